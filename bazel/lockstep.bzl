@@ -1,0 +1,40 @@
+"""Macros of the build: tests on Catch2, protos by the packaged compiler."""
+
+def ls_test(name, srcs, deps = [], size = "small", **kwargs):
+    """A Catch2 test binary: sources with TEST_CASEs, main comes from //bazel:catch_main."""
+    native.cc_test(
+        name = name,
+        srcs = srcs,
+        deps = deps + ["//bazel:catch_main"],
+        linkstatic = True,
+        size = size,
+        **kwargs
+    )
+
+def ls_proto(name, src, deps = [], grpc = False, visibility = ["//visibility:public"]):
+    """A C++ library from one .proto; `deps` are other ls_proto targets, whose .proto files are imported.
+
+    The sources of every proto are visible to the compiler through //protos:sources.
+    """
+    base = src[:-len(".proto")]
+    outs = [base + ".pb.h", base + ".pb.cc"]
+    cmd = "protoc --proto_path=. --cpp_out=$(GENDIR) "
+    if grpc:
+        outs += [base + ".grpc.pb.h", base + ".grpc.pb.cc"]
+        cmd += "--plugin=protoc-gen-grpc=/usr/bin/grpc_cpp_plugin --grpc_out=$(GENDIR) "
+    native.genrule(
+        name = name + "_generated",
+        srcs = [src, "//protos:sources"],
+        outs = outs,
+        cmd = cmd + "$(location " + src + ")",
+        message = "Compiling proto",
+    )
+    native.cc_library(
+        name = name,
+        srcs = [o for o in outs if o.endswith(".cc")],
+        hdrs = [o for o in outs if o.endswith(".h")],
+        copts = ["-Wno-unused-parameter", "-Wno-array-bounds", "-Wno-stringop-overflow"],
+        linkopts = (["-lgrpc++", "-lgrpc", "-lgpr"] if grpc else []) + ["-lprotobuf"],
+        visibility = visibility,
+        deps = deps,
+    )
