@@ -1,0 +1,36 @@
+// manifest.json: the schema is protos/checkpoint.proto, the bytes carry their own digest (docs/formats/manifest.md).
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_COMMON_CHECKPOINT_FORMAT_MANIFEST_H_
+#define LOCKSTEP_COMMON_CHECKPOINT_FORMAT_MANIFEST_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/checkpoint_format/checkpoint_tensor.h"
+#include "protos/checkpoint.pb.h"
+
+namespace lockstep {
+
+inline constexpr int kManifestFormatVersion = 1;
+inline constexpr uint64_t kMaxManifestBytes = 256u << 20;
+
+// The file's bytes; sets `manifest.manifest_sha256` to their digest.
+absl::StatusOr<std::string> EncodeManifest(Manifest& manifest);
+
+// DataLoss when the bytes do not have the digest they carry, are malformed or inconsistent (names, sizes, order);
+// FailedPrecondition on a newer format version. `file` is used in messages.
+absl::StatusOr<Manifest> ParseManifest(absl::string_view json, absl::string_view file);
+
+// The state's layout as the manifest lists it, sorted by name.
+std::vector<CheckpointTensor> ManifestLayout(const Manifest& manifest);
+
+// The state digest that the manifest's tensor digests make.
+absl::StatusOr<std::string> StateDigestOf(const Manifest& manifest);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_CHECKPOINT_FORMAT_MANIFEST_H_

@@ -1,0 +1,108 @@
+#include "common/graph/initial_state.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/random/random.h"
+#include "common/status/status_macros.h"
+
+namespace lockstep {
+namespace {
+
+// std::sqrt is correctly rounded by IEEE 754, unlike the rest of libm.
+double UniformBound(const InitRule& init) {
+  if (init.kind == InitRule::Kind::kUniform) return init.value;
+  return init.value * std::sqrt(3.0 / static_cast<double>(init.fan_in));
+}
+
+template <typename T>
+void FillUniform(double bound, uint64_t seed, const std::string& name, absl::Span<T> elements) {
+  const RandomStream stream = RandomStream::For(seed, StreamOfName(name));
+  const T rounded = static_cast<T>(bound);
+  for (size_t begin = 0; begin < elements.size(); begin += 4) {
+    const std::array<uint32_t, 4> block = stream.Block(begin / 4);
+    const size_t count = std::min<size_t>(4, elements.size() - begin);
+    for (size_t i = 0; i < count; ++i) elements[begin + i] = static_cast<T>(SymmetricUnit(block[i])) * rounded;
+  }
+}
+
+template <typename T>
+void Fill(const Variable& variable, uint64_t seed, absl::Span<T> elements) {
+  if (variable.init.kind == InitRule::Kind::kConstant) {
+    std::fill(elements.begin(), elements.end(), static_cast<T>(variable.init.value));
+  } else {
+    FillUniform<T>(UniformBound(variable.init), seed, variable.name, elements);
+  }
+}
+
+absl::StatusOr<Tensor> FromFile(const Variable& variable, const InitFileReader& read_file) {
+  const InitRule& init = variable.init;
+  if (read_file == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat("variable '", variable.name, "' begins from tensor '",
+                                                      init.file_tensor, "' of file ", init.file_sha256,
+                                                      ", and no files are at hand here"));
+  }
+  absl::StatusOr<Tensor> tensor = read_file(init.file_sha256, init.file_tensor);
+  if (!tensor.ok()) {
+    return absl::Status(tensor.status().code(),
+                        absl::StrCat("initial value of variable '", variable.name, "': ", tensor.status().message()));
+  }
+  if (tensor->dtype() != variable.dtype || tensor->shape() != variable.shape) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("initial value of variable '", variable.name, "': expected ", DTypeName(variable.dtype), " ",
+                     ShapeString(variable.shape), ", but tensor '", init.file_tensor, "' of file ", init.file_sha256,
+                     " is ", DTypeName(tensor->dtype()), " ", ShapeString(tensor->shape())));
+  }
+  return tensor;
+}
+
+absl::StatusOr<Tensor> MakeVariable(const Variable& variable, uint64_t seed, const InitFileReader& read_file) {
+  if (variable.init.kind == InitRule::Kind::kFile) return FromFile(variable, read_file);
+  LS_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Create(variable.dtype, variable.shape));
+  switch (variable.dtype) {
+    case DType::kF32:
+      Fill(variable, seed, tensor.elements<float>());
+      return tensor;
+    case DType::kF64:
+      Fill(variable, seed, tensor.elements<double>());
+      return tensor;
+    default:
+      return absl::InvalidArgumentError(absl::StrCat("variable '", variable.name, "' has element type ",
+                                                     DTypeName(variable.dtype),
+                                                     "; variables are F32 (or F64 in checks of gradients)"));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Tensor> MakeInitialTensor(const MetaGraph& metagraph, const StateTensor& tensor, uint64_t seed,
+                                         const InitFileReader& read_file) {
+  switch (tensor.kind) {
+    case StateKind::kParameter:
+    case StateKind::kStatistic:
+      for (const Variable& variable : metagraph.forward.variables) {
+        if (variable.name == tensor.variable) return MakeVariable(variable, seed, read_file);
+      }
+      return absl::InternalError(absl::StrCat("the metagraph has no variable '", tensor.variable, "'"));
+    case StateKind::kExponent:
+      return Tensor::Of<int32_t>({}, {kExponentUnset});
+    case StateKind::kSlot:
+    case StateKind::kCounter:
+      return Tensor::Create(tensor.spec.dtype, tensor.spec.shape);
+  }
+  return absl::InternalError("a state tensor has one of the known kinds");
+}
+
+absl::StatusOr<std::vector<Tensor>> MakeInitialState(const MetaGraph& metagraph, uint64_t seed,
+                                                     const InitFileReader& read_file) {
+  std::vector<Tensor> state;
+  for (const StateTensor& spec : MakeStateLayout(metagraph).tensors) {
+    LS_ASSIGN_OR_RETURN(Tensor tensor, MakeInitialTensor(metagraph, spec, seed, read_file));
+    state.push_back(std::move(tensor));
+  }
+  return state;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,221 @@
+#include "common/graph/loss.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/graph/graph_editor.h"
+#include "common/graph/ops/schema.h"
+#include "common/graph/training_graph.h"
+#include "common/status/status_macros.h"
+
+namespace lockstep {
+namespace {
+
+constexpr char kPrefix[] = "lockstep.loss.";
+
+// A loss that compares two values, whatever part of the job it came from.
+struct Comparison {
+  OpType op = OpType::kSoftmaxCrossEntropyLoss;  // or kPointwiseLoss
+  std::vector<std::string> inputs;               // prediction, target, class weights?
+  CrossEntropyAttributes cross_entropy;
+  PointwiseLossAttributes pointwise;
+
+  bool has_classes() const { return op == OpType::kSoftmaxCrossEntropyLoss; }
+};
+
+Tensor ScalarsOf(DType dtype, Shape shape, const std::vector<double>& values) {
+  if (dtype == DType::kF64) return Tensor::Of<double>(std::move(shape), values);
+  const std::vector<float> rounded(values.begin(), values.end());
+  return Tensor::Of<float>(std::move(shape), rounded);
+}
+
+class LossWriter {
+ public:
+  LossWriter(Graph* graph, int64_t batch) : graph_(graph), batch_(batch) {}
+
+  const ValueInfo& Info(const std::string& value) const { return graph_->values.at(value); }
+
+  absl::Status Add(OpType op, std::vector<std::string> inputs, std::vector<std::string> outputs,
+                   OpAttributes attributes = NoAttributes{}) {
+    std::string name = outputs[0];
+    return AppendNode(graph_, {std::move(name), op, std::move(inputs), std::move(outputs), std::move(attributes)});
+  }
+
+  // The loss named in the job as a comparison of the output with the label.
+  absl::StatusOr<Comparison> FromRule(const LossRule& rule, const std::string& output);
+
+  // What a scalar output of the graph is the mean of; no inputs when it is not a comparison.
+  absl::StatusOr<Comparison> FromScalar(const std::string& output);
+
+  // Names `output` with sum and number of elements per pass, for a comparison with the given reduction.
+  absl::Status AddLoss(const Comparison& loss, Reduction reduction, const std::string& value);
+
+  // A scalar number as a node's output.
+  absl::Status AddNumber(const std::string& name, DType dtype, double number) {
+    AppendConstant(graph_, kPrefix + name, ScalarsOf(dtype, {}, {number}));
+    return Add(OpType::kScale, {kPrefix + name}, {name}, ScaleAttributes{1.0});
+  }
+
+  absl::Status AddTraining(const Comparison& loss);
+  absl::Status AddEvaluation(const Comparison& loss);
+
+ private:
+  // A target of shape [N] for predictions [N, 1].
+  absl::StatusOr<std::string> FitTarget(const std::string& prediction, const std::string& target);
+
+  Graph* graph_;
+  int64_t batch_;
+};
+
+absl::StatusOr<std::string> LossWriter::FitTarget(const std::string& prediction, const std::string& target) {
+  const Shape want = Info(prediction).shape;
+  const Shape have = Info(target).shape;
+  if (have.size() != 1 || want != Shape{have[0], 1}) return target;
+  const std::string reshaped = absl::StrCat(kPrefix, "target");
+  LS_RETURN_IF_ERROR(Add(OpType::kReshape, {target}, {reshaped}, ReshapeAttributes{want, true}));
+  return reshaped;
+}
+
+absl::StatusOr<Comparison> LossWriter::FromRule(const LossRule& rule, const std::string& output) {
+  Comparison loss;
+  loss.inputs = {output, rule.label};
+  if (rule.kind == LossKind::kSoftmaxCrossEntropy) {
+    loss.cross_entropy.ignore_index = rule.ignore_index;
+    loss.cross_entropy.dtype = Info(output).dtype;
+    if (!rule.class_weights.empty()) {
+      const std::string name = absl::StrCat(kPrefix, "class_weights");
+      const int64_t classes = static_cast<int64_t>(rule.class_weights.size());
+      AppendConstant(graph_, name, ScalarsOf(Info(output).dtype, {classes}, rule.class_weights));
+      loss.inputs.push_back(name);
+    }
+    return loss;
+  }
+  loss.op = OpType::kPointwiseLoss;
+  loss.pointwise.delta = rule.huber_delta;
+  switch (rule.kind) {
+    case LossKind::kMse:
+      loss.pointwise.kind = PointwiseLossKind::kMse;
+      break;
+    case LossKind::kL1:
+      loss.pointwise.kind = PointwiseLossKind::kL1;
+      break;
+    case LossKind::kHuber:
+      loss.pointwise.kind = PointwiseLossKind::kHuber;
+      break;
+    case LossKind::kBceWithLogits:
+      loss.pointwise.kind = PointwiseLossKind::kBceWithLogits;
+      break;
+    case LossKind::kSoftmaxCrossEntropy:
+    case LossKind::kGraphOutput:
+      return absl::InternalError("the loss does not compare element by element");
+  }
+  LS_ASSIGN_OR_RETURN(loss.inputs[1], FitTarget(output, rule.label));
+  return loss;
+}
+
+absl::StatusOr<Comparison> LossWriter::FromScalar(const std::string& output) {
+  const ValueInfo& info = Info(output);
+  if (!IsFloating(info.dtype) || NumElements(info.shape) != 1) {
+    return absl::InvalidArgumentError(absl::StrCat("the loss '", output, "' is ", DTypeName(info.dtype), " ",
+                                                   ShapeString(info.shape),
+                                                   "; a loss is one floating-point number. Take its mean in the "
+                                                   "model, or name a loss in the job file"));
+  }
+  Comparison loss;
+  for (const Node& node : graph_->nodes) {
+    if (node.outputs[0] != output) continue;
+    const bool classes = node.op == OpType::kSoftmaxCrossEntropyLoss;
+    if (!classes && node.op != OpType::kPointwiseLoss) return loss;
+    loss.op = node.op;
+    loss.inputs = node.inputs;
+    if (classes) loss.cross_entropy = std::get<CrossEntropyAttributes>(node.attributes);
+    if (!classes) loss.pointwise = std::get<PointwiseLossAttributes>(node.attributes);
+    const Reduction reduction = classes ? loss.cross_entropy.reduction : loss.pointwise.reduction;
+    if (reduction == Reduction::kSum) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(NodeLabel(node), ": sums over the batch, so the step would grow with it; use reduction mean"));
+    }
+    loss.cross_entropy.dtype = info.dtype;
+  }
+  return loss;
+}
+
+absl::Status LossWriter::AddLoss(const Comparison& loss, Reduction reduction, const std::string& value) {
+  if (!loss.has_classes()) {
+    PointwiseLossAttributes attributes = loss.pointwise;
+    attributes.reduction = reduction;
+    return Add(OpType::kPointwiseLoss, loss.inputs, {value}, attributes);
+  }
+  CrossEntropyAttributes attributes = loss.cross_entropy;
+  attributes.reduction = reduction;
+  return Add(OpType::kSoftmaxCrossEntropyLoss, loss.inputs, {value, absl::StrCat(kPrefix, "log_prob")}, attributes);
+}
+
+// Labels and class weights, if any: what LossWeights reads.
+std::vector<std::string> WeightInputs(const Comparison& loss) { return {loss.inputs.begin() + 1, loss.inputs.end()}; }
+
+absl::Status LossWriter::AddTraining(const Comparison& loss) {
+  LS_RETURN_IF_ERROR(AddLoss(loss, Reduction::kSum, kLossSum));
+  if (!loss.has_classes()) {
+    const ValueInfo& info = Info(loss.inputs[0]);
+    return AddNumber(kLossDenominator, info.dtype, static_cast<double>(NumElements(info.shape)));
+  }
+  CrossEntropyAttributes attributes = loss.cross_entropy;
+  attributes.reduction = Reduction::kSum;
+  return Add(OpType::kLossWeights, WeightInputs(loss), {kLossDenominator}, attributes);
+}
+
+absl::Status LossWriter::AddEvaluation(const Comparison& loss) {
+  const ValueInfo scores = Info(loss.inputs[0]);
+  AppendInput(graph_, {kMaskInput, scores.dtype, {batch_}});
+  const std::string each = absl::StrCat(kPrefix, "each");
+  LS_RETURN_IF_ERROR(AddLoss(loss, Reduction::kNone, each));
+  LS_RETURN_IF_ERROR(Add(OpType::kMaskedSum, {each, kMaskInput}, {kLossSum}));
+  const std::string weights = absl::StrCat(kPrefix, "weights");
+  if (!loss.has_classes()) {
+    LS_RETURN_IF_ERROR(Add(OpType::kReduceSum, {kMaskInput}, {weights}, ReduceAttributes{{0}, false, false}));
+    const int64_t per_sample = batch_ == 0 ? 0 : NumElements(scores.shape) / batch_;
+    return Add(OpType::kScale, {weights}, {kLossDenominator}, ScaleAttributes{static_cast<double>(per_sample)});
+  }
+  CrossEntropyAttributes attributes = loss.cross_entropy;
+  attributes.reduction = Reduction::kNone;
+  LS_RETURN_IF_ERROR(Add(OpType::kLossWeights, WeightInputs(loss), {weights}, attributes));
+  LS_RETURN_IF_ERROR(Add(OpType::kMaskedSum, {weights, kMaskInput}, {kLossDenominator}));
+  return Add(OpType::kCountCorrect, {loss.inputs[0], loss.inputs[1], kMaskInput}, {kCorrectCount, kLabelCount},
+             CountCorrectAttributes{loss.cross_entropy.ignore_index});
+}
+
+}  // namespace
+
+absl::Status AppendTrainingLoss(Graph* graph, const LossRule& rule, const std::string& output, int64_t batch) {
+  LossWriter writer(graph, batch);
+  if (rule.kind != LossKind::kGraphOutput) {
+    LS_ASSIGN_OR_RETURN(const Comparison loss, writer.FromRule(rule, output));
+    return writer.AddTraining(loss);
+  }
+  LS_ASSIGN_OR_RETURN(const Comparison loss, writer.FromScalar(output));
+  if (!loss.inputs.empty()) return writer.AddTraining(loss);
+  const std::string scalar = absl::StrCat(kPrefix, "scalar");
+  const DType dtype = writer.Info(output).dtype;
+  LS_RETURN_IF_ERROR(writer.Add(OpType::kReshape, {output}, {scalar}, ReshapeAttributes{{}, true}));
+  LS_RETURN_IF_ERROR(writer.Add(OpType::kScale, {scalar}, {kLossSum}, ScaleAttributes{static_cast<double>(batch)}));
+  return writer.AddNumber(kLossDenominator, dtype, static_cast<double>(batch));
+}
+
+absl::StatusOr<bool> AppendEvaluationLoss(Graph* graph, const LossRule& rule, const std::string& output,
+                                          int64_t batch) {
+  LossWriter writer(graph, batch);
+  const bool scalar = rule.kind == LossKind::kGraphOutput;
+  LS_ASSIGN_OR_RETURN(const Comparison loss, scalar ? writer.FromScalar(output) : writer.FromRule(rule, output));
+  if (loss.inputs.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the loss '", output,
+                     "' is one number for the whole batch, so the padding of the last "
+                     "evaluation batch cannot be left out. Train without evaluation, or name a loss in the job file"));
+  }
+  LS_RETURN_IF_ERROR(writer.AddEvaluation(loss));
+  return loss.has_classes();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,31 @@
+// The loss section of a metagraph as nodes: kLossSum and kLossDenominator, so that the update can divide the sum over
+// all logical shards by the sum of the denominators.
+//
+//   softmax_cross_entropy     weighted sum over the labels / sum of the weights of the labels
+//   mse, l1, huber, bce...    sum over the elements / number of elements
+//   a scalar output           that of a SoftmaxCrossEntropyLoss or PointwiseLoss with reduction mean: as above;
+//                             any other: its value times the batch / the batch, the mean over passes
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_COMMON_GRAPH_LOSS_H_
+#define LOCKSTEP_COMMON_GRAPH_LOSS_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/graph/metagraph.h"
+
+namespace lockstep {
+
+// Appends the loss of a training pass of `batch` samples. `output` is the value that rule.output has become.
+// REQUIRES: shapes are inferred.
+absl::Status AppendTrainingLoss(Graph* graph, const LossRule& rule, const std::string& output, int64_t batch);
+
+// Appends the input kMaskInput, the masked loss and, for class labels, kCorrectCount and kLabelCount; returns whether
+// those exist. InvalidArgument when the loss is a scalar from which single samples cannot be told.
+absl::StatusOr<bool> AppendEvaluationLoss(Graph* graph, const LossRule& rule, const std::string& output, int64_t batch);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_GRAPH_LOSS_H_

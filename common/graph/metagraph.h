@@ -1,0 +1,119 @@
+// Stage 2's result: everything that decides what a step computes, and nothing about machines. The forward graph with
+// the batch unbound, its variables and how they begin, the loss, the update rule and the signature of the inputs.
+// Training and evaluation graphs are derived from it (training_graph.h), the same way everywhere.
+//
+// Threading: thread-compatible.
+#ifndef LOCKSTEP_COMMON_GRAPH_METAGRAPH_H_
+#define LOCKSTEP_COMMON_GRAPH_METAGRAPH_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/graph/ir.h"
+
+namespace lockstep {
+
+// Raised whenever deriving, initialising or updating changes its meaning: part of the fingerprint.
+inline constexpr int kMetaGraphVersion = 1;
+
+// What the data pipeline does to the stored elements of an input before the graph sees them:
+// (stored * scale - mean[c]) / std[c], c the index along the input's axis 1; one entry serves every c.
+struct Normalisation {
+  double scale = 1.0;
+  std::vector<double> mean = {0.0};
+  std::vector<double> std = {1.0};
+  friend bool operator==(const Normalisation&, const Normalisation&) = default;
+};
+
+enum class InputRole : uint8_t { kFeature, kLabel };
+
+struct SignatureInput {
+  std::string name;   // of the graph input
+  std::string field;  // of the data source: "images", "labels", ...
+  InputRole role = InputRole::kFeature;
+  DType dtype = DType::kF32;
+  Shape shape;  // begins with kBatchDim
+  Normalisation normalisation;
+  friend bool operator==(const SignatureInput&, const SignatureInput&) = default;
+};
+
+enum class LossKind : uint8_t {
+  kSoftmaxCrossEntropy,  // scores [N, C, d...], integer labels
+  kMse,
+  kL1,
+  kHuber,
+  kBceWithLogits,
+  kGraphOutput,  // a scalar output of the graph
+};
+
+struct LossRule {
+  LossKind kind = LossKind::kSoftmaxCrossEntropy;
+  // The graph output that the loss compares with the label, or, for kGraphOutput, that is the loss.
+  std::string output;
+  std::string label;                    // a graph input; empty for kGraphOutput
+  std::optional<int64_t> ignore_index;  // softmax_cross_entropy
+  std::vector<double> class_weights;    // softmax_cross_entropy; empty: all 1
+  double huber_delta = 1.0;
+  friend bool operator==(const LossRule&, const LossRule&) = default;
+};
+
+enum class OptimizerKind : uint8_t { kSgd, kAdam, kAdamW };
+
+// As torch.optim.{SGD, Adam, AdamW} with these arguments.
+struct OptimizerRule {
+  OptimizerKind kind = OptimizerKind::kSgd;
+  double momentum = 0.0;  // sgd
+  bool nesterov = false;  // sgd
+  double weight_decay = 0.0;
+  double beta1 = 0.9;  // adam, adamw
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  friend bool operator==(const OptimizerRule&, const OptimizerRule&) = default;
+};
+
+enum class ScheduleKind : uint8_t { kConstant, kStep, kCosine };
+
+// The learning rate of the update from step s to s + 1. While s < warmup_steps it is lr * (s + 1) / warmup_steps, then:
+//   constant  lr
+//   step      lr * gamma ^ floor(s / step_size)
+//   cosine    min_lr + (lr - min_lr) / 2 * (1 + cos(pi * min(1, (s - warmup_steps) / (total_steps - warmup_steps))))
+struct ScheduleRule {
+  ScheduleKind kind = ScheduleKind::kConstant;
+  double lr = 0.0;
+  int64_t warmup_steps = 0;
+  int64_t step_size = 0;
+  double gamma = 0.0;
+  int64_t total_steps = 0;
+  double min_lr = 0.0;
+  friend bool operator==(const ScheduleRule&, const ScheduleRule&) = default;
+};
+
+enum class OnNan : uint8_t { kStop, kSkipStep };
+
+enum class ReductionMode : uint8_t { kExact, kFast };
+
+struct UpdateRule {
+  OptimizerRule optimizer;
+  ScheduleRule schedule;
+  std::optional<double> clip_global_norm;
+  OnNan on_nan = OnNan::kStop;
+  ReductionMode reduction = ReductionMode::kExact;
+  friend bool operator==(const UpdateRule&, const UpdateRule&) = default;
+};
+
+struct MetaGraph {
+  int version = kMetaGraphVersion;
+  // Shapes unbound: `values` is empty, leading dimensions of inputs are kBatchDim.
+  Graph forward;
+  std::vector<SignatureInput> signature;
+  LossRule loss;
+  UpdateRule update;
+  // Samples of one forward and backward pass: batch statistics depend on it.
+  int64_t pass_batch = 0;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_GRAPH_METAGRAPH_H_

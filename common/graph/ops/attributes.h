@@ -1,0 +1,37 @@
+// The typed attributes of any op: one alternative per op family that has attributes. Parsed once, from raw attributes,
+// by the family; shape inference, gradients, fingerprint and kernels read only these.
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_COMMON_GRAPH_OPS_ATTRIBUTES_H_
+#define LOCKSTEP_COMMON_GRAPH_OPS_ATTRIBUTES_H_
+
+#include <variant>
+
+#include "common/graph/ops/batch_norm.h"
+#include "common/graph/ops/conv.h"
+#include "common/graph/ops/cross_entropy.h"
+#include "common/graph/ops/dropout.h"
+#include "common/graph/ops/elementwise.h"
+#include "common/graph/ops/gemm.h"
+#include "common/graph/ops/metric.h"
+#include "common/graph/ops/pointwise_loss.h"
+#include "common/graph/ops/pool.h"
+#include "common/graph/ops/reduce.h"
+#include "common/graph/ops/shape_ops.h"
+#include "common/graph/ops/softmax.h"
+
+namespace lockstep {
+
+// Of ops that have none.
+struct NoAttributes {
+  friend bool operator==(const NoAttributes&, const NoAttributes&) = default;
+};
+
+using OpAttributes = std::variant<NoAttributes, ScaleAttributes, GemmAttributes, BatchMatMulAttributes, ConvAttributes,
+                                  PoolAttributes, FlattenAttributes, ReshapeAttributes, ExpandAttributes,
+                                  SoftmaxAttributes, CrossEntropyAttributes, PointwiseLossAttributes,
+                                  BatchNormAttributes, DropoutAttributes, ReduceAttributes, CountCorrectAttributes>;
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_GRAPH_OPS_ATTRIBUTES_H_

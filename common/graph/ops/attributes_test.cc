@@ -1,0 +1,118 @@
+// Attributes of every op: written and read back, and refused when they mean nothing.
+#include <catch2/catch.hpp>
+
+#include "common/graph/ops/op_test.h"
+
+namespace lockstep {
+namespace {
+
+using Catch::Matchers::Contains;
+
+std::string ParseError(OpType op, const RawAttributes& raw) {
+  return std::string(ParseAttributes(op, "n", raw).status().message());
+}
+
+// Attributes of which none has its default.
+OpAttributes Unusual(OpType op) {
+  switch (op) {
+    case OpType::kScale:
+      return ScaleAttributes{0.25};
+    case OpType::kGemm:
+      return GemmAttributes{0.5, 2.0, true, true};
+    case OpType::kBatchMatMul:
+      return BatchMatMulAttributes{true, true};
+    case OpType::kConv:
+    case OpType::kConvGradWeight:
+      return ConvAttributes{{3, 4}, {2, 3}, {1, 2, 3, 4}, {2, 2}, 2, {}};
+    case OpType::kConvGradInput:
+      return ConvAttributes{{3, 4}, {2, 3}, {1, 2, 3, 4}, {2, 2}, 2, {8, 4, 9, 9}};
+    case OpType::kMaxPool:
+    case OpType::kMaxPoolWithArgmax:
+      return PoolAttributes{{3, 4}, {2, 3}, {1, 2, 2, 1}, {2, 2}, true, {}};
+    case OpType::kMaxPoolGrad:
+      return PoolAttributes{{3, 4}, {2, 3}, {1, 2, 2, 1}, {2, 2}, true, {8, 4, 9, 9}};
+    case OpType::kFlatten:
+      return FlattenAttributes{-2};
+    case OpType::kReshape:
+      return ReshapeAttributes{{3, -1}, true};
+    case OpType::kExpand:
+      return ExpandAttributes{{3, 1}};
+    case OpType::kSoftmax:
+    case OpType::kSoftmaxGrad:
+      return SoftmaxAttributes{2};
+    case OpType::kSoftmaxCrossEntropyLoss:
+    case OpType::kSoftmaxCrossEntropyLossGrad:
+    case OpType::kLossWeights:
+      return CrossEntropyAttributes{Reduction::kNone, -100, DType::kF64};
+    case OpType::kPointwiseLoss:
+    case OpType::kPointwiseLossGrad:
+      return PointwiseLossAttributes{PointwiseLossKind::kHuber, Reduction::kSum, 0.5};
+    case OpType::kBatchNormalization:
+    case OpType::kBatchNormTraining:
+    case OpType::kBatchNormGrad:
+      return BatchNormAttributes{1e-3, 0.5, true, true};
+    case OpType::kDropout:
+    case OpType::kDropoutTraining:
+    case OpType::kDropoutGrad:
+      return DropoutAttributes{0.25, true, ~uint64_t{5}};
+    case OpType::kReduceSum:
+    case OpType::kReduceMean:
+      return ReduceAttributes{{0, -1}, false, true};
+    case OpType::kCountCorrect:
+      return CountCorrectAttributes{3};
+    default:
+      return NoAttributes{};
+  }
+}
+
+TEST_CASE("attributes: what an op writes, it reads back", "[ops]") {
+  for (const OpType op : AllOps()) {
+    INFO(std::string(OpName(op)));
+    const OpAttributes attributes = Unusual(op);
+    const absl::StatusOr<OpAttributes> parsed = ParseAttributes(op, "n", SchemaOf(op).format(attributes));
+    REQUIRE(parsed.ok());
+    CHECK(*parsed == attributes);
+  }
+}
+
+TEST_CASE("attributes: an unknown one is refused by every op, with the node", "[ops]") {
+  for (const OpType op : AllOps()) {
+    RawAttributes raw = SchemaOf(op).format(Unusual(op));
+    raw.emplace("zzz", int64_t{1});
+    CHECK_THAT(ParseError(op, raw), Contains("'zzz'") && Contains("node 'n'"));
+  }
+}
+
+TEST_CASE("attributes: wrong types and impossible values are refused", "[ops]") {
+  CHECK_THAT(ParseError(OpType::kGemm, {{"alpha", int64_t{1}}}), Contains("'alpha'"));
+  CHECK_THAT(ParseError(OpType::kGemm, {{"transA", int64_t{2}}}), Contains("0 or 1"));
+  CHECK_THAT(ParseError(OpType::kConv, {}), Contains("kernel_shape"));
+  const RawAttribute two = std::vector<int64_t>{2, 2};
+  CHECK_THAT(ParseError(OpType::kConv, {{"kernel_shape", two}, {"group", int64_t{0}}}), Contains("group"));
+  CHECK_THAT(ParseError(OpType::kConv, {{"kernel_shape", two}, {"strides", std::vector<int64_t>{1, 0}}}),
+             Contains("strides"));
+  CHECK_THAT(ParseError(OpType::kConv, {{"kernel_shape", two}, {"pads", std::vector<int64_t>{0, 0, 0, -1}}}),
+             Contains("pads"));
+  CHECK_THAT(ParseError(OpType::kConv, {{"kernel_shape", std::vector<int64_t>{2}}}), Contains("two spatial"));
+  CHECK_THAT(ParseError(OpType::kMaxPool, {{"kernel_shape", two}, {"pads", std::vector<int64_t>{2, 0, 0, 0}}}),
+             Contains("padding"));
+  CHECK_THAT(ParseError(OpType::kDropout, {{"ratio", 1.0}}), Contains("ratio"));
+  CHECK_THAT(ParseError(OpType::kBatchNormalization, {{"momentum", 1.5}}), Contains("momentum"));
+  CHECK_THAT(ParseError(OpType::kSoftmaxCrossEntropyLoss, {{"reduction", std::string("most")}}), Contains("most"));
+  CHECK_THAT(ParseError(OpType::kPointwiseLoss, {{"kind", std::string("l3")}}), Contains("l3"));
+  CHECK_THAT(ParseError(OpType::kPointwiseLoss, {{"delta", 0.0}}), Contains("delta"));
+  CHECK_THAT(ParseError(OpType::kRelu, {{"alpha", 1.0}}), Contains("alpha"));
+}
+
+TEST_CASE("ops: domain and name find the op again", "[ops]") {
+  for (const OpType op : AllOps()) {
+    CHECK(SchemaOf(op).type == op);
+    CHECK(FindOp(OpDomain(op), OpName(op)) == op);
+  }
+  CHECK(FindOp("ai.onnx", "Gemm") == OpType::kGemm);
+  CHECK_FALSE(FindOp("", "ConvGradInput").has_value());
+  CHECK_FALSE(FindOp("", "Gem").has_value());
+}
+
+}  // namespace
+}  // namespace lockstep

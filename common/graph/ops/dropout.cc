@@ -1,0 +1,59 @@
+#include "common/graph/ops/dropout.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/graph/ops/schema.h"
+#include "common/status/status_macros.h"
+
+namespace lockstep {
+namespace {
+
+absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
+  DropoutAttributes dropout;
+  int64_t stream = 0;
+  LS_RETURN_IF_ERROR(AttributeReader(raw)
+                         .Float("ratio", &dropout.ratio)
+                         .Bool("training_mode", &dropout.training_mode)
+                         .Int("stream", &stream)
+                         .Finish());
+  if (!(dropout.ratio >= 0 && dropout.ratio < 1)) {
+    return absl::InvalidArgumentError(absl::StrCat("ratio ", dropout.ratio, " is outside of [0, 1)"));
+  }
+  dropout.stream = static_cast<uint64_t>(stream);
+  return OpAttributes(dropout);
+}
+
+RawAttributes Format(const OpAttributes& attributes) {
+  const auto& dropout = std::get<DropoutAttributes>(attributes);
+  return {{"ratio", dropout.ratio},
+          {"training_mode", int64_t{dropout.training_mode}},
+          {"stream", static_cast<int64_t>(dropout.stream)}};
+}
+
+absl::StatusOr<std::vector<ValueInfo>> InferTraining(const Node&, InputInfos inputs) {
+  LS_RETURN_IF_ERROR(CheckFloating(*inputs[0], "X"));
+  LS_RETURN_IF_ERROR(CheckLike(*inputs[1], {DType::kI64, {4}}, "random"));
+  return std::vector<ValueInfo>{*inputs[0], {DType::kBool, inputs[0]->shape}};
+}
+
+absl::StatusOr<std::vector<ValueInfo>> InferGrad(const Node&, InputInfos inputs) {
+  LS_RETURN_IF_ERROR(CheckFloating(*inputs[0], "dY"));
+  LS_RETURN_IF_ERROR(CheckLike(*inputs[1], {DType::kBool, inputs[0]->shape}, "mask"));
+  return std::vector<ValueInfo>{*inputs[0]};
+}
+
+absl::Status Gradient(GradientBuilder& b) {
+  b.SetInputGradient(0, b.Emit("dX", OpType::kDropoutGrad, {b.OutputGradient(0), b.Output(1)}, b.node().attributes));
+  return absl::OkStatus();
+}
+
+constexpr OpSchema kFamily[] = {
+    {OpType::kDropout, 1, 1, 1, 1, Parse, Format, InferSameAsFirst, nullptr},
+    {OpType::kDropoutTraining, 2, 2, 2, 2, Parse, Format, InferTraining, Gradient},
+    {OpType::kDropoutGrad, 2, 2, 1, 1, Parse, Format, InferGrad, nullptr},
+};
+
+}  // namespace
+
+absl::Span<const OpSchema> DropoutFamily() { return kFamily; }
+
+}  // namespace lockstep

@@ -1,0 +1,90 @@
+#include "common/graph/ops/op_type.h"
+
+#include <array>
+
+namespace lockstep {
+namespace {
+
+struct Row {
+  OpType type;
+  absl::string_view domain;
+  absl::string_view name;
+};
+
+constexpr absl::string_view kOnnx = "";
+constexpr absl::string_view kOwn = "lockstep";
+
+// In the order of the enumeration, so that an OpType is an index.
+constexpr std::array kRows = {
+    Row{OpType::kAdd, kOnnx, "Add"},
+    Row{OpType::kSub, kOnnx, "Sub"},
+    Row{OpType::kMul, kOnnx, "Mul"},
+    Row{OpType::kGemm, kOnnx, "Gemm"},
+    Row{OpType::kMatMul, kOnnx, "MatMul"},
+    Row{OpType::kConv, kOnnx, "Conv"},
+    Row{OpType::kMaxPool, kOnnx, "MaxPool"},
+    Row{OpType::kRelu, kOnnx, "Relu"},
+    Row{OpType::kSigmoid, kOnnx, "Sigmoid"},
+    Row{OpType::kTanh, kOnnx, "Tanh"},
+    Row{OpType::kFlatten, kOnnx, "Flatten"},
+    Row{OpType::kReshape, kOnnx, "Reshape"},
+    Row{OpType::kExpand, kOnnx, "Expand"},
+    Row{OpType::kSoftmax, kOnnx, "Softmax"},
+    Row{OpType::kSoftmaxCrossEntropyLoss, kOnnx, "SoftmaxCrossEntropyLoss"},
+    Row{OpType::kBatchNormalization, kOnnx, "BatchNormalization"},
+    Row{OpType::kDropout, kOnnx, "Dropout"},
+    Row{OpType::kReduceSum, kOnnx, "ReduceSum"},
+    Row{OpType::kReduceMean, kOnnx, "ReduceMean"},
+    Row{OpType::kScale, kOwn, "Scale"},
+    Row{OpType::kBatchMatMul, kOwn, "BatchMatMul"},
+    Row{OpType::kConvGradInput, kOwn, "ConvGradInput"},
+    Row{OpType::kConvGradWeight, kOwn, "ConvGradWeight"},
+    Row{OpType::kMaxPoolWithArgmax, kOwn, "MaxPoolWithArgmax"},
+    Row{OpType::kMaxPoolGrad, kOwn, "MaxPoolGrad"},
+    Row{OpType::kReluGrad, kOwn, "ReluGrad"},
+    Row{OpType::kSigmoidGrad, kOwn, "SigmoidGrad"},
+    Row{OpType::kTanhGrad, kOwn, "TanhGrad"},
+    Row{OpType::kSoftmaxGrad, kOwn, "SoftmaxGrad"},
+    Row{OpType::kSoftmaxCrossEntropyLossGrad, kOwn, "SoftmaxCrossEntropyLossGrad"},
+    Row{OpType::kLossWeights, kOwn, "LossWeights"},
+    Row{OpType::kPointwiseLoss, kOwn, "PointwiseLoss"},
+    Row{OpType::kPointwiseLossGrad, kOwn, "PointwiseLossGrad"},
+    Row{OpType::kBatchNormTraining, kOwn, "BatchNormTraining"},
+    Row{OpType::kBatchNormGrad, kOwn, "BatchNormGrad"},
+    Row{OpType::kDropoutTraining, kOwn, "DropoutTraining"},
+    Row{OpType::kDropoutGrad, kOwn, "DropoutGrad"},
+    Row{OpType::kMaskedSum, kOwn, "MaskedSum"},
+    Row{OpType::kCountCorrect, kOwn, "CountCorrect"},
+};
+
+constexpr bool RowsFollowTheEnumeration() {
+  for (size_t i = 0; i < kRows.size(); ++i) {
+    if (static_cast<size_t>(kRows[i].type) != i) return false;
+  }
+  return kRows.back().type == OpType::kCountCorrect;
+}
+static_assert(RowsFollowTheEnumeration());
+
+constexpr auto kTypes = [] {
+  std::array<OpType, kRows.size()> types{};
+  for (size_t i = 0; i < types.size(); ++i) types[i] = kRows[i].type;
+  return types;
+}();
+
+}  // namespace
+
+absl::string_view OpDomain(OpType type) { return kRows[static_cast<size_t>(type)].domain; }
+
+absl::string_view OpName(OpType type) { return kRows[static_cast<size_t>(type)].name; }
+
+std::optional<OpType> FindOp(absl::string_view domain, absl::string_view name) {
+  if (domain == "ai.onnx") domain = kOnnx;
+  for (const Row& row : kRows) {
+    if (row.domain == domain && row.name == name) return row.type;
+  }
+  return std::nullopt;
+}
+
+absl::Span<const OpType> AllOps() { return kTypes; }
+
+}  // namespace lockstep

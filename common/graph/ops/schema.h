@@ -1,0 +1,77 @@
+// What every op family states about its ops: how attributes are read and written, the shapes of the outputs, the
+// gradient. The registry is an explicit list of the families.
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_COMMON_GRAPH_OPS_SCHEMA_H_
+#define LOCKSTEP_COMMON_GRAPH_OPS_SCHEMA_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/graph/ir.h"
+#include "common/graph/ops/gradient_builder.h"
+#include "common/graph/ops/raw_attributes.h"
+
+namespace lockstep {
+
+// The inputs of a node while shapes are inferred: null for an omitted optional one.
+using InputInfos = absl::Span<const ValueInfo* const>;
+
+struct OpSchema {
+  OpType type;
+  int min_inputs;
+  int max_inputs;
+  int min_outputs;
+  int max_outputs;
+  // Errors of the four functions name neither node nor op: the callers add them.
+  absl::StatusOr<OpAttributes> (*parse)(const RawAttributes& raw);
+  RawAttributes (*format)(const OpAttributes& attributes);
+  // Infos of all max_outputs outputs, used or not. REQUIRES: the number of inputs fits.
+  absl::StatusOr<std::vector<ValueInfo>> (*infer)(const Node& node, InputInfos inputs);
+  // Emits the gradients of the inputs that need one. Null for ops that cannot be differentiated.
+  absl::Status (*gradient)(GradientBuilder& builder);
+};
+
+// The schema of an op; every OpType has one.
+const OpSchema& SchemaOf(OpType type);
+
+// "node 'conv1' (Conv)", for messages.
+std::string NodeLabel(const Node& node);
+
+// Parses attributes read from a file for the op; the error names the node.
+absl::StatusOr<OpAttributes> ParseAttributes(OpType type, const std::string& node, const RawAttributes& raw);
+
+// Checks the number of inputs and outputs and infers the outputs; the error names the node.
+absl::StatusOr<std::vector<ValueInfo>> InferNode(const Node& node, InputInfos inputs);
+
+// Appends a node whose inputs have inferred values, and the infos of its outputs. InvalidArgument names the node.
+absl::Status AppendNode(Graph* graph, Node node);
+
+// For ops without attributes.
+absl::StatusOr<OpAttributes> ParseNoAttributes(const RawAttributes& raw);
+RawAttributes FormatNoAttributes(const OpAttributes& attributes);
+
+// Shape inference of ops whose only output is like input 0 and whose other inputs are like it too.
+absl::StatusOr<std::vector<ValueInfo>> InferSameAsFirst(const Node& node, InputInfos inputs);
+
+// `axis` in [0, rank), where -rank <= axis < rank. InvalidArgument otherwise.
+absl::StatusOr<int64_t> NormalizeAxis(int64_t axis, int64_t rank);
+
+// The numpy broadcast of two shapes. InvalidArgument when they do not fit.
+absl::StatusOr<Shape> BroadcastShapes(const Shape& a, const Shape& b);
+
+// OK when the value is F32 or F64; else InvalidArgument that names `what` and says what training supports.
+absl::Status CheckFloating(const ValueInfo& info, absl::string_view what);
+
+// OK when the value is I32 or I64.
+absl::Status CheckIndices(const ValueInfo& info, absl::string_view what);
+
+// OK when dtype and shape are as expected; else InvalidArgument with both.
+absl::Status CheckLike(const ValueInfo& info, const ValueInfo& expected, absl::string_view what);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_GRAPH_OPS_SCHEMA_H_

@@ -1,0 +1,139 @@
+// Shape inference of every family: what ONNX says comes out, and what does not fit is refused with the reason.
+#include <catch2/catch.hpp>
+
+#include "common/graph/ops/op_test.h"
+
+namespace lockstep {
+namespace {
+
+using Catch::Matchers::Contains;
+
+TEST_CASE("elementwise: shapes broadcast as in numpy", "[ops]") {
+  CHECK(InferShape(OpType::kAdd, {F32({2, 1, 4}), F32({3, 1})}) == Shape{2, 3, 4});
+  CHECK(InferShape(OpType::kMul, {F32({}), F32({5})}) == Shape{5});
+  CHECK(InferShape(OpType::kSub, {F32({0, 3}), F32({1, 3})}) == Shape{0, 3});
+  CHECK_THAT(InferError(OpType::kAdd, {F32({2, 3}), F32({4})}), Contains("node 'n' (Add)") && Contains("3 against 4"));
+  CHECK_THAT(InferError(OpType::kAdd, {F32({2}), {DType::kF64, {2}}}), Contains("F64"));
+  CHECK_THAT(InferError(OpType::kMul, {I64({2}), I64({2})}), Contains("I64"));
+  CHECK_THAT(InferError(OpType::kAdd, {F32({2})}), Contains("1 inputs"));
+}
+
+TEST_CASE("gemm: transposes and the broadcast of C", "[ops]") {
+  CHECK(InferShape(OpType::kGemm, {F32({2, 3}), F32({3, 4}), F32({4})}, GemmAttributes{}) == Shape{2, 4});
+  CHECK(InferShape(OpType::kGemm, {F32({3, 2}), F32({4, 3})}, GemmAttributes{1, 1, true, true}) == Shape{2, 4});
+  CHECK_THAT(InferError(OpType::kGemm, {F32({2, 3}), F32({4, 3})}, GemmAttributes{}),
+             Contains("3 columns") && Contains("4 rows"));
+  CHECK_THAT(InferError(OpType::kGemm, {F32({2, 3}), F32({3, 4}), F32({2, 2, 4})}, GemmAttributes{}), Contains("C is"));
+  CHECK_THAT(InferError(OpType::kGemm, {F32({2, 2, 3}), F32({3, 4})}, GemmAttributes{}), Contains("matrices"));
+}
+
+TEST_CASE("matmul: ranks of one, and leading dimensions that broadcast", "[ops]") {
+  CHECK(InferShape(OpType::kMatMul, {F32({3}), F32({3})}) == Shape{});
+  CHECK(InferShape(OpType::kMatMul, {F32({3}), F32({2, 3, 4})}) == Shape{2, 4});
+  CHECK(InferShape(OpType::kMatMul, {F32({2, 4, 3}), F32({3})}) == Shape{2, 4});
+  CHECK(InferShape(OpType::kMatMul, {F32({5, 1, 4, 3}), F32({2, 3, 6})}) == Shape{5, 2, 4, 6});
+  CHECK_THAT(InferError(OpType::kMatMul, {F32({}), F32({3})}), Contains("scalar"));
+  CHECK_THAT(InferError(OpType::kMatMul, {F32({2, 3}), F32({4, 3})}), Contains("4 rows"));
+  CHECK(InferShape(OpType::kBatchMatMul, {F32({2, 3, 4}), F32({5, 3})}, BatchMatMulAttributes{true, true}) ==
+        Shape{2, 4, 5});
+}
+
+ConvAttributes Kernel(int64_t h, int64_t w) {
+  ConvAttributes conv;
+  conv.kernel_shape = {h, w};
+  return conv;
+}
+
+TEST_CASE("conv: strides, pads, dilations and groups", "[ops]") {
+  ConvAttributes conv = Kernel(3, 3);
+  CHECK(InferShape(OpType::kConv, {F32({2, 4, 8, 9}), F32({6, 4, 3, 3}), F32({6})}, conv) == Shape{2, 6, 6, 7});
+  conv.strides = {2, 3};
+  conv.pads = {1, 0, 2, 1};
+  conv.dilations = {1, 2};
+  conv.group = 2;
+  CHECK(InferShape(OpType::kConv, {F32({2, 4, 8, 9}), F32({6, 2, 3, 3})}, conv) == Shape{2, 6, 5, 2});
+  CHECK_THAT(InferError(OpType::kConv, {F32({2, 4, 8, 9}), F32({6, 4, 3, 3})}, conv), Contains("4 channels"));
+  CHECK_THAT(InferError(OpType::kConv, {F32({2, 4, 8, 9}), F32({6, 2, 5, 3})}, conv), Contains("kernel_shape"));
+  CHECK_THAT(InferError(OpType::kConv, {F32({2, 8, 9}), F32({6, 4, 3, 3})}, Kernel(3, 3)), Contains("height, width"));
+  CHECK_THAT(InferError(OpType::kConv, {F32({2, 4, 2, 9}), F32({6, 4, 3, 3})}, Kernel(3, 3)), Contains("does not fit"));
+  CHECK_THAT(InferError(OpType::kConv, {F32({2, 4, 8, 9}), F32({6, 4, 3, 3}), F32({5})}, Kernel(3, 3)),
+             Contains("B is"));
+}
+
+TEST_CASE("pool: rounding up counts only windows that begin inside", "[ops]") {
+  PoolAttributes pool;
+  pool.kernel_shape = {3, 3};
+  pool.strides = {2, 2};
+  CHECK(InferShape(OpType::kMaxPool, {F32({1, 2, 8, 8})}, pool) == Shape{1, 2, 3, 3});
+  pool.ceil_mode = true;
+  CHECK(InferShape(OpType::kMaxPool, {F32({1, 2, 8, 8})}, pool) == Shape{1, 2, 4, 4});
+  pool.kernel_shape = {1, 1};
+  pool.strides = {3, 3};
+  CHECK(InferShape(OpType::kMaxPool, {F32({1, 2, 5, 7})}, pool) == Shape{1, 2, 2, 3});
+  const auto infos = Infer(OpType::kMaxPoolWithArgmax, {F32({1, 2, 5, 7})}, pool);
+  REQUIRE(infos.ok());
+  CHECK((*infos)[1] == ValueInfo{DType::kI32, {1, 2, 2, 3}});
+}
+
+TEST_CASE("shape ops: flatten, reshape and expand", "[ops]") {
+  CHECK(InferShape(OpType::kFlatten, {F32({2, 3, 4})}, FlattenAttributes{1}) == Shape{2, 12});
+  CHECK(InferShape(OpType::kFlatten, {F32({2, 3, 4})}, FlattenAttributes{0}) == Shape{1, 24});
+  CHECK(InferShape(OpType::kFlatten, {F32({2, 3, 4})}, FlattenAttributes{-1}) == Shape{6, 4});
+  CHECK_FALSE(InferError(OpType::kFlatten, {F32({2})}, FlattenAttributes{2}).empty());
+  CHECK(InferShape(OpType::kReshape, {F32({2, 3, 4})}, ReshapeAttributes{{0, -1}, false}) == Shape{2, 12});
+  CHECK(InferShape(OpType::kReshape, {F32({0, 3})}, ReshapeAttributes{{3, 0}, true}) == Shape{3, 0});
+  CHECK(InferShape(OpType::kReshape, {F32({1, 1})}, ReshapeAttributes{{}, false}) == Shape{});
+  CHECK_THAT(InferError(OpType::kReshape, {F32({32, 3})}, ReshapeAttributes{{16, 7}, false}),
+             Contains("96 elements") && Contains("batch"));
+  CHECK_FALSE(InferError(OpType::kReshape, {F32({4})}, ReshapeAttributes{{-1, -1}, false}).empty());
+  CHECK_FALSE(InferError(OpType::kReshape, {F32({0, 2})}, ReshapeAttributes{{0, -1}, true}).empty());
+  CHECK(InferShape(OpType::kExpand, {F32({3, 1})}, ExpandAttributes{{2, 1, 4}}) == Shape{2, 3, 4});
+  CHECK_FALSE(InferError(OpType::kExpand, {F32({3})}, ExpandAttributes{{-2}}).empty());
+}
+
+TEST_CASE("reduce: axes, kept dimensions and the empty list", "[ops]") {
+  CHECK(InferShape(OpType::kReduceSum, {F32({2, 3, 4})}, ReduceAttributes{{1, -1}, true, false}) == Shape{2, 1, 1});
+  CHECK(InferShape(OpType::kReduceMean, {F32({2, 3, 4})}, ReduceAttributes{{0}, false, false}) == Shape{3, 4});
+  CHECK(InferShape(OpType::kReduceSum, {F32({2, 3})}, ReduceAttributes{{}, false, false}) == Shape{});
+  CHECK(InferShape(OpType::kReduceSum, {F32({2, 3})}, ReduceAttributes{{}, false, true}) == Shape{2, 3});
+  CHECK_THAT(InferError(OpType::kReduceSum, {F32({2, 3})}, ReduceAttributes{{1, -1}, true, false}), Contains("twice"));
+  CHECK_THAT(InferError(OpType::kReduceSum, {F32({2, 3})}, ReduceAttributes{{2}, true, false}), Contains("axis 2"));
+  CHECK(InferShape(OpType::kMaskedSum, {F32({2, 3}), F32({2})}) == Shape{});
+  CHECK_FALSE(InferError(OpType::kMaskedSum, {F32({2, 3}), F32({3})}).empty());
+}
+
+TEST_CASE("softmax and losses: axes, labels and weights have to fit", "[ops]") {
+  CHECK(InferShape(OpType::kSoftmax, {F32({2, 3})}, SoftmaxAttributes{-1}) == Shape{2, 3});
+  CHECK_THAT(InferError(OpType::kSoftmax, {F32({2, 3})}, SoftmaxAttributes{2}), Contains("axis 2"));
+  CrossEntropyAttributes loss;
+  const OpType sce = OpType::kSoftmaxCrossEntropyLoss;
+  CHECK(InferShape(sce, {F32({2, 3}), I64({2})}, loss) == Shape{});
+  loss.reduction = Reduction::kNone;
+  CHECK(InferShape(sce, {F32({2, 3, 5}), I64({2, 5}), F32({3})}, loss) == Shape{2, 5});
+  CHECK_THAT(InferError(sce, {F32({2, 3}), I64({3})}, loss), Contains("labels"));
+  CHECK_THAT(InferError(sce, {F32({2, 3}), F32({2})}, loss), Contains("integers"));
+  CHECK_THAT(InferError(sce, {F32({2, 3}), I64({2}), F32({2})}, loss), Contains("class weights"));
+  CHECK_THAT(InferError(sce, {F32({6}), I64({6})}, loss), Contains("[batch, classes, ...]"));
+  CHECK(InferShape(OpType::kLossWeights, {I64({2, 5})}, loss) == Shape{2, 5});
+  CHECK_THAT(InferError(OpType::kPointwiseLoss, {F32({2, 1}), F32({2})}, PointwiseLossAttributes{}),
+             Contains("target is F32 [2], expected F32 [2, 1]"));
+  CHECK(InferShape(OpType::kCountCorrect, {F32({2, 3}), I64({2}), F32({2})}, CountCorrectAttributes{}) == Shape{});
+}
+
+TEST_CASE("batch norm: channels have to fit, and one value has no deviation", "[ops]") {
+  const ValueInfo c = F32({3});
+  CHECK(InferShape(OpType::kBatchNormalization, {F32({2, 3, 4}), c, c, c, c}, BatchNormAttributes{}) == Shape{2, 3, 4});
+  CHECK_THAT(InferError(OpType::kBatchNormalization, {F32({2, 3}), c, c, F32({2}), c}, BatchNormAttributes{}),
+             Contains("mean"));
+  CHECK_THAT(InferError(OpType::kBatchNormTraining, {F32({1, 3}), c, c}, BatchNormAttributes{}),
+             Contains("single value"));
+  CHECK_THAT(InferError(OpType::kBatchNormTraining, {F32({6}), c, c}, BatchNormAttributes{}), Contains("channels"));
+}
+
+TEST_CASE("ops: a result that no memory can hold is refused", "[ops]") {
+  const int64_t huge = int64_t{1} << 31;
+  CHECK_THAT(InferError(OpType::kMatMul, {F32({huge, 1}), F32({1, huge})}), Contains("too many bytes"));
+}
+
+}  // namespace
+}  // namespace lockstep

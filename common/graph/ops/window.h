@@ -1,0 +1,26 @@
+// Sliding windows over two spatial dimensions, as ONNX's Conv and MaxPool count them.
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_COMMON_GRAPH_OPS_WINDOW_H_
+#define LOCKSTEP_COMMON_GRAPH_OPS_WINDOW_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace lockstep {
+
+// InvalidArgument unless there are two positive kernel sizes, strides and dilations and four non-negative pads.
+absl::Status CheckWindow(const std::vector<int64_t>& kernel_shape, const std::vector<int64_t>& strides,
+                         const std::vector<int64_t>& pads, const std::vector<int64_t>& dilations);
+
+// The number of windows along one dimension of `size` elements. With `ceil_mode` a last window that hangs over the end
+// counts when it begins inside the input or its leading padding. InvalidArgument when not even one fits.
+absl::StatusOr<int64_t> WindowCount(int64_t size, int64_t kernel, int64_t stride, int64_t pad_begin, int64_t pad_end,
+                                    int64_t dilation, bool ceil_mode);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_GRAPH_OPS_WINDOW_H_

@@ -1,0 +1,92 @@
+#include "common/graph/passes/forms.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/graph/graph_editor.h"
+#include "common/graph/ops/schema.h"
+#include "common/status/status_macros.h"
+
+namespace lockstep {
+namespace {
+
+bool IsStatistic(const Graph& graph, const std::string& name) {
+  return std::any_of(graph.variables.begin(), graph.variables.end(), [&](const Variable& variable) {
+    return variable.name == name && variable.kind == VariableKind::kStatistic;
+  });
+}
+
+// Removes the dropouts that `drop` accepts; their readers read their input.
+template <typename Predicate>
+void RemoveDropouts(Graph* graph, Predicate drop) {
+  for (size_t i = 0; i < graph->nodes.size();) {
+    const Node node = graph->nodes[i];
+    if (node.op != OpType::kDropout || !drop(std::get<DropoutAttributes>(node.attributes))) {
+      ++i;
+      continue;
+    }
+    graph->nodes.erase(graph->nodes.begin() + static_cast<std::ptrdiff_t>(i));
+    ReplaceReads(graph, node.outputs[0], node.inputs[0]);
+  }
+}
+
+// Turns the node into BatchNormTraining and notes how its statistics move.
+absl::Status NormaliseByBatch(const Graph& graph, Node* node, std::set<std::string>* taken,
+                              std::vector<StatisticUpdate>* statistics) {
+  if (node->inputs.size() != 5) return absl::OkStatus();  // shape inference names the error
+  const double momentum = std::get<BatchNormAttributes>(node->attributes).momentum;
+  std::vector<std::string> values;
+  for (const std::string& variable : {node->inputs[3], node->inputs[4]}) {
+    if (!IsStatistic(graph, variable) || !taken->insert(variable).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(NodeLabel(*node), ": trains, so '", variable,
+                       "' has to be a running statistic of this node alone; otherwise freeze the node"));
+    }
+    values.push_back(absl::StrCat("stat.", variable));
+    statistics->push_back({variable, values.back(), momentum});
+  }
+  node->op = OpType::kBatchNormTraining;
+  node->inputs.resize(3);
+  node->outputs = {node->outputs[0], values[0], absl::StrCat("lockstep.form.", node->name, ".inv_std"), values[1]};
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<TrainingForms> UseTrainingForms(Graph* graph) {
+  TrainingForms forms;
+  std::set<std::string> taken;
+  RemoveDropouts(graph, [](const DropoutAttributes& d) { return !d.training_mode || d.ratio == 0.0; });
+  for (Node& node : graph->nodes) {
+    const std::string prefix = absl::StrCat("lockstep.form.", node.name);
+    if (node.op == OpType::kMaxPool) {
+      node.op = OpType::kMaxPoolWithArgmax;
+      node.outputs.push_back(prefix + ".argmax");
+    } else if (node.op == OpType::kDropout) {
+      node.op = OpType::kDropoutTraining;
+      node.inputs.push_back(kRandomInput);
+      node.outputs.push_back(prefix + ".mask");
+      forms.uses_random = true;
+    } else if (node.op == OpType::kSoftmaxCrossEntropyLoss && node.outputs.size() == 1) {
+      node.outputs.push_back(prefix + ".log_prob");
+    } else if (node.op == OpType::kBatchNormalization && std::get<BatchNormAttributes>(node.attributes).training_mode) {
+      LS_RETURN_IF_ERROR(NormaliseByBatch(*graph, &node, &taken, &forms.statistics));
+    }
+  }
+  if (forms.uses_random) graph->inputs.push_back({kRandomInput, DType::kI64, {4}});
+  return forms;
+}
+
+void UseEvaluationForms(Graph* graph) {
+  RemoveDropouts(graph, [](const DropoutAttributes&) { return true; });
+  for (Node& node : graph->nodes) {
+    if (node.op == OpType::kBatchNormalization) {
+      std::get<BatchNormAttributes>(node.attributes).training_mode = false;
+    }
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,34 @@
+// What the forward graph becomes when it trains and when it is evaluated.
+//
+//   op                                     training                       evaluation
+//   MaxPool                                MaxPoolWithArgmax              MaxPool
+//   Dropout, training_mode                 DropoutTraining; none at 0     none
+//   Dropout, otherwise                     none                           none
+//   BatchNormalization, training_mode      BatchNormTraining              running statistics
+//   SoftmaxCrossEntropyLoss                with log_prob                  as it is
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_COMMON_GRAPH_PASSES_FORMS_H_
+#define LOCKSTEP_COMMON_GRAPH_PASSES_FORMS_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/graph/ir.h"
+#include "common/graph/training_graph.h"
+
+namespace lockstep {
+
+struct TrainingForms {
+  std::vector<StatisticUpdate> statistics;
+  bool uses_random = false;  // kRandomInput was appended to the inputs
+};
+
+// Outputs keep their positions in graph->outputs, though a dropped op's output is replaced by its input.
+// InvalidArgument when a BatchNormalization in training has statistics that are not its own.
+absl::StatusOr<TrainingForms> UseTrainingForms(Graph* graph);
+void UseEvaluationForms(Graph* graph);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_GRAPH_PASSES_FORMS_H_

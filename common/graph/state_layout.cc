@@ -1,0 +1,74 @@
+#include "common/graph/state_layout.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace lockstep {
+namespace {
+
+// Calls `visit` for every parameter in the order of the variables.
+template <typename Visit>
+void ForEachParameter(const MetaGraph& metagraph, Visit visit) {
+  for (const Variable& variable : metagraph.forward.variables) {
+    if (variable.kind == VariableKind::kParameter) visit(variable);
+  }
+}
+
+}  // namespace
+
+int StateLayout::Find(absl::string_view name) const {
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i].spec.name == name) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+int64_t StateLayout::TotalBytes() const {
+  int64_t total = 0;
+  for (const StateTensor& tensor : tensors) total += NumElements(tensor.spec.shape) * DTypeSize(tensor.spec.dtype);
+  return total;
+}
+
+std::vector<std::string> SlotNames(const OptimizerRule& optimizer) {
+  switch (optimizer.kind) {
+    case OptimizerKind::kSgd:
+      if (optimizer.momentum == 0.0) return {};
+      return {"momentum_buffer"};
+    case OptimizerKind::kAdam:
+    case OptimizerKind::kAdamW:
+      return {"exp_avg", "exp_avg_sq"};
+  }
+  return {};
+}
+
+std::string ExponentName(absl::string_view parameter) { return absl::StrCat("lockstep.exponent.", parameter); }
+
+StateLayout MakeStateLayout(const MetaGraph& metagraph) {
+  StateLayout layout;
+  for (const Variable& variable : metagraph.forward.variables) {
+    const StateKind kind = variable.kind == VariableKind::kParameter ? StateKind::kParameter : StateKind::kStatistic;
+    layout.tensors.push_back(
+        {{variable.name, variable.dtype, variable.shape}, StateGroup::kModel, kind, variable.name});
+  }
+  for (const std::string& slot : SlotNames(metagraph.update.optimizer)) {
+    ForEachParameter(metagraph, [&](const Variable& variable) {
+      layout.tensors.push_back({{absl::StrCat(slot, ".", variable.name), variable.dtype, variable.shape},
+                                StateGroup::kOptimizer,
+                                StateKind::kSlot,
+                                variable.name});
+    });
+  }
+  if (metagraph.update.reduction == ReductionMode::kExact) {
+    ForEachParameter(metagraph, [&](const Variable& variable) {
+      layout.tensors.push_back({{ExponentName(variable.name), DType::kI32, {}},
+                                StateGroup::kOptimizer,
+                                StateKind::kExponent,
+                                variable.name});
+    });
+  }
+  layout.tensors.push_back({{kStepCounterName, DType::kI64, {}}, StateGroup::kOptimizer, StateKind::kCounter, ""});
+  return layout;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,67 @@
+// The state of a job as an ordered list of named tensors: what an update moves, a snapshot copies, a checkpoint holds,
+// a newcomer receives and a digest covers. A pure function of the metagraph.
+//
+// Order: parameters and statistics as the graph lists its variables; then slots, slot by slot, each in the order of the
+// parameters; then exponents in that order; then lockstep.step.
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_COMMON_GRAPH_STATE_LAYOUT_H_
+#define LOCKSTEP_COMMON_GRAPH_STATE_LAYOUT_H_
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "common/graph/metagraph.h"
+#include "common/tensor/tensor.h"
+
+namespace lockstep {
+
+// Which files of a checkpoint a tensor goes to.
+enum class StateGroup : uint8_t { kModel, kOptimizer };
+
+enum class StateKind : uint8_t {
+  kParameter,
+  kStatistic,
+  kSlot,
+  kExponent,  // I32 scalar: the power of two of a gradient's fixed point
+  kCounter,   // I64 scalar
+};
+
+// The exponent of a gradient that was never reduced: the step begins with a pass that finds the largest magnitude.
+inline constexpr int32_t kExponentUnset = std::numeric_limits<int32_t>::min();
+
+inline constexpr char kStepCounterName[] = "lockstep.step";
+
+struct StateTensor {
+  TensorSpec spec;
+  StateGroup group = StateGroup::kModel;
+  StateKind kind = StateKind::kParameter;
+  // The variable that a parameter, statistic, slot or exponent belongs to; empty for counters.
+  std::string variable;
+  friend bool operator==(const StateTensor&, const StateTensor&) = default;
+};
+
+struct StateLayout {
+  std::vector<StateTensor> tensors;
+
+  // Index of the tensor of that name, or -1.
+  int Find(absl::string_view name) const;
+  // Sum of the tensors' bytes.
+  int64_t TotalBytes() const;
+};
+
+// The slots that an optimizer keeps per parameter, e.g. {"exp_avg", "exp_avg_sq"}; the tensor of one is called
+// "<slot>.<parameter>".
+std::vector<std::string> SlotNames(const OptimizerRule& optimizer);
+
+// "lockstep.exponent.<parameter>"
+std::string ExponentName(absl::string_view parameter);
+
+StateLayout MakeStateLayout(const MetaGraph& metagraph);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_GRAPH_STATE_LAYOUT_H_

@@ -1,0 +1,100 @@
+#include "common/graph/training_graph.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/graph/differentiate.h"
+#include "common/graph/graph_editor.h"
+#include "common/graph/loss.h"
+#include "common/graph/ops/schema.h"
+#include "common/graph/passes/forms.h"
+#include "common/status/status_macros.h"
+
+namespace lockstep {
+namespace {
+
+// Where the loss rule's output stands among the graph's outputs, so that it is found again after passes.
+absl::StatusOr<size_t> LossPosition(const MetaGraph& metagraph) {
+  const std::vector<std::string>& outputs = metagraph.forward.outputs;
+  const auto found = std::find(outputs.begin(), outputs.end(), metagraph.loss.output);
+  if (found == outputs.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the loss reads '", metagraph.loss.output, "', which is not an output of the model"));
+  }
+  return static_cast<size_t>(found - outputs.begin());
+}
+
+// Gives the gradient the name under which it leaves the graph. A value that already has a public name, or that no node
+// produces, is copied.
+absl::Status PublishGradient(Graph* graph, const std::string& gradient, const std::string& name) {
+  const bool own = absl::StartsWith(gradient, "lockstep.grad") && gradient != kGradientSeed;
+  if (own) {
+    RenameValue(graph, gradient, name);
+    return absl::OkStatus();
+  }
+  return AppendNode(graph, {name, OpType::kScale, {gradient}, {name}, ScaleAttributes{1.0}});
+}
+
+absl::Status AddGradients(Graph* graph) {
+  std::vector<std::string> parameters;
+  for (const Variable& variable : graph->variables) {
+    if (variable.kind == VariableKind::kParameter) parameters.push_back(variable.name);
+  }
+  LS_ASSIGN_OR_RETURN(std::vector<std::string> gradients, Differentiate(graph, kLossSum, parameters));
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (gradients[i].empty()) {
+      return absl::InvalidArgumentError(absl::StrCat("the loss does not depend on parameter '", parameters[i],
+                                                     "'. Take it out of what is trained, or use it in the model"));
+    }
+    const std::string name = GradientName(parameters[i]);
+    LS_RETURN_IF_ERROR(PublishGradient(graph, gradients[i], name));
+    // Another parameter may share this gradient.
+    std::replace(gradients.begin() + static_cast<std::ptrdiff_t>(i) + 1, gradients.end(), std::string(gradients[i]),
+                 name);
+    graph->outputs.push_back(name);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string GradientName(absl::string_view parameter) { return absl::StrCat("grad.", parameter); }
+
+absl::StatusOr<TrainingGraph> MakeTrainingGraph(const MetaGraph& metagraph) {
+  LS_ASSIGN_OR_RETURN(const size_t position, LossPosition(metagraph));
+  TrainingGraph training;
+  training.graph = metagraph.forward;
+  Graph* graph = &training.graph;
+  LS_ASSIGN_OR_RETURN(TrainingForms forms, UseTrainingForms(graph));
+  training.statistics = std::move(forms.statistics);
+  training.uses_random = forms.uses_random;
+  BindBatch(graph, metagraph.pass_batch);
+  LS_RETURN_IF_ERROR(InferShapes(graph));
+  LS_RETURN_IF_ERROR(AppendTrainingLoss(graph, metagraph.loss, graph->outputs[position], metagraph.pass_batch));
+  graph->outputs = {kLossSum, kLossDenominator};
+  LS_RETURN_IF_ERROR(AddGradients(graph));
+  for (const StatisticUpdate& statistic : training.statistics) graph->outputs.push_back(statistic.value);
+  RemoveDeadCode(graph);
+  return training;
+}
+
+absl::StatusOr<EvaluationGraph> MakeEvaluationGraph(const MetaGraph& metagraph, int64_t batch) {
+  LS_ASSIGN_OR_RETURN(const size_t position, LossPosition(metagraph));
+  EvaluationGraph evaluation;
+  evaluation.graph = metagraph.forward;
+  Graph* graph = &evaluation.graph;
+  UseEvaluationForms(graph);
+  BindBatch(graph, batch);
+  LS_RETURN_IF_ERROR(InferShapes(graph));
+  LS_ASSIGN_OR_RETURN(evaluation.has_accuracy,
+                      AppendEvaluationLoss(graph, metagraph.loss, graph->outputs[position], batch));
+  graph->outputs = {kLossSum, kLossDenominator};
+  if (evaluation.has_accuracy) graph->outputs.insert(graph->outputs.end(), {kCorrectCount, kLabelCount});
+  RemoveDeadCode(graph);
+  return evaluation;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,38 @@
+// Extents of training in steps: how long a job is, how far apart things are. One step uses
+// `global_batch_size` samples of an endless stream of epochs, so an epoch need not end with a step: whatever is
+// given in samples or epochs rounds up to the step that completes it.
+//
+// Threading: thread-safe (pure functions).
+#ifndef LOCKSTEP_COMMON_JOB_EXTENT_H_
+#define LOCKSTEP_COMMON_JOB_EXTENT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "protos/job.pb.h"
+
+namespace lockstep {
+
+// "10ep", "0.5ep", "500steps", "60000samples", "2h", "1h30m", "250ms". InvalidArgument says what is wrong.
+absl::StatusOr<job::Amount> ParseAmount(absl::string_view text);
+
+// The shortest text that ParseAmount reads as `amount`.
+std::string AmountText(const job::Amount& amount);
+
+// The wall time of an amount given as time; nullopt for the others.
+std::optional<absl::Duration> AmountTime(const job::Amount& amount);
+
+// The first step at whose end `amount` of training is reached, rounding up: 10ep of 60,000 samples at 256 per step are
+// 2,344 steps. nullopt for an amount of time. Saturates at 2^62. REQUIRES: epoch_samples, global_batch_size > 0.
+std::optional<int64_t> StepsOf(const job::Amount& amount, int64_t epoch_samples, int64_t global_batch_size);
+
+// The job's last step, nullopt when a clock ends it.
+std::optional<int64_t> TotalSteps(const job::JobSpec& spec, int64_t train_samples);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_JOB_EXTENT_H_

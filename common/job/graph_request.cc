@@ -1,0 +1,148 @@
+#include "common/job/graph_request.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/job/extent.h"
+#include "common/job/normalisation.h"
+#include "common/status/check.h"
+#include "common/status/status_macros.h"
+
+namespace lockstep {
+namespace {
+
+ModelSpec MakeModel(const job::BuiltinModel& builtin) {
+  ModelSpec model;
+  model.architecture = builtin.name() == job::BuiltinModel::NAME_LENET ? "lenet" : "mlp";
+  model.outputs = builtin.classes();
+  model.hidden_sizes.assign(builtin.hidden().begin(), builtin.hidden().end());
+  if (builtin.activation() == job::BuiltinModel::ACTIVATION_SIGMOID) model.activation = "sigmoid";
+  if (builtin.activation() == job::BuiltinModel::ACTIVATION_TANH) model.activation = "tanh";
+  model.dropout = builtin.dropout();
+  model.batch_norm = builtin.batch_norm();
+  return model;
+}
+
+LossRule MakeLoss(const job::Model& model) {
+  LossRule rule;
+  if (model.loss() == "softmax_cross_entropy") {
+    rule.kind = LossKind::kSoftmaxCrossEntropy;
+  } else if (model.loss() == "mse") {
+    rule.kind = LossKind::kMse;
+  } else if (model.loss() == "l1") {
+    rule.kind = LossKind::kL1;
+  } else if (model.loss() == "huber") {
+    rule.kind = LossKind::kHuber;
+    rule.huber_delta = model.huber_delta();
+  } else if (model.loss() == "bce_with_logits") {
+    rule.kind = LossKind::kBceWithLogits;
+  } else {
+    LS_CHECK(absl::StartsWith(model.loss(), "output:"), "a resolved job names a known loss");
+    rule.kind = LossKind::kGraphOutput;
+    rule.output = model.loss().substr(7);
+  }
+  return rule;
+}
+
+absl::StatusOr<Shape> InputShape(const job::BuiltinModel& builtin, const Shape& stored) {
+  Shape shape(builtin.input().begin(), builtin.input().end());
+  if (shape.empty()) {
+    shape = stored;
+    if (builtin.name() == job::BuiltinModel::NAME_LENET && shape.size() == 2) shape.insert(shape.begin(), 1);
+  }
+  if (NumElements(shape) != NumElements(stored)) {
+    return absl::InvalidArgumentError(absl::StrCat("model.builtin.input is ", ShapeString(shape),
+                                                   ", one sample of data.train has the shape ", ShapeString(stored),
+                                                   "; give a shape with as many elements, or leave it out"));
+  }
+  return shape;
+}
+
+Shape WithBatch(const Shape& sample) {
+  Shape shape = {kBatchDim};
+  shape.insert(shape.end(), sample.begin(), sample.end());
+  return shape;
+}
+
+OptimizerRule MakeOptimizer(const job::Optimizer& optimizer) {
+  OptimizerRule rule;
+  rule.weight_decay = optimizer.weight_decay();
+  if (optimizer.name() == job::Optimizer::NAME_SGD) {
+    rule.kind = OptimizerKind::kSgd;
+    rule.momentum = optimizer.momentum();
+    rule.nesterov = optimizer.nesterov();
+    return rule;
+  }
+  rule.kind = optimizer.name() == job::Optimizer::NAME_ADAM ? OptimizerKind::kAdam : OptimizerKind::kAdamW;
+  rule.beta1 = optimizer.beta1();
+  rule.beta2 = optimizer.beta2();
+  rule.epsilon = optimizer.eps();
+  return rule;
+}
+
+absl::StatusOr<ScheduleRule> MakeSchedule(const JobSpec& spec, int64_t train_samples) {
+  const job::Schedule& schedule = spec.train().schedule();
+  const int64_t batch = spec.train().global_batch_size();
+  ScheduleRule rule;
+  rule.lr = spec.train().optimizer().lr();
+  // A resolved job gives these in steps, epochs or samples, never as time.
+  rule.warmup_steps = *StepsOf(schedule.warmup(), train_samples, batch);
+  const std::optional<int64_t> total = TotalSteps(spec, train_samples);
+  if (total.has_value() && rule.warmup_steps >= *total && rule.warmup_steps > 0) {
+    return absl::InvalidArgumentError(absl::StrCat("train.schedule.warmup takes ", rule.warmup_steps,
+                                                   " steps and the job only ", *total,
+                                                   "; shorten it, or raise train.duration"));
+  }
+  if (schedule.name() == job::Schedule::NAME_STEP) {
+    rule.kind = ScheduleKind::kStep;
+    rule.step_size = *StepsOf(schedule.step_size(), train_samples, batch);
+    rule.gamma = schedule.gamma();
+  } else if (schedule.name() == job::Schedule::NAME_COSINE) {
+    LS_CHECK(total.has_value(), "a resolved job has a last step where its schedule needs one");
+    rule.kind = ScheduleKind::kCosine;
+    rule.total_steps = *total;
+    rule.min_lr = schedule.min_lr();
+  }
+  return rule;
+}
+
+}  // namespace
+
+absl::StatusOr<UpdateRule> MakeUpdateRule(const JobSpec& spec, int64_t train_samples) {
+  UpdateRule rule;
+  rule.optimizer = MakeOptimizer(spec.train().optimizer());
+  LS_ASSIGN_OR_RETURN(rule.schedule, MakeSchedule(spec, train_samples));
+  if (spec.train().has_clip_norm()) rule.clip_global_norm = spec.train().clip_norm();
+  rule.on_nan = spec.train().on_nan() == job::Train::ON_NAN_SKIP_STEP ? OnNan::kSkipStep : OnNan::kStop;
+  rule.reduction =
+      spec.train().reduction() == job::Train::REDUCTION_FAST ? ReductionMode::kFast : ReductionMode::kExact;
+  return rule;
+}
+
+absl::StatusOr<MetaGraphRequest> MakeMetaGraphRequest(const JobSpec& spec, const TensorSpec& inputs,
+                                                      const TensorSpec& labels, int64_t train_samples) {
+  const job::BuiltinModel& builtin = spec.model().builtin();
+  MetaGraphRequest request;
+  request.model = MakeModel(builtin);
+  LS_ASSIGN_OR_RETURN(const Shape shape, InputShape(builtin, inputs.shape));
+  request.inputs.push_back({.name = "inputs",
+                            .field = "inputs",
+                            .role = InputRole::kFeature,
+                            .dtype = inputs.dtype,
+                            .shape = WithBatch(shape),
+                            .normalisation = MakeNormalisation(spec.data())});
+  request.inputs.push_back({.name = "labels",
+                            .field = "labels",
+                            .role = InputRole::kLabel,
+                            .dtype = labels.dtype,
+                            .shape = WithBatch(labels.shape),
+                            .normalisation = {}});
+  request.loss = MakeLoss(spec.model());
+  LS_ASSIGN_OR_RETURN(request.update, MakeUpdateRule(spec, train_samples));
+  request.pass_batch = spec.train().global_batch_size() / spec.train().logical_shards();
+  return request;
+}
+
+}  // namespace lockstep

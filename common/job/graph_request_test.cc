@@ -1,0 +1,96 @@
+#include "common/job/graph_request.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+constexpr char kJob[] =
+    "name: small\n"
+    "model: {builtin: {name: lenet}}\n"
+    "data:\n"
+    "  train: {inputs: x, labels: y}\n"
+    "  normalize: {divide_by: 255, mean: 0.286, std: 0.353}\n"
+    "train: {duration: 10ep, global_batch_size: 256, logical_shards: 8, optimizer: {lr: 0.1, momentum: 0.9}}\n";
+
+const TensorSpec kImages{"inputs", DType::kF32, {28, 28}};
+const TensorSpec kLabels{"labels", DType::kI64, {}};
+
+JobSpec Job(const std::vector<std::string>& overrides = {}) {
+  const auto spec = ParseJob(kJob, "/jobs/job.yaml", overrides);
+  INFO(spec.status());
+  REQUIRE(spec.ok());
+  return *spec;
+}
+
+MetaGraphRequest Request(const std::vector<std::string>& overrides = {}) {
+  const auto request = MakeMetaGraphRequest(Job(overrides), kImages, kLabels, 60000);
+  INFO(request.status());
+  REQUIRE(request.ok());
+  return *request;
+}
+
+TEST_CASE("graph request: the model, its inputs and the loss of a job", "[job]") {
+  const MetaGraphRequest request = Request();
+
+  CHECK(request.model.architecture == "lenet");
+  CHECK(request.inputs[0].shape == Shape{kBatchDim, 1, 28, 28});
+  CHECK(request.inputs[0].normalisation == Normalisation{1.0 / 255, {0.286}, {0.353}});
+  CHECK(request.inputs[1].role == InputRole::kLabel);
+  CHECK(request.inputs[1].shape == Shape{kBatchDim});
+  CHECK(request.pass_batch == 32);
+  CHECK(request.loss.kind == LossKind::kSoftmaxCrossEntropy);
+  CHECK(BuildMetaGraph(request).ok());
+
+  const MetaGraphRequest mlp =
+      Request({"model.builtin={name: mlp, hidden: [64, 32], activation: tanh, dropout: 0.25, "
+               "batch_norm: true, input: [784]}",
+               "model.loss=huber", "model.huber_delta=2"});
+  CHECK(mlp.model.hidden_sizes == std::vector<int64_t>{64, 32});
+  CHECK(mlp.model.activation == "tanh");
+  CHECK(mlp.model.batch_norm);
+  CHECK(mlp.model.dropout == 0.25);
+  CHECK(mlp.inputs[0].shape == Shape{kBatchDim, 784});
+  CHECK(mlp.loss.huber_delta == 2);
+  CHECK(Request({"model.loss=output:total"}).loss.output == "total");
+
+  const auto wrong = MakeMetaGraphRequest(Job({"model.builtin.input=[1, 27, 28]"}), kImages, kLabels, 60000);
+  CHECK_THAT(std::string(wrong.status().message()), Catch::Contains("one sample of data.train has the shape [28, 28]"));
+}
+
+TEST_CASE("graph request: the update rule is the job's, in steps", "[job]") {
+  const UpdateRule sgd = Request().update;
+  CHECK(sgd.optimizer.kind == OptimizerKind::kSgd);
+  CHECK(sgd.optimizer.momentum == 0.9);
+  CHECK(sgd.schedule.kind == ScheduleKind::kConstant);
+  CHECK(sgd.schedule.warmup_steps == 0);
+  CHECK_FALSE(sgd.clip_global_norm.has_value());
+  CHECK(sgd.on_nan == OnNan::kStop);
+
+  const UpdateRule adamw =
+      Request({"train.optimizer={name: adamw}", "train.optimizer.momentum=null", "train.clip_norm=1",
+               "train.on_nan=skip_step", "train.schedule={name: cosine, warmup: 0.5ep, min_lr: 0.01}"})
+          .update;
+  CHECK(adamw.optimizer.kind == OptimizerKind::kAdamW);
+  CHECK(adamw.optimizer.weight_decay == 0.01);
+  CHECK(adamw.clip_global_norm == 1.0);
+  CHECK(adamw.on_nan == OnNan::kSkipStep);
+  CHECK(adamw.schedule.kind == ScheduleKind::kCosine);
+  CHECK(adamw.schedule.total_steps == 2344);
+  CHECK(adamw.schedule.warmup_steps == 118);
+  CHECK(adamw.schedule.min_lr == 0.01);
+
+  const UpdateRule step =
+      Request({"train.schedule={name: step, step_size: 2ep, gamma: 0.5}", "train.duration=2h"}).update;
+  CHECK(step.schedule.kind == ScheduleKind::kStep);
+  CHECK(step.schedule.step_size == 469);
+  CHECK(step.schedule.gamma == 0.5);
+
+  const auto late = MakeUpdateRule(Job({"train.schedule.warmup=11ep"}), 60000);
+  CHECK_THAT(std::string(late.status().message()), Catch::Contains("warmup takes 2579 steps and the job only 2344"));
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,56 @@
+// Stage 1: job file -> JobSpec. Reads YAML by walking the descriptors of protos/job.proto, so that a key is known,
+// checked, defaulted and printed by its line there alone. What comes out is resolved: defaults are filled in, paths
+// are absolute, and every rule across keys holds.
+//
+// Errors are InvalidArgument: "job.yaml:12:3: train.logical_shards: ..." with what was found, what is allowed, and for
+// a misspelt name the one that was probably meant. A file that cannot be read is NotFound or PermissionDenied.
+//
+// Threading: thread-safe (pure functions; LoadJob reads one file).
+#ifndef LOCKSTEP_COMMON_JOB_JOB_H_
+#define LOCKSTEP_COMMON_JOB_JOB_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "protos/job.pb.h"
+
+namespace lockstep {
+
+using JobSpec = job::JobSpec;
+
+// Reads the job file at `path` and applies `overrides`, each "a.b.c=value" as given to --set, in order. The value is
+// YAML; `null` takes a key back to its default.
+absl::StatusOr<JobSpec> LoadJob(const std::string& path, absl::Span<const std::string> overrides = {});
+
+// As LoadJob for a text in memory; `path` names it in messages and is what relative paths are relative to.
+absl::StatusOr<JobSpec> ParseJob(absl::string_view text, const std::string& path,
+                                 absl::Span<const std::string> overrides = {});
+
+// The resolved job as YAML in the order of the proto. ParseJob of it gives `spec` again.
+std::string ResolvedYaml(const JobSpec& spec);
+
+// What separates two resolved jobs.
+struct JobDifference {
+  // One setting: its path in the job file ("train.optimizer.lr") and both values as YAML; "" where it is absent.
+  struct Setting {
+    std::string key;
+    std::string before;
+    std::string after;
+  };
+  std::vector<Setting> refused;  // these change bits: a resume must be refused
+  std::vector<Setting> allowed;  // these may change at a resume
+
+  bool CanResume() const { return refused.empty(); }
+  // "train.seed: 1 -> 2, train.optimizer.lr: 0.1 -> 0.2" of the refused ones.
+  std::string RefusedText() const;
+};
+
+// Compares the job of a checkpoint with the one to go on with. The order of keys is that of the proto.
+JobDifference CompareJobs(const JobSpec& before, const JobSpec& after);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_JOB_JOB_H_

@@ -1,0 +1,295 @@
+#include "common/job/job.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "common/job/scalar.h"
+#include "common/job/yaml_reader.h"
+#include "google/protobuf/util/message_differencer.h"
+
+namespace lockstep {
+namespace {
+
+using google::protobuf::util::MessageDifferencer;
+
+constexpr char kJob[] =
+    "name: small\n"
+    "model: {builtin: {name: lenet}}\n"
+    "data:\n"
+    "  train: {inputs: x.idx, labels: y.idx}\n"
+    "  eval: {inputs: tx.idx, labels: ty.idx}\n"
+    "train:\n"
+    "  duration: 10ep\n"
+    "  global_batch_size: 256\n"
+    "  optimizer: {lr: 0.1}\n";
+
+std::string With(const std::string& from, const std::string& to) {
+  REQUIRE(absl::StrContains(kJob, from));
+  return absl::StrReplaceAll(kJob, {{from, to}});
+}
+
+JobSpec Good(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  const auto spec = ParseJob(text, "/jobs/job.yaml", overrides);
+  INFO(spec.status());
+  REQUIRE(spec.ok());
+  return *spec;
+}
+
+void CheckError(const std::string& text, const std::vector<std::string>& overrides,
+                const std::vector<std::string>& expected) {
+  const auto spec = ParseJob(text, "/jobs/job.yaml", overrides);
+  REQUIRE_FALSE(spec.ok());
+  CHECK(spec.status().code() == absl::StatusCode::kInvalidArgument);
+  for (const std::string& part : expected) CHECK_THAT(std::string(spec.status().message()), Catch::Contains(part));
+}
+
+TEST_CASE("job: what the file leaves out is filled in, and paths are relative to the file", "[job]") {
+  const JobSpec spec = Good(kJob);
+
+  CHECK(spec.model().loss() == "softmax_cross_entropy");
+  CHECK(spec.data().train().inputs() == "/jobs/x.idx");
+  CHECK(spec.checkpoint().dir() == "/jobs/runs/small");
+  CHECK(spec.train().logical_shards() == 8);
+  CHECK(spec.train().optimizer().name() == job::Optimizer::NAME_SGD);
+  CHECK(spec.train().optimizer().has_momentum());
+  CHECK_FALSE(spec.train().optimizer().has_beta1());
+  CHECK_FALSE(spec.train().has_clip_norm());
+  CHECK(spec.eval().metric() == job::Eval::METRIC_ACCURACY);
+  CHECK(spec.cluster().workers().min() == 1);
+  CHECK(spec.cluster().heartbeat_timeout().seconds() == 5);
+  CHECK_FALSE(spec.data().has_normalize());
+
+  CHECK_FALSE(Good(With("  eval: {inputs: tx.idx, labels: ty.idx}\n", "")).has_eval());
+  CHECK(Good(kJob, {"model.loss=mse"}).eval().better() == job::Eval::BETTER_LOWER);
+  CHECK(Good(kJob, {"train.optimizer.name=adamw"}).train().optimizer().weight_decay() == 0.01);
+  CHECK(Good(kJob, {"train.optimizer.name=adam"}).train().optimizer().weight_decay() == 0);
+  CHECK(Good(kJob, {"data.train.inputs=/abs/x", "checkpoint.dir=../out"}).checkpoint().dir() == "/out");
+}
+
+TEST_CASE("job: the resolved job is a job file of its own, equal to itself", "[job]") {
+  const std::vector<std::vector<std::string>> variants = {
+      {},
+      {"train.optimizer={name: adamw, lr: 3e-4, beta2: 0.95}", "train.schedule={name: cosine, warmup: 0.125ep}"},
+      {"train.duration=1h30m", "checkpoint.every=250ms", "cluster.workers=2:3", "data.memory=1.5GB"},
+      {"data.train.inputs=\"a b: #'\\\"\\t\\\\.idx\"", "train.clip_norm=0.1", "train.seed=18446744073709551615"},
+      {"data.normalize={mean: [0.1, 0.2, 0.3], std: 0.33333333333333331}", "model.loss=\"output:yes\""},
+      {"model.builtin={name: mlp, hidden: [64, 32], dropout: 0.5}", "name=true", "model.loss=huber"},
+  };
+  for (const auto& overrides : variants) {
+    const JobSpec spec = Good(kJob, overrides);
+    const std::string yaml = ResolvedYaml(spec);
+    INFO(yaml);
+    const JobSpec again = Good(yaml);
+    CHECK(MessageDifferencer::Equals(spec, again));
+    CHECK(ResolvedYaml(again) == yaml);
+  }
+}
+
+// One edit of the job above and what its error must say.
+struct Case {
+  std::string from;
+  std::string to;
+  std::vector<std::string> expected;
+};
+
+void CheckErrors(const std::vector<Case>& cases) {
+  for (const Case& c : cases) {
+    INFO(c.from << " -> " << c.to);
+    CheckError(With(c.from, c.to), {}, c.expected);
+  }
+}
+
+TEST_CASE("job: unknown keys, wrong types and impossible values say where, and what was probably meant", "[job]") {
+  CheckErrors({
+      {"  duration:", "  duratoin:", {"/jobs/job.yaml:7:3: train.duratoin: unknown key", "did you mean 'duration'?"}},
+      {"  duration: 10ep", "  lr: 3", {":7:3: train.lr: unknown key; did you mean 'train.optimizer.lr'?"}},
+      {"  duration: 10ep", "  colour: 3", {"train.colour: unknown key; known here: seed, duration"}},
+      {"name: small\n", "name: small\nname: other\n", {":2:1: name: the key is given twice"}},
+      {"{lr: 0.1}", "{lr: 0.1, lr: 0.2}", {":9:24: train.optimizer.lr: the key is given twice"}},
+      {"lr: 0.1", "lr: fast", {":9:19: train.optimizer.lr: expected a number, found 'fast'"}},
+      {"lr: 0.1", "lr: nan", {"expected a number, found 'nan'"}},
+      {"lr: 0.1", "lr: \"0.1\"", {"remove the quotes"}},
+      {"lr: 0.1", "lr: [0.1]", {"expected a number, found a list"}},
+      {"lr: 0.1", "lr:", {"train.optimizer.lr: has no value; expected a number"}},
+      {"lr: 0.1", "lr: -1", {"must be at least 0, found -1"}},
+      {"lr: 0.1", "lr: !!float 0.1", {"has the tag"}},
+      {"lr: 0.1", "lr: 0.1, momentum: 1", {"must be below 1, found 1"}},
+      {"lr: 0.1", "lr: 0.1, nesterov: yes", {"expected true or false, found 'yes'"}},
+      {"lr: 0.1", "lr: 0.1, nesterov: true", {"nesterov: needs a momentum"}},
+      {"lr: 0.1",
+       "lr: 0.1, beta1: 0.5",
+       {":9:24: train.optimizer.beta1: applies only with name: adam or adamw, here it is sgd"}},
+      {"lr: 0.1", "lr: 0.1, name: adm", {"expected one of sgd, adam, adamw, found 'adm'; did you mean 'adam'?"}},
+      {"{lr: 0.1}", "{}", {"train.optimizer.lr: is required: a number"}},
+      {"{lr: 0.1}", "sgd", {"train.optimizer: expected a section of keys, found 'sgd'"}},
+      {"256", "1e3", {"expected an integer, found '1e3'"}},
+      {"256", "99999999999999999999", {"expected an integer"}},
+      {"256", "0", {"must be at least 1, found 0"}},
+      {"256", "300", {"job.yaml:6:1: train.logical_shards: 8 shards do not divide global_batch_size 300"}},
+      {"256", "256\n  logical_shards: 8192", {"must be at most 4096, found 8192"}},
+      {"256", "256\n  clip_norm: 0", {"must be above 0"}},
+      {"256", "256\n  on_nan: rollback", {"rollback is refused with reduction: exact"}},
+      {"256", "256\n  on_nan: rollback\n  reduction: fast", {"rollback is not available"}},
+      {"256", "256\n  schedule: {name: cosine, min_lr: 1}", {"min_lr: 1 is above train.optimizer.lr"}},
+      {"256", "256\n  schedule: {warmup: 5m}", {"is given in ep, steps, samples, found 5m"}},
+  });
+}
+
+TEST_CASE("job: amounts, names, lists and structure are checked as well", "[job]") {
+  CheckErrors({
+      {"10ep", "10", {"expected an amount with its unit", "found '10'"}},
+      {"10ep", "0ep", {"must be more than nothing"}},
+      {"10ep", "0.0001ep", {"at most three decimals"}},
+      {"10ep", "-3steps", {"expected an amount"}},
+      {"10ep", "2h\n  schedule: {name: cosine}", {"cosine ends with the job"}},
+      {"name: small", "name: ../x", {"job.yaml:1:1: name: expected letters"}},
+      {"name: lenet", "name: resnet", {"expected one of lenet, mlp, found 'resnet'"}},
+      {"name: lenet", "name: lenet, hidden: [3]", {"hidden: applies only with name: mlp"}},
+      {"name: lenet", "name: mlp, hidden: [3, 0]", {"hidden: must be at least 1"}},
+      {"name: lenet", "name: mlp, hidden: []", {"found an empty list"}},
+      {"name: lenet", "name: mlp, input: [1, 2, 3, 4, 5]", {"has 5 entries; at most 4"}},
+      {"name: lenet", "name: mlp, input: [[1]]", {"expected an integer, found a list"}},
+      {"  train: {inputs: x.idx, labels: y.idx}\n", "", {"data.train.inputs: is required"}},
+      {"inputs: x.idx", "inputs: ''", {"data.train.inputs: is an empty path"}},
+      {"inputs: x.idx", "inputs: x, sha256: AB", {"data.train.sha256: expected 64 lower-case"}},
+      {"train:\n", "numerics: {plan: 12}\ntrain:\n", {"numerics.plan: expected the hash"}},
+      {"train:\n", "cluster: {workers: '8:1'}\ntrain:\n", {"the fewest workers (8) are more than the most (1)"}},
+      {"train:\n", "cluster: {workers: 0}\ntrain:\n", {"must be at least 1"}},
+      {"train:\n", "cluster: {heartbeat_timeout: 5}\ntrain:\n", {"expected a time such as 2h"}},
+      {"train:\n", "data: {}\ntrain:\n", {"data: the key is given twice"}},
+      {"train:\n", "? [a]\n: 1\ntrain:\n", {"a key must be a plain name"}},
+      {"train:\n", "train: [\n", {"not YAML"}},
+      {"train:\n", "---\ntrain:\n", {"holds 2 YAML documents"}},
+  });
+  CheckError("", {}, {"the file is empty"});
+  CheckError("- a\n- b\n", {}, {"expected a section of keys, found a list"});
+  CheckError("name: &a [*a]\n", {}, {"name"});
+  CheckError(std::string(2 << 20, '#'), {}, {"a job file has at most"});
+  CheckError(std::string(5000, '['), {}, {"/jobs/job.yaml"});
+}
+
+TEST_CASE("job: rules across sections are held", "[job]") {
+  CheckError(With("  eval: {inputs: tx.idx, labels: ty.idx}\n", ""), {"eval.every=1ep"},
+             {"there is nothing to evaluate on"});
+  CheckError(kJob, {"model.loss=mse", "eval.metric=accuracy"},
+             {"--set eval.metric=accuracy: eval.metric: accuracy needs"});
+  CheckError(kJob, {"model.loss=softmax"}, {"model.loss: expected softmax_cross_entropy, mse"});
+  CheckError(kJob, {"model.loss=hubber"}, {"did you mean 'huber'?"});
+  CheckError(kJob, {"data.normalize={mean: [1, 2], std: [1, 2, 3]}"}, {"has 3 entries and mean has 2"});
+  CheckError(kJob, {"data.normalize.std=0"}, {"must be above 0"});
+}
+
+TEST_CASE("job: --set goes through the same checks, and null takes a key back", "[job]") {
+  CHECK(Good(kJob, {"train.optimizer.lr=1e-3"}).train().optimizer().lr() == 1e-3);
+  CHECK(Good(kJob, {"train.seed=1", "train.seed=2"}).train().seed() == 2);
+  CHECK(Good(kJob, {"train.optimizer={momentum: 0.5}"}).train().optimizer().lr() == 0.1);
+  CHECK_FALSE(Good(kJob, {"data.eval=null"}).data().has_eval());
+  const JobSpec lists = Good(kJob, {"model.builtin={name: mlp, hidden: [1, 2]}", "model.builtin.hidden=[3]"});
+  CHECK(lists.model().builtin().hidden_size() == 1);
+
+  CheckError(kJob, {"train.optimizer.lr=abc"}, {"--set train.optimizer.lr=abc: train.optimizer.lr: expected a number"});
+  CheckError(kJob, {"train.optimiser.lr=1"}, {"'optimiser': unknown key; did you mean 'optimizer'?"});
+  CheckError(kJob, {"train.seed.x=1"}, {"'seed' is an integer from 0 to 2^64 - 1 and has no keys"});
+  CheckError(kJob, {"train.seed"}, {"expected key=value"});
+  CheckError(kJob, {"=1"}, {"expected key=value"});
+  CheckError(kJob, {"train..seed=1"}, {"unknown key"});
+  CheckError(kJob, {"train.optimizer={lr: [}"}, {"not YAML"});
+  CheckError(kJob, {"name=null"}, {"name: is required"});
+}
+
+TEST_CASE("job: a file that cannot be read is named", "[job]") {
+  CHECK(LoadJob("/nowhere/job.yaml").status().code() == absl::StatusCode::kNotFound);
+  CHECK_THAT(std::string(LoadJob("/nowhere/job.yaml").status().message()), Catch::Contains("/nowhere/job.yaml"));
+  CHECK_THAT(std::string(LoadJob("/").status().message()), Catch::Contains("is a directory"));
+}
+
+TEST_CASE("job: settings that change bits are told from those that may change", "[job]") {
+  const auto compare = [](const std::vector<std::string>& before, const std::vector<std::string>& after) {
+    return CompareJobs(Good(kJob, before), Good(kJob, after));
+  };
+  CHECK(compare({}, {}).CanResume());
+  CHECK(compare({}, {}).allowed.empty());
+
+  for (const char* setting :
+       {"name=other", "train.seed=1", "train.optimizer.lr=0.2", "train.global_batch_size=512", "train.logical_shards=4",
+        "model.loss=mse", "data.train.labels=z", "resources.cpu_threads=2", "train.clip_norm=1",
+        "data.normalize.mean=1", "numerics.mode=relaxed"}) {
+    INFO(setting);
+    const JobDifference difference = compare({}, {setting});
+    REQUIRE_FALSE(difference.CanResume());
+    const std::string key = std::string(setting).substr(0, std::string(setting).find('='));
+    CHECK_THAT(difference.RefusedText(), Catch::Contains(key));
+  }
+  for (const char* setting : {"cluster.workers=2:3", "checkpoint.every=5s", "checkpoint.dir=/o",
+                              "failure.max_failures=9", "observe.log.level=debug", "train.duration=20ep",
+                              "eval.every=2ep", "data.eval.inputs=q", "data.memory=1GiB", "cluster.chief_timeout=1h"}) {
+    INFO(setting);
+    const JobDifference difference = compare({}, {setting});
+    CHECK(difference.CanResume());
+    CHECK(difference.allowed.size() == 1);
+  }
+  CHECK(compare({}, {"train.clip_norm=1"}).RefusedText() == "train.clip_norm: (none) -> 1");
+  CHECK(compare({"train.seed=1"}, {"train.seed=2"}).refused[0].before == "1");
+}
+
+TEST_CASE("job: the duration may change unless the schedule is stretched over it", "[job]") {
+  const auto compare = [](const std::vector<std::string>& before, const std::vector<std::string>& after) {
+    return CompareJobs(Good(kJob, before), Good(kJob, after));
+  };
+  CHECK(compare({"train.duration=2h"}, {"train.duration=10steps"}).CanResume());
+  const std::string cosine = "train.schedule.name=cosine";
+  CHECK_THAT(compare({cosine}, {cosine, "train.duration=20ep"}).RefusedText(), Catch::Contains("train.duration"));
+}
+
+TEST_CASE("job: data that moved is the same data when its hash says so", "[job]") {
+  const std::string hash = std::string("data.train.sha256=") + std::string(64, 'a');
+  const std::string other = std::string("data.train.sha256=") + std::string(64, 'b');
+  const auto compare = [](const std::vector<std::string>& before, const std::vector<std::string>& after) {
+    return CompareJobs(Good(kJob, before), Good(kJob, after));
+  };
+  CHECK(compare({hash}, {hash, "data.train.inputs=/elsewhere/x"}).CanResume());
+  CHECK_FALSE(compare({hash}, {"data.train.inputs=/elsewhere/x"}).CanResume());
+  CHECK_FALSE(compare({hash}, {other}).CanResume());
+}
+
+// Calls `visit` for every key of the proto.
+template <typename Visit>
+void ForEachKey(const google::protobuf::Descriptor* type, const std::string& path, Visit visit) {
+  for (int i = 0; i < type->field_count(); ++i) {
+    const auto* field = type->field(i);
+    const std::string key = path.empty() ? field->name() : path + "." + field->name();
+    visit(key, field);
+    if (job::IsSection(field)) ForEachKey(field->message_type(), key, visit);
+  }
+}
+
+TEST_CASE("job: every default of the proto is one that a user could write", "[job]") {
+  int defaults = 0;
+  ForEachKey(JobSpec::descriptor(), "", [&](const std::string& key, const google::protobuf::FieldDescriptor* field) {
+    INFO(key);
+    const job::Key& options = job::KeyOf(field);
+    CHECK_FALSE(options.doc().empty());
+    CHECK((field->is_repeated() || field->has_presence()));
+    std::vector<std::string> values;
+    if (!options.default_().empty()) values.push_back(options.default_());
+    for (const auto& conditional : options.default_when()) values.push_back(conditional.value());
+    for (const std::string& value : values) {
+      const auto* prototype =
+          google::protobuf::MessageFactory::generated_factory()->GetPrototype(field->containing_type());
+      std::unique_ptr<google::protobuf::Message> message(prototype->New());
+      const absl::Status status = job::ReadValue(value, field, message.get());
+      INFO(status);
+      CHECK(status.ok());
+      ++defaults;
+    }
+  });
+  CHECK(defaults > 40);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,195 @@
+#include "common/job/resolve.h"
+
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "common/job/scalar.h"
+#include "common/job/suggest.h"
+#include "common/status/check.h"
+#include "common/status/status_macros.h"
+
+namespace lockstep::job {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+std::string Join(const std::string& path, const std::string& key) { return path.empty() ? key : path + "." + key; }
+
+// Whether "sibling=value|value" holds in `message`.
+bool Holds(const std::string& condition, const Message& message) {
+  if (condition.empty()) return true;
+  const std::pair<std::string, std::string> parts = absl::StrSplit(condition, absl::MaxSplits('=', 1));
+  const FieldDescriptor* sibling = message.GetDescriptor()->FindFieldByName(parts.first);
+  LS_CHECK(sibling != nullptr, "a condition names a key of its own section");
+  const std::string value = FieldText(message, sibling);
+  for (const absl::string_view allowed : absl::StrSplit(parts.second, '|')) {
+    if (value == allowed) return true;
+  }
+  return false;
+}
+
+const std::string& DefaultOf(const Key& key, const Message& message) {
+  for (const Conditional& conditional : key.default_when()) {
+    if (Holds(conditional.when(), message)) return conditional.value();
+  }
+  return key.default_();
+}
+
+absl::Status FillSection(const Places& places, const std::string& directory, const std::string& path, Message* message);
+
+absl::Status FillField(const Places& places, const std::string& directory, const std::string& path,
+                       const FieldDescriptor* field, Message* message) {
+  const Key& key = KeyOf(field);
+  const bool given = IsSet(*message, field);
+  if (IsSection(field)) {
+    if (key.section_on_demand() && !given) return absl::OkStatus();
+    return FillSection(places, directory, path, message->GetReflection()->MutableMessage(message, field));
+  }
+  if (!Holds(key.only(), *message)) {
+    if (!given) return absl::OkStatus();
+    const std::pair<std::string, std::string> parts = absl::StrSplit(key.only(), absl::MaxSplits('=', 1));
+    const FieldDescriptor* sibling = message->GetDescriptor()->FindFieldByName(parts.first);
+    return places.Error(
+        path, absl::StrCat("applies only with ", parts.first, ": ", absl::StrReplaceAll(parts.second, {{"|", " or "}}),
+                           ", here it is ", FieldText(*message, sibling), "; remove the key"));
+  }
+  if (!given) {
+    if (key.required()) return places.Error(path, absl::StrCat("is required: ", ExpectedText(field), ". ", key.doc()));
+    const std::string& value = DefaultOf(key, *message);
+    if (value.empty()) return absl::OkStatus();
+    LS_RETURN_IF_ERROR(ReadValue(value, field, message));
+  }
+  if (key.path()) {
+    const std::string text = message->GetReflection()->GetString(*message, field);
+    if (text.empty()) return places.Error(path, "is an empty path");
+    message->GetReflection()->SetString(message, field,
+                                        (std::filesystem::path(directory) / text).lexically_normal().string());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FillSection(const Places& places, const std::string& directory, const std::string& path,
+                         Message* message) {
+  for (int i = 0; i < message->GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor* field = message->GetDescriptor()->field(i);
+    LS_RETURN_IF_ERROR(FillField(places, directory, Join(path, field->name()), field, message));
+  }
+  return absl::OkStatus();
+}
+
+bool IsHash(const std::string& text) {
+  for (const char c : text) {
+    if (!absl::ascii_isdigit(c) && !(c >= 'a' && c <= 'f')) return false;
+  }
+  return text.size() == 64;
+}
+
+absl::Status ValidateName(const Places& places, const std::string& name) {
+  const std::string allowed = "letters, digits, '-', '_' and '.', at most 64, beginning with a letter or digit";
+  bool good = !name.empty() && name.size() <= 64 && absl::ascii_isalnum(name[0]);
+  for (const char c : name) good = good && (absl::ascii_isalnum(c) || c == '-' || c == '_' || c == '.');
+  return good ? absl::OkStatus() : places.Error("name", absl::StrCat("expected ", allowed, ", found '", name, "'"));
+}
+
+absl::Status ValidateModel(const Places& places, const JobSpec& spec) {
+  static constexpr absl::string_view kLosses[] = {"softmax_cross_entropy", "mse", "l1", "huber", "bce_with_logits"};
+  const std::string& loss = spec.model().loss();
+  bool known = absl::StartsWith(loss, "output:") && loss.size() > 7;
+  for (const absl::string_view name : kLosses) known = known || loss == name;
+  if (!known) {
+    return places.Error("model.loss",
+                        absl::StrCat("expected softmax_cross_entropy, mse, l1, huber, bce_with_logits or output:NAME, "
+                                     "found '",
+                                     loss, "'", DidYouMean(loss, {std::begin(kLosses), std::end(kLosses)})));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateData(const Places& places, const JobSpec& spec) {
+  for (const auto& [name, files] : {std::pair("train", &spec.data().train()), std::pair("eval", &spec.data().eval())}) {
+    if (files->has_sha256() && !IsHash(files->sha256())) {
+      return places.Error(absl::StrCat("data.", name, ".sha256"),
+                          absl::StrCat("expected 64 lower-case hexadecimal digits, found '", files->sha256(), "'"));
+    }
+  }
+  const Normalize& normalize = spec.data().normalize();
+  if (normalize.mean_size() > 1 && normalize.std_size() > 1 && normalize.mean_size() != normalize.std_size()) {
+    return places.Error("data.normalize.std",
+                        absl::StrCat("has ", normalize.std_size(), " entries and mean has ", normalize.mean_size(),
+                                     "; give one value, or one per channel in both"));
+  }
+  if (spec.has_eval() && !spec.data().has_eval()) {
+    return places.Error("eval", "there is nothing to evaluate on; give data.eval, or remove this section");
+  }
+  if (spec.has_eval() && spec.eval().metric() == Eval::METRIC_ACCURACY &&
+      spec.model().loss() != "softmax_cross_entropy") {
+    return places.Error("eval.metric", absl::StrCat("accuracy needs class labels, and model.loss is ",
+                                                    spec.model().loss(), "; use loss"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateTrain(const Places& places, const Train& train) {
+  if (train.global_batch_size() % train.logical_shards() != 0) {
+    return places.Error("train.logical_shards",
+                        absl::StrCat(train.logical_shards(), " shards do not divide global_batch_size ",
+                                     train.global_batch_size(), "; choose a divisor of it"));
+  }
+  if (train.schedule().name() == Schedule::NAME_COSINE && train.duration().has_time()) {
+    return places.Error(
+        "train.schedule.name",
+        "cosine ends with the job and needs train.duration in ep, steps or samples; a time only stops a job");
+  }
+  if (train.schedule().name() == Schedule::NAME_COSINE && train.schedule().min_lr() > train.optimizer().lr()) {
+    return places.Error(
+        "train.schedule.min_lr",
+        absl::StrCat(train.schedule().min_lr(), " is above train.optimizer.lr, ", train.optimizer().lr()));
+  }
+  if (train.optimizer().nesterov() && train.optimizer().momentum() == 0) {
+    return places.Error("train.optimizer.nesterov", "needs a momentum above 0");
+  }
+  if (train.on_nan() == Train::ON_NAN_ROLLBACK) {
+    return places.Error(
+        "train.on_nan",
+        train.reduction() == Train::REDUCTION_EXACT
+            ? "rollback is refused with reduction: exact, it would compute the same NaN for ever; use stop or skip_step"
+            : "rollback is not available in this version; use stop or skip_step");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status FillDefaults(const Places& places, const std::string& directory, JobSpec& spec) {
+  // Two defaults look beyond their section; the name comes first, because a directory is called after it.
+  if (spec.has_name()) LS_RETURN_IF_ERROR(ValidateName(places, spec.name()));
+  if (!spec.checkpoint().has_dir()) spec.mutable_checkpoint()->set_dir(absl::StrCat("runs/", spec.name()));
+  if (spec.data().has_eval()) spec.mutable_eval();
+  const bool classifies = !spec.model().has_loss() || spec.model().loss() == "softmax_cross_entropy";
+  if (spec.has_eval() && !spec.eval().has_metric()) {
+    spec.mutable_eval()->set_metric(classifies ? Eval::METRIC_ACCURACY : Eval::METRIC_LOSS);
+  }
+  return FillSection(places, directory, "", &spec);
+}
+
+absl::Status Validate(const Places& places, const JobSpec& spec) {
+  LS_RETURN_IF_ERROR(ValidateName(places, spec.name()));
+  LS_RETURN_IF_ERROR(ValidateModel(places, spec));
+  LS_RETURN_IF_ERROR(ValidateData(places, spec));
+  LS_RETURN_IF_ERROR(ValidateTrain(places, spec.train()));
+  if (spec.numerics().has_plan() && !IsHash(spec.numerics().plan())) {
+    return places.Error("numerics.plan", absl::StrCat("expected the hash of a kernel plan, 64 lower-case hexadecimal "
+                                                      "digits, found '",
+                                                      spec.numerics().plan(), "'"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace lockstep::job

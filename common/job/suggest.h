@@ -1,0 +1,23 @@
+// "Did you mean": the nearest of some names to one that is not among them.
+//
+// Threading: thread-safe (pure functions).
+#ifndef LOCKSTEP_COMMON_JOB_SUGGEST_H_
+#define LOCKSTEP_COMMON_JOB_SUGGEST_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace lockstep::job {
+
+// Fewest insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
+int EditDistance(absl::string_view a, absl::string_view b);
+
+// "; did you mean 'lr'?" with the nearest of `names` (the first of several), or "" when none is near enough: more than
+// a third of the letters, at least one and at most three, differ.
+std::string DidYouMean(absl::string_view name, const std::vector<std::string>& names);
+
+}  // namespace lockstep::job
+
+#endif  // LOCKSTEP_COMMON_JOB_SUGGEST_H_

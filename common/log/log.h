@@ -1,0 +1,64 @@
+// What a process says, a line at a time, and how it says that it failed: the first cause stands on the last line, and
+// what followed from it is labelled so.
+//
+//   InitLog({.role = "worker-1"});
+//   LS_LOG(info, "synced ", position, " in ", duration);
+//
+// Threading: thread-safe.
+#ifndef LOCKSTEP_COMMON_LOG_LOG_H_
+#define LOCKSTEP_COMMON_LOG_LOG_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace lockstep {
+
+enum class LogLevel { debug, info, warn, error };
+enum class LogFormat { text, json };
+
+struct LogOptions {
+  std::string role;  // "chief", "worker-1": stands before every line
+  LogLevel level = LogLevel::info;
+  LogFormat format = LogFormat::text;
+};
+
+// Sets up the log of this process, to its standard error. May be called again; without a call, lines go out as text
+// at level info without a role.
+void InitLog(const LogOptions& options);
+
+// Changes the prefix, for example once a worker has learnt its name.
+void SetLogRole(absl::string_view role);
+
+// True when lines of `level` are written.
+bool LogEnabled(LogLevel level);
+
+// Writes one line.
+void LogLine(LogLevel level, absl::string_view message);
+
+// Keeps `status` as the first cause of this process's end, unless there is one already; a later one is logged as its
+// consequence. Ignores OK.
+void ReportFailure(const absl::Status& status);
+
+// The first cause reported; OK when there is none.
+absl::Status FirstFailure();
+
+// The last words of a failing process: the first cause with exit code `exit_code` on one line, after everything else
+// was flushed.
+void WriteLastLine(const absl::Status& cause, int exit_code);
+
+// Writes out what is buffered.
+void FlushLog();
+
+}  // namespace lockstep
+
+// The arguments are those of absl::StrCat and are evaluated only when the level is on.
+#define LS_LOG(severity, ...)                                                           \
+  do {                                                                                  \
+    if (::lockstep::LogEnabled(::lockstep::LogLevel::severity))                         \
+      ::lockstep::LogLine(::lockstep::LogLevel::severity, ::absl::StrCat(__VA_ARGS__)); \
+  } while (false)
+
+#endif  // LOCKSTEP_COMMON_LOG_LOG_H_

@@ -1,0 +1,70 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <string>
+
+#include "common/net/rpc.h"
+#include "common/net/token.h"
+
+namespace lockstep {
+namespace {
+
+using Catch::Matchers::Contains;
+
+std::string WriteFile(const std::string& name, const std::string& content, int mode) {
+  const char* directory = std::getenv("TEST_TMPDIR");
+  const std::string path = std::string(directory == nullptr ? "." : directory) + "/" + name;
+  unlink(path.c_str());
+  const int fd = open(path.c_str(), O_CREAT | O_WRONLY | O_TRUNC, mode);
+  REQUIRE(fd >= 0);
+  REQUIRE(fchmod(fd, mode) == 0);
+  REQUIRE(write(fd, content.data(), content.size()) == static_cast<ssize_t>(content.size()));
+  close(fd);
+  return path;
+}
+
+TEST_CASE("token: only the same bytes are the same token", "[net]") {
+  CHECK(SameToken("abc", "abc"));
+  CHECK_FALSE(SameToken("abd", "abc"));
+  CHECK_FALSE(SameToken("ab", "abc"));
+  CHECK_FALSE(SameToken("abcd", "abc"));
+  CHECK_FALSE(SameToken("", "abc"));
+}
+
+TEST_CASE("token: it is read from a private file without its line end", "[net]") {
+  CHECK(ReadCallerToken(WriteFile("good", "secret\n", 0600)).value() == "secret");
+  CHECK_THAT(std::string(ReadCallerToken(WriteFile("open", "secret\n", 0644)).status().message()),
+             Contains("chmod 600"));
+  CHECK(ReadCallerToken(WriteFile("empty", "\n", 0600)).status().code() == absl::StatusCode::kNotFound);
+  CHECK(ReadCallerToken("/nowhere/token").status().code() == absl::StatusCode::kNotFound);
+}
+
+TEST_CASE("token: without a file the environment gives it, without both the ways are named", "[net]") {
+  unsetenv(kTokenVariable);
+  CHECK_THAT(std::string(ReadCallerToken("").status().message()), Contains("--token-file") && Contains(kTokenVariable));
+  setenv(kTokenVariable, "from the environment", 1);
+  CHECK(ReadCallerToken("").value() == "from the environment");
+}
+
+TEST_CASE("address: host and port are taken apart, anything else is refused with a reason", "[net]") {
+  CHECK(ParseHostPort("127.0.0.1:80")->ToString() == "127.0.0.1:80");
+  CHECK(ParseHostPort("[::1]:0")->host == "::1");
+  CHECK(ParseHostPort("[::1]:5")->ToString() == "[::1]:5");
+  CHECK_THAT(std::string(ParseHostPort("chief").status().message()), Contains("no port"));
+  CHECK_THAT(std::string(ParseHostPort(":5").status().message()), Contains("no host"));
+  CHECK_THAT(std::string(ParseHostPort("::1:5").status().message()), Contains("several colons"));
+  CHECK_THAT(std::string(ParseHostPort("chief:70000").status().message()), Contains("65535"));
+  CHECK_THAT(std::string(ParseHostPort("chief:x").status().message()), Contains("65535"));
+}
+
+TEST_CASE("status: codes and messages survive both ways", "[net]") {
+  const absl::Status status = absl::DataLossError("torn");
+  CHECK(FromGrpc(ToGrpc(status)) == status);
+  CHECK(FromGrpc(ToGrpc(absl::OkStatus())).ok());
+}
+
+}  // namespace
+}  // namespace lockstep

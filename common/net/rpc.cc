@@ -1,0 +1,68 @@
+#include "common/net/rpc.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "common/net/token.h"
+
+namespace lockstep {
+
+std::string HostPort::ToString() const {
+  return host.find(':') == std::string::npos ? absl::StrCat(host, ":", port) : absl::StrCat("[", host, "]:", port);
+}
+
+absl::StatusOr<HostPort> ParseHostPort(absl::string_view text) {
+  const auto bad = [&](absl::string_view why) {
+    return absl::InvalidArgumentError(absl::StrCat("address '", text, "' ", why, "; expected HOST:PORT"));
+  };
+  const size_t colon = text.rfind(':');
+  if (colon == absl::string_view::npos) return bad("has no port");
+  absl::string_view host = text.substr(0, colon);
+  if (!host.empty() && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+  } else if (host.find(':') != absl::string_view::npos) {
+    return bad("has several colons (write [IPV6]:PORT)");
+  }
+  if (host.empty()) return bad("has no host");
+  HostPort parsed{.host = std::string(host)};
+  if (!absl::SimpleAtoi(text.substr(colon + 1), &parsed.port) || parsed.port < 0 || parsed.port > 65535) {
+    return bad("has a port that is not a number from 0 to 65535");
+  }
+  return parsed;
+}
+
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, absl::string_view purpose) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  arguments.SetMaxSendMessageSize(kMaxMessageBytes);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5000);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetString("lockstep.purpose", std::string(purpose));
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+void SetToken(grpc::ClientContext& context, const std::string& token) { context.AddMetadata(kTokenMetadataKey, token); }
+
+bool HasToken(const grpc::ServerContextBase& context, absl::string_view token) {
+  const auto& metadata = context.client_metadata();
+  const auto found = metadata.find(kTokenMetadataKey);
+  if (found == metadata.end()) return false;
+  return SameToken({found->second.data(), found->second.size()}, token);
+}
+
+absl::Status FromGrpc(const grpc::Status& status) {
+  if (status.ok()) return absl::OkStatus();
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+}
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  if (status.ok()) return grpc::Status::OK;
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,48 @@
+// What every gRPC client and server here has in common: limits, credentials' place, addresses and status conversion.
+//
+// Threading: thread-safe.
+#ifndef LOCKSTEP_COMMON_NET_RPC_H_
+#define LOCKSTEP_COMMON_NET_RPC_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace lockstep {
+
+// Largest message of the protocol: a kernel plan with its envelope.
+inline constexpr int kMaxMessageBytes = 32 << 20;
+// Payload of one chunk of a share or a file.
+inline constexpr size_t kChunkBytes = size_t{1} << 20;
+
+struct HostPort {
+  std::string host;
+  int port = 0;
+
+  std::string ToString() const;
+};
+
+// "host:port" or "[v6]:port"; port 0 to 65535. InvalidArgument says what is wrong.
+absl::StatusOr<HostPort> ParseHostPort(absl::string_view text);
+
+// A channel with a connection of its own (equal arguments would share one), without gRPC's growing back-off: callers
+// retry at their own pace. Keep-alive finds a peer that vanished without a reset.
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, absl::string_view purpose);
+
+// Adds the token to a call.
+void SetToken(grpc::ClientContext& context, const std::string& token);
+
+// True when the call shows `token`.
+bool HasToken(const grpc::ServerContextBase& context, absl::string_view token);
+
+absl::Status FromGrpc(const grpc::Status& status);
+grpc::Status ToGrpc(const absl::Status& status);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_NET_RPC_H_

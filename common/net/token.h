@@ -1,0 +1,28 @@
+// The job's token: the secret that every call shows in its metadata. A caller without it learns nothing.
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_COMMON_NET_TOKEN_H_
+#define LOCKSTEP_COMMON_NET_TOKEN_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace lockstep {
+
+// The metadata key that carries it.
+inline constexpr char kTokenMetadataKey[] = "lockstep-token";
+// The environment variable that gives it where no file does.
+inline constexpr char kTokenVariable[] = "LOCKSTEP_TOKEN";
+
+// Compares in a time that does not depend on where the first difference is.
+bool SameToken(absl::string_view a, absl::string_view b);
+
+// From `file`, or where that is empty from the environment. NotFound names both ways when there is none;
+// FailedPrecondition when other users of the machine may read the file.
+absl::StatusOr<std::string> ReadCallerToken(const std::string& file);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_NET_TOKEN_H_

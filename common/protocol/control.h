@@ -1,0 +1,72 @@
+// The control word: what the ranks of a generation agree on in the data. Each rank contributes one slot to a step's
+// (or evaluation slice's) last bucket; after the reduction every rank holds all slots and folds them alike, so all act
+// at the same boundary on the same word (rules 1 to 4 of the protocol). Only the word of the attempt that is applied
+// counts. How a slot travels is the collectives' business; here is only what it means.
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_COMMON_PROTOCOL_CONTROL_H_
+#define LOCKSTEP_COMMON_PROTOCOL_CONTROL_H_
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "common/protocol/fields.h"
+
+namespace lockstep {
+
+// In the order in which several requests at one boundary are served (rule 2).
+enum class RequestKind : uint8_t {
+  kEvaluate = 0,
+  kAudit = 1,
+  kSnapshot = 2,
+  kSnapshotHold = 3,  // a snapshot after which the members wait at the boundary until it is published (rule 19)
+  kStop = 4,          // save, hold, and be done
+  kLeave = 5,         // contributed by the leaving rank itself, number 1: its slot says who leaves
+  kForm = 6,          // members meet at the boundary because the chief wants to form another generation
+};
+inline constexpr size_t kRequestKinds = 7;
+
+// One rank's slot. A request stays in the slot until it is served; 0 means no request of that kind. Numbers of the
+// chief's requests only grow, also over terms, so a rank that hears of one late knows that it was served.
+struct ControlContribution {
+  std::array<uint64_t, kRequestKinds> requests{};
+  bool free_to_save = false;  // no earlier snapshot is still being uploaded
+  bool hears_chief = false;
+
+  uint64_t& request(RequestKind kind) { return requests[static_cast<size_t>(kind)]; }
+  uint64_t request(RequestKind kind) const { return requests[static_cast<size_t>(kind)]; }
+  LS_FIELDS(ControlContribution, requests, free_to_save, hears_chief)
+};
+
+// The reduced word: slot[r] is what rank r contributed.
+struct ControlWord {
+  std::vector<ControlContribution> slots;
+
+  // The highest number any rank contributed; 0 when nobody asked.
+  uint64_t Highest(RequestKind kind) const {
+    uint64_t highest = 0;
+    for (const auto& slot : slots) highest = std::max(highest, slot.request(kind));
+    return highest;
+  }
+  // A save may be taken: every rank is free for one and hears the chief.
+  bool SaveAllowed() const {
+    return std::all_of(slots.begin(), slots.end(),
+                       [](const ControlContribution& s) { return s.free_to_save && s.hears_chief; });
+  }
+  // The ranks that ask to leave, in rank order.
+  std::vector<uint32_t> LeavingRanks() const {
+    std::vector<uint32_t> ranks;
+    for (size_t r = 0; r < slots.size(); ++r) {
+      if (slots[r].request(RequestKind::kLeave) != 0) ranks.push_back(static_cast<uint32_t>(r));
+    }
+    return ranks;
+  }
+  LS_FIELDS(ControlWord, slots)
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_PROTOCOL_CONTROL_H_

@@ -1,0 +1,56 @@
+// What of the job decides when a replica does what. Every rank has the same, so what follows from it and the step
+// needs no agreement.
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_COMMON_PROTOCOL_TRAINING_POLICY_H_
+#define LOCKSTEP_COMMON_PROTOCOL_TRAINING_POLICY_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/time/time.h"
+#include "common/protocol/fields.h"
+#include "common/protocol/ids.h"
+
+namespace lockstep {
+
+struct TrainingPolicy {
+  uint64_t end_step = 0;              // the job is done at this step
+  uint64_t snapshot_every_steps = 0;  // 0: saves come by request only
+  uint64_t audit_every_steps = 16;    // 0: never
+  uint64_t eval_every_steps = 0;      // 0: only at end_step (if eval_slices is not 0)
+  uint64_t eval_slices = 0;           // 0: the job does not evaluate
+  uint32_t logical_shards = 1;
+  bool digest_in_acks = false;  // `reduction: fast`: equal positions do not mean equal bits (rule 8)
+  absl::Duration heartbeat_interval = absl::Milliseconds(500);
+  absl::Duration report_interval = absl::Milliseconds(200);
+  absl::Duration retry_interval = absl::Seconds(1);   // between attempts to reach the chief
+  absl::Duration chief_timeout = absl::Seconds(600);  // how long a parked worker keeps its state without a chief
+  absl::Duration abort_limit = absl::Seconds(10);     // an abort that does not return ends the process
+  absl::Duration late_leave = absl::Seconds(5);       // without a chief, a leaver asks this long before its grace ends
+
+  LS_FIELDS(TrainingPolicy, end_step, snapshot_every_steps, audit_every_steps, eval_every_steps, eval_slices,
+            logical_shards, digest_in_acks, heartbeat_interval, report_interval, retry_interval, chief_timeout,
+            abort_limit, late_leave)
+};
+
+// Whether the state at `step` is evaluated (never at step 0).
+inline bool EvaluationDue(const TrainingPolicy& policy, uint64_t step) {
+  if (step == 0 || policy.eval_slices == 0) return false;
+  return step == policy.end_step || (policy.eval_every_steps != 0 && step % policy.eval_every_steps == 0);
+}
+
+// The position of a state restored from the checkpoint of `step`: evaluation is served before a save, so it was done.
+inline Position RestoredPosition(const TrainingPolicy& policy, uint64_t step) {
+  return Position{step, EvaluationDue(policy, step) ? policy.eval_slices : 0};
+}
+
+struct NamedValue {
+  std::string name;
+  double value = 0;
+  LS_FIELDS(NamedValue, name, value)
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_PROTOCOL_TRAINING_POLICY_H_

@@ -1,0 +1,71 @@
+// Files and directories of MemoryStorage, and its open files.
+//
+// Threading: thread-compatible; one with its storage.
+#ifndef LOCKSTEP_COMMON_STORAGE_MEMORY_MEMORY_NODE_H_
+#define LOCKSTEP_COMMON_STORAGE_MEMORY_MEMORY_NODE_H_
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "common/storage/memory/memory_storage.h"
+
+namespace lockstep {
+
+struct MemoryStorage::Node {
+  bool is_directory = false;
+  std::map<std::string, NodePtr> names;          // of a directory, as callers see it
+  std::map<std::string, NodePtr> durable_names;  // as a crash leaves it
+  std::string data;                              // of a file
+  size_t synced = 0;                             // bytes of it that survive a crash
+
+  static uint64_t TotalBytes(const Node& node);
+};
+
+class MemoryWritableFile final : public WritableFile {
+ public:
+  MemoryWritableFile(MemoryStorage& storage, MemoryStorage::NodePtr node, std::string path);
+
+  absl::Status Append(absl::string_view bytes) override;
+  absl::Status Sync() override;
+  absl::Status Close() override;
+
+ private:
+  absl::Status CheckOpen() const;
+
+  MemoryStorage& storage_;
+  MemoryStorage::NodePtr node_;
+  const std::string path_;
+  const uint64_t epoch_;
+  bool open_ = true;
+};
+
+class MemoryReadableFile final : public ReadableFile {
+ public:
+  MemoryReadableFile(const MemoryStorage& storage, MemoryStorage::NodePtr node, std::string path);
+
+  uint64_t size() const override { return size_; }
+  absl::Status ReadAt(uint64_t offset, absl::Span<char> out) const override;
+
+ private:
+  const MemoryStorage& storage_;
+  const MemoryStorage::NodePtr node_;
+  const std::string path_;
+  const uint64_t size_;
+};
+
+class MemoryLock final : public StorageLock {
+ public:
+  MemoryLock(MemoryStorage& storage, std::string path);
+  ~MemoryLock() override;
+
+ private:
+  MemoryStorage& storage_;
+  const std::string path_;
+  const uint64_t epoch_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_STORAGE_MEMORY_MEMORY_NODE_H_

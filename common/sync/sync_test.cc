@@ -1,0 +1,89 @@
+#include <catch2/catch.hpp>
+#include <thread>
+#include <vector>
+
+#include "common/sync/mutex.h"
+#include "common/sync/queue.h"
+#include "common/sync/serial_executor.h"
+
+namespace lockstep {
+namespace {
+
+TEST_CASE("mutex: increments of several threads are all counted", "[sync]") {
+  Mutex mutex;
+  int count = 0;
+
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 1000; ++i) {
+        MutexLock lock(&mutex);
+        ++count;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+
+  CHECK(count == 4000);
+}
+
+TEST_CASE("condition variable: a wait that nobody signals ends with the time-out", "[sync]") {
+  Mutex mutex;
+  CondVar never;
+
+  MutexLock lock(&mutex);
+  bool timed_out = false;
+  while (!timed_out) timed_out = never.WaitWithTimeout(&mutex, absl::Milliseconds(1));
+
+  CHECK(timed_out);
+}
+
+TEST_CASE("queue: values come out in order, across threads", "[sync]") {
+  BoundedQueue<int> queue(3);
+  std::thread producer([&] {
+    for (int i = 0; i < 100; ++i) queue.Push(i);
+    queue.Close();
+  });
+
+  std::vector<int> seen;
+  while (auto value = queue.Pop()) seen.push_back(*value);
+  producer.join();
+
+  REQUIRE(seen.size() == 100);
+  for (int i = 0; i < 100; ++i) CHECK(seen[i] == i);
+}
+
+TEST_CASE("queue: it refuses what exceeds its limit and what comes after Close", "[sync]") {
+  BoundedQueue<int> queue(2);
+
+  CHECK(queue.TryPush(1));
+  CHECK(queue.TryPush(2));
+  CHECK_FALSE(queue.TryPush(3));
+  queue.Close();
+
+  CHECK(queue.Pop() == 1);
+  CHECK_FALSE(queue.TryPush(4));
+  CHECK_FALSE(queue.Push(5));
+  CHECK(queue.Pop() == 2);
+  CHECK_FALSE(queue.Pop().has_value());
+}
+
+TEST_CASE("queue: an empty queue is left after the time-out", "[sync]") {
+  BoundedQueue<int> queue(2);
+  CHECK_FALSE(queue.Pop(absl::ZeroDuration()).has_value());
+  CHECK_FALSE(queue.Pop(absl::Milliseconds(1)).has_value());
+}
+
+TEST_CASE("executor: it does everything in order before it ends, and nothing afterwards", "[sync]") {
+  std::vector<int> done;
+  SerialExecutor executor(4);
+  for (int i = 0; i < 50; ++i) executor.Post([&done, i] { done.push_back(i); });
+  executor.Finish();
+
+  REQUIRE(done.size() == 50);
+  for (int i = 0; i < 50; ++i) CHECK(done[i] == i);
+  CHECK_FALSE(executor.Post([&done] { done.clear(); }));
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,46 @@
+#include "common/training/training_policy.h"
+
+#include <limits>
+
+#include "common/job/extent.h"
+
+namespace lockstep {
+namespace {
+
+// Steps that saves are apart; 0 where a clock decides.
+int64_t PeriodSteps(const job::Amount& every, int64_t samples, int64_t batch) {
+  return StepsOf(every, samples, batch).value_or(0);
+}
+
+absl::Duration FromProto(const google::protobuf::Duration& duration) {
+  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
+}
+
+}  // namespace
+
+int64_t PassBatch(const JobSpec& spec) { return spec.train().global_batch_size() / spec.train().logical_shards(); }
+
+int64_t EvalBatch(const JobSpec& spec) { return PassBatch(spec); }
+
+int64_t EvalSlices(const JobSpec& spec, int64_t eval_samples) {
+  const int64_t per_slice = EvalBatch(spec) * spec.train().logical_shards();
+  return (eval_samples + per_slice - 1) / per_slice;
+}
+
+absl::StatusOr<TrainingPolicy> MakeTrainingPolicy(const JobSpec& spec, const DataFacts& facts) {
+  const int64_t batch = spec.train().global_batch_size();
+  TrainingPolicy policy;
+  policy.end_step = TotalSteps(spec, facts.train_samples).value_or(std::numeric_limits<int64_t>::max());
+  if (policy.end_step == 0) return absl::InvalidArgumentError("train.duration: the job has no step");
+  policy.snapshot_every_steps = PeriodSteps(spec.checkpoint().every(), facts.train_samples, batch);
+  if (facts.eval_samples > 0) {
+    policy.eval_slices = EvalSlices(spec, facts.eval_samples);
+    policy.eval_every_steps = PeriodSteps(spec.eval().every(), facts.train_samples, batch);
+  }
+  policy.logical_shards = spec.train().logical_shards();
+  policy.digest_in_acks = spec.train().reduction() == job::Train::REDUCTION_FAST;
+  policy.chief_timeout = FromProto(spec.cluster().chief_timeout());
+  return policy;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,46 @@
+// What follows from a job and the size of its data: pass and evaluation batches, the last step, and when the boundary
+// work of rule 2 falls due. Chief and workers compute it alike.
+//
+// Threading: thread-safe (pure functions).
+#ifndef LOCKSTEP_COMMON_TRAINING_TRAINING_POLICY_H_
+#define LOCKSTEP_COMMON_TRAINING_TRAINING_POLICY_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/job/job.h"
+#include "common/protocol/messages.h"
+#include "common/tensor/tensor.h"
+
+namespace lockstep {
+
+// What the chief has to know of the data. Fields are described without the batch.
+struct DataFacts {
+  int64_t train_samples = 0;
+  int64_t eval_samples = 0;  // 0: no evaluation set
+  TensorSpec inputs;
+  TensorSpec labels;
+  // Hashes of the decoded data (rule 32), for the resolved job; empty where there is none.
+  std::string train_sha256 = {};
+  std::string eval_sha256 = {};
+};
+
+// Opens the data of a job and describes it. The chief knows no file format: whoever starts one gives it this.
+using DataInspector = std::function<absl::StatusOr<DataFacts>(const JobSpec& spec)>;
+
+// Samples of one forward and backward pass: a logical shard is one pass.
+int64_t PassBatch(const JobSpec& spec);
+
+// Samples of one evaluation batch. A slice is one such batch per logical shard.
+int64_t EvalBatch(const JobSpec& spec);
+// Slices that cover `eval_samples`.
+int64_t EvalSlices(const JobSpec& spec, int64_t eval_samples);
+
+// InvalidArgument when the job's duration gives no step. A duration that a clock ends has end_step at its limit.
+absl::StatusOr<TrainingPolicy> MakeTrainingPolicy(const JobSpec& spec, const DataFacts& facts);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_TRAINING_TRAINING_POLICY_H_

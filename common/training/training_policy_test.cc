@@ -1,0 +1,50 @@
+#include "common/training/training_policy.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+namespace lockstep {
+namespace {
+
+JobSpec Job(const std::string& duration, const std::string& every) {
+  auto spec = ParseJob(
+      "name: j\nmodel: {builtin: {name: lenet, classes: 10}, loss: softmax_cross_entropy}\n"
+      "data:\n  train: {inputs: a, labels: b}\n  eval: {inputs: c, labels: d}\n"
+      "train: {duration: " +
+          duration +
+          ", global_batch_size: 256, logical_shards: 8, optimizer: {lr: 0.1}}\n"
+          "eval: {every: 1ep}\ncheckpoint: {every: " +
+          every + "}\n",
+      "/jobs/job.yaml");
+  INFO(spec.status().ToString());
+  REQUIRE(spec.ok());
+  return *spec;
+}
+
+const DataFacts kFacts{.train_samples = 60000, .eval_samples = 10000, .inputs = {}, .labels = {}};
+
+TEST_CASE("training policy: epochs become steps, rounded up", "[training]") {
+  const auto policy = MakeTrainingPolicy(Job("10ep", "2ep"), kFacts);
+  REQUIRE(policy.ok());
+  CHECK(policy->end_step == 2344);
+  CHECK(policy->eval_every_steps == 235);
+  CHECK(policy->snapshot_every_steps == 469);
+  CHECK(policy->logical_shards == 8);
+}
+
+TEST_CASE("training policy: a save that a clock asks for is no function of the step", "[training]") {
+  CHECK(MakeTrainingPolicy(Job("10ep", "10m"), kFacts)->snapshot_every_steps == 0);
+}
+
+TEST_CASE("training policy: evaluation slices cover the set, one global batch each", "[training]") {
+  CHECK(PassBatch(Job("10ep", "10m")) == 32);
+  CHECK(EvalSlices(Job("10ep", "10m"), 10000) == 40);
+  CHECK(EvalSlices(Job("10ep", "10m"), 256) == 1);
+  CHECK(EvalSlices(Job("10ep", "10m"), 257) == 2);
+  DataFacts facts = kFacts;
+  facts.eval_samples = 0;
+  CHECK(MakeTrainingPolicy(Job("10ep", "10m"), facts)->eval_slices == 0);
+}
+
+}  // namespace
+}  // namespace lockstep
