@@ -1,0 +1,70 @@
+// One collective as a value, the same for every implementation: what was asked of the queue.
+//
+// Threading: thread-compatible.
+#ifndef LOCKSTEP_WORKER_COLLECTIVES_CALL_H_
+#define LOCKSTEP_WORKER_COLLECTIVES_CALL_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "worker/collectives/communicator.h"
+#include "worker/collectives/completion.h"
+
+namespace lockstep::worker {
+
+enum class CallKind : uint8_t {
+  kReduceScatterSum = 1,
+  kAllGather = 2,
+  kReduceConvertGather = 3,
+  kAllReduceSumInt64 = 4,
+  kAllReduceSumFloat = 5,
+  kBroadcast = 6,
+};
+
+struct Call {
+  CallKind kind = CallKind::kBroadcast;
+  Tag tag;
+  uint64_t sequence = 0;  // counts the calls of a communicator from 1
+  absl::Span<int64_t> integers;
+  absl::Span<float> floats;
+  absl::Span<char> bytes;
+  std::vector<int64_t> blocks;
+  ConvertPiece convert;
+  int root = 0;
+  std::shared_ptr<Completion> completion = std::make_shared<Completion>();
+
+  // OK, or InvalidArgument for sizes that cannot be meant.
+  absl::Status Check(int ranks) const;
+  // Empty when both ranks mean the same call, else the difference in words.
+  std::string DifferenceFrom(const Call& other) const;
+  // "reduce-scatter 17 of step 41, attempt 0".
+  std::string Name() const;
+};
+
+// A communicator whose collectives all end in one function.
+class CallCommunicator : public Communicator {
+ public:
+  Handle ReduceScatterSum(Tag tag, absl::Span<int64_t> values, absl::Span<const int64_t> block_sizes) override;
+  Handle AllGather(Tag tag, absl::Span<char> bytes, absl::Span<const int64_t> block_bytes) override;
+  Handle ReduceConvertGather(Tag tag, absl::Span<int64_t> sums, absl::Span<float> out,
+                             absl::Span<const int64_t> block_sizes, ConvertPiece convert) override;
+  Handle AllReduceSum(Tag tag, absl::Span<int64_t> values) override;
+  Handle AllReduceSum(Tag tag, absl::Span<float> values) override;
+  Handle Broadcast(Tag tag, int root, absl::Span<char> bytes) override;
+
+ protected:
+  // Takes a call that passed Check and has its sequence number; ends its completion, now or later.
+  virtual void Enqueue(Call call) = 0;
+
+ private:
+  Handle Submit(Call call);
+
+  uint64_t last_sequence_ = 0;
+};
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_COLLECTIVES_CALL_H_

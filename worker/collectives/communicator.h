@@ -1,0 +1,96 @@
+// Moves numbers between the ranks of one generation. Every call only enqueues, in the same order on every rank, and
+// returns a handle; a thread of the communicator does the work. Implementations live in sibling folders (loopback,
+// gloo, deferred) behind one contract suite.
+//
+// Invariants
+//   * A communicator belongs to one generation for its whole life; nothing of another generation is ever taken.
+//   * After the first failure or Abort every handle, pending or new, ends with Aborted and the first cause.
+//   * A buffer may be read, written or freed again as soon as its handle is done, never before. (A handle that ended
+//     with Aborted is done too: nothing touches the buffer any more, its content is unspecified.)
+//   * Integer sums do not depend on the order or grouping in which they are formed. Float sums are formed in rank
+//     order: they repeat for the same number of ranks.
+//
+// Threading: the collectives are called by one thread; Abort, status and bytes_moved are thread-safe. The destructor
+// aborts, and waits for the communicator's own threads.
+#ifndef LOCKSTEP_WORKER_COLLECTIVES_COMMUNICATOR_H_
+#define LOCKSTEP_WORKER_COLLECTIVES_COMMUNICATOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "common/protocol/ids.h"
+
+namespace lockstep::worker {
+
+// Which attempt at which step a call serves. Ranks that call with different tags at the same place in the sequence
+// never exchange a byte: the call ends with Aborted.
+struct Tag {
+  int64_t step = 0;
+  uint32_t attempt = 0;
+
+  friend bool operator==(const Tag&, const Tag&) = default;
+};
+
+// One enqueued call.
+class Pending {
+ public:
+  virtual ~Pending() = default;
+  // True when the call has ended, well or not. Never blocks.
+  virtual bool Done() const = 0;
+  // Blocks until the call has ended or `limit` has passed. DeadlineExceeded: still under way, wait again.
+  // Otherwise the call's own status: OK, Aborted, or InvalidArgument for sizes that cannot be meant.
+  virtual absl::Status Wait(absl::Duration limit) = 0;
+};
+using Handle = std::shared_ptr<Pending>;
+
+// Turns elements [begin, end) of the block this rank reduced (counted from the block's start) into what is gathered.
+// Runs on a thread of the communicator, pieces in ascending order, together covering the block once.
+using ConvertPiece = std::function<void(int64_t begin, int64_t end)>;
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+
+  virtual Generation generation() const = 0;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  // Sums `values` over the ranks. block_sizes[r] elements belong to rank r, blocks lie one after another and fill
+  // `values`. Afterwards this rank's own block holds the sum; the others are unspecified.
+  virtual Handle ReduceScatterSum(Tag tag, absl::Span<int64_t> values, absl::Span<const int64_t> block_sizes) = 0;
+
+  // In place: rank r's block of block_bytes[r] bytes is copied to the same place on every rank. Blocks fill `bytes`.
+  virtual Handle AllGather(Tag tag, absl::Span<char> bytes, absl::Span<const int64_t> block_bytes) = 0;
+
+  // ReduceScatterSum over `sums`, `convert` on this rank's block, which writes the same elements of `out`, then
+  // AllGather of `out` in the same blocks: one call, so that conversion and both transfers overlap.
+  // REQUIRES: sums.size() == out.size().
+  virtual Handle ReduceConvertGather(Tag tag, absl::Span<int64_t> sums, absl::Span<float> out,
+                                     absl::Span<const int64_t> block_sizes, ConvertPiece convert) = 0;
+
+  // In place, the same sum on every rank.
+  virtual Handle AllReduceSum(Tag tag, absl::Span<int64_t> values) = 0;
+  virtual Handle AllReduceSum(Tag tag, absl::Span<float> values) = 0;
+
+  // Copies the bytes of rank `root` to every rank. `bytes` has the same size on every rank.
+  virtual Handle Broadcast(Tag tag, int root, absl::Span<char> bytes) = 0;
+
+  // Ends every pending and later call, here and on every other rank, with Aborted and `cause`'s message (elsewhere
+  // labelled as heard from this rank). Idempotent: the first cause stays. Never waits for the network.
+  virtual void Abort(const absl::Status& cause) = 0;
+
+  // OK until the first failure or Abort; afterwards Aborted with the first cause.
+  virtual absl::Status status() const = 0;
+
+  // Bytes sent and received so far: evidence of progress.
+  virtual uint64_t bytes_moved() const = 0;
+};
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_COLLECTIVES_COMMUNICATOR_H_

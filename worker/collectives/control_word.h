@@ -1,0 +1,77 @@
+// What the ranks tell one another with a step's (or an evaluation slice's) last bucket: each rank's control
+// contribution, the largest gradient magnitude per tensor, and one row of 64-bit slots per logical shard for losses,
+// denominators, metric sums and statistics. Each rank packs its word into a block; an AllGather of the blocks rides
+// with the last bucket; every rank folds the same blocks to the same result.
+//
+// Invariants
+//   * Blocks of all ranks have sizes that every rank knows beforehand (WordShape).
+//   * Values travel as bit patterns; sums over shards are formed in index order, so they do not depend on the ranks.
+//   * A word of another generation, step or attempt is never folded.
+//
+// Threading: immutable (free functions and plain structs).
+#ifndef LOCKSTEP_WORKER_COLLECTIVES_CONTROL_WORD_H_
+#define LOCKSTEP_WORKER_COLLECTIVES_CONTROL_WORD_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/protocol/control.h"
+#include "common/protocol/ids.h"
+#include "worker/collectives/communicator.h"
+
+namespace lockstep::worker {
+
+// Fixed for a generation. Logical shards are spread by ShardsOf (bucketer.h).
+struct WordShape {
+  Generation generation;
+  int ranks = 1;
+  int logical_shards = 1;
+  int tensors = 0;          // trainable tensors, for their magnitudes
+  int slots_per_shard = 0;  // 64-bit slots of each logical shard
+};
+
+// What one rank contributes.
+struct RankWord {
+  Tag tag;
+  ControlContribution control;
+  // Per tensor the largest magnitude in any of this rank's shards (see exact_sum.h), non-finite included.
+  std::vector<uint32_t> magnitudes;
+  // slots[i * slots_per_shard + j] is slot j of this rank's i-th shard.
+  std::vector<uint64_t> slots;
+  // The 32 bytes of the state's digest where this boundary compares digests, else empty.
+  std::vector<uint8_t> audit;
+};
+
+// The same on every rank.
+struct ReducedWord {
+  Tag tag;
+  ControlWord control;                       // slot r: rank r's contribution
+  std::vector<uint32_t> magnitudes;          // per tensor, over all logical shards
+  std::vector<uint64_t> slots;               // slots[k * slots_per_shard + j]: slot j of logical shard k
+  std::vector<std::vector<uint8_t>> audits;  // by rank, empty where none was sent
+};
+
+// Bytes of each rank's block.
+std::vector<int64_t> WordBlockBytes(const WordShape& shape);
+
+// Writes rank `rank`'s word into its block of `blocks` (all ranks' blocks, one after another).
+// InvalidArgument when the word does not have the shape.
+absl::Status PackWord(const WordShape& shape, int rank, const RankWord& word, absl::Span<char> blocks);
+
+// Unpacks and folds the blocks of all ranks. Internal when a block is of another generation, step or attempt.
+absl::StatusOr<ReducedWord> FoldWords(const WordShape& shape, absl::Span<const char> blocks);
+
+// float64 and float32 as exact bit patterns, and back.
+uint64_t SlotOf(double value);
+uint64_t SlotOf(float value);
+double DoubleOf(uint64_t slot);
+float FloatOf(uint64_t slot);
+
+// Sum over the logical shards in index order, in float64, of slot `slot` holding float64 values (from SlotOf(double)).
+double SumSlots(const WordShape& shape, const ReducedWord& word, int slot);
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_COLLECTIVES_CONTROL_WORD_H_

@@ -1,0 +1,175 @@
+#include "worker/collectives/exact_sum.h"
+
+#include <xmmintrin.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "common/status/check.h"
+#include "worker/collectives/exact_sum_avx2.h"
+
+namespace lockstep::worker {
+namespace {
+
+// Adding and subtracting this rounds a double of magnitude up to 2^51 to an integer, ties to even, and leaves that
+// integer in the low bits of the sum.
+constexpr double kRounder = 6755399441055744.0;  // 1.5 * 2^52
+
+// 2^exponent for -1022 <= exponent <= 1023.
+double PowerOfTwo(int exponent) {
+  LS_CHECK(exponent >= -1022 && exponent <= 1023, "the exponent of a tensor lies in the range of float32");
+  return std::bit_cast<double>(static_cast<uint64_t>(exponent + 1023) << 52);
+}
+
+// Round to nearest, denormals kept, nothing trapped: whatever mode the thread is in.
+class PlainFloatMode {
+ public:
+  PlainFloatMode() : saved_(_mm_getcsr()) { _mm_setcsr(0x1f80); }
+  ~PlainFloatMode() { _mm_setcsr(saved_); }
+  PlainFloatMode(const PlainFloatMode&) = delete;
+  PlainFloatMode& operator=(const PlainFloatMode&) = delete;
+
+ private:
+  const unsigned saved_;
+};
+
+uint32_t MagnitudeOf(absl::Span<const float> values) {
+  uint32_t largest = 0;
+  for (float value : values) largest = std::max(largest, std::bit_cast<uint32_t>(value) & 0x7fffffffu);
+  return largest;
+}
+
+uint32_t Quantize(absl::Span<const float> values, int32_t exponent, bool add, absl::Span<int64_t> sums) {
+  LS_CHECK(values.size() == sums.size(), "one sum per value");
+  if (exponent == kExponentUnset) {
+    if (!add) std::fill(sums.begin(), sums.end(), 0);
+    return MagnitudeOf(values);
+  }
+  const double scale = PowerOfTwo(-exponent);
+  const auto n = static_cast<int64_t>(values.size());
+  PlainFloatMode mode;
+  return exact_sum_internal::HasAvx2() ? exact_sum_internal::Avx2Quantize(values.data(), n, scale, add, sums.data())
+                                       : exact_sum_internal::ScalarQuantize(values.data(), n, scale, add, sums.data());
+}
+
+}  // namespace
+
+uint32_t QuantizeStore(absl::Span<const float> values, int32_t exponent, absl::Span<int64_t> sums) {
+  return Quantize(values, exponent, false, sums);
+}
+
+uint32_t QuantizeAdd(absl::Span<const float> values, int32_t exponent, absl::Span<int64_t> sums) {
+  return Quantize(values, exponent, true, sums);
+}
+
+void Dequantize(absl::Span<const int64_t> sums, int32_t exponent, absl::Span<float> values) {
+  LS_CHECK(values.size() == sums.size(), "one value per sum");
+  if (exponent == kExponentUnset) {
+    std::fill(values.begin(), values.end(), 0.0f);
+    return;
+  }
+  const double scale = PowerOfTwo(exponent);
+  const auto n = static_cast<int64_t>(values.size());
+  PlainFloatMode mode;
+  if (exact_sum_internal::HasAvx2()) {
+    exact_sum_internal::Avx2Dequantize(sums.data(), n, scale, values.data());
+  } else {
+    exact_sum_internal::ScalarDequantize(sums.data(), n, scale, values.data());
+  }
+}
+
+void AddInto(absl::Span<const int64_t> addends, absl::Span<int64_t> sums) {
+  LS_CHECK(addends.size() == sums.size(), "one addend per sum");
+  const auto n = static_cast<int64_t>(sums.size());
+  if (exact_sum_internal::HasAvx2()) {
+    exact_sum_avx2::Add(addends.data(), n, sums.data());
+    return;
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    sums[i] = static_cast<int64_t>(static_cast<uint64_t>(sums[i]) + static_cast<uint64_t>(addends[i]));
+  }
+}
+
+bool IsNonFinite(uint32_t magnitude) { return magnitude >= kNonFiniteBits; }
+
+bool Overflows(uint32_t magnitude, int32_t exponent) {
+  if (exponent == kExponentUnset) return false;
+  const double limit = PowerOfTwo(kMaxBits);
+  // Exact: a float32 times a power of two. Rounding to an integer cannot carry it over the limit, itself an integer.
+  PlainFloatMode mode;
+  return static_cast<double>(std::bit_cast<float>(magnitude)) * PowerOfTwo(-exponent) > limit;
+}
+
+int32_t FittingExponent(uint32_t magnitude) {
+  LS_CHECK(magnitude != 0 && !IsNonFinite(magnitude), "an exponent fits a finite magnitude above zero");
+  // magnitude < 2^(top + 1); bit_width handles denormals, whose leading bit stands in the fraction.
+  const int biased = static_cast<int>(magnitude >> 23);
+  const int top = biased != 0 ? biased - 127 : static_cast<int>(std::bit_width(magnitude)) - 1 - 149;
+  return top + 1 + kHeadroomBits - kMaxBits;
+}
+
+TensorVerdict Judge(uint32_t magnitude, int32_t exponent) {
+  if (IsNonFinite(magnitude)) return TensorVerdict::kNonFinite;
+  if (magnitude == 0) return TensorVerdict::kGood;
+  if (exponent == kExponentUnset || Overflows(magnitude, exponent)) return TensorVerdict::kRedo;
+  // FittingExponent puts the largest |q| into [2^47, 2^48), one step of it doubles |q|.
+  constexpr int kMaxFall = kMaxBits - kHeadroomBits - 1 - kFloorBits;
+  return exponent - FittingExponent(magnitude) > kMaxFall ? TensorVerdict::kRedo : TensorVerdict::kGood;
+}
+
+int32_t NextExponent(uint32_t magnitude, int32_t exponent) {
+  if (magnitude == 0 || IsNonFinite(magnitude)) return exponent;
+  const int32_t fitting = FittingExponent(magnitude);
+  return exponent == kExponentUnset ? fitting : std::max(fitting, exponent - 1);
+}
+
+namespace exact_sum_internal {
+
+bool HasAvx2() {
+  static const bool has = __builtin_cpu_supports("avx2") != 0;
+  return has;
+}
+
+uint32_t ScalarQuantize(const float* values, int64_t n, double scale, bool add, int64_t* sums) {
+  uint32_t largest = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    uint32_t bits;
+    std::memcpy(&bits, values + i, sizeof(bits));
+    largest = std::max(largest, bits & 0x7fffffffu);
+    const double rounded = static_cast<double>(values[i]) * scale + kRounder;
+    const uint64_t q = std::bit_cast<uint64_t>(rounded) - std::bit_cast<uint64_t>(kRounder);
+    sums[i] = static_cast<int64_t>(q + (add ? static_cast<uint64_t>(sums[i]) : 0));
+  }
+  return largest;
+}
+
+void ScalarDequantize(const int64_t* sums, int64_t n, double scale, float* values) {
+  constexpr int64_t kExact = int64_t{1} << 53;
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t sum = sums[i];
+    if (sum > kExact || sum < -kExact) {
+      // Too wide for a double: keep whether anything lies below bit 10 in bit 10 itself, far under the last bit of the
+      // float32 to come, so that the one rounding that follows sees the right side of every tie.
+      const int64_t low = sum & 1023;
+      sum = (sum - low) | (low != 0 ? 1024 : 0);
+    }
+    values[i] = static_cast<float>(static_cast<double>(sum) * scale);
+  }
+}
+
+uint32_t Avx2Quantize(const float* values, int64_t n, double scale, bool add, int64_t* sums) {
+  const int64_t whole = n & ~int64_t{7};
+  const uint32_t head = add ? exact_sum_avx2::QuantizeAdd(values, whole, scale, sums)
+                            : exact_sum_avx2::QuantizeStore(values, whole, scale, sums);
+  return std::max(head, ScalarQuantize(values + whole, n - whole, scale, add, sums + whole));
+}
+
+void Avx2Dequantize(const int64_t* sums, int64_t n, double scale, float* values) {
+  const int64_t whole = n & ~int64_t{7};
+  exact_sum_avx2::Dequantize(sums, whole, scale, values);
+  ScalarDequantize(sums + whole, n - whole, scale, values + whole);
+}
+
+}  // namespace exact_sum_internal
+}  // namespace lockstep::worker

@@ -1,0 +1,54 @@
+// The collectives as transfers over a mesh: what is posted, awaited, summed and forwarded for each kind of call.
+//
+// Threading: thread-compatible; the communicator's queue thread owns the only instance.
+#ifndef LOCKSTEP_WORKER_COLLECTIVES_GLOO_TRANSFERS_H_
+#define LOCKSTEP_WORKER_COLLECTIVES_GLOO_TRANSFERS_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "worker/collectives/call.h"
+#include "worker/collectives/gloo/mesh.h"
+
+namespace lockstep::worker {
+
+class Transfers {
+ public:
+  // `call_limit` bounds each wait for one piece. `most_elements` limits a piece, the same on every rank.
+  Transfers(Mesh& mesh, absl::Duration call_limit, int64_t most_elements)
+      : mesh_(mesh), call_limit_(call_limit), most_elements_(most_elements) {}
+
+  // Blocks until the call is complete on this rank, or the mesh broke.
+  absl::Status Run(const Call& call);
+
+ private:
+  // Told when a piece of the own block, elements [begin, end) from its start, holds its sum.
+  using PieceDone = absl::FunctionRef<absl::Status(int64_t piece, int64_t begin, int64_t end)>;
+
+  absl::Status AllGather(const Call& call);
+  absl::Status ReduceScatter(const Call& call);
+  absl::Status ReduceConvertGather(const Call& call);
+  absl::Status Broadcast(const Call& call);
+  template <typename T>
+  absl::Status AllReduce(const Call& call, absl::Span<T> values);
+  template <typename T>
+  absl::Status AllReduceSmall(const Call& call, absl::Span<T> values);
+  template <typename T>
+  absl::Status ReducePieces(const Call& call, absl::Span<T> values, const std::vector<int64_t>& blocks, PieceDone done);
+  template <typename T>
+  T* Scratch(size_t elements);
+
+  Mesh& mesh_;
+  const absl::Duration call_limit_;
+  const int64_t most_elements_;
+  std::vector<int64_t> scratch_;
+};
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_COLLECTIVES_GLOO_TRANSFERS_H_

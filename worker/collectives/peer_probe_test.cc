@@ -1,0 +1,63 @@
+#include "worker/collectives/peer_probe.h"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <string>
+
+namespace lockstep::worker {
+namespace {
+
+constexpr Incarnation kSelf{.high = 0x0123456789abcdef, .low = 0xfedcba9876543210};
+
+TEST_CASE("peer probe: a worker answers with its incarnation, as often as asked", "[probe]") {
+  auto server = PeerProbeServer::Start("127.0.0.1", kSelf);
+  REQUIRE(server.ok());
+
+  for (int i = 0; i < 20; ++i) {
+    const absl::Status status = ProbePeer((*server)->address(), kSelf, absl::Seconds(20));
+    INFO(status.ToString());
+    CHECK(status.ok());
+  }
+}
+
+TEST_CASE("peer probe: another incarnation at the address is told apart, and named", "[probe]") {
+  auto server = PeerProbeServer::Start("127.0.0.1", kSelf);
+  REQUIRE(server.ok());
+
+  const absl::Status status = ProbePeer((*server)->address(), {.high = 1, .low = 2}, absl::Seconds(20));
+
+  CHECK(status.code() == absl::StatusCode::kFailedPrecondition);
+  CHECK(std::string(status.message()).find(kSelf.ToString()) != std::string::npos);
+}
+
+TEST_CASE("peer probe: a worker that is gone, silent or unknown is unavailable", "[probe]") {
+  auto server = PeerProbeServer::Start("127.0.0.1", kSelf);
+  REQUIRE(server.ok());
+  const std::string address = (*server)->address();
+  server->reset();
+  CHECK(ProbePeer(address, kSelf, absl::Seconds(20)).code() == absl::StatusCode::kUnavailable);
+
+  // Listens, takes the connection into its backlog, and says nothing.
+  const int silent = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in at = {};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(at);
+  REQUIRE(bind(silent, reinterpret_cast<sockaddr*>(&at), sizeof(at)) == 0);
+  REQUIRE(listen(silent, 1) == 0);
+  REQUIRE(getsockname(silent, reinterpret_cast<sockaddr*>(&at), &length) == 0);
+  const std::string silent_address = "127.0.0.1:" + std::to_string(ntohs(at.sin_port));
+  CHECK(ProbePeer(silent_address, kSelf, absl::Milliseconds(20)).code() == absl::StatusCode::kUnavailable);
+  close(silent);
+
+  CHECK(ProbePeer("no-such-host.invalid:1", kSelf, absl::Seconds(1)).code() == absl::StatusCode::kUnavailable);
+  CHECK(ProbePeer("127.0.0.1", kSelf, absl::Seconds(1)).code() == absl::StatusCode::kInvalidArgument);
+  CHECK(ProbePeer("127.0.0.1:99999", kSelf, absl::Seconds(1)).code() == absl::StatusCode::kInvalidArgument);
+  CHECK(PeerProbeServer::Start("no-such-host.invalid", kSelf).status().code() == absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace lockstep::worker

@@ -1,0 +1,182 @@
+#include "worker/data/batch_reader.h"
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <thread>
+#include <utility>
+
+#include "common/status/check.h"
+#include "common/sync/mutex.h"
+
+namespace lockstep::worker {
+namespace {
+
+std::vector<Tensor> MakeFields(const DataSource& source, int64_t samples) {
+  std::vector<Tensor> tensors;
+  for (const TensorSpec& spec : source.fields()) {
+    Shape shape = {samples};
+    shape.insert(shape.end(), spec.shape.begin(), spec.shape.end());
+    tensors.push_back(Tensor::Zeros(spec.dtype, std::move(shape)));
+  }
+  return tensors;
+}
+
+void ReadFields(const DataSource& source, absl::Span<const int64_t> samples, std::vector<Tensor>& fields) {
+  for (size_t f = 0; f < fields.size(); ++f) source.Read(static_cast<int>(f), samples, fields[f].bytes());
+}
+
+}  // namespace
+
+struct BatchReader::Shared {
+  Shared(const DataSource* source, const SampleStream* stream, Options options)
+      : source(source), stream(stream), options(options), thread([this] { Run(); }) {}
+
+  ~Shared() {
+    {
+      MutexLock lock(&mutex);
+      stopping = true;
+      wake.SignalAll();
+    }
+    thread.join();
+  }
+
+  // What the thread reads next, in a batch taken from `free` or made.
+  std::unique_ptr<Batch> TakeWork() EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    std::unique_ptr<Batch> batch;
+    if (free.empty()) {
+      batch = std::make_unique<Batch>();
+    } else {
+      batch = std::move(free.back());
+      free.pop_back();
+    }
+    batch->step = next_step;
+    batch->logical_shard = shards[next_shard];
+    if (++next_shard == shards.size()) {
+      next_shard = 0;
+      ++next_step;
+    }
+    return batch;
+  }
+
+  void Fill(Batch& batch) const {
+    const int64_t size = options.global_batch_size / options.logical_shards;
+    if (batch.fields.empty()) {
+      batch.samples.resize(static_cast<size_t>(size));
+      batch.fields = MakeFields(*source, size);
+    }
+    const int64_t first =
+        ShardPosition(batch.step, batch.logical_shard, options.global_batch_size, options.logical_shards);
+    stream->SamplesAt(first, absl::MakeSpan(batch.samples));
+    ReadFields(*source, batch.samples, batch.fields);
+  }
+
+  void Run() {
+    while (true) {
+      std::unique_ptr<Batch> batch;
+      uint64_t seek = 0;
+      {
+        MutexLock lock(&mutex);
+        while (!stopping && (shards.empty() || ready.size() >= static_cast<size_t>(options.depth))) wake.Wait(&mutex);
+        if (stopping) return;
+        batch = TakeWork();
+        seek = seeks;
+      }
+      Fill(*batch);
+      MutexLock lock(&mutex);
+      // A batch that was read for another place is only its memory.
+      if (seek != seeks) {
+        free.push_back(std::move(batch));
+      } else {
+        ready.push_back(std::move(batch));
+        filled.Signal();
+      }
+    }
+  }
+
+  const DataSource* const source;
+  const SampleStream* const stream;
+  const Options options;
+
+  Mutex mutex;
+  CondVar wake;    // the thread: there is room, another place, or the end
+  CondVar filled;  // the consumer: there is a batch
+  bool stopping GUARDED_BY(mutex) = false;
+  uint64_t seeks GUARDED_BY(mutex) = 0;
+  std::vector<int64_t> shards GUARDED_BY(mutex);
+  int64_t next_step GUARDED_BY(mutex) = 0;
+  size_t next_shard GUARDED_BY(mutex) = 0;
+  std::deque<std::unique_ptr<Batch>> ready GUARDED_BY(mutex);
+  std::vector<std::unique_ptr<Batch>> free GUARDED_BY(mutex);
+
+  // The consumer's own.
+  std::unique_ptr<Batch> current;
+  absl::Duration waited;
+
+  std::thread thread;  // last: it reads all of the above
+};
+
+BatchReader::BatchReader(const DataSource* source, const SampleStream* stream, Options options) {
+  LS_CHECK(options.depth >= 1 && options.logical_shards >= 1 && options.global_batch_size >= options.logical_shards &&
+               options.global_batch_size % options.logical_shards == 0,
+           "the shards divide the batch");
+  LS_CHECK(stream->num_samples() == source->num_samples(), "the stream is over this source");
+  shared_ = std::make_unique<Shared>(source, stream, options);
+}
+
+BatchReader::~BatchReader() = default;
+
+void BatchReader::Seek(int64_t first_step, std::vector<int64_t> shards) {
+  LS_CHECK(first_step >= 1 && !shards.empty(), "a rank reads some shard of a step");
+  for (const int64_t shard : shards) {
+    LS_CHECK(shard >= 0 && shard < shared_->options.logical_shards, "the shard exists");
+  }
+  MutexLock lock(&shared_->mutex);
+  ++shared_->seeks;
+  shared_->next_step = first_step;
+  shared_->shards = std::move(shards);
+  shared_->next_shard = 0;
+  for (auto& batch : shared_->ready) shared_->free.push_back(std::move(batch));
+  shared_->ready.clear();
+  if (shared_->current != nullptr) shared_->free.push_back(std::move(shared_->current));
+  shared_->wake.Signal();
+}
+
+const Batch& BatchReader::Next() {
+  const auto start = std::chrono::steady_clock::now();
+  MutexLock lock(&shared_->mutex);
+  LS_CHECK(!shared_->shards.empty(), "Seek comes before Next");
+  if (shared_->current != nullptr) shared_->free.push_back(std::move(shared_->current));
+  while (shared_->ready.empty()) shared_->filled.Wait(&shared_->mutex);
+  shared_->current = std::move(shared_->ready.front());
+  shared_->ready.pop_front();
+  shared_->wake.Signal();
+  shared_->waited += absl::FromChrono(std::chrono::steady_clock::now() - start);
+  return *shared_->current;
+}
+
+absl::Duration BatchReader::waited() const { return shared_->waited; }
+
+int64_t NumEvalBatches(const DataSource& source, int64_t batch_size) {
+  return (source.num_samples() + batch_size - 1) / batch_size;
+}
+
+void ReadEvalBatch(const DataSource& source, int64_t batch_size, int64_t index, EvalBatch& batch) {
+  LS_CHECK(index >= 0 && index < NumEvalBatches(source, batch_size), "the evaluation batch exists");
+  if (batch.fields.empty() || batch.fields[0].shape()[0] != batch_size) {
+    batch.fields = MakeFields(source, batch_size);
+    batch.mask = Tensor::Zeros(DType::kF32, {batch_size});
+  }
+  const int64_t first = index * batch_size;
+  batch.valid = std::min(batch_size, source.num_samples() - first);
+  std::vector<int64_t> samples(static_cast<size_t>(batch_size), 0);
+  absl::Span<float> mask = batch.mask.elements<float>();
+  for (int64_t i = 0; i < batch_size; ++i) {
+    const bool counts = i < batch.valid;
+    mask[static_cast<size_t>(i)] = counts ? 1.0f : 0.0f;
+    if (counts) samples[static_cast<size_t>(i)] = first + i;
+  }
+  ReadFields(source, samples, batch.fields);
+}
+
+}  // namespace lockstep::worker

@@ -1,0 +1,63 @@
+// A data set with random access: sample i is a row of each field's array. Fields are in the order of the model's
+// feeds: 0 the inputs, 1 the labels or targets.
+//
+// Sources hold decoded data, so a read cannot fail half way through a run: whatever is wrong with a file is found, and
+// named with its offset, when it is opened.
+//
+// Threading: thread-safe once opened (const access only).
+#ifndef LOCKSTEP_WORKER_DATA_DATA_SOURCE_H_
+#define LOCKSTEP_WORKER_DATA_DATA_SOURCE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/graph/metagraph.h"
+#include "common/tensor/tensor.h"
+#include "protos/job.pb.h"
+
+namespace lockstep::worker {
+
+class DataSource {
+ public:
+  virtual ~DataSource() = default;
+
+  virtual int64_t num_samples() const = 0;
+
+  // What one sample is made of: names "inputs" and "labels", element types as the model is fed, shapes without the
+  // batch. The same for every sample.
+  virtual const std::vector<TensorSpec>& fields() const = 0;
+
+  // Copies field `field` of the samples `indices`, in that order, one after the other, into `out`.
+  // REQUIRES: indices in [0, num_samples()); out holds exactly that many samples of the field.
+  virtual void Read(int field, absl::Span<const int64_t> indices, absl::Span<std::byte> out) const = 0;
+
+  // SHA-256 over types, shapes and elements as stored in the files (not over their compression), lower-case hex:
+  // workers of one job must agree on it.
+  virtual const std::string& content_hash() const = 0;
+};
+
+// What a source must deliver to a model.
+struct FeedOptions {
+  Shape input_shape;  // of one sample, as the model takes it; empty: as stored. Same number of elements.
+  Normalisation normalisation;
+  int64_t label_classes = 0;  // labels are class indices in [0, label_classes); 0: float targets
+  int64_t memory_limit_bytes = int64_t{16} << 30;
+};
+
+// The options under which `spec` feeds its model, but for input_shape.
+FeedOptions FeedOptionsOf(const job::JobSpec& spec);
+
+// Opens the two files of `files`. Inputs become float32 by `options.normalisation`; labels become int64 class indices
+// when label_classes > 0, else float32 targets. Errors name file and byte offset: NotFound, PermissionDenied,
+// InvalidArgument (wrong content, counts that differ, a label out of range, `sha256` of the job not met), DataLoss
+// (truncated or corrupt), ResourceExhausted (over the memory limit).
+absl::StatusOr<std::unique_ptr<DataSource>> OpenDataSource(const job::DataFiles& files, const FeedOptions& options);
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_DATA_DATA_SOURCE_H_

@@ -1,0 +1,124 @@
+// Convolution and both its gradients by oneDNN, row-major or in oneDNN's own layouts.
+#include "worker/device/cpu/dnnl_kernel.h"
+
+namespace lockstep::device::cpu {
+namespace {
+
+using Dims = dnnl::memory::dims;
+
+constexpr auto kDirect = dnnl::algorithm::convolution_direct;
+
+// The descriptions that one convolution and its gradients share.
+struct Problem {
+  Problem(const ConvAttributes& attributes, const Shape& x_shape, const Shape& w_shape, const Shape& y_shape,
+          bool free_layouts)
+      : x_dims(x_shape.begin(), x_shape.end()),
+        w_dims(w_shape.begin(), w_shape.end()),
+        y_dims(y_shape.begin(), y_shape.end()),
+        strides(attributes.strides.begin(), attributes.strides.end()),
+        dilations{attributes.dilations[0] - 1, attributes.dilations[1] - 1},
+        before{attributes.pads[0], attributes.pads[1]},
+        after{attributes.pads[2], attributes.pads[3]} {
+    if (attributes.group > 1)
+      w_dims = {attributes.group, w_shape[0] / attributes.group, w_shape[1], w_shape[2], w_shape[3]};
+    x = Describe(x_dims, free_layouts);
+    w = Describe(w_dims, free_layouts);
+    y = Describe(y_dims, free_layouts);
+    bias = RowMajor({y_shape[1]});
+  }
+
+  static dnnl::memory::desc Describe(const Dims& dims, bool free_layouts) {
+    if (!free_layouts) return RowMajor(dims);
+    return dnnl::memory::desc(dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
+  }
+
+  dnnl::convolution_forward::desc Forward(bool with_bias) const {
+    const auto kind = dnnl::prop_kind::forward_training;
+    if (with_bias) return {kind, kDirect, x, w, bias, y, strides, dilations, before, after};
+    return {kind, kDirect, x, w, y, strides, dilations, before, after};
+  }
+
+  // What the gradients' descriptions are derived from.
+  dnnl::convolution_forward::primitive_desc Hint(const dnnl::engine& engine, bool with_bias) const {
+    return {Forward(with_bias), Attributes(Epilogue::kNone), engine};
+  }
+
+  Dims x_dims, w_dims, y_dims, strides, dilations, before, after;
+  dnnl::memory::desc x, w, y, bias;
+};
+
+template <typename PrimitiveDesc>
+absl::StatusOr<std::unique_ptr<Kernel>> Finish(const DnnlContext& context, const PrimitiveDesc& desc,
+                                               const dnnl::primitive& primitive, std::vector<DnnlSlot> slots) {
+  return MakeDnnlKernel(context, primitive, ImplementationName(desc), desc.scratchpad_desc().get_size(),
+                        desc.scratchpad_desc(), std::move(slots));
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeForward(const DnnlContext& context, const KernelRequest& request) {
+  const auto& attributes = std::get<ConvAttributes>(request.node->attributes);
+  const Problem p(attributes, request.inputs[0].shape, request.inputs[1].shape, request.outputs[0].shape,
+                  request.free_layouts);
+  const bool with_bias = request.inputs.size() > 2 && request.inputs[2].present;
+  // SelectImplementation reads the operation's description again: it may not be a temporary.
+  const auto op = p.Forward(with_bias);
+  dnnl::convolution_forward::primitive_desc desc(op, Attributes(request.epilogue), context.engine);
+  if (absl::Status status = SelectImplementation(desc, request.implementation); !status.ok()) return status;
+  std::vector<DnnlSlot> slots = {
+      {DNNL_ARG_SRC, true, 0, desc.src_desc(), ToLayout(desc.src_desc(), p.x_dims)},
+      {DNNL_ARG_WEIGHTS, true, 1, desc.weights_desc(), ToLayout(desc.weights_desc(), p.w_dims)},
+      {DNNL_ARG_DST, false, 0, desc.dst_desc(), ToLayout(desc.dst_desc(), p.y_dims)}};
+  if (with_bias) slots.push_back({DNNL_ARG_BIAS, true, 2, desc.bias_desc(), Layout()});
+  return Finish(context, desc, dnnl::convolution_forward(desc), std::move(slots));
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeGradInput(const DnnlContext& context, const KernelRequest& request) {
+  const auto& attributes = std::get<ConvAttributes>(request.node->attributes);
+  const Problem p(attributes, request.outputs[0].shape, request.inputs[1].shape, request.inputs[0].shape,
+                  request.free_layouts);
+  using Backward = dnnl::convolution_backward_data;
+  const auto hint = p.Hint(context.engine, false);
+  const Backward::desc op(kDirect, p.x, p.w, p.y, p.strides, p.dilations, p.before, p.after);
+  Backward::primitive_desc desc(op, Attributes(Epilogue::kNone), context.engine, hint);
+  if (absl::Status status = SelectImplementation(desc, request.implementation); !status.ok()) return status;
+  return Finish(context, desc, Backward(desc),
+                {{DNNL_ARG_DIFF_DST, true, 0, desc.diff_dst_desc(), ToLayout(desc.diff_dst_desc(), p.y_dims)},
+                 {DNNL_ARG_WEIGHTS, true, 1, desc.weights_desc(), ToLayout(desc.weights_desc(), p.w_dims)},
+                 {DNNL_ARG_DIFF_SRC, false, 0, desc.diff_src_desc(), ToLayout(desc.diff_src_desc(), p.x_dims)}});
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeGradWeight(const DnnlContext& context, const KernelRequest& request) {
+  const auto& attributes = std::get<ConvAttributes>(request.node->attributes);
+  const Problem p(attributes, request.inputs[1].shape, request.outputs[0].shape, request.inputs[0].shape,
+                  request.free_layouts);
+  const bool with_bias = request.outputs.size() > 1 && request.outputs[1].present;
+  const auto hint = p.Hint(context.engine, with_bias);
+  using Backward = dnnl::convolution_backward_weights;
+  const Backward::desc op =
+      with_bias ? Backward::desc(kDirect, p.x, p.w, p.bias, p.y, p.strides, p.dilations, p.before, p.after)
+                : Backward::desc(kDirect, p.x, p.w, p.y, p.strides, p.dilations, p.before, p.after);
+  Backward::primitive_desc desc(op, Attributes(Epilogue::kNone), context.engine, hint);
+  if (absl::Status status = SelectImplementation(desc, request.implementation); !status.ok()) return status;
+  std::vector<DnnlSlot> slots = {
+      {DNNL_ARG_DIFF_DST, true, 0, desc.diff_dst_desc(), ToLayout(desc.diff_dst_desc(), p.y_dims)},
+      {DNNL_ARG_SRC, true, 1, desc.src_desc(), ToLayout(desc.src_desc(), p.x_dims)},
+      {DNNL_ARG_DIFF_WEIGHTS, false, 0, desc.diff_weights_desc(), ToLayout(desc.diff_weights_desc(), p.w_dims)}};
+  if (with_bias) slots.push_back({DNNL_ARG_DIFF_BIAS, false, 1, desc.diff_bias_desc(), Layout()});
+  return Finish(context, desc, Backward(desc), std::move(slots));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeDnnlConvolution(const DnnlContext& context, const KernelRequest& request) {
+  return CatchDnnl([&] {
+    switch (request.node->op) {
+      case OpType::kConv:
+        return MakeForward(context, request);
+      case OpType::kConvGradInput:
+        return MakeGradInput(context, request);
+      default:
+        return MakeGradWeight(context, request);
+    }
+  });
+}
+
+}  // namespace lockstep::device::cpu

@@ -1,0 +1,151 @@
+#include "worker/device/deferred/make_device.h"
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <utility>
+
+#include "common/status/status_macros.h"
+#include "worker/device/kernel.h"
+
+namespace lockstep::device {
+namespace {
+
+// The work of one stream, shared with the events that were recorded in it, which may outlive the stream.
+class Queue {
+ public:
+  explicit Queue(std::unique_ptr<Stream> inner) : inner_(std::move(inner)) {}
+
+  absl::Status Push(std::function<absl::Status(Stream&)> work) {
+    LS_RETURN_IF_ERROR(failure_);
+    ++queued_;
+    work_.push_back(std::move(work));
+    return absl::OkStatus();
+  }
+
+  // Does everything up to and including piece number `position`. What follows a failure is dropped.
+  absl::Status RunUntil(uint64_t position) {
+    while (done_ < position) {
+      const std::function<absl::Status(Stream&)> work = std::move(work_.front());
+      work_.pop_front();
+      ++done_;
+      if (failure_.ok()) failure_ = work(*inner_);
+    }
+    return failure_;
+  }
+
+  uint64_t queued() const { return queued_; }
+  uint64_t done() const { return done_; }
+  const absl::Status& failure() const { return failure_; }
+
+ private:
+  std::unique_ptr<Stream> inner_;
+  std::deque<std::function<absl::Status(Stream&)>> work_;
+  uint64_t queued_ = 0;
+  uint64_t done_ = 0;
+  absl::Status failure_;
+};
+
+class DeferredEvent final : public Event {
+ public:
+  bool Ready() const override { return queue_ == nullptr || queue_->done() >= position_; }
+  absl::Status Wait() override { return queue_ == nullptr ? absl::OkStatus() : queue_->RunUntil(position_); }
+
+  void Mark(std::shared_ptr<Queue> queue) {
+    queue_ = std::move(queue);
+    position_ = queue_->queued();
+  }
+  const std::shared_ptr<Queue>& queue() const { return queue_; }
+  uint64_t position() const { return position_; }
+
+ private:
+  std::shared_ptr<Queue> queue_;
+  uint64_t position_ = 0;
+};
+
+class DeferredStream final : public Stream {
+ public:
+  explicit DeferredStream(std::unique_ptr<Stream> inner) : queue_(std::make_shared<Queue>(std::move(inner))) {}
+
+  absl::Status Record(Event& event) override {
+    LS_RETURN_IF_ERROR(queue_->failure());
+    static_cast<DeferredEvent&>(event).Mark(queue_);
+    return absl::OkStatus();
+  }
+  absl::Status WaitFor(Event& event) override {
+    // The mark that counts is the newest one now, not when the work is done.
+    const auto& deferred = static_cast<DeferredEvent&>(event);
+    if (deferred.queue() == nullptr) return absl::OkStatus();
+    return queue_->Push(
+        [queue = deferred.queue(), position = deferred.position()](Stream&) { return queue->RunUntil(position); });
+  }
+  absl::Status CopyToDevice(std::byte* device, const std::byte* host, size_t bytes) override {
+    return queue_->Push([=](Stream& inner) { return inner.CopyToDevice(device, host, bytes); });
+  }
+  absl::Status CopyToHost(std::byte* host, const std::byte* device, size_t bytes) override {
+    return queue_->Push([=](Stream& inner) { return inner.CopyToHost(host, device, bytes); });
+  }
+  absl::Status CopyOnDevice(std::byte* to, const std::byte* from, size_t bytes) override {
+    return queue_->Push([=](Stream& inner) { return inner.CopyOnDevice(to, from, bytes); });
+  }
+  absl::Status Zero(std::byte* device, size_t bytes) override {
+    return queue_->Push([=](Stream& inner) { return inner.Zero(device, bytes); });
+  }
+  absl::Status Synchronize() override { return queue_->RunUntil(queue_->queued()); }
+
+  absl::Status Launch(Kernel* kernel) {
+    return queue_->Push([kernel](Stream& inner) { return kernel->Launch(inner); });
+  }
+
+ private:
+  std::shared_ptr<Queue> queue_;
+};
+
+class DeferredKernel final : public Kernel {
+ public:
+  explicit DeferredKernel(std::unique_ptr<Kernel> inner) : inner_(std::move(inner)) {}
+
+  const std::string& implementation() const override { return inner_->implementation(); }
+  size_t workspace_bytes() const override { return inner_->workspace_bytes(); }
+  Layout input_layout(int input) const override { return inner_->input_layout(input); }
+  Layout output_layout(int output) const override { return inner_->output_layout(output); }
+  bool CanShare(int input, int output) const override { return inner_->CanShare(input, output); }
+  absl::Status Bind(const KernelArguments& arguments) override { return inner_->Bind(arguments); }
+  absl::Status Launch(Stream& stream) override { return static_cast<DeferredStream&>(stream).Launch(inner_.get()); }
+
+ private:
+  std::unique_ptr<Kernel> inner_;
+};
+
+class DeferredDevice final : public Device {
+ public:
+  explicit DeferredDevice(std::unique_ptr<Device> inner) : inner_(std::move(inner)) {}
+
+  const DeviceInfo& info() const override { return inner_->info(); }
+  absl::StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) override { return inner_->Allocate(bytes); }
+  absl::StatusOr<std::unique_ptr<Stream>> NewStream() override {
+    LS_ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, inner_->NewStream());
+    return std::make_unique<DeferredStream>(std::move(stream));
+  }
+  absl::StatusOr<std::unique_ptr<Event>> NewEvent() override { return std::make_unique<DeferredEvent>(); }
+  absl::Status Supports(const KernelRequest& request) const override { return inner_->Supports(request); }
+  absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelRequest& request) override {
+    LS_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, inner_->MakeKernel(request));
+    return std::make_unique<DeferredKernel>(std::move(kernel));
+  }
+  absl::StatusOr<std::unique_ptr<Kernel>> MakeReorder(const ReorderRequest& request) override {
+    LS_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, inner_->MakeReorder(request));
+    return std::make_unique<DeferredKernel>(std::move(kernel));
+  }
+
+ private:
+  std::unique_ptr<Device> inner_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> MakeDeferredDevice(std::unique_ptr<Device> inner) {
+  return std::make_unique<DeferredDevice>(std::move(inner));
+}
+
+}  // namespace lockstep::device

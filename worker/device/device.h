@@ -1,0 +1,109 @@
+// What a plan needs of the machine it runs on: memory, ordered queues of work, marks in them, and kernels.
+//
+// Every call that touches a stream may return before the work is done, also where a CPU does it at once: callers wait
+// on an Event or on Synchronize before they read memory, and the contract suite runs against a device that postpones
+// everything until then. No vendor type appears here; implementations (`reference`, `cpu`, `deferred`) repeat the same
+// file names and turn vendor errors into absl::Status. A device library links no protobuf, gRPC or logging.
+//
+// Threading: owned by one thread, the device's owner, which makes everything that the device makes (kernels, streams)
+// and launches all work. Event::Ready and Event::Wait may be called from any thread.
+#ifndef LOCKSTEP_WORKER_DEVICE_DEVICE_H_
+#define LOCKSTEP_WORKER_DEVICE_DEVICE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "worker/device/layout.h"
+
+namespace lockstep::device {
+
+class Kernel;
+struct KernelRequest;
+struct ReorderRequest;
+
+// Device memory. Freed when the last owner drops it; REQUIRES: no queued work uses it then.
+class Buffer {
+ public:
+  // Every buffer begins at a multiple of this.
+  static constexpr size_t kAlignment = 256;
+
+  virtual ~Buffer() = default;
+  // The address in the device's own address space: what kernels are bound to.
+  virtual std::byte* address() const = 0;
+  virtual size_t size() const = 0;
+  // True when the host may read and write `address` directly (after waiting for the work that uses it).
+  virtual bool host_visible() const = 0;
+};
+
+// A mark in a stream.
+class Event {
+ public:
+  virtual ~Event() = default;
+  // True once everything queued before the newest Record has finished. Never blocks. True if never recorded.
+  virtual bool Ready() const = 0;
+  // Blocks until Ready. Returns the first failure of the work queued before the mark.
+  virtual absl::Status Wait() = 0;
+};
+
+// Work that runs in the order in which it was queued. The first failure stays: later work is not run, and every later
+// call returns that failure, until the stream is dropped.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  // Queues a mark. An event may be recorded again; the newest mark counts.
+  virtual absl::Status Record(Event& event) = 0;
+  // Later work of this stream starts after the event's newest mark. REQUIRES: an event of the same device.
+  virtual absl::Status WaitFor(Event& event) = 0;
+  // Queues a copy between host and device memory. REQUIRES: `host` stays alive and unchanged until it is done.
+  virtual absl::Status CopyToDevice(std::byte* device, const std::byte* host, size_t bytes) = 0;
+  virtual absl::Status CopyToHost(std::byte* host, const std::byte* device, size_t bytes) = 0;
+  virtual absl::Status CopyOnDevice(std::byte* to, const std::byte* from, size_t bytes) = 0;
+  // Queues filling with zero bytes.
+  virtual absl::Status Zero(std::byte* device, size_t bytes) = 0;
+  // Blocks until everything queued has finished; returns the first failure.
+  virtual absl::Status Synchronize() = 0;
+};
+
+// What decides whether a kernel plan made elsewhere can run here.
+struct DeviceInfo {
+  std::string kind;             // "cpu", "reference": the job's `resources.device`
+  std::string library;          // name, version and build of the kernel library: "oneDNN 2.6.3 (52b5f107…)"
+  std::string instruction_set;  // the newest one that kernels use: "avx2", "avx512_core"; "portable" when none matters
+  std::string model;            // the machine's own name for itself; explains a refusal, decides nothing
+  int threads = 1;
+};
+
+// What a job and a kernel plan fix about a device.
+struct DeviceOptions {
+  int threads = 1;
+  // Highest instruction set that kernels may use, in the words of DeviceInfo; empty for the best one of this machine.
+  // InvalidArgument at creation where this machine lacks it.
+  std::string instruction_set;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual const DeviceInfo& info() const = 0;
+
+  // Memory filled with zeros, touched once so that no later use pays for it. ResourceExhausted names the size.
+  virtual absl::StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) = 0;
+  virtual absl::StatusOr<std::unique_ptr<Stream>> NewStream() = 0;
+  virtual absl::StatusOr<std::unique_ptr<Event>> NewEvent() = 0;
+
+  // OK when MakeKernel would succeed; else Unimplemented or InvalidArgument with the reason, without the node's name.
+  virtual absl::Status Supports(const KernelRequest& request) const = 0;
+  // A kernel for one node. Its errors are those of Supports.
+  virtual absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelRequest& request) = 0;
+  // A kernel with one input and one output that changes a value's layout.
+  virtual absl::StatusOr<std::unique_ptr<Kernel>> MakeReorder(const ReorderRequest& request) = 0;
+};
+
+}  // namespace lockstep::device
+
+#endif  // LOCKSTEP_WORKER_DEVICE_DEVICE_H_

@@ -1,0 +1,133 @@
+#include <cstring>
+
+#include "common/math/math.h"
+#include "common/random/random.h"
+#include "worker/device/broadcast.h"
+#include "worker/device/reference/families.h"
+
+namespace lockstep::device::reference {
+namespace {
+
+template <typename T, typename Op>
+void Binary(const HostCall& call, Op op) {
+  const T* a = call.in<T>(0);
+  const T* b = call.in<T>(1);
+  T* y = call.out<T>(0);
+  const Shape& shape = call.out_shape(0);
+  const int64_t count = NumElements(shape);
+  for (int64_t i = 0; i < count; ++i) {
+    y[i] = op(a[BroadcastIndex(i, shape, call.in_shape(0))], b[BroadcastIndex(i, shape, call.in_shape(1))]);
+  }
+}
+
+template <typename T, typename Op>
+void Unary(const HostCall& call, Op op) {
+  const T* x = call.in<T>(0);
+  T* y = call.out<T>(0);
+  const int64_t count = NumElements(call.out_shape(0));
+  for (int64_t i = 0; i < count; ++i) y[i] = op(x[i]);
+}
+
+// dX from dY and Y, element by element.
+template <typename T, typename Op>
+void Gradient(const HostCall& call, Op op) {
+  const T* dy = call.in<T>(0);
+  const T* y = call.in<T>(1);
+  T* dx = call.out<T>(0);
+  const int64_t count = NumElements(call.out_shape(0));
+  for (int64_t i = 0; i < count; ++i) dx[i] = op(dy[i], y[i]);
+}
+
+template <typename T>
+void Expand(const HostCall& call) {
+  const T* x = call.in<T>(0);
+  T* y = call.out<T>(0);
+  const Shape& shape = call.out_shape(0);
+  const int64_t count = NumElements(shape);
+  for (int64_t i = 0; i < count; ++i) y[i] = x[BroadcastIndex(i, shape, call.in_shape(0))];
+}
+
+template <typename T>
+void DropoutTraining(const HostCall& call) {
+  const auto& attributes = call.attrs<DropoutAttributes>();
+  const T* x = call.in<T>(0);
+  const int64_t* random = call.in<int64_t>(1);
+  T* y = call.out<T>(0);
+  bool* mask = call.out<bool>(1);
+  const uint32_t threshold = DropThreshold(attributes.ratio);
+  const RandomStream stream =
+      RandomStream::For(static_cast<uint64_t>(random[0]), attributes.stream, static_cast<uint64_t>(random[1]),
+                        static_cast<uint32_t>(random[2]), static_cast<uint32_t>(random[3]));
+  const T scale = static_cast<T>(1.0 / (1.0 - attributes.ratio));
+  const int64_t count = NumElements(call.out_shape(0));
+  for (int64_t i = 0; i < count; ++i) {
+    const bool kept = stream.At(static_cast<uint64_t>(i)) >= threshold;
+    if (mask != nullptr) mask[i] = kept;
+    y[i] = kept ? x[i] * scale : T(0);
+  }
+}
+
+template <typename T>
+void DropoutGrad(const HostCall& call) {
+  const T* dy = call.in<T>(0);
+  const bool* mask = call.in<bool>(1);
+  T* dx = call.out<T>(0);
+  const T scale = static_cast<T>(1.0 / (1.0 - call.attrs<DropoutAttributes>().ratio));
+  const int64_t count = NumElements(call.out_shape(0));
+  for (int64_t i = 0; i < count; ++i) dx[i] = mask[i] ? dy[i] * scale : T(0);
+}
+
+// Flatten, Reshape, Dropout outside training: the elements as they are.
+template <typename T>
+void Copy(const HostCall& call) {
+  const int64_t count = NumElements(call.out_shape(0));
+  if (count > 0 && call.out<T>(0) != call.in<T>(0)) std::memcpy(call.out<T>(0), call.in<T>(0), count * sizeof(T));
+}
+
+}  // namespace
+
+template <typename T>
+HostFunction ElementwiseFunction(OpType type) {
+  switch (type) {
+    case OpType::kAdd:
+      return [](const HostCall& call) { Binary<T>(call, [](T a, T b) { return a + b; }); };
+    case OpType::kSub:
+      return [](const HostCall& call) { Binary<T>(call, [](T a, T b) { return a - b; }); };
+    case OpType::kMul:
+      return [](const HostCall& call) { Binary<T>(call, [](T a, T b) { return a * b; }); };
+    case OpType::kScale:
+      return [](const HostCall& call) {
+        const T factor = static_cast<T>(call.attrs<ScaleAttributes>().factor);
+        Unary<T>(call, [factor](T x) { return x * factor; });
+      };
+    case OpType::kRelu:
+      return [](const HostCall& call) { Unary<T>(call, [](T x) { return x < T(0) ? T(0) : x; }); };
+    case OpType::kSigmoid:
+      return [](const HostCall& call) { Unary<T>(call, [](T x) { return Sigmoid(x); }); };
+    case OpType::kTanh:
+      return [](const HostCall& call) { Unary<T>(call, [](T x) { return Tanh(x); }); };
+    case OpType::kReluGrad:
+      return [](const HostCall& call) { Gradient<T>(call, [](T dy, T y) { return y > T(0) ? dy : T(0); }); };
+    case OpType::kSigmoidGrad:
+      return [](const HostCall& call) { Gradient<T>(call, [](T dy, T y) { return dy * y * (T(1) - y); }); };
+    case OpType::kTanhGrad:
+      return [](const HostCall& call) { Gradient<T>(call, [](T dy, T y) { return dy * (T(1) - y * y); }); };
+    case OpType::kFlatten:
+    case OpType::kReshape:
+    case OpType::kDropout:
+      return &Copy<T>;
+    case OpType::kExpand:
+      return &Expand<T>;
+    case OpType::kDropoutTraining:
+      return &DropoutTraining<T>;
+    case OpType::kDropoutGrad:
+      return &DropoutGrad<T>;
+    default:
+      return nullptr;
+  }
+}
+
+template HostFunction ElementwiseFunction<float>(OpType);
+template HostFunction ElementwiseFunction<double>(OpType);
+
+}  // namespace lockstep::device::reference

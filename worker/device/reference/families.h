@@ -1,0 +1,33 @@
+// The reference kernels by op family. Each function returns the kernel of `type` for elements of F32 or F64, or null
+// when the family has no such op. Sums run in double, in index order.
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_WORKER_DEVICE_REFERENCE_FAMILIES_H_
+#define LOCKSTEP_WORKER_DEVICE_REFERENCE_FAMILIES_H_
+
+#include "worker/device/host_kernel.h"
+
+namespace lockstep::device::reference {
+
+// Add, Sub, Mul, Scale, Expand, Flatten, Reshape, activations and their gradients, dropout.
+template <typename T>
+HostFunction ElementwiseFunction(OpType type);
+// Gemm, MatMul, BatchMatMul.
+template <typename T>
+HostFunction MatrixFunction(OpType type);
+// Conv, its gradients, max pooling and its gradient.
+template <typename T>
+HostFunction SpatialFunction(OpType type);
+// Batch normalisation in its three forms.
+template <typename T>
+HostFunction BatchNormFunction(OpType type);
+// Softmax, cross entropy, pointwise losses, their gradients, and metrics.
+template <typename T>
+HostFunction LossFunction(OpType type);
+// ReduceSum, ReduceMean, MaskedSum.
+template <typename T>
+HostFunction ReduceFunction(OpType type);
+
+}  // namespace lockstep::device::reference
+
+#endif  // LOCKSTEP_WORKER_DEVICE_REFERENCE_FAMILIES_H_

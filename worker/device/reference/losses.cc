@@ -1,0 +1,258 @@
+#include <limits>
+
+#include "common/math/math.h"
+#include "worker/device/label_shapes.h"
+#include "worker/device/reference/families.h"
+
+namespace lockstep::device::reference {
+namespace {
+
+// Softmax and its gradient over [outer, extent, inner].
+struct AxisExtents {
+  AxisExtents(const SoftmaxAttributes& attributes, const Shape& shape) {
+    const auto rank = static_cast<int64_t>(shape.size());
+    const int64_t axis = attributes.axis < 0 ? attributes.axis + rank : attributes.axis;
+    for (int64_t i = 0; i < rank; ++i) (i < axis ? outer : i == axis ? extent : inner) *= shape[i];
+  }
+  int64_t outer = 1;
+  int64_t extent = 1;
+  int64_t inner = 1;
+};
+
+// The largest of n values `stride` apart; a NaN among them makes it NaN.
+template <typename T>
+double Largest(const T* x, int64_t n, int64_t stride) {
+  double largest = -std::numeric_limits<double>::infinity();
+  for (int64_t i = 0; i < n; ++i) {
+    const double value = x[i * stride];
+    if (value > largest || value != value) largest = value;
+    if (value != value) break;
+  }
+  return largest;
+}
+
+template <typename T>
+void Softmax(const HostCall& call) {
+  const AxisExtents e(call.attrs<SoftmaxAttributes>(), call.in_shape(0));
+  for (int64_t row = 0; row < e.outer * e.inner; ++row) {
+    const int64_t base = row / e.inner * e.extent * e.inner + row % e.inner;
+    const T* x = call.in<T>(0) + base;
+    T* y = call.out<T>(0) + base;
+    const double largest = Largest(x, e.extent, e.inner);
+    double sum = 0;
+    for (int64_t i = 0; i < e.extent; ++i) sum += Exp(static_cast<double>(x[i * e.inner]) - largest);
+    for (int64_t i = 0; i < e.extent; ++i) {
+      y[i * e.inner] = static_cast<T>(Exp(static_cast<double>(x[i * e.inner]) - largest) / sum);
+    }
+  }
+}
+
+template <typename T>
+void SoftmaxGrad(const HostCall& call) {
+  const AxisExtents e(call.attrs<SoftmaxAttributes>(), call.in_shape(0));
+  for (int64_t row = 0; row < e.outer * e.inner; ++row) {
+    const int64_t base = row / e.inner * e.extent * e.inner + row % e.inner;
+    const T* dy = call.in<T>(0) + base;
+    const T* y = call.in<T>(1) + base;
+    T* dx = call.out<T>(0) + base;
+    double dot = 0;
+    for (int64_t i = 0; i < e.extent; ++i) dot += static_cast<double>(dy[i * e.inner]) * y[i * e.inner];
+    for (int64_t i = 0; i < e.extent; ++i) dx[i * e.inner] = static_cast<T>(y[i * e.inner] * (dy[i * e.inner] - dot));
+  }
+}
+
+template <typename T>
+void CrossEntropy(const HostCall& call) {
+  const auto& attributes = call.attrs<CrossEntropyAttributes>();
+  const LabelExtents e(call.in_shape(0));
+  const Labels labels(call, 1, attributes.ignore_index, e.classes);
+  const T* weights = call.in<T>(2);
+  T* log_prob = call.out<T>(1);
+  double sum = 0;
+  double denominator = 0;
+  for (int64_t row = 0; row < e.rows(); ++row) {
+    const T* x = call.in<T>(0) + e.base(row);
+    const double largest = Largest(x, e.classes, e.inner);
+    double total = 0;
+    for (int64_t c = 0; c < e.classes; ++c) total += Exp(static_cast<double>(x[c * e.inner]) - largest);
+    const double log_total = largest + Log(total);
+    if (log_prob != nullptr) {
+      for (int64_t c = 0; c < e.classes; ++c) {
+        log_prob[e.base(row) + c * e.inner] = static_cast<T>(x[c * e.inner] - log_total);
+      }
+    }
+    const Labels::Label label = labels.at(row);
+    const double weight = label.ignored ? 0.0 : weights != nullptr && label.valid ? double{weights[label.index]} : 1.0;
+    double loss = label.ignored ? 0.0 : std::numeric_limits<double>::quiet_NaN();
+    if (label.valid) loss = weight * (log_total - x[label.index * e.inner]);
+    if (attributes.reduction == Reduction::kNone) call.out<T>(0)[row] = static_cast<T>(loss);
+    sum += loss;
+    denominator += weight;
+  }
+  if (attributes.reduction == Reduction::kSum) call.out<T>(0)[0] = static_cast<T>(sum);
+  if (attributes.reduction == Reduction::kMean) call.out<T>(0)[0] = static_cast<T>(sum / denominator);
+}
+
+template <typename T>
+double SumOfWeights(const Labels& labels, const T* weights, int64_t rows) {
+  double sum = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    const Labels::Label label = labels.at(row);
+    if (label.valid) sum += weights != nullptr ? double{weights[label.index]} : 1.0;
+  }
+  return sum;
+}
+
+template <typename T>
+void CrossEntropyGrad(const HostCall& call) {
+  const auto& attributes = call.attrs<CrossEntropyAttributes>();
+  const LabelExtents e(call.in_shape(1));
+  const Labels labels(call, 2, attributes.ignore_index, e.classes);
+  const T* dloss = call.in<T>(0);
+  const T* log_prob = call.in<T>(1);
+  const T* weights = call.in<T>(3);
+  const double divisor = attributes.reduction == Reduction::kMean ? SumOfWeights(labels, weights, e.rows()) : 1.0;
+  for (int64_t row = 0; row < e.rows(); ++row) {
+    const Labels::Label label = labels.at(row);
+    double factor = dloss[attributes.reduction == Reduction::kNone ? row : 0] / divisor;
+    if (weights != nullptr && label.valid) factor *= weights[label.index];
+    if (!label.ignored && !label.valid) factor = std::numeric_limits<double>::quiet_NaN();
+    for (int64_t c = 0; c < e.classes; ++c) {
+      const int64_t at = e.base(row) + c * e.inner;
+      const double target = label.valid && c == label.index ? 1.0 : 0.0;
+      call.out<T>(0)[at] = label.ignored ? T(0) : static_cast<T>(factor * (Exp(double{log_prob[at]}) - target));
+    }
+  }
+}
+
+// The scalar or per-label weights, in the element type that the attribute names.
+template <typename T>
+void LossWeights(const HostCall& call) {
+  const auto& attributes = call.attrs<CrossEntropyAttributes>();
+  const int64_t rows = NumElements(call.in_shape(0));
+  const T* weights = call.in<T>(1);
+  const int64_t classes = weights != nullptr ? call.in_shape(1)[0] : std::numeric_limits<int64_t>::max();
+  const Labels labels(call, 0, attributes.ignore_index, classes);
+  if (attributes.reduction == Reduction::kSum) {
+    call.out<T>(0)[0] = static_cast<T>(SumOfWeights(labels, weights, rows));
+    return;
+  }
+  for (int64_t row = 0; row < rows; ++row) {
+    const Labels::Label label = labels.at(row);
+    call.out<T>(0)[row] = !label.valid ? T(0) : weights != nullptr ? weights[label.index] : T(1);
+  }
+}
+
+double PointwiseValue(const PointwiseLossAttributes& attributes, double x, double t) {
+  const double d = x - t;
+  const double magnitude = d < 0 ? -d : d;
+  switch (attributes.kind) {
+    case PointwiseLossKind::kMse:
+      return d * d;
+    case PointwiseLossKind::kL1:
+      return magnitude;
+    case PointwiseLossKind::kHuber:
+      return magnitude <= attributes.delta ? 0.5 * d * d : attributes.delta * (magnitude - 0.5 * attributes.delta);
+    case PointwiseLossKind::kBceWithLogits:
+      return (x > 0 ? x : 0.0) - x * t + Log1p(Exp(x < 0 ? x : -x));
+  }
+  return d;
+}
+
+double PointwiseSlope(const PointwiseLossAttributes& attributes, double x, double t) {
+  const double d = x - t;
+  const double sign = d > 0 ? 1.0 : d < 0 ? -1.0 : d;
+  switch (attributes.kind) {
+    case PointwiseLossKind::kMse:
+      return 2 * d;
+    case PointwiseLossKind::kL1:
+      return sign;
+    case PointwiseLossKind::kHuber:
+      return sign * d <= attributes.delta ? d : attributes.delta * sign;
+    case PointwiseLossKind::kBceWithLogits:
+      return Sigmoid(x) - t;
+  }
+  return d;
+}
+
+template <typename T>
+void PointwiseLoss(const HostCall& call) {
+  const auto& attributes = call.attrs<PointwiseLossAttributes>();
+  const int64_t count = NumElements(call.in_shape(0));
+  double sum = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const double value = PointwiseValue(attributes, call.in<T>(0)[i], call.in<T>(1)[i]);
+    if (attributes.reduction == Reduction::kNone) call.out<T>(0)[i] = static_cast<T>(value);
+    sum += value;
+  }
+  if (attributes.reduction == Reduction::kSum) call.out<T>(0)[0] = static_cast<T>(sum);
+  if (attributes.reduction == Reduction::kMean) call.out<T>(0)[0] = static_cast<T>(sum / static_cast<double>(count));
+}
+
+template <typename T>
+void PointwiseLossGrad(const HostCall& call) {
+  const auto& attributes = call.attrs<PointwiseLossAttributes>();
+  const int64_t count = NumElements(call.in_shape(1));
+  const double divisor = attributes.reduction == Reduction::kMean ? static_cast<double>(count) : 1.0;
+  for (int64_t i = 0; i < count; ++i) {
+    const double factor = call.in<T>(0)[attributes.reduction == Reduction::kNone ? i : 0] / divisor;
+    call.out<T>(0)[i] = static_cast<T>(factor * PointwiseSlope(attributes, call.in<T>(1)[i], call.in<T>(2)[i]));
+  }
+}
+
+// The first of equal scores wins; the first NaN wins over everything.
+template <typename T>
+int64_t Winner(const T* x, int64_t n, int64_t stride) {
+  int64_t best = 0;
+  for (int64_t i = 1; i < n && x[best * stride] == x[best * stride]; ++i) {
+    if (x[i * stride] > x[best * stride] || x[i * stride] != x[i * stride]) best = i;
+  }
+  return best;
+}
+
+template <typename T>
+void CountCorrect(const HostCall& call) {
+  const LabelExtents e(call.in_shape(0));
+  const Labels labels(call, 1, call.attrs<CountCorrectAttributes>().ignore_index, e.classes);
+  int64_t correct = 0;
+  int64_t counted = 0;
+  for (int64_t row = 0; row < e.rows(); ++row) {
+    const Labels::Label label = labels.at(row);
+    if (call.in<T>(2)[row / e.inner] == T(0) || label.ignored) continue;
+    ++counted;
+    if (label.valid && Winner(call.in<T>(0) + e.base(row), e.classes, e.inner) == label.index) ++correct;
+  }
+  call.out<int64_t>(0)[0] = correct;
+  if (call.out<int64_t>(1) != nullptr) call.out<int64_t>(1)[0] = counted;
+}
+
+}  // namespace
+
+template <typename T>
+HostFunction LossFunction(OpType type) {
+  switch (type) {
+    case OpType::kSoftmax:
+      return &Softmax<T>;
+    case OpType::kSoftmaxGrad:
+      return &SoftmaxGrad<T>;
+    case OpType::kSoftmaxCrossEntropyLoss:
+      return &CrossEntropy<T>;
+    case OpType::kSoftmaxCrossEntropyLossGrad:
+      return &CrossEntropyGrad<T>;
+    case OpType::kLossWeights:
+      return &LossWeights<T>;
+    case OpType::kPointwiseLoss:
+      return &PointwiseLoss<T>;
+    case OpType::kPointwiseLossGrad:
+      return &PointwiseLossGrad<T>;
+    case OpType::kCountCorrect:
+      return &CountCorrect<T>;
+    default:
+      return nullptr;
+  }
+}
+
+template HostFunction LossFunction<float>(OpType);
+template HostFunction LossFunction<double>(OpType);
+
+}  // namespace lockstep::device::reference

@@ -1,0 +1,107 @@
+#include "worker/device/reference/make_device.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/status/status_macros.h"
+#include "worker/device/host_kernel.h"
+#include "worker/device/host_memory.h"
+#include "worker/device/reference/families.h"
+
+namespace lockstep::device {
+namespace {
+
+constexpr char kImplementation[] = "reference";
+
+template <typename T>
+HostFunction FindFunction(OpType type) {
+  using Family = HostFunction (*)(OpType);
+  for (const Family family :
+       {&reference::ElementwiseFunction<T>, &reference::MatrixFunction<T>, &reference::SpatialFunction<T>,
+        &reference::BatchNormFunction<T>, &reference::LossFunction<T>, &reference::ReduceFunction<T>}) {
+    if (const HostFunction function = family(type); function != nullptr) return function;
+  }
+  return nullptr;
+}
+
+// The element type that the node computes in.
+DType ElementType(const KernelRequest& request) {
+  return request.node->op == OpType::kCountCorrect ? request.inputs[0].dtype : request.outputs[0].dtype;
+}
+
+absl::StatusOr<HostFunction> Choose(const KernelRequest& request) {
+  if (!request.implementation.empty() && request.implementation != kImplementation) {
+    return absl::InvalidArgumentError(absl::StrCat("the kernel plan asks for implementation '", request.implementation,
+                                                   "'; the reference device has only '", kImplementation, "'"));
+  }
+  if (request.epilogue != Epilogue::kNone) {
+    return absl::UnimplementedError("the reference device fuses nothing behind a node");
+  }
+  const DType dtype = ElementType(request);
+  HostFunction function = nullptr;
+  if (dtype == DType::kF32) function = FindFunction<float>(request.node->op);
+  if (dtype == DType::kF64) function = FindFunction<double>(request.node->op);
+  if (function == nullptr) {
+    return absl::UnimplementedError(absl::StrCat("the reference device has no kernel for ", OpName(request.node->op),
+                                                 " on ", DTypeName(dtype), "; it serves F32 and F64"));
+  }
+  return function;
+}
+
+// Kernels that gather sums in double do so in a workspace of the size of their first output.
+bool GathersInWorkspace(OpType type) {
+  switch (type) {
+    case OpType::kConv:
+    case OpType::kConvGradInput:
+    case OpType::kConvGradWeight:
+    case OpType::kMaxPoolGrad:
+    case OpType::kReduceSum:
+    case OpType::kReduceMean:
+      return true;
+    default:
+      return false;
+  }
+}
+
+class ReferenceDevice final : public Device {
+ public:
+  ReferenceDevice() {
+    info_.kind = "reference";
+    info_.library = "reference 1";
+    info_.instruction_set = "portable";
+    info_.model = "any";
+  }
+
+  const DeviceInfo& info() const override { return info_; }
+  absl::StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) override { return AllocateHostBuffer(bytes); }
+  absl::StatusOr<std::unique_ptr<Stream>> NewStream() override { return NewImmediateStream(); }
+  absl::StatusOr<std::unique_ptr<Event>> NewEvent() override { return NewImmediateEvent(); }
+  absl::Status Supports(const KernelRequest& request) const override { return Choose(request).status(); }
+
+  absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelRequest& request) override {
+    LS_ASSIGN_OR_RETURN(const HostFunction function, Choose(request));
+    HostKernelTraits traits{.implementation = kImplementation};
+    if (GathersInWorkspace(request.node->op)) {
+      traits.workspace_bytes = static_cast<size_t>(NumElements(request.outputs[0].shape)) * sizeof(double);
+    }
+    traits.shareable = ElementwiseSharing(request);
+    return MakeHostKernel(request, function, std::move(traits));
+  }
+
+  absl::StatusOr<std::unique_ptr<Kernel>> MakeReorder(const ReorderRequest&) override {
+    return absl::InternalError("the reference device has only the row-major layout");
+  }
+
+ private:
+  DeviceInfo info_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Device>> MakeReferenceDevice(const DeviceOptions& options) {
+  if (!options.instruction_set.empty() && options.instruction_set != "portable") {
+    return absl::InvalidArgumentError(absl::StrCat("the reference device has no kernels for the instruction set '",
+                                                   options.instruction_set, "'; its only one is 'portable'"));
+  }
+  return std::make_unique<ReferenceDevice>();
+}
+
+}  // namespace lockstep::device

@@ -1,0 +1,71 @@
+// Stage 6, the arithmetic: the update that takes the state from step s to s + 1 by torch.optim's formulas (SGD, Adam,
+// AdamW), given the reduced gradients. Element-wise only, in float32 without contraction, with scalars computed once
+// per step in float64 without libm: the same bits on every rank, whatever part of a parameter it updates.
+//
+// A step is: reduced sums -> GlobalNorm (when clipping) -> MakeUpdateScalars -> ApplyUpdate per parameter. Nothing here
+// decides whether a step is applied; DecideOnNan does, from the reduced non-finite flag.
+//
+// Threading: thread-safe (pure functions).
+#ifndef LOCKSTEP_WORKER_OPTIMIZER_OPTIMIZER_H_
+#define LOCKSTEP_WORKER_OPTIMIZER_OPTIMIZER_H_
+
+#include <array>
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "common/graph/metagraph.h"
+
+namespace lockstep::worker {
+
+// Everything of an update that is the same for all elements. The float members are rounded once from float64.
+struct UpdateScalars {
+  float denominator = 1;   // the reduced sum is divided by it
+  float clip = 1;          // then multiplied by this
+  bool clips = false;      // whether to multiply at all
+  float weight_decay = 0;  // sgd, adam: times the parameter, added to the gradient
+  float lr = 0;            // sgd
+  float momentum = 0;      // sgd
+  float decay = 1;         // adamw: 1 - lr * weight_decay, times the parameter
+  float one_minus_beta1 = 0;
+  float beta2 = 0;
+  float one_minus_beta2 = 0;
+  float step_size = 0;    // adam: lr / (1 - beta1^t)
+  float correction2 = 1;  // adam: sqrt(1 - beta2^t)
+  float epsilon = 0;
+};
+
+// The learning rate of the update from `step` to `step` + 1, by the formulas of ScheduleRule.
+double LearningRate(const ScheduleRule& schedule, int64_t step);
+
+// Euclidean norm of the mean gradient: of all `gradients` (reduced sums, in the order of the parameters) divided by
+// `denominator`. Squares are summed in float64, in blocks of 4,096 elements of a parameter, blocks in order. NaN or
+// infinity when an element is not finite.
+double GlobalNorm(absl::Span<const absl::Span<const float>> gradients, double denominator);
+
+// The scalars of the update from `step` to `step` + 1 (so Adam's t is `step` + 1; a skipped step counts). `denominator`
+// is the folded kLossDenominator of all passes; `norm` is GlobalNorm, used only when the rule clips, as
+// torch.nn.utils.clip_grad_norm_ does: times min(1, max_norm / (norm + 1e-6)).
+UpdateScalars MakeUpdateScalars(const UpdateRule& rule, int64_t step, double denominator, double norm);
+
+// One parameter, or any part of one, with the matching parts of its gradient and slots.
+struct ParameterUpdate {
+  absl::Span<float> value;
+  absl::Span<const float> gradient;          // reduced sum, not yet divided
+  std::array<absl::Span<float>, 2> slots{};  // in the order of SlotNames(rule); unused ones empty
+};
+
+// Applies the update in place. REQUIRES: the gradient and each slot of the rule have as many elements as the value.
+void ApplyUpdate(const OptimizerRule& rule, const UpdateScalars& scalars, const ParameterUpdate& update);
+
+enum class NanAction : uint8_t {
+  kApply,  // all gradients are finite
+  kSkip,   // the step counts; nothing changes but its number
+  kStop,   // no update: the job ends at the step before, exit code 65
+};
+
+// What becomes of a step, from the reduced non-finite flag: the same on every replica.
+NanAction DecideOnNan(OnNan policy, bool non_finite);
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_OPTIMIZER_OPTIMIZER_H_

@@ -1,0 +1,279 @@
+#include "worker/optimizer/optimizer.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <random>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "worker/optimizer/schedule.h"
+
+namespace lockstep::worker {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+UpdateRule Rule(OptimizerRule optimizer, double lr) {
+  UpdateRule rule;
+  rule.optimizer = optimizer;
+  rule.schedule.lr = lr;
+  return rule;
+}
+
+// A parameter of any size with its slots.
+struct Replica {
+  std::vector<float> value;
+  std::vector<float> slot0;
+  std::vector<float> slot1;
+
+  explicit Replica(std::vector<float> initial) : value(std::move(initial)), slot0(value.size()), slot1(value.size()) {}
+
+  void Step(const UpdateRule& rule, int64_t step, const std::vector<float>& gradient, double denominator = 1) {
+    const absl::Span<const float> spans[] = {gradient};
+    const UpdateScalars scalars = MakeUpdateScalars(rule, step, denominator, GlobalNorm(spans, denominator));
+    ApplyUpdate(rule.optimizer, scalars,
+                {.value = absl::MakeSpan(value),
+                 .gradient = gradient,
+                 .slots = {absl::MakeSpan(slot0), absl::MakeSpan(slot1)}});
+  }
+};
+
+// The same updates in float64, written from the documentation of torch.optim.
+struct Oracle {
+  std::vector<double> value, slot0, slot1;
+
+  explicit Oracle(const std::vector<float>& initial)
+      : value(initial.begin(), initial.end()), slot0(value.size()), slot1(value.size()) {}
+
+  void Step(const UpdateRule& rule, int64_t step, const std::vector<float>& sum, double denominator) {
+    const OptimizerRule& o = rule.optimizer;
+    const double lr = rule.schedule.lr;
+    double norm = 0;
+    for (const float g : sum) norm += static_cast<double>(g) / denominator * g / denominator;
+    const double clip =
+        rule.clip_global_norm.has_value() ? std::min(1.0, *rule.clip_global_norm / (std::sqrt(norm) + 1e-6)) : 1.0;
+    for (size_t i = 0; i < value.size(); ++i) {
+      double g = sum[i] / denominator * clip;
+      if (o.kind == OptimizerKind::kAdamW) {
+        value[i] -= lr * o.weight_decay * value[i];
+      } else {
+        g += o.weight_decay * value[i];
+      }
+      if (o.kind == OptimizerKind::kSgd) {
+        slot0[i] = o.momentum * slot0[i] + g;
+        value[i] -= lr * (o.momentum == 0 ? g : o.nesterov ? g + o.momentum * slot0[i] : slot0[i]);
+        continue;
+      }
+      slot0[i] = o.beta1 * slot0[i] + (1 - o.beta1) * g;
+      slot1[i] = o.beta2 * slot1[i] + (1 - o.beta2) * g * g;
+      const double t = static_cast<double>(step + 1);
+      const double mean = slot0[i] / (1 - std::pow(o.beta1, t));
+      const double square = slot1[i] / (1 - std::pow(o.beta2, t));
+      value[i] -= lr * mean / (std::sqrt(square) + o.epsilon);
+    }
+  }
+};
+
+using Golden = std::map<std::pair<std::string, int>, std::vector<double>>;
+
+Golden ReadGolden() {
+  std::ifstream file("tests/conformance/pytorch/optimizers.txt");
+  REQUIRE(file.good());
+  Golden golden;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string name;
+    int step = 0;
+    words >> name >> step;
+    std::vector<double>& values = golden[{name, step}];
+    for (double v = 0; words >> v;) values.push_back(v);
+  }
+  return golden;
+}
+
+struct NamedRule {
+  std::string name;
+  UpdateRule rule;
+};
+
+// The cases of tests/conformance/pytorch/optimizers.py.
+std::vector<NamedRule> GoldenRules() {
+  std::vector<NamedRule> rules = {
+      {"sgd", Rule({}, 0.1)},
+      {"sgd_decay", Rule({.weight_decay = 0.05}, 0.1)},
+      {"sgd_momentum", Rule({.momentum = 0.9, .weight_decay = 0.01}, 0.05)},
+      {"sgd_nesterov", Rule({.momentum = 0.9, .nesterov = true}, 0.05)},
+      {"sgd_clipped", Rule({.momentum = 0.5}, 0.1)},
+      {"adam", Rule({.kind = OptimizerKind::kAdam}, 0.01)},
+      {"adam_decay",
+       Rule({.kind = OptimizerKind::kAdam, .weight_decay = 0.1, .beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-6}, 0.01)},
+      {"adamw", Rule({.kind = OptimizerKind::kAdamW, .weight_decay = 0.1}, 0.01)},
+      {"adamw_clipped", Rule({.kind = OptimizerKind::kAdamW, .weight_decay = 0.01, .beta2 = 0.99}, 0.02)},
+  };
+  rules[4].rule.clip_global_norm = 0.75;
+  rules[8].rule.clip_global_norm = 0.5;
+  return rules;
+}
+
+TEST_CASE("optimizer: the updates are PyTorch's", "[optimizer]") {
+  const Golden golden = ReadGolden();
+  for (const NamedRule& c : GoldenRules()) {
+    Replica replica({-0.625f, -0.375f, -0.125f, 0.125f, 0.375f, 0.625f});
+    for (int step = 0; step < 12; ++step) {
+      std::vector<float> gradient(6);
+      for (int i = 0; i < 6; ++i) {
+        // Times 4, the denominator: the sum over four samples.
+        gradient[static_cast<size_t>(i)] = static_cast<float>(((step * 7 + i * 13) % 17 - 8) * (i + 1)) / 16;
+      }
+      replica.Step(c.rule, step, gradient, 4);
+      const std::vector<double>& expected = golden.at({c.name, step + 1});
+      for (size_t i = 0; i < 6; ++i) {
+        INFO(c.name << " step " << step + 1 << " element " << i);
+        CHECK(replica.value[i] == Approx(expected[i]).margin(5e-7).epsilon(2e-6));
+      }
+    }
+  }
+}
+
+TEST_CASE("optimizer: against float64 the error stays at a few roundings", "[optimizer]") {
+  std::mt19937 random(11);
+  std::normal_distribution<float> normal;
+  for (const NamedRule& c : GoldenRules()) {
+    std::vector<float> initial(300);
+    for (float& v : initial) v = normal(random);
+    Replica replica(initial);
+    Oracle oracle(initial);
+    for (int step = 0; step < 40; ++step) {
+      std::vector<float> sum(initial.size());
+      for (float& v : sum) v = normal(random) * 37;
+      replica.Step(c.rule, step, sum, 37);
+      oracle.Step(c.rule, step, sum, 37);
+    }
+    double worst = 0;
+    for (size_t i = 0; i < initial.size(); ++i) {
+      worst = std::max(worst, std::abs(replica.value[i] - oracle.value[i]) / std::max(1.0, std::abs(oracle.value[i])));
+    }
+    INFO(c.name);
+    CHECK(worst < 1e-5);
+  }
+}
+
+TEST_CASE("optimizer: any split of a parameter gives the same bits", "[optimizer]") {
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  for (const NamedRule& c : GoldenRules()) {
+    std::vector<float> initial(257), gradient(257);
+    for (float& v : initial) v = normal(random);
+    for (float& v : gradient) v = normal(random);
+    Replica whole(initial), parts(initial);
+    for (int step = 0; step < 3; ++step) {
+      whole.Step(c.rule, step, gradient, 3);
+      const absl::Span<const float> spans[] = {gradient};
+      const UpdateScalars scalars = MakeUpdateScalars(c.rule, step, 3, GlobalNorm(spans, 3));
+      for (size_t begin = 0; begin < initial.size();) {
+        const size_t size = std::min<size_t>(1 + random() % 40, initial.size() - begin);
+        ApplyUpdate(c.rule.optimizer, scalars,
+                    {.value = absl::MakeSpan(parts.value).subspan(begin, size),
+                     .gradient = absl::MakeSpan(gradient).subspan(begin, size),
+                     .slots = {absl::MakeSpan(parts.slot0).subspan(begin, size),
+                               absl::MakeSpan(parts.slot1).subspan(begin, size)}});
+        begin += size;
+      }
+    }
+    INFO(c.name);
+    CHECK(std::memcmp(whole.value.data(), parts.value.data(), whole.value.size() * 4) == 0);
+    CHECK(std::memcmp(whole.slot1.data(), parts.slot1.data(), whole.slot1.size() * 4) == 0);
+  }
+}
+
+TEST_CASE("optimizer: plain SGD needs no slot", "[optimizer]") {
+  std::vector<float> value = {1}, gradient = {2};
+  ApplyUpdate({}, MakeUpdateScalars(Rule({}, 0.5), 0, 1, 0), {.value = absl::MakeSpan(value), .gradient = gradient});
+  CHECK(value[0] == 0);
+}
+
+TEST_CASE("optimizer: the global norm is over the mean gradient of all parameters", "[optimizer]") {
+  const std::vector<float> a = {3, 0}, b = {0, 4};
+  CHECK(GlobalNorm({a, b}, 1) == 5);
+  CHECK(GlobalNorm({a, b}, 10) == 0.5);
+  CHECK(GlobalNorm({}, 1) == 0);
+  CHECK(std::isnan(GlobalNorm({a, std::vector<float>{kNan}}, 1)));
+  const std::vector<float> huge(10000, 1e30f);
+  CHECK(GlobalNorm({huge}, 1) == Approx(1e32));
+
+  // Blocks keep the sum exact where one running sum would lose the small ones.
+  std::vector<float> values(3 * 4096, 1.0f);
+  values[0] = 0x1p27f;
+  double expected = 0;
+  for (size_t begin = 0; begin < values.size(); begin += 4096) {
+    double block = 0;
+    for (size_t i = begin; i < begin + 4096; ++i) block += static_cast<double>(values[i]) * values[i];
+    expected += block;
+  }
+  CHECK(GlobalNorm({values}, 1) == std::sqrt(expected));
+
+  UpdateRule rule = Rule({}, 1);
+  CHECK_FALSE(MakeUpdateScalars(rule, 0, 1, 5).clips);
+  rule.clip_global_norm = 2.5;
+  CHECK(MakeUpdateScalars(rule, 0, 1, 5).clip == Approx(0.5));
+  CHECK(MakeUpdateScalars(rule, 0, 1, 2).clip == 1);
+}
+
+TEST_CASE("schedule: step and cosine are PyTorch's, the warm-up is a straight line", "[optimizer]") {
+  const Golden golden = ReadGolden();
+  const ScheduleRule step{.kind = ScheduleKind::kStep, .lr = 0.1, .step_size = 3, .gamma = 0.5};
+  const ScheduleRule cosine{.kind = ScheduleKind::kCosine, .lr = 0.1, .total_steps = 12, .min_lr = 0.001};
+  for (int s = 0; s < 12; ++s) {
+    CHECK(LearningRate(step, s) == Approx(golden.at({"schedule_step", 12})[static_cast<size_t>(s)]).epsilon(1e-13));
+    CHECK(LearningRate(cosine, s) == Approx(golden.at({"schedule_cosine", 12})[static_cast<size_t>(s)]).epsilon(1e-12));
+  }
+  CHECK(LearningRate(cosine, 12) == 0.001);
+  CHECK(LearningRate(cosine, 1000) == 0.001);
+
+  const ScheduleRule warm{.kind = ScheduleKind::kCosine, .lr = 0.4, .warmup_steps = 4, .total_steps = 8};
+  CHECK(LearningRate(warm, 0) == 0.1);
+  CHECK(LearningRate(warm, 3) == 0.4);
+  CHECK(LearningRate(warm, 4) == 0.4);
+  CHECK(LearningRate(warm, 6) == 0.2);
+  CHECK(LearningRate(warm, 8) == 0);
+  CHECK(LearningRate({.lr = 0.3}, 1 << 20) == 0.3);
+}
+
+TEST_CASE("schedule: powers and cosines without libm are as good as libm's", "[optimizer]") {
+  double worst = 0;
+  for (int i = 0; i <= 100000; ++i) {
+    const double x = i / 100000.0;
+    const double exact =
+        static_cast<double>(std::cos(3.14159265358979323846264338327950288L * static_cast<long double>(x)));
+    worst = std::max(worst, std::abs(CosPi(x) - exact));
+  }
+  CHECK(worst < 0x1p-51);
+  CHECK(CosPi(0) == 1);
+  CHECK(CosPi(0.5) == 0);
+  CHECK(CosPi(1) == -1);
+
+  for (const double base : {0.9, 0.999, 0.5, 1.0}) {
+    for (const int64_t n : {0, 1, 2, 3, 10, 1000, 99999}) {
+      const double exact = std::pow(base, static_cast<double>(n));
+      CHECK(IntegerPower(base, n) == Approx(exact).epsilon(1e-11).margin(1e-300));
+    }
+  }
+  CHECK(IntegerPower(0.9, int64_t{1} << 60) == 0);
+}
+
+TEST_CASE("optimizer: what a NaN does is decided by the policy alone", "[optimizer]") {
+  CHECK(DecideOnNan(OnNan::kStop, false) == NanAction::kApply);
+  CHECK(DecideOnNan(OnNan::kSkipStep, false) == NanAction::kApply);
+  CHECK(DecideOnNan(OnNan::kStop, true) == NanAction::kStop);
+  CHECK(DecideOnNan(OnNan::kSkipStep, true) == NanAction::kSkip);
+}
+
+}  // namespace
+}  // namespace lockstep::worker

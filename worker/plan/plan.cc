@@ -1,0 +1,148 @@
+#include "worker/plan/plan.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/digest/sha256.h"
+#include "common/status/check.h"
+#include "common/status/status_macros.h"
+#include "worker/plan/plan_state.h"
+
+namespace lockstep::worker {
+
+Plan::Plan(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Plan::~Plan() {
+  // Queued work uses memory that is about to go; its failure has nobody left to report to.
+  if (state_->stream != nullptr) (void)state_->stream->Synchronize();
+}
+
+const std::vector<TensorSpec>& Plan::inputs() const { return state_->inputs; }
+const std::vector<TensorSpec>& Plan::outputs() const { return state_->outputs; }
+
+int Plan::FindOutput(absl::string_view name) const {
+  for (size_t i = 0; i < state_->outputs.size(); ++i) {
+    if (state_->outputs[i].name == name) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+const GradientLayout& Plan::gradient_layout() const { return *state_->gradient_layout; }
+const std::vector<std::string>& Plan::gradient_parameters() const { return state_->gradient_parameters; }
+device::Buffer& Plan::gradient_buffer() { return *state_->gradients; }
+device::Stream& Plan::stream() { return *state_->stream; }
+absl::Status Plan::Synchronize() { return state_->stream->Synchronize(); }
+uint64_t Plan::nodes_executed() const { return state_->nodes_executed.load(std::memory_order_relaxed); }
+void Plan::Cancel(bool cancel) { state_->cancelled.store(cancel, std::memory_order_relaxed); }
+const PlanMemory& Plan::memory() const { return state_->memory; }
+absl::Duration Plan::longest_node() const { return state_->longest_node; }
+const KernelChoices& Plan::choices() const { return state_->choices; }
+
+std::vector<std::string> Plan::Describe() const {
+  std::vector<std::string> lines;
+  for (const PlanStep& step : state_->refresh) lines.push_back(absl::StrCat("once per step: ", step.description));
+  for (const PlanStep& step : state_->steps) lines.push_back(step.description);
+  return lines;
+}
+
+int64_t Plan::State::Bytes(int value) const {
+  const PlanValue& v = values[static_cast<size_t>(value)];
+  return v.layout.row_major() ? NumElements(v.shape) * DTypeSize(v.dtype) : static_cast<int64_t>(v.layout.bytes);
+}
+
+absl::Status Plan::State::RunStep(const PlanStep& step) {
+  nodes_executed.fetch_add(1, std::memory_order_relaxed);
+  if (step.kernel != nullptr) return step.kernel->Launch(*stream);
+  return stream->CopyOnDevice(Address(step.outputs[0]), Address(step.inputs[0]),
+                              static_cast<size_t>(Bytes(step.outputs[0])));
+}
+
+absl::Status Plan::State::Accumulate(int bucket, int64_t pass) {
+  if (pass_gradients == nullptr) return absl::OkStatus();
+  if (pass > 0) return add[static_cast<size_t>(bucket)]->Launch(*stream);
+  const FlatRange range = gradient_layout->buckets()[static_cast<size_t>(bucket)].range;
+  const auto offset = static_cast<size_t>(range.offset) * sizeof(float);
+  return stream->CopyOnDevice(gradients->address() + offset, pass_gradients->address() + offset,
+                              static_cast<size_t>(range.size) * sizeof(float));
+}
+
+absl::Status Plan::State::CopyInputs(absl::Span<const std::byte* const> host, const PassKey& key) {
+  LS_CHECK(host.size() == inputs.size(), "a pass takes one address per input of the plan");
+  for (size_t i = 0; i < host.size(); ++i) {
+    LS_RETURN_IF_ERROR(stream->CopyToDevice(input_copies[i].address, host[i], input_copies[i].bytes));
+  }
+  if (random == nullptr) return absl::OkStatus();
+  // The staging memory may still be on its way for the pass before.
+  LS_RETURN_IF_ERROR(random_taken->Wait());
+  random_staging[0] = static_cast<int64_t>(key.seed);
+  random_staging[1] = key.step;
+  random_staging[2] = key.logical_shard;
+  random_staging[3] = key.pass;
+  LS_RETURN_IF_ERROR(
+      stream->CopyToDevice(random, reinterpret_cast<const std::byte*>(random_staging), sizeof(random_staging)));
+  return stream->Record(*random_taken);
+}
+
+absl::Status Plan::RefreshVariables() {
+  for (const PlanStep& step : state_->refresh) LS_RETURN_IF_ERROR(state_->RunStep(step));
+  return absl::OkStatus();
+}
+
+absl::Status Plan::RunPass(absl::Span<const std::byte* const> inputs, const PassKey& key, BucketReady on_bucket) {
+  State& state = *state_;
+  LS_RETURN_IF_ERROR(state.CopyInputs(inputs, key));
+  int ready = 0;
+  for (const PlanStep& step : state.steps) {
+    if (state.cancelled.load(std::memory_order_relaxed)) {
+      return absl::CancelledError(absl::StrCat("the pass was cancelled before node '", step.node, "'"));
+    }
+    LS_RETURN_IF_ERROR(state.RunStep(step));
+    for (; ready < step.buckets_ready; ++ready) {
+      LS_RETURN_IF_ERROR(state.Accumulate(ready, key.pass));
+      LS_RETURN_IF_ERROR(on_bucket(ready));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Plan::RunPass(absl::Span<const std::byte* const> inputs, const PassKey& key) {
+  return RunPass(inputs, key, [](int) { return absl::OkStatus(); });
+}
+
+absl::StatusOr<std::vector<NodeDigest>> Plan::RunPassWithDigests(absl::Span<const std::byte* const> inputs,
+                                                                 const PassKey& key) {
+  State& state = *state_;
+  LS_RETURN_IF_ERROR(state.CopyInputs(inputs, key));
+  std::vector<NodeDigest> digests;
+  std::vector<std::byte> host;
+  int ready = 0;
+  state.longest_node = absl::ZeroDuration();
+  for (const PlanStep& step : state.steps) {
+    const auto start = std::chrono::steady_clock::now();
+    LS_RETURN_IF_ERROR(state.RunStep(step));
+    LS_RETURN_IF_ERROR(state.stream->Synchronize());
+    state.longest_node = std::max(state.longest_node, absl::FromChrono(std::chrono::steady_clock::now() - start));
+    for (size_t i = 0; i < step.outputs.size(); ++i) {
+      if (step.outputs[i] < 0) continue;
+      host.resize(static_cast<size_t>(state.Bytes(step.outputs[i])));
+      LS_RETURN_IF_ERROR(state.stream->CopyToHost(host.data(), state.Address(step.outputs[i]), host.size()));
+      LS_RETURN_IF_ERROR(state.stream->Synchronize());
+      digests.push_back({absl::StrCat(step.node, ":", i),
+                         Sha256Hex(absl::string_view(reinterpret_cast<const char*>(host.data()), host.size()))});
+    }
+    for (; ready < step.buckets_ready; ++ready) LS_RETURN_IF_ERROR(state.Accumulate(ready, key.pass));
+  }
+  LS_RETURN_IF_ERROR(state.stream->Synchronize());
+  return digests;
+}
+
+absl::Status Plan::ReadOutput(int output, absl::Span<std::byte> to) {
+  LS_CHECK(output >= 0 && output < static_cast<int>(state_->outputs.size()), "an output of this plan");
+  const int value = state_->output_values[static_cast<size_t>(output)];
+  LS_CHECK(static_cast<int64_t>(to.size()) == state_->Bytes(value), "an output is read whole");
+  LS_RETURN_IF_ERROR(state_->stream->CopyToHost(to.data(), state_->Address(value), to.size()));
+  return state_->stream->Synchronize();
+}
+
+}  // namespace lockstep::worker

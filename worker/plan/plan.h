@@ -1,0 +1,151 @@
+// Stage 3's result: a graph made ready to run on one device. Kernels are chosen and bound, every value has its place in
+// one arena, gradients lie in flat buckets, and a pass allocates nothing and cannot fail for a reason that was
+// knowable. Everything that can fail (an op that no kernel serves, memory that does not suffice, a kernel plan that
+// this machine cannot run) fails in Make, with a message that names the node and says what to change.
+//
+//   Make ─> RefreshVariables ─> RunPass ─> ... ─> RunPass ─> (update by the owner) ─> RefreshVariables ─> ...
+//
+// Invariants
+//   * The graph alone decides the order of nodes, of gradients and of buckets: equal on every worker.
+//   * A pass writes into the plan's own memory only, never into a variable.
+//   * The same inputs, variables and key give the same bits in every pass.
+// Threading: owned by the device's owner thread; nodes_executed and Cancel may be used from any thread.
+#ifndef LOCKSTEP_WORKER_PLAN_PLAN_H_
+#define LOCKSTEP_WORKER_PLAN_PLAN_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "common/graph/ir.h"
+#include "worker/collectives/bucketer.h"
+#include "worker/device/device.h"
+#include "worker/device/kernel.h"
+
+namespace lockstep::worker {
+
+// Node -> implementation, as a kernel plan stores them; see kernel_plan.h.
+using KernelChoices = std::map<std::string, std::string>;
+
+struct PlanOptions {
+  // Begins every key in KernelChoices: "training", "evaluation".
+  std::string label = "training";
+  // Gradients are reduced in buckets of at least this size.
+  int64_t bucket_bytes = 1 << 20;
+  // Gradients of pass 1, 2, ... are added to those of pass 0 (several passes make one logical shard).
+  bool accumulate_passes = false;
+  // Node fusions and the device's own layouts. Both change bits: they stand in the kernel plan.
+  bool fuse = true;
+  bool free_layouts = true;
+  // ResourceExhausted when the plan needs more; 0: no limit.
+  int64_t memory_limit_bytes = 0;
+  // From a kernel plan; null: the device's own tables choose.
+  const KernelChoices* choices = nullptr;
+};
+
+// What randomness in a pass depends on.
+struct PassKey {
+  uint64_t seed = 0;
+  int64_t step = 0;
+  int64_t logical_shard = 0;
+  int64_t pass = 0;
+};
+
+// Device memory of a plan, by use, in bytes.
+struct PlanMemory {
+  int64_t arena = 0;      // inputs and values, shared over their lifetimes
+  int64_t workspace = 0;  // scratch of the hungriest kernel
+  int64_t gradients = 0;
+  int64_t persistent = 0;  // constants, outputs, blocked copies of variables
+  int64_t total() const { return arena + workspace + gradients + persistent; }
+};
+
+struct NodeDigest {
+  std::string node;    // "<node>:<output index>"
+  std::string sha256;  // 64 lower-case hex digits, over the value's bytes in the plan's layout
+};
+
+class Plan {
+ public:
+  using BucketReady = absl::FunctionRef<absl::Status(int bucket)>;
+
+  // Plans `graph` (shapes inferred). `variables` holds the device address of every variable of the graph, row-major;
+  // they stay valid as long as the plan. `device` outlives the plan.
+  static absl::StatusOr<std::unique_ptr<Plan>> Make(device::Device* device, const Graph& graph,
+                                                    const std::map<std::string, std::byte*>& variables,
+                                                    const PlanOptions& options);
+  ~Plan();
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  // The inputs that RunPass takes, in the order of the graph, without kRandomInput, which the plan fills itself.
+  const std::vector<TensorSpec>& inputs() const;
+  // The outputs in the order of the graph.
+  const std::vector<TensorSpec>& outputs() const;
+  // Index into outputs(), or -1.
+  int FindOutput(absl::string_view name) const;
+
+  // The flat gradient buffer: layout, the parameter of each of the layout's tensors, and the memory. Whoever reduces
+  // may write the reduced values into it; the next pass overwrites every gradient.
+  const GradientLayout& gradient_layout() const;
+  const std::vector<std::string>& gradient_parameters() const;
+  device::Buffer& gradient_buffer();
+
+  // Queues what has to follow every change of a variable (blocked copies of weights). Call it before the first pass and
+  // after every update, restore or transfer.
+  absl::Status RefreshVariables();
+
+  // Queues one forward (and backward) pass. `inputs` are host addresses in the order of inputs(); they must stay
+  // unchanged until Synchronize or an event recorded behind the pass. `on_bucket` is called on this thread, in bucket
+  // order, as soon as the bucket's gradients of this pass are queued; a failure of it ends the pass and is returned.
+  // Cancelled after Cancel(true).
+  absl::Status RunPass(absl::Span<const std::byte* const> inputs, const PassKey& key, BucketReady on_bucket);
+  absl::Status RunPass(absl::Span<const std::byte* const> inputs, const PassKey& key);
+
+  // The same, waiting after every node, with a digest of all it wrote.
+  absl::StatusOr<std::vector<NodeDigest>> RunPassWithDigests(absl::Span<const std::byte* const> inputs,
+                                                             const PassKey& key);
+
+  // The longest that one node took in the last RunPassWithDigests, in its own time: waits for a stopping replica have
+  // to outlast it.
+  absl::Duration longest_node() const;
+
+  // Blocks until all that was queued is done; returns the first failure.
+  absl::Status Synchronize();
+  device::Stream& stream();
+
+  // Waits for the pass and copies one output of it. REQUIRES: to.size() is the output's size.
+  absl::Status ReadOutput(int output, absl::Span<std::byte> to);
+
+  // Nodes launched since Make, over all passes: progress, from any thread.
+  uint64_t nodes_executed() const;
+  // While true, passes end with Cancelled before their next node. From any thread.
+  void Cancel(bool cancel);
+
+  const PlanMemory& memory() const;
+  // What the device chose, under the keys of a kernel plan.
+  const KernelChoices& choices() const;
+  // "<node> <op> <implementation>" per node in order, with what was fused and which layouts are changed between.
+  std::vector<std::string> Describe() const;
+
+ private:
+  struct State;
+  explicit Plan(std::unique_ptr<State> state);
+  friend class PlanBuilder;
+
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_PLAN_PLAN_H_

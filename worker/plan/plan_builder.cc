@@ -1,0 +1,307 @@
+#include "worker/plan/plan_builder.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/graph/training_graph.h"
+#include "common/status/status_macros.h"
+
+namespace lockstep::worker {
+namespace {
+
+// Passes on a failure with the node's name in front.
+absl::Status AtNode(const Node& node, const absl::Status& status) {
+  return absl::Status(status.code(),
+                      absl::StrCat("node '", node.name, "' (", OpName(node.op), "): ", status.message()));
+}
+
+// Ops whose result is the input's bytes under another shape.
+bool IsView(OpType op) { return op == OpType::kFlatten || op == OpType::kReshape || op == OpType::kDropout; }
+
+std::string OperandString(const device::Operand& operand) {
+  return operand.present ? absl::StrCat(DTypeName(operand.dtype), ShapeString(operand.shape)) : "-";
+}
+
+// The key of a choice: the node and everything about its shapes, so that a plan made for others does not fit silently.
+std::string ChoiceKey(const std::string& label, const std::string& name, const device::KernelRequest& request) {
+  const auto join = [](const std::vector<device::Operand>& operands) {
+    return absl::StrJoin(operands, " ",
+                         [](std::string* out, const device::Operand& o) { absl::StrAppend(out, OperandString(o)); });
+  };
+  return absl::StrCat(label, "/", name, " ", OpName(request.node->op), " ", join(request.inputs), " -> ",
+                      join(request.outputs));
+}
+
+}  // namespace
+
+PlanBuilder::PlanBuilder(device::Device* device, const Graph& graph, const std::map<std::string, std::byte*>& variables,
+                         const PlanOptions& options)
+    : device_(device),
+      graph_(graph),
+      variables_(variables),
+      options_(options),
+      state_(std::make_unique<Plan::State>()) {
+  state_->device = device;
+}
+
+absl::StatusOr<std::unique_ptr<Plan>> PlanBuilder::Build() {
+  for (const Node& node : graph_.nodes) {
+    for (const std::string& input : node.inputs) readers_[input].push_back(&node);
+  }
+  output_names_.insert(graph_.outputs.begin(), graph_.outputs.end());
+  for (const Variable& variable : graph_.variables) gradient_of_[GradientName(variable.name)] = variable.name;
+  LS_ASSIGN_OR_RETURN(state_->stream, device_->NewStream());
+  LS_RETURN_IF_ERROR(AddSources());
+  LS_RETURN_IF_ERROR(AddNodes());
+  LS_RETURN_IF_ERROR(AddOutputs());
+  FindLifetimes();
+  ShareInPlace();
+  LS_RETURN_IF_ERROR(PlaceGradients());
+  PlaceRest();
+  LS_RETURN_IF_ERROR(CheckLimit());
+  LS_RETURN_IF_ERROR(Allocate());
+  LS_RETURN_IF_ERROR(BindAll());
+  LS_RETURN_IF_ERROR(MakeAccumulation());
+  return std::unique_ptr<Plan>(new Plan(std::move(state_)));
+}
+
+int PlanBuilder::AddValue(std::string name, DType dtype, Shape shape, device::Layout layout, Home home) {
+  const int value = static_cast<int>(state_->values.size());
+  const int64_t bytes = layout.row_major() ? NumElements(shape) * DTypeSize(dtype) : static_cast<int64_t>(layout.bytes);
+  state_->storages.push_back({.home = home, .bytes = bytes});
+  state_->values.push_back({.name = std::move(name),
+                            .dtype = dtype,
+                            .shape = std::move(shape),
+                            .layout = std::move(layout),
+                            .storage = static_cast<int>(state_->storages.size()) - 1});
+  return value;
+}
+
+absl::Status PlanBuilder::AddSources() {
+  for (const GraphInput& input : graph_.inputs) {
+    const auto info = graph_.values.find(input.name);
+    if (info == graph_.values.end()) {
+      return absl::InternalError(absl::StrCat("input '", input.name, "' has no inferred shape"));
+    }
+    by_name_[input.name] = AddValue(input.name, input.dtype, info->second.shape, {}, Home::kArena);
+    if (input.name != kRandomInput) state_->inputs.push_back({input.name, input.dtype, info->second.shape});
+  }
+  for (const Variable& variable : graph_.variables) {
+    const auto address = variables_.find(variable.name);
+    if (address == variables_.end() || address->second == nullptr) {
+      return absl::InternalError(absl::StrCat("variable '", variable.name, "' is bound to no memory"));
+    }
+    const int value = AddValue(variable.name, variable.dtype, variable.shape, {}, Home::kVariable);
+    StorageOf(value).address = address->second;
+    by_name_[variable.name] = value;
+  }
+  for (const Constant& constant : graph_.constants) {
+    const int value = AddValue(constant.name, constant.value->dtype(), constant.value->shape(), {}, Home::kPersistent);
+    constants_.emplace_back(value, constant.value.get());
+    by_name_[constant.name] = value;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> PlanBuilder::Find(const Node& node, const std::string& name) const {
+  if (name.empty()) return -1;
+  const auto found = by_name_.find(name);
+  if (found == by_name_.end()) {
+    return AtNode(node, absl::InternalError(absl::StrCat("nothing before it produces its input '", name, "'")));
+  }
+  return found->second;
+}
+
+PlanBuilder::Home PlanBuilder::HomeOfOutput(const std::string& name) const {
+  if (!IsOutput(name)) return Home::kArena;
+  return gradient_of_.count(name) > 0 ? Home::kGradient : Home::kPersistent;
+}
+
+void PlanBuilder::AddCopy(int from, int to) {
+  const PlanValue& value = state_->values[static_cast<size_t>(to)];
+  state_->steps.push_back({.node = absl::StrCat("copy of ", value.name),
+                           .description = absl::StrCat("copy of '", value.name, "'"),
+                           .inputs = {from},
+                           .outputs = {to}});
+}
+
+const Node* PlanBuilder::FusableRelu(const Node& node) const {
+  if (!options_.fuse || (node.op != OpType::kConv && node.op != OpType::kGemm)) return nullptr;
+  if (IsOutput(node.outputs[0])) return nullptr;
+  const auto readers = readers_.find(node.outputs[0]);
+  if (readers == readers_.end() || readers->second.size() != 1 || readers->second[0]->op != OpType::kRelu) {
+    return nullptr;
+  }
+  const Node* relu = readers->second[0];
+  return device_->Supports(Request(node, relu)).ok() ? relu : nullptr;
+}
+
+device::KernelRequest PlanBuilder::Request(const Node& node, const Node* relu) const {
+  device::KernelRequest request{.node = &node, .free_layouts = options_.free_layouts};
+  request.epilogue = relu != nullptr ? device::Epilogue::kRelu : device::Epilogue::kNone;
+  for (const std::string& name : node.inputs) {
+    if (name.empty()) {
+      request.inputs.push_back({.present = false});
+      continue;
+    }
+    const PlanValue& value = state_->values[static_cast<size_t>(by_name_.at(name))];
+    request.inputs.push_back({.dtype = value.dtype, .shape = value.shape, .layout = value.layout});
+  }
+  for (const std::string& name : node.outputs) {
+    if (name.empty()) {
+      request.outputs.push_back({.present = false});
+      continue;
+    }
+    const ValueInfo& info = graph_.values.at(name);
+    request.outputs.push_back({.dtype = info.dtype, .shape = info.shape});
+  }
+  return request;
+}
+
+absl::Status PlanBuilder::AddNodes() {
+  std::set<const Node*> fused;
+  for (const Node& node : graph_.nodes) {
+    if (fused.count(&node) > 0) continue;
+    for (const std::string& input : node.inputs) LS_RETURN_IF_ERROR(Find(node, input).status());
+    for (const std::string& output : node.outputs) {
+      if (!output.empty() && graph_.values.count(output) == 0) {
+        return AtNode(node, absl::InternalError(absl::StrCat("its output '", output, "' has no inferred shape")));
+      }
+    }
+    if (IsView(node.op)) {
+      LS_RETURN_IF_ERROR(AddView(node));
+      continue;
+    }
+    const Node* relu = FusableRelu(node);
+    if (relu != nullptr) fused.insert(relu);
+    if (absl::Status status = AddNode(node, relu); !status.ok()) return AtNode(node, status);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PlanBuilder::AddView(const Node& node) {
+  LS_ASSIGN_OR_RETURN(const int given, Find(node, node.inputs[0]));
+  LS_ASSIGN_OR_RETURN(const int from, InLayout(given, device::Layout()));
+  const std::string& name = node.outputs[0];
+  const ValueInfo& info = graph_.values.at(name);
+  const int to = AddValue(name, info.dtype, info.shape, {}, HomeOfOutput(name));
+  by_name_[name] = to;
+  if (IsOutput(name)) {
+    AddCopy(from, to);
+  } else {
+    state_->values[static_cast<size_t>(to)].storage = state_->values[static_cast<size_t>(from)].storage;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<device::Kernel>> PlanBuilder::MakeKernel(device::KernelRequest request,
+                                                                        const std::string& name) {
+  const std::string key = ChoiceKey(options_.label, name, request);
+  if (options_.choices != nullptr) {
+    const auto choice = options_.choices->find(key);
+    if (choice == options_.choices->end()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the kernel plan has no choice for '", key,
+          "'; it was made for another model, batch or device. Name a kernel plan of this job, or none to make one."));
+    }
+    request.implementation = choice->second;
+  }
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<device::Kernel> kernel, device_->MakeKernel(request));
+  state_->choices[key] = kernel->implementation();
+  return kernel;
+}
+
+absl::Status PlanBuilder::AddNode(const Node& node, const Node* relu) {
+  const std::string name = relu != nullptr ? absl::StrCat(node.name, "+", relu->name) : node.name;
+  device::KernelRequest request = Request(node, relu);
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<device::Kernel> kernel, MakeKernel(request, name));
+  PlanStep step{.node = name};
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    int value = -1;
+    if (!node.inputs[i].empty()) {
+      LS_ASSIGN_OR_RETURN(value, InLayout(by_name_.at(node.inputs[i]), kernel->input_layout(static_cast<int>(i))));
+    }
+    step.inputs.push_back(value);
+  }
+  std::vector<std::pair<int, int>> to_row_major;
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    const std::string& output = relu != nullptr && i == 0 ? relu->outputs[0] : node.outputs[i];
+    if (output.empty()) {
+      step.outputs.push_back(-1);
+      continue;
+    }
+    const ValueInfo& info = graph_.values.at(output);
+    const device::Layout layout = kernel->output_layout(static_cast<int>(i));
+    const bool detour = IsOutput(output) && !layout.row_major();
+    const int value = AddValue(output, info.dtype, info.shape, layout, detour ? Home::kArena : HomeOfOutput(output));
+    by_name_[output] = value;
+    step.outputs.push_back(value);
+    if (detour) {
+      to_row_major.emplace_back(value, AddValue(output, info.dtype, info.shape, {}, HomeOfOutput(output)));
+      by_name_[output] = to_row_major.back().second;
+    }
+  }
+  step.description = absl::StrCat(name, " ", OpName(node.op), " ", kernel->implementation());
+  step.kernel = std::move(kernel);
+  state_->steps.push_back(std::move(step));
+  for (const auto& [from, to] : to_row_major) LS_RETURN_IF_ERROR(AddReorder(from, to));
+  return absl::OkStatus();
+}
+
+absl::Status PlanBuilder::AddReorder(int from, int to) {
+  const PlanValue& source = state_->values[static_cast<size_t>(from)];
+  const PlanValue& target = state_->values[static_cast<size_t>(to)];
+  PlanStep step{.node = absl::StrCat("layout of ", source.name), .inputs = {from}, .outputs = {to}};
+  const auto word = [](const device::Layout& l) { return l.row_major() ? std::string("row-major") : l.name; };
+  step.description = absl::StrCat("layout of '", source.name, "': ", word(source.layout), " to ", word(target.layout));
+  LS_ASSIGN_OR_RETURN(
+      step.kernel,
+      device_->MakeReorder({.dtype = source.dtype, .shape = source.shape, .from = source.layout, .to = target.layout}));
+  const bool once = StorageOf(from).home == Home::kVariable;
+  (once ? state_->refresh : state_->steps).push_back(std::move(step));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> PlanBuilder::InLayout(int value, const device::Layout& layout) {
+  if (state_->values[static_cast<size_t>(value)].layout == layout) return value;
+  const auto key = std::make_pair(value, layout.encoding);
+  if (const auto found = in_layout_.find(key); found != in_layout_.end()) return found->second;
+  const PlanValue source = state_->values[static_cast<size_t>(value)];
+  const Home home = StorageOf(value).home == Home::kVariable ? Home::kPersistent : Home::kArena;
+  const int copy = AddValue(source.name, source.dtype, source.shape, layout, home);
+  LS_RETURN_IF_ERROR(AddReorder(value, copy));
+  in_layout_[key] = copy;
+  return copy;
+}
+
+absl::Status PlanBuilder::AddOutputs() {
+  for (const std::string& name : graph_.outputs) {
+    const auto found = by_name_.find(name);
+    if (found == by_name_.end()) {
+      return absl::InternalError(absl::StrCat("nothing produces the graph's output '", name, "'"));
+    }
+    int value = found->second;
+    const PlanValue source = state_->values[static_cast<size_t>(value)];
+    const Home wanted = HomeOfOutput(name);
+    // An input, a constant or a variable that is an output itself: the pass copies it.
+    const bool is_constant = std::any_of(constants_.begin(), constants_.end(),
+                                         [&](const auto& constant) { return constant.first == value; });
+    if (StorageOf(value).home != wanted || is_constant) {
+      const int copy = AddValue(name, source.dtype, source.shape, {}, wanted);
+      AddCopy(value, copy);
+      value = copy;
+    }
+    state_->outputs.push_back({name, source.dtype, source.shape});
+    state_->output_values.push_back(value);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Plan>> Plan::Make(device::Device* device, const Graph& graph,
+                                                 const std::map<std::string, std::byte*>& variables,
+                                                 const PlanOptions& options) {
+  return PlanBuilder(device, graph, variables, options).Build();
+}
+
+}  // namespace lockstep::worker

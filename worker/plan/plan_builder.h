@@ -1,0 +1,80 @@
+// Turns a graph into the parts of a plan, in this order: values and kernels node by node (fusing, changing layouts
+// where kernels ask for it), then lifetimes and results in place, then addresses, then bindings.
+//
+// Threading: owned by the device's owner thread; used once.
+#ifndef LOCKSTEP_WORKER_PLAN_PLAN_BUILDER_H_
+#define LOCKSTEP_WORKER_PLAN_PLAN_BUILDER_H_
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "worker/plan/plan_state.h"
+
+namespace lockstep::worker {
+
+class PlanBuilder {
+ public:
+  PlanBuilder(device::Device* device, const Graph& graph, const std::map<std::string, std::byte*>& variables,
+              const PlanOptions& options);
+  absl::StatusOr<std::unique_ptr<Plan>> Build();
+
+ private:
+  using Home = PlanStorage::Home;
+
+  // plan_builder.cc: values and steps
+  absl::Status AddSources();
+  absl::Status AddNodes();
+  absl::Status AddNode(const Node& node, const Node* relu);
+  absl::Status AddView(const Node& node);
+  absl::StatusOr<std::unique_ptr<device::Kernel>> MakeKernel(device::KernelRequest request, const std::string& name);
+  absl::Status AddOutputs();
+  // The ReLU that can be fused behind `node`, or null.
+  const Node* FusableRelu(const Node& node) const;
+  device::KernelRequest Request(const Node& node, const Node* relu) const;
+  absl::StatusOr<int> Find(const Node& node, const std::string& name) const;
+  // The value in another layout; adds the kernel that changes it, once.
+  absl::StatusOr<int> InLayout(int value, const device::Layout& layout);
+  int AddValue(std::string name, DType dtype, Shape shape, device::Layout layout, Home home);
+  void AddCopy(int from, int to);
+  absl::Status AddReorder(int from, int to);
+  bool IsOutput(const std::string& name) const { return output_names_.count(name) > 0; }
+  Home HomeOfOutput(const std::string& name) const;
+
+  // plan_memory.cc: lifetimes, addresses, bindings
+  void FindLifetimes();
+  void ShareInPlace();
+  void ShareStep(const PlanStep& step, int index);
+  absl::Status PlaceGradients();
+  void PlaceRest();
+  absl::Status CheckLimit() const;
+  absl::Status Allocate();
+  absl::Status BindAll();
+  absl::Status Bind(PlanStep& step);
+  absl::Status MakeAccumulation();
+
+  PlanStorage& StorageOf(int value) {
+    return state_->storages[static_cast<size_t>(state_->values[static_cast<size_t>(value)].storage)];
+  }
+
+  device::Device* device_;
+  const Graph& graph_;
+  const std::map<std::string, std::byte*>& variables_;
+  const PlanOptions& options_;
+  std::unique_ptr<Plan::State> state_;
+
+  std::map<std::string, std::vector<const Node*>> readers_;
+  std::set<std::string> output_names_;
+  std::map<std::string, std::string> gradient_of_;  // gradient value -> parameter
+  std::map<std::string, int> by_name_;
+  std::map<std::pair<int, std::string>, int> in_layout_;
+  std::vector<std::pair<int, const Tensor*>> constants_;
+  std::vector<int64_t> offsets_;  // by storage, within its home
+};
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_PLAN_PLAN_BUILDER_H_

@@ -1,0 +1,105 @@
+// What a finished plan consists of; shared by the code that makes plans and the code that runs them.
+//
+// Threading: as plan.h.
+#ifndef LOCKSTEP_WORKER_PLAN_PLAN_STATE_H_
+#define LOCKSTEP_WORKER_PLAN_PLAN_STATE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "worker/plan/plan.h"
+
+namespace lockstep::worker {
+
+// Where a value's bytes lie. Several values may share one storage: views of other shape, and results in place.
+struct PlanStorage {
+  enum class Home : uint8_t {
+    kArena,       // shared with values of other lifetimes
+    kVariable,    // the owner's memory, never written
+    kPersistent,  // constants, outputs, blocked copies of variables
+    kGradient,    // the flat gradient buffer
+  };
+  Home home = Home::kArena;
+  int64_t bytes = 0;
+  int first = 0;  // steps during which it is alive
+  int last = 0;
+  std::byte* address = nullptr;
+};
+
+struct PlanValue {
+  std::string name;
+  DType dtype = DType::kF32;
+  Shape shape;
+  device::Layout layout;
+  int storage = -1;
+};
+
+// One kernel launch, or a plain copy where `kernel` is null. Values are indices, -1 where absent.
+struct PlanStep {
+  std::string node;
+  std::string description;
+  std::unique_ptr<device::Kernel> kernel;
+  std::vector<int> inputs;
+  std::vector<int> outputs;
+  // Buckets that are complete once this step is done: all below.
+  int buckets_ready = 0;
+};
+
+// The copy of one input at the start of a pass.
+struct PlanInputCopy {
+  std::byte* address = nullptr;
+  size_t bytes = 0;
+};
+
+struct Plan::State {
+  device::Device* device = nullptr;
+  std::unique_ptr<device::Stream> stream;
+
+  std::vector<TensorSpec> inputs;
+  std::vector<PlanInputCopy> input_copies;  // as `inputs`
+  std::byte* random = nullptr;              // device address of kRandomInput, null when the graph has none
+  std::unique_ptr<device::Event> random_taken;
+  int64_t random_staging[4] = {};
+
+  std::vector<TensorSpec> outputs;
+  std::vector<int> output_values;  // as `outputs`
+
+  std::vector<PlanStorage> storages;
+  std::vector<PlanValue> values;
+  std::vector<PlanStep> refresh;
+  std::vector<PlanStep> steps;
+
+  std::optional<GradientLayout> gradient_layout;
+  std::vector<std::string> gradient_parameters;
+  // With accumulate_passes kernels write into `pass_gradients`; add[bucket] adds that to `gradients`.
+  std::vector<std::unique_ptr<device::Kernel>> add;
+
+  std::unique_ptr<device::Buffer> arena;
+  std::unique_ptr<device::Buffer> workspace;
+  std::unique_ptr<device::Buffer> persistent;
+  std::unique_ptr<device::Buffer> gradients;
+  std::unique_ptr<device::Buffer> pass_gradients;
+
+  PlanMemory memory;
+  KernelChoices choices;
+  absl::Duration longest_node;
+  std::atomic<uint64_t> nodes_executed{0};
+  std::atomic<bool> cancelled{false};
+
+  std::byte* Address(int value) const {
+    return value < 0 ? nullptr : storages[static_cast<size_t>(values[static_cast<size_t>(value)].storage)].address;
+  }
+  int64_t Bytes(int value) const;
+  absl::Status RunStep(const PlanStep& step);
+  // Adds the buckets' gradients of this pass to those of earlier passes, where there are any.
+  absl::Status Accumulate(int bucket, int64_t pass);
+  absl::Status CopyInputs(absl::Span<const std::byte* const> inputs, const PassKey& key);
+};
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_PLAN_PLAN_STATE_H_

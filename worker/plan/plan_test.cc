@@ -1,0 +1,260 @@
+#include "worker/plan/plan.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "worker/device/devices.h"
+#include "worker/plan/arena.h"
+#include "worker/plan/plan_test_models.h"
+
+namespace lockstep::worker {
+namespace {
+
+using Catch::Matchers::Contains;
+using device::DeviceKind;
+
+std::unique_ptr<device::Device> NewDevice(DeviceKind kind) { return Must(device::MakeDevice(kind, {})); }
+
+// A training plan with everything that it needs, after one pass.
+struct Run {
+  Run(DeviceKind kind, const MetaGraph& metagraph, PlanOptions options = {})
+      : device(NewDevice(kind)), variables(metagraph, 7), graph(Must(MakeTrainingGraph(metagraph))) {
+    plan = Must(Plan::Make(device.get(), graph.graph, variables.addresses, options));
+    inputs = std::make_unique<TestInputs>(plan->inputs(), 11);
+    MustOk(plan->RefreshVariables());
+    MustOk(plan->RunPass(inputs->addresses, key));
+    MustOk(plan->Synchronize());
+  }
+  std::vector<float> Gradients() {
+    const auto* values = reinterpret_cast<const float*>(plan->gradient_buffer().address());
+    return std::vector<float>(values, values + plan->gradient_layout().total_elements());
+  }
+  std::unique_ptr<device::Device> device;
+  TestVariables variables;
+  TrainingGraph graph;
+  std::unique_ptr<Plan> plan;
+  std::unique_ptr<TestInputs> inputs;
+  PassKey key{.seed = 3, .step = 5, .logical_shard = 1, .pass = 0};
+};
+
+// Largest difference over the largest magnitude, which counts as at least 0.01: a bias in front of batch normalisation
+// has a gradient of zero, so that only rounding is seen.
+double RelativeDifference(const std::vector<float>& a, const std::vector<float>& b) {
+  REQUIRE(a.size() == b.size());
+  double largest = 0;
+  double difference = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    largest = std::max(largest, std::fabs(double{a[i]}));
+    difference = std::max(difference, std::fabs(double{a[i]} - b[i]));
+    if (!std::isfinite(a[i]) || !std::isfinite(b[i])) return INFINITY;
+  }
+  return difference / std::max(largest, 0.01);
+}
+
+TEST_CASE("plan: the cpu computes the reference's losses and gradients", "[plan]") {
+  const bool lenet = GENERATE(true, false);
+  const MetaGraph metagraph = lenet ? LenetModel(8) : MlpModel(8);
+
+  Run reference(DeviceKind::kReference, metagraph);
+  Run cpu(DeviceKind::kCpu, metagraph);
+
+  REQUIRE(reference.graph.graph.outputs == cpu.graph.graph.outputs);
+  for (const TensorSpec& output : cpu.plan->outputs()) {
+    INFO(output.name);
+    const std::vector<float> expected = ReadFloats(*reference.plan, output.name);
+    CHECK(RelativeDifference(expected, ReadFloats(*cpu.plan, output.name)) < 1e-4);
+  }
+  CHECK(ReadFloats(*cpu.plan, kLossDenominator)[0] == 8.0f);
+}
+
+TEST_CASE("plan: equal passes give equal bits, whatever ran between", "[plan]") {
+  Run run(DeviceKind::kCpu, MlpModel(8));
+  const std::vector<float> first = run.Gradients();
+
+  PassKey other = run.key;
+  other.step = 6;
+  MustOk(run.plan->RunPass(run.inputs->addresses, other));
+  MustOk(run.plan->Synchronize());
+  const std::vector<float> between = run.Gradients();
+  MustOk(run.plan->RunPass(run.inputs->addresses, run.key));
+  MustOk(run.plan->Synchronize());
+
+  CHECK(first == run.Gradients());
+  // Dropout of another step drops others.
+  CHECK(first != between);
+}
+
+TEST_CASE("plan: gradients lie where the layout says, in the order in which backward finishes them", "[plan]") {
+  Run run(DeviceKind::kCpu, LenetModel(4), {.bucket_bytes = 1 << 14});
+  const GradientLayout& layout = run.plan->gradient_layout();
+  const std::vector<std::string>& parameters = run.plan->gradient_parameters();
+
+  REQUIRE(parameters.size() == 10);
+  REQUIRE(layout.tensors().size() == 10);
+  // The last layer's come first.
+  CHECK_THAT(parameters.front(), Contains("fc3"));
+  CHECK_THAT(parameters.back(), Contains("conv1"));
+  const std::vector<float> flat = run.Gradients();
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    INFO(parameters[i]);
+    const FlatRange range = layout.tensors()[i];
+    const std::vector<float> part(flat.begin() + range.offset, flat.begin() + range.end());
+    CHECK(part == ReadFloats(*run.plan, GradientName(parameters[i])));
+    CHECK(RelativeDifference(part, std::vector<float>(part.size(), 0.0f)) > 0);
+  }
+}
+
+TEST_CASE("plan: every bucket is announced once, in order, when its gradients are final", "[plan]") {
+  Run run(DeviceKind::kCpu, LenetModel(4), {.bucket_bytes = 1 << 14});
+  const std::vector<float> expected = run.Gradients();
+  const std::vector<Bucket>& buckets = run.plan->gradient_layout().buckets();
+  auto* values = reinterpret_cast<float*>(run.plan->gradient_buffer().address());
+  REQUIRE(buckets.size() >= 2);
+
+  std::fill(values, values + expected.size(), 0.0f);
+  int announced = 0;
+  MustOk(run.plan->RunPass(run.inputs->addresses, run.key, [&](int bucket) {
+    CHECK(bucket == announced++);
+    const FlatRange range = buckets[static_cast<size_t>(bucket)].range;
+    CHECK(std::equal(values + range.offset, values + range.end(), expected.begin() + range.offset));
+    return absl::OkStatus();
+  }));
+
+  CHECK(announced == static_cast<int>(buckets.size()));
+  const absl::Status failed =
+      run.plan->RunPass(run.inputs->addresses, run.key, [](int) { return absl::AbortedError("the peer went away"); });
+  CHECK(failed.message() == "the peer went away");
+}
+
+TEST_CASE("plan: the gradients of several passes add up in the buckets", "[plan]") {
+  Run run(DeviceKind::kCpu, MlpModel(8), {.accumulate_passes = true});
+  const std::vector<float> first = run.Gradients();
+  PassKey second = run.key;
+  second.pass = 1;
+
+  MustOk(run.plan->RunPass(run.inputs->addresses, second));
+  MustOk(run.plan->Synchronize());
+  const std::vector<float> both = run.Gradients();
+
+  Run alone(DeviceKind::kCpu, MlpModel(8));
+  MustOk(alone.plan->RunPass(alone.inputs->addresses, second));
+  MustOk(alone.plan->Synchronize());
+  std::vector<float> sum = alone.Gradients();
+  REQUIRE(sum.size() == first.size());
+  for (size_t i = 0; i < sum.size(); ++i) sum[i] = first[i] + sum[i];
+  CHECK(both == sum);
+}
+
+TEST_CASE("plan: a cancelled pass stops before its next node and can be run again", "[plan]") {
+  Run run(DeviceKind::kCpu, LenetModel(4));
+  const std::vector<float> expected = run.Gradients();
+  const uint64_t start = run.plan->nodes_executed();
+  MustOk(run.plan->RunPass(run.inputs->addresses, run.key));
+  const uint64_t before = run.plan->nodes_executed();
+  CHECK(before - start > 20);
+
+  run.plan->Cancel(true);
+  const absl::Status status = run.plan->RunPass(run.inputs->addresses, run.key);
+  CHECK(absl::IsCancelled(status));
+  CHECK(run.plan->nodes_executed() == before);
+
+  run.plan->Cancel(false);
+  MustOk(run.plan->RunPass(run.inputs->addresses, run.key));
+  CHECK(run.Gradients() == expected);
+  CHECK(run.plan->nodes_executed() == before + (before - start));
+}
+
+TEST_CASE("plan: variables are read at their own address in every pass", "[plan]") {
+  Run run(DeviceKind::kCpu, LenetModel(4));
+  const std::vector<float> before = run.Gradients();
+
+  for (Tensor& tensor : run.variables.tensors) {
+    for (float& value : tensor.elements<float>()) value *= 0.5f;
+  }
+  MustOk(run.plan->RefreshVariables());
+  MustOk(run.plan->RunPass(run.inputs->addresses, run.key));
+
+  Run fresh(DeviceKind::kReference, LenetModel(4));
+  for (Tensor& tensor : fresh.variables.tensors) {
+    for (float& value : tensor.elements<float>()) value *= 0.5f;
+  }
+  MustOk(fresh.plan->RefreshVariables());
+  MustOk(fresh.plan->RunPass(fresh.inputs->addresses, fresh.key));
+  CHECK(before != run.Gradients());
+  for (const TensorSpec& output : run.plan->outputs()) {
+    INFO(output.name);
+    CHECK(RelativeDifference(ReadFloats(*fresh.plan, output.name), ReadFloats(*run.plan, output.name)) < 1e-4);
+  }
+}
+
+TEST_CASE("plan: what does not fit into the memory limit is refused with sizes and a remedy", "[plan]") {
+  const MetaGraph metagraph = LenetModel(64);
+  const TrainingGraph graph = Must(MakeTrainingGraph(metagraph));
+  const TestVariables variables(metagraph, 7);
+  const auto device = NewDevice(DeviceKind::kCpu);
+
+  const auto plan = Plan::Make(device.get(), graph.graph, variables.addresses, {.memory_limit_bytes = 1 << 20});
+
+  REQUIRE(absl::IsResourceExhausted(plan.status()));
+  CHECK_THAT(std::string(plan.status().message()), Contains("1048576") && Contains("smaller batch"));
+}
+
+TEST_CASE("plan: an op that no kernel serves is refused with the node's name", "[plan]") {
+  Graph graph;
+  graph.inputs = {{"x", DType::kI32, {4}}};
+  graph.nodes = {{.name = "layer.7", .op = OpType::kRelu, .inputs = {"x"}, .outputs = {"y"}}};
+  graph.outputs = {"y"};
+  graph.values = {{"x", {DType::kI32, {4}}}, {"y", {DType::kI32, {4}}}};
+  const auto device = NewDevice(DeviceKind::kCpu);
+
+  const auto plan = Plan::Make(device.get(), graph, {}, {});
+
+  REQUIRE(absl::IsUnimplemented(plan.status()));
+  CHECK_THAT(std::string(plan.status().message()), Contains("node 'layer.7' (Relu)") && Contains("I32"));
+}
+
+TEST_CASE("plan: evaluation leaves masked rows out", "[plan]") {
+  const MetaGraph metagraph = LenetModel(8);
+  const EvaluationGraph graph = Must(MakeEvaluationGraph(metagraph, 6));
+  TestVariables variables(metagraph, 7);
+  const auto device = NewDevice(DeviceKind::kCpu);
+  const auto plan = Must(Plan::Make(device.get(), graph.graph, variables.addresses, {.label = "evaluation"}));
+  TestInputs inputs(plan->inputs(), 5);
+  MustOk(plan->RefreshVariables());
+  MustOk(plan->RunPass(inputs.addresses, {}));
+  const float whole = ReadFloats(*plan, kLossSum)[0];
+
+  for (Tensor& tensor : inputs.tensors) {
+    if (tensor.shape().size() == 1 && tensor.dtype() == DType::kF32) tensor.elements<float>()[5] = 0.0f;
+  }
+  MustOk(plan->RunPass(inputs.addresses, {}));
+
+  CHECK(ReadFloats(*plan, kLossDenominator)[0] == 5.0f);
+  CHECK(ReadFloats(*plan, kLossSum)[0] < whole);
+  int64_t counted = 0;
+  MustOk(plan->ReadOutput(plan->FindOutput(kLabelCount),
+                          absl::Span<std::byte>(reinterpret_cast<std::byte*>(&counted), sizeof(counted))));
+  CHECK(counted == 5);
+}
+
+TEST_CASE("arena: values that live at once never overlap, and the arena is not larger than it must be", "[plan]") {
+  const std::vector<ArenaRequest> requests = {{100, 0, 2}, {300, 1, 3}, {100, 3, 5},
+                                              {0, 2, 2},   {256, 4, 6}, {40, 0, 6}};
+
+  const ArenaLayout layout = PlaceInArena(requests, 64);
+
+  for (size_t a = 0; a < requests.size(); ++a) {
+    CHECK(layout.offsets[a] % 64 == 0);
+    CHECK(layout.offsets[a] + requests[a].bytes <= layout.bytes);
+    for (size_t b = 0; b < a; ++b) {
+      if (requests[a].last < requests[b].first || requests[b].last < requests[a].first) continue;
+      const bool apart = layout.offsets[a] + requests[a].bytes <= layout.offsets[b] ||
+                         layout.offsets[b] + requests[b].bytes <= layout.offsets[a];
+      CHECK(apart);
+    }
+  }
+  CHECK(layout.bytes == layout.lower_bound);
+}
+
+}  // namespace
+}  // namespace lockstep::worker

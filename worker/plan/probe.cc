@@ -1,0 +1,122 @@
+#include "worker/plan/probe.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/digest/sha256.h"
+#include "common/graph/training_graph.h"
+#include "common/random/random.h"
+#include "common/status/status_macros.h"
+
+namespace lockstep::worker {
+namespace {
+
+constexpr uint64_t kSeed = 0x4c6f636b73746570;  // any constant serves
+constexpr PassKey kKey{.seed = kSeed, .step = 1, .logical_shard = 0, .pass = 0};
+
+// Number of classes of the scores that `label` is compared with; 2 where nothing says.
+int64_t ClassesOf(const Graph& graph, const std::string& label) {
+  for (const Node& node : graph.nodes) {
+    const bool scores = node.op == OpType::kSoftmaxCrossEntropyLoss || node.op == OpType::kCountCorrect;
+    if (!scores || node.inputs.size() < 2 || node.inputs[1] != label) continue;
+    return graph.values.at(node.inputs[0]).shape[1];
+  }
+  return 2;
+}
+
+// Writes value(random number) to every element.
+template <typename T, typename Value>
+void Fill(Tensor& tensor, const std::string& name, Value value) {
+  const RandomStream stream = RandomStream::For(kSeed, StreamOfName(name));
+  const absl::Span<T> elements = tensor.elements<T>();
+  for (size_t i = 0; i < elements.size(); ++i) elements[i] = static_cast<T>(value(stream.At(i)));
+}
+
+absl::StatusOr<Tensor> SeededInput(const Graph& graph, const TensorSpec& spec) {
+  LS_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Create(spec.dtype, spec.shape));
+  const auto classes = static_cast<uint32_t>(std::max<int64_t>(1, ClassesOf(graph, spec.name)));
+  const auto label = [classes](uint32_t bits) { return bits % classes; };
+  switch (spec.dtype) {
+    case DType::kI64:
+      Fill<int64_t>(tensor, spec.name, label);
+      return tensor;
+    case DType::kI32:
+      Fill<int32_t>(tensor, spec.name, label);
+      return tensor;
+    case DType::kF32:
+      // The last row of a mask is padding.
+      if (spec.name == kMaskInput) {
+        Fill<float>(tensor, spec.name, [](uint32_t) { return 1.0f; });
+        if (tensor.num_elements() > 1) tensor.elements<float>().back() = 0.0f;
+      } else {
+        Fill<float>(tensor, spec.name, [](uint32_t bits) { return SymmetricUnit(bits); });
+      }
+      return tensor;
+    default:
+      return absl::InvalidArgumentError(absl::StrCat("input '", spec.name, "' has element type ", DTypeName(spec.dtype),
+                                                     "; a probe makes F32, I32 and I64"));
+  }
+}
+
+}  // namespace
+
+absl::Status SeedProbeVariables(Plan& plan, const Graph& graph, const std::map<std::string, std::byte*>& variables) {
+  for (const Variable& variable : graph.variables) {
+    if (variable.dtype != DType::kF32) {
+      return absl::InvalidArgumentError(absl::StrCat("variable '", variable.name, "' has element type ",
+                                                     DTypeName(variable.dtype), "; a probe sets F32"));
+    }
+    LS_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Create(variable.dtype, variable.shape));
+    // Statistics may be variances: they are kept between 0.5 and 1.5.
+    const bool statistic = variable.kind == VariableKind::kStatistic;
+    Fill<float>(tensor, variable.name, [statistic](uint32_t bits) {
+      return statistic ? 1.0f + 0.5f * SymmetricUnit(bits) : 0.25f * SymmetricUnit(bits);
+    });
+    LS_RETURN_IF_ERROR(plan.stream().CopyToDevice(variables.at(variable.name), tensor.data(),
+                                                  static_cast<size_t>(tensor.byte_size())));
+    LS_RETURN_IF_ERROR(plan.Synchronize());
+  }
+  return plan.RefreshVariables();
+}
+
+absl::StatusOr<std::vector<NodeDigest>> RunProbe(const std::string& label, const ProbeSubject& subject,
+                                                 const std::map<std::string, std::byte*>& variables) {
+  LS_RETURN_IF_ERROR(SeedProbeVariables(*subject.plan, *subject.graph, variables));
+  std::vector<Tensor> inputs;
+  std::vector<const std::byte*> addresses;
+  for (const TensorSpec& spec : subject.plan->inputs()) {
+    LS_ASSIGN_OR_RETURN(Tensor input, SeededInput(*subject.graph, spec));
+    inputs.push_back(std::move(input));
+    addresses.push_back(inputs.back().data());
+  }
+  LS_ASSIGN_OR_RETURN(std::vector<NodeDigest> digests, subject.plan->RunPassWithDigests(addresses, kKey));
+  for (NodeDigest& digest : digests) digest.node = absl::StrCat(label, "/", digest.node);
+  return digests;
+}
+
+NodeDigest DigestOf(std::string node, absl::Span<const std::byte> bytes) {
+  return {std::move(node), Sha256Hex(absl::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()))};
+}
+
+absl::Status CompareProbes(absl::Span<const NodeDigest> recorded, absl::Span<const NodeDigest> here) {
+  for (size_t i = 0; i < std::min(recorded.size(), here.size()); ++i) {
+    if (recorded[i].node == here[i].node && recorded[i].sha256 == here[i].sha256) continue;
+    if (recorded[i].node != here[i].node) {
+      return absl::FailedPreconditionError(absl::StrCat("the probe differs in its node ", i, ": recorded '",
+                                                        recorded[i].node, "', here '", here[i].node,
+                                                        "'; run the version of Lockstep that made the kernel plan"));
+    }
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the probe's first difference is at node '", here[i].node, "' (", i, " of ", recorded.size(), "): recorded ",
+        recorded[i].sha256.substr(0, 16), ", here ", here[i].sha256.substr(0, 16),
+        ". This machine computes other bits than the one that made the kernel plan. Use a machine of the same kind, or "
+        "set `numerics.mode: relaxed`."));
+  }
+  if (recorded.size() != here.size()) {
+    return absl::FailedPreconditionError(absl::StrCat("the recorded probe has ", recorded.size(), " digests, this one ",
+                                                      here.size(), "; it was made for another job"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace lockstep::worker

@@ -1,0 +1,191 @@
+// Everything the worker's session core can decide. The shell carries these out in order; none of them blocks it: what
+// takes time runs elsewhere and ends in an event of events.h.
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_WORKER_SESSION_ACTIONS_H_
+#define LOCKSTEP_WORKER_SESSION_ACTIONS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/protocol/control.h"
+#include "common/protocol/fields.h"
+#include "common/protocol/ids.h"
+#include "common/protocol/messages.h"
+
+namespace lockstep::worker {
+
+// Open the session stream (one attempt). Answered by ChiefConnected or ChiefDisconnected.
+struct Connect {
+  std::string reason;
+  LS_FIELDS(Connect, reason)
+};
+
+// End the stream; no ChiefDisconnected follows.
+struct Disconnect {
+  std::string reason;
+  LS_FIELDS(Disconnect, reason)
+};
+
+// Queue this message on the stream; dropped when there is none.
+struct Send {
+  WorkerFence fence;
+  WorkerMessage message;
+  std::string reason;
+  LS_FIELDS(Send, fence, message, reason)
+};
+
+// What the heartbeat thread carries from here on.
+struct SetPhase {
+  WorkerFence fence;
+  Heartbeat::Phase phase = Heartbeat::Phase::kIdle;
+  Position position;
+  LS_FIELDS(SetPhase, fence, phase, position)
+};
+
+// Fetch the metagraph, choose the kernels, record the probe. → PlanFinished or PreparationFailed
+struct MakeKernelPlan {
+  std::string metagraph;
+  std::string reason;
+  LS_FIELDS(MakeKernelPlan, metagraph, reason)
+};
+
+// Fetch, plan, allocate, warm up, probe, hash the data. A no-op with the same answer when that stands already.
+// → Prepared or PreparationFailed
+struct PrepareReplica {
+  std::string metagraph;
+  std::string plan_hash;
+  Digest data_digest;
+  std::string reason;
+  LS_FIELDS(PrepareReplica, metagraph, plan_hash, data_digest, reason)
+};
+
+// Try a connection to each peer. → PeersTestedHere
+struct TestConnections {
+  uint64_t round = 0;
+  std::vector<Member> peers;
+  LS_FIELDS(TestConnections, round, peers)
+};
+
+// Form the communicator of this generation, with `rank` of `members`. → CommunicatorFormed or CollectiveFailed
+struct FormCommunicator {
+  Generation generation;
+  std::vector<Member> members;
+  uint32_t rank = 0;
+  std::string reason;
+  LS_FIELDS(FormCommunicator, generation, members, rank, reason)
+};
+
+// A StorePush for the store of a generation that is being formed.
+struct DeliverStore {
+  Generation generation;
+  std::string key;
+  std::string value;
+  LS_FIELDS(DeliverStore, generation, key, value)
+};
+
+// Bring every member to `position` over the new communicator (collective: every member runs it with equal arguments).
+// Live: source_rank sends its state, with the slice results of an evaluation that is under way, to `receivers`.
+// Restore: each rank fetches share rank/N of that checkpoint from the chief, and all broadcast. Receivers check the
+// digest. → StateSynced or CollectiveFailed
+struct SyncState {
+  Generation generation;
+  Lineage lineage;
+  Position position;
+  std::optional<SnapshotId> restore;
+  uint32_t source_rank = 0;
+  std::vector<uint32_t> receivers;
+  std::string reason;
+  LS_FIELDS(SyncState, generation, lineage, position, restore, source_rank, receivers, reason)
+};
+
+// Compute step `step` (the state stands at step - 1) with this slot in its last bucket. → StepFinished or
+// CollectiveFailed
+struct RunStep {
+  Generation generation;
+  uint64_t step = 0;
+  ControlContribution slot;
+  LS_FIELDS(RunStep, generation, step, slot)
+};
+
+// Evaluate slice `slice` (from 0) of the state at `step`. → SliceFinished or CollectiveFailed
+struct RunSlice {
+  Generation generation;
+  uint64_t step = 0;
+  uint64_t slice = 0;
+  ControlContribution slot;
+  LS_FIELDS(RunSlice, generation, step, slice, slot)
+};
+
+// Make every pending collective of this generation fail now (also one that is still being formed). Touches collectives
+// only: an update that began runs to its end.
+struct AbortCollectives {
+  Generation generation;
+  std::string reason;
+  LS_FIELDS(AbortCollectives, generation, reason)
+};
+
+// Start nothing new for this generation and say when nothing runs any more. → ComputingStopped
+struct StopComputing {
+  Generation generation;
+  std::string reason;
+  LS_FIELDS(StopComputing, generation, reason)
+};
+
+// Digest of the state as it stands at `position`. → DigestComputed
+struct ComputeDigest {
+  Position position;
+  std::string reason;
+  LS_FIELDS(ComputeDigest, position, reason)
+};
+
+// Copy the state as it stands (nothing is stepping; a following RunStep may be given at once and waits for the copy,
+// not for the digest). → SnapshotDone
+struct TakeSnapshot {
+  Lineage lineage;
+  uint64_t step = 0;
+  std::string reason;
+  LS_FIELDS(TakeSnapshot, lineage, step, reason)
+};
+
+// Stream this share of a held snapshot to the chief. → ShareUploaded or ShareUploadFailed
+struct UploadShare {
+  WorkerFence fence;
+  SnapshotId snapshot;
+  uint32_t share = 0;
+  uint32_t shares = 0;
+  LS_FIELDS(UploadShare, fence, snapshot, share, shares)
+};
+
+// Free a held snapshot; an upload of it is cancelled.
+struct DropSnapshot {
+  SnapshotId snapshot;
+  std::string reason;
+  LS_FIELDS(DropSnapshot, snapshot, reason)
+};
+
+// One line for people; the reason of a decision.
+struct Announce {
+  bool warning = false;
+  std::string text;
+  LS_FIELDS(Announce, warning, text)
+};
+
+// End the process. What is queued on the stream is flushed first (at most one second).
+struct Exit {
+  int32_t code = 0;
+  std::string reason;
+  LS_FIELDS(Exit, code, reason)
+};
+
+using Action = std::variant<Connect, Disconnect, Send, SetPhase, MakeKernelPlan, PrepareReplica, TestConnections,
+                            FormCommunicator, DeliverStore, SyncState, RunStep, RunSlice, AbortCollectives,
+                            StopComputing, ComputeDigest, TakeSnapshot, UploadShare, DropSnapshot, Announce, Exit>;
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_SESSION_ACTIONS_H_

@@ -1,0 +1,59 @@
+#include "worker/session/boundary.h"
+
+#include <algorithm>
+
+namespace lockstep::worker {
+namespace {
+
+bool Every(uint64_t period, uint64_t step) { return period != 0 && step != 0 && step % period == 0; }
+
+bool AllHearChief(const ControlWord& word) {
+  return std::all_of(word.slots.begin(), word.slots.end(),
+                     [](const ControlContribution& slot) { return slot.hears_chief; });
+}
+
+}  // namespace
+
+BoundaryWork PlanBoundary(const TrainingPolicy& policy, Position position, const ControlWord& word) {
+  BoundaryWork work;
+  const bool fresh = word.slots.empty();  // nothing was computed in this generation yet
+  auto asked = [&](RequestKind kind) { return word.Highest(kind) != 0; };
+  auto serve = [&](RequestKind kind) { work.served[static_cast<size_t>(kind)] = word.Highest(kind); };
+
+  work.leave = !word.LeavingRanks().empty();
+  work.part = work.leave && !AllHearChief(word);
+  work.form = asked(RequestKind::kForm);
+  serve(RequestKind::kForm);
+
+  const bool unfinished = position.evaluated_slices < policy.eval_slices;
+  const bool begun = position.evaluated_slices > 0;
+  if (unfinished && (begun || EvaluationDue(policy, position.step) || asked(RequestKind::kEvaluate))) {
+    work.evaluate = true;
+    serve(RequestKind::kEvaluate);
+    return work;
+  }
+  serve(RequestKind::kEvaluate);
+
+  work.audit = !fresh && (Every(policy.audit_every_steps, position.step) || asked(RequestKind::kAudit));
+  serve(RequestKind::kAudit);
+
+  if (position.step >= policy.end_step) {
+    work.save = SnapshotCause::kEnd;
+  } else if (asked(RequestKind::kStop)) {
+    work.save = SnapshotCause::kStop;
+  } else if (!fresh && word.SaveAllowed()) {
+    if (asked(RequestKind::kSnapshotHold)) {
+      work.save = SnapshotCause::kHold;
+    } else if (asked(RequestKind::kSnapshot) || Every(policy.snapshot_every_steps, position.step)) {
+      work.save = SnapshotCause::kDue;
+    }
+  }
+  if (work.save.has_value()) {
+    serve(RequestKind::kSnapshot);
+    serve(RequestKind::kSnapshotHold);
+    serve(RequestKind::kStop);
+  }
+  return work;
+}
+
+}  // namespace lockstep::worker

@@ -1,0 +1,92 @@
+#include "worker/session/chief_stream.h"
+
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/net/rpc.h"
+#include "common/status/status_macros.h"
+
+namespace lockstep::worker {
+namespace {
+
+constexpr size_t kOutgoingMessages = 4096;
+constexpr std::chrono::milliseconds kConnectLimit(2000);
+
+}  // namespace
+
+ChiefStream::ChiefStream(const ChiefClient* client, Callbacks callbacks)
+    : client_(client), callbacks_(std::move(callbacks)), outgoing_(kOutgoingMessages), thread_([this] { Run(); }) {}
+
+ChiefStream::~ChiefStream() {
+  outgoing_.Close();
+  context_.TryCancel();
+  thread_.join();
+}
+
+bool ChiefStream::Send(const WorkerFence& fence, const WorkerMessage& message) {
+  if (outgoing_.TryPush(ToWire(fence, message))) return true;
+  // The chief takes nothing, or the stream ended: one way or the other it is of no use any more.
+  context_.TryCancel();
+  return false;
+}
+
+void ChiefStream::Flush(absl::Duration limit) {
+  outgoing_.Close();
+  const auto until = std::chrono::steady_clock::now() + absl::ToChronoMilliseconds(limit);
+  MutexLock lock(&mutex_);
+  while (!ended_) {
+    const auto left = until - std::chrono::steady_clock::now();
+    if (left.count() <= 0) return;
+    ended_changed_.WaitWithTimeout(&mutex_, absl::FromChrono(left));
+  }
+}
+
+void ChiefStream::Run() {
+  callbacks_.closed(Converse());
+  MutexLock lock(&mutex_);
+  ended_ = true;
+  ended_changed_.SignalAll();
+}
+
+absl::Status ChiefStream::Converse() {
+  LS_ASSIGN_OR_RETURN(const std::string address, client_->Address());
+  SetToken(context_, client_->token());
+  const std::shared_ptr<grpc::Channel> channel = MakeChannel(address, "session");
+  if (!channel->WaitForConnected(std::chrono::system_clock::now() + kConnectLimit)) {
+    return absl::UnavailableError(absl::StrCat("no chief answers at ", address));
+  }
+  const auto stub = proto::Session::NewStub(channel);
+  const std::unique_ptr<Stream> stream = stub->Connect(&context_);
+  stream->WaitForInitialMetadata();
+  std::thread writer;
+  proto::ChiefEnvelope envelope;
+  absl::Status broken;
+  // A refused stream ends without metadata of its own; then Read fails at once and Finish says why.
+  if (context_.GetServerInitialMetadata().count("lockstep-open") > 0) {
+    callbacks_.opened();
+    writer = std::thread([this, &stream] { Write(stream.get()); });
+  }
+  while (broken.ok() && stream->Read(&envelope)) {
+    absl::StatusOr<FencedCommand> command = FromWire(envelope);
+    broken = command.status();
+    if (command.ok()) callbacks_.command(*std::move(command));
+  }
+  outgoing_.Close();
+  // Only an end of ours is made by a cancel: it would hide the status with which the chief ended the stream.
+  if (!broken.ok()) context_.TryCancel();
+  if (writer.joinable()) writer.join();
+  const grpc::Status status = stream->Finish();
+  LS_RETURN_IF_ERROR(broken);
+  if (status.ok()) return absl::UnavailableError("the chief closed the session");
+  return FromGrpc(status);
+}
+
+void ChiefStream::Write(Stream* stream) {
+  while (auto envelope = outgoing_.Pop()) {
+    if (!stream->Write(*envelope)) return;
+  }
+  stream->WritesDone();
+}
+
+}  // namespace lockstep::worker

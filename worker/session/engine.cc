@@ -1,0 +1,229 @@
+#include "worker/session/engine.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/status/status_macros.h"
+#include "worker/collectives/gloo/gloo_communicator.h"
+
+namespace lockstep::worker {
+namespace {
+
+constexpr size_t kQueuedActions = 256;
+constexpr size_t kEarlyKeys = 65536;
+
+}  // namespace
+
+Engine::Engine(Options options) : options_(std::move(options)), background_(kQueuedActions), thread_(kQueuedActions) {}
+
+Engine::~Engine() {
+  Generation generation;
+  {
+    MutexLock lock(&mutex_);
+    generation = attempt_.generation;
+  }
+  if (!generation.IsNone()) Perform(AbortCollectives{generation, "the worker is ending"});
+  thread_.Finish();
+  background_.Finish();
+}
+
+template <typename Action>
+void Engine::Enqueue(Action action) {
+  thread_.Post([this, action = std::move(action)] { Do(action); });
+}
+
+void Engine::Perform(const MakeKernelPlan& action) { Enqueue(action); }
+void Engine::Perform(const PrepareReplica& action) { Enqueue(action); }
+void Engine::Perform(const SyncState& action) { Enqueue(action); }
+void Engine::Perform(const RunStep& action) { Enqueue(action); }
+void Engine::Perform(const RunSlice& action) { Enqueue(action); }
+void Engine::Perform(const StopComputing& action) { Enqueue(action); }
+void Engine::Perform(const ComputeDigest& action) { Enqueue(action); }
+void Engine::Perform(const TakeSnapshot& action) { Enqueue(action); }
+
+void Engine::Perform(const FormCommunicator& action) {
+  const auto send = [this, generation = action.generation](const std::string& key, const std::string& value) {
+    options_.send_store(generation, key, value);
+  };
+  auto store = std::make_shared<SessionStore>(send);
+  {
+    MutexLock lock(&mutex_);
+    if (attempt_.communicator) Retire(*attempt_.communicator);
+    attempt_ = Attempt{action.generation, store, nullptr, absl::OkStatus()};
+    for (const auto& [generation, entry] : early_keys_) {
+      if (generation == action.generation) store->Deliver(entry.first, entry.second);
+    }
+    early_keys_.clear();
+  }
+  CancelPasses(false);
+  Enqueue(action);
+}
+
+void Engine::Perform(const DeliverStore& action) {
+  std::shared_ptr<SessionStore> store;
+  {
+    MutexLock lock(&mutex_);
+    if (attempt_.generation == action.generation) {
+      store = attempt_.store;
+    } else if (early_keys_.size() < kEarlyKeys) {
+      early_keys_.push_back({action.generation, {action.key, action.value}});
+    }
+  }
+  if (store != nullptr) store->Deliver(action.key, action.value);
+}
+
+void Engine::Perform(const AbortCollectives& action) {
+  const absl::Status cause = absl::AbortedError(action.reason);
+  std::shared_ptr<SessionStore> store;
+  std::shared_ptr<Communicator> communicator;
+  {
+    MutexLock lock(&mutex_);
+    if (attempt_.generation != action.generation) return;
+    if (attempt_.aborted.ok()) attempt_.aborted = cause;
+    store = attempt_.store;
+    communicator = attempt_.communicator;
+  }
+  CancelPasses(true);
+  if (store) store->Abort(cause);
+  if (communicator) communicator->Abort(cause);
+}
+
+void Engine::Retire(const Communicator& communicator) {
+  retired_ += communicator.bytes_moved();
+  retired_bytes_ += communicator.bytes_moved();
+}
+
+absl::StatusOr<std::shared_ptr<Communicator>> Engine::CommunicatorOf(const Generation& generation) {
+  MutexLock lock(&mutex_);
+  if (attempt_.generation != generation || attempt_.communicator == nullptr) {
+    return absl::AbortedError(absl::StrCat("generation ", generation.ToString(), " has no communicator here"));
+  }
+  LS_RETURN_IF_ERROR(attempt_.aborted);
+  return attempt_.communicator;
+}
+
+void Engine::Fail(const Generation& generation, const absl::Status& status) {
+  if (absl::IsInternal(status)) {
+    options_.post(InternalError{70, std::string(status.message())});
+    return;
+  }
+  options_.post(CollectiveFailed{generation, {}, std::exchange(sync_voided_, false), std::string(status.message())});
+}
+
+void Engine::Do(const FormCommunicator& action) {
+  std::shared_ptr<SessionStore> store;
+  {
+    MutexLock lock(&mutex_);
+    if (attempt_.generation == action.generation && attempt_.aborted.ok()) store = attempt_.store;
+  }
+  if (store == nullptr) return Fail(action.generation, absl::AbortedError("aborted before it was formed"));
+  GlooOptions gloo;
+  gloo.generation = action.generation;
+  gloo.rank = static_cast<int>(action.rank);
+  gloo.size = static_cast<int>(action.members.size());
+  gloo.host = options_.peer_host;
+  absl::StatusOr<std::unique_ptr<Communicator>> formed = FormGloo(gloo, *store);
+  if (!formed.ok()) return Fail(action.generation, formed.status());
+  {
+    MutexLock lock(&mutex_);
+    if (attempt_.generation != action.generation) return;
+    attempt_.communicator = *std::move(formed);
+    if (!attempt_.aborted.ok()) attempt_.communicator->Abort(attempt_.aborted);
+  }
+  options_.post(CommunicatorFormed{action.generation});
+}
+
+void Engine::Do(const RunStep& action) {
+  const auto communicator = CommunicatorOf(action.generation);
+  if (!communicator.ok()) return Fail(action.generation, communicator.status());
+  absl::StatusOr<StepResult> result =
+      replica_->runner().RunStep(**communicator, static_cast<int64_t>(action.step), action.slot);
+  if (!result.ok()) return Fail(action.generation, result.status());
+  if (result->applied) ++steps_;
+  PublishStats();
+  options_.post(StepFinished{action.generation, action.step,
+                             result->applied ? StepOutcome::kApplied : StepOutcome::kNonFinite, std::move(result->word),
+                             std::move(result->record), std::move(result->message)});
+}
+
+void Engine::Do(const RunSlice& action) {
+  const auto communicator = CommunicatorOf(action.generation);
+  if (!communicator.ok()) return Fail(action.generation, communicator.status());
+  absl::StatusOr<SliceOutcome> outcome = replica_->runner().RunSlice(**communicator, static_cast<int64_t>(action.step),
+                                                                     static_cast<int64_t>(action.slice), action.slot);
+  if (!outcome.ok()) return Fail(action.generation, outcome.status());
+  options_.post(SliceFinished{action.generation, action.step, std::move(outcome->word), std::move(outcome->result)});
+}
+
+void Engine::Do(const StopComputing& action) {
+  std::shared_ptr<Communicator> communicator;
+  {
+    MutexLock lock(&mutex_);
+    if (attempt_.generation == action.generation) {
+      communicator = std::move(attempt_.communicator);
+      attempt_.communicator = nullptr;
+    }
+  }
+  if (communicator) Retire(*communicator);
+  communicator.reset();
+  options_.post(ComputingStopped{action.generation, std::exchange(sync_voided_, false)});
+}
+
+void Engine::Do(const ComputeDigest& action) {
+  options_.post(DigestComputed{action.position, replica_->state().Digest()});
+}
+
+void Engine::Do(const TakeSnapshot& action) {
+  const absl::Time begin = absl::Now();
+  auto snapshot = snapshots_.Take(replica_->state());
+  if (!snapshot.ok()) {
+    options_.post(InternalError{70, absl::StrCat("snapshot of step ", action.step, ": ", snapshot.status().message())});
+    return;
+  }
+  checkpoint_time_ += absl::Now() - begin;
+  background_.Post([this, action, copy = *std::move(snapshot)] {
+    const SnapshotId id{action.lineage, action.step, copy->Digest()};
+    snapshots_.Name(id, copy);
+    options_.post(SnapshotDone{id});
+  });
+}
+
+std::shared_ptr<Replica> Engine::SharedReplica() const {
+  MutexLock lock(&mutex_);
+  return shared_replica_;
+}
+
+void Engine::CancelPasses(bool cancel) {
+  if (const std::shared_ptr<Replica> replica = SharedReplica()) replica->runner().Cancel(cancel);
+}
+
+uint64_t Engine::progress() const {
+  uint64_t total = retired_;
+  if (const std::shared_ptr<Replica> replica = SharedReplica()) total += replica->runner().nodes_executed();
+  MutexLock lock(&mutex_);
+  if (attempt_.communicator) total += attempt_.communicator->bytes_moved();
+  return total;
+}
+
+std::vector<NamedValue> Engine::Stats() const {
+  MutexLock lock(&mutex_);
+  return stats_;
+}
+
+void Engine::PublishStats() {
+  const StepTimes times = replica_->runner().times();
+  uint64_t bytes = retired_bytes_;
+  MutexLock lock(&mutex_);
+  if (attempt_.communicator) bytes += attempt_.communicator->bytes_moved();
+  stats_ = {{"steps", static_cast<double>(steps_)},
+            {"samples", static_cast<double>(times.samples)},
+            {"compute_seconds", absl::ToDoubleSeconds(times.compute + times.update)},
+            {"all_reduce_seconds", absl::ToDoubleSeconds(times.all_reduce)},
+            {"data_seconds", absl::ToDoubleSeconds(times.data)},
+            {"checkpoint_seconds", absl::ToDoubleSeconds(checkpoint_time_)},
+            {"bytes_reduced", static_cast<double>(bytes)},
+            {"redone_attempts", static_cast<double>(times.redone)}};
+}
+
+}  // namespace lockstep::worker

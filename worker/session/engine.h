@@ -1,0 +1,125 @@
+// Everything of a worker that computes or communicates with peers: carries out those actions of the session core, on
+// the one thread that owns device, state and collectives, and posts what came of them.
+//
+// Invariants
+//   * Actions of one generation are carried out in the order in which they were given.
+//   * Once a generation was aborted, nothing of it starts any more, and what had begun ends early; an update that had
+//     begun runs to its end, and its StepFinished is posted before ComputingStopped.
+// Threading: thread-safe. Perform, Abort and Deliver never wait for the engine's thread.
+#ifndef LOCKSTEP_WORKER_SESSION_ENGINE_H_
+#define LOCKSTEP_WORKER_SESSION_ENGINE_H_
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/protocol/ids.h"
+#include "common/sync/mutex.h"
+#include "common/sync/serial_executor.h"
+#include "worker/collectives/communicator.h"
+#include "worker/session/actions.h"
+#include "worker/session/chief_client.h"
+#include "worker/session/events.h"
+#include "worker/session/session_store.h"
+#include "worker/snapshot/snapshot_store.h"
+#include "worker/step/replica.h"
+
+namespace lockstep::worker {
+
+class Engine {
+ public:
+  struct Options {
+    std::string peer_host;
+    ChiefClient* client = nullptr;
+    // Receives what happened; does not block.
+    std::function<void(Event)> post;
+    // What calls to the chief show now. Thread-safe.
+    std::function<WorkerFence()> fence;
+    // Sends a rendezvous key of a generation over the session. Thread-safe, does not block.
+    std::function<void(const Generation&, const std::string& key, const std::string& value)> send_store;
+  };
+
+  explicit Engine(Options options);
+  // Aborts what is under way and waits for it.
+  ~Engine();
+
+  void Perform(const MakeKernelPlan& action);
+  void Perform(const PrepareReplica& action);
+  void Perform(const FormCommunicator& action);
+  void Perform(const SyncState& action);
+  void Perform(const RunStep& action);
+  void Perform(const RunSlice& action);
+  void Perform(const StopComputing& action);
+  void Perform(const ComputeDigest& action);
+  void Perform(const TakeSnapshot& action);
+  // At once, whatever the engine's thread is doing.
+  void Perform(const AbortCollectives& action);
+  void Perform(const DeliverStore& action);
+
+  SnapshotStore& snapshots() { return snapshots_; }
+  // Nodes executed + bytes moved; never decreases.
+  uint64_t progress() const;
+  // Cumulative counters for reports; see protos/stats.proto for the names.
+  std::vector<NamedValue> Stats() const;
+
+ private:
+  // One generation's communicator, reachable for an abort from its beginning.
+  struct Attempt {
+    Generation generation;
+    std::shared_ptr<SessionStore> store;
+    std::shared_ptr<Communicator> communicator;
+    absl::Status aborted;
+  };
+
+  void Do(const MakeKernelPlan& action);
+  void Do(const PrepareReplica& action);
+  void Do(const FormCommunicator& action);
+  void Do(const SyncState& action);
+  void Do(const RunStep& action);
+  void Do(const RunSlice& action);
+  void Do(const StopComputing& action);
+  void Do(const ComputeDigest& action);
+  void Do(const TakeSnapshot& action);
+
+  absl::StatusOr<std::shared_ptr<Communicator>> CommunicatorOf(const Generation& generation);
+  std::unique_ptr<Replica> MakeReplica(const std::string& metagraph, const std::string& plan_hash,
+                                       ReplicaProblem& problem);
+  void Install(std::unique_ptr<Replica> replica, const std::string& metagraph);
+  // Both return the digest of the state that every member now holds.
+  absl::StatusOr<std::string> Restore(Communicator& communicator, const SyncState& action);
+  absl::StatusOr<std::string> Transfer(Communicator& communicator, const SyncState& action);
+  // Null before the first replica was made.
+  std::shared_ptr<Replica> SharedReplica() const;
+  void CancelPasses(bool cancel);
+  void Retire(const Communicator& communicator);
+  void Fail(const Generation& generation, const absl::Status& status);
+  void PublishStats();
+  template <typename Action>
+  void Enqueue(Action action);
+
+  const Options options_;
+  SnapshotStore snapshots_;
+  Replica* replica_ = nullptr;              // owned by the engine's thread: what shared_replica_ points to
+  std::string metagraph_;                   // likewise: what the replica was made from
+  bool sync_voided_ = false;                // likewise: a half-received state was overwritten in this generation
+  std::atomic<uint64_t> retired_{0};        // progress of communicators and replicas that are gone
+  std::atomic<uint64_t> retired_bytes_{0};  // of which communicators moved
+  absl::Duration checkpoint_time_;          // owned by the engine's thread
+  int64_t steps_ = 0;                       // likewise
+
+  mutable Mutex mutex_;
+  std::shared_ptr<Replica> shared_replica_ GUARDED_BY(mutex_);
+  Attempt attempt_ GUARDED_BY(mutex_);
+  std::vector<std::pair<Generation, std::pair<std::string, std::string>>> early_keys_ GUARDED_BY(mutex_);
+  std::vector<NamedValue> stats_ GUARDED_BY(mutex_);
+
+  SerialExecutor background_;  // digests of snapshots
+  SerialExecutor thread_;      // last: it ends first
+};
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_SESSION_ENGINE_H_

@@ -1,0 +1,195 @@
+// Engine: making the replica ready, and bringing its state to that of the others.
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "common/checkpoint_format/shares.h"
+#include "common/job/job.h"
+#include "common/log/log.h"
+#include "common/status/status_macros.h"
+#include "worker/session/engine.h"
+
+namespace lockstep::worker {
+namespace {
+
+constexpr size_t kBroadcastBytes = size_t{4} << 20;
+constexpr int kSnapshotBuffers = 2;
+// Apart from the tags of steps and slices.
+constexpr uint32_t kSyncAttempt = 0x40000000u;
+
+struct TransferHeader {
+  char digest[64];
+  int64_t step;
+};
+
+absl::Status BroadcastAll(Communicator& communicator, Tag tag, int root, absl::Span<char> bytes) {
+  for (size_t offset = 0; offset < bytes.size(); offset += kBroadcastBytes) {
+    const Handle handle = communicator.Broadcast(tag, root, bytes.subspan(offset, kBroadcastBytes));
+    LS_RETURN_IF_ERROR(WaitFor(*handle));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::unique_ptr<Replica> Engine::MakeReplica(const std::string& metagraph, const std::string& plan_hash,
+                                             ReplicaProblem& problem) {
+  const WorkerFence fence = options_.fence();
+  const auto fetch = [&]() -> absl::StatusOr<std::unique_ptr<Replica>> {
+    LS_ASSIGN_OR_RETURN(const std::string yaml, options_.client->FetchJob(fence));
+    LS_ASSIGN_OR_RETURN(const JobSpec job, ParseJob(yaml, "/job.yaml"));
+    LS_ASSIGN_OR_RETURN(const std::string graph, options_.client->FetchMetagraph(fence, metagraph));
+    std::string plan;
+    if (!plan_hash.empty()) {
+      LS_ASSIGN_OR_RETURN(plan, options_.client->FetchPlan(fence, plan_hash));
+    }
+    return Replica::Make(graph, job, plan, problem);
+  };
+  absl::StatusOr<std::unique_ptr<Replica>> replica = fetch();
+  if (!replica.ok()) {
+    problem = {PrepareProblem::kOther, replica.status()};
+    return nullptr;
+  }
+  if (*replica == nullptr) return nullptr;
+  const absl::Status reserved = snapshots_.Reserve((*replica)->state().layout(), kSnapshotBuffers);
+  if (!reserved.ok()) {
+    problem = {PrepareProblem::kDoesNotFit, reserved};
+    return nullptr;
+  }
+  return *std::move(replica);
+}
+
+void Engine::Install(std::unique_ptr<Replica> replica, const std::string& metagraph) {
+  std::shared_ptr<Replica> replaced = std::move(replica);
+  replica_ = replaced.get();
+  metagraph_ = metagraph;
+  MutexLock lock(&mutex_);
+  shared_replica_.swap(replaced);
+  if (replaced != nullptr) retired_ += replaced->runner().nodes_executed();
+}
+
+void Engine::Do(const MakeKernelPlan& action) {
+  ReplicaProblem problem;
+  std::unique_ptr<Replica> replica = MakeReplica(action.metagraph, "", problem);
+  if (replica == nullptr) {
+    options_.post(PreparationFailed{PrepareFailed{problem.problem, std::string(problem.status.message())}});
+    return;
+  }
+  Install(std::move(replica), action.metagraph);
+  options_.post(PlanFinished{PlanMade{replica_->plan_hash(), replica_->kernel_plan(), replica_->data_digest()}});
+}
+
+void Engine::Do(const PrepareReplica& action) {
+  const bool stands =
+      replica_ != nullptr && metagraph_ == action.metagraph && replica_->plan_hash() == action.plan_hash;
+  if (!stands) {
+    ReplicaProblem problem;
+    std::unique_ptr<Replica> replica = MakeReplica(action.metagraph, action.plan_hash, problem);
+    if (replica == nullptr) {
+      options_.post(PreparationFailed{PrepareFailed{problem.problem, std::string(problem.status.message())}});
+      return;
+    }
+    Install(std::move(replica), action.metagraph);
+  }
+  if (!action.data_digest.empty() && action.data_digest != replica_->data_digest()) {
+    options_.post(PreparationFailed{
+        PrepareFailed{PrepareProblem::kData,
+                      absl::StrCat("the data files here are not those of the job (",
+                                   replica_->data_digest().substr(0, 12), ", the job's are ",
+                                   action.data_digest.substr(0, 12), "); copy them from a worker that has them")}});
+    return;
+  }
+  options_.post(Prepared{Ready{replica_->plan_hash(), replica_->data_digest(), replica_->longest_node(),
+                               static_cast<uint64_t>(replica_->state().layout().TotalBytes())}});
+}
+
+void Engine::Do(const SyncState& action) {
+  const auto communicator = CommunicatorOf(action.generation);
+  if (!communicator.ok()) return Fail(action.generation, communicator.status());
+  const absl::StatusOr<std::string> digest =
+      action.restore.has_value() ? Restore(**communicator, action) : Transfer(**communicator, action);
+  if (!digest.ok()) {
+    (*communicator)->Abort(digest.status());
+    return Fail(action.generation, digest.status());
+  }
+  sync_voided_ = false;
+  replica_->runner().StateReplaced();
+  options_.post(StateSynced{action.generation, action.position, *digest});
+}
+
+absl::StatusOr<std::string> Engine::Transfer(Communicator& communicator, const SyncState& action) {
+  const int root = static_cast<int>(action.source_rank);
+  const uint32_t me = static_cast<uint32_t>(communicator.rank());
+  const Tag tag{static_cast<int64_t>(action.position.step), kSyncAttempt};
+  ReplicaState& state = replica_->state();
+  const bool receives = std::find(action.receivers.begin(), action.receivers.end(), me) != action.receivers.end();
+  TransferHeader header{};
+  if (communicator.rank() == root) {
+    const std::string digest = state.Digest();
+    std::memcpy(header.digest, digest.data(), sizeof header.digest);
+    header.step = state.step();
+  }
+  const Handle head = communicator.Broadcast(tag, root, {reinterpret_cast<char*>(&header), sizeof header});
+  LS_RETURN_IF_ERROR(WaitFor(*head));
+  const std::string expected(header.digest, sizeof header.digest);
+  if (header.step != static_cast<int64_t>(action.position.step)) {
+    return absl::AbortedError(
+        absl::StrCat("rank ", root, " holds step ", header.step, ", wanted was step ", action.position.step));
+  }
+  const auto bytes = absl::MakeSpan(reinterpret_cast<char*>(state.bytes().data()), state.bytes().size());
+  if (receives) {
+    sync_voided_ = true;
+    LS_RETURN_IF_ERROR(BroadcastAll(communicator, tag, root, bytes));
+    const std::string digest = state.Digest();
+    if (digest != expected) {
+      return absl::DataLossError(
+          absl::StrCat("the state received from rank ", root, " has digest ", digest, ", the sender's is ", expected));
+    }
+    return digest;
+  }
+  if (communicator.rank() == root) {
+    LS_RETURN_IF_ERROR(BroadcastAll(communicator, tag, root, bytes));
+    return expected;
+  }
+  // Who keeps its state must not have it overwritten, not even by equal bits that may arrive in part.
+  std::vector<char> unused(bytes.size());
+  LS_RETURN_IF_ERROR(BroadcastAll(communicator, tag, root, absl::MakeSpan(unused)));
+  return expected;
+}
+
+absl::StatusOr<std::string> Engine::Restore(Communicator& communicator, const SyncState& action) {
+  ReplicaState& state = replica_->state();
+  const uint32_t ranks = static_cast<uint32_t>(communicator.size());
+  LS_ASSIGN_OR_RETURN(const SharePlan plan, PlanShares(state.CheckpointLayout(), static_cast<int>(ranks)));
+  sync_voided_ = true;
+  const Share& own = plan.shares[communicator.rank()];
+  uint64_t received = 0;
+  const absl::Status fetched =
+      options_.client->FetchShare(options_.fence(), *action.restore, static_cast<uint32_t>(communicator.rank()), ranks,
+                                  [&](uint64_t offset, absl::Span<const char> bytes) {
+                                    if (offset + bytes.size() > own.bytes) return;
+                                    state.WriteShare(own, offset, bytes);
+                                    received += bytes.size();
+                                  });
+  LS_RETURN_IF_ERROR(fetched);
+  if (received != own.bytes) {
+    return absl::DataLossError(absl::StrCat("share ", communicator.rank(), " of ", ranks, " came with ", received,
+                                            " of ", own.bytes, " bytes"));
+  }
+  const Tag tag{static_cast<int64_t>(action.restore->step), kSyncAttempt};
+  for (uint32_t root = 0; root < ranks; ++root) {
+    const Share& share = plan.shares[root];
+    std::vector<char> bytes(share.bytes);
+    if (static_cast<int>(root) == communicator.rank()) state.ReadShare(share, 0, absl::MakeSpan(bytes));
+    LS_RETURN_IF_ERROR(BroadcastAll(communicator, tag, static_cast<int>(root), absl::MakeSpan(bytes)));
+    state.WriteShare(share, 0, bytes);
+  }
+  const std::string digest = state.Digest();
+  if (digest != action.restore->digest || state.step() != static_cast<int64_t>(action.restore->step)) {
+    return absl::DataLossError(absl::StrCat("the restored state has digest ", digest, " at step ", state.step(),
+                                            ", the checkpoint is ", action.restore->ToString()));
+  }
+  return digest;
+}
+
+}  // namespace lockstep::worker

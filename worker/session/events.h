@@ -1,0 +1,171 @@
+// Everything the worker's session core can be told. The shell (session_loop) runs the replica, the collectives and the
+// gRPC client, and turns what happens into these. Every completion names the generation (and step) it belongs to: the
+// core ignores those of a generation that it has left.
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_WORKER_SESSION_EVENTS_H_
+#define LOCKSTEP_WORKER_SESSION_EVENTS_H_
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/protocol/control.h"
+#include "common/protocol/fields.h"
+#include "common/protocol/ids.h"
+#include "common/protocol/messages.h"
+
+namespace lockstep::worker {
+
+// Time passed. At least every 500 ms, and at NextDeadline().
+struct Tick {
+  LS_NO_FIELDS(Tick)
+};
+
+// The attempt of Connect succeeded: the stream is open; say Hello.
+struct ChiefConnected {
+  LS_NO_FIELDS(ChiefConnected)
+};
+
+// The attempt failed, or the open stream ended. The worker steps on and tries again every second (rule 10).
+struct ChiefDisconnected {
+  std::string reason;
+  bool bad_token = false;  // the chief refused the token: exit 77
+  LS_FIELDS(ChiefDisconnected, reason, bad_token)
+};
+
+// A command came over the current stream. Checked against (term, generation) by the core.
+struct CommandReceived {
+  ChiefFence fence;
+  ChiefCommand command;
+  LS_FIELDS(CommandReceived, fence, command)
+};
+
+// Answers to the actions MakePlan, Prepare and TestPeers; sent on to the chief, and Ready kept for the next Hello.
+struct PlanFinished {
+  PlanMade result;
+  LS_FIELDS(PlanFinished, result)
+};
+struct Prepared {
+  Ready result;
+  LS_FIELDS(Prepared, result)
+};
+struct PreparationFailed {
+  PrepareFailed result;
+  LS_FIELDS(PreparationFailed, result)
+};
+struct PeersTestedHere {
+  PeersTested result;
+  LS_FIELDS(PeersTestedHere, result)
+};
+
+// FormCommunicator succeeded.
+struct CommunicatorFormed {
+  Generation generation;
+  LS_FIELDS(CommunicatorFormed, generation)
+};
+
+// SyncState succeeded: this replica is at `position`; receivers have checked the digest against the sender's.
+struct StateSynced {
+  Generation generation;
+  Position position;
+  Digest digest;
+  LS_FIELDS(StateSynced, generation, position, digest)
+};
+
+// Forming, synchronising or a collective failed; nothing was applied by the attempt. `state_void`: a half-received
+// state was overwritten, so this replica holds none. Also the outcome of a collective that AbortCollectives cut short
+// (then the core already waits for ComputingStopped and ignores this).
+struct CollectiveFailed {
+  Generation generation;
+  Incarnation suspect;  // none when the error names nobody
+  bool state_void = false;
+  std::string message;
+  LS_FIELDS(CollectiveFailed, generation, suspect, state_void, message)
+};
+
+enum class StepOutcome : uint8_t {
+  kApplied = 0,    // the update ran to its end (also when on_nan skipped it: the number advanced)
+  kNonFinite = 1,  // `on_nan: stop`: no update; the word is served at the step before, then exit 65
+};
+
+// RunStep ended with every bucket reduced and the update done (rule 5). `word` is the one of the attempt that counts.
+struct StepFinished {
+  Generation generation;
+  uint64_t step = 0;  // the step just computed; applied only if outcome is kApplied
+  StepOutcome outcome = StepOutcome::kApplied;
+  ControlWord word;
+  StepRecord record;
+  std::string message;  // for kNonFinite: which tensor
+  LS_FIELDS(StepFinished, generation, step, outcome, word, record, message)
+};
+
+// RunSlice ended: `slice` (from 0) of the evaluation of `step` is done.
+struct SliceFinished {
+  Generation generation;
+  uint64_t step = 0;
+  ControlWord word;
+  SliceResult result;
+  LS_FIELDS(SliceFinished, generation, step, word, result)
+};
+
+// Answer to StopComputing: no thread computes or communicates for this generation any more. If an update was running
+// it ran to its end, and its StepFinished came before this. `state_void`: as in CollectiveFailed.
+struct ComputingStopped {
+  Generation generation;
+  bool state_void = false;
+  LS_FIELDS(ComputingStopped, generation, state_void)
+};
+
+// Answer to ComputeDigest, for the state that stood at `position`.
+struct DigestComputed {
+  Position position;
+  Digest digest;
+  LS_FIELDS(DigestComputed, position, digest)
+};
+
+// Answer to TakeSnapshot: the copy stands in memory and its digest is known. Training may have gone on meanwhile; the
+// copy itself was complete before the next update began.
+struct SnapshotDone {
+  SnapshotId snapshot;
+  LS_FIELDS(SnapshotDone, snapshot)
+};
+
+// Answers to UploadShare.
+struct ShareUploaded {
+  SnapshotId snapshot;
+  uint32_t share = 0;
+  uint32_t shares = 0;
+  LS_FIELDS(ShareUploaded, snapshot, share, shares)
+};
+struct ShareUploadFailed {
+  SnapshotId snapshot;
+  uint32_t share = 0;
+  uint32_t shares = 0;
+  std::string message;
+  LS_FIELDS(ShareUploadFailed, snapshot, share, shares, message)
+};
+
+// SIGTERM (or a platform's notice). May come at any time and more than once; the first grace counts.
+struct TermSignal {
+  absl::Duration grace;
+  LS_FIELDS(TermSignal, grace)
+};
+
+// Something of our own broke (a failure inside an update voids the replica, rule 5): report, exit with `exit_code`.
+struct InternalError {
+  int32_t exit_code = 70;
+  std::string message;
+  LS_FIELDS(InternalError, exit_code, message)
+};
+
+using Event = std::variant<Tick, ChiefConnected, ChiefDisconnected, CommandReceived, PlanFinished, Prepared,
+                           PreparationFailed, PeersTestedHere, CommunicatorFormed, StateSynced, CollectiveFailed,
+                           StepFinished, SliceFinished, ComputingStopped, DigestComputed, SnapshotDone, ShareUploaded,
+                           ShareUploadFailed, TermSignal, InternalError>;
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_SESSION_EVENTS_H_

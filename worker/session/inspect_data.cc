@@ -1,0 +1,31 @@
+#include "worker/session/inspect_data.h"
+
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "common/status/status_macros.h"
+#include "worker/data/data_source.h"
+
+namespace lockstep::worker {
+
+absl::StatusOr<DataFacts> InspectData(const JobSpec& spec) {
+  const FeedOptions feed = FeedOptionsOf(spec);
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<DataSource> train, OpenDataSource(spec.data().train(), feed));
+  DataFacts facts;
+  facts.train_samples = train->num_samples();
+  facts.inputs = train->fields()[0];
+  facts.labels = train->fields()[1];
+  facts.train_sha256 = train->content_hash();
+  if (!spec.data().has_eval()) return facts;
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<DataSource> eval, OpenDataSource(spec.data().eval(), feed));
+  facts.eval_samples = eval->num_samples();
+  facts.eval_sha256 = eval->content_hash();
+  if (eval->fields() != train->fields()) {
+    return absl::InvalidArgumentError(absl::StrCat("data.eval has samples of ", ShapeString(eval->fields()[0].shape),
+                                                   ", data.train of ", ShapeString(facts.inputs.shape),
+                                                   "; both must have the same form"));
+  }
+  return facts;
+}
+
+}  // namespace lockstep::worker

@@ -1,0 +1,178 @@
+#include "worker/session/session_core.h"
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace lockstep::worker {
+namespace {
+
+constexpr int kExitChiefUnreachable = 69;
+constexpr int kExitRestart = 75;
+// What is to be reported waits here while no chief listens; the oldest go first.
+constexpr size_t kMaxWaiting = 1024;
+
+template <typename T>
+void Trim(std::vector<T>& list) {
+  if (list.size() > kMaxWaiting) list.erase(list.begin(), list.end() - static_cast<std::ptrdiff_t>(kMaxWaiting));
+}
+
+}  // namespace
+
+SessionCore::SessionCore(SessionConfig config) : config_(std::move(config)), job_(config_.job) {}
+
+std::vector<Action> SessionCore::Step(absl::Time now, const Event& event) {
+  actions_.clear();
+  if (phase_ == Phase::kExited) return {};
+  if (now_ == absl::InfinitePast()) link_down_since_ = parked_since_ = now;
+  now_ = now;
+  std::visit(
+      [this](const auto& e) {
+        using T = std::decay_t<decltype(e)>;
+        if constexpr (std::is_same_v<T, Tick>) OnTick();
+        if constexpr (std::is_same_v<T, ChiefConnected>) OnConnected();
+        if constexpr (std::is_same_v<T, ChiefDisconnected>) OnDisconnected(e);
+        if constexpr (std::is_same_v<T, CommandReceived>) OnCommand(e);
+        if constexpr (std::is_same_v<T, PlanFinished>) OnPlanFinished(e);
+        if constexpr (std::is_same_v<T, Prepared>) OnPrepared(e);
+        if constexpr (std::is_same_v<T, PreparationFailed>) OnPreparationFailed(e);
+        if constexpr (std::is_same_v<T, PeersTestedHere>) Tell(e.result);
+        if constexpr (std::is_same_v<T, CommunicatorFormed>) OnCommunicatorFormed(e);
+        if constexpr (std::is_same_v<T, StateSynced>) OnStateSynced(e);
+        if constexpr (std::is_same_v<T, CollectiveFailed>) OnCollectiveFailed(e);
+        if constexpr (std::is_same_v<T, StepFinished>) OnStepFinished(e);
+        if constexpr (std::is_same_v<T, SliceFinished>) OnSliceFinished(e);
+        if constexpr (std::is_same_v<T, ComputingStopped>) OnComputingStopped(e);
+        if constexpr (std::is_same_v<T, DigestComputed>) OnDigestComputed(e);
+        if constexpr (std::is_same_v<T, SnapshotDone>) OnSnapshotDone(e);
+        if constexpr (std::is_same_v<T, ShareUploaded>) {
+          // The chief hears of it from the upload itself.
+        }
+        if constexpr (std::is_same_v<T, ShareUploadFailed>) OnShareFailed(e);
+        if constexpr (std::is_same_v<T, TermSignal>) OnTermSignal(e);
+        if constexpr (std::is_same_v<T, InternalError>) {
+          Tell(ErrorReport{e.exit_code, position_.step, e.message});
+          ExitWith(e.exit_code, e.message);
+        }
+      },
+      event);
+  if (phase_ != Phase::kExited) {
+    Trim(records_);
+    Trim(digests_);
+    if (ReportPending() && now_ >= next_report_) FlushReport();
+    UpdatePhase();
+  }
+  return std::move(actions_);
+}
+
+void SessionCore::Tell(WorkerMessage message, std::string reason) {
+  if (link_ != Link::kWelcomed && link_ != Link::kGreeting) return;
+  Emit(Send{WorkerFence{job_, term_, config_.incarnation}, std::move(message), std::move(reason)});
+}
+
+void SessionCore::UpdatePhase() {
+  Heartbeat::Phase phase = Heartbeat::Phase::kIdle;
+  switch (phase_) {
+    case Phase::kPreparing:
+      phase = Heartbeat::Phase::kPreparing;
+      break;
+    case Phase::kForming:
+    case Phase::kSyncing:
+      phase = Heartbeat::Phase::kForming;
+      break;
+    case Phase::kRunning:
+    case Phase::kStopping:
+      phase = Heartbeat::Phase::kComputing;
+      break;
+    case Phase::kHolding:
+      phase = Heartbeat::Phase::kWaitingForChief;
+      break;
+    case Phase::kIdle:
+    case Phase::kExited:
+      break;
+  }
+  SetPhase now_is{WorkerFence{job_, term_, config_.incarnation}, phase, position_};
+  if (phase_told_ == now_is) return;
+  phase_told_ = now_is;
+  Emit(std::move(now_is));
+}
+
+void SessionCore::OnTick() {
+  LeaveIfGraceEnds();
+  if (phase_ == Phase::kExited) return;
+  if (now_ >= stop_limit_) {
+    return ExitWith(kExitRestart, "computing did not stop after its collectives were aborted");
+  }
+  if (link_ == Link::kGreeting && now_ >= greeting_limit_) {
+    Emit(Disconnect{"the chief did not answer Hello"});
+    LoseLink("the chief did not answer Hello");
+  }
+  if (const auto limit = ParkedLimit(); limit.has_value() && now_ >= *limit) {
+    return ExitWith(kExitChiefUnreachable, absl::StrCat("no chief for ", absl::FormatDuration(policy_.chief_timeout),
+                                                        " while there was nothing to do without one"));
+  }
+  if (link_ == Link::kDown && now_ >= next_connect_) {
+    link_ = Link::kConnecting;
+    last_attempt_ = now_;
+    Emit(Connect{"no session with a chief"});
+  }
+}
+
+std::optional<absl::Time> SessionCore::ParkedLimit() const {
+  if (link_ == Link::kWelcomed) return std::nullopt;
+  const bool needs_chief = phase_ == Phase::kIdle || phase_ == Phase::kPreparing || phase_ == Phase::kHolding;
+  if (!needs_chief) return std::nullopt;
+  return std::max(parked_since_, link_down_since_) + policy_.chief_timeout;
+}
+
+absl::Time SessionCore::NextDeadline() const {
+  if (phase_ == Phase::kExited) return absl::InfiniteFuture();
+  absl::Time next = std::min({stop_limit_, grace_end_});
+  if (link_ == Link::kDown) next = std::min(next, next_connect_);
+  if (link_ == Link::kGreeting) next = std::min(next, greeting_limit_);
+  if (ReportPending()) next = std::min(next, next_report_);
+  if (const auto limit = ParkedLimit(); limit.has_value()) next = std::min(next, *limit);
+  return next;
+}
+
+void SessionCore::OnPlanFinished(const PlanFinished& event) {
+  if (phase_ == Phase::kPreparing) phase_ = Phase::kIdle;
+  Tell(event.result);
+}
+
+void SessionCore::OnPrepared(const Prepared& event) {
+  if (phase_ == Phase::kPreparing) phase_ = Phase::kIdle;
+  ready_ = event.result;
+  if (link_ == Link::kWelcomed) Tell(event.result);
+}
+
+void SessionCore::OnPreparationFailed(const PreparationFailed& event) {
+  if (phase_ == Phase::kPreparing) phase_ = Phase::kIdle;
+  ready_.reset();
+  Tell(event.result);
+}
+
+void SessionCore::ExitWith(int32_t code, std::string reason) {
+  Tell(Left{code, reason});
+  Emit(Exit{code, std::move(reason)});
+  phase_ = Phase::kExited;
+}
+
+bool SessionCore::ReportPending() const {
+  if (link_ != Link::kWelcomed || !has_state_ || generation_.IsNone()) return false;
+  return !records_.empty() || !digests_.empty() || reported_ != position_;
+}
+
+void SessionCore::FlushReport() {
+  if (!ReportPending()) return;
+  Report report{generation_, lineage_, position_, std::move(records_), std::move(digests_), {}};
+  records_.clear();
+  digests_.clear();
+  reported_ = position_;
+  next_report_ = now_ + policy_.report_interval;
+  Tell(std::move(report));
+}
+
+}  // namespace lockstep::worker

@@ -1,0 +1,150 @@
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "worker/session/session_core.h"
+
+namespace lockstep::worker {
+namespace {
+
+constexpr int kExitBadModel = 65;
+
+}  // namespace
+
+ControlContribution SessionCore::MySlot() const {
+  ControlContribution slot;
+  slot.requests = requests_;
+  slot.request(RequestKind::kLeave) = AsksToLeave() ? 1 : 0;
+  slot.free_to_save = snapshots_.empty();
+  slot.hears_chief = link_ == Link::kWelcomed;
+  return slot;
+}
+
+void SessionCore::OnStepFinished(const StepFinished& event) {
+  if (generation_.IsNone() || event.generation != generation_) return;
+  if (phase_ != Phase::kRunning && phase_ != Phase::kStopping) return;
+  if (work_ != Work::kStep || event.step != position_.step + 1) return;
+  work_ = Work::kNone;
+  if (event.outcome == StepOutcome::kNonFinite) {
+    Tell(ErrorReport{kExitBadModel, position_.step, event.message});
+    return ExitWith(kExitBadModel, event.message);
+  }
+  position_ = Position{event.step, 0};
+  if (rank_ == 0) records_.push_back(event.record);
+  if (phase_ == Phase::kRunning) AtBoundaryWith(event.word);
+}
+
+void SessionCore::OnSliceFinished(const SliceFinished& event) {
+  if (generation_.IsNone() || event.generation != generation_) return;
+  if (phase_ != Phase::kRunning && phase_ != Phase::kStopping) return;
+  if (work_ != Work::kSlice || event.step != position_.step) return;
+  work_ = Work::kNone;
+  ++position_.evaluated_slices;
+  if (eval_lineage_ != lineage_ || eval_step_ != event.step) {
+    eval_lineage_ = lineage_;
+    eval_step_ = event.step;
+    eval_slices_.clear();
+  }
+  eval_slices_.push_back(event.result);
+  if (rank_ == 0) Tell(EvalReport{eval_lineage_, eval_step_, {event.result}});
+  if (phase_ == Phase::kRunning) AtBoundaryWith(event.word);
+}
+
+void SessionCore::AtBoundaryWith(const ControlWord& word) {
+  boundary_ = PlanBoundary(policy_, position_, word);
+  for (size_t kind = 0; kind < kRequestKinds; ++kind) {
+    served_[kind] = std::max(served_[kind], boundary_.served[kind]);
+    if (requests_[kind] <= served_[kind]) requests_[kind] = 0;
+  }
+  // A snapshot finds the digest on its way.
+  if (boundary_.audit && !boundary_.save.has_value()) {
+    work_ = Work::kDigest;
+    Emit(ComputeDigest{position_, "audit"});
+    return;
+  }
+  ServeSave();
+}
+
+void SessionCore::OnDigestComputed(const DigestComputed& event) {
+  if (event.position != position_) return;
+  if (ack_waits_for_digest_.has_value()) {
+    const Generation generation = *std::exchange(ack_waits_for_digest_, std::nullopt);
+    if (phase_ == Phase::kHolding) return MeetAtBoundary(event.digest);
+    return SendAck(generation, event.digest);
+  }
+  if (work_ != Work::kDigest || phase_ != Phase::kRunning) return;
+  work_ = Work::kNone;
+  digests_.push_back(StateDigest{event.position, event.digest});
+  ServeSave();
+}
+
+void SessionCore::ServeSave() {
+  if (!boundary_.save.has_value()) return ServeMeeting();
+  StartSnapshot(*boundary_.save);
+  switch (*boundary_.save) {
+    case SnapshotCause::kEnd:
+    case SnapshotCause::kStop:
+      phase_ = Phase::kHolding;
+      hold_ = Hold::kFinished;
+      parked_since_ = now_;
+      FlushReport();
+      return;
+    case SnapshotCause::kHold:
+      phase_ = Phase::kHolding;
+      hold_ = Hold::kSave;
+      parked_since_ = now_;
+      FlushReport();
+      return;
+    case SnapshotCause::kDue:
+    case SnapshotCause::kAtRest:
+      return ServeMeeting();
+  }
+}
+
+void SessionCore::ServeMeeting() {
+  if (boundary_.part && !leaving_) {
+    return Break("a member leaves, and without the chief nobody can form a generation without it");
+  }
+  if (!boundary_.leave && !boundary_.form) return GoOn();
+  phase_ = Phase::kHolding;
+  hold_ = Hold::kMeeting;
+  parked_since_ = now_;
+  FlushReport();
+  if (!policy_.digest_in_acks) return MeetAtBoundary({});
+  ack_waits_for_digest_ = generation_;
+  Emit(ComputeDigest{position_, "to meet at a boundary"});
+}
+
+void SessionCore::MeetAtBoundary(Digest digest) {
+  if (link_ == Link::kWelcomed) {
+    Tell(AtBoundary{generation_, lineage_, position_, std::move(digest), leaving_});
+  } else if (!boundary_.part) {
+    ResumeFromHold("the chief is not there");
+  }
+}
+
+void SessionCore::ResumeFromHold(const std::string& reason) {
+  const Hold hold = std::exchange(hold_, Hold::kNone);
+  if (hold == Hold::kMeeting && boundary_.part) {
+    hold_ = hold;  // the others have parted; only the end of the grace is left
+    return;
+  }
+  phase_ = Phase::kRunning;
+  Emit(Announce{false, absl::StrCat("going on at ", position_.ToString(), ": ", reason)});
+  if (hold == Hold::kSave) return ServeMeeting();
+  GoOn();
+}
+
+void SessionCore::GoOn() {
+  const bool evaluate = boundary_.evaluate;
+  boundary_ = {};
+  if (evaluate) {
+    work_ = Work::kSlice;
+    Emit(RunSlice{generation_, position_.step, position_.evaluated_slices, MySlot()});
+    return;
+  }
+  work_ = Work::kStep;
+  Emit(RunStep{generation_, position_.step + 1, MySlot()});
+}
+
+}  // namespace lockstep::worker

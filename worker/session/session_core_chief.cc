@@ -1,0 +1,190 @@
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "worker/session/session_core.h"
+
+namespace lockstep::worker {
+namespace {
+
+constexpr int kExitBadToken = 77;
+constexpr int kExitPreempted = 75;
+
+const char* NameOf(const ChiefCommand& command) {
+  return std::visit([](const auto& c) { return std::decay_t<decltype(c)>::kTypeName; }, command);
+}
+
+}  // namespace
+
+void SessionCore::OnConnected() {
+  if (link_ != Link::kConnecting) return;
+  link_ = Link::kGreeting;
+  greeting_limit_ = now_ + config_.greeting_limit;
+  if (phase_ == Phase::kStopping) {
+    hello_waits_ = true;  // what it would say of our position may still change
+    greeting_limit_ = absl::InfiniteFuture();
+  } else {
+    SayHello();
+  }
+}
+
+void SessionCore::OnDisconnected(const ChiefDisconnected& event) {
+  if (event.bad_token) return ExitWith(kExitBadToken, event.reason);
+  if (link_ == Link::kDown) return;
+  LoseLink(event.reason);
+}
+
+void SessionCore::LoseLink(const std::string& reason) {
+  const bool had_chief = link_ == Link::kWelcomed || link_ == Link::kGreeting;
+  if (had_chief) {
+    link_down_since_ = now_;
+    Emit(Announce{true, absl::StrCat("lost the chief: ", reason)});
+  }
+  link_ = Link::kDown;
+  hello_waits_ = false;
+  greeting_limit_ = absl::InfiniteFuture();
+  next_connect_ = std::max(now_, last_attempt_ + policy_.retry_interval);
+  verdicts_.clear();
+  ack_waits_for_digest_.reset();
+  // The rendezvous of a communicator runs over the session; a state sync does not.
+  if (phase_ == Phase::kForming) return Break("the chief was lost while the communicator was being formed");
+  if (phase_ == Phase::kHolding && hold_ != Hold::kFinished) ResumeFromHold("the chief was lost");
+}
+
+void SessionCore::SayHello() {
+  hello_waits_ = false;
+  greeting_limit_ = now_ + config_.greeting_limit;
+  Hello hello;
+  hello.job = job_;
+  hello.preferred_name = name_.empty() ? config_.preferred_name : name_;
+  hello.host = config_.host;
+  hello.peer_address = config_.peer_address;
+  hello.device = config_.device;
+  hello.build = config_.build;
+  hello.highest_term = highest_term_;
+  hello.has_state = has_state_;
+  hello.lineage = lineage_;
+  hello.position = position_;
+  if (!generation_.IsNone()) {
+    hello.activity = hold_ == Hold::kFinished ? Activity::kFinished : Activity::kRunning;
+    hello.generation = generation_;
+    hello.members = members_;
+  }
+  for (const Snapshot& snapshot : snapshots_) {
+    if (snapshot.id.has_value()) hello.snapshots.push_back(*snapshot.id);
+  }
+  hello.leaving = leaving_;
+  hello.ready = ready_;
+  // The fence of a Hello names the job and the process; the term is the chief's to say.
+  Emit(Send{WorkerFence{job_, 0, config_.incarnation}, std::move(hello), "a new session begins"});
+}
+
+void SessionCore::Reject(const ChiefFence& fence, const char* command, std::string reason) {
+  Tell(CommandRejected{command, fence, generation_, std::move(reason)});
+}
+
+void SessionCore::OnCommand(const CommandReceived& event) {
+  const ChiefFence& fence = event.fence;
+  const char* name = NameOf(event.command);
+  if (link_ != Link::kGreeting && link_ != Link::kWelcomed) return;
+  if (fence.term < highest_term_) {
+    // A chief that a newer one has replaced. It ends when it reads our Hello; until then it commands nobody here.
+    Reject(fence, name, absl::StrCat("this worker follows term ", highest_term_));
+    if (link_ == Link::kGreeting) {
+      Emit(Disconnect{"the chief's term is over"});
+      LoseLink("the chief's term is over");
+    }
+    return;
+  }
+  if (link_ == Link::kGreeting) {
+    const bool answers_hello =
+        std::holds_alternative<Welcome>(event.command) || std::holds_alternative<Refused>(event.command) ||
+        std::holds_alternative<Done>(event.command) || std::holds_alternative<Shutdown>(event.command);
+    if (!answers_hello) return Reject(fence, name, "this session has not been welcomed yet");
+  } else if (fence.term != term_ && !std::holds_alternative<Fenced>(event.command)) {
+    return Reject(fence, name, absl::StrCat("this session follows term ", term_));
+  }
+  Handle(fence, event.command);
+}
+
+void SessionCore::Handle(const ChiefFence& fence, const ChiefCommand& command) {
+  std::visit(
+      [&](const auto& c) {
+        using T = std::decay_t<decltype(c)>;
+        if constexpr (std::is_same_v<T, Welcome>) OnWelcome(fence, c);
+        if constexpr (std::is_same_v<T, Refused>) ExitWith(c.exit_code, absl::StrCat("refused: ", c.message));
+        if constexpr (std::is_same_v<T, MakePlan> || std::is_same_v<T, Prepare>) {
+          if (phase_ != Phase::kIdle) return Reject(fence, T::kTypeName, "busy");
+          phase_ = Phase::kPreparing;
+          if constexpr (std::is_same_v<T, MakePlan>) {
+            Emit(MakeKernelPlan{c.metagraph, "the chief chose this worker to make the kernel plan"});
+          } else {
+            Emit(PrepareReplica{c.metagraph, c.plan_hash, c.data_digest, "joining"});
+          }
+        }
+        if constexpr (std::is_same_v<T, TestPeers>) Emit(TestConnections{c.round, c.peers});
+        if constexpr (std::is_same_v<T, Verdict>) OnVerdict(fence, c);
+        if constexpr (std::is_same_v<T, Form>) OnForm(fence, c);
+        if constexpr (std::is_same_v<T, BoundaryRequest>) OnBoundaryRequest(fence, c);
+        if constexpr (std::is_same_v<T, lockstep::TakeSnapshot>) OnTakeSnapshot(fence, c);
+        if constexpr (std::is_same_v<T, AskShare>) OnAskShare(c);
+        if constexpr (std::is_same_v<T, SnapshotEnded>) OnSnapshotEnded(c);
+        if constexpr (std::is_same_v<T, Dismiss>) {
+          if (!leaving_) return Reject(fence, T::kTypeName, "this worker does not leave");
+          ExitWith(kExitPreempted, c.reason.empty() ? "dismissed by the chief" : c.reason);
+        }
+        if constexpr (std::is_same_v<T, Shutdown>) ExitWith(c.exit_code, c.reason);
+        if constexpr (std::is_same_v<T, Done>) ExitWith(c.exit_code, absl::StrCat("the job is done at step ", c.step));
+        if constexpr (std::is_same_v<T, Fenced>) {
+          Emit(Announce{true, absl::StrCat("the chief asks for a new Hello: ", c.reason)});
+          link_ = Link::kGreeting;
+          if (phase_ == Phase::kStopping) {
+            hello_waits_ = true;
+            greeting_limit_ = absl::InfiniteFuture();
+          } else {
+            SayHello();
+          }
+        }
+        if constexpr (std::is_same_v<T, StorePush>) {
+          if (!AboutMyGeneration(fence, T::kTypeName)) return;
+          Emit(DeliverStore{generation_, c.key, c.value});
+        }
+      },
+      command);
+}
+
+void SessionCore::OnWelcome(const ChiefFence& fence, const Welcome& welcome) {
+  link_ = Link::kWelcomed;
+  greeting_limit_ = absl::InfiniteFuture();
+  term_ = highest_term_ = fence.term;
+  job_ = welcome.job;
+  name_ = welcome.name;
+  policy_ = welcome.policy;
+  reported_ = {};  // say once where we are, whatever the last session carried
+  phase_told_.reset();
+  if (failure_.has_value()) Tell(*failure_, "no chief has heard it yet");
+  for (const Snapshot& snapshot : snapshots_) {
+    if (snapshot.id.has_value()) TellSnapshot(snapshot);
+  }
+  if (!eval_slices_.empty()) Tell(EvalReport{eval_lineage_, eval_step_, eval_slices_});
+  if (leaving_) TellLeaveIntent();
+}
+
+bool SessionCore::AboutMyGeneration(const ChiefFence& fence, const char* command) {
+  if (!generation_.IsNone() && fence.generation == generation_ && phase_ != Phase::kStopping) return true;
+  Reject(fence, command, absl::StrCat("this worker is not in generation ", fence.generation.ToString()));
+  return false;
+}
+
+void SessionCore::OnBoundaryRequest(const ChiefFence& fence, const BoundaryRequest& request) {
+  if (!AboutMyGeneration(fence, BoundaryRequest::kTypeName)) return;
+  if (request.kind == RequestKind::kLeave) {
+    return Reject(fence, BoundaryRequest::kTypeName, "only the leaving rank itself asks to leave");
+  }
+  const size_t kind = static_cast<size_t>(request.kind);
+  if (request.number <= served_[kind]) return;  // it reached another rank earlier and was served
+  requests_[kind] = std::max(requests_[kind], request.number);
+}
+
+}  // namespace lockstep::worker

@@ -1,0 +1,33 @@
+#include <algorithm>
+
+#include "worker/session/session_core.h"
+
+namespace lockstep::worker {
+namespace {
+
+constexpr int kExitPreempted = 75;
+
+}  // namespace
+
+void SessionCore::OnTermSignal(const TermSignal& event) {
+  if (leaving_) return;
+  leaving_ = true;
+  // Leave the last moments to the shell: a process that is killed says no goodbye.
+  grace_end_ = now_ + event.grace - std::min(absl::Milliseconds(500), event.grace / 10);
+  Emit(Announce{false, "asked to end"});
+  if (generation_.IsNone() && !has_state_) return ExitWith(kExitPreempted, "preempted before it held any state");
+  if (link_ == Link::kWelcomed) TellLeaveIntent();
+}
+
+void SessionCore::TellLeaveIntent() { Tell(LeaveIntent{std::max(grace_end_ - now_, absl::ZeroDuration())}); }
+
+bool SessionCore::AsksToLeave() const {
+  if (!leaving_) return false;
+  return link_ == Link::kWelcomed || now_ >= grace_end_ - policy_.late_leave;
+}
+
+void SessionCore::LeaveIfGraceEnds() {
+  if (leaving_ && now_ >= grace_end_) ExitWith(kExitPreempted, "the grace has ended");
+}
+
+}  // namespace lockstep::worker

@@ -1,0 +1,236 @@
+#include "worker/session/session_loop.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "common/log/log.h"
+#include "common/protocol/recording.h"
+#include "common/status/exit_code.h"
+#include "worker/collectives/peer_probe.h"
+
+namespace lockstep::worker {
+namespace {
+
+constexpr size_t kQueuedInputs = 65536;
+constexpr absl::Duration kTickEvery = absl::Milliseconds(500);
+constexpr absl::Duration kBeatEvery = absl::Milliseconds(500);
+constexpr absl::Duration kProbeLimit = absl::Seconds(1);
+constexpr absl::Duration kFlushLimit = absl::Seconds(1);
+
+}  // namespace
+
+SessionLoop::SessionLoop(Options options)
+    : options_(std::move(options)),
+      core_(options_.core),
+      inputs_(kQueuedInputs),
+      started_(clock_.Now()),
+      client_(options_.chief),
+      engine_({.peer_host = options_.peer_host,
+               .client = &client_,
+               .post = [this](Event event) { Post(std::move(event)); },
+               .fence = [this] { return fence(); },
+               .send_store = [this](const Generation& generation, const std::string& key,
+                                    const std::string& value) { SendStoreKey(generation, key, value); }}),
+      uploader_(options_.chief.token,
+                [this](const ShareJob& job, const absl::Status& status) {
+                  if (status.ok()) {
+                    Post(ShareUploaded{job.snapshot, job.share, job.shares});
+                  } else {
+                    Post(ShareUploadFailed{job.snapshot, job.share, job.shares, std::string(status.message())});
+                  }
+                }),
+      side_work_(64),
+      heartbeat_(&client_, kBeatEvery, [this] { return engine_.progress() + uploader_.bytes_sent(); }) {
+  if (!options_.record_path.empty()) {
+    record_.open(options_.record_path, std::ios::binary | std::ios::app);
+    record_ << RecordConfig(options_.core) << std::flush;
+  }
+}
+
+SessionLoop::~SessionLoop() {
+  inputs_.Close();
+  client_.Shutdown();
+  std::shared_ptr<ChiefStream> stream;
+  MutexLock lock(&mutex_);
+  stream.swap(stream_);
+}
+
+void SessionLoop::Post(Event event, uint64_t stream) { inputs_.Push({std::move(event), stream}); }
+
+int SessionLoop::Run() {
+  Step(Tick{});
+  absl::Time next_tick = clock_.Now() + kTickEvery;
+  while (!exit_code_.has_value()) {
+    const absl::Time due = std::min(next_tick, core_.NextDeadline());
+    std::optional<Input> input = inputs_.Pop(std::max(absl::ZeroDuration(), due - clock_.Now()));
+    if (input.has_value() && (input->stream == 0 || input->stream == stream_number_)) {
+      if (std::holds_alternative<ChiefConnected>(input->event)) ever_connected_ = true;
+      Step(input->event);
+    }
+    if (!exit_code_.has_value() && clock_.Now() >= due) {
+      Step(Tick{});
+      next_tick = clock_.Now() + kTickEvery;
+      GiveUpUnreachable();
+    }
+  }
+  return *exit_code_;
+}
+
+void SessionLoop::GiveUpUnreachable() {
+  if (ever_connected_ || clock_.Now() - started_ < options_.connect_timeout) return;
+  const std::string where = client_.Address().value_or(options_.chief.file);
+  ReportFailure(absl::UnavailableError(absl::StrCat("no chief answered at ", where, " for ",
+                                                    absl::FormatDuration(options_.connect_timeout),
+                                                    "; is it running, and is the address right?")));
+  exit_code_ = kExitChiefUnreachable;
+}
+
+void SessionLoop::Step(const Event& event) {
+  if (const auto* command = std::get_if<CommandReceived>(&event)) {
+    if (const auto* welcome = std::get_if<Welcome>(&command->command)) SetLogRole(welcome->name);
+  }
+  const absl::Time now = clock_.Now();
+  const std::vector<Action> actions = core_.Step(now, event);
+  if (record_.is_open()) {
+    record_ << RecordStep(now, event, actions) << std::flush;
+  }
+  for (const Action& action : actions) {
+    std::visit([this](const auto& alternative) { Perform(alternative); }, action);
+  }
+}
+
+void SessionLoop::Perform(const Connect&) {
+  std::shared_ptr<ChiefStream> old;
+  {
+    MutexLock lock(&mutex_);
+    old.swap(stream_);
+  }
+  old.reset();
+  const uint64_t number = ++stream_number_;
+  auto stream = std::make_shared<ChiefStream>(
+      &client_,
+      ChiefStream::Callbacks{
+          .opened = [this, number] { Post(ChiefConnected{}, number); },
+          .command =
+              [this, number](FencedCommand command) {
+                Post(CommandReceived{command.fence, std::move(command.command)}, number);
+              },
+          .closed =
+              [this, number](const absl::Status& status) {
+                Post(ChiefDisconnected{std::string(status.message()), absl::IsUnauthenticated(status)}, number);
+              }});
+  MutexLock lock(&mutex_);
+  stream_ = std::move(stream);
+}
+
+void SessionLoop::Perform(const Disconnect&) {
+  ++stream_number_;  // what still comes from the stream is of no interest
+  std::shared_ptr<ChiefStream> old;
+  MutexLock lock(&mutex_);
+  old.swap(stream_);
+}
+
+void SessionLoop::Perform(const Send& action) {
+  SetFence(action.fence);
+  std::shared_ptr<ChiefStream> stream;
+  {
+    MutexLock lock(&mutex_);
+    stream = stream_;
+  }
+  if (stream == nullptr) return;
+  if (const auto* report = std::get_if<Report>(&action.message)) {
+    Report with_stats = *report;
+    with_stats.stats = engine_.Stats();
+    with_stats.stats.push_back({"bytes_uploaded", static_cast<double>(uploader_.bytes_sent())});
+    stream->Send(action.fence, with_stats);
+    return;
+  }
+  stream->Send(action.fence, action.message);
+}
+
+void SessionLoop::Perform(const SetPhase& action) {
+  SetFence(action.fence);
+  heartbeat_.Set(action.fence, action.phase, action.position);
+}
+
+void SessionLoop::Perform(const TestConnections& action) {
+  side_work_.Post([this, action] {
+    PeersTested tested;
+    tested.round = action.round;
+    for (const Member& peer : action.peers) {
+      const absl::Status status = ProbePeer(peer.address, peer.incarnation, kProbeLimit);
+      (status.ok() ? tested.reached : tested.failed).push_back(peer.incarnation);
+      if (!status.ok() && tested.message.empty()) {
+        tested.message = absl::StrCat(peer.name, " at ", peer.address, ": ", status.message());
+      }
+    }
+    Post(PeersTestedHere{tested});
+  });
+}
+
+void SessionLoop::Perform(const UploadShare& action) {
+  const auto failed = [&](absl::string_view why) {
+    Post(ShareUploadFailed{action.snapshot, action.share, action.shares, std::string(why)});
+  };
+  const auto address = client_.Address();
+  if (!address.ok()) return failed(address.status().message());
+  auto state = engine_.snapshots().Find(action.snapshot);
+  if (state == nullptr) return failed("the snapshot is not held here");
+  const absl::Status started =
+      uploader_.Start({*address, action.fence, action.snapshot, action.share, action.shares, std::move(state)});
+  if (!started.ok()) failed(started.message());
+}
+
+void SessionLoop::Perform(const DropSnapshot& action) {
+  engine_.snapshots().Drop(action.snapshot);
+  uploader_.Cancel(action.snapshot);
+}
+
+void SessionLoop::Perform(const Announce& action) {
+  if (action.warning) {
+    LS_LOG(warn, action.text);
+  } else {
+    LS_LOG(info, action.text);
+  }
+}
+
+void SessionLoop::Perform(const Exit& action) {
+  std::shared_ptr<ChiefStream> stream;
+  {
+    MutexLock lock(&mutex_);
+    stream.swap(stream_);
+  }
+  ++stream_number_;
+  if (stream != nullptr) stream->Flush(kFlushLimit);
+  if (action.code != kExitDone && action.code != kExitPreempted) {
+    ReportFailure(absl::UnknownError(action.reason));
+  } else {
+    LS_LOG(info, action.reason);
+  }
+  exit_code_ = action.code;
+}
+
+void SessionLoop::SetFence(const WorkerFence& fence) {
+  MutexLock lock(&mutex_);
+  fence_ = fence;
+}
+
+WorkerFence SessionLoop::fence() const {
+  MutexLock lock(&mutex_);
+  return fence_;
+}
+
+void SessionLoop::SendStoreKey(const Generation& generation, const std::string& key, const std::string& value) {
+  std::shared_ptr<ChiefStream> stream;
+  WorkerFence current;
+  {
+    MutexLock lock(&mutex_);
+    stream = stream_;
+    current = fence_;
+  }
+  if (stream != nullptr) stream->Send(current, StoreSet{generation, key, value});
+}
+
+}  // namespace lockstep::worker

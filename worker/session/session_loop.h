@@ -1,0 +1,100 @@
+// The shell around SessionCore: turns messages, timers, signals and completions into its events, and carries out its
+// actions. No policy of its own.
+//
+// Threading: Run is called once and owns the core; everything else that the loop starts posts events to it.
+#ifndef LOCKSTEP_WORKER_SESSION_SESSION_LOOP_H_
+#define LOCKSTEP_WORKER_SESSION_SESSION_LOOP_H_
+
+#include <cstdint>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/clock/clock.h"
+#include "common/sync/mutex.h"
+#include "common/sync/queue.h"
+#include "common/sync/serial_executor.h"
+#include "worker/session/chief_client.h"
+#include "worker/session/chief_stream.h"
+#include "worker/session/engine.h"
+#include "worker/session/heartbeat.h"
+#include "worker/session/session_core.h"
+#include "worker/upload/share_upload.h"
+
+namespace lockstep::worker {
+
+class SessionLoop {
+ public:
+  struct Options {
+    SessionConfig core;
+    ChiefLocation chief;
+    std::string peer_host;
+    std::string record_path;  // empty: nothing is recorded
+    absl::Duration connect_timeout;
+  };
+
+  explicit SessionLoop(Options options);
+  ~SessionLoop();
+
+  // Runs until the core says Exit; returns its code. Blocks.
+  int Run();
+
+  // SIGTERM came. Thread-safe.
+  void Terminate(absl::Duration grace) { Post(TermSignal{grace}); }
+
+ private:
+  // An event, and the stream it came from; 0: none.
+  struct Input {
+    Event event;
+    uint64_t stream = 0;
+  };
+
+  void Post(Event event, uint64_t stream = 0);
+  void Step(const Event& event);
+  void GiveUpUnreachable();
+
+  void Perform(const Connect& action);
+  void Perform(const Disconnect& action);
+  void Perform(const Send& action);
+  void Perform(const SetPhase& action);
+  void Perform(const TestConnections& action);
+  void Perform(const UploadShare& action);
+  void Perform(const DropSnapshot& action);
+  void Perform(const Announce& action);
+  void Perform(const Exit& action);
+  template <typename Action>
+  void Perform(const Action& action) {
+    engine_.Perform(action);
+  }
+
+  void SetFence(const WorkerFence& fence);
+  WorkerFence fence() const;
+  void SendStoreKey(const Generation& generation, const std::string& key, const std::string& value);
+
+  const Options options_;
+  SteadyClock clock_;
+  SessionCore core_;
+  BoundedQueue<Input> inputs_;
+  std::ofstream record_;
+  const absl::Time started_;
+  bool ever_connected_ = false;
+  std::optional<int> exit_code_;
+  uint64_t stream_number_ = 0;
+
+  mutable Mutex mutex_;
+  WorkerFence fence_ GUARDED_BY(mutex_);
+  std::shared_ptr<ChiefStream> stream_ GUARDED_BY(mutex_);
+
+  ChiefClient client_;
+  Engine engine_;
+  ShareUploader uploader_;
+  SerialExecutor side_work_;  // test connections
+  HeartbeatThread heartbeat_;
+};
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_SESSION_SESSION_LOOP_H_

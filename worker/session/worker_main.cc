@@ -1,0 +1,144 @@
+#include "worker/session/worker_main.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <memory>
+#include <thread>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/log/log.h"
+#include "common/net/rpc.h"
+#include "common/net/token.h"
+#include "common/status/exit_code.h"
+#include "worker/collectives/peer_probe.h"
+#include "worker/session/session_loop.h"
+
+extern char** environ;
+
+namespace lockstep::worker {
+namespace {
+
+// Until the job is known: as long as most platforms give.
+constexpr absl::Duration kGrace = absl::Seconds(25);
+
+// Libraries change bits when these are set (engine rule 14): the job alone decides.
+void ClearLibrarySettings() {
+  std::vector<std::string> names;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string setting(*entry);
+    for (const char* prefix : {"ONEDNN_", "DNNL_", "OMP_", "CUBLAS", "CUDNN", "NVIDIA_TF32_OVERRIDE"}) {
+      if (absl::StartsWith(setting, prefix)) names.push_back(setting.substr(0, setting.find('=')));
+    }
+  }
+  for (const std::string& name : names) unsetenv(name.c_str());
+}
+
+Incarnation NewIncarnation() {
+  Incarnation incarnation;
+  while (incarnation.IsNone()) {
+    if (getrandom(&incarnation.high, sizeof incarnation.high, 0) < 0) break;
+    if (getrandom(&incarnation.low, sizeof incarnation.low, 0) < 0) break;
+  }
+  return incarnation;
+}
+
+int Fail(const absl::Status& status, int code) {
+  WriteLastLine(status, code);
+  return code;
+}
+
+// Passes SIGTERM and SIGINT on to the loop until it is stopped.
+class SignalThread {
+ public:
+  SignalThread(int fd, SessionLoop* loop)
+      : fd_(fd), thread_([this, loop] {
+          signalfd_siginfo info;
+          while (read(fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+            if (info.ssi_signo == SIGUSR1) return;
+            loop->Terminate(kGrace);
+          }
+        }) {}
+  ~SignalThread() {
+    pthread_kill(thread_.native_handle(), SIGUSR1);
+    thread_.join();
+  }
+
+ private:
+  const int fd_;
+  std::thread thread_;
+};
+
+// The token, waiting for a chief that has not made its file yet. Cancelled when a signal comes meanwhile.
+absl::StatusOr<std::string> AwaitToken(const WorkerOptions& options, const sigset_t& signals) {
+  const absl::Time until = absl::Now() + absl::Seconds(options.connect_timeout_s);
+  for (;;) {
+    absl::StatusOr<std::string> token = ReadCallerToken(options.token_file);
+    if (!absl::IsNotFound(token.status()) || options.token_file.empty() || absl::Now() >= until) return token;
+    const timespec pause{.tv_sec = 0, .tv_nsec = 50'000'000};
+    if (sigtimedwait(&signals, nullptr, &pause) > 0) return absl::CancelledError("asked to leave before it joined");
+  }
+}
+
+std::string HostName() {
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+}  // namespace
+
+int WorkerMain(const WorkerOptions& options) {
+  InitLog({.role = options.name.empty() ? "worker" : options.name});
+  ClearLibrarySettings();
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);  // what fails is said here, once
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+
+  const absl::StatusOr<std::string> token = AwaitToken(options, signals);
+  if (absl::IsCancelled(token.status())) return kExitPreempted;
+  if (!token.ok()) return Fail(token.status(), kExitBadToken);
+  if (options.chief.empty() == options.chief_file.empty()) {
+    return Fail(absl::InvalidArgumentError("give the chief's address: --chief HOST:PORT"), kExitUsage);
+  }
+  if (!options.chief.empty()) {
+    const absl::StatusOr<HostPort> address = ParseHostPort(options.chief);
+    if (!address.ok()) return Fail(address.status(), kExitUsage);
+  }
+
+  SessionLoop::Options loop_options;
+  loop_options.core.incarnation = NewIncarnation();
+  const auto probe = PeerProbeServer::Start(options.peer_host, loop_options.core.incarnation);
+  if (!probe.ok()) return Fail(probe.status(), kExitBadJob);
+  loop_options.core.preferred_name = options.name;
+  loop_options.core.host = HostName();
+  loop_options.core.peer_address = (*probe)->address();
+  loop_options.core.device = "cpu";
+  loop_options.chief = {options.chief, options.chief_file, *token};
+  loop_options.peer_host = options.peer_host;
+  loop_options.connect_timeout = absl::Seconds(options.connect_timeout_s);
+  if (!options.record_directory.empty()) {
+    loop_options.record_path = absl::StrCat(options.record_directory, "/worker-", getpid(), "-",
+                                            loop_options.core.incarnation.ToString().substr(0, 8), ".record");
+  }
+  int code = kExitBug;
+  {
+    SessionLoop loop(std::move(loop_options));
+    const int fd = signalfd(-1, &signals, SFD_CLOEXEC);
+    SignalThread signal_thread(fd, &loop);
+    code = loop.Run();
+  }
+  if (code != kExitDone && code != kExitPreempted) WriteLastLine(FirstFailure(), code);
+  FlushLog();
+  return code;
+}
+
+}  // namespace lockstep::worker

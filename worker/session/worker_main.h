@@ -1,0 +1,33 @@
+// A whole worker process as a function: `lockstep worker` and the binary lockstep-worker both call it.
+//
+// Threading: call it once, from the main thread, before other threads exist: it takes SIGTERM and SIGINT for itself.
+#ifndef LOCKSTEP_WORKER_SESSION_WORKER_MAIN_H_
+#define LOCKSTEP_WORKER_SESSION_WORKER_MAIN_H_
+
+#include <string>
+
+namespace lockstep::worker {
+
+struct WorkerOptions {
+  // The chief, HOST:PORT. Exactly one of this and `chief_file` is given.
+  std::string chief;
+  // A file that holds the chief's address (DIR/chief/address), read anew at every attempt to connect.
+  std::string chief_file;
+  // File with the job's token (DIR/chief/token); empty: the environment's LOCKSTEP_TOKEN.
+  std::string token_file;
+  // Preferred name; empty: the chief chooses one.
+  std::string name;
+  // The address of this machine under which peers connect to it.
+  std::string peer_host = "127.0.0.1";
+  // How long to try to reach the chief for the first time before exiting with 69.
+  int connect_timeout_s = 60;
+  // Not empty: every event and action of the core is recorded in this directory, one file per start.
+  std::string record_directory;
+};
+
+// Runs until the job is done or the worker has left it. Returns the exit code.
+int WorkerMain(const WorkerOptions& options);
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_SESSION_WORKER_MAIN_H_

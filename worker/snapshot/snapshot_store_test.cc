@@ -1,0 +1,52 @@
+#include "worker/snapshot/snapshot_store.h"
+
+#include <catch2/catch.hpp>
+
+namespace lockstep::worker {
+namespace {
+
+StateLayout SmallLayout() {
+  StateLayout layout;
+  layout.tensors.push_back({{"w", DType::kF32, {3}}, StateGroup::kModel, StateKind::kParameter, "w"});
+  layout.tensors.push_back({{kStepCounterName, DType::kI64, {}}, StateGroup::kOptimizer, StateKind::kCounter, ""});
+  return layout;
+}
+
+TEST_CASE("snapshot: it keeps the state of its boundary while training goes on", "[snapshot]") {
+  auto state = ReplicaState::Create(SmallLayout()).value();
+  SnapshotStore store;
+  REQUIRE(store.Reserve(SmallLayout(), 1).ok());
+  state.floats(0)[1] = 5;
+  state.step() = 7;
+  const std::string digest = state.Digest();
+
+  auto snapshot = store.Take(state).value();
+  state.floats(0)[1] = 6;
+  state.step() = 8;
+
+  CHECK(snapshot->step() == 7);
+  CHECK(snapshot->Digest() == digest);
+  CHECK(state.Digest() != digest);
+}
+
+TEST_CASE("snapshot: a dropped one lives on for who reads it, and its buffer is used again", "[snapshot]") {
+  auto state = ReplicaState::Create(SmallLayout()).value();
+  SnapshotStore store;
+  REQUIRE(store.Reserve(SmallLayout(), 1).ok());
+  const SnapshotId id{"l", 7, "d"};
+  auto reader = store.Take(state).value();
+  const void* address = reader->bytes().data();
+  store.Name(id, reader);
+  REQUIRE(store.Find(id) == reader);
+
+  store.Drop(id);
+  CHECK(store.Find(id) == nullptr);
+  auto second = store.Take(state).value();
+  CHECK(second->bytes().data() != address);
+
+  reader.reset();
+  CHECK(store.Take(state).value()->bytes().data() == address);
+}
+
+}  // namespace
+}  // namespace lockstep::worker

@@ -1,0 +1,177 @@
+#include "worker/step/replica.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/digest/sha256.h"
+#include "common/graph/metagraph.h"
+#include "common/graph/serialize.h"
+#include "common/graph/state_layout.h"
+#include "common/graph/training_graph.h"
+#include "common/status/status_macros.h"
+#include "common/training/training_policy.h"
+#include "worker/device/devices.h"
+#include "worker/optimizer/optimizer.h"
+#include "worker/plan/kernel_plan.h"
+#include "worker/plan/probe.h"
+
+namespace lockstep::worker {
+namespace {
+
+device::DeviceKind KindOf(const JobSpec& job) {
+  switch (job.resources().device()) {
+    case job::Resources::DEVICE_REFERENCE:
+      return device::DeviceKind::kReference;
+    case job::Resources::DEVICE_CPU:
+    case job::Resources::DEVICE_AUTO:
+    default:
+      return device::DeviceKind::kCpu;
+  }
+}
+
+}  // namespace
+
+// Makes the parts of a replica one after another; the first that fails names the kind of problem.
+class ReplicaBuilder {
+ public:
+  ReplicaBuilder(const JobSpec& job, const std::string& kernel_plan) : job_(job), kernel_plan_(kernel_plan) {}
+
+  absl::Status Build(const std::string& metagraph_bytes) {
+    LS_ASSIGN_OR_RETURN(config_.metagraph, ParseMetaGraph(metagraph_bytes));
+    problem_ = PrepareProblem::kData;
+    LS_RETURN_IF_ERROR(OpenData());
+    problem_ = PrepareProblem::kCannotRun;
+    LS_RETURN_IF_ERROR(MakePlans());
+    replica_->runner_ =
+        std::make_unique<StepRunner>(std::move(config_), replica_->state_.get(), replica_->training_plan_.get(),
+                                     replica_->eval_plan_.get(), replica_->train_.get(), replica_->eval_.get());
+    return absl::OkStatus();
+  }
+
+  PrepareProblem problem() const { return problem_; }
+  std::unique_ptr<Replica> Take() { return std::move(replica_); }
+
+ private:
+  absl::Status OpenData() {
+    const FeedOptions feed = FeedOptionsOf(job_);
+    LS_ASSIGN_OR_RETURN(replica_->train_, OpenDataSource(job_.data().train(), feed));
+    std::string hashes = replica_->train_->content_hash();
+    if (job_.data().has_eval()) {
+      LS_ASSIGN_OR_RETURN(replica_->eval_, OpenDataSource(job_.data().eval(), feed));
+      hashes += replica_->eval_->content_hash();
+    }
+    replica_->data_digest_ = Sha256Hex(hashes);
+    return absl::OkStatus();
+  }
+
+  absl::Status MakePlans() {
+    LS_ASSIGN_OR_RETURN(config_.training, MakeTrainingGraph(config_.metagraph));
+    config_.seed = job_.train().seed();
+    config_.global_batch = job_.train().global_batch_size();
+    config_.logical_shards = static_cast<int>(job_.train().logical_shards());
+    std::optional<KernelPlan> recorded;
+    if (!kernel_plan_.empty()) {
+      LS_ASSIGN_OR_RETURN(recorded, ParseKernelPlan(kernel_plan_));
+    }
+    const KernelPlan* const replayed = recorded.has_value() ? &*recorded : nullptr;
+    LS_ASSIGN_OR_RETURN(
+        replica_->device_,
+        device::MakeDevice(KindOf(job_), DeviceOptionsFor(static_cast<int>(job_.resources().cpu_threads()), replayed)));
+    if (replayed != nullptr) LS_RETURN_IF_ERROR(CheckKernelPlan(*replayed, replica_->device_->info()));
+    LS_RETURN_IF_ERROR(MakeState());
+    PlanOptions options;
+    options.accumulate_passes = config_.global_batch / config_.logical_shards > config_.metagraph.pass_batch;
+    if (replayed != nullptr) ApplyKernelPlan(*replayed, &options);
+    LS_ASSIGN_OR_RETURN(replica_->training_plan_,
+                        Plan::Make(replica_->device_.get(), config_.training.graph, variables_, options));
+    std::vector<const Plan*> plans = {replica_->training_plan_.get()};
+    if (replica_->eval_ != nullptr) {
+      config_.eval_batch = lockstep::EvalBatch(job_);
+      LS_ASSIGN_OR_RETURN(config_.evaluation, MakeEvaluationGraph(config_.metagraph, config_.eval_batch));
+      options.label = "evaluation";
+      options.accumulate_passes = false;
+      LS_ASSIGN_OR_RETURN(replica_->eval_plan_,
+                          Plan::Make(replica_->device_.get(), config_.evaluation.graph, variables_, options));
+      plans.push_back(replica_->eval_plan_.get());
+    }
+    problem_ = PrepareProblem::kProbe;
+    LS_ASSIGN_OR_RETURN(std::vector<NodeDigest> probe, Probe());
+    if (replayed != nullptr) {
+      LS_RETURN_IF_ERROR(CompareProbes(replayed->probe, probe));
+      replica_->kernel_plan_ = kernel_plan_;
+    } else {
+      KernelPlan made = DescribeKernels(replica_->device_->info(), options, plans);
+      made.probe = std::move(probe);
+      replica_->kernel_plan_ = SerializeKernelPlan(made);
+    }
+    replica_->plan_hash_ = KernelPlanHash(replica_->kernel_plan_);
+    return absl::OkStatus();
+  }
+
+  absl::Status MakeState() {
+    problem_ = PrepareProblem::kDoesNotFit;
+    LS_ASSIGN_OR_RETURN(ReplicaState state, ReplicaState::Create(MakeStateLayout(config_.metagraph)));
+    replica_->state_ = std::make_unique<ReplicaState>(std::move(state));
+    for (const Variable& variable : config_.metagraph.forward.variables) {
+      variables_[variable.name] = replica_->state_->tensor(replica_->state_->layout().Find(variable.name)).data();
+    }
+    problem_ = PrepareProblem::kCannotRun;
+    return absl::OkStatus();
+  }
+
+  // One logical shard with seeded weights and data: training, update, evaluation (rule 31). Leaves the state zeroed.
+  absl::StatusOr<std::vector<NodeDigest>> Probe() {
+    const absl::Time begin = absl::Now();
+    LS_ASSIGN_OR_RETURN(std::vector<NodeDigest> digests,
+                        RunProbe("training", {replica_->training_plan_.get(), &config_.training.graph}, variables_));
+    replica_->longest_node_ = absl::Now() - begin;
+    const UpdateRule& rule = config_.metagraph.update;
+    const UpdateScalars scalars =
+        MakeUpdateScalars(rule, 0, static_cast<double>(config_.metagraph.pass_batch), /*norm=*/1.0);
+    const Plan& plan = *replica_->training_plan_;
+    const float* const flat = reinterpret_cast<const float*>(replica_->training_plan_->gradient_buffer().address());
+    for (size_t t = 0; t < plan.gradient_parameters().size(); ++t) {
+      const std::string& name = plan.gradient_parameters()[t];
+      const FlatRange range = plan.gradient_layout().tensors()[t];
+      const StateLayout& layout = replica_->state_->layout();
+      ParameterUpdate update{.value = replica_->state_->floats(layout.Find(name)),
+                             .gradient = absl::MakeConstSpan(flat + range.offset, range.size)};
+      int slot = 0;
+      for (const std::string& prefix : SlotNames(rule.optimizer)) {
+        update.slots[slot++] = replica_->state_->floats(layout.Find(absl::StrCat(prefix, ".", name)));
+      }
+      ApplyUpdate(rule.optimizer, scalars, update);
+      digests.push_back(DigestOf(absl::StrCat("update/", name), replica_->state_->tensor(layout.Find(name))));
+    }
+    if (replica_->eval_plan_ != nullptr) {
+      LS_ASSIGN_OR_RETURN(const std::vector<NodeDigest> evaluated,
+                          RunProbe("evaluation", {replica_->eval_plan_.get(), &config_.evaluation.graph}, variables_));
+      digests.insert(digests.end(), evaluated.begin(), evaluated.end());
+    }
+    std::fill(replica_->state_->bytes().begin(), replica_->state_->bytes().end(), std::byte{0});
+    return digests;
+  }
+
+  const JobSpec& job_;
+  const std::string& kernel_plan_;
+  PrepareProblem problem_ = PrepareProblem::kOther;
+  std::unique_ptr<Replica> replica_{new Replica};
+  StepConfig config_;
+  std::map<std::string, std::byte*> variables_;
+};
+
+std::unique_ptr<Replica> Replica::Make(const std::string& metagraph_bytes, const JobSpec& job,
+                                       const std::string& kernel_plan, ReplicaProblem& problem) {
+  ReplicaBuilder builder(job, kernel_plan);
+  const absl::Status status = builder.Build(metagraph_bytes);
+  if (status.ok()) return builder.Take();
+  problem = {builder.problem(), status};
+  return nullptr;
+}
+
+}  // namespace lockstep::worker

@@ -1,0 +1,68 @@
+// One worker's replica of a job: the device, the state, the plans bound to it, the data and the step runner, made from
+// the metagraph and the job. Everything that can fail for a reason that is knowable fails here, before the first step.
+//
+// Threading: owned by the engine thread, which also makes it.
+#ifndef LOCKSTEP_WORKER_STEP_REPLICA_H_
+#define LOCKSTEP_WORKER_STEP_REPLICA_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/job/job.h"
+#include "common/protocol/messages.h"
+#include "worker/data/data_source.h"
+#include "worker/device/device.h"
+#include "worker/plan/plan.h"
+#include "worker/step/replica_state.h"
+#include "worker/step/step_runner.h"
+
+namespace lockstep::worker {
+
+// A failure to make a replica, and what kind of problem it is for the chief.
+struct ReplicaProblem {
+  PrepareProblem problem = PrepareProblem::kOther;
+  absl::Status status;
+};
+
+class Replica {
+ public:
+  // Makes a replica. With `kernel_plan` empty the kernels are chosen here and the probe is recorded, else both must
+  // agree with the plan (rules 29 to 31). Blocks; returns null and fills `problem` when it cannot be done.
+  static std::unique_ptr<Replica> Make(const std::string& metagraph_bytes, const JobSpec& job,
+                                       const std::string& kernel_plan, ReplicaProblem& problem);
+
+  ReplicaState& state() { return *state_; }
+  StepRunner& runner() { return *runner_; }
+
+  // The kernel plan with the recorded probe, and its hash.
+  const std::string& kernel_plan() const { return kernel_plan_; }
+  const std::string& plan_hash() const { return plan_hash_; }
+  // Over the job's data files.
+  const std::string& data_digest() const { return data_digest_; }
+  // The longest that a node ran in the warm-up.
+  absl::Duration longest_node() const { return longest_node_; }
+
+ private:
+  Replica() = default;
+
+  std::unique_ptr<device::Device> device_;
+  std::unique_ptr<DataSource> train_;
+  std::unique_ptr<DataSource> eval_;
+  std::unique_ptr<ReplicaState> state_;
+  std::unique_ptr<Plan> training_plan_;
+  std::unique_ptr<Plan> eval_plan_;
+  std::unique_ptr<StepRunner> runner_;
+  std::string kernel_plan_;
+  std::string plan_hash_;
+  std::string data_digest_;
+  absl::Duration longest_node_;
+
+  friend class ReplicaBuilder;
+};
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_STEP_REPLICA_H_

@@ -1,0 +1,116 @@
+#include "worker/step/replica_state.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "common/digest/state_digest.h"
+#include "common/status/check.h"
+#include "common/status/status_macros.h"
+
+namespace lockstep::worker {
+namespace {
+
+constexpr size_t kAlignment = 64;
+
+absl::string_view AsText(absl::Span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// Calls fn(piece's tensor, offset in the tensor, offset from `offset`, count) for what of the share lies in the range.
+template <typename F>
+void ForEachPiece(const Share& share, uint64_t offset, uint64_t size, F fn) {
+  auto piece = std::upper_bound(share.pieces.begin(), share.pieces.end(), offset,
+                                [](uint64_t at, const SharePiece& p) { return at < p.begin; });
+  if (piece != share.pieces.begin()) --piece;
+  for (; piece != share.pieces.end() && piece->begin < offset + size; ++piece) {
+    const uint64_t begin = std::max(piece->begin, offset);
+    const uint64_t end = std::min(piece->begin + piece->bytes, offset + size);
+    if (begin < end) fn(piece->tensor, begin - piece->begin, begin - offset, end - begin);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<ReplicaState> ReplicaState::Create(StateLayout layout) {
+  ReplicaState state(std::move(layout));
+  size_t end = 0;
+  for (const StateTensor& tensor : state.layout_.tensors) {
+    LS_ASSIGN_OR_RETURN(const int64_t bytes, CheckedByteSize(tensor.spec.dtype, tensor.spec.shape));
+    state.offsets_.push_back(end);
+    state.sizes_.push_back(bytes);
+    end = (end + bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  state.step_index_ = state.layout_.Find(kStepCounterName);
+  LS_CHECK(state.step_index_ >= 0, "every state has a step counter");
+  LS_ASSIGN_OR_RETURN(state.buffer_, Tensor::Create(DType::kU8, {static_cast<int64_t>(end)}));
+  std::memset(state.buffer_.data(), 0, end);
+  return state;
+}
+
+absl::Span<float> ReplicaState::floats(int index) {
+  LS_CHECK(layout_.tensors[index].spec.dtype == DType::kF32, "only float tensors are read as floats");
+  return {reinterpret_cast<float*>(tensor(index).data()), sizes_[index] / sizeof(float)};
+}
+
+int32_t& ReplicaState::exponent(int index) {
+  LS_CHECK(layout_.tensors[index].kind == StateKind::kExponent, "only exponents are read as exponents");
+  return *reinterpret_cast<int32_t*>(tensor(index).data());
+}
+
+int64_t& ReplicaState::step() { return *reinterpret_cast<int64_t*>(tensor(step_index_).data()); }
+
+int64_t ReplicaState::step() const { return *reinterpret_cast<const int64_t*>(tensor(step_index_).data()); }
+
+void ReplicaState::CopyFrom(const ReplicaState& other) {
+  LS_CHECK(other.bytes().size() == bytes().size(), "states of one layout are copied");
+  std::memcpy(buffer_.data(), other.buffer_.data(), bytes().size());
+}
+
+absl::Status ReplicaState::Load(absl::Span<const Tensor> initial) {
+  if (initial.size() != layout_.tensors.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the state has ", layout_.tensors.size(), " tensors, given were ", initial.size()));
+  }
+  for (size_t i = 0; i < initial.size(); ++i) {
+    const TensorSpec& spec = layout_.tensors[i].spec;
+    if (initial[i].dtype() != spec.dtype || initial[i].shape() != spec.shape) {
+      return absl::InvalidArgumentError(absl::StrCat("tensor '", spec.name, "' is ", DTypeName(spec.dtype),
+                                                     ShapeString(spec.shape), ", given was ",
+                                                     DTypeName(initial[i].dtype()), ShapeString(initial[i].shape())));
+    }
+    if (sizes_[i] > 0) std::memcpy(tensor(i).data(), initial[i].data(), sizes_[i]);
+  }
+  return absl::OkStatus();
+}
+
+std::string ReplicaState::Digest() const {
+  StateDigestBuilder digest;
+  for (size_t i = 0; i < layout_.tensors.size(); ++i) {
+    LS_CHECK(digest.Add(layout_.tensors[i].spec, AsText(tensor(i))).ok(), "names in a layout are unique");
+  }
+  return digest.Hex();
+}
+
+std::vector<CheckpointTensor> ReplicaState::CheckpointLayout() const {
+  std::vector<CheckpointTensor> tensors;
+  for (const StateTensor& tensor : layout_.tensors) {
+    const absl::string_view group = tensor.group == StateGroup::kModel ? kModelGroup : kOptimizerGroup;
+    tensors.push_back({std::string(group), tensor.spec});
+  }
+  return tensors;
+}
+
+void ReplicaState::ReadShare(const Share& share, uint64_t offset, absl::Span<char> out) const {
+  ForEachPiece(share, offset, out.size(), [&](int index, uint64_t from, uint64_t to, uint64_t count) {
+    std::memcpy(out.data() + to, tensor(index).data() + from, count);
+  });
+}
+
+void ReplicaState::WriteShare(const Share& share, uint64_t offset, absl::Span<const char> in) {
+  ForEachPiece(share, offset, in.size(), [&](int index, uint64_t to, uint64_t from, uint64_t count) {
+    std::memcpy(tensor(index).data() + to, in.data() + from, count);
+  });
+}
+
+}  // namespace lockstep::worker

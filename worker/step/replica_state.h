@@ -1,0 +1,74 @@
+// The state of one replica in host memory: all tensors of the layout in one buffer, row-major, each at a multiple of 64
+// bytes. Steps update it, snapshots copy it whole, digests and shares read it tensor by tensor.
+//
+// Invariants
+//   * Offsets are a function of the layout alone, so that two replicas' buffers are equal byte by byte (padding is
+//     zero) exactly when their states are.
+// Threading: thread-compatible. The replica's own is owned by the engine thread; a snapshot's copy is immutable once
+// it was taken.
+#ifndef LOCKSTEP_WORKER_STEP_REPLICA_STATE_H_
+#define LOCKSTEP_WORKER_STEP_REPLICA_STATE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/checkpoint_format/checkpoint_tensor.h"
+#include "common/checkpoint_format/shares.h"
+#include "common/graph/state_layout.h"
+#include "common/tensor/tensor.h"
+
+namespace lockstep::worker {
+
+class ReplicaState {
+ public:
+  // Zero-filled, every page touched. ResourceExhausted names the size.
+  static absl::StatusOr<ReplicaState> Create(StateLayout layout);
+
+  ReplicaState(ReplicaState&&) = default;
+  ReplicaState& operator=(ReplicaState&&) = default;
+
+  const StateLayout& layout() const { return layout_; }
+  // The whole buffer, padding included.
+  absl::Span<std::byte> bytes() { return buffer_.bytes(); }
+  absl::Span<const std::byte> bytes() const { return buffer_.bytes(); }
+  // One tensor's bytes.
+  absl::Span<std::byte> tensor(int index) { return bytes().subspan(offsets_[index], sizes_[index]); }
+  absl::Span<const std::byte> tensor(int index) const { return bytes().subspan(offsets_[index], sizes_[index]); }
+  absl::Span<float> floats(int index);
+  int32_t& exponent(int index);
+  int64_t& step();
+  int64_t step() const;
+
+  // Copies another state of the same layout.
+  void CopyFrom(const ReplicaState& other);
+  // Puts the tensors of `initial` (one per entry of the layout, in order) in place. InvalidArgument when they differ in
+  // type or shape.
+  absl::Status Load(absl::Span<const Tensor> initial);
+
+  // The digest of common/digest/state_digest.h.
+  std::string Digest() const;
+
+  // The layout in the words of checkpoints.
+  std::vector<CheckpointTensor> CheckpointLayout() const;
+  // Copies a share's stream out of the state, or into it. REQUIRES: the share is of a plan over CheckpointLayout();
+  // offset + size stays within it.
+  void ReadShare(const Share& share, uint64_t offset, absl::Span<char> out) const;
+  void WriteShare(const Share& share, uint64_t offset, absl::Span<const char> in);
+
+ private:
+  explicit ReplicaState(StateLayout layout) : layout_(std::move(layout)) {}
+
+  StateLayout layout_;
+  std::vector<size_t> offsets_;
+  std::vector<size_t> sizes_;
+  int step_index_ = -1;
+  Tensor buffer_;
+};
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_STEP_REPLICA_STATE_H_

@@ -1,0 +1,278 @@
+#include "worker/step/step_runner.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/status/check.h"
+#include "common/status/status_macros.h"
+#include "worker/collectives/exact_sum.h"
+#include "worker/optimizer/optimizer.h"
+
+namespace lockstep::worker {
+namespace {
+
+constexpr int kLossSlot = 0;
+constexpr int kDenominatorSlot = 1;
+constexpr int kFirstStatisticSlot = 2;
+
+// Adds the time until its end to `total`.
+class Timed {
+ public:
+  explicit Timed(absl::Duration& total) : total_(total), begin_(absl::Now()) {}
+  ~Timed() { total_ += absl::Now() - begin_; }
+
+ private:
+  absl::Duration& total_;
+  const absl::Time begin_;
+};
+
+int SlotsPerShard(const std::vector<int64_t>& statistic_sizes) {
+  int64_t slots = kFirstStatisticSlot;
+  for (const int64_t size : statistic_sizes) slots += size;
+  return static_cast<int>(slots);
+}
+
+std::vector<int64_t> StatisticSizes(const StepConfig& config) {
+  std::vector<int64_t> sizes;
+  for (const StatisticUpdate& update : config.training.statistics) {
+    sizes.push_back(NumElements(config.training.graph.values.at(update.value).shape));
+  }
+  return sizes;
+}
+
+// Which field of the data source feeds each input of a plan; -1 for the mask.
+std::vector<int> InputFields(const StepConfig& config, const Plan& plan, const DataSource& source) {
+  std::vector<int> fields;
+  for (const TensorSpec& input : plan.inputs()) {
+    int field = -1;
+    for (const SignatureInput& signature : config.metagraph.signature) {
+      if (signature.name != input.name) continue;
+      for (size_t f = 0; f < source.fields().size(); ++f) {
+        if (source.fields()[f].name == signature.field) field = static_cast<int>(f);
+      }
+      LS_CHECK(field >= 0, "the signature names a field of the data source");
+    }
+    LS_CHECK(field >= 0 || input.name == kMaskInput, "every input of a plan is fed");
+    fields.push_back(field);
+  }
+  return fields;
+}
+
+}  // namespace
+
+StepRunner::StepRunner(StepConfig config, ReplicaState* state, Plan* training_plan, Plan* eval_plan,
+                       const DataSource* train, const DataSource* eval)
+    : config_(std::move(config)),
+      state_(state),
+      plan_(training_plan),
+      eval_plan_(eval_plan),
+      eval_(eval),
+      stream_(config_.seed, train->num_samples()),
+      reader_(train, &stream_, {.global_batch_size = config_.global_batch, .logical_shards = config_.logical_shards}),
+      exchange_({.layout = training_plan->gradient_layout(),
+                 .logical_shards = config_.logical_shards,
+                 .slots_per_shard = SlotsPerShard(StatisticSizes(config_)),
+                 .reduction = config_.metagraph.update.reduction}),
+      statistic_sizes_(StatisticSizes(config_)) {
+  for (const std::string& name : plan_->gradient_parameters()) {
+    ParameterIndex index;
+    index.value = state_->layout().Find(name);
+    for (const std::string& slot : SlotNames(config_.metagraph.update.optimizer)) {
+      index.slots.push_back(state_->layout().Find(absl::StrCat(slot, ".", name)));
+    }
+    index.exponent = state_->layout().Find(ExponentName(name));
+    LS_CHECK(index.value >= 0 && index.exponent >= 0, "every parameter and its exponent stand in the state");
+    parameters_.push_back(std::move(index));
+  }
+  declared_order_.resize(parameters_.size());
+  for (size_t i = 0; i < parameters_.size(); ++i) declared_order_[i] = static_cast<int>(i);
+  std::sort(declared_order_.begin(), declared_order_.end(),
+            [this](int a, int b) { return parameters_[a].value < parameters_[b].value; });
+  exponents_.resize(parameters_.size());
+  input_fields_ = InputFields(config_, *plan_, *train);
+  if (eval_plan_ != nullptr) eval_input_fields_ = InputFields(config_, *eval_plan_, *eval_);
+}
+
+void StepRunner::StateReplaced() {
+  training_stale_ = true;
+  eval_stale_ = true;
+  next_step_ = -1;
+}
+
+void StepRunner::Cancel(bool cancel) {
+  cancelled_ = cancel;
+  plan_->Cancel(cancel);
+  if (eval_plan_ != nullptr) eval_plan_->Cancel(cancel);
+}
+
+uint64_t StepRunner::nodes_executed() const {
+  return plan_->nodes_executed() + (eval_plan_ == nullptr ? 0 : eval_plan_->nodes_executed());
+}
+
+StepTimes StepRunner::times() const {
+  StepTimes times = times_;
+  times.data = reader_.waited();
+  return times;
+}
+
+absl::Status StepRunner::EnsureCurrent(Plan& plan, bool& stale) {
+  if (!stale) return absl::OkStatus();
+  LS_RETURN_IF_ERROR(plan.RefreshVariables());
+  stale = false;
+  return absl::OkStatus();
+}
+
+// One word and its meaning for the attempt.
+struct StepRunner::Verdict {
+  bool redo = false;
+  int non_finite = -1;  // a tensor of the gradient layout
+};
+
+absl::StatusOr<StepResult> StepRunner::RunStep(Communicator& communicator, int64_t step,
+                                               const ControlContribution& slot) {
+  LS_CHECK(state_->step() == step - 1, "a step follows the one before");
+  LS_RETURN_IF_ERROR(EnsureCurrent(*plan_, training_stale_));
+  for (size_t t = 0; t < parameters_.size(); ++t) exponents_[t] = state_->exponent(parameters_[t].exponent);
+
+  uint32_t attempt = 0;
+  LS_ASSIGN_OR_RETURN(ReducedWord word, Attempt(communicator, {step, attempt}, slot));
+  Verdict verdict = JudgeWord(word);
+  while (verdict.redo) {
+    ++times_.redone;
+    LS_CHECK(attempt == 0, "the exponents of a redo fit");
+    LS_ASSIGN_OR_RETURN(word, Attempt(communicator, {step, ++attempt}, slot));
+    verdict = JudgeWord(word);
+  }
+
+  // The gate: every bucket is reduced, the word is read, every rank comes to the same decision.
+  StepResult result;
+  result.word = word.control;
+  const WordShape shape{.ranks = communicator.size(),
+                        .logical_shards = config_.logical_shards,
+                        .tensors = static_cast<int>(parameters_.size()),
+                        .slots_per_shard = SlotsPerShard(statistic_sizes_)};
+  const double denominator = SumSlots(shape, word, kDenominatorSlot);
+  result.record.step = step;
+  result.record.loss = SumSlots(shape, word, kLossSlot) / denominator;
+  const bool non_finite = verdict.non_finite >= 0;
+  if (non_finite) {
+    result.message = absl::StrCat("the gradient of '", plan_->gradient_parameters()[verdict.non_finite],
+                                  "' is not finite at step ", step);
+  }
+  switch (DecideOnNan(config_.metagraph.update.on_nan, non_finite)) {
+    case NanAction::kStop:
+      result.applied = false;
+      return result;
+    case NanAction::kSkip:
+      break;
+    case NanAction::kApply:
+      Update(step, word, denominator);
+      break;
+  }
+  state_->step() = step;
+  return result;
+}
+
+absl::StatusOr<ReducedWord> StepRunner::Attempt(Communicator& communicator, Tag tag, const ControlContribution& slot) {
+  exchange_.Begin(communicator, tag, exponents_);
+  absl::Status passes;
+  {
+    Timed timed(times_.compute);
+    passes = RunShards(communicator, tag);
+  }
+  Timed timed(times_.all_reduce);
+  return exchange_.Finish(slot, passes);
+}
+
+absl::Status StepRunner::RunShards(Communicator& communicator, Tag tag) {
+  const ShardRange shards = exchange_.shards();
+  if (next_step_ != tag.step || tag.attempt != 0 || shards.first != reader_shards_.first ||
+      shards.last != reader_shards_.last) {
+    std::vector<int64_t> indices;
+    for (int k = shards.first; k < shards.last; ++k) indices.push_back(k);
+    reader_.Seek(tag.step, std::move(indices));
+    reader_shards_ = shards;
+  }
+  next_step_ = -1;  // until every batch of this step was taken
+  std::vector<uint64_t> slots;
+  for (int k = shards.first; k < shards.last; ++k) {
+    if (cancelled_) return absl::CancelledError("computing was stopped");
+    LS_RETURN_IF_ERROR(communicator.status());
+    const Batch& batch = reader_.Next();
+    LS_CHECK(batch.step == tag.step && batch.logical_shard == k, "batches come in order");
+    LS_RETURN_IF_ERROR(RunShard(batch, slots));
+    exchange_.EndShard(slots);
+    if (tag.attempt == 0) times_.samples += static_cast<int64_t>(batch.samples.size());
+  }
+  next_step_ = tag.step + 1;
+  return absl::OkStatus();
+}
+
+absl::Status StepRunner::RunShard(const Batch& batch, std::vector<uint64_t>& slots) {
+  const int64_t pass_batch = config_.metagraph.pass_batch;
+  const int64_t passes = static_cast<int64_t>(batch.samples.size()) / pass_batch;
+  const auto flat = absl::MakeConstSpan(reinterpret_cast<const float*>(plan_->gradient_buffer().address()),
+                                        plan_->gradient_layout().total_elements());
+  std::vector<double> totals(SlotsPerShard(statistic_sizes_), 0.0);
+  for (int64_t pass = 0; pass < passes; ++pass) {
+    std::vector<const std::byte*> inputs;
+    for (const int field : input_fields_) {
+      const Tensor& tensor = batch.fields[field];
+      inputs.push_back(tensor.data() + tensor.byte_size() / passes * pass);
+    }
+    const PassKey key{.seed = config_.seed, .step = batch.step, .logical_shard = batch.logical_shard, .pass = pass};
+    const bool last = pass + 1 == passes;
+    LS_RETURN_IF_ERROR(plan_->RunPass(inputs, key, [&](int bucket) -> absl::Status {
+      if (!last) return absl::OkStatus();
+      LS_RETURN_IF_ERROR(plan_->Synchronize());
+      exchange_.AddBucket(bucket, flat);
+      return absl::OkStatus();
+    }));
+    int slot = 0;
+    for (const char* name : {kLossSum, kLossDenominator}) {
+      float value = 0;
+      LS_RETURN_IF_ERROR(plan_->ReadOutput(plan_->FindOutput(name), {reinterpret_cast<std::byte*>(&value), 4}));
+      totals[slot++] += value;
+    }
+    for (const StatisticUpdate& update : config_.training.statistics) {
+      const int output = plan_->FindOutput(update.value);
+      std::vector<float> values(NumElements(plan_->outputs()[output].shape));
+      LS_RETURN_IF_ERROR(
+          plan_->ReadOutput(output, {reinterpret_cast<std::byte*>(values.data()), values.size() * sizeof(float)}));
+      for (const float value : values) totals[slot++] += value / static_cast<double>(passes);
+    }
+  }
+  slots.clear();
+  for (const double total : totals) slots.push_back(SlotOf(total));
+  return absl::OkStatus();
+}
+
+StepRunner::Verdict StepRunner::JudgeWord(const ReducedWord& word) {
+  Verdict verdict;
+  if (config_.metagraph.update.reduction == ReductionMode::kFast) {
+    // Native sums may overflow on the way: the gathered values themselves are looked at, equal on every rank.
+    for (size_t t = 0; t < parameters_.size() && verdict.non_finite < 0; ++t) {
+      const auto gradient = exchange_.gradient(static_cast<int>(t));
+      std::vector<int64_t> unused(gradient.size());
+      if (IsNonFinite(QuantizeStore(gradient, kExponentUnset, absl::MakeSpan(unused)))) verdict.non_finite = t;
+    }
+    return verdict;
+  }
+  for (size_t t = 0; t < parameters_.size(); ++t) {
+    if (IsNonFinite(word.magnitudes[t])) {
+      verdict.non_finite = static_cast<int>(t);
+      return verdict;  // beats every overflow: nothing is summed again
+    }
+  }
+  if (config_.logical_shards == 1) return verdict;
+  for (size_t t = 0; t < parameters_.size(); ++t) {
+    if (Judge(word.magnitudes[t], exponents_[t]) != TensorVerdict::kRedo) continue;
+    exponents_[t] = FittingExponent(word.magnitudes[t]);
+    verdict.redo = true;
+  }
+  return verdict;
+}
+
+}  // namespace lockstep::worker

@@ -1,0 +1,139 @@
+// Stages 4 to 6: computes one step of the job on this replica, or one slice of its evaluation, together with the other
+// ranks of a generation.
+//
+// A step runs the logical shards of this rank, reduces their gradients and the control word with the other ranks, and
+// only then, past the host gate, updates the state: after the word of an attempt was folded, every rank decides alike
+// whether that attempt counts, is made again with other exponents (at most once), or may not be applied.
+//
+// Invariants
+//   * Nothing before the gate writes the state; from the gate on nothing can fail.
+//   * The state after a step is a function of the state before, the metagraph, the data and the kernel plan: not of
+//     ranks, their number, or of which attempt counted.
+// Threading: owned by the engine thread. Cancel and progress are thread-safe.
+#ifndef LOCKSTEP_WORKER_STEP_STEP_RUNNER_H_
+#define LOCKSTEP_WORKER_STEP_STEP_RUNNER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/graph/metagraph.h"
+#include "common/graph/training_graph.h"
+#include "common/protocol/control.h"
+#include "common/protocol/messages.h"
+#include "worker/collectives/communicator.h"
+#include "worker/data/batch_reader.h"
+#include "worker/data/data_source.h"
+#include "worker/plan/plan.h"
+#include "worker/step/gradient_exchange.h"
+#include "worker/step/replica_state.h"
+
+namespace lockstep::worker {
+
+// What the metagraph and the job fix about stepping.
+struct StepConfig {
+  MetaGraph metagraph;
+  TrainingGraph training;
+  EvaluationGraph evaluation;
+  uint64_t seed = 0;
+  int64_t global_batch = 0;
+  int logical_shards = 1;
+  int64_t eval_batch = 0;  // 0: the job does not evaluate
+};
+
+// Where time went, in total since construction.
+struct StepTimes {
+  absl::Duration compute;     // passes and quantisation
+  absl::Duration all_reduce;  // waiting for the other ranks after the last pass
+  absl::Duration data;
+  absl::Duration update;
+  int64_t samples = 0;
+  int64_t redone = 0;  // attempts that were made again
+};
+
+struct StepResult {
+  bool applied = true;  // false: on_nan says stop, nothing was updated
+  ControlWord word;
+  StepRecord record;
+  std::string message;  // which tensor, when not finite
+};
+
+struct SliceOutcome {
+  ControlWord word;
+  SliceResult result;
+};
+
+class StepRunner {
+ public:
+  // The plans are of config's graphs and bound to the variables of `state`; all pointers outlive the runner. `eval` and
+  // `eval_plan` are null when the job does not evaluate.
+  StepRunner(StepConfig config, ReplicaState* state, Plan* training_plan, Plan* eval_plan, const DataSource* train,
+             const DataSource* eval);
+
+  // Computes step `step`. REQUIRES: the state stands at step - 1. An error means that a collective was broken or a pass
+  // was cancelled: the state is what it was. Internal: a pass failed, which no retry mends.
+  absl::StatusOr<StepResult> RunStep(Communicator& communicator, int64_t step, const ControlContribution& slot);
+
+  // Evaluates slice `slice` of the evaluation of the state as it stands.
+  absl::StatusOr<SliceOutcome> RunSlice(Communicator& communicator, int64_t step, int64_t slice,
+                                        const ControlContribution& slot);
+
+  // The state was replaced (restore, transfer): whatever was derived from it is made anew.
+  void StateReplaced();
+
+  // While true, passes end early. Thread-safe.
+  void Cancel(bool cancel);
+  // Nodes executed since construction. Thread-safe.
+  uint64_t nodes_executed() const;
+  StepTimes times() const;
+
+ private:
+  struct Verdict;
+
+  absl::Status EnsureCurrent(Plan& plan, bool& stale);
+  absl::Status RunShards(Communicator& communicator, Tag tag);
+  absl::Status RunShard(const Batch& batch, std::vector<uint64_t>& slots);
+  absl::StatusOr<ReducedWord> Attempt(Communicator& communicator, Tag tag, const ControlContribution& slot);
+  Verdict JudgeWord(const ReducedWord& word);
+  void Update(int64_t step, const ReducedWord& word, double denominator);
+  void MoveStatistics(const ReducedWord& word);
+  absl::StatusOr<std::vector<uint64_t>> EvaluateBatch(int64_t step, int64_t index);
+
+  const StepConfig config_;
+  ReplicaState* const state_;
+  Plan* const plan_;
+  Plan* const eval_plan_;
+  const DataSource* const eval_;
+  const SampleStream stream_;
+  BatchReader reader_;
+  GradientExchange exchange_;
+
+  // Per tensor of the gradient layout: indices into the state.
+  struct ParameterIndex {
+    int value = -1;
+    std::vector<int> slots;
+    int exponent = -1;
+  };
+  std::vector<ParameterIndex> parameters_;
+  std::vector<int> declared_order_;     // of the gradient layout's tensors: the order of the metagraph's variables
+  std::vector<int> input_fields_;       // per plan input: the data source's field
+  std::vector<int> eval_input_fields_;  // as above; -1: the mask
+  std::vector<int64_t> statistic_sizes_;
+
+  std::vector<int32_t> exponents_;
+  int64_t next_step_ = -1;  // what the reader delivers next, for `reader_shards_`
+  ShardRange reader_shards_;
+  bool training_stale_ = true;
+  bool eval_stale_ = true;
+  std::atomic<bool> cancelled_{false};
+  EvalBatch eval_batch_;
+  StepTimes times_;
+};
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_STEP_STEP_RUNNER_H_

@@ -1,0 +1,195 @@
+#include "worker/step/step_runner.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/graph/build_metagraph.h"
+#include "common/graph/initial_state.h"
+#include "worker/collectives/loopback/loopback_communicator.h"
+#include "worker/device/devices.h"
+
+namespace lockstep::worker {
+namespace {
+
+constexpr int kShards = 4;
+constexpr int64_t kBatch = 16;
+constexpr int64_t kFeatures = 6;
+
+// Samples that are a function of their index; sample `poisoned` holds a value that is not finite.
+class MadeUpData final : public DataSource {
+ public:
+  explicit MadeUpData(int64_t poisoned = -1) : poisoned_(poisoned) {}
+  int64_t num_samples() const override { return 50; }
+  const std::vector<TensorSpec>& fields() const override { return fields_; }
+  void Read(int field, absl::Span<const int64_t> indices, absl::Span<std::byte> out) const override {
+    for (size_t i = 0; i < indices.size(); ++i) {
+      if (field == 1) {
+        reinterpret_cast<int64_t*>(out.data())[i] = indices[i] % 3;
+        continue;
+      }
+      for (int64_t f = 0; f < kFeatures; ++f) {
+        reinterpret_cast<float*>(out.data())[i * kFeatures + f] =
+            indices[i] == poisoned_ ? std::numeric_limits<float>::infinity()
+                                    : static_cast<float>((indices[i] * 37 + f * 11) % 23) / 7.0f - 1.5f;
+      }
+    }
+  }
+  const std::string& content_hash() const override { return hash_; }
+
+ private:
+  const int64_t poisoned_;
+  const std::vector<TensorSpec> fields_ = {{"inputs", DType::kF32, {kFeatures}}, {"labels", DType::kI64, {}}};
+  const std::string hash_ = "made up";
+};
+
+MetaGraph SmallModel(OnNan on_nan) {
+  MetaGraphRequest request;
+  request.model = {.architecture = "mlp", .outputs = 3, .hidden_sizes = {8}, .dropout = 0.25, .batch_norm = true};
+  request.inputs = {{"inputs", "inputs", InputRole::kFeature, DType::kF32, {kBatchDim, kFeatures}, {}},
+                    {"labels", "labels", InputRole::kLabel, DType::kI64, {kBatchDim}, {}}};
+  request.loss.kind = LossKind::kSoftmaxCrossEntropy;
+  request.update.optimizer = {.kind = OptimizerKind::kAdamW, .weight_decay = 0.01};
+  request.update.schedule = {.kind = ScheduleKind::kConstant, .lr = 0.01};
+  request.update.clip_global_norm = 1.0;
+  request.update.on_nan = on_nan;
+  request.pass_batch = kBatch / kShards;
+  auto metagraph = BuildMetaGraph(request);
+  INFO(metagraph.status().ToString());
+  REQUIRE(metagraph.ok());
+  return *std::move(metagraph);
+}
+
+// A replica without a session: device, state, plans and runner.
+struct SmallReplica {
+  SmallReplica(const MetaGraph& metagraph, const DataSource& data) {
+    device = device::MakeDevice(device::DeviceKind::kReference, {}).value();
+    state = std::make_unique<ReplicaState>(ReplicaState::Create(MakeStateLayout(metagraph)).value());
+    REQUIRE(state->Load(MakeInitialState(metagraph, 7).value()).ok());
+    std::map<std::string, std::byte*> variables;
+    for (const Variable& variable : metagraph.forward.variables) {
+      variables[variable.name] = state->tensor(state->layout().Find(variable.name)).data();
+    }
+    StepConfig config{.metagraph = metagraph,
+                      .training = MakeTrainingGraph(metagraph).value(),
+                      .evaluation = MakeEvaluationGraph(metagraph, kBatch / kShards).value(),
+                      .seed = 7,
+                      .global_batch = kBatch,
+                      .logical_shards = kShards,
+                      .eval_batch = kBatch / kShards};
+    training = Plan::Make(device.get(), config.training.graph, variables, {}).value();
+    evaluation = Plan::Make(device.get(), config.evaluation.graph, variables, {.label = "evaluation"}).value();
+    runner =
+        std::make_unique<StepRunner>(std::move(config), state.get(), training.get(), evaluation.get(), &data, &data);
+  }
+  std::unique_ptr<device::Device> device;
+  std::unique_ptr<ReplicaState> state;
+  std::unique_ptr<Plan> training;
+  std::unique_ptr<Plan> evaluation;
+  std::unique_ptr<StepRunner> runner;
+};
+
+struct Run {
+  std::string digest;
+  std::vector<double> losses;
+  std::vector<NamedValue> evaluated;
+  int64_t redone = 0;
+  bool applied = true;
+  std::string message;
+};
+
+// `steps` steps and one evaluation on every rank; what each rank ends with.
+std::vector<Run> Train(int ranks, int steps, const DataSource& data, OnNan on_nan = OnNan::kStop) {
+  const MetaGraph metagraph = SmallModel(on_nan);
+  auto communicators = MakeLoopback({1, 1}, ranks);
+  std::vector<Run> runs(ranks);
+  std::vector<std::thread> threads;
+  for (int r = 0; r < ranks; ++r) {
+    threads.emplace_back([&, r] {
+      SmallReplica replica(metagraph, data);
+      for (int step = 1; step <= steps && runs[r].applied; ++step) {
+        auto result = replica.runner->RunStep(*communicators[r], step, {});
+        if (!result.ok()) {
+          runs[r].message = std::string(result.status().message());
+          return;
+        }
+        runs[r].applied = result->applied;
+        runs[r].losses.push_back(result->record.loss);
+        runs[r].message = result->message;
+      }
+      const int64_t slices = (data.num_samples() + kBatch - 1) / kBatch;
+      for (int64_t slice = 0; slice < slices && runs[r].applied; ++slice) {
+        auto outcome = replica.runner->RunSlice(*communicators[r], steps, slice, {});
+        if (!outcome.ok()) return;
+        runs[r].evaluated.insert(runs[r].evaluated.end(), outcome->result.sums.begin(), outcome->result.sums.end());
+      }
+      runs[r].digest = replica.state->Digest();
+      runs[r].redone = replica.runner->times().redone;
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  return runs;
+}
+
+TEST_CASE("step: the state has the same bits for any number of ranks, on every rank", "[step]") {
+  const MadeUpData data;
+  const Run alone = Train(1, 6, data)[0];
+  REQUIRE_FALSE(alone.digest.empty());
+  REQUIRE(alone.losses.size() == 6);
+
+  for (int ranks = 2; ranks <= kShards; ++ranks) {
+    for (const Run& run : Train(ranks, 6, data)) {
+      CHECK(run.digest == alone.digest);
+      CHECK(run.losses == alone.losses);
+      CHECK(run.evaluated == alone.evaluated);
+      CHECK(run.redone == alone.redone);
+    }
+  }
+}
+
+TEST_CASE("step: the first step is summed a second time once the magnitudes are known", "[step]") {
+  CHECK(Train(1, 1, MadeUpData())[0].redone == 1);
+}
+
+TEST_CASE("step: an evaluation counts every sample once", "[step]") {
+  const Run run = Train(2, 1, MadeUpData())[1];
+  double counted = 0;
+  for (const NamedValue& value : run.evaluated) counted += value.name == "counted" ? value.value : 0;
+  CHECK(counted == 50);
+}
+
+TEST_CASE("step: `on_nan: stop` leaves the state as it was and names the tensor", "[step]") {
+  const std::string before = Train(1, 0, MadeUpData())[0].digest;
+  for (int64_t poisoned = 0; poisoned < 50; ++poisoned) {
+    const Run run = Train(1, 1, MadeUpData(poisoned))[0];
+    if (run.applied) continue;  // this sample is not in the first batch
+    CHECK(run.digest == before);
+    CHECK_THAT(run.message, Catch::Matchers::Contains("is not finite at step 1"));
+    CHECK(Train(3, 1, MadeUpData(poisoned))[2].digest == before);
+    return;
+  }
+  FAIL("the poisoned sample was in no batch");
+}
+
+TEST_CASE("step: `on_nan: skip_step` counts the step and changes nothing else", "[step]") {
+  for (int64_t poisoned = 0; poisoned < 50; ++poisoned) {
+    if (Train(1, 1, MadeUpData(poisoned))[0].applied) continue;
+    const Run skipped = Train(1, 1, MadeUpData(poisoned), OnNan::kSkipStep)[0];
+    CHECK(skipped.applied);
+    const MetaGraph metagraph = SmallModel(OnNan::kSkipStep);
+    const MadeUpData data;
+    SmallReplica replica(metagraph, data);
+    replica.state->step() = 1;
+    CHECK(skipped.digest == replica.state->Digest());
+    return;
+  }
+  FAIL("the poisoned sample was in no batch");
+}
+
+}  // namespace
+}  // namespace lockstep::worker

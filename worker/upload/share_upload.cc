@@ -1,0 +1,122 @@
+#include "worker/upload/share_upload.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/checkpoint_format/shares.h"
+#include "common/digest/crc32c.h"
+#include "common/net/rpc.h"
+#include "common/protocol/wire.h"
+#include "common/status/status_macros.h"
+#include "protos/session.grpc.pb.h"
+
+namespace lockstep::worker {
+namespace {
+
+constexpr size_t kWaitingShares = 64;
+
+proto::ShareChunk HeaderOf(const ShareJob& job, const Share& share) {
+  proto::ShareChunk chunk;
+  proto::ShareHeader& header = *chunk.mutable_header();
+  *header.mutable_fence() = ToWire(job.fence);
+  *header.mutable_snapshot() = ToWire(job.snapshot);
+  header.set_share(job.share);
+  header.set_shares(job.shares);
+  const std::vector<CheckpointTensor> layout = job.state->CheckpointLayout();
+  for (const SharePiece& piece : share.pieces) {
+    const CheckpointTensor& tensor = layout[piece.tensor];
+    proto::ShareTensor& described = *header.add_tensors();
+    described.set_name(tensor.spec.name);
+    described.set_dtype(std::string(DTypeName(tensor.spec.dtype)));
+    for (const int64_t dim : tensor.spec.shape) described.add_shape(dim);
+    described.set_bytes(piece.bytes);
+    described.set_group(tensor.group);
+  }
+  return chunk;
+}
+
+}  // namespace
+
+ShareUploader::ShareUploader(std::string token, Done done)
+    : token_(std::move(token)), done_(std::move(done)), queue_(kWaitingShares), thread_([this] { Run(); }) {}
+
+ShareUploader::~ShareUploader() {
+  queue_.Close();
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+    if (current_ != nullptr) current_->TryCancel();
+  }
+  thread_.join();
+}
+
+absl::Status ShareUploader::Start(ShareJob job) {
+  if (queue_.TryPush(std::move(job))) return absl::OkStatus();
+  return absl::ResourceExhaustedError("too many shares wait for their upload");
+}
+
+void ShareUploader::Cancel(const SnapshotId& snapshot) {
+  MutexLock lock(&mutex_);
+  if (current_ == nullptr || current_snapshot_ != snapshot) return;
+  current_cancelled_ = true;
+  current_->TryCancel();
+}
+
+void ShareUploader::Run() {
+  while (auto job = queue_.Pop()) {
+    {
+      MutexLock lock(&mutex_);
+      if (stopping_) return;
+      current_cancelled_ = false;
+    }
+    const absl::Status status = Upload(*job);
+    bool cancelled = false;
+    {
+      MutexLock lock(&mutex_);
+      cancelled = current_cancelled_;
+    }
+    if (!cancelled) done_(*job, status);
+  }
+}
+
+absl::Status ShareUploader::Upload(const ShareJob& job) {
+  LS_ASSIGN_OR_RETURN(const SharePlan plan, PlanShares(job.state->CheckpointLayout(), static_cast<int>(job.shares)));
+  if (job.share >= job.shares) return absl::InvalidArgumentError(absl::StrCat("there is no share ", job.share));
+  const Share& share = plan.shares[job.share];
+
+  grpc::ClientContext context;
+  SetToken(context, token_);
+  {
+    MutexLock lock(&mutex_);
+    if (stopping_) return absl::CancelledError("the worker is ending");
+    current_ = &context;
+    current_snapshot_ = job.snapshot;
+  }
+  const auto stub = proto::Session::NewStub(MakeChannel(job.chief, "upload"));
+  proto::UploadReply reply;
+  const auto stream = stub->UploadShare(&context, &reply);
+  bool open = stream->Write(HeaderOf(job, share));
+  for (uint64_t offset = 0; open && offset < share.bytes; offset += kChunkBytes) {
+    proto::ShareChunk chunk;
+    std::string& data = *chunk.mutable_data();
+    data.resize(std::min<uint64_t>(kChunkBytes, share.bytes - offset));
+    job.state->ReadShare(share, offset, absl::MakeSpan(data));
+    chunk.set_crc32c(Crc32c(data));
+    open = stream->Write(chunk);
+    bytes_sent_ += data.size();
+  }
+  stream->WritesDone();
+  const grpc::Status status = stream->Finish();
+  {
+    MutexLock lock(&mutex_);
+    current_ = nullptr;
+    current_snapshot_.reset();
+  }
+  LS_RETURN_IF_ERROR(FromGrpc(status));
+  if (!reply.accepted()) return absl::AbortedError(reply.message());
+  return absl::OkStatus();
+}
+
+}  // namespace lockstep::worker

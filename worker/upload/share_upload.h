@@ -1,0 +1,72 @@
+// Stage 8: streams one share of a snapshot to the chief, in checked chunks, on a connection that nothing else waits
+// for.
+//
+// Threading: ShareUploader is thread-safe and owns one thread; it uploads one share after another.
+#ifndef LOCKSTEP_WORKER_UPLOAD_SHARE_UPLOAD_H_
+#define LOCKSTEP_WORKER_UPLOAD_SHARE_UPLOAD_H_
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "common/protocol/ids.h"
+#include "common/sync/mutex.h"
+#include "common/sync/queue.h"
+#include "worker/step/replica_state.h"
+
+namespace grpc {
+class ClientContext;
+}
+
+namespace lockstep::worker {
+
+struct ShareJob {
+  std::string chief;  // address
+  WorkerFence fence;
+  SnapshotId snapshot;
+  uint32_t share = 0;
+  uint32_t shares = 0;
+  std::shared_ptr<const ReplicaState> state;
+};
+
+class ShareUploader {
+ public:
+  // Called on the uploader's thread when a share is stored at the chief, or when it could not be sent; not after
+  // Cancel.
+  using Done = std::function<void(const ShareJob& job, const absl::Status& status)>;
+
+  ShareUploader(std::string token, Done done);
+  // Cancels what is under way.
+  ~ShareUploader();
+
+  // Never blocks. ResourceExhausted when too many are waiting.
+  absl::Status Start(ShareJob job);
+  // Ends the upload of this snapshot that is under way. (The chief refuses what still waits: its save is not open.)
+  void Cancel(const SnapshotId& snapshot);
+
+  // Bytes sent so far: evidence of progress.
+  uint64_t bytes_sent() const { return bytes_sent_; }
+
+ private:
+  void Run();
+  absl::Status Upload(const ShareJob& job);
+
+  const std::string token_;
+  const Done done_;
+  BoundedQueue<ShareJob> queue_;
+  std::atomic<uint64_t> bytes_sent_{0};
+  Mutex mutex_;
+  grpc::ClientContext* current_ GUARDED_BY(mutex_) = nullptr;
+  std::optional<SnapshotId> current_snapshot_ GUARDED_BY(mutex_);
+  bool current_cancelled_ GUARDED_BY(mutex_) = false;
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_UPLOAD_SHARE_UPLOAD_H_
