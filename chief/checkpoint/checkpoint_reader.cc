@@ -1,0 +1,258 @@
+#include "chief/checkpoint/checkpoint_reader.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/checkpoint_format/index.h"
+#include "common/checkpoint_format/manifest.h"
+#include "common/checkpoint_format/naming.h"
+#include "common/digest/crc32c.h"
+#include "common/digest/sha256.h"
+#include "common/digest/state_digest.h"
+#include "common/status/status_macros.h"
+#include "common/storage/files.h"
+
+namespace lockstep::chief {
+namespace {
+
+constexpr size_t kReadBytes = 1 << 20;
+constexpr uint64_t kMaxIndexBytes = 256u << 20;
+constexpr uint64_t kMaxJobBytes = 16u << 20;
+
+// Hands a range of something readable to `take` in pieces.
+template <typename ReadAt, typename Take>
+absl::Status InPieces(uint64_t size, ReadAt read_at, Take take) {
+  std::vector<char> buffer(std::min<uint64_t>(kReadBytes, size));
+  for (uint64_t offset = 0; offset < size;) {
+    const auto piece = absl::MakeSpan(buffer.data(), std::min<uint64_t>(buffer.size(), size - offset));
+    LS_RETURN_IF_ERROR(read_at(offset, piece));
+    take(absl::string_view(piece.data(), piece.size()));
+    offset += piece.size();
+  }
+  return absl::OkStatus();
+}
+
+bool IsSafetensors(absl::string_view path) { return absl::EndsWith(path, ".safetensors"); }
+
+// A missing file of a published checkpoint is damage, not an absence to be handled.
+absl::Status AsDamage(const absl::Status& status) {
+  if (!absl::IsNotFound(status)) return status;
+  return absl::DataLossError(absl::StrCat("a file that the manifest lists is missing: ", status.message()));
+}
+
+}  // namespace
+
+absl::StatusOr<CheckpointReader> CheckpointReader::Open(const Storage& storage, std::string path) {
+  CheckpointReader reader(storage, std::move(path));
+  const std::string manifest_path = JoinPath(reader.path_, layout::kManifest);
+  const absl::StatusOr<std::string> json = ReadWholeFile(storage, manifest_path, kMaxManifestBytes);
+  LS_RETURN_IF_ERROR(AsDamage(json.status()));
+  LS_ASSIGN_OR_RETURN(reader.manifest_, ParseManifest(*json, storage.Describe(manifest_path)));
+  if (BaseName(reader.path_) != layout::StepName(reader.manifest_.step())) {
+    return absl::DataLossError(absl::StrCat(storage.Describe(manifest_path), " is of step ", reader.manifest_.step()));
+  }
+  reader.layout_ = ManifestLayout(reader.manifest_);
+  for (int i = 0; i < reader.manifest_.tensors_size(); ++i) reader.tensors_[reader.manifest_.tensors(i).name()] = i;
+  LS_RETURN_IF_ERROR(reader.OpenFiles());
+  LS_RETURN_IF_ERROR(reader.CheckTensors());
+  for (const absl::string_view group : {kModelGroup, kOptimizerGroup}) LS_RETURN_IF_ERROR(reader.CheckIndex(group));
+  return reader;
+}
+
+absl::Status CheckpointReader::OpenFiles() {
+  for (const ManifestFile& file : manifest_.files()) {
+    const std::string path = JoinPath(path_, file.path());
+    const absl::StatusOr<std::unique_ptr<ReadableFile>> open = storage_->OpenFile(path);
+    LS_RETURN_IF_ERROR(AsDamage(open.status()));
+    if ((*open)->size() != file.size()) {
+      return absl::DataLossError(
+          absl::StrCat(storage_->Describe(path), " has ", (*open)->size(), " bytes; the manifest says ", file.size()));
+    }
+    if (!IsSafetensors(file.path())) continue;
+    LS_ASSIGN_OR_RETURN(SafetensorsReader reader, SafetensorsReader::Open(*storage_, path));
+    files_.emplace(file.path(), std::move(reader));
+  }
+  return absl::OkStatus();
+}
+
+// Every tensor of the manifest is where it says, and the files hold nothing else.
+absl::Status CheckpointReader::CheckTensors() const {
+  size_t found = 0;
+  for (size_t i = 0; i < layout_.size(); ++i) {
+    const ManifestTensor& tensor = manifest_.tensors(static_cast<int>(i));
+    const auto file = files_.find(tensor.file());
+    const SafetensorsEntry* entry = file == files_.end() ? nullptr : file->second.Find(tensor.name());
+    if (entry == nullptr || entry->spec != layout_[i].spec || entry->begin != tensor.begin() ||
+        entry->end != tensor.end()) {
+      return absl::DataLossError(absl::StrCat(storage_->Describe(JoinPath(path_, tensor.file())),
+                                              " does not hold tensor '", tensor.name(), "' as the manifest says"));
+    }
+  }
+  for (const auto& [path, reader] : files_) found += reader.header().entries.size();
+  if (found == layout_.size()) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat(storage_->Describe(path_), " holds ", found, " tensors; the manifest lists ", layout_.size()));
+}
+
+absl::Status CheckpointReader::CheckIndex(absl::string_view group) const {
+  std::map<std::string, std::set<std::string>> found;
+  uint64_t total = 0;
+  for (const ManifestTensor& tensor : manifest_.tensors()) {
+    if (tensor.group() != group) continue;
+    found[std::string(BaseName(tensor.file()))].insert(tensor.name());
+    total += tensor.end() - tensor.begin();
+  }
+  if (found.size() <= 1) return absl::OkStatus();
+  const std::string path = JoinPath(path_, layout::IndexPath(group));
+  const absl::StatusOr<std::string> json = ReadWholeFile(*storage_, path, kMaxIndexBytes);
+  LS_RETURN_IF_ERROR(AsDamage(json.status()));
+  LS_ASSIGN_OR_RETURN(const ShardIndex index, ParseShardIndex(*json, storage_->Describe(path)));
+  return CheckShardIndex(index, found, total, storage_->Describe(path));
+}
+
+absl::Status CheckpointReader::VerifyFile(const ManifestFile& file) const {
+  const std::string path = JoinPath(path_, file.path());
+  const absl::StatusOr<std::unique_ptr<ReadableFile>> open = storage_->OpenFile(path);
+  LS_RETURN_IF_ERROR(AsDamage(open.status()));
+  Sha256 hash;
+  LS_RETURN_IF_ERROR(InPieces(
+      file.size(), [&](uint64_t offset, absl::Span<char> out) { return (*open)->ReadAt(offset, out); },
+      [&](absl::string_view piece) { hash.Update(piece); }));
+  const std::string actual = ToHex(hash.Finish());
+  if (actual == file.sha256()) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(storage_->Describe(path), " was damaged: its SHA-256 is ", actual,
+                                          ", the manifest says ", file.sha256()));
+}
+
+absl::StatusOr<Sha256Digest> CheckpointReader::DigestOf(int tensor, uint32_t* crc) const {
+  const ManifestTensor& entry = manifest_.tensors(tensor);
+  const SafetensorsReader& file = files_.at(entry.file());
+  const SafetensorsEntry* place = file.Find(entry.name());
+  TensorDigest digest(place->spec);
+  *crc = 0;
+  LS_RETURN_IF_ERROR(InPieces(
+      place->end - place->begin, [&](uint64_t offset, absl::Span<char> out) { return file.Read(*place, offset, out); },
+      [&](absl::string_view piece) {
+        digest.Update(piece);
+        *crc = Crc32c(piece, *crc);
+      }));
+  return digest.Finish();
+}
+
+absl::Status CheckpointReader::VerifyContent() const {
+  for (const ManifestFile& file : manifest_.files()) LS_RETURN_IF_ERROR(VerifyFile(file));
+  for (int i = 0; i < manifest_.tensors_size(); ++i) {
+    const ManifestTensor& tensor = manifest_.tensors(i);
+    uint32_t crc = 0;
+    LS_ASSIGN_OR_RETURN(const Sha256Digest digest, DigestOf(i, &crc));
+    if (ToHex(digest) != tensor.sha256() || crc != tensor.crc32c()) {
+      return absl::DataLossError(absl::StrCat("tensor '", tensor.name(), "' in ",
+                                              storage_->Describe(JoinPath(path_, tensor.file())),
+                                              " has another digest than the manifest says"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> CheckpointReader::ComputeStateDigest() const {
+  StateDigestBuilder state;
+  for (int i = 0; i < manifest_.tensors_size(); ++i) {
+    uint32_t crc = 0;
+    LS_ASSIGN_OR_RETURN(const Sha256Digest digest, DigestOf(i, &crc));
+    LS_RETURN_IF_ERROR(state.Add(manifest_.tensors(i).name(), digest));
+  }
+  return state.Hex();
+}
+
+absl::Status CheckpointReader::ReadTensor(absl::string_view name, uint64_t offset, absl::Span<char> out) const {
+  const auto it = tensors_.find(std::string(name));
+  if (it == tensors_.end()) {
+    return absl::NotFoundError(absl::StrCat(storage_->Describe(path_), " holds no tensor '", name, "'"));
+  }
+  const SafetensorsReader& file = files_.at(manifest_.tensors(it->second).file());
+  return file.Read(*file.Find(name), offset, out);
+}
+
+absl::Status CheckpointReader::ReadShare(absl::Span<const CheckpointTensor> layout, const Share& share, uint64_t offset,
+                                         absl::Span<char> out) const {
+  if (offset > share.bytes || out.size() > share.bytes - offset) {
+    return absl::OutOfRangeError(
+        absl::StrCat("the share has ", share.bytes, " bytes; asked for ", out.size(), " from ", offset));
+  }
+  // The first piece that ends after `offset`.
+  auto piece = std::partition_point(share.pieces.begin(), share.pieces.end(),
+                                    [&](const SharePiece& p) { return p.begin + p.bytes <= offset; });
+  while (!out.empty()) {
+    const uint64_t within = offset - piece->begin;
+    const size_t n = std::min<uint64_t>(out.size(), piece->bytes - within);
+    LS_RETURN_IF_ERROR(ReadTensor(layout[piece->tensor].spec.name, within, out.subspan(0, n)));
+    out.remove_prefix(n);
+    offset += n;
+    ++piece;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointReader::CheckLayout(absl::Span<const CheckpointTensor> layout) const {
+  std::map<absl::string_view, const CheckpointTensor*> wanted;
+  for (const CheckpointTensor& tensor : layout) wanted.emplace(tensor.spec.name, &tensor);
+  for (const CheckpointTensor& tensor : layout_) {
+    const auto it = wanted.find(tensor.spec.name);
+    if (it == wanted.end()) {
+      return absl::FailedPreconditionError(absl::StrCat(storage_->Describe(path_), " holds tensor '", tensor.spec.name,
+                                                        "', which the metagraph does not have"));
+    }
+    if (*it->second != tensor) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("tensor '", tensor.spec.name, "' is ", DTypeName(tensor.spec.dtype),
+                       ShapeString(tensor.spec.shape), " in ", storage_->Describe(path_), " and ",
+                       DTypeName(it->second->spec.dtype), ShapeString(it->second->spec.shape), " in the metagraph"));
+    }
+    wanted.erase(it);
+  }
+  if (wanted.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(storage_->Describe(path_), " lacks tensor '", wanted.begin()->first, "' of the metagraph"));
+}
+
+absl::StatusOr<std::string> CheckpointReader::ReadJob() const {
+  return ReadWholeFile(*storage_, JoinPath(path_, layout::kJob), kMaxJobBytes);
+}
+
+absl::StatusOr<std::vector<CheckpointSummary>> ListCheckpoints(const Storage& storage) {
+  const absl::StatusOr<std::vector<DirectoryEntry>> entries = storage.List(layout::kCheckpoints);
+  if (absl::IsNotFound(entries.status())) return std::vector<CheckpointSummary>();
+  LS_RETURN_IF_ERROR(entries.status());
+  std::vector<std::pair<int64_t, std::string>> found;
+  for (const DirectoryEntry& entry : *entries) {
+    if (const auto step = layout::ParseStepName(entry.name)) found.emplace_back(*step, entry.name);
+  }
+  std::sort(found.rbegin(), found.rend());
+  std::vector<CheckpointSummary> summaries;
+  for (const auto& [step, name] : found) {
+    CheckpointSummary summary;
+    summary.name = name;
+    const absl::StatusOr<CheckpointReader> reader =
+        CheckpointReader::Open(storage, JoinPath(layout::kCheckpoints, name));
+    summary.status = reader.status();
+    if (reader.ok()) summary.manifest = reader->manifest();
+    summaries.push_back(std::move(summary));
+  }
+  return summaries;
+}
+
+absl::StatusOr<CheckpointReader> OpenCheckpoint(const Storage& storage, std::optional<int64_t> step) {
+  LS_ASSIGN_OR_RETURN(const std::vector<CheckpointSummary> summaries, ListCheckpoints(storage));
+  for (const CheckpointSummary& summary : summaries) {
+    if (step ? summary.name == layout::StepName(*step) : summary.status.ok()) {
+      return CheckpointReader::Open(storage, JoinPath(layout::kCheckpoints, summary.name));
+    }
+  }
+  const std::string which = step ? absl::StrCat("checkpoint of step ", *step) : "readable checkpoint";
+  return absl::NotFoundError(absl::StrCat("there is no ", which, " in ", storage.Describe(layout::kCheckpoints)));
+}
+
+}  // namespace lockstep::chief

@@ -1,0 +1,91 @@
+// Reads and verifies one published checkpoint, for restores and for the command line. Changes nothing.
+//
+// Threading: thread-compatible; every call blocks on the storage.
+#ifndef LOCKSTEP_CHIEF_CHECKPOINT_CHECKPOINT_READER_H_
+#define LOCKSTEP_CHIEF_CHECKPOINT_CHECKPOINT_READER_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/checkpoint_format/checkpoint_tensor.h"
+#include "common/checkpoint_format/safetensors.h"
+#include "common/checkpoint_format/shares.h"
+#include "common/digest/sha256.h"
+#include "common/storage/storage.h"
+#include "protos/checkpoint.pb.h"
+
+namespace lockstep::chief {
+
+class CheckpointReader {
+ public:
+  // Opens the checkpoint at `path` ("checkpoints/step-…"): manifest, files' sizes, safetensors headers and indexes, all
+  // compared with each other. Tensor bytes are not read yet. DataLoss names the first thing that is wrong.
+  static absl::StatusOr<CheckpointReader> Open(const Storage& storage, std::string path);
+
+  // Reads every byte: file digests, CRCs, tensor digests, state digest. DataLoss names the first thing that is wrong.
+  absl::Status VerifyContent() const;
+
+  // The state digest computed from the files' bytes alone.
+  absl::StatusOr<std::string> ComputeStateDigest() const;
+
+  const Manifest& manifest() const { return manifest_; }
+  const std::string& path() const { return path_; }
+  // The state, sorted by name.
+  const std::vector<CheckpointTensor>& layout() const { return layout_; }
+
+  // Reads a whole tensor or a part of it.
+  absl::Status ReadTensor(absl::string_view name, uint64_t offset, absl::Span<char> out) const;
+
+  // Reads `out.size()` bytes of a share's stream from `offset`. `plan` comes from PlanShards over `layout`, which must
+  // list the same tensors as this checkpoint (in any order); the number of shares may be any.
+  absl::Status ReadShare(absl::Span<const CheckpointTensor> layout, const Share& share, uint64_t offset,
+                         absl::Span<char> out) const;
+
+  // OK when the checkpoint holds exactly the tensors of `layout`, in any order. FailedPrecondition names the first
+  // difference.
+  absl::Status CheckLayout(absl::Span<const CheckpointTensor> layout) const;
+
+  // The text of job.yaml as it was saved.
+  absl::StatusOr<std::string> ReadJob() const;
+
+ private:
+  CheckpointReader(const Storage& storage, std::string path) : storage_(&storage), path_(std::move(path)) {}
+
+  absl::Status OpenFiles();
+  absl::Status CheckTensors() const;
+  absl::Status CheckIndex(absl::string_view group) const;
+  absl::Status VerifyFile(const ManifestFile& file) const;
+  absl::StatusOr<Sha256Digest> DigestOf(int tensor, uint32_t* crc) const;
+
+  const Storage* storage_;
+  std::string path_;
+  Manifest manifest_;
+  std::vector<CheckpointTensor> layout_;
+  std::map<std::string, SafetensorsReader> files_;  // by path relative to the checkpoint
+  std::map<std::string, int> tensors_;              // index in the manifest, by name
+};
+
+// One line of `checkpoint ls`.
+struct CheckpointSummary {
+  std::string name;     // "step-000001200"
+  absl::Status status;  // of Open
+  Manifest manifest;    // empty when the status is not OK
+};
+
+// Every checkpoint of a directory, newest first. An empty list when there is none.
+absl::StatusOr<std::vector<CheckpointSummary>> ListCheckpoints(const Storage& storage);
+
+// Opens the checkpoint of a step, or the newest one that opens. NotFound when there is none; for a step that is there
+// and damaged, its error.
+absl::StatusOr<CheckpointReader> OpenCheckpoint(const Storage& storage, std::optional<int64_t> step);
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_CHECKPOINT_CHECKPOINT_READER_H_

@@ -1,0 +1,291 @@
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "chief/checkpoint/checkpoint_test_util.h"
+#include "common/checkpoint_format/naming.h"
+#include "common/storage/files.h"
+#include "common/storage/local/local_storage.h"
+#include "common/storage/memory/memory_storage.h"
+
+namespace lockstep::chief {
+namespace {
+
+using Catch::Contains;
+
+std::vector<std::string> Names(const Storage& storage, absl::string_view path) {
+  std::vector<std::string> names;
+  const auto entries = storage.List(path).value();
+  for (const DirectoryEntry& entry : entries) names.push_back(entry.name);
+  return names;
+}
+
+TEST_CASE("checkpoint: what was streamed in is published, verifies and reads back", "[checkpoint]") {
+  for (const int shares : {1, 2, 4, 9}) {
+    CAPTURE(shares);
+    MemoryStorage storage;
+    auto chief = SmallChief::Start(storage).value();
+    const SmallState state(12);
+
+    const auto published = chief->Save(state, shares);
+
+    REQUIRE(published.status() == absl::OkStatus());
+    CHECK(published->path == "checkpoints/step-000000012");
+    CHECK(published->messages.empty());
+    const auto reader = CheckpointReader::Open(storage, published->path);
+    REQUIRE(reader.status() == absl::OkStatus());
+    CHECK(reader->VerifyContent() == absl::OkStatus());
+    CHECK(reader->ComputeStateDigest().value() == state.Digest());
+    CHECK(reader->CheckLayout(state.layout) == absl::OkStatus());
+    CHECK(reader->ReadJob().value() == "model: lenet\n");
+    for (size_t i = 0; i < state.layout.size(); ++i) {
+      std::string read(state.bytes[i].size(), '\0');
+      REQUIRE(reader->ReadTensor(state.layout[i].spec.name, 0, absl::MakeSpan(read.data(), read.size())).ok());
+      CHECK(read == state.bytes[i]);
+    }
+    for (const int restore : {1, 3}) {
+      const SharePlan plan = PlanShares(state.layout, restore).value();
+      for (int k = 0; k < restore; ++k) {
+        std::string stream(plan.shares[k].bytes, '\0');
+        for (size_t at = 0; at < stream.size(); at += 77) {
+          const auto out = absl::MakeSpan(stream.data() + at, std::min<size_t>(77, stream.size() - at));
+          REQUIRE(reader->ReadShare(state.layout, plan.shares[k], at, out).ok());
+        }
+        CHECK(stream == state.Stream(k, restore));
+      }
+    }
+  }
+}
+
+TEST_CASE("checkpoint: files carry the names that PyTorch's tools look for", "[checkpoint]") {
+  MemoryStorage storage;
+  auto chief = SmallChief::Start(storage).value();
+
+  REQUIRE(chief->Save(SmallState(0), 1).ok());
+  REQUIRE(chief->Save(SmallState(7), 2).ok());
+
+  CHECK(Names(storage, "checkpoints/step-000000000") ==
+        std::vector<std::string>{"job.yaml", "manifest.json", "model.safetensors", "optimizer", "worker_stats.json"});
+  CHECK(Names(storage, "checkpoints/step-000000000/optimizer") == std::vector<std::string>{"optimizer.safetensors"});
+  CHECK(Names(storage, "checkpoints/step-000000007") ==
+        std::vector<std::string>{"job.yaml", "manifest.json", "model-00001-of-00002.safetensors",
+                                 "model-00002-of-00002.safetensors", "model.safetensors.index.json", "optimizer",
+                                 "worker_stats.json"});
+  CHECK(Names(storage, "checkpoints/step-000000007/optimizer") ==
+        std::vector<std::string>{"optimizer-00001-of-00002.safetensors", "optimizer-00002-of-00002.safetensors",
+                                 "optimizer.safetensors.index.json"});
+  CHECK(ReadWholeFile(storage, "latest", 100).value() == "step-000000007\n");
+  CHECK(Names(storage, "staging/term-000001").empty());
+}
+
+TEST_CASE("checkpoint: shares are accepted by lineage, step and digest, in any split and from any sender",
+          "[checkpoint]") {
+  MemoryStorage storage;
+  auto chief = SmallChief::Start(storage).value();
+  const SmallState state(3);
+  const SnapshotId id = state.Id();
+  auto sink = ShardSink::Open(*chief->hold, id, state.layout, 2).value();
+  const std::string stream = state.Stream(0, 2);
+  const auto accept = [&](const SnapshotId& as, int share, size_t offset, const std::string& part) {
+    return sink->Accept(as, share, offset, part, Crc32c(part)).code();
+  };
+
+  CHECK(accept({"line-2", 3, id.digest}, 0, 0, stream) == absl::StatusCode::kInvalidArgument);
+  CHECK(accept({"line-1", 4, id.digest}, 0, 0, stream) == absl::StatusCode::kInvalidArgument);
+  CHECK(accept({"line-1", 3, std::string(64, '0')}, 0, 0, stream) == absl::StatusCode::kInvalidArgument);
+  CHECK(accept(id, 2, 0, stream) == absl::StatusCode::kInvalidArgument);
+  CHECK(accept(id, -1, 0, stream) == absl::StatusCode::kInvalidArgument);
+  CHECK(accept(id, 0, 0, stream + "x") == absl::StatusCode::kInvalidArgument);
+  CHECK(accept(id, 0, ~uint64_t{0}, "x") == absl::StatusCode::kInvalidArgument);
+  CHECK(accept(id, 0, 10, stream.substr(10, 5)) == absl::StatusCode::kOutOfRange);
+  CHECK(sink->Accept(id, 0, 0, stream, Crc32c(stream) ^ 1).code() == absl::StatusCode::kDataLoss);
+  CHECK(sink->NextOffset(0) == 0);
+  CHECK(sink->Finish().status().code() == absl::StatusCode::kFailedPrecondition);
+
+  CHECK(accept(id, 0, 0, stream.substr(0, 50)) == absl::StatusCode::kOk);
+  CHECK(accept(id, 0, 0, stream.substr(0, 50)) == absl::StatusCode::kOk);    // repeated
+  CHECK(accept(id, 0, 20, stream.substr(20, 60)) == absl::StatusCode::kOk);  // half of it known
+  CHECK(sink->NextOffset(0) == 80);
+  CHECK(accept(id, 0, 80, stream.substr(80)) == absl::StatusCode::kOk);
+  CHECK(sink->ShareComplete(0));
+  CHECK_FALSE(sink->Complete());
+  CHECK(accept(id, 1, 0, state.Stream(1, 2)) == absl::StatusCode::kOk);
+  CHECK(sink->Complete());
+  CHECK(sink->Finish().status() == absl::OkStatus());
+}
+
+TEST_CASE("checkpoint: shards that do not make the announced digest are never published", "[checkpoint]") {
+  MemoryStorage storage;
+  auto chief = SmallChief::Start(storage).value();
+  SmallState state(3);
+  const SnapshotId id = state.Id();
+  auto sink = ShardSink::Open(*chief->hold, id, state.layout, 1).value();
+  state.bytes[0][5] = static_cast<char>(state.bytes[0][5] ^ 1);  // one bit, in one replica
+  const std::string stream = state.Stream(0, 1);
+
+  REQUIRE(sink->Accept(id, 0, 0, stream, Crc32c(stream)).ok());
+  const auto finished = sink->Finish();
+
+  CHECK(finished.status().code() == absl::StatusCode::kDataLoss);
+  CHECK_THAT(std::string(finished.status().message()), Contains("step 3") && Contains(id.digest));
+  CHECK(sink->Abandon().ok());
+  CHECK(Names(storage, "staging/term-000001").empty());
+  CHECK(sink->Accept(id, 0, 0, stream, Crc32c(stream)).code() == absl::StatusCode::kDataLoss);
+}
+
+TEST_CASE("checkpoint: the same step with equal bits is success, with other bits an alarm", "[checkpoint]") {
+  MemoryStorage storage;
+  auto chief = SmallChief::Start(storage).value();
+  const SmallState state(5);
+  REQUIRE(chief->Save(state, 2).ok());
+  const std::string before = ReadWholeFile(storage, "checkpoints/step-000000005/manifest.json", 1 << 20).value();
+
+  const auto again = chief->Save(state, 1);
+  SmallState other(5);
+  other.bytes[1][0] = static_cast<char>(other.bytes[1][0] ^ 1);
+  const auto alarm = chief->Save(other, 2);
+
+  REQUIRE(again.status() == absl::OkStatus());
+  CHECK(again->existed);
+  CHECK(alarm.status().code() == absl::StatusCode::kDataLoss);
+  CHECK_THAT(std::string(alarm.status().message()),
+             Contains("other bits") && Contains(state.Digest()) && Contains(other.Digest()));
+  CHECK(ReadWholeFile(storage, "checkpoints/step-000000005/manifest.json", 1 << 20).value() == before);
+  CHECK(Names(storage, "staging/term-000001").empty());
+}
+
+TEST_CASE("checkpoint: another lineage replaces an abandoned step, which is kept aside", "[checkpoint]") {
+  MemoryStorage storage;
+  auto chief = SmallChief::Start(storage).value();
+  REQUIRE(chief->Save(SmallState(5)).ok());
+
+  SmallState other(5);
+  other.bytes[1][0] = 'x';
+  const auto replaced = chief->Save(other, 2, "line-2");
+
+  REQUIRE(replaced.status() == absl::OkStatus());
+  REQUIRE(replaced->messages.size() == 1);
+  CHECK_THAT(replaced->messages[0], Contains("line-1") && Contains("line-2"));
+  CHECK(CheckpointReader::Open(storage, "checkpoints/step-000000005")->manifest().state_digest() == other.Digest());
+  CHECK(Names(storage, "set_aside") == std::vector<std::string>{"step-000000005-abandoned-term-000001"});
+}
+
+TEST_CASE("checkpoint: retention keeps the newest verified ones and never removes the last", "[checkpoint]") {
+  MemoryStorage storage;
+  auto chief = SmallChief::Start(storage, 2).value();
+  for (const int64_t step : {0, 10, 20, 30}) REQUIRE(chief->Save(SmallState(step)).ok());
+  CHECK(Names(storage, "checkpoints") == std::vector<std::string>{"step-000000020", "step-000000030"});
+
+  REQUIRE(chief->Save(SmallState(40)).ok());
+  CHECK(Names(storage, "checkpoints") == std::vector<std::string>{"step-000000030", "step-000000040"});
+
+  // After a restart only the newest was read through: the older one does not count, and stays until enough do.
+  chief.reset();
+  chief = SmallChief::Start(storage, 2).value();
+  CHECK(chief->store->accepted().at("step-000000040").verified);
+  CHECK_FALSE(chief->store->accepted().at("step-000000030").verified);
+  chief.reset();
+  chief = SmallChief::Start(storage, 3).value();
+  REQUIRE(chief->Save(SmallState(50)).ok());
+  REQUIRE(chief->Save(SmallState(60)).ok());
+  CHECK(Names(storage, "checkpoints") ==
+        std::vector<std::string>{"step-000000040", "step-000000050", "step-000000060"});
+  chief.reset();
+  chief = SmallChief::Start(storage, 3).value();
+  REQUIRE(chief->Save(SmallState(70)).ok());
+  CHECK(Names(storage, "checkpoints").size() == 4);
+  REQUIRE(chief->Save(SmallState(80)).ok());
+
+  CHECK(Names(storage, "checkpoints") ==
+        std::vector<std::string>{"step-000000060", "step-000000070", "step-000000080"});
+  CHECK(Names(storage, "staging/term-000004").empty());
+}
+
+TEST_CASE("checkpoint: a save that cannot fit is refused before its first byte", "[checkpoint]") {
+  MemoryStorage storage;
+  auto chief = SmallChief::Start(storage).value();
+  StorageFaults faults;
+  faults.capacity_bytes = 4096;
+  storage.SetFaults(faults);
+
+  const auto save = chief->Save(SmallState(1));
+
+  CHECK(save.status().code() == absl::StatusCode::kResourceExhausted);
+  CHECK_THAT(std::string(save.status().message()),
+             Contains("needed") && Contains("available") && Contains("keep_latest"));
+}
+
+TEST_CASE("checkpoint: listings go newest first and say which ones are damaged", "[checkpoint]") {
+  MemoryStorage storage;
+  CHECK(ListCheckpoints(storage).value().empty());
+  CHECK(OpenCheckpoint(storage, std::nullopt).status().code() == absl::StatusCode::kNotFound);
+  auto chief = SmallChief::Start(storage, 5).value();
+  for (const int64_t step : {0, 10, 20}) REQUIRE(chief->Save(SmallState(step)).ok());
+  REQUIRE(storage.Truncate("checkpoints/step-000000020/manifest.json", 100).ok());
+
+  const auto list = ListCheckpoints(storage).value();
+
+  REQUIRE(list.size() == 3);
+  CHECK(list[0].name == "step-000000020");
+  CHECK(list[0].status.code() == absl::StatusCode::kDataLoss);
+  CHECK(list[1].status.ok());
+  CHECK(list[1].manifest.step() == 10);
+  CHECK(OpenCheckpoint(storage, std::nullopt)->manifest().step() == 10);
+  CHECK(OpenCheckpoint(storage, 0)->manifest().step() == 0);
+  CHECK(OpenCheckpoint(storage, 20).status().code() == absl::StatusCode::kDataLoss);
+  CHECK(OpenCheckpoint(storage, 15).status().code() == absl::StatusCode::kNotFound);
+}
+
+TEST_CASE("checkpoint: another state's layout is refused by its first difference", "[checkpoint]") {
+  MemoryStorage storage;
+  auto chief = SmallChief::Start(storage).value();
+  const SmallState state(1);
+  REQUIRE(chief->Save(state).ok());
+  const auto reader = OpenCheckpoint(storage, std::nullopt).value();
+  const auto refusal = [&](const std::function<void(std::vector<CheckpointTensor>&)>& change) {
+    std::vector<CheckpointTensor> layout = state.layout;
+    change(layout);
+    const absl::Status status = reader.CheckLayout(layout);
+    CHECK(status.code() == absl::StatusCode::kFailedPrecondition);
+    return std::string(status.message());
+  };
+
+  CHECK(reader.CheckLayout(std::vector<CheckpointTensor>(state.layout.rbegin(), state.layout.rend())).ok());
+  CHECK_THAT(refusal([](auto& layout) { layout.pop_back(); }),
+             Contains("'lockstep.step', which the metagraph does not have"));
+  CHECK_THAT(refusal([](auto& layout) {
+               layout.push_back({"model", {"new", DType::kF32, {1}}});
+             }),
+             Contains("lacks tensor 'new'"));
+  CHECK_THAT(refusal([](auto& layout) {
+               layout[0].spec.shape = {6, 25};
+             }),
+             Contains("F32[6, 1, 5, 5]") && Contains("F32[6, 25]"));
+}
+
+TEST_CASE("checkpoint: on a real file system too, a chief's saves are found by the next one", "[checkpoint]") {
+  const char* base = std::getenv("TEST_TMPDIR");
+  std::string directory = std::string(base != nullptr ? base : "/tmp") + "/checkpoint-XXXXXX";
+  REQUIRE(mkdtemp(directory.data()) != nullptr);
+  const auto storage = LocalStorage::Create(directory).value();
+  auto chief = SmallChief::Start(*storage, 2).value();
+  for (const int64_t step : {0, 10, 20}) REQUIRE(chief->Save(SmallState(step)).status() == absl::OkStatus());
+  const auto second = SmallChief::Start(*storage, 2);
+  CHECK_THAT(std::string(second.status().message()), Contains("pid 17 on host alpha") && Contains(directory));
+  chief.reset();
+
+  const auto next = SmallChief::Start(*storage, 2);
+
+  REQUIRE(next.status() == absl::OkStatus());
+  CHECK((*next)->hold->term() == 2);
+  CHECK((*next)->messages.empty());
+  CHECK((*next)->newest->ComputeStateDigest().value() == SmallState(20).Digest());
+  CHECK(Names(*storage, "checkpoints") == std::vector<std::string>{"step-000000010", "step-000000020"});
+  CHECK(Names(*storage, "staging") == std::vector<std::string>{"term-000002"});
+  std::filesystem::remove_all(directory);
+}
+
+}  // namespace
+}  // namespace lockstep::chief

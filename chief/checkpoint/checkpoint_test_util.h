@@ -1,0 +1,132 @@
+// A small state and a save of it, for tests of what stores checkpoints.
+//
+// Threading: thread-compatible.
+#ifndef LOCKSTEP_CHIEF_CHECKPOINT_CHECKPOINT_TEST_UTIL_H_
+#define LOCKSTEP_CHIEF_CHECKPOINT_CHECKPOINT_TEST_UTIL_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chief/checkpoint/manifest_store.h"
+#include "chief/checkpoint/recovery.h"
+#include "chief/checkpoint/shard_sink.h"
+#include "chief/term/directory_mark.h"
+#include "chief/term/storage_term_registry.h"
+#include "chief/term/term_claim.h"
+#include "common/digest/crc32c.h"
+#include "common/digest/state_digest.h"
+#include "common/status/status_macros.h"
+
+namespace lockstep::chief {
+
+// Five tensors in two groups, an empty one among them; their bytes are a function of `step`.
+struct SmallState {
+  explicit SmallState(int64_t the_step) : step(the_step) {
+    const auto add = [&](absl::string_view group, TensorSpec spec) {
+      const auto size = static_cast<size_t>(CheckedByteSize(spec.dtype, spec.shape).value());
+      std::string content(size, '\0');
+      for (size_t i = 0; i < size; ++i) {
+        content[i] = static_cast<char>(i * 7 + bytes.size() * 31 + static_cast<size_t>(step) * 13);
+      }
+      layout.push_back({std::string(group), std::move(spec)});
+      bytes.push_back(std::move(content));
+    };
+    add(kModelGroup, {"conv1.weight", DType::kF32, {6, 1, 5, 5}});
+    add(kModelGroup, {"conv1.bias", DType::kF32, {6}});
+    add(kModelGroup, {"none", DType::kF32, {0, 3}});
+    add(kOptimizerGroup, {"momentum_buffer.conv1.weight", DType::kF32, {6, 1, 5, 5}});
+    add(kOptimizerGroup, {"lockstep.step", DType::kI64, {}});
+  }
+
+  std::string Digest() const {
+    StateDigestBuilder digest;
+    for (size_t i = 0; i < layout.size(); ++i) digest.Add(layout[i].spec, bytes[i]).IgnoreError();
+    return digest.Hex();
+  }
+  SnapshotId Id(std::string lineage = "line-1") const {
+    return {std::move(lineage), static_cast<uint64_t>(step), Digest()};
+  }
+  // The stream of share k of n.
+  std::string Stream(int share, int shares) const {
+    std::string stream;
+    const SharePlan plan = PlanShares(layout, shares).value();
+    for (const SharePiece& piece : plan.shares[share].pieces) stream += bytes[piece.tensor];
+    return stream;
+  }
+
+  int64_t step;
+  std::vector<CheckpointTensor> layout;
+  std::vector<std::string> bytes;
+};
+
+inline CommitInfo SmallCommit() {
+  CommitInfo info;
+  info.job_id = "job-1";
+  info.fingerprint = std::string(64, 'f');
+  info.kernel_plan = std::string(64, 'e');
+  info.position = 64;
+  info.job_yaml = "model: lenet\n";
+  info.worker_stats_json = "{}\n";
+  return info;
+}
+
+inline DirectoryMark SmallMark(bool published) {
+  DirectoryMark mark;
+  mark.set_job_id("job-1");
+  mark.set_lineage("line-1");
+  mark.set_step_zero_published(published);
+  return mark;
+}
+
+// Streams every share of a state into a sink, in chunks, and finishes it.
+inline absl::StatusOr<StoredShards> StoreAll(TermHold& hold, const SmallState& state, int shares, size_t chunk = 100,
+                                             std::string lineage = "line-1") {
+  const SnapshotId id = state.Id(std::move(lineage));
+  LS_ASSIGN_OR_RETURN(auto sink, ShardSink::Open(hold, id, state.layout, shares));
+  for (int share = 0; share < shares; ++share) {
+    const std::string stream = state.Stream(share, shares);
+    for (size_t offset = 0; offset < stream.size(); offset += chunk) {
+      const std::string part = stream.substr(offset, chunk);
+      LS_RETURN_IF_ERROR(sink->Accept(id, share, offset, part, Crc32c(part)));
+    }
+  }
+  return sink->Finish();
+}
+
+// A chief's hold on a storage: claimed, recovered, ready to publish.
+struct SmallChief {
+  static absl::StatusOr<std::unique_ptr<SmallChief>> Start(Storage& storage, int keep_latest = 2) {
+    auto chief = std::make_unique<SmallChief>(storage);
+    TermOwner owner;
+    owner.set_pid(17);
+    owner.set_host("alpha");
+    LS_ASSIGN_OR_RETURN(chief->hold, TermHold::Take(storage, chief->registry, owner));
+    LS_ASSIGN_OR_RETURN(const std::optional<DirectoryMark> mark, ReadDirectoryMark(storage));
+    LS_ASSIGN_OR_RETURN(Recovered recovered, Recover(*chief->hold, mark));
+    chief->messages = recovered.messages;
+    if (recovered.newest) chief->newest = std::move(recovered.newest);
+    chief->store.emplace(*chief->hold, std::move(recovered.accepted), keep_latest);
+    if (!mark) LS_RETURN_IF_ERROR(WriteDirectoryMark(*chief->hold, SmallMark(false)));
+    return chief;
+  }
+  explicit SmallChief(Storage& storage) : registry(storage) {}
+
+  absl::StatusOr<PublishedCheckpoint> Save(const SmallState& state, int shares = 2, std::string lineage = "line-1") {
+    LS_ASSIGN_OR_RETURN(StoredShards shards, StoreAll(*hold, state, shares, 400, std::move(lineage)));
+    LS_ASSIGN_OR_RETURN(PublishedCheckpoint published, store->Publish(std::move(shards), SmallCommit()));
+    LS_RETURN_IF_ERROR(WriteDirectoryMark(*hold, SmallMark(true)));
+    return published;
+  }
+
+  StorageTermRegistry registry;
+  std::unique_ptr<TermHold> hold;
+  std::optional<CheckpointReader> newest;
+  std::optional<ManifestStore> store;
+  std::vector<std::string> messages;
+};
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_CHECKPOINT_CHECKPOINT_TEST_UTIL_H_

@@ -1,0 +1,169 @@
+#include "chief/checkpoint/manifest_store.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/checkpoint_format/index.h"
+#include "common/checkpoint_format/manifest.h"
+#include "common/checkpoint_format/naming.h"
+#include "common/digest/sha256.h"
+#include "common/status/status_macros.h"
+#include "common/storage/files.h"
+
+namespace lockstep::chief {
+
+ManifestStore::ManifestStore(TermHold& hold, AcceptedCheckpoints accepted, int keep_latest)
+    : hold_(hold), accepted_(std::move(accepted)), keep_latest_(std::max(1, keep_latest)) {}
+
+absl::Status ManifestStore::AddFile(const StoredShards& shards, absl::string_view path, absl::string_view content,
+                                    Manifest& manifest) {
+  ManifestFile* entry = manifest.add_files();
+  entry->set_path(std::string(path));
+  entry->set_size(content.size());
+  entry->set_sha256(Sha256Hex(content));
+  return WriteNewFile(hold_.storage(), JoinPath(shards.directory, path), content, Access::kShared);
+}
+
+absl::Status ManifestStore::AddIndex(const StoredShards& shards, absl::string_view group, Manifest& manifest) {
+  ShardIndex index;
+  std::set<std::string> files;
+  for (const ManifestTensor& tensor : shards.tensors) {
+    if (tensor.group() != group) continue;
+    index.total_size += tensor.end() - tensor.begin();
+    index.weight_map.emplace(tensor.name(), BaseName(tensor.file()));
+    files.insert(tensor.file());
+  }
+  if (files.size() <= 1) return absl::OkStatus();  // a single shard has no index
+  return AddFile(shards, layout::IndexPath(group), EncodeShardIndex(index), manifest);
+}
+
+absl::Status ManifestStore::Stage(const StoredShards& shards, const CommitInfo& info, Manifest& manifest) {
+  Storage& storage = hold_.storage();
+  manifest.set_job_id(info.job_id);
+  manifest.set_lineage(shards.id.lineage);
+  manifest.set_step(static_cast<int64_t>(shards.id.step));
+  manifest.set_term(hold_.term());
+  manifest.set_fingerprint(info.fingerprint);
+  manifest.set_kernel_plan(info.kernel_plan);
+  manifest.set_state_digest(shards.id.digest);
+  manifest.set_trained_ms(info.trained_ms);
+  manifest.set_position(info.position);
+  manifest.set_numerics_relaxed(info.numerics_relaxed);
+  manifest.mutable_tensors()->Assign(shards.tensors.begin(), shards.tensors.end());
+  manifest.mutable_files()->Assign(shards.files.begin(), shards.files.end());
+  for (const absl::string_view group : {kModelGroup, kOptimizerGroup}) {
+    LS_RETURN_IF_ERROR(AddIndex(shards, group, manifest));
+  }
+  LS_RETURN_IF_ERROR(AddFile(shards, layout::kWorkerStats, info.worker_stats_json, manifest));
+  LS_RETURN_IF_ERROR(AddFile(shards, layout::kJob, info.job_yaml, manifest));
+  LS_ASSIGN_OR_RETURN(const std::string json, EncodeManifest(manifest));
+  LS_RETURN_IF_ERROR(WriteNewFile(storage, JoinPath(shards.directory, layout::kManifest), json, Access::kShared));
+  std::set<std::string> directories = {shards.directory};
+  for (const ManifestFile& file : manifest.files())
+    directories.insert(JoinPath(shards.directory, ParentPath(file.path())));
+  for (const std::string& directory : directories) LS_RETURN_IF_ERROR(storage.SyncDirectory(directory));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> ManifestStore::IsOwn(const std::string& name) {
+  const std::string path = absl::StrCat(layout::kCheckpoints, "/", name, "/", layout::kManifest);
+  const absl::StatusOr<std::string> json = ReadWholeFile(hold_.storage(), path, kMaxManifestBytes);
+  if (absl::IsNotFound(json.status())) return false;
+  LS_RETURN_IF_ERROR(json.status());
+  const absl::StatusOr<Manifest> manifest = ParseManifest(*json, hold_.storage().Describe(path));
+  if (!manifest.ok() || manifest->term() != hold_.term()) return false;
+  LS_RETURN_IF_ERROR(hold_.storage().SyncDirectory(layout::kCheckpoints));
+  accepted_[name] = {*manifest, true};
+  return true;
+}
+
+absl::Status ManifestStore::SettleUnknown(std::vector<std::string>& messages) {
+  LS_RETURN_IF_ERROR(hold_.CheckCurrent());
+  Storage& storage = hold_.storage();
+  LS_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, storage.List(layout::kCheckpoints));
+  for (const DirectoryEntry& entry : entries) {
+    if (accepted_.contains(entry.name) || !layout::ParseStepName(entry.name)) continue;
+    LS_ASSIGN_OR_RETURN(const bool own, IsOwn(entry.name));
+    if (own) continue;
+    LS_ASSIGN_OR_RETURN(const std::string to, hold_.SetAside(JoinPath(layout::kCheckpoints, entry.name), "late"));
+    messages.push_back(absl::StrCat("set aside ", entry.name, ": an older chief published it after term ", hold_.term(),
+                                    " was claimed; it is now ", storage.Describe(to)));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> ManifestStore::SameIsThere(const Manifest& mine, std::vector<std::string>& messages) {
+  const std::string name = layout::StepName(mine.step());
+  const auto it = accepted_.find(name);
+  if (it == accepted_.end()) return false;
+  const Manifest& other = it->second.manifest;
+  if (other.lineage() == mine.lineage()) {
+    if (other.state_digest() == mine.state_digest()) return true;
+    return absl::DataLossError(absl::StrCat("step ", mine.step(), " of lineage ", mine.lineage(),
+                                            " was published with state digest ", other.state_digest(), " by term ",
+                                            other.term(), " and is now ", mine.state_digest(),
+                                            ": the same step was computed with other bits. Nothing was overwritten"));
+  }
+  const std::string lineage = other.lineage();
+  LS_ASSIGN_OR_RETURN(const std::string to, SetAside(name, "abandoned"));
+  messages.push_back(absl::StrCat("set aside ", name, ": it is of lineage ", lineage, ", which ", mine.lineage(),
+                                  " replaces; it is now ", hold_.storage().Describe(to)));
+  return false;
+}
+
+absl::StatusOr<PublishedCheckpoint> ManifestStore::Publish(StoredShards shards, const CommitInfo& info) {
+  Storage& storage = hold_.storage();
+  PublishedCheckpoint published;
+  published.path = layout::CheckpointPath(static_cast<int64_t>(shards.id.step));
+  const auto give_up = [&](absl::Status error) {
+    error = hold_.Explain(std::move(error));
+    storage.RemoveTree(shards.directory).IgnoreError();
+    return error;
+  };
+  if (absl::Status staged = Stage(shards, info, published.manifest); !staged.ok()) return give_up(staged);
+  if (absl::Status swept = SettleUnknown(published.messages); !swept.ok()) return give_up(swept);
+  const absl::StatusOr<bool> same = SameIsThere(published.manifest, published.messages);
+  if (!same.ok()) return give_up(same.status());
+  const std::string name = layout::StepName(published.manifest.step());
+  if (*same) {
+    published.existed = true;
+    published.manifest = accepted_.at(name).manifest;
+    storage.RemoveTree(shards.directory).IgnoreError();
+    return published;
+  }
+  if (absl::Status renamed = storage.Rename(shards.directory, published.path); !renamed.ok()) return give_up(renamed);
+  accepted_[name] = {published.manifest, true};
+  // The checkpoint is published. What follows is housekeeping: its failure is a message, not an error.
+  const auto note = [&](absl::string_view what, const absl::Status& status) {
+    if (!status.ok()) published.messages.push_back(absl::StrCat(what, ": ", status.message()));
+  };
+  note("could not renew the hint `latest`", hold_.Replace(layout::kLatest, name + "\n"));
+  note("could not remove older checkpoints", Retain());
+  return published;
+}
+
+absl::StatusOr<std::string> ManifestStore::SetAside(absl::string_view base_name, absl::string_view why) {
+  LS_ASSIGN_OR_RETURN(std::string to, hold_.SetAside(JoinPath(layout::kCheckpoints, base_name), why));
+  accepted_.erase(std::string(base_name));
+  return to;
+}
+
+absl::Status ManifestStore::Retain() {
+  int kept = 0;
+  std::vector<std::string> old;
+  for (auto it = accepted_.rbegin(); it != accepted_.rend(); ++it) {
+    if (kept >= keep_latest_) old.push_back(it->first);
+    if (it->second.verified) ++kept;
+  }
+  for (const std::string& name : old) {
+    const std::string staged = hold_.Scratch(absl::StrCat("removed-", name));
+    LS_RETURN_IF_ERROR(hold_.Explain(hold_.storage().Rename(JoinPath(layout::kCheckpoints, name), staged)));
+    accepted_.erase(name);
+    LS_RETURN_IF_ERROR(hold_.storage().RemoveTree(staged));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace lockstep::chief

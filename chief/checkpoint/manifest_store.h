@@ -1,0 +1,95 @@
+// Publishes saves: the last stage of the data flow. Commit order: shards synced (ShardSink) → index, stats, job,
+// manifest → fsync each → fsync the directory → one rename → fsync the parent → `latest` → retention.
+//
+// Invariants
+//   * A checkpoint's directory appears under its name complete and durable, or not at all.
+//   * What is published is never changed; only retention and setting aside move it, whole.
+//   * Publishing onto an equal digest is success; onto another digest of the same lineage and step it is an alarm
+//   (DataLoss);
+//     one of another lineage, which this one replaces, is set aside.
+//   * A manifest of an older term that this term did not accept is set aside wherever it turns up.
+//   * A removal renames into staging first, so that a half removed checkpoint never stands under a published name. One
+//     is removed only when `keep_latest` newer ones are verified; so the last that verifies never goes.
+// Threading: thread-compatible; every call blocks on the storage.
+#ifndef LOCKSTEP_CHIEF_CHECKPOINT_MANIFEST_STORE_H_
+#define LOCKSTEP_CHIEF_CHECKPOINT_MANIFEST_STORE_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "chief/checkpoint/shard_sink.h"
+#include "chief/term/term_claim.h"
+#include "protos/checkpoint.pb.h"
+
+namespace lockstep::chief {
+
+// What a manifest says besides its tensors and files.
+struct CommitInfo {
+  std::string job_id;
+  std::string fingerprint;
+  std::string kernel_plan;
+  int64_t trained_ms = 0;
+  int64_t position = 0;
+  bool numerics_relaxed = false;
+  std::string job_yaml;           // the resolved job
+  std::string worker_stats_json;  // the bytes of the live stats file
+};
+
+// A published checkpoint that a term stands by.
+struct AcceptedCheckpoint {
+  Manifest manifest;
+  bool verified = false;  // every byte was read or written under its digest by this process
+};
+
+// By base name, so that they sort by step.
+using AcceptedCheckpoints = std::map<std::string, AcceptedCheckpoint>;
+
+struct PublishedCheckpoint {
+  Manifest manifest;
+  std::string path;                   // "checkpoints/step-000001200"
+  bool existed = false;               // an equal one was there
+  std::vector<std::string> messages;  // what was set aside or removed, and failures of retention: for the log
+};
+
+class ManifestStore {
+ public:
+  // `accepted`: what Recover found. At least one checkpoint is kept, whatever `keep_latest` says.
+  ManifestStore(TermHold& hold, AcceptedCheckpoints accepted, int keep_latest);
+
+  // Commits a save. Codes: Aborted with IsFenced (a newer chief), DataLoss (the same step with other bits: an alarm),
+  // ResourceExhausted, else of the storage. After an error the save is not published, or it is and a repeated Publish
+  // of the same bits says `existed`; staged files are removed as far as possible.
+  absl::StatusOr<PublishedCheckpoint> Publish(StoredShards shards, const CommitInfo& info);
+
+  // Moves a checkpoint out of checkpoints/ into set_aside/, whole, and accepts it no more. Returns the new path. `why`
+  // is one word. Used by the audit (rule 22) for every checkpoint above the newest audited one.
+  absl::StatusOr<std::string> SetAside(absl::string_view base_name, absl::string_view why);
+
+  const AcceptedCheckpoints& accepted() const { return accepted_; }
+
+ private:
+  absl::Status Stage(const StoredShards& shards, const CommitInfo& info, Manifest& manifest);
+  absl::Status AddFile(const StoredShards& shards, absl::string_view path, absl::string_view content,
+                       Manifest& manifest);
+  absl::Status AddIndex(const StoredShards& shards, absl::string_view group, Manifest& manifest);
+  // Looks through what is published and not accepted: this term's own (a rename whose outcome was not known) is
+  // accepted, an older chief's is set aside. Aborted when a newer chief has the job.
+  absl::Status SettleUnknown(std::vector<std::string>& messages);
+  // What to do about an accepted checkpoint under the same name: true when it is equal.
+  absl::StatusOr<bool> SameIsThere(const Manifest& mine, std::vector<std::string>& messages);
+  absl::StatusOr<bool> IsOwn(const std::string& name);
+  absl::Status Retain();
+
+  TermHold& hold_;
+  AcceptedCheckpoints accepted_;
+  int keep_latest_;
+};
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_CHECKPOINT_MANIFEST_STORE_H_

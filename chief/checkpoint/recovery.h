@@ -1,0 +1,42 @@
+// What a chief finds when it starts: the newest checkpoint that verifies, the ones it accepts, and what it had to set
+// aside. The second half of a claim (chief/term/term_claim.h, step 6).
+//
+// Invariants
+//   * A checkpoint is used only after every byte of it was verified.
+//   * A bad one is moved to set_aside/ with a message, never deleted; the next older one is tried.
+//   * After step 0 was published, "none verifies" is an error, never an empty start (rule 18).
+//   * Whether the directory belongs to the job is asked before (directory_mark.h); nothing is moved for that here.
+// Threading: as the storage; every call blocks.
+#ifndef LOCKSTEP_CHIEF_CHECKPOINT_RECOVERY_H_
+#define LOCKSTEP_CHIEF_CHECKPOINT_RECOVERY_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "chief/checkpoint/checkpoint_reader.h"
+#include "chief/checkpoint/manifest_store.h"
+#include "chief/term/term_claim.h"
+#include "protos/checkpoint.pb.h"
+
+namespace lockstep::chief {
+
+struct Recovered {
+  std::optional<CheckpointReader> newest;  // verified; none only before step 0 was published
+  AcceptedCheckpoints accepted;            // for ManifestStore
+  std::vector<std::string> messages;       // what was set aside and why: for the log
+};
+
+// Scans, verifies, sets bad and late ones aside and stores the accepted list of this term. `mark` is the directory's
+// mark. DataLoss: step 0 was published and nothing verifies; the message lists every reason.
+absl::StatusOr<Recovered> Recover(TermHold& hold, const std::optional<DirectoryMark>& mark);
+
+// True when a checkpoint belongs to the history that `mark` stands for: its lineage, or an ancestor's up to where they
+// part.
+bool BelongsTo(const Manifest& manifest, const DirectoryMark& mark);
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_CHECKPOINT_RECOVERY_H_

@@ -1,0 +1,97 @@
+// Takes in the shares of one save as they stream in and lays them down as safetensors files under the staging
+// directory. Headers are known before the first byte arrives, so every file is written front to back, once.
+//
+//   1 open ──Accept…──▶ 2 complete (every share's last byte stored and synced) ──Finish──▶ 3 stored
+//
+// Invariants
+//   * Shares are accepted by (lineage, step, digest of the whole state), whatever the generation or the sender (rule
+//   19):
+//     bits are bits. A share can be continued by another sender where the last one stopped.
+//   * Finish succeeds only if the digest recomputed from the bytes on their way to disk is the announced one (rule 20).
+// Threading: thread-compatible; every call blocks on the storage.
+#ifndef LOCKSTEP_CHIEF_CHECKPOINT_SHARD_SINK_H_
+#define LOCKSTEP_CHIEF_CHECKPOINT_SHARD_SINK_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "chief/term/term_claim.h"
+#include "common/checkpoint_format/checkpoint_tensor.h"
+#include "common/checkpoint_format/shares.h"
+#include "common/digest/state_digest.h"
+#include "common/protocol/ids.h"
+#include "protos/checkpoint.pb.h"
+
+namespace lockstep::chief {
+
+// The files of a save, all durable in `directory`, not yet published.
+struct StoredShards {
+  SnapshotId id;
+  std::string directory;
+  std::vector<ManifestTensor> tensors;
+  std::vector<ManifestFile> files;
+};
+
+class ShardSink {
+ public:
+  // Opens a save of `shares` shares of a state with this layout. `hold` is not owned. Refuses with ResourceExhausted
+  // when the disk has not enough free bytes for the whole save.
+  static absl::StatusOr<std::unique_ptr<ShardSink>> Open(TermHold& hold, SnapshotId id,
+                                                         std::vector<CheckpointTensor> layout, int shares);
+  ~ShardSink();
+
+  // Takes the next bytes of a share. `crc32c` is over `bytes`. Bytes that were taken before are skipped (a repeated
+  // chunk is OK). Codes: InvalidArgument (another save, no such share, beyond the end), OutOfRange (a gap: continue at
+  // NextOffset), DataLoss (the CRC differs: send again), else of the storage; after one of those only Abandon helps.
+  absl::Status Accept(const SnapshotId& id, int share, uint64_t offset, absl::string_view bytes, uint32_t crc32c);
+
+  int shares() const { return static_cast<int>(shares_.size()); }
+  const SnapshotId& id() const { return id_; }
+  // Where a sender of this share continues. REQUIRES: 0 <= share < shares().
+  uint64_t NextOffset(int share) const;
+  uint64_t ShareBytes(int share) const;
+  bool ShareComplete(int share) const;
+  bool Complete() const;
+
+  // Checks the whole state's digest and syncs the directories. DataLoss when the digest differs from the announced one:
+  // the save is to be abandoned. FailedPrecondition unless Complete().
+  absl::StatusOr<StoredShards> Finish();
+
+  // Removes what was written. The sink accepts nothing afterwards.
+  absl::Status Abandon();
+
+ private:
+  struct OpenShare;
+
+  ShardSink(TermHold& hold, SnapshotId id, std::vector<CheckpointTensor> layout, SharePlan plan);
+
+  absl::Status Prepare();
+  absl::Status CheckChunk(const SnapshotId& id, int share, uint64_t offset, absl::string_view bytes) const;
+  absl::Status Write(OpenShare& share, absl::string_view bytes);
+  absl::Status BeginFile(OpenShare& share, const ShareFile& file);
+  absl::Status EndFile(OpenShare& share, const ShareFile& file);
+  absl::Status EndPiece(OpenShare& share, const SharePiece& piece);
+
+  TermHold& hold_;
+  Storage& storage_;
+  const SnapshotId id_;
+  const std::vector<CheckpointTensor> layout_;
+  const SharePlan plan_;
+  std::string directory_;
+  std::vector<std::unique_ptr<OpenShare>> shares_;
+  std::vector<ManifestTensor> tensors_;
+  std::vector<ManifestFile> files_;
+  StateDigestBuilder digest_;
+  absl::Status broken_;  // the first error that cannot be mended
+};
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_CHECKPOINT_SHARD_SINK_H_

@@ -1,0 +1,143 @@
+// Everything the chief's core can decide. The shell carries these out in order, without policy of its own; durability
+// is an action, its completion an event.
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_CHIEF_CORE_ACTIONS_H_
+#define LOCKSTEP_CHIEF_CORE_ACTIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "chief/core/events.h"
+#include "common/protocol/fields.h"
+#include "common/protocol/ids.h"
+#include "common/protocol/messages.h"
+
+namespace lockstep::chief {
+
+// Queue this command on the session; dropped when the session is gone.
+struct Send {
+  SessionId session = 0;
+  ChiefFence fence;
+  ChiefCommand command;
+  std::string reason;
+  LS_FIELDS(Send, session, fence, command, reason)
+};
+
+// Flush what was queued, then end the stream.
+struct CloseSession {
+  SessionId session = 0;
+  std::string reason;
+  LS_FIELDS(CloseSession, session, reason)
+};
+
+// Store the kernel plan under its hash and name it as the job's. Answered by PlanStored or StorageFailed.
+struct StorePlan {
+  std::string plan_hash;
+  std::string plan;
+  Digest data_digest;  // of the data it was made with, stored beside it
+  std::string reason;
+  LS_FIELDS(StorePlan, plan_hash, plan, data_digest, reason)
+};
+
+// From now on accept shares of this state (rule 19). Shares that arrive for no open save are refused.
+struct OpenSave {
+  SnapshotId snapshot;
+  uint32_t shares = 0;
+  std::string reason;
+  LS_FIELDS(OpenSave, snapshot, shares, reason)
+};
+
+// Drop what was received of this save; accept no more of it.
+struct AbandonSave {
+  SnapshotId snapshot;
+  std::string reason;
+  LS_FIELDS(AbandonSave, snapshot, reason)
+};
+
+// Every share is stored: recompute the digest of the state from what was received and make all of it durable. Answered
+// by ManifestStored, ShardBroken (a share does not verify) or StorageFailed.
+struct StoreManifest {
+  SnapshotId snapshot;
+  uint32_t shares = 0;
+  std::string plan_hash;
+  bool audited = false;        // every member of its generation reported this digest (rule 22)
+  absl::Duration trained_for;  // time the job has been stepping, for `duration: 2h`
+  std::string reason;
+  LS_FIELDS(StoreManifest, snapshot, shares, plan_hash, audited, trained_for, reason)
+};
+
+// Manifest last, then the one rename into place, then retention (chief/checkpoint/manifest_store.h). Answered by
+// Published, StorageFailed or TermLost.
+struct PublishCommit {
+  SnapshotId snapshot;
+  std::string reason;
+  LS_FIELDS(PublishCommit, snapshot, reason)
+};
+
+// Steps up to `step` are agreed by every member. Records are of agreed steps only, in order.
+struct StepsAgreed {
+  Lineage lineage;
+  uint64_t step = 0;
+  std::vector<StepRecord> records;
+  LS_FIELDS(StepsAgreed, lineage, step, records)
+};
+
+// The evaluation of an agreed step is complete: all slices, in order.
+struct EvaluationDone {
+  Lineage lineage;
+  uint64_t step = 0;
+  std::vector<SliceResult> slices;
+  LS_FIELDS(EvaluationDone, lineage, step, slices)
+};
+
+enum class WorkerChange : uint8_t {
+  kJoined = 0,     // first time in a generation
+  kLost = 1,       // reset, silence, SIGKILL: spends nothing
+  kPreempted = 2,  // left on SIGTERM
+  kCrashed = 3,    // error report or crash signal: spends the budget
+  kRefused = 4,    // not admitted
+  kDigestMismatch = 5,
+};
+
+// For the worker statistics and the event log.
+struct WorkerChanged {
+  std::string name;
+  Incarnation incarnation;
+  WorkerChange change = WorkerChange::kJoined;
+  std::string reason;
+  LS_FIELDS(WorkerChanged, name, incarnation, change, reason)
+};
+
+// Cumulative counters that a worker reported.
+struct WorkerStats {
+  std::string name;
+  std::vector<NamedValue> stats;
+  LS_FIELDS(WorkerStats, name, stats)
+};
+
+enum class Level : uint8_t { kInfo = 0, kWarning = 1, kError = 2 };
+
+// One line for people; the reason of a decision.
+struct Announce {
+  Level level = Level::kInfo;
+  std::string text;
+  LS_FIELDS(Announce, level, text)
+};
+
+// The chief's work is over. Everything queued on sessions is flushed first.
+struct Exit {
+  int32_t code = 0;
+  std::string reason;
+  LS_FIELDS(Exit, code, reason)
+};
+
+using Action = std::variant<Send, CloseSession, StorePlan, OpenSave, AbandonSave, StoreManifest, PublishCommit,
+                            StepsAgreed, EvaluationDone, WorkerChanged, WorkerStats, Announce, Exit>;
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_CORE_ACTIONS_H_

@@ -1,0 +1,120 @@
+// The saves on their way from replicas to the storage, one at a time, each through
+//
+//   1 waiting ──▶ 2 collecting ──▶ 3 storing ──▶ 4 publishing ──▶ published
+//      ▲   OpenSave, AskShare…   StoreManifest   PublishCommit
+//      └───────────┴──────────────────┴───── abandoned: a save that is insisted on tries again; another is dropped
+//
+// Invariants
+//   * PublishCommit{s} is emitted only after ManifestStored{s} came in with the digest that the replicas announced.
+//   * Shares are fixed when the save opens; whoever holds the same snapshot may send any of them (rule 19).
+//   * Every holder hears how its save ended, except the one that is lost.
+// Threading: thread-compatible; owned by Coordinator.
+#ifndef LOCKSTEP_CHIEF_CORE_CHECKPOINT_TRACKER_H_
+#define LOCKSTEP_CHIEF_CORE_CHECKPOINT_TRACKER_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "chief/core/events.h"
+#include "chief/core/outbox.h"
+#include "chief/core/roster.h"
+#include "common/protocol/ids.h"
+#include "common/protocol/messages.h"
+
+namespace lockstep::chief {
+
+class CheckpointTracker {
+ public:
+  static constexpr uint32_t kAbandonedBeforeHold = 2;              // rule 19
+  static constexpr uint32_t kStorageFailuresBeforeEnd = 3;         // in a row
+  static constexpr absl::Duration kShareWait = absl::Seconds(10);  // for a member that has not reported yet
+  static constexpr absl::Duration kStorageRetry = absl::Seconds(1);
+
+  CheckpointTracker(SnapshotId published, Lineage lineage) : published_(published), lineage_(std::move(lineage)) {}
+
+  // What the actions need to know beside the save.
+  struct Context {
+    absl::Time now;
+    std::string plan_hash;
+    absl::Duration trained_for;
+  };
+
+  // `holder` has this snapshot. `members`: of its generation, in rank order: share i is asked of member i first.
+  // Returns what is wrong: another digest of the same step of the same lineage; the snapshot is then not used.
+  std::string Taken(const Incarnation& holder, const SnapshotId& snapshot, SnapshotCause cause,
+                    const std::vector<Incarnation>& members);
+  // This member will not report a snapshot (any more): its share is asked of another.
+  void NotExpected(const Incarnation& member);
+  void HolderGone(const Incarnation& holder);
+
+  void Stored(const ShardStored& event);
+  void Broken(const ShardBroken& event, Outbox& out);
+  void Failed(const Incarnation& holder, const ShareFailed& message);
+  void ManifestDone(const ManifestStored& event, const Context& context, Outbox& out, Roster& roster);
+  // True when this is the save that was awaited (not a repetition).
+  bool PublishDone(const SnapshotId& snapshot, Outbox& out, Roster& roster);
+  void StorageRefused(const SnapshotId& snapshot, const std::string& message, const Context& context, Outbox& out,
+                      Roster& roster);
+
+  // Does what can be done now: opens the next save, asks for shares, stores, gives up.
+  void Advance(const Context& context, Outbox& out, Roster& roster);
+  // When Advance could do something without an event.
+  absl::Time NextDeadline() const;
+  void ShiftDeadlines(absl::Duration gap);
+
+  void set_lineage(const Lineage& lineage) { lineage_ = lineage; }
+  const SnapshotId& published() const { return published_; }
+  // Is `step` of the current history beyond what is published?
+  bool IsNewer(uint64_t step) const { return step > published_.step; }
+  bool Busy() const { return !saves_.empty(); }
+  bool MustHold() const { return abandoned_in_a_row_ >= kAbandonedBeforeHold; }
+  // Is there a save of `snapshot.step` or later that can still succeed?
+  bool Saving(uint64_t step) const;
+  bool Holds(const Incarnation& holder, uint64_t step) const;
+  // Not empty: the storage failed too often; end the job.
+  const std::string& storage_verdict() const { return storage_verdict_; }
+
+ private:
+  enum class Stage : uint8_t { kWaiting, kCollecting, kStoring, kPublishing };
+  struct Share {
+    Incarnation preferred;
+    Incarnation asked;  // none: not asked
+    bool stored = false;
+    std::set<Incarnation> failed;  // who could not send it
+  };
+  struct Save {
+    SnapshotId id;
+    Stage stage = Stage::kWaiting;
+    bool insist = false;
+    std::vector<Share> shares;
+    std::set<Incarnation> holders;
+    std::set<Incarnation> reported;      // ever
+    std::set<Incarnation> members;       // of its generation
+    std::set<Incarnation> not_expected;  // of them
+    absl::Time not_before = absl::InfinitePast();
+    absl::Time opened;
+  };
+
+  Save* Find(const SnapshotId& snapshot);
+  void Open(Save& save, const Context& context, Outbox& out);
+  void AskShares(Save& save, const Context& context, Outbox& out, Roster& roster);
+  Incarnation ChooseSender(const Save& save, const Share& share, absl::Time now, Roster& roster) const;
+  void Abandon(Save& save, const std::string& why, bool again, absl::Time now, Outbox& out, Roster& roster);
+  void Tell(const Save& save, bool published, const std::string& why, Outbox& out, Roster& roster);
+
+  SnapshotId published_;
+  Lineage lineage_;
+  std::map<uint64_t, Save> saves_;  // by step, at most kMaxHeldSnapshots; the lowest is worked on
+  uint32_t abandoned_in_a_row_ = 0;
+  uint32_t storage_failures_ = 0;
+  std::string storage_verdict_;
+};
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_CORE_CHECKPOINT_TRACKER_H_

@@ -1,0 +1,274 @@
+#include "chief/core/coordinator.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/status/check.h"
+
+namespace lockstep::chief {
+
+Coordinator::Coordinator(const CoordinatorConfig& config)
+    : policy_(config.policy),
+      term_(config.recovered.term),
+      lineage_(config.policy.lineage),
+      plan_hash_(config.recovered.plan_hash),
+      data_digest_(config.recovered.data_digest),
+      out_(config.recovered.term),
+      saves_(config.recovered.checkpoint, config.policy.lineage),
+      progress_(config.policy.lineage, config.recovered.checkpoint.step, config.policy.training.eval_slices),
+      budget_(config.policy.max_failures),
+      trained_for_(config.recovered.trained_for),
+      no_progress_limit_(config.policy.no_progress_limit) {
+  budget_.SavePublished(config.recovered.checkpoint.step);
+}
+
+bool Coordinator::CurrentGeneration::Has(const Incarnation& incarnation) const {
+  return std::any_of(members.begin(), members.end(),
+                     [&](const Member& member) { return member.incarnation == incarnation; });
+}
+
+std::vector<Incarnation> Coordinator::CurrentGeneration::Ids() const {
+  std::vector<Incarnation> ids;
+  for (const Member& member : members) ids.push_back(member.incarnation);
+  return ids;
+}
+
+std::vector<Action> Coordinator::Step(absl::Time now, const Event& event) {
+  if (phase_ == Phase::kEnded) return {};
+  NoteTime(now);
+  std::visit([this](const auto& alternative) { On(alternative); }, event);
+  if (phase_ != Phase::kEnded) Advance();
+  return out_.Take();
+}
+
+void Coordinator::NoteTime(absl::Time now) {
+  if (now_ == absl::InfinitePast()) {
+    now_ = phase_since_ = said_ = last_save_ = now;
+    // A first chief has no predecessor whose generation could still run.
+    deadline_ = term_ == 1 ? now : now + policy_.heartbeat_limit;
+    return;
+  }
+  LS_CHECK(now >= now_, "time never goes backwards");
+  const absl::Duration gap = now - now_;
+  now_ = now;
+  if (gap <= kTickGap) {
+    if (phase_ == Phase::kRunning) trained_for_ += gap;
+    return;
+  }
+  // This process did not run, or its machine slept: what looks late may lie in the queue (rule 16).
+  out_.Say(Level::kWarning,
+           absl::StrCat("nothing happened here for ", absl::FormatDuration(gap), "; deadlines are moved by as much"));
+  phase_since_ += gap;
+  last_save_ += gap;
+  deadline_ += gap;
+  last_call_until_ += gap;
+  if (parked_since_.has_value()) *parked_since_ += gap;
+  if (done_since_.has_value()) *done_since_ += gap;
+  if (mismatch_until_.has_value()) *mismatch_until_ += gap;
+  saves_.ShiftDeadlines(gap);
+  for (Worker* worker : roster_.InOrder()) {
+    worker->heard += gap;
+    worker->progressed += gap;
+  }
+}
+
+void Coordinator::Advance() {
+  for (int round = 0; round < 8; ++round) {
+    const Phase before = phase_;
+    ConcludeMismatch();
+    if (phase_ == Phase::kEnded) return;
+    switch (phase_) {
+      case Phase::kAdopting:
+        AdvanceAdopting();
+        break;
+      case Phase::kWaiting:
+        AdvanceWaiting();
+        break;
+      case Phase::kForming:
+        AdvanceForming();
+        break;
+      case Phase::kRunning:
+        RequestBoundaries();
+        break;
+      case Phase::kBreaking:
+        AdvanceBreaking();
+        break;
+      case Phase::kFinishing:
+        AdvanceFinishing();
+        break;
+      case Phase::kDone:
+        AdvanceDone();
+        break;
+      case Phase::kEnded:
+        return;
+    }
+    if (phase_ == Phase::kEnded) return;
+    AdvanceSaves();
+    if (phase_ == before || phase_ == Phase::kEnded) break;
+    phase_since_ = now_;
+  }
+  if (phase_ == Phase::kEnded || phase_ == Phase::kDone) return;
+  PrepareOrPlan();
+  TestConnectionsDue();
+  ServeLeavers();
+}
+
+void Coordinator::On(const Tick&) {
+  CheckLifeSigns();
+  SayWhatIsAwaited();
+}
+
+void Coordinator::On(const FromWorker& event) {
+  if (const auto* hello = std::get_if<Hello>(&event.message)) {
+    OnHello(event.session, event.fence, *hello);
+    return;
+  }
+  Worker* worker = roster_.BySession(event.session);
+  // A mismatch is answered: silence is how systems hang (rule 10).
+  std::string mismatch;
+  if (worker == nullptr) {
+    mismatch = "this session has said no Hello";
+  } else if (event.fence.incarnation != worker->id()) {
+    mismatch = absl::StrCat("this session belongs to ", worker->name(), ", another process");
+  } else if (event.fence.term != term_) {
+    mismatch = absl::StrCat("the message is for term ", event.fence.term, "; this is term ", term_);
+  } else if (event.fence.job != policy_.job) {
+    mismatch = absl::StrCat("the message is for job ", event.fence.job, "; this is job ", policy_.job);
+  }
+  if (!mismatch.empty()) {
+    out_.Command(event.session, Generation(), Fenced{mismatch}, mismatch);
+    return;
+  }
+  worker->heard = now_;
+  std::visit([&](const auto& message) { OnMessage(*worker, message); }, event.message);
+}
+
+void Coordinator::On(const SessionClosed& event) {
+  Worker* worker = roster_.BySession(event.session);
+  if (worker == nullptr) return;
+  Lose(worker->id(), WorkerChange::kLost, absl::StrCat("its session ended: ", event.reason), /*close=*/false);
+}
+
+void Coordinator::On(const HeartbeatReceived& event) {
+  Worker* worker = roster_.Find(event.fence.incarnation);
+  if (worker == nullptr || event.fence.term != term_) return;
+  worker->heard = now_;
+  if (event.heartbeat.progress != worker->progress || event.heartbeat.phase != worker->phase) {
+    worker->progressed = now_;
+  }
+  worker->progress = event.heartbeat.progress;
+  worker->phase = event.heartbeat.phase;
+}
+
+void Coordinator::On(const ShardStored& event) { saves_.Stored(event); }
+void Coordinator::On(const ShardBroken& event) { saves_.Broken(event, out_); }
+
+void Coordinator::On(const ManifestStored& event) {
+  if (mismatch_until_.has_value()) return;  // replicas differ: nothing more is published
+  saves_.ManifestDone(event, SaveContext(), out_, roster_);
+}
+
+void Coordinator::On(const Published& event) {
+  if (!saves_.PublishDone(event.snapshot, out_, roster_)) return;
+  last_save_ = now_;
+  budget_.SavePublished(event.snapshot.step);
+  FinishIfPublished();
+}
+
+void Coordinator::On(const StorageFailed& event) {
+  if (event.snapshot == SnapshotId()) {
+    EndJob(74, absl::StrCat("the kernel plan cannot be stored: ", event.message));
+    return;
+  }
+  saves_.StorageRefused(event.snapshot, event.message, SaveContext(), out_, roster_);
+}
+
+void Coordinator::On(const TermLost& event) {
+  // Not EndJob: the workers belong to the newer chief and must not be told anything by this one.
+  phase_ = Phase::kEnded;
+  out_.Add(Exit{76, absl::StrCat("term ", event.newer, " was claimed by another chief; this one had term ", term_)});
+}
+
+void Coordinator::On(const StopRequested& event) {
+  if (ending_.has_value() || result_.has_value()) return;
+  ending_ = Ending{event.exit_code, absl::StrCat("stop requested by ", event.by)};
+  out_.Say(Level::kInfo, absl::StrCat(ending_->reason, ": saving first"));
+}
+
+std::string Coordinator::AwaitedText() {
+  std::vector<std::string> parts;
+  uint32_t ready = 0;
+  std::vector<std::string> joining;
+  for (Worker* worker : roster_.InOrder()) {
+    if (worker->leaving) continue;
+    if (worker->IsReady() && worker->AtRest()) {
+      ++ready;
+    } else {
+      joining.push_back(absl::StrCat(worker->name(), worker->AtRest() ? " (preparing)" : " (stopping)"));
+    }
+  }
+  const uint32_t wanted =
+      std::max(policy_.min_workers, policy_.expected_workers == 0 ? policy_.min_workers : policy_.expected_workers);
+  std::vector<std::string> missing = joining;
+  for (uint32_t n = 0; missing.size() + ready < wanted && n < wanted; ++n) {
+    const std::string name = absl::StrCat("worker-", n);
+    if (roster_.ByName(name) != nullptr) continue;
+    const auto it = gone_.find(name);
+    missing.push_back(absl::StrCat(name, " (", it == gone_.end() ? "never connected" : it->second, ")"));
+  }
+  return absl::StrCat(ready, "/", wanted, " joined", missing.empty() ? "" : "; missing ", absl::StrJoin(missing, ", "));
+}
+
+void Coordinator::SayWhatIsAwaited() {
+  if (phase_ == Phase::kRunning || phase_ == Phase::kDone || phase_ == Phase::kEnded) return;
+  if (now_ - std::max(said_, phase_since_) < kSayEvery) return;
+  said_ = now_;
+  switch (phase_) {
+    case Phase::kFinishing:
+      out_.Say(Level::kInfo, "waiting for the last save to be published");
+      break;
+    case Phase::kForming:
+      out_.Say(Level::kInfo, absl::StrCat("generation ", current_.id.ToString(), ": ", current_.formed.size(), "/",
+                                          current_.members.size(), " members synchronised"));
+      break;
+    default:
+      out_.Say(Level::kInfo, AwaitedText());
+  }
+}
+
+absl::Time Coordinator::NextDeadline() const {
+  absl::Time next = now_ + kTickEvery;
+  if (phase_ == Phase::kAdopting || phase_ == Phase::kBreaking) next = std::min(next, deadline_);
+  if (mismatch_until_.has_value()) next = std::min(next, *mismatch_until_);
+  next = std::min(next, saves_.NextDeadline());
+  return std::max(next, now_);
+}
+
+CoordinatorView Coordinator::View() {
+  CoordinatorView view;
+  view.phase = phase_;
+  view.generation = current_.id;
+  view.lineage = lineage_;
+  view.agreed_step = progress_.agreed();
+  view.published_step = saves_.published().step;
+  view.failures = budget_.spent();
+  view.preemptions = preemptions_;
+  view.losses = losses_;
+  if (phase_ != Phase::kRunning && phase_ != Phase::kDone) view.waiting_for = AwaitedText();
+  for (Worker* worker : roster_.InOrder()) {
+    CoordinatorView::WorkerLine line{worker->name(), worker->host, worker->IsReady() ? "spare" : "joining", -1};
+    for (size_t rank = 0; rank < current_.members.size(); ++rank) {
+      if (current_.members[rank].incarnation == worker->id() && !worker->AtRest()) {
+        line.state = "member";
+        line.rank = static_cast<int32_t>(rank);
+      }
+    }
+    if (line.rank < 0 && worker->IsReady() && phase_ == Phase::kWaiting) line.state = "ready";
+    if (worker->leaving) line.state = "leaving";
+    view.workers.push_back(std::move(line));
+  }
+  return view;
+}
+
+}  // namespace lockstep::chief

@@ -1,0 +1,250 @@
+// Decides what the job does next. No sockets, threads, files, clock, randomness or logging: the same events at the same
+// instants give the same actions.
+//
+//   1 Adopting ──▶ 2 Waiting ──▶ 3 Forming ──▶ 4 Running ──▶ 6 Finishing ──▶ 7 Done ──▶ 8 Ended
+//       │             ▲              │   evidence  │                │
+//       │             └── 5 Breaking ◀─────────────┴────────────────┘ (the last snapshot's holders are lost)
+//       └── the running generation is complete ──▶ 4, else ──▶ 5
+//
+//   1  a restarted chief listens for members of a generation that still runs (rule 14)
+//   2  nobody steps: the kernel plan is made, workers prepare, the job is parked below its minimum, leavers are saved
+//   3  Form is sent; members connect and synchronise
+//   4  members step on their own; requests for boundaries go out, reports come in
+//   5  verdicts are sent or a boundary is met; members answer with what they hold
+//   6  members stand at the last boundary; their snapshot is being saved
+//   7  members are told
+//
+// Invariants
+//   * At most one generation of a term steps at a time; only the newest term commits.
+//   * A generation is formed from the highest position that a worker at rest acknowledged, never from a report or a
+//     heartbeat; from the storage only when no worker that is connected holds or may hold anything newer.
+//   * Nothing steps below the minimum of workers.
+//   * PublishCommit{s} is emitted only after ManifestStored{s} came in (checkpoint_tracker.h).
+// Threading: thread-compatible; ChiefLoop owns the only instance.
+#ifndef LOCKSTEP_CHIEF_CORE_COORDINATOR_H_
+#define LOCKSTEP_CHIEF_CORE_COORDINATOR_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "chief/core/actions.h"
+#include "chief/core/checkpoint_tracker.h"
+#include "chief/core/events.h"
+#include "chief/core/failure_budget.h"
+#include "chief/core/outbox.h"
+#include "chief/core/policy.h"
+#include "chief/core/progress_tracker.h"
+#include "chief/core/reachability.h"
+#include "chief/core/roster.h"
+
+namespace lockstep::chief {
+
+enum class Phase : uint8_t { kAdopting, kWaiting, kForming, kRunning, kBreaking, kFinishing, kDone, kEnded };
+
+// What people may know of the core, for status. Nothing is decided by it.
+struct CoordinatorView {
+  struct WorkerLine {
+    std::string name;
+    std::string host;
+    std::string state;  // joining, ready, member, spare, leaving
+    int32_t rank = -1;
+  };
+  Phase phase = Phase::kAdopting;
+  Generation generation;
+  Lineage lineage;
+  uint64_t agreed_step = 0;
+  uint64_t published_step = 0;
+  uint32_t failures = 0;
+  uint64_t preemptions = 0;
+  uint64_t losses = 0;
+  std::string waiting_for;  // empty while the job steps
+  std::vector<WorkerLine> workers;
+};
+
+class Coordinator {
+ public:
+  explicit Coordinator(const CoordinatorConfig& config);
+
+  // Applies one event and returns the actions to perform, in order. REQUIRES: `now` never goes backwards. After Exit
+  // was returned nothing more comes.
+  std::vector<Action> Step(absl::Time now, const Event& event);
+  // The next instant at which a Tick could change anything; at most kTickEvery after the last step.
+  absl::Time NextDeadline() const;
+  CoordinatorView View();
+
+  static constexpr absl::Duration kTickEvery = absl::Milliseconds(500);
+  static constexpr absl::Duration kTickGap = absl::Milliseconds(1500);  // longer: this process was paused (rule 16)
+  static constexpr absl::Duration kSayEvery = absl::Seconds(10);
+  static constexpr uint32_t kMaxWorkers = 4096;
+
+ private:
+  // The newest generation of this chief, or the adopted one.
+  struct CurrentGeneration {
+    Generation id;
+    std::vector<Member> members;
+    Position begin;
+    std::set<Incarnation> formed;
+    std::set<RequestKind> requested;
+    bool Has(const Incarnation& incarnation) const;
+    std::vector<Incarnation> Ids() const;
+  };
+  struct Ending {
+    int32_t code = 0;
+    std::string reason;
+  };
+
+  // coordinator.cc
+  void On(const Tick& event);
+  void On(const FromWorker& event);
+  void On(const SessionClosed& event);
+  void On(const HeartbeatReceived& event);
+  void On(const PlanStored& event);
+  void On(const ShardStored& event);
+  void On(const ShardBroken& event);
+  void On(const ManifestStored& event);
+  void On(const Published& event);
+  void On(const StorageFailed& event);
+  void On(const TermLost& event);
+  void On(const ProcessExited& event);
+  void On(const StopRequested& event);
+  void NoteTime(absl::Time now);
+  void Advance();
+  void SayWhatIsAwaited();
+  std::string AwaitedText();
+
+  // coordinator_join.cc: sessions, plan, preparation, connection tests
+  void OnHello(SessionId session, const WorkerFence& fence, const Hello& hello);
+  void Refuse(SessionId session, int32_t code, const std::string& message);
+  void Admit(Worker& worker, const Hello& hello);
+  void WelcomeFinished(Worker& worker, const Hello& hello);
+  void OnMessage(Worker& worker, const PlanMade& message);
+  void OnMessage(Worker& worker, const Ready& message);
+  void OnMessage(Worker& worker, const PrepareFailed& message);
+  void OnMessage(Worker& worker, const PeersTested& message);
+  void AcceptReady(Worker& worker, const Ready& ready);
+  void PrepareOrPlan();
+  void TestConnectionsDue();
+  bool PlanMayBeReplaced(const Worker& asking);
+
+  // coordinator_generation.cc: forming, boundaries, breaking
+  void OnMessage(Worker& worker, const VerdictAck& message);
+  void OnMessage(Worker& worker, const AtBoundary& message);
+  void OnMessage(Worker& worker, const Formed& message);
+  void OnMessage(Worker& worker, const PeerFailed& message);
+  void OnMessage(Worker& worker, const StoreSet& message);
+  void OnMessage(Worker& worker, const CommandRejected& message);
+  bool InCurrent(Worker& worker, const Generation& generation);
+  void SendVerdict(Worker& worker, const std::string& reason);
+  void Break(const std::string& reason);
+  void Rest(Worker& worker, const Generation& last, std::optional<HeldState> held);
+  void AdvanceAdopting();
+  void Adopt(const Worker& witness);
+  bool ClaimComplete(const Worker& witness);
+  void AdvanceBreaking();
+  void AdvanceForming();
+  absl::Duration AckWindow();
+
+  // coordinator_waiting.cc: who forms the next generation, and from what
+  void AdvanceWaiting();
+  struct Team {
+    std::vector<Worker*> members;  // in rank order
+    uint32_t staying = 0;          // connected and able to step together, spares included, leavers not
+  };
+  Team ChooseTeam(bool with_leavers);
+  std::vector<Worker*> MutuallyReachable(std::vector<Worker*> candidates);
+  bool HoldsCurrent(const Worker& worker) const;
+  Worker* BestAtRest(bool leavers_too);
+  void FormGeneration(const Team& team);
+  void Park(uint32_t staying);
+  void ServeLeavers();
+  bool LastCopyLeaves(const Worker& leaver);
+  bool MayGo(const Worker& leaver);
+  void SaveAtRest(const Position& position, const std::string& reason);
+  void RequestBoundaries();
+  void Request(RequestKind kind, const std::string& reason);
+  bool NewcomerFits();
+
+  // coordinator_checkpoint.cc: reports, saves, the end
+  void OnMessage(Worker& worker, const Report& message);
+  void OnMessage(Worker& worker, const SnapshotTaken& message);
+  void OnMessage(Worker& worker, const ShareFailed& message);
+  void OnMessage(Worker& worker, const EvalReport& message);
+  void TellProgress();
+  void CompareDigest(Worker& worker, const StateDigest& digest, size_t members);
+  void OnMismatch(const std::string& finding);
+  void ConcludeMismatch();
+  void AdvanceSaves();
+  bool FinishIfPublished();
+  void AdvanceFinishing();
+  void AdvanceDone();
+  void Finish(const Ending& ending);
+  void SendDone(Worker& worker);
+  CheckpointTracker::Context SaveContext() const;
+
+  // coordinator_failure.cc: losses, silence, the budget
+  void OnMessage(Worker& worker, const LeaveIntent& message);
+  void OnMessage(Worker& worker, const Left& message);
+  void OnMessage(Worker& worker, const ErrorReport& message);
+  void OnMessage(Worker& worker, const Hello& message);
+  void Lose(Incarnation incarnation, WorkerChange change, const std::string& reason, bool close);
+  void CheckLifeSigns();
+  void SpendFailure(const std::string& cause, bool broke_generation);
+  void EndJob(int32_t code, const std::string& reason);
+
+  const JobPolicy policy_;
+  const Term term_;
+  Lineage lineage_;
+  std::string plan_hash_;
+  Digest data_digest_;
+
+  absl::Time now_ = absl::InfinitePast();
+  Phase phase_ = Phase::kAdopting;
+  absl::Time phase_since_;
+  absl::Time deadline_ = absl::InfiniteFuture();  // of Adopting and Breaking
+  absl::Time said_;
+  absl::Time last_call_until_;              // a restore waits for workers until then
+  std::optional<absl::Time> parked_since_;  // below the minimum
+  std::optional<absl::Time> done_since_;
+  absl::Time last_lost_ = absl::InfinitePast();
+
+  Roster roster_;
+  Reachability pairs_;
+  Outbox out_;
+  CheckpointTracker saves_;
+  ProgressTracker progress_;
+  FailureBudget budget_;
+
+  CurrentGeneration current_;
+  uint64_t generations_ = 0;
+  uint64_t requests_ = 0;
+  uint64_t test_rounds_ = 0;
+  std::map<std::string, std::string> gone_;  // name → why, for messages; at most kMaxWorkers
+  std::set<Incarnation> joined_;             // were in a generation of this chief
+  std::set<std::string> broke_by_;           // names whose loss broke the newest generation
+  std::set<std::string> exited_;             // names whose process a supervisor saw end
+  std::set<std::string> reported_error_;     // names that reported an error before they went
+  std::string plan_being_stored_;
+  Digest data_of_plan_;
+  Incarnation plan_maker_;  // of the plan in use, if it was made under this chief
+
+  std::optional<Ending> ending_;                // a stop or the time limit is pending
+  std::optional<Ending> result_;                // phase Done
+  std::map<Incarnation, std::string> to_tell_;  // who has not heard Done, with its name
+  uint64_t final_step_ = 0;                     // that Finishing saves
+  absl::Time last_save_;
+  absl::Duration trained_for_;
+  absl::Duration no_progress_limit_;
+  std::optional<absl::Time> mismatch_until_;
+  std::string mismatch_;
+  uint64_t preemptions_ = 0;
+  uint64_t losses_ = 0;
+};
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_CORE_COORDINATOR_H_

@@ -1,0 +1,154 @@
+// A restarted chief: adoption and fencing (rules 13 and 14).
+#include <catch2/catch.hpp>
+
+#include "chief/core/chief_harness.h"
+
+namespace lockstep::chief {
+namespace {
+
+// ---- adoption (rule 14)
+// ----------------------------------------------------------------------------------------------
+
+// Two workers that run a generation of term 1 at step 30.
+void RunUnderOldChief(ChiefHarness& chief) {
+  std::vector<Member> members;
+  for (int i : {0, 1}) {
+    FakeWorker& w = chief.worker(i);
+    members.push_back(Member{w.id, absl::StrCat("worker-", i), w.hello.peer_address});
+    w.has_state = true;
+    w.lineage = "lineage-1";
+    w.position = Position{30, 0};
+    w.generation = Generation{1, 4};
+    w.term = 1;
+  }
+  for (int i : {0, 1}) chief.worker(i).members = members;
+}
+
+TEST_CASE("coordinator: a restarted chief adopts a generation that is complete, and disturbs nobody", "[core]") {
+  ChiefHarness chief({.term = 2, .plan = "plan-1"});
+  RunUnderOldChief(chief);
+
+  chief.Connect(0);
+  CHECK(chief.phase() == Phase::kAdopting);
+  chief.Connect(1);
+
+  CHECK(chief.phase() == Phase::kRunning);
+  CHECK(chief.View().generation == Generation{1, 4});
+  CHECK(chief.Commands<Verdict>(0).empty());
+  CHECK(chief.Commands<Form>(0).empty());
+  chief.StepTo(31);
+  CHECK(chief.View().agreed_step == 31);
+  chief.Kill(0);
+  CHECK(chief.LastCommand<Form>(1).position == Position{31, 0});
+}
+
+TEST_CASE("coordinator: a generation that is incomplete when the window ends is broken and formed anew", "[core]") {
+  ChiefHarness chief({.min = 1, .term = 2, .plan = "plan-1"});
+  RunUnderOldChief(chief);
+
+  chief.Connect(0);
+  chief.Advance(absl::Seconds(4));
+  CHECK(chief.phase() == Phase::kAdopting);
+  chief.Advance(absl::Seconds(2));
+
+  CHECK(chief.Commands<Verdict>(0).size() == 1);
+  CHECK(chief.LastCommand<Form>(0).position == Position{30, 0});
+  CHECK_FALSE(chief.LastCommand<Form>(0).restore.has_value());
+}
+
+TEST_CASE("coordinator: a member of an incomplete generation that does not answer holds nobody up for long", "[core]") {
+  ChiefHarness chief({.term = 2, .plan = "plan-1"});
+  RunUnderOldChief(chief);
+  for (int i : {0, 1}) chief.worker(i).members.push_back(Member{Incarnation{9, 9}, "worker-2", ""});
+  chief.worker(1).mute = true;
+  chief.Connect(0);
+  chief.Connect(1);
+
+  chief.Advance(absl::Seconds(8));
+
+  CHECK(chief.LastCommand<Form>(0).members.size() == 1);
+}
+
+TEST_CASE("coordinator: a restarted chief restores nothing while somebody may hold a newer state", "[core]") {
+  ChiefHarness chief({.expected = 1, .term = 2, .plan = "plan-1"});
+  chief.Connect(5);  // a newcomer, ready at once
+  chief.Advance(absl::Seconds(4));
+  CHECK(chief.Commands<Form>(5).empty());
+
+  RunUnderOldChief(chief);
+  chief.Connect(0);
+  chief.Advance(absl::Seconds(2));
+
+  CHECK(chief.LastCommand<Form>(5).position == Position{30, 0});
+}
+
+TEST_CASE("coordinator: what a member reports before the others came back does not condemn it", "[core]") {
+  JobPolicy policy;
+  policy.training.eval_slices = 1;
+  policy.training.eval_every_steps = 30;
+  ChiefHarness chief({.term = 2, .plan = "plan-1", .policy = policy});
+  RunUnderOldChief(chief);
+
+  chief.Connect(0);
+  chief.Apply(0, 31);
+  chief.Say(0, EvalReport{"lineage-1", 30, {SliceResult{0, {{"correct", 3}}}}});
+  chief.Connect(1);
+  chief.Apply(1, 31);
+
+  CHECK(chief.phase() == Phase::kRunning);
+  CHECK(chief.Commands<Verdict>(0).empty());
+  CHECK(chief.Last<EvaluationDone>().step == 30);
+  REQUIRE(chief.Last<StepsAgreed>().step == 31);
+  chief.StepTo(32);
+  CHECK(chief.Last<StepsAgreed>().step == 32);
+}
+
+TEST_CASE("coordinator: a save that the last chief did not finish is finished by the next", "[core]") {
+  ChiefHarness chief({.term = 2, .plan = "plan-1"});
+  RunUnderOldChief(chief);
+  for (int i : {0, 1}) chief.worker(i).snapshots = {SnapshotId{"lineage-1", 28, "digest-of-28"}};
+
+  chief.Connect(0);
+  chief.Connect(1);
+
+  CHECK(chief.phase() == Phase::kRunning);
+  CHECK(chief.Last<PublishCommit>().snapshot.step == 28);
+  CHECK(chief.worker(0).snapshots.empty());
+}
+
+TEST_CASE("coordinator: a chief that died before the last commit is followed by one that makes it", "[core]") {
+  ChiefHarness chief({.end_step = 30, .term = 2, .plan = "plan-1"});
+  RunUnderOldChief(chief);
+  for (int i : {0, 1}) chief.worker(i).snapshots = {SnapshotId{"lineage-1", 30, "digest-of-30"}};
+
+  chief.Connect(0);
+  chief.Connect(1);
+
+  CHECK(chief.Last<PublishCommit>().snapshot.step == 30);
+  CHECK(chief.worker(0).exit_code == 0);
+  CHECK(chief.worker(1).exit_code == 0);
+  CHECK(chief.Last<Exit>().code == 0);
+}
+
+TEST_CASE("coordinator: a first chief has nobody to wait for", "[core]") {
+  ChiefHarness chief({.workers = 1, .term = 1});
+
+  CHECK(chief.phase() == Phase::kRunning);
+}
+
+TEST_CASE("coordinator: a chief that meets a newer term ends and tells nobody anything", "[core]") {
+  ChiefHarness chief({.workers = 2});
+  chief.Forget();
+
+  SECTION("in the storage") { chief.Do(TermLost{2}); }
+  SECTION("in a Hello") {
+    chief.worker(2).term = 9;
+    chief.Connect(2);
+  }
+
+  CHECK(chief.Last<Exit>().code == 76);
+  CHECK(chief.Count<Send>() == 0);
+}
+
+}  // namespace
+}  // namespace lockstep::chief

@@ -1,0 +1,186 @@
+// What members report, what is saved, and how the job ends (rules 6, 7, 18 to 22).
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "chief/core/coordinator.h"
+
+namespace lockstep::chief {
+
+// ---- progress
+// --------------------------------------------------------------------------------------------------------
+
+void Coordinator::TellProgress() {
+  if (auto agreed = progress_.TakeAgreed()) out_.Add(*std::move(agreed));
+  if (progress_.LowestApplied() > current_.begin.step) budget_.StepAgreed();
+  for (EvaluationDone& evaluation : progress_.TakeEvaluations()) out_.Add(std::move(evaluation));
+}
+
+void Coordinator::OnMessage(Worker& worker, const Report& message) {
+  if (!message.stats.empty()) out_.Add(WorkerStats{worker.name(), message.stats});
+  if (message.lineage == lineage_) progress_.AddRecords(message.records);
+  if (phase_ == Phase::kAdopting) {
+    // Whether its generation goes on is not known yet; if so, it goes on from here.
+    if (message.generation == worker.busy && worker.claimed.has_value()) worker.claimed->position = message.position;
+    return;
+  }
+  if (!InCurrent(worker, message.generation) || message.lineage != lineage_) return;
+  worker.progressed = now_;
+  progress_.Applied(worker.id(), message.position);
+  TellProgress();
+  for (const StateDigest& digest : message.digests) CompareDigest(worker, digest, current_.members.size());
+}
+
+void Coordinator::OnMessage(Worker&, const EvalReport& message) {
+  const std::string finding = progress_.AddSlices(message);
+  if (!finding.empty()) out_.Say(Level::kError, finding);
+  TellProgress();
+}
+
+// ---- audit
+// -----------------------------------------------------------------------------------------------------------
+
+void Coordinator::CompareDigest(Worker& worker, const StateDigest& digest, size_t members) {
+  const std::vector<Incarnation> differing = progress_.AddDigest(worker.id(), digest, members);
+  if (differing.empty()) return;
+  std::vector<std::string> names;
+  for (const Incarnation& incarnation : differing) {
+    const Worker* other = roster_.Find(incarnation);
+    if (other == nullptr) continue;
+    names.push_back(absl::StrCat(other->name(), " on ", other->host));
+    out_.Add(WorkerChanged{other->name(), incarnation, WorkerChange::kDigestMismatch, digest.position.ToString()});
+  }
+  const bool named = differing.size() * 2 < members;
+  EndJob(70, absl::StrCat("replicas differ at ", digest.position.ToString(), ": ", absl::StrJoin(names, ", "),
+                          named ? " differ(s) from the majority. Its memory or device corrupts data: take that host "
+                                  "out and start the job again; it resumes from step "
+                                : " hold different bits and nobody can be named. Start the job again; it resumes from "
+                                  "step ",
+                          saves_.published().step, "."));
+}
+
+void Coordinator::OnMismatch(const std::string& finding) {
+  if (mismatch_until_.has_value()) return;
+  // Nothing more is published; the other members may still say who is in the minority.
+  mismatch_ = finding;
+  mismatch_until_ = now_ + AckWindow();
+  out_.Say(Level::kError, finding);
+}
+
+void Coordinator::ConcludeMismatch() {
+  if (!mismatch_until_.has_value() || now_ < *mismatch_until_) return;
+  EndJob(70, absl::StrCat("replicas differ and nobody can be named: ", mismatch_,
+                          ". Start the job again; it resumes from step ", saves_.published().step, "."));
+}
+
+// ---- saves
+// -----------------------------------------------------------------------------------------------------------
+
+CheckpointTracker::Context Coordinator::SaveContext() const { return {now_, plan_hash_, trained_for_}; }
+
+void Coordinator::AdvanceSaves() {
+  if (!saves_.storage_verdict().empty()) return EndJob(74, saves_.storage_verdict());
+  if (!mismatch_until_.has_value()) saves_.Advance(SaveContext(), out_, roster_);
+}
+
+void Coordinator::OnMessage(Worker& worker, const SnapshotTaken& message) {
+  const SnapshotId& snapshot = message.snapshot;
+  if (snapshot.lineage != lineage_) {
+    out_.Command(worker, Generation(), SnapshotEnded{snapshot, false}, "it belongs to another lineage");
+    return;
+  }
+  const bool of_current = message.generation == current_.id && current_.Has(worker.id());
+  std::vector<Incarnation> members = {worker.id()};
+  if (message.cause == SnapshotCause::kAtRest) {
+    members.clear();
+    for (Worker* other : roster_.InOrder()) {
+      if (other->rest_asked.has_value() && other->rest_asked->step == snapshot.step) members.push_back(other->id());
+    }
+  } else if (of_current) {
+    members = current_.Ids();
+    progress_.Applied(worker.id(), Position{snapshot.step, 0});
+  } else if (message.generation == worker.busy && !worker.claims.empty()) {
+    members.clear();
+    for (const Member& member : worker.claims) members.push_back(member.incarnation);
+  }
+  current_.requested.erase(RequestKind::kSnapshot);
+  current_.requested.erase(RequestKind::kSnapshotHold);
+  const std::string finding = saves_.Taken(worker.id(), snapshot, message.cause, members);
+  CompareDigest(worker, StateDigest{Position{snapshot.step, 0}, snapshot.digest}, members.size());
+  if (phase_ == Phase::kEnded) return;
+  if (!finding.empty()) OnMismatch(absl::StrCat(worker.name(), ": ", finding));
+
+  const bool last = message.cause == SnapshotCause::kEnd || message.cause == SnapshotCause::kStop;
+  const bool steps = phase_ == Phase::kForming || phase_ == Phase::kRunning || phase_ == Phase::kFinishing;
+  if (last && of_current && steps && !worker.AtRest()) {
+    worker.finished = true;
+    final_step_ = snapshot.step;
+    phase_ = Phase::kFinishing;
+  }
+  TellProgress();
+}
+
+void Coordinator::OnMessage(Worker& worker, const ShareFailed& message) {
+  out_.Say(Level::kWarning, absl::StrCat(worker.name(), " could not send share ", message.share + 1, " of ",
+                                         message.shares, " of ", message.snapshot.ToString(), ": ", message.message));
+  saves_.Failed(worker.id(), message);
+}
+
+// ---- the end
+// ---------------------------------------------------------------------------------------------------------
+
+bool Coordinator::FinishIfPublished() {
+  const uint64_t published = saves_.published().step;
+  if (published >= policy_.training.end_step) {
+    Finish(Ending{0, absl::StrCat("the job is done: step ", published, " is published")});
+    return true;
+  }
+  if (!ending_.has_value()) return false;
+  if (phase_ == Phase::kFinishing && published < final_step_) return false;
+  if (phase_ == Phase::kWaiting) {
+    // Who lost its session comes back within seconds, perhaps with more than what is published.
+    if (saves_.IsNewer(progress_.agreed()) && now_ < last_lost_ + policy_.heartbeat_limit) return false;
+    for (Worker* worker : roster_.InOrder()) {
+      const bool may_hold = !worker->AtRest() || (HoldsCurrent(*worker) && saves_.IsNewer(worker->held->position.step));
+      if (may_hold) return false;
+    }
+  } else if (phase_ != Phase::kFinishing) {
+    return false;
+  }
+  Finish(Ending{ending_->code, absl::StrCat(ending_->reason, "; step ", published, " is published")});
+  return true;
+}
+
+void Coordinator::AdvanceFinishing() {
+  if (FinishIfPublished() || saves_.Saving(final_step_)) return;
+  Break(absl::StrCat("every worker that held the snapshot of step ", final_step_, " is gone"));
+}
+
+void Coordinator::Finish(const Ending& ending) {
+  phase_ = Phase::kDone;
+  result_ = ending;
+  out_.Say(Level::kInfo, ending.reason);
+  for (const Member& member : current_.members) {
+    if (exited_.count(member.name) == 0) to_tell_[member.incarnation] = member.name;
+  }
+  for (Worker* worker : roster_.InOrder()) SendDone(*worker);
+}
+
+void Coordinator::SendDone(Worker& worker) {
+  to_tell_[worker.id()] = worker.name();
+  out_.Command(worker, Generation(), Done{result_->code, saves_.published().step, saves_.published().digest},
+               result_->reason);
+}
+
+void Coordinator::AdvanceDone() {
+  if (!done_since_.has_value()) done_since_ = now_;
+  const absl::Duration told_for = now_ - *done_since_;
+  const bool all_told = to_tell_.empty() && roster_.size() == 0;
+  // A chief that found the job done does not know its members: they ask every second while they live.
+  const bool may_know_all = !current_.id.IsNone() || told_for >= policy_.heartbeat_limit;
+  if ((!all_told || !may_know_all) && told_for < policy_.training.chief_timeout) return;
+  phase_ = Phase::kEnded;
+  out_.Add(Exit{result_->code, result_->reason});
+}
+
+}  // namespace lockstep::chief

@@ -1,0 +1,119 @@
+// Who is lost, who left, who failed, and what that costs (rules 8, 15 to 17).
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "chief/core/coordinator.h"
+
+namespace lockstep::chief {
+namespace {
+
+// SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV: the process was at fault itself.
+bool IsCrashSignal(int32_t signal) { return signal == 4 || signal == 6 || signal == 7 || signal == 8 || signal == 11; }
+
+}  // namespace
+
+void Coordinator::OnMessage(Worker& worker, const LeaveIntent& message) {
+  if (worker.leaving) return;
+  worker.leaving = true;
+  out_.Say(Level::kInfo,
+           absl::StrCat(worker.name(), " was asked to leave; it has ", absl::FormatDuration(message.grace)));
+}
+
+void Coordinator::OnMessage(Worker& worker, const Left& message) {
+  to_tell_.erase(worker.id());
+  Lose(worker.id(), message.exit_code == 75 ? WorkerChange::kPreempted : WorkerChange::kLost,
+       absl::StrCat("it left: ", message.reason), /*close=*/true);
+}
+
+void Coordinator::OnMessage(Worker& worker, const ErrorReport& message) {
+  const std::string cause =
+      absl::StrCat(worker.name(), " on ", worker.host, " at step ", message.step, ": ", message.message);
+  out_.Say(Level::kError, cause);
+  const bool member = !worker.AtRest() && worker.busy == current_.id;
+  // Bad data or non-finite values under `on_nan: stop`: every worker would meet the same.
+  if (member && message.exit_code == 65) return EndJob(65, cause);
+  reported_error_.insert(worker.name());
+  SpendFailure(cause, member);
+  if (phase_ != Phase::kEnded) Lose(worker.id(), WorkerChange::kCrashed, message.message, /*close=*/true);
+}
+
+void Coordinator::OnMessage(Worker&, const Hello&) {}  // handled by OnHello, before a session is looked up
+
+void Coordinator::On(const ProcessExited& event) {
+  if (exited_.size() < kMaxWorkers) exited_.insert(event.name);
+  std::erase_if(to_tell_,
+                [&](const auto& entry) { return entry.second == event.name && roster_.Find(entry.first) == nullptr; });
+  const bool counted = reported_error_.erase(event.name) != 0;
+  if (!IsCrashSignal(event.signal) || counted) return;
+  const std::string cause = absl::StrCat(event.name, " died of signal ", event.signal);
+  const Worker* worker = roster_.ByName(event.name);
+  out_.Add(WorkerChanged{event.name, Incarnation(), WorkerChange::kCrashed, cause});
+  out_.Say(Level::kError, cause);
+  const bool member = worker != nullptr && !worker->AtRest() && worker->busy == current_.id;
+  SpendFailure(cause, member || broke_by_.erase(event.name) != 0);
+}
+
+void Coordinator::SpendFailure(const std::string& cause, bool broke_generation) {
+  budget_.Spend(cause);
+  if (broke_generation) budget_.GenerationBroken();
+  const std::string verdict = budget_.Verdict();
+  if (!verdict.empty()) EndJob(70, verdict);
+}
+
+void Coordinator::Lose(Incarnation incarnation, WorkerChange change, const std::string& reason, bool close) {
+  const Worker* worker = roster_.Find(incarnation);
+  if (worker == nullptr) return;
+  const std::string name = worker->name();
+  const bool member = !worker->AtRest() && worker->busy == current_.id && current_.Has(incarnation);
+  if (close) out_.Add(CloseSession{worker->session, reason});
+  if (phase_ != Phase::kDone) {
+    out_.Add(WorkerChanged{name, incarnation, change, reason});
+    losses_ += change == WorkerChange::kLost ? 1 : 0;
+    preemptions_ += change == WorkerChange::kPreempted ? 1 : 0;
+    if (gone_.size() < kMaxWorkers) gone_[name] = reason;
+  }
+  roster_.Remove(incarnation);
+  joined_.erase(incarnation);
+  pairs_.Forget(incarnation);
+  saves_.HolderGone(incarnation);
+  if (change == WorkerChange::kLost) last_lost_ = now_;
+  if (!member) return;
+  if (phase_ == Phase::kForming || phase_ == Phase::kRunning) {
+    broke_by_.insert(name);
+    return Break(absl::StrCat(name, ": ", reason));
+  }
+  if (phase_ != Phase::kBreaking) return;
+  for (Worker* other : roster_.InOrder()) {
+    // Members on their way to a boundary will not get there without the one that is lost.
+    if (!other->AtRest() && !other->verdict_sent) return Break(absl::StrCat(name, ": ", reason));
+  }
+}
+
+void Coordinator::CheckLifeSigns() {
+  for (Worker* worker : roster_.InOrder()) {
+    const Incarnation id = worker->id();
+    if (now_ - worker->heard > policy_.heartbeat_limit) {
+      Lose(id, WorkerChange::kLost, absl::StrCat("silent for ", absl::FormatDuration(now_ - worker->heard)), true);
+      continue;
+    }
+    // Waiting for a peer or the chief is no lack of progress (rule 6).
+    const bool works = worker->phase == Heartbeat::Phase::kPreparing || worker->phase == Heartbeat::Phase::kForming ||
+                       worker->phase == Heartbeat::Phase::kComputing;
+    if (!works || now_ - worker->progressed <= no_progress_limit_) continue;
+    const std::string reason =
+        absl::StrCat("no node executed and no byte moved for ", absl::FormatDuration(now_ - worker->progressed));
+    no_progress_limit_ *= 2;
+    Lose(id, WorkerChange::kLost, reason, true);
+  }
+}
+
+void Coordinator::EndJob(int32_t code, const std::string& reason) {
+  if (phase_ == Phase::kEnded) return;
+  phase_ = Phase::kEnded;
+  for (Worker* worker : roster_.InOrder()) {
+    out_.Command(*worker, worker->busy, Shutdown{code, reason}, reason);
+  }
+  out_.Add(Exit{code, reason});
+}
+
+}  // namespace lockstep::chief

@@ -1,0 +1,169 @@
+// What failures cost, and what is no failure (rules 15 to 17).
+#include <catch2/catch.hpp>
+
+#include "chief/core/chief_harness.h"
+
+namespace lockstep::chief {
+namespace {
+
+using Catch::Matchers::Contains;
+
+TEST_CASE("coordinator: a lost process spends nothing, however often", "[core]") {
+  ChiefHarness chief({.workers = 2});
+  for (uint64_t i = 1; i <= 20; ++i) {
+    chief.Kill(1);
+    chief.Do(ProcessExited{"worker-1", 9, 0});
+    chief.Connect(1);
+    chief.MeetAtBoundary();
+  }
+
+  CHECK_FALSE(chief.ended());
+  CHECK(chief.View().failures == 0);
+  CHECK(chief.View().losses == 20);
+}
+
+TEST_CASE("coordinator: crash signals spend the budget and stop the job with its causes", "[core]") {
+  ChiefHarness chief({.workers = 2});
+  uint64_t step = 0;
+  int crashes = 0;
+  while (!chief.ended() && crashes < 10) {
+    chief.StepTo(++step);
+    chief.Kill(1);
+    chief.Do(ProcessExited{"worker-1", 11, 0});
+    ++crashes;
+    if (chief.ended()) break;
+    chief.Connect(1);
+    chief.MeetAtBoundary();
+    chief.StepTo(++step);
+  }
+
+  CHECK(crashes == 6);  // failure.max_failures is 5
+  CHECK(chief.Last<Exit>().code == 70);
+  CHECK_THAT(chief.Last<Exit>().reason, Contains("signal 11"));
+}
+
+TEST_CASE("coordinator: a published save of a new step gives one failure back", "[core]") {
+  ChiefHarness chief({.workers = 2});
+  uint64_t step = 0;
+  for (int i = 0; i < 12; ++i) {
+    chief.StepTo(++step);
+    chief.Kill(1);
+    chief.Do(ProcessExited{"worker-1", 11, 0});
+    chief.Connect(1);
+    chief.MeetAtBoundary();
+    chief.StepTo(++step);
+    chief.TakeSnapshots(SnapshotCause::kDue);
+  }
+
+  CHECK_FALSE(chief.ended());
+  CHECK(chief.View().failures == 0);
+}
+
+TEST_CASE("coordinator: three generations in a row broken by an error without a step between stop the job", "[core]") {
+  const bool steps_between = GENERATE(false, true);
+  ChiefHarness chief({.workers = 2});
+  for (uint64_t i = 1; i <= 3; ++i) {
+    if (steps_between) chief.StepTo(i);
+    chief.Say(1, ErrorReport{70, 0, "cannot allocate 3 GiB for conv1"});
+    if (chief.ended()) break;
+    chief.NewProcess(1);
+    chief.Connect(1);
+    chief.MeetAtBoundary();
+  }
+
+  CHECK(chief.ended() == !steps_between);
+  if (!steps_between) {
+    CHECK(chief.Last<Exit>().code == 70);
+    CHECK_THAT(chief.Last<Exit>().reason, Contains("in a row") && Contains("conv1"));
+    CHECK(chief.worker(0).exit_code == 70);
+  }
+}
+
+TEST_CASE("coordinator: an error that was reported is not counted again when the process dies of it", "[core]") {
+  ChiefHarness chief({.workers = 2});
+  chief.StepTo(3);
+
+  chief.Say(1, ErrorReport{70, 3, "broken invariant"});
+  chief.Do(ProcessExited{"worker-1", 6, 0});
+
+  CHECK(chief.View().failures == 1);
+}
+
+TEST_CASE("coordinator: an error of the data ends the job with 65, for everybody would meet it", "[core]") {
+  ChiefHarness chief({.workers = 2});
+  chief.StepTo(3);
+
+  chief.Say(1, ErrorReport{65, 4, "conv1.weight became NaN (on_nan: stop)"});
+
+  CHECK(chief.Last<Exit>().code == 65);
+  CHECK(chief.worker(0).exit_code == 65);
+}
+
+TEST_CASE("coordinator: after a pause of its own it condemns nobody before it listened", "[core]") {
+  ChiefHarness chief({.workers = 3});
+  chief.StepTo(5);
+  chief.Forget();
+
+  chief.Pause(absl::Seconds(30));
+  chief.Do(Tick{});
+  chief.Advance(absl::Seconds(4));
+  CHECK(chief.Count<Send>() == 0);
+
+  // Who is silent after it is still found.
+  chief.worker(2).beating = false;
+  chief.worker(2).mute = true;
+  chief.Advance(absl::Seconds(6));
+  CHECK(chief.Commands<Verdict>(0).size() == 1);
+}
+
+TEST_CASE("coordinator: a pause in the middle of a break leaves the members their time to acknowledge", "[core]") {
+  ChiefHarness chief({.workers = 3});
+  chief.worker(2).mute = true;
+  chief.Kill(0);
+  chief.Pause(absl::Seconds(30));
+  chief.Do(Tick{});
+
+  CHECK(chief.phase() == Phase::kBreaking);
+}
+
+TEST_CASE("coordinator: no node executed and no byte moved is a verdict, and each doubles the limit", "[core]") {
+  ChiefHarness chief({.workers = 2});
+  const auto hang = [&] {
+    chief.worker(1).phase = Heartbeat::Phase::kComputing;
+    chief.Forget();
+    absl::Duration waited = absl::ZeroDuration();
+    while (chief.Commands<Verdict>(0).empty() && waited < absl::Minutes(2)) {
+      chief.Advance(absl::Seconds(1));
+      waited += absl::Seconds(1);
+    }
+    return waited;
+  };
+
+  const absl::Duration first = hang();
+  CHECK(first >= absl::Seconds(10));
+  CHECK(first <= absl::Seconds(12));
+  chief.NewProcess(1);
+  chief.Connect(1);
+  chief.MeetAtBoundary();
+
+  const absl::Duration second = hang();
+  CHECK(second >= absl::Seconds(20));
+  CHECK(second <= absl::Seconds(22));
+}
+
+TEST_CASE("coordinator: progress is nodes and bytes, and waiting is no lack of it", "[core]") {
+  ChiefHarness chief({.workers = 2});
+  chief.Forget();
+  chief.worker(0).phase = Heartbeat::Phase::kWaitingForPeer;
+  chief.worker(1).phase = Heartbeat::Phase::kComputing;
+
+  for (int i = 0; i < 100; ++i) {
+    ++chief.worker(1).progress;  // one node a second, and no step for 100 s
+    chief.Advance(absl::Seconds(1));
+  }
+
+  CHECK(chief.Commands<Verdict>(0).empty());
+}
+
+}  // namespace
+}  // namespace lockstep::chief

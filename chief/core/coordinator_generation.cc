@@ -1,0 +1,239 @@
+// A generation's life: adopted or formed, met at a boundary, broken on evidence, acknowledged (rules 4, 8, 10, 14).
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "chief/core/coordinator.h"
+
+namespace lockstep::chief {
+
+// ---- adoption
+// --------------------------------------------------------------------------------------------------------
+
+void Coordinator::AdvanceAdopting() {
+  if (saves_.published().step >= policy_.training.end_step) {
+    Finish(Ending{0, absl::StrCat("the job is done: step ", saves_.published().step, " is published")});
+    return;
+  }
+  for (Worker* worker : roster_.InOrder()) {
+    if (!worker->AtRest() && ClaimComplete(*worker)) return Adopt(*worker);
+  }
+  if (now_ < deadline_) return;
+  // Whoever still runs something runs it without all of its members.
+  phase_ = Phase::kBreaking;
+  deadline_ = now_ + AckWindow();
+  for (Worker* worker : roster_.InOrder()) {
+    if (!worker->AtRest()) SendVerdict(*worker, "not all members of its generation came back to the new chief");
+  }
+}
+
+bool Coordinator::ClaimComplete(const Worker& witness) {
+  if (witness.claims.empty()) return false;
+  for (const Member& member : witness.claims) {
+    const Worker* worker = roster_.Find(member.incarnation);
+    if (worker == nullptr || worker->busy != witness.busy || worker->claims.size() != witness.claims.size()) {
+      return false;
+    }
+    if (!worker->claimed.has_value() || worker->claimed->lineage != witness.claimed->lineage) return false;
+  }
+  return policy_.lineage_per_generation || witness.claimed->lineage == policy_.lineage;
+}
+
+void Coordinator::Adopt(const Worker& witness) {
+  current_ = CurrentGeneration();
+  current_.id = witness.busy;
+  lineage_ = witness.claimed->lineage;
+  saves_.set_lineage(lineage_);
+  bool finished = false;
+  std::map<Incarnation, Position> positions;
+  for (const Member& member : witness.claims) {
+    Worker& worker = *roster_.Find(member.incarnation);
+    current_.members.push_back(worker.member);
+    current_.formed.insert(worker.id());
+    current_.begin = std::max(current_.begin, worker.claimed->position);
+    positions[worker.id()] = worker.claimed->position;
+    if (worker.finished) {
+      finished = true;
+      final_step_ = worker.claimed->position.step;
+    }
+    // They step together: they have reached each other.
+    for (const Member& other : witness.claims) {
+      if (other.incarnation != worker.id()) pairs_.Succeeded(worker.id(), other.incarnation);
+    }
+  }
+  progress_.Begin(lineage_, positions);
+  for (Worker* worker : roster_.InOrder()) {
+    if (!worker->AtRest() && !current_.Has(worker->id())) SendVerdict(*worker, "another generation was adopted");
+  }
+  phase_ = finished ? Phase::kFinishing : Phase::kRunning;
+  out_.Say(Level::kInfo, absl::StrCat("generation ", current_.id.ToString(), " goes on under term ", term_, ", ",
+                                      current_.members.size(), " members, ", current_.begin.ToString()));
+}
+
+// ---- breaking
+// --------------------------------------------------------------------------------------------------------
+
+absl::Duration Coordinator::AckWindow() {
+  absl::Duration longest = absl::ZeroDuration();
+  for (Worker* worker : roster_.InOrder()) {
+    if (worker->IsReady() && !worker->AtRest()) longest = std::max(longest, worker->ready.longest_node);
+  }
+  return policy_.ack_limit + longest;
+}
+
+void Coordinator::SendVerdict(Worker& worker, const std::string& reason) {
+  if (worker.verdict_sent) return;
+  worker.verdict_sent = true;
+  out_.Command(worker, worker.busy, Verdict{reason}, reason);
+}
+
+void Coordinator::Break(const std::string& reason) {
+  if (phase_ != Phase::kForming && phase_ != Phase::kRunning && phase_ != Phase::kBreaking &&
+      phase_ != Phase::kFinishing) {
+    return;
+  }
+  if (phase_ != Phase::kBreaking) {
+    out_.Say(Level::kWarning, absl::StrCat("generation ", current_.id.ToString(), " ends after step ",
+                                           progress_.agreed(), ": ", reason));
+  }
+  phase_ = Phase::kBreaking;
+  phase_since_ = now_;
+  deadline_ = now_ + AckWindow();
+  for (Worker* worker : roster_.InOrder()) {
+    if (!worker->AtRest()) SendVerdict(*worker, reason);
+  }
+}
+
+void Coordinator::Rest(Worker& worker, const Generation& last, std::optional<HeldState> held) {
+  worker.busy = Generation();
+  worker.verdict_sent = false;
+  worker.finished = false;
+  worker.claims.clear();
+  worker.claimed.reset();
+  worker.last_generation = last;
+  worker.held = std::move(held);
+  worker.rest_asked.reset();
+  saves_.NotExpected(worker.id());
+}
+
+void Coordinator::OnMessage(Worker& worker, const VerdictAck& message) {
+  if (worker.AtRest() || message.generation != worker.busy) return;  // repeated
+  std::optional<HeldState> held;
+  if (message.has_state) held = HeldState{message.lineage, message.position, message.digest};
+  Rest(worker, message.generation, std::move(held));
+}
+
+void Coordinator::AdvanceBreaking() {
+  std::vector<std::string> silent;
+  bool all_told = true;
+  for (Worker* worker : roster_.InOrder()) {
+    if (worker->AtRest()) continue;
+    silent.push_back(worker->name());
+    all_told = all_told && worker->verdict_sent;
+  }
+  if (!silent.empty() && now_ < deadline_) return;
+  if (!silent.empty() && !all_told) {
+    return Break(absl::StrCat(absl::StrJoin(silent, ", "), " did not come to the boundary in time"));
+  }
+  if (!silent.empty()) {
+    out_.Say(Level::kWarning, absl::StrCat(absl::StrJoin(silent, ", "),
+                                           " did not acknowledge the end of the generation; it joins a later one"));
+  }
+  phase_ = Phase::kWaiting;
+  phase_since_ = now_;
+  last_call_until_ = now_ + policy_.last_call;
+}
+
+// True when `worker` speaks of the generation that this chief holds for running. A worker that speaks of another one is
+// told that it is over (rule 10).
+bool Coordinator::InCurrent(Worker& worker, const Generation& generation) {
+  if (worker.AtRest() || worker.busy != generation) return false;  // crossed with its own acknowledgement
+  if (generation == current_.id && current_.Has(worker.id())) return true;
+  SendVerdict(worker, absl::StrCat("generation ", generation.ToString(), " is over"));
+  return false;
+}
+
+// ---- messages of members
+// ---------------------------------------------------------------------------------------------
+
+void Coordinator::OnMessage(Worker& worker, const AtBoundary& message) {
+  if (!InCurrent(worker, message.generation)) return;
+  progress_.Applied(worker.id(), message.position);
+  worker.leaving = worker.leaving || message.leaving;
+  const bool first = phase_ == Phase::kRunning || phase_ == Phase::kForming;
+  if (first) {
+    phase_ = Phase::kBreaking;
+    phase_since_ = now_;
+    deadline_ = now_ + AckWindow();  // the others have the same word and are at most an update behind
+    out_.Say(Level::kInfo,
+             absl::StrCat("generation ", current_.id.ToString(), " meets at ", message.position.ToString()));
+  }
+  Rest(worker, message.generation, HeldState{message.lineage, message.position, message.digest});
+  TellProgress();
+}
+
+void Coordinator::OnMessage(Worker& worker, const Formed& message) {
+  if (!InCurrent(worker, message.generation) || phase_ != Phase::kForming) return;
+  if (message.position != current_.begin) {
+    return Break(absl::StrCat(worker.name(), " stands at ", message.position.ToString(), " instead of ",
+                              current_.begin.ToString()));
+  }
+  current_.formed.insert(worker.id());
+}
+
+void Coordinator::AdvanceForming() {
+  if (current_.formed.size() < current_.members.size()) return;
+  phase_ = Phase::kRunning;
+  for (const Member& member : current_.members) {
+    for (const Member& other : current_.members) {
+      if (member.incarnation != other.incarnation) pairs_.Succeeded(member.incarnation, other.incarnation);
+    }
+  }
+  out_.Say(Level::kInfo, absl::StrCat("generation ", current_.id.ToString(), " steps from ", current_.begin.ToString(),
+                                      ", ", current_.members.size(), " workers"));
+}
+
+void Coordinator::OnMessage(Worker& worker, const PeerFailed& message) {
+  if (!InCurrent(worker, message.generation)) return;
+  saves_.NotExpected(worker.id());
+  if (message.while_forming && roster_.Find(message.suspect) != nullptr) {
+    pairs_.Failed(worker.id(), message.suspect, now_);
+  }
+  if (phase_ == Phase::kFinishing) {
+    // Nothing steps any more and the last save needs no communicator: this one lacks the last step, no more.
+    return SendVerdict(worker, "the others stand at the last step");
+  }
+  const Worker* suspect = roster_.Find(message.suspect);
+  Break(absl::StrCat(worker.name(), suspect == nullptr ? "" : absl::StrCat(" lost ", suspect->name()), ": ",
+                     message.message));
+}
+
+void Coordinator::OnMessage(Worker& worker, const StoreSet& message) {
+  if (!InCurrent(worker, message.generation)) return;
+  if (message.value.size() > kMaxStoreValueBytes || message.key.size() > kMaxStoreValueBytes) {
+    return Break(absl::StrCat(worker.name(), " put ", message.value.size(), " bytes under '", message.key.substr(0, 64),
+                              "' into the store; at most ", kMaxStoreValueBytes, " are accepted"));
+  }
+  for (const Member& member : current_.members) {
+    Worker* other = roster_.Find(member.incarnation);
+    if (other == nullptr || other->id() == worker.id() || other->busy != current_.id) continue;
+    out_.Command(*other, current_.id, StorePush{message.key, message.value}, "rendezvous");
+  }
+}
+
+void Coordinator::OnMessage(Worker& worker, const CommandRejected& message) {
+  out_.Say(Level::kWarning, absl::StrCat(worker.name(), " rejected ", message.command, ": ", message.reason));
+  const Generation believed = worker.busy;
+  if (!worker.AtRest() && believed == current_.id && message.generation != believed) {
+    // It does not run what this chief believes: that generation lacks a member.
+    Break(absl::StrCat(worker.name(), " does not run generation ", believed.ToString()));
+  }
+  // This chief sees the worker as something that it is not. A new session makes it say what it is, a second later.
+  static const std::set<std::string>* const kAwaited = new std::set<std::string>(
+      {Form::kTypeName, MakePlan::kTypeName, Prepare::kTypeName, TakeSnapshot::kTypeName, Dismiss::kTypeName});
+  if (kAwaited->count(message.command) != 0) {
+    Lose(worker.id(), WorkerChange::kLost, absl::StrCat("it rejected ", message.command), /*close=*/true);
+  }
+}
+
+}  // namespace lockstep::chief

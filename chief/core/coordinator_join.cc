@@ -1,0 +1,226 @@
+// How a worker comes in: Hello, the kernel plan, preparation and probe, test connections (rules 10, 11, 14, 30 to 32).
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "chief/core/coordinator.h"
+
+namespace lockstep::chief {
+namespace {
+
+int32_t ExitCodeOf(PrepareProblem problem) { return problem == PrepareProblem::kData ? 65 : 78; }
+
+}  // namespace
+
+void Coordinator::Refuse(SessionId session, int32_t code, const std::string& message) {
+  out_.Say(Level::kWarning, absl::StrCat("a worker was refused: ", message));
+  out_.Command(session, Generation(), Refused{code, message}, message);
+  out_.Add(CloseSession{session, "refused"});
+}
+
+void Coordinator::OnHello(SessionId session, const WorkerFence& fence, const Hello& hello) {
+  if (hello.highest_term > term_) {
+    phase_ = Phase::kEnded;
+    out_.Add(Exit{76, absl::StrCat("a worker on ", hello.host, " follows the chief of term ", hello.highest_term,
+                                   "; this one has term ", term_)});
+    return;
+  }
+  if (!hello.job.empty() && hello.job != policy_.job) {
+    return Refuse(session, 78,
+                  absl::StrCat("it belongs to job ", hello.job, "; this chief runs job ", policy_.job,
+                               ". Give the worker this chief's address, or none of the other job."));
+  }
+  if (fence.incarnation.IsNone()) return Refuse(session, 78, "its Hello names no incarnation");
+  if (roster_.Find(fence.incarnation) != nullptr) {
+    const bool other_stream = roster_.Find(fence.incarnation)->session != session;
+    Lose(fence.incarnation, WorkerChange::kLost, "it connected anew", /*close=*/other_stream);
+    if (phase_ == Phase::kEnded) return;
+  }
+  if (Worker* other = roster_.BySession(session)) {
+    Lose(other->id(), WorkerChange::kLost, "another process took over its session", /*close=*/false);
+  }
+  if (roster_.size() >= kMaxWorkers) {
+    return Refuse(session, 78, absl::StrCat("this chief serves at most ", kMaxWorkers, " workers"));
+  }
+  // A process that was started again under its name, faster than the end of the old one's stream came in.
+  if (Worker* old = roster_.ByName(hello.preferred_name); old != nullptr && old->host == hello.host) {
+    Lose(old->id(), WorkerChange::kLost, "a new process of that name came", /*close=*/true);
+    if (phase_ == Phase::kEnded) return;
+  }
+  Worker worker;
+  worker.member = Member{fence.incarnation, roster_.FreeName(hello.preferred_name), hello.peer_address};
+  worker.session = session;
+  worker.host = hello.host;
+  worker.heard = worker.progressed = now_;
+  worker.leaving = hello.leaving;
+  Admit(roster_.Add(std::move(worker)), hello);
+}
+
+void Coordinator::Admit(Worker& worker, const Hello& hello) {
+  gone_.erase(worker.name());
+  reported_error_.erase(worker.name());
+  exited_.erase(worker.name());
+  // A new process under the name of a member means that the old one is dead and will not ask.
+  std::erase_if(to_tell_,
+                [&](const auto& entry) { return entry.second == worker.name() && entry.first != worker.id(); });
+  const Generation fence_generation = hello.activity == Activity::kIdle ? Generation() : hello.generation;
+  out_.Command(worker, fence_generation,
+               Welcome{policy_.job, worker.name(), lineage_, policy_.metagraph, policy_.training},
+               absl::StrCat("Hello of ", worker.name(), " on ", hello.host));
+  if (result_.has_value()) return SendDone(worker);
+  std::optional<HeldState> state;
+  if (hello.has_state) state = HeldState{hello.lineage, hello.position, Digest()};
+  if (hello.activity == Activity::kIdle) {
+    worker.held = state;
+  } else {
+    worker.busy = hello.generation;
+    worker.claimed = state;
+    worker.claims = hello.members;
+    worker.finished = hello.activity == Activity::kFinished;
+    const bool goes_on = phase_ == Phase::kAdopting || (phase_ == Phase::kFinishing && worker.finished);
+    if (!goes_on) SendVerdict(worker, "its generation ended when its session did");
+  }
+  if (worker.finished) WelcomeFinished(worker, hello);
+  if (hello.ready.has_value() && hello.ready->plan_hash == plan_hash_ && !plan_hash_.empty()) {
+    AcceptReady(worker, *hello.ready);
+  }
+}
+
+void Coordinator::WelcomeFinished(Worker& worker, const Hello& hello) {
+  // The last snapshot is what the job waits for. Others are told again by SnapshotTaken once the worker is welcome.
+  std::vector<Incarnation> members;
+  for (const Member& member : hello.members) members.push_back(member.incarnation);
+  for (const SnapshotId& snapshot : hello.snapshots) {
+    if (snapshot.lineage != lineage_ || snapshot.step != hello.position.step) continue;
+    const std::string finding = saves_.Taken(worker.id(), snapshot, SnapshotCause::kEnd, members);
+    if (!finding.empty()) OnMismatch(absl::StrCat(worker.name(), ": ", finding));
+  }
+}
+
+void Coordinator::OnMessage(Worker& worker, const PlanMade& message) {
+  if (worker.stage != Worker::Stage::kPlanning) return;  // another one was appointed meanwhile
+  worker.stage = Worker::Stage::kWelcomed;
+  if (message.plan.size() > kMaxPlanBytes || message.plan_hash.empty()) {
+    const std::string why = absl::StrCat("its kernel plan has ", message.plan.size(), " bytes under the name '",
+                                         message.plan_hash, "'; at most ", kMaxPlanBytes, " are accepted");
+    out_.Command(worker, Generation(), Refused{78, why}, why);
+    return Lose(worker.id(), WorkerChange::kRefused, why, /*close=*/true);
+  }
+  plan_being_stored_ = message.plan_hash;
+  data_of_plan_ = message.data_digest;
+  plan_maker_ = worker.id();
+  out_.Add(StorePlan{message.plan_hash, message.plan, message.data_digest,
+                     absl::StrCat("made by ", worker.name(), ": everyone replays it")});
+}
+
+void Coordinator::On(const PlanStored& event) {
+  if (event.plan_hash != plan_being_stored_) return;
+  plan_being_stored_.clear();
+  plan_hash_ = event.plan_hash;
+  data_digest_ = data_of_plan_;
+}
+
+void Coordinator::OnMessage(Worker& worker, const Ready& message) {
+  if (message.plan_hash != plan_hash_) {
+    worker.stage = Worker::Stage::kWelcomed;  // the plan was replaced meanwhile: prepare again
+    return;
+  }
+  AcceptReady(worker, message);
+}
+
+void Coordinator::AcceptReady(Worker& worker, const Ready& ready) {
+  if (data_digest_.empty()) data_digest_ = ready.data_digest;
+  if (ready.data_digest != data_digest_) {
+    const std::string why =
+        absl::StrCat("its data files have digest ", ready.data_digest.substr(0, 12), ", the job's have ",
+                     data_digest_.substr(0, 12), ". Give ", worker.host, " the same files.");
+    out_.Command(worker, Generation(), Refused{65, why}, why);
+    return Lose(worker.id(), WorkerChange::kRefused, why, /*close=*/true);
+  }
+  worker.stage = Worker::Stage::kReady;
+  worker.ready = ready;
+}
+
+bool Coordinator::PlanMayBeReplaced(const Worker& asking) {
+  // Who cannot run what it made itself would make the same again.
+  if (saves_.published().step != 0 || plan_maker_ == asking.id()) return false;
+  for (Worker* worker : roster_.InOrder()) {
+    // Somebody can run it, is about to find out, or lives by it.
+    if (worker->stage != Worker::Stage::kWelcomed || worker->held.has_value() || !worker->AtRest()) return false;
+  }
+  return true;
+}
+
+void Coordinator::OnMessage(Worker& worker, const PrepareFailed& message) {
+  const bool by_plan = worker.stage == Worker::Stage::kPreparing && message.problem == PrepareProblem::kCannotRun;
+  worker.stage = Worker::Stage::kWelcomed;
+  if (by_plan && PlanMayBeReplaced(worker)) {
+    out_.Say(Level::kWarning, absl::StrCat("no worker here can run kernel plan ", plan_hash_.substr(0, 12), " (",
+                                           message.message, "); nothing was trained with it, so a new one is made"));
+    plan_hash_.clear();
+    data_digest_.clear();
+    return;
+  }
+  const std::string why = absl::StrCat(worker.name(), " on ", worker.host, ": ", message.message);
+  out_.Command(worker, Generation(), Refused{ExitCodeOf(message.problem), message.message}, why);
+  out_.Say(Level::kError, absl::StrCat("refused ", why));
+  Lose(worker.id(), WorkerChange::kRefused, why, /*close=*/true);
+}
+
+void Coordinator::PrepareOrPlan() {
+  const std::vector<Worker*> workers = roster_.InOrder();
+  if (plan_hash_.empty()) {
+    const bool under_way = !plan_being_stored_.empty() ||
+                           std::any_of(workers.begin(), workers.end(),
+                                       [](const Worker* worker) { return worker->stage == Worker::Stage::kPlanning; });
+    if (under_way) return;
+    for (Worker* worker : workers) {
+      if (worker->leaving || !worker->AtRest()) continue;
+      worker->stage = Worker::Stage::kPlanning;
+      out_.Command(*worker, Generation(), MakePlan{policy_.metagraph}, "the job has no kernel plan yet");
+      return;
+    }
+    return;
+  }
+  for (Worker* worker : workers) {
+    if (worker->stage != Worker::Stage::kWelcomed || worker->leaving || !worker->AtRest()) continue;
+    worker->stage = Worker::Stage::kPreparing;
+    out_.Command(*worker, Generation(), Prepare{policy_.metagraph, plan_hash_, data_digest_},
+                 "to be ready before it joins");
+  }
+}
+
+void Coordinator::TestConnectionsDue() {
+  const std::vector<Worker*> workers = roster_.InOrder();
+  for (size_t i = 0; i < workers.size(); ++i) {
+    Worker& tester = *workers[i];
+    if (!tester.IsReady() || !tester.AtRest() || tester.leaving) continue;
+    TestPeers test;
+    for (size_t j = 0; j < workers.size(); ++j) {
+      const Worker& peer = *workers[j];
+      // Of two at rest the one that came later tests; who steps is left alone.
+      if (i == j || !peer.IsReady() || peer.leaving || (peer.AtRest() && j > i)) continue;
+      if (!pairs_.TestDue(tester.id(), peer.id(), now_)) continue;
+      pairs_.Asked(tester.id(), peer.id(), now_);
+      test.peers.push_back(peer.member);
+    }
+    if (test.peers.empty()) continue;
+    test.round = ++test_rounds_;
+    out_.Command(tester, Generation(), std::move(test), "a pair shares a generation only after it has met");
+  }
+}
+
+void Coordinator::OnMessage(Worker& worker, const PeersTested& message) {
+  for (const Incarnation& peer : message.reached) {
+    if (roster_.Find(peer) != nullptr) pairs_.Succeeded(worker.id(), peer);
+  }
+  for (const Incarnation& peer : message.failed) {
+    const Worker* other = roster_.Find(peer);
+    if (other == nullptr) continue;
+    pairs_.Failed(worker.id(), peer, now_);
+    out_.Say(Level::kWarning,
+             absl::StrCat(worker.name(), " cannot connect to ", other->name(), " at ", other->member.address, ": ",
+                          message.message, "; they are kept apart until a test succeeds"));
+  }
+}
+
+}  // namespace lockstep::chief

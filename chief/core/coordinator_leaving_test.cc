@@ -1,0 +1,156 @@
+// Leaving and the audit (rules 4, 21 and 22).
+#include <catch2/catch.hpp>
+
+#include "chief/core/chief_harness.h"
+
+namespace lockstep::chief {
+namespace {
+
+using Catch::Matchers::Contains;
+
+// ---- leaving (rules 4, 21)
+// -------------------------------------------------------------------------------------------
+
+TEST_CASE("coordinator: a leaver goes at the boundary, and the others go on without rollback", "[core]") {
+  ChiefHarness chief({.workers = 3});
+  chief.StepTo(10);
+  chief.worker(2).leaving = true;
+  chief.Say(2, LeaveIntent{absl::Seconds(25)});
+  CHECK(chief.worker(2).exit_code == -1);
+
+  chief.MeetAtBoundary();
+
+  CHECK(chief.worker(2).exit_code == 75);
+  CHECK(chief.LastCommand<Form>(0).members.size() == 2);
+  CHECK(chief.LastCommand<Form>(0).position == Position{10, 0});
+  CHECK(chief.View().preemptions == 1);
+  CHECK(chief.View().failures == 0);
+}
+
+TEST_CASE("coordinator: a leaver stays until every member applied its last step", "[core]") {
+  ChiefHarness chief({.workers = 3});
+  chief.StepTo(10);
+  chief.worker(2).leaving = true;
+  chief.Say(2, LeaveIntent{absl::Seconds(25)});
+  chief.Apply(2, 11);
+  chief.Apply(0, 11);
+  chief.ComeToBoundary(2);
+
+  // Worker 1 has not come yet: the leaver may still be needed.
+  CHECK(chief.worker(2).exit_code == -1);
+  chief.Apply(1, 11);
+  chief.ComeToBoundary(0);
+  chief.ComeToBoundary(1);
+
+  CHECK(chief.worker(2).exit_code == 75);
+}
+
+TEST_CASE("coordinator: a leaver that alone holds the last step takes part once more", "[core]") {
+  ChiefHarness chief({.workers = 3});
+  chief.StepTo(10);
+  chief.worker(2).leaving = true;
+  chief.Say(2, LeaveIntent{absl::Seconds(25)});
+  chief.worker(2).position = Position{11, 0};
+
+  chief.Kill(0);
+
+  const Form form = chief.LastCommand<Form>(1);
+  CHECK(form.position == Position{11, 0});
+  CHECK(form.members[form.source_rank].name == "worker-2");
+  CHECK(chief.worker(2).exit_code == -1);
+}
+
+TEST_CASE("coordinator: the last copy does not leave before it is saved", "[core]") {
+  ChiefHarness chief({.workers = 2});
+  chief.StepTo(10);
+  for (int i : {0, 1}) {
+    chief.worker(i).leaving = true;
+    chief.Say(i, LeaveIntent{absl::Seconds(25)});
+  }
+  chief.storing = false;
+  chief.MeetAtBoundary();
+  REQUIRE(chief.Last<StoreManifest>().snapshot.step == 10);
+  CHECK(chief.worker(0).exit_code == -1);
+  CHECK(chief.worker(1).exit_code == -1);
+
+  chief.Do(ManifestStored{chief.Last<StoreManifest>().snapshot, "digest-of-10"});
+  chief.Do(Published{chief.Last<StoreManifest>().snapshot});
+
+  CHECK(chief.worker(0).exit_code == 75);
+  CHECK(chief.worker(1).exit_code == 75);
+  CHECK_FALSE(chief.ended());
+}
+
+TEST_CASE("coordinator: a worker outside a generation leaves at once", "[core]") {
+  ChiefHarness chief({.workers = 1, .min = 2, .max = 2});
+
+  chief.worker(0).leaving = true;
+  chief.Say(0, LeaveIntent{absl::Seconds(25)});
+
+  CHECK(chief.worker(0).exit_code == 75);
+}
+
+// ---- audit (rule 22)
+// -------------------------------------------------------------------------------------------------
+
+TEST_CASE("coordinator: of three replicas the one that differs is named", "[core]") {
+  ChiefHarness chief({.workers = 3});
+  chief.StepTo(16);
+  chief.worker(1).digest_suffix = "-flipped";
+
+  for (int i : {0, 1, 2}) chief.Audit(i);
+
+  CHECK(chief.Last<WorkerChanged>().change == WorkerChange::kDigestMismatch);
+  CHECK(chief.Last<Exit>().code == 70);
+  CHECK_THAT(chief.Last<Exit>().reason, Contains("worker-1") && !Contains("worker-0"));
+}
+
+TEST_CASE("coordinator: of two replicas nobody is named", "[core]") {
+  ChiefHarness chief({.workers = 2});
+  chief.StepTo(16);
+  chief.worker(1).digest_suffix = "-flipped";
+
+  for (int i : {0, 1}) chief.Audit(i);
+
+  CHECK(chief.Last<Exit>().code == 70);
+  CHECK_THAT(chief.Last<Exit>().reason, Contains("nobody can be named"));
+}
+
+TEST_CASE("coordinator: a replica that differs stops a commit that is already under way", "[core]") {
+  ChiefHarness chief({.workers = 3});
+  chief.StepTo(20);
+  chief.storing = false;
+  chief.TakeSnapshotAt(0, SnapshotCause::kDue);
+  chief.TakeSnapshotAt(1, SnapshotCause::kDue);
+  const SnapshotId snapshot = chief.Last<OpenSave>().snapshot;
+  chief.Do(ShardStored{snapshot, 2, 3});
+  REQUIRE(chief.Count<StoreManifest>() == 1);
+  chief.worker(1).digest_suffix = "-flipped";
+
+  chief.TakeSnapshotAt(1, SnapshotCause::kDue);
+  chief.Do(ManifestStored{snapshot, snapshot.digest});
+
+  CHECK(chief.Count<PublishCommit>() == 0);
+}
+
+TEST_CASE("coordinator: snapshots that differ are never published", "[core]") {
+  ChiefHarness chief({.workers = 3});
+  chief.StepTo(20);
+  chief.worker(0).digest_suffix = "-flipped";
+  chief.worker(2).keeps_shares = true;
+
+  chief.TakeSnapshotAt(0, SnapshotCause::kDue);
+  chief.TakeSnapshotAt(1, SnapshotCause::kDue);
+  CHECK_FALSE(chief.ended());
+  SECTION("the third says who is wrong") {
+    chief.TakeSnapshotAt(2, SnapshotCause::kDue);
+    CHECK_THAT(chief.Last<Exit>().reason, Contains("worker-0"));
+  }
+  SECTION("the third says nothing") { chief.Advance(absl::Seconds(2)); }
+
+  CHECK(chief.Count<PublishCommit>() == 0);
+  CHECK(chief.Last<Exit>().code == 70);
+}
+
+}  // namespace
+}  // namespace lockstep::chief

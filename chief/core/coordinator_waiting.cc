@@ -1,0 +1,256 @@
+// Who forms the next generation and from what; who waits, who leaves, what boundary is asked for (rules 3, 6, 9, 11,
+// 12, 21).
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "chief/core/coordinator.h"
+
+namespace lockstep::chief {
+
+bool Coordinator::HoldsCurrent(const Worker& worker) const {
+  return worker.AtRest() && worker.held.has_value() && worker.held->lineage == lineage_;
+}
+
+Worker* Coordinator::BestAtRest(bool leavers_too) {
+  Worker* best = nullptr;
+  for (Worker* worker : roster_.InOrder()) {
+    if (!HoldsCurrent(*worker) || worker->dismissed || (worker->leaving && !leavers_too)) continue;
+    if (best == nullptr || worker->held->position > best->held->position) best = worker;
+  }
+  return best;
+}
+
+std::vector<Worker*> Coordinator::MutuallyReachable(std::vector<Worker*> candidates) {
+  // Who holds most comes first: the state must not be shut out by a newcomer that cannot reach its holder.
+  std::stable_sort(candidates.begin(), candidates.end(), [this](const Worker* a, const Worker* b) {
+    const Position none;
+    const Position left = HoldsCurrent(*a) ? a->held->position : none;
+    const Position right = HoldsCurrent(*b) ? b->held->position : none;
+    if (HoldsCurrent(*a) != HoldsCurrent(*b)) return HoldsCurrent(*a);
+    return left > right;
+  });
+  std::vector<Worker*> chosen;
+  for (Worker* candidate : candidates) {
+    const bool reaches_all = std::all_of(chosen.begin(), chosen.end(), [&](const Worker* other) {
+      return pairs_.Reached(candidate->id(), other->id());
+    });
+    if (reaches_all) chosen.push_back(candidate);
+  }
+  return chosen;
+}
+
+Coordinator::Team Coordinator::ChooseTeam(bool with_leavers) {
+  std::vector<Worker*> candidates;
+  for (Worker* worker : roster_.InOrder()) {
+    if (!worker->IsReady() || !worker->AtRest() || worker->dismissed) continue;
+    if (!worker->leaving || (with_leavers && HoldsCurrent(*worker))) candidates.push_back(worker);
+  }
+  Team team;
+  team.members = MutuallyReachable(std::move(candidates));
+  for (const Worker* worker : team.members) team.staying += worker->leaving ? 0 : 1;
+  // Beyond the logical shards there is nothing to compute: spare workers stay warm outside (rule 12).
+  const size_t capacity = std::min<size_t>(policy_.max_workers, policy_.training.logical_shards);
+  if (team.members.size() > capacity) team.members.resize(capacity);
+  std::sort(team.members.begin(), team.members.end(),
+            [](const Worker* a, const Worker* b) { return a->order < b->order; });
+  return team;
+}
+
+void Coordinator::AdvanceWaiting() {
+  Worker* best = BestAtRest(/*leavers_too=*/true);
+  const bool at_end = best != nullptr && best->held->position.step >= policy_.training.end_step &&
+                      best->held->position >= RestoredPosition(policy_.training, policy_.training.end_step);
+  if (at_end || ending_.has_value()) {
+    if (best != nullptr && saves_.IsNewer(best->held->position.step)) {
+      SaveAtRest(best->held->position, at_end ? "the last step" : ending_->reason);
+    } else if (!saves_.Busy()) {
+      FinishIfPublished();
+    }
+    return;
+  }
+  Worker* staying_best = BestAtRest(/*leavers_too=*/false);
+  const bool leaver_holds_more = best != nullptr && best->leaving &&
+                                 (staying_best == nullptr || staying_best->held->position < best->held->position);
+  const Team team = ChooseTeam(leaver_holds_more);
+  if (team.staying < policy_.min_workers) return Park(team.staying);
+  parked_since_.reset();
+
+  // Newest live state first: the storage is read only when nobody connected holds or may hold anything newer.
+  const Worker* source = nullptr;
+  for (const Worker* worker : team.members) {
+    if (HoldsCurrent(*worker) && (source == nullptr || worker->held->position > source->held->position)) {
+      source = worker;
+    }
+  }
+  const bool live = source != nullptr && source->held->position.step >= saves_.published().step;
+  if (!live) {
+    for (Worker* worker : roster_.InOrder()) {
+      const bool may_hold = !worker->AtRest() || (HoldsCurrent(*worker) && !worker->dismissed &&
+                                                  saves_.IsNewer(worker->held->position.step));
+      if (may_hold) return;
+    }
+    if (saves_.Saving(saves_.published().step + 1)) return;  // what is about to be published is newer
+    const uint32_t expected = policy_.expected_workers == 0 ? policy_.max_workers : policy_.expected_workers;
+    if (team.staying < expected && now_ < last_call_until_) return;
+  }
+  FormGeneration(team);
+}
+
+void Coordinator::FormGeneration(const Team& team) {
+  const Worker* source = nullptr;
+  for (const Worker* worker : team.members) {
+    if (HoldsCurrent(*worker) && (source == nullptr || worker->held->position > source->held->position)) {
+      source = worker;
+    }
+  }
+  Form form;
+  if (source != nullptr && source->held->position.step >= saves_.published().step) {
+    form.position = source->held->position;
+    for (size_t rank = 0; rank < team.members.size(); ++rank) {
+      const Worker& worker = *team.members[rank];
+      if (&worker == source) {
+        form.source_rank = static_cast<uint32_t>(rank);
+      } else if (!HoldsCurrent(worker) || worker.held->position != source->held->position ||
+                 worker.held->digest != source->held->digest) {
+        form.receivers.push_back(static_cast<uint32_t>(rank));
+      }
+    }
+    form.reason = absl::StrCat("from the state of ", source->name());
+  } else {
+    form.restore = saves_.published();
+    form.position = RestoredPosition(policy_.training, saves_.published().step);
+    form.reason = "from the newest checkpoint";
+  }
+  current_ = CurrentGeneration();
+  current_.id = Generation{term_, ++generations_};
+  current_.begin = form.position;
+  if (policy_.lineage_per_generation) {
+    lineage_ = absl::StrCat(policy_.lineage, "+", current_.id.ToString());
+    saves_.set_lineage(lineage_);
+  }
+  form.lineage = lineage_;
+  std::map<Incarnation, Position> positions;
+  std::vector<std::string> names;
+  for (const Worker* worker : team.members) {
+    form.members.push_back(worker->member);
+    positions[worker->id()] = form.position;
+    names.push_back(worker->name());
+  }
+  current_.members = form.members;
+  for (Worker* worker : team.members) {
+    worker->busy = current_.id;
+    worker->held.reset();
+    worker->verdict_sent = worker->finished = false;
+    out_.Command(*worker, current_.id, form, form.reason);
+    if (joined_.insert(worker->id()).second) {
+      out_.Add(WorkerChanged{worker->name(), worker->id(), WorkerChange::kJoined,
+                             absl::StrCat("generation ", current_.id.ToString())});
+    }
+  }
+  progress_.Begin(lineage_, positions);
+  broke_by_.clear();
+  phase_ = Phase::kForming;
+  out_.Say(Level::kInfo, absl::StrCat("generation ", current_.id.ToString(), ": ", absl::StrJoin(names, ", "), " at ",
+                                      form.position.ToString(), ", ", form.reason));
+  TellProgress();
+}
+
+void Coordinator::Park(uint32_t staying) {
+  if (!parked_since_.has_value()) parked_since_ = now_;
+  if (now_ - *parked_since_ < policy_.wait_for_min) return;
+  const std::string reason =
+      absl::StrCat("only ", staying, " of at least ", policy_.min_workers, " workers came within ",
+                   absl::FormatDuration(policy_.wait_for_min), ": ", AwaitedText());
+  const Worker* best = BestAtRest(/*leavers_too=*/true);
+  if (best != nullptr && saves_.IsNewer(best->held->position.step)) {
+    return SaveAtRest(best->held->position, "the minimum of workers did not come");
+  }
+  if (!saves_.Busy()) EndJob(75, reason);
+}
+
+void Coordinator::SaveAtRest(const Position& position, const std::string& reason) {
+  for (Worker* worker : roster_.InOrder()) {
+    if (!HoldsCurrent(*worker) || worker->held->position != position || worker->rest_asked == position) continue;
+    worker->rest_asked = position;
+    if (saves_.Holds(worker->id(), position.step)) continue;
+    out_.Command(*worker, worker->last_generation, TakeSnapshot{lineage_, position}, reason);
+  }
+}
+
+// ---- leaving
+// ---------------------------------------------------------------------------------------------------------
+
+bool Coordinator::LastCopyLeaves(const Worker& leaver) {
+  if (!HoldsCurrent(leaver) || !saves_.IsNewer(leaver.held->position.step)) return false;
+  if (phase_ == Phase::kForming || phase_ == Phase::kRunning) return current_.begin < leaver.held->position;
+  for (Worker* other : roster_.InOrder()) {
+    if (other->leaving) continue;
+    if (HoldsCurrent(*other) && other->held->position >= leaver.held->position) return false;
+  }
+  return true;
+}
+
+bool Coordinator::MayGo(const Worker& leaver) {
+  if (phase_ == Phase::kAdopting || phase_ == Phase::kBreaking) return false;  // what others hold is not known yet
+  if (phase_ != Phase::kFinishing) return leaver.AtRest();
+  if (!leaver.finished) return leaver.AtRest();
+  for (Worker* other : roster_.InOrder()) {
+    if (!other->leaving && saves_.Holds(other->id(), final_step_)) return true;
+  }
+  return false;
+}
+
+void Coordinator::ServeLeavers() {
+  for (Worker* worker : roster_.InOrder()) {
+    if (!worker->leaving || worker->dismissed || !MayGo(*worker)) continue;
+    if (phase_ != Phase::kFinishing && LastCopyLeaves(*worker)) {
+      SaveAtRest(worker->held->position, "its last copy would leave");
+      continue;
+    }
+    worker->dismissed = true;
+    out_.Command(*worker, worker->last_generation, Dismiss{"its state is not needed any more"},
+                 "nobody loses anything by its leaving");
+  }
+}
+
+// ---- boundaries
+// ------------------------------------------------------------------------------------------------------
+
+void Coordinator::Request(RequestKind kind, const std::string& reason) {
+  if (!current_.requested.insert(kind).second) return;
+  const uint64_t number = (term_ << 32) | ++requests_;
+  for (const Member& member : current_.members) {
+    if (Worker* worker = roster_.Find(member.incarnation)) {
+      out_.Command(*worker, current_.id, BoundaryRequest{kind, number}, reason);
+    }
+  }
+}
+
+bool Coordinator::NewcomerFits() {
+  const size_t capacity = std::min<size_t>(policy_.max_workers, policy_.training.logical_shards);
+  if (current_.members.size() >= capacity) return false;
+  for (Worker* worker : roster_.InOrder()) {
+    if (!worker->IsReady() || !worker->AtRest() || worker->leaving) continue;
+    const bool reaches_all = std::all_of(current_.members.begin(), current_.members.end(), [&](const Member& member) {
+      return pairs_.Reached(worker->id(), member.incarnation);
+    });
+    if (reaches_all) return true;
+  }
+  return false;
+}
+
+void Coordinator::RequestBoundaries() {
+  if (trained_for_ >= policy_.max_duration && !ending_.has_value()) {
+    ending_ = Ending{0, absl::StrCat("trained for ", absl::FormatDuration(policy_.max_duration))};
+  }
+  if (ending_.has_value()) return Request(RequestKind::kStop, ending_->reason);
+  if (!saves_.Busy() && saves_.MustHold()) {
+    Request(RequestKind::kSnapshotHold, "two saves were abandoned: the next one is waited for");
+  } else if (!saves_.Busy() && now_ - last_save_ >= policy_.save_every && saves_.IsNewer(progress_.agreed())) {
+    Request(RequestKind::kSnapshot, "a save is due");
+  }
+  if (NewcomerFits()) Request(RequestKind::kForm, "a worker is ready to join");
+}
+
+}  // namespace lockstep::chief

@@ -1,0 +1,67 @@
+// Rule 15: what stops a job that keeps failing by its own fault, and what does not count. A process that is lost
+// without a crash signal spends nothing, however often; a reported error or a crash signal spends one; progress that
+// was published gives one back.
+//
+// Threading: thread-compatible; owned by Coordinator.
+#ifndef LOCKSTEP_CHIEF_CORE_FAILURE_BUDGET_H_
+#define LOCKSTEP_CHIEF_CORE_FAILURE_BUDGET_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace lockstep::chief {
+
+class FailureBudget {
+ public:
+  static constexpr uint32_t kGenerationsInARow = 3;
+
+  explicit FailureBudget(uint32_t allowed) : allowed_(allowed) {}
+
+  // A worker reported an error, or died of a crash signal.
+  void Spend(std::string cause) {
+    if (spent_ == 0) first_cause_ = cause;
+    last_cause_ = std::move(cause);
+    ++spent_;
+  }
+  // Such an error broke a generation.
+  void GenerationBroken() { ++broken_in_a_row_; }
+  // A step was agreed that had not been before.
+  void StepAgreed() { broken_in_a_row_ = 0; }
+  // A save of `step` was published.
+  void SavePublished(uint64_t step) {
+    if (step <= highest_published_) return;
+    highest_published_ = step;
+    spent_ = spent_ == 0 ? 0 : spent_ - 1;
+  }
+
+  // Why the job must stop; empty while it may go on.
+  std::string Verdict() const {
+    if (broken_in_a_row_ >= kGenerationsInARow) {
+      return absl::StrCat(broken_in_a_row_,
+                          " generations in a row were broken by an error without a step between: ", last_cause_,
+                          ". Fix the cause and start the job again; it resumes.");
+    }
+    if (spent_ > allowed_) {
+      return absl::StrCat("the failure budget is spent (", spent_, " errors, failure.max_failures is ", allowed_,
+                          "); first: ", first_cause_, "; last: ", last_cause_);
+    }
+    return "";
+  }
+  uint32_t spent() const { return spent_; }
+
+ private:
+  uint32_t allowed_;
+  uint32_t spent_ = 0;
+  uint32_t broken_in_a_row_ = 0;
+  uint64_t highest_published_ = 0;
+  std::string first_cause_;
+  std::string last_cause_;
+};
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_CORE_FAILURE_BUDGET_H_

@@ -1,0 +1,59 @@
+// What the chief's core is made from: the job's settings, and what the shell found in the storage before it began.
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_CHIEF_CORE_POLICY_H_
+#define LOCKSTEP_CHIEF_CORE_POLICY_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/time/time.h"
+#include "common/protocol/fields.h"
+#include "common/protocol/ids.h"
+#include "common/protocol/messages.h"
+
+namespace lockstep::chief {
+
+struct JobPolicy {
+  std::string job;  // id
+  Lineage lineage;
+  std::string metagraph;  // fingerprint
+  TrainingPolicy training;
+  uint32_t min_workers = 1;
+  uint32_t max_workers = 1;
+  uint32_t expected_workers = 0;        // a cold start waits for so many (at most last_call); 0: max_workers
+  bool lineage_per_generation = false;  // `reduction: fast` or relaxed numerics
+  uint32_t max_failures = 5;
+  absl::Duration wait_for_min = absl::Minutes(10);
+  absl::Duration last_call = absl::Seconds(30);
+  absl::Duration heartbeat_limit = absl::Seconds(5);
+  absl::Duration ack_limit = absl::Seconds(1);
+  absl::Duration no_progress_limit = absl::Seconds(10);
+  absl::Duration save_every = absl::InfiniteDuration();    // `checkpoint.every: 10m`
+  absl::Duration max_duration = absl::InfiniteDuration();  // `duration: 2h`
+  LS_FIELDS(JobPolicy, job, lineage, metagraph, training, min_workers, max_workers, expected_workers,
+            lineage_per_generation, max_failures, wait_for_min, last_call, heartbeat_limit, ack_limit,
+            no_progress_limit, save_every, max_duration)
+};
+
+// What stands in the storage. The shell has claimed the term, and published step 0 when nothing was there (rule 18): so
+// there always is a checkpoint, and the core never knows a state without one.
+struct RecoveredState {
+  Term term = 1;
+  SnapshotId checkpoint;  // the newest that verifies; its lineage may be an ancestor of the job's
+  std::string plan_hash;  // empty: none was made yet
+  Digest data_digest;     // stored with the plan
+  absl::Duration trained_for;
+  LS_FIELDS(RecoveredState, term, checkpoint, plan_hash, data_digest, trained_for)
+};
+
+// Both, as the first line of a record.
+struct CoordinatorConfig {
+  JobPolicy policy;
+  RecoveredState recovered;
+  LS_FIELDS(CoordinatorConfig, policy, recovered)
+};
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_CORE_POLICY_H_

@@ -1,0 +1,106 @@
+#include "chief/core/progress_tracker.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace lockstep::chief {
+
+void ProgressTracker::Begin(const Lineage& lineage, const std::map<Incarnation, Position>& members) {
+  applied_ = members;
+  digests_.clear();
+  if (lineage == lineage_ || members.empty()) return;
+  lineage_ = lineage;
+  // Another history: its steps are other steps, also where the numbers were seen before.
+  agreed_ = members.begin()->second.step;
+  told_ = agreed_;
+  pending_.clear();
+  evaluations_.clear();
+  evaluated_.clear();
+}
+
+void ProgressTracker::AddRecords(const std::vector<StepRecord>& records) {
+  for (const StepRecord& record : records) {
+    if (record.step > told_ && pending_.size() < kMaxPending) pending_.emplace(record.step, record);
+  }
+}
+
+void ProgressTracker::Applied(const Incarnation& member, const Position& position) {
+  const auto it = applied_.find(member);
+  if (it == applied_.end()) return;
+  it->second = std::max(it->second, position);
+}
+
+uint64_t ProgressTracker::LowestApplied() const {
+  if (applied_.empty()) return 0;
+  uint64_t lowest = applied_.begin()->second.step;
+  for (const auto& [member, position] : applied_) lowest = std::min(lowest, position.step);
+  return lowest;
+}
+
+std::optional<StepsAgreed> ProgressTracker::TakeAgreed() {
+  if (applied_.empty()) return std::nullopt;
+  const uint64_t lowest = LowestApplied();
+  if (lowest <= agreed_ && told_any_) return std::nullopt;
+  agreed_ = std::max(agreed_, lowest);
+  told_any_ = true;
+  StepsAgreed out{lineage_, agreed_, {}};
+  while (!pending_.empty() && pending_.begin()->first <= agreed_) {
+    out.records.push_back(std::move(pending_.begin()->second));
+    pending_.erase(pending_.begin());
+  }
+  told_ = agreed_;
+  return out;
+}
+
+std::string ProgressTracker::AddSlices(const EvalReport& report) {
+  if (report.lineage != lineage_ || evaluated_.count(report.step) != 0) return "";
+  std::string finding;
+  auto& slices = evaluations_[report.step];
+  for (const SliceResult& slice : report.slices) {
+    if (slice.slice >= eval_slices_) continue;
+    const auto [it, added] = slices.emplace(slice.slice, slice);
+    if (!added && !(it->second == slice)) {
+      finding = absl::StrCat("slice ", slice.slice, " of the evaluation of step ", report.step,
+                             " came twice with other values");
+    }
+  }
+  while (evaluations_.size() > 2) evaluations_.erase(evaluations_.begin());
+  return finding;
+}
+
+std::vector<EvaluationDone> ProgressTracker::TakeEvaluations() {
+  std::vector<EvaluationDone> done;
+  for (auto it = evaluations_.begin(); it != evaluations_.end();) {
+    if (it->first > agreed_ || it->second.size() < eval_slices_) {
+      ++it;
+      continue;
+    }
+    EvaluationDone evaluation{lineage_, it->first, {}};
+    for (auto& [index, slice] : it->second) evaluation.slices.push_back(std::move(slice));
+    evaluated_.insert(it->first);
+    while (evaluated_.size() > kMaxPositions) evaluated_.erase(evaluated_.begin());
+    done.push_back(std::move(evaluation));
+    it = evaluations_.erase(it);
+  }
+  return done;
+}
+
+std::vector<Incarnation> ProgressTracker::AddDigest(const Incarnation& member, const StateDigest& digest,
+                                                    size_t members) {
+  auto& at = digests_[digest.position];
+  at[member] = digest.digest;
+  const auto same = [&](const Digest& value) {
+    return std::count_if(at.begin(), at.end(), [&](const auto& entry) { return entry.second == value; });
+  };
+  std::vector<Incarnation> differing;
+  if (same(digest.digest) != static_cast<int64_t>(at.size()) && at.size() >= members) {
+    for (const auto& [who, value] : at) {
+      if (same(value) * 2 <= static_cast<int64_t>(at.size())) differing.push_back(who);
+    }
+  }
+  while (digests_.size() > kMaxPositions) digests_.erase(digests_.begin());
+  return differing;
+}
+
+}  // namespace lockstep::chief

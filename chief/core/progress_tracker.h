@@ -1,0 +1,71 @@
+// What the members agree on: the step that all of them applied, the records of those steps, the evaluations of them,
+// and whether their states are equal (rules 7 and 22).
+//
+// Invariants
+//   * A record or an evaluation leaves only for an agreed step, each step once per lineage, in order.
+//   * The same slice, or the same position's digest, with other bits is a finding, never a replacement.
+// Threading: thread-compatible; owned by Coordinator.
+#ifndef LOCKSTEP_CHIEF_CORE_PROGRESS_TRACKER_H_
+#define LOCKSTEP_CHIEF_CORE_PROGRESS_TRACKER_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "chief/core/actions.h"
+#include "common/protocol/ids.h"
+#include "common/protocol/messages.h"
+
+namespace lockstep::chief {
+
+class ProgressTracker {
+ public:
+  ProgressTracker(Lineage lineage, uint64_t step, uint64_t eval_slices)
+      : lineage_(std::move(lineage)), agreed_(step), eval_slices_(eval_slices) {}
+
+  // A generation begins: every member stands at `position` of `lineage`. Clears what the last generation's members had
+  // applied; what was agreed stays agreed, unless the lineage is new.
+  void Begin(const Lineage& lineage, const std::map<Incarnation, Position>& members);
+
+  // Keeps at most kMaxPending records that are not agreed yet.
+  void AddRecords(const std::vector<StepRecord>& records);
+  void Applied(const Incarnation& member, const Position& position);
+
+  // Steps that became agreed since the last call, with their records.
+  std::optional<StepsAgreed> TakeAgreed();
+  uint64_t agreed() const { return agreed_; }
+  // The step that every member of the newest generation has applied; 0 while there is none.
+  uint64_t LowestApplied() const;
+
+  // Keeps slices of the two newest evaluations. Returns what is wrong: a slice that came before with other bits.
+  std::string AddSlices(const EvalReport& report);
+  // Evaluations that are complete and of an agreed step, each once.
+  std::vector<EvaluationDone> TakeEvaluations();
+
+  // Compares a member's digest with those of the others at the same position. Returns who differs: empty while all
+  // are equal; one incarnation when a minority can be named; all reporters when nobody can.
+  std::vector<Incarnation> AddDigest(const Incarnation& member, const StateDigest& digest, size_t members);
+
+  static constexpr size_t kMaxPending = 8192;
+  static constexpr size_t kMaxPositions = 64;
+
+ private:
+  Lineage lineage_;
+  std::map<Incarnation, Position> applied_;
+  uint64_t agreed_;
+  uint64_t told_ = 0;
+  bool told_any_ = false;
+  std::map<uint64_t, StepRecord> pending_;
+  uint64_t eval_slices_;
+  std::map<uint64_t, std::map<uint64_t, SliceResult>> evaluations_;
+  std::set<uint64_t> evaluated_;
+  std::map<Position, std::map<Incarnation, Digest>> digests_;
+};
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_CORE_PROGRESS_TRACKER_H_

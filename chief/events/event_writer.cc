@@ -1,0 +1,78 @@
+#include "chief/events/event_writer.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/checkpoint_format/naming.h"
+#include "common/digest/crc32c.h"
+#include "common/status/status_macros.h"
+#include "common/storage/files.h"
+#include "protos/tensorboard.pb.h"
+
+namespace lockstep::chief {
+namespace {
+
+template <typename T>
+void AppendLittleEndian(T value, std::string& out) {
+  for (size_t i = 0; i < sizeof(T); ++i) out.push_back(static_cast<char>(value >> (8 * i)));
+}
+
+tensorboard::Event EventAt(absl::Time now, int64_t step) {
+  tensorboard::Event event;
+  event.set_wall_time(absl::ToDoubleSeconds(now - absl::UnixEpoch()));
+  event.set_step(step);
+  return event;
+}
+
+}  // namespace
+
+std::string EncodeEventRecord(absl::string_view data) {
+  std::string record;
+  AppendLittleEndian(static_cast<uint64_t>(data.size()), record);
+  AppendLittleEndian(MaskCrc32c(Crc32c(record)), record);
+  absl::StrAppend(&record, data);
+  AppendLittleEndian(MaskCrc32c(Crc32c(data)), record);
+  return record;
+}
+
+std::string EventFileName(absl::Time now, absl::string_view host, int64_t pid, int64_t uid) {
+  return absl::StrFormat("events.out.tfevents.%010d.%s.%d.%d", absl::ToUnixSeconds(now), host, pid, uid);
+}
+
+absl::StatusOr<EventWriter> EventWriter::Create(Storage& storage, absl::string_view name, absl::Time now) {
+  LS_RETURN_IF_ERROR(storage.CreateDirectories(layout::kEvents));
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file,
+                      storage.CreateFile(JoinPath(layout::kEvents, name), Access::kShared));
+  LS_RETURN_IF_ERROR(storage.SyncDirectory(layout::kEvents));
+  tensorboard::Event version = EventAt(now, 0);
+  version.set_file_version("brain.Event:2");
+  LS_RETURN_IF_ERROR(file->Append(EncodeEventRecord(version.SerializeAsString())));
+  return EventWriter(std::move(file));
+}
+
+absl::Status EventWriter::Start(absl::Time now, int64_t step) {
+  tensorboard::Event event = EventAt(now, step);
+  event.mutable_session_log()->set_status(tensorboard::SessionLog::START);
+  return file_->Append(EncodeEventRecord(event.SerializeAsString()));
+}
+
+absl::Status EventWriter::Scalars(absl::Time now, int64_t step,
+                                  const std::vector<std::pair<std::string, float>>& values) {
+  tensorboard::Event event = EventAt(now, step);
+  for (const auto& [tag, number] : values) {
+    tensorboard::Summary::Value* value = event.mutable_summary()->add_value();
+    value->set_tag(tag);
+    value->set_simple_value(number);
+  }
+  return file_->Append(EncodeEventRecord(event.SerializeAsString()));
+}
+
+absl::Status EventWriter::Checkpoint(absl::Time now, int64_t step, absl::string_view path) {
+  tensorboard::Event event = EventAt(now, step);
+  event.mutable_session_log()->set_status(tensorboard::SessionLog::CHECKPOINT);
+  event.mutable_session_log()->set_checkpoint_path(std::string(path));
+  return file_->Append(EncodeEventRecord(event.SerializeAsString()));
+}
+
+absl::Status EventWriter::Sync() { return file_->Sync(); }
+
+}  // namespace lockstep::chief

@@ -1,0 +1,355 @@
+#include "chief/server/chief_loop.h"
+
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <iostream>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/checkpoint_format/naming.h"
+#include "common/graph/state_layout.h"
+#include "common/log/log.h"
+#include "common/protocol/recording.h"
+
+namespace lockstep::chief {
+namespace {
+
+constexpr size_t kQueuedInputs = 1 << 18;
+constexpr size_t kQueuedStorageWork = 4096;
+constexpr absl::Duration kStatsEvery = absl::Seconds(2);
+constexpr std::chrono::seconds kAnswerLimit(2);
+
+Progress::Options ProgressOptions(const ChiefLoop::Options& options) {
+  const JobSetup& setup = *options.setup;
+  Progress::Options progress;
+  progress.end_step = setup.policy.training.end_step;
+  progress.global_batch = static_cast<uint64_t>(setup.job.train().global_batch_size());
+  progress.epoch_samples = static_cast<uint64_t>(setup.facts.train_samples);
+  progress.state_mib = static_cast<double>(MakeStateLayout(setup.metagraph).TotalBytes()) / (1 << 20);
+  progress.terminal = options.terminal;
+  progress.write = [](const std::string& text) { std::cout << text << std::flush; };
+  return progress;
+}
+
+const char* PhaseName(Phase phase) {
+  switch (phase) {
+    case Phase::kAdopting:
+      return "ADOPTING";
+    case Phase::kWaiting:
+      return "WAITING";
+    case Phase::kForming:
+      return "FORMING";
+    case Phase::kRunning:
+      return "RUNNING";
+    case Phase::kBreaking:
+      return "BREAKING";
+    case Phase::kFinishing:
+      return "FINISHING";
+    case Phase::kDone:
+      return "DONE";
+    case Phase::kEnded:
+      return "ENDED";
+  }
+  return "UNKNOWN";
+}
+
+}  // namespace
+
+ChiefLoop::ChiefLoop(Options options)
+    : options_(std::move(options)),
+      core_(options_.config),
+      inputs_(kQueuedInputs),
+      progress_(ProgressOptions(options_)),
+      stats_(options_.config.policy.job, options_.config.policy.lineage,
+             static_cast<int64_t>(options_.config.recovered.term)),
+      last_checkpoint_(options_.store->Describe(
+          layout::CheckpointPath(static_cast<int64_t>(options_.config.recovered.checkpoint.step)))),
+      storage_(kQueuedStorageWork) {
+  progress_.StartAt(options_.config.recovered.checkpoint.step);
+  if (const auto before = options_.store->ReadStats(); before.ok()) stats_.Continue(*before);
+  if (!options_.record_path.empty()) {
+    record_.open(options_.record_path, std::ios::binary | std::ios::app);
+    record_ << RecordConfig(options_.config) << std::flush;
+  }
+}
+
+absl::Status ChiefLoop::FinishStorage() {
+  storage_.Finish();
+  return options_.store->WriteStats(EncodeWorkerStats(stats_.Snapshot(clock_.Now())));
+}
+
+bool ChiefLoop::Post(Event event, bool wait) {
+  return wait ? inputs_.Push(std::move(event)) : inputs_.TryPush(std::move(event));
+}
+
+int ChiefLoop::Run() {
+  Step(Tick{});
+  while (!exit_.has_value()) {
+    const absl::Duration wait = core_.NextDeadline() - clock_.Now();
+    std::optional<Input> input = inputs_.Pop(std::max(absl::ZeroDuration(), wait));
+    if (!input.has_value()) {
+      // Nothing is queued: only now may the core judge by time (rule 16).
+      Step(Tick{});
+    } else if (auto* question = std::get_if<Question>(&*input)) {
+      (*question)();
+    } else {
+      Step(std::get<Event>(*input));
+    }
+    const absl::Time now = clock_.Now();
+    progress_.Tick(now);
+    if (now >= next_stats_) WriteStats(now);
+  }
+  const absl::Status written = FinishStorage();
+  if (!written.ok() && !IsFenced(written)) LS_LOG(warn, "worker statistics: ", written.message());
+  progress_.EndLine();
+  if (exit_->code == 0) progress_.Close(last_checkpoint_);
+  return exit_->code;
+}
+
+void ChiefLoop::Step(const Event& event) {
+  const absl::Time now = clock_.Now();
+  const std::vector<Action> actions = core_.Step(now, event);
+  if (record_.is_open()) {
+    record_ << RecordStep(now, event, actions) << std::flush;
+  }
+  for (const Action& action : actions) {
+    std::visit([this](const auto& alternative) { Perform(alternative); }, action);
+  }
+}
+
+void ChiefLoop::Perform(const Send& action) { options_.sessions->Send(action.session, action.fence, action.command); }
+
+void ChiefLoop::Perform(const CloseSession& action) { options_.sessions->Close(action.session); }
+
+void ChiefLoop::PostStorageFailure(const SnapshotId& snapshot, const absl::Status& status) {
+  if (IsFenced(status)) {
+    Post(TermLost{options_.config.recovered.term + 1}, true);
+  } else {
+    Post(StorageFailed{snapshot, std::string(status.message())}, true);
+  }
+}
+
+void ChiefLoop::Perform(const StorePlan& action) {
+  storage_.Post([this, action] {
+    const absl::Status status = options_.store->StorePlan(action.plan_hash, action.plan, action.data_digest);
+    if (!status.ok()) return PostStorageFailure({}, status);
+    Post(PlanStored{action.plan_hash}, true);
+  });
+}
+
+void ChiefLoop::Perform(const OpenSave& action) {
+  progress_.SaveOpened(clock_.Now(), action.snapshot);
+  // Done here and not on the storage's thread: a share may arrive as soon as the next action went out.
+  const absl::Status status = options_.store->OpenSave(action.snapshot, action.shares);
+  if (!status.ok()) PostStorageFailure(action.snapshot, status);
+}
+
+void ChiefLoop::Perform(const AbandonSave& action) {
+  storage_.Post([this, snapshot = action.snapshot] { options_.store->AbandonSave(snapshot); });
+}
+
+void ChiefLoop::Perform(const StoreManifest& action) {
+  CommitInfo info;
+  info.kernel_plan = action.plan_hash;
+  info.trained_ms = absl::ToInt64Milliseconds(action.trained_for);
+  info.position = static_cast<int64_t>(action.snapshot.step) * options_.setup->job.train().global_batch_size();
+  info.numerics_relaxed = options_.setup->job.numerics().mode() == job::Numerics::MODE_RELAXED;
+  stats_.SetTrained(action.trained_for);
+  info.worker_stats_json = EncodeWorkerStats(stats_.Snapshot(clock_.Now()));
+  commits_[action.snapshot] = std::move(info);
+  storage_.Post([this, action] {
+    const absl::StatusOr<std::string> digest = options_.store->FinishShards(action.snapshot);
+    if (digest.ok()) {
+      Post(ManifestStored{action.snapshot, *digest}, true);
+    } else if (absl::IsDataLoss(digest.status())) {
+      Post(ShardBroken{action.snapshot, 0, action.shares, std::string(digest.status().message())}, true);
+    } else {
+      PostStorageFailure(action.snapshot, digest.status());
+    }
+  });
+}
+
+void ChiefLoop::Perform(const PublishCommit& action) {
+  CommitInfo info = std::move(commits_[action.snapshot]);
+  commits_.clear();
+  storage_.Post([this, snapshot = action.snapshot, info = std::move(info)] {
+    const absl::StatusOr<PublishedCheckpoint> published = options_.store->Publish(snapshot, info);
+    if (!published.ok()) return PostStorageFailure(snapshot, published.status());
+    for (const std::string& message : published->messages) LS_LOG(info, message);
+    Post(Question([this, snapshot, path = published->path] {
+      last_checkpoint_ = options_.store->Describe(path);
+      progress_.SavePublished(clock_.Now(), snapshot);
+      stats_.Committed(static_cast<int64_t>(snapshot.step));
+      Step(lockstep::chief::Published{snapshot});
+    }));
+  });
+}
+
+void ChiefLoop::Post(Question question) { inputs_.Push(std::move(question)); }
+
+void ChiefLoop::Perform(const StepsAgreed& action) {
+  const CoordinatorView view = core_.View();
+  size_t members = 0;
+  for (const auto& worker : view.workers) members += worker.state == "member" ? 1 : 0;
+  // An adopted generation was counted by the chief that formed it.
+  if (generation_ != view.generation && view.generation.term == options_.config.recovered.term)
+    stats_.GenerationFormed();
+  generation_ = view.generation;
+  progress_.SetWorkers(members);
+  progress_.On(clock_.Now(), action);
+  stats_.Agreed(static_cast<int64_t>(action.step));
+}
+
+void ChiefLoop::Perform(const EvaluationDone& action) { progress_.On(action); }
+
+void ChiefLoop::Perform(const WorkerChanged& action) {
+  switch (action.change) {
+    case WorkerChange::kJoined: {
+      std::string host;
+      for (const auto& worker : core_.View().workers) {
+        if (worker.name == action.name) host = worker.host;
+      }
+      stats_.Joined(clock_.Now(), action.name, host, "cpu", action.incarnation.ToString());
+      worker_stats_[action.name] = {clock_.Now(), {}};  // its counters begin at zero
+      break;
+    }
+    case WorkerChange::kLost:
+      stats_.Departed(action.name, Departure::kLost);
+      break;
+    case WorkerChange::kPreempted:
+      stats_.Departed(action.name, Departure::kPreempted);
+      break;
+    case WorkerChange::kCrashed:
+      stats_.Departed(action.name, Departure::kCrashed);
+      break;
+    case WorkerChange::kDigestMismatch:
+      stats_.DigestMismatch(action.name);
+      break;
+    case WorkerChange::kRefused:
+      break;
+  }
+  progress_.EndLine();
+  LS_LOG(info, action.name, ": ", action.reason);
+}
+
+void ChiefLoop::Perform(const WorkerStats& action) {
+  progress_.On(action);
+  const absl::Time now = clock_.Now();
+  std::map<std::string, double> values;
+  for (const NamedValue& value : action.stats) values[value.name] = value.value;
+  const auto [entry, first] = worker_stats_.try_emplace(action.name, ReportedStats{now, values});
+  const ReportedStats before = std::exchange(entry->second, ReportedStats{now, values});
+  if (first) return;
+  const auto grown = [&](const char* name) {
+    const auto earlier = before.values.find(name);
+    return values[name] - (earlier == before.values.end() ? 0 : earlier->second);
+  };
+  const int64_t steps = static_cast<int64_t>(grown("steps"));
+  if (steps > 0) {
+    StepTiming each;
+    each.total = (now - before.when) / steps;
+    each.compute = absl::Seconds(grown("compute_seconds") / steps);
+    each.all_reduce = absl::Seconds(grown("all_reduce_seconds") / steps);
+    each.data = absl::Seconds(grown("data_seconds") / steps);
+    const int64_t samples = static_cast<int64_t>(grown("samples"));
+    const int64_t bytes = static_cast<int64_t>(grown("bytes_reduced"));
+    each.samples = samples / steps;
+    each.bytes_reduced = bytes / steps;
+    std::vector<StepTiming> timings(steps, each);
+    timings.front().samples += samples % steps;
+    timings.front().bytes_reduced += bytes % steps;
+    stats_.Stepped(now, action.name, timings);
+  }
+  const int64_t uploaded = static_cast<int64_t>(grown("bytes_uploaded"));
+  if (uploaded > 0) stats_.Uploaded(action.name, absl::Seconds(grown("checkpoint_seconds")), uploaded);
+}
+
+void ChiefLoop::Perform(const Announce& action) {
+  progress_.EndLine();
+  switch (action.level) {
+    case Level::kInfo:
+      LS_LOG(info, action.text);
+      break;
+    case Level::kWarning:
+      LS_LOG(warn, action.text);
+      break;
+    case Level::kError:
+      LS_LOG(error, action.text);
+      break;
+  }
+}
+
+void ChiefLoop::Perform(const Exit& action) {
+  exit_ = action;
+  progress_.EndLine();
+  if (action.code != 0) ReportFailure(absl::UnknownError(action.reason));
+}
+
+void ChiefLoop::WriteStats(absl::Time now) {
+  next_stats_ = now + kStatsEvery;
+  if (stats_are_written_.exchange(true)) return;  // a slow disk must not gather a queue of them
+  storage_.Post([this, json = EncodeWorkerStats(stats_.Snapshot(now))] {
+    const absl::Status status = options_.store->WriteStats(json);
+    // The one write of a chief that has nothing to save: here it learns that a newer one took the directory.
+    if (IsFenced(status)) {
+      Post(TermLost{options_.config.recovered.term + 1}, true);
+    } else if (!status.ok()) {
+      LS_LOG(warn, "worker statistics: ", status.message());
+    }
+    stats_are_written_ = false;
+  });
+}
+
+absl::StatusOr<proto::StatusReply> ChiefLoop::Ask() {
+  auto answer = std::make_shared<std::promise<proto::StatusReply>>();
+  std::future<proto::StatusReply> future = answer->get_future();
+  if (!inputs_.TryPush(Question([this, answer] { answer->set_value(Describe()); }))) {
+    return absl::UnavailableError("the chief is ending, or too busy");
+  }
+  if (future.wait_for(kAnswerLimit) != std::future_status::ready) {
+    return absl::DeadlineExceededError("the chief is too busy to answer");
+  }
+  return future.get();
+}
+
+proto::StatusReply ChiefLoop::Describe() {
+  const absl::Time now = clock_.Now();
+  const CoordinatorView view = core_.View();
+  const JobPolicy& policy = options_.config.policy;
+  proto::StatusReply reply;
+  reply.set_job(policy.job);
+  reply.set_term(options_.config.recovered.term);
+  reply.set_lineage(view.lineage);
+  reply.set_phase(PhaseName(view.phase));
+  reply.mutable_generation()->set_term(view.generation.term);
+  reply.mutable_generation()->set_counter(view.generation.counter);
+  reply.set_step(view.agreed_step);
+  reply.set_end_step(policy.training.end_step);
+  reply.set_published_step(view.published_step);
+  reply.set_failures(view.failures);
+  reply.set_failures_allowed(policy.max_failures);
+  reply.set_preemptions(view.preemptions);
+  reply.set_losses(view.losses);
+  reply.set_waiting_for(view.waiting_for);
+  reply.set_loss(progress_.loss());
+  reply.set_samples_per_second(progress_.samples_per_second(now));
+  reply.set_eta_seconds(progress_.eta_seconds(now));
+  for (const auto& line : view.workers) {
+    proto::WorkerStatus& worker = *reply.add_workers();
+    worker.set_name(line.name);
+    worker.set_host(line.host);
+    worker.set_state(line.state);
+    worker.set_rank(line.rank);
+  }
+  reply.set_evaluation_step(progress_.evaluation_step());
+  for (const NamedValue& value : progress_.evaluation()) {
+    proto::NamedValue& named = *reply.add_evaluation();
+    named.set_name(value.name);
+    named.set_value(value.value);
+  }
+  return reply;
+}
+
+}  // namespace lockstep::chief

@@ -1,0 +1,104 @@
+// The shell around Coordinator: turns messages, timers and completions of the storage into its events, and carries out
+// its actions. No policy of its own.
+//
+// Threading: Run is called once and owns the core; Post and Ask are thread-safe.
+#ifndef LOCKSTEP_CHIEF_SERVER_CHIEF_LOOP_H_
+#define LOCKSTEP_CHIEF_SERVER_CHIEF_LOOP_H_
+
+#include <atomic>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "chief/core/coordinator.h"
+#include "chief/core/policy.h"
+#include "chief/server/job_setup.h"
+#include "chief/server/job_store.h"
+#include "chief/server/progress.h"
+#include "chief/server/session_registry.h"
+#include "chief/stats/stats_tracker.h"
+#include "common/clock/clock.h"
+#include "common/sync/queue.h"
+#include "common/sync/serial_executor.h"
+#include "protos/session.pb.h"
+
+namespace lockstep::chief {
+
+class ChiefLoop {
+ public:
+  struct Options {
+    const JobSetup* setup = nullptr;
+    CoordinatorConfig config;
+    JobStore* store = nullptr;
+    SessionRegistry* sessions = nullptr;
+    std::string record_path;  // empty: nothing is recorded
+    bool terminal = false;
+  };
+
+  explicit ChiefLoop(Options options);
+
+  // Runs until the core says Exit; returns its code. Blocks.
+  int Run();
+
+  // Gives the core an event. With `wait` it blocks while the queue is full. False: it was dropped.
+  bool Post(Event event, bool wait);
+  // Takes nothing more; whoever waits to give an event stops waiting.
+  void Close() { inputs_.Close(); }
+  // What the job is doing, as of the loop's next turn. DeadlineExceeded when the loop is busy for too long.
+  absl::StatusOr<proto::StatusReply> Ask();
+
+ private:
+  using Question = std::function<void()>;
+  using Input = std::variant<Event, Question>;
+
+  // The counters of a worker's last report.
+  struct ReportedStats {
+    absl::Time when;
+    std::map<std::string, double> values;
+  };
+
+  void Post(Question question);
+  void Step(const Event& event);
+  void Perform(const Send& action);
+  void Perform(const CloseSession& action);
+  void Perform(const StorePlan& action);
+  void Perform(const OpenSave& action);
+  void Perform(const AbandonSave& action);
+  void Perform(const StoreManifest& action);
+  void Perform(const PublishCommit& action);
+  void Perform(const StepsAgreed& action);
+  void Perform(const EvaluationDone& action);
+  void Perform(const WorkerChanged& action);
+  void Perform(const WorkerStats& action);
+  void Perform(const Announce& action);
+  void Perform(const Exit& action);
+
+  void PostStorageFailure(const SnapshotId& snapshot, const absl::Status& status);
+  void WriteStats(absl::Time now);
+  // Waits for the storage's thread and writes the last statistics.
+  absl::Status FinishStorage();
+  proto::StatusReply Describe();
+
+  const Options options_;
+  SteadyClock clock_;
+  Coordinator core_;
+  BoundedQueue<Input> inputs_;
+  Progress progress_;
+  StatsTracker stats_;
+  absl::Time next_stats_ = absl::InfinitePast();
+  std::atomic<bool> stats_are_written_{false};
+  std::map<std::string, ReportedStats> worker_stats_;  // by worker
+  Generation generation_;                              // of the last steps that were agreed
+  std::map<SnapshotId, CommitInfo> commits_;
+  std::string last_checkpoint_;
+  std::ofstream record_;
+  std::optional<Exit> exit_;
+  SerialExecutor storage_;  // last: it ends first
+};
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_SERVER_CHIEF_LOOP_H_

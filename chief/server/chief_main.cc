@@ -1,0 +1,175 @@
+#include "chief/server/chief_main.h"
+
+#include <grpcpp/grpcpp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "chief/server/admin_service.h"
+#include "chief/server/chief_loop.h"
+#include "chief/server/job_setup.h"
+#include "chief/server/job_store.h"
+#include "chief/server/session_registry.h"
+#include "chief/server/session_service.h"
+#include "common/log/log.h"
+#include "common/net/rpc.h"
+#include "common/status/exit_code.h"
+#include "common/status/status_macros.h"
+
+namespace lockstep::chief {
+namespace {
+
+constexpr absl::Duration kFlushLimit = absl::Seconds(1);
+
+int Fail(const absl::Status& status, int code) {
+  WriteLastLine(status, code);
+  return code;
+}
+
+LogOptions LogOptionsOf(const JobSpec& job) {
+  LogOptions options{.role = "chief"};
+  switch (job.observe().log().level()) {
+    case job::Log::LEVEL_DEBUG:
+      options.level = LogLevel::debug;
+      break;
+    case job::Log::LEVEL_WARN:
+      options.level = LogLevel::warn;
+      break;
+    case job::Log::LEVEL_ERROR:
+      options.level = LogLevel::error;
+      break;
+    default:
+      options.level = LogLevel::info;
+      break;
+  }
+  if (job.observe().log().format() == job::Log::FORMAT_JSON) options.format = LogFormat::json;
+  return options;
+}
+
+// The gRPC server, listening. Sets `address` to where it does.
+absl::StatusOr<std::unique_ptr<grpc::Server>> Listen(const std::string& wanted, const std::string& earlier,
+                                                     SessionService& session, AdminService& admin,
+                                                     std::string& address) {
+  LS_ASSIGN_OR_RETURN(const HostPort place, ParseHostPort(wanted));
+  std::vector<int> ports = {place.port};
+  const absl::StatusOr<HostPort> before = ParseHostPort(earlier);
+  if (place.port == 0 && before.ok() && before->host == place.host) ports.insert(ports.begin(), before->port);
+  for (const int port : ports) {
+    HostPort tried = place;
+    tried.port = port;
+    int bound = 0;
+    grpc::ServerBuilder builder;
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+    builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+    builder.SetMaxSendMessageSize(kMaxMessageBytes);
+    builder.AddListeningPort(tried.ToString(), grpc::InsecureServerCredentials(), &bound);
+    builder.RegisterService(&session);
+    builder.RegisterService(&admin);
+    std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+    if (server == nullptr || bound == 0) continue;
+    tried.port = bound;
+    address = tried.ToString();
+    return server;
+  }
+  return absl::FailedPreconditionError(absl::StrCat("cannot listen on ", wanted,
+                                                    ": the port is in use or the address is not of this machine. Give "
+                                                    "another one with --listen HOST:PORT (port 0: any free one)"));
+}
+
+// Passes SIGTERM and SIGINT on to the loop until it is stopped.
+class SignalThread {
+ public:
+  SignalThread(int fd, ChiefLoop* loop)
+      : fd_(fd), thread_([this, loop] {
+          signalfd_siginfo info;
+          while (read(fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+            if (info.ssi_signo == SIGUSR1) return;
+            loop->Post(StopRequested{info.ssi_signo == SIGINT ? "SIGINT" : "SIGTERM", kExitPreempted}, false);
+          }
+        }) {}
+  ~SignalThread() {
+    pthread_kill(thread_.native_handle(), SIGUSR1);
+    thread_.join();
+    close(fd_);
+  }
+
+ private:
+  const int fd_;
+  std::thread thread_;
+};
+
+int Serve(const ChiefOptions& options, JobSetup& setup, JobStore& store, const sigset_t& signals) {
+  SessionRegistry sessions;
+  ChiefLoop::Options loop_options;
+  loop_options.setup = &setup;
+  loop_options.config = {setup.policy, store.recovered()};
+  loop_options.store = &store;
+  loop_options.sessions = &sessions;
+  loop_options.terminal = isatty(STDOUT_FILENO) == 1;
+  if (!options.record_directory.empty()) {
+    loop_options.record_path = absl::StrCat(options.record_directory, "/chief-", store.recovered().term, ".record");
+  }
+  ChiefLoop loop(loop_options);
+  ServiceContext context;
+  context.job = setup.policy.job;
+  context.term = store.recovered().term;
+  context.token = store.token();
+  context.store = &store;
+  context.sessions = &sessions;
+  context.post = [&loop](Event event, bool wait) { return loop.Post(std::move(event), wait); };
+  SessionService session_service(&context);
+  AdminService admin_service(&context, &loop);
+
+  std::string address;
+  absl::StatusOr<std::unique_ptr<grpc::Server>> server =
+      Listen(options.listen, store.earlier_address(), session_service, admin_service, address);
+  if (!server.ok()) return Fail(server.status(), kExitBadJob);
+  const absl::Status written = store.WriteAddress(address);
+  int code = kExitStorage;
+  if (written.ok()) {
+    LS_LOG(info, "term ", store.recovered().term, ", listening on ", address, ", from ",
+           store.recovered().checkpoint.ToString());
+    const SignalThread signal_thread(signalfd(-1, &signals, SFD_CLOEXEC), &loop);
+    code = loop.Run();
+  } else {
+    ReportFailure(written);
+  }
+  sessions.CloseAll(kFlushLimit);
+  (*server)->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
+  loop.Close();
+  if (code != kExitDone && code != kExitPreempted) WriteLastLine(FirstFailure(), code);
+  return code;
+}
+
+}  // namespace
+
+int ChiefMain(const ChiefOptions& options) {
+  InitLog({.role = "chief"});
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);  // what fails is said here, once
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+
+  int exit_code = kExitBug;
+  absl::StatusOr<JobSetup> setup = SetUpJob(options, exit_code);
+  if (!setup.ok()) return Fail(setup.status(), exit_code);
+  InitLog(LogOptionsOf(setup->job));
+  const absl::StatusOr<std::unique_ptr<JobStore>> store = JobStore::Open(*setup, exit_code);
+  if (!store.ok()) return Fail(store.status(), exit_code);
+  const int code = Serve(options, *setup, **store, signals);
+  FlushLog();
+  return code;
+}
+
+}  // namespace lockstep::chief

@@ -1,0 +1,37 @@
+// A whole chief process as a function: `lockstep chief` and the binary lockstep-chief both call it.
+//
+// Threading: call it once, from the main thread, before other threads exist: it takes SIGTERM and SIGINT for itself.
+#ifndef LOCKSTEP_CHIEF_SERVER_CHIEF_MAIN_H_
+#define LOCKSTEP_CHIEF_SERVER_CHIEF_MAIN_H_
+
+#include <string>
+#include <vector>
+
+#include "common/training/training_policy.h"
+
+namespace lockstep::chief {
+
+struct ChiefOptions {
+  std::string job_path;
+  // `--set key=value`, applied over the job file in this order.
+  std::vector<std::string> overrides;
+  // The job's directory; empty: `checkpoint.dir` of the job.
+  std::string directory;
+  // Where workers reach the chief, HOST:PORT. With port 0 the port of the previous start of this directory is taken
+  // again when it is free, else any free one; the address stands in DIR/chief/address either way.
+  std::string listen = "127.0.0.1:0";
+  // Workers that are about to be started by whoever starts this chief: the first generation waits for that many (for
+  // at most the last call) before it forms. 0: as the job says.
+  int expected_workers = 0;
+  // Describes the job's data (worker/session/inspect_data.h has the one for files).
+  DataInspector inspect_data;
+  // Not empty: every event and action of the core is recorded in this directory, one file per start.
+  std::string record_directory;
+};
+
+// Runs until the job is done, stopped or has failed. Returns the exit code.
+int ChiefMain(const ChiefOptions& options);
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_SERVER_CHIEF_MAIN_H_

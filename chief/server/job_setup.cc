@@ -1,0 +1,61 @@
+#include "chief/server/job_setup.h"
+
+#include "common/graph/build_metagraph.h"
+#include "common/graph/serialize.h"
+#include "common/job/extent.h"
+#include "common/job/graph_request.h"
+#include "common/status/exit_code.h"
+#include "common/status/status_macros.h"
+
+namespace lockstep::chief {
+namespace {
+
+absl::Duration ToDuration(const google::protobuf::Duration& duration) {
+  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
+}
+
+JobPolicy PolicyOf(const JobSpec& job, const TrainingPolicy& training, const ChiefOptions& options) {
+  JobPolicy policy;
+  policy.job = job.name();
+  policy.training = training;
+  policy.min_workers = static_cast<uint32_t>(job.cluster().workers().min());
+  policy.max_workers = static_cast<uint32_t>(job.cluster().workers().max());
+  policy.expected_workers = static_cast<uint32_t>(options.expected_workers);
+  policy.lineage_per_generation =
+      job.train().reduction() == job::Train::REDUCTION_FAST || job.numerics().mode() == job::Numerics::MODE_RELAXED;
+  policy.max_failures = static_cast<uint32_t>(job.failure().max_failures());
+  policy.wait_for_min = ToDuration(job.cluster().wait_for_min());
+  policy.heartbeat_limit = ToDuration(job.cluster().heartbeat_timeout());
+  policy.save_every = AmountTime(job.checkpoint().every()).value_or(absl::InfiniteDuration());
+  policy.max_duration = AmountTime(job.train().duration()).value_or(absl::InfiniteDuration());
+  return policy;
+}
+
+}  // namespace
+
+absl::StatusOr<JobSetup> SetUpJob(const ChiefOptions& options, int& exit_code) {
+  exit_code = kExitBadJob;
+  JobSetup setup;
+  LS_ASSIGN_OR_RETURN(setup.job, LoadJob(options.job_path, options.overrides));
+  setup.directory = options.directory.empty() ? setup.job.checkpoint().dir() : options.directory;
+  exit_code = kExitBadData;
+  LS_ASSIGN_OR_RETURN(setup.facts, options.inspect_data(setup.job));
+  exit_code = kExitBadJob;
+  // From here on the job names its data by content: a worker with other files is refused, and so is a resume.
+  if (!setup.facts.train_sha256.empty()) {
+    setup.job.mutable_data()->mutable_train()->set_sha256(setup.facts.train_sha256);
+  }
+  if (!setup.facts.eval_sha256.empty()) setup.job.mutable_data()->mutable_eval()->set_sha256(setup.facts.eval_sha256);
+  LS_ASSIGN_OR_RETURN(const TrainingPolicy training, MakeTrainingPolicy(setup.job, setup.facts));
+  LS_ASSIGN_OR_RETURN(
+      const MetaGraphRequest request,
+      MakeMetaGraphRequest(setup.job, setup.facts.inputs, setup.facts.labels, setup.facts.train_samples));
+  LS_ASSIGN_OR_RETURN(setup.metagraph, BuildMetaGraph(request));
+  setup.metagraph_bytes = SerializeMetaGraph(setup.metagraph);
+  setup.fingerprint = Fingerprint(setup.metagraph);
+  setup.policy = PolicyOf(setup.job, training, options);
+  setup.policy.metagraph = setup.fingerprint;
+  return setup;
+}
+
+}  // namespace lockstep::chief

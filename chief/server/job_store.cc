@@ -1,0 +1,313 @@
+#include "chief/server/job_store.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "chief/checkpoint/recovery.h"
+#include "chief/metagraph/artifact_store.h"
+#include "chief/stats/stats_tracker.h"
+#include "chief/term/directory_mark.h"
+#include "chief/term/token.h"
+#include "common/checkpoint_format/naming.h"
+#include "common/checkpoint_format/state_tensors.h"
+#include "common/digest/crc32c.h"
+#include "common/digest/random_secret.h"
+#include "common/digest/sha256.h"
+#include "common/digest/state_digest.h"
+#include "common/graph/initial_state.h"
+#include "common/graph/serialize.h"
+#include "common/log/log.h"
+#include "common/net/rpc.h"
+#include "common/protocol/messages.h"
+#include "common/status/exit_code.h"
+#include "common/status/status_macros.h"
+#include "common/storage/files.h"
+#include "common/storage/local/local_storage.h"
+
+namespace lockstep::chief {
+namespace {
+
+// Which kernel plan is the job's: its hash and the digest of the data it was made with, a line each.
+constexpr char kCurrentPlan[] = "plans/current";
+// As many as a job may have workers.
+constexpr uint32_t kMaxShares = 4096;
+constexpr uint64_t kMaxStatsBytes = 64u << 20;
+
+absl::StatusOr<std::string> NameOfMetagraph(absl::string_view bytes) {
+  LS_ASSIGN_OR_RETURN(const MetaGraph metagraph, ParseMetaGraph(bytes));
+  return Fingerprint(metagraph);
+}
+
+absl::StatusOr<std::string> NameOfPlan(absl::string_view bytes) { return Sha256Hex(bytes); }
+
+TermOwner ThisProcess() {
+  TermOwner owner;
+  owner.set_pid(getpid());
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  owner.set_host(host);
+  return owner;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Open(JobSetup& setup, int& exit_code) {
+  std::unique_ptr<JobStore> store(new JobStore);
+  exit_code = kExitStorage;
+  absl::StatusOr<std::unique_ptr<LocalStorage>> storage = LocalStorage::Create(setup.directory);
+  if (!storage.ok()) {
+    return absl::Status(storage.status().code(), absl::StrCat(storage.status().message(),
+                                                              "; choose another directory, that this user can write, "
+                                                              "with --dir"));
+  }
+  store->storage_ = *std::move(storage);
+  store->registry_ = std::make_unique<StorageTermRegistry>(*store->storage_);
+  store->job_id_ = setup.policy.job;
+  store->fingerprint_ = setup.fingerprint;
+  store->job_yaml_ = ResolvedYaml(setup.job);
+  store->layout_ = ToCheckpointTensors(MakeStateLayout(setup.metagraph));
+  const absl::Status taken = store->TakeOver(setup, exit_code);
+  if (IsFenced(taken)) exit_code = kExitFenced;
+  LS_RETURN_IF_ERROR(taken);
+  return store;
+}
+
+absl::Status JobStore::TakeOver(JobSetup& setup, int& exit_code) {
+  MutexLock lock(&mutex_);
+  exit_code = kExitBadJob;
+  LS_ASSIGN_OR_RETURN(std::optional<DirectoryMark> mark, ReadDirectoryMark(*storage_));
+  if (mark.has_value()) LS_RETURN_IF_ERROR(CheckSameJob(*storage_, *mark, job_id_));
+  absl::StatusOr<std::unique_ptr<TermHold>> hold = TermHold::Take(*storage_, *registry_, ThisProcess());
+  if (!hold.ok()) {
+    exit_code = StorageExitCode(hold.status());
+    return hold.status();
+  }
+  hold_ = *std::move(hold);
+  exit_code = kExitStorage;
+  earlier_address_ = ReadAddress(*storage_).value_or("");
+  LS_ASSIGN_OR_RETURN(token_, LoadOrMakeToken(*hold_));
+  LS_ASSIGN_OR_RETURN(Recovered found, Recover(*hold_, mark));
+  for (const std::string& message : found.messages) LS_LOG(warn, message);
+  if (found.newest.has_value()) {
+    exit_code = kExitBadJob;
+    LS_RETURN_IF_ERROR(CheckResume(setup, *found.newest));
+    exit_code = kExitStorage;
+  }
+  if (!mark.has_value()) {
+    mark.emplace();
+    mark->set_job_id(job_id_);
+    LS_ASSIGN_OR_RETURN(const std::string lineage, RandomSecretHex(16));
+    mark->set_lineage(lineage);
+    LS_RETURN_IF_ERROR(WriteDirectoryMark(*hold_, *mark));
+  }
+  setup.policy.lineage = mark->lineage();
+  LS_RETURN_IF_ERROR(
+      StoreArtifact(*hold_, layout::kMetagraphs, fingerprint_, setup.metagraph_bytes, NameOfMetagraph).status());
+  manifests_.emplace(*hold_, std::move(found.accepted), static_cast<int>(setup.job.checkpoint().keep_latest()));
+  recovered_.term = static_cast<Term>(hold_->term());
+  if (found.newest.has_value()) {
+    const Manifest& manifest = found.newest->manifest();
+    recovered_.checkpoint = {manifest.lineage(), static_cast<uint64_t>(manifest.step()), manifest.state_digest()};
+    recovered_.trained_for = absl::Milliseconds(manifest.trained_ms());
+    reader_ = std::move(found.newest);
+  } else {
+    LS_RETURN_IF_ERROR(PublishStepZero(setup));
+  }
+  if (!mark->step_zero_published()) {
+    mark->set_step_zero_published(true);
+    LS_RETURN_IF_ERROR(WriteDirectoryMark(*hold_, *mark));
+  }
+  return ReadCurrentPlan();
+}
+
+absl::Status JobStore::CheckResume(const JobSetup& setup, const CheckpointReader& newest) {
+  const std::string where = storage_->Describe(newest.path());
+  if (setup.job.checkpoint().resume() == job::Checkpoint::RESUME_NEVER) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        where, " is there and the job says `checkpoint.resume: never`; give another --dir, or set it to auto"));
+  }
+  LS_ASSIGN_OR_RETURN(const std::string yaml, newest.ReadJob());
+  LS_ASSIGN_OR_RETURN(const JobSpec before, ParseJob(yaml, JoinPath(where, layout::kJob)));
+  const JobDifference difference = CompareJobs(before, setup.job);
+  if (!difference.CanResume()) {
+    return absl::FailedPreconditionError(absl::StrCat("the job differs from that of ", where,
+                                                      " in settings that change the result: ", difference.RefusedText(),
+                                                      ". Take them back, or start anew with another --dir"));
+  }
+  for (const JobDifference::Setting& setting : difference.allowed) {
+    LS_LOG(info, "since the last save the job changed ", setting.key, ": ", setting.before, " -> ", setting.after);
+  }
+  return newest.CheckLayout(layout_);
+}
+
+absl::Status JobStore::PublishStepZero(const JobSetup& setup) {
+  LS_ASSIGN_OR_RETURN(const std::vector<Tensor> initial, MakeInitialState(setup.metagraph, setup.job.train().seed()));
+  StateDigestBuilder digest;
+  const auto bytes_of = [&](int tensor) {
+    const auto bytes = initial[tensor].bytes();
+    return absl::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  };
+  for (size_t t = 0; t < initial.size(); ++t) LS_RETURN_IF_ERROR(digest.Add(layout_[t].spec, bytes_of(t)));
+  const SnapshotId id{setup.policy.lineage, 0, digest.Hex()};
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<ShardSink> sink, ShardSink::Open(*hold_, id, layout_, 1));
+  LS_ASSIGN_OR_RETURN(const SharePlan plan, PlanShares(layout_, 1));
+  for (const SharePiece& piece : plan.shares[0].pieces) {
+    const absl::string_view bytes = bytes_of(piece.tensor);
+    for (size_t at = 0; at < bytes.size(); at += kChunkBytes) {
+      const absl::string_view chunk = bytes.substr(at, kChunkBytes);
+      LS_RETURN_IF_ERROR(sink->Accept(id, 0, piece.begin + at, chunk, Crc32c(chunk)));
+    }
+  }
+  LS_ASSIGN_OR_RETURN(StoredShards stored, sink->Finish());
+  CommitInfo info;
+  info.job_id = job_id_;
+  info.fingerprint = fingerprint_;
+  info.job_yaml = job_yaml_;
+  info.worker_stats_json = "{}\n";
+  LS_RETURN_IF_ERROR(manifests_->Publish(std::move(stored), info).status());
+  recovered_.checkpoint = id;
+  return absl::OkStatus();
+}
+
+absl::Status JobStore::ReadCurrentPlan() {
+  const absl::StatusOr<std::string> current = ReadWholeFile(*storage_, kCurrentPlan, 4096);
+  if (absl::IsNotFound(current.status())) return absl::OkStatus();
+  LS_RETURN_IF_ERROR(current.status());
+  const std::vector<std::string> lines = absl::StrSplit(*current, '\n');
+  if (lines.size() < 2) return absl::DataLossError(absl::StrCat(storage_->Describe(kCurrentPlan), " is malformed"));
+  LS_RETURN_IF_ERROR(LoadArtifact(*storage_, layout::kPlans, lines[0], NameOfPlan).status());
+  recovered_.plan_hash = lines[0];
+  recovered_.data_digest = lines[1];
+  return absl::OkStatus();
+}
+
+absl::Status JobStore::WriteAddress(const std::string& address) {
+  MutexLock lock(&mutex_);
+  return chief::WriteAddress(*hold_, address);
+}
+
+absl::Status JobStore::OpenSave(const SnapshotId& id, uint32_t shares) {
+  MutexLock lock(&mutex_);
+  LS_ASSIGN_OR_RETURN(saves_[id], ShardSink::Open(*hold_, id, layout_, static_cast<int>(shares)));
+  return absl::OkStatus();
+}
+
+void JobStore::AbandonSave(const SnapshotId& id) {
+  MutexLock lock(&mutex_);
+  stored_.erase(id);
+  const auto found = saves_.find(id);
+  if (found == saves_.end()) return;
+  if (found->second != nullptr) found->second->Abandon().IgnoreError();
+  saves_.erase(found);
+}
+
+absl::StatusOr<ShardSink*> JobStore::FindSave(const SnapshotId& id) {
+  const auto found = saves_.find(id);
+  if (found == saves_.end() || found->second == nullptr) {
+    return absl::NotFoundError(absl::StrCat("no save of ", id.ToString(), " is open"));
+  }
+  return found->second.get();
+}
+
+absl::Status JobStore::Accept(const SnapshotId& id, uint32_t share, uint64_t offset, absl::string_view bytes,
+                              uint32_t crc32c) {
+  MutexLock lock(&mutex_);
+  LS_ASSIGN_OR_RETURN(ShardSink * sink, FindSave(id));
+  return sink->Accept(id, static_cast<int>(share), offset, bytes, crc32c);
+}
+
+absl::Status JobStore::CheckShareComplete(const SnapshotId& id, uint32_t share) {
+  MutexLock lock(&mutex_);
+  LS_ASSIGN_OR_RETURN(ShardSink * sink, FindSave(id));
+  if (share >= static_cast<uint32_t>(sink->shares()) || !sink->ShareComplete(static_cast<int>(share))) {
+    return absl::DataLossError(absl::StrCat("share ", share, " ended early"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> JobStore::FinishShards(const SnapshotId& id) {
+  MutexLock lock(&mutex_);
+  LS_ASSIGN_OR_RETURN(ShardSink * sink, FindSave(id));
+  LS_ASSIGN_OR_RETURN(StoredShards stored, sink->Finish());
+  std::string digest = stored.id.digest;
+  stored_.insert_or_assign(id, std::move(stored));
+  return digest;
+}
+
+absl::StatusOr<PublishedCheckpoint> JobStore::Publish(const SnapshotId& id, CommitInfo info) {
+  MutexLock lock(&mutex_);
+  const auto found = stored_.find(id);
+  if (found == stored_.end()) return absl::InternalError(absl::StrCat(id.ToString(), " is not stored"));
+  info.job_id = job_id_;
+  info.fingerprint = fingerprint_;
+  info.job_yaml = job_yaml_;
+  absl::StatusOr<PublishedCheckpoint> published = manifests_->Publish(found->second, info);
+  if (!published.ok()) return hold_->Explain(published.status());
+  stored_.erase(found);
+  saves_.erase(id);
+  return published;
+}
+
+absl::Status JobStore::StorePlan(const std::string& hash, const std::string& bytes, const std::string& data_digest) {
+  MutexLock lock(&mutex_);
+  LS_RETURN_IF_ERROR(StoreArtifact(*hold_, layout::kPlans, hash, bytes, NameOfPlan).status());
+  return hold_->Replace(kCurrentPlan, absl::StrCat(hash, "\n", data_digest, "\n"));
+}
+
+absl::StatusOr<WorkerStatsFile> JobStore::ReadStats() {
+  LS_ASSIGN_OR_RETURN(const std::string json, ReadWholeFile(*storage_, layout::kLiveStats, kMaxStatsBytes));
+  return ParseWorkerStats(json, storage_->Describe(layout::kLiveStats));
+}
+
+absl::Status JobStore::WriteStats(const std::string& json) {
+  MutexLock lock(&mutex_);
+  LS_RETURN_IF_ERROR(storage_->CreateDirectories(layout::kStats));
+  return hold_->Replace(layout::kLiveStats, json);
+}
+
+absl::StatusOr<std::string> JobStore::ReadMetagraph(const std::string& fingerprint) {
+  MutexLock lock(&mutex_);
+  return LoadArtifact(*storage_, layout::kMetagraphs, fingerprint, NameOfMetagraph);
+}
+
+absl::StatusOr<std::string> JobStore::ReadPlan(const std::string& hash) {
+  MutexLock lock(&mutex_);
+  return LoadArtifact(*storage_, layout::kPlans, hash, NameOfPlan);
+}
+
+absl::StatusOr<Share> JobStore::ShareOf(uint32_t share, uint32_t shares) const {
+  if (shares == 0 || shares > kMaxShares || share >= shares) {
+    return absl::InvalidArgumentError(absl::StrCat("there is no share ", share, " of ", shares));
+  }
+  LS_ASSIGN_OR_RETURN(SharePlan plan, PlanShares(layout_, static_cast<int>(shares)));
+  return std::move(plan.shares[share]);
+}
+
+absl::StatusOr<std::string> JobStore::ReadShare(const SnapshotId& id, const Share& share, uint64_t offset,
+                                                uint64_t bytes) {
+  MutexLock lock(&mutex_);
+  const auto is_wanted = [&](const CheckpointReader& reader) {
+    return reader.manifest().lineage() == id.lineage && reader.manifest().step() == static_cast<int64_t>(id.step) &&
+           reader.manifest().state_digest() == id.digest;
+  };
+  if (!reader_.has_value() || !is_wanted(*reader_)) {
+    LS_ASSIGN_OR_RETURN(CheckpointReader reader,
+                        CheckpointReader::Open(*storage_, layout::CheckpointPath(static_cast<int64_t>(id.step))));
+    if (!is_wanted(reader)) return absl::NotFoundError(absl::StrCat(id.ToString(), " is not published here"));
+    reader_.emplace(std::move(reader));
+  }
+  std::string out(bytes, '\0');
+  LS_RETURN_IF_ERROR(reader_->ReadShare(layout_, share, offset, absl::MakeSpan(out)));
+  return out;
+}
+
+absl::Status JobStore::CheckCurrent() {
+  MutexLock lock(&mutex_);
+  return hold_->CheckCurrent();
+}
+
+}  // namespace lockstep::chief

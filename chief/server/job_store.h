@@ -1,0 +1,100 @@
+// The job's directory in the hands of one chief: claimed, recovered, and from then on the only way to its bytes. Joins
+// the parts of chief/term, chief/checkpoint and chief/metagraph.
+//
+// Threading: thread-safe; every call blocks on the storage, one at a time.
+#ifndef LOCKSTEP_CHIEF_SERVER_JOB_STORE_H_
+#define LOCKSTEP_CHIEF_SERVER_JOB_STORE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "chief/checkpoint/checkpoint_reader.h"
+#include "chief/checkpoint/manifest_store.h"
+#include "chief/checkpoint/shard_sink.h"
+#include "chief/core/policy.h"
+#include "chief/server/job_setup.h"
+#include "chief/term/storage_term_registry.h"
+#include "chief/term/term_claim.h"
+#include "common/storage/storage.h"
+#include "common/sync/mutex.h"
+#include "protos/stats.pb.h"
+
+namespace lockstep::chief {
+
+class JobStore {
+ public:
+  // Takes over the directory of the job, restores what is there, and writes step 0 where nothing is (rule 18). Sets
+  // setup.policy.lineage. `exit_code` is set when it fails.
+  static absl::StatusOr<std::unique_ptr<JobStore>> Open(JobSetup& setup, int& exit_code);
+
+  const RecoveredState& recovered() const { return recovered_; }
+  const std::string& token() const { return token_; }
+  // Where the chief before this one listened; empty when there was none.
+  const std::string& earlier_address() const { return earlier_address_; }
+  absl::Status WriteAddress(const std::string& address);
+  // A path below the directory as a user would find it.
+  std::string Describe(absl::string_view path) const { return storage_->Describe(path); }
+
+  // Saves. Codes as ShardSink and ManifestStore.
+  absl::Status OpenSave(const SnapshotId& id, uint32_t shares);
+  void AbandonSave(const SnapshotId& id);
+  absl::Status Accept(const SnapshotId& id, uint32_t share, uint64_t offset, absl::string_view bytes, uint32_t crc32c);
+  // OK when the share's last byte is stored.
+  absl::Status CheckShareComplete(const SnapshotId& id, uint32_t share);
+  // The digest computed from the stored bytes.
+  absl::StatusOr<std::string> FinishShards(const SnapshotId& id);
+  absl::StatusOr<PublishedCheckpoint> Publish(const SnapshotId& id, CommitInfo info);
+
+  absl::Status StorePlan(const std::string& hash, const std::string& bytes, const std::string& data_digest);
+  // stats/worker_stats.json as an earlier chief left it. NotFound.
+  absl::StatusOr<WorkerStatsFile> ReadStats();
+  // Replaces it.
+  absl::Status WriteStats(const std::string& json);
+
+  // What workers fetch.
+  const std::string& job_yaml() const { return job_yaml_; }
+  absl::StatusOr<std::string> ReadMetagraph(const std::string& fingerprint);
+  absl::StatusOr<std::string> ReadPlan(const std::string& hash);
+  absl::StatusOr<Share> ShareOf(uint32_t share, uint32_t shares) const;
+  absl::StatusOr<std::string> ReadShare(const SnapshotId& id, const Share& share, uint64_t offset, uint64_t bytes);
+
+  // OK while no newer chief has the job, else IsFenced.
+  absl::Status CheckCurrent();
+
+ private:
+  JobStore() = default;
+
+  absl::Status TakeOver(JobSetup& setup, int& exit_code);
+  absl::Status CheckResume(const JobSetup& setup, const CheckpointReader& newest);
+  absl::Status PublishStepZero(const JobSetup& setup);
+  absl::Status ReadCurrentPlan();
+  absl::StatusOr<ShardSink*> FindSave(const SnapshotId& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  std::unique_ptr<Storage> storage_;
+  std::unique_ptr<StorageTermRegistry> registry_;
+  std::string job_id_;
+  std::string fingerprint_;
+  std::string job_yaml_;
+  std::string token_;
+  std::string earlier_address_;
+  std::vector<CheckpointTensor> layout_;
+  RecoveredState recovered_;
+
+  Mutex mutex_;
+  std::unique_ptr<TermHold> hold_ GUARDED_BY(mutex_);
+  std::optional<ManifestStore> manifests_ GUARDED_BY(mutex_);
+  std::map<SnapshotId, std::unique_ptr<ShardSink>> saves_ GUARDED_BY(mutex_);
+  std::map<SnapshotId, StoredShards> stored_ GUARDED_BY(mutex_);
+  std::optional<CheckpointReader> reader_ GUARDED_BY(mutex_);  // of the checkpoint that is being fetched
+};
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_SERVER_JOB_STORE_H_

@@ -1,0 +1,82 @@
+// What people see of a running job: a line that is rewritten on a terminal and printed now and then elsewhere, a line
+// per save and per evaluation, and the closing lines. Also the numbers that `status` shows.
+//
+// Threading: thread-compatible; ChiefLoop owns the only instance.
+#ifndef LOCKSTEP_CHIEF_SERVER_PROGRESS_H_
+#define LOCKSTEP_CHIEF_SERVER_PROGRESS_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "chief/core/actions.h"
+#include "common/protocol/messages.h"
+
+namespace lockstep::chief {
+
+class Progress {
+ public:
+  struct Options {
+    uint64_t end_step = 0;  // the largest number: a clock ends the job
+    uint64_t global_batch = 1;
+    uint64_t epoch_samples = 1;
+    double state_mib = 0;
+    bool terminal = false;
+    std::function<void(const std::string& text)> write;  // to the output; the text has its own line ends
+  };
+
+  explicit Progress(Options options) : options_(std::move(options)) {}
+
+  // The job goes on from this step.
+  void StartAt(uint64_t step) { step_ = step; }
+  void SetWorkers(size_t workers) { workers_ = workers; }
+  void On(absl::Time now, const StepsAgreed& action);
+  void On(const EvaluationDone& action);
+  void On(const WorkerStats& action);
+  void SaveOpened(absl::Time now, const SnapshotId& snapshot);
+  void SavePublished(absl::Time now, const SnapshotId& snapshot);
+
+  // Prints the progress line when one is due.
+  void Tick(absl::Time now);
+  // Ends a line that is being rewritten, so that something else can be printed.
+  void EndLine();
+  // The last words of a job that is done. `checkpoint` is the path of its last checkpoint.
+  void Close(const std::string& checkpoint);
+
+  double loss() const { return loss_; }
+  double samples_per_second(absl::Time now) const;
+  double eta_seconds(absl::Time now) const;
+  uint64_t evaluation_step() const { return evaluation_step_; }
+  const std::vector<NamedValue>& evaluation() const { return evaluation_; }
+
+ private:
+  struct Sample {
+    absl::Time when;
+    uint64_t step = 0;
+  };
+
+  void Print(const std::string& line);
+  std::string Line(absl::Time now) const;
+  double CheckpointSeconds() const;
+
+  const Options options_;
+  uint64_t step_ = 0;
+  double loss_ = 0;
+  size_t workers_ = 0;
+  std::deque<Sample> recent_;
+  absl::Time next_line_ = absl::InfinitePast();
+  bool line_open_ = false;
+  uint64_t evaluation_step_ = 0;
+  std::vector<NamedValue> evaluation_;
+  std::map<SnapshotId, absl::Time> opened_;
+  std::map<std::string, double> checkpoint_seconds_;  // by worker
+  double checkpoint_seconds_before_ = 0;
+};
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_SERVER_PROGRESS_H_

@@ -1,0 +1,56 @@
+#include "chief/server/session_registry.h"
+
+#include <chrono>
+#include <utility>
+#include <vector>
+
+namespace lockstep::chief {
+
+SessionId SessionRegistry::Add(std::shared_ptr<SessionStream> stream) {
+  MutexLock lock(&mutex_);
+  sessions_[++last_] = std::move(stream);
+  return last_;
+}
+
+void SessionRegistry::Remove(SessionId session) {
+  std::shared_ptr<SessionStream> removed;  // outlives the lock
+  MutexLock lock(&mutex_);
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end()) return;
+  removed = std::move(found->second);
+  sessions_.erase(found);
+  removed_.SignalAll();
+}
+
+std::shared_ptr<SessionStream> SessionRegistry::Find(SessionId session) {
+  MutexLock lock(&mutex_);
+  const auto found = sessions_.find(session);
+  return found == sessions_.end() ? nullptr : found->second;
+}
+
+void SessionRegistry::Send(SessionId session, const ChiefFence& fence, const ChiefCommand& command) {
+  if (const auto stream = Find(session)) stream->Send(fence, command);
+}
+
+void SessionRegistry::Close(SessionId session) {
+  if (const auto stream = Find(session)) stream->Close();
+}
+
+void SessionRegistry::CloseAll(absl::Duration limit) {
+  std::vector<std::shared_ptr<SessionStream>> streams;
+  {
+    MutexLock lock(&mutex_);
+    for (const auto& [id, stream] : sessions_) streams.push_back(stream);
+  }
+  for (const auto& stream : streams) stream->Close();
+  streams.clear();
+  const auto until = std::chrono::steady_clock::now() + absl::ToChronoMilliseconds(limit);
+  MutexLock lock(&mutex_);
+  while (!sessions_.empty()) {
+    const auto left = until - std::chrono::steady_clock::now();
+    if (left.count() <= 0) return;
+    removed_.WaitWithTimeout(&mutex_, absl::FromChrono(left));
+  }
+}
+
+}  // namespace lockstep::chief

@@ -1,0 +1,53 @@
+// The sessions that are open, by number: how the loop's commands reach their workers' streams.
+//
+// Threading: thread-safe.
+#ifndef LOCKSTEP_CHIEF_SERVER_SESSION_REGISTRY_H_
+#define LOCKSTEP_CHIEF_SERVER_SESSION_REGISTRY_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/time/time.h"
+#include "chief/core/events.h"
+#include "common/protocol/ids.h"
+#include "common/protocol/messages.h"
+#include "common/sync/mutex.h"
+
+namespace lockstep::chief {
+
+// The chief's end of one worker's stream.
+class SessionStream {
+ public:
+  virtual ~SessionStream() = default;
+  // Queues a command. Never blocks; dropped once the stream is closing.
+  virtual void Send(const ChiefFence& fence, const ChiefCommand& command) = 0;
+  // Sends what is queued, then ends the stream.
+  virtual void Close() = 0;
+};
+
+class SessionRegistry {
+ public:
+  // A new number for a stream.
+  SessionId Add(std::shared_ptr<SessionStream> stream);
+  void Remove(SessionId session);
+  // Dropped when the session is gone.
+  void Send(SessionId session, const ChiefFence& fence, const ChiefCommand& command);
+  void Close(SessionId session);
+
+  // Closes every session and waits until they are gone, at most `limit`.
+  void CloseAll(absl::Duration limit);
+
+ private:
+  std::shared_ptr<SessionStream> Find(SessionId session);
+
+  Mutex mutex_;
+  CondVar removed_;
+  SessionId last_ GUARDED_BY(mutex_) = 0;
+  std::map<SessionId, std::shared_ptr<SessionStream>> sessions_ GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_SERVER_SESSION_REGISTRY_H_

@@ -1,0 +1,67 @@
+// The workers' side of the chief's gRPC server: streams, heartbeats, shares, fetches. Parses, pushes an event, answers;
+// every decision is the core's.
+//
+// Invariants
+//   * A call without the job's token is refused before a byte of it is looked at, and counted.
+//   * Every session gives its events in order, SessionClosed last.
+// Threading: thread-safe; handlers run on gRPC's threads.
+#ifndef LOCKSTEP_CHIEF_SERVER_SESSION_SERVICE_H_
+#define LOCKSTEP_CHIEF_SERVER_SESSION_SERVICE_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "chief/core/events.h"
+#include "chief/server/job_store.h"
+#include "chief/server/session_registry.h"
+#include "protos/session.grpc.pb.h"
+
+namespace lockstep::chief {
+
+// What the services need of the chief around them.
+struct ServiceContext {
+  std::string job;
+  Term term = 0;
+  std::string token;
+  JobStore* store = nullptr;
+  SessionRegistry* sessions = nullptr;
+  // Gives an event to the loop. `wait`: block while the queue is full. False: it was dropped.
+  std::function<bool(Event event, bool wait)> post;
+  // Callers without the token, so far.
+  std::atomic<uint64_t> refused_callers{0};
+};
+
+// OK, or Unauthenticated; counts refusals.
+grpc::Status CheckToken(ServiceContext& context, const grpc::ServerContextBase& call);
+
+class SessionService final : public proto::Session::WithCallbackMethod_Connect<
+                                 proto::Session::WithCallbackMethod_Beat<proto::Session::Service>> {
+ public:
+  // `context` outlives the service.
+  explicit SessionService(ServiceContext* context) : context_(*context) {}
+
+  grpc::ServerBidiReactor<proto::WorkerEnvelope, proto::ChiefEnvelope>* Connect(
+      grpc::CallbackServerContext* call) override;
+  grpc::ServerUnaryReactor* Beat(grpc::CallbackServerContext* call, const proto::HeartbeatRequest* request,
+                                 proto::HeartbeatReply* reply) override;
+  grpc::Status UploadShare(grpc::ServerContext* call, grpc::ServerReader<proto::ShareChunk>* chunks,
+                           proto::UploadReply* reply) override;
+  grpc::Status Fetch(grpc::ServerContext* call, const proto::FetchRequest* request,
+                     grpc::ServerWriter<proto::FetchChunk>* chunks) override;
+
+ private:
+  absl::Status CheckFence(const proto::WorkerFence& fence) const;
+  absl::Status TakeShare(const proto::ShareHeader& header, const SnapshotId& id,
+                         grpc::ServerReader<proto::ShareChunk>& chunks);
+  absl::Status SendShare(const proto::FetchShare& wanted, grpc::ServerWriter<proto::FetchChunk>& chunks);
+
+  ServiceContext& context_;
+};
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_SERVER_SESSION_SERVICE_H_

@@ -1,0 +1,167 @@
+#include "chief/stats/stats_tracker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/checkpoint_format/proto_json.h"
+#include "common/status/status_macros.h"
+
+namespace lockstep::chief {
+namespace {
+
+constexpr size_t kStepWindow = 1024;
+constexpr absl::Duration kRateWindow = absl::Seconds(10);
+
+// The value that a share `quantile` of the others does not exceed (nearest rank); 0 without values.
+double Quantile(const std::deque<double>& values, double quantile) {
+  if (values.empty()) return 0;
+  std::vector<double> sorted(values.begin(), values.end());
+  const auto rank = static_cast<size_t>(quantile * static_cast<double>(sorted.size() - 1) + 0.5);
+  std::nth_element(sorted.begin(), sorted.begin() + static_cast<ptrdiff_t>(rank), sorted.end());
+  return sorted[rank];
+}
+
+}  // namespace
+
+StatsTracker::StatsTracker(std::string job_id, std::string lineage, int64_t term) {
+  totals_.set_format_version(1);
+  totals_.set_job_id(std::move(job_id));
+  totals_.set_lineage(std::move(lineage));
+  totals_.set_term(term);
+  totals_.mutable_job()->set_chief_starts(1);
+}
+
+void StatsTracker::Continue(const WorkerStatsFile& before) {
+  const int64_t starts = totals_.job().chief_starts() + before.job().chief_starts();
+  *totals_.mutable_job() = before.job();
+  totals_.mutable_job()->set_chief_starts(starts);
+  for (const WorkerStats& stats : before.workers()) {
+    Worker& worker = workers_[stats.worker()];
+    worker.stats = stats;
+    worker.stats.set_connected(false);
+    worker.stats.set_samples_per_second(0);
+  }
+}
+
+StatsTracker::Worker& StatsTracker::Find(absl::string_view name) {
+  auto it = workers_.find(name);
+  if (it == workers_.end()) {
+    it = workers_.emplace(std::string(name), Worker()).first;
+    it->second.stats.set_worker(std::string(name));
+  }
+  return it->second;
+}
+
+void StatsTracker::Joined(absl::Time now, absl::string_view name, absl::string_view host, absl::string_view device,
+                          absl::string_view incarnation) {
+  Worker& worker = Find(name);
+  worker.stats.set_host(std::string(host));
+  worker.stats.set_device(std::string(device));
+  worker.stats.set_incarnation(std::string(incarnation));
+  worker.stats.set_connected(true);
+  worker.stats.set_joins(worker.stats.joins() + 1);
+  worker.since = now;
+  worker.recent.clear();
+  totals_.mutable_job()->set_joins(totals_.job().joins() + 1);
+}
+
+void StatsTracker::Departed(absl::string_view name, Departure how) {
+  WorkerStats& stats = Find(name).stats;
+  JobStats& job = *totals_.mutable_job();
+  stats.set_connected(false);
+  switch (how) {
+    case Departure::kPreempted:
+      stats.set_preemptions(stats.preemptions() + 1);
+      job.set_preemptions(job.preemptions() + 1);
+      return;
+    case Departure::kLost:
+      stats.set_losses(stats.losses() + 1);
+      job.set_losses(job.losses() + 1);
+      return;
+    case Departure::kCrashed:
+      stats.set_crashes(stats.crashes() + 1);
+      job.set_crashes(job.crashes() + 1);
+      return;
+  }
+}
+
+void StatsTracker::Stepped(absl::Time now, absl::string_view name, const std::vector<StepTiming>& steps) {
+  if (steps.empty()) return;
+  Worker& worker = Find(name);
+  WorkerStats& stats = worker.stats;
+  Recent recent{now, 0};
+  for (const StepTiming& step : steps) {
+    worker.step_ms.push_back(absl::ToDoubleMilliseconds(step.total));
+    if (worker.step_ms.size() > kStepWindow) worker.step_ms.pop_front();
+    recent.samples += step.samples;
+    stats.set_compute_seconds(stats.compute_seconds() + absl::ToDoubleSeconds(step.compute));
+    stats.set_all_reduce_seconds(stats.all_reduce_seconds() + absl::ToDoubleSeconds(step.all_reduce));
+    stats.set_data_seconds(stats.data_seconds() + absl::ToDoubleSeconds(step.data));
+    stats.set_bytes_reduced(stats.bytes_reduced() + step.bytes_reduced);
+    totals_.mutable_job()->set_bytes_reduced(totals_.job().bytes_reduced() + step.bytes_reduced);
+  }
+  stats.set_steps(stats.steps() + static_cast<int64_t>(steps.size()));
+  stats.set_samples(stats.samples() + recent.samples);
+  worker.recent.push_back(recent);
+  while (worker.recent.front().when <= now - kRateWindow) worker.recent.pop_front();
+}
+
+void StatsTracker::Uploaded(absl::string_view name, absl::Duration spent, int64_t bytes) {
+  WorkerStats& stats = Find(name).stats;
+  stats.set_checkpoint_seconds(stats.checkpoint_seconds() + absl::ToDoubleSeconds(spent));
+  stats.set_bytes_uploaded(stats.bytes_uploaded() + bytes);
+}
+
+void StatsTracker::DigestMismatch(absl::string_view name) {
+  WorkerStats& stats = Find(name).stats;
+  stats.set_digest_mismatches(stats.digest_mismatches() + 1);
+  totals_.mutable_job()->set_digest_mismatches(totals_.job().digest_mismatches() + 1);
+}
+
+void StatsTracker::GenerationFormed() { totals_.mutable_job()->set_generations(totals_.job().generations() + 1); }
+
+void StatsTracker::Agreed(int64_t step) { totals_.mutable_job()->set_step(step); }
+
+void StatsTracker::Committed(int64_t step) {
+  totals_.mutable_job()->set_committed_step(step);
+  totals_.mutable_job()->set_checkpoints(totals_.job().checkpoints() + 1);
+}
+
+void StatsTracker::SetTrained(absl::Duration trained) {
+  totals_.mutable_job()->set_trained_seconds(absl::ToDoubleSeconds(trained));
+}
+
+void StatsTracker::SetLineage(absl::string_view lineage) { totals_.set_lineage(std::string(lineage)); }
+
+WorkerStatsFile StatsTracker::Snapshot(absl::Time now) const {
+  WorkerStatsFile file = totals_;
+  double job_rate = 0;
+  for (const auto& [name, worker] : workers_) {
+    WorkerStats& stats = *file.add_workers();
+    stats = worker.stats;
+    if (!worker.step_ms.empty()) {
+      stats.set_step_ms_p50(Quantile(worker.step_ms, 0.50));
+      stats.set_step_ms_p95(Quantile(worker.step_ms, 0.95));
+    }
+    int64_t samples = 0;
+    for (const Recent& recent : worker.recent) {
+      if (recent.when > now - kRateWindow) samples += recent.samples;
+    }
+    const double seconds = absl::ToDoubleSeconds(std::min(kRateWindow, now - worker.since));
+    const double rate = stats.connected() && seconds > 0 ? static_cast<double>(samples) / seconds : 0;
+    stats.set_samples_per_second(rate);
+    job_rate += rate;
+  }
+  file.mutable_job()->set_samples_per_second(job_rate);
+  return file;
+}
+
+std::string EncodeWorkerStats(const WorkerStatsFile& stats) { return ToJson(stats); }
+
+absl::StatusOr<WorkerStatsFile> ParseWorkerStats(absl::string_view json, absl::string_view file) {
+  WorkerStatsFile stats;
+  LS_RETURN_IF_ERROR(FromJson(json, file, &stats));
+  return stats;
+}
+
+}  // namespace lockstep::chief

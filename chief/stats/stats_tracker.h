@@ -1,0 +1,86 @@
+// Counts what every worker did, for worker_stats.json (protos/stats.proto): totals over the whole job, also over
+// restarts of the chief, and rates over the recent past. No I/O and no clock inside: time is an argument.
+//
+// Threading: thread-compatible; the chief's shell owns the only instance.
+#ifndef LOCKSTEP_CHIEF_STATS_STATS_TRACKER_H_
+#define LOCKSTEP_CHIEF_STATS_STATS_TRACKER_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "protos/stats.pb.h"
+
+namespace lockstep::chief {
+
+// Where a step's time went, as a worker measured it.
+struct StepTiming {
+  absl::Duration total;
+  absl::Duration compute;
+  absl::Duration all_reduce;
+  absl::Duration data;
+  int64_t samples = 0;        // that this worker computed
+  int64_t bytes_reduced = 0;  // that it sent
+};
+
+enum class Departure {
+  kPreempted,  // left on notice
+  kLost,       // reset, silence or SIGKILL
+  kCrashed,    // crash signal or a reported error
+};
+
+class StatsTracker {
+ public:
+  StatsTracker(std::string job_id, std::string lineage, int64_t term);
+
+  // Continues the totals of an earlier chief. Nobody is connected until they join.
+  void Continue(const WorkerStatsFile& before);
+
+  void Joined(absl::Time now, absl::string_view worker, absl::string_view host, absl::string_view device,
+              absl::string_view incarnation);
+  void Departed(absl::string_view worker, Departure how);
+  // Steps that a worker applied, oldest first. An unknown worker is added.
+  void Stepped(absl::Time now, absl::string_view worker, const std::vector<StepTiming>& steps);
+  // Time a worker spent on a snapshot, and bytes of state it sent.
+  void Uploaded(absl::string_view worker, absl::Duration spent, int64_t bytes);
+  void DigestMismatch(absl::string_view worker);
+
+  void GenerationFormed();
+  void Agreed(int64_t step);
+  void Committed(int64_t step);
+  void SetTrained(absl::Duration trained);
+  void SetLineage(absl::string_view lineage);
+
+  // The file's content now. Rates count what connected workers reported in the last 10 s, or since they joined.
+  WorkerStatsFile Snapshot(absl::Time now) const;
+
+ private:
+  struct Recent {
+    absl::Time when;
+    int64_t samples = 0;
+  };
+  struct Worker {
+    lockstep::WorkerStats stats;
+    std::deque<double> step_ms;  // at most 1,024
+    std::deque<Recent> recent;
+    absl::Time since = absl::InfiniteFuture();  // when it joined
+  };
+
+  Worker& Find(absl::string_view worker);
+
+  WorkerStatsFile totals_;  // without workers
+  std::map<std::string, Worker, std::less<>> workers_;
+};
+
+// The file's bytes, and back. DataLoss when malformed.
+std::string EncodeWorkerStats(const WorkerStatsFile& stats);
+absl::StatusOr<WorkerStatsFile> ParseWorkerStats(absl::string_view json, absl::string_view file);
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_STATS_STATS_TRACKER_H_

@@ -1,0 +1,124 @@
+#include "chief/stats/stats_tracker.h"
+
+#include <catch2/catch.hpp>
+
+namespace lockstep::chief {
+namespace {
+
+const absl::Time kStart = absl::FromUnixSeconds(1000);
+
+StepTiming Step(double ms) {
+  StepTiming step;
+  step.total = absl::Milliseconds(ms);
+  step.compute = absl::Milliseconds(ms / 2);
+  step.all_reduce = absl::Milliseconds(ms / 4);
+  step.data = absl::Milliseconds(ms / 8);
+  step.samples = 32;
+  step.bytes_reduced = 1000;
+  return step;
+}
+
+TEST_CASE("stats: a worker's steps are totalled, with quantiles of their time and the recent rate", "[stats]") {
+  StatsTracker tracker("job", "line", 3);
+  tracker.Joined(kStart, "worker-0", "alpha", "cpu", "i1");
+  std::vector<StepTiming> steps;
+  for (int ms = 1; ms <= 100; ++ms) steps.push_back(Step(ms));
+
+  tracker.Stepped(kStart + absl::Seconds(4), "worker-0", steps);
+  tracker.Uploaded("worker-0", absl::Milliseconds(250), 4096);
+
+  const WorkerStatsFile file = tracker.Snapshot(kStart + absl::Seconds(5));
+  REQUIRE(file.workers_size() == 1);
+  const WorkerStats& stats = file.workers(0);
+  CHECK(stats.worker() == "worker-0");
+  CHECK(stats.host() == "alpha");
+  CHECK(stats.connected());
+  CHECK(stats.steps() == 100);
+  CHECK(stats.samples() == 3200);
+  CHECK(stats.samples_per_second() == Approx(640));
+  CHECK(stats.step_ms_p50() == Approx(51).margin(1));
+  CHECK(stats.step_ms_p95() == Approx(95).margin(1));
+  CHECK(stats.compute_seconds() == Approx(2.525));
+  CHECK(stats.all_reduce_seconds() == Approx(1.2625));
+  CHECK(stats.data_seconds() == Approx(0.63125));
+  CHECK(stats.checkpoint_seconds() == Approx(0.25));
+  CHECK(stats.bytes_reduced() == 100000);
+  CHECK(stats.bytes_uploaded() == 4096);
+  CHECK(file.job().bytes_reduced() == 100000);
+  CHECK(file.job().samples_per_second() == Approx(640));
+  CHECK(tracker.Snapshot(kStart + absl::Seconds(20)).job().samples_per_second() == 0);
+}
+
+TEST_CASE("stats: departures are counted by kind, and a gone worker has no rate", "[stats]") {
+  StatsTracker tracker("job", "line", 1);
+  for (const char* name : {"b", "a"}) {
+    tracker.Joined(kStart, name, "h", "cpu", "i");
+    tracker.Stepped(kStart + absl::Seconds(1), name, {Step(10)});
+  }
+
+  tracker.Departed("a", Departure::kPreempted);
+  tracker.Joined(kStart, "a", "h", "cpu", "i2");
+  tracker.Departed("a", Departure::kLost);
+  tracker.Joined(kStart, "a", "h", "cpu", "i3");
+  tracker.Departed("a", Departure::kCrashed);
+  tracker.DigestMismatch("a");
+
+  const WorkerStatsFile file = tracker.Snapshot(kStart + absl::Seconds(2));
+  const WorkerStats& a = file.workers(0);
+  CHECK(a.worker() == "a");  // sorted
+  CHECK(a.joins() == 3);
+  CHECK(a.preemptions() == 1);
+  CHECK(a.losses() == 1);
+  CHECK(a.crashes() == 1);
+  CHECK(a.digest_mismatches() == 1);
+  CHECK_FALSE(a.connected());
+  CHECK(a.samples_per_second() == 0);
+  CHECK(file.workers(1).samples_per_second() == Approx(16));
+  CHECK(file.job().joins() == 4);
+  CHECK(file.job().preemptions() == 1);
+  CHECK(file.job().losses() == 1);
+  CHECK(file.job().crashes() == 1);
+  CHECK(file.job().digest_mismatches() == 1);
+}
+
+TEST_CASE("stats: totals go on under the next chief, by way of the file", "[stats]") {
+  StatsTracker before("job", "line", 1);
+  before.Joined(kStart, "a", "h", "cpu", "i");
+  before.Stepped(kStart + absl::Seconds(1), "a", {Step(10), Step(20)});
+  before.GenerationFormed();
+  before.Agreed(2);
+  before.Committed(0);
+  before.SetTrained(absl::Seconds(1));
+  const std::string json = EncodeWorkerStats(before.Snapshot(kStart + absl::Seconds(2)));
+
+  StatsTracker after("job", "line-2", 2);
+  after.Continue(ParseWorkerStats(json, "f").value());
+  after.Joined(kStart + absl::Seconds(9), "a", "h2", "cpu", "i");
+  after.Stepped(kStart + absl::Seconds(10), "a", {Step(10)});
+  after.Committed(3);
+
+  const WorkerStatsFile file = after.Snapshot(kStart + absl::Seconds(10));
+  CHECK(file.term() == 2);
+  CHECK(file.lineage() == "line-2");
+  CHECK(file.workers(0).steps() == 3);
+  CHECK(file.workers(0).joins() == 2);
+  CHECK(file.workers(0).host() == "h2");
+  CHECK(file.workers(0).samples_per_second() == Approx(32));
+  CHECK(file.job().chief_starts() == 2);
+  CHECK(file.job().checkpoints() == 2);
+  CHECK(file.job().generations() == 1);
+  CHECK(file.job().step() == 2);
+  CHECK(file.job().trained_seconds() == 1);
+  CHECK_FALSE(ParseWorkerStats("{\"x\":1}", "f").ok());
+}
+
+TEST_CASE("stats: quantiles are over the last 1,024 steps", "[stats]") {
+  StatsTracker tracker("job", "line", 1);
+  tracker.Joined(kStart, "a", "h", "cpu", "i");
+  tracker.Stepped(kStart, "a", std::vector<StepTiming>(5000, Step(100)));
+  tracker.Stepped(kStart, "a", std::vector<StepTiming>(1024, Step(1)));
+  CHECK(tracker.Snapshot(kStart).workers(0).step_ms_p95() == Approx(1));
+}
+
+}  // namespace
+}  // namespace lockstep::chief

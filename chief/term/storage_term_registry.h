@@ -1,0 +1,28 @@
+// Terms as directories: chief/term-000007, claimed by an exclusive create, which the storage makes atomic and durable.
+//
+// Threading: thread-compatible; every call blocks.
+#ifndef LOCKSTEP_CHIEF_TERM_STORAGE_TERM_REGISTRY_H_
+#define LOCKSTEP_CHIEF_TERM_STORAGE_TERM_REGISTRY_H_
+
+#include "absl/status/statusor.h"
+#include "chief/term/term_registry.h"
+#include "common/storage/storage.h"
+
+namespace lockstep::chief {
+
+class StorageTermRegistry final : public TermRegistry {
+ public:
+  // `storage` is not owned.
+  explicit StorageTermRegistry(Storage& storage) : storage_(storage) {}
+
+  absl::StatusOr<int64_t> Claim(TermOwner owner) override;
+  absl::StatusOr<int64_t> Newest() const override;
+  absl::StatusOr<TermOwner> OwnerOf(int64_t term) const override;
+
+ private:
+  Storage& storage_;
+};
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_TERM_STORAGE_TERM_REGISTRY_H_

@@ -1,0 +1,132 @@
+#include "chief/term/term_claim.h"
+
+#include <utility>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "common/checkpoint_format/naming.h"
+#include "common/status/status_macros.h"
+#include "common/storage/files.h"
+
+namespace lockstep::chief {
+namespace {
+
+constexpr absl::string_view kFencedPayload = "lockstep/fenced";
+
+// Names below a staging directory.
+constexpr absl::string_view kEvictedPrefix = "evicted-";
+constexpr absl::string_view kAsidePrefix = "aside-";
+
+absl::StatusOr<std::unique_ptr<StorageLock>> LockDirectory(Storage& storage, const TermOwner& owner) {
+  auto lock = storage.Lock(layout::kLock, absl::StrCat("the chief with pid ", owner.pid(), " on host ", owner.host()));
+  if (absl::IsUnimplemented(lock.status())) return std::unique_ptr<StorageLock>();  // only the term decides there
+  if (!absl::IsFailedPrecondition(lock.status())) return lock;
+  return absl::FailedPreconditionError(absl::StrCat("another chief runs this job: ", lock.status().message(),
+                                                    ". Stop it first (lockstep stop --dir ", storage.Describe(""),
+                                                    ") or choose another --dir"));
+}
+
+}  // namespace
+
+absl::Status FencedError(absl::string_view message) {
+  absl::Status status = absl::AbortedError(message);
+  status.SetPayload(kFencedPayload, absl::Cord("1"));
+  return status;
+}
+
+bool IsFenced(const absl::Status& status) { return status.GetPayload(kFencedPayload).has_value(); }
+
+TermHold::TermHold(Storage& storage, TermRegistry& registry, int64_t term, std::unique_ptr<StorageLock> lock)
+    : storage_(storage),
+      registry_(registry),
+      term_(term),
+      staging_(layout::StagingPath(term)),
+      lock_(std::move(lock)) {}
+
+absl::StatusOr<std::unique_ptr<TermHold>> TermHold::Take(Storage& storage, TermRegistry& registry,
+                                                         const TermOwner& owner) {
+  for (const char* directory : {layout::kChief, layout::kStaging, layout::kCheckpoints, layout::kMetagraphs,
+                                layout::kPlans, layout::kStats, layout::kEvents, layout::kSetAside}) {
+    LS_RETURN_IF_ERROR(storage.CreateDirectories(directory));
+  }
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<StorageLock> lock, LockDirectory(storage, owner));
+  LS_ASSIGN_OR_RETURN(const int64_t term, registry.Claim(owner));
+  std::unique_ptr<TermHold> hold(new TermHold(storage, registry, term, std::move(lock)));
+  LS_RETURN_IF_ERROR(hold->Explain(storage.CreateDirectoryExclusive(hold->staging_)));
+  LS_RETURN_IF_ERROR(hold->CheckCurrent());
+  LS_RETURN_IF_ERROR(hold->Explain(hold->EvictOlder()));
+  return hold;
+}
+
+absl::Status TermHold::EvictOlder() {
+  LS_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, storage_.List(layout::kStaging));
+  for (const DirectoryEntry& entry : entries) {
+    const int64_t other = layout::ParseTermName(entry.name).value_or(0);
+    if (other >= term_) continue;
+    LS_RETURN_IF_ERROR(Evict(entry.name));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TermHold::Evict(const std::string& name) {
+  const std::string evicted = JoinPath(staging_, absl::StrCat(kEvictedPrefix, name));
+  LS_RETURN_IF_ERROR(storage_.Rename(JoinPath(layout::kStaging, name), evicted));
+  return Rescue(evicted);
+}
+
+// Removes an evicted staging directory; those nested in it (evicted by a chief that died meanwhile) are looked through
+// too.
+absl::Status TermHold::Rescue(const std::string& evicted) {
+  LS_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, storage_.List(evicted));
+  for (const DirectoryEntry& entry : entries) {
+    absl::string_view label = entry.name;
+    const std::string path = JoinPath(evicted, entry.name);
+    if (absl::ConsumePrefix(&label, kAsidePrefix)) LS_RETURN_IF_ERROR(KeepAside(path, label).status());
+    if (absl::StartsWith(entry.name, kEvictedPrefix)) LS_RETURN_IF_ERROR(Rescue(path));
+  }
+  return storage_.RemoveTree(evicted);
+}
+
+absl::StatusOr<std::string> TermHold::KeepAside(absl::string_view staged, absl::string_view label) {
+  for (int attempt = 1;; ++attempt) {
+    const std::string name = attempt == 1 ? std::string(label) : absl::StrCat(label, "-", attempt);
+    const std::string to = JoinPath(layout::kSetAside, name);
+    const absl::Status moved = storage_.Rename(staged, to);
+    if (moved.ok()) return to;
+    if (!absl::IsAlreadyExists(moved)) return Explain(moved);
+  }
+}
+
+absl::StatusOr<std::string> TermHold::SetAside(absl::string_view path, absl::string_view why) {
+  const std::string label = absl::StrCat(BaseName(path), "-", why, "-", layout::TermName(term_));
+  const std::string staged = JoinPath(staging_, absl::StrCat(kAsidePrefix, label));
+  LS_RETURN_IF_ERROR(Explain(storage_.Rename(path, staged)));
+  return KeepAside(staged, label);
+}
+
+absl::Status TermHold::CheckCurrent() const {
+  LS_ASSIGN_OR_RETURN(const int64_t newest, registry_.Newest());
+  if (newest <= term_) return absl::OkStatus();
+  const absl::StatusOr<TermOwner> owner = registry_.OwnerOf(newest);
+  const std::string who = owner.ok() ? absl::StrCat(", pid ", owner->pid(), " on host ", owner->host(), ",") : "";
+  return FencedError(absl::StrCat("a newer chief", who, " claimed term ", newest, " of ", storage_.Describe(""),
+                                  "; this one has term ", term_, " and ends without writing anything more"));
+}
+
+absl::Status TermHold::Explain(absl::Status error) const {
+  if (error.ok() || IsFenced(error)) return error;
+  absl::Status current = CheckCurrent();
+  return IsFenced(current) ? current : error;
+}
+
+std::string TermHold::Scratch(absl::string_view hint) {
+  return JoinPath(staging_, absl::StrCat(++scratch_count_, "-", hint));
+}
+
+absl::Status TermHold::Replace(absl::string_view path, absl::string_view content, Access access) {
+  return Explain(ReplaceFile(storage_, Scratch(BaseName(path)), path, content, access));
+}
+
+}  // namespace lockstep::chief

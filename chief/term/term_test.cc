@@ -1,0 +1,250 @@
+#include <sys/stat.h>
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "chief/term/directory_mark.h"
+#include "chief/term/storage_term_registry.h"
+#include "chief/term/term_claim.h"
+#include "chief/term/token.h"
+#include "common/checkpoint_format/naming.h"
+#include "common/storage/files.h"
+#include "common/storage/memory/memory_storage.h"
+
+namespace lockstep::chief {
+namespace {
+
+using Catch::Contains;
+
+TermOwner Owner(int64_t pid, const std::string& host = "alpha") {
+  TermOwner owner;
+  owner.set_pid(pid);
+  owner.set_host(host);
+  return owner;
+}
+
+// A storage on which locks do not exist, as on some network mounts: then only the term decides.
+class Unlocked final : public Storage {
+ public:
+  explicit Unlocked(Storage& below) : below_(below) {}
+  absl::Status CreateDirectoryExclusive(absl::string_view path) override {
+    return below_.CreateDirectoryExclusive(path);
+  }
+  absl::Status CreateDirectories(absl::string_view path) override { return below_.CreateDirectories(path); }
+  absl::StatusOr<std::unique_ptr<WritableFile>> CreateFile(absl::string_view path, Access access) override {
+    return below_.CreateFile(path, access);
+  }
+  absl::StatusOr<std::unique_ptr<ReadableFile>> OpenFile(absl::string_view path) const override {
+    return below_.OpenFile(path);
+  }
+  absl::StatusOr<std::vector<DirectoryEntry>> List(absl::string_view path) const override { return below_.List(path); }
+  absl::StatusOr<bool> Exists(absl::string_view path) const override { return below_.Exists(path); }
+  absl::Status Rename(absl::string_view from, absl::string_view to) override { return below_.Rename(from, to); }
+  absl::Status Replace(absl::string_view from, absl::string_view to) override { return below_.Replace(from, to); }
+  absl::Status RemoveTree(absl::string_view path) override { return below_.RemoveTree(path); }
+  absl::Status SyncDirectory(absl::string_view path) override { return below_.SyncDirectory(path); }
+  absl::StatusOr<uint64_t> FreeBytes() const override { return below_.FreeBytes(); }
+  absl::StatusOr<std::unique_ptr<StorageLock>> Lock(absl::string_view, absl::string_view) override {
+    return absl::UnimplementedError("no locks here");
+  }
+  std::string Describe(absl::string_view path) const override { return below_.Describe(path); }
+
+ private:
+  Storage& below_;
+};
+
+TEST_CASE("term: a second chief on one directory is told who holds it, and changes nothing", "[term]") {
+  MemoryStorage storage;
+  StorageTermRegistry registry(storage);
+  auto first = TermHold::Take(storage, registry, Owner(17));
+  REQUIRE(first.status() == absl::OkStatus());
+
+  const auto second = TermHold::Take(storage, registry, Owner(18));
+
+  CHECK(second.status().code() == absl::StatusCode::kFailedPrecondition);
+  CHECK_FALSE(IsFenced(second.status()));
+  CHECK_THAT(std::string(second.status().message()), Contains("pid 17 on host alpha") && Contains("--dir"));
+  CHECK(registry.Newest().value() == 1);
+  CHECK((*first)->CheckCurrent().ok());
+}
+
+TEST_CASE("term: a newer chief fences the older one, which can publish nothing more", "[term]") {
+  MemoryStorage memory;
+  Unlocked storage(memory);
+  StorageTermRegistry registry(storage);
+  auto older = TermHold::Take(storage, registry, Owner(17)).value();
+  const std::string half_written = older->Scratch("save");
+  REQUIRE(storage.CreateDirectoryExclusive(half_written).ok());
+  auto file = storage.CreateFile(JoinPath(half_written, "shard"), Access::kShared).value();
+
+  auto newer = TermHold::Take(storage, registry, Owner(18, "beta")).value();
+
+  CHECK(newer->term() == 2);
+  CHECK(IsFenced(older->CheckCurrent()));
+  CHECK_THAT(std::string(older->CheckCurrent().message()), Contains("pid 18 on host beta") && Contains("term 2"));
+  CHECK(file->Append("into a file that nobody can see").ok());
+  CHECK_FALSE(storage.Rename(half_written, "checkpoints/step-000000001").ok());
+  CHECK(IsFenced(older->Explain(storage.Rename(half_written, "checkpoints/step-000000001"))));
+  CHECK(IsFenced(WriteAddress(*older, "stale:1")));
+  CHECK(IsFenced(older->SetAside("checkpoints", "bad").status()));
+  CHECK_FALSE(storage.Exists("staging/term-000001").value());
+  CHECK(storage.List(newer->staging()).value().empty());
+  CHECK(WriteAddress(*newer, "fresh:1").ok());
+  CHECK(ReadAddress(storage).value() == "fresh:1");
+}
+
+TEST_CASE("term: of two claims in a race, at every interleaving, exactly the newer can publish", "[term]") {
+  // The second chief runs in full at one operation of the first one's claim, or of its publishing afterwards.
+  int overtaken = 0;
+  for (int64_t at = 0; at < 40; ++at) {
+    CAPTURE(at);
+    MemoryStorage memory;
+    Unlocked storage(memory);
+    StorageTermRegistry registry(storage);
+    REQUIRE(storage.CreateDirectories("checkpoints").ok());
+    std::unique_ptr<TermHold> second;
+    memory.SetFaults({});
+    memory.SetHook([&](int64_t number, absl::string_view) {
+      if (number != at) return;
+      memory.SetHook(nullptr);
+      second = TermHold::Take(storage, registry, Owner(2)).value();
+    });
+
+    auto first = TermHold::Take(storage, registry, Owner(1));
+    const auto publish = [&](TermHold& hold, const std::string& name) {
+      const std::string staged = hold.Scratch("save");
+      absl::Status status = storage.CreateDirectoryExclusive(staged);
+      if (status.ok()) status = storage.Rename(staged, JoinPath(layout::kCheckpoints, name));
+      return hold.Explain(status);
+    };
+    const absl::Status by_first = first.ok() ? publish(**first, "first") : first.status();
+
+    if (second == nullptr) continue;  // the first one was through before
+    const bool first_is_newer = first.ok() && (*first)->term() > second->term();
+    if (first_is_newer) {
+      CHECK(by_first.ok());
+      CHECK(IsFenced(publish(*second, "second")));
+    } else {
+      ++overtaken;
+      // Overtaken after its rename took effect: the newer one saw the result when it scanned.
+      const bool seen = storage.Exists("checkpoints/first").value();
+      CHECK((IsFenced(by_first) || seen));
+      CHECK(publish(*second, "second").ok());
+      CHECK(IsFenced(first.ok() ? publish(**first, "again") : first.status()));
+    }
+  }
+  CHECK(overtaken > 5);
+}
+
+TEST_CASE("term: a claim that is cut off by a crash at any operation leaves the next one free", "[term]") {
+  bool finished = false;
+  for (int64_t at = 0; !finished; ++at) {
+    for (const auto survival :
+         {MemoryStorage::Survival::kNothing, MemoryStorage::Survival::kEverything, MemoryStorage::Survival::kSome}) {
+      CAPTURE(at);
+      MemoryStorage storage;
+      StorageTermRegistry registry(storage);
+      int64_t earlier = 0;
+      {
+        auto before = TermHold::Take(storage, registry, Owner(1)).value();
+        earlier = before->term();
+        REQUIRE(WriteNewFile(storage, before->Scratch("left"), "x", Access::kShared).ok());
+      }
+      StorageFaults faults;
+      faults.at[at] = StorageFaults::Kind::kCrash;
+      storage.SetFaults(faults);
+
+      auto cut = TermHold::Take(storage, registry, Owner(2));
+      finished = cut.ok();
+      const int64_t claimed = cut.ok() ? (*cut)->term() : earlier;
+      cut = absl::CancelledError("");
+      storage.Restart(survival, static_cast<uint64_t>(at));
+      auto next = TermHold::Take(storage, registry, Owner(3));
+
+      REQUIRE(next.status() == absl::OkStatus());
+      CHECK((*next)->term() > claimed);
+      CHECK((*next)->CheckCurrent().ok());
+      CHECK(storage.List(layout::kStaging).value().size() == 1);
+      CHECK(storage.List((*next)->staging()).value().empty());
+    }
+  }
+}
+
+TEST_CASE("term: what was being set aside when its chief died arrives in its place", "[term]") {
+  for (int64_t at = 0; at < 4; ++at) {
+    CAPTURE(at);
+    MemoryStorage storage;
+    StorageTermRegistry registry(storage);
+    auto hold = TermHold::Take(storage, registry, Owner(1)).value();
+    REQUIRE(storage.CreateDirectories("checkpoints/step-000000004").ok());
+    REQUIRE(WriteNewFile(storage, "checkpoints/step-000000004/f", "x", Access::kShared).ok());
+    REQUIRE(storage.SyncDirectory("checkpoints/step-000000004").ok());
+    StorageFaults faults;
+    faults.at[at] = StorageFaults::Kind::kCrash;
+    storage.SetFaults(faults);
+
+    const bool moved = hold->SetAside("checkpoints/step-000000004", "bad").ok();
+    hold.reset();
+    storage.Restart(MemoryStorage::Survival::kSome, static_cast<uint64_t>(at));
+    REQUIRE(TermHold::Take(storage, registry, Owner(2)).ok());
+
+    const bool published = storage.Exists("checkpoints/step-000000004/f").value();
+    const bool aside = storage.Exists("set_aside/step-000000004-bad-term-000001/f").value();
+    CHECK(published != aside);
+    if (moved) CHECK(aside);
+  }
+}
+
+TEST_CASE("term: the token is made once, private, and kept by later chiefs", "[term]") {
+  MemoryStorage storage;
+  StorageTermRegistry registry(storage);
+  auto hold = TermHold::Take(storage, registry, Owner(1)).value();
+  CHECK(ReadToken(storage).status().code() == absl::StatusCode::kNotFound);
+
+  const std::string token = LoadOrMakeToken(*hold).value();
+  hold.reset();
+  hold = TermHold::Take(storage, registry, Owner(2)).value();
+
+  CHECK(token.size() == 64);
+  CHECK(LoadOrMakeToken(*hold).value() == token);
+  CHECK(ReadToken(storage).value() == token);
+  REQUIRE(hold->Replace(layout::kToken, "short\n").ok());
+  CHECK(LoadOrMakeToken(*hold).status().code() == absl::StatusCode::kDataLoss);
+}
+
+TEST_CASE("mark: what a directory belongs to is written, read and compared", "[term]") {
+  MemoryStorage storage;
+  StorageTermRegistry registry(storage);
+  auto hold = TermHold::Take(storage, registry, Owner(1)).value();
+  CHECK_FALSE(ReadDirectoryMark(storage)->has_value());
+  DirectoryMark mark;
+  mark.set_job_id("job-1");
+  mark.set_lineage("line-1");
+
+  REQUIRE(WriteDirectoryMark(*hold, mark).ok());
+
+  const DirectoryMark read = **ReadDirectoryMark(storage);
+  CHECK(read.format_version() == kDirectoryFormatVersion);
+  CHECK(CheckSameJob(storage, read, "job-1").ok());
+  const absl::Status other = CheckSameJob(storage, read, "job-2");
+  CHECK(other.code() == absl::StatusCode::kFailedPrecondition);
+  CHECK_THAT(std::string(other.message()), Contains("job-1") && Contains("job-2") && Contains("--dir"));
+}
+
+TEST_CASE("mark: a directory whose mark is lost, newer or damaged is refused", "[term]") {
+  MemoryStorage storage;
+  StorageTermRegistry registry(storage);
+  auto hold = TermHold::Take(storage, registry, Owner(1)).value();
+  REQUIRE(storage.CreateDirectories("checkpoints/step-000000000").ok());
+  CHECK_THAT(std::string(ReadDirectoryMark(storage).status().message()), Contains("LOCKSTEP is missing"));
+
+  REQUIRE(hold->Replace(layout::kMark, "{\"format_version\": 2, \"job_id\": \"j\", \"lineage\": \"l\"}").ok());
+  CHECK(ReadDirectoryMark(storage).status().code() == absl::StatusCode::kFailedPrecondition);
+  REQUIRE(hold->Replace(layout::kMark, "{\"format_version\": 1, \"job_id\": \"j\"").ok());
+  CHECK(ReadDirectoryMark(storage).status().code() == absl::StatusCode::kDataLoss);
+  REQUIRE(hold->Replace(layout::kMark, "{\"format_version\": 1}").ok());
+  CHECK(ReadDirectoryMark(storage).status().code() == absl::StatusCode::kDataLoss);
+}
+
+}  // namespace
+}  // namespace lockstep::chief
