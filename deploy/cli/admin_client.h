@@ -1,0 +1,38 @@
+// Asks a running chief how it is, or to stop: what `status`, `stop` and `run` need of the Admin service.
+//
+// Threading: thread-safe; every call blocks, for `deadline` at most.
+#ifndef LOCKSTEP_DEPLOY_CLI_ADMIN_CLIENT_H_
+#define LOCKSTEP_DEPLOY_CLI_ADMIN_CLIENT_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "protos/session.grpc.pb.h"
+
+namespace lockstep::cli {
+
+class AdminClient {
+ public:
+  AdminClient(const std::string& address, std::string token);
+
+  // Where the chief of a job's directory listens, with the directory's token. NotFound when no chief ever ran there.
+  static absl::StatusOr<std::unique_ptr<AdminClient>> ForDirectory(const std::string& directory);
+
+  // Unavailable when nobody answers, PermissionDenied for a wrong token.
+  absl::StatusOr<proto::StatusReply> Status(absl::Duration deadline) const;
+  absl::Status Stop(const std::string& by, absl::Duration deadline) const;
+  absl::Status ReportExit(const proto::ExitReport& report, absl::Duration deadline) const;
+
+  const std::string& address() const { return address_; }
+
+ private:
+  std::string address_;
+  std::string token_;
+  std::unique_ptr<proto::Admin::Stub> stub_;
+};
+
+}  // namespace lockstep::cli
+
+#endif  // LOCKSTEP_DEPLOY_CLI_ADMIN_CLIENT_H_

@@ -1,0 +1,119 @@
+// `lockstep check`: everything of a job that can be known to fail before machines are spent on it.
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/graph/build_metagraph.h"
+#include "common/graph/serialize.h"
+#include "common/graph/state_layout.h"
+#include "common/job/extent.h"
+#include "common/job/graph_request.h"
+#include "common/job/job.h"
+#include "common/status/exit_code.h"
+#include "common/status/status_macros.h"
+#include "common/training/training_policy.h"
+#include "deploy/cli/commands.h"
+#include "worker/session/inspect_data.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr double kMiB = 1 << 20;
+
+struct CheckOptions {
+  std::string job_path;
+  std::vector<std::string> overrides;
+  std::string directory;
+};
+
+void Ok(const std::string& what, const std::string& finding) {
+  std::cout << absl::StreamFormat("ok    %-11s %s\n", what, finding);
+}
+void Warn(const std::string& what, const std::string& finding) {
+  std::cout << absl::StreamFormat("warn  %-11s %s\n", what, finding);
+}
+
+int64_t TrainableValues(const StateLayout& layout) {
+  int64_t values = 0;
+  for (const StateTensor& tensor : layout.tensors) {
+    if (tensor.kind == StateKind::kParameter) values += NumElements(tensor.spec.shape);
+  }
+  return values;
+}
+
+// The folder that exists on the way to `directory`: where its bytes will lie.
+std::filesystem::path NearestExisting(std::filesystem::path directory) {
+  std::error_code error;
+  directory = std::filesystem::absolute(directory, error);
+  while (!directory.empty() && !std::filesystem::exists(directory, error) && directory != directory.parent_path()) {
+    directory = directory.parent_path();
+  }
+  return directory;
+}
+
+void CheckDisk(const std::string& directory, int64_t state_bytes, int64_t kept) {
+  std::error_code error;
+  const std::filesystem::path place = NearestExisting(directory);
+  const auto space = std::filesystem::space(place, error);
+  // One more than is kept: the new checkpoint is complete before the oldest goes.
+  const double needed = static_cast<double>(state_bytes) * static_cast<double>(kept + 1);
+  const std::string text = absl::StrFormat("%s: %.0f MiB free, %d checkpoints need %.1f MiB", directory,
+                                           static_cast<double>(space.available) / kMiB, kept + 1, needed / kMiB);
+  if (error || static_cast<double>(space.available) < needed) {
+    Warn("checkpoints", error ? absl::StrCat(place.string(), ": ", error.message()) : text);
+  } else {
+    Ok("checkpoints", text);
+  }
+}
+
+int Check(const CheckOptions& options) {
+  absl::StatusOr<JobSpec> job = LoadJob(options.job_path, options.overrides);
+  if (!job.ok()) return Fail(job.status(), kExitBadJob);
+  Ok("job", absl::StrCat(options.job_path, "  '", job->name(), "'"));
+
+  absl::StatusOr<DataFacts> facts = worker::InspectData(*job);
+  if (!facts.ok()) return Fail(facts.status(), kExitBadData);
+  Ok("data", absl::StrCat(facts->train_samples, " training samples of ", ShapeString(facts->inputs.shape), ", ",
+                          facts->eval_samples, " to evaluate"));
+
+  absl::StatusOr<TrainingPolicy> policy = MakeTrainingPolicy(*job, *facts);
+  if (!policy.ok()) return Fail(policy.status(), kExitBadJob);
+  const int64_t batch = job->train().global_batch_size();
+  Ok("training", TotalSteps(*job, facts->train_samples).has_value()
+                     ? absl::StrFormat("%d steps of %d samples in %d logical shards", policy->end_step, batch,
+                                       policy->logical_shards)
+                     : absl::StrFormat("%s, steps of %d samples in %d logical shards",
+                                       AmountText(job->train().duration()), batch, policy->logical_shards));
+
+  auto request = MakeMetaGraphRequest(*job, facts->inputs, facts->labels, facts->train_samples);
+  if (!request.ok()) return Fail(request.status(), kExitBadJob);
+  absl::StatusOr<MetaGraph> metagraph = BuildMetaGraph(*request);
+  if (!metagraph.ok()) return Fail(metagraph.status(), kExitBadJob);
+  const StateLayout layout = MakeStateLayout(*metagraph);
+  Ok("model", absl::StrFormat("%d trainable values in %d tensors, state %.2f MiB, metagraph %s",
+                              TrainableValues(layout), layout.tensors.size(),
+                              static_cast<double>(layout.TotalBytes()) / kMiB, Fingerprint(*metagraph).substr(0, 12)));
+
+  const std::string directory = options.directory.empty() ? job->checkpoint().dir() : options.directory;
+  CheckDisk(directory, layout.TotalBytes(), job->checkpoint().keep_latest());
+  if (static_cast<int64_t>(job->cluster().workers().max()) > job->train().logical_shards()) {
+    Warn("cluster", absl::StrCat("up to ", job->cluster().workers().max(), " workers for ",
+                                 job->train().logical_shards(), " logical shards: those beyond stand by as spares"));
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddCheck(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("check", "Find what is wrong with a job before it is started");
+  auto options = std::make_shared<CheckOptions>();
+  command->add_option("job", options->job_path, "The job file")->required();
+  command->add_option("--set", options->overrides, "Override a setting: key=value")->allow_extra_args(false);
+  command->add_option("--dir", options->directory, "The job's directory (default: checkpoint.dir of the job)");
+  command->callback([options, &exit_code] { exit_code = Check(*options); });
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,106 @@
+// `lockstep checkpoint ls|verify|digest`: reads a job's directory; changes nothing and needs no chief.
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "chief/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint_format/naming.h"
+#include "common/status/exit_code.h"
+#include "common/status/status_macros.h"
+#include "common/storage/local/local_storage.h"
+#include "deploy/cli/commands.h"
+
+namespace lockstep::cli {
+namespace {
+
+struct CheckpointOptions {
+  std::string directory;
+  std::optional<int64_t> step;
+};
+
+uint64_t TotalBytes(const Manifest& manifest) {
+  uint64_t bytes = 0;
+  for (const ManifestFile& file : manifest.files()) bytes += file.size();
+  return bytes;
+}
+
+// The checkpoints that are meant: the one of `step`, or all, newest first. NotFound when there is none.
+absl::StatusOr<std::vector<chief::CheckpointSummary>> Select(const Storage& storage, const CheckpointOptions& options) {
+  LS_ASSIGN_OR_RETURN(std::vector<chief::CheckpointSummary> all, chief::ListCheckpoints(storage));
+  if (options.step.has_value()) {
+    std::erase_if(all, [&](const auto& summary) { return layout::ParseStepName(summary.name) != options.step; });
+  }
+  if (!all.empty()) return all;
+  return absl::NotFoundError(
+      absl::StrCat("no checkpoint ", options.step.has_value() ? absl::StrCat("of step ", *options.step, " ") : "",
+                   "in ", options.directory, "; give the job's directory, the one that holds LOCKSTEP"));
+}
+
+absl::Status List(const Storage& storage, const CheckpointOptions& options) {
+  LS_ASSIGN_OR_RETURN(std::vector<chief::CheckpointSummary> all, Select(storage, options));
+  for (const chief::CheckpointSummary& summary : all) {
+    if (!summary.status.ok()) {
+      std::cout << summary.name << "  BAD  " << summary.status.message() << "\n";
+      continue;
+    }
+    std::cout << absl::StreamFormat("%s  %.1f MiB  %d tensors  term %d  lineage %s  digest %s\n", summary.name,
+                                    static_cast<double>(TotalBytes(summary.manifest)) / (1 << 20),
+                                    summary.manifest.tensors_size(), summary.manifest.term(),
+                                    summary.manifest.lineage().substr(0, 12),
+                                    summary.manifest.state_digest().substr(0, 16));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Verify(const Storage& storage, const CheckpointOptions& options) {
+  LS_ASSIGN_OR_RETURN(std::vector<chief::CheckpointSummary> all, Select(storage, options));
+  absl::Status first_bad;
+  for (const chief::CheckpointSummary& summary : all) {
+    absl::Status status = summary.status;
+    if (status.ok()) {
+      auto reader = chief::CheckpointReader::Open(storage, absl::StrCat(layout::kCheckpoints, "/", summary.name));
+      status = reader.ok() ? reader->VerifyContent() : reader.status();
+    }
+    std::cout << summary.name << (status.ok() ? "  ok" : absl::StrCat("  BAD  ", status.message())) << "\n";
+    if (first_bad.ok()) first_bad = status;
+  }
+  if (first_bad.ok()) return first_bad;
+  return absl::DataLossError("at least one checkpoint is damaged; a restore falls back to the newest that verifies");
+}
+
+absl::Status Digest(const Storage& storage, const CheckpointOptions& options) {
+  LS_ASSIGN_OR_RETURN(std::vector<chief::CheckpointSummary> all, Select(storage, options));
+  const std::string path = absl::StrCat(layout::kCheckpoints, "/", all.front().name);
+  LS_ASSIGN_OR_RETURN(chief::CheckpointReader reader, chief::CheckpointReader::Open(storage, path));
+  LS_ASSIGN_OR_RETURN(std::string digest, reader.ComputeStateDigest());
+  std::cout << digest << "\n";
+  return absl::OkStatus();
+}
+
+using Action = absl::Status (*)(const Storage&, const CheckpointOptions&);
+
+void Add(CLI::App& parent, const char* name, const char* what, Action action, int& exit_code) {
+  CLI::App* command = parent.add_subcommand(name, what);
+  auto options = std::make_shared<CheckpointOptions>();
+  command->add_option("dir", options->directory, "The job's directory")->required();
+  command->add_option("--step", options->step, "Only the checkpoint of this step");
+  command->callback([options, action, &exit_code] {
+    auto storage = LocalStorage::Open(options->directory);
+    const absl::Status status = storage.ok() ? action(**storage, *options) : storage.status();
+    exit_code = status.ok() ? static_cast<int>(kExitDone) : Fail(status, kExitStorage);
+  });
+}
+
+}  // namespace
+
+void AddCheckpoint(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("checkpoint", "Look at the checkpoints of a job");
+  command->require_subcommand(1);
+  Add(*command, "ls", "List them, newest first", List, exit_code);
+  Add(*command, "verify", "Read every byte and compare every digest", Verify, exit_code);
+  Add(*command, "digest", "Print one hash over the state of the newest one", Digest, exit_code);
+}
+
+}  // namespace lockstep::cli

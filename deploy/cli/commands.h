@@ -1,0 +1,28 @@
+// The subcommands of `lockstep`. Each function adds one to the application; when it was given on the command line its
+// callback runs it and leaves the exit code in `exit_code`.
+//
+// Threading: owned by main.
+#ifndef LOCKSTEP_DEPLOY_CLI_COMMANDS_H_
+#define LOCKSTEP_DEPLOY_CLI_COMMANDS_H_
+
+#include <CLI/CLI.hpp>
+
+#include "absl/status/status.h"
+
+namespace lockstep::cli {
+
+void AddRun(CLI::App& app, int& exit_code);
+void AddChief(CLI::App& app, int& exit_code);
+void AddWorker(CLI::App& app, int& exit_code);
+void AddCheck(CLI::App& app, int& exit_code);
+void AddStatus(CLI::App& app, int& exit_code);
+void AddStop(CLI::App& app, int& exit_code);
+void AddCheckpoint(CLI::App& app, int& exit_code);
+void AddMetagraph(CLI::App& app, int& exit_code);
+
+// Prints an error as `lockstep: MESSAGE` and returns `exit_code`.
+int Fail(const absl::Status& status, int exit_code);
+
+}  // namespace lockstep::cli
+
+#endif  // LOCKSTEP_DEPLOY_CLI_COMMANDS_H_

@@ -1,0 +1,52 @@
+// `lockstep chief` and `lockstep worker`: one process of the job, started by hand.
+#include <memory>
+
+#include "chief/server/chief_main.h"
+#include "common/status/exit_code.h"
+#include "deploy/cli/commands.h"
+#include "worker/session/inspect_data.h"
+#include "worker/session/worker_main.h"
+
+namespace lockstep::cli {
+
+void AddChief(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("chief", "Run the chief of a job; workers connect to it");
+  auto options = std::make_shared<chief::ChiefOptions>();
+  command->add_option("job", options->job_path, "The job file")->required();
+  command->add_option("--set", options->overrides, "Override a setting: key=value")->allow_extra_args(false);
+  command->add_option("--dir", options->directory, "The job's directory (default: checkpoint.dir of the job)");
+  command->add_option("--listen", options->listen, "Where workers reach the chief, HOST:PORT; port 0: any")
+      ->capture_default_str();
+  command->add_option("--expected-workers", options->expected_workers,
+                      "Wait for this many workers before the first step (at most 30 s)");
+  command->add_option("--record", options->record_directory, "Record every decision in this directory");
+  options->inspect_data = worker::InspectData;
+  command->callback([options, &exit_code] { exit_code = chief::ChiefMain(*options); });
+}
+
+void AddWorker(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("worker", "Run one worker; the job comes from the chief");
+  auto options = std::make_shared<worker::WorkerOptions>();
+  CLI::Option* chief = command->add_option("--chief", options->chief, "The chief's address, HOST:PORT");
+  CLI::Option* file =
+      command->add_option("--chief-file", options->chief_file, "A file with the address: DIR/chief/address");
+  chief->excludes(file);
+  command->add_option("--token-file", options->token_file,
+                      "The job's token, DIR/chief/token (default: the variable LOCKSTEP_TOKEN)");
+  command->add_option("--name", options->name, "Preferred name (default: the chief chooses)");
+  command->add_option("--peer-host", options->peer_host, "The address under which the other workers reach this one")
+      ->capture_default_str();
+  command->add_option("--connect-timeout", options->connect_timeout_s, "Seconds to try to reach the chief at first")
+      ->capture_default_str();
+  command->add_option("--record", options->record_directory, "Record every decision in this directory");
+  command->callback([options, &exit_code] {
+    if (options->chief.empty() && options->chief_file.empty()) {
+      exit_code = Fail(absl::InvalidArgumentError("worker: give --chief HOST:PORT or --chief-file DIR/chief/address"),
+                       kExitUsage);
+      return;
+    }
+    exit_code = worker::WorkerMain(*options);
+  });
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,198 @@
+// `lockstep run`: a chief and N workers as real processes on this machine, kept alive by the supervisor.
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <random>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "common/checkpoint_format/naming.h"
+#include "common/job/job.h"
+#include "common/status/exit_code.h"
+#include "common/status/status_macros.h"
+#include "deploy/cli/admin_client.h"
+#include "deploy/cli/commands.h"
+#include "deploy/supervisor/supervisor.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr absl::Duration kAskDeadline = absl::Milliseconds(200);
+constexpr int kTailLines = 15;
+
+struct RunOptions {
+  std::string job_path;
+  std::vector<std::string> overrides;
+  std::string directory;
+  int workers = 0;
+  std::string kill_every;
+  uint64_t kill_seed = 0;
+  std::string record_directory;
+};
+
+std::string OwnPath() {
+  char path[PATH_MAX];
+  const ssize_t n = readlink("/proc/self/exe", path, sizeof(path));
+  return n > 0 ? std::string(path, static_cast<size_t>(n)) : std::string("lockstep");
+}
+
+absl::StatusOr<supervisor::KillSchedule> ParseKills(const RunOptions& options) {
+  supervisor::KillSchedule kills;
+  kills.seed = options.kill_seed;
+  if (options.kill_every.empty()) return kills;
+  absl::string_view text = options.kill_every;
+  int64_t steps = 0;
+  absl::Duration period;
+  if (absl::ConsumeSuffix(&text, "steps")) {
+    if (absl::SimpleAtoi(text, &steps) && steps > 0) kills.steps = steps;
+  } else if (absl::ParseDuration(text, &period) && period > absl::ZeroDuration()) {
+    kills.period = period;
+  }
+  if (kills.steps.has_value() || kills.period.has_value()) return kills;
+  return absl::InvalidArgumentError(absl::StrCat("--kill-worker-every '", options.kill_every,
+                                                 "' is neither a time such as 5s nor steps such as 40steps"));
+}
+
+// Commands, logs and questions to the chief for the processes of one run.
+class LocalRun {
+ public:
+  LocalRun(RunOptions options, std::string directory, int workers)
+      : options_(std::move(options)), directory_(std::move(directory)), workers_(workers), self_(OwnPath()) {
+    for (int i = 0; i < workers_; ++i) {
+      std::error_code none;
+      const auto size = std::filesystem::file_size(LogPath({.chief = false, .index = i}), none);
+      earlier_log_bytes_.push_back(none ? 0 : static_cast<std::streamoff>(size));
+    }
+  }
+
+  std::vector<std::string> Command(const supervisor::Role& role) const {
+    std::vector<std::string> words = {self_};
+    if (role.chief) {
+      words.insert(words.end(),
+                   {"chief", options_.job_path, "--dir", directory_, "--expected-workers", absl::StrCat(workers_)});
+      for (const std::string& set : options_.overrides) words.insert(words.end(), {"--set", set});
+    } else {
+      words.insert(words.end(),
+                   {"worker", "--chief-file", absl::StrCat(directory_, "/", layout::kAddress), "--token-file",
+                    absl::StrCat(directory_, "/", layout::kToken), "--name", supervisor::RoleName(role)});
+    }
+    if (!options_.record_directory.empty()) words.insert(words.end(), {"--record", options_.record_directory});
+    return words;
+  }
+
+  std::string LogPath(const supervisor::Role& role) const {
+    if (role.chief) return "";
+    return absl::StrCat(directory_, "/", layout::kLogs, "/", supervisor::RoleName(role), ".log");
+  }
+
+  std::optional<int64_t> ReadStep() {
+    auto status = AskChief();
+    if (!status.has_value()) return std::nullopt;
+    return static_cast<int64_t>(status->step());
+  }
+
+  void ReportCrash(const supervisor::Role& role, int signal) {
+    auto client = AdminClient::ForDirectory(directory_);
+    if (!client.ok()) return;
+    proto::ExitReport report;
+    report.set_name(supervisor::RoleName(role));
+    report.set_signal(signal);
+    (*client)->ReportExit(report, kAskDeadline).IgnoreError();
+  }
+
+  // The end of what this run added to a worker's log, for a run that failed.
+  void PrintTail(const supervisor::Role& role) const {
+    std::ifstream in(LogPath(role));
+    in.seekg(earlier_log_bytes_[static_cast<size_t>(role.index)]);
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    if (lines.empty()) return;
+    std::cerr << "the last lines of " << LogPath(role) << ":\n";
+    const size_t first = lines.size() > kTailLines ? lines.size() - kTailLines : 0;
+    for (size_t i = first; i < lines.size(); ++i) std::cerr << "  " << lines[i] << "\n";
+  }
+
+ private:
+  // A connection is kept while it answers: a chief that starts again may listen elsewhere.
+  std::optional<proto::StatusReply> AskChief() {
+    if (client_ == nullptr) {
+      auto client = AdminClient::ForDirectory(directory_);
+      if (!client.ok()) return std::nullopt;
+      client_ = *std::move(client);
+    }
+    auto reply = client_->Status(kAskDeadline);
+    if (reply.ok()) return *std::move(reply);
+    client_ = nullptr;
+    return std::nullopt;
+  }
+
+  const RunOptions options_;
+  const std::string directory_;
+  const int workers_;
+  const std::string self_;
+  std::vector<std::streamoff> earlier_log_bytes_;  // per worker: of runs before this one
+  std::unique_ptr<AdminClient> client_;
+};
+
+int Run(const RunOptions& options) {
+  absl::StatusOr<supervisor::KillSchedule> kills = ParseKills(options);
+  if (!kills.ok()) return Fail(kills.status(), kExitUsage);
+  absl::StatusOr<JobSpec> job = LoadJob(options.job_path, options.overrides);
+  if (!job.ok()) return Fail(job.status(), kExitBadJob);
+  const std::string directory = options.directory.empty() ? job->checkpoint().dir() : options.directory;
+  const int workers = options.workers > 0 ? options.workers : static_cast<int>(job->cluster().workers().min());
+  std::error_code error;
+  std::filesystem::create_directories(absl::StrCat(directory, "/", layout::kLogs), error);
+  if (error) {
+    return Fail(absl::PermissionDeniedError(absl::StrCat("cannot make the folder ", directory, "/", layout::kLogs, ": ",
+                                                         error.message(), "; choose another with --dir")),
+                kExitStorage);
+  }
+
+  LocalRun run(options, directory, workers);
+  supervisor::SupervisorOptions supervised;
+  supervised.policy.workers = workers;
+  supervised.policy.kills = *kills;
+  supervised.command = [&](const supervisor::Role& role) { return run.Command(role); };
+  supervised.report_crash = [&](const supervisor::Role& role, int signal) { run.ReportCrash(role, signal); };
+  supervised.log_path = [&](const supervisor::Role& role) { return run.LogPath(role); };
+  supervised.read_step = [&] { return run.ReadStep(); };
+  supervised.say = [](const std::string& line) { std::cerr << "run: " << line << "\n"; };
+  supervisor::Supervisor supervisor(std::move(supervised));
+  absl::StatusOr<int> code = supervisor.Run();
+  if (!code.ok()) return Fail(code.status(), kExitBug);
+  if (!options.kill_every.empty()) std::cout << "killed " << supervisor.kills() << " workers on purpose\n";
+  if (*code != kExitDone && *code != kExitPreempted) {
+    for (int i = 0; i < workers; ++i) {
+      run.PrintTail({.chief = false, .index = i});
+    }
+  }
+  return *code;
+}
+
+}  // namespace
+
+void AddRun(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("run", "Run a whole job on this machine: a chief and workers, kept alive");
+  auto options = std::make_shared<RunOptions>();
+  command->add_option("job", options->job_path, "The job file")->required();
+  command->add_option("--workers", options->workers, "Workers to start (default: the fewest the job asks for)")
+      ->check(CLI::Range(1, 4096));
+  command->add_option("--dir", options->directory, "The job's directory (default: checkpoint.dir of the job)");
+  command->add_option("--set", options->overrides, "Override a setting: key=value")->allow_extra_args(false);
+  command->add_option("--kill-worker-every", options->kill_every,
+                      "SIGKILL a random worker on this period: 5s, 40steps. To watch that nothing changes");
+  command->add_option("--kill-seed", options->kill_seed, "Which workers are killed")->capture_default_str();
+  command->add_option("--record", options->record_directory,
+                      "Record every decision of every process in this directory");
+  command->callback([options, &exit_code] { exit_code = Run(*options); });
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Installs, by name, the Debian packages that Lockstep is built from and trained with. Does nothing for those that
+# are there. Usage: deploy/packages.sh [build|data|test]…      Needs root or sudo. Exit 78: not Debian, or no rights.
+set -euo pipefail
+
+build=(
+  bazel-bootstrap bazel-rules-java bazel-rules-proto bazel-platforms bazel-skylib g++ zlib1g-dev
+  libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev libspdlog-dev libfmt-dev
+  libgloo-dev libdnnl-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libisal-dev libssl-dev
+)
+data=(dataset-fashion-mnist)
+test=(catch2 clang-format git binutils libonnx-dev libonnx-testdata)
+
+wanted=()
+for group in "${@:-build}"; do
+  case "$group" in
+    build) wanted+=("${build[@]}") ;;
+    data) wanted+=("${data[@]}") ;;
+    test) wanted+=("${test[@]}") ;;
+    *) echo "packages.sh: unknown group '$group'; the groups are build, data and test" >&2; exit 64 ;;
+  esac
+done
+
+command -v dpkg-query >/dev/null || { echo "packages.sh: this needs Debian 12 (no dpkg here)" >&2; exit 78; }
+missing=()
+for package in "${wanted[@]}"; do
+  state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
+  [ "$state" = installed ] || missing+=("$package")
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || { echo "packages.sh: run as root, or install sudo; missing: ${missing[*]}" >&2; exit 78; }
+  as_root=(sudo)
+fi
+echo "Installing ${#missing[@]} packages: ${missing[*]}"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+if ! { "${as_root[@]}" apt-get update -qq &&
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+  tail -n 20 "$log" >&2
+  echo "packages.sh: apt-get failed; the lines above say why" >&2
+  exit 78
+fi

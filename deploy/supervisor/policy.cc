@@ -1,0 +1,235 @@
+#include "deploy/supervisor/policy.h"
+
+#include <algorithm>
+#include <csignal>
+
+#include "absl/strings/str_cat.h"
+
+namespace lockstep::supervisor {
+namespace {
+
+constexpr int kPreempted = 75;
+constexpr int kKilledExitBase = 128;
+constexpr int kBug = 70;
+constexpr Role kChief{.chief = true, .index = 0};
+
+std::string Describe(ExitState how) {
+  return how.signal != 0 ? absl::StrCat("was ended by signal ", how.signal)
+                         : absl::StrCat("ended with code ", how.code);
+}
+
+}  // namespace
+
+std::string RoleName(const Role& role) { return role.chief ? "chief" : absl::StrCat("worker-", role.index); }
+
+bool IsFinal(int exit_code) {
+  switch (exit_code) {
+    case 64:
+    case 65:
+    case 70:
+    case 76:
+    case 77:
+    case 78:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool IsCrash(int signal) {
+  return signal == SIGSEGV || signal == SIGABRT || signal == SIGBUS || signal == SIGFPE || signal == SIGILL;
+}
+
+Policy::Policy(PolicyOptions options) : options_(options), random_(options.kills.seed) {
+  next_kill_step_ = options_.kills.steps;
+  children_[kChief] = {};
+  for (int i = 0; i < options_.workers; ++i) children_[{.chief = false, .index = i}] = {};
+}
+
+std::vector<Action> Policy::Step(absl::Time now, const Event& event) {
+  std::vector<Action> out;
+  if (ended_) return out;
+  if (std::holds_alternative<Started>(event)) OnStarted(now, out);
+  if (const auto* exited = std::get_if<ChildExited>(&event)) OnChildExited(now, *exited, out);
+  if (std::holds_alternative<StopSignal>(event)) OnStopSignal(now, out);
+  if (const auto* seen = std::get_if<StepSeen>(&event)) OnStepSeen(now, seen->step, out);
+  if (std::holds_alternative<Tick>(event)) OnTick(now, out);
+  MaybeEnd(out);
+  return out;
+}
+
+absl::Time Policy::NextDeadline() const {
+  absl::Time next = std::min(kill_all_at_, stopping_ ? absl::InfiniteFuture() : next_kill_at_);
+  for (const auto& [role, child] : children_) next = std::min(next, child.restart_at);
+  return next;
+}
+
+void Policy::OnStarted(absl::Time now, std::vector<Action>& out) {
+  for (const auto& [role, child] : children_) StartChild(now, role, out);
+  if (options_.kills.period.has_value()) next_kill_at_ = now + *options_.kills.period;
+}
+
+void Policy::StartChild(absl::Time now, Role role, std::vector<Action>& out) {
+  Child& child = children_[role];
+  child.alive = true;
+  child.started = now;
+  child.restart_at = absl::InfiniteFuture();
+  out.push_back(Spawn{role});
+}
+
+// At once after a healthy life; doubling while a process keeps dying young.
+void Policy::ScheduleRestart(absl::Time now, Child& child) {
+  if (now - child.started >= options_.healthy_after) {
+    child.backoff = absl::ZeroDuration();
+  } else {
+    child.backoff = std::clamp(2 * child.backoff, options_.first_backoff, options_.last_backoff);
+  }
+  child.restart_at = now + child.backoff;
+}
+
+void Policy::OnChildExited(absl::Time now, const ChildExited& event, std::vector<Action>& out) {
+  auto found = children_.find(event.role);
+  if (found == children_.end() || !found->second.alive) return;
+  found->second.alive = false;
+  if (event.role.chief) {
+    OnChiefExited(now, event.how, out);
+  } else {
+    OnWorkerExited(now, event.role, event.how, out);
+  }
+  OnTick(now, out);
+}
+
+void Policy::OnChiefExited(absl::Time now, ExitState how, std::vector<Action>& out) {
+  Child& chief = children_[kChief];
+  const bool gave_code = how.signal == 0;
+  if (gave_code && (how.code == 0 || how.code == kPreempted || IsFinal(how.code))) {
+    chief.finished = true;
+    // Members have heard it from the chief; a worker that was still on its way to it would wait for nobody.
+    BeginStop(now, how.code, /*tell_workers=*/true, out);
+    return;
+  }
+  if (stopping_) {
+    chief.finished = true;
+    BeginStop(now, gave_code ? how.code : kKilledExitBase + how.signal, /*tell_workers=*/true, out);
+    return;
+  }
+  const bool spends = gave_code || IsCrash(how.signal);
+  const bool healthy = now - chief.started >= options_.healthy_after;
+  chief_crashes_ = spends ? (healthy ? 1 : chief_crashes_ + 1) : 0;
+  if (chief_crashes_ >= options_.max_chief_crashes) {
+    chief.finished = true;
+    out.push_back(Say{absl::StrCat("the chief ", Describe(how), ", ", chief_crashes_, " times in a row: giving up")});
+    BeginStop(now, gave_code ? how.code : kBug, /*tell_workers=*/true, out);
+    return;
+  }
+  out.push_back(Say{absl::StrCat("the chief ", Describe(how), "; starting it again")});
+  ScheduleRestart(now, chief);
+}
+
+void Policy::OnWorkerExited(absl::Time now, Role role, ExitState how, std::vector<Action>& out) {
+  Child& worker = children_[role];
+  if (stopping_) {
+    worker.finished = true;
+    return;
+  }
+  if (how.signal == 0 && how.code == 0) {  // the job is done; the chief says so as well
+    worker.finished = true;
+    return;
+  }
+  if (how.signal == 0 && IsFinal(how.code)) {
+    worker.finished = true;
+    out.push_back(Say{absl::StrCat(RoleName(role), " ", Describe(how), "; it is not started again")});
+    const bool any_left = std::any_of(children_.begin(), children_.end(),
+                                      [](const auto& entry) { return !entry.first.chief && !entry.second.finished; });
+    if (!any_left) BeginStop(now, how.code, /*tell_workers=*/false, out);
+    return;
+  }
+  if (IsCrash(how.signal)) out.push_back(ReportCrash{role, how.signal});
+  ScheduleRestart(now, worker);
+  out.push_back(Say{absl::StrCat(RoleName(role), " ", Describe(how), "; starting it again")});
+}
+
+void Policy::OnStopSignal(absl::Time now, std::vector<Action>& out) {
+  ++stop_signals_;
+  if (stop_signals_ == 1) {
+    if (!exit_code_.has_value()) out.push_back(Say{"stopping: saving first (a second Ctrl-C ends at once)"});
+    if (children_[kChief].alive) {
+      // The chief saves, stops the workers and ends with 75 itself.
+      stopping_ = true;
+      kill_all_at_ = now + options_.grace;
+      out.push_back(Signal{.role = kChief, .number = SIGTERM, .reason = "stop"});
+      for (auto& [role, child] : children_) child.restart_at = absl::InfiniteFuture();
+    } else {
+      BeginStop(now, kPreempted, /*tell_workers=*/true, out);
+    }
+    return;
+  }
+  if (!exit_code_.has_value()) exit_code_ = kKilledExitBase + SIGINT;
+  stopping_ = true;
+  SignalAll(SIGKILL, "second stop signal", /*workers_only=*/false, out);
+}
+
+void Policy::OnStepSeen(absl::Time now, int64_t step, std::vector<Action>& out) {
+  if (stopping_ || !next_kill_step_.has_value() || step < *next_kill_step_) return;
+  next_kill_step_ = step + *options_.kills.steps;
+  KillOneWorker(now, out);
+}
+
+void Policy::OnTick(absl::Time now, std::vector<Action>& out) {
+  if (now >= kill_all_at_) {
+    kill_all_at_ = absl::InfiniteFuture();
+    SignalAll(SIGKILL, "the grace period is over", /*workers_only=*/false, out);
+  }
+  if (stopping_) return;
+  if (now >= next_kill_at_) {
+    next_kill_at_ = now + *options_.kills.period;
+    KillOneWorker(now, out);
+  }
+  for (auto& [role, child] : children_) {
+    if (!child.alive && !child.finished && now >= child.restart_at) StartChild(now, role, out);
+  }
+}
+
+void Policy::KillOneWorker(absl::Time, std::vector<Action>& out) {
+  std::vector<Role> alive;
+  for (const auto& [role, child] : children_) {
+    if (!role.chief && child.alive) alive.push_back(role);
+  }
+  if (alive.empty()) return;
+  random_ += 0x9e3779b97f4a7c15ULL;  // splitmix64
+  uint64_t z = random_;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+  const Role victim = alive[(z ^ (z >> 31)) % alive.size()];
+  ++kills_;
+  out.push_back(Signal{.role = victim, .number = SIGKILL, .reason = "--kill-worker-every"});
+}
+
+void Policy::BeginStop(absl::Time now, int exit_code, bool tell_workers, std::vector<Action>& out) {
+  stopping_ = true;
+  if (!exit_code_.has_value()) exit_code_ = exit_code;
+  kill_all_at_ = std::min(kill_all_at_, now + options_.grace);
+  for (auto& [role, child] : children_) child.restart_at = absl::InfiniteFuture();
+  if (tell_workers) SignalAll(SIGTERM, "the chief is gone", /*workers_only=*/true, out);
+  if (children_[kChief].alive) out.push_back(Signal{.role = kChief, .number = SIGTERM, .reason = "no worker is left"});
+}
+
+void Policy::MaybeEnd(std::vector<Action>& out) {
+  if (!stopping_ || AnyAlive() || ended_) return;
+  ended_ = true;
+  kill_all_at_ = absl::InfiniteFuture();
+  out.push_back(End{.exit_code = exit_code_.value_or(kPreempted), .reason = "every process has ended"});
+}
+
+void Policy::SignalAll(int number, const std::string& reason, bool workers_only, std::vector<Action>& out) {
+  for (const auto& [role, child] : children_) {
+    if (child.alive && !(workers_only && role.chief))
+      out.push_back(Signal{.role = role, .number = number, .reason = reason});
+  }
+}
+
+bool Policy::AnyAlive() const {
+  return std::any_of(children_.begin(), children_.end(), [](const auto& entry) { return entry.second.alive; });
+}
+
+}  // namespace lockstep::supervisor

@@ -1,0 +1,150 @@
+// Decides which processes `lockstep run` starts, restarts, signals and kills, and with which code it ends. Pure: no
+// processes, clock or randomness of the machine; time and the seed are arguments, so every decision can be tested.
+//
+//   1 kRunning ──SIGINT/SIGTERM, chief done, chief lost for good──▶ 2 kStopping ──nobody alive──▶ 3 kEnded
+//
+// Invariants
+//   * A process that ended with a code that a restart cannot mend is never started again.
+//   * A kill made on purpose (`--kill-worker-every`) is never taken for a failure.
+//   * The run ends with the chief's exit code once the chief has given one.
+// Threading: thread-compatible; Supervisor owns the only instance.
+#ifndef LOCKSTEP_DEPLOY_SUPERVISOR_POLICY_H_
+#define LOCKSTEP_DEPLOY_SUPERVISOR_POLICY_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/time/time.h"
+
+namespace lockstep::supervisor {
+
+// Which child: the chief, or worker number `index` (0-based).
+struct Role {
+  bool chief = false;
+  int index = 0;
+
+  friend auto operator<=>(const Role&, const Role&) = default;
+};
+
+std::string RoleName(const Role& role);
+
+// How a process ended: by a code, or by a signal when `signal` is not zero.
+struct ExitState {
+  int code = 0;
+  int signal = 0;
+};
+
+// --- events -------------------------------------------------------------------------------------------------------
+struct Started {};  // begin: nothing runs yet
+struct ChildExited {
+  Role role;
+  ExitState how;
+};
+struct StopSignal {};  // SIGINT or SIGTERM reached the supervisor
+struct StepSeen {
+  int64_t step = 0;  // highest agreed step, as the chief reports it
+};
+struct Tick {};
+
+using Event = std::variant<Started, ChildExited, StopSignal, StepSeen, Tick>;
+
+// --- actions ------------------------------------------------------------------------------------------------------
+struct Spawn {
+  Role role;
+};
+struct ReportCrash {  // a worker died of a defect of its own: the chief counts it against the failure budget
+  Role role;
+  int signal = 0;
+};
+struct Signal {
+  Role role;
+  int number = 0;
+  std::string reason;
+};
+struct Say {
+  std::string line;
+};
+struct End {
+  int exit_code = 0;
+  std::string reason;
+};
+
+using Action = std::variant<Spawn, ReportCrash, Signal, Say, End>;
+
+struct KillSchedule {  // at most one of the two is set
+  std::optional<absl::Duration> period;
+  std::optional<int64_t> steps;
+  uint64_t seed = 0;
+};
+
+struct PolicyOptions {
+  int workers = 1;
+  KillSchedule kills;
+  absl::Duration grace = absl::Seconds(30);                // from a stop to SIGKILL
+  absl::Duration first_backoff = absl::Milliseconds(200);  // of a process that died within `healthy_after`
+  absl::Duration last_backoff = absl::Seconds(5);
+  absl::Duration healthy_after = absl::Seconds(2);
+  int max_chief_crashes = 3;  // in a row, by a crash signal or code 69, 74
+};
+
+// True for codes after which the same process would only fail again: 64, 65, 70, 76, 77, 78.
+bool IsFinal(int exit_code);
+// True for signals that mean a defect of the process itself: SEGV, ABRT, BUS, FPE, ILL.
+bool IsCrash(int signal);
+
+class Policy {
+ public:
+  explicit Policy(PolicyOptions options);
+
+  // Applies one event and returns the actions to perform, in order. REQUIRES: `now` never goes backwards.
+  std::vector<Action> Step(absl::Time now, const Event& event);
+  // The next instant at which a Tick could change anything.
+  absl::Time NextDeadline() const;
+
+  int64_t kills() const { return kills_; }
+
+ private:
+  struct Child {
+    bool alive = false;
+    bool finished = false;  // never started again
+    absl::Time started;
+    absl::Time restart_at = absl::InfiniteFuture();
+    absl::Duration backoff = absl::ZeroDuration();
+  };
+
+  void OnStarted(absl::Time now, std::vector<Action>& out);
+  void OnChildExited(absl::Time now, const ChildExited& event, std::vector<Action>& out);
+  void OnChiefExited(absl::Time now, ExitState how, std::vector<Action>& out);
+  void OnWorkerExited(absl::Time now, Role role, ExitState how, std::vector<Action>& out);
+  void OnStopSignal(absl::Time now, std::vector<Action>& out);
+  void OnStepSeen(absl::Time now, int64_t step, std::vector<Action>& out);
+  void OnTick(absl::Time now, std::vector<Action>& out);
+  void StartChild(absl::Time now, Role role, std::vector<Action>& out);
+  void ScheduleRestart(absl::Time now, Child& child);
+  void KillOneWorker(absl::Time now, std::vector<Action>& out);
+  void BeginStop(absl::Time now, int exit_code, bool tell_workers, std::vector<Action>& out);
+  void MaybeEnd(std::vector<Action>& out);
+  void SignalAll(int number, const std::string& reason, bool workers_only, std::vector<Action>& out);
+  bool AnyAlive() const;
+
+  PolicyOptions options_;
+  std::map<Role, Child> children_;
+  bool stopping_ = false;
+  bool ended_ = false;
+  int stop_signals_ = 0;
+  int chief_crashes_ = 0;
+  std::optional<int> exit_code_;
+  absl::Time kill_all_at_ = absl::InfiniteFuture();
+  absl::Time next_kill_at_ = absl::InfiniteFuture();
+  std::optional<int64_t> next_kill_step_;
+  uint64_t random_ = 0;
+  int64_t kills_ = 0;
+};
+
+}  // namespace lockstep::supervisor
+
+#endif  // LOCKSTEP_DEPLOY_SUPERVISOR_POLICY_H_

@@ -1,0 +1,215 @@
+#include "deploy/supervisor/policy.h"
+
+#include <catch2/catch.hpp>
+#include <csignal>
+
+namespace lockstep::supervisor {
+namespace {
+
+constexpr Role kChief{.chief = true, .index = 0};
+Role Worker(int index) { return {.chief = false, .index = index}; }
+
+class Harness {
+ public:
+  explicit Harness(PolicyOptions options) : policy(options) { Apply(Started{}); }
+
+  void Apply(const Event& event) { last = policy.Step(now, event); }
+  void Exit(Role role, int code) { Apply(ChildExited{role, {.code = code, .signal = 0}}); }
+  void Die(Role role, int signal) { Apply(ChildExited{role, {.code = 0, .signal = signal}}); }
+  void After(absl::Duration d) {
+    now += d;
+    Apply(Tick{});
+  }
+
+  bool Spawned(Role role) const {
+    for (const Action& a : last) {
+      if (const auto* s = std::get_if<Spawn>(&a); s != nullptr && s->role == role) return true;
+    }
+    return false;
+  }
+  int Signalled(Role role) const {
+    for (const Action& a : last) {
+      if (const auto* s = std::get_if<Signal>(&a); s != nullptr && s->role == role) return s->number;
+    }
+    return 0;
+  }
+  int CrashReported(Role role) const {
+    for (const Action& a : last) {
+      if (const auto* c = std::get_if<ReportCrash>(&a); c != nullptr && c->role == role) return c->signal;
+    }
+    return 0;
+  }
+  int Count(int signal) const {
+    int n = 0;
+    for (const Action& a : last) {
+      if (const auto* s = std::get_if<Signal>(&a); s != nullptr && s->number == signal) ++n;
+    }
+    return n;
+  }
+  std::optional<int> Ended() const {
+    for (const Action& a : last) {
+      if (const auto* e = std::get_if<End>(&a)) return e->exit_code;
+    }
+    return std::nullopt;
+  }
+
+  absl::Time now = absl::UnixEpoch();
+  Policy policy;
+  std::vector<Action> last;
+};
+
+TEST_CASE("supervisor: a chief and every worker are started, and a finished job ends with the chief's code",
+          "[supervisor]") {
+  Harness h({.workers = 2});
+  CHECK(h.Spawned(kChief));
+  CHECK(h.Spawned(Worker(0)));
+  CHECK(h.Spawned(Worker(1)));
+
+  h.Exit(kChief, 0);
+  CHECK(h.Signalled(Worker(0)) == SIGTERM);
+  CHECK_FALSE(h.Ended().has_value());
+  h.Exit(Worker(1), 0);
+  h.Exit(Worker(0), 0);
+
+  CHECK(h.Ended() == 0);
+}
+
+TEST_CASE("supervisor: a killed worker starts again, at once after a healthy life and later when it dies young",
+          "[supervisor]") {
+  Harness h({.workers = 1});
+
+  h.now += absl::Seconds(10);
+  h.Die(Worker(0), SIGKILL);
+  CHECK(h.Spawned(Worker(0)));
+  h.Die(Worker(0), SIGKILL);
+  CHECK_FALSE(h.Spawned(Worker(0)));
+  CHECK(h.policy.NextDeadline() == h.now + absl::Milliseconds(200));
+  h.After(absl::Milliseconds(200));
+  CHECK(h.Spawned(Worker(0)));
+  h.Die(Worker(0), SIGKILL);
+  CHECK(h.policy.NextDeadline() == h.now + absl::Milliseconds(400));
+}
+
+TEST_CASE("supervisor: a crash signal is reported to the chief, a kill is not", "[supervisor]") {
+  Harness h({.workers = 2});
+  h.now += absl::Seconds(10);
+
+  h.Die(Worker(0), SIGSEGV);
+  CHECK(h.Spawned(Worker(0)));
+  CHECK(h.CrashReported(Worker(0)) == SIGSEGV);
+  h.Die(Worker(1), SIGKILL);
+  CHECK(h.Spawned(Worker(1)));
+  CHECK(h.CrashReported(Worker(1)) == 0);
+}
+
+TEST_CASE("supervisor: codes that a restart cannot mend are never restarted", "[supervisor]") {
+  for (int code : {64, 65, 70, 76, 77, 78}) {
+    CAPTURE(code);
+    Harness worker({.workers = 1});
+    worker.now += absl::Seconds(10);
+    worker.Exit(Worker(0), code);
+    CHECK_FALSE(worker.Spawned(Worker(0)));
+    CHECK(worker.Signalled(kChief) == SIGTERM);
+    worker.Exit(kChief, 75);
+    CHECK(worker.Ended() == code);
+
+    Harness chief({.workers = 1});
+    chief.now += absl::Seconds(10);
+    chief.Exit(kChief, code);
+    CHECK_FALSE(chief.Spawned(kChief));
+    CHECK(chief.Signalled(Worker(0)) == SIGTERM);
+    chief.Exit(Worker(0), 75);
+    CHECK(chief.Ended() == code);
+  }
+}
+
+TEST_CASE("supervisor: one refused worker does not stop a job that others can do", "[supervisor]") {
+  Harness h({.workers = 2});
+
+  h.Exit(Worker(0), 78);
+
+  CHECK(h.Signalled(kChief) == 0);
+  CHECK_FALSE(h.Ended().has_value());
+}
+
+TEST_CASE("supervisor: a killed chief starts again while the workers live", "[supervisor]") {
+  Harness h({.workers = 1});
+  h.now += absl::Seconds(10);
+
+  h.Die(kChief, SIGKILL);
+
+  CHECK(h.Spawned(kChief));
+  CHECK(h.Signalled(Worker(0)) == 0);
+}
+
+TEST_CASE("supervisor: a chief that keeps crashing is given up, one that is killed never is", "[supervisor]") {
+  Harness killed({.workers = 1});
+  for (int i = 0; i < 20; ++i) {
+    killed.Die(kChief, SIGKILL);
+    killed.After(absl::Seconds(5));
+  }
+  CHECK(killed.policy.NextDeadline() == absl::InfiniteFuture());
+
+  Harness crashing({.workers = 1});
+  for (int i = 0; i < 2; ++i) {
+    crashing.Die(kChief, SIGSEGV);
+    crashing.now += absl::Seconds(1);
+    crashing.Apply(Tick{});
+    REQUIRE(crashing.Spawned(kChief));
+  }
+  crashing.Die(kChief, SIGSEGV);
+  CHECK(crashing.Signalled(Worker(0)) == SIGTERM);
+  crashing.Exit(Worker(0), 75);
+  CHECK(crashing.Ended() == 70);
+}
+
+TEST_CASE("supervisor: the first stop asks the chief, the second ends at once", "[supervisor]") {
+  Harness h({.workers = 2});
+  h.now += absl::Seconds(10);
+
+  h.Apply(StopSignal{});
+  CHECK(h.Signalled(kChief) == SIGTERM);
+  CHECK(h.Signalled(Worker(0)) == 0);
+  h.Die(Worker(0), SIGKILL);
+  CHECK_FALSE(h.Spawned(Worker(0)));
+  h.Apply(StopSignal{});
+  CHECK(h.Signalled(kChief) == SIGKILL);
+  CHECK(h.Signalled(Worker(1)) == SIGKILL);
+  h.Die(Worker(1), SIGKILL);
+  h.Die(kChief, SIGKILL);
+  CHECK(h.Ended() == 130);
+}
+
+TEST_CASE("supervisor: a stop that is not answered within the grace is carried out by force", "[supervisor]") {
+  Harness h({.workers = 1, .grace = absl::Seconds(30)});
+  h.Apply(StopSignal{});
+
+  h.After(absl::Seconds(29));
+  CHECK(h.Count(SIGKILL) == 0);
+  h.After(absl::Seconds(1));
+  CHECK(h.Count(SIGKILL) == 2);
+}
+
+TEST_CASE("supervisor: workers are killed on the period asked for, in seconds or in steps, and counted",
+          "[supervisor]") {
+  Harness timed({.workers = 3, .kills = {.period = absl::Seconds(5), .steps = {}, .seed = 7}});
+  timed.After(absl::Seconds(4));
+  CHECK(timed.Count(SIGKILL) == 0);
+  timed.After(absl::Seconds(1));
+  CHECK(timed.Count(SIGKILL) == 1);
+  CHECK(timed.policy.NextDeadline() == timed.now + absl::Seconds(5));
+
+  Harness stepped({.workers = 3, .kills = {.period = {}, .steps = 40, .seed = 7}});
+  stepped.Apply(StepSeen{39});
+  CHECK(stepped.Count(SIGKILL) == 0);
+  stepped.Apply(StepSeen{41});
+  CHECK(stepped.Count(SIGKILL) == 1);
+  stepped.Apply(StepSeen{80});
+  CHECK(stepped.Count(SIGKILL) == 0);
+  stepped.Apply(StepSeen{81});
+  CHECK(stepped.Count(SIGKILL) == 1);
+  CHECK(stepped.policy.kills() == 2);
+}
+
+}  // namespace
+}  // namespace lockstep::supervisor

@@ -1,0 +1,162 @@
+#include "deploy/supervisor/supervisor.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/status/status_macros.h"
+
+namespace lockstep::supervisor {
+namespace {
+
+constexpr int kExecFailed = 127;
+constexpr absl::Duration kStepPoll = absl::Milliseconds(10);
+constexpr int kLongestPollMs = 1000;
+
+sigset_t HandledSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGCHLD);
+  return set;
+}
+
+// Runs in the child between fork and exec: async-signal-safe calls only.
+[[noreturn]] void BecomeChild(char* const* argv, const char* log, pid_t parent, const sigset_t& mask) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(kExecFailed);  // the parent died before the line above
+  setpgid(0, 0);
+  sigprocmask(SIG_SETMASK, &mask, nullptr);
+  if (log[0] != '\0') {
+    const int fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (fd >= 0) {
+      dup2(fd, STDOUT_FILENO);
+      dup2(fd, STDERR_FILENO);
+    }
+  }
+  const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (null >= 0) dup2(null, STDIN_FILENO);
+  execv(argv[0], argv);
+  _exit(kExecFailed);
+}
+
+}  // namespace
+
+Supervisor::Supervisor(SupervisorOptions options) : options_(std::move(options)), policy_(options_.policy) {}
+
+absl::StatusOr<int> Supervisor::Run() {
+  const sigset_t handled = HandledSignals();
+  sigset_t before;
+  sigprocmask(SIG_BLOCK, &handled, &before);
+  const int fd = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
+  absl::Cleanup restore = [&] {
+    if (fd >= 0) close(fd);
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+  };
+  if (fd < 0) return absl::InternalError(absl::StrCat("signalfd: ", std::strerror(errno)));
+
+  LS_RETURN_IF_ERROR(Feed(Started{}));
+  while (!exit_code_.has_value()) {
+    pollfd ready{.fd = fd, .events = POLLIN, .revents = 0};
+    poll(&ready, 1, PollTimeoutMs());
+    LS_RETURN_IF_ERROR(DrainSignals(fd));
+    LS_RETURN_IF_ERROR(ReapChildren());
+    if (exit_code_.has_value()) break;
+    if (options_.policy.kills.steps.has_value()) {
+      if (std::optional<int64_t> step = options_.read_step(); step.has_value())
+        LS_RETURN_IF_ERROR(Feed(StepSeen{*step}));
+    }
+    LS_RETURN_IF_ERROR(Feed(Tick{}));
+  }
+  return *exit_code_;
+}
+
+int Supervisor::PollTimeoutMs() const {
+  absl::Duration wait = policy_.NextDeadline() - absl::Now();
+  if (options_.policy.kills.steps.has_value()) wait = std::min(wait, kStepPoll);
+  wait = std::max(wait, absl::ZeroDuration());
+  return static_cast<int>(
+      std::min<int64_t>(kLongestPollMs, absl::ToInt64Milliseconds(absl::Ceil(wait, absl::Milliseconds(1)))));
+}
+
+absl::Status Supervisor::DrainSignals(int fd) {
+  signalfd_siginfo info;
+  while (read(fd, &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info))) {
+    if (info.ssi_signo == SIGINT || info.ssi_signo == SIGTERM) LS_RETURN_IF_ERROR(Feed(StopSignal{}));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Supervisor::ReapChildren() {
+  int status = 0;
+  for (pid_t pid = waitpid(-1, &status, WNOHANG); pid > 0; pid = waitpid(-1, &status, WNOHANG)) {
+    auto found = pids_.find(pid);
+    if (found == pids_.end()) continue;
+    const Role role = found->second;
+    pids_.erase(found);
+    ExitState how;
+    if (WIFSIGNALED(status)) {
+      how.signal = WTERMSIG(status);
+    } else {
+      how.code = WEXITSTATUS(status);
+    }
+    LS_RETURN_IF_ERROR(Feed(ChildExited{role, how}));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Supervisor::Feed(const Event& event) { return Perform(policy_.Step(absl::Now(), event)); }
+
+absl::Status Supervisor::Perform(const std::vector<Action>& actions) {
+  for (const Action& action : actions) {
+    if (const auto* spawn = std::get_if<Spawn>(&action)) {
+      LS_RETURN_IF_ERROR(SpawnChild(spawn->role));
+    } else if (const auto* crash = std::get_if<ReportCrash>(&action)) {
+      options_.report_crash(crash->role, crash->signal);
+    } else if (const auto* signal = std::get_if<Signal>(&action)) {
+      for (const auto& [pid, role] : pids_) {
+        if (role == signal->role) kill(pid, signal->number);
+      }
+      if (signal->number == SIGKILL)
+        options_.say(absl::StrCat("killed ", RoleName(signal->role), ": ", signal->reason));
+    } else if (const auto* say = std::get_if<Say>(&action)) {
+      options_.say(say->line);
+    } else {
+      exit_code_ = std::get<End>(action).exit_code;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Supervisor::SpawnChild(const Role& role) {
+  std::vector<std::string> words = options_.command(role);
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  const std::string log = options_.log_path(role);
+  const pid_t parent = getpid();
+  sigset_t none;
+  sigemptyset(&none);
+  const pid_t pid = fork();
+  if (pid < 0) {
+    return absl::InternalError(absl::StrCat("cannot start the ", RoleName(role), ": ", std::strerror(errno)));
+  }
+  if (pid == 0) BecomeChild(argv.data(), log.c_str(), parent, none);
+  pids_[pid] = role;
+  return absl::OkStatus();
+}
+
+}  // namespace lockstep::supervisor

@@ -1,0 +1,63 @@
+// Carries out the policy of `lockstep run`: a chief and N workers as child processes of this one.
+//
+// Children end with the supervisor, even when it is killed by SIGKILL (PR_SET_PDEATHSIG), and live in process groups
+// of their own, so that a Ctrl-C of the terminal reaches the supervisor alone.
+//
+// Threading: owned by the thread that calls Run; that thread must outlive the children.
+#ifndef LOCKSTEP_DEPLOY_SUPERVISOR_SUPERVISOR_H_
+#define LOCKSTEP_DEPLOY_SUPERVISOR_SUPERVISOR_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "deploy/supervisor/policy.h"
+
+namespace lockstep::supervisor {
+
+struct SupervisorOptions {
+  PolicyOptions policy;
+  // The command line of one child.
+  std::function<std::vector<std::string>(const Role&)> command;
+  // Tells the chief that a worker died of `signal`, a crash. May fail silently; must not block for long.
+  std::function<void(const Role&, int signal)> report_crash;
+  // Where a child's output goes, appended; empty: this process's own output.
+  std::function<std::string(const Role&)> log_path;
+  // The highest agreed step, nothing when the chief cannot be asked. Called every 10 ms when kills go by steps.
+  std::function<std::optional<int64_t>()> read_step;
+  // Receives what a person should know, a line at a time.
+  std::function<void(const std::string&)> say;
+};
+
+class Supervisor {
+ public:
+  explicit Supervisor(SupervisorOptions options);
+
+  // Runs until every child has ended; returns the exit code of the run. Blocks. Takes SIGINT, SIGTERM and SIGCHLD of
+  // the process for itself meanwhile. Internal when processes cannot be started at all.
+  absl::StatusOr<int> Run();
+
+  // Workers killed on purpose so far.
+  int64_t kills() const { return policy_.kills(); }
+
+ private:
+  absl::Status Perform(const std::vector<Action>& actions);
+  absl::Status SpawnChild(const Role& role);
+  absl::Status Feed(const Event& event);
+  absl::Status ReapChildren();
+  absl::Status DrainSignals(int fd);
+  int PollTimeoutMs() const;
+
+  SupervisorOptions options_;
+  Policy policy_;
+  std::map<int, Role> pids_;
+  std::optional<int> exit_code_;
+};
+
+}  // namespace lockstep::supervisor
+
+#endif  // LOCKSTEP_DEPLOY_SUPERVISOR_SUPERVISOR_H_

@@ -1,0 +1,112 @@
+// Real child processes: small shell scripts stand where chief and workers will be.
+#include "deploy/supervisor/supervisor.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace lockstep::supervisor {
+namespace {
+
+std::string Scratch(const std::string& name) {
+  return absl::StrCat(std::getenv("TEST_TMPDIR"), "/", name, ".", getpid());
+}
+
+SupervisorOptions Shell(std::string chief, std::string worker, int workers) {
+  SupervisorOptions options;
+  options.policy.workers = workers;
+  options.command = [=](const Role& role) {
+    return std::vector<std::string>{"/bin/sh", "-c", role.chief ? chief : worker};
+  };
+  options.report_crash = [](const Role&, int) {};
+  options.log_path = [](const Role&) { return std::string(); };
+  options.read_step = [] { return std::optional<int64_t>(); };
+  options.say = [](const std::string&) {};
+  return options;
+}
+
+std::string ReadAll(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+TEST_CASE("supervisor: the run ends with the chief's code after every worker has ended", "[supervisor]") {
+  CHECK(Supervisor(Shell("exit 0", "exit 0", 2)).Run().value() == 0);
+  CHECK(Supervisor(Shell("exit 78", "exec cat /dev/zero >/dev/null", 2)).Run().value() == 78);
+}
+
+TEST_CASE("supervisor: a worker that kills itself is started again and its output is kept", "[supervisor]") {
+  const std::string log = Scratch("log");
+  const std::string fifo = Scratch("fifo");
+  REQUIRE(std::system(absl::StrCat("mkfifo ", fifo).c_str()) == 0);
+  // The chief ends once two lives of the worker have written to the pipe.
+  SupervisorOptions options = Shell(absl::StrCat("exec 3<>", fifo, "; read a <&3; read b <&3; exit 0"),
+                                    absl::StrCat("echo life; echo life >", fifo, "; kill -9 $$"), 1);
+  options.log_path = [&](const Role& role) { return role.chief ? std::string() : log; };
+
+  CHECK(Supervisor(options).Run().value() == 0);
+
+  CHECK(ReadAll(log).starts_with("life\nlife\n"));
+}
+
+TEST_CASE("supervisor: children do not outlive it, even after SIGKILL", "[supervisor]") {
+  int alive[2];
+  REQUIRE(pipe(alive) == 0);
+  const pid_t supervisor = fork();
+  if (supervisor == 0) {
+    close(alive[0]);
+    // Each child says that it lives, then holds the pipe open until it dies.
+    const std::string script = absl::StrCat("echo x >&", alive[1], "; exec cat /dev/zero >/dev/null");
+    (void)Supervisor(Shell(script, script, 2)).Run();
+    _exit(0);
+  }
+  close(alive[1]);
+  char seen[6];
+  for (size_t have = 0; have < sizeof(seen);) {
+    const ssize_t n = read(alive[0], seen + have, sizeof(seen) - have);
+    REQUIRE(n > 0);
+    have += static_cast<size_t>(n);
+  }
+
+  kill(supervisor, SIGKILL);
+  waitpid(supervisor, nullptr, 0);
+
+  char rest = 0;
+  CHECK(read(alive[0], &rest, 1) == 0);  // end of file: nobody holds the other end any more
+  close(alive[0]);
+}
+
+TEST_CASE("supervisor: SIGTERM is passed to the chief and ends the run with its code", "[supervisor]") {
+  const std::string fifo = Scratch("block");
+  REQUIRE(std::system(absl::StrCat("mkfifo ", fifo).c_str()) == 0);
+  int ready[2];
+  REQUIRE(pipe(ready) == 0);
+  const pid_t supervisor = fork();
+  if (supervisor == 0) {
+    const std::string chief =
+        absl::StrCat("trap 'exit 75' TERM; exec 3<>", fifo, "; echo x >&", ready[1], "; while :; do read a <&3; done");
+    auto code = Supervisor(Shell(chief, "exit 0", 1)).Run();
+    _exit(code.value_or(1));
+  }
+  char seen = 0;
+  REQUIRE(read(ready[0], &seen, 1) == 1);
+
+  kill(supervisor, SIGTERM);
+  int status = 0;
+  waitpid(supervisor, &status, 0);
+
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 75);
+  close(ready[0]);
+  close(ready[1]);
+}
+
+}  // namespace
+}  // namespace lockstep::supervisor
