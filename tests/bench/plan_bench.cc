@@ -1,0 +1,172 @@
+// What executing a plan costs beside its kernels: LeNet's forward and backward pass at batch 64 on one thread, and the
+// time of the same pass that was spent inside kernel launches. Prints one JSON object; `--batch N`, `--passes N`,
+// `--row-major` (no blocked layouts) and `--describe` (the kernels, on stderr) change what is measured.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/graph/build_metagraph.h"
+#include "common/graph/initial_state.h"
+#include "common/graph/training_graph.h"
+#include "common/status/check.h"
+#include "worker/device/devices.h"
+#include "worker/device/kernel.h"
+#include "worker/plan/plan.h"
+
+namespace lockstep::worker {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double Seconds(Clock::time_point from) { return std::chrono::duration<double>(Clock::now() - from).count(); }
+
+template <typename T>
+T Must(absl::StatusOr<T> value) {
+  if (!value.ok()) std::fprintf(stderr, "%s\n", value.status().ToString().c_str());
+  LS_CHECK(value.ok(), "the benchmark's own graph can be planned");
+  return *std::move(value);
+}
+
+// A kernel that adds up the time of its launches.
+class TimedKernel final : public device::Kernel {
+ public:
+  TimedKernel(std::unique_ptr<device::Kernel> inner, double* seconds) : inner_(std::move(inner)), seconds_(seconds) {}
+  const std::string& implementation() const override { return inner_->implementation(); }
+  size_t workspace_bytes() const override { return inner_->workspace_bytes(); }
+  device::Layout input_layout(int input) const override { return inner_->input_layout(input); }
+  device::Layout output_layout(int output) const override { return inner_->output_layout(output); }
+  bool CanShare(int input, int output) const override { return inner_->CanShare(input, output); }
+  absl::Status Bind(const device::KernelArguments& arguments) override { return inner_->Bind(arguments); }
+  absl::Status Launch(device::Stream& stream) override {
+    const auto start = Clock::now();
+    absl::Status status = inner_->Launch(stream);
+    *seconds_ += Seconds(start);
+    return status;
+  }
+
+ private:
+  std::unique_ptr<device::Kernel> inner_;
+  double* seconds_;
+};
+
+// A device whose kernels are timed, by node.
+class TimedDevice final : public device::Device {
+ public:
+  explicit TimedDevice(std::unique_ptr<device::Device> inner) : inner_(std::move(inner)) {}
+  const device::DeviceInfo& info() const override { return inner_->info(); }
+  absl::StatusOr<std::unique_ptr<device::Buffer>> Allocate(size_t bytes) override { return inner_->Allocate(bytes); }
+  absl::StatusOr<std::unique_ptr<device::Stream>> NewStream() override { return inner_->NewStream(); }
+  absl::StatusOr<std::unique_ptr<device::Event>> NewEvent() override { return inner_->NewEvent(); }
+  absl::Status Supports(const device::KernelRequest& request) const override { return inner_->Supports(request); }
+  absl::StatusOr<std::unique_ptr<device::Kernel>> MakeKernel(const device::KernelRequest& request) override {
+    return Wrap(inner_->MakeKernel(request), request.node->name);
+  }
+  absl::StatusOr<std::unique_ptr<device::Kernel>> MakeReorder(const device::ReorderRequest& request) override {
+    return Wrap(inner_->MakeReorder(request), "changes of layout");
+  }
+  std::map<std::string, double>& seconds() { return seconds_; }
+  double Total() const {
+    double total = 0;
+    for (const auto& [node, seconds] : seconds_) total += seconds;
+    return total;
+  }
+
+ private:
+  absl::StatusOr<std::unique_ptr<device::Kernel>> Wrap(absl::StatusOr<std::unique_ptr<device::Kernel>> kernel,
+                                                       const std::string& name) {
+    if (!kernel.ok()) return kernel;
+    return std::make_unique<TimedKernel>(*std::move(kernel), &seconds_[name]);
+  }
+  std::unique_ptr<device::Device> inner_;
+  std::map<std::string, double> seconds_;
+};
+
+MetaGraph Lenet(int64_t batch) {
+  MetaGraphRequest request;
+  request.model.architecture = "lenet";
+  request.inputs = {{"images", "images", InputRole::kFeature, DType::kF32, {kBatchDim, 1, 28, 28}, {}},
+                    {"labels", "labels", InputRole::kLabel, DType::kI64, {kBatchDim}, {}}};
+  request.update.schedule.lr = 0.05;
+  request.pass_batch = batch;
+  return Must(BuildMetaGraph(request));
+}
+
+struct Arguments {
+  int64_t batch = 64;
+  int passes = 300;
+  bool row_major = false;
+  bool describe = false;
+};
+
+Arguments Parse(int argc, char** argv) {
+  Arguments arguments;
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--row-major") == 0) arguments.row_major = true;
+    if (std::strcmp(argv[i], "--describe") == 0) arguments.describe = true;
+    if (std::strcmp(argv[i], "--batch") == 0 && i + 1 < argc) arguments.batch = std::atol(argv[++i]);
+    if (std::strcmp(argv[i], "--passes") == 0 && i + 1 < argc) arguments.passes = std::atoi(argv[++i]);
+  }
+  return arguments;
+}
+
+void Run(const Arguments& arguments) {
+  const MetaGraph metagraph = Lenet(arguments.batch);
+  const TrainingGraph training = Must(MakeTrainingGraph(metagraph));
+  std::vector<Tensor> state = Must(MakeInitialState(metagraph, 1));
+  std::map<std::string, std::byte*> variables;
+  for (size_t i = 0; i < training.graph.variables.size(); ++i) {
+    variables[training.graph.variables[i].name] = state[i].data();
+  }
+  TimedDevice device(Must(device::MakeDevice(device::DeviceKind::kCpu, {})));
+  const auto plan = Must(Plan::Make(&device, training.graph, variables, {.free_layouts = !arguments.row_major}));
+  std::vector<Tensor> inputs;
+  std::vector<const std::byte*> addresses;
+  for (const TensorSpec& spec : plan->inputs()) {
+    inputs.push_back(Tensor::Zeros(spec.dtype, spec.shape));
+    addresses.push_back(inputs.back().data());
+  }
+
+  std::map<std::string, double> fastest;
+  double best = 1e9;
+  double best_kernels = 0;
+  for (int i = 0; i < arguments.passes; ++i) {
+    for (auto& [node, seconds] : device.seconds()) seconds = 0;
+    const auto start = Clock::now();
+    LS_CHECK(plan->RefreshVariables().ok() && plan->RunPass(addresses, {}).ok() && plan->Synchronize().ok(),
+             "a planned pass runs");
+    const double seconds = Seconds(start);
+    for (const auto& [node, spent] : device.seconds()) {
+      const auto [entry, first] = fastest.try_emplace(node, spent);
+      entry->second = std::min(entry->second, spent);
+    }
+    if (seconds >= best) continue;
+    best = seconds;
+    best_kernels = device.Total();
+  }
+  if (arguments.describe) {
+    for (const std::string& line : plan->Describe()) std::fprintf(stderr, "%s\n", line.c_str());
+    for (const auto& [node, seconds] : fastest) std::fprintf(stderr, "%8.1f us  %s\n", seconds * 1e6, node.c_str());
+  }
+  std::printf(
+      "{\"model\": \"lenet\", \"batch\": %lld, \"threads\": 1, \"instruction_set\": \"%s\", \"blocked\": %s, "
+      "\"pass_ms\": %.4f, \"kernels_ms\": %.4f, \"outside_kernels_share\": %.4f, \"samples_per_second\": %.0f, "
+      "\"plan_bytes\": %lld}\n",
+      static_cast<long long>(arguments.batch), device.info().instruction_set.c_str(),
+      arguments.row_major ? "false" : "true", best * 1e3, best_kernels * 1e3, 1 - best_kernels / best,
+      static_cast<double>(arguments.batch) / best, static_cast<long long>(plan->memory().total()));
+}
+
+}  // namespace
+}  // namespace lockstep::worker
+
+int main(int argc, char** argv) {
+  lockstep::worker::Run(lockstep::worker::Parse(argc, argv));
+  return 0;
+}

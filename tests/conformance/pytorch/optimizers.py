@@ -1,0 +1,57 @@
+"""Makes optimizers.txt: what torch.optim does to a small parameter. Run: python3 optimizers.py > optimizers.txt
+
+Gradients and initial values are multiples of 1/64, so that both sides start from the same floats. One line per case and
+step: the name, the number of updates, the parameter's elements.
+"""
+import torch
+
+STEPS = 12
+SIZE = 6
+
+CASES = {
+    "sgd": (torch.optim.SGD, dict(lr=0.1), None),
+    "sgd_decay": (torch.optim.SGD, dict(lr=0.1, weight_decay=0.05), None),
+    "sgd_momentum": (torch.optim.SGD, dict(lr=0.05, momentum=0.9, weight_decay=0.01), None),
+    "sgd_nesterov": (torch.optim.SGD, dict(lr=0.05, momentum=0.9, nesterov=True), None),
+    "sgd_clipped": (torch.optim.SGD, dict(lr=0.1, momentum=0.5), 0.75),
+    "adam": (torch.optim.Adam, dict(lr=0.01), None),
+    "adam_decay": (torch.optim.Adam, dict(lr=0.01, betas=(0.8, 0.95), eps=1e-6, weight_decay=0.1), None),
+    "adamw": (torch.optim.AdamW, dict(lr=0.01, weight_decay=0.1), None),
+    "adamw_clipped": (torch.optim.AdamW, dict(lr=0.02, betas=(0.9, 0.99), weight_decay=0.01), 0.5),
+}
+
+
+def initial(i):
+    return (i - 2.5) / 4
+
+
+def gradient(step, i):
+    return ((step * 7 + i * 13) % 17 - 8) / 64 * (i + 1)
+
+
+def main():
+    for name, (kind, arguments, clip) in CASES.items():
+        parameter = torch.nn.Parameter(torch.tensor([initial(i) for i in range(SIZE)], dtype=torch.float32))
+        optimizer = kind([parameter], **arguments)
+        for step in range(STEPS):
+            parameter.grad = torch.tensor([gradient(step, i) for i in range(SIZE)], dtype=torch.float32)
+            if clip is not None:
+                torch.nn.utils.clip_grad_norm_([parameter], clip)
+            optimizer.step()
+            print(name, step + 1, *("%.9g" % v for v in parameter.tolist()))
+    for name, make in {
+        "schedule_step": lambda o: torch.optim.lr_scheduler.StepLR(o, step_size=3, gamma=0.5),
+        "schedule_cosine": lambda o: torch.optim.lr_scheduler.CosineAnnealingLR(o, T_max=STEPS, eta_min=0.001),
+    }.items():
+        optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
+        schedule = make(optimizer)
+        rates = []
+        for _ in range(STEPS):
+            rates.append(optimizer.param_groups[0]["lr"])
+            optimizer.step()
+            schedule.step()
+        print(name, STEPS, *("%.15g" % r for r in rates))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,286 @@
+#include "tests/contracts/communicator_contract.h"
+
+#include <algorithm>
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <string>
+#include <thread>
+
+#include "worker/collectives/bucketer.h"
+
+namespace lockstep::worker {
+namespace {
+
+// Long enough for any machine: only a promise that is broken waits this long.
+constexpr absl::Duration kLong = absl::Seconds(30);
+constexpr Tag kTag{.step = 7, .attempt = 1};
+
+// Rank r's value at i: differs by rank, both signs, wide.
+int64_t ValueOf(int rank, size_t i) {
+  const uint64_t mixed = (static_cast<uint64_t>(rank) + 1) * 0x9e3779b97f4a7c15u + i * 0xbf58476d1ce4e5b9u;
+  return static_cast<int64_t>(mixed) >> 8;
+}
+
+std::vector<int64_t> ValuesOf(int rank, size_t n) {
+  std::vector<int64_t> values(n);
+  for (size_t i = 0; i < n; ++i) values[i] = ValueOf(rank, i);
+  return values;
+}
+
+std::vector<int64_t> SumsOf(int size, size_t n) {
+  std::vector<int64_t> sums(n, 0);
+  for (int rank = 0; rank < size; ++rank) {
+    for (size_t i = 0; i < n; ++i) sums[i] += ValueOf(rank, i);
+  }
+  return sums;
+}
+
+// Empty, tiny, odd, over one piece, over several windows of pieces.
+const std::vector<size_t> kLengths = {0, 1, 3, 17, 4096, 50001};
+
+// Blocks with empty ones and a remainder in odd places.
+std::vector<int64_t> UnevenBlocks(size_t n, int size) {
+  std::vector<int64_t> blocks(static_cast<size_t>(size), 0);
+  int64_t left = static_cast<int64_t>(n);
+  for (int r = size - 1; r > 0; --r) {
+    blocks[static_cast<size_t>(r)] = r % 2 == 1 ? left / 3 : 0;
+    left -= blocks[static_cast<size_t>(r)];
+  }
+  blocks[0] = left;
+  return blocks;
+}
+
+FlatRange OwnBlock(const std::vector<int64_t>& blocks, int rank) {
+  int64_t offset = 0;
+  for (int r = 0; r < rank; ++r) offset += blocks[static_cast<size_t>(r)];
+  return {offset, blocks[static_cast<size_t>(rank)]};
+}
+
+bool EqualIn(const std::vector<int64_t>& a, const std::vector<int64_t>& b, FlatRange range) {
+  return std::equal(a.begin() + range.offset, a.begin() + range.end(), b.begin() + range.offset);
+}
+
+// Catch's assertions are not thread-safe: ranks collect what they saw, the main thread checks.
+class Findings {
+ public:
+  explicit Findings(size_t ranks) : by_rank_(ranks) {}
+  void Expect(int rank, bool holds, const std::string& what) {
+    if (!holds) by_rank_[static_cast<size_t>(rank)] += what + "; ";
+  }
+  void Check() const {
+    for (size_t rank = 0; rank < by_rank_.size(); ++rank) {
+      INFO("rank " << rank << ": " << by_rank_[rank]);
+      CHECK(by_rank_[rank].empty());
+    }
+  }
+
+ private:
+  std::vector<std::string> by_rank_;
+};
+
+}  // namespace
+
+void OnEveryRank(const std::vector<std::unique_ptr<Communicator>>& group,
+                 const std::function<void(Communicator&)>& body) {
+  std::vector<std::thread> threads;
+  for (const auto& communicator : group) threads.emplace_back([&body, &communicator] { body(*communicator); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+void CheckSums(const GroupFactory& make, int size) {
+  const auto group = make(size);
+  Findings findings(group.size());
+  for (const size_t n : kLengths) {
+    const std::vector<int64_t> expected = SumsOf(size, n);
+    OnEveryRank(group, [&](Communicator& comm) {
+      const int r = comm.rank();
+      const auto expect = [&](bool holds, const char* what) {
+        findings.Expect(r, holds, std::string(what) + " over " + std::to_string(n));
+      };
+      for (const auto& blocks : {BlockSizes(static_cast<int64_t>(n), size), UnevenBlocks(n, size)}) {
+        std::vector<int64_t> values = ValuesOf(r, n);
+        expect(comm.ReduceScatterSum(kTag, absl::MakeSpan(values), blocks)->Wait(kLong).ok(), "reduce-scatter fails");
+        expect(EqualIn(values, expected, OwnBlock(blocks, r)), "reduce-scatter is wrong");
+
+        std::vector<int64_t> sums = ValuesOf(r, n);
+        std::vector<float> out(n, -1.0f);
+        const FlatRange own = OwnBlock(blocks, r);
+        int64_t converted = 0;
+        const auto handle = comm.ReduceConvertGather(
+            kTag, absl::MakeSpan(sums), absl::MakeSpan(out), blocks, [&](int64_t begin, int64_t end) {
+              if (begin == converted) converted = end;
+              for (int64_t i = own.offset + begin; i < own.offset + end; ++i) {
+                out[static_cast<size_t>(i)] = static_cast<float>(sums[static_cast<size_t>(i)]);
+              }
+            });
+        expect(handle->Wait(kLong).ok(), "reduce-convert-gather fails");
+        expect(converted == own.size, "convert did not cover the block in order");
+        bool equal = true;
+        for (size_t i = 0; i < n; ++i) equal = equal && out[i] == static_cast<float>(expected[i]);
+        expect(equal, "reduce-convert-gather is wrong");
+      }
+      std::vector<int64_t> all = ValuesOf(r, n);
+      expect(comm.AllReduceSum(kTag, absl::MakeSpan(all))->Wait(kLong).ok(), "integer all-reduce fails");
+      expect(all == expected, "integer all-reduce is wrong");
+
+      // Small whole numbers: exact in any order.
+      std::vector<float> floats(n);
+      for (size_t i = 0; i < n; ++i) floats[i] = static_cast<float>(ValueOf(r, i) % 1000);
+      expect(comm.AllReduceSum(kTag, absl::MakeSpan(floats))->Wait(kLong).ok(), "float all-reduce fails");
+      bool equal = true;
+      for (size_t i = 0; i < n; ++i) {
+        float sum = 0;
+        for (int from = 0; from < size; ++from) sum += static_cast<float>(ValueOf(from, i) % 1000);
+        equal = equal && floats[i] == sum;
+      }
+      expect(equal, "float all-reduce is wrong");
+    });
+  }
+  findings.Check();
+  CHECK(group[0]->bytes_moved() > 0);
+  for (const auto& comm : group) CHECK(comm->status().ok());
+}
+
+void CheckGatherAndBroadcast(const GroupFactory& make, int size) {
+  const auto group = make(size);
+  Findings findings(group.size());
+  for (const size_t n : kLengths) {
+    OnEveryRank(group, [&](Communicator& comm) {
+      const int r = comm.rank();
+      const std::vector<int64_t> blocks = UnevenBlocks(n, size);
+      const auto byte_of = [](int rank, size_t i) { return static_cast<char>(ValueOf(rank, i)); };
+      std::vector<char> bytes(n, '?');
+      std::vector<char> expected(n);
+      for (int from = 0; from < size; ++from) {
+        const FlatRange block = OwnBlock(blocks, from);
+        for (int64_t i = block.offset; i < block.end(); ++i) {
+          expected[static_cast<size_t>(i)] = byte_of(from, static_cast<size_t>(i));
+          if (from == r) bytes[static_cast<size_t>(i)] = expected[static_cast<size_t>(i)];
+        }
+      }
+      findings.Expect(r, comm.AllGather(kTag, absl::MakeSpan(bytes), blocks)->Wait(kLong).ok(), "all-gather fails");
+      findings.Expect(r, bytes == expected, "all-gather is wrong over " + std::to_string(n));
+
+      for (int root = 0; root < size; ++root) {
+        std::vector<char> copy(n, '?');
+        std::vector<char> original(n);
+        for (size_t i = 0; i < n; ++i) original[i] = byte_of(root, i);
+        if (r == root) copy = original;
+        findings.Expect(r, comm.Broadcast(kTag, root, absl::MakeSpan(copy))->Wait(kLong).ok(), "broadcast fails");
+        findings.Expect(r, copy == original, "broadcast is wrong over " + std::to_string(n));
+      }
+    });
+  }
+  findings.Check();
+}
+
+void CheckOrderOfCalls(const GroupFactory& make, int size) {
+  const auto group = make(size);
+  Findings findings(group.size());
+  OnEveryRank(group, [&](Communicator& comm) {
+    // Each call works on what the one before left: only the order in which they were made gives this result.
+    std::vector<int64_t> values(1000, 1);
+    std::vector<Handle> handles;
+    for (int i = 0; i < 10; ++i) {
+      handles.push_back(comm.AllReduceSum({.step = i, .attempt = 0}, absl::MakeSpan(values)));
+    }
+    std::vector<int64_t> other(5, comm.rank());
+    handles.push_back(comm.AllReduceSum({.step = 10, .attempt = 0}, absl::MakeSpan(other)));
+    findings.Expect(comm.rank(), handles.back()->Wait(kLong).ok(), "the last call fails");
+    for (const Handle& handle : handles) {
+      findings.Expect(comm.rank(), handle->Done() && handle->Wait(absl::ZeroDuration()).ok(),
+                      "a call before one that is complete is not");
+    }
+    int64_t expected = 1;
+    for (int i = 0; i < 10; ++i) expected *= size;
+    findings.Expect(comm.rank(), values == std::vector<int64_t>(1000, expected), "the calls ran in another order");
+    findings.Expect(comm.rank(), other == std::vector<int64_t>(5, size * (size - 1) / 2), "the last sum is wrong");
+  });
+  findings.Check();
+}
+
+void CheckBadSizes(const GroupFactory& make) {
+  const auto group = make(1);
+  std::vector<int64_t> values(10);
+  std::vector<float> floats(9);
+  const auto code = [](const Handle& handle) { return handle->Wait(kLong).code(); };
+
+  CHECK(code(group[0]->ReduceScatterSum(kTag, absl::MakeSpan(values), {9})) == absl::StatusCode::kInvalidArgument);
+  CHECK(code(group[0]->ReduceScatterSum(kTag, absl::MakeSpan(values), {5, 5})) == absl::StatusCode::kInvalidArgument);
+  CHECK(code(group[0]->ReduceConvertGather(kTag, absl::MakeSpan(values), absl::MakeSpan(floats), {10}, nullptr)) ==
+        absl::StatusCode::kInvalidArgument);
+  CHECK(code(group[0]->Broadcast(kTag, 1, {})) == absl::StatusCode::kInvalidArgument);
+  CHECK(group[0]->status().ok());
+}
+
+void CheckAbortFromEachSide(const GroupFactory& make, int size) {
+  for (int aborting = 0; aborting < size; ++aborting) {
+    const auto group = make(size);
+    Findings findings(group.size());
+    std::atomic<int> waiting{0};
+    OnEveryRank(group, [&](Communicator& comm) {
+      // The highest rank never makes the call that the others block in.
+      std::vector<int64_t> values(20000, 1);
+      Handle handle;
+      if (comm.rank() != size - 1) handle = comm.AllReduceSum(kTag, absl::MakeSpan(values));
+      ++waiting;
+      if (comm.rank() == aborting) {
+        while (waiting < size) std::this_thread::yield();
+        comm.Abort(absl::UnavailableError("the verdict"));
+        comm.Abort(absl::UnavailableError("a second verdict"));
+      }
+      if (handle != nullptr) {
+        const absl::Status status = handle->Wait(kLong);
+        findings.Expect(comm.rank(), status.code() == absl::StatusCode::kAborted,
+                        "the call ends with " + status.ToString());
+        const bool names_cause = status.message().find("the verdict") != std::string::npos;
+        findings.Expect(comm.rank(), names_cause || comm.rank() != aborting,
+                        "the first cause is lost: " + status.ToString());
+      }
+    });
+    findings.Check();
+    CHECK(group[static_cast<size_t>(aborting)]->status().message() == "the verdict");
+  }
+}
+
+void CheckUseAfterAbort(const GroupFactory& make, int size) {
+  const auto group = make(size);
+  group[0]->Abort(absl::UnavailableError("enough"));
+
+  std::vector<int64_t> values(10, 1);
+  const Handle handle = group[0]->AllReduceSum(kTag, absl::MakeSpan(values));
+  CHECK(handle->Wait(kLong).code() == absl::StatusCode::kAborted);
+  CHECK(handle->Wait(kLong).message() == "enough");
+  CHECK(handle->Done());
+  CHECK(group[0]->status().code() == absl::StatusCode::kAborted);
+  for (const auto& comm : group) {
+    // Heard of in time, or when the call is tried.
+    std::vector<char> bytes(1);
+    CHECK(comm->Broadcast(kTag, 0, absl::MakeSpan(bytes))->Wait(kLong).code() == absl::StatusCode::kAborted);
+  }
+}
+
+void CheckDifferentTags(const GroupFactory& make) {
+  const auto group = make(2);
+  Findings findings(group.size());
+  OnEveryRank(group, [&](Communicator& comm) {
+    // Rank 1 is an attempt behind: its sums must not be taken.
+    std::vector<int64_t> values(10, 1);
+    const Tag tag{.step = 5, .attempt = comm.rank() == 0 ? 1u : 0u};
+    const absl::Status status = comm.AllReduceSum(tag, absl::MakeSpan(values))->Wait(kLong);
+    findings.Expect(comm.rank(), status.code() == absl::StatusCode::kAborted,
+                    "the call ends with " + status.ToString());
+    findings.Expect(comm.rank(), values == std::vector<int64_t>(10, 1), "values of another attempt were added");
+  });
+  findings.Check();
+}
+
+void CheckClosingEndsPeers(const GroupFactory& make, int size) {
+  auto group = make(size);
+  std::vector<int64_t> values(20000, 1);
+  const Handle handle = group[0]->AllReduceSum(kTag, absl::MakeSpan(values));
+  group.back().reset();
+  CHECK(handle->Wait(kLong).code() == absl::StatusCode::kAborted);
+}
+
+}  // namespace lockstep::worker

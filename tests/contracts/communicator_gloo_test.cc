@@ -1,0 +1,207 @@
+// What only sockets can show: death of a process, forming, and what is left of earlier generations.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include "tests/contracts/communicator_contract.h"
+#include "tests/contracts/communicator_directory_store.h"
+#include "worker/collectives/gloo/gloo_communicator.h"
+#include "worker/collectives/rendezvous_store.h"
+
+namespace lockstep::worker {
+namespace {
+
+constexpr absl::Duration kLong = absl::Seconds(30);
+constexpr Generation kGeneration{.term = 2, .counter = 5};
+
+// Exit codes of a rank in a process of its own.
+enum RankExit { kAsExpected = 0, kNotFormed = 3, kWrongSum = 4, kNotAborted = 5 };
+
+// One rank: sums until it is killed (the last rank kills itself in the middle) and then expects Aborted.
+int RunRank(const std::string& directory, int rank, int size, int kill_at) {
+  DirectoryStore store(directory);
+  auto formed = FormGloo({.generation = kGeneration, .rank = rank, .size = size}, store);
+  if (!formed.ok()) return kNotFormed;
+  for (int step = 0;; ++step) {
+    if (rank == size - 1 && step == kill_at) kill(getpid(), SIGKILL);
+    std::vector<int64_t> values(200000, rank + 1);
+    const absl::Status status =
+        (*formed)->AllReduceSum({.step = step, .attempt = 0}, absl::MakeSpan(values))->Wait(kLong);
+    if (status.ok() && step < kill_at) {
+      if (values != std::vector<int64_t>(200000, size * (size + 1) / 2)) return kWrongSum;
+      continue;
+    }
+    return step == kill_at && status.code() == absl::StatusCode::kAborted ? kAsExpected : kNotAborted;
+  }
+}
+
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    const char* base = std::getenv("TEST_TMPDIR");
+    path_ = std::string(base != nullptr ? base : "/tmp") + "/rendezvous-XXXXXX";
+    REQUIRE(mkdtemp(path_.data()) != nullptr);
+  }
+  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+TEST_CASE("gloo: real processes sum, and the survivors of a SIGKILL get Aborted", "[gloo]") {
+  for (const int size : {2, 3, 4}) {
+    INFO(size << " processes");
+    const TemporaryDirectory directory;
+    std::vector<pid_t> children;
+    for (int rank = 0; rank < size; ++rank) {
+      const pid_t child = fork();
+      REQUIRE(child >= 0);
+      if (child == 0) _exit(RunRank(directory.path(), rank, size, 5));
+      children.push_back(child);
+    }
+    for (int rank = 0; rank < size; ++rank) {
+      int status = 0;
+      REQUIRE(waitpid(children[static_cast<size_t>(rank)], &status, 0) > 0);
+      INFO("rank " << rank);
+      if (rank == size - 1) {
+        CHECK((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
+      } else {
+        CHECK((WIFEXITED(status) && WEXITSTATUS(status) == kAsExpected));
+      }
+    }
+  }
+}
+
+using Group = std::vector<absl::StatusOr<std::unique_ptr<Communicator>>>;
+
+Group Form(RendezvousStore& store, const std::vector<GlooOptions>& ranks) {
+  Group group;
+  for (size_t i = 0; i < ranks.size(); ++i) group.emplace_back(absl::UnknownError("not formed"));
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    threads.emplace_back([&, i] { group[i] = FormGloo(ranks[i], store); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return group;
+}
+
+TEST_CASE("gloo: a hundred generations form in a row over one store", "[gloo]") {
+  InProcessStore store;
+  for (uint64_t counter = 1; counter <= 100; ++counter) {
+    INFO("generation " << counter);
+    const int size = 2 + static_cast<int>(counter % 3);
+    std::vector<GlooOptions> ranks;
+    for (int rank = 0; rank < size; ++rank) {
+      ranks.push_back({.generation = {.term = 1, .counter = counter}, .rank = rank, .size = size});
+    }
+    const Group group = Form(store, ranks);
+    std::vector<int64_t> values(static_cast<size_t>(size), 1);
+    std::vector<Handle> handles;
+    for (size_t r = 0; r < group.size(); ++r) {
+      INFO(group[r].status().ToString());
+      REQUIRE(group[r].ok());
+      handles.push_back((*group[r])->AllReduceSum({}, absl::MakeSpan(&values[r], 1)));
+    }
+    for (const Handle& handle : handles) REQUIRE(handle->Wait(kLong).ok());
+    CHECK(values == std::vector<int64_t>(static_cast<size_t>(size), size));
+    // Every other one is left broken behind.
+    if (counter % 2 == 0) (*group[0])->Abort(absl::UnavailableError("next"));
+  }
+}
+
+TEST_CASE("gloo: a peer that does not come ends forming at its limit", "[gloo]") {
+  InProcessStore store;
+  const Group group =
+      Form(store, {{.generation = kGeneration, .rank = 0, .size = 2, .form_limit = absl::Milliseconds(50)}});
+  CHECK(group[0].status().code() == absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST_CASE("gloo: a peer that left its address and died ends forming at its limit", "[gloo]") {
+  // The addresses of a rank whose sockets are closed: whoever connects is refused, whoever listens waits.
+  for (const int dead : {0, 1}) {
+    InProcessStore earlier;
+    Form(earlier, {{.generation = kGeneration, .rank = dead, .size = 2, .form_limit = absl::Milliseconds(20)}});
+    InProcessStore store;
+    const std::string key = "generation-2.5/" + std::to_string(dead);
+    REQUIRE(store.Set(key, *earlier.Get(key, absl::ZeroDuration())).ok());
+
+    const Group group =
+        Form(store, {{.generation = kGeneration, .rank = 1 - dead, .size = 2, .form_limit = absl::Milliseconds(200)}});
+    CHECK_FALSE(group[0].ok());
+  }
+}
+
+TEST_CASE("gloo: an abort ends forming, while it waits for an address and while it connects", "[gloo]") {
+  for (const bool address_known : {false, true}) {
+    InProcessStore earlier;
+    Form(earlier, {{.generation = kGeneration, .rank = 1, .size = 2, .form_limit = absl::Milliseconds(20)}});
+    InProcessStore store;
+    if (address_known) {
+      REQUIRE(store.Set("generation-2.5/1", *earlier.Get("generation-2.5/1", absl::ZeroDuration())).ok());
+    }
+    GlooForming forming({.generation = kGeneration, .rank = 0, .size = 2, .form_limit = absl::Hours(1)}, store);
+    absl::Status status;
+    std::thread thread([&] { status = forming.Run().status(); });
+    // Past the point where its own address is out.
+    REQUIRE(store.Get("generation-2.5/0", kLong).ok());
+    forming.Abort(absl::UnavailableError("the verdict"));
+    thread.join();
+    INFO(status.ToString());
+    CHECK_FALSE(status.ok());
+    // Where the connection was refused before the abort came, that is the status.
+    if (!address_known) CHECK(status.message() == "the verdict");
+    CHECK(forming.Run().status().code() == absl::StatusCode::kAborted);
+  }
+}
+
+// Gives the addresses that an earlier generation left under the keys of a later one, as a store without prefixes would.
+class RenamingStore final : public RendezvousStore {
+ public:
+  explicit RenamingStore(InProcessStore& inner) : inner_(inner) {}
+  absl::Status Set(absl::string_view key, absl::string_view bytes) override { return inner_.Set(Strip(key), bytes); }
+  absl::StatusOr<std::string> Get(absl::string_view key, absl::Duration limit) override {
+    return inner_.Get(Strip(key), limit);
+  }
+  void Abort(const absl::Status& cause) override { inner_.Abort(cause); }
+
+ private:
+  static absl::string_view Strip(absl::string_view key) { return key.substr(key.rfind('/')); }
+  InProcessStore& inner_;
+};
+
+TEST_CASE("gloo: a rank of another generation is refused even when it can connect", "[gloo]") {
+  InProcessStore inner;
+  RenamingStore store(inner);
+  const Group group = Form(store, {{.generation = {.term = 1, .counter = 1}, .rank = 0, .size = 2},
+                                   {.generation = {.term = 1, .counter = 2}, .rank = 1, .size = 2}});
+  for (const auto& rank : group) {
+    INFO(rank.status().ToString());
+    CHECK(rank.status().code() == absl::StatusCode::kAborted);
+  }
+}
+
+TEST_CASE("gloo: addresses of an earlier generation in the same store are never used", "[gloo]") {
+  InProcessStore store;
+  Form(store, {{.generation = {.term = 1, .counter = 1}, .rank = 1, .size = 2, .form_limit = absl::Milliseconds(20)}});
+  // Rank 1 of the next generation is not there: what it left before must not be taken for it.
+  const Group group = Form(
+      store, {{.generation = {.term = 1, .counter = 2}, .rank = 0, .size = 2, .form_limit = absl::Milliseconds(50)}});
+  CHECK(group[0].status().code() == absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST_CASE("gloo: an address that is not this machine's is an error that says so", "[gloo]") {
+  InProcessStore store;
+  const Group group = Form(store, {{.generation = kGeneration, .rank = 0, .size = 2, .host = "192.0.2.1"}});
+  CHECK(group[0].status().code() == absl::StatusCode::kUnavailable);
+  CHECK(std::string(group[0].status().message()).find("192.0.2.1") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep::worker

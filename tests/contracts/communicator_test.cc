@@ -1,0 +1,131 @@
+#include <catch2/catch.hpp>
+#include <mutex>
+#include <thread>
+
+#include "tests/contracts/communicator_contract.h"
+#include "worker/collectives/deferred/deferred_communicator.h"
+#include "worker/collectives/gloo/gloo_communicator.h"
+#include "worker/collectives/loopback/loopback_communicator.h"
+#include "worker/collectives/rendezvous_store.h"
+
+namespace lockstep::worker {
+namespace {
+
+using Group = std::vector<std::unique_ptr<Communicator>>;
+
+Group MakeLoopbackGroup(int size) { return MakeLoopback({.term = 1, .counter = 1}, size); }
+
+Group MakeDeferredGroup(int size) {
+  Group group;
+  for (auto& inner : MakeLoopbackGroup(size)) group.push_back(MakeDeferred(std::move(inner)));
+  return group;
+}
+
+// Each rank forms on a thread of its own. Pieces are small, so that short buffers have many of them.
+Group FormGroup(RendezvousStore& store, Generation generation, int size, absl::Duration call_limit) {
+  Group group(static_cast<size_t>(size));
+  std::vector<std::thread> threads;
+  std::vector<absl::Status> statuses(static_cast<size_t>(size));
+  for (int rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&, rank] {
+      auto formed = FormGloo(
+          {.generation = generation, .rank = rank, .size = size, .call_limit = call_limit, .piece_elements = 1000},
+          store);
+      statuses[static_cast<size_t>(rank)] = formed.status();
+      if (formed.ok()) group[static_cast<size_t>(rank)] = std::move(*formed);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const absl::Status& status : statuses) {
+    INFO(status.ToString());
+    REQUIRE(status.ok());
+  }
+  return group;
+}
+
+Group MakeGlooGroup(int size) {
+  InProcessStore store;
+  return FormGroup(store, {.term = 3, .counter = 9}, size, absl::Seconds(20));
+}
+
+struct Kind {
+  const char* name;
+  GroupFactory make;
+};
+
+const std::vector<Kind>& Kinds() {
+  static const std::vector<Kind> kinds = {
+      {"loopback", MakeLoopbackGroup}, {"deferred", MakeDeferredGroup}, {"gloo", MakeGlooGroup}};
+  return kinds;
+}
+
+TEST_CASE("communicator: sums are equal on every rank for 1 to 5 ranks and any length", "[contract]") {
+  for (const Kind& kind : Kinds()) {
+    for (int size = 1; size <= 5; ++size) {
+      INFO(kind.name << " with " << size);
+      CheckSums(kind.make, size);
+    }
+  }
+}
+
+TEST_CASE("communicator: gather and broadcast copy every block to every rank", "[contract]") {
+  for (const Kind& kind : Kinds()) {
+    for (int size = 1; size <= 5; ++size) {
+      INFO(kind.name << " with " << size);
+      CheckGatherAndBroadcast(kind.make, size);
+    }
+  }
+}
+
+TEST_CASE("communicator: calls run in the order in which they were made", "[contract]") {
+  for (const Kind& kind : Kinds()) {
+    for (const int size : {1, 2, 4}) {
+      INFO(kind.name << " with " << size);
+      CheckOrderOfCalls(kind.make, size);
+    }
+  }
+}
+
+TEST_CASE("communicator: sizes that cannot be meant are refused and break nothing", "[contract]") {
+  for (const Kind& kind : Kinds()) {
+    INFO(kind.name);
+    CheckBadSizes(kind.make);
+  }
+}
+
+TEST_CASE("communicator: an abort on any rank ends the blocked calls of all", "[contract]") {
+  for (const Kind& kind : Kinds()) {
+    for (const int size : {2, 4}) {
+      INFO(kind.name << " with " << size);
+      CheckAbortFromEachSide(kind.make, size);
+    }
+  }
+}
+
+TEST_CASE("communicator: after an abort every call ends with Aborted and the first cause", "[contract]") {
+  for (const Kind& kind : Kinds()) {
+    for (const int size : {1, 3}) {
+      INFO(kind.name << " with " << size);
+      CheckUseAfterAbort(kind.make, size);
+    }
+  }
+}
+
+TEST_CASE("communicator: ranks with different tags never exchange a value", "[contract]") {
+  CheckDifferentTags(MakeLoopbackGroup);
+  CheckDifferentTags(MakeDeferredGroup);
+  CheckDifferentTags([](int size) {
+    InProcessStore store;
+    return FormGroup(store, {.term = 1, .counter = 2}, size, absl::Milliseconds(300));
+  });
+}
+
+TEST_CASE("communicator: closing one rank ends the calls of the others", "[contract]") {
+  for (const Kind& kind : Kinds()) {
+    INFO(kind.name);
+    CheckClosingEndsPeers(kind.make, 3);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::worker

@@ -1,0 +1,370 @@
+#include "tests/contracts/device_cases.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/graph/ops/schema.h"
+#include "common/graph/training_graph.h"
+#include "common/status/check.h"
+
+namespace lockstep {
+namespace {
+
+// Appends inputs and nodes; every output of a node becomes an output of the graph.
+class Builder {
+ public:
+  explicit Builder(DeviceCase* result) : graph_(result->graph) {}
+
+  std::string In(Shape shape, DType dtype = DType::kF32, std::string name = "") {
+    if (name.empty()) name = "x" + std::to_string(graph_.inputs.size());
+    graph_.inputs.push_back({name, dtype, shape});
+    graph_.values[name] = {dtype, std::move(shape)};
+    return name;
+  }
+
+  std::vector<std::string> Op(OpType op, std::vector<std::string> inputs, OpAttributes attributes, int outputs = 1) {
+    Node node{.name = "n" + std::to_string(graph_.nodes.size()), .op = op, .inputs = std::move(inputs)};
+    node.attributes = std::move(attributes);
+    for (int i = 0; i < outputs; ++i) node.outputs.push_back(node.name + "." + std::to_string(i));
+    const std::vector<std::string> names = node.outputs;
+    const absl::Status status = AppendNode(&graph_, std::move(node));
+    if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
+    LS_CHECK(status.ok(), "a random case is a legal graph");
+    for (const std::string& name : names) graph_.outputs.push_back(name);
+    return names;
+  }
+
+  const Shape& ShapeOf(const std::string& name) const { return graph_.values.at(name).shape; }
+
+ private:
+  Graph& graph_;
+};
+
+Shape RandomShape(Dice& dice, int64_t min_rank, int64_t max_rank, int64_t max_extent = 7) {
+  Shape shape(static_cast<size_t>(dice.Roll(min_rank, max_rank)));
+  for (int64_t& extent : shape) extent = dice.Roll(1, max_extent);
+  return shape;
+}
+
+// A shape that broadcasts to `shape`.
+Shape Broadcastable(Dice& dice, Shape shape) {
+  for (int64_t& extent : shape) extent = dice.Roll(0, 3) == 0 ? 1 : extent;
+  shape.erase(shape.begin(), shape.begin() + dice.Roll(0, static_cast<int64_t>(shape.size())));
+  return shape;
+}
+
+void MakeBinary(OpType op, Dice& dice, Builder& b) {
+  const Shape shape = RandomShape(dice, 0, 4);
+  const std::string whole = b.In(shape);
+  const std::string part = b.In(dice.Flip() ? shape : Broadcastable(dice, shape));
+  b.Op(op, dice.Flip() ? std::vector<std::string>{whole, part} : std::vector<std::string>{part, whole}, NoAttributes());
+}
+
+void MakeGemm(Dice& dice, Builder& b, DeviceCase& c) {
+  const int64_t m = dice.Roll(1, 40), n = dice.Roll(1, 40), k = dice.Roll(1, 60);
+  GemmAttributes attributes{.trans_a = dice.Flip(), .trans_b = dice.Flip()};
+  std::vector<std::string> inputs = {b.In(attributes.trans_a ? Shape{k, m} : Shape{m, k}),
+                                     b.In(attributes.trans_b ? Shape{n, k} : Shape{k, n})};
+  if (dice.Flip()) {
+    const std::vector<Shape> choices = {{n}, {1, n}, {m, n}, {m, 1}, {}, {1}};
+    inputs.push_back(b.In(choices[static_cast<size_t>(dice.Roll(0, 5))]));
+  }
+  if (dice.Roll(0, 3) == 0) attributes.alpha = 0.5;
+  if (dice.Roll(0, 3) == 0) attributes.beta = 2.0;
+  c.terms = k + 2;
+  c.sums_of_products = true;
+  const std::string y = b.Op(OpType::kGemm, inputs, attributes)[0];
+  // A ReLU behind it may be fused, but only where nothing else reads the product.
+  if (dice.Flip()) {
+    c.graph.outputs.clear();
+    b.Op(OpType::kRelu, {y}, NoAttributes());
+  }
+}
+
+void MakeMatMul(OpType op, Dice& dice, Builder& b, DeviceCase& c) {
+  const int64_t m = dice.Roll(1, 20), n = dice.Roll(1, 20), k = dice.Roll(1, 30);
+  const Shape batch = RandomShape(dice, 0, 2, 4);
+  BatchMatMulAttributes attributes;
+  if (op == OpType::kBatchMatMul) attributes = {dice.Flip(), dice.Flip()};
+  Shape a = dice.Flip() ? batch : Broadcastable(dice, batch);
+  Shape w = dice.Flip() ? batch : Broadcastable(dice, batch);
+  for (const int64_t extent : {attributes.trans_a ? k : m, attributes.trans_a ? m : k}) a.push_back(extent);
+  for (const int64_t extent : {attributes.trans_b ? n : k, attributes.trans_b ? k : n}) w.push_back(extent);
+  if (op == OpType::kMatMul && dice.Roll(0, 4) == 0) a = {k};
+  if (op == OpType::kMatMul && dice.Roll(0, 4) == 0) w = {k};
+  c.terms = k;
+  c.sums_of_products = true;
+  const OpAttributes any = op == OpType::kBatchMatMul ? OpAttributes(attributes) : OpAttributes(NoAttributes());
+  const std::string left = b.In(a);
+  b.Op(op, {left, b.In(w)}, any);
+}
+
+void MakeConv(OpType op, Dice& dice, Builder& b, DeviceCase& c) {
+  ConvAttributes attributes;
+  attributes.group = dice.Roll(0, 3) == 0 ? 2 : 1;
+  const int64_t in = dice.Roll(1, 9), out = dice.Roll(1, 17);
+  attributes.kernel_shape = {dice.Roll(1, 5), dice.Roll(1, 5)};
+  attributes.strides = {dice.Roll(1, 2), dice.Roll(1, 3)};
+  attributes.dilations = {dice.Roll(1, 2), 1};
+  for (int64_t& pad : attributes.pads) pad = dice.Roll(0, 2);
+  const Shape x = {dice.Roll(1, 4), in * attributes.group, dice.Roll(9, 14), dice.Roll(5, 14)};
+  const Shape w = {out * attributes.group, in, attributes.kernel_shape[0], attributes.kernel_shape[1]};
+  Shape y = {x[0], w[0]};
+  for (size_t d = 0; d < 2; ++d) {
+    const int64_t extent = (attributes.kernel_shape[d] - 1) * attributes.dilations[d] + 1;
+    y.push_back((x[2 + d] + attributes.pads[d] + attributes.pads[2 + d] - extent) / attributes.strides[d] + 1);
+  }
+  c.sums_of_products = true;
+  c.terms = in * w[2] * w[3] + 1;
+  if (op == OpType::kConv) {
+    std::vector<std::string> inputs = {b.In(x), b.In(w)};
+    if (dice.Flip()) inputs.push_back(b.In({w[0]}));
+    const std::string result = b.Op(op, inputs, attributes)[0];
+    if (dice.Flip()) {
+      c.graph.outputs.clear();
+      b.Op(OpType::kRelu, {result}, NoAttributes());
+    }
+  } else if (op == OpType::kConvGradInput) {
+    attributes.input_shape = x;
+    c.terms = out * w[2] * w[3];
+    const std::string dy = b.In(y);
+    b.Op(op, {dy, b.In(w)}, attributes);
+  } else {
+    c.terms = y[0] * y[2] * y[3];
+    const std::string dy = b.In(y);
+    b.Op(op, {dy, b.In(x)}, attributes, dice.Flip() ? 2 : 1);
+  }
+}
+
+void MakePool(OpType op, Dice& dice, Builder& b, DeviceCase& c) {
+  PoolAttributes attributes;
+  attributes.kernel_shape = {dice.Roll(1, 3), dice.Roll(1, 3)};
+  attributes.strides = {dice.Roll(1, 3), dice.Roll(1, 3)};
+  attributes.dilations = {dice.Roll(1, 2), 1};
+  attributes.ceil_mode = dice.Flip();
+  for (size_t i = 0; i < 4; ++i) attributes.pads[i] = dice.Roll(0, attributes.kernel_shape[i % 2] - 1);
+  if (dice.Roll(0, 2) == 0) attributes = {.kernel_shape = {2, 2}, .strides = {2, 2}};
+  const Shape shape = {dice.Roll(1, 3), dice.Roll(1, 20), dice.Roll(6, 12), dice.Roll(6, 12)};
+  // Few different values, so that ties are met.
+  const std::string x = b.In(shape, DType::kF32, "coarse");
+  if (op == OpType::kMaxPool) {
+    b.Op(op, {x}, attributes);
+    return;
+  }
+  const auto forward = b.Op(OpType::kMaxPoolWithArgmax, {x}, attributes, 2);
+  if (op != OpType::kMaxPoolGrad) return;
+  attributes.input_shape = shape;
+  c.terms = 9;
+  b.Op(op, {b.In(b.ShapeOf(forward[0])), forward[1]}, attributes);
+}
+
+void MakeUnary(OpType op, Dice& dice, Builder& b) {
+  const bool gradient = op == OpType::kReluGrad || op == OpType::kSigmoidGrad || op == OpType::kTanhGrad;
+  const Shape shape = RandomShape(dice, 0, 4, 9);
+  std::vector<std::string> inputs = {b.In(shape)};
+  if (gradient) inputs.push_back(b.In(shape));
+  OpAttributes attributes = NoAttributes();
+  if (op == OpType::kScale) attributes = ScaleAttributes{.factor = -0.3};
+  if (op == OpType::kDropout) attributes = DropoutAttributes();
+  if (op == OpType::kFlatten) attributes = FlattenAttributes{.axis = dice.Roll(0, static_cast<int64_t>(shape.size()))};
+  if (op == OpType::kReshape) attributes = ReshapeAttributes{.shape = {-1}};
+  if (op == OpType::kExpand) {
+    Shape wider = shape;
+    for (int64_t& extent : wider) extent = extent == 1 ? dice.Roll(1, 4) : extent;
+    wider.insert(wider.begin(), dice.Roll(1, 3));
+    attributes = ExpandAttributes{.shape = wider};
+  }
+  b.Op(op, inputs, attributes);
+}
+
+void MakeSoftmax(OpType op, Dice& dice, Builder& b, DeviceCase& c) {
+  const Shape shape = RandomShape(dice, 1, 4, 12);
+  const auto rank = static_cast<int64_t>(shape.size());
+  const SoftmaxAttributes attributes{.axis = dice.Roll(-rank, rank - 1)};
+  c.terms = 12;
+  const std::string y = b.Op(OpType::kSoftmax, {b.In(shape)}, attributes)[0];
+  if (op == OpType::kSoftmaxGrad) b.Op(op, {b.In(shape), y}, attributes);
+}
+
+void MakeCrossEntropy(OpType op, Dice& dice, Builder& b, DeviceCase& c) {
+  CrossEntropyAttributes attributes;
+  attributes.reduction = static_cast<Reduction>(dice.Roll(0, op == OpType::kLossWeights ? 1 : 2));
+  if (dice.Flip()) attributes.ignore_index = dice.Flip() ? 1 : -100;
+  Shape scores = {dice.Roll(1, 9), dice.Roll(3, 10)};
+  for (int64_t i = dice.Roll(0, 2); i > 0; --i) scores.push_back(dice.Roll(1, 4));
+  Shape labels = scores;
+  labels.erase(labels.begin() + 1);
+  c.terms = NumElements(scores);
+  const std::string label = b.In(labels, dice.Flip() ? DType::kI64 : DType::kI32);
+  std::vector<std::string> weights;
+  if (dice.Flip()) weights.push_back(b.In({scores[1]}));
+  std::vector<std::string> inputs = {label};
+  inputs.insert(inputs.end(), weights.begin(), weights.end());
+  if (op == OpType::kLossWeights) {
+    b.Op(op, inputs, attributes);
+    return;
+  }
+  inputs.insert(inputs.begin(), b.In(scores));
+  const auto forward = b.Op(OpType::kSoftmaxCrossEntropyLoss, inputs, attributes, 2);
+  if (op == OpType::kSoftmaxCrossEntropyLoss) return;
+  inputs[0] = forward[1];
+  inputs.insert(inputs.begin(), b.In(b.ShapeOf(forward[0])));
+  b.Op(op, inputs, attributes);
+}
+
+void MakePointwise(OpType op, Dice& dice, Builder& b, DeviceCase& c) {
+  PointwiseLossAttributes attributes{.kind = static_cast<PointwiseLossKind>(dice.Roll(0, 3)),
+                                     .reduction = static_cast<Reduction>(dice.Roll(0, 2)),
+                                     .delta = 0.25};
+  const Shape shape = RandomShape(dice, 1, 3);
+  c.terms = NumElements(shape);
+  const std::string x = b.In(shape);
+  const std::string target = b.In(shape);
+  const std::string loss = b.Op(OpType::kPointwiseLoss, {x, target}, attributes)[0];
+  if (op == OpType::kPointwiseLossGrad) b.Op(op, {b.In(b.ShapeOf(loss)), x, target}, attributes);
+}
+
+void MakeBatchNorm(OpType op, Dice& dice, Builder& b, DeviceCase& c) {
+  Shape shape = {dice.Roll(2, 6), dice.Roll(1, 9)};
+  for (int64_t i = dice.Roll(0, 2); i > 0; --i) shape.push_back(dice.Roll(2, 9));
+  const BatchNormAttributes attributes{.unbiased_running_var = dice.Flip()};
+  const Shape channel = {shape[1]};
+  c.terms = 4 * NumElements(shape) / shape[1];
+  const std::string x = b.In(shape);
+  const std::string scale = b.In(channel);
+  if (op == OpType::kBatchNormalization) {
+    const std::string bias = b.In(channel);
+    const std::string mean = b.In(channel);
+    b.Op(op, {x, scale, bias, mean, b.In(channel, DType::kF32, "variance")}, attributes);
+    return;
+  }
+  const auto forward = b.Op(OpType::kBatchNormTraining, {x, scale, b.In(channel)}, attributes, 4);
+  if (op != OpType::kBatchNormGrad) return;
+  // What is left of dX is small beside the terms, which are of the size of the inverse deviation.
+  c.scale = forward[2];
+  b.Op(op, {b.In(shape), x, scale, forward[1], forward[2]}, attributes, 3);
+}
+
+void MakeDropout(OpType op, Dice& dice, Builder& b) {
+  const Shape shape = RandomShape(dice, 1, 3, 30);
+  const DropoutAttributes attributes{.ratio = 0.1 * static_cast<double>(dice.Roll(0, 9)), .stream = 77};
+  const std::string x = b.In(shape);
+  const auto forward = b.Op(OpType::kDropoutTraining, {x, b.In({4}, DType::kI64, kRandomInput)}, attributes, 2);
+  if (op == OpType::kDropoutGrad) b.Op(op, {b.In(shape), forward[1]}, attributes);
+}
+
+void MakeReduce(OpType op, Dice& dice, Builder& b, DeviceCase& c) {
+  Shape shape = RandomShape(dice, 1, 4, 12);
+  if (dice.Roll(0, 3) == 0) shape.back() = 300;
+  ReduceAttributes attributes{.keep_dims = dice.Flip(), .noop_with_empty_axes = dice.Roll(0, 4) == 0};
+  for (int64_t axis = 0; axis < static_cast<int64_t>(shape.size()); ++axis) {
+    if (dice.Flip()) attributes.axes.push_back(dice.Flip() ? axis : axis - static_cast<int64_t>(shape.size()));
+  }
+  c.terms = 1;
+  c.sums_of_products = true;
+  b.Op(op, {b.In(shape)}, attributes);
+}
+
+void MakeMaskedSum(Dice& dice, Builder& b, DeviceCase& c) {
+  const Shape shape = RandomShape(dice, 1, 3);
+  const std::string values = b.In(shape);
+  c.terms = NumElements(shape);
+  b.Op(OpType::kMaskedSum, {values, b.In({shape[0]}, DType::kF32, kMaskInput)}, NoAttributes());
+}
+
+void MakeCountCorrect(Dice& dice, Builder& b) {
+  const Shape scores = {dice.Roll(1, 9), dice.Roll(2, 5)};
+  const std::string x = b.In(scores);
+  const std::string labels = b.In({scores[0]}, DType::kI64);
+  const std::string mask = b.In({scores[0]}, DType::kF32, kMaskInput);
+  b.Op(OpType::kCountCorrect, {x, labels, mask}, CountCorrectAttributes{.ignore_index = 1}, 2);
+}
+
+// Everything that is computed element by element or moves elements.
+bool MakeElementwise(OpType op, Dice& dice, Builder& b) {
+  switch (op) {
+    case OpType::kAdd:
+    case OpType::kSub:
+    case OpType::kMul:
+      MakeBinary(op, dice, b);
+      return true;
+    case OpType::kRelu:
+    case OpType::kSigmoid:
+    case OpType::kTanh:
+    case OpType::kReluGrad:
+    case OpType::kSigmoidGrad:
+    case OpType::kTanhGrad:
+    case OpType::kScale:
+    case OpType::kFlatten:
+    case OpType::kReshape:
+    case OpType::kExpand:
+    case OpType::kDropout:
+      MakeUnary(op, dice, b);
+      return true;
+    case OpType::kDropoutTraining:
+    case OpType::kDropoutGrad:
+      MakeDropout(op, dice, b);
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+DeviceCase RandomCase(OpType op, Dice& dice) {
+  DeviceCase c;
+  Builder b(&c);
+  switch (op) {
+    case OpType::kGemm:
+      MakeGemm(dice, b, c);
+      break;
+    case OpType::kMatMul:
+    case OpType::kBatchMatMul:
+      MakeMatMul(op, dice, b, c);
+      break;
+    case OpType::kConv:
+    case OpType::kConvGradInput:
+    case OpType::kConvGradWeight:
+      MakeConv(op, dice, b, c);
+      break;
+    case OpType::kMaxPool:
+    case OpType::kMaxPoolWithArgmax:
+    case OpType::kMaxPoolGrad:
+      MakePool(op, dice, b, c);
+      break;
+    case OpType::kSoftmax:
+    case OpType::kSoftmaxGrad:
+      MakeSoftmax(op, dice, b, c);
+      break;
+    case OpType::kSoftmaxCrossEntropyLoss:
+    case OpType::kSoftmaxCrossEntropyLossGrad:
+    case OpType::kLossWeights:
+      MakeCrossEntropy(op, dice, b, c);
+      break;
+    case OpType::kPointwiseLoss:
+    case OpType::kPointwiseLossGrad:
+      MakePointwise(op, dice, b, c);
+      break;
+    case OpType::kBatchNormalization:
+    case OpType::kBatchNormTraining:
+    case OpType::kBatchNormGrad:
+      MakeBatchNorm(op, dice, b, c);
+      break;
+    case OpType::kReduceSum:
+    case OpType::kReduceMean:
+      MakeReduce(op, dice, b, c);
+      break;
+    case OpType::kMaskedSum:
+      MakeMaskedSum(dice, b, c);
+      break;
+    case OpType::kCountCorrect:
+      MakeCountCorrect(dice, b);
+      break;
+    default:
+      LS_CHECK(MakeElementwise(op, dice, b), "every op of the closed set has a case");
+  }
+  return c;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,105 @@
+// One job as real processes: a chief and workers started from the `lockstep` binary, killed when and how a test says,
+// observed through the chief's Admin service and through what lies on disk.
+//
+// Waiting is by condition with a generous bound; a bound that is reached fails the test with the tail of every log.
+//
+// Threading: owned by the test.
+#ifndef LOCKSTEP_TESTS_E2E_LOCAL_JOB_H_
+#define LOCKSTEP_TESTS_E2E_LOCAL_JOB_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "protos/session.pb.h"
+#include "protos/stats.pb.h"
+
+namespace lockstep::e2e {
+
+// How a process ended: by a code, or by a signal when `signal` is not zero.
+struct Ended {
+  int code = 0;
+  int signal = 0;
+  friend bool operator==(const Ended&, const Ended&) = default;
+};
+
+// A child process with its output in a file. Killed when dropped.
+class Process {
+ public:
+  // Starts `words`; stdout and stderr are appended to `log`.
+  Process(const std::vector<std::string>& words, const std::string& log);
+  ~Process();
+  Process(Process&& other) noexcept;
+  Process& operator=(Process&& other) noexcept;
+
+  pid_t pid() const { return pid_; }
+  void Signal(int number) const;
+  // True until it ended.
+  bool Running();
+  // Waits for its end; nullopt after `limit`.
+  std::optional<Ended> Wait(absl::Duration limit);
+
+ private:
+  pid_t pid_ = -1;
+  std::optional<Ended> ended_;
+};
+
+class LocalJob {
+ public:
+  // A fresh directory below TEST_TMPDIR for `job` (a path in the source tree) with `overrides` (key=value).
+  LocalJob(const std::string& name, std::string job, std::vector<std::string> overrides);
+  ~LocalJob();
+
+  void StartChief(int expected_workers);
+  void StartWorker(int index);
+  Process& chief() { return processes_.at("chief"); }
+  Process& worker(int index);
+  // Starts both and waits for exit 0 of everything.
+  void RunUndisturbed(int workers);
+
+  // SIGKILL and the proof that it was this which ended the process.
+  void Kill(const std::string& process);
+  void KillEverything();
+
+  // Blocks until the chief reports at least this agreed step.
+  void WaitForStep(uint64_t step);
+  // Blocks until `condition` holds of the chief's status.
+  void WaitForStatus(const std::string& what, const std::function<bool(const proto::StatusReply&)>& condition);
+  // The chief's status now; nullopt when it does not answer.
+  std::optional<proto::StatusReply> Status();
+  // Blocks until the process ended; its end.
+  Ended WaitForEnd(const std::string& process);
+
+  // `lockstep checkpoint digest DIR [--step S]`.
+  std::string Digest(std::optional<int64_t> step = std::nullopt) const;
+  // stats/worker_stats.json as it stands.
+  WorkerStatsFile Stats() const;
+  // Runs `lockstep WORDS…` to its end; output of both streams in `output`.
+  static Ended RunCommand(const std::vector<std::string>& words, std::string* output);
+
+  const std::string& directory() const { return directory_; }
+  std::string LogOf(const std::string& process) const;
+  // Replays every record through a fresh core. Returns how many records were compared.
+  int ReplayRecords() const;
+
+ private:
+  std::string LogPath(const std::string& process) const { return directory_ + "." + process + ".log"; }
+  [[noreturn]] void GiveUp(const std::string& what);
+
+  std::string job_;
+  std::vector<std::string> overrides_;
+  std::string directory_;
+  std::string records_;
+  std::map<std::string, Process> processes_;
+};
+
+}  // namespace lockstep::e2e
+
+#endif  // LOCKSTEP_TESTS_E2E_LOCAL_JOB_H_

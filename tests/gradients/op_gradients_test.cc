@@ -1,0 +1,311 @@
+// Every differentiable op of the set, over random shapes and attributes. A failure prints its seed; setting
+// LOCKSTEP_TEST_SEED replays that one alone.
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <set>
+#include <utility>
+
+#include "common/graph/ops/schema.h"
+#include "tests/gradients/gradient_check.h"
+
+namespace lockstep {
+namespace {
+
+// Collects inputs and writes the only node of most cases.
+struct CaseWriter {
+  GradientCase made;
+
+  std::string Input(Tensor value, bool target = true) {
+    const std::string name(1, static_cast<char>('a' + made.inputs.size()));
+    made.graph.inputs.push_back({name, value.dtype(), value.shape()});
+    made.inputs.push_back(std::move(value));
+    if (target) made.targets.push_back(name);
+    return name;
+  }
+
+  GradientCase Op(OpType op, std::vector<std::string> inputs, OpAttributes attributes = {}) {
+    made.graph.nodes.push_back({"op", op, std::move(inputs), {"y"}, std::move(attributes)});
+    made.outputs = {"y"};
+    return std::move(made);
+  }
+};
+
+Shape RandomShape(Dice& dice, int64_t low_rank, int64_t high_rank) {
+  Shape shape(static_cast<size_t>(dice.Int(low_rank, high_rank)));
+  for (int64_t& dim : shape) dim = dice.Int(1, 4);
+  return shape;
+}
+
+// A shape that broadcasts with `shape`: some leading dimensions less, some dimensions 1.
+Shape Broadcastable(Dice& dice, const Shape& shape) {
+  Shape other(shape.begin() + dice.Int(0, static_cast<int64_t>(shape.size())), shape.end());
+  for (int64_t& dim : other) {
+    if (dice.Coin()) dim = 1;
+  }
+  return other;
+}
+
+template <OpType kOp>
+GradientCase Binary(Dice& dice) {
+  CaseWriter writer;
+  const Shape shape = RandomShape(dice, 0, 4);
+  Shape a = shape;
+  Shape b = Broadcastable(dice, shape);
+  if (dice.Coin()) std::swap(a, b);
+  // Once in a while both operands are the same value.
+  const std::string first = writer.Input(dice.Uniform(a));
+  if (dice.Int(0, 4) == 0) return writer.Op(kOp, {first, first});
+  const std::string second = writer.Input(dice.Uniform(b));
+  return writer.Op(kOp, {first, second});
+}
+
+template <OpType kOp>
+GradientCase Unary(Dice& dice) {
+  CaseWriter writer;
+  const std::string x = writer.Input(dice.Distinct(RandomShape(dice, 0, 4)));
+  return writer.Op(kOp, {x});
+}
+
+GradientCase Scale(Dice& dice) {
+  CaseWriter writer;
+  const std::string x = writer.Input(dice.Uniform(RandomShape(dice, 0, 3)));
+  return writer.Op(OpType::kScale, {x}, ScaleAttributes{dice.Unit()});
+}
+
+GradientCase Gemm(Dice& dice) {
+  CaseWriter writer;
+  const int64_t m = dice.Int(1, 4), k = dice.Int(1, 4), n = dice.Int(1, 4);
+  const GemmAttributes gemm{dice.Unit(), dice.Coin() ? 1.0 : dice.Unit(), dice.Coin(), dice.Coin()};
+  std::vector<std::string> inputs = {writer.Input(dice.Uniform(gemm.trans_a ? Shape{k, m} : Shape{m, k})),
+                                     writer.Input(dice.Uniform(gemm.trans_b ? Shape{n, k} : Shape{k, n}))};
+  if (dice.Coin()) inputs.push_back(writer.Input(dice.Uniform(Broadcastable(dice, {m, n}))));
+  return writer.Op(OpType::kGemm, inputs, gemm);
+}
+
+GradientCase MatMul(Dice& dice) {
+  CaseWriter writer;
+  const int64_t k = dice.Int(1, 4);
+  const Shape batch = RandomShape(dice, 0, 2);
+  Shape a = Broadcastable(dice, batch);
+  Shape b = dice.Coin() ? batch : Broadcastable(dice, batch);
+  a.insert(a.end(), {dice.Int(1, 3), k});
+  b.insert(b.end(), {k, dice.Int(1, 3)});
+  if (dice.Int(0, 3) == 0) a = {k};
+  if (dice.Int(0, 3) == 0) b = {k};
+  const std::string left = writer.Input(dice.Uniform(a));
+  const std::string right = writer.Input(dice.Uniform(b));
+  return writer.Op(OpType::kMatMul, {left, right});
+}
+
+GradientCase BatchMatMul(Dice& dice) {
+  CaseWriter writer;
+  const BatchMatMulAttributes product{dice.Coin(), dice.Coin()};
+  const int64_t m = dice.Int(1, 3), k = dice.Int(1, 3), n = dice.Int(1, 3);
+  const Shape batch = RandomShape(dice, 0, 2);
+  Shape a = Broadcastable(dice, batch);
+  Shape b = Broadcastable(dice, batch);
+  const std::initializer_list<int64_t> mk = {m, k}, km = {k, m}, kn = {k, n}, nk = {n, k};
+  a.insert(a.end(), product.trans_a ? km : mk);
+  b.insert(b.end(), product.trans_b ? nk : kn);
+  const std::string left = writer.Input(dice.Uniform(a));
+  const std::string right = writer.Input(dice.Uniform(b));
+  return writer.Op(OpType::kBatchMatMul, {left, right}, product);
+}
+
+GradientCase Conv(Dice& dice) {
+  CaseWriter writer;
+  ConvAttributes conv;
+  conv.kernel_shape = {dice.Int(1, 3), dice.Int(1, 3)};
+  conv.strides = {dice.Int(1, 2), dice.Int(1, 2)};
+  conv.dilations = {dice.Int(1, 2), dice.Int(1, 2)};
+  conv.pads = {dice.Int(0, 2), dice.Int(0, 2), dice.Int(0, 2), dice.Int(0, 2)};
+  conv.group = dice.Int(1, 3);
+  const int64_t in = dice.Int(1, 2), out = dice.Int(1, 2) * conv.group;
+  const std::string x = writer.Input(dice.Uniform({dice.Int(1, 2), in * conv.group, dice.Int(5, 7), dice.Int(5, 7)}));
+  const std::string w = writer.Input(dice.Uniform({out, in, conv.kernel_shape[0], conv.kernel_shape[1]}));
+  if (dice.Coin()) return writer.Op(OpType::kConv, {x, w}, conv);
+  const std::string b = writer.Input(dice.Uniform({out}));
+  return writer.Op(OpType::kConv, {x, w, b}, conv);
+}
+
+GradientCase MaxPool(Dice& dice) {
+  CaseWriter writer;
+  PoolAttributes pool;
+  pool.kernel_shape = {dice.Int(1, 3), dice.Int(1, 3)};
+  pool.strides = {dice.Int(1, 3), dice.Int(1, 3)};
+  pool.dilations = {dice.Int(1, 2), dice.Int(1, 2)};
+  const int64_t h = pool.kernel_shape[0] - 1, w = pool.kernel_shape[1] - 1;
+  pool.pads = {dice.Int(0, h), dice.Int(0, w), dice.Int(0, h), dice.Int(0, w)};
+  pool.ceil_mode = dice.Coin();
+  const std::string x = writer.Input(dice.Distinct({dice.Int(1, 2), dice.Int(1, 2), dice.Int(5, 7), dice.Int(5, 7)}));
+  return writer.Op(OpType::kMaxPool, {x}, pool);
+}
+
+GradientCase Flatten(Dice& dice) {
+  CaseWriter writer;
+  const Shape shape = RandomShape(dice, 1, 4);
+  const auto rank = static_cast<int64_t>(shape.size());
+  const std::string x = writer.Input(dice.Uniform(shape));
+  return writer.Op(OpType::kFlatten, {x}, FlattenAttributes{dice.Int(-rank, rank)});
+}
+
+GradientCase Reshape(Dice& dice) {
+  CaseWriter writer;
+  const Shape shape = RandomShape(dice, 2, 4);
+  const std::string x = writer.Input(dice.Uniform(shape));
+  return writer.Op(OpType::kReshape, {x}, ReshapeAttributes{dice.Coin() ? Shape{0, -1} : Shape{-1}, false});
+}
+
+GradientCase Expand(Dice& dice) {
+  CaseWriter writer;
+  const Shape shape = RandomShape(dice, 1, 4);
+  const std::string x = writer.Input(dice.Uniform(Broadcastable(dice, shape)));
+  return writer.Op(OpType::kExpand, {x}, ExpandAttributes{shape});
+}
+
+GradientCase Softmax(Dice& dice) {
+  CaseWriter writer;
+  const Shape shape = RandomShape(dice, 1, 4);
+  const auto rank = static_cast<int64_t>(shape.size());
+  const std::string x = writer.Input(dice.Uniform(shape));
+  return writer.Op(OpType::kSoftmax, {x}, SoftmaxAttributes{dice.Int(-rank, rank - 1)});
+}
+
+Reduction RandomReduction(Dice& dice) { return static_cast<Reduction>(dice.Int(0, 2)); }
+
+GradientCase CrossEntropy(Dice& dice) {
+  CaseWriter writer;
+  Shape scores = RandomShape(dice, 2, 4);
+  const int64_t classes = scores[1];
+  Shape labels = scores;
+  labels.erase(labels.begin() + 1);
+  const std::string x = writer.Input(dice.Uniform(scores));
+  CrossEntropyAttributes loss;
+  loss.reduction = RandomReduction(dice);
+  if (dice.Coin()) loss.ignore_index = -1;
+  Tensor targets = Tensor::Zeros(dice.Coin() ? DType::kI64 : DType::kI32, labels);
+  for (int64_t i = 0; i < targets.num_elements(); ++i) {
+    // The first label always counts, so that a mean has something to divide by.
+    const bool ignored = loss.ignore_index.has_value() && i > 0 && dice.Int(0, 3) == 0;
+    const int64_t label = ignored ? -1 : dice.Int(0, classes - 1);
+    if (targets.dtype() == DType::kI64) targets.elements<int64_t>()[i] = label;
+    if (targets.dtype() == DType::kI32) targets.elements<int32_t>()[i] = static_cast<int32_t>(label);
+  }
+  std::vector<std::string> inputs = {x, writer.Input(std::move(targets), false)};
+  if (dice.Coin()) {
+    Tensor weights = dice.Uniform({classes});
+    for (double& weight : weights.elements<double>()) weight += 1.5;
+    inputs.push_back(writer.Input(std::move(weights), false));
+  }
+  return writer.Op(OpType::kSoftmaxCrossEntropyLoss, inputs, loss);
+}
+
+GradientCase PointwiseLoss(Dice& dice) {
+  CaseWriter writer;
+  const Shape shape = RandomShape(dice, 0, 3);
+  // Differences lie away from 0 and from the bend of huber.
+  Tensor prediction = dice.Distinct(shape);
+  Tensor target = Tensor::Zeros(DType::kF64, shape);
+  PointwiseLossAttributes loss;
+  loss.kind = static_cast<PointwiseLossKind>(dice.Int(0, 3));
+  loss.reduction = RandomReduction(dice);
+  loss.delta = 0.5003;
+  if (loss.kind == PointwiseLossKind::kBceWithLogits) {
+    for (double& t : target.elements<double>()) t = 0.5 + 0.5 * dice.Unit();
+  }
+  const std::string x = writer.Input(std::move(prediction));
+  const std::string t = writer.Input(std::move(target), false);
+  return writer.Op(OpType::kPointwiseLoss, {x, t}, loss);
+}
+
+GradientCase BatchNorm(Dice& dice) {
+  CaseWriter writer;
+  Shape shape = RandomShape(dice, 2, 4);
+  shape[0] = dice.Int(2, 4);
+  const int64_t channels = shape[1];
+  const std::string x = writer.Input(dice.Uniform(shape));
+  const std::string scale = writer.Input(dice.Uniform({channels}));
+  const std::string bias = writer.Input(dice.Uniform({channels}));
+  for (const char* name : {"mean", "var"}) {
+    writer.made.graph.variables.push_back({name, DType::kF64, {channels}, VariableKind::kStatistic, {}});
+  }
+  return writer.Op(OpType::kBatchNormalization, {x, scale, bias, "mean", "var"},
+                   BatchNormAttributes{1e-2, 0.9, true, dice.Coin()});
+}
+
+GradientCase Dropout(Dice& dice) {
+  CaseWriter writer;
+  const std::string x = writer.Input(dice.Uniform(RandomShape(dice, 1, 4)));
+  return writer.Op(OpType::kDropout, {x}, DropoutAttributes{0.5 + 0.4 * dice.Unit(), true, 77});
+}
+
+template <OpType kOp>
+GradientCase Reduce(Dice& dice) {
+  CaseWriter writer;
+  const Shape shape = RandomShape(dice, 0, 4);
+  const auto rank = static_cast<int64_t>(shape.size());
+  ReduceAttributes reduce;
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    if (dice.Coin()) reduce.axes.push_back(dice.Coin() ? axis : axis - rank);
+  }
+  reduce.keep_dims = dice.Coin();
+  reduce.noop_with_empty_axes = dice.Coin();
+  const std::string x = writer.Input(dice.Uniform(shape));
+  return writer.Op(kOp, {x}, reduce);
+}
+
+struct OpCase {
+  OpType op;
+  GradientCase (*make)(Dice&);
+};
+
+// MaxPool, Dropout and BatchNormalization are differentiated in the forms that training gives them.
+constexpr OpCase kCases[] = {
+    {OpType::kAdd, Binary<OpType::kAdd>},
+    {OpType::kSub, Binary<OpType::kSub>},
+    {OpType::kMul, Binary<OpType::kMul>},
+    {OpType::kScale, Scale},
+    {OpType::kGemm, Gemm},
+    {OpType::kMatMul, MatMul},
+    {OpType::kBatchMatMul, BatchMatMul},
+    {OpType::kConv, Conv},
+    {OpType::kMaxPoolWithArgmax, MaxPool},
+    {OpType::kRelu, Unary<OpType::kRelu>},
+    {OpType::kSigmoid, Unary<OpType::kSigmoid>},
+    {OpType::kTanh, Unary<OpType::kTanh>},
+    {OpType::kFlatten, Flatten},
+    {OpType::kReshape, Reshape},
+    {OpType::kExpand, Expand},
+    {OpType::kSoftmax, Softmax},
+    {OpType::kSoftmaxCrossEntropyLoss, CrossEntropy},
+    {OpType::kPointwiseLoss, PointwiseLoss},
+    {OpType::kBatchNormTraining, BatchNorm},
+    {OpType::kDropoutTraining, Dropout},
+    {OpType::kReduceSum, Reduce<OpType::kReduceSum>},
+    {OpType::kReduceMean, Reduce<OpType::kReduceMean>},
+};
+
+TEST_CASE("gradients: every op that can be differentiated is checked here", "[gradients]") {
+  std::set<OpType> checked;
+  for (const OpCase& op : kCases) checked.insert(op.op);
+  for (const OpType op : AllOps()) {
+    INFO(std::string(OpName(op)));
+    CHECK((SchemaOf(op).gradient != nullptr) == (checked.count(op) == 1));
+  }
+}
+
+TEST_CASE("gradients: every op agrees with central differences", "[gradients]") {
+  const char* replay = std::getenv("LOCKSTEP_TEST_SEED");
+  const uint64_t first = replay != nullptr ? std::strtoull(replay, nullptr, 10) : 1;
+  const uint64_t last = replay != nullptr ? first : 40;
+  for (const OpCase& op : kCases) {
+    for (uint64_t seed = first; seed <= last; ++seed) {
+      Dice dice(seed);
+      INFO("op " << std::string(OpName(op.op)) << ", LOCKSTEP_TEST_SEED=" << seed);
+      CHECK(CheckGradients(op.make(dice), seed) == "");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# Installs what the tests need, builds, and runs all of them. The last line is `N passed, N failed[, N skipped]`,
+# counted in test cases. Exit 0 only if nothing failed.
+#   --build-only                               stop after the build
+#   --only PATTERN                             only targets whose label contains PATTERN
+#   --sanitize=address|undefined|thread        everything under that sanitizer
+#   --simulate SECONDS                         how long the seeded simulation runs (60)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+build_only=0 only='' simulate=60 flags=()
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --build-only) build_only=1 ;;
+    --only) only=${2:?--only needs a pattern}; shift ;;
+    --only=*) only=${1#*=} ;;
+    --sanitize=address | --sanitize=undefined | --sanitize=thread) flags+=("--config=${1#*=}") ;;
+    --simulate) simulate=${2:?--simulate needs seconds}; shift ;;
+    *) echo "tests/run.sh: unknown argument '$1' (see the head of the file)" >&2; exit 64 ;;
+  esac
+  shift
+done
+
+deploy/packages.sh build data test
+
+# One summary line per test binary goes to its log; the counts are read from there.
+summarise() {
+  awk '
+    /^All tests passed \(/ { match($0, /in [0-9]+ test case/); passed += substr($0, RSTART + 3, RLENGTH - 13); seen = 1 }
+    /^test cases: / {
+      for (i = 1; i < NF; i++) { if ($(i + 1) == "passed") passed += $i; if ($(i + 1) == "failed") failed += $i }
+      seen = 1
+    }
+    /^[0-9]+ passed, [0-9]+ failed/ { passed += $1; failed += $3; if ($5 != "") skipped += $5; seen = 1 }
+    END { if (!seen) failed += 1; printf "%d %d %d\n", passed, failed, skipped }' "$1"
+}
+
+list() {  # The labels of all test targets that match --only, GPU ones (tag) apart.
+  bazel query --noshow_progress --ui_event_filters=-info "tests(//...) $1" 2>/dev/null | grep -F -- "$only" || true
+}
+mapfile -t targets < <(list 'except attr(tags, "\bgpu\b", tests(//...))')
+mapfile -t skipped_targets < <(list 'intersect attr(tags, "\bgpu\b", tests(//...))')
+[ ${#targets[@]} -gt 0 ] || { echo "tests/run.sh: no test target contains '$only'" >&2; exit 64; }
+
+quiet=(--noshow_progress --ui_event_filters=-info)
+if [ -z "$only" ]; then
+  bazel build "${quiet[@]}" "${flags[@]}" //...
+else
+  bazel build "${quiet[@]}" "${flags[@]}" "${targets[@]}"
+fi
+[ "$build_only" = 0 ] || exit 0
+
+results=$(mktemp)
+trap 'rm -f "$results"' EXIT
+bazel test "${quiet[@]}" "${flags[@]}" --keep_going "${targets[@]}" 2>&1 | tee "$results" || true
+
+passed=0 failed=0 skipped=${#skipped_targets[@]}
+for label in "${targets[@]}"; do
+  log="bazel-testlogs/${label#//}"
+  log="${log/://}/test.log"
+  if [ ! -f "$log" ]; then
+    echo "$label did not run"
+    failed=$((failed + 1))
+    continue
+  fi
+  read -r p f s < <(summarise "$log")
+  # A binary may fail after its summary (a leak, a crash while exiting): the verdict is Bazel's.
+  if [ "$f" = 0 ] && ! grep -qE "^$label .*PASSED" "$results"; then f=1; fi
+  passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+done
+
+if [ -z "$only" ] || [[ tidy == *"$only"* ]]; then
+  tidy_log=$(mktemp)
+  tests/tidy/tidy.sh | tee "$tidy_log" || true
+  read -r p f s < <(summarise "$tidy_log")
+  rm -f "$tidy_log"
+  passed=$((passed + p)) failed=$((failed + f))
+fi
+
+simulator=bazel-bin/tests/simulation/simulation_main
+if [ -x "$simulator" ] && [ -z "$only" ] && [ "$simulate" -gt 0 ]; then
+  if "$simulator" --seconds "$simulate" --min-schedules 2000; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+fi
+
+line="$passed passed, $failed failed"
+[ "$skipped" = 0 ] || line="$line, $skipped skipped"
+echo "$line"
+[ "$failed" = 0 ]

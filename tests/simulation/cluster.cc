@@ -1,0 +1,159 @@
+#include "tests/simulation/cluster.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tests/simulation/sim_chief.h"
+#include "tests/simulation/sim_worker.h"
+
+namespace lockstep::simulation {
+namespace {
+
+// Codes after which no supervisor starts a process again.
+bool Final(int exit_code) {
+  for (int code : {0, 64, 65, 70, 76, 77, 78}) {
+    if (exit_code == code) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Cluster::Cluster(uint64_t seed, ClusterSettings cluster_settings, std::ostream* trace)
+    : settings(std::move(cluster_settings)),
+      world(std::make_unique<World>(seed, trace)),
+      network(std::make_unique<Network>(world.get(), NetworkDelays{})),
+      oracle(std::make_unique<Oracle>(settings.job)),
+      fabric(std::make_unique<Fabric>(world.get(), network.get(),
+                                      [this](std::string what) { oracle->Violation(std::move(what)); })),
+      disk(std::make_unique<Disk>(oracle.get())),
+      current_(settings.workers, nullptr),
+      mortal_(settings.workers, true) {}
+
+Cluster::~Cluster() = default;
+
+void Cluster::Start() {
+  StartChief(kChiefHost);
+  for (int slot = 0; slot < settings.workers; ++slot) {
+    world->AfterOutside(world->random().Between(absl::ZeroDuration(), absl::Milliseconds(300)),
+                        [this, slot] { StartWorker(slot); });
+  }
+}
+
+void Cluster::StartChief(HostId host) {
+  if (done_) return;
+  chiefs.push_back(std::make_unique<SimChief>(this, world->StartProcess(host)));
+  newest_chief_ = chiefs.back().get();
+  newest_chief_->Start();
+}
+
+void Cluster::StartWorker(int slot) {
+  if (done_ || current_[slot] != nullptr || !mortal_[slot]) return;
+  const Incarnation incarnation{0, workers.size() + 1};
+  workers.push_back(std::make_unique<SimWorker>(this, slot, world->StartProcess(slot), incarnation));
+  SimWorker* worker = workers.back().get();
+  current_[slot] = worker;
+  by_incarnation_[incarnation] = worker;
+  world->After(worker->process(), absl::ZeroDuration(), [worker] { worker->Start(); });
+}
+
+void Cluster::KillProcess(ProcessId process) {
+  world->Kill(process);
+  network->BreakAllOf(process);
+  fabric->ProcessDied(process);
+}
+
+void Cluster::KillWorker(int slot, int signal) {
+  SimWorker* worker = current_[slot];
+  if (worker == nullptr) return;
+  if (world->tracing()) world->Trace(worker->name(), absl::StrCat("is killed by signal ", signal));
+  KillProcess(worker->process());
+  WorkerGone(worker, ProcessEnd{signal, 0});
+}
+
+void Cluster::TerminateWorker(int slot, absl::Duration grace) {
+  SimWorker* worker = current_[slot];
+  if (worker == nullptr) return;
+  if (world->tracing()) world->Trace(worker->name(), absl::StrCat("gets SIGTERM, grace ", absl::FormatDuration(grace)));
+  world->After(worker->process(), absl::ZeroDuration(), [worker, grace] { worker->Terminate(grace); });
+  world->AfterOutside(grace, [this, slot, worker] {
+    if (current_[slot] == worker) KillWorker(slot, 9);
+  });
+}
+
+void Cluster::WorkerExited(SimWorker* worker, int exit_code) {
+  world->Kill(worker->process());
+  for (ConnectionId id : network->LiveOf(worker->process())) network->Close(id, worker->process());
+  fabric->ProcessDied(worker->process());
+  WorkerGone(worker, ProcessEnd{0, exit_code});
+}
+
+void Cluster::WorkerGone(SimWorker* worker, ProcessEnd end) {
+  current_[worker->slot()] = nullptr;
+  if (end.signal == 0 && Final(end.exit_code)) {
+    if (end.exit_code != 0 && failure_.empty()) {
+      failure_ = absl::StrCat(worker->name(), " exits with ", end.exit_code);
+    }
+    return;
+  }
+  if (SimChief* chief = newest_chief_; chief != nullptr && world->random().Chance(700)) {
+    network->Carry(worker->slot(), chief->process(), network->Delay(),
+                   [chief, name = worker->name(), end] { chief->ProcessEnded(name, end); });
+  }
+  world->AfterOutside(world->random().Between(absl::Milliseconds(20), absl::Seconds(2)),
+                      [this, slot = worker->slot()] { StartWorker(slot); });
+}
+
+void Cluster::KillChief(bool machine) {
+  SimChief* chief = newest_chief_;
+  if (chief == nullptr || !world->alive(chief->process())) return;
+  if (world->tracing()) world->Trace("chief", machine ? "its machine goes down" : "is killed");
+  KillProcess(chief->process());
+  if (machine) disk->MachineCrash(world->random());
+  world->AfterOutside(world->random().Between(absl::Milliseconds(20), absl::Seconds(3)), [this, chief] {
+    if (newest_chief_ == chief) StartChief(world->host(chief->process()));
+  });
+}
+
+void Cluster::ChiefExited(SimChief* chief, int exit_code) {
+  if (world->tracing()) world->Trace("chief", absl::StrCat("of term ", chief->term(), " exits with ", exit_code));
+  world->Kill(chief->process());
+  for (ConnectionId id : network->LiveOf(chief->process())) network->Close(id, chief->process());
+  if (exit_code == 0) {
+    done_ = true;
+  } else if (!Final(exit_code)) {
+    if (newest_chief_ == chief) {
+      world->AfterOutside(absl::Seconds(1), [this, host = world->host(chief->process())] { StartChief(host); });
+    }
+  } else if (exit_code != 76) {
+    if (failure_.empty()) failure_ = absl::StrCat("the chief of term ", chief->term(), " exits with ", exit_code);
+  } else if (newest_chief_ == chief) {
+    // Two that started together may have claimed in the other order.
+    newest_chief_ = nullptr;
+    for (const auto& other : chiefs) {
+      if (world->alive(other->process())) newest_chief_ = other.get();
+    }
+    if (newest_chief_ == nullptr && failure_.empty()) {
+      failure_ = absl::StrCat("the chief of term ", chief->term(), " was fenced, but no other is alive");
+      newest_chief_ = chief;
+    }
+  }
+}
+
+SimChief* Cluster::ChiefAtAddress() {
+  // Now and then somebody still finds the address of an older chief that is alive.
+  if (world->random().Chance(100)) {
+    for (const auto& chief : chiefs) {
+      if (chief->listening() && world->alive(chief->process())) return chief.get();
+    }
+  }
+  return address_;
+}
+
+SimWorker* Cluster::WorkerOf(const Incarnation& incarnation) const {
+  const auto found = by_incarnation_.find(incarnation);
+  return found == by_incarnation_.end() ? nullptr : found->second;
+}
+
+}  // namespace lockstep::simulation

@@ -1,0 +1,109 @@
+// A simulated job: one chief (two at times), some workers, and whoever restarts them, over one world.
+//
+// Threading: thread-compatible.
+#ifndef LOCKSTEP_TESTS_SIMULATION_CLUSTER_H_
+#define LOCKSTEP_TESTS_SIMULATION_CLUSTER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "chief/core/policy.h"
+#include "tests/simulation/disk.h"
+#include "tests/simulation/fabric.h"
+#include "tests/simulation/network.h"
+#include "tests/simulation/oracle.h"
+#include "tests/simulation/replica.h"
+#include "tests/simulation/world.h"
+
+namespace lockstep::simulation {
+
+class SimChief;
+class SimWorker;
+
+// How a process ended.
+struct ProcessEnd {
+  int signal = 0;
+  int exit_code = 0;
+};
+
+struct ClusterSettings {
+  TinyJob job;
+  chief::JobPolicy policy;
+  int workers = 2;
+  size_t keep_checkpoints = 2;
+};
+
+class Cluster {
+ public:
+  Cluster(uint64_t seed, ClusterSettings settings, std::ostream* trace);
+  ~Cluster();
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
+
+  static constexpr HostId kChiefHost = 100;
+
+  // Starts the chief and every worker.
+  void Start();
+
+  // The supervisor: starts a chief on a host of its own choosing; the old one, when it is only paused, lives on.
+  void StartChief(HostId host);
+  void StartWorker(int slot);
+  void KillWorker(int slot, int signal);
+  void TerminateWorker(int slot, absl::Duration grace);
+  // `machine`: the whole host goes down, and with it what was not synced.
+  void KillChief(bool machine);
+  void KillProcess(ProcessId process);
+  // Who is dead stays dead from here on.
+  void NeverRestart(int slot) { mortal_[slot] = false; }
+
+  // Called by the processes themselves.
+  void WorkerExited(SimWorker* worker, int exit_code);
+  void ChiefExited(SimChief* chief, int exit_code);
+  void ChiefListens(SimChief* chief) { address_ = chief; }
+
+  // The chief that a worker finds at the address; null when there never was one.
+  SimChief* ChiefAtAddress();
+  // The id that the network gives to the next connection.
+  ConnectionId NextConnection() const { return network->next(); }
+  SimChief* chief() const { return newest_chief_; }
+  SimWorker* worker(int slot) const { return current_[slot]; }
+  SimWorker* WorkerOf(const Incarnation& incarnation) const;
+  // Counts what has happened, to see that schedules reach it.
+  void Cover(absl::string_view what) { ++covered[what]; }
+  bool done() const { return done_; }
+  const std::string& failure() const { return failure_; }
+
+  const ClusterSettings settings;
+  const std::unique_ptr<World> world;
+  const std::unique_ptr<Network> network;
+  const std::unique_ptr<Oracle> oracle;
+  const std::unique_ptr<Fabric> fabric;
+  const std::unique_ptr<Disk> disk;
+
+  std::function<void(ProcessId)> on_commit;       // a chief is about to rename a checkpoint into place
+  std::map<absl::string_view, uint64_t> covered;  // keys are literals
+  std::vector<std::unique_ptr<SimChief>> chiefs;
+  std::vector<std::unique_ptr<SimWorker>> workers;  // every life there ever was
+
+ private:
+  void WorkerGone(SimWorker* worker, ProcessEnd end);
+
+  std::vector<SimWorker*> current_;  // per slot; null while none runs
+  std::vector<bool> mortal_;         // per slot: is restarted
+  std::map<Incarnation, SimWorker*> by_incarnation_;
+  SimChief* newest_chief_ = nullptr;
+  SimChief* address_ = nullptr;
+  bool done_ = false;
+  std::string failure_;
+};
+
+}  // namespace lockstep::simulation
+
+#endif  // LOCKSTEP_TESTS_SIMULATION_CLUSTER_H_

@@ -1,0 +1,75 @@
+#include "tests/simulation/disk.h"
+
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+
+namespace lockstep::simulation {
+
+void Disk::FenceOlder(Term term) { staging_.erase(staging_.begin(), staging_.lower_bound(term)); }
+
+std::vector<Manifest> Disk::Scan(Term term) {
+  newest_scan_ = std::max(newest_scan_, term);
+  std::vector<Manifest> accepted;
+  for (auto it = checkpoints_.rbegin(); it != checkpoints_.rend(); ++it) {
+    if (it->second.set_aside) continue;
+    // What this chief builds on must be durable, also where the one that renamed it died before it synced.
+    it->second.synced = true;
+    accepted.push_back(it->second);
+  }
+  oracle_->Scanned(term, accepted.empty() ? -1 : static_cast<int64_t>(accepted.front().snapshot.step));
+  return accepted;
+}
+
+Disk::PublishResult Disk::Publish(Term term, Manifest manifest) {
+  if (!HasStaging(term)) return PublishResult::kFenced;
+  const uint64_t step = manifest.snapshot.step;
+  const auto found = checkpoints_.find(step);
+  if (found != checkpoints_.end() && !found->second.set_aside &&
+      found->second.snapshot.digest == manifest.snapshot.digest) {
+    return PublishResult::kOk;
+  }
+  manifest.term = term;
+  // What an older term publishes after a newer one has made its list is on no list.
+  manifest.set_aside = term < newest_scan_;
+  oracle_->Published(term, step, DigestText(manifest.state), !manifest.set_aside);
+  checkpoints_[step] = std::move(manifest);
+  return PublishResult::kOk;
+}
+
+void Disk::SyncPublished(const SnapshotId& snapshot) {
+  const auto found = checkpoints_.find(snapshot.step);
+  if (found != checkpoints_.end()) found->second.synced = true;
+}
+
+void Disk::Retain(size_t keep) {
+  while (checkpoints_.size() > keep && checkpoints_.size() > 1) checkpoints_.erase(checkpoints_.begin());
+}
+
+void Disk::MachineCrash(Random& random) {
+  for (auto it = checkpoints_.begin(); it != checkpoints_.end();) {
+    it = !it->second.synced && random.Chance(500) ? checkpoints_.erase(it) : std::next(it);
+  }
+}
+
+std::optional<ReplicaState> Disk::Load(const SnapshotId& snapshot) const {
+  const auto found = checkpoints_.find(snapshot.step);
+  if (found == checkpoints_.end() || found->second.set_aside || !(found->second.snapshot.digest == snapshot.digest)) {
+    return std::nullopt;
+  }
+  return found->second.state;
+}
+
+const Manifest* Disk::Newest() const {
+  for (auto it = checkpoints_.rbegin(); it != checkpoints_.rend(); ++it) {
+    if (!it->second.set_aside) return &it->second;
+  }
+  return nullptr;
+}
+
+const Manifest* Disk::At(uint64_t step) const {
+  const auto found = checkpoints_.find(step);
+  return found == checkpoints_.end() ? nullptr : &found->second;
+}
+
+}  // namespace lockstep::simulation

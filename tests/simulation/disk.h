@@ -1,0 +1,81 @@
+// The chief's durable state, simulated: claimed terms, staging directories, published checkpoints, the lists of
+// accepted manifests, the kernel plan.
+//
+// What is here survives the death of a process. A published checkpoint is visible at once but survives a crash of the
+// machine only after its directory was synced.
+//
+// Threading: thread-compatible.
+#ifndef LOCKSTEP_TESTS_SIMULATION_DISK_H_
+#define LOCKSTEP_TESTS_SIMULATION_DISK_H_
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/protocol/ids.h"
+#include "tests/simulation/oracle.h"
+#include "tests/simulation/random.h"
+#include "tests/simulation/replica.h"
+
+namespace lockstep::simulation {
+
+struct Manifest {
+  SnapshotId snapshot;
+  Term term = 0;
+  std::string plan_hash;
+  bool audited = false;
+  absl::Duration trained_for;
+  ReplicaState state;
+  bool synced = false;
+  bool set_aside = false;
+};
+
+struct StoredPlan {
+  std::string hash;
+  std::string plan;
+  Digest data_digest;
+};
+
+class Disk {
+ public:
+  explicit Disk(Oracle* oracle) : oracle_(oracle) {}
+
+  // The steps of a chief's start, in this order; a chief may die or sleep between any two.
+  Term ClaimTerm() { return ++highest_claim_; }
+  void CreateStaging(Term term) { staging_.insert(term); }
+  void FenceOlder(Term term);
+  // Stores the list of what `term` accepts and returns it, newest step first. Sets aside what an older term
+  // published after the newest list was made.
+  std::vector<Manifest> Scan(Term term);
+
+  Term highest_claim() const { return highest_claim_; }
+  bool HasStaging(Term term) const { return staging_.count(term) > 0; }
+
+  enum class PublishResult { kOk, kFenced };
+  PublishResult Publish(Term term, Manifest manifest);
+  void SyncPublished(const SnapshotId& snapshot);
+  void Retain(size_t keep);
+  void MachineCrash(Random& random);
+
+  std::optional<ReplicaState> Load(const SnapshotId& snapshot) const;
+  // The newest visible checkpoint that is not set aside.
+  const Manifest* Newest() const;
+
+  // Null when no checkpoint of that step stands there.
+  const Manifest* At(uint64_t step) const;
+
+  std::optional<StoredPlan> plan;
+
+ private:
+  Oracle* oracle_;
+  Term highest_claim_ = 0;
+  std::set<Term> staging_;
+  std::map<uint64_t, Manifest> checkpoints_;
+  Term newest_scan_ = 0;
+};
+
+}  // namespace lockstep::simulation
+
+#endif  // LOCKSTEP_TESTS_SIMULATION_DISK_H_

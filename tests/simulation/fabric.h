@@ -1,0 +1,85 @@
+// Simulated collectives: groups of processes that connect and then exchange values, one exchange at a time.
+//
+// An exchange completes once every rank has entered it; each rank then gets everybody's contribution after a delay of
+// its own. A group that breaks in between leaves some ranks with the result and the others with an error, as a real
+// ring does, and so ranks differ by one exchange at most.
+//
+// Threading: thread-compatible.
+#ifndef LOCKSTEP_TESTS_SIMULATION_FABRIC_H_
+#define LOCKSTEP_TESTS_SIMULATION_FABRIC_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tests/simulation/network.h"
+#include "tests/simulation/world.h"
+
+namespace lockstep::simulation {
+
+// Names a group as (term, counter) of its generation.
+struct GroupKey {
+  uint64_t term = 0;
+  uint64_t counter = 0;
+  friend auto operator<=>(const GroupKey&, const GroupKey&) = default;
+};
+
+using Contribution = std::vector<uint64_t>;
+using Gathered = std::vector<Contribution>;  // one per rank
+using ConnectDone = std::function<void(absl::Status)>;
+using ExchangeDone = std::function<void(absl::StatusOr<Gathered>)>;
+
+class Fabric {
+ public:
+  // `on_mismatch` hears of ranks that entered different exchanges: a bug of the protocol, never of the network.
+  Fabric(World* world, Network* network, std::function<void(std::string)> on_mismatch)
+      : world_(world), network_(network), on_mismatch_(std::move(on_mismatch)) {}
+  Fabric(const Fabric&) = delete;
+  Fabric& operator=(const Fabric&) = delete;
+
+  // `done` runs once all `size` ranks are there, or with Aborted.
+  void Connect(GroupKey key, int rank, int size, ProcessId process, ConnectDone done);
+  // `what` names the exchange; all ranks must agree on it. REQUIRES: connected, and no exchange of this rank under way.
+  void Exchange(GroupKey key, int rank, const std::string& what, Contribution mine, ExchangeDone done);
+  // This rank gives up: its pending call fails now, the calls of the others soon.
+  void Abort(GroupKey key, int rank);
+  void ProcessDied(ProcessId process);
+  // A connection inside the group breaks; every rank gets an error.
+  void Break(GroupKey key);
+  // Groups that are whole now, for the faults to choose from.
+  std::vector<GroupKey> Live() const;
+
+ private:
+  struct Member {
+    ProcessId process = -1;
+    bool entered = false;
+    bool aborted = false;
+    absl::Time cut = absl::InfiniteFuture();  // results that arrive later are errors
+    ConnectDone connect_done;
+    std::string what;
+    Contribution mine;
+    ExchangeDone exchange_done;
+    uint64_t call = 0;  // numbers the calls of this rank
+  };
+  struct Group {
+    std::vector<Member> members;
+    bool broken = false;
+  };
+
+  void Fail(Group& group, int rank, absl::string_view why);
+  void BreakGroup(GroupKey key, int except, absl::string_view why);
+  void MaybeComplete(GroupKey key);
+  void Deliver(GroupKey key, int rank, Gathered gathered);
+
+  World* world_;
+  Network* network_;
+  std::function<void(std::string)> on_mismatch_;
+  std::map<GroupKey, Group> groups_;
+};
+
+}  // namespace lockstep::simulation
+
+#endif  // LOCKSTEP_TESTS_SIMULATION_FABRIC_H_

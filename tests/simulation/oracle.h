@@ -1,0 +1,71 @@
+// What must hold in every schedule, checked while it runs.
+//
+//   * An applied step leaves the state that an undisturbed run has there, and used each sample of the step once.
+//   * A replica that is alive never goes back within its lineage; a chief never forms a generation below a manifest
+//     that it published or found.
+//   * What was committed stays restorable; an older chief commits nothing once a newer one has scanned.
+//   * Every rank of a generation starts it at the same position.
+//
+// Threading: thread-compatible.
+#ifndef LOCKSTEP_TESTS_SIMULATION_ORACLE_H_
+#define LOCKSTEP_TESTS_SIMULATION_ORACLE_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/protocol/ids.h"
+#include "tests/simulation/replica.h"
+
+namespace lockstep::simulation {
+
+class Oracle {
+ public:
+  explicit Oracle(const TinyJob& job) : job_(job), reference_(job) {}
+
+  // The first violation counts; what follows is mostly its consequence.
+  void Violation(std::string what);
+  bool violated() const { return !violations_.empty(); }
+  const std::vector<std::string>& violations() const { return violations_; }
+
+  // A replica made the update that leads to `state`, from the gradients of these logical shards.
+  void Applied(const std::string& who, const ReplicaState& state, std::vector<uint64_t> shards);
+  // A replica took a state from a peer or a checkpoint in place of what it held (`had`: anything at all).
+  void Replaced(const std::string& who, bool had, const ReplicaState& before, const ReplicaState& after);
+  // A rank entered a generation.
+  void Started(const std::string& who, const Generation& generation, const Position& position);
+  void CheckState(const std::string& who, const ReplicaState& state);
+  // A manifest became visible; not accepted: it will be set aside.
+  void Published(Term term, uint64_t step, const Digest& digest, bool accepted);
+  // A published manifest is durable and its chief knows.
+  void Committed(uint64_t step) {
+    ++commits_;
+    highest_committed_ = std::max(highest_committed_, static_cast<int64_t>(step));
+  }
+  int64_t commits() const { return commits_; }
+  // A chief accepted its list of manifests; older chiefs are over from here on. `newest` is -1 for an empty list.
+  void Scanned(Term term, int64_t newest);
+
+  const Reference& reference() const { return reference_; }
+  int64_t highest_committed() const { return highest_committed_; }
+  int64_t highest_applied() const { return highest_applied_; }
+  int64_t applied() const { return applied_; }
+
+ private:
+  TinyJob job_;
+  Reference reference_;
+  std::vector<std::string> violations_;
+  std::map<Generation, Position> started_;
+  std::map<int64_t, std::vector<int64_t>> samples_of_step_;
+  int64_t highest_committed_ = -1;
+  int64_t highest_applied_ = 0;
+  int64_t applied_ = 0;
+  int64_t commits_ = 0;
+  Term newest_scan_ = 0;
+};
+
+}  // namespace lockstep::simulation
+
+#endif  // LOCKSTEP_TESTS_SIMULATION_ORACLE_H_

@@ -1,0 +1,74 @@
+#include "tests/simulation/replica.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tests/simulation/random.h"
+
+namespace lockstep::simulation {
+
+ReplicaState InitialState(const TinyJob& job) {
+  ReplicaState state;
+  for (int i = 0; i < kWeights; ++i) state.weights[i] = Mix(job.seed * 31 + i);
+  return state;
+}
+
+uint64_t DigestOf(const ReplicaState& state) {
+  uint64_t digest = Mix(static_cast<uint64_t>(state.step));
+  for (uint64_t weight : state.weights) digest = Mix(digest ^ weight);
+  return digest;
+}
+
+std::string DigestText(const ReplicaState& state) { return absl::StrCat(absl::Hex(DigestOf(state), absl::kZeroPad16)); }
+
+std::vector<int64_t> ShardPositions(const TinyJob& job, int64_t step, int shard) {
+  const int64_t size = job.global_batch / job.logical_shards;
+  std::vector<int64_t> positions;
+  for (int64_t i = 0; i < size; ++i) positions.push_back(step * job.global_batch + shard * size + i);
+  return positions;
+}
+
+int64_t SampleAt(const TinyJob& job, int64_t position) {
+  const int64_t epoch = position / job.samples;
+  // An affine map modulo the size is a permutation when the factor has no divisor in common with it.
+  const int64_t n = job.samples;
+  const uint64_t key = Mix(job.seed ^ Mix(epoch));
+  int64_t factor = 1 + static_cast<int64_t>(key % n);
+  auto divisor = [](int64_t a, int64_t b) {
+    while (b != 0) a = std::exchange(b, a % b);
+    return a;
+  };
+  while (divisor(factor, n) != 1) ++factor;
+  return (factor * (position % n) + static_cast<int64_t>((key >> 32) % n)) % n;
+}
+
+Weights ShardGradient(const TinyJob& job, const ReplicaState& state, int shard) {
+  Weights gradient{};
+  for (int64_t position : ShardPositions(job, state.step, shard)) {
+    const uint64_t sample = static_cast<uint64_t>(SampleAt(job, position));
+    for (int i = 0; i < kWeights; ++i) gradient[i] += Mix(state.weights[i] ^ Mix(sample * kWeights + i));
+  }
+  return gradient;
+}
+
+void AddTo(Weights& sum, const Weights& gradient) {
+  for (int i = 0; i < kWeights; ++i) sum[i] += gradient[i];
+}
+
+void Apply(ReplicaState& state, const Weights& sum) {
+  for (int i = 0; i < kWeights; ++i) state.weights[i] = Mix(state.weights[i] + 3 * sum[i]);
+  ++state.step;
+}
+
+Reference::Reference(const TinyJob& job) {
+  states_.push_back(InitialState(job));
+  while (states_.back().step < job.steps) {
+    ReplicaState next = states_.back();
+    Weights sum{};
+    for (int shard = 0; shard < job.logical_shards; ++shard) AddTo(sum, ShardGradient(job, states_.back(), shard));
+    Apply(next, sum);
+    states_.push_back(next);
+  }
+}
+
+}  // namespace lockstep::simulation

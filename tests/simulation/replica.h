@@ -1,0 +1,65 @@
+// A replica small enough to simulate: a few integers that stand for the weights, updated from samples.
+//
+// Every sample of a step changes every later value, so a step that is lost, repeated, computed from other samples, or
+// applied on top of another state leaves other bits behind. The state at step s depends on s alone: `Reference` holds
+// what an undisturbed run has there.
+//
+// Threading: thread-compatible.
+#ifndef LOCKSTEP_TESTS_SIMULATION_REPLICA_H_
+#define LOCKSTEP_TESTS_SIMULATION_REPLICA_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lockstep::simulation {
+
+inline constexpr int kWeights = 3;
+using Weights = std::array<uint64_t, kWeights>;
+
+// What a simulated job trains on.
+struct TinyJob {
+  int64_t samples = 24;  // in the data set; one epoch
+  int64_t global_batch = 8;
+  int logical_shards = 4;
+  int64_t steps = 40;
+  uint64_t seed = 7;
+};
+
+struct ReplicaState {
+  int64_t step = 0;
+  Weights weights{};
+
+  friend bool operator==(const ReplicaState&, const ReplicaState&) = default;
+};
+
+ReplicaState InitialState(const TinyJob& job);
+// Covers the step and the weights.
+uint64_t DigestOf(const ReplicaState& state);
+// The digest as the cores carry it.
+std::string DigestText(const ReplicaState& state);
+
+// Samples of one logical shard of the step that follows `step`, as positions of the endless stream.
+std::vector<int64_t> ShardPositions(const TinyJob& job, int64_t step, int shard);
+// The data-set index at a position: a permutation of its own for each epoch.
+int64_t SampleAt(const TinyJob& job, int64_t position);
+// The gradient of one logical shard at `state`, for the step that follows it.
+Weights ShardGradient(const TinyJob& job, const ReplicaState& state, int shard);
+void AddTo(Weights& sum, const Weights& gradient);
+// The update: `sum` over all logical shards.
+void Apply(ReplicaState& state, const Weights& sum);
+
+// The states of an undisturbed run, one per step from 0 to the last.
+class Reference {
+ public:
+  explicit Reference(const TinyJob& job);
+  const ReplicaState& at(int64_t step) const { return states_[step]; }
+
+ private:
+  std::vector<ReplicaState> states_;
+};
+
+}  // namespace lockstep::simulation
+
+#endif  // LOCKSTEP_TESTS_SIMULATION_REPLICA_H_

@@ -1,0 +1,265 @@
+#include "tests/simulation/sim_chief.h"
+
+#include <algorithm>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tests/simulation/describe.h"
+#include "tests/simulation/sim_worker.h"
+
+namespace lockstep::simulation {
+
+void SimChief::Trace(const std::string& what) const {
+  world().Trace(absl::StrCat("chief#", process_, term_ == 0 ? "" : absl::StrCat(" t", term_)), what);
+}
+
+absl::Duration SimChief::DiskDelay() {
+  Random& random = world().random();
+  return random.Between(absl::Microseconds(200), random.Chance(50) ? absl::Milliseconds(400) : absl::Milliseconds(8));
+}
+
+void SimChief::Start() {
+  After(DiskDelay(), [this] {
+    term_ = cluster_->disk->ClaimTerm();
+    if (world().tracing()) Trace("claims its term");
+    After(DiskDelay(), [this] {
+      cluster_->disk->CreateStaging(term_);
+      After(DiskDelay(), [this] {
+        cluster_->disk->FenceOlder(term_);
+        After(DiskDelay(), [this] { Recover(); });
+      });
+    });
+  });
+}
+
+void SimChief::Recover() {
+  Disk& disk = *cluster_->disk;
+  if (!disk.HasStaging(term_) || disk.highest_claim() != term_) return cluster_->ChiefExited(this, 76);
+  const std::vector<Manifest> accepted = disk.Scan(term_);
+  if (accepted.empty()) {
+    Manifest first;
+    first.state = InitialState(cluster_->settings.job);
+    first.snapshot = SnapshotId{cluster_->settings.policy.lineage, 0, DigestText(first.state)};
+    disk.Publish(term_, first);
+    disk.SyncPublished(first.snapshot);
+    cluster_->oracle->Committed(0);
+  }
+  const Manifest newest = *disk.Newest();
+  chief::RecoveredState recovered;
+  recovered.term = term_;
+  recovered.checkpoint = newest.snapshot;
+  if (disk.plan.has_value()) {
+    recovered.plan_hash = disk.plan->hash;
+    recovered.data_digest = disk.plan->data_digest;
+  }
+  recovered.trained_for = newest.trained_for;
+  newest_told_ = static_cast<int64_t>(newest.snapshot.step);
+  core_ = std::make_unique<chief::Coordinator>(chief::CoordinatorConfig{cluster_->settings.policy, recovered});
+  if (world().tracing()) Trace(absl::StrCat("listens, newest checkpoint ", newest.snapshot.step));
+  cluster_->ChiefListens(this);
+  Step(chief::Tick{});
+  WatchTerm();
+}
+
+// A chief that writes nothing would never meet the fence: it looks for it now and then.
+void SimChief::WatchTerm() {
+  After(absl::Seconds(2), [this] {
+    if (!cluster_->disk->HasStaging(term_)) return Step(chief::TermLost{cluster_->disk->highest_claim()});
+    WatchTerm();
+  });
+}
+
+void SimChief::ScheduleTick() {
+  const absl::Time next = std::min(core_->NextDeadline(), world().now() + absl::Milliseconds(500));
+  const absl::Time when = std::max(next, world().now() + absl::Microseconds(100));
+  if (when >= tick_at_) return;
+  tick_at_ = when;
+  world().At(process_, when, [this, when] {
+    if (tick_at_ != when) return;
+    tick_at_ = absl::InfiniteFuture();
+    Step(chief::Tick{});
+  });
+}
+
+void SimChief::Step(const chief::Event& event) {
+  if (core_ == nullptr) return;
+  if (std::holds_alternative<chief::TermLost>(event)) cluster_->Cover("chief fenced by the storage");
+  if (world().tracing() && !std::holds_alternative<chief::Tick>(event) &&
+      !std::holds_alternative<chief::HeartbeatReceived>(event)) {
+    Trace(absl::StrCat("<- ", Describe(event)));
+  }
+  for (const chief::Action& action : core_->Step(world().now(), event)) {
+    if (world().tracing()) Trace(absl::StrCat("   -> ", Describe(action)));
+    std::visit([this](const auto& a) { Perform(a); }, action);
+    if (!world().alive(process_)) return;
+  }
+  ScheduleTick();
+}
+
+void SimChief::Opened(ConnectionId connection, const Incarnation& worker) {
+  const chief::SessionId session = next_session_++;
+  sessions_[session] = Session{connection, worker};
+  by_connection_[connection] = session;
+}
+
+void SimChief::Received(ConnectionId connection, const WorkerFence& fence, const WorkerMessage& message) {
+  const auto found = by_connection_.find(connection);
+  if (found != by_connection_.end()) Step(chief::FromWorker{found->second, fence, message});
+}
+
+void SimChief::Reset(ConnectionId connection) {
+  const auto found = by_connection_.find(connection);
+  if (found == by_connection_.end()) return;
+  const chief::SessionId session = found->second;
+  by_connection_.erase(found);
+  sessions_.erase(session);
+  Step(chief::SessionClosed{session, "the stream ended"});
+}
+
+void SimChief::HeartbeatCame(const WorkerFence& fence, const Heartbeat& heartbeat) {
+  Step(chief::HeartbeatReceived{fence, heartbeat});
+}
+
+void SimChief::ProcessEnded(const std::string& name, ProcessEnd end) {
+  Step(chief::ProcessExited{name, end.signal, end.exit_code});
+}
+
+void SimChief::AskStop() { Step(chief::StopRequested{"a signal", 75}); }
+
+void SimChief::ShareCame(const SnapshotId& snapshot, uint32_t share, uint32_t shares, const ReplicaState& state,
+                         std::function<void(bool)> answer) {
+  const auto open = saves_.find(snapshot);
+  if (open == saves_.end() || open->second.shares != shares) return answer(false);
+  After(DiskDelay(), [this, snapshot, share, shares, state, answer = std::move(answer)] {
+    const auto still_open = saves_.find(snapshot);
+    // The save may have been abandoned and opened again, for another number of shares.
+    if (still_open == saves_.end() || still_open->second.shares != shares) return answer(false);
+    if (!cluster_->disk->HasStaging(term_)) return Step(chief::TermLost{cluster_->disk->highest_claim()});
+    still_open->second.received[share] = state;
+    answer(true);
+    Step(chief::ShardStored{snapshot, share, shares});
+  });
+}
+
+void SimChief::ShareBroke(const SnapshotId& snapshot, uint32_t share, uint32_t shares) {
+  if (saves_.count(snapshot) > 0) Step(chief::ShardBroken{snapshot, share, shares, "the stream broke"});
+}
+
+void SimChief::Perform(const chief::Send& action) {
+  const auto found = sessions_.find(action.session);
+  if (found == sessions_.end()) return;
+  if (const Form* form = std::get_if<Form>(&action.command)) {
+    if (static_cast<int64_t>(form->position.step) < newest_told_) {
+      cluster_->oracle->Violation(absl::StrCat("chief of term ", term_, " forms at step ", form->position.step,
+                                               " below its own checkpoint ", newest_told_));
+    }
+  }
+  std::visit([this](const auto& c) { cluster_->Cover(std::decay_t<decltype(c)>::kTypeName); }, action.command);
+  SimWorker* worker = cluster_->WorkerOf(found->second.worker);
+  const ConnectionId connection = found->second.connection;
+  cluster_->network->Send(connection, process_, [worker, connection, fence = action.fence, command = action.command] {
+    worker->Receive(connection, fence, command);
+  });
+}
+
+void SimChief::Perform(const chief::CloseSession& action) {
+  const auto found = sessions_.find(action.session);
+  if (found == sessions_.end()) return;
+  const ConnectionId connection = found->second.connection;
+  cluster_->network->Close(connection, process_);
+  After(absl::Microseconds(50), [this, connection] { Reset(connection); });
+}
+
+void SimChief::Perform(const chief::StorePlan& action) {
+  After(DiskDelay(), [this, action] {
+    if (!cluster_->disk->HasStaging(term_)) return Step(chief::TermLost{cluster_->disk->highest_claim()});
+    cluster_->disk->plan = StoredPlan{action.plan_hash, action.plan, action.data_digest};
+    Step(chief::PlanStored{action.plan_hash});
+  });
+}
+
+void SimChief::Perform(const chief::OpenSave& action) { saves_[action.snapshot] = OpenSave{action.shares, {}}; }
+
+void SimChief::Perform(const chief::AbandonSave& action) {
+  cluster_->Cover("save abandoned");
+  saves_.erase(action.snapshot);
+}
+
+void SimChief::Perform(const chief::StoreManifest& action) {
+  const auto open = saves_.find(action.snapshot);
+  if (open == saves_.end() || open->second.received.size() != action.shares) {
+    return cluster_->oracle->Violation(
+        absl::StrCat("a manifest is stored for step ", action.snapshot.step, " before every share is there"));
+  }
+  Manifest manifest;
+  manifest.snapshot = action.snapshot;
+  manifest.term = term_;
+  manifest.plan_hash = action.plan_hash;
+  manifest.audited = action.audited;
+  manifest.trained_for = action.trained_for;
+  manifest.state.step = open->second.received.at(0).step;
+  for (int i = 0; i < kWeights; ++i) {
+    manifest.state.weights[i] = open->second.received.at(i % action.shares).weights[i];
+  }
+  // Now and then a share has other bits than its sender meant, and no checksum on the way has noticed.
+  if (world().random().Chance(10)) manifest.state.weights[world().random().Below(kWeights)] ^= 1;
+  After(DiskDelay(), [this, manifest] {
+    if (!cluster_->disk->HasStaging(term_)) return Step(chief::TermLost{cluster_->disk->highest_claim()});
+    if (saves_.count(manifest.snapshot) == 0) return;
+    // Now and then the disk is full.
+    if (world().random().Chance(5)) return Step(chief::StorageFailed{manifest.snapshot, "no space left"});
+    manifests_[manifest.snapshot] = manifest;
+    manifest_stored_.insert(manifest.snapshot);
+    Step(chief::ManifestStored{manifest.snapshot, DigestText(manifest.state)});
+  });
+}
+
+void SimChief::Perform(const chief::PublishCommit& action) {
+  if (manifest_stored_.count(action.snapshot) == 0) {
+    return cluster_->oracle->Violation(
+        absl::StrCat("step ", action.snapshot.step, " is published before its manifest is stored"));
+  }
+  const Manifest manifest = manifests_[action.snapshot];
+  if (cluster_->on_commit) cluster_->on_commit(process_);
+  After(DiskDelay(), [this, manifest] {
+    if (cluster_->disk->Publish(term_, manifest) == Disk::PublishResult::kFenced) {
+      return Step(chief::TermLost{cluster_->disk->highest_claim()});
+    }
+    After(DiskDelay(), [this, manifest] {
+      cluster_->disk->SyncPublished(manifest.snapshot);
+      const Manifest* there = cluster_->disk->At(manifest.snapshot.step);
+      if (there != nullptr && !there->set_aside) cluster_->oracle->Committed(manifest.snapshot.step);
+      if (cluster_->disk->HasStaging(term_)) cluster_->disk->Retain(cluster_->settings.keep_checkpoints);
+      newest_told_ = std::max(newest_told_, static_cast<int64_t>(manifest.snapshot.step));
+      saves_.erase(manifest.snapshot);
+      manifests_.erase(manifest.snapshot);
+      Step(chief::Published{manifest.snapshot});
+    });
+  });
+}
+
+void SimChief::Perform(const chief::StepsAgreed& action) {
+  if (static_cast<int64_t>(action.step) > cluster_->oracle->highest_applied()) {
+    cluster_->oracle->Violation(absl::StrCat("step ", action.step, " is called agreed, but nobody applied it"));
+  }
+}
+
+void SimChief::Perform(const chief::EvaluationDone& action) {
+  for (size_t i = 0; i < action.slices.size(); ++i) {
+    if (action.slices[i].slice == i) continue;
+    return cluster_->oracle->Violation(absl::StrCat("the evaluation of step ", action.step, " has holes"));
+  }
+}
+
+void SimChief::Perform(const chief::WorkerChanged&) {}
+void SimChief::Perform(const chief::WorkerStats&) {}
+void SimChief::Perform(const chief::Announce& action) {
+  if (absl::StrContains(action.text, "goes on under term")) cluster_->Cover("generation adopted");
+}
+void SimChief::Perform(const chief::Exit& action) { cluster_->ChiefExited(this, action.code); }
+
+}  // namespace lockstep::simulation

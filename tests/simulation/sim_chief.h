@@ -1,0 +1,93 @@
+// One life of a simulated chief process: the real coordinator over a simulated network and disk.
+//
+// Threading: thread-compatible; owned by Cluster.
+#ifndef LOCKSTEP_TESTS_SIMULATION_SIM_CHIEF_H_
+#define LOCKSTEP_TESTS_SIMULATION_SIM_CHIEF_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "chief/core/coordinator.h"
+#include "tests/simulation/cluster.h"
+#include "tests/simulation/disk.h"
+#include "tests/simulation/network.h"
+#include "tests/simulation/world.h"
+
+namespace lockstep::simulation {
+
+class SimChief {
+ public:
+  SimChief(Cluster* cluster, ProcessId process) : cluster_(cluster), process_(process) {}
+
+  ProcessId process() const { return process_; }
+  Term term() const { return term_; }
+  bool listening() const { return core_ != nullptr; }
+
+  // Claims a term, fences, scans, and then listens.
+  void Start();
+  // What follows runs inside this process.
+  void Opened(ConnectionId connection, const Incarnation& worker);
+  void Received(ConnectionId connection, const WorkerFence& fence, const WorkerMessage& message);
+  void Reset(ConnectionId connection);
+  void HeartbeatCame(const WorkerFence& fence, const Heartbeat& heartbeat);
+  // `answer(ok)` runs here as well; the share's bytes are those of `state`.
+  void ShareCame(const SnapshotId& snapshot, uint32_t share, uint32_t shares, const ReplicaState& state,
+                 std::function<void(bool)> answer);
+  void ShareBroke(const SnapshotId& snapshot, uint32_t share, uint32_t shares);
+  void ProcessEnded(const std::string& name, ProcessEnd end);
+  void AskStop();  // SIGTERM: it saves, and all end to be started again
+
+ private:
+  struct OpenSave {
+    uint32_t shares = 0;
+    std::map<uint32_t, ReplicaState> received;
+  };
+  struct Session {
+    ConnectionId connection = 0;
+    Incarnation worker;
+  };
+
+  World& world() const { return *cluster_->world; }
+  void After(absl::Duration delay, std::function<void()> action) { world().After(process_, delay, std::move(action)); }
+  // A write to the disk, then what follows from it.
+  absl::Duration DiskDelay();
+  void Trace(const std::string& what) const;
+  void Recover();
+  void WatchTerm();
+  void Step(const chief::Event& event);
+  void ScheduleTick();
+
+  void Perform(const chief::Send& action);
+  void Perform(const chief::CloseSession& action);
+  void Perform(const chief::StorePlan& action);
+  void Perform(const chief::OpenSave& action);
+  void Perform(const chief::AbandonSave& action);
+  void Perform(const chief::StoreManifest& action);
+  void Perform(const chief::PublishCommit& action);
+  void Perform(const chief::StepsAgreed& action);
+  void Perform(const chief::EvaluationDone& action);
+  void Perform(const chief::WorkerChanged& action);
+  void Perform(const chief::WorkerStats& action);
+  void Perform(const chief::Announce& action);
+  void Perform(const chief::Exit& action);
+
+  Cluster* cluster_;
+  const ProcessId process_;
+  Term term_ = 0;
+  std::unique_ptr<chief::Coordinator> core_;
+  absl::Time tick_at_ = absl::InfiniteFuture();
+  chief::SessionId next_session_ = 1;
+  std::map<chief::SessionId, Session> sessions_;
+  std::map<ConnectionId, chief::SessionId> by_connection_;
+  std::map<SnapshotId, OpenSave> saves_;
+  std::map<SnapshotId, Manifest> manifests_;  // stored in staging, not yet published
+  std::set<SnapshotId> manifest_stored_;      // told to the core
+  int64_t newest_told_ = -1;                  // step of the newest checkpoint that the core knows
+};
+
+}  // namespace lockstep::simulation
+
+#endif  // LOCKSTEP_TESTS_SIMULATION_SIM_CHIEF_H_

@@ -1,0 +1,120 @@
+// One life of a simulated worker process: the real session core over simulated computing, collectives and network.
+//
+// Threading: thread-compatible; owned by Cluster.
+#ifndef LOCKSTEP_TESTS_SIMULATION_SIM_WORKER_H_
+#define LOCKSTEP_TESTS_SIMULATION_SIM_WORKER_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "tests/simulation/cluster.h"
+#include "tests/simulation/fabric.h"
+#include "tests/simulation/network.h"
+#include "tests/simulation/replica.h"
+#include "tests/simulation/world.h"
+#include "worker/session/session_core.h"
+
+namespace lockstep::simulation {
+
+class SimWorker {
+ public:
+  SimWorker(Cluster* cluster, int slot, ProcessId process, Incarnation incarnation);
+
+  ProcessId process() const { return process_; }
+  int slot() const { return slot_; }
+  const std::string& name() const { return name_; }
+  Incarnation incarnation() const { return incarnation_; }
+  const worker::SessionCore& core() const { return core_; }
+
+  void Start();
+  void Terminate(absl::Duration grace);  // SIGTERM
+  // Called inside this process when a command arrives on one of its connections.
+  void Receive(ConnectionId connection, ChiefFence fence, ChiefCommand command);
+
+ private:
+  World& world() const { return *cluster_->world; }
+  Fabric& fabric() const { return *cluster_->fabric; }
+  void Step(const worker::Event& event);
+  void ScheduleTick();
+  void After(absl::Duration delay, std::function<void()> action) { world().After(process_, delay, std::move(action)); }
+  void Trace(const std::string& what) const;
+
+  void Perform(const worker::Connect& action);
+  void Perform(const worker::Disconnect& action);
+  void Perform(const worker::Send& action);
+  void Perform(const worker::SetPhase& action);
+  void Perform(const worker::MakeKernelPlan& action);
+  void Perform(const worker::PrepareReplica& action);
+  void Perform(const worker::TestConnections& action);
+  void Perform(const worker::FormCommunicator& action);
+  void Perform(const worker::DeliverStore& action);
+  void Perform(const worker::SyncState& action);
+  void Perform(const worker::RunStep& action);
+  void Perform(const worker::RunSlice& action);
+  void Perform(const worker::AbortCollectives& action);
+  void Perform(const worker::StopComputing& action);
+  void Perform(const worker::ComputeDigest& action);
+  void Perform(const worker::TakeSnapshot& action);
+  void Perform(const worker::UploadShare& action);
+  void Perform(const worker::DropSnapshot& action);
+  void Perform(const worker::Announce& action);
+  void Perform(const worker::Exit& action);
+
+  void ConnectionLost(const std::string& reason);
+  void Heartbeat();
+  GroupKey Key() const { return {generation_.term, generation_.counter}; }
+  void MaybeConnectGroup();
+  // Begins a piece of work for `generation`; one at a time.
+  bool Begin(const Generation& generation, const char* what);
+  void End();
+  void MaybeStopped();
+  void Failed(const Generation& generation, const absl::Status& status, bool state_void);
+  void Exchange(const Generation& generation, const std::string& what, Contribution mine, bool receives,
+                std::function<void(const Gathered&)> then);
+  void FetchShare(const worker::SyncState& action);
+  void TakeState(const worker::SyncState& action, const ReplicaState& state);
+  void Reduced(const worker::RunStep& action, const Gathered& gathered);
+
+  Cluster* cluster_;
+  const int slot_;
+  const ProcessId process_;
+  const std::string name_;
+  const Incarnation incarnation_;
+  worker::SessionCore core_;
+  absl::Time tick_at_ = absl::InfiniteFuture();
+
+  std::optional<ConnectionId> connection_;
+  bool connected_ = false;
+  SimChief* chief_ = nullptr;  // at the other end, alive or not
+  absl::Time last_answer_;
+  std::optional<worker::SetPhase> phase_;
+  uint64_t progress_ = 0;
+
+  bool has_state_ = false;
+  ReplicaState state_;
+  Lineage lineage_;
+  std::map<SnapshotId, ReplicaState> snapshots_;
+
+  // The communicator.
+  Generation generation_;
+  uint32_t rank_ = 0;
+  uint32_t size_ = 0;
+  std::set<std::string> store_;
+  bool group_entered_ = false;
+  bool group_aborted_ = false;
+
+  std::optional<Generation> busy_;
+  std::string busy_with_;
+  bool waits_for_peer_ = false;
+  std::optional<Generation> stop_;
+  bool state_void_ = false;
+  uint64_t uploads_ = 0;
+  std::set<uint64_t> pending_uploads_;
+};
+
+}  // namespace lockstep::simulation
+
+#endif  // LOCKSTEP_TESTS_SIMULATION_SIM_WORKER_H_

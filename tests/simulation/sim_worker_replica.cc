@@ -1,0 +1,210 @@
+// The simulated worker's replica at work: transfers of state, steps, evaluation, snapshots and uploads.
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/simulation/sim_chief.h"
+#include "tests/simulation/sim_worker.h"
+
+namespace lockstep::simulation {
+
+void SimWorker::Perform(const worker::SyncState& action) {
+  if (!Begin(action.generation, "state sync")) return;
+  if (action.restore.has_value()) return FetchShare(action);
+  const bool receives = std::count(action.receivers.begin(), action.receivers.end(), rank_) > 0;
+  if (!receives && (!has_state_ || state_.step != static_cast<int64_t>(action.position.step))) {
+    cluster_->oracle->Violation(absl::StrCat(name_, ": is to keep a state that it does not hold"));
+    return;
+  }
+  Contribution mine;
+  if (rank_ == action.source_rank) {
+    mine = {static_cast<uint64_t>(state_.step), state_.weights[0], state_.weights[1], state_.weights[2]};
+  }
+  Exchange(action.generation, absl::StrCat("state at ", action.position.ToString()), std::move(mine), receives,
+           [this, action, receives](const Gathered& gathered) {
+             const Contribution& sent = gathered[action.source_rank];
+             ReplicaState received{static_cast<int64_t>(sent[0]), {sent[1], sent[2], sent[3]}};
+             TakeState(action, receives ? received : state_);
+           });
+}
+
+void SimWorker::FetchShare(const worker::SyncState& action) {
+  // One share each from the chief, which must be there for it.
+  After(world().random().Between(absl::Milliseconds(1), absl::Milliseconds(50)), [this, action] {
+    const std::optional<ReplicaState> stored = cluster_->disk->Load(*action.restore);
+    if (!connected_ || !world().alive(chief_->process()) || !stored.has_value()) {
+      return Failed(action.generation, absl::UnavailableError("a share of the checkpoint did not come"), false);
+    }
+    Contribution mine = {static_cast<uint64_t>(stored->step)};
+    for (int i = 0; i < kWeights; ++i) {
+      mine.push_back(i % static_cast<int>(size_) == static_cast<int>(rank_) ? stored->weights[i] : 0);
+    }
+    Exchange(action.generation, absl::StrCat("restore of step ", action.restore->step), std::move(mine), true,
+             [this, action](const Gathered& gathered) {
+               ReplicaState received;
+               received.step = static_cast<int64_t>(gathered[0][0]);
+               for (int i = 0; i < kWeights; ++i) received.weights[i] = gathered[i % gathered.size()][i + 1];
+               TakeState(action, received);
+             });
+  });
+}
+
+void SimWorker::TakeState(const worker::SyncState& action, const ReplicaState& state) {
+  cluster_->Cover(action.restore.has_value() ? "state restored" : "state sent by a peer");
+  cluster_->oracle->Replaced(name_, has_state_ && lineage_ == action.lineage, state_, state);
+  has_state_ = true;
+  state_ = state;
+  lineage_ = action.lineage;
+  End();
+  Step(worker::StateSynced{action.generation, action.position, DigestText(state_)});
+  MaybeStopped();
+}
+
+// ---- Computing ------------------------------------------------------------------------------------------------------
+
+namespace {
+
+void PutSlot(const ControlContribution& slot, Contribution& out) {
+  out.insert(out.end(), slot.requests.begin(), slot.requests.end());
+  out.push_back(slot.free_to_save ? 1 : 0);
+  out.push_back(slot.hears_chief ? 1 : 0);
+}
+
+constexpr size_t kSlotWords = kRequestKinds + 2;
+
+ControlWord TakeWord(const Gathered& gathered, size_t begin) {
+  ControlWord word;
+  for (const Contribution& one : gathered) {
+    ControlContribution slot;
+    std::copy_n(one.begin() + static_cast<std::ptrdiff_t>(begin), kRequestKinds, slot.requests.begin());
+    slot.free_to_save = one[begin + kRequestKinds] != 0;
+    slot.hears_chief = one[begin + kRequestKinds + 1] != 0;
+    word.slots.push_back(slot);
+  }
+  return word;
+}
+
+}  // namespace
+
+void SimWorker::Perform(const worker::RunStep& action) {
+  if (!Begin(action.generation, "step")) return;
+  if (!has_state_ || state_.step + 1 != static_cast<int64_t>(action.step)) {
+    cluster_->oracle->Violation(
+        absl::StrCat(name_, ": computes step ", action.step, " from a state at step ", has_state_ ? state_.step : -1));
+    return;
+  }
+  const TinyJob& job = cluster_->settings.job;
+  Contribution mine(kWeights, 0);
+  PutSlot(action.slot, mine);
+  Weights sum{};
+  for (uint32_t shard = rank_; shard < static_cast<uint32_t>(job.logical_shards); shard += size_) {
+    AddTo(sum, ShardGradient(job, state_, static_cast<int>(shard)));
+    mine.push_back(shard);
+  }
+  std::copy(sum.begin(), sum.end(), mine.begin());
+  const int64_t shards = static_cast<int64_t>(mine.size() - kWeights - kSlotWords);
+  const absl::Duration compute = shards * world().random().Between(absl::Milliseconds(2), absl::Milliseconds(6));
+  After(compute, [this, action, mine] {
+    ++progress_;
+    Exchange(action.generation, absl::StrCat("step ", action.step), mine, false,
+             [this, action](const Gathered& gathered) { Reduced(action, gathered); });
+  });
+}
+
+void SimWorker::Reduced(const worker::RunStep& action, const Gathered& gathered) {
+  // From here on the update runs to its end, whatever comes.
+  const absl::Duration update = world().random().Between(absl::Microseconds(300), absl::Milliseconds(2));
+  After(update, [this, action, gathered] {
+    Weights sum{};
+    std::vector<uint64_t> shards;
+    for (const Contribution& one : gathered) {
+      AddTo(sum, Weights{one[0], one[1], one[2]});
+      shards.insert(shards.end(), one.begin() + kWeights + kSlotWords, one.end());
+    }
+    Apply(state_, sum);
+    if (stop_.has_value()) cluster_->Cover("update finished while stopping");
+    cluster_->oracle->Applied(name_, state_, std::move(shards));
+    End();
+    worker::StepFinished finished;
+    finished.generation = action.generation;
+    finished.step = action.step;
+    finished.word = TakeWord(gathered, kWeights);
+    finished.record.step = action.step;
+    finished.record.loss = static_cast<double>(state_.weights[0] >> 40);
+    Step(finished);
+    MaybeStopped();
+  });
+}
+
+void SimWorker::Perform(const worker::RunSlice& action) {
+  if (!Begin(action.generation, "slice")) return;
+  Contribution mine;
+  PutSlot(action.slot, mine);
+  After(world().random().Between(absl::Milliseconds(1), absl::Milliseconds(8)), [this, action, mine] {
+    Exchange(action.generation, absl::StrCat("slice ", action.slice, " of step ", action.step), mine, false,
+             [this, action](const Gathered& gathered) {
+               End();
+               worker::SliceFinished finished{action.generation, action.step, TakeWord(gathered, 0), {}};
+               finished.result.slice = action.slice;
+               Step(finished);
+               MaybeStopped();
+             });
+  });
+}
+
+void SimWorker::Perform(const worker::ComputeDigest& action) {
+  After(world().random().Between(absl::Microseconds(100), absl::Milliseconds(3)), [this, action] {
+    Step(worker::DigestComputed{action.position, DigestText(state_)});
+  });
+}
+
+// ---- Snapshots ------------------------------------------------------------------------------------------------------
+
+void SimWorker::Perform(const worker::TakeSnapshot& action) {
+  if (!has_state_ || state_.step != static_cast<int64_t>(action.step) || busy_.has_value()) {
+    cluster_->oracle->Violation(
+        absl::StrCat(name_, ": takes a snapshot of step ", action.step, " but stands at ", state_.step));
+    return;
+  }
+  const SnapshotId id{action.lineage, action.step, DigestText(state_)};
+  After(world().random().Between(absl::Milliseconds(1), absl::Milliseconds(40)), [this, id, copy = state_] {
+    snapshots_[id] = copy;
+    Step(worker::SnapshotDone{id});
+  });
+}
+
+void SimWorker::Perform(const worker::DropSnapshot& action) { snapshots_.erase(action.snapshot); }
+
+void SimWorker::Perform(const worker::UploadShare& action) {
+  SimChief* chief = chief_;
+  const uint64_t upload = ++uploads_;
+  pending_uploads_.insert(upload);
+  auto finish = [this, action, upload](bool ok) {
+    if (pending_uploads_.erase(upload) == 0) return;
+    if (ok) {
+      Step(worker::ShareUploaded{action.snapshot, action.share, action.shares});
+    } else {
+      Step(worker::ShareUploadFailed{action.snapshot, action.share, action.shares, "the upload broke"});
+    }
+  };
+  After(absl::Seconds(4), [finish] { finish(false); });
+  After(world().random().Between(absl::Milliseconds(1), absl::Milliseconds(60)), [this, action, chief, finish] {
+    const auto held = snapshots_.find(action.snapshot);
+    if (held == snapshots_.end() || !world().alive(chief->process())) return finish(false);
+    Network* network = cluster_->network.get();
+    const HostId here = world().host(process_);
+    const bool torn = world().random().Chance(20);
+    network->Carry(here, chief->process(), network->Delay(), [=, this, state = held->second] {
+      auto answer = [=, this](bool ok) {
+        network->Carry(world().host(chief->process()), process_, network->Delay(), [finish, ok] { finish(ok); });
+      };
+      if (torn) {
+        chief->ShareBroke(action.snapshot, action.share, action.shares);
+        return answer(false);
+      }
+      chief->ShareCame(action.snapshot, action.share, action.shares, state, answer);
+    });
+  });
+}
+
+}  // namespace lockstep::simulation

@@ -1,0 +1,46 @@
+#include <catch2/catch.hpp>
+#include <map>
+#include <sstream>
+#include <string>
+
+#include "tests/simulation/scenario.h"
+
+namespace lockstep::simulation {
+namespace {
+
+TEST_CASE("simulation: whatever dies, the job ends with the state of an undisturbed run", "[simulation]") {
+  constexpr uint64_t kSeeds = 2000;
+
+  uint64_t faults = 0;
+  std::map<std::string, uint64_t> covered;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    const ScenarioResult result = RunScenario(seed, nullptr);
+    faults += result.faults;
+    for (const auto& [what, count] : result.covered) covered[what] += count;
+    INFO("replay: " << ReplayCommand(seed));
+    for (const std::string& violation : result.violations) FAIL_CHECK(violation);
+  }
+
+  CHECK(faults > kSeeds);
+  // The schedules reach what they are there for.
+  for (const char* what :
+       {"generation adopted", "state restored", "state sent by a peer", "update finished while stopping",
+        "save abandoned", "chief fenced by the storage", "worker exits with 75", "VerdictAck", "AtBoundary",
+        "PeerFailed", "Dismiss", "TakeSnapshot", "EvalReport", "CommandRejected", "Fenced", "Done"}) {
+    INFO(what);
+    CHECK(covered[what] > 0);
+  }
+}
+
+TEST_CASE("simulation: a seed replays exactly", "[simulation]") {
+  std::ostringstream first, second;
+
+  RunScenario(5, &first);
+  RunScenario(5, &second);
+
+  CHECK(first.str() == second.str());
+  CHECK(first.str().size() > 1000);
+}
+
+}  // namespace
+}  // namespace lockstep::simulation

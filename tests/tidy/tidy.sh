@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# Reads the tree and holds what the house style asks for. One line per finding (file:line: rule), one verdict per rule,
+# and the counts last. Nothing is changed. Needs git, clang-format, Bazel and a checkout.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+mapfile -t sources < <(git ls-files '*.h' '*.cc' '*.cu' '*.cuh')
+mapfile -t headers < <(printf '%s\n' "${sources[@]}" | grep '\.h$')
+mapfile -t scripts < <(git ls-files '*.sh' .ci/run)
+mapfile -t pages < <(git ls-files '*.md')
+passed=0 failed=0
+
+rule() {  # NAME COMMAND…: the rule holds when the command prints nothing.
+  local name=$1 findings
+  shift
+  findings=$("$@" || true)
+  if [ -z "$findings" ]; then
+    passed=$((passed + 1))
+    return
+  fi
+  failed=$((failed + 1))
+  printf 'tidy: %s\n%s\n' "$name" "$findings"
+}
+
+long_files() { wc -l "${sources[@]}" | awk '$2 != "total" && $1 > 400 { print $2 ": " $1 " lines; split it by operation" }'; }
+
+# A function is what opens a brace in column 0 and closes it there; namespaces, types and macros do not count.
+long_functions() {
+  awk 'FNR == 1 { open = 0 }
+    /^[A-Za-z].*\{$/ && !/^(namespace|class|struct|enum|union|extern|static const|constexpr|const) / { open = FNR; name = $0 }
+    /^}$/ { if (open && FNR - open > 70) print FILENAME ":" open ": " FNR - open " lines: " name; open = 0 }
+    /^}[;, ]/ { open = 0 }' "${sources[@]}"
+}
+
+header_opening() {
+  for header in "${headers[@]}"; do
+    awk -v file="$header" '/^#(include|ifndef|pragma)/ { exit }
+      /^\/\// { seen = 1; if ($0 ~ /Threading:|[Tt]hread-safe|[Tt]hread-compatible|[Ii]mmutable|[Oo]wned by/) threading = 1 }
+      END { if (!seen) print file ":1: no opening comment"; else if (!threading) print file ":1: the opening comment has no threading word" }' "$header"
+    guard="LOCKSTEP_$(echo "$header" | tr 'a-z/.' 'A-Z__')_"
+    grep -q "^#ifndef $guard\$" "$header" || echo "$header:1: the include guard is not $guard"
+  done
+}
+
+only_in() {  # PATTERN FOLDER…: the include may stand in these folders alone.
+  local pattern=$1 file line folder ok
+  shift
+  { grep -nE "^ *# *include [<\"]($pattern)" "${sources[@]}" /dev/null || true; } | while IFS=: read -r file line _; do
+    ok=0
+    for folder in "$@"; do [[ $file == "$folder"* ]] && ok=1; done
+    [ $ok = 1 ] || echo "$file:$line: includes $pattern, which belongs to $*"
+  done
+}
+
+vendor_headers() {
+  only_in 'dnnl|oneapi/dnnl' worker/device/cpu/
+  only_in 'gloo/' worker/collectives/gloo/ tests/bench/
+  only_in 'spdlog/|fmt/' common/log/
+  only_in 'yaml-cpp/' common/job/
+  only_in 'CLI/' deploy/cli/ tests/
+  only_in 'nlohmann/' common/ chief/ deploy/cli/ tests/
+  only_in 'isa-l|isal|crc.h' common/digest/
+  only_in 'openssl/' common/digest/ common/net/
+  only_in 'zlib' worker/data/
+  only_in 'grpcpp/|grpc/' common/net/ chief/server/ worker/session/ worker/upload/ deploy/cli/ tests/
+  only_in 'onnx/' common/graph/onnx_import/ tests/conformance/onnx/
+  only_in 'cuda|nccl|cudnn|cublas' worker/device/cuda/ worker/collectives/nccl/
+}
+
+layering() {  # common knows nobody; chief and worker do not know each other; nobody knows deploy or tests.
+  local layer forbidden
+  while read -r layer forbidden; do
+    { grep -nE "^#include \"($forbidden)/" "${sources[@]}" /dev/null || true; } | grep "^$layer/" | sed "s/$/   ($layer must not know it)/" || true
+  done <<'LAYERS'
+common chief|worker|deploy|tests
+chief worker|deploy|tests
+worker chief|deploy|tests
+deploy tests
+LAYERS
+}
+
+forbidden_words() {
+  grep -nE 'absl::Mutex|absl::CondVar' "${sources[@]}" | sed 's/$/   (use common\/sync: packaged Abseil is not instrumented)/' || true
+  grep -nE 'sleep_for|SleepFor|usleep\(|[^a-z_]sleep\(' $(git ls-files '*_test.cc') /dev/null | sed 's/$/   (tests do not sleep)/' || true
+  grep -nE 'TODO|FIXME|\bXXX\b' "${sources[@]}" "${scripts[@]}" | grep -v '^tests/tidy/tidy.sh' || true
+  git grep -nIE '/(work|farm)/|/tmp/[a-z]+/|bazel-out/k8' -- . ':!tests/tidy/tidy.sh' || true
+}
+
+pure_cores() {  # The state machines reach no I/O library.
+  local core vendor
+  for core in //chief/core/... //worker/session:session_core //deploy/supervisor:policy //common/protocol:protocol; do
+    bazel query --noshow_progress --ui_event_filters=-info,-error \
+      "deps($core) intersect set(//bazel/system:grpc //bazel/system:spdlog //bazel/system:dnnl //bazel/system:gloo)" 2>/dev/null |
+      sed "s|^|$core reaches |" || true
+  done
+}
+
+# In files compiled for one instruction set a weak symbol could serve every caller in the program.
+weak_symbols() {
+  local object
+  for object in $(find -L bazel-bin/worker bazel-bin/common -name '*_avx2*.o' -o -name '*_avx512*.o' 2>/dev/null); do
+    nm -C "$object" | awk -v object="$object" '$2 ~ /^[WVu]$/ { print object ": weak symbol " $0 }'
+  done
+}
+
+raw_attributes() {  # ONNX attribute protos are read where operators are parsed, and nowhere else.
+  grep -nE 'AttributeProto' "${sources[@]}" | grep -vE '^(common/graph/(ops|onnx_import)|tests/conformance/onnx)' || true
+}
+
+links() {
+  local page target
+  for page in "${pages[@]}"; do
+    { grep -oE '\]\([^)#: ]+' "$page" || true; } | sed 's/^](//' | while read -r target; do
+      [ -e "$(dirname "$page")/$target" ] || echo "$page: the link $target leads nowhere"
+    done
+  done
+}
+
+formatting() { clang-format --dry-run --ferror-limit=1 "${sources[@]}" 2>&1 | grep -E 'warning|error' || true; }
+
+rule 'files stay under 400 lines' long_files
+rule 'functions stay under 70 lines' long_functions
+rule 'headers open with what they are and how they thread' header_opening
+rule 'each vendor header has one home' vendor_headers
+rule 'layers know only what lies below' layering
+rule 'forbidden words' forbidden_words
+rule 'the cores are pure' pure_cores
+rule 'no weak symbols in files of one instruction set' weak_symbols
+rule 'attributes are parsed once' raw_attributes
+rule 'links lead somewhere' links
+rule 'clang-format' formatting
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
