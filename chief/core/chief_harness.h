@@ -170,9 +170,9 @@ class ChiefHarness {
   }
   Digest DigestOf(const FakeWorker& w) const { return absl::StrCat("digest-of-", w.position.step, w.digest_suffix); }
 
-  // ---- time
-  // ---------------------------------------------------------------------------------------------------------- Time
-  // passes in ticks of 500 ms; every connected worker that beats is heard.
+  // ---- time --------------------------------------------------------------------------------------------------------
+
+  // Time passes in ticks of 500 ms; every connected worker that beats is heard.
   void Advance(absl::Duration duration) {
     const absl::Time end = now_ + duration;
     while (now_ < end && !ended()) {

@@ -159,6 +159,7 @@ void Coordinator::On(const HeartbeatReceived& event) {
   }
   worker->progress = event.heartbeat.progress;
   worker->phase = event.heartbeat.phase;
+  worker->step = event.heartbeat.position.step;
 }
 
 void Coordinator::On(const ShardStored& event) { saves_.Stored(event); }
@@ -257,7 +258,12 @@ CoordinatorView Coordinator::View() {
   view.losses = losses_;
   if (phase_ != Phase::kRunning && phase_ != Phase::kDone) view.waiting_for = AwaitedText();
   for (Worker* worker : roster_.InOrder()) {
-    CoordinatorView::WorkerLine line{worker->name(), worker->host, worker->IsReady() ? "spare" : "joining", -1};
+    CoordinatorView::WorkerLine line;
+    line.name = worker->name();
+    line.host = worker->host;
+    line.device = worker->device;
+    line.state = worker->IsReady() ? "spare" : "joining";
+    line.step = worker->step;
     for (size_t rank = 0; rank < current_.members.size(); ++rank) {
       if (current_.members[rank].incarnation == worker->id() && !worker->AtRest()) {
         line.state = "member";

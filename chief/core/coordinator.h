@@ -51,8 +51,10 @@ struct CoordinatorView {
   struct WorkerLine {
     std::string name;
     std::string host;
+    std::string device;
     std::string state;  // joining, ready, member, spare, leaving
     int32_t rank = -1;
+    uint64_t step = 0;  // as of its newest heartbeat
   };
   Phase phase = Phase::kAdopting;
   Generation generation;

@@ -38,6 +38,8 @@ TEST_CASE("coordinator: a restarted chief adopts a generation that is complete, 
   CHECK(chief.Commands<Form>(0).empty());
   chief.StepTo(31);
   CHECK(chief.View().agreed_step == 31);
+  chief.Advance(absl::Milliseconds(500));
+  CHECK(chief.View().workers[0].step == 31);
   chief.Kill(0);
   CHECK(chief.LastCommand<Form>(1).position == Position{31, 0});
 }

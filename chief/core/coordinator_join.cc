@@ -50,6 +50,8 @@ void Coordinator::OnHello(SessionId session, const WorkerFence& fence, const Hel
   worker.member = Member{fence.incarnation, roster_.FreeName(hello.preferred_name), hello.peer_address};
   worker.session = session;
   worker.host = hello.host;
+  worker.device = hello.device;
+  worker.step = hello.position.step;
   worker.heard = worker.progressed = now_;
   worker.leaving = hello.leaving;
   Admit(roster_.Add(std::move(worker)), hello);

@@ -35,6 +35,8 @@ struct Worker {
   SessionId session = 0;
   uint64_t order = 0;  // of its Hello
   std::string host;
+  std::string device;
+  uint64_t step = 0;  // its newest heartbeat's, for people only
   Stage stage = Stage::kWelcomed;
   Ready ready;  // when kReady
 

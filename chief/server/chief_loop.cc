@@ -342,6 +342,8 @@ proto::StatusReply ChiefLoop::Describe() {
     worker.set_host(line.host);
     worker.set_state(line.state);
     worker.set_rank(line.rank);
+    worker.set_device(line.device);
+    worker.set_step(line.step);
   }
   reply.set_evaluation_step(progress_.evaluation_step());
   for (const NamedValue& value : progress_.evaluation()) {

@@ -27,11 +27,12 @@ struct TrainingPolicy {
   absl::Duration retry_interval = absl::Seconds(1);   // between attempts to reach the chief
   absl::Duration chief_timeout = absl::Seconds(600);  // how long a parked worker keeps its state without a chief
   absl::Duration abort_limit = absl::Seconds(10);     // an abort that does not return ends the process
+  absl::Duration grace_period = absl::Seconds(25);    // from SIGTERM to the end of a worker
   absl::Duration late_leave = absl::Seconds(5);       // without a chief, a leaver asks this long before its grace ends
 
   LS_FIELDS(TrainingPolicy, end_step, snapshot_every_steps, audit_every_steps, eval_every_steps, eval_slices,
             logical_shards, digest_in_acks, heartbeat_interval, report_interval, retry_interval, chief_timeout,
-            abort_limit, late_leave)
+            abort_limit, late_leave, grace_period)
 };
 
 // Whether the state at `step` is evaluated (never at step 0).

@@ -40,6 +40,7 @@ absl::StatusOr<TrainingPolicy> MakeTrainingPolicy(const JobSpec& spec, const Dat
   policy.logical_shards = spec.train().logical_shards();
   policy.digest_in_acks = spec.train().reduction() == job::Train::REDUCTION_FAST;
   policy.chief_timeout = FromProto(spec.cluster().chief_timeout());
+  policy.grace_period = FromProto(spec.failure().grace_period());
   return policy;
 }
 

@@ -30,6 +30,7 @@ TEST_CASE("training policy: epochs become steps, rounded up", "[training]") {
   CHECK(policy->eval_every_steps == 235);
   CHECK(policy->snapshot_every_steps == 469);
   CHECK(policy->logical_shards == 8);
+  CHECK(policy->grace_period == absl::Seconds(25));
 }
 
 TEST_CASE("training policy: a save that a clock asks for is no function of the step", "[training]") {

@@ -25,6 +25,7 @@ namespace lockstep::cli {
 namespace {
 
 constexpr absl::Duration kAskDeadline = absl::Milliseconds(200);
+constexpr absl::Duration kStuckAfterGrace = absl::Seconds(5);
 constexpr int kTailLines = 15;
 
 struct RunOptions {
@@ -160,6 +161,8 @@ int Run(const RunOptions& options) {
   supervisor::SupervisorOptions supervised;
   supervised.policy.workers = workers;
   supervised.policy.kills = *kills;
+  // Workers end by themselves within their grace; what is left then is stuck.
+  supervised.policy.grace = absl::Seconds(job->failure().grace_period().seconds()) + kStuckAfterGrace;
   supervised.command = [&](const supervisor::Role& role) { return run.Command(role); };
   supervised.report_crash = [&](const supervisor::Role& role, int signal) { run.ReportCrash(role, signal); };
   supervised.log_path = [&](const supervisor::Role& role) { return run.LogPath(role); };

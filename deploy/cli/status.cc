@@ -50,6 +50,7 @@ std::string AsJson(const proto::StatusReply& status) {
   json["step"] = status.step();
   json["end_step"] = status.end_step();
   json["published_step"] = status.published_step();
+  for (int i = 0; i < status.workers_size(); ++i) json["workers"][i]["step"] = status.workers(i).step();
   json["progressPercentage"] = static_cast<int>(ProgressPercentage(status));
   json["estimatedRemainingSeconds"] =
       std::isfinite(status.eta_seconds()) ? static_cast<int64_t>(status.eta_seconds()) : 0;

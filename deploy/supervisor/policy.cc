@@ -114,7 +114,7 @@ void Policy::OnChiefExited(absl::Time now, ExitState how, std::vector<Action>& o
     return;
   }
   const bool spends = gave_code || IsCrash(how.signal);
-  const bool healthy = now - chief.started >= options_.healthy_after;
+  const bool healthy = now - chief.started >= options_.chief_healthy_after;
   chief_crashes_ = spends ? (healthy ? 1 : chief_crashes_ + 1) : 0;
   if (chief_crashes_ >= options_.max_chief_crashes) {
     chief.finished = true;

@@ -88,7 +88,10 @@ struct PolicyOptions {
   absl::Duration first_backoff = absl::Milliseconds(200);  // of a process that died within `healthy_after`
   absl::Duration last_backoff = absl::Seconds(5);
   absl::Duration healthy_after = absl::Seconds(2);
-  int max_chief_crashes = 3;  // in a row, by a crash signal or code 69, 74
+  // A chief that ends by a crash signal or by code 69 or 74 this often, each time within `chief_healthy_after` of its
+  // start, is given up. A full disk may take a save to be noticed: a chief's health takes longer to show.
+  int max_chief_crashes = 3;
+  absl::Duration chief_healthy_after = absl::Minutes(1);
 };
 
 // True for codes after which the same process would only fail again: 64, 65, 70, 76, 77, 78.

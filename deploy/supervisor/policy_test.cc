@@ -163,6 +163,22 @@ TEST_CASE("supervisor: a chief that keeps crashing is given up, one that is kill
   CHECK(crashing.Ended() == 70);
 }
 
+TEST_CASE("supervisor: a chief whose disk stays full is given up though each life lasts a while", "[supervisor]") {
+  Harness h({.workers = 1});
+  for (int life = 1; life <= 2; ++life) {
+    h.now += absl::Seconds(20);
+    h.Exit(kChief, 74);
+    REQUIRE(h.Spawned(kChief));
+  }
+  h.now += absl::Seconds(20);
+
+  h.Exit(kChief, 74);
+
+  CHECK_FALSE(h.Spawned(kChief));
+  h.Exit(Worker(0), 75);
+  CHECK(h.Ended() == 74);
+}
+
 TEST_CASE("supervisor: the first stop asks the chief, the second ends at once", "[supervisor]") {
   Harness h({.workers = 2});
   h.now += absl::Seconds(10);

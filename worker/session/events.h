@@ -150,7 +150,7 @@ struct ShareUploadFailed {
 
 // SIGTERM (or a platform's notice). May come at any time and more than once; the first grace counts.
 struct TermSignal {
-  absl::Duration grace;
+  absl::Duration grace = absl::ZeroDuration();  // until the process is killed; zero: the job's grace period
   LS_FIELDS(TermSignal, grace)
 };
 

@@ -66,7 +66,9 @@ void SessionCore::SayHello() {
   hello.has_state = has_state_;
   hello.lineage = lineage_;
   hello.position = position_;
-  if (!generation_.IsNone()) {
+  if (generation_.IsNone()) {
+    failure_.reset();  // a Hello that says idle says as much
+  } else {
     hello.activity = hold_ == Hold::kFinished ? Activity::kFinished : Activity::kRunning;
     hello.generation = generation_;
     hello.members = members_;
@@ -163,7 +165,8 @@ void SessionCore::OnWelcome(const ChiefFence& fence, const Welcome& welcome) {
   policy_ = welcome.policy;
   reported_ = {};  // say once where we are, whatever the last session carried
   phase_told_.reset();
-  if (failure_.has_value()) Tell(*failure_, "no chief has heard it yet");
+  // The Hello may have said that we run: the generation can have broken, and even come to rest, since.
+  if (failure_.has_value()) Tell(*std::exchange(failure_, std::nullopt), "no chief has heard it yet");
   for (const Snapshot& snapshot : snapshots_) {
     if (snapshot.id.has_value()) TellSnapshot(snapshot);
   }

@@ -131,6 +131,24 @@ TEST_CASE("session: a worker that lost its group and its chief says idle only af
   CHECK(worker.Message<Hello>().position == Position{11, 0});
 }
 
+TEST_CASE("session: a group that breaks and comes to rest before the Welcome is told after it", "[session][rule8]") {
+  WorkerHarness worker;
+  worker.Run();
+  worker.Give(ChiefDisconnected{"reset", false});
+  worker.Wait(absl::Seconds(2));
+  worker.Give(ChiefConnected{});
+  REQUIRE(worker.Message<Hello>().activity == Activity::kRunning);
+
+  worker.Give(CollectiveFailed{{3, 1}, {0, 101}, false, "reset"});
+  worker.Give(ComputingStopped{{3, 1}, false});
+  worker.Command(Welcome{"job", "worker-0", "line", "graph", worker.policy}, {3, 1}, 4);
+
+  REQUIRE(worker.Told<PeerFailed>());
+  CHECK(worker.Message<PeerFailed>().generation == Generation{3, 1});
+  worker.Command(Welcome{"job", "worker-0", "line", "graph", worker.policy}, {}, 4);
+  CHECK_FALSE(worker.Told<PeerFailed>());
+}
+
 TEST_CASE("session: state is kept for chief_timeout where nothing can be done without a chief", "[session][rule14]") {
   WorkerHarness worker;
   worker.policy.chief_timeout = absl::Seconds(100);

@@ -122,7 +122,6 @@ void SessionCore::Park() {
   generation_ = {};
   members_.clear();
   requests_ = {};
-  failure_.reset();  // a Hello that says idle says as much
   parked_since_ = now_;
   if (!has_state_) {
     lineage_.clear();

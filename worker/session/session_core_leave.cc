@@ -13,7 +13,8 @@ void SessionCore::OnTermSignal(const TermSignal& event) {
   if (leaving_) return;
   leaving_ = true;
   // Leave the last moments to the shell: a process that is killed says no goodbye.
-  grace_end_ = now_ + event.grace - std::min(absl::Milliseconds(500), event.grace / 10);
+  const absl::Duration grace = event.grace > absl::ZeroDuration() ? event.grace : policy_.grace_period;
+  grace_end_ = now_ + grace - std::min(absl::Milliseconds(500), grace / 10);
   Emit(Announce{false, "asked to end"});
   if (generation_.IsNone() && !has_state_) return ExitWith(kExitPreempted, "preempted before it held any state");
   if (link_ == Link::kWelcomed) TellLeaveIntent();

@@ -43,7 +43,7 @@ class SessionLoop {
   int Run();
 
   // SIGTERM came. Thread-safe.
-  void Terminate(absl::Duration grace) { Post(TermSignal{grace}); }
+  void Terminate() { Post(TermSignal{}); }
 
  private:
   // An event, and the stream it came from; 0: none.

@@ -6,10 +6,15 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
 #include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/log/log.h"
@@ -17,26 +22,21 @@
 #include "common/net/token.h"
 #include "common/status/exit_code.h"
 #include "worker/collectives/peer_probe.h"
+#include "worker/device/cpu/environment.h"
 #include "worker/session/session_loop.h"
-
-extern char** environ;
 
 namespace lockstep::worker {
 namespace {
 
-// Until the job is known: as long as most platforms give.
-constexpr absl::Duration kGrace = absl::Seconds(25);
-
-// Libraries change bits when these are set (engine rule 14): the job alone decides.
-void ClearLibrarySettings() {
-  std::vector<std::string> names;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string setting(*entry);
-    for (const char* prefix : {"ONEDNN_", "DNNL_", "OMP_", "CUBLAS", "CUDNN", "NVIDIA_TF32_OVERRIDE"}) {
-      if (absl::StartsWith(setting, prefix)) names.push_back(setting.substr(0, setting.find('=')));
-    }
-  }
-  for (const std::string& name : names) unsetenv(name.c_str());
+// Runs this program from the start, with the same arguments in the present environment. Returns only on failure.
+absl::Status ExecuteAgain() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string arguments{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::vector<char*> argv;
+  for (size_t at = 0; at < arguments.size(); at += std::strlen(&arguments[at]) + 1) argv.push_back(&arguments[at]);
+  argv.push_back(nullptr);
+  execv("/proc/self/exe", argv.data());
+  return absl::ErrnoToStatus(errno, "cannot start the worker again without the settings of kernel libraries");
 }
 
 Incarnation NewIncarnation() {
@@ -61,7 +61,7 @@ class SignalThread {
           signalfd_siginfo info;
           while (read(fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
             if (info.ssi_signo == SIGUSR1) return;
-            loop->Terminate(kGrace);
+            loop->Terminate();
           }
         }) {}
   ~SignalThread() {
@@ -95,7 +95,7 @@ std::string HostName() {
 
 int WorkerMain(const WorkerOptions& options) {
   InitLog({.role = options.name.empty() ? "worker" : options.name});
-  ClearLibrarySettings();
+  if (device::ClearKernelEnvironment().must_restart) return Fail(ExecuteAgain(), kExitBug);
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);  // what fails is said here, once
   sigset_t signals;
   sigemptyset(&signals);
