@@ -54,11 +54,12 @@ Figures Measure(const WorkerStats& stats, const SessionRecord& record) {
     after_save.push_back(wall);
     ++checkpoints;
   }
-  const auto counted = static_cast<size_t>(stats.steps());
-  const auto steps = static_cast<double>(counted);
-  if (counted < 1 || walls.size() < counted || checkpoints < 1) throw std::runtime_error("the run was too short");
-  double wall = 0;  // of the steps that the counters cover, which are the last ones
-  for (size_t i = walls.size() - counted; i < walls.size(); ++i) wall += walls[i] / steps;
+  if (stats.steps() < 1 || walls.empty() || checkpoints < 1) throw std::runtime_error("the run was too short");
+  const auto steps = static_cast<double>(stats.steps());
+  // The counters cover the newest steps; when they cover all, the first has no wall time (nothing was applied before).
+  const size_t timed = std::min(walls.size(), static_cast<size_t>(stats.steps()));
+  double wall = 0;
+  for (size_t i = walls.size() - timed; i < walls.size(); ++i) wall += walls[i] / static_cast<double>(timed);
   Figures figures;
   figures["wall"] = wall;
   figures["median_wall"] = Median(walls);
