@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "chief/checkpoint/checkpoint_test_util.h"
 #include "common/checkpoint_format/naming.h"
@@ -20,6 +22,13 @@ std::vector<std::string> Names(const Storage& storage, absl::string_view path) {
   const auto entries = storage.List(path).value();
   for (const DirectoryEntry& entry : entries) names.push_back(entry.name);
   return names;
+}
+
+std::string MakeTemporaryDirectory() {
+  const char* base = std::getenv("TEST_TMPDIR");
+  std::string directory = std::string(base != nullptr ? base : "/tmp") + "/checkpoint-XXXXXX";
+  REQUIRE(mkdtemp(directory.data()) != nullptr);
+  return directory;
 }
 
 TEST_CASE("checkpoint: what was streamed in is published, verifies and reads back", "[checkpoint]") {
@@ -114,6 +123,49 @@ TEST_CASE("checkpoint: shares are accepted by lineage, step and digest, in any s
   CHECK(accept(id, 1, 0, state.Stream(1, 2)) == absl::StatusCode::kOk);
   CHECK(sink->Complete());
   CHECK(sink->Finish().status() == absl::OkStatus());
+}
+
+// Sends every share on a thread of its own, one byte per chunk, and returns what the last chunk of each was answered.
+std::vector<absl::Status> SendSideBySide(ShardSink& sink, const SmallState& state) {
+  std::vector<absl::Status> answers(static_cast<size_t>(sink.shares()));
+  std::vector<std::thread> senders;
+  for (int share = 0; share < sink.shares(); ++share) {
+    senders.emplace_back([&, share] {
+      const std::string stream = state.Stream(share, sink.shares());
+      for (size_t at = 0; at < stream.size(); ++at) {
+        const std::string byte = stream.substr(at, 1);
+        answers[share] = sink.Accept(sink.id(), share, at, byte, Crc32c(byte));
+      }
+    });
+  }
+  for (std::thread& sender : senders) sender.join();
+  return answers;
+}
+
+TEST_CASE("checkpoint: shares are taken in side by side", "[checkpoint]") {
+  const std::string directory = MakeTemporaryDirectory();
+  auto storage = LocalStorage::Create(directory).value();
+  auto chief = SmallChief::Start(*storage).value();
+  const SmallState state(3);
+  const auto sink = ShardSink::Open(*chief->hold, state.Id(), state.layout, 4).value();
+
+  SECTION("to the end") {
+    for (const absl::Status& answer : SendSideBySide(*sink, state)) CHECK(answer == absl::OkStatus());
+    const auto published = chief->store->Publish(sink->Finish().value(), SmallCommit());
+    REQUIRE(published.status() == absl::OkStatus());
+    const auto reader = CheckpointReader::Open(*storage, published->path).value();
+    CHECK(reader.VerifyContent() == absl::OkStatus());
+  }
+  SECTION("until the save is abandoned: nothing is left behind") {
+    absl::Status abandoned;
+    std::thread abandon([&] { abandoned = sink->Abandon(); });
+    SendSideBySide(*sink, state);
+    abandon.join();
+    CHECK(abandoned == absl::OkStatus());
+    CHECK(sink->Accept(state.Id(), 0, 0, "x", Crc32c("x")).code() == absl::StatusCode::kCancelled);
+    CHECK(Names(*storage, "staging/term-000001").empty());
+  }
+  std::filesystem::remove_all(directory);
 }
 
 TEST_CASE("checkpoint: shards that do not make the announced digest are never published", "[checkpoint]") {
@@ -266,9 +318,7 @@ TEST_CASE("checkpoint: another state's layout is refused by its first difference
 }
 
 TEST_CASE("checkpoint: on a real file system too, a chief's saves are found by the next one", "[checkpoint]") {
-  const char* base = std::getenv("TEST_TMPDIR");
-  std::string directory = std::string(base != nullptr ? base : "/tmp") + "/checkpoint-XXXXXX";
-  REQUIRE(mkdtemp(directory.data()) != nullptr);
+  const std::string directory = MakeTemporaryDirectory();
   const auto storage = LocalStorage::Create(directory).value();
   auto chief = SmallChief::Start(*storage, 2).value();
   for (const int64_t step : {0, 10, 20}) REQUIRE(chief->Save(SmallState(step)).status() == absl::OkStatus());

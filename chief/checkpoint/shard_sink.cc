@@ -9,6 +9,7 @@
 #include "common/checkpoint_format/safetensors.h"
 #include "common/digest/crc32c.h"
 #include "common/digest/sha256.h"
+#include "common/digest/state_digest.h"
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
@@ -24,23 +25,35 @@ constexpr uint64_t kOverheadBytes = 1 << 20;
 // A share on its way to its files. Pieces and files are finished as soon as their last byte is there, empty pieces with
 // the piece or the opening before them.
 struct ShardSink::OpenShare {
-  explicit OpenShare(const Share& the_plan) : plan(the_plan) {}
+  OpenShare(const Share& the_plan, const std::vector<CheckpointTensor>& the_layout)
+      : plan(the_plan), layout(the_layout) {}
+
+  absl::Status Write(Storage& storage, const std::string& directory, absl::string_view bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  absl::Status BeginFile(Storage& storage, const std::string& directory, const ShareFile& to)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  absl::Status EndPiece(const SharePiece& of) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
   const Share& plan;
-  uint64_t received = 0;
-  size_t piece = 0;  // index of the present piece; pieces before it are finished
-  uint64_t in_piece = 0;
-  std::unique_ptr<WritableFile> file;
-  std::optional<Sha256> file_hash;
-  uint64_t file_bytes = 0;
-  std::optional<TensorDigest> tensor_hash;
-  uint32_t tensor_crc = 0;
-  uint64_t data_offset = 0;  // of the present piece in its file's data section
+  const std::vector<CheckpointTensor>& layout;
+
+  Mutex mutex;
+  uint64_t received GUARDED_BY(mutex) = 0;
+  size_t piece GUARDED_BY(mutex) = 0;  // index of the present piece; pieces before it are finished
+  uint64_t in_piece GUARDED_BY(mutex) = 0;
+  uint64_t data_offset GUARDED_BY(mutex) = 0;  // of the present piece in its file's data section
+  std::unique_ptr<WritableFile> file GUARDED_BY(mutex);
+  std::optional<TensorDigest> tensor_hash GUARDED_BY(mutex);
+  uint32_t tensor_crc GUARDED_BY(mutex) = 0;
+  // What is finished.
+  std::vector<ManifestTensor> tensors GUARDED_BY(mutex);
+  std::vector<Sha256Digest> digests GUARDED_BY(mutex);  // of `tensors`
+  std::vector<ManifestFile> files GUARDED_BY(mutex);
 };
 
 ShardSink::ShardSink(TermHold& hold, SnapshotId id, std::vector<CheckpointTensor> layout, SharePlan plan)
     : hold_(hold), storage_(hold.storage()), id_(std::move(id)), layout_(std::move(layout)), plan_(std::move(plan)) {
-  for (const Share& share : plan_.shares) shares_.push_back(std::make_unique<OpenShare>(share));
+  for (const Share& share : plan_.shares) shares_.push_back(std::make_unique<OpenShare>(share, layout_));
 }
 
 ShardSink::~ShardSink() = default;
@@ -73,7 +86,10 @@ absl::Status ShardSink::Prepare() {
       LS_RETURN_IF_ERROR(storage_.CreateDirectories(JoinPath(directory_, ParentPath(file.path))));
     }
   }
-  for (auto& share : shares_) LS_RETURN_IF_ERROR(Write(*share, ""));
+  for (auto& share : shares_) {
+    MutexLock lock(&share->mutex);
+    LS_RETURN_IF_ERROR(share->Write(storage_, directory_, ""));
+  }
   return absl::OkStatus();
 }
 
@@ -91,134 +107,155 @@ absl::Status ShardSink::CheckChunk(const SnapshotId& id, int share, uint64_t off
     return absl::InvalidArgumentError(absl::StrCat("share ", share, " of ", id_.ToString(), " has ", size,
                                                    " bytes; got ", bytes.size(), " at ", offset));
   }
-  if (offset > NextOffset(share)) {
-    return absl::OutOfRangeError(absl::StrCat("share ", share, " of ", id_.ToString(), " continues at ",
-                                              NextOffset(share), ", not at ", offset));
-  }
   return absl::OkStatus();
+}
+
+absl::Status ShardSink::Broken() const {
+  MutexLock lock(&mutex_);
+  return broken_;
+}
+
+absl::Status ShardSink::Break(absl::Status error) {
+  MutexLock lock(&mutex_);
+  if (broken_.ok()) broken_ = std::move(error);
+  return broken_;
 }
 
 absl::Status ShardSink::Accept(const SnapshotId& id, int share, uint64_t offset, absl::string_view bytes,
                                uint32_t crc32c) {
-  LS_RETURN_IF_ERROR(broken_);
   LS_RETURN_IF_ERROR(CheckChunk(id, share, offset, bytes));
   if (Crc32c(bytes) != crc32c) {
     return absl::DataLossError(absl::StrCat("a chunk of share ", share, " of ", id_.ToString(), " at ", offset,
                                             " was damaged on its way: its CRC-32C differs"));
   }
-  const uint64_t known = NextOffset(share) - offset;
+  OpenShare& open = *shares_[share];
+  MutexLock lock(&open.mutex);
+  LS_RETURN_IF_ERROR(Broken());  // under the share's lock: once abandoned, nothing is written any more
+  if (offset > open.received) {
+    return absl::OutOfRangeError(absl::StrCat("share ", share, " of ", id_.ToString(), " continues at ", open.received,
+                                              ", not at ", offset));
+  }
+  const uint64_t known = open.received - offset;
   if (known >= bytes.size()) return absl::OkStatus();
-  broken_ = hold_.Explain(Write(*shares_[share], bytes.substr(known)));
-  return broken_;
+  const absl::Status written = open.Write(storage_, directory_, bytes.substr(known));
+  return written.ok() ? written : Break(hold_.Explain(written));
 }
 
-absl::Status ShardSink::Write(OpenShare& share, absl::string_view bytes) {
-  while (share.piece < share.plan.pieces.size()) {
-    const SharePiece& piece = share.plan.pieces[share.piece];
-    if (share.file == nullptr) LS_RETURN_IF_ERROR(BeginFile(share, share.plan.files[piece.file]));
-    if (!share.tensor_hash) {
-      share.tensor_hash.emplace(layout_[piece.tensor].spec);
-      share.tensor_crc = 0;
-      share.in_piece = 0;
+absl::Status ShardSink::OpenShare::Write(Storage& storage, const std::string& directory, absl::string_view bytes) {
+  while (piece < plan.pieces.size()) {
+    const SharePiece& present = plan.pieces[piece];
+    if (file == nullptr) LS_RETURN_IF_ERROR(BeginFile(storage, directory, plan.files[present.file]));
+    if (!tensor_hash) {
+      tensor_hash.emplace(layout[present.tensor].spec);
+      tensor_crc = 0;
+      in_piece = 0;
     }
-    const absl::string_view part = bytes.substr(0, std::min<uint64_t>(bytes.size(), piece.bytes - share.in_piece));
-    if (!part.empty()) LS_RETURN_IF_ERROR(share.file->Append(part));
-    share.file_hash->Update(part);
-    share.tensor_hash->Update(part);
-    share.tensor_crc = Crc32c(part, share.tensor_crc);
-    share.file_bytes += part.size();
-    share.in_piece += part.size();
-    share.received += part.size();
+    const absl::string_view part = bytes.substr(0, std::min<uint64_t>(bytes.size(), present.bytes - in_piece));
+    if (!part.empty()) LS_RETURN_IF_ERROR(file->Append(part));
+    tensor_hash->Update(part);
+    tensor_crc = Crc32c(part, tensor_crc);
+    in_piece += part.size();
+    received += part.size();
     bytes.remove_prefix(part.size());
-    if (share.in_piece < piece.bytes) return absl::OkStatus();
-    LS_RETURN_IF_ERROR(EndPiece(share, piece));
+    if (in_piece < present.bytes) return absl::OkStatus();
+    LS_RETURN_IF_ERROR(EndPiece(present));
   }
   return absl::OkStatus();
 }
 
-absl::Status ShardSink::BeginFile(OpenShare& share, const ShareFile& file) {
+absl::Status ShardSink::OpenShare::BeginFile(Storage& storage, const std::string& directory, const ShareFile& to) {
   std::vector<TensorSpec> specs;
-  for (const int tensor : file.tensors) specs.push_back(layout_[tensor].spec);
+  for (const int tensor : to.tensors) specs.push_back(layout[tensor].spec);
   LS_ASSIGN_OR_RETURN(const std::string header, EncodeSafetensorsHeader(specs));
-  LS_ASSIGN_OR_RETURN(share.file, storage_.CreateFile(JoinPath(directory_, file.path), Access::kShared));
-  LS_RETURN_IF_ERROR(share.file->Append(header));
-  share.file_hash.emplace();
-  share.file_hash->Update(header);
-  share.file_bytes = header.size();
-  share.data_offset = 0;
+  LS_ASSIGN_OR_RETURN(file, storage.CreateFile(JoinPath(directory, to.path), Access::kShared));
+  LS_RETURN_IF_ERROR(file->Append(header));
+  ManifestFile& entry = files.emplace_back();
+  entry.set_path(to.path);
+  entry.set_header_size(header.size());
+  entry.set_sha256(Sha256Hex(header));
+  data_offset = 0;
   return absl::OkStatus();
 }
 
-absl::Status ShardSink::EndPiece(OpenShare& share, const SharePiece& piece) {
-  const CheckpointTensor& tensor = layout_[piece.tensor];
-  const ShareFile& file = share.plan.files[piece.file];
-  const Sha256Digest digest = share.tensor_hash->Finish();
-  share.tensor_hash.reset();
-  LS_RETURN_IF_ERROR(digest_.Add(tensor.spec.name, digest));
-  ManifestTensor entry;
+absl::Status ShardSink::OpenShare::EndPiece(const SharePiece& of) {
+  const CheckpointTensor& tensor = layout[of.tensor];
+  const ShareFile& in = plan.files[of.file];
+  const Sha256Digest digest = tensor_hash->Finish();
+  tensor_hash.reset();
+  digests.push_back(digest);
+  ManifestTensor& entry = tensors.emplace_back();
   entry.set_name(tensor.spec.name);
   entry.set_group(tensor.group);
   entry.set_dtype(std::string(DTypeName(tensor.spec.dtype)));
   for (const int64_t dim : tensor.spec.shape) entry.add_shape(dim);
-  entry.set_file(file.path);
-  entry.set_begin(share.data_offset);
-  entry.set_end(share.data_offset + piece.bytes);
-  entry.set_crc32c(share.tensor_crc);
+  entry.set_file(in.path);
+  entry.set_begin(data_offset);
+  entry.set_end(data_offset + of.bytes);
+  entry.set_crc32c(tensor_crc);
   entry.set_sha256(ToHex(digest));
-  tensors_.push_back(std::move(entry));
-  share.data_offset += piece.bytes;
-  ++share.piece;
-  if (piece.tensor == file.tensors.back()) return EndFile(share, file);
+  data_offset += of.bytes;
+  ++piece;
+  if (of.tensor != in.tensors.back()) return absl::OkStatus();
+  files.back().set_size(files.back().header_size() + data_offset);
+  LS_RETURN_IF_ERROR(file->Sync());
+  LS_RETURN_IF_ERROR(file->Close());
+  file.reset();
   return absl::OkStatus();
 }
 
-absl::Status ShardSink::EndFile(OpenShare& share, const ShareFile& file) {
-  LS_RETURN_IF_ERROR(share.file->Sync());
-  LS_RETURN_IF_ERROR(share.file->Close());
-  share.file.reset();
-  ManifestFile entry;
-  entry.set_path(file.path);
-  entry.set_size(share.file_bytes);
-  entry.set_sha256(ToHex(share.file_hash->Finish()));
-  share.file_hash.reset();
-  files_.push_back(std::move(entry));
-  return absl::OkStatus();
+uint64_t ShardSink::NextOffset(int share) const {
+  MutexLock lock(&shares_[share]->mutex);
+  return shares_[share]->received;
 }
 
-uint64_t ShardSink::NextOffset(int share) const { return shares_[share]->received; }
 uint64_t ShardSink::ShareBytes(int share) const { return plan_.shares[share].bytes; }
 
-bool ShardSink::ShareComplete(int share) const { return shares_[share]->piece == plan_.shares[share].pieces.size(); }
+bool ShardSink::ShareComplete(int share) const {
+  MutexLock lock(&shares_[share]->mutex);
+  return shares_[share]->piece == plan_.shares[share].pieces.size();
+}
 
 bool ShardSink::Complete() const {
   for (int share = 0; share < shares(); ++share) {
     if (!ShareComplete(share)) return false;
   }
-  return broken_.ok();
+  return Broken().ok();
 }
 
 absl::StatusOr<StoredShards> ShardSink::Finish() {
-  LS_RETURN_IF_ERROR(broken_);
+  LS_RETURN_IF_ERROR(Broken());
   if (!Complete()) {
     return absl::FailedPreconditionError(absl::StrCat("the save of ", id_.ToString(), " has not every share yet"));
   }
-  LS_CHECK(digest_.size() == layout_.size(), "every tensor lies in one share");
-  if (const std::string actual = digest_.Hex(); actual != id_.digest) {
-    broken_ = absl::DataLossError(absl::StrCat("the shards of step ", id_.step, " make the state digest ", actual,
-                                               "; the members announced ", id_.digest, ". The save is abandoned"));
-    return broken_;
+  StoredShards stored{id_, directory_, {}, {}};
+  StateDigestBuilder digest;
+  for (auto& share : shares_) {
+    MutexLock lock(&share->mutex);
+    for (size_t i = 0; i < share->tensors.size(); ++i) {
+      LS_RETURN_IF_ERROR(digest.Add(share->tensors[i].name(), share->digests[i]));
+      stored.tensors.push_back(share->tensors[i]);
+    }
+    stored.files.insert(stored.files.end(), share->files.begin(), share->files.end());
+  }
+  LS_CHECK(digest.size() == layout_.size(), "every tensor lies in one share");
+  if (const std::string actual = digest.Hex(); actual != id_.digest) {
+    return Break(absl::DataLossError(absl::StrCat("the shards of step ", id_.step, " make the state digest ", actual,
+                                                  "; the members announced ", id_.digest, ". The save is abandoned")));
   }
   std::set<std::string> directories;
-  for (const ManifestFile& file : files_) directories.insert(JoinPath(directory_, ParentPath(file.path())));
+  for (const ManifestFile& file : stored.files) directories.insert(JoinPath(directory_, ParentPath(file.path())));
   for (const std::string& directory : directories) {
     LS_RETURN_IF_ERROR(hold_.Explain(storage_.SyncDirectory(directory)));
   }
-  return StoredShards{id_, directory_, tensors_, files_};
+  return stored;
 }
 
 absl::Status ShardSink::Abandon() {
-  if (broken_.ok()) broken_ = absl::CancelledError(absl::StrCat("the save of ", id_.ToString(), " was abandoned"));
-  for (auto& share : shares_) share->file.reset();
+  Break(absl::CancelledError(absl::StrCat("the save of ", id_.ToString(), " was abandoned"))).IgnoreError();
+  for (auto& share : shares_) {
+    MutexLock lock(&share->mutex);
+    share->file.reset();
+  }
   if (directory_.empty()) return absl::OkStatus();
   return storage_.RemoveTree(directory_);
 }

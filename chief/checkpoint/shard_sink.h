@@ -8,7 +8,9 @@
 //   19):
 //     bits are bits. A share can be continued by another sender where the last one stopped.
 //   * Finish succeeds only if the digest recomputed from the bytes on their way to disk is the announced one (rule 20).
-// Threading: thread-compatible; every call blocks on the storage.
+// Threading: Accept and the questions about a share are thread-safe, and shares are taken in side by side: one sender's
+// bytes are digested while another's are written. Finish and Abandon may come while senders are still at work.
+// Every call blocks on the storage.
 #ifndef LOCKSTEP_CHIEF_CHECKPOINT_SHARD_SINK_H_
 #define LOCKSTEP_CHIEF_CHECKPOINT_SHARD_SINK_H_
 
@@ -25,8 +27,8 @@
 #include "chief/term/term_claim.h"
 #include "common/checkpoint_format/checkpoint_tensor.h"
 #include "common/checkpoint_format/shares.h"
-#include "common/digest/state_digest.h"
 #include "common/protocol/ids.h"
+#include "common/sync/mutex.h"
 #include "protos/checkpoint.pb.h"
 
 namespace lockstep::chief {
@@ -74,10 +76,9 @@ class ShardSink {
 
   absl::Status Prepare();
   absl::Status CheckChunk(const SnapshotId& id, int share, uint64_t offset, absl::string_view bytes) const;
-  absl::Status Write(OpenShare& share, absl::string_view bytes);
-  absl::Status BeginFile(OpenShare& share, const ShareFile& file);
-  absl::Status EndFile(OpenShare& share, const ShareFile& file);
-  absl::Status EndPiece(OpenShare& share, const SharePiece& piece);
+  absl::Status Broken() const;
+  // The first error that cannot be mended is kept and returned ever after.
+  absl::Status Break(absl::Status error);
 
   TermHold& hold_;
   Storage& storage_;
@@ -86,10 +87,9 @@ class ShardSink {
   const SharePlan plan_;
   std::string directory_;
   std::vector<std::unique_ptr<OpenShare>> shares_;
-  std::vector<ManifestTensor> tensors_;
-  std::vector<ManifestFile> files_;
-  StateDigestBuilder digest_;
-  absl::Status broken_;  // the first error that cannot be mended
+
+  mutable Mutex mutex_;
+  absl::Status broken_ GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep::chief

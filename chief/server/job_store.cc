@@ -205,24 +205,31 @@ void JobStore::AbandonSave(const SnapshotId& id) {
   saves_.erase(found);
 }
 
-absl::StatusOr<ShardSink*> JobStore::FindSave(const SnapshotId& id) {
+absl::StatusOr<std::shared_ptr<ShardSink>> JobStore::FindSave(const SnapshotId& id) {
   const auto found = saves_.find(id);
   if (found == saves_.end() || found->second == nullptr) {
     return absl::NotFoundError(absl::StrCat("no save of ", id.ToString(), " is open"));
   }
-  return found->second.get();
+  return found->second;
 }
 
-absl::Status JobStore::Accept(const SnapshotId& id, uint32_t share, uint64_t offset, absl::string_view bytes,
-                              uint32_t crc32c) {
-  MutexLock lock(&mutex_);
-  LS_ASSIGN_OR_RETURN(ShardSink * sink, FindSave(id));
+absl::Status JobStore::Accept(const SnapshotId& id, uint32_t share, uint32_t shares, uint64_t offset,
+                              absl::string_view bytes, uint32_t crc32c) {
+  std::shared_ptr<ShardSink> sink;
+  {
+    MutexLock lock(&mutex_);
+    LS_ASSIGN_OR_RETURN(sink, FindSave(id));
+  }
+  if (shares != static_cast<uint32_t>(sink->shares())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the save of ", id.ToString(), " is cut into ", sink->shares(), " shares, not ", shares));
+  }
   return sink->Accept(id, static_cast<int>(share), offset, bytes, crc32c);
 }
 
 absl::Status JobStore::CheckShareComplete(const SnapshotId& id, uint32_t share) {
   MutexLock lock(&mutex_);
-  LS_ASSIGN_OR_RETURN(ShardSink * sink, FindSave(id));
+  LS_ASSIGN_OR_RETURN(const std::shared_ptr<ShardSink> sink, FindSave(id));
   if (share >= static_cast<uint32_t>(sink->shares()) || !sink->ShareComplete(static_cast<int>(share))) {
     return absl::DataLossError(absl::StrCat("share ", share, " ended early"));
   }
@@ -231,7 +238,7 @@ absl::Status JobStore::CheckShareComplete(const SnapshotId& id, uint32_t share) 
 
 absl::StatusOr<std::string> JobStore::FinishShards(const SnapshotId& id) {
   MutexLock lock(&mutex_);
-  LS_ASSIGN_OR_RETURN(ShardSink * sink, FindSave(id));
+  LS_ASSIGN_OR_RETURN(const std::shared_ptr<ShardSink> sink, FindSave(id));
   LS_ASSIGN_OR_RETURN(StoredShards stored, sink->Finish());
   std::string digest = stored.id.digest;
   stored_.insert_or_assign(id, std::move(stored));

@@ -1,7 +1,7 @@
 // The job's directory in the hands of one chief: claimed, recovered, and from then on the only way to its bytes. Joins
 // the parts of chief/term, chief/checkpoint and chief/metagraph.
 //
-// Threading: thread-safe; every call blocks on the storage, one at a time.
+// Threading: thread-safe; every call blocks on the storage, one at a time but for Accept.
 #ifndef LOCKSTEP_CHIEF_SERVER_JOB_STORE_H_
 #define LOCKSTEP_CHIEF_SERVER_JOB_STORE_H_
 
@@ -45,7 +45,9 @@ class JobStore {
   // Saves. Codes as ShardSink and ManifestStore.
   absl::Status OpenSave(const SnapshotId& id, uint32_t shares);
   void AbandonSave(const SnapshotId& id);
-  absl::Status Accept(const SnapshotId& id, uint32_t share, uint64_t offset, absl::string_view bytes, uint32_t crc32c);
+  // InvalidArgument also when the save was cut into another number of shares.
+  absl::Status Accept(const SnapshotId& id, uint32_t share, uint32_t shares, uint64_t offset, absl::string_view bytes,
+                      uint32_t crc32c);
   // OK when the share's last byte is stored.
   absl::Status CheckShareComplete(const SnapshotId& id, uint32_t share);
   // The digest computed from the stored bytes.
@@ -75,7 +77,7 @@ class JobStore {
   absl::Status CheckResume(const JobSetup& setup, const CheckpointReader& newest);
   absl::Status PublishStepZero(const JobSetup& setup);
   absl::Status ReadCurrentPlan();
-  absl::StatusOr<ShardSink*> FindSave(const SnapshotId& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<std::shared_ptr<ShardSink>> FindSave(const SnapshotId& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   std::unique_ptr<Storage> storage_;
   std::unique_ptr<StorageTermRegistry> registry_;
@@ -90,7 +92,7 @@ class JobStore {
   Mutex mutex_;
   std::unique_ptr<TermHold> hold_ GUARDED_BY(mutex_);
   std::optional<ManifestStore> manifests_ GUARDED_BY(mutex_);
-  std::map<SnapshotId, std::unique_ptr<ShardSink>> saves_ GUARDED_BY(mutex_);
+  std::map<SnapshotId, std::shared_ptr<ShardSink>> saves_ GUARDED_BY(mutex_);
   std::map<SnapshotId, StoredShards> stored_ GUARDED_BY(mutex_);
   std::optional<CheckpointReader> reader_ GUARDED_BY(mutex_);  // of the checkpoint that is being fetched
 };

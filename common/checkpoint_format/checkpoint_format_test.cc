@@ -204,6 +204,7 @@ TEST_CASE("manifest: one that contradicts itself is not written", "[manifest]") 
   CHECK_THAT(refused([](Manifest& m) { m.mutable_tensors(0)->set_dtype("F31"); }), Contains("dtype"));
   CHECK_THAT(refused([](Manifest& m) { m.mutable_tensors(0)->set_group("x"); }), Contains("group"));
   CHECK_THAT(refused([](Manifest& m) { m.mutable_files(0)->set_path("../x"); }), Contains("no path"));
+  CHECK_THAT(refused([](Manifest& m) { m.mutable_files(0)->set_header_size(101); }), Contains("ends in its header"));
   CHECK_THAT(refused([](Manifest& m) { *m.add_tensors() = m.tensors(0); }), Contains("out of order"));
   CHECK_THAT(refused([](Manifest& m) { m.set_state_digest(std::string(64, '0')); }), Contains("state digest"));
   CHECK_THAT(refused([](Manifest& m) { m.set_term(0); }), Contains("term"));

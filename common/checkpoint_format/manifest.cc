@@ -35,6 +35,7 @@ absl::Status CheckFiles(const Manifest& manifest, absl::string_view file, std::s
       return Malformed(file,
                        absl::StrCat("the file '", absl::CHexEscape(entry.path()), "' is out of order or no path"));
     }
+    if (entry.header_size() > entry.size()) return Malformed(file, absl::StrCat(entry.path(), " ends in its header"));
     if (!IsHexDigest(entry.sha256())) return Malformed(file, absl::StrCat(entry.path(), " has no digest"));
     before = entry.path();
     paths.insert(before);
