@@ -74,7 +74,8 @@ class Tensor {
   template <typename T>
   absl::Span<const T> elements() const {
     LS_CHECK(DTypeOf<T>() == dtype_, "elements are read under the tensor's own type");
-    return {reinterpret_cast<const T*>(data_.get()), static_cast<size_t>(num_elements_)};
+    // Not in braces: those would make a list of two bools.
+    return absl::Span<const T>(reinterpret_cast<const T*>(data_.get()), static_cast<size_t>(num_elements_));
   }
 
  private:

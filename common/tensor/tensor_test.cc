@@ -41,6 +41,16 @@ TEST_CASE("shape: products see overflow and negative dimensions", "[tensor]") {
   CHECK(RowMajorStrides({2, 3, 4}) == std::vector<int64_t>{12, 4, 1});
 }
 
+TEST_CASE("tensor: const elements of a bool tensor are its elements", "[tensor]") {
+  const Tensor tensor = Tensor::Of<bool>({3}, {true, false, true});
+
+  const absl::Span<const bool> elements = tensor.elements<bool>();
+
+  REQUIRE(elements.size() == 3);
+  CHECK(reinterpret_cast<const std::byte*>(elements.data()) == tensor.data());
+  CHECK((elements[0] && !elements[1] && elements[2]));
+}
+
 TEST_CASE("tensor: memory is aligned, zeroed and copied deeply", "[tensor]") {
   Tensor tensor = *Tensor::Create(DType::kF32, {3, 5});
   CHECK(reinterpret_cast<uintptr_t>(tensor.data()) % Tensor::kAlignment == 0);

@@ -1,10 +1,12 @@
 #include "tests/conformance/onnx/node_case.h"
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/graph/ops/attribute_inputs.h"
 #include "common/graph/ops/schema.h"
 #include "common/status/status_macros.h"
 #include "onnx/onnx_pb.h"
@@ -81,19 +83,21 @@ absl::StatusOr<RawAttributes> ToRaw(const onnx::NodeProto& node) {
   return raw;
 }
 
-std::vector<int64_t> Integers(const Tensor& tensor) {
-  const absl::Span<const int64_t> elements = tensor.elements<int64_t>();
-  return {elements.begin(), elements.end()};
-}
-
-// Inputs that are typed attributes in the op set.
+// Inputs that are typed attributes in the op set: a case knows their values.
 absl::Status TakeAttributesFromInputs(OpType op, std::vector<std::string>* names, std::vector<Tensor>* inputs,
                                       RawAttributes* raw) {
-  const char* attribute = op == OpType::kReduceSum ? "axes" : "shape";
-  if ((op == OpType::kReshape || op == OpType::kExpand || op == OpType::kReduceSum) && names->size() == 2) {
-    raw->insert_or_assign(attribute, Integers((*inputs)[1]));
-    names->resize(1);
-    inputs->resize(1);
+  const absl::Span<const AttributeInput> rows = AttributeInputsOf(op);
+  for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
+    if (row->input >= names->size()) continue;
+    if (!(*names)[row->input].empty()) {
+      // Files stand for the inputs that are there.
+      const auto before = std::count_if(names->begin(), names->begin() + static_cast<int64_t>(row->input),
+                                        [](const std::string& name) { return !name.empty(); });
+      LS_ASSIGN_OR_RETURN(RawAttribute value, AttributeFromTensor(row->kind, (*inputs)[static_cast<size_t>(before)]));
+      raw->insert_or_assign(row->attribute, std::move(value));
+      inputs->erase(inputs->begin() + before);
+    }
+    names->erase(names->begin() + static_cast<int64_t>(row->input));
   }
   if (op == OpType::kDropout) {
     if (names->size() > 2 && (*inputs).back().elements<bool>()[0]) {

@@ -1,0 +1,91 @@
+#include "common/graph/ops/attribute_inputs.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace lockstep {
+namespace {
+
+using Kind = AttributeInput::Kind;
+
+// One op's rows stand together, by number of the input.
+constexpr AttributeInput kRows[] = {
+    {OpType::kReshape, 1, "shape", Kind::kInts},
+    {OpType::kExpand, 1, "shape", Kind::kInts},
+    {OpType::kReduceSum, 1, "axes", Kind::kInts},
+    {OpType::kReduceMean, 1, "axes", Kind::kInts},
+};
+
+template <typename T>
+std::vector<int64_t> Widen(const Tensor& tensor) {
+  std::vector<int64_t> values;
+  for (const T element : tensor.elements<T>()) values.push_back(static_cast<int64_t>(element));
+  return values;
+}
+
+bool ReadIntegers(const Tensor& tensor, std::vector<int64_t>* values) {
+  switch (tensor.dtype()) {
+    case DType::kI64:
+      *values = Widen<int64_t>(tensor);
+      return true;
+    case DType::kI32:
+      *values = Widen<int32_t>(tensor);
+      return true;
+    case DType::kBool:
+      *values = Widen<bool>(tensor);
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool ReadFloat(const Tensor& tensor, double* value) {
+  if (tensor.num_elements() != 1) return false;
+  switch (tensor.dtype()) {
+    case DType::kF32:
+      *value = static_cast<double>(tensor.elements<float>()[0]);
+      return true;
+    case DType::kF64:
+      *value = tensor.elements<double>()[0];
+      return true;
+    case DType::kI32:
+      *value = static_cast<double>(tensor.elements<int32_t>()[0]);
+      return true;
+    case DType::kI64:
+      *value = static_cast<double>(tensor.elements<int64_t>()[0]);
+      return true;
+    default:
+      return false;
+  }
+}
+
+absl::Status Unfit(const Tensor& tensor, absl::string_view wanted) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("is ", DTypeName(tensor.dtype()), ShapeString(tensor.shape()), "; it has to be ", wanted));
+}
+
+}  // namespace
+
+absl::Span<const AttributeInput> AttributeInputsOf(OpType op) {
+  const auto is_of = [op](const AttributeInput& row) { return row.op == op; };
+  const auto* first = std::find_if(std::begin(kRows), std::end(kRows), is_of);
+  const auto* last = std::find_if_not(first, std::end(kRows), is_of);
+  return {first, static_cast<size_t>(last - first)};
+}
+
+absl::StatusOr<RawAttribute> AttributeFromTensor(Kind kind, const Tensor& tensor) {
+  if (kind == Kind::kFloat) {
+    double value = 0;
+    if (!ReadFloat(tensor, &value)) return Unfit(tensor, "one number");
+    return RawAttribute(value);
+  }
+  std::vector<int64_t> values;
+  if (!ReadIntegers(tensor, &values)) return Unfit(tensor, "integers");
+  if (kind == Kind::kInts) return RawAttribute(std::move(values));
+  if (values.size() != 1) return Unfit(tensor, "one integer");
+  return RawAttribute(values[0]);
+}
+
+}  // namespace lockstep
