@@ -3,64 +3,20 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/graph/ops/schema.h"
 #include "common/graph/training_graph.h"
-#include "common/status/check.h"
+#include "tests/contracts/device_case_builder.h"
 
 namespace lockstep {
 namespace {
 
-// Appends inputs and nodes; every output of a node becomes an output of the graph.
-class Builder {
- public:
-  explicit Builder(DeviceCase* result) : graph_(result->graph) {}
-
-  std::string In(Shape shape, DType dtype = DType::kF32, std::string name = "") {
-    if (name.empty()) name = "x" + std::to_string(graph_.inputs.size());
-    graph_.inputs.push_back({name, dtype, shape});
-    graph_.values[name] = {dtype, std::move(shape)};
-    return name;
-  }
-
-  std::vector<std::string> Op(OpType op, std::vector<std::string> inputs, OpAttributes attributes, int outputs = 1) {
-    Node node{.name = "n" + std::to_string(graph_.nodes.size()), .op = op, .inputs = std::move(inputs)};
-    node.attributes = std::move(attributes);
-    for (int i = 0; i < outputs; ++i) node.outputs.push_back(node.name + "." + std::to_string(i));
-    const std::vector<std::string> names = node.outputs;
-    const absl::Status status = AppendNode(&graph_, std::move(node));
-    if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
-    LS_CHECK(status.ok(), "a random case is a legal graph");
-    for (const std::string& name : names) graph_.outputs.push_back(name);
-    return names;
-  }
-
-  const Shape& ShapeOf(const std::string& name) const { return graph_.values.at(name).shape; }
-
- private:
-  Graph& graph_;
-};
-
-Shape RandomShape(Dice& dice, int64_t min_rank, int64_t max_rank, int64_t max_extent = 7) {
-  Shape shape(static_cast<size_t>(dice.Roll(min_rank, max_rank)));
-  for (int64_t& extent : shape) extent = dice.Roll(1, max_extent);
-  return shape;
-}
-
-// A shape that broadcasts to `shape`.
-Shape Broadcastable(Dice& dice, Shape shape) {
-  for (int64_t& extent : shape) extent = dice.Roll(0, 3) == 0 ? 1 : extent;
-  shape.erase(shape.begin(), shape.begin() + dice.Roll(0, static_cast<int64_t>(shape.size())));
-  return shape;
-}
-
-void MakeBinary(OpType op, Dice& dice, Builder& b) {
+void MakeBinary(OpType op, Dice& dice, CaseBuilder& b) {
   const Shape shape = RandomShape(dice, 0, 4);
   const std::string whole = b.In(shape);
   const std::string part = b.In(dice.Flip() ? shape : Broadcastable(dice, shape));
   b.Op(op, dice.Flip() ? std::vector<std::string>{whole, part} : std::vector<std::string>{part, whole}, NoAttributes());
 }
 
-void MakeGemm(Dice& dice, Builder& b, DeviceCase& c) {
+void MakeGemm(Dice& dice, CaseBuilder& b, DeviceCase& c) {
   const int64_t m = dice.Roll(1, 40), n = dice.Roll(1, 40), k = dice.Roll(1, 60);
   GemmAttributes attributes{.trans_a = dice.Flip(), .trans_b = dice.Flip()};
   std::vector<std::string> inputs = {b.In(attributes.trans_a ? Shape{k, m} : Shape{m, k}),
@@ -81,7 +37,7 @@ void MakeGemm(Dice& dice, Builder& b, DeviceCase& c) {
   }
 }
 
-void MakeMatMul(OpType op, Dice& dice, Builder& b, DeviceCase& c) {
+void MakeMatMul(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
   const int64_t m = dice.Roll(1, 20), n = dice.Roll(1, 20), k = dice.Roll(1, 30);
   const Shape batch = RandomShape(dice, 0, 2, 4);
   BatchMatMulAttributes attributes;
@@ -99,7 +55,7 @@ void MakeMatMul(OpType op, Dice& dice, Builder& b, DeviceCase& c) {
   b.Op(op, {left, b.In(w)}, any);
 }
 
-void MakeConv(OpType op, Dice& dice, Builder& b, DeviceCase& c) {
+void MakeConv(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
   ConvAttributes attributes;
   attributes.group = dice.Roll(0, 3) == 0 ? 2 : 1;
   const int64_t in = dice.Roll(1, 9), out = dice.Roll(1, 17);
@@ -136,7 +92,7 @@ void MakeConv(OpType op, Dice& dice, Builder& b, DeviceCase& c) {
   }
 }
 
-void MakePool(OpType op, Dice& dice, Builder& b, DeviceCase& c) {
+void MakePool(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
   PoolAttributes attributes;
   attributes.kernel_shape = {dice.Roll(1, 3), dice.Roll(1, 3)};
   attributes.strides = {dice.Roll(1, 3), dice.Roll(1, 3)};
@@ -158,7 +114,7 @@ void MakePool(OpType op, Dice& dice, Builder& b, DeviceCase& c) {
   b.Op(op, {b.In(b.ShapeOf(forward[0])), forward[1]}, attributes);
 }
 
-void MakeUnary(OpType op, Dice& dice, Builder& b) {
+void MakeUnary(OpType op, Dice& dice, CaseBuilder& b) {
   const bool gradient = op == OpType::kReluGrad || op == OpType::kSigmoidGrad || op == OpType::kTanhGrad;
   const Shape shape = RandomShape(dice, 0, 4, 9);
   std::vector<std::string> inputs = {b.In(shape)};
@@ -166,18 +122,10 @@ void MakeUnary(OpType op, Dice& dice, Builder& b) {
   OpAttributes attributes = NoAttributes();
   if (op == OpType::kScale) attributes = ScaleAttributes{.factor = -0.3};
   if (op == OpType::kDropout) attributes = DropoutAttributes();
-  if (op == OpType::kFlatten) attributes = FlattenAttributes{.axis = dice.Roll(0, static_cast<int64_t>(shape.size()))};
-  if (op == OpType::kReshape) attributes = ReshapeAttributes{.shape = {-1}};
-  if (op == OpType::kExpand) {
-    Shape wider = shape;
-    for (int64_t& extent : wider) extent = extent == 1 ? dice.Roll(1, 4) : extent;
-    wider.insert(wider.begin(), dice.Roll(1, 3));
-    attributes = ExpandAttributes{.shape = wider};
-  }
   b.Op(op, inputs, attributes);
 }
 
-void MakeSoftmax(OpType op, Dice& dice, Builder& b, DeviceCase& c) {
+void MakeSoftmax(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
   const Shape shape = RandomShape(dice, 1, 4, 12);
   const auto rank = static_cast<int64_t>(shape.size());
   const SoftmaxAttributes attributes{.axis = dice.Roll(-rank, rank - 1)};
@@ -186,7 +134,7 @@ void MakeSoftmax(OpType op, Dice& dice, Builder& b, DeviceCase& c) {
   if (op == OpType::kSoftmaxGrad) b.Op(op, {b.In(shape), y}, attributes);
 }
 
-void MakeCrossEntropy(OpType op, Dice& dice, Builder& b, DeviceCase& c) {
+void MakeCrossEntropy(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
   CrossEntropyAttributes attributes;
   attributes.reduction = static_cast<Reduction>(dice.Roll(0, op == OpType::kLossWeights ? 1 : 2));
   if (dice.Flip()) attributes.ignore_index = dice.Flip() ? 1 : -100;
@@ -212,7 +160,7 @@ void MakeCrossEntropy(OpType op, Dice& dice, Builder& b, DeviceCase& c) {
   b.Op(op, inputs, attributes);
 }
 
-void MakePointwise(OpType op, Dice& dice, Builder& b, DeviceCase& c) {
+void MakePointwise(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
   PointwiseLossAttributes attributes{.kind = static_cast<PointwiseLossKind>(dice.Roll(0, 3)),
                                      .reduction = static_cast<Reduction>(dice.Roll(0, 2)),
                                      .delta = 0.25};
@@ -224,7 +172,7 @@ void MakePointwise(OpType op, Dice& dice, Builder& b, DeviceCase& c) {
   if (op == OpType::kPointwiseLossGrad) b.Op(op, {b.In(b.ShapeOf(loss)), x, target}, attributes);
 }
 
-void MakeBatchNorm(OpType op, Dice& dice, Builder& b, DeviceCase& c) {
+void MakeBatchNorm(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
   Shape shape = {dice.Roll(2, 6), dice.Roll(1, 9)};
   for (int64_t i = dice.Roll(0, 2); i > 0; --i) shape.push_back(dice.Roll(2, 9));
   const BatchNormAttributes attributes{.unbiased_running_var = dice.Flip()};
@@ -245,7 +193,7 @@ void MakeBatchNorm(OpType op, Dice& dice, Builder& b, DeviceCase& c) {
   b.Op(op, {b.In(shape), x, scale, forward[1], forward[2]}, attributes, 3);
 }
 
-void MakeDropout(OpType op, Dice& dice, Builder& b) {
+void MakeDropout(OpType op, Dice& dice, CaseBuilder& b) {
   const Shape shape = RandomShape(dice, 1, 3, 30);
   const DropoutAttributes attributes{.ratio = 0.1 * static_cast<double>(dice.Roll(0, 9)), .stream = 77};
   const std::string x = b.In(shape);
@@ -253,7 +201,7 @@ void MakeDropout(OpType op, Dice& dice, Builder& b) {
   if (op == OpType::kDropoutGrad) b.Op(op, {b.In(shape), forward[1]}, attributes);
 }
 
-void MakeReduce(OpType op, Dice& dice, Builder& b, DeviceCase& c) {
+void MakeReduce(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
   Shape shape = RandomShape(dice, 1, 4, 12);
   if (dice.Roll(0, 3) == 0) shape.back() = 300;
   ReduceAttributes attributes{.keep_dims = dice.Flip(), .noop_with_empty_axes = dice.Roll(0, 4) == 0};
@@ -265,14 +213,14 @@ void MakeReduce(OpType op, Dice& dice, Builder& b, DeviceCase& c) {
   b.Op(op, {b.In(shape)}, attributes);
 }
 
-void MakeMaskedSum(Dice& dice, Builder& b, DeviceCase& c) {
+void MakeMaskedSum(Dice& dice, CaseBuilder& b, DeviceCase& c) {
   const Shape shape = RandomShape(dice, 1, 3);
   const std::string values = b.In(shape);
   c.terms = NumElements(shape);
   b.Op(OpType::kMaskedSum, {values, b.In({shape[0]}, DType::kF32, kMaskInput)}, NoAttributes());
 }
 
-void MakeCountCorrect(Dice& dice, Builder& b) {
+void MakeCountCorrect(Dice& dice, CaseBuilder& b) {
   const Shape scores = {dice.Roll(1, 9), dice.Roll(2, 5)};
   const std::string x = b.In(scores);
   const std::string labels = b.In({scores[0]}, DType::kI64);
@@ -280,8 +228,8 @@ void MakeCountCorrect(Dice& dice, Builder& b) {
   b.Op(OpType::kCountCorrect, {x, labels, mask}, CountCorrectAttributes{.ignore_index = 1}, 2);
 }
 
-// Everything that is computed element by element or moves elements.
-bool MakeElementwise(OpType op, Dice& dice, Builder& b) {
+// Everything that is computed element by element.
+bool MakeElementwise(OpType op, Dice& dice, CaseBuilder& b) {
   switch (op) {
     case OpType::kAdd:
     case OpType::kSub:
@@ -295,9 +243,6 @@ bool MakeElementwise(OpType op, Dice& dice, Builder& b) {
     case OpType::kSigmoidGrad:
     case OpType::kTanhGrad:
     case OpType::kScale:
-    case OpType::kFlatten:
-    case OpType::kReshape:
-    case OpType::kExpand:
     case OpType::kDropout:
       MakeUnary(op, dice, b);
       return true;
@@ -314,7 +259,7 @@ bool MakeElementwise(OpType op, Dice& dice, Builder& b) {
 
 DeviceCase RandomCase(OpType op, Dice& dice) {
   DeviceCase c;
-  Builder b(&c);
+  CaseBuilder b(&c);
   switch (op) {
     case OpType::kGemm:
       MakeGemm(dice, b, c);
@@ -362,7 +307,8 @@ DeviceCase RandomCase(OpType op, Dice& dice) {
       MakeCountCorrect(dice, b);
       break;
     default:
-      LS_CHECK(MakeElementwise(op, dice, b), "every op of the closed set has a case");
+      LS_CHECK(MakeElementwise(op, dice, b) || MakeMovementCase(op, dice, b, c),
+               "every op of the closed set has a case");
   }
   return c;
 }

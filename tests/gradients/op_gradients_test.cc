@@ -6,44 +6,10 @@
 #include <utility>
 
 #include "common/graph/ops/schema.h"
-#include "tests/gradients/gradient_check.h"
+#include "tests/gradients/op_cases.h"
 
 namespace lockstep {
 namespace {
-
-// Collects inputs and writes the only node of most cases.
-struct CaseWriter {
-  GradientCase made;
-
-  std::string Input(Tensor value, bool target = true) {
-    const std::string name(1, static_cast<char>('a' + made.inputs.size()));
-    made.graph.inputs.push_back({name, value.dtype(), value.shape()});
-    made.inputs.push_back(std::move(value));
-    if (target) made.targets.push_back(name);
-    return name;
-  }
-
-  GradientCase Op(OpType op, std::vector<std::string> inputs, OpAttributes attributes = {}) {
-    made.graph.nodes.push_back({"op", op, std::move(inputs), {"y"}, std::move(attributes)});
-    made.outputs = {"y"};
-    return std::move(made);
-  }
-};
-
-Shape RandomShape(Dice& dice, int64_t low_rank, int64_t high_rank) {
-  Shape shape(static_cast<size_t>(dice.Int(low_rank, high_rank)));
-  for (int64_t& dim : shape) dim = dice.Int(1, 4);
-  return shape;
-}
-
-// A shape that broadcasts with `shape`: some leading dimensions less, some dimensions 1.
-Shape Broadcastable(Dice& dice, const Shape& shape) {
-  Shape other(shape.begin() + dice.Int(0, static_cast<int64_t>(shape.size())), shape.end());
-  for (int64_t& dim : other) {
-    if (dice.Coin()) dim = 1;
-  }
-  return other;
-}
 
 template <OpType kOp>
 GradientCase Binary(Dice& dice) {
@@ -141,28 +107,6 @@ GradientCase MaxPool(Dice& dice) {
   return writer.Op(OpType::kMaxPool, {x}, pool);
 }
 
-GradientCase Flatten(Dice& dice) {
-  CaseWriter writer;
-  const Shape shape = RandomShape(dice, 1, 4);
-  const auto rank = static_cast<int64_t>(shape.size());
-  const std::string x = writer.Input(dice.Uniform(shape));
-  return writer.Op(OpType::kFlatten, {x}, FlattenAttributes{dice.Int(-rank, rank)});
-}
-
-GradientCase Reshape(Dice& dice) {
-  CaseWriter writer;
-  const Shape shape = RandomShape(dice, 2, 4);
-  const std::string x = writer.Input(dice.Uniform(shape));
-  return writer.Op(OpType::kReshape, {x}, ReshapeAttributes{dice.Coin() ? Shape{0, -1} : Shape{-1}, false});
-}
-
-GradientCase Expand(Dice& dice) {
-  CaseWriter writer;
-  const Shape shape = RandomShape(dice, 1, 4);
-  const std::string x = writer.Input(dice.Uniform(Broadcastable(dice, shape)));
-  return writer.Op(OpType::kExpand, {x}, ExpandAttributes{shape});
-}
-
 GradientCase Softmax(Dice& dice) {
   CaseWriter writer;
   const Shape shape = RandomShape(dice, 1, 4);
@@ -254,11 +198,6 @@ GradientCase Reduce(Dice& dice) {
   return writer.Op(kOp, {x}, reduce);
 }
 
-struct OpCase {
-  OpType op;
-  GradientCase (*make)(Dice&);
-};
-
 // MaxPool, Dropout and BatchNormalization are differentiated in the forms that training gives them.
 constexpr OpCase kCases[] = {
     {OpType::kAdd, Binary<OpType::kAdd>},
@@ -273,9 +212,6 @@ constexpr OpCase kCases[] = {
     {OpType::kRelu, Unary<OpType::kRelu>},
     {OpType::kSigmoid, Unary<OpType::kSigmoid>},
     {OpType::kTanh, Unary<OpType::kTanh>},
-    {OpType::kFlatten, Flatten},
-    {OpType::kReshape, Reshape},
-    {OpType::kExpand, Expand},
     {OpType::kSoftmax, Softmax},
     {OpType::kSoftmaxCrossEntropyLoss, CrossEntropy},
     {OpType::kPointwiseLoss, PointwiseLoss},
@@ -285,9 +221,15 @@ constexpr OpCase kCases[] = {
     {OpType::kReduceMean, Reduce<OpType::kReduceMean>},
 };
 
+std::vector<OpCase> AllCases() {
+  std::vector<OpCase> all(std::begin(kCases), std::end(kCases));
+  for (const absl::Span<const OpCase> family : {MovementCases()}) all.insert(all.end(), family.begin(), family.end());
+  return all;
+}
+
 TEST_CASE("gradients: every op that can be differentiated is checked here", "[gradients]") {
   std::set<OpType> checked;
-  for (const OpCase& op : kCases) checked.insert(op.op);
+  for (const OpCase& op : AllCases()) checked.insert(op.op);
   for (const OpType op : AllOps()) {
     INFO(std::string(OpName(op)));
     CHECK((SchemaOf(op).gradient != nullptr) == (checked.count(op) == 1));
@@ -298,7 +240,7 @@ TEST_CASE("gradients: every op agrees with central differences", "[gradients]") 
   const char* replay = std::getenv("LOCKSTEP_TEST_SEED");
   const uint64_t first = replay != nullptr ? std::strtoull(replay, nullptr, 10) : 1;
   const uint64_t last = replay != nullptr ? first : 40;
-  for (const OpCase& op : kCases) {
+  for (const OpCase& op : AllCases()) {
     for (uint64_t seed = first; seed <= last; ++seed) {
       Dice dice(seed);
       INFO("op " << std::string(OpName(op.op)) << ", LOCKSTEP_TEST_SEED=" << seed);
