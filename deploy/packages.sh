@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs, by name, the Debian packages that Lockstep is built from and trained with. Does nothing for those that
-# are there. Usage: deploy/packages.sh [build|data|test]…      Needs root or sudo. Exit 78: not Debian, or no rights.
+# are there. Usage: deploy/packages.sh [build|data|test]… (build, when none is given). Needs root or sudo.
+# Exit 64: no such group. 78: not Debian, no rights, or apt-get failed.
 set -euo pipefail
 
 build=(

@@ -4,7 +4,8 @@
 #   --build-only                               stop after the build
 #   --only PATTERN                             only targets whose label contains PATTERN
 #   --sanitize=address|undefined|thread        everything under that sanitizer
-#   --simulate SECONDS                         how long the seeded simulation runs (60)
+#   --simulate SECONDS                         how long the seeded simulation runs, with 2,000 schedules at least (60;
+#                                              0: not at all); --only leaves it out
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
