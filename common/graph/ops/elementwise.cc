@@ -18,7 +18,7 @@ RawAttributes FormatScale(const OpAttributes& attributes) {
 }
 
 absl::StatusOr<std::vector<ValueInfo>> InferBinary(const Node&, InputInfos inputs) {
-  LS_RETURN_IF_ERROR(CheckFloating(*inputs[0], "input 0"));
+  LS_RETURN_IF_ERROR(CheckNumber(*inputs[0], "input 0"));
   if (inputs[0]->dtype != inputs[1]->dtype) {
     return absl::InvalidArgumentError(absl::StrCat("input 0 is ", DTypeName(inputs[0]->dtype), " and input 1 is ",
                                                    DTypeName(inputs[1]->dtype), "; both need the same type"));

@@ -1,6 +1,6 @@
 // Element-wise arithmetic with multidirectional (numpy) broadcasting.
 //
-//   Add(A, B), Sub(A, B), Mul(A, B)
+//   Add(A, B), Sub(A, B), Mul(A, B)        floating or integers, which wrap around; gradients of the former
 //   lockstep.Scale(X) -> X * factor        factor is rounded to the element type first
 //
 // Threading: immutable.

@@ -148,6 +148,21 @@ absl::Status CheckFloating(const ValueInfo& info, absl::string_view what) {
                                                  "; this op computes in F32. Make the model or the input float32"));
 }
 
+absl::Status CheckNumber(const ValueInfo& info, absl::string_view what) {
+  switch (info.dtype) {
+    case DType::kF32:
+    case DType::kF64:
+    case DType::kI64:
+    case DType::kI32:
+    case DType::kI8:
+    case DType::kU8:
+      return absl::OkStatus();
+    default:
+      return absl::InvalidArgumentError(absl::StrCat(
+          what, " is ", DTypeName(info.dtype), "; this op takes F32, F64, I64, I32, I8 or U8. Cast it to one of them"));
+  }
+}
+
 absl::Status CheckIndices(const ValueInfo& info, absl::string_view what) {
   if (info.dtype == DType::kI32 || info.dtype == DType::kI64) return absl::OkStatus();
   return absl::InvalidArgumentError(

@@ -66,6 +66,9 @@ absl::StatusOr<Shape> BroadcastShapes(const Shape& a, const Shape& b);
 // OK when the value is F32 or F64; else InvalidArgument that names `what` and says what training supports.
 absl::Status CheckFloating(const ValueInfo& info, absl::string_view what);
 
+// OK when the value is F32, F64, I64, I32, I8 or U8.
+absl::Status CheckNumber(const ValueInfo& info, absl::string_view what);
+
 // OK when the value is I32 or I64.
 absl::Status CheckIndices(const ValueInfo& info, absl::string_view what);
 

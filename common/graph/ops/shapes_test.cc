@@ -14,7 +14,8 @@ TEST_CASE("elementwise: shapes broadcast as in numpy", "[ops]") {
   CHECK(InferShape(OpType::kSub, {F32({0, 3}), F32({1, 3})}) == Shape{0, 3});
   CHECK_THAT(InferError(OpType::kAdd, {F32({2, 3}), F32({4})}), Contains("node 'n' (Add)") && Contains("3 against 4"));
   CHECK_THAT(InferError(OpType::kAdd, {F32({2}), {DType::kF64, {2}}}), Contains("F64"));
-  CHECK_THAT(InferError(OpType::kMul, {I64({2}), I64({2})}), Contains("I64"));
+  CHECK(Infer(OpType::kMul, {I64({2}), I64({1})}).value()[0] == I64({2}));
+  CHECK_THAT(InferError(OpType::kMul, {{DType::kBool, {2}}, {DType::kBool, {2}}}), Contains("BOOL"));
   CHECK_THAT(InferError(OpType::kAdd, {F32({2})}), Contains("1 inputs"));
 }
 

@@ -35,6 +35,12 @@ absl::StatusOr<Tensor> ToTensor(const onnx::TensorProto& message) {
     case onnx::TensorProto::INT64:
       dtype = DType::kI64;
       break;
+    case onnx::TensorProto::INT8:
+      dtype = DType::kI8;
+      break;
+    case onnx::TensorProto::UINT8:
+      dtype = DType::kU8;
+      break;
     case onnx::TensorProto::BOOL:
       dtype = DType::kBool;
       break;
@@ -138,6 +144,9 @@ absl::StatusOr<NodeCase> ReadNodeCase(const std::string& folder) {
   LS_ASSIGN_OR_RETURN(made.expected, ReadTensors(folder, "output", node.output_size()));
   LS_ASSIGN_OR_RETURN(RawAttributes raw, ToRaw(node));
   LS_RETURN_IF_ERROR(CheckScope(*op, node, raw));
+  if (*op == OpType::kMaxPool && !IsFloating(made.inputs[0].dtype())) {
+    return absl::UnimplementedError("a pooling of integers");
+  }
   std::vector<std::string> names(node.input().begin(), node.input().end());
   LS_RETURN_IF_ERROR(TakeAttributesFromInputs(*op, &names, &made.inputs, &raw));
   for (const Tensor& input : made.inputs) {

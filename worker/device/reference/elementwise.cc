@@ -2,41 +2,11 @@
 
 #include "common/math/math.h"
 #include "common/random/random.h"
-#include "worker/device/broadcast.h"
 #include "worker/device/reference/families.h"
+#include "worker/device/reference/loops.h"
 
 namespace lockstep::device::reference {
 namespace {
-
-template <typename T, typename Op>
-void Binary(const HostCall& call, Op op) {
-  const T* a = call.in<T>(0);
-  const T* b = call.in<T>(1);
-  T* y = call.out<T>(0);
-  const Shape& shape = call.out_shape(0);
-  const int64_t count = NumElements(shape);
-  for (int64_t i = 0; i < count; ++i) {
-    y[i] = op(a[BroadcastIndex(i, shape, call.in_shape(0))], b[BroadcastIndex(i, shape, call.in_shape(1))]);
-  }
-}
-
-template <typename T, typename Op>
-void Unary(const HostCall& call, Op op) {
-  const T* x = call.in<T>(0);
-  T* y = call.out<T>(0);
-  const int64_t count = NumElements(call.out_shape(0));
-  for (int64_t i = 0; i < count; ++i) y[i] = op(x[i]);
-}
-
-// dX from dY and Y, element by element.
-template <typename T, typename Op>
-void Gradient(const HostCall& call, Op op) {
-  const T* dy = call.in<T>(0);
-  const T* y = call.in<T>(1);
-  T* dx = call.out<T>(0);
-  const int64_t count = NumElements(call.out_shape(0));
-  for (int64_t i = 0; i < count; ++i) dx[i] = op(dy[i], y[i]);
-}
 
 template <typename T>
 void Expand(const HostCall& call) {
@@ -89,12 +59,6 @@ void Copy(const HostCall& call) {
 template <typename T>
 HostFunction ElementwiseFunction(OpType type) {
   switch (type) {
-    case OpType::kAdd:
-      return [](const HostCall& call) { Binary<T>(call, [](T a, T b) { return a + b; }); };
-    case OpType::kSub:
-      return [](const HostCall& call) { Binary<T>(call, [](T a, T b) { return a - b; }); };
-    case OpType::kMul:
-      return [](const HostCall& call) { Binary<T>(call, [](T a, T b) { return a * b; }); };
     case OpType::kScale:
       return [](const HostCall& call) {
         const T factor = static_cast<T>(call.attrs<ScaleAttributes>().factor);

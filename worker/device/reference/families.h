@@ -1,5 +1,7 @@
-// The reference kernels by op family. Each function returns the kernel of `type` for elements of F32 or F64, or null
-// when the family has no such op. Sums run in double, in index order.
+// The reference kernels by op family. A function that takes an OpType returns its kernel for elements of type T; one
+// that takes a request serves ops whose inputs and outputs differ in type, or that only move elements, and looks at the
+// types itself. Null when the family has no such op, or not for these types. Floating sums run in double, in index
+// order.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_DEVICE_REFERENCE_FAMILIES_H_
@@ -9,7 +11,13 @@
 
 namespace lockstep::device::reference {
 
-// Add, Sub, Mul, Scale, Expand, Flatten, Reshape, activations and their gradients, dropout.
+// Add, Sub, Mul for floating types and integers, which wrap around.
+template <typename T>
+HostFunction ArithmeticFunction(OpType type);
+
+// The families below serve F32 and F64.
+
+// Scale, Expand, Flatten, Reshape, activations and their gradients, dropout.
 template <typename T>
 HostFunction ElementwiseFunction(OpType type);
 // Gemm, MatMul, BatchMatMul.

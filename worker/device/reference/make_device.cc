@@ -1,5 +1,7 @@
 #include "worker/device/reference/make_device.h"
 
+#include <initializer_list>
+
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
 #include "worker/device/host_kernel.h"
@@ -11,20 +13,49 @@ namespace {
 
 constexpr char kImplementation[] = "reference";
 
-template <typename T>
-HostFunction FindFunction(OpType type) {
-  using Family = HostFunction (*)(OpType);
-  for (const Family family :
-       {&reference::ElementwiseFunction<T>, &reference::MatrixFunction<T>, &reference::SpatialFunction<T>,
-        &reference::BatchNormFunction<T>, &reference::LossFunction<T>, &reference::ReduceFunction<T>}) {
+HostFunction AskFamilies(OpType type, std::initializer_list<HostFunction (*)(OpType)> families) {
+  for (const auto family : families) {
     if (const HostFunction function = family(type); function != nullptr) return function;
   }
   return nullptr;
 }
 
-// The element type that the node computes in.
+template <typename T>
+HostFunction FloatingFunction(OpType type) {
+  return AskFamilies(
+      type, {&reference::ArithmeticFunction<T>, &reference::ElementwiseFunction<T>, &reference::MatrixFunction<T>,
+             &reference::SpatialFunction<T>, &reference::BatchNormFunction<T>, &reference::LossFunction<T>,
+             &reference::ReduceFunction<T>});
+}
+
+template <typename T>
+HostFunction IntegerFunction(OpType type) {
+  return AskFamilies(type, {&reference::ArithmeticFunction<T>});
+}
+
+// The element type that the node computes in, for ops whose inputs and outputs are of one type.
 DType ElementType(const KernelRequest& request) {
   return request.node->op == OpType::kCountCorrect ? request.inputs[0].dtype : request.outputs[0].dtype;
+}
+
+HostFunction FindFunction(const KernelRequest& request) {
+  const OpType type = request.node->op;
+  switch (ElementType(request)) {
+    case DType::kF32:
+      return FloatingFunction<float>(type);
+    case DType::kF64:
+      return FloatingFunction<double>(type);
+    case DType::kI64:
+      return IntegerFunction<int64_t>(type);
+    case DType::kI32:
+      return IntegerFunction<int32_t>(type);
+    case DType::kI8:
+      return IntegerFunction<int8_t>(type);
+    case DType::kU8:
+      return IntegerFunction<uint8_t>(type);
+    default:
+      return nullptr;
+  }
 }
 
 absl::StatusOr<HostFunction> Choose(const KernelRequest& request) {
@@ -35,13 +66,11 @@ absl::StatusOr<HostFunction> Choose(const KernelRequest& request) {
   if (request.epilogue != Epilogue::kNone) {
     return absl::UnimplementedError("the reference device fuses nothing behind a node");
   }
-  const DType dtype = ElementType(request);
-  HostFunction function = nullptr;
-  if (dtype == DType::kF32) function = FindFunction<float>(request.node->op);
-  if (dtype == DType::kF64) function = FindFunction<double>(request.node->op);
+  const HostFunction function = FindFunction(request);
   if (function == nullptr) {
     return absl::UnimplementedError(absl::StrCat("the reference device has no kernel for ", OpName(request.node->op),
-                                                 " on ", DTypeName(dtype), "; it serves F32 and F64"));
+                                                 " on ", DTypeName(ElementType(request)),
+                                                 ". Every op is served for F32 and F64: cast what goes in"));
   }
   return function;
 }

@@ -1,6 +1,7 @@
-// The reference device: one plain loop per op of the closed set, for F32 and F64, on one thread. The oracle for every
-// other device, and what gradients are checked against central differences with, in F64. It serves every node; it is
-// the last candidate and not meant to be fast.
+// The reference device: one plain loop per op of the closed set, for F32 and F64 and, where ONNX has the op on them,
+// integers and bools, on one thread. The oracle for every other device, what constants are folded with, and what
+// gradients are checked against central differences with, in F64. It serves every node; it is the last candidate and
+// not meant to be fast.
 //
 // Threading: as device.h.
 #ifndef LOCKSTEP_WORKER_DEVICE_REFERENCE_MAKE_DEVICE_H_
