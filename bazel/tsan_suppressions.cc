@@ -7,6 +7,15 @@
 
 extern "C" const char* __tsan_default_suppressions() {
   return
+      // gRPC's pollers, timers and reference counts, and the deadlock graph of Abseil's mutex that they lock.
+      "called_from_lib:libgrpc.so\n"
+      "called_from_lib:libgrpc++.so\n"
+      "called_from_lib:libgpr.so\n"
+      "called_from_lib:libabsl_graphcycles_internal.so\n"
+      "called_from_lib:libabsl_synchronization.so\n"
+      "race:grpc_event_engine::\n"
+      "race:grpc_core::\n"
+      "race:absl::*::synchronization_internal::\n"
       // A status that threads share is counted by atomics in libabsl_status; whoever lets go last deletes it.
       "race:absl::*::Status::Unref\n"
       // Gloo's event loop keeps an unbound buffer alive through a reference count while it signals a completion, and

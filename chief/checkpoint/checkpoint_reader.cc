@@ -119,7 +119,8 @@ absl::Status CheckpointReader::VerifyFile(const ManifestFile& file) const {
   LS_RETURN_IF_ERROR(AsDamage(open.status()));
   Sha256 hash;
   LS_RETURN_IF_ERROR(InPieces(
-      file.header_size() != 0 ? file.header_size() : file.size(), [&](uint64_t offset, absl::Span<char> out) { return (*open)->ReadAt(offset, out); },
+      file.header_size() != 0 ? file.header_size() : file.size(),
+      [&](uint64_t offset, absl::Span<char> out) { return (*open)->ReadAt(offset, out); },
       [&](absl::string_view piece) { hash.Update(piece); }));
   const std::string actual = ToHex(hash.Finish());
   if (actual == file.sha256()) return absl::OkStatus();

@@ -132,8 +132,8 @@ absl::Status ShardSink::Accept(const SnapshotId& id, int share, uint64_t offset,
   MutexLock lock(&open.mutex);
   LS_RETURN_IF_ERROR(Broken());  // under the share's lock: once abandoned, nothing is written any more
   if (offset > open.received) {
-    return absl::OutOfRangeError(absl::StrCat("share ", share, " of ", id_.ToString(), " continues at ", open.received,
-                                              ", not at ", offset));
+    return absl::OutOfRangeError(
+        absl::StrCat("share ", share, " of ", id_.ToString(), " continues at ", open.received, ", not at ", offset));
   }
   const uint64_t known = open.received - offset;
   if (known >= bytes.size()) return absl::OkStatus();

@@ -192,7 +192,8 @@ absl::Status SessionService::TakeShare(const proto::ShareHeader& header, const S
   proto::ShareChunk chunk;
   uint64_t offset = 0;
   while (chunks.Read(&chunk)) {
-    LS_RETURN_IF_ERROR(context_.store->Accept(id, header.share(), header.shares(), offset, chunk.data(), chunk.crc32c()));
+    LS_RETURN_IF_ERROR(
+        context_.store->Accept(id, header.share(), header.shares(), offset, chunk.data(), chunk.crc32c()));
     offset += chunk.data().size();
   }
   return context_.store->CheckShareComplete(id, header.share());

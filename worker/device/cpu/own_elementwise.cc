@@ -8,6 +8,8 @@
 namespace lockstep::device::cpu {
 namespace {
 
+constexpr char kName[] = "own:elementwise";  // outlives every OwnFunction
+
 constexpr int64_t kGrain = 16384;
 
 // Applies op(a[i]) to every element.
@@ -97,8 +99,7 @@ OwnFunction Binary(const KernelRequest& request) {
   const Shape& b = request.inputs[1].shape;
   const Shape& y = request.outputs[0].shape;
   if (a == y && b == y) {
-    return {[](const HostCall& call) { Same(call, [](float p, float q) { return op(p, q); }); }, "own:elementwise",
-            true};
+    return {[](const HostCall& call) { Same(call, [](float p, float q) { return op(p, q); }); }, kName, true};
   }
   const bool is_suffix = b.size() <= y.size() && std::equal(b.rbegin(), b.rend(), y.rbegin());
   if (a == y && NumElements(b) > 0 && (is_suffix || NumElements(b) == 1)) {
@@ -110,7 +111,6 @@ OwnFunction Binary(const KernelRequest& request) {
 }  // namespace
 
 OwnFunction OwnElementwise(const KernelRequest& request) {
-  constexpr char kName[] = "own:elementwise";
   switch (request.node->op) {
     case OpType::kAdd:
       return Binary<AddOp>(request);
