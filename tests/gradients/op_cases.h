@@ -56,6 +56,8 @@ struct OpCase {
 
 // The cases that stand in files of their own.
 absl::Span<const OpCase> MovementCases();
+absl::Span<const OpCase> NormalisationCases();
+absl::Span<const OpCase> ReductionCases();
 
 }  // namespace lockstep
 

@@ -12,10 +12,12 @@ using Kind = AttributeInput::Kind;
 
 // One op's rows stand together, by number of the input.
 constexpr AttributeInput kRows[] = {
-    {OpType::kReshape, 1, "shape", Kind::kInts},
-    {OpType::kExpand, 1, "shape", Kind::kInts},
-    {OpType::kReduceSum, 1, "axes", Kind::kInts},
-    {OpType::kReduceMean, 1, "axes", Kind::kInts},
+    {OpType::kReshape, 1, "shape", Kind::kInts},        {OpType::kExpand, 1, "shape", Kind::kInts},
+    {OpType::kReduceSum, 1, "axes", Kind::kInts},       {OpType::kReduceMean, 1, "axes", Kind::kInts},
+    {OpType::kReduceMax, 1, "axes", Kind::kInts},       {OpType::kReduceMin, 1, "axes", Kind::kInts},
+    {OpType::kReduceProd, 1, "axes", Kind::kInts},      {OpType::kReduceL1, 1, "axes", Kind::kInts},
+    {OpType::kReduceL2, 1, "axes", Kind::kInts},        {OpType::kReduceLogSum, 1, "axes", Kind::kInts},
+    {OpType::kReduceLogSumExp, 1, "axes", Kind::kInts}, {OpType::kReduceSumSquare, 1, "axes", Kind::kInts},
 };
 
 template <typename T>

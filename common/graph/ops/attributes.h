@@ -13,6 +13,9 @@
 #include "common/graph/ops/dropout.h"
 #include "common/graph/ops/elementwise.h"
 #include "common/graph/ops/gemm.h"
+#include "common/graph/ops/group_norm.h"
+#include "common/graph/ops/layer_norm.h"
+#include "common/graph/ops/lp_norm.h"
 #include "common/graph/ops/metric.h"
 #include "common/graph/ops/pointwise_loss.h"
 #include "common/graph/ops/pool.h"
@@ -30,7 +33,8 @@ struct NoAttributes {
 using OpAttributes = std::variant<NoAttributes, ScaleAttributes, GemmAttributes, BatchMatMulAttributes, ConvAttributes,
                                   PoolAttributes, FlattenAttributes, ReshapeAttributes, ExpandAttributes,
                                   SoftmaxAttributes, CrossEntropyAttributes, PointwiseLossAttributes,
-                                  BatchNormAttributes, DropoutAttributes, ReduceAttributes, CountCorrectAttributes>;
+                                  BatchNormAttributes, DropoutAttributes, ReduceAttributes, ReduceGradAttributes,
+                                  LayerNormAttributes, GroupNormAttributes, LpNormAttributes, CountCorrectAttributes>;
 
 }  // namespace lockstep
 

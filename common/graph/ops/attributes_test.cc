@@ -39,9 +39,13 @@ OpAttributes Unusual(OpType op) {
       return ExpandAttributes{{3, 1}};
     case OpType::kSoftmax:
     case OpType::kSoftmaxGrad:
+    case OpType::kLogSoftmax:
+    case OpType::kLogSoftmaxGrad:
       return SoftmaxAttributes{2};
     case OpType::kSoftmaxCrossEntropyLoss:
     case OpType::kSoftmaxCrossEntropyLossGrad:
+    case OpType::kNegativeLogLikelihoodLoss:
+    case OpType::kNegativeLogLikelihoodLossGrad:
     case OpType::kLossWeights:
       return CrossEntropyAttributes{Reduction::kNone, -100, DType::kF64};
     case OpType::kPointwiseLoss:
@@ -57,7 +61,29 @@ OpAttributes Unusual(OpType op) {
       return DropoutAttributes{0.25, true, ~uint64_t{5}};
     case OpType::kReduceSum:
     case OpType::kReduceMean:
+    case OpType::kReduceMax:
+    case OpType::kReduceMin:
+    case OpType::kReduceProd:
+    case OpType::kReduceL1:
+    case OpType::kReduceL2:
+    case OpType::kReduceLogSum:
+    case OpType::kReduceLogSumExp:
+    case OpType::kReduceSumSquare:
       return ReduceAttributes{{0, -1}, false, true};
+    case OpType::kReduceGrad:
+      return ReduceGradAttributes{ReduceKind::kLogSum, {{0, -1}, false, true}};
+    case OpType::kLayerNormalization:
+    case OpType::kLayerNormGrad:
+    case OpType::kRmsNormalization:
+    case OpType::kRmsNormGrad:
+      return LayerNormAttributes{1, 1e-3};
+    case OpType::kGroupNormalization:
+    case OpType::kInstanceNormalization:
+    case OpType::kGroupNormGrad:
+      return GroupNormAttributes{2, 1e-3};
+    case OpType::kLpNormalization:
+    case OpType::kLpNormGrad:
+      return LpNormAttributes{1, 1};
     case OpType::kCountCorrect:
       return CountCorrectAttributes{3};
     default:
@@ -101,6 +127,9 @@ TEST_CASE("attributes: wrong types and impossible values are refused", "[ops]") 
   CHECK_THAT(ParseError(OpType::kSoftmaxCrossEntropyLoss, {{"reduction", std::string("most")}}), Contains("most"));
   CHECK_THAT(ParseError(OpType::kPointwiseLoss, {{"kind", std::string("l3")}}), Contains("l3"));
   CHECK_THAT(ParseError(OpType::kPointwiseLoss, {{"delta", 0.0}}), Contains("delta"));
+  CHECK_THAT(ParseError(OpType::kReduceGrad, {{"of", std::string("median")}}), Contains("median"));
+  CHECK_THAT(ParseError(OpType::kLayerNormalization, {{"epsilon", -1.0}}), Contains("epsilon"));
+  CHECK_THAT(ParseError(OpType::kLpNormalization, {{"p", int64_t{3}}}), Contains("p is 3"));
   CHECK_THAT(ParseError(OpType::kRelu, {{"alpha", 1.0}}), Contains("alpha"));
 }
 

@@ -81,22 +81,49 @@ absl::StatusOr<std::vector<ValueInfo>> InferWeights(const Node& node, InputInfos
   return std::vector<ValueInfo>{{loss.dtype, loss.reduction == Reduction::kNone ? inputs[0]->shape : Shape{}}};
 }
 
-absl::Status Gradient(GradientBuilder& b) {
-  if (b.node().outputs.size() > 1 && !b.OutputGradient(1).empty()) {
-    return absl::InvalidArgumentError("log_prob cannot be differentiated here; let the loss be this op's first output");
-  }
-  if (b.Needs(2)) {
-    return absl::InvalidArgumentError("class weights cannot be trained; make them a constant");
-  }
-  std::vector<std::string> inputs = {b.OutputGradient(0), b.Output(1), b.Input(1)};
+absl::StatusOr<std::vector<ValueInfo>> InferLikelihood(const Node& node, InputInfos inputs) {
+  LS_ASSIGN_OR_RETURN(std::vector<ValueInfo> infos, InferLoss(node, inputs));
+  infos.pop_back();
+  return infos;
+}
+
+absl::Status CheckNoWeightGradient(const GradientBuilder& b) {
+  if (!b.Needs(2)) return absl::OkStatus();
+  return absl::InvalidArgumentError("class weights cannot be trained; make them a constant");
+}
+
+// The gradient of a loss, whose op reads log_prob, through `grad`.
+std::string LossGradient(GradientBuilder& b, OpType grad, const std::string& log_prob) {
+  std::vector<std::string> inputs = {b.OutputGradient(0), log_prob, b.Input(1)};
   if (b.HasInput(2)) inputs.push_back(b.Input(2));
-  b.SetInputGradient(0, b.Emit("d0", OpType::kSoftmaxCrossEntropyLossGrad, std::move(inputs), b.node().attributes));
+  return b.Emit("d0", grad, std::move(inputs), b.node().attributes);
+}
+
+// Both outputs may be read: their gradients add up.
+absl::Status Gradient(GradientBuilder& b) {
+  LS_RETURN_IF_ERROR(CheckNoWeightGradient(b));
+  std::string gradient;
+  if (!b.OutputGradient(0).empty()) gradient = LossGradient(b, OpType::kSoftmaxCrossEntropyLossGrad, b.Output(1));
+  if (b.node().outputs.size() > 1 && !b.OutputGradient(1).empty()) {
+    const std::string other = b.Emit("d0.log_prob", OpType::kLogSoftmaxGrad, {b.OutputGradient(1), b.Output(1)},
+                                     SoftmaxAttributes{.axis = 1});
+    gradient = gradient.empty() ? other : b.Emit("d0.total", OpType::kAdd, {gradient, other});
+  }
+  b.SetInputGradient(0, gradient);
+  return absl::OkStatus();
+}
+
+absl::Status LikelihoodGradient(GradientBuilder& b) {
+  LS_RETURN_IF_ERROR(CheckNoWeightGradient(b));
+  b.SetInputGradient(0, LossGradient(b, OpType::kNegativeLogLikelihoodLossGrad, b.Input(0)));
   return absl::OkStatus();
 }
 
 constexpr OpSchema kFamily[] = {
     {OpType::kSoftmaxCrossEntropyLoss, 2, 3, 1, 2, Parse, Format, InferLoss, Gradient},
     {OpType::kSoftmaxCrossEntropyLossGrad, 3, 4, 1, 1, Parse, Format, InferGrad, nullptr},
+    {OpType::kNegativeLogLikelihoodLoss, 2, 3, 1, 1, Parse, Format, InferLikelihood, LikelihoodGradient},
+    {OpType::kNegativeLogLikelihoodLossGrad, 3, 4, 1, 1, Parse, Format, InferGrad, nullptr},
     {OpType::kLossWeights, 1, 2, 1, 1, Parse, Format, InferWeights, nullptr},
 };
 

@@ -5,6 +5,8 @@
 //       loss: [N, d...] for reduction none, else a scalar; mean divides by the sum of the weights of the labels
 //       log_prob: log-softmax of the scores over axis 1, shape of the scores
 //   lockstep.SoftmaxCrossEntropyLossGrad(dLoss, log_prob, labels, weights?) -> dScores
+//   NegativeLogLikelihoodLoss(log_prob, labels, weights?) -> loss       the same of scores that are log-softmaxes
+//   already lockstep.NegativeLogLikelihoodLossGrad(dLoss, log_prob, labels, weights?) -> dLog_prob
 //   lockstep.LossWeights(labels, weights?) -> the weight of each label (1 without weights, 0 when ignored), or its sum;
 //       element type: the attribute dtype; reduction mean does not exist here
 //

@@ -9,21 +9,59 @@
 namespace lockstep {
 namespace {
 
-absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
-  ReduceAttributes reduce;
-  LS_RETURN_IF_ERROR(AttributeReader(raw)
-                         .Ints("axes", &reduce.axes)
-                         .Bool("keepdims", &reduce.keep_dims)
-                         .Bool("noop_with_empty_axes", &reduce.noop_with_empty_axes)
-                         .Finish());
-  return OpAttributes(std::move(reduce));
+constexpr struct {
+  ReduceKind kind;
+  const char* name;
+} kKinds[] = {{ReduceKind::kMax, "max"},
+              {ReduceKind::kMin, "min"},
+              {ReduceKind::kFirstMax, "first_max"},
+              {ReduceKind::kProd, "prod"},
+              {ReduceKind::kL1, "l1"},
+              {ReduceKind::kL2, "l2"},
+              {ReduceKind::kLogSum, "log_sum"},
+              {ReduceKind::kLogSumExp, "log_sum_exp"},
+              {ReduceKind::kSumSquare, "sum_square"}};
+
+AttributeReader& ReadReduce(AttributeReader& reader, ReduceAttributes* reduce) {
+  return reader.Ints("axes", &reduce->axes)
+      .Bool("keepdims", &reduce->keep_dims)
+      .Bool("noop_with_empty_axes", &reduce->noop_with_empty_axes);
 }
 
-RawAttributes Format(const OpAttributes& attributes) {
-  const auto& reduce = std::get<ReduceAttributes>(attributes);
+RawAttributes FormatReduce(const ReduceAttributes& reduce) {
   return {{"axes", reduce.axes},
           {"keepdims", int64_t{reduce.keep_dims}},
           {"noop_with_empty_axes", int64_t{reduce.noop_with_empty_axes}}};
+}
+
+absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
+  ReduceAttributes reduce;
+  AttributeReader reader(raw);
+  LS_RETURN_IF_ERROR(ReadReduce(reader, &reduce).Finish());
+  return OpAttributes(std::move(reduce));
+}
+
+RawAttributes Format(const OpAttributes& attributes) { return FormatReduce(std::get<ReduceAttributes>(attributes)); }
+
+absl::StatusOr<OpAttributes> ParseGrad(const RawAttributes& raw) {
+  ReduceGradAttributes grad;
+  std::string of = "max";
+  AttributeReader reader(raw);
+  LS_RETURN_IF_ERROR(ReadReduce(reader.String("of", &of), &grad.reduce).Finish());
+  for (const auto& row : kKinds) {
+    if (of == row.name) {
+      grad.of = row.kind;
+      return OpAttributes(std::move(grad));
+    }
+  }
+  return absl::InvalidArgumentError(absl::StrCat("no reduction is called '", of, "'"));
+}
+
+RawAttributes FormatGrad(const OpAttributes& attributes) {
+  const auto& grad = std::get<ReduceGradAttributes>(attributes);
+  RawAttributes raw = FormatReduce(grad.reduce);
+  raw.emplace("of", std::string(kKinds[static_cast<size_t>(grad.of)].name));
+  return raw;
 }
 
 // Which dimensions of a tensor of this rank are summed.
@@ -37,17 +75,35 @@ absl::StatusOr<std::vector<bool>> ReducedAxes(const ReduceAttributes& reduce, si
   return reduced;
 }
 
-absl::StatusOr<std::vector<ValueInfo>> Infer(const Node& node, InputInfos inputs) {
-  const auto& reduce = std::get<ReduceAttributes>(node.attributes);
-  LS_RETURN_IF_ERROR(CheckFloating(*inputs[0], "X"));
-  const Shape& from = inputs[0]->shape;
+absl::StatusOr<Shape> ReducedShape(const ReduceAttributes& reduce, const Shape& from) {
   LS_ASSIGN_OR_RETURN(const std::vector<bool> reduced, ReducedAxes(reduce, from.size()));
   Shape shape;
   for (size_t i = 0; i < from.size(); ++i) {
     if (!reduced[i]) shape.push_back(from[i]);
     if (reduced[i] && reduce.keep_dims) shape.push_back(1);
   }
+  return shape;
+}
+
+absl::StatusOr<std::vector<ValueInfo>> Infer(const Node& node, InputInfos inputs) {
+  LS_RETURN_IF_ERROR(CheckNumber(*inputs[0], "X"));
+  LS_ASSIGN_OR_RETURN(Shape shape, ReducedShape(std::get<ReduceAttributes>(node.attributes), inputs[0]->shape));
   return std::vector<ValueInfo>{{inputs[0]->dtype, std::move(shape)}};
+}
+
+// Roots and logarithms.
+absl::StatusOr<std::vector<ValueInfo>> InferFloating(const Node& node, InputInfos inputs) {
+  LS_RETURN_IF_ERROR(CheckFloating(*inputs[0], "X"));
+  return Infer(node, inputs);
+}
+
+absl::StatusOr<std::vector<ValueInfo>> InferGrad(const Node& node, InputInfos inputs) {
+  const auto& grad = std::get<ReduceGradAttributes>(node.attributes);
+  LS_RETURN_IF_ERROR(CheckFloating(*inputs[1], "X"));
+  LS_ASSIGN_OR_RETURN(Shape shape, ReducedShape(grad.reduce, inputs[1]->shape));
+  LS_RETURN_IF_ERROR(CheckLike(*inputs[2], {inputs[1]->dtype, std::move(shape)}, "Y"));
+  LS_RETURN_IF_ERROR(CheckLike(*inputs[0], *inputs[2], "dY"));
+  return std::vector<ValueInfo>{*inputs[1]};
 }
 
 absl::StatusOr<std::vector<ValueInfo>> InferMaskedSum(const Node&, InputInfos inputs) {
@@ -82,9 +138,25 @@ absl::Status Spread(GradientBuilder& b, bool mean) {
 absl::Status SumGradient(GradientBuilder& b) { return Spread(b, false); }
 absl::Status MeanGradient(GradientBuilder& b) { return Spread(b, true); }
 
+template <ReduceKind kOf>
+absl::Status Gradient(GradientBuilder& b) {
+  b.SetInputGradient(0, b.Emit("d0", OpType::kReduceGrad, {b.OutputGradient(0), b.Input(0), b.Output(0)},
+                               ReduceGradAttributes{kOf, std::get<ReduceAttributes>(b.node().attributes)}));
+  return absl::OkStatus();
+}
+
 constexpr OpSchema kFamily[] = {
     {OpType::kReduceSum, 1, 1, 1, 1, Parse, Format, Infer, SumGradient},
     {OpType::kReduceMean, 1, 1, 1, 1, Parse, Format, Infer, MeanGradient},
+    {OpType::kReduceMax, 1, 1, 1, 1, Parse, Format, Infer, Gradient<ReduceKind::kMax>},
+    {OpType::kReduceMin, 1, 1, 1, 1, Parse, Format, Infer, Gradient<ReduceKind::kMin>},
+    {OpType::kReduceProd, 1, 1, 1, 1, Parse, Format, Infer, Gradient<ReduceKind::kProd>},
+    {OpType::kReduceL1, 1, 1, 1, 1, Parse, Format, Infer, Gradient<ReduceKind::kL1>},
+    {OpType::kReduceL2, 1, 1, 1, 1, Parse, Format, InferFloating, Gradient<ReduceKind::kL2>},
+    {OpType::kReduceLogSum, 1, 1, 1, 1, Parse, Format, InferFloating, Gradient<ReduceKind::kLogSum>},
+    {OpType::kReduceLogSumExp, 1, 1, 1, 1, Parse, Format, InferFloating, Gradient<ReduceKind::kLogSumExp>},
+    {OpType::kReduceSumSquare, 1, 1, 1, 1, Parse, Format, Infer, Gradient<ReduceKind::kSumSquare>},
+    {OpType::kReduceGrad, 3, 3, 1, 1, ParseGrad, FormatGrad, InferGrad, nullptr},
     {OpType::kMaskedSum, 2, 2, 1, 1, ParseNoAttributes, FormatNoAttributes, InferMaskedSum, nullptr},
 };
 

@@ -16,7 +16,7 @@ std::vector<const OpSchema*> BuildTable() {
   for (const absl::Span<const OpSchema> family :
        {ElementwiseFamily(), GemmFamily(), ConvFamily(), PoolFamily(), ActivationFamily(), ShapeFamily(),
         SoftmaxFamily(), CrossEntropyFamily(), PointwiseLossFamily(), BatchNormFamily(), DropoutFamily(),
-        ReduceFamily(), MetricFamily()}) {
+        ReduceFamily(), LayerNormFamily(), GroupNormFamily(), LpNormFamily(), MetricFamily()}) {
     for (const OpSchema& schema : family) table[static_cast<size_t>(schema.type)] = &schema;
   }
   LS_CHECK(std::count(table.begin(), table.end(), nullptr) == 0, "every op belongs to a family");

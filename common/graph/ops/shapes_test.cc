@@ -103,6 +103,33 @@ TEST_CASE("reduce: axes, kept dimensions and the empty list", "[ops]") {
   CHECK_FALSE(InferError(OpType::kMaskedSum, {F32({2, 3}), F32({3})}).empty());
 }
 
+TEST_CASE("reduce: integers have no logarithm, and a gradient fits its op", "[ops]") {
+  CHECK(InferShape(OpType::kReduceMax, {I64({2, 3})}, ReduceAttributes{{0}, false, false}) == Shape{3});
+  CHECK_THAT(InferError(OpType::kReduceLogSumExp, {I64({2, 3})}, ReduceAttributes{}), Contains("I64"));
+  const ReduceGradAttributes grad{ReduceKind::kProd, {{0}, false, false}};
+  CHECK(InferShape(OpType::kReduceGrad, {F32({3}), F32({2, 3}), F32({3})}, grad) == Shape{2, 3});
+  CHECK_THAT(InferError(OpType::kReduceGrad, {F32({2}), F32({2, 3}), F32({3})}, grad), Contains("dY"));
+  CHECK_THAT(InferError(OpType::kReduceGrad, {F32({3}), F32({2, 3}), F32({2})}, grad), Contains("Y is"));
+}
+
+TEST_CASE("layer norm: scale, bias and statistics follow the axis", "[ops]") {
+  const LayerNormAttributes norm{-2, 1e-5};
+  const auto infos = Infer(OpType::kLayerNormalization, {F32({5, 2, 3}), F32({2, 3}), F32({2, 3})}, norm);
+  REQUIRE(infos.ok());
+  CHECK(*infos == std::vector<ValueInfo>{F32({5, 2, 3}), F32({5, 1, 1}), F32({5, 1, 1})});
+  CHECK_THAT(InferError(OpType::kLayerNormalization, {F32({5, 2, 3}), F32({3})}, norm), Contains("scale"));
+  CHECK_THAT(InferError(OpType::kRmsNormalization, {F32({5}), F32({5})}, norm), Contains("axis -2"));
+}
+
+TEST_CASE("group norm: the groups divide the channels", "[ops]") {
+  const ValueInfo c = F32({6});
+  CHECK(InferShape(OpType::kGroupNormalization, {F32({2, 6, 4}), c, c}, GroupNormAttributes{3}) == Shape{2, 6, 4});
+  CHECK_THAT(InferError(OpType::kGroupNormalization, {F32({2, 6, 4}), c, c}, GroupNormAttributes{4}), Contains("4"));
+  CHECK_THAT(InferError(OpType::kGroupNormalization, {F32({2, 6}), c, c}, GroupNormAttributes{}), Contains("missing"));
+  CHECK_THAT(InferError(OpType::kInstanceNormalization, {F32({2, 6}), c, F32({5})}, GroupNormAttributes{}),
+             Contains("bias"));
+}
+
 TEST_CASE("softmax and losses: axes, labels and weights have to fit", "[ops]") {
   CHECK(InferShape(OpType::kSoftmax, {F32({2, 3})}, SoftmaxAttributes{-1}) == Shape{2, 3});
   CHECK_THAT(InferError(OpType::kSoftmax, {F32({2, 3})}, SoftmaxAttributes{2}), Contains("axis 2"));

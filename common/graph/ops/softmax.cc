@@ -27,9 +27,16 @@ absl::Status Gradient(GradientBuilder& b) {
   return absl::OkStatus();
 }
 
+absl::Status LogGradient(GradientBuilder& b) {
+  b.SetInputGradient(0, b.Emit("d0", OpType::kLogSoftmaxGrad, {b.OutputGradient(0), b.Output(0)}, b.node().attributes));
+  return absl::OkStatus();
+}
+
 constexpr OpSchema kFamily[] = {
     {OpType::kSoftmax, 1, 1, 1, 1, Parse, Format, Infer, Gradient},
     {OpType::kSoftmaxGrad, 2, 2, 1, 1, Parse, Format, Infer, nullptr},
+    {OpType::kLogSoftmax, 1, 1, 1, 1, Parse, Format, Infer, LogGradient},
+    {OpType::kLogSoftmaxGrad, 2, 2, 1, 1, Parse, Format, Infer, nullptr},
 };
 
 }  // namespace

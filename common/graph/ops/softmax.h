@@ -1,7 +1,8 @@
-// Softmax along one axis.
+// Softmax and its logarithm along one axis.
 //
-//   Softmax(X) -> Y
-//   lockstep.SoftmaxGrad(dY, Y) -> dX      Y * (dY - sum over the axis of dY * Y)
+//   Softmax(X) -> Y, LogSoftmax(X) -> Y
+//   lockstep.SoftmaxGrad(dY, Y) -> dX         Y * (dY - sum over the axis of dY * Y)
+//   lockstep.LogSoftmaxGrad(dY, Y) -> dX      dY - e^Y * sum over the axis of dY
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_OPS_SOFTMAX_H_

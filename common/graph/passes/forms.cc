@@ -54,6 +54,13 @@ absl::Status NormaliseByBatch(const Graph& graph, Node* node, std::set<std::stri
   return absl::OkStatus();
 }
 
+// Names the outputs of a LayerNormalization that its gradient reads and nobody asked for.
+void AskForStatistics(const std::string& prefix, Node* node) {
+  node->outputs.resize(3);
+  if (node->outputs[1].empty()) node->outputs[1] = prefix + ".mean";
+  if (node->outputs[2].empty()) node->outputs[2] = prefix + ".inv_std";
+}
+
 }  // namespace
 
 absl::StatusOr<TrainingForms> UseTrainingForms(Graph* graph) {
@@ -72,6 +79,8 @@ absl::StatusOr<TrainingForms> UseTrainingForms(Graph* graph) {
       forms.uses_random = true;
     } else if (node.op == OpType::kSoftmaxCrossEntropyLoss && node.outputs.size() == 1) {
       node.outputs.push_back(prefix + ".log_prob");
+    } else if (node.op == OpType::kLayerNormalization) {
+      AskForStatistics(prefix, &node);
     } else if (node.op == OpType::kBatchNormalization && std::get<BatchNormAttributes>(node.attributes).training_mode) {
       LS_RETURN_IF_ERROR(NormaliseByBatch(*graph, &node, &taken, &forms.statistics));
     }

@@ -6,6 +6,7 @@
 //   Dropout, otherwise                     none                           none
 //   BatchNormalization, training_mode      BatchNormTraining              running statistics
 //   SoftmaxCrossEntropyLoss                with log_prob                  as it is
+//   LayerNormalization                     with mean and inv_std          as it is
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_PASSES_FORMS_H_

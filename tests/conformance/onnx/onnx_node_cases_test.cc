@@ -40,20 +40,27 @@ void UseTrainedBatchNorm(NodeCase* test) {
   test->inputs.resize(3);
 }
 
-std::string Difference(const Tensor& got, const Tensor& expected) {
-  if (got.dtype() != expected.dtype() || got.shape() != expected.shape()) {
-    return ShapeString(got.shape()) + " instead of " + ShapeString(expected.shape());
-  }
-  if (got.dtype() != DType::kF32) return BitEqual(got, expected) ? "" : "other elements";
+// Empty when every element lies within the tolerance: absolute, and relative to what is expected.
+template <typename T>
+std::string DifferenceOf(const Tensor& got, const Tensor& expected, T absolute, T relative) {
   for (int64_t i = 0; i < got.num_elements(); ++i) {
-    const float a = got.elements<float>()[i];
-    const float b = expected.elements<float>()[i];
-    if (std::isnan(a) && std::isnan(b)) continue;
-    if (!(std::abs(a - b) <= 1e-6f + 2e-5f * std::abs(b))) {
+    const T a = got.elements<T>()[i];
+    const T b = expected.elements<T>()[i];
+    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+    if (!(std::abs(a - b) <= absolute + relative * std::abs(b))) {
       return "element " + std::to_string(i) + " is " + std::to_string(a) + " instead of " + std::to_string(b);
     }
   }
   return "";
+}
+
+std::string Difference(const Tensor& got, const Tensor& expected) {
+  if (got.dtype() != expected.dtype() || got.shape() != expected.shape()) {
+    return ShapeString(got.shape()) + " instead of " + ShapeString(expected.shape());
+  }
+  if (got.dtype() == DType::kF32) return DifferenceOf<float>(got, expected, 1e-6f, 2e-5f);
+  if (got.dtype() == DType::kF64) return DifferenceOf<double>(got, expected, 1e-12, 1e-11);
+  return BitEqual(got, expected) ? "" : "other elements";
 }
 
 std::string RunCase(NodeCase test) {
@@ -72,6 +79,14 @@ std::string RunCase(NodeCase test) {
     if (!difference.empty()) return "output " + std::to_string(i) + ": " + difference;
   }
   return "";
+}
+
+// Ops without a case in ONNX 1.12, whose data is installed: most are of a newer opset. Those that
+// onnx_definitions_test.cc computes from their definition.
+const std::set<OpType>& OpsWithoutCases() {
+  static const std::set<OpType>& ops =
+      *new std::set<OpType>{OpType::kRmsNormalization, OpType::kGroupNormalization, OpType::kLpNormalization};
+  return ops;
 }
 
 TEST_CASE("onnx: the op set gives what ONNX's own cases ask for", "[conformance]") {
@@ -100,7 +115,7 @@ TEST_CASE("onnx: the op set gives what ONNX's own cases ask for", "[conformance]
   std::cout << "ONNX cases passed: " << total << " of " << passed.size() << " ops\n";
   for (const OpType op : AllOps()) {
     INFO(std::string(OpName(op)));
-    if (OpDomain(op).empty()) CHECK(passed[op] > 0);
+    if (OpDomain(op).empty()) CHECK((passed[op] > 0) == (OpsWithoutCases().count(op) == 0));
   }
   CHECK(total >= 100);
 }

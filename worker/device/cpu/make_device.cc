@@ -83,7 +83,8 @@ OwnFunction FindOwn(const KernelRequest& request) {
   for (const DType dtype : {request.outputs[0].dtype, request.inputs[0].dtype}) {
     if (dtype != DType::kF32) return {};
   }
-  for (const auto family : {&cpu::OwnElementwise, &cpu::OwnPooling, &cpu::OwnBatchNorm, &cpu::OwnReduction}) {
+  for (const auto family : {&cpu::OwnElementwise, &cpu::OwnPooling, &cpu::OwnBatchNorm, &cpu::OwnReduction,
+                            &cpu::OwnLayerNorm, &cpu::OwnSoftmax}) {
     if (const OwnFunction own = family(request); own.function != nullptr) return own;
   }
   return {};
@@ -175,7 +176,7 @@ class CpuDevice final : public Device {
   }
 
   static std::unique_ptr<Kernel> MakeOwn(const KernelRequest& request, const OwnFunction& own) {
-    HostKernelTraits traits{.implementation = own.name};
+    HostKernelTraits traits{.implementation = own.name, .workspace_bytes = own.workspace_bytes};
     traits.shareable = ElementwiseSharing(request);
     if (own.any_layout) traits.layout = CommonLayout(request);
     return MakeHostKernel(request, own.function, std::move(traits));

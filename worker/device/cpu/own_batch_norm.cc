@@ -1,4 +1,5 @@
 #include "common/math/math.h"
+#include "worker/device/cpu/lane_sum.h"
 #include "worker/device/cpu/own_kernels.h"
 #include "worker/device/cpu/parallel.h"
 
@@ -16,22 +17,6 @@ struct Extents {
 
   int64_t offset(int64_t n, int64_t channel) const { return (n * channels + channel) * plane; }
 };
-
-constexpr int64_t kLanes = 8;
-
-// Sum of value(i) for i in [0, count): lane l takes l, l + 8, ...; lanes are added in order.
-template <typename Value>
-double LaneSum(int64_t count, const Value& value) {
-  double lanes[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (int64_t l = 0; l < kLanes; ++l) lanes[l] += value(i + l);
-  }
-  for (int64_t l = 0; i < count; ++i, ++l) lanes[l] += value(i);
-  double sum = 0;
-  for (const double lane : lanes) sum += lane;
-  return sum;
-}
 
 // y = x * factor + shift per channel.
 void Normalise(const HostCall& call, const Extents& e, int64_t c, double mean, double inv_std) {

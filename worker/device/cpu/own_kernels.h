@@ -15,6 +15,7 @@ struct OwnFunction {
   const char* name = "";
   // True for element-wise functions, which run over a blocked value as it lies.
   bool any_layout = false;
+  size_t workspace_bytes = 0;
 };
 
 // By family; the request's shapes may exclude a function.
@@ -22,6 +23,8 @@ OwnFunction OwnElementwise(const KernelRequest& request);
 OwnFunction OwnPooling(const KernelRequest& request);
 OwnFunction OwnBatchNorm(const KernelRequest& request);
 OwnFunction OwnReduction(const KernelRequest& request);
+OwnFunction OwnLayerNorm(const KernelRequest& request);
+OwnFunction OwnSoftmax(const KernelRequest& request);
 
 }  // namespace lockstep::device::cpu
 

@@ -15,6 +15,13 @@ namespace lockstep::device::reference {
 template <typename T>
 HostFunction ArithmeticFunction(OpType type);
 
+// Reductions of integers: sums and products wrap around, a mean is cut off towards zero.
+template <typename T>
+HostFunction IntegerReduceFunction(OpType type);
+
+// Bytes of workspace that the kernel of a request needs: most of those that gather sums do so in double.
+size_t WorkspaceBytes(const KernelRequest& request);
+
 // The families below serve F32 and F64.
 
 // Scale, Expand, Flatten, Reshape, activations and their gradients, dropout.
@@ -29,10 +36,16 @@ HostFunction SpatialFunction(OpType type);
 // Batch normalisation in its three forms.
 template <typename T>
 HostFunction BatchNormFunction(OpType type);
-// Softmax, cross entropy, pointwise losses, their gradients, and metrics.
+// Layer, root-mean-square, group, instance and Lp normalisation and their gradients.
+template <typename T>
+HostFunction NormalisationFunction(OpType type);
+// Softmax, its logarithm and their gradients.
+template <typename T>
+HostFunction SoftmaxFunction(OpType type);
+// Cross entropy, negative log likelihood, pointwise losses, their gradients, and metrics.
 template <typename T>
 HostFunction LossFunction(OpType type);
-// ReduceSum, ReduceMean, MaskedSum.
+// Reductions, their gradients, MaskedSum.
 template <typename T>
 HostFunction ReduceFunction(OpType type);
 

@@ -3,73 +3,55 @@
 #include "common/math/math.h"
 #include "worker/device/label_shapes.h"
 #include "worker/device/reference/families.h"
+#include "worker/device/reference/largest.h"
 
 namespace lockstep::device::reference {
 namespace {
 
-// Softmax and its gradient over [outer, extent, inner].
-struct AxisExtents {
-  AxisExtents(const SoftmaxAttributes& attributes, const Shape& shape) {
-    const auto rank = static_cast<int64_t>(shape.size());
-    const int64_t axis = attributes.axis < 0 ? attributes.axis + rank : attributes.axis;
-    for (int64_t i = 0; i < rank; ++i) (i < axis ? outer : i == axis ? extent : inner) *= shape[i];
+// Adds up what the rows of a loss give, as the attribute says.
+template <typename T>
+class LossSum {
+ public:
+  LossSum(const HostCall& call, const Labels& labels)
+      : reduction_(call.attrs<CrossEntropyAttributes>().reduction),
+        labels_(labels),
+        weights_(call.in<T>(2)),
+        out_(call.out<T>(0)) {}
+
+  // log_prob(c): the logarithm of the probability of class c in this row.
+  template <typename LogProb>
+  void Row(int64_t row, LogProb log_prob) {
+    const Labels::Label label = labels_.at(row);
+    const double weight = label.ignored                        ? 0.0
+                          : weights_ != nullptr && label.valid ? double{weights_[label.index]}
+                                                               : 1.0;
+    double loss = label.ignored ? 0.0 : std::numeric_limits<double>::quiet_NaN();
+    if (label.valid) loss = -weight * log_prob(label.index);
+    if (reduction_ == Reduction::kNone) out_[row] = static_cast<T>(loss);
+    sum_ += loss;
+    denominator_ += weight;
   }
-  int64_t outer = 1;
-  int64_t extent = 1;
-  int64_t inner = 1;
+
+  void Finish() {
+    if (reduction_ == Reduction::kSum) out_[0] = static_cast<T>(sum_);
+    if (reduction_ == Reduction::kMean) out_[0] = static_cast<T>(sum_ / denominator_);
+  }
+
+ private:
+  Reduction reduction_;
+  const Labels& labels_;
+  const T* weights_;
+  T* out_;
+  double sum_ = 0;
+  double denominator_ = 0;
 };
-
-// The largest of n values `stride` apart; a NaN among them makes it NaN.
-template <typename T>
-double Largest(const T* x, int64_t n, int64_t stride) {
-  double largest = -std::numeric_limits<double>::infinity();
-  for (int64_t i = 0; i < n; ++i) {
-    const double value = x[i * stride];
-    if (value > largest || value != value) largest = value;
-    if (value != value) break;
-  }
-  return largest;
-}
-
-template <typename T>
-void Softmax(const HostCall& call) {
-  const AxisExtents e(call.attrs<SoftmaxAttributes>(), call.in_shape(0));
-  for (int64_t row = 0; row < e.outer * e.inner; ++row) {
-    const int64_t base = row / e.inner * e.extent * e.inner + row % e.inner;
-    const T* x = call.in<T>(0) + base;
-    T* y = call.out<T>(0) + base;
-    const double largest = Largest(x, e.extent, e.inner);
-    double sum = 0;
-    for (int64_t i = 0; i < e.extent; ++i) sum += Exp(static_cast<double>(x[i * e.inner]) - largest);
-    for (int64_t i = 0; i < e.extent; ++i) {
-      y[i * e.inner] = static_cast<T>(Exp(static_cast<double>(x[i * e.inner]) - largest) / sum);
-    }
-  }
-}
-
-template <typename T>
-void SoftmaxGrad(const HostCall& call) {
-  const AxisExtents e(call.attrs<SoftmaxAttributes>(), call.in_shape(0));
-  for (int64_t row = 0; row < e.outer * e.inner; ++row) {
-    const int64_t base = row / e.inner * e.extent * e.inner + row % e.inner;
-    const T* dy = call.in<T>(0) + base;
-    const T* y = call.in<T>(1) + base;
-    T* dx = call.out<T>(0) + base;
-    double dot = 0;
-    for (int64_t i = 0; i < e.extent; ++i) dot += static_cast<double>(dy[i * e.inner]) * y[i * e.inner];
-    for (int64_t i = 0; i < e.extent; ++i) dx[i * e.inner] = static_cast<T>(y[i * e.inner] * (dy[i * e.inner] - dot));
-  }
-}
 
 template <typename T>
 void CrossEntropy(const HostCall& call) {
-  const auto& attributes = call.attrs<CrossEntropyAttributes>();
   const LabelExtents e(call.in_shape(0));
-  const Labels labels(call, 1, attributes.ignore_index, e.classes);
-  const T* weights = call.in<T>(2);
+  const Labels labels(call, 1, call.attrs<CrossEntropyAttributes>().ignore_index, e.classes);
   T* log_prob = call.out<T>(1);
-  double sum = 0;
-  double denominator = 0;
+  LossSum<T> loss(call, labels);
   for (int64_t row = 0; row < e.rows(); ++row) {
     const T* x = call.in<T>(0) + e.base(row);
     const double largest = Largest(x, e.classes, e.inner);
@@ -81,16 +63,21 @@ void CrossEntropy(const HostCall& call) {
         log_prob[e.base(row) + c * e.inner] = static_cast<T>(x[c * e.inner] - log_total);
       }
     }
-    const Labels::Label label = labels.at(row);
-    const double weight = label.ignored ? 0.0 : weights != nullptr && label.valid ? double{weights[label.index]} : 1.0;
-    double loss = label.ignored ? 0.0 : std::numeric_limits<double>::quiet_NaN();
-    if (label.valid) loss = weight * (log_total - x[label.index * e.inner]);
-    if (attributes.reduction == Reduction::kNone) call.out<T>(0)[row] = static_cast<T>(loss);
-    sum += loss;
-    denominator += weight;
+    loss.Row(row, [&](int64_t c) { return x[c * e.inner] - log_total; });
   }
-  if (attributes.reduction == Reduction::kSum) call.out<T>(0)[0] = static_cast<T>(sum);
-  if (attributes.reduction == Reduction::kMean) call.out<T>(0)[0] = static_cast<T>(sum / denominator);
+  loss.Finish();
+}
+
+template <typename T>
+void Likelihood(const HostCall& call) {
+  const LabelExtents e(call.in_shape(0));
+  const Labels labels(call, 1, call.attrs<CrossEntropyAttributes>().ignore_index, e.classes);
+  LossSum<T> loss(call, labels);
+  for (int64_t row = 0; row < e.rows(); ++row) {
+    const T* log_prob = call.in<T>(0) + e.base(row);
+    loss.Row(row, [&](int64_t c) { return static_cast<double>(log_prob[c * e.inner]); });
+  }
+  loss.Finish();
 }
 
 template <typename T>
@@ -103,8 +90,9 @@ double SumOfWeights(const Labels& labels, const T* weights, int64_t rows) {
   return sum;
 }
 
-template <typename T>
-void CrossEntropyGrad(const HostCall& call) {
+// With `softmax`, the gradient of cross entropy by the scores; else that by log_prob, whose values do not matter then.
+template <typename T, bool softmax>
+void LossGrad(const HostCall& call) {
   const auto& attributes = call.attrs<CrossEntropyAttributes>();
   const LabelExtents e(call.in_shape(1));
   const Labels labels(call, 2, attributes.ignore_index, e.classes);
@@ -119,8 +107,9 @@ void CrossEntropyGrad(const HostCall& call) {
     if (!label.ignored && !label.valid) factor = std::numeric_limits<double>::quiet_NaN();
     for (int64_t c = 0; c < e.classes; ++c) {
       const int64_t at = e.base(row) + c * e.inner;
+      const double probability = softmax ? Exp(double{log_prob[at]}) : 0.0;
       const double target = label.valid && c == label.index ? 1.0 : 0.0;
-      call.out<T>(0)[at] = label.ignored ? T(0) : static_cast<T>(factor * (Exp(double{log_prob[at]}) - target));
+      call.out<T>(0)[at] = label.ignored ? T(0) : static_cast<T>(factor * (probability - target));
     }
   }
 }
@@ -231,14 +220,14 @@ void CountCorrect(const HostCall& call) {
 template <typename T>
 HostFunction LossFunction(OpType type) {
   switch (type) {
-    case OpType::kSoftmax:
-      return &Softmax<T>;
-    case OpType::kSoftmaxGrad:
-      return &SoftmaxGrad<T>;
     case OpType::kSoftmaxCrossEntropyLoss:
       return &CrossEntropy<T>;
     case OpType::kSoftmaxCrossEntropyLossGrad:
-      return &CrossEntropyGrad<T>;
+      return &LossGrad<T, true>;
+    case OpType::kNegativeLogLikelihoodLoss:
+      return &Likelihood<T>;
+    case OpType::kNegativeLogLikelihoodLossGrad:
+      return &LossGrad<T, false>;
     case OpType::kLossWeights:
       return &LossWeights<T>;
     case OpType::kPointwiseLoss:

@@ -24,13 +24,13 @@ template <typename T>
 HostFunction FloatingFunction(OpType type) {
   return AskFamilies(
       type, {&reference::ArithmeticFunction<T>, &reference::ElementwiseFunction<T>, &reference::MatrixFunction<T>,
-             &reference::SpatialFunction<T>, &reference::BatchNormFunction<T>, &reference::LossFunction<T>,
-             &reference::ReduceFunction<T>});
+             &reference::SpatialFunction<T>, &reference::BatchNormFunction<T>, &reference::NormalisationFunction<T>,
+             &reference::SoftmaxFunction<T>, &reference::LossFunction<T>, &reference::ReduceFunction<T>});
 }
 
 template <typename T>
 HostFunction IntegerFunction(OpType type) {
-  return AskFamilies(type, {&reference::ArithmeticFunction<T>});
+  return AskFamilies(type, {&reference::ArithmeticFunction<T>, &reference::IntegerReduceFunction<T>});
 }
 
 // The element type that the node computes in, for ops whose inputs and outputs are of one type.
@@ -75,21 +75,6 @@ absl::StatusOr<HostFunction> Choose(const KernelRequest& request) {
   return function;
 }
 
-// Kernels that gather sums in double do so in a workspace of the size of their first output.
-bool GathersInWorkspace(OpType type) {
-  switch (type) {
-    case OpType::kConv:
-    case OpType::kConvGradInput:
-    case OpType::kConvGradWeight:
-    case OpType::kMaxPoolGrad:
-    case OpType::kReduceSum:
-    case OpType::kReduceMean:
-      return true;
-    default:
-      return false;
-  }
-}
-
 class ReferenceDevice final : public Device {
  public:
   ReferenceDevice() {
@@ -108,9 +93,7 @@ class ReferenceDevice final : public Device {
   absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelRequest& request) override {
     LS_ASSIGN_OR_RETURN(const HostFunction function, Choose(request));
     HostKernelTraits traits{.implementation = kImplementation};
-    if (GathersInWorkspace(request.node->op)) {
-      traits.workspace_bytes = static_cast<size_t>(NumElements(request.outputs[0].shape)) * sizeof(double);
-    }
+    traits.workspace_bytes = reference::WorkspaceBytes(request);
     traits.shareable = ElementwiseSharing(request);
     return MakeHostKernel(request, function, std::move(traits));
   }

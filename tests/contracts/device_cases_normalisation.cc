@@ -1,0 +1,85 @@
+// Normalisations of rows, of groups of channels, and by norms.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/contracts/device_case_builder.h"
+
+namespace lockstep {
+namespace {
+
+void MakeLayerNorm(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
+  const bool rms = op == OpType::kRmsNormalization || op == OpType::kRmsNormGrad;
+  Shape shape = RandomShape(dice, 1, 4, 9);
+  if (dice.Roll(0, 2) == 0) shape.back() = dice.Roll(30, 100);
+  const auto rank = static_cast<int64_t>(shape.size());
+  const int64_t axis = dice.Roll(0, rank - 1);
+  const Shape width(shape.begin() + axis, shape.end());
+  const LayerNormAttributes attributes{dice.Flip() ? axis : axis - rank, 1e-2};
+  c.terms = 8 * NumElements(shape);
+  std::vector<std::string> inputs = {b.In(shape), b.In(width)};
+  if (rms) {
+    b.Op(OpType::kRmsNormalization, inputs, attributes);
+    inputs.insert(inputs.begin(), b.In(shape));
+    if (op == OpType::kRmsNormGrad) b.Op(op, inputs, attributes, 2);
+    return;
+  }
+  const std::vector<std::string> plain = inputs;
+  if (dice.Flip()) inputs.push_back(b.In(width));
+  const bool gradient = op == OpType::kLayerNormGrad;
+  const auto forward = b.Op(OpType::kLayerNormalization, inputs, attributes, gradient || dice.Flip() ? 3 : 1);
+  if (!gradient) return;
+  c.scale = forward[2];
+  b.Op(op, {b.In(shape), plain[0], plain[1], forward[1], forward[2]}, attributes, 3);
+}
+
+void MakeGroupNorm(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
+  Shape shape = RandomShape(dice, 2, 4, 6);
+  GroupNormAttributes attributes{0, 1e-2};
+  if (op == OpType::kGroupNormalization || (op == OpType::kGroupNormGrad && dice.Flip())) {
+    attributes.num_groups = dice.Roll(1, 3);
+    shape[1] = attributes.num_groups * dice.Roll(1, 4);
+  }
+  const OpType forward = attributes.num_groups == 0 ? OpType::kInstanceNormalization : OpType::kGroupNormalization;
+  c.terms = 8 * NumElements(shape);
+  const std::string x = b.In(shape);
+  const std::string scale = b.In({shape[1]});
+  b.Op(forward, {x, scale, b.In({shape[1]})}, attributes);
+  if (op == OpType::kGroupNormGrad) b.Op(op, {b.In(shape), x, scale}, attributes, 3);
+}
+
+void MakeLpNorm(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
+  const Shape shape = RandomShape(dice, 1, 4, 9);
+  const auto rank = static_cast<int64_t>(shape.size());
+  const LpNormAttributes attributes{dice.Roll(-rank, rank - 1), dice.Roll(1, 2)};
+  c.terms = 32;
+  const std::string x = b.In(shape, DType::kF32, "variance");
+  b.Op(OpType::kLpNormalization, {x}, attributes);
+  if (op == OpType::kLpNormGrad) b.Op(op, {b.In(shape), x}, attributes);
+}
+
+}  // namespace
+
+bool MakeNormalisationCase(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
+  switch (op) {
+    case OpType::kLayerNormalization:
+    case OpType::kLayerNormGrad:
+    case OpType::kRmsNormalization:
+    case OpType::kRmsNormGrad:
+      MakeLayerNorm(op, dice, b, c);
+      return true;
+    case OpType::kGroupNormalization:
+    case OpType::kInstanceNormalization:
+    case OpType::kGroupNormGrad:
+      MakeGroupNorm(op, dice, b, c);
+      return true;
+    case OpType::kLpNormalization:
+    case OpType::kLpNormGrad:
+      MakeLpNorm(op, dice, b, c);
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace lockstep

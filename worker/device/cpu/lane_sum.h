@@ -1,0 +1,43 @@
+// Sums that the compiler can vectorise and whose order never changes.
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_WORKER_DEVICE_CPU_LANE_SUM_H_
+#define LOCKSTEP_WORKER_DEVICE_CPU_LANE_SUM_H_
+
+#include <cstdint>
+
+namespace lockstep::device::cpu {
+
+inline constexpr int64_t kLanes = 8;
+
+// Sum of value(i) for i in [0, count): lane l takes l, l + 8, ...; lanes are added in order.
+template <typename Value>
+double LaneSum(int64_t count, const Value& value) {
+  double lanes[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (int64_t l = 0; l < kLanes; ++l) lanes[l] += value(i + l);
+  }
+  for (int64_t l = 0; i < count; ++i, ++l) lanes[l] += value(i);
+  double sum = 0;
+  for (const double lane : lanes) sum += lane;
+  return sum;
+}
+
+// The largest of `count` >= 1 numbers; not defined where one of them is NaN.
+inline float LaneMax(const float* x, int64_t count) {
+  float lanes[kLanes];
+  for (float& lane : lanes) lane = x[0];
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (int64_t l = 0; l < kLanes; ++l) lanes[l] = x[i + l] > lanes[l] ? x[i + l] : lanes[l];
+  }
+  for (int64_t l = 0; i < count; ++i, ++l) lanes[l] = x[i] > lanes[l] ? x[i] : lanes[l];
+  float largest = lanes[0];
+  for (const float lane : lanes) largest = lane > largest ? lane : largest;
+  return largest;
+}
+
+}  // namespace lockstep::device::cpu
+
+#endif  // LOCKSTEP_WORKER_DEVICE_CPU_LANE_SUM_H_
