@@ -17,7 +17,18 @@ absl::Status AtNode(const Node& node, const absl::Status& status) {
 }
 
 // Ops whose result is the input's bytes under another shape.
-bool IsView(OpType op) { return op == OpType::kFlatten || op == OpType::kReshape || op == OpType::kDropout; }
+bool IsView(OpType op) {
+  switch (op) {
+    case OpType::kFlatten:
+    case OpType::kReshape:
+    case OpType::kSqueeze:
+    case OpType::kUnsqueeze:
+    case OpType::kDropout:
+      return true;
+    default:
+      return false;
+  }
+}
 
 std::string OperandString(const device::Operand& operand) {
   return operand.present ? absl::StrCat(DTypeName(operand.dtype), ShapeString(operand.shape)) : "-";

@@ -12,12 +12,29 @@ using Kind = AttributeInput::Kind;
 
 // One op's rows stand together, by number of the input.
 constexpr AttributeInput kRows[] = {
-    {OpType::kReshape, 1, "shape", Kind::kInts},        {OpType::kExpand, 1, "shape", Kind::kInts},
-    {OpType::kReduceSum, 1, "axes", Kind::kInts},       {OpType::kReduceMean, 1, "axes", Kind::kInts},
-    {OpType::kReduceMax, 1, "axes", Kind::kInts},       {OpType::kReduceMin, 1, "axes", Kind::kInts},
-    {OpType::kReduceProd, 1, "axes", Kind::kInts},      {OpType::kReduceL1, 1, "axes", Kind::kInts},
-    {OpType::kReduceL2, 1, "axes", Kind::kInts},        {OpType::kReduceLogSum, 1, "axes", Kind::kInts},
-    {OpType::kReduceLogSumExp, 1, "axes", Kind::kInts}, {OpType::kReduceSumSquare, 1, "axes", Kind::kInts},
+    {OpType::kReshape, 1, "shape", Kind::kInts},
+    {OpType::kExpand, 1, "shape", Kind::kInts},
+    {OpType::kReduceSum, 1, "axes", Kind::kInts},
+    {OpType::kReduceMean, 1, "axes", Kind::kInts},
+    {OpType::kReduceMax, 1, "axes", Kind::kInts},
+    {OpType::kReduceMin, 1, "axes", Kind::kInts},
+    {OpType::kReduceProd, 1, "axes", Kind::kInts},
+    {OpType::kReduceL1, 1, "axes", Kind::kInts},
+    {OpType::kReduceL2, 1, "axes", Kind::kInts},
+    {OpType::kReduceLogSum, 1, "axes", Kind::kInts},
+    {OpType::kReduceLogSumExp, 1, "axes", Kind::kInts},
+    {OpType::kReduceSumSquare, 1, "axes", Kind::kInts},
+    {OpType::kSqueeze, 1, "axes", Kind::kInts},
+    {OpType::kUnsqueeze, 1, "axes", Kind::kInts},
+    {OpType::kSplit, 1, "split", Kind::kInts},
+    {OpType::kSlice, 1, "starts", Kind::kInts},
+    {OpType::kSlice, 2, "ends", Kind::kInts},
+    {OpType::kSlice, 3, "axes", Kind::kInts},
+    {OpType::kSlice, 4, "steps", Kind::kInts},
+    {OpType::kTile, 1, "repeats", Kind::kInts},
+    {OpType::kPad, 1, "pads", Kind::kInts},
+    {OpType::kPad, 2, "value", Kind::kFloat},
+    {OpType::kPad, 3, "axes", Kind::kInts},
 };
 
 template <typename T>
@@ -57,6 +74,9 @@ bool ReadFloat(const Tensor& tensor, double* value) {
       return true;
     case DType::kI64:
       *value = static_cast<double>(tensor.elements<int64_t>()[0]);
+      return true;
+    case DType::kBool:
+      *value = tensor.elements<bool>()[0] ? 1.0 : 0.0;
       return true;
     default:
       return false;

@@ -12,16 +12,21 @@
 #include "common/graph/ops/cross_entropy.h"
 #include "common/graph/ops/dropout.h"
 #include "common/graph/ops/elementwise.h"
+#include "common/graph/ops/gather.h"
 #include "common/graph/ops/gemm.h"
 #include "common/graph/ops/group_norm.h"
+#include "common/graph/ops/join.h"
 #include "common/graph/ops/layer_norm.h"
 #include "common/graph/ops/lp_norm.h"
 #include "common/graph/ops/metric.h"
+#include "common/graph/ops/pad.h"
 #include "common/graph/ops/pointwise_loss.h"
 #include "common/graph/ops/pool.h"
 #include "common/graph/ops/reduce.h"
 #include "common/graph/ops/shape_ops.h"
+#include "common/graph/ops/slice.h"
 #include "common/graph/ops/softmax.h"
+#include "common/graph/ops/transpose.h"
 
 namespace lockstep {
 
@@ -30,11 +35,13 @@ struct NoAttributes {
   friend bool operator==(const NoAttributes&, const NoAttributes&) = default;
 };
 
-using OpAttributes = std::variant<NoAttributes, ScaleAttributes, GemmAttributes, BatchMatMulAttributes, ConvAttributes,
-                                  PoolAttributes, FlattenAttributes, ReshapeAttributes, ExpandAttributes,
-                                  SoftmaxAttributes, CrossEntropyAttributes, PointwiseLossAttributes,
-                                  BatchNormAttributes, DropoutAttributes, ReduceAttributes, ReduceGradAttributes,
-                                  LayerNormAttributes, GroupNormAttributes, LpNormAttributes, CountCorrectAttributes>;
+using OpAttributes =
+    std::variant<NoAttributes, ScaleAttributes, GemmAttributes, BatchMatMulAttributes, ConvAttributes, PoolAttributes,
+                 FlattenAttributes, ReshapeAttributes, ExpandAttributes, SoftmaxAttributes, CrossEntropyAttributes,
+                 PointwiseLossAttributes, BatchNormAttributes, DropoutAttributes, ReduceAttributes,
+                 ReduceGradAttributes, LayerNormAttributes, GroupNormAttributes, LpNormAttributes, SqueezeAttributes,
+                 TransposeAttributes, BlockAttributes, ConcatAttributes, SplitAttributes, SliceAttributes,
+                 PadAttributes, TileAttributes, GatherAttributes, GatherNdAttributes, CountCorrectAttributes>;
 
 }  // namespace lockstep
 

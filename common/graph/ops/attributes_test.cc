@@ -37,6 +37,39 @@ OpAttributes Unusual(OpType op) {
       return ReshapeAttributes{{3, -1}, true};
     case OpType::kExpand:
       return ExpandAttributes{{3, 1}};
+    case OpType::kSqueeze:
+    case OpType::kUnsqueeze:
+      return SqueezeAttributes{{0, -1}};
+    case OpType::kTranspose:
+      return TransposeAttributes{{2, 0, 1}};
+    case OpType::kDepthToSpace:
+      return BlockAttributes{3, BlockMode::kCrd};
+    case OpType::kSpaceToDepth:
+      return BlockAttributes{3};
+    case OpType::kConcat:
+      return ConcatAttributes{-2};
+    case OpType::kSplit:
+      return SplitAttributes{-2, {3, 4}, 2};
+    case OpType::kSlice:
+      return SliceAttributes{{5, 1}, {-9, 3}, {0, -1}, {-2, 1}};
+    case OpType::kSliceGrad:
+      return SliceAttributes{{5, 1}, {-9, 3}, {0, -1}, {-2, 1}, {6, 6}};
+    case OpType::kPad:
+      return PadAttributes{{1, -2}, {-1}, PadMode::kReflect, 0.5};
+    case OpType::kPadGrad:
+      return PadAttributes{{1, -2}, {-1}, PadMode::kWrap, 0.5, {6, 6}};
+    case OpType::kTile:
+      return TileAttributes{{2, 3}};
+    case OpType::kGather:
+    case OpType::kGatherElements:
+      return GatherAttributes{-1};
+    case OpType::kGatherGrad:
+    case OpType::kGatherElementsGrad:
+      return GatherAttributes{-1, {6, 6}};
+    case OpType::kGatherND:
+      return GatherNdAttributes{1};
+    case OpType::kGatherNDGrad:
+      return GatherNdAttributes{1, {6, 6}};
     case OpType::kSoftmax:
     case OpType::kSoftmaxGrad:
     case OpType::kLogSoftmax:
@@ -131,6 +164,15 @@ TEST_CASE("attributes: wrong types and impossible values are refused", "[ops]") 
   CHECK_THAT(ParseError(OpType::kLayerNormalization, {{"epsilon", -1.0}}), Contains("epsilon"));
   CHECK_THAT(ParseError(OpType::kLpNormalization, {{"p", int64_t{3}}}), Contains("p is 3"));
   CHECK_THAT(ParseError(OpType::kRelu, {{"alpha", 1.0}}), Contains("alpha"));
+  CHECK_THAT(ParseError(OpType::kConcat, {}), Contains("axis"));
+  CHECK_THAT(ParseError(OpType::kDepthToSpace, {{"blocksize", int64_t{0}}}), Contains("blocksize"));
+  CHECK_THAT(ParseError(OpType::kDepthToSpace, {{"blocksize", int64_t{2}}, {"mode", std::string("RDC")}}),
+             Contains("RDC"));
+  CHECK_THAT(ParseError(OpType::kPad, {{"mode", std::string("mirror")}}), Contains("mirror"));
+  CHECK_THAT(ParseError(OpType::kSlice, {{"starts", two}, {"ends", two}, {"steps", std::vector<int64_t>{1, 0}}}),
+             Contains("step of 0"));
+  CHECK_THAT(ParseError(OpType::kSlice, {{"starts", two}, {"ends", std::vector<int64_t>{1}}}),
+             Contains("equally many"));
 }
 
 TEST_CASE("ops: domain and name find the op again", "[ops]") {

@@ -14,9 +14,11 @@ namespace {
 std::vector<const OpSchema*> BuildTable() {
   std::vector<const OpSchema*> table(AllOps().size(), nullptr);
   for (const absl::Span<const OpSchema> family :
-       {ElementwiseFamily(), GemmFamily(), ConvFamily(), PoolFamily(), ActivationFamily(), ShapeFamily(),
-        SoftmaxFamily(), CrossEntropyFamily(), PointwiseLossFamily(), BatchNormFamily(), DropoutFamily(),
-        ReduceFamily(), LayerNormFamily(), GroupNormFamily(), LpNormFamily(), MetricFamily()}) {
+       {ElementwiseFamily(), GemmFamily(),    ConvFamily(),         PoolFamily(),          ActivationFamily(),
+        ShapeFamily(),       SoftmaxFamily(), CrossEntropyFamily(), PointwiseLossFamily(), BatchNormFamily(),
+        DropoutFamily(),     ReduceFamily(),  LayerNormFamily(),    GroupNormFamily(),     LpNormFamily(),
+        TransposeFamily(),   JoinFamily(),    SliceFamily(),        PadFamily(),           GatherFamily(),
+        MetricFamily()}) {
     for (const OpSchema& schema : family) table[static_cast<size_t>(schema.type)] = &schema;
   }
   LS_CHECK(std::count(table.begin(), table.end(), nullptr) == 0, "every op belongs to a family");
@@ -166,7 +168,7 @@ absl::Status CheckNumber(const ValueInfo& info, absl::string_view what) {
 absl::Status CheckIndices(const ValueInfo& info, absl::string_view what) {
   if (info.dtype == DType::kI32 || info.dtype == DType::kI64) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(what, " is ", DTypeName(info.dtype), "; class labels are integers, I32 or I64"));
+      absl::StrCat(what, " is ", DTypeName(info.dtype), "; indices and class labels are integers, I32 or I64"));
 }
 
 absl::Status CheckLike(const ValueInfo& info, const ValueInfo& expected, absl::string_view what) {

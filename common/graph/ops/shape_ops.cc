@@ -31,6 +31,16 @@ RawAttributes FormatReshape(const OpAttributes& attributes) {
   return {{"shape", reshape.shape}, {"allowzero", int64_t{reshape.allow_zero}}};
 }
 
+absl::StatusOr<OpAttributes> ParseSqueeze(const RawAttributes& raw) {
+  SqueezeAttributes squeeze;
+  LS_RETURN_IF_ERROR(AttributeReader(raw).Ints("axes", &squeeze.axes).Finish());
+  return OpAttributes(std::move(squeeze));
+}
+
+RawAttributes FormatSqueeze(const OpAttributes& attributes) {
+  return {{"axes", std::get<SqueezeAttributes>(attributes).axes}};
+}
+
 absl::StatusOr<OpAttributes> ParseExpand(const RawAttributes& raw) {
   ExpandAttributes expand;
   LS_RETURN_IF_ERROR(AttributeReader(raw).Ints("shape", &expand.shape).Finish());
@@ -87,6 +97,42 @@ absl::StatusOr<std::vector<ValueInfo>> InferReshape(const Node& node, InputInfos
   return std::vector<ValueInfo>{{inputs[0]->dtype, std::move(shape)}};
 }
 
+// Which of `rank` dimensions are named.
+absl::StatusOr<std::vector<bool>> Named(const std::vector<int64_t>& axes, size_t rank) {
+  std::vector<bool> named(rank, false);
+  for (const int64_t given : axes) {
+    LS_ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(given, static_cast<int64_t>(rank)));
+    if (named[axis]) return absl::InvalidArgumentError(absl::StrCat("axis ", given, " is named twice"));
+    named[axis] = true;
+  }
+  return named;
+}
+
+absl::StatusOr<std::vector<ValueInfo>> InferSqueeze(const Node& node, InputInfos inputs) {
+  const auto& squeeze = std::get<SqueezeAttributes>(node.attributes);
+  const Shape& from = inputs[0]->shape;
+  LS_ASSIGN_OR_RETURN(const std::vector<bool> named, Named(squeeze.axes, from.size()));
+  Shape shape;
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (named[i] && from[i] != 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("dimension ", i, " of input ", ShapeString(from), " is not 1 and cannot be left out"));
+    }
+    if (squeeze.axes.empty() ? from[i] != 1 : !named[i]) shape.push_back(from[i]);
+  }
+  return std::vector<ValueInfo>{{inputs[0]->dtype, std::move(shape)}};
+}
+
+absl::StatusOr<std::vector<ValueInfo>> InferUnsqueeze(const Node& node, InputInfos inputs) {
+  const auto& unsqueeze = std::get<SqueezeAttributes>(node.attributes);
+  const Shape& from = inputs[0]->shape;
+  LS_ASSIGN_OR_RETURN(const std::vector<bool> named, Named(unsqueeze.axes, from.size() + unsqueeze.axes.size()));
+  Shape shape;
+  size_t next = 0;
+  for (const bool added : named) shape.push_back(added ? 1 : from[next++]);
+  return std::vector<ValueInfo>{{inputs[0]->dtype, std::move(shape)}};
+}
+
 absl::StatusOr<std::vector<ValueInfo>> InferExpand(const Node& node, InputInfos inputs) {
   const auto& expand = std::get<ExpandAttributes>(node.attributes);
   LS_RETURN_IF_ERROR(CheckedNumElements(expand.shape).status());
@@ -107,6 +153,8 @@ absl::Status ExpandGradient(GradientBuilder& b) {
 constexpr OpSchema kFamily[] = {
     {OpType::kFlatten, 1, 1, 1, 1, ParseFlatten, FormatFlatten, InferFlatten, ReshapeBack},
     {OpType::kReshape, 1, 1, 1, 1, ParseReshape, FormatReshape, InferReshape, ReshapeBack},
+    {OpType::kSqueeze, 1, 1, 1, 1, ParseSqueeze, FormatSqueeze, InferSqueeze, ReshapeBack},
+    {OpType::kUnsqueeze, 1, 1, 1, 1, ParseSqueeze, FormatSqueeze, InferUnsqueeze, ReshapeBack},
     {OpType::kExpand, 1, 1, 1, 1, ParseExpand, FormatExpand, InferExpand, ExpandGradient},
 };
 

@@ -1,8 +1,13 @@
-// Ops that change the shape alone. Flatten and Reshape keep the row-major order of the elements: a plan may alias.
+// Ops that change the shape alone. All but Expand keep the row-major order of the
+// elements: a plan may alias.
 //
 //   Flatten(X) -> Y [d0 * ... * d(axis-1), d(axis) * ... ]
 //   Reshape(X) -> Y       shape: 0 copies X's dimension unless allow_zero, one -1 is what remains
+//   Squeeze(X) -> Y       without the dimensions `axes`, which are 1; without all that are 1 when `axes` is empty
+//   Unsqueeze(X) -> Y     with dimensions of 1, which are `axes` of Y
 //   Expand(X) -> Y        X broadcast with shape (multidirectional)
+//
+// Elements of any type.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_OPS_SHAPE_OPS_H_
@@ -26,6 +31,12 @@ struct ReshapeAttributes {
   std::vector<int64_t> shape;
   bool allow_zero = false;
   friend bool operator==(const ReshapeAttributes&, const ReshapeAttributes&) = default;
+};
+
+// Of Squeeze and Unsqueeze.
+struct SqueezeAttributes {
+  std::vector<int64_t> axes;  // may be negative
+  friend bool operator==(const SqueezeAttributes&, const SqueezeAttributes&) = default;
 };
 
 struct ExpandAttributes {

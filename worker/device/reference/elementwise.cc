@@ -9,15 +9,6 @@ namespace lockstep::device::reference {
 namespace {
 
 template <typename T>
-void Expand(const HostCall& call) {
-  const T* x = call.in<T>(0);
-  T* y = call.out<T>(0);
-  const Shape& shape = call.out_shape(0);
-  const int64_t count = NumElements(shape);
-  for (int64_t i = 0; i < count; ++i) y[i] = x[BroadcastIndex(i, shape, call.in_shape(0))];
-}
-
-template <typename T>
 void DropoutTraining(const HostCall& call) {
   const auto& attributes = call.attrs<DropoutAttributes>();
   const T* x = call.in<T>(0);
@@ -47,7 +38,7 @@ void DropoutGrad(const HostCall& call) {
   for (int64_t i = 0; i < count; ++i) dx[i] = mask[i] ? dy[i] * scale : T(0);
 }
 
-// Flatten, Reshape, Dropout outside training: the elements as they are.
+// Dropout outside training: the elements as they are.
 template <typename T>
 void Copy(const HostCall& call) {
   const int64_t count = NumElements(call.out_shape(0));
@@ -76,12 +67,8 @@ HostFunction ElementwiseFunction(OpType type) {
       return [](const HostCall& call) { Gradient<T>(call, [](T dy, T y) { return dy * y * (T(1) - y); }); };
     case OpType::kTanhGrad:
       return [](const HostCall& call) { Gradient<T>(call, [](T dy, T y) { return dy * (T(1) - y * y); }); };
-    case OpType::kFlatten:
-    case OpType::kReshape:
     case OpType::kDropout:
       return &Copy<T>;
-    case OpType::kExpand:
-      return &Expand<T>;
     case OpType::kDropoutTraining:
       return &DropoutTraining<T>;
     case OpType::kDropoutGrad:

@@ -24,7 +24,7 @@ size_t WorkspaceBytes(const KernelRequest& request);
 
 // The families below serve F32 and F64.
 
-// Scale, Expand, Flatten, Reshape, activations and their gradients, dropout.
+// Scale, activations and their gradients, dropout.
 template <typename T>
 HostFunction ElementwiseFunction(OpType type);
 // Gemm, MatMul, BatchMatMul.
@@ -48,6 +48,15 @@ HostFunction LossFunction(OpType type);
 // Reductions, their gradients, MaskedSum.
 template <typename T>
 HostFunction ReduceFunction(OpType type);
+
+// The two below take a request.
+
+// Ops that move elements without looking at them, of every type: Flatten, Reshape, Squeeze, Unsqueeze, Expand,
+// Transpose, DepthToSpace, SpaceToDepth, Concat, Split, Slice, its gradient, Tile, Pad, Gather, GatherElements,
+// GatherND.
+HostFunction MovementFunction(const KernelRequest& request);
+// The gradients of padding and gathering.
+HostFunction IndexingFunction(const KernelRequest& request);
 
 }  // namespace lockstep::device::reference
 

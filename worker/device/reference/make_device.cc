@@ -39,6 +39,9 @@ DType ElementType(const KernelRequest& request) {
 }
 
 HostFunction FindFunction(const KernelRequest& request) {
+  for (const auto family : {&reference::MovementFunction, &reference::IndexingFunction}) {
+    if (const HostFunction function = family(request); function != nullptr) return function;
+  }
   const OpType type = request.node->op;
   switch (ElementType(request)) {
     case DType::kF32:

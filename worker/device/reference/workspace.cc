@@ -10,6 +10,10 @@ int64_t Doubles(const KernelRequest& request) {
     case OpType::kConvGradInput:
     case OpType::kConvGradWeight:
     case OpType::kMaxPoolGrad:
+    case OpType::kPadGrad:
+    case OpType::kGatherGrad:
+    case OpType::kGatherElementsGrad:
+    case OpType::kGatherNDGrad:
     case OpType::kReduceSum:
     case OpType::kReduceMean:
     case OpType::kReduceMax:
