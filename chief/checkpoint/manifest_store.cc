@@ -51,6 +51,7 @@ absl::Status ManifestStore::Stage(const StoredShards& shards, const CommitInfo& 
   manifest.set_trained_ms(info.trained_ms);
   manifest.set_position(info.position);
   manifest.set_numerics_relaxed(info.numerics_relaxed);
+  manifest.set_evaluation_pending(info.evaluation_pending);
   manifest.mutable_tensors()->Assign(shards.tensors.begin(), shards.tensors.end());
   manifest.mutable_files()->Assign(shards.files.begin(), shards.files.end());
   for (const absl::string_view group : {kModelGroup, kOptimizerGroup}) {

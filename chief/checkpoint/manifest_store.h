@@ -36,6 +36,7 @@ struct CommitInfo {
   int64_t trained_ms = 0;
   int64_t position = 0;
   bool numerics_relaxed = false;
+  bool evaluation_pending = false;
   std::string job_yaml;           // the resolved job
   std::string worker_stats_json;  // the bytes of the live stats file
 };

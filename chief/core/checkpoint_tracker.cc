@@ -12,7 +12,7 @@ CheckpointTracker::Save* CheckpointTracker::Find(const SnapshotId& snapshot) {
 }
 
 std::string CheckpointTracker::Taken(const Incarnation& holder, const SnapshotId& snapshot, SnapshotCause cause,
-                                     const std::vector<Incarnation>& members) {
+                                     bool evaluated, const std::vector<Incarnation>& members) {
   const bool same_step_published = published_.lineage == snapshot.lineage && published_.step == snapshot.step;
   if (same_step_published && published_.digest != snapshot.digest) {
     return absl::StrCat("its state at step ", snapshot.step, " has digest ", snapshot.digest,
@@ -33,6 +33,7 @@ std::string CheckpointTracker::Taken(const Incarnation& holder, const SnapshotId
     for (size_t i = 0; i < members.size(); ++i) save.shares[i].preferred = members[i];
   }
   save.insist = save.insist || cause != SnapshotCause::kDue;
+  save.evaluated = save.evaluated || evaluated;
   save.holders.insert(holder);
   save.reported.insert(holder);
   return "";
@@ -96,6 +97,7 @@ bool CheckpointTracker::PublishDone(const SnapshotId& snapshot, Outbox& out, Ros
   Save* save = Find(snapshot);
   if (save == nullptr || save->stage != Stage::kPublishing) return false;
   published_ = snapshot;
+  published_evaluated_ = save->evaluated;
   abandoned_in_a_row_ = 0;
   storage_failures_ = 0;
   Tell(*save, true, "published", out, roster);
@@ -106,7 +108,8 @@ bool CheckpointTracker::PublishDone(const SnapshotId& snapshot, Outbox& out, Ros
 void CheckpointTracker::StorageRefused(const SnapshotId& snapshot, const std::string& message, const Context& context,
                                        Outbox& out, Roster& roster) {
   Save* save = Find(snapshot);
-  if (save == nullptr) return;
+  // One error of the disk reaches every sender of a share: it counts once, and the save waits already.
+  if (save == nullptr || save->stage == Stage::kWaiting) return;
   if (++storage_failures_ >= kStorageFailuresBeforeEnd) {
     storage_verdict_ =
         absl::StrCat("saving ", snapshot.ToString(), " failed ", storage_failures_, " times in a row: ", message,
@@ -118,12 +121,16 @@ void CheckpointTracker::StorageRefused(const SnapshotId& snapshot, const std::st
 void CheckpointTracker::Advance(const Context& context, Outbox& out, Roster& roster) {
   while (!saves_.empty()) {
     Save& save = saves_.begin()->second;
+    const bool superseded = !IsNewer(save.id.step) || save.id.lineage != lineage_;
+    if (superseded && (save.stage == Stage::kWaiting || save.stage == Stage::kCollecting)) {
+      // A newer one may have been published while this one was being collected: it must not become the newest again.
+      if (save.stage == Stage::kCollecting) out.Add(AbandonSave{save.id, "superseded"});
+      if (save.id == published_) published_evaluated_ = published_evaluated_ || save.evaluated;
+      Tell(save, save.id == published_, "superseded", out, roster);
+      saves_.erase(saves_.begin());
+      continue;
+    }
     if (save.stage == Stage::kWaiting) {
-      if (!IsNewer(save.id.step) || save.id.lineage != lineage_) {
-        Tell(save, save.id == published_, "superseded", out, roster);
-        saves_.erase(saves_.begin());
-        continue;
-      }
       if (context.now < save.not_before) return;
       Open(save, context, out);
     }
@@ -135,7 +142,7 @@ void CheckpointTracker::Advance(const Context& context, Outbox& out, Roster& ros
       const bool audited = save.members.size() > 1 && std::includes(save.reported.begin(), save.reported.end(),
                                                                     save.members.begin(), save.members.end());
       out.Add(StoreManifest{save.id, static_cast<uint32_t>(save.shares.size()), context.plan_hash, audited,
-                            context.trained_for, "every share is stored"});
+                            save.evaluated, context.trained_for, "every share is stored"});
       return;
     }
     AskShares(save, context, out, roster);

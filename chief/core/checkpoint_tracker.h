@@ -35,7 +35,8 @@ class CheckpointTracker {
   static constexpr absl::Duration kShareWait = absl::Seconds(10);  // for a member that has not reported yet
   static constexpr absl::Duration kStorageRetry = absl::Seconds(1);
 
-  CheckpointTracker(SnapshotId published, Lineage lineage) : published_(published), lineage_(std::move(lineage)) {}
+  CheckpointTracker(SnapshotId published, bool evaluated, Lineage lineage)
+      : published_(published), published_evaluated_(evaluated), lineage_(std::move(lineage)) {}
 
   // What the actions need to know beside the save.
   struct Context {
@@ -44,9 +45,10 @@ class CheckpointTracker {
     absl::Duration trained_for;
   };
 
-  // `holder` has this snapshot. `members`: of its generation, in rank order: share i is asked of member i first.
-  // Returns what is wrong: another digest of the same step of the same lineage; the snapshot is then not used.
-  std::string Taken(const Incarnation& holder, const SnapshotId& snapshot, SnapshotCause cause,
+  // `holder` has this snapshot. `evaluated`: no evaluation is due at its step that was not completed; only a state saved
+  // at rest may be without. `members`: of its generation, in rank order: share i is asked of member i first. Returns
+  // what is wrong: another digest of the same step of the same lineage; the snapshot is then not used.
+  std::string Taken(const Incarnation& holder, const SnapshotId& snapshot, SnapshotCause cause, bool evaluated,
                     const std::vector<Incarnation>& members);
   // This member will not report a snapshot (any more): its share is asked of another.
   void NotExpected(const Incarnation& member);
@@ -69,6 +71,8 @@ class CheckpointTracker {
 
   void set_lineage(const Lineage& lineage) { lineage_ = lineage; }
   const SnapshotId& published() const { return published_; }
+  // Whether the evaluation that is due at the published step was completed.
+  bool published_evaluated() const { return published_evaluated_; }
   // Is `step` of the current history beyond what is published?
   bool IsNewer(uint64_t step) const { return step > published_.step; }
   bool Busy() const { return !saves_.empty(); }
@@ -91,6 +95,7 @@ class CheckpointTracker {
     SnapshotId id;
     Stage stage = Stage::kWaiting;
     bool insist = false;
+    bool evaluated = false;
     std::vector<Share> shares;
     std::set<Incarnation> holders;
     std::set<Incarnation> reported;      // ever
@@ -108,6 +113,7 @@ class CheckpointTracker {
   void Tell(const Save& save, bool published, const std::string& why, Outbox& out, Roster& roster);
 
   SnapshotId published_;
+  bool published_evaluated_ = true;
   Lineage lineage_;
   std::map<uint64_t, Save> saves_;  // by step, at most kMaxHeldSnapshots; the lowest is worked on
   uint32_t abandoned_in_a_row_ = 0;

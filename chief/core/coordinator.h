@@ -83,6 +83,7 @@ class Coordinator {
   static constexpr absl::Duration kTickGap = absl::Milliseconds(1500);  // longer: this process was paused (rule 16)
   static constexpr absl::Duration kSayEvery = absl::Seconds(10);
   static constexpr uint32_t kMaxWorkers = 4096;
+  static constexpr uint32_t kFailedRestoresBeforeEnd = 3;
 
  private:
   // The newest generation of this chief, or the adopted one.
@@ -91,6 +92,7 @@ class Coordinator {
     std::vector<Member> members;
     Position begin;
     std::set<Incarnation> formed;
+    bool restores = false;  // from the checkpoint
     std::set<RequestKind> requested;
     bool Has(const Incarnation& incarnation) const;
     std::vector<Incarnation> Ids() const;
@@ -223,6 +225,7 @@ class Coordinator {
 
   CurrentGeneration current_;
   uint64_t generations_ = 0;
+  uint32_t failed_restores_ = 0;  // in a row, nobody having been lost
   uint64_t requests_ = 0;
   uint64_t test_rounds_ = 0;
   std::map<std::string, std::string> gone_;  // name → why, for messages; at most kMaxWorkers

@@ -105,7 +105,11 @@ void Coordinator::OnMessage(Worker& worker, const SnapshotTaken& message) {
   }
   current_.requested.erase(RequestKind::kSnapshot);
   current_.requested.erase(RequestKind::kSnapshotHold);
-  const std::string finding = saves_.Taken(worker.id(), snapshot, message.cause, members);
+  // Steps evaluate before they save; a state that is saved at rest may have stopped halfway.
+  const Position evaluated = RestoredPosition(policy_.training, snapshot.step);
+  const bool is_evaluated =
+      message.cause != SnapshotCause::kAtRest || (worker.held.has_value() && worker.held->position >= evaluated);
+  const std::string finding = saves_.Taken(worker.id(), snapshot, message.cause, is_evaluated, members);
   CompareDigest(worker, StateDigest{Position{snapshot.step, 0}, snapshot.digest}, members.size());
   if (phase_ == Phase::kEnded) return;
   if (!finding.empty()) OnMismatch(absl::StrCat(worker.name(), ": ", finding));
@@ -131,7 +135,7 @@ void Coordinator::OnMessage(Worker& worker, const ShareFailed& message) {
 
 bool Coordinator::FinishIfPublished() {
   const uint64_t published = saves_.published().step;
-  if (published >= policy_.training.end_step) {
+  if (published >= policy_.training.end_step && saves_.published_evaluated()) {
     Finish(Ending{0, absl::StrCat("the job is done: step ", published, " is published")});
     return true;
   }

@@ -252,6 +252,76 @@ TEST_CASE("coordinator: a stop while nothing steps saves what is held", "[core]"
   CHECK(chief.Last<Exit>().code == 0);
 }
 
+TEST_CASE("coordinator: one error of the disk counts once, however many senders hear of it", "[core]") {
+  ChiefHarness chief({.workers = 3});
+  chief.StepTo(999);
+  for (int i : {0, 1, 2}) chief.worker(i).keeps_shares = true;
+  chief.StepTo(1000);
+  const SnapshotId last = chief.Last<OpenSave>().snapshot;
+  REQUIRE(last.step == 1000);
+
+  for (int i = 0; i < 3; ++i) chief.Do(StorageFailed{last, "no space left"});
+
+  CHECK_FALSE(chief.ended());
+  for (int i : {0, 1, 2}) chief.worker(i).keeps_shares = false;
+  chief.Advance(absl::Seconds(2));
+  CHECK(chief.Last<PublishCommit>().snapshot == last);
+}
+
+TEST_CASE("coordinator: an older save never follows a newer one", "[core]") {
+  ChiefHarness chief({.workers = 2});
+  chief.storing = false;
+  chief.StepTo(20);
+  chief.TakeSnapshots(SnapshotCause::kDue);
+  REQUIRE(chief.Last<StoreManifest>().snapshot.step == 20);
+  const SnapshotId newer = chief.Last<StoreManifest>().snapshot;
+  // A worker that was away tells of a snapshot of an earlier step; it is collected while the newer one is stored.
+  const SnapshotId older{newer.lineage, 10, "digest-of-10"};
+  chief.worker(0).keeps_shares = true;
+  chief.Say(0, SnapshotTaken{chief.worker(0).generation, older, SnapshotCause::kDue});
+  chief.Do(ManifestStored{newer, newer.digest});
+  chief.Do(Published{newer});
+  REQUIRE(chief.View().published_step == 20);
+
+  chief.storing = true;
+  chief.Do(ShardStored{older, 0, 2});
+  chief.Do(ShardStored{older, 1, 2});
+  chief.Advance(absl::Seconds(1));
+
+  CHECK(chief.View().published_step == 20);
+  CHECK(chief.Last<PublishCommit>().snapshot == newer);
+}
+
+TEST_CASE("coordinator: a job is not done before its last step was evaluated", "[core]") {
+  JobPolicy policy;
+  policy.training.eval_slices = 4;
+  ChiefHarness chief({.workers = 1, .end_step = 50, .policy = policy});
+  chief.StepTo(49);
+
+  SECTION("what is saved of it while it leaves halfway is restored to be evaluated") {
+    FakeWorker& leaver = chief.worker(0);
+    leaver.leaving = true;
+    leaver.position = Position{50, 2};
+    chief.Say(0, LeaveIntent{absl::Seconds(20)});
+    chief.ComeToBoundary(0);
+    CHECK(chief.Last<PublishCommit>().snapshot.step == 50);
+    CHECK_FALSE(chief.Last<StoreManifest>().evaluated);
+    CHECK(chief.phase() != Phase::kDone);
+    chief.Kill(0);
+    chief.Connect(0);
+    chief.Advance(absl::Seconds(10));
+    REQUIRE(!chief.Commands<Form>(0).empty());
+    CHECK(chief.LastCommand<Form>(0).restore.has_value());
+    CHECK(chief.LastCommand<Form>(0).position == Position{50, 0});
+  }
+  SECTION("evaluated, it is done") {
+    chief.StepTo(50);
+    CHECK(chief.Last<StoreManifest>().evaluated);
+    CHECK(chief.Last<Exit>().code == 0);
+    CHECK(chief.ended());
+  }
+}
+
 TEST_CASE("coordinator: training hours end in a stop", "[core]") {
   JobPolicy policy;
   policy.max_duration = absl::Hours(1);

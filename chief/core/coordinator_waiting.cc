@@ -119,12 +119,14 @@ void Coordinator::FormGeneration(const Team& team) {
     form.reason = absl::StrCat("from the state of ", source->name());
   } else {
     form.restore = saves_.published();
-    form.position = RestoredPosition(policy_.training, saves_.published().step);
+    form.position = saves_.published_evaluated() ? RestoredPosition(policy_.training, saves_.published().step)
+                                                 : Position{saves_.published().step, 0};
     form.reason = "from the newest checkpoint";
   }
   current_ = CurrentGeneration();
   current_.id = Generation{term_, ++generations_};
   current_.begin = form.position;
+  current_.restores = form.restore.has_value();
   if (policy_.lineage_per_generation) {
     lineage_ = absl::StrCat(policy_.lineage, "+", current_.id.ToString());
     saves_.set_lineage(lineage_);
@@ -172,8 +174,8 @@ void Coordinator::Park(uint32_t staying) {
 void Coordinator::SaveAtRest(const Position& position, const std::string& reason) {
   for (Worker* worker : roster_.InOrder()) {
     if (!HoldsCurrent(*worker) || worker->held->position != position || worker->rest_asked == position) continue;
+    if (saves_.Holds(worker->id(), position.step)) continue;  // should that save fail, it is asked for the next time
     worker->rest_asked = position;
-    if (saves_.Holds(worker->id(), position.step)) continue;
     out_.Command(*worker, worker->last_generation, TakeSnapshot{lineage_, position}, reason);
   }
 }

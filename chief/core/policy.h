@@ -44,7 +44,8 @@ struct RecoveredState {
   std::string plan_hash;  // empty: none was made yet
   Digest data_digest;     // stored with the plan
   absl::Duration trained_for;
-  LS_FIELDS(RecoveredState, term, checkpoint, plan_hash, data_digest, trained_for)
+  bool evaluated = true;  // as Manifest.evaluated of the checkpoint
+  LS_FIELDS(RecoveredState, term, checkpoint, plan_hash, data_digest, trained_for, evaluated)
 };
 
 // Both, as the first line of a record.

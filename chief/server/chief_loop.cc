@@ -18,6 +18,7 @@ namespace {
 
 constexpr size_t kQueuedInputs = 1 << 18;
 constexpr size_t kQueuedStorageWork = 4096;
+constexpr int64_t kMaxStepsPerReport = 1 << 20;
 constexpr absl::Duration kStatsEvery = absl::Seconds(2);
 constexpr std::chrono::seconds kAnswerLimit(2);
 
@@ -147,7 +148,10 @@ void ChiefLoop::Perform(const OpenSave& action) {
 }
 
 void ChiefLoop::Perform(const AbandonSave& action) {
-  storage_.Post([this, snapshot = action.snapshot] { options_.store->AbandonSave(snapshot); });
+  // Closed here, in order with OpenSave of the same snapshot; its files are removed behind it.
+  storage_.Post([save = options_.store->CloseSave(action.snapshot)] {
+    if (save != nullptr) save->Abandon().IgnoreError();
+  });
 }
 
 void ChiefLoop::Perform(const StoreManifest& action) {
@@ -155,6 +159,7 @@ void ChiefLoop::Perform(const StoreManifest& action) {
   info.kernel_plan = action.plan_hash;
   info.trained_ms = absl::ToInt64Milliseconds(action.trained_for);
   info.position = static_cast<int64_t>(action.snapshot.step) * options_.setup->job.train().global_batch_size();
+  info.evaluation_pending = !action.evaluated;
   info.numerics_relaxed = options_.setup->job.numerics().mode() == job::Numerics::MODE_RELAXED;
   stats_.SetTrained(action.trained_for);
   info.worker_stats_json = EncodeWorkerStats(stats_.Snapshot(clock_.Now()));
@@ -163,9 +168,8 @@ void ChiefLoop::Perform(const StoreManifest& action) {
     const absl::StatusOr<std::string> digest = options_.store->FinishShards(action.snapshot);
     if (digest.ok()) {
       Post(ManifestStored{action.snapshot, *digest}, true);
-    } else if (absl::IsDataLoss(digest.status())) {
-      Post(ShardBroken{action.snapshot, 0, action.shares, std::string(digest.status().message())}, true);
     } else {
+      // Other bits than announced among them: whose they were is not known, so it counts like an error of the storage.
       PostStorageFailure(action.snapshot, digest.status());
     }
   });
@@ -207,12 +211,15 @@ void ChiefLoop::Perform(const EvaluationDone& action) { progress_.On(action); }
 void ChiefLoop::Perform(const WorkerChanged& action) {
   switch (action.change) {
     case WorkerChange::kJoined: {
-      std::string host;
+      std::string host, device;
       for (const auto& worker : core_.View().workers) {
-        if (worker.name == action.name) host = worker.host;
+        if (worker.name == action.name) host = worker.host, device = worker.device;
       }
-      stats_.Joined(clock_.Now(), action.name, host, "cpu", action.incarnation.ToString());
-      worker_stats_[action.name] = {clock_.Now(), {}};  // its counters begin at zero
+      // A process that comes back counts on from what it reported last; where an earlier chief heard that, its first
+      // report is what later ones are compared with.
+      if (stats_.Joined(clock_.Now(), action.name, host, device, action.incarnation.ToString())) {
+        worker_stats_[action.name] = {clock_.Now(), {}};
+      }
       break;
     }
     case WorkerChange::kLost:
@@ -246,7 +253,7 @@ void ChiefLoop::Perform(const WorkerStats& action) {
     const auto earlier = before.values.find(name);
     return values[name] - (earlier == before.values.end() ? 0 : earlier->second);
   };
-  const int64_t steps = static_cast<int64_t>(grown("steps"));
+  const int64_t steps = std::min(static_cast<int64_t>(grown("steps")), kMaxStepsPerReport);
   if (steps > 0) {
     StepTiming each;
     each.total = (now - before.when) / steps;

@@ -134,7 +134,7 @@ int Serve(const ChiefOptions& options, JobSetup& setup, JobStore& store, const s
       Listen(options.listen, store.earlier_address(), session_service, admin_service, address);
   if (!server.ok()) return Fail(server.status(), kExitBadJob);
   const absl::Status written = store.WriteAddress(address);
-  int code = kExitStorage;
+  int code = IsFenced(written) ? kExitFenced : kExitStorage;
   if (written.ok()) {
     LS_LOG(info, "term ", store.recovered().term, ", listening on ", address, ", from ",
            store.recovered().checkpoint.ToString());

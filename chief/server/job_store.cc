@@ -113,6 +113,7 @@ absl::Status JobStore::TakeOver(JobSetup& setup, int& exit_code) {
     const Manifest& manifest = found.newest->manifest();
     recovered_.checkpoint = {manifest.lineage(), static_cast<uint64_t>(manifest.step()), manifest.state_digest()};
     recovered_.trained_for = absl::Milliseconds(manifest.trained_ms());
+    recovered_.evaluated = !manifest.evaluation_pending();
     reader_ = std::move(found.newest);
   } else {
     LS_RETURN_IF_ERROR(PublishStepZero(setup));
@@ -196,13 +197,14 @@ absl::Status JobStore::OpenSave(const SnapshotId& id, uint32_t shares) {
   return absl::OkStatus();
 }
 
-void JobStore::AbandonSave(const SnapshotId& id) {
+std::shared_ptr<ShardSink> JobStore::CloseSave(const SnapshotId& id) {
   MutexLock lock(&mutex_);
   stored_.erase(id);
   const auto found = saves_.find(id);
-  if (found == saves_.end()) return;
-  if (found->second != nullptr) found->second->Abandon().IgnoreError();
+  if (found == saves_.end()) return nullptr;
+  std::shared_ptr<ShardSink> save = std::move(found->second);
   saves_.erase(found);
+  return save;
 }
 
 absl::StatusOr<std::shared_ptr<ShardSink>> JobStore::FindSave(const SnapshotId& id) {

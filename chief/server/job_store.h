@@ -44,7 +44,9 @@ class JobStore {
 
   // Saves. Codes as ShardSink and ManifestStore.
   absl::Status OpenSave(const SnapshotId& id, uint32_t shares);
-  void AbandonSave(const SnapshotId& id);
+  // Takes a save out, so that the same snapshot can be opened anew, and returns it to be abandoned; null when none is
+  // open. Does not block on the storage.
+  std::shared_ptr<ShardSink> CloseSave(const SnapshotId& id);
   // InvalidArgument also when the save was cut into another number of shares.
   absl::Status Accept(const SnapshotId& id, uint32_t share, uint32_t shares, uint64_t offset, absl::string_view bytes,
                       uint32_t crc32c);

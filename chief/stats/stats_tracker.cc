@@ -52,9 +52,10 @@ StatsTracker::Worker& StatsTracker::Find(absl::string_view name) {
   return it->second;
 }
 
-void StatsTracker::Joined(absl::Time now, absl::string_view name, absl::string_view host, absl::string_view device,
+bool StatsTracker::Joined(absl::Time now, absl::string_view name, absl::string_view host, absl::string_view device,
                           absl::string_view incarnation) {
   Worker& worker = Find(name);
+  const bool other_process = worker.stats.incarnation() != incarnation;
   worker.stats.set_host(std::string(host));
   worker.stats.set_device(std::string(device));
   worker.stats.set_incarnation(std::string(incarnation));
@@ -63,6 +64,7 @@ void StatsTracker::Joined(absl::Time now, absl::string_view name, absl::string_v
   worker.since = now;
   worker.recent.clear();
   totals_.mutable_job()->set_joins(totals_.job().joins() + 1);
+  return other_process;
 }
 
 void StatsTracker::Departed(absl::string_view name, Departure how) {

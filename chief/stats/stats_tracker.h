@@ -41,7 +41,8 @@ class StatsTracker {
   // Continues the totals of an earlier chief. Nobody is connected until they join.
   void Continue(const WorkerStatsFile& before);
 
-  void Joined(absl::Time now, absl::string_view worker, absl::string_view host, absl::string_view device,
+  // True when it is another process than the worker's last one, whose counters begin at zero.
+  bool Joined(absl::Time now, absl::string_view worker, absl::string_view host, absl::string_view device,
               absl::string_view incarnation);
   void Departed(absl::string_view worker, Departure how);
   // Steps that a worker applied, oldest first. An unknown worker is added.

@@ -155,12 +155,13 @@ absl::Status ValidateTrain(const Places& places, const Train& train) {
   if (train.optimizer().nesterov() && train.optimizer().momentum() == 0) {
     return places.Error("train.optimizer.nesterov", "needs a momentum above 0");
   }
+  if (train.reduction() == Train::REDUCTION_FAST) {
+    return places.Error("train.reduction", "fast is not available in this version; use exact");
+  }
   if (train.on_nan() == Train::ON_NAN_ROLLBACK) {
     return places.Error(
         "train.on_nan",
-        train.reduction() == Train::REDUCTION_EXACT
-            ? "rollback is refused with reduction: exact, it would compute the same NaN for ever; use stop or skip_step"
-            : "rollback is not available in this version; use stop or skip_step");
+        "rollback is refused with reduction: exact, it would compute the same NaN for ever; use stop or skip_step");
   }
   return absl::OkStatus();
 }
@@ -184,10 +185,17 @@ absl::Status Validate(const Places& places, const JobSpec& spec) {
   LS_RETURN_IF_ERROR(ValidateModel(places, spec));
   LS_RETURN_IF_ERROR(ValidateData(places, spec));
   LS_RETURN_IF_ERROR(ValidateTrain(places, spec.train()));
+  if (spec.numerics().mode() == job::Numerics::MODE_RELAXED) {
+    return places.Error("numerics.mode", "relaxed is not available in this version; use strict");
+  }
   if (spec.numerics().has_plan() && !IsHash(spec.numerics().plan())) {
     return places.Error("numerics.plan", absl::StrCat("expected the hash of a kernel plan, 64 lower-case hexadecimal "
                                                       "digits, found '",
                                                       spec.numerics().plan(), "'"));
+  }
+  if (spec.numerics().has_plan()) {
+    return places.Error("numerics.plan",
+                        "is not available in this version; leave it out, and the first worker makes one");
   }
   return absl::OkStatus();
 }

@@ -41,7 +41,7 @@ inline bool EvaluationDue(const TrainingPolicy& policy, uint64_t step) {
   return step == policy.end_step || (policy.eval_every_steps != 0 && step % policy.eval_every_steps == 0);
 }
 
-// The position of a state restored from the checkpoint of `step`: evaluation is served before a save, so it was done.
+// The position of a state restored from the checkpoint of `step` when the evaluation due there was completed.
 inline Position RestoredPosition(const TrainingPolicy& policy, uint64_t step) {
   return Position{step, EvaluationDue(policy, step) ? policy.eval_slices : 0};
 }

@@ -29,7 +29,9 @@ struct ChiefPlace {
 
 absl::StatusOr<std::unique_ptr<AdminClient>> Connect(const ChiefPlace& place) {
   if (!place.directory.empty()) return AdminClient::ForDirectory(place.directory);
-  LS_ASSIGN_OR_RETURN(std::string token, ReadCallerToken(place.token_file));
+  absl::StatusOr<std::string> found = ReadCallerToken(place.token_file);
+  if (!found.ok()) return absl::UnauthenticatedError(found.status().message());
+  std::string token = *std::move(found);
   return std::make_unique<AdminClient>(place.address, std::move(token));
 }
 
@@ -90,7 +92,7 @@ int Failed(const absl::Status& status) {
 
 int Status(const ChiefPlace& place) {
   auto client = Connect(place);
-  if (!client.ok()) return Fail(client.status(), kExitChiefUnreachable);
+  if (!client.ok()) return Failed(client.status());
   auto status = (*client)->Status(kDeadline);
   if (!status.ok()) return Failed(status.status());
   if (place.json) {
@@ -103,7 +105,7 @@ int Status(const ChiefPlace& place) {
 
 int Stop(const ChiefPlace& place) {
   auto client = Connect(place);
-  if (!client.ok()) return Fail(client.status(), kExitChiefUnreachable);
+  if (!client.ok()) return Failed(client.status());
   const absl::Status stopped = (*client)->Stop("lockstep stop", kDeadline);
   if (!stopped.ok()) return Failed(stopped);
   std::cout << "asked the job to save and stop\n";

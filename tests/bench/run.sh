@@ -56,7 +56,7 @@ awk '
   function times(x) { return sprintf("%.2fx", x) }
   END {
     if (failed) exit 1
-    small = 44426; big = 2750000
+    small = 61706; big = 2750000
     row("figure", "measured", "goal")
     row("step outside kernels, collectives and update, 1 worker", percent(get("job", "outside_share_1")), "")
     row("step outside kernels, collectives and update, 2 workers", percent(get("job", "outside_share_2")), "")

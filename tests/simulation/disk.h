@@ -26,6 +26,7 @@ struct Manifest {
   Term term = 0;
   std::string plan_hash;
   bool audited = false;
+  bool evaluated = true;
   absl::Duration trained_for;
   ReplicaState state;
   bool synced = false;

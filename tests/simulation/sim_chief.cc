@@ -57,6 +57,7 @@ void SimChief::Recover() {
     recovered.data_digest = disk.plan->data_digest;
   }
   recovered.trained_for = newest.trained_for;
+  recovered.evaluated = newest.evaluated;
   newest_told_ = static_cast<int64_t>(newest.snapshot.step);
   core_ = std::make_unique<chief::Coordinator>(chief::CoordinatorConfig{cluster_->settings.policy, recovered});
   if (world().tracing()) Trace(absl::StrCat("listens, newest checkpoint ", newest.snapshot.step));
@@ -200,6 +201,7 @@ void SimChief::Perform(const chief::StoreManifest& action) {
   manifest.term = term_;
   manifest.plan_hash = action.plan_hash;
   manifest.audited = action.audited;
+  manifest.evaluated = action.evaluated;
   manifest.trained_for = action.trained_for;
   manifest.state.step = open->second.received.at(0).step;
   for (int i = 0; i < kWeights; ++i) {

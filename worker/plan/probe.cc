@@ -110,7 +110,7 @@ absl::Status CompareProbes(absl::Span<const NodeDigest> recorded, absl::Span<con
         "the probe's first difference is at node '", here[i].node, "' (", i, " of ", recorded.size(), "): recorded ",
         recorded[i].sha256.substr(0, 16), ", here ", here[i].sha256.substr(0, 16),
         ". This machine computes other bits than the one that made the kernel plan. Use a machine of the same kind, or "
-        "set `numerics.mode: relaxed`."));
+        "start a new run."));
   }
   if (recorded.size() != here.size()) {
     return absl::FailedPreconditionError(absl::StrCat("the recorded probe has ", recorded.size(), " digests, this one ",
