@@ -45,9 +45,9 @@ class CheckpointTracker {
     absl::Duration trained_for;
   };
 
-  // `holder` has this snapshot. `evaluated`: no evaluation is due at its step that was not completed; only a state saved
-  // at rest may be without. `members`: of its generation, in rank order: share i is asked of member i first. Returns
-  // what is wrong: another digest of the same step of the same lineage; the snapshot is then not used.
+  // `holder` has this snapshot. `evaluated`: no evaluation is due at its step that was not completed; only a state
+  // saved at rest may be without. `members`: of its generation, in rank order: share i is asked of member i first.
+  // Returns what is wrong: another digest of the same step of the same lineage; the snapshot is then not used.
   std::string Taken(const Incarnation& holder, const SnapshotId& snapshot, SnapshotCause cause, bool evaluated,
                     const std::vector<Incarnation>& members);
   // This member will not report a snapshot (any more): its share is asked of another.
