@@ -1,0 +1,258 @@
+#include "common/graph/onnx/import.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "common/graph/graph_editor.h"
+#include "common/graph/onnx/importer.h"
+#include "common/graph/onnx/inline_functions.h"
+#include "common/graph/onnx/signature.h"
+#include "common/graph/ops/schema.h"
+#include "common/status/status_macros.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kMinOpset = 1;
+constexpr int64_t kMaxOpset = 24;
+
+}  // namespace
+
+OnnxImporter::OnnxImporter(OnnxFile file, const OnnxImportOptions& options)
+    : file_(std::move(file)), options_(options) {
+  folder_ = std::filesystem::path(file_.path).parent_path().string();
+}
+
+absl::StatusOr<ImportedModel> OnnxImporter::Run() {
+  LS_RETURN_IF_ERROR(CheckFile());
+  onnx::ModelProto flat = file_.model;
+  LS_RETURN_IF_ERROR(InlineFunctions(&flat));
+  nodes_.mutable_node()->Swap(flat.mutable_graph()->mutable_node());
+  LS_RETURN_IF_ERROR(ReadSignature());
+  LS_RETURN_IF_ERROR(AddInitializers());
+  LS_RETURN_IF_ERROR(AddInputs());
+  LS_RETURN_IF_ERROR(AddNodes());
+  LS_RETURN_IF_ERROR(AddOutputs());
+  Finish();
+  return std::move(model_);
+}
+
+absl::Status OnnxImporter::CheckFile() {
+  for (const onnx::OperatorSetProto& set : file_.model.opset_import()) {
+    if (set.domain().empty() || set.domain() == "ai.onnx") opset_ = set.version();
+  }
+  if (opset_ < kMinOpset || opset_ > kMaxOpset) {
+    return absl::UnimplementedError(absl::StrCat(file_.path, " is written in opset ", opset_, "; supported are ",
+                                                 kMinOpset, " to ", kMaxOpset, ". Export it with opset_version=20"));
+  }
+  from_pytorch_ = file_.model.producer_name() == "pytorch";
+  return absl::OkStatus();
+}
+
+absl::Status OnnxImporter::ReadSignature() {
+  const std::optional<OnnxSignature> signature = FindSignature(file_.model);
+  if (!signature.has_value()) return absl::OkStatus();
+  has_signature_ = true;
+  parameters_ = signature->parameters;
+  buffers_ = signature->buffers;
+  return absl::OkStatus();
+}
+
+absl::Status OnnxImporter::AddInitializers() {
+  for (const onnx::TensorProto& message : file_.model.graph().initializer()) {
+    if (message.name().empty()) return absl::InvalidArgumentError("an initialiser has no name");
+    Initializer initializer{&message, false};
+    const bool floating = message.data_type() == onnx::FLOAT || message.data_type() == onnx::DOUBLE ||
+                          message.data_type() == onnx::FLOAT16 || message.data_type() == onnx::BFLOAT16;
+    if (options_.trainable && floating) {
+      initializer.parameter = has_signature_ ? parameters_.count(message.name()) != 0 : message.dims_size() > 0;
+    }
+    if (!initializers_.emplace(message.name(), initializer).second) {
+      return absl::InvalidArgumentError(absl::StrCat("two initialisers are called '", message.name(), "'"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OnnxImporter::AddInputs() {
+  for (const onnx::ValueInfoProto& input : file_.model.graph().input()) {
+    if (initializers_.count(input.name()) != 0) continue;  // old files list them twice
+    if (absl::Status added = AddInput(input); !added.ok()) {
+      return absl::Status(added.code(), absl::StrCat("input '", input.name(), "': ", added.message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OnnxImporter::AddInput(const onnx::ValueInfoProto& input) {
+  if (input.name().empty()) return absl::InvalidArgumentError("has no name");
+  if (!input.type().has_tensor_type()) return absl::UnimplementedError("is a sequence, a map or an optional value");
+  LS_ASSIGN_OR_RETURN(const DType dtype, DTypeFromOnnx(input.type().tensor_type().elem_type()));
+  Shape shape;
+  bool has_batch = false;
+  for (const onnx::DimensionProto& dim : input.type().tensor_type().shape().dim()) {
+    const bool symbolic = dim.value_case() != onnx::DimensionProto::kDimValue;
+    if (!symbolic) {
+      shape.push_back(dim.dim_value());
+    } else if (shape.empty() && options_.batch > 0) {
+      shape.push_back(options_.batch);
+      has_batch = true;
+    } else {
+      return absl::InvalidArgumentError(
+          absl::StrCat("dimension ", shape.size(), " is ",
+                       dim.dim_param().empty() ? "unknown" : absl::StrCat("'", dim.dim_param(), "'"),
+                       "; only the first one may be, as the batch. Export with the others as numbers"));
+    }
+  }
+  LS_RETURN_IF_ERROR(CheckedByteSize(dtype, shape).status());
+  if (options_.batch > 0 && !has_batch && !shape.empty() && shape[0] != options_.batch) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the model was exported for batches of ", shape[0], ", a pass of the job has ", options_.batch,
+                     " samples. Export it with torch.onnx.export(model.train(), args, \"m.onnx\", optimize=False, "
+                     "dynamic_shapes=({0: torch.export.Dim(\"batch\")},)), or choose train.global_batch_size and "
+                     "train.logical_shards so that a pass has ",
+                     shape[0]));
+  }
+  input_has_batch_[input.name()] = has_batch;
+  AppendInput(&model_.graph, {input.name(), dtype, shape});
+  Value value{nullptr, nullptr, input.name(), {}, false};
+  if (options_.known_inputs != nullptr) {
+    const auto known = options_.known_inputs->find(input.name());
+    if (known != options_.known_inputs->end()) value.known = std::make_shared<Tensor>(known->second.Clone());
+  }
+  if (!values_.emplace(input.name(), std::move(value)).second) return absl::InvalidArgumentError("is listed twice");
+  return absl::OkStatus();
+}
+
+absl::Status OnnxImporter::AddNodes() {
+  for (const onnx::NodeProto& node : nodes_.node()) LS_RETURN_IF_ERROR(AddNode(node));
+  return absl::OkStatus();
+}
+
+absl::Status OnnxImporter::AddVariable(const std::string& name, VariableKind kind, Tensor value) {
+  if (value.dtype() != DType::kF32 && value.dtype() != DType::kF64) {
+    return absl::InvalidArgumentError(absl::StrCat("parameter '", name, "' is ", DTypeName(value.dtype()),
+                                                   "; parameters are F32. Export the model in float32"));
+  }
+  InitRule init;
+  init.kind = InitRule::Kind::kFile;
+  init.file_sha256 = file_.sha256;
+  init.file_tensor = name;
+  model_.graph.variables.push_back({name, value.dtype(), value.shape(), kind, init});
+  model_.graph.values[name] = {value.dtype(), value.shape()};
+  model_.initial.emplace(name, std::move(value));
+  values_[name] = {nullptr, nullptr, name, {}, false};
+  return absl::OkStatus();
+}
+
+absl::StatusOr<const OnnxImporter::Value*> OnnxImporter::Find(const std::string& name) {
+  if (const auto found = values_.find(name); found != values_.end()) return &found->second;
+  const auto initializer = initializers_.find(name);
+  if (initializer == initializers_.end()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "reads '", name, "', which nothing before it gives: an initialiser is missing, or the nodes form a cycle"));
+  }
+  LS_ASSIGN_OR_RETURN(Tensor tensor, ReadOnnxTensor(*initializer->second.message, folder_));
+  if (initializer->second.parameter) {
+    LS_RETURN_IF_ERROR(AddVariable(name, VariableKind::kParameter, std::move(tensor)));
+  } else {
+    Define(name, std::move(tensor));
+  }
+  return &values_.at(name);
+}
+
+absl::StatusOr<ValueInfo> OnnxImporter::InfoOf(const std::string& name) {
+  LS_ASSIGN_OR_RETURN(const Value* value, Find(name));
+  if (value->constant != nullptr) return ValueInfo{value->constant->dtype(), value->constant->shape()};
+  if (value->is_sequence) return absl::InvalidArgumentError(absl::StrCat("'", name, "' is a sequence"));
+  return model_.graph.values.at(value->name);
+}
+
+absl::StatusOr<const Tensor*> OnnxImporter::KnownElements(const std::string& name) {
+  const auto initializer = initializers_.find(name);
+  if (initializer != initializers_.end() && values_.count(name) == 0) {
+    LS_ASSIGN_OR_RETURN(Tensor tensor, ReadOnnxTensor(*initializer->second.message, folder_));
+    Define(name, std::move(tensor));
+  }
+  LS_ASSIGN_OR_RETURN(const Value* value, Find(name));
+  const Tensor* none = nullptr;
+  if (value->constant != nullptr) return value->constant.get();
+  return value->known != nullptr ? value->known.get() : none;
+}
+
+absl::StatusOr<std::string> OnnxImporter::NameInGraph(const std::string& name) {
+  if (name.empty()) return name;
+  LS_RETURN_IF_ERROR(Find(name).status());
+  Value& value = values_.at(name);
+  if (value.is_sequence) return absl::UnimplementedError(absl::StrCat("reads the sequence '", name, "'"));
+  if (value.name.empty()) {
+    value.name = name;
+    AppendConstant(&model_.graph, name, value.constant->Clone());
+  }
+  return value.name;
+}
+
+void OnnxImporter::Define(const std::string& name, Tensor constant) {
+  values_[name] = {std::make_shared<Tensor>(std::move(constant)), nullptr, "", {}, false};
+}
+
+void OnnxImporter::Alias(const std::string& name, const std::string& of) { values_[name] = values_.at(of); }
+
+absl::Status OnnxImporter::AddOutputs() {
+  Graph& graph = model_.graph;
+  std::set<std::string> produced;
+  for (const Node& node : graph.nodes) produced.insert(node.outputs.begin(), node.outputs.end());
+  if (file_.model.graph().output().empty()) return absl::InvalidArgumentError("the model has no output");
+  for (const onnx::ValueInfoProto& output : file_.model.graph().output()) {
+    absl::StatusOr<std::string> name = NameInGraph(output.name());
+    if (!name.ok()) {
+      return absl::Status(name.status().code(),
+                          absl::StrCat("output '", output.name(), "' of the model ", name.status().message()));
+    }
+    const bool again = std::find(graph.outputs.begin(), graph.outputs.end(), *name) != graph.outputs.end();
+    if (produced.count(*name) == 0 || again) {
+      // An input, a constant, or one output under two names: a node of its own gives it.
+      const std::string copy =
+          produced.count(output.name()) == 0 && *name != output.name() ? output.name() : absl::StrCat(*name, ".output");
+      LS_RETURN_IF_ERROR(AppendNode(
+          &graph, {copy, OpType::kReshape, {*name}, {copy}, ReshapeAttributes{graph.values.at(*name).shape, true}}));
+      graph.outputs.push_back(copy);
+      continue;
+    }
+    if (*name != output.name()) RenameValue(&graph, *name, output.name());
+    graph.outputs.push_back(output.name());
+  }
+  return absl::OkStatus();
+}
+
+void OnnxImporter::Finish() {
+  Graph& graph = model_.graph;
+  RemoveDeadCode(&graph);
+  std::set<std::string> used;
+  for (const Node& node : graph.nodes) used.insert(node.inputs.begin(), node.inputs.end());
+  const auto unused = [&](const Variable& variable) { return used.count(variable.name) == 0; };
+  for (const Variable& variable : graph.variables) {
+    if (!unused(variable)) continue;
+    model_.warnings.push_back(absl::StrCat("parameter '", variable.name, "' has no influence and is not trained"));
+    model_.initial.erase(variable.name);
+  }
+  graph.variables.erase(std::remove_if(graph.variables.begin(), graph.variables.end(), unused), graph.variables.end());
+  for (GraphInput& input : graph.inputs) {
+    if (input_has_batch_[input.name]) input.shape[0] = kBatchDim;
+  }
+  graph.values.clear();
+}
+
+absl::StatusOr<ImportedModel> ImportOnnx(OnnxFile file, const OnnxImportOptions& options) {
+  const std::string path = file.path;
+  absl::StatusOr<ImportedModel> model = OnnxImporter(std::move(file), options).Run();
+  if (model.ok()) return model;
+  return absl::Status(model.status().code(), absl::StrCat(path, ": ", model.status().message()));
+}
+
+}  // namespace lockstep

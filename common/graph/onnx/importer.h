@@ -1,0 +1,115 @@
+// The state of one import, shared by the readers of nodes (import_nodes.cc) and of the graph (import.cc).
+//
+// Threading: thread-compatible.
+#ifndef LOCKSTEP_COMMON_GRAPH_ONNX_IMPORTER_H_
+#define LOCKSTEP_COMMON_GRAPH_ONNX_IMPORTER_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/graph/onnx/import.h"
+#include "common/graph/ops/raw_attributes.h"
+
+namespace lockstep {
+
+class OnnxImporter {
+ public:
+  OnnxImporter(OnnxFile file, const OnnxImportOptions& options);
+
+  absl::StatusOr<ImportedModel> Run();
+
+ private:
+  // A value of the file as far as it is known: a tensor, or a value of the graph, or a list of those (a sequence).
+  struct Value {
+    std::shared_ptr<const Tensor> constant;
+    std::shared_ptr<const Tensor> known;  // the elements of a graph value, by options.known_inputs
+    std::string name;                     // in the graph; empty for a constant that nothing there uses yet
+    std::vector<std::string> sequence;
+    bool is_sequence = false;
+  };
+  // An initialiser until its first use decides what becomes of it.
+  struct Initializer {
+    const onnx::TensorProto* message = nullptr;
+    bool parameter = false;
+  };
+  // A node with its attributes turned into ours.
+  struct Call {
+    const onnx::NodeProto* node;
+    RawAttributes attributes;
+    std::string label;  // its name, made up where the file has none
+  };
+  using Reader = absl::Status (OnnxImporter::*)(Call& call);
+
+  // import.cc
+  absl::Status CheckFile();
+  absl::Status ReadSignature();
+  absl::Status AddInitializers();
+  absl::Status AddInputs();
+  absl::Status AddInput(const onnx::ValueInfoProto& input);
+  absl::Status AddNodes();
+  absl::Status AddOutputs();
+  void Finish();
+  absl::StatusOr<const Value*> Find(const std::string& name);
+  absl::Status AddVariable(const std::string& name, VariableKind kind, Tensor value);
+  absl::StatusOr<ValueInfo> InfoOf(const std::string& name);
+  // The value's elements, where they are known before anything runs; null where they are not.
+  absl::StatusOr<const Tensor*> KnownElements(const std::string& name);
+  // The name under which nodes of the graph read a value of the file; a constant is added to the graph for it.
+  absl::StatusOr<std::string> NameInGraph(const std::string& name);
+  void Define(const std::string& name, Tensor constant);
+  void Alias(const std::string& name, const std::string& of);
+
+  // import_nodes.cc
+  absl::Status AddNode(const onnx::NodeProto& node);
+  absl::StatusOr<RawAttributes> ReadAttributes(const onnx::NodeProto& node);
+  absl::Status ReadGeneric(Call& call);
+  // Appends our node for a call, or folds it when all its inputs are constants.
+  absl::Status Emit(const Call& call, OpType op, std::vector<std::string> inputs, std::vector<std::string> outputs);
+  absl::Status TakeAttributeInputs(Call& call, OpType op, std::vector<std::string>* inputs);
+  absl::Status FoldNode(Node node, const std::vector<std::string>& inputs);
+  absl::Status MakeBroadcastExplicit(Call& call, std::vector<std::string>* inputs);
+  absl::Status MakePaddingExplicit(Call& call, OpType op);
+  absl::StatusOr<const Tensor*> NeedKnown(const Call& call, int input, absl::string_view what);
+  absl::Status ReadConstant(Call& call);
+  absl::Status ReadShape(Call& call);
+  absl::Status ReadSize(Call& call);
+  absl::Status ReadConstantOfShape(Call& call);
+  absl::Status ReadRange(Call& call);
+  absl::Status ReadIdentity(Call& call);
+  absl::Status ReadCastLike(Call& call);
+  absl::Status ReadDropout(Call& call);
+  absl::Status ReadBatchNormalization(Call& call);
+  absl::Status ReadVariadic(Call& call);
+  absl::Status ReadSoftmax(Call& call);
+  absl::Status ReadSplitToSequence(Call& call);
+  absl::Status ReadSequenceAt(Call& call);
+  absl::Status RefuseControlFlow(Call& call);
+  static Reader ReaderOf(absl::string_view op_type);
+  int64_t opset() const { return opset_; }
+
+  const OnnxFile file_;
+  const OnnxImportOptions& options_;
+  std::string folder_;
+  onnx::GraphProto nodes_;  // after inlining
+  int64_t opset_ = 0;
+  bool from_pytorch_ = false;
+  bool has_signature_ = false;
+  std::set<std::string> parameters_;  // by the signature
+  std::set<std::string> buffers_;     // by the signature
+  std::map<std::string, Initializer> initializers_;
+  std::map<std::string, Value> values_;
+  std::set<std::string> node_names_;
+  std::map<std::string, bool> input_has_batch_;
+  ImportedModel model_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_GRAPH_ONNX_IMPORTER_H_

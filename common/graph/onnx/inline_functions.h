@@ -1,0 +1,20 @@
+// Exporters write parts of a model as functions: named lists of nodes that are called like ops. The importer knows ops
+// alone, so calls are replaced by what they call.
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_COMMON_GRAPH_ONNX_INLINE_FUNCTIONS_H_
+#define LOCKSTEP_COMMON_GRAPH_ONNX_INLINE_FUNCTIONS_H_
+
+#include "absl/status/status.h"
+#include "protos/onnx.pb.h"
+
+namespace lockstep {
+
+// Replaces every call of a model's own functions, also within functions, and drops the functions. Values inside a call
+// are named "<name of the call>/<name in the function>". InvalidArgument for functions that call themselves, for calls
+// with more inputs or outputs than the function has, and for functions of another opset than the model.
+absl::Status InlineFunctions(onnx::ModelProto* model);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_GRAPH_ONNX_INLINE_FUNCTIONS_H_

@@ -1,0 +1,69 @@
+// ONNX's own backend cases through the importer: nodes, whole models converted from PyTorch, and PyTorch's ops.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/conformance/onnx/onnx_case.h"
+
+namespace lockstep {
+namespace {
+
+// Cases that the importer refuses, "group/case: reason" per line: what lies outside of the op set. A case that begins
+// to pass has to leave the list, one that is refused has to be in it. LOCKSTEP_SHOW_OUTSIDE=1 prints what it should
+// hold.
+std::map<std::string, std::string> ReadOutside() {
+  std::map<std::string, std::string> outside;
+  std::ifstream file("tests/conformance/onnx/outside.txt");
+  for (std::string line; std::getline(file, line);) {
+    const size_t colon = line.find(": ");
+    if (colon != std::string::npos) outside.emplace(line.substr(0, colon), line.substr(colon + 2));
+  }
+  return outside;
+}
+
+// What stands behind the last "(Op): " of a message: the reason without the place.
+std::string ReasonOf(const absl::Status& status) {
+  const std::string message(status.message());
+  const size_t place = message.rfind("): ");
+  const size_t path = message.find(".onnx: ");
+  if (place != std::string::npos) return message.substr(place + 3);
+  return path == std::string::npos ? message : message.substr(path + 7);
+}
+
+TEST_CASE("onnx import: ONNX's own models give what they have to", "[conformance][onnx]") {
+  const std::string group = GENERATE("node", "simple", "pytorch-converted", "pytorch-operator");
+  const bool show = std::getenv("LOCKSTEP_SHOW_OUTSIDE") != nullptr;
+  const std::map<std::string, std::string> listed = ReadOutside();
+  std::vector<std::filesystem::path> folders;
+  for (const auto& entry : std::filesystem::directory_iterator("/usr/share/libonnx-testdata/data/" + group)) {
+    folders.push_back(entry.path());
+  }
+  std::sort(folders.begin(), folders.end());
+  int passed = 0, outside = 0, failed = 0;
+  for (const std::filesystem::path& folder : folders) {
+    const std::string name = group + "/" + folder.filename().string();
+    INFO(name);
+    const absl::StatusOr<OnnxCase> test = ReadOnnxCase(folder.string());
+    if (!test.ok()) {
+      ++outside;
+      INFO(test.status().ToString());
+      if (show) std::cout << name << ": " << ReasonOf(test.status()) << "\n";
+      CHECK((show || listed.count(name) == 1));
+      continue;
+    }
+    const std::string difference = RunOnnxCase(*test);
+    CHECK(difference == "");
+    ++(difference.empty() ? passed : failed);
+  }
+  std::cout << group << ": " << passed << " passed, " << outside << " outside the op set, " << failed << " failed\n";
+  CHECK(passed > 0);
+}
+
+}  // namespace
+}  // namespace lockstep
