@@ -61,6 +61,7 @@ inline Shape Broadcastable(Dice& dice, Shape shape) {
 
 // Each writes a case of an op of its file and returns true, or false for an op that it does not know.
 bool MakeMovementCase(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c);
+bool MakeIndexingCase(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c);
 bool MakeNormalisationCase(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c);
 bool MakeReductionCase(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c);
 

@@ -307,7 +307,7 @@ DeviceCase RandomCase(OpType op, Dice& dice) {
       MakeCountCorrect(dice, b);
       break;
     default:
-      LS_CHECK(MakeElementwise(op, dice, b) || MakeMovementCase(op, dice, b, c) ||
+      LS_CHECK(MakeElementwise(op, dice, b) || MakeMovementCase(op, dice, b, c) || MakeIndexingCase(op, dice, b, c) ||
                    MakeNormalisationCase(op, dice, b, c) || MakeReductionCase(op, dice, b, c),
                "every op of the closed set has a case");
   }

@@ -1,6 +1,7 @@
 // Ops that move elements or pick them by index.
 #include <algorithm>
 
+#include "tests/gradients/index_dice.h"
 #include "tests/gradients/op_cases.h"
 
 namespace lockstep {
@@ -45,15 +46,6 @@ GradientCase Unsqueeze(Dice& dice) {
   return writer.Op(OpType::kUnsqueeze, {x}, SqueezeAttributes{{dice.Int(0, 1), -1}});
 }
 
-// 0, 1, ... in random order.
-std::vector<int64_t> RandomOrder(Dice& dice, size_t count) {
-  std::vector<int64_t> order;
-  for (size_t i = 0; i < count; ++i) {
-    order.insert(order.begin() + dice.Int(0, static_cast<int64_t>(i)), static_cast<int64_t>(i));
-  }
-  return order;
-}
-
 GradientCase Transpose(Dice& dice) {
   CaseWriter writer;
   const Shape shape = RandomShape(dice, 0, 5);
@@ -75,16 +67,6 @@ GradientCase SpaceToDepth(Dice& dice) {
   const int64_t b = dice.Int(1, 3);
   const std::string x = writer.Input(dice.Uniform({dice.Int(1, 2), dice.Int(1, 2), b * dice.Int(1, 3), b * 2}));
   return writer.Op(OpType::kSpaceToDepth, {x}, BlockAttributes{b});
-}
-
-int64_t RandomAxis(Dice& dice, const Shape& shape) {
-  const auto rank = static_cast<int64_t>(shape.size());
-  return dice.Int(-rank, rank - 1);
-}
-
-// The same axis, counted from the front.
-size_t FromFront(int64_t axis, const Shape& shape) {
-  return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(shape.size()) : axis);
 }
 
 GradientCase Concat(Dice& dice) {
@@ -175,17 +157,6 @@ GradientCase Pad(Dice& dice) {
   return writer.Op(OpType::kPad, {x}, pad);
 }
 
-// Indices on an axis of `extent` elements, some from its end, many of them equal.
-Tensor RandomIndices(Dice& dice, const Shape& shape, int64_t extent) {
-  Tensor indices = Tensor::Zeros(dice.Coin() ? DType::kI64 : DType::kI32, shape);
-  for (int64_t i = 0; i < indices.num_elements(); ++i) {
-    const int64_t index = dice.Int(-extent, extent - 1);
-    if (indices.dtype() == DType::kI64) indices.elements<int64_t>()[i] = index;
-    if (indices.dtype() == DType::kI32) indices.elements<int32_t>()[i] = static_cast<int32_t>(index);
-  }
-  return indices;
-}
-
 GradientCase Gather(Dice& dice) {
   CaseWriter writer;
   const Shape shape = RandomShape(dice, 1, 3);
@@ -193,14 +164,6 @@ GradientCase Gather(Dice& dice) {
   const std::string x = writer.Input(dice.Uniform(shape));
   Tensor indices = RandomIndices(dice, RandomShape(dice, 0, 2), shape[FromFront(axis, shape)]);
   return writer.Op(OpType::kGather, {x, writer.Input(std::move(indices), false)}, GatherAttributes{axis});
-}
-
-// A shape of indices into single elements of a tensor of `shape`.
-Shape ElementIndices(Dice& dice, const Shape& shape, int64_t axis) {
-  Shape indices = shape;
-  for (int64_t& dim : indices) dim = dice.Int(1, dim);
-  indices[FromFront(axis, shape)] = dice.Int(1, 5);
-  return indices;
 }
 
 GradientCase GatherElements(Dice& dice) {

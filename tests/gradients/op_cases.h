@@ -56,6 +56,7 @@ struct OpCase {
 
 // The cases that stand in files of their own.
 absl::Span<const OpCase> MovementCases();
+absl::Span<const OpCase> IndexingCases();
 absl::Span<const OpCase> NormalisationCases();
 absl::Span<const OpCase> ReductionCases();
 

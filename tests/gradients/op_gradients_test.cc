@@ -197,7 +197,8 @@ constexpr OpCase kCases[] = {
 
 std::vector<OpCase> AllCases() {
   std::vector<OpCase> all(std::begin(kCases), std::end(kCases));
-  for (const absl::Span<const OpCase> family : {MovementCases(), NormalisationCases(), ReductionCases()})
+  for (const absl::Span<const OpCase> family :
+       {MovementCases(), IndexingCases(), NormalisationCases(), ReductionCases()})
     all.insert(all.end(), family.begin(), family.end());
   return all;
 }

@@ -115,6 +115,14 @@ void VisitPicks(const HostCall& call, const Shape& x, Visit visit) {
     case OpType::kGatherElementsGrad:
       VisitElements(call, x, call.attrs<GatherAttributes>().axis, visit);
       return;
+    case OpType::kScatterElements:
+    case OpType::kScatterElementsGrad:
+      VisitElements(call, x, call.attrs<ScatterAttributes>().axis, visit);
+      return;
+    case OpType::kScatterND:
+    case OpType::kScatterNDGrad:
+      VisitCoordinates(call, x, 0, visit);
+      return;
     case OpType::kGatherND:
     case OpType::kGatherNDGrad:
       VisitCoordinates(call, x, call.attrs<GatherNdAttributes>().batch_dims, visit);

@@ -35,6 +35,10 @@ constexpr AttributeInput kRows[] = {
     {OpType::kPad, 1, "pads", Kind::kInts},
     {OpType::kPad, 2, "value", Kind::kFloat},
     {OpType::kPad, 3, "axes", Kind::kInts},
+    {OpType::kTrilu, 1, "k", Kind::kInt},
+    {OpType::kCumSum, 1, "axis", Kind::kInt},
+    {OpType::kTopK, 1, "k", Kind::kInt},
+    {OpType::kOneHot, 1, "depth", Kind::kInt},
 };
 
 template <typename T>
@@ -83,6 +87,9 @@ bool ReadFloat(const Tensor& tensor, double* value) {
   }
 }
 
+// Up to here every whole number is a double.
+constexpr double kExact = 0x1p53;
+
 absl::Status Unfit(const Tensor& tensor, absl::string_view wanted) {
   return absl::InvalidArgumentError(
       absl::StrCat("is ", DTypeName(tensor.dtype()), ShapeString(tensor.shape()), "; it has to be ", wanted));
@@ -104,6 +111,12 @@ absl::StatusOr<RawAttribute> AttributeFromTensor(Kind kind, const Tensor& tensor
     return RawAttribute(value);
   }
   std::vector<int64_t> values;
+  double number = 0;
+  // The depth of a one-hot may be a whole number of a floating type.
+  if (kind == Kind::kInt && IsFloating(tensor.dtype()) && ReadFloat(tensor, &number) && number >= -kExact &&
+      number <= kExact && number == static_cast<double>(static_cast<int64_t>(number))) {
+    return RawAttribute(static_cast<int64_t>(number));
+  }
   if (!ReadIntegers(tensor, &values)) return Unfit(tensor, "integers");
   if (kind == Kind::kInts) return RawAttribute(std::move(values));
   if (values.size() != 1) return Unfit(tensor, "one integer");

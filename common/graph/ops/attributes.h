@@ -22,7 +22,10 @@
 #include "common/graph/ops/pad.h"
 #include "common/graph/ops/pointwise_loss.h"
 #include "common/graph/ops/pool.h"
+#include "common/graph/ops/ranking.h"
 #include "common/graph/ops/reduce.h"
+#include "common/graph/ops/scatter.h"
+#include "common/graph/ops/sequence.h"
 #include "common/graph/ops/shape_ops.h"
 #include "common/graph/ops/slice.h"
 #include "common/graph/ops/softmax.h"
@@ -41,7 +44,9 @@ using OpAttributes =
                  PointwiseLossAttributes, BatchNormAttributes, DropoutAttributes, ReduceAttributes,
                  ReduceGradAttributes, LayerNormAttributes, GroupNormAttributes, LpNormAttributes, SqueezeAttributes,
                  TransposeAttributes, BlockAttributes, ConcatAttributes, SplitAttributes, SliceAttributes,
-                 PadAttributes, TileAttributes, GatherAttributes, GatherNdAttributes, CountCorrectAttributes>;
+                 PadAttributes, TileAttributes, GatherAttributes, GatherNdAttributes, ScatterAttributes,
+                 ScatterNdAttributes, ArgAttributes, TopKAttributes, OneHotAttributes, CumSumAttributes,
+                 TriluAttributes, ReverseSequenceAttributes, CountCorrectAttributes>;
 
 }  // namespace lockstep
 

@@ -70,6 +70,25 @@ OpAttributes Unusual(OpType op) {
       return GatherNdAttributes{1};
     case OpType::kGatherNDGrad:
       return GatherNdAttributes{1, {6, 6}};
+    case OpType::kScatterElements:
+    case OpType::kScatterElementsGrad:
+      return ScatterAttributes{-1, ScatterReduction::kMax};
+    case OpType::kScatterND:
+    case OpType::kScatterNDGrad:
+      return ScatterNdAttributes{ScatterReduction::kMin};
+    case OpType::kArgMax:
+    case OpType::kArgMin:
+      return ArgAttributes{-1, false, true};
+    case OpType::kTopK:
+      return TopKAttributes{3, 0, false, false};
+    case OpType::kOneHot:
+      return OneHotAttributes{7, 0};
+    case OpType::kCumSum:
+      return CumSumAttributes{-1, true, true};
+    case OpType::kTrilu:
+      return TriluAttributes{false, -2};
+    case OpType::kReverseSequence:
+      return ReverseSequenceAttributes{0, 1};
     case OpType::kSoftmax:
     case OpType::kSoftmaxGrad:
     case OpType::kLogSoftmax:
@@ -165,6 +184,10 @@ TEST_CASE("attributes: wrong types and impossible values are refused", "[ops]") 
   CHECK_THAT(ParseError(OpType::kLpNormalization, {{"p", int64_t{3}}}), Contains("p is 3"));
   CHECK_THAT(ParseError(OpType::kRelu, {{"alpha", 1.0}}), Contains("alpha"));
   CHECK_THAT(ParseError(OpType::kConcat, {}), Contains("axis"));
+  CHECK_THAT(ParseError(OpType::kScatterND, {{"reduction", std::string("mean")}}), Contains("mean"));
+  CHECK_THAT(ParseError(OpType::kTopK, {}), Contains("k has to be known"));
+  CHECK_THAT(ParseError(OpType::kOneHot, {{"depth", int64_t{0}}}), Contains("depth"));
+  CHECK_THAT(ParseError(OpType::kReverseSequence, {{"batch_axis", int64_t{2}}}), Contains("batch_axis is 2"));
   CHECK_THAT(ParseError(OpType::kDepthToSpace, {{"blocksize", int64_t{0}}}), Contains("blocksize"));
   CHECK_THAT(ParseError(OpType::kDepthToSpace, {{"blocksize", int64_t{2}}, {"mode", std::string("RDC")}}),
              Contains("RDC"));

@@ -18,7 +18,7 @@ std::vector<const OpSchema*> BuildTable() {
         ShapeFamily(),       SoftmaxFamily(), CrossEntropyFamily(), PointwiseLossFamily(), BatchNormFamily(),
         DropoutFamily(),     ReduceFamily(),  LayerNormFamily(),    GroupNormFamily(),     LpNormFamily(),
         TransposeFamily(),   JoinFamily(),    SliceFamily(),        PadFamily(),           GatherFamily(),
-        MetricFamily()}) {
+        ScatterFamily(),     RankingFamily(), SequenceFamily(),     MetricFamily()}) {
     for (const OpSchema& schema : family) table[static_cast<size_t>(schema.type)] = &schema;
   }
   LS_CHECK(std::count(table.begin(), table.end(), nullptr) == 0, "every op belongs to a family");

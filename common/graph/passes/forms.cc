@@ -79,6 +79,8 @@ absl::StatusOr<TrainingForms> UseTrainingForms(Graph* graph) {
       forms.uses_random = true;
     } else if (node.op == OpType::kSoftmaxCrossEntropyLoss && node.outputs.size() == 1) {
       node.outputs.push_back(prefix + ".log_prob");
+    } else if (node.op == OpType::kTopK && node.outputs.size() == 2 && node.outputs[1].empty()) {
+      node.outputs[1] = prefix + ".indices";
     } else if (node.op == OpType::kLayerNormalization) {
       AskForStatistics(prefix, &node);
     } else if (node.op == OpType::kBatchNormalization && std::get<BatchNormAttributes>(node.attributes).training_mode) {

@@ -84,7 +84,7 @@ OwnFunction FindOwn(const KernelRequest& request) {
     if (dtype != DType::kF32) return {};
   }
   for (const auto family : {&cpu::OwnElementwise, &cpu::OwnPooling, &cpu::OwnBatchNorm, &cpu::OwnReduction,
-                            &cpu::OwnLayerNorm, &cpu::OwnSoftmax}) {
+                            &cpu::OwnMovement, &cpu::OwnLayerNorm, &cpu::OwnSoftmax}) {
     if (const OwnFunction own = family(request); own.function != nullptr) return own;
   }
   return {};

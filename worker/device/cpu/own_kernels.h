@@ -23,6 +23,7 @@ OwnFunction OwnElementwise(const KernelRequest& request);
 OwnFunction OwnPooling(const KernelRequest& request);
 OwnFunction OwnBatchNorm(const KernelRequest& request);
 OwnFunction OwnReduction(const KernelRequest& request);
+OwnFunction OwnMovement(const KernelRequest& request);
 OwnFunction OwnLayerNorm(const KernelRequest& request);
 OwnFunction OwnSoftmax(const KernelRequest& request);
 

@@ -53,10 +53,18 @@ HostFunction ReduceFunction(OpType type);
 
 // Ops that move elements without looking at them, of every type: Flatten, Reshape, Squeeze, Unsqueeze, Expand,
 // Transpose, DepthToSpace, SpaceToDepth, Concat, Split, Slice, its gradient, Tile, Pad, Gather, GatherElements,
-// GatherND.
+// GatherND, and those of PlacementFunction.
 HostFunction MovementFunction(const KernelRequest& request);
-// The gradients of padding and gathering.
+// The gradients of padding and gathering, ScatterElements and ScatterND with a reduction, and those of RankingFunction.
 HostFunction IndexingFunction(const KernelRequest& request);
+
+// ScatterElements and ScatterND without a reduction, their gradients, Trilu, ReverseSequence, OneHot; T is an unsigned
+// integer of the elements' size.
+template <typename T>
+HostFunction PlacementFunction(const Node& node);
+// ArgMax, ArgMin, TopK, CumSum for floating types and integers.
+template <typename T>
+HostFunction RankingFunction(OpType type);
 
 }  // namespace lockstep::device::reference
 

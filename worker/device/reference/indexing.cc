@@ -1,3 +1,8 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
 #include "worker/device/pad_source.h"
 #include "worker/device/picks.h"
 #include "worker/device/reference/families.h"
@@ -42,27 +47,92 @@ void PadGrad(const HostCall& call) {
 }
 
 template <typename T>
+bool IsNan(T value) {
+  if constexpr (std::is_floating_point_v<T>) return std::isnan(value);
+  return false;
+}
+
+// Integers wrap around.
+template <typename T>
+T Combine(T a, T b, ScatterReduction reduction) {
+  using Number = std::conditional_t<std::is_floating_point_v<T>, T, uint64_t>;
+  switch (reduction) {
+    case ScatterReduction::kAdd:
+      return static_cast<T>(static_cast<Number>(a) + static_cast<Number>(b));
+    case ScatterReduction::kMul:
+      return static_cast<T>(static_cast<Number>(a) * static_cast<Number>(b));
+    case ScatterReduction::kMax:
+      return a < b || IsNan(b) ? b : a;
+    case ScatterReduction::kMin:
+      return b < a || IsNan(b) ? b : a;
+    case ScatterReduction::kNone:
+      break;
+  }
+  return b;
+}
+
+// ScatterElements and ScatterND with a reduction: in the workspace for floating types, rounded once.
+template <typename T>
+void ScatterReduce(const HostCall& call) {
+  using Sum = std::conditional_t<std::is_floating_point_v<T>, double, T>;
+  const ScatterReduction reduction = call.op == OpType::kScatterND ? call.attrs<ScatterNdAttributes>().reduction
+                                                                   : call.attrs<ScatterAttributes>().reduction;
+  const T* updates = call.in<T>(2);
+  T* y = call.out<T>(0);
+  const int64_t count = NumElements(call.out_shape(0));
+  auto* sums = reinterpret_cast<Sum*>(call.workspace);
+  std::copy_n(call.in<T>(0), count, sums);
+  bool outside = false;
+  VisitPicks(call, call.out_shape(0), [&](int64_t picked, int64_t source, int64_t length) {
+    outside = outside || source < 0;
+    for (int64_t i = 0; source >= 0 && i < length; ++i) {
+      sums[source + i] = Combine(sums[source + i], static_cast<Sum>(updates[picked + i]), reduction);
+    }
+  });
+  for (int64_t i = 0; i < count; ++i) y[i] = static_cast<T>(sums[i]);
+  if (outside && std::is_floating_point_v<T>) std::fill_n(y, count, std::numeric_limits<T>::quiet_NaN());
+}
+
+template <typename T>
 HostFunction FindSum(OpType type) {
+  if constexpr (std::is_floating_point_v<T>) {
+    switch (type) {
+      case OpType::kGatherGrad:
+      case OpType::kGatherElementsGrad:
+      case OpType::kGatherNDGrad:
+        return &GatherGrad<T>;
+      case OpType::kPadGrad:
+        return &PadGrad<T>;
+      default:
+        break;
+    }
+  }
   switch (type) {
-    case OpType::kGatherGrad:
-    case OpType::kGatherElementsGrad:
-    case OpType::kGatherNDGrad:
-      return &GatherGrad<T>;
-    case OpType::kPadGrad:
-      return &PadGrad<T>;
+    case OpType::kScatterElements:
+    case OpType::kScatterND:
+      return &ScatterReduce<T>;
     default:
-      return nullptr;
+      return RankingFunction<T>(type);
   }
 }
 
 }  // namespace
 
 HostFunction IndexingFunction(const KernelRequest& request) {
+  const OpType type = request.node->op;
   switch (request.inputs[0].dtype) {
     case DType::kF32:
-      return FindSum<float>(request.node->op);
+      return FindSum<float>(type);
     case DType::kF64:
-      return FindSum<double>(request.node->op);
+      return FindSum<double>(type);
+    case DType::kI64:
+      return FindSum<int64_t>(type);
+    case DType::kI32:
+      return FindSum<int32_t>(type);
+    case DType::kI8:
+      return FindSum<int8_t>(type);
+    case DType::kU8:
+      return FindSum<uint8_t>(type);
     default:
       return nullptr;
   }

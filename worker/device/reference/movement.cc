@@ -220,8 +220,8 @@ void Pick(const HostCall& call) {
 }
 
 template <typename T>
-HostFunction Find(OpType type) {
-  switch (type) {
+HostFunction Find(const Node& node) {
+  switch (node.op) {
     case OpType::kFlatten:
     case OpType::kReshape:
     case OpType::kSqueeze:
@@ -251,7 +251,7 @@ HostFunction Find(OpType type) {
     case OpType::kGatherND:
       return &Pick<T>;
     default:
-      return nullptr;
+      return PlacementFunction<T>(node);
   }
 }
 
@@ -260,13 +260,13 @@ HostFunction Find(OpType type) {
 HostFunction MovementFunction(const KernelRequest& request) {
   switch (DTypeSize(request.outputs[0].dtype)) {
     case 1:
-      return Find<uint8_t>(request.node->op);
+      return Find<uint8_t>(*request.node);
     case 2:
-      return Find<uint16_t>(request.node->op);
+      return Find<uint16_t>(*request.node);
     case 4:
-      return Find<uint32_t>(request.node->op);
+      return Find<uint32_t>(*request.node);
     default:
-      return Find<uint64_t>(request.node->op);
+      return Find<uint64_t>(*request.node);
   }
 }
 

@@ -14,6 +14,8 @@ int64_t Doubles(const KernelRequest& request) {
     case OpType::kGatherGrad:
     case OpType::kGatherElementsGrad:
     case OpType::kGatherNDGrad:
+    case OpType::kScatterElements:
+    case OpType::kScatterND:
     case OpType::kReduceSum:
     case OpType::kReduceMean:
     case OpType::kReduceMax:

@@ -1,0 +1,245 @@
+// Ops that move elements and pick them by index: every element type moves as F32 does, and an index outside of a tensor
+// has the result that gather.h and scatter.h state, on every device.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstring>
+#include <map>
+
+#include "common/graph/graph_editor.h"
+#include "common/graph/ops/schema.h"
+#include "tests/contracts/device_cases.h"
+#include "worker/device/devices.h"
+#include "worker/device/kernel.h"
+
+namespace lockstep {
+namespace {
+
+using device::Device;
+using device::DeviceKind;
+using Values = std::map<std::string, Tensor>;
+
+template <typename T>
+T Must(absl::StatusOr<T> value) {
+  INFO(value.status().ToString());
+  REQUIRE(value.ok());
+  return *std::move(value);
+}
+
+void MustOk(const absl::Status& status) {
+  INFO(status.ToString());
+  REQUIRE(status.ok());
+}
+
+// Runs every node; `values` holds the graph's inputs and then everything else.
+void Run(Device& device, const Graph& graph, Values* values) {
+  const auto stream = Must(device.NewStream());
+  for (const Node& node : graph.nodes) {
+    device::KernelRequest request{.node = &node};
+    device::KernelArguments arguments;
+    for (const std::string& name : node.inputs) {
+      Tensor& tensor = values->at(name);
+      request.inputs.push_back({.dtype = tensor.dtype(), .shape = tensor.shape()});
+      arguments.inputs.push_back(tensor.data());
+    }
+    for (const std::string& name : node.outputs) {
+      const ValueInfo& info = graph.values.at(name);
+      Tensor& tensor = values->insert_or_assign(name, Tensor::Zeros(info.dtype, info.shape)).first->second;
+      request.outputs.push_back({.dtype = info.dtype, .shape = info.shape});
+      arguments.outputs.push_back(tensor.data());
+    }
+    const auto kernel = Must(device.MakeKernel(request));
+    const auto workspace = Must(device.Allocate(kernel->workspace_bytes()));
+    arguments.workspace = workspace->address();
+    MustOk(kernel->Bind(arguments));
+    MustOk(kernel->Launch(*stream));
+    MustOk(stream->Synchronize());
+  }
+}
+
+// The bits of 0, 1, 2 or 3 in an element type, by which the test writes and reads all of them alike.
+uint64_t Bits(DType dtype, int number) {
+  const float f = static_cast<float>(number);
+  const double d = number;
+  uint64_t bits = 0;
+  if (dtype == DType::kF32) {
+    std::memcpy(&bits, &f, sizeof(f));
+  } else if (dtype == DType::kF64) {
+    std::memcpy(&bits, &d, sizeof(d));
+  } else {
+    bits = static_cast<uint64_t>(dtype == DType::kBool ? number % 2 : number);
+  }
+  return bits;
+}
+
+// Numbers 0 to 3 in the inputs that are F32 in the case, as `dtype`; indices 0 to 2 in the others.
+Values InputsOf(const DeviceCase& c, DType dtype) {
+  Values values;
+  for (const GraphInput& input : c.graph.inputs) {
+    const bool index = input.dtype != DType::kF32;
+    Tensor tensor = Tensor::Zeros(index ? input.dtype : dtype, input.shape);
+    const int size = DTypeSize(tensor.dtype());
+    for (int64_t i = 0; i < tensor.num_elements(); ++i) {
+      const int number = static_cast<int>((i * 7 + i / 3) % (index ? 3 : 4));
+      const uint64_t bits = Bits(tensor.dtype(), number);
+      std::memcpy(tensor.data() + i * size, &bits, static_cast<size_t>(size));
+    }
+    values.emplace(input.name, std::move(tensor));
+  }
+  return values;
+}
+
+std::vector<uint64_t> Elements(const Tensor& tensor) {
+  std::vector<uint64_t> elements(static_cast<size_t>(tensor.num_elements()), 0);
+  const int size = DTypeSize(tensor.dtype());
+  for (size_t i = 0; i < elements.size(); ++i) {
+    std::memcpy(&elements[i], tensor.data() + static_cast<int64_t>(i) * size, static_cast<size_t>(size));
+  }
+  return elements;
+}
+
+TEST_CASE("movement: elements of every type move as those of F32 do", "[device]") {
+  const auto device = Must(device::MakeDevice(DeviceKind::kReference, {}));
+  for (const OpType op : {OpType::kFlatten,      OpType::kReshape,         OpType::kExpand,
+                          OpType::kSqueeze,      OpType::kUnsqueeze,       OpType::kTranspose,
+                          OpType::kDepthToSpace, OpType::kSpaceToDepth,    OpType::kConcat,
+                          OpType::kSplit,        OpType::kSlice,           OpType::kTile,
+                          OpType::kPad,          OpType::kGather,          OpType::kGatherElements,
+                          OpType::kGatherND,     OpType::kScatterElements, OpType::kScatterND,
+                          OpType::kTrilu,        OpType::kReverseSequence, OpType::kOneHot}) {
+    for (uint64_t seed = 1; seed <= 10; ++seed) {
+      Dice dice(seed);
+      DeviceCase c = RandomCase(op, dice);
+      OpAttributes& attributes = c.graph.nodes[0].attributes;
+      if (auto* pad = std::get_if<PadAttributes>(&attributes)) pad->value = 1.0;
+      if (auto* scatter = std::get_if<ScatterAttributes>(&attributes)) scatter->reduction = ScatterReduction::kNone;
+      if (auto* scatter = std::get_if<ScatterNdAttributes>(&attributes)) scatter->reduction = ScatterReduction::kNone;
+      Values expected = InputsOf(c, DType::kF32);
+      Run(*device, c.graph, &expected);
+      for (const DType dtype : {DType::kBool, DType::kU8, DType::kI8, DType::kF8E5M2, DType::kI16, DType::kBF16,
+                                DType::kI32, DType::kU32, DType::kF64, DType::kI64, DType::kU64}) {
+        // A constant of a small floating type can only be 0.
+        if (op == OpType::kPad && IsFloating(dtype) && dtype != DType::kF64) continue;
+        INFO(OpName(op) << " of " << DTypeName(dtype) << ", seed " << seed);
+        Graph graph = c.graph;
+        for (GraphInput& input : graph.inputs) input.dtype = input.dtype == DType::kF32 ? dtype : input.dtype;
+        MustOk(InferShapes(&graph));
+        Values got = InputsOf(c, dtype);
+        Run(*device, graph, &got);
+        for (const std::string& output : graph.outputs) {
+          CHECK(got.at(output).dtype() == dtype);
+          std::vector<uint64_t> wanted;
+          for (const float number : expected.at(output).elements<float>()) {
+            wanted.push_back(Bits(dtype, static_cast<int>(number)));
+          }
+          CHECK(Elements(got.at(output)) == wanted);
+        }
+      }
+    }
+  }
+}
+
+// One node over `inputs`, "a", "b", ...; its first output.
+Tensor RunNode(DeviceKind kind, OpType op, OpAttributes attributes, std::vector<Tensor> inputs) {
+  const auto device = Must(device::MakeDevice(kind, {}));
+  Graph graph;
+  Values values;
+  Node node{"n", op, {}, {"y"}, std::move(attributes)};
+  for (Tensor& input : inputs) {
+    node.inputs.push_back(std::string(1, static_cast<char>('a' + node.inputs.size())));
+    graph.values[node.inputs.back()] = {input.dtype(), input.shape()};
+    values.emplace(node.inputs.back(), std::move(input));
+  }
+  MustOk(AppendNode(&graph, std::move(node)));
+  Run(*device, graph, &values);
+  return std::move(values.at("y"));
+}
+
+template <typename... T>
+std::vector<Tensor> All(T&&... tensors) {
+  std::vector<Tensor> all;
+  (all.push_back(std::forward<T>(tensors)), ...);
+  return all;
+}
+
+// -99 stands for NaN.
+std::vector<float> Numbers(const Tensor& tensor) {
+  std::vector<float> numbers;
+  for (const float number : tensor.elements<float>()) numbers.push_back(std::isnan(number) ? -99.0f : number);
+  return numbers;
+}
+
+TEST_CASE("movement: an index outside picks NaN, and no gradient comes back from there", "[device]") {
+  const DeviceKind kind = GENERATE(DeviceKind::kReference, DeviceKind::kCpu);
+  const auto x = [] { return Tensor::Of<float>({3, 2}, {1, 2, 3, 4, 5, 6}); };
+  const auto rows = [] { return Tensor::Of<int64_t>({4}, {2, 3, -3, -4}); };
+
+  CHECK(Numbers(RunNode(kind, OpType::kGather, GatherAttributes{0}, All(x(), rows()))) ==
+        std::vector<float>{5, 6, -99, -99, 1, 2, -99, -99});
+  CHECK(Numbers(RunNode(kind, OpType::kGatherGrad, GatherAttributes{0, {3, 2}},
+                        All(Tensor::Of<float>({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8}), rows()))) ==
+        std::vector<float>{5, 6, 0, 0, 1, 2});
+  const auto elements = [] { return Tensor::Of<int32_t>({2, 2}, {2, 5, -9, 0}); };
+  CHECK(Numbers(RunNode(kind, OpType::kGatherElements, GatherAttributes{0}, All(x(), elements()))) ==
+        std::vector<float>{5, -99, -99, 2});
+  CHECK(Numbers(RunNode(kind, OpType::kGatherElementsGrad, GatherAttributes{0, {3, 2}},
+                        All(Tensor::Of<float>({2, 2}, {1, 2, 3, 4}), elements()))) ==
+        std::vector<float>{0, 4, 0, 0, 1, 0});
+  const auto coordinates = [] { return Tensor::Of<int64_t>({3, 2}, {1, 1, 3, 0, 0, -3}); };
+  CHECK(Numbers(RunNode(kind, OpType::kGatherND, GatherNdAttributes{}, All(x(), coordinates()))) ==
+        std::vector<float>{4, -99, -99});
+  CHECK(Numbers(RunNode(kind, OpType::kGatherNDGrad, GatherNdAttributes{0, {3, 2}},
+                        All(Tensor::Of<float>({3}, {1, 2, 3}), coordinates()))) ==
+        std::vector<float>{0, 0, 0, 1, 0, 0});
+  // Integers have no NaN.
+  const Tensor integers = RunNode(kind, OpType::kGather, GatherAttributes{0},
+                                  All(Tensor::Of<int64_t>({2}, {7, 8}), Tensor::Of<int64_t>({2}, {1, 2})));
+  CHECK(std::vector<int64_t>(integers.elements<int64_t>().begin(), integers.elements<int64_t>().end()) ==
+        std::vector<int64_t>{8, 0});
+}
+
+TEST_CASE("movement: an index outside makes all that is scattered NaN", "[device]") {
+  const DeviceKind kind = GENERATE(DeviceKind::kReference, DeviceKind::kCpu);
+  for (const ScatterReduction reduction : {ScatterReduction::kNone, ScatterReduction::kAdd, ScatterReduction::kMax}) {
+    const auto x = [] { return Tensor::Of<float>({3}, {1, 2, 3}); };
+    const auto updates = [] { return Tensor::Of<float>({2}, {8, 9}); };
+    for (const int64_t outside : {3, -4}) {
+      CHECK(Numbers(RunNode(kind, OpType::kScatterElements, ScatterAttributes{0, reduction},
+                            All(x(), Tensor::Of<int64_t>({2}, {outside, 1}), updates()))) ==
+            std::vector<float>{-99, -99, -99});
+      CHECK(Numbers(RunNode(kind, OpType::kScatterND, ScatterNdAttributes{reduction},
+                            All(x(), Tensor::Of<int64_t>({2, 1}, {outside, 1}), updates()))) ==
+            std::vector<float>{-99, -99, -99});
+    }
+    const Tensor integers = RunNode(
+        kind, OpType::kScatterElements, ScatterAttributes{0, reduction},
+        All(Tensor::Of<int32_t>({2}, {1, 2}), Tensor::Of<int64_t>({2}, {2, 1}), Tensor::Of<int32_t>({2}, {8, 9})));
+    CHECK(integers.elements<int32_t>()[0] == 1);
+    CHECK(integers.elements<int32_t>()[1] == (reduction == ScatterReduction::kAdd ? 11 : 9));
+  }
+}
+
+TEST_CASE("movement: comparisons know where NaN and equal elements stand", "[device]") {
+  const float nan = std::nanf("");
+  const auto x = [nan] { return Tensor::Of<float>({5}, {2, nan, 3, nan, 3}); };
+  const auto arg = [&](OpType op, bool last) {
+    return RunNode(DeviceKind::kCpu, op, ArgAttributes{0, false, last}, All(x())).elements<int64_t>()[0];
+  };
+  CHECK(arg(OpType::kArgMax, false) == 1);
+  CHECK(arg(OpType::kArgMax, true) == 3);
+  CHECK(arg(OpType::kArgMin, false) == 1);
+  const auto top = [&](bool largest) {
+    Graph graph;
+    Values values;
+    values.emplace("x", x());
+    graph.values["x"] = {DType::kF32, {5}};
+    MustOk(AppendNode(&graph, {"n", OpType::kTopK, {"x"}, {"v", "i"}, TopKAttributes{5, 0, largest}}));
+    Run(*Must(device::MakeDevice(DeviceKind::kCpu, {})), graph, &values);
+    const absl::Span<const int64_t> indices = values.at("i").elements<int64_t>();
+    return std::vector<int64_t>(indices.begin(), indices.end());
+  };
+  CHECK(top(true) == std::vector<int64_t>{1, 3, 2, 4, 0});
+  CHECK(top(false) == std::vector<int64_t>{0, 2, 4, 1, 3});
+}
+
+}  // namespace
+}  // namespace lockstep
