@@ -38,6 +38,8 @@ MUTATIONS = [
     ("early_hello", "8: Hello waits until computing has stopped", CORE + "_chief.cc",
      "  if (phase_ == Phase::kStopping) {\n    hello_waits_ = true;  // what",
      "  if (false) {\n    hello_waits_ = true;  // what"),
+    ("tell_before_welcome", "14: nothing under the old term between Hello and Welcome", CORE + ".cc",
+     "!(link_ == Link::kGreeting && cannot_wait)", "link_ != Link::kGreeting"),
     ("no_generation_fence", "10: requests are fenced by generation", CORE + "_chief.cc",
      "fence.generation == generation_ && phase_ != Phase::kStopping", "phase_ != Phase::kStopping"),
     ("follow_old_chief", "10, 13: a replaced chief is not followed", CORE + "_chief.cc",

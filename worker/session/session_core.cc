@@ -5,14 +5,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/status/exit_code.h"
 
 namespace lockstep::worker {
 namespace {
 
-constexpr int kExitChiefUnreachable = 69;
-constexpr int kExitRestart = 75;
 // What is to be reported waits here while no chief listens; the oldest go first.
 constexpr size_t kMaxWaiting = 1024;
+static_assert(kMaxWaiting < kMaxRepeated, "a report carries all that waits");
 
 template <typename T>
 void Trim(std::vector<T>& list) {
@@ -68,7 +68,11 @@ std::vector<Action> SessionCore::Step(absl::Time now, const Event& event) {
 }
 
 void SessionCore::Tell(WorkerMessage message, std::string reason) {
-  if (link_ != Link::kWelcomed && link_ != Link::kGreeting) return;
+  // Between Hello and Welcome the term is not known yet: a message of the old one would be answered with Fenced, and
+  // the Hello after that undoes what this one achieved. Only what cannot wait goes out.
+  const bool cannot_wait = std::holds_alternative<Left>(message) || std::holds_alternative<ErrorReport>(message) ||
+                           std::holds_alternative<CommandRejected>(message);
+  if (link_ != Link::kWelcomed && !(link_ == Link::kGreeting && cannot_wait)) return;
   Emit(Send{WorkerFence{job_, term_, config_.incarnation}, std::move(message), std::move(reason)});
 }
 
@@ -103,7 +107,7 @@ void SessionCore::OnTick() {
   LeaveIfGraceEnds();
   if (phase_ == Phase::kExited) return;
   if (now_ >= stop_limit_) {
-    return ExitWith(kExitRestart, "computing did not stop after its collectives were aborted");
+    return ExitWith(kExitPreempted, "computing did not stop after its collectives were aborted");
   }
   if (link_ == Link::kGreeting && now_ >= greeting_limit_) {
     Emit(Disconnect{"the chief did not answer Hello"});
@@ -145,7 +149,7 @@ void SessionCore::OnPlanFinished(const PlanFinished& event) {
 void SessionCore::OnPrepared(const Prepared& event) {
   if (phase_ == Phase::kPreparing) phase_ = Phase::kIdle;
   ready_ = event.result;
-  if (link_ == Link::kWelcomed) Tell(event.result);
+  Tell(event.result);
 }
 
 void SessionCore::OnPreparationFailed(const PreparationFailed& event) {

@@ -114,12 +114,14 @@ class SessionCore {
 
   // session_core_chief.cc: the session and the chief's commands
   void OnConnected();
+  void Greet();
   void OnDisconnected(const ChiefDisconnected& event);
   void LoseLink(const std::string& reason);
   void SayHello();
   void OnCommand(const CommandReceived& event);
   void OnWelcome(const ChiefFence& fence, const Welcome& welcome);
   void Reject(const ChiefFence& fence, const char* command, std::string reason);
+  void OnPrepare(const ChiefFence& fence, const char* command, const Prepare& wanted);
   bool AboutMyGeneration(const ChiefFence& fence, const char* command);
   void Handle(const ChiefFence& fence, const ChiefCommand& command);
   void OnBoundaryRequest(const ChiefFence& fence, const BoundaryRequest& request);
@@ -181,6 +183,7 @@ class SessionCore {
   Term term_ = 0;
   Term highest_term_ = 0;
   TrainingPolicy policy_;
+  Prepare preparing_;  // while preparing; without a plan_hash: making the plan
   std::optional<Ready> ready_;
 
   // The replica.

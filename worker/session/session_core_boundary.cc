@@ -2,14 +2,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/status/exit_code.h"
 #include "worker/session/session_core.h"
 
 namespace lockstep::worker {
-namespace {
-
-constexpr int kExitBadModel = 65;
-
-}  // namespace
 
 ControlContribution SessionCore::MySlot() const {
   ControlContribution slot;
@@ -26,8 +22,8 @@ void SessionCore::OnStepFinished(const StepFinished& event) {
   if (work_ != Work::kStep || event.step != position_.step + 1) return;
   work_ = Work::kNone;
   if (event.outcome == StepOutcome::kNonFinite) {
-    Tell(ErrorReport{kExitBadModel, position_.step, event.message});
-    return ExitWith(kExitBadModel, event.message);
+    Tell(ErrorReport{kExitBadData, position_.step, event.message});
+    return ExitWith(kExitBadData, event.message);
   }
   position_ = Position{event.step, 0};
   if (rank_ == 0) records_.push_back(event.record);

@@ -3,13 +3,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/status/exit_code.h"
 #include "worker/session/session_core.h"
 
 namespace lockstep::worker {
 namespace {
-
-constexpr int kExitBadToken = 77;
-constexpr int kExitPreempted = 75;
 
 const char* NameOf(const ChiefCommand& command) {
   return std::visit([](const auto& c) { return std::decay_t<decltype(c)>::kTypeName; }, command);
@@ -18,9 +16,11 @@ const char* NameOf(const ChiefCommand& command) {
 }  // namespace
 
 void SessionCore::OnConnected() {
-  if (link_ != Link::kConnecting) return;
+  if (link_ == Link::kConnecting) Greet();
+}
+
+void SessionCore::Greet() {
   link_ = Link::kGreeting;
-  greeting_limit_ = now_ + config_.greeting_limit;
   if (phase_ == Phase::kStopping) {
     hello_waits_ = true;  // what it would say of our position may still change
     greeting_limit_ = absl::InfiniteFuture();
@@ -36,9 +36,9 @@ void SessionCore::OnDisconnected(const ChiefDisconnected& event) {
 }
 
 void SessionCore::LoseLink(const std::string& reason) {
-  const bool had_chief = link_ == Link::kWelcomed || link_ == Link::kGreeting;
-  if (had_chief) {
-    link_down_since_ = now_;
+  // A chief that accepts a stream and never says Welcome is no chief: its attempts do not restart chief_timeout.
+  if (link_ == Link::kWelcomed) link_down_since_ = now_;
+  if (link_ == Link::kWelcomed || link_ == Link::kGreeting) {
     Emit(Announce{true, absl::StrCat("lost the chief: ", reason)});
   }
   link_ = Link::kDown;
@@ -100,6 +100,7 @@ void SessionCore::OnCommand(const CommandReceived& event) {
     return;
   }
   if (link_ == Link::kGreeting) {
+    if (std::holds_alternative<Fenced>(event.command)) return;  // the Hello that it asks for is on its way
     const bool answers_hello =
         std::holds_alternative<Welcome>(event.command) || std::holds_alternative<Refused>(event.command) ||
         std::holds_alternative<Done>(event.command) || std::holds_alternative<Shutdown>(event.command);
@@ -116,15 +117,8 @@ void SessionCore::Handle(const ChiefFence& fence, const ChiefCommand& command) {
         using T = std::decay_t<decltype(c)>;
         if constexpr (std::is_same_v<T, Welcome>) OnWelcome(fence, c);
         if constexpr (std::is_same_v<T, Refused>) ExitWith(c.exit_code, absl::StrCat("refused: ", c.message));
-        if constexpr (std::is_same_v<T, MakePlan> || std::is_same_v<T, Prepare>) {
-          if (phase_ != Phase::kIdle) return Reject(fence, T::kTypeName, "busy");
-          phase_ = Phase::kPreparing;
-          if constexpr (std::is_same_v<T, MakePlan>) {
-            Emit(MakeKernelPlan{c.metagraph, "the chief chose this worker to make the kernel plan"});
-          } else {
-            Emit(PrepareReplica{c.metagraph, c.plan_hash, c.data_digest, "joining"});
-          }
-        }
+        if constexpr (std::is_same_v<T, MakePlan>) OnPrepare(fence, T::kTypeName, {c.metagraph, "", ""});
+        if constexpr (std::is_same_v<T, Prepare>) OnPrepare(fence, T::kTypeName, c);
         if constexpr (std::is_same_v<T, TestPeers>) Emit(TestConnections{c.round, c.peers});
         if constexpr (std::is_same_v<T, Verdict>) OnVerdict(fence, c);
         if constexpr (std::is_same_v<T, Form>) OnForm(fence, c);
@@ -140,13 +134,8 @@ void SessionCore::Handle(const ChiefFence& fence, const ChiefCommand& command) {
         if constexpr (std::is_same_v<T, Done>) ExitWith(c.exit_code, absl::StrCat("the job is done at step ", c.step));
         if constexpr (std::is_same_v<T, Fenced>) {
           Emit(Announce{true, absl::StrCat("the chief asks for a new Hello: ", c.reason)});
-          link_ = Link::kGreeting;
-          if (phase_ == Phase::kStopping) {
-            hello_waits_ = true;
-            greeting_limit_ = absl::InfiniteFuture();
-          } else {
-            SayHello();
-          }
+          link_down_since_ = now_;
+          Greet();
         }
         if constexpr (std::is_same_v<T, StorePush>) {
           if (!AboutMyGeneration(fence, T::kTypeName)) return;
@@ -154,6 +143,21 @@ void SessionCore::Handle(const ChiefFence& fence, const ChiefCommand& command) {
         }
       },
       command);
+}
+
+// MakePlan is a Prepare without a plan.
+void SessionCore::OnPrepare(const ChiefFence& fence, const char* command, const Prepare& wanted) {
+  const bool under_way = phase_ == Phase::kPreparing && preparing_.metagraph == wanted.metagraph &&
+                         preparing_.plan_hash == wanted.plan_hash;
+  if (under_way) return;  // asked for again by a chief that came back: the answer will come
+  if (phase_ != Phase::kIdle) return Reject(fence, command, "busy");
+  phase_ = Phase::kPreparing;
+  preparing_ = wanted;
+  if (wanted.plan_hash.empty()) {
+    Emit(MakeKernelPlan{wanted.metagraph, "the chief chose this worker to make the kernel plan"});
+  } else {
+    Emit(PrepareReplica{wanted.metagraph, wanted.plan_hash, wanted.data_digest, "joining"});
+  }
 }
 
 void SessionCore::OnWelcome(const ChiefFence& fence, const Welcome& welcome) {
@@ -170,7 +174,11 @@ void SessionCore::OnWelcome(const ChiefFence& fence, const Welcome& welcome) {
   for (const Snapshot& snapshot : snapshots_) {
     if (snapshot.id.has_value()) TellSnapshot(snapshot);
   }
-  if (!eval_slices_.empty()) Tell(EvalReport{eval_lineage_, eval_step_, eval_slices_});
+  for (auto slice = eval_slices_.begin(); slice != eval_slices_.end();) {
+    const auto end = slice + std::min<std::ptrdiff_t>(kMaxRepeated, eval_slices_.end() - slice);
+    Tell(EvalReport{eval_lineage_, eval_step_, {slice, end}});
+    slice = end;
+  }
   if (leaving_) TellLeaveIntent();
 }
 

@@ -1,13 +1,9 @@
 #include <algorithm>
 
+#include "common/status/exit_code.h"
 #include "worker/session/session_core.h"
 
 namespace lockstep::worker {
-namespace {
-
-constexpr int kExitPreempted = 75;
-
-}  // namespace
 
 void SessionCore::OnTermSignal(const TermSignal& event) {
   if (leaving_) return;

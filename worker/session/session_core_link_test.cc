@@ -1,0 +1,174 @@
+// Between a session and the next one: what a worker says before it is welcomed, and what it says again afterwards.
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "worker/session/session_core.h"
+#include "worker/session/session_core_harness.h"
+
+namespace lockstep::worker {
+namespace {
+
+// Loses the session and says Hello on a new one, which nobody answers yet.
+void Greet(WorkerHarness& worker) {
+  worker.Give(ChiefDisconnected{"the chief started again", false});
+  worker.Wait(absl::Seconds(2));
+  worker.Give(ChiefConnected{});
+  REQUIRE(worker.Told<Hello>());
+}
+
+void BeWelcomed(WorkerHarness& worker, Term term) {
+  worker.Command(Welcome{"job", "worker-0", "line", "graph", worker.policy}, {}, term);
+}
+
+TEST_CASE("session: an evaluation of any length is told anew in messages that the chief takes", "[session]") {
+  WorkerHarness worker;
+  worker.policy.eval_every_steps = 11;
+  worker.policy.eval_slices = kMaxRepeated + 5;
+  worker.Run();
+  worker.Finish(11, worker.Word());
+  for (uint64_t slice = 0; slice < worker.policy.eval_slices; ++slice) {
+    worker.Give(SliceFinished{{3, 1}, 11, worker.Word(), SliceResult{slice, {}}});
+  }
+  Greet(worker);
+
+  BeWelcomed(worker, 4);
+
+  std::vector<uint64_t> slices;
+  for (const Action& action : worker.last) {
+    const Send* send = std::get_if<Send>(&action);
+    const EvalReport* report = send == nullptr ? nullptr : std::get_if<EvalReport>(&send->message);
+    if (report == nullptr) continue;
+    CHECK(report->slices.size() <= kMaxRepeated);
+    for (const SliceResult& result : report->slices) slices.push_back(result.slice);
+  }
+  REQUIRE(slices.size() == worker.policy.eval_slices);
+  CHECK(slices.front() == 0);
+  CHECK(slices.back() == worker.policy.eval_slices - 1);
+}
+
+TEST_CASE("session: between Hello and Welcome nothing goes out under a term that may be over", "[session][rule14]") {
+  WorkerHarness worker;
+  worker.policy.eval_every_steps = 11;
+  worker.policy.eval_slices = 1;
+  worker.policy.snapshot_every_steps = 11;
+  worker.Run();
+  worker.Finish(11, worker.Word());
+  Greet(worker);
+  const auto says_nothing = [&] {
+    for (const Action& action : worker.last) CHECK_FALSE(std::holds_alternative<Send>(action));
+  };
+
+  worker.Give(SliceFinished{{3, 1}, 11, worker.Word(), SliceResult{0, {{"hits", 3}}}});
+  says_nothing();
+  worker.Give(SnapshotDone{{"line", 11, "d11"}});
+  says_nothing();
+  worker.Give(ShareUploadFailed{{"line", 11, "d11"}, 0, 2, "the chief is away"});
+  says_nothing();
+  worker.Give(PeersTestedHere{{7, {{0, 101}}, {}, ""}});
+  says_nothing();
+  worker.Finish(12, worker.Word());
+  says_nothing();
+  BeWelcomed(worker, 4);
+
+  CHECK(worker.Message<EvalReport>().slices.size() == 1);
+  CHECK(worker.Message<SnapshotTaken>().snapshot == SnapshotId{"line", 11, "d11"});
+  CHECK(worker.Message<Report>().position == Position{12, 0});
+  CHECK(worker.Message<Report>().records.size() == 2);
+  for (const Action& action : worker.last) {
+    if (const Send* send = std::get_if<Send>(&action)) CHECK(send->fence.term == 4);
+  }
+}
+
+TEST_CASE("session: what was prepared between Hello and Welcome is told when the chief asks again", "[session]") {
+  WorkerHarness worker;
+  worker.Join();
+  worker.Command(lockstep::Prepare{"graph", "plan", ""});
+  Greet(worker);
+  CHECK_FALSE(worker.Message<Hello>().ready.has_value());
+  worker.Give(Prepared{Ready{"plan", "data", absl::Milliseconds(5), 100}});
+  CHECK_FALSE(worker.Told<Ready>());
+  BeWelcomed(worker, 4);
+
+  worker.Command(lockstep::Prepare{"graph", "plan", ""}, {}, 4);
+
+  CHECK(worker.Has<PrepareReplica>());
+}
+
+TEST_CASE("session: the last words of a process go out before it is welcomed, too", "[session][exit]") {
+  WorkerHarness worker;
+  worker.Run();
+  Greet(worker);
+
+  worker.Give(InternalError{70, "the update failed"});
+
+  CHECK(worker.Message<ErrorReport>().exit_code == 70);
+  CHECK(worker.Message<Left>().exit_code == 70);
+}
+
+TEST_CASE("session: a Fenced that crosses with a Hello is answered by that Hello", "[session][rule10]") {
+  WorkerHarness worker;
+  worker.Join();
+  worker.Command(Fenced{"who are you?"});
+  REQUIRE(worker.Told<Hello>());
+
+  worker.Command(Fenced{"who are you?"});
+
+  CHECK(worker.last.empty());
+  BeWelcomed(worker, 3);
+  worker.Command(lockstep::Prepare{"graph", "plan", ""});
+  CHECK(worker.Has<PrepareReplica>());
+}
+
+TEST_CASE("session: a session that ends by Fenced gives a full chief_timeout", "[session][rule14]") {
+  WorkerHarness worker;
+  worker.policy.chief_timeout = absl::Seconds(100);
+  worker.Join();
+  worker.Wait(absl::Seconds(500));
+
+  worker.Command(Fenced{"who are you?"});
+  worker.Wait(absl::Seconds(1));
+
+  CHECK_FALSE(worker.ExitCode().has_value());
+}
+
+TEST_CASE("session: a chief that accepts streams and never welcomes does not hold a worker for ever",
+          "[session][rule14]") {
+  WorkerHarness worker;
+  worker.policy.chief_timeout = absl::Seconds(100);
+  worker.Join();
+  worker.Give(ChiefDisconnected{"gone", false});
+
+  for (int second = 0; second < 120 && !worker.ExitCode().has_value(); ++second) {
+    worker.Wait(absl::Seconds(1));
+    if (worker.Has<Connect>()) worker.Give(ChiefConnected{});
+  }
+
+  CHECK(worker.ExitCode() == 69);
+}
+
+TEST_CASE("session: who prepares already is not busy for the same order of a chief that came back", "[session]") {
+  WorkerHarness worker;
+  worker.Join();
+  const bool makes_plan = GENERATE(true, false);
+  const ChiefCommand order =
+      makes_plan ? ChiefCommand(MakePlan{"graph"}) : ChiefCommand(lockstep::Prepare{"graph", "plan", ""});
+  worker.Command(order);
+  Greet(worker);
+  BeWelcomed(worker, 4);
+
+  worker.Command(order, {}, 4);
+
+  CHECK(worker.last.empty());
+  worker.Command(lockstep::Prepare{"graph", "another plan", ""}, {}, 4);
+  CHECK(worker.Told<CommandRejected>());
+  if (makes_plan) {
+    worker.Give(PlanFinished{PlanMade{"plan", "bytes", "data"}});
+    CHECK(worker.Told<PlanMade>());
+  } else {
+    worker.Give(Prepared{Ready{"plan", "data", absl::Milliseconds(5), 100}});
+    CHECK(worker.Told<Ready>());
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::worker
