@@ -15,6 +15,7 @@
 #include "absl/strings/strip.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/job/job.h"
+#include "common/job/units.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "deploy/cli/admin_client.h"
@@ -162,7 +163,7 @@ int Run(const RunOptions& options) {
   supervised.policy.workers = workers;
   supervised.policy.kills = *kills;
   // Workers end by themselves within their grace; what is left then is stuck.
-  supervised.policy.grace = absl::Seconds(job->failure().grace_period().seconds()) + kStuckAfterGrace;
+  supervised.policy.grace = job::ToDuration(job->failure().grace_period()) + kStuckAfterGrace;
   supervised.command = [&](const supervisor::Role& role) { return run.Command(role); };
   supervised.report_crash = [&](const supervisor::Role& role, int signal) { run.ReportCrash(role, signal); };
   supervised.log_path = [&](const supervisor::Role& role) { return run.LogPath(role); };

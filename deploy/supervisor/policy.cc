@@ -4,13 +4,12 @@
 #include <csignal>
 
 #include "absl/strings/str_cat.h"
+#include "common/status/exit_code.h"
 
 namespace lockstep::supervisor {
 namespace {
 
-constexpr int kPreempted = 75;
 constexpr int kKilledExitBase = 128;
-constexpr int kBug = 70;
 constexpr Role kChief{.chief = true, .index = 0};
 
 std::string Describe(ExitState how) {
@@ -22,15 +21,16 @@ std::string Describe(ExitState how) {
 
 std::string RoleName(const Role& role) { return role.chief ? "chief" : absl::StrCat("worker-", role.index); }
 
-bool IsFinal(int exit_code) {
+bool IsFinal(const Role& role, int exit_code) {
   switch (exit_code) {
-    case 64:
-    case 65:
-    case 70:
-    case 76:
-    case 77:
-    case 78:
+    case kExitUsage:
+    case kExitBadData:
+    case kExitFenced:
+    case kExitBadToken:
+    case kExitBadJob:
       return true;
+    case kExitBug:
+      return role.chief;
     default:
       return false;
   }
@@ -51,6 +51,7 @@ std::vector<Action> Policy::Step(absl::Time now, const Event& event) {
   if (ended_) return out;
   if (std::holds_alternative<Started>(event)) OnStarted(now, out);
   if (const auto* exited = std::get_if<ChildExited>(&event)) OnChildExited(now, *exited, out);
+  if (const auto* failed = std::get_if<SpawnFailed>(&event)) OnSpawnFailed(now, *failed, out);
   if (std::holds_alternative<StopSignal>(event)) OnStopSignal(now, out);
   if (const auto* seen = std::get_if<StepSeen>(&event)) OnStepSeen(now, seen->step, out);
   if (std::holds_alternative<Tick>(event)) OnTick(now, out);
@@ -102,7 +103,7 @@ void Policy::OnChildExited(absl::Time now, const ChildExited& event, std::vector
 void Policy::OnChiefExited(absl::Time now, ExitState how, std::vector<Action>& out) {
   Child& chief = children_[kChief];
   const bool gave_code = how.signal == 0;
-  if (gave_code && (how.code == 0 || how.code == kPreempted || IsFinal(how.code))) {
+  if (gave_code && (how.code == kExitDone || how.code == kExitPreempted || IsFinal(kChief, how.code))) {
     chief.finished = true;
     // Members have heard it from the chief; a worker that was still on its way to it would wait for nobody.
     BeginStop(now, how.code, /*tell_workers=*/true, out);
@@ -119,7 +120,7 @@ void Policy::OnChiefExited(absl::Time now, ExitState how, std::vector<Action>& o
   if (chief_crashes_ >= options_.max_chief_crashes) {
     chief.finished = true;
     out.push_back(Say{absl::StrCat("the chief ", Describe(how), ", ", chief_crashes_, " times in a row: giving up")});
-    BeginStop(now, gave_code ? how.code : kBug, /*tell_workers=*/true, out);
+    BeginStop(now, gave_code ? how.code : kExitBug, /*tell_workers=*/true, out);
     return;
   }
   out.push_back(Say{absl::StrCat("the chief ", Describe(how), "; starting it again")});
@@ -132,11 +133,11 @@ void Policy::OnWorkerExited(absl::Time now, Role role, ExitState how, std::vecto
     worker.finished = true;
     return;
   }
-  if (how.signal == 0 && how.code == 0) {  // the job is done; the chief says so as well
+  if (how.signal == 0 && how.code == kExitDone) {  // the job is done; the chief says so as well
     worker.finished = true;
     return;
   }
-  if (how.signal == 0 && IsFinal(how.code)) {
+  if (how.signal == 0 && IsFinal(role, how.code)) {
     worker.finished = true;
     out.push_back(Say{absl::StrCat(RoleName(role), " ", Describe(how), "; it is not started again")});
     const bool any_left = std::any_of(children_.begin(), children_.end(),
@@ -149,18 +150,27 @@ void Policy::OnWorkerExited(absl::Time now, Role role, ExitState how, std::vecto
   out.push_back(Say{absl::StrCat(RoleName(role), " ", Describe(how), "; starting it again")});
 }
 
+// A machine that is short of processes for a moment says nothing about the one that was to start: no failure of it.
+void Policy::OnSpawnFailed(absl::Time now, const SpawnFailed& event, std::vector<Action>& out) {
+  Child& child = children_[event.role];
+  if (!child.alive) return;
+  child.alive = false;
+  out.push_back(Say{absl::StrCat("cannot start the ", RoleName(event.role), ": ", event.reason, "; trying again")});
+  if (!stopping_) ScheduleRestart(now, child);
+}
+
 void Policy::OnStopSignal(absl::Time now, std::vector<Action>& out) {
   ++stop_signals_;
   if (stop_signals_ == 1) {
     if (!exit_code_.has_value()) out.push_back(Say{"stopping: saving first (a second Ctrl-C ends at once)"});
     if (children_[kChief].alive) {
-      // The chief saves, stops the workers and ends with 75 itself.
+      // The chief saves, stops the workers and ends with 75 itself. However long that save takes, it is the one thing
+      // that must not be cut short: only a second signal does.
       stopping_ = true;
-      kill_all_at_ = now + options_.grace;
       out.push_back(Signal{.role = kChief, .number = SIGTERM, .reason = "stop"});
       for (auto& [role, child] : children_) child.restart_at = absl::InfiniteFuture();
     } else {
-      BeginStop(now, kPreempted, /*tell_workers=*/true, out);
+      BeginStop(now, kExitPreempted, /*tell_workers=*/true, out);
     }
     return;
   }
@@ -218,7 +228,7 @@ void Policy::MaybeEnd(std::vector<Action>& out) {
   if (!stopping_ || AnyAlive() || ended_) return;
   ended_ = true;
   kill_all_at_ = absl::InfiniteFuture();
-  out.push_back(End{.exit_code = exit_code_.value_or(kPreempted), .reason = "every process has ended"});
+  out.push_back(End{.exit_code = exit_code_.value_or(kExitPreempted), .reason = "every process has ended"});
 }
 
 void Policy::SignalAll(int number, const std::string& reason, bool workers_only, std::vector<Action>& out) {

@@ -44,13 +44,17 @@ struct ChildExited {
   Role role;
   ExitState how;
 };
+struct SpawnFailed {  // the process of a Spawn could not be made: no memory, too many processes
+  Role role;
+  std::string reason;
+};
 struct StopSignal {};  // SIGINT or SIGTERM reached the supervisor
 struct StepSeen {
   int64_t step = 0;  // highest agreed step, as the chief reports it
 };
 struct Tick {};
 
-using Event = std::variant<Started, ChildExited, StopSignal, StepSeen, Tick>;
+using Event = std::variant<Started, ChildExited, SpawnFailed, StopSignal, StepSeen, Tick>;
 
 // --- actions ------------------------------------------------------------------------------------------------------
 struct Spawn {
@@ -84,7 +88,7 @@ struct KillSchedule {  // at most one of the two is set
 struct PolicyOptions {
   int workers = 1;
   KillSchedule kills;
-  absl::Duration grace = absl::Seconds(30);                // from a stop to SIGKILL
+  absl::Duration grace = absl::Seconds(30);  // from the chief's end to SIGKILL; while it lives it may save
   absl::Duration first_backoff = absl::Milliseconds(200);  // of a process that died within `healthy_after`
   absl::Duration last_backoff = absl::Seconds(5);
   absl::Duration healthy_after = absl::Seconds(2);
@@ -94,8 +98,9 @@ struct PolicyOptions {
   absl::Duration chief_healthy_after = absl::Minutes(1);
 };
 
-// True for codes after which the same process would only fail again: 64, 65, 70, 76, 77, 78.
-bool IsFinal(int exit_code);
+// True for codes after which the same process would only fail again: 64, 65, 76, 77, 78, and 70 of a chief. A worker's
+// 70 is one failure of several that the job may have: the chief counts them, and ends with 70 itself when it is enough.
+bool IsFinal(const Role& role, int exit_code);
 // True for signals that mean a defect of the process itself: SEGV, ABRT, BUS, FPE, ILL.
 bool IsCrash(int signal);
 
@@ -123,6 +128,7 @@ class Policy {
   void OnChildExited(absl::Time now, const ChildExited& event, std::vector<Action>& out);
   void OnChiefExited(absl::Time now, ExitState how, std::vector<Action>& out);
   void OnWorkerExited(absl::Time now, Role role, ExitState how, std::vector<Action>& out);
+  void OnSpawnFailed(absl::Time now, const SpawnFailed& event, std::vector<Action>& out);
   void OnStopSignal(absl::Time now, std::vector<Action>& out);
   void OnStepSeen(absl::Time now, int64_t step, std::vector<Action>& out);
   void OnTick(absl::Time now, std::vector<Action>& out);

@@ -15,7 +15,6 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "common/status/status_macros.h"
 
 namespace lockstep::supervisor {
@@ -85,7 +84,7 @@ absl::StatusOr<int> Supervisor::Run() {
 }
 
 int Supervisor::PollTimeoutMs() const {
-  absl::Duration wait = policy_.NextDeadline() - absl::Now();
+  absl::Duration wait = policy_.NextDeadline() - clock_.Now();
   if (options_.policy.kills.steps.has_value()) wait = std::min(wait, kStepPoll);
   wait = std::max(wait, absl::ZeroDuration());
   return static_cast<int>(
@@ -118,7 +117,7 @@ absl::Status Supervisor::ReapChildren() {
   return absl::OkStatus();
 }
 
-absl::Status Supervisor::Feed(const Event& event) { return Perform(policy_.Step(absl::Now(), event)); }
+absl::Status Supervisor::Feed(const Event& event) { return Perform(policy_.Step(clock_.Now(), event)); }
 
 absl::Status Supervisor::Perform(const std::vector<Action>& actions) {
   for (const Action& action : actions) {
@@ -152,9 +151,12 @@ absl::Status Supervisor::SpawnChild(const Role& role) {
   sigemptyset(&none);
   const pid_t pid = fork();
   if (pid < 0) {
-    return absl::InternalError(absl::StrCat("cannot start the ", RoleName(role), ": ", std::strerror(errno)));
+    const std::string reason = std::strerror(errno);
+    if (spawned_.count(role) != 0) return Feed(SpawnFailed{role, reason});
+    return absl::InternalError(absl::StrCat("cannot start the ", RoleName(role), ": ", reason));
   }
   if (pid == 0) BecomeChild(argv.data(), log.c_str(), parent, none);
+  spawned_.insert(role);
   pids_[pid] = role;
   return absl::OkStatus();
 }

@@ -11,10 +11,12 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/clock/clock.h"
 #include "deploy/supervisor/policy.h"
 
 namespace lockstep::supervisor {
@@ -38,7 +40,7 @@ class Supervisor {
   explicit Supervisor(SupervisorOptions options);
 
   // Runs until every child has ended; returns the exit code of the run. Blocks. Takes SIGINT, SIGTERM and SIGCHLD of
-  // the process for itself meanwhile. Internal when processes cannot be started at all.
+  // the process for itself meanwhile. Internal when a process cannot be started even once.
   absl::StatusOr<int> Run();
 
   // Workers killed on purpose so far.
@@ -53,7 +55,9 @@ class Supervisor {
   int PollTimeoutMs() const;
 
   SupervisorOptions options_;
+  SteadyClock clock_;
   Policy policy_;
+  std::set<Role> spawned_;  // at least once
   std::map<int, Role> pids_;
   std::optional<int> exit_code_;
 };
