@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "common/sync/mutex.h"
+#include "common/sync/pulse.h"
 #include "common/sync/queue.h"
 #include "common/sync/serial_executor.h"
 
@@ -83,6 +84,22 @@ TEST_CASE("executor: it does everything in order before it ends, and nothing aft
   REQUIRE(done.size() == 50);
   for (int i = 0; i < 50; ++i) CHECK(done[i] == i);
   CHECK_FALSE(executor.Post([&done] { done.clear(); }));
+}
+
+TEST_CASE("pulse: progress adds up, and waiting ends with the last who waits", "[sync]") {
+  Pulse pulse;
+  AdvancePulse(&pulse, 5);
+  AdvancePulse(nullptr, 5);
+  pulse.Advance();
+  CHECK(pulse.progress() == 6);
+
+  {
+    const Pulse::Waiting outer(&pulse);
+    const Pulse::Waiting nobody(nullptr);
+    { const Pulse::Waiting inner(&pulse); }
+    CHECK(pulse.waits_for_peer());
+  }
+  CHECK_FALSE(pulse.waits_for_peer());
 }
 
 }  // namespace

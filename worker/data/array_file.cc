@@ -39,8 +39,8 @@ std::string ArrayFile::At(int64_t offset) const {
 }
 
 absl::StatusOr<ArrayFile> ReadArrayFile(const std::string& path, job::DataFiles::Format format,
-                                        int64_t memory_limit_bytes) {
-  LS_ASSIGN_OR_RETURN(ByteSource source, ByteSource::Open(path));
+                                        int64_t memory_limit_bytes, Pulse* pulse) {
+  LS_ASSIGN_OR_RETURN(ByteSource source, ByteSource::Open(path, pulse));
   LS_ASSIGN_OR_RETURN(const ArrayHeader header, ReadHeader(format, source));
   const auto bytes = CheckedByteSize(header.dtype, header.shape);
   if (!bytes.ok()) {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/sync/pulse.h"
 #include "common/tensor/tensor.h"
 #include "protos/job.pb.h"
 
@@ -27,9 +28,9 @@ struct ArrayFile {
 
 // Reads the array at `path`. NotFound, PermissionDenied, InvalidArgument (no such format, type or shape, bytes left
 // over), DataLoss (truncated, corrupt), ResourceExhausted (more elements than `memory_limit_bytes` hold; nothing was
-// allocated). Messages name the file and the byte.
+// allocated). Messages name the file and the byte. Advances `pulse` (may be null) by the bytes read.
 absl::StatusOr<ArrayFile> ReadArrayFile(const std::string& path, job::DataFiles::Format format,
-                                        int64_t memory_limit_bytes);
+                                        int64_t memory_limit_bytes, Pulse* pulse = nullptr);
 
 }  // namespace lockstep::worker
 

@@ -13,8 +13,14 @@
 #include "common/status/status_macros.h"
 
 namespace lockstep::worker {
+namespace {
 
-absl::StatusOr<ByteSource> ByteSource::Open(const std::string& path) {
+// What is read between two beats of the pulse.
+constexpr size_t kPieceBytes = size_t{8} << 20;
+
+}  // namespace
+
+absl::StatusOr<ByteSource> ByteSource::Open(const std::string& path, Pulse* pulse) {
   // Not blocking: the open of a pipe would wait for a writer before it can be refused.
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return absl::ErrnoToStatus(errno, absl::StrCat("data file ", path, " cannot be opened"));
@@ -32,6 +38,7 @@ absl::StatusOr<ByteSource> ByteSource::Open(const std::string& path) {
   ByteSource source(path, file);
   source.file_size_ = std::min<int64_t>(info.st_size, int64_t{1} << 50);
   source.compressed_ = gzdirect(file) == 0;
+  source.pulse_ = pulse;
   return source;
 }
 
@@ -48,7 +55,7 @@ absl::Status ByteSource::Bad(int64_t offset, absl::string_view message) const {
 absl::StatusOr<size_t> ByteSource::ReadSome(absl::Span<std::byte> out) {
   size_t done = 0;
   while (done < out.size()) {
-    const unsigned wanted = static_cast<unsigned>(std::min<size_t>(out.size() - done, size_t{1} << 30));
+    const unsigned wanted = static_cast<unsigned>(std::min<size_t>(out.size() - done, kPieceBytes));
     const int got = gzread(file_.get(), out.data() + done, wanted);
     int code = Z_OK;
     const char* message = gzerror(file_.get(), &code);
@@ -57,6 +64,7 @@ absl::StatusOr<size_t> ByteSource::ReadSome(absl::Span<std::byte> out) {
     }
     done += static_cast<size_t>(got);
     offset_ += got;
+    AdvancePulse(pulse_, static_cast<uint64_t>(got));
     // A gzip stream that stops before its end is told by this code, after all that could be read of it.
     if (code == Z_BUF_ERROR) {
       return absl::DataLossError(absl::StrCat(At(offset_), "the compressed data ends too early; copy the file again"));

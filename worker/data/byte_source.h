@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/sync/pulse.h"
 
 struct gzFile_s;
 
@@ -20,8 +21,9 @@ namespace lockstep::worker {
 
 class ByteSource {
  public:
-  // Opens a regular file. NotFound, PermissionDenied, InvalidArgument for a directory.
-  static absl::StatusOr<ByteSource> Open(const std::string& path);
+  // Opens a regular file; what is read of it advances `pulse`, which may be null. NotFound, PermissionDenied,
+  // InvalidArgument for a directory.
+  static absl::StatusOr<ByteSource> Open(const std::string& path, Pulse* pulse);
 
   ByteSource(ByteSource&&) = default;
   ByteSource& operator=(ByteSource&&) = default;
@@ -59,6 +61,7 @@ class ByteSource {
   int64_t file_size_ = 0;
   int64_t offset_ = 0;
   bool compressed_ = false;
+  Pulse* pulse_ = nullptr;
 };
 
 }  // namespace lockstep::worker

@@ -120,20 +120,28 @@ class Field {
   int64_t sample_;
 };
 
-std::string ContentHash(const std::vector<Field>& fields) {
+constexpr size_t kHashPieceBytes = size_t{8} << 20;
+
+std::string ContentHash(const std::vector<Field>& fields, Pulse* pulse) {
   Sha256 hash;
   hash.Update("lockstep data 1\n");
   for (const Field& field : fields) {
     const Tensor& array = field.file().array;
     hash.Update(absl::StrCat(field.spec().name, " ", DTypeName(array.dtype()), " ", ShapeString(array.shape()), "\n"));
-    hash.Update({reinterpret_cast<const char*>(array.data()), static_cast<size_t>(array.byte_size())});
+    const absl::string_view elements(reinterpret_cast<const char*>(array.data()),
+                                     static_cast<size_t>(array.byte_size()));
+    for (size_t at = 0; at < elements.size(); at += kHashPieceBytes) {
+      const absl::string_view piece = elements.substr(at, kHashPieceBytes);
+      hash.Update(piece);
+      AdvancePulse(pulse, piece.size());
+    }
   }
   return ToHex(hash.Finish());
 }
 
 class FileSource : public DataSource {
  public:
-  explicit FileSource(std::vector<Field> fields) : fields_(std::move(fields)), hash_(ContentHash(fields_)) {
+  FileSource(std::vector<Field> fields, Pulse* pulse) : fields_(std::move(fields)), hash_(ContentHash(fields_, pulse)) {
     for (const Field& field : fields_) specs_.push_back(field.spec());
   }
 
@@ -211,9 +219,10 @@ FeedOptions FeedOptionsOf(const job::JobSpec& spec) {
 }
 
 absl::StatusOr<std::unique_ptr<DataSource>> OpenDataSource(const job::DataFiles& files, const FeedOptions& options) {
-  LS_ASSIGN_OR_RETURN(ArrayFile inputs, ReadArrayFile(files.inputs(), files.format(), options.memory_limit_bytes));
-  LS_ASSIGN_OR_RETURN(ArrayFile labels, ReadArrayFile(files.labels(), files.format(),
-                                                      options.memory_limit_bytes - inputs.array.byte_size()));
+  LS_ASSIGN_OR_RETURN(ArrayFile inputs,
+                      ReadArrayFile(files.inputs(), files.format(), options.memory_limit_bytes, options.pulse));
+  const int64_t left = options.memory_limit_bytes - inputs.array.byte_size();
+  LS_ASSIGN_OR_RETURN(ArrayFile labels, ReadArrayFile(files.labels(), files.format(), left, options.pulse));
   if (inputs.array.shape()[0] != labels.array.shape()[0]) {
     return absl::InvalidArgumentError(absl::StrCat(inputs.path, " holds ", inputs.array.shape()[0], " inputs, ",
                                                    labels.path, " ", labels.array.shape()[0],
@@ -224,7 +233,7 @@ absl::StatusOr<std::unique_ptr<DataSource>> OpenDataSource(const job::DataFiles&
   fields.push_back(std::move(input_field));
   LS_ASSIGN_OR_RETURN(Field label_field, MakeLabels(std::move(labels), options.label_classes));
   fields.push_back(std::move(label_field));
-  auto source = std::make_unique<FileSource>(std::move(fields));
+  auto source = std::make_unique<FileSource>(std::move(fields), options.pulse);
   if (files.has_sha256() && files.sha256() != source->content_hash()) {
     return absl::InvalidArgumentError(
         absl::StrCat(files.inputs(), " and ", files.labels(), " are not the data of this job: their hash is ",

@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/graph/metagraph.h"
+#include "common/sync/pulse.h"
 #include "common/tensor/tensor.h"
 #include "protos/job.pb.h"
 
@@ -47,6 +48,7 @@ struct FeedOptions {
   Normalisation normalisation;
   int64_t label_classes = 0;  // labels are class indices in [0, label_classes); 0: float targets
   int64_t memory_limit_bytes = int64_t{16} << 30;
+  Pulse* pulse = nullptr;  // advances by the bytes read and hashed; null: nobody watches
 };
 
 // The options under which `spec` feeds its model, but for input_shape.

@@ -241,6 +241,20 @@ TEST_CASE("data: files that do not belong together, or not to the job, are refus
              "needs 3 bytes and 2 are left");
 }
 
+TEST_CASE("data: whoever watches sees every byte that is read and hashed", "[data]") {
+  TestFiles files;
+  Pulse pulse;
+  FeedOptions options;
+  options.pulse = &pulse;
+  const std::string x = files.Write("x", IdxBytes(8, {3, 2}, "\1\2\3\4\5\6"));
+  const std::string y = files.Write("y", IdxBytes(8, {3}, "\1\1\1"));
+
+  REQUIRE(OpenDataSource(Files(x, y), options).ok());
+
+  // Two headers of 12 and 8 bytes; nine elements, read and hashed.
+  CHECK(pulse.progress() == 12 + 8 + 2 * 9);
+}
+
 TEST_CASE("data: no damage to a file can do more than make it an error", "[data]") {
   TestFiles files;
   const std::vector<std::string> seeds = {

@@ -33,6 +33,7 @@ const std::vector<std::string>& Plan::gradient_parameters() const { return state
 device::Buffer& Plan::gradient_buffer() { return *state_->gradients; }
 device::Stream& Plan::stream() { return *state_->stream; }
 absl::Status Plan::Synchronize() { return state_->stream->Synchronize(); }
+Pulse* Plan::pulse() const { return state_->pulse; }
 uint64_t Plan::nodes_executed() const { return state_->nodes_executed.load(std::memory_order_relaxed); }
 void Plan::Cancel(bool cancel) { state_->cancelled.store(cancel, std::memory_order_relaxed); }
 const PlanMemory& Plan::memory() const { return state_->memory; }
@@ -53,6 +54,7 @@ int64_t Plan::State::Bytes(int value) const {
 
 absl::Status Plan::State::RunStep(const PlanStep& step) {
   nodes_executed.fetch_add(1, std::memory_order_relaxed);
+  AdvancePulse(pulse);
   if (step.kernel != nullptr) return step.kernel->Launch(*stream);
   return stream->CopyOnDevice(Address(step.outputs[0]), Address(step.inputs[0]),
                               static_cast<size_t>(Bytes(step.outputs[0])));

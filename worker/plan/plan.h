@@ -28,6 +28,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/graph/ir.h"
+#include "common/sync/pulse.h"
 #include "worker/collectives/bucketer.h"
 #include "worker/device/device.h"
 #include "worker/device/kernel.h"
@@ -51,6 +52,8 @@ struct PlanOptions {
   int64_t memory_limit_bytes = 0;
   // From a kernel plan; null: the device's own tables choose.
   const KernelChoices* choices = nullptr;
+  // Advances with every node that is prepared or run, as long as the plan lives; null: nobody watches.
+  Pulse* pulse = nullptr;
 };
 
 // What randomness in a pass depends on.
@@ -127,6 +130,8 @@ class Plan {
   // Waits for the pass and copies one output of it. REQUIRES: to.size() is the output's size.
   absl::Status ReadOutput(int output, absl::Span<std::byte> to);
 
+  // PlanOptions::pulse.
+  Pulse* pulse() const;
   // Nodes launched since Make, over all passes: progress, from any thread.
   uint64_t nodes_executed() const;
   // While true, passes end with Cancelled before their next node. From any thread.

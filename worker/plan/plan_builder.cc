@@ -54,6 +54,7 @@ PlanBuilder::PlanBuilder(device::Device* device, const Graph& graph, const std::
       options_(options),
       state_(std::make_unique<Plan::State>()) {
   state_->device = device;
+  state_->pulse = options.pulse;
 }
 
 absl::StatusOr<std::unique_ptr<Plan>> PlanBuilder::Build() {
@@ -173,6 +174,7 @@ device::KernelRequest PlanBuilder::Request(const Node& node, const Node* relu) c
 absl::Status PlanBuilder::AddNodes() {
   std::set<const Node*> fused;
   for (const Node& node : graph_.nodes) {
+    AdvancePulse(options_.pulse);
     if (fused.count(&node) > 0) continue;
     for (const std::string& input : node.inputs) LS_RETURN_IF_ERROR(Find(node, input).status());
     for (const std::string& output : node.outputs) {

@@ -88,6 +88,7 @@ struct Plan::State {
   KernelChoices choices;
   absl::Duration longest_node;
   std::atomic<uint64_t> nodes_executed{0};
+  Pulse* pulse = nullptr;
   std::atomic<bool> cancelled{false};
 
   std::byte* Address(int value) const {

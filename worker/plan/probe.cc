@@ -75,6 +75,7 @@ absl::Status SeedProbeVariables(Plan& plan, const Graph& graph, const std::map<s
     LS_RETURN_IF_ERROR(plan.stream().CopyToDevice(variables.at(variable.name), tensor.data(),
                                                   static_cast<size_t>(tensor.byte_size())));
     LS_RETURN_IF_ERROR(plan.Synchronize());
+    AdvancePulse(plan.pulse());
   }
   return plan.RefreshVariables();
 }
