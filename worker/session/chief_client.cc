@@ -12,22 +12,62 @@
 
 namespace lockstep::worker {
 
-// Registers a call for Shutdown while it lasts.
+namespace {
+
+// A stream that breaks half way ends with one of these, whoever is to blame: the next attempt may well succeed.
+bool IsTransportError(const grpc::Status& status) {
+  return status.error_code() == grpc::StatusCode::INTERNAL || status.error_code() == grpc::StatusCode::UNKNOWN ||
+         status.error_code() == grpc::StatusCode::CANCELLED;
+}
+
+}  // namespace
+
+void CallGroup::Cancel() {
+  MutexLock lock(&mutex_);
+  cancelled_ = true;
+  for (grpc::ClientContext* call : calls_) call->TryCancel();
+  changed_.SignalAll();
+}
+
+bool CallGroup::cancelled() const {
+  MutexLock lock(&mutex_);
+  return cancelled_;
+}
+
+bool CallGroup::WaitForCancel(absl::Duration time) {
+  MutexLock lock(&mutex_);
+  bool timed_out = false;
+  while (!cancelled_ && !timed_out) timed_out = changed_.WaitWithTimeout(&mutex_, time);
+  return cancelled_;
+}
+
+bool CallGroup::Add(grpc::ClientContext* call) {
+  MutexLock lock(&mutex_);
+  if (!cancelled_) calls_.insert(call);
+  return !cancelled_;
+}
+
+void CallGroup::Remove(grpc::ClientContext* call) {
+  MutexLock lock(&mutex_);
+  calls_.erase(call);
+}
+
+// Keeps a call in both groups that may end it, while it lasts.
 class ChiefClient::Call {
  public:
-  Call(ChiefClient& client, grpc::ClientContext& context) : client_(client), context_(context) {
-    MutexLock lock(&client_.mutex_);
-    refused_ = client_.shut_down_;
-    if (!refused_) client_.calls_.insert(&context_);
+  Call(CallGroup& all, CallGroup& group, grpc::ClientContext& context) : all_(all), group_(group), context_(context) {
+    refused_ = !all_.Add(&context_) || !group_.Add(&context_);
   }
   ~Call() {
-    MutexLock lock(&client_.mutex_);
-    client_.calls_.erase(&context_);
+    all_.Remove(&context_);
+    group_.Remove(&context_);
   }
   bool refused() const { return refused_; }
+  bool cancelled() const { return all_.cancelled() || group_.cancelled(); }
 
  private:
-  ChiefClient& client_;
+  CallGroup& all_;
+  CallGroup& group_;
   grpc::ClientContext& context_;
   bool refused_ = false;
 };
@@ -42,20 +82,15 @@ absl::StatusOr<std::string> ChiefClient::Address() const {
   return std::string(absl::StripAsciiWhitespace(line));
 }
 
-void ChiefClient::Shutdown() {
-  MutexLock lock(&mutex_);
-  shut_down_ = true;
-  for (grpc::ClientContext* context : calls_) context->TryCancel();
-}
-
-absl::Status ChiefClient::Fetch(const proto::FetchRequest& request,
+absl::Status ChiefClient::Fetch(const proto::FetchRequest& request, CallGroup& group,
                                 const std::function<void(uint64_t, absl::Span<const char>)>& take) {
-  LS_ASSIGN_OR_RETURN(const std::string address, Address());
+  const absl::StatusOr<std::string> address = Address();
+  if (!address.ok()) return absl::UnavailableError(address.status().message());
   grpc::ClientContext context;
   SetToken(context, location_.token);
-  const Call call(*this, context);
-  if (call.refused()) return absl::CancelledError("the worker is ending");
-  const auto stub = proto::Session::NewStub(MakeChannel(address, "fetch"));
+  const Call call(all_, group, context);
+  if (call.refused()) return absl::CancelledError("the fetch was ended");
+  const auto stub = proto::Session::NewStub(MakeChannel(*address, "fetch"));
   const auto stream = stub->Fetch(&context, request);
   proto::FetchChunk chunk;
   uint64_t offset = 0;
@@ -64,22 +99,28 @@ absl::Status ChiefClient::Fetch(const proto::FetchRequest& request,
     if (!chunk.has_data()) continue;
     if (Crc32c(chunk.data()) != chunk.crc32c()) {
       broken = absl::DataLossError(
-          absl::StrCat("the chunk at byte ", offset, " of what ", address, " sent does not have its checksum"));
+          absl::StrCat("the chunk at byte ", offset, " of what ", *address, " sent does not have its checksum"));
       context.TryCancel();
       break;
     }
     take(offset, chunk.data());
     offset += chunk.data().size();
+    bytes_fetched_.fetch_add(chunk.data().size(), std::memory_order_relaxed);
   }
   const grpc::Status status = stream->Finish();
   LS_RETURN_IF_ERROR(broken);
+  if (!status.ok() && call.cancelled()) return absl::CancelledError("the fetch was ended");
+  if (IsTransportError(status)) {
+    return absl::UnavailableError(absl::StrCat("the answer of ", *address, " was cut off: ", status.error_message()));
+  }
   return FromGrpc(status);
 }
 
 absl::StatusOr<std::string> ChiefClient::FetchWhole(const proto::FetchRequest& request) {
   std::string bytes;
+  CallGroup alone;
   LS_RETURN_IF_ERROR(
-      Fetch(request, [&](uint64_t, absl::Span<const char> piece) { bytes.append(piece.data(), piece.size()); }));
+      Fetch(request, alone, [&](uint64_t, absl::Span<const char> piece) { bytes.append(piece.data(), piece.size()); }));
   return bytes;
 }
 
@@ -105,14 +146,14 @@ absl::StatusOr<std::string> ChiefClient::FetchPlan(const WorkerFence& fence, con
 }
 
 absl::Status ChiefClient::FetchShare(const WorkerFence& fence, const SnapshotId& snapshot, uint32_t share,
-                                     uint32_t shares,
+                                     uint32_t shares, CallGroup& group,
                                      const std::function<void(uint64_t, absl::Span<const char>)>& take) {
   proto::FetchRequest request;
   *request.mutable_fence() = ToWire(fence);
   *request.mutable_share()->mutable_snapshot() = ToWire(snapshot);
   request.mutable_share()->set_share(share);
   request.mutable_share()->set_shares(shares);
-  return Fetch(request, take);
+  return Fetch(request, group, take);
 }
 
 }  // namespace lockstep::worker

@@ -6,6 +6,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <set>
@@ -13,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/protocol/ids.h"
 #include "common/sync/mutex.h"
@@ -26,6 +28,29 @@ struct ChiefLocation {
   std::string token;
 };
 
+// Calls that end together, from any thread.
+class CallGroup {
+ public:
+  // Ends what is under way and refuses what comes later. Idempotent, never blocks.
+  void Cancel();
+  bool cancelled() const;
+  // Blocks for `time`, or until Cancel; true when it was cancelled.
+  bool WaitForCancel(absl::Duration time);
+
+ private:
+  friend class ChiefClient;
+  // False: refused.
+  bool Add(grpc::ClientContext* call);
+  void Remove(grpc::ClientContext* call);
+
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::set<grpc::ClientContext*> calls_ GUARDED_BY(mutex_);
+  bool cancelled_ GUARDED_BY(mutex_) = false;
+};
+
+// All fetches block. Unavailable: the chief is away or its answer was cut off, try again. FailedPrecondition: the fence
+// is not the chief's. Cancelled: by Shutdown, or by the group of the call.
 class ChiefClient {
  public:
   explicit ChiefClient(ChiefLocation location) : location_(std::move(location)) {}
@@ -41,22 +66,27 @@ class ChiefClient {
   absl::StatusOr<std::string> FetchPlan(const WorkerFence& fence, const std::string& hash);
   // A share's stream, in order; `take` gets each piece with its offset. DataLoss when a chunk's checksum differs.
   absl::Status FetchShare(const WorkerFence& fence, const SnapshotId& snapshot, uint32_t share, uint32_t shares,
+                          CallGroup& group,
                           const std::function<void(uint64_t offset, absl::Span<const char> bytes)>& take);
 
   // Ends what is under way and refuses what comes later.
-  void Shutdown();
+  void Shutdown() { all_.Cancel(); }
+  // Blocks for `time`; true when Shutdown came meanwhile.
+  bool WaitForShutdown(absl::Duration time) { return all_.WaitForCancel(time); }
+
+  // Bytes fetched so far: evidence of progress.
+  uint64_t bytes_fetched() const { return bytes_fetched_.load(std::memory_order_relaxed); }
 
  private:
   class Call;
 
-  absl::Status Fetch(const proto::FetchRequest& request,
+  absl::Status Fetch(const proto::FetchRequest& request, CallGroup& group,
                      const std::function<void(uint64_t, absl::Span<const char>)>& take);
   absl::StatusOr<std::string> FetchWhole(const proto::FetchRequest& request);
 
   const ChiefLocation location_;
-  Mutex mutex_;
-  std::set<grpc::ClientContext*> calls_ GUARDED_BY(mutex_);
-  bool shut_down_ GUARDED_BY(mutex_) = false;
+  CallGroup all_;
+  std::atomic<uint64_t> bytes_fetched_{0};
 };
 
 }  // namespace lockstep::worker

@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
-#include "worker/collectives/gloo/gloo_communicator.h"
 
 namespace lockstep::worker {
 namespace {
@@ -47,16 +47,20 @@ void Engine::Perform(const FormCommunicator& action) {
     options_.send_store(generation, key, value);
   };
   auto store = std::make_shared<SessionStore>(send);
+  std::shared_ptr<Communicator> last;
   {
     MutexLock lock(&mutex_);
-    if (attempt_.communicator) Retire(*attempt_.communicator);
-    attempt_ = Attempt{action.generation, store, nullptr, absl::OkStatus()};
+    last = std::move(attempt_.communicator);
+    if (last != nullptr) Retire(*last);
+    attempt_ = Attempt{action.generation, store, std::make_shared<CallGroup>(), nullptr, nullptr, absl::OkStatus()};
     for (const auto& [generation, entry] : early_keys_) {
       if (generation == action.generation) store->Deliver(entry.first, entry.second);
     }
     early_keys_.clear();
   }
   CancelPasses(false);
+  // To close its connections takes longer than the caller may wait.
+  if (last != nullptr) thread_.Post([last = std::move(last)] {});
   Enqueue(action);
 }
 
@@ -75,24 +79,21 @@ void Engine::Perform(const DeliverStore& action) {
 
 void Engine::Perform(const AbortCollectives& action) {
   const absl::Status cause = absl::AbortedError(action.reason);
-  std::shared_ptr<SessionStore> store;
-  std::shared_ptr<Communicator> communicator;
+  Attempt attempt;
   {
     MutexLock lock(&mutex_);
     if (attempt_.generation != action.generation) return;
     if (attempt_.aborted.ok()) attempt_.aborted = cause;
-    store = attempt_.store;
-    communicator = attempt_.communicator;
+    attempt = attempt_;
   }
   CancelPasses(true);
-  if (store) store->Abort(cause);
-  if (communicator) communicator->Abort(cause);
+  attempt.store->Abort(cause);
+  attempt.fetches->Cancel();
+  if (attempt.forming) attempt.forming->Abort(cause);
+  if (attempt.communicator) attempt.communicator->Abort(cause);
 }
 
-void Engine::Retire(const Communicator& communicator) {
-  retired_ += communicator.bytes_moved();
-  retired_bytes_ += communicator.bytes_moved();
-}
+void Engine::Retire(const Communicator& communicator) { retired_bytes_ += communicator.bytes_moved(); }
 
 absl::StatusOr<std::shared_ptr<Communicator>> Engine::CommunicatorOf(const Generation& generation) {
   MutexLock lock(&mutex_);
@@ -105,32 +106,42 @@ absl::StatusOr<std::shared_ptr<Communicator>> Engine::CommunicatorOf(const Gener
 
 void Engine::Fail(const Generation& generation, const absl::Status& status) {
   if (absl::IsInternal(status)) {
-    options_.post(InternalError{70, std::string(status.message())});
+    options_.post(InternalError{kExitBug, std::string(status.message())});
     return;
   }
   options_.post(CollectiveFailed{generation, {}, std::exchange(sync_voided_, false), std::string(status.message())});
 }
 
 void Engine::Do(const FormCommunicator& action) {
-  std::shared_ptr<SessionStore> store;
-  {
-    MutexLock lock(&mutex_);
-    if (attempt_.generation == action.generation && attempt_.aborted.ok()) store = attempt_.store;
-  }
-  if (store == nullptr) return Fail(action.generation, absl::AbortedError("aborted before it was formed"));
   GlooOptions gloo;
   gloo.generation = action.generation;
   gloo.rank = static_cast<int>(action.rank);
   gloo.size = static_cast<int>(action.members.size());
   gloo.host = options_.peer_host;
-  absl::StatusOr<std::unique_ptr<Communicator>> formed = FormGloo(gloo, *store);
-  if (!formed.ok()) return Fail(action.generation, formed.status());
+  std::shared_ptr<SessionStore> store;
+  std::shared_ptr<GlooForming> forming;
+  {
+    MutexLock lock(&mutex_);
+    if (attempt_.generation == action.generation && attempt_.aborted.ok()) {
+      store = attempt_.store;
+      forming = attempt_.forming = std::make_shared<GlooForming>(gloo, *store);
+    }
+  }
+  if (forming == nullptr) return Fail(action.generation, absl::AbortedError("aborted before it was formed"));
+  absl::StatusOr<std::unique_ptr<Communicator>> formed;
+  {
+    const Pulse::Waiting waiting(&pulse_);
+    formed = forming->Run();
+  }
+  absl::Status status = formed.status();
   {
     MutexLock lock(&mutex_);
     if (attempt_.generation != action.generation) return;
-    attempt_.communicator = *std::move(formed);
-    if (!attempt_.aborted.ok()) attempt_.communicator->Abort(attempt_.aborted);
+    attempt_.forming = nullptr;
+    if (status.ok()) status = attempt_.aborted;
+    if (status.ok()) attempt_.communicator = *std::move(formed);
   }
+  if (!status.ok()) return Fail(action.generation, status);
   options_.post(CommunicatorFormed{action.generation});
 }
 
@@ -171,14 +182,15 @@ void Engine::Do(const StopComputing& action) {
 }
 
 void Engine::Do(const ComputeDigest& action) {
-  options_.post(DigestComputed{action.position, replica_->state().Digest()});
+  options_.post(DigestComputed{action.position, replica_->state().Digest(&pulse_)});
 }
 
 void Engine::Do(const TakeSnapshot& action) {
   const absl::Time begin = absl::Now();
   auto snapshot = snapshots_.Take(replica_->state());
   if (!snapshot.ok()) {
-    options_.post(InternalError{70, absl::StrCat("snapshot of step ", action.step, ": ", snapshot.status().message())});
+    options_.post(
+        InternalError{kExitBug, absl::StrCat("snapshot of step ", action.step, ": ", snapshot.status().message())});
     return;
   }
   checkpoint_time_ += absl::Now() - begin;
@@ -199,8 +211,7 @@ void Engine::CancelPasses(bool cancel) {
 }
 
 uint64_t Engine::progress() const {
-  uint64_t total = retired_;
-  if (const std::shared_ptr<Replica> replica = SharedReplica()) total += replica->runner().nodes_executed();
+  uint64_t total = pulse_.progress() + retired_bytes_ + options_.client->bytes_fetched();
   MutexLock lock(&mutex_);
   if (attempt_.communicator) total += attempt_.communicator->bytes_moved();
   return total;

@@ -3,9 +3,10 @@
 //
 // Invariants
 //   * Actions of one generation are carried out in the order in which they were given.
-//   * Once a generation was aborted, nothing of it starts any more, and what had begun ends early; an update that had
-//     begun runs to its end, and its StepFinished is posted before ComputingStopped.
-// Threading: thread-safe. Perform, Abort and Deliver never wait for the engine's thread.
+//   * Once a generation was aborted, nothing of it starts any more, and what had begun ends early: forming, fetching
+//     and collectives; an update that had begun runs to its end, and its StepFinished is posted before
+//     ComputingStopped.
+// Threading: thread-safe. Perform never waits for the engine's thread, nor for the network.
 #ifndef LOCKSTEP_WORKER_SESSION_ENGINE_H_
 #define LOCKSTEP_WORKER_SESSION_ENGINE_H_
 
@@ -18,8 +19,10 @@
 
 #include "common/protocol/ids.h"
 #include "common/sync/mutex.h"
+#include "common/sync/pulse.h"
 #include "common/sync/serial_executor.h"
 #include "worker/collectives/communicator.h"
+#include "worker/collectives/gloo/gloo_communicator.h"
 #include "worker/session/actions.h"
 #include "worker/session/chief_client.h"
 #include "worker/session/events.h"
@@ -60,16 +63,20 @@ class Engine {
   void Perform(const DeliverStore& action);
 
   SnapshotStore& snapshots() { return snapshots_; }
-  // Nodes executed + bytes moved; never decreases.
+  // Nodes prepared and executed + bytes read, hashed, fetched and moved; never decreases.
   uint64_t progress() const;
+  // The engine's thread waits for other ranks: that nothing progresses is their doing (rule 6).
+  bool waits_for_peer() const { return pulse_.waits_for_peer(); }
   // Cumulative counters for reports; see protos/stats.proto for the names.
   std::vector<NamedValue> Stats() const;
 
  private:
-  // One generation's communicator, reachable for an abort from its beginning.
+  // All of one generation that an abort must reach, from its beginning.
   struct Attempt {
     Generation generation;
     std::shared_ptr<SessionStore> store;
+    std::shared_ptr<CallGroup> fetches;
+    std::shared_ptr<GlooForming> forming;  // while the communicator is formed
     std::shared_ptr<Communicator> communicator;
     absl::Status aborted;
   };
@@ -85,6 +92,9 @@ class Engine {
   void Do(const TakeSnapshot& action);
 
   absl::StatusOr<std::shared_ptr<Communicator>> CommunicatorOf(const Generation& generation);
+  using FetchBytes = std::function<absl::StatusOr<std::string>(const WorkerFence&)>;
+  // Fetches as often as it takes to reach the chief; Cancelled when the worker ends meanwhile.
+  absl::StatusOr<std::string> FetchPatiently(const FetchBytes& fetch);
   std::unique_ptr<Replica> MakeReplica(const std::string& metagraph, const std::string& plan_hash,
                                        ReplicaProblem& problem);
   void Install(std::unique_ptr<Replica> replica, const std::string& metagraph);
@@ -101,12 +111,12 @@ class Engine {
   void Enqueue(Action action);
 
   const Options options_;
+  Pulse pulse_;
   SnapshotStore snapshots_;
   Replica* replica_ = nullptr;              // owned by the engine's thread: what shared_replica_ points to
   std::string metagraph_;                   // likewise: what the replica was made from
   bool sync_voided_ = false;                // likewise: a half-received state was overwritten in this generation
-  std::atomic<uint64_t> retired_{0};        // progress of communicators and replicas that are gone
-  std::atomic<uint64_t> retired_bytes_{0};  // of which communicators moved
+  std::atomic<uint64_t> retired_bytes_{0};  // moved by communicators that are gone
   absl::Duration checkpoint_time_;          // owned by the engine's thread
   int64_t steps_ = 0;                       // likewise
 

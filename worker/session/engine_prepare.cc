@@ -22,28 +22,43 @@ struct TransferHeader {
   int64_t step;
 };
 
-absl::Status BroadcastAll(Communicator& communicator, Tag tag, int root, absl::Span<char> bytes) {
+constexpr absl::Duration kRetryEvery = absl::Seconds(1);
+
+absl::Status BroadcastAll(Communicator& communicator, Tag tag, int root, absl::Span<char> bytes, Pulse* pulse) {
   for (size_t offset = 0; offset < bytes.size(); offset += kBroadcastBytes) {
     const Handle handle = communicator.Broadcast(tag, root, bytes.subspan(offset, kBroadcastBytes));
-    LS_RETURN_IF_ERROR(WaitFor(*handle));
+    LS_RETURN_IF_ERROR(WaitFor(*handle, pulse));
   }
   return absl::OkStatus();
 }
 
 }  // namespace
 
+// A chief that starts again is worth waiting for: it will ask for the same preparation, and a worker that gave up
+// because of a broken stream would be refused for good.
+absl::StatusOr<std::string> Engine::FetchPatiently(const FetchBytes& fetch) {
+  for (;;) {
+    absl::StatusOr<std::string> bytes = fetch(options_.fence());
+    if (!absl::IsUnavailable(bytes.status()) && !absl::IsFailedPrecondition(bytes.status())) return bytes;
+    LS_LOG(info, "cannot fetch from the chief (yet): ", bytes.status().message());
+    if (options_.client->WaitForShutdown(kRetryEvery)) return absl::CancelledError("the worker is ending");
+  }
+}
+
 std::unique_ptr<Replica> Engine::MakeReplica(const std::string& metagraph, const std::string& plan_hash,
                                              ReplicaProblem& problem) {
-  const WorkerFence fence = options_.fence();
+  ChiefClient& client = *options_.client;
   const auto fetch = [&]() -> absl::StatusOr<std::unique_ptr<Replica>> {
-    LS_ASSIGN_OR_RETURN(const std::string yaml, options_.client->FetchJob(fence));
+    LS_ASSIGN_OR_RETURN(const std::string yaml,
+                        FetchPatiently([&](const auto& fence) { return client.FetchJob(fence); }));
     LS_ASSIGN_OR_RETURN(const JobSpec job, ParseJob(yaml, "/job.yaml"));
-    LS_ASSIGN_OR_RETURN(const std::string graph, options_.client->FetchMetagraph(fence, metagraph));
+    LS_ASSIGN_OR_RETURN(const std::string graph,
+                        FetchPatiently([&](const auto& fence) { return client.FetchMetagraph(fence, metagraph); }));
     std::string plan;
     if (!plan_hash.empty()) {
-      LS_ASSIGN_OR_RETURN(plan, options_.client->FetchPlan(fence, plan_hash));
+      LS_ASSIGN_OR_RETURN(plan, FetchPatiently([&](const auto& fence) { return client.FetchPlan(fence, plan_hash); }));
     }
-    return Replica::Make(graph, job, plan, problem);
+    return Replica::Make(graph, job, plan, &pulse_, problem);
   };
   absl::StatusOr<std::unique_ptr<Replica>> replica = fetch();
   if (!replica.ok()) {
@@ -51,6 +66,7 @@ std::unique_ptr<Replica> Engine::MakeReplica(const std::string& metagraph, const
     return nullptr;
   }
   if (*replica == nullptr) return nullptr;
+  pulse_.Advance();
   const absl::Status reserved = snapshots_.Reserve((*replica)->state().layout(), kSnapshotBuffers);
   if (!reserved.ok()) {
     problem = {PrepareProblem::kDoesNotFit, reserved};
@@ -65,7 +81,6 @@ void Engine::Install(std::unique_ptr<Replica> replica, const std::string& metagr
   metagraph_ = metagraph;
   MutexLock lock(&mutex_);
   shared_replica_.swap(replaced);
-  if (replaced != nullptr) retired_ += replaced->runner().nodes_executed();
 }
 
 void Engine::Do(const MakeKernelPlan& action) {
@@ -125,12 +140,12 @@ absl::StatusOr<std::string> Engine::Transfer(Communicator& communicator, const S
   const bool receives = std::find(action.receivers.begin(), action.receivers.end(), me) != action.receivers.end();
   TransferHeader header{};
   if (communicator.rank() == root) {
-    const std::string digest = state.Digest();
+    const std::string digest = state.Digest(&pulse_);
     std::memcpy(header.digest, digest.data(), sizeof header.digest);
     header.step = state.step();
   }
   const Handle head = communicator.Broadcast(tag, root, {reinterpret_cast<char*>(&header), sizeof header});
-  LS_RETURN_IF_ERROR(WaitFor(*head));
+  LS_RETURN_IF_ERROR(WaitFor(*head, &pulse_));
   const std::string expected(header.digest, sizeof header.digest);
   if (header.step != static_cast<int64_t>(action.position.step)) {
     return absl::AbortedError(
@@ -139,8 +154,8 @@ absl::StatusOr<std::string> Engine::Transfer(Communicator& communicator, const S
   const auto bytes = absl::MakeSpan(reinterpret_cast<char*>(state.bytes().data()), state.bytes().size());
   if (receives) {
     sync_voided_ = true;
-    LS_RETURN_IF_ERROR(BroadcastAll(communicator, tag, root, bytes));
-    const std::string digest = state.Digest();
+    LS_RETURN_IF_ERROR(BroadcastAll(communicator, tag, root, bytes, &pulse_));
+    const std::string digest = state.Digest(&pulse_);
     if (digest != expected) {
       return absl::DataLossError(
           absl::StrCat("the state received from rank ", root, " has digest ", digest, ", the sender's is ", expected));
@@ -148,12 +163,12 @@ absl::StatusOr<std::string> Engine::Transfer(Communicator& communicator, const S
     return digest;
   }
   if (communicator.rank() == root) {
-    LS_RETURN_IF_ERROR(BroadcastAll(communicator, tag, root, bytes));
+    LS_RETURN_IF_ERROR(BroadcastAll(communicator, tag, root, bytes, &pulse_));
     return expected;
   }
   // Who keeps its state must not have it overwritten, not even by equal bits that may arrive in part.
   std::vector<char> unused(bytes.size());
-  LS_RETURN_IF_ERROR(BroadcastAll(communicator, tag, root, absl::MakeSpan(unused)));
+  LS_RETURN_IF_ERROR(BroadcastAll(communicator, tag, root, absl::MakeSpan(unused), &pulse_));
   return expected;
 }
 
@@ -161,12 +176,18 @@ absl::StatusOr<std::string> Engine::Restore(Communicator& communicator, const Sy
   ReplicaState& state = replica_->state();
   const uint32_t ranks = static_cast<uint32_t>(communicator.size());
   LS_ASSIGN_OR_RETURN(const SharePlan plan, PlanShares(state.CheckpointLayout(), static_cast<int>(ranks)));
+  std::shared_ptr<CallGroup> fetches;
+  {
+    MutexLock lock(&mutex_);
+    LS_RETURN_IF_ERROR(attempt_.aborted);
+    fetches = attempt_.fetches;
+  }
   sync_voided_ = true;
   const Share& own = plan.shares[communicator.rank()];
   uint64_t received = 0;
   const absl::Status fetched =
       options_.client->FetchShare(options_.fence(), *action.restore, static_cast<uint32_t>(communicator.rank()), ranks,
-                                  [&](uint64_t offset, absl::Span<const char> bytes) {
+                                  *fetches, [&](uint64_t offset, absl::Span<const char> bytes) {
                                     if (offset + bytes.size() > own.bytes) return;
                                     state.WriteShare(own, offset, bytes);
                                     received += bytes.size();
@@ -181,10 +202,10 @@ absl::StatusOr<std::string> Engine::Restore(Communicator& communicator, const Sy
     const Share& share = plan.shares[root];
     std::vector<char> bytes(share.bytes);
     if (static_cast<int>(root) == communicator.rank()) state.ReadShare(share, 0, absl::MakeSpan(bytes));
-    LS_RETURN_IF_ERROR(BroadcastAll(communicator, tag, static_cast<int>(root), absl::MakeSpan(bytes)));
+    LS_RETURN_IF_ERROR(BroadcastAll(communicator, tag, static_cast<int>(root), absl::MakeSpan(bytes), &pulse_));
     state.WriteShare(share, 0, bytes);
   }
-  const std::string digest = state.Digest();
+  const std::string digest = state.Digest(&pulse_);
   if (digest != action.restore->digest || state.step() != static_cast<int64_t>(action.restore->step)) {
     return absl::DataLossError(absl::StrCat("the restored state has digest ", digest, " at step ", state.step(),
                                             ", the checkpoint is ", action.restore->ToString()));

@@ -16,6 +16,7 @@
 #include "common/protocol/fields.h"
 #include "common/protocol/ids.h"
 #include "common/protocol/messages.h"
+#include "common/status/exit_code.h"
 
 namespace lockstep::worker {
 
@@ -156,7 +157,7 @@ struct TermSignal {
 
 // Something of our own broke (a failure inside an update voids the replica, rule 5): report, exit with `exit_code`.
 struct InternalError {
-  int32_t exit_code = 70;
+  int32_t exit_code = kExitBug;
   std::string message;
   LS_FIELDS(InternalError, exit_code, message)
 };

@@ -10,8 +10,13 @@
 
 namespace lockstep::worker {
 
-HeartbeatThread::HeartbeatThread(const ChiefClient* client, absl::Duration interval, std::function<uint64_t()> progress)
-    : client_(client), interval_(interval), progress_(std::move(progress)), thread_([this] { Run(); }) {}
+Heartbeat::Phase PhaseOfBeat(Heartbeat::Phase phase, const LifeSigns& signs) {
+  const bool works = phase == Heartbeat::Phase::kComputing || phase == Heartbeat::Phase::kForming;
+  return works && signs.waits_for_peer ? Heartbeat::Phase::kWaitingForPeer : phase;
+}
+
+HeartbeatThread::HeartbeatThread(const ChiefClient* client, absl::Duration interval, std::function<LifeSigns()> signs)
+    : client_(client), interval_(interval), signs_(std::move(signs)), thread_([this] { Run(); }) {}
 
 HeartbeatThread::~HeartbeatThread() {
   {
@@ -34,16 +39,20 @@ void HeartbeatThread::Run() {
   std::string address;
   std::unique_ptr<proto::Session::Stub> stub;
   for (;;) {
-    proto::HeartbeatRequest request;
+    WorkerFence fence;
+    Heartbeat heartbeat;
     bool send = false;
     {
       MutexLock lock(&mutex_);
       if (!stop_) changed_.WaitWithTimeout(&mutex_, interval_);
       if (stop_) return;
-      heartbeat_.progress = progress_();
       send = set_;
-      request = ToWire(fence_, heartbeat_);
+      fence = fence_;
+      heartbeat = heartbeat_;
     }
+    const LifeSigns signs = signs_();
+    heartbeat.progress = signs.progress;
+    heartbeat.phase = PhaseOfBeat(heartbeat.phase, signs);
     const absl::StatusOr<std::string> now = client_->Address();
     if (!send || !now.ok()) continue;
     if (stub == nullptr || *now != address) {
@@ -54,7 +63,7 @@ void HeartbeatThread::Run() {
     SetToken(context, client_->token());
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(1));
     proto::HeartbeatReply reply;
-    stub->Beat(&context, request, &reply);  // a lost beat is followed by the next one
+    stub->Beat(&context, ToWire(fence, heartbeat), &reply);  // a lost beat is followed by the next one
   }
 }
 

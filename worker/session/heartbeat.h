@@ -16,10 +16,19 @@
 
 namespace lockstep::worker {
 
+// What is asked at every beat.
+struct LifeSigns {
+  uint64_t progress = 0;        // nodes executed + bytes moved, never decreasing
+  bool waits_for_peer = false;  // the thread that computes waits for other ranks
+};
+
+// What a beat says: who computes or forms and waits for a peer is not to blame for standing still (rule 6).
+Heartbeat::Phase PhaseOfBeat(Heartbeat::Phase phase, const LifeSigns& signs);
+
 class HeartbeatThread {
  public:
-  // `progress` is asked at every beat: nodes executed + bytes moved, never decreasing.
-  HeartbeatThread(const ChiefClient* client, absl::Duration interval, std::function<uint64_t()> progress);
+  // `signs` does not block.
+  HeartbeatThread(const ChiefClient* client, absl::Duration interval, std::function<LifeSigns()> signs);
   ~HeartbeatThread();
 
   // What the beats carry from here on. Nothing is sent before the first call.
@@ -30,7 +39,7 @@ class HeartbeatThread {
 
   const ChiefClient* const client_;
   const absl::Duration interval_;
-  const std::function<uint64_t()> progress_;
+  const std::function<LifeSigns()> signs_;
   Mutex mutex_;
   CondVar changed_;
   bool stop_ GUARDED_BY(mutex_) = false;

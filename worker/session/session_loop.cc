@@ -42,7 +42,9 @@ SessionLoop::SessionLoop(Options options)
                   }
                 }),
       side_work_(64),
-      heartbeat_(&client_, kBeatEvery, [this] { return engine_.progress() + uploader_.bytes_sent(); }) {
+      heartbeat_(&client_, kBeatEvery, [this] {
+        return LifeSigns{engine_.progress() + uploader_.bytes_sent(), engine_.waits_for_peer()};
+      }) {
   if (!options_.record_path.empty()) {
     record_.open(options_.record_path, std::ios::binary | std::ios::app);
     record_ << RecordConfig(options_.core) << std::flush;
@@ -50,7 +52,7 @@ SessionLoop::SessionLoop(Options options)
 }
 
 SessionLoop::~SessionLoop() {
-  inputs_.Close();
+  inputs_.Close();  // also ends the test connections
   client_.Shutdown();
   std::shared_ptr<ChiefStream> stream;
   MutexLock lock(&mutex_);
@@ -133,7 +135,8 @@ void SessionLoop::Perform(const Disconnect&) {
 }
 
 void SessionLoop::Perform(const Send& action) {
-  SetFence(action.fence);
+  // A Hello names no term; what else is said meanwhile still belongs to the last one.
+  if (!std::holds_alternative<Hello>(action.message)) SetFence(action.fence);
   std::shared_ptr<ChiefStream> stream;
   {
     MutexLock lock(&mutex_);
@@ -160,6 +163,7 @@ void SessionLoop::Perform(const TestConnections& action) {
     PeersTested tested;
     tested.round = action.round;
     for (const Member& peer : action.peers) {
+      if (inputs_.closed()) return;
       const absl::Status status = ProbePeer(peer.address, peer.incarnation, kProbeLimit);
       (status.ok() ? tested.reached : tested.failed).push_back(peer.incarnation);
       if (!status.ok() && tested.message.empty()) {

@@ -10,7 +10,8 @@
 
 namespace lockstep::worker {
 
-absl::Status WaitFor(Pending& handle) {
+absl::Status WaitFor(Pending& handle, Pulse* pulse) {
+  const Pulse::Waiting waiting(pulse);
   for (;;) {
     absl::Status status = handle.Wait(absl::Seconds(1));
     if (status.code() != absl::StatusCode::kDeadlineExceeded) return status;
@@ -104,7 +105,7 @@ absl::StatusOr<ReducedWord> GradientExchange::Finish(const ControlContribution& 
   }
   if (!outcome.ok()) communicator_->Abort(outcome);
   for (const Handle& handle : handles_) {
-    const absl::Status status = WaitFor(*handle);
+    const absl::Status status = WaitFor(*handle, options_.pulse);
     if (outcome.ok()) outcome = status;
   }
   handles_.clear();

@@ -19,14 +19,16 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/graph/metagraph.h"
+#include "common/sync/pulse.h"
 #include "worker/collectives/bucketer.h"
 #include "worker/collectives/communicator.h"
 #include "worker/collectives/control_word.h"
 
 namespace lockstep::worker {
 
-// Waits for a call of a communicator until it has ended, however long that takes: an abort ends it too.
-absl::Status WaitFor(Pending& handle);
+// Waits for a call of a communicator until it has ended, however long that takes: an abort ends it too. `pulse` (may be
+// null) shows meanwhile that a peer is waited for.
+absl::Status WaitFor(Pending& handle, Pulse* pulse);
 
 class GradientExchange {
  public:
@@ -35,6 +37,7 @@ class GradientExchange {
     int logical_shards = 1;
     int slots_per_shard = 0;
     ReductionMode reduction = ReductionMode::kExact;
+    Pulse* pulse = nullptr;
   };
 
   explicit GradientExchange(Options options);

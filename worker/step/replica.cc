@@ -39,7 +39,8 @@ device::DeviceKind KindOf(const JobSpec& job) {
 // Makes the parts of a replica one after another; the first that fails names the kind of problem.
 class ReplicaBuilder {
  public:
-  ReplicaBuilder(const JobSpec& job, const std::string& kernel_plan) : job_(job), kernel_plan_(kernel_plan) {}
+  ReplicaBuilder(const JobSpec& job, const std::string& kernel_plan, Pulse* pulse)
+      : job_(job), kernel_plan_(kernel_plan), pulse_(pulse) {}
 
   absl::Status Build(const std::string& metagraph_bytes) {
     LS_ASSIGN_OR_RETURN(config_.metagraph, ParseMetaGraph(metagraph_bytes));
@@ -58,7 +59,8 @@ class ReplicaBuilder {
 
  private:
   absl::Status OpenData() {
-    const FeedOptions feed = FeedOptionsOf(job_);
+    FeedOptions feed = FeedOptionsOf(job_);
+    feed.pulse = pulse_;
     LS_ASSIGN_OR_RETURN(replica_->train_, OpenDataSource(job_.data().train(), feed));
     std::string hashes = replica_->train_->content_hash();
     if (job_.data().has_eval()) {
@@ -71,6 +73,7 @@ class ReplicaBuilder {
 
   absl::Status MakePlans() {
     LS_ASSIGN_OR_RETURN(config_.training, MakeTrainingGraph(config_.metagraph));
+    config_.pulse = pulse_;
     config_.seed = job_.train().seed();
     config_.global_batch = job_.train().global_batch_size();
     config_.logical_shards = static_cast<int>(job_.train().logical_shards());
@@ -85,6 +88,7 @@ class ReplicaBuilder {
     if (replayed != nullptr) LS_RETURN_IF_ERROR(CheckKernelPlan(*replayed, replica_->device_->info()));
     LS_RETURN_IF_ERROR(MakeState());
     PlanOptions options;
+    options.pulse = pulse_;
     options.accumulate_passes = config_.global_batch / config_.logical_shards > config_.metagraph.pass_batch;
     if (replayed != nullptr) ApplyKernelPlan(*replayed, &options);
     LS_ASSIGN_OR_RETURN(replica_->training_plan_,
@@ -116,6 +120,7 @@ class ReplicaBuilder {
   absl::Status MakeState() {
     problem_ = PrepareProblem::kDoesNotFit;
     LS_ASSIGN_OR_RETURN(ReplicaState state, ReplicaState::Create(MakeStateLayout(config_.metagraph)));
+    AdvancePulse(pulse_);
     replica_->state_ = std::make_unique<ReplicaState>(std::move(state));
     for (const Variable& variable : config_.metagraph.forward.variables) {
       variables_[variable.name] = replica_->state_->tensor(replica_->state_->layout().Find(variable.name)).data();
@@ -147,6 +152,7 @@ class ReplicaBuilder {
       }
       ApplyUpdate(rule.optimizer, scalars, update);
       digests.push_back(DigestOf(absl::StrCat("update/", name), replica_->state_->tensor(layout.Find(name))));
+      AdvancePulse(pulse_);
     }
     if (replica_->eval_plan_ != nullptr) {
       LS_ASSIGN_OR_RETURN(const std::vector<NodeDigest> evaluated,
@@ -159,6 +165,7 @@ class ReplicaBuilder {
 
   const JobSpec& job_;
   const std::string& kernel_plan_;
+  Pulse* const pulse_;
   PrepareProblem problem_ = PrepareProblem::kOther;
   std::unique_ptr<Replica> replica_{new Replica};
   StepConfig config_;
@@ -166,8 +173,8 @@ class ReplicaBuilder {
 };
 
 std::unique_ptr<Replica> Replica::Make(const std::string& metagraph_bytes, const JobSpec& job,
-                                       const std::string& kernel_plan, ReplicaProblem& problem) {
-  ReplicaBuilder builder(job, kernel_plan);
+                                       const std::string& kernel_plan, Pulse* pulse, ReplicaProblem& problem) {
+  ReplicaBuilder builder(job, kernel_plan, pulse);
   const absl::Status status = builder.Build(metagraph_bytes);
   if (status.ok()) return builder.Take();
   problem = {builder.problem(), status};

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "common/job/job.h"
 #include "common/protocol/messages.h"
+#include "common/sync/pulse.h"
 #include "worker/data/data_source.h"
 #include "worker/device/device.h"
 #include "worker/plan/plan.h"
@@ -30,9 +31,10 @@ struct ReplicaProblem {
 class Replica {
  public:
   // Makes a replica. With `kernel_plan` empty the kernels are chosen here and the probe is recorded, else both must
-  // agree with the plan (rules 29 to 31). Blocks; returns null and fills `problem` when it cannot be done.
+  // agree with the plan (rules 29 to 31). Blocks, and advances `pulse` (may be null; it outlives the replica); returns
+  // null and fills `problem` when it cannot be done.
   static std::unique_ptr<Replica> Make(const std::string& metagraph_bytes, const JobSpec& job,
-                                       const std::string& kernel_plan, ReplicaProblem& problem);
+                                       const std::string& kernel_plan, Pulse* pulse, ReplicaProblem& problem);
 
   ReplicaState& state() { return *state_; }
   StepRunner& runner() { return *runner_; }

@@ -84,10 +84,11 @@ absl::Status ReplicaState::Load(absl::Span<const Tensor> initial) {
   return absl::OkStatus();
 }
 
-std::string ReplicaState::Digest() const {
+std::string ReplicaState::Digest(Pulse* pulse) const {
   StateDigestBuilder digest;
   for (size_t i = 0; i < layout_.tensors.size(); ++i) {
     LS_CHECK(digest.Add(layout_.tensors[i].spec, AsText(tensor(i))).ok(), "names in a layout are unique");
+    AdvancePulse(pulse, sizes_[i]);
   }
   return digest.Hex();
 }

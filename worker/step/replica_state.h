@@ -19,6 +19,7 @@
 #include "common/checkpoint_format/checkpoint_tensor.h"
 #include "common/checkpoint_format/shares.h"
 #include "common/graph/state_layout.h"
+#include "common/sync/pulse.h"
 #include "common/tensor/tensor.h"
 
 namespace lockstep::worker {
@@ -49,8 +50,8 @@ class ReplicaState {
   // type or shape.
   absl::Status Load(absl::Span<const Tensor> initial);
 
-  // The digest of common/digest/state_digest.h.
-  std::string Digest() const;
+  // The digest of common/digest/state_digest.h. Advances `pulse` (may be null) by the bytes.
+  std::string Digest(Pulse* pulse = nullptr) const;
 
   // The layout in the words of checkpoints.
   std::vector<CheckpointTensor> CheckpointLayout() const;

@@ -74,7 +74,8 @@ StepRunner::StepRunner(StepConfig config, ReplicaState* state, Plan* training_pl
       exchange_({.layout = training_plan->gradient_layout(),
                  .logical_shards = config_.logical_shards,
                  .slots_per_shard = SlotsPerShard(StatisticSizes(config_)),
-                 .reduction = config_.metagraph.update.reduction}),
+                 .reduction = config_.metagraph.update.reduction,
+                 .pulse = config_.pulse}),
       statistic_sizes_(StatisticSizes(config_)) {
   for (const std::string& name : plan_->gradient_parameters()) {
     ParameterIndex index;

@@ -25,6 +25,7 @@
 #include "common/graph/training_graph.h"
 #include "common/protocol/control.h"
 #include "common/protocol/messages.h"
+#include "common/sync/pulse.h"
 #include "worker/collectives/communicator.h"
 #include "worker/data/batch_reader.h"
 #include "worker/data/data_source.h"
@@ -43,6 +44,7 @@ struct StepConfig {
   int64_t global_batch = 0;
   int logical_shards = 1;
   int64_t eval_batch = 0;  // 0: the job does not evaluate
+  Pulse* pulse = nullptr;  // shows when a peer is waited for; null: nobody watches
 };
 
 // Where time went, in total since construction.

@@ -68,7 +68,7 @@ MetaGraph SmallModel(OnNan on_nan) {
 
 // A replica without a session: device, state, plans and runner.
 struct SmallReplica {
-  SmallReplica(const MetaGraph& metagraph, const DataSource& data) {
+  SmallReplica(const MetaGraph& metagraph, const DataSource& data, Pulse* pulse = nullptr) {
     device = device::MakeDevice(device::DeviceKind::kReference, {}).value();
     state = std::make_unique<ReplicaState>(ReplicaState::Create(MakeStateLayout(metagraph)).value());
     // No assertion of the test framework: ranks are made on threads of their own, and it is not thread-safe.
@@ -83,8 +83,9 @@ struct SmallReplica {
                       .seed = 7,
                       .global_batch = kBatch,
                       .logical_shards = kShards,
-                      .eval_batch = kBatch / kShards};
-    training = Plan::Make(device.get(), config.training.graph, variables, {}).value();
+                      .eval_batch = kBatch / kShards,
+                      .pulse = pulse};
+    training = Plan::Make(device.get(), config.training.graph, variables, {.pulse = pulse}).value();
     evaluation = Plan::Make(device.get(), config.evaluation.graph, variables, {.label = "evaluation"}).value();
     runner =
         std::make_unique<StepRunner>(std::move(config), state.get(), training.get(), evaluation.get(), &data, &data);
@@ -156,6 +157,25 @@ TEST_CASE("step: the state has the same bits for any number of ranks, on every r
 
 TEST_CASE("step: the first step is summed a second time once the magnitudes are known", "[step]") {
   CHECK(Train(1, 1, MadeUpData())[0].redone == 1);
+}
+
+TEST_CASE("step: a rank shows that it waits for a peer, and that it computed before", "[step]") {
+  const MadeUpData data;
+  Pulse pulse;
+  SmallReplica replica(SmallModel(OnNan::kStop), data, &pulse);
+  const uint64_t planned = pulse.progress();
+  CHECK(planned > 0);
+  auto communicators = MakeLoopback({1, 1}, 2);
+  absl::Status status;
+
+  std::thread rank([&] { status = replica.runner->RunStep(*communicators[0], 1, {}).status(); });
+  while (!pulse.waits_for_peer()) std::this_thread::yield();
+
+  CHECK(pulse.progress() > planned);
+  communicators[0]->Abort(absl::AbortedError("the peer does not come"));
+  rank.join();
+  CHECK_FALSE(status.ok());
+  CHECK_FALSE(pulse.waits_for_peer());
 }
 
 TEST_CASE("step: an evaluation counts every sample once", "[step]") {

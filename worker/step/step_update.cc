@@ -106,7 +106,7 @@ absl::StatusOr<SliceOutcome> StepRunner::RunSlice(Communicator& communicator, in
   std::vector<char> blocks(std::accumulate(sizes.begin(), sizes.end(), int64_t{0}));
   LS_RETURN_IF_ERROR(PackWord(shape, communicator.rank(), word, absl::MakeSpan(blocks)));
   const Handle handle = communicator.AllGather(tag, absl::MakeSpan(blocks), sizes);
-  LS_RETURN_IF_ERROR(WaitFor(*handle));
+  LS_RETURN_IF_ERROR(WaitFor(*handle, config_.pulse));
   LS_ASSIGN_OR_RETURN(const ReducedWord reduced, FoldWords(shape, blocks));
   SliceOutcome outcome{.word = reduced.control};
   outcome.result.slice = slice;
