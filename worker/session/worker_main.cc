@@ -23,10 +23,14 @@
 #include "common/status/exit_code.h"
 #include "worker/collectives/peer_probe.h"
 #include "worker/device/cpu/environment.h"
+#include "worker/session/end_of_process.h"
 #include "worker/session/session_loop.h"
 
 namespace lockstep::worker {
 namespace {
+
+// How long the threads of a worker that has said its last word may take to end.
+constexpr absl::Duration kEndLimit = absl::Seconds(2);
 
 // Runs this program from the start, with the same arguments in the present environment. Returns only on failure.
 absl::Status ExecuteAgain() {
@@ -103,9 +107,6 @@ int WorkerMain(const WorkerOptions& options) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
 
-  const absl::StatusOr<std::string> token = AwaitToken(options, signals);
-  if (absl::IsCancelled(token.status())) return kExitPreempted;
-  if (!token.ok()) return Fail(token.status(), kExitBadToken);
   if (options.chief.empty() == options.chief_file.empty()) {
     return Fail(absl::InvalidArgumentError("give the chief's address: --chief HOST:PORT"), kExitUsage);
   }
@@ -113,6 +114,9 @@ int WorkerMain(const WorkerOptions& options) {
     const absl::StatusOr<HostPort> address = ParseHostPort(options.chief);
     if (!address.ok()) return Fail(address.status(), kExitUsage);
   }
+  const absl::StatusOr<std::string> token = AwaitToken(options, signals);
+  if (absl::IsCancelled(token.status())) return kExitPreempted;
+  if (!token.ok()) return Fail(token.status(), kExitBadToken);
 
   SessionLoop::Options loop_options;
   loop_options.core.incarnation = NewIncarnation();
@@ -129,15 +133,14 @@ int WorkerMain(const WorkerOptions& options) {
     loop_options.record_path = absl::StrCat(options.record_directory, "/worker-", getpid(), "-",
                                             loop_options.core.incarnation.ToString().substr(0, 8), ".record");
   }
-  int code = kExitBug;
-  {
-    SessionLoop loop(std::move(loop_options));
-    const int fd = signalfd(-1, &signals, SFD_CLOEXEC);
-    SignalThread signal_thread(fd, &loop);
-    code = loop.Run();
-  }
+  SessionLoop loop(std::move(loop_options));
+  const int fd = signalfd(-1, &signals, SFD_CLOEXEC);
+  SignalThread signal_thread(fd, &loop);
+  const int code = loop.Run();
   if (code != kExitDone && code != kExitPreempted) WriteLastLine(FirstFailure(), code);
   FlushLog();
+  // A computation that does not stop is joined below: the process must not wait for it.
+  EndProcessWithin(kEndLimit, code);
   return code;
 }
 
