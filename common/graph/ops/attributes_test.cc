@@ -12,25 +12,9 @@ std::string ParseError(OpType op, const RawAttributes& raw) {
   return std::string(ParseAttributes(op, "n", raw).status().message());
 }
 
-// Attributes of which none has its default.
-OpAttributes Unusual(OpType op) {
+// The three functions give attributes of which none has its default, or none for ops that are not theirs.
+OpAttributes UnusualMovement(OpType op) {
   switch (op) {
-    case OpType::kScale:
-      return ScaleAttributes{0.25};
-    case OpType::kGemm:
-      return GemmAttributes{0.5, 2.0, true, true};
-    case OpType::kBatchMatMul:
-      return BatchMatMulAttributes{true, true};
-    case OpType::kConv:
-    case OpType::kConvGradWeight:
-      return ConvAttributes{{3, 4}, {2, 3}, {1, 2, 3, 4}, {2, 2}, 2, {}};
-    case OpType::kConvGradInput:
-      return ConvAttributes{{3, 4}, {2, 3}, {1, 2, 3, 4}, {2, 2}, 2, {8, 4, 9, 9}};
-    case OpType::kMaxPool:
-    case OpType::kMaxPoolWithArgmax:
-      return PoolAttributes{{3, 4}, {2, 3}, {1, 2, 2, 1}, {2, 2}, true, {}};
-    case OpType::kMaxPoolGrad:
-      return PoolAttributes{{3, 4}, {2, 3}, {1, 2, 2, 1}, {2, 2}, true, {8, 4, 9, 9}};
     case OpType::kFlatten:
       return FlattenAttributes{-2};
     case OpType::kReshape:
@@ -89,6 +73,13 @@ OpAttributes Unusual(OpType op) {
       return TriluAttributes{false, -2};
     case OpType::kReverseSequence:
       return ReverseSequenceAttributes{0, 1};
+    default:
+      return NoAttributes{};
+  }
+}
+
+OpAttributes UnusualStatistics(OpType op) {
+  switch (op) {
     case OpType::kSoftmax:
     case OpType::kSoftmaxGrad:
     case OpType::kLogSoftmax:
@@ -136,10 +127,33 @@ OpAttributes Unusual(OpType op) {
     case OpType::kLpNormalization:
     case OpType::kLpNormGrad:
       return LpNormAttributes{1, 1};
+    default:
+      return UnusualMovement(op);
+  }
+}
+
+OpAttributes Unusual(OpType op) {
+  switch (op) {
+    case OpType::kScale:
+      return ScaleAttributes{0.25};
+    case OpType::kGemm:
+      return GemmAttributes{0.5, 2.0, true, true};
+    case OpType::kBatchMatMul:
+      return BatchMatMulAttributes{true, true};
+    case OpType::kConv:
+    case OpType::kConvGradWeight:
+      return ConvAttributes{{3, 4}, {2, 3}, {1, 2, 3, 4}, {2, 2}, 2, {}};
+    case OpType::kConvGradInput:
+      return ConvAttributes{{3, 4}, {2, 3}, {1, 2, 3, 4}, {2, 2}, 2, {8, 4, 9, 9}};
+    case OpType::kMaxPool:
+    case OpType::kMaxPoolWithArgmax:
+      return PoolAttributes{{3, 4}, {2, 3}, {1, 2, 2, 1}, {2, 2}, true, {}};
+    case OpType::kMaxPoolGrad:
+      return PoolAttributes{{3, 4}, {2, 3}, {1, 2, 2, 1}, {2, 2}, true, {8, 4, 9, 9}};
     case OpType::kCountCorrect:
       return CountCorrectAttributes{3};
     default:
-      return NoAttributes{};
+      return UnusualStatistics(op);
   }
 }
 
