@@ -5,7 +5,8 @@ namespace lockstep {
 namespace {
 
 void MakeShape(OpType op, Dice& dice, CaseBuilder& b) {
-  const Shape shape = RandomShape(dice, 0, 4, 9);
+  Shape shape = RandomShape(dice, 0, 4, 9);
+  for (int64_t& extent : shape) extent = op == OpType::kExpand && dice.Flip() ? 1 : extent;
   const std::string x = b.In(shape);
   if (op == OpType::kFlatten) {
     b.Op(op, {x}, FlattenAttributes{.axis = dice.Roll(0, static_cast<int64_t>(shape.size()))});
@@ -14,7 +15,7 @@ void MakeShape(OpType op, Dice& dice, CaseBuilder& b) {
   } else {
     Shape wider = shape;
     for (int64_t& extent : wider) extent = extent == 1 ? dice.Roll(1, 4) : extent;
-    wider.insert(wider.begin(), dice.Roll(1, 3));
+    if (dice.Flip()) wider.insert(wider.begin(), dice.Roll(1, 3));
     b.Op(op, {x}, ExpandAttributes{.shape = wider});
   }
 }

@@ -149,6 +149,50 @@ void SliceGrad(const HostCall& call) {
   });
 }
 
+// A broadcast as rows of Y: `length` elements of X, or one that fills the row.
+struct ExpandRows {
+  Nest nest;
+  int64_t length = 1;
+  bool fills = false;
+};
+
+std::optional<ExpandRows> RowsOf(const Shape& x, const Shape& y) {
+  ExpandRows rows;
+  std::array<Nest::Loop, kMostLoops> inner_first;
+  size_t loops = 0;
+  int64_t from = 1;
+  int64_t to = 1;
+  for (size_t i = y.size(); i-- > 0;) {
+    const size_t added = y.size() - x.size();
+    const int64_t extent = i < added ? 1 : x[i - added];
+    const bool repeats = extent == 1 && y[i] != 1;
+    if (rows.length == 1) rows.fills = repeats;
+    if (y[i] != 1 && loops == 0 && repeats == rows.fills) {
+      rows.length *= y[i];
+    } else if (y[i] != 1) {
+      if (loops == kMostLoops) return std::nullopt;
+      inner_first[loops++] = {y[i], repeats ? 0 : from, to};
+    }
+    from *= extent;
+    to *= y[i];
+  }
+  while (loops > 0) rows.nest.Add(inner_first[--loops]);
+  return rows;
+}
+
+void Expand(const HostCall& call) {
+  const ExpandRows rows = *RowsOf(call.in_shape(0), call.out_shape(0));
+  const float* x = call.in<float>(0);
+  float* y = call.out<float>(0);
+  ParallelFor(rows.nest.count(), GrainOf(rows.length), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const auto [from, to] = rows.nest.At(row);
+      if (rows.fills) std::fill_n(y + to, rows.length, x[from]);
+      if (!rows.fills) std::memcpy(y + to, x + from, static_cast<size_t>(rows.length) * sizeof(float));
+    }
+  });
+}
+
 // A permutation as tiles of the axis that lies together in X and the axis that lies together in Y. They are the same
 // axis where `rows`: then there is only a row to copy.
 struct Permutation {
@@ -298,6 +342,9 @@ OwnFunction OwnMovement(const KernelRequest& request) {
     case OpType::kSliceGrad:
       if (!RowsOf(std::get<SliceAttributes>(attributes), request.outputs[0].shape)) return {};
       return {&SliceGrad, "own:rows"};
+    case OpType::kExpand:
+      if (!RowsOf(request.inputs[0].shape, request.outputs[0].shape)) return {};
+      return {&Expand, "own:rows"};
     case OpType::kGather:
       return {&Gather, "own:gather"};
     case OpType::kGatherGrad:
