@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/graph/onnx/import.h"
 #include "common/training/training_policy.h"
 
 namespace lockstep::chief {
@@ -25,6 +26,8 @@ struct ChiefOptions {
   int expected_workers = 0;
   // Describes the job's data (worker/session/inspect_data.h has the one for files).
   DataInspector inspect_data;
+  // Executes one node, to fold the constants of an imported model (worker/device/evaluate_node.h).
+  NodeEvaluator evaluate_node;
   // Not empty: every event and action of the core is recorded in this directory, one file per start.
   std::string record_directory;
 };

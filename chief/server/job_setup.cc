@@ -4,6 +4,8 @@
 #include "common/graph/serialize.h"
 #include "common/job/extent.h"
 #include "common/job/graph_request.h"
+#include "common/job/load_model.h"
+#include "common/log/log.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 
@@ -47,9 +49,14 @@ absl::StatusOr<JobSetup> SetUpJob(const ChiefOptions& options, int& exit_code) {
   }
   if (!setup.facts.eval_sha256.empty()) setup.job.mutable_data()->mutable_eval()->set_sha256(setup.facts.eval_sha256);
   LS_ASSIGN_OR_RETURN(const TrainingPolicy training, MakeTrainingPolicy(setup.job, setup.facts));
-  LS_ASSIGN_OR_RETURN(
-      const MetaGraphRequest request,
-      MakeMetaGraphRequest(setup.job, setup.facts.inputs, setup.facts.labels, setup.facts.train_samples));
+  LS_ASSIGN_OR_RETURN(std::optional<ImportedModel> imported, LoadModel(setup.job, options.evaluate_node));
+  LS_ASSIGN_OR_RETURN(const MetaGraphRequest request,
+                      MakeMetaGraphRequest(setup.job, imported.has_value() ? &imported->graph : nullptr,
+                                           setup.facts.inputs, setup.facts.labels, setup.facts.train_samples));
+  if (imported.has_value()) {
+    for (const std::string& warning : imported->warnings) LS_LOG(warn, "model.onnx: ", warning);
+    setup.initial = std::move(imported->initial);
+  }
   LS_ASSIGN_OR_RETURN(setup.metagraph, BuildMetaGraph(request));
   setup.metagraph_bytes = SerializeMetaGraph(setup.metagraph);
   setup.fingerprint = Fingerprint(setup.metagraph);

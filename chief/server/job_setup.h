@@ -21,7 +21,8 @@ struct JobSetup {
   MetaGraph metagraph;
   std::string metagraph_bytes;
   std::string fingerprint;
-  JobPolicy policy;  // without its lineage, which the directory knows
+  std::map<std::string, Tensor> initial;  // of an imported model, by variable
+  JobPolicy policy;                       // without its lineage, which the directory knows
 };
 
 // `exit_code` is set when it fails: 78 for the job, 65 for its data.

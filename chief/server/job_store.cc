@@ -139,6 +139,12 @@ absl::Status JobStore::CheckResume(const JobSetup& setup, const CheckpointReader
                                                       " in settings that change the result: ", difference.RefusedText(),
                                                       ". Take them back, or start anew with another --dir"));
   }
+  if (newest.manifest().fingerprint() != setup.fingerprint) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the model is not that of ", where, " (metagraph ", setup.fingerprint.substr(0, 12),
+                     " instead of ", newest.manifest().fingerprint().substr(0, 12),
+                     "): the file of model.onnx has changed. Bring it back, or start anew with another --dir"));
+  }
   for (const JobDifference::Setting& setting : difference.allowed) {
     LS_LOG(info, "since the last save the job changed ", setting.key, ": ", setting.before, " -> ", setting.after);
   }
@@ -146,7 +152,13 @@ absl::Status JobStore::CheckResume(const JobSetup& setup, const CheckpointReader
 }
 
 absl::Status JobStore::PublishStepZero(const JobSetup& setup) {
-  LS_ASSIGN_OR_RETURN(const std::vector<Tensor> initial, MakeInitialState(setup.metagraph, setup.job.train().seed()));
+  const auto of_model = [&](const std::string&, const std::string& tensor) -> absl::StatusOr<Tensor> {
+    const auto found = setup.initial.find(tensor);
+    if (found == setup.initial.end()) return absl::NotFoundError("the model does not hold it");
+    return found->second.Clone();
+  };
+  LS_ASSIGN_OR_RETURN(const std::vector<Tensor> initial,
+                      MakeInitialState(setup.metagraph, setup.job.train().seed(), of_model));
   StateDigestBuilder digest;
   const auto bytes_of = [&](int tensor) {
     const auto bytes = initial[tensor].bytes();

@@ -29,14 +29,33 @@ absl::StatusOr<const SignatureInput*> OnlyInput(const MetaGraphRequest& request,
   return found;
 }
 
+// The imported graph, whose only input takes the feature. InvalidArgument when it takes something else.
+absl::StatusOr<Graph> CheckImported(const Graph& imported, const SignatureInput& feature) {
+  if (imported.inputs.size() != 1) {
+    return absl::InvalidArgumentError(absl::StrCat("the model has ", imported.inputs.size(),
+                                                   " inputs; one that takes the data's inputs is supported"));
+  }
+  const GraphInput& input = imported.inputs[0];
+  if (input.dtype != feature.dtype || input.shape != feature.shape) {
+    return absl::InvalidArgumentError(absl::StrCat("the model's input '", input.name, "' is ", DTypeName(input.dtype),
+                                                   ShapeString(input.shape), " (-1: the batch), the data gives ",
+                                                   DTypeName(feature.dtype), ShapeString(feature.shape)));
+  }
+  return imported;
+}
+
 }  // namespace
 
 absl::StatusOr<MetaGraph> BuildMetaGraph(const MetaGraphRequest& request) {
   LS_ASSIGN_OR_RETURN(const SignatureInput* feature, OnlyInput(request, InputRole::kFeature, "feature"));
   LS_ASSIGN_OR_RETURN(const SignatureInput* label, OnlyInput(request, InputRole::kLabel, "label"));
   MetaGraph metagraph;
-  LS_ASSIGN_OR_RETURN(metagraph.forward,
-                      BuildArchitecture(request.model, {feature->name, feature->dtype, feature->shape}));
+  if (request.imported.has_value()) {
+    LS_ASSIGN_OR_RETURN(metagraph.forward, CheckImported(*request.imported, *feature));
+  } else {
+    LS_ASSIGN_OR_RETURN(metagraph.forward,
+                        BuildArchitecture(request.model, {feature->name, feature->dtype, feature->shape}));
+  }
   metagraph.forward.inputs.push_back({label->name, label->dtype, label->shape});
   metagraph.signature = {*feature, *label};
   metagraph.loss = request.loss;

@@ -6,6 +6,7 @@
 #define LOCKSTEP_COMMON_GRAPH_BUILD_METAGRAPH_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,8 @@ namespace lockstep {
 
 struct MetaGraphRequest {
   ModelSpec model;
+  // An imported forward graph, which then counts instead of `model`.
+  std::optional<Graph> imported;
   // Exactly one feature and one label input; shapes begin with kBatchDim.
   std::vector<SignatureInput> inputs;
   // `output` and `label` may be empty: then the model's only output and the only label input are meant.

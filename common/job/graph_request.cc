@@ -66,6 +66,19 @@ Shape WithBatch(const Shape& sample) {
   return shape;
 }
 
+// The shape of the model's input, into which one sample of the data has to fit.
+absl::StatusOr<Shape> ImportedInputShape(const Graph& imported, const Shape& stored) {
+  if (imported.inputs.empty()) return absl::InvalidArgumentError("model.onnx: the model has no input");
+  const Shape& shape = imported.inputs[0].shape;
+  if (shape.empty() || shape[0] != kBatchDim ||
+      NumElements(Shape(shape.begin() + 1, shape.end())) != NumElements(stored)) {
+    return absl::InvalidArgumentError(absl::StrCat("model.onnx: the input '", imported.inputs[0].name, "' is ",
+                                                   ShapeString(shape), " (-1: the batch), one sample of data.train is ",
+                                                   ShapeString(stored)));
+  }
+  return shape;
+}
+
 OptimizerRule MakeOptimizer(const job::Optimizer& optimizer) {
   OptimizerRule rule;
   rule.weight_decay = optimizer.weight_decay();
@@ -121,17 +134,27 @@ absl::StatusOr<UpdateRule> MakeUpdateRule(const JobSpec& spec, int64_t train_sam
   return rule;
 }
 
-absl::StatusOr<MetaGraphRequest> MakeMetaGraphRequest(const JobSpec& spec, const TensorSpec& inputs,
-                                                      const TensorSpec& labels, int64_t train_samples) {
-  const job::BuiltinModel& builtin = spec.model().builtin();
+absl::StatusOr<MetaGraphRequest> MakeMetaGraphRequest(const JobSpec& spec, const Graph* imported,
+                                                      const TensorSpec& inputs, const TensorSpec& labels,
+                                                      int64_t train_samples) {
   MetaGraphRequest request;
-  request.model = MakeModel(builtin);
-  LS_ASSIGN_OR_RETURN(const Shape shape, InputShape(builtin, inputs.shape));
-  request.inputs.push_back({.name = "inputs",
+  std::string name = "inputs";
+  Shape shape;
+  if (imported != nullptr) {
+    request.imported = *imported;
+    LS_ASSIGN_OR_RETURN(shape, ImportedInputShape(*imported, inputs.shape));
+    name = imported->inputs[0].name;
+  } else {
+    const job::BuiltinModel& builtin = spec.model().builtin();
+    request.model = MakeModel(builtin);
+    LS_ASSIGN_OR_RETURN(const Shape sample, InputShape(builtin, inputs.shape));
+    shape = WithBatch(sample);
+  }
+  request.inputs.push_back({.name = name,
                             .field = "inputs",
                             .role = InputRole::kFeature,
                             .dtype = inputs.dtype,
-                            .shape = WithBatch(shape),
+                            .shape = shape,
                             .normalisation = MakeNormalisation(spec.data())});
   request.inputs.push_back({.name = "labels",
                             .field = "labels",

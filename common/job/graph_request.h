@@ -18,8 +18,10 @@ namespace lockstep {
 // without the batch. The signature's feature is named "inputs", its label "labels", as the fields of the source; its
 // shape is `model.builtin.input`, else that of the data, to which `lenet` adds the channel of a [height, width].
 // InvalidArgument when the shape of the job is not that of the data, or a schedule does not fit the duration.
-absl::StatusOr<MetaGraphRequest> MakeMetaGraphRequest(const JobSpec& spec, const TensorSpec& inputs,
-                                                      const TensorSpec& labels, int64_t train_samples);
+// `imported`: the graph of `model.onnx`, null for a built-in architecture; the feature is then named as its input.
+absl::StatusOr<MetaGraphRequest> MakeMetaGraphRequest(const JobSpec& spec, const Graph* imported,
+                                                      const TensorSpec& inputs, const TensorSpec& labels,
+                                                      int64_t train_samples);
 
 // The update of a job: optimizer, schedule in steps, clipping, what a NaN does. InvalidArgument when the warm-up does
 // not end before the job does.

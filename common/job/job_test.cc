@@ -216,10 +216,9 @@ TEST_CASE("job: settings that change bits are told from those that may change", 
   CHECK(compare({}, {}).CanResume());
   CHECK(compare({}, {}).allowed.empty());
 
-  for (const char* setting :
-       {"name=other", "train.seed=1", "train.optimizer.lr=0.2", "train.global_batch_size=512", "train.logical_shards=4",
-        "model.loss=mse", "data.train.labels=z", "resources.cpu_threads=2", "train.clip_norm=1",
-        "data.normalize.mean=1"}) {
+  for (const char* setting : {"name=other", "train.seed=1", "train.optimizer.lr=0.2", "train.global_batch_size=512",
+                              "train.logical_shards=4", "model.loss=mse", "data.train.labels=z",
+                              "resources.cpu_threads=2", "train.clip_norm=1", "data.normalize.mean=1"}) {
     INFO(setting);
     const JobDifference difference = compare({}, {setting});
     REQUIRE_FALSE(difference.CanResume());

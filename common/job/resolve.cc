@@ -99,6 +99,10 @@ absl::Status ValidateName(const Places& places, const std::string& name) {
 }
 
 absl::Status ValidateModel(const Places& places, const JobSpec& spec) {
+  if (spec.model().has_builtin() == spec.model().has_onnx()) {
+    return places.Error("model", spec.model().has_onnx() ? "has both builtin and onnx; give one of them"
+                                                         : "gives no architecture; name one with builtin or onnx");
+  }
   static constexpr absl::string_view kLosses[] = {"softmax_cross_entropy", "mse", "l1", "huber", "bce_with_logits"};
   const std::string& loss = spec.model().loss();
   bool known = absl::StartsWith(loss, "output:") && loss.size() > 7;

@@ -11,10 +11,12 @@
 #include "common/job/extent.h"
 #include "common/job/graph_request.h"
 #include "common/job/job.h"
+#include "common/job/load_model.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "common/training/training_policy.h"
 #include "deploy/cli/commands.h"
+#include "worker/device/evaluate_node.h"
 #include "worker/session/inspect_data.h"
 
 namespace lockstep::cli {
@@ -87,7 +89,13 @@ int Check(const CheckOptions& options) {
                      : absl::StrFormat("%s, steps of %d samples in %d logical shards",
                                        AmountText(job->train().duration()), batch, policy->logical_shards));
 
-  auto request = MakeMetaGraphRequest(*job, facts->inputs, facts->labels, facts->train_samples);
+  auto imported = LoadModel(*job, device::EvaluateNode);
+  if (!imported.ok()) return Fail(imported.status(), kExitBadJob);
+  const Graph* graph = imported->has_value() ? &(*imported)->graph : nullptr;
+  if (imported->has_value()) {
+    for (const std::string& warning : (*imported)->warnings) Warn("model.onnx", warning);
+  }
+  auto request = MakeMetaGraphRequest(*job, graph, facts->inputs, facts->labels, facts->train_samples);
   if (!request.ok()) return Fail(request.status(), kExitBadJob);
   absl::StatusOr<MetaGraph> metagraph = BuildMetaGraph(*request);
   if (!metagraph.ok()) return Fail(metagraph.status(), kExitBadJob);

@@ -4,6 +4,7 @@
 #include "chief/server/chief_main.h"
 #include "common/status/exit_code.h"
 #include "deploy/cli/commands.h"
+#include "worker/device/evaluate_node.h"
 #include "worker/session/inspect_data.h"
 #include "worker/session/worker_main.h"
 
@@ -21,6 +22,7 @@ void AddChief(CLI::App& app, int& exit_code) {
                       "Wait for this many workers before the first step (at most 30 s)");
   command->add_option("--record", options->record_directory, "Record every decision in this directory");
   options->inspect_data = worker::InspectData;
+  options->evaluate_node = device::EvaluateNode;
   command->callback([options, &exit_code] { exit_code = chief::ChiefMain(*options); });
 }
 

@@ -213,7 +213,10 @@ absl::StatusOr<Field> MakeLabels(ArrayFile file, int64_t classes) {
 FeedOptions FeedOptionsOf(const job::JobSpec& spec) {
   FeedOptions options;
   options.normalisation = MakeNormalisation(spec.data());
-  if (spec.model().loss() == "softmax_cross_entropy") options.label_classes = spec.model().builtin().classes();
+  if (spec.model().loss() == "softmax_cross_entropy") {
+    // How many classes an imported model tells apart is known when it was imported.
+    options.label_classes = spec.model().has_onnx() ? kAnyClasses : spec.model().builtin().classes();
+  }
   options.memory_limit_bytes = spec.data().memory().bytes();
   return options;
 }

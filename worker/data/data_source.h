@@ -43,6 +43,9 @@ class DataSource {
 };
 
 // What a source must deliver to a model.
+// As label_classes: any class index.
+inline constexpr int64_t kAnyClasses = int64_t{1} << 31;
+
 struct FeedOptions {
   Shape input_shape;  // of one sample, as the model takes it; empty: as stored. Same number of elements.
   Normalisation normalisation;

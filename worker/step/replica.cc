@@ -44,6 +44,7 @@ class ReplicaBuilder {
 
   absl::Status Build(const std::string& metagraph_bytes) {
     LS_ASSIGN_OR_RETURN(config_.metagraph, ParseMetaGraph(metagraph_bytes));
+    LS_ASSIGN_OR_RETURN(config_.training, MakeTrainingGraph(config_.metagraph));
     problem_ = PrepareProblem::kData;
     LS_RETURN_IF_ERROR(OpenData());
     problem_ = PrepareProblem::kCannotRun;
@@ -60,6 +61,9 @@ class ReplicaBuilder {
  private:
   absl::Status OpenData() {
     FeedOptions feed = FeedOptionsOf(job_);
+    if (config_.metagraph.loss.kind == LossKind::kSoftmaxCrossEntropy) {
+      feed.label_classes = config_.training.graph.values.at(config_.metagraph.loss.output).shape[1];
+    }
     feed.pulse = pulse_;
     LS_ASSIGN_OR_RETURN(replica_->train_, OpenDataSource(job_.data().train(), feed));
     std::string hashes = replica_->train_->content_hash();
@@ -72,7 +76,6 @@ class ReplicaBuilder {
   }
 
   absl::Status MakePlans() {
-    LS_ASSIGN_OR_RETURN(config_.training, MakeTrainingGraph(config_.metagraph));
     config_.pulse = pulse_;
     config_.seed = job_.train().seed();
     config_.global_batch = job_.train().global_batch_size();

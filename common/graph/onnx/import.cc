@@ -118,7 +118,7 @@ absl::Status OnnxImporter::AddInput(const onnx::ValueInfoProto& input) {
                      "train.logical_shards so that a pass has ",
                      shape[0]));
   }
-  input_has_batch_[input.name()] = has_batch;
+  input_has_batch_[input.name()] = has_batch || (options_.batch > 0 && !shape.empty());
   AppendInput(&model_.graph, {input.name(), dtype, shape});
   Value value{nullptr, nullptr, input.name(), {}, false};
   if (options_.known_inputs != nullptr) {

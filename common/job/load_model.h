@@ -1,0 +1,21 @@
+// From stage 1 to stage 2 for a model that a job brings along: the ONNX file that `model.onnx` names, imported for the
+// job's batch.
+//
+// Threading: thread-safe; blocks on the file system.
+#ifndef LOCKSTEP_COMMON_JOB_LOAD_MODEL_H_
+#define LOCKSTEP_COMMON_JOB_LOAD_MODEL_H_
+
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "common/graph/onnx/import.h"
+#include "common/job/job.h"
+
+namespace lockstep {
+
+// Nothing for a built-in architecture. Errors as ImportOnnx, with the key of the job.
+absl::StatusOr<std::optional<ImportedModel>> LoadModel(const JobSpec& spec, const NodeEvaluator& evaluate);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_JOB_LOAD_MODEL_H_
