@@ -14,6 +14,11 @@ namespace {
 
 constexpr char kPrefix[] = "lockstep.loss.";
 
+// Whether the op's second input are class labels.
+bool ComparesClasses(OpType op) {
+  return op == OpType::kSoftmaxCrossEntropyLoss || op == OpType::kNegativeLogLikelihoodLoss;
+}
+
 // A loss that compares two values, whatever part of the job it came from.
 struct Comparison {
   OpType op = OpType::kSoftmaxCrossEntropyLoss;  // or kPointwiseLoss
@@ -21,7 +26,7 @@ struct Comparison {
   CrossEntropyAttributes cross_entropy;
   PointwiseLossAttributes pointwise;
 
-  bool has_classes() const { return op == OpType::kSoftmaxCrossEntropyLoss; }
+  bool has_classes() const { return ComparesClasses(op); }
 };
 
 Tensor ScalarsOf(DType dtype, Shape shape, const std::vector<double>& values) {
@@ -125,7 +130,7 @@ absl::StatusOr<Comparison> LossWriter::FromScalar(const std::string& output) {
   Comparison loss;
   for (const Node& node : graph_->nodes) {
     if (node.outputs[0] != output) continue;
-    const bool classes = node.op == OpType::kSoftmaxCrossEntropyLoss;
+    const bool classes = ComparesClasses(node.op);
     if (!classes && node.op != OpType::kPointwiseLoss) return loss;
     loss.op = node.op;
     loss.inputs = node.inputs;
@@ -149,7 +154,9 @@ absl::Status LossWriter::AddLoss(const Comparison& loss, Reduction reduction, co
   }
   CrossEntropyAttributes attributes = loss.cross_entropy;
   attributes.reduction = reduction;
-  return Add(OpType::kSoftmaxCrossEntropyLoss, loss.inputs, {value, absl::StrCat(kPrefix, "log_prob")}, attributes);
+  std::vector<std::string> outputs = {value};
+  if (loss.op == OpType::kSoftmaxCrossEntropyLoss) outputs.push_back(absl::StrCat(kPrefix, "log_prob"));
+  return Add(loss.op, loss.inputs, std::move(outputs), attributes);
 }
 
 // Labels and class weights, if any: what LossWeights reads.

@@ -184,8 +184,17 @@ TEST_CASE("metagraph: a parameter that the loss cannot reach or learn is named",
   for (Node& node : frozen.forward.nodes) {
     if (auto* norm = std::get_if<BatchNormAttributes>(&node.attributes)) norm->training_mode = false;
   }
-  CHECK_THAT(std::string(MakeTrainingGraph(frozen).status().message()),
-             Contains("'bn1' (BatchNormalization)") && Contains("cannot be differentiated"));
+  // A frozen normalisation is an affine map: its scale and bias learn, its statistics stay.
+  const absl::StatusOr<TrainingGraph> affine = MakeTrainingGraph(frozen);
+  REQUIRE(affine.ok());
+  CHECK(affine->statistics.empty());
+
+  MetaGraph cut = Lenet();
+  cut.forward.nodes.push_back({"cut", OpType::kReluGrad, {cut.loss.output, cut.loss.output}, {"cut.out"}, {}});
+  cut.forward.outputs.push_back("cut.out");
+  cut.loss.output = "cut.out";
+  CHECK_THAT(std::string(MakeTrainingGraph(cut).status().message()),
+             Contains("'cut' (ReluGrad)") && Contains("cannot be differentiated"));
 
   MetaGraph shared = *BuildMetaGraph(request);
   for (Node& node : shared.forward.nodes) {

@@ -45,6 +45,9 @@ void WriteAttribute(const std::string& name, const RawAttribute& value, proto::A
   if (const auto* ints = std::get_if<std::vector<int64_t>>(&value)) {
     message->mutable_ints()->mutable_values()->Assign(ints->begin(), ints->end());
   }
+  if (const auto* floats = std::get_if<std::vector<double>>(&value)) {
+    message->mutable_floats()->mutable_values()->Assign(floats->begin(), floats->end());
+  }
 }
 
 absl::StatusOr<RawAttribute> ReadAttribute(const proto::Attribute& message) {
@@ -57,6 +60,8 @@ absl::StatusOr<RawAttribute> ReadAttribute(const proto::Attribute& message) {
       return RawAttribute(std::vector<int64_t>(message.ints().values().begin(), message.ints().values().end()));
     case proto::Attribute::kS:
       return RawAttribute(message.s());
+    case proto::Attribute::kFloats:
+      return RawAttribute(std::vector<double>(message.floats().values().begin(), message.floats().values().end()));
     case proto::Attribute::VALUE_NOT_SET:
       break;
   }

@@ -64,6 +64,7 @@ bool MakeMovementCase(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c);
 bool MakeIndexingCase(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c);
 bool MakeNormalisationCase(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c);
 bool MakeReductionCase(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c);
+bool MakeSpatialCase(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c);
 
 }  // namespace lockstep
 

@@ -55,65 +55,6 @@ void MakeMatMul(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
   b.Op(op, {left, b.In(w)}, any);
 }
 
-void MakeConv(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
-  ConvAttributes attributes;
-  attributes.group = dice.Roll(0, 3) == 0 ? 2 : 1;
-  const int64_t in = dice.Roll(1, 9), out = dice.Roll(1, 17);
-  attributes.kernel_shape = {dice.Roll(1, 5), dice.Roll(1, 5)};
-  attributes.strides = {dice.Roll(1, 2), dice.Roll(1, 3)};
-  attributes.dilations = {dice.Roll(1, 2), 1};
-  for (int64_t& pad : attributes.pads) pad = dice.Roll(0, 2);
-  const Shape x = {dice.Roll(1, 4), in * attributes.group, dice.Roll(9, 14), dice.Roll(5, 14)};
-  const Shape w = {out * attributes.group, in, attributes.kernel_shape[0], attributes.kernel_shape[1]};
-  Shape y = {x[0], w[0]};
-  for (size_t d = 0; d < 2; ++d) {
-    const int64_t extent = (attributes.kernel_shape[d] - 1) * attributes.dilations[d] + 1;
-    y.push_back((x[2 + d] + attributes.pads[d] + attributes.pads[2 + d] - extent) / attributes.strides[d] + 1);
-  }
-  c.sums_of_products = true;
-  c.terms = in * w[2] * w[3] + 1;
-  if (op == OpType::kConv) {
-    std::vector<std::string> inputs = {b.In(x), b.In(w)};
-    if (dice.Flip()) inputs.push_back(b.In({w[0]}));
-    const std::string result = b.Op(op, inputs, attributes)[0];
-    if (dice.Flip()) {
-      c.graph.outputs.clear();
-      b.Op(OpType::kRelu, {result}, NoAttributes());
-    }
-  } else if (op == OpType::kConvGradInput) {
-    attributes.input_shape = x;
-    c.terms = out * w[2] * w[3];
-    const std::string dy = b.In(y);
-    b.Op(op, {dy, b.In(w)}, attributes);
-  } else {
-    c.terms = y[0] * y[2] * y[3];
-    const std::string dy = b.In(y);
-    b.Op(op, {dy, b.In(x)}, attributes, dice.Flip() ? 2 : 1);
-  }
-}
-
-void MakePool(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
-  PoolAttributes attributes;
-  attributes.kernel_shape = {dice.Roll(1, 3), dice.Roll(1, 3)};
-  attributes.strides = {dice.Roll(1, 3), dice.Roll(1, 3)};
-  attributes.dilations = {dice.Roll(1, 2), 1};
-  attributes.ceil_mode = dice.Flip();
-  for (size_t i = 0; i < 4; ++i) attributes.pads[i] = dice.Roll(0, attributes.kernel_shape[i % 2] - 1);
-  if (dice.Roll(0, 2) == 0) attributes = {.kernel_shape = {2, 2}, .strides = {2, 2}};
-  const Shape shape = {dice.Roll(1, 3), dice.Roll(1, 20), dice.Roll(6, 12), dice.Roll(6, 12)};
-  // Few different values, so that ties are met.
-  const std::string x = b.In(shape, DType::kF32, "coarse");
-  if (op == OpType::kMaxPool) {
-    b.Op(op, {x}, attributes);
-    return;
-  }
-  const auto forward = b.Op(OpType::kMaxPoolWithArgmax, {x}, attributes, 2);
-  if (op != OpType::kMaxPoolGrad) return;
-  attributes.input_shape = shape;
-  c.terms = 9;
-  b.Op(op, {b.In(b.ShapeOf(forward[0])), forward[1]}, attributes);
-}
-
 void MakeUnary(OpType op, Dice& dice, CaseBuilder& b) {
   const bool gradient = op == OpType::kReluGrad || op == OpType::kSigmoidGrad || op == OpType::kTanhGrad;
   const Shape shape = RandomShape(dice, 0, 4, 9);
@@ -137,7 +78,8 @@ void MakeSoftmax(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
 void MakeCrossEntropy(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
   CrossEntropyAttributes attributes;
   attributes.reduction = static_cast<Reduction>(dice.Roll(0, op == OpType::kLossWeights ? 1 : 2));
-  if (dice.Flip()) attributes.ignore_index = dice.Flip() ? 1 : -100;
+  // A mean over ignored labels alone is NaN.
+  if (dice.Flip()) attributes.ignore_index = attributes.reduction != Reduction::kMean && dice.Flip() ? 1 : -100;
   Shape scores = {dice.Roll(1, 9), dice.Roll(3, 10)};
   for (int64_t i = dice.Roll(0, 2); i > 0; --i) scores.push_back(dice.Roll(1, 4));
   Shape labels = scores;
@@ -170,27 +112,6 @@ void MakePointwise(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
   const std::string target = b.In(shape);
   const std::string loss = b.Op(OpType::kPointwiseLoss, {x, target}, attributes)[0];
   if (op == OpType::kPointwiseLossGrad) b.Op(op, {b.In(b.ShapeOf(loss)), x, target}, attributes);
-}
-
-void MakeBatchNorm(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
-  Shape shape = {dice.Roll(2, 6), dice.Roll(1, 9)};
-  for (int64_t i = dice.Roll(0, 2); i > 0; --i) shape.push_back(dice.Roll(2, 9));
-  const BatchNormAttributes attributes{.unbiased_running_var = dice.Flip()};
-  const Shape channel = {shape[1]};
-  c.terms = 4 * NumElements(shape) / shape[1];
-  const std::string x = b.In(shape);
-  const std::string scale = b.In(channel);
-  if (op == OpType::kBatchNormalization) {
-    const std::string bias = b.In(channel);
-    const std::string mean = b.In(channel);
-    b.Op(op, {x, scale, bias, mean, b.In(channel, DType::kF32, "variance")}, attributes);
-    return;
-  }
-  const auto forward = b.Op(OpType::kBatchNormTraining, {x, scale, b.In(channel)}, attributes, 4);
-  if (op != OpType::kBatchNormGrad) return;
-  // What is left of dX is small beside the terms, which are of the size of the inverse deviation.
-  c.scale = forward[2];
-  b.Op(op, {b.In(shape), x, scale, forward[1], forward[2]}, attributes, 3);
 }
 
 void MakeDropout(OpType op, Dice& dice, CaseBuilder& b) {
@@ -268,16 +189,6 @@ DeviceCase RandomCase(OpType op, Dice& dice) {
     case OpType::kBatchMatMul:
       MakeMatMul(op, dice, b, c);
       break;
-    case OpType::kConv:
-    case OpType::kConvGradInput:
-    case OpType::kConvGradWeight:
-      MakeConv(op, dice, b, c);
-      break;
-    case OpType::kMaxPool:
-    case OpType::kMaxPoolWithArgmax:
-    case OpType::kMaxPoolGrad:
-      MakePool(op, dice, b, c);
-      break;
     case OpType::kSoftmax:
     case OpType::kSoftmaxGrad:
       MakeSoftmax(op, dice, b, c);
@@ -291,11 +202,6 @@ DeviceCase RandomCase(OpType op, Dice& dice) {
     case OpType::kPointwiseLossGrad:
       MakePointwise(op, dice, b, c);
       break;
-    case OpType::kBatchNormalization:
-    case OpType::kBatchNormTraining:
-    case OpType::kBatchNormGrad:
-      MakeBatchNorm(op, dice, b, c);
-      break;
     case OpType::kReduceSum:
     case OpType::kReduceMean:
       MakeReduce(op, dice, b, c);
@@ -308,7 +214,8 @@ DeviceCase RandomCase(OpType op, Dice& dice) {
       break;
     default:
       LS_CHECK(MakeElementwise(op, dice, b) || MakeMovementCase(op, dice, b, c) || MakeIndexingCase(op, dice, b, c) ||
-                   MakeNormalisationCase(op, dice, b, c) || MakeReductionCase(op, dice, b, c),
+                   MakeNormalisationCase(op, dice, b, c) || MakeReductionCase(op, dice, b, c) ||
+                   MakeSpatialCase(op, dice, b, c),
                "every op of the closed set has a case");
   }
   return c;

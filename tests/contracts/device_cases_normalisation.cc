@@ -1,4 +1,4 @@
-// Normalisations of rows, of groups of channels, and by norms.
+// Normalisations of channels, of rows, of groups of channels, and by norms.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -7,6 +7,29 @@
 
 namespace lockstep {
 namespace {
+
+void MakeBatchNorm(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
+  Shape shape = {dice.Roll(2, 6), dice.Roll(1, 9)};
+  for (int64_t i = dice.Roll(0, 2); i > 0; --i) shape.push_back(dice.Roll(2, 9));
+  const BatchNormAttributes attributes{.unbiased_running_var = dice.Flip()};
+  const Shape channel = {shape[1]};
+  c.terms = 4 * NumElements(shape) / shape[1];
+  const std::string x = b.In(shape);
+  const std::string scale = b.In(channel);
+  if (op == OpType::kBatchNormalization || op == OpType::kBatchNormFrozenGrad) {
+    const bool gradient = op == OpType::kBatchNormFrozenGrad;
+    const std::string mean = b.In(channel);
+    const std::string variance = b.In(channel, DType::kF32, "variance");
+    if (gradient) b.Op(op, {b.In(shape), x, scale, mean, variance}, attributes, 3);
+    if (!gradient) b.Op(op, {x, scale, b.In(channel), mean, variance}, attributes);
+    return;
+  }
+  const auto forward = b.Op(OpType::kBatchNormTraining, {x, scale, b.In(channel)}, attributes, 4);
+  if (op != OpType::kBatchNormGrad) return;
+  // What is left of dX is small beside the terms, which are of the size of the inverse deviation.
+  c.scale = forward[2];
+  b.Op(op, {b.In(shape), x, scale, forward[1], forward[2]}, attributes, 3);
+}
 
 void MakeLayerNorm(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
   const bool rms = op == OpType::kRmsNormalization || op == OpType::kRmsNormGrad;
@@ -19,7 +42,8 @@ void MakeLayerNorm(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
   c.terms = 8 * NumElements(shape);
   std::vector<std::string> inputs = {b.In(shape), b.In(width)};
   if (rms) {
-    b.Op(OpType::kRmsNormalization, inputs, attributes);
+    // As with the gradient of a batch norm: what is left of dX is smaller than its terms.
+    c.scale = b.Op(OpType::kRmsNormalization, inputs, attributes)[0];
     inputs.insert(inputs.begin(), b.In(shape));
     if (op == OpType::kRmsNormGrad) b.Op(op, inputs, attributes, 2);
     return;
@@ -62,6 +86,12 @@ void MakeLpNorm(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
 
 bool MakeNormalisationCase(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
   switch (op) {
+    case OpType::kBatchNormalization:
+    case OpType::kBatchNormTraining:
+    case OpType::kBatchNormGrad:
+    case OpType::kBatchNormFrozenGrad:
+      MakeBatchNorm(op, dice, b, c);
+      return true;
     case OpType::kLayerNormalization:
     case OpType::kLayerNormGrad:
     case OpType::kRmsNormalization:

@@ -280,6 +280,36 @@ TEST_CASE("device: the cpu computes what the reference computes, for every op ov
   }
 }
 
+// The implementation that a device chooses for the last node of a graph.
+std::string ChosenFor(Device& device, const Graph& graph) {
+  const Node& node = graph.nodes.back();
+  device::KernelRequest request{.node = &node};
+  for (const auto& [names, operands] :
+       {std::pair(&node.inputs, &request.inputs), std::pair(&node.outputs, &request.outputs)}) {
+    for (const std::string& name : *names) {
+      operands->push_back({.dtype = graph.values.at(name).dtype, .shape = graph.values.at(name).shape});
+    }
+  }
+  return Must(device.MakeKernel(request))->implementation();
+}
+
+TEST_CASE("device: what networks spend their time in never falls to the reference on the cpu", "[device]") {
+  const auto cpu = Make(kCandidates[1]);
+  for (const OpType op :
+       {OpType::kConv, OpType::kConvGradInput, OpType::kConvGradWeight, OpType::kConvTranspose, OpType::kMaxPool,
+        OpType::kMaxPoolWithArgmax, OpType::kMaxPoolGrad, OpType::kAveragePool, OpType::kAveragePoolGrad,
+        OpType::kGlobalAveragePool, OpType::kGlobalMaxPool, OpType::kBatchNormTraining, OpType::kBatchNormGrad,
+        OpType::kBatchNormFrozenGrad, OpType::kLayerNormalization, OpType::kLayerNormGrad, OpType::kRmsNormalization,
+        OpType::kRmsNormGrad}) {
+    for (uint64_t seed = 1; seed <= 8; ++seed) {
+      INFO("seed " << seed << " " << OpName(op));
+      Dice dice(seed * 100 + static_cast<uint64_t>(op));
+      const DeviceCase c = RandomCase(op, dice);
+      CHECK(ChosenFor(*cpu, c.graph) != "reference");
+    }
+  }
+}
+
 TEST_CASE("device: several threads compute the same, and the same bits every time", "[device]") {
   const auto reference = Make(kCandidates[0]);
   const auto cpu = Make(kCandidates[1], 2);

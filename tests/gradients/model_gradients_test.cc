@@ -190,6 +190,27 @@ TEST_CASE("gradients: a loss inside the graph trains as the named one", "[gradie
   CHECK(MakeEvaluationGraph(inside, 4)->has_accuracy);
 }
 
+TEST_CASE("gradients: a negative log likelihood inside the graph counts its labels", "[gradients]") {
+  MetaGraph metagraph = Doubled(Mlp(), LossKind::kSoftmaxCrossEntropy, {6});
+  metagraph.forward.nodes.push_back(
+      {"log", OpType::kLogSoftmax, {"logits"}, {"log.out"}, SoftmaxAttributes{.axis = 1}});
+  metagraph.forward.nodes.push_back(
+      {"loss", OpType::kNegativeLogLikelihoodLoss, {"log.out", "t"}, {"loss.out"}, CrossEntropyAttributes{}});
+  metagraph.forward.outputs.push_back("loss.out");
+  metagraph.loss.kind = LossKind::kGraphOutput;
+  metagraph.loss.output = "loss.out";
+  metagraph.loss.label = "";
+
+  for (uint64_t seed = 1; seed <= 3; ++seed) CheckSlope(metagraph, seed);
+
+  const TrainingGraph training = Derive(metagraph);
+  const std::unique_ptr<GraphRunner> runner = *GraphRunner::Make(training.graph);
+  Fill(training.graph, runner.get(), 5);
+  REQUIRE(runner->Run().ok());
+  CHECK(Scalar(runner.get(), kLossDenominator) == kBatch);
+  CHECK(MakeEvaluationGraph(metagraph, 4)->has_accuracy);
+}
+
 TEST_CASE("gradients: any scalar of the graph can be the loss", "[gradients]") {
   MetaGraph metagraph = Doubled(Mlp(), LossKind::kSoftmaxCrossEntropy, {6});
   metagraph.forward.nodes.push_back({"square", OpType::kMul, {"logits", "logits"}, {"square.out"}, NoAttributes{}});

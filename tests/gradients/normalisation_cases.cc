@@ -1,4 +1,4 @@
-// Normalisations.
+// Normalisations, and dropout outside of training.
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -24,6 +24,28 @@ GradientCase BatchNorm(Dice& dice) {
   }
   return writer.Op(OpType::kBatchNormalization, {x, scale, bias, "mean", "var"},
                    BatchNormAttributes{kEpsilon, 0.9, true, dice.Coin()});
+}
+
+GradientCase FrozenBatchNorm(Dice& dice) {
+  CaseWriter writer;
+  const Shape shape = RandomShape(dice, 2, 4);
+  std::vector<std::string> inputs = {writer.Input(dice.Uniform(shape))};
+  for (int i = 0; i < 2; ++i) inputs.push_back(writer.Input(dice.Uniform({shape[1]})));
+  inputs.push_back(writer.Input(dice.Uniform({shape[1]}), false));
+  Tensor variance = dice.Uniform({shape[1]});
+  for (double& value : variance.elements<double>()) value += 1.5;
+  inputs.push_back(writer.Input(std::move(variance), false));
+  return writer.Op(OpType::kBatchNormalization, inputs, BatchNormAttributes{kEpsilon});
+}
+
+// Stays in the graph only where its mask is read.
+GradientCase Dropout(Dice& dice) {
+  CaseWriter writer;
+  const std::string x = writer.Input(dice.Uniform(RandomShape(dice, 1, 4)));
+  GradientCase made = writer.Op(OpType::kDropout, {x}, DropoutAttributes{});
+  made.graph.nodes[0].outputs.push_back("mask");
+  made.graph.outputs = {"mask"};
+  return made;
 }
 
 GradientCase LayerNorm(Dice& dice) {
@@ -76,6 +98,8 @@ GradientCase LpNorm(Dice& dice) {
 
 constexpr OpCase kCases[] = {
     {OpType::kBatchNormTraining, BatchNorm},
+    {OpType::kBatchNormalization, FrozenBatchNorm},
+    {OpType::kDropout, Dropout},
     {OpType::kLayerNormalization, LayerNorm},
     {OpType::kRmsNormalization, RmsNorm},
     {OpType::kGroupNormalization, GroupNorm<OpType::kGroupNormalization>},

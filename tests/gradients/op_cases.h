@@ -59,6 +59,7 @@ absl::Span<const OpCase> MovementCases();
 absl::Span<const OpCase> IndexingCases();
 absl::Span<const OpCase> NormalisationCases();
 absl::Span<const OpCase> ReductionCases();
+absl::Span<const OpCase> SpatialCases();
 
 }  // namespace lockstep
 

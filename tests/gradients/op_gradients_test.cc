@@ -78,35 +78,6 @@ GradientCase BatchMatMul(Dice& dice) {
   return writer.Op(OpType::kBatchMatMul, {left, right}, product);
 }
 
-GradientCase Conv(Dice& dice) {
-  CaseWriter writer;
-  ConvAttributes conv;
-  conv.kernel_shape = {dice.Int(1, 3), dice.Int(1, 3)};
-  conv.strides = {dice.Int(1, 2), dice.Int(1, 2)};
-  conv.dilations = {dice.Int(1, 2), dice.Int(1, 2)};
-  conv.pads = {dice.Int(0, 2), dice.Int(0, 2), dice.Int(0, 2), dice.Int(0, 2)};
-  conv.group = dice.Int(1, 3);
-  const int64_t in = dice.Int(1, 2), out = dice.Int(1, 2) * conv.group;
-  const std::string x = writer.Input(dice.Uniform({dice.Int(1, 2), in * conv.group, dice.Int(5, 7), dice.Int(5, 7)}));
-  const std::string w = writer.Input(dice.Uniform({out, in, conv.kernel_shape[0], conv.kernel_shape[1]}));
-  if (dice.Coin()) return writer.Op(OpType::kConv, {x, w}, conv);
-  const std::string b = writer.Input(dice.Uniform({out}));
-  return writer.Op(OpType::kConv, {x, w, b}, conv);
-}
-
-GradientCase MaxPool(Dice& dice) {
-  CaseWriter writer;
-  PoolAttributes pool;
-  pool.kernel_shape = {dice.Int(1, 3), dice.Int(1, 3)};
-  pool.strides = {dice.Int(1, 3), dice.Int(1, 3)};
-  pool.dilations = {dice.Int(1, 2), dice.Int(1, 2)};
-  const int64_t h = pool.kernel_shape[0] - 1, w = pool.kernel_shape[1] - 1;
-  pool.pads = {dice.Int(0, h), dice.Int(0, w), dice.Int(0, h), dice.Int(0, w)};
-  pool.ceil_mode = dice.Coin();
-  const std::string x = writer.Input(dice.Distinct({dice.Int(1, 2), dice.Int(1, 2), dice.Int(5, 7), dice.Int(5, 7)}));
-  return writer.Op(OpType::kMaxPool, {x}, pool);
-}
-
 GradientCase Softmax(Dice& dice) {
   CaseWriter writer;
   const Shape shape = RandomShape(dice, 1, 4);
@@ -184,8 +155,6 @@ constexpr OpCase kCases[] = {
     {OpType::kGemm, Gemm},
     {OpType::kMatMul, MatMul},
     {OpType::kBatchMatMul, BatchMatMul},
-    {OpType::kConv, Conv},
-    {OpType::kMaxPoolWithArgmax, MaxPool},
     {OpType::kRelu, Unary<OpType::kRelu>},
     {OpType::kSigmoid, Unary<OpType::kSigmoid>},
     {OpType::kTanh, Unary<OpType::kTanh>},
@@ -198,7 +167,7 @@ constexpr OpCase kCases[] = {
 std::vector<OpCase> AllCases() {
   std::vector<OpCase> all(std::begin(kCases), std::end(kCases));
   for (const absl::Span<const OpCase> family :
-       {MovementCases(), IndexingCases(), NormalisationCases(), ReductionCases()})
+       {MovementCases(), IndexingCases(), NormalisationCases(), ReductionCases(), SpatialCases()})
     all.insert(all.end(), family.begin(), family.end());
   return all;
 }

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/graph/onnx/importer.h"
 #include "common/graph/ops/attribute_inputs.h"
+#include "common/graph/ops/auto_pad.h"
 #include "common/graph/ops/schema.h"
 #include "common/random/random.h"
 #include "common/status/status_macros.h"
@@ -37,12 +38,6 @@ std::vector<std::string> OutputsOf(const onnx::NodeProto& node) {
 template <typename T>
 Tensor ListOf(const std::vector<T>& values) {
   return Tensor::Of<T>({static_cast<int64_t>(values.size())}, values);
-}
-
-std::vector<int64_t> IntsOf(const RawAttributes& attributes, const std::string& name) {
-  const auto found = attributes.find(name);
-  const auto* ints = found == attributes.end() ? nullptr : std::get_if<std::vector<int64_t>>(&found->second);
-  return ints == nullptr ? std::vector<int64_t>() : *ints;
 }
 
 int64_t IntOf(const RawAttributes& attributes, const std::string& name, int64_t otherwise) {
@@ -136,6 +131,9 @@ absl::StatusOr<RawAttributes> OnnxImporter::ReadAttributes(const onnx::NodeProto
       case onnx::AttributeProto::FLOAT:
         raw.emplace(attribute.name(), static_cast<double>(attribute.f()));
         break;
+      case onnx::AttributeProto::FLOATS:
+        raw.emplace(attribute.name(), std::vector<double>(attribute.floats().begin(), attribute.floats().end()));
+        break;
       case onnx::AttributeProto::INTS:
         raw.emplace(attribute.name(), std::vector<int64_t>(attribute.ints().begin(), attribute.ints().end()));
         break;
@@ -178,53 +176,12 @@ absl::Status OnnxImporter::TakeAttributeInputs(Call& call, OpType op, std::vecto
   return absl::OkStatus();
 }
 
-// auto_pad becomes pads, and what depends on the number of spatial dimensions is written out.
+// What a file may leave out of a window is written out.
 absl::Status OnnxImporter::MakePaddingExplicit(Call& call, OpType op) {
   LS_ASSIGN_OR_RETURN(const ValueInfo x, InfoOf(call.node->input(0)));
-  if (x.shape.size() < 3) return absl::InvalidArgumentError("its input has no spatial dimension");
-  const size_t rank = x.shape.size() - 2;
-  RawAttributes& raw = call.attributes;
-  std::vector<int64_t> kernel = IntsOf(raw, "kernel_shape");
-  if (kernel.empty() && call.node->input_size() > 1) {
-    LS_ASSIGN_OR_RETURN(const ValueInfo w, InfoOf(call.node->input(1)));
-    if (w.shape.size() == rank + 2) kernel.assign(w.shape.begin() + 2, w.shape.end());
-    raw["kernel_shape"] = kernel;
-  }
-  std::vector<int64_t> strides = IntsOf(raw, "strides"), dilations = IntsOf(raw, "dilations");
-  if (strides.empty()) strides.assign(rank, 1);
-  if (dilations.empty()) dilations.assign(rank, 1);
-  if (kernel.size() != rank || strides.size() != rank || dilations.size() != rank) {
-    return absl::InvalidArgumentError(absl::StrCat("its window does not have ", rank, " dimensions"));
-  }
-  raw["strides"] = strides;
-  if (OpName(op) != "AveragePool" || raw.count("dilations") != 0) raw["dilations"] = dilations;
-  if (IntOf(raw, "storage_order", 0) == 0) raw.erase("storage_order");
-  const auto found = raw.find("auto_pad");
-  const std::string mode = found == raw.end() ? "NOTSET" : std::get<std::string>(found->second);
-  raw.erase("auto_pad");
-  if (mode == "NOTSET") {
-    raw.emplace("pads", std::vector<int64_t>(2 * rank, 0));
-    return absl::OkStatus();
-  }
-  std::vector<int64_t> pads(2 * rank, 0);
-  if (mode != "VALID" && mode != "SAME_UPPER" && mode != "SAME_LOWER") {
-    return absl::InvalidArgumentError(absl::StrCat("auto_pad '", mode, "' is not known"));
-  }
-  const bool transposed = OpName(op) == "ConvTranspose";
-  const std::vector<int64_t> extra = IntsOf(raw, "output_padding");
-  for (size_t d = 0; d < rank && mode != "VALID"; ++d) {
-    if (strides[d] < 1) return absl::InvalidArgumentError("a stride below 1");
-    const int64_t window = (kernel[d] - 1) * dilations[d] + 1;
-    const int64_t in = x.shape[d + 2];
-    const int64_t total = transposed ? window - strides[d] + (extra.empty() ? 0 : extra[d])
-                                     : ((in + strides[d] - 1) / strides[d] - 1) * strides[d] + window - in;
-    const int64_t small = std::max<int64_t>(total, 0) / 2;
-    const int64_t large = std::max<int64_t>(total, 0) - small;
-    pads[d] = mode == "SAME_UPPER" ? small : large;
-    pads[d + rank] = mode == "SAME_UPPER" ? large : small;
-  }
-  raw["pads"] = pads;
-  return absl::OkStatus();
+  if (call.node->input_size() < 2) return FillWindow(op, x.shape, nullptr, &call.attributes);
+  LS_ASSIGN_OR_RETURN(const ValueInfo w, InfoOf(call.node->input(1)));
+  return FillWindow(op, x.shape, &w.shape, &call.attributes);
 }
 
 // Before opset 7 the second operand was stretched over the first from a given axis on.
@@ -415,9 +372,16 @@ absl::Status OnnxImporter::ReadDropout(Call& call) {
     LS_ASSIGN_OR_RETURN(const RawAttribute value, AttributeFromTensor(AttributeInput::Kind::kInt, *tensor));
     training = std::get<int64_t>(value) != 0;
   }
-  if (OutputsOf(*call.node).size() > 1) return absl::UnimplementedError("its mask is an output");
   if (training && ratio != 0 && !options_.trainable) {
     return absl::UnimplementedError("drops by the numbers of another generator");
+  }
+  const std::vector<std::string> outputs = OutputsOf(*call.node);
+  if (outputs.size() > 1) {
+    const bool drops = training && ratio != 0;
+    call.attributes = {{"ratio", drops ? ratio : 0.0},
+                       {"training_mode", int64_t{drops}},
+                       {"stream", static_cast<int64_t>(StreamOfName(call.label))}};
+    return Emit(call, OpType::kDropout, {inputs[0]}, outputs);
   }
   if (!training || ratio == 0) {
     if (ratio != 0 && options_.trainable) {

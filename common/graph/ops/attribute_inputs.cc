@@ -1,6 +1,7 @@
 #include "common/graph/ops/attribute_inputs.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -39,6 +40,9 @@ constexpr AttributeInput kRows[] = {
     {OpType::kCumSum, 1, "axis", Kind::kInt},
     {OpType::kTopK, 1, "k", Kind::kInt},
     {OpType::kOneHot, 1, "depth", Kind::kInt},
+    {OpType::kResize, 1, "roi", Kind::kFloats},
+    {OpType::kResize, 2, "scales", Kind::kFloats},
+    {OpType::kResize, 3, "sizes", Kind::kInts},
 };
 
 template <typename T>
@@ -64,23 +68,29 @@ bool ReadIntegers(const Tensor& tensor, std::vector<int64_t>* values) {
   }
 }
 
-bool ReadFloat(const Tensor& tensor, double* value) {
-  if (tensor.num_elements() != 1) return false;
+template <typename T>
+std::vector<double> ToDoubles(const Tensor& tensor) {
+  std::vector<double> values;
+  for (const T element : tensor.elements<T>()) values.push_back(static_cast<double>(element));
+  return values;
+}
+
+bool ReadFloats(const Tensor& tensor, std::vector<double>* values) {
   switch (tensor.dtype()) {
     case DType::kF32:
-      *value = static_cast<double>(tensor.elements<float>()[0]);
+      *values = ToDoubles<float>(tensor);
       return true;
     case DType::kF64:
-      *value = tensor.elements<double>()[0];
+      *values = ToDoubles<double>(tensor);
       return true;
     case DType::kI32:
-      *value = static_cast<double>(tensor.elements<int32_t>()[0]);
+      *values = ToDoubles<int32_t>(tensor);
       return true;
     case DType::kI64:
-      *value = static_cast<double>(tensor.elements<int64_t>()[0]);
+      *values = ToDoubles<int64_t>(tensor);
       return true;
     case DType::kBool:
-      *value = tensor.elements<bool>()[0] ? 1.0 : 0.0;
+      *values = ToDoubles<bool>(tensor);
       return true;
     default:
       return false;
@@ -105,17 +115,20 @@ absl::Span<const AttributeInput> AttributeInputsOf(OpType op) {
 }
 
 absl::StatusOr<RawAttribute> AttributeFromTensor(Kind kind, const Tensor& tensor) {
-  if (kind == Kind::kFloat) {
-    double value = 0;
-    if (!ReadFloat(tensor, &value)) return Unfit(tensor, "one number");
-    return RawAttribute(value);
+  if (kind == Kind::kFloat || kind == Kind::kFloats) {
+    std::vector<double> values;
+    if (!ReadFloats(tensor, &values)) return Unfit(tensor, "numbers");
+    if (kind == Kind::kFloats) return RawAttribute(std::move(values));
+    if (values.size() != 1) return Unfit(tensor, "one number");
+    return RawAttribute(values[0]);
   }
   std::vector<int64_t> values;
-  double number = 0;
+  std::vector<double> numbers;
   // The depth of a one-hot may be a whole number of a floating type.
-  if (kind == Kind::kInt && IsFloating(tensor.dtype()) && ReadFloat(tensor, &number) && number >= -kExact &&
-      number <= kExact && number == static_cast<double>(static_cast<int64_t>(number))) {
-    return RawAttribute(static_cast<int64_t>(number));
+  if (kind == Kind::kInt && IsFloating(tensor.dtype()) && ReadFloats(tensor, &numbers) && numbers.size() == 1 &&
+      numbers[0] >= -kExact && numbers[0] <= kExact &&
+      numbers[0] == static_cast<double>(static_cast<int64_t>(numbers[0]))) {
+    return RawAttribute(static_cast<int64_t>(numbers[0]));
   }
   if (!ReadIntegers(tensor, &values)) return Unfit(tensor, "integers");
   if (kind == Kind::kInts) return RawAttribute(std::move(values));

@@ -18,7 +18,7 @@
 namespace lockstep {
 
 struct AttributeInput {
-  enum class Kind : uint8_t { kInt, kInts, kFloat };  // kInt: one whole number of any type
+  enum class Kind : uint8_t { kInt, kInts, kFloat, kFloats };  // kInt: one whole number of any type
   OpType op;
   size_t input;  // its number in ONNX's list; those behind it move up once it is taken
   const char* attribute;

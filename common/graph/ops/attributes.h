@@ -11,6 +11,7 @@
 #include "common/graph/ops/conv.h"
 #include "common/graph/ops/cross_entropy.h"
 #include "common/graph/ops/dropout.h"
+#include "common/graph/ops/einsum.h"
 #include "common/graph/ops/elementwise.h"
 #include "common/graph/ops/gather.h"
 #include "common/graph/ops/gemm.h"
@@ -24,6 +25,7 @@
 #include "common/graph/ops/pool.h"
 #include "common/graph/ops/ranking.h"
 #include "common/graph/ops/reduce.h"
+#include "common/graph/ops/resize.h"
 #include "common/graph/ops/scatter.h"
 #include "common/graph/ops/sequence.h"
 #include "common/graph/ops/shape_ops.h"
@@ -42,11 +44,11 @@ using OpAttributes =
     std::variant<NoAttributes, ScaleAttributes, GemmAttributes, BatchMatMulAttributes, ConvAttributes, PoolAttributes,
                  FlattenAttributes, ReshapeAttributes, ExpandAttributes, SoftmaxAttributes, CrossEntropyAttributes,
                  PointwiseLossAttributes, BatchNormAttributes, DropoutAttributes, ReduceAttributes,
-                 ReduceGradAttributes, LayerNormAttributes, GroupNormAttributes, LpNormAttributes, SqueezeAttributes,
-                 TransposeAttributes, BlockAttributes, ConcatAttributes, SplitAttributes, SliceAttributes,
-                 PadAttributes, TileAttributes, GatherAttributes, GatherNdAttributes, ScatterAttributes,
-                 ScatterNdAttributes, ArgAttributes, TopKAttributes, OneHotAttributes, CumSumAttributes,
-                 TriluAttributes, ReverseSequenceAttributes, CountCorrectAttributes>;
+                 ReduceGradAttributes, LayerNormAttributes, GroupNormAttributes, LpNormAttributes, EinsumAttributes,
+                 ResizeAttributes, SqueezeAttributes, TransposeAttributes, BlockAttributes, ConcatAttributes,
+                 SplitAttributes, SliceAttributes, PadAttributes, TileAttributes, GatherAttributes, GatherNdAttributes,
+                 ScatterAttributes, ScatterNdAttributes, ArgAttributes, TopKAttributes, OneHotAttributes,
+                 CumSumAttributes, TriluAttributes, ReverseSequenceAttributes, CountCorrectAttributes>;
 
 }  // namespace lockstep
 

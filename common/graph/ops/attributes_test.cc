@@ -78,6 +78,16 @@ OpAttributes UnusualMovement(OpType op) {
   }
 }
 
+OpAttributes UnusualResize(OpType op) {
+  ResizeAttributes resize{ResizeMode::kLinear, ResizeCoordinates::kAsymmetric, ResizeRounding::kCeil, {0.5, 1.25}};
+  resize.axes = {-1, 0};
+  if (op == OpType::kResize) return resize;
+  resize.sizes = {2, 7};
+  resize.scales.clear();
+  resize.input_shape = {3, 4};
+  return resize;
+}
+
 OpAttributes UnusualStatistics(OpType op) {
   switch (op) {
     case OpType::kSoftmax:
@@ -97,6 +107,7 @@ OpAttributes UnusualStatistics(OpType op) {
     case OpType::kBatchNormalization:
     case OpType::kBatchNormTraining:
     case OpType::kBatchNormGrad:
+    case OpType::kBatchNormFrozenGrad:
       return BatchNormAttributes{1e-3, 0.5, true, true};
     case OpType::kDropout:
     case OpType::kDropoutTraining:
@@ -142,14 +153,26 @@ OpAttributes Unusual(OpType op) {
       return BatchMatMulAttributes{true, true};
     case OpType::kConv:
     case OpType::kConvGradWeight:
-      return ConvAttributes{{3, 4}, {2, 3}, {1, 2, 3, 4}, {2, 2}, 2, {}};
+      return ConvAttributes{{3, 4}, {2, 3}, {1, 2, 3, 4}, {2, 2}, 2, {}, {}};
     case OpType::kConvGradInput:
-      return ConvAttributes{{3, 4}, {2, 3}, {1, 2, 3, 4}, {2, 2}, 2, {8, 4, 9, 9}};
+      return ConvAttributes{{3, 4}, {2, 3}, {1, 2, 3, 4}, {2, 2}, 2, {8, 4, 9, 9}, {}};
+    case OpType::kConvTranspose:
+      return ConvAttributes{{3}, {2}, {1, 2}, {2}, 2, {}, {1}};
     case OpType::kMaxPool:
     case OpType::kMaxPoolWithArgmax:
-      return PoolAttributes{{3, 4}, {2, 3}, {1, 2, 2, 1}, {2, 2}, true, {}};
+      return PoolAttributes{{3, 4}, {2, 3}, {1, 2, 2, 1}, {2, 2}, true, {}, false};
     case OpType::kMaxPoolGrad:
-      return PoolAttributes{{3, 4}, {2, 3}, {1, 2, 2, 1}, {2, 2}, true, {8, 4, 9, 9}};
+      return PoolAttributes{{3, 4}, {2, 3}, {1, 2, 2, 1}, {2, 2}, true, {8, 4, 9, 9}, false};
+    case OpType::kAveragePool:
+      return PoolAttributes{{3, 4, 5}, {2, 3, 1}, {1, 2, 2, 1, 0, 1}, {2, 2, 1}, true, {}, true};
+    case OpType::kAveragePoolGrad:
+      return PoolAttributes{{3}, {2}, {1, 2}, {2}, true, {8, 4, 9}, true};
+    case OpType::kEinsum:
+    case OpType::kEinsumGrad:
+      return EinsumAttributes{"ij,j->i", 1};
+    case OpType::kResize:
+    case OpType::kResizeGrad:
+      return UnusualResize(op);
     case OpType::kCountCorrect:
       return CountCorrectAttributes{3};
     default:
@@ -185,7 +208,15 @@ TEST_CASE("attributes: wrong types and impossible values are refused", "[ops]") 
              Contains("strides"));
   CHECK_THAT(ParseError(OpType::kConv, {{"kernel_shape", two}, {"pads", std::vector<int64_t>{0, 0, 0, -1}}}),
              Contains("pads"));
-  CHECK_THAT(ParseError(OpType::kConv, {{"kernel_shape", std::vector<int64_t>{2}}}), Contains("two spatial"));
+  CHECK_THAT(ParseError(OpType::kConv, {{"kernel_shape", std::vector<int64_t>{2, 2, 2, 2}}}),
+             Contains("three spatial"));
+  CHECK_THAT(ParseError(OpType::kConv, {{"kernel_shape", two}, {"strides", std::vector<int64_t>{2}}}),
+             Contains("expected 2"));
+  CHECK(ParseError(OpType::kMaxPool, {{"kernel_shape", std::vector<int64_t>{2}}}).empty());
+  CHECK_THAT(ParseError(OpType::kEinsum, {}), Contains("equation"));
+  CHECK_THAT(ParseError(OpType::kResize, {}), Contains("either scales or sizes"));
+  CHECK_THAT(ParseError(OpType::kResize, {{"mode", std::string("cubic")}}), Contains("'cubic'"));
+  CHECK_THAT(ParseError(OpType::kResize, {{"scales", std::vector<double>{0.0}}}), Contains("positive"));
   CHECK_THAT(ParseError(OpType::kMaxPool, {{"kernel_shape", two}, {"pads", std::vector<int64_t>{2, 0, 0, 0}}}),
              Contains("padding"));
   CHECK_THAT(ParseError(OpType::kDropout, {{"ratio", 1.0}}), Contains("ratio"));

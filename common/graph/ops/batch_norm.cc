@@ -72,6 +72,26 @@ absl::StatusOr<std::vector<ValueInfo>> InferGrad(const Node&, InputInfos inputs)
   return std::vector<ValueInfo>{*inputs[1], channel, channel};
 }
 
+absl::StatusOr<std::vector<ValueInfo>> InferFrozenGrad(const Node&, InputInfos inputs) {
+  LS_ASSIGN_OR_RETURN(const ValueInfo channel, PerChannel(*inputs[1]));
+  LS_RETURN_IF_ERROR(CheckLike(*inputs[0], *inputs[1], "dY"));
+  LS_RETURN_IF_ERROR(CheckChannels(inputs, 2, channel, {"scale", "mean", "var"}));
+  return std::vector<ValueInfo>{*inputs[1], channel, channel};
+}
+
+absl::Status FrozenGradient(GradientBuilder& b) {
+  if (b.Needs(3) || b.Needs(4)) {
+    return absl::InvalidArgumentError("given statistics get no gradient, but they depend on parameters");
+  }
+  const std::vector<std::string> grads = b.EmitMany(
+      "dX", OpType::kBatchNormFrozenGrad, {b.OutputGradient(0), b.Input(0), b.Input(1), b.Input(3), b.Input(4)},
+      {"dX", "dScale", "dBias"}, b.node().attributes);
+  for (size_t i = 0; i < 3; ++i) {
+    if (b.Needs(i)) b.SetInputGradient(i, grads[i]);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Gradient(GradientBuilder& b) {
   for (size_t i = 1; i < b.node().outputs.size(); ++i) {
     if (!b.OutputGradient(i).empty()) return absl::InvalidArgumentError("batch statistics cannot be differentiated");
@@ -86,9 +106,10 @@ absl::Status Gradient(GradientBuilder& b) {
 }
 
 constexpr OpSchema kFamily[] = {
-    {OpType::kBatchNormalization, 5, 5, 1, 1, Parse, Format, InferNorm, nullptr},
+    {OpType::kBatchNormalization, 5, 5, 1, 1, Parse, Format, InferNorm, FrozenGradient},
     {OpType::kBatchNormTraining, 3, 3, 4, 4, Parse, Format, InferTraining, Gradient},
     {OpType::kBatchNormGrad, 5, 5, 3, 3, Parse, Format, InferGrad, nullptr},
+    {OpType::kBatchNormFrozenGrad, 5, 5, 3, 3, Parse, Format, InferFrozenGrad, nullptr},
 };
 
 }  // namespace

@@ -9,6 +9,8 @@
 //       unbiased_running_var (PyTorch) and n > 1. Sums run in index order or in fixed blocks: the bits never depend on
 //       the device's threads.
 //   lockstep.BatchNormGrad(dY, X, scale, saved_mean, saved_inv_std) -> dX, dScale, dBias
+//   lockstep.BatchNormFrozenGrad(dY, X, scale, mean, var) -> dX, dScale, dBias
+//       of BatchNormalization with given statistics, an affine map of each channel; they get no gradient
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_OPS_BATCH_NORM_H_

@@ -1,6 +1,9 @@
-// Convolution (cross-correlation) with two spatial dimensions, layout NCHW, weights [out, in / group, kh, kw].
+// Convolution (cross-correlation) with one to three spatial dimensions: X [N, C, spatial...], weights
+// [out, in / group, kernel...].
 //
 //   Conv(X, W, B?) -> Y
+//   ConvTranspose(X, W, B?) -> Y                      W [in, out / group, kernel...]: what ConvGradInput makes of X, in
+//   the smallest shape whose convolution has X's shape, and output_padding (below the strides) larger
 //   lockstep.ConvGradInput(dY, W) -> dX               shape of dX: the attribute input_shape
 //   lockstep.ConvGradWeight(dY, X) -> dW, dB?         dB = sum of dY over batch and space, when a second output is
 //   named
@@ -19,13 +22,18 @@ namespace lockstep {
 struct OpSchema;
 
 struct ConvAttributes {
-  std::vector<int64_t> kernel_shape;         // {kh, kw}
-  std::vector<int64_t> strides = {1, 1};     // {sh, sw}
-  std::vector<int64_t> pads = {0, 0, 0, 0};  // {top, left, bottom, right}
+  // One entry per spatial dimension; a file that leaves out strides, pads or dilations means those of the defaults'
+  // values.
+  std::vector<int64_t> kernel_shape;
+  std::vector<int64_t> strides = {1, 1};
+  std::vector<int64_t> pads = {0, 0, 0,
+                               0};  // those before every dimension, then those behind: {top, left, bottom, right}
   std::vector<int64_t> dilations = {1, 1};
   int64_t group = 1;
   // The whole shape of X; only ConvGradInput has it.
   std::vector<int64_t> input_shape;
+  // Of ConvTranspose; empty: none.
+  std::vector<int64_t> output_padding;
   friend bool operator==(const ConvAttributes&, const ConvAttributes&) = default;
 };
 

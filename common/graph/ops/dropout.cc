@@ -29,6 +29,11 @@ RawAttributes Format(const OpAttributes& attributes) {
           {"stream", static_cast<int64_t>(dropout.stream)}};
 }
 
+absl::StatusOr<std::vector<ValueInfo>> InferDropout(const Node&, InputInfos inputs) {
+  LS_RETURN_IF_ERROR(CheckFloating(*inputs[0], "X"));
+  return std::vector<ValueInfo>{*inputs[0], {DType::kBool, inputs[0]->shape}};
+}
+
 absl::StatusOr<std::vector<ValueInfo>> InferTraining(const Node&, InputInfos inputs) {
   LS_RETURN_IF_ERROR(CheckFloating(*inputs[0], "X"));
   LS_RETURN_IF_ERROR(CheckLike(*inputs[1], {DType::kI64, {4}}, "random"));
@@ -46,8 +51,14 @@ absl::Status Gradient(GradientBuilder& b) {
   return absl::OkStatus();
 }
 
+// Outside of training: where the mask is read the op is still there.
+absl::Status IdentityGradient(GradientBuilder& b) {
+  b.SetInputGradient(0, b.OutputGradient(0));
+  return absl::OkStatus();
+}
+
 constexpr OpSchema kFamily[] = {
-    {OpType::kDropout, 1, 1, 1, 1, Parse, Format, InferSameAsFirst, nullptr},
+    {OpType::kDropout, 1, 1, 1, 2, Parse, Format, InferDropout, IdentityGradient},
     {OpType::kDropoutTraining, 2, 2, 2, 2, Parse, Format, InferTraining, Gradient},
     {OpType::kDropoutGrad, 2, 2, 1, 1, Parse, Format, InferGrad, nullptr},
 };

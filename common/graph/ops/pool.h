@@ -1,9 +1,15 @@
-// Pooling with two spatial dimensions, layout NCHW. Padding never wins a maximum; a NaN in a window does; of equal
-// maxima the first in row-major order of the window wins (PyTorch's convention, which decides where gradients go).
+// Pooling with one to three spatial dimensions of X [N, C, spatial...]. Padding never wins a maximum; a NaN in a window
+// does; of equal maxima the first in row-major order of the window wins (PyTorch's convention, which decides where
+// gradients go).
 //
 //   MaxPool(X) -> Y
-//   lockstep.MaxPoolWithArgmax(X) -> Y, Argmax    Argmax I32, shape of Y: h * W + w of the winner in its input plane
+//   AveragePool(X) -> Y                           the mean over the window's elements; count_include_pad counts padding
+//                                                 too, but never what ceil_mode lets hang over behind it
+//   GlobalAveragePool(X), GlobalMaxPool(X) -> Y [N, C, 1...]        over all spatial dimensions
+//   lockstep.MaxPoolWithArgmax(X) -> Y, Argmax    Argmax I32, shape of Y: where the winner stands in its plane of the
+//                                                 input, row-major
 //   lockstep.MaxPoolGrad(dY, Argmax) -> dX        shape of dX: the attribute input_shape
+//   lockstep.AveragePoolGrad(dY) -> dX            the same
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_OPS_POOL_H_
@@ -19,13 +25,17 @@ namespace lockstep {
 struct OpSchema;
 
 struct PoolAttributes {
-  std::vector<int64_t> kernel_shape;  // {kh, kw}
+  // One entry per spatial dimension; a file that leaves out strides, pads or dilations means those of the defaults'
+  // values.
+  std::vector<int64_t> kernel_shape;
   std::vector<int64_t> strides = {1, 1};
-  std::vector<int64_t> pads = {0, 0, 0, 0};  // {top, left, bottom, right}
+  std::vector<int64_t> pads = {0, 0, 0,
+                               0};  // those before every dimension, then those behind: {top, left, bottom, right}
   std::vector<int64_t> dilations = {1, 1};
   bool ceil_mode = false;
-  // The whole shape of X; only MaxPoolGrad has it.
+  // The whole shape of X; only the gradients have it.
   std::vector<int64_t> input_shape;
+  bool count_include_pad = false;  // of averages
   friend bool operator==(const PoolAttributes&, const PoolAttributes&) = default;
 };
 

@@ -29,6 +29,10 @@ AttributeReader& AttributeReader::Ints(const std::string& name, std::vector<int6
   return Read(name, "a list of integers", field);
 }
 
+AttributeReader& AttributeReader::Floats(const std::string& name, std::vector<double>* field) {
+  return Read(name, "a list of numbers with fractions", field);
+}
+
 AttributeReader& AttributeReader::String(const std::string& name, std::string* field) {
   return Read(name, "a string", field);
 }

@@ -18,7 +18,7 @@
 
 namespace lockstep {
 
-using RawAttribute = std::variant<int64_t, double, std::vector<int64_t>, std::string>;
+using RawAttribute = std::variant<int64_t, double, std::vector<int64_t>, std::string, std::vector<double>>;
 using RawAttributes = std::map<std::string, RawAttribute>;
 
 // Reads attributes one by one into fields that hold their defaults; the first error, or an attribute that nobody asked
@@ -31,6 +31,7 @@ class AttributeReader {
   AttributeReader& Float(const std::string& name, double* field);
   AttributeReader& Bool(const std::string& name, bool* field);
   AttributeReader& Ints(const std::string& name, std::vector<int64_t>* field);
+  AttributeReader& Floats(const std::string& name, std::vector<double>* field);
   AttributeReader& String(const std::string& name, std::string* field);
 
   // True when the attribute is given.

@@ -17,8 +17,9 @@ std::vector<const OpSchema*> BuildTable() {
        {ElementwiseFamily(), GemmFamily(),    ConvFamily(),         PoolFamily(),          ActivationFamily(),
         ShapeFamily(),       SoftmaxFamily(), CrossEntropyFamily(), PointwiseLossFamily(), BatchNormFamily(),
         DropoutFamily(),     ReduceFamily(),  LayerNormFamily(),    GroupNormFamily(),     LpNormFamily(),
-        TransposeFamily(),   JoinFamily(),    SliceFamily(),        PadFamily(),           GatherFamily(),
-        ScatterFamily(),     RankingFamily(), SequenceFamily(),     MetricFamily()}) {
+        EinsumFamily(),      ResizeFamily(),  TransposeFamily(),    JoinFamily(),          SliceFamily(),
+        PadFamily(),         GatherFamily(),  ScatterFamily(),      RankingFamily(),       SequenceFamily(),
+        MetricFamily()}) {
     for (const OpSchema& schema : family) table[static_cast<size_t>(schema.type)] = &schema;
   }
   LS_CHECK(std::count(table.begin(), table.end(), nullptr) == 0, "every op belongs to a family");

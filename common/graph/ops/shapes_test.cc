@@ -55,10 +55,66 @@ TEST_CASE("conv: strides, pads, dilations and groups", "[ops]") {
   CHECK(InferShape(OpType::kConv, {F32({2, 4, 8, 9}), F32({6, 2, 3, 3})}, conv) == Shape{2, 6, 5, 2});
   CHECK_THAT(InferError(OpType::kConv, {F32({2, 4, 8, 9}), F32({6, 4, 3, 3})}, conv), Contains("4 channels"));
   CHECK_THAT(InferError(OpType::kConv, {F32({2, 4, 8, 9}), F32({6, 2, 5, 3})}, conv), Contains("kernel_shape"));
-  CHECK_THAT(InferError(OpType::kConv, {F32({2, 8, 9}), F32({6, 4, 3, 3})}, Kernel(3, 3)), Contains("height, width"));
+  CHECK_THAT(InferError(OpType::kConv, {F32({2, 8, 9}), F32({6, 4, 3, 3})}, Kernel(3, 3)), Contains("2 spatial"));
   CHECK_THAT(InferError(OpType::kConv, {F32({2, 4, 2, 9}), F32({6, 4, 3, 3})}, Kernel(3, 3)), Contains("does not fit"));
   CHECK_THAT(InferError(OpType::kConv, {F32({2, 4, 8, 9}), F32({6, 4, 3, 3}), F32({5})}, Kernel(3, 3)),
              Contains("B is"));
+}
+
+TEST_CASE("conv: one and three dimensions, and transposed", "[ops]") {
+  const ConvAttributes line{{3}, {2}, {1, 1}, {1}, 1, {}, {}};
+  CHECK(InferShape(OpType::kConv, {F32({2, 4, 9}), F32({6, 4, 3})}, line) == Shape{2, 6, 5});
+  const ConvAttributes cube{{3, 2, 1}, {1, 2, 1}, {0, 0, 0, 1, 0, 0}, {1, 1, 1}, 2, {}, {}};
+  CHECK(InferShape(OpType::kConv, {F32({2, 4, 6, 6, 6}), F32({6, 2, 3, 2, 1})}, cube) == Shape{2, 6, 5, 3, 6});
+  ConvAttributes back = line;
+  CHECK(InferShape(OpType::kConvTranspose, {F32({2, 6, 5}), F32({6, 4, 3}), F32({4})}, back) == Shape{2, 4, 9});
+  back.output_padding = {1};
+  CHECK(InferShape(OpType::kConvTranspose, {F32({2, 6, 5}), F32({6, 4, 3})}, back) == Shape{2, 4, 10});
+  back.output_padding = {2};
+  CHECK_THAT(InferError(OpType::kConvTranspose, {F32({2, 6, 5}), F32({6, 4, 3})}, back), Contains("stride of 2"));
+  CHECK_THAT(InferError(OpType::kConvTranspose, {F32({2, 6, 5}), F32({5, 4, 3})}, line), Contains("6 channels"));
+}
+
+TEST_CASE("einsum: letters, ellipses and results without an arrow", "[ops]") {
+  const auto shape = [](const char* equation, const std::vector<ValueInfo>& inputs) {
+    return InferShape(OpType::kEinsum, inputs, EinsumAttributes{equation});
+  };
+  CHECK(shape("bij, bjk -> bik", {F32({2, 3, 4}), F32({2, 4, 5})}) == Shape{2, 3, 5});
+  CHECK(shape("...ii->...i", {F32({2, 3, 3})}) == Shape{2, 3});
+  CHECK(shape("ba,cb", {F32({2, 3}), F32({4, 2})}) == Shape{3, 4});
+  CHECK(shape("i,i->", {F32({2}), F32({2})}).empty());
+  CHECK(shape("...i,...i->...", {F32({5, 1, 2}), F32({4, 2})}) == Shape{5, 4});
+  const auto error = [](const char* equation, const std::vector<ValueInfo>& inputs) {
+    return InferError(OpType::kEinsum, inputs, EinsumAttributes{equation});
+  };
+  CHECK_THAT(error("ij->i", {F32({2})}), Contains("'ij'"));
+  CHECK_THAT(error("i,i->i", {F32({2}), F32({3})}), Contains("2 and 3"));
+  CHECK_THAT(error("i->ii", {F32({2})}), Contains("twice"));
+  CHECK_THAT(error("i->j", {F32({2})}), Contains("no operand"));
+  CHECK_THAT(error("i", {F32({2}), F32({2})}), Contains("1 terms"));
+  CHECK_THAT(error("i1->i", {F32({2, 2})}), Contains("'1'"));
+}
+
+TEST_CASE("resize: scales are rounded down, sizes are taken, and axes name their dimensions", "[ops]") {
+  ResizeAttributes resize;
+  resize.scales = {1, 1, 2.5, 0.4};
+  CHECK(InferShape(OpType::kResize, {F32({2, 3, 5, 4})}, resize) == Shape{2, 3, 12, 1});
+  CHECK_THAT(InferError(OpType::kResize, {F32({2, 3, 5})}, resize), Contains("4 scales"));
+  CHECK_THAT(InferError(OpType::kResize, {F32({2, 3, 5, 2})}, resize), Contains("dimension 3"));
+  resize.scales = {};
+  resize.sizes = {7, 8};
+  resize.axes = {-1, 2};
+  CHECK(InferShape(OpType::kResize, {F32({2, 3, 5, 4})}, resize) == Shape{2, 3, 8, 7});
+  resize.input_shape = {2, 3, 5, 4};
+  CHECK(InferShape(OpType::kResizeGrad, {F32({2, 3, 8, 7})}, resize) == Shape{2, 3, 5, 4});
+}
+
+TEST_CASE("pool: planes of any rank", "[ops]") {
+  CHECK(InferShape(OpType::kGlobalAveragePool, {F32({2, 3, 4, 5})}) == Shape{2, 3, 1, 1});
+  CHECK_THAT(InferError(OpType::kGlobalMaxPool, {F32({2, 3})}), Contains("spatial"));
+  const PoolAttributes line{{3}, {2}, {1, 1}, {1}, true, {}, true};
+  CHECK(InferShape(OpType::kAveragePool, {F32({2, 3, 8})}, line) == Shape{2, 3, 5});
+  CHECK_THAT(InferError(OpType::kAveragePool, {F32({2, 3, 8, 8})}, line), Contains("1 spatial"));
 }
 
 TEST_CASE("pool: rounding up counts only windows that begin inside", "[ops]") {

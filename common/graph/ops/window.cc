@@ -13,9 +13,8 @@ constexpr int64_t kLimit = int64_t{1} << 20;
 
 absl::Status CheckList(absl::string_view name, const std::vector<int64_t>& list, size_t size, int64_t low) {
   if (list.size() != size) {
-    return absl::InvalidArgumentError(absl::StrCat(name, " ", ShapeString(list), " has ", list.size(),
-                                                   " entries, expected ", size,
-                                                   "; windows have two spatial dimensions"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " ", ShapeString(list), " has ", list.size(), " entries, expected ", size));
   }
   for (const int64_t value : list) {
     if (value < low || value > kLimit) {
@@ -30,10 +29,15 @@ absl::Status CheckList(absl::string_view name, const std::vector<int64_t>& list,
 
 absl::Status CheckWindow(const std::vector<int64_t>& kernel_shape, const std::vector<int64_t>& strides,
                          const std::vector<int64_t>& pads, const std::vector<int64_t>& dilations) {
-  LS_RETURN_IF_ERROR(CheckList("kernel_shape", kernel_shape, 2, 1));
-  LS_RETURN_IF_ERROR(CheckList("strides", strides, 2, 1));
-  LS_RETURN_IF_ERROR(CheckList("pads", pads, 4, 0));
-  return CheckList("dilations", dilations, 2, 1);
+  const size_t rank = kernel_shape.size();
+  if (rank < 1 || rank > 3) {
+    return absl::InvalidArgumentError(absl::StrCat("kernel_shape ", ShapeString(kernel_shape), " has ", rank,
+                                                   " entries; windows have one to three spatial dimensions"));
+  }
+  LS_RETURN_IF_ERROR(CheckList("kernel_shape", kernel_shape, rank, 1));
+  LS_RETURN_IF_ERROR(CheckList("strides", strides, rank, 1));
+  LS_RETURN_IF_ERROR(CheckList("pads", pads, 2 * rank, 0));
+  return CheckList("dilations", dilations, rank, 1);
 }
 
 absl::StatusOr<int64_t> WindowCount(int64_t size, int64_t kernel, int64_t stride, int64_t pad_begin, int64_t pad_end,

@@ -1,4 +1,4 @@
-// Sliding windows over two spatial dimensions, as ONNX's Conv and MaxPool count them.
+// Sliding windows over one to three spatial dimensions, as ONNX's Conv and MaxPool count them.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_OPS_WINDOW_H_
@@ -12,7 +12,8 @@
 
 namespace lockstep {
 
-// InvalidArgument unless there are two positive kernel sizes, strides and dilations and four non-negative pads.
+// InvalidArgument unless there are one to three positive kernel sizes, as many strides and dilations, and twice as many
+// non-negative pads.
 absl::Status CheckWindow(const std::vector<int64_t>& kernel_shape, const std::vector<int64_t>& strides,
                          const std::vector<int64_t>& pads, const std::vector<int64_t>& dilations);
 

@@ -19,12 +19,24 @@ bool IsStatistic(const Graph& graph, const std::string& name) {
   });
 }
 
-// Removes the dropouts that `drop` accepts; their readers read their input.
+bool IsRead(const Graph& graph, const std::string& value) {
+  const auto reads = [&](const Node& node) {
+    return std::find(node.inputs.begin(), node.inputs.end(), value) != node.inputs.end();
+  };
+  return std::find(graph.outputs.begin(), graph.outputs.end(), value) != graph.outputs.end() ||
+         std::any_of(graph.nodes.begin(), graph.nodes.end(), reads);
+}
+
+// Removes the dropouts that `drop` accepts and whose mask nobody reads; their readers read their input.
 template <typename Predicate>
 void RemoveDropouts(Graph* graph, Predicate drop) {
   for (size_t i = 0; i < graph->nodes.size();) {
     const Node node = graph->nodes[i];
     if (node.op != OpType::kDropout || !drop(std::get<DropoutAttributes>(node.attributes))) {
+      ++i;
+      continue;
+    }
+    if (node.outputs.size() > 1 && !node.outputs[1].empty() && IsRead(*graph, node.outputs[1])) {
       ++i;
       continue;
     }
@@ -72,10 +84,11 @@ absl::StatusOr<TrainingForms> UseTrainingForms(Graph* graph) {
     if (node.op == OpType::kMaxPool) {
       node.op = OpType::kMaxPoolWithArgmax;
       node.outputs.push_back(prefix + ".argmax");
-    } else if (node.op == OpType::kDropout) {
+    } else if (node.op == OpType::kDropout && std::get<DropoutAttributes>(node.attributes).training_mode) {
       node.op = OpType::kDropoutTraining;
       node.inputs.push_back(kRandomInput);
-      node.outputs.push_back(prefix + ".mask");
+      node.outputs.resize(2);
+      if (node.outputs[1].empty()) node.outputs[1] = prefix + ".mask";
       forms.uses_random = true;
     } else if (node.op == OpType::kSoftmaxCrossEntropyLoss && node.outputs.size() == 1) {
       node.outputs.push_back(prefix + ".log_prob");

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/graph/ops/attribute_inputs.h"
+#include "common/graph/ops/auto_pad.h"
 #include "common/graph/ops/schema.h"
 #include "common/status/status_macros.h"
 #include "onnx/onnx_pb.h"
@@ -79,6 +80,9 @@ absl::StatusOr<RawAttributes> ToRaw(const onnx::NodeProto& node) {
       case onnx::AttributeProto::INTS:
         raw.emplace(attribute.name(), std::vector<int64_t>(attribute.ints().begin(), attribute.ints().end()));
         break;
+      case onnx::AttributeProto::FLOATS:
+        raw.emplace(attribute.name(), std::vector<double>(attribute.floats().begin(), attribute.floats().end()));
+        break;
       case onnx::AttributeProto::STRING:
         raw.emplace(attribute.name(), attribute.s());
         break;
@@ -106,25 +110,14 @@ absl::Status TakeAttributesFromInputs(OpType op, std::vector<std::string>* names
     names->erase(names->begin() + static_cast<int64_t>(row->input));
   }
   if (op == OpType::kDropout) {
-    if (names->size() > 2 && (*inputs).back().elements<bool>()[0]) {
-      return absl::UnimplementedError("a dropout with another generator's numbers");
-    }
+    const bool trains = names->size() > 2 && (*inputs).back().elements<bool>()[0];
+    const bool drops =
+        (*names)[names->size() > 1 ? 1 : 0].empty() || (*inputs).size() < 3 || (*inputs)[1].elements<float>()[0] != 0;
+    if (trains && drops) return absl::UnimplementedError("a dropout with another generator's numbers");
     raw->erase("seed");
     raw->erase("ratio");
     names->resize(1);
     inputs->resize(1);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckScope(OpType op, const onnx::NodeProto& node, const RawAttributes& raw) {
-  if (raw.count("auto_pad") != 0) return absl::UnimplementedError("implicit padding");
-  if ((op == OpType::kMaxPool || op == OpType::kDropout) && node.output_size() > 1) {
-    return absl::UnimplementedError("a second output that the canonical form does not have");
-  }
-  const auto kernel = raw.find("kernel_shape");
-  if (kernel != raw.end() && std::get<std::vector<int64_t>>(kernel->second).size() != 2) {
-    return absl::UnimplementedError("other than two spatial dimensions");
   }
   return absl::OkStatus();
 }
@@ -143,9 +136,12 @@ absl::StatusOr<NodeCase> ReadNodeCase(const std::string& folder) {
   LS_ASSIGN_OR_RETURN(made.inputs, ReadTensors(folder, "input", model.graph().input_size()));
   LS_ASSIGN_OR_RETURN(made.expected, ReadTensors(folder, "output", node.output_size()));
   LS_ASSIGN_OR_RETURN(RawAttributes raw, ToRaw(node));
-  LS_RETURN_IF_ERROR(CheckScope(*op, node, raw));
-  if (*op == OpType::kMaxPool && !IsFloating(made.inputs[0].dtype())) {
-    return absl::UnimplementedError("a pooling of integers");
+  if (*op == OpType::kMaxPool && node.output_size() > 1) {
+    return absl::UnimplementedError("a second output that the canonical form does not have");
+  }
+  if (!made.inputs.empty()) {
+    const Shape* weights = made.inputs.size() > 1 ? &made.inputs[1].shape() : nullptr;
+    LS_RETURN_IF_ERROR(FillWindow(*op, made.inputs[0].shape(), weights, &raw));
   }
   std::vector<std::string> names(node.input().begin(), node.input().end());
   LS_RETURN_IF_ERROR(TakeAttributesFromInputs(*op, &names, &made.inputs, &raw));

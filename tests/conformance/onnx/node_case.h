@@ -22,7 +22,7 @@ struct NodeCase {
 };
 
 // Reads a case's folder. Unimplemented, with the reason, for what lies outside of the op set's canonical form: several
-// nodes, other ops, element types that do not train, implicit padding, indices of a pooling.
+// nodes, other ops, element types that do not train, indices of a pooling.
 absl::StatusOr<NodeCase> ReadNodeCase(const std::string& folder);
 
 }  // namespace lockstep

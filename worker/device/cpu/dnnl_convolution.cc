@@ -1,4 +1,4 @@
-// Convolution and both its gradients by oneDNN, row-major or in oneDNN's own layouts.
+// Convolution, transposed convolution and the gradients by oneDNN, row-major or in oneDNN's own layouts.
 #include "worker/device/cpu/dnnl_kernel.h"
 
 namespace lockstep::device::cpu {
@@ -16,15 +16,21 @@ struct Problem {
         w_dims(w_shape.begin(), w_shape.end()),
         y_dims(y_shape.begin(), y_shape.end()),
         strides(attributes.strides.begin(), attributes.strides.end()),
-        dilations{attributes.dilations[0] - 1, attributes.dilations[1] - 1},
-        before{attributes.pads[0], attributes.pads[1]},
-        after{attributes.pads[2], attributes.pads[3]} {
-    if (attributes.group > 1)
-      w_dims = {attributes.group, w_shape[0] / attributes.group, w_shape[1], w_shape[2], w_shape[3]};
+        before(attributes.pads.begin(), attributes.pads.begin() + Rank(attributes)),
+        after(attributes.pads.begin() + Rank(attributes), attributes.pads.end()) {
+    for (const int64_t dilation : attributes.dilations) dilations.push_back(dilation - 1);
+    if (attributes.group > 1) {
+      w_dims[0] /= attributes.group;
+      w_dims.insert(w_dims.begin(), attributes.group);
+    }
     x = Describe(x_dims, free_layouts);
     w = Describe(w_dims, free_layouts);
     y = Describe(y_dims, free_layouts);
     bias = RowMajor({y_shape[1]});
+  }
+
+  static std::ptrdiff_t Rank(const ConvAttributes& attributes) {
+    return static_cast<std::ptrdiff_t>(attributes.kernel_shape.size());
   }
 
   static dnnl::memory::desc Describe(const Dims& dims, bool free_layouts) {
@@ -106,6 +112,44 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeGradWeight(const DnnlContext& contex
   return Finish(context, desc, Backward(desc), std::move(slots));
 }
 
+// oneDNN's deconvolution counts weights as [group, out, in, kernel...]; a node has [in, out, kernel...].
+dnnl::memory::desc TransposedWeights(const Problem& p, int64_t group) {
+  Dims dims(p.w_dims.end() - static_cast<std::ptrdiff_t>(p.strides.size()) - 2, p.w_dims.end());
+  const dnnl::memory::dim in = dims[0], out = dims[1];
+  Dims strides(dims.size(), 1);
+  for (size_t d = dims.size() - 1; d > 2; --d) strides[d - 1] = strides[d] * dims[d];
+  const dnnl::memory::dim volume = strides[2] * dims[2];
+  strides[0] = volume;
+  strides[1] = out * volume;
+  std::swap(dims[0], dims[1]);
+  if (group > 1) {
+    dims.insert(dims.begin(), group);
+    strides.insert(strides.begin(), in * out * volume);
+  }
+  return dnnl::memory::desc(dims, dnnl::memory::data_type::f32, strides);
+}
+
+// Row-major throughout: the shapes in which oneDNN's own layouts pay are those of the convolutions around it.
+absl::StatusOr<std::unique_ptr<Kernel>> MakeTransposed(const DnnlContext& context, const KernelRequest& request) {
+  const auto& attributes = std::get<ConvAttributes>(request.node->attributes);
+  const Problem p(attributes, request.inputs[0].shape, request.inputs[1].shape, request.outputs[0].shape, false);
+  const bool with_bias = request.inputs.size() > 2 && request.inputs[2].present;
+  const dnnl::memory::desc w = TransposedWeights(p, attributes.group);
+  using Forward = dnnl::deconvolution_forward;
+  const auto kind = dnnl::prop_kind::forward_training;
+  const auto direct = dnnl::algorithm::deconvolution_direct;
+  const Forward::desc op =
+      with_bias ? Forward::desc(kind, direct, p.x, w, p.bias, p.y, p.strides, p.dilations, p.before, p.after)
+                : Forward::desc(kind, direct, p.x, w, p.y, p.strides, p.dilations, p.before, p.after);
+  Forward::primitive_desc desc(op, Attributes(request.epilogue), context.engine);
+  if (absl::Status status = SelectImplementation(desc, request.implementation); !status.ok()) return status;
+  std::vector<DnnlSlot> slots = {{DNNL_ARG_SRC, true, 0, desc.src_desc(), Layout()},
+                                 {DNNL_ARG_WEIGHTS, true, 1, desc.weights_desc(), Layout()},
+                                 {DNNL_ARG_DST, false, 0, desc.dst_desc(), Layout()}};
+  if (with_bias) slots.push_back({DNNL_ARG_BIAS, true, 2, desc.bias_desc(), Layout()});
+  return Finish(context, desc, Forward(desc), std::move(slots));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeDnnlConvolution(const DnnlContext& context, const KernelRequest& request) {
@@ -113,6 +157,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeDnnlConvolution(const DnnlContext& c
     switch (request.node->op) {
       case OpType::kConv:
         return MakeForward(context, request);
+      case OpType::kConvTranspose:
+        return MakeTransposed(context, request);
       case OpType::kConvGradInput:
         return MakeGradInput(context, request);
       default:

@@ -167,6 +167,7 @@ class CpuDevice final : public Device {
       case OpType::kBatchMatMul:
         return cpu::MakeDnnlProduct(context_, request);
       case OpType::kConv:
+      case OpType::kConvTranspose:
       case OpType::kConvGradInput:
       case OpType::kConvGradWeight:
         return cpu::MakeDnnlConvolution(context_, request);

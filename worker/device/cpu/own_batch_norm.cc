@@ -105,6 +105,33 @@ void Gradient(const HostCall& call) {
   });
 }
 
+// dX = dY * scale * inv_std, dScale = sum(dY * xhat), dBias = sum(dY).
+void FrozenChannel(const HostCall& call, const Extents& e, int64_t c) {
+  const float mean = call.in<float>(3)[c];
+  const double inv_std = 1.0 / SquareRoot(double{call.in<float>(4)[c]} + call.attrs<BatchNormAttributes>().epsilon);
+  const auto factor = static_cast<float>(call.in<float>(2)[c] * inv_std);
+  double sum = 0;
+  double dot = 0;
+  for (int64_t n = 0; n < e.batch; ++n) {
+    const float* dy = call.in<float>(0) + e.offset(n, c);
+    const float* x = call.in<float>(1) + e.offset(n, c);
+    sum += LaneSum(e.plane, [dy](int64_t i) { return double{dy[i]}; });
+    dot += LaneSum(e.plane, [=](int64_t i) { return double{dy[i]} * (double{x[i]} - mean) * inv_std; });
+    if (call.out<float>(0) == nullptr) continue;
+    float* dx = call.out<float>(0) + e.offset(n, c);
+    for (int64_t i = 0; i < e.plane; ++i) dx[i] = dy[i] * factor;
+  }
+  if (call.out<float>(1) != nullptr) call.out<float>(1)[c] = static_cast<float>(dot);
+  if (call.out<float>(2) != nullptr) call.out<float>(2)[c] = static_cast<float>(sum);
+}
+
+void FrozenGradient(const HostCall& call) {
+  const Extents e(call.in_shape(0));
+  ParallelFor(e.channels, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) FrozenChannel(call, e, c);
+  });
+}
+
 }  // namespace
 
 OwnFunction OwnBatchNorm(const KernelRequest& request) {
@@ -115,6 +142,8 @@ OwnFunction OwnBatchNorm(const KernelRequest& request) {
       return {&Training, "own:batch_norm"};
     case OpType::kBatchNormGrad:
       return {&Gradient, "own:batch_norm"};
+    case OpType::kBatchNormFrozenGrad:
+      return {&FrozenGradient, "own:batch_norm"};
     default:
       return {};
   }

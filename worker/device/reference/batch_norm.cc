@@ -91,6 +91,29 @@ void Gradient(const HostCall& call) {
   }
 }
 
+// dX = dY * scale * inv_std, dScale = sum(dY * xhat), dBias = sum(dY).
+template <typename T>
+void FrozenGradient(const HostCall& call) {
+  const Extents extents(call.in_shape(0));
+  const T* dy = call.in<T>(0);
+  const T* x = call.in<T>(1);
+  const double epsilon = call.attrs<BatchNormAttributes>().epsilon;
+  for (int64_t c = 0; c < extents.channels; ++c) {
+    const double mean = call.in<T>(3)[c];
+    const double inv_std = 1.0 / SquareRoot(static_cast<double>(call.in<T>(4)[c]) + epsilon);
+    const double factor = call.in<T>(2)[c] * inv_std;
+    double sum = 0;
+    double dot = 0;
+    extents.ForChannel(c, [&](int64_t i) {
+      sum += dy[i];
+      dot += dy[i] * ((x[i] - mean) * inv_std);
+      if (call.out<T>(0) != nullptr) call.out<T>(0)[i] = static_cast<T>(dy[i] * factor);
+    });
+    if (call.out<T>(1) != nullptr) call.out<T>(1)[c] = static_cast<T>(dot);
+    if (call.out<T>(2) != nullptr) call.out<T>(2)[c] = static_cast<T>(sum);
+  }
+}
+
 }  // namespace
 
 template <typename T>
@@ -102,6 +125,8 @@ HostFunction BatchNormFunction(OpType type) {
       return &Training<T>;
     case OpType::kBatchNormGrad:
       return &Gradient<T>;
+    case OpType::kBatchNormFrozenGrad:
+      return &FrozenGradient<T>;
     default:
       return nullptr;
   }

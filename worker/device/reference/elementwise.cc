@@ -38,11 +38,19 @@ void DropoutGrad(const HostCall& call) {
   for (int64_t i = 0; i < count; ++i) dx[i] = mask[i] ? dy[i] * scale : T(0);
 }
 
-// Dropout outside training: the elements as they are.
+// The elements as they are.
 template <typename T>
 void Copy(const HostCall& call) {
   const int64_t count = NumElements(call.out_shape(0));
   if (count > 0 && call.out<T>(0) != call.in<T>(0)) std::memcpy(call.out<T>(0), call.in<T>(0), count * sizeof(T));
+}
+
+template <typename T>
+void Dropout(const HostCall& call) {
+  Copy<T>(call);
+  bool* mask = call.out<bool>(1);
+  const int64_t count = NumElements(call.out_shape(0));
+  for (int64_t i = 0; mask != nullptr && i < count; ++i) mask[i] = true;
 }
 
 }  // namespace
@@ -68,7 +76,7 @@ HostFunction ElementwiseFunction(OpType type) {
     case OpType::kTanhGrad:
       return [](const HostCall& call) { Gradient<T>(call, [](T dy, T y) { return dy * (T(1) - y * y); }); };
     case OpType::kDropout:
-      return &Copy<T>;
+      return &Dropout<T>;
     case OpType::kDropoutTraining:
       return &DropoutTraining<T>;
     case OpType::kDropoutGrad:

@@ -19,6 +19,10 @@ HostFunction ArithmeticFunction(OpType type);
 template <typename T>
 HostFunction IntegerReduceFunction(OpType type);
 
+// MaxPool of integers.
+template <typename T>
+HostFunction IntegerPoolingFunction(OpType type);
+
 // Bytes of workspace that the kernel of a request needs: most of those that gather sums do so in double.
 size_t WorkspaceBytes(const KernelRequest& request);
 
@@ -30,9 +34,18 @@ HostFunction ElementwiseFunction(OpType type);
 // Gemm, MatMul, BatchMatMul.
 template <typename T>
 HostFunction MatrixFunction(OpType type);
-// Conv, its gradients, max pooling and its gradient.
+// Conv, ConvTranspose and the gradients.
 template <typename T>
 HostFunction SpatialFunction(OpType type);
+// Maxima and averages over windows and over whole planes, and their gradients.
+template <typename T>
+HostFunction PoolingFunction(OpType type);
+// Einsum and its gradient.
+template <typename T>
+HostFunction EinsumFunction(OpType type);
+// Resize and its gradient.
+template <typename T>
+HostFunction ResizeFunction(OpType type);
 // Batch normalisation in its three forms.
 template <typename T>
 HostFunction BatchNormFunction(OpType type);

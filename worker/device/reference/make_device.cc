@@ -24,13 +24,15 @@ template <typename T>
 HostFunction FloatingFunction(OpType type) {
   return AskFamilies(
       type, {&reference::ArithmeticFunction<T>, &reference::ElementwiseFunction<T>, &reference::MatrixFunction<T>,
-             &reference::SpatialFunction<T>, &reference::BatchNormFunction<T>, &reference::NormalisationFunction<T>,
+             &reference::SpatialFunction<T>, &reference::PoolingFunction<T>, &reference::EinsumFunction<T>,
+             &reference::ResizeFunction<T>, &reference::BatchNormFunction<T>, &reference::NormalisationFunction<T>,
              &reference::SoftmaxFunction<T>, &reference::LossFunction<T>, &reference::ReduceFunction<T>});
 }
 
 template <typename T>
 HostFunction IntegerFunction(OpType type) {
-  return AskFamilies(type, {&reference::ArithmeticFunction<T>, &reference::IntegerReduceFunction<T>});
+  return AskFamilies(type, {&reference::ArithmeticFunction<T>, &reference::IntegerReduceFunction<T>,
+                            &reference::IntegerPoolingFunction<T>});
 }
 
 // The element type that the node computes in, for ops whose inputs and outputs are of one type.

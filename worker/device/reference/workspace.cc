@@ -7,6 +7,7 @@ int64_t Doubles(const KernelRequest& request) {
   const auto elements = [](const Operand& operand) { return NumElements(operand.shape); };
   switch (request.node->op) {
     case OpType::kConv:
+    case OpType::kConvTranspose:
     case OpType::kConvGradInput:
     case OpType::kConvGradWeight:
     case OpType::kMaxPoolGrad:
@@ -16,6 +17,11 @@ int64_t Doubles(const KernelRequest& request) {
     case OpType::kGatherNDGrad:
     case OpType::kScatterElements:
     case OpType::kScatterND:
+    case OpType::kAveragePoolGrad:
+    case OpType::kEinsum:
+    case OpType::kEinsumGrad:
+    case OpType::kResize:
+    case OpType::kResizeGrad:
     case OpType::kReduceSum:
     case OpType::kReduceMean:
     case OpType::kReduceMax:
