@@ -1,6 +1,6 @@
 // Ops that pick elements by index. Indices are I32 or I64 and may be negative: -1 is the last. One that lies outside
 // reads and writes nothing outside of a tensor: what it picks is NaN (0 in a type without NaN), as the loss of a label
-// outside is, and the gradients leave it out.
+// outside is, and all of the gradient is NaN, so that the step is treated as `train.on_nan` says.
 //
 //   Gather(X, I) -> Y              X's slices I along `axis`: shape is X's with I's in place of that dimension
 //   GatherElements(X, I) -> Y      of I's shape; y[i, j, ...] = x[.., I[i, j, ...], ..] with the index on `axis`

@@ -132,12 +132,12 @@ void Slice(const HostCall& call) {
   });
 }
 
-void Zero(float* y, int64_t count) {
-  ParallelFor(count, kGrain, [=](int64_t begin, int64_t end) { std::fill(y + begin, y + end, 0.0f); });
+void Fill(float* y, int64_t count, float value) {
+  ParallelFor(count, kGrain, [=](int64_t begin, int64_t end) { std::fill(y + begin, y + end, value); });
 }
 
 void SliceGrad(const HostCall& call) {
-  Zero(call.out<float>(0), NumElements(call.out_shape(0)));
+  Fill(call.out<float>(0), NumElements(call.out_shape(0)), 0.0f);
   const SliceRows rows = *RowsOf(call.attrs<SliceAttributes>(), call.out_shape(0));
   const float* dy = call.in<float>(0);
   float* dx = call.out<float>(0) + rows.offset;
@@ -312,11 +312,13 @@ void GatherGrad(const HostCall& call) {
   const int64_t count = NumElements(call.in_shape(1));
   const float* dy = call.in<float>(0);
   float* dx = call.out<float>(0);
-  Zero(dx, NumElements(call.out_shape(0)));
+  bool outside = false;
+  for (int64_t i = 0; i < count; ++i) outside = outside || indices.at(i, e.extent) < 0;
+  Fill(dx, NumElements(call.out_shape(0)), outside ? std::numeric_limits<float>::quiet_NaN() : 0.0f);
+  if (outside) return;
   ParallelFor(e.inner, GrainOf(e.outer * count), [&](int64_t begin, int64_t end) {
     for (int64_t row = 0; row < e.outer * count; ++row) {
       const int64_t index = indices.at(row % count, e.extent);
-      if (index < 0) continue;
       const float* from = dy + row * e.inner;
       float* to = dx + (row / count * e.extent + index) * e.inner;
       for (int64_t i = begin; i < end; ++i) to[i] += from[i];

@@ -25,12 +25,14 @@ void SumInWorkspace(const HostCall& call, Add add) {
 template <typename T>
 void GatherGrad(const HostCall& call) {
   const T* dy = call.in<T>(0);
+  bool outside = false;
   SumInWorkspace<T>(call, [&](double* sums) {
-    VisitPicks(call, call.out_shape(0), [=](int64_t picked, int64_t source, int64_t length) {
-      if (source < 0) return;
-      for (int64_t i = 0; i < length; ++i) sums[source + i] += dy[picked + i];
+    VisitPicks(call, call.out_shape(0), [&](int64_t picked, int64_t source, int64_t length) {
+      outside = outside || source < 0;
+      for (int64_t i = 0; source >= 0 && i < length; ++i) sums[source + i] += dy[picked + i];
     });
   });
+  if (outside) std::fill_n(call.out<T>(0), NumElements(call.out_shape(0)), std::numeric_limits<T>::quiet_NaN());
 }
 
 template <typename T>
