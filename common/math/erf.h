@@ -17,6 +17,7 @@
 #include <cstddef>
 
 #include "common/math/math.h"
+#include "common/math/rounding.h"
 
 namespace lockstep {
 namespace math_internal {
@@ -57,7 +58,7 @@ struct ErfTerms<double> {
 
 // terms[0] + terms[1] x + ... by Horner's rule.
 template <size_t kFirst = 0, typename T, size_t kCount>
-T Polynomial(const T (&terms)[kCount], T x) {
+[[gnu::always_inline]] inline T Polynomial(const T (&terms)[kCount], T x) {
   if constexpr (kFirst + 1 == kCount) {
     return terms[kFirst];
   } else {
@@ -65,51 +66,50 @@ T Polynomial(const T (&terms)[kCount], T x) {
   }
 }
 
-// erf(|x|) where |x| < 1, and 1 - erf(|x|) where not.
+// |x| P(x^2), which is erf(|x|) where |x| < 1.
 template <typename T>
-struct ErfParts {
-  explicit ErfParts(T x) {
-    using Terms = ErfTerms<T>;
-    const T magnitude = Magnitude(x);
-    const T square = x * x;
-    is_near = magnitude < T(1);
-    near = magnitude * Polynomial(Terms::kNear, square < T(1) ? square : T(1));
-    const T u = Terms::kScale / (magnitude + Terms::kShift) - Terms::kOffset;
-    far = Exp(-square) * Polynomial(Terms::kFar, u);
-  }
-  bool is_near;
-  T near;
-  T far;
-};
+[[gnu::always_inline]] inline T ErfNear(T magnitude) {
+  return magnitude * Polynomial(ErfTerms<T>::kNear, magnitude * magnitude);
+}
+
+// e^(-x^2) Q(u), which is 1 - erf(|x|) where |x| >= 1.
+template <typename T>
+[[gnu::always_inline]] inline T ErfFar(T magnitude) {
+  using Terms = ErfTerms<T>;
+  const T u = Terms::kScale / (magnitude + Terms::kShift) - Terms::kOffset;
+  return Exp(-magnitude * magnitude) * Polynomial(Terms::kFar, u);
+}
 
 }  // namespace math_internal
 
 // 2 / sqrt(pi) times the integral of e^(-t^2) over t from 0 to x.
 template <typename T>
-T Erf(T x) {
-  const math_internal::ErfParts<T> parts(x);
-  const T magnitude = parts.is_near ? parts.near : T(1) - parts.far;
-  return x < T(0) ? -magnitude : magnitude;
+[[gnu::always_inline]] inline T Erf(T x) {
+  const T magnitude = CopySign(x, T(1));
+  const T near = math_internal::ErfNear(magnitude);
+  const T far = T(1) - math_internal::ErfFar(magnitude);
+  return CopySign(magnitude < T(1) ? near : far, x);
 }
 
 // 1 - erf(x).
 template <typename T>
-T Erfc(T x) {
-  const math_internal::ErfParts<T> parts(x);
-  const T positive = parts.is_near ? T(1) - parts.near : parts.far;
-  const T negative = parts.is_near ? T(1) + parts.near : T(2) - parts.far;
-  return x < T(0) ? negative : positive;
+[[gnu::always_inline]] inline T Erfc(T x) {
+  const T magnitude = CopySign(x, T(1));
+  const T near = T(1) - CopySign(math_internal::ErfNear(magnitude), x);
+  // What lies beyond 1 on the right is what lacks of 2 on the left.
+  const T far = (T(1) - CopySign(T(1), x)) + CopySign(math_internal::ErfFar(magnitude), x);
+  return magnitude < T(1) ? near : far;
 }
 
 // The probability that a normally distributed number is below x.
 template <typename T>
-T NormalCdf(T x) {
+[[gnu::always_inline]] inline T NormalCdf(T x) {
   return T(0.5) * Erfc(x * T(-0x1.6a09e667f3bcdp-1));
 }
 
 // The density of the normal distribution.
 template <typename T>
-T NormalDensity(T x) {
+[[gnu::always_inline]] inline T NormalDensity(T x) {
   return T(0x1.9884533d43651p-2) * Exp(T(-0.5) * x * x);
 }
 

@@ -1,7 +1,7 @@
 // exp, log, tanh and friends of known error, the same bits on every machine: libm picks variants at run time, so
 // nothing that reaches the state may call it. Header only, free of tables and, but for the choice between two results
 // that are both there, of branches, so that loops over them become vector code (GCC needs -fno-trapping-math for it,
-// which changes no result).
+// which changes no result, and always_inline: its own limits stop at the third function in a loop).
 //
 // Errors against the exact value: below 4 units of the last place. Results and arguments that would be denormal are
 // taken as zero. NaN gives NaN.
@@ -62,7 +62,7 @@ T FromExponent(typename Format<T>::Bits biased) {
 }
 
 // (e^r - 1 - r) / r^2 by Taylor's series, for |r| <= 0.36: what is left out is below 1e-17 and 3e-9 of e^r.
-inline double ExpTail(double r) {
+[[gnu::always_inline]] inline double ExpTail(double r) {
   double p = 1.0 / 6227020800.0;
   p = p * r + 1.0 / 479001600.0;
   p = p * r + 1.0 / 39916800.0;
@@ -76,7 +76,7 @@ inline double ExpTail(double r) {
   p = p * r + 1.0 / 6.0;
   return p * r + 0.5;
 }
-inline float ExpTail(float r) {
+[[gnu::always_inline]] inline float ExpTail(float r) {
   float p = 1.0f / 5040.0f;
   p = p * r + 1.0f / 720.0f;
   p = p * r + 1.0f / 120.0f;
@@ -86,7 +86,7 @@ inline float ExpTail(float r) {
 }
 
 // atanh(s) / s - 1 over z = s^2, for |s| <= 0.172.
-inline double AtanhTail(double z) {
+[[gnu::always_inline]] inline double AtanhTail(double z) {
   double p = 1.0 / 23.0;
   p = p * z + 1.0 / 21.0;
   p = p * z + 1.0 / 19.0;
@@ -100,7 +100,7 @@ inline double AtanhTail(double z) {
   p = p * z + 1.0 / 3.0;
   return p * z;
 }
-inline float AtanhTail(float z) {
+[[gnu::always_inline]] inline float AtanhTail(float z) {
   float p = 1.0f / 9.0f;
   p = p * z + 1.0f / 7.0f;
   p = p * z + 1.0f / 5.0f;
@@ -111,7 +111,7 @@ inline float AtanhTail(float z) {
 // x = k ln 2 + r with whole k; scale is 2^k in two factors, since k may be one more than the largest exponent.
 template <typename T>
 struct Reduced {
-  explicit Reduced(T x) {
+  [[gnu::always_inline]] explicit Reduced(T x) {
     using F = Format<T>;
     using Bits = typename F::Bits;
     const T shifted = x * F::kLog2E + F::kRound;
@@ -127,7 +127,7 @@ struct Reduced {
 };
 
 template <typename T>
-T ExpOf(T x) {
+[[gnu::always_inline]] inline T ExpOf(T x) {
   using F = Format<T>;
   // A NaN passes both comparisons and stays.
   T clamped = x < F::kExpZero ? F::kExpZero : x;
@@ -137,16 +137,16 @@ T ExpOf(T x) {
   return x < F::kExpZero ? T(0) : result;
 }
 
-// e^x - 1 without cancellation. REQUIRES: 0 <= x <= 40, or NaN.
+// e^x - 1 without cancellation. REQUIRES: |x| <= 40, or NaN.
 template <typename T>
-T SmallExpm1(T x) {
+[[gnu::always_inline]] inline T SmallExpm1(T x) {
   const Reduced<T> reduced(x);
   const T scale = reduced.scale[0] * reduced.scale[1];
   return (scale - T(1)) + scale * reduced.tail;
 }
 
 template <typename T>
-T LogOf(T x) {
+[[gnu::always_inline]] inline T LogOf(T x) {
   using F = Format<T>;
   using Bits = typename F::Bits;
   // x = m * 2^k with m in [sqrt(1/2), sqrt(2)): the exponent moves up by one where the mantissa is above sqrt(2).
@@ -167,19 +167,26 @@ T LogOf(T x) {
 }
 
 template <typename T>
-T Magnitude(T x) {
+[[gnu::always_inline]] inline T Magnitude(T x) {
   return x < T(0) ? -x : x;
 }
 
 }  // namespace math_internal
 
 // e^x. Infinity where it exceeds the type's range.
-inline double Exp(double x) { return math_internal::ExpOf(x); }
-inline float Exp(float x) { return math_internal::ExpOf(x); }
+[[gnu::always_inline]] inline double Exp(double x) { return math_internal::ExpOf(x); }
+[[gnu::always_inline]] inline float Exp(float x) { return math_internal::ExpOf(x); }
+
+// e^x - 1 without cancellation. REQUIRES: x <= 0, or NaN.
+template <typename T>
+[[gnu::always_inline]] inline T Expm1OfNegative(T x) {
+  // At -40 the result has long rounded to -1.
+  return math_internal::SmallExpm1(x < T(-40) ? T(-40) : x);
+}
 
 // Natural logarithm. -infinity at 0, NaN below.
-inline double Log(double x) { return math_internal::LogOf(x); }
-inline float Log(float x) { return math_internal::LogOf(x); }
+[[gnu::always_inline]] inline double Log(double x) { return math_internal::LogOf(x); }
+[[gnu::always_inline]] inline float Log(float x) { return math_internal::LogOf(x); }
 
 // log(1 + x), without cancellation near zero. REQUIRES: x > -1.
 inline double Log1p(double x) {
@@ -190,7 +197,7 @@ inline double Log1p(double x) {
 
 // Hyperbolic tangent.
 template <typename T>
-T Tanh(T x) {
+[[gnu::always_inline]] inline T Tanh(T x) {
   const T magnitude = math_internal::Magnitude(x);
   // At 20 the result has long rounded to 1.
   const T e = math_internal::SmallExpm1(T(2) * (magnitude > T(20) ? T(20) : magnitude));
@@ -200,7 +207,7 @@ T Tanh(T x) {
 
 // 1 / (1 + e^-x), from the side on which nothing overflows.
 template <typename T>
-T Sigmoid(T x) {
+[[gnu::always_inline]] inline T Sigmoid(T x) {
   const T e = Exp(-math_internal::Magnitude(x));
   return (x >= T(0) ? T(1) : e) / (T(1) + e);
 }

@@ -22,6 +22,7 @@ double WorstUlps(T (*ours)(T), long double (*exact)(long double), double from, d
 }
 
 long double ExactExp(long double x) { return std::exp(x); }
+long double ExactExpm1(long double x) { return std::expm1(x); }
 long double ExactLog(long double x) { return std::log(x); }
 long double ExactLog1p(long double x) { return std::log1p(x); }
 long double ExactTanh(long double x) { return std::tanh(x); }
@@ -30,6 +31,8 @@ long double ExactSigmoid(long double x) { return 1 / (1 + std::exp(-x)); }
 TEST_CASE("math: double functions stay within four units of the last place", "[math]") {
   CHECK(WorstUlps<double>(Exp, ExactExp, -707, 709.7) < 4);
   CHECK(WorstUlps<double>(Exp, ExactExp, -1, 1) < 4);
+  CHECK(WorstUlps<double>(Expm1OfNegative<double>, ExactExpm1, -50, 0) < 4);
+  CHECK(WorstUlps<double>(Expm1OfNegative<double>, ExactExpm1, -1, 0) < 4);
   CHECK(WorstUlps<double>(Log, ExactLog, 1e-300, 1e300) < 4);
   CHECK(WorstUlps<double>(Log, ExactLog, 1e-3, 3) < 4);
   CHECK(WorstUlps<double>(Log, ExactLog, 0.999, 1.001) < 4);
@@ -43,6 +46,8 @@ TEST_CASE("math: double functions stay within four units of the last place", "[m
 TEST_CASE("math: float functions stay within four units of the last place", "[math]") {
   CHECK(WorstUlps<float>(Exp, ExactExp, -87, 88.7) < 4);
   CHECK(WorstUlps<float>(Exp, ExactExp, -1, 1) < 4);
+  CHECK(WorstUlps<float>(Expm1OfNegative<float>, ExactExpm1, -50, 0) < 4);
+  CHECK(WorstUlps<float>(Expm1OfNegative<float>, ExactExpm1, -1, 0) < 4);
   CHECK(WorstUlps<float>(Log, ExactLog, 1e-37, 3e38) < 4);
   CHECK(WorstUlps<float>(Log, ExactLog, 1e-3, 3) < 4);
   CHECK(WorstUlps<float>(Log, ExactLog, 0.999, 1.001) < 4);

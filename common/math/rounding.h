@@ -10,12 +10,12 @@
 namespace lockstep {
 
 // The magnitude of x with the sign of `sign`.
-inline double CopySign(double x, double sign) { return __builtin_copysign(x, sign); }
-inline float CopySign(float x, float sign) { return __builtin_copysignf(x, sign); }
+[[gnu::always_inline]] inline double CopySign(double x, double sign) { return __builtin_copysign(x, sign); }
+[[gnu::always_inline]] inline float CopySign(float x, float sign) { return __builtin_copysignf(x, sign); }
 
 // The nearest whole number; of two, the even one.
 template <typename T>
-T RoundEven(T x) {
+[[gnu::always_inline]] inline T RoundEven(T x) {
   // From here on every number is whole; adding it rounds away what lies behind the point.
   constexpr T kWhole = T(1) / std::numeric_limits<T>::epsilon();
   const T magnitude = CopySign(x, T(1));
@@ -25,20 +25,20 @@ T RoundEven(T x) {
 
 // The largest whole number that is not above x.
 template <typename T>
-T Floor(T x) {
+[[gnu::always_inline]] inline T Floor(T x) {
   const T rounded = RoundEven(x);
   return CopySign(rounded > x ? rounded - T(1) : rounded, x);
 }
 
 // The smallest whole number that is not below x.
 template <typename T>
-T Ceil(T x) {
+[[gnu::always_inline]] inline T Ceil(T x) {
   return -Floor(-x);
 }
 
 // x without what lies behind the point.
 template <typename T>
-T Truncate(T x) {
+[[gnu::always_inline]] inline T Truncate(T x) {
   return CopySign(Floor(CopySign(x, T(1))), x);
 }
 

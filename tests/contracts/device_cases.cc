@@ -9,13 +9,6 @@
 namespace lockstep {
 namespace {
 
-void MakeBinary(OpType op, Dice& dice, CaseBuilder& b) {
-  const Shape shape = RandomShape(dice, 0, 4);
-  const std::string whole = b.In(shape);
-  const std::string part = b.In(dice.Flip() ? shape : Broadcastable(dice, shape));
-  b.Op(op, dice.Flip() ? std::vector<std::string>{whole, part} : std::vector<std::string>{part, whole}, NoAttributes());
-}
-
 void MakeGemm(Dice& dice, CaseBuilder& b, DeviceCase& c) {
   const int64_t m = dice.Roll(1, 40), n = dice.Roll(1, 40), k = dice.Roll(1, 60);
   GemmAttributes attributes{.trans_a = dice.Flip(), .trans_b = dice.Flip()};
@@ -53,17 +46,6 @@ void MakeMatMul(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
   const OpAttributes any = op == OpType::kBatchMatMul ? OpAttributes(attributes) : OpAttributes(NoAttributes());
   const std::string left = b.In(a);
   b.Op(op, {left, b.In(w)}, any);
-}
-
-void MakeUnary(OpType op, Dice& dice, CaseBuilder& b) {
-  const bool gradient = op == OpType::kReluGrad || op == OpType::kSigmoidGrad || op == OpType::kTanhGrad;
-  const Shape shape = RandomShape(dice, 0, 4, 9);
-  std::vector<std::string> inputs = {b.In(shape)};
-  if (gradient) inputs.push_back(b.In(shape));
-  OpAttributes attributes = NoAttributes();
-  if (op == OpType::kScale) attributes = ScaleAttributes{.factor = -0.3};
-  if (op == OpType::kDropout) attributes = DropoutAttributes();
-  b.Op(op, inputs, attributes);
 }
 
 void MakeSoftmax(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
@@ -116,6 +98,10 @@ void MakePointwise(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
 
 void MakeDropout(OpType op, Dice& dice, CaseBuilder& b) {
   const Shape shape = RandomShape(dice, 1, 3, 30);
+  if (op == OpType::kDropout) {
+    b.Op(op, {b.In(shape)}, DropoutAttributes());
+    return;
+  }
   const DropoutAttributes attributes{.ratio = 0.1 * static_cast<double>(dice.Roll(0, 9)), .stream = 77};
   const std::string x = b.In(shape);
   const auto forward = b.Op(OpType::kDropoutTraining, {x, b.In({4}, DType::kI64, kRandomInput)}, attributes, 2);
@@ -149,33 +135,6 @@ void MakeCountCorrect(Dice& dice, CaseBuilder& b) {
   b.Op(OpType::kCountCorrect, {x, labels, mask}, CountCorrectAttributes{.ignore_index = 1}, 2);
 }
 
-// Everything that is computed element by element.
-bool MakeElementwise(OpType op, Dice& dice, CaseBuilder& b) {
-  switch (op) {
-    case OpType::kAdd:
-    case OpType::kSub:
-    case OpType::kMul:
-      MakeBinary(op, dice, b);
-      return true;
-    case OpType::kRelu:
-    case OpType::kSigmoid:
-    case OpType::kTanh:
-    case OpType::kReluGrad:
-    case OpType::kSigmoidGrad:
-    case OpType::kTanhGrad:
-    case OpType::kScale:
-    case OpType::kDropout:
-      MakeUnary(op, dice, b);
-      return true;
-    case OpType::kDropoutTraining:
-    case OpType::kDropoutGrad:
-      MakeDropout(op, dice, b);
-      return true;
-    default:
-      return false;
-  }
-}
-
 }  // namespace
 
 DeviceCase RandomCase(OpType op, Dice& dice) {
@@ -202,6 +161,11 @@ DeviceCase RandomCase(OpType op, Dice& dice) {
     case OpType::kPointwiseLossGrad:
       MakePointwise(op, dice, b, c);
       break;
+    case OpType::kDropout:
+    case OpType::kDropoutTraining:
+    case OpType::kDropoutGrad:
+      MakeDropout(op, dice, b);
+      break;
     case OpType::kReduceSum:
     case OpType::kReduceMean:
       MakeReduce(op, dice, b, c);
@@ -213,7 +177,8 @@ DeviceCase RandomCase(OpType op, Dice& dice) {
       MakeCountCorrect(dice, b);
       break;
     default:
-      LS_CHECK(MakeElementwise(op, dice, b) || MakeMovementCase(op, dice, b, c) || MakeIndexingCase(op, dice, b, c) ||
+      LS_CHECK(MakeActivationCase(op, dice, b, c) || MakeElementwiseCase(op, dice, b, c) ||
+                   MakeMovementCase(op, dice, b, c) || MakeIndexingCase(op, dice, b, c) ||
                    MakeNormalisationCase(op, dice, b, c) || MakeReductionCase(op, dice, b, c) ||
                    MakeSpatialCase(op, dice, b, c),
                "every op of the closed set has a case");

@@ -187,6 +187,8 @@ std::vector<Tensor> RandomInputs(const std::vector<TensorSpec>& specs, uint64_t 
         tensor.elements<int64_t>()[i] = bits % 3;
       } else if (spec.dtype == DType::kI32) {
         tensor.elements<int32_t>()[i] = static_cast<int32_t>(bits % 3);
+      } else if (spec.dtype == DType::kBool) {
+        tensor.elements<bool>()[i] = bits % 2 == 1;
       } else if (spec.name == "coarse") {
         tensor.elements<float>()[i] = 0.5f * static_cast<float>(bits % 4);
       } else if (spec.name == kMaskInput) {

@@ -55,6 +55,8 @@ struct OpCase {
 };
 
 // The cases that stand in files of their own.
+absl::Span<const OpCase> ActivationCases();
+absl::Span<const OpCase> ElementwiseCases();
 absl::Span<const OpCase> MovementCases();
 absl::Span<const OpCase> IndexingCases();
 absl::Span<const OpCase> NormalisationCases();

@@ -25,13 +25,6 @@ GradientCase Binary(Dice& dice) {
   return writer.Op(kOp, {first, second});
 }
 
-template <OpType kOp>
-GradientCase Unary(Dice& dice) {
-  CaseWriter writer;
-  const std::string x = writer.Input(dice.Distinct(RandomShape(dice, 0, 4)));
-  return writer.Op(kOp, {x});
-}
-
 GradientCase Scale(Dice& dice) {
   CaseWriter writer;
   const std::string x = writer.Input(dice.Uniform(RandomShape(dice, 0, 3)));
@@ -155,9 +148,6 @@ constexpr OpCase kCases[] = {
     {OpType::kGemm, Gemm},
     {OpType::kMatMul, MatMul},
     {OpType::kBatchMatMul, BatchMatMul},
-    {OpType::kRelu, Unary<OpType::kRelu>},
-    {OpType::kSigmoid, Unary<OpType::kSigmoid>},
-    {OpType::kTanh, Unary<OpType::kTanh>},
     {OpType::kSoftmax, Softmax},
     {OpType::kSoftmaxCrossEntropyLoss, CrossEntropy},
     {OpType::kPointwiseLoss, PointwiseLoss},
@@ -166,8 +156,8 @@ constexpr OpCase kCases[] = {
 
 std::vector<OpCase> AllCases() {
   std::vector<OpCase> all(std::begin(kCases), std::end(kCases));
-  for (const absl::Span<const OpCase> family :
-       {MovementCases(), IndexingCases(), NormalisationCases(), ReductionCases(), SpatialCases()})
+  for (const absl::Span<const OpCase> family : {ActivationCases(), ElementwiseCases(), MovementCases(), IndexingCases(),
+                                                NormalisationCases(), ReductionCases(), SpatialCases()})
     all.insert(all.end(), family.begin(), family.end());
   return all;
 }

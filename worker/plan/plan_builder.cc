@@ -24,6 +24,7 @@ bool IsView(OpType op) {
     case OpType::kSqueeze:
     case OpType::kUnsqueeze:
     case OpType::kDropout:
+    case OpType::kIdentity:
       return true;
     default:
       return false;

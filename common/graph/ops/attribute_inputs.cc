@@ -13,6 +13,8 @@ using Kind = AttributeInput::Kind;
 
 // One op's rows stand together, by number of the input.
 constexpr AttributeInput kRows[] = {
+    {OpType::kClip, 1, "min", Kind::kFloat},
+    {OpType::kClip, 2, "max", Kind::kFloat},
     {OpType::kReshape, 1, "shape", Kind::kInts},
     {OpType::kExpand, 1, "shape", Kind::kInts},
     {OpType::kReduceSum, 1, "axes", Kind::kInts},
@@ -60,6 +62,12 @@ bool ReadIntegers(const Tensor& tensor, std::vector<int64_t>* values) {
     case DType::kI32:
       *values = Widen<int32_t>(tensor);
       return true;
+    case DType::kI8:
+      *values = Widen<int8_t>(tensor);
+      return true;
+    case DType::kU8:
+      *values = Widen<uint8_t>(tensor);
+      return true;
     case DType::kBool:
       *values = Widen<bool>(tensor);
       return true;
@@ -88,6 +96,12 @@ bool ReadFloats(const Tensor& tensor, std::vector<double>* values) {
       return true;
     case DType::kI64:
       *values = ToDoubles<int64_t>(tensor);
+      return true;
+    case DType::kI8:
+      *values = ToDoubles<int8_t>(tensor);
+      return true;
+    case DType::kU8:
+      *values = ToDoubles<uint8_t>(tensor);
       return true;
     case DType::kBool:
       *values = ToDoubles<bool>(tensor);

@@ -7,6 +7,7 @@
 
 #include <variant>
 
+#include "common/graph/ops/activation.h"
 #include "common/graph/ops/batch_norm.h"
 #include "common/graph/ops/conv.h"
 #include "common/graph/ops/cross_entropy.h"
@@ -18,6 +19,7 @@
 #include "common/graph/ops/group_norm.h"
 #include "common/graph/ops/join.h"
 #include "common/graph/ops/layer_norm.h"
+#include "common/graph/ops/logic.h"
 #include "common/graph/ops/lp_norm.h"
 #include "common/graph/ops/metric.h"
 #include "common/graph/ops/pad.h"
@@ -41,7 +43,8 @@ struct NoAttributes {
 };
 
 using OpAttributes =
-    std::variant<NoAttributes, ScaleAttributes, GemmAttributes, BatchMatMulAttributes, ConvAttributes, PoolAttributes,
+    std::variant<NoAttributes, ActivationAttributes, GeluAttributes, ClipAttributes, ScaleAttributes, ModAttributes,
+                 CastAttributes, IsInfAttributes, GemmAttributes, BatchMatMulAttributes, ConvAttributes, PoolAttributes,
                  FlattenAttributes, ReshapeAttributes, ExpandAttributes, SoftmaxAttributes, CrossEntropyAttributes,
                  PointwiseLossAttributes, BatchNormAttributes, DropoutAttributes, ReduceAttributes,
                  ReduceGradAttributes, LayerNormAttributes, GroupNormAttributes, LpNormAttributes, EinsumAttributes,

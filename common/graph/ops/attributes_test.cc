@@ -12,7 +12,42 @@ std::string ParseError(OpType op, const RawAttributes& raw) {
   return std::string(ParseAttributes(op, "n", raw).status().message());
 }
 
-// The three functions give attributes of which none has its default, or none for ops that are not theirs.
+// The four functions give attributes of which none has its default, or none for ops that are not theirs.
+OpAttributes UnusualElementwise(OpType op) {
+  switch (op) {
+    case OpType::kScale:
+      return ScaleAttributes{0.25};
+    case OpType::kLeakyRelu:
+    case OpType::kLeakyReluGrad:
+    case OpType::kElu:
+    case OpType::kEluGrad:
+    case OpType::kCelu:
+    case OpType::kCeluGrad:
+    case OpType::kThresholdedRelu:
+    case OpType::kThresholdedReluGrad:
+      return ActivationAttributes{0.25, 0.0};
+    case OpType::kSelu:
+    case OpType::kSeluGrad:
+    case OpType::kHardSigmoid:
+    case OpType::kHardSigmoidGrad:
+      return ActivationAttributes{0.25, 0.75};
+    case OpType::kGelu:
+    case OpType::kGeluGrad:
+      return GeluAttributes{true};
+    case OpType::kClip:
+    case OpType::kClipGrad:
+      return ClipAttributes{-0.5, 6.0};
+    case OpType::kMod:
+      return ModAttributes{true};
+    case OpType::kCast:
+      return CastAttributes{DType::kI8};
+    case OpType::kIsInf:
+      return IsInfAttributes{false, false};
+    default:
+      return NoAttributes{};
+  }
+}
+
 OpAttributes UnusualMovement(OpType op) {
   switch (op) {
     case OpType::kFlatten:
@@ -74,7 +109,7 @@ OpAttributes UnusualMovement(OpType op) {
     case OpType::kReverseSequence:
       return ReverseSequenceAttributes{0, 1};
     default:
-      return NoAttributes{};
+      return UnusualElementwise(op);
   }
 }
 
@@ -145,8 +180,6 @@ OpAttributes UnusualStatistics(OpType op) {
 
 OpAttributes Unusual(OpType op) {
   switch (op) {
-    case OpType::kScale:
-      return ScaleAttributes{0.25};
     case OpType::kGemm:
       return GemmAttributes{0.5, 2.0, true, true};
     case OpType::kBatchMatMul:
@@ -190,6 +223,13 @@ TEST_CASE("attributes: what an op writes, it reads back", "[ops]") {
   }
 }
 
+TEST_CASE("attributes: a bound that Clip has not is left out, and comes back", "[ops]") {
+  const OpSchema& clip = SchemaOf(OpType::kClip);
+  CHECK(clip.format(ClipAttributes{}).empty());
+  CHECK(ParseAttributes(OpType::kClip, "n", {{"max", 6.0}}).value() == OpAttributes(ClipAttributes{.max = 6.0}));
+  CHECK(clip.format(ClipAttributes{.max = 6.0}).size() == 1);
+}
+
 TEST_CASE("attributes: an unknown one is refused by every op, with the node", "[ops]") {
   for (const OpType op : AllOps()) {
     RawAttributes raw = SchemaOf(op).format(Unusual(op));
@@ -227,6 +267,10 @@ TEST_CASE("attributes: wrong types and impossible values are refused", "[ops]") 
   CHECK_THAT(ParseError(OpType::kReduceGrad, {{"of", std::string("median")}}), Contains("median"));
   CHECK_THAT(ParseError(OpType::kLayerNormalization, {{"epsilon", -1.0}}), Contains("epsilon"));
   CHECK_THAT(ParseError(OpType::kLpNormalization, {{"p", int64_t{3}}}), Contains("p is 3"));
+  CHECK_THAT(ParseError(OpType::kGelu, {{"approximate", std::string("some")}}), Contains("some"));
+  CHECK_THAT(ParseError(OpType::kCelu, {{"alpha", 0.0}}), Contains("above 0"));
+  CHECK_THAT(ParseError(OpType::kCast, {}), Contains("'to' is missing"));
+  CHECK_THAT(ParseError(OpType::kCast, {{"to", int64_t{8}}}), Contains("'to'") && Contains("number 8"));
   CHECK_THAT(ParseError(OpType::kRelu, {{"alpha", 1.0}}), Contains("alpha"));
   CHECK_THAT(ParseError(OpType::kConcat, {}), Contains("axis"));
   CHECK_THAT(ParseError(OpType::kScatterND, {{"reduction", std::string("mean")}}), Contains("mean"));

@@ -1,7 +1,21 @@
-// Element-wise arithmetic with multidirectional (numpy) broadcasting.
+// Element-wise arithmetic with multidirectional (numpy) broadcasting, on F32, F64, I64, I32, I8 and U8. Integers wrap
+// around; floating operands are differentiated.
 //
-//   Add(A, B), Sub(A, B), Mul(A, B)        floating or integers, which wrap around; gradients of the former
+//   Add(A, B), Sub(A, B), Mul(A, B)
+//   Div(A, B)                              integers: towards zero, and 0 where B is 0
+//   Mod(A, B)                              with the sign of B; fmod: with that of A, and needed for floating operands.
+//                                          Integers: 0 where B is 0
+//   Pow(A, B) -> like A                    A of F32, F64, I64 or I32, B of any of these. An integer to the power of a
+//                                          negative whole number is the exact power without what lies behind the
+//                                          point, and 0 for A = 0; to a power that is not whole it is computed in F64
+//                                          and cast
+//   Min(A, ...), Max(A, ...)               1 to 64 operands; NaN wins. Gradients take operands two by two, from the
+//                                          left, and halve at ties
 //   lockstep.Scale(X) -> X * factor        factor is rounded to the element type first
+//   lockstep.PowGrad(dY, A, B) -> dA, dB   before the sum over broadcast dimensions, as for the next two. dA is 0 where
+//                                          B is 0, dB where A is 0 and B >= 0
+//   lockstep.MinGrad(dY, A, B) -> dA, dB   dY goes where the smaller operand is
+//   lockstep.MaxGrad(dY, A, B) -> dA, dB
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_OPS_ELEMENTWISE_H_
@@ -12,6 +26,11 @@
 namespace lockstep {
 
 struct OpSchema;
+
+struct ModAttributes {
+  bool fmod = false;
+  friend bool operator==(const ModAttributes&, const ModAttributes&) = default;
+};
 
 struct ScaleAttributes {
   double factor = 1.0;

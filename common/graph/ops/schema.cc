@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/graph/ops/activation.h"
+#include "common/graph/ops/unary.h"
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
 
@@ -14,12 +15,12 @@ namespace {
 std::vector<const OpSchema*> BuildTable() {
   std::vector<const OpSchema*> table(AllOps().size(), nullptr);
   for (const absl::Span<const OpSchema> family :
-       {ElementwiseFamily(), GemmFamily(),    ConvFamily(),         PoolFamily(),          ActivationFamily(),
-        ShapeFamily(),       SoftmaxFamily(), CrossEntropyFamily(), PointwiseLossFamily(), BatchNormFamily(),
-        DropoutFamily(),     ReduceFamily(),  LayerNormFamily(),    GroupNormFamily(),     LpNormFamily(),
-        EinsumFamily(),      ResizeFamily(),  TransposeFamily(),    JoinFamily(),          SliceFamily(),
-        PadFamily(),         GatherFamily(),  ScatterFamily(),      RankingFamily(),       SequenceFamily(),
-        MetricFamily()}) {
+       {ElementwiseFamily(),   UnaryFamily(),      LogicFamily(),   GemmFamily(),    ConvFamily(),
+        PoolFamily(),          ActivationFamily(), ShapeFamily(),   SoftmaxFamily(), CrossEntropyFamily(),
+        PointwiseLossFamily(), BatchNormFamily(),  DropoutFamily(), ReduceFamily(),  LayerNormFamily(),
+        GroupNormFamily(),     LpNormFamily(),     EinsumFamily(),  ResizeFamily(),  TransposeFamily(),
+        JoinFamily(),          SliceFamily(),      PadFamily(),     GatherFamily(),  ScatterFamily(),
+        RankingFamily(),       SequenceFamily(),   MetricFamily()}) {
     for (const OpSchema& schema : family) table[static_cast<size_t>(schema.type)] = &schema;
   }
   LS_CHECK(std::count(table.begin(), table.end(), nullptr) == 0, "every op belongs to a family");
@@ -143,6 +144,19 @@ absl::StatusOr<Shape> BroadcastShapes(const Shape& a, const Shape& b) {
     result[rank - 1 - i] = x == 1 ? y : x;
   }
   return result;
+}
+
+absl::StatusOr<std::vector<ValueInfo>> InferBroadcast(InputInfos inputs, DType dtype) {
+  Shape shape = inputs[0]->shape;
+  for (size_t i = 1; i < inputs.size(); ++i) {
+    if (inputs[i] == nullptr) continue;
+    if (inputs[0]->dtype != inputs[i]->dtype) {
+      return absl::InvalidArgumentError(absl::StrCat("input 0 is ", DTypeName(inputs[0]->dtype), " and input ", i,
+                                                     " is ", DTypeName(inputs[i]->dtype), "; they need the same type"));
+    }
+    LS_ASSIGN_OR_RETURN(shape, BroadcastShapes(shape, inputs[i]->shape));
+  }
+  return std::vector<ValueInfo>{{dtype, std::move(shape)}};
 }
 
 absl::Status CheckFloating(const ValueInfo& info, absl::string_view what) {

@@ -31,7 +31,8 @@ struct OpSchema {
   RawAttributes (*format)(const OpAttributes& attributes);
   // Infos of all max_outputs outputs, used or not. REQUIRES: the number of inputs fits.
   absl::StatusOr<std::vector<ValueInfo>> (*infer)(const Node& node, InputInfos inputs);
-  // Emits the gradients of the inputs that need one. Null for ops that cannot be differentiated.
+  // Emits the gradients of the inputs that need one; an input that gets none does not move the loss. Null for ops that
+  // cannot be differentiated.
   absl::Status (*gradient)(GradientBuilder& builder);
 };
 
@@ -56,6 +57,9 @@ RawAttributes FormatNoAttributes(const OpAttributes& attributes);
 
 // Shape inference of ops whose only output is like input 0 and whose other inputs are like it too.
 absl::StatusOr<std::vector<ValueInfo>> InferSameAsFirst(const Node& node, InputInfos inputs);
+
+// One output of `dtype`, for operands of one type that broadcast; absent ones are null.
+absl::StatusOr<std::vector<ValueInfo>> InferBroadcast(InputInfos inputs, DType dtype);
 
 // `axis` in [0, rank), where -rank <= axis < rank. InvalidArgument otherwise.
 absl::StatusOr<int64_t> NormalizeAxis(int64_t axis, int64_t rank);

@@ -19,6 +19,37 @@ TEST_CASE("elementwise: shapes broadcast as in numpy", "[ops]") {
   CHECK_THAT(InferError(OpType::kAdd, {F32({2})}), Contains("1 inputs"));
 }
 
+TEST_CASE("elementwise: types that an op does not compute with are refused", "[ops]") {
+  CHECK(InferShape(OpType::kMax, {F32({2, 1}), F32({3}), F32({1, 1, 1})}) == Shape{1, 2, 3});
+  CHECK_THAT(InferError(OpType::kMin, {F32({2}), F32({2}), I64({2})}), Contains("input 2 is I64"));
+  CHECK(Infer(OpType::kPow, {I64({2}), F32({2})}).value()[0] == I64({2}));
+  CHECK_THAT(InferError(OpType::kPow, {F32({2}), {DType::kI8, {2}}}), Contains("I8"));
+  CHECK_THAT(InferError(OpType::kMod, {F32({2}), F32({2})}, ModAttributes{false}), Contains("fmod = 1"));
+  CHECK(InferShape(OpType::kMod, {I64({2}), I64({2})}, ModAttributes{false}) == Shape{2});
+  CHECK_THAT(InferError(OpType::kNeg, {{DType::kU8, {2}}}), Contains("U8"));
+  CHECK_THAT(InferError(OpType::kSqrt, {I64({2})}), Contains("I64"));
+}
+
+TEST_CASE("activation: a slope broadcasts to X, never the other way round", "[ops]") {
+  CHECK(InferShape(OpType::kPRelu, {F32({2, 3, 4}), F32({3, 1})}) == Shape{2, 3, 4});
+  CHECK_THAT(InferError(OpType::kPRelu, {F32({3, 1}), F32({3, 4})}), Contains("slope"));
+  CHECK(Infer(OpType::kClip, {I64({3})}, ClipAttributes{}).value()[0] == I64({3}));
+  CHECK_THAT(InferError(OpType::kGelu, {I64({3})}, GeluAttributes{}), Contains("I64"));
+}
+
+TEST_CASE("logic: results are bools, and conditions have to be", "[ops]") {
+  const ValueInfo flags = {DType::kBool, {3}};
+  CHECK(Infer(OpType::kLess, {F32({2, 1}), F32({3})}).value()[0] == ValueInfo{DType::kBool, {2, 3}});
+  CHECK(Infer(OpType::kEqual, {flags, flags}).value()[0] == flags);
+  CHECK_THAT(InferError(OpType::kGreater, {flags, flags}), Contains("BOOL"));
+  CHECK_THAT(InferError(OpType::kAnd, {F32({3}), F32({3})}), Contains("Cast"));
+  CHECK(Infer(OpType::kIsNaN, {F32({3})}).value()[0] == flags);
+  CHECK(Infer(OpType::kCast, {flags}, CastAttributes{DType::kI64}).value()[0] == I64({3}));
+  CHECK(InferShape(OpType::kWhere, {flags, F32({2, 1}), F32({})}) == Shape{2, 3});
+  CHECK_THAT(InferError(OpType::kWhere, {F32({3}), F32({3}), F32({3})}), Contains("condition"));
+  CHECK_THAT(InferError(OpType::kWhere, {flags, F32({3}), I64({3})}), Contains("same type"));
+}
+
 TEST_CASE("gemm: transposes and the broadcast of C", "[ops]") {
   CHECK(InferShape(OpType::kGemm, {F32({2, 3}), F32({3, 4}), F32({4})}, GemmAttributes{}) == Shape{2, 4});
   CHECK(InferShape(OpType::kGemm, {F32({3, 2}), F32({4, 3})}, GemmAttributes{1, 1, true, true}) == Shape{2, 4});

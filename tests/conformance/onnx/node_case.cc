@@ -132,6 +132,9 @@ absl::StatusOr<NodeCase> ReadNodeCase(const std::string& folder) {
   const std::optional<OpType> op = FindOp(node.domain(), node.op_type());
   if (!op.has_value()) return absl::UnimplementedError(absl::StrCat("op ", node.op_type()));
 
+  for (const onnx::ValueInfoProto& input : model.graph().input()) {
+    if (!input.type().has_tensor_type()) return absl::UnimplementedError("values that are not tensors");
+  }
   NodeCase made;
   LS_ASSIGN_OR_RETURN(made.inputs, ReadTensors(folder, "input", model.graph().input_size()));
   LS_ASSIGN_OR_RETURN(made.expected, ReadTensors(folder, "output", node.output_size()));

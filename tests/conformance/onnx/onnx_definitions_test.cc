@@ -54,6 +54,20 @@ void CheckNear(const Numbers& got, const Numbers& expected) {
   for (size_t i = 0; i < got.size(); ++i) CHECK(std::abs(got[i] - expected[i]) < 1e-12);
 }
 
+TEST_CASE("onnx definitions: Gelu and Mish", "[conformance]") {
+  const Input x{{7}, {-9.0, -2.5, -0.5, 0.0, 0.3, 1.7, 30.0}};
+  Numbers exact, approximate, mish;
+  for (const double v : x.values) {
+    exact.push_back(0.5 * v * (1 + std::erf(v / std::sqrt(2.0))));
+    approximate.push_back(0.5 * v * (1 + std::tanh(std::sqrt(2.0 / std::acos(-1.0)) * (v + 0.044715 * v * v * v))));
+    mish.push_back(v * std::tanh(std::log1p(std::exp(v))));
+  }
+
+  CheckNear(Run(OpType::kGelu, GeluAttributes{false}, {x}), exact);
+  CheckNear(Run(OpType::kGelu, GeluAttributes{true}, {x}), approximate);
+  CheckNear(Run(OpType::kMish, NoAttributes{}, {x}), mish);
+}
+
 TEST_CASE("onnx definitions: RMSNormalization divides by the root of the mean square", "[conformance]") {
   const Input x = Some({3, 2, 2}, 0.1);
   const Input scale = Some({2, 2}, 0.2);

@@ -84,8 +84,8 @@ std::string RunCase(NodeCase test) {
 // Ops without a case in ONNX 1.12, whose data is installed: most are of a newer opset. Those that
 // onnx_definitions_test.cc computes from their definition.
 const std::set<OpType>& OpsWithoutCases() {
-  static const std::set<OpType>& ops =
-      *new std::set<OpType>{OpType::kRmsNormalization, OpType::kGroupNormalization, OpType::kLpNormalization};
+  static const std::set<OpType>& ops = *new std::set<OpType>{OpType::kGelu, OpType::kMish, OpType::kRmsNormalization,
+                                                             OpType::kGroupNormalization, OpType::kLpNormalization};
   return ops;
 }
 

@@ -80,11 +80,14 @@ std::string ModelName() {
 }
 
 OwnFunction FindOwn(const KernelRequest& request) {
-  for (const DType dtype : {request.outputs[0].dtype, request.inputs[0].dtype}) {
+  // The first operand of Where is the condition.
+  const size_t first = request.node->op == OpType::kWhere ? 1 : 0;
+  for (const DType dtype : {request.outputs[0].dtype, request.inputs[first].dtype}) {
     if (dtype != DType::kF32) return {};
   }
-  for (const auto family : {&cpu::OwnElementwise, &cpu::OwnPooling, &cpu::OwnBatchNorm, &cpu::OwnReduction,
-                            &cpu::OwnMovement, &cpu::OwnLayerNorm, &cpu::OwnSoftmax}) {
+  for (const auto family :
+       {&cpu::OwnElementwise, &cpu::OwnActivation, &cpu::OwnBroadcast, &cpu::OwnPooling, &cpu::OwnBatchNorm,
+        &cpu::OwnReduction, &cpu::OwnMovement, &cpu::OwnLayerNorm, &cpu::OwnSoftmax}) {
     if (const OwnFunction own = family(request); own.function != nullptr) return own;
   }
   return {};

@@ -63,18 +63,6 @@ HostFunction ElementwiseFunction(OpType type) {
         const T factor = static_cast<T>(call.attrs<ScaleAttributes>().factor);
         Unary<T>(call, [factor](T x) { return x * factor; });
       };
-    case OpType::kRelu:
-      return [](const HostCall& call) { Unary<T>(call, [](T x) { return x < T(0) ? T(0) : x; }); };
-    case OpType::kSigmoid:
-      return [](const HostCall& call) { Unary<T>(call, [](T x) { return Sigmoid(x); }); };
-    case OpType::kTanh:
-      return [](const HostCall& call) { Unary<T>(call, [](T x) { return Tanh(x); }); };
-    case OpType::kReluGrad:
-      return [](const HostCall& call) { Gradient<T>(call, [](T dy, T y) { return y > T(0) ? dy : T(0); }); };
-    case OpType::kSigmoidGrad:
-      return [](const HostCall& call) { Gradient<T>(call, [](T dy, T y) { return dy * y * (T(1) - y); }); };
-    case OpType::kTanhGrad:
-      return [](const HostCall& call) { Gradient<T>(call, [](T dy, T y) { return dy * (T(1) - y * y); }); };
     case OpType::kDropout:
       return &Dropout<T>;
     case OpType::kDropoutTraining:

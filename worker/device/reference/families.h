@@ -11,7 +11,12 @@
 
 namespace lockstep::device::reference {
 
-// Add, Sub, Mul for floating types and integers, which wrap around.
+// Comparisons, logic, tests for NaN and infinity, Cast, Where and its gradient, Identity.
+HostFunction LogicFunction(const KernelRequest& request);
+// Pow and its gradient.
+HostFunction PowerFunction(const KernelRequest& request);
+
+// Add, Sub, Mul, Div, Mod, Min, Max, Neg, Abs, Sign, Clip for floating types and integers, which wrap around.
 template <typename T>
 HostFunction ArithmeticFunction(OpType type);
 
@@ -28,7 +33,14 @@ size_t WorkspaceBytes(const KernelRequest& request);
 
 // The families below serve F32 and F64.
 
-// Scale, activations and their gradients, dropout.
+// Reciprocal, Sqrt, Exp, Log, Erf and its gradient, Sin, Cos, rounding, the gradients of Min and Max.
+template <typename T>
+HostFunction MathFunction(OpType type);
+
+// Activations and their gradients, but for Clip.
+template <typename T>
+HostFunction ActivationFunction(OpType type);
+// Scale, dropout.
 template <typename T>
 HostFunction ElementwiseFunction(OpType type);
 // Gemm, MatMul, BatchMatMul.

@@ -23,10 +23,11 @@ HostFunction AskFamilies(OpType type, std::initializer_list<HostFunction (*)(OpT
 template <typename T>
 HostFunction FloatingFunction(OpType type) {
   return AskFamilies(
-      type, {&reference::ArithmeticFunction<T>, &reference::ElementwiseFunction<T>, &reference::MatrixFunction<T>,
-             &reference::SpatialFunction<T>, &reference::PoolingFunction<T>, &reference::EinsumFunction<T>,
-             &reference::ResizeFunction<T>, &reference::BatchNormFunction<T>, &reference::NormalisationFunction<T>,
-             &reference::SoftmaxFunction<T>, &reference::LossFunction<T>, &reference::ReduceFunction<T>});
+      type, {&reference::ArithmeticFunction<T>, &reference::MathFunction<T>, &reference::ActivationFunction<T>,
+             &reference::ElementwiseFunction<T>, &reference::MatrixFunction<T>, &reference::SpatialFunction<T>,
+             &reference::PoolingFunction<T>, &reference::EinsumFunction<T>, &reference::ResizeFunction<T>,
+             &reference::BatchNormFunction<T>, &reference::NormalisationFunction<T>, &reference::SoftmaxFunction<T>,
+             &reference::LossFunction<T>, &reference::ReduceFunction<T>});
 }
 
 template <typename T>
@@ -41,7 +42,8 @@ DType ElementType(const KernelRequest& request) {
 }
 
 HostFunction FindFunction(const KernelRequest& request) {
-  for (const auto family : {&reference::MovementFunction, &reference::IndexingFunction}) {
+  for (const auto family : {&reference::MovementFunction, &reference::IndexingFunction, &reference::LogicFunction,
+                            &reference::PowerFunction}) {
     if (const HostFunction function = family(request); function != nullptr) return function;
   }
   const OpType type = request.node->op;

@@ -1,0 +1,46 @@
+// ONNX's numbers of element types, as attributes of ops hold them.
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_COMMON_GRAPH_OPS_ONNX_DTYPE_H_
+#define LOCKSTEP_COMMON_GRAPH_OPS_ONNX_DTYPE_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "common/tensor/dtype.h"
+
+namespace lockstep {
+
+struct OnnxDType {
+  int64_t number;
+  DType dtype;
+};
+
+// The types that the op set computes with.
+inline constexpr OnnxDType kOnnxDTypes[] = {
+    {1, DType::kF32}, {2, DType::kU8},   {3, DType::kI8},   {6, DType::kI32},
+    {7, DType::kI64}, {9, DType::kBool}, {11, DType::kF64},
+};
+
+// InvalidArgument for a number that is not among them.
+inline absl::StatusOr<DType> DTypeFromOnnx(int64_t number) {
+  for (const OnnxDType& type : kOnnxDTypes) {
+    if (type.number == number) return type.dtype;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("ONNX's element type number ", number,
+                   " is none that the op set computes with: BOOL, U8, I8, I32, I64, F32 and F64 are"));
+}
+
+// REQUIRES: the type is among them.
+inline int64_t OnnxNumber(DType dtype) {
+  for (const OnnxDType& type : kOnnxDTypes) {
+    if (type.dtype == dtype) return type.number;
+  }
+  return 0;
+}
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_GRAPH_OPS_ONNX_DTYPE_H_

@@ -1,0 +1,24 @@
+// Functions of one operand, element by element. Gradients are those of floating operands; those of Sign, Floor, Ceil
+// and Round are zero everywhere, as in PyTorch.
+//
+//   Neg(X), Abs(X), Sign(X)                floating or integers, which wrap around; the gradient of Abs at 0 is 0
+//   Reciprocal(X), Sqrt(X), Exp(X), Log(X), Erf(X), Sin(X), Cos(X)
+//   Floor(X), Ceil(X), Round(X)            Round: of two equally near, the even one
+//   Identity(X)                            any element type; a plan may alias
+//   lockstep.ErfGrad(dY, X) -> dX          dY * 2 / sqrt(pi) * exp(-X^2)
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_COMMON_GRAPH_OPS_UNARY_H_
+#define LOCKSTEP_COMMON_GRAPH_OPS_UNARY_H_
+
+#include "absl/types/span.h"
+
+namespace lockstep {
+
+struct OpSchema;
+
+absl::Span<const OpSchema> UnaryFamily();
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_GRAPH_OPS_UNARY_H_
