@@ -5,6 +5,7 @@
 #define LOCKSTEP_TESTS_CONTRACTS_DEVICE_CASE_BUILDER_H_
 
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +25,14 @@ class CaseBuilder {
     if (name.empty()) name = "x" + std::to_string(graph_.inputs.size());
     graph_.inputs.push_back({name, dtype, shape});
     graph_.values[name] = {dtype, std::move(shape)};
+    return name;
+  }
+
+  // A constant of the graph: one number.
+  std::string Number(float value) {
+    const std::string name = "c" + std::to_string(graph_.constants.size());
+    graph_.constants.push_back({name, std::make_shared<Tensor>(Tensor::Of<float>({}, {value}))});
+    graph_.values[name] = {DType::kF32, {}};
     return name;
   }
 

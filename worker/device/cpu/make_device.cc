@@ -86,8 +86,8 @@ OwnFunction FindOwn(const KernelRequest& request) {
     if (dtype != DType::kF32) return {};
   }
   for (const auto family :
-       {&cpu::OwnElementwise, &cpu::OwnActivation, &cpu::OwnBroadcast, &cpu::OwnPooling, &cpu::OwnBatchNorm,
-        &cpu::OwnReduction, &cpu::OwnMovement, &cpu::OwnLayerNorm, &cpu::OwnSoftmax}) {
+       {&cpu::OwnElementwise, &cpu::OwnActivation, &cpu::OwnBroadcast, &cpu::OwnPower, &cpu::OwnPooling,
+        &cpu::OwnBatchNorm, &cpu::OwnReduction, &cpu::OwnMovement, &cpu::OwnLayerNorm, &cpu::OwnSoftmax}) {
     if (const OwnFunction own = family(request); own.function != nullptr) return own;
   }
   return {};

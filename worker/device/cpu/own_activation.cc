@@ -62,6 +62,10 @@ HostFunction Forward(OpType op) {
       return [](const HostCall& call) { Unary(call, [](float x) { return Tanh(x); }); };
     case OpType::kNeg:
       return [](const HostCall& call) { Unary(call, [](float x) { return -x; }); };
+    case OpType::kAbs:
+      return [](const HostCall& call) { Unary(call, [](float x) { return CopySign(x, 1.0f); }); };
+    case OpType::kReciprocal:
+      return [](const HostCall& call) { Unary(call, [](float x) { return 1.0f / x; }); };
     case OpType::kSqrt:
       return [](const HostCall& call) { Unary(call, [](float x) { return SquareRoot(x); }); };
     case OpType::kExp:
@@ -113,8 +117,9 @@ OwnFunction OwnActivation(const KernelRequest& request) {
   HostFunction function = Forward(request.node->op);
   if (function == nullptr) function = Backward(request.node->op);
   if (function == nullptr) return {};
-  // The padding of a blocked value is zero, whose logarithm is no number to go on with.
-  return {function, kName, request.node->op != OpType::kLog};
+  // The padding of a blocked value is zero, whose logarithm and reciprocal are no numbers to go on with.
+  const bool any_layout = request.node->op != OpType::kLog && request.node->op != OpType::kReciprocal;
+  return {function, kName, any_layout};
 }
 
 }  // namespace lockstep::device::cpu

@@ -21,6 +21,7 @@ struct OwnFunction {
 // By family; the request's shapes may exclude a function.
 OwnFunction OwnElementwise(const KernelRequest& request);
 OwnFunction OwnActivation(const KernelRequest& request);
+OwnFunction OwnPower(const KernelRequest& request);
 OwnFunction OwnBroadcast(const KernelRequest& request);
 OwnFunction OwnPooling(const KernelRequest& request);
 OwnFunction OwnBatchNorm(const KernelRequest& request);
