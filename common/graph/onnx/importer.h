@@ -1,4 +1,5 @@
-// The state of one import, shared by the readers of nodes (import_nodes.cc) and of the graph (import.cc).
+// The state of one import, shared by the readers of nodes (import_nodes.cc, import_readers.cc) and of the graph
+// (import.cc).
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_COMMON_GRAPH_ONNX_IMPORTER_H_
@@ -77,6 +78,8 @@ class OnnxImporter {
   absl::Status MakeBroadcastExplicit(Call& call, std::vector<std::string>* inputs);
   absl::Status MakePaddingExplicit(Call& call, OpType op);
   absl::StatusOr<const Tensor*> NeedKnown(const Call& call, int input, absl::string_view what);
+
+  // import_readers.cc
   absl::Status ReadConstant(Call& call);
   absl::Status ReadShape(Call& call);
   absl::Status ReadSize(Call& call);

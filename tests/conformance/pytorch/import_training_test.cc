@@ -117,7 +117,7 @@ Trained Train(const std::string& name, device::DeviceKind kind) {
 }
 
 TEST_CASE("import: exported models train as PyTorch trains them", "[onnx][pytorch]") {
-  const std::string name = GENERATE("mlp", "cnn");
+  const std::string name = GENERATE("mlp", "cnn", "attention");
   const auto kind = GENERATE(device::DeviceKind::kReference, device::DeviceKind::kCpu);
   CAPTURE(name, kind == device::DeviceKind::kCpu);
   const Golden golden = ReadGolden(name);

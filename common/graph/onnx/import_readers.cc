@@ -1,0 +1,321 @@
+// Nodes that are more than an op with attributes: constants, shapes, sequences, forms of older opsets.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/graph/onnx/importer.h"
+#include "common/graph/onnx/node_fields.h"
+#include "common/graph/ops/attribute_inputs.h"
+#include "common/graph/ops/schema.h"
+#include "common/random/random.h"
+#include "common/status/status_macros.h"
+
+namespace lockstep {
+namespace {
+
+template <typename T>
+Tensor ListOf(const std::vector<T>& values) {
+  return Tensor::Of<T>({static_cast<int64_t>(values.size())}, values);
+}
+
+// start, start + delta, … below limit (above it for a negative delta), as ONNX's Range.
+template <typename T>
+absl::StatusOr<Tensor> MakeRange(const Tensor& start, const Tensor& limit, const Tensor& delta) {
+  const T first = start.elements<T>()[0];
+  const T last = limit.elements<T>()[0];
+  const T step = delta.elements<T>()[0];
+  if (step == T(0)) return absl::InvalidArgumentError("a range whose delta is 0");
+  const double count =
+      std::max(0.0, (static_cast<double>(last) - static_cast<double>(first)) / static_cast<double>(step));
+  if (count > static_cast<double>(kMaxFoldedBytes / 8))
+    return absl::InvalidArgumentError("a range of too many elements");
+  int64_t elements = static_cast<int64_t>(count);
+  if (static_cast<double>(elements) < count) ++elements;
+  LS_ASSIGN_OR_RETURN(Tensor range, Tensor::Create(DTypeOf<T>(), {elements}));
+  T value = first;
+  for (T& element : range.elements<T>()) {
+    element = value;
+    value = static_cast<T>(value + step);
+  }
+  return range;
+}
+
+}  // namespace
+
+absl::Status OnnxImporter::ReadConstant(Call& call) {
+  const std::string& output = call.node->output(0);
+  if (const auto* value = FindAttribute(*call.node, "value")) {
+    LS_ASSIGN_OR_RETURN(Tensor tensor, ReadOnnxTensor(value->t(), folder_));
+    Define(output, std::move(tensor));
+  } else if (const auto* ints = FindAttribute(*call.node, "value_ints")) {
+    Define(output, ListOf(std::vector<int64_t>(ints->ints().begin(), ints->ints().end())));
+  } else if (const auto* floats = FindAttribute(*call.node, "value_floats")) {
+    Define(output, ListOf(std::vector<float>(floats->floats().begin(), floats->floats().end())));
+  } else if (const auto* integer = FindAttribute(*call.node, "value_int")) {
+    Define(output, Tensor::Of<int64_t>({}, {integer->i()}));
+  } else if (const auto* number = FindAttribute(*call.node, "value_float")) {
+    Define(output, Tensor::Of<float>({}, {number->f()}));
+  } else {
+    return absl::UnimplementedError("a constant that is neither a tensor nor numbers");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OnnxImporter::ReadShape(Call& call) {
+  if (call.node->input_size() != 1) return absl::InvalidArgumentError("takes one input");
+  LS_ASSIGN_OR_RETURN(const ValueInfo info, InfoOf(call.node->input(0)));
+  LS_ASSIGN_OR_RETURN(const RawAttributes raw, ReadAttributes(*call.node));
+  const auto rank = static_cast<int64_t>(info.shape.size());
+  const auto clamp = [rank](int64_t axis) { return std::clamp<int64_t>(axis < 0 ? axis + rank : axis, 0, rank); };
+  const int64_t begin = clamp(IntOf(raw, "start", 0));
+  const int64_t end = std::max(begin, clamp(IntOf(raw, "end", rank)));
+  Define(call.node->output(0), ListOf(std::vector<int64_t>(info.shape.begin() + begin, info.shape.begin() + end)));
+  return absl::OkStatus();
+}
+
+absl::Status OnnxImporter::ReadSize(Call& call) {
+  if (call.node->input_size() != 1) return absl::InvalidArgumentError("takes one input");
+  LS_ASSIGN_OR_RETURN(const ValueInfo info, InfoOf(call.node->input(0)));
+  Define(call.node->output(0), Tensor::Of<int64_t>({}, {NumElements(info.shape)}));
+  return absl::OkStatus();
+}
+
+absl::Status OnnxImporter::ReadConstantOfShape(Call& call) {
+  LS_ASSIGN_OR_RETURN(const Tensor* dims, NeedKnown(call, 0, "the shape"));
+  if (dims->dtype() != DType::kI64) return absl::InvalidArgumentError("its shape is not I64");
+  const Shape shape(dims->elements<int64_t>().begin(), dims->elements<int64_t>().end());
+  Tensor one = Tensor::Of<float>({1}, {0.0f});
+  if (const auto* value = FindAttribute(*call.node, "value")) {
+    LS_ASSIGN_OR_RETURN(one, ReadOnnxTensor(value->t(), folder_));
+    if (one.num_elements() != 1) return absl::InvalidArgumentError("its value is not one element");
+  }
+  LS_ASSIGN_OR_RETURN(const int64_t bytes, CheckedByteSize(one.dtype(), shape));
+  if (bytes > kMaxFoldedBytes) return absl::InvalidArgumentError(absl::StrCat("makes a constant of ", bytes, " bytes"));
+  LS_ASSIGN_OR_RETURN(Tensor filled, Tensor::Create(one.dtype(), shape));
+  const int64_t size = DTypeSize(one.dtype());
+  for (int64_t i = 0; i < filled.num_elements(); ++i) std::copy_n(one.data(), size, filled.data() + i * size);
+  Define(call.node->output(0), std::move(filled));
+  return absl::OkStatus();
+}
+
+absl::Status OnnxImporter::ReadRange(Call& call) {
+  const Tensor* ends[3];
+  for (int i = 0; i < 3; ++i) {
+    LS_ASSIGN_OR_RETURN(ends[i], NeedKnown(call, i, "an end of the range"));
+    if (ends[i]->num_elements() != 1 || ends[i]->dtype() != ends[0]->dtype()) {
+      return absl::InvalidArgumentError("start, limit and delta have to be three numbers of one type");
+    }
+  }
+  absl::StatusOr<Tensor> range = absl::UnimplementedError("a range of this element type");
+  if (ends[0]->dtype() == DType::kI64) range = MakeRange<int64_t>(*ends[0], *ends[1], *ends[2]);
+  if (ends[0]->dtype() == DType::kI32) range = MakeRange<int32_t>(*ends[0], *ends[1], *ends[2]);
+  if (ends[0]->dtype() == DType::kF32) range = MakeRange<float>(*ends[0], *ends[1], *ends[2]);
+  if (ends[0]->dtype() == DType::kF64) range = MakeRange<double>(*ends[0], *ends[1], *ends[2]);
+  if (!range.ok()) return range.status();
+  Define(call.node->output(0), *std::move(range));
+  return absl::OkStatus();
+}
+
+absl::Status OnnxImporter::ReadIdentity(Call& call) {
+  if (call.node->input_size() != 1) return absl::InvalidArgumentError("takes one input");
+  LS_RETURN_IF_ERROR(Find(call.node->input(0)).status());
+  Alias(call.node->output(0), call.node->input(0));
+  return absl::OkStatus();
+}
+
+absl::Status OnnxImporter::ReadCastLike(Call& call) {
+  if (call.node->input_size() != 2) return absl::InvalidArgumentError("takes two inputs");
+  LS_ASSIGN_OR_RETURN(const ValueInfo from, InfoOf(call.node->input(0)));
+  LS_ASSIGN_OR_RETURN(const ValueInfo like, InfoOf(call.node->input(1)));
+  if (from.dtype == like.dtype) return Alias(call.node->output(0), call.node->input(0)), absl::OkStatus();
+  const std::optional<OpType> cast = FindOp("", "Cast");
+  if (!cast.has_value()) return absl::UnimplementedError("the op is not supported");
+  call.attributes = {{"to", static_cast<int64_t>(OnnxFromDType(like.dtype))}};
+  return Emit(call, *cast, {call.node->input(0)}, {call.node->output(0)});
+}
+
+absl::Status OnnxImporter::ReadDropout(Call& call) {
+  LS_ASSIGN_OR_RETURN(const RawAttributes raw, ReadAttributes(*call.node));
+  const std::vector<std::string> inputs = InputsOf(*call.node);
+  if (inputs.empty()) return absl::InvalidArgumentError("has no input");
+  double ratio = 0.5;
+  bool training = false;
+  if (const auto found = raw.find("ratio"); found != raw.end()) {
+    if (const auto* given = std::get_if<double>(&found->second)) ratio = *given;
+  }
+  if (inputs.size() > 1 && !inputs[1].empty()) {
+    LS_ASSIGN_OR_RETURN(const Tensor* tensor, NeedKnown(call, 1, "ratio"));
+    LS_ASSIGN_OR_RETURN(const RawAttribute value, AttributeFromTensor(AttributeInput::Kind::kFloat, *tensor));
+    ratio = std::get<double>(value);
+  }
+  if (inputs.size() > 2) {
+    LS_ASSIGN_OR_RETURN(const Tensor* tensor, NeedKnown(call, 2, "training_mode"));
+    LS_ASSIGN_OR_RETURN(const RawAttribute value, AttributeFromTensor(AttributeInput::Kind::kInt, *tensor));
+    training = std::get<int64_t>(value) != 0;
+  }
+  if (training && ratio != 0 && !options_.trainable) {
+    return absl::UnimplementedError("drops by the numbers of another generator");
+  }
+  const std::vector<std::string> outputs = OutputsOf(*call.node);
+  if (outputs.size() > 1) {
+    const bool drops = training && ratio != 0;
+    call.attributes = {{"ratio", drops ? ratio : 0.0},
+                       {"training_mode", int64_t{drops}},
+                       {"stream", static_cast<int64_t>(StreamOfName(call.label))}};
+    return Emit(call, OpType::kDropout, {inputs[0]}, outputs);
+  }
+  if (!training || ratio == 0) {
+    if (ratio != 0 && options_.trainable) {
+      model_.warnings.push_back(
+          absl::StrCat("node '", call.label, "' (Dropout) drops nothing: the file does not set its training_mode"));
+    }
+    LS_RETURN_IF_ERROR(Find(inputs[0]).status());
+    Alias(call.node->output(0), inputs[0]);
+    return absl::OkStatus();
+  }
+  call.attributes = {
+      {"ratio", ratio}, {"training_mode", int64_t{1}}, {"stream", static_cast<int64_t>(StreamOfName(call.label))}};
+  return Emit(call, OpType::kDropout, {inputs[0]}, {call.node->output(0)});
+}
+
+// With its statistics among the initialisers it trains: PyTorch's newer exporter writes training_mode 0 for a model in
+// training too.
+absl::Status OnnxImporter::ReadBatchNormalization(Call& call) {
+  LS_ASSIGN_OR_RETURN(call.attributes, ReadAttributes(*call.node));
+  for (const char* old : {"spatial", "is_test", "consumed_inputs"}) call.attributes.erase(old);
+  const std::vector<std::string> inputs = InputsOf(*call.node);
+  if (inputs.size() != 5) return absl::InvalidArgumentError("takes five inputs");
+  if (!options_.trainable) {
+    if (OutputsOf(*call.node).size() > 1) return absl::UnimplementedError("its moved statistics are outputs");
+    return Emit(call, OpType::kBatchNormalization, inputs, {call.node->output(0)});
+  }
+  for (const size_t i : {3, 4}) {
+    const auto initializer = initializers_.find(inputs[i]);
+    if (initializer == initializers_.end() || values_.count(inputs[i]) != 0) {
+      return absl::UnimplementedError(
+          absl::StrCat("its statistic '", inputs[i], "' is no initialiser of its own: it cannot be trained"));
+    }
+    LS_ASSIGN_OR_RETURN(Tensor tensor, ReadOnnxTensor(*initializer->second.message, folder_));
+    LS_RETURN_IF_ERROR(AddVariable(inputs[i], VariableKind::kStatistic, std::move(tensor)));
+  }
+  call.attributes["training_mode"] = int64_t{1};
+  call.attributes["unbiased_running_var"] = int64_t{from_pytorch_};
+  return Emit(call, OpType::kBatchNormalization, inputs, {call.node->output(0)});
+}
+
+// Max, Min, Sum and Mean of any number of inputs: pairs, from the first to the last.
+absl::Status OnnxImporter::ReadVariadic(Call& call) {
+  const std::string& type = call.node->op_type();
+  const std::optional<OpType> pair = FindOp("", type == "Sum" || type == "Mean" ? "Add" : type);
+  if (!pair.has_value()) return absl::UnimplementedError("the op is not supported; see `lockstep model ops`");
+  const std::vector<std::string> inputs = InputsOf(*call.node);
+  if (inputs.empty()) return absl::InvalidArgumentError("has no input");
+  const std::string& output = call.node->output(0);
+  const std::string label = call.label;
+  std::string left = inputs[0];
+  const bool divides = type == "Mean" && inputs.size() > 1;
+  for (size_t i = 1; i < inputs.size(); ++i) {
+    const bool last = i + 1 == inputs.size() && !divides;
+    const std::string result = last ? output : absl::StrCat(output, ".", i);
+    call.label = last ? label : absl::StrCat(label, ".", i);
+    LS_RETURN_IF_ERROR(Emit(call, *pair, {left, inputs[i]}, {result}));
+    left = result;
+  }
+  call.label = label;
+  if (divides) {
+    call.attributes = {{"factor", 1.0 / static_cast<double>(inputs.size())}};
+    return Emit(call, OpType::kScale, {left}, {output});
+  }
+  if (inputs.size() == 1) {
+    LS_RETURN_IF_ERROR(Find(left).status());
+    Alias(output, left);
+  }
+  return absl::OkStatus();
+}
+
+// Before opset 13 the dimensions from `axis` on were one.
+absl::Status OnnxImporter::ReadSoftmax(Call& call) {
+  if (opset() >= 13) return ReadGeneric(call);
+  const std::optional<OpType> op = FindOp("", call.node->op_type());
+  if (!op.has_value()) return absl::UnimplementedError("the op is not supported; see `lockstep model ops`");
+  if (call.node->input_size() != 1) return absl::InvalidArgumentError("takes one input");
+  LS_ASSIGN_OR_RETURN(RawAttributes raw, ReadAttributes(*call.node));
+  LS_ASSIGN_OR_RETURN(const ValueInfo x, InfoOf(call.node->input(0)));
+  const auto rank = static_cast<int64_t>(x.shape.size());
+  LS_ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(IntOf(raw, "axis", 1), rank));
+  const std::string& output = call.node->output(0);
+  if (axis == rank - 1) {
+    call.attributes = {{"axis", axis}};
+    return Emit(call, *op, {call.node->input(0)}, {output});
+  }
+  const std::string label = call.label;
+  call.label = label + ".flat";
+  call.attributes = {{"axis", axis}};
+  LS_RETURN_IF_ERROR(Emit(call, OpType::kFlatten, {call.node->input(0)}, {output + ".flat"}));
+  call.label = label + ".rows";
+  call.attributes = {{"axis", int64_t{1}}};
+  LS_RETURN_IF_ERROR(Emit(call, *op, {output + ".flat"}, {output + ".rows"}));
+  call.label = label;
+  call.attributes = {{"shape", x.shape}, {"allowzero", int64_t{1}}};
+  return Emit(call, OpType::kReshape, {output + ".rows"}, {output});
+}
+
+// A sequence is a list of values while the model is read, so that a split that exporters write so costs nothing.
+absl::Status OnnxImporter::ReadSplitToSequence(Call& call) {
+  const std::optional<OpType> split = FindOp("", "Split");
+  if (!split.has_value()) return absl::UnimplementedError("the op is not supported; see `lockstep model ops`");
+  LS_ASSIGN_OR_RETURN(const RawAttributes raw, ReadAttributes(*call.node));
+  const std::vector<std::string> inputs = InputsOf(*call.node);
+  if (inputs.empty()) return absl::InvalidArgumentError("has no input");
+  LS_ASSIGN_OR_RETURN(const ValueInfo x, InfoOf(inputs[0]));
+  LS_ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(IntOf(raw, "axis", 0), static_cast<int64_t>(x.shape.size())));
+  const int64_t size = x.shape[axis];
+  int64_t part = 1;
+  std::vector<int64_t> sizes;
+  const bool keeps = inputs.size() > 1 || IntOf(raw, "keepdims", 1) != 0;
+  if (inputs.size() > 1) {
+    LS_ASSIGN_OR_RETURN(const Tensor* given, NeedKnown(call, 1, "split"));
+    LS_ASSIGN_OR_RETURN(const RawAttribute values, AttributeFromTensor(AttributeInput::Kind::kInts, *given));
+    sizes = std::get<std::vector<int64_t>>(values);
+    if (given->shape().empty()) part = sizes[0];
+  }
+  if (inputs.size() == 1 || sizes.size() == 1) {
+    if (part < 1) return absl::InvalidArgumentError("parts below 1");
+    sizes.clear();
+    for (int64_t at = 0; at < size; at += part) sizes.push_back(std::min(part, size - at));
+  }
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < sizes.size(); ++i) parts.push_back(absl::StrCat(call.node->output(0), ".", i));
+  call.attributes = {{"axis", axis}, {"split", sizes}};
+  LS_RETURN_IF_ERROR(Emit(call, *split, {inputs[0]}, parts));
+  if (!keeps) {
+    Shape shape = x.shape;
+    shape.erase(shape.begin() + axis);
+    for (std::string& name : parts) {
+      Call squeeze{call.node, {{"shape", shape}, {"allowzero", int64_t{1}}}, name + ".squeezed"};
+      LS_RETURN_IF_ERROR(Emit(squeeze, OpType::kReshape, {name}, {name + ".squeezed"}));
+      name += ".squeezed";
+    }
+  }
+  values_[call.node->output(0)] = {nullptr, nullptr, "", std::move(parts), true};
+  return absl::OkStatus();
+}
+
+absl::Status OnnxImporter::ReadSequenceAt(Call& call) {
+  if (call.node->input_size() != 2) return absl::InvalidArgumentError("takes two inputs");
+  LS_ASSIGN_OR_RETURN(const Value* sequence, Find(call.node->input(0)));
+  if (!sequence->is_sequence) return absl::UnimplementedError("its sequence is not the result of SplitToSequence");
+  const std::vector<std::string> parts = sequence->sequence;
+  LS_ASSIGN_OR_RETURN(const Tensor* position, NeedKnown(call, 1, "position"));
+  LS_ASSIGN_OR_RETURN(const RawAttribute value, AttributeFromTensor(AttributeInput::Kind::kInt, *position));
+  LS_ASSIGN_OR_RETURN(const int64_t index, NormalizeAxis(std::get<int64_t>(value), static_cast<int64_t>(parts.size())));
+  Alias(call.node->output(0), parts[static_cast<size_t>(index)]);
+  return absl::OkStatus();
+}
+
+absl::Status OnnxImporter::RefuseControlFlow(Call&) {
+  return absl::UnimplementedError(
+      "branches and loops are not supported; export the model so that they are decided or unrolled");
+}
+
+}  // namespace lockstep

@@ -1,0 +1,49 @@
+// Fields of ONNX nodes as the importer asks for them.
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_COMMON_GRAPH_ONNX_NODE_FIELDS_H_
+#define LOCKSTEP_COMMON_GRAPH_ONNX_NODE_FIELDS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "common/graph/ops/raw_attributes.h"
+#include "protos/onnx.pb.h"
+
+namespace lockstep {
+
+// A shape that a model computes is small; what folds into more than this is no shape but an attack or a mistake.
+inline constexpr int64_t kMaxFoldedBytes = int64_t{1} << 30;
+
+// Null where the node does not have it.
+inline const onnx::AttributeProto* FindAttribute(const onnx::NodeProto& node, absl::string_view name) {
+  for (const onnx::AttributeProto& attribute : node.attribute()) {
+    if (attribute.name() == name) return &attribute;
+  }
+  return nullptr;
+}
+
+// The inputs, without omitted ones at the end.
+inline std::vector<std::string> InputsOf(const onnx::NodeProto& node) {
+  std::vector<std::string> inputs(node.input().begin(), node.input().end());
+  while (!inputs.empty() && inputs.back().empty()) inputs.pop_back();
+  return inputs;
+}
+
+inline std::vector<std::string> OutputsOf(const onnx::NodeProto& node) {
+  std::vector<std::string> outputs(node.output().begin(), node.output().end());
+  while (!outputs.empty() && outputs.back().empty()) outputs.pop_back();
+  return outputs;
+}
+
+inline int64_t IntOf(const RawAttributes& attributes, const std::string& name, int64_t otherwise) {
+  const auto found = attributes.find(name);
+  const auto* value = found == attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
+  return value == nullptr ? otherwise : *value;
+}
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_GRAPH_ONNX_NODE_FIELDS_H_
