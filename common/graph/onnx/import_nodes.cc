@@ -149,7 +149,7 @@ absl::Status OnnxImporter::MakeBroadcastExplicit(Call& call, std::vector<std::st
 
 absl::Status OnnxImporter::ReadGeneric(Call& call) {
   const std::optional<OpType> op = FindOp("", call.node->op_type());
-  if (!op.has_value()) return absl::UnimplementedError("the op is not supported; see `lockstep model ops`");
+  if (!op.has_value()) return absl::UnimplementedError("the op is not supported");
   LS_ASSIGN_OR_RETURN(call.attributes, ReadAttributes(*call.node));
   std::vector<std::string> inputs = InputsOf(*call.node);
   LS_RETURN_IF_ERROR(TakeAttributeInputs(call, *op, &inputs));

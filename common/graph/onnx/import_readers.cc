@@ -207,7 +207,7 @@ absl::Status OnnxImporter::ReadBatchNormalization(Call& call) {
 absl::Status OnnxImporter::ReadVariadic(Call& call) {
   const std::string& type = call.node->op_type();
   const std::optional<OpType> pair = FindOp("", type == "Sum" || type == "Mean" ? "Add" : type);
-  if (!pair.has_value()) return absl::UnimplementedError("the op is not supported; see `lockstep model ops`");
+  if (!pair.has_value()) return absl::UnimplementedError("the op is not supported");
   const std::vector<std::string> inputs = InputsOf(*call.node);
   if (inputs.empty()) return absl::InvalidArgumentError("has no input");
   const std::string& output = call.node->output(0);
@@ -237,7 +237,7 @@ absl::Status OnnxImporter::ReadVariadic(Call& call) {
 absl::Status OnnxImporter::ReadSoftmax(Call& call) {
   if (opset() >= 13) return ReadGeneric(call);
   const std::optional<OpType> op = FindOp("", call.node->op_type());
-  if (!op.has_value()) return absl::UnimplementedError("the op is not supported; see `lockstep model ops`");
+  if (!op.has_value()) return absl::UnimplementedError("the op is not supported");
   if (call.node->input_size() != 1) return absl::InvalidArgumentError("takes one input");
   LS_ASSIGN_OR_RETURN(RawAttributes raw, ReadAttributes(*call.node));
   LS_ASSIGN_OR_RETURN(const ValueInfo x, InfoOf(call.node->input(0)));
@@ -263,7 +263,7 @@ absl::Status OnnxImporter::ReadSoftmax(Call& call) {
 // A sequence is a list of values while the model is read, so that a split that exporters write so costs nothing.
 absl::Status OnnxImporter::ReadSplitToSequence(Call& call) {
   const std::optional<OpType> split = FindOp("", "Split");
-  if (!split.has_value()) return absl::UnimplementedError("the op is not supported; see `lockstep model ops`");
+  if (!split.has_value()) return absl::UnimplementedError("the op is not supported");
   LS_ASSIGN_OR_RETURN(const RawAttributes raw, ReadAttributes(*call.node));
   const std::vector<std::string> inputs = InputsOf(*call.node);
   if (inputs.empty()) return absl::InvalidArgumentError("has no input");
