@@ -153,6 +153,10 @@ absl::Status OnnxImporter::ReadGeneric(Call& call) {
   LS_ASSIGN_OR_RETURN(call.attributes, ReadAttributes(*call.node));
   std::vector<std::string> inputs = InputsOf(*call.node);
   LS_RETURN_IF_ERROR(TakeAttributeInputs(call, *op, &inputs));
+  // Its slopes were one per channel then.
+  if (opset() < 7 && call.node->op_type() == "PRelu") {
+    call.attributes.insert({{"broadcast", int64_t{1}}, {"axis", int64_t{1}}});
+  }
   if (call.attributes.count("broadcast") != 0) LS_RETURN_IF_ERROR(MakeBroadcastExplicit(call, &inputs));
   if (HasWindow(*op)) LS_RETURN_IF_ERROR(MakePaddingExplicit(call, *op));
   return Emit(call, *op, std::move(inputs), OutputsOf(*call.node));
