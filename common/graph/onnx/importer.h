@@ -26,6 +26,9 @@ class OnnxImporter {
 
   absl::StatusOr<ImportedModel> Run();
 
+  // OK when nodes of this kind can be read, whatever their inputs and attributes; else the reason (op_report.cc).
+  static absl::Status CheckKind(const onnx::NodeProto& node);
+
  private:
   // A value of the file as far as it is known: a tensor, or a value of the graph, or a list of those (a sequence).
   struct Value {

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/graph/graph_editor.h"
+#include "common/graph/onnx/op_report.h"
 #include "worker/device/evaluate_node.h"
 
 namespace lockstep {
@@ -149,6 +150,43 @@ TEST_CASE("import: what does not fit is refused by name, with a remedy", "[onnx]
                               initializer { name: 'dims' data_type: 7 dims: 2 int64_data: 1000000
                                             int64_data: 1000000 })")),
              Contains("node 'big'") && Contains("bytes"));
+}
+
+TEST_CASE("model ops: every unsupported node is listed, not only the first", "[onnx]") {
+  OnnxImportOptions options;
+  options.evaluate = device::EvaluateNode;
+  const OnnxFile file = Model(R"(node { name: 'a' op_type: 'NonZero' input: 'x' output: 'p' }
+                                 node { name: 'b' op_type: 'Tanh' input: 'x' output: 'q' }
+                                 node { op_type: 'Own' domain: 'mine' input: 'q' output: 'r' }
+                                 node { name: 'c' op_type: 'If' input: 'p' output: 'y' })");
+
+  const auto report = ReportOps(file, options);
+
+  REQUIRE(report.ok());
+  CHECK_FALSE(report->ok());
+  REQUIRE(report->unsupported.size() == 3);
+  CHECK(report->unsupported[0].node == "a");
+  CHECK_THAT(report->unsupported[0].reason, Contains("not supported"));
+  CHECK(report->unsupported[1].node == "-> r");
+  CHECK(report->unsupported[1].op == "mine.Own");
+  CHECK_THAT(report->unsupported[2].reason, Contains("branches and loops"));
+  CHECK(report->ops.at("Tanh") == 1);
+  CHECK_FALSE(report->import.ok());
+}
+
+TEST_CASE("model ops: a model of known ops is imported to see that it can be", "[onnx]") {
+  OnnxImportOptions options;
+  options.evaluate = device::EvaluateNode;
+
+  const auto good = ReportOps(Model(kProduct + Weight("w", 2, 3)), options);
+  const auto bad = ReportOps(Model(kProduct + Weight("w", 3, 3)), options);
+
+  REQUIRE(good.ok());
+  CHECK(good->ok());
+  CHECK(good->parameters == 1);
+  REQUIRE(bad.ok());
+  CHECK(bad->unsupported.empty());
+  CHECK_THAT(std::string(bad->import.message()), Contains("node 'fc' (MatMul)"));
 }
 
 TEST_CASE("import: external data is read from the model's folder alone", "[onnx]") {

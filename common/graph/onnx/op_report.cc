@@ -1,0 +1,74 @@
+#include "common/graph/onnx/op_report.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/graph/onnx/importer.h"
+#include "common/graph/onnx/inline_functions.h"
+#include "common/graph/ops/op_type.h"
+#include "common/status/status_macros.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kBatch = 2;
+
+std::string OpLabel(const onnx::NodeProto& node) {
+  const bool of_onnx = node.domain().empty() || node.domain() == "ai.onnx";
+  return of_onnx ? node.op_type() : absl::StrCat(node.domain(), ".", node.op_type());
+}
+
+// Whether an input leaves its first dimension open.
+bool HasOpenBatch(const onnx::GraphProto& graph) {
+  std::set<std::string> initializers;
+  for (const onnx::TensorProto& tensor : graph.initializer()) initializers.insert(tensor.name());
+  return std::any_of(graph.input().begin(), graph.input().end(), [&](const onnx::ValueInfoProto& input) {
+    const onnx::ShapeProto& shape = input.type().tensor_type().shape();
+    return initializers.count(input.name()) == 0 && shape.dim_size() > 0 &&
+           shape.dim(0).value_case() != onnx::DimensionProto::kDimValue;
+  });
+}
+
+}  // namespace
+
+absl::Status OnnxImporter::CheckKind(const onnx::NodeProto& node) {
+  if (!node.domain().empty() && node.domain() != "ai.onnx") {
+    return absl::UnimplementedError(absl::StrCat("the domain '", node.domain(), "' is not known"));
+  }
+  const Reader reader = ReaderOf(node.op_type());
+  if (reader == &OnnxImporter::RefuseControlFlow) {
+    return absl::UnimplementedError(
+        "branches and loops are not supported; export the model so that they are decided or unrolled");
+  }
+  if (reader == &OnnxImporter::ReadGeneric && !FindOp("", node.op_type()).has_value()) {
+    return absl::UnimplementedError("the op is not supported");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<OpReport> ReportOps(const OnnxFile& file, OnnxImportOptions options) {
+  OpReport report;
+  onnx::ModelProto flat = file.model;
+  flat.mutable_graph()->clear_initializer();
+  LS_RETURN_IF_ERROR(InlineFunctions(&flat));
+  for (const onnx::NodeProto& node : flat.graph().node()) {
+    ++report.ops[OpLabel(node)];
+    const absl::Status kind = OnnxImporter::CheckKind(node);
+    if (kind.ok()) continue;
+    const bool named = !node.name().empty() || node.output().empty();
+    report.unsupported.push_back(
+        {named ? node.name() : absl::StrCat("-> ", node.output(0)), OpLabel(node), std::string(kind.message())});
+  }
+  if (options.batch == 0 && HasOpenBatch(file.model.graph())) options.batch = kBatch;
+  absl::StatusOr<ImportedModel> model = ImportOnnx(file, options);
+  report.import = model.status();
+  if (!model.ok()) return report;
+  report.warnings = std::move(model->warnings);
+  report.parameters = std::count_if(model->graph.variables.begin(), model->graph.variables.end(),
+                                    [](const auto& v) { return v.kind == VariableKind::kParameter; });
+  return report;
+}
+
+}  // namespace lockstep
