@@ -40,8 +40,10 @@ absl::StatusOr<JobSetup> SetUpJob(const ChiefOptions& options, int& exit_code) {
   JobSetup setup;
   LS_ASSIGN_OR_RETURN(setup.job, LoadJob(options.job_path, options.overrides));
   setup.directory = options.directory.empty() ? setup.job.checkpoint().dir() : options.directory;
+  LS_ASSIGN_OR_RETURN(std::optional<ImportedModel> imported, LoadModel(setup.job, options.evaluate_node));
+  const Graph* const graph = imported.has_value() ? &imported->graph : nullptr;
   exit_code = kExitBadData;
-  LS_ASSIGN_OR_RETURN(setup.facts, options.inspect_data(setup.job));
+  LS_ASSIGN_OR_RETURN(setup.facts, options.inspect_data(setup.job, KnownInputs(setup.job, graph)));
   exit_code = kExitBadJob;
   // From here on the job names its data by content: a worker with other files is refused, and so is a resume.
   if (!setup.facts.train_sha256.empty()) {
@@ -49,10 +51,9 @@ absl::StatusOr<JobSetup> SetUpJob(const ChiefOptions& options, int& exit_code) {
   }
   if (!setup.facts.eval_sha256.empty()) setup.job.mutable_data()->mutable_eval()->set_sha256(setup.facts.eval_sha256);
   LS_ASSIGN_OR_RETURN(const TrainingPolicy training, MakeTrainingPolicy(setup.job, setup.facts));
-  LS_ASSIGN_OR_RETURN(std::optional<ImportedModel> imported, LoadModel(setup.job, options.evaluate_node));
-  LS_ASSIGN_OR_RETURN(const MetaGraphRequest request,
-                      MakeMetaGraphRequest(setup.job, imported.has_value() ? &imported->graph : nullptr,
-                                           setup.facts.inputs, setup.facts.labels, setup.facts.train_samples));
+  LS_ASSIGN_OR_RETURN(
+      const MetaGraphRequest request,
+      MakeMetaGraphRequest(setup.job, graph, setup.facts.inputs, setup.facts.labels, setup.facts.train_samples));
   if (imported.has_value()) {
     for (const std::string& warning : imported->warnings) LS_LOG(warn, "model.onnx: ", warning);
     setup.initial = std::move(imported->initial);

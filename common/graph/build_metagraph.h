@@ -16,14 +16,23 @@
 
 namespace lockstep {
 
+// Which dimension of the scores the classes are, for softmax_cross_entropy.
+enum class ClassAxis : uint8_t {
+  kAuto,  // the one that leaves the shape of the labels
+  kSecond,
+  kLast,
+};
+
 struct MetaGraphRequest {
   ModelSpec model;
   // An imported forward graph, which then counts instead of `model`.
   std::optional<Graph> imported;
-  // Exactly one feature and one label input; shapes begin with kBatchDim.
+  // The model's inputs by name, in any order, a built-in's single one; and one label. Shapes begin with kBatchDim.
   std::vector<SignatureInput> inputs;
-  // `output` and `label` may be empty: then the model's only output and the only label input are meant.
+  // `output` and `label` may be empty: then the model's first output and the only label are meant. classes_last follows
+  // from `class_axis`.
   LossRule loss;
+  ClassAxis class_axis = ClassAxis::kAuto;
   UpdateRule update;
   int64_t pass_batch = 0;
 };

@@ -50,6 +50,9 @@ class LossWriter {
   // The loss named in the job as a comparison of the output with the label.
   absl::StatusOr<Comparison> FromRule(const LossRule& rule, const std::string& output);
 
+  // Scores and labels as a list of rows, one per label: views.
+  absl::Status UseRows(Comparison* loss);
+
   // What a scalar output of the graph is the mean of; no inputs when it is not a comparison.
   absl::StatusOr<Comparison> FromScalar(const std::string& output);
 
@@ -62,10 +65,19 @@ class LossWriter {
     return Add(OpType::kScale, {kPrefix + name}, {name}, ScaleAttributes{1.0});
   }
 
-  absl::Status AddTraining(const Comparison& loss);
+  absl::Status AddTraining(const Comparison& loss, double label_smoothing);
   absl::Status AddEvaluation(const Comparison& loss);
 
  private:
+  // (1 - smoothing) * the loss + smoothing * the mean of -log_prob over the classes, as kLossSum.
+  absl::Status AddSmoothed(const Comparison& loss, double smoothing);
+
+  // `rows`, a value per label, as a value per sample and label.
+  absl::StatusOr<std::string> PerSample(const std::string& rows);
+
+  // The mask per label.
+  absl::StatusOr<std::string> MaskOfRows(int64_t rows);
+
   // A target of shape [N] for predictions [N, 1].
   absl::StatusOr<std::string> FitTarget(const std::string& prediction, const std::string& target);
 
@@ -82,6 +94,20 @@ absl::StatusOr<std::string> LossWriter::FitTarget(const std::string& prediction,
   return reshaped;
 }
 
+absl::Status LossWriter::UseRows(Comparison* loss) {
+  const Shape scores = Info(loss->inputs[0]).shape;
+  const Shape labels = Info(loss->inputs[1]).shape;
+  if (scores.size() == 2) return absl::OkStatus();
+  const int64_t rows = NumElements(labels);
+  const std::string names[] = {absl::StrCat(kPrefix, "scores"), absl::StrCat(kPrefix, "labels")};
+  LS_RETURN_IF_ERROR(
+      Add(OpType::kReshape, {loss->inputs[0]}, {names[0]}, ReshapeAttributes{{rows, scores.back()}, true}));
+  LS_RETURN_IF_ERROR(Add(OpType::kReshape, {loss->inputs[1]}, {names[1]}, ReshapeAttributes{{rows}, true}));
+  loss->inputs[0] = names[0];
+  loss->inputs[1] = names[1];
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Comparison> LossWriter::FromRule(const LossRule& rule, const std::string& output) {
   Comparison loss;
   loss.inputs = {output, rule.label};
@@ -94,6 +120,7 @@ absl::StatusOr<Comparison> LossWriter::FromRule(const LossRule& rule, const std:
       AppendConstant(graph_, name, ScalarsOf(Info(output).dtype, {classes}, rule.class_weights));
       loss.inputs.push_back(name);
     }
+    if (rule.classes_last) LS_RETURN_IF_ERROR(UseRows(&loss));
     return loss;
   }
   loss.op = OpType::kPointwiseLoss;
@@ -162,8 +189,29 @@ absl::Status LossWriter::AddLoss(const Comparison& loss, Reduction reduction, co
 // Labels and class weights, if any: what LossWeights reads.
 std::vector<std::string> WeightInputs(const Comparison& loss) { return {loss.inputs.begin() + 1, loss.inputs.end()}; }
 
-absl::Status LossWriter::AddTraining(const Comparison& loss) {
-  LS_RETURN_IF_ERROR(AddLoss(loss, Reduction::kSum, kLossSum));
+absl::Status LossWriter::AddSmoothed(const Comparison& loss, double smoothing) {
+  const std::string names[] = {absl::StrCat(kPrefix, "hard"),       absl::StrCat(kPrefix, "log_prob_sums"),
+                               absl::StrCat(kPrefix, "weights"),    absl::StrCat(kPrefix, "counted"),
+                               absl::StrCat(kPrefix, "soft"),       absl::StrCat(kPrefix, "hard.scaled"),
+                               absl::StrCat(kPrefix, "soft.scaled")};
+  const auto& [hard, sums, weights, counted, soft, hard_share, soft_share] = names;
+  LS_RETURN_IF_ERROR(AddLoss(loss, Reduction::kSum, hard));
+  LS_RETURN_IF_ERROR(
+      Add(OpType::kReduceSum, {absl::StrCat(kPrefix, "log_prob")}, {sums}, ReduceAttributes{{1}, false, false}));
+  CrossEntropyAttributes attributes = loss.cross_entropy;
+  attributes.reduction = Reduction::kNone;
+  LS_RETURN_IF_ERROR(Add(OpType::kLossWeights, {loss.inputs[1]}, {weights}, attributes));
+  LS_RETURN_IF_ERROR(Add(OpType::kMul, {sums, weights}, {counted}));
+  LS_RETURN_IF_ERROR(Add(OpType::kReduceSum, {counted}, {soft}, ReduceAttributes{{}, false, false}));
+  const auto classes = static_cast<double>(Info(loss.inputs[0]).shape[1]);
+  LS_RETURN_IF_ERROR(Add(OpType::kScale, {hard}, {hard_share}, ScaleAttributes{1.0 - smoothing}));
+  LS_RETURN_IF_ERROR(Add(OpType::kScale, {soft}, {soft_share}, ScaleAttributes{-smoothing / classes}));
+  return Add(OpType::kAdd, {hard_share, soft_share}, {kLossSum});
+}
+
+absl::Status LossWriter::AddTraining(const Comparison& loss, double label_smoothing) {
+  const bool smooth = loss.has_classes() && label_smoothing > 0;
+  LS_RETURN_IF_ERROR(smooth ? AddSmoothed(loss, label_smoothing) : AddLoss(loss, Reduction::kSum, kLossSum));
   if (!loss.has_classes()) {
     const ValueInfo& info = Info(loss.inputs[0]);
     return AddNumber(kLossDenominator, info.dtype, static_cast<double>(NumElements(info.shape)));
@@ -173,12 +221,31 @@ absl::Status LossWriter::AddTraining(const Comparison& loss) {
   return Add(OpType::kLossWeights, WeightInputs(loss), {kLossDenominator}, attributes);
 }
 
+absl::StatusOr<std::string> LossWriter::PerSample(const std::string& rows) {
+  const int64_t labels = NumElements(Info(rows).shape);
+  if (Info(rows).shape[0] == batch_) return rows;
+  const std::string name = absl::StrCat(rows, ".per_sample");
+  LS_RETURN_IF_ERROR(Add(OpType::kReshape, {rows}, {name}, ReshapeAttributes{{batch_, labels / batch_}, true}));
+  return name;
+}
+
+absl::StatusOr<std::string> LossWriter::MaskOfRows(int64_t rows) {
+  if (rows == batch_) return std::string(kMaskInput);
+  const std::string names[] = {absl::StrCat(kPrefix, "mask.column"), absl::StrCat(kPrefix, "mask.wide"),
+                               absl::StrCat(kPrefix, "mask.rows")};
+  LS_RETURN_IF_ERROR(Add(OpType::kReshape, {kMaskInput}, {names[0]}, ReshapeAttributes{{batch_, 1}, true}));
+  LS_RETURN_IF_ERROR(Add(OpType::kExpand, {names[0]}, {names[1]}, ExpandAttributes{{batch_, rows / batch_}}));
+  LS_RETURN_IF_ERROR(Add(OpType::kReshape, {names[1]}, {names[2]}, ReshapeAttributes{{rows}, true}));
+  return names[2];
+}
+
 absl::Status LossWriter::AddEvaluation(const Comparison& loss) {
   const ValueInfo scores = Info(loss.inputs[0]);
   AppendInput(graph_, {kMaskInput, scores.dtype, {batch_}});
   const std::string each = absl::StrCat(kPrefix, "each");
   LS_RETURN_IF_ERROR(AddLoss(loss, Reduction::kNone, each));
-  LS_RETURN_IF_ERROR(Add(OpType::kMaskedSum, {each, kMaskInput}, {kLossSum}));
+  LS_ASSIGN_OR_RETURN(const std::string losses, PerSample(each));
+  LS_RETURN_IF_ERROR(Add(OpType::kMaskedSum, {losses, kMaskInput}, {kLossSum}));
   const std::string weights = absl::StrCat(kPrefix, "weights");
   if (!loss.has_classes()) {
     LS_RETURN_IF_ERROR(Add(OpType::kReduceSum, {kMaskInput}, {weights}, ReduceAttributes{{0}, false, false}));
@@ -188,8 +255,10 @@ absl::Status LossWriter::AddEvaluation(const Comparison& loss) {
   CrossEntropyAttributes attributes = loss.cross_entropy;
   attributes.reduction = Reduction::kNone;
   LS_RETURN_IF_ERROR(Add(OpType::kLossWeights, WeightInputs(loss), {weights}, attributes));
-  LS_RETURN_IF_ERROR(Add(OpType::kMaskedSum, {weights, kMaskInput}, {kLossDenominator}));
-  return Add(OpType::kCountCorrect, {loss.inputs[0], loss.inputs[1], kMaskInput}, {kCorrectCount, kLabelCount},
+  LS_ASSIGN_OR_RETURN(const std::string sample_weights, PerSample(weights));
+  LS_RETURN_IF_ERROR(Add(OpType::kMaskedSum, {sample_weights, kMaskInput}, {kLossDenominator}));
+  LS_ASSIGN_OR_RETURN(const std::string mask, MaskOfRows(scores.shape[0]));
+  return Add(OpType::kCountCorrect, {loss.inputs[0], loss.inputs[1], mask}, {kCorrectCount, kLabelCount},
              CountCorrectAttributes{loss.cross_entropy.ignore_index});
 }
 
@@ -199,10 +268,10 @@ absl::Status AppendTrainingLoss(Graph* graph, const LossRule& rule, const std::s
   LossWriter writer(graph, batch);
   if (rule.kind != LossKind::kGraphOutput) {
     LS_ASSIGN_OR_RETURN(const Comparison loss, writer.FromRule(rule, output));
-    return writer.AddTraining(loss);
+    return writer.AddTraining(loss, rule.label_smoothing);
   }
   LS_ASSIGN_OR_RETURN(const Comparison loss, writer.FromScalar(output));
-  if (!loss.inputs.empty()) return writer.AddTraining(loss);
+  if (!loss.inputs.empty()) return writer.AddTraining(loss, 0);
   const std::string scalar = absl::StrCat(kPrefix, "scalar");
   const DType dtype = writer.Info(output).dtype;
   LS_RETURN_IF_ERROR(writer.Add(OpType::kReshape, {output}, {scalar}, ReshapeAttributes{{}, true}));

@@ -1,7 +1,9 @@
 // The loss section of a metagraph as nodes: kLossSum and kLossDenominator, so that the update can divide the sum over
 // all logical shards by the sum of the denominators.
 //
-//   softmax_cross_entropy     weighted sum over the labels / sum of the weights of the labels
+//   softmax_cross_entropy     weighted sum over the labels / sum of the weights of the labels; with classes_last the
+//                             scores [N, d..., C] are taken as [N * d..., C]; label_smoothing e: every label adds
+//                             (1 - e) * its loss + e * the mean over the classes of -log_prob (training only)
 //   mse, l1, huber, bce...    sum over the elements / number of elements
 //   a scalar output           that of a SoftmaxCrossEntropyLoss or PointwiseLoss with reduction mean: as above;
 //                             any other: its value times the batch / the batch, the mean over passes

@@ -40,7 +40,7 @@ struct SignatureInput {
 };
 
 enum class LossKind : uint8_t {
-  kSoftmaxCrossEntropy,  // scores [N, C, d...], integer labels
+  kSoftmaxCrossEntropy,  // scores [N, C, d...] or [N, d..., C], integer labels [N, d...]
   kMse,
   kL1,
   kHuber,
@@ -56,6 +56,9 @@ struct LossRule {
   std::optional<int64_t> ignore_index;  // softmax_cross_entropy
   std::vector<double> class_weights;    // softmax_cross_entropy; empty: all 1
   double huber_delta = 1.0;
+  bool classes_last = false;  // softmax_cross_entropy: the scores' last dimension are the classes, not the second
+  // softmax_cross_entropy, in training: the target gives this share to all classes alike, the rest to the label.
+  double label_smoothing = 0.0;
   friend bool operator==(const LossRule&, const LossRule&) = default;
 };
 

@@ -30,6 +30,8 @@ void WriteLoss(const LossRule& loss, proto::Loss* message) {
   if (loss.ignore_index.has_value()) message->set_ignore_index(*loss.ignore_index);
   message->mutable_class_weights()->Assign(loss.class_weights.begin(), loss.class_weights.end());
   message->set_huber_delta(loss.huber_delta);
+  message->set_classes_last(loss.classes_last);
+  message->set_label_smoothing(loss.label_smoothing);
 }
 
 absl::StatusOr<LossRule> ReadLoss(const proto::Loss& message) {
@@ -40,6 +42,8 @@ absl::StatusOr<LossRule> ReadLoss(const proto::Loss& message) {
   if (message.has_ignore_index()) loss.ignore_index = message.ignore_index();
   loss.class_weights.assign(message.class_weights().begin(), message.class_weights().end());
   loss.huber_delta = message.huber_delta();
+  loss.classes_last = message.classes_last();
+  loss.label_smoothing = message.label_smoothing();
   return loss;
 }
 

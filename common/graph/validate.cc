@@ -110,6 +110,12 @@ absl::Status CheckLoss(const MetaGraph& metagraph) {
   if (loss.kind != LossKind::kGraphOutput && !labelled) {
     return Invalid("the loss compares with '", loss.label, "', which is not an input with the role of a label");
   }
+  if (!(loss.label_smoothing >= 0 && loss.label_smoothing < 1)) {
+    return Invalid("label_smoothing ", loss.label_smoothing, " does not lie in [0, 1)");
+  }
+  if (loss.label_smoothing > 0 && !loss.class_weights.empty()) {
+    return Invalid("label_smoothing and class weights do not go together");
+  }
   if (!(loss.huber_delta > 0)) return Invalid("huber_delta ", loss.huber_delta, " is not positive");
   return absl::OkStatus();
 }

@@ -1,5 +1,6 @@
 #include "common/job/graph_request.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -29,6 +30,8 @@ LossRule MakeLoss(const job::Model& model) {
   LossRule rule;
   if (model.loss() == "softmax_cross_entropy") {
     rule.kind = LossKind::kSoftmaxCrossEntropy;
+    rule.ignore_index = model.ignore_index();
+    rule.label_smoothing = model.label_smoothing();
   } else if (model.loss() == "mse") {
     rule.kind = LossKind::kMse;
   } else if (model.loss() == "l1") {
@@ -44,6 +47,17 @@ LossRule MakeLoss(const job::Model& model) {
     rule.output = model.loss().substr(7);
   }
   return rule;
+}
+
+ClassAxis MakeClassAxis(job::Model::ClassAxis axis) {
+  switch (axis) {
+    case job::Model::CLASS_AXIS_SECOND:
+      return ClassAxis::kSecond;
+    case job::Model::CLASS_AXIS_LAST:
+      return ClassAxis::kLast;
+    default:
+      return ClassAxis::kAuto;
+  }
 }
 
 absl::StatusOr<Shape> InputShape(const job::BuiltinModel& builtin, const Shape& stored) {
@@ -66,17 +80,38 @@ Shape WithBatch(const Shape& sample) {
   return shape;
 }
 
-// The shape of the model's input, into which one sample of the data has to fit.
-absl::StatusOr<Shape> ImportedInputShape(const Graph& imported, const Shape& stored) {
-  if (imported.inputs.empty()) return absl::InvalidArgumentError("model.onnx: the model has no input");
-  const Shape& shape = imported.inputs[0].shape;
-  if (shape.empty() || shape[0] != kBatchDim ||
-      NumElements(Shape(shape.begin() + 1, shape.end())) != NumElements(stored)) {
-    return absl::InvalidArgumentError(absl::StrCat("model.onnx: the input '", imported.inputs[0].name, "' is ",
-                                                   ShapeString(shape), " (-1: the batch), one sample of data.train is ",
-                                                   ShapeString(stored)));
+// Names and shapes that one sample of the data takes in the model. Shapes of the same number of elements fit.
+absl::StatusOr<SignatureInput> ImportedInput(const Graph& imported, const TensorSpec& field, bool only) {
+  const auto found = only ? imported.inputs.begin()
+                          : std::find_if(imported.inputs.begin(), imported.inputs.end(),
+                                         [&](const GraphInput& input) { return input.name == field.name; });
+  if (found == imported.inputs.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("model.onnx: the model has no input '", field.name, "', which data.train gives"));
   }
-  return shape;
+  const Shape& shape = found->shape;
+  if (shape.empty() || shape[0] != kBatchDim ||
+      NumElements(Shape(shape.begin() + 1, shape.end())) != NumElements(field.shape)) {
+    return absl::InvalidArgumentError(absl::StrCat("model.onnx: the input '", found->name, "' is ", ShapeString(shape),
+                                                   " (-1: the batch), one sample of data.train is ",
+                                                   ShapeString(field.shape)));
+  }
+  return SignatureInput{.name = found->name,
+                        .field = field.name,
+                        .role = InputRole::kFeature,
+                        .dtype = field.dtype,
+                        .shape = shape,
+                        .normalisation = {}};
+}
+
+absl::StatusOr<SignatureInput> BuiltinInput(const job::BuiltinModel& builtin, const TensorSpec& field) {
+  LS_ASSIGN_OR_RETURN(const Shape sample, InputShape(builtin, field.shape));
+  return SignatureInput{.name = "inputs",
+                        .field = field.name,
+                        .role = InputRole::kFeature,
+                        .dtype = field.dtype,
+                        .shape = WithBatch(sample),
+                        .normalisation = {}};
 }
 
 OptimizerRule MakeOptimizer(const job::Optimizer& optimizer) {
@@ -134,28 +169,27 @@ absl::StatusOr<UpdateRule> MakeUpdateRule(const JobSpec& spec, int64_t train_sam
   return rule;
 }
 
+std::vector<GraphInput> KnownInputs(const JobSpec&, const Graph* imported) {
+  return imported == nullptr ? std::vector<GraphInput>() : imported->inputs;
+}
+
 absl::StatusOr<MetaGraphRequest> MakeMetaGraphRequest(const JobSpec& spec, const Graph* imported,
-                                                      const TensorSpec& inputs, const TensorSpec& labels,
+                                                      absl::Span<const TensorSpec> inputs, const TensorSpec& labels,
                                                       int64_t train_samples) {
   MetaGraphRequest request;
-  std::string name = "inputs";
-  Shape shape;
   if (imported != nullptr) {
     request.imported = *imported;
-    LS_ASSIGN_OR_RETURN(shape, ImportedInputShape(*imported, inputs.shape));
-    name = imported->inputs[0].name;
   } else {
-    const job::BuiltinModel& builtin = spec.model().builtin();
-    request.model = MakeModel(builtin);
-    LS_ASSIGN_OR_RETURN(const Shape sample, InputShape(builtin, inputs.shape));
-    shape = WithBatch(sample);
+    request.model = MakeModel(spec.model().builtin());
   }
-  request.inputs.push_back({.name = name,
-                            .field = "inputs",
-                            .role = InputRole::kFeature,
-                            .dtype = inputs.dtype,
-                            .shape = shape,
-                            .normalisation = MakeNormalisation(spec.data())});
+  for (const TensorSpec& field : inputs) {
+    absl::StatusOr<SignatureInput> input =
+        imported != nullptr ? ImportedInput(*imported, field, inputs.size() == 1 && imported->inputs.size() == 1)
+                            : BuiltinInput(spec.model().builtin(), field);
+    LS_RETURN_IF_ERROR(input.status());
+    if (IsFloating(field.dtype)) input->normalisation = MakeNormalisation(spec.data());
+    request.inputs.push_back(*std::move(input));
+  }
   request.inputs.push_back({.name = "labels",
                             .field = "labels",
                             .role = InputRole::kLabel,
@@ -163,6 +197,7 @@ absl::StatusOr<MetaGraphRequest> MakeMetaGraphRequest(const JobSpec& spec, const
                             .shape = WithBatch(labels.shape),
                             .normalisation = {}});
   request.loss = MakeLoss(spec.model());
+  request.class_axis = MakeClassAxis(spec.model().class_axis());
   LS_ASSIGN_OR_RETURN(request.update, MakeUpdateRule(spec, train_samples));
   request.pass_batch = spec.train().global_batch_size() / spec.train().logical_shards();
   return request;

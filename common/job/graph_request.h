@@ -5,8 +5,10 @@
 #define LOCKSTEP_COMMON_JOB_GRAPH_REQUEST_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "common/graph/build_metagraph.h"
 #include "common/graph/metagraph.h"
 #include "common/job/job.h"
@@ -14,13 +16,17 @@
 
 namespace lockstep {
 
+// What the job's model takes, as far as that is known before the data is opened: the inputs of `imported`; nothing for
+// built-in architectures that adapt to the data.
+std::vector<GraphInput> KnownInputs(const JobSpec& spec, const Graph* imported);
+
 // The request for the job's metagraph. `inputs` and `labels` describe one sample as the data source delivers it,
-// without the batch. The signature's feature is named "inputs", its label "labels", as the fields of the source; its
-// shape is `model.builtin.input`, else that of the data, to which `lenet` adds the channel of a [height, width].
+// without the batch; a single input feeds the model's only one, several feed those of their names.
+// `imported`: the graph of `model.onnx`; null for a built-in architecture, whose input is called "inputs" and has the
+// shape `model.builtin.input`, else that of the data, to which `lenet` adds the channel of a [height, width].
 // InvalidArgument when the shape of the job is not that of the data, or a schedule does not fit the duration.
-// `imported`: the graph of `model.onnx`, null for a built-in architecture; the feature is then named as its input.
 absl::StatusOr<MetaGraphRequest> MakeMetaGraphRequest(const JobSpec& spec, const Graph* imported,
-                                                      const TensorSpec& inputs, const TensorSpec& labels,
+                                                      absl::Span<const TensorSpec> inputs, const TensorSpec& labels,
                                                       int64_t train_samples);
 
 // The update of a job: optimizer, schedule in steps, clipping, what a NaN does. InvalidArgument when the warm-up does

@@ -26,7 +26,7 @@ JobSpec Job(const std::vector<std::string>& overrides = {}) {
 }
 
 MetaGraphRequest Request(const std::vector<std::string>& overrides = {}) {
-  const auto request = MakeMetaGraphRequest(Job(overrides), nullptr, kImages, kLabels, 60000);
+  const auto request = MakeMetaGraphRequest(Job(overrides), nullptr, {kImages}, kLabels, 60000);
   INFO(request.status());
   REQUIRE(request.ok());
   return *request;
@@ -56,7 +56,7 @@ TEST_CASE("graph request: the model, its inputs and the loss of a job", "[job]")
   CHECK(mlp.loss.huber_delta == 2);
   CHECK(Request({"model.loss=output:total"}).loss.output == "total");
 
-  const auto wrong = MakeMetaGraphRequest(Job({"model.builtin.input=[1, 27, 28]"}), nullptr, kImages, kLabels, 60000);
+  const auto wrong = MakeMetaGraphRequest(Job({"model.builtin.input=[1, 27, 28]"}), nullptr, {kImages}, kLabels, 60000);
   CHECK_THAT(std::string(wrong.status().message()), Catch::Contains("one sample of data.train has the shape [28, 28]"));
 }
 

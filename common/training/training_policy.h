@@ -8,8 +8,11 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/graph/ir.h"
 #include "common/job/job.h"
 #include "common/protocol/messages.h"
 #include "common/tensor/tensor.h"
@@ -19,8 +22,8 @@ namespace lockstep {
 // What the chief has to know of the data. Fields are described without the batch.
 struct DataFacts {
   int64_t train_samples = 0;
-  int64_t eval_samples = 0;  // 0: no evaluation set
-  TensorSpec inputs;
+  int64_t eval_samples = 0;        // 0: no evaluation set
+  std::vector<TensorSpec> inputs;  // named as the model's inputs; a single one "inputs"
   TensorSpec labels;
   // Hashes of the decoded data (rule 32), for the resolved job; empty where there is none.
   std::string train_sha256 = {};
@@ -28,7 +31,9 @@ struct DataFacts {
 };
 
 // Opens the data of a job and describes it. The chief knows no file format: whoever starts one gives it this.
-using DataInspector = std::function<absl::StatusOr<DataFacts>(const JobSpec& spec)>;
+// `model_inputs` are what the model takes, as far as that is known before the data (a built-in model adapts to them).
+using DataInspector =
+    std::function<absl::StatusOr<DataFacts>(const JobSpec& spec, absl::Span<const GraphInput> model_inputs)>;
 
 // Samples of one forward and backward pass: a logical shard is one pass.
 int64_t PassBatch(const JobSpec& spec);

@@ -75,9 +75,16 @@ int Check(const CheckOptions& options) {
   if (!job.ok()) return Fail(job.status(), kExitBadJob);
   Ok("job", absl::StrCat(options.job_path, "  '", job->name(), "'"));
 
-  absl::StatusOr<DataFacts> facts = worker::InspectData(*job);
+  auto imported = LoadModel(*job, device::EvaluateNode);
+  if (!imported.ok()) return Fail(imported.status(), kExitBadJob);
+  const Graph* graph = imported->has_value() ? &(*imported)->graph : nullptr;
+  if (imported->has_value()) {
+    for (const std::string& warning : (*imported)->warnings) Warn("model.onnx", warning);
+  }
+
+  absl::StatusOr<DataFacts> facts = worker::InspectData(*job, KnownInputs(*job, graph));
   if (!facts.ok()) return Fail(facts.status(), kExitBadData);
-  Ok("data", absl::StrCat(facts->train_samples, " training samples of ", ShapeString(facts->inputs.shape), ", ",
+  Ok("data", absl::StrCat(facts->train_samples, " training samples of ", ShapeString(facts->inputs[0].shape), ", ",
                           facts->eval_samples, " to evaluate"));
 
   absl::StatusOr<TrainingPolicy> policy = MakeTrainingPolicy(*job, *facts);
@@ -89,12 +96,6 @@ int Check(const CheckOptions& options) {
                      : absl::StrFormat("%s, steps of %d samples in %d logical shards",
                                        AmountText(job->train().duration()), batch, policy->logical_shards));
 
-  auto imported = LoadModel(*job, device::EvaluateNode);
-  if (!imported.ok()) return Fail(imported.status(), kExitBadJob);
-  const Graph* graph = imported->has_value() ? &(*imported)->graph : nullptr;
-  if (imported->has_value()) {
-    for (const std::string& warning : (*imported)->warnings) Warn("model.onnx", warning);
-  }
   auto request = MakeMetaGraphRequest(*job, graph, facts->inputs, facts->labels, facts->train_samples);
   if (!request.ok()) return Fail(request.status(), kExitBadJob);
   absl::StatusOr<MetaGraph> metagraph = BuildMetaGraph(*request);

@@ -158,12 +158,28 @@ class FileSource : public DataSource {
   std::string hash_;
 };
 
+// The model takes integers: tokens, indices.
+absl::Status CheckIntegers(const ArrayFile& file, const FeedOptions& options) {
+  if (IsFloating(file.array.dtype())) {
+    return absl::InvalidArgumentError(absl::StrCat(file.path, ": inputs of ", DTypeName(file.array.dtype()),
+                                                   ", the model takes integers; save them as integers"));
+  }
+  if (options.normalisation == Normalisation{}) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(file.path, ": data.normalize has no meaning for the integers that the model takes; leave it out"));
+}
+
 absl::StatusOr<Field> MakeInputs(ArrayFile file, const FeedOptions& options) {
   const Shape stored = SampleShape(file.array.shape());
-  const Shape shape = options.input_shape.empty() ? stored : options.input_shape;
+  const bool given = !options.inputs.empty();
+  const Shape shape = given ? options.inputs[0].shape : stored;
   if (NumElements(shape) != NumElements(stored)) {
     return absl::InvalidArgumentError(absl::StrCat(file.path, ": one input has the shape ", ShapeString(stored),
                                                    ", the model takes ", ShapeString(shape)));
+  }
+  if (given && options.inputs[0].dtype == DType::kI64) {
+    LS_RETURN_IF_ERROR(CheckIntegers(file, options));
+    return Field(std::move(file), options.inputs[0], Affine{});
   }
   const Normalisation& normalisation = options.normalisation;
   Affine affine;
@@ -177,7 +193,8 @@ absl::StatusOr<Field> MakeInputs(ArrayFile file, const FeedOptions& options) {
 }
 
 // Every label must be a class: a model cannot be asked for others, and a kernel must never meet one.
-absl::Status CheckClasses(const ArrayFile& file, int64_t classes) {
+absl::Status CheckClasses(const ArrayFile& file, const FeedOptions& options) {
+  const int64_t classes = options.label_classes;
   absl::Status status;
   WithElementType(file.array.dtype(), [&](auto tag) {
     using T = decltype(tag);
@@ -187,6 +204,10 @@ absl::Status CheckClasses(const ArrayFile& file, int64_t classes) {
     } else {
       const T* labels = reinterpret_cast<const T*>(file.array.data());
       for (int64_t i = 0; i < file.array.num_elements() && status.ok(); ++i) {
+        if (options.ignore_label.has_value() && std::is_signed_v<T> &&
+            static_cast<int64_t>(labels[i]) == *options.ignore_label) {
+          continue;
+        }
         if (std::is_signed_v<T> && labels[i] < 0 ? true
                                                  : static_cast<uint64_t>(labels[i]) >= static_cast<uint64_t>(classes)) {
           const int64_t offset = file.data_offset + i * static_cast<int64_t>(sizeof(T));
@@ -199,10 +220,10 @@ absl::Status CheckClasses(const ArrayFile& file, int64_t classes) {
   return status;
 }
 
-absl::StatusOr<Field> MakeLabels(ArrayFile file, int64_t classes) {
+absl::StatusOr<Field> MakeLabels(ArrayFile file, const FeedOptions& options) {
   TensorSpec spec{.name = "labels", .dtype = DType::kF32, .shape = SampleShape(file.array.shape())};
-  if (classes > 0) {
-    LS_RETURN_IF_ERROR(CheckClasses(file, classes));
+  if (options.label_classes > 0) {
+    LS_RETURN_IF_ERROR(CheckClasses(file, options));
     spec.dtype = DType::kI64;
   }
   return Field(std::move(file), std::move(spec), Affine{});
@@ -215,13 +236,27 @@ FeedOptions FeedOptionsOf(const job::JobSpec& spec) {
   options.normalisation = MakeNormalisation(spec.data());
   if (spec.model().loss() == "softmax_cross_entropy") {
     // How many classes an imported model tells apart is known when it was imported.
+    options.ignore_label = spec.model().ignore_index();
     options.label_classes = spec.model().has_onnx() ? kAnyClasses : spec.model().builtin().classes();
   }
   options.memory_limit_bytes = spec.data().memory().bytes();
   return options;
 }
 
+std::vector<TensorSpec> FieldsOf(absl::Span<const GraphInput> model_inputs) {
+  std::vector<TensorSpec> fields;
+  for (const GraphInput& input : model_inputs) {
+    fields.push_back({input.name, input.dtype, SampleShape(input.shape)});
+  }
+  if (fields.size() == 1) fields[0].name = "inputs";
+  return fields;
+}
+
 absl::StatusOr<std::unique_ptr<DataSource>> OpenDataSource(const job::DataFiles& files, const FeedOptions& options) {
+  if (options.inputs.size() > 1) {
+    return absl::UnimplementedError(
+        absl::StrCat(files.inputs(), ": the model has ", options.inputs.size(), " inputs, and this format holds one"));
+  }
   LS_ASSIGN_OR_RETURN(ArrayFile inputs,
                       ReadArrayFile(files.inputs(), files.format(), options.memory_limit_bytes, options.pulse));
   const int64_t left = options.memory_limit_bytes - inputs.array.byte_size();
@@ -234,7 +269,7 @@ absl::StatusOr<std::unique_ptr<DataSource>> OpenDataSource(const job::DataFiles&
   std::vector<Field> fields;
   LS_ASSIGN_OR_RETURN(Field input_field, MakeInputs(std::move(inputs), options));
   fields.push_back(std::move(input_field));
-  LS_ASSIGN_OR_RETURN(Field label_field, MakeLabels(std::move(labels), options.label_classes));
+  LS_ASSIGN_OR_RETURN(Field label_field, MakeLabels(std::move(labels), options));
   fields.push_back(std::move(label_field));
   auto source = std::make_unique<FileSource>(std::move(fields), options.pulse);
   if (files.has_sha256() && files.sha256() != source->content_hash()) {

@@ -1,5 +1,5 @@
-// A data set with random access: sample i is a row of each field's array. Fields are in the order of the model's
-// feeds: 0 the inputs, 1 the labels or targets.
+// A data set with random access: sample i is a row of each field's array. The last field are the labels or targets,
+// those before it the inputs of the model.
 //
 // Sources hold decoded data, so a read cannot fail half way through a run: whatever is wrong with a file is found, and
 // named with its offset, when it is opened.
@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,8 +30,8 @@ class DataSource {
 
   virtual int64_t num_samples() const = 0;
 
-  // What one sample is made of: names "inputs" and "labels", element types as the model is fed, shapes without the
-  // batch. The same for every sample.
+  // What one sample is made of: element types as the model is fed, shapes without the batch, the same for every sample.
+  // The labels are called "labels", a single input "inputs", several as the model's inputs.
   virtual const std::vector<TensorSpec>& fields() const = 0;
 
   // Copies field `field` of the samples `indices`, in that order, one after the other, into `out`.
@@ -47,15 +48,21 @@ class DataSource {
 inline constexpr int64_t kAnyClasses = int64_t{1} << 31;
 
 struct FeedOptions {
-  Shape input_shape;  // of one sample, as the model takes it; empty: as stored. Same number of elements.
+  // The fields that feed the model: a sample's type (F32 or I64) and shape, with as many elements as stored. Empty: one
+  // field "inputs", F32, shaped as stored.
+  std::vector<TensorSpec> inputs;
   Normalisation normalisation;
-  int64_t label_classes = 0;  // labels are class indices in [0, label_classes); 0: float targets
+  int64_t label_classes = 0;            // labels are class indices in [0, label_classes); 0: float targets
+  std::optional<int64_t> ignore_label;  // a label beyond the classes that counts for nothing
   int64_t memory_limit_bytes = int64_t{16} << 30;
   Pulse* pulse = nullptr;  // advances by the bytes read and hashed; null: nobody watches
 };
 
-// The options under which `spec` feeds its model, but for input_shape.
+// The options under which `spec` feeds its model, but for `inputs`.
 FeedOptions FeedOptionsOf(const job::JobSpec& spec);
+
+// The fields that feed a model with these inputs, whose shapes begin with the batch.
+std::vector<TensorSpec> FieldsOf(absl::Span<const GraphInput> model_inputs);
 
 // Opens the two files of `files`. Inputs become float32 by `options.normalisation`; labels become int64 class indices
 // when label_classes > 0, else float32 targets. Errors name file and byte offset: NotFound, PermissionDenied,

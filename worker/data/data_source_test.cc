@@ -224,9 +224,9 @@ TEST_CASE("data: files that do not belong together, or not to the job, are refus
   CheckError(OpenDataSource(Files(x, files.Write("s", IdxBytes(8, {2}, "\1\1"))), options).status(),
              StatusCode::kInvalidArgument, "holds 3 inputs");
   options.label_classes = 11;
-  options.input_shape = {3};
+  options.inputs = {{"inputs", DType::kF32, {3}}};
   CheckError(OpenDataSource(Files(x, y), options).status(), StatusCode::kInvalidArgument, "the model takes [3]");
-  options.input_shape = {1, 2};
+  options.inputs = {{"inputs", DType::kF32, {1, 2}}};
   const auto source = OpenDataSource(Files(x, y), options);
   REQUIRE(source.ok());
   CHECK((*source)->fields()[0].shape == Shape{1, 2});

@@ -8,13 +8,14 @@
 
 namespace lockstep::worker {
 
-absl::StatusOr<DataFacts> InspectData(const JobSpec& spec) {
-  const FeedOptions feed = FeedOptionsOf(spec);
+absl::StatusOr<DataFacts> InspectData(const JobSpec& spec, absl::Span<const GraphInput> model_inputs) {
+  FeedOptions feed = FeedOptionsOf(spec);
+  feed.inputs = FieldsOf(model_inputs);
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<DataSource> train, OpenDataSource(spec.data().train(), feed));
   DataFacts facts;
   facts.train_samples = train->num_samples();
-  facts.inputs = train->fields()[0];
-  facts.labels = train->fields()[1];
+  facts.inputs.assign(train->fields().begin(), train->fields().end() - 1);
+  facts.labels = train->fields().back();
   facts.train_sha256 = train->content_hash();
   if (!spec.data().has_eval()) return facts;
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<DataSource> eval, OpenDataSource(spec.data().eval(), feed));
@@ -22,7 +23,7 @@ absl::StatusOr<DataFacts> InspectData(const JobSpec& spec) {
   facts.eval_sha256 = eval->content_hash();
   if (eval->fields() != train->fields()) {
     return absl::InvalidArgumentError(absl::StrCat("data.eval has samples of ", ShapeString(eval->fields()[0].shape),
-                                                   ", data.train of ", ShapeString(facts.inputs.shape),
+                                                   ", data.train of ", ShapeString(facts.inputs[0].shape),
                                                    "; both must have the same form"));
   }
   return facts;

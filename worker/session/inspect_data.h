@@ -11,7 +11,7 @@
 namespace lockstep::worker {
 
 // Errors name file and offset; see worker/data/data_source.h.
-absl::StatusOr<DataFacts> InspectData(const JobSpec& spec);
+absl::StatusOr<DataFacts> InspectData(const JobSpec& spec, absl::Span<const GraphInput> model_inputs);
 
 }  // namespace lockstep::worker
 

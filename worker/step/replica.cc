@@ -62,7 +62,13 @@ class ReplicaBuilder {
   absl::Status OpenData() {
     FeedOptions feed = FeedOptionsOf(job_);
     if (config_.metagraph.loss.kind == LossKind::kSoftmaxCrossEntropy) {
-      feed.label_classes = config_.training.graph.values.at(config_.metagraph.loss.output).shape[1];
+      const LossRule& loss = config_.metagraph.loss;
+      const Shape& scores = config_.training.graph.values.at(loss.output).shape;
+      feed.label_classes = loss.classes_last ? scores.back() : scores[1];
+    }
+    for (const SignatureInput& input : config_.metagraph.signature) {
+      if (input.role != InputRole::kFeature) continue;
+      feed.inputs.push_back({input.field, input.dtype, Shape(input.shape.begin() + 1, input.shape.end())});
     }
     feed.pulse = pulse_;
     LS_ASSIGN_OR_RETURN(replica_->train_, OpenDataSource(job_.data().train(), feed));
