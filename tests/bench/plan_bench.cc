@@ -16,8 +16,8 @@
 #include "common/graph/initial_state.h"
 #include "common/graph/training_graph.h"
 #include "common/status/check.h"
+#include "tests/bench/timed_device.h"
 #include "worker/device/devices.h"
-#include "worker/device/kernel.h"
 #include "worker/plan/plan.h"
 
 namespace lockstep::worker {
@@ -33,60 +33,6 @@ T Must(absl::StatusOr<T> value) {
   LS_CHECK(value.ok(), "the benchmark's own graph can be planned");
   return *std::move(value);
 }
-
-// A kernel that adds up the time of its launches.
-class TimedKernel final : public device::Kernel {
- public:
-  TimedKernel(std::unique_ptr<device::Kernel> inner, double* seconds) : inner_(std::move(inner)), seconds_(seconds) {}
-  const std::string& implementation() const override { return inner_->implementation(); }
-  size_t workspace_bytes() const override { return inner_->workspace_bytes(); }
-  device::Layout input_layout(int input) const override { return inner_->input_layout(input); }
-  device::Layout output_layout(int output) const override { return inner_->output_layout(output); }
-  bool CanShare(int input, int output) const override { return inner_->CanShare(input, output); }
-  absl::Status Bind(const device::KernelArguments& arguments) override { return inner_->Bind(arguments); }
-  absl::Status Launch(device::Stream& stream) override {
-    const auto start = Clock::now();
-    absl::Status status = inner_->Launch(stream);
-    *seconds_ += Seconds(start);
-    return status;
-  }
-
- private:
-  std::unique_ptr<device::Kernel> inner_;
-  double* seconds_;
-};
-
-// A device whose kernels are timed, by node.
-class TimedDevice final : public device::Device {
- public:
-  explicit TimedDevice(std::unique_ptr<device::Device> inner) : inner_(std::move(inner)) {}
-  const device::DeviceInfo& info() const override { return inner_->info(); }
-  absl::StatusOr<std::unique_ptr<device::Buffer>> Allocate(size_t bytes) override { return inner_->Allocate(bytes); }
-  absl::StatusOr<std::unique_ptr<device::Stream>> NewStream() override { return inner_->NewStream(); }
-  absl::StatusOr<std::unique_ptr<device::Event>> NewEvent() override { return inner_->NewEvent(); }
-  absl::Status Supports(const device::KernelRequest& request) const override { return inner_->Supports(request); }
-  absl::StatusOr<std::unique_ptr<device::Kernel>> MakeKernel(const device::KernelRequest& request) override {
-    return Wrap(inner_->MakeKernel(request), request.node->name);
-  }
-  absl::StatusOr<std::unique_ptr<device::Kernel>> MakeReorder(const device::ReorderRequest& request) override {
-    return Wrap(inner_->MakeReorder(request), "changes of layout");
-  }
-  std::map<std::string, double>& seconds() { return seconds_; }
-  double Total() const {
-    double total = 0;
-    for (const auto& [node, seconds] : seconds_) total += seconds;
-    return total;
-  }
-
- private:
-  absl::StatusOr<std::unique_ptr<device::Kernel>> Wrap(absl::StatusOr<std::unique_ptr<device::Kernel>> kernel,
-                                                       const std::string& name) {
-    if (!kernel.ok()) return kernel;
-    return std::make_unique<TimedKernel>(*std::move(kernel), &seconds_[name]);
-  }
-  std::unique_ptr<device::Device> inner_;
-  std::map<std::string, double> seconds_;
-};
 
 MetaGraph Lenet(int64_t batch) {
   MetaGraphRequest request;
@@ -137,14 +83,14 @@ void Run(const Arguments& arguments) {
   double best = 1e9;
   double best_kernels = 0;
   for (int i = 0; i < arguments.passes; ++i) {
-    for (auto& [node, seconds] : device.seconds()) seconds = 0;
+    device.Reset();
     const auto start = Clock::now();
     LS_CHECK(plan->RefreshVariables().ok() && plan->RunPass(addresses, {}).ok() && plan->Synchronize().ok(),
              "a planned pass runs");
     const double seconds = Seconds(start);
-    for (const auto& [node, spent] : device.seconds()) {
-      const auto [entry, first] = fastest.try_emplace(node, spent);
-      entry->second = std::min(entry->second, spent);
+    for (const auto& [node, spent] : device.nodes()) {
+      const auto [entry, first] = fastest.try_emplace(node, spent.seconds);
+      entry->second = std::min(entry->second, spent.seconds);
     }
     if (seconds >= best) continue;
     best = seconds;
