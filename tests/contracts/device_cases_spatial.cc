@@ -36,10 +36,20 @@ ConvAttributes RandomConv(Dice& dice, size_t rank) {
   return attributes;
 }
 
+// Three by three without steps, with many channels: what devices have methods of its own for.
+ConvAttributes PlainConv(Dice& dice) {
+  ConvAttributes attributes;
+  attributes.kernel_shape = {3, 3};
+  attributes.pads = dice.Roll(0, 2) == 0 ? Draw(dice, 4, 0, 1) : std::vector<int64_t>(4, 1);
+  return attributes;
+}
+
 void MakeConv(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
-  const size_t rank = RandomRank(dice);
-  ConvAttributes attributes = RandomConv(dice, rank);
-  const int64_t in = dice.Roll(1, 9), out = dice.Roll(1, 17);
+  const bool plain = dice.Roll(0, 3) == 0;
+  const size_t rank = plain ? 2 : RandomRank(dice);
+  ConvAttributes attributes = plain ? PlainConv(dice) : RandomConv(dice, rank);
+  const int64_t in = plain ? dice.Roll(31, 33) : dice.Roll(1, 9);
+  const int64_t out = plain ? 16 * dice.Roll(2, 3) : dice.Roll(1, 17);
   const Shape x = Append({dice.Roll(1, 4), in * attributes.group}, Draw(dice, rank, 9, rank == 3 ? 10 : 14));
   const Shape w = Append({out * attributes.group, in}, attributes.kernel_shape);
   Shape y = {x[0], w[0]};

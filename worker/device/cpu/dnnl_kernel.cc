@@ -94,6 +94,8 @@ Layout ToLayout(const dnnl::memory::desc& desc, const dnnl::memory::dims& dims) 
   layout.encoding.assign(reinterpret_cast<const char*>(&desc.data), sizeof(desc.data));
   layout.bytes = desc.get_size();
   layout.name = "blocked";
+  if (desc.data.format_kind == dnnl_format_kind_wino) layout.name = "winograd";
+  if (desc.data.format_kind != dnnl_blocked) return layout;
   const dnnl_blocking_desc_t& blocking = desc.data.format_desc.blocking;
   for (int i = 0; i < blocking.inner_nblks; ++i) {
     absl::StrAppend(&layout.name, i == 0 ? " " : "", blocking.inner_blks[i],
