@@ -116,8 +116,33 @@ absl::Status ValidateModel(const Places& places, const JobSpec& spec) {
   return absl::OkStatus();
 }
 
+// Which files one section of the data names: tokens, or inputs with labels.
+absl::Status ValidateFiles(const Places& places, const std::string& section, const DataFiles& files) {
+  const auto error = [&](const char* key, absl::string_view message) {
+    return places.Error(absl::StrCat(section, ".", key), message);
+  };
+  if (files.has_inputs() && files.has_tokens()) return error("tokens", "is given beside inputs; give one of them");
+  if (!files.has_inputs() && !files.has_tokens()) {
+    return error("inputs", "is required: a path, with labels beside it; or give tokens and sequence_length");
+  }
+  if (files.has_tokens()) {
+    if (!files.has_sequence_length()) return error("sequence_length", "is required with tokens: how many one sample has");
+    if (files.has_labels()) return error("labels", "with tokens the labels are the next tokens; remove the key");
+    if (files.has_format() && files.format() != DataFiles::FORMAT_AUTO) {
+      return error("format", "is for inputs; remove the key");
+    }
+    return absl::OkStatus();
+  }
+  if (files.has_sequence_length()) return error("sequence_length", "is for tokens; remove the key");
+  if (!files.has_labels()) return error("labels", "is required with inputs: the file of the labels or targets");
+  return absl::OkStatus();
+}
+
 absl::Status ValidateData(const Places& places, const JobSpec& spec) {
   for (const auto& [name, files] : {std::pair("train", &spec.data().train()), std::pair("eval", &spec.data().eval())}) {
+    if (files == &spec.data().train() || spec.data().has_eval()) {
+      LS_RETURN_IF_ERROR(ValidateFiles(places, absl::StrCat("data.", name), *files));
+    }
     if (files->has_sha256() && !IsHash(files->sha256())) {
       return places.Error(absl::StrCat("data.", name, ".sha256"),
                           absl::StrCat("expected 64 lower-case hexadecimal digits, found '", files->sha256(), "'"));

@@ -41,6 +41,10 @@ std::string ArrayFile::At(int64_t offset) const {
 absl::StatusOr<ArrayFile> ReadArrayFile(const std::string& path, job::DataFiles::Format format,
                                         int64_t memory_limit_bytes, Pulse* pulse) {
   LS_ASSIGN_OR_RETURN(ByteSource source, ByteSource::Open(path, pulse));
+  return ReadArray(source, format, memory_limit_bytes);
+}
+
+absl::StatusOr<ArrayFile> ReadArray(ByteSource& source, job::DataFiles::Format format, int64_t memory_limit_bytes) {
   LS_ASSIGN_OR_RETURN(const ArrayHeader header, ReadHeader(format, source));
   const auto bytes = CheckedByteSize(header.dtype, header.shape);
   if (!bytes.ok()) {
@@ -50,7 +54,7 @@ absl::StatusOr<ArrayFile> ReadArrayFile(const std::string& path, job::DataFiles:
     return source.Bad(4, absl::StrCat("an array of shape ", ShapeString(header.shape), " holds no sample"));
   }
   if (*bytes > memory_limit_bytes) {
-    return absl::ResourceExhaustedError(absl::StrCat(path, ": shape ", ShapeString(header.shape), " of ",
+    return absl::ResourceExhaustedError(absl::StrCat(source.name(), ": shape ", ShapeString(header.shape), " of ",
                                                      DTypeName(header.dtype), " needs ", *bytes, " bytes and ",
                                                      memory_limit_bytes, " are left; raise data.memory"));
   }
@@ -60,7 +64,7 @@ absl::StatusOr<ArrayFile> ReadArrayFile(const std::string& path, job::DataFiles:
                                             " bytes of elements, more than the file can hold; copy the file again"));
   }
   ArrayFile file;
-  file.path = path;
+  file.path = source.name();
   file.data_offset = source.offset();
   file.compressed = source.compressed();
   LS_ASSIGN_OR_RETURN(file.array, Tensor::Create(header.dtype, header.shape));

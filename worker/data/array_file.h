@@ -13,6 +13,7 @@
 #include "common/sync/pulse.h"
 #include "common/tensor/tensor.h"
 #include "protos/job.pb.h"
+#include "worker/data/byte_source.h"
 
 namespace lockstep::worker {
 
@@ -31,6 +32,9 @@ struct ArrayFile {
 // allocated). Messages name the file and the byte. Advances `pulse` (may be null) by the bytes read.
 absl::StatusOr<ArrayFile> ReadArrayFile(const std::string& path, job::DataFiles::Format format,
                                         int64_t memory_limit_bytes, Pulse* pulse = nullptr);
+
+// As ReadArrayFile for bytes that are open already, from their beginning to their end.
+absl::StatusOr<ArrayFile> ReadArray(ByteSource& source, job::DataFiles::Format format, int64_t memory_limit_bytes);
 
 }  // namespace lockstep::worker
 

@@ -18,6 +18,37 @@ namespace {
 // What is read between two beats of the pulse.
 constexpr size_t kPieceBytes = size_t{8} << 20;
 
+// A file through zlib, which passes on what is not gzipped.
+class GzipStream : public ByteStream {
+ public:
+  explicit GzipStream(gzFile file) : file_(file) {}
+  ~GzipStream() override { gzclose(file_); }
+  GzipStream(const GzipStream&) = delete;
+  GzipStream& operator=(const GzipStream&) = delete;
+
+  absl::StatusOr<size_t> ReadSome(absl::Span<std::byte> out) override {
+    size_t done = 0;
+    while (done < out.size()) {
+      const int got = gzread(file_, out.data() + done, static_cast<unsigned>(out.size() - done));
+      int code = Z_OK;
+      const char* message = gzerror(file_, &code);
+      if (got < 0 || (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)) {
+        return absl::DataLossError(absl::StrCat("cannot be read: ", message, "; copy the file again"));
+      }
+      done += static_cast<size_t>(got);
+      // A gzip stream that stops before its end is told by this code, after all that could be read of it.
+      if (code == Z_BUF_ERROR) {
+        return absl::DataLossError("the compressed data ends too early; copy the file again");
+      }
+      if (got == 0) break;
+    }
+    return done;
+  }
+
+ private:
+  gzFile file_;
+};
+
 }  // namespace
 
 absl::StatusOr<ByteSource> ByteSource::Open(const std::string& path, Pulse* pulse) {
@@ -35,17 +66,20 @@ absl::StatusOr<ByteSource> ByteSource::Open(const std::string& path, Pulse* puls
     return absl::ResourceExhaustedError(absl::StrCat(path, ": no memory to read it"));
   }
   gzbuffer(file, 1 << 17);
-  ByteSource source(path, file);
-  source.file_size_ = std::min<int64_t>(info.st_size, int64_t{1} << 50);
-  source.compressed_ = gzdirect(file) == 0;
-  source.pulse_ = pulse;
-  return source;
+  const bool compressed = gzdirect(file) == 0;
+  return ByteSource(path, std::make_unique<GzipStream>(file), info.st_size, compressed, pulse);
 }
 
-void ByteSource::Close::operator()(gzFile_s* file) const { gzclose(file); }
+ByteSource::ByteSource(std::string name, std::unique_ptr<ByteStream> stream, int64_t stored_bytes, bool compressed,
+                       Pulse* pulse)
+    : name_(std::move(name)),
+      stream_(std::move(stream)),
+      stored_bytes_(std::min(stored_bytes, int64_t{1} << 50)),
+      compressed_(compressed),
+      pulse_(pulse) {}
 
 std::string ByteSource::At(int64_t offset) const {
-  return absl::StrCat(path_, ": byte ", offset, compressed_ ? " of the decompressed data: " : ": ");
+  return absl::StrCat(name_, ": byte ", offset, compressed_ ? " of the decompressed data: " : ": ");
 }
 
 absl::Status ByteSource::Bad(int64_t offset, absl::string_view message) const {
@@ -55,21 +89,13 @@ absl::Status ByteSource::Bad(int64_t offset, absl::string_view message) const {
 absl::StatusOr<size_t> ByteSource::ReadSome(absl::Span<std::byte> out) {
   size_t done = 0;
   while (done < out.size()) {
-    const unsigned wanted = static_cast<unsigned>(std::min<size_t>(out.size() - done, kPieceBytes));
-    const int got = gzread(file_.get(), out.data() + done, wanted);
-    int code = Z_OK;
-    const char* message = gzerror(file_.get(), &code);
-    if (got < 0 || (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)) {
-      return absl::DataLossError(absl::StrCat(At(offset_), "cannot be read: ", message, "; copy the file again"));
-    }
-    done += static_cast<size_t>(got);
-    offset_ += got;
-    AdvancePulse(pulse_, static_cast<uint64_t>(got));
-    // A gzip stream that stops before its end is told by this code, after all that could be read of it.
-    if (code == Z_BUF_ERROR) {
-      return absl::DataLossError(absl::StrCat(At(offset_), "the compressed data ends too early; copy the file again"));
-    }
-    if (got == 0) break;
+    const absl::Span<std::byte> piece = out.subspan(done, std::min(out.size() - done, kPieceBytes));
+    const absl::StatusOr<size_t> got = stream_->ReadSome(piece);
+    if (!got.ok()) return absl::Status(got.status().code(), absl::StrCat(At(offset_), got.status().message()));
+    done += *got;
+    offset_ += static_cast<int64_t>(*got);
+    AdvancePulse(pulse_, *got);
+    if (*got < piece.size()) break;
   }
   return done;
 }

@@ -1,4 +1,5 @@
-// A file read from its beginning, decompressed on the way if it is gzipped, that always knows at which byte it is.
+// Bytes read from their beginning, decompressed on the way, that always know at which byte they are: a file, gzipped or
+// not, or a member of an archive.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_WORKER_DATA_BYTE_SOURCE_H_
@@ -15,31 +16,48 @@
 #include "absl/types/span.h"
 #include "common/sync/pulse.h"
 
-struct gzFile_s;
-
 namespace lockstep::worker {
+
+// Where the bytes of a source come from.
+class ByteStream {
+ public:
+  virtual ~ByteStream() = default;
+  // Fills `out` from its beginning and returns how much of it; less than all only at the end. DataLoss says what is
+  // wrong with the bytes, without their place. `out` has at most 8 MiB.
+  virtual absl::StatusOr<size_t> ReadSome(absl::Span<std::byte> out) = 0;
+};
 
 class ByteSource {
  public:
+  // No file holds fewer compressed bytes than this part of what it decompresses to.
+  static constexpr int64_t kMostDeflated = 1032;
+
   // Opens a regular file; what is read of it advances `pulse`, which may be null. NotFound, PermissionDenied,
   // InvalidArgument for a directory.
   static absl::StatusOr<ByteSource> Open(const std::string& path, Pulse* pulse);
 
+  // Reads `stream`, which `name` names in messages. `stored_bytes` is its size where it is stored.
+  ByteSource(std::string name, std::unique_ptr<ByteStream> stream, int64_t stored_bytes, bool compressed, Pulse* pulse);
+
   ByteSource(ByteSource&&) = default;
   ByteSource& operator=(ByteSource&&) = default;
 
-  // Fills `out`; `what` names it in messages. DataLoss when the file ends before, or its compressed data is corrupt.
+  // Fills `out`; `what` names it in messages. DataLoss when the bytes end before, or are corrupt.
   absl::Status Read(absl::Span<std::byte> out, absl::string_view what);
+
+  // As Read, but the end may come before: returns how much of `out` was filled.
+  absl::StatusOr<size_t> ReadSome(absl::Span<std::byte> out);
 
   // OK when everything was read; InvalidArgument when bytes are left, DataLoss when the compressed data ends badly.
   absl::Status ExpectEnd();
 
-  // No more than this many bytes can follow: the size of a plain file, 1,032 times that of a compressed one.
-  int64_t MostBytes() const { return compressed_ ? file_size_ * 1032 : file_size_ - offset_; }
+  // No more than this many bytes can follow: what is stored, 1,032 times that if it is compressed.
+  int64_t MostBytes() const { return compressed_ ? stored_bytes_ * kMostDeflated : stored_bytes_ - offset_; }
 
   // Bytes read so far, decompressed.
   int64_t offset() const { return offset_; }
   bool compressed() const { return compressed_; }
+  const std::string& name() const { return name_; }
 
   // "FILE: byte 8: " for a place in the decompressed bytes.
   std::string At(int64_t offset) const;
@@ -47,18 +65,9 @@ class ByteSource {
   absl::Status Bad(int64_t offset, absl::string_view message) const;
 
  private:
-  struct Close {
-    void operator()(gzFile_s* file) const;
-  };
-
-  ByteSource(std::string path, gzFile_s* file) : path_(std::move(path)), file_(file) {}
-
-  // Reads up to out.size() bytes; fewer only at the end.
-  absl::StatusOr<size_t> ReadSome(absl::Span<std::byte> out);
-
-  std::string path_;
-  std::unique_ptr<gzFile_s, Close> file_;
-  int64_t file_size_ = 0;
+  std::string name_;
+  std::unique_ptr<ByteStream> stream_;
+  int64_t stored_bytes_ = 0;
   int64_t offset_ = 0;
   bool compressed_ = false;
   Pulse* pulse_ = nullptr;

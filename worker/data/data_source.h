@@ -1,5 +1,5 @@
-// A data set with random access: sample i is a row of each field's array. The last field are the labels or targets,
-// those before it the inputs of the model.
+// A data set with random access: sample i is a row of each field. Fields are the features in the order of the files,
+// then the labels or targets.
 //
 // Sources hold decoded data, so a read cannot fail half way through a run: whatever is wrong with a file is found, and
 // named with its offset, when it is opened.
@@ -21,6 +21,7 @@
 #include "common/sync/pulse.h"
 #include "common/tensor/tensor.h"
 #include "protos/job.pb.h"
+#include "worker/data/stored_data.h"
 
 namespace lockstep::worker {
 
@@ -30,8 +31,8 @@ class DataSource {
 
   virtual int64_t num_samples() const = 0;
 
-  // What one sample is made of: element types as the model is fed, shapes without the batch, the same for every sample.
-  // The labels are called "labels", a single input "inputs", several as the model's inputs.
+  // What one sample is made of: the features, "inputs" where there is one, else by their names in the files, and last
+  // "labels"; element types as the model is fed, shapes without the batch. The same for every sample.
   virtual const std::vector<TensorSpec>& fields() const = 0;
 
   // Copies field `field` of the samples `indices`, in that order, one after the other, into `out`.
@@ -43,16 +44,17 @@ class DataSource {
   virtual const std::string& content_hash() const = 0;
 };
 
-// What a source must deliver to a model.
 // As label_classes: any class index.
 inline constexpr int64_t kAnyClasses = int64_t{1} << 31;
 
+// What a source must deliver to a model.
 struct FeedOptions {
-  // The fields that feed the model: a sample's type (F32 or I64) and shape, with as many elements as stored. Empty: one
-  // field "inputs", F32, shaped as stored.
+  // The features that the model takes, by field: element type and shape of one sample, which has as many elements as
+  // the stored one. One feature fits one input whatever they are called, several go by name. Empty: whatever the files
+  // hold, in its own shape, as float32, tokens as int64.
   std::vector<TensorSpec> inputs;
-  Normalisation normalisation;
-  int64_t label_classes = 0;            // labels are class indices in [0, label_classes); 0: float targets
+  Normalisation normalisation;  // of the float32 features
+  int64_t label_classes = 0;    // labels are class indices in [0, label_classes); 0: float targets
   std::optional<int64_t> ignore_label;  // a label beyond the classes that counts for nothing
   int64_t memory_limit_bytes = int64_t{16} << 30;
   Pulse* pulse = nullptr;  // advances by the bytes read and hashed; null: nobody watches
@@ -64,10 +66,11 @@ FeedOptions FeedOptionsOf(const job::JobSpec& spec);
 // The fields that feed a model with these inputs, whose shapes begin with the batch.
 std::vector<TensorSpec> FieldsOf(absl::Span<const GraphInput> model_inputs);
 
-// Opens the two files of `files`. Inputs become float32 by `options.normalisation`; labels become int64 class indices
-// when label_classes > 0, else float32 targets. Errors name file and byte offset: NotFound, PermissionDenied,
-// InvalidArgument (wrong content, counts that differ, a label out of range, `sha256` of the job not met), DataLoss
-// (truncated or corrupt), ResourceExhausted (over the memory limit).
+// Opens the files of `files`. Features become the type that the model takes: float32 by `options.normalisation`; int64,
+// int32 or bool only from stored integers, every one of which must fit, unchanged. Labels become int64 class indices
+// when label_classes > 0 (tokens always), else float32 targets. Errors name file and byte offset, or line: NotFound,
+// PermissionDenied, InvalidArgument (wrong content, counts that differ, a label out of range, `sha256` of the job not
+// met), DataLoss (truncated or corrupt), ResourceExhausted (over the memory limit).
 absl::StatusOr<std::unique_ptr<DataSource>> OpenDataSource(const job::DataFiles& files, const FeedOptions& options);
 
 }  // namespace lockstep::worker

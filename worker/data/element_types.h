@@ -1,0 +1,45 @@
+// The C++ types of the elements that data files hold.
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_WORKER_DATA_ELEMENT_TYPES_H_
+#define LOCKSTEP_WORKER_DATA_ELEMENT_TYPES_H_
+
+#include <cstdint>
+
+#include "common/status/check.h"
+#include "common/tensor/dtype.h"
+
+namespace lockstep::worker {
+
+// Calls visit(T{}) with the C++ type of a stored element.
+template <typename Visitor>
+void WithElementType(DType dtype, Visitor visit) {
+  switch (dtype) {
+    case DType::kU8:
+      return visit(uint8_t{});
+    case DType::kI8:
+      return visit(int8_t{});
+    case DType::kU16:
+      return visit(uint16_t{});
+    case DType::kI16:
+      return visit(int16_t{});
+    case DType::kU32:
+      return visit(uint32_t{});
+    case DType::kI32:
+      return visit(int32_t{});
+    case DType::kU64:
+      return visit(uint64_t{});
+    case DType::kI64:
+      return visit(int64_t{});
+    case DType::kF32:
+      return visit(float{});
+    case DType::kF64:
+      return visit(double{});
+    default:
+      LS_CHECK(false, "data files hold no other type");
+  }
+}
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_DATA_ELEMENT_TYPES_H_

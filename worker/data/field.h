@@ -1,0 +1,62 @@
+// One field of a data set and how it is delivered: the stored elements, the type that the model takes, and what turns
+// the one into the other.
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_WORKER_DATA_FIELD_H_
+#define LOCKSTEP_WORKER_DATA_FIELD_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/graph/metagraph.h"
+#include "common/tensor/tensor.h"
+#include "worker/data/stored_data.h"
+
+namespace lockstep::worker {
+
+class Field {
+ public:
+  // A feature delivered as `spec`, whose shape has as many elements as the stored one; float32 by `normalisation`.
+  // InvalidArgument when the stored elements are of another kind or do not fit.
+  static absl::StatusOr<Field> Feature(const StoredData& data, const StoredField& stored, TensorSpec spec,
+                                       const Normalisation& normalisation);
+
+  // The labels: class indices below `classes`, or `ignored`, as int64; float32 targets when `classes` is 0.
+  static absl::StatusOr<Field> Label(const StoredData& data, int64_t classes, std::optional<int64_t> ignored);
+
+  const TensorSpec& spec() const { return spec_; }
+
+  // REQUIRES: the samples exist, and `out` holds exactly as many.
+  void Read(absl::Span<const int64_t> indices, absl::Span<std::byte> out) const;
+
+ private:
+  // float(x) * factor + offset per channel, rounded after each operation: both are made in float64 once, so that every
+  // machine computes the same bits. Empty: converted as it is.
+  struct Affine {
+    std::vector<float> factor;
+    std::vector<float> offset;
+  };
+
+  Field(const StoredData& data, const StoredField& stored, TensorSpec spec);
+
+  static absl::StatusOr<Affine> MakeAffine(const Normalisation& normalisation, const Shape& shape,
+                                           absl::string_view path);
+  template <typename T>
+  void Convert(const T* from, std::byte* to) const;
+
+  std::shared_ptr<const std::byte> elements_;
+  DType stored_dtype_;
+  int64_t first_;
+  int64_t num_samples_;
+  TensorSpec spec_;
+  Affine affine_;
+  int64_t sample_;  // elements
+};
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_DATA_FIELD_H_
