@@ -71,6 +71,24 @@ TEST_CASE("job: what the file leaves out is filled in, and paths are relative to
   CHECK(Good(kJob, {"data.train.inputs=/abs/x", "checkpoint.dir=../out"}).checkpoint().dir() == "/out");
 }
 
+TEST_CASE("job: a set of data is inputs with labels, or tokens with their length", "[job]") {
+  const std::string inputs = "train: {inputs: x.idx, labels: y.idx}";
+  const auto with_train = [&](const std::string& train) { return With(inputs, "train: {" + train + "}"); };
+
+  const JobSpec spec = Good(with_train("tokens: t.bin, sequence_length: 64"));
+
+  CHECK(spec.data().train().tokens() == "/jobs/t.bin");
+  CheckError(with_train("labels: y"), {}, {"job.yaml:4:", "data.train.inputs: is required", "or give tokens"});
+  CheckError(with_train("inputs: x"), {}, {"data.train.labels: is required"});
+  CheckError(with_train("tokens: t"), {}, {"data.train.sequence_length: is required with tokens"});
+  CheckError(with_train("tokens: t, sequence_length: 0"), {}, {"data.train.sequence_length", "at least 1"});
+  CheckError(with_train("tokens: t, sequence_length: 4, inputs: x"), {}, {"data.train.tokens: is given beside inputs"});
+  CheckError(with_train("tokens: t, sequence_length: 4, labels: y"), {}, {"data.train.labels: with tokens"});
+  CheckError(with_train("tokens: t, sequence_length: 4, format: npy"), {}, {"data.train.format: is for inputs"});
+  CheckError(kJob, {"data.train.sequence_length=4"}, {"data.train.sequence_length: is for tokens"});
+  CheckError(kJob, {"data.eval.labels=null"}, {"data.eval.labels: is required"});
+}
+
 TEST_CASE("job: the resolved job is a job file of its own, equal to itself", "[job]") {
   const std::vector<std::vector<std::string>> variants = {
       {},

@@ -126,7 +126,8 @@ absl::Status ValidateFiles(const Places& places, const std::string& section, con
     return error("inputs", "is required: a path, with labels beside it; or give tokens and sequence_length");
   }
   if (files.has_tokens()) {
-    if (!files.has_sequence_length()) return error("sequence_length", "is required with tokens: how many one sample has");
+    if (!files.has_sequence_length())
+      return error("sequence_length", "is required with tokens: how many one sample has");
     if (files.has_labels()) return error("labels", "with tokens the labels are the next tokens; remove the key");
     if (files.has_format() && files.format() != DataFiles::FORMAT_AUTO) {
       return error("format", "is for inputs; remove the key");

@@ -19,6 +19,7 @@ void AddStatus(CLI::App& app, int& exit_code);
 void AddStop(CLI::App& app, int& exit_code);
 void AddCheckpoint(CLI::App& app, int& exit_code);
 void AddMetagraph(CLI::App& app, int& exit_code);
+void AddData(CLI::App& app, int& exit_code);
 void AddModel(CLI::App& app, int& exit_code);
 
 // Prints an error as `lockstep: MESSAGE` and returns `exit_code`.

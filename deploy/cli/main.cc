@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
   lockstep::cli::AddStop(app, exit_code);
   lockstep::cli::AddCheckpoint(app, exit_code);
   lockstep::cli::AddMetagraph(app, exit_code);
+  lockstep::cli::AddData(app, exit_code);
   lockstep::cli::AddModel(app, exit_code);
   for (CLI::App* command : app.get_subcommands({})) command->set_version_flag("--version", lockstep::kVersion);
   try {

@@ -73,10 +73,10 @@ absl::Status CheckAllFed(const StoredData& data, const FeedOptions& options) {
   for (const TensorSpec& input : options.inputs) {
     const auto fed = [&](const StoredField& field) { return field.name == input.name; };
     if (std::any_of(data.features.begin(), data.features.end(), fed)) continue;
-    const std::string names = absl::StrJoin(
-        data.features, ", ", [](std::string* out, const StoredField& field) { out->append(field.name); });
-    return absl::InvalidArgumentError(absl::StrCat(data.arrays[0].path, ": the model has an input '", input.name,
-                                                   "', the data gives ", names));
+    const std::string names =
+        absl::StrJoin(data.features, ", ", [](std::string* out, const StoredField& field) { out->append(field.name); });
+    return absl::InvalidArgumentError(
+        absl::StrCat(data.arrays[0].path, ": the model has an input '", input.name, "', the data gives ", names));
   }
   return absl::OkStatus();
 }
@@ -131,8 +131,8 @@ std::vector<TensorSpec> FieldsOf(absl::Span<const GraphInput> model_inputs) {
 }
 
 absl::StatusOr<std::unique_ptr<DataSource>> OpenDataSource(const job::DataFiles& files, const FeedOptions& options) {
-  LS_ASSIGN_OR_RETURN(const StoredData data,
-                      ReadStoredData(files, {.memory_limit_bytes = options.memory_limit_bytes, .pulse = options.pulse}));
+  LS_ASSIGN_OR_RETURN(const StoredData data, ReadStoredData(files, {.memory_limit_bytes = options.memory_limit_bytes,
+                                                                    .pulse = options.pulse}));
   LS_ASSIGN_OR_RETURN(std::vector<Field> fields, MakeFields(data, options));
   std::string hash = ContentHash(data, options.pulse);
   if (files.has_sha256() && files.sha256() != hash) {

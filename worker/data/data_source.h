@@ -53,8 +53,8 @@ struct FeedOptions {
   // the stored one. One feature fits one input whatever they are called, several go by name. Empty: whatever the files
   // hold, in its own shape, as float32, tokens as int64.
   std::vector<TensorSpec> inputs;
-  Normalisation normalisation;  // of the float32 features
-  int64_t label_classes = 0;    // labels are class indices in [0, label_classes); 0: float targets
+  Normalisation normalisation;          // of the float32 features
+  int64_t label_classes = 0;            // labels are class indices in [0, label_classes); 0: float targets
   std::optional<int64_t> ignore_label;  // a label beyond the classes that counts for nothing
   int64_t memory_limit_bytes = int64_t{16} << 30;
   Pulse* pulse = nullptr;  // advances by the bytes read and hashed; null: nobody watches

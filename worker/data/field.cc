@@ -28,8 +28,8 @@ absl::Status CheckIntegers(const StoredArray& array, absl::string_view what, abs
   WithElementType(array.dtype, [&](auto tag) {
     using T = decltype(tag);
     if constexpr (std::is_floating_point_v<T>) {
-      status = absl::InvalidArgumentError(absl::StrCat(array.path, ": ", what, " of ", DTypeName(array.dtype),
-                                                       ", ", wanted, "; save them as integers"));
+      status = absl::InvalidArgumentError(absl::StrCat(array.path, ": ", what, " of ", DTypeName(array.dtype), ", ",
+                                                       wanted, "; save them as integers"));
     } else {
       const T* elements = reinterpret_cast<const T*>(array.elements.get());
       const int64_t count = array.num_elements();
@@ -100,9 +100,9 @@ absl::StatusOr<Field> Field::Label(const StoredData& data, int64_t classes, std:
     const std::string wanted =
         absl::StrCat("the model has the classes 0 to ", classes - 1,
                      ignored.has_value() ? absl::StrCat(", and ", *ignored, " is left out of the loss") : "");
-    LS_RETURN_IF_ERROR(CheckIntegers(data.arrays[stored.array], stored.tokens ? "token" : "label", wanted, [&](int64_t label) {
-      return (label >= 0 && label < classes) || label == ignored;
-    }));
+    LS_RETURN_IF_ERROR(
+        CheckIntegers(data.arrays[stored.array], stored.tokens ? "token" : "label", wanted,
+                      [&](int64_t label) { return (label >= 0 && label < classes) || label == ignored; }));
     spec.dtype = DType::kI64;
   }
   return Field(data, stored, std::move(spec));

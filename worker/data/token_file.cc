@@ -31,9 +31,9 @@ absl::StatusOr<Kind> KindOf(const Header& header, const ByteSource& source) {
     return source.Bad(4, absl::StrCat("a token file of version ", header[1], "; with the magic ", kind.magic,
                                       " only version ", kind.version, " is known"));
   }
-  return source.Bad(0, absl::StrCat("no token file: it begins with the int32 ", kShort.magic, " (uint16 tokens) or ",
-                                    kLong.magic, " (uint32), found ", header[0],
-                                    "; `lockstep data tokenize --bytes` makes one from a text"));
+  return source.Bad(
+      0, absl::StrCat("no token file: it begins with the int32 ", kShort.magic, " (uint16 tokens) or ", kLong.magic,
+                      " (uint32), found ", header[0], "; `lockstep data tokenize --bytes` makes one from a text"));
 }
 
 }  // namespace
