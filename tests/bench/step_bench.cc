@@ -139,6 +139,7 @@ Model LoadModel(const Arguments& arguments) {
     feature.shape = input.shape;
     model.initial = std::move(imported.initial);
     request.imported = std::move(imported.graph);
+    request.class_axis = arguments.labels.empty() ? ClassAxis::kSecond : ClassAxis::kLast;
   } else {
     request.model.architecture = arguments.model;
     request.model.outputs = arguments.classes;

@@ -95,10 +95,10 @@ pure_cores() {  # The state machines reach no I/O library.
   done
 }
 
-# In files compiled for one instruction set a weak symbol could serve every caller in the program.
+# In files compiled for one instruction set (by name or target) a weak symbol could serve every caller in the program.
 weak_symbols() {
   local object
-  for object in $(find -L bazel-bin/worker bazel-bin/common -name '*_avx2*.o' -o -name '*_avx512*.o' 2>/dev/null); do
+  for object in $(find -L bazel-bin/worker bazel-bin/common -path '*_avx2*.o' -o -path '*_avx512*.o' 2>/dev/null); do
     nm -C "$object" | awk -v object="$object" '$2 ~ /^[WVu]$/ { print object ": weak symbol " $0 }'
   done
 }

@@ -26,9 +26,10 @@ struct HostCall {
   std::vector<std::byte*> outputs;
   std::byte* workspace = nullptr;
 
+  // REQUIRES: they are the attributes of the op.
   template <typename Attributes>
-  const Attributes& attrs() const {
-    return std::get<Attributes>(attributes);
+  [[gnu::always_inline]] const Attributes& attrs() const {
+    return *std::get_if<Attributes>(&attributes);
   }
   template <typename T>
   const T* in(size_t i) const {

@@ -13,7 +13,7 @@
 #include "common/tensor/shape.h"
 #include "worker/device/cpu/parallel.h"
 
-namespace lockstep::device::cpu {
+namespace lockstep::device::cpu::LS_CODE {
 
 template <size_t kOperands>
 class BroadcastLoops {
@@ -117,6 +117,6 @@ class BroadcastLoops {
   std::array<Offsets, kMostDims> stride_;
 };
 
-}  // namespace lockstep::device::cpu
+}  // namespace lockstep::device::cpu::LS_CODE
 
 #endif  // LOCKSTEP_WORKER_DEVICE_CPU_BROADCAST_LOOPS_H_

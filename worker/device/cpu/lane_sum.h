@@ -6,11 +6,14 @@
 
 #include <cstdint>
 
-namespace lockstep::device::cpu {
+#include "worker/device/cpu/code.h"
 
-inline constexpr int64_t kLanes = 8;
+namespace lockstep::device::cpu::LS_CODE {
 
-// Sum of value(i) for i in [0, count): lane l takes l, l + 8, ...; lanes are added in order.
+inline constexpr int64_t kLanes = 32;
+
+// Sum of value(i) for i in [0, count): lane l takes l, l + 32, ...; then the upper half of the lanes is added to the
+// lower until one is left.
 template <typename Value>
 double LaneSum(int64_t count, const Value& value) {
   double lanes[kLanes] = {};
@@ -19,9 +22,10 @@ double LaneSum(int64_t count, const Value& value) {
     for (int64_t l = 0; l < kLanes; ++l) lanes[l] += value(i + l);
   }
   for (int64_t l = 0; i < count; ++i, ++l) lanes[l] += value(i);
-  double sum = 0;
-  for (const double lane : lanes) sum += lane;
-  return sum;
+  for (int64_t half = kLanes / 2; half > 0; half /= 2) {
+    for (int64_t l = 0; l < half; ++l) lanes[l] += lanes[l + half];
+  }
+  return lanes[0];
 }
 
 // The largest of `count` >= 1 numbers; not defined where one of them is NaN.
@@ -38,6 +42,6 @@ inline float LaneMax(const float* x, int64_t count) {
   return largest;
 }
 
-}  // namespace lockstep::device::cpu
+}  // namespace lockstep::device::cpu::LS_CODE
 
 #endif  // LOCKSTEP_WORKER_DEVICE_CPU_LANE_SUM_H_

@@ -79,18 +79,15 @@ std::string ModelName() {
 #endif
 }
 
-OwnFunction FindOwn(const KernelRequest& request) {
-  // The first operand of Where is the condition.
-  const size_t first = request.node->op == OpType::kWhere ? 1 : 0;
-  for (const DType dtype : {request.outputs[0].dtype, request.inputs[first].dtype}) {
-    if (dtype != DType::kF32) return {};
-  }
-  for (const auto family :
-       {&cpu::OwnElementwise, &cpu::OwnActivation, &cpu::OwnBroadcast, &cpu::OwnPower, &cpu::OwnPooling,
-        &cpu::OwnBatchNorm, &cpu::OwnReduction, &cpu::OwnMovement, &cpu::OwnLayerNorm, &cpu::OwnSoftmax}) {
-    if (const OwnFunction own = family(request); own.function != nullptr) return own;
-  }
-  return {};
+using FindOwnFunction = OwnFunction (*)(const KernelRequest& request);
+
+// The own kernels that were compiled for the instruction set, one of DeviceInfo's words.
+FindOwnFunction OwnKernelsFor(const std::string& instruction_set) {
+#if defined(__x86_64__)
+  if (absl::StartsWith(instruction_set, "avx512")) return &cpu::avx512::FindOwn;
+  if (absl::StartsWith(instruction_set, "avx2")) return &cpu::avx2::FindOwn;
+#endif
+  return &cpu::portable::FindOwn;
 }
 
 // Every F32 operand of an element-wise kernel takes the first layout that is not row-major.
@@ -126,7 +123,10 @@ bool AllF32(const KernelRequest& request) {
 class CpuDevice final : public Device {
  public:
   CpuDevice(DeviceInfo info, DnnlContext context, std::unique_ptr<Device> reference)
-      : info_(std::move(info)), context_(std::move(context)), reference_(std::move(reference)) {}
+      : info_(std::move(info)),
+        context_(std::move(context)),
+        reference_(std::move(reference)),
+        find_own_(OwnKernelsFor(info_.instruction_set)) {}
 
   const DeviceInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) override { return AllocateHostBuffer(bytes); }
@@ -151,7 +151,7 @@ class CpuDevice final : public Device {
     }
     if (request.epilogue != Epilogue::kNone) return reason;
     if (wanted.empty() || absl::StartsWith(wanted, "own:")) {
-      const OwnFunction own = HasElements(request) ? FindOwn(request) : OwnFunction();
+      const OwnFunction own = HasElements(request) ? find_own_(request) : OwnFunction();
       if (own.function != nullptr && (wanted.empty() || wanted == own.name)) return MakeOwn(request, own);
       if (!wanted.empty()) {
         return absl::InvalidArgumentError(
@@ -189,6 +189,7 @@ class CpuDevice final : public Device {
   DeviceInfo info_;
   DnnlContext context_;
   std::unique_ptr<Device> reference_;
+  FindOwnFunction find_own_;
 };
 
 }  // namespace

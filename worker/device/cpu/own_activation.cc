@@ -1,10 +1,10 @@
 #include "common/math/erf.h"
 #include "common/math/math.h"
 #include "worker/device/activation_formulas.h"
-#include "worker/device/cpu/own_kernels.h"
+#include "worker/device/cpu/own_families.h"
 #include "worker/device/cpu/own_loops.h"
 
-namespace lockstep::device::cpu {
+namespace lockstep::device::cpu::LS_CODE {
 namespace {
 
 constexpr char kName[] = "own:elementwise";
@@ -122,4 +122,4 @@ OwnFunction OwnActivation(const KernelRequest& request) {
   return {function, kName, any_layout};
 }
 
-}  // namespace lockstep::device::cpu
+}  // namespace lockstep::device::cpu::LS_CODE

@@ -1,9 +1,9 @@
 #include "common/math/math.h"
 #include "worker/device/cpu/lane_sum.h"
-#include "worker/device/cpu/own_kernels.h"
+#include "worker/device/cpu/own_families.h"
 #include "worker/device/cpu/parallel.h"
 
-namespace lockstep::device::cpu {
+namespace lockstep::device::cpu::LS_CODE {
 namespace {
 
 // X as [batch, channels, plane]; sums of a channel run over planes in order, within a plane in eight lanes.
@@ -149,4 +149,4 @@ OwnFunction OwnBatchNorm(const KernelRequest& request) {
   }
 }
 
-}  // namespace lockstep::device::cpu
+}  // namespace lockstep::device::cpu::LS_CODE

@@ -1,8 +1,8 @@
 #include "worker/device/cpu/broadcast_loops.h"
-#include "worker/device/cpu/own_kernels.h"
+#include "worker/device/cpu/own_families.h"
 #include "worker/device/cpu/own_loops.h"
 
-namespace lockstep::device::cpu {
+namespace lockstep::device::cpu::LS_CODE {
 namespace {
 
 float AddOp(float a, float b) { return a + b; }
@@ -142,4 +142,4 @@ OwnFunction OwnBroadcast(const KernelRequest& request) {
   }
 }
 
-}  // namespace lockstep::device::cpu
+}  // namespace lockstep::device::cpu::LS_CODE

@@ -1,10 +1,10 @@
 #include <algorithm>
 
 #include "common/random/random.h"
-#include "worker/device/cpu/own_kernels.h"
+#include "worker/device/cpu/own_families.h"
 #include "worker/device/cpu/own_loops.h"
 
-namespace lockstep::device::cpu {
+namespace lockstep::device::cpu::LS_CODE {
 namespace {
 
 constexpr char kName[] = "own:elementwise";  // outlives every OwnFunction
@@ -67,4 +67,4 @@ OwnFunction OwnElementwise(const KernelRequest& request) {
   }
 }
 
-}  // namespace lockstep::device::cpu
+}  // namespace lockstep::device::cpu::LS_CODE

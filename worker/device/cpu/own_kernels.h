@@ -1,5 +1,6 @@
 // The CPU's own loops, F32 only: what oneDNN has not, or serves by reference code. Written so that the compiler can
-// vectorise them for the baseline instruction set; sums run in fixed blocks, so that no bit depends on the threads.
+// vectorise them, and compiled once per instruction set (code.h). The formulas and the order of every sum are the same
+// in all of them, and sums run in fixed blocks, so that no bit depends on the instruction set or the threads.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_DEVICE_CPU_OWN_KERNELS_H_
@@ -18,17 +19,16 @@ struct OwnFunction {
   size_t workspace_bytes = 0;
 };
 
-// By family; the request's shapes may exclude a function.
-OwnFunction OwnElementwise(const KernelRequest& request);
-OwnFunction OwnActivation(const KernelRequest& request);
-OwnFunction OwnPower(const KernelRequest& request);
-OwnFunction OwnBroadcast(const KernelRequest& request);
-OwnFunction OwnPooling(const KernelRequest& request);
-OwnFunction OwnBatchNorm(const KernelRequest& request);
-OwnFunction OwnReduction(const KernelRequest& request);
-OwnFunction OwnMovement(const KernelRequest& request);
-OwnFunction OwnLayerNorm(const KernelRequest& request);
-OwnFunction OwnSoftmax(const KernelRequest& request);
+// The function that serves a request, if one does. REQUIRES: the machine has the instruction set.
+namespace portable {
+OwnFunction FindOwn(const KernelRequest& request);
+}
+namespace avx2 {
+OwnFunction FindOwn(const KernelRequest& request);
+}
+namespace avx512 {
+OwnFunction FindOwn(const KernelRequest& request);
+}
 
 }  // namespace lockstep::device::cpu
 

@@ -4,10 +4,10 @@
 #include "common/math/math.h"
 #include "worker/device/axis_shapes.h"
 #include "worker/device/cpu/lane_sum.h"
-#include "worker/device/cpu/own_kernels.h"
+#include "worker/device/cpu/own_families.h"
 #include "worker/device/cpu/parallel.h"
 
-namespace lockstep::device::cpu {
+namespace lockstep::device::cpu::LS_CODE {
 namespace {
 
 constexpr int64_t kGrain = 16384;
@@ -166,9 +166,9 @@ OwnFunction OwnLayerNorm(const KernelRequest& request) {
     default:
       return {};
   }
-  const RowExtents e(std::get<LayerNormAttributes>(request.node->attributes).axis, request.inputs[1].shape);
+  const RowExtents e(AttributesOf<LayerNormAttributes>(request).axis, request.inputs[1].shape);
   own.workspace_bytes = static_cast<size_t>(2 * Blocks(e.rows) * e.width) * sizeof(double);
   return own;
 }
 
-}  // namespace lockstep::device::cpu
+}  // namespace lockstep::device::cpu::LS_CODE

@@ -11,7 +11,7 @@
 #include "worker/device/cpu/parallel.h"
 #include "worker/device/host_kernel.h"
 
-namespace lockstep::device::cpu {
+namespace lockstep::device::cpu::LS_CODE {
 
 // Elements below which another thread does not pay.
 inline constexpr int64_t kGrain = 16384;
@@ -39,6 +39,6 @@ void Same(const HostCall& call, Op op) {
   });
 }
 
-}  // namespace lockstep::device::cpu
+}  // namespace lockstep::device::cpu::LS_CODE
 
 #endif  // LOCKSTEP_WORKER_DEVICE_CPU_OWN_LOOPS_H_

@@ -4,11 +4,11 @@
 #include <limits>
 #include <optional>
 
-#include "worker/device/cpu/own_kernels.h"
+#include "worker/device/cpu/own_families.h"
 #include "worker/device/cpu/parallel.h"
 #include "worker/device/picks.h"
 
-namespace lockstep::device::cpu {
+namespace lockstep::device::cpu::LS_CODE {
 namespace {
 
 constexpr int64_t kGrain = 16384;  // elements
@@ -329,20 +329,19 @@ void GatherGrad(const HostCall& call) {
 }  // namespace
 
 OwnFunction OwnMovement(const KernelRequest& request) {
-  const OpAttributes& attributes = request.node->attributes;
   switch (request.node->op) {
     case OpType::kTranspose:
-      if (!PermutationOf(std::get<TransposeAttributes>(attributes), request.inputs[0].shape)) return {};
+      if (!PermutationOf(AttributesOf<TransposeAttributes>(request), request.inputs[0].shape)) return {};
       return {&Transpose, "own:transpose"};
     case OpType::kConcat:
       return {&Concat, "own:rows"};
     case OpType::kSplit:
       return {&Split, "own:rows"};
     case OpType::kSlice:
-      if (!RowsOf(std::get<SliceAttributes>(attributes), request.inputs[0].shape)) return {};
+      if (!RowsOf(AttributesOf<SliceAttributes>(request), request.inputs[0].shape)) return {};
       return {&Slice, "own:rows"};
     case OpType::kSliceGrad:
-      if (!RowsOf(std::get<SliceAttributes>(attributes), request.outputs[0].shape)) return {};
+      if (!RowsOf(AttributesOf<SliceAttributes>(request), request.outputs[0].shape)) return {};
       return {&SliceGrad, "own:rows"};
     case OpType::kExpand:
       if (!RowsOf(request.inputs[0].shape, request.outputs[0].shape)) return {};
@@ -356,4 +355,4 @@ OwnFunction OwnMovement(const KernelRequest& request) {
   }
 }
 
-}  // namespace lockstep::device::cpu
+}  // namespace lockstep::device::cpu::LS_CODE

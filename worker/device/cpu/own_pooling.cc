@@ -3,11 +3,11 @@
 #include <limits>
 
 #include "worker/device/cpu/lane_sum.h"
-#include "worker/device/cpu/own_kernels.h"
+#include "worker/device/cpu/own_families.h"
 #include "worker/device/cpu/parallel.h"
 #include "worker/device/window.h"
 
-namespace lockstep::device::cpu {
+namespace lockstep::device::cpu::LS_CODE {
 namespace {
 
 constexpr int64_t kPlanesAtOnce = 16;
@@ -187,4 +187,4 @@ OwnFunction OwnPooling(const KernelRequest& request) {
   }
 }
 
-}  // namespace lockstep::device::cpu
+}  // namespace lockstep::device::cpu::LS_CODE

@@ -1,9 +1,9 @@
 #include "common/math/math.h"
 #include "common/math/power.h"
-#include "worker/device/cpu/own_kernels.h"
+#include "worker/device/cpu/own_families.h"
 #include "worker/device/cpu/own_loops.h"
 
-namespace lockstep::device::cpu {
+namespace lockstep::device::cpu::LS_CODE {
 namespace {
 
 // The only element of input i.
@@ -66,4 +66,4 @@ OwnFunction OwnPower(const KernelRequest& request) {
   return {};
 }
 
-}  // namespace lockstep::device::cpu
+}  // namespace lockstep::device::cpu::LS_CODE

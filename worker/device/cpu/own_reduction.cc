@@ -1,11 +1,12 @@
 #include <cstring>
 #include <optional>
 
-#include "worker/device/cpu/own_kernels.h"
+#include "worker/device/cpu/lane_sum.h"
+#include "worker/device/cpu/own_families.h"
 #include "worker/device/cpu/parallel.h"
 #include "worker/device/reduce_shapes.h"
 
-namespace lockstep::device::cpu {
+namespace lockstep::device::cpu::LS_CODE {
 namespace {
 
 // X as [outer, extent, inner], the middle being reduced; nullopt where the reduced axes are not neighbours.
@@ -30,20 +31,7 @@ std::optional<Extents> Split(const ReduceAttributes& attributes, const Shape& sh
   return e;
 }
 
-constexpr int64_t kLanes = 8;
 constexpr int64_t kColumns = 64;
-
-double RowSum(const float* x, int64_t count) {
-  double lanes[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (int64_t l = 0; l < kLanes; ++l) lanes[l] += x[i + l];
-  }
-  for (int64_t l = 0; i < count; ++i, ++l) lanes[l] += x[i];
-  double sum = 0;
-  for (const double lane : lanes) sum += lane;
-  return sum;
-}
 
 // Columns [begin, end) of one outer index, in index order, at most kColumns of them.
 void ColumnSums(const float* x, float* y, const Extents& e, int64_t begin, int64_t end, double divisor) {
@@ -61,7 +49,10 @@ void Reduce(const HostCall& call) {
   const double divisor = call.op == OpType::kReduceMean ? static_cast<double>(e.extent) : 1.0;
   if (e.inner == 1) {
     ParallelFor(e.outer, std::max<int64_t>(1, 16384 / e.extent), [&](int64_t begin, int64_t end) {
-      for (int64_t o = begin; o < end; ++o) y[o] = static_cast<float>(RowSum(x + o * e.extent, e.extent) / divisor);
+      for (int64_t o = begin; o < end; ++o) {
+        const float* row = x + o * e.extent;
+        y[o] = static_cast<float>(LaneSum(e.extent, [row](int64_t i) { return double{row[i]}; }) / divisor);
+      }
     });
     return;
   }
@@ -79,8 +70,8 @@ void Reduce(const HostCall& call) {
 
 OwnFunction OwnReduction(const KernelRequest& request) {
   if (request.node->op != OpType::kReduceSum && request.node->op != OpType::kReduceMean) return {};
-  if (!Split(std::get<ReduceAttributes>(request.node->attributes), request.inputs[0].shape)) return {};
+  if (!Split(AttributesOf<ReduceAttributes>(request), request.inputs[0].shape)) return {};
   return {&Reduce, "own:reduce"};
 }
 
-}  // namespace lockstep::device::cpu
+}  // namespace lockstep::device::cpu::LS_CODE

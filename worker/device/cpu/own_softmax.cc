@@ -5,11 +5,11 @@
 #include "common/math/math.h"
 #include "worker/device/axis_shapes.h"
 #include "worker/device/cpu/lane_sum.h"
-#include "worker/device/cpu/own_kernels.h"
+#include "worker/device/cpu/own_families.h"
 #include "worker/device/cpu/parallel.h"
 #include "worker/device/label_shapes.h"
 
-namespace lockstep::device::cpu {
+namespace lockstep::device::cpu::LS_CODE {
 namespace {
 
 constexpr int64_t kGrain = 16384;
@@ -176,4 +176,4 @@ OwnFunction OwnSoftmax(const KernelRequest& request) {
   return RowsAreDense(request) ? own : OwnFunction();
 }
 
-}  // namespace lockstep::device::cpu
+}  // namespace lockstep::device::cpu::LS_CODE

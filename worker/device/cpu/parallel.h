@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace lockstep::device::cpu {
+#include "worker/device/cpu/code.h"
+
+namespace lockstep::device::cpu::LS_CODE {
 
 // Calls body(begin, end) for parts that cover [0, count). Parts have at least `grain` elements where there are so many:
 // below that, starting threads costs more than they save.
@@ -24,6 +26,6 @@ void ParallelFor(int64_t count, int64_t grain, const Body& body) {
   for (int64_t part = 0; part < parts; ++part) body(count * part / parts, count * (part + 1) / parts);
 }
 
-}  // namespace lockstep::device::cpu
+}  // namespace lockstep::device::cpu::LS_CODE
 
 #endif  // LOCKSTEP_WORKER_DEVICE_CPU_PARALLEL_H_
