@@ -34,17 +34,11 @@ class PlainFloatMode {
   const unsigned saved_;
 };
 
-uint32_t MagnitudeOf(absl::Span<const float> values) {
-  uint32_t largest = 0;
-  for (float value : values) largest = std::max(largest, std::bit_cast<uint32_t>(value) & 0x7fffffffu);
-  return largest;
-}
-
 uint32_t Quantize(absl::Span<const float> values, int32_t exponent, bool add, absl::Span<int64_t> sums) {
   LS_CHECK(values.size() == sums.size(), "one sum per value");
   if (exponent == kExponentUnset) {
     if (!add) std::fill(sums.begin(), sums.end(), 0);
-    return MagnitudeOf(values);
+    return LargestMagnitude(values);
   }
   const double scale = PowerOfTwo(-exponent);
   const auto n = static_cast<int64_t>(values.size());
@@ -54,6 +48,17 @@ uint32_t Quantize(absl::Span<const float> values, int32_t exponent, bool add, ab
 }
 
 }  // namespace
+
+uint32_t LargestMagnitude(absl::Span<const float> values) {
+  uint32_t largest = 0;
+  if (exact_sum_internal::HasAvx2()) {
+    const size_t whole = values.size() / 8 * 8;
+    largest = exact_sum_avx2::LargestMagnitude(values.data(), static_cast<int64_t>(whole));
+    values.remove_prefix(whole);
+  }
+  for (const float value : values) largest = std::max(largest, std::bit_cast<uint32_t>(value) & 0x7fffffffu);
+  return largest;
+}
 
 uint32_t QuantizeStore(absl::Span<const float> values, int32_t exponent, absl::Span<int64_t> sums) {
   return Quantize(values, exponent, false, sums);

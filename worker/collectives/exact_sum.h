@@ -42,6 +42,9 @@ inline constexpr uint32_t kNonFiniteBits = 0x7f800000u;
 uint32_t QuantizeStore(absl::Span<const float> values, int32_t exponent, absl::Span<int64_t> sums);
 uint32_t QuantizeAdd(absl::Span<const float> values, int32_t exponent, absl::Span<int64_t> sums);
 
+// The largest magnitude of `values`; 0 for none.
+uint32_t LargestMagnitude(absl::Span<const float> values);
+
 // The float32 nearest to sums[i] * 2^exponent (ties to even). kExponentUnset gives zeros.
 // REQUIRES: values.size() == sums.size(), |sums[i]| <= 2^62.
 void Dequantize(absl::Span<const int64_t> sums, int32_t exponent, absl::Span<float> values);

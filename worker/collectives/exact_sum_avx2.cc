@@ -75,6 +75,16 @@ uint32_t QuantizeAdd(const float* values, int64_t n, double scale, int64_t* sums
   return Quantize<true>(values, n, scale, sums);
 }
 
+uint32_t LargestMagnitude(const float* values, int64_t n) {
+  const __m256i clear_sign = _mm256_set1_epi32(0x7fffffff);
+  __m256i largest = _mm256_setzero_si256();
+  for (int64_t i = 0; i < n; i += 8) {
+    const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values + i));
+    largest = _mm256_max_epu32(largest, _mm256_and_si256(v, clear_sign));
+  }
+  return LargestOf(largest);
+}
+
 void Dequantize(const int64_t* sums, int64_t n, double scale_value, float* values) {
   const __m256d scale = _mm256_set1_pd(scale_value);
   for (int64_t i = 0; i < n; i += 8) {

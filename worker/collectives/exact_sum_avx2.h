@@ -12,6 +12,7 @@ namespace lockstep::worker::exact_sum_avx2 {
 // REQUIRES: n is a multiple of 8 (Add takes any), the thread rounds to nearest and keeps denormals.
 uint32_t QuantizeStore(const float* values, int64_t n, double scale, int64_t* sums);
 uint32_t QuantizeAdd(const float* values, int64_t n, double scale, int64_t* sums);
+uint32_t LargestMagnitude(const float* values, int64_t n);
 void Dequantize(const int64_t* sums, int64_t n, double scale, float* values);
 void Add(const int64_t* addends, int64_t n, int64_t* sums);
 

@@ -6,6 +6,7 @@
 
 #include "common/status/check.h"
 #include "worker/optimizer/schedule.h"
+#include "worker/optimizer/update_loops.h"
 
 namespace lockstep::worker {
 namespace {
@@ -26,44 +27,15 @@ double SumOfSquares(absl::Span<const float> values) {
   return sum;
 }
 
-// The mean gradient of element i, clipped.
-inline float MeanGradient(const UpdateScalars& s, float sum) {
-  const float mean = sum / s.denominator;
-  return s.clips ? mean * s.clip : mean;
-}
+using UpdateFunction = void (*)(const OptimizerRule&, const UpdateScalars&, const UpdateArrays&);
 
-void ApplySgd(const OptimizerRule& rule, const UpdateScalars& s, const ParameterUpdate& u) {
-  const bool decays = rule.weight_decay != 0;
-  const bool has_momentum = rule.momentum != 0;
-  for (size_t i = 0; i < u.value.size(); ++i) {
-    float gradient = MeanGradient(s, u.gradient[i]);
-    if (decays) gradient = gradient + s.weight_decay * u.value[i];
-    if (has_momentum) {
-      // From a buffer of zeros the first step leaves the gradient itself in it, as torch.optim.SGD does.
-      const float buffer = s.momentum * u.slots[0][i] + gradient;
-      u.slots[0][i] = buffer;
-      gradient = rule.nesterov ? gradient + s.momentum * buffer : buffer;
-    }
-    u.value[i] = u.value[i] - s.lr * gradient;
-  }
-}
-
-void ApplyAdam(const OptimizerRule& rule, const UpdateScalars& s, const ParameterUpdate& u) {
-  const bool decoupled = rule.kind == OptimizerKind::kAdamW;
-  const bool decays = rule.weight_decay != 0;
-  for (size_t i = 0; i < u.value.size(); ++i) {
-    float gradient = MeanGradient(s, u.gradient[i]);
-    float value = u.value[i];
-    if (decays && decoupled) value = value * s.decay;
-    if (decays && !decoupled) gradient = gradient + s.weight_decay * value;
-    const float mean = u.slots[0][i] + s.one_minus_beta1 * (gradient - u.slots[0][i]);
-    const float square = s.beta2 * u.slots[1][i] + s.one_minus_beta2 * (gradient * gradient);
-    u.slots[0][i] = mean;
-    u.slots[1][i] = square;
-    // The square root of float is correctly rounded by IEEE 754, in every instruction set.
-    const float denominator = std::sqrt(square) / s.correction2 + s.epsilon;
-    u.value[i] = value - s.step_size * (mean / denominator);
-  }
+// The fastest one that this machine has; all give the same bits.
+UpdateFunction BestUpdate() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")) return &avx512::UpdateElements;
+  if (__builtin_cpu_supports("avx2")) return &avx2::UpdateElements;
+#endif
+  return &portable::UpdateElements;
 }
 
 }  // namespace
@@ -102,11 +74,12 @@ void ApplyUpdate(const OptimizerRule& rule, const UpdateScalars& scalars, const 
   const size_t slots = rule.kind != OptimizerKind::kSgd ? 2 : rule.momentum != 0 ? 1 : 0;
   LS_CHECK(update.gradient.size() == size, "one gradient per element");
   for (size_t i = 0; i < slots; ++i) LS_CHECK(update.slots[i].size() == size, "one slot value per element");
-  if (rule.kind == OptimizerKind::kSgd) {
-    ApplySgd(rule, scalars, update);
-  } else {
-    ApplyAdam(rule, scalars, update);
-  }
+  static const UpdateFunction update_elements = BestUpdate();
+  update_elements(rule, scalars,
+                  {.count = static_cast<int64_t>(size),
+                   .value = update.value.data(),
+                   .gradient = update.gradient.data(),
+                   .slots = {update.slots[0].data(), update.slots[1].data()}});
 }
 
 NanAction DecideOnNan(OnNan policy, bool non_finite) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "worker/optimizer/schedule.h"
+#include "worker/optimizer/update_loops.h"
 
 namespace lockstep::worker {
 namespace {
@@ -266,6 +267,37 @@ TEST_CASE("schedule: powers and cosines without libm are as good as libm's", "[o
     }
   }
   CHECK(IntegerPower(0.9, int64_t{1} << 60) == 0);
+}
+
+TEST_CASE("optimizer: every instruction set gives the same bits", "[optimizer]") {
+  std::vector<decltype(&portable::UpdateElements)> loops = {&portable::UpdateElements};
+  if (__builtin_cpu_supports("avx2")) loops.push_back(&avx2::UpdateElements);
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")) loops.push_back(&avx512::UpdateElements);
+  std::vector<OptimizerRule> rules;
+  for (const double decay : {0.0, 0.01}) {
+    rules.push_back({.kind = OptimizerKind::kSgd, .weight_decay = decay});
+    rules.push_back({.kind = OptimizerKind::kSgd, .momentum = 0.9, .weight_decay = decay});
+    rules.push_back({.kind = OptimizerKind::kSgd, .momentum = 0.9, .nesterov = true, .weight_decay = decay});
+    rules.push_back({.kind = OptimizerKind::kAdam, .weight_decay = decay});
+    rules.push_back({.kind = OptimizerKind::kAdamW, .weight_decay = decay});
+  }
+  std::mt19937 random(7);
+  std::vector<float> values(4 * 1037);
+  for (float& value : values) value = std::ldexp(static_cast<float>(random()), -32 - static_cast<int>(random() % 20));
+
+  for (const OptimizerRule& rule : rules) {
+    UpdateRule whole = Rule(rule, 0.1);
+    whole.clip_global_norm = 0.5;
+    const UpdateScalars scalars = MakeUpdateScalars(whole, 3, 64, 2.0);
+    std::vector<std::vector<float>> results;
+    for (const auto loop : loops) {
+      results.push_back(values);
+      float* const at = results.back().data();
+      loop(rule, scalars, {.count = 1037, .value = at, .gradient = at + 1037, .slots = {at + 2 * 1037, at + 3 * 1037}});
+    }
+    for (const auto& result : results) CHECK(result == results[0]);
+    CHECK(results[0] != values);
+  }
 }
 
 TEST_CASE("optimizer: what a NaN does is decided by the policy alone", "[optimizer]") {

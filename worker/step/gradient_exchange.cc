@@ -19,9 +19,9 @@ absl::Status WaitFor(Pending& handle, Pulse* pulse) {
 }
 
 GradientExchange::GradientExchange(Options options) : options_(std::move(options)) {
+  if (takes_as_it_is()) return;
   floats_.resize(options_.layout.total_elements());
-  // With one shard the integers serve the search for the largest magnitude only.
-  if (options_.reduction == ReductionMode::kExact) sums_.resize(options_.layout.total_elements());
+  if (sums_integers()) sums_.resize(options_.layout.total_elements());
 }
 
 void GradientExchange::Begin(Communicator& communicator, Tag tag, absl::Span<const int32_t> exponents) {
@@ -42,15 +42,19 @@ void GradientExchange::AddBucket(int index, absl::Span<const float> flat) {
   LS_CHECK(index == next_bucket_ && added_ < shards_.last - shards_.first, "buckets come in order, of own shards only");
   ++next_bucket_;
   const Bucket& bucket = options_.layout.buckets()[index];
+  if (takes_as_it_is()) as_it_is_ = flat.data();
   for (int t = bucket.first_tensor; t < bucket.last_tensor; ++t) {
     const FlatRange range = options_.layout.tensors()[t];
     const absl::Span<const float> gradient = flat.subspan(range.offset, range.size);
+    if (takes_as_it_is()) {
+      word_.magnitudes[t] = LargestMagnitude(gradient);
+      continue;
+    }
     float* floats = floats_.data() + range.offset;
     if (options_.reduction == ReductionMode::kFast) {
       for (int64_t i = 0; i < range.size; ++i) floats[i] = added_ == 0 ? gradient[i] : floats[i] + gradient[i];
       continue;
     }
-    if (!sums_integers()) std::copy(gradient.begin(), gradient.end(), floats);
     const absl::Span<int64_t> sums(sums_.data() + range.offset, range.size);
     const uint32_t magnitude =
         added_ == 0 ? QuantizeStore(gradient, exponents_[t], sums) : QuantizeAdd(gradient, exponents_[t], sums);
@@ -74,7 +78,7 @@ void GradientExchange::SendBucket(const Bucket& bucket) {
     handles_.push_back(communicator_->AllReduceSum(tag_, floats));
     return;
   }
-  if (!sums_integers()) return;  // the only shard's gradient, on its only member
+  if (takes_as_it_is()) return;
   const std::vector<int64_t> blocks = BlockSizes(range.size, communicator_->size());
   const int64_t own =
       range.offset + std::accumulate(blocks.begin(), blocks.begin() + communicator_->rank(), int64_t{0});
@@ -115,7 +119,7 @@ absl::StatusOr<ReducedWord> GradientExchange::Finish(const ControlContribution& 
 
 absl::Span<const float> GradientExchange::gradient(int tensor) const {
   const FlatRange range = options_.layout.tensors()[tensor];
-  return {floats_.data() + range.offset, static_cast<size_t>(range.size)};
+  return {(takes_as_it_is() ? as_it_is_ : floats_.data()) + range.offset, static_cast<size_t>(range.size)};
 }
 
 }  // namespace lockstep::worker

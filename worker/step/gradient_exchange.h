@@ -49,7 +49,8 @@ class GradientExchange {
   ShardRange shards() const { return shards_; }
 
   // Takes one bucket of the current shard's gradients (of the sum over its samples) from a buffer laid out as the
-  // layout says. With the rank's last shard the bucket leaves at once. REQUIRES: buckets in order.
+  // layout says. With the rank's last shard the bucket leaves at once. REQUIRES: buckets in order. With one logical
+  // shard the buffer itself is what `gradient` returns: it stays as it is until then.
   void AddBucket(int bucket, absl::Span<const float> flat);
   // Ends the current shard: its slots of the word. REQUIRES: every bucket was added.
   void EndShard(absl::Span<const uint64_t> slots);
@@ -64,11 +65,14 @@ class GradientExchange {
  private:
   void SendBucket(const Bucket& bucket);
   bool in_last_shard() const { return added_ + 1 == shards_.last - shards_.first; }
+  // The gradient of the only shard, on its only member, is the sum.
+  bool takes_as_it_is() const { return options_.reduction == ReductionMode::kExact && options_.logical_shards == 1; }
   bool sums_integers() const { return options_.reduction == ReductionMode::kExact && options_.logical_shards > 1; }
 
   const Options options_;
   std::vector<int64_t> sums_;  // flat, as the layout says
   std::vector<float> floats_;  // likewise: what is gathered
+  const float* as_it_is_ = nullptr;
   std::vector<int32_t> exponents_;
   std::vector<char> word_blocks_;
   RankWord word_;

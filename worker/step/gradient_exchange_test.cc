@@ -47,8 +47,9 @@ std::vector<Outcome> Reduce(int ranks, ReductionMode mode, int shards, const std
       GradientExchange exchange({.layout = layout, .logical_shards = shards, .slots_per_shard = 1, .reduction = mode});
       exchange.Begin(*communicators[r], {5, 0}, exponents);
       absl::Status early;
+      std::vector<float> flat;
       for (int k = exchange.shards().first; k < exchange.shards().last; ++k) {
-        const std::vector<float> flat = ShardGradient(layout, k);
+        flat = ShardGradient(layout, k);
         for (size_t b = 0; b < layout.buckets().size(); ++b) exchange.AddBucket(static_cast<int>(b), flat);
         exchange.EndShard({SlotOf(static_cast<double>(k))});
         if (r == failing_rank) {

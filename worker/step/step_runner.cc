@@ -256,8 +256,7 @@ StepRunner::Verdict StepRunner::JudgeWord(const ReducedWord& word) {
     // Native sums may overflow on the way: the gathered values themselves are looked at, equal on every rank.
     for (size_t t = 0; t < parameters_.size() && verdict.non_finite < 0; ++t) {
       const auto gradient = exchange_.gradient(static_cast<int>(t));
-      std::vector<int64_t> unused(gradient.size());
-      if (IsNonFinite(QuantizeStore(gradient, kExponentUnset, absl::MakeSpan(unused)))) verdict.non_finite = t;
+      if (IsNonFinite(LargestMagnitude(gradient))) verdict.non_finite = t;
     }
     return verdict;
   }
