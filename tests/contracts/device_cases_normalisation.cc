@@ -8,13 +8,25 @@
 namespace lockstep {
 namespace {
 
+// Like In, behind a convolution with one product per element, so that devices may give it a layout of their own.
+std::string Convolved(const Shape& shape, CaseBuilder& b, DeviceCase& c) {
+  ConvAttributes attributes;
+  attributes.kernel_shape = {1, 1};
+  Shape plane = shape;
+  plane[1] = 1;
+  const std::string y = b.Op(OpType::kConv, {b.In(plane), b.In({shape[1], 1, 1, 1})}, attributes)[0];
+  c.graph.outputs.clear();
+  return y;
+}
+
 void MakeBatchNorm(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
-  Shape shape = {dice.Roll(2, 6), dice.Roll(1, 9)};
+  Shape shape = {dice.Roll(2, 6), dice.Roll(1, 20)};
   for (int64_t i = dice.Roll(0, 2); i > 0; --i) shape.push_back(dice.Roll(2, 9));
   const BatchNormAttributes attributes{.unbiased_running_var = dice.Flip()};
   const Shape channel = {shape[1]};
   c.terms = 4 * NumElements(shape) / shape[1];
-  const std::string x = b.In(shape);
+  const bool training = op == OpType::kBatchNormTraining || op == OpType::kBatchNormGrad;
+  const std::string x = training && shape.size() == 4 ? Convolved(shape, b, c) : b.In(shape);
   const std::string scale = b.In(channel);
   if (op == OpType::kBatchNormalization || op == OpType::kBatchNormFrozenGrad) {
     const bool gradient = op == OpType::kBatchNormFrozenGrad;

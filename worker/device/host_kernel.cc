@@ -129,7 +129,8 @@ std::unique_ptr<Kernel> MakeHostKernel(const KernelRequest& request, HostFunctio
                 .outputs = {}};
   for (auto* operands : {&call.input_infos, &call.output_infos}) {
     for (Operand& operand : *operands) {
-      operand.layout = operand.present && operand.dtype == DType::kF32 ? traits.layout : Layout();
+      const bool takes = operand.present && operand.dtype == DType::kF32 && operand.shape == traits.layout_shape;
+      operand.layout = takes ? traits.layout : Layout();
     }
   }
   return std::make_unique<HostKernel>(std::move(call), function, std::move(traits));

@@ -57,8 +57,9 @@ struct HostKernelTraits {
   size_t workspace_bytes = 0;
   // Pairs (input, output) that may lie at the same address.
   std::vector<std::pair<int, int>> shareable;
-  // Of every input and output of F32; only element-wise kernels, for which padding is one more element, set it.
+  // Of every input and output of F32 that has `layout_shape`.
   Layout layout;
+  Shape layout_shape;
 };
 
 // The pairs that may share memory where a kernel reads element i of its inputs only to write element i of its first

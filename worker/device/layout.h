@@ -19,6 +19,9 @@ struct Layout {
   std::string encoding;
   // Bytes of a value in this layout, padding included; 0 for row-major, whose size follows from dtype and shape.
   size_t bytes = 0;
+  // Of [N, C, d...] as [N, C / block, d..., block], the last channels filled up with zeros, which whoever writes the
+  // value keeps; 0 for every other layout.
+  int channel_block = 0;
 
   bool row_major() const { return encoding.empty(); }
   friend bool operator==(const Layout& a, const Layout& b) { return a.encoding == b.encoding; }

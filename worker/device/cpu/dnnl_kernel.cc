@@ -81,6 +81,22 @@ dnnl::memory::desc RowMajor(const dnnl::memory::dims& dims) {
   return dnnl::memory::desc(dims, dnnl::memory::data_type::f32, strides);
 }
 
+// The block of a layout that blocks the channels alone, else 0; see Layout.
+int ChannelBlock(const dnnl::memory::desc& desc, const dnnl::memory::dims& dims) {
+  const dnnl_blocking_desc_t& blocking = desc.data.format_desc.blocking;
+  if (desc.data.format_kind != dnnl_blocked || dims.size() < 3 || blocking.inner_nblks != 1 ||
+      blocking.inner_idxs[0] != 1 || desc.data.offset0 != 0) {
+    return 0;
+  }
+  const dnnl::memory::dim block = blocking.inner_blks[0];
+  dnnl::memory::dim stride = block;
+  for (size_t i = dims.size(); i-- > 0;) {
+    if (blocking.strides[i] != stride) return 0;
+    stride *= i == 1 ? (dims[1] + block - 1) / block : dims[i];
+  }
+  return static_cast<int>(block);
+}
+
 dnnl::memory::desc FromOperand(const Operand& operand, const dnnl::memory::dims& dims) {
   if (operand.layout.row_major()) return RowMajor(dims);
   dnnl_memory_desc_t desc;
@@ -93,6 +109,7 @@ Layout ToLayout(const dnnl::memory::desc& desc, const dnnl::memory::dims& dims) 
   Layout layout;
   layout.encoding.assign(reinterpret_cast<const char*>(&desc.data), sizeof(desc.data));
   layout.bytes = desc.get_size();
+  layout.channel_block = ChannelBlock(desc, dims);
   layout.name = "blocked";
   if (desc.data.format_kind == dnnl_format_kind_wino) layout.name = "winograd";
   if (desc.data.format_kind != dnnl_blocked) return layout;

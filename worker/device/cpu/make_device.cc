@@ -102,6 +102,23 @@ Layout CommonLayout(const KernelRequest& request) {
   return Layout();
 }
 
+const Shape& LargestShape(const KernelRequest& request) {
+  const Operand* largest = &request.outputs[0];
+  for (const Operand& input : request.inputs) {
+    if (input.present && NumElements(input.shape) > NumElements(largest->shape)) largest = &input;
+  }
+  return largest->shape;
+}
+
+// The first blocked layout of channels among the inputs of a kernel that takes it.
+Layout ChannelLayout(const KernelRequest& request) {
+  if (!request.free_layouts) return Layout();
+  for (const Operand& input : request.inputs) {
+    if (input.present && input.layout.channel_block != 0 && input.shape == LargestShape(request)) return input.layout;
+  }
+  return Layout();
+}
+
 bool HasElements(const KernelRequest& request) {
   for (const auto* operands : {&request.inputs, &request.outputs}) {
     for (const Operand& operand : *operands) {
@@ -182,7 +199,9 @@ class CpuDevice final : public Device {
   static std::unique_ptr<Kernel> MakeOwn(const KernelRequest& request, const OwnFunction& own) {
     HostKernelTraits traits{.implementation = own.name, .workspace_bytes = own.workspace_bytes};
     traits.shareable = ElementwiseSharing(request);
+    traits.layout_shape = LargestShape(request);
     if (own.any_layout) traits.layout = CommonLayout(request);
+    if (own.channel_blocks) traits.layout = ChannelLayout(request);
     return MakeHostKernel(request, own.function, std::move(traits));
   }
 

@@ -1,4 +1,5 @@
 #include "common/math/math.h"
+#include "worker/device/cpu/blocked_batch_norm.h"
 #include "worker/device/cpu/lane_sum.h"
 #include "worker/device/cpu/own_families.h"
 #include "worker/device/cpu/parallel.h"
@@ -65,6 +66,7 @@ void TrainChannel(const HostCall& call, const Extents& e, int64_t c) {
 }
 
 void Training(const HostCall& call) {
+  if (call.input_infos[0].layout.channel_block != 0) return BlockedTraining(call);
   const Extents e(call.in_shape(0));
   ParallelFor(e.channels, 1, [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) TrainChannel(call, e, c);
@@ -99,6 +101,7 @@ void GradientChannel(const HostCall& call, const Extents& e, int64_t c) {
 }
 
 void Gradient(const HostCall& call) {
+  if (call.input_infos[0].layout.channel_block != 0) return BlockedGradient(call);
   const Extents e(call.in_shape(0));
   ParallelFor(e.channels, 1, [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) GradientChannel(call, e, c);
@@ -135,18 +138,23 @@ void FrozenGradient(const HostCall& call) {
 }  // namespace
 
 OwnFunction OwnBatchNorm(const KernelRequest& request) {
+  OwnFunction own;
   switch (request.node->op) {
     case OpType::kBatchNormalization:
       return {&Inference, "own:batch_norm"};
     case OpType::kBatchNormTraining:
-      return {&Training, "own:batch_norm"};
+      own = {&Training, "own:batch_norm"};
+      break;
     case OpType::kBatchNormGrad:
-      return {&Gradient, "own:batch_norm"};
+      own = {&Gradient, "own:batch_norm"};
+      break;
     case OpType::kBatchNormFrozenGrad:
       return {&FrozenGradient, "own:batch_norm"};
     default:
       return {};
   }
+  own.channel_blocks = true;
+  return own;
 }
 
 }  // namespace lockstep::device::cpu::LS_CODE

@@ -16,6 +16,8 @@ struct OwnFunction {
   const char* name = "";
   // True for element-wise functions, which run over a blocked value as it lies.
   bool any_layout = false;
+  // True for functions that take blocked channels (Layout::channel_block) of their largest operands.
+  bool channel_blocks = false;
   size_t workspace_bytes = 0;
 };
 
