@@ -1,10 +1,13 @@
 #include "common/graph/initial_state.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/math/math.h"
+#include "common/math/trigonometry.h"
 #include "common/random/random.h"
 #include "common/status/status_macros.h"
 
@@ -28,10 +31,34 @@ void FillUniform(double bound, uint64_t seed, const std::string& name, absl::Spa
   }
 }
 
+// Two normally distributed numbers from two that are uniform.
+std::array<double, 2> NormalPair(uint32_t first, uint32_t second) {
+  constexpr double kTurn = 0x1.921fb54442d18p+2;
+  const double distance = SquareRoot(-2.0 * Log((static_cast<double>(first) + 1.0) * 0x1p-32));
+  const double angle = kTurn * (static_cast<double>(second) * 0x1p-32);
+  return {distance * Cos(angle), distance * Sin(angle)};
+}
+
+template <typename T>
+void FillNormal(double deviation, uint64_t seed, const std::string& name, absl::Span<T> elements) {
+  const RandomStream stream = RandomStream::For(seed, StreamOfName(name));
+  for (size_t begin = 0; begin < elements.size(); begin += 4) {
+    const std::array<uint32_t, 4> block = stream.Block(begin / 4);
+    const size_t count = std::min<size_t>(4, elements.size() - begin);
+    for (size_t i = 0; i < count; i += 2) {
+      const std::array<double, 2> pair = NormalPair(block[i], block[i + 1]);
+      elements[begin + i] = static_cast<T>(deviation * pair[0]);
+      if (i + 1 < count) elements[begin + i + 1] = static_cast<T>(deviation * pair[1]);
+    }
+  }
+}
+
 template <typename T>
 void Fill(const Variable& variable, uint64_t seed, absl::Span<T> elements) {
   if (variable.init.kind == InitRule::Kind::kConstant) {
     std::fill(elements.begin(), elements.end(), static_cast<T>(variable.init.value));
+  } else if (variable.init.kind == InitRule::Kind::kNormal) {
+    FillNormal<T>(variable.init.value, seed, variable.name, elements);
   } else {
     FillUniform<T>(UniformBound(variable.init), seed, variable.name, elements);
   }
@@ -58,7 +85,9 @@ absl::StatusOr<Tensor> FromFile(const Variable& variable, const InitFileReader& 
   return tensor;
 }
 
-absl::StatusOr<Tensor> MakeVariable(const Variable& variable, uint64_t seed, const InitFileReader& read_file) {
+}  // namespace
+
+absl::StatusOr<Tensor> MakeInitialVariable(const Variable& variable, uint64_t seed, const InitFileReader& read_file) {
   if (variable.init.kind == InitRule::Kind::kFile) return FromFile(variable, read_file);
   LS_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Create(variable.dtype, variable.shape));
   switch (variable.dtype) {
@@ -75,15 +104,13 @@ absl::StatusOr<Tensor> MakeVariable(const Variable& variable, uint64_t seed, con
   }
 }
 
-}  // namespace
-
 absl::StatusOr<Tensor> MakeInitialTensor(const MetaGraph& metagraph, const StateTensor& tensor, uint64_t seed,
                                          const InitFileReader& read_file) {
   switch (tensor.kind) {
     case StateKind::kParameter:
     case StateKind::kStatistic:
       for (const Variable& variable : metagraph.forward.variables) {
-        if (variable.name == tensor.variable) return MakeVariable(variable, seed, read_file);
+        if (variable.name == tensor.variable) return MakeInitialVariable(variable, seed, read_file);
       }
       return absl::InternalError(absl::StrCat("the metagraph has no variable '", tensor.variable, "'"));
     case StateKind::kExponent:

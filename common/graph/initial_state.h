@@ -1,7 +1,12 @@
 // The state at step 0: a function of metagraph and seed alone. Written by the chief as the first checkpoint.
 //
-// Element e of a variable is SymmetricUnit(RandomStream::For(seed, StreamOfName(name)).At(e)) times the rule's bound,
-// rounded to the variable's type. Slots and the step counter are zero, exponents kExponentUnset.
+// With r(e) = RandomStream::For(seed, StreamOfName(name)).At(e), element e of a variable is, rounded to its type,
+//   uniform   SymmetricUnit(r(e)) times the rule's bound
+//   normal    the standard deviation times a number of the polar angle 2 pi v at the distance sqrt(-2 ln u), where
+//             u = (r(2k) + 1) / 2^32 and v = r(2k + 1) / 2^32 for k = floor(e / 2): the cosine for an even e, the sine
+//             for an odd one (Box and Muller, "A note on the generation of random normal deviates", 1958). In F64, with
+//             the functions of common/math; no element is beyond 6.67 deviations
+// Slots and the step counter are zero, exponents kExponentUnset.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_INITIAL_STATE_H_
@@ -32,6 +37,10 @@ absl::StatusOr<std::vector<Tensor>> MakeInitialState(const MetaGraph& metagraph,
 // The same for one tensor of the layout.
 absl::StatusOr<Tensor> MakeInitialTensor(const MetaGraph& metagraph, const StateTensor& tensor, uint64_t seed,
                                          const InitFileReader& read_file = nullptr);
+
+// The same for a variable alone, as model files hold it.
+absl::StatusOr<Tensor> MakeInitialVariable(const Variable& variable, uint64_t seed,
+                                           const InitFileReader& read_file = nullptr);
 
 }  // namespace lockstep
 

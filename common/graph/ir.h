@@ -48,6 +48,7 @@ struct InitRule {
     kUniform,         // uniform in [-value, value)
     kKaimingUniform,  // uniform in [-b, b) with b = value * sqrt(3 / fan_in); value is the gain
     kFile,            // tensor `file_tensor` of the safetensors file with this SHA-256
+    kNormal,          // normally distributed around 0 with standard deviation `value`
   };
   Kind kind = Kind::kConstant;
   double value = 0.0;

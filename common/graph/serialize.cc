@@ -125,7 +125,7 @@ absl::StatusOr<Variable> ReadVariable(const proto::Variable& message) {
   }
   variable.kind = message.kind() == proto::Variable::PARAMETER ? VariableKind::kParameter : VariableKind::kStatistic;
   const proto::Init& init = message.init();
-  if (init.kind() < proto::Init::CONSTANT || init.kind() > proto::Init::FILE) {
+  if (init.kind() < proto::Init::CONSTANT || init.kind() > proto::Init::NORMAL) {
     return Invalid(absl::StrCat("variable '", message.name(), "' begins in no known way"));
   }
   variable.init = {static_cast<InitRule::Kind>(init.kind() - 1), init.value(), init.fan_in(), init.file_sha256(),

@@ -1,6 +1,7 @@
 #include "common/graph/validate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <string>
 
@@ -37,6 +38,9 @@ absl::Status CheckVariable(const Variable& variable) {
   }
   if (init.kind == InitRule::Kind::kKaimingUniform && init.fan_in < 1) {
     return Invalid("variable '", variable.name, "' begins by a fan-in of ", init.fan_in);
+  }
+  if (init.kind == InitRule::Kind::kNormal && !(init.value >= 0 && std::isfinite(init.value))) {
+    return Invalid("variable '", variable.name, "' begins with a standard deviation of ", init.value);
   }
   if (init.kind == InitRule::Kind::kFile && (init.file_sha256.size() != 64 || init.file_tensor.empty())) {
     return Invalid("variable '", variable.name, "' begins from a file that is not named by hash and tensor");

@@ -14,15 +14,45 @@
 namespace lockstep {
 namespace {
 
+constexpr char kBuiltinInput[] = "inputs";
+
+const char* ArchitectureName(job::BuiltinModel::Name name) {
+  switch (name) {
+    case job::BuiltinModel::NAME_LENET:
+      return "lenet";
+    case job::BuiltinModel::NAME_RESNET18:
+      return "resnet18";
+    case job::BuiltinModel::NAME_RESNET34:
+      return "resnet34";
+    case job::BuiltinModel::NAME_RESNET50:
+      return "resnet50";
+    case job::BuiltinModel::NAME_GPT2:
+      return "gpt2";
+    case job::BuiltinModel::NAME_BERT:
+      return "bert";
+    case job::BuiltinModel::NAME_VIT:
+      return "vit";
+    default:
+      return "mlp";
+  }
+}
+
 ModelSpec MakeModel(const job::BuiltinModel& builtin) {
   ModelSpec model;
-  model.architecture = builtin.name() == job::BuiltinModel::NAME_LENET ? "lenet" : "mlp";
-  model.outputs = builtin.classes();
+  model.architecture = ArchitectureName(builtin.name());
+  if (builtin.has_classes()) model.outputs = builtin.classes();
   model.hidden_sizes.assign(builtin.hidden().begin(), builtin.hidden().end());
   if (builtin.activation() == job::BuiltinModel::ACTIVATION_SIGMOID) model.activation = "sigmoid";
   if (builtin.activation() == job::BuiltinModel::ACTIVATION_TANH) model.activation = "tanh";
   model.dropout = builtin.dropout();
   model.batch_norm = builtin.batch_norm();
+  model.small_images = builtin.small_images();
+  model.layers = builtin.layers();
+  model.heads = builtin.heads();
+  model.width = builtin.width();
+  model.context = builtin.context();
+  model.vocabulary = builtin.vocabulary();
+  model.patch = builtin.patch();
   return model;
 }
 
@@ -60,8 +90,19 @@ ClassAxis MakeClassAxis(job::Model::ClassAxis axis) {
   }
 }
 
-absl::StatusOr<Shape> InputShape(const job::BuiltinModel& builtin, const Shape& stored) {
-  Shape shape(builtin.input().begin(), builtin.input().end());
+bool TakesTokens(const job::BuiltinModel& builtin) {
+  return builtin.name() == job::BuiltinModel::NAME_GPT2 || builtin.name() == job::BuiltinModel::NAME_BERT;
+}
+
+// What the job says of one sample of a built-in model; empty where that is left to the data.
+Shape StatedShape(const job::BuiltinModel& builtin, const job::DataFiles& files) {
+  if (!builtin.input().empty() || !TakesTokens(builtin)) return {builtin.input().begin(), builtin.input().end()};
+  return {files.has_sequence_length() ? files.sequence_length() : builtin.context()};
+}
+
+absl::StatusOr<Shape> InputShape(const JobSpec& spec, const Shape& stored) {
+  const job::BuiltinModel& builtin = spec.model().builtin();
+  Shape shape = StatedShape(builtin, spec.data().train());
   if (shape.empty()) {
     shape = stored;
     if (builtin.name() == job::BuiltinModel::NAME_LENET && shape.size() == 2) shape.insert(shape.begin(), 1);
@@ -104,9 +145,9 @@ absl::StatusOr<SignatureInput> ImportedInput(const Graph& imported, const Tensor
                         .normalisation = {}};
 }
 
-absl::StatusOr<SignatureInput> BuiltinInput(const job::BuiltinModel& builtin, const TensorSpec& field) {
-  LS_ASSIGN_OR_RETURN(const Shape sample, InputShape(builtin, field.shape));
-  return SignatureInput{.name = "inputs",
+absl::StatusOr<SignatureInput> BuiltinInput(const JobSpec& spec, const TensorSpec& field) {
+  LS_ASSIGN_OR_RETURN(const Shape sample, InputShape(spec, field.shape));
+  return SignatureInput{.name = kBuiltinInput,
                         .field = field.name,
                         .role = InputRole::kFeature,
                         .dtype = field.dtype,
@@ -169,8 +210,20 @@ absl::StatusOr<UpdateRule> MakeUpdateRule(const JobSpec& spec, int64_t train_sam
   return rule;
 }
 
-std::vector<GraphInput> KnownInputs(const JobSpec&, const Graph* imported) {
-  return imported == nullptr ? std::vector<GraphInput>() : imported->inputs;
+std::vector<GraphInput> KnownInputs(const JobSpec& spec, const Graph* imported) {
+  if (imported != nullptr) return imported->inputs;
+  const job::BuiltinModel& builtin = spec.model().builtin();
+  if (!TakesTokens(builtin)) return {};
+  return {{kBuiltinInput, DType::kI64, WithBatch(StatedShape(builtin, spec.data().train()))}};
+}
+
+absl::StatusOr<Graph> BuildBuiltin(const job::BuiltinModel& builtin, const std::string& input) {
+  const Shape sample = StatedShape(builtin, {});
+  if (sample.empty()) {
+    return absl::InvalidArgumentError("the shape of one sample is not known; give input, e.g. input=[3, 224, 224]");
+  }
+  const DType dtype = TakesTokens(builtin) ? DType::kI64 : DType::kF32;
+  return BuildArchitecture(MakeModel(builtin), {input, dtype, WithBatch(sample)});
 }
 
 absl::StatusOr<MetaGraphRequest> MakeMetaGraphRequest(const JobSpec& spec, const Graph* imported,
@@ -185,7 +238,7 @@ absl::StatusOr<MetaGraphRequest> MakeMetaGraphRequest(const JobSpec& spec, const
   for (const TensorSpec& field : inputs) {
     absl::StatusOr<SignatureInput> input =
         imported != nullptr ? ImportedInput(*imported, field, inputs.size() == 1 && imported->inputs.size() == 1)
-                            : BuiltinInput(spec.model().builtin(), field);
+                            : BuiltinInput(spec, field);
     LS_RETURN_IF_ERROR(input.status());
     if (IsFloating(field.dtype)) input->normalisation = MakeNormalisation(spec.data());
     request.inputs.push_back(*std::move(input));

@@ -5,6 +5,7 @@
 #define LOCKSTEP_COMMON_JOB_GRAPH_REQUEST_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -16,8 +17,8 @@
 
 namespace lockstep {
 
-// What the job's model takes, as far as that is known before the data is opened: the inputs of `imported`; nothing for
-// built-in architectures that adapt to the data.
+// What the job's model takes, as far as that is known before the data is opened: the inputs of `imported`, the tokens
+// of a built-in language model; nothing for built-in architectures that adapt to the data.
 std::vector<GraphInput> KnownInputs(const JobSpec& spec, const Graph* imported);
 
 // The request for the job's metagraph. `inputs` and `labels` describe one sample as the data source delivers it,
@@ -28,6 +29,10 @@ std::vector<GraphInput> KnownInputs(const JobSpec& spec, const Graph* imported);
 absl::StatusOr<MetaGraphRequest> MakeMetaGraphRequest(const JobSpec& spec, const Graph* imported,
                                                       absl::Span<const TensorSpec> inputs, const TensorSpec& labels,
                                                       int64_t train_samples);
+
+// The graph of a resolved built-in model alone, with the input called `input`. InvalidArgument when the architecture
+// needs the shape of a sample and it is not stated.
+absl::StatusOr<Graph> BuildBuiltin(const job::BuiltinModel& builtin, const std::string& input);
 
 // The update of a job: optimizer, schedule in steps, clipping, what a NaN does. InvalidArgument when the warm-up does
 // not end before the job does.

@@ -92,5 +92,29 @@ TEST_CASE("graph request: the update rule is the job's, in steps", "[job]") {
   CHECK_THAT(std::string(late.status().message()), Catch::Contains("warmup takes 2579 steps and the job only 2344"));
 }
 
+TEST_CASE("graph request: a preset of gpt2 says its size, and its tokens are known before the data", "[job]") {
+  const JobSpec job = Job({"model.builtin={name: gpt2, preset: 774M, heads: 16, input: [64]}", "data.normalize=null"});
+  const TensorSpec tokens{"inputs", DType::kI64, {64}};
+
+  const std::vector<GraphInput> known = KnownInputs(job, nullptr);
+  const auto request = MakeMetaGraphRequest(job, nullptr, {tokens}, {"labels", DType::kI64, {64}}, 60000);
+
+  REQUIRE(known.size() == 1);
+  CHECK(known[0] == GraphInput{"inputs", DType::kI64, {kBatchDim, 64}});
+  REQUIRE(request.ok());
+  CHECK(request->model.architecture == "gpt2");
+  CHECK(request->model.layers == 36);
+  CHECK(request->model.heads == 16);
+  CHECK(request->model.width == 1280);
+  CHECK(request->model.context == 1024);
+  CHECK(request->model.vocabulary == 50257);
+  CHECK(KnownInputs(Job({"model.builtin={name: bert}"}), nullptr)[0].shape == Shape{kBatchDim, 512});
+  CHECK(KnownInputs(Job({"model.builtin={name: gpt2}", "data.normalize=null", "data.train.inputs=null",
+                         "data.train.labels=null", "data.train.tokens=t.bin", "data.train.sequence_length=32"}),
+                    nullptr)[0]
+            .shape == Shape{kBatchDim, 32});
+  CHECK(KnownInputs(Job(), nullptr).empty());
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -166,7 +166,7 @@ TEST_CASE("job: amounts, names, lists and structure are checked as well", "[job]
       {"10ep", "-3steps", {"expected an amount"}},
       {"10ep", "2h\n  schedule: {name: cosine}", {"cosine ends with the job"}},
       {"name: small", "name: ../x", {"job.yaml:1:1: name: expected letters"}},
-      {"name: lenet", "name: resnet", {"expected one of lenet, mlp, found 'resnet'"}},
+      {"name: lenet", "name: resnet", {"expected one of lenet, mlp, resnet18,"}},
       {"name: lenet", "name: lenet, hidden: [3]", {"hidden: applies only with name: mlp"}},
       {"name: lenet", "name: mlp, hidden: [3, 0]", {"hidden: must be at least 1"}},
       {"name: lenet", "name: mlp, hidden: []", {"found an empty list"}},
@@ -307,6 +307,18 @@ TEST_CASE("job: every default of the proto is one that a user could write", "[jo
     }
   });
   CHECK(defaults > 40);
+}
+
+TEST_CASE("job: a preset fills in what the job leaves out, and a misspelt one is named", "[job]") {
+  const JobSpec spec = Good(kJob, {"model.builtin.name=gpt2", "model.builtin.preset=1558M", "model.builtin.width=800"});
+
+  CHECK(spec.model().builtin().layers() == 48);
+  CHECK(spec.model().builtin().heads() == 25);
+  CHECK(spec.model().builtin().width() == 800);
+  CHECK_FALSE(spec.model().builtin().has_classes());
+  CheckError(kJob, {"model.builtin.name=gpt2", "model.builtin.preset=124m"},
+             {"model.builtin.preset", "124M, 355M, 774M, 1558M", "found '124m'"});
+  CheckError(kJob, {"model.builtin.name=gpt2", "model.builtin.classes=5"}, {"applies only with name: lenet or mlp"});
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "common/job/resolve.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "common/job/scalar.h"
@@ -28,7 +30,10 @@ bool Holds(const std::string& condition, const Message& message) {
   const std::pair<std::string, std::string> parts = absl::StrSplit(condition, absl::MaxSplits('=', 1));
   const FieldDescriptor* sibling = message.GetDescriptor()->FindFieldByName(parts.first);
   LS_CHECK(sibling != nullptr, "a condition names a key of its own section");
-  const std::string value = FieldText(message, sibling);
+  // A string counts without the quotes that it may need in a file.
+  const bool is_string = sibling->cpp_type() == FieldDescriptor::CPPTYPE_STRING;
+  const std::string value =
+      is_string ? message.GetReflection()->GetString(message, sibling) : FieldText(message, sibling);
   for (const absl::string_view allowed : absl::StrSplit(parts.second, '|')) {
     if (value == allowed) return true;
   }
@@ -102,6 +107,14 @@ absl::Status ValidateModel(const Places& places, const JobSpec& spec) {
   if (spec.model().has_builtin() == spec.model().has_onnx()) {
     return places.Error("model", spec.model().has_onnx() ? "has both builtin and onnx; give one of them"
                                                          : "gives no architecture; name one with builtin or onnx");
+  }
+  static constexpr absl::string_view kPresets[] = {"124M", "355M", "774M", "1558M"};
+  const BuiltinModel& builtin = spec.model().builtin();
+  if (builtin.has_preset() &&
+      std::find(std::begin(kPresets), std::end(kPresets), builtin.preset()) == std::end(kPresets)) {
+    return places.Error("model.builtin.preset",
+                        absl::StrCat("expected one of ", absl::StrJoin(kPresets, ", "), ", found '", builtin.preset(),
+                                     "'", DidYouMean(builtin.preset(), {std::begin(kPresets), std::end(kPresets)})));
   }
   static constexpr absl::string_view kLosses[] = {"softmax_cross_entropy", "mse", "l1", "huber", "bce_with_logits"};
   const std::string& loss = spec.model().loss();

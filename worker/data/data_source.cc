@@ -114,7 +114,9 @@ FeedOptions FeedOptionsOf(const job::JobSpec& spec) {
   if (spec.model().loss() == "softmax_cross_entropy") {
     options.ignore_label = spec.model().ignore_index();
     // How many classes an imported model tells apart is known when it was imported.
-    options.label_classes = spec.model().has_onnx() ? kAnyClasses : spec.model().builtin().classes();
+    const job::BuiltinModel& builtin = spec.model().builtin();
+    const int64_t classes = builtin.has_classes() ? builtin.classes() : builtin.vocabulary();
+    options.label_classes = spec.model().has_onnx() ? kAnyClasses : classes;
   }
   options.memory_limit_bytes = spec.data().memory().bytes();
   return options;
