@@ -79,14 +79,25 @@ TEST_CASE("job: a set of data is inputs with labels, or tokens with their length
 
   CHECK(spec.data().train().tokens() == "/jobs/t.bin");
   CheckError(with_train("labels: y"), {}, {"job.yaml:4:", "data.train.inputs: is required", "or give tokens"});
-  CheckError(with_train("inputs: x"), {}, {"data.train.labels: is required"});
   CheckError(with_train("tokens: t"), {}, {"data.train.sequence_length: is required with tokens"});
   CheckError(with_train("tokens: t, sequence_length: 0"), {}, {"data.train.sequence_length", "at least 1"});
   CheckError(with_train("tokens: t, sequence_length: 4, inputs: x"), {}, {"data.train.tokens: is given beside inputs"});
   CheckError(with_train("tokens: t, sequence_length: 4, labels: y"), {}, {"data.train.labels: with tokens"});
   CheckError(with_train("tokens: t, sequence_length: 4, format: npy"), {}, {"data.train.format: is for inputs"});
   CheckError(kJob, {"data.train.sequence_length=4"}, {"data.train.sequence_length: is for tokens"});
-  CheckError(kJob, {"data.eval.labels=null"}, {"data.eval.labels: is required"});
+  CheckError(kJob, {"data.eval.labels=null", "data.eval.format=npy"}, {"data.eval.labels: is required"});
+
+  const JobSpec table = Good(with_train("inputs: x.csv, label_field: 4, input_fields: [age, weight], delimiter: ;"));
+  CHECK(table.data().train().input_fields_size() == 2);
+  CHECK(table.data().train().label_field() == "4");
+  CheckError(with_train("inputs: x, format: npz, labels: y"), {}, {"data.train.labels: such a file holds the labels"});
+  CheckError(with_train("inputs: x, labels: y, label_field: z"), {},
+             {"data.train.label_field: is for a file of several"});
+  CheckError(with_train("tokens: t, sequence_length: 4, input_fields: z"), {},
+             {"data.train.input_fields: is for files"});
+  CheckError(with_train("inputs: x, format: npz, delimiter: x"), {},
+             {"data.train.delimiter: applies only with format"});
+  CheckError(with_train("inputs: x, delimiter: ab"), {}, {"data.train.delimiter: expected one character or tab"});
 }
 
 TEST_CASE("job: the resolved job is a job file of its own, equal to itself", "[job]") {
@@ -96,6 +107,7 @@ TEST_CASE("job: the resolved job is a job file of its own, equal to itself", "[j
       {"train.duration=1h30m", "checkpoint.every=250ms", "cluster.workers=2:3", "data.memory=1.5GB"},
       {"data.train.inputs=\"a b: #'\\\"\\t\\\\.idx\"", "train.clip_norm=0.1", "train.seed=18446744073709551615"},
       {"data.normalize={mean: [0.1, 0.2, 0.3], std: 0.33333333333333331}", "model.loss=\"output:yes\""},
+      {"data.train.labels=null", "data.train.input_fields=[\"a: b\", \"3\"]", "data.train.delimiter=\";\""},
       {"model.builtin={name: mlp, hidden: [64, 32], dropout: 0.5}", "name=true", "model.loss=huber"},
   };
   for (const auto& overrides : variants) {

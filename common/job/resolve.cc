@@ -129,7 +129,7 @@ absl::Status ValidateModel(const Places& places, const JobSpec& spec) {
   return absl::OkStatus();
 }
 
-// Which files one section of the data names: tokens, or inputs with labels.
+// Which files one section of the data names: tokens, inputs with labels, or one file of both.
 absl::Status ValidateFiles(const Places& places, const std::string& section, const DataFiles& files) {
   const auto error = [&](const char* key, absl::string_view message) {
     return places.Error(absl::StrCat(section, ".", key), message);
@@ -138,17 +138,33 @@ absl::Status ValidateFiles(const Places& places, const std::string& section, con
   if (!files.has_inputs() && !files.has_tokens()) {
     return error("inputs", "is required: a path, with labels beside it; or give tokens and sequence_length");
   }
+  const bool fields = files.input_fields_size() > 0 || files.has_label_field();
+  const char* const fields_key = files.has_label_field() ? "label_field" : "input_fields";
   if (files.has_tokens()) {
     if (!files.has_sequence_length())
       return error("sequence_length", "is required with tokens: how many one sample has");
     if (files.has_labels()) return error("labels", "with tokens the labels are the next tokens; remove the key");
-    if (files.has_format() && files.format() != DataFiles::FORMAT_AUTO) {
-      return error("format", "is for inputs; remove the key");
-    }
+    if (files.format() != DataFiles::FORMAT_AUTO) return error("format", "is for inputs; remove the key");
+    if (fields) return error(fields_key, "is for files of several fields; remove the key");
     return absl::OkStatus();
   }
   if (files.has_sequence_length()) return error("sequence_length", "is for tokens; remove the key");
-  if (!files.has_labels()) return error("labels", "is required with inputs: the file of the labels or targets");
+  const bool one_array = files.format() == DataFiles::FORMAT_IDX || files.format() == DataFiles::FORMAT_NPY;
+  if (!files.has_labels()) {
+    if (one_array) return error("labels", "is required with inputs: the file of the labels or targets");
+    const std::string& delimiter = files.delimiter();
+    const bool usable =
+        delimiter == "tab" || (delimiter.size() == 1 && delimiter.find_first_of("\"\r\n.") == std::string::npos);
+    if (files.has_delimiter() && !usable) {
+      return error("delimiter", absl::StrCat("expected one character or tab, found '", delimiter, "'"));
+    }
+    return absl::OkStatus();
+  }
+  if (!one_array && files.format() != DataFiles::FORMAT_AUTO) {
+    return error("labels", "such a file holds the labels too: choose them with label_field and remove this key");
+  }
+  if (fields)
+    return error(fields_key, "is for a file of several fields, and here labels have their own; remove the key");
   return absl::OkStatus();
 }
 

@@ -187,9 +187,13 @@ std::string ListText(const Message& message, const FieldDescriptor* field) {
   std::vector<std::string> items;
   const Reflection* reflection = message.GetReflection();
   for (int i = 0; i < reflection->FieldSize(message, field); ++i) {
-    items.push_back(field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE
-                        ? NumberText(reflection->GetRepeatedDouble(message, field, i))
-                        : absl::StrCat(reflection->GetRepeatedInt64(message, field, i)));
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+      items.push_back(QuotedText(reflection->GetRepeatedString(message, field, i)));
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE) {
+      items.push_back(NumberText(reflection->GetRepeatedDouble(message, field, i)));
+    } else {
+      items.push_back(absl::StrCat(reflection->GetRepeatedInt64(message, field, i)));
+    }
   }
   return absl::StrCat("[", absl::StrJoin(items, ", "), "]");
 }
@@ -252,7 +256,11 @@ absl::Status SetScalar(const ScalarText& scalar, const FieldDescriptor* field, M
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_STRING:
       if (scalar.text.find('\0') != std::string::npos) return absl::InvalidArgumentError("holds a zero byte");
-      reflection->SetString(message, field, scalar.text);
+      if (field->is_repeated()) {
+        reflection->AddString(message, field, scalar.text);
+      } else {
+        reflection->SetString(message, field, scalar.text);
+      }
       return absl::OkStatus();
     case FieldDescriptor::CPPTYPE_ENUM:
       return SetEnum(scalar, field, message);

@@ -1,9 +1,15 @@
 #include "worker/data/stored_data.h"
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
+#include "worker/data/array_header.h"
+#include "worker/data/byte_source.h"
+#include "worker/data/containers.h"
 #include "worker/data/token_file.h"
 
 namespace lockstep::worker {
@@ -31,6 +37,29 @@ absl::StatusOr<StoredData> ReadArrays(const job::DataFiles& files, const ReadOpt
   return data;
 }
 
+// The format of a file that holds inputs and labels together, by its first bytes.
+absl::StatusOr<job::DataFiles::Format> FindFormat(const std::string& path) {
+  LS_ASSIGN_OR_RETURN(ByteSource source, ByteSource::Open(path, /*pulse=*/nullptr));
+  std::string start(12, '\0');
+  LS_ASSIGN_OR_RETURN(const size_t got,
+                      source.ReadSome(absl::MakeSpan(reinterpret_cast<std::byte*>(start.data()), start.size())));
+  start.resize(got);
+  if (absl::StartsWith(start, "PK\x03\x04") || absl::StartsWith(start, "PK\x05\x06")) {
+    return job::DataFiles::FORMAT_NPZ;
+  }
+  if (LooksLikeTfRecord(start)) return job::DataFiles::FORMAT_TFRECORD;
+  Magic magic{};
+  std::memcpy(magic.data(), start.data(), std::min(start.size(), magic.size()));
+  if (IsNpyMagic(magic) || IsIdxMagic(magic)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": holds one array; name the file of its labels with labels"));
+  }
+  const auto control = [](char c) { return c >= 0 && c < ' ' && c != '\n' && c != '\r' && c != '\t'; };
+  if (start.empty() || std::any_of(start.begin(), start.end(), control)) {
+    return source.Bad(0, "neither an npz archive, a TFRecord file nor a CSV table");
+  }
+  return job::DataFiles::FORMAT_CSV;
+}
+
 }  // namespace
 
 StoredArray StoreArray(std::string name, ArrayFile file) {
@@ -46,7 +75,21 @@ StoredArray StoreArray(std::string name, ArrayFile file) {
 
 absl::StatusOr<StoredData> ReadStoredData(const job::DataFiles& files, const ReadOptions& options) {
   if (files.has_tokens()) return ReadTokenFile(files.tokens(), files.sequence_length(), options);
-  return ReadArrays(files, options);
+  if (files.has_labels()) return ReadArrays(files, options);
+  job::DataFiles::Format format = files.format();
+  if (format == job::DataFiles::FORMAT_AUTO || !files.has_format()) {
+    LS_ASSIGN_OR_RETURN(format, FindFormat(files.inputs()));
+  }
+  switch (format) {
+    case job::DataFiles::FORMAT_NPZ:
+      return ReadNpz(files, options);
+    case job::DataFiles::FORMAT_CSV:
+      return ReadCsv(files, options);
+    case job::DataFiles::FORMAT_TFRECORD:
+      return ReadTfRecord(files, options);
+    default:
+      return ReadArrays(files, options);
+  }
 }
 
 }  // namespace lockstep::worker

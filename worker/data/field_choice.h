@@ -1,0 +1,31 @@
+// Which fields of a file that holds several feed the model, and which is the label.
+//
+// Threading: thread-safe (pure functions).
+#ifndef LOCKSTEP_WORKER_DATA_FIELD_CHOICE_H_
+#define LOCKSTEP_WORKER_DATA_FIELD_CHOICE_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "protos/job.pb.h"
+
+namespace lockstep::worker {
+
+// Positions among the names of the file.
+struct FieldChoice {
+  std::vector<size_t> inputs;  // at least one
+  size_t label = 0;
+};
+
+// `names` are those of the file, in its order; `what` is how it calls them ("array", "column"). The inputs are
+// `input_fields`, else all but the label; the label is `label_field`, else "labels", else "label". With `by_position` a
+// field may be given by its position, from 0, or -1 for the last. InvalidArgument names what there is.
+absl::StatusOr<FieldChoice> ChooseFields(const job::DataFiles& files, absl::Span<const std::string> names,
+                                         absl::string_view what, bool by_position);
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_DATA_FIELD_CHOICE_H_

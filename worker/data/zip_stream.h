@@ -1,0 +1,28 @@
+// The bytes of one member of a zip archive, inflated on the way and held against size and checksum.
+//
+// Threading: thread-compatible.
+#ifndef LOCKSTEP_WORKER_DATA_ZIP_STREAM_H_
+#define LOCKSTEP_WORKER_DATA_ZIP_STREAM_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "common/storage/storage.h"
+#include "worker/data/byte_source.h"
+
+namespace lockstep::worker {
+
+struct ZipExtent {
+  int64_t offset = 0;  // in the file
+  int64_t stored_bytes = 0;
+  int64_t size = 0;  // inflated
+  uint32_t crc = 0;
+  bool deflated = false;
+};
+
+// DataLoss at the end when size or checksum are others. REQUIRES: the extent lies in the file.
+std::unique_ptr<ByteStream> MakeZipStream(std::shared_ptr<const ReadableFile> file, const ZipExtent& extent);
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_DATA_ZIP_STREAM_H_
