@@ -18,6 +18,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/graph/build_metagraph.h"
 #include "common/graph/initial_state.h"
@@ -184,7 +185,8 @@ void PrintTable(const TimedDevice& device, const std::vector<double>& outside, s
   std::vector<std::pair<double, std::string>> rows;
   for (const auto& [node, time] : device.nodes()) {
     by_op[time.op] += time.seconds;
-    rows.emplace_back(time.seconds, node + "  " + time.op + "  " + time.implementation);
+    const std::string workspace = absl::StrCat("  ", time.workspace_bytes >> 10, " KiB");
+    rows.emplace_back(time.seconds, node + "  " + time.op + "  " + time.implementation + workspace);
   }
   by_op["(update)"] = outside[0];
   by_op["(the rest)"] = total - device.Total() - outside[0];

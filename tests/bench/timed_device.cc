@@ -46,6 +46,7 @@ absl::StatusOr<std::unique_ptr<device::Kernel>> TimedDevice::Wrap(
   NodeTime& time = nodes_[node];
   time.op = op;
   time.implementation = (*kernel)->implementation();
+  time.workspace_bytes = (*kernel)->workspace_bytes();
   return std::make_unique<TimedKernel>(*std::move(kernel), &time.seconds);
 }
 

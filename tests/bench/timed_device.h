@@ -18,6 +18,7 @@ namespace lockstep::worker {
 struct NodeTime {
   std::string op;  // "Conv"; "layout" for changes of layout
   std::string implementation;
+  size_t workspace_bytes = 0;
   double seconds = 0;
 };
 

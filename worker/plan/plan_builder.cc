@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "common/graph/training_graph.h"
 #include "common/status/status_macros.h"
+#include "worker/plan/rewrite.h"
 
 namespace lockstep::worker {
 namespace {
@@ -50,7 +51,7 @@ std::string ChoiceKey(const std::string& label, const std::string& name, const d
 PlanBuilder::PlanBuilder(device::Device* device, const Graph& graph, const std::map<std::string, std::byte*>& variables,
                          const PlanOptions& options)
     : device_(device),
-      graph_(graph),
+      graph_(options.fuse ? RewriteForPlan(graph) : graph),
       variables_(variables),
       options_(options),
       state_(std::make_unique<Plan::State>()) {
@@ -204,6 +205,7 @@ absl::Status PlanBuilder::AddView(const Node& node) {
   if (IsOutput(name)) {
     AddCopy(from, to);
   } else {
+    StorageOf(to).bytes = 0;  // nobody's any more: it takes no room
     state_->values[static_cast<size_t>(to)].storage = state_->values[static_cast<size_t>(from)].storage;
   }
   return absl::OkStatus();

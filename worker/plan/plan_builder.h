@@ -61,7 +61,7 @@ class PlanBuilder {
   }
 
   device::Device* device_;
-  const Graph& graph_;
+  const Graph graph_;  // rewritten, if the options fuse
   const std::map<std::string, std::byte*>& variables_;
   const PlanOptions& options_;
   std::unique_ptr<Plan::State> state_;

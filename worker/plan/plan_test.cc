@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "common/graph/graph_editor.h"
 #include "worker/device/devices.h"
 #include "worker/plan/arena.h"
 #include "worker/plan/plan_test_models.h"
@@ -197,6 +198,27 @@ TEST_CASE("plan: what does not fit into the memory limit is refused with sizes a
 
   REQUIRE(absl::IsResourceExhausted(plan.status()));
   CHECK_THAT(std::string(plan.status().message()), Contains("1048576") && Contains("smaller batch"));
+}
+
+TEST_CASE("plan: values under another shape take no memory of their own", "[plan]") {
+  const auto bytes_of = [](int views) {
+    const int64_t size = 1 << 16;
+    Graph graph;
+    graph.inputs = {{"x", DType::kF32, {size}}};
+    std::string last = "x";
+    for (int i = 0; i < views; ++i) {
+      const std::string name = "view" + std::to_string(i);
+      graph.nodes.push_back({name, OpType::kReshape, {last}, {name}, ReshapeAttributes{{size / (i + 1), i + 1}, true}});
+      last = name;
+    }
+    graph.nodes.push_back({"y", OpType::kRelu, {last}, {"y"}, NoAttributes{}});
+    graph.outputs = {"y"};
+    MustOk(InferShapes(&graph));
+    const auto device = NewDevice(DeviceKind::kCpu);
+    return Must(Plan::Make(device.get(), graph, {}, {}))->memory().arena;
+  };
+
+  CHECK(bytes_of(2) == bytes_of(0));
 }
 
 TEST_CASE("plan: an op that no kernel serves is refused with the node's name", "[plan]") {

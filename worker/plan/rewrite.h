@@ -1,0 +1,21 @@
+// What a plan changes in a graph before it plans it: matrix products take over the work around them. The values that
+// remain are the same but for rounding; which graph a kernel plan belongs to follows from its choices.
+//
+//   Transpose of an operand's or a result's last two dimensions   the product reads or writes it transposed
+//   A [..., m, k] times one B [k, n]                              one product over all rows
+//   product + bias [n]                                            Gemm, which adds the bias itself
+//
+// Threading: immutable (free functions).
+#ifndef LOCKSTEP_WORKER_PLAN_REWRITE_H_
+#define LOCKSTEP_WORKER_PLAN_REWRITE_H_
+
+#include "common/graph/ir.h"
+
+namespace lockstep::worker {
+
+// The graph to plan in place of `graph`: same inputs, variables and outputs. REQUIRES: shapes are inferred.
+Graph RewriteForPlan(const Graph& graph);
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_PLAN_REWRITE_H_
