@@ -1,14 +1,40 @@
 // `lockstep model`: ONNX files and built-in architectures, without a job.
 #include "deploy/cli/model.h"
 
+#include <filesystem>
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/status/status_macros.h"
+#include "common/storage/local/local_storage.h"
+#include "common/version/version.h"
 #include "deploy/cli/commands.h"
 
 namespace lockstep::cli {
 
+absl::Status WriteModel(const Graph& graph, const VariableReader& read, int64_t batch, const std::string& path) {
+  const std::filesystem::path file(path);
+  if (!file.has_filename()) return absl::InvalidArgumentError(absl::StrCat("'", path, "' is no name of a file"));
+  const std::string folder = file.has_parent_path() ? file.parent_path().string() : ".";
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<LocalStorage> storage, LocalStorage::Open(folder));
+  const OnnxWriteOptions options{.batch = batch, .program = kVersion};
+  LS_ASSIGN_OR_RETURN(const OnnxWritten written, WriteOnnx(graph, read, options, *storage, file.filename().string()));
+  std::cout << absl::StreamFormat("wrote %s: opset %d, %d tensors, %.1f MiB%s\n", path, written.opset,
+                                  graph.variables.size(), static_cast<double>(written.weight_bytes) / (1 << 20),
+                                  written.external ? absl::StrCat(", weights in ", path, ".data") : "");
+  if (!written.open_batch) {
+    std::cout << "the model computes with its batch: the file is for batches of " << batch << " alone\n";
+  }
+  return absl::OkStatus();
+}
+
 void AddModel(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("model", "Look at ONNX models");
+  CLI::App* command = app.add_subcommand("model", "Look at ONNX models, and write them");
   command->require_subcommand(1);
   AddModelOps(*command, exit_code);
+  AddModelNew(*command, exit_code);
+  AddModelExport(*command, exit_code);
 }
 
 }  // namespace lockstep::cli

@@ -50,7 +50,8 @@ absl::Status OnnxImporter::CheckFile() {
     return absl::UnimplementedError(absl::StrCat(file_.path, " is written in opset ", opset_, "; supported are ",
                                                  kMinOpset, " to ", kMaxOpset, ". Export it with opset_version=20"));
   }
-  from_pytorch_ = file_.model.producer_name() == "pytorch";
+  // Our own files follow PyTorch.
+  from_pytorch_ = file_.model.producer_name() == "pytorch" || file_.model.producer_name() == "lockstep";
   return absl::OkStatus();
 }
 

@@ -1,0 +1,73 @@
+#include "common/graph/onnx/open_batch.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "common/graph/graph_editor.h"
+#include "common/status/status_macros.h"
+
+namespace lockstep {
+namespace {
+
+bool HasBatch(const Graph& graph) {
+  return std::any_of(graph.inputs.begin(), graph.inputs.end(),
+                     [](const GraphInput& input) { return !input.shape.empty() && input.shape[0] == kBatchDim; });
+}
+
+absl::StatusOr<Graph> Bound(Graph graph, int64_t batch) {
+  BindBatch(&graph, batch);
+  LS_RETURN_IF_ERROR(InferShapes(&graph));
+  return graph;
+}
+
+// Reshapes that may hold the batch find their first dimension: for the batch that was given, that is the same one.
+void LoosenReshapes(Graph* graph, int64_t batch) {
+  for (Node& node : graph->nodes) {
+    if (node.op != OpType::kReshape) continue;
+    auto& reshape = std::get<ReshapeAttributes>(node.attributes);
+    const bool has_rest = std::count(reshape.shape.begin(), reshape.shape.end(), -1) != 0;
+    const bool has_zero = std::count(reshape.shape.begin(), reshape.shape.end(), 0) != 0;
+    if (reshape.shape.empty() || has_rest || (has_zero && reshape.allow_zero)) continue;
+    if (reshape.shape[0] > 0 && reshape.shape[0] % batch == 0) reshape.shape[0] = -1;
+  }
+}
+
+// How a shape that is `a` for one batch and `b` for another follows the batch.
+std::optional<Shape> Follow(const Shape& a, const Shape& b, int64_t batch_a, int64_t batch_b) {
+  if (a.size() != b.size()) return std::nullopt;
+  Shape shape = a;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i] == b[i]) continue;
+    shape[i] = a[i] == batch_a && b[i] == batch_b ? kBatchDim : kUnknownDim;
+  }
+  return shape;
+}
+
+}  // namespace
+
+absl::StatusOr<BatchOpening> OpenBatch(const Graph& graph, int64_t batch) {
+  BatchOpening result;
+  LS_ASSIGN_OR_RETURN(result.graph, Bound(graph, batch));
+  if (!HasBatch(graph)) return result;
+  Graph loose = graph;
+  LoosenReshapes(&loose, batch);
+  const absl::StatusOr<Graph> same = Bound(loose, batch);
+  const absl::StatusOr<Graph> other = Bound(loose, batch + 1);
+  if (!same.ok() || !other.ok() || same->values != result.graph.values) return result;
+  std::map<std::string, Shape> shapes;
+  std::vector<std::string> names = graph.outputs;
+  for (const GraphInput& input : graph.inputs) names.push_back(input.name);
+  for (const std::string& name : names) {
+    const std::optional<Shape> shape =
+        Follow(same->values.at(name).shape, other->values.at(name).shape, batch, batch + 1);
+    if (!shape.has_value()) return result;
+    shapes[name] = *shape;
+  }
+  result.graph = *same;
+  result.open = true;
+  result.shapes = std::move(shapes);
+  return result;
+}
+
+}  // namespace lockstep
