@@ -51,10 +51,10 @@ absl::StatusOr<JobSetup> SetUpJob(const ChiefOptions& options, int& exit_code) {
   }
   if (!setup.facts.eval_sha256.empty()) setup.job.mutable_data()->mutable_eval()->set_sha256(setup.facts.eval_sha256);
   LS_ASSIGN_OR_RETURN(const TrainingPolicy training, MakeTrainingPolicy(setup.job, setup.facts));
-  LS_ASSIGN_OR_RETURN(
-      const MetaGraphRequest request,
-      MakeMetaGraphRequest(setup.job, graph, setup.facts.inputs, setup.facts.labels, setup.facts.train_samples));
+  LS_ASSIGN_OR_RETURN(MetaGraphRequest request, MakeMetaGraphRequest(setup.job, graph, setup.facts.inputs,
+                                                                     setup.facts.labels, setup.facts.train_samples));
   if (imported.has_value()) {
+    request.aliases = imported->aliases;
     for (const std::string& warning : imported->warnings) LS_LOG(warn, "model.onnx: ", warning);
     setup.initial = std::move(imported->initial);
   }

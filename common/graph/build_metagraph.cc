@@ -109,6 +109,7 @@ absl::StatusOr<MetaGraph> BuildMetaGraph(const MetaGraphRequest& request) {
   if (metagraph.loss.output.empty()) metagraph.loss.output = metagraph.forward.outputs[0];
   if (metagraph.loss.label.empty()) metagraph.loss.label = label.name;
   metagraph.update = request.update;
+  metagraph.aliases = request.aliases;
   metagraph.pass_batch = request.pass_batch;
   LS_RETURN_IF_ERROR(ValidateMetaGraph(metagraph));
   LS_ASSIGN_OR_RETURN(metagraph.loss.classes_last, ClassesLast(metagraph, request.class_axis));

@@ -97,6 +97,12 @@ absl::StatusOr<Tensor> MakeInitialVariable(const Variable& variable, uint64_t se
     case DType::kF64:
       Fill(variable, seed, tensor.elements<double>());
       return tensor;
+    case DType::kI64:
+      if (variable.init.kind == InitRule::Kind::kConstant) {
+        for (int64_t& element : tensor.elements<int64_t>()) element = static_cast<int64_t>(variable.init.value);
+        return tensor;
+      }
+      [[fallthrough]];
     default:
       return absl::InvalidArgumentError(absl::StrCat("variable '", variable.name, "' has element type ",
                                                      DTypeName(variable.dtype),
@@ -109,6 +115,9 @@ absl::StatusOr<Tensor> MakeInitialTensor(const MetaGraph& metagraph, const State
   switch (tensor.kind) {
     case StateKind::kParameter:
     case StateKind::kStatistic:
+    case StateKind::kFrozen:
+    case StateKind::kAlias:
+      if (tensor.variable == kStepCounterName) return Tensor::Of<int64_t>({}, {0});
       for (const Variable& variable : metagraph.forward.variables) {
         if (variable.name == tensor.variable) return MakeInitialVariable(variable, seed, read_file);
       }

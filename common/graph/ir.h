@@ -61,6 +61,7 @@ struct InitRule {
 enum class VariableKind : uint8_t {
   kParameter,  // moved by the optimizer
   kStatistic,  // moved once per step by the ordered mean of what the passes saw
+  kFrozen,     // stays as it began: parameters that are not trained, buffers that belong to the model
 };
 
 // A tensor that lives from step to step, under its PyTorch name.

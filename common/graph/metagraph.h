@@ -106,6 +106,16 @@ struct UpdateRule {
   friend bool operator==(const UpdateRule&, const UpdateRule&) = default;
 };
 
+// A tensor of the model's state dict that is another one of the state under a second name: the second name of a tied
+// weight, a batch normalisation's count of the steps.
+struct StateAlias {
+  std::string name;
+  std::string of;  // a variable, or kStepCounterName
+  friend bool operator==(const StateAlias&, const StateAlias&) = default;
+};
+
+inline constexpr char kStepCounterName[] = "lockstep.step";
+
 struct MetaGraph {
   int version = kMetaGraphVersion;
   // Shapes unbound: `values` is empty, leading dimensions of inputs are kBatchDim.
@@ -113,6 +123,7 @@ struct MetaGraph {
   std::vector<SignatureInput> signature;
   LossRule loss;
   UpdateRule update;
+  std::vector<StateAlias> aliases;
   // Samples of one forward and backward pass: batch statistics depend on it.
   int64_t pass_batch = 0;
 };

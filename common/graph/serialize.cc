@@ -105,10 +105,9 @@ absl::StatusOr<Node> ReadNode(const proto::Node& message) {
 void WriteVariable(const Variable& variable, proto::Variable* message) {
   message->set_name(variable.name);
   WriteSpec(variable.dtype, variable.shape, message);
-  message->set_kind(variable.kind == VariableKind::kParameter ? proto::Variable::PARAMETER
-                                                              : proto::Variable::STATISTIC);
+  // Enumerations list the kinds in the order of the proto's, which stand behind "unspecified".
+  message->set_kind(static_cast<proto::Variable::Kind>(static_cast<int>(variable.kind) + 1));
   proto::Init* init = message->mutable_init();
-  // Both enumerations list the kinds in the same order, the proto's behind "unspecified".
   init->set_kind(static_cast<proto::Init::Kind>(static_cast<int>(variable.init.kind) + 1));
   init->set_value(variable.init.value);
   init->set_fan_in(variable.init.fan_in);
@@ -120,10 +119,10 @@ absl::StatusOr<Variable> ReadVariable(const proto::Variable& message) {
   Variable variable;
   variable.name = message.name();
   LS_RETURN_IF_ERROR(ReadSpec(message, &variable.dtype, &variable.shape));
-  if (message.kind() != proto::Variable::PARAMETER && message.kind() != proto::Variable::STATISTIC) {
+  if (message.kind() < proto::Variable::PARAMETER || message.kind() > proto::Variable::FROZEN) {
     return Invalid(absl::StrCat("variable '", message.name(), "' is of no known kind"));
   }
-  variable.kind = message.kind() == proto::Variable::PARAMETER ? VariableKind::kParameter : VariableKind::kStatistic;
+  variable.kind = static_cast<VariableKind>(message.kind() - 1);
   const proto::Init& init = message.init();
   if (init.kind() < proto::Init::CONSTANT || init.kind() > proto::Init::NORMAL) {
     return Invalid(absl::StrCat("variable '", message.name(), "' begins in no known way"));
@@ -222,6 +221,11 @@ proto::MetaGraph ToProto(const MetaGraph& metagraph) {
   WriteLoss(metagraph.loss, message.mutable_loss());
   WriteUpdate(metagraph.update, message.mutable_update());
   message.set_pass_batch(metagraph.pass_batch);
+  for (const StateAlias& alias : metagraph.aliases) {
+    proto::Alias* to = message.add_aliases();
+    to->set_name(alias.name);
+    to->set_of(alias.of);
+  }
   return message;
 }
 
@@ -236,6 +240,7 @@ absl::StatusOr<MetaGraph> FromProto(const proto::MetaGraph& message) {
   LS_ASSIGN_OR_RETURN(metagraph.loss, ReadLoss(message.loss()));
   LS_ASSIGN_OR_RETURN(metagraph.update, ReadUpdate(message.update()));
   metagraph.pass_batch = message.pass_batch();
+  for (const proto::Alias& alias : message.aliases()) metagraph.aliases.push_back({alias.name(), alias.of()});
   return metagraph;
 }
 

@@ -15,6 +15,18 @@ void ForEachParameter(const MetaGraph& metagraph, Visit visit) {
   }
 }
 
+StateKind KindOf(VariableKind kind) {
+  switch (kind) {
+    case VariableKind::kParameter:
+      return StateKind::kParameter;
+    case VariableKind::kStatistic:
+      return StateKind::kStatistic;
+    case VariableKind::kFrozen:
+      return StateKind::kFrozen;
+  }
+  return StateKind::kFrozen;
+}
+
 }  // namespace
 
 int StateLayout::Find(absl::string_view name) const {
@@ -47,9 +59,16 @@ std::string ExponentName(absl::string_view parameter) { return absl::StrCat("loc
 StateLayout MakeStateLayout(const MetaGraph& metagraph) {
   StateLayout layout;
   for (const Variable& variable : metagraph.forward.variables) {
-    const StateKind kind = variable.kind == VariableKind::kParameter ? StateKind::kParameter : StateKind::kStatistic;
+    const StateKind kind = KindOf(variable.kind);
     layout.tensors.push_back(
         {{variable.name, variable.dtype, variable.shape}, StateGroup::kModel, kind, variable.name});
+  }
+  for (const StateAlias& alias : metagraph.aliases) {
+    TensorSpec spec{alias.name, DType::kI64, {}};  // of the step counter
+    for (const Variable& variable : metagraph.forward.variables) {
+      if (variable.name == alias.of) spec = {alias.name, variable.dtype, variable.shape};
+    }
+    layout.tensors.push_back({std::move(spec), StateGroup::kModel, StateKind::kAlias, alias.of});
   }
   for (const std::string& slot : SlotNames(metagraph.update.optimizer)) {
     ForEachParameter(metagraph, [&](const Variable& variable) {

@@ -1,7 +1,7 @@
 // The state of a job as an ordered list of named tensors: what an update moves, a snapshot copies, a checkpoint holds,
 // a newcomer receives and a digest covers. A pure function of the metagraph.
 //
-// Order: parameters and statistics as the graph lists its variables; then slots, slot by slot, each in the order of the
+// Order: variables as the graph lists them; then aliases; then slots, slot by slot, each in the order of the
 // parameters; then exponents in that order; then lockstep.step.
 //
 // Threading: immutable.
@@ -25,6 +25,8 @@ enum class StateGroup : uint8_t { kModel, kOptimizer };
 enum class StateKind : uint8_t {
   kParameter,
   kStatistic,
+  kFrozen,
+  kAlias,  // the bytes of another tensor, under a second name
   kSlot,
   kExponent,  // I32 scalar: the power of two of a gradient's fixed point
   kCounter,   // I64 scalar
@@ -33,13 +35,11 @@ enum class StateKind : uint8_t {
 // The exponent of a gradient that was never reduced: the step begins with a pass that finds the largest magnitude.
 inline constexpr int32_t kExponentUnset = std::numeric_limits<int32_t>::min();
 
-inline constexpr char kStepCounterName[] = "lockstep.step";
-
 struct StateTensor {
   TensorSpec spec;
   StateGroup group = StateGroup::kModel;
   StateKind kind = StateKind::kParameter;
-  // The variable that a parameter, statistic, slot or exponent belongs to; empty for counters.
+  // The variable that the tensor is or belongs to, the tensor that an alias names; empty for counters.
   std::string variable;
   friend bool operator==(const StateTensor&, const StateTensor&) = default;
 };

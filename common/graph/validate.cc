@@ -124,6 +124,19 @@ absl::Status CheckLoss(const MetaGraph& metagraph) {
   return absl::OkStatus();
 }
 
+absl::Status CheckAliases(const MetaGraph& metagraph) {
+  std::set<std::string> variables;
+  for (const Variable& variable : metagraph.forward.variables) variables.insert(variable.name);
+  std::set<std::string> names = variables;
+  for (const StateAlias& alias : metagraph.aliases) {
+    LS_RETURN_IF_ERROR(AddName("second name", alias.name, &names));
+    if (variables.count(alias.of) == 0 && alias.of != kStepCounterName) {
+      return Invalid("'", alias.name, "' is a second name of '", alias.of, "', which is no variable");
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckUpdate(const UpdateRule& update) {
   const OptimizerRule& o = update.optimizer;
   const auto fraction = [](double x) { return x >= 0 && x < 1; };
@@ -192,6 +205,7 @@ absl::Status ValidateMetaGraph(const MetaGraph& metagraph) {
   LS_RETURN_IF_ERROR(ValidateForwardGraph(metagraph.forward));
   LS_RETURN_IF_ERROR(CheckSignature(metagraph));
   LS_RETURN_IF_ERROR(CheckLoss(metagraph));
+  LS_RETURN_IF_ERROR(CheckAliases(metagraph));
   return CheckUpdate(metagraph.update);
 }
 

@@ -18,6 +18,7 @@ constexpr char kBegin[] = "<!-- reference: begin -->\n";
 constexpr char kEnd[] = "<!-- reference: end -->";
 
 std::string TypeText(const FieldDescriptor* field) {
+  if (field->is_map()) return "`{name: text}`";
   std::string text;
   if (field->cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
     text = absl::StrCat("`", absl::StrJoin(job::EnumTexts(field->enum_type()), "`, `"), "`");

@@ -24,12 +24,13 @@ using google::protobuf::Message;
 
 std::string Join(const std::string& path, const std::string& key) { return path.empty() ? key : path + "." + key; }
 
-// Whether "sibling=value|value" holds in `message`.
+// Whether "sibling=value|value" holds in `message`, or, without a value, the sibling is given.
 bool Holds(const std::string& condition, const Message& message) {
   if (condition.empty()) return true;
   const std::pair<std::string, std::string> parts = absl::StrSplit(condition, absl::MaxSplits('=', 1));
   const FieldDescriptor* sibling = message.GetDescriptor()->FindFieldByName(parts.first);
   LS_CHECK(sibling != nullptr, "a condition names a key of its own section");
+  if (parts.second.empty()) return IsSet(message, sibling);
   // A string counts without the quotes that it may need in a file.
   const bool is_string = sibling->cpp_type() == FieldDescriptor::CPPTYPE_STRING;
   const std::string value =
@@ -61,6 +62,9 @@ absl::Status FillField(const Places& places, const std::string& directory, const
     if (!given) return absl::OkStatus();
     const std::pair<std::string, std::string> parts = absl::StrSplit(key.only(), absl::MaxSplits('=', 1));
     const FieldDescriptor* sibling = message->GetDescriptor()->FindFieldByName(parts.first);
+    if (parts.second.empty()) {
+      return places.Error(path, absl::StrCat("applies only with ", parts.first, "; remove the key"));
+    }
     return places.Error(
         path, absl::StrCat("applies only with ", parts.first, ": ", absl::StrReplaceAll(parts.second, {{"|", " or "}}),
                            ", here it is ", FieldText(*message, sibling), "; remove the key"));

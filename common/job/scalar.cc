@@ -1,5 +1,6 @@
 #include "common/job/scalar.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -183,6 +184,20 @@ std::string ValueMessageText(const Message& value) {
   return TimeText(ToDuration(static_cast<const google::protobuf::Duration&>(value)));
 }
 
+// Sorted by key.
+std::string MapText(const Message& message, const FieldDescriptor* field) {
+  std::vector<std::string> items;
+  const Reflection* reflection = message.GetReflection();
+  const Descriptor* entry = field->message_type();
+  for (int i = 0; i < reflection->FieldSize(message, field); ++i) {
+    const Message& item = reflection->GetRepeatedMessage(message, field, i);
+    items.push_back(absl::StrCat(QuotedText(item.GetReflection()->GetString(item, entry->map_key())), ": ",
+                                 QuotedText(item.GetReflection()->GetString(item, entry->map_value()))));
+  }
+  std::sort(items.begin(), items.end());
+  return absl::StrCat("{", absl::StrJoin(items, ", "), "}");
+}
+
 std::string ListText(const Message& message, const FieldDescriptor* field) {
   std::vector<std::string> items;
   const Reflection* reflection = message.GetReflection();
@@ -214,7 +229,8 @@ bool IsValueMessage(const Descriptor* type) {
 }
 
 bool IsSection(const FieldDescriptor* field) {
-  return field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !IsValueMessage(field->message_type());
+  return field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !IsValueMessage(field->message_type()) &&
+         !field->is_map();
 }
 
 const Key& KeyOf(const FieldDescriptor* field) { return field->options().GetExtension(key); }
@@ -228,6 +244,7 @@ std::vector<std::string> EnumTexts(const EnumDescriptor* type) {
 }
 
 std::string ExpectedText(const FieldDescriptor* field) {
+  if (field->is_map()) return "names with a text each, such as {a: b}";
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_BOOL:
       return "true or false";
@@ -284,6 +301,7 @@ absl::Status SetScalar(const ScalarText& scalar, const FieldDescriptor* field, M
 std::string FieldText(const Message& message, const FieldDescriptor* field) {
   LS_CHECK(!IsSection(field), "a section has no text of its own");
   const Reflection* reflection = message.GetReflection();
+  if (field->is_map()) return MapText(message, field);
   if (field->is_repeated()) return ListText(message, field);
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_BOOL:

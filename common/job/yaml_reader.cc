@@ -87,6 +87,7 @@ class Reader {
     if (IsSection(field)) {
       return Section(node, key, at, message->GetReflection()->MutableMessage(message, field));
     }
+    if (field->is_map()) return Map(node, key, at, field, message);
     if (field->is_repeated()) return List(node, key, at, field, message);
     if (!node.IsScalar()) {
       return Fail(key, at, absl::StrCat("expected ", ExpectedText(field), ", found ", KindOf(node)));
@@ -113,6 +114,28 @@ class Reader {
         return Fail(key, item.Mark(), absl::StrCat("expected ", ExpectedText(field), ", found ", KindOf(item)));
       }
       LS_RETURN_IF_ERROR(Scalar(item, key, item.Mark(), field, message));
+    }
+    return absl::OkStatus();
+  }
+
+  // Texts by name.
+  absl::Status Map(const YAML::Node& node, const std::string& key, const YAML::Mark& at, const FieldDescriptor* field,
+                   Message* message) {
+    message->GetReflection()->ClearField(message, field);
+    if (!node.IsMap()) {
+      return Fail(key, at, absl::StrCat("expected ", ExpectedText(field), ", found ", KindOf(node)));
+    }
+    std::set<std::string> seen;
+    for (const auto& entry : node) {
+      if (!entry.first.IsScalar() || !entry.second.IsScalar()) {
+        return Fail(key, entry.first.Mark(), absl::StrCat("expected ", ExpectedText(field)));
+      }
+      if (!seen.insert(entry.first.Scalar()).second) {
+        return Fail(key, entry.first.Mark(), absl::StrCat("'", entry.first.Scalar(), "' is given twice"));
+      }
+      Message* item = message->GetReflection()->AddMessage(message, field);
+      LS_RETURN_IF_ERROR(Scalar(entry.first, key, entry.first.Mark(), field->message_type()->map_key(), item));
+      LS_RETURN_IF_ERROR(Scalar(entry.second, key, entry.second.Mark(), field->message_type()->map_value(), item));
     }
     return absl::OkStatus();
   }

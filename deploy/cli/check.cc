@@ -98,6 +98,7 @@ int Check(const CheckOptions& options) {
 
   auto request = MakeMetaGraphRequest(*job, graph, facts->inputs, facts->labels, facts->train_samples);
   if (!request.ok()) return Fail(request.status(), kExitBadJob);
+  if (imported->has_value()) request->aliases = (*imported)->aliases;
   absl::StatusOr<MetaGraph> metagraph = BuildMetaGraph(*request);
   if (!metagraph.ok()) return Fail(metagraph.status(), kExitBadJob);
   const StateLayout layout = MakeStateLayout(*metagraph);

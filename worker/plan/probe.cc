@@ -62,6 +62,7 @@ absl::StatusOr<Tensor> SeededInput(const Graph& graph, const TensorSpec& spec) {
 
 absl::Status SeedProbeVariables(Plan& plan, const Graph& graph, const std::map<std::string, std::byte*>& variables) {
   for (const Variable& variable : graph.variables) {
+    if (variable.kind == VariableKind::kFrozen && !IsFloating(variable.dtype)) continue;  // no node reads it
     if (variable.dtype != DType::kF32) {
       return absl::InvalidArgumentError(absl::StrCat("variable '", variable.name, "' has element type ",
                                                      DTypeName(variable.dtype), "; a probe sets F32"));

@@ -39,7 +39,15 @@ absl::StatusOr<ReplicaState> ReplicaState::Create(StateLayout layout) {
     LS_ASSIGN_OR_RETURN(const int64_t bytes, CheckedByteSize(tensor.spec.dtype, tensor.spec.shape));
     state.offsets_.push_back(end);
     state.sizes_.push_back(bytes);
+    if (tensor.kind == StateKind::kAlias) continue;
     end = (end + bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  for (size_t i = 0; i < state.offsets_.size(); ++i) {
+    if (state.layout_.tensors[i].kind != StateKind::kAlias) continue;
+    const int of = state.layout_.Find(state.layout_.tensors[i].variable);
+    LS_CHECK(of >= 0 && state.sizes_[static_cast<size_t>(of)] == state.sizes_[i],
+             "an alias names a tensor of its form");
+    state.offsets_[i] = state.offsets_[static_cast<size_t>(of)];
   }
   state.step_index_ = state.layout_.Find(kStepCounterName);
   LS_CHECK(state.step_index_ >= 0, "every state has a step counter");

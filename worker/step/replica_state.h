@@ -1,5 +1,6 @@
 // The state of one replica in host memory: all tensors of the layout in one buffer, row-major, each at a multiple of 64
-// bytes. Steps update it, snapshots copy it whole, digests and shares read it tensor by tensor.
+// bytes, an alias at the place of what it names. Steps update it, snapshots copy it whole, digests and shares read it
+// tensor by tensor.
 //
 // Invariants
 //   * Offsets are a function of the layout alone, so that two replicas' buffers are equal byte by byte (padding is

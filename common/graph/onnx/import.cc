@@ -11,6 +11,7 @@
 #include "common/graph/graph_editor.h"
 #include "common/graph/onnx/importer.h"
 #include "common/graph/onnx/inline_functions.h"
+#include "common/graph/onnx/node_fields.h"
 #include "common/graph/onnx/signature.h"
 #include "common/graph/ops/schema.h"
 #include "common/status/status_macros.h"
@@ -35,10 +36,17 @@ absl::StatusOr<ImportedModel> OnnxImporter::Run() {
   nodes_.mutable_node()->Swap(flat.mutable_graph()->mutable_node());
   LS_RETURN_IF_ERROR(ReadSignature());
   LS_RETURN_IF_ERROR(AddInitializers());
+  if (options_.trainable) FindFoldedWeights();
   LS_RETURN_IF_ERROR(AddInputs());
   LS_RETURN_IF_ERROR(AddNodes());
   LS_RETURN_IF_ERROR(AddOutputs());
   Finish();
+  if (options_.trainable) {
+    LS_RETURN_IF_ERROR(KeepUnread());
+    AddStepCounts();
+    LS_RETURN_IF_ERROR(AddTied());
+    LS_RETURN_IF_ERROR(CheckPatterns());
+  }
   return std::move(model_);
 }
 
@@ -68,9 +76,7 @@ absl::Status OnnxImporter::AddInitializers() {
   for (const onnx::TensorProto& message : file_.model.graph().initializer()) {
     if (message.name().empty()) return absl::InvalidArgumentError("an initialiser has no name");
     Initializer initializer{&message, false};
-    const bool floating = message.data_type() == onnx::FLOAT || message.data_type() == onnx::DOUBLE ||
-                          message.data_type() == onnx::FLOAT16 || message.data_type() == onnx::BFLOAT16;
-    if (options_.trainable && floating) {
+    if (options_.trainable && IsFloatingType(message.data_type())) {
       initializer.parameter = has_signature_ ? parameters_.count(message.name()) != 0 : message.dims_size() > 0;
     }
     if (!initializers_.emplace(message.name(), initializer).second) {
@@ -112,12 +118,12 @@ absl::Status OnnxImporter::AddInput(const onnx::ValueInfoProto& input) {
   }
   LS_RETURN_IF_ERROR(CheckedByteSize(dtype, shape).status());
   if (options_.batch > 0 && !has_batch && !shape.empty() && shape[0] != options_.batch) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the model was exported for batches of ", shape[0], ", a pass of the job has ", options_.batch,
-                     " samples. Export it with torch.onnx.export(model.train(), args, \"m.onnx\", optimize=False, "
-                     "dynamic_shapes=({0: torch.export.Dim(\"batch\")},)), or choose train.global_batch_size and "
-                     "train.logical_shards so that a pass has ",
-                     shape[0]));
+    return absl::InvalidArgumentError(absl::StrCat("the model was exported for batches of ", shape[0],
+                                                   ", a pass of the job has ", options_.batch,
+                                                   " samples. Export it with ", kExportCall,
+                                                   ", or choose train.global_batch_size and "
+                                                   "train.logical_shards so that a pass has ",
+                                                   shape[0]));
   }
   input_has_batch_[input.name()] = has_batch || (options_.batch > 0 && !shape.empty());
   AppendInput(&model_.graph, {input.name(), dtype, shape});
@@ -136,7 +142,7 @@ absl::Status OnnxImporter::AddNodes() {
 }
 
 absl::Status OnnxImporter::AddVariable(const std::string& name, VariableKind kind, Tensor value) {
-  if (value.dtype() != DType::kF32 && value.dtype() != DType::kF64) {
+  if (kind != VariableKind::kFrozen && value.dtype() != DType::kF32 && value.dtype() != DType::kF64) {
     return absl::InvalidArgumentError(absl::StrCat("parameter '", name, "' is ", DTypeName(value.dtype()),
                                                    "; parameters are F32. Export the model in float32"));
   }
@@ -160,7 +166,7 @@ absl::StatusOr<const OnnxImporter::Value*> OnnxImporter::Find(const std::string&
   }
   LS_ASSIGN_OR_RETURN(Tensor tensor, ReadOnnxTensor(*initializer->second.message, folder_));
   if (initializer->second.parameter) {
-    LS_RETURN_IF_ERROR(AddVariable(name, VariableKind::kParameter, std::move(tensor)));
+    LS_RETURN_IF_ERROR(AddVariable(name, KindOfParameter(name), std::move(tensor)));
   } else {
     Define(name, std::move(tensor));
   }
@@ -192,8 +198,9 @@ absl::StatusOr<std::string> OnnxImporter::NameInGraph(const std::string& name) {
   Value& value = values_.at(name);
   if (value.is_sequence) return absl::UnimplementedError(absl::StrCat("reads the sequence '", name, "'"));
   if (value.name.empty()) {
-    value.name = name;
-    AppendConstant(&model_.graph, name, value.constant->Clone());
+    // A buffer's own name is that of the tensor in the state.
+    value.name = options_.trainable && buffers_.count(name) != 0 ? name + ".folded" : name;
+    AppendConstant(&model_.graph, value.name, value.constant->Clone());
   }
   return value.name;
 }
@@ -236,13 +243,11 @@ void OnnxImporter::Finish() {
   RemoveDeadCode(&graph);
   std::set<std::string> used;
   for (const Node& node : graph.nodes) used.insert(node.inputs.begin(), node.inputs.end());
-  const auto unused = [&](const Variable& variable) { return used.count(variable.name) == 0; };
-  for (const Variable& variable : graph.variables) {
-    if (!unused(variable)) continue;
+  for (Variable& variable : graph.variables) {
+    if (variable.kind != VariableKind::kParameter || used.count(variable.name) != 0) continue;
     model_.warnings.push_back(absl::StrCat("parameter '", variable.name, "' has no influence and is not trained"));
-    model_.initial.erase(variable.name);
+    variable.kind = VariableKind::kFrozen;
   }
-  graph.variables.erase(std::remove_if(graph.variables.begin(), graph.variables.end(), unused), graph.variables.end());
   for (GraphInput& input : graph.inputs) {
     if (input_has_batch_[input.name]) input.shape[0] = kBatchDim;
   }

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/graph/ir.h"
+#include "common/graph/metagraph.h"
 #include "common/graph/onnx/onnx_file.h"
 
 namespace lockstep {
@@ -30,6 +31,15 @@ struct OnnxImportOptions {
   int64_t batch = 0;
   // False: initialisers stay constants, as for a model that is only run.
   bool trainable = true;
+  // What is trained, of the parameters that the file names (or may have, where it does not say): those whose names
+  // match one of `train` (empty: all) and none of `freeze`. Patterns as of a shell: * ? [...]. The others keep their
+  // values.
+  std::vector<std::string> train;
+  std::vector<std::string> freeze;
+  // Batch normalisation by the statistics of the file, which stay as they are.
+  bool freeze_batch_norm = false;
+  // Second names of tied parameters, and the names under which the file has them.
+  std::map<std::string, std::string> tied;
   // Inputs of the graph whose values are known although they are inputs: for shapes and axes that have to be.
   const std::map<std::string, Tensor>* known_inputs = nullptr;
 };
@@ -40,6 +50,8 @@ struct ImportedModel {
   Graph graph;
   // Initial values of the variables by name; variables that the file gives none for begin by a rule of their own.
   std::map<std::string, Tensor> initial;
+  // What else the state dict of the model has: second names of tied parameters, counts of batch normalisations.
+  std::vector<StateAlias> aliases;
   // What a user should know: parameters that nothing uses, a dropout that never drops.
   std::vector<std::string> warnings;
 };

@@ -196,9 +196,10 @@ absl::Status OnnxImporter::ReadBatchNormalization(Call& call) {
           absl::StrCat("its statistic '", inputs[i], "' is no initialiser of its own: it cannot be trained"));
     }
     LS_ASSIGN_OR_RETURN(Tensor tensor, ReadOnnxTensor(*initializer->second.message, folder_));
-    LS_RETURN_IF_ERROR(AddVariable(inputs[i], VariableKind::kStatistic, std::move(tensor)));
+    const VariableKind kind = options_.freeze_batch_norm ? VariableKind::kFrozen : VariableKind::kStatistic;
+    LS_RETURN_IF_ERROR(AddVariable(inputs[i], kind, std::move(tensor)));
   }
-  call.attributes["training_mode"] = int64_t{1};
+  call.attributes["training_mode"] = int64_t{!options_.freeze_batch_norm};
   call.attributes["unbiased_running_var"] = int64_t{from_pytorch_};
   return Emit(call, OpType::kBatchNormalization, inputs, {call.node->output(0)});
 }

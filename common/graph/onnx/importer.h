@@ -1,5 +1,5 @@
-// The state of one import, shared by the readers of nodes (import_nodes.cc, import_readers.cc) and of the graph
-// (import.cc).
+// The state of one import, shared by the readers of nodes (import_nodes.cc, import_readers.cc), of the graph
+// (import.cc) and of the state dict (import_state.cc).
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_COMMON_GRAPH_ONNX_IMPORTER_H_
@@ -60,6 +60,14 @@ class OnnxImporter {
   absl::Status AddNodes();
   absl::Status AddOutputs();
   void Finish();
+
+  // import_state.cc
+  void FindFoldedWeights();
+  VariableKind KindOfParameter(const std::string& name);
+  absl::Status CheckPatterns() const;
+  absl::Status KeepUnread();
+  void AddStepCounts();
+  absl::Status AddTied();
   absl::StatusOr<const Value*> Find(const std::string& name);
   absl::Status AddVariable(const std::string& name, VariableKind kind, Tensor value);
   absl::StatusOr<ValueInfo> InfoOf(const std::string& name);
@@ -97,6 +105,11 @@ class OnnxImporter {
   absl::Status ReadSplitToSequence(Call& call);
   absl::Status ReadSequenceAt(Call& call);
   absl::Status RefuseControlFlow(Call& call);
+
+  // import_recurrent.cc
+  class Recurrent;
+  absl::Status ReadRecurrent(Call& call);
+
   static Reader ReaderOf(absl::string_view op_type);
   int64_t opset() const { return opset_; }
 
@@ -113,6 +126,8 @@ class OnnxImporter {
   std::map<std::string, Value> values_;
   std::set<std::string> node_names_;
   std::map<std::string, bool> input_has_batch_;
+  std::set<std::string> patterns_used_;
+  std::vector<std::string> folded_weights_;  // trained although the signature does not name them
   ImportedModel model_;
 };
 

@@ -14,6 +14,11 @@
 
 namespace lockstep {
 
+// The call that keeps every parameter's name and leaves the batch open.
+inline constexpr char kExportCall[] =
+    "torch.onnx.export(model.train(), args, \"m.onnx\", optimize=False, "
+    "dynamic_shapes=({0: torch.export.Dim(\"batch\")},))";
+
 // A shape that a model computes is small; what folds into more than this is no shape but an attack or a mistake.
 inline constexpr int64_t kMaxFoldedBytes = int64_t{1} << 30;
 
@@ -23,6 +28,11 @@ inline const onnx::AttributeProto* FindAttribute(const onnx::NodeProto& node, ab
     if (attribute.name() == name) return &attribute;
   }
   return nullptr;
+}
+
+inline bool IsFloatingType(int element_type) {
+  return element_type == onnx::FLOAT || element_type == onnx::DOUBLE || element_type == onnx::FLOAT16 ||
+         element_type == onnx::BFLOAT16;
 }
 
 // The inputs, without omitted ones at the end.

@@ -82,10 +82,13 @@ TEST_CASE("import: PyTorch's signature decides what is trained", "[onnx]") {
   const auto model = Import(std::move(file));
 
   REQUIRE(model.ok());
-  REQUIRE(model->graph.variables.size() == 1);
+  REQUIRE(model->graph.variables.size() == 2);
   CHECK(model->graph.variables[0].name == "w");
+  CHECK(model->graph.variables[0].kind == VariableKind::kParameter);
+  CHECK(model->graph.variables[1].name == "scale");  // comes home as it went
+  CHECK(model->graph.variables[1].kind == VariableKind::kFrozen);
   REQUIRE(model->graph.constants.size() == 1);
-  CHECK(model->graph.constants[0].name == "scale");
+  CHECK(model->graph.constants[0].name == "scale.folded");
 }
 
 TEST_CASE("import: shape arithmetic folds away", "[onnx]") {

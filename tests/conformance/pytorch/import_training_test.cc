@@ -3,10 +3,10 @@
 // order.
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -14,6 +14,7 @@
 #include "common/graph/initial_state.h"
 #include "common/graph/onnx/import.h"
 #include "worker/collectives/loopback/loopback_communicator.h"
+#include "worker/data/array_file.h"
 #include "worker/data/data_source.h"
 #include "worker/device/devices.h"
 #include "worker/device/evaluate_node.h"
@@ -23,119 +24,238 @@ namespace lockstep::worker {
 namespace {
 
 constexpr int kSteps = 20;
-constexpr int64_t kBatch = 32;
 const std::string kFolder = "tests/conformance/pytorch/import/";
 
-// What PyTorch's run left: losses, then sum and norm of every tensor of the state.
+struct TensorFigures {
+  double sum = 0;
+  double norm = 0;
+  double gradient_norm = 0;  // of the first step; 0 for statistics
+};
+
+// What PyTorch's run left.
 struct Golden {
+  double rate = 0;
+  double smoothing = 0;
   std::vector<double> losses;
-  std::map<std::string, std::pair<double, double>> tensors;
+  std::map<std::string, TensorFigures> tensors;
 };
 
 Golden ReadGolden(const std::string& name) {
   Golden golden;
   std::ifstream file(kFolder + name + ".losses.txt");
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream words(line);
-    if (golden.losses.size() < kSteps) {
-      words >> golden.losses.emplace_back();
-    } else {
-      std::string key;
-      words >> key;
-      words >> golden.tensors[key].first >> golden.tensors[key].second;
-    }
+  std::string word;
+  file >> word >> golden.rate >> word >> golden.smoothing;
+  for (int step = 0; step < kSteps; ++step) file >> golden.losses.emplace_back();
+  for (TensorFigures figures; file >> word >> figures.sum >> figures.norm >> figures.gradient_norm;) {
+    golden.tensors[word] = figures;
   }
   return golden;
 }
 
-MetaGraph MakeMetaGraph(const ImportedModel& model) {
+// One batch, held as arrays as a job would hold them.
+struct Example {
+  std::vector<Tensor> inputs;
+  Tensor labels;
+};
+
+Tensor ReadArray(const std::string& path) {
+  return std::move(ReadArrayFile(path, job::DataFiles::FORMAT_NPY, int64_t{1} << 30).value().array);
+}
+
+Example ReadExample(const std::string& name, size_t inputs) {
+  Example example;
+  for (size_t i = 0; i < inputs; ++i) {
+    const std::string index = inputs > 1 ? "." + std::to_string(i) : "";
+    example.inputs.push_back(ReadArray(kFolder + name + ".inputs" + index + ".npy"));
+  }
+  example.labels = ReadArray(kFolder + name + ".labels.npy");
+  return example;
+}
+
+// The one batch as a data source whose every sample is taken in every step.
+class ExampleSource final : public DataSource {
+ public:
+  ExampleSource(Example example, const MetaGraph& metagraph) : example_(std::move(example)) {
+    for (const SignatureInput& input : metagraph.signature) {
+      fields_.push_back({input.field, input.dtype, Shape(input.shape.begin() + 1, input.shape.end())});
+    }
+  }
+
+  int64_t num_samples() const override { return example_.labels.shape()[0]; }
+  const std::vector<TensorSpec>& fields() const override { return fields_; }
+  void Read(int field, absl::Span<const int64_t> indices, absl::Span<std::byte> out) const override {
+    const bool label = field == static_cast<int>(example_.inputs.size());
+    const Tensor& array = label ? example_.labels : example_.inputs[static_cast<size_t>(field)];
+    const int64_t bytes = array.byte_size() / num_samples();
+    for (size_t i = 0; i < indices.size(); ++i) {
+      std::memcpy(out.data() + static_cast<int64_t>(i) * bytes, array.data() + indices[i] * bytes,
+                  static_cast<size_t>(bytes));
+    }
+  }
+  const std::string& content_hash() const override { return hash_; }
+
+ private:
+  Example example_;
+  std::vector<TensorSpec> fields_;
+  std::string hash_;
+};
+
+MetaGraph MakeMetaGraph(const ImportedModel& model, const Example& example, const Golden& golden) {
   MetaGraphRequest request;
   request.imported = model.graph;
-  const GraphInput& input = model.graph.inputs[0];
-  request.inputs = {{input.name, "inputs", InputRole::kFeature, input.dtype, input.shape, {}},
-                    {"labels", "labels", InputRole::kLabel, DType::kI64, {kBatchDim}, {}}};
+  request.aliases = model.aliases;
+  for (const GraphInput& input : model.graph.inputs) {
+    request.inputs.push_back({input.name, input.name, InputRole::kFeature, input.dtype, input.shape, {}});
+  }
+  Shape labels = example.labels.shape();
+  labels[0] = kBatchDim;
+  request.inputs.push_back({"labels", "labels", InputRole::kLabel, DType::kI64, labels, {}});
+  request.loss.ignore_index = -100;
+  request.loss.label_smoothing = golden.smoothing;
   request.update.optimizer = {.kind = OptimizerKind::kSgd, .momentum = 0.9};
-  request.update.schedule = {.kind = ScheduleKind::kConstant, .lr = 0.05};
-  request.pass_batch = kBatch;
-  return BuildMetaGraph(request).value();
+  request.update.schedule = {.kind = ScheduleKind::kConstant, .lr = golden.rate};
+  request.pass_batch = example.labels.shape()[0];
+  const auto metagraph = BuildMetaGraph(request);
+  INFO(metagraph.status().ToString());
+  REQUIRE(metagraph.ok());
+  return *metagraph;
 }
 
 struct Trained {
   std::vector<double> losses;
-  std::map<std::string, std::pair<double, double>> tensors;
+  std::map<std::string, TensorFigures> tensors;
 };
 
-Trained Train(const std::string& name, device::DeviceKind kind) {
-  OnnxImportOptions options;
-  options.evaluate = device::EvaluateNode;
-  options.batch = kBatch;
-  const ImportedModel model = ImportOnnx(ReadOnnxFile(kFolder + name + ".onnx").value(), options).value();
-  const MetaGraph metagraph = MakeMetaGraph(model);
-  job::DataFiles files;
-  files.set_inputs(kFolder + name + ".inputs.npy");
-  files.set_labels(kFolder + name + ".labels.npy");
-  files.set_format(job::DataFiles::FORMAT_NPY);
-  const auto data = OpenDataSource(files, {.label_classes = 5}).value();
+double NormOf(absl::Span<const float> elements) {
+  double squares = 0;
+  for (const float element : elements) squares += static_cast<double>(element) * element;
+  return std::sqrt(squares);
+}
 
-  const auto device = device::MakeDevice(kind, {}).value();
-  ReplicaState state = ReplicaState::Create(MakeStateLayout(metagraph)).value();
-  const auto of_model = [&](const std::string&, const std::string& tensor) -> absl::StatusOr<Tensor> {
-    return model.initial.at(tensor).Clone();
-  };
-  const std::vector<Tensor> initial = MakeInitialState(metagraph, 0, of_model).value();
-  REQUIRE(state.Load(initial).ok());
-  std::map<std::string, std::byte*> variables;
-  for (const Variable& variable : metagraph.forward.variables) {
-    variables[variable.name] = state.tensor(state.layout().Find(variable.name)).data();
+// The state of a model while it trains.
+class Training {
+ public:
+  Training(const std::string& name, const Golden& golden, device::DeviceKind kind) {
+    OnnxImportOptions options;
+    options.evaluate = device::EvaluateNode;
+    options.batch = ReadArray(kFolder + name + ".labels.npy").shape()[0];
+    if (name == "gpt2") options.tied = {{"wte.weight", "lm_head.weight"}};
+    auto model = ImportOnnx(ReadOnnxFile(kFolder + name + ".onnx").value(), options);
+    INFO(model.status().ToString());
+    REQUIRE(model.ok());
+    model_ = std::make_unique<ImportedModel>(*std::move(model));
+    Example example = ReadExample(name, model_->graph.inputs.size());
+    metagraph_ = MakeMetaGraph(*model_, example, golden);
+    data_ = std::make_unique<ExampleSource>(std::move(example), metagraph_);
+    device_ = device::MakeDevice(kind, {}).value();
+    state_ = std::make_unique<ReplicaState>(ReplicaState::Create(MakeStateLayout(metagraph_)).value());
+    const auto of_model = [&](const std::string&, const std::string& tensor) -> absl::StatusOr<Tensor> {
+      return model_->initial.at(tensor).Clone();
+    };
+    REQUIRE(state_->Load(MakeInitialState(metagraph_, 0, of_model).value()).ok());
+    std::map<std::string, std::byte*> variables;
+    for (const Variable& variable : metagraph_.forward.variables) {
+      variables[variable.name] = state_->tensor(state_->layout().Find(variable.name)).data();
+    }
+    StepConfig config{.metagraph = metagraph_,
+                      .training = MakeTrainingGraph(metagraph_).value(),
+                      .seed = 0,
+                      .global_batch = options.batch,
+                      .logical_shards = 1};
+    plan_ = Plan::Make(device_.get(), config.training.graph, variables, {}).value();
+    runner_ = std::make_unique<StepRunner>(std::move(config), state_.get(), plan_.get(), nullptr, data_.get(), nullptr);
   }
-  StepConfig config{.metagraph = metagraph,
-                    .training = MakeTrainingGraph(metagraph).value(),
-                    .seed = 0,
-                    .global_batch = kBatch,
-                    .logical_shards = 1};
-  const auto plan = Plan::Make(device.get(), config.training.graph, variables, {}).value();
-  StepRunner runner(std::move(config), &state, plan.get(), nullptr, data.get(), nullptr);
-  auto communicators = MakeLoopback({1, 1}, 1);
-  Trained trained;
-  for (int step = 1; step <= kSteps; ++step) {
-    const auto result = runner.RunStep(*communicators[0], step, {});
+
+  double Step(int step) {
+    const auto result = runner_->RunStep(*communicators_[0], step, {});
     INFO(result.status().ToString());
     REQUIRE(result.ok());
-    trained.losses.push_back(result->record.loss);
+    return result->record.loss;
   }
-  for (const Variable& variable : metagraph.forward.variables) {
-    const absl::Span<std::byte> bytes = state.tensor(state.layout().Find(variable.name));
-    const auto* elements = reinterpret_cast<const float*>(bytes.data());
-    double sum = 0, squares = 0;
-    for (int64_t i = 0; i < NumElements(variable.shape); ++i) {
-      sum += elements[i];
-      squares += static_cast<double>(elements[i]) * elements[i];
+
+  // The state dict: its names, and a tensor's elements as floats.
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (const StateTensor& tensor : state_->layout().tensors) {
+      if (tensor.group == StateGroup::kModel) names.push_back(tensor.spec.name);
     }
-    trained.tensors[variable.name] = {sum, std::sqrt(squares)};
+    return names;
+  }
+  std::vector<float> Values(const std::string& name) const {
+    const int index = state_->layout().Find(name);
+    const auto* elements = state_->tensor(index).data();
+    const TensorSpec& spec = state_->layout().tensors[index].spec;
+    const int64_t count = NumElements(spec.shape);
+    if (spec.dtype == DType::kI64) {
+      const auto* integers = reinterpret_cast<const int64_t*>(elements);
+      return {integers, integers + count};
+    }
+    const auto* floats = reinterpret_cast<const float*>(elements);
+    return {floats, floats + count};
+  }
+
+ private:
+  std::unique_ptr<ImportedModel> model_;
+  MetaGraph metagraph_;
+  std::unique_ptr<ExampleSource> data_;
+  std::unique_ptr<device::Device> device_;
+  std::unique_ptr<ReplicaState> state_;
+  std::unique_ptr<Plan> plan_;
+  std::unique_ptr<StepRunner> runner_;
+  std::vector<std::unique_ptr<Communicator>> communicators_ = MakeLoopback({1, 1}, 1);
+};
+
+Trained Train(const std::string& name, const Golden& golden, device::DeviceKind kind) {
+  Training training(name, golden, kind);
+  Trained trained;
+  std::map<std::string, std::vector<float>> before;
+  for (const std::string& tensor : training.names()) before[tensor] = training.Values(tensor);
+  for (int step = 1; step <= kSteps; ++step) {
+    trained.losses.push_back(training.Step(step));
+    if (step > 1) continue;
+    for (auto& [tensor, moved] : before) {
+      // The first step of momentum SGD is the gradient times the rate.
+      const std::vector<float> values = training.Values(tensor);
+      for (size_t i = 0; i < moved.size(); ++i) moved[i] -= values[i];
+      trained.tensors[tensor].gradient_norm = NormOf(moved) / golden.rate;
+    }
+  }
+  for (const std::string& tensor : training.names()) {
+    const std::vector<float> values = training.Values(tensor);
+    trained.tensors[tensor].norm = NormOf(values);
+    for (const float value : values) trained.tensors[tensor].sum += value;
   }
   return trained;
 }
 
 TEST_CASE("import: exported models train as PyTorch trains them", "[onnx][pytorch]") {
-  const std::string name = GENERATE("mlp", "cnn", "attention");
+  const std::string name = GENERATE("mlp", "cnn", "attention", "resnet18", "mobilenetv2", "vgg11_bn", "gpt2", "bert",
+                                    "vit", "llama", "encoder", "lstm");
   const auto kind = GENERATE(device::DeviceKind::kReference, device::DeviceKind::kCpu);
+  const bool large = name == "resnet18" || name == "gpt2";  // minutes on the reference kernels
+  if (large && kind == device::DeviceKind::kReference) return;
+  // A ReLU whose input lies within rounding of zero takes one side there and the other here.
+  const bool kinks = name == "resnet18";
   CAPTURE(name, kind == device::DeviceKind::kCpu);
   const Golden golden = ReadGolden(name);
   REQUIRE(golden.losses.size() == kSteps);
 
-  const Trained trained = Train(name, kind);
+  const Trained trained = Train(name, golden, kind);
 
   for (int step = 0; step < kSteps; ++step) {
     CAPTURE(step);
-    CHECK(trained.losses[step] == Approx(golden.losses[step]).epsilon(1e-4));
+    CHECK(trained.losses[step] == Approx(golden.losses[step]).epsilon(kinks ? 1e-2 : 1e-3).margin(1e-5));
   }
-  CHECK(trained.tensors.size() == golden.tensors.size());  // every name of the state dict, and no other
   for (const auto& [key, expected] : golden.tensors) {
     CAPTURE(key);
     REQUIRE(trained.tensors.count(key) == 1);
-    CHECK(trained.tensors.at(key).first == Approx(expected.first).margin(2e-3 * (1 + expected.second)));
-    CHECK(trained.tensors.at(key).second == Approx(expected.second).epsilon(1e-3));
+    const TensorFigures& figures = trained.tensors.at(key);
+    CHECK(figures.sum == Approx(expected.sum).margin((kinks ? 3e-2 : 2e-3) * (1 + expected.norm)));
+    CHECK(figures.norm == Approx(expected.norm).epsilon(2e-3).margin(kinks ? 3e-2 : 1e-6));
+    if (expected.gradient_norm == 0) continue;  // a statistic, a buffer, a count
+    CHECK(figures.gradient_norm == Approx(expected.gradient_norm).epsilon(1e-2).margin(1e-4));
   }
+  CHECK(trained.tensors.size() == golden.tensors.size());  // every name of the state dict, and no other
 }
 
 }  // namespace

@@ -1,0 +1,177 @@
+// What of a model's state dict goes into the state: which parameters are trained, what is kept although no node reads
+// it, what exists under two names.
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "common/graph/onnx/importer.h"
+#include "common/graph/onnx/node_fields.h"
+#include "common/status/status_macros.h"
+
+namespace lockstep {
+namespace {
+
+constexpr char kCount[] = "num_batches_tracked";
+
+// The inputs of an op that are weights where they are initialisers.
+std::vector<int> WeightInputs(const onnx::NodeProto& node) {
+  static const auto* const kInputs = new std::map<std::string, std::vector<int>>({
+      {"MatMul", {0, 1}},
+      {"Gemm", {1, 2}},
+      {"Conv", {1, 2}},
+      {"ConvTranspose", {1, 2}},
+      {"LayerNormalization", {1, 2}},
+      {"RMSNormalization", {1}},
+      {"InstanceNormalization", {1, 2}},
+      {"GroupNormalization", {1, 2}},
+      {"BatchNormalization", {1, 2}},
+      {"PRelu", {1}},
+      {"Gather", {0}},
+      {"RNN", {1, 2, 3}},
+      {"GRU", {1, 2, 3}},
+      {"LSTM", {1, 2, 3, 7}},
+      {"Add", {0, 1}},  // a bias: of rank 1
+  });
+  const auto found = kInputs->find(node.op_type());
+  return found == kInputs->end() ? std::vector<int>() : found->second;
+}
+
+// How many names a warning lists.
+constexpr size_t kShown = 8;
+
+std::string ListOf(std::vector<std::string> names) {
+  const size_t all = names.size();
+  if (all > kShown) names.resize(kShown);
+  return absl::StrCat(absl::StrJoin(names, ", "), all > kShown ? absl::StrCat(" and ", all - kShown, " more") : "");
+}
+
+bool HasVariable(const Graph& graph, const std::string& name) {
+  return std::any_of(graph.variables.begin(), graph.variables.end(),
+                     [&](const Variable& variable) { return variable.name == name; });
+}
+
+}  // namespace
+
+VariableKind OnnxImporter::KindOfParameter(const std::string& name) {
+  const auto matches = [&](const std::string& pattern) {
+    if (fnmatch(pattern.c_str(), name.c_str(), 0) != 0) return false;
+    patterns_used_.insert(pattern);
+    return true;
+  };
+  bool trained = options_.train.empty();
+  for (const std::string& pattern : options_.train) trained |= matches(pattern);
+  for (const std::string& pattern : options_.freeze) trained &= !matches(pattern);
+  return trained ? VariableKind::kParameter : VariableKind::kFrozen;
+}
+
+// PyTorch's exporter as called plainly merges batch normalisations into weights and transposes others: these are
+// initialisers of no parameter's name. What stands where weights stand is trained all the same.
+void OnnxImporter::FindFoldedWeights() {
+  const auto kept = [&](const std::string& name) { return initializers_.count(name) != 0; };
+  if (!has_signature_ || std::all_of(parameters_.begin(), parameters_.end(), kept)) return;
+  for (const onnx::NodeProto& node : nodes_.node()) {
+    for (const int i : WeightInputs(node)) {
+      if (i >= node.input_size()) continue;
+      const auto found = initializers_.find(node.input(i));
+      if (found == initializers_.end() || found->second.parameter || buffers_.count(found->first) != 0) continue;
+      const onnx::TensorProto& tensor = *found->second.message;
+      const bool weight = node.op_type() == "Add" ? tensor.dims_size() == 1 : tensor.dims_size() > 0;
+      if (!weight || !IsFloatingType(tensor.data_type())) continue;
+      found->second.parameter = true;
+      folded_weights_.push_back(found->first);
+    }
+  }
+}
+
+absl::Status OnnxImporter::CheckPatterns() const {
+  for (const auto* patterns : {&options_.train, &options_.freeze}) {
+    for (const std::string& pattern : *patterns) {
+      if (patterns_used_.count(pattern) != 0) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("no parameter matches '", pattern, "' of model.",
+                       patterns == &options_.train ? "trainable" : "frozen", "; the first parameter is called '",
+                       model_.graph.variables.empty() ? "" : model_.graph.variables[0].name, "'"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Parameters and buffers that the file holds and no node reads come home as they went.
+absl::Status OnnxImporter::KeepUnread() {
+  for (const auto& [name, initializer] : initializers_) {
+    const bool buffer = buffers_.count(name) != 0;
+    if ((!initializer.parameter && !buffer) || HasVariable(model_.graph, name)) continue;
+    LS_ASSIGN_OR_RETURN(Tensor tensor, ReadOnnxTensor(*initializer.message, folder_));
+    if (initializer.parameter && !buffer) {
+      KindOfParameter(name);
+      // Where the file does not say what its parameters are, an initialiser that was folded was none.
+      if (!has_signature_) continue;
+      model_.warnings.push_back(absl::StrCat("parameter '", name, "' has no influence and is not trained"));
+    }
+    LS_RETURN_IF_ERROR(AddVariable(name, VariableKind::kFrozen, std::move(tensor)));
+  }
+  return absl::OkStatus();
+}
+
+// PyTorch counts the batches that a batch normalisation has seen; its exporters drop the counts.
+void OnnxImporter::AddStepCounts() {
+  std::set<std::string> counts;
+  for (const std::string& buffer : buffers_) {
+    if (absl::EndsWith(buffer, kCount)) counts.insert(buffer);
+  }
+  if (!has_signature_ && from_pytorch_) {
+    for (const Variable& variable : model_.graph.variables) {
+      absl::string_view name = variable.name;
+      if (variable.kind != VariableKind::kParameter && absl::ConsumeSuffix(&name, "running_mean")) {
+        counts.insert(absl::StrCat(name, kCount));
+      }
+    }
+  }
+  for (const std::string& name : counts) {
+    if (HasVariable(model_.graph, name)) continue;
+    if (options_.freeze_batch_norm) {
+      model_.graph.variables.push_back({name, DType::kI64, {}, VariableKind::kFrozen, {}});
+    } else {
+      model_.aliases.push_back({name, kStepCounterName});
+    }
+  }
+}
+
+absl::Status OnnxImporter::AddTied() {
+  for (const auto& [second, first] : options_.tied) {
+    if (!HasVariable(model_.graph, first)) {
+      return absl::InvalidArgumentError(absl::StrCat("model.tied: the file has no parameter '", first, "'"));
+    }
+    if (HasVariable(model_.graph, second)) {
+      return absl::InvalidArgumentError(absl::StrCat("model.tied: the file has a parameter '", second,
+                                                     "' of its own, so it is not tied to '", first, "'"));
+    }
+    model_.aliases.push_back({second, first});
+  }
+  std::vector<std::string> lost;
+  for (const std::string& name : parameters_) {
+    if (initializers_.count(name) == 0 && options_.tied.count(name) == 0) lost.push_back(name);
+  }
+  if (!folded_weights_.empty()) {
+    model_.warnings.push_back(absl::StrCat("the exporter folded ", lost.size(), " parameters (", ListOf(lost),
+                                           ") into weights of other names (", ListOf(folded_weights_),
+                                           "), which are trained instead: the original model will not take them back. ",
+                                           kExportCall, " keeps every name"));
+    return absl::OkStatus();
+  }
+  for (const std::string& name : lost) {
+    model_.warnings.push_back(
+        absl::StrCat("parameter '", name,
+                     "' has no values in the file: it is tied to another, and checkpoints will lack its name. "
+                     "Write both with model.tied: {",
+                     name, ": NAME-OF-THE-OTHER}"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,136 @@
+// What of a model's state dict the importer takes into the state, and under which kind.
+#include <google/protobuf/text_format.h>
+
+#include <catch2/catch.hpp>
+#include <map>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/graph/onnx/import.h"
+#include "worker/device/evaluate_node.h"
+
+namespace lockstep {
+namespace {
+
+using Catch::Contains;
+
+// Two products and a batch normalisation between them: x [batch, 2] -> y [batch, 3].
+OnnxFile TwoLayers(const std::string& signature) {
+  OnnxFile file;
+  file.path = "m.onnx";
+  file.sha256 = std::string(64, 'a');
+  std::string text = R"(
+    ir_version: 8 producer_name: 'pytorch' opset_import { version: 17 }
+    graph {
+      input { name: 'x' type { tensor_type { elem_type: 1 shape { dim { dim_param: 'b' } dim { dim_value: 2 } } } } }
+      output { name: 'y' }
+      node { op_type: 'MatMul' input: 'x' input: 'enc.weight' output: 'h' }
+      node { op_type: 'BatchNormalization' input: 'h' input: 'bn.weight' input: 'bn.bias' input: 'bn.running_mean'
+             input: 'bn.running_var' output: 'n' }
+      node { op_type: 'MatMul' input: 'n' input: 'head.weight' output: 'y' })";
+  const std::map<std::string, std::string> dims = {
+      {"enc.weight", "dims: 2 dims: 3"}, {"head.weight", "dims: 3 dims: 3"},
+      {"bn.weight", "dims: 3"},          {"bn.bias", "dims: 3"},
+      {"bn.running_mean", "dims: 3"},    {"bn.running_var", "dims: 3"}};
+  for (const auto& [name, shape] : dims) {
+    absl::StrAppend(&text, " initializer { name: '", name, "' data_type: 1 ", shape);
+    for (int i = 0; i < (shape.size() > 8 ? (name[0] == 'e' ? 6 : 9) : 3); ++i)
+      absl::StrAppend(&text, " float_data: 1");
+    absl::StrAppend(&text, " }");
+  }
+  REQUIRE(google::protobuf::TextFormat::ParseFromString(text + "}", &file.model));
+  if (!signature.empty()) {
+    auto* property = file.model.mutable_graph()->add_metadata_props();
+    property->set_key("pkg.torch.export.ExportedProgram.graph_signature");
+    property->set_value(signature);
+  }
+  return file;
+}
+
+ImportedModel Import(OnnxFile file, OnnxImportOptions options) {
+  options.evaluate = device::EvaluateNode;
+  options.batch = 4;
+  auto model = ImportOnnx(std::move(file), options);
+  INFO(model.status().ToString());
+  REQUIRE(model.ok());
+  return *std::move(model);
+}
+
+std::string Refusal(OnnxImportOptions options) {
+  options.evaluate = device::EvaluateNode;
+  options.batch = 4;
+  const auto model = ImportOnnx(TwoLayers(""), options);
+  REQUIRE_FALSE(model.ok());
+  return std::string(model.status().message());
+}
+
+std::map<std::string, VariableKind> Kinds(const ImportedModel& model) {
+  std::map<std::string, VariableKind> kinds;
+  for (const Variable& variable : model.graph.variables) kinds[variable.name] = variable.kind;
+  return kinds;
+}
+
+TEST_CASE("import: patterns say what is trained, and the rest comes home unchanged", "[onnx]") {
+  OnnxImportOptions options;
+  options.train = {"head.*", "bn.*"};
+  options.freeze = {"*.bias"};
+
+  const auto kinds = Kinds(Import(TwoLayers(""), options));
+
+  CHECK(kinds.at("head.weight") == VariableKind::kParameter);
+  CHECK(kinds.at("bn.weight") == VariableKind::kParameter);
+  CHECK(kinds.at("bn.bias") == VariableKind::kFrozen);
+  CHECK(kinds.at("enc.weight") == VariableKind::kFrozen);
+  CHECK(kinds.at("bn.running_mean") == VariableKind::kStatistic);
+
+  options.freeze = {"nothing.*"};
+  CHECK_THAT(Refusal(options), Contains("nothing.*") && Contains("model.frozen"));
+}
+
+TEST_CASE("import: a frozen batch normalisation keeps its statistics and counts nothing", "[onnx]") {
+  OnnxImportOptions options;
+  const ImportedModel trained = Import(TwoLayers(""), options);
+  options.freeze_batch_norm = true;
+
+  const ImportedModel frozen = Import(TwoLayers(""), options);
+
+  CHECK(trained.aliases == std::vector<StateAlias>{{"bn.num_batches_tracked", kStepCounterName}});
+  CHECK(frozen.aliases.empty());
+  CHECK(Kinds(frozen).at("bn.num_batches_tracked") == VariableKind::kFrozen);
+  CHECK(Kinds(frozen).at("bn.running_var") == VariableKind::kFrozen);
+  CHECK(Kinds(frozen).at("bn.weight") == VariableKind::kParameter);
+}
+
+TEST_CASE("import: both names of a tied parameter exist, and one that is missing is named", "[onnx]") {
+  const std::string signature =
+      "\nw: PARAMETER target='bn.weight'\nb: PARAMETER target='bn.bias'\np_a: PARAMETER target='enc.weight'\np_b: "
+      "PARAMETER target='head.weight'\np_c: PARAMETER target='emb.weight'\n";
+  OnnxImportOptions options;
+  const ImportedModel untold = Import(TwoLayers(signature), options);
+  options.tied = {{"emb.weight", "head.weight"}};
+
+  const ImportedModel told = Import(TwoLayers(signature), options);
+
+  CHECK(told.aliases == std::vector<StateAlias>{{"emb.weight", "head.weight"}});
+  CHECK(told.warnings.empty());
+  REQUIRE(untold.warnings.size() == 1);
+  CHECK_THAT(untold.warnings[0], Contains("emb.weight") && Contains("model.tied"));
+  options.tied = {{"emb.weight", "nowhere"}};
+  CHECK_THAT(Refusal(options), Contains("nowhere"));
+  options.tied = {{"enc.weight", "head.weight"}};
+  CHECK_THAT(Refusal(options), Contains("of its own"));
+}
+
+TEST_CASE("import: weights that an exporter folded are trained under their new names, with a warning", "[onnx]") {
+  const std::string signature = "\np_a: PARAMETER target='encoder.w'\np_b: PARAMETER target='head.weight'\n";
+
+  const ImportedModel model = Import(TwoLayers(signature), {});
+
+  CHECK(Kinds(model).at("enc.weight") == VariableKind::kParameter);
+  CHECK(Kinds(model).at("head.weight") == VariableKind::kParameter);
+  REQUIRE(model.warnings.size() == 1);
+  CHECK_THAT(model.warnings[0], Contains("encoder.w") && Contains("enc.weight") && Contains("optimize=False"));
+}
+
+}  // namespace
+}  // namespace lockstep
