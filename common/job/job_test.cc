@@ -195,7 +195,8 @@ TEST_CASE("job: amounts, names, lists and structure are checked as well", "[job]
       {"train:\n", "data: {}\ntrain:\n", {"data: the key is given twice"}},
       {"train:\n", "? [a]\n: 1\ntrain:\n", {"a key must be a plain name"}},
       {"train:\n", "train: [\n", {"not YAML"}},
-      {"train:\n", "---\ntrain:\n", {"holds 2 YAML documents"}},
+      {"train:\n", "---\ntrain:\n", {"is not one YAML document"}},
+      {"name: small\n", ", name: small\n", {"/jobs/job.yaml: is not one YAML document"}},
   });
   CheckError("", {}, {"the file is empty"});
   CheckError("- a\n- b\n", {}, {"expected a section of keys, found a list"});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "common/job/scalar.h"
 #include "common/job/suggest.h"
 #include "common/status/status_macros.h"
+#include "yaml-cpp/eventhandler.h"
 #include "yaml-cpp/yaml.h"
 
 namespace lockstep::job {
@@ -183,14 +185,31 @@ absl::StatusOr<std::pair<Message*, const FieldDescriptor*>> Locate(const std::st
   return absl::InvalidArgumentError("no key is named");
 }
 
+// Listens to a parser and keeps nothing.
+class NoHandler : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
+
 absl::StatusOr<YAML::Node> Parse(const std::string& text, const std::string& place) {
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    if (documents.size() > 1) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(place, ": holds ", documents.size(), " YAML documents; one is one job"));
+    // Counted first, and not by loading them all: a stray "," gives empty documents for ever.
+    std::istringstream stream(text);
+    YAML::Parser parser(stream);
+    NoHandler handler;
+    if (parser.HandleNextDocument(handler) && parser.HandleNextDocument(handler)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          place, ": is not one YAML document: it holds several, or begins with what begins none; one is one job"));
     }
-    return documents.empty() ? YAML::Node() : documents.front();
+    return YAML::Load(text);
   } catch (const YAML::Exception& e) {
     return absl::InvalidArgumentError(
         absl::StrCat(place, ":", e.mark.line + 1, ":", e.mark.column + 1, ": not YAML: ", e.msg));

@@ -217,6 +217,7 @@ absl::Status OnnxImporter::AddOutputs() {
   for (const Node& node : graph.nodes) produced.insert(node.outputs.begin(), node.outputs.end());
   if (file_.model.graph().output().empty()) return absl::InvalidArgumentError("the model has no output");
   for (const onnx::ValueInfoProto& output : file_.model.graph().output()) {
+    if (output.name().empty()) return absl::InvalidArgumentError("an output of the model has no name");
     absl::StatusOr<std::string> name = NameInGraph(output.name());
     if (!name.ok()) {
       return absl::Status(name.status().code(),

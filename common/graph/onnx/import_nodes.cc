@@ -59,6 +59,7 @@ absl::Status OnnxImporter::AddNode(const onnx::NodeProto& node) {
   if (!node.domain().empty() && node.domain() != "ai.onnx") {
     return within(absl::UnimplementedError(absl::StrCat("the domain '", node.domain(), "' is not known")));
   }
+  if (node.output().empty()) return within(absl::InvalidArgumentError("has no output"));
   for (const std::string& output : node.output()) {
     if (!output.empty() && (values_.count(output) != 0 || initializers_.count(output) != 0)) {
       return within(absl::InvalidArgumentError(absl::StrCat("gives '", output, "', which exists already")));
