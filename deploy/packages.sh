@@ -9,7 +9,7 @@ build=(
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev libspdlog-dev libfmt-dev
   libgloo-dev libdnnl-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libisal-dev libssl-dev
 )
-data=(dataset-fashion-mnist)
+data=(dataset-fashion-mnist bible-kjv)
 test=(catch2 clang-format git binutils libonnx-dev libonnx-testdata)
 
 wanted=()
