@@ -203,6 +203,33 @@ TEST_CASE("onnx writer: a batch that a model was read with is taken out where th
   CHECK(ReadAgain("fixed.onnx", 2).graph.nodes.size() == 1);
 }
 
+TEST_CASE("onnx writer: newer ops raise the opset, our own become what they stand for", "[onnx]") {
+  const auto storage = LocalStorage::Create(Folder()).value();
+  Graph graph;
+  graph.inputs = {{"x", DType::kF32, {kBatchDim, 4, 6}}};
+  graph.variables = {{"c", DType::kF32, {4}, VariableKind::kParameter, {}},
+                     {"r", DType::kF32, {6}, VariableKind::kParameter, {}}};
+  graph.nodes = {{"group", OpType::kGroupNormalization, {"x", "c", "c"}, {"g"}, GroupNormAttributes{2, 1e-5}},
+                 {"scale", OpType::kScale, {"g"}, {"s"}, ScaleAttributes{0.25}},
+                 {"product", OpType::kBatchMatMul, {"s", "x"}, {"p"}, BatchMatMulAttributes{true, false}}};
+  graph.outputs = {"p"};
+  const auto of = [](const Variable& v) { return RandomVariable(v).value(); };
+
+  const auto group = WriteOnnx(graph, RandomVariable, {}, *storage, "group.onnx");
+  graph.nodes.push_back({"root", OpType::kRmsNormalization, {"p", "r"}, {"y"}, LayerNormAttributes{-1, 1e-5}});
+  graph.outputs = {"y"};
+  const auto root = WriteOnnx(graph, RandomVariable, {}, *storage, "root.onnx");
+
+  REQUIRE(group.ok());
+  CHECK(group->opset == 21);
+  INFO(root.status());
+  REQUIRE(root.ok());
+  CHECK(root->opset == 23);
+  const ImportedModel again = ReadAgain("root.onnx", kBatch);
+  CheckClose(Evaluate(graph, kBatch, of),
+             Evaluate(again.graph, kBatch, [&](const Variable& v) { return again.initial.at(v.name).Clone(); }));
+}
+
 TEST_CASE("onnx writer: ops without a counterpart are refused by name, and the old file stays", "[onnx]") {
   const auto storage = LocalStorage::Create(Folder()).value();
   Graph graph = Reshaping({-1, 2});
