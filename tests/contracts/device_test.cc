@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 
+#include "common/graph/graph_editor.h"
 #include "common/graph/training_graph.h"
 #include "tests/contracts/device_cases.h"
 #include "worker/device/deferred/make_device.h"
@@ -173,8 +174,7 @@ TEST_CASE("device: an instruction set that this machine lacks is refused", "[dev
 using Values = std::map<std::string, std::vector<double>>;
 
 // One host tensor per input: floats in [-1, 1), or their absolute values; positive where a variance is meant; labels
-// 0, 1 or 2; a mask of zeros and ones; few different
-// numbers where ties matter.
+// 0, 1 or 2; a mask of zeros and ones; few different numbers where ties matter.
 std::vector<Tensor> RandomInputs(const std::vector<TensorSpec>& specs, uint64_t seed, bool absolute) {
   std::vector<Tensor> tensors;
   for (const TensorSpec& spec : specs) {
@@ -326,6 +326,60 @@ TEST_CASE("device: several threads compute the same, and the same bits every tim
       const Values got = RunCase(*cpu, c.graph, seed, false);
       CompareCase(c, expected, got, c.sums_of_products ? RunCase(*reference, c.graph, seed, true) : expected);
       CHECK(got == RunCase(*cpu, c.graph, seed, false));
+    }
+  }
+}
+
+// The same with a node behind every input and output of F32, so that the op's own operands and results are values of
+// the plan, which may share memory.
+Graph Within(const Graph& graph) {
+  Graph within = graph;
+  within.nodes.clear();
+  within.values.clear();
+  const auto is_f32 = [&](const std::string& name) { return graph.values.at(name).dtype == DType::kF32; };
+  const auto copy = [&](const std::string& from, const std::string& to) {
+    within.nodes.push_back({"copy of " + from, OpType::kScale, {from}, {to}, ScaleAttributes{1.0}});
+  };
+  std::map<std::string, std::string> inner;
+  for (const GraphInput& input : graph.inputs) {
+    if (!is_f32(input.name)) continue;
+    inner[input.name] = "inner " + input.name;
+    copy(input.name, inner[input.name]);
+  }
+  for (Node node : graph.nodes) {
+    for (std::string& name : node.inputs) name = inner.count(name) > 0 ? inner[name] : name;
+    within.nodes.push_back(std::move(node));
+  }
+  for (std::string& output : within.outputs) {
+    if (!is_f32(output)) continue;
+    copy(output, "outer " + output);
+    output = "outer " + output;
+  }
+  MustOk(InferShapes(&within));
+  return within;
+}
+
+TEST_CASE("device: sharing memory changes no bit, for every op", "[device]") {
+  const auto cpu = Make(kCandidates[1]);
+
+  for (const OpType op : AllOps()) {
+    for (uint64_t seed = 1; seed <= 4; ++seed) {
+      INFO("seed " << seed << " " << OpName(op));
+      Dice dice(seed * 100 + static_cast<uint64_t>(op));
+      const DeviceCase c = RandomCase(op, dice);
+      const Values plain = RunCase(*cpu, c.graph, seed, false);
+      const Graph within = Within(c.graph);
+      const Values shared = RunCase(*cpu, within, seed, false);
+      for (size_t i = 0; i < within.outputs.size(); ++i) {
+        INFO(within.outputs[i]);
+        const auto& expected = plain.at(c.graph.outputs[i]);
+        const auto& got = shared.at(within.outputs[i]);
+        REQUIRE(expected.size() == got.size());
+        for (size_t j = 0; j < got.size(); ++j) {
+          if (std::isnan(expected[j]) && std::isnan(got[j])) continue;
+          REQUIRE(expected[j] == got[j]);
+        }
+      }
     }
   }
 }

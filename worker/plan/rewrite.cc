@@ -32,6 +32,8 @@ class Rewriter {
 
   Graph Run() {
     Index();
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) MoveReluGradient(i);
+    Index();
     for (Node& node : graph_.nodes) TakeOperands(node);
     Index();
     for (size_t i = 0; i < graph_.nodes.size(); ++i) TakeResult(i);
@@ -96,6 +98,26 @@ class Rewriter {
     node.op = form.trans_a || form.trans_b ? OpType::kBatchMatMul : OpType::kMatMul;
     if (node.op == OpType::kMatMul) node.attributes = NoAttributes{};
     if (node.op == OpType::kBatchMatMul) node.attributes = BatchMatMulAttributes{form.trans_a, form.trans_b};
+  }
+
+  // ReluGrad(MaxPoolGrad(dY, argmax), X) where X is what was pooled: the only elements that get a gradient are those
+  // that won, and they are Y.
+  void MoveReluGradient(size_t i) {
+    Node& relu = graph_.nodes[i];
+    if (relu.op != OpType::kReluGrad || !OnlyReader(relu.inputs[0])) return;
+    const auto producer = producer_.find(relu.inputs[0]);
+    if (producer == producer_.end() || graph_.nodes[producer->second].op != OpType::kMaxPoolGrad) return;
+    Node& pool = graph_.nodes[producer->second];
+    const Node* forward = ProducerOf(pool.inputs[1]);
+    if (forward == nullptr || forward->op != OpType::kMaxPoolWithArgmax || forward->inputs[0] != relu.inputs[1]) return;
+    const std::string between = pool.outputs[0];
+    const std::string dx = relu.outputs[0];
+    relu.inputs = {pool.inputs[0], forward->outputs[0]};
+    relu.outputs = {between};
+    pool.inputs[0] = between;
+    pool.outputs = {dx};
+    graph_.values[between] = graph_.values.at(relu.inputs[0]);
+    std::swap(relu, pool);
   }
 
   // Reads operands as they were before they were transposed.

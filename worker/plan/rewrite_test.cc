@@ -50,6 +50,24 @@ Graph Products() {
   return graph;
 }
 
+// The gradient of max_pool(relu(x)), with windows that overlap.
+Graph PooledRelu() {
+  Graph graph;
+  graph.inputs = {{"x", DType::kF32, {2, 3, 6, 7}}, {"dy", DType::kF32, {2, 3, 4, 5}}};
+  PoolAttributes pool;
+  pool.kernel_shape = {3, 3};
+  pool.strides = {1, 1};
+  PoolAttributes gradient = pool;
+  gradient.input_shape = {2, 3, 6, 7};
+  graph.nodes = {{"relu", OpType::kRelu, {"x"}, {"relu"}, NoAttributes{}},
+                 {"pool", OpType::kMaxPoolWithArgmax, {"relu"}, {"y", "argmax"}, pool},
+                 {"dpool", OpType::kMaxPoolGrad, {"dy", "argmax"}, {"dpool"}, gradient},
+                 {"dx", OpType::kReluGrad, {"dpool", "relu"}, {"dx"}, NoAttributes{}}};
+  graph.outputs = {"dx"};
+  MustOk(InferShapes(&graph));
+  return graph;
+}
+
 int Count(const Graph& graph, OpType op) {
   int count = 0;
   for (const Node& node : graph.nodes) count += node.op == op ? 1 : 0;
@@ -107,6 +125,17 @@ TEST_CASE("rewrite: products read and write transposed", "[plan]") {
   // p is read twice, and one reader moves the batch.
   CHECK(Count(graph, OpType::kTranspose) == 2);
   CheckSame(Products());
+}
+
+TEST_CASE("rewrite: the gradient of a ReLU is applied to what a pool kept of it", "[plan]") {
+  const Graph graph = RewriteForPlan(PooledRelu());
+
+  const Shape pooled = {2, 3, 4, 5};
+  for (const Node& node : graph.nodes) {
+    if (node.op == OpType::kReluGrad) CHECK(graph.values.at(node.outputs[0]).shape == pooled);
+  }
+  CHECK(graph.nodes.back().op == OpType::kMaxPoolGrad);
+  CheckSame(PooledRelu());
 }
 
 }  // namespace

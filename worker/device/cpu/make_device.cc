@@ -102,6 +102,24 @@ Layout CommonLayout(const KernelRequest& request) {
   return Layout();
 }
 
+// Pairs (input, output) of own kernels that read all of a row or channel that they need before they write the element
+// that lies there.
+std::vector<std::pair<int, int>> RowSharing(OpType op) {
+  switch (op) {
+    case OpType::kSoftmax:
+    case OpType::kLogSoftmax:
+    case OpType::kLayerNormalization:
+      return {{0, 0}};
+    case OpType::kSoftmaxGrad:
+    case OpType::kLogSoftmaxGrad:
+    case OpType::kLayerNormGrad:
+    case OpType::kBatchNormGrad:
+      return {{0, 0}, {1, 0}};
+    default:
+      return {};
+  }
+}
+
 const Shape& LargestShape(const KernelRequest& request) {
   const Operand* largest = &request.outputs[0];
   for (const Operand& input : request.inputs) {
@@ -199,6 +217,7 @@ class CpuDevice final : public Device {
   static std::unique_ptr<Kernel> MakeOwn(const KernelRequest& request, const OwnFunction& own) {
     HostKernelTraits traits{.implementation = own.name, .workspace_bytes = own.workspace_bytes};
     traits.shareable = ElementwiseSharing(request);
+    if (traits.shareable.empty()) traits.shareable = RowSharing(request.node->op);
     traits.layout_shape = LargestShape(request);
     if (own.any_layout) traits.layout = CommonLayout(request);
     if (own.channel_blocks) traits.layout = ChannelLayout(request);
