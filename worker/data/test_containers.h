@@ -18,7 +18,7 @@ namespace lockstep::worker {
 
 inline std::string LittleEndian(uint64_t value, int bytes) {
   std::string out;
-  for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i));
+  for (int i = 0; i < bytes; ++i) out += i < 8 ? static_cast<char>(value >> (8 * i)) : '\0';
   return out;
 }
 
