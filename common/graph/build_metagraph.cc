@@ -1,11 +1,14 @@
 #include "common/graph/build_metagraph.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "common/graph/graph_editor.h"
+#include "common/graph/parameter_patterns.h"
 #include "common/graph/training_graph.h"
 #include "common/graph/validate.h"
 #include "common/status/status_macros.h"
@@ -80,6 +83,19 @@ absl::StatusOr<bool> ClassesLast(const MetaGraph& metagraph, ClassAxis axis) {
   return last;
 }
 
+// What PyTorch's state dict of a built-in model has beside its variables.
+std::vector<StateAlias> AliasesOf(const Graph& builtin) {
+  std::vector<StateAlias> aliases;
+  for (const Variable& variable : builtin.variables) {
+    absl::string_view name = variable.name;
+    if (absl::ConsumeSuffix(&name, "running_mean")) {
+      aliases.push_back({absl::StrCat(name, "num_batches_tracked"), kStepCounterName});
+    }
+    if (name == "transformer.wte.weight") aliases.push_back({"lm_head.weight", variable.name});
+  }
+  return aliases;
+}
+
 }  // namespace
 
 absl::StatusOr<MetaGraph> BuildMetaGraph(const MetaGraphRequest& request) {
@@ -108,8 +124,12 @@ absl::StatusOr<MetaGraph> BuildMetaGraph(const MetaGraphRequest& request) {
   metagraph.loss = request.loss;
   if (metagraph.loss.output.empty()) metagraph.loss.output = metagraph.forward.outputs[0];
   if (metagraph.loss.label.empty()) metagraph.loss.label = label.name;
+  LS_RETURN_IF_ERROR(ChooseTrained(&metagraph.forward, request.trainable, request.frozen));
   metagraph.update = request.update;
-  metagraph.aliases = request.aliases;
+  LS_ASSIGN_OR_RETURN(const std::set<std::string> no_decay,
+                      MatchParameters(metagraph.forward, request.no_decay, "train.optimizer.no_decay"));
+  metagraph.update.optimizer.no_decay.assign(no_decay.begin(), no_decay.end());
+  metagraph.aliases = request.imported.has_value() ? request.aliases : AliasesOf(metagraph.forward);
   metagraph.pass_batch = request.pass_batch;
   LS_RETURN_IF_ERROR(ValidateMetaGraph(metagraph));
   LS_ASSIGN_OR_RETURN(metagraph.loss.classes_last, ClassesLast(metagraph, request.class_axis));

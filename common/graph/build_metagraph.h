@@ -35,6 +35,10 @@ struct MetaGraphRequest {
   LossRule loss;
   ClassAxis class_axis = ClassAxis::kAuto;
   UpdateRule update;
+  // Patterns of parameters (parameter_patterns.h): trained (empty: all), not trained, without weight decay.
+  std::vector<std::string> trainable;
+  std::vector<std::string> frozen;
+  std::vector<std::string> no_decay;
   int64_t pass_batch = 0;
 };
 

@@ -73,6 +73,7 @@ struct OptimizerRule {
   double beta1 = 0.9;  // adam, adamw
   double beta2 = 0.999;
   double epsilon = 1e-8;
+  std::vector<std::string> no_decay;  // parameters whose weights do not decay, sorted
   friend bool operator==(const OptimizerRule&, const OptimizerRule&) = default;
 };
 

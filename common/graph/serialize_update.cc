@@ -56,6 +56,7 @@ void WriteUpdate(const UpdateRule& update, proto::Update* message) {
   optimizer->set_beta1(update.optimizer.beta1);
   optimizer->set_beta2(update.optimizer.beta2);
   optimizer->set_epsilon(update.optimizer.epsilon);
+  optimizer->mutable_no_decay()->Assign(update.optimizer.no_decay.begin(), update.optimizer.no_decay.end());
   proto::Schedule* schedule = message->mutable_schedule();
   schedule->set_kind(ToProtoEnum<proto::Schedule::Kind>(update.schedule.kind));
   schedule->set_lr(update.schedule.lr);
@@ -79,6 +80,7 @@ absl::StatusOr<UpdateRule> ReadUpdate(const proto::Update& message) {
   update.optimizer.beta1 = optimizer.beta1();
   update.optimizer.beta2 = optimizer.beta2();
   update.optimizer.epsilon = optimizer.epsilon();
+  update.optimizer.no_decay.assign(optimizer.no_decay().begin(), optimizer.no_decay().end());
   const proto::Schedule& schedule = message.schedule();
   LS_RETURN_IF_ERROR(FromProtoEnum(schedule.kind(), proto::Schedule::COSINE, "schedule", &update.schedule.kind));
   update.schedule.lr = schedule.lr();

@@ -114,6 +114,11 @@ std::optional<int64_t> StepsOf(const job::Amount& amount, int64_t epoch_samples,
   return 0;
 }
 
+int64_t PassBatch(const job::JobSpec& spec) {
+  if (spec.train().has_micro_batch()) return spec.train().micro_batch();
+  return spec.train().global_batch_size() / spec.train().logical_shards();
+}
+
 std::optional<int64_t> TotalSteps(const job::JobSpec& spec, int64_t train_samples) {
   return StepsOf(spec.train().duration(), train_samples, spec.train().global_batch_size());
 }

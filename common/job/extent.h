@@ -30,6 +30,9 @@ std::optional<absl::Duration> AmountTime(const job::Amount& amount);
 // 2,344 steps. nullopt for an amount of time. Saturates at 2^62. REQUIRES: epoch_samples, global_batch_size > 0.
 std::optional<int64_t> StepsOf(const job::Amount& amount, int64_t epoch_samples, int64_t global_batch_size);
 
+// Samples of one forward and backward pass: `train.micro_batch`, else a logical shard.
+int64_t PassBatch(const job::JobSpec& spec);
+
 // The job's last step, nullopt when a clock ends it.
 std::optional<int64_t> TotalSteps(const job::JobSpec& spec, int64_t train_samples);
 

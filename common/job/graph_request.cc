@@ -252,7 +252,11 @@ absl::StatusOr<MetaGraphRequest> MakeMetaGraphRequest(const JobSpec& spec, const
   request.loss = MakeLoss(spec.model());
   request.class_axis = MakeClassAxis(spec.model().class_axis());
   LS_ASSIGN_OR_RETURN(request.update, MakeUpdateRule(spec, train_samples));
-  request.pass_batch = spec.train().global_batch_size() / spec.train().logical_shards();
+  request.trainable.assign(spec.model().trainable().begin(), spec.model().trainable().end());
+  request.frozen.assign(spec.model().frozen().begin(), spec.model().frozen().end());
+  const auto& no_decay = spec.train().optimizer().no_decay();
+  request.no_decay.assign(no_decay.begin(), no_decay.end());
+  request.pass_batch = PassBatch(spec);
   return request;
 }
 

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
+
 namespace lockstep {
 namespace {
 
@@ -58,6 +60,23 @@ TEST_CASE("graph request: the model, its inputs and the loss of a job", "[job]")
 
   const auto wrong = MakeMetaGraphRequest(Job({"model.builtin.input=[1, 27, 28]"}), nullptr, {kImages}, kLabels, 60000);
   CHECK_THAT(std::string(wrong.status().message()), Catch::Contains("one sample of data.train has the shape [28, 28]"));
+}
+
+TEST_CASE("graph request: what is trained, what decays and what a pass holds", "[job]") {
+  const auto metagraph = BuildMetaGraph(Request({"model.frozen=[\"conv*\"]", "train.optimizer.no_decay=[\"*.bias\"]",
+                                                 "train.optimizer.weight_decay=0.1", "train.micro_batch=8"}));
+  INFO(metagraph.status());
+  REQUIRE(metagraph.ok());
+
+  for (const Variable& variable : metagraph->forward.variables) {
+    CHECK((variable.kind == VariableKind::kFrozen) == absl::StartsWith(variable.name, "conv"));
+  }
+  for (const std::string& name : metagraph->update.optimizer.no_decay) CHECK(absl::EndsWith(name, ".bias"));
+  CHECK(metagraph->update.optimizer.no_decay.size() == 3);
+  CHECK(metagraph->pass_batch == 8);
+
+  const auto odd = ParseJob(kJob, "/jobs/job.yaml", {"train.micro_batch=7"});
+  CHECK_THAT(std::string(odd.status().message()), Catch::Contains("7 samples do not divide the 32"));
 }
 
 TEST_CASE("graph request: the update rule is the job's, in steps", "[job]") {

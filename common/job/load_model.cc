@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/job/extent.h"
 
 namespace lockstep {
 
@@ -15,11 +16,10 @@ absl::StatusOr<std::optional<ImportedModel>> LoadModel(const JobSpec& spec, cons
   if (!file.ok()) return within(file.status());
   OnnxImportOptions options;
   options.evaluate = evaluate;
-  options.train.assign(spec.model().trainable().begin(), spec.model().trainable().end());
-  options.freeze.assign(spec.model().frozen().begin(), spec.model().frozen().end());
   options.freeze_batch_norm = spec.model().batch_norm() == job::Model::BATCH_NORM_FREEZE;
   options.tied.insert(spec.model().tied().begin(), spec.model().tied().end());
-  options.batch = spec.train().global_batch_size() / spec.train().logical_shards();
+  options.redraw = spec.model().init() == job::Model::INIT_RANDOM;
+  options.batch = PassBatch(spec);
   absl::StatusOr<ImportedModel> model = ImportOnnx(*std::move(file), options);
   if (!model.ok()) return within(model.status());
   return std::optional<ImportedModel>(*std::move(model));

@@ -200,6 +200,11 @@ absl::Status ValidateData(const Places& places, const JobSpec& spec) {
 }
 
 absl::Status ValidateTrain(const Places& places, const Train& train) {
+  const int64_t shard = train.global_batch_size() / train.logical_shards();
+  if (train.has_micro_batch() && (train.micro_batch() > shard || shard % train.micro_batch() != 0)) {
+    return places.Error("train.micro_batch", absl::StrCat(train.micro_batch(), " samples do not divide the ", shard,
+                                                          " of a logical shard (global_batch_size / logical_shards)"));
+  }
   if (train.global_batch_size() % train.logical_shards() != 0) {
     return places.Error("train.logical_shards",
                         absl::StrCat(train.logical_shards(), " shards do not divide global_batch_size ",

@@ -18,8 +18,6 @@ absl::Duration FromProto(const google::protobuf::Duration& duration) {
 
 }  // namespace
 
-int64_t PassBatch(const JobSpec& spec) { return spec.train().global_batch_size() / spec.train().logical_shards(); }
-
 int64_t EvalBatch(const JobSpec& spec) { return PassBatch(spec); }
 
 int64_t EvalSlices(const JobSpec& spec, int64_t eval_samples) {

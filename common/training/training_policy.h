@@ -35,9 +35,6 @@ struct DataFacts {
 using DataInspector =
     std::function<absl::StatusOr<DataFacts>(const JobSpec& spec, absl::Span<const GraphInput> model_inputs)>;
 
-// Samples of one forward and backward pass: a logical shard is one pass.
-int64_t PassBatch(const JobSpec& spec);
-
 // Samples of one evaluation batch. A slice is one such batch per logical shard.
 int64_t EvalBatch(const JobSpec& spec);
 // Slices that cover `eval_samples`.

@@ -85,6 +85,8 @@ StepRunner::StepRunner(StepConfig config, ReplicaState* state, Plan* training_pl
     }
     index.exponent = state_->layout().Find(ExponentName(name));
     LS_CHECK(index.value >= 0 && index.exponent >= 0, "every parameter and its exponent stand in the state");
+    const std::vector<std::string>& no_decay = config_.metagraph.update.optimizer.no_decay;
+    index.decays = !std::binary_search(no_decay.begin(), no_decay.end(), name);
     parameters_.push_back(std::move(index));
   }
   declared_order_.resize(parameters_.size());

@@ -119,6 +119,7 @@ class StepRunner {
     int value = -1;
     std::vector<int> slots;
     int exponent = -1;
+    bool decays = true;
   };
   std::vector<ParameterIndex> parameters_;
   std::vector<int> declared_order_;     // of the gradient layout's tensors: the order of the metagraph's variables

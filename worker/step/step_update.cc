@@ -28,11 +28,14 @@ void StepRunner::Update(int64_t step, const ReducedWord& word, double denominato
     norm = GlobalNorm(gradients, denominator);
   }
   const UpdateScalars scalars = MakeUpdateScalars(config_.metagraph.update, step - 1, denominator, norm);
+  UpdateScalars without_decay = scalars;
+  without_decay.weight_decay = 0;
+  without_decay.decay = 1;
   for (size_t t = 0; t < parameters_.size(); ++t) {
     const ParameterIndex& index = parameters_[t];
     ParameterUpdate update{.value = state_->floats(index.value), .gradient = exchange_.gradient(static_cast<int>(t))};
     for (size_t s = 0; s < index.slots.size(); ++s) update.slots[s] = state_->floats(index.slots[s]);
-    ApplyUpdate(config_.metagraph.update.optimizer, scalars, update);
+    ApplyUpdate(config_.metagraph.update.optimizer, index.decays ? scalars : without_decay, update);
     if (config_.metagraph.update.reduction == ReductionMode::kExact && config_.logical_shards > 1) {
       state_->exponent(index.exponent) = NextExponent(word.magnitudes[t], exponents_[t]);
     }

@@ -1,6 +1,7 @@
 #include "common/graph/onnx/import.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <utility>
 
@@ -21,6 +22,29 @@ namespace {
 
 constexpr int64_t kMinOpset = 1;
 constexpr int64_t kMaxOpset = 24;
+
+template <typename T>
+InitRule DrawnLike(const Tensor& tensor) {
+  const absl::Span<const T> values = tensor.elements<T>();
+  double sum = 0, squares = 0;
+  for (const T value : values) sum += value;
+  const double mean = values.empty() ? 0 : sum / static_cast<double>(values.size());
+  for (const T value : values) squares += (value - mean) * (value - mean);
+  const double deviation = values.empty() ? 0 : std::sqrt(squares / static_cast<double>(values.size()));
+  // Scales lie around 1 and shifts around 0, moved a little by training; weights lie around 0.
+  InitRule init;
+  if (std::abs(mean) >= deviation) {
+    init.value = mean;
+  } else {
+    init.kind = InitRule::Kind::kNormal;
+    init.value = deviation;
+  }
+  return init;
+}
+
+InitRule DrawnAnew(const Tensor& tensor) {
+  return tensor.dtype() == DType::kF64 ? DrawnLike<double>(tensor) : DrawnLike<float>(tensor);
+}
 
 }  // namespace
 
@@ -45,7 +69,6 @@ absl::StatusOr<ImportedModel> OnnxImporter::Run() {
     LS_RETURN_IF_ERROR(KeepUnread());
     AddStepCounts();
     LS_RETURN_IF_ERROR(AddTied());
-    LS_RETURN_IF_ERROR(CheckPatterns());
   }
   return std::move(model_);
 }
@@ -150,6 +173,7 @@ absl::Status OnnxImporter::AddVariable(const std::string& name, VariableKind kin
   init.kind = InitRule::Kind::kFile;
   init.file_sha256 = file_.sha256;
   init.file_tensor = name;
+  if (options_.redraw && kind == VariableKind::kParameter) init = DrawnAnew(value);
   model_.graph.variables.push_back({name, value.dtype(), value.shape(), kind, init});
   model_.graph.values[name] = {value.dtype(), value.shape()};
   model_.initial.emplace(name, std::move(value));
@@ -166,7 +190,7 @@ absl::StatusOr<const OnnxImporter::Value*> OnnxImporter::Find(const std::string&
   }
   LS_ASSIGN_OR_RETURN(Tensor tensor, ReadOnnxTensor(*initializer->second.message, folder_));
   if (initializer->second.parameter) {
-    LS_RETURN_IF_ERROR(AddVariable(name, KindOfParameter(name), std::move(tensor)));
+    LS_RETURN_IF_ERROR(AddVariable(name, VariableKind::kParameter, std::move(tensor)));
   } else {
     Define(name, std::move(tensor));
   }

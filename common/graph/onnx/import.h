@@ -31,15 +31,13 @@ struct OnnxImportOptions {
   int64_t batch = 0;
   // False: initialisers stay constants, as for a model that is only run.
   bool trainable = true;
-  // What is trained, of the parameters that the file names (or may have, where it does not say): those whose names
-  // match one of `train` (empty: all) and none of `freeze`. Patterns as of a shell: * ? [...]. The others keep their
-  // values.
-  std::vector<std::string> train;
-  std::vector<std::string> freeze;
   // Batch normalisation by the statistics of the file, which stay as they are.
   bool freeze_batch_norm = false;
   // Second names of tied parameters, and the names under which the file has them.
   std::map<std::string, std::string> tied;
+  // Parameters begin anew: normally distributed with the deviation of their values in the file, or, where the mean
+  // outweighs it, at the mean; statistics at 0 and 1.
+  bool redraw = false;
   // Inputs of the graph whose values are known although they are inputs: for shapes and axes that have to be.
   const std::map<std::string, Tensor>* known_inputs = nullptr;
 };

@@ -39,6 +39,7 @@ OnnxImporter::Reader OnnxImporter::ReaderOf(absl::string_view op_type) {
       {"LogSoftmax", &OnnxImporter::ReadSoftmax},
       {"SplitToSequence", &OnnxImporter::ReadSplitToSequence},
       {"SequenceAt", &OnnxImporter::ReadSequenceAt},
+      {"Attention", &OnnxImporter::ReadAttention},
       {"RNN", &OnnxImporter::ReadRecurrent},
       {"GRU", &OnnxImporter::ReadRecurrent},
       {"LSTM", &OnnxImporter::ReadRecurrent},

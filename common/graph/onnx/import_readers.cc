@@ -198,6 +198,8 @@ absl::Status OnnxImporter::ReadBatchNormalization(Call& call) {
     LS_ASSIGN_OR_RETURN(Tensor tensor, ReadOnnxTensor(*initializer->second.message, folder_));
     const VariableKind kind = options_.freeze_batch_norm ? VariableKind::kFrozen : VariableKind::kStatistic;
     LS_RETURN_IF_ERROR(AddVariable(inputs[i], kind, std::move(tensor)));
+    if (options_.redraw)
+      model_.graph.variables.back().init = {InitRule::Kind::kConstant, i == 3 ? 0.0 : 1.0, 0, "", ""};
   }
   call.attributes["training_mode"] = int64_t{!options_.freeze_batch_norm};
   call.attributes["unbiased_running_var"] = int64_t{from_pytorch_};

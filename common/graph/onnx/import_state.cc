@@ -1,7 +1,5 @@
 // What of a model's state dict goes into the state: which parameters are trained, what is kept although no node reads
 // it, what exists under two names.
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -57,18 +55,6 @@ bool HasVariable(const Graph& graph, const std::string& name) {
 
 }  // namespace
 
-VariableKind OnnxImporter::KindOfParameter(const std::string& name) {
-  const auto matches = [&](const std::string& pattern) {
-    if (fnmatch(pattern.c_str(), name.c_str(), 0) != 0) return false;
-    patterns_used_.insert(pattern);
-    return true;
-  };
-  bool trained = options_.train.empty();
-  for (const std::string& pattern : options_.train) trained |= matches(pattern);
-  for (const std::string& pattern : options_.freeze) trained &= !matches(pattern);
-  return trained ? VariableKind::kParameter : VariableKind::kFrozen;
-}
-
 // PyTorch's exporter as called plainly merges batch normalisations into weights and transposes others: these are
 // initialisers of no parameter's name. What stands where weights stand is trained all the same.
 void OnnxImporter::FindFoldedWeights() {
@@ -88,19 +74,6 @@ void OnnxImporter::FindFoldedWeights() {
   }
 }
 
-absl::Status OnnxImporter::CheckPatterns() const {
-  for (const auto* patterns : {&options_.train, &options_.freeze}) {
-    for (const std::string& pattern : *patterns) {
-      if (patterns_used_.count(pattern) != 0) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat("no parameter matches '", pattern, "' of model.",
-                       patterns == &options_.train ? "trainable" : "frozen", "; the first parameter is called '",
-                       model_.graph.variables.empty() ? "" : model_.graph.variables[0].name, "'"));
-    }
-  }
-  return absl::OkStatus();
-}
-
 // Parameters and buffers that the file holds and no node reads come home as they went.
 absl::Status OnnxImporter::KeepUnread() {
   for (const auto& [name, initializer] : initializers_) {
@@ -108,7 +81,6 @@ absl::Status OnnxImporter::KeepUnread() {
     if ((!initializer.parameter && !buffer) || HasVariable(model_.graph, name)) continue;
     LS_ASSIGN_OR_RETURN(Tensor tensor, ReadOnnxTensor(*initializer.message, folder_));
     if (initializer.parameter && !buffer) {
-      KindOfParameter(name);
       // Where the file does not say what its parameters are, an initialiser that was folded was none.
       if (!has_signature_) continue;
       model_.warnings.push_back(absl::StrCat("parameter '", name, "' has no influence and is not trained"));

@@ -63,8 +63,6 @@ class OnnxImporter {
 
   // import_state.cc
   void FindFoldedWeights();
-  VariableKind KindOfParameter(const std::string& name);
-  absl::Status CheckPatterns() const;
   absl::Status KeepUnread();
   void AddStepCounts();
   absl::Status AddTied();
@@ -106,6 +104,10 @@ class OnnxImporter {
   absl::Status ReadSequenceAt(Call& call);
   absl::Status RefuseControlFlow(Call& call);
 
+  // import_attention.cc
+  class Attention;
+  absl::Status ReadAttention(Call& call);
+
   // import_recurrent.cc
   class Recurrent;
   absl::Status ReadRecurrent(Call& call);
@@ -126,7 +128,6 @@ class OnnxImporter {
   std::map<std::string, Value> values_;
   std::set<std::string> node_names_;
   std::map<std::string, bool> input_has_batch_;
-  std::set<std::string> patterns_used_;
   std::vector<std::string> folded_weights_;  // trained although the signature does not name them
   ImportedModel model_;
 };

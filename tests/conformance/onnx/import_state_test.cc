@@ -70,23 +70,6 @@ std::map<std::string, VariableKind> Kinds(const ImportedModel& model) {
   return kinds;
 }
 
-TEST_CASE("import: patterns say what is trained, and the rest comes home unchanged", "[onnx]") {
-  OnnxImportOptions options;
-  options.train = {"head.*", "bn.*"};
-  options.freeze = {"*.bias"};
-
-  const auto kinds = Kinds(Import(TwoLayers(""), options));
-
-  CHECK(kinds.at("head.weight") == VariableKind::kParameter);
-  CHECK(kinds.at("bn.weight") == VariableKind::kParameter);
-  CHECK(kinds.at("bn.bias") == VariableKind::kFrozen);
-  CHECK(kinds.at("enc.weight") == VariableKind::kFrozen);
-  CHECK(kinds.at("bn.running_mean") == VariableKind::kStatistic);
-
-  options.freeze = {"nothing.*"};
-  CHECK_THAT(Refusal(options), Contains("nothing.*") && Contains("model.frozen"));
-}
-
 TEST_CASE("import: a frozen batch normalisation keeps its statistics and counts nothing", "[onnx]") {
   OnnxImportOptions options;
   const ImportedModel trained = Import(TwoLayers(""), options);
@@ -130,6 +113,25 @@ TEST_CASE("import: weights that an exporter folded are trained under their new n
   CHECK(Kinds(model).at("head.weight") == VariableKind::kParameter);
   REQUIRE(model.warnings.size() == 1);
   CHECK_THAT(model.warnings[0], Contains("encoder.w") && Contains("enc.weight") && Contains("optimize=False"));
+}
+
+TEST_CASE("import: parameters that begin anew keep the file's scale, not its values", "[onnx]") {
+  OnnxFile file = TwoLayers("");
+  for (onnx::TensorProto& tensor : *file.model.mutable_graph()->mutable_initializer()) {
+    if (tensor.name() != "head.weight") continue;
+    for (int i = 0; i < 9; ++i) tensor.set_float_data(i, i % 2 == 0 ? 2.0f : -2.0f);
+  }
+  OnnxImportOptions options;
+  options.redraw = true;
+
+  const ImportedModel model = Import(std::move(file), options);
+
+  std::map<std::string, InitRule> rules;
+  for (const Variable& variable : model.graph.variables) rules[variable.name] = variable.init;
+  CHECK(rules.at("head.weight").kind == InitRule::Kind::kNormal);
+  CHECK(rules.at("head.weight").value == Approx(2.0).epsilon(0.01));
+  CHECK(rules.at("bn.weight") == InitRule{InitRule::Kind::kConstant, 1.0, 0, "", ""});
+  CHECK(rules.at("bn.running_mean") == InitRule{InitRule::Kind::kConstant, 0.0, 0, "", ""});
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ from torch import nn
 from models import MODELS
 
 STEPS = 20
+OPSETS = {"llama_opset23": 23}  # with the Attention op; the others as the exporter chooses
 
 
 def strip_traces(path):
@@ -33,10 +34,10 @@ def strip_traces(path):
     onnx.save(model, path)
 
 
-def export(model, inputs, path):
+def export(model, inputs, path, opset):
     batch = torch.export.Dim("batch")
     torch.onnx.export(model, inputs, path, optimize=False, verbose=False, external_data=False,
-                      dynamic_shapes=tuple({0: batch} for _ in inputs))
+                      opset_version=opset, dynamic_shapes=tuple({0: batch} for _ in inputs))
     strip_traces(path)
 
 
@@ -53,7 +54,7 @@ def write(name, directory):
     model = make().train()
     inputs = make_inputs()
     labels = make_labels(inputs)
-    export(model, inputs, directory / f"{name}.onnx")
+    export(model, inputs, directory / f"{name}.onnx", OPSETS.get(name, 20))
     for i, each in enumerate(inputs):
         numpy.save(directory / (f"{name}.inputs.{i}.npy" if len(inputs) > 1 else f"{name}.inputs.npy"), each.numpy())
     numpy.save(directory / f"{name}.labels.npy", labels.numpy())

@@ -230,7 +230,7 @@ Trained Train(const std::string& name, const Golden& golden, device::DeviceKind 
 
 TEST_CASE("import: exported models train as PyTorch trains them", "[onnx][pytorch]") {
   const std::string name = GENERATE("mlp", "cnn", "attention", "resnet18", "mobilenetv2", "vgg11_bn", "gpt2", "bert",
-                                    "vit", "llama", "encoder", "lstm");
+                                    "vit", "llama", "llama_opset23", "encoder", "lstm");
   const auto kind = GENERATE(device::DeviceKind::kReference, device::DeviceKind::kCpu);
   const bool large = name == "resnet18" || name == "gpt2";  // minutes on the reference kernels
   if (large && kind == device::DeviceKind::kReference) return;

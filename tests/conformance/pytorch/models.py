@@ -400,6 +400,7 @@ MODELS = {
     "bert": (Bert, lambda: bert_inputs(8, 24, 200), classes(5), 0.01),
     "vit": (Vit, lambda: images(8, 3, 16, 16), classes(10), 0.02),
     "llama": (Llama, lambda: tokens(4, 24, 200), next_tokens, 0.05),
+    "llama_opset23": (Llama, lambda: tokens(4, 24, 200), next_tokens, 0.05),
     "encoder": (TransformerEncoder, lambda: tokens(8, 20, 100), classes(5), 0.02),
     "lstm": (Lstm, lambda: tokens(8, 12, 100), classes(5), 0.1),
 }

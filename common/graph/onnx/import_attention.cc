@@ -1,0 +1,148 @@
+// ONNX's Attention, which exporters write from opset 23 on, as the products and the softmax that it stands for.
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/graph/onnx/importer.h"
+#include "common/graph/onnx/node_fields.h"
+#include "common/status/status_macros.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kMask = 3;
+
+// 0 where a query may look at a key, minus infinity behind it.
+Tensor CausalMask(int64_t queries, int64_t keys) {
+  std::vector<float> mask(static_cast<size_t>(queries * keys), 0.0f);
+  for (int64_t q = 0; q < queries; ++q) {
+    for (int64_t k = q + 1; k < keys; ++k) {
+      mask[static_cast<size_t>(q * keys + k)] = -std::numeric_limits<float>::infinity();
+    }
+  }
+  return Tensor::Of<float>({queries, keys}, mask);
+}
+
+}  // namespace
+
+// One node while it is read; `status_` keeps the first failure, and names after it mean nothing.
+class OnnxImporter::Attention {
+ public:
+  Attention(OnnxImporter* importer, const Call& call) : importer_(importer), call_(call) {}
+
+  absl::Status Read() {
+    LS_ASSIGN_OR_RETURN(raw_, importer_->ReadAttributes(*call_.node));
+    LS_RETURN_IF_ERROR(Check());
+    const std::vector<std::string> inputs = InputsOf(*call_.node);
+    LS_ASSIGN_OR_RETURN(const std::string q, Heads(inputs[0], "q_num_heads"));
+    LS_ASSIGN_OR_RETURN(std::string k, Heads(inputs[1], "kv_num_heads"));
+    LS_ASSIGN_OR_RETURN(std::string v, Heads(inputs[2], "kv_num_heads"));
+    LS_ASSIGN_OR_RETURN(const ValueInfo query, importer_->InfoOf(q));
+    LS_ASSIGN_OR_RETURN(k, Repeat(k, query.shape[1]));
+    LS_ASSIGN_OR_RETURN(v, Repeat(v, query.shape[1]));
+    LS_ASSIGN_OR_RETURN(const ValueInfo key, importer_->InfoOf(k));
+    double scale = 1.0 / std::sqrt(static_cast<double>(query.shape[3]));
+    if (const auto given = raw_.find("scale"); given != raw_.end()) scale = std::get<double>(given->second);
+    std::string scores = Add(OpType::kBatchMatMul, {q, k}, {{"transB", int64_t{1}}});
+    scores = Add(OpType::kScale, {scores}, {{"factor", scale}});
+    if (inputs.size() > kMask) {
+      LS_ASSIGN_OR_RETURN(scores, Masked(scores, inputs[kMask]));
+    }
+    if (IntOf(raw_, "is_causal", 0) != 0) {
+      const std::string mask = absl::StrCat(call_.label, ".causal");
+      if (query.dtype != DType::kF32) return absl::UnimplementedError("is causal and not in float32");
+      importer_->Define(mask, CausalMask(query.shape[2], key.shape[2]));
+      scores = Add(OpType::kAdd, {scores, mask});
+    }
+    const std::string weights = Add(OpType::kSoftmax, {scores}, {{"axis", int64_t{-1}}});
+    std::string y = Add(OpType::kBatchMatMul, {weights, v});
+    if (flat_) {
+      LS_RETURN_IF_ERROR(status_);
+      LS_ASSIGN_OR_RETURN(const ValueInfo info, importer_->InfoOf(y));
+      y = Add(OpType::kTranspose, {y}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
+      y = Reshape(y, {info.shape[0], info.shape[2], info.shape[1] * info.shape[3]});
+    }
+    if (status_.ok()) importer_->Alias(call_.node->output(0), y);
+    return status_;
+  }
+
+ private:
+  absl::Status Check() const {
+    const std::vector<std::string> inputs = InputsOf(*call_.node);
+    if (inputs.size() < 3) return absl::InvalidArgumentError("takes queries, keys and values");
+    if (inputs.size() > kMask + 1) return absl::UnimplementedError("continues from past keys, as only inference does");
+    for (int i = 1; i < call_.node->output_size(); ++i) {
+      if (!call_.node->output(i).empty()) {
+        return absl::UnimplementedError("gives its keys or scores, as only inference asks for");
+      }
+    }
+    const auto softcap = raw_.find("softcap");
+    if (softcap == raw_.end() || std::get<double>(softcap->second) == 0) return absl::OkStatus();
+    return absl::UnimplementedError("caps its scores (softcap); export the model with opset_version=20");
+  }
+
+  std::string Add(OpType op, std::vector<std::string> inputs, RawAttributes attributes = {}) {
+    const std::string label = absl::StrCat(call_.label, ".", next_++);
+    if (!status_.ok()) return label;
+    const Call call{call_.node, std::move(attributes), label};
+    status_ = importer_->Emit(call, op, std::move(inputs), {label});
+    return label;
+  }
+
+  std::string Reshape(const std::string& x, Shape shape) {
+    return Add(OpType::kReshape, {x}, {{"shape", std::move(shape)}, {"allowzero", int64_t{1}}});
+  }
+
+  // As [batch, heads, length, size], from that or from [batch, length, heads * size].
+  absl::StatusOr<std::string> Heads(const std::string& x, const char* count) {
+    LS_ASSIGN_OR_RETURN(const ValueInfo info, importer_->InfoOf(x));
+    if (info.shape.size() == 4) return x;
+    const int64_t heads = IntOf(raw_, count, 0);
+    if (info.shape.size() != 3 || heads < 1 || info.shape[2] % heads != 0) {
+      return absl::InvalidArgumentError(absl::StrCat("an operand of shape ", ShapeString(info.shape), " does not have ",
+                                                     heads, " heads (", count, ")"));
+    }
+    flat_ = true;
+    const std::string split = Reshape(x, {info.shape[0], info.shape[1], heads, info.shape[2] / heads});
+    const std::string heads_first = Add(OpType::kTranspose, {split}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
+    LS_RETURN_IF_ERROR(status_);
+    return heads_first;
+  }
+
+  // Each head of keys and values for the queries that share it.
+  absl::StatusOr<std::string> Repeat(const std::string& x, int64_t heads) {
+    LS_ASSIGN_OR_RETURN(const ValueInfo info, importer_->InfoOf(x));
+    const Shape& shape = info.shape;
+    if (shape[1] == heads) return x;
+    if (shape[1] < 1 || heads % shape[1] != 0) {
+      return absl::InvalidArgumentError(absl::StrCat(heads, " heads of queries share ", shape[1], " of keys"));
+    }
+    const std::string apart = Reshape(x, {shape[0], shape[1], 1, shape[2], shape[3]});
+    const std::string wide =
+        Add(OpType::kExpand, {apart}, {{"shape", Shape{shape[0], shape[1], heads / shape[1], shape[2], shape[3]}}});
+    const std::string repeated = Reshape(wide, {shape[0], heads, shape[2], shape[3]});
+    LS_RETURN_IF_ERROR(status_);
+    return repeated;
+  }
+
+  absl::StatusOr<std::string> Masked(const std::string& scores, const std::string& mask) {
+    if (mask.empty()) return scores;
+    LS_ASSIGN_OR_RETURN(const ValueInfo info, importer_->InfoOf(mask));
+    if (info.dtype != DType::kBool) return Add(OpType::kAdd, {scores, mask});
+    const std::string never = absl::StrCat(call_.label, ".never");
+    importer_->Define(never, Tensor::Of<float>({}, {-std::numeric_limits<float>::infinity()}));
+    return Add(OpType::kWhere, {mask, scores, never});
+  }
+
+  OnnxImporter* const importer_;
+  const Call& call_;
+  RawAttributes raw_;
+  absl::Status status_;
+  int64_t next_ = 0;
+  bool flat_ = false;  // [batch, length, heads * size]
+};
+
+absl::Status OnnxImporter::ReadAttention(Call& call) { return Attention(this, call).Read(); }
+
+}  // namespace lockstep

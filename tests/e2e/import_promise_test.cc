@@ -1,0 +1,70 @@
+// The promise for models that a job brings along, as PyTorch exported them: token inputs, a tied weight, batch
+// statistics. Files and data are those that the conformance of imports trains on.
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tests/e2e/local_job.h"
+
+namespace lockstep::e2e {
+namespace {
+
+constexpr char kJob[] = "deploy/jobs/fashion_mnist_short.yaml";
+constexpr uint64_t kSteps = 60;
+
+std::vector<std::string> Settings(const std::string& model, int batch) {
+  const std::string file = std::filesystem::absolute(absl::StrCat("tests/conformance/pytorch/import/", model)).string();
+  std::vector<std::string> settings = {"model.builtin=null",
+                                       absl::StrCat("model.onnx=", file, ".onnx"),
+                                       "data.normalize=null",
+                                       absl::StrCat("data.train.inputs=", file, ".inputs.npy"),
+                                       absl::StrCat("data.train.labels=", file, ".labels.npy"),
+                                       absl::StrCat("train.global_batch_size=", batch),
+                                       absl::StrCat("train.duration=", kSteps, "steps"),
+                                       "train.logical_shards=4",
+                                       "train.optimizer.lr=0.01",
+                                       "checkpoint.every=15steps"};
+  if (model == "gpt2") settings.push_back("model.tied={wte.weight: lm_head.weight}");
+  return settings;
+}
+
+TEST_CASE("promise: imported models keep it with workers killed and a chief that begins again", "[e2e]") {
+  const auto [model, batch] = GENERATE(std::pair("gpt2", 4), std::pair("cnn", 32));
+  CAPTURE(model);
+  LocalJob undisturbed(absl::StrCat("undisturbed.", model), kJob, Settings(model, batch));
+  undisturbed.RunUndisturbed(1);
+
+  LocalJob job(absl::StrCat("killed.", model), kJob, Settings(model, batch));
+  job.StartChief(3);
+  for (int i = 0; i < 3; ++i) job.StartWorker(i);
+  job.WaitForStep(20);
+  job.Kill("worker-1");
+  job.StartWorker(1);
+  job.WaitForStatus("a save in the middle", [](const proto::StatusReply& s) { return s.published_step() >= 30; });
+  job.KillEverything();
+  job.StartChief(2);
+  job.StartWorker(0);
+  job.StartWorker(1);
+  CHECK(job.WaitForEnd("chief") == Ended{});
+  for (const char* worker : {"worker-0", "worker-1"}) CHECK(job.WaitForEnd(worker) == Ended{});
+
+  CHECK(job.Digest() == undisturbed.Digest());
+  job.ReplayRecords();
+  // Names that the exporter dropped are in what comes home.
+  const std::string dropped = model == std::string("gpt2") ? "wte.weight" : "bn.num_batches_tracked";
+  bool found = false;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(job.directory() + "/checkpoints")) {
+    if (entry.path().extension() != ".safetensors") continue;
+    std::ifstream file(entry.path(), std::ios::binary);
+    std::string head(1 << 16, '\0');  // the header of names lies in front
+    file.read(head.data(), static_cast<std::streamsize>(head.size()));
+    found = found || absl::StrContains(head, absl::StrCat("\"", dropped, "\""));
+  }
+  CHECK(found);
+}
+
+}  // namespace
+}  // namespace lockstep::e2e
