@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <string>
 
+#include "common/job/extent.h"
+
 namespace lockstep {
 namespace {
 

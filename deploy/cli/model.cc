@@ -35,6 +35,7 @@ void AddModel(CLI::App& app, int& exit_code) {
   AddModelOps(*command, exit_code);
   AddModelNew(*command, exit_code);
   AddModelExport(*command, exit_code);
+  AddModelSample(*command, exit_code);
 }
 
 }  // namespace lockstep::cli

@@ -19,6 +19,7 @@ inline constexpr int64_t kAnyBatch = 2;
 void AddModelOps(CLI::App& model, int& exit_code);
 void AddModelNew(CLI::App& model, int& exit_code);
 void AddModelExport(CLI::App& model, int& exit_code);
+void AddModelSample(CLI::App& model, int& exit_code);
 
 // Writes an ONNX file and says what was written. As WriteOnnx; NotFound when the folder is not there.
 absl::Status WriteModel(const Graph& graph, const VariableReader& read, int64_t batch, const std::string& path);

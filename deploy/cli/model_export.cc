@@ -6,16 +6,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "chief/checkpoint/checkpoint_reader.h"
-#include "chief/metagraph/artifact_store.h"
-#include "common/checkpoint_format/naming.h"
-#include "common/graph/serialize.h"
 #include "common/graph/serving_graph.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
-#include "common/storage/local/local_storage.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/model.h"
+#include "deploy/cli/trained_model.h"
 
 namespace lockstep::cli {
 namespace {
@@ -25,11 +21,6 @@ struct ExportOptions {
   std::string path;
   std::optional<int64_t> step;
 };
-
-absl::StatusOr<std::string> NameOfMetagraph(absl::string_view bytes) {
-  LS_ASSIGN_OR_RETURN(const MetaGraph metagraph, ParseMetaGraph(bytes));
-  return Fingerprint(metagraph);
-}
 
 // A model is fed what the job fed it, which the file cannot say.
 void PrintNormalisation(const MetaGraph& metagraph) {
@@ -44,20 +35,10 @@ void PrintNormalisation(const MetaGraph& metagraph) {
 }
 
 absl::Status Export(const ExportOptions& options) {
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<LocalStorage> storage, LocalStorage::Open(options.directory));
-  LS_ASSIGN_OR_RETURN(const chief::CheckpointReader checkpoint, chief::OpenCheckpoint(*storage, options.step));
-  LS_RETURN_IF_ERROR(checkpoint.VerifyContent());
-  LS_ASSIGN_OR_RETURN(
-      const std::string bytes,
-      chief::LoadArtifact(*storage, layout::kMetagraphs, checkpoint.manifest().fingerprint(), NameOfMetagraph));
-  LS_ASSIGN_OR_RETURN(const MetaGraph metagraph, ParseMetaGraph(bytes));
-  const auto trained = [&](const Variable& variable) -> absl::StatusOr<Tensor> {
-    LS_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Create(variable.dtype, variable.shape));
-    const absl::Span<char> out(reinterpret_cast<char*>(tensor.data()), static_cast<size_t>(tensor.byte_size()));
-    LS_RETURN_IF_ERROR(checkpoint.ReadTensor(variable.name, 0, out));
-    return tensor;
-  };
-  std::cout << checkpoint.path() << " of " << options.directory << "\n";
+  LS_ASSIGN_OR_RETURN(const TrainedModel model, TrainedModel::Open(options.directory, options.step));
+  const MetaGraph& metagraph = model.metagraph();
+  const auto trained = [&](const Variable& variable) { return model.Read(variable); };
+  std::cout << model.checkpoint() << " of " << options.directory << "\n";
   LS_RETURN_IF_ERROR(WriteModel(MakeServingGraph(metagraph), trained, metagraph.pass_batch, options.path));
   PrintNormalisation(metagraph);
   return absl::OkStatus();

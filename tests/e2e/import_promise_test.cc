@@ -53,6 +53,14 @@ TEST_CASE("promise: imported models keep it with workers killed and a chief that
 
   CHECK(job.Digest() == undisturbed.Digest());
   job.ReplayRecords();
+  if (model == std::string("gpt2")) {
+    std::string text, again;
+    const std::vector<std::string> sample = {"model", "sample", job.directory(), "--prompt", "ab", "--tokens", "40"};
+    CHECK(LocalJob::RunCommand(sample, &text) == Ended{});
+    CHECK(LocalJob::RunCommand(sample, &again) == Ended{});
+    CHECK(text == again);
+    CHECK(text.size() > 40);
+  }
   // Names that the exporter dropped are in what comes home.
   const std::string dropped = model == std::string("gpt2") ? "wte.weight" : "bn.num_batches_tracked";
   bool found = false;

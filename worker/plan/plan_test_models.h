@@ -56,6 +56,7 @@ struct TestVariables {
   TestVariables(const MetaGraph& metagraph, uint64_t seed) {
     const StateLayout layout = MakeStateLayout(metagraph);
     for (const StateTensor& tensor : layout.tensors) {
+      if (tensor.kind == StateKind::kAlias) continue;
       if (tensor.group != StateGroup::kModel) continue;
       tensors.push_back(Must(MakeInitialTensor(metagraph, tensor, seed)));
       addresses[tensor.spec.name] = tensors.back().data();

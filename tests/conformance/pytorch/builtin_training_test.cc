@@ -137,6 +137,10 @@ void FillParameters(const MetaGraph& metagraph, const StateLayout& layout, std::
       elements[i] = SymmetricUnit(stream.At(i)) * bound + (scale ? 1.0f : 0.0f);
     }
   }
+  for (size_t i = 0; i < layout.tensors.size(); ++i) {
+    const StateTensor& tensor = layout.tensors[i];
+    if (tensor.kind == StateKind::kAlias) (*state)[i] = (*state)[layout.Find(tensor.variable)].Clone();
+  }
 }
 
 Trained Train(const Case& model, device::DeviceKind kind, size_t steps) {
