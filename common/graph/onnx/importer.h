@@ -98,6 +98,7 @@ class OnnxImporter {
   absl::Status ReadCastLike(Call& call);
   absl::Status ReadDropout(Call& call);
   absl::Status ReadBatchNormalization(Call& call);
+  absl::Status ReadMovedStatistics(Call& call);
   absl::Status ReadVariadic(Call& call);
   absl::Status ReadSoftmax(Call& call);
   absl::Status ReadSplitToSequence(Call& call);

@@ -18,6 +18,7 @@ struct OnnxCase {
   Graph graph;  // shapes inferred, in its evaluation form
   std::map<std::string, Tensor> inputs;
   std::vector<Tensor> expected;  // of graph.outputs, in order
+  bool single_node = false;      // of the file: held to tighter bounds
 };
 
 // Reads a case's folder. Unimplemented, with the reason, for what the op set does not have.

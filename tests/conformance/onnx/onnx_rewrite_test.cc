@@ -40,6 +40,12 @@ absl::StatusOr<Graph> WriteAndRead(const Graph& graph, const std::string& folder
   return std::move(model->graph);
 }
 
+// What is written answers; a batch normalisation that gives its moved statistics trains.
+bool IsForTraining(const Graph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                     [](const Node& node) { return node.op == OpType::kBatchNormTraining; });
+}
+
 TEST_CASE("onnx writer: ONNX's own cases mean the same when they were written again", "[conformance][onnx]") {
   const std::string group = GENERATE("node", "pytorch-converted", "pytorch-operator");
   const char* base = std::getenv("TEST_TMPDIR");
@@ -54,6 +60,7 @@ TEST_CASE("onnx writer: ONNX's own cases mean the same when they were written ag
     absl::StatusOr<OnnxCase> test = ReadOnnxCase(path.string());
     if (!test.ok()) continue;
     INFO(path.filename().string());
+    if (IsForTraining(test->graph)) continue;
     const size_t nodes = test->graph.nodes.size();
 
     absl::StatusOr<Graph> again = WriteAndRead(test->graph, folder);
