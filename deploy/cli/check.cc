@@ -18,6 +18,7 @@
 #include "deploy/cli/commands.h"
 #include "worker/device/evaluate_node.h"
 #include "worker/session/inspect_data.h"
+#include "worker/step/forecast.h"
 
 namespace lockstep::cli {
 namespace {
@@ -28,6 +29,7 @@ struct CheckOptions {
   std::string job_path;
   std::vector<std::string> overrides;
   std::string directory;
+  bool plan = false;
 };
 
 void Ok(const std::string& what, const std::string& finding) {
@@ -70,6 +72,25 @@ void CheckDisk(const std::string& directory, int64_t state_bytes, int64_t kept) 
   }
 }
 
+std::string MemoryText(const worker::PlanMemory& memory) {
+  return absl::StrFormat("%.1f MiB: values %.1f, workspace %.1f, gradients %.1f, copies and constants %.1f",
+                         static_cast<double>(memory.total()) / kMiB, static_cast<double>(memory.arena) / kMiB,
+                         static_cast<double>(memory.workspace) / kMiB, static_cast<double>(memory.gradients) / kMiB,
+                         static_cast<double>(memory.persistent) / kMiB);
+}
+
+// What one worker will hold, and the kernels that it will run.
+absl::Status PrintPlan(const MetaGraph& metagraph, const JobSpec& job) {
+  LS_ASSIGN_OR_RETURN(const worker::ReplicaForecast forecast, worker::ForecastReplica(metagraph, job));
+  Ok("memory", absl::StrFormat("%.1f MiB per worker beside its data", static_cast<double>(forecast.total()) / kMiB));
+  Ok("  state", absl::StrFormat("%.1f MiB, snapshots of it %.1f MiB", static_cast<double>(forecast.state_bytes) / kMiB,
+                                static_cast<double>(forecast.snapshot_bytes) / kMiB));
+  Ok("  training", MemoryText(forecast.training));
+  if (job.data().has_eval()) Ok("  evaluation", MemoryText(forecast.evaluation));
+  for (const std::string& node : forecast.nodes) std::cout << "      " << node << "\n";
+  return absl::OkStatus();
+}
+
 int Check(const CheckOptions& options) {
   absl::StatusOr<JobSpec> job = LoadJob(options.job_path, options.overrides);
   if (!job.ok()) return Fail(job.status(), kExitBadJob);
@@ -106,6 +127,11 @@ int Check(const CheckOptions& options) {
                               TrainableValues(layout), layout.tensors.size(),
                               static_cast<double>(layout.TotalBytes()) / kMiB, Fingerprint(*metagraph).substr(0, 12)));
 
+  if (options.plan) {
+    const absl::Status planned = PrintPlan(*metagraph, *job);
+    if (!planned.ok()) return Fail(planned, kExitBadJob);
+  }
+
   const std::string directory = options.directory.empty() ? job->checkpoint().dir() : options.directory;
   CheckDisk(directory, layout.TotalBytes(), job->checkpoint().keep_latest());
   if (static_cast<int64_t>(job->cluster().workers().max()) > job->train().logical_shards()) {
@@ -123,6 +149,7 @@ void AddCheck(CLI::App& app, int& exit_code) {
   command->add_option("job", options->job_path, "The job file")->required();
   command->add_option("--set", options->overrides, "Override a setting: key=value")->allow_extra_args(false);
   command->add_option("--dir", options->directory, "The job's directory (default: checkpoint.dir of the job)");
+  command->add_flag("--plan", options->plan, "Also plan a worker: its memory, and the kernel of every node");
   command->callback([options, &exit_code] { exit_code = Check(*options); });
 }
 

@@ -8,12 +8,12 @@
 #include "common/log/log.h"
 #include "common/status/status_macros.h"
 #include "worker/session/engine.h"
+#include "worker/step/forecast.h"
 
 namespace lockstep::worker {
 namespace {
 
 constexpr size_t kBroadcastBytes = size_t{4} << 20;
-constexpr int kSnapshotBuffers = 2;
 // Apart from the tags of steps and slices.
 constexpr uint32_t kSyncAttempt = 0x40000000u;
 

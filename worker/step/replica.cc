@@ -19,6 +19,7 @@
 #include "worker/optimizer/optimizer.h"
 #include "worker/plan/kernel_plan.h"
 #include "worker/plan/probe.h"
+#include "worker/step/forecast.h"
 
 namespace lockstep::worker {
 namespace {
@@ -99,17 +100,19 @@ class ReplicaBuilder {
     PlanOptions options;
     options.pulse = pulse_;
     options.accumulate_passes = config_.global_batch / config_.logical_shards > config_.metagraph.pass_batch;
+    problem_ = PrepareProblem::kDoesNotFit;
+    LS_ASSIGN_OR_RETURN(options.memory_limit_bytes,
+                        PlanLimit(job_, static_cast<int64_t>(replica_->state_->bytes().size())));
     if (replayed != nullptr) ApplyKernelPlan(*replayed, &options);
-    LS_ASSIGN_OR_RETURN(replica_->training_plan_,
-                        Plan::Make(replica_->device_.get(), config_.training.graph, variables_, options));
+    LS_ASSIGN_OR_RETURN(replica_->training_plan_, MakePlan(config_.training.graph, options));
+    if (options.memory_limit_bytes > 0) options.memory_limit_bytes -= replica_->training_plan_->memory().total();
     std::vector<const Plan*> plans = {replica_->training_plan_.get()};
     if (replica_->eval_ != nullptr) {
       config_.eval_batch = lockstep::EvalBatch(job_);
       LS_ASSIGN_OR_RETURN(config_.evaluation, MakeEvaluationGraph(config_.metagraph, config_.eval_batch));
       options.label = "evaluation";
       options.accumulate_passes = false;
-      LS_ASSIGN_OR_RETURN(replica_->eval_plan_,
-                          Plan::Make(replica_->device_.get(), config_.evaluation.graph, variables_, options));
+      LS_ASSIGN_OR_RETURN(replica_->eval_plan_, MakePlan(config_.evaluation.graph, options));
       plans.push_back(replica_->eval_plan_.get());
     }
     problem_ = PrepareProblem::kProbe;
@@ -124,6 +127,12 @@ class ReplicaBuilder {
     }
     replica_->plan_hash_ = KernelPlanHash(replica_->kernel_plan_);
     return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::unique_ptr<Plan>> MakePlan(const Graph& graph, const PlanOptions& options) {
+    auto plan = Plan::Make(replica_->device_.get(), graph, variables_, options);
+    problem_ = absl::IsResourceExhausted(plan.status()) ? PrepareProblem::kDoesNotFit : PrepareProblem::kCannotRun;
+    return plan;
   }
 
   absl::Status MakeState() {
