@@ -284,7 +284,8 @@ absl::StatusOr<bool> AppendEvaluationLoss(Graph* graph, const LossRule& rule, co
   LossWriter writer(graph, batch);
   const bool scalar = rule.kind == LossKind::kGraphOutput;
   LS_ASSIGN_OR_RETURN(const Comparison loss, scalar ? writer.FromScalar(output) : writer.FromRule(rule, output));
-  if (loss.inputs.empty()) {
+  const bool rows = !loss.inputs.empty() && writer.Info(loss.inputs[0]).shape[0] == batch;
+  if (loss.inputs.empty() || (scalar && !rows)) {
     return absl::InvalidArgumentError(
         absl::StrCat("the loss '", output,
                      "' is one number for the whole batch, so the padding of the last "

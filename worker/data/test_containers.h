@@ -13,6 +13,7 @@
 #include "common/digest/crc32c.h"
 #include "common/status/check.h"
 #include "protos/tf_example.pb.h"
+#include "worker/data/test_files.h"
 
 namespace lockstep::worker {
 
@@ -22,19 +23,7 @@ inline std::string LittleEndian(uint64_t value, int bytes) {
   return out;
 }
 
-inline std::string Deflate(const std::string& bytes) {
-  z_stream stream{};
-  LS_CHECK(deflateInit2(&stream, 6, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY) == Z_OK, "zlib starts");
-  std::string out(deflateBound(&stream, bytes.size()) + 64, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  LS_CHECK(deflate(&stream, Z_FINISH) == Z_STREAM_END, "there is room for all");
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return out;
-}
+inline std::string Deflate(const std::string& bytes) { return Compress(bytes, -15); }
 
 struct ZipEntry {
   std::string name;

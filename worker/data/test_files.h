@@ -66,9 +66,10 @@ inline std::string NpyHeader(const std::string& descr, const std::string& shape)
   return absl::StrCat("{'descr': '", descr, "', 'fortran_order': False, 'shape': ", shape, ", }\n");
 }
 
-inline std::string Gzip(const std::string& bytes) {
+// As zlib's window bits say: 31 with gzip's header, -15 without any.
+inline std::string Compress(const std::string& bytes, int window_bits) {
   z_stream stream{};
-  LS_CHECK(deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK, "zlib starts");
+  LS_CHECK(deflateInit2(&stream, 6, Z_DEFLATED, window_bits, 8, Z_DEFAULT_STRATEGY) == Z_OK, "zlib starts");
   std::string out(deflateBound(&stream, bytes.size()) + 64, '\0');
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
   stream.avail_in = static_cast<uInt>(bytes.size());
@@ -79,6 +80,8 @@ inline std::string Gzip(const std::string& bytes) {
   deflateEnd(&stream);
   return out;
 }
+
+inline std::string Gzip(const std::string& bytes) { return Compress(bytes, 15 + 16); }
 
 // The bytes of values, little-endian.
 template <typename T>

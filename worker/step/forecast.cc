@@ -11,10 +11,27 @@
 #include "common/status/status_macros.h"
 #include "common/training/training_policy.h"
 #include "worker/device/devices.h"
-#include "worker/plan/kernel_plan.h"
 #include "worker/step/replica_state.h"
 
 namespace lockstep::worker {
+namespace {
+
+device::DeviceKind KindOf(const JobSpec& job) {
+  switch (job.resources().device()) {
+    case job::Resources::DEVICE_REFERENCE:
+      return device::DeviceKind::kReference;
+    case job::Resources::DEVICE_CPU:
+    case job::Resources::DEVICE_AUTO:
+    default:
+      return device::DeviceKind::kCpu;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<device::Device>> MakeJobDevice(const JobSpec& job, const KernelPlan* replayed) {
+  return device::MakeDevice(KindOf(job), DeviceOptionsFor(static_cast<int>(job.resources().cpu_threads()), replayed));
+}
 
 absl::StatusOr<int64_t> PlanLimit(const JobSpec& job, int64_t state_bytes) {
   if (!job.resources().has_cpu_memory()) return 0;
@@ -26,10 +43,7 @@ absl::StatusOr<int64_t> PlanLimit(const JobSpec& job, int64_t state_bytes) {
 }
 
 absl::StatusOr<ReplicaForecast> ForecastReplica(const MetaGraph& metagraph, const JobSpec& job) {
-  const bool reference = job.resources().device() == job::Resources::DEVICE_REFERENCE;
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<device::Device> device,
-                      device::MakeDevice(reference ? device::DeviceKind::kReference : device::DeviceKind::kCpu,
-                                         DeviceOptionsFor(static_cast<int>(job.resources().cpu_threads()), nullptr)));
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<device::Device> device, MakeJobDevice(job, nullptr));
   LS_ASSIGN_OR_RETURN(ReplicaState state, ReplicaState::Create(MakeStateLayout(metagraph)));
   std::map<std::string, std::byte*> variables;
   for (const Variable& variable : metagraph.forward.variables) {

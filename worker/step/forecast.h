@@ -6,12 +6,15 @@
 #define LOCKSTEP_WORKER_STEP_FORECAST_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/graph/metagraph.h"
 #include "common/job/job.h"
+#include "worker/device/devices.h"
+#include "worker/plan/kernel_plan.h"
 #include "worker/plan/plan.h"
 
 namespace lockstep::worker {
@@ -29,6 +32,9 @@ struct ReplicaForecast {
 
   int64_t total() const { return training.total() + evaluation.total() + state_bytes + snapshot_bytes; }
 };
+
+// The device that the job computes on, with the choices of a kernel plan (null: its own). Owned by the calling thread.
+absl::StatusOr<std::unique_ptr<device::Device>> MakeJobDevice(const JobSpec& job, const KernelPlan* replayed);
 
 // The bytes that `resources.cpu_memory` leaves for plans beside the state and its snapshots; 0: no limit.
 // ResourceExhausted when the state alone is over it.

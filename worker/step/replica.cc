@@ -22,21 +22,6 @@
 #include "worker/step/forecast.h"
 
 namespace lockstep::worker {
-namespace {
-
-device::DeviceKind KindOf(const JobSpec& job) {
-  switch (job.resources().device()) {
-    case job::Resources::DEVICE_REFERENCE:
-      return device::DeviceKind::kReference;
-    case job::Resources::DEVICE_CPU:
-    case job::Resources::DEVICE_AUTO:
-    default:
-      return device::DeviceKind::kCpu;
-  }
-}
-
-}  // namespace
-
 // Makes the parts of a replica one after another; the first that fails names the kind of problem.
 class ReplicaBuilder {
  public:
@@ -92,9 +77,7 @@ class ReplicaBuilder {
       LS_ASSIGN_OR_RETURN(recorded, ParseKernelPlan(kernel_plan_));
     }
     const KernelPlan* const replayed = recorded.has_value() ? &*recorded : nullptr;
-    LS_ASSIGN_OR_RETURN(
-        replica_->device_,
-        device::MakeDevice(KindOf(job_), DeviceOptionsFor(static_cast<int>(job_.resources().cpu_threads()), replayed)));
+    LS_ASSIGN_OR_RETURN(replica_->device_, MakeJobDevice(job_, replayed));
     if (replayed != nullptr) LS_RETURN_IF_ERROR(CheckKernelPlan(*replayed, replica_->device_->info()));
     LS_RETURN_IF_ERROR(MakeState());
     PlanOptions options;

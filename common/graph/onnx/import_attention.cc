@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/graph/onnx/importer.h"
+#include "common/graph/onnx/expansion.h"
 #include "common/graph/onnx/node_fields.h"
 #include "common/status/status_macros.h"
 
@@ -26,10 +26,9 @@ Tensor CausalMask(int64_t queries, int64_t keys) {
 
 }  // namespace
 
-// One node while it is read; `status_` keeps the first failure, and names after it mean nothing.
-class OnnxImporter::Attention {
+class OnnxImporter::Attention : private Expansion {
  public:
-  Attention(OnnxImporter* importer, const Call& call) : importer_(importer), call_(call) {}
+  Attention(OnnxImporter* importer, const Call& call) : Expansion(importer, call) {}
 
   absl::Status Read() {
     LS_ASSIGN_OR_RETURN(raw_, importer_->ReadAttributes(*call_.node));
@@ -58,13 +57,13 @@ class OnnxImporter::Attention {
     const std::string weights = Add(OpType::kSoftmax, {scores}, {{"axis", int64_t{-1}}});
     std::string y = Add(OpType::kBatchMatMul, {weights, v});
     if (flat_) {
-      LS_RETURN_IF_ERROR(status_);
+      LS_RETURN_IF_ERROR(status());
       LS_ASSIGN_OR_RETURN(const ValueInfo info, importer_->InfoOf(y));
       y = Add(OpType::kTranspose, {y}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
       y = Reshape(y, {info.shape[0], info.shape[2], info.shape[1] * info.shape[3]});
     }
-    if (status_.ok()) importer_->Alias(call_.node->output(0), y);
-    return status_;
+    Give(0, y);
+    return status();
   }
 
  private:
@@ -82,18 +81,6 @@ class OnnxImporter::Attention {
     return absl::UnimplementedError("caps its scores (softcap); export the model with opset_version=20");
   }
 
-  std::string Add(OpType op, std::vector<std::string> inputs, RawAttributes attributes = {}) {
-    const std::string label = absl::StrCat(call_.label, ".", next_++);
-    if (!status_.ok()) return label;
-    const Call call{call_.node, std::move(attributes), label};
-    status_ = importer_->Emit(call, op, std::move(inputs), {label});
-    return label;
-  }
-
-  std::string Reshape(const std::string& x, Shape shape) {
-    return Add(OpType::kReshape, {x}, {{"shape", std::move(shape)}, {"allowzero", int64_t{1}}});
-  }
-
   // As [batch, heads, length, size], from that or from [batch, length, heads * size].
   absl::StatusOr<std::string> Heads(const std::string& x, const char* count) {
     LS_ASSIGN_OR_RETURN(const ValueInfo info, importer_->InfoOf(x));
@@ -106,7 +93,7 @@ class OnnxImporter::Attention {
     flat_ = true;
     const std::string split = Reshape(x, {info.shape[0], info.shape[1], heads, info.shape[2] / heads});
     const std::string heads_first = Add(OpType::kTranspose, {split}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
-    LS_RETURN_IF_ERROR(status_);
+    LS_RETURN_IF_ERROR(status());
     return heads_first;
   }
 
@@ -122,7 +109,7 @@ class OnnxImporter::Attention {
     const std::string wide =
         Add(OpType::kExpand, {apart}, {{"shape", Shape{shape[0], shape[1], heads / shape[1], shape[2], shape[3]}}});
     const std::string repeated = Reshape(wide, {shape[0], heads, shape[2], shape[3]});
-    LS_RETURN_IF_ERROR(status_);
+    LS_RETURN_IF_ERROR(status());
     return repeated;
   }
 
@@ -135,11 +122,7 @@ class OnnxImporter::Attention {
     return Add(OpType::kWhere, {mask, scores, never});
   }
 
-  OnnxImporter* const importer_;
-  const Call& call_;
   RawAttributes raw_;
-  absl::Status status_;
-  int64_t next_ = 0;
   bool flat_ = false;  // [batch, length, heads * size]
 };
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/graph/onnx/importer.h"
+#include "common/graph/onnx/expansion.h"
 #include "common/graph/onnx/node_fields.h"
 #include "common/status/status_macros.h"
 
@@ -32,12 +32,10 @@ const std::map<std::string, CellKind>& Cells() {
 
 }  // namespace
 
-// One layer while it is read. Nodes are added until one fails; `status_` keeps the first failure, and names after it
-// mean nothing.
-class OnnxImporter::Recurrent {
+class OnnxImporter::Recurrent : private Expansion {
  public:
   Recurrent(OnnxImporter* importer, const Call& call)
-      : importer_(importer), call_(call), type_(call.node->op_type()), gates_(Cells().at(type_).gates) {}
+      : Expansion(importer, call), type_(call.node->op_type()), gates_(Cells().at(type_).gates) {}
 
   absl::Status Read() {
     LS_RETURN_IF_ERROR(ReadAttributes());
@@ -52,7 +50,7 @@ class OnnxImporter::Recurrent {
         const int64_t t = backward ? steps_ - 1 - i : i;
         state = Step(projected[static_cast<size_t>(t)], state);
         outputs[static_cast<size_t>(t)] = state.h;
-        LS_RETURN_IF_ERROR(status_);
+        LS_RETURN_IF_ERROR(status());
       }
       const std::string joined = steps_ == 1 ? outputs[0] : Add(OpType::kConcat, outputs, {{"axis", int64_t{0}}});
       all.push_back(Reshape(joined, {steps_, 1, batch_, hidden_}));
@@ -62,7 +60,7 @@ class OnnxImporter::Recurrent {
     Give(0, Join(all, 1), {2, 0, 1, 3});
     Give(1, Join(last_h, 0), {1, 0, 2});
     if (type_ == "LSTM") Give(2, Join(last_c, 0), {1, 0, 2});
-    return status_;
+    return status();
   }
 
  private:
@@ -75,25 +73,6 @@ class OnnxImporter::Recurrent {
   absl::Status ReadInputs();
 
   const std::string& input(Input index) const { return inputs_[index]; }
-
-  std::string Add(OpType op, std::vector<std::string> inputs, RawAttributes attributes = {}) {
-    return AddMany(op, std::move(inputs), std::move(attributes), 1)[0];
-  }
-
-  std::vector<std::string> AddMany(OpType op, std::vector<std::string> inputs, RawAttributes attributes,
-                                   int64_t count) {
-    const std::string label = absl::StrCat(call_.label, ".", next_++);
-    std::vector<std::string> outputs;
-    for (int64_t i = 0; i < count; ++i) outputs.push_back(count == 1 ? label : absl::StrCat(label, ".", i));
-    if (!status_.ok()) return outputs;
-    const Call call{call_.node, std::move(attributes), label};
-    status_ = importer_->Emit(call, op, std::move(inputs), outputs);
-    return outputs;
-  }
-
-  std::string Reshape(const std::string& x, Shape shape) {
-    return Add(OpType::kReshape, {x}, {{"shape", std::move(shape)}, {"allowzero", int64_t{1}}});
-  }
 
   std::vector<std::string> Split(const std::string& x, int64_t axis, const std::vector<int64_t>& sizes) {
     if (sizes.size() == 1) return {x};
@@ -120,7 +99,7 @@ class OnnxImporter::Recurrent {
   void Give(int output, std::string value, const std::vector<int64_t>& batch_first) {
     if (output >= call_.node->output_size() || call_.node->output(output).empty()) return;
     if (layout_ == 1) value = Add(OpType::kTranspose, {value}, {{"perm", batch_first}});
-    if (status_.ok()) importer_->Alias(call_.node->output(output), value);
+    Expansion::Give(output, value);
   }
 
   // Direction d of [directions, ...], as `shape`; "" stays "".
@@ -231,12 +210,8 @@ class OnnxImporter::Recurrent {
     return {Add(OpType::kAdd, {n, Add(OpType::kMul, {open[0], difference})}), ""};
   }
 
-  OnnxImporter* const importer_;
-  const Call& call_;
   const std::string type_;
   const int64_t gates_;
-  absl::Status status_;
-  int64_t next_ = 0;
   std::vector<std::string> inputs_;
   std::vector<std::string> activations_;
   std::string direction_ = "forward";

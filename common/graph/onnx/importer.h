@@ -105,6 +105,9 @@ class OnnxImporter {
   absl::Status ReadSequenceAt(Call& call);
   absl::Status RefuseControlFlow(Call& call);
 
+  // expansion.h
+  class Expansion;
+
   // import_attention.cc
   class Attention;
   absl::Status ReadAttention(Call& call);

@@ -1,0 +1,58 @@
+// A node of the file while it becomes several of ours: what readers of such ops share. Nodes are added until one fails;
+// `status()` keeps the first failure, and names after it mean nothing.
+//
+// Threading: thread-compatible.
+#ifndef LOCKSTEP_COMMON_GRAPH_ONNX_EXPANSION_H_
+#define LOCKSTEP_COMMON_GRAPH_ONNX_EXPANSION_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/graph/onnx/importer.h"
+
+namespace lockstep {
+
+class OnnxImporter::Expansion {
+ protected:
+  Expansion(OnnxImporter* importer, const Call& call) : importer_(importer), call_(call) {}
+
+  const absl::Status& status() const { return status_; }
+
+  std::string Add(OpType op, std::vector<std::string> inputs, RawAttributes attributes = {}) {
+    return AddMany(op, std::move(inputs), std::move(attributes), 1)[0];
+  }
+
+  std::vector<std::string> AddMany(OpType op, std::vector<std::string> inputs, RawAttributes attributes,
+                                   int64_t count) {
+    const std::string label = absl::StrCat(call_.label, ".", next_++);
+    std::vector<std::string> outputs;
+    for (int64_t i = 0; i < count; ++i) outputs.push_back(count == 1 ? label : absl::StrCat(label, ".", i));
+    if (!status_.ok()) return outputs;
+    const Call call{call_.node, std::move(attributes), label};
+    status_ = importer_->Emit(call, op, std::move(inputs), outputs);
+    return outputs;
+  }
+
+  std::string Reshape(const std::string& x, Shape shape) {
+    return Add(OpType::kReshape, {x}, {{"shape", std::move(shape)}, {"allowzero", int64_t{1}}});
+  }
+
+  // Gives an output of the file's node the value that was added.
+  void Give(int output, const std::string& value) {
+    if (status_.ok()) importer_->Alias(call_.node->output(output), value);
+  }
+
+  OnnxImporter* const importer_;
+  const Call& call_;
+
+ private:
+  absl::Status status_;
+  int64_t next_ = 0;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_GRAPH_ONNX_EXPANSION_H_
