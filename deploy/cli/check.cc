@@ -73,10 +73,9 @@ void CheckDisk(const std::string& directory, int64_t state_bytes, int64_t kept) 
 }
 
 std::string MemoryText(const worker::PlanMemory& memory) {
-  return absl::StrFormat("%.1f MiB: values %.1f, workspace %.1f, gradients %.1f, copies and constants %.1f",
+  return absl::StrFormat("%.1f MiB: values and scratch %.1f, gradients %.1f, copies and constants %.1f",
                          static_cast<double>(memory.total()) / kMiB, static_cast<double>(memory.arena) / kMiB,
-                         static_cast<double>(memory.workspace) / kMiB, static_cast<double>(memory.gradients) / kMiB,
-                         static_cast<double>(memory.persistent) / kMiB);
+                         static_cast<double>(memory.gradients) / kMiB, static_cast<double>(memory.persistent) / kMiB);
 }
 
 // What one worker will hold, and the kernels that it will run.

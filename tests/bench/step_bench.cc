@@ -224,10 +224,9 @@ void Run(const Arguments& arguments) {
   if (arguments.describe) {
     for (const std::string& line : plan->Describe()) std::fprintf(stderr, "%s\n", line.c_str());
     const PlanMemory& memory = plan->memory();
-    std::fprintf(stderr, "bytes: values %lld, workspace %lld, gradients %lld, persistent %lld, state %lld\n",
-                 static_cast<long long>(memory.arena), static_cast<long long>(memory.workspace),
-                 static_cast<long long>(memory.gradients), static_cast<long long>(memory.persistent),
-                 static_cast<long long>(state->bytes().size()));
+    std::fprintf(stderr, "bytes: values and scratch %lld, gradients %lld, persistent %lld, state %lld\n",
+                 static_cast<long long>(memory.arena), static_cast<long long>(memory.gradients),
+                 static_cast<long long>(memory.persistent), static_cast<long long>(state->bytes().size()));
   }
 
   int64_t step = 0;

@@ -37,6 +37,43 @@ Pulse* Plan::pulse() const { return state_->pulse; }
 uint64_t Plan::nodes_executed() const { return state_->nodes_executed.load(std::memory_order_relaxed); }
 void Plan::Cancel(bool cancel) { state_->cancelled.store(cancel, std::memory_order_relaxed); }
 const PlanMemory& Plan::memory() const { return state_->memory; }
+
+PlanPeak Plan::Peak() const {
+  const auto in_arena = [](const PlanStorage& storage) {
+    return storage.home == PlanStorage::Home::kArena && storage.bytes > 0;
+  };
+  std::vector<int64_t> alive(state_->steps.size() + 1, 0);
+  for (const PlanStorage& storage : state_->storages) {
+    if (!in_arena(storage)) continue;
+    for (int step = std::max(storage.first, 0); step <= storage.last; ++step) {
+      alive[static_cast<size_t>(step)] += storage.bytes;
+    }
+  }
+  const auto at = static_cast<int>(std::max_element(alive.begin(), alive.end()) - alive.begin());
+  if (at >= static_cast<int>(state_->steps.size())) return {};
+  // Values may share a storage: the one that was written last counts.
+  std::vector<std::string> names(state_->storages.size());
+  const auto name = [&](int value) {
+    if (value < 0) return;
+    names[static_cast<size_t>(state_->values[static_cast<size_t>(value)].storage)] =
+        state_->values[static_cast<size_t>(value)].name;
+  };
+  for (const int value : state_->input_values) name(value);
+  for (int i = 0; i <= at; ++i) {
+    for (const int value : state_->steps[static_cast<size_t>(i)].outputs) name(value);
+  }
+  const PlanStep& step = state_->steps[static_cast<size_t>(at)];
+  if (step.workspace >= 0) names[static_cast<size_t>(step.workspace)] = absl::StrCat("scratch of ", step.node);
+  PlanPeak peak{.node = step.node, .parts = {}, .lower_bound = alive[static_cast<size_t>(at)]};
+  for (size_t s = 0; s < state_->storages.size(); ++s) {
+    const PlanStorage& storage = state_->storages[s];
+    if (in_arena(storage) && storage.first <= at && at <= storage.last) peak.parts.push_back({names[s], storage.bytes});
+  }
+  std::stable_sort(peak.parts.begin(), peak.parts.end(),
+                   [](const PlanPeak::Part& a, const PlanPeak::Part& b) { return a.bytes > b.bytes; });
+  return peak;
+}
+
 absl::Duration Plan::longest_node() const { return state_->longest_node; }
 const KernelChoices& Plan::choices() const { return state_->choices; }
 

@@ -1,9 +1,12 @@
 // Stage 3's result: a graph made ready to run on one device. Kernels are chosen and bound, every value has its place in
 // one arena, gradients lie in flat buckets, and a pass allocates nothing and cannot fail for a reason that was
-// knowable. Everything that can fail (an op that no kernel serves, memory that does not suffice, a kernel plan that
-// this machine cannot run) fails in Make, with a message that names the node and says what to change.
+// knowable. Everything that can fail (an op that no kernel serves, a kernel plan that this machine cannot run, memory
+// that does not suffice) fails in Draft and Bind, with a message that names the node and says what to change.
 //
-//   Make ─> RefreshVariables ─> RunPass ─> ... ─> RunPass ─> (update by the owner) ─> RefreshVariables ─> ...
+//   Draft ─> Bind ─> RefreshVariables ─> RunPass ─> ... ─> RunPass ─> (update by the owner) ─> RefreshVariables ─> ...
+//
+// Make is Draft and Bind in one. A draft has chosen and laid out everything and holds no memory: what the plan will
+// take is read from it.
 //
 // Invariants
 //   * The graph alone decides the order of nodes, of gradients and of buckets: equal on every worker.
@@ -48,8 +51,6 @@ struct PlanOptions {
   // Node fusions and the device's own layouts. Both change bits: they stand in the kernel plan.
   bool fuse = true;
   bool free_layouts = true;
-  // ResourceExhausted when the plan needs more; 0: no limit.
-  int64_t memory_limit_bytes = 0;
   // From a kernel plan; null: the device's own tables choose.
   const KernelChoices* choices = nullptr;
   // Advances with every node that is prepared or run, as long as the plan lives; null: nobody watches.
@@ -66,11 +67,21 @@ struct PassKey {
 
 // Device memory of a plan, by use, in bytes.
 struct PlanMemory {
-  int64_t arena = 0;      // inputs and values, shared over their lifetimes
-  int64_t workspace = 0;  // scratch of the hungriest kernel
+  int64_t arena = 0;  // inputs, values and the kernels' scratch, shared over their lifetimes
   int64_t gradients = 0;
   int64_t persistent = 0;  // constants, outputs, blocked copies of variables
-  int64_t total() const { return arena + workspace + gradients + persistent; }
+  int64_t total() const { return arena + gradients + persistent; }
+};
+
+// What shares the arena when most of it is in use.
+struct PlanPeak {
+  struct Part {
+    std::string name;  // of the value; "scratch of <node>"
+    int64_t bytes = 0;
+  };
+  std::string node;         // during which that is
+  std::vector<Part> parts;  // largest first
+  int64_t lower_bound = 0;  // their sum: no arena can be smaller
 };
 
 struct NodeDigest {
@@ -82,8 +93,13 @@ class Plan {
  public:
   using BucketReady = absl::FunctionRef<absl::Status(int bucket)>;
 
-  // Plans `graph` (shapes inferred). `variables` holds the device address of every variable of the graph, row-major;
-  // they stay valid as long as the plan. `device` outlives the plan.
+  // Plans `graph` (shapes inferred) without taking memory. `device` outlives the plan.
+  static absl::StatusOr<std::unique_ptr<Plan>> Draft(device::Device* device, const Graph& graph,
+                                                     const PlanOptions& options);
+  // Takes the plan's memory. `variables` holds the device address of every variable of the graph, row-major; they stay
+  // valid as long as the plan. What runs passes or reaches the gradient buffer needs this first. REQUIRES: called once.
+  absl::Status Bind(const std::map<std::string, std::byte*>& variables);
+  // Both.
   static absl::StatusOr<std::unique_ptr<Plan>> Make(device::Device* device, const Graph& graph,
                                                     const std::map<std::string, std::byte*>& variables,
                                                     const PlanOptions& options);
@@ -138,6 +154,7 @@ class Plan {
   void Cancel(bool cancel);
 
   const PlanMemory& memory() const;
+  PlanPeak Peak() const;
   // What the device chose, under the keys of a kernel plan.
   const KernelChoices& choices() const;
   // "<node> <op> <implementation>" per node in order, with what was fused and which layouts are changed between.

@@ -48,15 +48,14 @@ std::string ChoiceKey(const std::string& label, const std::string& name, const d
 
 }  // namespace
 
-PlanBuilder::PlanBuilder(device::Device* device, const Graph& graph, const std::map<std::string, std::byte*>& variables,
-                         const PlanOptions& options)
+PlanBuilder::PlanBuilder(device::Device* device, const Graph& graph, const PlanOptions& options)
     : device_(device),
       graph_(options.fuse ? RewriteForPlan(graph) : graph),
-      variables_(variables),
       options_(options),
       state_(std::make_unique<Plan::State>()) {
   state_->device = device;
   state_->pulse = options.pulse;
+  state_->accumulate_passes = options.accumulate_passes;
 }
 
 absl::StatusOr<std::unique_ptr<Plan>> PlanBuilder::Build() {
@@ -71,12 +70,9 @@ absl::StatusOr<std::unique_ptr<Plan>> PlanBuilder::Build() {
   LS_RETURN_IF_ERROR(AddOutputs());
   FindLifetimes();
   ShareInPlace();
+  AddWorkspaces();
   LS_RETURN_IF_ERROR(PlaceGradients());
   PlaceRest();
-  LS_RETURN_IF_ERROR(CheckLimit());
-  LS_RETURN_IF_ERROR(Allocate());
-  LS_RETURN_IF_ERROR(BindAll());
-  LS_RETURN_IF_ERROR(MakeAccumulation());
   return std::unique_ptr<Plan>(new Plan(std::move(state_)));
 }
 
@@ -98,21 +94,23 @@ absl::Status PlanBuilder::AddSources() {
     if (info == graph_.values.end()) {
       return absl::InternalError(absl::StrCat("input '", input.name, "' has no inferred shape"));
     }
-    by_name_[input.name] = AddValue(input.name, input.dtype, info->second.shape, {}, Home::kArena);
-    if (input.name != kRandomInput) state_->inputs.push_back({input.name, input.dtype, info->second.shape});
+    const int value = AddValue(input.name, input.dtype, info->second.shape, {}, Home::kArena);
+    by_name_[input.name] = value;
+    if (input.name == kRandomInput) {
+      state_->random_value = value;
+      continue;
+    }
+    state_->inputs.push_back({input.name, input.dtype, info->second.shape});
+    state_->input_values.push_back(value);
   }
   for (const Variable& variable : graph_.variables) {
-    const auto address = variables_.find(variable.name);
-    if (address == variables_.end() || address->second == nullptr) {
-      return absl::InternalError(absl::StrCat("variable '", variable.name, "' is bound to no memory"));
-    }
     const int value = AddValue(variable.name, variable.dtype, variable.shape, {}, Home::kVariable);
-    StorageOf(value).address = address->second;
+    state_->variables.emplace_back(variable.name, value);
     by_name_[variable.name] = value;
   }
   for (const Constant& constant : graph_.constants) {
     const int value = AddValue(constant.name, constant.value->dtype(), constant.value->shape(), {}, Home::kPersistent);
-    constants_.emplace_back(value, constant.value.get());
+    state_->constants.emplace_back(value, constant.value);
     by_name_[constant.name] = value;
   }
   return absl::OkStatus();
@@ -301,7 +299,7 @@ absl::Status PlanBuilder::AddOutputs() {
     const PlanValue source = state_->values[static_cast<size_t>(value)];
     const Home wanted = HomeOfOutput(name);
     // An input, a constant or a variable that is an output itself: the pass copies it.
-    const bool is_constant = std::any_of(constants_.begin(), constants_.end(),
+    const bool is_constant = std::any_of(state_->constants.begin(), state_->constants.end(),
                                          [&](const auto& constant) { return constant.first == value; });
     if (StorageOf(value).home != wanted || is_constant) {
       const int copy = AddValue(name, source.dtype, source.shape, {}, wanted);
@@ -314,10 +312,17 @@ absl::Status PlanBuilder::AddOutputs() {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::unique_ptr<Plan>> Plan::Draft(device::Device* device, const Graph& graph,
+                                                  const PlanOptions& options) {
+  return PlanBuilder(device, graph, options).Build();
+}
+
 absl::StatusOr<std::unique_ptr<Plan>> Plan::Make(device::Device* device, const Graph& graph,
                                                  const std::map<std::string, std::byte*>& variables,
                                                  const PlanOptions& options) {
-  return PlanBuilder(device, graph, variables, options).Build();
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<Plan> plan, Draft(device, graph, options));
+  LS_RETURN_IF_ERROR(plan->Bind(variables));
+  return plan;
 }
 
 }  // namespace lockstep::worker

@@ -1,5 +1,6 @@
 // Turns a graph into the parts of a plan, in this order: values and kernels node by node (fusing, changing layouts
-// where kernels ask for it), then lifetimes and results in place, then addresses, then bindings.
+// where kernels ask for it), then lifetimes and results in place, then places. It ends with a draft: memory comes with
+// Plan::Bind.
 //
 // Threading: owned by the device's owner thread; used once.
 #ifndef LOCKSTEP_WORKER_PLAN_PLAN_BUILDER_H_
@@ -18,8 +19,7 @@ namespace lockstep::worker {
 
 class PlanBuilder {
  public:
-  PlanBuilder(device::Device* device, const Graph& graph, const std::map<std::string, std::byte*>& variables,
-              const PlanOptions& options);
+  PlanBuilder(device::Device* device, const Graph& graph, const PlanOptions& options);
   absl::StatusOr<std::unique_ptr<Plan>> Build();
 
  private:
@@ -44,17 +44,14 @@ class PlanBuilder {
   bool IsOutput(const std::string& name) const { return output_names_.count(name) > 0; }
   Home HomeOfOutput(const std::string& name) const;
 
-  // plan_memory.cc: lifetimes, addresses, bindings
+  // plan_memory.cc: lifetimes and places
   void FindLifetimes();
   void ShareInPlace();
   void ShareStep(const PlanStep& step, int index);
+  // Scratch is a value that lives during its step alone; that of the refresh has the whole arena.
+  void AddWorkspaces();
   absl::Status PlaceGradients();
   void PlaceRest();
-  absl::Status CheckLimit() const;
-  absl::Status Allocate();
-  absl::Status BindAll();
-  absl::Status Bind(PlanStep& step);
-  absl::Status MakeAccumulation();
 
   PlanStorage& StorageOf(int value) {
     return state_->storages[static_cast<size_t>(state_->values[static_cast<size_t>(value)].storage)];
@@ -62,7 +59,6 @@ class PlanBuilder {
 
   device::Device* device_;
   const Graph graph_;  // rewritten, if the options fuse
-  const std::map<std::string, std::byte*>& variables_;
   const PlanOptions& options_;
   std::unique_ptr<Plan::State> state_;
 
@@ -71,8 +67,6 @@ class PlanBuilder {
   std::map<std::string, std::string> gradient_of_;  // gradient value -> parameter
   std::map<std::string, int> by_name_;
   std::map<std::pair<int, std::string>, int> in_layout_;
-  std::vector<std::pair<int, const Tensor*>> constants_;
-  std::vector<int64_t> offsets_;  // by storage, within its home
 };
 
 }  // namespace lockstep::worker

@@ -6,9 +6,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "worker/plan/plan.h"
@@ -27,6 +29,7 @@ struct PlanStorage {
   int64_t bytes = 0;
   int first = 0;  // steps during which it is alive
   int last = 0;
+  int64_t offset = 0;  // within its home; kVariable: none
   std::byte* address = nullptr;
 };
 
@@ -45,6 +48,7 @@ struct PlanStep {
   std::unique_ptr<device::Kernel> kernel;
   std::vector<int> inputs;
   std::vector<int> outputs;
+  int workspace = -1;  // storage of the kernel's scratch
   // Buckets that are complete once this step is done: all below.
   int buckets_ready = 0;
 };
@@ -60,13 +64,18 @@ struct Plan::State {
   std::unique_ptr<device::Stream> stream;
 
   std::vector<TensorSpec> inputs;
+  std::vector<int> input_values;            // as `inputs`
   std::vector<PlanInputCopy> input_copies;  // as `inputs`
-  std::byte* random = nullptr;              // device address of kRandomInput, null when the graph has none
+  int random_value = -1;                    // kRandomInput, -1 when the graph has none
+  std::byte* random = nullptr;              // its device address
   std::unique_ptr<device::Event> random_taken;
   int64_t random_staging[4] = {};
 
   std::vector<TensorSpec> outputs;
   std::vector<int> output_values;  // as `outputs`
+
+  std::vector<std::pair<std::string, int>> variables;  // name, value
+  std::vector<std::pair<int, std::shared_ptr<const Tensor>>> constants;
 
   std::vector<PlanStorage> storages;
   std::vector<PlanValue> values;
@@ -75,11 +84,11 @@ struct Plan::State {
 
   std::optional<GradientLayout> gradient_layout;
   std::vector<std::string> gradient_parameters;
+  bool accumulate_passes = false;
   // With accumulate_passes kernels write into `pass_gradients`; add[bucket] adds that to `gradients`.
   std::vector<std::unique_ptr<device::Kernel>> add;
 
   std::unique_ptr<device::Buffer> arena;
-  std::unique_ptr<device::Buffer> workspace;
   std::unique_ptr<device::Buffer> persistent;
   std::unique_ptr<device::Buffer> gradients;
   std::unique_ptr<device::Buffer> pass_gradients;
@@ -95,6 +104,14 @@ struct Plan::State {
     return value < 0 ? nullptr : storages[static_cast<size_t>(values[static_cast<size_t>(value)].storage)].address;
   }
   int64_t Bytes(int value) const;
+
+  // plan_bind.cc: memory and addresses
+  absl::Status Allocate();
+  absl::Status BindVariables(const std::map<std::string, std::byte*>& addresses);
+  absl::Status BindInputs();
+  absl::Status BindStep(PlanStep& step);
+  absl::Status MakeAccumulation();
+
   absl::Status RunStep(const PlanStep& step);
   // Adds the buckets' gradients of this pass to those of earlier passes, where there are any.
   absl::Status Accumulate(int bucket, int64_t pass);

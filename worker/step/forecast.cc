@@ -1,72 +1,50 @@
 #include "worker/step/forecast.h"
 
-#include <map>
-#include <memory>
-#include <utility>
+#include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "common/graph/state_layout.h"
-#include "common/graph/training_graph.h"
-#include "common/job/extent.h"
 #include "common/status/status_macros.h"
-#include "common/training/training_policy.h"
-#include "worker/device/devices.h"
 #include "worker/step/replica_state.h"
 
 namespace lockstep::worker {
 namespace {
 
-device::DeviceKind KindOf(const JobSpec& job) {
-  switch (job.resources().device()) {
-    case job::Resources::DEVICE_REFERENCE:
-      return device::DeviceKind::kReference;
-    case job::Resources::DEVICE_CPU:
-    case job::Resources::DEVICE_AUTO:
-    default:
-      return device::DeviceKind::kCpu;
-  }
-}
+constexpr size_t kNamedParts = 3;
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<device::Device>> MakeJobDevice(const JobSpec& job, const KernelPlan* replayed) {
-  return device::MakeDevice(KindOf(job), DeviceOptionsFor(static_cast<int>(job.resources().cpu_threads()), replayed));
+absl::StatusOr<ReplicaForecast> ForecastOf(const MetaGraph& metagraph, const ReplicaPlans& plans) {
+  ReplicaForecast forecast;
+  LS_ASSIGN_OR_RETURN(forecast.state_bytes, ReplicaState::BytesOf(MakeStateLayout(metagraph)));
+  forecast.snapshot_bytes = kSnapshotBuffers * forecast.state_bytes;
+  forecast.training = plans.training_plan->memory();
+  if (plans.eval_plan != nullptr) forecast.evaluation = plans.eval_plan->memory();
+  forecast.peak = plans.training_plan->Peak();
+  forecast.nodes = plans.training_plan->Describe();
+  return forecast;
 }
 
-absl::StatusOr<int64_t> PlanLimit(const JobSpec& job, int64_t state_bytes) {
-  if (!job.resources().has_cpu_memory()) return 0;
-  const int64_t held = (1 + kSnapshotBuffers) * state_bytes;
+absl::Status CheckMemoryLimit(const ReplicaForecast& forecast, const JobSpec& job) {
   const int64_t limit = job.resources().cpu_memory().bytes();
-  if (held < limit) return limit - held;
-  return absl::ResourceExhaustedError(absl::StrCat("the state and ", kSnapshotBuffers, " snapshots of it take ", held,
-                                                   " bytes, resources.cpu_memory allows ", limit, "; raise it"));
+  if (!job.resources().has_cpu_memory() || forecast.total() <= limit) return absl::OkStatus();
+  std::string largest;
+  for (size_t i = 0; i < std::min(forecast.peak.parts.size(), kNamedParts); ++i) {
+    const PlanPeak::Part& part = forecast.peak.parts[i];
+    absl::StrAppend(&largest, i == 0 ? "" : ", ", "'", part.name, "' (", part.bytes, ")");
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat("a worker needs ", forecast.total(), " bytes (state ", forecast.state_bytes, ", snapshots of it ",
+                   forecast.snapshot_bytes, ", training plan ", forecast.training.total(), ", evaluation plan ",
+                   forecast.evaluation.total(), "), resources.cpu_memory allows ", limit,
+                   ". Largest of the training plan's values: ", largest,
+                   ". Use a smaller batch or more logical shards, or raise the limit."));
 }
 
 absl::StatusOr<ReplicaForecast> ForecastReplica(const MetaGraph& metagraph, const JobSpec& job) {
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<device::Device> device, MakeJobDevice(job, nullptr));
-  LS_ASSIGN_OR_RETURN(ReplicaState state, ReplicaState::Create(MakeStateLayout(metagraph)));
-  std::map<std::string, std::byte*> variables;
-  for (const Variable& variable : metagraph.forward.variables) {
-    variables[variable.name] = state.tensor(state.layout().Find(variable.name)).data();
-  }
-  ReplicaForecast forecast;
-  forecast.state_bytes = static_cast<int64_t>(state.bytes().size());
-  forecast.snapshot_bytes = kSnapshotBuffers * forecast.state_bytes;
-  PlanOptions options;
-  LS_ASSIGN_OR_RETURN(options.memory_limit_bytes, PlanLimit(job, forecast.state_bytes));
-  options.accumulate_passes = job.train().global_batch_size() / job.train().logical_shards() > PassBatch(job);
-  LS_ASSIGN_OR_RETURN(const TrainingGraph training, MakeTrainingGraph(metagraph));
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<Plan> plan, Plan::Make(device.get(), training.graph, variables, options));
-  forecast.training = plan->memory();
-  forecast.nodes = plan->Describe();
-  if (!job.data().has_eval()) return forecast;
-  if (options.memory_limit_bytes > 0) options.memory_limit_bytes -= forecast.training.total();
-  options.label = "evaluation";
-  options.accumulate_passes = false;
-  LS_ASSIGN_OR_RETURN(const EvaluationGraph evaluation, MakeEvaluationGraph(metagraph, EvalBatch(job)));
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<Plan> eval_plan,
-                      Plan::Make(device.get(), evaluation.graph, variables, options));
-  forecast.evaluation = eval_plan->memory();
+  LS_ASSIGN_OR_RETURN(const ReplicaPlans plans, DraftReplicaPlans(metagraph, job, nullptr, nullptr));
+  LS_ASSIGN_OR_RETURN(ReplicaForecast forecast, ForecastOf(metagraph, plans));
+  LS_RETURN_IF_ERROR(CheckMemoryLimit(forecast, job));
   return forecast;
 }
 

@@ -1,21 +1,20 @@
-// What one worker of a job will hold in memory and which kernels it will run, planned as a worker plans it but without
-// the data.
+// What one worker of a job will hold in memory and which kernels it will run, from the plans that a worker makes,
+// drafted without the data and without taking the memory.
 //
-// Threading: thread-safe; takes the memory that it forecasts while it runs.
+// Threading: thread-safe.
 #ifndef LOCKSTEP_WORKER_STEP_FORECAST_H_
 #define LOCKSTEP_WORKER_STEP_FORECAST_H_
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/graph/metagraph.h"
 #include "common/job/job.h"
-#include "worker/device/devices.h"
-#include "worker/plan/kernel_plan.h"
 #include "worker/plan/plan.h"
+#include "worker/step/replica_plans.h"
 
 namespace lockstep::worker {
 
@@ -27,20 +26,21 @@ struct ReplicaForecast {
   PlanMemory evaluation;  // zero for a job without
   int64_t state_bytes = 0;
   int64_t snapshot_bytes = 0;
+  // What shares the training plan's arena at its peak.
+  PlanPeak peak;
   // "<node> <op> <implementation>" of the training pass, in order.
   std::vector<std::string> nodes;
 
   int64_t total() const { return training.total() + evaluation.total() + state_bytes + snapshot_bytes; }
 };
 
-// The device that the job computes on, with the choices of a kernel plan (null: its own). Owned by the calling thread.
-absl::StatusOr<std::unique_ptr<device::Device>> MakeJobDevice(const JobSpec& job, const KernelPlan* replayed);
+// Of a worker with these plans. ResourceExhausted when the state alone is over every limit.
+absl::StatusOr<ReplicaForecast> ForecastOf(const MetaGraph& metagraph, const ReplicaPlans& plans);
 
-// The bytes that `resources.cpu_memory` leaves for plans beside the state and its snapshots; 0: no limit.
-// ResourceExhausted when the state alone is over it.
-absl::StatusOr<int64_t> PlanLimit(const JobSpec& job, int64_t state_bytes);
+// ResourceExhausted when the forecast is over `resources.cpu_memory`, with the largest values named.
+absl::Status CheckMemoryLimit(const ReplicaForecast& forecast, const JobSpec& job);
 
-// ResourceExhausted when it is over the job's limit, with the largest result named. Other errors as of Plan::Make.
+// Drafts the plans of the job and checks the limit; errors as of DraftReplicaPlans too.
 absl::StatusOr<ReplicaForecast> ForecastReplica(const MetaGraph& metagraph, const JobSpec& job);
 
 }  // namespace lockstep::worker

@@ -14,8 +14,6 @@
 #include "common/graph/state_layout.h"
 #include "common/graph/training_graph.h"
 #include "common/status/status_macros.h"
-#include "common/training/training_policy.h"
-#include "worker/device/devices.h"
 #include "worker/optimizer/optimizer.h"
 #include "worker/plan/kernel_plan.h"
 #include "worker/plan/probe.h"
@@ -30,14 +28,21 @@ class ReplicaBuilder {
 
   absl::Status Build(const std::string& metagraph_bytes) {
     LS_ASSIGN_OR_RETURN(config_.metagraph, ParseMetaGraph(metagraph_bytes));
-    LS_ASSIGN_OR_RETURN(config_.training, MakeTrainingGraph(config_.metagraph));
+    problem_ = PrepareProblem::kCannotRun;
+    std::optional<KernelPlan> recorded;
+    if (!kernel_plan_.empty()) {
+      LS_ASSIGN_OR_RETURN(recorded, ParseKernelPlan(kernel_plan_));
+    }
+    const KernelPlan* const replayed = recorded.has_value() ? &*recorded : nullptr;
+    LS_RETURN_IF_ERROR(FitsOrNot(Draft(replayed)));
     problem_ = PrepareProblem::kData;
     LS_RETURN_IF_ERROR(OpenData());
-    problem_ = PrepareProblem::kCannotRun;
-    LS_RETURN_IF_ERROR(MakePlans());
+    LS_RETURN_IF_ERROR(FitsOrNot(Bind()));
+    problem_ = PrepareProblem::kProbe;
+    LS_RETURN_IF_ERROR(MakeOrReplay(replayed));
     replica_->runner_ =
-        std::make_unique<StepRunner>(std::move(config_), replica_->state_.get(), replica_->training_plan_.get(),
-                                     replica_->eval_plan_.get(), replica_->train_.get(), replica_->eval_.get());
+        std::make_unique<StepRunner>(std::move(config_), replica_->state_.get(), replica_->plans_.training_plan.get(),
+                                     replica_->plans_.eval_plan.get(), replica_->train_.get(), replica_->eval_.get());
     return absl::OkStatus();
   }
 
@@ -67,44 +72,44 @@ class ReplicaBuilder {
     return absl::OkStatus();
   }
 
-  absl::Status MakePlans() {
+  // Notes what kind of problem it is that plans cannot be made.
+  absl::Status FitsOrNot(absl::Status status) {
+    problem_ = absl::IsResourceExhausted(status) ? PrepareProblem::kDoesNotFit : PrepareProblem::kCannotRun;
+    return status;
+  }
+
+  absl::Status Draft(const KernelPlan* replayed) {
+    LS_ASSIGN_OR_RETURN(replica_->plans_, DraftReplicaPlans(config_.metagraph, job_, replayed, pulse_));
+    LS_ASSIGN_OR_RETURN(const ReplicaForecast forecast, ForecastOf(config_.metagraph, replica_->plans_));
+    LS_RETURN_IF_ERROR(CheckMemoryLimit(forecast, job_));
+    config_.training = replica_->plans_.training;
+    config_.evaluation = replica_->plans_.evaluation;
+    config_.eval_batch = replica_->plans_.eval_batch;
     config_.pulse = pulse_;
     config_.seed = job_.train().seed();
     config_.global_batch = job_.train().global_batch_size();
     config_.logical_shards = static_cast<int>(job_.train().logical_shards());
-    std::optional<KernelPlan> recorded;
-    if (!kernel_plan_.empty()) {
-      LS_ASSIGN_OR_RETURN(recorded, ParseKernelPlan(kernel_plan_));
+    return absl::OkStatus();
+  }
+
+  absl::Status Bind() {
+    LS_ASSIGN_OR_RETURN(ReplicaState state, ReplicaState::Create(MakeStateLayout(config_.metagraph)));
+    AdvancePulse(pulse_);
+    replica_->state_ = std::make_unique<ReplicaState>(std::move(state));
+    for (const Variable& variable : config_.metagraph.forward.variables) {
+      variables_[variable.name] = replica_->state_->tensor(replica_->state_->layout().Find(variable.name)).data();
     }
-    const KernelPlan* const replayed = recorded.has_value() ? &*recorded : nullptr;
-    LS_ASSIGN_OR_RETURN(replica_->device_, MakeJobDevice(job_, replayed));
-    if (replayed != nullptr) LS_RETURN_IF_ERROR(CheckKernelPlan(*replayed, replica_->device_->info()));
-    LS_RETURN_IF_ERROR(MakeState());
-    PlanOptions options;
-    options.pulse = pulse_;
-    options.accumulate_passes = config_.global_batch / config_.logical_shards > config_.metagraph.pass_batch;
-    problem_ = PrepareProblem::kDoesNotFit;
-    LS_ASSIGN_OR_RETURN(options.memory_limit_bytes,
-                        PlanLimit(job_, static_cast<int64_t>(replica_->state_->bytes().size())));
-    if (replayed != nullptr) ApplyKernelPlan(*replayed, &options);
-    LS_ASSIGN_OR_RETURN(replica_->training_plan_, MakePlan(config_.training.graph, options));
-    if (options.memory_limit_bytes > 0) options.memory_limit_bytes -= replica_->training_plan_->memory().total();
-    std::vector<const Plan*> plans = {replica_->training_plan_.get()};
-    if (replica_->eval_ != nullptr) {
-      config_.eval_batch = lockstep::EvalBatch(job_);
-      LS_ASSIGN_OR_RETURN(config_.evaluation, MakeEvaluationGraph(config_.metagraph, config_.eval_batch));
-      options.label = "evaluation";
-      options.accumulate_passes = false;
-      LS_ASSIGN_OR_RETURN(replica_->eval_plan_, MakePlan(config_.evaluation.graph, options));
-      plans.push_back(replica_->eval_plan_.get());
-    }
-    problem_ = PrepareProblem::kProbe;
+    return replica_->plans_.Bind(variables_);
+  }
+
+  absl::Status MakeOrReplay(const KernelPlan* replayed) {
     LS_ASSIGN_OR_RETURN(std::vector<NodeDigest> probe, Probe());
     if (replayed != nullptr) {
       LS_RETURN_IF_ERROR(CompareProbes(replayed->probe, probe));
       replica_->kernel_plan_ = kernel_plan_;
     } else {
-      KernelPlan made = DescribeKernels(replica_->device_->info(), options, plans);
+      const ReplicaPlans& plans = replica_->plans_;
+      KernelPlan made = DescribeKernels(plans.device->info(), plans.options, plans.all());
       made.probe = std::move(probe);
       replica_->kernel_plan_ = SerializeKernelPlan(made);
     }
@@ -112,35 +117,19 @@ class ReplicaBuilder {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<std::unique_ptr<Plan>> MakePlan(const Graph& graph, const PlanOptions& options) {
-    auto plan = Plan::Make(replica_->device_.get(), graph, variables_, options);
-    problem_ = absl::IsResourceExhausted(plan.status()) ? PrepareProblem::kDoesNotFit : PrepareProblem::kCannotRun;
-    return plan;
-  }
-
-  absl::Status MakeState() {
-    problem_ = PrepareProblem::kDoesNotFit;
-    LS_ASSIGN_OR_RETURN(ReplicaState state, ReplicaState::Create(MakeStateLayout(config_.metagraph)));
-    AdvancePulse(pulse_);
-    replica_->state_ = std::make_unique<ReplicaState>(std::move(state));
-    for (const Variable& variable : config_.metagraph.forward.variables) {
-      variables_[variable.name] = replica_->state_->tensor(replica_->state_->layout().Find(variable.name)).data();
-    }
-    problem_ = PrepareProblem::kCannotRun;
-    return absl::OkStatus();
-  }
-
   // One logical shard with seeded weights and data: training, update, evaluation (rule 31). Leaves the state zeroed.
   absl::StatusOr<std::vector<NodeDigest>> Probe() {
     const absl::Time begin = absl::Now();
-    LS_ASSIGN_OR_RETURN(std::vector<NodeDigest> digests,
-                        RunProbe("training", {replica_->training_plan_.get(), &config_.training.graph}, variables_));
+    LS_ASSIGN_OR_RETURN(
+        std::vector<NodeDigest> digests,
+        RunProbe("training", {replica_->plans_.training_plan.get(), &config_.training.graph}, variables_));
     replica_->longest_node_ = absl::Now() - begin;
     const UpdateRule& rule = config_.metagraph.update;
     const UpdateScalars scalars =
         MakeUpdateScalars(rule, 0, static_cast<double>(config_.metagraph.pass_batch), /*norm=*/1.0);
-    const Plan& plan = *replica_->training_plan_;
-    const float* const flat = reinterpret_cast<const float*>(replica_->training_plan_->gradient_buffer().address());
+    const Plan& plan = *replica_->plans_.training_plan;
+    const float* const flat =
+        reinterpret_cast<const float*>(replica_->plans_.training_plan->gradient_buffer().address());
     for (size_t t = 0; t < plan.gradient_parameters().size(); ++t) {
       const std::string& name = plan.gradient_parameters()[t];
       const FlatRange range = plan.gradient_layout().tensors()[t];
@@ -155,9 +144,10 @@ class ReplicaBuilder {
       digests.push_back(DigestOf(absl::StrCat("update/", name), replica_->state_->tensor(layout.Find(name))));
       AdvancePulse(pulse_);
     }
-    if (replica_->eval_plan_ != nullptr) {
-      LS_ASSIGN_OR_RETURN(const std::vector<NodeDigest> evaluated,
-                          RunProbe("evaluation", {replica_->eval_plan_.get(), &config_.evaluation.graph}, variables_));
+    if (replica_->plans_.eval_plan != nullptr) {
+      LS_ASSIGN_OR_RETURN(
+          const std::vector<NodeDigest> evaluated,
+          RunProbe("evaluation", {replica_->plans_.eval_plan.get(), &config_.evaluation.graph}, variables_));
       digests.insert(digests.end(), evaluated.begin(), evaluated.end());
     }
     std::fill(replica_->state_->bytes().begin(), replica_->state_->bytes().end(), std::byte{0});

@@ -15,8 +15,7 @@
 #include "common/protocol/messages.h"
 #include "common/sync/pulse.h"
 #include "worker/data/data_source.h"
-#include "worker/device/device.h"
-#include "worker/plan/plan.h"
+#include "worker/step/replica_plans.h"
 #include "worker/step/replica_state.h"
 #include "worker/step/step_runner.h"
 
@@ -50,12 +49,10 @@ class Replica {
  private:
   Replica() = default;
 
-  std::unique_ptr<device::Device> device_;
   std::unique_ptr<DataSource> train_;
   std::unique_ptr<DataSource> eval_;
   std::unique_ptr<ReplicaState> state_;
-  std::unique_ptr<Plan> training_plan_;
-  std::unique_ptr<Plan> eval_plan_;
+  ReplicaPlans plans_;
   std::unique_ptr<StepRunner> runner_;
   std::string kernel_plan_;
   std::string plan_hash_;

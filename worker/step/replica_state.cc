@@ -32,27 +32,33 @@ void ForEachPiece(const Share& share, uint64_t offset, uint64_t size, F fn) {
 
 }  // namespace
 
-absl::StatusOr<ReplicaState> ReplicaState::Create(StateLayout layout) {
-  ReplicaState state(std::move(layout));
+absl::StatusOr<int64_t> ReplicaState::Place() {
   size_t end = 0;
-  for (const StateTensor& tensor : state.layout_.tensors) {
+  for (const StateTensor& tensor : layout_.tensors) {
     LS_ASSIGN_OR_RETURN(const int64_t bytes, CheckedByteSize(tensor.spec.dtype, tensor.spec.shape));
-    state.offsets_.push_back(end);
-    state.sizes_.push_back(bytes);
+    offsets_.push_back(end);
+    sizes_.push_back(bytes);
     if (tensor.kind == StateKind::kAlias) continue;
     end = (end + bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
-  for (size_t i = 0; i < state.offsets_.size(); ++i) {
-    if (state.layout_.tensors[i].kind != StateKind::kAlias) continue;
-    const int of = state.layout_.Find(state.layout_.tensors[i].variable);
-    LS_CHECK(of >= 0 && state.sizes_[static_cast<size_t>(of)] == state.sizes_[i],
-             "an alias names a tensor of its form");
-    state.offsets_[i] = state.offsets_[static_cast<size_t>(of)];
+  for (size_t i = 0; i < offsets_.size(); ++i) {
+    if (layout_.tensors[i].kind != StateKind::kAlias) continue;
+    const int of = layout_.Find(layout_.tensors[i].variable);
+    LS_CHECK(of >= 0 && sizes_[static_cast<size_t>(of)] == sizes_[i], "an alias names a tensor of its form");
+    offsets_[i] = offsets_[static_cast<size_t>(of)];
   }
+  return static_cast<int64_t>(end);
+}
+
+absl::StatusOr<int64_t> ReplicaState::BytesOf(const StateLayout& layout) { return ReplicaState(layout).Place(); }
+
+absl::StatusOr<ReplicaState> ReplicaState::Create(StateLayout layout) {
+  ReplicaState state(std::move(layout));
+  LS_ASSIGN_OR_RETURN(const int64_t bytes, state.Place());
   state.step_index_ = state.layout_.Find(kStepCounterName);
   LS_CHECK(state.step_index_ >= 0, "every state has a step counter");
-  LS_ASSIGN_OR_RETURN(state.buffer_, Tensor::Create(DType::kU8, {static_cast<int64_t>(end)}));
-  std::memset(state.buffer_.data(), 0, end);
+  LS_ASSIGN_OR_RETURN(state.buffer_, Tensor::Create(DType::kU8, {bytes}));
+  std::memset(state.buffer_.data(), 0, static_cast<size_t>(bytes));
   return state;
 }
 

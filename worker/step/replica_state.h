@@ -27,6 +27,8 @@ namespace lockstep::worker {
 
 class ReplicaState {
  public:
+  // Bytes of the buffer.
+  static absl::StatusOr<int64_t> BytesOf(const StateLayout& layout);
   // Zero-filled, every page touched. ResourceExhausted names the size.
   static absl::StatusOr<ReplicaState> Create(StateLayout layout);
 
@@ -63,6 +65,9 @@ class ReplicaState {
 
  private:
   explicit ReplicaState(StateLayout layout) : layout_(std::move(layout)) {}
+
+  // Places the tensors; returns the buffer's bytes.
+  absl::StatusOr<int64_t> Place();
 
   StateLayout layout_;
   std::vector<size_t> offsets_;

@@ -1,0 +1,106 @@
+// The memory of a plan that was laid out, and the addresses of everything in it.
+#include "absl/strings/str_cat.h"
+#include "common/graph/training_graph.h"
+#include "common/status/check.h"
+#include "common/status/status_macros.h"
+#include "worker/plan/plan_state.h"
+
+namespace lockstep::worker {
+
+absl::Status Plan::Bind(const std::map<std::string, std::byte*>& variables) {
+  State& state = *state_;
+  LS_CHECK(state.arena == nullptr, "a plan is bound once");
+  LS_RETURN_IF_ERROR(state.BindVariables(variables));
+  LS_RETURN_IF_ERROR(state.Allocate());
+  for (const auto& [value, tensor] : state.constants) {
+    LS_RETURN_IF_ERROR(
+        state.stream->CopyToDevice(state.Address(value), tensor->data(), static_cast<size_t>(tensor->byte_size())));
+  }
+  LS_RETURN_IF_ERROR(state.stream->Synchronize());
+  for (PlanStep& step : state.refresh) LS_RETURN_IF_ERROR(state.BindStep(step));
+  for (PlanStep& step : state.steps) LS_RETURN_IF_ERROR(state.BindStep(step));
+  LS_RETURN_IF_ERROR(state.BindInputs());
+  return state.MakeAccumulation();
+}
+
+absl::Status Plan::State::BindVariables(const std::map<std::string, std::byte*>& addresses) {
+  for (const auto& [name, value] : variables) {
+    const auto address = addresses.find(name);
+    if (address == addresses.end() || address->second == nullptr) {
+      return absl::InternalError(absl::StrCat("variable '", name, "' is bound to no memory"));
+    }
+    storages[static_cast<size_t>(values[static_cast<size_t>(value)].storage)].address = address->second;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Plan::State::Allocate() {
+  const auto allocate = [this](int64_t bytes) { return device->Allocate(static_cast<size_t>(bytes)); };
+  LS_ASSIGN_OR_RETURN(arena, allocate(memory.arena));
+  LS_ASSIGN_OR_RETURN(persistent, allocate(memory.persistent));
+  const int64_t gradient_bytes = gradient_layout->total_elements() * int64_t{sizeof(float)};
+  LS_ASSIGN_OR_RETURN(gradients, allocate(gradient_bytes));
+  if (accumulate_passes) {
+    LS_ASSIGN_OR_RETURN(pass_gradients, allocate(gradient_bytes));
+  }
+  std::byte* const gradient_base = (accumulate_passes ? pass_gradients : gradients)->address();
+  for (PlanStorage& storage : storages) {
+    switch (storage.home) {
+      case PlanStorage::Home::kArena:
+        storage.address = arena->address() + storage.offset;
+        break;
+      case PlanStorage::Home::kPersistent:
+        storage.address = persistent->address() + storage.offset;
+        break;
+      case PlanStorage::Home::kGradient:
+        storage.address = gradient_base + storage.offset;
+        break;
+      case PlanStorage::Home::kVariable:
+        break;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Plan::State::BindStep(PlanStep& step) {
+  if (step.kernel == nullptr) return absl::OkStatus();
+  device::KernelArguments arguments;
+  if (step.workspace >= 0) arguments.workspace = storages[static_cast<size_t>(step.workspace)].address;
+  for (const int value : step.inputs) arguments.inputs.push_back(Address(value));
+  for (const int value : step.outputs) arguments.outputs.push_back(Address(value));
+  if (absl::Status status = step.kernel->Bind(arguments); !status.ok()) {
+    return absl::Status(status.code(), absl::StrCat("node '", step.node, "': ", status.message()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Plan::State::BindInputs() {
+  for (const int value : input_values) {
+    input_copies.push_back({Address(value), static_cast<size_t>(Bytes(value))});
+  }
+  if (random_value < 0) return absl::OkStatus();
+  random = Address(random_value);
+  LS_ASSIGN_OR_RETURN(random_taken, device->NewEvent());
+  return absl::OkStatus();
+}
+
+absl::Status Plan::State::MakeAccumulation() {
+  if (!accumulate_passes) return absl::OkStatus();
+  for (const Bucket& bucket : gradient_layout->buckets()) {
+    const Node node{.name = "sum of passes", .op = OpType::kAdd, .inputs = {"a", "b"}, .outputs = {"a"}};
+    const device::Operand flat{.shape = {bucket.range.size}};
+    LS_ASSIGN_OR_RETURN(std::unique_ptr<device::Kernel> kernel,
+                        device->MakeKernel({.node = &node, .inputs = {flat, flat}, .outputs = {flat}}));
+    if (!kernel->CanShare(0, 0) || kernel->workspace_bytes() > 0) {
+      return absl::InternalError("the device cannot add in place without scratch, which the sum over passes needs");
+    }
+    const auto offset = static_cast<size_t>(bucket.range.offset) * sizeof(float);
+    std::byte* total = gradients->address() + offset;
+    LS_RETURN_IF_ERROR(kernel->Bind(
+        {.inputs = {total, pass_gradients->address() + offset}, .outputs = {total}, .workspace = nullptr}));
+    add.push_back(std::move(kernel));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace lockstep::worker

@@ -1,0 +1,59 @@
+#include "worker/step/replica_plans.h"
+
+#include "common/status/status_macros.h"
+#include "common/training/training_policy.h"
+#include "worker/device/devices.h"
+
+namespace lockstep::worker {
+namespace {
+
+device::DeviceKind KindOf(const JobSpec& job) {
+  switch (job.resources().device()) {
+    case job::Resources::DEVICE_REFERENCE:
+      return device::DeviceKind::kReference;
+    case job::Resources::DEVICE_CPU:
+    case job::Resources::DEVICE_AUTO:
+    default:
+      return device::DeviceKind::kCpu;
+  }
+}
+
+}  // namespace
+
+std::vector<const Plan*> ReplicaPlans::all() const {
+  std::vector<const Plan*> plans = {training_plan.get()};
+  if (eval_plan != nullptr) plans.push_back(eval_plan.get());
+  return plans;
+}
+
+absl::Status ReplicaPlans::Bind(const std::map<std::string, std::byte*>& variables) {
+  LS_RETURN_IF_ERROR(training_plan->Bind(variables));
+  return eval_plan == nullptr ? absl::OkStatus() : eval_plan->Bind(variables);
+}
+
+absl::StatusOr<ReplicaPlans> DraftReplicaPlans(const MetaGraph& metagraph, const JobSpec& job,
+                                               const KernelPlan* replayed, Pulse* pulse) {
+  ReplicaPlans plans;
+  const int threads = static_cast<int>(job.resources().cpu_threads());
+  LS_ASSIGN_OR_RETURN(plans.device, device::MakeDevice(KindOf(job), DeviceOptionsFor(threads, replayed)));
+  plans.options.pulse = pulse;
+  if (replayed != nullptr) {
+    LS_RETURN_IF_ERROR(CheckKernelPlan(*replayed, plans.device->info()));
+    ApplyKernelPlan(*replayed, &plans.options);
+  }
+  LS_ASSIGN_OR_RETURN(plans.training, MakeTrainingGraph(metagraph));
+  const int64_t shard = job.train().global_batch_size() / job.train().logical_shards();
+  plans.options.accumulate_passes = shard > metagraph.pass_batch;
+  LS_ASSIGN_OR_RETURN(plans.training_plan, Plan::Draft(plans.device.get(), plans.training.graph, plans.options));
+  if (job.data().has_eval()) {
+    plans.eval_batch = EvalBatch(job);
+    LS_ASSIGN_OR_RETURN(plans.evaluation, MakeEvaluationGraph(metagraph, plans.eval_batch));
+    plans.options.label = "evaluation";
+    plans.options.accumulate_passes = false;
+    LS_ASSIGN_OR_RETURN(plans.eval_plan, Plan::Draft(plans.device.get(), plans.evaluation.graph, plans.options));
+  }
+  plans.options.choices = nullptr;  // the caller's
+  return plans;
+}
+
+}  // namespace lockstep::worker

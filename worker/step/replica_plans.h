@@ -1,0 +1,51 @@
+// Stage 3 for a whole job: the device, the graphs and the plans of one worker, drafted without memory. A replica binds
+// them to its state; a forecast only reads what they would take. Which plans there are and with what options is decided
+// here alone.
+//
+// Threading: owned by the thread that makes it, which owns the device.
+#ifndef LOCKSTEP_WORKER_STEP_REPLICA_PLANS_H_
+#define LOCKSTEP_WORKER_STEP_REPLICA_PLANS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/graph/metagraph.h"
+#include "common/graph/training_graph.h"
+#include "common/job/job.h"
+#include "common/sync/pulse.h"
+#include "worker/device/device.h"
+#include "worker/plan/kernel_plan.h"
+#include "worker/plan/plan.h"
+
+namespace lockstep::worker {
+
+struct ReplicaPlans {
+  std::unique_ptr<device::Device> device;
+  PlanOptions options;  // of the plan that was drafted last
+  TrainingGraph training;
+  std::unique_ptr<Plan> training_plan;
+  EvaluationGraph evaluation;
+  int64_t eval_batch = 0;           // 0: the job does not evaluate
+  std::unique_ptr<Plan> eval_plan;  // null: likewise
+
+  // Those that there are.
+  std::vector<const Plan*> all() const;
+  // Takes the memory of all; see Plan::Bind.
+  absl::Status Bind(const std::map<std::string, std::byte*>& variables);
+};
+
+// Drafts the plans of the job, with the choices of `replayed` (null: the device's own tables choose). Advances `pulse`
+// (may be null; it outlives the plans) with every node. FailedPrecondition when the device cannot replay the
+// plan, InvalidArgument and Unimplemented as of MakeTrainingGraph and Plan::Draft.
+absl::StatusOr<ReplicaPlans> DraftReplicaPlans(const MetaGraph& metagraph, const JobSpec& job,
+                                               const KernelPlan* replayed, Pulse* pulse);
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_STEP_REPLICA_PLANS_H_
