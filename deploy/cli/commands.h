@@ -15,6 +15,7 @@ void AddRun(CLI::App& app, int& exit_code);
 void AddChief(CLI::App& app, int& exit_code);
 void AddWorker(CLI::App& app, int& exit_code);
 void AddCheck(CLI::App& app, int& exit_code);
+void AddProfile(CLI::App& app, int& exit_code);
 void AddStatus(CLI::App& app, int& exit_code);
 void AddStop(CLI::App& app, int& exit_code);
 void AddCheckpoint(CLI::App& app, int& exit_code);

@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
   lockstep::cli::AddChief(app, exit_code);
   lockstep::cli::AddWorker(app, exit_code);
   lockstep::cli::AddCheck(app, exit_code);
+  lockstep::cli::AddProfile(app, exit_code);
   lockstep::cli::AddStatus(app, exit_code);
   lockstep::cli::AddStop(app, exit_code);
   lockstep::cli::AddCheckpoint(app, exit_code);

@@ -16,9 +16,9 @@
 #include "common/graph/initial_state.h"
 #include "common/graph/training_graph.h"
 #include "common/status/check.h"
-#include "tests/bench/timed_device.h"
 #include "worker/device/devices.h"
 #include "worker/plan/plan.h"
+#include "worker/profile/profiled_device.h"
 
 namespace lockstep::worker {
 namespace {
@@ -70,7 +70,8 @@ void Run(const Arguments& arguments) {
   for (size_t i = 0; i < training.graph.variables.size(); ++i) {
     variables[training.graph.variables[i].name] = state[i].data();
   }
-  TimedDevice device(Must(device::MakeDevice(device::DeviceKind::kCpu, {})));
+  Profiler profiler({.keep_spans = false});
+  ProfiledDevice device(Must(device::MakeDevice(device::DeviceKind::kCpu, {})), &profiler);
   const auto plan = Must(Plan::Make(&device, training.graph, variables, {.free_layouts = !arguments.row_major}));
   std::vector<Tensor> inputs;
   std::vector<const std::byte*> addresses;
@@ -79,26 +80,32 @@ void Run(const Arguments& arguments) {
     addresses.push_back(inputs.back().data());
   }
 
-  std::map<std::string, double> fastest;
+  std::map<std::string, double> fastest;  // microseconds, by node
   double best = 1e9;
   double best_kernels = 0;
   for (int i = 0; i < arguments.passes; ++i) {
-    device.Reset();
+    profiler.Start();
     const auto start = Clock::now();
     LS_CHECK(plan->RefreshVariables().ok() && plan->RunPass(addresses, {}).ok() && plan->Synchronize().ok(),
              "a planned pass runs");
     const double seconds = Seconds(start);
-    for (const auto& [node, spent] : device.nodes()) {
-      const auto [entry, first] = fastest.try_emplace(node, spent.seconds);
-      entry->second = std::min(entry->second, spent.seconds);
+    profiler.Stop();
+    double kernels = 0;
+    for (size_t w = 0; w < profiler.works().size(); ++w) {
+      const ProfiledWork& work = profiler.works()[w];
+      if (work.implementation.empty()) continue;  // a copy
+      const double spent = static_cast<double>(profiler.totals()[w].ns) * 1e-9;
+      kernels += spent;
+      const auto [entry, first] = fastest.try_emplace(work.name, spent * 1e6);
+      entry->second = std::min(entry->second, spent * 1e6);
     }
     if (seconds >= best) continue;
     best = seconds;
-    best_kernels = device.Total();
+    best_kernels = kernels;
   }
   if (arguments.describe) {
     for (const std::string& line : plan->Describe()) std::fprintf(stderr, "%s\n", line.c_str());
-    for (const auto& [node, seconds] : fastest) std::fprintf(stderr, "%8.1f us  %s\n", seconds * 1e6, node.c_str());
+    for (const auto& [node, us] : fastest) std::fprintf(stderr, "%8.1f us  %s\n", us, node.c_str());
   }
   std::printf(
       "{\"model\": \"lenet\", \"batch\": %lld, \"threads\": 1, \"instruction_set\": \"%s\", \"blocked\": %s, "

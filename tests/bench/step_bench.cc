@@ -1,7 +1,7 @@
 // Whole training steps of a model, as a worker with one logical shard takes them (data, forward, backward, update; no
 // session, no network): what tests/bench/vs_pytorch.sh compares with PyTorch. Reads lines on stdin, each a number of
 // seconds to train for, and answers each with one JSON object. Where time goes: `--profile` writes a table by op and
-// one by node to stderr, `--describe` the plan.
+// one by node to stderr, `--describe` the plan. `--unwatched`: without timing nodes, to see what that costs.
 //   --model lenet | FILE.onnx   --batch N   --classes N   --labels D,D   --vocabulary N   --threads N   --adamw
 #include <algorithm>
 #include <chrono>
@@ -28,11 +28,12 @@
 #include "common/graph/training_graph.h"
 #include "common/random/random.h"
 #include "common/status/check.h"
-#include "tests/bench/timed_device.h"
 #include "worker/collectives/loopback/loopback_communicator.h"
 #include "worker/device/devices.h"
 #include "worker/device/evaluate_node.h"
 #include "worker/plan/plan.h"
+#include "worker/profile/profile_report.h"
+#include "worker/profile/profiled_device.h"
 #include "worker/step/replica_state.h"
 #include "worker/step/step_runner.h"
 
@@ -60,6 +61,7 @@ struct Arguments {
   int threads = 1;
   bool adamw = false;
   bool profile = false;
+  bool unwatched = false;
   bool describe = false;
 };
 
@@ -69,6 +71,7 @@ Arguments Parse(int argc, char** argv) {
     const std::string key = argv[i];
     const std::string value = i + 1 < argc ? argv[i + 1] : "";
     if (key == "--profile") a.profile = true;
+    if (key == "--unwatched") a.unwatched = true;
     if (key == "--describe") a.describe = true;
     if (key == "--adamw") a.adamw = true;
     if (key == "--model") a.model = value;
@@ -180,32 +183,12 @@ int64_t ProcessKiB(const std::string& what) {
   return 0;
 }
 
-void PrintTable(const TimedDevice& device, const std::vector<double>& outside, size_t steps, double total) {
-  std::map<std::string, double> by_op;
-  std::vector<std::pair<double, std::string>> rows;
-  for (const auto& [node, time] : device.nodes()) {
-    by_op[time.op] += time.seconds;
-    const std::string workspace = absl::StrCat("  ", time.workspace_bytes >> 10, " KiB");
-    rows.emplace_back(time.seconds, node + "  " + time.op + "  " + time.implementation + workspace);
-  }
-  by_op["(update)"] = outside[0];
-  by_op["(the rest)"] = total - device.Total() - outside[0];
-  std::vector<std::pair<double, std::string>> ops;
-  for (const auto& [op, seconds] : by_op) ops.emplace_back(seconds, op);
-  for (auto* table : {&ops, &rows}) {
-    std::sort(table->rbegin(), table->rend());
-    for (const auto& [seconds, what] : *table) {
-      std::fprintf(stderr, "%9.1f us %5.1f%%  %s\n", seconds * 1e6 / static_cast<double>(steps), 100 * seconds / total,
-                   what.c_str());
-    }
-    std::fprintf(stderr, "\n");
-  }
-}
-
 void Run(const Arguments& arguments) {
   const Model model = LoadModel(arguments);
   const RandomData data(arguments, model.metagraph.signature[0]);
-  TimedDevice device(Must(device::MakeDevice(device::DeviceKind::kCpu, {.threads = arguments.threads})));
+  Profiler profiler({.keep_spans = false});
+  auto device = Must(device::MakeDevice(device::DeviceKind::kCpu, {.threads = arguments.threads}));
+  if (!arguments.unwatched) device = std::make_unique<ProfiledDevice>(std::move(device), &profiler);
   const int64_t before = ProcessKiB("VmRSS:");
   const auto state = MakeState(model);
   std::map<std::string, std::byte*> variables;
@@ -217,8 +200,9 @@ void Run(const Arguments& arguments) {
                     .evaluation = {},
                     .seed = 1,
                     .global_batch = arguments.batch,
-                    .logical_shards = 1};
-  const auto plan = Must(Plan::Make(&device, config.training.graph, variables, {}));
+                    .logical_shards = 1,
+                    .profiler = arguments.unwatched ? nullptr : &profiler};
+  const auto plan = Must(Plan::Make(device.get(), config.training.graph, variables, {}));
   StepRunner runner(std::move(config), state.get(), plan.get(), nullptr, &data, nullptr);
   const auto communicators = MakeLoopback({1, 1}, 1);
   if (arguments.describe) {
@@ -232,26 +216,32 @@ void Run(const Arguments& arguments) {
   int64_t step = 0;
   for (std::string line; std::getline(std::cin, line);) {
     const double wanted = std::atof(line.c_str());
-    device.Reset();
-    const StepTimes times = runner.times();
     std::vector<double> steps;
     double loss = 0;
+    profiler.Start();
     const auto start = Clock::now();
     do {
       const auto begin = Clock::now();
       loss = Must(runner.RunStep(*communicators[0], ++step, {})).record.loss;
       steps.push_back(Seconds(begin));
     } while (Seconds(start) < wanted);
-    const double total = Seconds(start);
-    const double update = absl::ToDoubleSeconds(runner.times().update - times.update);
-    if (arguments.profile) PrintTable(device, {update}, steps.size(), total);
+    profiler.Stop();
+    const ProfileReport report = ReportByOp(profiler);
+    if (arguments.profile) {
+      const auto count = static_cast<int64_t>(steps.size());
+      std::fprintf(stderr, "%s\n%s\n", TableText(report, count).c_str(),
+                   TableText(ReportByNode(profiler), count).c_str());
+    }
     std::nth_element(steps.begin(), steps.begin() + static_cast<int64_t>(steps.size() / 2), steps.end());
+    const auto share = [&](int64_t ns) { return static_cast<double>(ns) / static_cast<double>(report.total_ns); };
+    const auto of = [&](ProfileTrack track) { return report.track_ns[static_cast<size_t>(track)]; };
     std::printf(
         "{\"samples_per_second\": %.3f, \"products_share\": %.4f, \"kernels_share\": %.4f, \"update_share\": %.4f, "
         "\"peak_mib\": %.1f, \"plan_mib\": %.1f, \"instruction_set\": \"%s\", \"loss\": %.5f}\n",
-        static_cast<double>(arguments.batch) / steps[steps.size() / 2], device.Products() / total,
-        device.Total() / total, update / total, static_cast<double>(ProcessKiB("VmHWM:") - before) / 1024,
-        static_cast<double>(plan->memory().total()) / (1 << 20), device.info().instruction_set.c_str(), loss);
+        static_cast<double>(arguments.batch) / steps[steps.size() / 2], share(report.products_ns),
+        share(of(ProfileTrack::kForward) + of(ProfileTrack::kBackward)), share(of(ProfileTrack::kUpdate)),
+        static_cast<double>(ProcessKiB("VmHWM:") - before) / 1024,
+        static_cast<double>(plan->memory().total()) / (1 << 20), device->info().instruction_set.c_str(), loss);
     std::fflush(stdout);
   }
 }

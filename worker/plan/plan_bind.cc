@@ -87,7 +87,10 @@ absl::Status Plan::State::BindInputs() {
 absl::Status Plan::State::MakeAccumulation() {
   if (!accumulate_passes) return absl::OkStatus();
   for (const Bucket& bucket : gradient_layout->buckets()) {
-    const Node node{.name = "sum of passes", .op = OpType::kAdd, .inputs = {"a", "b"}, .outputs = {"a"}};
+    const Node node{.name = "sum of passes",
+                    .op = OpType::kAdd,
+                    .inputs = {"lockstep.grad", "lockstep.gradsum"},
+                    .outputs = {"lockstep.grad"}};
     const device::Operand flat{.shape = {bucket.range.size}};
     LS_ASSIGN_OR_RETURN(std::unique_ptr<device::Kernel> kernel,
                         device->MakeKernel({.node = &node, .inputs = {flat, flat}, .outputs = {flat}}));

@@ -32,17 +32,6 @@ namespace {
 // How long the threads of a worker that has said its last word may take to end.
 constexpr absl::Duration kEndLimit = absl::Seconds(2);
 
-// Runs this program from the start, with the same arguments in the present environment. Returns only on failure.
-absl::Status ExecuteAgain() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::string arguments{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  std::vector<char*> argv;
-  for (size_t at = 0; at < arguments.size(); at += std::strlen(&arguments[at]) + 1) argv.push_back(&arguments[at]);
-  argv.push_back(nullptr);
-  execv("/proc/self/exe", argv.data());
-  return absl::ErrnoToStatus(errno, "cannot start the worker again without the settings of kernel libraries");
-}
-
 Incarnation NewIncarnation() {
   Incarnation incarnation;
   while (incarnation.IsNone()) {
@@ -96,6 +85,16 @@ std::string HostName() {
 }
 
 }  // namespace
+
+absl::Status ExecuteAgain() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string arguments{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::vector<char*> argv;
+  for (size_t at = 0; at < arguments.size(); at += std::strlen(&arguments[at]) + 1) argv.push_back(&arguments[at]);
+  argv.push_back(nullptr);
+  execv("/proc/self/exe", argv.data());
+  return absl::ErrnoToStatus(errno, "cannot start this program again without the settings of kernel libraries");
+}
 
 int WorkerMain(const WorkerOptions& options) {
   InitLog({.role = options.name.empty() ? "worker" : options.name});

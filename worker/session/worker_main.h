@@ -6,6 +6,8 @@
 
 #include <string>
 
+#include "absl/status/status.h"
+
 namespace lockstep::worker {
 
 struct WorkerOptions {
@@ -24,6 +26,10 @@ struct WorkerOptions {
   // Not empty: every event and action of the core is recorded in this directory, one file per start.
   std::string record_directory;
 };
+
+// Runs this program from the start, with the same arguments in the present environment (see ClearKernelEnvironment of
+// worker/device/cpu/environment.h). Returns only on failure.
+absl::Status ExecuteAgain();
 
 // Runs until the job is done or the worker has left it. Returns the exit code.
 int WorkerMain(const WorkerOptions& options);

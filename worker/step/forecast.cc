@@ -42,7 +42,7 @@ absl::Status CheckMemoryLimit(const ReplicaForecast& forecast, const JobSpec& jo
 }
 
 absl::StatusOr<ReplicaForecast> ForecastReplica(const MetaGraph& metagraph, const JobSpec& job) {
-  LS_ASSIGN_OR_RETURN(const ReplicaPlans plans, DraftReplicaPlans(metagraph, job, nullptr, nullptr));
+  LS_ASSIGN_OR_RETURN(const ReplicaPlans plans, DraftReplicaPlans(metagraph, job, nullptr, nullptr, nullptr));
   LS_ASSIGN_OR_RETURN(ReplicaForecast forecast, ForecastOf(metagraph, plans));
   LS_RETURN_IF_ERROR(CheckMemoryLimit(forecast, job));
   return forecast;

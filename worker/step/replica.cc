@@ -23,8 +23,8 @@ namespace lockstep::worker {
 // Makes the parts of a replica one after another; the first that fails names the kind of problem.
 class ReplicaBuilder {
  public:
-  ReplicaBuilder(const JobSpec& job, const std::string& kernel_plan, Pulse* pulse)
-      : job_(job), kernel_plan_(kernel_plan), pulse_(pulse) {}
+  ReplicaBuilder(const JobSpec& job, const std::string& kernel_plan, Pulse* pulse, Profiler* profiler)
+      : job_(job), kernel_plan_(kernel_plan), pulse_(pulse), profiler_(profiler) {}
 
   absl::Status Build(const std::string& metagraph_bytes) {
     LS_ASSIGN_OR_RETURN(config_.metagraph, ParseMetaGraph(metagraph_bytes));
@@ -79,13 +79,14 @@ class ReplicaBuilder {
   }
 
   absl::Status Draft(const KernelPlan* replayed) {
-    LS_ASSIGN_OR_RETURN(replica_->plans_, DraftReplicaPlans(config_.metagraph, job_, replayed, pulse_));
+    LS_ASSIGN_OR_RETURN(replica_->plans_, DraftReplicaPlans(config_.metagraph, job_, replayed, pulse_, profiler_));
     LS_ASSIGN_OR_RETURN(const ReplicaForecast forecast, ForecastOf(config_.metagraph, replica_->plans_));
     LS_RETURN_IF_ERROR(CheckMemoryLimit(forecast, job_));
     config_.training = replica_->plans_.training;
     config_.evaluation = replica_->plans_.evaluation;
     config_.eval_batch = replica_->plans_.eval_batch;
     config_.pulse = pulse_;
+    config_.profiler = profiler_;
     config_.seed = job_.train().seed();
     config_.global_batch = job_.train().global_batch_size();
     config_.logical_shards = static_cast<int>(job_.train().logical_shards());
@@ -157,6 +158,7 @@ class ReplicaBuilder {
   const JobSpec& job_;
   const std::string& kernel_plan_;
   Pulse* const pulse_;
+  Profiler* const profiler_;
   PrepareProblem problem_ = PrepareProblem::kOther;
   std::unique_ptr<Replica> replica_{new Replica};
   StepConfig config_;
@@ -164,8 +166,9 @@ class ReplicaBuilder {
 };
 
 std::unique_ptr<Replica> Replica::Make(const std::string& metagraph_bytes, const JobSpec& job,
-                                       const std::string& kernel_plan, Pulse* pulse, ReplicaProblem& problem) {
-  ReplicaBuilder builder(job, kernel_plan, pulse);
+                                       const std::string& kernel_plan, Pulse* pulse, ReplicaProblem& problem,
+                                       Profiler* profiler) {
+  ReplicaBuilder builder(job, kernel_plan, pulse, profiler);
   const absl::Status status = builder.Build(metagraph_bytes);
   if (status.ok()) return builder.Take();
   problem = {builder.problem(), status};

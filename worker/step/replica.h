@@ -15,6 +15,7 @@
 #include "common/protocol/messages.h"
 #include "common/sync/pulse.h"
 #include "worker/data/data_source.h"
+#include "worker/profile/profiler.h"
 #include "worker/step/replica_plans.h"
 #include "worker/step/replica_state.h"
 #include "worker/step/step_runner.h"
@@ -31,9 +32,11 @@ class Replica {
  public:
   // Makes a replica. With `kernel_plan` empty the kernels are chosen here and the probe is recorded, else both must
   // agree with the plan (rules 29 to 31). Blocks, and advances `pulse` (may be null; it outlives the replica); returns
-  // null and fills `problem` when it cannot be done.
+  // null and fills `problem` when it cannot be done. `profiler` (outlives the replica) watches all that is made here;
+  // null: nothing is watched.
   static std::unique_ptr<Replica> Make(const std::string& metagraph_bytes, const JobSpec& job,
-                                       const std::string& kernel_plan, Pulse* pulse, ReplicaProblem& problem);
+                                       const std::string& kernel_plan, Pulse* pulse, ReplicaProblem& problem,
+                                       Profiler* profiler = nullptr);
 
   ReplicaState& state() { return *state_; }
   StepRunner& runner() { return *runner_; }

@@ -1,8 +1,11 @@
 #include "worker/step/replica_plans.h"
 
+#include <utility>
+
 #include "common/status/status_macros.h"
 #include "common/training/training_policy.h"
 #include "worker/device/devices.h"
+#include "worker/profile/profiled_device.h"
 
 namespace lockstep::worker {
 namespace {
@@ -32,10 +35,11 @@ absl::Status ReplicaPlans::Bind(const std::map<std::string, std::byte*>& variabl
 }
 
 absl::StatusOr<ReplicaPlans> DraftReplicaPlans(const MetaGraph& metagraph, const JobSpec& job,
-                                               const KernelPlan* replayed, Pulse* pulse) {
+                                               const KernelPlan* replayed, Pulse* pulse, Profiler* profiler) {
   ReplicaPlans plans;
   const int threads = static_cast<int>(job.resources().cpu_threads());
   LS_ASSIGN_OR_RETURN(plans.device, device::MakeDevice(KindOf(job), DeviceOptionsFor(threads, replayed)));
+  if (profiler != nullptr) plans.device = std::make_unique<ProfiledDevice>(std::move(plans.device), profiler);
   plans.options.pulse = pulse;
   if (replayed != nullptr) {
     LS_RETURN_IF_ERROR(CheckKernelPlan(*replayed, plans.device->info()));

@@ -22,6 +22,7 @@
 #include "worker/device/device.h"
 #include "worker/plan/kernel_plan.h"
 #include "worker/plan/plan.h"
+#include "worker/profile/profiler.h"
 
 namespace lockstep::worker {
 
@@ -41,10 +42,10 @@ struct ReplicaPlans {
 };
 
 // Drafts the plans of the job, with the choices of `replayed` (null: the device's own tables choose). Advances `pulse`
-// (may be null; it outlives the plans) with every node. FailedPrecondition when the device cannot replay the
-// plan, InvalidArgument and Unimplemented as of MakeTrainingGraph and Plan::Draft.
+// (may be null; it outlives the plans) with every node. `profiler` (likewise) watches the device. FailedPrecondition
+// when the device cannot replay the plan, InvalidArgument and Unimplemented as of MakeTrainingGraph and Plan::Draft.
 absl::StatusOr<ReplicaPlans> DraftReplicaPlans(const MetaGraph& metagraph, const JobSpec& job,
-                                               const KernelPlan* replayed, Pulse* pulse);
+                                               const KernelPlan* replayed, Pulse* pulse, Profiler* profiler);
 
 }  // namespace lockstep::worker
 

@@ -186,7 +186,13 @@ absl::StatusOr<ReducedWord> StepRunner::Attempt(Communicator& communicator, Tag 
     passes = RunShards(communicator, tag);
   }
   Timed timed(times_.all_reduce);
+  const Profiler::Scope scope(config_.profiler, ProfileTrack::kReduction, "(reduce)");
   return exchange_.Finish(slot, passes);
+}
+
+const Batch& StepRunner::NextBatch() {
+  const Profiler::Scope scope(config_.profiler, ProfileTrack::kData, "(wait for data)");
+  return reader_.Next();
 }
 
 absl::Status StepRunner::RunShards(Communicator& communicator, Tag tag) {
@@ -203,7 +209,7 @@ absl::Status StepRunner::RunShards(Communicator& communicator, Tag tag) {
   for (int k = shards.first; k < shards.last; ++k) {
     if (cancelled_) return absl::CancelledError("computing was stopped");
     LS_RETURN_IF_ERROR(communicator.status());
-    const Batch& batch = reader_.Next();
+    const Batch& batch = NextBatch();
     LS_CHECK(batch.step == tag.step && batch.logical_shard == k, "batches come in order");
     LS_RETURN_IF_ERROR(RunShard(batch, slots));
     exchange_.EndShard(slots);
@@ -230,6 +236,7 @@ absl::Status StepRunner::RunShard(const Batch& batch, std::vector<uint64_t>& slo
     LS_RETURN_IF_ERROR(plan_->RunPass(inputs, key, [&](int bucket) -> absl::Status {
       if (!last) return absl::OkStatus();
       LS_RETURN_IF_ERROR(plan_->Synchronize());
+      const Profiler::Scope scope(config_.profiler, ProfileTrack::kReduction, "(quantise)");
       exchange_.AddBucket(bucket, flat);
       return absl::OkStatus();
     }));

@@ -30,6 +30,7 @@
 #include "worker/data/batch_reader.h"
 #include "worker/data/data_source.h"
 #include "worker/plan/plan.h"
+#include "worker/profile/profiler.h"
 #include "worker/step/gradient_exchange.h"
 #include "worker/step/replica_state.h"
 
@@ -43,8 +44,9 @@ struct StepConfig {
   uint64_t seed = 0;
   int64_t global_batch = 0;
   int logical_shards = 1;
-  int64_t eval_batch = 0;  // 0: the job does not evaluate
-  Pulse* pulse = nullptr;  // shows when a peer is waited for; null: nobody watches
+  int64_t eval_batch = 0;        // 0: the job does not evaluate
+  Pulse* pulse = nullptr;        // shows when a peer is waited for; null: nobody watches
+  Profiler* profiler = nullptr;  // keeps where the time goes; null: nobody asks
 };
 
 // Where time went, in total since construction.
@@ -97,6 +99,7 @@ class StepRunner {
   struct Verdict;
 
   absl::Status EnsureCurrent(Plan& plan, bool& stale);
+  const Batch& NextBatch();
   absl::Status RunShards(Communicator& communicator, Tag tag);
   absl::Status RunShard(const Batch& batch, std::vector<uint64_t>& slots);
   absl::StatusOr<ReducedWord> Attempt(Communicator& communicator, Tag tag, const ControlContribution& slot);

@@ -20,6 +20,7 @@ constexpr const char* kEvalNames[kEvalSlots] = {"loss_sum", "loss_denominator", 
 }  // namespace
 
 void StepRunner::Update(int64_t step, const ReducedWord& word, double denominator) {
+  const Profiler::Scope scope(config_.profiler, ProfileTrack::kUpdate, "(update)");
   const absl::Time begin = absl::Now();
   double norm = 0;
   if (config_.metagraph.update.clip_global_norm.has_value()) {

@@ -1,0 +1,33 @@
+// A profile in the Trace Event Format that chrome://tracing and Perfetto open: one track per kind of work, one for the
+// steps, every run of a node an event with its op, shapes and kernel.
+//
+// Threading: thread-safe (pure functions of a profiler that is not recording).
+#ifndef LOCKSTEP_DEPLOY_CLI_PROFILE_TRACE_H_
+#define LOCKSTEP_DEPLOY_CLI_PROFILE_TRACE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "worker/profile/profiler.h"
+
+namespace lockstep::cli {
+
+// What every trace written here begins with.
+inline constexpr absl::string_view kTraceOpening = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
+
+// When one step ran, by the profiler's clock.
+struct TracedStep {
+  int64_t step = 0;
+  int64_t begin_ns = 0;
+  int64_t end_ns = 0;
+};
+
+// The text of the file. Times count from the profiler's Start.
+std::string ChromeTrace(const worker::Profiler& profiler, absl::string_view process,
+                        absl::Span<const TracedStep> steps);
+
+}  // namespace lockstep::cli
+
+#endif  // LOCKSTEP_DEPLOY_CLI_PROFILE_TRACE_H_

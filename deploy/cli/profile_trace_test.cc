@@ -1,0 +1,60 @@
+#include "deploy/cli/profile_trace.h"
+
+#include <catch2/catch.hpp>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/strings/match.h"
+
+namespace lockstep::cli {
+namespace {
+
+using worker::Profiler;
+using worker::ProfileTrack;
+
+TEST_CASE("profile trace: it is JSON with one event per span on the track of its kind", "[profile]") {
+  int64_t now = 1000;
+  Profiler profiler({.now = [&now] { return now; }});
+  const int conv = profiler.Add({.name = "a \"quoted\" name \\ \xff",
+                                 .op = "Conv",
+                                 .shapes = "F32[2] -> F32[2]",
+                                 .implementation = "own:conv",
+                                 .operations = 7,
+                                 .bytes = 16,
+                                 .product = true});
+  const int grad = profiler.Add({.track = ProfileTrack::kBackward, .name = "g", .op = "ConvGradInput"});
+  profiler.Start();
+  profiler.Record(conv, 3000, 5500);
+  profiler.Record(grad, 5500, 5501);
+  profiler.Record(conv, 6000, 7000);
+  now = 9000;
+  profiler.Stop();
+
+  const std::string text = ChromeTrace(profiler, "job", {{.step = 4, .begin_ns = 1000, .end_ns = 9000}});
+  const auto trace = nlohmann::json::parse(text);
+
+  std::map<std::string, int> tracks;
+  int events = 0;
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] == "M" && event["name"] == "thread_name") tracks[event["args"]["name"]] = event["tid"];
+    if (event["ph"] != "X") continue;
+    ++events;
+    if (event["name"] == "g") {
+      CHECK(event["tid"] == tracks["backward"]);
+      CHECK(event["dur"] == 0.001);
+    }
+    if (event["name"] == "step 4") CHECK(event["tid"] == tracks["step"]);
+    if (event["cat"] != "forward") continue;
+    CHECK(event["tid"] == tracks["forward"]);
+    CHECK(event["args"]["op"] == "Conv");
+    CHECK(event["args"]["kernel"] == "own:conv");
+    CHECK(event["args"]["shapes"] == "F32[2] -> F32[2]");
+  }
+  CHECK(events == 4);
+  CHECK(tracks.size() == 6);
+  CHECK(absl::StartsWith(text, kTraceOpening));
+}
+
+}  // namespace
+}  // namespace lockstep::cli

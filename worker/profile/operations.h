@@ -1,0 +1,25 @@
+// How much a kernel computes and moves, from its shapes: what its time is compared with.
+//
+// Threading: thread-safe (pure functions).
+#ifndef LOCKSTEP_WORKER_PROFILE_OPERATIONS_H_
+#define LOCKSTEP_WORKER_PROFILE_OPERATIONS_H_
+
+#include <cstdint>
+
+#include "worker/device/kernel.h"
+
+namespace lockstep::worker {
+
+// True for matrix products and convolutions, forward and backward.
+bool IsProduct(OpType op);
+
+// Multiplications and additions of a matrix product or a convolution as its definition has them, padding included,
+// whatever method serves it (Winograd's needs fewer). 0 for every other op.
+int64_t ArithmeticOperations(const device::KernelRequest& request);
+
+// The inputs' and outputs' bytes, each once: the least that has to be moved.
+int64_t BytesTouched(const device::KernelRequest& request);
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_PROFILE_OPERATIONS_H_

@@ -1,0 +1,130 @@
+#include "worker/profile/profiled_device.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/status/status_macros.h"
+#include "worker/profile/operations.h"
+
+namespace lockstep::worker {
+namespace {
+
+// What every value that Differentiate makes is called, the loss's own gradient among them.
+constexpr absl::string_view kGradientPrefix = "lockstep.grad";
+
+class ProfiledStream final : public device::Stream {
+ public:
+  ProfiledStream(std::unique_ptr<device::Stream> inner, Profiler* profiler)
+      : inner_(std::move(inner)), profiler_(profiler) {}
+
+  device::Stream& inner() { return *inner_; }
+
+  absl::Status Record(device::Event& event) override { return inner_->Record(event); }
+  absl::Status WaitFor(device::Event& event) override { return inner_->WaitFor(event); }
+  absl::Status CopyToDevice(std::byte* device, const std::byte* host, size_t bytes) override {
+    const Profiler::Scope scope(profiler_, ProfileTrack::kData, "(copy to device)");
+    return inner_->CopyToDevice(device, host, bytes);
+  }
+  absl::Status CopyToHost(std::byte* host, const std::byte* device, size_t bytes) override {
+    const Profiler::Scope scope(profiler_, ProfileTrack::kReduction, "(copy to host)");
+    return inner_->CopyToHost(host, device, bytes);
+  }
+  absl::Status CopyOnDevice(std::byte* to, const std::byte* from, size_t bytes) override {
+    const Profiler::Scope scope(profiler_, ProfileTrack::kForward, "(copy)");
+    return inner_->CopyOnDevice(to, from, bytes);
+  }
+  absl::Status Zero(std::byte* device, size_t bytes) override { return inner_->Zero(device, bytes); }
+  absl::Status Synchronize() override { return inner_->Synchronize(); }
+
+ private:
+  std::unique_ptr<device::Stream> inner_;
+  Profiler* const profiler_;
+};
+
+class ProfiledKernel final : public device::Kernel {
+ public:
+  ProfiledKernel(std::unique_ptr<device::Kernel> inner, Profiler* profiler, int work)
+      : inner_(std::move(inner)), profiler_(profiler), work_(work) {}
+
+  const std::string& implementation() const override { return inner_->implementation(); }
+  size_t workspace_bytes() const override { return inner_->workspace_bytes(); }
+  device::Layout input_layout(int input) const override { return inner_->input_layout(input); }
+  device::Layout output_layout(int output) const override { return inner_->output_layout(output); }
+  bool CanShare(int input, int output) const override { return inner_->CanShare(input, output); }
+  absl::Status Bind(const device::KernelArguments& arguments) override { return inner_->Bind(arguments); }
+  absl::Status Launch(device::Stream& stream) override {
+    const int64_t begin = profiler_->now();
+    absl::Status status = inner_->Launch(static_cast<ProfiledStream&>(stream).inner());
+    profiler_->Record(work_, begin, profiler_->now());
+    return status;
+  }
+
+ private:
+  std::unique_ptr<device::Kernel> inner_;
+  Profiler* const profiler_;
+  const int work_;
+};
+
+std::string ShapesOf(const std::vector<device::Operand>& operands) {
+  return absl::StrJoin(operands, " ", [](std::string* out, const device::Operand& operand) {
+    absl::StrAppend(out, operand.present ? absl::StrCat(DTypeName(operand.dtype), ShapeString(operand.shape)) : "-");
+  });
+}
+
+}  // namespace
+
+ProfileTrack ProfiledDevice::TrackOf(const Node& node) {
+  const auto is_gradient = [this](const std::string& value) {
+    return absl::StartsWith(value, kGradientPrefix) || gradients_.count(value) > 0;
+  };
+  if (std::none_of(node.inputs.begin(), node.inputs.end(), is_gradient) &&
+      std::none_of(node.outputs.begin(), node.outputs.end(), is_gradient)) {
+    return ProfileTrack::kForward;
+  }
+  gradients_.insert(node.outputs.begin(), node.outputs.end());
+  gradients_.erase("");  // an output that nobody asked for
+  return ProfileTrack::kBackward;
+}
+
+absl::StatusOr<std::unique_ptr<device::Stream>> ProfiledDevice::NewStream() {
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<device::Stream> inner, inner_->NewStream());
+  return std::make_unique<ProfiledStream>(std::move(inner), profiler_);
+}
+
+absl::StatusOr<std::unique_ptr<device::Kernel>> ProfiledDevice::MakeKernel(const device::KernelRequest& request) {
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<device::Kernel> kernel, inner_->MakeKernel(request));
+  const int work =
+      profiler_->Add({.track = TrackOf(*request.node),
+                      .name = request.node->name,
+                      .op = std::string(OpName(request.node->op)),
+                      .shapes = absl::StrCat(ShapesOf(request.inputs), " -> ", ShapesOf(request.outputs)),
+                      .implementation = absl::StrCat(kernel->implementation(),
+                                                     request.epilogue == device::Epilogue::kRelu ? " + Relu" : ""),
+                      .operations = ArithmeticOperations(request),
+                      .bytes = BytesTouched(request),
+                      .product = IsProduct(request.node->op),
+                      .workspace_bytes = kernel->workspace_bytes()});
+  return std::make_unique<ProfiledKernel>(std::move(kernel), profiler_, work);
+}
+
+absl::StatusOr<std::unique_ptr<device::Kernel>> ProfiledDevice::MakeReorder(const device::ReorderRequest& request) {
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<device::Kernel> kernel, inner_->MakeReorder(request));
+  const auto word = [](const device::Layout& layout) {
+    return layout.row_major() ? std::string("row-major") : layout.name;
+  };
+  const std::string change = absl::StrCat(word(request.from), " to ", word(request.to));
+  const int work = profiler_->Add({.track = ProfileTrack::kForward,
+                                   .name = absl::StrCat("layout: ", change),
+                                   .op = "(layout)",
+                                   .shapes = absl::StrCat(DTypeName(request.dtype), ShapeString(request.shape)),
+                                   .implementation = kernel->implementation(),
+                                   .bytes = 2 * NumElements(request.shape) * DTypeSize(request.dtype),
+                                   .workspace_bytes = kernel->workspace_bytes()});
+  return std::make_unique<ProfiledKernel>(std::move(kernel), profiler_, work);
+}
+
+}  // namespace lockstep::worker

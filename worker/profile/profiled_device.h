@@ -1,0 +1,45 @@
+// A device whose kernels and copies tell a profiler when they ran; they are those of the device inside, with the same
+// bits. Kernels of nodes behind the loss's gradient stand on the backward track, others on the forward one.
+//
+// Times launches: REQUIRES that the device inside does its work before a launch returns, as those do that compute in
+// host memory.
+//
+// Threading: as device.h.
+#ifndef LOCKSTEP_WORKER_PROFILE_PROFILED_DEVICE_H_
+#define LOCKSTEP_WORKER_PROFILE_PROFILED_DEVICE_H_
+
+#include <memory>
+#include <set>
+#include <string>
+
+#include "worker/device/device.h"
+#include "worker/device/kernel.h"
+#include "worker/profile/profiler.h"
+
+namespace lockstep::worker {
+
+class ProfiledDevice final : public device::Device {
+ public:
+  // `profiler` outlives the device and everything that it makes.
+  ProfiledDevice(std::unique_ptr<device::Device> inner, Profiler* profiler)
+      : inner_(std::move(inner)), profiler_(profiler) {}
+
+  const device::DeviceInfo& info() const override { return inner_->info(); }
+  absl::StatusOr<std::unique_ptr<device::Buffer>> Allocate(size_t bytes) override { return inner_->Allocate(bytes); }
+  absl::StatusOr<std::unique_ptr<device::Stream>> NewStream() override;
+  absl::StatusOr<std::unique_ptr<device::Event>> NewEvent() override { return inner_->NewEvent(); }
+  absl::Status Supports(const device::KernelRequest& request) const override { return inner_->Supports(request); }
+  absl::StatusOr<std::unique_ptr<device::Kernel>> MakeKernel(const device::KernelRequest& request) override;
+  absl::StatusOr<std::unique_ptr<device::Kernel>> MakeReorder(const device::ReorderRequest& request) override;
+
+ private:
+  ProfileTrack TrackOf(const Node& node);
+
+  std::unique_ptr<device::Device> inner_;
+  Profiler* const profiler_;
+  std::set<std::string> gradients_;  // values that depend on the loss's gradient
+};
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_PROFILE_PROFILED_DEVICE_H_

@@ -1,0 +1,117 @@
+// Where the time of training steps goes: spans on one track per kind of work, and totals per work. A device is watched
+// by wrapping it (profiled_device.h), a step runner by StepConfig::profiler; who is not watched pays nothing per node.
+//
+//   1 idle ──Start──▶ 2 keeping ──Stop──▶ 1     works may be added in both; what runs while idle is not kept
+//
+// Invariants
+//   * Spans are of one thread and do not nest: their sum is at most the time between Start and Stop.
+// Threading: owned by the thread that owns the device.
+#ifndef LOCKSTEP_WORKER_PROFILE_PROFILER_H_
+#define LOCKSTEP_WORKER_PROFILE_PROFILER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace lockstep::worker {
+
+enum class ProfileTrack : uint8_t { kData, kForward, kBackward, kReduction, kUpdate };
+inline constexpr int kProfileTracks = 5;
+// "data", "forward", ...
+absl::string_view TrackName(ProfileTrack track);
+
+// Something that runs again and again: a kernel of one node, or a part of the step outside of kernels.
+struct ProfiledWork {
+  ProfileTrack track = ProfileTrack::kForward;
+  std::string name;                 // of the node
+  std::string op;                   // "Conv"; in brackets what is no op of a graph: "(update)"
+  std::string shapes = {};          // "F32[64, 1, 28, 28] ... -> ..."
+  std::string implementation = {};  // of the kernel
+  int64_t operations = 0;           // additions and multiplications of one run, where they are known; else 0
+  int64_t bytes = 0;                // that one run reads and writes; 0: unknown
+  bool product = false;             // a matrix product or a convolution, forward or backward
+  size_t workspace_bytes = 0;
+};
+
+struct ProfileSpan {
+  int work = 0;  // index into works()
+  int64_t begin_ns = 0;
+  int64_t end_ns = 0;
+};
+
+struct ProfileTotal {
+  int64_t calls = 0;
+  int64_t ns = 0;
+};
+
+class Profiler {
+ public:
+  // Nanoseconds of a clock that never goes backwards.
+  using Now = std::function<int64_t()>;
+
+  struct Options {
+    bool keep_spans = true;  // else totals only
+    Now now = {};            // empty: the steady clock
+  };
+
+  Profiler() : Profiler(Options{}) {}
+  explicit Profiler(Options options);
+
+  // The index of a new work.
+  int Add(ProfiledWork work);
+  // The index of the work outside of kernels with this track and op, added when there is none.
+  int Find(ProfileTrack track, absl::string_view op);
+
+  // Forgets what was kept and begins to keep.
+  void Start();
+  void Stop();
+
+  int64_t now() const { return options_.now(); }
+  void Record(int work, int64_t begin_ns, int64_t end_ns);
+
+  const std::vector<ProfiledWork>& works() const { return works_; }
+  // As works().
+  const std::vector<ProfileTotal>& totals() const { return totals_; }
+  // In the order in which they ended.
+  const std::vector<ProfileSpan>& spans() const { return spans_; }
+  // The instant of Start, and the time from it to Stop.
+  int64_t start_ns() const { return start_ns_; }
+  int64_t elapsed_ns() const { return stop_ns_ - start_ns_; }
+
+  // Records the time until its end as a work without a node. Does nothing where `profiler` is null.
+  class Scope {
+   public:
+    Scope(Profiler* profiler, ProfileTrack track, absl::string_view op)
+        : profiler_(profiler),
+          work_(profiler == nullptr ? 0 : profiler->Find(track, op)),
+          begin_ns_(profiler == nullptr ? 0 : profiler->now()) {}
+    ~Scope() {
+      if (profiler_ != nullptr) profiler_->Record(work_, begin_ns_, profiler_->now());
+    }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    Profiler* const profiler_;
+    const int work_;
+    const int64_t begin_ns_;
+  };
+
+ private:
+  const Options options_;
+  bool keeping_ = false;
+  int64_t start_ns_ = 0;
+  int64_t stop_ns_ = 0;
+  std::vector<ProfiledWork> works_;
+  std::vector<int> found_;  // those that Find added
+  std::vector<ProfileTotal> totals_;
+  std::vector<ProfileSpan> spans_;
+};
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_PROFILE_PROFILER_H_
