@@ -1,4 +1,5 @@
 // `lockstep check`: everything of a job that can be known to fail before machines are spent on it.
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -24,6 +25,7 @@ namespace lockstep::cli {
 namespace {
 
 constexpr double kMiB = 1 << 20;
+constexpr size_t kPeakParts = 12;
 
 struct CheckOptions {
   std::string job_path;
@@ -84,8 +86,19 @@ absl::Status PrintPlan(const MetaGraph& metagraph, const JobSpec& job) {
   Ok("memory", absl::StrFormat("%.1f MiB per worker beside its data", static_cast<double>(forecast.total()) / kMiB));
   Ok("  state", absl::StrFormat("%.1f MiB, snapshots of it %.1f MiB", static_cast<double>(forecast.state_bytes) / kMiB,
                                 static_cast<double>(forecast.snapshot_bytes) / kMiB));
+  Ok("  steps", absl::StrFormat("sums of gradients %.1f MiB, batches %.1f MiB",
+                                static_cast<double>(forecast.exchange_bytes) / kMiB,
+                                static_cast<double>(forecast.batch_bytes) / kMiB));
   Ok("  training", MemoryText(forecast.training));
   if (job.data().has_eval()) Ok("  evaluation", MemoryText(forecast.evaluation));
+  const worker::PlanPeak& peak = forecast.peak;
+  Ok("  peak", absl::StrFormat("at '%s': %.1f MiB of values and scratch at once, in %.1f MiB", peak.node,
+                               static_cast<double>(peak.lower_bound) / kMiB,
+                               static_cast<double>(forecast.training.arena) / kMiB));
+  for (size_t i = 0; i < std::min(peak.parts.size(), kPeakParts); ++i) {
+    std::cout << absl::StreamFormat("      %8.2f MiB  %s\n", static_cast<double>(peak.parts[i].bytes) / kMiB,
+                                    peak.parts[i].name);
+  }
   for (const std::string& node : forecast.nodes) std::cout << "      " << node << "\n";
   return absl::OkStatus();
 }

@@ -211,6 +211,12 @@ void Run(const Arguments& arguments) {
     std::fprintf(stderr, "bytes: values and scratch %lld, gradients %lld, persistent %lld, state %lld\n",
                  static_cast<long long>(memory.arena), static_cast<long long>(memory.gradients),
                  static_cast<long long>(memory.persistent), static_cast<long long>(state->bytes().size()));
+    const PlanPeak peak = plan->Peak();
+    std::fprintf(stderr, "most is alive at '%s': %lld bytes\n", peak.node.c_str(),
+                 static_cast<long long>(peak.lower_bound));
+    for (const PlanPeak::Part& part : peak.parts) {
+      std::fprintf(stderr, "%12lld  %s\n", static_cast<long long>(part.bytes), part.name.c_str());
+    }
   }
 
   int64_t step = 0;

@@ -33,8 +33,11 @@ class BatchReader {
   struct Options {
     int64_t global_batch_size = 0;
     int64_t logical_shards = 1;  // divides global_batch_size
-    int depth = 2;               // batches read ahead, at least 1
+    int depth = kReadAhead;      // batches read ahead, at least 1
   };
+  static constexpr int kReadAhead = 2;
+  // So many batches take memory: those read ahead, and the one that the consumer has.
+  static constexpr int BatchesAlive(int depth) { return depth + 1; }
 
   // REQUIRES: `source` and `stream` outlive the reader.
   BatchReader(const DataSource* source, const SampleStream* stream, Options options);

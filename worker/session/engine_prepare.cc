@@ -167,8 +167,11 @@ absl::StatusOr<std::string> Engine::Transfer(Communicator& communicator, const S
     return expected;
   }
   // Who keeps its state must not have it overwritten, not even by equal bits that may arrive in part.
-  std::vector<char> unused(bytes.size());
-  LS_RETURN_IF_ERROR(BroadcastAll(communicator, tag, root, absl::MakeSpan(unused), &pulse_));
+  std::vector<char> unused(std::min(bytes.size(), kBroadcastBytes));
+  for (size_t offset = 0; offset < bytes.size(); offset += unused.size()) {
+    const auto piece = absl::MakeSpan(unused).subspan(0, bytes.size() - offset);
+    LS_RETURN_IF_ERROR(BroadcastAll(communicator, tag, root, piece, &pulse_));
+  }
   return expected;
 }
 
@@ -200,10 +203,14 @@ absl::StatusOr<std::string> Engine::Restore(Communicator& communicator, const Sy
   const Tag tag{static_cast<int64_t>(action.restore->step), kSyncAttempt};
   for (uint32_t root = 0; root < ranks; ++root) {
     const Share& share = plan.shares[root];
-    std::vector<char> bytes(share.bytes);
-    if (static_cast<int>(root) == communicator.rank()) state.ReadShare(share, 0, absl::MakeSpan(bytes));
-    LS_RETURN_IF_ERROR(BroadcastAll(communicator, tag, static_cast<int>(root), absl::MakeSpan(bytes), &pulse_));
-    state.WriteShare(share, 0, bytes);
+    // Piece by piece: a copy of the share beside the state would be memory that nobody forecast.
+    std::vector<char> bytes(std::min<uint64_t>(share.bytes, kBroadcastBytes));
+    for (uint64_t offset = 0; offset < share.bytes; offset += bytes.size()) {
+      const auto piece = absl::MakeSpan(bytes).subspan(0, share.bytes - offset);
+      if (static_cast<int>(root) == communicator.rank()) state.ReadShare(share, offset, piece);
+      LS_RETURN_IF_ERROR(BroadcastAll(communicator, tag, static_cast<int>(root), piece, &pulse_));
+      state.WriteShare(share, offset, piece);
+    }
   }
   const std::string digest = state.Digest(&pulse_);
   if (digest != action.restore->digest || state.step() != static_cast<int64_t>(action.restore->step)) {

@@ -26,19 +26,27 @@ struct ReplicaForecast {
   PlanMemory evaluation;  // zero for a job without
   int64_t state_bytes = 0;
   int64_t snapshot_bytes = 0;
+  int64_t exchange_bytes = 0;  // sums of gradients over logical shards
+  int64_t batch_bytes = 0;     // training batches read ahead, and the evaluation batch
   // What shares the training plan's arena at its peak.
   PlanPeak peak;
   // "<node> <op> <implementation>" of the training pass, in order.
   std::vector<std::string> nodes;
 
-  int64_t total() const { return training.total() + evaluation.total() + state_bytes + snapshot_bytes; }
+  // The peak over the process's size before, the decoded data left out. Everything is held at once: both plans live as
+  // long as the replica.
+  int64_t total() const {
+    return training.total() + evaluation.total() + state_bytes + snapshot_bytes + exchange_bytes + batch_bytes;
+  }
 };
 
 // Of a worker with these plans. ResourceExhausted when the state alone is over every limit.
-absl::StatusOr<ReplicaForecast> ForecastOf(const MetaGraph& metagraph, const ReplicaPlans& plans);
+absl::StatusOr<ReplicaForecast> ForecastOf(const MetaGraph& metagraph, const JobSpec& job, const ReplicaPlans& plans);
 
-// ResourceExhausted when the forecast is over `resources.cpu_memory`, with the largest values named.
-absl::Status CheckMemoryLimit(const ReplicaForecast& forecast, const JobSpec& job);
+// ResourceExhausted when the forecast is over `resources.cpu_memory`, with the largest values named and what would fit,
+// which takes further drafts; those advance `pulse` (may be null).
+absl::Status CheckMemoryLimit(const ReplicaForecast& forecast, const MetaGraph& metagraph, const JobSpec& job,
+                              Pulse* pulse);
 
 // Drafts the plans of the job and checks the limit; errors as of DraftReplicaPlans too.
 absl::StatusOr<ReplicaForecast> ForecastReplica(const MetaGraph& metagraph, const JobSpec& job);

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "common/graph/build_metagraph.h"
 
 namespace lockstep::worker {
@@ -46,20 +47,49 @@ TEST_CASE("forecast: a job's memory is the state, its snapshots and the plans", 
   CHECK(training.nodes.size() >= 6);
 }
 
-TEST_CASE("forecast: a limit that is not met is refused with what is largest", "[step]") {
+TEST_CASE("forecast: a limit that is not met is refused with what is largest and the largest micro-batch that fits",
+          "[step]") {
   JobSpec job = Job();
   const ReplicaForecast forecast = ForecastReplica(Mlp(), job).value();
   job.mutable_resources()->mutable_cpu_memory()->set_bytes(forecast.total());
   CHECK(ForecastReplica(Mlp(), job).ok());
+  MetaGraph by_64 = Mlp();
+  by_64.pass_batch = 64;
+  JobSpec fitting = Job();
+  fitting.mutable_train()->set_micro_batch(64);
+  const int64_t enough = ForecastReplica(by_64, fitting).value().total();
+  REQUIRE(enough < forecast.total());
 
-  job.mutable_resources()->mutable_cpu_memory()->set_bytes(forecast.total() - 1);
-  const absl::Status plan = ForecastReplica(Mlp(), job).status();
+  job.mutable_resources()->mutable_cpu_memory()->set_bytes(enough);
+  const absl::Status refused = ForecastReplica(Mlp(), job).status();
+  fitting.mutable_resources()->mutable_cpu_memory()->set_bytes(enough);
+
+  CHECK(absl::IsResourceExhausted(refused));
+  CHECK_THAT(std::string(refused.message()), Contains("resources.cpu_memory allows") && Contains("Largest of"));
+  CHECK_THAT(std::string(refused.message()), Contains(absl::StrCat("`train.micro_batch: 64` (", enough, " bytes)")));
+  CHECK(ForecastReplica(by_64, fitting).ok());
+}
+
+TEST_CASE("forecast: where no micro-batch fits, what the smallest needs is said", "[step]") {
+  JobSpec job = Job();
   job.mutable_resources()->mutable_cpu_memory()->set_bytes(1000);
-  const absl::Status state = ForecastReplica(Mlp(), job).status();
 
-  CHECK(absl::IsResourceExhausted(plan));
-  CHECK_THAT(std::string(plan.message()), Contains("resources.cpu_memory allows") && Contains("Largest of"));
-  CHECK(absl::IsResourceExhausted(state));
+  const absl::Status refused = ForecastReplica(Mlp(), job).status();
+
+  CHECK(absl::IsResourceExhausted(refused));
+  CHECK_THAT(std::string(refused.message()), Contains("Even `train.micro_batch: 1` needs"));
+}
+
+TEST_CASE("forecast: sums over shards and batches that are read ahead count", "[step]") {
+  JobSpec job = Job();
+  const ReplicaForecast several = ForecastReplica(Mlp(), job).value();
+  job.mutable_train()->set_global_batch_size(256);
+  job.mutable_train()->set_logical_shards(1);
+  const ReplicaForecast one = ForecastReplica(Mlp(), job).value();
+
+  CHECK(several.exchange_bytes >= (100 * 64 + 64 + 64 * 10 + 10) * 12);
+  CHECK(one.exchange_bytes == 0);
+  CHECK(one.batch_bytes == 3 * 256 * (100 * 4 + 8));
 }
 
 }  // namespace

@@ -24,6 +24,11 @@ GradientExchange::GradientExchange(Options options) : options_(std::move(options
   if (sums_integers()) sums_.resize(options_.layout.total_elements());
 }
 
+int64_t GradientExchange::BytesOf(const GradientLayout& layout, int logical_shards, ReductionMode reduction) {
+  if (reduction == ReductionMode::kFast) return layout.total_elements() * int64_t{sizeof(float)};
+  return logical_shards == 1 ? 0 : layout.total_elements() * int64_t{sizeof(float) + sizeof(int64_t)};
+}
+
 void GradientExchange::Begin(Communicator& communicator, Tag tag, absl::Span<const int32_t> exponents) {
   LS_CHECK(exponents.size() == options_.layout.tensors().size(), "one exponent per tensor");
   communicator_ = &communicator;

@@ -42,6 +42,9 @@ class GradientExchange {
 
   explicit GradientExchange(Options options);
 
+  // What it holds of memory, beside a little.
+  static int64_t BytesOf(const GradientLayout& layout, int logical_shards, ReductionMode reduction);
+
   // Starts an attempt. `exponents`: one per tensor of the layout. The communicator must outlive the attempt.
   void Begin(Communicator& communicator, Tag tag, absl::Span<const int32_t> exponents);
 

@@ -1,5 +1,7 @@
 #include "worker/step/replica.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -40,6 +42,9 @@ class ReplicaBuilder {
     LS_RETURN_IF_ERROR(FitsOrNot(Bind()));
     problem_ = PrepareProblem::kProbe;
     LS_RETURN_IF_ERROR(MakeOrReplay(replayed));
+    // The probe's copies of weights and results go back to the system: kept in the heap they would be a peak of their
+    // own.
+    malloc_trim(0);
     replica_->runner_ =
         std::make_unique<StepRunner>(std::move(config_), replica_->state_.get(), replica_->plans_.training_plan.get(),
                                      replica_->plans_.eval_plan.get(), replica_->train_.get(), replica_->eval_.get());
@@ -80,8 +85,8 @@ class ReplicaBuilder {
 
   absl::Status Draft(const KernelPlan* replayed) {
     LS_ASSIGN_OR_RETURN(replica_->plans_, DraftReplicaPlans(config_.metagraph, job_, replayed, pulse_, profiler_));
-    LS_ASSIGN_OR_RETURN(const ReplicaForecast forecast, ForecastOf(config_.metagraph, replica_->plans_));
-    LS_RETURN_IF_ERROR(CheckMemoryLimit(forecast, job_));
+    LS_ASSIGN_OR_RETURN(const ReplicaForecast forecast, ForecastOf(config_.metagraph, job_, replica_->plans_));
+    LS_RETURN_IF_ERROR(CheckMemoryLimit(forecast, config_.metagraph, job_, pulse_));
     config_.training = replica_->plans_.training;
     config_.evaluation = replica_->plans_.evaluation;
     config_.eval_batch = replica_->plans_.eval_batch;
