@@ -1,12 +1,15 @@
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "chief/checkpoint/checkpoint_test_util.h"
+#include "common/checkpoint_format/manifest.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/storage/files.h"
 #include "common/storage/local/local_storage.h"
@@ -253,6 +256,35 @@ TEST_CASE("checkpoint: retention keeps the newest verified ones and never remove
   CHECK(Names(storage, "checkpoints") ==
         std::vector<std::string>{"step-000000060", "step-000000070", "step-000000080"});
   CHECK(Names(storage, "staging/term-000004").empty());
+}
+
+TEST_CASE("checkpoint: retention leaves the best checkpoint, and `best` names it", "[checkpoint]") {
+  MemoryStorage storage;
+  auto chief = SmallChief::Start(storage, 2).value();
+  CommitInfo info = SmallCommit();
+  info.evaluations = {.rule = 1, .step = 10, .value = 0.5, .best_step = 10, .best_value = 0.5, .reference = 0.5};
+  info.keep_step = 10;
+  for (const int64_t step : {0, 10, 20, 30, 40}) {
+    auto shards = StoreAll(*chief->hold, SmallState(step), 2, 400, "line-1");
+    REQUIRE(shards.ok());
+    REQUIRE(chief->store->Publish(*std::move(shards), info).ok());
+  }
+
+  CHECK(Names(storage, "checkpoints") ==
+        std::vector<std::string>{"step-000000010", "step-000000030", "step-000000040"});
+  CHECK(ReadWholeFile(storage, "best", 100).value() == "step-000000010\n");
+  const auto reader = CheckpointReader::Open(storage, "checkpoints/step-000000040");
+  CHECK(FromProto(reader->manifest().evaluations()) == info.evaluations);
+
+  // Another one is better: the old one is like every other.
+  info.keep_step = 40;
+  info.evaluations.value = std::numeric_limits<double>::quiet_NaN();
+  auto shards = StoreAll(*chief->hold, SmallState(50), 2, 400, "line-1");
+  REQUIRE(chief->store->Publish(*std::move(shards), info).ok());
+  CHECK(Names(storage, "checkpoints") == std::vector<std::string>{"step-000000040", "step-000000050"});
+  CHECK(ReadWholeFile(storage, "best", 100).value() == "step-000000040\n");
+  // A loss that is not a number reads back as it was.
+  CHECK(std::isnan(CheckpointReader::Open(storage, "checkpoints/step-000000050")->manifest().evaluations().value()));
 }
 
 TEST_CASE("checkpoint: a save that cannot fit is refused before its first byte", "[checkpoint]") {

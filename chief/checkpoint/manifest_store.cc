@@ -52,6 +52,7 @@ absl::Status ManifestStore::Stage(const StoredShards& shards, const CommitInfo& 
   manifest.set_position(info.position);
   manifest.set_numerics_relaxed(info.numerics_relaxed);
   manifest.set_evaluation_pending(info.evaluation_pending);
+  *manifest.mutable_evaluations() = ToProto(info.evaluations);
   manifest.mutable_tensors()->Assign(shards.tensors.begin(), shards.tensors.end());
   manifest.mutable_files()->Assign(shards.files.begin(), shards.files.end());
   for (const absl::string_view group : {kModelGroup, kOptimizerGroup}) {
@@ -141,7 +142,10 @@ absl::StatusOr<PublishedCheckpoint> ManifestStore::Publish(StoredShards shards, 
     if (!status.ok()) published.messages.push_back(absl::StrCat(what, ": ", status.message()));
   };
   note("could not renew the hint `latest`", hold_.Replace(layout::kLatest, name + "\n"));
-  note("could not remove older checkpoints", Retain());
+  if (const std::string best = layout::StepName(info.keep_step); accepted_.contains(best) && info.keep_step > 0) {
+    note("could not renew the hint `best`", hold_.Replace(layout::kBest, best + "\n"));
+  }
+  note("could not remove older checkpoints", Retain(info));
   return published;
 }
 
@@ -151,11 +155,12 @@ absl::StatusOr<std::string> ManifestStore::SetAside(absl::string_view base_name,
   return to;
 }
 
-absl::Status ManifestStore::Retain() {
+absl::Status ManifestStore::Retain(const CommitInfo& info) {
+  const std::string best = info.keep_step > 0 ? layout::StepName(info.keep_step) : "";
   int kept = 0;
   std::vector<std::string> old;
   for (auto it = accepted_.rbegin(); it != accepted_.rend(); ++it) {
-    if (kept >= keep_latest_) old.push_back(it->first);
+    if (kept >= keep_latest_ && it->first != best) old.push_back(it->first);
     if (it->second.verified) ++kept;
   }
   for (const std::string& name : old) {

@@ -24,6 +24,7 @@
 #include "absl/strings/string_view.h"
 #include "chief/checkpoint/shard_sink.h"
 #include "chief/term/term_claim.h"
+#include "common/protocol/evaluation.h"
 #include "protos/checkpoint.pb.h"
 
 namespace lockstep::chief {
@@ -37,6 +38,8 @@ struct CommitInfo {
   int64_t position = 0;
   bool numerics_relaxed = false;
   bool evaluation_pending = false;
+  EvaluationLedger evaluations;
+  int64_t keep_step = 0;          // retention leaves this checkpoint: the best so far; 0: none
   std::string job_yaml;           // the resolved job
   std::string worker_stats_json;  // the bytes of the live stats file
 };
@@ -59,7 +62,8 @@ struct PublishedCheckpoint {
 
 class ManifestStore {
  public:
-  // `accepted`: what Recover found. At least one checkpoint is kept, whatever `keep_latest` says.
+  // `accepted`: what Recover found. At least one checkpoint is kept, whatever `keep_latest` says, and that of
+  // CommitInfo::keep_step on top.
   ManifestStore(TermHold& hold, AcceptedCheckpoints accepted, int keep_latest);
 
   // Commits a save. Codes: Aborted with IsFenced (a newer chief), DataLoss (the same step with other bits: an alarm),
@@ -84,7 +88,7 @@ class ManifestStore {
   // What to do about an accepted checkpoint under the same name: true when it is equal.
   absl::StatusOr<bool> SameIsThere(const Manifest& mine, std::vector<std::string>& messages);
   absl::StatusOr<bool> IsOwn(const std::string& name);
-  absl::Status Retain();
+  absl::Status Retain(const CommitInfo& info);
 
   TermHold& hold_;
   AcceptedCheckpoints accepted_;

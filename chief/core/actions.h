@@ -64,11 +64,12 @@ struct StoreManifest {
   SnapshotId snapshot;
   uint32_t shares = 0;
   std::string plan_hash;
-  bool audited = false;        // every member of its generation reported this digest (rule 22)
-  bool evaluated = true;       // the evaluation due at this step, if one is, was completed
+  bool audited = false;   // every member of its generation reported this digest (rule 22)
+  bool evaluated = true;  // the evaluation due at this step, if one is, was completed
+  EvaluationLedger ledger;
   absl::Duration trained_for;  // time the job has been stepping, for `duration: 2h`
   std::string reason;
-  LS_FIELDS(StoreManifest, snapshot, shares, plan_hash, audited, evaluated, trained_for, reason)
+  LS_FIELDS(StoreManifest, snapshot, shares, plan_hash, audited, evaluated, ledger, trained_for, reason)
 };
 
 // Manifest last, then the one rename into place, then retention (chief/checkpoint/manifest_store.h). Answered by

@@ -11,8 +11,9 @@ CheckpointTracker::Save* CheckpointTracker::Find(const SnapshotId& snapshot) {
   return it == saves_.end() || it->second.id != snapshot ? nullptr : &it->second;
 }
 
-std::string CheckpointTracker::Taken(const Incarnation& holder, const SnapshotId& snapshot, SnapshotCause cause,
-                                     bool evaluated, const std::vector<Incarnation>& members) {
+std::string CheckpointTracker::Taken(const Incarnation& holder, const SnapshotTaken& taken, bool evaluated,
+                                     const std::vector<Incarnation>& members) {
+  const SnapshotId& snapshot = taken.snapshot;
   const bool same_step_published = published_.lineage == snapshot.lineage && published_.step == snapshot.step;
   if (same_step_published && published_.digest != snapshot.digest) {
     return absl::StrCat("its state at step ", snapshot.step, " has digest ", snapshot.digest,
@@ -32,7 +33,11 @@ std::string CheckpointTracker::Taken(const Incarnation& holder, const SnapshotId
     save.shares.resize(std::max<size_t>(members.size(), 1));
     for (size_t i = 0; i < members.size(); ++i) save.shares[i].preferred = members[i];
   }
-  save.insist = save.insist || cause != SnapshotCause::kDue;
+  save.insist = save.insist || taken.cause != SnapshotCause::kDue;
+  if (save.evaluated && evaluated && save.ledger != taken.ledger) {
+    return absl::StrCat("the evaluations up to step ", snapshot.step, " gave other results than on another replica");
+  }
+  if (!save.evaluated) save.ledger = taken.ledger;
   save.evaluated = save.evaluated || evaluated;
   save.holders.insert(holder);
   save.reported.insert(holder);
@@ -98,6 +103,7 @@ bool CheckpointTracker::PublishDone(const SnapshotId& snapshot, Outbox& out, Ros
   if (save == nullptr || save->stage != Stage::kPublishing) return false;
   published_ = snapshot;
   published_evaluated_ = save->evaluated;
+  published_ledger_ = save->ledger;
   abandoned_in_a_row_ = 0;
   storage_failures_ = 0;
   Tell(*save, true, "published", out, roster);
@@ -125,7 +131,10 @@ void CheckpointTracker::Advance(const Context& context, Outbox& out, Roster& ros
     if (superseded && (save.stage == Stage::kWaiting || save.stage == Stage::kCollecting)) {
       // A newer one may have been published while this one was being collected: it must not become the newest again.
       if (save.stage == Stage::kCollecting) out.Add(AbandonSave{save.id, "superseded"});
-      if (save.id == published_) published_evaluated_ = published_evaluated_ || save.evaluated;
+      if (save.id == published_ && save.evaluated) {
+        published_evaluated_ = true;
+        published_ledger_ = save.ledger;
+      }
       Tell(save, save.id == published_, "superseded", out, roster);
       saves_.erase(saves_.begin());
       continue;
@@ -142,7 +151,7 @@ void CheckpointTracker::Advance(const Context& context, Outbox& out, Roster& ros
       const bool audited = save.members.size() > 1 && std::includes(save.reported.begin(), save.reported.end(),
                                                                     save.members.begin(), save.members.end());
       out.Add(StoreManifest{save.id, static_cast<uint32_t>(save.shares.size()), context.plan_hash, audited,
-                            save.evaluated, context.trained_for, "every share is stored"});
+                            save.evaluated, save.ledger, context.trained_for, "every share is stored"});
       return;
     }
     AskShares(save, context, out, roster);

@@ -22,6 +22,7 @@
 #include "absl/time/time.h"
 #include "chief/core/events.h"
 #include "chief/core/outbox.h"
+#include "chief/core/policy.h"
 #include "chief/core/roster.h"
 #include "common/protocol/ids.h"
 #include "common/protocol/messages.h"
@@ -35,8 +36,11 @@ class CheckpointTracker {
   static constexpr absl::Duration kShareWait = absl::Seconds(10);  // for a member that has not reported yet
   static constexpr absl::Duration kStorageRetry = absl::Seconds(1);
 
-  CheckpointTracker(SnapshotId published, bool evaluated, Lineage lineage)
-      : published_(published), published_evaluated_(evaluated), lineage_(std::move(lineage)) {}
+  CheckpointTracker(const RecoveredState& recovered, Lineage lineage)
+      : published_(recovered.checkpoint),
+        published_evaluated_(recovered.evaluated),
+        published_ledger_(recovered.ledger),
+        lineage_(std::move(lineage)) {}
 
   // What the actions need to know beside the save.
   struct Context {
@@ -46,9 +50,10 @@ class CheckpointTracker {
   };
 
   // `holder` has this snapshot. `evaluated`: no evaluation is due at its step that was not completed; only a state
-  // saved at rest may be without. `members`: of its generation, in rank order: share i is asked of member i first.
-  // Returns what is wrong: another digest of the same step of the same lineage; the snapshot is then not used.
-  std::string Taken(const Incarnation& holder, const SnapshotId& snapshot, SnapshotCause cause, bool evaluated,
+  // saved at rest may be without. `ledger` counts that evaluation if it was completed. `members`: of its generation, in
+  // rank order: share i is asked of member i first. Returns what is wrong: another digest of the same step of the same
+  // lineage (the snapshot is then not used), or the same evaluations with other results.
+  std::string Taken(const Incarnation& holder, const SnapshotTaken& taken, bool evaluated,
                     const std::vector<Incarnation>& members);
   // This member will not report a snapshot (any more): its share is asked of another.
   void NotExpected(const Incarnation& member);
@@ -73,6 +78,7 @@ class CheckpointTracker {
   const SnapshotId& published() const { return published_; }
   // Whether the evaluation that is due at the published step was completed.
   bool published_evaluated() const { return published_evaluated_; }
+  const EvaluationLedger& published_ledger() const { return published_ledger_; }
   // Is `step` of the current history beyond what is published?
   bool IsNewer(uint64_t step) const { return step > published_.step; }
   bool Busy() const { return !saves_.empty(); }
@@ -96,6 +102,7 @@ class CheckpointTracker {
     Stage stage = Stage::kWaiting;
     bool insist = false;
     bool evaluated = false;
+    EvaluationLedger ledger;
     std::vector<Share> shares;
     std::set<Incarnation> holders;
     std::set<Incarnation> reported;      // ever
@@ -114,6 +121,7 @@ class CheckpointTracker {
 
   SnapshotId published_;
   bool published_evaluated_ = true;
+  EvaluationLedger published_ledger_;
   Lineage lineage_;
   std::map<uint64_t, Save> saves_;  // by step, at most kMaxHeldSnapshots; the lowest is worked on
   uint32_t abandoned_in_a_row_ = 0;

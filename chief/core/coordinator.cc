@@ -15,7 +15,7 @@ Coordinator::Coordinator(const CoordinatorConfig& config)
       plan_hash_(config.recovered.plan_hash),
       data_digest_(config.recovered.data_digest),
       out_(config.recovered.term),
-      saves_(config.recovered.checkpoint, config.recovered.evaluated, config.policy.lineage),
+      saves_(config.recovered, config.policy.lineage),
       progress_(config.policy.lineage, config.recovered.checkpoint.step, config.policy.training.eval_slices),
       budget_(config.policy.max_failures),
       trained_for_(config.recovered.trained_for),

@@ -93,7 +93,7 @@ TEST_CASE("coordinator: what a member reports before the others came back does n
 
   chief.Connect(0);
   chief.Apply(0, 31);
-  chief.Say(0, EvalReport{"lineage-1", 30, {SliceResult{0, {{"correct", 3}}}}});
+  chief.Say(0, EvalReport{"lineage-1", 30, {SliceResult{0, {.correct = 3}}}});
   chief.Connect(1);
   chief.Apply(1, 31);
 

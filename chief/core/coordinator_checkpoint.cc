@@ -109,7 +109,7 @@ void Coordinator::OnMessage(Worker& worker, const SnapshotTaken& message) {
   const Position evaluated = RestoredPosition(policy_.training, snapshot.step);
   const bool is_evaluated =
       message.cause != SnapshotCause::kAtRest || (worker.held.has_value() && worker.held->position >= evaluated);
-  const std::string finding = saves_.Taken(worker.id(), snapshot, message.cause, is_evaluated, members);
+  const std::string finding = saves_.Taken(worker.id(), message, is_evaluated, members);
   CompareDigest(worker, StateDigest{Position{snapshot.step, 0}, snapshot.digest}, members.size());
   if (phase_ == Phase::kEnded) return;
   if (!finding.empty()) OnMismatch(absl::StrCat(worker.name(), ": ", finding));
@@ -135,8 +135,9 @@ void Coordinator::OnMessage(Worker& worker, const ShareFailed& message) {
 
 bool Coordinator::FinishIfPublished() {
   const uint64_t published = saves_.published().step;
-  if (published >= policy_.training.end_step && saves_.published_evaluated()) {
-    Finish(Ending{0, absl::StrCat("the job is done: step ", published, " is published")});
+  if (EndsAt(policy_.training, published, saves_.published_ledger()) && saves_.published_evaluated()) {
+    const char* const why = published < policy_.training.end_step ? "evaluations no longer improve, " : "";
+    Finish(Ending{0, absl::StrCat("the job is done: ", why, "step ", published, " is published")});
     return true;
   }
   if (!ending_.has_value()) return false;

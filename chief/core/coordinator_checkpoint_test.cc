@@ -354,7 +354,7 @@ TEST_CASE("coordinator: an evaluation is told when all its slices are in, whoeve
   policy.training.eval_every_steps = 8;
   ChiefHarness chief({.workers = 2, .policy = policy});
   chief.StepTo(8);
-  const auto slice = [](uint64_t index) { return SliceResult{index, {{"correct", 10.0 + index}}}; };
+  const auto slice = [](uint64_t index) { return SliceResult{index, {.correct = 10.0 + static_cast<double>(index)}}; };
 
   chief.Say(0, EvalReport{"lineage-1", 8, {slice(0), slice(1)}});
   CHECK(chief.Count<EvaluationDone>() == 0);

@@ -11,7 +11,7 @@ namespace lockstep::chief {
 // --------------------------------------------------------------------------------------------------------
 
 void Coordinator::AdvanceAdopting() {
-  if (saves_.published().step >= policy_.training.end_step) {
+  if (EndsAt(policy_.training, saves_.published().step, saves_.published_ledger())) {
     Finish(Ending{0, absl::StrCat("the job is done: step ", saves_.published().step, " is published")});
     return;
   }

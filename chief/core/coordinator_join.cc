@@ -93,7 +93,8 @@ void Coordinator::WelcomeFinished(Worker& worker, const Hello& hello) {
   for (const Member& member : hello.members) members.push_back(member.incarnation);
   for (const SnapshotId& snapshot : hello.snapshots) {
     if (snapshot.lineage != lineage_ || snapshot.step != hello.position.step) continue;
-    const std::string finding = saves_.Taken(worker.id(), snapshot, SnapshotCause::kEnd, true, members);
+    const std::string finding = saves_.Taken(
+        worker.id(), SnapshotTaken{hello.generation, snapshot, SnapshotCause::kEnd, hello.ledger}, true, members);
     if (!finding.empty()) OnMismatch(absl::StrCat(worker.name(), ": ", finding));
   }
 }

@@ -121,6 +121,7 @@ void Coordinator::FormGeneration(const Team& team) {
     form.restore = saves_.published();
     form.position = saves_.published_evaluated() ? RestoredPosition(policy_.training, saves_.published().step)
                                                  : Position{saves_.published().step, 0};
+    form.ledger = saves_.published_ledger();
     form.reason = "from the newest checkpoint";
   }
   current_ = CurrentGeneration();

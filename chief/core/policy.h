@@ -44,8 +44,9 @@ struct RecoveredState {
   std::string plan_hash;  // empty: none was made yet
   Digest data_digest;     // stored with the plan
   absl::Duration trained_for;
-  bool evaluated = true;  // as Manifest.evaluated of the checkpoint
-  LS_FIELDS(RecoveredState, term, checkpoint, plan_hash, data_digest, trained_for, evaluated)
+  bool evaluated = true;    // the checkpoint's evaluation, if one is due at its step, was completed
+  EvaluationLedger ledger;  // of the checkpoint
+  LS_FIELDS(RecoveredState, term, checkpoint, plan_hash, data_digest, trained_for, evaluated, ledger)
 };
 
 // Both, as the first line of a record.

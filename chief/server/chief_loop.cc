@@ -29,6 +29,9 @@ Progress::Options ProgressOptions(const ChiefLoop::Options& options) {
   progress.global_batch = static_cast<uint64_t>(setup.job.train().global_batch_size());
   progress.epoch_samples = static_cast<uint64_t>(setup.facts.train_samples);
   progress.state_mib = static_cast<double>(MakeStateLayout(setup.metagraph).TotalBytes()) / (1 << 20);
+  progress.evaluation = setup.policy.training.evaluation;
+  progress.evaluated = options.config.recovered.ledger;
+  progress.sequences = !setup.facts.labels.shape.empty();
   progress.terminal = options.terminal;
   progress.write = [](const std::string& text) { std::cout << text << std::flush; };
   return progress;
@@ -105,7 +108,10 @@ int ChiefLoop::Run() {
   const absl::Status written = FinishStorage();
   if (!written.ok() && !IsFenced(written)) LS_LOG(warn, "worker statistics: ", written.message());
   progress_.EndLine();
-  if (exit_->code == 0) progress_.Close(last_checkpoint_);
+  const EvaluationBoard& board = progress_.board();
+  const bool has_best = options_.config.policy.training.evaluation.keep_best && board.best_step() > 0;
+  const std::string best = has_best ? layout::CheckpointPath(static_cast<int64_t>(board.best_step())) : "";
+  if (exit_->code == 0) progress_.Close(last_checkpoint_, has_best ? options_.store->Describe(best) : "");
   return exit_->code;
 }
 
@@ -160,6 +166,9 @@ void ChiefLoop::Perform(const StoreManifest& action) {
   info.trained_ms = absl::ToInt64Milliseconds(action.trained_for);
   info.position = static_cast<int64_t>(action.snapshot.step) * options_.setup->job.train().global_batch_size();
   info.evaluation_pending = !action.evaluated;
+  info.evaluations = action.ledger;
+  const EvaluationRule& rule = options_.config.policy.training.evaluation;
+  if (rule.keep_best && action.ledger.rule == rule.id) info.keep_step = static_cast<int64_t>(action.ledger.best_step);
   info.numerics_relaxed = options_.setup->job.numerics().mode() == job::Numerics::MODE_RELAXED;
   stats_.SetTrained(action.trained_for);
   info.worker_stats_json = EncodeWorkerStats(stats_.Snapshot(clock_.Now()));
@@ -352,8 +361,12 @@ proto::StatusReply ChiefLoop::Describe() {
     worker.set_device(line.device);
     worker.set_step(line.step);
   }
-  reply.set_evaluation_step(progress_.evaluation_step());
-  for (const NamedValue& value : progress_.evaluation()) {
+  const EvaluationBoard& board = progress_.board();
+  reply.set_evaluation_step(board.step());
+  reply.set_metric(board.metric());
+  reply.set_best_step(board.best_step());
+  reply.set_best_value(board.best_value());
+  for (const NamedValue& value : board.metrics()) {
     proto::NamedValue& named = *reply.add_evaluation();
     named.set_name(value.name);
     named.set_value(value.value);

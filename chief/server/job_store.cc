@@ -12,6 +12,7 @@
 #include "chief/stats/stats_tracker.h"
 #include "chief/term/directory_mark.h"
 #include "chief/term/token.h"
+#include "common/checkpoint_format/manifest.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/checkpoint_format/state_tensors.h"
 #include "common/digest/crc32c.h"
@@ -114,6 +115,7 @@ absl::Status JobStore::TakeOver(JobSetup& setup, int& exit_code) {
     recovered_.checkpoint = {manifest.lineage(), static_cast<uint64_t>(manifest.step()), manifest.state_digest()};
     recovered_.trained_for = absl::Milliseconds(manifest.trained_ms());
     recovered_.evaluated = !manifest.evaluation_pending();
+    recovered_.ledger = FromProto(manifest.evaluations());
     reader_ = std::move(found.newest);
   } else {
     LS_RETURN_IF_ERROR(PublishStepZero(setup));

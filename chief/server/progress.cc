@@ -41,19 +41,7 @@ void Progress::On(absl::Time now, const StepsAgreed& action) {
   while (recent_.size() > 2 && now - recent_.front().when > kRateOver) recent_.pop_front();
 }
 
-void Progress::On(const EvaluationDone& action) {
-  std::map<std::string, double> sums;
-  for (const SliceResult& slice : action.slices) {
-    for (const NamedValue& sum : slice.sums) sums[sum.name] += sum.value;
-  }
-  evaluation_step_ = action.step;
-  evaluation_.clear();
-  if (sums["loss_denominator"] > 0) evaluation_.push_back({"loss", sums["loss_sum"] / sums["loss_denominator"]});
-  if (sums["counted"] > 0) evaluation_.push_back({"accuracy", sums["correct"] / sums["counted"]});
-  std::string text = absl::StrCat("evaluated step ", action.step);
-  for (const NamedValue& value : evaluation_) absl::StrAppendFormat(&text, "  %s %.4f", value.name, value.value);
-  Print(text);
-}
+void Progress::On(const EvaluationDone& action) { Print(board_.Add(action)); }
 
 void Progress::On(const WorkerStats& action) {
   checkpoint_seconds_[action.name] = ValueOf(action.stats, "checkpoint_seconds");
@@ -123,10 +111,17 @@ void Progress::Print(const std::string& line) {
   options_.write(absl::StrCat(line, "\n"));
 }
 
-void Progress::Close(const std::string& checkpoint) {
-  const double accuracy = ValueOf(evaluation_, "accuracy");
+void Progress::Close(const std::string& checkpoint, const std::string& best) {
+  const double accuracy = ValueOf(board_.metrics(), "accuracy");
   if (accuracy > 0) Print(absl::StrFormat("accuracy %.2f%%", 100 * accuracy));
-  Print(absl::StrCat(step_ >= options_.end_step ? "done" : "stopped", " at step ", step_, "; checkpoint ", checkpoint));
+  if (!best.empty()) {
+    Print(absl::StrFormat("best: %s %.4f at step %d; checkpoint %s", board_.metric(), board_.best_value(),
+                          board_.best_step(), best));
+  }
+  const bool early = step_ < options_.end_step && board_.ended_early();
+  const std::string why = early ? absl::StrCat(", ", board_.metric(), " no longer improves") : "";
+  Print(absl::StrCat(step_ >= options_.end_step || early ? "done" : "stopped", " at step ", step_, why, "; checkpoint ",
+                     checkpoint));
   Print(absl::StrCat("load it in PyTorch:\n  import glob, safetensors.torch\n  files = glob.glob(\"", checkpoint,
                      "/model*.safetensors\")\n  model.load_state_dict({k: v for f in files for k, v in "
                      "safetensors.torch.load_file(f).items()})"));

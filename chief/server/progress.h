@@ -14,6 +14,7 @@
 
 #include "absl/time/time.h"
 #include "chief/core/actions.h"
+#include "chief/server/evaluation_board.h"
 #include "common/protocol/messages.h"
 
 namespace lockstep::chief {
@@ -25,11 +26,15 @@ class Progress {
     uint64_t global_batch = 1;
     uint64_t epoch_samples = 1;
     double state_mib = 0;
+    EvaluationRule evaluation;
+    EvaluationLedger evaluated;  // up to the step that the job goes on from
+    bool sequences = false;      // labels are sequences
     bool terminal = false;
     std::function<void(const std::string& text)> write;  // to the output; the text has its own line ends
   };
 
-  explicit Progress(Options options) : options_(std::move(options)) {}
+  explicit Progress(Options options)
+      : options_(std::move(options)), board_(options_.evaluation, options_.evaluated, options_.sequences) {}
 
   // The job goes on from this step.
   void StartAt(uint64_t step) { step_ = step; }
@@ -44,14 +49,14 @@ class Progress {
   void Tick(absl::Time now);
   // Ends a line that is being rewritten, so that something else can be printed.
   void EndLine();
-  // The last words of a job that is done. `checkpoint` is the path of its last checkpoint.
-  void Close(const std::string& checkpoint);
+  // The last words of a job that is done. `checkpoint` is the path of its last checkpoint, `best` that of the best one
+  // where it is kept.
+  void Close(const std::string& checkpoint, const std::string& best);
 
   double loss() const { return loss_; }
   double samples_per_second(absl::Time now) const;
   double eta_seconds(absl::Time now) const;
-  uint64_t evaluation_step() const { return evaluation_step_; }
-  const std::vector<NamedValue>& evaluation() const { return evaluation_; }
+  const EvaluationBoard& board() const { return board_; }
 
  private:
   struct Sample {
@@ -70,8 +75,7 @@ class Progress {
   std::deque<Sample> recent_;
   absl::Time next_line_ = absl::InfinitePast();
   bool line_open_ = false;
-  uint64_t evaluation_step_ = 0;
-  std::vector<NamedValue> evaluation_;
+  EvaluationBoard board_;
   std::map<SnapshotId, absl::Time> opened_;
   std::map<std::string, double> checkpoint_seconds_;  // by worker
   double checkpoint_seconds_before_ = 0;

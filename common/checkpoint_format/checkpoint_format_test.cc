@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <limits>
 #include <numeric>
 #include <set>
 #include <string>
@@ -165,6 +166,7 @@ Manifest SomeManifest() {
   file->set_size(100);
   file->set_sha256(std::string(64, 'a'));
   manifest.set_state_digest(state.Hex());
+  manifest.mutable_evaluations()->set_value(-std::numeric_limits<double>::infinity());
   return manifest;
 }
 

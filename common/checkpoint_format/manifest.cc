@@ -136,4 +136,28 @@ absl::StatusOr<std::string> StateDigestOf(const Manifest& manifest) {
   return state.Hex();
 }
 
+Evaluations ToProto(const EvaluationLedger& ledger) {
+  Evaluations evaluations;
+  evaluations.set_rule(ledger.rule);
+  evaluations.set_step(static_cast<int64_t>(ledger.step));
+  evaluations.set_value(ledger.value);
+  evaluations.set_best_step(static_cast<int64_t>(ledger.best_step));
+  evaluations.set_best_value(ledger.best_value);
+  evaluations.set_reference(ledger.reference);
+  evaluations.set_stale(static_cast<int64_t>(ledger.stale));
+  return evaluations;
+}
+
+EvaluationLedger FromProto(const Evaluations& evaluations) {
+  EvaluationLedger ledger;
+  ledger.rule = evaluations.rule();
+  ledger.step = static_cast<uint64_t>(evaluations.step());
+  ledger.value = evaluations.value();
+  ledger.best_step = static_cast<uint64_t>(evaluations.best_step());
+  ledger.best_value = evaluations.best_value();
+  ledger.reference = evaluations.reference();
+  ledger.stale = static_cast<uint64_t>(evaluations.stale());
+  return ledger;
+}
+
 }  // namespace lockstep

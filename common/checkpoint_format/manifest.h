@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/checkpoint_format/checkpoint_tensor.h"
+#include "common/protocol/evaluation.h"
 #include "protos/checkpoint.pb.h"
 
 namespace lockstep {
@@ -30,6 +31,9 @@ std::vector<CheckpointTensor> ManifestLayout(const Manifest& manifest);
 
 // The state digest that the manifest's tensor digests make.
 absl::StatusOr<std::string> StateDigestOf(const Manifest& manifest);
+
+Evaluations ToProto(const EvaluationLedger& ledger);
+EvaluationLedger FromProto(const Evaluations& evaluations);
 
 }  // namespace lockstep
 

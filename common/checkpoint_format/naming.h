@@ -14,6 +14,7 @@ namespace lockstep::layout {
 
 inline constexpr char kMark[] = "LOCKSTEP";
 inline constexpr char kLatest[] = "latest";
+inline constexpr char kBest[] = "best";
 inline constexpr char kCheckpoints[] = "checkpoints";
 inline constexpr char kMetagraphs[] = "metagraphs";
 inline constexpr char kPlans[] = "plans";

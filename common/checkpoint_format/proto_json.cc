@@ -2,6 +2,7 @@
 
 #include <google/protobuf/util/json_util.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,13 @@ using Json = nlohmann::ordered_json;
 
 Json MessageJson(const Message& message);
 
+// JSON has no word for what is not finite; protobuf's reader takes these.
+Json NumberJson(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
+  return value;
+}
+
 Json FieldJson(const Message& m, const Reflection& r, const FieldDescriptor* f) {
   switch (f->cpp_type()) {
     case FieldDescriptor::CPPTYPE_INT32:
@@ -29,7 +37,7 @@ Json FieldJson(const Message& m, const Reflection& r, const FieldDescriptor* f) 
     case FieldDescriptor::CPPTYPE_UINT64:
       return r.GetUInt64(m, f);
     case FieldDescriptor::CPPTYPE_DOUBLE:
-      return r.GetDouble(m, f);
+      return NumberJson(r.GetDouble(m, f));
     case FieldDescriptor::CPPTYPE_BOOL:
       return r.GetBool(m, f);
     case FieldDescriptor::CPPTYPE_STRING:
@@ -47,7 +55,7 @@ Json ElementJson(const Message& m, const Reflection& r, const FieldDescriptor* f
     case FieldDescriptor::CPPTYPE_INT64:
       return r.GetRepeatedInt64(m, f, i);
     case FieldDescriptor::CPPTYPE_DOUBLE:
-      return r.GetRepeatedDouble(m, f, i);
+      return NumberJson(r.GetRepeatedDouble(m, f, i));
     case FieldDescriptor::CPPTYPE_STRING:
       return r.GetRepeatedString(m, f, i);
     case FieldDescriptor::CPPTYPE_MESSAGE:

@@ -258,7 +258,7 @@ absl::Status LossWriter::AddEvaluation(const Comparison& loss) {
   LS_ASSIGN_OR_RETURN(const std::string sample_weights, PerSample(weights));
   LS_RETURN_IF_ERROR(Add(OpType::kMaskedSum, {sample_weights, kMaskInput}, {kLossDenominator}));
   LS_ASSIGN_OR_RETURN(const std::string mask, MaskOfRows(scores.shape[0]));
-  return Add(OpType::kCountCorrect, {loss.inputs[0], loss.inputs[1], mask}, {kCorrectCount, kLabelCount},
+  return Add(OpType::kCountCorrect, {loss.inputs[0], loss.inputs[1], mask}, {kCorrectCount, kTop5Count, kLabelCount},
              CountCorrectAttributes{loss.cross_entropy.ignore_index});
 }
 

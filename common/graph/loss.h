@@ -24,7 +24,7 @@ namespace lockstep {
 // REQUIRES: shapes are inferred.
 absl::Status AppendTrainingLoss(Graph* graph, const LossRule& rule, const std::string& output, int64_t batch);
 
-// Appends the input kMaskInput, the masked loss and, for class labels, kCorrectCount and kLabelCount; returns whether
+// Appends the input kMaskInput, the masked loss and, for class labels, the counts of labels; returns whether
 // those exist. InvalidArgument when the loss is a scalar from which single samples cannot be told.
 absl::StatusOr<bool> AppendEvaluationLoss(Graph* graph, const LossRule& rule, const std::string& output, int64_t batch);
 

@@ -305,7 +305,8 @@ TEST_CASE("evaluation: the graph is masked and counts", "[graph]") {
   const absl::StatusOr<EvaluationGraph> evaluation = MakeEvaluationGraph(Lenet(), 100);
   REQUIRE(evaluation.ok());
   CHECK(evaluation->has_accuracy);
-  CHECK(evaluation->graph.outputs == std::vector<std::string>{kLossSum, kLossDenominator, kCorrectCount, kLabelCount});
+  CHECK(evaluation->graph.outputs ==
+        std::vector<std::string>{kLossSum, kLossDenominator, kCorrectCount, kTop5Count, kLabelCount});
   CHECK(evaluation->graph.values.at(kMaskInput).shape == Shape{100});
   for (const Node& node : evaluation->graph.nodes) CHECK(node.op != OpType::kMaxPoolWithArgmax);
 }

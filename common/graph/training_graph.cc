@@ -92,7 +92,7 @@ absl::StatusOr<EvaluationGraph> MakeEvaluationGraph(const MetaGraph& metagraph, 
   LS_ASSIGN_OR_RETURN(evaluation.has_accuracy,
                       AppendEvaluationLoss(graph, metagraph.loss, graph->outputs[position], batch));
   graph->outputs = {kLossSum, kLossDenominator};
-  if (evaluation.has_accuracy) graph->outputs.insert(graph->outputs.end(), {kCorrectCount, kLabelCount});
+  if (evaluation.has_accuracy) graph->outputs.insert(graph->outputs.end(), {kCorrectCount, kTop5Count, kLabelCount});
   RemoveDeadCode(graph);
   return evaluation;
 }

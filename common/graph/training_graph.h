@@ -23,7 +23,8 @@ inline constexpr char kMaskInput[] = "lockstep.mask";      // F32 [batch], 1 or 
 inline constexpr char kLossSum[] = "lockstep.loss_sum";  // of the pass; of the unmasked rows in evaluation
 inline constexpr char kLossDenominator[] = "lockstep.loss_denominator";  // what the sums of all passes are divided by
 inline constexpr char kCorrectCount[] = "lockstep.correct";              // I64; evaluation with softmax_cross_entropy
-inline constexpr char kLabelCount[] = "lockstep.counted";                // I64; the labels that kCorrectCount is out of
+inline constexpr char kTop5Count[] = "lockstep.top5";                    // I64; likewise
+inline constexpr char kLabelCount[] = "lockstep.counted";                // I64; the labels that both are out of
 
 // Output "grad.<parameter>": the gradient of kLossSum (not of the mean) with the parameter's shape and type.
 std::string GradientName(absl::string_view parameter);
@@ -45,7 +46,7 @@ struct TrainingGraph {
 };
 
 struct EvaluationGraph {
-  // Outputs, in order: kLossSum, kLossDenominator, then kCorrectCount and kLabelCount if has_accuracy.
+  // Outputs, in order: kLossSum, kLossDenominator, then kCorrectCount, kTop5Count and kLabelCount if has_accuracy.
   Graph graph;
   bool has_accuracy = false;
 };

@@ -210,6 +210,10 @@ TEST_CASE("job: rules across sections are held", "[job]") {
              {"there is nothing to evaluate on"});
   CheckError(kJob, {"model.loss=mse", "eval.metric=accuracy"},
              {"--set eval.metric=accuracy: eval.metric: accuracy needs"});
+  CheckError(kJob, {"model.loss=mse", "eval.metric=perplexity"}, {"eval.metric: perplexity is of cross entropies"});
+  CheckError(With("  eval: {inputs: tx.idx, labels: ty.idx}\n", ""), {"checkpoint.keep_best=true"},
+             {"checkpoint.keep_best: needs evaluations"});
+  CheckError(kJob, {"eval.early_stop.patience=0"}, {"eval.early_stop.patience"});
   CheckError(kJob, {"model.loss=softmax"}, {"model.loss: expected softmax_cross_entropy, mse"});
   CheckError(kJob, {"model.loss=hubber"}, {"did you mean 'huber'?"});
   CheckError(kJob, {"data.normalize={mean: [1, 2], std: [1, 2, 3]}"}, {"has 3 entries and mean has 2"});

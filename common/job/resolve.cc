@@ -191,10 +191,20 @@ absl::Status ValidateData(const Places& places, const JobSpec& spec) {
   if (spec.has_eval() && !spec.data().has_eval()) {
     return places.Error("eval", "there is nothing to evaluate on; give data.eval, or remove this section");
   }
-  if (spec.has_eval() && spec.eval().metric() == Eval::METRIC_ACCURACY &&
-      spec.model().loss() != "softmax_cross_entropy") {
-    return places.Error("eval.metric", absl::StrCat("accuracy needs class labels, and model.loss is ",
-                                                    spec.model().loss(), "; use loss"));
+  const std::string& loss = spec.model().loss();
+  const auto metric = spec.eval().metric();
+  const bool of_labels = metric == Eval::METRIC_ACCURACY || metric == Eval::METRIC_TOP5;
+  const bool has_perplexity = loss == "softmax_cross_entropy" || absl::StartsWith(loss, "output:");
+  if (spec.has_eval() && of_labels && loss != "softmax_cross_entropy") {
+    return places.Error("eval.metric", absl::StrCat(metric == Eval::METRIC_TOP5 ? "top5" : "accuracy",
+                                                    " needs class labels, and model.loss is ", loss, "; use loss"));
+  }
+  if (spec.has_eval() && metric == Eval::METRIC_PERPLEXITY && !has_perplexity) {
+    return places.Error("eval.metric",
+                        absl::StrCat("perplexity is of cross entropies, and model.loss is ", loss, "; use loss"));
+  }
+  if (spec.checkpoint().keep_best() && !spec.has_eval()) {
+    return places.Error("checkpoint.keep_best", "needs evaluations that tell which state is the best; give data.eval");
   }
   return absl::OkStatus();
 }

@@ -16,6 +16,7 @@
 
 #include "absl/time/time.h"
 #include "common/protocol/control.h"
+#include "common/protocol/evaluation.h"
 #include "common/protocol/fields.h"
 #include "common/protocol/ids.h"
 #include "common/protocol/training_policy.h"
@@ -51,8 +52,9 @@ struct Hello {
   std::string build;
   Term highest_term = 0;  // the highest term it ever followed: an older chief must end (76)
   bool has_state = false;
-  Lineage lineage;    // of its state
-  Position position;  // of its state
+  Lineage lineage;          // of its state
+  Position position;        // of its state
+  EvaluationLedger ledger;  // of its state
   Activity activity = Activity::kIdle;
   Generation generation;              // unless idle: the generation that it runs …
   std::vector<Member> members;        // … and its members in rank order (rule 14)
@@ -60,7 +62,7 @@ struct Hello {
   bool leaving = false;               // SIGTERM came
   std::optional<Ready> ready;         // kept from before, when it still holds
   LS_FIELDS(Hello, job, preferred_name, host, peer_address, device, build, highest_term, has_state, lineage, position,
-            activity, generation, members, snapshots, leaving, ready)
+            ledger, activity, generation, members, snapshots, leaving, ready)
 };
 
 // Answer to MakePlan: the kernel plan of the job and the recorded probe, in one blob (rule 30).
@@ -160,11 +162,12 @@ struct Report {
 };
 
 enum class SnapshotCause : uint8_t {
-  kDue = 0,    // a request or a function of the step; members step on
-  kHold = 1,   // members wait at this boundary until the save is published or abandoned
-  kEnd = 2,    // last step of the job; members wait for Done
-  kStop = 3,   // a stop request was served; members wait for Done
-  kAtRest = 4  // the chief asked a replica that was not stepping
+  kDue = 0,     // a request or a function of the step; members step on
+  kHold = 1,    // members wait at this boundary until the save is published or abandoned
+  kEnd = 2,     // last step of the job; members wait for Done
+  kStop = 3,    // a stop request was served; members wait for Done
+  kAtRest = 4,  // the chief asked a replica that was not stepping
+  kBest = 5     // no state was better: members wait until it is published, also for a chief that is away
 };
 
 // A snapshot stands in memory; the chief asks for its shares (AskShare).
@@ -172,7 +175,8 @@ struct SnapshotTaken {
   Generation generation;
   SnapshotId snapshot;
   SnapshotCause cause = SnapshotCause::kDue;
-  LS_FIELDS(SnapshotTaken, generation, snapshot, cause)
+  EvaluationLedger ledger;  // of this state
+  LS_FIELDS(SnapshotTaken, generation, snapshot, cause, ledger)
 };
 
 // Share `share` of `shares` could not be sent (after retries of the shell) or its snapshot is gone.
@@ -184,10 +188,10 @@ struct ShareFailed {
   LS_FIELDS(ShareFailed, snapshot, share, shares, message)
 };
 
-// What one evaluation slice gave: named sums, to be folded in slice order (rule 26).
+// What one evaluation slice gave, to be folded in slice order (rule 26).
 struct SliceResult {
   uint64_t slice = 0;
-  std::vector<NamedValue> sums;
+  EvaluationSums sums;
   LS_FIELDS(SliceResult, slice, sums)
 };
 
@@ -303,7 +307,8 @@ struct Verdict {
 
 // Become a member of the generation in the fence: form the communicator, synchronise, step from `position`.
 // Live: `source_rank` sends to `receivers`, everybody else keeps what it has. Restore (`restore` set): every rank
-// fetches share rank/N of that checkpoint and the peers broadcast; source_rank and receivers mean nothing.
+// fetches share rank/N of that checkpoint and the peers broadcast; source_rank and receivers mean nothing, and `ledger`
+// is the checkpoint's.
 struct Form {
   std::vector<Member> members;
   Lineage lineage;
@@ -311,8 +316,9 @@ struct Form {
   std::optional<SnapshotId> restore;
   uint32_t source_rank = 0;
   std::vector<uint32_t> receivers;
+  EvaluationLedger ledger;
   std::string reason;
-  LS_FIELDS(Form, members, lineage, position, restore, source_rank, receivers, reason)
+  LS_FIELDS(Form, members, lineage, position, restore, source_rank, receivers, ledger, reason)
 };
 
 // Contribute this request to the control word until it is served or the generation ends (rule 1).

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "common/protocol/evaluation.h"
 #include "common/protocol/fields.h"
 #include "common/protocol/ids.h"
 
@@ -20,6 +21,7 @@ struct TrainingPolicy {
   uint64_t audit_every_steps = 16;    // 0: never
   uint64_t eval_every_steps = 0;      // 0: only at end_step (if eval_slices is not 0)
   uint64_t eval_slices = 0;           // 0: the job does not evaluate
+  EvaluationRule evaluation;
   uint32_t logical_shards = 1;
   bool digest_in_acks = false;  // `reduction: fast`: equal positions do not mean equal bits (rule 8)
   absl::Duration heartbeat_interval = absl::Milliseconds(500);
@@ -31,9 +33,14 @@ struct TrainingPolicy {
   absl::Duration late_leave = absl::Seconds(5);       // without a chief, a leaver asks this long before its grace ends
 
   LS_FIELDS(TrainingPolicy, end_step, snapshot_every_steps, audit_every_steps, eval_every_steps, eval_slices,
-            logical_shards, digest_in_acks, heartbeat_interval, report_interval, retry_interval, chief_timeout,
-            abort_limit, late_leave, grace_period)
+            evaluation, logical_shards, digest_in_acks, heartbeat_interval, report_interval, retry_interval,
+            chief_timeout, abort_limit, late_leave, grace_period)
 };
+
+// Whether the job ends at this position: its last step, or one at which evaluations stopped improving.
+inline bool EndsAt(const TrainingPolicy& policy, uint64_t step, const EvaluationLedger& ledger) {
+  return step >= policy.end_step || EndsEarly(policy.evaluation, ledger, step);
+}
 
 // Whether the state at `step` is evaluated (never at step 0).
 inline bool EvaluationDue(const TrainingPolicy& policy, uint64_t step) {

@@ -2,7 +2,9 @@
 
 #include <limits>
 
+#include "absl/strings/str_cat.h"
 #include "common/job/extent.h"
+#include "common/random/random.h"
 
 namespace lockstep {
 namespace {
@@ -14,6 +16,31 @@ int64_t PeriodSteps(const job::Amount& every, int64_t samples, int64_t batch) {
 
 absl::Duration FromProto(const google::protobuf::Duration& duration) {
   return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
+}
+
+Metric MetricOf(job::Eval::Metric metric) {
+  switch (metric) {
+    case job::Eval::METRIC_ACCURACY:
+      return Metric::kAccuracy;
+    case job::Eval::METRIC_TOP5:
+      return Metric::kTop5;
+    case job::Eval::METRIC_PERPLEXITY:
+      return Metric::kPerplexity;
+    default:
+      return Metric::kLoss;
+  }
+}
+
+EvaluationRule RuleOf(const JobSpec& spec, const DataFacts& facts) {
+  EvaluationRule rule;
+  rule.metric = MetricOf(spec.eval().metric());
+  rule.higher_is_better = spec.eval().better() == job::Eval::BETTER_HIGHER;
+  rule.keep_best = spec.checkpoint().keep_best();
+  rule.patience = static_cast<uint64_t>(spec.eval().early_stop().patience());
+  rule.min_delta = spec.eval().early_stop().min_delta();
+  rule.id = StreamOfName(absl::StrCat(static_cast<int>(rule.metric), rule.higher_is_better ? " higher " : " lower ",
+                                      facts.eval_samples, " ", facts.eval_sha256));
+  return rule;
 }
 
 }  // namespace
@@ -34,6 +61,7 @@ absl::StatusOr<TrainingPolicy> MakeTrainingPolicy(const JobSpec& spec, const Dat
   if (facts.eval_samples > 0) {
     policy.eval_slices = EvalSlices(spec, facts.eval_samples);
     policy.eval_every_steps = PeriodSteps(spec.eval().every(), facts.train_samples, batch);
+    policy.evaluation = RuleOf(spec, facts);
   }
   policy.logical_shards = spec.train().logical_shards();
   policy.digest_in_acks = spec.train().reduction() == job::Train::REDUCTION_FAST;

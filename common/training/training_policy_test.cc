@@ -49,5 +49,24 @@ TEST_CASE("training policy: evaluation slices cover the set, one global batch ea
   CHECK(MakeTrainingPolicy(Job("10ep", "10m"), facts)->eval_slices == 0);
 }
 
+TEST_CASE("training policy: values of another metric, direction or data are not compared", "[training]") {
+  JobSpec spec = Job("10ep", "10m");
+  spec.mutable_checkpoint()->set_keep_best(true);
+  const EvaluationRule rule = MakeTrainingPolicy(spec, kFacts)->evaluation;
+  CHECK(rule.metric == Metric::kAccuracy);
+  CHECK(rule.higher_is_better);
+  CHECK(rule.keep_best);
+  CHECK(rule.patience == 0);
+
+  spec.mutable_eval()->mutable_early_stop()->set_patience(3);
+  CHECK(MakeTrainingPolicy(spec, kFacts)->evaluation.id == rule.id);
+  CHECK(MakeTrainingPolicy(spec, kFacts)->evaluation.patience == 3);
+  DataFacts other = kFacts;
+  other.eval_sha256 = "other";
+  CHECK(MakeTrainingPolicy(spec, other)->evaluation.id != rule.id);
+  spec.mutable_eval()->set_metric(job::Eval::METRIC_PERPLEXITY);
+  CHECK(MakeTrainingPolicy(spec, kFacts)->evaluation.id != rule.id);
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -52,6 +52,8 @@ std::string AsJson(const proto::StatusReply& status) {
   json["step"] = status.step();
   json["end_step"] = status.end_step();
   json["published_step"] = status.published_step();
+  json["evaluation_step"] = status.evaluation_step();
+  json["best_step"] = status.best_step();
   for (int i = 0; i < status.workers_size(); ++i) json["workers"][i]["step"] = status.workers(i).step();
   json["progressPercentage"] = static_cast<int>(ProgressPercentage(status));
   json["estimatedRemainingSeconds"] =
@@ -77,6 +79,10 @@ void PrintText(const proto::StatusReply& status) {
   for (const auto& metric : status.evaluation()) {
     std::cout << absl::StreamFormat("evaluated at step %d: %s %.4f\n", status.evaluation_step(), metric.name(),
                                     metric.value());
+  }
+  if (status.best_step() > 0) {
+    std::cout << absl::StreamFormat("best at step %d: %s %.4f\n", status.best_step(), status.metric(),
+                                    status.best_value());
   }
   for (const auto& worker : status.workers()) {
     std::cout << absl::StreamFormat("  %-12s %-8s rank %d  step %d  %s  %s\n", worker.name(), worker.state(),

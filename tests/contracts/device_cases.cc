@@ -128,11 +128,11 @@ void MakeMaskedSum(Dice& dice, CaseBuilder& b, DeviceCase& c) {
 }
 
 void MakeCountCorrect(Dice& dice, CaseBuilder& b) {
-  const Shape scores = {dice.Roll(1, 9), dice.Roll(2, 5)};
+  const Shape scores = {dice.Roll(1, 9), dice.Roll(2, 9)};
   const std::string x = b.In(scores);
   const std::string labels = b.In({scores[0]}, DType::kI64);
   const std::string mask = b.In({scores[0]}, DType::kF32, kMaskInput);
-  b.Op(OpType::kCountCorrect, {x, labels, mask}, CountCorrectAttributes{.ignore_index = 1}, 2);
+  b.Op(OpType::kCountCorrect, {x, labels, mask}, CountCorrectAttributes{.ignore_index = 1}, 3);
 }
 
 }  // namespace

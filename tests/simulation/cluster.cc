@@ -24,7 +24,7 @@ Cluster::Cluster(uint64_t seed, ClusterSettings cluster_settings, std::ostream* 
     : settings(std::move(cluster_settings)),
       world(std::make_unique<World>(seed, trace)),
       network(std::make_unique<Network>(world.get(), NetworkDelays{})),
-      oracle(std::make_unique<Oracle>(settings.job)),
+      oracle(std::make_unique<Oracle>(settings.job, settings.policy.training)),
       fabric(std::make_unique<Fabric>(world.get(), network.get(),
                                       [this](std::string what) { oracle->Violation(std::move(what)); })),
       disk(std::make_unique<Disk>(oracle.get())),

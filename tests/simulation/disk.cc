@@ -42,8 +42,13 @@ void Disk::SyncPublished(const SnapshotId& snapshot) {
   if (found != checkpoints_.end()) found->second.synced = true;
 }
 
-void Disk::Retain(size_t keep) {
-  while (checkpoints_.size() > keep && checkpoints_.size() > 1) checkpoints_.erase(checkpoints_.begin());
+void Disk::Retain(size_t keep, uint64_t best) {
+  size_t newer = checkpoints_.size();
+  for (auto it = checkpoints_.begin(); it != checkpoints_.end();) {
+    const bool old = newer > keep && newer > 1;
+    --newer;
+    it = old && it->first != best ? checkpoints_.erase(it) : std::next(it);
+  }
 }
 
 void Disk::MachineCrash(Random& random) {

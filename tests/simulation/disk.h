@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "common/protocol/evaluation.h"
 #include "common/protocol/ids.h"
 #include "tests/simulation/oracle.h"
 #include "tests/simulation/random.h"
@@ -27,6 +28,7 @@ struct Manifest {
   std::string plan_hash;
   bool audited = false;
   bool evaluated = true;
+  EvaluationLedger ledger;
   absl::Duration trained_for;
   ReplicaState state;
   bool synced = false;
@@ -57,7 +59,8 @@ class Disk {
   enum class PublishResult { kOk, kFenced };
   PublishResult Publish(Term term, Manifest manifest);
   void SyncPublished(const SnapshotId& snapshot);
-  void Retain(size_t keep);
+  // Leaves the newest `keep` and the one of step `best`.
+  void Retain(size_t keep, uint64_t best);
   void MachineCrash(Random& random);
 
   std::optional<ReplicaState> Load(const SnapshotId& snapshot) const;

@@ -83,6 +83,18 @@ MUTATIONS = [
      "  }\n"
      "  manifest.term = term;\n"
      "  // What an older term publishes after a newer one has made its list is on no list.\n"),
+    ("ledger_stays_home", "27: what was evaluated travels with the state", CORE + "_generation.cc",
+     "  progress_ = event.progress;\n", ""),
+    ("restore_without_ledger", "27: a restore brings what was evaluated", CHIEF + "coordinator_waiting.cc",
+     "    form.ledger = saves_.published_ledger();\n", ""),
+    ("sums_of_two", "27: an evaluation counts its own slices", CORE + "_boundary.cc", "  progress_.sums = {};\n", ""),
+    ("best_not_awaited", "27: members wait for the best state", "worker/session/boundary.cc",
+     "work.save = SnapshotCause::kBest;", "work.save = SnapshotCause::kDue;"),
+    ("best_forgets_chief", "27: they wait also for a chief that is away", CORE + "_chief.cc",
+     "const bool may_go_on = hold_ == Hold::kSave || hold_ == Hold::kMeeting;",
+     "const bool may_go_on = hold_ != Hold::kFinished;"),
+    ("best_once_only", "27: who stands at the best state anew waits anew", "worker/session/boundary.cc",
+     "} else if (rule.keep_best && !standing.published &&", "} else if (rule.keep_best && !fresh &&"),
     ("unsynced_commit", "commit order: fsync before Published", "tests/simulation/disk.cc",
      "if (found != checkpoints_.end()) found->second.synced = true;", "(void)found;"),
 ]
@@ -92,6 +104,7 @@ def simulate(tree, mutated, args):
     out = tree / "simulation_main"
     sources = [path for folder in ("chief/core", "worker/session", "tests/simulation", "common/status")
                for path in sorted((tree / folder).glob("*.cc")) if wanted(path)]
+    sources.append(tree / "common/protocol/evaluation.cc")
     build(tree, mutated, sources, out, args)
     run = subprocess.run([str(out), "--seconds", str(args.seconds), "--max-failures", "1"], text=True,
                          capture_output=True, timeout=args.seconds * 20 + 60)
@@ -108,7 +121,7 @@ def unit_tests(tree, mutated, args):
     own = ("session_core", "boundary") if folder == "worker/session" else ("",)
     sources = [path for path in sorted((tree / folder).glob("*.cc")) if path.name.startswith(own)]
     sources += [path for path in sorted((tree / "common/status").glob("*.cc")) if wanted(path)]
-    sources.append(tree / "bazel/catch_main.cc")
+    sources += [tree / "common/protocol/evaluation.cc", tree / "bazel/catch_main.cc"]
     out = tree / "unit_tests"
     build(tree, mutated, sources, out, args)
     run = subprocess.run([str(out), "-a"], text=True, capture_output=True, timeout=300)
@@ -164,8 +177,8 @@ def main():
             sys.exit(f"{name}: the text to replace stands {text.count(old)} times in {file}")
         with tempfile.TemporaryDirectory() as folder:
             tree = pathlib.Path(folder)
-            for part in ("chief/core", "common/protocol", "common/status", "worker/session", "tests/simulation",
-                         "bazel"):
+            for part in ("chief/core", "common/math", "common/protocol", "common/status", "worker/session",
+                         "tests/simulation", "bazel"):
                 shutil.copytree(ROOT / part, tree / part)
             (tree / file).write_text(text.replace(old, new))
             caught = simulate(tree, file, args) or unit_tests(tree, file, args)

@@ -10,11 +10,18 @@ namespace lockstep::simulation {
 void Oracle::Violation(std::string what) { violations_.push_back(std::move(what)); }
 
 void Oracle::CheckState(const std::string& who, const ReplicaState& state) {
-  if (state.step < 0 || state.step > job_.steps) {
-    return Violation(absl::StrCat(who, ": a state at step ", state.step, " of ", job_.steps));
+  if (state.step < 0 || state.step > reference_.end_step()) {
+    return Violation(absl::StrCat(who, ": a state at step ", state.step, " of ", reference_.end_step()));
   }
   if (!(reference_.at(state.step) == state)) {
     Violation(absl::StrCat(who, ": the state at step ", state.step, " differs from the undisturbed run's"));
+  }
+}
+
+void Oracle::CheckLedger(const std::string& who, const EvaluationLedger& ledger) {
+  if (!(ledger == reference_.ledger())) {
+    Violation(absl::StrCat(who, ": its evaluations are not those of an undisturbed run: the best was step ",
+                           ledger.best_step, " instead of ", reference_.ledger().best_step));
   }
 }
 
@@ -58,7 +65,8 @@ void Oracle::Published(Term term, uint64_t step, const Digest& digest, bool acce
   if (term < newest_scan_) {
     Violation(absl::StrCat("term ", term, " publishes step ", step, " after term ", newest_scan_, " took over"));
   }
-  if (static_cast<int64_t>(step) > job_.steps || digest != DigestText(reference_.at(static_cast<int64_t>(step)))) {
+  if (static_cast<int64_t>(step) > reference_.end_step() ||
+      digest != DigestText(reference_.at(static_cast<int64_t>(step)))) {
     Violation(absl::StrCat("term ", term, " publishes another state as step ", step));
   }
 }

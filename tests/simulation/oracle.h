@@ -5,6 +5,7 @@
 //     that it published or found.
 //   * What was committed stays restorable; an older chief commits nothing once a newer one has scanned.
 //   * Every rank of a generation starts it at the same position.
+//   * The job ends where an undisturbed run ends, and with keep_best its best state stands on the disk.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_TESTS_SIMULATION_ORACLE_H_
@@ -23,7 +24,7 @@ namespace lockstep::simulation {
 
 class Oracle {
  public:
-  explicit Oracle(const TinyJob& job) : job_(job), reference_(job) {}
+  Oracle(const TinyJob& job, const TrainingPolicy& policy) : job_(job), reference_(job, policy) {}
 
   // The first violation counts; what follows is mostly its consequence.
   void Violation(std::string what);
@@ -37,6 +38,8 @@ class Oracle {
   // A rank entered a generation.
   void Started(const std::string& who, const Generation& generation, const Position& position);
   void CheckState(const std::string& who, const ReplicaState& state);
+  // The ledger of a state whose evaluation, if one was due, was completed.
+  void CheckLedger(const std::string& who, const EvaluationLedger& ledger);
   // A manifest became visible; not accepted: it will be set aside.
   void Published(Term term, uint64_t step, const Digest& digest, bool accepted);
   // A published manifest is durable and its chief knows.

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "common/protocol/training_policy.h"
+
 namespace lockstep::simulation {
 
 inline constexpr int kWeights = 3;
@@ -50,14 +52,20 @@ void AddTo(Weights& sum, const Weights& gradient);
 // The update: `sum` over all logical shards.
 void Apply(ReplicaState& state, const Weights& sum);
 
-// The states of an undisturbed run, one per step from 0 to the last.
+// What one slice of the evaluation of `state` gives. Losses are arbitrary, so that a best one may come at any time.
+EvaluationSums SliceSums(const ReplicaState& state, uint64_t slice);
+
+// An undisturbed run: its states, one per step from 0 to the last, where it ends, and which state was the best.
 class Reference {
  public:
-  explicit Reference(const TinyJob& job);
+  Reference(const TinyJob& job, const TrainingPolicy& policy);
   const ReplicaState& at(int64_t step) const { return states_[step]; }
+  int64_t end_step() const { return static_cast<int64_t>(states_.size()) - 1; }
+  const EvaluationLedger& ledger() const { return ledger_; }
 
  private:
   std::vector<ReplicaState> states_;
+  EvaluationLedger ledger_;  // at the end
 };
 
 }  // namespace lockstep::simulation

@@ -40,6 +40,11 @@ ClusterSettings Settings(Random& random) {
   training.audit_every_steps = random.Chance(500) ? 16 : static_cast<uint64_t>(random.Between(0, 7));
   training.eval_slices = random.Chance(500) ? static_cast<uint64_t>(random.Between(1, 4)) : 0;
   training.eval_every_steps = random.Chance(500) ? static_cast<uint64_t>(random.Between(5, 40)) : 0;
+  if (training.eval_slices > 0 && training.eval_every_steps > 0) {
+    training.evaluation.id = 1;
+    training.evaluation.keep_best = random.Chance(500);
+    training.evaluation.patience = random.Chance(400) ? static_cast<uint64_t>(random.Between(2, 12)) : 0;
+  }
   training.logical_shards = static_cast<uint32_t>(job.logical_shards);
   training.digest_in_acks = random.Chance(100);
   training.chief_timeout = random.Chance(500) ? absl::Seconds(600) : absl::Seconds(random.Between(10, 60));
@@ -220,10 +225,24 @@ class Schedule {
                        [process](const auto& chief) { return chief->process() == process; });
   }
 
+  void CheckBest() {
+    const TrainingPolicy& training = cluster_.settings.policy.training;
+    const EvaluationLedger& ledger = cluster_.oracle->reference().ledger();
+    if (last_is_early()) cluster_.Cover("job ended early");
+    if (!training.evaluation.keep_best || ledger.best_step == 0) return;
+    cluster_.Cover("best state kept");
+    const Manifest* best = cluster_.disk->At(ledger.best_step);
+    if (best == nullptr || best->set_aside) {
+      cluster_.oracle->Violation(absl::StrCat("the best state, of step ", ledger.best_step, ", was not kept"));
+    }
+  }
+
+  bool last_is_early() const { return cluster_.oracle->reference().end_step() < cluster_.settings.job.steps; }
+
   void Conclude() {
     Oracle& oracle = *cluster_.oracle;
     if (!cluster_.failure().empty()) oracle.Violation(cluster_.failure());
-    const int64_t last = cluster_.settings.job.steps;
+    const int64_t last = oracle.reference().end_step();
     if (!oracle.violated() && !cluster_.done()) {
       oracle.Violation(absl::StrCat("not finished ", healed_ ? "within the bound after the world healed" : "",
                                     ": applied up to step ", oracle.highest_applied(), ", committed ",
@@ -238,6 +257,9 @@ class Schedule {
         oracle.Violation(absl::StrCat("the job ended without a checkpoint of step ", last));
       } else {
         oracle.CheckState("the last checkpoint", newest->state);
+        // A last evaluation that was cut short may have ended after its state was published.
+        if (newest->evaluated) oracle.CheckLedger("the last checkpoint", newest->ledger);
+        CheckBest();
       }
     }
     result_.violations = oracle.violations();

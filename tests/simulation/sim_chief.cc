@@ -58,6 +58,7 @@ void SimChief::Recover() {
   }
   recovered.trained_for = newest.trained_for;
   recovered.evaluated = newest.evaluated;
+  recovered.ledger = newest.ledger;
   newest_told_ = static_cast<int64_t>(newest.snapshot.step);
   core_ = std::make_unique<chief::Coordinator>(chief::CoordinatorConfig{cluster_->settings.policy, recovered});
   if (world().tracing()) Trace(absl::StrCat("listens, newest checkpoint ", newest.snapshot.step));
@@ -202,6 +203,7 @@ void SimChief::Perform(const chief::StoreManifest& action) {
   manifest.plan_hash = action.plan_hash;
   manifest.audited = action.audited;
   manifest.evaluated = action.evaluated;
+  manifest.ledger = action.ledger;
   manifest.trained_for = action.trained_for;
   manifest.state.step = open->second.received.at(0).step;
   for (int i = 0; i < kWeights; ++i) {
@@ -235,7 +237,8 @@ void SimChief::Perform(const chief::PublishCommit& action) {
       cluster_->disk->SyncPublished(manifest.snapshot);
       const Manifest* there = cluster_->disk->At(manifest.snapshot.step);
       if (there != nullptr && !there->set_aside) cluster_->oracle->Committed(manifest.snapshot.step);
-      if (cluster_->disk->HasStaging(term_)) cluster_->disk->Retain(cluster_->settings.keep_checkpoints);
+      const uint64_t best = cluster_->settings.policy.training.evaluation.keep_best ? manifest.ledger.best_step : 0;
+      if (cluster_->disk->HasStaging(term_)) cluster_->disk->Retain(cluster_->settings.keep_checkpoints, best);
       newest_told_ = std::max(newest_told_, static_cast<int64_t>(manifest.snapshot.step));
       saves_.erase(manifest.snapshot);
       manifests_.erase(manifest.snapshot);

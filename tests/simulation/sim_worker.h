@@ -75,7 +75,7 @@ class SimWorker {
   void Exchange(const Generation& generation, const std::string& what, Contribution mine, bool receives,
                 std::function<void(const Gathered&)> then);
   void FetchShare(const worker::SyncState& action);
-  void TakeState(const worker::SyncState& action, const ReplicaState& state);
+  void TakeState(const worker::SyncState& action, const ReplicaState& state, const EvaluationProgress& progress);
   void Reduced(const worker::RunStep& action, const Gathered& gathered);
 
   Cluster* cluster_;

@@ -1,4 +1,7 @@
 // The simulated worker's replica at work: transfers of state, steps, evaluation, snapshots and uploads.
+#include <bit>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -7,6 +10,42 @@
 #include "tests/simulation/sim_worker.h"
 
 namespace lockstep::simulation {
+namespace {
+
+// Scalars as words of a contribution, in the order of the fields.
+template <typename T>
+void Put(const T& value, Contribution& out) {
+  if constexpr (std::is_same_v<T, double>) {
+    out.push_back(std::bit_cast<uint64_t>(value));
+  } else {
+    out.push_back(value);
+  }
+}
+
+template <typename T>
+void Take(T& value, const Contribution& in, size_t& at) {
+  if constexpr (std::is_same_v<T, double>) {
+    value = std::bit_cast<double>(in[at++]);
+  } else {
+    value = in[at++];
+  }
+}
+
+void PutProgress(const EvaluationProgress& progress, Contribution& out) {
+  const auto put = [&](const auto&... field) { (Put(field, out), ...); };
+  std::apply(put, progress.ledger.Fields());
+  std::apply(put, progress.sums.Fields());
+}
+
+EvaluationProgress TakeProgress(const Contribution& in, size_t at) {
+  EvaluationProgress progress;
+  const auto take = [&](auto&... field) { (Take(field, in, at), ...); };
+  std::apply(take, progress.ledger.Fields());
+  std::apply(take, progress.sums.Fields());
+  return progress;
+}
+
+}  // namespace
 
 void SimWorker::Perform(const worker::SyncState& action) {
   if (!Begin(action.generation, "state sync")) return;
@@ -19,12 +58,13 @@ void SimWorker::Perform(const worker::SyncState& action) {
   Contribution mine;
   if (rank_ == action.source_rank) {
     mine = {static_cast<uint64_t>(state_.step), state_.weights[0], state_.weights[1], state_.weights[2]};
+    PutProgress(action.progress, mine);
   }
   Exchange(action.generation, absl::StrCat("state at ", action.position.ToString()), std::move(mine), receives,
            [this, action, receives](const Gathered& gathered) {
              const Contribution& sent = gathered[action.source_rank];
              ReplicaState received{static_cast<int64_t>(sent[0]), {sent[1], sent[2], sent[3]}};
-             TakeState(action, receives ? received : state_);
+             TakeState(action, receives ? received : state_, TakeProgress(sent, 4));
            });
 }
 
@@ -44,19 +84,20 @@ void SimWorker::FetchShare(const worker::SyncState& action) {
                ReplicaState received;
                received.step = static_cast<int64_t>(gathered[0][0]);
                for (int i = 0; i < kWeights; ++i) received.weights[i] = gathered[i % gathered.size()][i + 1];
-               TakeState(action, received);
+               TakeState(action, received, action.progress);
              });
   });
 }
 
-void SimWorker::TakeState(const worker::SyncState& action, const ReplicaState& state) {
+void SimWorker::TakeState(const worker::SyncState& action, const ReplicaState& state,
+                          const EvaluationProgress& progress) {
   cluster_->Cover(action.restore.has_value() ? "state restored" : "state sent by a peer");
   cluster_->oracle->Replaced(name_, has_state_ && lineage_ == action.lineage, state_, state);
   has_state_ = true;
   state_ = state;
   lineage_ = action.lineage;
   End();
-  Step(worker::StateSynced{action.generation, action.position, DigestText(state_)});
+  Step(worker::StateSynced{action.generation, action.position, DigestText(state_), progress});
   MaybeStopped();
 }
 
@@ -145,7 +186,7 @@ void SimWorker::Perform(const worker::RunSlice& action) {
              [this, action](const Gathered& gathered) {
                End();
                worker::SliceFinished finished{action.generation, action.step, TakeWord(gathered, 0), {}};
-               finished.result.slice = action.slice;
+               finished.result = {action.slice, SliceSums(state_, action.slice)};
                Step(finished);
                MaybeStopped();
              });

@@ -89,9 +89,8 @@ struct DeliverStore {
 };
 
 // Bring every member to `position` over the new communicator (collective: every member runs it with equal arguments).
-// Live: source_rank sends its state, with the slice results of an evaluation that is under way, to `receivers`.
-// Restore: each rank fetches share rank/N of that checkpoint from the chief, and all broadcast. Receivers check the
-// digest. → StateSynced or CollectiveFailed
+// Live: source_rank sends its state, and `progress` beside it, to `receivers`. Restore: each rank fetches share rank/N
+// of that checkpoint from the chief, and all broadcast. Receivers check the digest. → StateSynced or CollectiveFailed
 struct SyncState {
   Generation generation;
   Lineage lineage;
@@ -99,8 +98,9 @@ struct SyncState {
   std::optional<SnapshotId> restore;
   uint32_t source_rank = 0;
   std::vector<uint32_t> receivers;
+  EvaluationProgress progress;  // of this replica where it is the source, of the checkpoint in a restore
   std::string reason;
-  LS_FIELDS(SyncState, generation, lineage, position, restore, source_rank, receivers, reason)
+  LS_FIELDS(SyncState, generation, lineage, position, restore, source_rank, receivers, progress, reason)
 };
 
 // Compute step `step` (the state stands at step - 1) with this slot in its last bucket. → StepFinished or

@@ -14,7 +14,8 @@ bool AllHearChief(const ControlWord& word) {
 
 }  // namespace
 
-BoundaryWork PlanBoundary(const TrainingPolicy& policy, Position position, const ControlWord& word) {
+BoundaryWork PlanBoundary(const TrainingPolicy& policy, const Standing& standing, const ControlWord& word) {
+  const Position position = standing.position;
   BoundaryWork work;
   const bool fresh = word.slots.empty();  // nothing was computed in this generation yet
   auto asked = [&](RequestKind kind) { return word.Highest(kind) != 0; };
@@ -37,10 +38,13 @@ BoundaryWork PlanBoundary(const TrainingPolicy& policy, Position position, const
   work.audit = !fresh && (Every(policy.audit_every_steps, position.step) || asked(RequestKind::kAudit));
   serve(RequestKind::kAudit);
 
-  if (position.step >= policy.end_step) {
+  const EvaluationRule& rule = policy.evaluation;
+  if (EndsAt(policy, position.step, standing.ledger)) {
     work.save = SnapshotCause::kEnd;
   } else if (asked(RequestKind::kStop)) {
     work.save = SnapshotCause::kStop;
+  } else if (rule.keep_best && !standing.published && IsBest(rule, standing.ledger, position.step)) {
+    work.save = SnapshotCause::kBest;
   } else if (!fresh && word.SaveAllowed()) {
     if (asked(RequestKind::kSnapshotHold)) {
       work.save = SnapshotCause::kHold;

@@ -18,9 +18,10 @@ namespace lockstep::worker {
 // Served in the order of the fields: audit, save, then leave and form, then the next slice or step.
 struct BoundaryWork {
   bool audit = false;
-  std::optional<SnapshotCause> save;  // kDue: step on meanwhile; kHold: wait for its end; kEnd, kStop: wait for Done
-  bool leave = false;                 // some rank leaves: all wait here for what the chief makes of it
-  bool form = false;                  // the chief wants another generation: likewise
+  // kDue: step on meanwhile; kHold: wait for its end; kBest: wait until it is published; kEnd, kStop: wait for Done
+  std::optional<SnapshotCause> save;
+  bool leave = false;  // some rank leaves: all wait here for what the chief makes of it
+  bool form = false;   // the chief wants another generation: likewise
   // A leaver asked although not every rank hears the chief: nobody can form anew, so this generation ends here.
   bool part = false;
   bool evaluate = false;  // the next piece of work is a slice, not a step
@@ -28,10 +29,18 @@ struct BoundaryWork {
   std::array<uint64_t, kRequestKinds> served{};
 };
 
+// Where a replica stands, equal on every rank.
+struct Standing {
+  Position position;
+  EvaluationLedger ledger;
+  bool published = false;  // it was just restored from the checkpoint of this position
+};
+
 // `word` is the one that the last step or slice ended with; an empty word where the generation begins. While an
 // evaluation is under way only leave and form are served: a saved state is an evaluated one. What must be saved (end,
-// stop) is saved in any case, every other save only if each rank is free for it and hears the chief.
-BoundaryWork PlanBoundary(const TrainingPolicy& policy, Position position, const ControlWord& word);
+// stop, the best state so far) is saved in any case, every other save only if each rank is free for it and hears the
+// chief.
+BoundaryWork PlanBoundary(const TrainingPolicy& policy, const Standing& standing, const ControlWord& word);
 
 }  // namespace lockstep::worker
 

@@ -127,5 +127,33 @@ TEST_CASE("boundary: a save that holds comes before one that does not", "[sessio
   CHECK(PlanBoundary(Policy(), {30, 0}, word).save == SnapshotCause::kStop);
 }
 
+TEST_CASE("boundary: the best state is saved even if no save is free, but once", "[session][rule27]") {
+  TrainingPolicy policy = Policy();
+  policy.evaluation = {.id = 1, .keep_best = true};
+  const EvaluationLedger best{.rule = 1, .step = 40, .best_step = 40};
+  ControlWord busy = Word();
+  busy.slots[0].free_to_save = busy.slots[1].hears_chief = false;
+
+  CHECK(PlanBoundary(policy, {{40, 3}, best}, busy).save == SnapshotCause::kBest);
+  CHECK(PlanBoundary(policy, {{40, 3}, best}, ControlWord{}).save == SnapshotCause::kBest);
+  CHECK_FALSE(PlanBoundary(policy, {{40, 3}, best, true}, ControlWord{}).save.has_value());
+  CHECK_FALSE(PlanBoundary(policy, {{40, 2}, best}, busy).save.has_value());
+  CHECK_FALSE(PlanBoundary(policy, {{41, 0}, best}, busy).save.has_value());
+  policy.evaluation.keep_best = false;
+  CHECK_FALSE(PlanBoundary(policy, {{40, 3}, best}, busy).save.has_value());
+}
+
+TEST_CASE("boundary: the job ends where evaluations stopped improving", "[session][rule27]") {
+  TrainingPolicy policy = Policy();
+  policy.evaluation = {.id = 1, .patience = 2};
+  const EvaluationLedger ledger{.rule = 1, .step = 60, .best_step = 20, .stale = 2};
+
+  CHECK(PlanBoundary(policy, {{60, 3}, ledger}, Word()).save == SnapshotCause::kEnd);
+  CHECK(PlanBoundary(policy, {{60, 3}, ledger}, ControlWord{}).save == SnapshotCause::kEnd);
+  CHECK(PlanBoundary(policy, {{60, 2}, ledger}, Word()).evaluate);
+  policy.evaluation.patience = 3;
+  CHECK(PlanBoundary(policy, {{60, 3}, ledger}, Word()).save == SnapshotCause::kDue);
+}
+
 }  // namespace
 }  // namespace lockstep::worker

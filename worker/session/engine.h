@@ -100,7 +100,9 @@ class Engine {
   void Install(std::unique_ptr<Replica> replica, const std::string& metagraph);
   // Both return the digest of the state that every member now holds.
   absl::StatusOr<std::string> Restore(Communicator& communicator, const SyncState& action);
-  absl::StatusOr<std::string> Transfer(Communicator& communicator, const SyncState& action);
+  // `progress` becomes the source's.
+  absl::StatusOr<std::string> Transfer(Communicator& communicator, const SyncState& action,
+                                       EvaluationProgress& progress);
   // Null before the first replica was made.
   std::shared_ptr<Replica> SharedReplica() const;
   void CancelPasses(bool cancel);

@@ -1,6 +1,7 @@
 // Engine: making the replica ready, and bringing its state to that of the others.
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint_format/shares.h"
@@ -20,7 +21,9 @@ constexpr uint32_t kSyncAttempt = 0x40000000u;
 struct TransferHeader {
   char digest[64];
   int64_t step;
+  EvaluationProgress progress;
 };
+static_assert(std::is_trivially_copyable_v<TransferHeader>, "it travels as bytes");
 
 constexpr absl::Duration kRetryEvery = absl::Seconds(1);
 
@@ -121,18 +124,20 @@ void Engine::Do(const PrepareReplica& action) {
 void Engine::Do(const SyncState& action) {
   const auto communicator = CommunicatorOf(action.generation);
   if (!communicator.ok()) return Fail(action.generation, communicator.status());
+  EvaluationProgress progress = action.progress;
   const absl::StatusOr<std::string> digest =
-      action.restore.has_value() ? Restore(**communicator, action) : Transfer(**communicator, action);
+      action.restore.has_value() ? Restore(**communicator, action) : Transfer(**communicator, action, progress);
   if (!digest.ok()) {
     (*communicator)->Abort(digest.status());
     return Fail(action.generation, digest.status());
   }
   sync_voided_ = false;
   replica_->runner().StateReplaced();
-  options_.post(StateSynced{action.generation, action.position, *digest});
+  options_.post(StateSynced{action.generation, action.position, *digest, progress});
 }
 
-absl::StatusOr<std::string> Engine::Transfer(Communicator& communicator, const SyncState& action) {
+absl::StatusOr<std::string> Engine::Transfer(Communicator& communicator, const SyncState& action,
+                                             EvaluationProgress& progress) {
   const int root = static_cast<int>(action.source_rank);
   const uint32_t me = static_cast<uint32_t>(communicator.rank());
   const Tag tag{static_cast<int64_t>(action.position.step), kSyncAttempt};
@@ -143,10 +148,12 @@ absl::StatusOr<std::string> Engine::Transfer(Communicator& communicator, const S
     const std::string digest = state.Digest(&pulse_);
     std::memcpy(header.digest, digest.data(), sizeof header.digest);
     header.step = state.step();
+    header.progress = progress;
   }
   const Handle head = communicator.Broadcast(tag, root, {reinterpret_cast<char*>(&header), sizeof header});
   LS_RETURN_IF_ERROR(WaitFor(*head, &pulse_));
   const std::string expected(header.digest, sizeof header.digest);
+  progress = header.progress;
   if (header.step != static_cast<int64_t>(action.position.step)) {
     return absl::AbortedError(
         absl::StrCat("rank ", root, " holds step ", header.step, ", wanted was step ", action.position.step));

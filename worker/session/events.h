@@ -69,11 +69,13 @@ struct CommunicatorFormed {
 };
 
 // SyncState succeeded: this replica is at `position`; receivers have checked the digest against the sender's.
+// `progress` is that of the position: the sender's, or what SyncState gave for a restore.
 struct StateSynced {
   Generation generation;
   Position position;
   Digest digest;
-  LS_FIELDS(StateSynced, generation, position, digest)
+  EvaluationProgress progress;
+  LS_FIELDS(StateSynced, generation, position, digest, progress)
 };
 
 // Forming, synchronising or a collective failed; nothing was applied by the attempt. `state_void`: a half-received

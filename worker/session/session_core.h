@@ -61,7 +61,7 @@ struct SessionConfig {
 //   5  FormCommunicator, then SyncState (left out when nobody receives).
 //   6  RunStep and RunSlice, with PlanBoundary between them.
 //   7  waits at a boundary for SnapshotEnded, Form, Dismiss or Done. Ends in 6 when the chief is lost, unless the job
-//      is finished.
+//      is finished or the state is the best so far and not yet published.
 //   8  verdict, collective error or a boundary that nobody can form at: collectives aborted, waiting for
 //      ComputingStopped; what an update that had begun applies still counts.
 //   9  stopped and acknowledged, state in memory; keeps it for chief_timeout when no chief is there.
@@ -88,7 +88,7 @@ class SessionCore {
  private:
   enum class Link { kDown, kConnecting, kGreeting, kWelcomed };
   // What a member waits for at a boundary.
-  enum class Hold { kNone, kSave, kMeeting, kFinished };
+  enum class Hold { kNone, kSave, kBest, kMeeting, kFinished };
   // The work under way while running.
   enum class Work { kNone, kStep, kSlice, kDigest };
   struct Snapshot {
@@ -96,6 +96,7 @@ class SessionCore {
     uint64_t step = 0;
     SnapshotCause cause = SnapshotCause::kDue;
     Generation generation;
+    EvaluationLedger ledger;
     std::optional<SnapshotId> id;  // once its digest is known
   };
 
@@ -182,7 +183,8 @@ class SessionCore {
   std::string name_;
   Term term_ = 0;
   Term highest_term_ = 0;
-  TrainingPolicy policy_;
+  TrainingPolicy policy_;  // changes only outside a generation, so that its members decide by the same
+  TrainingPolicy newest_policy_;
   Prepare preparing_;  // while preparing; without a plan_hash: making the plan
   std::optional<Ready> ready_;
 
@@ -190,6 +192,8 @@ class SessionCore {
   bool has_state_ = false;
   Lineage lineage_;
   Position position_;
+  EvaluationProgress progress_;  // of position_
+  bool published_ = false;       // the state was just restored from the checkpoint of position_
 
   // The generation.
   Phase phase_ = Phase::kIdle;

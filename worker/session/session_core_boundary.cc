@@ -26,6 +26,8 @@ void SessionCore::OnStepFinished(const StepFinished& event) {
     return ExitWith(kExitBadData, event.message);
   }
   position_ = Position{event.step, 0};
+  progress_.sums = {};
+  published_ = false;
   if (rank_ == 0) records_.push_back(event.record);
   if (phase_ == Phase::kRunning) AtBoundaryWith(event.word);
 }
@@ -36,6 +38,11 @@ void SessionCore::OnSliceFinished(const SliceFinished& event) {
   if (work_ != Work::kSlice || event.step != position_.step) return;
   work_ = Work::kNone;
   ++position_.evaluated_slices;
+  progress_.sums += event.result.sums;
+  published_ = false;
+  if (position_.evaluated_slices == policy_.eval_slices) {
+    progress_.ledger = Judge(policy_.evaluation, progress_.ledger, position_.step, progress_.sums);
+  }
   if (eval_lineage_ != lineage_ || eval_step_ != event.step) {
     eval_lineage_ = lineage_;
     eval_step_ = event.step;
@@ -47,7 +54,7 @@ void SessionCore::OnSliceFinished(const SliceFinished& event) {
 }
 
 void SessionCore::AtBoundaryWith(const ControlWord& word) {
-  boundary_ = PlanBoundary(policy_, position_, word);
+  boundary_ = PlanBoundary(policy_, {position_, progress_.ledger, published_}, word);
   for (size_t kind = 0; kind < kRequestKinds; ++kind) {
     served_[kind] = std::max(served_[kind], boundary_.served[kind]);
     if (requests_[kind] <= served_[kind]) requests_[kind] = 0;
@@ -86,8 +93,9 @@ void SessionCore::ServeSave() {
       FlushReport();
       return;
     case SnapshotCause::kHold:
+    case SnapshotCause::kBest:
       phase_ = Phase::kHolding;
-      hold_ = Hold::kSave;
+      hold_ = *boundary_.save == SnapshotCause::kBest ? Hold::kBest : Hold::kSave;
       parked_since_ = now_;
       FlushReport();
       return;
@@ -127,7 +135,7 @@ void SessionCore::ResumeFromHold(const std::string& reason) {
   }
   phase_ = Phase::kRunning;
   Emit(Announce{false, absl::StrCat("going on at ", position_.ToString(), ": ", reason)});
-  if (hold == Hold::kSave) return ServeMeeting();
+  if (hold == Hold::kSave || hold == Hold::kBest) return ServeMeeting();
   GoOn();
 }
 

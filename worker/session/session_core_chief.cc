@@ -49,7 +49,8 @@ void SessionCore::LoseLink(const std::string& reason) {
   ack_waits_for_digest_.reset();
   // The rendezvous of a communicator runs over the session; a state sync does not.
   if (phase_ == Phase::kForming) return Break("the chief was lost while the communicator was being formed");
-  if (phase_ == Phase::kHolding && hold_ != Hold::kFinished) ResumeFromHold("the chief was lost");
+  const bool may_go_on = hold_ == Hold::kSave || hold_ == Hold::kMeeting;
+  if (phase_ == Phase::kHolding && may_go_on) ResumeFromHold("the chief was lost");
 }
 
 void SessionCore::SayHello() {
@@ -66,6 +67,7 @@ void SessionCore::SayHello() {
   hello.has_state = has_state_;
   hello.lineage = lineage_;
   hello.position = position_;
+  hello.ledger = progress_.ledger;
   if (generation_.IsNone()) {
     failure_.reset();  // a Hello that says idle says as much
   } else {
@@ -166,7 +168,8 @@ void SessionCore::OnWelcome(const ChiefFence& fence, const Welcome& welcome) {
   term_ = highest_term_ = fence.term;
   job_ = welcome.job;
   name_ = welcome.name;
-  policy_ = welcome.policy;
+  newest_policy_ = welcome.policy;
+  if (generation_.IsNone()) policy_ = newest_policy_;
   reported_ = {};  // say once where we are, whatever the last session carried
   phase_told_.reset();
   // The Hello may have said that we run: the generation can have broken, and even come to rest, since.
@@ -180,6 +183,12 @@ void SessionCore::OnWelcome(const ChiefFence& fence, const Welcome& welcome) {
     slice = end;
   }
   if (leaving_) TellLeaveIntent();
+  // Ranks hear of other settings at different steps: they begin with the next generation.
+  if (policy_ != newest_policy_ && phase_ != Phase::kStopping) {
+    const std::string reason = "the job's settings have changed";
+    Tell(PeerFailed{generation_, {}, phase_ == Phase::kForming, reason});
+    Break(reason);
+  }
 }
 
 bool SessionCore::AboutMyGeneration(const ChiefFence& fence, const char* command) {

@@ -51,8 +51,9 @@ void SessionCore::OnCommunicatorFormed(const CommunicatorFormed& event) {
   if (phase_ != Phase::kForming || event.generation != generation_) return;
   if (form_.receivers.empty() && !form_.restore.has_value()) return StartGeneration({});
   phase_ = Phase::kSyncing;
+  const EvaluationProgress progress = form_.restore.has_value() ? EvaluationProgress{form_.ledger, {}} : progress_;
   Emit(SyncState{generation_, form_.lineage, form_.position, form_.restore, form_.source_rank, form_.receivers,
-                 form_.reason});
+                 progress, form_.reason});
 }
 
 void SessionCore::OnStateSynced(const StateSynced& event) {
@@ -64,11 +65,13 @@ void SessionCore::OnStateSynced(const StateSynced& event) {
   has_state_ = true;
   lineage_ = form_.lineage;
   position_ = event.position;
+  progress_ = event.progress;
   StartGeneration(event.digest);
 }
 
 void SessionCore::StartGeneration(Digest digest) {
   phase_ = Phase::kRunning;
+  published_ = form_.restore.has_value();
   Tell(Formed{generation_, position_, std::move(digest)});
   AtBoundaryWith(ControlWord{});
 }
@@ -120,12 +123,14 @@ void SessionCore::Park() {
   work_ = Work::kNone;
   hold_ = Hold::kNone;
   generation_ = {};
+  policy_ = newest_policy_;
   members_.clear();
   requests_ = {};
   parked_since_ = now_;
   if (!has_state_) {
     lineage_.clear();
     position_ = {};
+    progress_ = {};
   }
 }
 

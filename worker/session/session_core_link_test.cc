@@ -58,7 +58,7 @@ TEST_CASE("session: between Hello and Welcome nothing goes out under a term that
     for (const Action& action : worker.last) CHECK_FALSE(std::holds_alternative<Send>(action));
   };
 
-  worker.Give(SliceFinished{{3, 1}, 11, worker.Word(), SliceResult{0, {{"hits", 3}}}});
+  worker.Give(SliceFinished{{3, 1}, 11, worker.Word(), SliceResult{0, {.loss = 3}}});
   says_nothing();
   worker.Give(SnapshotDone{{"line", 11, "d11"}});
   says_nothing();

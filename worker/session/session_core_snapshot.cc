@@ -11,6 +11,7 @@ void SessionCore::StartSnapshot(SnapshotCause cause) {
     if (snapshot.lineage != lineage_ || snapshot.step != position_.step) continue;
     snapshot.cause = cause;
     snapshot.generation = generation_;
+    snapshot.ledger = progress_.ledger;
     if (snapshot.id.has_value()) TellSnapshot(snapshot);
     return;
   }
@@ -19,7 +20,7 @@ void SessionCore::StartSnapshot(SnapshotCause cause) {
     snapshots_.erase(snapshots_.begin());
     if (oldest.id.has_value()) Emit(DropSnapshot{*oldest.id, "too many snapshots are held"});
   }
-  snapshots_.push_back(Snapshot{lineage_, position_.step, cause, generation_, std::nullopt});
+  snapshots_.push_back(Snapshot{lineage_, position_.step, cause, generation_, progress_.ledger, std::nullopt});
   Emit(TakeSnapshot{lineage_, position_.step, "a save is due"});
 }
 
@@ -36,7 +37,7 @@ void SessionCore::OnSnapshotDone(const SnapshotDone& event) {
 }
 
 void SessionCore::TellSnapshot(const Snapshot& snapshot) {
-  if (link_ == Link::kWelcomed) Tell(SnapshotTaken{snapshot.generation, *snapshot.id, snapshot.cause});
+  if (link_ == Link::kWelcomed) Tell(SnapshotTaken{snapshot.generation, *snapshot.id, snapshot.cause, snapshot.ledger});
 }
 
 void SessionCore::OnTakeSnapshot(const ChiefFence& fence, const lockstep::TakeSnapshot& command) {
@@ -71,7 +72,8 @@ void SessionCore::OnSnapshotEnded(const SnapshotEnded& command) {
     Emit(DropSnapshot{command.snapshot, command.published ? "published" : "abandoned"});
     break;
   }
-  if (phase_ == Phase::kHolding && hold_ == Hold::kSave && command.snapshot.lineage == lineage_ &&
+  const bool waits = hold_ == Hold::kSave || hold_ == Hold::kBest;
+  if (phase_ == Phase::kHolding && waits && command.snapshot.lineage == lineage_ &&
       command.snapshot.step == position_.step) {
     ResumeFromHold(command.published ? "the save is published" : "the save was abandoned");
   }

@@ -234,7 +234,7 @@ TEST_CASE("session: evaluation goes slice by slice and its position is part of t
   worker.Finish(11, worker.Word());
   REQUIRE(worker.Last<RunSlice>().slice == 0);
 
-  worker.Give(SliceFinished{{3, 1}, 11, worker.Word(), SliceResult{0, {{"hits", 3}}}});
+  worker.Give(SliceFinished{{3, 1}, 11, worker.Word(), SliceResult{0, {.loss = 3}}});
   CHECK(worker.Message<EvalReport>().slices.at(0).slice == 0);
   CHECK(worker.Last<RunSlice>().slice == 1);
   worker.Command(Verdict{"a peer died"}, {3, 1});

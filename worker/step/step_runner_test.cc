@@ -100,7 +100,7 @@ struct SmallReplica {
 struct Run {
   std::string digest;
   std::vector<double> losses;
-  std::vector<NamedValue> evaluated;
+  std::vector<EvaluationSums> evaluated;
   int64_t redone = 0;
   bool applied = true;
   std::string message;
@@ -129,7 +129,7 @@ std::vector<Run> Train(int ranks, int steps, const DataSource& data, OnNan on_na
       for (int64_t slice = 0; slice < slices && runs[r].applied; ++slice) {
         auto outcome = replica.runner->RunSlice(*communicators[r], steps, slice, {});
         if (!outcome.ok()) return;
-        runs[r].evaluated.insert(runs[r].evaluated.end(), outcome->result.sums.begin(), outcome->result.sums.end());
+        runs[r].evaluated.push_back(outcome->result.sums);
       }
       runs[r].digest = replica.state->Digest();
       runs[r].redone = replica.runner->times().redone;
@@ -180,9 +180,11 @@ TEST_CASE("step: a rank shows that it waits for a peer, and that it computed bef
 
 TEST_CASE("step: an evaluation counts every sample once", "[step]") {
   const Run run = Train(2, 1, MadeUpData())[1];
-  double counted = 0;
-  for (const NamedValue& value : run.evaluated) counted += value.name == "counted" ? value.value : 0;
-  CHECK(counted == 50);
+  EvaluationSums sums;
+  for (const EvaluationSums& slice : run.evaluated) sums += slice;
+  CHECK(sums.counted == 50);
+  CHECK(sums.correct <= sums.top5);
+  CHECK(sums.top5 <= sums.counted);
 }
 
 TEST_CASE("step: `on_nan: stop` leaves the state as it was and names the tensor", "[step]") {

@@ -1,5 +1,6 @@
 // StepRunner past the gate: the update of the state, and evaluation.
 #include <numeric>
+#include <tuple>
 
 #include "absl/time/clock.h"
 #include "common/status/check.h"
@@ -14,8 +15,8 @@ namespace {
 constexpr int kFirstStatisticSlot = 2;
 // The tag of an evaluation slice is apart from those of a step's attempts.
 constexpr uint32_t kSliceAttempt = 0x80000000u;
-constexpr int kEvalSlots = 4;
-constexpr const char* kEvalNames[kEvalSlots] = {"loss_sum", "loss_denominator", "correct", "counted"};
+// One per field of EvaluationSums, in its order.
+constexpr int kEvalSlots = 5;
 
 }  // namespace
 
@@ -79,7 +80,7 @@ absl::StatusOr<std::vector<uint64_t>> StepRunner::EvaluateBatch(int64_t step, in
     slots[slot++] = SlotOf(static_cast<double>(value));
   }
   if (!config_.evaluation.has_accuracy) return slots;
-  for (const char* name : {kCorrectCount, kLabelCount}) {
+  for (const char* name : {kCorrectCount, kTop5Count, kLabelCount}) {
     int64_t value = 0;
     LS_RETURN_IF_ERROR(
         eval_plan_->ReadOutput(eval_plan_->FindOutput(name), {reinterpret_cast<std::byte*>(&value), sizeof value}));
@@ -114,7 +115,8 @@ absl::StatusOr<SliceOutcome> StepRunner::RunSlice(Communicator& communicator, in
   LS_ASSIGN_OR_RETURN(const ReducedWord reduced, FoldWords(shape, blocks));
   SliceOutcome outcome{.word = reduced.control};
   outcome.result.slice = slice;
-  for (int s = 0; s < kEvalSlots; ++s) outcome.result.sums.push_back({kEvalNames[s], SumSlots(shape, reduced, s)});
+  int s = 0;
+  std::apply([&](auto&... field) { ((field = SumSlots(shape, reduced, s++)), ...); }, outcome.result.sums.Fields());
   return outcome;
 }
 

@@ -35,11 +35,11 @@ absl::StatusOr<std::vector<ValueInfo>> Infer(const Node&, InputInfos inputs) {
   labels.erase(labels.begin() + 1);
   LS_RETURN_IF_ERROR(CheckLike(*inputs[1], {inputs[1]->dtype, labels}, "labels"));
   LS_RETURN_IF_ERROR(CheckLike(*inputs[2], {inputs[0]->dtype, {labels[0]}}, "mask"));
-  return std::vector<ValueInfo>{{DType::kI64, {}}, {DType::kI64, {}}};
+  return std::vector<ValueInfo>(3, {DType::kI64, {}});
 }
 
 constexpr OpSchema kFamily[] = {
-    {OpType::kCountCorrect, 3, 3, 2, 2, Parse, Format, Infer, nullptr},
+    {OpType::kCountCorrect, 3, 3, 3, 3, Parse, Format, Infer, nullptr},
 };
 
 }  // namespace

@@ -189,14 +189,19 @@ void PointwiseLossGrad(const HostCall& call) {
   }
 }
 
-// The first of equal scores wins; the first NaN wins over everything.
+// How many scores are larger than that of `label`: of equal ones the first is, and a NaN is larger than every number.
 template <typename T>
-int64_t Winner(const T* x, int64_t n, int64_t stride) {
-  int64_t best = 0;
-  for (int64_t i = 1; i < n && x[best * stride] == x[best * stride]; ++i) {
-    if (x[i * stride] > x[best * stride] || x[i * stride] != x[i * stride]) best = i;
+int64_t Rank(const T* x, int64_t n, int64_t stride, int64_t label) {
+  const T own = x[label * stride];
+  const bool own_is_nan = own != own;
+  int64_t rank = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const T other = x[i * stride];
+    const bool equal = other == own || (own_is_nan && other != other);
+    const bool larger = other > own || (!own_is_nan && other != other);
+    rank += larger || (equal && i < label) ? 1 : 0;
   }
-  return best;
+  return rank;
 }
 
 template <typename T>
@@ -204,15 +209,21 @@ void CountCorrect(const HostCall& call) {
   const LabelExtents e(call.in_shape(0));
   const Labels labels(call, 1, call.attrs<CountCorrectAttributes>().ignore_index, e.classes);
   int64_t correct = 0;
+  int64_t top5 = 0;
   int64_t counted = 0;
   for (int64_t row = 0; row < e.rows(); ++row) {
     const Labels::Label label = labels.at(row);
     if (call.in<T>(2)[row / e.inner] == T(0) || label.ignored) continue;
     ++counted;
-    if (label.valid && Winner(call.in<T>(0) + e.base(row), e.classes, e.inner) == label.index) ++correct;
+    if (!label.valid) continue;
+    const int64_t rank = Rank(call.in<T>(0) + e.base(row), e.classes, e.inner, label.index);
+    correct += rank < 1 ? 1 : 0;
+    top5 += rank < 5 ? 1 : 0;
   }
-  call.out<int64_t>(0)[0] = correct;
-  if (call.out<int64_t>(1) != nullptr) call.out<int64_t>(1)[0] = counted;
+  const int64_t counts[] = {correct, top5, counted};
+  for (int i = 0; i < 3; ++i) {
+    if (call.out<int64_t>(i) != nullptr) call.out<int64_t>(i)[0] = counts[i];
+  }
 }
 
 }  // namespace

@@ -1,0 +1,90 @@
+// The coordinator and what members say of evaluations: a job that ends early, ledgers in manifests and restores.
+#include <catch2/catch.hpp>
+
+#include "chief/core/chief_harness.h"
+
+namespace lockstep::chief {
+namespace {
+
+using Catch::Contains;
+
+JobPolicy Evaluating() {
+  JobPolicy policy;
+  policy.training.eval_slices = 2;
+  policy.training.eval_every_steps = 10;
+  policy.training.evaluation = {.id = 7, .keep_best = true, .patience = 2};
+  return policy;
+}
+
+EvaluationLedger Ledger(uint64_t step, uint64_t stale) {
+  return {.rule = 7, .step = step, .value = 1, .best_step = 10, .best_value = 1, .reference = 1, .stale = stale};
+}
+
+// Every member stands at `step` with its evaluation done, and takes a snapshot.
+void TakeAll(ChiefHarness& chief, uint64_t step, SnapshotCause cause, const EvaluationLedger& ledger) {
+  chief.StepTo(step);
+  for (const int index : chief.Members()) {
+    FakeWorker& worker = chief.worker(index);
+    worker.position.evaluated_slices = 2;
+    const SnapshotId snapshot{worker.lineage, step, absl::StrCat("digest-of-", step)};
+    worker.snapshots.insert(snapshot);
+    chief.Say(index, SnapshotTaken{worker.generation, snapshot, cause, ledger});
+  }
+}
+
+}  // namespace
+
+TEST_CASE("coordinator: a job whose evaluations no longer improve is done where the members say so", "[core]") {
+  ChiefHarness chief({.workers = 2, .end_step = 1000, .policy = Evaluating()});
+
+  TakeAll(chief, 30, SnapshotCause::kEnd, Ledger(30, 2));
+
+  CHECK(chief.Last<StoreManifest>().ledger == Ledger(30, 2));
+  CHECK(chief.LastCommand<Done>(1).step == 30);
+  CHECK(chief.Last<Exit>().code == 0);
+  CHECK_THAT(chief.Said(), Contains("no longer improve"));
+}
+
+TEST_CASE("coordinator: the best state is saved again until it is published", "[core]") {
+  ChiefHarness chief({.workers = 2, .end_step = 1000, .policy = Evaluating()});
+  chief.storage_error = "no space left";
+  TakeAll(chief, 10, SnapshotCause::kBest, Ledger(10, 0));
+  REQUIRE(chief.View().published_step == 0);
+  CHECK(chief.Commands<SnapshotEnded>(0).empty());
+
+  chief.storage_error.clear();
+  chief.Advance(absl::Seconds(2));
+
+  CHECK(chief.View().published_step == 10);
+  CHECK(chief.LastCommand<SnapshotEnded>(0).published);
+}
+
+TEST_CASE("coordinator: a restore brings the checkpoint's ledger", "[core]") {
+  ChiefHarness chief({.workers = 1, .end_step = 1000, .policy = Evaluating()});
+  TakeAll(chief, 20, SnapshotCause::kDue, Ledger(20, 1));
+  REQUIRE(chief.View().published_step == 20);
+
+  chief.Kill(0);
+  chief.Connect(0);
+  chief.Advance(absl::Seconds(10));
+
+  REQUIRE(chief.LastCommand<Form>(0).restore.has_value());
+  CHECK(chief.LastCommand<Form>(0).ledger == Ledger(20, 1));
+}
+
+TEST_CASE("coordinator: equal bits with other evaluations are an alarm", "[core]") {
+  ChiefHarness chief({.workers = 2, .end_step = 1000, .policy = Evaluating()});
+  chief.StepTo(10);
+  for (const int index : {0, 1}) {
+    FakeWorker& worker = chief.worker(index);
+    worker.position.evaluated_slices = 2;
+    const SnapshotId snapshot{worker.lineage, 10, "digest-of-10"};
+    chief.Say(index, SnapshotTaken{worker.generation, snapshot, SnapshotCause::kDue, Ledger(10, index)});
+  }
+  chief.Advance(absl::Seconds(30));
+
+  CHECK(chief.Last<Exit>().code == 70);
+  CHECK_THAT(chief.Said(), Contains("evaluations up to step 10"));
+}
+
+}  // namespace lockstep::chief

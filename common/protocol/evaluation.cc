@@ -1,0 +1,76 @@
+#include "common/protocol/evaluation.h"
+
+#include <cmath>
+#include <limits>
+
+#include "common/math/math.h"
+
+namespace lockstep {
+namespace {
+
+// Is `value` better than `than` by more than `margin`? A NaN is never better, and everything else beats one.
+bool Better(const EvaluationRule& rule, double value, double than, double margin) {
+  if (std::isnan(value)) return false;
+  if (std::isnan(than)) return true;
+  return rule.higher_is_better ? value > than + margin : value < than - margin;
+}
+
+}  // namespace
+
+EvaluationSums& operator+=(EvaluationSums& sums, const EvaluationSums& more) {
+  sums.loss += more.loss;
+  sums.denominator += more.denominator;
+  sums.correct += more.correct;
+  sums.top5 += more.top5;
+  sums.counted += more.counted;
+  return sums;
+}
+
+double MetricValue(Metric metric, const EvaluationSums& sums) {
+  const auto share = [](double part, double whole) {
+    return whole > 0 ? part / whole : std::numeric_limits<double>::quiet_NaN();
+  };
+  switch (metric) {
+    case Metric::kLoss:
+      return share(sums.loss, sums.denominator);
+    case Metric::kAccuracy:
+      return share(sums.correct, sums.counted);
+    case Metric::kTop5:
+      return share(sums.top5, sums.counted);
+    case Metric::kPerplexity:
+      return Exp(share(sums.loss, sums.denominator));
+  }
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+EvaluationLedger Judge(const EvaluationRule& rule, const EvaluationLedger& before, uint64_t step,
+                       const EvaluationSums& sums) {
+  EvaluationLedger ledger = before;
+  if (ledger.rule != rule.id) ledger = EvaluationLedger{.rule = rule.id};
+  if (step <= ledger.step) return ledger;
+  const bool first = ledger.step == 0;
+  ledger.step = step;
+  ledger.value = MetricValue(rule.metric, sums);
+  const bool none_is_best = ledger.best_step == 0 && !std::isnan(ledger.value);
+  if (none_is_best || Better(rule, ledger.value, ledger.best_value, 0)) {
+    ledger.best_step = step;
+    ledger.best_value = ledger.value;
+  }
+  if (first || Better(rule, ledger.value, ledger.reference, rule.min_delta)) {
+    ledger.reference = ledger.value;
+    ledger.stale = 0;
+  } else {
+    ++ledger.stale;
+  }
+  return ledger;
+}
+
+bool IsBest(const EvaluationRule& rule, const EvaluationLedger& ledger, uint64_t step) {
+  return ledger.rule == rule.id && ledger.step == step && ledger.best_step == step && step != 0;
+}
+
+bool EndsEarly(const EvaluationRule& rule, const EvaluationLedger& ledger, uint64_t step) {
+  return rule.patience != 0 && ledger.rule == rule.id && ledger.step == step && ledger.stale >= rule.patience;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,76 @@
+// What an evaluation gives and what follows from it: whether the state is the best so far, and whether training ends.
+// Every replica comes to it alike, from sums that are exact over the workers (rules 26 and 27): each member of a
+// generation holds the same ledger, a newcomer receives it with the state, and each manifest carries it.
+//
+// The ledger is not part of the state's digest: the same step may be saved before its evaluation ended and after it.
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_COMMON_PROTOCOL_EVALUATION_H_
+#define LOCKSTEP_COMMON_PROTOCOL_EVALUATION_H_
+
+#include <cstdint>
+
+#include "common/protocol/fields.h"
+
+namespace lockstep {
+
+// Sums over samples of an evaluation set, or a part of it.
+struct EvaluationSums {
+  double loss = 0;
+  double denominator = 0;  // what the loss is divided by
+  double correct = 0;      // labels that score highest; 0 without classes
+  double top5 = 0;         // labels among the five that score highest
+  double counted = 0;      // labels that `correct` and `top5` are out of
+  LS_FIELDS(EvaluationSums, loss, denominator, correct, top5, counted)
+};
+
+EvaluationSums& operator+=(EvaluationSums& sums, const EvaluationSums& more);
+
+enum class Metric : uint8_t { kLoss = 0, kAccuracy = 1, kTop5 = 2, kPerplexity = 3 };
+
+// NaN where nothing was counted. kPerplexity is e to the mean loss.
+double MetricValue(Metric metric, const EvaluationSums& sums);
+
+// What the job file says about evaluations.
+struct EvaluationRule {
+  uint64_t id = 0;  // of what is measured: metric, direction and data. Values of another id are not compared
+  Metric metric = Metric::kLoss;
+  bool higher_is_better = false;
+  bool keep_best = false;  // members wait until the best state so far is published
+  uint64_t patience = 0;   // evaluations without improvement after which the job ends; 0: never
+  double min_delta = 0;    // what counts as one for `patience`
+  LS_FIELDS(EvaluationRule, id, metric, higher_is_better, keep_best, patience, min_delta)
+};
+
+// The history of the evaluations of a run, as far as decisions need it.
+struct EvaluationLedger {
+  uint64_t rule = 0;       // EvaluationRule::id
+  uint64_t step = 0;       // of the newest evaluation; 0: none yet
+  double value = 0;        // its metric
+  uint64_t best_step = 0;  // 0: none was a number
+  double best_value = 0;
+  double reference = 0;  // the value that the next improvement is measured against
+  uint64_t stale = 0;    // evaluations since
+  LS_FIELDS(EvaluationLedger, rule, step, value, best_step, best_value, reference, stale)
+};
+
+// The ledger after the evaluation of `step`, whose steps only grow: one that the ledger holds already changes nothing.
+EvaluationLedger Judge(const EvaluationRule& rule, const EvaluationLedger& before, uint64_t step,
+                       const EvaluationSums& sums);
+
+// Is the state at `step` the best so far?
+bool IsBest(const EvaluationRule& rule, const EvaluationLedger& ledger, uint64_t step);
+// Does training end at `step` because evaluations no longer improve?
+bool EndsEarly(const EvaluationRule& rule, const EvaluationLedger& ledger, uint64_t step);
+
+// What travels with a state beside its bits: the ledger, and the sums of those slices of an evaluation under way that
+// the position counts. Scalars only, so that it can be copied as bytes between replicas.
+struct EvaluationProgress {
+  EvaluationLedger ledger;
+  EvaluationSums sums;
+  LS_FIELDS(EvaluationProgress, ledger, sums)
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_PROTOCOL_EVALUATION_H_

@@ -1,0 +1,77 @@
+// The promise for what evaluations decide, on real processes: the same last step and the same best state whatever is
+// killed. Digests are compared between runs of this machine, never with a constant.
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "tests/e2e/local_job.h"
+
+namespace lockstep::e2e {
+namespace {
+
+constexpr char kJob[] = "deploy/jobs/fashion_mnist_short.yaml";
+
+// No loss falls by 10 between two evaluations: the first sets the mark, and three later the patience is at its end.
+constexpr uint64_t kLastStep = 80;
+
+std::vector<std::string> Settings() {
+  return {"train.duration=200steps",
+          "data.eval={inputs: /usr/share/datasets/fashion-mnist/t10k-images-idx3-ubyte.gz, labels: "
+          "/usr/share/datasets/fashion-mnist/t10k-labels-idx1-ubyte.gz}",
+          "eval={every: 20steps, metric: loss, early_stop: {patience: 3, min_delta: 10}}",
+          "checkpoint={every: 30steps, keep_latest: 1, keep_best: true}"};
+}
+
+std::string BestOf(const LocalJob& job) {
+  std::ifstream file(absl::StrCat(job.directory(), "/best"));
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// "step-000000060\n" as a number.
+int64_t StepOf(const std::string& name) { return std::stoll(name.substr(5)); }
+
+}  // namespace
+
+TEST_CASE("promise: evaluations end the job at the same step with the same best state", "[e2e]") {
+  LocalJob alone("alone", kJob, Settings());
+  alone.RunUndisturbed(1);
+  const std::string best = BestOf(alone);
+  REQUIRE_FALSE(best.empty());
+  CHECK(alone.LogOf("chief").find(absl::StrCat("done at step ", kLastStep, ", loss no longer improves")) !=
+        std::string::npos);
+  CHECK(alone.LogOf("chief").find("best: loss") != std::string::npos);
+
+  LocalJob job("disturbed", kJob, Settings());
+  job.StartChief(2);
+  job.StartWorker(0);
+  job.StartWorker(1);
+  // A worker in an evaluation or right before it, the chief where a best state waits for it, then everything.
+  job.WaitForStep(19);
+  job.Kill("worker-1");
+  job.StartWorker(1);
+  job.WaitForStep(40);
+  job.Kill("chief");
+  job.StartChief(2);
+  job.WaitForStep(50);
+  job.KillEverything();
+  job.StartChief(2);
+  job.StartWorker(0);
+  job.StartWorker(1);
+  CHECK(job.WaitForEnd("chief") == Ended{});
+  CHECK(job.WaitForEnd("worker-0") == Ended{});
+  CHECK(job.WaitForEnd("worker-1") == Ended{});
+
+  CHECK(BestOf(job) == best);
+  CHECK(job.Digest(kLastStep) == alone.Digest(kLastStep));
+  CHECK(job.Digest(StepOf(best)) == alone.Digest(StepOf(best)));
+  job.ReplayRecords();
+
+  // A finished job stays finished.
+  job.StartChief(2);
+  CHECK(job.WaitForEnd("chief") == Ended{});
+}
+
+}  // namespace lockstep::e2e
