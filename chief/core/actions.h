@@ -96,6 +96,14 @@ struct EvaluationDone {
   LS_FIELDS(EvaluationDone, lineage, step, slices)
 };
 
+// What the model wrote after the evaluation of `step`.
+struct SampleTold {
+  Lineage lineage;
+  uint64_t step = 0;
+  std::string text;
+  LS_FIELDS(SampleTold, lineage, step, text)
+};
+
 enum class WorkerChange : uint8_t {
   kJoined = 0,     // first time in a generation
   kLost = 1,       // reset, silence, SIGKILL: spends nothing
@@ -138,7 +146,7 @@ struct Exit {
 };
 
 using Action = std::variant<Send, CloseSession, StorePlan, OpenSave, AbandonSave, StoreManifest, PublishCommit,
-                            StepsAgreed, EvaluationDone, WorkerChanged, WorkerStats, Announce, Exit>;
+                            StepsAgreed, EvaluationDone, SampleTold, WorkerChanged, WorkerStats, Announce, Exit>;
 
 }  // namespace lockstep::chief
 

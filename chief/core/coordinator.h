@@ -178,6 +178,7 @@ class Coordinator {
   void OnMessage(Worker& worker, const SnapshotTaken& message);
   void OnMessage(Worker& worker, const ShareFailed& message);
   void OnMessage(Worker& worker, const EvalReport& message);
+  void OnMessage(Worker& worker, const TextSample& message);
   void TellProgress();
   void CompareDigest(Worker& worker, const StateDigest& digest, size_t members);
   void OnMismatch(const std::string& finding);

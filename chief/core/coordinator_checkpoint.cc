@@ -37,6 +37,10 @@ void Coordinator::OnMessage(Worker&, const EvalReport& message) {
   TellProgress();
 }
 
+void Coordinator::OnMessage(Worker&, const TextSample& message) {
+  if (message.lineage == lineage_) out_.Add(SampleTold{message.lineage, message.step, message.text});
+}
+
 // ---- audit
 // -----------------------------------------------------------------------------------------------------------
 

@@ -217,6 +217,14 @@ void ChiefLoop::Perform(const StepsAgreed& action) {
 
 void ChiefLoop::Perform(const EvaluationDone& action) { progress_.On(action); }
 
+void ChiefLoop::Perform(const SampleTold& action) {
+  progress_.On(action);
+  storage_.Post([this, action] {
+    const absl::Status status = options_.store->WriteSample(static_cast<int64_t>(action.step), action.text);
+    if (!status.ok() && !IsFenced(status)) LS_LOG(warn, "sample of step ", action.step, ": ", status.message());
+  });
+}
+
 void ChiefLoop::Perform(const WorkerChanged& action) {
   switch (action.change) {
     case WorkerChange::kJoined: {

@@ -71,6 +71,7 @@ class ChiefLoop {
   void Perform(const PublishCommit& action);
   void Perform(const StepsAgreed& action);
   void Perform(const EvaluationDone& action);
+  void Perform(const SampleTold& action);
   void Perform(const WorkerChanged& action);
   void Perform(const WorkerStats& action);
   void Perform(const Announce& action);

@@ -292,6 +292,12 @@ absl::Status JobStore::WriteStats(const std::string& json) {
   return hold_->Replace(layout::kLiveStats, json);
 }
 
+absl::Status JobStore::WriteSample(int64_t step, const std::string& text) {
+  MutexLock lock(&mutex_);
+  LS_RETURN_IF_ERROR(storage_->CreateDirectories(layout::kSamples));
+  return hold_->Replace(absl::StrCat(layout::kSamples, "/", layout::StepName(step), ".txt"), text);
+}
+
 absl::StatusOr<std::string> JobStore::ReadMetagraph(const std::string& fingerprint) {
   MutexLock lock(&mutex_);
   return LoadArtifact(*storage_, layout::kMetagraphs, fingerprint, NameOfMetagraph);

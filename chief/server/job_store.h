@@ -61,6 +61,8 @@ class JobStore {
   absl::StatusOr<WorkerStatsFile> ReadStats();
   // Replaces it.
   absl::Status WriteStats(const std::string& json);
+  // What the model wrote after the evaluation of a step; replaces what is there.
+  absl::Status WriteSample(int64_t step, const std::string& text);
 
   // What workers fetch.
   const std::string& job_yaml() const { return job_yaml_; }

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -42,6 +43,15 @@ void Progress::On(absl::Time now, const StepsAgreed& action) {
 }
 
 void Progress::On(const EvaluationDone& action) { Print(board_.Add(action)); }
+
+void Progress::On(const SampleTold& action) {
+  // A model may write what a terminal would obey.
+  std::string text = action.text;
+  for (char& byte : text) {
+    if (absl::ascii_iscntrl(static_cast<unsigned char>(byte)) && byte != '\n' && byte != '\t') byte = '?';
+  }
+  Print(absl::StrCat("sample of step ", action.step, ":\n", text));
+}
 
 void Progress::On(const WorkerStats& action) {
   checkpoint_seconds_[action.name] = ValueOf(action.stats, "checkpoint_seconds");

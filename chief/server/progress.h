@@ -41,6 +41,7 @@ class Progress {
   void SetWorkers(size_t workers) { workers_ = workers; }
   void On(absl::Time now, const StepsAgreed& action);
   void On(const EvaluationDone& action);
+  void On(const SampleTold& action);
   void On(const WorkerStats& action);
   void SaveOpened(absl::Time now, const SnapshotId& snapshot);
   void SavePublished(absl::Time now, const SnapshotId& snapshot);

@@ -18,6 +18,7 @@ inline constexpr char kBest[] = "best";
 inline constexpr char kCheckpoints[] = "checkpoints";
 inline constexpr char kMetagraphs[] = "metagraphs";
 inline constexpr char kPlans[] = "plans";
+inline constexpr char kSamples[] = "samples";
 inline constexpr char kStats[] = "stats";
 inline constexpr char kEvents[] = "events";
 inline constexpr char kChief[] = "chief";

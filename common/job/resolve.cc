@@ -203,6 +203,9 @@ absl::Status ValidateData(const Places& places, const JobSpec& spec) {
     return places.Error("eval.metric",
                         absl::StrCat("perplexity is of cross entropies, and model.loss is ", loss, "; use loss"));
   }
+  if (spec.eval().has_sample() && spec.eval().sample().prompt().empty()) {
+    return places.Error("eval.sample.prompt", "is empty; give it at least one byte");
+  }
   if (spec.checkpoint().keep_best() && !spec.has_eval()) {
     return places.Error("checkpoint.keep_best", "needs evaluations that tell which state is the best; give data.eval");
   }

@@ -18,6 +18,7 @@
 #include "common/protocol/control.h"
 #include "common/protocol/evaluation.h"
 #include "common/protocol/fields.h"
+#include "common/protocol/heartbeat.h"
 #include "common/protocol/ids.h"
 #include "common/protocol/training_policy.h"
 
@@ -204,6 +205,14 @@ struct EvalReport {
   LS_FIELDS(EvalReport, lineage, step, slices)
 };
 
+// What the model writes after the evaluation of `step`; from rank 0, and lost when that dies meanwhile.
+struct TextSample {
+  Lineage lineage;
+  uint64_t step = 0;
+  std::string text;  // bytes
+  LS_FIELDS(TextSample, lineage, step, text)
+};
+
 // SIGTERM came. A worker outside a generation is dismissed at once; in one, the control word does it.
 struct LeaveIntent {
   absl::Duration grace;  // until the process will end in any case
@@ -242,19 +251,9 @@ struct CommandRejected {
   LS_FIELDS(CommandRejected, command, fence, generation, reason)
 };
 
-using WorkerMessage =
-    std::variant<Hello, PlanMade, Ready, PrepareFailed, PeersTested, VerdictAck, AtBoundary, Formed, PeerFailed, Report,
-                 SnapshotTaken, ShareFailed, EvalReport, LeaveIntent, Left, ErrorReport, StoreSet, CommandRejected>;
-
-// What a worker is doing, for the chief's judgement of silence and of no progress (rule 17). Own thread, own channel.
-struct Heartbeat {
-  enum class Phase : uint8_t { kPreparing = 0, kForming, kComputing, kWaitingForPeer, kWaitingForChief, kIdle };
-  Phase phase = Phase::kIdle;
-  uint64_t progress = 0;  // nodes executed + bytes moved, never decreases
-  Position position;      // for people and status only: never used in a decision (rule 8)
-  std::string detail;     // node or collective at work
-  LS_FIELDS(Heartbeat, phase, progress, position, detail)
-};
+using WorkerMessage = std::variant<Hello, PlanMade, Ready, PrepareFailed, PeersTested, VerdictAck, AtBoundary, Formed,
+                                   PeerFailed, Report, SnapshotTaken, ShareFailed, EvalReport, TextSample, LeaveIntent,
+                                   Left, ErrorReport, StoreSet, CommandRejected>;
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Chief → worker

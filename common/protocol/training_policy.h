@@ -22,6 +22,7 @@ struct TrainingPolicy {
   uint64_t eval_every_steps = 0;      // 0: only at end_step (if eval_slices is not 0)
   uint64_t eval_slices = 0;           // 0: the job does not evaluate
   EvaluationRule evaluation;
+  bool samples_text = false;  // rank 0 lets the model write after each evaluation
   uint32_t logical_shards = 1;
   bool digest_in_acks = false;  // `reduction: fast`: equal positions do not mean equal bits (rule 8)
   absl::Duration heartbeat_interval = absl::Milliseconds(500);
@@ -33,8 +34,8 @@ struct TrainingPolicy {
   absl::Duration late_leave = absl::Seconds(5);       // without a chief, a leaver asks this long before its grace ends
 
   LS_FIELDS(TrainingPolicy, end_step, snapshot_every_steps, audit_every_steps, eval_every_steps, eval_slices,
-            evaluation, logical_shards, digest_in_acks, heartbeat_interval, report_interval, retry_interval,
-            chief_timeout, abort_limit, late_leave, grace_period)
+            evaluation, samples_text, logical_shards, digest_in_acks, heartbeat_interval, report_interval,
+            retry_interval, chief_timeout, abort_limit, late_leave, grace_period)
 };
 
 // Whether the job ends at this position: its last step, or one at which evaluations stopped improving.

@@ -62,6 +62,7 @@ absl::StatusOr<TrainingPolicy> MakeTrainingPolicy(const JobSpec& spec, const Dat
     policy.eval_slices = EvalSlices(spec, facts.eval_samples);
     policy.eval_every_steps = PeriodSteps(spec.eval().every(), facts.train_samples, batch);
     policy.evaluation = RuleOf(spec, facts);
+    policy.samples_text = spec.eval().has_sample();
   }
   policy.logical_shards = spec.train().logical_shards();
   policy.digest_in_acks = spec.train().reduction() == job::Train::REDUCTION_FAST;

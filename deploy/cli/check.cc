@@ -91,6 +91,7 @@ absl::Status PrintPlan(const MetaGraph& metagraph, const JobSpec& job) {
                                 static_cast<double>(forecast.batch_bytes) / kMiB));
   Ok("  training", MemoryText(forecast.training));
   if (job.data().has_eval()) Ok("  evaluation", MemoryText(forecast.evaluation));
+  if (job.eval().has_sample()) Ok("  text", MemoryText(forecast.text));
   const worker::PlanPeak& peak = forecast.peak;
   Ok("  peak", absl::StrFormat("at '%s': %.1f MiB of values and scratch at once, in %.1f MiB", peak.node,
                                static_cast<double>(peak.lower_bound) / kMiB,

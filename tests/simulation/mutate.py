@@ -22,17 +22,16 @@ CHIEF = "chief/core/"
 # name, rule, file, text, replacement
 MUTATIONS = [
     ("own_slot_only", "1: act on the reduced word alone", CORE + "_boundary.cc",
-     "PlanBoundary(policy_, position_, word)",
-     "PlanBoundary(policy_, position_, word.slots.empty() ? word : ControlWord{{MySlot()}})"),
+     "published_}, word)", "published_}, word.slots.empty() ? word : ControlWord{{MySlot()}})"),
     ("stop_at_command", "1: a command only changes the contribution", CORE + "_boundary.cc",
-     "  boundary_ = PlanBoundary(policy_, position_, word);",
-     "  boundary_ = PlanBoundary(policy_, position_, word);\n"
+     "published_}, word);",
+     "published_}, word);\n"
      "  if (requests_[6] != 0) boundary_.form = true;"),
     ("lost_update", "5: an update that began counts", CORE + "_boundary.cc",
      "  position_ = Position{event.step, 0};",
      "  if (phase_ == Phase::kStopping) return;\n  position_ = Position{event.step, 0};"),
     ("hold_for_ever", "6: a hold ends when the chief is lost", CORE + "_chief.cc",
-     "if (phase_ == Phase::kHolding && hold_ != Hold::kFinished) ResumeFromHold", "if (false) ResumeFromHold"),
+     "if (phase_ == Phase::kHolding && may_go_on) ResumeFromHold", "if (may_go_on && false) ResumeFromHold"),
     ("early_ack", "8: acknowledge after computing has stopped", CORE + "_generation.cc",
      "  verdicts_.push_back(fence.generation);", "  Acknowledge(fence.generation);"),
     ("early_hello", "8: Hello waits until computing has stopped", CORE + "_chief.cc",

@@ -45,6 +45,7 @@ ClusterSettings Settings(Random& random) {
     training.evaluation.keep_best = random.Chance(500);
     training.evaluation.patience = random.Chance(400) ? static_cast<uint64_t>(random.Between(2, 12)) : 0;
   }
+  training.samples_text = random.Chance(200);
   training.logical_shards = static_cast<uint32_t>(job.logical_shards);
   training.digest_in_acks = random.Chance(100);
   training.chief_timeout = random.Chance(500) ? absl::Seconds(600) : absl::Seconds(random.Between(10, 60));

@@ -69,6 +69,7 @@ class SimChief {
   void Perform(const chief::PublishCommit& action);
   void Perform(const chief::StepsAgreed& action);
   void Perform(const chief::EvaluationDone& action);
+  void Perform(const chief::SampleTold&) {}
   void Perform(const chief::WorkerChanged& action);
   void Perform(const chief::WorkerStats& action);
   void Perform(const chief::Announce& action);

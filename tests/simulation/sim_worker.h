@@ -54,6 +54,7 @@ class SimWorker {
   void Perform(const worker::SyncState& action);
   void Perform(const worker::RunStep& action);
   void Perform(const worker::RunSlice& action);
+  void Perform(const worker::WriteSample& action);
   void Perform(const worker::AbortCollectives& action);
   void Perform(const worker::StopComputing& action);
   void Perform(const worker::ComputeDigest& action);

@@ -193,6 +193,12 @@ void SimWorker::Perform(const worker::RunSlice& action) {
   });
 }
 
+void SimWorker::Perform(const worker::WriteSample& action) {
+  After(world().random().Between(absl::Milliseconds(1), absl::Milliseconds(20)), [this, action] {
+    Step(worker::TextWritten{action.generation, action.step, "text"});
+  });
+}
+
 void SimWorker::Perform(const worker::ComputeDigest& action) {
   After(world().random().Between(absl::Microseconds(100), absl::Milliseconds(3)), [this, action] {
     Step(worker::DigestComputed{action.position, DigestText(state_)});

@@ -121,6 +121,13 @@ struct RunSlice {
   LS_FIELDS(RunSlice, generation, step, slice, slot)
 };
 
+// Let the model write by the state as it stands at `step`. → TextWritten; nothing when it was cut short
+struct WriteSample {
+  Generation generation;
+  uint64_t step = 0;
+  LS_FIELDS(WriteSample, generation, step)
+};
+
 // Make every pending collective of this generation fail now (also one that is still being formed). Touches collectives
 // only: an update that began runs to its end.
 struct AbortCollectives {
@@ -183,7 +190,7 @@ struct Exit {
 };
 
 using Action = std::variant<Connect, Disconnect, Send, SetPhase, MakeKernelPlan, PrepareReplica, TestConnections,
-                            FormCommunicator, DeliverStore, SyncState, RunStep, RunSlice, AbortCollectives,
+                            FormCommunicator, DeliverStore, SyncState, RunStep, RunSlice, WriteSample, AbortCollectives,
                             StopComputing, ComputeDigest, TakeSnapshot, UploadShare, DropSnapshot, Announce, Exit>;
 
 }  // namespace lockstep::worker

@@ -38,6 +38,7 @@ void Engine::Perform(const PrepareReplica& action) { Enqueue(action); }
 void Engine::Perform(const SyncState& action) { Enqueue(action); }
 void Engine::Perform(const RunStep& action) { Enqueue(action); }
 void Engine::Perform(const RunSlice& action) { Enqueue(action); }
+void Engine::Perform(const WriteSample& action) { Enqueue(action); }
 void Engine::Perform(const StopComputing& action) { Enqueue(action); }
 void Engine::Perform(const ComputeDigest& action) { Enqueue(action); }
 void Engine::Perform(const TakeSnapshot& action) { Enqueue(action); }
@@ -167,6 +168,12 @@ void Engine::Do(const RunSlice& action) {
   options_.post(SliceFinished{action.generation, action.step, std::move(outcome->word), std::move(outcome->result)});
 }
 
+void Engine::Do(const WriteSample& action) {
+  absl::StatusOr<std::string> text = replica_->WriteSample();
+  if (text.ok()) return options_.post(TextWritten{action.generation, action.step, *std::move(text)});
+  if (!absl::IsCancelled(text.status())) options_.post(InternalError{kExitBug, std::string(text.status().message())});
+}
+
 void Engine::Do(const StopComputing& action) {
   std::shared_ptr<Communicator> communicator;
   {
@@ -207,7 +214,7 @@ std::shared_ptr<Replica> Engine::SharedReplica() const {
 }
 
 void Engine::CancelPasses(bool cancel) {
-  if (const std::shared_ptr<Replica> replica = SharedReplica()) replica->runner().Cancel(cancel);
+  if (const std::shared_ptr<Replica> replica = SharedReplica()) replica->Cancel(cancel);
 }
 
 uint64_t Engine::progress() const {

@@ -55,6 +55,7 @@ class Engine {
   void Perform(const SyncState& action);
   void Perform(const RunStep& action);
   void Perform(const RunSlice& action);
+  void Perform(const WriteSample& action);
   void Perform(const StopComputing& action);
   void Perform(const ComputeDigest& action);
   void Perform(const TakeSnapshot& action);
@@ -87,6 +88,7 @@ class Engine {
   void Do(const SyncState& action);
   void Do(const RunStep& action);
   void Do(const RunSlice& action);
+  void Do(const WriteSample& action);
   void Do(const StopComputing& action);
   void Do(const ComputeDigest& action);
   void Do(const TakeSnapshot& action);

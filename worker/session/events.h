@@ -114,6 +114,14 @@ struct SliceFinished {
   LS_FIELDS(SliceFinished, generation, step, word, result)
 };
 
+// Answer to WriteSample.
+struct TextWritten {
+  Generation generation;
+  uint64_t step = 0;
+  std::string text;
+  LS_FIELDS(TextWritten, generation, step, text)
+};
+
 // Answer to StopComputing: no thread computes or communicates for this generation any more. If an update was running
 // it ran to its end, and its StepFinished came before this. `state_void`: as in CollectiveFailed.
 struct ComputingStopped {
@@ -166,8 +174,8 @@ struct InternalError {
 
 using Event = std::variant<Tick, ChiefConnected, ChiefDisconnected, CommandReceived, PlanFinished, Prepared,
                            PreparationFailed, PeersTestedHere, CommunicatorFormed, StateSynced, CollectiveFailed,
-                           StepFinished, SliceFinished, ComputingStopped, DigestComputed, SnapshotDone, ShareUploaded,
-                           ShareUploadFailed, TermSignal, InternalError>;
+                           StepFinished, SliceFinished, TextWritten, ComputingStopped, DigestComputed, SnapshotDone,
+                           ShareUploaded, ShareUploadFailed, TermSignal, InternalError>;
 
 }  // namespace lockstep::worker
 

@@ -44,6 +44,9 @@ std::vector<Action> SessionCore::Step(absl::Time now, const Event& event) {
         if constexpr (std::is_same_v<T, CollectiveFailed>) OnCollectiveFailed(e);
         if constexpr (std::is_same_v<T, StepFinished>) OnStepFinished(e);
         if constexpr (std::is_same_v<T, SliceFinished>) OnSliceFinished(e);
+        if constexpr (std::is_same_v<T, TextWritten>) {
+          if (e.generation == generation_) Tell(TextSample{lineage_, e.step, e.text});
+        }
         if constexpr (std::is_same_v<T, ComputingStopped>) OnComputingStopped(e);
         if constexpr (std::is_same_v<T, DigestComputed>) OnDigestComputed(e);
         if constexpr (std::is_same_v<T, SnapshotDone>) OnSnapshotDone(e);

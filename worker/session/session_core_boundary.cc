@@ -50,6 +50,10 @@ void SessionCore::OnSliceFinished(const SliceFinished& event) {
   }
   eval_slices_.push_back(event.result);
   if (rank_ == 0) Tell(EvalReport{eval_lineage_, eval_step_, {event.result}});
+  const bool last = position_.evaluated_slices == policy_.eval_slices;
+  if (last && rank_ == 0 && policy_.samples_text && phase_ == Phase::kRunning) {
+    Emit(WriteSample{generation_, position_.step});
+  }
   if (phase_ == Phase::kRunning) AtBoundaryWith(event.word);
 }
 

@@ -61,6 +61,27 @@ TEST_CASE("session: members wait at the best state until it is published", "[ses
   }
 }
 
+TEST_CASE("session: rank 0 lets the model write after an evaluation, before it goes on", "[session]") {
+  for (const uint32_t rank : {0u, 1u}) {
+    WorkerHarness worker;
+    worker.policy.eval_every_steps = 2;
+    worker.policy.eval_slices = 2;
+    worker.policy.samples_text = true;
+    worker.Join();
+    worker.Prepare();
+    worker.FormAt(1, 2, rank, {11, 0});
+    worker.StepTo(12);
+    Evaluate(worker, 3);
+
+    REQUIRE(worker.Last<RunStep>().step == 13);
+    CHECK(worker.Has<WriteSample>() == (rank == 0));
+    worker.Give(TextWritten{{3, 1}, 12, "In the"});
+    CHECK(worker.Message<TextSample>() == TextSample{"line", 12, "In the"});
+    worker.Give(TextWritten{{3, 7}, 12, "of a generation that is over"});
+    CHECK_FALSE(worker.Told<TextSample>());
+  }
+}
+
 TEST_CASE("session: the job ends at the evaluation that exhausts the patience", "[session][rule27]") {
   WorkerHarness worker = Evaluating(false, 2);
   worker.StepTo(12);

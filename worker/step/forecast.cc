@@ -80,6 +80,7 @@ absl::StatusOr<ReplicaForecast> ForecastOf(const MetaGraph& metagraph, const Job
   }
   forecast.training = plans.training_plan->memory();
   if (plans.eval_plan != nullptr) forecast.evaluation = plans.eval_plan->memory();
+  if (plans.text_plan != nullptr) forecast.text = plans.text_plan->memory();
   forecast.peak = plans.training_plan->Peak();
   forecast.nodes = plans.training_plan->Describe();
   return forecast;
@@ -98,7 +99,7 @@ absl::Status CheckMemoryLimit(const ReplicaForecast& forecast, const MetaGraph& 
       absl::StrCat("a worker needs ", forecast.total(), " bytes (state ", forecast.state_bytes, ", snapshots of it ",
                    forecast.snapshot_bytes, ", sums of gradients ", forecast.exchange_bytes, ", batches ",
                    forecast.batch_bytes, ", training plan ", forecast.training.total(), ", evaluation plan ",
-                   forecast.evaluation.total(), "), resources.cpu_memory allows ", limit,
+                   forecast.evaluation.total() + forecast.text.total(), "), resources.cpu_memory allows ", limit,
                    ". Largest of the training plan's values: ", largest, ". ", Advice(metagraph, job, pulse)));
 }
 

@@ -24,6 +24,7 @@ inline constexpr int kSnapshotBuffers = 2;
 struct ReplicaForecast {
   PlanMemory training;
   PlanMemory evaluation;  // zero for a job without
+  PlanMemory text;        // likewise
   int64_t state_bytes = 0;
   int64_t snapshot_bytes = 0;
   int64_t exchange_bytes = 0;  // sums of gradients over logical shards
@@ -33,10 +34,11 @@ struct ReplicaForecast {
   // "<node> <op> <implementation>" of the training pass, in order.
   std::vector<std::string> nodes;
 
-  // The peak over the process's size before, the decoded data left out. Everything is held at once: both plans live as
+  // The peak over the process's size before, the decoded data left out. Everything is held at once: all plans live as
   // long as the replica.
   int64_t total() const {
-    return training.total() + evaluation.total() + state_bytes + snapshot_bytes + exchange_bytes + batch_bytes;
+    return training.total() + evaluation.total() + text.total() + state_bytes + snapshot_bytes + exchange_bytes +
+           batch_bytes;
   }
 };
 

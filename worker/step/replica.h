@@ -41,6 +41,15 @@ class Replica {
   ReplicaState& state() { return *state_; }
   StepRunner& runner() { return *runner_; }
 
+  // What the model writes by the state as it stands. Blocks; Cancelled after Cancel(true). REQUIRES: the job says
+  // `eval.sample`.
+  absl::StatusOr<std::string> WriteSample() { return WriteText(*plans_.text_plan, plans_.text); }
+  // While true, passes end early. Thread-safe.
+  void Cancel(bool cancel) {
+    runner_->Cancel(cancel);
+    if (plans_.text_plan != nullptr) plans_.text_plan->Cancel(cancel);
+  }
+
   // The kernel plan with the recorded probe, and its hash.
   const std::string& kernel_plan() const { return kernel_plan_; }
   const std::string& plan_hash() const { return plan_hash_; }

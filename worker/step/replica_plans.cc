@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
 #include "common/training/training_policy.h"
 #include "worker/device/devices.h"
@@ -31,7 +32,8 @@ std::vector<const Plan*> ReplicaPlans::all() const {
 
 absl::Status ReplicaPlans::Bind(const std::map<std::string, std::byte*>& variables) {
   LS_RETURN_IF_ERROR(training_plan->Bind(variables));
-  return eval_plan == nullptr ? absl::OkStatus() : eval_plan->Bind(variables);
+  if (eval_plan != nullptr) LS_RETURN_IF_ERROR(eval_plan->Bind(variables));
+  return text_plan == nullptr ? absl::OkStatus() : text_plan->Bind(variables);
 }
 
 absl::StatusOr<ReplicaPlans> DraftReplicaPlans(const MetaGraph& metagraph, const JobSpec& job,
@@ -57,6 +59,22 @@ absl::StatusOr<ReplicaPlans> DraftReplicaPlans(const MetaGraph& metagraph, const
     LS_ASSIGN_OR_RETURN(plans.eval_plan, Plan::Draft(plans.device.get(), plans.evaluation.graph, plans.options));
   }
   plans.options.choices = nullptr;  // the caller's
+  if (job.eval().has_sample()) {
+    const absl::StatusOr<Graph> graph = MakeTextGraph(metagraph);
+    if (!graph.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("eval.sample: ", graph.status().message(), ". Remove the section"));
+    }
+    plans.text_graph = *graph;
+    plans.text = {.prompt = job.eval().sample().prompt(),
+                  .bytes = job.eval().sample().bytes(),
+                  .temperature = job.eval().sample().temperature(),
+                  .seed = job.train().seed()};
+    PlanOptions options;
+    options.label = "text";
+    options.pulse = pulse;
+    LS_ASSIGN_OR_RETURN(plans.text_plan, Plan::Draft(plans.device.get(), plans.text_graph, options));
+  }
   return plans;
 }
 

@@ -23,6 +23,7 @@
 #include "worker/plan/kernel_plan.h"
 #include "worker/plan/plan.h"
 #include "worker/profile/profiler.h"
+#include "worker/sample/text_writer.h"
 
 namespace lockstep::worker {
 
@@ -34,8 +35,12 @@ struct ReplicaPlans {
   EvaluationGraph evaluation;
   int64_t eval_batch = 0;           // 0: the job does not evaluate
   std::unique_ptr<Plan> eval_plan;  // null: likewise
+  Graph text_graph;
+  TextOptions text;
+  // Of text_graph; null: the job does not let its model write. It reaches no state, so no kernel plan fixes it.
+  std::unique_ptr<Plan> text_plan;
 
-  // Those that there are.
+  // Those whose choices a kernel plan holds.
   std::vector<const Plan*> all() const;
   // Takes the memory of all; see Plan::Bind.
   absl::Status Bind(const std::map<std::string, std::byte*>& variables);
