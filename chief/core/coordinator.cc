@@ -16,7 +16,8 @@ Coordinator::Coordinator(const CoordinatorConfig& config)
       data_digest_(config.recovered.data_digest),
       out_(config.recovered.term),
       saves_(config.recovered, config.policy.lineage),
-      progress_(config.policy.lineage, config.recovered.checkpoint.step, config.policy.training.eval_slices),
+      progress_(config.policy.lineage, config.recovered.checkpoint.step, config.policy.training.eval_slices,
+                config.recovered.ledger.step),
       budget_(config.policy.max_failures),
       trained_for_(config.recovered.trained_for),
       no_progress_limit_(config.policy.no_progress_limit) {

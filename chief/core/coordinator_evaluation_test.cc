@@ -87,4 +87,24 @@ TEST_CASE("coordinator: equal bits with other evaluations are an alarm", "[core]
   CHECK_THAT(chief.Said(), Contains("evaluations up to step 10"));
 }
 
+TEST_CASE("coordinator: evaluations that it missed are told in order, those of an earlier chief are not", "[core]") {
+  ChiefHarness chief({.workers = 1, .end_step = 1000, .policy = Evaluating()});
+  TakeAll(chief, 20, SnapshotCause::kDue, Ledger(20, 0));
+  chief.StepTo(50);
+  for (const uint64_t step : {30u, 40u, 50u}) {
+    chief.Say(0, EvalReport{"lineage-1", step, {SliceResult{0, {}}, SliceResult{1, {}}}});
+  }
+  CHECK(chief.Count<EvaluationDone>() == 3);
+
+  ProgressTracker tracker("lineage-1", 20, 2, /*evaluated=*/20);
+  tracker.Begin("lineage-1", {{Incarnation{0, 1}, Position{50, 0}}});
+  for (const uint64_t step : {10u, 20u, 30u, 40u, 50u}) {
+    tracker.AddSlices(EvalReport{"lineage-1", step, {SliceResult{0, {}}, SliceResult{1, {}}}});
+  }
+  tracker.TakeAgreed();
+  std::vector<uint64_t> steps;
+  for (const EvaluationDone& done : tracker.TakeEvaluations()) steps.push_back(done.step);
+  CHECK(steps == std::vector<uint64_t>{30, 40, 50});
+}
+
 }  // namespace lockstep::chief

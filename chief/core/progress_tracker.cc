@@ -17,6 +17,7 @@ void ProgressTracker::Begin(const Lineage& lineage, const std::map<Incarnation, 
   pending_.clear();
   evaluations_.clear();
   evaluated_.clear();
+  told_evaluations_ = 0;
 }
 
 void ProgressTracker::AddRecords(const std::vector<StepRecord>& records) {
@@ -54,7 +55,7 @@ std::optional<StepsAgreed> ProgressTracker::TakeAgreed() {
 }
 
 std::string ProgressTracker::AddSlices(const EvalReport& report) {
-  if (report.lineage != lineage_ || evaluated_.count(report.step) != 0) return "";
+  if (report.lineage != lineage_ || report.step <= told_evaluations_ || evaluated_.count(report.step) != 0) return "";
   std::string finding;
   auto& slices = evaluations_[report.step];
   for (const SliceResult& slice : report.slices) {
@@ -65,7 +66,7 @@ std::string ProgressTracker::AddSlices(const EvalReport& report) {
                              " came twice with other values");
     }
   }
-  while (evaluations_.size() > 2) evaluations_.erase(evaluations_.begin());
+  while (evaluations_.size() > kMaxEvaluations) evaluations_.erase(evaluations_.begin());
   return finding;
 }
 

@@ -24,8 +24,9 @@ namespace lockstep::chief {
 
 class ProgressTracker {
  public:
-  ProgressTracker(Lineage lineage, uint64_t step, uint64_t eval_slices)
-      : lineage_(std::move(lineage)), agreed_(step), eval_slices_(eval_slices) {}
+  // The job goes on from `step`; of evaluations up to `evaluated` an earlier chief has told.
+  ProgressTracker(Lineage lineage, uint64_t step, uint64_t eval_slices, uint64_t evaluated)
+      : lineage_(std::move(lineage)), agreed_(step), eval_slices_(eval_slices), told_evaluations_(evaluated) {}
 
   // A generation begins: every member stands at `position` of `lineage`. Clears what the last generation's members had
   // applied; what was agreed stays agreed, unless the lineage is new.
@@ -41,7 +42,7 @@ class ProgressTracker {
   // The step that every member of the newest generation has applied; 0 while there is none.
   uint64_t LowestApplied() const;
 
-  // Keeps slices of the two newest evaluations. Returns what is wrong: a slice that came before with other bits.
+  // Keeps slices of the newest kMaxEvaluations. Returns what is wrong: a slice that came before with other bits.
   std::string AddSlices(const EvalReport& report);
   // Evaluations that are complete and of an agreed step, each once.
   std::vector<EvaluationDone> TakeEvaluations();
@@ -52,6 +53,7 @@ class ProgressTracker {
 
   static constexpr size_t kMaxPending = 8192;
   static constexpr size_t kMaxPositions = 64;
+  static constexpr size_t kMaxEvaluations = 16;
 
  private:
   Lineage lineage_;
@@ -61,6 +63,7 @@ class ProgressTracker {
   bool told_any_ = false;
   std::map<uint64_t, StepRecord> pending_;
   uint64_t eval_slices_;
+  uint64_t told_evaluations_;
   std::map<uint64_t, std::map<uint64_t, SliceResult>> evaluations_;
   std::set<uint64_t> evaluated_;
   std::map<Position, std::map<Incarnation, Digest>> digests_;

@@ -161,6 +161,7 @@ void ChiefLoop::Perform(const AbandonSave& action) {
 }
 
 void ChiefLoop::Perform(const StoreManifest& action) {
+  progress_.On(action);
   CommitInfo info;
   info.kernel_plan = action.plan_hash;
   info.trained_ms = absl::ToInt64Milliseconds(action.trained_for);

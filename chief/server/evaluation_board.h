@@ -29,6 +29,11 @@ class EvaluationBoard {
   // Takes an evaluation in and returns the line that tells of it.
   std::string Add(const EvaluationDone& evaluation);
 
+  // Takes over what came with a snapshot: it counts also those evaluations that nobody could tell of.
+  void Follow(const EvaluationLedger& ledger) {
+    if (ledger.rule == rule_.id && ledger.step >= ledger_.step) ledger_ = ledger;
+  }
+
   // 0: none yet.
   uint64_t step() const { return step_; }
   const std::vector<NamedValue>& metrics() const { return metrics_; }

@@ -43,6 +43,9 @@ TEST_CASE("evaluation board: it goes on from the checkpoint's ledger and counts 
   CHECK(board.Add(Done(10, sums, sums)) == "evaluated step 10  loss 1.0000  accuracy 0.5000  no improvement 1/4");
   CHECK(board.best_step() == 5);
   CHECK_FALSE(board.ended_early());
+  // What a snapshot says counts more: it knows of evaluations that were not told.
+  board.Follow({.rule = 3, .step = 30, .best_step = 5, .stale = 4});
+  CHECK(board.ended_early());
   other.Add(Done(10, sums, sums));
   CHECK(other.best_step() == 10);
 }

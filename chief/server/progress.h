@@ -42,6 +42,7 @@ class Progress {
   void On(absl::Time now, const StepsAgreed& action);
   void On(const EvaluationDone& action);
   void On(const SampleTold& action);
+  void On(const StoreManifest& action) { board_.Follow(action.ledger); }
   void On(const WorkerStats& action);
   void SaveOpened(absl::Time now, const SnapshotId& snapshot);
   void SavePublished(absl::Time now, const SnapshotId& snapshot);

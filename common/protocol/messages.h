@@ -197,7 +197,7 @@ struct SliceResult {
 };
 
 // Results of the evaluation of `step` that this worker knows. Rank 0 sends each slice as it comes; every member sends
-// all it holds of the newest evaluation after a new session began. The chief keeps the first of each slice.
+// all it holds of the newest evaluations after a new session began. The chief keeps the first of each slice.
 struct EvalReport {
   Lineage lineage;
   uint64_t step = 0;

@@ -221,9 +221,8 @@ class SessionCore {
   std::vector<StateDigest> digests_;
   Position reported_;
   absl::Time next_report_ = absl::InfinitePast();
-  Lineage eval_lineage_;
-  uint64_t eval_step_ = 0;
-  std::vector<SliceResult> eval_slices_;
+  // What the newest evaluations gave, as far as this rank took part, oldest first: a chief that was away hears of them.
+  std::vector<EvalReport> evaluations_;
 
   // SIGTERM.
   bool leaving_ = false;

@@ -6,6 +6,11 @@
 #include "worker/session/session_core.h"
 
 namespace lockstep::worker {
+namespace {
+
+constexpr size_t kMaxHeldEvaluations = 16;
+
+}  // namespace
 
 ControlContribution SessionCore::MySlot() const {
   ControlContribution slot;
@@ -43,13 +48,12 @@ void SessionCore::OnSliceFinished(const SliceFinished& event) {
   if (position_.evaluated_slices == policy_.eval_slices) {
     progress_.ledger = Judge(policy_.evaluation, progress_.ledger, position_.step, progress_.sums);
   }
-  if (eval_lineage_ != lineage_ || eval_step_ != event.step) {
-    eval_lineage_ = lineage_;
-    eval_step_ = event.step;
-    eval_slices_.clear();
-  }
-  eval_slices_.push_back(event.result);
-  if (rank_ == 0) Tell(EvalReport{eval_lineage_, eval_step_, {event.result}});
+  const bool under_way =
+      !evaluations_.empty() && evaluations_.back().lineage == lineage_ && evaluations_.back().step == event.step;
+  if (!under_way) evaluations_.push_back(EvalReport{lineage_, event.step, {}});
+  if (evaluations_.size() > kMaxHeldEvaluations) evaluations_.erase(evaluations_.begin());
+  evaluations_.back().slices.push_back(event.result);
+  if (rank_ == 0) Tell(EvalReport{lineage_, event.step, {event.result}});
   const bool last = position_.evaluated_slices == policy_.eval_slices;
   if (last && rank_ == 0 && policy_.samples_text && phase_ == Phase::kRunning) {
     Emit(WriteSample{generation_, position_.step});

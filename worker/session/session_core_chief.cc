@@ -177,10 +177,12 @@ void SessionCore::OnWelcome(const ChiefFence& fence, const Welcome& welcome) {
   for (const Snapshot& snapshot : snapshots_) {
     if (snapshot.id.has_value()) TellSnapshot(snapshot);
   }
-  for (auto slice = eval_slices_.begin(); slice != eval_slices_.end();) {
-    const auto end = slice + std::min<std::ptrdiff_t>(kMaxRepeated, eval_slices_.end() - slice);
-    Tell(EvalReport{eval_lineage_, eval_step_, {slice, end}});
-    slice = end;
+  for (const EvalReport& evaluation : evaluations_) {
+    for (auto slice = evaluation.slices.begin(); slice != evaluation.slices.end();) {
+      const auto end = slice + std::min<std::ptrdiff_t>(kMaxRepeated, evaluation.slices.end() - slice);
+      Tell(EvalReport{evaluation.lineage, evaluation.step, {slice, end}});
+      slice = end;
+    }
   }
   if (leaving_) TellLeaveIntent();
   // Ranks hear of other settings at different steps: they begin with the next generation.

@@ -82,6 +82,25 @@ TEST_CASE("session: rank 0 lets the model write after an evaluation, before it g
   }
 }
 
+TEST_CASE("session: a chief that was away hears of the evaluations it missed, oldest first", "[session]") {
+  WorkerHarness worker = Evaluating(false, 0);
+  worker.Give(ChiefDisconnected{"killed", false});
+  for (const uint64_t step : {12u, 14u}) {
+    worker.StepTo(step);
+    Evaluate(worker, 3);
+  }
+
+  worker.Join(4);
+
+  std::vector<uint64_t> steps;
+  for (const Action& action : worker.last) {
+    const Send* send = std::get_if<Send>(&action);
+    const EvalReport* report = send == nullptr ? nullptr : std::get_if<EvalReport>(&send->message);
+    if (report != nullptr) steps.push_back(report->step);
+  }
+  CHECK(steps == std::vector<uint64_t>{12, 14});
+}
+
 TEST_CASE("session: the job ends at the evaluation that exhausts the patience", "[session][rule27]") {
   WorkerHarness worker = Evaluating(false, 2);
   worker.StepTo(12);
