@@ -8,6 +8,14 @@ Per model NAME: NAME.onnx (with initial weights), NAME.inputs.npy (NAME.inputs.I
 NAME.labels.npy (one batch, every step takes all of it, so that the order of samples does not matter), NAME.losses.txt:
 the settings, the loss of each step, then `name sum norm gradient-norm` of every tensor of the state dict at the end, the
 gradient being that of the first step.
+
+For some models also NAME.gradients.txt, `name elements largest` of every parameter, and NAME.gradients.npy: all elements
+of these gradients of the first step, one parameter behind the other, as int16 of which 32767 stands for the largest
+absolute value of the parameter.
+
+Models of EXPORTERS are exported by other calls: NAME_plain as torch.onnx.export(model, inputs, file) does, which merges
+batch normalisations by their running statistics (the model that is trained here has them merged too) and renames
+weights; NAME_older by the exporter of PyTorch 1.x and early 2.x.
 """
 import pathlib
 import sys
@@ -22,6 +30,9 @@ from models import MODELS
 
 STEPS = 20
 OPSETS = {"llama_opset23": 23}  # with the Attention op; the others as the exporter chooses
+GRADIENTS = ("mlp", "resnet18", "gpt2", "bert")
+EXPORTERS = {"mlp": ("plain", "older"), "cnn": ("plain", "older"), "attention": ("plain", "older"),
+             "lstm": ("plain", "older"), "encoder": ("plain",), "llama": ("plain",)}
 
 
 def strip_traces(path):
@@ -41,23 +52,70 @@ def export(model, inputs, path, opset):
     strip_traces(path)
 
 
+def export_plain(model, inputs, path):
+    torch.onnx.export(model, inputs, path, verbose=False, external_data=False)
+    strip_traces(path)
+
+
+def export_older(model, inputs, path):
+    torch.onnx.export(model, inputs, path, dynamo=False, do_constant_folding=False, opset_version=17,
+                      training=torch.onnx.TrainingMode.TRAINING)
+
+
+def merge_batch_norms(model):
+    """The model that a plain export is of: batch normalisations by their running statistics, inside the convolutions."""
+    model.eval()
+    pairs = {"conv1": "bn"} if isinstance(model, MODELS["cnn"][0]) else {}
+    for conv, norm in pairs.items():
+        merged = torch.nn.utils.fusion.fuse_conv_bn_eval(getattr(model, conv), getattr(model, norm))
+        setattr(model, conv, merged.requires_grad_())
+        setattr(model, norm, nn.Identity())
+    return model.train()
+
+
 def loss_of(scores, labels, smoothing):
     if scores.dim() == 3:
         scores = scores.flatten(0, 1)
     return nn.functional.cross_entropy(scores, labels.flatten(), label_smoothing=smoothing)
 
 
-def write(name, directory):
+def write_gradients(name, model, directory):
+    lines, parts = [], []
+    for key, value in model.named_parameters():
+        gradient = value.grad.double().flatten()
+        largest = gradient.abs().max().item()
+        lines.append(f"{key} {gradient.numel()} {largest:.9g}")
+        parts.append((gradient / (largest or 1) * 32767).round().to(torch.int16))
+    (directory / f"{name}.gradients.txt").write_text("\n".join(lines) + "\n")
+    numpy.save(directory / f"{name}.gradients.npy", torch.cat(parts).numpy())
+
+
+def write(name, directory, exporter=None):
     torch.manual_seed(7)
     make, make_inputs, make_labels, rate = MODELS[name]
     smoothing = 0.1 if name == "vit" else 0.0
     model = make().train()
     inputs = make_inputs()
     labels = make_labels(inputs)
-    export(model, inputs, directory / f"{name}.onnx", OPSETS.get(name, 20))
-    for i, each in enumerate(inputs):
-        numpy.save(directory / (f"{name}.inputs.{i}.npy" if len(inputs) > 1 else f"{name}.inputs.npy"), each.numpy())
-    numpy.save(directory / f"{name}.labels.npy", labels.numpy())
+    source = name
+    if exporter is None:
+        export(model, inputs, directory / f"{name}.onnx", OPSETS.get(name, 20))
+        for i, each in enumerate(inputs):
+            numpy.save(directory / (f"{name}.inputs.{i}.npy" if len(inputs) > 1 else f"{name}.inputs.npy"), each.numpy())
+        numpy.save(directory / f"{name}.labels.npy", labels.numpy())
+    else:
+        # The inputs and labels are those of the first export.
+        name = f"{source}_{exporter}"
+        with torch.no_grad():
+            # The plain call makes one weight of two with the same values, as those of new layers are.
+            for parameter in model.parameters():
+                parameter.add_(0.01 * torch.randn_like(parameter))
+        (export_plain if exporter == "plain" else export_older)(model, inputs, directory / f"{name}.onnx")
+        if exporter == "plain":
+            model = merge_batch_norms(model)
+        for key, buffer in model.named_buffers():
+            if key.endswith("num_batches_tracked"):
+                buffer.zero_()  # the older exporter runs the model once
     optimizer = torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9)
     lines = [f"rate {rate} smoothing {smoothing}"]
     gradients = {}
@@ -68,6 +126,8 @@ def write(name, directory):
         if not gradients:
             gradients = {key: value.grad.double().norm().item()
                          for key, value in model.named_parameters(remove_duplicate=False)}
+            if exporter is None and name in GRADIENTS:
+                write_gradients(name, model, directory)
         optimizer.step()
         lines.append(f"{loss.item():.9g}")
     for key, value in model.state_dict().items():
@@ -82,3 +142,5 @@ if __name__ == "__main__":
     target.mkdir(parents=True, exist_ok=True)
     for each in sys.argv[2:] or MODELS:
         write(each, target)
+        for exporter in EXPORTERS.get(each, ()):
+            write(each, target, exporter)
