@@ -126,5 +126,24 @@ TEST_CASE("sequence loss: where both dimensions could be the classes, the job ha
   CHECK_FALSE(second.value().loss.classes_last);
 }
 
+TEST_CASE("sequence loss: one over all positions inside the graph trains, but its evaluation is refused", "[loss]") {
+  MetaGraph metagraph = BuildMetaGraph(Request(4)).value();
+  Graph& forward = metagraph.forward;
+  forward.nodes.push_back({"rows", OpType::kReshape, {"scores"}, {"rows"}, ReshapeAttributes{{-1, 4}, true}});
+  forward.nodes.push_back({"flat", OpType::kReshape, {"labels"}, {"flat"}, ReshapeAttributes{{-1}, true}});
+  forward.nodes.push_back({"loss", OpType::kSoftmaxCrossEntropyLoss, {"rows", "flat"}, {"loss"}, {}});
+  forward.nodes.back().attributes = CrossEntropyAttributes{.ignore_index = kIgnored};
+  forward.outputs.push_back("loss");
+  metagraph.loss = {};
+  metagraph.loss.kind = LossKind::kGraphOutput;
+  metagraph.loss.output = "loss";
+
+  CHECK(MakeTrainingGraph(metagraph).ok());
+  // Its rows are positions, not samples: those of the padding could not be told apart.
+  const auto evaluation = MakeEvaluationGraph(metagraph, kBatch);
+  CHECK_THAT(std::string(evaluation.status().message()),
+             Contains("the loss 'loss'") && Contains("name a loss in the job file"));
+}
+
 }  // namespace
 }  // namespace lockstep
