@@ -23,6 +23,13 @@ bool ParseNumber(absl::string_view text, double* value) {
   return absl::SimpleAtod(absl::StripAsciiWhitespace(text), value) && std::isfinite(*value);
 }
 
+// Whether a cell is what tables have in place of a number: nothing, or a NaN or infinity.
+bool IsMissing(absl::string_view text) {
+  double value = 0;
+  text = absl::StripAsciiWhitespace(text);
+  return text.empty() || (absl::SimpleAtod(text, &value) && !std::isfinite(value));
+}
+
 // Numbers as they come in. Whole ones are kept as integers when all are.
 class Numbers {
  public:
@@ -107,6 +114,17 @@ class CsvTable {
       double unused = 0;
       header =
           std::any_of(cells.begin(), cells.end(), [&](const std::string& cell) { return !ParseNumber(cell, &unused); });
+    }
+    if (header && files_.header() != job::DataFiles::HEADER_PRESENT) {
+      // A first sample that lacks a value must not pass for names.
+      const auto missing = std::find_if(cells.begin(), cells.end(), IsMissing);
+      if (missing != cells.end()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(rows_.At(rows_.line()), "column ", missing - cells.begin(), " holds '",
+                         absl::CHexEscape(missing->substr(0, 40)),
+                         "', which is neither a name nor a finite number; say with header: present or absent what the "
+                         "line is"));
+      }
     }
     for (size_t i = 0; i < cells.size(); ++i) {
       names_.push_back(header ? std::string(absl::StripAsciiWhitespace(cells[i])) : absl::StrCat(i));

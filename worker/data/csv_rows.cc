@@ -78,6 +78,9 @@ absl::StatusOr<int> CsvRows::Cell(std::string* cell) {
     if (c == 0) return Bad("a zero byte; this is no text");
     if (cell->size() == kLargestCell) return Bad(absl::StrCat("a cell of more than ", kLargestCell, " bytes"));
     cell->push_back(static_cast<char>(Get()));
+    if (c == '\r' && Peek() != '\n' && Peek() != kEnd) {
+      return Bad("a carriage return in the middle of a line; save the table with lines that end with LF or CRLF");
+    }
   }
 }
 

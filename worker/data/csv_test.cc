@@ -76,6 +76,9 @@ TEST_CASE("csv: what is no table of numbers is refused with its line", "[data]")
   };
   refused("x,label\n1,0\nlots,1\n", "t.csv: line 3: column 'x' holds 'lots', which is no finite number");
   refused("x,label\n1,0\n,1\n", "line 3: column 'x' holds ''");
+  refused("5.1,,0\n4.9,3.0,1\n", "line 1: column 1 holds '', which is neither a name nor a finite number");
+  refused("5.1,nan,0\n4.9,3.0,1\n", "line 1: column 1 holds 'nan'");
+  refused("1,0\r2,1\r", "line 1: a carriage return in the middle of a line");
   refused("x,label\n1,0\nnan,1\n", "which is no finite number");
   refused("x,label\n1,0\n1e999,1\n", "which is no finite number");
   refused("x,label\n1,0\n\n1,0,2\n", "line 4: has 3 cells, and the first line 2");
