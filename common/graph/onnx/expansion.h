@@ -27,9 +27,11 @@ class OnnxImporter::Expansion {
 
   std::vector<std::string> AddMany(OpType op, std::vector<std::string> inputs, RawAttributes attributes,
                                    int64_t count) {
-    const std::string label = absl::StrCat(call_.label, ".", next_++);
+    const std::string label = importer_->Fresh(absl::StrCat(call_.label, ".", next_++));
     std::vector<std::string> outputs;
-    for (int64_t i = 0; i < count; ++i) outputs.push_back(count == 1 ? label : absl::StrCat(label, ".", i));
+    for (int64_t i = 0; i < count; ++i) {
+      outputs.push_back(count == 1 ? label : importer_->Fresh(absl::StrCat(label, ".", i)));
+    }
     if (!status_.ok()) return outputs;
     const Call call{call_.node, std::move(attributes), label};
     status_ = importer_->Emit(call, op, std::move(inputs), outputs);

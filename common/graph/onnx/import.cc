@@ -55,9 +55,8 @@ OnnxImporter::OnnxImporter(OnnxFile file, const OnnxImportOptions& options)
 
 absl::StatusOr<ImportedModel> OnnxImporter::Run() {
   LS_RETURN_IF_ERROR(CheckFile());
-  onnx::ModelProto flat = file_.model;
-  LS_RETURN_IF_ERROR(InlineFunctions(&flat));
-  nodes_.mutable_node()->Swap(flat.mutable_graph()->mutable_node());
+  LS_ASSIGN_OR_RETURN(nodes_, InlineFunctions(file_.model));
+  CollectNames();
   LS_RETURN_IF_ERROR(ReadSignature());
   LS_RETURN_IF_ERROR(AddInitializers());
   if (options_.trainable) FindFoldedWeights();
@@ -84,6 +83,20 @@ absl::Status OnnxImporter::CheckFile() {
   // Our own files follow PyTorch.
   from_pytorch_ = file_.model.producer_name() == "pytorch" || file_.model.producer_name() == "lockstep";
   return absl::OkStatus();
+}
+
+void OnnxImporter::CollectNames() {
+  for (const onnx::TensorProto& tensor : file_.model.graph().initializer()) taken_names_.insert(tensor.name());
+  for (const onnx::ValueInfoProto& input : file_.model.graph().input()) taken_names_.insert(input.name());
+  for (const onnx::NodeProto& node : nodes_.node()) {
+    taken_names_.insert(node.name());
+    taken_names_.insert(node.output().begin(), node.output().end());
+  }
+}
+
+std::string OnnxImporter::Fresh(std::string name) {
+  while (!taken_names_.insert(name).second) name += "_";
+  return name;
 }
 
 absl::Status OnnxImporter::ReadSignature() {
@@ -121,6 +134,7 @@ absl::Status OnnxImporter::AddInputs() {
 
 absl::Status OnnxImporter::AddInput(const onnx::ValueInfoProto& input) {
   if (input.name().empty()) return absl::InvalidArgumentError("has no name");
+  if (values_.count(input.name()) != 0) return absl::InvalidArgumentError("is listed twice");
   if (!input.type().has_tensor_type()) return absl::UnimplementedError("is a sequence, a map or an optional value");
   LS_ASSIGN_OR_RETURN(const DType dtype, DTypeFromOnnx(input.type().tensor_type().elem_type()));
   Shape shape;
@@ -155,7 +169,7 @@ absl::Status OnnxImporter::AddInput(const onnx::ValueInfoProto& input) {
     const auto known = options_.known_inputs->find(input.name());
     if (known != options_.known_inputs->end()) value.known = std::make_shared<Tensor>(known->second.Clone());
   }
-  if (!values_.emplace(input.name(), std::move(value)).second) return absl::InvalidArgumentError("is listed twice");
+  values_.emplace(input.name(), std::move(value));
   return absl::OkStatus();
 }
 
@@ -223,7 +237,7 @@ absl::StatusOr<std::string> OnnxImporter::NameInGraph(const std::string& name) {
   if (value.is_sequence) return absl::UnimplementedError(absl::StrCat("reads the sequence '", name, "'"));
   if (value.name.empty()) {
     // A buffer's own name is that of the tensor in the state.
-    value.name = options_.trainable && buffers_.count(name) != 0 ? name + ".folded" : name;
+    value.name = options_.trainable && buffers_.count(name) != 0 ? Fresh(name + ".folded") : name;
     AppendConstant(&model_.graph, value.name, value.constant->Clone());
   }
   return value.name;
@@ -238,6 +252,7 @@ void OnnxImporter::Alias(const std::string& name, const std::string& of) { value
 absl::Status OnnxImporter::AddOutputs() {
   Graph& graph = model_.graph;
   std::set<std::string> produced;
+  std::map<std::string, std::string> renamed;
   for (const Node& node : graph.nodes) produced.insert(node.outputs.begin(), node.outputs.end());
   if (file_.model.graph().output().empty()) return absl::InvalidArgumentError("the model has no output");
   for (const onnx::ValueInfoProto& output : file_.model.graph().output()) {
@@ -247,17 +262,24 @@ absl::Status OnnxImporter::AddOutputs() {
       return absl::Status(name.status().code(),
                           absl::StrCat("output '", output.name(), "' of the model ", name.status().message()));
     }
+    if (const auto found = renamed.find(*name); found != renamed.end()) name = found->second;
     const bool again = std::find(graph.outputs.begin(), graph.outputs.end(), *name) != graph.outputs.end();
     if (produced.count(*name) == 0 || again) {
       // An input, a constant, or one output under two names: a node of its own gives it.
-      const std::string copy =
-          produced.count(output.name()) == 0 && *name != output.name() ? output.name() : absl::StrCat(*name, ".output");
+      const std::string copy = produced.count(output.name()) == 0 && *name != output.name()
+                                   ? output.name()
+                                   : Fresh(absl::StrCat(*name, ".output"));
       LS_RETURN_IF_ERROR(AppendNode(
           &graph, {copy, OpType::kReshape, {*name}, {copy}, ReshapeAttributes{graph.values.at(*name).shape, true}}));
       graph.outputs.push_back(copy);
       continue;
     }
-    if (*name != output.name()) RenameValue(&graph, *name, output.name());
+    if (*name != output.name()) {
+      RenameValue(&graph, *name, output.name());
+      renamed[*name] = output.name();
+      produced.erase(*name);
+      produced.insert(output.name());
+    }
     graph.outputs.push_back(output.name());
   }
   return absl::OkStatus();

@@ -41,15 +41,15 @@ class OnnxImporter::Attention : private Expansion {
     LS_ASSIGN_OR_RETURN(k, Repeat(k, query.shape[1]));
     LS_ASSIGN_OR_RETURN(v, Repeat(v, query.shape[1]));
     LS_ASSIGN_OR_RETURN(const ValueInfo key, importer_->InfoOf(k));
-    double scale = 1.0 / std::sqrt(static_cast<double>(query.shape[3]));
-    if (const auto given = raw_.find("scale"); given != raw_.end()) scale = std::get<double>(given->second);
+    LS_ASSIGN_OR_RETURN(const double scale,
+                        FloatOf(raw_, "scale", 1.0 / std::sqrt(static_cast<double>(query.shape[3]))));
     std::string scores = Add(OpType::kBatchMatMul, {q, k}, {{"transB", int64_t{1}}});
     scores = Add(OpType::kScale, {scores}, {{"factor", scale}});
     if (inputs.size() > kMask) {
       LS_ASSIGN_OR_RETURN(scores, Masked(scores, inputs[kMask]));
     }
     if (IntOf(raw_, "is_causal", 0) != 0) {
-      const std::string mask = absl::StrCat(call_.label, ".causal");
+      const std::string mask = importer_->Fresh(absl::StrCat(call_.label, ".causal"));
       if (query.dtype != DType::kF32) return absl::UnimplementedError("is causal and not in float32");
       importer_->Define(mask, CausalMask(query.shape[2], key.shape[2]));
       scores = Add(OpType::kAdd, {scores, mask});
@@ -76,8 +76,8 @@ class OnnxImporter::Attention : private Expansion {
         return absl::UnimplementedError("gives its keys or scores, as only inference asks for");
       }
     }
-    const auto softcap = raw_.find("softcap");
-    if (softcap == raw_.end() || std::get<double>(softcap->second) == 0) return absl::OkStatus();
+    LS_ASSIGN_OR_RETURN(const double softcap, FloatOf(raw_, "softcap", 0));
+    if (softcap == 0) return absl::OkStatus();
     return absl::UnimplementedError("caps its scores (softcap); export the model with opset_version=20");
   }
 
@@ -117,7 +117,7 @@ class OnnxImporter::Attention : private Expansion {
     if (mask.empty()) return scores;
     LS_ASSIGN_OR_RETURN(const ValueInfo info, importer_->InfoOf(mask));
     if (info.dtype != DType::kBool) return Add(OpType::kAdd, {scores, mask});
-    const std::string never = absl::StrCat(call_.label, ".never");
+    const std::string never = importer_->Fresh(absl::StrCat(call_.label, ".never"));
     importer_->Define(never, Tensor::Of<float>({}, {-std::numeric_limits<float>::infinity()}));
     return Add(OpType::kWhere, {mask, scores, never});
   }

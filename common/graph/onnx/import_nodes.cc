@@ -128,6 +128,7 @@ absl::Status OnnxImporter::TakeAttributeInputs(Call& call, OpType op, std::vecto
 
 // What a file may leave out of a window is written out.
 absl::Status OnnxImporter::MakePaddingExplicit(Call& call, OpType op) {
+  if (call.node->input_size() < 1) return absl::InvalidArgumentError("has no input");
   LS_ASSIGN_OR_RETURN(const ValueInfo x, InfoOf(call.node->input(0)));
   if (call.node->input_size() < 2) return FillWindow(op, x.shape, nullptr, &call.attributes);
   LS_ASSIGN_OR_RETURN(const ValueInfo w, InfoOf(call.node->input(1)));
@@ -145,8 +146,8 @@ absl::Status OnnxImporter::MakeBroadcastExplicit(Call& call, std::vector<std::st
   Shape shape = b.shape;
   const auto covered = axis + static_cast<int64_t>(shape.size());
   for (int64_t i = covered; i < static_cast<int64_t>(a.shape.size()); ++i) shape.push_back(1);
-  const std::string name = call.node->output(0) + ".stretched";
-  const Call reshape{call.node, {{"shape", shape}, {"allowzero", int64_t{1}}}, call.label + ".stretched"};
+  const std::string name = Fresh(call.node->output(0) + ".stretched");
+  const Call reshape{call.node, {{"shape", shape}, {"allowzero", int64_t{1}}}, name};
   LS_RETURN_IF_ERROR(Emit(reshape, OpType::kReshape, {(*inputs)[1]}, {name}));
   (*inputs)[1] = name;
   return absl::OkStatus();
@@ -190,6 +191,16 @@ absl::Status OnnxImporter::Emit(const Call& call, OpType op, std::vector<std::st
   return absl::OkStatus();
 }
 
+absl::Status OnnxImporter::TakeMemory(int64_t bytes) {
+  if (bytes > kMaxFoldedBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("makes a constant of ", bytes, " bytes"));
+  }
+  folded_bytes_ += bytes;
+  if (folded_bytes_ <= kMaxAllFoldedBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("with it the constants that the model computes have ", folded_bytes_, " bytes"));
+}
+
 absl::Status OnnxImporter::FoldNode(Node node, const std::vector<std::string>& inputs) {
   std::vector<const Tensor*> tensors;
   std::vector<ValueInfo> infos;
@@ -204,9 +215,7 @@ absl::Status OnnxImporter::FoldNode(Node node, const std::vector<std::string>& i
   LS_ASSIGN_OR_RETURN(const std::vector<ValueInfo> results, InferNode(node, places));
   for (const ValueInfo& result : results) {
     LS_ASSIGN_OR_RETURN(const int64_t bytes, CheckedByteSize(result.dtype, result.shape));
-    if (bytes > kMaxFoldedBytes) {
-      return absl::InvalidArgumentError(absl::StrCat("folds into a constant of ", bytes, " bytes"));
-    }
+    LS_RETURN_IF_ERROR(TakeMemory(bytes));
   }
   LS_ASSIGN_OR_RETURN(std::vector<Tensor> outputs, options_.evaluate(node, tensors));
   for (size_t i = 0; i < node.outputs.size(); ++i) {

@@ -1,5 +1,6 @@
 // Nodes that are more than an op with attributes: constants, shapes, sequences, forms of older opsets.
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,9 @@
 
 namespace lockstep {
 namespace {
+
+// Of a sequence: what Split takes.
+constexpr int64_t kMostParts = 4096;
 
 template <typename T>
 Tensor ListOf(const std::vector<T>& values) {
@@ -32,10 +36,14 @@ absl::StatusOr<Tensor> MakeRange(const Tensor& start, const Tensor& limit, const
   int64_t elements = static_cast<int64_t>(count);
   if (static_cast<double>(elements) < count) ++elements;
   LS_ASSIGN_OR_RETURN(Tensor range, Tensor::Create(DTypeOf<T>(), {elements}));
-  T value = first;
-  for (T& element : range.elements<T>()) {
-    element = value;
-    value = static_cast<T>(value + step);
+  const absl::Span<T> values = range.elements<T>();
+  for (int64_t i = 0; i < elements; ++i) {
+    if constexpr (std::is_integral_v<T>) {
+      // What lies between does not overflow; the way there may.
+      values[i] = static_cast<T>(static_cast<uint64_t>(first) + static_cast<uint64_t>(i) * static_cast<uint64_t>(step));
+    } else {
+      values[i] = static_cast<T>(static_cast<double>(first) + static_cast<double>(i) * static_cast<double>(step));
+    }
   }
   return range;
 }
@@ -90,7 +98,7 @@ absl::Status OnnxImporter::ReadConstantOfShape(Call& call) {
     if (one.num_elements() != 1) return absl::InvalidArgumentError("its value is not one element");
   }
   LS_ASSIGN_OR_RETURN(const int64_t bytes, CheckedByteSize(one.dtype(), shape));
-  if (bytes > kMaxFoldedBytes) return absl::InvalidArgumentError(absl::StrCat("makes a constant of ", bytes, " bytes"));
+  LS_RETURN_IF_ERROR(TakeMemory(bytes));
   LS_ASSIGN_OR_RETURN(Tensor filled, Tensor::Create(one.dtype(), shape));
   const int64_t size = DTypeSize(one.dtype());
   for (int64_t i = 0; i < filled.num_elements(); ++i) std::copy_n(one.data(), size, filled.data() + i * size);
@@ -112,6 +120,7 @@ absl::Status OnnxImporter::ReadRange(Call& call) {
   if (ends[0]->dtype() == DType::kF32) range = MakeRange<float>(*ends[0], *ends[1], *ends[2]);
   if (ends[0]->dtype() == DType::kF64) range = MakeRange<double>(*ends[0], *ends[1], *ends[2]);
   if (!range.ok()) return range.status();
+  LS_RETURN_IF_ERROR(TakeMemory(range->byte_size()));
   Define(call.node->output(0), *std::move(range));
   return absl::OkStatus();
 }
@@ -216,13 +225,12 @@ absl::Status OnnxImporter::ReadMovedStatistics(Call& call) {
     return absl::UnimplementedError("its statistics are outputs, as before opset 14");
   }
   const std::string label = call.label;
-  const auto momentum = call.attributes.find("momentum");
-  const double kept = momentum == call.attributes.end() ? 0.9 : std::get<double>(momentum->second);
-  const std::vector<std::string> moves = {label + ".mean", label + ".variance"};
+  LS_ASSIGN_OR_RETURN(const double kept, FloatOf(call.attributes, "momentum", 0.9));
+  const std::vector<std::string> moves = {Fresh(label + ".mean"), Fresh(label + ".variance")};
   LS_RETURN_IF_ERROR(Emit(call, OpType::kBatchNormTraining, {inputs[0], inputs[1], inputs[2]},
-                          {outputs[0], moves[0], label + ".inv_std", moves[1]}));
+                          {outputs[0], moves[0], Fresh(label + ".inv_std"), moves[1]}));
   for (size_t i = 0; i < 2; ++i) {
-    const std::string old = moves[i] + ".kept", moved = moves[i] + ".moved";
+    const std::string old = Fresh(moves[i] + ".kept"), moved = Fresh(moves[i] + ".moved");
     const Call keep{call.node, {{"factor", kept}}, old};
     LS_RETURN_IF_ERROR(Emit(keep, OpType::kScale, {inputs[3 + i]}, {old}));
     const Call move{call.node, {{"factor", 1.0 - kept}}, moved};
@@ -246,8 +254,8 @@ absl::Status OnnxImporter::ReadVariadic(Call& call) {
   const bool divides = type == "Mean" && inputs.size() > 1;
   for (size_t i = 1; i < inputs.size(); ++i) {
     const bool last = i + 1 == inputs.size() && !divides;
-    const std::string result = last ? output : absl::StrCat(output, ".", i);
-    call.label = last ? label : absl::StrCat(label, ".", i);
+    const std::string result = last ? output : Fresh(absl::StrCat(output, ".", i));
+    call.label = last ? label : Fresh(absl::StrCat(label, ".", i));
     LS_RETURN_IF_ERROR(Emit(call, *pair, {left, inputs[i]}, {result}));
     left = result;
   }
@@ -278,16 +286,13 @@ absl::Status OnnxImporter::ReadSoftmax(Call& call) {
     call.attributes = {{"axis", axis}};
     return Emit(call, *op, {call.node->input(0)}, {output});
   }
-  const std::string label = call.label;
-  call.label = label + ".flat";
-  call.attributes = {{"axis", axis}};
-  LS_RETURN_IF_ERROR(Emit(call, OpType::kFlatten, {call.node->input(0)}, {output + ".flat"}));
-  call.label = label + ".rows";
-  call.attributes = {{"axis", int64_t{1}}};
-  LS_RETURN_IF_ERROR(Emit(call, *op, {output + ".flat"}, {output + ".rows"}));
-  call.label = label;
+  const std::string flat = Fresh(output + ".flat"), rows = Fresh(output + ".rows");
+  const Call flatten{call.node, {{"axis", axis}}, flat};
+  LS_RETURN_IF_ERROR(Emit(flatten, OpType::kFlatten, {call.node->input(0)}, {flat}));
+  const Call by_row{call.node, {{"axis", int64_t{1}}}, rows};
+  LS_RETURN_IF_ERROR(Emit(by_row, *op, {flat}, {rows}));
   call.attributes = {{"shape", x.shape}, {"allowzero", int64_t{1}}};
-  return Emit(call, OpType::kReshape, {output + ".rows"}, {output});
+  return Emit(call, OpType::kReshape, {rows}, {output});
 }
 
 // A sequence is a list of values while the model is read, so that a split that exporters write so costs nothing.
@@ -301,30 +306,36 @@ absl::Status OnnxImporter::ReadSplitToSequence(Call& call) {
   LS_ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(IntOf(raw, "axis", 0), static_cast<int64_t>(x.shape.size())));
   const int64_t size = x.shape[axis];
   int64_t part = 1;
+  bool equal = inputs.size() == 1;
   std::vector<int64_t> sizes;
   const bool keeps = inputs.size() > 1 || IntOf(raw, "keepdims", 1) != 0;
   if (inputs.size() > 1) {
     LS_ASSIGN_OR_RETURN(const Tensor* given, NeedKnown(call, 1, "split"));
     LS_ASSIGN_OR_RETURN(const RawAttribute values, AttributeFromTensor(AttributeInput::Kind::kInts, *given));
     sizes = std::get<std::vector<int64_t>>(values);
-    if (given->shape().empty()) part = sizes[0];
+    equal = given->shape().empty();
+    if (equal) part = sizes[0];
   }
-  if (inputs.size() == 1 || sizes.size() == 1) {
+  if (equal) {
     if (part < 1) return absl::InvalidArgumentError("parts below 1");
+    if (size / part > kMostParts) {
+      return absl::InvalidArgumentError(absl::StrCat("makes more than ", kMostParts, " parts of ", size, " elements"));
+    }
     sizes.clear();
     for (int64_t at = 0; at < size; at += part) sizes.push_back(std::min(part, size - at));
   }
   std::vector<std::string> parts;
-  for (size_t i = 0; i < sizes.size(); ++i) parts.push_back(absl::StrCat(call.node->output(0), ".", i));
+  for (size_t i = 0; i < sizes.size(); ++i) parts.push_back(Fresh(absl::StrCat(call.node->output(0), ".", i)));
   call.attributes = {{"axis", axis}, {"split", sizes}};
   LS_RETURN_IF_ERROR(Emit(call, *split, {inputs[0]}, parts));
   if (!keeps) {
     Shape shape = x.shape;
     shape.erase(shape.begin() + axis);
     for (std::string& name : parts) {
-      Call squeeze{call.node, {{"shape", shape}, {"allowzero", int64_t{1}}}, name + ".squeezed"};
-      LS_RETURN_IF_ERROR(Emit(squeeze, OpType::kReshape, {name}, {name + ".squeezed"}));
-      name += ".squeezed";
+      const std::string squeezed = Fresh(name + ".squeezed");
+      const Call squeeze{call.node, {{"shape", shape}, {"allowzero", int64_t{1}}}, squeezed};
+      LS_RETURN_IF_ERROR(Emit(squeeze, OpType::kReshape, {name}, {squeezed}));
+      name = squeezed;
     }
   }
   values_[call.node->output(0)] = {nullptr, nullptr, "", std::move(parts), true};

@@ -125,9 +125,11 @@ class OnnxImporter::Recurrent : private Expansion {
             layout_ == 1 ? Add(OpType::kTranspose, {given}, {{"perm", std::vector<int64_t>{1, 0, 2}}}) : given;
         return Of(ordered, perm_directions, {batch_, hidden_});
       }
-      const std::string zeros = absl::StrCat(call_.label, ".zeros");
-      if (importer_->values_.count(zeros) == 0) importer_->Define(zeros, *Tensor::Create(dtype_, {batch_, hidden_}));
-      return zeros;
+      if (zeros_.empty()) {
+        zeros_ = importer_->Fresh(absl::StrCat(call_.label, ".zeros"));
+        importer_->Define(zeros_, *Tensor::Create(dtype_, {batch_, hidden_}));
+      }
+      return zeros_;
     };
     state.h = from(input(kInitialH), d);
     if (type_ == "LSTM") state.c = from(input(kInitialC), d);
@@ -223,6 +225,7 @@ class OnnxImporter::Recurrent : private Expansion {
   int64_t steps_ = 0;
   int64_t batch_ = 0;
   int64_t width_ = 0;
+  std::string zeros_;
   // Of the direction that is read.
   std::string recurrence_;
   std::vector<std::string> recurrence_parts_;
@@ -269,6 +272,7 @@ absl::Status OnnxImporter::Recurrent::ReadInputs() {
   if (inputs_.size() < 3 || inputs_.size() > kInputs) return absl::InvalidArgumentError("takes three to eight inputs");
   inputs_.resize(kInputs);
   LS_ASSIGN_OR_RETURN(const ValueInfo x, importer_->InfoOf(input(kX)));
+  LS_ASSIGN_OR_RETURN(const ValueInfo w, importer_->InfoOf(input(kW)));
   LS_ASSIGN_OR_RETURN(const ValueInfo r, importer_->InfoOf(input(kR)));
   if (x.shape.size() != 3 || r.shape.size() != 3) {
     return absl::InvalidArgumentError(
@@ -276,12 +280,19 @@ absl::Status OnnxImporter::Recurrent::ReadInputs() {
   }
   dtype_ = x.dtype;
   if (hidden_ == 0) hidden_ = r.shape[2];
+  if (hidden_ != r.shape[2]) {
+    return absl::InvalidArgumentError(absl::StrCat("hidden_size is ", hidden_, ", R is ", ShapeString(r.shape)));
+  }
   steps_ = x.shape[layout_ == 1 ? 1 : 0];
   batch_ = x.shape[layout_ == 1 ? 0 : 1];
   width_ = x.shape[2];
   if (r.shape[0] != directions_ || r.shape[1] != gates_ * hidden_ || r.shape[2] != hidden_) {
     return absl::InvalidArgumentError(absl::StrCat("R is ", ShapeString(r.shape), ", expected ",
                                                    ShapeString({directions_, gates_ * hidden_, hidden_})));
+  }
+  if (w.shape != Shape{directions_, gates_ * hidden_, width_}) {
+    return absl::InvalidArgumentError(absl::StrCat("W is ", ShapeString(w.shape), ", expected ",
+                                                   ShapeString({directions_, gates_ * hidden_, width_})));
   }
   if (steps_ < 1 || batch_ < 1) return absl::InvalidArgumentError("has no step or no sample");
   constexpr int64_t kMostSteps = 4096;

@@ -129,6 +129,23 @@ absl::Status OnnxImporter::AddTied() {
   for (const std::string& name : parameters_) {
     if (initializers_.count(name) == 0 && options_.tied.count(name) == 0) lost.push_back(name);
   }
+  // Weight and bias of a batch normalisation that is gone, with its statistics.
+  const auto merged_norm = [&](absl::string_view name) -> std::string {
+    const std::string norm(name.substr(0, name.rfind('.')));
+    const std::string mean = absl::StrCat(norm, ".running_mean");
+    return buffers_.count(mean) != 0 && initializers_.count(mean) == 0 ? norm : "";
+  };
+  std::set<std::string> merged;
+  for (const std::string& name : lost) merged.insert(merged_norm(name));
+  merged.erase("");
+  std::erase_if(lost, [&](const std::string& name) { return !merged_norm(name).empty(); });
+  if (!merged.empty()) {
+    model_.warnings.push_back(absl::StrCat("the exporter merged the batch normalisations ",
+                                           ListOf({merged.begin(), merged.end()}),
+                                           " into other weights by their statistics: they normalise no more, and what "
+                                           "is trained is another model. ",
+                                           kExportCall, " keeps them"));
+  }
   if (!folded_weights_.empty()) {
     model_.warnings.push_back(absl::StrCat("the exporter folded ", lost.size(), " parameters (", ListOf(lost),
                                            ") into weights of other names (", ListOf(folded_weights_),

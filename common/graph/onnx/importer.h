@@ -53,6 +53,7 @@ class OnnxImporter {
 
   // import.cc
   absl::Status CheckFile();
+  void CollectNames();
   absl::Status ReadSignature();
   absl::Status AddInitializers();
   absl::Status AddInputs();
@@ -73,6 +74,8 @@ class OnnxImporter {
   absl::StatusOr<const Tensor*> KnownElements(const std::string& name);
   // The name under which nodes of the graph read a value of the file; a constant is added to the graph for it.
   absl::StatusOr<std::string> NameInGraph(const std::string& name);
+  // A name for what the file has no name for: `name`, or one like it where the file or the graph has that.
+  std::string Fresh(std::string name);
   void Define(const std::string& name, Tensor constant);
   void Alias(const std::string& name, const std::string& of);
 
@@ -83,6 +86,8 @@ class OnnxImporter {
   // Appends our node for a call, or folds it when all its inputs are constants.
   absl::Status Emit(const Call& call, OpType op, std::vector<std::string> inputs, std::vector<std::string> outputs);
   absl::Status TakeAttributeInputs(Call& call, OpType op, std::vector<std::string>* inputs);
+  // OK when a constant of so many bytes may be made beside those before it.
+  absl::Status TakeMemory(int64_t bytes);
   absl::Status FoldNode(Node node, const std::vector<std::string>& inputs);
   absl::Status MakeBroadcastExplicit(Call& call, std::vector<std::string>* inputs);
   absl::Status MakePaddingExplicit(Call& call, OpType op);
@@ -130,7 +135,9 @@ class OnnxImporter {
   std::set<std::string> buffers_;     // by the signature
   std::map<std::string, Initializer> initializers_;
   std::map<std::string, Value> values_;
+  std::set<std::string> taken_names_;  // of the file's nodes and values, and those made up beside them
   std::set<std::string> node_names_;
+  int64_t folded_bytes_ = 0;
   std::map<std::string, bool> input_has_batch_;
   std::vector<std::string> folded_weights_;  // trained although the signature does not name them
   ImportedModel model_;

@@ -106,16 +106,13 @@ class Inliner {
 
 }  // namespace
 
-absl::Status InlineFunctions(onnx::ModelProto* model) {
-  if (model->functions().empty()) return absl::OkStatus();
+absl::StatusOr<onnx::GraphProto> InlineFunctions(const onnx::ModelProto& model) {
   onnx::GraphProto flat;
-  Inliner inliner(*model);
-  for (const onnx::NodeProto& node : model->graph().node()) {
+  Inliner inliner(model);
+  for (const onnx::NodeProto& node : model.graph().node()) {
     LS_RETURN_IF_ERROR(inliner.Append(node, "", {}, nullptr, 0, &flat));
   }
-  model->mutable_graph()->mutable_node()->Swap(flat.mutable_node());
-  model->clear_functions();
-  return absl::OkStatus();
+  return flat;
 }
 
 }  // namespace lockstep

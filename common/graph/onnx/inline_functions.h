@@ -5,15 +5,16 @@
 #ifndef LOCKSTEP_COMMON_GRAPH_ONNX_INLINE_FUNCTIONS_H_
 #define LOCKSTEP_COMMON_GRAPH_ONNX_INLINE_FUNCTIONS_H_
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "protos/onnx.pb.h"
 
 namespace lockstep {
 
-// Replaces every call of a model's own functions, also within functions, and drops the functions. Values inside a call
-// are named "<name of the call>/<name in the function>". InvalidArgument for functions that call themselves, for calls
-// with more inputs or outputs than the function has, and for functions of another opset than the model.
-absl::Status InlineFunctions(onnx::ModelProto* model);
+// The nodes of a model with every call of its own functions, also within functions, replaced by what it calls; nothing
+// else of its graph. Values inside a call are named "<name of the call>/<name in the function>". InvalidArgument for
+// functions that call themselves, for calls with more inputs or outputs than the function has, and for functions of
+// another opset than the model.
+absl::StatusOr<onnx::GraphProto> InlineFunctions(const onnx::ModelProto& model);
 
 }  // namespace lockstep
 

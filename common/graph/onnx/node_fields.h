@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/graph/ops/raw_attributes.h"
 #include "protos/onnx.pb.h"
@@ -21,6 +23,7 @@ inline constexpr char kExportCall[] =
 
 // A shape that a model computes is small; what folds into more than this is no shape but an attack or a mistake.
 inline constexpr int64_t kMaxFoldedBytes = int64_t{1} << 30;
+inline constexpr int64_t kMaxAllFoldedBytes = int64_t{2} << 30;
 
 // Null where the node does not have it.
 inline const onnx::AttributeProto* FindAttribute(const onnx::NodeProto& node, absl::string_view name) {
@@ -52,6 +55,14 @@ inline int64_t IntOf(const RawAttributes& attributes, const std::string& name, i
   const auto found = attributes.find(name);
   const auto* value = found == attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
   return value == nullptr ? otherwise : *value;
+}
+
+// InvalidArgument when it is given and no float.
+inline absl::StatusOr<double> FloatOf(const RawAttributes& attributes, const std::string& name, double otherwise) {
+  const auto found = attributes.find(name);
+  if (found == attributes.end()) return otherwise;
+  if (const auto* value = std::get_if<double>(&found->second)) return *value;
+  return absl::InvalidArgumentError(absl::StrCat("attribute '", name, "' has to be a number with a fraction"));
 }
 
 }  // namespace lockstep

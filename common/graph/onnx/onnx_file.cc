@@ -36,49 +36,44 @@ void CopyElements(const Field& field, Tensor* tensor) {
   for (int i = 0; i < field.size(); ++i) out[i] = static_cast<To>(field.Get(i));
 }
 
-// Elements from the typed fields; the number of elements was checked.
-absl::Status CopyTyped(const onnx::TensorProto& message, Tensor* tensor) {
-  const auto check = [&](int64_t size) {
-    if (size == tensor->num_elements()) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat("has ", size, " elements for the shape ", ShapeString(tensor->shape())));
-  };
+// How many elements the typed fields hold.
+int64_t CountTyped(const onnx::TensorProto& message, DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return message.float_data_size();
+    case DType::kF64:
+      return message.double_data_size();
+    case DType::kI64:
+      return message.int64_data_size();
+    case DType::kU64:
+    case DType::kU32:
+      return message.uint64_data_size();
+    default:
+      return message.int32_data_size();
+  }
+}
+
+// Elements from the typed fields. REQUIRES: CountTyped is the tensor's number.
+void CopyTyped(const onnx::TensorProto& message, Tensor* tensor) {
   switch (tensor->dtype()) {
     case DType::kF32:
-      LS_RETURN_IF_ERROR(check(message.float_data_size()));
-      CopyElements<float>(message.float_data(), tensor);
-      return absl::OkStatus();
+      return CopyElements<float>(message.float_data(), tensor);
     case DType::kF64:
-      LS_RETURN_IF_ERROR(check(message.double_data_size()));
-      CopyElements<double>(message.double_data(), tensor);
-      return absl::OkStatus();
+      return CopyElements<double>(message.double_data(), tensor);
     case DType::kI64:
-      LS_RETURN_IF_ERROR(check(message.int64_data_size()));
-      CopyElements<int64_t>(message.int64_data(), tensor);
-      return absl::OkStatus();
+      return CopyElements<int64_t>(message.int64_data(), tensor);
     case DType::kU64:
-      LS_RETURN_IF_ERROR(check(message.uint64_data_size()));
-      CopyElements<uint64_t>(message.uint64_data(), tensor);
-      return absl::OkStatus();
+      return CopyElements<uint64_t>(message.uint64_data(), tensor);
     case DType::kU32:
-      LS_RETURN_IF_ERROR(check(message.uint64_data_size()));
-      CopyElements<uint32_t>(message.uint64_data(), tensor);
-      return absl::OkStatus();
+      return CopyElements<uint32_t>(message.uint64_data(), tensor);
+    case DType::kBool:
+      return CopyElements<bool>(message.int32_data(), tensor);
     default:
       break;
   }
-  LS_RETURN_IF_ERROR(check(message.int32_data_size()));
-  switch (DTypeSize(tensor->dtype())) {
-    case 1:
-      CopyElements<uint8_t>(message.int32_data(), tensor);
-      return absl::OkStatus();
-    case 2:
-      CopyElements<uint16_t>(message.int32_data(), tensor);
-      return absl::OkStatus();
-    default:
-      CopyElements<int32_t>(message.int32_data(), tensor);
-      return absl::OkStatus();
-  }
+  if (DTypeSize(tensor->dtype()) == 1) return CopyElements<uint8_t>(message.int32_data(), tensor);
+  if (DTypeSize(tensor->dtype()) == 2) return CopyElements<uint16_t>(message.int32_data(), tensor);
+  CopyElements<int32_t>(message.int32_data(), tensor);
 }
 
 struct ExternalPlace {
@@ -115,19 +110,36 @@ absl::StatusOr<std::string> ResolveInside(const std::string& folder, const std::
   return file.string();
 }
 
-absl::Status ReadExternal(const onnx::TensorProto& message, const std::string& folder, Tensor* tensor) {
-  LS_ASSIGN_OR_RETURN(const ExternalPlace place, ReadPlace(message));
-  if (place.length >= 0 && place.length != tensor->byte_size()) {
-    return absl::InvalidArgumentError(absl::StrCat("has ", place.length, " bytes of external data; its shape ",
-                                                   ShapeString(tensor->shape()), " needs ", tensor->byte_size()));
+// The file that holds the elements, from `place->offset` on. DataLoss when it does not hold `bytes` there.
+absl::StatusOr<std::string> FindExternal(const onnx::TensorProto& message, const std::string& folder, int64_t bytes,
+                                         ExternalPlace* place) {
+  LS_ASSIGN_OR_RETURN(*place, ReadPlace(message));
+  if (place->length >= 0 && place->length != bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("has ", place->length, " bytes of external data; its shape needs ", bytes));
   }
-  LS_ASSIGN_OR_RETURN(const std::string path, ResolveInside(folder, place.location));
-  std::ifstream file(path, std::ios::binary);
-  file.seekg(place.offset);
-  file.read(reinterpret_cast<char*>(tensor->data()), tensor->byte_size());
-  if (file.gcount() == tensor->byte_size()) return absl::OkStatus();
-  return absl::DataLossError(
-      absl::StrCat(path, " ends before byte ", place.offset + tensor->byte_size(), ". It was truncated"));
+  LS_ASSIGN_OR_RETURN(const std::string path, ResolveInside(folder, place->location));
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  if (error) return absl::NotFoundError(absl::StrCat("cannot read ", path, ": ", error.message()));
+  if (place->offset > static_cast<int64_t>(size) || bytes > static_cast<int64_t>(size) - place->offset) {
+    return absl::DataLossError(absl::StrCat(path, " has ", size, " bytes and ends before the ", bytes, " from byte ",
+                                            place->offset, " on. It was truncated"));
+  }
+  return path;
+}
+
+// OK when the elements are there, as many as the shape says: only then may memory be taken for them.
+absl::Status CheckElements(const onnx::TensorProto& message, DType dtype, const Shape& shape, int64_t bytes) {
+  const int64_t raw = static_cast<int64_t>(message.raw_data().size());
+  if (raw > 0 || bytes == 0) {
+    if (raw == bytes) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("has ", raw, " bytes; its shape ", ShapeString(shape), " needs ", bytes));
+  }
+  const int64_t count = CountTyped(message, dtype);
+  if (count == bytes / DTypeSize(dtype)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("has ", count, " elements for the shape ", ShapeString(shape)));
 }
 
 }  // namespace
@@ -177,22 +189,29 @@ absl::StatusOr<Tensor> ReadOnnxTensor(const onnx::TensorProto& message, const st
   const absl::StatusOr<int64_t> bytes = CheckedByteSize(*dtype, shape);
   if (!bytes.ok()) return within(bytes.status());
   const bool external = message.data_location() == 1;
-  const bool raw = !external && (!message.raw_data().empty() || *bytes == 0);
-  if (raw && static_cast<int64_t>(message.raw_data().size()) != *bytes) {
-    return within(absl::InvalidArgumentError(
-        absl::StrCat("has ", message.raw_data().size(), " bytes; its shape ", ShapeString(shape), " needs ", *bytes)));
-  }
+  ExternalPlace place;
+  absl::StatusOr<std::string> path("");
+  if (external) path = FindExternal(message, folder, *bytes, &place);
+  if (!path.ok()) return within(path.status());
+  const absl::Status complete = external ? absl::OkStatus() : CheckElements(message, *dtype, shape, *bytes);
+  if (!complete.ok()) return within(complete);
   absl::StatusOr<Tensor> tensor = Tensor::Create(*dtype, shape);
   if (!tensor.ok()) return within(tensor.status());
-  absl::Status filled;
   if (external) {
-    filled = ReadExternal(message, folder, &*tensor);
-  } else if (raw) {
-    if (*bytes > 0) std::memcpy(tensor->data(), message.raw_data().data(), message.raw_data().size());
+    std::ifstream file(*path, std::ios::binary);
+    file.seekg(place.offset);
+    file.read(reinterpret_cast<char*>(tensor->data()), *bytes);
+    if (file.gcount() != *bytes) return within(absl::UnavailableError(absl::StrCat("cannot read ", *path)));
+  } else if (!message.raw_data().empty()) {
+    std::memcpy(tensor->data(), message.raw_data().data(), message.raw_data().size());
   } else {
-    filled = CopyTyped(message, &*tensor);
+    CopyTyped(message, &*tensor);
   }
-  if (!filled.ok()) return within(filled);
+  if (*dtype == DType::kBool) {
+    // Any byte may stand for true in a file, one value in memory.
+    auto* bytes_of = reinterpret_cast<uint8_t*>(tensor->data());
+    for (int64_t i = 0; i < *bytes; ++i) bytes_of[i] = bytes_of[i] != 0;
+  }
   return tensor;
 }
 

@@ -16,6 +16,8 @@ namespace {
 
 // Where external tensors begin: pages can be mapped.
 constexpr int64_t kPage = 4096;
+// What protobuf writes at most.
+constexpr size_t kMostModelBytes = (size_t{1} << 31) - 1;
 // Smaller ones stay in the model.
 constexpr int64_t kSmallestExternal = 1024;
 
@@ -145,6 +147,10 @@ absl::StatusOr<OnnxWritten> WriteOnnx(const Graph& graph, const VariableReader& 
     } else {
       tensor->set_raw_data(value.data(), static_cast<size_t>(value.byte_size()));
     }
+  }
+  if (message.ByteSizeLong() > kMostModelBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("without its weights the model has ", message.ByteSizeLong(),
+                                                   " bytes; an ONNX file has at most ", kMostModelBytes));
   }
   LS_RETURN_IF_ERROR(file.Append(message.SerializeAsString()));
   if (data.size() > 0) LS_RETURN_IF_ERROR(data.Commit());

@@ -50,10 +50,8 @@ absl::Status OnnxImporter::CheckKind(const onnx::NodeProto& node) {
 
 absl::StatusOr<OpReport> ReportOps(const OnnxFile& file, OnnxImportOptions options) {
   OpReport report;
-  onnx::ModelProto flat = file.model;
-  flat.mutable_graph()->clear_initializer();
-  LS_RETURN_IF_ERROR(InlineFunctions(&flat));
-  for (const onnx::NodeProto& node : flat.graph().node()) {
+  LS_ASSIGN_OR_RETURN(const onnx::GraphProto flat, InlineFunctions(file.model));
+  for (const onnx::NodeProto& node : flat.node()) {
     ++report.ops[OpLabel(node)];
     const absl::Status kind = OnnxImporter::CheckKind(node);
     if (kind.ok()) continue;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/graph/ops/window.h"
 #include "common/status/status_macros.h"
 
 namespace lockstep {
@@ -90,9 +91,15 @@ absl::Status FillWindow(OpType op, const Shape& input, const Shape* weights, Raw
   if (window.output_shape.empty() && (window.auto_pad == "VALID" || window.auto_pad == "NOTSET")) {
     return absl::OkStatus();
   }
+  LS_RETURN_IF_ERROR(CheckWindow(window.kernel, window.strides, Ints(2 * rank, 0), window.dilations));
   Ints pads(2 * rank);
   Ints output_padding = window.output_padding;
   for (size_t d = 0; d < rank; ++d) {
+    const int64_t wanted = window.output_shape.empty() ? 0 : window.output_shape[d];
+    if (input[2 + d] > kMostExtent || wanted < 0 || wanted > kMostExtent) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("input ", ShapeString(input), " or output_shape ", wanted, " is too large"));
+    }
     int64_t total = TotalPadding(window, transposed, input[2 + d], d);
     // A shape that is larger than what the windows reach is filled up behind.
     output_padding[d] -= std::min<int64_t>(total, 0);

@@ -141,6 +141,9 @@ absl::StatusOr<Shape> TransposedShape(const ConvAttributes& conv, const Shape& i
       return absl::InvalidArgumentError(absl::StrCat("output_padding ", more, " is not below the stride of ",
                                                      conv.strides[d], ": the elements would belong to no window"));
     }
+    if (input[2 + d] > kMostExtent) {
+      return absl::InvalidArgumentError(absl::StrCat("input ", ShapeString(input), " is too large"));
+    }
     const int64_t extent = (conv.kernel_shape[d] - 1) * conv.dilations[d] + 1;
     shape.push_back(conv.strides[d] * (input[2 + d] - 1) + more + extent - conv.pads[d] - conv.pads[rank + d]);
     if (shape.back() < 1) {

@@ -115,6 +115,19 @@ TEST_CASE("import: weights that an exporter folded are trained under their new n
   CHECK_THAT(model.warnings[0], Contains("encoder.w") && Contains("enc.weight") && Contains("optimize=False"));
 }
 
+TEST_CASE("import: a batch normalisation that an exporter merged is named, and not taken for a tied weight", "[onnx]") {
+  const std::string signature =
+      "\nw: PARAMETER target='bn.weight'\nb: PARAMETER target='bn.bias'\np_a: PARAMETER target='enc.weight'\np_b: "
+      "PARAMETER target='head.weight'\np_c: PARAMETER target='norm.weight'\np_d: PARAMETER target='norm.bias'\n"
+      "b_m: BUFFER target='norm.running_mean' persistent=True\n";
+
+  const ImportedModel model = Import(TwoLayers(signature), {});
+
+  REQUIRE(model.warnings.size() == 1);
+  CHECK_THAT(model.warnings[0],
+             Contains("merged the batch normalisations norm into") && Contains("optimize=False") && !Contains("tied"));
+}
+
 TEST_CASE("import: parameters that begin anew keep the file's scale, not its values", "[onnx]") {
   OnnxFile file = TwoLayers("");
   for (onnx::TensorProto& tensor : *file.model.mutable_graph()->mutable_initializer()) {
