@@ -3,11 +3,13 @@
 // seconds to train for, and answers each with one JSON object. Where time goes: `--profile` writes a table by op and
 // one by node to stderr, `--describe` the plan. `--unwatched`: without timing nodes, to see what that costs.
 //   --model lenet | FILE.onnx   --batch N   --classes N   --labels D,D   --vocabulary N   --threads N   --adamw
+//   --recompute none|cheap|blocks
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -61,15 +63,22 @@ struct Arguments {
   int threads = 1;
   bool adamw = false;
   bool profile = false;
+  std::string recompute = "cheap";
   bool unwatched = false;
   bool describe = false;
 };
+
+Recomputation RecomputationOf(const std::string& name) {
+  if (name == "none") return Recomputation::kNone;
+  return name == "blocks" ? Recomputation::kBlocks : Recomputation::kCheap;
+}
 
 Arguments Parse(int argc, char** argv) {
   Arguments a;
   for (int i = 1; i < argc; ++i) {
     const std::string key = argv[i];
     const std::string value = i + 1 < argc ? argv[i + 1] : "";
+    if (key == "--recompute") a.recompute = value;
     if (key == "--profile") a.profile = true;
     if (key == "--unwatched") a.unwatched = true;
     if (key == "--describe") a.describe = true;
@@ -183,6 +192,20 @@ int64_t ProcessKiB(const std::string& what) {
   return 0;
 }
 
+void Describe(const Plan& plan, const ReplicaState& state) {
+  for (const std::string& line : plan.Describe()) std::fprintf(stderr, "%s\n", line.c_str());
+  const PlanMemory& memory = plan.memory();
+  std::fprintf(stderr, "bytes: values and scratch %lld, gradients %lld, persistent %lld, state %lld\n",
+               static_cast<long long>(memory.arena), static_cast<long long>(memory.gradients),
+               static_cast<long long>(memory.persistent), static_cast<long long>(state.bytes().size()));
+  const PlanPeak peak = plan.Peak();
+  std::fprintf(stderr, "most is alive at '%s': %lld bytes\n", peak.node.c_str(),
+               static_cast<long long>(peak.lower_bound));
+  for (const PlanPeak::Part& part : peak.parts) {
+    std::fprintf(stderr, "%12lld  %s\n", static_cast<long long>(part.bytes), part.name.c_str());
+  }
+}
+
 void Run(const Arguments& arguments) {
   const Model model = LoadModel(arguments);
   const RandomData data(arguments, model.metagraph.signature[0]);
@@ -202,28 +225,17 @@ void Run(const Arguments& arguments) {
                     .global_batch = arguments.batch,
                     .logical_shards = 1,
                     .profiler = arguments.unwatched ? nullptr : &profiler};
-  const auto plan = Must(Plan::Make(device.get(), config.training.graph, variables, {}));
+  const auto plan = Must(
+      Plan::Make(device.get(), config.training.graph, variables, {.recompute = RecomputationOf(arguments.recompute)}));
   StepRunner runner(std::move(config), state.get(), plan.get(), nullptr, &data, nullptr);
   const auto communicators = MakeLoopback({1, 1}, 1);
-  if (arguments.describe) {
-    for (const std::string& line : plan->Describe()) std::fprintf(stderr, "%s\n", line.c_str());
-    const PlanMemory& memory = plan->memory();
-    std::fprintf(stderr, "bytes: values and scratch %lld, gradients %lld, persistent %lld, state %lld\n",
-                 static_cast<long long>(memory.arena), static_cast<long long>(memory.gradients),
-                 static_cast<long long>(memory.persistent), static_cast<long long>(state->bytes().size()));
-    const PlanPeak peak = plan->Peak();
-    std::fprintf(stderr, "most is alive at '%s': %lld bytes\n", peak.node.c_str(),
-                 static_cast<long long>(peak.lower_bound));
-    for (const PlanPeak::Part& part : peak.parts) {
-      std::fprintf(stderr, "%12lld  %s\n", static_cast<long long>(part.bytes), part.name.c_str());
-    }
-  }
-
+  if (arguments.describe) Describe(*plan, *state);
   int64_t step = 0;
   for (std::string line; std::getline(std::cin, line);) {
     const double wanted = std::atof(line.c_str());
     std::vector<double> steps;
     double loss = 0;
+    const std::clock_t processor = std::clock();
     profiler.Start();
     const auto start = Clock::now();
     do {
@@ -232,6 +244,7 @@ void Run(const Arguments& arguments) {
       steps.push_back(Seconds(begin));
     } while (Seconds(start) < wanted);
     profiler.Stop();
+    const double processor_seconds = static_cast<double>(std::clock() - processor) / CLOCKS_PER_SEC;
     const ProfileReport report = ReportByOp(profiler);
     if (arguments.profile) {
       const auto count = static_cast<int64_t>(steps.size());
@@ -242,9 +255,11 @@ void Run(const Arguments& arguments) {
     const auto share = [&](int64_t ns) { return static_cast<double>(ns) / static_cast<double>(report.total_ns); };
     const auto of = [&](ProfileTrack track) { return report.track_ns[static_cast<size_t>(track)]; };
     std::printf(
-        "{\"samples_per_second\": %.3f, \"products_share\": %.4f, \"kernels_share\": %.4f, \"update_share\": %.4f, "
+        "{\"samples_per_second\": %.3f, \"cpu_ms_per_step\": %.3f, \"products_share\": %.4f, \"kernels_share\": %.4f, "
+        "\"update_share\": %.4f, "
         "\"peak_mib\": %.1f, \"plan_mib\": %.1f, \"instruction_set\": \"%s\", \"loss\": %.5f}\n",
-        static_cast<double>(arguments.batch) / steps[steps.size() / 2], share(report.products_ns),
+        static_cast<double>(arguments.batch) / steps[steps.size() / 2],
+        processor_seconds * 1e3 / static_cast<double>(steps.size()), share(report.products_ns),
         share(of(ProfileTrack::kForward) + of(ProfileTrack::kBackward)), share(of(ProfileTrack::kUpdate)),
         static_cast<double>(ProcessKiB("VmHWM:") - before) / 1024,
         static_cast<double>(plan->memory().total()) / (1 << 20), device->info().instruction_set.c_str(), loss);

@@ -41,6 +41,13 @@ namespace lockstep::worker {
 // Node -> implementation, as a kernel plan stores them; see kernel_plan.h.
 using KernelChoices = std::map<std::string, std::string>;
 
+// What of the forward pass is computed again in the backward pass instead of being kept. Bits do not depend on it.
+enum class Recomputation : uint8_t {
+  kNone,
+  kCheap,   // what takes little more time than copying it, where it lowers the peak
+  kBlocks,  // and all within blocks of the model: nearly a second forward pass
+};
+
 struct PlanOptions {
   // Begins every key in KernelChoices: "training", "evaluation".
   std::string label = "training";
@@ -51,6 +58,7 @@ struct PlanOptions {
   // Node fusions and the device's own layouts. Both change bits: they stand in the kernel plan.
   bool fuse = true;
   bool free_layouts = true;
+  Recomputation recompute = Recomputation::kCheap;
   // From a kernel plan; null: the device's own tables choose.
   const KernelChoices* choices = nullptr;
   // Advances with every node that is prepared or run, as long as the plan lives; null: nobody watches.
@@ -131,7 +139,7 @@ class Plan {
   absl::Status RunPass(absl::Span<const std::byte* const> inputs, const PassKey& key, BucketReady on_bucket);
   absl::Status RunPass(absl::Span<const std::byte* const> inputs, const PassKey& key);
 
-  // The same, waiting after every node, with a digest of all it wrote.
+  // The same, waiting after every node, with a digest of all it wrote for the first time.
   absl::StatusOr<std::vector<NodeDigest>> RunPassWithDigests(absl::Span<const std::byte* const> inputs,
                                                              const PassKey& key);
 

@@ -68,6 +68,7 @@ absl::StatusOr<std::unique_ptr<Plan>> PlanBuilder::Build() {
   LS_RETURN_IF_ERROR(AddSources());
   LS_RETURN_IF_ERROR(AddNodes());
   LS_RETURN_IF_ERROR(AddOutputs());
+  LS_RETURN_IF_ERROR(Recompute());
   FindLifetimes();
   ShareInPlace();
   AddWorkspaces();
@@ -136,6 +137,7 @@ void PlanBuilder::AddCopy(int from, int to) {
                            .description = absl::StrCat("copy of '", value.name, "'"),
                            .inputs = {from},
                            .outputs = {to}});
+  origins_.emplace_back();
 }
 
 const Node* PlanBuilder::FusableRelu(const Node& node) const {
@@ -176,6 +178,7 @@ absl::Status PlanBuilder::AddNodes() {
   for (const Node& node : graph_.nodes) {
     AdvancePulse(options_.pulse);
     if (fused.count(&node) > 0) continue;
+    if (backward_ < 0 && BeginsBackward(node)) backward_ = static_cast<int>(state_->steps.size());
     for (const std::string& input : node.inputs) LS_RETURN_IF_ERROR(Find(node, input).status());
     for (const std::string& output : node.outputs) {
       if (!output.empty() && graph_.values.count(output) == 0) {
@@ -259,6 +262,7 @@ absl::Status PlanBuilder::AddNode(const Node& node, const Node* relu) {
   step.description = absl::StrCat(name, " ", OpName(node.op), " ", kernel->implementation());
   step.kernel = std::move(kernel);
   state_->steps.push_back(std::move(step));
+  origins_.push_back({.request = std::move(request), .reorder = {}});
   for (const auto& [from, to] : to_row_major) LS_RETURN_IF_ERROR(AddReorder(from, to));
   return absl::OkStatus();
 }
@@ -269,11 +273,14 @@ absl::Status PlanBuilder::AddReorder(int from, int to) {
   PlanStep step{.node = absl::StrCat("layout of ", source.name), .inputs = {from}, .outputs = {to}};
   const auto word = [](const device::Layout& l) { return l.row_major() ? std::string("row-major") : l.name; };
   step.description = absl::StrCat("layout of '", source.name, "': ", word(source.layout), " to ", word(target.layout));
-  LS_ASSIGN_OR_RETURN(
-      step.kernel,
-      device_->MakeReorder({.dtype = source.dtype, .shape = source.shape, .from = source.layout, .to = target.layout}));
-  const bool once = StorageOf(from).home == Home::kVariable;
-  (once ? state_->refresh : state_->steps).push_back(std::move(step));
+  const device::ReorderRequest request{source.dtype, source.shape, source.layout, target.layout};
+  LS_ASSIGN_OR_RETURN(step.kernel, device_->MakeReorder(request));
+  if (StorageOf(from).home == Home::kVariable) {
+    state_->refresh.push_back(std::move(step));
+    return absl::OkStatus();
+  }
+  state_->steps.push_back(std::move(step));
+  origins_.push_back({.request = {}, .reorder = request});
   return absl::OkStatus();
 }
 

@@ -1,5 +1,6 @@
 // Turns a graph into the parts of a plan, in this order: values and kernels node by node (fusing, changing layouts
-// where kernels ask for it), then lifetimes and results in place, then places. It ends with a draft: memory comes with
+// where kernels ask for it), then what is computed again, then lifetimes and results in place,
+// then places. It ends with a draft: memory comes with
 // Plan::Bind.
 //
 // Threading: owned by the device's owner thread; used once.
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "worker/plan/plan_state.h"
+#include "worker/plan/recompute.h"
 
 namespace lockstep::worker {
 
@@ -44,6 +46,19 @@ class PlanBuilder {
   bool IsOutput(const std::string& name) const { return output_names_.count(name) > 0; }
   Home HomeOfOutput(const std::string& name) const;
 
+  // What a step was made from, to make it once more: a node's request, a change of layout, or neither: a copy.
+  struct StepOrigin {
+    device::KernelRequest request;
+    device::ReorderRequest reorder;
+  };
+
+  // plan_recompute.cc
+  absl::Status Recompute();
+  bool BeginsBackward(const Node& node) const;
+  RecomputeProblem DescribeRecompute() const;
+  // The step's kernel once more, bound to nothing.
+  absl::StatusOr<PlanStep> Again(const PlanStep& step, const StepOrigin& origin);
+
   // plan_memory.cc: lifetimes and places
   void FindLifetimes();
   void ShareInPlace();
@@ -67,6 +82,8 @@ class PlanBuilder {
   std::map<std::string, std::string> gradient_of_;  // gradient value -> parameter
   std::map<std::string, int> by_name_;
   std::map<std::pair<int, std::string>, int> in_layout_;
+  std::vector<StepOrigin> origins_;  // of the plan's steps, until they are recomputed
+  int backward_ = -1;                // the first step of the backward pass, -1 for none
 };
 
 }  // namespace lockstep::worker

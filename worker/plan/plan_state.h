@@ -49,6 +49,7 @@ struct PlanStep {
   std::vector<int> inputs;
   std::vector<int> outputs;
   int workspace = -1;  // storage of the kernel's scratch
+  bool again = false;  // computes what an earlier step has computed
   // Buckets that are complete once this step is done: all below.
   int buckets_ready = 0;
 };

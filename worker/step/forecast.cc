@@ -25,15 +25,28 @@ int64_t SampleBytes(const MetaGraph& metagraph) {
   return bytes;
 }
 
-// What the job needs with `micro_batch`; nullopt when the model cannot be computed so.
-std::optional<int64_t> NeedWith(int64_t micro_batch, MetaGraph metagraph, JobSpec job, Pulse* pulse) {
-  metagraph.pass_batch = micro_batch;
-  job.mutable_train()->set_micro_batch(micro_batch);
+// What the job needs; nullopt when the model cannot be computed so.
+std::optional<int64_t> Need(const MetaGraph& metagraph, const JobSpec& job, Pulse* pulse) {
   const absl::StatusOr<ReplicaPlans> plans = DraftReplicaPlans(metagraph, job, nullptr, pulse, nullptr);
   if (!plans.ok()) return std::nullopt;
   const absl::StatusOr<ReplicaForecast> forecast = ForecastOf(metagraph, job, *plans);
   if (!forecast.ok()) return std::nullopt;
   return forecast->total();
+}
+
+std::optional<int64_t> NeedWith(int64_t micro_batch, MetaGraph metagraph, JobSpec job, Pulse* pulse) {
+  metagraph.pass_batch = micro_batch;
+  job.mutable_train()->set_micro_batch(micro_batch);
+  return Need(metagraph, job, pulse);
+}
+
+// The setting that computes blocks again, where it alone is enough.
+std::string RecomputeAdvice(const MetaGraph& metagraph, JobSpec job, Pulse* pulse) {
+  if (job.train().recompute() == job::Train::RECOMPUTE_BLOCKS) return "";
+  job.mutable_train()->set_recompute(job::Train::RECOMPUTE_BLOCKS);
+  const std::optional<int64_t> need = Need(metagraph, job, pulse);
+  if (!need.has_value() || *need > job.resources().cpu_memory().bytes()) return "";
+  return absl::StrCat("`train.recompute: blocks` fits (", *need, " bytes). ");
 }
 
 // What would make a job fit that does not. Less in a pass needs less: the largest that fits is found by halving.
@@ -61,7 +74,7 @@ std::string Advice(const MetaGraph& metagraph, const JobSpec& job, Pulse* pulse)
       end = middle;
     }
   }
-  return absl::StrCat(fits.empty() ? least : fits, "Or raise the limit.");
+  return absl::StrCat(fits.empty() ? least : fits, RecomputeAdvice(metagraph, job, pulse), "Or raise the limit.");
 }
 
 }  // namespace

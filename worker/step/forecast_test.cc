@@ -80,6 +80,31 @@ TEST_CASE("forecast: where no micro-batch fits, what the smallest needs is said"
   CHECK_THAT(std::string(refused.message()), Contains("Even `train.micro_batch: 1` needs"));
 }
 
+TEST_CASE("forecast: computing blocks again needs less, and is named where it is enough", "[step]") {
+  MetaGraphRequest request;
+  request.model = {.architecture = "gpt2", .layers = 6, .heads = 2, .width = 64, .context = 64, .vocabulary = 32};
+  request.inputs = {{"inputs", "inputs", InputRole::kFeature, DType::kI64, {kBatchDim, 64}, {}},
+                    {"labels", "labels", InputRole::kLabel, DType::kI64, {kBatchDim, 64}, {}}};
+  request.update.schedule.lr = 0.1;
+  request.pass_batch = 16;
+  const MetaGraph metagraph = BuildMetaGraph(request).value();
+  JobSpec job = Job();
+  job.mutable_train()->set_global_batch_size(16);
+  job.mutable_train()->set_logical_shards(1);
+  const ReplicaForecast none = ForecastReplica(metagraph, job).value();
+  job.mutable_train()->set_recompute(job::Train::RECOMPUTE_BLOCKS);
+  const ReplicaForecast blocks = ForecastReplica(metagraph, job).value();
+
+  CHECK(blocks.training.arena * 10 < none.training.arena * 7);
+
+  job.mutable_resources()->mutable_cpu_memory()->set_bytes(blocks.total());
+  CHECK(ForecastReplica(metagraph, job).ok());
+  job.mutable_train()->set_recompute(job::Train::RECOMPUTE_NONE);
+  const absl::Status refused = ForecastReplica(metagraph, job).status();
+  CHECK_THAT(std::string(refused.message()),
+             Contains(absl::StrCat("`train.recompute: blocks` fits (", blocks.total(), " bytes)")));
+}
+
 TEST_CASE("forecast: sums over shards and batches that are read ahead count", "[step]") {
   JobSpec job = Job();
   const ReplicaForecast several = ForecastReplica(Mlp(), job).value();

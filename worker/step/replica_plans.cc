@@ -43,6 +43,8 @@ absl::StatusOr<ReplicaPlans> DraftReplicaPlans(const MetaGraph& metagraph, const
   LS_ASSIGN_OR_RETURN(plans.device, device::MakeDevice(KindOf(job), DeviceOptionsFor(threads, replayed)));
   if (profiler != nullptr) plans.device = std::make_unique<ProfiledDevice>(std::move(plans.device), profiler);
   plans.options.pulse = pulse;
+  const bool blocks = job.train().recompute() == job::Train::RECOMPUTE_BLOCKS;
+  plans.options.recompute = blocks ? Recomputation::kBlocks : Recomputation::kCheap;
   if (replayed != nullptr) {
     LS_RETURN_IF_ERROR(CheckKernelPlan(*replayed, plans.device->info()));
     ApplyKernelPlan(*replayed, &plans.options);
