@@ -208,8 +208,6 @@ uint64_t ShardSink::NextOffset(int share) const {
   return shares_[share]->received;
 }
 
-uint64_t ShardSink::ShareBytes(int share) const { return plan_.shares[share].bytes; }
-
 bool ShardSink::ShareComplete(int share) const {
   MutexLock lock(&shares_[share]->mutex);
   return shares_[share]->piece == plan_.shares[share].pieces.size();

@@ -58,7 +58,6 @@ class ShardSink {
   const SnapshotId& id() const { return id_; }
   // Where a sender of this share continues. REQUIRES: 0 <= share < shares().
   uint64_t NextOffset(int share) const;
-  uint64_t ShareBytes(int share) const;
   bool ShareComplete(int share) const;
   bool Complete() const;
 

@@ -18,8 +18,6 @@ namespace {
 
 constexpr size_t kQueuedInputs = 1 << 18;
 constexpr size_t kQueuedStorageWork = 4096;
-constexpr int64_t kMaxStepsPerReport = 1 << 20;
-constexpr absl::Duration kStatsEvery = absl::Seconds(2);
 constexpr std::chrono::seconds kAnswerLimit(2);
 
 Progress::Options ProgressOptions(const ChiefLoop::Options& options) {
@@ -81,6 +79,7 @@ ChiefLoop::ChiefLoop(Options options)
 
 absl::Status ChiefLoop::FinishStorage() {
   storage_.Finish();
+  WriteEvents(events_.Take());
   return options_.store->WriteStats(EncodeWorkerStats(stats_.Snapshot(clock_.Now())));
 }
 
@@ -188,7 +187,8 @@ void ChiefLoop::Perform(const StoreManifest& action) {
 void ChiefLoop::Perform(const PublishCommit& action) {
   CommitInfo info = std::move(commits_[action.snapshot]);
   commits_.clear();
-  storage_.Post([this, snapshot = action.snapshot, info = std::move(info)] {
+  storage_.Post([this, snapshot = action.snapshot, info = std::move(info), events = events_.Take()] {
+    WriteEvents(events);  // who goes on from this checkpoint finds what was told of the steps before it
     const absl::StatusOr<PublishedCheckpoint> published = options_.store->Publish(snapshot, info);
     if (!published.ok()) return PostStorageFailure(snapshot, published.status());
     for (const std::string& message : published->messages) LS_LOG(info, message);
@@ -196,6 +196,7 @@ void ChiefLoop::Perform(const PublishCommit& action) {
       last_checkpoint_ = options_.store->Describe(path);
       progress_.SavePublished(clock_.Now(), snapshot);
       stats_.Committed(static_cast<int64_t>(snapshot.step));
+      events_.Published(absl::Now(), static_cast<int64_t>(snapshot.step), path);
       Step(lockstep::chief::Published{snapshot});
     }));
   });
@@ -214,9 +215,19 @@ void ChiefLoop::Perform(const StepsAgreed& action) {
   progress_.SetWorkers(members);
   progress_.On(clock_.Now(), action);
   stats_.Agreed(static_cast<int64_t>(action.step));
+  for (const StepRecord& record : action.records) {
+    events_.Trained(absl::Now(), static_cast<int64_t>(record.step), {{"loss", record.loss}});
+  }
 }
 
-void ChiefLoop::Perform(const EvaluationDone& action) { progress_.On(action); }
+void ChiefLoop::Perform(const EvaluationDone& action) {
+  progress_.On(action);
+  EventLog::Scalars values;
+  for (const NamedValue& value : progress_.board().metrics()) {
+    values.emplace_back(absl::StrCat("evaluation/", value.name), value.value);
+  }
+  events_.Evaluated(absl::Now(), static_cast<int64_t>(action.step), values);
+}
 
 void ChiefLoop::Perform(const SampleTold& action) {
   progress_.On(action);
@@ -259,38 +270,6 @@ void ChiefLoop::Perform(const WorkerChanged& action) {
   LS_LOG(info, action.name, ": ", action.reason);
 }
 
-void ChiefLoop::Perform(const WorkerStats& action) {
-  progress_.On(action);
-  const absl::Time now = clock_.Now();
-  std::map<std::string, double> values;
-  for (const NamedValue& value : action.stats) values[value.name] = value.value;
-  const auto [entry, first] = worker_stats_.try_emplace(action.name, ReportedStats{now, values});
-  const ReportedStats before = std::exchange(entry->second, ReportedStats{now, values});
-  if (first) return;
-  const auto grown = [&](const char* name) {
-    const auto earlier = before.values.find(name);
-    return values[name] - (earlier == before.values.end() ? 0 : earlier->second);
-  };
-  const int64_t steps = std::min(static_cast<int64_t>(grown("steps")), kMaxStepsPerReport);
-  if (steps > 0) {
-    StepTiming each;
-    each.total = (now - before.when) / steps;
-    each.compute = absl::Seconds(grown("compute_seconds") / steps);
-    each.all_reduce = absl::Seconds(grown("all_reduce_seconds") / steps);
-    each.data = absl::Seconds(grown("data_seconds") / steps);
-    const int64_t samples = static_cast<int64_t>(grown("samples"));
-    const int64_t bytes = static_cast<int64_t>(grown("bytes_reduced"));
-    each.samples = samples / steps;
-    each.bytes_reduced = bytes / steps;
-    std::vector<StepTiming> timings(steps, each);
-    timings.front().samples += samples % steps;
-    timings.front().bytes_reduced += bytes % steps;
-    stats_.Stepped(now, action.name, timings);
-  }
-  const int64_t uploaded = static_cast<int64_t>(grown("bytes_uploaded"));
-  if (uploaded > 0) stats_.Uploaded(action.name, absl::Seconds(grown("checkpoint_seconds")), uploaded);
-}
-
 void ChiefLoop::Perform(const Announce& action) {
   progress_.EndLine();
   switch (action.level) {
@@ -310,21 +289,6 @@ void ChiefLoop::Perform(const Exit& action) {
   exit_ = action;
   progress_.EndLine();
   if (action.code != 0) ReportFailure(absl::UnknownError(action.reason));
-}
-
-void ChiefLoop::WriteStats(absl::Time now) {
-  next_stats_ = now + kStatsEvery;
-  if (stats_are_written_.exchange(true)) return;  // a slow disk must not gather a queue of them
-  storage_.Post([this, json = EncodeWorkerStats(stats_.Snapshot(now))] {
-    const absl::Status status = options_.store->WriteStats(json);
-    // The one write of a chief that has nothing to save: here it learns that a newer one took the directory.
-    if (IsFenced(status)) {
-      Post(TermLost{options_.config.recovered.term + 1}, true);
-    } else if (!status.ok()) {
-      LS_LOG(warn, "worker statistics: ", status.message());
-    }
-    stats_are_written_ = false;
-  });
 }
 
 absl::StatusOr<proto::StatusReply> ChiefLoop::Ask() {

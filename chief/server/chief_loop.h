@@ -15,6 +15,7 @@
 
 #include "chief/core/coordinator.h"
 #include "chief/core/policy.h"
+#include "chief/events/event_log.h"
 #include "chief/server/job_setup.h"
 #include "chief/server/job_store.h"
 #include "chief/server/progress.h"
@@ -79,6 +80,8 @@ class ChiefLoop {
 
   void PostStorageFailure(const SnapshotId& snapshot, const absl::Status& status);
   void WriteStats(absl::Time now);
+  // Appends to the event file. Called by the storage's thread, and after its end.
+  void WriteEvents(const std::string& records);
   // Waits for the storage's thread and writes the last statistics.
   absl::Status FinishStorage();
   proto::StatusReply Describe();
@@ -89,6 +92,8 @@ class ChiefLoop {
   BoundedQueue<Input> inputs_;
   Progress progress_;
   StatsTracker stats_;
+  EventLog events_;
+  bool events_failed_ = false;  // owned by who calls WriteEvents
   absl::Time next_stats_ = absl::InfinitePast();
   std::atomic<bool> stats_are_written_{false};
   std::map<std::string, ReportedStats> worker_stats_;  // by worker

@@ -5,16 +5,13 @@
 #include "common/job/extent.h"
 #include "common/job/graph_request.h"
 #include "common/job/load_model.h"
+#include "common/job/units.h"
 #include "common/log/log.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 
 namespace lockstep::chief {
 namespace {
-
-absl::Duration ToDuration(const google::protobuf::Duration& duration) {
-  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
-}
 
 JobPolicy PolicyOf(const JobSpec& job, const TrainingPolicy& training, const ChiefOptions& options) {
   JobPolicy policy;
@@ -26,8 +23,8 @@ JobPolicy PolicyOf(const JobSpec& job, const TrainingPolicy& training, const Chi
   policy.lineage_per_generation =
       job.train().reduction() == job::Train::REDUCTION_FAST || job.numerics().mode() == job::Numerics::MODE_RELAXED;
   policy.max_failures = static_cast<uint32_t>(job.failure().max_failures());
-  policy.wait_for_min = ToDuration(job.cluster().wait_for_min());
-  policy.heartbeat_limit = ToDuration(job.cluster().heartbeat_timeout());
+  policy.wait_for_min = job::ToDuration(job.cluster().wait_for_min());
+  policy.heartbeat_limit = job::ToDuration(job.cluster().heartbeat_timeout());
   policy.save_every = AmountTime(job.checkpoint().every()).value_or(absl::InfiniteDuration());
   policy.max_duration = AmountTime(job.train().duration()).value_or(absl::InfiniteDuration());
   return policy;

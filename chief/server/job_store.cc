@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "chief/checkpoint/recovery.h"
+#include "chief/events/event_log.h"
 #include "chief/metagraph/artifact_store.h"
 #include "chief/stats/stats_tracker.h"
 #include "chief/term/directory_mark.h"
@@ -298,6 +299,18 @@ absl::Status JobStore::WriteSample(int64_t step, const std::string& text) {
   return hold_->Replace(absl::StrCat(layout::kSamples, "/", layout::StepName(step), ".txt"), text);
 }
 
+absl::Status JobStore::AppendEvents(const std::string& records) {
+  MutexLock lock(&mutex_);
+  if (events_ == nullptr) {
+    const TermOwner owner = ThisProcess();
+    const absl::Time now = absl::Now();
+    LS_ASSIGN_OR_RETURN(events_,
+                        CreateEventFile(*storage_, EventFileName(now, owner.host(), owner.pid(), hold_->term()), now));
+  }
+  LS_RETURN_IF_ERROR(events_->Append(records));
+  return events_->Sync();
+}
+
 absl::StatusOr<std::string> JobStore::ReadMetagraph(const std::string& fingerprint) {
   MutexLock lock(&mutex_);
   return LoadArtifact(*storage_, layout::kMetagraphs, fingerprint, NameOfMetagraph);
@@ -332,11 +345,6 @@ absl::StatusOr<std::string> JobStore::ReadShare(const SnapshotId& id, const Shar
   std::string out(bytes, '\0');
   LS_RETURN_IF_ERROR(reader_->ReadShare(layout_, share, offset, absl::MakeSpan(out)));
   return out;
-}
-
-absl::Status JobStore::CheckCurrent() {
-  MutexLock lock(&mutex_);
-  return hold_->CheckCurrent();
 }
 
 }  // namespace lockstep::chief

@@ -63,6 +63,9 @@ class JobStore {
   absl::Status WriteStats(const std::string& json);
   // What the model wrote after the evaluation of a step; replaces what is there.
   absl::Status WriteSample(int64_t step, const std::string& text);
+  // Makes records of events durable, in a file of this chief's that the first call creates. After an error the file
+  // ends for its readers: call no more.
+  absl::Status AppendEvents(const std::string& records);
 
   // What workers fetch.
   const std::string& job_yaml() const { return job_yaml_; }
@@ -70,9 +73,6 @@ class JobStore {
   absl::StatusOr<std::string> ReadPlan(const std::string& hash);
   absl::StatusOr<Share> ShareOf(uint32_t share, uint32_t shares) const;
   absl::StatusOr<std::string> ReadShare(const SnapshotId& id, const Share& share, uint64_t offset, uint64_t bytes);
-
-  // OK while no newer chief has the job, else IsFenced.
-  absl::Status CheckCurrent();
 
  private:
   JobStore() = default;
@@ -99,6 +99,7 @@ class JobStore {
   std::map<SnapshotId, std::shared_ptr<ShardSink>> saves_ GUARDED_BY(mutex_);
   std::map<SnapshotId, StoredShards> stored_ GUARDED_BY(mutex_);
   std::optional<CheckpointReader> reader_ GUARDED_BY(mutex_);  // of the checkpoint that is being fetched
+  std::unique_ptr<WritableFile> events_ GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep::chief

@@ -133,8 +133,6 @@ void StatsTracker::SetTrained(absl::Duration trained) {
   totals_.mutable_job()->set_trained_seconds(absl::ToDoubleSeconds(trained));
 }
 
-void StatsTracker::SetLineage(absl::string_view lineage) { totals_.set_lineage(std::string(lineage)); }
-
 WorkerStatsFile StatsTracker::Snapshot(absl::Time now) const {
   WorkerStatsFile file = totals_;
   double job_rate = 0;

@@ -55,7 +55,6 @@ class StatsTracker {
   void Agreed(int64_t step);
   void Committed(int64_t step);
   void SetTrained(absl::Duration trained);
-  void SetLineage(absl::string_view lineage);
 
   // The file's content now. Rates count what connected workers reported in the last 10 s, or since they joined.
   WorkerStatsFile Snapshot(absl::Time now) const;

@@ -1,4 +1,4 @@
-#include "chief/events/event_writer.h"
+#include "chief/events/event_log.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -11,6 +11,8 @@
 namespace lockstep::chief {
 namespace {
 
+constexpr size_t kMaxPendingBytes = 16u << 20;
+
 template <typename T>
 void AppendLittleEndian(T value, std::string& out) {
   for (size_t i = 0; i < sizeof(T); ++i) out.push_back(static_cast<char>(value >> (8 * i)));
@@ -21,6 +23,16 @@ tensorboard::Event EventAt(absl::Time now, int64_t step) {
   event.set_wall_time(absl::ToDoubleSeconds(now - absl::UnixEpoch()));
   event.set_step(step);
   return event;
+}
+
+std::string ScalarsAt(absl::Time now, int64_t step, const EventLog::Scalars& values) {
+  tensorboard::Event event = EventAt(now, step);
+  for (const auto& [tag, number] : values) {
+    tensorboard::Summary::Value* value = event.mutable_summary()->add_value();
+    value->set_tag(tag);
+    value->set_simple_value(static_cast<float>(number));
+  }
+  return event.SerializeAsString();
 }
 
 }  // namespace
@@ -38,7 +50,8 @@ std::string EventFileName(absl::Time now, absl::string_view host, int64_t pid, i
   return absl::StrFormat("events.out.tfevents.%010d.%s.%d.%d", absl::ToUnixSeconds(now), host, pid, uid);
 }
 
-absl::StatusOr<EventWriter> EventWriter::Create(Storage& storage, absl::string_view name, absl::Time now) {
+absl::StatusOr<std::unique_ptr<WritableFile>> CreateEventFile(Storage& storage, absl::string_view name,
+                                                              absl::Time now) {
   LS_RETURN_IF_ERROR(storage.CreateDirectories(layout::kEvents));
   LS_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file,
                       storage.CreateFile(JoinPath(layout::kEvents, name), Access::kShared));
@@ -46,33 +59,30 @@ absl::StatusOr<EventWriter> EventWriter::Create(Storage& storage, absl::string_v
   tensorboard::Event version = EventAt(now, 0);
   version.set_file_version("brain.Event:2");
   LS_RETURN_IF_ERROR(file->Append(EncodeEventRecord(version.SerializeAsString())));
-  return EventWriter(std::move(file));
+  return file;
 }
 
-absl::Status EventWriter::Start(absl::Time now, int64_t step) {
-  tensorboard::Event event = EventAt(now, step);
-  event.mutable_session_log()->set_status(tensorboard::SessionLog::START);
-  return file_->Append(EncodeEventRecord(event.SerializeAsString()));
-}
-
-absl::Status EventWriter::Scalars(absl::Time now, int64_t step,
-                                  const std::vector<std::pair<std::string, float>>& values) {
-  tensorboard::Event event = EventAt(now, step);
-  for (const auto& [tag, number] : values) {
-    tensorboard::Summary::Value* value = event.mutable_summary()->add_value();
-    value->set_tag(tag);
-    value->set_simple_value(number);
+void EventLog::Trained(absl::Time now, int64_t step, const Scalars& values) {
+  if (!last_step_.has_value() || step <= *last_step_) {
+    tensorboard::Event start = EventAt(now, step);
+    start.mutable_session_log()->set_status(tensorboard::SessionLog::START);
+    Add(start.SerializeAsString());
   }
-  return file_->Append(EncodeEventRecord(event.SerializeAsString()));
+  last_step_ = step;
+  Add(ScalarsAt(now, step, values));
 }
 
-absl::Status EventWriter::Checkpoint(absl::Time now, int64_t step, absl::string_view path) {
+void EventLog::Evaluated(absl::Time now, int64_t step, const Scalars& values) { Add(ScalarsAt(now, step, values)); }
+
+void EventLog::Published(absl::Time now, int64_t step, absl::string_view path) {
   tensorboard::Event event = EventAt(now, step);
   event.mutable_session_log()->set_status(tensorboard::SessionLog::CHECKPOINT);
   event.mutable_session_log()->set_checkpoint_path(std::string(path));
-  return file_->Append(EncodeEventRecord(event.SerializeAsString()));
+  Add(event.SerializeAsString());
 }
 
-absl::Status EventWriter::Sync() { return file_->Sync(); }
+void EventLog::Add(absl::string_view event) {
+  if (records_.size() <= kMaxPendingBytes) absl::StrAppend(&records_, EncodeEventRecord(event));
+}
 
 }  // namespace lockstep::chief

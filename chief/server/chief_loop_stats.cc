@@ -1,0 +1,75 @@
+// What the loop keeps of a run beside its state: the workers' statistics, and TensorBoard's events.
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "chief/server/chief_loop.h"
+#include "common/log/log.h"
+
+namespace lockstep::chief {
+namespace {
+
+constexpr int64_t kMaxStepsPerReport = 1 << 20;
+constexpr absl::Duration kStatsEvery = absl::Seconds(2);
+
+}  // namespace
+
+void ChiefLoop::Perform(const WorkerStats& action) {
+  progress_.On(action);
+  const absl::Time now = clock_.Now();
+  std::map<std::string, double> values;
+  for (const NamedValue& value : action.stats) values[value.name] = value.value;
+  const auto [entry, first] = worker_stats_.try_emplace(action.name, ReportedStats{now, values});
+  const ReportedStats before = std::exchange(entry->second, ReportedStats{now, values});
+  if (first) return;
+  const auto grown = [&](const char* name) {
+    const auto earlier = before.values.find(name);
+    return values[name] - (earlier == before.values.end() ? 0 : earlier->second);
+  };
+  const int64_t steps = std::min(static_cast<int64_t>(grown("steps")), kMaxStepsPerReport);
+  if (steps > 0) {
+    StepTiming each;
+    each.total = (now - before.when) / steps;
+    each.compute = absl::Seconds(grown("compute_seconds") / steps);
+    each.all_reduce = absl::Seconds(grown("all_reduce_seconds") / steps);
+    each.data = absl::Seconds(grown("data_seconds") / steps);
+    const int64_t samples = static_cast<int64_t>(grown("samples"));
+    const int64_t bytes = static_cast<int64_t>(grown("bytes_reduced"));
+    each.samples = samples / steps;
+    each.bytes_reduced = bytes / steps;
+    std::vector<StepTiming> timings(steps, each);
+    timings.front().samples += samples % steps;
+    timings.front().bytes_reduced += bytes % steps;
+    stats_.Stepped(now, action.name, timings);
+  }
+  const int64_t uploaded = static_cast<int64_t>(grown("bytes_uploaded"));
+  if (uploaded > 0) stats_.Uploaded(action.name, absl::Seconds(grown("checkpoint_seconds")), uploaded);
+}
+
+void ChiefLoop::WriteStats(absl::Time now) {
+  next_stats_ = now + kStatsEvery;
+  if (stats_are_written_.exchange(true)) return;  // a slow disk must not gather a queue of them
+  storage_.Post([this, json = EncodeWorkerStats(stats_.Snapshot(now)), events = events_.Take()] {
+    WriteEvents(events);
+    const absl::Status status = options_.store->WriteStats(json);
+    // The one write of a chief that has nothing to save: here it learns that a newer one took the directory.
+    if (IsFenced(status)) {
+      Post(TermLost{options_.config.recovered.term + 1}, true);
+    } else if (!status.ok()) {
+      LS_LOG(warn, "worker statistics: ", status.message());
+    }
+    stats_are_written_ = false;
+  });
+}
+
+void ChiefLoop::WriteEvents(const std::string& records) {
+  if (records.empty() || events_failed_) return;
+  const absl::Status status = options_.store->AppendEvents(records);
+  if (status.ok()) return;
+  events_failed_ = true;  // nothing is readable behind a torn record
+  LS_LOG(warn, "no more is written for TensorBoard: ", status.message());
+}
+
+}  // namespace lockstep::chief
