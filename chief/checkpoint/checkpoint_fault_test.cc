@@ -145,7 +145,7 @@ TEST_CASE("recovery: damage to any file of the newest checkpoint is named, and t
   REQUIRE(prober->Save(SmallState(20)).ok());
   const std::string newest = "checkpoints/step-000000020";
   const std::vector<std::string> files = FilesOf(probe, newest);
-  REQUIRE(files.size() == 9);
+  REQUIRE(files.size() == 12);
 
   for (const std::string& file : files) {
     for (const std::string damage : {"flip-first", "flip-middle", "flip-last", "cut", "empty", "gone"}) {

@@ -58,7 +58,7 @@ absl::StatusOr<CheckpointReader> CheckpointReader::Open(const Storage& storage, 
   for (int i = 0; i < reader.manifest_.tensors_size(); ++i) reader.tensors_[reader.manifest_.tensors(i).name()] = i;
   LS_RETURN_IF_ERROR(reader.OpenFiles());
   LS_RETURN_IF_ERROR(reader.CheckTensors());
-  for (const absl::string_view group : {kModelGroup, kOptimizerGroup}) LS_RETURN_IF_ERROR(reader.CheckIndex(group));
+  for (const absl::string_view group : kGroups) LS_RETURN_IF_ERROR(reader.CheckIndex(group));
   return reader;
 }
 
@@ -84,9 +84,10 @@ absl::Status CheckpointReader::CheckTensors() const {
   for (size_t i = 0; i < layout_.size(); ++i) {
     const ManifestTensor& tensor = manifest_.tensors(static_cast<int>(i));
     const auto file = files_.find(tensor.file());
-    const SafetensorsEntry* entry = file == files_.end() ? nullptr : file->second.Find(tensor.name());
-    if (entry == nullptr || entry->spec != layout_[i].spec || entry->begin != tensor.begin() ||
-        entry->end != tensor.end()) {
+    TensorSpec spec = layout_[i].spec;
+    spec.name = NameInFile(spec.name, tensor.group());
+    const SafetensorsEntry* entry = file == files_.end() ? nullptr : file->second.Find(spec.name);
+    if (entry == nullptr || entry->spec != spec || entry->begin != tensor.begin() || entry->end != tensor.end()) {
       return absl::DataLossError(absl::StrCat(storage_->Describe(JoinPath(path_, tensor.file())),
                                               " does not hold tensor '", tensor.name(), "' as the manifest says"));
     }
@@ -102,7 +103,7 @@ absl::Status CheckpointReader::CheckIndex(absl::string_view group) const {
   uint64_t total = 0;
   for (const ManifestTensor& tensor : manifest_.tensors()) {
     if (tensor.group() != group) continue;
-    found[std::string(BaseName(tensor.file()))].insert(tensor.name());
+    found[std::string(BaseName(tensor.file()))].insert(NameInFile(tensor.name(), group));
     total += tensor.end() - tensor.begin();
   }
   if (found.size() <= 1) return absl::OkStatus();
@@ -131,8 +132,8 @@ absl::Status CheckpointReader::VerifyFile(const ManifestFile& file) const {
 absl::StatusOr<Sha256Digest> CheckpointReader::DigestOf(int tensor, uint32_t* crc) const {
   const ManifestTensor& entry = manifest_.tensors(tensor);
   const SafetensorsReader& file = files_.at(entry.file());
-  const SafetensorsEntry* place = file.Find(entry.name());
-  TensorDigest digest(place->spec);
+  const SafetensorsEntry* place = file.Find(NameInFile(entry.name(), entry.group()));
+  TensorDigest digest(layout_[static_cast<size_t>(tensor)].spec);
   *crc = 0;
   LS_RETURN_IF_ERROR(InPieces(
       place->end - place->begin, [&](uint64_t offset, absl::Span<char> out) { return file.Read(*place, offset, out); },
@@ -173,8 +174,9 @@ absl::Status CheckpointReader::ReadTensor(absl::string_view name, uint64_t offse
   if (it == tensors_.end()) {
     return absl::NotFoundError(absl::StrCat(storage_->Describe(path_), " holds no tensor '", name, "'"));
   }
-  const SafetensorsReader& file = files_.at(manifest_.tensors(it->second).file());
-  return file.Read(*file.Find(name), offset, out);
+  const ManifestTensor& tensor = manifest_.tensors(it->second);
+  const SafetensorsReader& file = files_.at(tensor.file());
+  return file.Read(*file.Find(NameInFile(name, tensor.group())), offset, out);
 }
 
 absl::Status CheckpointReader::ReadShare(absl::Span<const CheckpointTensor> layout, const Share& share, uint64_t offset,

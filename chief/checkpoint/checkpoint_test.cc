@@ -78,16 +78,24 @@ TEST_CASE("checkpoint: files carry the names that PyTorch's tools look for", "[c
   REQUIRE(chief->Save(SmallState(0), 1).ok());
   REQUIRE(chief->Save(SmallState(7), 2).ok());
 
-  CHECK(Names(storage, "checkpoints/step-000000000") ==
-        std::vector<std::string>{"job.yaml", "manifest.json", "model.safetensors", "optimizer", "worker_stats.json"});
+  CHECK(Names(storage, "checkpoints/step-000000000") == std::vector<std::string>{"ema", "job.yaml", "manifest.json",
+                                                                                 "model.safetensors", "optimizer",
+                                                                                 "worker_stats.json"});
   CHECK(Names(storage, "checkpoints/step-000000000/optimizer") == std::vector<std::string>{"optimizer.safetensors"});
   CHECK(Names(storage, "checkpoints/step-000000007") ==
-        std::vector<std::string>{"job.yaml", "manifest.json", "model-00001-of-00002.safetensors",
+        std::vector<std::string>{"ema", "job.yaml", "manifest.json", "model-00001-of-00002.safetensors",
                                  "model-00002-of-00002.safetensors", "model.safetensors.index.json", "optimizer",
                                  "worker_stats.json"});
   CHECK(Names(storage, "checkpoints/step-000000007/optimizer") ==
         std::vector<std::string>{"optimizer-00001-of-00002.safetensors", "optimizer-00002-of-00002.safetensors",
                                  "optimizer.safetensors.index.json"});
+  const std::string ema = "checkpoints/step-000000007/ema";
+  CHECK(Names(storage, ema) == std::vector<std::string>{"model-00001-of-00002.safetensors",
+                                                        "model-00002-of-00002.safetensors",
+                                                        "model.safetensors.index.json"});
+  // Under the model's names: whoever loads the model loads the average alike.
+  const std::string index = ReadWholeFile(storage, JoinPath(ema, "model.safetensors.index.json"), 10000).value();
+  CHECK_THAT(index, Catch::Contains("\"conv1.weight\"") && !Catch::Contains("lockstep.ema"));
   CHECK(ReadWholeFile(storage, "latest", 100).value() == "step-000000007\n");
   CHECK(Names(storage, "staging/term-000001").empty());
 }

@@ -21,7 +21,7 @@
 
 namespace lockstep::chief {
 
-// Five tensors in two groups, an empty one among them; their bytes are a function of `step`.
+// Seven tensors in three groups, an empty one among them; their bytes are a function of `step`.
 struct SmallState {
   explicit SmallState(int64_t the_step) : step(the_step) {
     const auto add = [&](absl::string_view group, TensorSpec spec) {
@@ -37,6 +37,8 @@ struct SmallState {
     add(kModelGroup, {"conv1.bias", DType::kF32, {6}});
     add(kModelGroup, {"none", DType::kF32, {0, 3}});
     add(kOptimizerGroup, {"momentum_buffer.conv1.weight", DType::kF32, {6, 1, 5, 5}});
+    add(kEmaGroup, {"lockstep.ema.conv1.weight", DType::kF32, {6, 1, 5, 5}});
+    add(kEmaGroup, {"lockstep.ema.conv1.bias", DType::kF32, {6}});
     add(kOptimizerGroup, {"lockstep.step", DType::kI64, {}});
   }
 

@@ -32,7 +32,7 @@ absl::Status ManifestStore::AddIndex(const StoredShards& shards, absl::string_vi
   for (const ManifestTensor& tensor : shards.tensors) {
     if (tensor.group() != group) continue;
     index.total_size += tensor.end() - tensor.begin();
-    index.weight_map.emplace(tensor.name(), BaseName(tensor.file()));
+    index.weight_map.emplace(NameInFile(tensor.name(), group), BaseName(tensor.file()));
     files.insert(tensor.file());
   }
   if (files.size() <= 1) return absl::OkStatus();  // a single shard has no index
@@ -55,7 +55,7 @@ absl::Status ManifestStore::Stage(const StoredShards& shards, const CommitInfo& 
   *manifest.mutable_evaluations() = ToProto(info.evaluations);
   manifest.mutable_tensors()->Assign(shards.tensors.begin(), shards.tensors.end());
   manifest.mutable_files()->Assign(shards.files.begin(), shards.files.end());
-  for (const absl::string_view group : {kModelGroup, kOptimizerGroup}) {
+  for (const absl::string_view group : kGroups) {
     LS_RETURN_IF_ERROR(AddIndex(shards, group, manifest));
   }
   LS_RETURN_IF_ERROR(AddFile(shards, layout::kWorkerStats, info.worker_stats_json, manifest));

@@ -165,7 +165,10 @@ absl::Status ShardSink::OpenShare::Write(Storage& storage, const std::string& di
 
 absl::Status ShardSink::OpenShare::BeginFile(Storage& storage, const std::string& directory, const ShareFile& to) {
   std::vector<TensorSpec> specs;
-  for (const int tensor : to.tensors) specs.push_back(layout[tensor].spec);
+  for (const int tensor : to.tensors) {
+    specs.push_back(layout[tensor].spec);
+    specs.back().name = NameInFile(specs.back().name, to.group);
+  }
   LS_ASSIGN_OR_RETURN(const std::string header, EncodeSafetensorsHeader(specs));
   LS_ASSIGN_OR_RETURN(file, storage.CreateFile(JoinPath(directory, to.path), Access::kShared));
   LS_RETURN_IF_ERROR(file->Append(header));

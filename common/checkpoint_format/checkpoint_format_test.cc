@@ -36,6 +36,8 @@ TEST_CASE("naming: steps and terms have one spelling each", "[naming]") {
   CHECK(layout::ShardPath("model", 1, 3) == "model-00002-of-00003.safetensors");
   CHECK(layout::ShardPath("optimizer", 0, 2) == "optimizer/optimizer-00001-of-00002.safetensors");
   CHECK(layout::IndexPath("optimizer") == "optimizer/optimizer.safetensors.index.json");
+  CHECK(layout::ShardPath("ema", 1, 3) == "ema/model-00002-of-00003.safetensors");
+  CHECK(layout::IndexPath("ema") == "ema/model.safetensors.index.json");
 }
 
 std::vector<CheckpointTensor> SomeLayout(int tensors) {
@@ -95,6 +97,8 @@ TEST_CASE("shares: a layout that cannot be cut is refused", "[shares]") {
   CHECK_FALSE(PlanShares({{{"other", {"a", DType::kF32, {1}}}}}, 1).ok());
   CHECK_FALSE(PlanShares({{{"model", {"a", DType::kF32, {1}}}, {"optimizer", {"a", DType::kF32, {1}}}}}, 1).ok());
   CHECK_FALSE(PlanShares({{{"model", {"a", DType::kF32, {-1}}}}}, 1).ok());
+  CHECK_FALSE(PlanShares({{{"ema", {"a", DType::kF32, {1}}}}}, 1).ok());
+  CHECK(PlanShares({{{"ema", {"lockstep.ema.a", DType::kF32, {1}}}}}, 1).ok());
 }
 
 TEST_CASE("index: written as transformers writes it, and read back", "[index]") {
@@ -241,9 +245,11 @@ TEST_CASE("json: protos keep every field, and unknown or repeated keys are refus
 TEST_CASE("state: the layout of a metagraph becomes the layout of a checkpoint, in order", "[checkpoint]") {
   StateLayout layout;
   layout.tensors.push_back({{"w", DType::kF32, {2}}, StateGroup::kModel, StateKind::kParameter, "w"});
+  layout.tensors.push_back({{"lockstep.ema.w", DType::kF32, {2}}, StateGroup::kEma, StateKind::kAverage, "w"});
   layout.tensors.push_back({{"lockstep.step", DType::kI64, {}}, StateGroup::kOptimizer, StateKind::kCounter, ""});
   CHECK(ToCheckpointTensors(layout) ==
         std::vector<CheckpointTensor>{{"model", {"w", DType::kF32, {2}}},
+                                      {"ema", {"lockstep.ema.w", DType::kF32, {2}}},
                                       {"optimizer", {"lockstep.step", DType::kI64, {}}}});
 }
 

@@ -6,20 +6,39 @@
 
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "common/tensor/tensor.h"
 
 namespace lockstep {
 
 inline constexpr absl::string_view kModelGroup = "model";
 inline constexpr absl::string_view kOptimizerGroup = "optimizer";
+inline constexpr absl::string_view kEmaGroup = "ema";
+// In the order in which a share holds them.
+inline constexpr absl::string_view kGroups[] = {kModelGroup, kOptimizerGroup, kEmaGroup};
+
+// Begins the names of kEmaGroup's tensors within the state. Its files hold them without: under those of the model.
+inline constexpr absl::string_view kEmaPrefix = "lockstep.ema.";
 
 struct CheckpointTensor {
-  std::string group;  // kModelGroup or kOptimizerGroup
+  std::string group;  // one of kGroups
   TensorSpec spec;
 
   friend bool operator==(const CheckpointTensor&, const CheckpointTensor&) = default;
 };
+
+// True when a state may hold a tensor of that name in that group.
+inline bool IsInGroup(absl::string_view name, absl::string_view group) {
+  if (group == kEmaGroup) return absl::StartsWith(name, kEmaPrefix) && name.size() > kEmaPrefix.size();
+  return group == kModelGroup || group == kOptimizerGroup;
+}
+
+// What the files of a group call a tensor. REQUIRES: IsInGroup(name, group).
+inline std::string NameInFile(absl::string_view name, absl::string_view group) {
+  return std::string(group == kEmaGroup ? absl::StripPrefix(name, kEmaPrefix) : name);
+}
 
 }  // namespace lockstep
 

@@ -49,8 +49,7 @@ absl::Status CheckTensors(const Manifest& manifest, absl::string_view file, cons
     const std::string shown = absl::StrCat("tensor '", absl::CHexEscape(tensor.name()), "' ");
     if (tensor.name() <= before) return Malformed(file, shown + "is out of order or without a name");
     before = tensor.name();
-    if (tensor.group() != kModelGroup && tensor.group() != kOptimizerGroup)
-      return Malformed(file, shown + "has no group");
+    if (!IsInGroup(tensor.name(), tensor.group())) return Malformed(file, shown + "has no group");
     const std::optional<DType> dtype = ParseDType(tensor.dtype());
     if (!dtype) return Malformed(file, shown + "has an unknown dtype");
     const absl::StatusOr<int64_t> bytes = CheckedByteSize(*dtype, tensor.shape());

@@ -21,9 +21,10 @@ std::optional<int64_t> ParseNumbered(absl::string_view name, absl::string_view p
   return number;
 }
 
-// "model", "optimizer/optimizer": the path of a group's files without ending.
+// "model", "optimizer/optimizer", "ema/model": the path of a group's files without ending.
 std::string Stem(absl::string_view group) {
   if (group == kModelGroup) return std::string(group);
+  if (group == kEmaGroup) return absl::StrCat(group, "/", kModelGroup);
   return absl::StrCat(group, "/", group);
 }
 

@@ -50,9 +50,10 @@ std::string StagingPath(int64_t term);
 
 // The file of shard `index` (0-based) of `count` of a group, relative to the checkpoint: "model.safetensors" when it is
 // the only one, else "model-00001-of-00002.safetensors"; the group "optimizer" lies in its own directory:
-// "optimizer/optimizer-00001-of-00002.safetensors". REQUIRES: 0 <= index < count.
+// "optimizer/optimizer-00001-of-00002.safetensors"; those of "ema" are called as the model's, in its directory:
+// "ema/model.safetensors". REQUIRES: 0 <= index < count.
 std::string ShardPath(absl::string_view group, int index, int count);
-// "model.safetensors.index.json", "optimizer/optimizer.safetensors.index.json"
+// "model.safetensors.index.json", "optimizer/optimizer.safetensors.index.json", "ema/model.safetensors.index.json"
 std::string IndexPath(absl::string_view group);
 
 // "metagraphs/<fingerprint>.pb", "plans/<hash>.pb"

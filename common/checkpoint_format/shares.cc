@@ -18,9 +18,10 @@ namespace {
 absl::Status CheckLayout(absl::Span<const CheckpointTensor> layout) {
   std::set<absl::string_view> names;
   for (const CheckpointTensor& tensor : layout) {
-    if (tensor.group != kModelGroup && tensor.group != kOptimizerGroup) {
+    if (!IsInGroup(tensor.spec.name, tensor.group)) {
       return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.spec.name, "' is in group '", tensor.group,
-                                                     "'; groups are model and optimizer"));
+                                                     "'; groups are model, optimizer and ema (for ", kEmaPrefix,
+                                                     "NAME)"));
     }
     if (!names.insert(tensor.spec.name).second) {
       return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.spec.name, "' is twice in one state"));
@@ -84,7 +85,7 @@ absl::StatusOr<SharePlan> PlanShares(absl::Span<const CheckpointTensor> layout, 
   SharePlan plan;
   plan.shares.resize(shares);
   std::vector<uint64_t> loads(shares, 0);
-  for (const absl::string_view group : {kModelGroup, kOptimizerGroup}) {
+  for (const absl::string_view group : kGroups) {
     LS_RETURN_IF_ERROR(AddGroup(layout, group, absl::MakeSpan(loads), plan));
   }
   for (Share& share : plan.shares) {

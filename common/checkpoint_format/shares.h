@@ -2,7 +2,7 @@
 // of the state's layout and n, so that workers (upload, restore) and the chief agree without a message.
 //
 // The stream of a share is the bytes of its tensors one after another, nothing between them: first those of its model
-// file, then those of its optimizer file, each in the file's order. Tensors are never split.
+// file, then those of its optimizer file, then those of averages, each in the file's order. Tensors are never split.
 //
 // Invariants
 //   * Every tensor of the layout lies in exactly one share.

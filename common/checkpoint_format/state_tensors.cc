@@ -6,8 +6,7 @@ std::vector<CheckpointTensor> ToCheckpointTensors(const StateLayout& layout) {
   std::vector<CheckpointTensor> tensors;
   tensors.reserve(layout.tensors.size());
   for (const StateTensor& tensor : layout.tensors) {
-    const absl::string_view group = tensor.group == StateGroup::kModel ? kModelGroup : kOptimizerGroup;
-    tensors.push_back({std::string(group), tensor.spec});
+    tensors.push_back({std::string(kGroups[static_cast<size_t>(tensor.group)]), tensor.spec});
   }
   return tensors;
 }

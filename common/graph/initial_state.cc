@@ -116,10 +116,13 @@ absl::StatusOr<Tensor> MakeInitialTensor(const MetaGraph& metagraph, const State
     case StateKind::kParameter:
     case StateKind::kStatistic:
     case StateKind::kFrozen:
+    case StateKind::kAverage:
     case StateKind::kAlias:
       if (tensor.variable == kStepCounterName) return Tensor::Of<int64_t>({}, {0});
       for (const Variable& variable : metagraph.forward.variables) {
-        if (variable.name == tensor.variable) return MakeInitialVariable(variable, seed, read_file);
+        // A second name of an average begins as the parameter does.
+        if (variable.name == tensor.variable || EmaName(variable.name) == tensor.variable)
+          return MakeInitialVariable(variable, seed, read_file);
       }
       return absl::InternalError(absl::StrCat("the metagraph has no variable '", tensor.variable, "'"));
     case StateKind::kExponent:

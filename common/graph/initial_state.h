@@ -6,7 +6,7 @@
 //             u = (r(2k) + 1) / 2^32 and v = r(2k + 1) / 2^32 for k = floor(e / 2): the cosine for an even e, the sine
 //             for an odd one (Box and Muller, "A note on the generation of random normal deviates", 1958). In F64, with
 //             the functions of common/math; no element is beyond 6.67 deviations
-// Slots and the step counter are zero, exponents kExponentUnset.
+// Averages begin as their parameters. Slots and the step counter are zero, exponents kExponentUnset.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_INITIAL_STATE_H_

@@ -94,6 +94,16 @@ struct ScheduleRule {
   friend bool operator==(const ScheduleRule&, const ScheduleRule&) = default;
 };
 
+// An average of every parameter, moved by the update from step s to s + 1 after the parameter itself: the parameter's
+// new value while s < start_steps and in the first update, then average + (1 - decay) * (parameter - average), as
+// torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn(decay) when it is updated after every step from step
+// max(1, start_steps) on.
+struct EmaRule {
+  double decay = 0.0;
+  int64_t start_steps = 0;
+  friend bool operator==(const EmaRule&, const EmaRule&) = default;
+};
+
 enum class OnNan : uint8_t { kStop, kSkipStep };
 
 enum class ReductionMode : uint8_t { kExact, kFast };
@@ -104,6 +114,7 @@ struct UpdateRule {
   std::optional<double> clip_global_norm;
   OnNan on_nan = OnNan::kStop;
   ReductionMode reduction = ReductionMode::kExact;
+  std::optional<EmaRule> ema;
   friend bool operator==(const UpdateRule&, const UpdateRule&) = default;
 };
 

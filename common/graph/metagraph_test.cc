@@ -90,6 +90,8 @@ TEST_CASE("metagraph: every part that decides a step changes the fingerprint", "
       [](MetaGraph& m) { m.update.clip_global_norm = 1.0; },
       [](MetaGraph& m) { m.update.reduction = ReductionMode::kFast; },
       [](MetaGraph& m) { m.update.on_nan = OnNan::kSkipStep; },
+      [](MetaGraph& m) { m.update.ema = EmaRule{.decay = 0.9}; },
+      [](MetaGraph& m) { m.update.ema = EmaRule{.decay = 0.9, .start_steps = 3}; },
       [](MetaGraph& m) { m.loss.ignore_index = 0; },
       [](MetaGraph& m) { m.loss.class_weights = std::vector<double>(10, 1.0); },
       [](MetaGraph& m) { m.signature[0].normalisation.mean = {0.5}; },
@@ -222,6 +224,39 @@ TEST_CASE("state: the layout lists model, slots, exponents and the step", "[grap
   request.update.reduction = ReductionMode::kFast;
   const StateLayout plain = MakeStateLayout(*BuildMetaGraph(request));
   CHECK(Names(plain) == std::vector<std::string>{"fc1.weight", "fc1.bias", "lockstep.step"});
+}
+
+TEST_CASE("state: the averaged model is whole, and what is not averaged lies there under a second name", "[graph]") {
+  MetaGraphRequest request = LenetRequest();
+  request.model = {.architecture = "mlp", .outputs = 10, .hidden_sizes = {4}, .batch_norm = true};
+  request.update.ema = EmaRule{.decay = 0.9};
+  MetaGraph metagraph = *BuildMetaGraph(request);
+  metagraph.aliases = {{"tied", "fc1.weight"}, {"count", kStepCounterName}};
+
+  const StateLayout layout = MakeStateLayout(metagraph);
+  const std::vector<Tensor> initial = *MakeInitialState(metagraph, 7);
+
+  int models = 0;
+  int averages = 0;
+  for (size_t i = 0; i < layout.tensors.size(); ++i) {
+    const StateTensor& tensor = layout.tensors[i];
+    if (tensor.group != StateGroup::kModel) continue;
+    CAPTURE(tensor.spec.name);
+    ++models;
+    const int at = layout.Find(EmaName(tensor.spec.name));
+    REQUIRE(at >= 0);
+    const StateTensor& twin = layout.tensors[static_cast<size_t>(at)];
+    CHECK(twin.group == StateGroup::kEma);
+    CHECK(twin.spec.shape == tensor.spec.shape);
+    CHECK((twin.kind == StateKind::kAverage) == (tensor.kind == StateKind::kParameter));
+    CHECK(BitEqual(initial[static_cast<size_t>(at)], initial[i]));
+    averages += twin.kind == StateKind::kAverage ? 1 : 0;
+  }
+  CHECK(models == 6 + 2 + 2);
+  CHECK(averages == 6);
+  const auto of = [&](const char* name) { return layout.tensors[static_cast<size_t>(layout.Find(name))].variable; };
+  CHECK(of("lockstep.ema.tied") == "lockstep.ema.fc1.weight");
+  CHECK(of("lockstep.ema.count") == kStepCounterName);
 }
 
 TEST_CASE("state: initial values follow from seed and name and keep PyTorch's bounds", "[graph]") {

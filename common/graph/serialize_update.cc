@@ -68,6 +68,10 @@ void WriteUpdate(const UpdateRule& update, proto::Update* message) {
   if (update.clip_global_norm.has_value()) message->set_clip_global_norm(*update.clip_global_norm);
   message->set_on_nan(ToProtoEnum<proto::Update::OnNan>(update.on_nan));
   message->set_reduction(ToProtoEnum<proto::Update::Reduction>(update.reduction));
+  if (update.ema.has_value()) {
+    message->mutable_ema()->set_decay(update.ema->decay);
+    message->mutable_ema()->set_start_steps(update.ema->start_steps);
+  }
 }
 
 absl::StatusOr<UpdateRule> ReadUpdate(const proto::Update& message) {
@@ -92,6 +96,7 @@ absl::StatusOr<UpdateRule> ReadUpdate(const proto::Update& message) {
   if (message.has_clip_global_norm()) update.clip_global_norm = message.clip_global_norm();
   LS_RETURN_IF_ERROR(FromProtoEnum(message.on_nan(), proto::Update::SKIP_STEP, "on_nan", &update.on_nan));
   LS_RETURN_IF_ERROR(FromProtoEnum(message.reduction(), proto::Update::FAST, "reduction", &update.reduction));
+  if (message.has_ema()) update.ema = {.decay = message.ema().decay(), .start_steps = message.ema().start_steps()};
   return update;
 }
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint_format/checkpoint_tensor.h"
 
 namespace lockstep {
 namespace {
@@ -25,6 +26,26 @@ StateKind KindOf(VariableKind kind) {
       return StateKind::kFrozen;
   }
   return StateKind::kFrozen;
+}
+
+// The averaged model is whole, so that it can be loaded like the other: what is not averaged is there as a second name.
+void AddAverages(StateLayout& layout) {
+  const size_t of_model = layout.tensors.size();
+  for (size_t i = 0; i < of_model; ++i) {
+    const StateTensor tensor = layout.tensors[i];
+    if (tensor.group != StateGroup::kModel) continue;
+    const bool averaged = tensor.kind == StateKind::kParameter;
+    StateTensor twin = tensor;
+    twin.spec.name = EmaName(tensor.spec.name);
+    twin.group = StateGroup::kEma;
+    twin.kind = averaged ? StateKind::kAverage : StateKind::kAlias;
+    if (tensor.kind == StateKind::kAlias) {
+      const int of = layout.Find(tensor.variable);
+      const bool of_parameter = of >= 0 && layout.tensors[static_cast<size_t>(of)].kind == StateKind::kParameter;
+      if (of_parameter) twin.variable = EmaName(tensor.variable);
+    }
+    layout.tensors.push_back(std::move(twin));
+  }
 }
 
 }  // namespace
@@ -53,6 +74,8 @@ std::vector<std::string> SlotNames(const OptimizerRule& optimizer) {
   }
   return {};
 }
+
+std::string EmaName(absl::string_view name) { return absl::StrCat(kEmaPrefix, name); }
 
 std::string ExponentName(absl::string_view parameter) { return absl::StrCat("lockstep.exponent.", parameter); }
 
@@ -86,6 +109,7 @@ StateLayout MakeStateLayout(const MetaGraph& metagraph) {
                                 variable.name});
     });
   }
+  if (metagraph.update.ema.has_value()) AddAverages(layout);
   layout.tensors.push_back({{kStepCounterName, DType::kI64, {}}, StateGroup::kOptimizer, StateKind::kCounter, ""});
   return layout;
 }

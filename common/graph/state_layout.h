@@ -2,7 +2,8 @@
 // a newcomer receives and a digest covers. A pure function of the metagraph.
 //
 // Order: variables as the graph lists them; then aliases; then slots, slot by slot, each in the order of the
-// parameters; then exponents in that order; then lockstep.step.
+// parameters; then exponents in that order; then, where weights are averaged, the whole model once more with the
+// averages in place of the parameters, in the order of the model; then lockstep.step.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_STATE_LAYOUT_H_
@@ -19,8 +20,8 @@
 
 namespace lockstep {
 
-// Which files of a checkpoint a tensor goes to.
-enum class StateGroup : uint8_t { kModel, kOptimizer };
+// Which files of a checkpoint a tensor goes to; in the order of kGroups (common/checkpoint_format).
+enum class StateGroup : uint8_t { kModel, kOptimizer, kEma };
 
 enum class StateKind : uint8_t {
   kParameter,
@@ -28,6 +29,7 @@ enum class StateKind : uint8_t {
   kFrozen,
   kAlias,  // the bytes of another tensor, under a second name
   kSlot,
+  kAverage,   // of a parameter
   kExponent,  // I32 scalar: the power of two of a gradient's fixed point
   kCounter,   // I64 scalar
 };
@@ -56,6 +58,9 @@ struct StateLayout {
 // The slots that an optimizer keeps per parameter, e.g. {"exp_avg", "exp_avg_sq"}; the tensor of one is called
 // "<slot>.<parameter>".
 std::vector<std::string> SlotNames(const OptimizerRule& optimizer);
+
+// "lockstep.ema.<name>": what stands for a tensor of the model in the averaged one.
+std::string EmaName(absl::string_view name);
 
 // "lockstep.exponent.<parameter>"
 std::string ExponentName(absl::string_view parameter);

@@ -205,6 +205,11 @@ absl::StatusOr<UpdateRule> MakeUpdateRule(const JobSpec& spec, int64_t train_sam
   LS_ASSIGN_OR_RETURN(rule.schedule, MakeSchedule(spec, train_samples));
   if (spec.train().has_clip_norm()) rule.clip_global_norm = spec.train().clip_norm();
   rule.on_nan = spec.train().on_nan() == job::Train::ON_NAN_SKIP_STEP ? OnNan::kSkipStep : OnNan::kStop;
+  if (spec.train().has_ema()) {
+    const job::Ema& ema = spec.train().ema();
+    const int64_t batch = spec.train().global_batch_size();
+    rule.ema = {.decay = ema.decay(), .start_steps = *StepsOf(ema.start(), train_samples, batch)};
+  }
   rule.reduction =
       spec.train().reduction() == job::Train::REDUCTION_FAST ? ReductionMode::kFast : ReductionMode::kExact;
   return rule;

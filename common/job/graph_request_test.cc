@@ -107,6 +107,10 @@ TEST_CASE("graph request: the update rule is the job's, in steps", "[job]") {
   CHECK(step.schedule.step_size == 469);
   CHECK(step.schedule.gamma == 0.5);
 
+  CHECK_FALSE(step.ema.has_value());
+  CHECK(Request({"train.ema={}"}).update.ema == EmaRule{.decay = 0.999, .start_steps = 0});
+  CHECK(Request({"train.ema={decay: 0.5, start: 2ep}"}).update.ema == EmaRule{.decay = 0.5, .start_steps = 469});
+
   const auto late = MakeUpdateRule(Job({"train.schedule.warmup=11ep"}), 60000);
   CHECK_THAT(std::string(late.status().message()), Catch::Contains("warmup takes 2579 steps and the job only 2344"));
 }

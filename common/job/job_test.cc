@@ -214,6 +214,11 @@ TEST_CASE("job: rules across sections are held", "[job]") {
   CheckError(With("  eval: {inputs: tx.idx, labels: ty.idx}\n", ""), {"checkpoint.keep_best=true"},
              {"checkpoint.keep_best: needs evaluations"});
   CheckError(kJob, {"eval.early_stop.patience=0"}, {"eval.early_stop.patience"});
+  CheckError(kJob, {"eval.weights=ema"}, {"eval.weights: there is no average"});
+  CheckError(kJob, {"train.ema.decay=1"}, {"train.ema.decay"});
+  CHECK(Good(kJob, {"train.ema={}"}).eval().weights() == job::Eval::WEIGHTS_EMA);
+  CHECK(Good(kJob, {"train.ema={}", "eval.weights=model"}).eval().weights() == job::Eval::WEIGHTS_MODEL);
+  CHECK(Good(kJob).eval().weights() == job::Eval::WEIGHTS_MODEL);
   CheckError(kJob, {"model.loss=softmax"}, {"model.loss: expected softmax_cross_entropy, mse"});
   CheckError(kJob, {"model.loss=hubber"}, {"did you mean 'huber'?"});
   CheckError(kJob, {"data.normalize={mean: [1, 2], std: [1, 2, 3]}"}, {"has 3 entries and mean has 2"});
@@ -251,9 +256,10 @@ TEST_CASE("job: settings that change bits are told from those that may change", 
   CHECK(compare({}, {}).CanResume());
   CHECK(compare({}, {}).allowed.empty());
 
-  for (const char* setting : {"name=other", "train.seed=1", "train.optimizer.lr=0.2", "train.global_batch_size=512",
-                              "train.logical_shards=4", "model.loss=mse", "data.train.labels=z",
-                              "resources.cpu_threads=2", "train.clip_norm=1", "data.normalize.mean=1"}) {
+  for (const char* setting :
+       {"name=other", "train.seed=1", "train.optimizer.lr=0.2", "train.global_batch_size=512", "train.logical_shards=4",
+        "model.loss=mse", "data.train.labels=z", "resources.cpu_threads=2", "train.clip_norm=1",
+        "data.normalize.mean=1", "train.ema.decay=0.9"}) {
     INFO(setting);
     const JobDifference difference = compare({}, {setting});
     REQUIRE_FALSE(difference.CanResume());

@@ -191,6 +191,9 @@ absl::Status ValidateData(const Places& places, const JobSpec& spec) {
   if (spec.has_eval() && !spec.data().has_eval()) {
     return places.Error("eval", "there is nothing to evaluate on; give data.eval, or remove this section");
   }
+  if (spec.eval().weights() == Eval::WEIGHTS_EMA && !spec.train().has_ema()) {
+    return places.Error("eval.weights", "there is no average of the weights; write `train: {ema: {}}`, or use model");
+  }
   const std::string& loss = spec.model().loss();
   const auto metric = spec.eval().metric();
   const bool of_labels = metric == Eval::METRIC_ACCURACY || metric == Eval::METRIC_TOP5;
@@ -255,6 +258,9 @@ absl::Status FillDefaults(const Places& places, const std::string& directory, Jo
   if (!spec.checkpoint().has_dir()) spec.mutable_checkpoint()->set_dir(absl::StrCat("runs/", spec.name()));
   if (spec.data().has_eval()) spec.mutable_eval();
   const bool classifies = !spec.model().has_loss() || spec.model().loss() == "softmax_cross_entropy";
+  if (spec.has_eval() && !spec.eval().has_weights() && spec.train().has_ema()) {
+    spec.mutable_eval()->set_weights(Eval::WEIGHTS_EMA);
+  }
   if (spec.has_eval() && !spec.eval().has_metric()) {
     spec.mutable_eval()->set_metric(classifies ? Eval::METRIC_ACCURACY : Eval::METRIC_LOSS);
   }

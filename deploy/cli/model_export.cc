@@ -20,6 +20,7 @@ struct ExportOptions {
   std::string directory;
   std::string path;
   std::optional<int64_t> step;
+  bool average = false;
 };
 
 // A model is fed what the job fed it, which the file cannot say.
@@ -37,8 +38,13 @@ void PrintNormalisation(const MetaGraph& metagraph) {
 absl::Status Export(const ExportOptions& options) {
   LS_ASSIGN_OR_RETURN(const TrainedModel model, TrainedModel::Open(options.directory, options.step));
   const MetaGraph& metagraph = model.metagraph();
-  const auto trained = [&](const Variable& variable) { return model.Read(variable); };
-  std::cout << model.checkpoint() << " of " << options.directory << "\n";
+  if (options.average) LS_RETURN_IF_ERROR(model.RequireAverage());
+  const auto trained = [&](const Variable& variable) { return model.Read(variable, options.average); };
+  std::cout << model.checkpoint() << " of " << options.directory
+            << (options.average ? ", the average of the weights\n" : "\n");
+  if (model.has_average() && !options.average) {
+    std::cout << "these are the weights as they were trained; --ema writes their average\n";
+  }
   LS_RETURN_IF_ERROR(WriteModel(MakeServingGraph(metagraph), trained, metagraph.pass_batch, options.path));
   PrintNormalisation(metagraph);
   return absl::OkStatus();
@@ -52,6 +58,7 @@ void AddModelExport(CLI::App& model, int& exit_code) {
   command->add_option("dir", options->directory, "The job's directory")->required();
   command->add_option("-o,--output", options->path, "The ONNX file to write")->required();
   command->add_option("--step", options->step, "The checkpoint of this step (default: the newest that is whole)");
+  command->add_flag("--ema", options->average, "The average of the weights instead of the weights (train.ema)");
   command->callback([options, &exit_code] {
     const absl::Status status = Export(*options);
     exit_code = status.ok() ? static_cast<int>(kExitDone) : Fail(status, StorageExitCode(status));

@@ -32,17 +32,19 @@ struct SampleOptions {
   int64_t tokens = 400;
   double temperature = 0.8;
   uint64_t seed = 0;
+  bool average = false;
 };
 
 // Scores of the byte that follows a text, by a model that takes tokens [batch, length] and scores every position.
 class NextByte {
  public:
-  absl::Status Load(const TrainedModel& model) {
+  absl::Status Load(const TrainedModel& model, bool averaged) {
+    if (averaged) LS_RETURN_IF_ERROR(model.RequireAverage());
     graph_ = MakeServingGraph(model.metagraph());
     LS_RETURN_IF_ERROR(Bind(model.metagraph().pass_batch));
     std::map<std::string, std::byte*> addresses;
     for (const Variable& variable : graph_.variables) {
-      LS_ASSIGN_OR_RETURN(Tensor tensor, model.Read(variable));
+      LS_ASSIGN_OR_RETURN(Tensor tensor, model.Read(variable, averaged));
       addresses[variable.name] = variables_.emplace(variable.name, std::move(tensor)).first->second.data();
     }
     LS_ASSIGN_OR_RETURN(device_, device::MakeDevice(device::DeviceKind::kCpu, {}));
@@ -116,7 +118,7 @@ absl::Status Sample(const SampleOptions& options) {
   if (options.prompt.empty()) return absl::InvalidArgumentError("--prompt is empty; give it at least one byte");
   LS_ASSIGN_OR_RETURN(const TrainedModel model, TrainedModel::Open(options.directory, options.step));
   NextByte next;
-  LS_RETURN_IF_ERROR(next.Load(model));
+  LS_RETURN_IF_ERROR(next.Load(model, options.average));
   const RandomStream random = RandomStream::For(options.seed, StreamOfName("lockstep.sample"));
   std::string text = options.prompt;
   std::cout << model.checkpoint() << " of " << options.directory << ":\n" << text;
@@ -142,6 +144,7 @@ void AddModelSample(CLI::App& model, int& exit_code) {
   command->add_option("--temperature", options->temperature, "0: always the likeliest; 1: as the model says (0.8)")
       ->check(CLI::Range(0.0, 100.0));
   command->add_option("--seed", options->seed, "The same seed gives the same text (0)");
+  command->add_flag("--ema", options->average, "By the average of the weights (train.ema)");
   command->callback([options, &exit_code] {
     const absl::Status status = Sample(*options);
     exit_code = status.ok() ? static_cast<int>(kExitDone) : Fail(status, StorageExitCode(status));

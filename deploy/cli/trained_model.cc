@@ -2,9 +2,11 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "chief/metagraph/artifact_store.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/graph/serialize.h"
+#include "common/graph/state_layout.h"
 #include "common/status/status_macros.h"
 #include "common/storage/local/local_storage.h"
 
@@ -32,10 +34,16 @@ absl::StatusOr<TrainedModel> TrainedModel::Open(const std::string& directory, st
   return TrainedModel(std::move(storage), std::move(checkpoint), std::move(metagraph));
 }
 
-absl::StatusOr<Tensor> TrainedModel::Read(const Variable& variable) const {
+absl::Status TrainedModel::RequireAverage() const {
+  if (has_average()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(checkpoint(), " holds no average of the weights: the job has no `train.ema`; leave out --ema"));
+}
+
+absl::StatusOr<Tensor> TrainedModel::Read(const Variable& variable, bool averaged) const {
   LS_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Create(variable.dtype, variable.shape));
   const absl::Span<char> out(reinterpret_cast<char*>(tensor.data()), static_cast<size_t>(tensor.byte_size()));
-  LS_RETURN_IF_ERROR(checkpoint_.ReadTensor(variable.name, 0, out));
+  LS_RETURN_IF_ERROR(checkpoint_.ReadTensor(averaged ? EmaName(variable.name) : variable.name, 0, out));
   return tensor;
 }
 

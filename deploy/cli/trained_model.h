@@ -25,7 +25,12 @@ class TrainedModel {
   const MetaGraph& metagraph() const { return metagraph_; }
   // "step-000000010"
   std::string checkpoint() const { return checkpoint_.path(); }
-  absl::StatusOr<Tensor> Read(const Variable& variable) const;
+  // True when the job averages its weights.
+  bool has_average() const { return metagraph_.update.ema.has_value(); }
+  // FailedPrecondition, with what to do, when there is no average.
+  absl::Status RequireAverage() const;
+  // The variable as it is trained, or, with `averaged`, its average. REQUIRES: then has_average.
+  absl::StatusOr<Tensor> Read(const Variable& variable, bool averaged) const;
 
  private:
   TrainedModel(std::unique_ptr<Storage> storage, chief::CheckpointReader checkpoint, MetaGraph metagraph);

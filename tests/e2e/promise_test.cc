@@ -16,7 +16,7 @@ constexpr uint64_t kSteps = 200;
 constexpr int kPreempted = 75;
 
 std::vector<std::string> Settings() {
-  return {absl::StrCat("train.duration=", kSteps, "steps"), "checkpoint.every=50steps"};
+  return {absl::StrCat("train.duration=", kSteps, "steps"), "checkpoint.every=50steps", "train.ema.decay=0.99"};
 }
 
 // What every disturbed run must end with: computed once, by one worker that nobody disturbs.

@@ -59,6 +59,10 @@ UpdateScalars MakeUpdateScalars(const UpdateRule& rule, int64_t step, double den
   s.lr = static_cast<float>(lr);
   s.momentum = static_cast<float>(o.momentum);
   s.decay = static_cast<float>(1.0 - lr * o.weight_decay);
+  if (rule.ema.has_value()) {
+    s.copies_average = step == 0 || step < rule.ema->start_steps;
+    s.average_rate = static_cast<float>(1.0 - rule.ema->decay);
+  }
   if (o.kind == OptimizerKind::kSgd) return s;
   s.one_minus_beta1 = static_cast<float>(1.0 - o.beta1);
   s.beta2 = static_cast<float>(o.beta2);
@@ -74,12 +78,16 @@ void ApplyUpdate(const OptimizerRule& rule, const UpdateScalars& scalars, const 
   const size_t slots = rule.kind != OptimizerKind::kSgd ? 2 : rule.momentum != 0 ? 1 : 0;
   LS_CHECK(update.gradient.size() == size, "one gradient per element");
   for (size_t i = 0; i < slots; ++i) LS_CHECK(update.slots[i].size() == size, "one slot value per element");
+  const bool averages = !update.average.empty();
+  LS_CHECK(!averages || update.average.size() == size, "one average per element");
   static const UpdateFunction update_elements = BestUpdate();
   update_elements(rule, scalars,
                   {.count = static_cast<int64_t>(size),
                    .value = update.value.data(),
                    .gradient = update.gradient.data(),
-                   .slots = {update.slots[0].data(), update.slots[1].data()}});
+                   .slots = {update.slots[0].data(), update.slots[1].data()},
+                   .average = averages && !scalars.copies_average ? update.average.data() : nullptr});
+  if (averages && scalars.copies_average) std::copy(update.value.begin(), update.value.end(), update.average.begin());
 }
 
 NanAction DecideOnNan(OnNan policy, bool non_finite) {

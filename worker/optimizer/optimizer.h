@@ -32,6 +32,8 @@ struct UpdateScalars {
   float step_size = 0;    // adam: lr / (1 - beta1^t)
   float correction2 = 1;  // adam: sqrt(1 - beta2^t)
   float epsilon = 0;
+  bool copies_average = false;  // the average becomes the new value
+  float average_rate = 0;       // else it moves by this share of the way to it
 };
 
 // The learning rate of the update from `step` to `step` + 1, by the formulas of ScheduleRule.
@@ -52,9 +54,11 @@ struct ParameterUpdate {
   absl::Span<float> value;
   absl::Span<const float> gradient;          // reduced sum, not yet divided
   std::array<absl::Span<float>, 2> slots{};  // in the order of SlotNames(rule); unused ones empty
+  absl::Span<float> average{};               // empty: none is kept
 };
 
-// Applies the update in place. REQUIRES: the gradient and each slot of the rule have as many elements as the value.
+// Applies the update in place, then moves the average to the new value. REQUIRES: the gradient, each slot of the rule
+// and the average, where there is one, have as many elements as the value.
 void ApplyUpdate(const OptimizerRule& rule, const UpdateScalars& scalars, const ParameterUpdate& update);
 
 enum class NanAction : uint8_t {

@@ -33,8 +33,10 @@ struct Replica {
   std::vector<float> value;
   std::vector<float> slot0;
   std::vector<float> slot1;
+  std::vector<float> average;
 
-  explicit Replica(std::vector<float> initial) : value(std::move(initial)), slot0(value.size()), slot1(value.size()) {}
+  explicit Replica(std::vector<float> initial)
+      : value(std::move(initial)), slot0(value.size()), slot1(value.size()), average(value) {}
 
   void Step(const UpdateRule& rule, int64_t step, const std::vector<float>& gradient, double denominator = 1) {
     const absl::Span<const float> spans[] = {gradient};
@@ -42,7 +44,8 @@ struct Replica {
     ApplyUpdate(rule.optimizer, scalars,
                 {.value = absl::MakeSpan(value),
                  .gradient = gradient,
-                 .slots = {absl::MakeSpan(slot0), absl::MakeSpan(slot1)}});
+                 .slots = {absl::MakeSpan(slot0), absl::MakeSpan(slot1)},
+                 .average = rule.ema.has_value() ? absl::MakeSpan(average) : absl::Span<float>()});
   }
 };
 
@@ -123,17 +126,49 @@ std::vector<NamedRule> GoldenRules() {
   return rules;
 }
 
+// What optimizers.py gives the parameter at a step. Times 4, the denominator: the sum over four samples.
+std::vector<float> GoldenGradient(int step) {
+  std::vector<float> gradient(6);
+  for (int i = 0; i < 6; ++i) {
+    gradient[static_cast<size_t>(i)] = static_cast<float>(((step * 7 + i * 13) % 17 - 8) * (i + 1)) / 16;
+  }
+  return gradient;
+}
+
+TEST_CASE("optimizer: averages are those of PyTorch's AveragedModel", "[optimizer]") {
+  const Golden golden = ReadGolden();
+  const std::vector<NamedRule> rules = GoldenRules();
+  struct Case {
+    std::string name;
+    UpdateRule rule;
+    EmaRule ema;
+  };
+  for (const Case& c :
+       {Case{"ema_sgd_momentum", rules[2].rule, {.decay = 0.9}}, Case{"ema_adamw", rules[7].rule, {.decay = 0.999}},
+        Case{"ema_adamw_late", rules[7].rule, {.decay = 0.75, .start_steps = 5}}}) {
+    UpdateRule rule = c.rule;
+    rule.ema = c.ema;
+    Replica replica({-0.625f, -0.375f, -0.125f, 0.125f, 0.375f, 0.625f});
+    Replica without(replica.value);
+    for (int step = 0; step < 12; ++step) {
+      replica.Step(rule, step, GoldenGradient(step), 4);
+      without.Step(c.rule, step, GoldenGradient(step), 4);
+      const std::vector<double>& expected = golden.at({c.name, step + 1});
+      for (size_t i = 0; i < 6; ++i) {
+        INFO(c.name << " step " << step + 1 << " element " << i);
+        CHECK(replica.average[i] == Approx(expected[i]).margin(5e-7).epsilon(2e-6));
+      }
+    }
+    CHECK(replica.value == without.value);
+  }
+}
+
 TEST_CASE("optimizer: the updates are PyTorch's", "[optimizer]") {
   const Golden golden = ReadGolden();
   for (const NamedRule& c : GoldenRules()) {
     Replica replica({-0.625f, -0.375f, -0.125f, 0.125f, 0.375f, 0.625f});
     for (int step = 0; step < 12; ++step) {
-      std::vector<float> gradient(6);
-      for (int i = 0; i < 6; ++i) {
-        // Times 4, the denominator: the sum over four samples.
-        gradient[static_cast<size_t>(i)] = static_cast<float>(((step * 7 + i * 13) % 17 - 8) * (i + 1)) / 16;
-      }
-      replica.Step(c.rule, step, gradient, 4);
+      replica.Step(c.rule, step, GoldenGradient(step), 4);
       const std::vector<double>& expected = golden.at({c.name, step + 1});
       for (size_t i = 0; i < 6; ++i) {
         INFO(c.name << " step " << step + 1 << " element " << i);
@@ -282,20 +317,30 @@ TEST_CASE("optimizer: every instruction set gives the same bits", "[optimizer]")
     rules.push_back({.kind = OptimizerKind::kAdamW, .weight_decay = decay});
   }
   std::mt19937 random(7);
-  std::vector<float> values(4 * 1037);
+  std::vector<float> values(5 * 1037);
   for (float& value : values) value = std::ldexp(static_cast<float>(random()), -32 - static_cast<int>(random() % 20));
 
   for (const OptimizerRule& rule : rules) {
     UpdateRule whole = Rule(rule, 0.1);
     whole.clip_global_norm = 0.5;
+    whole.ema = EmaRule{.decay = 0.99};
     const UpdateScalars scalars = MakeUpdateScalars(whole, 3, 64, 2.0);
     std::vector<std::vector<float>> results;
     for (const auto loop : loops) {
-      results.push_back(values);
-      float* const at = results.back().data();
-      loop(rule, scalars, {.count = 1037, .value = at, .gradient = at + 1037, .slots = {at + 2 * 1037, at + 3 * 1037}});
+      for (const bool averages : {false, true}) {
+        results.push_back(values);
+        float* const at = results.back().data();
+        loop(rule, scalars,
+             {.count = 1037,
+              .value = at,
+              .gradient = at + 1037,
+              .slots = {at + 2 * 1037, at + 3 * 1037},
+              .average = averages ? at + 4 * 1037 : nullptr});
+      }
     }
-    for (const auto& result : results) CHECK(result == results[0]);
+    for (size_t i = 2; i < results.size(); ++i) CHECK(results[i] == results[i % 2]);
+    CHECK(std::equal(results[0].begin(), results[0].begin() + 4 * 1037, results[1].begin()));
+    CHECK(results[0] != results[1]);
     CHECK(results[0] != values);
   }
 }

@@ -11,12 +11,14 @@
 
 namespace lockstep::worker {
 
-// What one parameter's update reads and writes: `count` elements each; slots that the rule has not are null.
+// What one parameter's update reads and writes: `count` elements each; slots that the rule has not are null,
+// as is the average where none moves.
 struct UpdateArrays {
   int64_t count = 0;
   float* value = nullptr;
   const float* gradient = nullptr;
   float* slots[2] = {};
+  float* average = nullptr;
 };
 
 // Updates in place, as ApplyUpdate. REQUIRES: the machine has the instruction set; arrays do not overlap.

@@ -105,7 +105,14 @@ class ReplicaBuilder {
     for (const Variable& variable : config_.metagraph.forward.variables) {
       variables_[variable.name] = replica_->state_->tensor(replica_->state_->layout().Find(variable.name)).data();
     }
-    return replica_->plans_.Bind(variables_);
+    evaluated_ = variables_;
+    if (job_.eval().weights() == job::Eval::WEIGHTS_EMA) {
+      // Statistics and what is frozen have second names there, at the same place.
+      for (auto& [name, address] : evaluated_) {
+        address = replica_->state_->tensor(replica_->state_->layout().Find(EmaName(name))).data();
+      }
+    }
+    return replica_->plans_.Bind(variables_, evaluated_);
   }
 
   absl::Status MakeOrReplay(const KernelPlan* replayed) {
@@ -146,6 +153,7 @@ class ReplicaBuilder {
       for (const std::string& prefix : SlotNames(rule.optimizer)) {
         update.slots[slot++] = replica_->state_->floats(layout.Find(absl::StrCat(prefix, ".", name)));
       }
+      if (rule.ema.has_value()) update.average = replica_->state_->floats(layout.Find(EmaName(name)));
       ApplyUpdate(rule.optimizer, scalars, update);
       digests.push_back(DigestOf(absl::StrCat("update/", name), replica_->state_->tensor(layout.Find(name))));
       AdvancePulse(pulse_);
@@ -153,7 +161,7 @@ class ReplicaBuilder {
     if (replica_->plans_.eval_plan != nullptr) {
       LS_ASSIGN_OR_RETURN(
           const std::vector<NodeDigest> evaluated,
-          RunProbe("evaluation", {replica_->plans_.eval_plan.get(), &config_.evaluation.graph}, variables_));
+          RunProbe("evaluation", {replica_->plans_.eval_plan.get(), &config_.evaluation.graph}, evaluated_));
       digests.insert(digests.end(), evaluated.begin(), evaluated.end());
     }
     std::fill(replica_->state_->bytes().begin(), replica_->state_->bytes().end(), std::byte{0});
@@ -168,6 +176,7 @@ class ReplicaBuilder {
   std::unique_ptr<Replica> replica_{new Replica};
   StepConfig config_;
   std::map<std::string, std::byte*> variables_;
+  std::map<std::string, std::byte*> evaluated_;  // those that the evaluation reads
 };
 
 std::unique_ptr<Replica> Replica::Make(const std::string& metagraph_bytes, const JobSpec& job,

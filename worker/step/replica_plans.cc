@@ -30,10 +30,11 @@ std::vector<const Plan*> ReplicaPlans::all() const {
   return plans;
 }
 
-absl::Status ReplicaPlans::Bind(const std::map<std::string, std::byte*>& variables) {
+absl::Status ReplicaPlans::Bind(const std::map<std::string, std::byte*>& variables,
+                                const std::map<std::string, std::byte*>& evaluated) {
   LS_RETURN_IF_ERROR(training_plan->Bind(variables));
-  if (eval_plan != nullptr) LS_RETURN_IF_ERROR(eval_plan->Bind(variables));
-  return text_plan == nullptr ? absl::OkStatus() : text_plan->Bind(variables);
+  if (eval_plan != nullptr) LS_RETURN_IF_ERROR(eval_plan->Bind(evaluated));
+  return text_plan == nullptr ? absl::OkStatus() : text_plan->Bind(evaluated);
 }
 
 absl::StatusOr<ReplicaPlans> DraftReplicaPlans(const MetaGraph& metagraph, const JobSpec& job,

@@ -42,8 +42,9 @@ struct ReplicaPlans {
 
   // Those whose choices a kernel plan holds.
   std::vector<const Plan*> all() const;
-  // Takes the memory of all; see Plan::Bind.
-  absl::Status Bind(const std::map<std::string, std::byte*>& variables);
+  // Takes the memory of all; see Plan::Bind. `evaluated`: the variables that the evaluation plan reads.
+  absl::Status Bind(const std::map<std::string, std::byte*>& variables,
+                    const std::map<std::string, std::byte*>& evaluated);
 };
 
 // Drafts the plans of the job, with the choices of `replayed` (null: the device's own tables choose). Advances `pulse`

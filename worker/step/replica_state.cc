@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint_format/state_tensors.h"
 #include "common/digest/state_digest.h"
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
@@ -107,14 +108,7 @@ std::string ReplicaState::Digest(Pulse* pulse) const {
   return digest.Hex();
 }
 
-std::vector<CheckpointTensor> ReplicaState::CheckpointLayout() const {
-  std::vector<CheckpointTensor> tensors;
-  for (const StateTensor& tensor : layout_.tensors) {
-    const absl::string_view group = tensor.group == StateGroup::kModel ? kModelGroup : kOptimizerGroup;
-    tensors.push_back({std::string(group), tensor.spec});
-  }
-  return tensors;
-}
+std::vector<CheckpointTensor> ReplicaState::CheckpointLayout() const { return ToCheckpointTensors(layout_); }
 
 void ReplicaState::ReadShare(const Share& share, uint64_t offset, absl::Span<char> out) const {
   ForEachPiece(share, offset, out.size(), [&](int index, uint64_t from, uint64_t to, uint64_t count) {

@@ -83,6 +83,7 @@ StepRunner::StepRunner(StepConfig config, ReplicaState* state, Plan* training_pl
     for (const std::string& slot : SlotNames(config_.metagraph.update.optimizer)) {
       index.slots.push_back(state_->layout().Find(absl::StrCat(slot, ".", name)));
     }
+    index.average = state_->layout().Find(EmaName(name));
     index.exponent = state_->layout().Find(ExponentName(name));
     LS_CHECK(index.value >= 0 && index.exponent >= 0, "every parameter and its exponent stand in the state");
     const std::vector<std::string>& no_decay = config_.metagraph.update.optimizer.no_decay;

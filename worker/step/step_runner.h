@@ -121,6 +121,7 @@ class StepRunner {
   struct ParameterIndex {
     int value = -1;
     std::vector<int> slots;
+    int average = -1;  // -1: none is kept
     int exponent = -1;
     bool decays = true;
   };

@@ -58,6 +58,7 @@ MetaGraph SmallModel(OnNan on_nan) {
   request.update.optimizer = {.kind = OptimizerKind::kAdamW, .weight_decay = 0.01};
   request.update.schedule = {.kind = ScheduleKind::kConstant, .lr = 0.01};
   request.update.clip_global_norm = 1.0;
+  request.update.ema = EmaRule{.decay = 0.9};
   request.update.on_nan = on_nan;
   request.pass_batch = kBatch / kShards;
   auto metagraph = BuildMetaGraph(request);

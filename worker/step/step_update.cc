@@ -37,6 +37,7 @@ void StepRunner::Update(int64_t step, const ReducedWord& word, double denominato
     const ParameterIndex& index = parameters_[t];
     ParameterUpdate update{.value = state_->floats(index.value), .gradient = exchange_.gradient(static_cast<int>(t))};
     for (size_t s = 0; s < index.slots.size(); ++s) update.slots[s] = state_->floats(index.slots[s]);
+    if (index.average >= 0) update.average = state_->floats(index.average);
     ApplyUpdate(config_.metagraph.update.optimizer, index.decays ? scalars : without_decay, update);
     if (config_.metagraph.update.reduction == ReductionMode::kExact && config_.logical_shards > 1) {
       state_->exponent(index.exponent) = NextExponent(word.magnitudes[t], exponents_[t]);

@@ -1,9 +1,10 @@
-"""Makes optimizers.txt: what torch.optim does to a small parameter. Run: python3 optimizers.py > optimizers.txt
+"""Makes optimizers.txt: what torch.optim and its averages do to a small parameter. Run: python3 optimizers.py > optimizers.txt
 
 Gradients and initial values are multiples of 1/64, so that both sides start from the same floats. One line per case and
 step: the name, the number of updates, the parameter's elements.
 """
 import torch
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 STEPS = 12
 SIZE = 6
@@ -18,6 +19,14 @@ CASES = {
     "adam_decay": (torch.optim.Adam, dict(lr=0.01, betas=(0.8, 0.95), eps=1e-6, weight_decay=0.1), None),
     "adamw": (torch.optim.AdamW, dict(lr=0.01, weight_decay=0.1), None),
     "adamw_clipped": (torch.optim.AdamW, dict(lr=0.02, betas=(0.9, 0.99), weight_decay=0.01), 0.5),
+}
+
+# Averages beside one of the cases: the decay, and the first update (from 1) after which the average is updated. Before
+# that the line shows the parameter.
+AVERAGES = {
+    "ema_sgd_momentum": ("sgd_momentum", 0.9, 1),
+    "ema_adamw": ("adamw", 0.999, 1),
+    "ema_adamw_late": ("adamw", 0.75, 5),
 }
 
 
@@ -39,6 +48,19 @@ def main():
                 torch.nn.utils.clip_grad_norm_([parameter], clip)
             optimizer.step()
             print(name, step + 1, *("%.9g" % v for v in parameter.tolist()))
+    for name, (case, decay, first) in AVERAGES.items():
+        kind, arguments, _ = CASES[case]
+        model = torch.nn.Module()
+        model.weight = torch.nn.Parameter(torch.tensor([initial(i) for i in range(SIZE)], dtype=torch.float32))
+        optimizer = kind([model.weight], **arguments)
+        average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(decay))
+        for step in range(STEPS):
+            model.weight.grad = torch.tensor([gradient(step, i) for i in range(SIZE)], dtype=torch.float32)
+            optimizer.step()
+            if step + 1 >= first:
+                average.update_parameters(model)
+            shown = average.module.weight if step + 1 >= first else model.weight
+            print(name, step + 1, *("%.9g" % v for v in shown.tolist()))
     for name, make in {
         "schedule_step": lambda o: torch.optim.lr_scheduler.StepLR(o, step_size=3, gamma=0.5),
         "schedule_cosine": lambda o: torch.optim.lr_scheduler.CosineAnnealingLR(o, T_max=STEPS, eta_min=0.001),
