@@ -39,7 +39,8 @@ EvaluationRule RuleOf(const JobSpec& spec, const DataFacts& facts) {
   rule.patience = static_cast<uint64_t>(spec.eval().early_stop().patience());
   rule.min_delta = spec.eval().early_stop().min_delta();
   rule.id = StreamOfName(absl::StrCat(static_cast<int>(rule.metric), rule.higher_is_better ? " higher " : " lower ",
-                                      facts.eval_samples, " ", facts.eval_sha256));
+                                      static_cast<int>(spec.eval().weights()), " ", facts.eval_samples, " ",
+                                      facts.eval_sha256));
   return rule;
 }
 

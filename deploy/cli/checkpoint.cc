@@ -38,18 +38,26 @@ absl::StatusOr<std::vector<chief::CheckpointSummary>> Select(const Storage& stor
                    "in ", options.directory, "; give the job's directory, the one that holds LOCKSTEP"));
 }
 
+// What its evaluation gave, if it had one, and whether it is the best of all.
+std::string EvaluationText(const Manifest& manifest, int64_t best_step) {
+  const Evaluations& evaluations = manifest.evaluations();
+  if (evaluations.step() == 0 || evaluations.step() != manifest.step()) return "";
+  return absl::StrFormat("  evaluated %.4f%s", evaluations.value(), manifest.step() == best_step ? " (best)" : "");
+}
+
 absl::Status List(const Storage& storage, const CheckpointOptions& options) {
   LS_ASSIGN_OR_RETURN(std::vector<chief::CheckpointSummary> all, Select(storage, options));
+  const int64_t best_step = all.front().manifest.evaluations().best_step();
   for (const chief::CheckpointSummary& summary : all) {
     if (!summary.status.ok()) {
       std::cout << summary.name << "  BAD  " << summary.status.message() << "\n";
       continue;
     }
-    std::cout << absl::StreamFormat("%s  %.1f MiB  %d tensors  term %d  lineage %s  digest %s\n", summary.name,
-                                    static_cast<double>(TotalBytes(summary.manifest)) / (1 << 20),
-                                    summary.manifest.tensors_size(), summary.manifest.term(),
-                                    summary.manifest.lineage().substr(0, 12),
-                                    summary.manifest.state_digest().substr(0, 16));
+    std::cout << absl::StreamFormat(
+        "%s  %.1f MiB  %d tensors  term %d  lineage %s  digest %s%s\n", summary.name,
+        static_cast<double>(TotalBytes(summary.manifest)) / (1 << 20), summary.manifest.tensors_size(),
+        summary.manifest.term(), summary.manifest.lineage().substr(0, 12),
+        summary.manifest.state_digest().substr(0, 16), EvaluationText(summary.manifest, best_step));
   }
   return absl::OkStatus();
 }

@@ -1,7 +1,6 @@
 // `lockstep model export`: the trained model of a job's directory, ready to answer, as an ONNX file.
 #include <iostream>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -17,10 +16,8 @@ namespace lockstep::cli {
 namespace {
 
 struct ExportOptions {
-  std::string directory;
+  TrainedModelChoice model;
   std::string path;
-  std::optional<int64_t> step;
-  bool average = false;
 };
 
 // A model is fed what the job fed it, which the file cannot say.
@@ -36,13 +33,11 @@ void PrintNormalisation(const MetaGraph& metagraph) {
 }
 
 absl::Status Export(const ExportOptions& options) {
-  LS_ASSIGN_OR_RETURN(const TrainedModel model, TrainedModel::Open(options.directory, options.step));
+  LS_ASSIGN_OR_RETURN(const TrainedModel model, TrainedModel::Open(options.model));
   const MetaGraph& metagraph = model.metagraph();
-  if (options.average) LS_RETURN_IF_ERROR(model.RequireAverage());
-  const auto trained = [&](const Variable& variable) { return model.Read(variable, options.average); };
-  std::cout << model.checkpoint() << " of " << options.directory
-            << (options.average ? ", the average of the weights\n" : "\n");
-  if (model.has_average() && !options.average) {
+  const auto trained = [&](const Variable& variable) { return model.Read(variable); };
+  std::cout << model.Describe() << "\n";
+  if (model.has_other_weights()) {
     std::cout << "these are the weights as they were trained; --ema writes their average\n";
   }
   LS_RETURN_IF_ERROR(WriteModel(MakeServingGraph(metagraph), trained, metagraph.pass_batch, options.path));
@@ -55,10 +50,8 @@ absl::Status Export(const ExportOptions& options) {
 void AddModelExport(CLI::App& model, int& exit_code) {
   CLI::App* command = model.add_subcommand("export", "Write the trained model of a job for serving");
   auto options = std::make_shared<ExportOptions>();
-  command->add_option("dir", options->directory, "The job's directory")->required();
+  AddTrainedModelChoice(*command, options->model);
   command->add_option("-o,--output", options->path, "The ONNX file to write")->required();
-  command->add_option("--step", options->step, "The checkpoint of this step (default: the newest that is whole)");
-  command->add_flag("--ema", options->average, "The average of the weights instead of the weights (train.ema)");
   command->callback([options, &exit_code] {
     const absl::Status status = Export(*options);
     exit_code = status.ok() ? static_cast<int>(kExitDone) : Fail(status, StorageExitCode(status));

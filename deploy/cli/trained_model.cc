@@ -2,12 +2,14 @@
 
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "chief/metagraph/artifact_store.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/graph/serialize.h"
 #include "common/graph/state_layout.h"
 #include "common/status/status_macros.h"
+#include "common/storage/files.h"
 #include "common/storage/local/local_storage.h"
 
 namespace lockstep::cli {
@@ -18,32 +20,66 @@ absl::StatusOr<std::string> NameOfMetagraph(absl::string_view bytes) {
   return Fingerprint(metagraph);
 }
 
+// The step of the checkpoint that the directory's hint calls the best.
+absl::StatusOr<int64_t> BestStep(const Storage& storage) {
+  const absl::StatusOr<std::string> name = ReadWholeFile(storage, layout::kBest, 256);
+  if (absl::IsNotFound(name.status())) {
+    return absl::NotFoundError(absl::StrCat(storage.Describe(layout::kBest),
+                                            " is not there: the job has no `checkpoint.keep_best`, or nothing was "
+                                            "evaluated yet; leave out --best"));
+  }
+  LS_RETURN_IF_ERROR(name.status());
+  const std::optional<int64_t> step = layout::ParseStepName(absl::StripTrailingAsciiWhitespace(*name));
+  if (step.has_value()) return *step;
+  return absl::DataLossError(
+      absl::StrCat(storage.Describe(layout::kBest), " names no checkpoint; give the step with --step"));
+}
+
 }  // namespace
 
-TrainedModel::TrainedModel(std::unique_ptr<Storage> storage, chief::CheckpointReader checkpoint, MetaGraph metagraph)
-    : storage_(std::move(storage)), checkpoint_(std::move(checkpoint)), metagraph_(std::move(metagraph)) {}
+void AddTrainedModelChoice(CLI::App& command, TrainedModelChoice& choice) {
+  command.add_option("dir", choice.directory, "The job's directory")->required();
+  CLI::Option* const step =
+      command.add_option("--step", choice.step, "The checkpoint of this step (default: the newest that is whole)");
+  command.add_flag("--best", choice.best, "The best checkpoint (checkpoint.keep_best)")->excludes(step);
+  command.add_flag("--ema", choice.average, "The average of the weights instead of the weights (train.ema)");
+}
 
-absl::StatusOr<TrainedModel> TrainedModel::Open(const std::string& directory, std::optional<int64_t> step) {
-  LS_ASSIGN_OR_RETURN(std::unique_ptr<LocalStorage> storage, LocalStorage::Open(directory));
+TrainedModel::TrainedModel(TrainedModelChoice choice, std::unique_ptr<Storage> storage,
+                           chief::CheckpointReader checkpoint, MetaGraph metagraph)
+    : choice_(std::move(choice)),
+      storage_(std::move(storage)),
+      checkpoint_(std::move(checkpoint)),
+      metagraph_(std::move(metagraph)) {}
+
+absl::StatusOr<TrainedModel> TrainedModel::Open(const TrainedModelChoice& choice) {
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<LocalStorage> storage, LocalStorage::Open(choice.directory));
+  std::optional<int64_t> step = choice.step;
+  if (choice.best) {
+    LS_ASSIGN_OR_RETURN(step, BestStep(*storage));
+  }
   LS_ASSIGN_OR_RETURN(chief::CheckpointReader checkpoint, chief::OpenCheckpoint(*storage, step));
   LS_RETURN_IF_ERROR(checkpoint.VerifyContent());
   LS_ASSIGN_OR_RETURN(
       const std::string bytes,
       chief::LoadArtifact(*storage, layout::kMetagraphs, checkpoint.manifest().fingerprint(), NameOfMetagraph));
   LS_ASSIGN_OR_RETURN(MetaGraph metagraph, ParseMetaGraph(bytes));
-  return TrainedModel(std::move(storage), std::move(checkpoint), std::move(metagraph));
+  if (choice.average && !metagraph.update.ema.has_value()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        checkpoint.path(), " holds no average of the weights: the job has no `train.ema`; leave out --ema"));
+  }
+  return TrainedModel(choice, std::move(storage), std::move(checkpoint), std::move(metagraph));
 }
 
-absl::Status TrainedModel::RequireAverage() const {
-  if (has_average()) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(checkpoint(), " holds no average of the weights: the job has no `train.ema`; leave out --ema"));
+std::string TrainedModel::Describe() const {
+  return absl::StrCat(checkpoint_.path(), " of ", choice_.directory,
+                      choice_.average ? ", the average of the weights" : "");
 }
 
-absl::StatusOr<Tensor> TrainedModel::Read(const Variable& variable, bool averaged) const {
+absl::StatusOr<Tensor> TrainedModel::Read(const Variable& variable) const {
   LS_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Create(variable.dtype, variable.shape));
   const absl::Span<char> out(reinterpret_cast<char*>(tensor.data()), static_cast<size_t>(tensor.byte_size()));
-  LS_RETURN_IF_ERROR(checkpoint_.ReadTensor(averaged ? EmaName(variable.name) : variable.name, 0, out));
+  LS_RETURN_IF_ERROR(checkpoint_.ReadTensor(choice_.average ? EmaName(variable.name) : variable.name, 0, out));
   return tensor;
 }
 

@@ -4,6 +4,7 @@
 #ifndef LOCKSTEP_DEPLOY_CLI_TRAINED_MODEL_H_
 #define LOCKSTEP_DEPLOY_CLI_TRAINED_MODEL_H_
 
+#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -17,24 +18,36 @@
 
 namespace lockstep::cli {
 
+// Which trained model is meant.
+struct TrainedModelChoice {
+  std::string directory;
+  std::optional<int64_t> step;  // none: the newest that is whole
+  bool best = false;            // the one that `checkpoint.keep_best` keeps
+  bool average = false;         // the average of the weights (train.ema)
+};
+
+// "dir", --step, --best and --ema, read into `choice`, which outlives the parsing.
+void AddTrainedModelChoice(CLI::App& command, TrainedModelChoice& choice);
+
 class TrainedModel {
  public:
-  // The checkpoint of `step`, or the newest that is whole; its content is verified. Errors of OpenCheckpoint, DataLoss.
-  static absl::StatusOr<TrainedModel> Open(const std::string& directory, std::optional<int64_t> step);
+  // The checkpoint that is meant; its content is verified. NotFound and FailedPrecondition, with what to do, when there
+  // is no such checkpoint or no average in it; DataLoss.
+  static absl::StatusOr<TrainedModel> Open(const TrainedModelChoice& choice);
 
   const MetaGraph& metagraph() const { return metagraph_; }
-  // "step-000000010"
-  std::string checkpoint() const { return checkpoint_.path(); }
-  // True when the job averages its weights.
-  bool has_average() const { return metagraph_.update.ema.has_value(); }
-  // FailedPrecondition, with what to do, when there is no average.
-  absl::Status RequireAverage() const;
-  // The variable as it is trained, or, with `averaged`, its average. REQUIRES: then has_average.
-  absl::StatusOr<Tensor> Read(const Variable& variable, bool averaged) const;
+  // "checkpoints/step-000000010 of DIR", and whether it is the average.
+  std::string Describe() const;
+  // True when it holds an average of its weights beside the weights that were chosen.
+  bool has_other_weights() const { return metagraph_.update.ema.has_value() && !choice_.average; }
+  // The variable as it was chosen.
+  absl::StatusOr<Tensor> Read(const Variable& variable) const;
 
  private:
-  TrainedModel(std::unique_ptr<Storage> storage, chief::CheckpointReader checkpoint, MetaGraph metagraph);
+  TrainedModel(TrainedModelChoice choice, std::unique_ptr<Storage> storage, chief::CheckpointReader checkpoint,
+               MetaGraph metagraph);
 
+  TrainedModelChoice choice_;
   std::unique_ptr<Storage> storage_;  // which the checkpoint reads from
   chief::CheckpointReader checkpoint_;
   MetaGraph metagraph_;
