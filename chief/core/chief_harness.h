@@ -179,7 +179,7 @@ class ChiefHarness {
       now_ = std::min(end, now_ + absl::Milliseconds(500));
       for (auto& [index, w] : workers_) {
         if (!w.connected || !w.beating) continue;
-        Do(HeartbeatReceived{WorkerFence{config_.policy.job, w.term, w.id}, {w.phase, w.progress, w.position, ""}});
+        Do(HeartbeatReceived{WorkerFence{config_.policy.job, w.term, w.id}, {w.phase, w.progress, w.position}});
       }
       Do(Tick{});
     }

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/status/check.h"
+#include "common/status/exit_code.h"
 
 namespace lockstep::chief {
 
@@ -180,7 +181,7 @@ void Coordinator::On(const Published& event) {
 
 void Coordinator::On(const StorageFailed& event) {
   if (event.snapshot == SnapshotId()) {
-    EndJob(74, absl::StrCat("the kernel plan cannot be stored: ", event.message));
+    EndJob(kExitStorage, absl::StrCat("the kernel plan cannot be stored: ", event.message));
     return;
   }
   saves_.StorageRefused(event.snapshot, event.message, SaveContext(), out_, roster_);
@@ -189,7 +190,8 @@ void Coordinator::On(const StorageFailed& event) {
 void Coordinator::On(const TermLost& event) {
   // Not EndJob: the workers belong to the newer chief and must not be told anything by this one.
   phase_ = Phase::kEnded;
-  out_.Add(Exit{76, absl::StrCat("term ", event.newer, " was claimed by another chief; this one had term ", term_)});
+  out_.Add(Exit{kExitFenced,
+                absl::StrCat("term ", event.newer, " was claimed by another chief; this one had term ", term_)});
 }
 
 void Coordinator::On(const StopRequested& event) {

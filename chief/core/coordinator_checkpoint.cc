@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "chief/core/coordinator.h"
+#include "common/status/exit_code.h"
 
 namespace lockstep::chief {
 
@@ -55,12 +56,13 @@ void Coordinator::CompareDigest(Worker& worker, const StateDigest& digest, size_
     out_.Add(WorkerChanged{other->name(), incarnation, WorkerChange::kDigestMismatch, digest.position.ToString()});
   }
   const bool named = differing.size() * 2 < members;
-  EndJob(70, absl::StrCat("replicas differ at ", digest.position.ToString(), ": ", absl::StrJoin(names, ", "),
-                          named ? " differ(s) from the majority. Its memory or device corrupts data: take that host "
-                                  "out and start the job again; it resumes from step "
-                                : " hold different bits and nobody can be named. Start the job again; it resumes from "
-                                  "step ",
-                          saves_.published().step, "."));
+  EndJob(kExitBug,
+         absl::StrCat("replicas differ at ", digest.position.ToString(), ": ", absl::StrJoin(names, ", "),
+                      named ? " differ(s) from the majority. Its memory or device corrupts data: take that host "
+                              "out and start the job again; it resumes from step "
+                            : " hold different bits and nobody can be named. Start the job again; it resumes from "
+                              "step ",
+                      saves_.published().step, "."));
 }
 
 void Coordinator::OnMismatch(const std::string& finding) {
@@ -73,8 +75,8 @@ void Coordinator::OnMismatch(const std::string& finding) {
 
 void Coordinator::ConcludeMismatch() {
   if (!mismatch_until_.has_value() || now_ < *mismatch_until_) return;
-  EndJob(70, absl::StrCat("replicas differ and nobody can be named: ", mismatch_,
-                          ". Start the job again; it resumes from step ", saves_.published().step, "."));
+  EndJob(kExitBug, absl::StrCat("replicas differ and nobody can be named: ", mismatch_,
+                                ". Start the job again; it resumes from step ", saves_.published().step, "."));
 }
 
 // ---- saves
@@ -83,7 +85,7 @@ void Coordinator::ConcludeMismatch() {
 CheckpointTracker::Context Coordinator::SaveContext() const { return {now_, plan_hash_, trained_for_}; }
 
 void Coordinator::AdvanceSaves() {
-  if (!saves_.storage_verdict().empty()) return EndJob(74, saves_.storage_verdict());
+  if (!saves_.storage_verdict().empty()) return EndJob(kExitStorage, saves_.storage_verdict());
   if (!mismatch_until_.has_value()) saves_.Advance(SaveContext(), out_, roster_);
 }
 

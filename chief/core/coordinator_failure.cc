@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "chief/core/coordinator.h"
+#include "common/status/exit_code.h"
 
 namespace lockstep::chief {
 namespace {
@@ -21,7 +22,7 @@ void Coordinator::OnMessage(Worker& worker, const LeaveIntent& message) {
 
 void Coordinator::OnMessage(Worker& worker, const Left& message) {
   to_tell_.erase(worker.id());
-  Lose(worker.id(), message.exit_code == 75 ? WorkerChange::kPreempted : WorkerChange::kLost,
+  Lose(worker.id(), message.exit_code == kExitPreempted ? WorkerChange::kPreempted : WorkerChange::kLost,
        absl::StrCat("it left: ", message.reason), /*close=*/true);
 }
 
@@ -31,7 +32,7 @@ void Coordinator::OnMessage(Worker& worker, const ErrorReport& message) {
   out_.Say(Level::kError, cause);
   const bool member = !worker.AtRest() && worker.busy == current_.id;
   // Bad data or non-finite values under `on_nan: stop`: every worker would meet the same.
-  if (member && message.exit_code == 65) return EndJob(65, cause);
+  if (member && message.exit_code == kExitBadData) return EndJob(kExitBadData, cause);
   reported_error_.insert(worker.name());
   SpendFailure(cause, member);
   if (phase_ != Phase::kEnded) Lose(worker.id(), WorkerChange::kCrashed, message.message, /*close=*/true);
@@ -57,7 +58,7 @@ void Coordinator::SpendFailure(const std::string& cause, bool broke_generation) 
   budget_.Spend(cause);
   if (broke_generation) budget_.GenerationBroken();
   const std::string verdict = budget_.Verdict();
-  if (!verdict.empty()) EndJob(70, verdict);
+  if (!verdict.empty()) EndJob(kExitBug, verdict);
 }
 
 void Coordinator::Lose(Incarnation incarnation, WorkerChange change, const std::string& reason, bool close) {

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "chief/core/coordinator.h"
+#include "common/status/exit_code.h"
 
 namespace lockstep::chief {
 
@@ -209,9 +210,10 @@ void Coordinator::OnMessage(Worker& worker, const PeerFailed& message) {
                                     [&](const Member& member) { return roster_.Find(member.incarnation) != nullptr; });
   if (phase_ == Phase::kForming && current_.restores && all_here && ++failed_restores_ >= kFailedRestoresBeforeEnd) {
     // Nobody died, and still what arrives is not what was published: only a new look at the files can help.
-    return EndJob(74, absl::StrCat("restoring ", saves_.published().ToString(), " failed ", failed_restores_,
-                                   " times in a row: ", message.message,
-                                   ". Start the chief again: it verifies the checkpoints and sets damaged ones aside"));
+    return EndJob(kExitStorage,
+                  absl::StrCat("restoring ", saves_.published().ToString(), " failed ", failed_restores_,
+                               " times in a row: ", message.message,
+                               ". Start the chief again: it verifies the checkpoints and sets damaged ones aside"));
   }
   Break(absl::StrCat(worker.name(), suspect == nullptr ? "" : absl::StrCat(" lost ", suspect->name()), ": ",
                      message.message));

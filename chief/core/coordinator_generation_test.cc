@@ -76,7 +76,7 @@ TEST_CASE("coordinator: a step in a heartbeat or a report decides nothing", "[co
   chief.StepTo(41);
   // Worker 2 claims step 90 on the heartbeat channel and in a report, but acknowledges 41.
   FakeWorker& liar = chief.worker(2);
-  chief.Do(HeartbeatReceived{WorkerFence{"job-1", 1, liar.id}, {Heartbeat::Phase::kComputing, 1, {90, 0}, ""}});
+  chief.Do(HeartbeatReceived{WorkerFence{"job-1", 1, liar.id}, {Heartbeat::Phase::kComputing, 1, {90, 0}}});
   chief.Say(2, Report{liar.generation, liar.lineage, {90, 0}, {}, {}, {}});
   chief.Forget();
 

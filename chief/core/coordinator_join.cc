@@ -3,11 +3,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "chief/core/coordinator.h"
+#include "common/status/exit_code.h"
 
 namespace lockstep::chief {
 namespace {
 
-int32_t ExitCodeOf(PrepareProblem problem) { return problem == PrepareProblem::kData ? 65 : 78; }
+int32_t ExitCodeOf(PrepareProblem problem) { return problem == PrepareProblem::kData ? kExitBadData : kExitBadJob; }
 
 }  // namespace
 
@@ -20,16 +21,16 @@ void Coordinator::Refuse(SessionId session, int32_t code, const std::string& mes
 void Coordinator::OnHello(SessionId session, const WorkerFence& fence, const Hello& hello) {
   if (hello.highest_term > term_) {
     phase_ = Phase::kEnded;
-    out_.Add(Exit{76, absl::StrCat("a worker on ", hello.host, " follows the chief of term ", hello.highest_term,
-                                   "; this one has term ", term_)});
+    out_.Add(Exit{kExitFenced, absl::StrCat("a worker on ", hello.host, " follows the chief of term ",
+                                            hello.highest_term, "; this one has term ", term_)});
     return;
   }
   if (!hello.job.empty() && hello.job != policy_.job) {
-    return Refuse(session, 78,
+    return Refuse(session, kExitBadJob,
                   absl::StrCat("it belongs to job ", hello.job, "; this chief runs job ", policy_.job,
                                ". Give the worker this chief's address, or none of the other job."));
   }
-  if (fence.incarnation.IsNone()) return Refuse(session, 78, "its Hello names no incarnation");
+  if (fence.incarnation.IsNone()) return Refuse(session, kExitBadJob, "its Hello names no incarnation");
   if (roster_.Find(fence.incarnation) != nullptr) {
     const bool other_stream = roster_.Find(fence.incarnation)->session != session;
     Lose(fence.incarnation, WorkerChange::kLost, "it connected anew", /*close=*/other_stream);
@@ -39,7 +40,7 @@ void Coordinator::OnHello(SessionId session, const WorkerFence& fence, const Hel
     Lose(other->id(), WorkerChange::kLost, "another process took over its session", /*close=*/false);
   }
   if (roster_.size() >= kMaxWorkers) {
-    return Refuse(session, 78, absl::StrCat("this chief serves at most ", kMaxWorkers, " workers"));
+    return Refuse(session, kExitBadJob, absl::StrCat("this chief serves at most ", kMaxWorkers, " workers"));
   }
   // A process that was started again under its name, faster than the end of the old one's stream came in.
   if (Worker* old = roster_.ByName(hello.preferred_name); old != nullptr && old->host == hello.host) {
@@ -105,7 +106,7 @@ void Coordinator::OnMessage(Worker& worker, const PlanMade& message) {
   if (message.plan.size() > kMaxPlanBytes || message.plan_hash.empty()) {
     const std::string why = absl::StrCat("its kernel plan has ", message.plan.size(), " bytes under the name '",
                                          message.plan_hash, "'; at most ", kMaxPlanBytes, " are accepted");
-    out_.Command(worker, Generation(), Refused{78, why}, why);
+    out_.Command(worker, Generation(), Refused{kExitBadJob, why}, why);
     return Lose(worker.id(), WorkerChange::kRefused, why, /*close=*/true);
   }
   plan_being_stored_ = message.plan_hash;
@@ -136,7 +137,7 @@ void Coordinator::AcceptReady(Worker& worker, const Ready& ready) {
     const std::string why =
         absl::StrCat("its data files have digest ", ready.data_digest.substr(0, 12), ", the job's have ",
                      data_digest_.substr(0, 12), ". Give ", worker.host, " the same files.");
-    out_.Command(worker, Generation(), Refused{65, why}, why);
+    out_.Command(worker, Generation(), Refused{kExitBadData, why}, why);
     return Lose(worker.id(), WorkerChange::kRefused, why, /*close=*/true);
   }
   worker.stage = Worker::Stage::kReady;

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "chief/core/coordinator.h"
+#include "common/status/exit_code.h"
 
 namespace lockstep::chief {
 
@@ -169,7 +170,7 @@ void Coordinator::Park(uint32_t staying) {
   if (best != nullptr && saves_.IsNewer(best->held->position.step)) {
     return SaveAtRest(best->held->position, "the minimum of workers did not come");
   }
-  if (!saves_.Busy()) EndJob(75, reason);
+  if (!saves_.Busy()) EndJob(kExitPreempted, reason);
 }
 
 void Coordinator::SaveAtRest(const Position& position, const std::string& reason) {

@@ -3,13 +3,11 @@
 #include <grpcpp/grpcpp.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
 #include <memory>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "chief/server/admin_service.h"
@@ -22,6 +20,7 @@
 #include "common/net/rpc.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
+#include "common/sync/signal_thread.h"
 
 namespace lockstep::chief {
 namespace {
@@ -85,28 +84,6 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> Listen(const std::string& wanted, 
                                                     "another one with --listen HOST:PORT (port 0: any free one)"));
 }
 
-// Passes SIGTERM and SIGINT on to the loop until it is stopped.
-class SignalThread {
- public:
-  SignalThread(int fd, ChiefLoop* loop)
-      : fd_(fd), thread_([this, loop] {
-          signalfd_siginfo info;
-          while (read(fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-            if (info.ssi_signo == SIGUSR1) return;
-            loop->Post(StopRequested{info.ssi_signo == SIGINT ? "SIGINT" : "SIGTERM", kExitPreempted}, false);
-          }
-        }) {}
-  ~SignalThread() {
-    pthread_kill(thread_.native_handle(), SIGUSR1);
-    thread_.join();
-    close(fd_);
-  }
-
- private:
-  const int fd_;
-  std::thread thread_;
-};
-
 int Serve(const ChiefOptions& options, JobSetup& setup, JobStore& store, const sigset_t& signals) {
   SessionRegistry sessions;
   ChiefLoop::Options loop_options;
@@ -138,7 +115,9 @@ int Serve(const ChiefOptions& options, JobSetup& setup, JobStore& store, const s
   if (written.ok()) {
     LS_LOG(info, "term ", store.recovered().term, ", listening on ", address, ", from ",
            store.recovered().checkpoint.ToString());
-    const SignalThread signal_thread(signalfd(-1, &signals, SFD_CLOEXEC), &loop);
+    const SignalThread signal_thread(signals, [&loop](int signal) {
+      loop.Post(StopRequested{signal == SIGINT ? "SIGINT" : "SIGTERM", kExitPreempted}, false);
+    });
     code = loop.Run();
   } else {
     ReportFailure(written);

@@ -5,21 +5,19 @@
 #define LOCKSTEP_COMMON_PROTOCOL_HEARTBEAT_H_
 
 #include <cstdint>
-#include <string>
 
 #include "common/protocol/fields.h"
 #include "common/protocol/ids.h"
 
 namespace lockstep {
 
-// What a worker is doing, for the chief's judgement of silence and of no progress (rule 17). Own thread, own channel.
+// What a worker is doing, for the chief's judgement of silence and of no progress (rule 17).
 struct Heartbeat {
   enum class Phase : uint8_t { kPreparing = 0, kForming, kComputing, kWaitingForPeer, kWaitingForChief, kIdle };
   Phase phase = Phase::kIdle;
   uint64_t progress = 0;  // nodes executed + bytes moved, never decreases
   Position position;      // for people and status only: never used in a decision (rule 8)
-  std::string detail;     // node or collective at work
-  LS_FIELDS(Heartbeat, phase, progress, position, detail)
+  LS_FIELDS(Heartbeat, phase, progress, position)
 };
 
 }  // namespace lockstep

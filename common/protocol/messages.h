@@ -50,8 +50,7 @@ struct Hello {
   std::string host;
   std::string peer_address;  // where peers connect, host:port
   std::string device;        // for people: "cpu avx512", …
-  std::string build;
-  Term highest_term = 0;  // the highest term it ever followed: an older chief must end (76)
+  Term highest_term = 0;     // the highest term it ever followed: an older chief must end (76)
   bool has_state = false;
   Lineage lineage;          // of its state
   Position position;        // of its state
@@ -62,8 +61,8 @@ struct Hello {
   std::vector<SnapshotId> snapshots;  // still held in memory
   bool leaving = false;               // SIGTERM came
   std::optional<Ready> ready;         // kept from before, when it still holds
-  LS_FIELDS(Hello, job, preferred_name, host, peer_address, device, build, highest_term, has_state, lineage, position,
-            ledger, activity, generation, members, snapshots, leaving, ready)
+  LS_FIELDS(Hello, job, preferred_name, host, peer_address, device, highest_term, has_state, lineage, position, ledger,
+            activity, generation, members, snapshots, leaving, ready)
 };
 
 // Answer to MakePlan: the kernel plan of the job and the recorded probe, in one blob (rule 30).

@@ -1,4 +1,8 @@
+#include <signal.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -6,9 +10,27 @@
 #include "common/sync/pulse.h"
 #include "common/sync/queue.h"
 #include "common/sync/serial_executor.h"
+#include "common/sync/signal_thread.h"
 
 namespace lockstep {
 namespace {
+
+TEST_CASE("signal thread: it says what came, and its end takes none for it", "[sync]") {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGUSR1}) sigaddset(&signals, signal);
+  REQUIRE(pthread_sigmask(SIG_BLOCK, &signals, nullptr) == 0);
+  BoundedQueue<int> seen(4);
+
+  {
+    const SignalThread thread(signals, [&](int signal) { seen.Push(signal); });
+    kill(getpid(), SIGTERM);
+    CHECK(seen.Pop() == SIGTERM);
+  }
+
+  seen.Close();
+  CHECK(seen.Pop() == std::nullopt);
+}
 
 TEST_CASE("mutex: increments of several threads are all counted", "[sync]") {
   Mutex mutex;

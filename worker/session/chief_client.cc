@@ -96,7 +96,6 @@ absl::Status ChiefClient::Fetch(const proto::FetchRequest& request, CallGroup& g
   uint64_t offset = 0;
   absl::Status broken;
   while (stream->Read(&chunk)) {
-    if (!chunk.has_data()) continue;
     if (Crc32c(chunk.data()) != chunk.crc32c()) {
       broken = absl::DataLossError(
           absl::StrCat("the chunk at byte ", offset, " of what ", *address, " sent does not have its checksum"));

@@ -41,9 +41,8 @@ struct SessionConfig {
   std::string host;
   std::string peer_address;
   std::string device;
-  std::string build;
   absl::Duration greeting_limit = absl::Seconds(5);  // how long a Hello may stay unanswered
-  LS_FIELDS(SessionConfig, incarnation, job, preferred_name, host, peer_address, device, build, greeting_limit)
+  LS_FIELDS(SessionConfig, incarnation, job, preferred_name, host, peer_address, device, greeting_limit)
 };
 
 // The path of a worker. The session to the chief is a thing of its own: it may be lost and come back in any state.

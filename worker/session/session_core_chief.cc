@@ -62,7 +62,6 @@ void SessionCore::SayHello() {
   hello.host = config_.host;
   hello.peer_address = config_.peer_address;
   hello.device = config_.device;
-  hello.build = config_.build;
   hello.highest_term = highest_term_;
   hello.has_state = has_state_;
   hello.lineage = lineage_;

@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/random.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,7 +11,6 @@
 #include <iterator>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -21,6 +19,7 @@
 #include "common/net/rpc.h"
 #include "common/net/token.h"
 #include "common/status/exit_code.h"
+#include "common/sync/signal_thread.h"
 #include "worker/collectives/peer_probe.h"
 #include "worker/device/cpu/environment.h"
 #include "worker/session/end_of_process.h"
@@ -45,27 +44,6 @@ int Fail(const absl::Status& status, int code) {
   WriteLastLine(status, code);
   return code;
 }
-
-// Passes SIGTERM and SIGINT on to the loop until it is stopped.
-class SignalThread {
- public:
-  SignalThread(int fd, SessionLoop* loop)
-      : fd_(fd), thread_([this, loop] {
-          signalfd_siginfo info;
-          while (read(fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-            if (info.ssi_signo == SIGUSR1) return;
-            loop->Terminate();
-          }
-        }) {}
-  ~SignalThread() {
-    pthread_kill(thread_.native_handle(), SIGUSR1);
-    thread_.join();
-  }
-
- private:
-  const int fd_;
-  std::thread thread_;
-};
 
 // The token, waiting for a chief that has not made its file yet. Cancelled when a signal comes meanwhile.
 absl::StatusOr<std::string> AwaitToken(const WorkerOptions& options, const sigset_t& signals) {
@@ -133,8 +111,7 @@ int WorkerMain(const WorkerOptions& options) {
                                             loop_options.core.incarnation.ToString().substr(0, 8), ".record");
   }
   SessionLoop loop(std::move(loop_options));
-  const int fd = signalfd(-1, &signals, SFD_CLOEXEC);
-  SignalThread signal_thread(fd, &loop);
+  const SignalThread signal_thread(signals, [&loop](int) { loop.Terminate(); });
   const int code = loop.Run();
   if (code != kExitDone && code != kExitPreempted) WriteLastLine(FirstFailure(), code);
   FlushLog();

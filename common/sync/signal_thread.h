@@ -1,0 +1,37 @@
+// Waits for signals of a process on a thread of its own and says which came.
+//
+// Threading: `on_signal` is called by that thread, one signal after another, until the destructor began.
+#ifndef LOCKSTEP_COMMON_SYNC_SIGNAL_THREAD_H_
+#define LOCKSTEP_COMMON_SYNC_SIGNAL_THREAD_H_
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <functional>
+#include <thread>
+#include <utility>
+
+namespace lockstep {
+
+class SignalThread {
+ public:
+  // REQUIRES: every thread of the process blocks `signals`. SIGUSR1, one of them, is what ends this thread.
+  SignalThread(const sigset_t& signals, std::function<void(int signal)> on_signal)
+      : signals_(signals), thread_([this, on_signal = std::move(on_signal)] {
+          for (int signal = 0; sigwait(&signals_, &signal) == 0 && signal != SIGUSR1;) on_signal(signal);
+        }) {}
+  ~SignalThread() {
+    pthread_kill(thread_.native_handle(), SIGUSR1);
+    thread_.join();
+  }
+  SignalThread(const SignalThread&) = delete;
+  SignalThread& operator=(const SignalThread&) = delete;
+
+ private:
+  const sigset_t signals_;
+  std::thread thread_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_SYNC_SIGNAL_THREAD_H_
