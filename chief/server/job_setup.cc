@@ -1,6 +1,7 @@
 #include "chief/server/job_setup.h"
 
 #include "common/graph/build_metagraph.h"
+#include "common/graph/initial_state.h"
 #include "common/graph/serialize.h"
 #include "common/job/extent.h"
 #include "common/job/graph_request.h"
@@ -61,6 +62,15 @@ absl::StatusOr<JobSetup> SetUpJob(const ChiefOptions& options, int& exit_code) {
   setup.policy = PolicyOf(setup.job, training, options);
   setup.policy.metagraph = setup.fingerprint;
   return setup;
+}
+
+absl::StatusOr<std::vector<Tensor>> InitialStateOf(const JobSetup& setup) {
+  const auto of_model = [&](const std::string&, const std::string& tensor) -> absl::StatusOr<Tensor> {
+    const auto found = setup.initial.find(tensor);
+    if (found == setup.initial.end()) return absl::NotFoundError("the model does not hold it");
+    return found->second.Clone();
+  };
+  return MakeInitialState(setup.metagraph, setup.job.train().seed(), of_model);
 }
 
 }  // namespace lockstep::chief

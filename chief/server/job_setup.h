@@ -5,6 +5,7 @@
 #define LOCKSTEP_CHIEF_SERVER_JOB_SETUP_H_
 
 #include <string>
+#include <vector>
 
 #include "chief/core/policy.h"
 #include "chief/server/chief_main.h"
@@ -27,6 +28,9 @@ struct JobSetup {
 
 // `exit_code` is set when it fails: 78 for the job, 65 for its data.
 absl::StatusOr<JobSetup> SetUpJob(const ChiefOptions& options, int& exit_code);
+
+// The state at step 0: what the model file holds, the rest drawn from the seed. One tensor per entry of the layout.
+absl::StatusOr<std::vector<Tensor>> InitialStateOf(const JobSetup& setup);
 
 }  // namespace lockstep::chief
 

@@ -20,7 +20,6 @@
 #include "common/digest/random_secret.h"
 #include "common/digest/sha256.h"
 #include "common/digest/state_digest.h"
-#include "common/graph/initial_state.h"
 #include "common/graph/serialize.h"
 #include "common/log/log.h"
 #include "common/net/rpc.h"
@@ -155,13 +154,7 @@ absl::Status JobStore::CheckResume(const JobSetup& setup, const CheckpointReader
 }
 
 absl::Status JobStore::PublishStepZero(const JobSetup& setup) {
-  const auto of_model = [&](const std::string&, const std::string& tensor) -> absl::StatusOr<Tensor> {
-    const auto found = setup.initial.find(tensor);
-    if (found == setup.initial.end()) return absl::NotFoundError("the model does not hold it");
-    return found->second.Clone();
-  };
-  LS_ASSIGN_OR_RETURN(const std::vector<Tensor> initial,
-                      MakeInitialState(setup.metagraph, setup.job.train().seed(), of_model));
+  LS_ASSIGN_OR_RETURN(const std::vector<Tensor> initial, InitialStateOf(setup));
   StateDigestBuilder digest;
   const auto bytes_of = [&](int tensor) {
     const auto bytes = initial[tensor].bytes();

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/job/extent.h"
+#include "common/job/units.h"
 #include "common/random/random.h"
 
 namespace lockstep {
@@ -12,10 +13,6 @@ namespace {
 // Steps that saves are apart; 0 where a clock decides.
 int64_t PeriodSteps(const job::Amount& every, int64_t samples, int64_t batch) {
   return StepsOf(every, samples, batch).value_or(0);
-}
-
-absl::Duration FromProto(const google::protobuf::Duration& duration) {
-  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
 }
 
 Metric MetricOf(job::Eval::Metric metric) {
@@ -67,8 +64,8 @@ absl::StatusOr<TrainingPolicy> MakeTrainingPolicy(const JobSpec& spec, const Dat
   }
   policy.logical_shards = spec.train().logical_shards();
   policy.digest_in_acks = spec.train().reduction() == job::Train::REDUCTION_FAST;
-  policy.chief_timeout = FromProto(spec.cluster().chief_timeout());
-  policy.grace_period = FromProto(spec.failure().grace_period());
+  policy.chief_timeout = job::ToDuration(spec.cluster().chief_timeout());
+  policy.grace_period = job::ToDuration(spec.failure().grace_period());
   return policy;
 }
 

@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "chief/server/job_setup.h"
-#include "common/graph/initial_state.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
@@ -76,13 +75,7 @@ class TraceFile {
 };
 
 absl::Status LoadInitialState(const chief::JobSetup& setup, worker::Replica& replica) {
-  const auto of_model = [&](const std::string&, const std::string& tensor) -> absl::StatusOr<Tensor> {
-    const auto found = setup.initial.find(tensor);
-    if (found == setup.initial.end()) return absl::NotFoundError("the model does not hold it");
-    return found->second.Clone();
-  };
-  LS_ASSIGN_OR_RETURN(const std::vector<Tensor> initial,
-                      MakeInitialState(setup.metagraph, setup.job.train().seed(), of_model));
+  LS_ASSIGN_OR_RETURN(const std::vector<Tensor> initial, chief::InitialStateOf(setup));
   LS_RETURN_IF_ERROR(replica.state().Load(initial));
   replica.runner().StateReplaced();
   return absl::OkStatus();
