@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "tests/contracts/communicator_contract.h"
 #include "tests/contracts/communicator_directory_store.h"
 #include "worker/collectives/gloo/gloo_communicator.h"
@@ -21,15 +22,23 @@ constexpr absl::Duration kLong = absl::Seconds(30);
 constexpr Generation kGeneration{.term = 2, .counter = 5};
 
 // Exit codes of a rank in a process of its own.
-enum RankExit { kAsExpected = 0, kNotFormed = 3, kWrongSum = 4, kNotAborted = 5 };
+enum RankExit { kAsExpected = 0, kNotFormed = 3, kWrongSum = 4, kNotAborted = 5, kNotStored = 6 };
 
-// One rank: sums until it is killed (the last rank kills itself in the middle) and then expects Aborted.
+// One rank: sums until it is killed (the last rank kills itself in the middle) and then expects Aborted. The last rank
+// waits until every other has the sum before: a rank that has it knows nothing of the others, who would be aborted in
+// that call.
 int RunRank(const std::string& directory, int rank, int size, int kill_at) {
   DirectoryStore store(directory);
   auto formed = FormGloo({.generation = kGeneration, .rank = rank, .size = size}, store);
   if (!formed.ok()) return kNotFormed;
   for (int step = 0;; ++step) {
-    if (rank == size - 1 && step == kill_at) kill(getpid(), SIGKILL);
+    if (step == kill_at && rank < size - 1 && !store.Set(absl::StrCat("summed-", rank), "").ok()) return kNotStored;
+    if (step == kill_at && rank == size - 1) {
+      for (int peer = 0; peer < rank; ++peer) {
+        if (!store.Get(absl::StrCat("summed-", peer), kLong).ok()) return kNotStored;
+      }
+      kill(getpid(), SIGKILL);
+    }
     std::vector<int64_t> values(200000, rank + 1);
     const absl::Status status =
         (*formed)->AllReduceSum({.step = step, .attempt = 0}, absl::MakeSpan(values))->Wait(kLong);
@@ -69,7 +78,7 @@ TEST_CASE("gloo: real processes sum, and the survivors of a SIGKILL get Aborted"
     for (int rank = 0; rank < size; ++rank) {
       int status = 0;
       REQUIRE(waitpid(children[static_cast<size_t>(rank)], &status, 0) > 0);
-      INFO("rank " << rank);
+      INFO("rank " << rank << ", wait status " << status);
       if (rank == size - 1) {
         CHECK((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
       } else {
