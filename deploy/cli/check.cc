@@ -75,9 +75,10 @@ void CheckDisk(const std::string& directory, int64_t state_bytes, int64_t kept) 
 }
 
 std::string MemoryText(const worker::PlanMemory& memory) {
-  return absl::StrFormat("%.1f MiB: values and scratch %.1f, gradients %.1f, copies and constants %.1f",
-                         static_cast<double>(memory.total()) / kMiB, static_cast<double>(memory.arena) / kMiB,
-                         static_cast<double>(memory.gradients) / kMiB, static_cast<double>(memory.persistent) / kMiB);
+  return absl::StrFormat(
+      "%.1f MiB: values, gradients and scratch %.1f, sums over passes %.1f, copies and constants %.1f",
+      static_cast<double>(memory.total()) / kMiB, static_cast<double>(memory.arena) / kMiB,
+      static_cast<double>(memory.gradients) / kMiB, static_cast<double>(memory.persistent) / kMiB);
 }
 
 // What one worker will hold, and the kernels that it will run.
@@ -93,7 +94,7 @@ absl::Status PrintPlan(const MetaGraph& metagraph, const JobSpec& job) {
   if (job.data().has_eval()) Ok("  evaluation", MemoryText(forecast.evaluation));
   if (job.eval().has_sample()) Ok("  text", MemoryText(forecast.text));
   const worker::PlanPeak& peak = forecast.peak;
-  Ok("  peak", absl::StrFormat("at '%s': %.1f MiB of values and scratch at once, in %.1f MiB", peak.node,
+  Ok("  peak", absl::StrFormat("at '%s': %.1f MiB of values, gradients and scratch at once, in %.1f MiB", peak.node,
                                static_cast<double>(peak.lower_bound) / kMiB,
                                static_cast<double>(forecast.training.arena) / kMiB));
   for (size_t i = 0; i < std::min(peak.parts.size(), kPeakParts); ++i) {

@@ -195,7 +195,8 @@ int64_t ProcessKiB(const std::string& what) {
 void Describe(const Plan& plan, const ReplicaState& state) {
   for (const std::string& line : plan.Describe()) std::fprintf(stderr, "%s\n", line.c_str());
   const PlanMemory& memory = plan.memory();
-  std::fprintf(stderr, "bytes: values and scratch %lld, gradients %lld, persistent %lld, state %lld\n",
+  std::fprintf(stderr,
+               "bytes: values, gradients and scratch %lld, sums over passes %lld, persistent %lld, state %lld\n",
                static_cast<long long>(memory.arena), static_cast<long long>(memory.gradients),
                static_cast<long long>(memory.persistent), static_cast<long long>(state.bytes().size()));
   const PlanPeak peak = plan.Peak();

@@ -32,8 +32,12 @@ struct Worker {
   std::vector<NodeDigest> Probe() {
     std::vector<NodeDigest> digests =
         Must(RunProbe("training", {training.get(), &training_graph.graph}, variables.addresses));
-    const device::Buffer& gradients = training->gradient_buffer();
-    digests.push_back(DigestOf("gradients", {gradients.address(), gradients.size()}));
+    const std::vector<Bucket>& buckets = training->gradient_layout().buckets();
+    for (size_t b = 0; b < buckets.size(); ++b) {
+      const FlatRange first = training->gradient_layout().tensors()[static_cast<size_t>(buckets[b].first_tensor)];
+      const size_t bytes = static_cast<size_t>(first.size) * sizeof(float);
+      digests.push_back(DigestOf("gradients", {training->bucket_address(static_cast<int>(b)), bytes}));
+    }
     for (NodeDigest& digest :
          Must(RunProbe("evaluation", {evaluation.get(), &evaluation_graph.graph}, variables.addresses))) {
       digests.push_back(std::move(digest));

@@ -30,7 +30,10 @@ int Plan::FindOutput(absl::string_view name) const {
 
 const GradientLayout& Plan::gradient_layout() const { return *state_->gradient_layout; }
 const std::vector<std::string>& Plan::gradient_parameters() const { return state_->gradient_parameters; }
-device::Buffer& Plan::gradient_buffer() { return *state_->gradients; }
+std::byte* Plan::bucket_address(int bucket) const {
+  return state_->accumulate_passes ? state_->BucketOfSum(bucket) : state_->BucketOfPass(bucket);
+}
+bool Plan::keeps_gradients() const { return state_->keep_gradients || state_->accumulate_passes; }
 device::Stream& Plan::stream() { return *state_->stream; }
 absl::Status Plan::Synchronize() { return state_->stream->Synchronize(); }
 Pulse* Plan::pulse() const { return state_->pulse; }
@@ -61,6 +64,13 @@ PlanPeak Plan::Peak() const {
   for (const int value : state_->input_values) name(value);
   for (int i = 0; i <= at; ++i) {
     for (const int value : state_->steps[static_cast<size_t>(i)].outputs) name(value);
+  }
+  for (size_t b = 0; b < state_->bucket_storages.size(); ++b) {
+    const Bucket& bucket = state_->gradient_layout->buckets()[b];
+    std::string& own = names[static_cast<size_t>(state_->bucket_storages[b])];
+    own = absl::StrCat("gradient of ", state_->gradient_parameters[static_cast<size_t>(bucket.first_tensor)]);
+    const int more = bucket.last_tensor - bucket.first_tensor - 1;
+    if (more > 0) absl::StrAppend(&own, " and ", more, " more");
   }
   const PlanStep& step = state_->steps[static_cast<size_t>(at)];
   if (step.workspace >= 0) names[static_cast<size_t>(step.workspace)] = absl::StrCat("scratch of ", step.node);
@@ -97,13 +107,25 @@ absl::Status Plan::State::RunStep(const PlanStep& step) {
                               static_cast<size_t>(Bytes(step.outputs[0])));
 }
 
+std::byte* Plan::State::BucketOfSum(int bucket) const {
+  const FlatRange range = gradient_layout->buckets()[static_cast<size_t>(bucket)].range;
+  return gradients->address() + static_cast<size_t>(range.offset) * sizeof(float);
+}
+
 absl::Status Plan::State::Accumulate(int bucket, int64_t pass) {
-  if (pass_gradients == nullptr) return absl::OkStatus();
+  if (gradients == nullptr) return absl::OkStatus();
   if (pass > 0) return add[static_cast<size_t>(bucket)]->Launch(*stream);
   const FlatRange range = gradient_layout->buckets()[static_cast<size_t>(bucket)].range;
-  const auto offset = static_cast<size_t>(range.offset) * sizeof(float);
-  return stream->CopyOnDevice(gradients->address() + offset, pass_gradients->address() + offset,
+  return stream->CopyOnDevice(BucketOfSum(bucket), BucketOfPass(bucket),
                               static_cast<size_t>(range.size) * sizeof(float));
+}
+
+absl::Status Plan::State::Announce(const PlanStep& step, const PassKey& key, BucketReady on_bucket, int& ready) {
+  for (; ready < step.buckets_ready; ++ready) {
+    LS_RETURN_IF_ERROR(Accumulate(ready, key.pass));
+    LS_RETURN_IF_ERROR(on_bucket(ready));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Plan::State::CopyInputs(absl::Span<const std::byte* const> host, const PassKey& key) {
@@ -137,10 +159,7 @@ absl::Status Plan::RunPass(absl::Span<const std::byte* const> inputs, const Pass
       return absl::CancelledError(absl::StrCat("the pass was cancelled before node '", step.node, "'"));
     }
     LS_RETURN_IF_ERROR(state.RunStep(step));
-    for (; ready < step.buckets_ready; ++ready) {
-      LS_RETURN_IF_ERROR(state.Accumulate(ready, key.pass));
-      LS_RETURN_IF_ERROR(on_bucket(ready));
-    }
+    LS_RETURN_IF_ERROR(state.Announce(step, key, on_bucket, ready));
   }
   return absl::OkStatus();
 }
@@ -151,6 +170,11 @@ absl::Status Plan::RunPass(absl::Span<const std::byte* const> inputs, const Pass
 
 absl::StatusOr<std::vector<NodeDigest>> Plan::RunPassWithDigests(absl::Span<const std::byte* const> inputs,
                                                                  const PassKey& key) {
+  return RunPassWithDigests(inputs, key, [](int) { return absl::OkStatus(); });
+}
+
+absl::StatusOr<std::vector<NodeDigest>> Plan::RunPassWithDigests(absl::Span<const std::byte* const> inputs,
+                                                                 const PassKey& key, BucketReady on_bucket) {
   State& state = *state_;
   LS_RETURN_IF_ERROR(state.CopyInputs(inputs, key));
   std::vector<NodeDigest> digests;
@@ -170,7 +194,7 @@ absl::StatusOr<std::vector<NodeDigest>> Plan::RunPassWithDigests(absl::Span<cons
       digests.push_back({absl::StrCat(step.node, ":", i),
                          Sha256Hex(absl::string_view(reinterpret_cast<const char*>(host.data()), host.size()))});
     }
-    for (; ready < step.buckets_ready; ++ready) LS_RETURN_IF_ERROR(state.Accumulate(ready, key.pass));
+    LS_RETURN_IF_ERROR(state.Announce(step, key, on_bucket, ready));
   }
   LS_RETURN_IF_ERROR(state.stream->Synchronize());
   return digests;

@@ -1,5 +1,5 @@
 // Stage 3's result: a graph made ready to run on one device. Kernels are chosen and bound, every value has its place in
-// one arena, gradients lie in flat buckets, and a pass allocates nothing and cannot fail for a reason that was
+// one arena, buckets of gradients among them, and a pass allocates nothing and cannot fail for a reason that was
 // knowable. Everything that can fail (an op that no kernel serves, a kernel plan that this machine cannot run, memory
 // that does not suffice) fails in Draft and Bind, with a message that names the node and says what to change.
 //
@@ -55,6 +55,9 @@ struct PlanOptions {
   int64_t bucket_bytes = 1 << 20;
   // Gradients of pass 1, 2, ... are added to those of pass 0 (several passes make one logical shard).
   bool accumulate_passes = false;
+  // A pass's gradients stay until the next begins; else a bucket's memory is used again once on_bucket has returned for
+  // it. Sums over passes stay in any case.
+  bool keep_gradients = true;
   // Node fusions and the device's own layouts. Both change bits: they stand in the kernel plan.
   bool fuse = true;
   bool free_layouts = true;
@@ -75,8 +78,8 @@ struct PassKey {
 
 // Device memory of a plan, by use, in bytes.
 struct PlanMemory {
-  int64_t arena = 0;  // inputs, values and the kernels' scratch, shared over their lifetimes
-  int64_t gradients = 0;
+  int64_t arena = 0;       // inputs, values, gradients and the kernels' scratch, shared over their lifetimes
+  int64_t gradients = 0;   // sums over passes
   int64_t persistent = 0;  // constants, outputs, blocked copies of variables
   int64_t total() const { return arena + gradients + persistent; }
 };
@@ -105,7 +108,7 @@ class Plan {
   static absl::StatusOr<std::unique_ptr<Plan>> Draft(device::Device* device, const Graph& graph,
                                                      const PlanOptions& options);
   // Takes the plan's memory. `variables` holds the device address of every variable of the graph, row-major; they stay
-  // valid as long as the plan. What runs passes or reaches the gradient buffer needs this first. REQUIRES: called once.
+  // valid as long as the plan. What runs passes or reaches gradients needs this first. REQUIRES: called once.
   absl::Status Bind(const std::map<std::string, std::byte*>& variables);
   // Both.
   static absl::StatusOr<std::unique_ptr<Plan>> Make(device::Device* device, const Graph& graph,
@@ -122,11 +125,13 @@ class Plan {
   // Index into outputs(), or -1.
   int FindOutput(absl::string_view name) const;
 
-  // The flat gradient buffer: layout, the parameter of each of the layout's tensors, and the memory. Whoever reduces
-  // may write the reduced values into it; the next pass overwrites every gradient.
+  // How gradients lie in buckets, and the parameter of each of the layout's tensors.
   const GradientLayout& gradient_layout() const;
   const std::vector<std::string>& gradient_parameters() const;
-  device::Buffer& gradient_buffer();
+  // The device address of a bucket: its tensors lie there as the layout says, what is between them is undefined. There
+  // from on_bucket until it returns, or until the next pass where gradients are kept.
+  std::byte* bucket_address(int bucket) const;
+  bool keeps_gradients() const;
 
   // Queues what has to follow every change of a variable (blocked copies of weights). Call it before the first pass and
   // after every update, restore or transfer.
@@ -135,11 +140,14 @@ class Plan {
   // Queues one forward (and backward) pass. `inputs` are host addresses in the order of inputs(); they must stay
   // unchanged until Synchronize or an event recorded behind the pass. `on_bucket` is called on this thread, in bucket
   // order, as soon as the bucket's gradients of this pass are queued; a failure of it ends the pass and is returned.
+  // Without keep_gradients, what reads the bucket is queued in the plan's stream or done when it returns.
   // Cancelled after Cancel(true).
   absl::Status RunPass(absl::Span<const std::byte* const> inputs, const PassKey& key, BucketReady on_bucket);
   absl::Status RunPass(absl::Span<const std::byte* const> inputs, const PassKey& key);
 
   // The same, waiting after every node, with a digest of all it wrote for the first time.
+  absl::StatusOr<std::vector<NodeDigest>> RunPassWithDigests(absl::Span<const std::byte* const> inputs,
+                                                             const PassKey& key, BucketReady on_bucket);
   absl::StatusOr<std::vector<NodeDigest>> RunPassWithDigests(absl::Span<const std::byte* const> inputs,
                                                              const PassKey& key);
 
@@ -151,7 +159,7 @@ class Plan {
   absl::Status Synchronize();
   device::Stream& stream();
 
-  // Waits for the pass and copies one output of it. REQUIRES: to.size() is the output's size.
+  // Waits for the pass and copies one output of it. REQUIRES: to.size() is the output's size; a gradient is kept.
   absl::Status ReadOutput(int output, absl::Span<std::byte> to);
 
   // PlanOptions::pulse.

@@ -38,12 +38,9 @@ absl::Status Plan::State::Allocate() {
   const auto allocate = [this](int64_t bytes) { return device->Allocate(static_cast<size_t>(bytes)); };
   LS_ASSIGN_OR_RETURN(arena, allocate(memory.arena));
   LS_ASSIGN_OR_RETURN(persistent, allocate(memory.persistent));
-  const int64_t gradient_bytes = gradient_layout->total_elements() * int64_t{sizeof(float)};
-  LS_ASSIGN_OR_RETURN(gradients, allocate(gradient_bytes));
   if (accumulate_passes) {
-    LS_ASSIGN_OR_RETURN(pass_gradients, allocate(gradient_bytes));
+    LS_ASSIGN_OR_RETURN(gradients, allocate(memory.gradients));
   }
-  std::byte* const gradient_base = (accumulate_passes ? pass_gradients : gradients)->address();
   for (PlanStorage& storage : storages) {
     switch (storage.home) {
       case PlanStorage::Home::kArena:
@@ -53,7 +50,7 @@ absl::Status Plan::State::Allocate() {
         storage.address = persistent->address() + storage.offset;
         break;
       case PlanStorage::Home::kGradient:
-        storage.address = gradient_base + storage.offset;
+        storage.address = arena->address() + storages[static_cast<size_t>(storage.bucket)].offset + storage.offset;
         break;
       case PlanStorage::Home::kVariable:
         break;
@@ -86,21 +83,20 @@ absl::Status Plan::State::BindInputs() {
 
 absl::Status Plan::State::MakeAccumulation() {
   if (!accumulate_passes) return absl::OkStatus();
-  for (const Bucket& bucket : gradient_layout->buckets()) {
+  for (size_t b = 0; b < gradient_layout->buckets().size(); ++b) {
     const Node node{.name = "sum of passes",
                     .op = OpType::kAdd,
                     .inputs = {"lockstep.grad", "lockstep.gradsum"},
                     .outputs = {"lockstep.grad"}};
-    const device::Operand flat{.shape = {bucket.range.size}};
+    const device::Operand flat{.shape = {gradient_layout->buckets()[b].range.size}};
     LS_ASSIGN_OR_RETURN(std::unique_ptr<device::Kernel> kernel,
                         device->MakeKernel({.node = &node, .inputs = {flat, flat}, .outputs = {flat}}));
     if (!kernel->CanShare(0, 0) || kernel->workspace_bytes() > 0) {
       return absl::InternalError("the device cannot add in place without scratch, which the sum over passes needs");
     }
-    const auto offset = static_cast<size_t>(bucket.range.offset) * sizeof(float);
-    std::byte* total = gradients->address() + offset;
-    LS_RETURN_IF_ERROR(kernel->Bind(
-        {.inputs = {total, pass_gradients->address() + offset}, .outputs = {total}, .workspace = nullptr}));
+    std::byte* total = BucketOfSum(static_cast<int>(b));
+    std::byte* const pass = BucketOfPass(static_cast<int>(b));
+    LS_RETURN_IF_ERROR(kernel->Bind({.inputs = {total, pass}, .outputs = {total}, .workspace = nullptr}));
     add.push_back(std::move(kernel));
   }
   return absl::OkStatus();

@@ -56,6 +56,7 @@ PlanBuilder::PlanBuilder(device::Device* device, const Graph& graph, const PlanO
   state_->device = device;
   state_->pulse = options.pulse;
   state_->accumulate_passes = options.accumulate_passes;
+  state_->keep_gradients = options.keep_gradients;
 }
 
 absl::StatusOr<std::unique_ptr<Plan>> PlanBuilder::Build() {

@@ -66,6 +66,10 @@ class PlanBuilder {
   // Scratch is a value that lives during its step alone; that of the refresh has the whole arena.
   void AddWorkspaces();
   absl::Status PlaceGradients();
+  // `values`: those of all gradients, in the order of the layout.
+  void AddBucket(const Bucket& bucket, const std::vector<int>& values);
+  // Whether a pass's gradients outlive their bucket's announcement: they are not added to sums then.
+  bool keeps_gradients() const { return options_.keep_gradients && !options_.accumulate_passes; }
   void PlaceRest();
 
   PlanStorage& StorageOf(int value) {

@@ -83,12 +83,10 @@ void PlanBuilder::AddWorkspaces() {
 absl::Status PlanBuilder::PlaceGradients() {
   // In the order in which the steps finish them.
   std::vector<int> values;
-  std::vector<int> done_at;
-  for (size_t i = 0; i < state_->steps.size(); ++i) {
-    for (const int value : state_->steps[i].outputs) {
+  for (const PlanStep& step : state_->steps) {
+    for (const int value : step.outputs) {
       if (value < 0 || StorageOf(value).home != Home::kGradient) continue;
       values.push_back(value);
-      done_at.push_back(static_cast<int>(i));
     }
   }
   std::vector<int64_t> sizes;
@@ -108,19 +106,34 @@ absl::Status PlanBuilder::PlaceGradients() {
     state_->gradient_parameters.push_back(gradient_of_.at(v.name));
   }
   state_->gradient_layout.emplace(sizes, options_.bucket_bytes);
-  const std::vector<Bucket>& buckets = state_->gradient_layout->buckets();
-  for (size_t b = 0; b < buckets.size(); ++b) {
-    const int last = done_at[static_cast<size_t>(buckets[b].last_tensor) - 1];
-    for (size_t i = static_cast<size_t>(last); i < state_->steps.size(); ++i) {
-      state_->steps[i].buckets_ready = static_cast<int>(b) + 1;
-    }
+  for (const Bucket& bucket : state_->gradient_layout->buckets()) AddBucket(bucket, values);
+  if (options_.accumulate_passes) {
+    state_->memory.gradients = state_->gradient_layout->total_elements() * int64_t{sizeof(float)};
   }
-  const int64_t bytes = state_->gradient_layout->total_elements() * int64_t{sizeof(float)};
-  for (size_t i = 0; i < values.size(); ++i) {
-    StorageOf(values[i]).offset = state_->gradient_layout->tensors()[i].offset * int64_t{sizeof(float)};
-  }
-  state_->memory.gradients = bytes * (options_.accumulate_passes ? 2 : 1);
   return absl::OkStatus();
+}
+
+void PlanBuilder::AddBucket(const Bucket& bucket, const std::vector<int>& values) {
+  const int last_step = static_cast<int>(state_->steps.size()) - 1;
+  const int own = static_cast<int>(state_->storages.size());
+  PlanStorage all{.home = Home::kArena, .bytes = bucket.range.size * int64_t{sizeof(float)}, .first = last_step};
+  int complete = 0;
+  for (int t = bucket.first_tensor; t < bucket.last_tensor; ++t) {
+    PlanStorage& tensor = StorageOf(values[static_cast<size_t>(t)]);
+    const int64_t offset = state_->gradient_layout->tensors()[static_cast<size_t>(t)].offset - bucket.range.offset;
+    tensor.offset = offset * int64_t{sizeof(float)};
+    tensor.bucket = own;
+    all.first = std::min(all.first, tensor.first);
+    all.last = std::max(all.last, tensor.last);
+    complete = std::max(complete, tensor.first);
+  }
+  const int number = static_cast<int>(state_->bucket_storages.size());
+  for (size_t i = static_cast<size_t>(complete); i < state_->steps.size(); ++i) {
+    state_->steps[i].buckets_ready = number + 1;
+  }
+  if (keeps_gradients()) all.last = last_step;
+  state_->bucket_storages.push_back(own);
+  state_->storages.push_back(all);
 }
 
 void PlanBuilder::PlaceRest() {

@@ -55,7 +55,10 @@ RecomputeProblem PlanBuilder::DescribeRecompute() const {
   RecomputeProblem problem;
   problem.backward = backward_;
   for (const PlanStorage& storage : state_->storages) {
-    problem.results.push_back({.bytes = storage.home == Home::kArena ? storage.bytes : 0, .droppable = false});
+    const bool gradient = storage.home == Home::kGradient;
+    problem.results.push_back({.bytes = storage.home == Home::kArena || gradient ? storage.bytes : 0,
+                               .droppable = false,
+                               .kept = gradient && keeps_gradients()});
   }
   for (size_t i = 0; i < state_->steps.size(); ++i) {
     const PlanStep& step = state_->steps[i];

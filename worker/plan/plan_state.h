@@ -23,13 +23,14 @@ struct PlanStorage {
     kArena,       // shared with values of other lifetimes
     kVariable,    // the owner's memory, never written
     kPersistent,  // constants, outputs, blocked copies of variables
-    kGradient,    // the flat gradient buffer
+    kGradient,    // in the storage of its bucket
   };
   Home home = Home::kArena;
   int64_t bytes = 0;
   int first = 0;  // steps during which it is alive
   int last = 0;
   int64_t offset = 0;  // within its home; kVariable: none
+  int bucket = -1;     // kGradient: the storage that it is a part of
   std::byte* address = nullptr;
 };
 
@@ -85,14 +86,15 @@ struct Plan::State {
 
   std::optional<GradientLayout> gradient_layout;
   std::vector<std::string> gradient_parameters;
+  std::vector<int> bucket_storages;  // in the arena
   bool accumulate_passes = false;
-  // With accumulate_passes kernels write into `pass_gradients`; add[bucket] adds that to `gradients`.
+  bool keep_gradients = true;
+  // With accumulate_passes: add[bucket] adds the bucket of this pass to that in `gradients`.
   std::vector<std::unique_ptr<device::Kernel>> add;
 
   std::unique_ptr<device::Buffer> arena;
   std::unique_ptr<device::Buffer> persistent;
-  std::unique_ptr<device::Buffer> gradients;
-  std::unique_ptr<device::Buffer> pass_gradients;
+  std::unique_ptr<device::Buffer> gradients;  // sums over passes, null without accumulate_passes
 
   PlanMemory memory;
   KernelChoices choices;
@@ -105,6 +107,10 @@ struct Plan::State {
     return value < 0 ? nullptr : storages[static_cast<size_t>(values[static_cast<size_t>(value)].storage)].address;
   }
   int64_t Bytes(int value) const;
+  std::byte* BucketOfPass(int bucket) const {
+    return storages[static_cast<size_t>(bucket_storages[static_cast<size_t>(bucket)])].address;
+  }
+  std::byte* BucketOfSum(int bucket) const;
 
   // plan_bind.cc: memory and addresses
   absl::Status Allocate();
@@ -114,6 +120,8 @@ struct Plan::State {
   absl::Status MakeAccumulation();
 
   absl::Status RunStep(const PlanStep& step);
+  // Announces the buckets from `ready` on that are complete once `step` is done.
+  absl::Status Announce(const PlanStep& step, const PassKey& key, BucketReady on_bucket, int& ready);
   // Adds the buckets' gradients of this pass to those of earlier passes, where there are any.
   absl::Status Accumulate(int bucket, int64_t pass);
   absl::Status CopyInputs(absl::Span<const std::byte* const> inputs, const PassKey& key);

@@ -27,8 +27,19 @@ struct Run {
     MustOk(plan->Synchronize());
   }
   std::vector<float> Gradients() {
-    const auto* values = reinterpret_cast<const float*>(plan->gradient_buffer().address());
-    return std::vector<float>(values, values + plan->gradient_layout().total_elements());
+    std::vector<float> flat(plan->gradient_layout().total_elements());
+    for (const Bucket& bucket : plan->gradient_layout().buckets()) {
+      const auto number = static_cast<int>(&bucket - plan->gradient_layout().buckets().data());
+      for (int t = bucket.first_tensor; t < bucket.last_tensor; ++t) CopyTensor(number, t, flat);
+    }
+    return flat;
+  }
+  // Copies one tensor of a bucket to its place in `flat`.
+  void CopyTensor(int bucket, int tensor, std::vector<float>& flat) {
+    const int64_t begin = plan->gradient_layout().buckets()[static_cast<size_t>(bucket)].range.offset;
+    const FlatRange range = plan->gradient_layout().tensors()[static_cast<size_t>(tensor)];
+    const auto* values = reinterpret_cast<const float*>(plan->bucket_address(bucket)) - begin;
+    std::copy(values + range.offset, values + range.end(), flat.begin() + range.offset);
   }
   std::unique_ptr<device::Device> device;
   TestVariables variables;
@@ -106,25 +117,55 @@ TEST_CASE("plan: gradients lie where the layout says, in the order in which back
 }
 
 TEST_CASE("plan: every bucket is announced once, in order, when its gradients are final", "[plan]") {
-  Run run(DeviceKind::kCpu, LenetModel(4), {.bucket_bytes = 1 << 14});
-  const std::vector<float> expected = run.Gradients();
+  const std::vector<float> expected = Run(DeviceKind::kReference, LenetModel(4), {.bucket_bytes = 1 << 14}).Gradients();
+  const bool kept = GENERATE(true, false);
+  Run run(DeviceKind::kReference, LenetModel(4), {.bucket_bytes = 1 << 14, .keep_gradients = kept});
   const std::vector<Bucket>& buckets = run.plan->gradient_layout().buckets();
-  auto* values = reinterpret_cast<float*>(run.plan->gradient_buffer().address());
   REQUIRE(buckets.size() >= 2);
 
-  std::fill(values, values + expected.size(), 0.0f);
   int announced = 0;
+  std::vector<float> flat(expected.size());
   MustOk(run.plan->RunPass(run.inputs->addresses, run.key, [&](int bucket) {
     CHECK(bucket == announced++);
-    const FlatRange range = buckets[static_cast<size_t>(bucket)].range;
-    CHECK(std::equal(values + range.offset, values + range.end(), expected.begin() + range.offset));
+    const Bucket& announcing = buckets[static_cast<size_t>(bucket)];
+    for (int t = announcing.first_tensor; t < announcing.last_tensor; ++t) run.CopyTensor(bucket, t, flat);
+    // Nobody reads it any more where it is not kept.
+    auto* values = reinterpret_cast<float*>(run.plan->bucket_address(bucket));
+    if (!kept) std::fill(values, values + announcing.range.size, NAN);
     return absl::OkStatus();
   }));
 
+  CHECK(flat == expected);
+  CHECK(run.plan->keeps_gradients() == kept);
+  if (kept) CHECK(run.Gradients() == expected);
   CHECK(announced == static_cast<int>(buckets.size()));
   const absl::Status failed =
       run.plan->RunPass(run.inputs->addresses, run.key, [](int) { return absl::AbortedError("the peer went away"); });
   CHECK(failed.message() == "the peer went away");
+}
+
+TEST_CASE("plan: gradients lie where values lay that backward has read, and none stay that are not kept", "[plan]") {
+  MetaGraphRequest request = ImageRequest("mlp", 256);
+  request.model.hidden_sizes = {256, 256, 256, 256, 256, 256};
+  const MetaGraph metagraph = Must(BuildMetaGraph(request));
+  const TrainingGraph graph = Must(MakeTrainingGraph(metagraph));
+  const auto device = NewDevice(DeviceKind::kReference);
+  const auto memory = [&](PlanOptions options) {
+    options.bucket_bytes = 1 << 10;
+    return Must(Plan::Draft(device.get(), graph.graph, options))->memory();
+  };
+
+  const PlanMemory kept = memory({});
+  const PlanMemory taken = memory({.keep_gradients = false});
+  const PlanMemory added = memory({.accumulate_passes = true});
+
+  const int64_t values = int64_t{256} * (784 + 6 * 256) * 4;
+  const int64_t gradients = int64_t{256} * (784 + 5 * 256) * 4;
+  CHECK(kept.arena * 5 < (values + gradients) * 4);
+  CHECK(taken.arena * 10 < (values + gradients) * 7);
+  CHECK(kept.gradients == 0);
+  CHECK(added.gradients >= gradients);
+  CHECK(added.arena == taken.arena);
 }
 
 TEST_CASE("plan: the gradients of several passes add up in the buckets", "[plan]") {

@@ -83,6 +83,12 @@ absl::Status SeedProbeVariables(Plan& plan, const Graph& graph, const std::map<s
 
 absl::StatusOr<std::vector<NodeDigest>> RunProbe(const std::string& label, const ProbeSubject& subject,
                                                  const std::map<std::string, std::byte*>& variables) {
+  return RunProbe(label, subject, variables, [](int) { return absl::OkStatus(); });
+}
+
+absl::StatusOr<std::vector<NodeDigest>> RunProbe(const std::string& label, const ProbeSubject& subject,
+                                                 const std::map<std::string, std::byte*>& variables,
+                                                 Plan::BucketReady on_bucket) {
   LS_RETURN_IF_ERROR(SeedProbeVariables(*subject.plan, *subject.graph, variables));
   std::vector<Tensor> inputs;
   std::vector<const std::byte*> addresses;
@@ -91,7 +97,7 @@ absl::StatusOr<std::vector<NodeDigest>> RunProbe(const std::string& label, const
     inputs.push_back(std::move(input));
     addresses.push_back(inputs.back().data());
   }
-  LS_ASSIGN_OR_RETURN(std::vector<NodeDigest> digests, subject.plan->RunPassWithDigests(addresses, kKey));
+  LS_ASSIGN_OR_RETURN(std::vector<NodeDigest> digests, subject.plan->RunPassWithDigests(addresses, kKey, on_bucket));
   for (NodeDigest& digest : digests) digest.node = absl::StrCat(label, "/", digest.node);
   return digests;
 }

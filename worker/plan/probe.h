@@ -26,9 +26,12 @@ struct ProbeSubject {
 // to put the state back (or bring it in for the first time) and call RefreshVariables.
 absl::Status SeedProbeVariables(Plan& plan, const Graph& graph, const std::map<std::string, std::byte*>& variables);
 
-// Seeds the variables, then runs one pass with seeded inputs. The digests' names begin with `label` and a slash. The
-// plan's gradient buffer then holds the pass's gradients: a caller that goes on to an update appends digests of its
-// results with DigestOf.
+// Seeds the variables, then runs one pass with seeded inputs. The digests' names begin with `label` and a slash.
+// `on_bucket` is that of the pass: a caller that goes on to an update takes the gradients there, and appends digests of
+// its results with DigestOf.
+absl::StatusOr<std::vector<NodeDigest>> RunProbe(const std::string& label, const ProbeSubject& subject,
+                                                 const std::map<std::string, std::byte*>& variables,
+                                                 Plan::BucketReady on_bucket);
 absl::StatusOr<std::vector<NodeDigest>> RunProbe(const std::string& label, const ProbeSubject& subject,
                                                  const std::map<std::string, std::byte*>& variables);
 

@@ -130,7 +130,7 @@ int64_t PeakOf(const RecomputeProblem& problem, const DroppedResults& dropped,
     for (size_t r = 0; r < each.size(); ++r) {
       if (each[r].first < 0) continue;
       change[At(each[r].first)] += problem.results[r].bytes;
-      change[At(each[r].last) + 1] -= problem.results[r].bytes;
+      change[problem.results[r].kept ? schedule.size() : At(each[r].last) + 1] -= problem.results[r].bytes;
     }
   }
   std::partial_sum(change.begin(), change.end(), change.begin());

@@ -27,6 +27,7 @@ struct RecomputeProblem {
   struct Result {
     int64_t bytes = 0;
     bool droppable = false;  // one step writes it, a later one may write it anew
+    bool kept = false;       // alive until the end once it was written
   };
   std::vector<Step> steps;
   std::vector<Result> results;

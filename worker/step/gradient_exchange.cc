@@ -19,6 +19,7 @@ absl::Status WaitFor(Pending& handle, Pulse* pulse) {
 }
 
 GradientExchange::GradientExchange(Options options) : options_(std::move(options)) {
+  as_it_is_.resize(options_.layout.tensors().size());
   if (takes_as_it_is()) return;
   floats_.resize(options_.layout.total_elements());
   if (sums_integers()) sums_.resize(options_.layout.total_elements());
@@ -43,15 +44,16 @@ void GradientExchange::Begin(Communicator& communicator, Tag tag, absl::Span<con
   word_.magnitudes.assign(options_.layout.tensors().size(), 0);
 }
 
-void GradientExchange::AddBucket(int index, absl::Span<const float> flat) {
+void GradientExchange::AddBucket(int index, absl::Span<const float> values) {
   LS_CHECK(index == next_bucket_ && added_ < shards_.last - shards_.first, "buckets come in order, of own shards only");
   ++next_bucket_;
   const Bucket& bucket = options_.layout.buckets()[index];
-  if (takes_as_it_is()) as_it_is_ = flat.data();
+  LS_CHECK(static_cast<int64_t>(values.size()) == bucket.range.size, "a bucket is taken whole");
   for (int t = bucket.first_tensor; t < bucket.last_tensor; ++t) {
     const FlatRange range = options_.layout.tensors()[t];
-    const absl::Span<const float> gradient = flat.subspan(range.offset, range.size);
+    const absl::Span<const float> gradient = values.subspan(range.offset - bucket.range.offset, range.size);
     if (takes_as_it_is()) {
+      as_it_is_[t] = gradient.data();
       word_.magnitudes[t] = LargestMagnitude(gradient);
       continue;
     }
@@ -124,7 +126,7 @@ absl::StatusOr<ReducedWord> GradientExchange::Finish(const ControlContribution& 
 
 absl::Span<const float> GradientExchange::gradient(int tensor) const {
   const FlatRange range = options_.layout.tensors()[tensor];
-  return {(takes_as_it_is() ? as_it_is_ : floats_.data()) + range.offset, static_cast<size_t>(range.size)};
+  return {takes_as_it_is() ? as_it_is_[tensor] : floats_.data() + range.offset, static_cast<size_t>(range.size)};
 }
 
 }  // namespace lockstep::worker

@@ -42,6 +42,11 @@ class GradientExchange {
 
   explicit GradientExchange(Options options);
 
+  // Whether the gradient of the only shard, on its only member, is the sum: `gradient` returns what AddBucket was
+  // given, which stays as it is until then.
+  static bool TakesAsItIs(int logical_shards, ReductionMode reduction) {
+    return reduction == ReductionMode::kExact && logical_shards == 1;
+  }
   // What it holds of memory, beside a little.
   static int64_t BytesOf(const GradientLayout& layout, int logical_shards, ReductionMode reduction);
 
@@ -51,10 +56,10 @@ class GradientExchange {
   // The shards of this rank in the generation of the last Begin.
   ShardRange shards() const { return shards_; }
 
-  // Takes one bucket of the current shard's gradients (of the sum over its samples) from a buffer laid out as the
-  // layout says. With the rank's last shard the bucket leaves at once. REQUIRES: buckets in order. With one logical
-  // shard the buffer itself is what `gradient` returns: it stays as it is until then.
-  void AddBucket(int bucket, absl::Span<const float> flat);
+  // Takes one bucket of the current shard's gradients (of the sum over its samples): `values` are those of the bucket's
+  // range, and nobody's any more on return, unless TakesAsItIs. With the rank's last shard the bucket leaves at once.
+  // REQUIRES: buckets in order.
+  void AddBucket(int bucket, absl::Span<const float> values);
   // Ends the current shard: its slots of the word. REQUIRES: every bucket was added.
   void EndShard(absl::Span<const uint64_t> slots);
 
@@ -68,14 +73,13 @@ class GradientExchange {
  private:
   void SendBucket(const Bucket& bucket);
   bool in_last_shard() const { return added_ + 1 == shards_.last - shards_.first; }
-  // The gradient of the only shard, on its only member, is the sum.
-  bool takes_as_it_is() const { return options_.reduction == ReductionMode::kExact && options_.logical_shards == 1; }
+  bool takes_as_it_is() const { return TakesAsItIs(options_.logical_shards, options_.reduction); }
   bool sums_integers() const { return options_.reduction == ReductionMode::kExact && options_.logical_shards > 1; }
 
   const Options options_;
-  std::vector<int64_t> sums_;  // flat, as the layout says
-  std::vector<float> floats_;  // likewise: what is gathered
-  const float* as_it_is_ = nullptr;
+  std::vector<int64_t> sums_;           // flat, as the layout says
+  std::vector<float> floats_;           // likewise: what is gathered
+  std::vector<const float*> as_it_is_;  // by tensor
   std::vector<int32_t> exponents_;
   std::vector<char> word_blocks_;
   RankWord word_;

@@ -50,7 +50,15 @@ std::vector<Outcome> Reduce(int ranks, ReductionMode mode, int shards, const std
       std::vector<float> flat;
       for (int k = exchange.shards().first; k < exchange.shards().last; ++k) {
         flat = ShardGradient(layout, k);
-        for (size_t b = 0; b < layout.buckets().size(); ++b) exchange.AddBucket(static_cast<int>(b), flat);
+        for (size_t b = 0; b < layout.buckets().size(); ++b) {
+          const FlatRange range = layout.buckets()[b].range;
+          const bool kept = GradientExchange::TakesAsItIs(shards, mode);
+          std::vector<float> apart(flat.begin() + range.offset, flat.begin() + range.end());
+          const absl::Span<float> bucket =
+              kept ? absl::MakeSpan(flat).subspan(range.offset, range.size) : absl::MakeSpan(apart);
+          exchange.AddBucket(static_cast<int>(b), bucket);
+          if (!kept) std::fill(bucket.begin(), bucket.end(), NAN);
+        }
         exchange.EndShard({SlotOf(static_cast<double>(k))});
         if (r == failing_rank) {
           early = absl::CancelledError("stopped");

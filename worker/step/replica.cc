@@ -133,22 +133,26 @@ class ReplicaBuilder {
   // One logical shard with seeded weights and data: training, update, evaluation (rule 31). Leaves the state zeroed.
   absl::StatusOr<std::vector<NodeDigest>> Probe() {
     const absl::Time begin = absl::Now();
-    LS_ASSIGN_OR_RETURN(
-        std::vector<NodeDigest> digests,
-        RunProbe("training", {replica_->plans_.training_plan.get(), &config_.training.graph}, variables_));
+    Plan& plan = *replica_->plans_.training_plan;
+    const GradientLayout& gradients = plan.gradient_layout();
+    std::vector<float> flat(gradients.total_elements());
+    const auto take = [&](int bucket) {
+      const FlatRange range = gradients.buckets()[bucket].range;
+      return plan.stream().CopyToHost(reinterpret_cast<std::byte*>(flat.data() + range.offset),
+                                      plan.bucket_address(bucket), range.size * sizeof(float));
+    };
+    LS_ASSIGN_OR_RETURN(std::vector<NodeDigest> digests,
+                        RunProbe("training", {&plan, &config_.training.graph}, variables_, take));
     replica_->longest_node_ = absl::Now() - begin;
     const UpdateRule& rule = config_.metagraph.update;
     const UpdateScalars scalars =
         MakeUpdateScalars(rule, 0, static_cast<double>(config_.metagraph.pass_batch), /*norm=*/1.0);
-    const Plan& plan = *replica_->plans_.training_plan;
-    const float* const flat =
-        reinterpret_cast<const float*>(replica_->plans_.training_plan->gradient_buffer().address());
     for (size_t t = 0; t < plan.gradient_parameters().size(); ++t) {
       const std::string& name = plan.gradient_parameters()[t];
-      const FlatRange range = plan.gradient_layout().tensors()[t];
+      const FlatRange range = gradients.tensors()[t];
       const StateLayout& layout = replica_->state_->layout();
       ParameterUpdate update{.value = replica_->state_->floats(layout.Find(name)),
-                             .gradient = absl::MakeConstSpan(flat + range.offset, range.size)};
+                             .gradient = absl::MakeConstSpan(flat).subspan(range.offset, range.size)};
       int slot = 0;
       for (const std::string& prefix : SlotNames(rule.optimizer)) {
         update.slots[slot++] = replica_->state_->floats(layout.Find(absl::StrCat(prefix, ".", name)));

@@ -7,6 +7,7 @@
 #include "common/training/training_policy.h"
 #include "worker/device/devices.h"
 #include "worker/profile/profiled_device.h"
+#include "worker/step/gradient_exchange.h"
 
 namespace lockstep::worker {
 namespace {
@@ -53,6 +54,8 @@ absl::StatusOr<ReplicaPlans> DraftReplicaPlans(const MetaGraph& metagraph, const
   LS_ASSIGN_OR_RETURN(plans.training, MakeTrainingGraph(metagraph));
   const int64_t shard = job.train().global_batch_size() / job.train().logical_shards();
   plans.options.accumulate_passes = shard > metagraph.pass_batch;
+  plans.options.keep_gradients =
+      GradientExchange::TakesAsItIs(static_cast<int>(job.train().logical_shards()), metagraph.update.reduction);
   LS_ASSIGN_OR_RETURN(plans.training_plan, Plan::Draft(plans.device.get(), plans.training.graph, plans.options));
   if (job.data().has_eval()) {
     plans.eval_batch = EvalBatch(job);

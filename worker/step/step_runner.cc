@@ -77,6 +77,9 @@ StepRunner::StepRunner(StepConfig config, ReplicaState* state, Plan* training_pl
                  .reduction = config_.metagraph.update.reduction,
                  .pulse = config_.pulse}),
       statistic_sizes_(StatisticSizes(config_)) {
+  LS_CHECK(plan_->keeps_gradients() ||
+               !GradientExchange::TakesAsItIs(config_.logical_shards, config_.metagraph.update.reduction),
+           "gradients that are not copied stay until the update");
   for (const std::string& name : plan_->gradient_parameters()) {
     ParameterIndex index;
     index.value = state_->layout().Find(name);
@@ -223,8 +226,6 @@ absl::Status StepRunner::RunShards(Communicator& communicator, Tag tag) {
 absl::Status StepRunner::RunShard(const Batch& batch, std::vector<uint64_t>& slots) {
   const int64_t pass_batch = config_.metagraph.pass_batch;
   const int64_t passes = static_cast<int64_t>(batch.samples.size()) / pass_batch;
-  const auto flat = absl::MakeConstSpan(reinterpret_cast<const float*>(plan_->gradient_buffer().address()),
-                                        plan_->gradient_layout().total_elements());
   std::vector<double> totals(SlotsPerShard(statistic_sizes_), 0.0);
   for (int64_t pass = 0; pass < passes; ++pass) {
     std::vector<const std::byte*> inputs;
@@ -238,7 +239,9 @@ absl::Status StepRunner::RunShard(const Batch& batch, std::vector<uint64_t>& slo
       if (!last) return absl::OkStatus();
       LS_RETURN_IF_ERROR(plan_->Synchronize());
       const Profiler::Scope scope(config_.profiler, ProfileTrack::kReduction, "(quantise)");
-      exchange_.AddBucket(bucket, flat);
+      const int64_t size = plan_->gradient_layout().buckets()[bucket].range.size;
+      exchange_.AddBucket(bucket,
+                          {reinterpret_cast<const float*>(plan_->bucket_address(bucket)), static_cast<size_t>(size)});
       return absl::OkStatus();
     }));
     int slot = 0;
