@@ -186,7 +186,7 @@ absl::StatusOr<std::vector<NodeDigest>> Plan::RunPassWithDigests(absl::Span<cons
     LS_RETURN_IF_ERROR(state.RunStep(step));
     LS_RETURN_IF_ERROR(state.stream->Synchronize());
     state.longest_node = std::max(state.longest_node, absl::FromChrono(std::chrono::steady_clock::now() - start));
-    for (size_t i = 0; i < step.outputs.size() && !step.again; ++i) {
+    for (size_t i = 0; i < step.outputs.size() && !step.again && !step.of_variable; ++i) {
       if (step.outputs[i] < 0) continue;
       host.resize(static_cast<size_t>(state.Bytes(step.outputs[i])));
       LS_RETURN_IF_ERROR(state.stream->CopyToHost(host.data(), state.Address(step.outputs[i]), host.size()));

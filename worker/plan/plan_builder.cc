@@ -17,6 +17,9 @@ absl::Status AtNode(const Node& node, const absl::Status& status) {
                       absl::StrCat("node '", node.name, "' (", OpName(node.op), "): ", status.message()));
 }
 
+// Copies of weights in another layout are made in the pass where that costs little beside what is computed from them.
+constexpr int64_t kLeastPlaces = 256;
+
 // Ops whose result is the input's bytes under another shape.
 bool IsView(OpType op) {
   switch (op) {
@@ -199,7 +202,7 @@ absl::Status PlanBuilder::AddNodes() {
 
 absl::Status PlanBuilder::AddView(const Node& node) {
   LS_ASSIGN_OR_RETURN(const int given, Find(node, node.inputs[0]));
-  LS_ASSIGN_OR_RETURN(const int from, InLayout(given, device::Layout()));
+  LS_ASSIGN_OR_RETURN(const int from, InLayout(given, device::Layout(), nullptr));
   const std::string& name = node.outputs[0];
   const ValueInfo& info = graph_.values.at(name);
   const int to = AddValue(name, info.dtype, info.shape, {}, HomeOfOutput(name));
@@ -238,7 +241,8 @@ absl::Status PlanBuilder::AddNode(const Node& node, const Node* relu) {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     int value = -1;
     if (!node.inputs[i].empty()) {
-      LS_ASSIGN_OR_RETURN(value, InLayout(by_name_.at(node.inputs[i]), kernel->input_layout(static_cast<int>(i))));
+      LS_ASSIGN_OR_RETURN(value,
+                          InLayout(by_name_.at(node.inputs[i]), kernel->input_layout(static_cast<int>(i)), &node));
     }
     step.inputs.push_back(value);
   }
@@ -276,7 +280,8 @@ absl::Status PlanBuilder::AddReorder(int from, int to) {
   step.description = absl::StrCat("layout of '", source.name, "': ", word(source.layout), " to ", word(target.layout));
   const device::ReorderRequest request{source.dtype, source.shape, source.layout, target.layout};
   LS_ASSIGN_OR_RETURN(step.kernel, device_->MakeReorder(request));
-  if (StorageOf(from).home == Home::kVariable) {
+  step.of_variable = StorageOf(from).home == Home::kVariable;
+  if (step.of_variable && StorageOf(to).home == Home::kPersistent) {
     state_->refresh.push_back(std::move(step));
     return absl::OkStatus();
   }
@@ -285,12 +290,23 @@ absl::Status PlanBuilder::AddReorder(int from, int to) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<int> PlanBuilder::InLayout(int value, const device::Layout& layout) {
+PlanBuilder::Home PlanBuilder::HomeOfCopy(int variable, const Node* reader) const {
+  if (options_.recompute == Recomputation::kNone || reader == nullptr) return Home::kPersistent;
+  const bool forward = reader->op == OpType::kConv;
+  if (!forward && reader->op != OpType::kConvGradInput) return Home::kPersistent;
+  const PlanValue& weights = state_->values[static_cast<size_t>(variable)];
+  if (NumElements(weights.shape) * DTypeSize(weights.dtype) < kLeastCheapBytes) return Home::kPersistent;
+  // How often each weight is multiplied: at every place of the convolution's result.
+  const Shape& result = graph_.values.at(forward ? reader->outputs[0] : reader->inputs[0]).shape;
+  return NumElements(result) / result[1] < kLeastPlaces ? Home::kPersistent : Home::kArena;
+}
+
+absl::StatusOr<int> PlanBuilder::InLayout(int value, const device::Layout& layout, const Node* reader) {
   if (state_->values[static_cast<size_t>(value)].layout == layout) return value;
   const auto key = std::make_pair(value, layout.encoding);
   if (const auto found = in_layout_.find(key); found != in_layout_.end()) return found->second;
   const PlanValue source = state_->values[static_cast<size_t>(value)];
-  const Home home = StorageOf(value).home == Home::kVariable ? Home::kPersistent : Home::kArena;
+  const Home home = StorageOf(value).home == Home::kVariable ? HomeOfCopy(value, reader) : Home::kArena;
   const int copy = AddValue(source.name, source.dtype, source.shape, layout, home);
   LS_RETURN_IF_ERROR(AddReorder(value, copy));
   in_layout_[key] = copy;

@@ -38,8 +38,10 @@ class PlanBuilder {
   const Node* FusableRelu(const Node& node) const;
   device::KernelRequest Request(const Node& node, const Node* relu) const;
   absl::StatusOr<int> Find(const Node& node, const std::string& name) const;
-  // The value in another layout; adds the kernel that changes it, once.
-  absl::StatusOr<int> InLayout(int value, const device::Layout& layout);
+  // The value in another layout, for `reader` (null: for a view); adds the kernel that changes it, once.
+  absl::StatusOr<int> InLayout(int value, const device::Layout& layout, const Node* reader);
+  // Where a variable's copy in another layout lies.
+  Home HomeOfCopy(int variable, const Node* reader) const;
   int AddValue(std::string name, DType dtype, Shape shape, device::Layout layout, Home home);
   void AddCopy(int from, int to);
   absl::Status AddReorder(int from, int to);

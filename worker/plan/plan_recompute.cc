@@ -11,9 +11,6 @@
 namespace lockstep::worker {
 namespace {
 
-// Smaller results are not worth a launch.
-constexpr int64_t kLeastCheapBytes = int64_t{1} << 20;
-
 // Ops that move through their operands about once.
 bool IsCheap(OpType op) {
   switch (op) {

@@ -90,6 +90,28 @@ TEST_CASE("recompute: losses, gradients and statistics have the same bits as wit
   CHECK(blocks.arena * 10 < kept.arena * 9);
 }
 
+TEST_CASE("recompute: weights are brought into a kernel's layout where they are read, in large passes", "[plan]") {
+  const auto device = Must(device::MakeDevice(device::DeviceKind::kCpu, {}));
+  const auto draft = [&](int64_t batch, Recomputation recompute) {
+    const MetaGraph metagraph = Image("resnet18", batch);
+    const TrainingGraph graph = Must(MakeTrainingGraph(metagraph));
+    return Must(Plan::Draft(device.get(), graph.graph, {.recompute = recompute}))->memory();
+  };
+
+  const PlanMemory kept = draft(32, Recomputation::kNone);
+  const PlanMemory cheap = draft(32, Recomputation::kCheap);
+  const EvaluationGraph evaluation = Must(MakeEvaluationGraph(Image("resnet18", 32), 32));
+  const PlanMemory evaluated = Must(Plan::Draft(device.get(), evaluation.graph, {}))->memory();
+
+  const int64_t weights = int64_t{11} * 1000 * 1000 * 4;
+  CHECK(kept.persistent > weights);
+  CHECK(cheap.persistent < weights / 4);
+  CHECK(evaluated.persistent < weights / 4);
+  CHECK(cheap.total() + weights / 2 < kept.total());
+  // One sample does not pay for its weights' way.
+  CHECK(draft(1, Recomputation::kCheap).persistent > weights);
+}
+
 TEST_CASE("recompute: the reference device gives the same bits too, dropout included", "[plan]") {
   const MetaGraph metagraph = Text("gpt2", 4);
 

@@ -49,8 +49,9 @@ struct PlanStep {
   std::unique_ptr<device::Kernel> kernel;
   std::vector<int> inputs;
   std::vector<int> outputs;
-  int workspace = -1;  // storage of the kernel's scratch
-  bool again = false;  // computes what an earlier step has computed
+  int workspace = -1;        // storage of the kernel's scratch
+  bool again = false;        // computes what an earlier step has computed
+  bool of_variable = false;  // brings a variable into another layout: no result of the pass
   // Buckets that are complete once this step is done: all below.
   int buckets_ready = 0;
 };

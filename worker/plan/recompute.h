@@ -16,6 +16,9 @@
 
 namespace lockstep::worker {
 
+// Smaller results are not worth a launch.
+inline constexpr int64_t kLeastCheapBytes = int64_t{1} << 20;
+
 // Steps in order; results are numbered.
 struct RecomputeProblem {
   struct Step {

@@ -2,6 +2,8 @@
 #include <algorithm>
 
 #include "absl/strings/match.h"
+#include "common/status/status_macros.h"
+#include "worker/device/cpu/dnnl_gradient_parts.h"
 #include "worker/device/cpu/dnnl_kernel.h"
 
 namespace lockstep::device::cpu {
@@ -11,6 +13,9 @@ using Dims = dnnl::memory::dims;
 
 constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 constexpr int64_t kWinogradChannels = 32;
+// A gradient of weights that would take more scratch is computed in parts.
+constexpr size_t kMostScratch = size_t{48} << 20;
+constexpr int64_t kChannelBlock = 16;
 
 // The descriptions that one convolution and its gradients share.
 struct Problem {
@@ -98,25 +103,63 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeGradInput(const DnnlContext& context
                  {DNNL_ARG_DIFF_SRC, false, 0, desc.diff_src_desc(), ToLayout(desc.diff_src_desc(), p.x_dims)}});
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> MakeGradWeight(const DnnlContext& context, const KernelRequest& request,
-                                                       dnnl::algorithm algorithm) {
+// Describes the gradient of the weights of 1/parts of the output channels.
+absl::StatusOr<GradWeightDesc> DescribeGradWeight(const DnnlContext& context, const KernelRequest& request,
+                                                  dnnl::algorithm algorithm, int parts,
+                                                  const std::string& implementation) {
   const auto& attributes = std::get<ConvAttributes>(request.node->attributes);
-  const Problem p(attributes, request.inputs[1].shape, request.outputs[0].shape, request.inputs[0].shape,
-                  request.free_layouts);
+  Shape w = request.outputs[0].shape;
+  Shape y = request.inputs[0].shape;
+  w[0] /= parts;
+  y[1] /= parts;
+  const Problem p(attributes, request.inputs[1].shape, w, y, request.free_layouts);
   const bool with_bias = request.outputs.size() > 1 && request.outputs[1].present;
   const auto hint = p.Hint(context.engine, with_bias);
   using Backward = dnnl::convolution_backward_weights;
   const Backward::desc op =
       with_bias ? Backward::desc(algorithm, p.x, p.w, p.bias, p.y, p.strides, p.dilations, p.before, p.after)
                 : Backward::desc(algorithm, p.x, p.w, p.y, p.strides, p.dilations, p.before, p.after);
-  Backward::primitive_desc desc(op, Attributes(Epilogue::kNone), context.engine, hint);
-  if (absl::Status status = SelectImplementation(desc, request.implementation); !status.ok()) return status;
+  GradWeightDesc desc(op, Attributes(Epilogue::kNone), context.engine, hint);
+  if (absl::Status status = SelectImplementation(desc, implementation); !status.ok()) return status;
+  return desc;
+}
+
+// The fewest parts with which the scratch is within its limit; the most that are possible where it never is.
+int PartsOf(const DnnlContext& context, const KernelRequest& request, const GradWeightDesc& whole) {
+  if (!absl::StrContains(ImplementationName(whole), "wino")) return 1;
+  const int64_t channels = request.outputs[0].shape[0];
+  int parts = 1;
+  for (size_t scratch = whole.scratchpad_desc().get_size();
+       scratch > kMostScratch && channels % (2 * parts * kChannelBlock) == 0;) {
+    const auto part = DescribeGradWeight(context, request, dnnl::algorithm::convolution_winograd, 2 * parts, "");
+    if (!part.ok() || !absl::StrContains(ImplementationName(*part), "wino")) break;
+    parts *= 2;
+    scratch = ScratchInParts(*part);
+  }
+  return parts;
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeGradWeight(const DnnlContext& context, const KernelRequest& request,
+                                                       dnnl::algorithm algorithm) {
+  LS_ASSIGN_OR_RETURN(const PartsName name, ParsePartsName(request.implementation));
+  LS_ASSIGN_OR_RETURN(const GradWeightDesc desc,
+                      DescribeGradWeight(context, request, algorithm, 1, name.implementation));
+  const bool with_bias = request.outputs.size() > 1 && request.outputs[1].present;
+  const bool planned = !request.implementation.empty();
+  if (const int parts = planned ? name.parts : PartsOf(context, request, desc); parts > 1) {
+    const absl::StatusOr<GradWeightDesc> part =
+        DescribeGradWeight(context, request, algorithm, parts, name.implementation);
+    if (!part.ok()) return part.status();
+    auto kernel = MakeGradWeightInParts(context, desc, *part, parts, with_bias);
+    if (kernel.ok() || planned) return kernel;
+  }
   std::vector<DnnlSlot> slots = {
-      {DNNL_ARG_DIFF_DST, true, 0, desc.diff_dst_desc(), ToLayout(desc.diff_dst_desc(), p.y_dims)},
-      {DNNL_ARG_SRC, true, 1, desc.src_desc(), ToLayout(desc.src_desc(), p.x_dims)},
-      {DNNL_ARG_DIFF_WEIGHTS, false, 0, desc.diff_weights_desc(), ToLayout(desc.diff_weights_desc(), p.w_dims)}};
+      {DNNL_ARG_DIFF_DST, true, 0, desc.diff_dst_desc(), ToLayout(desc.diff_dst_desc(), desc.diff_dst_desc().dims())},
+      {DNNL_ARG_SRC, true, 1, desc.src_desc(), ToLayout(desc.src_desc(), desc.src_desc().dims())},
+      {DNNL_ARG_DIFF_WEIGHTS, false, 0, desc.diff_weights_desc(),
+       ToLayout(desc.diff_weights_desc(), desc.diff_weights_desc().dims())}};
   if (with_bias) slots.push_back({DNNL_ARG_DIFF_BIAS, false, 1, desc.diff_bias_desc(), Layout()});
-  return Finish(context, desc, Backward(desc), std::move(slots));
+  return Finish(context, desc, dnnl::convolution_backward_weights(desc), std::move(slots));
 }
 
 // oneDNN's deconvolution counts weights as [group, out, in, kernel...]; a node has [in, out, kernel...].
