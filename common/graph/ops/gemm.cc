@@ -110,21 +110,21 @@ absl::StatusOr<std::vector<ValueInfo>> InferBatchMatMul(const Node& node, InputI
 }
 
 // Y = alpha * op(A) op(B) + beta * C: dA and dB are products again, with the operands in the order that needs no
-// transposed result.
+// transposed result. dB first: B mostly is a weight, and then nobody needs A any more when dA takes its room.
 absl::Status GemmGradient(GradientBuilder& b) {
   const auto& gemm = std::get<GemmAttributes>(b.node().attributes);
   const std::string& dy = b.OutputGradient(0);
-  if (b.Needs(0)) {
-    const GemmAttributes plain{gemm.alpha, 0.0, false, !gemm.trans_b};
-    const GemmAttributes transposed{gemm.alpha, 0.0, gemm.trans_b, true};
-    b.SetInputGradient(0, gemm.trans_a ? b.Emit("dA", OpType::kGemm, {b.Input(1), dy}, transposed)
-                                       : b.Emit("dA", OpType::kGemm, {dy, b.Input(1)}, plain));
-  }
   if (b.Needs(1)) {
     const GemmAttributes plain{gemm.alpha, 0.0, !gemm.trans_a, false};
     const GemmAttributes transposed{gemm.alpha, 0.0, true, gemm.trans_a};
     b.SetInputGradient(1, gemm.trans_b ? b.Emit("dB", OpType::kGemm, {dy, b.Input(0)}, transposed)
                                        : b.Emit("dB", OpType::kGemm, {b.Input(0), dy}, plain));
+  }
+  if (b.Needs(0)) {
+    const GemmAttributes plain{gemm.alpha, 0.0, false, !gemm.trans_b};
+    const GemmAttributes transposed{gemm.alpha, 0.0, gemm.trans_b, true};
+    b.SetInputGradient(0, gemm.trans_a ? b.Emit("dA", OpType::kGemm, {b.Input(1), dy}, transposed)
+                                       : b.Emit("dA", OpType::kGemm, {dy, b.Input(1)}, plain));
   }
   if (b.Needs(2)) {
     std::string dc = b.ReduceTo("dC", dy, b.InputInfo(2).shape);
@@ -137,19 +137,19 @@ absl::Status GemmGradient(GradientBuilder& b) {
 // Gradients of op(A) op(B) over matrices with broadcast leading dimensions, for operands of rank 2 and more.
 void ProductGradient(GradientBuilder& b, const std::string& dy, const std::string& x, const std::string& y,
                      bool trans_a, bool trans_b) {
-  if (b.Needs(0)) {
-    const Shape shape = b.Info(x).shape;
-    const std::string full =
-        trans_a ? b.Emit("dA.full", OpType::kBatchMatMul, {y, dy}, BatchMatMulAttributes{trans_b, true})
-                : b.Emit("dA.full", OpType::kBatchMatMul, {dy, y}, BatchMatMulAttributes{false, !trans_b});
-    b.SetInputGradient(0, b.ReshapeTo("dA", b.ReduceTo("dA.reduced", full, shape), b.InputInfo(0).shape));
-  }
   if (b.Needs(1)) {
     const Shape shape = b.Info(y).shape;
     const std::string full =
         trans_b ? b.Emit("dB.full", OpType::kBatchMatMul, {dy, x}, BatchMatMulAttributes{true, trans_a})
                 : b.Emit("dB.full", OpType::kBatchMatMul, {x, dy}, BatchMatMulAttributes{!trans_a, false});
     b.SetInputGradient(1, b.ReshapeTo("dB", b.ReduceTo("dB.reduced", full, shape), b.InputInfo(1).shape));
+  }
+  if (b.Needs(0)) {
+    const Shape shape = b.Info(x).shape;
+    const std::string full =
+        trans_a ? b.Emit("dA.full", OpType::kBatchMatMul, {y, dy}, BatchMatMulAttributes{trans_b, true})
+                : b.Emit("dA.full", OpType::kBatchMatMul, {dy, y}, BatchMatMulAttributes{false, !trans_b});
+    b.SetInputGradient(0, b.ReshapeTo("dA", b.ReduceTo("dA.reduced", full, shape), b.InputInfo(0).shape));
   }
 }
 
