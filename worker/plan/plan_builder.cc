@@ -1,6 +1,7 @@
 #include "worker/plan/plan_builder.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -113,10 +114,22 @@ absl::Status PlanBuilder::AddSources() {
     state_->variables.emplace_back(variable.name, value);
     by_name_[variable.name] = value;
   }
+  // Every layer of an export may have a mask of its own: what is equal lies there once.
+  std::map<std::string, std::vector<std::pair<const Tensor*, int>>> known;
   for (const Constant& constant : graph_.constants) {
+    auto& alike = known[absl::StrCat(DTypeName(constant.value->dtype()), ShapeString(constant.value->shape()))];
+    const auto equal = std::find_if(alike.begin(), alike.end(), [&](const auto& other) {
+      const auto bytes = static_cast<size_t>(constant.value->byte_size());
+      return bytes == 0 || std::memcmp(other.first->data(), constant.value->data(), bytes) == 0;
+    });
+    if (equal != alike.end()) {
+      by_name_[constant.name] = equal->second;
+      continue;
+    }
     const int value = AddValue(constant.name, constant.value->dtype(), constant.value->shape(), {}, Home::kPersistent);
     state_->constants.emplace_back(value, constant.value);
     by_name_[constant.name] = value;
+    alike.emplace_back(constant.value.get(), value);
   }
   return absl::OkStatus();
 }

@@ -274,6 +274,29 @@ TEST_CASE("plan: values under another shape take no memory of their own", "[plan
   CHECK(bytes_of(2) == bytes_of(0));
 }
 
+TEST_CASE("plan: constants that are equal take the memory of one", "[plan]") {
+  const auto bytes_of = [](float last) {
+    Graph graph;
+    graph.inputs = {{"x", DType::kF32, {1 << 10}}};
+    std::string sum = "x";
+    for (const float value : {1.0f, 1.0f, last}) {
+      const std::string name = "constant" + std::to_string(graph.constants.size());
+      auto tensor = std::make_shared<Tensor>(Tensor::Zeros(DType::kF32, {1 << 10}));
+      tensor->elements<float>()[7] = value;
+      graph.constants.push_back({name, tensor});
+      graph.nodes.push_back({"sum of " + name, OpType::kAdd, {sum, name}, {"with " + name}, NoAttributes{}});
+      sum = "with " + name;
+    }
+    graph.outputs = {sum};
+    MustOk(InferShapes(&graph));
+    const auto device = NewDevice(DeviceKind::kCpu);
+    return Must(Plan::Make(device.get(), graph, {}, {}))->memory().persistent;
+  };
+
+  CHECK(bytes_of(1.0f) == 2 * 4096);  // with the output
+  CHECK(bytes_of(2.0f) == 3 * 4096);
+}
+
 TEST_CASE("plan: an op that no kernel serves is refused with the node's name", "[plan]") {
   Graph graph;
   graph.inputs = {{"x", DType::kI32, {4}}};
