@@ -7,13 +7,30 @@
 #include "common/graph/differentiate.h"
 #include "common/status/status_macros.h"
 #include "worker/plan/plan_builder.h"
+#include "worker/profile/operations.h"
 
 namespace lockstep::worker {
 namespace {
 
+// Products of so few terms per element take little more time than writing their results: attention's scores.
+constexpr int64_t kFewTerms = 64;
+// The share of a pass's products that may be computed again where nothing more was asked for: one in so many.
+constexpr int64_t kProductsPerAgain = 128;
+
+// Whether a product sums few terms per element of its result.
+bool HasFewTerms(const device::KernelRequest& request) {
+  const Shape& a = request.inputs[0].shape;
+  const auto* product = std::get_if<BatchMatMulAttributes>(&request.node->attributes);
+  const bool transposed = product != nullptr && product->trans_a;
+  return a.size() >= 2 && a[a.size() - (transposed ? 2 : 1)] <= kFewTerms;
+}
+
 // Ops that move through their operands about once.
-bool IsCheap(OpType op) {
-  switch (op) {
+bool IsCheap(const device::KernelRequest& request) {
+  switch (request.node->op) {
+    case OpType::kMatMul:
+    case OpType::kBatchMatMul:
+      return HasFewTerms(request);
     case OpType::kAdd:
     case OpType::kSub:
     case OpType::kMul:
@@ -32,6 +49,7 @@ bool IsCheap(OpType op) {
     case OpType::kSlice:
     case OpType::kConcat:
     case OpType::kExpand:
+    case OpType::kSoftmax:
     case OpType::kBatchNormalization:
     case OpType::kBatchNormTraining:
     case OpType::kLayerNormalization:
@@ -69,7 +87,10 @@ RecomputeProblem PlanBuilder::DescribeRecompute() const {
     storages(step.outputs, &described.writes);
     if (step.kernel != nullptr) described.scratch = static_cast<int64_t>(step.kernel->workspace_bytes());
     const StepOrigin& origin = origins_[i];
-    described.cheap = origin.request.node == nullptr || IsCheap(origin.request.node->op);
+    if (origin.request.node != nullptr && IsProduct(origin.request.node->op)) {
+      described.operations = ArithmeticOperations(origin.request);
+    }
+    described.cheap = origin.request.node == nullptr || IsCheap(origin.request);
     for (const int result : described.writes) {
       const PlanStorage& storage = state_->storages[static_cast<size_t>(result)];
       problem.results[static_cast<size_t>(result)].droppable = storage.home == Home::kArena && storage.bytes > 0;
@@ -101,7 +122,9 @@ absl::Status PlanBuilder::Recompute() {
   const RecomputeProblem problem = DescribeRecompute();
   DroppedResults dropped(problem.results.size(), false);
   if (options_.recompute == Recomputation::kBlocks) dropped = DropBlocks(problem);
-  dropped = DropCheap(problem, std::move(dropped), kLeastCheapBytes);
+  int64_t operations = 0;
+  for (const RecomputeProblem::Step& step : problem.steps) operations += step.operations;
+  dropped = DropCheap(problem, std::move(dropped), kLeastCheapBytes, operations / kProductsPerAgain);
   std::vector<PlanStep> before = std::move(state_->steps);
   state_->steps.clear();
   std::map<int, int> storage_again;  // dropped storage -> the one that is written again

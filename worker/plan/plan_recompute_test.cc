@@ -112,6 +112,31 @@ TEST_CASE("recompute: weights are brought into a kernel's layout where they are 
   CHECK(draft(1, Recomputation::kCheap).persistent > weights);
 }
 
+TEST_CASE("recompute: attention's probabilities are made again in some layers, while their products are few",
+          "[plan]") {
+  MetaGraphRequest request;
+  request.model = {.architecture = "gpt2", .layers = 6, .heads = 6, .width = 384, .context = 256, .vocabulary = 128};
+  request.inputs = {{"tokens", "tokens", InputRole::kFeature, DType::kI64, {kBatchDim, 256}, {}},
+                    {"labels", "labels", InputRole::kLabel, DType::kI64, {kBatchDim, 256}, {}}};
+  request.update.schedule.lr = 0.05;
+  request.pass_batch = 4;
+  const TrainingGraph graph = Must(MakeTrainingGraph(Must(BuildMetaGraph(request))));
+  const auto device = Must(device::MakeDevice(device::DeviceKind::kCpu, {}));
+
+  const auto plan = Must(Plan::Draft(device.get(), graph.graph, {}));
+
+  int softmaxes = 0;
+  int products = 0;
+  for (const std::string& line : plan->Describe()) {
+    if (line.rfind("again: ", 0) != 0) continue;
+    softmaxes += line.find(" Softmax ") != std::string::npos ? 1 : 0;
+    products += line.find("MatMul ") != std::string::npos || line.find(" Gemm ") != std::string::npos ? 1 : 0;
+  }
+  CHECK(softmaxes >= 1);
+  CHECK(softmaxes <= 3);
+  CHECK(products == softmaxes);
+}
+
 TEST_CASE("recompute: the reference device gives the same bits too, dropout included", "[plan]") {
   const MetaGraph metagraph = Text("gpt2", 4);
 

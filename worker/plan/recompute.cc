@@ -184,7 +184,8 @@ DroppedResults DropBlocks(const RecomputeProblem& problem) {
   return best;
 }
 
-DroppedResults DropCheap(const RecomputeProblem& problem, DroppedResults dropped, int64_t least_bytes) {
+DroppedResults DropCheap(const RecomputeProblem& problem, DroppedResults dropped, int64_t least_bytes,
+                         int64_t most_operations) {
   const std::vector<int> producers = Producers(problem);
   const std::vector<bool> saved = Saved(problem, producers);
   std::vector<size_t> candidates;
@@ -198,22 +199,30 @@ DroppedResults DropCheap(const RecomputeProblem& problem, DroppedResults dropped
   std::stable_sort(candidates.begin(), candidates.end(),
                    [&](size_t a, size_t b) { return problem.results[a].bytes > problem.results[b].bytes; });
   int64_t lowest = PeakOf(problem, dropped, ScheduleSteps(problem, dropped));
-  for (const size_t candidate : candidates) {
+  const auto attempt = [&](size_t candidate, bool products) {
     DroppedResults tried = dropped;
+    int64_t operations = 0;
     // With it what it is made of, as far as nobody keeps that anyway.
     std::vector<size_t> open = {candidate};
     while (!open.empty()) {
       const size_t r = open.back();
       open.pop_back();
+      if (!tried[r]) operations += problem.steps[At(producers[r])].operations;
       tried[r] = true;
       for (const int read : problem.steps[At(producers[r])].reads) {
         if (!saved[At(read)] && !tried[At(read)] && droppable(At(read))) open.push_back(At(read));
       }
     }
+    if ((operations > 0) != products || operations > most_operations) return;
     const int64_t peak = PeakOf(problem, tried, ScheduleSteps(problem, tried));
-    if (peak >= lowest) continue;
+    if (peak >= lowest) return;
     lowest = peak;
+    most_operations -= operations;
     dropped = std::move(tried);
+  };
+  for (const size_t candidate : candidates) attempt(candidate, false);
+  for (const size_t candidate : candidates) {
+    if (!dropped[candidate]) attempt(candidate, true);
   }
   return dropped;
 }

@@ -25,7 +25,8 @@ struct RecomputeProblem {
     std::vector<int> reads;
     std::vector<int> writes;
     int64_t scratch = 0;
-    bool cheap = false;  // takes little more time than copying its results
+    bool cheap = false;      // takes little more time than copying its results
+    int64_t operations = 0;  // of a product; 0 for what only moves through its operands
   };
   struct Result {
     int64_t bytes = 0;
@@ -58,8 +59,9 @@ int64_t PeakOf(const RecomputeProblem& problem, const DroppedResults& dropped,
 DroppedResults DropBlocks(const RecomputeProblem& problem);
 
 // Drops, beyond `dropped`, what cheap steps compute again from what is kept, as long as the peak falls: largest first,
-// none below `least_bytes`.
-DroppedResults DropCheap(const RecomputeProblem& problem, DroppedResults dropped, int64_t least_bytes);
+// none below `least_bytes`, those that take products last, and of products not more than `most_operations`.
+DroppedResults DropCheap(const RecomputeProblem& problem, DroppedResults dropped, int64_t least_bytes,
+                         int64_t most_operations);
 
 }  // namespace lockstep::worker
 

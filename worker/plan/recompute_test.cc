@@ -62,11 +62,22 @@ TEST_CASE("recompute: cheap results are dropped while that lowers the peak, smal
   const RecomputeProblem cheap = Chain(4, 100, true);
   const DroppedResults none(8, false);
 
-  const DroppedResults large = DropCheap(cheap, none, 50);
+  const DroppedResults large = DropCheap(cheap, none, 50, 0);
 
   CHECK(large == DroppedResults{true, false, true, false, true, false, false, false});
-  CHECK(DropCheap(cheap, none, 101) == none);
-  CHECK(DropCheap(Chain(4, 100, false), none, 50) == none);
+  CHECK(DropCheap(cheap, none, 101, 0) == none);
+  CHECK(DropCheap(Chain(4, 100, false), none, 50, 0) == none);
+}
+
+TEST_CASE("recompute: products are made again after all else, and no more of them than allowed", "[plan]") {
+  RecomputeProblem cheap = Chain(4, 100, true);
+  const DroppedResults none(8, false);
+  cheap.steps[0].operations = 7;
+  cheap.steps[2].operations = 7;
+
+  CHECK(DropCheap(cheap, none, 50, 0) == DroppedResults{false, false, false, false, true, false, false, false});
+  CHECK(DropCheap(cheap, none, 50, 13) == DroppedResults{true, false, false, false, true, false, false, false});
+  CHECK(DropCheap(cheap, none, 50, 14) == DroppedResults{true, false, true, false, true, false, false, false});
 }
 
 }  // namespace
