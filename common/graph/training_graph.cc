@@ -11,6 +11,7 @@
 #include "common/graph/loss.h"
 #include "common/graph/ops/schema.h"
 #include "common/graph/passes/forms.h"
+#include "common/graph/passes/fuse_attention.h"
 #include "common/status/status_macros.h"
 
 namespace lockstep {
@@ -75,6 +76,7 @@ absl::StatusOr<TrainingGraph> MakeTrainingGraph(const MetaGraph& metagraph) {
   LS_RETURN_IF_ERROR(InferShapes(graph));
   LS_RETURN_IF_ERROR(AppendTrainingLoss(graph, metagraph.loss, graph->outputs[position], metagraph.pass_batch));
   graph->outputs = {kLossSum, kLossDenominator};
+  FuseAttention(graph);
   LS_RETURN_IF_ERROR(AddGradients(graph));
   for (const StatisticUpdate& statistic : training.statistics) graph->outputs.push_back(statistic.value);
   RemoveDeadCode(graph);
@@ -93,6 +95,7 @@ absl::StatusOr<EvaluationGraph> MakeEvaluationGraph(const MetaGraph& metagraph, 
                       AppendEvaluationLoss(graph, metagraph.loss, graph->outputs[position], batch));
   graph->outputs = {kLossSum, kLossDenominator};
   if (evaluation.has_accuracy) graph->outputs.insert(graph->outputs.end(), {kCorrectCount, kTop5Count, kLabelCount});
+  FuseAttention(graph);
   RemoveDeadCode(graph);
   return evaluation;
 }

@@ -70,6 +70,7 @@ inline Shape Broadcastable(Dice& dice, Shape shape) {
 
 // Each writes a case of an op of its file and returns true, or false for an op that it does not know.
 bool MakeActivationCase(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c);
+bool MakeAttentionCase(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c);
 bool MakeElementwiseCase(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c);
 bool MakeMovementCase(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c);
 bool MakeIndexingCase(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c);

@@ -177,10 +177,10 @@ DeviceCase RandomCase(OpType op, Dice& dice) {
       MakeCountCorrect(dice, b);
       break;
     default:
-      LS_CHECK(MakeActivationCase(op, dice, b, c) || MakeElementwiseCase(op, dice, b, c) ||
-                   MakeMovementCase(op, dice, b, c) || MakeIndexingCase(op, dice, b, c) ||
-                   MakeNormalisationCase(op, dice, b, c) || MakeReductionCase(op, dice, b, c) ||
-                   MakeSpatialCase(op, dice, b, c),
+      LS_CHECK(MakeActivationCase(op, dice, b, c) || MakeAttentionCase(op, dice, b, c) ||
+                   MakeElementwiseCase(op, dice, b, c) || MakeMovementCase(op, dice, b, c) ||
+                   MakeIndexingCase(op, dice, b, c) || MakeNormalisationCase(op, dice, b, c) ||
+                   MakeReductionCase(op, dice, b, c) || MakeSpatialCase(op, dice, b, c),
                "every op of the closed set has a case");
   }
   return c;

@@ -56,6 +56,7 @@ struct OpCase {
 
 // The cases that stand in files of their own.
 absl::Span<const OpCase> ActivationCases();
+absl::Span<const OpCase> AttentionCases();
 absl::Span<const OpCase> ElementwiseCases();
 absl::Span<const OpCase> MovementCases();
 absl::Span<const OpCase> IndexingCases();

@@ -156,8 +156,9 @@ constexpr OpCase kCases[] = {
 
 std::vector<OpCase> AllCases() {
   std::vector<OpCase> all(std::begin(kCases), std::end(kCases));
-  for (const absl::Span<const OpCase> family : {ActivationCases(), ElementwiseCases(), MovementCases(), IndexingCases(),
-                                                NormalisationCases(), ReductionCases(), SpatialCases()})
+  for (const absl::Span<const OpCase> family :
+       {ActivationCases(), AttentionCases(), ElementwiseCases(), MovementCases(), IndexingCases(), NormalisationCases(),
+        ReductionCases(), SpatialCases()})
     all.insert(all.end(), family.begin(), family.end());
   return all;
 }

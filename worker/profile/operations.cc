@@ -1,7 +1,9 @@
 #include "worker/profile/operations.h"
 
+#include <algorithm>
 #include <variant>
 
+#include "worker/device/attention_shapes.h"
 #include "worker/device/matrix_shapes.h"
 
 namespace lockstep::worker {
@@ -16,6 +18,22 @@ int64_t OfConvolution(const Shape& many, const Shape& weights) {
   return weights[0] == 0 ? 0 : 2 * NumElements(many) * (NumElements(weights) / weights[0]);
 }
 
+// Of the products over all pairs of a query and a key that it sees; backward makes the scores once more.
+int64_t OfAttention(const device::KernelRequest& request) {
+  const bool backward = request.node->op == OpType::kAttentionGrad;
+  const size_t q = backward ? 1 : 0;
+  const auto& attributes = std::get<AttentionAttributes>(request.node->attributes);
+  const device::AttentionShape shape(attributes, request.inputs[q].shape, request.inputs[q + 1].shape,
+                                     request.inputs[q + 2].shape);
+  int64_t pairs = shape.queries * shape.keys;
+  if (attributes.causal) {
+    const int64_t growing = std::min(shape.queries, shape.keys);
+    pairs = growing * (growing + 1) / 2 + (shape.queries - growing) * shape.keys;
+  }
+  const int64_t per_pair = backward ? 3 * shape.q.size + 2 * shape.v.size : shape.q.size + shape.v.size;
+  return 2 * shape.batch * shape.heads * pairs * per_pair;
+}
+
 }  // namespace
 
 bool IsProduct(OpType op) {
@@ -27,6 +45,8 @@ bool IsProduct(OpType op) {
     case OpType::kConvTranspose:
     case OpType::kConvGradInput:
     case OpType::kConvGradWeight:
+    case OpType::kAttention:
+    case OpType::kAttentionGrad:
       return true;
     default:
       return false;
@@ -52,6 +72,9 @@ int64_t ArithmeticOperations(const device::KernelRequest& request) {
     case OpType::kConvTranspose:
     case OpType::kConvGradInput:
       return OfConvolution(first, second);
+    case OpType::kAttention:
+    case OpType::kAttentionGrad:
+      return OfAttention(request);
     case OpType::kConvGradWeight:
       return OfConvolution(first, request.outputs[0].shape);
     default:

@@ -10,11 +10,12 @@
 
 namespace lockstep::worker {
 
-// True for matrix products and convolutions, forward and backward.
+// True for matrix products and convolutions, forward and backward, and attention, which consists of products.
 bool IsProduct(OpType op);
 
-// Multiplications and additions of a matrix product or a convolution as its definition has them, padding included,
-// whatever method serves it (Winograd's needs fewer). 0 for every other op.
+// Multiplications and additions of a product or a convolution as its definition has them, padding included, whatever
+// method serves it (Winograd's needs fewer); of attention those of its products, without what a causal mask hides. 0
+// for every other op.
 int64_t ArithmeticOperations(const device::KernelRequest& request);
 
 // The inputs' and outputs' bytes, each once: the least that has to be moved.

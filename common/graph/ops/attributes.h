@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "common/graph/ops/activation.h"
+#include "common/graph/ops/attention.h"
 #include "common/graph/ops/batch_norm.h"
 #include "common/graph/ops/conv.h"
 #include "common/graph/ops/cross_entropy.h"
@@ -51,7 +52,8 @@ using OpAttributes =
                  ResizeAttributes, SqueezeAttributes, TransposeAttributes, BlockAttributes, ConcatAttributes,
                  SplitAttributes, SliceAttributes, PadAttributes, TileAttributes, GatherAttributes, GatherNdAttributes,
                  ScatterAttributes, ScatterNdAttributes, ArgAttributes, TopKAttributes, OneHotAttributes,
-                 CumSumAttributes, TriluAttributes, ReverseSequenceAttributes, CountCorrectAttributes>;
+                 CumSumAttributes, TriluAttributes, ReverseSequenceAttributes, CountCorrectAttributes,
+                 AttentionAttributes>;
 
 }  // namespace lockstep
 

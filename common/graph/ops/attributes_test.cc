@@ -206,6 +206,9 @@ OpAttributes Unusual(OpType op) {
     case OpType::kResize:
     case OpType::kResizeGrad:
       return UnusualResize(op);
+    case OpType::kAttention:
+    case OpType::kAttentionGrad:
+      return AttentionAttributes{0.25, true, true, true, true, true, 3, 0.125, ~uint64_t{5}};
     case OpType::kCountCorrect:
       return CountCorrectAttributes{3};
     default:

@@ -177,6 +177,8 @@ constexpr std::array kRows = {
     Row{OpType::kGroupNormGrad, kOwn, "GroupNormGrad"},
     Row{OpType::kLpNormGrad, kOwn, "LpNormGrad"},
     Row{OpType::kMaskedSum, kOwn, "MaskedSum"},
+    Row{OpType::kAttention, kOwn, "Attention"},
+    Row{OpType::kAttentionGrad, kOwn, "AttentionGrad"},
     Row{OpType::kCountCorrect, kOwn, "CountCorrect"},
 };
 

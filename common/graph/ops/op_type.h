@@ -179,6 +179,8 @@ enum class OpType : uint8_t {
   kGroupNormGrad,
   kLpNormGrad,
   kMaskedSum,
+  kAttention,
+  kAttentionGrad,
   kCountCorrect,
 };
 

@@ -235,6 +235,22 @@ TEST_CASE("softmax and losses: axes, labels and weights have to fit", "[ops]") {
   CHECK(InferShape(OpType::kCountCorrect, {F32({2, 3}), I64({2}), F32({2})}, CountCorrectAttributes{}) == Shape{});
 }
 
+TEST_CASE("attention: heads, lengths, sizes, mask and dropout have to fit", "[ops]") {
+  const OpType op = OpType::kAttention;
+  const ValueInfo q = F32({2, 6, 5, 4});
+  const ValueInfo k = F32({2, 3, 7, 4});
+  const ValueInfo v = F32({2, 3, 7, 9});
+  CHECK(InferShape(op, {q, k, v}, AttentionAttributes{}) == Shape{2, 6, 5, 9});
+  CHECK(InferShape(op, {q, k, v, F32({1, 1, 5, 7})}, AttentionAttributes{}) == Shape{2, 6, 5, 9});
+  CHECK(InferShape(op, {F32({2, 5, 6, 4}), k, v}, {AttentionAttributes{.q_rows = true, .y_rows = true}}) ==
+        Shape{2, 5, 6, 9});
+  CHECK_THAT(InferError(op, {q, F32({2, 3, 7, 5}), v}, AttentionAttributes{}), Contains("K, next to Q and V"));
+  CHECK_THAT(InferError(op, {q, F32({2, 4, 7, 4}), F32({2, 4, 7, 9})}, AttentionAttributes{}), Contains("multiple"));
+  CHECK_THAT(InferError(op, {q, k, v, F32({5, 6})}, AttentionAttributes{}), Contains("broadcast"));
+  CHECK_THAT(InferError(op, {q, k, v, F32({1, 1, 5, 7}), I64({4})}, AttentionAttributes{}), Contains("ratio"));
+  CHECK_THAT(InferError(op, {q, k, v}, AttentionAttributes{.packed_heads = 2}), Contains("packed_heads is 0"));
+}
+
 TEST_CASE("batch norm: channels have to fit, and one value has no deviation", "[ops]") {
   const ValueInfo c = F32({3});
   CHECK(InferShape(OpType::kBatchNormalization, {F32({2, 3, 4}), c, c, c, c}, BatchNormAttributes{}) == Shape{2, 3, 4});

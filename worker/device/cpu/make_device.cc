@@ -85,7 +85,7 @@ using FindOwnFunction = OwnFunction (*)(const KernelRequest& request);
 FindOwnFunction OwnKernelsFor(const std::string& instruction_set) {
 #if defined(__x86_64__)
   if (absl::StartsWith(instruction_set, "avx512")) return &cpu::avx512::FindOwn;
-  if (absl::StartsWith(instruction_set, "avx2")) return &cpu::avx2::FindOwn;
+  if (absl::StartsWith(instruction_set, "avx2") && __builtin_cpu_supports("fma")) return &cpu::avx2::FindOwn;
 #endif
   return &cpu::portable::FindOwn;
 }

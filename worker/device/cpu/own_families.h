@@ -28,6 +28,7 @@ OwnFunction OwnReduction(const KernelRequest& request);
 OwnFunction OwnMovement(const KernelRequest& request);
 OwnFunction OwnLayerNorm(const KernelRequest& request);
 OwnFunction OwnSoftmax(const KernelRequest& request);
+OwnFunction OwnAttention(const KernelRequest& request);
 
 }  // namespace lockstep::device::cpu::LS_CODE
 

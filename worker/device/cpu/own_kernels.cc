@@ -11,7 +11,7 @@ OwnFunction FindOwn(const KernelRequest& request) {
     if (dtype != DType::kF32) return {};
   }
   for (const auto family : {&OwnElementwise, &OwnActivation, &OwnBroadcast, &OwnPower, &OwnPooling, &OwnBatchNorm,
-                            &OwnReduction, &OwnMovement, &OwnLayerNorm, &OwnSoftmax}) {
+                            &OwnReduction, &OwnMovement, &OwnLayerNorm, &OwnSoftmax, &OwnAttention}) {
     if (const OwnFunction own = family(request); own.function != nullptr) return own;
   }
   return {};

@@ -1,6 +1,10 @@
 #include "worker/device/cpu/own_kernels.h"
 
+#include <omp.h>
+
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -22,7 +26,7 @@ struct Code {
 // Those that this machine can run.
 std::vector<Code> Codes() {
   std::vector<Code> codes = {{"portable", &portable::FindOwn}};
-  if (__builtin_cpu_supports("avx2")) codes.push_back({"avx2", &avx2::FindOwn});
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) codes.push_back({"avx2", &avx2::FindOwn});
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vl")) {
     codes.push_back({"avx512", &avx512::FindOwn});
@@ -115,6 +119,54 @@ TEST_CASE("own kernels: every instruction set gives the same bits", "[device]") 
       const auto got = Compute(c, code.find);
       for (size_t i = 0; i < got.size(); ++i) {
         CHECK(std::memcmp(got[i].data(), expected[i].data(), got[i].size() * sizeof(float)) == 0);
+      }
+    }
+  }
+}
+
+std::vector<Case> AttentionCases() {
+  const AttentionAttributes attributes{.scale = 0.05, .causal = true};
+  const Shape q = {2, 4, 67, 21};
+  const Shape k = {2, 2, 67, 21};
+  return {{OpType::kAttention, {q, k, k}, attributes, 2},
+          {OpType::kAttentionGrad, {q, q, k, k, q, {2, 4, 67, 2}}, attributes, 3}};
+}
+
+TEST_CASE("own kernels: attention gives the same bits with any number of threads", "[device]") {
+  const int before = omp_get_max_threads();
+  for (const Case& c : AttentionCases()) {
+    for (const Code& code : Codes()) {
+      INFO(OpName(c.op) << " by " << code.name);
+      omp_set_num_threads(1);
+      const auto expected = Compute(c, code.find);
+      for (const int threads : {2, 3, 5}) {
+        omp_set_num_threads(threads);
+        CHECK(Compute(c, code.find) == expected);
+      }
+    }
+  }
+  omp_set_num_threads(before);
+}
+
+// Without fused multiplication and addition products round otherwise: portable code is close only.
+TEST_CASE("own kernels: attention gives the same bits wherever multiplication and addition are fused", "[device]") {
+  for (const Case& c : AttentionCases()) {
+    const auto portable = Compute(c, &portable::FindOwn);
+    std::vector<std::vector<float>> fused;
+    for (const Code& code : Codes()) {
+      if (code.find == &portable::FindOwn) continue;
+      INFO(OpName(c.op) << " by " << code.name);
+      const auto got = Compute(c, code.find);
+      if (fused.empty()) fused = got;
+      for (size_t i = 0; i < got.size(); ++i) {
+        CHECK(std::memcmp(got[i].data(), fused[i].data(), got[i].size() * sizeof(float)) == 0);
+        double largest = 0;
+        double difference = 0;
+        for (size_t j = 0; j < got[i].size(); ++j) {
+          largest = std::max(largest, std::fabs(double{portable[i][j]}));
+          difference = std::max(difference, std::fabs(double{portable[i][j]} - got[i][j]));
+        }
+        CHECK(difference < 1e-4 * largest);
       }
     }
   }

@@ -30,6 +30,8 @@ HostFunction IntegerPoolingFunction(OpType type);
 
 // Bytes of workspace that the kernel of a request needs: most of those that gather sums do so in double.
 size_t WorkspaceBytes(const KernelRequest& request);
+// The doubles that attention or its gradient needs.
+int64_t AttentionDoubles(const KernelRequest& request);
 
 // The families below serve F32 and F64.
 
@@ -64,6 +66,9 @@ HostFunction BatchNormFunction(OpType type);
 // Layer, root-mean-square, group, instance and Lp normalisation and their gradients.
 template <typename T>
 HostFunction NormalisationFunction(OpType type);
+// Attention and its gradient.
+template <typename T>
+HostFunction AttentionFunction(OpType type);
 // Softmax, its logarithm and their gradients.
 template <typename T>
 HostFunction SoftmaxFunction(OpType type);

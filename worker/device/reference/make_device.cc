@@ -27,7 +27,7 @@ HostFunction FloatingFunction(OpType type) {
              &reference::ElementwiseFunction<T>, &reference::MatrixFunction<T>, &reference::SpatialFunction<T>,
              &reference::PoolingFunction<T>, &reference::EinsumFunction<T>, &reference::ResizeFunction<T>,
              &reference::BatchNormFunction<T>, &reference::NormalisationFunction<T>, &reference::SoftmaxFunction<T>,
-             &reference::LossFunction<T>, &reference::ReduceFunction<T>});
+             &reference::AttentionFunction<T>, &reference::LossFunction<T>, &reference::ReduceFunction<T>});
 }
 
 template <typename T>

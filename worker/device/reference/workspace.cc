@@ -40,6 +40,9 @@ int64_t Doubles(const KernelRequest& request) {
     case OpType::kRmsNormGrad:
     case OpType::kGroupNormGrad:
       return 2 * elements(request.inputs[2]);
+    case OpType::kAttention:
+    case OpType::kAttentionGrad:
+      return AttentionDoubles(request);
     default:
       return 0;
   }

@@ -1,0 +1,61 @@
+// Walks from an operand of attention up to what the model computed, past transposes, factors and repetitions.
+//
+// Threading: thread-compatible.
+#ifndef LOCKSTEP_COMMON_GRAPH_PASSES_ATTENTION_SOURCE_H_
+#define LOCKSTEP_COMMON_GRAPH_PASSES_ATTENTION_SOURCE_H_
+
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/graph/ir.h"
+
+namespace lockstep {
+
+// Who writes and who reads the values of a graph; nodes that no output needs do not count. Stays valid while the
+// graph's nodes stay where they are.
+class GraphIndex {
+ public:
+  explicit GraphIndex(const Graph& graph);
+
+  const Shape& ShapeOf(const std::string& value) const { return graph_.values.at(value).shape; }
+  // The node that computes a value, maybe before it goes through Identity. Null where none does.
+  const Node* Producer(const std::string& value) const;
+  // The only node that reads a value, once, that is no output of the graph; else null.
+  const Node* OnlyReader(const std::string& value) const;
+  const Tensor* ConstantOf(const std::string& value) const;
+  // The number that a constant of one element holds.
+  std::optional<double> NumberOf(const std::string& value) const;
+  // True where a parameter moves the value.
+  bool IsTrained(const std::string& value) const { return trained_.count(value) > 0; }
+  bool IsLive(const Node& node) const { return live_.count(&node) > 0; }
+
+ private:
+  const Graph& graph_;
+  std::map<std::string, const Node*> producers_;
+  std::map<std::string, std::vector<const Node*>> readers_;
+  std::map<std::string, const Tensor*> constants_;
+  std::set<std::string> trained_;
+  std::set<std::string> outputs_;
+  std::set<const Node*> live_;
+};
+
+// `factor` times the named value, whose second and third dimension are exchanged where `rows`.
+struct AttentionSource {
+  std::string value;
+  bool rows = false;
+  double factor = 1.0;
+};
+
+// Where an operand [batch, heads, length, size] comes from. `place` says which of the operand's dimensions stands for
+// each of these four; `repeated`: whether heads may be repetitions of fewer ones. Nullopt where nothing on the way has
+// one of the two forms.
+std::optional<AttentionSource> FindAttentionSource(const GraphIndex& index, const std::string& operand,
+                                                   std::array<size_t, 4> place, bool repeated);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_GRAPH_PASSES_ATTENTION_SOURCE_H_
