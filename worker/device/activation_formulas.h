@@ -73,19 +73,25 @@ template <typename T>
   return NormalCdf(x) + x * NormalDensity(x);
 }
 
-// x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))
+// (1 + tanh(u)) / 2 with u = sqrt(2 / pi) * (x + 0.044715 * x^3), as 1 / (1 + e^(-2u)): one exponential, and nothing
+// cancels where it is small.
+template <typename T>
+[[gnu::always_inline]] inline T GeluTanhFactor(T x, T square) {
+  constexpr T kMinusTwoRoots = T(-0x1.9884533d43651p0);
+  return T(1) / (T(1) + Exp(kMinusTwoRoots * x * (T(1) + T(0.044715) * square)));
+}
+
+// x / 2 * (1 + tanh(u))
 template <typename T>
 [[gnu::always_inline]] inline T GeluTanh(T x) {
-  constexpr T kRoot = T(0x1.9884533d43651p-1);
-  return T(0.5) * x * (T(1) + Tanh(kRoot * (x + T(0.044715) * x * x * x)));
+  return x * GeluTanhFactor(x, x * x);
 }
 template <typename T>
 [[gnu::always_inline]] inline T GeluTanhSlope(T x) {
-  constexpr T kRoot = T(0x1.9884533d43651p-1);
+  constexpr T kTwoRoots = T(0x1.9884533d43651p0);
   const T square = x * x;
-  const T t = Tanh(kRoot * (x + T(0.044715) * square * x));
-  const T inner = kRoot * (T(1) + T(3 * 0.044715) * square);
-  return T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * inner;
+  const T factor = GeluTanhFactor(x, square);
+  return factor + kTwoRoots * x * (T(1) + T(3 * 0.044715) * square) * (factor * (T(1) - factor));
 }
 
 // x * tanh(log(1 + e^x)), where tanh(log(1 + e)) = n / (n + 2) with n = e * (e + 2); from 20 on that has rounded to 1.
