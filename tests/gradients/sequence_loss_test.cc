@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "common/graph/build_metagraph.h"
@@ -65,7 +66,7 @@ double Expected(int64_t samples, double smoothing, int64_t* counted, int64_t* co
   return loss;
 }
 
-std::unique_ptr<GraphRunner> Run(const Graph& graph, std::vector<float> mask) {
+std::unique_ptr<GraphRunner> Run(const Graph& graph, std::vector<float> mask, std::vector<float> table = Table(4)) {
   auto runner = GraphRunner::Make(graph).value();
   const auto fill = [&](const char* name, const auto& values) {
     Tensor& tensor = runner->value(name);
@@ -73,7 +74,7 @@ std::unique_ptr<GraphRunner> Run(const Graph& graph, std::vector<float> mask) {
   };
   fill("tokens", kTokens);
   fill("labels", kLabels);
-  fill("table", Table(4));
+  fill("table", table);
   if (!mask.empty()) fill(kMaskInput, mask);
   REQUIRE(runner->Run().ok());
   return runner;
@@ -110,6 +111,17 @@ TEST_CASE("sequence loss: an evaluation counts the positions of unmasked samples
   CHECK(runner->value(kLossDenominator).elements<float>()[0] == static_cast<float>(counted));
   CHECK(runner->value(kLabelCount).elements<int64_t>()[0] == counted);
   CHECK(runner->value(kCorrectCount).elements<int64_t>()[0] == correct);
+}
+
+TEST_CASE("sequence loss: a score that is NaN is never correct, and its label is counted", "[loss]") {
+  const EvaluationGraph evaluation = MakeEvaluationGraph(BuildMetaGraph(Request(4)).value(), kBatch).value();
+  const auto nan = std::numeric_limits<float>::quiet_NaN();
+
+  const auto runner = Run(evaluation.graph, {1.0f, 1.0f}, std::vector<float>(16, nan));
+
+  CHECK(runner->value(kLabelCount).elements<int64_t>()[0] == 5);
+  CHECK(runner->value(kCorrectCount).elements<int64_t>()[0] == 0);
+  CHECK(runner->value(kTop5Count).elements<int64_t>()[0] == 0);
 }
 
 TEST_CASE("sequence loss: where both dimensions could be the classes, the job has to say which", "[loss]") {

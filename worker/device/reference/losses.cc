@@ -189,17 +189,17 @@ void PointwiseLossGrad(const HostCall& call) {
   }
 }
 
-// How many scores are larger than that of `label`: of equal ones the first is, and a NaN is larger than every number.
+// How many scores are larger than that of `label`: of equal ones the first is, and a NaN is larger than every number. A
+// label whose own score is NaN is never among the largest, or a model of NaN would do as well as guessing class 0.
 template <typename T>
 int64_t Rank(const T* x, int64_t n, int64_t stride, int64_t label) {
   const T own = x[label * stride];
-  const bool own_is_nan = own != own;
+  if (own != own) return std::numeric_limits<int64_t>::max();
   int64_t rank = 0;
   for (int64_t i = 0; i < n; ++i) {
     const T other = x[i * stride];
-    const bool equal = other == own || (own_is_nan && other != other);
-    const bool larger = other > own || (!own_is_nan && other != other);
-    rank += larger || (equal && i < label) ? 1 : 0;
+    const bool larger = other > own || other != other;
+    rank += larger || (other == own && i < label) ? 1 : 0;
   }
   return rank;
 }
