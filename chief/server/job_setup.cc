@@ -41,7 +41,7 @@ absl::StatusOr<JobSetup> SetUpJob(const ChiefOptions& options, int& exit_code) {
   LS_ASSIGN_OR_RETURN(std::optional<ImportedModel> imported, LoadModel(setup.job, options.evaluate_node));
   const Graph* const graph = imported.has_value() ? &imported->graph : nullptr;
   exit_code = kExitBadData;
-  LS_ASSIGN_OR_RETURN(setup.facts, options.inspect_data(setup.job, KnownInputs(setup.job, graph)));
+  LS_ASSIGN_OR_RETURN(setup.facts, options.inspect_data(setup.job, graph));
   exit_code = kExitBadJob;
   // From here on the job names its data by content: a worker with other files is refused, and so is a resume.
   if (!setup.facts.train_sha256.empty()) {

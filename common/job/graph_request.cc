@@ -222,6 +222,13 @@ std::vector<GraphInput> KnownInputs(const JobSpec& spec, const Graph* imported) 
   return {{kBuiltinInput, DType::kI64, WithBatch(StatedShape(builtin, spec.data().train()))}};
 }
 
+std::optional<IndexRange> KnownRange(const JobSpec& spec, const Graph* imported, const std::string& input) {
+  if (imported != nullptr) return PickedRows(*imported, input);
+  const job::BuiltinModel& builtin = spec.model().builtin();
+  if (!TakesTokens(builtin)) return std::nullopt;
+  return IndexRange{0, builtin.vocabulary() - 1, "model.builtin.vocabulary"};
+}
+
 absl::StatusOr<Graph> BuildBuiltin(const job::BuiltinModel& builtin, const std::string& input) {
   const Shape sample = StatedShape(builtin, {});
   if (sample.empty()) {

@@ -5,6 +5,7 @@
 #define LOCKSTEP_COMMON_JOB_GRAPH_REQUEST_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "absl/types/span.h"
 #include "common/graph/build_metagraph.h"
 #include "common/graph/metagraph.h"
+#include "common/graph/picked_rows.h"
 #include "common/job/job.h"
 #include "common/tensor/tensor.h"
 
@@ -20,6 +22,9 @@ namespace lockstep {
 // What the job's model takes, as far as that is known before the data is opened: the inputs of `imported`, the tokens
 // of a built-in language model; nothing for built-in architectures that adapt to the data.
 std::vector<GraphInput> KnownInputs(const JobSpec& spec, const Graph* imported);
+
+// Which numbers the model takes at `input` of KnownInputs, when it picks rows by them.
+std::optional<IndexRange> KnownRange(const JobSpec& spec, const Graph* imported, const std::string& input);
 
 // The request for the job's metagraph. `inputs` and `labels` describe one sample as the data source delivers it,
 // without the batch; a single input feeds the model's only one, several feed those of their names.

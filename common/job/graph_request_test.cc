@@ -137,6 +137,17 @@ TEST_CASE("graph request: a preset of gpt2 says its size, and its tokens are kno
                     nullptr)[0]
             .shape == Shape{kBatchDim, 32});
   CHECK(KnownInputs(Job(), nullptr).empty());
+  CHECK(KnownRange(job, nullptr, "inputs") == IndexRange{0, 50256, "model.builtin.vocabulary"});
+  CHECK(KnownRange(Job(), nullptr, "inputs") == std::nullopt);
+}
+
+TEST_CASE("graph request: an imported model's tables say which numbers its inputs take", "[job]") {
+  Graph graph;
+  graph.inputs = {{"words", DType::kI64, {kBatchDim, 4}}};
+  graph.variables = {{"table", DType::kF32, {30, 8}, VariableKind::kParameter, {}}};
+  graph.nodes = {{"picked", OpType::kGather, {"table", "words"}, {"picked"}, GatherAttributes{}}};
+
+  CHECK(KnownRange(Job(), &graph, "words") == IndexRange{-30, 29, "the rows of 'table'"});
 }
 
 }  // namespace

@@ -31,9 +31,8 @@ struct DataFacts {
 };
 
 // Opens the data of a job and describes it. The chief knows no file format: whoever starts one gives it this.
-// `model_inputs` are what the model takes, as far as that is known before the data (a built-in model adapts to them).
-using DataInspector =
-    std::function<absl::StatusOr<DataFacts>(const JobSpec& spec, absl::Span<const GraphInput> model_inputs)>;
+// `imported` is the graph of `model.onnx`, null for a built-in model: what the model takes has to fit.
+using DataInspector = std::function<absl::StatusOr<DataFacts>(const JobSpec& spec, const Graph* imported)>;
 
 // Samples of one evaluation batch. A slice is one such batch per logical shard.
 int64_t EvalBatch(const JobSpec& spec);

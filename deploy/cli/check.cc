@@ -117,7 +117,7 @@ int Check(const CheckOptions& options) {
     for (const std::string& warning : (*imported)->warnings) Warn("model.onnx", warning);
   }
 
-  absl::StatusOr<DataFacts> facts = worker::InspectData(*job, KnownInputs(*job, graph));
+  absl::StatusOr<DataFacts> facts = worker::InspectData(*job, graph);
   if (!facts.ok()) return Fail(facts.status(), kExitBadData);
   Ok("data", absl::StrCat(facts->train_samples, " training samples of ", ShapeString(facts->inputs[0].shape), ", ",
                           facts->eval_samples, " to evaluate"));

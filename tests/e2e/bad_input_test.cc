@@ -69,6 +69,16 @@ TEST_CASE("bad input: a model, loss and labels that do not fit are refused and t
   CHECK_THAT(range.output, Contains("t10k-labels-idx1-ubyte.gz") && Contains("byte 8") && Contains("classes 0 to 6"));
 }
 
+
+  const std::string tokens = TempPath("tokens.csv");
+  Write(tokens, "1,2,0\n3,12,1\n");
+  const Result beyond =
+      Run({"check", kJob},
+          {"data.normalize=null", "data.train.labels=null", "data.train.inputs=" + tokens, "data.train.label_field=2",
+           "model.builtin={name: bert, classes: 2, vocabulary: 10, input: [2], layers: 1, heads: 1, width: 4}"});
+  CHECK(beyond.code == kExitBadData);
+  CHECK_THAT(beyond.output, Contains(tokens) && Contains("line 2") && Contains("is 12") &&
+                                Contains("0 to 9 (model.builtin.vocabulary)"));
 TEST_CASE("bad input: missing, foreign and short data files are named, and no checkpoint is made", "[e2e]") {
   const std::string directory = TempPath("baddata");
   const std::string foreign = TempPath("foreign");

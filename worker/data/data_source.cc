@@ -52,16 +52,16 @@ class FileSource : public DataSource {
   std::string hash_;
 };
 
-// How the model takes a feature. InvalidArgument when it takes none of that name.
-absl::StatusOr<TensorSpec> WantedSpec(const StoredData& data, const StoredField& stored, const FeedOptions& options) {
+// How the model takes a feature, under the feature's name. InvalidArgument when it takes none of that name.
+absl::StatusOr<FeedInput> WantedInput(const StoredData& data, const StoredField& stored, const FeedOptions& options) {
   const bool only = data.features.size() == 1;
   const std::string name = only ? kInputsField : stored.name;
   if (options.inputs.empty()) {
-    return TensorSpec{.name = name, .dtype = stored.tokens ? DType::kI64 : DType::kF32, .shape = stored.sample};
+    return FeedInput{.name = name, .dtype = stored.tokens ? DType::kI64 : DType::kF32, .shape = stored.sample};
   }
-  for (const TensorSpec& input : options.inputs) {
+  for (const FeedInput& input : options.inputs) {
     if (input.name != stored.name && !(only && options.inputs.size() == 1)) continue;
-    return TensorSpec{.name = name, .dtype = input.dtype, .shape = input.shape};
+    return FeedInput{.name = name, .dtype = input.dtype, .shape = input.shape, .range = input.range};
   }
   return absl::InvalidArgumentError(absl::StrCat(data.arrays[stored.array].path, ": ", stored.name,
                                                  " is no input of the model; name those that are with input_fields"));
@@ -70,7 +70,7 @@ absl::StatusOr<TensorSpec> WantedSpec(const StoredData& data, const StoredField&
 // InvalidArgument unless every input of the model is a feature of the data.
 absl::Status CheckAllFed(const StoredData& data, const FeedOptions& options) {
   if (options.inputs.size() == 1 && data.features.size() == 1) return absl::OkStatus();
-  for (const TensorSpec& input : options.inputs) {
+  for (const FeedInput& input : options.inputs) {
     const auto fed = [&](const StoredField& field) { return field.name == input.name; };
     if (std::any_of(data.features.begin(), data.features.end(), fed)) continue;
     const std::string names =
@@ -86,9 +86,10 @@ absl::StatusOr<std::vector<Field>> MakeFields(const StoredData& data, const Feed
   std::vector<Field> fields;
   bool any_float = false;
   for (const StoredField& stored : data.features) {
-    LS_ASSIGN_OR_RETURN(TensorSpec spec, WantedSpec(data, stored, options));
-    any_float = any_float || spec.dtype == DType::kF32;
-    LS_ASSIGN_OR_RETURN(Field field, Field::Feature(data, stored, std::move(spec), options.normalisation));
+    LS_ASSIGN_OR_RETURN(const FeedInput input, WantedInput(data, stored, options));
+    any_float = any_float || input.dtype == DType::kF32;
+    LS_ASSIGN_OR_RETURN(Field field, Field::Feature(data, stored, {input.name, input.dtype, input.shape}, input.range,
+                                                    options.normalisation));
     fields.push_back(std::move(field));
   }
   if (!any_float && !(options.normalisation == Normalisation{})) {
@@ -120,16 +121,6 @@ FeedOptions FeedOptionsOf(const job::JobSpec& spec) {
   }
   options.memory_limit_bytes = spec.data().memory().bytes();
   return options;
-}
-
-std::vector<TensorSpec> FieldsOf(absl::Span<const GraphInput> model_inputs) {
-  std::vector<TensorSpec> fields;
-  for (const GraphInput& input : model_inputs) {
-    const auto batch = input.shape.empty() ? 0 : 1;  // an input without dimensions is refused with the model
-    fields.push_back({input.name, input.dtype, Shape(input.shape.begin() + batch, input.shape.end())});
-  }
-  if (fields.size() == 1) fields[0].name = kInputsField;
-  return fields;
 }
 
 absl::StatusOr<std::unique_ptr<DataSource>> OpenDataSource(const job::DataFiles& files, const FeedOptions& options) {

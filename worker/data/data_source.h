@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/graph/metagraph.h"
+#include "common/graph/picked_rows.h"
 #include "common/sync/pulse.h"
 #include "common/tensor/tensor.h"
 #include "protos/job.pb.h"
@@ -47,12 +48,19 @@ class DataSource {
 // As label_classes: any class index.
 inline constexpr int64_t kAnyClasses = int64_t{1} << 31;
 
+// A feature as a model takes it.
+struct FeedInput {
+  std::string name;  // of the field
+  DType dtype = DType::kF32;
+  Shape shape;                      // of one sample; as many elements as the stored one has
+  std::optional<IndexRange> range;  // of integers; others are refused
+};
+
 // What a source must deliver to a model.
 struct FeedOptions {
-  // The features that the model takes, by field: element type and shape of one sample, which has as many elements as
-  // the stored one. One feature fits one input whatever they are called, several go by name. Empty: whatever the files
-  // hold, in its own shape, as float32, tokens as int64.
-  std::vector<TensorSpec> inputs;
+  // The features that the model takes. One feature fits one input whatever they are called, several go by name. Empty:
+  // whatever the files hold, in its own shape, as float32, tokens as int64.
+  std::vector<FeedInput> inputs;
   Normalisation normalisation;          // of the float32 features
   int64_t label_classes = 0;            // labels are class indices in [0, label_classes); 0: float targets
   std::optional<int64_t> ignore_label;  // a label beyond the classes that counts for nothing
@@ -62,9 +70,6 @@ struct FeedOptions {
 
 // The options under which `spec` feeds its model, but for `inputs`.
 FeedOptions FeedOptionsOf(const job::JobSpec& spec);
-
-// The fields that feed a model with these inputs, whose shapes begin with the batch.
-std::vector<TensorSpec> FieldsOf(absl::Span<const GraphInput> model_inputs);
 
 // Opens the files of `files`. Features become the type that the model takes: float32 by `options.normalisation`; int64,
 // int32 or bool only from stored integers, every one of which must fit, unchanged. Labels become int64 class indices

@@ -241,6 +241,24 @@ TEST_CASE("data: files that do not belong together, or not to the job, are refus
              "needs 3 bytes and 2 are left");
 }
 
+TEST_CASE("data: numbers that pick rows which the model has not are refused with their place", "[data]") {
+  using absl::StatusCode;
+  TestFiles files;
+  const std::string x = files.Write("x", NpyBytes(NpyHeader("<i8", "(2, 2)"), Bytes<int64_t>({3, 99, -5, 100})));
+  const std::string y = files.Write("y", IdxBytes(8, {2}, "\1\1"));
+  FeedOptions options;
+  const DType dtype = GENERATE(DType::kI64, DType::kI32);
+  const auto open = [&](int64_t lowest, int64_t highest) {
+    options.inputs = {{"words", dtype, {2}, IndexRange{lowest, highest, "the rows of 'table'"}}};
+    return OpenDataSource(Files(x, y), options).status();
+  };
+
+  CHECK(open(-101, 100).ok());
+  CheckError(open(-100, 99), StatusCode::kInvalidArgument, "/x: byte 94: inputs 3 is 100, the model takes ");
+  CheckError(open(0, 100), StatusCode::kInvalidArgument, "inputs 2 is -5");
+  CheckError(open(0, 100), StatusCode::kInvalidArgument, " here, 0 to 100 (the rows of 'table')");
+}
+
 TEST_CASE("data: whoever watches sees every byte that is read and hashed", "[data]") {
   TestFiles files;
   Pulse pulse;

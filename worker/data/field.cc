@@ -45,6 +45,17 @@ absl::Status CheckIntegers(const StoredArray& array, absl::string_view what, abs
   return status;
 }
 
+// Whether an input of `dtype`, int64 or int32, takes what is stored.
+absl::Status CheckIndices(const StoredArray& array, const StoredField& stored, DType dtype,
+                          const std::optional<IndexRange>& range) {
+  const bool wide = dtype == DType::kI64;
+  std::string wanted = absl::StrCat("the model takes ", wide ? "int64" : "int32", " here");
+  if (range.has_value()) absl::StrAppend(&wanted, ", ", range->lowest, " to ", range->highest, " (", range->of, ")");
+  return CheckIntegers(array, stored.tokens ? "token" : stored.name, wanted, [&](int64_t value) {
+    return (wide || value == static_cast<int32_t>(value)) && (!range.has_value() || range->Holds(value));
+  });
+}
+
 }  // namespace
 
 Field::Field(const StoredData& data, const StoredField& stored, TensorSpec spec)
@@ -56,7 +67,7 @@ Field::Field(const StoredData& data, const StoredField& stored, TensorSpec spec)
       sample_(NumElements(spec_.shape)) {}
 
 absl::StatusOr<Field> Field::Feature(const StoredData& data, const StoredField& stored, TensorSpec spec,
-                                     const Normalisation& normalisation) {
+                                     const std::optional<IndexRange>& range, const Normalisation& normalisation) {
   const StoredArray& array = data.arrays[stored.array];
   if (NumElements(spec.shape) != NumElements(stored.sample)) {
     return absl::InvalidArgumentError(absl::StrCat(array.path, ": one sample of ", stored.name, " has the shape ",
@@ -71,11 +82,8 @@ absl::StatusOr<Field> Field::Feature(const StoredData& data, const StoredField& 
       }
       break;
     case DType::kI64:
-      LS_RETURN_IF_ERROR(CheckIntegers(array, stored.name, "the model takes int64 here", [](int64_t) { return true; }));
-      break;
     case DType::kI32:
-      LS_RETURN_IF_ERROR(CheckIntegers(array, stored.name, "the model takes int32 here",
-                                       [](int64_t value) { return value == static_cast<int32_t>(value); }));
+      LS_RETURN_IF_ERROR(CheckIndices(array, stored, spec.dtype, range));
       break;
     case DType::kBool:
       LS_RETURN_IF_ERROR(CheckIntegers(array, stored.name, "the model takes a bool, 0 or 1, here",

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/graph/metagraph.h"
+#include "common/graph/picked_rows.h"
 #include "common/tensor/tensor.h"
 #include "worker/data/stored_data.h"
 
@@ -20,10 +21,10 @@ namespace lockstep::worker {
 
 class Field {
  public:
-  // A feature delivered as `spec`, whose shape has as many elements as the stored one; float32 by `normalisation`.
-  // InvalidArgument when the stored elements are of another kind or do not fit.
+  // A feature delivered as `spec`, whose shape has as many elements as the stored one; float32 by `normalisation`,
+  // integers in `range`. InvalidArgument when the stored elements are of another kind or do not fit.
   static absl::StatusOr<Field> Feature(const StoredData& data, const StoredField& stored, TensorSpec spec,
-                                       const Normalisation& normalisation);
+                                       const std::optional<IndexRange>& range, const Normalisation& normalisation);
 
   // The labels: class indices below `classes`, or `ignored`, as int64; float32 targets when `classes` is 0.
   static absl::StatusOr<Field> Label(const StoredData& data, int64_t classes, std::optional<int64_t> ignored);

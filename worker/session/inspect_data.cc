@@ -3,14 +3,20 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "common/job/graph_request.h"
 #include "common/status/status_macros.h"
 #include "worker/data/data_source.h"
 
 namespace lockstep::worker {
 
-absl::StatusOr<DataFacts> InspectData(const JobSpec& spec, absl::Span<const GraphInput> model_inputs) {
+absl::StatusOr<DataFacts> InspectData(const JobSpec& spec, const Graph* imported) {
   FeedOptions feed = FeedOptionsOf(spec);
-  feed.inputs = FieldsOf(model_inputs);
+  for (const GraphInput& input : KnownInputs(spec, imported)) {
+    // Without the batch; an input that has no dimensions is refused with the model.
+    const Shape sample(input.shape.begin() + (input.shape.empty() ? 0 : 1), input.shape.end());
+    feed.inputs.push_back({input.name, input.dtype, sample, KnownRange(spec, imported, input.name)});
+  }
+  if (feed.inputs.size() == 1) feed.inputs[0].name = kInputsField;
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<DataSource> train, OpenDataSource(spec.data().train(), feed));
   DataFacts facts;
   facts.train_samples = train->num_samples();

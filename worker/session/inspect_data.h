@@ -10,8 +10,9 @@
 
 namespace lockstep::worker {
 
-// Errors name file and offset; see worker/data/data_source.h.
-absl::StatusOr<DataFacts> InspectData(const JobSpec& spec, absl::Span<const GraphInput> model_inputs);
+// `imported` is the graph of `model.onnx`, null for a built-in model. Errors name file and offset; see
+// worker/data/data_source.h.
+absl::StatusOr<DataFacts> InspectData(const JobSpec& spec, const Graph* imported);
 
 }  // namespace lockstep::worker
 

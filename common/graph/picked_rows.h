@@ -1,0 +1,32 @@
+// Which numbers an integer input of a model may hold: those of rows that exist. The kernel of Gather has no way to
+// refuse others, so whoever reads the data does.
+//
+// Threading: thread-safe (pure functions).
+#ifndef LOCKSTEP_COMMON_GRAPH_PICKED_ROWS_H_
+#define LOCKSTEP_COMMON_GRAPH_PICKED_ROWS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "common/graph/ir.h"
+
+namespace lockstep {
+
+struct IndexRange {
+  int64_t lowest = 0;
+  int64_t highest = 0;
+  std::string of;  // what has so many, for messages
+
+  bool Holds(int64_t index) const { return index >= lowest && index <= highest; }
+  friend bool operator==(const IndexRange&, const IndexRange&) = default;
+};
+
+// The range of an input that picks rows of variables or constants by Gather along axis 0, counted from their end where
+// it is negative. Nothing when there are no such rows, or `input` is changed on its way to them.
+std::optional<IndexRange> PickedRows(const Graph& graph, absl::string_view input);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_GRAPH_PICKED_ROWS_H_
