@@ -1,5 +1,6 @@
 #include "chief/server/job_setup.h"
 
+#include "common/digest/sha256.h"
 #include "common/graph/build_metagraph.h"
 #include "common/graph/initial_state.h"
 #include "common/graph/serialize.h"
@@ -57,8 +58,8 @@ absl::StatusOr<JobSetup> SetUpJob(const ChiefOptions& options, int& exit_code) {
     setup.initial = std::move(imported->initial);
   }
   LS_ASSIGN_OR_RETURN(setup.metagraph, BuildMetaGraph(request));
-  setup.metagraph_bytes = SerializeMetaGraph(setup.metagraph);
-  setup.fingerprint = Fingerprint(setup.metagraph);
+  LS_ASSIGN_OR_RETURN(setup.metagraph_bytes, SerializeMetaGraph(setup.metagraph));
+  setup.fingerprint = Sha256Hex(setup.metagraph_bytes);
   setup.policy = PolicyOf(setup.job, training, options);
   setup.policy.metagraph = setup.fingerprint;
   return setup;

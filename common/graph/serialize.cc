@@ -1,5 +1,6 @@
 #include "common/graph/serialize.h"
 
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
@@ -17,6 +18,8 @@
 
 namespace lockstep {
 namespace {
+
+constexpr size_t kMostBytes = (size_t{1} << 31) - 1;
 
 absl::Status Invalid(const std::string& message) {
   return absl::InvalidArgumentError(absl::StrCat("metagraph: ", message));
@@ -244,6 +247,12 @@ absl::StatusOr<MetaGraph> FromProto(const proto::MetaGraph& message) {
   return metagraph;
 }
 
+absl::Status TooLarge(size_t bytes, size_t constants) {
+  return Invalid(absl::StrCat("the metagraph has ", bytes, " bytes, ", constants,
+                              " of them constants of the model, and at most ", kMostBytes,
+                              " can be stored; export the large ones as parameters or buffers, which are state"));
+}
+
 std::string Bytes(const proto::MetaGraph& message) {
   std::string bytes;
   {
@@ -257,16 +266,24 @@ std::string Bytes(const proto::MetaGraph& message) {
 
 }  // namespace
 
-std::string SerializeMetaGraph(const MetaGraph& metagraph) { return Bytes(ToProto(metagraph)); }
+absl::StatusOr<std::string> SerializeMetaGraph(const MetaGraph& metagraph) {
+  size_t constants = 0;
+  for (const Constant& constant : metagraph.forward.constants) constants += constant.value->bytes().size();
+  if (constants > kMostBytes) return TooLarge(constants, constants);  // before they are copied
+  const proto::MetaGraph message = ToProto(metagraph);
+  if (message.ByteSizeLong() > kMostBytes) return TooLarge(message.ByteSizeLong(), constants);
+  return Bytes(message);
+}
 
 absl::StatusOr<MetaGraph> ParseMetaGraph(absl::string_view bytes) {
   proto::MetaGraph message;
-  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+  if (bytes.size() > kMostBytes || !message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return Invalid(absl::StrCat("these ", bytes.size(), " bytes are no metagraph, or one that was cut short"));
   }
   LS_ASSIGN_OR_RETURN(MetaGraph metagraph, FromProto(message));
   LS_RETURN_IF_ERROR(ValidateMetaGraph(metagraph));
-  if (SerializeMetaGraph(metagraph) != bytes) {
+  LS_ASSIGN_OR_RETURN(const std::string canonical, SerializeMetaGraph(metagraph));
+  if (canonical != bytes) {
     return Invalid(
         "it holds fields that this program does not know, or it was written by other means; use the program that wrote "
         "it");
@@ -274,7 +291,10 @@ absl::StatusOr<MetaGraph> ParseMetaGraph(absl::string_view bytes) {
   return metagraph;
 }
 
-std::string Fingerprint(const MetaGraph& metagraph) { return Sha256Hex(SerializeMetaGraph(metagraph)); }
+absl::StatusOr<std::string> Fingerprint(const MetaGraph& metagraph) {
+  LS_ASSIGN_OR_RETURN(const std::string bytes, SerializeMetaGraph(metagraph));
+  return Sha256Hex(bytes);
+}
 
 std::string MetaGraphToJson(const MetaGraph& metagraph) {
   google::protobuf::util::JsonPrintOptions options;

@@ -1,5 +1,4 @@
-// A metagraph as bytes, and its fingerprint. Fingerprint(m) is the SHA-256 of Serialize(m), so `sha256sum` checks a
-// stored file.
+// A metagraph as bytes, and its fingerprint: the SHA-256 of these bytes, so `sha256sum` checks a stored file.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_SERIALIZE_H_
@@ -13,15 +12,16 @@
 
 namespace lockstep {
 
-// The canonical bytes: protos/metagraph.proto with all attributes written out.
-std::string SerializeMetaGraph(const MetaGraph& metagraph);
+// The canonical bytes: protos/metagraph.proto with all attributes written out. InvalidArgument when they are 2 GiB or
+// more, which is protobuf's limit.
+absl::StatusOr<std::string> SerializeMetaGraph(const MetaGraph& metagraph);
 
 // The inverse. InvalidArgument when the bytes are no metagraph that this program could have written: unknown fields,
 // ops, attributes, types or versions, broken references between nodes.
 absl::StatusOr<MetaGraph> ParseMetaGraph(absl::string_view bytes);
 
-// 64 lower-case hex digits.
-std::string Fingerprint(const MetaGraph& metagraph);
+// 64 lower-case hex digits. Errors as SerializeMetaGraph.
+absl::StatusOr<std::string> Fingerprint(const MetaGraph& metagraph);
 
 // The metagraph as JSON, for people.
 std::string MetaGraphToJson(const MetaGraph& metagraph);

@@ -136,10 +136,12 @@ int Check(const CheckOptions& options) {
   if (imported->has_value()) request->aliases = (*imported)->aliases;
   absl::StatusOr<MetaGraph> metagraph = BuildMetaGraph(*request);
   if (!metagraph.ok()) return Fail(metagraph.status(), kExitBadJob);
+  const absl::StatusOr<std::string> fingerprint = Fingerprint(*metagraph);
+  if (!fingerprint.ok()) return Fail(fingerprint.status(), kExitBadJob);
   const StateLayout layout = MakeStateLayout(*metagraph);
   Ok("model", absl::StrFormat("%d trainable values in %d tensors, state %.2f MiB, metagraph %s",
                               TrainableValues(layout), layout.tensors.size(),
-                              static_cast<double>(layout.TotalBytes()) / kMiB, Fingerprint(*metagraph).substr(0, 12)));
+                              static_cast<double>(layout.TotalBytes()) / kMiB, fingerprint->substr(0, 12)));
 
   if (options.plan) {
     const absl::Status planned = PrintPlan(*metagraph, *job);

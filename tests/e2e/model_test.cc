@@ -47,12 +47,15 @@ TEST_CASE("model: settings that do not fit are named, and nothing is written", "
   const Words gpt2 = {"model", "new", "gpt2", "-o", file};
 
   const Result uneven = Run(gpt2, {"heads=5"});
+  const Result long_one = Run(gpt2, {"input=[65536]", "context=65536"});
   const Result unknown = Run({"model", "new", "gpt3", "-o", file});
   const Result shapeless = Run({"model", "new", "resnet18", "-o", file});
   const Result homeless = Run({"model", "new", "gpt2", "-o", TempPath("no") + "/such.onnx"}, {"layers=1", "width=12"});
 
   CHECK(uneven.code == kExitBadJob);
   CHECK_THAT(uneven.output, Contains("5 heads do not divide the width 768"));
+  CHECK(long_one.code == kExitBadJob);
+  CHECK_THAT(long_one.output, Contains("has 65536 tokens; at most 8192"));
   CHECK(unknown.code == kExitBadJob);
   CHECK_THAT(unknown.output, Contains("found 'gpt3'") && Contains("did you mean 'gpt2'"));
   CHECK(shapeless.code == kExitBadJob);

@@ -97,7 +97,7 @@ Measured Measure(const Case& c) {
   const JobSpec job = JobOf(c, files);
   const MetaGraph metagraph =
       BuildMetaGraph(MakeMetaGraphRequest(job, nullptr, {&c.inputs, 1}, c.labels, kSamples).value()).value();
-  const std::string bytes = SerializeMetaGraph(metagraph);
+  const std::string bytes = SerializeMetaGraph(metagraph).value();
   malloc_trim(0);
   const int64_t before = OfProcess("VmRSS:");
   ReplicaProblem problem;

@@ -87,6 +87,11 @@ TEST_CASE("builtin: settings and inputs that do not fit are refused with what to
   CHECK_THAT(Refusal(RequestFor(uneven, DType::kI64, tokens, tokens)), Contains("3 heads do not divide the width 8"));
   CHECK_THAT(Refusal(RequestFor(gpt2, DType::kI64, {kBatchDim, 9}, {kBatchDim, 9})), Contains("raise the context"));
   CHECK_THAT(Refusal(RequestFor(gpt2, DType::kF32, tokens, tokens)), Contains("takes token numbers"));
+  ModelSpec wide = gpt2;
+  wide.context = 65536;
+  const Shape many = {kBatchDim, 8193};
+  CHECK_THAT(Refusal(RequestFor(wide, DType::kI64, many, many)),
+             Contains("has 8193 tokens; at most 8192") && Contains("data.train.sequence_length"));
   CHECK_THAT(Refusal(RequestFor(dropping, DType::kI64, tokens, tokens)), Contains("outside of [0, 1)"));
   CHECK_THAT(Refusal(RequestFor({.architecture = "resnet18"}, DType::kF32, {kBatchDim, 32}, one)),
              Contains("takes images"));

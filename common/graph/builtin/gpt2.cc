@@ -13,6 +13,8 @@ namespace {
 
 constexpr double kDeviation = 0.02;
 constexpr double kEpsilon = 1e-5;
+// The mask is a constant of [length, length], which the metagraph and every plan hold: 256 MiB at this length.
+constexpr int64_t kMostPositions = 8192;
 
 // [length, length]: 0 where a position may look, -infinity at what comes after it.
 Tensor CausalMask(int64_t length) {
@@ -92,6 +94,12 @@ class Gpt2Writer {
 absl::StatusOr<Graph> BuildGpt2(const ModelSpec& model, const GraphInput& input) {
   LS_RETURN_IF_ERROR(CheckTransformer(model));
   LS_RETURN_IF_ERROR(CheckTokens(model, input));
+  if (input.shape[1] > kMostPositions) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "model 'gpt2': a sample of '", input.name, "' has ", input.shape[1], " tokens; at most ", kMostPositions,
+        " are supported. Lower data.train.sequence_length or model.builtin.input, and where neither is set "
+        "model.builtin.context"));
+  }
   return Gpt2Writer(model, input).Write();
 }
 
