@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/graph/ops/schema.h"
+#include "common/graph/state_layout.h"
 #include "common/status/status_macros.h"
 
 namespace lockstep {
@@ -164,6 +165,17 @@ absl::Status CheckUpdate(const UpdateRule& update) {
   return absl::OkStatus();
 }
 
+// What the state holds beside the model is named after it, and must not meet a name of the model.
+absl::Status CheckStateNames(const MetaGraph& metagraph) {
+  std::set<std::string> names;
+  for (const StateTensor& tensor : MakeStateLayout(metagraph).tensors) {
+    if (names.insert(tensor.spec.name).second) continue;
+    return Invalid("the model has a tensor '", tensor.spec.name, "', and so is called what the optimizer keeps for '",
+                   tensor.variable, "'; rename the model's, or choose another train.optimizer.name");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ValidateForwardGraph(const Graph& graph) {
@@ -206,7 +218,8 @@ absl::Status ValidateMetaGraph(const MetaGraph& metagraph) {
   LS_RETURN_IF_ERROR(CheckSignature(metagraph));
   LS_RETURN_IF_ERROR(CheckLoss(metagraph));
   LS_RETURN_IF_ERROR(CheckAliases(metagraph));
-  return CheckUpdate(metagraph.update);
+  LS_RETURN_IF_ERROR(CheckUpdate(metagraph.update));
+  return CheckStateNames(metagraph);
 }
 
 }  // namespace lockstep

@@ -13,8 +13,8 @@ namespace lockstep {
 // reserved ("lockstep.", "grad." and "stat." in front belong to derived graphs), and variables can begin.
 absl::Status ValidateForwardGraph(const Graph& graph);
 
-// The forward graph, the signature against the graph's inputs, and the ranges of loss and update. It does not infer
-// shapes: deriving a training graph does.
+// The forward graph, the signature against the graph's inputs, the ranges of loss and update, and that the names of the
+// state are unique. It does not infer shapes: deriving a training graph does.
 absl::Status ValidateMetaGraph(const MetaGraph& metagraph);
 
 }  // namespace lockstep
