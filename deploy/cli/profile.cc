@@ -141,6 +141,10 @@ int Profile(const ProfileOptions& options) {
   if (!status.ok()) return Fail(status, kExitBadData);
   Print(*setup, profiler, options.steps);
   status = file.Write(ChromeTrace(profiler, setup->job.name(), steps));
+  if (status.ok() && profiler.left_out()) {
+    std::cout << absl::StreamFormat("the trace ends in step %d of %d, after %d runs; the table counts all\n",
+                                    StepsInTrace(profiler, steps), options.steps, profiler.spans().size());
+  }
   return status.ok() ? static_cast<int>(kExitDone) : Fail(status, StorageExitCode(status));
 }
 

@@ -41,6 +41,15 @@ std::string Instants(int64_t from_ns, int64_t begin_ns, int64_t end_ns) {
 
 }  // namespace
 
+size_t StepsInTrace(const worker::Profiler& profiler, absl::Span<const TracedStep> steps) {
+  if (!profiler.left_out()) return steps.size();
+  if (profiler.spans().empty()) return 0;
+  const int64_t kept_ns = profiler.spans().back().end_ns;
+  size_t shown = 0;
+  while (shown < steps.size() && steps[shown].begin_ns < kept_ns) ++shown;
+  return shown;
+}
+
 std::string ChromeTrace(const worker::Profiler& profiler, absl::string_view process,
                         absl::Span<const TracedStep> steps) {
   std::string text(kTraceOpening);
@@ -49,7 +58,7 @@ std::string ChromeTrace(const worker::Profiler& profiler, absl::string_view proc
     absl::StrAppend(&text, ",\n",
                     Name("thread_name", kFirstTrackThread + t, TrackName(static_cast<worker::ProfileTrack>(t))));
   }
-  for (const TracedStep& step : steps) {
+  for (const TracedStep& step : steps.first(StepsInTrace(profiler, steps))) {
     absl::StrAppendFormat(&text, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"name\":\"step %d\",\"cat\":\"step\"%s",
                           kStepThread, step.step, Instants(profiler.start_ns(), step.begin_ns, step.end_ns));
   }

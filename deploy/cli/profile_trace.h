@@ -5,6 +5,7 @@
 #ifndef LOCKSTEP_DEPLOY_CLI_PROFILE_TRACE_H_
 #define LOCKSTEP_DEPLOY_CLI_PROFILE_TRACE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -24,7 +25,10 @@ struct TracedStep {
   int64_t end_ns = 0;
 };
 
-// The text of the file. Times count from the profiler's Start.
+// How many of `steps`, the first ones, the profiler has spans of; not all of the last one's where it left some out.
+size_t StepsInTrace(const worker::Profiler& profiler, absl::Span<const TracedStep> steps);
+
+// The text of the file: these steps and all spans. Times count from the profiler's Start.
 std::string ChromeTrace(const worker::Profiler& profiler, absl::string_view process,
                         absl::Span<const TracedStep> steps);
 

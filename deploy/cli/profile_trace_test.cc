@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 
@@ -54,6 +55,22 @@ TEST_CASE("profile trace: it is JSON with one event per span on the track of its
   CHECK(events == 4);
   CHECK(tracks.size() == 6);
   CHECK(absl::StartsWith(text, kTraceOpening));
+}
+
+TEST_CASE("profile trace: it has the steps of the spans that were kept, and no others", "[profile]") {
+  Profiler profiler({.most_spans = 2, .now = [] { return 0; }});
+  const int work = profiler.Add({.name = "conv", .op = "Conv"});
+  const std::vector<TracedStep> steps = {{1, 0, 100}, {2, 100, 200}, {3, 200, 300}};
+  profiler.Start();
+  profiler.Record(work, 10, 20);
+  profiler.Record(work, 110, 120);
+  CHECK(StepsInTrace(profiler, steps) == 3);
+
+  profiler.Record(work, 210, 220);
+
+  CHECK(StepsInTrace(profiler, steps) == 2);
+  const std::string text = ChromeTrace(profiler, "job", steps);
+  CHECK_THAT(text, Catch::Contains("step 2") && !Catch::Contains("step 3"));
 }
 
 }  // namespace

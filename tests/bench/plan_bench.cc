@@ -70,7 +70,7 @@ void Run(const Arguments& arguments) {
   for (size_t i = 0; i < training.graph.variables.size(); ++i) {
     variables[training.graph.variables[i].name] = state[i].data();
   }
-  Profiler profiler({.keep_spans = false});
+  Profiler profiler({.most_spans = 0});
   ProfiledDevice device(Must(device::MakeDevice(device::DeviceKind::kCpu, {})), &profiler);
   const auto plan = Must(Plan::Make(&device, training.graph, variables, {.free_layouts = !arguments.row_major}));
   std::vector<Tensor> inputs;

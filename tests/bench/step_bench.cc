@@ -210,7 +210,7 @@ void Describe(const Plan& plan, const ReplicaState& state) {
 void Run(const Arguments& arguments) {
   const Model model = LoadModel(arguments);
   const RandomData data(arguments, model.metagraph.signature[0]);
-  Profiler profiler({.keep_spans = false});
+  Profiler profiler({.most_spans = 0});
   auto device = Must(device::MakeDevice(device::DeviceKind::kCpu, {.threads = arguments.threads}));
   if (!arguments.unwatched) device = std::make_unique<ProfiledDevice>(std::move(device), &profiler);
   const int64_t before = ProcessKiB("VmRSS:");

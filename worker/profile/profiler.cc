@@ -55,6 +55,7 @@ void Profiler::Start() {
   totals_.assign(works_.size(), {});
   spans_.clear();
   keeping_ = true;
+  left_out_ = false;
   start_ns_ = stop_ns_ = now();
 }
 
@@ -68,7 +69,11 @@ void Profiler::Record(int work, int64_t begin_ns, int64_t end_ns) {
   ProfileTotal& total = totals_[static_cast<size_t>(work)];
   ++total.calls;
   total.ns += end_ns - begin_ns;
-  if (options_.keep_spans) spans_.push_back({work, begin_ns, end_ns});
+  if (spans_.size() < options_.most_spans) {
+    spans_.push_back({work, begin_ns, end_ns});
+  } else {
+    left_out_ = true;
+  }
 }
 
 }  // namespace lockstep::worker

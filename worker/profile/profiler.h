@@ -54,8 +54,8 @@ class Profiler {
   using Now = std::function<int64_t()>;
 
   struct Options {
-    bool keep_spans = true;  // else totals only
-    Now now = {};            // empty: the steady clock
+    size_t most_spans = size_t{1} << 19;  // those after them count in the totals only
+    Now now = {};                         // empty: the steady clock
   };
 
   Profiler() : Profiler(Options{}) {}
@@ -76,8 +76,10 @@ class Profiler {
   const std::vector<ProfiledWork>& works() const { return works_; }
   // As works().
   const std::vector<ProfileTotal>& totals() const { return totals_; }
-  // In the order in which they ended.
+  // In the order in which they ended: the first `most_spans`.
   const std::vector<ProfileSpan>& spans() const { return spans_; }
+  // Whether more ended than spans() has.
+  bool left_out() const { return left_out_; }
   // The instant of Start, and the time from it to Stop.
   int64_t start_ns() const { return start_ns_; }
   int64_t elapsed_ns() const { return stop_ns_ - start_ns_; }
@@ -104,6 +106,7 @@ class Profiler {
  private:
   const Options options_;
   bool keeping_ = false;
+  bool left_out_ = false;
   int64_t start_ns_ = 0;
   int64_t stop_ns_ = 0;
   std::vector<ProfiledWork> works_;

@@ -13,8 +13,8 @@ using Catch::Contains;
 // A clock that a test moves.
 struct Hand {
   int64_t ns = 0;
-  Profiler::Options Options(bool keep_spans = true) {
-    return {.keep_spans = keep_spans, .now = [this] { return ns; }};
+  Profiler::Options Options(size_t most_spans = 1000) {
+    return {.most_spans = most_spans, .now = [this] { return ns; }};
   }
 };
 
@@ -51,9 +51,28 @@ TEST_CASE("profiler: what ran between start and stop is kept, and nothing else",
   CHECK(profiler.totals()[work].calls == 0);
 }
 
+TEST_CASE("profiler: it keeps as many spans as it may, and goes on to count", "[profile]") {
+  Hand hand;
+  Profiler profiler(hand.Options(/*most_spans=*/2));
+  const int work = profiler.Add({.name = "conv1", .op = "Conv"});
+  profiler.Start();
+
+  for (int i = 0; i < 2; ++i) profiler.Record(work, 10 * i, 10 * i + 1);
+  CHECK_FALSE(profiler.left_out());
+  for (int i = 2; i < 5; ++i) profiler.Record(work, 10 * i, 10 * i + 1);
+
+  REQUIRE(profiler.spans().size() == 2);
+  CHECK(profiler.spans()[1].begin_ns == 10);
+  CHECK(profiler.left_out());
+  CHECK(profiler.totals()[work].calls == 5);
+  CHECK(profiler.totals()[work].ns == 5);
+  profiler.Start();
+  CHECK_FALSE(profiler.left_out());
+}
+
 TEST_CASE("profiler: a scope without a profiler does nothing, totals come without spans", "[profile]") {
   Hand hand;
-  Profiler profiler(hand.Options(/*keep_spans=*/false));
+  Profiler profiler(hand.Options(/*most_spans=*/0));
   profiler.Start();
 
   { const Profiler::Scope nobody(nullptr, ProfileTrack::kData, "(wait for data)"); }
