@@ -1,7 +1,10 @@
 // `lockstep checkpoint ls|verify|digest`: reads a job's directory; changes nothing and needs no chief.
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -26,9 +29,9 @@ uint64_t TotalBytes(const Manifest& manifest) {
   return bytes;
 }
 
-// The checkpoints that are meant: the one of `step`, or all, newest first. NotFound when there is none.
-absl::StatusOr<std::vector<chief::CheckpointSummary>> Select(const Storage& storage, const CheckpointOptions& options) {
-  LS_ASSIGN_OR_RETURN(std::vector<chief::CheckpointSummary> all, chief::ListCheckpoints(storage));
+// Those of `all` that are meant: the one of `step`, or all, newest first. NotFound when there is none.
+absl::StatusOr<std::vector<chief::CheckpointSummary>> Choose(std::vector<chief::CheckpointSummary> all,
+                                                             const CheckpointOptions& options) {
   if (options.step.has_value()) {
     std::erase_if(all, [&](const auto& summary) { return layout::ParseStepName(summary.name) != options.step; });
   }
@@ -36,6 +39,17 @@ absl::StatusOr<std::vector<chief::CheckpointSummary>> Select(const Storage& stor
   return absl::NotFoundError(
       absl::StrCat("no checkpoint ", options.step.has_value() ? absl::StrCat("of step ", *options.step, " ") : "",
                    "in ", options.directory, "; give the job's directory, the one that holds LOCKSTEP"));
+}
+
+absl::StatusOr<std::vector<chief::CheckpointSummary>> Select(const Storage& storage, const CheckpointOptions& options) {
+  LS_ASSIGN_OR_RETURN(std::vector<chief::CheckpointSummary> all, chief::ListCheckpoints(storage));
+  return Choose(std::move(all), options);
+}
+
+// The step that the newest manifest that reads knows as the best; 0 where none was evaluated.
+int64_t BestStep(const std::vector<chief::CheckpointSummary>& all) {
+  const auto reads = std::find_if(all.begin(), all.end(), [](const auto& summary) { return summary.status.ok(); });
+  return reads == all.end() ? 0 : reads->manifest.evaluations().best_step();
 }
 
 // What its evaluation gave, if it had one, and whether it is the best of all.
@@ -46,8 +60,9 @@ std::string EvaluationText(const Manifest& manifest, int64_t best_step) {
 }
 
 absl::Status List(const Storage& storage, const CheckpointOptions& options) {
-  LS_ASSIGN_OR_RETURN(std::vector<chief::CheckpointSummary> all, Select(storage, options));
-  const int64_t best_step = all.front().manifest.evaluations().best_step();
+  LS_ASSIGN_OR_RETURN(std::vector<chief::CheckpointSummary> all, chief::ListCheckpoints(storage));
+  const int64_t best_step = BestStep(all);
+  LS_ASSIGN_OR_RETURN(all, Choose(std::move(all), options));
   for (const chief::CheckpointSummary& summary : all) {
     if (!summary.status.ok()) {
       std::cout << summary.name << "  BAD  " << summary.status.message() << "\n";
@@ -93,7 +108,7 @@ void Add(CLI::App& parent, const char* name, const char* what, Action action, in
   CLI::App* command = parent.add_subcommand(name, what);
   auto options = std::make_shared<CheckpointOptions>();
   command->add_option("dir", options->directory, "The job's directory")->required();
-  command->add_option("--step", options->step, "Only the checkpoint of this step");
+  command->add_option("--step", options->step, "Only the checkpoint of this step")->check(CLI::NonNegativeNumber);
   command->callback([options, action, &exit_code] {
     auto storage = LocalStorage::Open(options->directory);
     const absl::Status status = storage.ok() ? action(**storage, *options) : storage.status();

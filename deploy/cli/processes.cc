@@ -18,8 +18,10 @@ void AddChief(CLI::App& app, int& exit_code) {
   command->add_option("--dir", options->directory, "The job's directory (default: checkpoint.dir of the job)");
   command->add_option("--listen", options->listen, "Where workers reach the chief, HOST:PORT; port 0: any")
       ->capture_default_str();
-  command->add_option("--expected-workers", options->expected_workers,
-                      "Wait for this many workers before the first step (at most 30 s)");
+  command
+      ->add_option("--expected-workers", options->expected_workers,
+                   "Wait for this many workers before the first step (at most 30 s)")
+      ->check(CLI::Range(0, 4096));
   command->add_option("--record", options->record_directory, "Record every decision in this directory");
   options->inspect_data = worker::InspectData;
   options->evaluate_node = device::EvaluateNode;

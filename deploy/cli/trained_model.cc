@@ -40,7 +40,8 @@ absl::StatusOr<int64_t> BestStep(const Storage& storage) {
 void AddTrainedModelChoice(CLI::App& command, TrainedModelChoice& choice) {
   command.add_option("dir", choice.directory, "The job's directory")->required();
   CLI::Option* const step =
-      command.add_option("--step", choice.step, "The checkpoint of this step (default: the newest that is whole)");
+      command.add_option("--step", choice.step, "The checkpoint of this step (default: the newest that is whole)")
+          ->check(CLI::NonNegativeNumber);
   command.add_flag("--best", choice.best, "The best checkpoint (checkpoint.keep_best)")->excludes(step);
   command.add_flag("--ema", choice.average, "The average of the weights instead of the weights (train.ema)");
 }

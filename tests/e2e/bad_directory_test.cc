@@ -5,7 +5,10 @@
 
 #include <iostream>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "common/status/exit_code.h"
 #include "tests/e2e/bad_input.h"
 
@@ -111,6 +114,37 @@ TEST_CASE("bad input: a damaged checkpoint is set aside with a message, and the 
       CHECK(std::distance(fs::directory_iterator(directory + "/set_aside"), fs::directory_iterator()) == 1);
     }
   }
+}
+
+TEST_CASE("bad input: one checkpoint is marked as the best, whichever is asked for and damaged", "[e2e]") {
+  const std::string directory = TempPath("best");
+  const Result run =
+      Run({"run", kJob, "--workers", "1", "--dir", directory},
+          {kInputs, kLabels, "train.duration=30steps", "eval={every: 10steps, metric: loss}",
+           absl::StrCat("data.eval={", absl::StrReplaceAll(kInputs, {{"data.train.inputs=", "inputs: "}}), ", ",
+                        absl::StrReplaceAll(kLabels, {{"data.train.labels=", "labels: "}}), "}"),
+           "checkpoint={every: 10steps, keep_latest: 5, keep_best: true}"});
+  INFO(run.output);
+  REQUIRE(run.code == kExitDone);
+  const auto marked = [&](const Words& more) {
+    Words words = {"checkpoint", "ls", directory};
+    words.insert(words.end(), more.begin(), more.end());
+    std::vector<std::string> steps;
+    for (const absl::string_view line : absl::StrSplit(Run(words).output, '\n')) {
+      if (absl::StrContains(line, "(best)")) steps.emplace_back(line.substr(0, line.find(' ')));
+    }
+    return steps;
+  };
+
+  const std::vector<std::string> best = marked({});
+  REQUIRE(best.size() == 1);
+  for (const char* step : {"10", "20", "30"}) {
+    CAPTURE(step);
+    const bool is_best = absl::EndsWith(best[0], step);
+    CHECK(marked({"--step", step}).size() == (is_best ? 1 : 0));
+  }
+  Write(directory + "/checkpoints/step-000000030/manifest.json", "{");
+  CHECK(marked({}).size() == 1);
 }
 
 TEST_CASE("bad input: when no checkpoint verifies the job stops with 74 and never starts from random weights",

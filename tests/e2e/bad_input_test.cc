@@ -23,6 +23,8 @@ TEST_CASE("bad input: a command that is none ends with 64 and says how to get he
                                                {"run", kJob, "--bogus"},
                                                {"run", kJob, "--workers", "0"},
                                                {"run", kJob, "--kill-worker-every", "often"},
+                                               {"chief", kJob, "--expected-workers", "-1"},
+                                               {"model", "export", kJob, "-o", TempPath("x.onnx"), "--step", "-1"},
                                                {"worker"}}) {
     CAPTURE(words);
     const Result result = Run(words);
@@ -67,8 +69,6 @@ TEST_CASE("bad input: a model, loss and labels that do not fit are refused and t
   const Result range = Run({"check", kJob}, {kInputs, kLabels, "model.builtin.classes=7"});
   CHECK(range.code == kExitBadData);
   CHECK_THAT(range.output, Contains("t10k-labels-idx1-ubyte.gz") && Contains("byte 8") && Contains("classes 0 to 6"));
-}
-
 
   const std::string tokens = TempPath("tokens.csv");
   Write(tokens, "1,2,0\n3,12,1\n");
@@ -79,6 +79,8 @@ TEST_CASE("bad input: a model, loss and labels that do not fit are refused and t
   CHECK(beyond.code == kExitBadData);
   CHECK_THAT(beyond.output, Contains(tokens) && Contains("line 2") && Contains("is 12") &&
                                 Contains("0 to 9 (model.builtin.vocabulary)"));
+}
+
 TEST_CASE("bad input: missing, foreign and short data files are named, and no checkpoint is made", "[e2e]") {
   const std::string directory = TempPath("baddata");
   const std::string foreign = TempPath("foreign");
