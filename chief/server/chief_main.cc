@@ -16,6 +16,7 @@
 #include "chief/server/job_store.h"
 #include "chief/server/session_registry.h"
 #include "chief/server/session_service.h"
+#include "common/job/log_settings.h"
 #include "common/log/log.h"
 #include "common/net/rpc.h"
 #include "common/status/exit_code.h"
@@ -30,26 +31,6 @@ constexpr absl::Duration kFlushLimit = absl::Seconds(1);
 int Fail(const absl::Status& status, int code) {
   WriteLastLine(status, code);
   return code;
-}
-
-LogOptions LogOptionsOf(const JobSpec& job) {
-  LogOptions options{.role = "chief"};
-  switch (job.observe().log().level()) {
-    case job::Log::LEVEL_DEBUG:
-      options.level = LogLevel::debug;
-      break;
-    case job::Log::LEVEL_WARN:
-      options.level = LogLevel::warn;
-      break;
-    case job::Log::LEVEL_ERROR:
-      options.level = LogLevel::error;
-      break;
-    default:
-      options.level = LogLevel::info;
-      break;
-  }
-  if (job.observe().log().format() == job::Log::FORMAT_JSON) options.format = LogFormat::json;
-  return options;
 }
 
 // The gRPC server, listening. Sets `address` to where it does.
@@ -143,7 +124,7 @@ int ChiefMain(const ChiefOptions& options) {
   int exit_code = kExitBug;
   absl::StatusOr<JobSetup> setup = SetUpJob(options, exit_code);
   if (!setup.ok()) return Fail(setup.status(), exit_code);
-  InitLog(LogOptionsOf(setup->job));
+  ApplyLogSettings(setup->job);
   const absl::StatusOr<std::unique_ptr<JobStore>> store = JobStore::Open(*setup, exit_code);
   if (!store.ok()) return Fail(store.status(), exit_code);
   const int code = Serve(options, *setup, **store, signals);

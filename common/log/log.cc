@@ -89,6 +89,14 @@ void InitLog(const LogOptions& options) {
   enabled_level = static_cast<int>(options.level);
 }
 
+void SetLogStyle(LogLevel level, LogFormat format) {
+  MutexLock lock(&State().mutex);
+  State().options.level = level;
+  State().options.format = format;
+  State().logger = MakeLogger(State().options);
+  enabled_level = static_cast<int>(level);
+}
+
 void SetLogRole(absl::string_view role) {
   MutexLock lock(&State().mutex);
   State().options.role = std::string(role);

@@ -29,6 +29,9 @@ struct LogOptions {
 // at level info without a role.
 void InitLog(const LogOptions& options);
 
+// Changes what is written and how, but not the role: for a program that learns it from its job.
+void SetLogStyle(LogLevel level, LogFormat format);
+
 // Changes the prefix, for example once a worker has learnt its name.
 void SetLogRole(absl::string_view role);
 

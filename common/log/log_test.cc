@@ -54,6 +54,17 @@ TEST_CASE("log: JSON lines escape what would break them", "[log]") {
   CHECK(text == "{\"level\":\"info\",\"role\":\"chief\",\"message\":\"a \\\"b\\\"\\nc\\u0001\"}\n");
 }
 
+TEST_CASE("log: the style changes under a role that stays", "[log]") {
+  const std::string text = Captured([] {
+    InitLog({.role = "worker-1"});
+    SetLogStyle(LogLevel::error, LogFormat::json);
+    LS_LOG(warn, "not seen");
+    LS_LOG(error, "seen");
+  });
+
+  CHECK(text == "{\"level\":\"error\",\"role\":\"worker-1\",\"message\":\"seen\"}\n");
+}
+
 TEST_CASE("log: the first cause is the last line, later failures are its consequences", "[log]") {
   const std::string text = Captured([] {
     InitLog({.role = "chief"});

@@ -38,8 +38,8 @@ absl::Status Show(const std::string& place, const std::string& fingerprint) {
   }
   LS_ASSIGN_OR_RETURN(std::string bytes, ReadWholeFile(*storage, path, kLargestMetagraph));
   LS_ASSIGN_OR_RETURN(MetaGraph metagraph, ParseMetaGraph(bytes));
-  LS_ASSIGN_OR_RETURN(const std::string fingerprint, Fingerprint(metagraph));
-  std::cout << "fingerprint " << fingerprint << "\n" << MetaGraphToJson(metagraph) << "\n";
+  LS_ASSIGN_OR_RETURN(const std::string name, Fingerprint(metagraph));
+  std::cout << "fingerprint " << name << "\n" << MetaGraphToJson(metagraph) << "\n";
   return absl::OkStatus();
 }
 

@@ -15,7 +15,9 @@
 #include "absl/strings/strip.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/job/job.h"
+#include "common/job/log_settings.h"
 #include "common/job/units.h"
+#include "common/log/log.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "deploy/cli/admin_client.h"
@@ -148,6 +150,8 @@ int Run(const RunOptions& options) {
   if (!kills.ok()) return Fail(kills.status(), kExitUsage);
   absl::StatusOr<JobSpec> job = LoadJob(options.job_path, options.overrides);
   if (!job.ok()) return Fail(job.status(), kExitBadJob);
+  InitLog({.role = "run"});
+  ApplyLogSettings(*job);
   const std::string directory = options.directory.empty() ? job->checkpoint().dir() : options.directory;
   const int workers = options.workers > 0 ? options.workers : static_cast<int>(job->cluster().workers().min());
   std::error_code error;
@@ -168,7 +172,14 @@ int Run(const RunOptions& options) {
   supervised.report_crash = [&](const supervisor::Role& role, int signal) { run.ReportCrash(role, signal); };
   supervised.log_path = [&](const supervisor::Role& role) { return run.LogPath(role); };
   supervised.read_step = [&] { return run.ReadStep(); };
-  supervised.say = [](const std::string& line) { std::cerr << "run: " << line << "\n"; };
+  const bool json = job->observe().log().format() == job::Log::FORMAT_JSON;
+  supervised.say = [json](const std::string& line) {
+    if (json) {
+      LS_LOG(info, line);
+    } else if (LogEnabled(LogLevel::info)) {
+      std::cerr << "run: " << line << "\n";
+    }
+  };
   supervisor::Supervisor supervisor(std::move(supervised));
   absl::StatusOr<int> code = supervisor.Run();
   if (!code.ok()) return Fail(code.status(), kExitBug);

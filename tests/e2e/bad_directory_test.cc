@@ -68,11 +68,13 @@ TEST_CASE("bad input: settings that do not change bits may change, and the job g
   const Result result =
       Run({"run", kJob, "--workers", "2", "--dir", directory},
           {kInputs, kLabels, "train.duration=30steps", "checkpoint.every=15steps", "checkpoint.keep_latest=5",
-           "cluster.workers=1:3", "observe.log.level=info", "failure.max_failures=9"});
+           "cluster.workers=1:3", "observe.log.format=json", "failure.max_failures=9"});
   INFO(result.output);
   CHECK(result.code == kExitDone);
   CHECK_THAT(result.output,
              Contains("from step 20") && Contains("train.duration: 20steps -> 30steps") && Contains("done at step 30"));
+  CHECK_THAT(result.output, Contains("{\"level\":\"info\",\"role\":\"chief\""));
+  CHECK_THAT(Read(directory + "/logs/worker-0.log"), Contains("{\"level\":\"info\",\"role\":\"worker-0\""));
   CHECK(Run({"checkpoint", "digest", directory, "--step", "20"}).output == Digest(FinishedJob()));
 }
 

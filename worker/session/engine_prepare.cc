@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint_format/shares.h"
 #include "common/job/job.h"
+#include "common/job/log_settings.h"
 #include "common/log/log.h"
 #include "common/status/status_macros.h"
 #include "worker/session/engine.h"
@@ -55,6 +56,7 @@ std::unique_ptr<Replica> Engine::MakeReplica(const std::string& metagraph, const
     LS_ASSIGN_OR_RETURN(const std::string yaml,
                         FetchPatiently([&](const auto& fence) { return client.FetchJob(fence); }));
     LS_ASSIGN_OR_RETURN(const JobSpec job, ParseJob(yaml, "/job.yaml"));
+    ApplyLogSettings(job);
     LS_ASSIGN_OR_RETURN(const std::string graph,
                         FetchPatiently([&](const auto& fence) { return client.FetchMetagraph(fence, metagraph); }));
     std::string plan;
