@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <string>
 
@@ -145,9 +146,9 @@ absl::Status CheckUpdate(const UpdateRule& update) {
     return Invalid("momentum ", o.momentum, ", beta1 ", o.beta1, " and beta2 ", o.beta2, " have to lie in [0, 1)");
   }
   if (o.nesterov && o.momentum == 0) return Invalid("nesterov needs a momentum over 0");
-  if (!(o.weight_decay >= 0) || !(o.epsilon > 0)) {
+  if (!(o.weight_decay >= 0) || !(static_cast<float>(o.epsilon) >= std::numeric_limits<float>::min())) {
     return Invalid("weight_decay ", o.weight_decay, " must not be negative and epsilon ", o.epsilon,
-                   " has to be positive");
+                   " has to be positive as a float32");
   }
   const ScheduleRule& s = update.schedule;
   if (!(s.lr >= 0) || !(s.min_lr >= 0) || s.warmup_steps < 0) {

@@ -263,6 +263,8 @@ absl::StatusOr<MetaGraphRequest> MakeMetaGraphRequest(const JobSpec& spec, const
                             .normalisation = {}});
   request.loss = MakeLoss(spec.model());
   request.class_axis = MakeClassAxis(spec.model().class_axis());
+  const bool scores_positions = imported == nullptr && spec.model().builtin().name() == job::BuiltinModel::NAME_GPT2;
+  if (scores_positions && request.class_axis == ClassAxis::kAuto) request.class_axis = ClassAxis::kLast;
   LS_ASSIGN_OR_RETURN(request.update, MakeUpdateRule(spec, train_samples));
   request.trainable.assign(spec.model().trainable().begin(), spec.model().trainable().end());
   request.frozen.assign(spec.model().frozen().begin(), spec.model().frozen().end());

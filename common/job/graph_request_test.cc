@@ -131,6 +131,7 @@ TEST_CASE("graph request: a preset of gpt2 says its size, and its tokens are kno
   CHECK(request->model.width == 1280);
   CHECK(request->model.context == 1024);
   CHECK(request->model.vocabulary == 50257);
+  CHECK(request->class_axis == ClassAxis::kLast);  // also where there are as many positions as tokens
   CHECK(KnownInputs(Job({"model.builtin={name: bert}"}), nullptr)[0].shape == Shape{kBatchDim, 512});
   CHECK(KnownInputs(Job({"model.builtin={name: gpt2}", "data.normalize=null", "data.train.inputs=null",
                          "data.train.labels=null", "data.train.tokens=t.bin", "data.train.sequence_length=32"}),

@@ -154,6 +154,7 @@ TEST_CASE("job: unknown keys, wrong types and impossible values say where, and w
       {"lr: 0.1",
        "lr: 0.1, beta1: 0.5",
        {":9:24: train.optimizer.beta1: applies only with name: adam or adamw, here it is sgd"}},
+      {"lr: 0.1", "lr: 0.1, name: adam, eps: 1e-40", {"train.optimizer.eps", "must be at least 1e-30"}},
       {"lr: 0.1", "lr: 0.1, name: adm", {"expected one of sgd, adam, adamw, found 'adm'; did you mean 'adam'?"}},
       {"{lr: 0.1}", "{}", {"train.optimizer.lr: is required: a number"}},
       {"{lr: 0.1}", "sgd", {"train.optimizer: expected a section of keys, found 'sgd'"}},

@@ -1,9 +1,12 @@
 // The built-in architectures. Each emits the graph that an export of the same PyTorch module would give, with the names
 // of its state dict and the initialisation of the implementation that is named.
 //
-//   mlp       fc1, relu, fc2, ..., fc<n>; Flatten in front; hidden_sizes give fc1 to fc<n-1> torch.nn lenet     conv1
-//   (6, 5x5, pad 2), relu, maxpool 2, conv2 (16, 5x5), relu, maxpool 2, fc1 (120), relu, fc2 (84),
-//             relu, fc3 torch.nn
+//   mlp       fc1, relu, fc2, ..., fc<n>, with Flatten in front; hidden_sizes give fc1 to fc<n-1>; initialisation of
+//             torch.nn
+//
+//   lenet     conv1 (6, 5x5, pad 2), relu, maxpool 2, conv2 (16, 5x5), relu, maxpool 2, fc1 (120), relu, fc2 (84),
+//             relu, fc3; initialisation of torch.nn
+//
 //   resnet18, resnet34, resnet50
 //             names and initialisation of torchvision.models; with small_images conv1 is 3x3 with stride 1 and there
 //             is no first pooling, as is usual for images of 32x32
