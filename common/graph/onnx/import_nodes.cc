@@ -40,6 +40,7 @@ OnnxImporter::Reader OnnxImporter::ReaderOf(absl::string_view op_type) {
       {"SplitToSequence", &OnnxImporter::ReadSplitToSequence},
       {"SequenceAt", &OnnxImporter::ReadSequenceAt},
       {"Attention", &OnnxImporter::ReadAttention},
+      {"GroupNormalization", &OnnxImporter::ReadGroupNormalization},
       {"RNN", &OnnxImporter::ReadRecurrent},
       {"GRU", &OnnxImporter::ReadRecurrent},
       {"LSTM", &OnnxImporter::ReadRecurrent},

@@ -117,6 +117,10 @@ class OnnxImporter {
   class Attention;
   absl::Status ReadAttention(Call& call);
 
+  // import_group_norm.cc
+  class GroupNormalization;
+  absl::Status ReadGroupNormalization(Call& call);
+
   // import_recurrent.cc
   class Recurrent;
   absl::Status ReadRecurrent(Call& call);

@@ -45,9 +45,13 @@ class Replacement {
   }
   int64_t size() const { return size_; }
 
-  absl::Status Commit() {
+  // Everything is on the disk, beside the place.
+  absl::Status Finish() {
     LS_RETURN_IF_ERROR(file_->Sync());
-    LS_RETURN_IF_ERROR(file_->Close());
+    return file_->Close();
+  }
+
+  absl::Status TakePlace() {
     LS_RETURN_IF_ERROR(storage_.Replace(Scratch(), path_));
     file_ = nullptr;
     return absl::OkStatus();
@@ -153,8 +157,15 @@ absl::StatusOr<OnnxWritten> WriteOnnx(const Graph& graph, const VariableReader& 
                                                    " bytes; an ONNX file has at most ", kMostModelBytes));
   }
   LS_RETURN_IF_ERROR(file.Append(message.SerializeAsString()));
-  if (data.size() > 0) LS_RETURN_IF_ERROR(data.Commit());
-  LS_RETURN_IF_ERROR(file.Commit());
+  LS_RETURN_IF_ERROR(file.Finish());
+  if (data.size() > 0) {
+    LS_RETURN_IF_ERROR(data.Finish());
+    // Whoever is killed here leaves no model rather than an old one that reads new weights.
+    LS_RETURN_IF_ERROR(storage.RemoveTree(name));
+    LS_RETURN_IF_ERROR(storage.SyncDirectory(ParentPath(name)));
+    LS_RETURN_IF_ERROR(data.TakePlace());
+  }
+  LS_RETURN_IF_ERROR(file.TakePlace());
   return written;
 }
 

@@ -10,7 +10,6 @@
 #include "common/graph/onnx/onnx_file.h"
 #include "common/graph/ops/attribute_inputs.h"
 #include "common/graph/ops/schema.h"
-#include "common/status/check.h"
 #include "common/status/status_macros.h"
 
 namespace lockstep {
@@ -27,32 +26,30 @@ bool IsOurs(OpType op, const std::string& name) {
   return name == "input_shape" || name == "unbiased_running_var" || name == "dtype";
 }
 
-Tensor NumberOf(DType dtype, double number) {
-  Tensor tensor = Tensor::Zeros(dtype, {});
+template <typename T>
+Tensor Scalar(double number) {
+  return Tensor::Of<T>({}, {static_cast<T>(number)});
+}
+
+// InvalidArgument for types that the op set moves but does not compute with.
+absl::StatusOr<Tensor> NumberOf(DType dtype, double number) {
   switch (dtype) {
+    case DType::kF32:
+      return Scalar<float>(number);
     case DType::kF64:
-      tensor.elements<double>()[0] = number;
-      break;
+      return Scalar<double>(number);
     case DType::kI64:
-      tensor.elements<int64_t>()[0] = static_cast<int64_t>(number);
-      break;
+      return Scalar<int64_t>(number);
     case DType::kI32:
-      tensor.elements<int32_t>()[0] = static_cast<int32_t>(number);
-      break;
+      return Scalar<int32_t>(number);
     case DType::kI8:
-      tensor.elements<int8_t>()[0] = static_cast<int8_t>(number);
-      break;
+      return Scalar<int8_t>(number);
     case DType::kU8:
-      tensor.elements<uint8_t>()[0] = static_cast<uint8_t>(number);
-      break;
-    case DType::kBool:
-      tensor.elements<bool>()[0] = number != 0;
-      break;
+      return Scalar<uint8_t>(number);
     default:
-      LS_CHECK(dtype == DType::kF32, "a number of a type that attributes have");
-      tensor.elements<float>()[0] = static_cast<float>(number);
+      return absl::InvalidArgumentError(absl::StrCat("has a number as operand, and its type ", DTypeName(dtype),
+                                                     " is none that numbers are written in"));
   }
-  return tensor;
 }
 
 class NodeWriter {
@@ -137,7 +134,8 @@ class NodeWriter {
   }
 
   // The attribute as the tensor that ONNX wants for it; nothing where it is as if not given.
-  std::optional<Tensor> OperandOf(const Node& node, const AttributeInput& row, const RawAttribute& value) const {
+  absl::StatusOr<std::optional<Tensor>> OperandOf(const Node& node, const AttributeInput& row,
+                                                  const RawAttribute& value) const {
     switch (row.kind) {
       case Kind::kInt: {
         const Shape shape = row.op == OpType::kTopK ? Shape{1} : Shape{};
@@ -168,7 +166,9 @@ class NodeWriter {
     std::vector<std::string> inputs = node.inputs;
     for (const AttributeInput& row : AttributeInputsOf(node.op)) {
       std::optional<Tensor> operand;
-      if (auto found = raw.extract(row.attribute); !found.empty()) operand = OperandOf(node, row, found.mapped());
+      if (auto found = raw.extract(row.attribute); !found.empty()) {
+        LS_ASSIGN_OR_RETURN(operand, OperandOf(node, row, found.mapped()));
+      }
       if (inputs.size() < row.input) inputs.resize(row.input);
       inputs.insert(inputs.begin() + static_cast<int64_t>(row.input),
                     operand.has_value() ? AddOperand(node, row.attribute, *operand) : "");
@@ -176,10 +176,9 @@ class NodeWriter {
     switch (node.op) {
       case OpType::kDropout:
         inputs.resize(1);
-        inputs.push_back(AddOperand(node, "ratio", NumberOf(DType::kF32, std::get<double>(raw["ratio"]))));
+        inputs.push_back(AddOperand(node, "ratio", Scalar<float>(std::get<double>(raw["ratio"]))));
         inputs.push_back(
-            AddOperand(node, "training_mode",
-                       NumberOf(DType::kBool, static_cast<double>(std::get<int64_t>(raw["training_mode"])))));
+            AddOperand(node, "training_mode", Tensor::Of<bool>({}, {std::get<int64_t>(raw["training_mode"]) != 0})));
         raw.clear();
         break;
       case OpType::kBatchNormalization:
@@ -205,7 +204,8 @@ class NodeWriter {
   absl::Status WriteOwn(const Node& node) {
     if (node.op == OpType::kScale) {
       const double factor = std::get<ScaleAttributes>(node.attributes).factor;
-      const std::string operand = AddOperand(node, "factor", NumberOf(Info(node.inputs[0]).dtype, factor));
+      LS_ASSIGN_OR_RETURN(const Tensor number, NumberOf(Info(node.inputs[0]).dtype, factor));
+      const std::string operand = AddOperand(node, "factor", number);
       AddNode(node, "Mul", {node.inputs[0], operand}, {}, node.outputs);
       return absl::OkStatus();
     }

@@ -148,6 +148,29 @@ TEST_CASE("import: a range of fractions does not drift, one of large integers do
   CHECK(integers->elements<int64_t>()[1] == 4611686018427387904);
 }
 
+TEST_CASE("import: before opset 21 a group normalisation may scale by group, which is by channel here", "[onnx]") {
+  const auto of = [](int64_t count) {
+    std::string numbers;
+    for (int64_t i = 1; i <= count; ++i) absl::StrAppend(&numbers, " float_data: ", i);
+    return absl::StrCat("initializer { name: 's' data_type: 1 dims: ", count, numbers, " } ");
+  };
+  const std::string graph = absl::StrCat(
+      "input { name: 'x' type { tensor_type { elem_type: 1 shape { dim { dim_value: 2 } dim { dim_value: 6 } "
+      "dim { dim_value: 5 } } } } } ",
+      kY, Node("GroupNormalization", "xss", "y", "attribute { name: 'num_groups' i: 3 type: 2 }"));
+
+  const auto by_group = Import(graph + of(3), 18);
+  const auto by_channel = Import(graph + of(6), 18);
+
+  REQUIRE(by_group.ok());
+  const std::shared_ptr<const Tensor> scale = by_group->graph.constants[0].value;
+  CHECK(scale->shape() == Shape{6});
+  const std::vector<float> expected = {1, 1, 2, 2, 3, 3};
+  CHECK(std::equal(expected.begin(), expected.end(), scale->elements<float>().begin()));
+  CHECK(by_channel.ok());
+  CHECK_THAT(Refusal(graph + of(3), 21), Contains("scale"));
+}
+
 TEST_CASE("import: a resize by a fraction makes as many elements as elsewhere", "[onnx]") {
   const auto model = Import(absl::StrCat(
       "input { name: 'x' type { tensor_type { elem_type: 1 shape { dim { dim_value: 1 } dim { dim_value: 1 } "

@@ -17,7 +17,9 @@
 #include "common/graph/passes/forms.h"
 #include "common/graph/serving_graph.h"
 #include "common/random/random.h"
+#include "common/storage/files.h"
 #include "common/storage/local/local_storage.h"
+#include "common/storage/memory/memory_storage.h"
 #include "worker/device/evaluate_node.h"
 
 namespace lockstep {
@@ -244,6 +246,48 @@ TEST_CASE("onnx writer: ops without a counterpart are refused by name, and the o
   CHECK_THAT(std::string(refused.status().message()), Contains("node 'loss'") && Contains("no counterpart"));
   CHECK(std::filesystem::file_size(Folder() + "/kept.onnx") == before);
   CHECK_FALSE(unread.ok());
+}
+
+// x [batch, 4] times w, whose elements lie beside the model.
+Graph Product(int64_t columns) {
+  Graph graph;
+  graph.inputs = {{"x", DType::kF32, {kBatchDim, 4}}};
+  graph.variables = {{"w", DType::kF32, {4, columns}, VariableKind::kParameter, {}}};
+  graph.nodes = {{"product", OpType::kMatMul, {"x", "w"}, {"y"}, {}}};
+  graph.outputs = {"y"};
+  return graph;
+}
+
+TEST_CASE("onnx writer: whenever it is killed, no model reads the weights of another", "[onnx]") {
+  const OnnxWriteOptions beside{.external_bytes = 0};
+  const auto write = [&](Storage& storage, int64_t columns) {
+    return WriteOnnx(Product(columns), RandomVariable, beside, storage, "m.onnx").status();
+  };
+  const auto read = [](const Storage& storage) {
+    return std::pair{ReadWholeFile(storage, "m.onnx", 1 << 20).value_or(""),
+                     ReadWholeFile(storage, "m.onnx.data", 1 << 20).value_or("")};
+  };
+  MemoryStorage undisturbed;
+  REQUIRE(write(undisturbed, 300).ok());
+  const auto before = read(undisturbed);
+  undisturbed.SetFaults({});
+  REQUIRE(write(undisturbed, 500).ok());
+  const auto after = read(undisturbed);
+  const int64_t operations = undisturbed.operations();
+  CHECK(before != after);
+
+  for (int64_t at = 0; at < operations; ++at) {
+    for (uint64_t seed = 0; seed < 8; ++seed) {
+      INFO("killed at operation " << at << ", seed " << seed);
+      MemoryStorage storage;
+      REQUIRE(write(storage, 300).ok());
+      storage.SetFaults({.at = {{at, StorageFaults::Kind::kCrash}}});
+      CHECK_FALSE(write(storage, 500).ok());
+      storage.Restart(MemoryStorage::Survival::kSome, seed);
+      const auto found = read(storage);
+      CHECK((found.first.empty() || found == before || found == after));
+    }
+  }
 }
 
 }  // namespace
