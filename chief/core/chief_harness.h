@@ -142,7 +142,7 @@ class ChiefHarness {
     FakeWorker& w = worker(index);
     w.position = Position{step, 0};
     Report report{w.generation, w.lineage, w.position, {}, {}, {}};
-    if (!w.members.empty() && w.members[0].incarnation == w.id) report.records = {StepRecord{step, 0.5, {}}};
+    if (!w.members.empty() && w.members[0].incarnation == w.id) report.records = {StepRecord{step, 0.5}};
     if (w.connected) Say(index, report);
   }
   void Audit(int index) {

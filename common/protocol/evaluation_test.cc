@@ -83,6 +83,16 @@ TEST_CASE("evaluation: a NaN is never the best, and counts as no improvement", "
   CHECK(ledgers[3].stale == 0);
 }
 
+TEST_CASE("evaluation: replicas that came to the same NaN hold the same ledger", "[protocol]") {
+  const EvaluationLedger ledger = Judge({.id = 1, .metric = Metric::kAccuracy}, {}, 5, {});
+  REQUIRE(std::isnan(ledger.value));
+  CHECK(ledger == EvaluationLedger(ledger));
+
+  EvaluationLedger other = ledger;
+  other.value = 0;
+  CHECK_FALSE(ledger == other);
+}
+
 TEST_CASE("evaluation: another rule begins a new history, the same evaluation twice is one", "[protocol]") {
   const auto ledgers = Judged(kLossRule, {1, 2});
   const EvaluationRule other{.id = 8, .metric = Metric::kLoss};

@@ -3,21 +3,49 @@
 //
 //   LS_FIELDS(Position, step, evaluated_slices)
 //
-// which also gives it a defaulted operator==. The order of the fields is the order in records; their names are the
+// which also gives it operator==: all fields are the same, floating-point ones by their bits, so that a NaN is the same
+// as a NaN that was computed alike elsewhere. The order of the fields is the order in records; their names are the
 // names of the fields in protos/session.proto.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_PROTOCOL_FIELDS_H_
 #define LOCKSTEP_COMMON_PROTOCOL_FIELDS_H_
 
+#include <bit>
+#include <cstddef>
+#include <cstdint>
 #include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+
+template <typename T>
+bool SameField(const T& a, const T& b) {
+  if constexpr (std::is_same_v<T, double>) {
+    return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
+  } else {
+    static_assert(!std::is_same_v<T, float> && !std::is_same_v<T, std::vector<double>>, "write its comparison");
+    return a == b;
+  }
+}
+
+// Of the tuples that Fields() returns.
+template <typename... Ts>
+bool SameFields(const std::tuple<Ts...>& a, const std::tuple<Ts...>& b) {
+  return [&]<std::size_t... I>(std::index_sequence<I...>) { return (SameField(std::get<I>(a), std::get<I>(b)) && ...); }
+  (std::index_sequence_for<Ts...>());
+}
+
+}  // namespace lockstep
 
 #define LS_FIELDS(Type, ...)                               \
   auto Fields() { return std::tie(__VA_ARGS__); }          \
   auto Fields() const { return std::tie(__VA_ARGS__); }    \
   static constexpr const char* kTypeName = #Type;          \
   static constexpr const char* kFieldNames = #__VA_ARGS__; \
-  friend bool operator==(const Type&, const Type&) = default;
+  friend bool operator==(const Type& a, const Type& b) { return SameFields(a.Fields(), b.Fields()); }
 
 #define LS_NO_FIELDS(Type)                        \
   auto Fields() { return std::tuple<>(); }        \

@@ -140,8 +140,7 @@ struct PeerFailed {
 struct StepRecord {
   uint64_t step = 0;
   double loss = 0;
-  std::vector<NamedValue> metrics;
-  LS_FIELDS(StepRecord, step, loss, metrics)
+  LS_FIELDS(StepRecord, step, loss)
 };
 
 struct StateDigest {

@@ -67,7 +67,7 @@ enum class NanAction : uint8_t {
   kStop,   // no update: the job ends at the step before, exit code 65
 };
 
-// What becomes of a step, from the reduced non-finite flag: the same on every replica.
+// What becomes of a step whose gradient has a mean or not, by the reduced flags: the same on every replica.
 NanAction DecideOnNan(OnNan policy, bool non_finite);
 
 }  // namespace lockstep::worker

@@ -85,7 +85,7 @@ class WorkerHarness {
     return {};
   }
   void Finish(uint64_t step, ControlWord word) {
-    Give(StepFinished{core.generation(), step, StepOutcome::kApplied, std::move(word), StepRecord{step, 0.5, {}}, ""});
+    Give(StepFinished{core.generation(), step, StepOutcome::kApplied, std::move(word), StepRecord{step, 0.5}, ""});
   }
   // Steps up to `step` with words that carry what this rank contributed.
   void StepTo(uint64_t step) {

@@ -163,12 +163,16 @@ absl::StatusOr<StepResult> StepRunner::RunStep(Communicator& communicator, int64
   const double denominator = SumSlots(shape, word, kDenominatorSlot);
   result.record.step = step;
   result.record.loss = SumSlots(shape, word, kLossSlot) / denominator;
-  const bool non_finite = verdict.non_finite >= 0;
-  if (non_finite) {
+  // The mean over no label is 0 / 0, and so would be every parameter.
+  const bool nothing_counts = denominator == 0;
+  if (nothing_counts) {
+    result.message = absl::StrCat("no label counts at step ", step,
+                                  ": all are model.ignore_index or of classes without weight, so the loss is 0 / 0");
+  } else if (verdict.non_finite >= 0) {
     result.message = absl::StrCat("the gradient of '", plan_->gradient_parameters()[verdict.non_finite],
                                   "' is not finite at step ", step);
   }
-  switch (DecideOnNan(config_.metagraph.update.on_nan, non_finite)) {
+  switch (DecideOnNan(config_.metagraph.update.on_nan, nothing_counts || verdict.non_finite >= 0)) {
     case NanAction::kStop:
       result.applied = false;
       return result;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,16 +23,16 @@ constexpr int kShards = 4;
 constexpr int64_t kBatch = 16;
 constexpr int64_t kFeatures = 6;
 
-// Samples that are a function of their index; sample `poisoned` holds a value that is not finite.
+// Samples that are a function of their index, of so many classes; sample `poisoned` holds a value that is not finite.
 class MadeUpData final : public DataSource {
  public:
-  explicit MadeUpData(int64_t poisoned = -1) : poisoned_(poisoned) {}
+  explicit MadeUpData(int64_t poisoned = -1, int64_t classes = 3) : poisoned_(poisoned), classes_(classes) {}
   int64_t num_samples() const override { return 50; }
   const std::vector<TensorSpec>& fields() const override { return fields_; }
   void Read(int field, absl::Span<const int64_t> indices, absl::Span<std::byte> out) const override {
     for (size_t i = 0; i < indices.size(); ++i) {
       if (field == 1) {
-        reinterpret_cast<int64_t*>(out.data())[i] = indices[i] % 3;
+        reinterpret_cast<int64_t*>(out.data())[i] = indices[i] % classes_;
         continue;
       }
       for (int64_t f = 0; f < kFeatures; ++f) {
@@ -45,16 +46,18 @@ class MadeUpData final : public DataSource {
 
  private:
   const int64_t poisoned_;
+  const int64_t classes_;
   const std::vector<TensorSpec> fields_ = {{"inputs", DType::kF32, {kFeatures}}, {"labels", DType::kI64, {}}};
   const std::string hash_ = "made up";
 };
 
-MetaGraph SmallModel(OnNan on_nan) {
+MetaGraph SmallModel(OnNan on_nan, std::optional<int64_t> ignored_class = std::nullopt) {
   MetaGraphRequest request;
   request.model = {.architecture = "mlp", .outputs = 3, .hidden_sizes = {8}, .dropout = 0.25, .batch_norm = true};
   request.inputs = {{"inputs", "inputs", InputRole::kFeature, DType::kF32, {kBatchDim, kFeatures}, {}},
                     {"labels", "labels", InputRole::kLabel, DType::kI64, {kBatchDim}, {}}};
   request.loss.kind = LossKind::kSoftmaxCrossEntropy;
+  request.loss.ignore_index = ignored_class;
   request.update.optimizer = {.kind = OptimizerKind::kAdamW, .weight_decay = 0.01};
   request.update.schedule = {.kind = ScheduleKind::kConstant, .lr = 0.01};
   request.update.clip_global_norm = 1.0;
@@ -108,8 +111,8 @@ struct Run {
 };
 
 // `steps` steps and one evaluation on every rank; what each rank ends with.
-std::vector<Run> Train(int ranks, int steps, const DataSource& data, OnNan on_nan = OnNan::kStop) {
-  const MetaGraph metagraph = SmallModel(on_nan);
+std::vector<Run> Train(int ranks, int steps, const DataSource& data,
+                       const MetaGraph& metagraph = SmallModel(OnNan::kStop)) {
   auto communicators = MakeLoopback({1, 1}, ranks);
   std::vector<Run> runs(ranks);
   std::vector<std::thread> threads;
@@ -204,7 +207,7 @@ TEST_CASE("step: `on_nan: stop` leaves the state as it was and names the tensor"
 TEST_CASE("step: `on_nan: skip_step` counts the step and changes nothing else", "[step]") {
   for (int64_t poisoned = 0; poisoned < 50; ++poisoned) {
     if (Train(1, 1, MadeUpData(poisoned))[0].applied) continue;
-    const Run skipped = Train(1, 1, MadeUpData(poisoned), OnNan::kSkipStep)[0];
+    const Run skipped = Train(1, 1, MadeUpData(poisoned), SmallModel(OnNan::kSkipStep))[0];
     CHECK(skipped.applied);
     const MetaGraph metagraph = SmallModel(OnNan::kSkipStep);
     const MadeUpData data;
@@ -214,6 +217,21 @@ TEST_CASE("step: `on_nan: skip_step` counts the step and changes nothing else", 
     return;
   }
   FAIL("the poisoned sample was in no batch");
+}
+
+TEST_CASE("step: a step in which no label counts has no mean, and follows `on_nan`", "[step]") {
+  const MadeUpData of_one_class(-1, 1);
+  const std::string before = Train(1, 0, of_one_class)[0].digest;
+
+  for (const Run& run : Train(2, 1, of_one_class, SmallModel(OnNan::kStop, 0))) {
+    CHECK_FALSE(run.applied);
+    CHECK(run.digest == before);
+    CHECK_THAT(run.message, Catch::Matchers::Contains("no label counts at step 1"));
+  }
+  const Run skipped = Train(1, 3, of_one_class, SmallModel(OnNan::kSkipStep, 0))[0];
+  CHECK(skipped.applied);
+  CHECK(skipped.losses.size() == 3);
+  CHECK(Train(1, 1, of_one_class, SmallModel(OnNan::kStop, 1))[0].applied);
 }
 
 }  // namespace
