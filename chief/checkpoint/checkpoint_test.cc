@@ -284,15 +284,45 @@ TEST_CASE("checkpoint: retention leaves the best checkpoint, and `best` names it
   const auto reader = CheckpointReader::Open(storage, "checkpoints/step-000000040");
   CHECK(FromProto(reader->manifest().evaluations()) == info.evaluations);
 
+  // By another rule nothing is the best yet: the old one stays.
+  info.keep_step = kKeepNamed;
+  auto unjudged = StoreAll(*chief->hold, SmallState(45), 2, 400, "line-1");
+  REQUIRE(chief->store->Publish(*std::move(unjudged), info).ok());
+  CHECK(Names(storage, "checkpoints") ==
+        std::vector<std::string>{"step-000000010", "step-000000040", "step-000000045"});
+
   // Another one is better: the old one is like every other.
   info.keep_step = 40;
   info.evaluations.value = std::numeric_limits<double>::quiet_NaN();
   auto shards = StoreAll(*chief->hold, SmallState(50), 2, 400, "line-1");
   REQUIRE(chief->store->Publish(*std::move(shards), info).ok());
-  CHECK(Names(storage, "checkpoints") == std::vector<std::string>{"step-000000040", "step-000000050"});
+  CHECK(Names(storage, "checkpoints") ==
+        std::vector<std::string>{"step-000000040", "step-000000045", "step-000000050"});
   CHECK(ReadWholeFile(storage, "best", 100).value() == "step-000000040\n");
   // A loss that is not a number reads back as it was.
   CHECK(std::isnan(CheckpointReader::Open(storage, "checkpoints/step-000000050")->manifest().evaluations().value()));
+}
+
+TEST_CASE("checkpoint: an evaluation that ended after its state was published is written into the manifest",
+          "[checkpoint]") {
+  MemoryStorage storage;
+  auto chief = SmallChief::Start(storage, 2).value();
+  CommitInfo info = SmallCommit();
+  info.evaluation_pending = true;
+  auto shards = StoreAll(*chief->hold, SmallState(10), 2, 400, "line-1");
+  const SnapshotId id = shards->id;
+  REQUIRE(chief->store->Publish(*std::move(shards), info).ok());
+  const EvaluationLedger ledger{.rule = 1, .step = 10, .best_step = 10};
+
+  const auto amended = chief->store->Amend(id, ledger, 10);
+
+  REQUIRE(amended.ok());
+  const auto reader = CheckpointReader::Open(storage, amended->path);
+  REQUIRE(reader.ok());
+  CHECK_FALSE(reader->manifest().evaluation_pending());
+  CHECK(FromProto(reader->manifest().evaluations()) == ledger);
+  CHECK(ReadWholeFile(storage, "best", 100).value() == "step-000000010\n");
+  CHECK(absl::IsNotFound(chief->store->Amend({id.lineage, 10, "other"}, ledger, 10).status()));
 }
 
 TEST_CASE("checkpoint: a save that cannot fit is refused before its first byte", "[checkpoint]") {

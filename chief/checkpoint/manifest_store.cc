@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint_format/index.h"
 #include "common/checkpoint_format/manifest.h"
@@ -13,6 +14,11 @@
 #include "common/storage/files.h"
 
 namespace lockstep::chief {
+namespace {
+
+constexpr uint64_t kMaxHintBytes = 256;
+
+}  // namespace
 
 ManifestStore::ManifestStore(TermHold& hold, AcceptedCheckpoints accepted, int keep_latest)
     : hold_(hold), accepted_(std::move(accepted)), keep_latest_(std::max(1, keep_latest)) {}
@@ -137,16 +143,46 @@ absl::StatusOr<PublishedCheckpoint> ManifestStore::Publish(StoredShards shards, 
   }
   if (absl::Status renamed = storage.Rename(shards.directory, published.path); !renamed.ok()) return give_up(renamed);
   accepted_[name] = {published.manifest, true};
-  // The checkpoint is published. What follows is housekeeping: its failure is a message, not an error.
+  KeepHouse(info.keep_step, published.messages);
+  return published;
+}
+
+absl::StatusOr<PublishedCheckpoint> ManifestStore::Amend(const SnapshotId& id, const EvaluationLedger& ledger,
+                                                         int64_t keep_step) {
+  const std::string name = layout::StepName(static_cast<int64_t>(id.step));
+  const auto found = accepted_.find(name);
+  if (found == accepted_.end() || found->second.manifest.lineage() != id.lineage ||
+      found->second.manifest.state_digest() != id.digest) {
+    return absl::NotFoundError(absl::StrCat(id.ToString(), " is not published"));
+  }
+  PublishedCheckpoint amended;
+  amended.path = layout::CheckpointPath(static_cast<int64_t>(id.step));
+  amended.existed = true;
+  amended.manifest = found->second.manifest;
+  amended.manifest.set_evaluation_pending(false);
+  *amended.manifest.mutable_evaluations() = ToProto(ledger);
+  LS_ASSIGN_OR_RETURN(const std::string json, EncodeManifest(amended.manifest));
+  LS_RETURN_IF_ERROR(hold_.Replace(JoinPath(amended.path, layout::kManifest), json));
+  found->second.manifest = amended.manifest;
+  KeepHouse(keep_step, amended.messages);
+  return amended;
+}
+
+// The checkpoint is published: a failure here is a message, not an error.
+void ManifestStore::KeepHouse(int64_t keep_step, std::vector<std::string>& messages) {
   const auto note = [&](absl::string_view what, const absl::Status& status) {
-    if (!status.ok()) published.messages.push_back(absl::StrCat(what, ": ", status.message()));
+    if (!status.ok()) messages.push_back(absl::StrCat(what, ": ", status.message()));
   };
-  note("could not renew the hint `latest`", hold_.Replace(layout::kLatest, name + "\n"));
-  if (const std::string best = layout::StepName(info.keep_step); accepted_.contains(best) && info.keep_step > 0) {
+  note("could not renew the hint `latest`", hold_.Replace(layout::kLatest, accepted_.rbegin()->first + "\n"));
+  std::string best;
+  if (keep_step == kKeepNamed) {
+    best = ReadWholeFile(hold_.storage(), layout::kBest, kMaxHintBytes).value_or("");
+    absl::StripTrailingAsciiWhitespace(&best);
+  } else if (keep_step > 0 && accepted_.contains(layout::StepName(keep_step))) {
+    best = layout::StepName(keep_step);
     note("could not renew the hint `best`", hold_.Replace(layout::kBest, best + "\n"));
   }
-  note("could not remove older checkpoints", Retain(info));
-  return published;
+  note("could not remove older checkpoints", Retain(best));
 }
 
 absl::StatusOr<std::string> ManifestStore::SetAside(absl::string_view base_name, absl::string_view why) {
@@ -155,8 +191,7 @@ absl::StatusOr<std::string> ManifestStore::SetAside(absl::string_view base_name,
   return to;
 }
 
-absl::Status ManifestStore::Retain(const CommitInfo& info) {
-  const std::string best = info.keep_step > 0 ? layout::StepName(info.keep_step) : "";
+absl::Status ManifestStore::Retain(const std::string& best) {
   int kept = 0;
   std::vector<std::string> old;
   for (auto it = accepted_.rbegin(); it != accepted_.rend(); ++it) {

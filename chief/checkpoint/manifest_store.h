@@ -29,6 +29,9 @@
 
 namespace lockstep::chief {
 
+// For CommitInfo::keep_step: nothing is the best by today's rule yet, so what the hint `best` names stays.
+inline constexpr int64_t kKeepNamed = -1;
+
 // What a manifest says besides its tensors and files.
 struct CommitInfo {
   std::string job_id;
@@ -39,7 +42,7 @@ struct CommitInfo {
   bool numerics_relaxed = false;
   bool evaluation_pending = false;
   EvaluationLedger evaluations;
-  int64_t keep_step = 0;          // retention leaves this checkpoint: the best so far; 0: none
+  int64_t keep_step = 0;          // retention leaves this checkpoint: the best so far; 0: none, or kKeepNamed
   std::string job_yaml;           // the resolved job
   std::string worker_stats_json;  // the bytes of the live stats file
 };
@@ -71,6 +74,10 @@ class ManifestStore {
   // of the same bits says `existed`; staged files are removed as far as possible.
   absl::StatusOr<PublishedCheckpoint> Publish(StoredShards shards, const CommitInfo& info);
 
+  // Replaces the manifest of a published checkpoint, atomically, by one whose evaluation is no longer pending and gave
+  // `ledger`; then `best` and retention as after Publish (`keep_step` as in CommitInfo). NotFound when it is not there.
+  absl::StatusOr<PublishedCheckpoint> Amend(const SnapshotId& id, const EvaluationLedger& ledger, int64_t keep_step);
+
   // Moves a checkpoint out of checkpoints/ into set_aside/, whole, and accepts it no more. Returns the new path. `why`
   // is one word. Used by the audit (rule 22) for every checkpoint above the newest audited one.
   absl::StatusOr<std::string> SetAside(absl::string_view base_name, absl::string_view why);
@@ -88,7 +95,9 @@ class ManifestStore {
   // What to do about an accepted checkpoint under the same name: true when it is equal.
   absl::StatusOr<bool> SameIsThere(const Manifest& mine, std::vector<std::string>& messages);
   absl::StatusOr<bool> IsOwn(const std::string& name);
-  absl::Status Retain(const CommitInfo& info);
+  // Leaves the newest, and the one called `best`.
+  absl::Status Retain(const std::string& best);
+  void KeepHouse(int64_t keep_step, std::vector<std::string>& messages);
 
   TermHold& hold_;
   AcceptedCheckpoints accepted_;

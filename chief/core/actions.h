@@ -80,6 +80,15 @@ struct PublishCommit {
   LS_FIELDS(PublishCommit, snapshot, reason)
 };
 
+// The checkpoint was published before the evaluation of its step was done, and now holds it: its manifest is replaced
+// by one with this ledger. Answered as PublishCommit.
+struct AmendManifest {
+  SnapshotId snapshot;
+  EvaluationLedger ledger;
+  std::string reason;
+  LS_FIELDS(AmendManifest, snapshot, ledger, reason)
+};
+
 // Steps up to `step` are agreed by every member. Records are of agreed steps only, in order.
 struct StepsAgreed {
   Lineage lineage;
@@ -145,8 +154,9 @@ struct Exit {
   LS_FIELDS(Exit, code, reason)
 };
 
-using Action = std::variant<Send, CloseSession, StorePlan, OpenSave, AbandonSave, StoreManifest, PublishCommit,
-                            StepsAgreed, EvaluationDone, SampleTold, WorkerChanged, WorkerStats, Announce, Exit>;
+using Action =
+    std::variant<Send, CloseSession, StorePlan, OpenSave, AbandonSave, StoreManifest, PublishCommit, AmendManifest,
+                 StepsAgreed, EvaluationDone, SampleTold, WorkerChanged, WorkerStats, Announce, Exit>;
 
 }  // namespace lockstep::chief
 

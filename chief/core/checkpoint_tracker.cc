@@ -102,10 +102,14 @@ bool CheckpointTracker::PublishDone(const SnapshotId& snapshot, Outbox& out, Ros
   Save* save = Find(snapshot);
   if (save == nullptr || save->stage != Stage::kPublishing) return false;
   published_ = snapshot;
-  published_evaluated_ = save->evaluated;
-  published_ledger_ = save->ledger;
+  published_evaluated_ = save->written_evaluated;
+  published_ledger_ = save->written_ledger;
   abandoned_in_a_row_ = 0;
   storage_failures_ = 0;
+  if (save->evaluated && !save->written_evaluated) {
+    save->stage = Stage::kWaiting;  // evaluated since its manifest was stored: amended next
+    return true;
+  }
   Tell(*save, true, "published", out, roster);
   saves_.erase(snapshot.step);
   return true;
@@ -131,9 +135,13 @@ void CheckpointTracker::Advance(const Context& context, Outbox& out, Roster& ros
     if (superseded && (save.stage == Stage::kWaiting || save.stage == Stage::kCollecting)) {
       // A newer one may have been published while this one was being collected: it must not become the newest again.
       if (save.stage == Stage::kCollecting) out.Add(AbandonSave{save.id, "superseded"});
-      if (save.id == published_ && save.evaluated) {
-        published_evaluated_ = true;
-        published_ledger_ = save.ledger;
+      if (save.id == published_ && save.evaluated && !published_evaluated_) {
+        save.stage = Stage::kWaiting;
+        if (context.now < save.not_before) return;
+        save.stage = Stage::kPublishing;
+        WriteAs(save);
+        out.Add(AmendManifest{save.id, save.ledger, "the evaluation of the published state is done"});
+        return;
       }
       Tell(save, save.id == published_, "superseded", out, roster);
       saves_.erase(saves_.begin());
@@ -152,6 +160,7 @@ void CheckpointTracker::Advance(const Context& context, Outbox& out, Roster& ros
                                                                     save.members.begin(), save.members.end());
       out.Add(StoreManifest{save.id, static_cast<uint32_t>(save.shares.size()), context.plan_hash, audited,
                             save.evaluated, save.ledger, context.trained_for, "every share is stored"});
+      WriteAs(save);
       return;
     }
     AskShares(save, context, out, roster);

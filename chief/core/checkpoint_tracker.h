@@ -103,6 +103,8 @@ class CheckpointTracker {
     bool insist = false;
     bool evaluated = false;
     EvaluationLedger ledger;
+    bool written_evaluated = false;  // what the manifest says that is being stored
+    EvaluationLedger written_ledger;
     std::vector<Share> shares;
     std::set<Incarnation> holders;
     std::set<Incarnation> reported;      // ever
@@ -113,6 +115,10 @@ class CheckpointTracker {
   };
 
   Save* Find(const SnapshotId& snapshot);
+  static void WriteAs(Save& save) {
+    save.written_evaluated = save.evaluated;
+    save.written_ledger = save.ledger;
+  }
   void Open(Save& save, const Context& context, Outbox& out);
   void AskShares(Save& save, const Context& context, Outbox& out, Roster& roster);
   Incarnation ChooseSender(const Save& save, const Share& share, absl::Time now, Roster& roster) const;

@@ -63,6 +63,7 @@ class ChiefHarness {
     std::string plan = "";
     uint32_t logical_shards = 8;
     JobPolicy policy = {};  // the rest
+    bool evaluated = true;  // the checkpoint
   };
 
   explicit ChiefHarness(Options options) : config_(MakeConfig(options)), core_(config_) {
@@ -274,6 +275,7 @@ class ChiefHarness {
     config.recovered.term = options.term;
     config.recovered.checkpoint =
         SnapshotId{"lineage-1", options.checkpoint_step, absl::StrCat("digest-of-", options.checkpoint_step)};
+    config.recovered.evaluated = options.evaluated;
     config.recovered.plan_hash = options.plan;
     config.recovered.data_digest = options.plan.empty() ? "" : "data-1";
     return config;
@@ -291,6 +293,11 @@ class ChiefHarness {
   }
   void Carry(const PublishCommit& action) {
     if (storing) Do(Published{action.snapshot});
+  }
+  void Carry(const AmendManifest& action) {
+    if (!storing) return;
+    if (!storage_error.empty()) return Do(StorageFailed{action.snapshot, storage_error});
+    Do(Published{action.snapshot});
   }
   void Carry(const CloseSession& action) {
     for (auto& [index, w] : workers_) {
@@ -330,6 +337,7 @@ class ChiefHarness {
   void Obey(int index, FakeWorker& w, const ChiefFence&, const Prepare& command) {
     if (!w.can_run) return Say(index, PrepareFailed{PrepareProblem::kCannotRun, "no AVX-512 here"});
     w.ready.plan_hash = command.plan_hash;
+    w.ready.settings = command.settings;
     Say(index, w.ready);
   }
   void Obey(int index, FakeWorker& w, const ChiefFence&, const TestPeers& command) {

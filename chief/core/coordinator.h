@@ -100,6 +100,7 @@ class Coordinator {
   struct Ending {
     int32_t code = 0;
     std::string reason;
+    bool evaluates = false;  // the last state is evaluated before it is saved
   };
 
   // coordinator.cc
@@ -130,6 +131,7 @@ class Coordinator {
   void OnMessage(Worker& worker, const Ready& message);
   void OnMessage(Worker& worker, const PrepareFailed& message);
   void OnMessage(Worker& worker, const PeersTested& message);
+  bool IsOfThisJob(const Ready& ready) const;
   void AcceptReady(Worker& worker, const Ready& ready);
   void PrepareOrPlan();
   void TestConnectionsDue();
@@ -172,6 +174,7 @@ class Coordinator {
   void RequestBoundaries();
   void Request(RequestKind kind, const std::string& reason);
   bool NewcomerFits();
+  bool MemberLeaves();
 
   // coordinator_checkpoint.cc: reports, saves, the end
   void OnMessage(Worker& worker, const Report& message);

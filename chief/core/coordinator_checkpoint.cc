@@ -111,10 +111,15 @@ void Coordinator::OnMessage(Worker& worker, const SnapshotTaken& message) {
   }
   current_.requested.erase(RequestKind::kSnapshot);
   current_.requested.erase(RequestKind::kSnapshotHold);
-  // Steps evaluate before they save; a state that is saved at rest may have stopped halfway.
+  // Steps evaluate before they save; a state that is saved at rest may have stopped halfway, and one that was finished
+  // under an earlier chief may not have known of evaluations.
   const Position evaluated = RestoredPosition(policy_.training, snapshot.step);
-  const bool is_evaluated =
-      message.cause != SnapshotCause::kAtRest || (worker.held.has_value() && worker.held->position >= evaluated);
+  bool is_evaluated = true;
+  if (message.cause == SnapshotCause::kAtRest) {
+    is_evaluated = worker.held.has_value() && worker.held->position >= evaluated;
+  } else if (worker.finished && worker.claimed.has_value() && worker.claimed->position.step == snapshot.step) {
+    is_evaluated = worker.claimed->position >= evaluated;
+  }
   const std::string finding = saves_.Taken(worker.id(), message, is_evaluated, members);
   CompareDigest(worker, StateDigest{Position{snapshot.step, 0}, snapshot.digest}, members.size());
   if (phase_ == Phase::kEnded) return;

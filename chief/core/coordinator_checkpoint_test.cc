@@ -329,7 +329,7 @@ TEST_CASE("coordinator: training hours end in a stop", "[core]") {
 
   chief.Advance(absl::Minutes(61));
 
-  CHECK(chief.worker(0).requests.count(RequestKind::kStop) == 1);
+  CHECK(chief.worker(0).requests.count(RequestKind::kFinish) == 1);
 }
 
 // ---- agreed steps and evaluation (rule 7)

@@ -72,6 +72,70 @@ TEST_CASE("coordinator: a restore brings the checkpoint's ledger", "[core]") {
   CHECK(chief.LastCommand<Form>(0).ledger == Ledger(20, 1));
 }
 
+TEST_CASE("coordinator: a last state that was published before its evaluation is not the end", "[core]") {
+  JobPolicy policy = Evaluating();
+  ChiefHarness chief(
+      {.workers = 1, .end_step = 20, .checkpoint_step = 20, .plan = "plan-1", .policy = policy, .evaluated = false});
+  chief.Advance(absl::Seconds(10));
+
+  CHECK(chief.Count<Exit>() == 0);
+  CHECK(chief.LastCommand<Form>(0).position == Position{20, 0});
+  chief.StepTo(20);
+
+  CHECK(chief.Count<AmendManifest>() == 1);
+  CHECK(chief.Count<PublishCommit>() == 0);
+  CHECK(chief.Count<Exit>() == 1);
+}
+
+TEST_CASE("coordinator: a replica at rest that finished the last evaluation completes what is published", "[core]") {
+  ChiefHarness chief({.workers = 2,
+                      .min = 2,
+                      .end_step = 20,
+                      .checkpoint_step = 20,
+                      .plan = "plan-1",
+                      .policy = Evaluating(),
+                      .evaluated = false});
+  chief.Advance(absl::Seconds(10));
+  REQUIRE(chief.Members().size() == 2);
+  // The last slice ends here when the verdict about its peer is on its way.
+  chief.worker(0).position = {20, 2};
+  chief.Kill(1);
+  chief.Advance(absl::Seconds(30));
+
+  REQUIRE(!chief.Commands<TakeSnapshot>(0).empty());
+  CHECK(chief.Count<AmendManifest>() == 1);
+  CHECK(chief.LastCommand<Done>(0).step == 20);
+}
+
+TEST_CASE("coordinator: an evaluation that ends while its state is being published is written behind it", "[core]") {
+  CheckpointTracker tracker({}, "lineage-1");
+  const Incarnation holder{0, 1}, other{0, 2};
+  Outbox out(1);
+  Roster roster;
+  Worker sender;
+  sender.member = {holder, "w", "a"};
+  roster.Add(sender);
+  const SnapshotId state{"lineage-1", 10, "digest-of-10"};
+  const CheckpointTracker::Context now{.now = absl::UnixEpoch(), .plan_hash = "plan-1", .trained_for = {}};
+  tracker.Taken(holder, {{}, state, SnapshotCause::kAtRest, {}}, /*evaluated=*/false, {holder});
+  tracker.Advance(now, out, roster);
+  tracker.Stored({state, 0, 1});
+  tracker.Advance(now, out, roster);
+  tracker.Taken(other, {{}, state, SnapshotCause::kBest, Ledger(10, 0)}, /*evaluated=*/true, {holder, other});
+
+  tracker.ManifestDone({state, state.digest}, now, out, roster);
+  CHECK(tracker.PublishDone(state, out, roster));
+  CHECK_FALSE(tracker.published_evaluated());
+  tracker.Advance(now, out, roster);
+  CHECK(tracker.Busy());
+  CHECK(tracker.PublishDone(state, out, roster));
+
+  CHECK(tracker.published_evaluated());
+  CHECK(tracker.published_ledger() == Ledger(10, 0));
+  tracker.Advance(now, out, roster);
+  CHECK_FALSE(tracker.Busy());
+}
+
 TEST_CASE("coordinator: equal bits with other evaluations are an alarm", "[core]") {
   ChiefHarness chief({.workers = 2, .end_step = 1000, .policy = Evaluating()});
   chief.StepTo(10);

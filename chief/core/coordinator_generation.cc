@@ -12,10 +12,7 @@ namespace lockstep::chief {
 // --------------------------------------------------------------------------------------------------------
 
 void Coordinator::AdvanceAdopting() {
-  if (EndsAt(policy_.training, saves_.published().step, saves_.published_ledger())) {
-    Finish(Ending{0, absl::StrCat("the job is done: step ", saves_.published().step, " is published")});
-    return;
-  }
+  if (FinishIfPublished()) return;
   for (Worker* worker : roster_.InOrder()) {
     if (!worker->AtRest() && ClaimComplete(*worker)) return Adopt(*worker);
   }

@@ -83,19 +83,18 @@ void Coordinator::Admit(Worker& worker, const Hello& hello) {
     if (!goes_on) SendVerdict(worker, "its generation ended when its session did");
   }
   if (worker.finished) WelcomeFinished(worker, hello);
-  if (hello.ready.has_value() && hello.ready->plan_hash == plan_hash_ && !plan_hash_.empty()) {
-    AcceptReady(worker, *hello.ready);
-  }
+  if (hello.ready.has_value() && IsOfThisJob(*hello.ready) && !plan_hash_.empty()) AcceptReady(worker, *hello.ready);
 }
 
 void Coordinator::WelcomeFinished(Worker& worker, const Hello& hello) {
   // The last snapshot is what the job waits for. Others are told again by SnapshotTaken once the worker is welcome.
+  const bool evaluated = hello.position >= RestoredPosition(policy_.training, hello.position.step);
   std::vector<Incarnation> members;
   for (const Member& member : hello.members) members.push_back(member.incarnation);
   for (const SnapshotId& snapshot : hello.snapshots) {
     if (snapshot.lineage != lineage_ || snapshot.step != hello.position.step) continue;
     const std::string finding = saves_.Taken(
-        worker.id(), SnapshotTaken{hello.generation, snapshot, SnapshotCause::kEnd, hello.ledger}, true, members);
+        worker.id(), SnapshotTaken{hello.generation, snapshot, SnapshotCause::kEnd, hello.ledger}, evaluated, members);
     if (!finding.empty()) OnMismatch(absl::StrCat(worker.name(), ": ", finding));
   }
 }
@@ -124,11 +123,15 @@ void Coordinator::On(const PlanStored& event) {
 }
 
 void Coordinator::OnMessage(Worker& worker, const Ready& message) {
-  if (message.plan_hash != plan_hash_) {
-    worker.stage = Worker::Stage::kWelcomed;  // the plan was replaced meanwhile: prepare again
+  if (!IsOfThisJob(message)) {
+    worker.stage = Worker::Stage::kWelcomed;  // the plan or the job was replaced meanwhile: prepare again
     return;
   }
   AcceptReady(worker, message);
+}
+
+bool Coordinator::IsOfThisJob(const Ready& ready) const {
+  return ready.plan_hash == plan_hash_ && ready.settings == policy_.training.settings;
 }
 
 void Coordinator::AcceptReady(Worker& worker, const Ready& ready) {
@@ -188,7 +191,7 @@ void Coordinator::PrepareOrPlan() {
   for (Worker* worker : workers) {
     if (worker->stage != Worker::Stage::kWelcomed || worker->leaving || !worker->AtRest()) continue;
     worker->stage = Worker::Stage::kPreparing;
-    out_.Command(*worker, Generation(), Prepare{policy_.metagraph, plan_hash_, data_digest_},
+    out_.Command(*worker, Generation(), Prepare{policy_.metagraph, plan_hash_, data_digest_, policy_.training.settings},
                  "to be ready before it joins");
   }
 }

@@ -79,6 +79,18 @@ TEST_CASE("coordinator: a worker with other data is refused", "[core]") {
   CHECK_THAT(chief.LastCommand<Refused>(2).message, Contains("data-1") && Contains("data-2"));
 }
 
+TEST_CASE("coordinator: a replica of earlier settings is made again before it joins", "[core]") {
+  JobPolicy policy;
+  policy.training.settings = "new";
+  ChiefHarness chief({.workers = 1, .checkpoint_step = 10, .plan = "plan-1", .policy = policy});
+  chief.worker(1).ready = {"plan-1", "data-1", absl::ZeroDuration(), 100, "old"};
+  chief.worker(1).has_state = true;
+
+  chief.Connect(1);
+
+  CHECK(chief.LastCommand<Prepare>(1).settings == "new");
+}
+
 TEST_CASE("coordinator: a worker of another job is refused", "[core]") {
   ChiefHarness chief({.workers = 1});
   chief.worker(1).hello.job = "job-2";

@@ -63,7 +63,8 @@ void Coordinator::AdvanceWaiting() {
   const bool at_end = best != nullptr && best->held->position.step >= policy_.training.end_step &&
                       best->held->position >= RestoredPosition(policy_.training, policy_.training.end_step);
   if (at_end || ending_.has_value()) {
-    if (best != nullptr && saves_.IsNewer(best->held->position.step)) {
+    const bool completes = at_end && !saves_.published_evaluated();
+    if (best != nullptr && (completes || saves_.IsNewer(best->held->position.step))) {
       SaveAtRest(best->held->position, at_end ? "the last step" : ending_->reason);
     } else if (!saves_.Busy()) {
       FinishIfPublished();
@@ -244,15 +245,27 @@ bool Coordinator::NewcomerFits() {
   return false;
 }
 
+bool Coordinator::MemberLeaves() {
+  return std::any_of(current_.members.begin(), current_.members.end(), [&](const Member& member) {
+    const Worker* worker = roster_.Find(member.incarnation);
+    return worker != nullptr && worker->leaving;
+  });
+}
+
 void Coordinator::RequestBoundaries() {
   if (trained_for_ >= policy_.max_duration && !ending_.has_value()) {
-    ending_ = Ending{0, absl::StrCat("trained for ", absl::FormatDuration(policy_.max_duration))};
+    ending_ = Ending{0, absl::StrCat("trained for ", absl::FormatDuration(policy_.max_duration)), /*evaluates=*/true};
   }
-  if (ending_.has_value()) return Request(RequestKind::kStop, ending_->reason);
+  if (ending_.has_value()) {
+    return Request(ending_->evaluates ? RequestKind::kFinish : RequestKind::kStop, ending_->reason);
+  }
   if (!saves_.Busy() && saves_.MustHold()) {
     Request(RequestKind::kSnapshotHold, "two saves were abandoned: the next one is waited for");
   } else if (!saves_.Busy() && now_ - last_save_ >= policy_.save_every && saves_.IsNewer(progress_.agreed())) {
     Request(RequestKind::kSnapshot, "a save is due");
+  }
+  if (policy_.training.samples_text && MemberLeaves()) {
+    Request(RequestKind::kForm, "a member leaves, and nobody is to write a text meanwhile");
   }
   if (NewcomerFits()) Request(RequestKind::kForm, "a worker is ready to join");
 }

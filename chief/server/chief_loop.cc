@@ -167,8 +167,7 @@ void ChiefLoop::Perform(const StoreManifest& action) {
   info.position = static_cast<int64_t>(action.snapshot.step) * options_.setup->job.train().global_batch_size();
   info.evaluation_pending = !action.evaluated;
   info.evaluations = action.ledger;
-  const EvaluationRule& rule = options_.config.policy.training.evaluation;
-  if (rule.keep_best && action.ledger.rule == rule.id) info.keep_step = static_cast<int64_t>(action.ledger.best_step);
+  info.keep_step = BestOf(action.ledger);
   info.numerics_relaxed = options_.setup->job.numerics().mode() == job::Numerics::MODE_RELAXED;
   stats_.SetTrained(action.trained_for);
   info.worker_stats_json = EncodeWorkerStats(stats_.Snapshot(clock_.Now()));
@@ -189,17 +188,34 @@ void ChiefLoop::Perform(const PublishCommit& action) {
   commits_.clear();
   storage_.Post([this, snapshot = action.snapshot, info = std::move(info), events = events_.Take()] {
     WriteEvents(events);  // who goes on from this checkpoint finds what was told of the steps before it
-    const absl::StatusOr<PublishedCheckpoint> published = options_.store->Publish(snapshot, info);
-    if (!published.ok()) return PostStorageFailure(snapshot, published.status());
-    for (const std::string& message : published->messages) LS_LOG(info, message);
-    Post(Question([this, snapshot, path = published->path] {
-      last_checkpoint_ = options_.store->Describe(path);
-      progress_.SavePublished(clock_.Now(), snapshot);
-      stats_.Committed(static_cast<int64_t>(snapshot.step));
-      events_.Published(absl::Now(), static_cast<int64_t>(snapshot.step), path);
-      Step(lockstep::chief::Published{snapshot});
-    }));
+    OnPublished(snapshot, options_.store->Publish(snapshot, info));
   });
+}
+
+void ChiefLoop::Perform(const AmendManifest& action) {
+  progress_.On(action);
+  storage_.Post([this, action, keep_step = BestOf(action.ledger)] {
+    OnPublished(action.snapshot, options_.store->Amend(action.snapshot, action.ledger, keep_step));
+  });
+}
+
+int64_t ChiefLoop::BestOf(const EvaluationLedger& ledger) const {
+  const EvaluationRule& rule = options_.config.policy.training.evaluation;
+  if (!rule.keep_best) return 0;
+  const bool known = ledger.rule == rule.id && ledger.best_step > 0;
+  return known ? static_cast<int64_t>(ledger.best_step) : kKeepNamed;
+}
+
+void ChiefLoop::OnPublished(const SnapshotId& snapshot, const absl::StatusOr<PublishedCheckpoint>& published) {
+  if (!published.ok()) return PostStorageFailure(snapshot, published.status());
+  for (const std::string& message : published->messages) LS_LOG(info, message);
+  Post(Question([this, snapshot, path = published->path] {
+    last_checkpoint_ = options_.store->Describe(path);
+    progress_.SavePublished(clock_.Now(), snapshot);
+    stats_.Committed(static_cast<int64_t>(snapshot.step));
+    events_.Published(absl::Now(), static_cast<int64_t>(snapshot.step), path);
+    Step(lockstep::chief::Published{snapshot});
+  }));
 }
 
 void ChiefLoop::Post(Question question) { inputs_.Push(std::move(question)); }

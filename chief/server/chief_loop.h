@@ -70,6 +70,7 @@ class ChiefLoop {
   void Perform(const AbandonSave& action);
   void Perform(const StoreManifest& action);
   void Perform(const PublishCommit& action);
+  void Perform(const AmendManifest& action);
   void Perform(const StepsAgreed& action);
   void Perform(const EvaluationDone& action);
   void Perform(const SampleTold& action);
@@ -78,6 +79,10 @@ class ChiefLoop {
   void Perform(const Announce& action);
   void Perform(const Exit& action);
 
+  // On the storage's thread: what came of a publication.
+  void OnPublished(const SnapshotId& snapshot, const absl::StatusOr<PublishedCheckpoint>& published);
+  // The step that retention keeps besides the newest; 0: none.
+  int64_t BestOf(const EvaluationLedger& ledger) const;
   void PostStorageFailure(const SnapshotId& snapshot, const absl::Status& status);
   void WriteStats(absl::Time now);
   // Appends to the event file. Called by the storage's thread, and after its end.

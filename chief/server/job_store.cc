@@ -269,6 +269,14 @@ absl::StatusOr<PublishedCheckpoint> JobStore::Publish(const SnapshotId& id, Comm
   return published;
 }
 
+absl::StatusOr<PublishedCheckpoint> JobStore::Amend(const SnapshotId& id, const EvaluationLedger& ledger,
+                                                    int64_t keep_step) {
+  MutexLock lock(&mutex_);
+  absl::StatusOr<PublishedCheckpoint> amended = manifests_->Amend(id, ledger, keep_step);
+  if (!amended.ok()) return hold_->Explain(amended.status());
+  return amended;
+}
+
 absl::Status JobStore::StorePlan(const std::string& hash, const std::string& bytes, const std::string& data_digest) {
   MutexLock lock(&mutex_);
   LS_RETURN_IF_ERROR(StoreArtifact(*hold_, layout::kPlans, hash, bytes, NameOfPlan).status());

@@ -55,6 +55,7 @@ class JobStore {
   // The digest computed from the stored bytes.
   absl::StatusOr<std::string> FinishShards(const SnapshotId& id);
   absl::StatusOr<PublishedCheckpoint> Publish(const SnapshotId& id, CommitInfo info);
+  absl::StatusOr<PublishedCheckpoint> Amend(const SnapshotId& id, const EvaluationLedger& ledger, int64_t keep_step);
 
   absl::Status StorePlan(const std::string& hash, const std::string& bytes, const std::string& data_digest);
   // stats/worker_stats.json as an earlier chief left it. NotFound.

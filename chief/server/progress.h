@@ -43,6 +43,7 @@ class Progress {
   void On(const EvaluationDone& action);
   void On(const SampleTold& action);
   void On(const StoreManifest& action) { board_.Follow(action.ledger); }
+  void On(const AmendManifest& action) { board_.Follow(action.ledger); }
   void On(const WorkerStats& action);
   void SaveOpened(absl::Time now, const SnapshotId& snapshot);
   void SavePublished(absl::Time now, const SnapshotId& snapshot);

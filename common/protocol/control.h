@@ -19,15 +19,14 @@ namespace lockstep {
 
 // In the order in which several requests at one boundary are served (rule 2).
 enum class RequestKind : uint8_t {
-  kEvaluate = 0,
-  kAudit = 1,
-  kSnapshot = 2,
-  kSnapshotHold = 3,  // a snapshot after which the members wait at the boundary until it is published (rule 19)
-  kStop = 4,          // save, hold, and be done
-  kLeave = 5,         // contributed by the leaving rank itself, number 1: its slot says who leaves
-  kForm = 6,          // members meet at the boundary because the chief wants to form another generation
+  kFinish = 0,  // evaluate, where the job evaluates, then as kStop
+  kSnapshot = 1,
+  kSnapshotHold = 2,  // a snapshot after which the members wait at the boundary until it is published (rule 19)
+  kStop = 3,          // save, hold, and be done
+  kLeave = 4,         // contributed by the leaving rank itself, number 1: its slot says who leaves
+  kForm = 5,          // members meet at the boundary because the chief wants to form another generation
 };
-inline constexpr size_t kRequestKinds = 7;
+inline constexpr size_t kRequestKinds = 6;
 
 // One rank's slot. A request stays in the slot until it is served; 0 means no request of that kind. Numbers of the
 // chief's requests only grow, also over terms, so a rank that hears of one late knows that it was served.

@@ -34,7 +34,8 @@ struct Ready {
   Digest data_digest;           // over the job's data files (rule 32)
   absl::Duration longest_node;  // of the plan: added to the time a verdict may take to be acknowledged (rule 8)
   uint64_t state_bytes = 0;
-  LS_FIELDS(Ready, plan_hash, data_digest, longest_node, state_bytes)
+  Digest settings;  // TrainingPolicy::settings of the job that it was made from
+  LS_FIELDS(Ready, plan_hash, data_digest, longest_node, state_bytes, settings)
 };
 
 enum class Activity : uint8_t {
@@ -286,7 +287,8 @@ struct Prepare {
   std::string metagraph;
   std::string plan_hash;
   Digest data_digest;  // empty: not yet known
-  LS_FIELDS(Prepare, metagraph, plan_hash, data_digest)
+  Digest settings;     // TrainingPolicy::settings
+  LS_FIELDS(Prepare, metagraph, plan_hash, data_digest, settings)
 };
 
 // Try to connect to each peer. Answered by PeersTested{round}.

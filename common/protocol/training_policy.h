@@ -23,6 +23,7 @@ struct TrainingPolicy {
   uint64_t eval_slices = 0;           // 0: the job does not evaluate
   EvaluationRule evaluation;
   bool samples_text = false;  // rank 0 lets the model write after each evaluation
+  Digest settings;            // of what may change at a resume and is built into a replica (MadeWithSettings)
   uint32_t logical_shards = 1;
   bool digest_in_acks = false;  // `reduction: fast`: equal positions do not mean equal bits (rule 8)
   absl::Duration heartbeat_interval = absl::Milliseconds(500);
@@ -34,7 +35,7 @@ struct TrainingPolicy {
   absl::Duration late_leave = absl::Seconds(5);       // without a chief, a leaver asks this long before its grace ends
 
   LS_FIELDS(TrainingPolicy, end_step, snapshot_every_steps, audit_every_steps, eval_every_steps, eval_slices,
-            evaluation, samples_text, logical_shards, digest_in_acks, heartbeat_interval, report_interval,
+            evaluation, samples_text, settings, logical_shards, digest_in_acks, heartbeat_interval, report_interval,
             retry_interval, chief_timeout, abort_limit, late_leave, grace_period)
 };
 

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "common/digest/sha256.h"
 #include "common/job/extent.h"
 #include "common/job/units.h"
 #include "common/random/random.h"
@@ -37,7 +38,7 @@ EvaluationRule RuleOf(const JobSpec& spec, const DataFacts& facts) {
   rule.min_delta = spec.eval().early_stop().min_delta();
   rule.id = StreamOfName(absl::StrCat(static_cast<int>(rule.metric), rule.higher_is_better ? " higher " : " lower ",
                                       static_cast<int>(spec.eval().weights()), " ", facts.eval_samples, " ",
-                                      facts.eval_sha256));
+                                      facts.eval_sha256, rule.keep_best ? " kept" : ""));
   return rule;
 }
 
@@ -48,6 +49,16 @@ int64_t EvalBatch(const JobSpec& spec) { return PassBatch(spec); }
 int64_t EvalSlices(const JobSpec& spec, int64_t eval_samples) {
   const int64_t per_slice = EvalBatch(spec) * spec.train().logical_shards();
   return (eval_samples + per_slice - 1) / per_slice;
+}
+
+std::string MadeWithSettings(const JobSpec& spec) {
+  JobSpec built_in;
+  if (spec.data().has_eval()) {
+    *built_in.mutable_data()->mutable_eval() = spec.data().eval();
+    built_in.mutable_eval()->set_weights(spec.eval().weights());
+  }
+  if (spec.eval().has_sample()) *built_in.mutable_eval()->mutable_sample() = spec.eval().sample();
+  return Sha256Hex(built_in.SerializeAsString());
 }
 
 absl::StatusOr<TrainingPolicy> MakeTrainingPolicy(const JobSpec& spec, const DataFacts& facts) {
@@ -62,6 +73,7 @@ absl::StatusOr<TrainingPolicy> MakeTrainingPolicy(const JobSpec& spec, const Dat
     policy.evaluation = RuleOf(spec, facts);
     policy.samples_text = spec.eval().has_sample();
   }
+  policy.settings = MadeWithSettings(spec);
   policy.logical_shards = spec.train().logical_shards();
   policy.digest_in_acks = spec.train().reduction() == job::Train::REDUCTION_FAST;
   policy.chief_timeout = job::ToDuration(spec.cluster().chief_timeout());

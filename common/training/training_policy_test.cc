@@ -49,6 +49,26 @@ TEST_CASE("training policy: evaluation slices cover the set, one global batch ea
   CHECK(MakeTrainingPolicy(Job("10ep", "10m"), facts)->eval_slices == 0);
 }
 
+TEST_CASE("training policy: what a replica is made with is the same after the job was written and read", "[training]") {
+  JobSpec spec = Job("10ep", "10m");
+  spec.mutable_data()->mutable_eval()->set_sha256(std::string(64, 'a'));
+  spec.mutable_eval()->mutable_sample()->set_prompt("In the beginning\n");
+  spec.mutable_eval()->mutable_sample()->set_bytes(20);
+  spec.mutable_eval()->mutable_sample()->set_temperature(0.7);
+  const std::string made = MadeWithSettings(spec);
+  const auto read = ParseJob(ResolvedYaml(spec), "/job.yaml");
+  INFO(read.status());
+  REQUIRE(read.ok());
+  CHECK(MadeWithSettings(*read) == made);
+
+  spec.mutable_eval()->mutable_early_stop()->set_patience(3);
+  CHECK(MadeWithSettings(spec) == made);
+  spec.mutable_eval()->set_weights(job::Eval::WEIGHTS_EMA);
+  CHECK(MadeWithSettings(spec) != made);
+  spec.mutable_data()->clear_eval();
+  CHECK(MadeWithSettings(spec) != made);
+}
+
 TEST_CASE("training policy: values of another metric, direction or data are not compared", "[training]") {
   JobSpec spec = Job("10ep", "10m");
   spec.mutable_checkpoint()->set_keep_best(true);
@@ -64,6 +84,10 @@ TEST_CASE("training policy: values of another metric, direction or data are not 
   DataFacts other = kFacts;
   other.eval_sha256 = "other";
   CHECK(MakeTrainingPolicy(spec, other)->evaluation.id != rule.id);
+  // Without keep_best nothing was saved that a later `best` could name.
+  spec.mutable_checkpoint()->set_keep_best(false);
+  CHECK(MakeTrainingPolicy(spec, kFacts)->evaluation.id != rule.id);
+  spec.mutable_checkpoint()->set_keep_best(true);
   spec.mutable_eval()->set_metric(job::Eval::METRIC_PERPLEXITY);
   CHECK(MakeTrainingPolicy(spec, kFacts)->evaluation.id != rule.id);
 }

@@ -17,10 +17,12 @@ constexpr char kJob[] = "deploy/jobs/fashion_mnist_short.yaml";
 // No loss falls by 10 between two evaluations: the first sets the mark, and three later the patience is at its end.
 constexpr uint64_t kLastStep = 80;
 
+constexpr char kEvalData[] =
+    "data.eval={inputs: /usr/share/datasets/fashion-mnist/t10k-images-idx3-ubyte.gz, labels: "
+    "/usr/share/datasets/fashion-mnist/t10k-labels-idx1-ubyte.gz}";
+
 std::vector<std::string> Settings() {
-  return {"train.duration=200steps",
-          "data.eval={inputs: /usr/share/datasets/fashion-mnist/t10k-images-idx3-ubyte.gz, labels: "
-          "/usr/share/datasets/fashion-mnist/t10k-labels-idx1-ubyte.gz}",
+  return {"train.duration=200steps", kEvalData,
           "eval={every: 20steps, metric: loss, early_stop: {patience: 3, min_delta: 10}}",
           "checkpoint={every: 30steps, keep_latest: 1, keep_best: true}"};
 }
@@ -72,6 +74,29 @@ TEST_CASE("promise: evaluations end the job at the same step with the same best 
   // A finished job stays finished.
   job.StartChief(2);
   CHECK(job.WaitForEnd("chief") == Ended{});
+}
+
+TEST_CASE("promise: a job that is given an evaluation while its chief is away keeps what its workers hold", "[e2e]") {
+  const std::vector<std::string> settings = {"train.duration=1500steps", "checkpoint={every: 5000steps}"};
+  LocalJob alone("alone_without", kJob, settings);
+  alone.RunUndisturbed(1);
+
+  LocalJob job("given_evaluation", kJob, settings);
+  job.StartChief(2);
+  job.StartWorker(0);
+  job.StartWorker(1);
+  job.WaitForStep(10);
+  job.Kill("chief");
+  job.Override(kEvalData);
+  job.Override("eval={every: 400steps}");
+  job.StartChief(2);
+  CHECK(job.WaitForEnd("chief") == Ended{});
+  CHECK(job.WaitForEnd("worker-0") == Ended{});
+  CHECK(job.WaitForEnd("worker-1") == Ended{});
+
+  CHECK(job.Digest() == alone.Digest());
+  CHECK(job.LogOf("chief").find("evaluated step 1500") != std::string::npos);
+  CHECK(job.LogOf("chief").find("from the state of") != std::string::npos);
 }
 
 }  // namespace lockstep::e2e

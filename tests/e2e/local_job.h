@@ -57,6 +57,8 @@ class LocalJob {
   LocalJob(const std::string& name, std::string job, std::vector<std::string> overrides);
   ~LocalJob();
 
+  // For processes that are started from now on.
+  void Override(std::string setting) { overrides_.push_back(std::move(setting)); }
   void StartChief(int expected_workers);
   void StartWorker(int index);
   Process& chief() { return processes_.at("chief"); }

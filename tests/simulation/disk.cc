@@ -42,6 +42,15 @@ void Disk::SyncPublished(const SnapshotId& snapshot) {
   if (found != checkpoints_.end()) found->second.synced = true;
 }
 
+void Disk::Amend(const SnapshotId& snapshot, const EvaluationLedger& ledger) {
+  const auto found = checkpoints_.find(snapshot.step);
+  if (found == checkpoints_.end() || found->second.snapshot != snapshot) {
+    return oracle_->Violation(absl::StrCat("step ", snapshot.step, " is amended, but not published"));
+  }
+  found->second.evaluated = true;
+  found->second.ledger = ledger;
+}
+
 void Disk::Retain(size_t keep, uint64_t best) {
   size_t newer = checkpoints_.size();
   for (auto it = checkpoints_.begin(); it != checkpoints_.end();) {

@@ -59,6 +59,8 @@ class Disk {
   enum class PublishResult { kOk, kFenced };
   PublishResult Publish(Term term, Manifest manifest);
   void SyncPublished(const SnapshotId& snapshot);
+  // Puts another manifest in the place of a published one, durably.
+  void Amend(const SnapshotId& snapshot, const EvaluationLedger& ledger);
   // Leaves the newest `keep` and the one of step `best`.
   void Retain(size_t keep, uint64_t best);
   void MachineCrash(Random& random);

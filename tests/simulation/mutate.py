@@ -49,7 +49,7 @@ MUTATIONS = [
     ("void_state_kept", "9: a half-received state is none", CORE + "_generation.cc",
      "  if (event.state_void) has_state_ = false;\n  stop_limit_", "  stop_limit_"),
     ("save_mid_evaluation", "2: evaluate before saving", "worker/session/boundary.cc",
-     "    serve(RequestKind::kEvaluate);\n    return work;", "    serve(RequestKind::kEvaluate);"),
+     "    work.evaluate = true;\n    return work;", "    work.evaluate = true;"),
     ("restore_too_early", "14: no restore while somebody may hold newer", CHIEF + "coordinator_waiting.cc",
      "if (may_hold) return;", "if (may_hold) break;"),
     ("trust_the_shares", "20: recompute the digest before publishing", CHIEF + "checkpoint_tracker.cc",

@@ -258,8 +258,8 @@ class Schedule {
         oracle.Violation(absl::StrCat("the job ended without a checkpoint of step ", last));
       } else {
         oracle.CheckState("the last checkpoint", newest->state);
-        // A last evaluation that was cut short may have ended after its state was published.
-        if (newest->evaluated) oracle.CheckLedger("the last checkpoint", newest->ledger);
+        if (!newest->evaluated) oracle.Violation("the job ended without the evaluation of its last step");
+        oracle.CheckLedger("the last checkpoint", newest->ledger);
         CheckBest();
       }
     }

@@ -247,6 +247,16 @@ void SimChief::Perform(const chief::PublishCommit& action) {
   });
 }
 
+void SimChief::Perform(const chief::AmendManifest& action) {
+  cluster_->Cover("manifest amended");
+  After(DiskDelay(), [this, action] {
+    if (!cluster_->disk->HasStaging(term_)) return Step(chief::TermLost{cluster_->disk->highest_claim()});
+    if (world().random().Chance(5)) return Step(chief::StorageFailed{action.snapshot, "no space left"});
+    cluster_->disk->Amend(action.snapshot, action.ledger);
+    Step(chief::Published{action.snapshot});
+  });
+}
+
 void SimChief::Perform(const chief::StepsAgreed& action) {
   if (static_cast<int64_t>(action.step) > cluster_->oracle->highest_applied()) {
     cluster_->oracle->Violation(absl::StrCat("step ", action.step, " is called agreed, but nobody applied it"));

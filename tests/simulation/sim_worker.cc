@@ -173,7 +173,8 @@ void SimWorker::Perform(const worker::MakeKernelPlan&) {
 
 void SimWorker::Perform(const worker::PrepareReplica& action) {
   After(world().random().Between(absl::Milliseconds(10), absl::Milliseconds(800)), [this, action] {
-    Step(worker::Prepared{Ready{action.plan_hash, "data", absl::Milliseconds(10), sizeof(ReplicaState)}});
+    Step(worker::Prepared{
+        Ready{action.plan_hash, "data", absl::Milliseconds(10), sizeof(ReplicaState), action.settings}});
   });
 }
 

@@ -55,6 +55,7 @@ class SimWorker {
   void Perform(const worker::RunStep& action);
   void Perform(const worker::RunSlice& action);
   void Perform(const worker::WriteSample& action);
+  void Perform(const worker::CancelSample&) {}
   void Perform(const worker::AbortCollectives& action);
   void Perform(const worker::StopComputing& action);
   void Perform(const worker::ComputeDigest& action);

@@ -54,14 +54,16 @@ struct MakeKernelPlan {
   LS_FIELDS(MakeKernelPlan, metagraph, reason)
 };
 
-// Fetch, plan, allocate, warm up, probe, hash the data. A no-op with the same answer when that stands already.
+// Fetch, plan, allocate, warm up, probe, hash the data. A no-op with the same answer when that stands already;
+// with other settings only, the state stays.
 // → Prepared or PreparationFailed
 struct PrepareReplica {
   std::string metagraph;
   std::string plan_hash;
   Digest data_digest;
+  Digest settings;
   std::string reason;
-  LS_FIELDS(PrepareReplica, metagraph, plan_hash, data_digest, reason)
+  LS_FIELDS(PrepareReplica, metagraph, plan_hash, data_digest, settings, reason)
 };
 
 // Try a connection to each peer. → PeersTestedHere
@@ -128,6 +130,12 @@ struct WriteSample {
   LS_FIELDS(WriteSample, generation, step)
 };
 
+// No sample that was begun or waits is worth more time: something has to happen at the next boundary.
+struct CancelSample {
+  std::string reason;
+  LS_FIELDS(CancelSample, reason)
+};
+
 // Make every pending collective of this generation fail now (also one that is still being formed). Touches collectives
 // only: an update that began runs to its end.
 struct AbortCollectives {
@@ -189,9 +197,10 @@ struct Exit {
   LS_FIELDS(Exit, code, reason)
 };
 
-using Action = std::variant<Connect, Disconnect, Send, SetPhase, MakeKernelPlan, PrepareReplica, TestConnections,
-                            FormCommunicator, DeliverStore, SyncState, RunStep, RunSlice, WriteSample, AbortCollectives,
-                            StopComputing, ComputeDigest, TakeSnapshot, UploadShare, DropSnapshot, Announce, Exit>;
+using Action =
+    std::variant<Connect, Disconnect, Send, SetPhase, MakeKernelPlan, PrepareReplica, TestConnections, FormCommunicator,
+                 DeliverStore, SyncState, RunStep, RunSlice, WriteSample, CancelSample, AbortCollectives, StopComputing,
+                 ComputeDigest, TakeSnapshot, UploadShare, DropSnapshot, Announce, Exit>;
 
 }  // namespace lockstep::worker
 

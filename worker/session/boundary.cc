@@ -28,20 +28,17 @@ BoundaryWork PlanBoundary(const TrainingPolicy& policy, const Standing& standing
 
   const bool unfinished = position.evaluated_slices < policy.eval_slices;
   const bool begun = position.evaluated_slices > 0;
-  if (unfinished && (begun || EvaluationDue(policy, position.step) || asked(RequestKind::kEvaluate))) {
+  if (unfinished && (begun || EvaluationDue(policy, position.step) || asked(RequestKind::kFinish))) {
     work.evaluate = true;
-    serve(RequestKind::kEvaluate);
     return work;
   }
-  serve(RequestKind::kEvaluate);
 
-  work.audit = !fresh && (Every(policy.audit_every_steps, position.step) || asked(RequestKind::kAudit));
-  serve(RequestKind::kAudit);
+  work.audit = !fresh && Every(policy.audit_every_steps, position.step);
 
   const EvaluationRule& rule = policy.evaluation;
   if (EndsAt(policy, position.step, standing.ledger)) {
     work.save = SnapshotCause::kEnd;
-  } else if (asked(RequestKind::kStop)) {
+  } else if (asked(RequestKind::kStop) || asked(RequestKind::kFinish)) {
     work.save = SnapshotCause::kStop;
   } else if (rule.keep_best && !standing.published && IsBest(rule, standing.ledger, position.step)) {
     work.save = SnapshotCause::kBest;
@@ -56,6 +53,7 @@ BoundaryWork PlanBoundary(const TrainingPolicy& policy, const Standing& standing
     serve(RequestKind::kSnapshot);
     serve(RequestKind::kSnapshotHold);
     serve(RequestKind::kStop);
+    serve(RequestKind::kFinish);
   }
   return work;
 }

@@ -99,11 +99,17 @@ TEST_CASE("boundary: a leave or a new generation need not wait for an evaluation
   CHECK(work.served[static_cast<size_t>(RequestKind::kStop)] == 0);
 }
 
-TEST_CASE("boundary: an evaluation can be asked for at any step, and one that began is finished", "[session][rule7]") {
+TEST_CASE("boundary: a job that is to finish evaluates first, and an evaluation that began is finished",
+          "[session][rule7]") {
   ControlWord word = Word();
-  word.slots[0].request(RequestKind::kEvaluate) = 9;
+  word.slots[0].request(RequestKind::kFinish) = 9;
 
   CHECK(PlanBoundary(Policy(), {41, 0}, word).evaluate);
+  CHECK(PlanBoundary(Policy(), {41, 0}, word).served[static_cast<size_t>(RequestKind::kFinish)] == 0);
+  const BoundaryWork evaluated = PlanBoundary(Policy(), {41, Policy().eval_slices}, word);
+  CHECK_FALSE(evaluated.evaluate);
+  CHECK(evaluated.save == SnapshotCause::kStop);
+  CHECK(evaluated.served[static_cast<size_t>(RequestKind::kFinish)] == 9);
   CHECK(PlanBoundary(Policy(), {41, 1}, ControlWord{}).evaluate);
   CHECK_FALSE(PlanBoundary(Policy(), {41, 0}, ControlWord{}).evaluate);
   CHECK(PlanBoundary(Policy(), {40, 0}, ControlWord{}).evaluate);

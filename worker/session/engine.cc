@@ -38,10 +38,14 @@ void Engine::Perform(const PrepareReplica& action) { Enqueue(action); }
 void Engine::Perform(const SyncState& action) { Enqueue(action); }
 void Engine::Perform(const RunStep& action) { Enqueue(action); }
 void Engine::Perform(const RunSlice& action) { Enqueue(action); }
-void Engine::Perform(const WriteSample& action) { Enqueue(action); }
+void Engine::Perform(const CancelSample&) { CancelSamples(); }
 void Engine::Perform(const StopComputing& action) { Enqueue(action); }
 void Engine::Perform(const ComputeDigest& action) { Enqueue(action); }
 void Engine::Perform(const TakeSnapshot& action) { Enqueue(action); }
+
+void Engine::Perform(const WriteSample& action) {
+  thread_.Post([this, action, number = ++samples_] { WriteText(action, number); });
+}
 
 void Engine::Perform(const FormCommunicator& action) {
   const auto send = [this, generation = action.generation](const std::string& key, const std::string& value) {
@@ -87,6 +91,7 @@ void Engine::Perform(const AbortCollectives& action) {
     if (attempt_.aborted.ok()) attempt_.aborted = cause;
     attempt = attempt_;
   }
+  CancelSamples();
   CancelPasses(true);
   attempt.store->Abort(cause);
   attempt.fetches->Cancel();
@@ -168,7 +173,10 @@ void Engine::Do(const RunSlice& action) {
   options_.post(SliceFinished{action.generation, action.step, std::move(outcome->word), std::move(outcome->result)});
 }
 
-void Engine::Do(const WriteSample& action) {
+void Engine::WriteText(const WriteSample& action, uint64_t number) {
+  // In this order: whoever cancels sets the number before it cancels.
+  replica_->CancelSample(false);
+  if (number <= cancelled_samples_) return;
   absl::StatusOr<std::string> text = replica_->WriteSample();
   if (text.ok()) return options_.post(TextWritten{action.generation, action.step, *std::move(text)});
   if (!absl::IsCancelled(text.status())) options_.post(InternalError{kExitBug, std::string(text.status().message())});
@@ -211,6 +219,11 @@ void Engine::Do(const TakeSnapshot& action) {
 std::shared_ptr<Replica> Engine::SharedReplica() const {
   MutexLock lock(&mutex_);
   return shared_replica_;
+}
+
+void Engine::CancelSamples() {
+  cancelled_samples_ = samples_.load();
+  if (const std::shared_ptr<Replica> replica = SharedReplica()) replica->CancelSample(true);
 }
 
 void Engine::CancelPasses(bool cancel) {

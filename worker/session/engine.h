@@ -56,6 +56,7 @@ class Engine {
   void Perform(const RunStep& action);
   void Perform(const RunSlice& action);
   void Perform(const WriteSample& action);
+  void Perform(const CancelSample& action);
   void Perform(const StopComputing& action);
   void Perform(const ComputeDigest& action);
   void Perform(const TakeSnapshot& action);
@@ -88,7 +89,7 @@ class Engine {
   void Do(const SyncState& action);
   void Do(const RunStep& action);
   void Do(const RunSlice& action);
-  void Do(const WriteSample& action);
+  void WriteText(const WriteSample& action, uint64_t number);
   void Do(const StopComputing& action);
   void Do(const ComputeDigest& action);
   void Do(const TakeSnapshot& action);
@@ -108,6 +109,7 @@ class Engine {
   // Null before the first replica was made.
   std::shared_ptr<Replica> SharedReplica() const;
   void CancelPasses(bool cancel);
+  void CancelSamples();
   void Retire(const Communicator& communicator);
   void Fail(const Generation& generation, const absl::Status& status);
   void PublishStats();
@@ -117,12 +119,14 @@ class Engine {
   const Options options_;
   Pulse pulse_;
   SnapshotStore snapshots_;
-  Replica* replica_ = nullptr;              // owned by the engine's thread: what shared_replica_ points to
-  std::string metagraph_;                   // likewise: what the replica was made from
-  bool sync_voided_ = false;                // likewise: a half-received state was overwritten in this generation
-  std::atomic<uint64_t> retired_bytes_{0};  // moved by communicators that are gone
-  absl::Duration checkpoint_time_;          // owned by the engine's thread
-  int64_t steps_ = 0;                       // likewise
+  Replica* replica_ = nullptr;                  // owned by the engine's thread: what shared_replica_ points to
+  std::string metagraph_;                       // likewise: what the replica was made from
+  bool sync_voided_ = false;                    // likewise: a half-received state was overwritten in this generation
+  std::atomic<uint64_t> samples_{0};            // asked for
+  std::atomic<uint64_t> cancelled_samples_{0};  // of them, from the first on
+  std::atomic<uint64_t> retired_bytes_{0};      // moved by communicators that are gone
+  absl::Duration checkpoint_time_;              // owned by the engine's thread
+  int64_t steps_ = 0;                           // likewise
 
   mutable Mutex mutex_;
   std::shared_ptr<Replica> shared_replica_ GUARDED_BY(mutex_);

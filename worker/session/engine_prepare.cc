@@ -100,14 +100,18 @@ void Engine::Do(const MakeKernelPlan& action) {
 }
 
 void Engine::Do(const PrepareReplica& action) {
-  const bool stands =
-      replica_ != nullptr && metagraph_ == action.metagraph && replica_->plan_hash() == action.plan_hash;
-  if (!stands) {
+  const bool same = replica_ != nullptr && metagraph_ == action.metagraph && replica_->plan_hash() == action.plan_hash;
+  if (!same || replica_->settings() != action.settings) {
     ReplicaProblem problem;
     std::unique_ptr<Replica> replica = MakeReplica(action.metagraph, action.plan_hash, problem);
     if (replica == nullptr) {
       options_.post(PreparationFailed{PrepareFailed{problem.problem, std::string(problem.status.message())}});
       return;
+    }
+    if (same) {  // the job was given other settings: what was trained stays
+      const absl::Span<const std::byte> trained = replica_->state().bytes();
+      std::copy(trained.begin(), trained.end(), replica->state().bytes().begin());
+      replica->runner().StateReplaced();
     }
     Install(std::move(replica), action.metagraph);
   }
@@ -120,7 +124,7 @@ void Engine::Do(const PrepareReplica& action) {
     return;
   }
   options_.post(Prepared{Ready{replica_->plan_hash(), replica_->data_digest(), replica_->longest_node(),
-                               static_cast<uint64_t>(replica_->state().layout().TotalBytes())}});
+                               static_cast<uint64_t>(replica_->state().layout().TotalBytes()), replica_->settings()}});
 }
 
 void Engine::Do(const SyncState& action) {

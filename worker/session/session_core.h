@@ -120,6 +120,7 @@ class SessionCore {
   void SayHello();
   void OnCommand(const CommandReceived& event);
   void OnWelcome(const ChiefFence& fence, const Welcome& welcome);
+  void TellEvaluations();
   void Reject(const ChiefFence& fence, const char* command, std::string reason);
   void OnPrepare(const ChiefFence& fence, const char* command, const Prepare& wanted);
   bool AboutMyGeneration(const ChiefFence& fence, const char* command);

@@ -118,7 +118,7 @@ void SessionCore::Handle(const ChiefFence& fence, const ChiefCommand& command) {
         using T = std::decay_t<decltype(c)>;
         if constexpr (std::is_same_v<T, Welcome>) OnWelcome(fence, c);
         if constexpr (std::is_same_v<T, Refused>) ExitWith(c.exit_code, absl::StrCat("refused: ", c.message));
-        if constexpr (std::is_same_v<T, MakePlan>) OnPrepare(fence, T::kTypeName, {c.metagraph, "", ""});
+        if constexpr (std::is_same_v<T, MakePlan>) OnPrepare(fence, T::kTypeName, {.metagraph = c.metagraph});
         if constexpr (std::is_same_v<T, Prepare>) OnPrepare(fence, T::kTypeName, c);
         if constexpr (std::is_same_v<T, TestPeers>) Emit(TestConnections{c.round, c.peers});
         if constexpr (std::is_same_v<T, Verdict>) OnVerdict(fence, c);
@@ -148,8 +148,7 @@ void SessionCore::Handle(const ChiefFence& fence, const ChiefCommand& command) {
 
 // MakePlan is a Prepare without a plan.
 void SessionCore::OnPrepare(const ChiefFence& fence, const char* command, const Prepare& wanted) {
-  const bool under_way = phase_ == Phase::kPreparing && preparing_.metagraph == wanted.metagraph &&
-                         preparing_.plan_hash == wanted.plan_hash;
+  const bool under_way = phase_ == Phase::kPreparing && preparing_ == wanted;
   if (under_way) return;  // asked for again by a chief that came back: the answer will come
   if (phase_ != Phase::kIdle) return Reject(fence, command, "busy");
   phase_ = Phase::kPreparing;
@@ -157,7 +156,7 @@ void SessionCore::OnPrepare(const ChiefFence& fence, const char* command, const 
   if (wanted.plan_hash.empty()) {
     Emit(MakeKernelPlan{wanted.metagraph, "the chief chose this worker to make the kernel plan"});
   } else {
-    Emit(PrepareReplica{wanted.metagraph, wanted.plan_hash, wanted.data_digest, "joining"});
+    Emit(PrepareReplica{wanted.metagraph, wanted.plan_hash, wanted.data_digest, wanted.settings, "joining"});
   }
 }
 
@@ -176,19 +175,23 @@ void SessionCore::OnWelcome(const ChiefFence& fence, const Welcome& welcome) {
   for (const Snapshot& snapshot : snapshots_) {
     if (snapshot.id.has_value()) TellSnapshot(snapshot);
   }
-  for (const EvalReport& evaluation : evaluations_) {
-    for (auto slice = evaluation.slices.begin(); slice != evaluation.slices.end();) {
-      const auto end = slice + std::min<std::ptrdiff_t>(kMaxRepeated, evaluation.slices.end() - slice);
-      Tell(EvalReport{evaluation.lineage, evaluation.step, {slice, end}});
-      slice = end;
-    }
-  }
+  TellEvaluations();
   if (leaving_) TellLeaveIntent();
   // Ranks hear of other settings at different steps: they begin with the next generation.
   if (policy_ != newest_policy_ && phase_ != Phase::kStopping) {
     const std::string reason = "the job's settings have changed";
     Tell(PeerFailed{generation_, {}, phase_ == Phase::kForming, reason});
     Break(reason);
+  }
+}
+
+void SessionCore::TellEvaluations() {
+  for (const EvalReport& evaluation : evaluations_) {
+    for (auto slice = evaluation.slices.begin(); slice != evaluation.slices.end();) {
+      const auto end = slice + std::min<std::ptrdiff_t>(kMaxRepeated, evaluation.slices.end() - slice);
+      Tell(EvalReport{evaluation.lineage, evaluation.step, {slice, end}});
+      slice = end;
+    }
   }
 }
 
@@ -206,6 +209,8 @@ void SessionCore::OnBoundaryRequest(const ChiefFence& fence, const BoundaryReque
   const size_t kind = static_cast<size_t>(request.kind);
   if (request.number <= served_[kind]) return;  // it reached another rank earlier and was served
   requests_[kind] = std::max(requests_[kind], request.number);
+  const bool waits = request.kind != RequestKind::kSnapshot && request.kind != RequestKind::kSnapshotHold;
+  if (policy_.samples_text && waits) Emit(CancelSample{"the members are to meet"});
 }
 
 }  // namespace lockstep::worker

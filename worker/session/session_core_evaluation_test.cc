@@ -168,6 +168,34 @@ TEST_CASE("session: a source sends its progress, a restore takes the checkpoint'
   }
 }
 
+TEST_CASE("session: nobody waits for a text who is asked to leave or to meet", "[session]") {
+  WorkerHarness worker = Evaluating(false, 0);
+  worker.policy.samples_text = true;
+  worker.Give(ChiefDisconnected{"killed", false});
+  worker.Join(4);
+  worker.Give(ComputingStopped{{3, 1}, false});
+  worker.FormAt(2, 2, 0, {11, 0}, 4);
+  worker.Command(BoundaryRequest{RequestKind::kSnapshot, 1}, worker.core.generation(), 4);
+  CHECK_FALSE(worker.Has<CancelSample>());
+
+  SECTION("to leave") { worker.Give(TermSignal{absl::Seconds(20)}); }
+  SECTION("to meet") { worker.Command(BoundaryRequest{RequestKind::kForm, 2}, worker.core.generation(), 4); }
+
+  CHECK(worker.Has<CancelSample>());
+}
+
+TEST_CASE("session: who becomes rank 0 tells what the one before may not have delivered", "[session]") {
+  WorkerHarness worker = Evaluating(false, 0);
+  worker.StepTo(12);
+  Evaluate(worker, 3);
+  worker.Command(Verdict{"a peer died"}, {3, 1});
+  worker.Give(ComputingStopped{{3, 1}, false});
+  worker.FormAt(2, 1, 0, {12, 2});
+
+  REQUIRE(worker.Told<EvalReport>());
+  CHECK(worker.Message<EvalReport>().slices.size() == 2);
+}
+
 TEST_CASE("session: other settings of a new chief begin with the next generation", "[session]") {
   WorkerHarness worker = Evaluating(false, 0);
   worker.Give(ChiefDisconnected{"killed", false});

@@ -73,6 +73,8 @@ void SessionCore::StartGeneration(Digest digest) {
   phase_ = Phase::kRunning;
   published_ = form_.restore.has_value();
   Tell(Formed{generation_, position_, std::move(digest)});
+  // The rank 0 before may have died with what it had not delivered.
+  if (rank_ == 0) TellEvaluations();
   AtBoundaryWith(ControlWord{});
 }
 

@@ -12,6 +12,7 @@ void SessionCore::OnTermSignal(const TermSignal& event) {
   const absl::Duration grace = event.grace > absl::ZeroDuration() ? event.grace : policy_.grace_period;
   grace_end_ = now_ + grace - std::min(absl::Milliseconds(500), grace / 10);
   Emit(Announce{false, "asked to end"});
+  if (policy_.samples_text) Emit(CancelSample{"the worker was asked to end"});
   if (generation_.IsNone() && !has_state_) return ExitWith(kExitPreempted, "preempted before it held any state");
   if (link_ == Link::kWelcomed) TellLeaveIntent();
 }

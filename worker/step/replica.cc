@@ -8,14 +8,15 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "common/digest/sha256.h"
 #include "common/graph/metagraph.h"
 #include "common/graph/serialize.h"
 #include "common/graph/state_layout.h"
 #include "common/graph/training_graph.h"
 #include "common/status/status_macros.h"
+#include "common/training/training_policy.h"
 #include "worker/optimizer/optimizer.h"
 #include "worker/plan/kernel_plan.h"
 #include "worker/plan/probe.h"
@@ -68,12 +69,11 @@ class ReplicaBuilder {
     }
     feed.pulse = pulse_;
     LS_ASSIGN_OR_RETURN(replica_->train_, OpenDataSource(job_.data().train(), feed));
-    std::string hashes = replica_->train_->content_hash();
     if (job_.data().has_eval()) {
       LS_ASSIGN_OR_RETURN(replica_->eval_, OpenDataSource(job_.data().eval(), feed));
-      hashes += replica_->eval_->content_hash();
     }
-    replica_->data_digest_ = Sha256Hex(hashes);
+    replica_->data_digest_ = replica_->train_->content_hash();
+    replica_->settings_ = MadeWithSettings(job_);
     return absl::OkStatus();
   }
 
@@ -115,10 +115,23 @@ class ReplicaBuilder {
     return replica_->plans_.Bind(variables_, evaluated_);
   }
 
+  // Evaluations may be added to a job and taken from it: their part is compared where both have one.
+  static absl::Status Compare(const std::vector<NodeDigest>& recorded, const std::vector<NodeDigest>& here) {
+    const auto part = [](std::vector<NodeDigest> digests, bool evaluation) {
+      std::erase_if(digests, [&](const NodeDigest& digest) {
+        return absl::StartsWith(digest.node, kEvaluationPrefix) != evaluation;
+      });
+      return digests;
+    };
+    LS_RETURN_IF_ERROR(CompareProbes(part(recorded, false), part(here, false)));
+    const std::vector<NodeDigest> evaluated = part(recorded, true), evaluates = part(here, true);
+    return evaluated.empty() || evaluates.empty() ? absl::OkStatus() : CompareProbes(evaluated, evaluates);
+  }
+
   absl::Status MakeOrReplay(const KernelPlan* replayed) {
     LS_ASSIGN_OR_RETURN(std::vector<NodeDigest> probe, Probe());
     if (replayed != nullptr) {
-      LS_RETURN_IF_ERROR(CompareProbes(replayed->probe, probe));
+      LS_RETURN_IF_ERROR(Compare(replayed->probe, probe));
       replica_->kernel_plan_ = kernel_plan_;
     } else {
       const ReplicaPlans& plans = replica_->plans_;

@@ -41,20 +41,23 @@ class Replica {
   ReplicaState& state() { return *state_; }
   StepRunner& runner() { return *runner_; }
 
-  // What the model writes by the state as it stands. Blocks; Cancelled after Cancel(true). REQUIRES: the job says
+  // What the model writes by the state as it stands. Blocks; Cancelled after CancelSample(true). REQUIRES: the job says
   // `eval.sample`.
   absl::StatusOr<std::string> WriteSample() { return WriteText(*plans_.text_plan, plans_.text); }
-  // While true, passes end early. Thread-safe.
-  void Cancel(bool cancel) {
-    runner_->Cancel(cancel);
+  // While true, passes of steps and slices end early. Thread-safe.
+  void Cancel(bool cancel) { runner_->Cancel(cancel); }
+  // While true, WriteSample ends early. Thread-safe.
+  void CancelSample(bool cancel) {
     if (plans_.text_plan != nullptr) plans_.text_plan->Cancel(cancel);
   }
 
   // The kernel plan with the recorded probe, and its hash.
   const std::string& kernel_plan() const { return kernel_plan_; }
   const std::string& plan_hash() const { return plan_hash_; }
-  // Over the job's data files.
+  // Over the job's training data; that of evaluations is checked against the job's own hash.
   const std::string& data_digest() const { return data_digest_; }
+  // TrainingPolicy::settings of the job that it was made from.
+  const std::string& settings() const { return settings_; }
   // The longest that a node ran in the warm-up.
   absl::Duration longest_node() const { return longest_node_; }
 
@@ -69,6 +72,7 @@ class Replica {
   std::string kernel_plan_;
   std::string plan_hash_;
   std::string data_digest_;
+  std::string settings_;
   absl::Duration longest_node_;
 
   friend class ReplicaBuilder;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
 #include "common/training/training_policy.h"
@@ -21,6 +22,11 @@ device::DeviceKind KindOf(const JobSpec& job) {
     default:
       return device::DeviceKind::kCpu;
   }
+}
+
+bool HoldsEvaluation(const KernelPlan& plan) {
+  const auto first = plan.choices.lower_bound(kEvaluationPrefix);
+  return first != plan.choices.end() && absl::StartsWith(first->first, kEvaluationPrefix);
 }
 
 }  // namespace
@@ -61,6 +67,8 @@ absl::StatusOr<ReplicaPlans> DraftReplicaPlans(const MetaGraph& metagraph, const
     plans.eval_batch = EvalBatch(job);
     LS_ASSIGN_OR_RETURN(plans.evaluation, MakeEvaluationGraph(metagraph, plans.eval_batch));
     plans.options.label = "evaluation";
+    // A job that was given evaluations later has a kernel plan without them: equal machines choose alike.
+    if (replayed != nullptr && !HoldsEvaluation(*replayed)) plans.options.choices = nullptr;
     plans.options.accumulate_passes = false;
     LS_ASSIGN_OR_RETURN(plans.eval_plan, Plan::Draft(plans.device.get(), plans.evaluation.graph, plans.options));
   }

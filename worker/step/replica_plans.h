@@ -47,6 +47,9 @@ struct ReplicaPlans {
                     const std::map<std::string, std::byte*>& evaluated);
 };
 
+// What the names of an evaluation plan's nodes begin with, in kernel plans and probes.
+inline constexpr char kEvaluationPrefix[] = "evaluation/";
+
 // Drafts the plans of the job, with the choices of `replayed` (null: the device's own tables choose). Advances `pulse`
 // (may be null; it outlives the plans) with every node. `profiler` (likewise) watches the device. FailedPrecondition
 // when the device cannot replay the plan, InvalidArgument and Unimplemented as of MakeTrainingGraph and Plan::Draft.
