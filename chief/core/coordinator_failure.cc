@@ -31,8 +31,12 @@ void Coordinator::OnMessage(Worker& worker, const ErrorReport& message) {
       absl::StrCat(worker.name(), " on ", worker.host, " at step ", message.step, ": ", message.message);
   out_.Say(Level::kError, cause);
   const bool member = !worker.AtRest() && worker.busy == current_.id;
-  // Bad data or non-finite values under `on_nan: stop`: every worker would meet the same.
-  if (member && message.exit_code == kExitBadData) return EndJob(kExitBadData, cause);
+  // Bad data or non-finite values under `on_nan: stop`: every worker would meet the same. What is trained is saved
+  // first.
+  if (member && message.exit_code == kExitBadData) {
+    if (!ending_.has_value()) ending_ = Ending{kExitBadData, cause};
+    return;
+  }
   reported_error_.insert(worker.name());
   SpendFailure(cause, member);
   if (phase_ != Phase::kEnded) Lose(worker.id(), WorkerChange::kCrashed, message.message, /*close=*/true);

@@ -94,7 +94,10 @@ TEST_CASE("coordinator: an error of the data ends the job with 65, for everybody
   chief.StepTo(3);
 
   chief.Say(1, ErrorReport{65, 4, "conv1.weight became NaN (on_nan: stop)"});
+  CHECK(chief.Count<Exit>() == 0);
+  chief.TakeSnapshots(SnapshotCause::kStop);
 
+  CHECK(chief.Last<PublishCommit>().snapshot.step == 3);
   CHECK(chief.Last<Exit>().code == 65);
   CHECK(chief.worker(0).exit_code == 65);
 }

@@ -91,7 +91,7 @@ struct CollectiveFailed {
 
 enum class StepOutcome : uint8_t {
   kApplied = 0,    // the update ran to its end (also when on_nan skipped it: the number advanced)
-  kNonFinite = 1,  // `on_nan: stop`: no update; the word is served at the step before, then exit 65
+  kNonFinite = 1,  // `on_nan: stop`: no update; the step before is saved as at a stop, exit 65
 };
 
 // RunStep ended with every bucket reduced and the update done (rule 5). `word` is the one of the attempt that counts.

@@ -28,7 +28,12 @@ void SessionCore::OnStepFinished(const StepFinished& event) {
   work_ = Work::kNone;
   if (event.outcome == StepOutcome::kNonFinite) {
     Tell(ErrorReport{kExitBadData, position_.step, event.message});
-    return ExitWith(kExitBadData, event.message);
+    Emit(Announce{true, event.message});
+    if (phase_ != Phase::kRunning) return;
+    // The state before that step stands, here and on every other rank: it is saved as at a stop.
+    boundary_ = {};
+    boundary_.save = SnapshotCause::kStop;
+    return ServeSave();
   }
   position_ = Position{event.step, 0};
   progress_.sums = {};

@@ -318,6 +318,11 @@ TEST_CASE("session: exit codes", "[session][exit]") {
     worker.Run();
     worker.Give(StepFinished{{3, 1}, 11, StepOutcome::kNonFinite, worker.Word(), {}, "fc1.weight"});
     CHECK(worker.Message<ErrorReport>().message == "fc1.weight");
+    // The state before that step is saved first.
+    CHECK(worker.Has<TakeSnapshot>());
+    worker.Give(SnapshotDone{{"line", 10, "d10"}});
+    CHECK(worker.Message<SnapshotTaken>().cause == SnapshotCause::kStop);
+    worker.Command(Done{65, 10, "fc1.weight"});
     expected = 65;
   }
   SECTION("an error of our own") {
