@@ -1,9 +1,7 @@
 #include <catch2/catch.hpp>
-#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
-#include <limits>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,13 +17,6 @@ namespace lockstep::chief {
 namespace {
 
 using Catch::Contains;
-
-std::vector<std::string> Names(const Storage& storage, absl::string_view path) {
-  std::vector<std::string> names;
-  const auto entries = storage.List(path).value();
-  for (const DirectoryEntry& entry : entries) names.push_back(entry.name);
-  return names;
-}
 
 std::string MakeTemporaryDirectory() {
   const char* base = std::getenv("TEST_TMPDIR");
@@ -233,96 +224,6 @@ TEST_CASE("checkpoint: another lineage replaces an abandoned step, which is kept
   CHECK_THAT(replaced->messages[0], Contains("line-1") && Contains("line-2"));
   CHECK(CheckpointReader::Open(storage, "checkpoints/step-000000005")->manifest().state_digest() == other.Digest());
   CHECK(Names(storage, "set_aside") == std::vector<std::string>{"step-000000005-abandoned-term-000001"});
-}
-
-TEST_CASE("checkpoint: retention keeps the newest verified ones and never removes the last", "[checkpoint]") {
-  MemoryStorage storage;
-  auto chief = SmallChief::Start(storage, 2).value();
-  for (const int64_t step : {0, 10, 20, 30}) REQUIRE(chief->Save(SmallState(step)).ok());
-  CHECK(Names(storage, "checkpoints") == std::vector<std::string>{"step-000000020", "step-000000030"});
-
-  REQUIRE(chief->Save(SmallState(40)).ok());
-  CHECK(Names(storage, "checkpoints") == std::vector<std::string>{"step-000000030", "step-000000040"});
-
-  // After a restart only the newest was read through: the older one does not count, and stays until enough do.
-  chief.reset();
-  chief = SmallChief::Start(storage, 2).value();
-  CHECK(chief->store->accepted().at("step-000000040").verified);
-  CHECK_FALSE(chief->store->accepted().at("step-000000030").verified);
-  chief.reset();
-  chief = SmallChief::Start(storage, 3).value();
-  REQUIRE(chief->Save(SmallState(50)).ok());
-  REQUIRE(chief->Save(SmallState(60)).ok());
-  CHECK(Names(storage, "checkpoints") ==
-        std::vector<std::string>{"step-000000040", "step-000000050", "step-000000060"});
-  chief.reset();
-  chief = SmallChief::Start(storage, 3).value();
-  REQUIRE(chief->Save(SmallState(70)).ok());
-  CHECK(Names(storage, "checkpoints").size() == 4);
-  REQUIRE(chief->Save(SmallState(80)).ok());
-
-  CHECK(Names(storage, "checkpoints") ==
-        std::vector<std::string>{"step-000000060", "step-000000070", "step-000000080"});
-  CHECK(Names(storage, "staging/term-000004").empty());
-}
-
-TEST_CASE("checkpoint: retention leaves the best checkpoint, and `best` names it", "[checkpoint]") {
-  MemoryStorage storage;
-  auto chief = SmallChief::Start(storage, 2).value();
-  CommitInfo info = SmallCommit();
-  info.evaluations = {.rule = 1, .step = 10, .value = 0.5, .best_step = 10, .best_value = 0.5, .reference = 0.5};
-  info.keep_step = 10;
-  for (const int64_t step : {0, 10, 20, 30, 40}) {
-    auto shards = StoreAll(*chief->hold, SmallState(step), 2, 400, "line-1");
-    REQUIRE(shards.ok());
-    REQUIRE(chief->store->Publish(*std::move(shards), info).ok());
-  }
-
-  CHECK(Names(storage, "checkpoints") ==
-        std::vector<std::string>{"step-000000010", "step-000000030", "step-000000040"});
-  CHECK(ReadWholeFile(storage, "best", 100).value() == "step-000000010\n");
-  const auto reader = CheckpointReader::Open(storage, "checkpoints/step-000000040");
-  CHECK(FromProto(reader->manifest().evaluations()) == info.evaluations);
-
-  // By another rule nothing is the best yet: the old one stays.
-  info.keep_step = kKeepNamed;
-  auto unjudged = StoreAll(*chief->hold, SmallState(45), 2, 400, "line-1");
-  REQUIRE(chief->store->Publish(*std::move(unjudged), info).ok());
-  CHECK(Names(storage, "checkpoints") ==
-        std::vector<std::string>{"step-000000010", "step-000000040", "step-000000045"});
-
-  // Another one is better: the old one is like every other.
-  info.keep_step = 40;
-  info.evaluations.value = std::numeric_limits<double>::quiet_NaN();
-  auto shards = StoreAll(*chief->hold, SmallState(50), 2, 400, "line-1");
-  REQUIRE(chief->store->Publish(*std::move(shards), info).ok());
-  CHECK(Names(storage, "checkpoints") ==
-        std::vector<std::string>{"step-000000040", "step-000000045", "step-000000050"});
-  CHECK(ReadWholeFile(storage, "best", 100).value() == "step-000000040\n");
-  // A loss that is not a number reads back as it was.
-  CHECK(std::isnan(CheckpointReader::Open(storage, "checkpoints/step-000000050")->manifest().evaluations().value()));
-}
-
-TEST_CASE("checkpoint: an evaluation that ended after its state was published is written into the manifest",
-          "[checkpoint]") {
-  MemoryStorage storage;
-  auto chief = SmallChief::Start(storage, 2).value();
-  CommitInfo info = SmallCommit();
-  info.evaluation_pending = true;
-  auto shards = StoreAll(*chief->hold, SmallState(10), 2, 400, "line-1");
-  const SnapshotId id = shards->id;
-  REQUIRE(chief->store->Publish(*std::move(shards), info).ok());
-  const EvaluationLedger ledger{.rule = 1, .step = 10, .best_step = 10};
-
-  const auto amended = chief->store->Amend(id, ledger, 10);
-
-  REQUIRE(amended.ok());
-  const auto reader = CheckpointReader::Open(storage, amended->path);
-  REQUIRE(reader.ok());
-  CHECK_FALSE(reader->manifest().evaluation_pending());
-  CHECK(FromProto(reader->manifest().evaluations()) == ledger);
-  CHECK(ReadWholeFile(storage, "best", 100).value() == "step-000000010\n");
-  CHECK(absl::IsNotFound(chief->store->Amend({id.lineage, 10, "other"}, ledger, 10).status()));
 }
 
 TEST_CASE("checkpoint: a save that cannot fit is refused before its first byte", "[checkpoint]") {

@@ -129,6 +129,14 @@ struct SmallChief {
   std::vector<std::string> messages;
 };
 
+// What lies in a directory.
+inline std::vector<std::string> Names(const Storage& storage, absl::string_view path) {
+  std::vector<std::string> names;
+  const auto entries = storage.List(path).value();
+  for (const DirectoryEntry& entry : entries) names.push_back(entry.name);
+  return names;
+}
+
 }  // namespace lockstep::chief
 
 #endif  // LOCKSTEP_CHIEF_CHECKPOINT_CHECKPOINT_TEST_UTIL_H_

@@ -73,7 +73,6 @@ class ChiefHarness {
   }
 
   // ---- workers
-  // -------------------------------------------------------------------------------------------------------
   FakeWorker& worker(int index) {
     FakeWorker& worker = workers_[index];
     if (worker.id.IsNone()) NewProcess(index);
@@ -100,9 +99,8 @@ class ChiefHarness {
     hello.position = w.position;
     hello.leaving = w.leaving;
     hello.activity = w.generation.IsNone() ? Activity::kIdle : Activity::kRunning;
-    if (!w.generation.IsNone() && w.position.step >= config_.policy.training.end_step) {
-      hello.activity = Activity::kFinished;
-    }
+    const bool at_end = w.position.step >= config_.policy.training.end_step;
+    if (!w.generation.IsNone() && at_end) hello.activity = Activity::kFinished;
     hello.generation = w.generation;
     hello.members = w.members;
     hello.snapshots.assign(w.snapshots.begin(), w.snapshots.end());
@@ -126,7 +124,6 @@ class ChiefHarness {
   }
 
   // ---- what members do
-  // -----------------------------------------------------------------------------------------------
   std::vector<int> Members() {
     std::vector<int> list;
     for (auto& [index, w] : workers_) {
@@ -190,7 +187,6 @@ class ChiefHarness {
   absl::Time now() const { return now_; }
 
   // ---- events and actions
-  // --------------------------------------------------------------------------------------------
   void Do(const Event& event) {
     queue_.push_back(event);
     if (running_) return;
@@ -283,21 +279,16 @@ class ChiefHarness {
 
   template <typename T>
   void Carry(const T&) {}
-  void Carry(const StorePlan& action) {
-    if (storing) Do(PlanStored{action.plan_hash});
-  }
+  void Carry(const StorePlan& action) { DoIfStoring(PlanStored{action.plan_hash}); }
   void Carry(const StoreManifest& action) {
     if (!storing) return;
     if (!storage_error.empty()) return Do(StorageFailed{action.snapshot, storage_error});
     Do(ManifestStored{action.snapshot, action.snapshot.digest + recomputed_suffix});
   }
-  void Carry(const PublishCommit& action) {
-    if (storing) Do(Published{action.snapshot});
-  }
-  void Carry(const AmendManifest& action) {
-    if (!storing) return;
-    if (!storage_error.empty()) return Do(StorageFailed{action.snapshot, storage_error});
-    Do(Published{action.snapshot});
+  void Carry(const PublishCommit& action) { DoIfStoring(Published{action.snapshot}); }
+  void Carry(const AmendManifest& action) { DoIfStoring(Published{action.snapshot}); }
+  void DoIfStoring(const Event& event) {
+    if (storing) Do(event);
   }
   void Carry(const CloseSession& action) {
     for (auto& [index, w] : workers_) {
