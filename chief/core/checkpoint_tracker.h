@@ -4,6 +4,8 @@
 //      ▲   OpenSave, AskShare…   StoreManifest   PublishCommit
 //      └───────────┴──────────────────┴───── abandoned: a save that is insisted on tries again; another is dropped
 //
+// A published state whose evaluation ends later goes from waiting to publishing at once, by AmendManifest.
+//
 // Invariants
 //   * PublishCommit{s} is emitted only after ManifestStored{s} came in with the digest that the replicas announced.
 //   * Shares are fixed when the save opens; whoever holds the same snapshot may send any of them (rule 19).
