@@ -3,7 +3,8 @@
 //
 // Invariants
 //   * A checkpoint's directory appears under its name complete and durable, or not at all.
-//   * What is published is never changed, but for Amend, which replaces a manifest; only retention and setting aside move
+//   * What is published is never changed, but for Amend, which replaces a manifest; only retention and setting aside
+//   move
 //     it, whole.
 //   * Publishing onto an equal digest is success; onto another digest of the same lineage and step it is an alarm
 //   (DataLoss);
