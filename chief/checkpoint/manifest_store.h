@@ -3,11 +3,8 @@
 //
 // Invariants
 //   * A checkpoint's directory appears under its name complete and durable, or not at all.
-//   * What is published is never changed, but for Amend, which replaces a manifest; only retention and setting aside
-//   move
-//     it, whole.
-//   * Publishing onto an equal digest is success; onto another digest of the same lineage and step it is an alarm
-//   (DataLoss);
+//   * What is published is never changed: Amend replaces a manifest, retention and setting aside move all of it.
+//   * Publishing onto an equal digest is success. Onto another of the same lineage and step it is an alarm (DataLoss);
 //     one of another lineage, which this one replaces, is set aside.
 //   * A manifest of an older term that this term did not accept is set aside wherever it turns up.
 //   * A removal renames into staging first, so that a half removed checkpoint never stands under a published name. One
