@@ -84,6 +84,13 @@ struct DeviceOptions {
   // Highest instruction set that kernels may use, in the words of DeviceInfo; empty for the best one of this machine.
   // InvalidArgument at creation where this machine lacks it.
   std::string instruction_set;
+  // Which of the machine's devices of this kind. Host devices know only 0 and ignore it.
+  int ordinal = 0;
+  // Most bytes of the device's own memory that this process may take, the context and libraries counted; 0: no limit.
+  // Host devices ignore it.
+  int64_t memory_limit = 0;
+  // Matrix products and convolutions of float32 may round their factors to tf32. Other bits; host devices ignore it.
+  bool tf32 = false;
 };
 
 class Device {
