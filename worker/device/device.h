@@ -76,6 +76,10 @@ struct DeviceInfo {
   std::string instruction_set;  // the newest one that kernels use: "avx2", "avx512_core"; "portable" when none matters
   std::string model;            // the machine's own name for itself; explains a refusal, decides nothing
   int threads = 1;
+  // Bytes of the device's own memory that its buffers may take, of what was free or allowed when it was made; 0: its
+  // memory is the host's.
+  int64_t memory = 0;
+  bool tf32 = false;  // DeviceOptions::tf32, where the device has it
 };
 
 // What a job and a kernel plan fix about a device.

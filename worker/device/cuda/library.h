@@ -1,6 +1,6 @@
 // What liblockstep_cuda.so exports: one function, which returns a table. The program that loads the library and the
 // library are of one build: standard containers and abseil's types cross this border, so the loader refuses a library
-// whose number or version is not its own (`worker/device/cuda_library.h`) before it calls anything in the table.
+// whose number or version is not its own (`worker/device/cuda_loader.h`) before it calls anything in the table.
 //
 // No protobuf, gRPC or logging on either side of this header, and no type of a vendor.
 //
@@ -56,9 +56,9 @@ struct CudaLibrary {
   const char* program_version = nullptr;
   // Never fails: what is wrong is said in the report.
   CudaReport (*report)() = nullptr;
-  // A device on GPU `options.ordinal`, owned by the calling thread. FailedPrecondition with the report's reason when
-  // that GPU cannot be used, InvalidArgument when there is none of that number, ResourceExhausted when
-  // `options.memory_limit` or what is free does not hold a context.
+  // A device on GPU `options.ordinal`, owned by the calling thread; its info has kind "cuda", `memory` and `tf32`.
+  // FailedPrecondition with the report's reason when that GPU cannot be used, InvalidArgument when there is none of that
+  // number, ResourceExhausted when `options.memory_limit` or what is free does not hold a context.
   absl::StatusOr<std::unique_ptr<Device>> (*make_device)(const DeviceOptions& options) = nullptr;
 };
 
