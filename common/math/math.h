@@ -15,11 +15,13 @@
 #include <limits>
 #include <type_traits>
 
+#include "common/math/host_device.h"
+
 namespace lockstep {
 
 // Correctly rounded by IEEE 754: one instruction on every machine we run on.
-inline double SquareRoot(double x) { return __builtin_sqrt(x); }
-inline float SquareRoot(float x) { return __builtin_sqrtf(x); }
+LS_HD inline double SquareRoot(double x) { return __builtin_sqrt(x); }
+LS_HD inline float SquareRoot(float x) { return __builtin_sqrtf(x); }
 
 namespace math_internal {
 
@@ -57,12 +59,12 @@ struct Format<float> {
 
 // The number with this exponent field and an empty mantissa.
 template <typename T>
-T FromExponent(typename Format<T>::Bits biased) {
+LS_HD T FromExponent(typename Format<T>::Bits biased) {
   return std::bit_cast<T>(static_cast<typename Format<T>::Bits>(biased << Format<T>::kMantissaBits));
 }
 
 // (e^r - 1 - r) / r^2 by Taylor's series, for |r| <= 0.36: what is left out is below 1e-17 and 3e-9 of e^r.
-[[gnu::always_inline]] inline double ExpTail(double r) {
+[[gnu::always_inline]] LS_HD inline double ExpTail(double r) {
   double p = 1.0 / 6227020800.0;
   p = p * r + 1.0 / 479001600.0;
   p = p * r + 1.0 / 39916800.0;
@@ -76,7 +78,7 @@ T FromExponent(typename Format<T>::Bits biased) {
   p = p * r + 1.0 / 6.0;
   return p * r + 0.5;
 }
-[[gnu::always_inline]] inline float ExpTail(float r) {
+[[gnu::always_inline]] LS_HD inline float ExpTail(float r) {
   float p = 1.0f / 5040.0f;
   p = p * r + 1.0f / 720.0f;
   p = p * r + 1.0f / 120.0f;
@@ -86,7 +88,7 @@ T FromExponent(typename Format<T>::Bits biased) {
 }
 
 // atanh(s) / s - 1 over z = s^2, for |s| <= 0.172.
-[[gnu::always_inline]] inline double AtanhTail(double z) {
+[[gnu::always_inline]] LS_HD inline double AtanhTail(double z) {
   double p = 1.0 / 23.0;
   p = p * z + 1.0 / 21.0;
   p = p * z + 1.0 / 19.0;
@@ -100,7 +102,7 @@ T FromExponent(typename Format<T>::Bits biased) {
   p = p * z + 1.0 / 3.0;
   return p * z;
 }
-[[gnu::always_inline]] inline float AtanhTail(float z) {
+[[gnu::always_inline]] LS_HD inline float AtanhTail(float z) {
   float p = 1.0f / 9.0f;
   p = p * z + 1.0f / 7.0f;
   p = p * z + 1.0f / 5.0f;
@@ -111,7 +113,7 @@ T FromExponent(typename Format<T>::Bits biased) {
 // x = k ln 2 + r with whole k; scale is 2^k in two factors, since k may be one more than the largest exponent.
 template <typename T>
 struct Reduced {
-  [[gnu::always_inline]] explicit Reduced(T x) {
+  [[gnu::always_inline]] LS_HD explicit Reduced(T x) {
     using F = Format<T>;
     using Bits = typename F::Bits;
     const T shifted = x * F::kLog2E + F::kRound;
@@ -127,7 +129,7 @@ struct Reduced {
 };
 
 template <typename T>
-[[gnu::always_inline]] inline T ExpOf(T x) {
+[[gnu::always_inline]] LS_HD inline T ExpOf(T x) {
   using F = Format<T>;
   // A NaN passes both comparisons and stays.
   T clamped = x < F::kExpZero ? F::kExpZero : x;
@@ -139,14 +141,14 @@ template <typename T>
 
 // e^x - 1 without cancellation. REQUIRES: |x| <= 40, or NaN.
 template <typename T>
-[[gnu::always_inline]] inline T SmallExpm1(T x) {
+[[gnu::always_inline]] LS_HD inline T SmallExpm1(T x) {
   const Reduced<T> reduced(x);
   const T scale = reduced.scale[0] * reduced.scale[1];
   return (scale - T(1)) + scale * reduced.tail;
 }
 
 template <typename T>
-[[gnu::always_inline]] inline T LogOf(T x) {
+[[gnu::always_inline]] LS_HD inline T LogOf(T x) {
   using F = Format<T>;
   using Bits = typename F::Bits;
   // x = m * 2^k with m in [sqrt(1/2), sqrt(2)): the exponent moves up by one where the mantissa is above sqrt(2).
@@ -167,29 +169,29 @@ template <typename T>
 }
 
 template <typename T>
-[[gnu::always_inline]] inline T Magnitude(T x) {
+[[gnu::always_inline]] LS_HD inline T Magnitude(T x) {
   return x < T(0) ? -x : x;
 }
 
 }  // namespace math_internal
 
 // e^x. Infinity where it exceeds the type's range.
-[[gnu::always_inline]] inline double Exp(double x) { return math_internal::ExpOf(x); }
-[[gnu::always_inline]] inline float Exp(float x) { return math_internal::ExpOf(x); }
+[[gnu::always_inline]] LS_HD inline double Exp(double x) { return math_internal::ExpOf(x); }
+[[gnu::always_inline]] LS_HD inline float Exp(float x) { return math_internal::ExpOf(x); }
 
 // e^x - 1 without cancellation. REQUIRES: x <= 0, or NaN.
 template <typename T>
-[[gnu::always_inline]] inline T Expm1OfNegative(T x) {
+[[gnu::always_inline]] LS_HD inline T Expm1OfNegative(T x) {
   // At -40 the result has long rounded to -1.
   return math_internal::SmallExpm1(x < T(-40) ? T(-40) : x);
 }
 
 // Natural logarithm. -infinity at 0, NaN below.
-[[gnu::always_inline]] inline double Log(double x) { return math_internal::LogOf(x); }
-[[gnu::always_inline]] inline float Log(float x) { return math_internal::LogOf(x); }
+[[gnu::always_inline]] LS_HD inline double Log(double x) { return math_internal::LogOf(x); }
+[[gnu::always_inline]] LS_HD inline float Log(float x) { return math_internal::LogOf(x); }
 
 // log(1 + x), without cancellation near zero. REQUIRES: x > -1.
-inline double Log1p(double x) {
+LS_HD inline double Log1p(double x) {
   const double u = 1.0 + x;
   const double corrected = Log(u) * (x / (u - 1.0));
   return u == 1.0 || u > std::numeric_limits<double>::max() ? x : corrected;
@@ -197,7 +199,7 @@ inline double Log1p(double x) {
 
 // Hyperbolic tangent.
 template <typename T>
-[[gnu::always_inline]] inline T Tanh(T x) {
+[[gnu::always_inline]] LS_HD inline T Tanh(T x) {
   const T magnitude = math_internal::Magnitude(x);
   // At 20 the result has long rounded to 1.
   const T e = math_internal::SmallExpm1(T(2) * (magnitude > T(20) ? T(20) : magnitude));
@@ -207,7 +209,7 @@ template <typename T>
 
 // 1 / (1 + e^-x), from the side on which nothing overflows.
 template <typename T>
-[[gnu::always_inline]] inline T Sigmoid(T x) {
+[[gnu::always_inline]] LS_HD inline T Sigmoid(T x) {
   const T e = Exp(-math_internal::Magnitude(x));
   return (x >= T(0) ? T(1) : e) / (T(1) + e);
 }

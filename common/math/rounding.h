@@ -7,15 +7,17 @@
 
 #include <limits>
 
+#include "common/math/host_device.h"
+
 namespace lockstep {
 
 // The magnitude of x with the sign of `sign`.
-[[gnu::always_inline]] inline double CopySign(double x, double sign) { return __builtin_copysign(x, sign); }
-[[gnu::always_inline]] inline float CopySign(float x, float sign) { return __builtin_copysignf(x, sign); }
+[[gnu::always_inline]] LS_HD inline double CopySign(double x, double sign) { return __builtin_copysign(x, sign); }
+[[gnu::always_inline]] LS_HD inline float CopySign(float x, float sign) { return __builtin_copysignf(x, sign); }
 
 // The nearest whole number; of two, the even one.
 template <typename T>
-[[gnu::always_inline]] inline T RoundEven(T x) {
+[[gnu::always_inline]] LS_HD inline T RoundEven(T x) {
   // From here on every number is whole; adding it rounds away what lies behind the point.
   constexpr T kWhole = T(1) / std::numeric_limits<T>::epsilon();
   const T magnitude = CopySign(x, T(1));
@@ -25,27 +27,27 @@ template <typename T>
 
 // The largest whole number that is not above x.
 template <typename T>
-[[gnu::always_inline]] inline T Floor(T x) {
+[[gnu::always_inline]] LS_HD inline T Floor(T x) {
   const T rounded = RoundEven(x);
   return CopySign(rounded > x ? rounded - T(1) : rounded, x);
 }
 
 // The smallest whole number that is not below x.
 template <typename T>
-[[gnu::always_inline]] inline T Ceil(T x) {
+[[gnu::always_inline]] LS_HD inline T Ceil(T x) {
   return -Floor(-x);
 }
 
 // x without what lies behind the point.
 template <typename T>
-[[gnu::always_inline]] inline T Truncate(T x) {
+[[gnu::always_inline]] LS_HD inline T Truncate(T x) {
   return CopySign(Floor(CopySign(x, T(1))), x);
 }
 
 // x - n * y, exactly, where n is x / y without what lies behind the point: C's fmod, with the sign of x. NaN for a y of
 // zero or an infinite x.
 template <typename T>
-T Remainder(T x, T y) {
+LS_HD T Remainder(T x, T y) {
   constexpr T kMost = std::numeric_limits<T>::max();
   T left = CopySign(x, T(1));
   const T divisor = CopySign(y, T(1));

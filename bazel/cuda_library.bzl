@@ -1,0 +1,82 @@
+"""A C++ library of CUDA sources, compiled by nvcc."""
+
+load("@cuda//:defs.bzl", "NVCC")
+
+# Machine code for Hopper; for other GPUs from Ampere on the driver compiles what is in the library when it is loaded.
+_CODE = [
+    "-gencode=arch=compute_90,code=sm_90",
+    "-gencode=arch=compute_80,code=compute_80",
+]
+
+_FLAGS = [
+    "-x",
+    "cu",
+    "-std=c++20",
+    "-O3",
+    # As everywhere: no fused multiply-add unless written.
+    "-fmad=false",
+    "-Xcompiler=-fPIC,-g1,-ffp-contract=off,-Wall,-Wextra,-Werror,-Wno-missing-field-initializers",
+    # Lambdas in kernels, and constexpr functions of the standard library.
+    "--extended-lambda",
+    "--expt-relaxed-constexpr",
+    "-Werror=all-warnings",
+    # Abseil's headers.
+    "-diag-suppress=1394,1388,177",
+]
+
+def _cuda_objects_impl(ctx):
+    contexts = [dep[CcInfo].compilation_context for dep in ctx.attr.deps]
+    headers = depset(transitive = [context.headers for context in contexts])
+    folders = []
+    for context in contexts:
+        folders += ["-I" + folder for folder in context.includes.to_list() + context.quote_includes.to_list()]
+        folders += ["-isystem=" + folder for folder in context.system_includes.to_list()]
+    objects = []
+    for source in ctx.files.srcs:
+        out = ctx.actions.declare_file("%s/%s.o" % (ctx.label.name, source.basename))
+        arguments = ctx.actions.args()
+        arguments.add_all(_FLAGS + _CODE + ctx.attr.copts)
+        arguments.add_all(folders, uniquify = True)
+        arguments.add("-c")
+        arguments.add(source)
+        arguments.add("-o")
+        arguments.add(out)
+        ctx.actions.run(
+            executable = NVCC,
+            arguments = [arguments],
+            inputs = depset(ctx.files.srcs + ctx.files.hdrs, transitive = [headers]),
+            outputs = [out],
+            use_default_shell_env = True,
+            mnemonic = "Nvcc",
+            progress_message = "Compiling %s for GPUs" % source.short_path,
+        )
+        objects.append(out)
+    return [DefaultInfo(files = depset(objects))]
+
+_cuda_objects = rule(
+    implementation = _cuda_objects_impl,
+    attrs = {
+        "srcs": attr.label_list(allow_files = [".cc"]),
+        "hdrs": attr.label_list(allow_files = [".h"]),
+        "copts": attr.string_list(),
+        "deps": attr.label_list(providers = [CcInfo]),
+    },
+)
+
+def ls_cuda_library(name, srcs, hdrs = [], copts = [], deps = [], visibility = ["//visibility:private"]):
+    """A library of sources that hold kernels. REQUIRES: HAS_CUDA of @cuda//:defs.bzl."""
+    _cuda_objects(
+        name = name + "_objects",
+        srcs = srcs,
+        hdrs = hdrs,
+        copts = copts,
+        deps = deps + ["@cuda//:toolkit"],
+    )
+    native.cc_library(
+        name = name,
+        srcs = [":" + name + "_objects"],
+        hdrs = hdrs,
+        visibility = visibility,
+        deps = deps + ["@cuda//:toolkit"],
+        alwayslink = True,
+    )

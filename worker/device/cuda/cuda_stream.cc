@@ -1,0 +1,85 @@
+#include "worker/device/cuda/cuda_stream.h"
+
+#include <utility>
+
+#include "common/status/status_macros.h"
+
+namespace lockstep::device::cuda {
+namespace {
+
+class DeviceBuffer final : public Buffer {
+ public:
+  DeviceBuffer(std::byte* address, size_t size) : address_(address), size_(size) {}
+  ~DeviceBuffer() override { FreeDevice(address_); }
+
+  std::byte* address() const override { return address_; }
+  size_t size() const override { return size_; }
+  bool host_visible() const override { return false; }
+
+ private:
+  std::byte* const address_;
+  const size_t size_;
+};
+
+class CudaEvent final : public Event {
+ public:
+  explicit CudaEvent(EventHandle handle) : handle_(handle) {}
+  ~CudaEvent() override { DestroyEvent(handle_); }
+
+  bool Ready() const override { return EventDone(handle_); }
+  absl::Status Wait() override { return WaitForEvent(handle_); }
+  EventHandle handle() const { return handle_; }
+
+ private:
+  const EventHandle handle_;
+};
+
+class CudaStream final : public Stream {
+ public:
+  explicit CudaStream(StreamHandle handle) : handle_(handle) {}
+  ~CudaStream() override { DestroyStream(handle_); }
+
+  absl::Status Record(Event& event) override { return RecordEvent(HandleOf(event), handle_); }
+  absl::Status WaitFor(Event& event) override { return StreamWaits(handle_, HandleOf(event)); }
+  absl::Status CopyToDevice(std::byte* device, const std::byte* host, size_t bytes) override {
+    return cuda::CopyToDevice(handle_, device, host, bytes);
+  }
+  absl::Status CopyToHost(std::byte* host, const std::byte* device, size_t bytes) override {
+    return cuda::CopyToHost(handle_, host, device, bytes);
+  }
+  absl::Status CopyOnDevice(std::byte* to, const std::byte* from, size_t bytes) override {
+    return cuda::CopyOnDevice(handle_, to, from, bytes);
+  }
+  absl::Status Zero(std::byte* device, size_t bytes) override { return cuda::Zero(handle_, device, bytes); }
+  absl::Status Synchronize() override { return cuda::Synchronize(handle_); }
+  StreamHandle handle() const { return handle_; }
+
+ private:
+  const StreamHandle handle_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Buffer>> NewDeviceBuffer(size_t bytes) {
+  LS_ASSIGN_OR_RETURN(std::byte* const address, AllocateDevice(bytes));
+  auto buffer = std::make_unique<DeviceBuffer>(address, bytes);
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, NewCudaStream());
+  LS_RETURN_IF_ERROR(stream->Zero(address, bytes));
+  LS_RETURN_IF_ERROR(stream->Synchronize());
+  return buffer;
+}
+
+absl::StatusOr<std::unique_ptr<Stream>> NewCudaStream() {
+  LS_ASSIGN_OR_RETURN(const StreamHandle handle, CreateStream());
+  return std::make_unique<CudaStream>(handle);
+}
+
+absl::StatusOr<std::unique_ptr<Event>> NewCudaEvent() {
+  LS_ASSIGN_OR_RETURN(const EventHandle handle, CreateEvent());
+  return std::make_unique<CudaEvent>(handle);
+}
+
+StreamHandle HandleOf(Stream& stream) { return static_cast<CudaStream&>(stream).handle(); }
+EventHandle HandleOf(Event& event) { return static_cast<CudaEvent&>(event).handle(); }
+
+}  // namespace lockstep::device::cuda

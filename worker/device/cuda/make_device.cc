@@ -1,0 +1,113 @@
+#include "worker/device/cuda/make_device.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/status/status_macros.h"
+#include "worker/device/cuda/cuda_stream.h"
+#include "worker/device/cuda/own_kernels.h"
+#include "worker/device/cuda/runtime.h"
+
+namespace lockstep::device {
+namespace {
+
+constexpr char kOwn[] = "own:";
+
+class OwnKernel final : public Kernel {
+ public:
+  OwnKernel(const KernelRequest& request, const cuda::OwnFunction& own)
+      : own_(own), implementation_(absl::StrCat(kOwn, own.name)), shareable_(ElementwiseSharing(request)) {
+    call_.op = request.node->op;
+    call_.attributes = request.node->attributes;
+    call_.input_infos = request.inputs;
+    call_.output_infos = request.outputs;
+  }
+
+  const std::string& implementation() const override { return implementation_; }
+  size_t workspace_bytes() const override { return own_.workspace_bytes; }
+  Layout input_layout(int) const override { return Layout(); }
+  Layout output_layout(int) const override { return Layout(); }
+  bool CanShare(int input, int output) const override {
+    return std::find(shareable_.begin(), shareable_.end(), std::pair(input, output)) != shareable_.end();
+  }
+
+  absl::Status Bind(const KernelArguments& arguments) override {
+    if (arguments.inputs.size() != call_.input_infos.size() || arguments.outputs.size() != call_.output_infos.size()) {
+      return absl::InternalError("a kernel is bound to another number of values than it was made for");
+    }
+    call_.inputs = arguments.inputs;
+    call_.outputs = arguments.outputs;
+    call_.workspace = arguments.workspace;
+    return absl::OkStatus();
+  }
+
+  absl::Status Launch(Stream& stream) override { return own_.launch(call_, cuda::HandleOf(stream)); }
+
+ private:
+  const cuda::OwnFunction own_;
+  const std::string implementation_;
+  const std::vector<std::pair<int, int>> shareable_;
+  cuda::DeviceCall call_;
+};
+
+absl::StatusOr<cuda::OwnFunction> Choose(const KernelRequest& request) {
+  if (request.epilogue != Epilogue::kNone) {
+    return absl::UnimplementedError("own kernels for GPUs fuse nothing behind a node");
+  }
+  const cuda::OwnFunction own = cuda::FindOwn(request);
+  if (own.launch == nullptr) {
+    return absl::UnimplementedError(absl::StrCat("the CUDA device has no kernel for ", OpName(request.node->op), " on ",
+                                                 DTypeName(request.outputs[0].dtype),
+                                                 ". Floating point ops are served for F32: cast what goes in"));
+  }
+  if (!request.implementation.empty() && request.implementation != absl::StrCat(kOwn, own.name)) {
+    return absl::InvalidArgumentError(absl::StrCat("the kernel plan asks for implementation '", request.implementation,
+                                                   "'; this device serves the node by '", kOwn, own.name, "'"));
+  }
+  return own;
+}
+
+class CudaDevice final : public Device {
+ public:
+  explicit CudaDevice(DeviceInfo info) : info_(std::move(info)) {}
+
+  const DeviceInfo& info() const override { return info_; }
+  absl::StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) override { return cuda::NewDeviceBuffer(bytes); }
+  absl::StatusOr<std::unique_ptr<Stream>> NewStream() override { return cuda::NewCudaStream(); }
+  absl::StatusOr<std::unique_ptr<Event>> NewEvent() override { return cuda::NewCudaEvent(); }
+  absl::Status Supports(const KernelRequest& request) const override { return Choose(request).status(); }
+
+  absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelRequest& request) override {
+    LS_ASSIGN_OR_RETURN(const cuda::OwnFunction own, Choose(request));
+    return std::make_unique<OwnKernel>(request, own);
+  }
+
+  absl::StatusOr<std::unique_ptr<Kernel>> MakeReorder(const ReorderRequest&) override {
+    return absl::InternalError("the CUDA device has only the row-major layout");
+  }
+
+ private:
+  const DeviceInfo info_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(const DeviceOptions& options) {
+  LS_ASSIGN_OR_RETURN(const cuda::GpuFacts facts, cuda::FactsOf(options.ordinal));
+  LS_RETURN_IF_ERROR(cuda::SelectDevice(options.ordinal));
+  DeviceInfo info;
+  info.kind = "cuda";
+  info.library = cuda::RuntimeName();
+  info.instruction_set = absl::StrCat("sm_", facts.capability_major, facts.capability_minor);
+  info.model = facts.name;
+  if (!options.instruction_set.empty() && options.instruction_set != info.instruction_set) {
+    return absl::InvalidArgumentError(absl::StrCat("GPU ", options.ordinal, " (", facts.name, ") is of ",
+                                                   info.instruction_set, ", the kernel plan of ",
+                                                   options.instruction_set));
+  }
+  return std::make_unique<CudaDevice>(std::move(info));
+}
+
+}  // namespace lockstep::device

@@ -1,0 +1,165 @@
+// Activations and their gradients, element by element.
+#include "worker/device/activation_formulas.h"
+#include "worker/device/cuda/code.h"
+#include "worker/device/cuda/map.h"
+#include "worker/device/cuda/own_families.h"
+
+namespace lockstep::device::cuda {
+namespace {
+
+// What a formula reads of the call: nothing, or the two numbers of its attributes.
+struct Plain {
+  explicit Plain(const DeviceCall&) {}
+};
+struct Numbers {
+  explicit Numbers(const DeviceCall& call)
+      : alpha(static_cast<float>(call.attrs<ActivationAttributes>().alpha)),
+        beta(static_cast<float>(call.attrs<ActivationAttributes>().beta)) {}
+  float alpha;
+  float beta;
+};
+struct Exponential {
+  explicit Exponential(const DeviceCall& call) {
+    const auto& attributes = call.attrs<ActivationAttributes>();
+    alpha = static_cast<float>(attributes.alpha);
+    if (call.op == OpType::kSelu || call.op == OpType::kSeluGrad) scale = static_cast<float>(attributes.beta);
+    if (call.op == OpType::kCelu || call.op == OpType::kCeluGrad) rate = static_cast<float>(1.0 / attributes.alpha);
+  }
+  float alpha;
+  float scale = 1;
+  float rate = 1;
+};
+struct GeluKind {
+  explicit GeluKind(const DeviceCall& call) : tanh(call.attrs<GeluAttributes>().tanh) {}
+  bool tanh;
+};
+struct Bounds {
+  explicit Bounds(const DeviceCall& call)
+      : low(static_cast<float>(call.attrs<ClipAttributes>().min)),
+        high(static_cast<float>(call.attrs<ClipAttributes>().max)) {}
+  float low;
+  float high;
+};
+
+// A formula over x, and one over dY and the value that the gradient is taken at.
+#define LS_FORMULA(Name, Base, expression)                       \
+  struct Name : Base {                                           \
+    using Base::Base;                                            \
+    LS_HD float operator()(float x) const { return expression; } \
+  };
+#define LS_GRADIENT(Name, Base, expression)                                \
+  struct Name : Base {                                                     \
+    using Base::Base;                                                      \
+    LS_HD float operator()(float dy, float x) const { return expression; } \
+  };
+
+LS_FORMULA(ReluOp, Plain, x < 0.0f ? 0.0f : x)
+LS_FORMULA(SigmoidOp, Plain, Sigmoid(x))
+LS_FORMULA(TanhOp, Plain, Tanh(x))
+LS_FORMULA(LeakyReluOp, Numbers, LeakyRelu(x, alpha))
+LS_FORMULA(ExponentialOp, Exponential, ExponentialUnit(x, alpha, scale, rate))
+LS_FORMULA(HardSigmoidOp, Numbers, HardSigmoid(x, alpha, beta))
+LS_FORMULA(HardSwishOp, Plain, HardSwish(x))
+LS_FORMULA(ThresholdedReluOp, Numbers, x > alpha ? x : 0.0f)
+LS_FORMULA(SoftsignOp, Plain, Softsign(x))
+LS_FORMULA(MishOp, Plain, Mish(x))
+LS_FORMULA(GeluOp, GeluKind, tanh ? GeluTanh(x) : Gelu(x))
+// From the side on which nothing overflows.
+LS_FORMULA(SoftplusOp, Plain,
+           static_cast<float>((x > 0 ? double{x} : 0.0) + Log1p(Exp(x > 0 ? -double{x} : double{x}))))
+
+LS_GRADIENT(ReluGradOp, Plain, x > 0.0f ? dy : 0.0f)
+LS_GRADIENT(SigmoidGradOp, Plain, dy* x*(1.0f - x))
+LS_GRADIENT(TanhGradOp, Plain, dy*(1.0f - x * x))
+LS_GRADIENT(LeakyReluGradOp, Numbers, dy* LeakyReluSlope(x, alpha))
+LS_GRADIENT(ExponentialGradOp, Exponential, dy* ExponentialUnitSlope(x, alpha, scale, rate))
+LS_GRADIENT(HardSigmoidGradOp, Numbers, dy* HardSigmoidSlope(x, alpha, beta))
+LS_GRADIENT(HardSwishGradOp, Plain, dy* HardSwishSlope(x))
+LS_GRADIENT(ThresholdedReluGradOp, Numbers, dy*(x > alpha ? 1.0f : 0.0f))
+LS_GRADIENT(SoftsignGradOp, Plain, dy* SoftsignSlope(x))
+LS_GRADIENT(MishGradOp, Plain, dy* MishSlope(x))
+LS_GRADIENT(GeluGradOp, GeluKind, dy*(tanh ? GeluTanhSlope(x) : GeluSlope(x)))
+LS_GRADIENT(ClipGradOp, Bounds, x >= low && x <= high ? dy : 0.0f)
+
+#undef LS_FORMULA
+#undef LS_GRADIENT
+
+template <typename Formula>
+OwnFunction One() {
+  return {&MapOne<float, Formula>, "map"};
+}
+template <typename Formula>
+OwnFunction Two() {
+  return {&MapTwo<float, Formula>, "map"};
+}
+
+OwnFunction OwnActivationGradient(OpType op) {
+  switch (op) {
+    case OpType::kReluGrad:
+      return Two<ReluGradOp>();
+    case OpType::kSigmoidGrad:
+      return Two<SigmoidGradOp>();
+    case OpType::kTanhGrad:
+      return Two<TanhGradOp>();
+    case OpType::kLeakyReluGrad:
+      return Two<LeakyReluGradOp>();
+    case OpType::kEluGrad:
+    case OpType::kSeluGrad:
+    case OpType::kCeluGrad:
+      return Two<ExponentialGradOp>();
+    case OpType::kHardSigmoidGrad:
+      return Two<HardSigmoidGradOp>();
+    case OpType::kHardSwishGrad:
+      return Two<HardSwishGradOp>();
+    case OpType::kThresholdedReluGrad:
+      return Two<ThresholdedReluGradOp>();
+    case OpType::kSoftsignGrad:
+      return Two<SoftsignGradOp>();
+    case OpType::kMishGrad:
+      return Two<MishGradOp>();
+    case OpType::kGeluGrad:
+      return Two<GeluGradOp>();
+    case OpType::kClipGrad:
+      return Two<ClipGradOp>();
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+OwnFunction OwnActivation(const KernelRequest& request) {
+  if (request.outputs[0].dtype != DType::kF32) return {};
+  switch (request.node->op) {
+    case OpType::kRelu:
+      return One<ReluOp>();
+    case OpType::kSigmoid:
+      return One<SigmoidOp>();
+    case OpType::kTanh:
+      return One<TanhOp>();
+    case OpType::kLeakyRelu:
+      return One<LeakyReluOp>();
+    case OpType::kElu:
+    case OpType::kSelu:
+    case OpType::kCelu:
+      return One<ExponentialOp>();
+    case OpType::kHardSigmoid:
+      return One<HardSigmoidOp>();
+    case OpType::kHardSwish:
+      return One<HardSwishOp>();
+    case OpType::kThresholdedRelu:
+      return One<ThresholdedReluOp>();
+    case OpType::kSoftplus:
+      return One<SoftplusOp>();
+    case OpType::kSoftsign:
+      return One<SoftsignOp>();
+    case OpType::kMish:
+      return One<MishOp>();
+    case OpType::kGelu:
+      return One<GeluOp>();
+    default:
+      return OwnActivationGradient(request.node->op);
+  }
+}
+
+}  // namespace lockstep::device::cuda

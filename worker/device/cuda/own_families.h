@@ -1,0 +1,25 @@
+// The own kernels by family. Each function answers for its ops, and gives an empty answer for others and for element
+// types that it does not serve.
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_WORKER_DEVICE_CUDA_OWN_FAMILIES_H_
+#define LOCKSTEP_WORKER_DEVICE_CUDA_OWN_FAMILIES_H_
+
+#include <variant>
+
+#include "worker/device/cuda/own_kernels.h"
+
+namespace lockstep::device::cuda {
+
+// REQUIRES: they are the attributes of the request's op.
+template <typename Attributes>
+const Attributes& AttributesOf(const KernelRequest& request) {
+  return *std::get_if<Attributes>(&request.node->attributes);
+}
+
+// Activations and their gradients.
+OwnFunction OwnActivation(const KernelRequest& request);
+
+}  // namespace lockstep::device::cuda
+
+#endif  // LOCKSTEP_WORKER_DEVICE_CUDA_OWN_FAMILIES_H_

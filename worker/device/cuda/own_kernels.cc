@@ -1,0 +1,14 @@
+#include "worker/device/cuda/own_kernels.h"
+
+#include "worker/device/cuda/own_families.h"
+
+namespace lockstep::device::cuda {
+
+OwnFunction FindOwn(const KernelRequest& request) {
+  for (const auto family : {&OwnActivation}) {
+    if (const OwnFunction own = family(request); own.launch != nullptr) return own;
+  }
+  return {};
+}
+
+}  // namespace lockstep::device::cuda
