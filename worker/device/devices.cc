@@ -1,7 +1,9 @@
 #include "worker/device/devices.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/status/status_macros.h"
 #include "worker/device/cpu/make_device.h"
+#include "worker/device/cuda_loader.h"
 #include "worker/device/reference/make_device.h"
 
 namespace lockstep::device {
@@ -9,8 +11,9 @@ namespace lockstep::device {
 absl::StatusOr<DeviceKind> ParseDeviceKind(absl::string_view name) {
   if (name == "reference") return DeviceKind::kReference;
   if (name == "cpu") return DeviceKind::kCpu;
+  if (name == "cuda") return DeviceKind::kCuda;
   return absl::InvalidArgumentError(
-      absl::StrCat("unknown device '", name, "'; set `resources.device` to 'cpu' or 'reference'"));
+      absl::StrCat("unknown device '", name, "'; set `resources.device` to 'cpu', 'cuda' or 'reference'"));
 }
 
 absl::StatusOr<std::unique_ptr<Device>> MakeDevice(DeviceKind kind, const DeviceOptions& options) {
@@ -19,6 +22,10 @@ absl::StatusOr<std::unique_ptr<Device>> MakeDevice(DeviceKind kind, const Device
       return MakeReferenceDevice(options);
     case DeviceKind::kCpu:
       return MakeCpuDevice(options);
+    case DeviceKind::kCuda: {
+      LS_ASSIGN_OR_RETURN(const CudaLibrary* const library, LoadCudaLibrary());
+      return library->make_device(options);
+    }
   }
   return absl::InternalError("a device kind that MakeDevice does not know");
 }

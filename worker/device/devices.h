@@ -4,6 +4,7 @@
 #ifndef LOCKSTEP_WORKER_DEVICE_DEVICES_H_
 #define LOCKSTEP_WORKER_DEVICE_DEVICES_H_
 
+#include <cstdint>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -12,12 +13,13 @@
 
 namespace lockstep::device {
 
-enum class DeviceKind : uint8_t { kReference, kCpu };
+enum class DeviceKind : uint8_t { kReference, kCpu, kCuda };
 
-// "reference" or "cpu". InvalidArgument lists what there is.
+// "reference", "cpu" or "cuda". InvalidArgument lists what there is.
 absl::StatusOr<DeviceKind> ParseDeviceKind(absl::string_view name);
 
-// Makes a device whose owner is the calling thread. Errors are those of the devices' own makers.
+// Makes a device whose owner is the calling thread. Errors are those of the devices' own makers; of kCuda also those of
+// LoadCudaLibrary.
 absl::StatusOr<std::unique_ptr<Device>> MakeDevice(DeviceKind kind, const DeviceOptions& options);
 
 }  // namespace lockstep::device

@@ -57,8 +57,8 @@ struct CudaLibrary {
   // Never fails: what is wrong is said in the report.
   CudaReport (*report)() = nullptr;
   // A device on GPU `options.ordinal`, owned by the calling thread; its info has kind "cuda", `memory` and `tf32`.
-  // FailedPrecondition with the report's reason when that GPU cannot be used, InvalidArgument when there is none of that
-  // number, ResourceExhausted when `options.memory_limit` or what is free does not hold a context.
+  // FailedPrecondition with the report's reason when that GPU cannot be used, InvalidArgument when there is none of
+  // that number, ResourceExhausted when `options.memory_limit` or what is free does not hold a context.
   absl::StatusOr<std::unique_ptr<Device>> (*make_device)(const DeviceOptions& options) = nullptr;
 };
 
