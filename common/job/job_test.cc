@@ -108,6 +108,8 @@ TEST_CASE("job: the resolved job is a job file of its own, equal to itself", "[j
       {"data.train.inputs=\"a b: #'\\\"\\t\\\\.idx\"", "train.clip_norm=0.1", "train.seed=18446744073709551615"},
       {"data.normalize={mean: [0.1, 0.2, 0.3], std: 0.33333333333333331}", "model.loss=\"output:yes\""},
       {"data.train.labels=null", "data.train.input_fields=[\"a: b\", \"3\"]", "data.train.delimiter=\";\""},
+      {"resources={device: cuda, gpu_memory: 0.4}", "numerics.tf32=true"},
+      {"resources.gpu_memory=1500000000B"},
       {"model.builtin={name: mlp, hidden: [64, 32], dropout: 0.5}", "name=true", "model.loss=huber"},
   };
   for (const auto& overrides : variants) {
@@ -260,16 +262,17 @@ TEST_CASE("job: settings that change bits are told from those that may change", 
   for (const char* setting :
        {"name=other", "train.seed=1", "train.optimizer.lr=0.2", "train.global_batch_size=512", "train.logical_shards=4",
         "model.loss=mse", "data.train.labels=z", "resources.cpu_threads=2", "train.clip_norm=1",
-        "data.normalize.mean=1", "train.ema.decay=0.9"}) {
+        "data.normalize.mean=1", "train.ema.decay=0.9", "resources.device=cuda", "numerics.tf32=true"}) {
     INFO(setting);
     const JobDifference difference = compare({}, {setting});
     REQUIRE_FALSE(difference.CanResume());
     const std::string key = std::string(setting).substr(0, std::string(setting).find('='));
     CHECK_THAT(difference.RefusedText(), Catch::Contains(key));
   }
-  for (const char* setting : {"cluster.workers=2:3", "checkpoint.every=5s", "checkpoint.dir=/o",
-                              "failure.max_failures=9", "observe.log.level=debug", "train.duration=20ep",
-                              "eval.every=2ep", "data.eval.inputs=q", "data.memory=1GiB", "cluster.chief_timeout=1h"}) {
+  for (const char* setting :
+       {"cluster.workers=2:3", "checkpoint.every=5s", "checkpoint.dir=/o", "failure.max_failures=9",
+        "observe.log.level=debug", "train.duration=20ep", "eval.every=2ep", "data.eval.inputs=q", "data.memory=1GiB",
+        "cluster.chief_timeout=1h", "resources.gpu_memory=0.5"}) {
     INFO(setting);
     const JobDifference difference = compare({}, {setting});
     CHECK(difference.CanResume());

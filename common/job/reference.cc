@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "common/job/scalar.h"
+#include "common/job/units.h"
 #include "protos/job.pb.h"
 
 namespace lockstep {
@@ -36,6 +37,8 @@ std::string TypeText(const FieldDescriptor* field) {
     text = "`N` or `\"MIN:MAX\"`";
   } else if (field->message_type() == job::ByteSize::descriptor()) {
     text = "size";
+  } else if (field->message_type() == job::GpuMemory::descriptor()) {
+    text = "`grow`, number > 0, ≤ 1 or size";
   } else {
     text = "time";
   }

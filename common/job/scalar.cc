@@ -102,6 +102,11 @@ absl::Status SetValueMessage(absl::string_view text, const FieldDescriptor* fiel
     value->CopyFrom(size);
     return CheckLimits(key, static_cast<double>(size.bytes()), text);
   }
+  if (field->message_type() == GpuMemory::descriptor()) {
+    LS_ASSIGN_OR_RETURN(const GpuMemory memory, ParseGpuMemory(text));
+    value->CopyFrom(memory);
+    return absl::OkStatus();
+  }
   LS_ASSIGN_OR_RETURN(const absl::Duration time, ParseTime(text));
   value->CopyFrom(FromDuration(time));
   return CheckLimits(key, absl::ToDoubleSeconds(time), text);
@@ -181,6 +186,7 @@ std::string ValueMessageText(const Message& value) {
     return absl::StrCat("\"", WorkerRangeText(static_cast<const WorkerRange&>(value)), "\"");
   }
   if (value.GetDescriptor() == ByteSize::descriptor()) return ByteSizeText(static_cast<const ByteSize&>(value));
+  if (value.GetDescriptor() == GpuMemory::descriptor()) return GpuMemoryText(static_cast<const GpuMemory&>(value));
   return TimeText(ToDuration(static_cast<const google::protobuf::Duration&>(value)));
 }
 
@@ -215,17 +221,9 @@ std::string ListText(const Message& message, const FieldDescriptor* field) {
 
 }  // namespace
 
-std::string NumberText(double value) {
-  if (value != 0 && std::abs(value) < 1e15 && value == std::trunc(value))
-    return absl::StrCat(static_cast<int64_t>(value));
-  std::array<char, 32> buffer;
-  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
-  return std::string(buffer.data(), result.ptr);
-}
-
 bool IsValueMessage(const Descriptor* type) {
   return type == Amount::descriptor() || type == WorkerRange::descriptor() || type == ByteSize::descriptor() ||
-         type == google::protobuf::Duration::descriptor();
+         type == GpuMemory::descriptor() || type == google::protobuf::Duration::descriptor();
 }
 
 bool IsSection(const FieldDescriptor* field) {
@@ -264,6 +262,7 @@ std::string ExpectedText(const FieldDescriptor* field) {
   if (field->message_type() == Amount::descriptor()) return "an amount such as 10ep, 500steps, 60000samples or 2h";
   if (field->message_type() == WorkerRange::descriptor()) return "a number of workers such as 4 or \"1:8\"";
   if (field->message_type() == ByteSize::descriptor()) return "a size such as 20GiB";
+  if (field->message_type() == GpuMemory::descriptor()) return "grow, a fraction such as 0.4, or a size such as 8GiB";
   if (field->message_type() == google::protobuf::Duration::descriptor()) return "a time such as 10m";
   return "a section of keys";
 }

@@ -1,5 +1,5 @@
 // The values of a job file as text: one reader and one writer per type of the proto, the one the inverse of the other.
-// A value message (Amount, WorkerRange, ByteSize, google.protobuf.Duration) is written as one scalar.
+// A value message (Amount, WorkerRange, ByteSize, GpuMemory, google.protobuf.Duration) is written as one scalar.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_COMMON_JOB_SCALAR_H_
@@ -45,9 +45,6 @@ absl::Status SetScalar(const ScalarText& scalar, const google::protobuf::FieldDe
 // The value of a field that is set, as SetScalar reads it; lists as "[a, b]", strings quoted where YAML needs it.
 // REQUIRES: the field is no section.
 std::string FieldText(const google::protobuf::Message& message, const google::protobuf::FieldDescriptor* field);
-
-// The shortest text that reads as `value`; whole numbers without an exponent.
-std::string NumberText(double value);
 
 // True when the field is set, or has elements if it is repeated.
 bool IsSet(const google::protobuf::Message& message, const google::protobuf::FieldDescriptor* field);

@@ -1,6 +1,7 @@
 #include "common/job/units.h"
 
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -74,6 +75,37 @@ absl::StatusOr<ByteSize> ParseByteSize(absl::string_view text) {
   return size;
 }
 
+absl::StatusOr<GpuMemory> ParseGpuMemory(absl::string_view text) {
+  GpuMemory memory;
+  if (text == "grow") {
+    memory.set_grow(true);
+    return memory;
+  }
+  if (text.empty() || !IsDigit(text.front())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "expected grow, a fraction of the GPU's memory such as 0.4, or a size such as 8GiB, found '", text, "'"));
+  }
+  // A number alone is a fraction: nobody means 8 bytes by 8.
+  double fraction = 0;
+  if (absl::SimpleAtod(text, &fraction)) {
+    if (fraction > 0 && fraction <= 1) {
+      memory.set_fraction(fraction);
+      return memory;
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a fraction of the GPU's memory is above 0 and at most 1, and a size has a unit such as GiB; found '", text,
+        "'"));
+  }
+  if (absl::EndsWith(text, "%")) {
+    return absl::InvalidArgumentError(absl::StrCat("expected a fraction such as 0.4, found '", text, "'"));
+  }
+  const absl::StatusOr<ByteSize> size = ParseByteSize(text);
+  if (!size.ok()) return size.status();
+  if (size->bytes() == 0) return absl::InvalidArgumentError(absl::StrCat("must be above 0, found ", text));
+  memory.set_bytes(size->bytes());
+  return memory;
+}
+
 absl::StatusOr<WorkerRange> ParseWorkerRange(absl::string_view text) {
   const size_t colon = text.find(':');
   const absl::string_view low = text.substr(0, colon);
@@ -95,6 +127,14 @@ absl::StatusOr<WorkerRange> ParseWorkerRange(absl::string_view text) {
   return range;
 }
 
+std::string NumberText(double value) {
+  if (value != 0 && std::abs(value) < 1e15 && value == std::trunc(value))
+    return absl::StrCat(static_cast<int64_t>(value));
+  std::array<char, 32> buffer;
+  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
+  return std::string(buffer.data(), result.ptr);
+}
+
 std::string TimeText(absl::Duration time) { return absl::FormatDuration(time); }
 
 std::string ByteSizeText(const ByteSize& size) {
@@ -109,6 +149,26 @@ std::string ByteSizeText(const ByteSize& size) {
 
 std::string WorkerRangeText(const WorkerRange& range) {
   return range.min() == range.max() ? absl::StrCat(range.min()) : absl::StrCat(range.min(), ":", range.max());
+}
+
+std::string GpuMemoryText(const GpuMemory& memory) {
+  switch (memory.amount_case()) {
+    case GpuMemory::kFraction:
+      return NumberText(memory.fraction());
+    case GpuMemory::kBytes: {
+      ByteSize size;
+      size.set_bytes(memory.bytes());
+      const std::string text = ByteSizeText(size);
+      return IsDigit(text.back()) ? absl::StrCat(text, "B") : text;
+    }
+    default:
+      return "grow";
+  }
+}
+
+int64_t GpuMemoryBytes(const GpuMemory& memory, int64_t total_bytes) {
+  if (memory.has_bytes()) return memory.bytes();
+  return memory.has_fraction() ? static_cast<int64_t>(memory.fraction() * static_cast<double>(total_bytes)) : 0;
 }
 
 absl::Duration ToDuration(const google::protobuf::Duration& proto) {

@@ -4,6 +4,7 @@
 #ifndef LOCKSTEP_COMMON_JOB_UNITS_H_
 #define LOCKSTEP_COMMON_JOB_UNITS_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -20,6 +21,9 @@ absl::StatusOr<absl::Duration> ParseTime(absl::string_view text);
 // "512MiB", "20GiB", "1.5GB", "4096": not negative. Units B, KB to TB (powers of 1000) and KiB to TiB.
 absl::StatusOr<ByteSize> ParseByteSize(absl::string_view text);
 
+// "grow", "0.4" (a fraction above 0, at most 1), or a size with its unit, "8GiB".
+absl::StatusOr<GpuMemory> ParseGpuMemory(absl::string_view text);
+
 // "1:8", or "4" for exactly four; 1 <= min <= max.
 absl::StatusOr<WorkerRange> ParseWorkerRange(absl::string_view text);
 
@@ -27,6 +31,13 @@ absl::StatusOr<WorkerRange> ParseWorkerRange(absl::string_view text);
 std::string TimeText(absl::Duration time);
 std::string ByteSizeText(const ByteSize& size);
 std::string WorkerRangeText(const WorkerRange& range);
+std::string GpuMemoryText(const GpuMemory& memory);
+
+// The bytes that `memory` allows of a GPU with `total_bytes`; 0: no limit.
+int64_t GpuMemoryBytes(const GpuMemory& memory, int64_t total_bytes);
+
+// The shortest text that reads as `value`; whole numbers without an exponent.
+std::string NumberText(double value);
 
 // Conversions of the proto's durations.
 absl::Duration ToDuration(const google::protobuf::Duration& proto);

@@ -9,6 +9,8 @@
 namespace lockstep {
 namespace {
 
+using Catch::Contains;
+
 int64_t Steps(const std::string& text, int64_t epoch, int64_t batch) {
   const auto amount = ParseAmount(text);
   REQUIRE(amount.ok());
@@ -89,6 +91,27 @@ TEST_CASE("units: sizes, times and worker ranges", "[job]") {
   CHECK(job::WorkerRangeText(*job::ParseWorkerRange("1:8")) == "1:8");
   for (const char* text : {"", ":", "1:", ":8", "8:1", "a", "1:2:3", "1.5"})
     CHECK_FALSE(job::ParseWorkerRange(text).ok());
+}
+
+TEST_CASE("units: a part of a GPU's memory is grow, a fraction or a size with its unit", "[job]") {
+  CHECK(job::ParseGpuMemory("grow")->has_grow());
+  CHECK(job::ParseGpuMemory("0.4")->fraction() == 0.4);
+  CHECK(job::ParseGpuMemory("1")->fraction() == 1);
+  CHECK(job::ParseGpuMemory("8GiB")->bytes() == int64_t{8} << 30);
+  CHECK(job::GpuMemoryBytes(*job::ParseGpuMemory("grow"), 1000) == 0);
+  CHECK(job::GpuMemoryBytes(*job::ParseGpuMemory("0.25"), 1000) == 250);
+  CHECK(job::GpuMemoryBytes(*job::ParseGpuMemory("7B"), 1000) == 7);
+  for (const char* text : {"grow", "0.4", "1", "8GiB", "1500B", "7812500KiB"}) {
+    CHECK(job::GpuMemoryText(*job::ParseGpuMemory(text)) == text);
+  }
+
+  const auto error = [](const char* text) { return std::string(job::ParseGpuMemory(text).status().message()); };
+  for (const char* text : {"", "all", "Grow", "-0.5", "nan", ".5"}) CHECK_THAT(error(text), Contains("expected grow"));
+  for (const char* text : {"0", "0.0", "1.01", "8", "4096"})
+    CHECK_THAT(error(text), Contains("has a unit such as GiB"));
+  CHECK_THAT(error("40%"), Contains("expected a fraction such as 0.4, found '40%'"));
+  CHECK_THAT(error("0GiB"), Contains("must be above 0"));
+  CHECK_THAT(error("8 GiB"), Contains("expected a size such as"));
 }
 
 TEST_CASE("suggest: near names are offered, far ones are not", "[job]") {
