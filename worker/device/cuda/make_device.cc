@@ -9,6 +9,7 @@
 #include "worker/device/cuda/cuda_stream.h"
 #include "worker/device/cuda/own_kernels.h"
 #include "worker/device/cuda/runtime.h"
+#include "worker/device/cuda/vendor_libraries.h"
 
 namespace lockstep::device {
 namespace {
@@ -71,25 +72,36 @@ absl::StatusOr<cuda::OwnFunction> Choose(const KernelRequest& request) {
 
 class CudaDevice final : public Device {
  public:
-  explicit CudaDevice(DeviceInfo info) : info_(std::move(info)) {}
+  CudaDevice(DeviceInfo info, std::unique_ptr<cuda::VendorLibraries> libraries)
+      : info_(std::move(info)), libraries_(std::move(libraries)) {}
 
   const DeviceInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) override { return cuda::NewDeviceBuffer(bytes); }
   absl::StatusOr<std::unique_ptr<Stream>> NewStream() override { return cuda::NewCudaStream(); }
   absl::StatusOr<std::unique_ptr<Event>> NewEvent() override { return cuda::NewCudaEvent(); }
-  absl::Status Supports(const KernelRequest& request) const override { return Choose(request).status(); }
-
-  absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelRequest& request) override {
-    LS_ASSIGN_OR_RETURN(const cuda::OwnFunction own, Choose(request));
-    return std::make_unique<OwnKernel>(request, own);
-  }
+  absl::Status Supports(const KernelRequest& request) const override { return Make(request).status(); }
+  absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelRequest& request) override { return Make(request); }
 
   absl::StatusOr<std::unique_ptr<Kernel>> MakeReorder(const ReorderRequest&) override {
     return absl::InternalError("the CUDA device has only the row-major layout");
   }
 
  private:
+  // A library where one serves, an own kernel else. A name in the request says whose it is.
+  absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelRequest& request) const {
+    std::string reason;
+    if (!absl::StartsWith(request.implementation, kOwn)) {
+      absl::StatusOr<std::unique_ptr<Kernel>> kernel = libraries_->MakeKernel(request);
+      if (!absl::IsUnimplemented(kernel.status()) || !request.implementation.empty()) return kernel;
+      reason = absl::StrCat(" (of libraries: ", kernel.status().message(), ")");
+    }
+    const absl::StatusOr<cuda::OwnFunction> own = Choose(request);
+    if (!own.ok()) return absl::Status(own.status().code(), absl::StrCat(own.status().message(), reason));
+    return std::make_unique<OwnKernel>(request, *own);
+  }
+
   const DeviceInfo info_;
+  const std::unique_ptr<cuda::VendorLibraries> libraries_;
 };
 
 }  // namespace
@@ -107,7 +119,11 @@ absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(const DeviceOptions& opti
                                                    info.instruction_set, ", the kernel plan of ",
                                                    options.instruction_set));
   }
-  return std::make_unique<CudaDevice>(std::move(info));
+  const std::string gpu = absl::StrCat(info.instruction_set, "x", facts.multiprocessors);
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<cuda::VendorLibraries> libraries,
+                      cuda::OpenVendorLibraries({.gpu = gpu, .tf32 = options.tf32}));
+  if (!libraries->name().empty()) absl::StrAppend(&info.library, ", ", libraries->name());
+  return std::make_unique<CudaDevice>(std::move(info), std::move(libraries));
 }
 
 }  // namespace lockstep::device

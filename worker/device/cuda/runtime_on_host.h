@@ -9,7 +9,6 @@
 #include <functional>
 
 #include "absl/status/status.h"
-#include "worker/device/cuda/host_execution.h"
 #include "worker/device/cuda/runtime.h"
 
 namespace lockstep::device::cuda {

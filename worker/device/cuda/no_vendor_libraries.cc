@@ -1,0 +1,28 @@
+// Host execution has none of NVIDIA's libraries.
+#include "absl/strings/str_cat.h"
+#include "worker/device/cuda/vendor_libraries.h"
+
+namespace lockstep::device::cuda {
+namespace {
+
+class NoLibraries final : public VendorLibraries {
+ public:
+  const std::string& name() const override { return name_; }
+  absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelRequest& request) const override {
+    if (request.implementation.empty()) return absl::UnimplementedError("host execution has own kernels alone");
+    return absl::InvalidArgumentError(absl::StrCat("the kernel plan asks for implementation '", request.implementation,
+                                                   "', host execution has own kernels alone. Use a machine like those "
+                                                   "that made the plan, or start a new run."));
+  }
+
+ private:
+  const std::string name_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<VendorLibraries>> OpenVendorLibraries(const VendorOptions&) {
+  return std::make_unique<NoLibraries>();
+}
+
+}  // namespace lockstep::device::cuda

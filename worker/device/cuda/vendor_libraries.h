@@ -1,0 +1,39 @@
+// NVIDIA's kernel libraries as one source of kernels: cuBLASLt for products, cuDNN for convolutions. No vendor type is
+// seen here. vendor_libraries.cc opens what the build has; no_vendor_libraries.cc stands in for it in host execution.
+//
+// Threading: as device.h.
+#ifndef LOCKSTEP_WORKER_DEVICE_CUDA_VENDOR_LIBRARIES_H_
+#define LOCKSTEP_WORKER_DEVICE_CUDA_VENDOR_LIBRARIES_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "worker/device/kernel.h"
+
+namespace lockstep::device::cuda {
+
+struct VendorOptions {
+  // The kind of GPU and its multiprocessors, on which the bits of a library's sums depend: "sm_90x132".
+  std::string gpu;
+  // Factors of float32 may be rounded to tf32.
+  bool tf32 = false;
+};
+
+class VendorLibraries {
+ public:
+  virtual ~VendorLibraries() = default;
+  // For DeviceInfo: "cuBLASLt 13.1.0, cuDNN 9.19.0"; empty where there are none.
+  virtual const std::string& name() const = 0;
+  // Unimplemented with the reason where no library serves the node; InvalidArgument where the request names an
+  // implementation that is not a library's or does not run here.
+  virtual absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelRequest& request) const = 0;
+};
+
+// On the calling thread's GPU. FailedPrecondition with the reason of the library that does not start. Kernels may not
+// outlive what made them.
+absl::StatusOr<std::unique_ptr<VendorLibraries>> OpenVendorLibraries(const VendorOptions& options);
+
+}  // namespace lockstep::device::cuda
+
+#endif  // LOCKSTEP_WORKER_DEVICE_CUDA_VENDOR_LIBRARIES_H_
