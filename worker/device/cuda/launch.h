@@ -17,7 +17,9 @@
 #include "worker/device/cuda/code.h"
 #include "worker/device/cuda/runtime.h"
 
-#ifndef __CUDACC__
+#ifdef __CUDACC__
+#include "worker/device/cuda/launch_status.h"
+#else
 #include "worker/device/cuda/runtime_on_host.h"
 #endif
 
@@ -36,9 +38,6 @@ struct LaunchShape {
 };
 
 #ifdef __CUDACC__
-
-// The failure of the launch before, if it failed.
-absl::Status LaunchStatus();
 
 template <typename... Parameters, typename... Arguments>
 absl::Status Launch(StreamHandle stream, const LaunchShape& shape, void (*kernel)(Parameters...),

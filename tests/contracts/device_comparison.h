@@ -1,0 +1,51 @@
+// Runs random graphs on devices and holds one device's values against another's.
+//
+// Threading: as Catch2's tests.
+#ifndef LOCKSTEP_TESTS_CONTRACTS_DEVICE_COMPARISON_H_
+#define LOCKSTEP_TESTS_CONTRACTS_DEVICE_COMPARISON_H_
+
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tests/contracts/device_cases.h"
+#include "worker/device/device.h"
+
+namespace lockstep {
+
+template <typename T>
+T Must(absl::StatusOr<T> value) {
+  INFO(value.status().ToString());
+  REQUIRE(value.ok());
+  return *std::move(value);
+}
+
+void MustOk(const absl::Status& status);
+
+// The outputs of a graph by name.
+using Values = std::map<std::string, std::vector<double>>;
+
+// Plans and runs `graph` over random inputs from `seed`, or over their absolute values.
+Values RunCase(device::Device& device, const Graph& graph, uint64_t seed, bool absolute);
+
+// Sums of products: |error| <= terms * eps * (the same sum of absolute values), for any order of summation, plus the
+// reference's own rounding. Others: a multiple of eps of the largest element, which covers what cancels inside them.
+void CompareCase(const DeviceCase& c, const Values& expected, const Values& got, const Values& magnitudes);
+
+// LOCKSTEP_TEST_SEED repeats the case of that seed for every op.
+std::vector<uint64_t> Seeds();
+
+// The same with a node behind every input and output of F32, so that the op's own operands and results are values of
+// the plan, which may share memory.
+Graph Within(const Graph& graph);
+
+// Checks that sharing memory inside a plan changes no bit of `c`.
+void CheckSharing(device::Device& device, const DeviceCase& c, uint64_t seed);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_TESTS_CONTRACTS_DEVICE_COMPARISON_H_

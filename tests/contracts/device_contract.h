@@ -1,0 +1,28 @@
+// The suite that every device passes, as a library: a test binary links it and says which devices it is about.
+//
+// Threading: as Catch2's tests.
+#ifndef LOCKSTEP_TESTS_CONTRACTS_DEVICE_CONTRACT_H_
+#define LOCKSTEP_TESTS_CONTRACTS_DEVICE_CONTRACT_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "worker/device/device.h"
+
+namespace lockstep {
+
+struct DeviceCandidate {
+  std::string name;
+  std::function<std::unique_ptr<device::Device>()> make;
+  // True where nothing is done before somebody waits.
+  bool deferred = false;
+};
+
+// Defined by the test binary.
+std::vector<DeviceCandidate> DeviceCandidates();
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_TESTS_CONTRACTS_DEVICE_CONTRACT_H_

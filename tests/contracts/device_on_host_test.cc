@@ -1,0 +1,201 @@
+// The CUDA device in host execution: the suite of all devices, and its own kernels against the reference's, op by op.
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "tests/contracts/device_cases.h"
+#include "tests/contracts/device_comparison.h"
+#include "tests/contracts/device_contract.h"
+#include "worker/device/cuda/make_device.h"
+#include "worker/device/devices.h"
+
+namespace lockstep {
+
+std::vector<DeviceCandidate> DeviceCandidates() {
+  return {{"cuda on host", [] { return Must(device::MakeCudaDevice({})); }}};
+}
+
+namespace {
+
+using device::Device;
+using device::DeviceKind;
+
+// Ops without a kernel so far.
+const std::set<OpType>& Unserved() {
+  static const auto* ops = new std::set<OpType>{
+      // Elements and movements.
+      OpType::kAdd,
+      OpType::kSub,
+      OpType::kMul,
+      OpType::kDiv,
+      OpType::kMod,
+      OpType::kPow,
+      OpType::kMin,
+      OpType::kMax,
+      OpType::kNeg,
+      OpType::kAbs,
+      OpType::kSign,
+      OpType::kReciprocal,
+      OpType::kSqrt,
+      OpType::kExp,
+      OpType::kLog,
+      OpType::kErf,
+      OpType::kSin,
+      OpType::kCos,
+      OpType::kFloor,
+      OpType::kCeil,
+      OpType::kRound,
+      OpType::kIdentity,
+      OpType::kCast,
+      OpType::kWhere,
+      OpType::kEqual,
+      OpType::kGreater,
+      OpType::kGreaterOrEqual,
+      OpType::kLess,
+      OpType::kLessOrEqual,
+      OpType::kAnd,
+      OpType::kOr,
+      OpType::kXor,
+      OpType::kNot,
+      OpType::kIsNaN,
+      OpType::kIsInf,
+      OpType::kPRelu,
+      OpType::kClip,
+      OpType::kFlatten,
+      OpType::kReshape,
+      OpType::kExpand,
+      OpType::kSqueeze,
+      OpType::kUnsqueeze,
+      OpType::kTranspose,
+      OpType::kConcat,
+      OpType::kSplit,
+      OpType::kSlice,
+      OpType::kTile,
+      OpType::kPad,
+      OpType::kGather,
+      OpType::kGatherElements,
+      OpType::kGatherND,
+      OpType::kScatterElements,
+      OpType::kScatterND,
+      OpType::kTrilu,
+      OpType::kOneHot,
+      OpType::kReverseSequence,
+      OpType::kDropout,
+      OpType::kPowGrad,
+      OpType::kErfGrad,
+      OpType::kWhereGrad,
+      OpType::kSliceGrad,
+      OpType::kPadGrad,
+      OpType::kGatherGrad,
+      OpType::kGatherElementsGrad,
+      OpType::kGatherNDGrad,
+      OpType::kScatterElementsGrad,
+      OpType::kScatterNDGrad,
+      OpType::kPReluGrad,
+      OpType::kClipGrad,
+      OpType::kDropoutTraining,
+      OpType::kDropoutGrad,
+      // Rows, losses, rankings.
+      OpType::kCumSum,
+      OpType::kTopK,
+      OpType::kArgMax,
+      OpType::kArgMin,
+      OpType::kSoftmax,
+      OpType::kSoftmaxCrossEntropyLoss,
+      OpType::kBatchNormalization,
+      OpType::kReduceSum,
+      OpType::kReduceMean,
+      OpType::kReduceMax,
+      OpType::kReduceMin,
+      OpType::kReduceProd,
+      OpType::kReduceL1,
+      OpType::kReduceL2,
+      OpType::kReduceLogSum,
+      OpType::kReduceLogSumExp,
+      OpType::kReduceSumSquare,
+      OpType::kLogSoftmax,
+      OpType::kNegativeLogLikelihoodLoss,
+      OpType::kLayerNormalization,
+      OpType::kRmsNormalization,
+      OpType::kGroupNormalization,
+      OpType::kInstanceNormalization,
+      OpType::kLpNormalization,
+      OpType::kMinGrad,
+      OpType::kMaxGrad,
+      OpType::kSoftmaxGrad,
+      OpType::kSoftmaxCrossEntropyLossGrad,
+      OpType::kLossWeights,
+      OpType::kPointwiseLoss,
+      OpType::kPointwiseLossGrad,
+      OpType::kBatchNormTraining,
+      OpType::kBatchNormGrad,
+      OpType::kBatchNormFrozenGrad,
+      OpType::kReduceGrad,
+      OpType::kLogSoftmaxGrad,
+      OpType::kNegativeLogLikelihoodLossGrad,
+      OpType::kLayerNormGrad,
+      OpType::kRmsNormGrad,
+      OpType::kGroupNormGrad,
+      OpType::kLpNormGrad,
+      OpType::kMaskedSum,
+      OpType::kCountCorrect,
+      // Products, windows, attention.
+      OpType::kGemm,
+      OpType::kMatMul,
+      OpType::kConv,
+      OpType::kConvTranspose,
+      OpType::kMaxPool,
+      OpType::kAveragePool,
+      OpType::kGlobalAveragePool,
+      OpType::kGlobalMaxPool,
+      OpType::kDepthToSpace,
+      OpType::kSpaceToDepth,
+      OpType::kEinsum,
+      OpType::kResize,
+      OpType::kBatchMatMul,
+      OpType::kConvGradInput,
+      OpType::kConvGradWeight,
+      OpType::kMaxPoolWithArgmax,
+      OpType::kMaxPoolGrad,
+      OpType::kAveragePoolGrad,
+      OpType::kEinsumGrad,
+      OpType::kResizeGrad,
+      OpType::kAttention,
+      OpType::kAttentionGrad,
+  };
+  return *ops;
+}
+
+TEST_CASE("device on host: own kernels compute what the reference computes, for every op over random shapes",
+          "[cuda]") {
+  const auto reference = Must(device::MakeDevice(DeviceKind::kReference, {}));
+  const auto cuda = Must(device::MakeCudaDevice({}));
+
+  for (const OpType op : AllOps()) {
+    if (Unserved().contains(op)) continue;
+    for (const uint64_t seed : Seeds()) {
+      INFO("LOCKSTEP_TEST_SEED=" << seed << " " << OpName(op));
+      Dice dice(seed * 100 + static_cast<uint64_t>(op));
+      const DeviceCase c = RandomCase(op, dice);
+      const Values expected = RunCase(*reference, c.graph, seed, false);
+      const Values got = RunCase(*cuda, c.graph, seed, false);
+      CompareCase(c, expected, got, c.sums_of_products ? RunCase(*reference, c.graph, seed, true) : expected);
+      CHECK(got == RunCase(*cuda, c.graph, seed, false));
+    }
+  }
+}
+
+TEST_CASE("device on host: sharing memory changes no bit, for every op", "[cuda]") {
+  const auto cuda = Must(device::MakeCudaDevice({}));
+
+  for (const OpType op : AllOps()) {
+    if (Unserved().contains(op)) continue;
+    for (uint64_t seed = 1; seed <= 4; ++seed) {
+      INFO("seed " << seed << " " << OpName(op));
+      Dice dice(seed * 100 + static_cast<uint64_t>(op));
+      CheckSharing(*cuda, RandomCase(op, dice), seed);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,16 @@
+// Whether a kernel could be put into its stream: what launch.h asks the runtime.
+//
+// Threading: thread-safe.
+#ifndef LOCKSTEP_WORKER_DEVICE_CUDA_LAUNCH_STATUS_H_
+#define LOCKSTEP_WORKER_DEVICE_CUDA_LAUNCH_STATUS_H_
+
+#include "absl/status/status.h"
+
+namespace lockstep::device::cuda {
+
+// The failure of the calling thread's last launch, if it could not be queued.
+absl::Status LaunchStatus();
+
+}  // namespace lockstep::device::cuda
+
+#endif  // LOCKSTEP_WORKER_DEVICE_CUDA_LAUNCH_STATUS_H_
