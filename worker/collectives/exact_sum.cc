@@ -4,22 +4,17 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 #include "common/status/check.h"
 #include "worker/collectives/exact_sum_avx2.h"
+#include "worker/device/exact_formulas.h"
 
 namespace lockstep::worker {
 namespace {
 
-// Adding and subtracting this rounds a double of magnitude up to 2^51 to an integer, ties to even, and leaves that
-// integer in the low bits of the sum.
-constexpr double kRounder = 6755399441055744.0;  // 1.5 * 2^52
-
-// 2^exponent for -1022 <= exponent <= 1023.
 double PowerOfTwo(int exponent) {
   LS_CHECK(exponent >= -1022 && exponent <= 1023, "the exponent of a tensor lies in the range of float32");
-  return std::bit_cast<double>(static_cast<uint64_t>(exponent + 1023) << 52);
+  return device::PowerOfTwo(exponent);
 }
 
 // Round to nearest, denormals kept, nothing trapped: whatever mode the thread is in.
@@ -56,7 +51,7 @@ uint32_t LargestMagnitude(absl::Span<const float> values) {
     largest = exact_sum_avx2::LargestMagnitude(values.data(), static_cast<int64_t>(whole));
     values.remove_prefix(whole);
   }
-  for (const float value : values) largest = std::max(largest, std::bit_cast<uint32_t>(value) & 0x7fffffffu);
+  for (const float value : values) largest = std::max(largest, device::MagnitudeOf(value));
   return largest;
 }
 
@@ -91,9 +86,7 @@ void AddInto(absl::Span<const int64_t> addends, absl::Span<int64_t> sums) {
     exact_sum_avx2::Add(addends.data(), n, sums.data());
     return;
   }
-  for (int64_t i = 0; i < n; ++i) {
-    sums[i] = static_cast<int64_t>(static_cast<uint64_t>(sums[i]) + static_cast<uint64_t>(addends[i]));
-  }
+  for (int64_t i = 0; i < n; ++i) sums[i] = device::AddExact(sums[i], addends[i]);
 }
 
 bool IsNonFinite(uint32_t magnitude) { return magnitude >= kNonFiniteBits; }
@@ -139,28 +132,14 @@ bool HasAvx2() {
 uint32_t ScalarQuantize(const float* values, int64_t n, double scale, bool add, int64_t* sums) {
   uint32_t largest = 0;
   for (int64_t i = 0; i < n; ++i) {
-    uint32_t bits;
-    std::memcpy(&bits, values + i, sizeof(bits));
-    largest = std::max(largest, bits & 0x7fffffffu);
-    const double rounded = static_cast<double>(values[i]) * scale + kRounder;
-    const uint64_t q = std::bit_cast<uint64_t>(rounded) - std::bit_cast<uint64_t>(kRounder);
-    sums[i] = static_cast<int64_t>(q + (add ? static_cast<uint64_t>(sums[i]) : 0));
+    largest = std::max(largest, device::MagnitudeOf(values[i]));
+    sums[i] = device::AddExact(device::QuantizeElement(values[i], scale), add ? sums[i] : 0);
   }
   return largest;
 }
 
 void ScalarDequantize(const int64_t* sums, int64_t n, double scale, float* values) {
-  constexpr int64_t kExact = int64_t{1} << 53;
-  for (int64_t i = 0; i < n; ++i) {
-    int64_t sum = sums[i];
-    if (sum > kExact || sum < -kExact) {
-      // Too wide for a double: keep whether anything lies below bit 10 in bit 10 itself, far under the last bit of the
-      // float32 to come, so that the one rounding that follows sees the right side of every tie.
-      const int64_t low = sum & 1023;
-      sum = (sum - low) | (low != 0 ? 1024 : 0);
-    }
-    values[i] = static_cast<float>(static_cast<double>(sum) * scale);
-  }
+  for (int64_t i = 0; i < n; ++i) values[i] = device::DequantizeElement(sums[i], scale);
 }
 
 uint32_t Avx2Quantize(const float* values, int64_t n, double scale, bool add, int64_t* sums) {

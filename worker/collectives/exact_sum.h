@@ -17,9 +17,9 @@
 #define LOCKSTEP_WORKER_COLLECTIVES_EXACT_SUM_H_
 
 #include <cstdint>
-#include <limits>
 
 #include "absl/types/span.h"
+#include "worker/device/exact_formulas.h"
 
 namespace lockstep::worker {
 
@@ -29,8 +29,7 @@ inline constexpr int kMaxLogicalShards = 4096;
 inline constexpr int kHeadroomBits = 2;
 // A tensor whose largest |q| stays below 2^kFloorBits is summed again with an exponent that fits it.
 inline constexpr int kFloorBits = 36;
-// The exponent of a tensor whose gradient was never seen to be other than zero.
-inline constexpr int32_t kExponentUnset = std::numeric_limits<int32_t>::min();
+using device::kExponentUnset;
 
 // Magnitudes as float bits, sign cleared: 0 is zero, kNonFiniteBits and above are infinities and NaNs.
 inline constexpr uint32_t kNonFiniteBits = 0x7f800000u;

@@ -5,7 +5,7 @@
 namespace lockstep::worker::exact_sum_avx2 {
 namespace {
 
-// See kRounder and ScalarQuantize in exact_sum.cc.
+// See QuantizeElement in worker/device/exact_formulas.h.
 static inline __m256i Round(__m128 values, __m256d scale, __m256d rounder) {
   const __m256d sum = _mm256_add_pd(_mm256_mul_pd(_mm256_cvtps_pd(values), scale), rounder);
   return _mm256_sub_epi64(_mm256_castpd_si256(sum), _mm256_castpd_si256(rounder));
@@ -51,7 +51,7 @@ static inline __m256d ToDouble(__m256i v) {
   return _mm256_add_pd(_mm256_sub_pd(_mm256_castsi256_pd(high), offsets), _mm256_castsi256_pd(low));
 }
 
-// See ScalarDequantize in exact_sum.cc.
+// See DequantizeElement in worker/device/exact_formulas.h.
 static inline __m128 Value(__m256i sum, __m256d scale) {
   const __m256i limit = _mm256_set1_epi64x(int64_t{1} << 53);
   const __m256i low_mask = _mm256_set1_epi64x(1023);

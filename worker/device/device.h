@@ -23,6 +23,7 @@
 namespace lockstep::device {
 
 class Kernel;
+class StepMath;
 struct KernelRequest;
 struct ReorderRequest;
 
@@ -104,6 +105,11 @@ class Device {
 
   // Memory filled with zeros, touched once so that no later use pays for it. ResourceExhausted names the size.
   virtual absl::StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) = 0;
+  // Host memory, likewise, from and to which copies are fastest and really overlap with work: pinned on a GPU. It is
+  // visible to the host, and may outlive the device and be dropped by any thread.
+  virtual absl::StatusOr<std::unique_ptr<Buffer>> AllocateHost(size_t bytes) = 0;
+  // Whether buffers of Allocate are visible to the host.
+  virtual bool host_visible() const = 0;
   virtual absl::StatusOr<std::unique_ptr<Stream>> NewStream() = 0;
   virtual absl::StatusOr<std::unique_ptr<Event>> NewEvent() = 0;
 
@@ -113,6 +119,9 @@ class Device {
   virtual absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelRequest& request) = 0;
   // A kernel with one input and one output that changes a value's layout.
   virtual absl::StatusOr<std::unique_ptr<Kernel>> MakeReorder(const ReorderRequest& request) = 0;
+
+  // What a step does behind its passes; lives as long as the device.
+  virtual StepMath& step_math() = 0;
 };
 
 }  // namespace lockstep::device

@@ -79,6 +79,8 @@ class FakeCudaDevice final : public Device {
 
   const DeviceInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) override { return device_->Allocate(bytes); }
+  absl::StatusOr<std::unique_ptr<Buffer>> AllocateHost(size_t bytes) override { return device_->AllocateHost(bytes); }
+  bool host_visible() const override { return device_->host_visible(); }
   absl::StatusOr<std::unique_ptr<Stream>> NewStream() override { return device_->NewStream(); }
   absl::StatusOr<std::unique_ptr<Event>> NewEvent() override { return device_->NewEvent(); }
   absl::Status Supports(const KernelRequest& request) const override { return device_->Supports(request); }
@@ -88,6 +90,7 @@ class FakeCudaDevice final : public Device {
   absl::StatusOr<std::unique_ptr<Kernel>> MakeReorder(const ReorderRequest& request) override {
     return device_->MakeReorder(request);
   }
+  StepMath& step_math() override { return device_->step_math(); }
 
  private:
   const std::unique_ptr<Device> device_;

@@ -5,40 +5,10 @@
 #include <cstddef>
 
 #include "common/status/check.h"
+#include "worker/optimizer/element_update.h"
 #include "worker/optimizer/schedule.h"
-#include "worker/optimizer/update_loops.h"
 
 namespace lockstep::worker {
-namespace {
-
-constexpr size_t kNormBlock = 4096;
-
-double SumOfSquares(absl::Span<const float> values) {
-  double sum = 0;
-  for (size_t begin = 0; begin < values.size(); begin += kNormBlock) {
-    const size_t end = std::min(values.size(), begin + kNormBlock);
-    double block = 0;
-    for (size_t i = begin; i < end; ++i) {
-      const double value = values[i];
-      block += value * value;
-    }
-    sum += block;
-  }
-  return sum;
-}
-
-using UpdateFunction = void (*)(const OptimizerRule&, const UpdateScalars&, const UpdateArrays&);
-
-// The fastest one that this machine has; all give the same bits.
-UpdateFunction BestUpdate() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")) return &avx512::UpdateElements;
-  if (__builtin_cpu_supports("avx2")) return &avx2::UpdateElements;
-#endif
-  return &portable::UpdateElements;
-}
-
-}  // namespace
 
 double GlobalNorm(absl::Span<const absl::Span<const float>> gradients, double denominator) {
   double sum = 0;
@@ -73,6 +43,14 @@ UpdateScalars MakeUpdateScalars(const UpdateRule& rule, int64_t step, double den
   return s;
 }
 
+device::UpdateFormula FormulaOf(const OptimizerRule& rule) {
+  return {
+      .kind = rule.kind == OptimizerKind::kSgd ? device::UpdateFormula::Kind::kSgd : device::UpdateFormula::Kind::kAdam,
+      .decays = rule.kind != OptimizerKind::kAdamW && rule.weight_decay != 0,
+      .momentum = rule.kind == OptimizerKind::kSgd && rule.momentum != 0,
+      .nesterov = rule.nesterov};
+}
+
 void ApplyUpdate(const OptimizerRule& rule, const UpdateScalars& scalars, const ParameterUpdate& update) {
   const size_t size = update.value.size();
   const size_t slots = rule.kind != OptimizerKind::kSgd ? 2 : rule.momentum != 0 ? 1 : 0;
@@ -80,14 +58,12 @@ void ApplyUpdate(const OptimizerRule& rule, const UpdateScalars& scalars, const 
   for (size_t i = 0; i < slots; ++i) LS_CHECK(update.slots[i].size() == size, "one slot value per element");
   const bool averages = !update.average.empty();
   LS_CHECK(!averages || update.average.size() == size, "one average per element");
-  static const UpdateFunction update_elements = BestUpdate();
-  update_elements(rule, scalars,
-                  {.count = static_cast<int64_t>(size),
-                   .value = update.value.data(),
-                   .gradient = update.gradient.data(),
-                   .slots = {update.slots[0].data(), update.slots[1].data()},
-                   .average = averages && !scalars.copies_average ? update.average.data() : nullptr});
-  if (averages && scalars.copies_average) std::copy(update.value.begin(), update.value.end(), update.average.begin());
+  UpdateElements(FormulaOf(rule), scalars,
+                 {.count = static_cast<int64_t>(size),
+                  .value = update.value.data(),
+                  .gradient = update.gradient.data(),
+                  .slots = {update.slots[0].data(), update.slots[1].data()},
+                  .average = averages ? update.average.data() : nullptr});
 }
 
 NanAction DecideOnNan(OnNan policy, bool non_finite) {

@@ -14,27 +14,14 @@
 
 #include "absl/types/span.h"
 #include "common/graph/metagraph.h"
+#include "worker/device/update_formulas.h"
 
 namespace lockstep::worker {
 
-// Everything of an update that is the same for all elements. The float members are rounded once from float64.
-struct UpdateScalars {
-  float denominator = 1;   // the reduced sum is divided by it
-  float clip = 1;          // then multiplied by this
-  bool clips = false;      // whether to multiply at all
-  float weight_decay = 0;  // sgd, adam: times the parameter, added to the gradient
-  float lr = 0;            // sgd
-  float momentum = 0;      // sgd
-  float decay = 1;         // adamw: 1 - lr * weight_decay, times the parameter
-  float one_minus_beta1 = 0;
-  float beta2 = 0;
-  float one_minus_beta2 = 0;
-  float step_size = 0;    // adam: lr / (1 - beta1^t)
-  float correction2 = 1;  // adam: sqrt(1 - beta2^t)
-  float epsilon = 0;
-  bool copies_average = false;  // the average becomes the new value
-  float average_rate = 0;       // else it moves by this share of the way to it
-};
+using device::UpdateScalars;
+
+// The formula of a rule.
+device::UpdateFormula FormulaOf(const OptimizerRule& rule);
 
 // The learning rate of the update from `step` to `step` + 1, by the formulas of ScheduleRule.
 double LearningRate(const ScheduleRule& schedule, int64_t step);

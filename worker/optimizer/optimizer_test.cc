@@ -330,7 +330,7 @@ TEST_CASE("optimizer: every instruction set gives the same bits", "[optimizer]")
       for (const bool averages : {false, true}) {
         results.push_back(values);
         float* const at = results.back().data();
-        loop(rule, scalars,
+        loop(FormulaOf(rule), scalars,
              {.count = 1037,
               .value = at,
               .gradient = at + 1037,

@@ -4,15 +4,8 @@
 namespace lockstep::worker::LS_CODE {
 namespace {
 
-// The mean gradient, clipped: where nothing clips the factor is 1, which changes no bit.
-[[gnu::always_inline]] inline float MeanGradient(const UpdateScalars& s, float sum) {
-  return sum / s.denominator * s.clip;
-}
-
-// Moves an average towards the parameter's new value.
-[[gnu::always_inline]] inline float Moved(const UpdateScalars& s, float average, float value) {
-  return average + s.average_rate * (value - average);
-}
+using device::UpdateFormula;
+using device::UpdateScalars;
 
 template <bool kDecays, bool kHasMomentum, bool kNesterov, bool kAverages>
 void Sgd(const UpdateScalars& scalars, const UpdateArrays& u) {
@@ -22,28 +15,21 @@ void Sgd(const UpdateScalars& scalars, const UpdateArrays& u) {
   float* averages = u.average;
 #pragma GCC ivdep
   for (int64_t i = 0; i < u.count; ++i) {
-    float gradient = MeanGradient(s, u.gradient[i]);
-    if (kDecays) gradient = gradient + s.weight_decay * value[i];
-    if (kHasMomentum) {
-      // From a buffer of zeros the first step leaves the gradient itself in it, as torch.optim.SGD does.
-      const float buffer = s.momentum * buffers[i] + gradient;
-      buffers[i] = buffer;
-      gradient = kNesterov ? gradient + s.momentum * buffer : buffer;
-    }
-    const float moved = value[i] - s.lr * gradient;
+    float buffer = kHasMomentum ? buffers[i] : 0.0f;
+    const float moved = device::SgdElement<kDecays, kHasMomentum, kNesterov>(s, u.gradient[i], value[i], buffer);
+    if (kHasMomentum) buffers[i] = buffer;
     value[i] = moved;
-    if (kAverages) averages[i] = Moved(s, averages[i], moved);
+    if (kAverages) averages[i] = device::MovedAverage(s, averages[i], moved);
   }
 }
 
 template <bool kDecays, bool kAverages>
-void SgdBy(const OptimizerRule& rule, const UpdateScalars& s, const UpdateArrays& u) {
-  if (rule.momentum == 0) return Sgd<kDecays, false, false, kAverages>(s, u);
-  if (rule.nesterov) return Sgd<kDecays, true, true, kAverages>(s, u);
+void SgdBy(const UpdateFormula& formula, const UpdateScalars& s, const UpdateArrays& u) {
+  if (!formula.momentum) return Sgd<kDecays, false, false, kAverages>(s, u);
+  if (formula.nesterov) return Sgd<kDecays, true, true, kAverages>(s, u);
   Sgd<kDecays, true, false, kAverages>(s, u);
 }
 
-// kDecays: into the gradient. What AdamW takes off the parameter is a factor, 1 where nothing decays.
 template <bool kDecays, bool kAverages>
 void Adam(const UpdateScalars& scalars, const UpdateArrays& u) {
   const UpdateScalars s = scalars;
@@ -51,42 +37,31 @@ void Adam(const UpdateScalars& scalars, const UpdateArrays& u) {
   float* means = u.slots[0];
   float* squares = u.slots[1];
   float* averages = u.average;
-  const float decay = kDecays ? 1.0f : s.decay;
 #pragma GCC ivdep
   for (int64_t i = 0; i < u.count; ++i) {
-    float gradient = MeanGradient(s, u.gradient[i]);
-    const float value = values[i] * decay;
-    if (kDecays) gradient = gradient + s.weight_decay * value;
-    const float mean = means[i] + s.one_minus_beta1 * (gradient - means[i]);
-    const float square = s.beta2 * squares[i] + s.one_minus_beta2 * (gradient * gradient);
+    float mean = means[i];
+    float square = squares[i];
+    const float moved = device::AdamElement<kDecays>(s, u.gradient[i], values[i], mean, square);
     means[i] = mean;
     squares[i] = square;
-    // The square root of float is correctly rounded by IEEE 754, in every instruction set.
-    const float denominator = __builtin_sqrtf(square) / s.correction2 + s.epsilon;
-    const float moved = value - s.step_size * (mean / denominator);
     values[i] = moved;
-    if (kAverages) averages[i] = Moved(s, averages[i], moved);
+    if (kAverages) averages[i] = device::MovedAverage(s, averages[i], moved);
   }
 }
 
 template <bool kAverages>
-void UpdateBy(const OptimizerRule& rule, const UpdateScalars& scalars, const UpdateArrays& arrays) {
-  const bool decays = rule.weight_decay != 0;
-  switch (rule.kind) {
-    case OptimizerKind::kSgd:
-      return decays ? SgdBy<true, kAverages>(rule, scalars, arrays) : SgdBy<false, kAverages>(rule, scalars, arrays);
-    case OptimizerKind::kAdam:
-      return decays ? Adam<true, kAverages>(scalars, arrays) : Adam<false, kAverages>(scalars, arrays);
-    case OptimizerKind::kAdamW:
-      return Adam<false, kAverages>(scalars, arrays);
+void UpdateBy(const UpdateFormula& formula, const UpdateScalars& scalars, const UpdateArrays& arrays) {
+  if (formula.kind == UpdateFormula::Kind::kAdam) {
+    return formula.decays ? Adam<true, kAverages>(scalars, arrays) : Adam<false, kAverages>(scalars, arrays);
   }
+  formula.decays ? SgdBy<true, kAverages>(formula, scalars, arrays) : SgdBy<false, kAverages>(formula, scalars, arrays);
 }
 
 }  // namespace
 
-void UpdateElements(const OptimizerRule& rule, const UpdateScalars& scalars, const UpdateArrays& arrays) {
-  if (arrays.average != nullptr) return UpdateBy<true>(rule, scalars, arrays);
-  UpdateBy<false>(rule, scalars, arrays);
+void UpdateElements(const UpdateFormula& formula, const UpdateScalars& scalars, const UpdateArrays& arrays) {
+  if (arrays.average != nullptr) return UpdateBy<true>(formula, scalars, arrays);
+  UpdateBy<false>(formula, scalars, arrays);
 }
 
 }  // namespace lockstep::worker::LS_CODE

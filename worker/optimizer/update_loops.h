@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "worker/optimizer/optimizer.h"
+#include "worker/device/update_formulas.h"
 
 namespace lockstep::worker {
 
@@ -21,15 +21,18 @@ struct UpdateArrays {
   float* average = nullptr;
 };
 
-// Updates in place, as ApplyUpdate. REQUIRES: the machine has the instruction set; arrays do not overlap.
+// Updates in place, then moves the average. REQUIRES: the machine has the instruction set; arrays do not overlap.
 namespace portable {
-void UpdateElements(const OptimizerRule& rule, const UpdateScalars& scalars, const UpdateArrays& arrays);
+void UpdateElements(const device::UpdateFormula& formula, const device::UpdateScalars& scalars,
+                    const UpdateArrays& arrays);
 }
 namespace avx2 {
-void UpdateElements(const OptimizerRule& rule, const UpdateScalars& scalars, const UpdateArrays& arrays);
+void UpdateElements(const device::UpdateFormula& formula, const device::UpdateScalars& scalars,
+                    const UpdateArrays& arrays);
 }
 namespace avx512 {
-void UpdateElements(const OptimizerRule& rule, const UpdateScalars& scalars, const UpdateArrays& arrays);
+void UpdateElements(const device::UpdateFormula& formula, const device::UpdateScalars& scalars,
+                    const UpdateArrays& arrays);
 }
 
 }  // namespace lockstep::worker

@@ -77,6 +77,14 @@ std::string ShapesOf(const std::vector<device::Operand>& operands) {
 
 }  // namespace
 
+// What the calls do is watched by who makes them.
+ProfiledDevice::ProfiledDevice(std::unique_ptr<device::Device> inner, Profiler* profiler)
+    : inner_(std::move(inner)),
+      profiler_(profiler),
+      step_math_(&inner_->step_math(), [](device::Stream& stream, const device::WrappedStepMath::Work& work) {
+        return work(static_cast<ProfiledStream&>(stream).inner());
+      }) {}
+
 ProfileTrack ProfiledDevice::TrackOf(const Node& node) {
   const auto is_gradient = [this](const std::string& value) {
     return absl::StartsWith(value, kGradientPrefix) || gradients_.count(value) > 0;

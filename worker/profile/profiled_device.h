@@ -14,6 +14,7 @@
 
 #include "worker/device/device.h"
 #include "worker/device/kernel.h"
+#include "worker/device/wrapped_step_math.h"
 #include "worker/profile/profiler.h"
 
 namespace lockstep::worker {
@@ -21,16 +22,20 @@ namespace lockstep::worker {
 class ProfiledDevice final : public device::Device {
  public:
   // `profiler` outlives the device and everything that it makes.
-  ProfiledDevice(std::unique_ptr<device::Device> inner, Profiler* profiler)
-      : inner_(std::move(inner)), profiler_(profiler) {}
+  ProfiledDevice(std::unique_ptr<device::Device> inner, Profiler* profiler);
 
   const device::DeviceInfo& info() const override { return inner_->info(); }
   absl::StatusOr<std::unique_ptr<device::Buffer>> Allocate(size_t bytes) override { return inner_->Allocate(bytes); }
+  absl::StatusOr<std::unique_ptr<device::Buffer>> AllocateHost(size_t bytes) override {
+    return inner_->AllocateHost(bytes);
+  }
+  bool host_visible() const override { return inner_->host_visible(); }
   absl::StatusOr<std::unique_ptr<device::Stream>> NewStream() override;
   absl::StatusOr<std::unique_ptr<device::Event>> NewEvent() override { return inner_->NewEvent(); }
   absl::Status Supports(const device::KernelRequest& request) const override { return inner_->Supports(request); }
   absl::StatusOr<std::unique_ptr<device::Kernel>> MakeKernel(const device::KernelRequest& request) override;
   absl::StatusOr<std::unique_ptr<device::Kernel>> MakeReorder(const device::ReorderRequest& request) override;
+  device::StepMath& step_math() override { return step_math_; }
 
  private:
   ProfileTrack TrackOf(const Node& node);
@@ -38,6 +43,7 @@ class ProfiledDevice final : public device::Device {
   std::unique_ptr<device::Device> inner_;
   Profiler* const profiler_;
   std::set<std::string> gradients_;  // values that depend on the loss's gradient
+  device::WrappedStepMath step_math_;
 };
 
 }  // namespace lockstep::worker

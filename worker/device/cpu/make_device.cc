@@ -165,6 +165,8 @@ class CpuDevice final : public Device {
 
   const DeviceInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) override { return AllocateHostBuffer(bytes); }
+  absl::StatusOr<std::unique_ptr<Buffer>> AllocateHost(size_t bytes) override { return AllocateHostBuffer(bytes); }
+  bool host_visible() const override { return true; }
   absl::StatusOr<std::unique_ptr<Stream>> NewStream() override { return NewImmediateStream(); }
   absl::StatusOr<std::unique_ptr<Event>> NewEvent() override { return NewImmediateEvent(); }
 
@@ -173,6 +175,7 @@ class CpuDevice final : public Device {
   absl::StatusOr<std::unique_ptr<Kernel>> MakeReorder(const ReorderRequest& request) override {
     return cpu::MakeDnnlReorder(context_, request);
   }
+  StepMath& step_math() override { return reference_->step_math(); }
 
  private:
   // A name in the request selects among the candidates; without one the first that serves is taken.

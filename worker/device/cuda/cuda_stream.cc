@@ -1,5 +1,6 @@
 #include "worker/device/cuda/cuda_stream.h"
 
+#include <cstring>
 #include <utility>
 
 #include "common/status/status_macros.h"
@@ -15,6 +16,20 @@ class DeviceBuffer final : public Buffer {
   std::byte* address() const override { return address_; }
   size_t size() const override { return size_; }
   bool host_visible() const override { return false; }
+
+ private:
+  std::byte* const address_;
+  const size_t size_;
+};
+
+class PinnedBuffer final : public Buffer {
+ public:
+  PinnedBuffer(std::byte* address, size_t size) : address_(address), size_(size) {}
+  ~PinnedBuffer() override { FreePinned(address_); }
+
+  std::byte* address() const override { return address_; }
+  size_t size() const override { return size_; }
+  bool host_visible() const override { return true; }
 
  private:
   std::byte* const address_;
@@ -67,6 +82,12 @@ absl::StatusOr<std::unique_ptr<Buffer>> NewDeviceBuffer(size_t bytes) {
   LS_RETURN_IF_ERROR(stream->Zero(address, bytes));
   LS_RETURN_IF_ERROR(stream->Synchronize());
   return buffer;
+}
+
+absl::StatusOr<std::unique_ptr<Buffer>> NewPinnedBuffer(size_t bytes) {
+  LS_ASSIGN_OR_RETURN(std::byte* const address, AllocatePinned(bytes));
+  if (bytes > 0) std::memset(address, 0, bytes);
+  return std::make_unique<PinnedBuffer>(address, bytes);
 }
 
 absl::StatusOr<std::unique_ptr<Stream>> NewCudaStream() {

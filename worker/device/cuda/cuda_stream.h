@@ -14,6 +14,8 @@ namespace lockstep::device::cuda {
 
 // Zeroed device memory. Blocks until it is zeroed. ResourceExhausted as AllocateDevice.
 absl::StatusOr<std::unique_ptr<Buffer>> NewDeviceBuffer(size_t bytes);
+// Zeroed host memory that the GPU copies from and to by itself.
+absl::StatusOr<std::unique_ptr<Buffer>> NewPinnedBuffer(size_t bytes);
 absl::StatusOr<std::unique_ptr<Stream>> NewCudaStream();
 absl::StatusOr<std::unique_ptr<Event>> NewCudaEvent();
 

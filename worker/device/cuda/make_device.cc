@@ -9,6 +9,7 @@
 #include "worker/device/cuda/cuda_stream.h"
 #include "worker/device/cuda/own_kernels.h"
 #include "worker/device/cuda/runtime.h"
+#include "worker/device/cuda/step_math.h"
 #include "worker/device/cuda/vendor_libraries.h"
 
 namespace lockstep::device {
@@ -77,6 +78,8 @@ class CudaDevice final : public Device {
 
   const DeviceInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) override { return cuda::NewDeviceBuffer(bytes); }
+  absl::StatusOr<std::unique_ptr<Buffer>> AllocateHost(size_t bytes) override { return cuda::NewPinnedBuffer(bytes); }
+  bool host_visible() const override { return false; }
   absl::StatusOr<std::unique_ptr<Stream>> NewStream() override { return cuda::NewCudaStream(); }
   absl::StatusOr<std::unique_ptr<Event>> NewEvent() override { return cuda::NewCudaEvent(); }
   absl::Status Supports(const KernelRequest& request) const override { return Make(request).status(); }
@@ -85,6 +88,7 @@ class CudaDevice final : public Device {
   absl::StatusOr<std::unique_ptr<Kernel>> MakeReorder(const ReorderRequest&) override {
     return absl::InternalError("the CUDA device has only the row-major layout");
   }
+  StepMath& step_math() override { return *step_math_; }
 
  private:
   // A library where one serves, an own kernel else. A name in the request says whose it is.
@@ -102,6 +106,7 @@ class CudaDevice final : public Device {
 
   const DeviceInfo info_;
   const std::unique_ptr<cuda::VendorLibraries> libraries_;
+  const std::unique_ptr<StepMath> step_math_ = cuda::NewCudaStepMath();
 };
 
 }  // namespace

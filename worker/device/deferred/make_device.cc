@@ -1,22 +1,62 @@
 #include "worker/device/deferred/make_device.h"
 
+#include <xmmintrin.h>
+
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <mutex>
 #include <utility>
 
 #include "common/status/status_macros.h"
+#include "worker/device/deferred/hidden_memory.h"
 #include "worker/device/kernel.h"
+#include "worker/device/wrapped_step_math.h"
 
 namespace lockstep::device {
 namespace {
 
-// The work of one stream, shared with the events that were recorded in it, which may outlive the stream.
-class Queue {
+// What all streams of one device share: whoever waits does the work, one at a time, with the owner's float mode.
+class Machine {
  public:
-  explicit Queue(std::unique_ptr<Stream> inner) : inner_(std::move(inner)) {}
+  explicit Machine(std::shared_ptr<HiddenMemory> hidden) : hidden_(std::move(hidden)), mode_(_mm_getcsr()) {}
+
+  // Held while a queue changes or its work is done, which may do that of other queues.
+  std::recursive_mutex& mutex() { return mutex_; }
+
+  // While one of these lives, memory is accessible.
+  class Working {
+   public:
+    explicit Working(Machine& machine) : machine_(machine), mode_(_mm_getcsr()) {
+      _mm_setcsr(machine.mode_);
+      if (machine_.hidden_ != nullptr) machine_.hidden_->Open();
+    }
+    ~Working() {
+      if (machine_.hidden_ != nullptr) machine_.hidden_->Close();
+      _mm_setcsr(mode_);
+    }
+    Working(const Working&) = delete;
+    Working& operator=(const Working&) = delete;
+
+   private:
+    Machine& machine_;
+    const unsigned mode_;
+  };
+
+ private:
+  const std::shared_ptr<HiddenMemory> hidden_;  // null: memory is that of the device inside
+  const unsigned mode_;
+  std::recursive_mutex mutex_;
+};
+
+// The work of one stream, shared with the events that were recorded in it, which may outlive the stream.
+class WorkQueue {
+ public:
+  WorkQueue(std::shared_ptr<Machine> machine, std::unique_ptr<Stream> inner)
+      : machine_(std::move(machine)), inner_(std::move(inner)) {}
 
   absl::Status Push(std::function<absl::Status(Stream&)> work) {
+    const std::lock_guard lock(machine_->mutex());
     LS_RETURN_IF_ERROR(failure_);
     ++queued_;
     work_.push_back(std::move(work));
@@ -25,6 +65,9 @@ class Queue {
 
   // Does everything up to and including piece number `position`. What follows a failure is dropped.
   absl::Status RunUntil(uint64_t position) {
+    const std::lock_guard lock(machine_->mutex());
+    if (done_ >= position) return failure_;
+    const Machine::Working working(*machine_);
     while (done_ < position) {
       const std::function<absl::Status(Stream&)> work = std::move(work_.front());
       work_.pop_front();
@@ -33,12 +76,20 @@ class Queue {
     }
     return failure_;
   }
+  absl::Status RunAll() { return RunUntil(queued()); }
 
-  uint64_t queued() const { return queued_; }
-  uint64_t done() const { return done_; }
-  const absl::Status& failure() const { return failure_; }
+  uint64_t queued() const { return Locked(queued_); }
+  uint64_t done() const { return Locked(done_); }
+  absl::Status failure() const { return Locked(failure_); }
 
  private:
+  template <typename T>
+  T Locked(const T& member) const {
+    const std::lock_guard lock(machine_->mutex());
+    return member;
+  }
+
+  const std::shared_ptr<Machine> machine_;
   std::unique_ptr<Stream> inner_;
   std::deque<std::function<absl::Status(Stream&)>> work_;
   uint64_t queued_ = 0;
@@ -51,21 +102,22 @@ class DeferredEvent final : public Event {
   bool Ready() const override { return queue_ == nullptr || queue_->done() >= position_; }
   absl::Status Wait() override { return queue_ == nullptr ? absl::OkStatus() : queue_->RunUntil(position_); }
 
-  void Mark(std::shared_ptr<Queue> queue) {
+  void Mark(std::shared_ptr<WorkQueue> queue) {
     queue_ = std::move(queue);
     position_ = queue_->queued();
   }
-  const std::shared_ptr<Queue>& queue() const { return queue_; }
+  const std::shared_ptr<WorkQueue>& queue() const { return queue_; }
   uint64_t position() const { return position_; }
 
  private:
-  std::shared_ptr<Queue> queue_;
+  std::shared_ptr<WorkQueue> queue_;
   uint64_t position_ = 0;
 };
 
 class DeferredStream final : public Stream {
  public:
-  explicit DeferredStream(std::unique_ptr<Stream> inner) : queue_(std::make_shared<Queue>(std::move(inner))) {}
+  DeferredStream(std::shared_ptr<Machine> machine, std::unique_ptr<Stream> inner)
+      : queue_(std::make_shared<WorkQueue>(std::move(machine), std::move(inner))) {}
 
   absl::Status Record(Event& event) override {
     LS_RETURN_IF_ERROR(queue_->failure());
@@ -91,14 +143,12 @@ class DeferredStream final : public Stream {
   absl::Status Zero(std::byte* device, size_t bytes) override {
     return queue_->Push([=](Stream& inner) { return inner.Zero(device, bytes); });
   }
-  absl::Status Synchronize() override { return queue_->RunUntil(queue_->queued()); }
+  absl::Status Synchronize() override { return queue_->RunAll(); }
 
-  absl::Status Launch(Kernel* kernel) {
-    return queue_->Push([kernel](Stream& inner) { return kernel->Launch(inner); });
-  }
+  absl::Status Queue(std::function<absl::Status(Stream&)> work) { return queue_->Push(std::move(work)); }
 
  private:
-  std::shared_ptr<Queue> queue_;
+  std::shared_ptr<WorkQueue> queue_;
 };
 
 class DeferredKernel final : public Kernel {
@@ -111,7 +161,10 @@ class DeferredKernel final : public Kernel {
   Layout output_layout(int output) const override { return inner_->output_layout(output); }
   bool CanShare(int input, int output) const override { return inner_->CanShare(input, output); }
   absl::Status Bind(const KernelArguments& arguments) override { return inner_->Bind(arguments); }
-  absl::Status Launch(Stream& stream) override { return static_cast<DeferredStream&>(stream).Launch(inner_.get()); }
+  absl::Status Launch(Stream& stream) override {
+    return static_cast<DeferredStream&>(stream).Queue(
+        [kernel = inner_.get()](Stream& inner) { return kernel->Launch(inner); });
+  }
 
  private:
   std::unique_ptr<Kernel> inner_;
@@ -119,13 +172,20 @@ class DeferredKernel final : public Kernel {
 
 class DeferredDevice final : public Device {
  public:
-  explicit DeferredDevice(std::unique_ptr<Device> inner) : inner_(std::move(inner)) {}
+  DeferredDevice(std::unique_ptr<Device> inner, DeferredMemory memory)
+      : inner_(std::move(inner)),
+        hidden_(memory == DeferredMemory::kHidden ? std::make_shared<HiddenMemory>() : nullptr),
+        machine_(std::make_shared<Machine>(hidden_)) {}
 
   const DeviceInfo& info() const override { return inner_->info(); }
-  absl::StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) override { return inner_->Allocate(bytes); }
+  absl::StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) override {
+    return hidden_ != nullptr ? hidden_->Allocate(bytes) : inner_->Allocate(bytes);
+  }
+  absl::StatusOr<std::unique_ptr<Buffer>> AllocateHost(size_t bytes) override { return inner_->AllocateHost(bytes); }
+  bool host_visible() const override { return hidden_ == nullptr && inner_->host_visible(); }
   absl::StatusOr<std::unique_ptr<Stream>> NewStream() override {
     LS_ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, inner_->NewStream());
-    return std::make_unique<DeferredStream>(std::move(stream));
+    return std::make_unique<DeferredStream>(machine_, std::move(stream));
   }
   absl::StatusOr<std::unique_ptr<Event>> NewEvent() override { return std::make_unique<DeferredEvent>(); }
   absl::Status Supports(const KernelRequest& request) const override { return inner_->Supports(request); }
@@ -137,15 +197,21 @@ class DeferredDevice final : public Device {
     LS_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, inner_->MakeReorder(request));
     return std::make_unique<DeferredKernel>(std::move(kernel));
   }
+  StepMath& step_math() override { return step_math_; }
 
  private:
   std::unique_ptr<Device> inner_;
+  const std::shared_ptr<HiddenMemory> hidden_;
+  const std::shared_ptr<Machine> machine_;
+  WrappedStepMath step_math_{&inner_->step_math(), [](Stream& stream, WrappedStepMath::Work work) {
+                               return static_cast<DeferredStream&>(stream).Queue(std::move(work));
+                             }};
 };
 
 }  // namespace
 
-std::unique_ptr<Device> MakeDeferredDevice(std::unique_ptr<Device> inner) {
-  return std::make_unique<DeferredDevice>(std::move(inner));
+std::unique_ptr<Device> MakeDeferredDevice(std::unique_ptr<Device> inner, DeferredMemory memory) {
+  return std::make_unique<DeferredDevice>(std::move(inner), memory);
 }
 
 }  // namespace lockstep::device

@@ -1,19 +1,27 @@
 // A fake device that postpones everything: work queued on a stream is done when somebody waits for it, by the thread
 // that waits, and not before. Whoever reads memory too early, changes what a copy still needs, or drops memory in use
-// gets wrong values here, on every run, as on a GPU now and then.
+// gets wrong values here, on every run, as on a GPU now and then. With hidden memory the host that touches what is the
+// device's ends with a signal.
 //
-// Threading: as device.h, but Event::Wait is for the owner thread only.
+// Threading: as device.h.
 #ifndef LOCKSTEP_WORKER_DEVICE_DEFERRED_MAKE_DEVICE_H_
 #define LOCKSTEP_WORKER_DEVICE_DEFERRED_MAKE_DEVICE_H_
 
+#include <cstdint>
 #include <memory>
 
 #include "worker/device/device.h"
 
 namespace lockstep::device {
 
-// Memory and kernels are those of `inner`.
-std::unique_ptr<Device> MakeDeferredDevice(std::unique_ptr<Device> inner);
+enum class DeferredMemory : uint8_t {
+  kOfInner,
+  kHidden,  // no host can touch it, but in work that was queued
+};
+
+// Kernels are those of `inner`, which computes in host memory.
+std::unique_ptr<Device> MakeDeferredDevice(std::unique_ptr<Device> inner,
+                                           DeferredMemory memory = DeferredMemory::kOfInner);
 
 }  // namespace lockstep::device
 

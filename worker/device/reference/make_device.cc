@@ -6,6 +6,7 @@
 #include "common/status/status_macros.h"
 #include "worker/device/host_kernel.h"
 #include "worker/device/host_memory.h"
+#include "worker/device/host_step_math.h"
 #include "worker/device/reference/families.h"
 
 namespace lockstep::device {
@@ -93,6 +94,8 @@ class ReferenceDevice final : public Device {
 
   const DeviceInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) override { return AllocateHostBuffer(bytes); }
+  absl::StatusOr<std::unique_ptr<Buffer>> AllocateHost(size_t bytes) override { return AllocateHostBuffer(bytes); }
+  bool host_visible() const override { return true; }
   absl::StatusOr<std::unique_ptr<Stream>> NewStream() override { return NewImmediateStream(); }
   absl::StatusOr<std::unique_ptr<Event>> NewEvent() override { return NewImmediateEvent(); }
   absl::Status Supports(const KernelRequest& request) const override { return Choose(request).status(); }
@@ -108,9 +111,11 @@ class ReferenceDevice final : public Device {
   absl::StatusOr<std::unique_ptr<Kernel>> MakeReorder(const ReorderRequest&) override {
     return absl::InternalError("the reference device has only the row-major layout");
   }
+  StepMath& step_math() override { return *step_math_; }
 
  private:
   DeviceInfo info_;
+  const std::unique_ptr<StepMath> step_math_ = MakeHostStepMath();
 };
 
 }  // namespace

@@ -1,0 +1,17 @@
+// The arithmetic of a step on a GPU.
+//
+// Threading: as device.h.
+#ifndef LOCKSTEP_WORKER_DEVICE_CUDA_STEP_MATH_H_
+#define LOCKSTEP_WORKER_DEVICE_CUDA_STEP_MATH_H_
+
+#include <memory>
+
+#include "worker/device/step_math.h"
+
+namespace lockstep::device::cuda {
+
+std::unique_ptr<StepMath> NewCudaStepMath();
+
+}  // namespace lockstep::device::cuda
+
+#endif  // LOCKSTEP_WORKER_DEVICE_CUDA_STEP_MATH_H_
