@@ -54,6 +54,8 @@ class CallCommunicator : public Communicator {
   Handle AllReduceSum(Tag tag, absl::Span<int64_t> values) override;
   Handle AllReduceSum(Tag tag, absl::Span<float> values) override;
   Handle Broadcast(Tag tag, int root, absl::Span<char> bytes) override;
+  // Calls are over host memory.
+  DeviceCommunicator* on_device() override { return nullptr; }
 
  protected:
   // Takes a call that passed Check and has its sequence number; ends its completion, now or later.

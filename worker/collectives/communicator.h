@@ -52,6 +52,8 @@ using Handle = std::shared_ptr<Pending>;
 // Runs on a thread of the communicator, pieces in ascending order, together covering the block once.
 using ConvertPiece = std::function<void(int64_t begin, int64_t end)>;
 
+class DeviceCommunicator;
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -79,6 +81,10 @@ class Communicator {
 
   // Copies the bytes of rank `root` to every rank. `bytes` has the same size on every rank.
   virtual Handle Broadcast(Tag tag, int root, absl::Span<char> bytes) = 0;
+
+  // Reduces what lies in device memory (device_communicator.h); null where only host memory is reduced, the same on
+  // every rank. Owned by this.
+  virtual DeviceCommunicator* on_device() = 0;
 
   // Ends every pending and later call, here and on every other rank, with Aborted and `cause`'s message (elsewhere
   // labelled as heard from this rank). Idempotent: the first cause stays. Never waits for the network.

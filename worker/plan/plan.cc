@@ -35,6 +35,7 @@ std::byte* Plan::bucket_address(int bucket) const {
 }
 bool Plan::keeps_gradients() const { return state_->keep_gradients || state_->accumulate_passes; }
 device::Stream& Plan::stream() { return *state_->stream; }
+absl::Status Plan::WaitForInputs() { return state_->inputs_taken->Wait(); }
 absl::Status Plan::Synchronize() { return state_->stream->Synchronize(); }
 Pulse* Plan::pulse() const { return state_->pulse; }
 uint64_t Plan::nodes_executed() const { return state_->nodes_executed.load(std::memory_order_relaxed); }
@@ -133,16 +134,16 @@ absl::Status Plan::State::CopyInputs(absl::Span<const std::byte* const> host, co
   for (size_t i = 0; i < host.size(); ++i) {
     LS_RETURN_IF_ERROR(stream->CopyToDevice(input_copies[i].address, host[i], input_copies[i].bytes));
   }
-  if (random == nullptr) return absl::OkStatus();
+  if (random == nullptr) return stream->Record(*inputs_taken);
   // The staging memory may still be on its way for the pass before.
-  LS_RETURN_IF_ERROR(random_taken->Wait());
+  LS_RETURN_IF_ERROR(inputs_taken->Wait());
   random_staging[0] = static_cast<int64_t>(key.seed);
   random_staging[1] = key.step;
   random_staging[2] = key.logical_shard;
   random_staging[3] = key.pass;
   LS_RETURN_IF_ERROR(
       stream->CopyToDevice(random, reinterpret_cast<const std::byte*>(random_staging), sizeof(random_staging)));
-  return stream->Record(*random_taken);
+  return stream->Record(*inputs_taken);
 }
 
 absl::Status Plan::RefreshVariables() {
@@ -200,11 +201,20 @@ absl::StatusOr<std::vector<NodeDigest>> Plan::RunPassWithDigests(absl::Span<cons
   return digests;
 }
 
-absl::Status Plan::ReadOutput(int output, absl::Span<std::byte> to) {
+const std::byte* Plan::output_address(int output) const {
+  LS_CHECK(output >= 0 && output < static_cast<int>(state_->outputs.size()), "an output of this plan");
+  return state_->Address(state_->output_values[static_cast<size_t>(output)]);
+}
+
+absl::Status Plan::CopyOutput(int output, absl::Span<std::byte> to) {
   LS_CHECK(output >= 0 && output < static_cast<int>(state_->outputs.size()), "an output of this plan");
   const int value = state_->output_values[static_cast<size_t>(output)];
   LS_CHECK(static_cast<int64_t>(to.size()) == state_->Bytes(value), "an output is read whole");
-  LS_RETURN_IF_ERROR(state_->stream->CopyToHost(to.data(), state_->Address(value), to.size()));
+  return state_->stream->CopyToHost(to.data(), state_->Address(value), to.size());
+}
+
+absl::Status Plan::ReadOutput(int output, absl::Span<std::byte> to) {
+  LS_RETURN_IF_ERROR(CopyOutput(output, to));
   return state_->stream->Synchronize();
 }
 

@@ -138,10 +138,10 @@ class Plan {
   absl::Status RefreshVariables();
 
   // Queues one forward (and backward) pass. `inputs` are host addresses in the order of inputs(); they must stay
-  // unchanged until Synchronize or an event recorded behind the pass. `on_bucket` is called on this thread, in bucket
-  // order, as soon as the bucket's gradients of this pass are queued; a failure of it ends the pass and is returned.
-  // Without keep_gradients, what reads the bucket is queued in the plan's stream or done when it returns.
-  // Cancelled after Cancel(true).
+  // unchanged until WaitForInputs, Synchronize or an event recorded behind the pass. `on_bucket` is called on this
+  // thread, in bucket order, as soon as the bucket's gradients of this pass are queued; a failure of it ends the pass
+  // and is returned. Without keep_gradients, what reads the bucket is queued in the plan's stream or done when it
+  // returns. Cancelled after Cancel(true).
   absl::Status RunPass(absl::Span<const std::byte* const> inputs, const PassKey& key, BucketReady on_bucket);
   absl::Status RunPass(absl::Span<const std::byte* const> inputs, const PassKey& key);
 
@@ -155,11 +155,17 @@ class Plan {
   // to outlast it.
   absl::Duration longest_node() const;
 
+  // Blocks until the last pass has taken its inputs over; returns the first failure.
+  absl::Status WaitForInputs();
   // Blocks until all that was queued is done; returns the first failure.
   absl::Status Synchronize();
   device::Stream& stream();
 
-  // Waits for the pass and copies one output of it. REQUIRES: to.size() is the output's size; a gradient is kept.
+  // The device address of one output, there until the next pass. REQUIRES: a gradient is kept.
+  const std::byte* output_address(int output) const;
+  // Queues a copy of one output of the pass to the host. REQUIRES: to.size() is the output's size; a gradient is kept.
+  absl::Status CopyOutput(int output, absl::Span<std::byte> to);
+  // The same, and waits for it.
   absl::Status ReadOutput(int output, absl::Span<std::byte> to);
 
   // PlanOptions::pulse.

@@ -75,9 +75,8 @@ absl::Status Plan::State::BindInputs() {
   for (const int value : input_values) {
     input_copies.push_back({Address(value), static_cast<size_t>(Bytes(value))});
   }
-  if (random_value < 0) return absl::OkStatus();
-  random = Address(random_value);
-  LS_ASSIGN_OR_RETURN(random_taken, device->NewEvent());
+  LS_ASSIGN_OR_RETURN(inputs_taken, device->NewEvent());
+  if (random_value >= 0) random = Address(random_value);
   return absl::OkStatus();
 }
 

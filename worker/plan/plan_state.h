@@ -71,7 +71,7 @@ struct Plan::State {
   std::vector<PlanInputCopy> input_copies;  // as `inputs`
   int random_value = -1;                    // kRandomInput, -1 when the graph has none
   std::byte* random = nullptr;              // its device address
-  std::unique_ptr<device::Event> random_taken;
+  std::unique_ptr<device::Event> inputs_taken;
   int64_t random_staging[4] = {};
 
   std::vector<TensorSpec> outputs;

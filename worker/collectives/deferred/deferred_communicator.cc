@@ -93,6 +93,7 @@ class DeferredCommunicator final : public Communicator {
   void Abort(const absl::Status& cause) override { inner_->Abort(cause); }
   absl::Status status() const override { return inner_->status(); }
   uint64_t bytes_moved() const override { return inner_->bytes_moved(); }
+  DeviceCommunicator* on_device() override { return inner_->on_device(); }
 
   Handle ReduceScatterSum(Tag tag, absl::Span<int64_t> values, absl::Span<const int64_t> block_sizes) override {
     return Put([tag, values, blocks = Copy(block_sizes)](Communicator& inner) {

@@ -1,0 +1,75 @@
+// Reduces buckets of gradients where they lie: in the memory of a device, by work that the device does itself (NCCL).
+// It stands beside the Communicator of the same generation, which goes on to carry everything that lies in host memory:
+// control words, states, and the news of an abort. Communicator::on_device() leads to it.
+//
+// A call only queues: the bucket's reduction, the conversion of its sums and whatever copies it takes go into a stream
+// of the communicator's own, which starts the bucket after `filled`. So the stream that computes goes on with
+// backward at once, and nobody but the host, at the gate of the step, waits for a reduction:
+//
+//   computing ── quantise b ─┬─ filled ── backward ... ── quantise c ─┬─ filled ──────────▶ (the host queues the
+//   update) communicator             └▶ reduce b, convert, gather             └▶ reduce c ... ──▶ handles host waits
+//   for every handle, then decides
+//
+// Invariants
+//   * Every rank makes the same calls in the same order, with the same Tag, sizes and tensors.
+//   * A handle ends once the communicator's stream will not touch the bucket any more, well or not. Until then neither
+//     the host nor another stream reads or writes it. Work that any stream is given after a handle ended well finds the
+//     reduced bucket: no event is needed.
+//   * How a bucket is cut among ranks is the communicator's choice: integer sums do not depend on it. Float sums depend
+//     on the number of ranks alone.
+//   * The communicator beside it and this break together: what breaks this is told to that one's Abort, which tells
+//   every
+//     rank; and whoever makes the pair sees to it that this is aborted within a second when that one's status turns
+//     bad.
+//   * What is not of `tensors` (the padding between them) may be reduced along, with any outcome.
+//   * Nothing here reads a control word or decides anything: whether the reduced bucket counts is for the host to say.
+//
+// Threading: Reduce is called by the device's owner thread, which alone queues work, also with StepMath. Handles may be
+// waited for by any thread. Abort is thread-safe.
+#ifndef LOCKSTEP_WORKER_COLLECTIVES_DEVICE_COMMUNICATOR_H_
+#define LOCKSTEP_WORKER_COLLECTIVES_DEVICE_COMMUNICATOR_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "worker/collectives/communicator.h"
+#include "worker/device/device.h"
+#include "worker/device/step_math.h"
+
+namespace lockstep::worker {
+
+// One bucket of an attempt, in device memory. All of it stays alive and in place until the handle ends.
+struct DeviceBucket {
+  // The bucket's tensors, counted from its start; their indices are those of `exponents`.
+  const device::TensorTable* tensors = nullptr;
+  int64_t size = 0;  // elements of the run, padding included; its start is a multiple of 256 bytes
+  // Exact: what this rank contributes; unspecified afterwards. Null for native sums.
+  int64_t* sums = nullptr;
+  const int32_t* exponents = nullptr;  // as StepMath::Dequantize; the same on every rank, written before `filled`
+  // Afterwards the reduced gradient, the same on every rank. For native sums also what this rank contributes.
+  float* floats = nullptr;
+};
+
+class DeviceCommunicator {
+ public:
+  virtual ~DeviceCommunicator() = default;
+
+  // Queues one bucket: with `sums`, they are added up over the ranks and turned into `floats` by StepMath::Dequantize,
+  // by this rank or another; without, `floats` are added up. `filled`: recorded by the caller, in a stream of the same
+  // device, behind what writes sums, exponents and floats; its newest mark counts, and the caller may record it again
+  // as soon as this returns. Never waits for the device or for another rank. What cannot even be queued ends the
+  // handle at once, with Aborted, as communicator.h says.
+  //
+  // The handle: Done and Wait look at a mark behind the bucket in the communicator's stream and at the library's own
+  // errors; a failure found there breaks the communicator on every rank, as if this rank had aborted it.
+  virtual Handle Reduce(Tag tag, const DeviceBucket& bucket, device::Event& filled) = 0;
+
+  // Makes the device give up what is under way, which lets the stream run empty; no rank gets anything from it. Called
+  // by Abort of the Communicator, on every rank and from any thread, with the first cause; all handles, pending or new,
+  // end with Aborted and that cause, once the stream is past them. Idempotent, never waits.
+  virtual void Abort(const absl::Status& cause) = 0;
+};
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_COLLECTIVES_DEVICE_COMMUNICATOR_H_
