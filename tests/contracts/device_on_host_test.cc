@@ -5,6 +5,7 @@
 #include "tests/contracts/device_cases.h"
 #include "tests/contracts/device_comparison.h"
 #include "tests/contracts/device_contract.h"
+#include "tests/contracts/step_math_contract.h"
 #include "worker/device/cuda/make_device.h"
 #include "worker/device/devices.h"
 
@@ -182,6 +183,16 @@ TEST_CASE("device on host: own kernels compute what the reference computes, for 
       CHECK(got == RunCase(*cuda, c.graph, seed, false));
     }
   }
+}
+
+TEST_CASE("device on host: the arithmetic of a step gives the bits of the functions for host memory", "[cuda]") {
+  const auto cuda = Must(device::MakeCudaDevice({}));
+
+  CheckExactSums(*cuda);
+  CheckFloatSums(*cuda);
+  CheckClip(*cuda);
+  CheckUpdates(*cuda);
+  CheckStatisticsAndOutputs(*cuda);
 }
 
 TEST_CASE("device on host: sharing memory changes no bit, for every op", "[cuda]") {

@@ -11,7 +11,8 @@
 //   * Results are a function of the arguments alone: not of streams, of how work is split, or of the size of the
 //   device.
 //   * Nothing outside the tables' ranges is written; what lies between tensors of a flat run is neither read.
-// Threading: as device.h. Tables may be used by any stream of the device, and dropped when no queued work uses them.
+// Threading: as device.h. Tables may be used by any stream of the device, by one at a time, and dropped when no queued
+// work uses them.
 #ifndef LOCKSTEP_WORKER_DEVICE_STEP_MATH_H_
 #define LOCKSTEP_WORKER_DEVICE_STEP_MATH_H_
 

@@ -1,41 +1,231 @@
 #include "worker/device/cuda/step_math.h"
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "common/status/status_macros.h"
+#include "worker/device/cuda/code.h"
+#include "worker/device/cuda/cuda_stream.h"
+#include "worker/device/cuda/launch.h"
+#include "worker/device/cuda/step_kernels.h"
+
 namespace lockstep::device::cuda {
 namespace {
 
-absl::Status NoKernels() { return absl::UnimplementedError("the CUDA device has no kernels for the step yet"); }
+// Rows in device memory.
+template <typename Row>
+class Rows {
+ public:
+  static absl::StatusOr<Rows> Upload(absl::Span<const Row> rows) {
+    Rows result;
+    LS_ASSIGN_OR_RETURN(result.buffer_, NewDeviceBuffer(rows.size() * sizeof(Row)));
+    LS_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, NewCudaStream());
+    LS_RETURN_IF_ERROR(stream->CopyToDevice(result.buffer_->address(), reinterpret_cast<const std::byte*>(rows.data()),
+                                            rows.size() * sizeof(Row)));
+    LS_RETURN_IF_ERROR(stream->Synchronize());
+    result.count_ = static_cast<int64_t>(rows.size());
+    return result;
+  }
+  Row* get() const { return reinterpret_cast<Row*>(buffer_->address()); }
+  int64_t count() const { return count_; }
+  LaunchShape one_block_each() const { return {.blocks = {static_cast<unsigned>(count_)}, .threads = {kStepThreads}}; }
+
+ private:
+  std::unique_ptr<Buffer> buffer_;
+  int64_t count_ = 0;
+};
+
+// Calls fn(offset, size) for the chunks of `size` elements.
+template <typename F>
+void ForEachChunk(int64_t size, F fn) {
+  for (int64_t at = 0; at < size; at += kChunk) fn(at, static_cast<int32_t>(std::min(kChunk, size - at)));
+}
+
+class CudaTensors final : public TensorTable {
+ public:
+  static absl::StatusOr<std::unique_ptr<TensorTable>> Make(absl::Span<const TensorRange> ranges) {
+    auto table = std::make_unique<CudaTensors>();
+    std::vector<ChunkRange> tensors;
+    for (const TensorRange& range : ranges) {
+      const auto first = static_cast<int32_t>(table->on_host.size());
+      ForEachChunk(range.size, [&](int64_t at, int32_t size) {
+        table->on_host.push_back({range.begin + at, size, range.index});
+      });
+      tensors.push_back({first, static_cast<int32_t>(table->on_host.size()), range.index});
+    }
+    LS_ASSIGN_OR_RETURN(table->chunks, Rows<RunChunk>::Upload(table->on_host));
+    LS_ASSIGN_OR_RETURN(table->tensors, Rows<ChunkRange>::Upload(tensors));
+    LS_ASSIGN_OR_RETURN(table->found, NewDeviceBuffer(table->on_host.size() * sizeof(double)));
+    return table;
+  }
+
+  template <typename T>
+  T* found_by_chunk() const {
+    return reinterpret_cast<T*>(found->address());
+  }
+
+  std::vector<RunChunk> on_host;
+  Rows<RunChunk> chunks;
+  Rows<ChunkRange> tensors;
+  std::unique_ptr<Buffer> found;  // one value per chunk, between two launches
+};
+
+class CudaUpdates final : public UpdateTable {
+ public:
+  Rows<UpdateChunk> chunks;
+};
+
+// Tensors, and where each begins in a run of all of their elements.
+template <typename Table, typename Row>
+class CudaRun final : public Table {
+ public:
+  static absl::StatusOr<std::unique_ptr<Table>> Make(absl::Span<const Row> rows) {
+    auto table = std::make_unique<CudaRun>();
+    std::vector<int64_t> offsets;
+    int64_t offset = 0;
+    for (const Row& row : rows) {
+      offsets.push_back(offset);
+      offset += row.size;
+    }
+    LS_ASSIGN_OR_RETURN(table->rows, Rows<Row>::Upload(rows));
+    LS_ASSIGN_OR_RETURN(table->offsets, Rows<int64_t>::Upload(offsets));
+    return table;
+  }
+  Rows<Row> rows;
+  Rows<int64_t> offsets;
+};
+using CudaStatistics = CudaRun<StatisticTable, StatisticTensor>;
+using CudaOutputs = CudaRun<OutputTable, PassOutput>;
+
+const CudaTensors& Of(const TensorTable& table) { return static_cast<const CudaTensors&>(table); }
+
+using UpdateLaunch = void (*)(const UpdateChunk*, UpdateScalars, const float*);
+
+UpdateLaunch KernelOf(const UpdateFormula& f) {
+  if (f.kind == UpdateFormula::Kind::kAdam) {
+    return f.decays ? &UpdateKernel<AdamFormula<true>> : &UpdateKernel<AdamFormula<false>>;
+  }
+  if (!f.momentum)
+    return f.decays ? &UpdateKernel<SgdFormula<true, false, false>> : &UpdateKernel<SgdFormula<false, false, false>>;
+  if (f.nesterov)
+    return f.decays ? &UpdateKernel<SgdFormula<true, true, true>> : &UpdateKernel<SgdFormula<false, true, true>>;
+  return f.decays ? &UpdateKernel<SgdFormula<true, true, false>> : &UpdateKernel<SgdFormula<false, true, false>>;
+}
 
 class CudaStepMath final : public StepMath {
  public:
-  absl::StatusOr<std::unique_ptr<TensorTable>> MakeTensorTable(absl::Span<const TensorRange>) override {
-    return NoKernels();
+  absl::StatusOr<std::unique_ptr<TensorTable>> MakeTensorTable(absl::Span<const TensorRange> ranges) override {
+    return CudaTensors::Make(ranges);
   }
-  absl::StatusOr<std::unique_ptr<UpdateTable>> MakeUpdateTable(absl::Span<const UpdateTensor>) override {
-    return NoKernels();
+
+  absl::StatusOr<std::unique_ptr<UpdateTable>> MakeUpdateTable(absl::Span<const UpdateTensor> tensors) override {
+    std::vector<UpdateChunk> chunks;
+    for (const UpdateTensor& tensor : tensors) {
+      const auto part = [](auto* run, int64_t at) { return run == nullptr ? nullptr : run + at; };
+      ForEachChunk(tensor.size, [&](int64_t at, int32_t size) {
+        chunks.push_back({.value = tensor.value + at,
+                          .gradient = tensor.gradient + at,
+                          .slots = {part(tensor.slots[0], at), part(tensor.slots[1], at)},
+                          .average = part(tensor.average, at),
+                          .size = size,
+                          .decays = tensor.decays});
+      });
+    }
+    auto table = std::make_unique<CudaUpdates>();
+    LS_ASSIGN_OR_RETURN(table->chunks, Rows<UpdateChunk>::Upload(chunks));
+    return table;
   }
-  absl::StatusOr<std::unique_ptr<StatisticTable>> MakeStatisticTable(absl::Span<const StatisticTensor>) override {
-    return NoKernels();
+
+  absl::StatusOr<std::unique_ptr<StatisticTable>> MakeStatisticTable(
+      absl::Span<const StatisticTensor> tensors) override {
+    return CudaStatistics::Make(tensors);
   }
-  absl::StatusOr<std::unique_ptr<OutputTable>> MakeOutputTable(absl::Span<const PassOutput>) override {
-    return NoKernels();
+  absl::StatusOr<std::unique_ptr<OutputTable>> MakeOutputTable(absl::Span<const PassOutput> outputs) override {
+    return CudaOutputs::Make(outputs);
   }
-  absl::Status Quantize(Stream&, const TensorTable&, Accumulate, const float*, const int32_t*, int64_t*,
-                        uint32_t*) override {
-    return NoKernels();
+
+  absl::Status Quantize(Stream& stream, const TensorTable& tensors, Accumulate accumulate, const float* values,
+                        const int32_t* exponents, int64_t* sums, uint32_t* magnitudes) override {
+    const CudaTensors& table = Of(tensors);
+    if (table.chunks.count() == 0) return absl::OkStatus();
+    const auto kernel = accumulate == Accumulate::kStore ? &QuantizeKernel<false> : &QuantizeKernel<true>;
+    LS_RETURN_IF_ERROR(Launch(HandleOf(stream), table.chunks.one_block_each(), kernel, table.chunks.get(), values,
+                              exponents, sums, table.found_by_chunk<uint32_t>()));
+    return KeepLargest(stream, table, magnitudes);
   }
-  absl::Status FindMagnitudes(Stream&, const TensorTable&, const float*, uint32_t*) override { return NoKernels(); }
-  absl::Status Dequantize(Stream&, const TensorTable&, int64_t, int64_t, const int64_t*, const int32_t*,
-                          float*) override {
-    return NoKernels();
+
+  absl::Status FindMagnitudes(Stream& stream, const TensorTable& tensors, const float* values,
+                              uint32_t* magnitudes) override {
+    const CudaTensors& table = Of(tensors);
+    if (table.chunks.count() == 0) return absl::OkStatus();
+    LS_RETURN_IF_ERROR(Launch(HandleOf(stream), table.chunks.one_block_each(), &MagnitudesKernel, table.chunks.get(),
+                              values, table.found_by_chunk<uint32_t>()));
+    return KeepLargest(stream, table, magnitudes);
   }
-  absl::Status AddFloats(Stream&, const TensorTable&, Accumulate, const float*, float*) override { return NoKernels(); }
-  absl::Status SumSquares(Stream&, const TensorTable&, const float*, double*) override { return NoKernels(); }
-  absl::Status FindClip(Stream&, const double*, int64_t, double, double, float*) override { return NoKernels(); }
-  absl::Status Update(Stream&, const UpdateTable&, const UpdateFormula&, const UpdateScalars&, const float*) override {
-    return NoKernels();
+
+  absl::Status Dequantize(Stream& stream, const TensorTable& tensors, int64_t begin, int64_t end, const int64_t* sums,
+                          const int32_t* exponents, float* values) override {
+    const CudaTensors& table = Of(tensors);
+    const auto& chunks = table.on_host;
+    const auto first = std::partition_point(chunks.begin(), chunks.end(),
+                                            [&](const RunChunk& c) { return c.begin + c.size <= begin; });
+    const auto last = std::partition_point(first, chunks.end(), [&](const RunChunk& c) { return c.begin < end; });
+    if (first == last) return absl::OkStatus();
+    const LaunchShape shape{.blocks = {static_cast<unsigned>(last - first)}, .threads = {kStepThreads}};
+    return Launch(HandleOf(stream), shape, &DequantizeKernel, table.chunks.get() + (first - chunks.begin()), begin, end,
+                  sums, exponents, values);
   }
-  absl::Status MoveStatistics(Stream&, const StatisticTable&, const double*) override { return NoKernels(); }
-  absl::Status AddOutputs(Stream&, const OutputTable&, double*) override { return NoKernels(); }
+
+  absl::Status AddFloats(Stream& stream, const TensorTable& tensors, Accumulate accumulate, const float* values,
+                         float* sums) override {
+    const CudaTensors& table = Of(tensors);
+    if (table.chunks.count() == 0) return absl::OkStatus();
+    const auto kernel = accumulate == Accumulate::kStore ? &AddFloatsKernel<false> : &AddFloatsKernel<true>;
+    return Launch(HandleOf(stream), table.chunks.one_block_each(), kernel, table.chunks.get(), values, sums);
+  }
+
+  absl::Status SumSquares(Stream& stream, const TensorTable& tensors, const float* values, double* sums) override {
+    const CudaTensors& table = Of(tensors);
+    if (table.chunks.count() == 0) return absl::OkStatus();
+    LS_RETURN_IF_ERROR(Launch(HandleOf(stream), table.chunks.one_block_each(), &SquaresKernel, table.chunks.get(),
+                              values, table.found_by_chunk<double>()));
+    const int64_t count = table.tensors.count();
+    return Launch(HandleOf(stream), {.blocks = {BlocksFor(count)}, .threads = {kBlock}}, &SumSquaresKernel,
+                  table.tensors.get(), count, table.found_by_chunk<double>(), sums);
+  }
+
+  absl::Status FindClip(Stream& stream, const double* sums, int64_t count, double denominator, double max_norm,
+                        float* clip) override {
+    return Launch(HandleOf(stream), LaunchShape(), &FindClipKernel, sums, count, denominator, max_norm, clip);
+  }
+
+  absl::Status Update(Stream& stream, const UpdateTable& tensors, const UpdateFormula& formula,
+                      const UpdateScalars& scalars, const float* clip) override {
+    const Rows<UpdateChunk>& chunks = static_cast<const CudaUpdates&>(tensors).chunks;
+    if (chunks.count() == 0) return absl::OkStatus();
+    return Launch(HandleOf(stream), chunks.one_block_each(), KernelOf(formula), chunks.get(), scalars, clip);
+  }
+
+  absl::Status MoveStatistics(Stream& stream, const StatisticTable& tensors, const double* means) override {
+    const auto& table = static_cast<const CudaStatistics&>(tensors);
+    if (table.rows.count() == 0) return absl::OkStatus();
+    return Launch(HandleOf(stream), table.rows.one_block_each(), &MoveStatisticsKernel, table.rows.get(),
+                  table.offsets.get(), means);
+  }
+
+  absl::Status AddOutputs(Stream& stream, const OutputTable& outputs, double* totals) override {
+    const auto& table = static_cast<const CudaOutputs&>(outputs);
+    if (table.rows.count() == 0) return absl::OkStatus();
+    return Launch(HandleOf(stream), table.rows.one_block_each(), &AddOutputsKernel, table.rows.get(),
+                  table.offsets.get(), totals);
+  }
+
+ private:
+  static absl::Status KeepLargest(Stream& stream, const CudaTensors& table, uint32_t* magnitudes) {
+    return Launch(HandleOf(stream), table.tensors.one_block_each(), &LargestKernel, table.tensors.get(),
+                  table.found_by_chunk<uint32_t>(), magnitudes);
+  }
 };
 
 }  // namespace
