@@ -140,8 +140,6 @@ const std::set<OpType>& Unserved() {
       OpType::kMaskedSum,
       OpType::kCountCorrect,
       // Products, windows, attention.
-      OpType::kGemm,
-      OpType::kMatMul,
       OpType::kConv,
       OpType::kConvTranspose,
       OpType::kMaxPool,
@@ -152,7 +150,6 @@ const std::set<OpType>& Unserved() {
       OpType::kSpaceToDepth,
       OpType::kEinsum,
       OpType::kResize,
-      OpType::kBatchMatMul,
       OpType::kConvGradInput,
       OpType::kConvGradWeight,
       OpType::kMaxPoolWithArgmax,

@@ -55,14 +55,15 @@ class OwnKernel final : public Kernel {
 };
 
 absl::StatusOr<cuda::OwnFunction> Choose(const KernelRequest& request) {
-  if (request.epilogue != Epilogue::kNone) {
-    return absl::UnimplementedError("own kernels for GPUs fuse nothing behind a node");
-  }
   const cuda::OwnFunction own = cuda::FindOwn(request);
   if (own.launch == nullptr) {
     return absl::UnimplementedError(absl::StrCat("the CUDA device has no kernel for ", OpName(request.node->op), " on ",
                                                  DTypeName(request.outputs[0].dtype),
                                                  ". Floating point ops are served for F32: cast what goes in"));
+  }
+  if (own.epilogue != request.epilogue) {
+    return absl::UnimplementedError(
+        absl::StrCat("the own kernel for ", OpName(request.node->op), " on GPUs fuses no ReLU behind the node"));
   }
   if (!request.implementation.empty() && request.implementation != absl::StrCat(kOwn, own.name)) {
     return absl::InvalidArgumentError(absl::StrCat("the kernel plan asks for implementation '", request.implementation,

@@ -19,6 +19,8 @@ const Attributes& AttributesOf(const KernelRequest& request) {
 
 // Activations and their gradients.
 OwnFunction OwnActivation(const KernelRequest& request);
+// Gemm, MatMul, BatchMatMul.
+OwnFunction OwnProduct(const KernelRequest& request);
 // Scaling.
 OwnFunction OwnElementwise(const KernelRequest& request);
 

@@ -5,7 +5,7 @@
 namespace lockstep::device::cuda {
 
 OwnFunction FindOwn(const KernelRequest& request) {
-  for (const auto family : {&OwnActivation, &OwnElementwise}) {
+  for (const auto family : {&OwnActivation, &OwnElementwise, &OwnProduct}) {
     if (const OwnFunction own = family(request); own.launch != nullptr) return own;
   }
   return {};

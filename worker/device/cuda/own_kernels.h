@@ -28,6 +28,8 @@ struct OwnFunction {
   LaunchFunction launch = nullptr;
   const char* name = "";
   size_t workspace_bytes = 0;
+  // What the function applies to its first output; a family that fuses answers with what the request asks.
+  Epilogue epilogue = Epilogue::kNone;
 };
 
 // The function that serves a request, if one does.

@@ -1,0 +1,99 @@
+// Row-major matrices in memory as factors and results of tile_product.h, and how those of a batch follow each other.
+//
+// Threading: as of kernels.
+#ifndef LOCKSTEP_WORKER_DEVICE_CUDA_MATRIX_FACTOR_H_
+#define LOCKSTEP_WORKER_DEVICE_CUDA_MATRIX_FACTOR_H_
+
+#include <cstdint>
+
+#include "worker/device/cuda/code.h"
+#include "worker/device/cuda/fast_divide.h"
+#include "worker/device/cuda/map.h"
+
+namespace lockstep::device::cuda {
+
+// Where matrix `index` of a batch begins, in elements: nested runs, the innermost first, each with a distance of its
+// own; 0 where the operand broadcasts.
+struct BatchOffsets {
+  static constexpr int kMostRuns = 6;
+
+  LS_HD int64_t At(int index) const {
+    auto rest = static_cast<uint32_t>(index);
+    int64_t offset = 0;
+    for (int r = 0; r < runs; ++r) offset += static_cast<int64_t>(extents[r].Split(&rest)) * strides[r];
+    return offset;
+  }
+
+  FastDivide extents[kMostRuns];
+  int64_t strides[kMostRuns] = {};
+  int runs = 0;
+};
+
+// Four elements that lie side by side at `from`, of which `count` are there; zeros for the others. `packed`: `from` is
+// aligned to them.
+__device__ inline void LoadFour(const float* from, int count, bool packed, float (&to)[4]) {
+  if (packed && count >= 4) {
+    const auto four = *reinterpret_cast<const Pack<float, 4>*>(from);
+    LS_UNROLL
+    for (int i = 0; i < 4; ++i) to[i] = four.values[i];
+  } else {
+    LS_UNROLL
+    for (int i = 0; i < 4; ++i) to[i] = i < count ? from[i] : 0.0f;
+  }
+}
+__device__ inline void StoreFour(float* to, int count, bool packed, const float (&values)[4]) {
+  if (packed && count >= 4) {
+    *reinterpret_cast<Pack<float, 4>*>(to) = {{values[0], values[1], values[2], values[3]}};
+  } else {
+    LS_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      if (i < count) to[i] = values[i];
+    }
+  }
+}
+
+// Whether rows `pitch` apart that begin at `address` allow packed access.
+template <typename T>
+bool RowsArePackable(const T* address, int64_t pitch) {
+  return IsPackable(address) && pitch % kPack == 0;
+}
+
+// A factor whose side has `extent` indices. kAlong: stored [side, k]; else [k, side]; rows are `pitch` apart.
+template <bool kAlong>
+struct MatrixFactor {
+  static constexpr bool kAlongK = kAlong;
+  struct Place {
+    const float* data;  // of the row, or the column of the first row
+    int count;          // of the four, or of the one, that are there
+  };
+
+  MatrixFactor(const float* data, int64_t pitch, int64_t extent, const BatchOffsets& batch = {})
+      : data(data), pitch(pitch), extent(static_cast<int>(extent)), batch(batch) {
+    packed = RowsArePackable(data, pitch);
+    for (int r = 0; r < batch.runs; ++r) packed = packed && batch.strides[r] % kPack == 0;
+  }
+
+  __device__ MatrixFactor Of(int index) const {
+    MatrixFactor factor = *this;
+    factor.data += batch.At(index);
+    return factor;
+  }
+  __device__ Place At(int i) const { return {data + (kAlong ? i * pitch : i), extent - i}; }
+  __device__ void Load(const Place& place, int k, int k_end, float (&to)[4]) const {
+    if constexpr (kAlong) {
+      LoadFour(place.data + k, place.count > 0 ? k_end - k : 0, packed, to);
+    } else {
+      LoadFour(place.data + k * pitch, place.count, packed, to);
+    }
+  }
+
+  const float* data;
+  int64_t pitch;
+  int extent;
+  bool packed;
+  BatchOffsets batch;
+};
+
+}  // namespace lockstep::device::cuda
+
+#endif  // LOCKSTEP_WORKER_DEVICE_CUDA_MATRIX_FACTOR_H_
