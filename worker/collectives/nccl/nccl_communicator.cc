@@ -1,0 +1,275 @@
+#include "worker/collectives/nccl/nccl_communicator.h"
+
+#include <atomic>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/status/status_macros.h"
+#include "common/sync/mutex.h"
+#include "worker/collectives/completion.h"
+#include "worker/device/cuda/cuda_stream.h"
+#include "worker/device/cuda/runtime.h"
+#include "worker/device/cuda/step_math.h"
+
+namespace lockstep::worker {
+namespace {
+
+using device::StepMath;
+using nccl::Api;
+using nccl::Comm;
+
+// Elements of a part that a rank reduces: a multiple of this.
+constexpr int64_t kPartMultiple = 16;
+// The tag under which the unique id travels: of no step.
+constexpr Tag kIdTag{-1, 0x6e63636cu};
+// A waiting thread looks at once for so long, then less and less often.
+constexpr absl::Duration kSpin = absl::Microseconds(200);
+constexpr absl::Duration kNap = absl::Microseconds(50);
+
+absl::Status Failure(const Api& api, Comm comm, nccl::Result result, absl::string_view doing) {
+  const char* const last = api.get_last_error(comm);
+  const absl::string_view detail = last == nullptr ? "" : last;
+  return absl::UnavailableError(absl::StrCat("NCCL failed while ", doing, ": ", api.get_error_string(result),
+                                             detail.empty() ? "" : ": ", detail));
+}
+
+// What breaks a communicator, shared with its handles, which may outlive it.
+class Fate {
+ public:
+  void Break(const absl::Status& cause) {
+    MutexLock lock(&mutex_);
+    if (!cause_.ok()) return;
+    cause_ = AsAborted(cause);
+    broken_.store(true, std::memory_order_release);
+  }
+  absl::Status cause() const {
+    if (!broken_.load(std::memory_order_acquire)) return absl::OkStatus();
+    MutexLock lock(&mutex_);
+    return cause_;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::atomic<bool> broken_{false};
+  absl::Status cause_ ABSL_GUARDED_BY(mutex_);
+};
+
+class BucketHandle final : public Pending {
+ public:
+  BucketHandle(std::unique_ptr<device::Event> behind, std::shared_ptr<const Fate> fate)
+      : behind_(std::move(behind)), fate_(std::move(fate)) {}
+
+  bool Done() const override { return behind_->Ready(); }
+
+  absl::Status Wait(absl::Duration limit) override {
+    const absl::Time begin = absl::Now();
+    while (!behind_->Ready()) {
+      const absl::Duration waited = absl::Now() - begin;
+      if (waited >= limit) return absl::DeadlineExceededError("the bucket is still being reduced");
+      if (waited > kSpin) absl::SleepFor(kNap);
+    }
+    // An abort is known before the device gives up: a mark that it let through is never taken for a reduced bucket.
+    LS_RETURN_IF_ERROR(fate_->cause());
+    const absl::Status status = behind_->Wait();
+    return status.ok() ? status : AsAborted(status);
+  }
+
+ private:
+  const std::unique_ptr<device::Event> behind_;
+  const std::shared_ptr<const Fate> fate_;
+};
+
+class NcclCommunicator final : public DeviceCommunicator {
+ public:
+  NcclCommunicator(const Api& api, Communicator& host, const NcclOptions& options)
+      : api_(api), host_(host), options_(options), math_(device::cuda::NewCudaStepMath()) {}
+
+  ~NcclCommunicator() override {
+    Abort(absl::AbortedError("the communicator was closed"));
+    ending_ = true;
+    if (watcher_.joinable()) watcher_.join();
+    // Without an abort by the watcher nothing else would let go of NCCL's memory.
+    AbortNccl();
+    if (stream_ != nullptr) (void)stream_->Synchronize();
+  }
+
+  absl::Status Connect() {
+    nccl::UniqueId id;
+    std::memset(&id, 0, sizeof id);
+    if (host_.rank() == 0) {
+      if (const nccl::Result made = api_.get_unique_id(&id); made != nccl::kSuccess) {
+        return Failure(api_, nullptr, made, "making a unique id");
+      }
+    }
+    const absl::Time deadline = absl::Now() + options_.connect_timeout;
+    const Handle sent = host_.Broadcast(kIdTag, 0, absl::MakeSpan(id.bytes));
+    LS_RETURN_IF_ERROR(sent->Wait(options_.connect_timeout));
+    LS_ASSIGN_OR_RETURN(stream_, device::cuda::NewCudaStream());
+    {
+      MutexLock lock(&mutex_);
+      nccl::Config config;
+      const nccl::Result begun = api_.comm_init_rank_config(&comm_, host_.size(), id, host_.rank(), &config);
+      if (begun != nccl::kSuccess && begun != nccl::kInProgress) return Failure(api_, comm_, begun, "connecting");
+    }
+    for (;;) {
+      LS_ASSIGN_OR_RETURN(const bool ready, Settled("connecting"));
+      if (ready) break;
+      LS_RETURN_IF_ERROR(host_.status());
+      if (absl::Now() > deadline) {
+        return absl::DeadlineExceededError(absl::StrCat("NCCL did not connect ", host_.size(), " ranks within ",
+                                                        absl::FormatDuration(options_.connect_timeout)));
+      }
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    watcher_ = std::thread([this] { Watch(); });
+    return absl::OkStatus();
+  }
+
+  Handle Reduce(Tag tag, const DeviceBucket& bucket, device::Event& filled) override {
+    absl::StatusOr<Handle> handle = Queue(bucket, filled);
+    if (handle.ok()) return *std::move(handle);
+    BreakBoth(absl::Status(handle.status().code(), absl::StrCat("bucket of step ", tag.step, ", attempt ", tag.attempt,
+                                                                ": ", handle.status().message())));
+    return EndedHandle(fate_->cause());
+  }
+
+  void Abort(const absl::Status& cause) override { fate_->Break(cause); }
+
+ private:
+  absl::StatusOr<Handle> Queue(const DeviceBucket& bucket, device::Event& filled) {
+    LS_RETURN_IF_ERROR(fate_->cause());
+    LS_RETURN_IF_ERROR(stream_->WaitFor(filled));
+    LS_RETURN_IF_ERROR(bucket.sums != nullptr ? QueueExact(bucket) : QueueNative(bucket));
+    LS_ASSIGN_OR_RETURN(std::unique_ptr<device::Event> behind, device::cuda::NewCudaEvent());
+    LS_RETURN_IF_ERROR(stream_->Record(*behind));
+    return std::make_shared<BucketHandle>(std::move(behind), fate_);
+  }
+
+  absl::Status QueueNative(const DeviceBucket& bucket) {
+    return Call("summing floats", [&](Comm comm, auto stream) {
+      return api_.all_reduce(bucket.floats, bucket.floats, static_cast<size_t>(bucket.size), nccl::kFloat32, nccl::kSum,
+                             comm, stream);
+    });
+  }
+
+  absl::Status QueueExact(const DeviceBucket& bucket) {
+    const int64_t part = bucket.size / (kPartMultiple * host_.size()) * kPartMultiple;
+    const int64_t parts = part * host_.size();
+    const int64_t own = part * host_.rank();
+    LS_RETURN_IF_ERROR(Call("summing integers", [&](Comm comm, auto stream) {
+      (void)api_.group_start();
+      if (part > 0) {
+        (void)api_.reduce_scatter(bucket.sums, bucket.sums + own, static_cast<size_t>(part), nccl::kInt64, nccl::kSum,
+                                  comm, stream);
+      }
+      if (parts < bucket.size) {
+        int64_t* const rest = bucket.sums + parts;
+        (void)api_.all_reduce(rest, rest, static_cast<size_t>(bucket.size - parts), nccl::kInt64, nccl::kSum, comm,
+                              stream);
+      }
+      return api_.group_end();
+    }));
+    LS_RETURN_IF_ERROR(Dequantize(bucket, own, own + part));
+    LS_RETURN_IF_ERROR(Dequantize(bucket, parts, bucket.size));
+    if (part == 0) return absl::OkStatus();
+    return Call("gathering floats", [&](Comm comm, auto stream) {
+      return api_.all_gather(bucket.floats + own, bucket.floats, static_cast<size_t>(part), nccl::kFloat32, comm,
+                             stream);
+    });
+  }
+
+  absl::Status Dequantize(const DeviceBucket& bucket, int64_t begin, int64_t end) {
+    if (begin == end) return absl::OkStatus();
+    return math_->Dequantize(*stream_, *bucket.tensors, begin, end, bucket.sums, bucket.exponents, bucket.floats);
+  }
+
+  // Makes a call of NCCL's and sees it queued: a communicator that does not block may take a moment for it.
+  template <typename F>
+  absl::Status Call(absl::string_view doing, F call) {
+    {
+      MutexLock lock(&mutex_);
+      if (comm_ == nullptr) return Gone();
+      const nccl::Result result = call(comm_, device::cuda::HandleOf(*stream_));
+      if (result == nccl::kSuccess) return absl::OkStatus();
+      if (result != nccl::kInProgress) return Failure(api_, comm_, result, doing);
+    }
+    for (;;) {
+      LS_ASSIGN_OR_RETURN(const bool settled, Settled(doing));
+      if (settled) return absl::OkStatus();
+      LS_RETURN_IF_ERROR(fate_->cause());
+    }
+  }
+
+  // True when nothing is in progress; the asynchronous error if there is one.
+  absl::StatusOr<bool> Settled(absl::string_view doing) {
+    MutexLock lock(&mutex_);
+    if (comm_ == nullptr) return Gone();
+    nccl::Result state = nccl::kSuccess;
+    nccl::Result asked = api_.comm_get_async_error(comm_, &state);
+    if (asked == nccl::kSuccess) asked = state;
+    if (asked == nccl::kInProgress) return false;
+    if (asked != nccl::kSuccess) return Failure(api_, comm_, asked, doing);
+    return true;
+  }
+
+  absl::Status Gone() const {
+    const absl::Status cause = fate_->cause();
+    return cause.ok() ? absl::AbortedError("NCCL was not connected") : cause;
+  }
+
+  // The first failure, for every rank.
+  void BreakBoth(const absl::Status& cause) {
+    fate_->Break(cause);
+    host_.Abort(fate_->cause());
+  }
+
+  void Watch() {
+    (void)device::cuda::SelectDevice(options_.ordinal);
+    while (!ending_) {
+      if (const absl::Status host = host_.status(); !host.ok()) fate_->Break(host);
+      if (fate_->cause().ok()) {
+        if (const absl::StatusOr<bool> settled = Settled("reducing gradients"); !settled.ok())
+          BreakBoth(settled.status());
+      }
+      if (!fate_->cause().ok()) {
+        AbortNccl();
+        return;
+      }
+      absl::SleepFor(options_.watch_interval);
+    }
+  }
+
+  // Waits until NCCL's kernels have given up. Later calls find no communicator.
+  void AbortNccl() {
+    MutexLock lock(&mutex_);
+    if (comm_ == nullptr) return;
+    (void)api_.comm_abort(comm_);
+    comm_ = nullptr;
+  }
+
+  const Api& api_;
+  Communicator& host_;
+  const NcclOptions options_;
+  const std::unique_ptr<StepMath> math_;
+  const std::shared_ptr<Fate> fate_ = std::make_shared<Fate>();
+  std::unique_ptr<device::Stream> stream_;
+  Mutex mutex_;
+  Comm comm_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  std::atomic<bool> ending_{false};
+  std::thread watcher_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DeviceCommunicator>> ConnectNccl(const nccl::Api& api, Communicator& host,
+                                                                const NcclOptions& options) {
+  auto communicator = std::make_unique<NcclCommunicator>(api, host, options);
+  LS_RETURN_IF_ERROR(communicator->Connect());
+  return communicator;
+}
+
+}  // namespace lockstep::worker

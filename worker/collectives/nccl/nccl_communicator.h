@@ -1,0 +1,43 @@
+// Reduces buckets of gradients between GPUs by NCCL: exactly, as 64-bit integers that each rank turns into floats for
+// its part, or natively.
+//
+// The host communicator of the same generation carries NCCL's unique id from rank 0 to the others, so that the id is
+// fenced by the generation as everything else is, and it carries the news of a failure. A bucket of n elements on r
+// ranks is cut into r equal parts of a multiple of 16 elements and a rest of less than 16 r elements:
+//
+//   reduce-scatter the parts, all-reduce the rest (one group) ─> dequantise the own part and the rest ─> all-gather
+//
+// A thread of this object watches what no call reports: NCCL's asynchronous errors, and the host communicator's
+// status. Either way the first failure aborts both, here and through the host communicator on every rank.
+//
+// Threading: as device_communicator.h. NCCL's own functions are called under one lock.
+#ifndef LOCKSTEP_WORKER_COLLECTIVES_NCCL_NCCL_COMMUNICATOR_H_
+#define LOCKSTEP_WORKER_COLLECTIVES_NCCL_NCCL_COMMUNICATOR_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "worker/collectives/communicator.h"
+#include "worker/collectives/device_communicator.h"
+#include "worker/collectives/nccl/nccl_api.h"
+
+namespace lockstep::worker {
+
+struct NcclOptions {
+  int ordinal = 0;  // of the GPU
+  // How long all ranks together may take to connect.
+  absl::Duration connect_timeout = absl::Seconds(60);
+  // How often the watching thread looks.
+  absl::Duration watch_interval = absl::Milliseconds(5);
+};
+
+// Connects this rank to the other ranks of `host`, each of which calls this at the same place in its sequence of
+// collectives. Blocks; ends early when `host` breaks. `host` and `api` outlive the result. Aborted with the first
+// cause; DeadlineExceeded; Unavailable with NCCL's words.
+absl::StatusOr<std::unique_ptr<DeviceCommunicator>> ConnectNccl(const nccl::Api& api, Communicator& host,
+                                                                const NcclOptions& options);
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_COLLECTIVES_NCCL_NCCL_COMMUNICATOR_H_
