@@ -1,6 +1,7 @@
 #include "worker/device/cuda/library.h"
 
 #include "common/version/version.h"
+#include "worker/collectives/nccl/join_gpus.h"
 #include "worker/device/cuda/make_device.h"
 #include "worker/device/cuda/report.h"
 
@@ -10,6 +11,7 @@ const lockstep::device::CudaLibrary* LockstepCudaLibrary() {
       .program_version = lockstep::kVersion,
       .report = &lockstep::device::ReportCuda,
       .make_device = &lockstep::device::MakeCudaDevice,
+      .join = &lockstep::worker::JoinGpus,
   };
   return &library;
 }

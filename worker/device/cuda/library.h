@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "worker/collectives/device_communicator.h"
 #include "worker/device/device.h"
 
 namespace lockstep::device {
@@ -46,8 +47,14 @@ struct CudaReport {
   std::string problem;        // why nothing here can be used (no driver, driver too old, no GPU): one line; else empty
 };
 
+// What ranks on GPUs agreed on.
+struct JoinedGpus {
+  std::unique_ptr<worker::DeviceCommunicator> communicator;  // null: gradients travel through host memory
+  std::string why_not;                                       // the reason then, for the log
+};
+
 // Raised by every change of this header or of the types of device.h, kernel.h and layout.h that it hands out.
-inline constexpr int64_t kCudaLibraryAbi = 1;
+inline constexpr int64_t kCudaLibraryAbi = 2;
 
 // Read field by field from the front: `abi` keeps its place and type whatever changes.
 struct CudaLibrary {
@@ -60,6 +67,10 @@ struct CudaLibrary {
   // FailedPrecondition with the report's reason when that GPU cannot be used, InvalidArgument when there is none of
   // that number, ResourceExhausted when `options.memory_limit` or what is free does not hold a context.
   absl::StatusOr<std::unique_ptr<Device>> (*make_device)(const DeviceOptions& options) = nullptr;
+  // Connects the ranks of `host`, each with its own GPU `ordinal`, for reductions in their memory. Called by every rank
+  // at the same place in its sequence of collectives. Blocks; ends when `host` breaks, or after a minute. `host`
+  // outlives the result. Errors are those of the collectives and of NCCL.
+  absl::StatusOr<JoinedGpus> (*join)(int ordinal, worker::Communicator& host) = nullptr;
 };
 
 }  // namespace lockstep::device

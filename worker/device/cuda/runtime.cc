@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
 #include "worker/device/cuda/launch_status.h"
@@ -60,10 +61,12 @@ absl::StatusOr<GpuFacts> FactsOf(int ordinal) {
   }
   cudaDeviceProp properties;
   LS_RETURN_IF_ERROR(Of(cudaGetDeviceProperties(&properties, ordinal), "asking for a GPU's properties"));
-  return GpuFacts{.name = properties.name,
-                  .capability_major = properties.major,
-                  .capability_minor = properties.minor,
-                  .multiprocessors = properties.multiProcessorCount};
+  return GpuFacts{
+      .name = properties.name,
+      .uuid = absl::BytesToHexString(absl::string_view(properties.uuid.bytes, sizeof properties.uuid.bytes)),
+      .capability_major = properties.major,
+      .capability_minor = properties.minor,
+      .multiprocessors = properties.multiProcessorCount};
 }
 
 std::string RuntimeName() { return absl::StrCat("CUDA ", CUDART_VERSION / 1000, ".", CUDART_VERSION % 1000 / 10); }

@@ -27,6 +27,7 @@ using GraphHandle = ::CUgraphExec_st*;
 // One GPU as the runtime sees it.
 struct GpuFacts {
   std::string name;
+  std::string uuid;  // of no other GPU anywhere: 32 hex digits
   int capability_major = 0;
   int capability_minor = 0;
   int multiprocessors = 0;

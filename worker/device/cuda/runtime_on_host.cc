@@ -1,6 +1,7 @@
 #include "worker/device/cuda/runtime_on_host.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <condition_variable>
 #include <cstdlib>
@@ -252,7 +253,12 @@ absl::Status SelectDevice(int ordinal) {
 
 absl::StatusOr<GpuFacts> FactsOf(int ordinal) {
   LS_RETURN_IF_ERROR(SelectDevice(ordinal));
-  return GpuFacts{.name = "host execution", .capability_major = 9, .capability_minor = 0, .multiprocessors = 4};
+  // Every process has a GPU of its own.
+  return GpuFacts{.name = "host execution",
+                  .uuid = absl::StrCat(absl::Hex(getpid(), absl::kZeroPad16)),
+                  .capability_major = 9,
+                  .capability_minor = 0,
+                  .multiprocessors = 4};
 }
 
 std::string RuntimeName() { return "host execution"; }
