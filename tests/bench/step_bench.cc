@@ -37,7 +37,7 @@
 #include "worker/profile/profile_report.h"
 #include "worker/profile/profiled_device.h"
 #include "worker/step/replica_state.h"
-#include "worker/step/step_runner.h"
+#include "worker/step/step_runner->h"
 
 namespace lockstep::worker {
 namespace {
@@ -168,17 +168,17 @@ Model LoadModel(const Arguments& arguments) {
   return model;
 }
 
-std::unique_ptr<ReplicaState> MakeState(const Model& model) {
+std::unique_ptr<ReplicaState> MakeState(const Model& model, device::Device& device) {
   const StateLayout layout = MakeStateLayout(model.metagraph);
-  auto state = std::make_unique<ReplicaState>(Must(ReplicaState::Create(layout)));
+  auto state = Must(ReplicaState::Create(layout, device));
   for (size_t i = 0; i < layout.tensors.size(); ++i) {
     const auto given = model.initial.find(layout.tensors[i].spec.name);
     if (given != model.initial.end()) {
-      std::memcpy(state->tensor(static_cast<int>(i)).data(), given->second.data(), given->second.byte_size());
+      std::memcpy(state->host().tensor(static_cast<int>(i)).data(), given->second.data(), given->second.byte_size());
       continue;
     }
     const Tensor drawn = Must(MakeInitialTensor(model.metagraph, layout.tensors[i], 1));
-    std::memcpy(state->tensor(static_cast<int>(i)).data(), drawn.data(), drawn.byte_size());
+    std::memcpy(state->host().tensor(static_cast<int>(i)).data(), drawn.data(), drawn.byte_size());
   }
   return state;
 }
@@ -198,7 +198,7 @@ void Describe(const Plan& plan, const ReplicaState& state) {
   std::fprintf(stderr,
                "bytes: values, gradients and scratch %lld, sums over passes %lld, persistent %lld, state %lld\n",
                static_cast<long long>(memory.arena), static_cast<long long>(memory.gradients),
-               static_cast<long long>(memory.persistent), static_cast<long long>(state.bytes().size()));
+               static_cast<long long>(memory.persistent), static_cast<long long>(state.host().bytes().size()));
   const PlanPeak peak = plan.Peak();
   std::fprintf(stderr, "most is alive at '%s': %lld bytes\n", peak.node.c_str(),
                static_cast<long long>(peak.lower_bound));
@@ -214,10 +214,10 @@ void Run(const Arguments& arguments) {
   auto device = Must(device::MakeDevice(device::DeviceKind::kCpu, {.threads = arguments.threads}));
   if (!arguments.unwatched) device = std::make_unique<ProfiledDevice>(std::move(device), &profiler);
   const int64_t before = ProcessKiB("VmRSS:");
-  const auto state = MakeState(model);
+  const auto state = MakeState(model, *device);
   std::map<std::string, std::byte*> variables;
   for (const Variable& variable : model.metagraph.forward.variables) {
-    variables[variable.name] = state->tensor(state->layout().Find(variable.name)).data();
+    variables[variable.name] = state->address(state->layout().Find(variable.name));
   }
   StepConfig config{.metagraph = model.metagraph,
                     .training = Must(MakeTrainingGraph(model.metagraph)),
@@ -225,10 +225,11 @@ void Run(const Arguments& arguments) {
                     .seed = 1,
                     .global_batch = arguments.batch,
                     .logical_shards = 1,
-                    .profiler = arguments.unwatched ? nullptr : &profiler};
+                    .profiler = arguments.unwatched ? nullptr : &profiler,
+                    .device = device.get()};
   const auto plan = Must(
       Plan::Make(device.get(), config.training.graph, variables, {.recompute = RecomputationOf(arguments.recompute)}));
-  StepRunner runner(std::move(config), state.get(), plan.get(), nullptr, &data, nullptr);
+  const auto runner = Must(StepRunner::Make(std::move(config), state.get(), plan.get(), nullptr, &data, nullptr));
   const auto communicators = MakeLoopback({1, 1}, 1);
   if (arguments.describe) Describe(*plan, *state);
   int64_t step = 0;
@@ -241,7 +242,7 @@ void Run(const Arguments& arguments) {
     const auto start = Clock::now();
     do {
       const auto begin = Clock::now();
-      loss = Must(runner.RunStep(*communicators[0], ++step, {})).record.loss;
+      loss = Must(runner->RunStep(*communicators[0], ++step, {})).record.loss;
       steps.push_back(Seconds(begin));
     } while (Seconds(start) < wanted);
     profiler.Stop();

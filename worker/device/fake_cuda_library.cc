@@ -1,5 +1,6 @@
 // A library for CUDA without CUDA, for tests of whatever loads one: its GPUs are invented, and what computes is the
-// reference device under another name. The environment describes the machine:
+// reference device under another name, with memory that the host cannot touch and work that waits to be waited for. The
+// environment describes the machine:
 //   LOCKSTEP_FAKE_GPUS      how many there are (2)
 //   LOCKSTEP_FAKE_MEMORY    bytes of each (8 GiB), half of them free
 //   LOCKSTEP_FAKE_PROBLEM   why nothing can be used (nothing)
@@ -15,6 +16,7 @@
 #include "common/status/status_macros.h"
 #include "common/version/version.h"
 #include "worker/device/cuda/library.h"
+#include "worker/device/deferred/make_device.h"
 #include "worker/device/kernel.h"
 #include "worker/device/reference/make_device.h"
 
@@ -64,7 +66,7 @@ CudaReport Report() {
   return report;
 }
 
-// The reference device, which passes for a GPU.
+// The reference device, deferred, which passes for a GPU.
 class FakeCudaDevice final : public Device {
  public:
   FakeCudaDevice(std::unique_ptr<Device> device, const CudaGpu& gpu, const DeviceOptions& options)
@@ -104,6 +106,7 @@ absl::StatusOr<std::unique_ptr<Device>> MakeFakeDevice(const DeviceOptions& opti
     return absl::InvalidArgumentError(absl::StrCat("there is no GPU ", options.ordinal));
   }
   LS_ASSIGN_OR_RETURN(std::unique_ptr<Device> device, MakeReferenceDevice({}));
+  device = MakeDeferredDevice(std::move(device), DeferredMemory::kHidden);
   return std::unique_ptr<Device>(
       std::make_unique<FakeCudaDevice>(std::move(device), report.gpus[options.ordinal], options));
 }

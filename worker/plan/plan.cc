@@ -151,18 +151,25 @@ absl::Status Plan::RefreshVariables() {
   return absl::OkStatus();
 }
 
-absl::Status Plan::RunPass(absl::Span<const std::byte* const> inputs, const PassKey& key, BucketReady on_bucket) {
-  State& state = *state_;
-  LS_RETURN_IF_ERROR(state.CopyInputs(inputs, key));
+absl::Status Plan::State::QueuePass(absl::Span<const std::byte* const> host, const PassKey& key,
+                                    BucketReady on_bucket) {
+  LS_RETURN_IF_ERROR(CopyInputs(host, key));
   int ready = 0;
-  for (const PlanStep& step : state.steps) {
-    if (state.cancelled.load(std::memory_order_relaxed)) {
+  for (const PlanStep& step : steps) {
+    if (cancelled.load(std::memory_order_relaxed)) {
       return absl::CancelledError(absl::StrCat("the pass was cancelled before node '", step.node, "'"));
     }
-    LS_RETURN_IF_ERROR(state.RunStep(step));
-    LS_RETURN_IF_ERROR(state.Announce(step, key, on_bucket, ready));
+    LS_RETURN_IF_ERROR(RunStep(step));
+    LS_RETURN_IF_ERROR(Announce(step, key, on_bucket, ready));
   }
   return absl::OkStatus();
+}
+
+absl::Status Plan::RunPass(absl::Span<const std::byte* const> inputs, const PassKey& key, BucketReady on_bucket) {
+  absl::Status queued = state_->QueuePass(inputs, key, on_bucket);
+  // The caller's inputs may go now; a failure of the device is that of the pass, or shows with the next.
+  if (!queued.ok()) (void)state_->stream->Synchronize();
+  return queued;
 }
 
 absl::Status Plan::RunPass(absl::Span<const std::byte* const> inputs, const PassKey& key) {
@@ -206,16 +213,15 @@ const std::byte* Plan::output_address(int output) const {
   return state_->Address(state_->output_values[static_cast<size_t>(output)]);
 }
 
-absl::Status Plan::CopyOutput(int output, absl::Span<std::byte> to) {
-  LS_CHECK(output >= 0 && output < static_cast<int>(state_->outputs.size()), "an output of this plan");
-  const int value = state_->output_values[static_cast<size_t>(output)];
-  LS_CHECK(static_cast<int64_t>(to.size()) == state_->Bytes(value), "an output is read whole");
-  return state_->stream->CopyToHost(to.data(), state_->Address(value), to.size());
-}
-
-absl::Status Plan::ReadOutput(int output, absl::Span<std::byte> to) {
-  LS_RETURN_IF_ERROR(CopyOutput(output, to));
-  return state_->stream->Synchronize();
+absl::Status Plan::ReadOutputs(absl::Span<const OutputRead> reads) {
+  absl::Status queued;
+  for (const OutputRead& read : reads) {
+    const int value = state_->output_values[static_cast<size_t>(read.output)];
+    LS_CHECK(static_cast<int64_t>(read.to.size()) == state_->Bytes(value), "an output is read whole");
+    queued.Update(state_->stream->CopyToHost(read.to.data(), state_->Address(value), read.to.size()));
+  }
+  const absl::Status done = state_->stream->Synchronize();
+  return queued.ok() ? done : queued;
 }
 
 }  // namespace lockstep::worker

@@ -141,7 +141,7 @@ class Plan {
   // unchanged until WaitForInputs, Synchronize or an event recorded behind the pass. `on_bucket` is called on this
   // thread, in bucket order, as soon as the bucket's gradients of this pass are queued; a failure of it ends the pass
   // and is returned. Without keep_gradients, what reads the bucket is queued in the plan's stream or done when it
-  // returns. Cancelled after Cancel(true).
+  // returns. Cancelled after Cancel(true). After an error nothing of the pass is under way any more.
   absl::Status RunPass(absl::Span<const std::byte* const> inputs, const PassKey& key, BucketReady on_bucket);
   absl::Status RunPass(absl::Span<const std::byte* const> inputs, const PassKey& key);
 
@@ -163,10 +163,13 @@ class Plan {
 
   // The device address of one output, there until the next pass. REQUIRES: a gradient is kept.
   const std::byte* output_address(int output) const;
-  // Queues a copy of one output of the pass to the host. REQUIRES: to.size() is the output's size; a gradient is kept.
-  absl::Status CopyOutput(int output, absl::Span<std::byte> to);
-  // The same, and waits for it.
-  absl::Status ReadOutput(int output, absl::Span<std::byte> to);
+  // Waits for the pass and copies outputs of it. REQUIRES: to.size() is the output's size; a gradient is kept.
+  struct OutputRead {
+    int output = 0;
+    absl::Span<std::byte> to;
+  };
+  absl::Status ReadOutputs(absl::Span<const OutputRead> reads);
+  absl::Status ReadOutput(int output, absl::Span<std::byte> to) { return ReadOutputs({{output, to}}); }
 
   // PlanOptions::pulse.
   Pulse* pulse() const;

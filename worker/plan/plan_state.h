@@ -126,6 +126,7 @@ struct Plan::State {
   // Adds the buckets' gradients of this pass to those of earlier passes, where there are any.
   absl::Status Accumulate(int bucket, int64_t pass);
   absl::Status CopyInputs(absl::Span<const std::byte* const> inputs, const PassKey& key);
+  absl::Status QueuePass(absl::Span<const std::byte* const> inputs, const PassKey& key, BucketReady on_bucket);
 };
 
 }  // namespace lockstep::worker

@@ -197,7 +197,12 @@ void Engine::Do(const StopComputing& action) {
 }
 
 void Engine::Do(const ComputeDigest& action) {
-  options_.post(DigestComputed{action.position, replica_->state().Digest(&pulse_)});
+  ReplicaState& state = replica_->state();
+  if (const absl::Status fetched = state.Fetch(); !fetched.ok()) {
+    options_.post(InternalError{kExitBug, std::string(fetched.message())});
+    return;
+  }
+  options_.post(DigestComputed{action.position, state.host().Digest(&pulse_)});
 }
 
 void Engine::Do(const TakeSnapshot& action) {
@@ -210,8 +215,12 @@ void Engine::Do(const TakeSnapshot& action) {
   }
   checkpoint_time_ += absl::Now() - begin;
   background_.Post([this, action, copy = *std::move(snapshot)] {
-    const SnapshotId id{action.lineage, action.step, copy->Digest()};
-    snapshots_.Name(id, copy);
+    if (const absl::Status copied = copy.Wait(); !copied.ok()) {
+      options_.post(InternalError{kExitBug, absl::StrCat("snapshot of step ", action.step, ": ", copied.message())});
+      return;
+    }
+    const SnapshotId id{action.lineage, action.step, copy.state->Digest()};
+    snapshots_.Name(id, copy.state);
     options_.post(SnapshotDone{id});
   });
 }

@@ -36,6 +36,13 @@ absl::Status BroadcastAll(Communicator& communicator, Tag tag, int root, absl::S
   return absl::OkStatus();
 }
 
+// Between replicas of the same layout.
+absl::Status MoveState(ReplicaState& from, ReplicaState& to) {
+  LS_RETURN_IF_ERROR(from.Fetch());
+  to.host().CopyFrom(from.host());
+  return to.Store();
+}
+
 }  // namespace
 
 // A chief that starts again is worth waiting for: it will ask for the same preparation, and a worker that gave up
@@ -72,7 +79,7 @@ std::unique_ptr<Replica> Engine::MakeReplica(const std::string& metagraph, const
   }
   if (*replica == nullptr) return nullptr;
   pulse_.Advance();
-  const absl::Status reserved = snapshots_.Reserve((*replica)->state().layout(), kSnapshotBuffers);
+  const absl::Status reserved = snapshots_.Reserve((*replica)->state(), kSnapshotBuffers);
   if (!reserved.ok()) {
     problem = {PrepareProblem::kDoesNotFit, reserved};
     return nullptr;
@@ -109,8 +116,11 @@ void Engine::Do(const PrepareReplica& action) {
       return;
     }
     if (same) {  // the job was given other settings: what was trained stays
-      const absl::Span<const std::byte> trained = replica_->state().bytes();
-      std::copy(trained.begin(), trained.end(), replica->state().bytes().begin());
+      const absl::Status moved = MoveState(replica_->state(), replica->state());
+      if (!moved.ok()) {
+        options_.post(InternalError{kExitBug, std::string(moved.message())});
+        return;
+      }
       replica->runner().StateReplaced();
     }
     Install(std::move(replica), action.metagraph);
@@ -151,7 +161,8 @@ absl::StatusOr<std::string> Engine::Transfer(Communicator& communicator, const S
   const bool receives = std::find(action.receivers.begin(), action.receivers.end(), me) != action.receivers.end();
   TransferHeader header{};
   if (communicator.rank() == root) {
-    const std::string digest = state.Digest(&pulse_);
+    LS_RETURN_IF_ERROR(state.Fetch());
+    const std::string digest = state.host().Digest(&pulse_);
     std::memcpy(header.digest, digest.data(), sizeof header.digest);
     header.step = state.step();
     header.progress = progress;
@@ -164,15 +175,17 @@ absl::StatusOr<std::string> Engine::Transfer(Communicator& communicator, const S
     return absl::AbortedError(
         absl::StrCat("rank ", root, " holds step ", header.step, ", wanted was step ", action.position.step));
   }
-  const auto bytes = absl::MakeSpan(reinterpret_cast<char*>(state.bytes().data()), state.bytes().size());
+  const absl::Span<std::byte> copy = state.host().bytes();
+  const auto bytes = absl::MakeSpan(reinterpret_cast<char*>(copy.data()), copy.size());
   if (receives) {
     sync_voided_ = true;
     LS_RETURN_IF_ERROR(BroadcastAll(communicator, tag, root, bytes, &pulse_));
-    const std::string digest = state.Digest(&pulse_);
+    const std::string digest = state.host().Digest(&pulse_);
     if (digest != expected) {
       return absl::DataLossError(
           absl::StrCat("the state received from rank ", root, " has digest ", digest, ", the sender's is ", expected));
     }
+    LS_RETURN_IF_ERROR(state.Store());
     return digest;
   }
   if (communicator.rank() == root) {
@@ -189,7 +202,8 @@ absl::StatusOr<std::string> Engine::Transfer(Communicator& communicator, const S
 }
 
 absl::StatusOr<std::string> Engine::Restore(Communicator& communicator, const SyncState& action) {
-  ReplicaState& state = replica_->state();
+  ReplicaState& live = replica_->state();
+  HostState& state = live.host();
   const uint32_t ranks = static_cast<uint32_t>(communicator.size());
   LS_ASSIGN_OR_RETURN(const SharePlan plan, PlanShares(state.CheckpointLayout(), static_cast<int>(ranks)));
   std::shared_ptr<CallGroup> fetches;
@@ -230,6 +244,7 @@ absl::StatusOr<std::string> Engine::Restore(Communicator& communicator, const Sy
     return absl::DataLossError(absl::StrCat("the restored state has digest ", digest, " at step ", state.step(),
                                             ", the checkpoint is ", action.restore->ToString()));
   }
+  LS_RETURN_IF_ERROR(live.Store());
   return digest;
 }
 

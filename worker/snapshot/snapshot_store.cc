@@ -6,19 +6,19 @@
 
 namespace lockstep::worker {
 
-absl::Status SnapshotStore::Reserve(const StateLayout& layout, int count) {
-  std::vector<std::unique_ptr<ReplicaState>> buffers;
+absl::Status SnapshotStore::Reserve(const ReplicaState& state, int count) {
+  std::vector<std::unique_ptr<HostState>> buffers;
   for (int i = 0; i < count; ++i) {
-    LS_ASSIGN_OR_RETURN(ReplicaState buffer, ReplicaState::Create(layout));
-    buffers.push_back(std::make_unique<ReplicaState>(std::move(buffer)));
+    LS_ASSIGN_OR_RETURN(HostState buffer, state.NewCopy());
+    buffers.push_back(std::make_unique<HostState>(std::move(buffer)));
   }
   MutexLock lock(&pool_->mutex);
   pool_->free = std::move(buffers);
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<const ReplicaState>> SnapshotStore::Take(const ReplicaState& state) {
-  std::unique_ptr<ReplicaState> buffer;
+absl::StatusOr<Snapshot> SnapshotStore::Take(ReplicaState& state) {
+  std::unique_ptr<HostState> buffer;
   {
     MutexLock lock(&pool_->mutex);
     if (!pool_->free.empty()) {
@@ -27,29 +27,30 @@ absl::StatusOr<std::shared_ptr<const ReplicaState>> SnapshotStore::Take(const Re
     }
   }
   if (buffer == nullptr) {
-    LS_ASSIGN_OR_RETURN(ReplicaState fresh, ReplicaState::Create(state.layout()));
-    buffer = std::make_unique<ReplicaState>(std::move(fresh));
+    LS_ASSIGN_OR_RETURN(HostState fresh, state.NewCopy());
+    buffer = std::make_unique<HostState>(std::move(fresh));
   }
-  buffer->CopyFrom(state);
-  return std::shared_ptr<const ReplicaState>(buffer.release(), [pool = pool_](const ReplicaState* done) {
+  LS_ASSIGN_OR_RETURN(std::shared_ptr<device::Event> copied, state.CopyTo(*buffer));
+  const auto give_back = [pool = pool_](const HostState* done) {
     MutexLock lock(&pool->mutex);
-    pool->free.emplace_back(const_cast<ReplicaState*>(done));
-  });
+    pool->free.emplace_back(const_cast<HostState*>(done));
+  };
+  return Snapshot{std::shared_ptr<const HostState>(buffer.release(), give_back), std::move(copied)};
 }
 
-void SnapshotStore::Name(const SnapshotId& id, std::shared_ptr<const ReplicaState> snapshot) {
+void SnapshotStore::Name(const SnapshotId& id, std::shared_ptr<const HostState> snapshot) {
   MutexLock lock(&mutex_);
   held_[id] = std::move(snapshot);
 }
 
-std::shared_ptr<const ReplicaState> SnapshotStore::Find(const SnapshotId& id) const {
+std::shared_ptr<const HostState> SnapshotStore::Find(const SnapshotId& id) const {
   MutexLock lock(&mutex_);
   const auto found = held_.find(id);
   return found == held_.end() ? nullptr : found->second;
 }
 
 void SnapshotStore::Drop(const SnapshotId& id) {
-  std::shared_ptr<const ReplicaState> dropped;
+  std::shared_ptr<const HostState> dropped;
   MutexLock lock(&mutex_);
   const auto found = held_.find(id);
   if (found == held_.end()) return;

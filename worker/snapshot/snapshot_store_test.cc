@@ -2,6 +2,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "worker/device/deferred/make_device.h"
+#include "worker/device/devices.h"
+
 namespace lockstep::worker {
 namespace {
 
@@ -13,39 +16,41 @@ StateLayout SmallLayout() {
 }
 
 TEST_CASE("snapshot: it keeps the state of its boundary while training goes on", "[snapshot]") {
-  auto state = ReplicaState::Create(SmallLayout()).value();
+  const auto device = device::MakeDevice(device::DeviceKind::kReference, {}).value();
+  const auto state = ReplicaState::Create(SmallLayout(), *device).value();
   SnapshotStore store;
-  REQUIRE(store.Reserve(SmallLayout(), 1).ok());
-  state.floats(0)[1] = 5;
-  state.step() = 7;
-  const std::string digest = state.Digest();
+  REQUIRE(store.Reserve(*state, 1).ok());
+  state->floats(0)[1] = 5;
+  state->set_step(7);
+  const std::string digest = state->host().Digest();
 
-  auto snapshot = store.Take(state).value();
-  state.floats(0)[1] = 6;
-  state.step() = 8;
+  auto snapshot = store.Take(*state).value().state;
+  state->floats(0)[1] = 6;
+  state->set_step(8);
 
   CHECK(snapshot->step() == 7);
   CHECK(snapshot->Digest() == digest);
-  CHECK(state.Digest() != digest);
+  CHECK(state->host().Digest() != digest);
 }
 
 TEST_CASE("snapshot: a dropped one lives on for who reads it, and its buffer is used again", "[snapshot]") {
-  auto state = ReplicaState::Create(SmallLayout()).value();
+  const auto device = device::MakeDevice(device::DeviceKind::kReference, {}).value();
+  const auto state = ReplicaState::Create(SmallLayout(), *device).value();
   SnapshotStore store;
-  REQUIRE(store.Reserve(SmallLayout(), 1).ok());
+  REQUIRE(store.Reserve(*state, 1).ok());
   const SnapshotId id{"l", 7, "d"};
-  auto reader = store.Take(state).value();
+  auto reader = store.Take(*state).value().state;
   const void* address = reader->bytes().data();
   store.Name(id, reader);
   REQUIRE(store.Find(id) == reader);
 
   store.Drop(id);
   CHECK(store.Find(id) == nullptr);
-  auto second = store.Take(state).value();
+  auto second = store.Take(*state).value().state;
   CHECK(second->bytes().data() != address);
 
   reader.reset();
-  CHECK(store.Take(state).value()->bytes().data() == address);
+  CHECK(store.Take(*state).value().state->bytes().data() == address);
 }
 
 }  // namespace

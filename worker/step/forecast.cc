@@ -9,7 +9,7 @@
 #include "common/status/status_macros.h"
 #include "worker/data/batch_reader.h"
 #include "worker/step/gradient_exchange.h"
-#include "worker/step/replica_state.h"
+#include "worker/step/host_state.h"
 
 namespace lockstep::worker {
 namespace {
@@ -81,7 +81,7 @@ std::string Advice(const MetaGraph& metagraph, const JobSpec& job, Pulse* pulse)
 
 absl::StatusOr<ReplicaForecast> ForecastOf(const MetaGraph& metagraph, const JobSpec& job, const ReplicaPlans& plans) {
   ReplicaForecast forecast;
-  LS_ASSIGN_OR_RETURN(forecast.state_bytes, ReplicaState::BytesOf(MakeStateLayout(metagraph)));
+  LS_ASSIGN_OR_RETURN(forecast.state_bytes, HostState::BytesOf(MakeStateLayout(metagraph)));
   forecast.snapshot_bytes = kSnapshotBuffers * forecast.state_bytes;
   const int64_t shards = job.train().logical_shards();
   forecast.exchange_bytes = GradientExchange::BytesOf(plans.training_plan->gradient_layout(), static_cast<int>(shards),

@@ -78,7 +78,7 @@ JobSpec JobOf(const Case& c, const TestFiles& files) {
 void FillParameters(ReplicaState& state) {
   for (size_t t = 0; t < state.layout().tensors.size(); ++t) {
     if (state.layout().tensors[t].kind != StateKind::kParameter) continue;
-    const absl::Span<float> values = state.floats(static_cast<int>(t));
+    const absl::Span<float> values = state.host().floats(static_cast<int>(t));
     for (size_t i = 0; i < values.size(); ++i) values[i] = 0.01f * static_cast<float>(static_cast<int>(i % 7) - 3);
   }
 }
@@ -104,7 +104,7 @@ Measured Measure(const Case& c) {
   const auto replica = Replica::Make(bytes, job, "", nullptr, problem);
   LS_CHECK(replica != nullptr, std::string(problem.status.message()).c_str());
   SnapshotStore snapshots;
-  LS_CHECK(snapshots.Reserve(replica->state().layout(), kSnapshotBuffers).ok(), "snapshots fit");
+  LS_CHECK(snapshots.Reserve(replica->state(), kSnapshotBuffers).ok(), "snapshots fit");
   FillParameters(replica->state());
   replica->runner().StateReplaced();
   const auto communicators = MakeLoopback({1, 1}, 1);

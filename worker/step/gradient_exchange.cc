@@ -1,14 +1,20 @@
 #include "worker/step/gradient_exchange.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 #include <numeric>
 #include <utility>
 
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
+#include "worker/collectives/device_communicator.h"
 #include "worker/collectives/exact_sum.h"
 
 namespace lockstep::worker {
+
+using device::Accumulate;
+using device::MirroredBuffer;
 
 absl::Status WaitFor(Pending& handle, Pulse* pulse) {
   const Pulse::Waiting waiting(pulse);
@@ -18,11 +24,51 @@ absl::Status WaitFor(Pending& handle, Pulse* pulse) {
   }
 }
 
-GradientExchange::GradientExchange(Options options) : options_(std::move(options)) {
-  as_it_is_.resize(options_.layout.tensors().size());
-  if (takes_as_it_is()) return;
-  floats_.resize(options_.layout.total_elements());
-  if (sums_integers()) sums_.resize(options_.layout.total_elements());
+GradientExchange::GradientExchange(Options options)
+    : options_(std::move(options)), math_(options_.device->step_math()) {}
+
+GradientExchange::~GradientExchange() {
+  // What is queued uses memory that is about to go; its failure has nobody left to report to.
+  (void)options_.stream->Synchronize();
+  if (copies_ != nullptr) (void)copies_->Synchronize();
+}
+
+absl::StatusOr<std::unique_ptr<GradientExchange>> GradientExchange::Make(Options options) {
+  LS_CHECK(options.buckets.size() == options.layout.buckets().size(), "one address per bucket");
+  std::unique_ptr<GradientExchange> exchange(new GradientExchange(std::move(options)));
+  LS_RETURN_IF_ERROR(exchange->Allocate());
+  return exchange;
+}
+
+absl::Status GradientExchange::Allocate() {
+  const GradientLayout& layout = options_.layout;
+  device::Device& device = *options_.device;
+  for (const Bucket& bucket : layout.buckets()) {
+    std::vector<device::TensorRange> ranges;
+    for (int t = bucket.first_tensor; t < bucket.last_tensor; ++t) {
+      const FlatRange range = layout.tensors()[static_cast<size_t>(t)];
+      ranges.push_back({.begin = range.offset - bucket.range.offset, .size = range.size, .index = t});
+    }
+    LS_ASSIGN_OR_RETURN(tables_.emplace_back(), math_.MakeTensorTable(ranges));
+  }
+  const auto shards = static_cast<size_t>(options_.logical_shards);
+  const size_t slots = shards * static_cast<size_t>(options_.slots_per_shard);
+  LS_ASSIGN_OR_RETURN(records_, MirroredBuffer::Make(device, totals_at() + slots * sizeof(double)));
+  LS_ASSIGN_OR_RETURN(exponents_, MirroredBuffer::Make(device, layout.tensors().size() * sizeof(int32_t)));
+  if (!takes_as_it_is()) {
+    const auto elements = static_cast<size_t>(layout.total_elements());
+    LS_ASSIGN_OR_RETURN(floats_, MirroredBuffer::Make(device, elements * sizeof(float), /*with_host=*/false));
+    if (sums_integers()) {
+      LS_ASSIGN_OR_RETURN(sums_, MirroredBuffer::Make(device, elements * sizeof(int64_t), /*with_host=*/false));
+    }
+  }
+  LS_ASSIGN_OR_RETURN(filled_, device.NewEvent());
+  if (device.host_visible()) return absl::OkStatus();
+  LS_ASSIGN_OR_RETURN(copies_, device.NewStream());
+  for (size_t b = 0; b < layout.buckets().size(); ++b) {
+    LS_ASSIGN_OR_RETURN(staged_.emplace_back(), device.NewEvent());
+  }
+  return absl::OkStatus();
 }
 
 int64_t GradientExchange::BytesOf(const GradientLayout& layout, int logical_shards, ReductionMode reduction) {
@@ -30,103 +76,216 @@ int64_t GradientExchange::BytesOf(const GradientLayout& layout, int logical_shar
   return logical_shards == 1 ? 0 : layout.total_elements() * int64_t{sizeof(float) + sizeof(int64_t)};
 }
 
-void GradientExchange::Begin(Communicator& communicator, Tag tag, absl::Span<const int32_t> exponents) {
+size_t GradientExchange::totals_at() const {
+  return (options_.layout.tensors().size() * sizeof(uint32_t) + sizeof(double) - 1) / sizeof(double) * sizeof(double);
+}
+
+size_t GradientExchange::record_bytes() const {
+  const int shards = shards_.last - shards_.first;
+  return totals_at() + static_cast<size_t>(shards * options_.slots_per_shard) * sizeof(double);
+}
+
+double* GradientExchange::shard_totals() const {
+  return reinterpret_cast<double*>(records_.on_device() + totals_at()) + added_ * options_.slots_per_shard;
+}
+
+absl::Status GradientExchange::Begin(Communicator& communicator, Tag tag, absl::Span<const int32_t> exponents) {
   LS_CHECK(exponents.size() == options_.layout.tensors().size(), "one exponent per tensor");
   communicator_ = &communicator;
   tag_ = tag;
-  exponents_.assign(exponents.begin(), exponents.end());
-  if (!sums_integers()) std::fill(exponents_.begin(), exponents_.end(), kExponentUnset);
   shards_ = ShardsOf(communicator.rank(), communicator.size(), options_.logical_shards);
   added_ = 0;
   next_bucket_ = 0;
+  sent_ = 0;
+  submitted_ = 0;
   handles_.clear();
-  word_ = RankWord{.tag = tag};
-  word_.magnitudes.assign(options_.layout.tensors().size(), 0);
-}
-
-void GradientExchange::AddBucket(int index, absl::Span<const float> values) {
-  LS_CHECK(index == next_bucket_ && added_ < shards_.last - shards_.first, "buckets come in order, of own shards only");
-  ++next_bucket_;
-  const Bucket& bucket = options_.layout.buckets()[index];
-  LS_CHECK(static_cast<int64_t>(values.size()) == bucket.range.size, "a bucket is taken whole");
-  for (int t = bucket.first_tensor; t < bucket.last_tensor; ++t) {
-    const FlatRange range = options_.layout.tensors()[t];
-    const absl::Span<const float> gradient = values.subspan(range.offset - bucket.range.offset, range.size);
-    if (takes_as_it_is()) {
-      as_it_is_[t] = gradient.data();
-      word_.magnitudes[t] = LargestMagnitude(gradient);
-      continue;
-    }
-    float* floats = floats_.data() + range.offset;
-    if (options_.reduction == ReductionMode::kFast) {
-      for (int64_t i = 0; i < range.size; ++i) floats[i] = added_ == 0 ? gradient[i] : floats[i] + gradient[i];
-      continue;
-    }
-    const absl::Span<int64_t> sums(sums_.data() + range.offset, range.size);
-    const uint32_t magnitude =
-        added_ == 0 ? QuantizeStore(gradient, exponents_[t], sums) : QuantizeAdd(gradient, exponents_[t], sums);
-    word_.magnitudes[t] = std::max(word_.magnitudes[t], magnitude);
+  word_handle_ = nullptr;
+  auto* const own = reinterpret_cast<int32_t*>(exponents_.on_host());
+  std::copy(exponents.begin(), exponents.end(), own);
+  if (!sums_integers()) std::fill_n(own, exponents.size(), kExponentUnset);
+  if (communicator.on_device() == nullptr) {
+    LS_RETURN_IF_ERROR(sums_.EnsureHost(*options_.device));
+    LS_RETURN_IF_ERROR(floats_.EnsureHost(*options_.device));
   }
-  if (in_last_shard()) SendBucket(bucket);
+  LS_RETURN_IF_ERROR(exponents_.ToDevice(*options_.stream, 0, exponents_.size()));
+  return options_.stream->Zero(records_.on_device(), record_bytes());
 }
 
-void GradientExchange::EndShard(absl::Span<const uint64_t> slots) {
+absl::Status GradientExchange::AddBucket(int bucket) {
+  LS_CHECK(bucket == next_bucket_ && added_ < shards_.last - shards_.first,
+           "buckets come in order, of own shards only");
+  ++next_bucket_;
+  device::Stream& stream = *options_.stream;
+  const device::TensorTable& table = *tables_[static_cast<size_t>(bucket)];
+  const float* const values = options_.buckets[static_cast<size_t>(bucket)];
+  const Accumulate accumulate = added_ == 0 ? Accumulate::kStore : Accumulate::kAdd;
+  if (takes_as_it_is()) return math_.FindMagnitudes(stream, table, values, magnitudes());
+  if (options_.reduction == ReductionMode::kFast) {
+    LS_RETURN_IF_ERROR(math_.AddFloats(stream, table, accumulate, values, floats(bucket)));
+  } else {
+    const auto* const exponents = reinterpret_cast<const int32_t*>(exponents_.on_device());
+    LS_RETURN_IF_ERROR(math_.Quantize(stream, table, accumulate, values, exponents, sums(bucket), magnitudes()));
+  }
+  return in_last_shard() ? SendBucket(bucket) : absl::OkStatus();
+}
+
+absl::Status GradientExchange::EndShard() {
   LS_CHECK(next_bucket_ == static_cast<int>(options_.layout.buckets().size()), "a shard ends with its last bucket");
-  LS_CHECK(static_cast<int>(slots.size()) == options_.slots_per_shard, "every shard has the same slots");
-  word_.slots.insert(word_.slots.end(), slots.begin(), slots.end());
   next_bucket_ = 0;
   ++added_;
+  return absl::OkStatus();
 }
 
-void GradientExchange::SendBucket(const Bucket& bucket) {
-  const FlatRange range = bucket.range;
-  const absl::Span<float> floats(floats_.data() + range.offset, range.size);
+absl::Status GradientExchange::SendBucket(int bucket) {
+  ++sent_;
+  device::Stream& stream = *options_.stream;
+  if (DeviceCommunicator* const on_device = communicator_->on_device(); on_device != nullptr) {
+    LS_RETURN_IF_ERROR(stream.Record(*filled_));
+    const bool exact = sums_integers();
+    handles_.push_back(
+        on_device->Reduce(tag_,
+                          {.tensors = tables_[static_cast<size_t>(bucket)].get(),
+                           .size = range_of(bucket).size,
+                           .sums = exact ? sums(bucket) : nullptr,
+                           .exponents = exact ? reinterpret_cast<const int32_t*>(exponents_.on_device()) : nullptr,
+                           .floats = floats(bucket)},
+                          *filled_));
+    return absl::OkStatus();
+  }
+  if (floats_.in_place()) {
+    LS_RETURN_IF_ERROR(stream.Synchronize());
+    SubmitToHost(bucket);
+    return absl::OkStatus();
+  }
+  const FlatRange range = range_of(bucket);
+  const MirroredBuffer& run = sums_integers() ? sums_ : floats_;
+  const size_t element = sums_integers() ? sizeof(int64_t) : sizeof(float);
+  LS_RETURN_IF_ERROR(stream.Record(*filled_));
+  LS_RETURN_IF_ERROR(copies_->WaitFor(*filled_));
+  LS_RETURN_IF_ERROR(
+      run.ToHost(*copies_, static_cast<size_t>(range.offset) * element, static_cast<size_t>(range.size) * element));
+  LS_RETURN_IF_ERROR(copies_->Record(*staged_[static_cast<size_t>(bucket)]));
+  return SubmitStaged(/*wait=*/false);
+}
+
+// Hands the communicator, in order, every bucket whose copy has come to the host.
+absl::Status GradientExchange::SubmitStaged(bool wait) {
+  if (copies_ == nullptr || communicator_->on_device() != nullptr || takes_as_it_is()) return absl::OkStatus();
+  while (submitted_ < sent_) {
+    device::Event& staged = *staged_[static_cast<size_t>(submitted_)];
+    if (!wait && !staged.Ready()) return absl::OkStatus();
+    LS_RETURN_IF_ERROR(staged.Wait());
+    SubmitToHost(submitted_);
+  }
+  return absl::OkStatus();
+}
+
+void GradientExchange::SubmitToHost(int bucket) {
+  ++submitted_;
+  const FlatRange range = range_of(bucket);
+  auto* const all_floats = reinterpret_cast<float*>(floats_.on_host());
+  const absl::Span<float> floats(all_floats + range.offset, static_cast<size_t>(range.size));
   if (options_.reduction == ReductionMode::kFast) {
     handles_.push_back(communicator_->AllReduceSum(tag_, floats));
     return;
   }
-  if (takes_as_it_is()) return;
+  auto* const all_sums = reinterpret_cast<int64_t*>(sums_.on_host());
   const std::vector<int64_t> blocks = BlockSizes(range.size, communicator_->size());
   const int64_t own =
       range.offset + std::accumulate(blocks.begin(), blocks.begin() + communicator_->rank(), int64_t{0});
   handles_.push_back(communicator_->ReduceConvertGather(
-      tag_, absl::MakeSpan(sums_.data() + range.offset, range.size), floats, blocks,
-      [this, own](int64_t begin, int64_t end) {
-        options_.layout.ForEachTensorIn({own + begin, end - begin}, [this](int tensor, FlatRange part) {
-          Dequantize(absl::MakeConstSpan(sums_.data() + part.offset, part.size), exponents_[tensor],
-                     absl::MakeSpan(floats_.data() + part.offset, part.size));
+      tag_, absl::MakeSpan(all_sums + range.offset, floats.size()), floats, blocks,
+      [this, own, all_sums, all_floats](int64_t begin, int64_t end) {
+        const auto* const exponents = reinterpret_cast<const int32_t*>(exponents_.on_host());
+        options_.layout.ForEachTensorIn({own + begin, end - begin}, [&](int tensor, FlatRange part) {
+          Dequantize(absl::MakeConstSpan(all_sums + part.offset, static_cast<size_t>(part.size)), exponents[tensor],
+                     absl::MakeSpan(all_floats + part.offset, static_cast<size_t>(part.size)));
         });
       }));
 }
 
+// The one wait of an attempt for what its passes gave: everything that was queued is done when the word leaves.
+absl::Status GradientExchange::SendWord(const WordShape& shape, const ControlContribution& slot) {
+  LS_CHECK(added_ == shards_.last - shards_.first, "every shard is added before the attempt ends");
+  LS_RETURN_IF_ERROR(records_.ToHost(*options_.stream, 0, record_bytes()));
+  LS_RETURN_IF_ERROR(SubmitStaged(/*wait=*/true));
+  LS_RETURN_IF_ERROR(options_.stream->Synchronize());
+  RankWord word{.tag = tag_};
+  word.control = slot;
+  const std::byte* const records = records_.on_host();
+  word.magnitudes.resize(options_.layout.tensors().size());
+  std::memcpy(word.magnitudes.data(), records, word.magnitudes.size() * sizeof(uint32_t));
+  // A float64's slot is its bits.
+  word.slots.resize((record_bytes() - totals_at()) / sizeof(uint64_t));
+  if (!word.slots.empty()) {
+    std::memcpy(word.slots.data(), records + totals_at(), word.slots.size() * sizeof(uint64_t));
+  }
+  const std::vector<int64_t> blocks = WordBlockBytes(shape);
+  word_blocks_.assign(static_cast<size_t>(std::accumulate(blocks.begin(), blocks.end(), int64_t{0})), 0);
+  LS_RETURN_IF_ERROR(PackWord(shape, communicator_->rank(), word, absl::MakeSpan(word_blocks_)));
+  word_handle_ = communicator_->AllGather(tag_, absl::MakeSpan(word_blocks_), blocks);
+  return absl::OkStatus();
+}
+
+absl::Status GradientExchange::WaitForAll(absl::Status outcome) {
+  const bool copied = !floats_.in_place() && communicator_->on_device() == nullptr;
+  for (size_t b = 0; b < handles_.size(); ++b) {
+    absl::Status status = WaitFor(*handles_[b], options_.pulse);
+    if (status.ok() && outcome.ok() && copied) {
+      const FlatRange range = range_of(static_cast<int>(b));
+      status = floats_.ToDevice(*options_.stream, static_cast<size_t>(range.offset) * sizeof(float),
+                                static_cast<size_t>(range.size) * sizeof(float));
+    }
+    if (outcome.ok()) outcome = status;
+  }
+  if (word_handle_ != nullptr) {
+    const absl::Status status = WaitFor(*word_handle_, options_.pulse);
+    if (outcome.ok()) outcome = status;
+  }
+  handles_.clear();
+  word_handle_ = nullptr;
+  return outcome;
+}
+
 absl::StatusOr<ReducedWord> GradientExchange::Finish(const ControlContribution& slot, const absl::Status& early) {
-  absl::Status outcome = early;
   const WordShape shape{.generation = communicator_->generation(),
                         .ranks = communicator_->size(),
                         .logical_shards = options_.logical_shards,
                         .tensors = static_cast<int>(options_.layout.tensors().size()),
                         .slots_per_shard = options_.slots_per_shard};
-  if (outcome.ok()) {
-    LS_CHECK(added_ == shards_.last - shards_.first, "every shard is added before the attempt ends");
-    word_.control = slot;
-    const std::vector<int64_t> blocks = WordBlockBytes(shape);
-    word_blocks_.assign(std::accumulate(blocks.begin(), blocks.end(), int64_t{0}), 0);
-    outcome = PackWord(shape, communicator_->rank(), word_, absl::MakeSpan(word_blocks_));
-    if (outcome.ok()) handles_.push_back(communicator_->AllGather(tag_, absl::MakeSpan(word_blocks_), blocks));
-  }
+  absl::Status outcome = early.ok() ? SendWord(shape, slot) : early;
   if (!outcome.ok()) communicator_->Abort(outcome);
-  for (const Handle& handle : handles_) {
-    const absl::Status status = WaitFor(*handle, options_.pulse);
-    if (outcome.ok()) outcome = status;
-  }
-  handles_.clear();
-  LS_RETURN_IF_ERROR(outcome);
-  return FoldWords(shape, word_blocks_);
+  outcome = WaitForAll(outcome);
+  if (outcome.ok()) return FoldWords(shape, word_blocks_);
+  communicator_->Abort(outcome);
+  // The next attempt writes what is still read; a failure of the device shows there again.
+  (void)options_.stream->Synchronize();
+  if (copies_ != nullptr) (void)copies_->Synchronize();
+  return outcome;
 }
 
-absl::Span<const float> GradientExchange::gradient(int tensor) const {
-  const FlatRange range = options_.layout.tensors()[tensor];
-  return {takes_as_it_is() ? as_it_is_[tensor] : floats_.data() + range.offset, static_cast<size_t>(range.size)};
+const float* GradientExchange::gradient(int tensor) const {
+  const auto& buckets = options_.layout.buckets();
+  const auto after = std::upper_bound(buckets.begin(), buckets.end(), tensor,
+                                      [](int t, const Bucket& bucket) { return t < bucket.first_tensor; });
+  const auto bucket = static_cast<int>(after - buckets.begin()) - 1;
+  const float* const begin = takes_as_it_is() ? options_.buckets[static_cast<size_t>(bucket)] : floats(bucket);
+  return begin + (options_.layout.tensors()[static_cast<size_t>(tensor)].offset - range_of(bucket).offset);
+}
+
+absl::StatusOr<int> GradientExchange::FirstNonFinite() {
+  device::Stream& stream = *options_.stream;
+  const size_t bytes = options_.layout.tensors().size() * sizeof(uint32_t);
+  LS_RETURN_IF_ERROR(stream.Zero(records_.on_device(), bytes));
+  for (size_t b = 0; b < tables_.size(); ++b) {
+    LS_RETURN_IF_ERROR(math_.FindMagnitudes(stream, *tables_[b], floats(static_cast<int>(b)), magnitudes()));
+  }
+  LS_RETURN_IF_ERROR(records_.ToHost(stream, 0, bytes));
+  LS_RETURN_IF_ERROR(stream.Synchronize());
+  const auto* const found = reinterpret_cast<const uint32_t*>(records_.on_host());
+  const auto* const end = found + options_.layout.tensors().size();
+  const auto* const first = std::find_if(found, end, IsNonFinite);
+  return first == end ? -1 : static_cast<int>(first - found);
 }
 
 }  // namespace lockstep::worker

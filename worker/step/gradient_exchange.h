@@ -1,8 +1,17 @@
 // One attempt at reducing a step's gradients: takes the gradients of this rank's logical shards one after another,
-// quantises and adds them (rule 23), sends each bucket as soon as the last shard has filled it, and exchanges the
-// control word with the last one. Afterwards every rank holds the same float32 sums and the same word.
+// quantises and adds them where they lie (rule 23), sends each bucket as soon as the last shard has filled it, and
+// exchanges the control word with the last one. Afterwards every rank holds the same float32 sums and the same word.
 //
 //   1 Begin ──(AddBucket × buckets, EndShard) × shards of this rank──▶ 2 all on their way ──Finish──▶ 3 reduced
+//
+// Until Finish everything is queued in the stream that computes, behind the passes; Finish is the gate at which the
+// host waits, once, for the shards' totals and magnitudes. A bucket leaves in one of three ways:
+//
+//   * the host sees the device's memory: the communicator takes the sums in place;
+//   * it does not, and the communicator works on host memory: the sums are copied to the host behind backward, reduced
+//   and
+//     converted there, and the floats are copied back;
+//   * the communicator works on device memory (device_communicator.h): it reduces in a stream of its own.
 //
 // Invariants
 //   * Nothing here writes the state: what a broken attempt leaves behind is thrown away.
@@ -14,6 +23,7 @@
 #define LOCKSTEP_WORKER_STEP_GRADIENT_EXCHANGE_H_
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -23,6 +33,9 @@
 #include "worker/collectives/bucketer.h"
 #include "worker/collectives/communicator.h"
 #include "worker/collectives/control_word.h"
+#include "worker/device/device.h"
+#include "worker/device/mirrored_buffer.h"
+#include "worker/device/step_math.h"
 
 namespace lockstep::worker {
 
@@ -38,57 +51,94 @@ class GradientExchange {
     int slots_per_shard = 0;
     ReductionMode reduction = ReductionMode::kExact;
     Pulse* pulse = nullptr;
+    // Where gradients lie, and the stream that computes them; both outlive this.
+    device::Device* device = nullptr;
+    device::Stream* stream = nullptr;
+    // Per bucket of the layout, its address in device memory: what a shard's gradients are taken from.
+    std::vector<const float*> buckets;
   };
 
-  explicit GradientExchange(Options options);
+  // ResourceExhausted when memory does not suffice.
+  static absl::StatusOr<std::unique_ptr<GradientExchange>> Make(Options options);
+  // Waits for what is queued.
+  ~GradientExchange();
 
-  // Whether the gradient of the only shard, on its only member, is the sum: `gradient` returns what AddBucket was
-  // given, which stays as it is until then.
+  // Whether the gradient of the only shard, on its only member, is the sum: `gradient` lies where the shard's was,
+  // which stays as it is until then.
   static bool TakesAsItIs(int logical_shards, ReductionMode reduction) {
     return reduction == ReductionMode::kExact && logical_shards == 1;
   }
   // What it holds of memory, beside a little.
   static int64_t BytesOf(const GradientLayout& layout, int logical_shards, ReductionMode reduction);
 
-  // Starts an attempt. `exponents`: one per tensor of the layout. The communicator must outlive the attempt.
-  void Begin(Communicator& communicator, Tag tag, absl::Span<const int32_t> exponents);
+  // Starts an attempt. `exponents`: one per tensor of the layout. The communicator must outlive the attempt. After an
+  // error, which is the device's, the attempt is ended by Finish.
+  absl::Status Begin(Communicator& communicator, Tag tag, absl::Span<const int32_t> exponents);
 
   // The shards of this rank in the generation of the last Begin.
   ShardRange shards() const { return shards_; }
 
-  // Takes one bucket of the current shard's gradients (of the sum over its samples): `values` are those of the bucket's
-  // range, and nobody's any more on return, unless TakesAsItIs. With the rank's last shard the bucket leaves at once.
-  // REQUIRES: buckets in order.
-  void AddBucket(int bucket, absl::Span<const float> values);
-  // Ends the current shard: its slots of the word. REQUIRES: every bucket was added.
-  void EndShard(absl::Span<const uint64_t> slots);
+  // Takes one bucket of the current shard's gradients (of the sum over its samples), once the work queued so far has
+  // filled it. Its memory may be filled anew by work that is queued after this returned, unless TakesAsItIs. With the
+  // rank's last shard the bucket leaves. REQUIRES: buckets in order.
+  absl::Status AddBucket(int bucket);
+  // The current shard's slots of the word, slots_per_shard float64 in device memory: zero when the shard begins, added
+  // to by work in the stream.
+  double* shard_totals() const;
+  // Ends the current shard. REQUIRES: every bucket was added, all that adds to its totals is queued.
+  absl::Status EndShard();
 
-  // Ends the attempt: waits for every bucket and the word. On an error nothing is reduced; the communicator is broken.
-  // Also ends an attempt that lacks shards: then it aborts the communicator with `early` first and returns that.
+  // Ends the attempt: waits for the device, every bucket and the word. On an error nothing is reduced; the communicator
+  // is broken. Also ends an attempt that lacks shards: then it aborts the communicator with `early` first and returns
+  // that. Nothing of the attempt is queued any more, but for copies of floats to the device after a good end.
   absl::StatusOr<ReducedWord> Finish(const ControlContribution& slot, const absl::Status& early);
 
-  // The reduced sum of a tensor's gradient. Valid after a successful Finish until the next Begin.
-  absl::Span<const float> gradient(int tensor) const;
+  // The reduced sum of a tensor's gradient, in device memory: always at the same place. There from a successful Finish
+  // until the next Begin, for work that is queued in the stream.
+  const float* gradient(int tensor) const;
+  // The first tensor of the reduced gradient that is not finite, or -1. Blocks. For native sums, which may overflow on
+  // the way.
+  absl::StatusOr<int> FirstNonFinite();
 
  private:
-  void SendBucket(const Bucket& bucket);
+  explicit GradientExchange(Options options);
+
+  absl::Status Allocate();
+  absl::Status SendBucket(int bucket);
+  absl::Status SubmitStaged(bool wait);
+  void SubmitToHost(int bucket);
+  absl::Status SendWord(const WordShape& shape, const ControlContribution& slot);
+  absl::Status WaitForAll(absl::Status outcome);
   bool in_last_shard() const { return added_ + 1 == shards_.last - shards_.first; }
   bool takes_as_it_is() const { return TakesAsItIs(options_.logical_shards, options_.reduction); }
   bool sums_integers() const { return options_.reduction == ReductionMode::kExact && options_.logical_shards > 1; }
+  FlatRange range_of(int bucket) const { return options_.layout.buckets()[static_cast<size_t>(bucket)].range; }
+  uint32_t* magnitudes() const { return reinterpret_cast<uint32_t*>(records_.on_device()); }
+  size_t totals_at() const;
+  size_t record_bytes() const;  // of this rank's shards
+  int64_t* sums(int bucket) const { return reinterpret_cast<int64_t*>(sums_.on_device()) + range_of(bucket).offset; }
+  float* floats(int bucket) const { return reinterpret_cast<float*>(floats_.on_device()) + range_of(bucket).offset; }
 
   const Options options_;
-  std::vector<int64_t> sums_;           // flat, as the layout says
-  std::vector<float> floats_;           // likewise: what is gathered
-  std::vector<const float*> as_it_is_;  // by tensor
-  std::vector<int32_t> exponents_;
+  device::StepMath& math_;
+  std::vector<std::unique_ptr<device::TensorTable>> tables_;  // by bucket; indices are those of tensors
+  device::MirroredBuffer sums_;                               // int64, flat, as the layout says
+  device::MirroredBuffer floats_;                             // likewise: what is gathered
+  device::MirroredBuffer records_;                            // magnitudes, then the totals of this rank's shards
+  device::MirroredBuffer exponents_;                          // int32, one per tensor
+  std::unique_ptr<device::Stream> copies_;                    // to the host; null where the host sees the memory
+  std::unique_ptr<device::Event> filled_;
+  std::vector<std::unique_ptr<device::Event>> staged_;  // by bucket: its copy to the host is done
   std::vector<char> word_blocks_;
-  RankWord word_;
   Communicator* communicator_ = nullptr;
   Tag tag_;
   ShardRange shards_;
-  int added_ = 0;        // shards ended
-  int next_bucket_ = 0;  // of the current shard
-  std::vector<Handle> handles_;
+  int added_ = 0;                // shards ended
+  int next_bucket_ = 0;          // of the current shard
+  int sent_ = 0;                 // buckets on their way to the host or further
+  int submitted_ = 0;            // of them, those that the communicator has
+  std::vector<Handle> handles_;  // of the first buckets, in order
+  Handle word_handle_;
 };
 
 }  // namespace lockstep::worker

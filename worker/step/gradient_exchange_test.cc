@@ -1,14 +1,21 @@
 #include "worker/step/gradient_exchange.h"
 
+#include <barrier>
 #include <bit>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <deque>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "common/status/check.h"
 #include "worker/collectives/exact_sum.h"
 #include "worker/collectives/loopback/loopback_communicator.h"
+#include "worker/collectives/loopback/loopback_device_communicator.h"
+#include "worker/device/deferred/make_device.h"
+#include "worker/device/devices.h"
 
 namespace lockstep::worker {
 namespace {
@@ -33,48 +40,114 @@ struct Outcome {
   absl::Status status;
   std::vector<float> sums;
   ReducedWord word;
+  int non_finite = 0;
+};
+
+// Where gradients lie, and who reduces them.
+enum class Where { kHost, kDeferred, kHidden, kReducedOnDevice };
+
+std::unique_ptr<device::Device> MakeDevice(Where where) {
+  auto device = device::MakeDevice(device::DeviceKind::kReference, {}).value();
+  if (where == Where::kHost) return device;
+  const auto memory = where == Where::kDeferred ? device::DeferredMemory::kOfInner : device::DeferredMemory::kHidden;
+  return device::MakeDeferredDevice(std::move(device), memory);
+}
+
+void MustOk(const absl::Status& status) { LS_CHECK(status.ok(), std::string(status.message()).c_str()); }
+
+// One rank: its device, with buckets that the next shard overwrites.
+struct Rank {
+  Rank(Where where, ReductionMode mode, int shards)
+      : device(MakeDevice(where)), stream(device->NewStream().value()), layout(kSizes, 256) {
+    const auto elements = static_cast<size_t>(layout.total_elements());
+    gradients = device->Allocate(elements * sizeof(float)).value();
+    GradientExchange::Options options{.layout = layout,
+                                      .logical_shards = shards,
+                                      .slots_per_shard = 1,
+                                      .reduction = mode,
+                                      .device = device.get(),
+                                      .stream = stream.get()};
+    for (const Bucket& bucket : layout.buckets()) options.buckets.push_back(at(bucket.range.offset));
+    exchange = GradientExchange::Make(std::move(options)).value();
+  }
+
+  float* at(int64_t offset) const { return reinterpret_cast<float*>(gradients->address()) + offset; }
+  void Write(const float* values, int64_t offset, int64_t size) {
+    MustOk(stream->CopyToDevice(reinterpret_cast<std::byte*>(at(offset)), reinterpret_cast<const std::byte*>(values),
+                                static_cast<size_t>(size) * sizeof(float)));
+  }
+
+  void AddShard(int shard, bool kept) {
+    flat.push_back(ShardGradient(layout, shard));
+    for (size_t b = 0; b < layout.buckets().size(); ++b) {
+      const FlatRange range = layout.buckets()[b].range;
+      Write(flat.back().data() + range.offset, range.offset, range.size);
+      MustOk(exchange->AddBucket(static_cast<int>(b)));
+      if (!kept) Write(rubbish.data(), range.offset, range.size);
+    }
+    totals.push_back(shard);
+    MustOk(stream->CopyToDevice(reinterpret_cast<std::byte*>(exchange->shard_totals()),
+                                reinterpret_cast<const std::byte*>(&totals.back()), sizeof(double)));
+    MustOk(exchange->EndShard());
+  }
+
+  std::vector<float> Sums() {
+    std::vector<float> sums;
+    for (size_t t = 0; t < kSizes.size(); ++t) {
+      std::vector<float> tensor(static_cast<size_t>(kSizes[t]));
+      const float* const gradient = exchange->gradient(static_cast<int>(t));
+      MustOk(stream->CopyToHost(reinterpret_cast<std::byte*>(tensor.data()),
+                                reinterpret_cast<const std::byte*>(gradient), tensor.size() * sizeof(float)));
+      MustOk(stream->Synchronize());
+      sums.insert(sums.end(), tensor.begin(), tensor.end());
+    }
+    return sums;
+  }
+
+  const std::unique_ptr<device::Device> device;
+  const std::unique_ptr<device::Stream> stream;
+  const GradientLayout layout;
+  std::unique_ptr<device::Buffer> gradients;
+  // What queued copies read stays where it is.
+  std::deque<std::vector<float>> flat;
+  std::deque<double> totals;
+  const std::vector<float> rubbish = std::vector<float>(1000, NAN);
+  std::unique_ptr<GradientExchange> exchange;
 };
 
 // Runs one attempt on every rank and returns what each rank has.
-std::vector<Outcome> Reduce(int ranks, ReductionMode mode, int shards, const std::vector<int32_t>& exponents,
-                            int failing_rank = -1) {
+std::vector<Outcome> Reduce(Where where, int ranks, ReductionMode mode, int shards,
+                            const std::vector<int32_t>& exponents, int failing_rank = -1) {
   auto communicators = MakeLoopback({1, 1}, ranks);
+  auto buckets = MakeLoopback({1, 1}, ranks);
   std::vector<Outcome> outcomes(ranks);
   std::vector<std::thread> threads;
+  std::barrier all(ranks);
   for (int r = 0; r < ranks; ++r) {
     threads.emplace_back([&, r] {
-      const GradientLayout layout(kSizes, 256);
-      GradientExchange exchange({.layout = layout, .logical_shards = shards, .slots_per_shard = 1, .reduction = mode});
-      exchange.Begin(*communicators[r], {5, 0}, exponents);
+      Rank rank(where, mode, shards);
+      std::unique_ptr<Communicator> communicator = std::move(communicators[r]);
+      if (where == Where::kReducedOnDevice) {
+        communicator = MakeLoopbackOnDevice(std::move(communicator), std::move(buckets[r]), *rank.device).value();
+      }
+      MustOk(rank.exchange->Begin(*communicator, {5, 0}, exponents));
       absl::Status early;
-      std::vector<float> flat;
-      for (int k = exchange.shards().first; k < exchange.shards().last; ++k) {
-        flat = ShardGradient(layout, k);
-        for (size_t b = 0; b < layout.buckets().size(); ++b) {
-          const FlatRange range = layout.buckets()[b].range;
-          const bool kept = GradientExchange::TakesAsItIs(shards, mode);
-          std::vector<float> apart(flat.begin() + range.offset, flat.begin() + range.end());
-          const absl::Span<float> bucket =
-              kept ? absl::MakeSpan(flat).subspan(range.offset, range.size) : absl::MakeSpan(apart);
-          exchange.AddBucket(static_cast<int>(b), bucket);
-          if (!kept) std::fill(bucket.begin(), bucket.end(), NAN);
-        }
-        exchange.EndShard({SlotOf(static_cast<double>(k))});
-        if (r == failing_rank) {
-          early = absl::CancelledError("stopped");
-          break;
-        }
+      const ShardRange own = rank.exchange->shards();
+      for (int k = own.first; k < own.last && early.ok(); ++k) {
+        rank.AddShard(k, GradientExchange::TakesAsItIs(shards, mode));
+        if (r == failing_rank) early = absl::CancelledError("stopped");
       }
       ControlContribution slot;
       slot.free_to_save = r == 0;
-      auto word = exchange.Finish(slot, early);
+      auto word = rank.exchange->Finish(slot, early);
       outcomes[r].status = word.status();
-      if (!word.ok()) return;
-      outcomes[r].word = *word;
-      for (size_t t = 0; t < kSizes.size(); ++t) {
-        const auto gradient = exchange.gradient(static_cast<int>(t));
-        outcomes[r].sums.insert(outcomes[r].sums.end(), gradient.begin(), gradient.end());
+      if (word.ok()) {
+        outcomes[r].word = *word;
+        outcomes[r].sums = rank.Sums();
+        if (mode == ReductionMode::kFast) outcomes[r].non_finite = rank.exchange->FirstNonFinite().value();
       }
+      // Who closes its communicator ends the calls that others are still in.
+      all.arrive_and_wait();
     });
   }
   for (auto& thread : threads) thread.join();
@@ -84,11 +157,13 @@ std::vector<Outcome> Reduce(int ranks, ReductionMode mode, int shards, const std
 const std::vector<int32_t> kExponents = {-48, -48, -48};
 
 TEST_CASE("gradient exchange: the sums have the same bits for any number of ranks, on every rank", "[step]") {
-  const Outcome alone = Reduce(1, ReductionMode::kExact, kShards, kExponents)[0];
+  const Where where = GENERATE(Where::kHost, Where::kDeferred, Where::kHidden, Where::kReducedOnDevice);
+  CAPTURE(static_cast<int>(where));
+  const Outcome alone = Reduce(Where::kHost, 1, ReductionMode::kExact, kShards, kExponents)[0];
   REQUIRE(alone.status.ok());
 
-  for (int ranks = 2; ranks <= kShards; ++ranks) {
-    for (const Outcome& outcome : Reduce(ranks, ReductionMode::kExact, kShards, kExponents)) {
+  for (int ranks = 1; ranks <= kShards; ++ranks) {
+    for (const Outcome& outcome : Reduce(where, ranks, ReductionMode::kExact, kShards, kExponents)) {
       REQUIRE(outcome.status.ok());
       CHECK(outcome.sums == alone.sums);
       CHECK(outcome.word.slots == alone.word.slots);
@@ -98,7 +173,9 @@ TEST_CASE("gradient exchange: the sums have the same bits for any number of rank
 }
 
 TEST_CASE("gradient exchange: the sums are those of the shards, and every rank's slot is in the word", "[step]") {
-  const Outcome outcome = Reduce(3, ReductionMode::kExact, kShards, kExponents)[1];
+  const Where where = GENERATE(Where::kHost, Where::kDeferred, Where::kHidden, Where::kReducedOnDevice);
+  CAPTURE(static_cast<int>(where));
+  const Outcome outcome = Reduce(where, 3, ReductionMode::kExact, kShards, kExponents)[1];
   REQUIRE(outcome.status.ok());
   const GradientLayout layout(kSizes, 256);
 
@@ -117,7 +194,10 @@ TEST_CASE("gradient exchange: the sums are those of the shards, and every rank's
 }
 
 TEST_CASE("gradient exchange: with one logical shard its gradient is the sum, bit by bit", "[step]") {
-  const Outcome outcome = Reduce(1, ReductionMode::kExact, 1, {kExponentUnset, kExponentUnset, kExponentUnset})[0];
+  const Where where = GENERATE(Where::kHost, Where::kDeferred, Where::kHidden, Where::kReducedOnDevice);
+  CAPTURE(static_cast<int>(where));
+  const Outcome outcome =
+      Reduce(where, 1, ReductionMode::kExact, 1, {kExponentUnset, kExponentUnset, kExponentUnset})[0];
   REQUIRE(outcome.status.ok());
   const GradientLayout layout(kSizes, 256);
   const std::vector<float> flat = ShardGradient(layout, 0);
@@ -131,7 +211,9 @@ TEST_CASE("gradient exchange: with one logical shard its gradient is the sum, bi
 }
 
 TEST_CASE("gradient exchange: a tensor without an exponent only has its largest magnitude found", "[step]") {
-  const Outcome outcome = Reduce(2, ReductionMode::kExact, kShards, {kExponentUnset, -48, -48})[0];
+  const Where where = GENERATE(Where::kHost, Where::kDeferred, Where::kHidden, Where::kReducedOnDevice);
+  CAPTURE(static_cast<int>(where));
+  const Outcome outcome = Reduce(where, 2, ReductionMode::kExact, kShards, {kExponentUnset, -48, -48})[0];
   REQUIRE(outcome.status.ok());
 
   CHECK(Judge(outcome.word.magnitudes[0], kExponentUnset) == TensorVerdict::kRedo);
@@ -139,15 +221,22 @@ TEST_CASE("gradient exchange: a tensor without an exponent only has its largest 
 }
 
 TEST_CASE("gradient exchange: native sums are equal on every rank", "[step]") {
-  const std::vector<Outcome> outcomes = Reduce(3, ReductionMode::kFast, kShards, kExponents);
+  const Where where = GENERATE(Where::kHost, Where::kDeferred, Where::kHidden, Where::kReducedOnDevice);
+  CAPTURE(static_cast<int>(where));
+  const std::vector<Outcome> outcomes = Reduce(where, 3, ReductionMode::kFast, kShards, kExponents);
   for (const Outcome& outcome : outcomes) {
     REQUIRE(outcome.status.ok());
     CHECK(outcome.sums == outcomes[0].sums);
+    CHECK(outcome.non_finite == -1);
   }
+  CHECK(outcomes[0].sums == Reduce(Where::kHost, 3, ReductionMode::kFast, kShards, kExponents)[0].sums);
 }
 
 TEST_CASE("gradient exchange: a rank that stops early ends the attempt on every rank", "[step]") {
-  const std::vector<Outcome> outcomes = Reduce(3, ReductionMode::kExact, kShards, kExponents, /*failing_rank=*/1);
+  const Where where = GENERATE(Where::kHost, Where::kDeferred, Where::kHidden, Where::kReducedOnDevice);
+  CAPTURE(static_cast<int>(where));
+  const std::vector<Outcome> outcomes =
+      Reduce(where, 3, ReductionMode::kExact, kShards, kExponents, /*failing_rank=*/1);
   for (const Outcome& outcome : outcomes) CHECK_FALSE(outcome.status.ok());
 }
 

@@ -46,10 +46,7 @@ class ReplicaBuilder {
     // The probe's copies of weights and results go back to the system: kept in the heap they would be a peak of their
     // own.
     malloc_trim(0);
-    replica_->runner_ =
-        std::make_unique<StepRunner>(std::move(config_), replica_->state_.get(), replica_->plans_.training_plan.get(),
-                                     replica_->plans_.eval_plan.get(), replica_->train_.get(), replica_->eval_.get());
-    return absl::OkStatus();
+    return FitsOrNot(MakeRunner());
   }
 
   PrepareProblem problem() const { return problem_; }
@@ -98,18 +95,27 @@ class ReplicaBuilder {
     return absl::OkStatus();
   }
 
+  absl::Status MakeRunner() {
+    const ReplicaPlans& plans = replica_->plans_;
+    config_.device = plans.device.get();
+    LS_ASSIGN_OR_RETURN(replica_->runner_,
+                        StepRunner::Make(std::move(config_), replica_->state_.get(), plans.training_plan.get(),
+                                         plans.eval_plan.get(), replica_->train_.get(), replica_->eval_.get()));
+    return absl::OkStatus();
+  }
+
   absl::Status Bind() {
-    LS_ASSIGN_OR_RETURN(ReplicaState state, ReplicaState::Create(MakeStateLayout(config_.metagraph)));
+    LS_ASSIGN_OR_RETURN(replica_->state_,
+                        ReplicaState::Create(MakeStateLayout(config_.metagraph), *replica_->plans_.device));
     AdvancePulse(pulse_);
-    replica_->state_ = std::make_unique<ReplicaState>(std::move(state));
     for (const Variable& variable : config_.metagraph.forward.variables) {
-      variables_[variable.name] = replica_->state_->tensor(replica_->state_->layout().Find(variable.name)).data();
+      variables_[variable.name] = replica_->state_->address(replica_->state_->layout().Find(variable.name));
     }
     evaluated_ = variables_;
     if (job_.eval().weights() == job::Eval::WEIGHTS_EMA) {
       // Statistics and what is frozen have second names there, at the same place.
       for (auto& [name, address] : evaluated_) {
-        address = replica_->state_->tensor(replica_->state_->layout().Find(EmaName(name))).data();
+        address = replica_->state_->address(replica_->state_->layout().Find(EmaName(name)));
       }
     }
     return replica_->plans_.Bind(variables_, evaluated_);
@@ -148,31 +154,23 @@ class ReplicaBuilder {
     const absl::Time begin = absl::Now();
     Plan& plan = *replica_->plans_.training_plan;
     const GradientLayout& gradients = plan.gradient_layout();
-    std::vector<float> flat(gradients.total_elements());
+    device::Device& device = *replica_->plans_.device;
+    LS_ASSIGN_OR_RETURN(const std::unique_ptr<device::Buffer> flat,
+                        device.Allocate(static_cast<size_t>(gradients.total_elements()) * sizeof(float)));
+    auto* const floats = reinterpret_cast<float*>(flat->address());
     const auto take = [&](int bucket) {
       const FlatRange range = gradients.buckets()[bucket].range;
-      return plan.stream().CopyToHost(reinterpret_cast<std::byte*>(flat.data() + range.offset),
-                                      plan.bucket_address(bucket), range.size * sizeof(float));
+      return plan.stream().CopyOnDevice(reinterpret_cast<std::byte*>(floats + range.offset),
+                                        plan.bucket_address(bucket), range.size * sizeof(float));
     };
     LS_ASSIGN_OR_RETURN(std::vector<NodeDigest> digests,
                         RunProbe("training", {&plan, &config_.training.graph}, variables_, take));
     replica_->longest_node_ = absl::Now() - begin;
-    const UpdateRule& rule = config_.metagraph.update;
-    const UpdateScalars scalars =
-        MakeUpdateScalars(rule, 0, static_cast<double>(config_.metagraph.pass_batch), /*norm=*/1.0);
-    for (size_t t = 0; t < plan.gradient_parameters().size(); ++t) {
-      const std::string& name = plan.gradient_parameters()[t];
-      const FlatRange range = gradients.tensors()[t];
-      const StateLayout& layout = replica_->state_->layout();
-      ParameterUpdate update{.value = replica_->state_->floats(layout.Find(name)),
-                             .gradient = absl::MakeConstSpan(flat).subspan(range.offset, range.size)};
-      int slot = 0;
-      for (const std::string& prefix : SlotNames(rule.optimizer)) {
-        update.slots[slot++] = replica_->state_->floats(layout.Find(absl::StrCat(prefix, ".", name)));
-      }
-      if (rule.ema.has_value()) update.average = replica_->state_->floats(layout.Find(EmaName(name)));
-      ApplyUpdate(rule.optimizer, scalars, update);
-      digests.push_back(DigestOf(absl::StrCat("update/", name), replica_->state_->tensor(layout.Find(name))));
+    LS_RETURN_IF_ERROR(ProbeUpdate(floats));
+    ReplicaState& state = *replica_->state_;
+    LS_RETURN_IF_ERROR(state.Fetch());
+    for (const std::string& name : plan.gradient_parameters()) {
+      digests.push_back(DigestOf(absl::StrCat("update/", name), state.host().tensor(state.layout().Find(name))));
       AdvancePulse(pulse_);
     }
     if (replica_->plans_.eval_plan != nullptr) {
@@ -181,8 +179,38 @@ class ReplicaBuilder {
           RunProbe("evaluation", {replica_->plans_.eval_plan.get(), &config_.evaluation.graph}, evaluated_));
       digests.insert(digests.end(), evaluated.begin(), evaluated.end());
     }
-    std::fill(replica_->state_->bytes().begin(), replica_->state_->bytes().end(), std::byte{0});
+    std::fill(state.host().bytes().begin(), state.host().bytes().end(), std::byte{0});
+    LS_RETURN_IF_ERROR(state.Store());
     return digests;
+  }
+
+  // The update of a first step, with the probe's gradients, which lie in device memory as the layout says.
+  absl::Status ProbeUpdate(const float* gradients) {
+    Plan& plan = *replica_->plans_.training_plan;
+    ReplicaState& state = *replica_->state_;
+    const StateLayout& layout = state.layout();
+    const UpdateRule& rule = config_.metagraph.update;
+    std::vector<device::UpdateTensor> tensors;
+    for (size_t t = 0; t < plan.gradient_parameters().size(); ++t) {
+      const std::string& name = plan.gradient_parameters()[t];
+      const FlatRange range = plan.gradient_layout().tensors()[t];
+      device::UpdateTensor tensor{
+          .size = range.size, .value = state.floats(layout.Find(name)), .gradient = gradients + range.offset};
+      int slot = 0;
+      for (const std::string& prefix : SlotNames(rule.optimizer)) {
+        tensor.slots[slot++] = state.floats(layout.Find(absl::StrCat(prefix, ".", name)));
+      }
+      if (rule.ema.has_value()) tensor.average = state.floats(layout.Find(EmaName(name)));
+      tensors.push_back(tensor);
+    }
+    device::StepMath& math = replica_->plans_.device->step_math();
+    LS_ASSIGN_OR_RETURN(const std::unique_ptr<device::UpdateTable> table, math.MakeUpdateTable(tensors));
+    const UpdateScalars scalars =
+        MakeUpdateScalars(rule, 0, static_cast<double>(config_.metagraph.pass_batch), /*norm=*/1.0);
+    LS_RETURN_IF_ERROR(state.BeginWrite(plan.stream()));
+    LS_RETURN_IF_ERROR(math.Update(plan.stream(), *table, FormulaOf(rule.optimizer), scalars, nullptr));
+    LS_RETURN_IF_ERROR(state.EndWrite(plan.stream()));
+    return plan.Synchronize();
   }
 
   const JobSpec& job_;
@@ -195,6 +223,14 @@ class ReplicaBuilder {
   std::map<std::string, std::byte*> variables_;
   std::map<std::string, std::byte*> evaluated_;  // those that the evaluation reads
 };
+
+Replica::~Replica() {
+  // Plans wait for their work, which uses the state; the state goes before its device.
+  runner_.reset();
+  plans_.text_plan.reset();
+  plans_.eval_plan.reset();
+  plans_.training_plan.reset();
+}
 
 std::unique_ptr<Replica> Replica::Make(const std::string& metagraph_bytes, const JobSpec& job,
                                        const std::string& kernel_plan, Pulse* pulse, ReplicaProblem& problem,

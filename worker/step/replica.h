@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "common/job/job.h"
 #include "common/protocol/messages.h"
+#include "common/status/status_macros.h"
 #include "common/sync/pulse.h"
 #include "worker/data/data_source.h"
 #include "worker/profile/profiler.h"
@@ -30,6 +31,9 @@ struct ReplicaProblem {
 
 class Replica {
  public:
+  // Waits for what is queued.
+  ~Replica();
+
   // Makes a replica. With `kernel_plan` empty the kernels are chosen here and the probe is recorded, else both must
   // agree with the plan (rules 29 to 31). Blocks, and advances `pulse` (may be null; it outlives the replica); returns
   // null and fills `problem` when it cannot be done. `profiler` (outlives the replica) watches all that is made here;
@@ -43,7 +47,10 @@ class Replica {
 
   // What the model writes by the state as it stands. Blocks; Cancelled after CancelSample(true). REQUIRES: the job says
   // `eval.sample`.
-  absl::StatusOr<std::string> WriteSample() { return WriteText(*plans_.text_plan, plans_.text); }
+  absl::StatusOr<std::string> WriteSample() {
+    LS_RETURN_IF_ERROR(state_->BeginRead(plans_.text_plan->stream()));
+    return WriteText(*plans_.text_plan, plans_.text);
+  }
   // While true, passes of steps and slices end early. Thread-safe.
   void Cancel(bool cancel) { runner_->Cancel(cancel); }
   // While true, WriteSample ends early. Thread-safe.
@@ -66,8 +73,8 @@ class Replica {
 
   std::unique_ptr<DataSource> train_;
   std::unique_ptr<DataSource> eval_;
+  ReplicaPlans plans_;  // with the device, which outlives the state
   std::unique_ptr<ReplicaState> state_;
-  ReplicaPlans plans_;
   std::unique_ptr<StepRunner> runner_;
   std::string kernel_plan_;
   std::string plan_hash_;

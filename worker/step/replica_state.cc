@@ -1,125 +1,121 @@
 #include "worker/step/replica_state.h"
 
-#include <algorithm>
 #include <cstring>
+#include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "common/checkpoint_format/state_tensors.h"
-#include "common/digest/state_digest.h"
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
 
 namespace lockstep::worker {
 namespace {
 
-constexpr size_t kAlignment = 64;
-
-absl::string_view AsText(absl::Span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-// Calls fn(piece's tensor, offset in the tensor, offset from `offset`, count) for what of the share lies in the range.
-template <typename F>
-void ForEachPiece(const Share& share, uint64_t offset, uint64_t size, F fn) {
-  auto piece = std::upper_bound(share.pieces.begin(), share.pieces.end(), offset,
-                                [](uint64_t at, const SharePiece& p) { return at < p.begin; });
-  if (piece != share.pieces.begin()) --piece;
-  for (; piece != share.pieces.end() && piece->begin < offset + size; ++piece) {
-    const uint64_t begin = std::max(piece->begin, offset);
-    const uint64_t end = std::min(piece->begin + piece->bytes, offset + size);
-    if (begin < end) fn(piece->tensor, begin - piece->begin, begin - offset, end - begin);
-  }
-}
+bool LivesOnHost(StateKind kind) { return kind == StateKind::kExponent || kind == StateKind::kCounter; }
 
 }  // namespace
 
-absl::StatusOr<int64_t> ReplicaState::Place() {
+absl::StatusOr<std::unique_ptr<ReplicaState>> ReplicaState::Create(StateLayout layout, device::Device& device) {
+  LS_ASSIGN_OR_RETURN(const int64_t bytes, HostState::BytesOf(layout));
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<device::Buffer> memory, device.Allocate(static_cast<size_t>(bytes)));
+  if (memory->host_visible()) {
+    LS_ASSIGN_OR_RETURN(HostState host, HostState::In(std::move(layout), std::move(memory)));
+    return std::unique_ptr<ReplicaState>(new ReplicaState(std::move(host), device));
+  }
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<device::Buffer> copy, device.AllocateHost(static_cast<size_t>(bytes)));
+  LS_ASSIGN_OR_RETURN(HostState host, HostState::In(std::move(layout), std::move(copy)));
+  std::unique_ptr<ReplicaState> state(new ReplicaState(std::move(host), device));
+  state->memory_ = std::move(memory);
+  LS_ASSIGN_OR_RETURN(state->copies_, device.NewStream());
+  LS_ASSIGN_OR_RETURN(state->written_, device.NewEvent());
+  const std::vector<StateTensor>& tensors = state->layout().tensors;
   size_t end = 0;
-  for (const StateTensor& tensor : layout_.tensors) {
-    LS_ASSIGN_OR_RETURN(const int64_t bytes, CheckedByteSize(tensor.spec.dtype, tensor.spec.shape));
-    offsets_.push_back(end);
-    sizes_.push_back(bytes);
-    if (tensor.kind == StateKind::kAlias) continue;
-    end = (end + bytes + kAlignment - 1) / kAlignment * kAlignment;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i].kind == StateKind::kAlias) continue;
+    const size_t begin = state->host_.offset(static_cast<int>(i));
+    LS_CHECK(begin >= end, "tensors lie in the order of the layout");
+    end = begin + state->host_.tensor(static_cast<int>(i)).size();
+    std::vector<Run>& runs = LivesOnHost(tensors[i].kind) ? state->on_host_ : state->on_device_;
+    std::vector<Run>& others = LivesOnHost(tensors[i].kind) ? state->on_device_ : state->on_host_;
+    const bool goes_on = !runs.empty() && (others.empty() || others.back().begin < runs.back().begin);
+    if (goes_on) {
+      runs.back().bytes = end - runs.back().begin;
+    } else {
+      runs.push_back({begin, end - begin});
+    }
   }
-  for (size_t i = 0; i < offsets_.size(); ++i) {
-    if (layout_.tensors[i].kind != StateKind::kAlias) continue;
-    const int of = layout_.Find(layout_.tensors[i].variable);
-    LS_CHECK(of >= 0 && sizes_[static_cast<size_t>(of)] == sizes_[i], "an alias names a tensor of its form");
-    offsets_[i] = offsets_[static_cast<size_t>(of)];
-  }
-  return static_cast<int64_t>(end);
-}
-
-absl::StatusOr<int64_t> ReplicaState::BytesOf(const StateLayout& layout) { return ReplicaState(layout).Place(); }
-
-absl::StatusOr<ReplicaState> ReplicaState::Create(StateLayout layout) {
-  ReplicaState state(std::move(layout));
-  LS_ASSIGN_OR_RETURN(const int64_t bytes, state.Place());
-  state.step_index_ = state.layout_.Find(kStepCounterName);
-  LS_CHECK(state.step_index_ >= 0, "every state has a step counter");
-  LS_ASSIGN_OR_RETURN(state.buffer_, Tensor::Create(DType::kU8, {bytes}));
-  std::memset(state.buffer_.data(), 0, static_cast<size_t>(bytes));
   return state;
 }
 
-absl::Span<float> ReplicaState::floats(int index) {
-  LS_CHECK(layout_.tensors[index].spec.dtype == DType::kF32, "only float tensors are read as floats");
-  return {reinterpret_cast<float*>(tensor(index).data()), sizes_[index] / sizeof(float)};
+ReplicaState::~ReplicaState() {
+  if (copies_ != nullptr) (void)copies_->Synchronize();
 }
 
-int32_t& ReplicaState::exponent(int index) {
-  LS_CHECK(layout_.tensors[index].kind == StateKind::kExponent, "only exponents are read as exponents");
-  return *reinterpret_cast<int32_t*>(tensor(index).data());
+std::byte* ReplicaState::address(int index) const {
+  if (in_place()) return const_cast<std::byte*>(host_.tensor(index).data());
+  return LivesOnHost(layout().tensors[static_cast<size_t>(index)].kind) ? nullptr
+                                                                        : memory_->address() + host_.offset(index);
 }
 
-int64_t& ReplicaState::step() { return *reinterpret_cast<int64_t*>(tensor(step_index_).data()); }
-
-int64_t ReplicaState::step() const { return *reinterpret_cast<const int64_t*>(tensor(step_index_).data()); }
-
-void ReplicaState::CopyFrom(const ReplicaState& other) {
-  LS_CHECK(other.bytes().size() == bytes().size(), "states of one layout are copied");
-  std::memcpy(buffer_.data(), other.buffer_.data(), bytes().size());
+float* ReplicaState::floats(int index) const {
+  LS_CHECK(layout().tensors[static_cast<size_t>(index)].spec.dtype == DType::kF32,
+           "only float tensors are read as floats");
+  return reinterpret_cast<float*>(address(index));
 }
 
-absl::Status ReplicaState::Load(absl::Span<const Tensor> initial) {
-  if (initial.size() != layout_.tensors.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the state has ", layout_.tensors.size(), " tensors, given were ", initial.size()));
-  }
-  for (size_t i = 0; i < initial.size(); ++i) {
-    const TensorSpec& spec = layout_.tensors[i].spec;
-    if (initial[i].dtype() != spec.dtype || initial[i].shape() != spec.shape) {
-      return absl::InvalidArgumentError(absl::StrCat("tensor '", spec.name, "' is ", DTypeName(spec.dtype),
-                                                     ShapeString(spec.shape), ", given was ",
-                                                     DTypeName(initial[i].dtype()), ShapeString(initial[i].shape())));
-    }
-    if (sizes_[i] > 0) std::memcpy(tensor(i).data(), initial[i].data(), sizes_[i]);
+absl::Status ReplicaState::BeginRead(device::Stream& stream) {
+  return in_place() ? absl::OkStatus() : stream.WaitFor(*written_);
+}
+
+absl::Status ReplicaState::BeginWrite(device::Stream& stream) {
+  return copied_ == nullptr ? absl::OkStatus() : stream.WaitFor(*copied_);
+}
+
+absl::Status ReplicaState::EndWrite(device::Stream& stream) {
+  return in_place() ? stream.Synchronize() : stream.Record(*written_);
+}
+
+absl::Status ReplicaState::CopyRuns(HostState& to) {
+  LS_RETURN_IF_ERROR(copies_->WaitFor(*written_));
+  for (const Run& run : on_device_) {
+    LS_RETURN_IF_ERROR(copies_->CopyToHost(to.bytes().data() + run.begin, memory_->address() + run.begin, run.bytes));
   }
   return absl::OkStatus();
 }
 
-std::string ReplicaState::Digest(Pulse* pulse) const {
-  StateDigestBuilder digest;
-  for (size_t i = 0; i < layout_.tensors.size(); ++i) {
-    LS_CHECK(digest.Add(layout_.tensors[i].spec, AsText(tensor(i))).ok(), "names in a layout are unique");
-    AdvancePulse(pulse, sizes_[i]);
+absl::Status ReplicaState::Fetch() {
+  if (in_place()) return absl::OkStatus();
+  LS_RETURN_IF_ERROR(CopyRuns(host_));
+  return copies_->Synchronize();
+}
+
+absl::Status ReplicaState::Store() {
+  if (in_place()) return absl::OkStatus();
+  LS_RETURN_IF_ERROR(copies_->WaitFor(*written_));
+  for (const Run& run : on_device_) {
+    LS_RETURN_IF_ERROR(
+        copies_->CopyToDevice(memory_->address() + run.begin, host_.bytes().data() + run.begin, run.bytes));
   }
-  return digest.Hex();
+  return copies_->Synchronize();
 }
 
-std::vector<CheckpointTensor> ReplicaState::CheckpointLayout() const { return ToCheckpointTensors(layout_); }
-
-void ReplicaState::ReadShare(const Share& share, uint64_t offset, absl::Span<char> out) const {
-  ForEachPiece(share, offset, out.size(), [&](int index, uint64_t from, uint64_t to, uint64_t count) {
-    std::memcpy(out.data() + to, tensor(index).data() + from, count);
-  });
+absl::StatusOr<HostState> ReplicaState::NewCopy() const {
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<device::Buffer> memory, device_.AllocateHost(host_.bytes().size()));
+  return HostState::In(layout(), std::move(memory));
 }
 
-void ReplicaState::WriteShare(const Share& share, uint64_t offset, absl::Span<const char> in) {
-  ForEachPiece(share, offset, in.size(), [&](int index, uint64_t to, uint64_t from, uint64_t count) {
-    std::memcpy(tensor(index).data() + to, in.data() + from, count);
-  });
+absl::StatusOr<std::shared_ptr<device::Event>> ReplicaState::CopyTo(HostState& copy) {
+  if (in_place()) {
+    copy.CopyFrom(host_);
+    return nullptr;
+  }
+  LS_CHECK(copy.bytes().size() == host_.bytes().size(), "states of one layout are copied");
+  LS_ASSIGN_OR_RETURN(std::shared_ptr<device::Event> copied, device_.NewEvent());
+  LS_RETURN_IF_ERROR(CopyRuns(copy));
+  LS_RETURN_IF_ERROR(copies_->Record(*copied));
+  for (const Run& run : on_host_) {
+    std::memcpy(copy.bytes().data() + run.begin, host_.bytes().data() + run.begin, run.bytes);
+  }
+  copied_ = copied;
+  return copied;
 }
 
 }  // namespace lockstep::worker

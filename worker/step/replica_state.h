@@ -1,79 +1,89 @@
-// The state of one replica in host memory: all tensors of the layout in one buffer, row-major, each at a multiple of 64
-// bytes, an alias at the place of what it names. Steps update it, snapshots copy it whole, digests and shares read it
-// tensor by tensor.
+// The state of one replica, in the memory of its device: what passes read and updates write. Where the host sees that
+// memory, host() is the state itself. Where it does not, host() is a copy that is made and brought back on request, but
+// for what no kernel reads (the step counter and the exponents), which lives there alone.
 //
-// Invariants
-//   * Offsets are a function of the layout alone, so that two replicas' buffers are equal byte by byte (padding is
-//     zero) exactly when their states are.
-// Threading: thread-compatible. The replica's own is owned by the engine thread; a snapshot's copy is immutable once
-// it was taken.
+//   update:    BeginWrite ─▶ (queue what writes) ─▶ EndWrite
+//   snapshot:  CopyTo: the copy runs beside the next step's passes, and the next BeginWrite waits for it, on the device
+//   transfer:  Fetch ─▶ read host(),  or  write all of host() ─▶ Store
+//
+// Threading: owned by the engine thread.
 #ifndef LOCKSTEP_WORKER_STEP_REPLICA_STATE_H_
 #define LOCKSTEP_WORKER_STEP_REPLICA_STATE_H_
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <memory>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
-#include "common/checkpoint_format/checkpoint_tensor.h"
-#include "common/checkpoint_format/shares.h"
 #include "common/graph/state_layout.h"
-#include "common/sync/pulse.h"
-#include "common/tensor/tensor.h"
+#include "worker/device/device.h"
+#include "worker/step/host_state.h"
 
 namespace lockstep::worker {
 
 class ReplicaState {
  public:
-  // Bytes of the buffer.
-  static absl::StatusOr<int64_t> BytesOf(const StateLayout& layout);
-  // Zero-filled, every page touched. ResourceExhausted names the size.
-  static absl::StatusOr<ReplicaState> Create(StateLayout layout);
+  // Zero-filled. ResourceExhausted names the size. The device outlives the state.
+  static absl::StatusOr<std::unique_ptr<ReplicaState>> Create(StateLayout layout, device::Device& device);
+  // Waits for copies that are under way.
+  ~ReplicaState();
+  ReplicaState(const ReplicaState&) = delete;
+  ReplicaState& operator=(const ReplicaState&) = delete;
 
-  ReplicaState(ReplicaState&&) = default;
-  ReplicaState& operator=(ReplicaState&&) = default;
+  const StateLayout& layout() const { return host_.layout(); }
+  // Whether host() is the state itself.
+  bool in_place() const { return memory_ == nullptr; }
+  // A tensor in device memory; the same as long as this lives. Null for what lives on the host alone.
+  std::byte* address(int index) const;
+  // REQUIRES: it is a tensor of F32.
+  float* floats(int index) const;
 
-  const StateLayout& layout() const { return layout_; }
-  // The whole buffer, padding included.
-  absl::Span<std::byte> bytes() { return buffer_.bytes(); }
-  absl::Span<const std::byte> bytes() const { return buffer_.bytes(); }
-  // One tensor's bytes.
-  absl::Span<std::byte> tensor(int index) { return bytes().subspan(offsets_[index], sizes_[index]); }
-  absl::Span<const std::byte> tensor(int index) const { return bytes().subspan(offsets_[index], sizes_[index]); }
-  absl::Span<float> floats(int index);
-  int32_t& exponent(int index);
-  int64_t& step();
-  int64_t step() const;
+  int64_t step() const { return host_.step(); }
+  void set_step(int64_t step) { host_.step() = step; }
+  int32_t exponent(int index) { return host_.exponent(index); }
+  void set_exponent(int index, int32_t exponent) { host_.exponent(index) = exponent; }
 
-  // Copies another state of the same layout.
-  void CopyFrom(const ReplicaState& other);
-  // Puts the tensors of `initial` (one per entry of the layout, in order) in place. InvalidArgument when they differ in
-  // type or shape.
-  absl::Status Load(absl::Span<const Tensor> initial);
+  // Before what reads the state in a stream that does not update it: waits, on the device, for the last update.
+  absl::Status BeginRead(device::Stream& stream);
+  // Around everything that an update queues: it waits, on the device, for copies of the state before, and copies wait
+  // for it. In place, EndWrite waits until all is done.
+  absl::Status BeginWrite(device::Stream& stream);
+  absl::Status EndWrite(device::Stream& stream);
 
-  // The digest of common/digest/state_digest.h. Advances `pulse` (may be null) by the bytes.
-  std::string Digest(Pulse* pulse = nullptr) const;
+  HostState& host() { return host_; }
+  const HostState& host() const { return host_; }
+  // Brings host() up to date. Blocks.
+  absl::Status Fetch();
+  // Makes host() the state. Blocks. REQUIRES: nothing reads the state meanwhile.
+  absl::Status Store();
 
-  // The layout in the words of checkpoints.
-  std::vector<CheckpointTensor> CheckpointLayout() const;
-  // Copies a share's stream out of the state, or into it. REQUIRES: the share is of a plan over CheckpointLayout();
-  // offset + size stays within it.
-  void ReadShare(const Share& share, uint64_t offset, absl::Span<char> out) const;
-  void WriteShare(const Share& share, uint64_t offset, absl::Span<const char> in);
+  // Memory for a copy: what copies reach fastest.
+  absl::StatusOr<HostState> NewCopy() const;
+  // Copies the state as it stands after the last EndWrite or Store into `copy`, of the same layout, which stays
+  // untouched until the event returned is ready. Null: it is done.
+  absl::StatusOr<std::shared_ptr<device::Event>> CopyTo(HostState& copy);
 
  private:
-  explicit ReplicaState(StateLayout layout) : layout_(std::move(layout)) {}
+  struct Run {
+    size_t begin = 0;
+    size_t bytes = 0;
+  };
 
-  // Places the tensors; returns the buffer's bytes.
-  absl::StatusOr<int64_t> Place();
+  ReplicaState(HostState host, device::Device& device) : device_(device), host_(std::move(host)) {}
 
-  StateLayout layout_;
-  std::vector<size_t> offsets_;
-  std::vector<size_t> sizes_;
-  int step_index_ = -1;
-  Tensor buffer_;
+  // Queues a copy of all that lives on the device.
+  absl::Status CopyRuns(HostState& to);
+
+  device::Device& device_;
+  std::unique_ptr<device::Buffer> memory_;  // null: in place
+  HostState host_;
+  std::vector<Run> on_device_;  // pieces of the buffer, in order
+  std::vector<Run> on_host_;    // likewise: those that live on the host alone
+  std::unique_ptr<device::Stream> copies_;
+  std::unique_ptr<device::Event> written_;
+  std::shared_ptr<device::Event> copied_;  // the newest copy; null before the first
 };
 
 }  // namespace lockstep::worker

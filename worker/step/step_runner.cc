@@ -15,7 +15,6 @@ namespace {
 
 constexpr int kLossSlot = 0;
 constexpr int kDenominatorSlot = 1;
-constexpr int kFirstStatisticSlot = 2;
 
 // Adds the time until its end to `total`.
 class Timed {
@@ -27,12 +26,6 @@ class Timed {
   absl::Duration& total_;
   const absl::Time begin_;
 };
-
-int SlotsPerShard(const std::vector<int64_t>& statistic_sizes) {
-  int64_t slots = kFirstStatisticSlot;
-  for (const int64_t size : statistic_sizes) slots += size;
-  return static_cast<int>(slots);
-}
 
 std::vector<int64_t> StatisticSizes(const StepConfig& config) {
   std::vector<int64_t> sizes;
@@ -71,12 +64,9 @@ StepRunner::StepRunner(StepConfig config, ReplicaState* state, Plan* training_pl
       eval_(eval),
       stream_(config_.seed, train->num_samples()),
       reader_(train, &stream_, {.global_batch_size = config_.global_batch, .logical_shards = config_.logical_shards}),
-      exchange_({.layout = training_plan->gradient_layout(),
-                 .logical_shards = config_.logical_shards,
-                 .slots_per_shard = SlotsPerShard(StatisticSizes(config_)),
-                 .reduction = config_.metagraph.update.reduction,
-                 .pulse = config_.pulse}),
-      statistic_sizes_(StatisticSizes(config_)) {
+      math_(config_.device->step_math()),
+      statistic_sizes_(StatisticSizes(config_)),
+      passes_(config_.global_batch / config_.logical_shards / config_.metagraph.pass_batch) {
   LS_CHECK(plan_->keeps_gradients() ||
                !GradientExchange::TakesAsItIs(config_.logical_shards, config_.metagraph.update.reduction),
            "gradients that are not copied stay until the update");
@@ -88,15 +78,18 @@ StepRunner::StepRunner(StepConfig config, ReplicaState* state, Plan* training_pl
     }
     index.average = state_->layout().Find(EmaName(name));
     index.exponent = state_->layout().Find(ExponentName(name));
-    LS_CHECK(index.value >= 0 && index.exponent >= 0, "every parameter and its exponent stand in the state");
+    const bool exact = config_.metagraph.update.reduction == ReductionMode::kExact;
+    LS_CHECK(index.value >= 0 && (index.exponent >= 0 || !exact),
+             "every parameter and its exponent stand in the state");
     const std::vector<std::string>& no_decay = config_.metagraph.update.optimizer.no_decay;
     index.decays = !std::binary_search(no_decay.begin(), no_decay.end(), name);
     parameters_.push_back(std::move(index));
   }
-  declared_order_.resize(parameters_.size());
-  for (size_t i = 0; i < parameters_.size(); ++i) declared_order_[i] = static_cast<int>(i);
-  std::sort(declared_order_.begin(), declared_order_.end(),
-            [this](int a, int b) { return parameters_[a].value < parameters_[b].value; });
+  for (const ParameterIndex& index : parameters_) {
+    declared_order_.push_back(
+        static_cast<int>(std::count_if(parameters_.begin(), parameters_.end(),
+                                       [&](const ParameterIndex& other) { return other.value < index.value; })));
+  }
   exponents_.resize(parameters_.size());
   input_fields_ = InputFields(config_, *plan_, *train);
   if (eval_plan_ != nullptr) eval_input_fields_ = InputFields(config_, *eval_plan_, *eval_);
@@ -141,16 +134,19 @@ absl::StatusOr<StepResult> StepRunner::RunStep(Communicator& communicator, int64
                                                const ControlContribution& slot) {
   LS_CHECK(state_->step() == step - 1, "a step follows the one before");
   LS_RETURN_IF_ERROR(EnsureCurrent(*plan_, training_stale_));
-  for (size_t t = 0; t < parameters_.size(); ++t) exponents_[t] = state_->exponent(parameters_[t].exponent);
+  for (size_t t = 0; t < parameters_.size(); ++t) {
+    const int exponent = parameters_[t].exponent;
+    exponents_[t] = exponent >= 0 ? state_->exponent(exponent) : kExponentUnset;
+  }
 
   uint32_t attempt = 0;
   LS_ASSIGN_OR_RETURN(ReducedWord word, Attempt(communicator, {step, attempt}, slot));
-  Verdict verdict = JudgeWord(word);
+  LS_ASSIGN_OR_RETURN(Verdict verdict, JudgeWord(word));
   while (verdict.redo) {
     ++times_.redone;
     LS_CHECK(attempt == 0, "the exponents of a redo fit");
     LS_ASSIGN_OR_RETURN(word, Attempt(communicator, {step, ++attempt}, slot));
-    verdict = JudgeWord(word);
+    LS_ASSIGN_OR_RETURN(verdict, JudgeWord(word));
   }
 
   // The gate: every bucket is reduced, the word is read, every rank comes to the same decision.
@@ -159,7 +155,7 @@ absl::StatusOr<StepResult> StepRunner::RunStep(Communicator& communicator, int64
   const WordShape shape{.ranks = communicator.size(),
                         .logical_shards = config_.logical_shards,
                         .tensors = static_cast<int>(parameters_.size()),
-                        .slots_per_shard = SlotsPerShard(statistic_sizes_)};
+                        .slots_per_shard = slots_per_shard()};
   const double denominator = SumSlots(shape, word, kDenominatorSlot);
   result.record.step = step;
   result.record.loss = SumSlots(shape, word, kLossSlot) / denominator;
@@ -179,32 +175,33 @@ absl::StatusOr<StepResult> StepRunner::RunStep(Communicator& communicator, int64
     case NanAction::kSkip:
       break;
     case NanAction::kApply:
-      Update(step, word, denominator);
+      LS_RETURN_IF_ERROR(Update(step, word, denominator));
       break;
   }
-  state_->step() = step;
+  state_->set_step(step);
   return result;
 }
 
 absl::StatusOr<ReducedWord> StepRunner::Attempt(Communicator& communicator, Tag tag, const ControlContribution& slot) {
-  exchange_.Begin(communicator, tag, exponents_);
-  absl::Status passes;
-  {
+  absl::Status passes = exchange_->Begin(communicator, tag, exponents_);
+  if (passes.ok()) {
     Timed timed(times_.compute);
     passes = RunShards(communicator, tag);
   }
   Timed timed(times_.all_reduce);
   const Profiler::Scope scope(config_.profiler, ProfileTrack::kReduction, "(reduce)");
-  return exchange_.Finish(slot, passes);
+  return exchange_->Finish(slot, passes);
 }
 
-const Batch& StepRunner::NextBatch() {
+absl::StatusOr<const Batch*> StepRunner::NextBatch() {
   const Profiler::Scope scope(config_.profiler, ProfileTrack::kData, "(wait for data)");
-  return reader_.Next();
+  // The batch before goes back to the reader.
+  LS_RETURN_IF_ERROR(plan_->WaitForInputs());
+  return &reader_.Next();
 }
 
 absl::Status StepRunner::RunShards(Communicator& communicator, Tag tag) {
-  const ShardRange shards = exchange_.shards();
+  const ShardRange shards = exchange_->shards();
   if (next_step_ != tag.step || tag.attempt != 0 || shards.first != reader_shards_.first ||
       shards.last != reader_shards_.last) {
     std::vector<int64_t> indices;
@@ -213,68 +210,46 @@ absl::Status StepRunner::RunShards(Communicator& communicator, Tag tag) {
     reader_shards_ = shards;
   }
   next_step_ = -1;  // until every batch of this step was taken
-  std::vector<uint64_t> slots;
   for (int k = shards.first; k < shards.last; ++k) {
     if (cancelled_) return absl::CancelledError("computing was stopped");
     LS_RETURN_IF_ERROR(communicator.status());
-    const Batch& batch = NextBatch();
-    LS_CHECK(batch.step == tag.step && batch.logical_shard == k, "batches come in order");
-    LS_RETURN_IF_ERROR(RunShard(batch, slots));
-    exchange_.EndShard(slots);
-    if (tag.attempt == 0) times_.samples += static_cast<int64_t>(batch.samples.size());
+    LS_ASSIGN_OR_RETURN(const Batch* const batch, NextBatch());
+    LS_CHECK(batch->step == tag.step && batch->logical_shard == k, "batches come in order");
+    LS_RETURN_IF_ERROR(RunShard(*batch));
+    LS_RETURN_IF_ERROR(exchange_->EndShard());
+    if (tag.attempt == 0) times_.samples += static_cast<int64_t>(batch->samples.size());
   }
   next_step_ = tag.step + 1;
   return absl::OkStatus();
 }
 
-absl::Status StepRunner::RunShard(const Batch& batch, std::vector<uint64_t>& slots) {
-  const int64_t pass_batch = config_.metagraph.pass_batch;
-  const int64_t passes = static_cast<int64_t>(batch.samples.size()) / pass_batch;
-  std::vector<double> totals(SlotsPerShard(statistic_sizes_), 0.0);
-  for (int64_t pass = 0; pass < passes; ++pass) {
+absl::Status StepRunner::RunShard(const Batch& batch) {
+  LS_CHECK(static_cast<int64_t>(batch.samples.size()) == passes_ * config_.metagraph.pass_batch,
+           "a shard is a number of whole passes");
+  double* const totals = exchange_->shard_totals();
+  for (int64_t pass = 0; pass < passes_; ++pass) {
     std::vector<const std::byte*> inputs;
     for (const int field : input_fields_) {
       const Tensor& tensor = batch.fields[field];
-      inputs.push_back(tensor.data() + tensor.byte_size() / passes * pass);
+      inputs.push_back(tensor.data() + tensor.byte_size() / passes_ * pass);
     }
     const PassKey key{.seed = config_.seed, .step = batch.step, .logical_shard = batch.logical_shard, .pass = pass};
-    const bool last = pass + 1 == passes;
+    const bool last = pass + 1 == passes_;
     LS_RETURN_IF_ERROR(plan_->RunPass(inputs, key, [&](int bucket) -> absl::Status {
       if (!last) return absl::OkStatus();
-      LS_RETURN_IF_ERROR(plan_->Synchronize());
       const Profiler::Scope scope(config_.profiler, ProfileTrack::kReduction, "(quantise)");
-      const int64_t size = plan_->gradient_layout().buckets()[bucket].range.size;
-      exchange_.AddBucket(bucket,
-                          {reinterpret_cast<const float*>(plan_->bucket_address(bucket)), static_cast<size_t>(size)});
-      return absl::OkStatus();
+      return exchange_->AddBucket(bucket);
     }));
-    int slot = 0;
-    for (const char* name : {kLossSum, kLossDenominator}) {
-      float value = 0;
-      LS_RETURN_IF_ERROR(plan_->ReadOutput(plan_->FindOutput(name), {reinterpret_cast<std::byte*>(&value), 4}));
-      totals[slot++] += value;
-    }
-    for (const StatisticUpdate& update : config_.training.statistics) {
-      const int output = plan_->FindOutput(update.value);
-      std::vector<float> values(NumElements(plan_->outputs()[output].shape));
-      LS_RETURN_IF_ERROR(
-          plan_->ReadOutput(output, {reinterpret_cast<std::byte*>(values.data()), values.size() * sizeof(float)}));
-      for (const float value : values) totals[slot++] += value / static_cast<double>(passes);
-    }
+    LS_RETURN_IF_ERROR(math_.AddOutputs(plan_->stream(), *outputs_, totals));
   }
-  slots.clear();
-  for (const double total : totals) slots.push_back(SlotOf(total));
   return absl::OkStatus();
 }
 
-StepRunner::Verdict StepRunner::JudgeWord(const ReducedWord& word) {
+absl::StatusOr<StepRunner::Verdict> StepRunner::JudgeWord(const ReducedWord& word) {
   Verdict verdict;
   if (config_.metagraph.update.reduction == ReductionMode::kFast) {
     // Native sums may overflow on the way: the gathered values themselves are looked at, equal on every rank.
-    for (size_t t = 0; t < parameters_.size() && verdict.non_finite < 0; ++t) {
-      const auto gradient = exchange_.gradient(static_cast<int>(t));
-      if (IsNonFinite(LargestMagnitude(gradient))) verdict.non_finite = t;
-    }
+    LS_ASSIGN_OR_RETURN(verdict.non_finite, exchange_->FirstNonFinite());
     return verdict;
   }
   for (size_t t = 0; t < parameters_.size(); ++t) {

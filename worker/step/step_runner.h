@@ -1,12 +1,16 @@
 // Stages 4 to 6: computes one step of the job on this replica, or one slice of its evaluation, together with the other
 // ranks of a generation.
 //
-// A step runs the logical shards of this rank, reduces their gradients and the control word with the other ranks, and
-// only then, past the host gate, updates the state: after the word of an attempt was folded, every rank decides alike
-// whether that attempt counts, is made again with other exponents (at most once), or may not be applied.
+// A step queues the logical shards of this rank on the device, reduces their gradients and the control word with the
+// other ranks, and only then, past the host gate, updates the state: after the word of an attempt was folded, every
+// rank decides alike whether that attempt counts, is made again with other exponents (at most once), or may not be
+// applied. The gate is the one wait for the device in a step, but for a redo and for native sums; inputs apart, which
+// the host may not change before the device has taken them. What comes behind the gate is queued, the norm for clipping
+// included.
 //
 // Invariants
-//   * Nothing before the gate writes the state; from the gate on nothing can fail.
+//   * Nothing before the gate writes the state; from the gate on nothing fails but the device itself, and a step whose
+//     update could not be queued ends with an error that no retry mends.
 //   * The state after a step is a function of the state before, the metagraph, the data and the kernel plan: not of
 //     ranks, their number, or of which attempt counted.
 // Threading: owned by the engine thread. Cancel and progress are thread-safe.
@@ -29,6 +33,9 @@
 #include "worker/collectives/communicator.h"
 #include "worker/data/batch_reader.h"
 #include "worker/data/data_source.h"
+#include "worker/device/device.h"
+#include "worker/device/mirrored_buffer.h"
+#include "worker/device/step_math.h"
 #include "worker/plan/plan.h"
 #include "worker/profile/profiler.h"
 #include "worker/step/gradient_exchange.h"
@@ -44,9 +51,10 @@ struct StepConfig {
   uint64_t seed = 0;
   int64_t global_batch = 0;
   int logical_shards = 1;
-  int64_t eval_batch = 0;        // 0: the job does not evaluate
-  Pulse* pulse = nullptr;        // shows when a peer is waited for; null: nobody watches
-  Profiler* profiler = nullptr;  // keeps where the time goes; null: nobody asks
+  int64_t eval_batch = 0;            // 0: the job does not evaluate
+  Pulse* pulse = nullptr;            // shows when a peer is waited for; null: nobody watches
+  Profiler* profiler = nullptr;      // keeps where the time goes; null: nobody asks
+  device::Device* device = nullptr;  // of the plans and the state
 };
 
 // Where time went, in total since construction.
@@ -74,9 +82,10 @@ struct SliceOutcome {
 class StepRunner {
  public:
   // The plans are of config's graphs and bound to the variables of `state`; all pointers outlive the runner. `eval` and
-  // `eval_plan` are null when the job does not evaluate.
-  StepRunner(StepConfig config, ReplicaState* state, Plan* training_plan, Plan* eval_plan, const DataSource* train,
-             const DataSource* eval);
+  // `eval_plan` are null when the job does not evaluate. ResourceExhausted when memory does not suffice.
+  static absl::StatusOr<std::unique_ptr<StepRunner>> Make(StepConfig config, ReplicaState* state, Plan* training_plan,
+                                                          Plan* eval_plan, const DataSource* train,
+                                                          const DataSource* eval);
 
   // Computes step `step`. REQUIRES: the state stands at step - 1. An error means that a collective was broken or a pass
   // was cancelled: the state is what it was. Internal: a pass failed, which no retry mends.
@@ -97,15 +106,28 @@ class StepRunner {
 
  private:
   struct Verdict;
+  static constexpr int kFirstStatisticSlot = 2;
 
+  StepRunner(StepConfig config, ReplicaState* state, Plan* training_plan, Plan* eval_plan, const DataSource* train,
+             const DataSource* eval);
+
+  // step_tables.cc: what the arithmetic of a step needs, made once.
+  absl::Status MakeTables();
+  absl::Status MakeUpdateTables();
+  absl::Status MakeOutputTables();
+
+  float* clip_factor() const { return reinterpret_cast<float*>(squares_->address()) + 2 * parameters_.size(); }
+  // Losses, denominators, then every element of a statistic.
+  int slots_per_shard() const;
   absl::Status EnsureCurrent(Plan& plan, bool& stale);
-  const Batch& NextBatch();
+  absl::StatusOr<const Batch*> NextBatch();
   absl::Status RunShards(Communicator& communicator, Tag tag);
-  absl::Status RunShard(const Batch& batch, std::vector<uint64_t>& slots);
+  absl::Status RunShard(const Batch& batch);
   absl::StatusOr<ReducedWord> Attempt(Communicator& communicator, Tag tag, const ControlContribution& slot);
-  Verdict JudgeWord(const ReducedWord& word);
-  void Update(int64_t step, const ReducedWord& word, double denominator);
-  void MoveStatistics(const ReducedWord& word);
+  absl::StatusOr<Verdict> JudgeWord(const ReducedWord& word);
+  absl::Status Update(int64_t step, const ReducedWord& word, double denominator);
+  absl::Status FindClip(double denominator);
+  absl::Status MoveStatistics(const ReducedWord& word);
   absl::StatusOr<std::vector<uint64_t>> EvaluateBatch(int64_t step, int64_t index);
 
   const StepConfig config_;
@@ -115,7 +137,8 @@ class StepRunner {
   const DataSource* const eval_;
   const SampleStream stream_;
   BatchReader reader_;
-  GradientExchange exchange_;
+  device::StepMath& math_;
+  std::unique_ptr<GradientExchange> exchange_;
 
   // Per tensor of the gradient layout: indices into the state.
   struct ParameterIndex {
@@ -126,10 +149,17 @@ class StepRunner {
     bool decays = true;
   };
   std::vector<ParameterIndex> parameters_;
-  std::vector<int> declared_order_;     // of the gradient layout's tensors: the order of the metagraph's variables
+  std::vector<int> declared_order_;     // of the gradient layout's tensors: their place among the metagraph's variables
   std::vector<int> input_fields_;       // per plan input: the data source's field
   std::vector<int> eval_input_fields_;  // as above; -1: the mask
   std::vector<int64_t> statistic_sizes_;
+  int64_t passes_ = 1;  // of a shard
+  std::unique_ptr<device::OutputTable> outputs_;
+  std::unique_ptr<device::UpdateTable> updates_;
+  std::unique_ptr<device::StatisticTable> statistics_;                 // null: the model has none
+  device::MirroredBuffer means_;                                       // float64 per element of a statistic
+  std::vector<std::unique_ptr<device::TensorTable>> declared_tables_;  // by bucket; indices in the declared order
+  std::unique_ptr<device::Buffer> squares_;                            // float64 per tensor, then the factor that clips
 
   std::vector<int32_t> exponents_;
   int64_t next_step_ = -1;  // what the reader delivers next, for `reader_shards_`

@@ -12,7 +12,6 @@
 namespace lockstep::worker {
 namespace {
 
-constexpr int kFirstStatisticSlot = 2;
 // The tag of an evaluation slice is apart from those of a step's attempts.
 constexpr uint32_t kSliceAttempt = 0x80000000u;
 // One per field of EvaluationSums, in its order.
@@ -20,48 +19,55 @@ constexpr int kEvalSlots = 5;
 
 }  // namespace
 
-void StepRunner::Update(int64_t step, const ReducedWord& word, double denominator) {
+absl::Status StepRunner::Update(int64_t step, const ReducedWord& word, double denominator) {
   const Profiler::Scope scope(config_.profiler, ProfileTrack::kUpdate, "(update)");
   const absl::Time begin = absl::Now();
-  double norm = 0;
-  if (config_.metagraph.update.clip_global_norm.has_value()) {
-    std::vector<absl::Span<const float>> gradients;
-    for (const int t : declared_order_) gradients.push_back(exchange_.gradient(t));
-    norm = GlobalNorm(gradients, denominator);
+  const UpdateRule& rule = config_.metagraph.update;
+  device::Stream& stream = plan_->stream();
+  LS_RETURN_IF_ERROR(state_->BeginWrite(stream));
+  const float* clip = nullptr;
+  if (rule.clip_global_norm.has_value()) {
+    LS_RETURN_IF_ERROR(FindClip(denominator));
+    clip = clip_factor();
   }
-  const UpdateScalars scalars = MakeUpdateScalars(config_.metagraph.update, step - 1, denominator, norm);
-  UpdateScalars without_decay = scalars;
-  without_decay.weight_decay = 0;
-  without_decay.decay = 1;
-  for (size_t t = 0; t < parameters_.size(); ++t) {
-    const ParameterIndex& index = parameters_[t];
-    ParameterUpdate update{.value = state_->floats(index.value), .gradient = exchange_.gradient(static_cast<int>(t))};
-    for (size_t s = 0; s < index.slots.size(); ++s) update.slots[s] = state_->floats(index.slots[s]);
-    if (index.average >= 0) update.average = state_->floats(index.average);
-    ApplyUpdate(config_.metagraph.update.optimizer, index.decays ? scalars : without_decay, update);
-    if (config_.metagraph.update.reduction == ReductionMode::kExact && config_.logical_shards > 1) {
-      state_->exponent(index.exponent) = NextExponent(word.magnitudes[t], exponents_[t]);
+  const UpdateScalars scalars = MakeUpdateScalars(rule, step - 1, denominator, /*norm=*/0);
+  LS_RETURN_IF_ERROR(math_.Update(stream, *updates_, FormulaOf(rule.optimizer), scalars, clip));
+  if (rule.reduction == ReductionMode::kExact && config_.logical_shards > 1) {
+    for (size_t t = 0; t < parameters_.size(); ++t) {
+      state_->set_exponent(parameters_[t].exponent, NextExponent(word.magnitudes[t], exponents_[t]));
     }
   }
-  MoveStatistics(word);
+  LS_RETURN_IF_ERROR(MoveStatistics(word));
+  LS_RETURN_IF_ERROR(state_->EndWrite(stream));
   training_stale_ = true;
   eval_stale_ = true;
   times_.update += absl::Now() - begin;
+  return absl::OkStatus();
 }
 
-void StepRunner::MoveStatistics(const ReducedWord& word) {
-  const int slots_per_shard = static_cast<int>(word.slots.size()) / config_.logical_shards;
-  int slot = kFirstStatisticSlot;
-  for (size_t i = 0; i < config_.training.statistics.size(); ++i) {
-    const StatisticUpdate& update = config_.training.statistics[i];
-    const absl::Span<float> running = state_->floats(state_->layout().Find(update.variable));
-    for (int64_t e = 0; e < statistic_sizes_[i]; ++e, ++slot) {
-      double mean = 0;
-      for (int k = 0; k < config_.logical_shards; ++k) mean += DoubleOf(word.slots[k * slots_per_shard + slot]);
-      mean /= config_.logical_shards;
-      running[e] = static_cast<float>(update.momentum * running[e] + (1.0 - update.momentum) * mean);
-    }
+absl::Status StepRunner::FindClip(double denominator) {
+  device::Stream& stream = plan_->stream();
+  auto* const squares = reinterpret_cast<double*>(squares_->address());
+  const std::vector<Bucket>& buckets = plan_->gradient_layout().buckets();
+  for (size_t b = 0; b < buckets.size(); ++b) {
+    // A bucket begins with its first tensor.
+    const float* const values = exchange_->gradient(buckets[b].first_tensor);
+    LS_RETURN_IF_ERROR(math_.SumSquares(stream, *declared_tables_[b], values, squares));
   }
+  return math_.FindClip(stream, squares, static_cast<int64_t>(parameters_.size()), denominator,
+                        *config_.metagraph.update.clip_global_norm, clip_factor());
+}
+
+absl::Status StepRunner::MoveStatistics(const ReducedWord& word) {
+  if (statistics_ == nullptr) return absl::OkStatus();
+  auto* means = reinterpret_cast<double*>(means_.on_host());
+  for (int slot = kFirstStatisticSlot; slot < slots_per_shard(); ++slot) {
+    double mean = 0;
+    for (int k = 0; k < config_.logical_shards; ++k) mean += DoubleOf(word.slots[k * slots_per_shard() + slot]);
+    *means++ = mean / config_.logical_shards;
+  }
+  LS_RETURN_IF_ERROR(means_.ToDevice(plan_->stream(), 0, means_.size()));
+  return math_.MoveStatistics(plan_->stream(), *statistics_, reinterpret_cast<const double*>(means_.on_device()));
 }
 
 absl::StatusOr<std::vector<uint64_t>> StepRunner::EvaluateBatch(int64_t step, int64_t index) {
@@ -73,26 +79,29 @@ absl::StatusOr<std::vector<uint64_t>> StepRunner::EvaluateBatch(int64_t step, in
     inputs.push_back(field < 0 ? eval_batch_.mask.data() : eval_batch_.fields[field].data());
   }
   LS_RETURN_IF_ERROR(eval_plan_->RunPass(inputs, {.seed = config_.seed, .step = step}));
-  int slot = 0;
-  for (const char* name : {kLossSum, kLossDenominator}) {
-    float value = 0;
-    LS_RETURN_IF_ERROR(
-        eval_plan_->ReadOutput(eval_plan_->FindOutput(name), {reinterpret_cast<std::byte*>(&value), sizeof value}));
-    slots[slot++] = SlotOf(static_cast<double>(value));
+  float losses[2] = {};
+  int64_t counts[3] = {};
+  std::vector<Plan::OutputRead> reads;
+  const auto read = [&](const char* name, auto& value) {
+    reads.push_back({eval_plan_->FindOutput(name), {reinterpret_cast<std::byte*>(&value), sizeof value}});
+  };
+  read(kLossSum, losses[0]);
+  read(kLossDenominator, losses[1]);
+  if (config_.evaluation.has_accuracy) {
+    read(kCorrectCount, counts[0]);
+    read(kTop5Count, counts[1]);
+    read(kLabelCount, counts[2]);
   }
-  if (!config_.evaluation.has_accuracy) return slots;
-  for (const char* name : {kCorrectCount, kTop5Count, kLabelCount}) {
-    int64_t value = 0;
-    LS_RETURN_IF_ERROR(
-        eval_plan_->ReadOutput(eval_plan_->FindOutput(name), {reinterpret_cast<std::byte*>(&value), sizeof value}));
-    slots[slot++] = SlotOf(static_cast<double>(value));
-  }
+  LS_RETURN_IF_ERROR(eval_plan_->ReadOutputs(reads));
+  for (int i = 0; i < 2; ++i) slots[i] = SlotOf(static_cast<double>(losses[i]));
+  for (int i = 0; i < 3; ++i) slots[2 + i] = SlotOf(static_cast<double>(counts[i]));
   return slots;
 }
 
 absl::StatusOr<SliceOutcome> StepRunner::RunSlice(Communicator& communicator, int64_t step, int64_t slice,
                                                   const ControlContribution& slot) {
   LS_CHECK(eval_plan_ != nullptr, "only a job that evaluates has slices");
+  LS_RETURN_IF_ERROR(state_->BeginRead(eval_plan_->stream()));
   LS_RETURN_IF_ERROR(EnsureCurrent(*eval_plan_, eval_stale_));
   const Tag tag{step, kSliceAttempt + static_cast<uint32_t>(slice)};
   const WordShape shape{.generation = communicator.generation(),

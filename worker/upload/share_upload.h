@@ -16,7 +16,7 @@
 #include "common/protocol/ids.h"
 #include "common/sync/mutex.h"
 #include "common/sync/queue.h"
-#include "worker/step/replica_state.h"
+#include "worker/step/host_state.h"
 
 namespace grpc {
 class ClientContext;
@@ -30,7 +30,7 @@ struct ShareJob {
   SnapshotId snapshot;
   uint32_t share = 0;
   uint32_t shares = 0;
-  std::shared_ptr<const ReplicaState> state;
+  std::shared_ptr<const HostState> state;
 };
 
 class ShareUploader {

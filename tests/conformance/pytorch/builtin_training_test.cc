@@ -150,31 +150,33 @@ Trained Train(const Case& model, device::DeviceKind kind, size_t steps) {
                          every_position ? kVocabulary : 10);
   const MetaGraph metagraph = MakeMetaGraph(model, data);
   const auto device = device::MakeDevice(kind, {}).value();
-  ReplicaState state = ReplicaState::Create(MakeStateLayout(metagraph)).value();
+  const auto state = ReplicaState::Create(MakeStateLayout(metagraph), *device).value();
   std::vector<Tensor> initial = MakeInitialState(metagraph, kSeed).value();
-  FillParameters(metagraph, state.layout(), &initial);
-  REQUIRE(state.Load(initial).ok());
+  FillParameters(metagraph, state->layout(), &initial);
+  REQUIRE(state->host().Load(initial).ok());
+  REQUIRE(state->Store().ok());
   std::map<std::string, std::byte*> variables;
   for (const Variable& variable : metagraph.forward.variables) {
-    variables[variable.name] = state.tensor(state.layout().Find(variable.name)).data();
+    variables[variable.name] = state->address(state->layout().Find(variable.name));
   }
   StepConfig config{.metagraph = metagraph,
                     .training = MakeTrainingGraph(metagraph).value(),
                     .seed = kSeed,
                     .global_batch = kBatch,
-                    .logical_shards = 1};
+                    .logical_shards = 1,
+                    .device = device.get()};
   const auto plan = Plan::Make(device.get(), config.training.graph, variables, {}).value();
-  StepRunner runner(std::move(config), &state, plan.get(), nullptr, &data, nullptr);
+  const auto runner = StepRunner::Make(std::move(config), state.get(), plan.get(), nullptr, &data, nullptr).value();
   auto communicators = MakeLoopback({1, 1}, 1);
   Trained trained;
   for (size_t step = 1; step <= steps; ++step) {
-    const auto result = runner.RunStep(*communicators[0], static_cast<int64_t>(step), {});
+    const auto result = runner->RunStep(*communicators[0], static_cast<int64_t>(step), {});
     INFO(result.status().ToString());
     REQUIRE(result.ok());
     trained.losses.push_back(result->record.loss);
   }
   for (const Variable& variable : metagraph.forward.variables) {
-    const auto* elements = reinterpret_cast<const float*>(state.tensor(state.layout().Find(variable.name)).data());
+    const auto* elements = state->floats(state->layout().Find(variable.name));
     double sum = 0, squares = 0;
     for (int64_t i = 0; i < NumElements(variable.shape); ++i) {
       sum += elements[i];

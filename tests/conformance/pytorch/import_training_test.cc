@@ -159,22 +159,24 @@ class Training {
     metagraph_ = MakeMetaGraph(*model_, example, golden);
     data_ = std::make_unique<ExampleSource>(std::move(example), metagraph_);
     device_ = device::MakeDevice(kind, {}).value();
-    state_ = std::make_unique<ReplicaState>(ReplicaState::Create(MakeStateLayout(metagraph_)).value());
+    state_ = ReplicaState::Create(MakeStateLayout(metagraph_), *device_).value();
     const auto of_model = [&](const std::string&, const std::string& tensor) -> absl::StatusOr<Tensor> {
       return model_->initial.at(tensor).Clone();
     };
-    REQUIRE(state_->Load(MakeInitialState(metagraph_, 0, of_model).value()).ok());
+    REQUIRE(state_->host().Load(MakeInitialState(metagraph_, 0, of_model).value()).ok());
+    REQUIRE(state_->Store().ok());
     std::map<std::string, std::byte*> variables;
     for (const Variable& variable : metagraph_.forward.variables) {
-      variables[variable.name] = state_->tensor(state_->layout().Find(variable.name)).data();
+      variables[variable.name] = state_->address(state_->layout().Find(variable.name));
     }
     StepConfig config{.metagraph = metagraph_,
                       .training = MakeTrainingGraph(metagraph_).value(),
                       .seed = 0,
                       .global_batch = options.batch,
-                      .logical_shards = 1};
+                      .logical_shards = 1,
+                      .device = device_.get()};
     plan_ = Plan::Make(device_.get(), config.training.graph, variables, {.recompute = recompute}).value();
-    runner_ = std::make_unique<StepRunner>(std::move(config), state_.get(), plan_.get(), nullptr, data_.get(), nullptr);
+    runner_ = StepRunner::Make(std::move(config), state_.get(), plan_.get(), nullptr, data_.get(), nullptr).value();
   }
 
   int64_t arena() const { return plan_->memory().arena; }
@@ -196,7 +198,7 @@ class Training {
   }
   std::vector<float> Values(const std::string& name) const {
     const int index = state_->layout().Find(name);
-    const auto* elements = state_->tensor(index).data();
+    const auto* elements = state_->host().tensor(index).data();
     const TensorSpec& spec = state_->layout().tensors[index].spec;
     const int64_t count = NumElements(spec.shape);
     if (spec.dtype == DType::kI64) {

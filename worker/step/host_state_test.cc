@@ -1,4 +1,4 @@
-#include "worker/step/replica_state.h"
+#include "worker/step/host_state.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -20,8 +20,8 @@ StateLayout Layout() {
   return layout;
 }
 
-ReplicaState Filled() {
-  ReplicaState state = ReplicaState::Create(Layout()).value();
+HostState Filled() {
+  HostState state = HostState::Create(Layout()).value();
   float next = 1;
   for (const int t : {0, 1, 2}) {
     for (float& value : state.floats(t)) value = next++;
@@ -32,7 +32,7 @@ ReplicaState Filled() {
 }
 
 TEST_CASE("state: its digest is that of the tensors one by one", "[state]") {
-  ReplicaState state = Filled();
+  HostState state = Filled();
   StateDigestBuilder digest;
   for (size_t t = 0; t < Layout().tensors.size(); ++t) {
     const auto bytes = state.tensor(static_cast<int>(t));
@@ -45,10 +45,10 @@ TEST_CASE("state: its digest is that of the tensors one by one", "[state]") {
 }
 
 TEST_CASE("state: any number of shares, read in any pieces, carries it whole", "[state]") {
-  const ReplicaState state = Filled();
+  const HostState state = Filled();
   for (int shares = 1; shares <= 7; ++shares) {
     for (const uint64_t chunk : {uint64_t{1}, uint64_t{7}, uint64_t{1000}}) {
-      ReplicaState copy = ReplicaState::Create(Layout()).value();
+      HostState copy = HostState::Create(Layout()).value();
       const SharePlan plan = PlanShares(state.CheckpointLayout(), shares).value();
       for (const Share& share : plan.shares) {
         for (uint64_t offset = 0; offset < share.bytes; offset += chunk) {
@@ -64,7 +64,7 @@ TEST_CASE("state: any number of shares, read in any pieces, carries it whole", "
 }
 
 TEST_CASE("state: initial tensors of another form are refused by name", "[state]") {
-  ReplicaState state = ReplicaState::Create(Layout()).value();
+  HostState state = HostState::Create(Layout()).value();
   std::vector<Tensor> initial;
   for (const StateTensor& tensor : Layout().tensors)
     initial.push_back(Tensor::Zeros(tensor.spec.dtype, tensor.spec.shape));

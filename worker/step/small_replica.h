@@ -1,0 +1,154 @@
+// A small model with everything that a step touches (dropout, batch norm, clipping, averages), made-up data, and a
+// replica of it without a session, for tests.
+//
+// Threading: a replica is owned by the thread that makes it. No assertion of the test framework: ranks are made on
+// threads of their own, and it is not thread-safe.
+#ifndef LOCKSTEP_WORKER_STEP_SMALL_REPLICA_H_
+#define LOCKSTEP_WORKER_STEP_SMALL_REPLICA_H_
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/graph/build_metagraph.h"
+#include "common/graph/initial_state.h"
+#include "common/status/check.h"
+#include "worker/device/deferred/make_device.h"
+#include "worker/device/devices.h"
+#include "worker/step/step_runner.h"
+
+namespace lockstep::worker {
+
+constexpr int kShards = 4;
+constexpr int64_t kBatch = 16;
+constexpr int64_t kFeatures = 6;
+
+// Samples that are a function of their index, of so many classes; sample `poisoned` holds a value that is not finite.
+class MadeUpData final : public DataSource {
+ public:
+  explicit MadeUpData(int64_t poisoned = -1, int64_t classes = 3) : poisoned_(poisoned), classes_(classes) {}
+  int64_t num_samples() const override { return 50; }
+  const std::vector<TensorSpec>& fields() const override { return fields_; }
+  void Read(int field, absl::Span<const int64_t> indices, absl::Span<std::byte> out) const override {
+    for (size_t i = 0; i < indices.size(); ++i) {
+      if (field == 1) {
+        reinterpret_cast<int64_t*>(out.data())[i] = indices[i] % classes_;
+        continue;
+      }
+      for (int64_t f = 0; f < kFeatures; ++f) {
+        reinterpret_cast<float*>(out.data())[i * kFeatures + f] =
+            indices[i] == poisoned_ ? std::numeric_limits<float>::infinity()
+                                    : static_cast<float>((indices[i] * 37 + f * 11) % 23) / 7.0f - 1.5f;
+      }
+    }
+  }
+  const std::string& content_hash() const override { return hash_; }
+
+ private:
+  const int64_t poisoned_;
+  const int64_t classes_;
+  const std::vector<TensorSpec> fields_ = {{"inputs", DType::kF32, {kFeatures}}, {"labels", DType::kI64, {}}};
+  const std::string hash_ = "made up";
+};
+
+struct SmallModelOptions {
+  OnNan on_nan = OnNan::kStop;
+  std::optional<int64_t> ignored_class;
+  OptimizerRule optimizer = {.kind = OptimizerKind::kAdamW, .weight_decay = 0.01};
+  ReductionMode reduction = ReductionMode::kExact;
+  int shards = kShards;
+  int passes = 1;  // of a shard
+};
+
+inline MetaGraph SmallModel(const SmallModelOptions& options) {
+  MetaGraphRequest request;
+  request.model = {.architecture = "mlp", .outputs = 3, .hidden_sizes = {8}, .dropout = 0.25, .batch_norm = true};
+  request.inputs = {{"inputs", "inputs", InputRole::kFeature, DType::kF32, {kBatchDim, kFeatures}, {}},
+                    {"labels", "labels", InputRole::kLabel, DType::kI64, {kBatchDim}, {}}};
+  request.loss.kind = LossKind::kSoftmaxCrossEntropy;
+  request.loss.ignore_index = options.ignored_class;
+  request.update.optimizer = options.optimizer;
+  request.update.reduction = options.reduction;
+  request.update.schedule = {.kind = ScheduleKind::kConstant, .lr = 0.01};
+  request.update.clip_global_norm = 1.0;
+  request.update.ema = EmaRule{.decay = 0.9};
+  request.update.on_nan = options.on_nan;
+  request.pass_batch = kBatch / options.shards / options.passes;
+  auto metagraph = BuildMetaGraph(request);
+  LS_CHECK(metagraph.ok(), std::string(metagraph.status().message()).c_str());
+  return *std::move(metagraph);
+}
+
+// Where a replica's device has its memory.
+enum class Memory { kOfHost, kDeferred, kHidden };
+
+inline std::unique_ptr<device::Device> MakeDeviceWith(device::DeviceKind kind, Memory memory) {
+  auto device = device::MakeDevice(kind, {}).value();
+  if (memory == Memory::kOfHost) return device;
+  return device::MakeDeferredDevice(std::move(device), memory == Memory::kDeferred ? device::DeferredMemory::kOfInner
+                                                                                   : device::DeferredMemory::kHidden);
+}
+
+struct SmallReplicaOptions {
+  MetaGraph metagraph;
+  int shards = kShards;
+  Pulse* pulse = nullptr;
+  device::DeviceKind kind = device::DeviceKind::kReference;
+  Memory memory = Memory::kOfHost;
+};
+
+// A replica without a session: device, state, plans and runner.
+struct SmallReplica {
+  SmallReplica(const SmallReplicaOptions& options, const DataSource& data) {
+    const MetaGraph& metagraph = options.metagraph;
+    device = MakeDeviceWith(options.kind, options.memory);
+    state = ReplicaState::Create(MakeStateLayout(metagraph), *device).value();
+    LS_CHECK(state->host().Load(MakeInitialState(metagraph, 7).value()).ok(), "the initial state fits");
+    LS_CHECK(state->Store().ok(), "the initial state arrives");
+    std::map<std::string, std::byte*> variables;
+    for (const Variable& variable : metagraph.forward.variables) {
+      variables[variable.name] = state->address(state->layout().Find(variable.name));
+    }
+    StepConfig config{.metagraph = metagraph,
+                      .training = MakeTrainingGraph(metagraph).value(),
+                      .evaluation = MakeEvaluationGraph(metagraph, kBatch / kShards).value(),
+                      .seed = 7,
+                      .global_batch = kBatch,
+                      .logical_shards = options.shards,
+                      .eval_batch = kBatch / kShards,
+                      .pulse = options.pulse,
+                      .device = device.get()};
+    PlanOptions plan{.pulse = options.pulse};
+    plan.accumulate_passes = metagraph.pass_batch * options.shards < kBatch;
+    plan.keep_gradients = GradientExchange::TakesAsItIs(options.shards, metagraph.update.reduction);
+    training = Plan::Make(device.get(), config.training.graph, variables, plan).value();
+    evaluation = Plan::Make(device.get(), config.evaluation.graph, variables, {.label = "evaluation"}).value();
+    runner = StepRunner::Make(std::move(config), state.get(), training.get(), evaluation.get(), &data, &data).value();
+  }
+  ~SmallReplica() {
+    // Plans wait for what uses the state.
+    runner.reset();
+    evaluation.reset();
+    training.reset();
+  }
+
+  std::string Digest() {
+    LS_CHECK(state->Fetch().ok(), "the state comes to the host");
+    return state->host().Digest();
+  }
+
+  std::unique_ptr<device::Device> device;
+  std::unique_ptr<ReplicaState> state;
+  std::unique_ptr<Plan> training;
+  std::unique_ptr<Plan> evaluation;
+  std::unique_ptr<StepRunner> runner;
+};
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_STEP_SMALL_REPLICA_H_

@@ -1,0 +1,210 @@
+// Steps on memory that the host cannot touch: every bit is that of the same device with memory that it can.
+#include <barrier>
+#include <bit>
+#include <catch2/catch.hpp>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "worker/collectives/loopback/loopback_communicator.h"
+#include "worker/collectives/loopback/loopback_device_communicator.h"
+#include "worker/snapshot/snapshot_store.h"
+#include "worker/step/small_replica.h"
+
+namespace lockstep::worker {
+namespace {
+
+constexpr device::DeviceKind kCpu = device::DeviceKind::kCpu;
+
+struct Setting {
+  SmallModelOptions model;
+  int ranks = 1;
+  int steps = 4;
+  int64_t poisoned = -1;
+  Memory memory = Memory::kOfHost;
+  bool reduced_on_device = false;
+};
+
+// What rank 0 ends with; every rank has the same digests.
+struct Run {
+  std::vector<std::string> digests;    // of the state after every step
+  std::vector<std::string> snapshots;  // likewise, taken before the next step and read after it
+  std::vector<uint64_t> losses;        // as bits: a loss may be NaN
+  std::vector<EvaluationSums> evaluated;
+  int64_t redone = 0;
+  bool applied = true;
+  friend bool operator==(const Run&, const Run&) = default;
+};
+
+void MustOk(const absl::Status& status) { LS_CHECK(status.ok(), std::string(status.message()).c_str()); }
+
+Run TrainRank(const Setting& setting, Communicator& communicator, SmallReplica& replica) {
+  Run run;
+  SnapshotStore store;
+  MustOk(store.Reserve(*replica.state, 2));
+  Snapshot before;
+  for (int step = 1; step <= setting.steps && run.applied; ++step) {
+    const StepResult result = replica.runner->RunStep(communicator, step, {}).value();
+    run.applied = result.applied;
+    run.losses.push_back(std::bit_cast<uint64_t>(result.record.loss));
+    if (before.state != nullptr) {
+      MustOk(before.Wait());
+      run.snapshots.push_back(before.state->Digest());
+    }
+    // Nothing has waited for the update yet.
+    before = store.Take(*replica.state).value();
+    if (step % 2 == 0) run.digests.push_back(replica.Digest());
+  }
+  MustOk(before.Wait());
+  run.snapshots.push_back(before.state->Digest());
+  for (int64_t slice = 0; slice < 4 && run.applied; ++slice) {
+    run.evaluated.push_back(replica.runner->RunSlice(communicator, setting.steps, slice, {}).value().result.sums);
+  }
+  run.digests.push_back(replica.Digest());
+  run.redone = replica.runner->times().redone;
+  return run;
+}
+
+std::vector<Run> Train(const Setting& setting) {
+  const MadeUpData data(setting.poisoned);
+  const MetaGraph metagraph = SmallModel(setting.model);
+  auto words = MakeLoopback({1, 1}, setting.ranks);
+  auto buckets = MakeLoopback({1, 1}, setting.ranks);
+  std::vector<Run> runs(setting.ranks);
+  std::vector<std::thread> threads;
+  std::barrier all(setting.ranks);
+  for (int r = 0; r < setting.ranks; ++r) {
+    threads.emplace_back([&, r] {
+      SmallReplica replica(
+          {.metagraph = metagraph, .shards = setting.model.shards, .kind = kCpu, .memory = setting.memory}, data);
+      std::unique_ptr<Communicator> communicator = std::move(words[r]);
+      if (setting.reduced_on_device) {
+        communicator = MakeLoopbackOnDevice(std::move(communicator), std::move(buckets[r]), *replica.device).value();
+      }
+      runs[r] = TrainRank(setting, *communicator, replica);
+      // Who closes its communicator ends the calls that others are still in.
+      all.arrive_and_wait();
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  return runs;
+}
+
+// Every way of having gradients and state where the host is not gives what the host's memory gives.
+void CheckEverywhere(Setting setting) {
+  setting.memory = Memory::kOfHost;
+  const Run expected = Train(setting)[0];
+  REQUIRE_FALSE(expected.snapshots.empty());
+  for (const Memory memory : {Memory::kDeferred, Memory::kHidden}) {
+    for (const bool reduced_on_device : {false, true}) {
+      if (reduced_on_device && memory == Memory::kDeferred) continue;
+      setting.memory = memory;
+      setting.reduced_on_device = reduced_on_device;
+      CAPTURE(static_cast<int>(memory), reduced_on_device);
+      for (const Run& run : Train(setting)) CHECK(run == expected);
+    }
+  }
+}
+
+TEST_CASE("step on a device: a redo, clipping, averages, statistics and evaluation have the host's bits", "[step]") {
+  const int ranks = GENERATE(1, 2, 3);
+  const int passes = GENERATE(1, 2);
+  CAPTURE(ranks, passes);
+  const Setting setting{.model = {.passes = passes}, .ranks = ranks};
+  CHECK(Train(setting)[0].redone >= 1);
+
+  CheckEverywhere(setting);
+}
+
+TEST_CASE("step on a device: every optimizer has the host's bits", "[step]") {
+  const bool decays = GENERATE(false, true);
+  for (OptimizerRule rule : {OptimizerRule{.kind = OptimizerKind::kSgd},
+                             OptimizerRule{.kind = OptimizerKind::kSgd, .momentum = 0.9, .nesterov = true},
+                             OptimizerRule{.kind = OptimizerKind::kAdam}}) {
+    if (decays) rule.weight_decay = 0.01;
+    CheckEverywhere({.model = {.optimizer = rule}, .ranks = 2});
+  }
+}
+
+TEST_CASE("step on a device: one logical shard and native sums have the host's bits", "[step]") {
+  CheckEverywhere({.model = {.shards = 1}});
+  CheckEverywhere({.model = {.shards = 1, .passes = 4}});
+  CheckEverywhere({.model = {.reduction = ReductionMode::kFast}, .ranks = 2});
+}
+
+TEST_CASE("step on a device: a gradient that is not finite is skipped, or ends the run, as on the host", "[step]") {
+  const OnNan on_nan = GENERATE(OnNan::kStop, OnNan::kSkipStep);
+  const ReductionMode reduction = GENERATE(ReductionMode::kExact, ReductionMode::kFast);
+  CAPTURE(static_cast<int>(on_nan), static_cast<int>(reduction));
+  // Among 50 samples of which 16 serve a step, each is met within 4 steps.
+  CheckEverywhere({.model = {.on_nan = on_nan, .reduction = reduction}, .ranks = 2, .poisoned = 3});
+}
+
+TEST_CASE("step on a device: a snapshot does not change while the next step is made", "[step]") {
+  const MadeUpData data;
+  SmallReplica replica({.metagraph = SmallModel({}), .kind = kCpu, .memory = Memory::kHidden}, data);
+  const auto communicators = MakeLoopback({1, 1}, 1);
+  SnapshotStore store;
+  REQUIRE(store.Reserve(*replica.state, 1).ok());
+  REQUIRE(replica.runner->RunStep(*communicators[0], 1, {}).ok());
+
+  const Snapshot snapshot = store.Take(*replica.state).value();
+  REQUIRE(snapshot.copied != nullptr);
+  CHECK_FALSE(snapshot.copied->Ready());
+  REQUIRE(replica.runner->RunStep(*communicators[0], 2, {}).ok());
+  const std::string second = replica.Digest();
+  // Any thread may wait for it.
+  std::thread([&] { MustOk(snapshot.Wait()); }).join();
+
+  CHECK(snapshot.state->step() == 1);
+  CHECK(snapshot.state->Digest() == Train({.steps = 1})[0].digests.back());
+  CHECK(second == Train({.steps = 2})[0].digests.back());
+}
+
+TEST_CASE("step on a device: a state that was received or restored is what the next step begins from", "[step]") {
+  const MadeUpData data;
+  const MetaGraph metagraph = SmallModel({});
+  SmallReplica source({.metagraph = metagraph, .kind = kCpu, .memory = Memory::kHidden}, data);
+  SmallReplica newcomer({.metagraph = metagraph, .kind = kCpu, .memory = Memory::kHidden}, data);
+  const auto communicators = MakeLoopback({1, 1}, 1);
+  REQUIRE(source.runner->RunStep(*communicators[0], 1, {}).ok());
+  // The newcomer was somewhere else, and its last update is still queued.
+  REQUIRE(newcomer.runner->RunStep(*communicators[0], 1, {}).ok());
+  REQUIRE(newcomer.runner->RunStep(*communicators[0], 2, {}).ok());
+
+  REQUIRE(source.state->Fetch().ok());
+  newcomer.state->host().CopyFrom(source.state->host());
+  REQUIRE(newcomer.state->Store().ok());
+  newcomer.runner->StateReplaced();
+  for (SmallReplica* replica : {&source, &newcomer}) {
+    for (int step = 2; step <= 4; ++step) REQUIRE(replica->runner->RunStep(*communicators[0], step, {}).ok());
+  }
+
+  CHECK(newcomer.Digest() == source.Digest());
+  CHECK(newcomer.Digest() == Train({.steps = 4})[0].digests.back());
+}
+
+TEST_CASE("step on a device: a step that was broken off leaves the state as it was", "[step]") {
+  const MadeUpData data;
+  SmallReplica replica({.metagraph = SmallModel({}), .kind = kCpu, .memory = Memory::kHidden}, data);
+  const auto alone = MakeLoopback({1, 1}, 1);
+  REQUIRE(replica.runner->RunStep(*alone[0], 1, {}).ok());
+  const std::string before = replica.Digest();
+
+  auto pair = MakeLoopback({1, 2}, 2);
+  pair[1].reset();
+  CHECK_FALSE(replica.runner->RunStep(*pair[0], 2, {}).ok());
+  replica.runner->Cancel(true);
+  const auto again = MakeLoopback({1, 3}, 1);
+  CHECK(absl::IsCancelled(replica.runner->RunStep(*again[0], 2, {}).status()));
+  CHECK(replica.Digest() == before);
+
+  replica.runner->Cancel(false);
+  const auto last = MakeLoopback({1, 4}, 1);
+  REQUIRE(replica.runner->RunStep(*last[0], 2, {}).ok());
+  CHECK(replica.Digest() == Train({.steps = 2})[0].digests.back());
+}
+
+}  // namespace
+}  // namespace lockstep::worker
