@@ -140,25 +140,8 @@ const std::set<OpType>& Unserved() {
       OpType::kMaskedSum,
       OpType::kCountCorrect,
       // Products, windows, attention.
-      OpType::kConv,
-      OpType::kConvTranspose,
-      OpType::kMaxPool,
-      OpType::kAveragePool,
-      OpType::kGlobalAveragePool,
-      OpType::kGlobalMaxPool,
       OpType::kDepthToSpace,
       OpType::kSpaceToDepth,
-      OpType::kEinsum,
-      OpType::kResize,
-      OpType::kConvGradInput,
-      OpType::kConvGradWeight,
-      OpType::kMaxPoolWithArgmax,
-      OpType::kMaxPoolGrad,
-      OpType::kAveragePoolGrad,
-      OpType::kEinsumGrad,
-      OpType::kResizeGrad,
-      OpType::kAttention,
-      OpType::kAttentionGrad,
   };
   return *ops;
 }

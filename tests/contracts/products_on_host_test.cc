@@ -56,5 +56,37 @@ TEST_CASE("products on host: a batch that broadcasts in several runs", "[cuda]")
       CaseOf(OpType::kBatchMatMul, {{3, 4, 5}, {2, 3, 4, 7}}, BatchMatMulAttributes{.trans_a = true}, 4));
 }
 
+TEST_CASE("products on host: gradients of weights over many positions in parts, with bias, groups and steps",
+          "[cuda]") {
+  const ConvAttributes attributes{
+      .kernel_shape = {3, 2}, .strides = {2, 1}, .pads = {1, 0, 0, 1}, .dilations = {1, 2}, .group = 2};
+  const Shape y = {5, 8, 12, 23}, x = {5, 6, 24, 24};
+
+  CheckAgainstReference(CaseOf(OpType::kConvGradWeight, {y, x}, attributes, 5 * 12 * 23, 2));
+}
+
+TEST_CASE("products on host: a convolution with few results and many terms is summed in parts", "[cuda]") {
+  const ConvAttributes attributes{.kernel_shape = {4, 4}, .strides = {1, 1}, .pads = {0, 0, 0, 0}};
+
+  CheckAgainstReference(CaseOf(OpType::kConv, {{3, 64, 4, 4}, {10, 64, 4, 4}, {10}}, attributes, 64 * 16 + 1));
+}
+
+TEST_CASE("products on host: Einstein's sums of two factors over tiles, of others one by one", "[cuda]") {
+  struct Sum {
+    const char* equation;
+    std::vector<Shape> shapes;
+    int64_t terms;
+  };
+  const Sum sum = GENERATE(values<Sum>({{"bij,bjk->bik", {{3, 20, 9}, {3, 9, 70}}, 9},
+                                        {"bhqd,bkhd->bqhk", {{2, 3, 30, 8}, {2, 31, 3, 8}}, 8},
+                                        {"abc,cda->db", {{4, 17, 5}, {5, 18, 4}}, 20},
+                                        {"ij,jk,kl->il", {{4, 5}, {5, 6}, {6, 7}}, 30},
+                                        {"ij->", {{40, 50}}, 2000},
+                                        {"i,i->i", {{300}, {300}}, 1}}));
+  INFO(sum.equation);
+
+  CheckAgainstReference(CaseOf(OpType::kEinsum, sum.shapes, EinsumAttributes{sum.equation}, sum.terms));
+}
+
 }  // namespace
 }  // namespace lockstep

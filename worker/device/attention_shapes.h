@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "common/graph/ops/attention.h"
+#include "common/math/host_device.h"
 #include "common/tensor/shape.h"
 
 namespace lockstep::device {
@@ -20,7 +21,7 @@ struct AttentionRows {
   int64_t row = 0;
   int64_t size = 0;
 
-  [[gnu::always_inline]] int64_t At(int64_t b, int64_t h, int64_t r) const {
+  [[gnu::always_inline]] LS_HD int64_t At(int64_t b, int64_t h, int64_t r) const {
     return offset + b * batch + h * head + r * row;
   }
 };

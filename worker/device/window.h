@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "common/math/host_device.h"
 #include "common/tensor/shape.h"
 
 namespace lockstep::device {
@@ -42,7 +43,7 @@ struct Window {
 
   // The input coordinate that kernel element `k` of output coordinate `o` reads; outside of the input where padding
   // lies.
-  int64_t at(size_t d, int64_t o, int64_t k) const { return o * stride[d] - before[d] + k * dilation[d]; }
+  LS_HD int64_t at(size_t d, int64_t o, int64_t k) const { return o * stride[d] - before[d] + k * dilation[d]; }
 
   // Calls visit(input_offset, kernel_offset) for every element of the window of output position `o` that lies inside
   // of the input, in row-major order; offsets are row-major in their planes.
@@ -65,7 +66,7 @@ struct Window {
 
   // How many elements the window of output position `o` has in the input and, with `padded`, in its padding. What
   // hangs over behind that, as rounding up allows, does not count.
-  int64_t Count(const Spatial& input, const Spatial& o, bool padded) const {
+  LS_HD int64_t Count(const Spatial& input, const Spatial& o, bool padded) const {
     int64_t count = 1;
     for (size_t d = 0; d < 3; ++d) {
       const int64_t low = padded ? -before[d] : 0;

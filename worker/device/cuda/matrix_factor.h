@@ -58,26 +58,15 @@ bool RowsArePackable(const T* address, int64_t pitch) {
   return IsPackable(address) && pitch % kPack == 0;
 }
 
-// A factor whose side has `extent` indices. kAlong: stored [side, k]; else [k, side]; rows are `pitch` apart.
+// A matrix whose side has `extent` indices. kAlong: stored [side, k]; else [k, side]; rows are `pitch` apart.
 template <bool kAlong>
-struct MatrixFactor {
+struct MatrixView {
   static constexpr bool kAlongK = kAlong;
   struct Place {
     const float* data;  // of the row, or the column of the first row
     int count;          // of the four, or of the one, that are there
   };
 
-  MatrixFactor(const float* data, int64_t pitch, int64_t extent, const BatchOffsets& batch = {})
-      : data(data), pitch(pitch), extent(static_cast<int>(extent)), batch(batch) {
-    packed = RowsArePackable(data, pitch);
-    for (int r = 0; r < batch.runs; ++r) packed = packed && batch.strides[r] % kPack == 0;
-  }
-
-  __device__ MatrixFactor Of(int index) const {
-    MatrixFactor factor = *this;
-    factor.data += batch.At(index);
-    return factor;
-  }
   __device__ Place At(int i) const { return {data + (kAlong ? i * pitch : i), extent - i}; }
   __device__ void Load(const Place& place, int k, int k_end, float (&to)[4]) const {
     if constexpr (kAlong) {
@@ -90,8 +79,51 @@ struct MatrixFactor {
   const float* data;
   int64_t pitch;
   int extent;
-  bool packed;
+  bool packed;  // every row allows it
+};
+
+// The matrices of a batch.
+template <bool kAlong>
+struct MatrixFactor {
+  MatrixFactor(const float* data, int64_t pitch, int64_t extent, const BatchOffsets& batch = {})
+      : matrix{data, pitch, static_cast<int>(extent), RowsArePackable(data, pitch)}, batch(batch) {
+    for (int r = 0; r < batch.runs; ++r) matrix.packed = matrix.packed && batch.strides[r] % kPack == 0;
+  }
+
+  __device__ MatrixView<kAlong> Of(int index) const {
+    MatrixView<kAlong> view = matrix;
+    view.data += batch.At(index);
+    return view;
+  }
+
+  MatrixView<kAlong> matrix;
   BatchOffsets batch;
+};
+
+// Results that lie behind each other: y = relu?(alpha * product + beta * c).
+struct MatrixResult {
+  __device__ void Write(int64_t product, int i, int j, const float (&sums)[4]) const {
+    if (i >= m || j >= n) return;
+    float values[4];
+    LS_UNROLL
+    for (int q = 0; q < 4; ++q) {
+      float value = alpha * sums[q];
+      if (c != nullptr && j + q < n) value += beta * c[i * c_row + (j + q) * c_column];
+      values[q] = relu && value < 0.0f ? 0.0f : value;
+    }
+    StoreFour(y + (product * m + i) * n + j, n - j, packed, values);
+  }
+
+  float* y;
+  const float* c = nullptr;
+  int64_t c_row = 0;
+  int64_t c_column = 0;
+  float alpha = 1;
+  float beta = 0;
+  int m = 0;
+  int n = 0;
+  bool relu = false;
+  bool packed = false;
 };
 
 }  // namespace lockstep::device::cuda

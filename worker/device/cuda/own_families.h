@@ -21,6 +21,16 @@ const Attributes& AttributesOf(const KernelRequest& request) {
 OwnFunction OwnActivation(const KernelRequest& request);
 // Gemm, MatMul, BatchMatMul.
 OwnFunction OwnProduct(const KernelRequest& request);
+// Conv, ConvTranspose and the gradients.
+OwnFunction OwnConvolution(const KernelRequest& request);
+// Maxima and averages over windows and whole planes, and their gradients.
+OwnFunction OwnPooling(const KernelRequest& request);
+// Attention and its gradient.
+OwnFunction OwnAttention(const KernelRequest& request);
+// Resize and its gradient.
+OwnFunction OwnResize(const KernelRequest& request);
+// Einsum and its gradient.
+OwnFunction OwnEinsum(const KernelRequest& request);
 // Scaling.
 OwnFunction OwnElementwise(const KernelRequest& request);
 

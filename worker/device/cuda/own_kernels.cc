@@ -5,7 +5,8 @@
 namespace lockstep::device::cuda {
 
 OwnFunction FindOwn(const KernelRequest& request) {
-  for (const auto family : {&OwnActivation, &OwnElementwise, &OwnProduct}) {
+  for (const auto family : {&OwnActivation, &OwnElementwise, &OwnProduct, &OwnConvolution, &OwnPooling, &OwnAttention,
+                            &OwnEinsum, &OwnResize}) {
     if (const OwnFunction own = family(request); own.launch != nullptr) return own;
   }
   return {};

@@ -10,32 +10,6 @@
 namespace lockstep::device::cuda {
 namespace {
 
-// y = relu?(alpha * product + beta * c).
-struct ProductResult {
-  __device__ void Write(int64_t product, int i, int j, const float (&sums)[4]) const {
-    if (i >= m || j >= n) return;
-    float values[4];
-    LS_UNROLL
-    for (int q = 0; q < 4; ++q) {
-      float value = alpha * sums[q];
-      if (c != nullptr && j + q < n) value += beta * c[i * c_row + (j + q) * c_column];
-      values[q] = relu && value < 0.0f ? 0.0f : value;
-    }
-    StoreFour(y + (product * m + i) * n + j, n - j, packed, values);
-  }
-
-  float* y;
-  const float* c = nullptr;
-  int64_t c_row = 0;
-  int64_t c_column = 0;
-  float alpha = 1;
-  float beta = 0;
-  int m = 0;
-  int n = 0;
-  bool relu = false;
-  bool packed = false;
-};
-
 // The products of a node: sizes, and how the operands' matrices follow each other.
 struct Products {
   TilePlan plan;
@@ -110,7 +84,7 @@ std::optional<Products> Describe(OpType op, const OpAttributes& attributes, cons
   }
 }
 
-void AddC(const DeviceCall& call, ProductResult* result) {
+void AddC(const DeviceCall& call, MatrixResult* result) {
   const auto& attributes = call.attrs<GemmAttributes>();
   result->alpha = static_cast<float>(attributes.alpha);
   result->beta = static_cast<float>(attributes.beta);
@@ -125,7 +99,7 @@ template <bool kRelu>
 absl::Status Product(const DeviceCall& call, StreamHandle stream) {
   const Products products = *Describe(call.op, call.attributes, call.in_shape(0), call.in_shape(1));
   const auto& [m, n, k, trans_a, trans_b] = products.matrix;
-  ProductResult result{.y = call.out<float>(0), .m = static_cast<int>(m), .n = static_cast<int>(n), .relu = kRelu};
+  MatrixResult result{.y = call.out<float>(0), .m = static_cast<int>(m), .n = static_cast<int>(n), .relu = kRelu};
   if (call.op == OpType::kGemm) AddC(call, &result);
   result.packed = RowsArePackable(result.y, n);
   const auto launch = [&](const auto& a, const auto& b) {

@@ -3,14 +3,14 @@
 // result goes, is up to the operands, so that matrices, windows of images and heads of attention share this code.
 //
 // Every result is one chain of fmaf over k, in order, whatever the tile; or, in parts, the sum of such chains in order
-// (tile_plan.h). So bits follow from shapes alone.
+// (tile_launch.h). So bits follow from shapes alone.
 //
 // A factor is a trivially copyable struct:
 //   static constexpr bool kAlongK      neighbours along k lie side by side in memory; else neighbours along the side
-//   Factor Of(batch)                   the factor of one product
 //   Place At(i)                        what can be known of index i of its side, or of i to i + 3 where !kAlongK
 //   Load(place, k, k_end, to)          (i, k) to (i, k + 3), zeros from k_end on; or (i, k) to (i + 3, k)
-// A result has Write(batch, i, j, values) for (i, j) to (i, j + 3). Both meet indices outside of the matrices.
+// Of(batch) of what a launch is given makes the factor of one product. A result has Write(batch, i, j, values) for
+// (i, j) to (i, j + 3). Both meet indices outside of the matrices.
 //
 // Threading: as of kernels.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_TILE_PRODUCT_H_

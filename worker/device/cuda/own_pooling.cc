@@ -1,0 +1,247 @@
+// Maxima and averages over windows and whole planes, and their gradients: a thread for each result. Gradients are
+// gathered: each input element visits the windows that may have read it.
+#include <limits>
+
+#include "worker/device/cuda/code.h"
+#include "worker/device/cuda/launch.h"
+#include "worker/device/cuda/own_families.h"
+#include "worker/device/cuda/window_numbers.h"
+
+namespace lockstep::device::cuda {
+namespace {
+
+// What a window of padding alone, which dilation can make, gives.
+template <typename T>
+LS_HD constexpr T Lowest() {
+  return std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+}
+
+// Calls visit(offset, element) for the offset in the plane of every element of the window that begins at `begin`, in
+// row-major order, as far as it lies inside.
+template <typename Visit>
+__device__ void ForEachInside(const WindowNumbers& w, const Point& begin, const Visit& visit) {
+  for (int k0 = 0; k0 < w.kernel.extent[0]; ++k0) {
+    const int i0 = begin.at[0] + k0 * w.dilation[0];
+    if (i0 < 0 || i0 >= w.x.extent[0]) continue;
+    for (int k1 = 0; k1 < w.kernel.extent[1]; ++k1) {
+      const int i1 = begin.at[1] + k1 * w.dilation[1];
+      if (i1 < 0 || i1 >= w.x.extent[1]) continue;
+      for (int k2 = 0; k2 < w.kernel.extent[2]; ++k2) {
+        const int i2 = begin.at[2] + k2 * w.dilation[2];
+        if (i2 >= 0 && i2 < w.x.extent[2]) visit(w.x.Offset(i0, i1, i2));
+      }
+    }
+  }
+}
+
+// Calls visit(position) for every position of y whose window may have read `i`, in row-major order.
+template <typename Visit>
+__device__ void ForEachReader(const WindowNumbers& w, const Point& i, const Visit& visit) {
+  for (int o0 = w.FirstReader(0, i.at[0]); o0 <= w.LastReader(0, i.at[0]); ++o0) {
+    for (int o1 = w.FirstReader(1, i.at[1]); o1 <= w.LastReader(1, i.at[1]); ++o1) {
+      for (int o2 = w.FirstReader(2, i.at[2]); o2 <= w.LastReader(2, i.at[2]); ++o2) visit(Point{{o0, o1, o2}});
+    }
+  }
+}
+
+// A NaN wins over everything before it, and nothing after it.
+template <typename T>
+__global__ void MaxPoolKernel(int64_t count, WindowNumbers w, const T* x, T* y, int32_t* argmax) {
+  const int64_t stride = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) {
+    auto plane = static_cast<uint32_t>(i);
+    const Point begin = w.Begin(w.y.Split(&plane));
+    const T* from = x + static_cast<int>(plane) * w.x.volume;
+    int best = -1;
+    T value = Lowest<T>();
+    ForEachInside(w, begin, [&](int at) {
+      const T here = from[at];
+      if (best < 0 || here > value || (here != here && value == value)) {
+        best = at;
+        value = here;
+      }
+    });
+    y[i] = value;
+    if (argmax != nullptr) argmax[i] = best;
+  }
+}
+
+__global__ void MaxPoolGradKernel(int64_t count, WindowNumbers w, const float* dy, const int32_t* argmax, float* dx) {
+  const int64_t stride = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) {
+    auto plane = static_cast<uint32_t>(i);
+    const Point point = w.x.Split(&plane);
+    const int own = w.x.Offset(point.at[0], point.at[1], point.at[2]);
+    const int first = static_cast<int>(plane) * w.y.volume;
+    float sum = 0;
+    ForEachReader(w, point, [&](const Point& o) {
+      const int at = first + w.y.Offset(o.at[0], o.at[1], o.at[2]);
+      if (argmax[at] == own) sum += dy[at];
+    });
+    dx[i] = sum;
+  }
+}
+
+// How many elements the window of a position has, as Window::Count.
+struct Counts {
+  LS_HD int64_t Of(const Point& o) const { return window.Count(x, {o.at[0], o.at[1], o.at[2]}, padded); }
+  Window window;
+  Spatial x;
+  bool padded;
+};
+
+__global__ void AveragePoolKernel(int64_t count, WindowNumbers w, Counts counts, const float* x, float* y) {
+  const int64_t stride = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) {
+    auto plane = static_cast<uint32_t>(i);
+    const Point o = w.y.Split(&plane);
+    const float* from = x + static_cast<int>(plane) * w.x.volume;
+    float sum = 0;
+    ForEachInside(w, w.Begin(o), [&](int at) { sum += from[at]; });
+    const int64_t elements = counts.Of(o);
+    y[i] = elements == 0 ? 0.0f : sum / static_cast<float>(elements);
+  }
+}
+
+__global__ void AveragePoolGradKernel(int64_t count, WindowNumbers w, Counts counts, const float* dy, float* dx) {
+  const int64_t stride = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) {
+    auto plane = static_cast<uint32_t>(i);
+    const Point point = w.x.Split(&plane);
+    const float* from = dy + static_cast<int>(plane) * w.y.volume;
+    float sum = 0;
+    ForEachReader(w, point, [&](const Point& o) {
+      const Point begin = w.Begin(o);
+      for (int d = 0; d < 3; ++d) {
+        if (w.dilation[d] > 1 && (point.at[d] - begin.at[d]) % w.dilation[d] != 0) return;
+      }
+      sum += from[w.y.Offset(o.at[0], o.at[1], o.at[2])] / static_cast<float>(counts.Of(o));
+    });
+    dx[i] = sum;
+  }
+}
+
+// A warp for each plane: lanes take elements in turn, then pairs of lanes meet.
+template <bool kMax>
+__global__ void PlaneKernel(int64_t planes, int64_t volume, const float* x, float* y) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int64_t warps = int64_t{gridDim.x} * (kBlock / kWarp);
+  const auto better = [](float a, float b) { return a > b || a != a ? a : b; };
+  // All threads of a block go round equally often, so that every lane is there for the shuffles.
+  for (int64_t first = int64_t{blockIdx.x} * (kBlock / kWarp); first < planes; first += warps) {
+    const int64_t plane = first + static_cast<int>(threadIdx.x) / kWarp;
+    float value = kMax ? Lowest<float>() : 0.0f;
+    if (plane < planes) {
+      for (int64_t i = lane; i < volume; i += kWarp) {
+        const float here = x[plane * volume + i];
+        value = kMax ? better(here, value) : value + here;
+      }
+    }
+    for (int distance = kWarp / 2; distance > 0; distance /= 2) {
+      const float other = __shfl_xor_sync(kFullMask, value, distance);
+      value = kMax ? better(other, value) : value + other;
+    }
+    if (lane == 0 && plane < planes) y[plane] = kMax ? value : value / static_cast<float>(volume);
+  }
+}
+
+WindowNumbers NumbersOf(const PoolAttributes& attributes, const Shape& x, const Shape& y) {
+  return WindowNumbers(Window(attributes), SpatialOf(x), SpatialOf(y));
+}
+
+Counts CountsOf(const PoolAttributes& attributes, const Shape& x) {
+  return {Window(attributes), SpatialOf(x), attributes.count_include_pad};
+}
+
+// Queues a kernel with a thread per element of the first output.
+template <typename... Parameters, typename... Arguments>
+absl::Status LaunchOver(const DeviceCall& call, StreamHandle stream, void (*kernel)(int64_t, Parameters...),
+                        Arguments... arguments) {
+  const int64_t count = NumElements(call.out_shape(0));
+  return Launch(stream, {.blocks = {BlocksFor(count)}, .threads = {kBlock}}, kernel, count, arguments...);
+}
+
+// MaxPool and MaxPoolWithArgmax.
+template <typename T>
+absl::Status MaxPool(const DeviceCall& call, StreamHandle stream) {
+  const WindowNumbers w = NumbersOf(call.attrs<PoolAttributes>(), call.in_shape(0), call.out_shape(0));
+  return LaunchOver(call, stream, &MaxPoolKernel<T>, w, call.in<T>(0), call.out<T>(0), call.out<int32_t>(1));
+}
+
+absl::Status MaxPoolGrad(const DeviceCall& call, StreamHandle stream) {
+  const WindowNumbers w = NumbersOf(call.attrs<PoolAttributes>(), call.out_shape(0), call.in_shape(0));
+  return LaunchOver(call, stream, &MaxPoolGradKernel, w, call.in<float>(0), call.in<int32_t>(1), call.out<float>(0));
+}
+
+absl::Status AveragePool(const DeviceCall& call, StreamHandle stream) {
+  const auto& attributes = call.attrs<PoolAttributes>();
+  return LaunchOver(call, stream, &AveragePoolKernel, NumbersOf(attributes, call.in_shape(0), call.out_shape(0)),
+                    CountsOf(attributes, call.in_shape(0)), call.in<float>(0), call.out<float>(0));
+}
+
+absl::Status AveragePoolGrad(const DeviceCall& call, StreamHandle stream) {
+  const auto& attributes = call.attrs<PoolAttributes>();
+  return LaunchOver(call, stream, &AveragePoolGradKernel, NumbersOf(attributes, call.out_shape(0), call.in_shape(0)),
+                    CountsOf(attributes, call.out_shape(0)), call.in<float>(0), call.out<float>(0));
+}
+
+template <bool kMax>
+absl::Status GlobalPool(const DeviceCall& call, StreamHandle stream) {
+  const int64_t planes = NumElements(call.out_shape(0));
+  if (planes == 0) return absl::OkStatus();
+  return Launch(stream, {.blocks = {BlocksFor(planes, kBlock / kWarp)}, .threads = {kBlock}}, &PlaneKernel<kMax>,
+                planes, VolumeOf(SpatialOf(call.in_shape(0))), call.in<float>(0), call.out<float>(0));
+}
+
+OwnFunction OwnFloatPooling(OpType op) {
+  switch (op) {
+    case OpType::kMaxPool:
+    case OpType::kMaxPoolWithArgmax:
+      return {&MaxPool<float>, "window"};
+    case OpType::kMaxPoolGrad:
+      return {&MaxPoolGrad, "window"};
+    case OpType::kAveragePool:
+      return {&AveragePool, "window"};
+    case OpType::kAveragePoolGrad:
+      return {&AveragePoolGrad, "window"};
+    case OpType::kGlobalAveragePool:
+      return {&GlobalPool<false>, "plane"};
+    case OpType::kGlobalMaxPool:
+      return {&GlobalPool<true>, "plane"};
+    default:
+      return {};
+  }
+}
+
+bool IsGradient(OpType op) { return op == OpType::kMaxPoolGrad || op == OpType::kAveragePoolGrad; }
+
+}  // namespace
+
+OwnFunction OwnPooling(const KernelRequest& request) {
+  const OpType op = request.node->op;
+  const OwnFunction own = OwnFloatPooling(op);
+  if (own.launch == nullptr) return {};
+  if (op != OpType::kGlobalAveragePool && op != OpType::kGlobalMaxPool) {
+    const Shape& in = request.inputs[0].shape;
+    const Shape& out = request.outputs[0].shape;
+    const Window window(AttributesOf<PoolAttributes>(request));
+    if (!WindowFits(window, IsGradient(op) ? out : in, IsGradient(op) ? in : out)) return {};
+  }
+  const DType type = request.outputs[0].dtype;
+  if (type == DType::kF32) return own;
+  if (op != OpType::kMaxPool) return {};
+  switch (type) {
+    case DType::kI64:
+      return {&MaxPool<int64_t>, "window"};
+    case DType::kI32:
+      return {&MaxPool<int32_t>, "window"};
+    case DType::kI8:
+      return {&MaxPool<int8_t>, "window"};
+    case DType::kU8:
+      return {&MaxPool<uint8_t>, "window"};
+    default:
+      return {};
+  }
+}
+
+}  // namespace lockstep::device::cuda
