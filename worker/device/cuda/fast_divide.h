@@ -43,6 +43,32 @@ class FastDivide {
   uint32_t shift_ = 0;
 };
 
+// Divides numbers of 64 bits: those in [0, 2^31) as fast, others as they are.
+class WideDivide {
+ public:
+  WideDivide() = default;
+  // REQUIRES: divisor >= 1.
+  explicit WideDivide(int64_t divisor)
+      : divisor_(divisor), fast_(divisor <= FastDivide::kMost ? divisor : FastDivide::kMost) {}
+
+  LS_HD int64_t divisor() const { return divisor_; }
+  // REQUIRES: x >= 0.
+  LS_HD int64_t Quotient(int64_t x) const {
+    return (x | divisor_) <= FastDivide::kMost ? fast_.Quotient(static_cast<uint32_t>(x)) : x / divisor_;
+  }
+  // As FastDivide's.
+  LS_HD int64_t Split(int64_t* x) const {
+    const int64_t quotient = Quotient(*x);
+    const int64_t remainder = *x - quotient * divisor_;
+    *x = quotient;
+    return remainder;
+  }
+
+ private:
+  int64_t divisor_ = 1;
+  FastDivide fast_;
+};
+
 }  // namespace lockstep::device::cuda
 
 #endif  // LOCKSTEP_WORKER_DEVICE_CUDA_FAST_DIVIDE_H_

@@ -31,5 +31,20 @@ TEST_CASE("fast divide: quotients and remainders are those of division, at every
   }
 }
 
+TEST_CASE("fast divide: numbers of 64 bits are divided too", "[cuda]") {
+  std::vector<int64_t> numbers = {1, 2, 3, 7, 1000003};
+  for (int bit = 30; bit < 62; ++bit) {
+    for (int64_t near = -2; near <= 2; ++near) numbers.push_back((int64_t{1} << bit) + near);
+  }
+  for (const int64_t divisor : numbers) {
+    const WideDivide divide(divisor);
+    for (const int64_t x : numbers) {
+      int64_t rest = x;
+      REQUIRE(divide.Split(&rest) == x % divisor);
+      REQUIRE(rest == x / divisor);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::device::cuda

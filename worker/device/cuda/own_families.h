@@ -31,8 +31,22 @@ OwnFunction OwnAttention(const KernelRequest& request);
 OwnFunction OwnResize(const KernelRequest& request);
 // Einsum and its gradient.
 OwnFunction OwnEinsum(const KernelRequest& request);
-// Scaling.
+// Functions of one number, scaling, dropout.
 OwnFunction OwnElementwise(const KernelRequest& request);
+// Arithmetic over operands that broadcast, the choice between two of them.
+OwnFunction OwnBroadcast(const KernelRequest& request);
+// Comparisons, logic, casts.
+OwnFunction OwnLogic(const KernelRequest& request);
+// Powers.
+OwnFunction OwnPower(const KernelRequest& request);
+// Strided copies: transposing, slicing, joining and the like.
+OwnFunction OwnMovement(const KernelRequest& request);
+// Padding.
+OwnFunction OwnPadding(const KernelRequest& request);
+// Triangles, reversed sequences, one-hot vectors.
+OwnFunction OwnPlacement(const KernelRequest& request);
+// Gathers and scatters.
+OwnFunction OwnIndexing(const KernelRequest& request);
 
 }  // namespace lockstep::device::cuda
 

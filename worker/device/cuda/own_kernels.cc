@@ -5,8 +5,9 @@
 namespace lockstep::device::cuda {
 
 OwnFunction FindOwn(const KernelRequest& request) {
-  for (const auto family : {&OwnActivation, &OwnElementwise, &OwnProduct, &OwnConvolution, &OwnPooling, &OwnAttention,
-                            &OwnEinsum, &OwnResize}) {
+  for (const auto family :
+       {&OwnActivation, &OwnElementwise, &OwnProduct, &OwnConvolution, &OwnPooling, &OwnAttention, &OwnEinsum,
+        &OwnResize, &OwnBroadcast, &OwnLogic, &OwnMovement, &OwnPadding, &OwnPlacement, &OwnPower}) {
     if (const OwnFunction own = family(request); own.launch != nullptr) return own;
   }
   return {};

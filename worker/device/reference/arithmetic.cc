@@ -1,73 +1,11 @@
-#include <cstdint>
-#include <type_traits>
-
-#include "common/math/rounding.h"
-#include "worker/device/reference/convert.h"
+#include "worker/device/activation_formulas.h"
+#include "worker/device/arithmetic_formulas.h"
+#include "worker/device/convert.h"
 #include "worker/device/reference/families.h"
 #include "worker/device/reference/loops.h"
 
 namespace lockstep::device::reference {
 namespace {
-
-// Integers wrap around: they are computed without a sign, where C++ defines that.
-template <typename T, typename Op>
-T Wrapping(T a, T b, Op op) {
-  if constexpr (std::is_integral_v<T>) {
-    using Unsigned = std::make_unsigned_t<T>;
-    return static_cast<T>(op(static_cast<Unsigned>(a), static_cast<Unsigned>(b)));
-  } else {
-    return op(a, b);
-  }
-}
-
-template <typename T>
-T Add(T a, T b) {
-  return Wrapping(a, b, [](auto x, auto y) { return x + y; });
-}
-
-template <typename T>
-T Sub(T a, T b) {
-  return Wrapping(a, b, [](auto x, auto y) { return x - y; });
-}
-
-template <typename T>
-T Mul(T a, T b) {
-  return Wrapping(a, b, [](auto x, auto y) { return x * y; });
-}
-
-template <typename T>
-T Neg(T x) {
-  if constexpr (std::is_integral_v<T>) return Sub(T(0), x);
-  return static_cast<T>(-x);
-}
-
-// The quotient of the smallest integer and -1 does not fit: it wraps around.
-template <typename T>
-T Div(T a, T b) {
-  if constexpr (std::is_integral_v<T>) {
-    if (b == T(0)) return T(0);
-    if (b == static_cast<T>(-1) && std::is_signed_v<T>) return Neg(a);
-  }
-  return static_cast<T>(a / b);
-}
-
-// With the sign of A.
-template <typename T>
-T RemainderOf(T a, T b) {
-  if constexpr (std::is_integral_v<T>) {
-    if (b == T(0) || (b == static_cast<T>(-1) && std::is_signed_v<T>)) return T(0);
-    return static_cast<T>(a % b);
-  } else {
-    return Remainder(a, b);
-  }
-}
-
-// With the sign of B.
-template <typename T>
-T Modulus(T a, T b) {
-  const T remainder = RemainderOf(a, b);
-  return remainder != T(0) && (remainder < T(0)) != (b < T(0)) ? static_cast<T>(remainder + b) : remainder;
-}
 
 template <typename T>
 void Mod(const HostCall& call) {
@@ -76,17 +14,6 @@ void Mod(const HostCall& call) {
   } else {
     Binary<T>(call, Modulus<T>);
   }
-}
-
-// A NaN is unequal to itself.
-template <typename T>
-T Smaller(T a, T b) {
-  return a < b || a != a ? a : b;
-}
-
-template <typename T>
-T Larger(T a, T b) {
-  return a > b || a != a ? a : b;
 }
 
 // The operands one after the other, from the left.
@@ -103,26 +30,13 @@ void Extremum(const HostCall& call, Op op) {
   }
 }
 
-template <typename T>
-T Abs(T x) {
-  return x < T(0) ? Neg(x) : x == T(0) ? T(0) : x;
-}
-
-template <typename T>
-T Sign(T x) {
-  return x > T(0) ? T(1) : x < T(0) ? static_cast<T>(-1) : x;
-}
-
 // A NaN stays; a bound outside of the type is the nearest of the type.
 template <typename T>
 void Clip(const HostCall& call) {
   const auto& clip = call.attrs<ClipAttributes>();
   const T low = Convert<double, T>(clip.min);
   const T high = Convert<double, T>(clip.max);
-  Unary<T>(call, [&](T x) {
-    const T raised = x < low ? low : x;
-    return raised > high ? high : raised;
-  });
+  Unary<T>(call, [&](T x) { return Clamp(x, low, high); });
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <type_traits>
 
+#include "worker/device/arithmetic_formulas.h"
 #include "worker/device/pad_source.h"
 #include "worker/device/picks.h"
 #include "worker/device/reference/families.h"
@@ -46,31 +46,6 @@ void PadGrad(const HostCall& call) {
       if (source >= 0) sums[source] += dy[i];
     }
   });
-}
-
-template <typename T>
-bool IsNan(T value) {
-  if constexpr (std::is_floating_point_v<T>) return std::isnan(value);
-  return false;
-}
-
-// Integers wrap around.
-template <typename T>
-T Combine(T a, T b, ScatterReduction reduction) {
-  using Number = std::conditional_t<std::is_floating_point_v<T>, T, uint64_t>;
-  switch (reduction) {
-    case ScatterReduction::kAdd:
-      return static_cast<T>(static_cast<Number>(a) + static_cast<Number>(b));
-    case ScatterReduction::kMul:
-      return static_cast<T>(static_cast<Number>(a) * static_cast<Number>(b));
-    case ScatterReduction::kMax:
-      return a < b || IsNan(b) ? b : a;
-    case ScatterReduction::kMin:
-      return b < a || IsNan(b) ? b : a;
-    case ScatterReduction::kNone:
-      break;
-  }
-  return b;
 }
 
 // ScatterElements and ScatterND with a reduction: in the workspace for floating types, rounded once.

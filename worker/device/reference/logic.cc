@@ -1,7 +1,7 @@
 #include <cstring>
 #include <limits>
 
-#include "worker/device/reference/convert.h"
+#include "worker/device/convert.h"
 #include "worker/device/reference/element_types.h"
 #include "worker/device/reference/families.h"
 #include "worker/device/reference/loops.h"

@@ -1,17 +1,19 @@
 // One element from type to type, as Cast states it.
 //
 // Threading: immutable.
-#ifndef LOCKSTEP_WORKER_DEVICE_REFERENCE_CONVERT_H_
-#define LOCKSTEP_WORKER_DEVICE_REFERENCE_CONVERT_H_
+#ifndef LOCKSTEP_WORKER_DEVICE_CONVERT_H_
+#define LOCKSTEP_WORKER_DEVICE_CONVERT_H_
 
 #include <limits>
 #include <type_traits>
 
-namespace lockstep::device::reference {
+#include "common/math/host_device.h"
+
+namespace lockstep::device {
 
 // Floating to integers: cut off behind the point, the nearest of the type for what lies outside, 0 for NaN.
 template <typename From, typename To>
-To Convert(From x) {
+LS_HD inline To Convert(From x) {
   if constexpr (std::is_same_v<To, bool>) {
     return x != From(0);
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
@@ -27,6 +29,6 @@ To Convert(From x) {
   }
 }
 
-}  // namespace lockstep::device::reference
+}  // namespace lockstep::device
 
-#endif  // LOCKSTEP_WORKER_DEVICE_REFERENCE_CONVERT_H_
+#endif  // LOCKSTEP_WORKER_DEVICE_CONVERT_H_
