@@ -23,17 +23,6 @@ using device::DeviceKind;
 // Ops without a kernel so far.
 const std::set<OpType>& Unserved() {
   static const auto* ops = new std::set<OpType>{
-      // Elements and movements.
-      OpType::kGather,
-      OpType::kGatherElements,
-      OpType::kGatherND,
-      OpType::kScatterElements,
-      OpType::kScatterND,
-      OpType::kGatherGrad,
-      OpType::kGatherElementsGrad,
-      OpType::kGatherNDGrad,
-      OpType::kScatterElementsGrad,
-      OpType::kScatterNDGrad,
       // Rows, losses, rankings.
       OpType::kCumSum,
       OpType::kTopK,

@@ -3,57 +3,20 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
-#include <map>
 
 #include "common/graph/graph_editor.h"
 #include "common/graph/ops/schema.h"
 #include "tests/contracts/device_cases.h"
-#include "worker/device/devices.h"
-#include "worker/device/kernel.h"
+#include "tests/contracts/run_nodes.h"
 
 namespace lockstep {
 namespace {
 
-using device::Device;
-using device::DeviceKind;
-using Values = std::map<std::string, Tensor>;
-
-template <typename T>
-T Must(absl::StatusOr<T> value) {
-  INFO(value.status().ToString());
-  REQUIRE(value.ok());
-  return *std::move(value);
-}
+using Values = NamedTensors;
 
 void MustOk(const absl::Status& status) {
   INFO(status.ToString());
   REQUIRE(status.ok());
-}
-
-// Runs every node; `values` holds the graph's inputs and then everything else.
-void Run(Device& device, const Graph& graph, Values* values) {
-  const auto stream = Must(device.NewStream());
-  for (const Node& node : graph.nodes) {
-    device::KernelRequest request{.node = &node};
-    device::KernelArguments arguments;
-    for (const std::string& name : node.inputs) {
-      Tensor& tensor = values->at(name);
-      request.inputs.push_back({.dtype = tensor.dtype(), .shape = tensor.shape()});
-      arguments.inputs.push_back(tensor.data());
-    }
-    for (const std::string& name : node.outputs) {
-      const ValueInfo& info = graph.values.at(name);
-      Tensor& tensor = values->insert_or_assign(name, Tensor::Zeros(info.dtype, info.shape)).first->second;
-      request.outputs.push_back({.dtype = info.dtype, .shape = info.shape});
-      arguments.outputs.push_back(tensor.data());
-    }
-    const auto kernel = Must(device.MakeKernel(request));
-    const auto workspace = Must(device.Allocate(kernel->workspace_bytes()));
-    arguments.workspace = workspace->address();
-    MustOk(kernel->Bind(arguments));
-    MustOk(kernel->Launch(*stream));
-    MustOk(stream->Synchronize());
-  }
 }
 
 // The bits of 0, 1, 2 or 3 in an element type, by which the test writes and reads all of them alike.
@@ -98,7 +61,7 @@ std::vector<uint64_t> Elements(const Tensor& tensor) {
 }
 
 TEST_CASE("movement: elements of every type move as those of F32 do", "[device]") {
-  const auto device = Must(device::MakeDevice(DeviceKind::kReference, {}));
+  const auto device = MakeTestedDevice(GENERATE(TestedDevice::kReference, TestedDevice::kCudaOnHost));
   for (const OpType op : {OpType::kFlatten,      OpType::kReshape,         OpType::kExpand,
                           OpType::kSqueeze,      OpType::kUnsqueeze,       OpType::kTranspose,
                           OpType::kDepthToSpace, OpType::kSpaceToDepth,    OpType::kConcat,
@@ -114,7 +77,7 @@ TEST_CASE("movement: elements of every type move as those of F32 do", "[device]"
       if (auto* scatter = std::get_if<ScatterAttributes>(&attributes)) scatter->reduction = ScatterReduction::kNone;
       if (auto* scatter = std::get_if<ScatterNdAttributes>(&attributes)) scatter->reduction = ScatterReduction::kNone;
       Values expected = InputsOf(c, DType::kF32);
-      Run(*device, c.graph, &expected);
+      RunNodes(*device, c.graph, &expected);
       for (const DType dtype : {DType::kBool, DType::kU8, DType::kI8, DType::kF8E5M2, DType::kI16, DType::kBF16,
                                 DType::kI32, DType::kU32, DType::kF64, DType::kI64, DType::kU64}) {
         // A constant of a small floating type can only be 0.
@@ -124,7 +87,7 @@ TEST_CASE("movement: elements of every type move as those of F32 do", "[device]"
         for (GraphInput& input : graph.inputs) input.dtype = input.dtype == DType::kF32 ? dtype : input.dtype;
         MustOk(InferShapes(&graph));
         Values got = InputsOf(c, dtype);
-        Run(*device, graph, &got);
+        RunNodes(*device, graph, &got);
         for (const std::string& output : graph.outputs) {
           CHECK(got.at(output).dtype() == dtype);
           std::vector<uint64_t> wanted;
@@ -138,20 +101,11 @@ TEST_CASE("movement: elements of every type move as those of F32 do", "[device]"
   }
 }
 
-// One node over `inputs`, "a", "b", ...; its first output.
-Tensor RunNode(DeviceKind kind, OpType op, OpAttributes attributes, std::vector<Tensor> inputs) {
-  const auto device = Must(device::MakeDevice(kind, {}));
-  Graph graph;
-  Values values;
-  Node node{"n", op, {}, {"y"}, std::move(attributes)};
-  for (Tensor& input : inputs) {
-    node.inputs.push_back(std::string(1, static_cast<char>('a' + node.inputs.size())));
-    graph.values[node.inputs.back()] = {input.dtype(), input.shape()};
-    values.emplace(node.inputs.back(), std::move(input));
-  }
-  MustOk(AppendNode(&graph, std::move(node)));
-  Run(*device, graph, &values);
-  return std::move(values.at("y"));
+// One node over `inputs`; its first output.
+Tensor RunNode(TestedDevice which, OpType op, OpAttributes attributes, std::vector<Tensor> inputs) {
+  const auto device = MakeTestedDevice(which);
+  NamedTensors results = RunOneNode(*device, op, std::move(attributes), std::move(inputs));
+  return std::move(results.at("y0"));
 }
 
 template <typename... T>
@@ -169,7 +123,7 @@ std::vector<float> Numbers(const Tensor& tensor) {
 }
 
 TEST_CASE("movement: an index outside picks NaN and makes the gradient NaN", "[device]") {
-  const DeviceKind kind = GENERATE(DeviceKind::kReference, DeviceKind::kCpu);
+  const TestedDevice kind = GENERATE(TestedDevice::kReference, TestedDevice::kCpu, TestedDevice::kCudaOnHost);
   const auto x = [] { return Tensor::Of<float>({3, 2}, {1, 2, 3, 4, 5, 6}); };
   const auto rows = [] { return Tensor::Of<int64_t>({4}, {2, 3, -3, -4}); };
 
@@ -199,7 +153,7 @@ TEST_CASE("movement: an index outside picks NaN and makes the gradient NaN", "[d
 }
 
 TEST_CASE("movement: an index outside makes all that is scattered NaN", "[device]") {
-  const DeviceKind kind = GENERATE(DeviceKind::kReference, DeviceKind::kCpu);
+  const TestedDevice kind = GENERATE(TestedDevice::kReference, TestedDevice::kCpu, TestedDevice::kCudaOnHost);
   for (const ScatterReduction reduction : {ScatterReduction::kNone, ScatterReduction::kAdd, ScatterReduction::kMax}) {
     const auto x = [] { return Tensor::Of<float>({3}, {1, 2, 3}); };
     const auto updates = [] { return Tensor::Of<float>({2}, {8, 9}); };
@@ -223,7 +177,7 @@ TEST_CASE("movement: comparisons know where NaN and equal elements stand", "[dev
   const float nan = std::nanf("");
   const auto x = [nan] { return Tensor::Of<float>({5}, {2, nan, 3, nan, 3}); };
   const auto arg = [&](OpType op, bool last) {
-    return RunNode(DeviceKind::kCpu, op, ArgAttributes{0, false, last}, All(x())).elements<int64_t>()[0];
+    return RunNode(TestedDevice::kCpu, op, ArgAttributes{0, false, last}, All(x())).elements<int64_t>()[0];
   };
   CHECK(arg(OpType::kArgMax, false) == 1);
   CHECK(arg(OpType::kArgMax, true) == 3);
@@ -234,7 +188,7 @@ TEST_CASE("movement: comparisons know where NaN and equal elements stand", "[dev
     values.emplace("x", x());
     graph.values["x"] = {DType::kF32, {5}};
     MustOk(AppendNode(&graph, {"n", OpType::kTopK, {"x"}, {"v", "i"}, TopKAttributes{5, 0, largest}}));
-    Run(*Must(device::MakeDevice(DeviceKind::kCpu, {})), graph, &values);
+    RunNodes(*MakeTestedDevice(TestedDevice::kCpu), graph, &values);
     const absl::Span<const int64_t> indices = values.at("i").elements<int64_t>();
     return std::vector<int64_t>(indices.begin(), indices.end());
   };

@@ -70,11 +70,20 @@ LS_HD inline T RemainderOf(T a, T b) {
   }
 }
 
+template <typename T>
+LS_HD inline bool IsNegative(T x) {
+  if constexpr (std::is_unsigned_v<T>) {
+    return false;
+  } else {
+    return x < T(0);
+  }
+}
+
 // With the sign of B.
 template <typename T>
 LS_HD inline T Modulus(T a, T b) {
   const T remainder = RemainderOf(a, b);
-  return remainder != T(0) && (remainder < T(0)) != (b < T(0)) ? static_cast<T>(remainder + b) : remainder;
+  return remainder != T(0) && IsNegative(remainder) != IsNegative(b) ? static_cast<T>(remainder + b) : remainder;
 }
 
 // A NaN is unequal to itself.
@@ -90,12 +99,12 @@ LS_HD inline T Larger(T a, T b) {
 
 template <typename T>
 LS_HD inline T Abs(T x) {
-  return x < T(0) ? Neg(x) : x == T(0) ? T(0) : x;
+  return IsNegative(x) ? Neg(x) : x == T(0) ? T(0) : x;
 }
 
 template <typename T>
 LS_HD inline T Sign(T x) {
-  return x > T(0) ? T(1) : x < T(0) ? static_cast<T>(-1) : x;
+  return x > T(0) ? T(1) : IsNegative(x) ? static_cast<T>(-1) : x;
 }
 
 // Modulo 2^bits; the exact power without what lies behind the point for a negative exponent, 0 for 0 to that.

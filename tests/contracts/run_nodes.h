@@ -1,0 +1,33 @@
+// Runs the nodes of a graph one by one on any device, from and to tensors of the host.
+//
+// Threading: thread-compatible.
+#ifndef LOCKSTEP_TESTS_CONTRACTS_RUN_NODES_H_
+#define LOCKSTEP_TESTS_CONTRACTS_RUN_NODES_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/graph/ir.h"
+#include "common/tensor/tensor.h"
+#include "worker/device/device.h"
+
+namespace lockstep {
+
+using NamedTensors = std::map<std::string, Tensor>;
+
+// The devices that every op is held to: the reference, the CPU, and CUDA's own kernels in host execution.
+enum class TestedDevice { kReference, kCpu, kCudaOnHost };
+std::unique_ptr<device::Device> MakeTestedDevice(TestedDevice which);
+
+// Runs every node; `values` holds the graph's inputs and then everything else.
+void RunNodes(device::Device& device, const Graph& graph, NamedTensors* values);
+
+// One node over `inputs`; all its outputs, "y0", "y1", ...
+NamedTensors RunOneNode(device::Device& device, OpType op, OpAttributes attributes, std::vector<Tensor> inputs,
+                        int outputs = 1);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_TESTS_CONTRACTS_RUN_NODES_H_
