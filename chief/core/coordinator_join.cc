@@ -145,6 +145,7 @@ void Coordinator::AcceptReady(Worker& worker, const Ready& ready) {
   }
   worker.stage = Worker::Stage::kReady;
   worker.ready = ready;
+  if (!ready.device.empty()) worker.device = ready.device;
 }
 
 bool Coordinator::PlanMayBeReplaced(const Worker& asking) {

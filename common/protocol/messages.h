@@ -35,7 +35,8 @@ struct Ready {
   absl::Duration longest_node;  // of the plan: added to the time a verdict may take to be acknowledged (rule 8)
   uint64_t state_bytes = 0;
   Digest settings;  // TrainingPolicy::settings of the job that it was made from
-  LS_FIELDS(Ready, plan_hash, data_digest, longest_node, state_bytes, settings)
+  std::string device;  // what it computes on, for people: "cpu avx2", "cuda:1 NVIDIA H200"
+  LS_FIELDS(Ready, plan_hash, data_digest, longest_node, state_bytes, settings, device)
 };
 
 enum class Activity : uint8_t {
@@ -50,7 +51,7 @@ struct Hello {
   std::string preferred_name;  // empty: the chief chooses
   std::string host;
   std::string peer_address;  // where peers connect, host:port
-  std::string device;        // for people: "cpu avx512", …
+  std::string device;        // what it was told to compute on, for people: "auto", "cuda:1"
   Term highest_term = 0;     // the highest term it ever followed: an older chief must end (76)
   bool has_state = false;
   Lineage lineage;          // of its state

@@ -40,6 +40,15 @@ void AddWorker(CLI::App& app, int& exit_code) {
   command->add_option("--name", options->name, "Preferred name (default: the chief chooses)");
   command->add_option("--peer-host", options->peer_host, "The address under which the other workers reach this one")
       ->capture_default_str();
+  command
+      ->add_option("--device", options->device,
+                   "Which of its machine's devices it computes on: auto, cpu, cuda or cuda:N. The job decides the kind")
+      ->capture_default_str();
+  command
+      ->add_option("--local-rank", options->local_rank,
+                   "Which worker of its machine it is: workers without a number in --device take GPUs in turn")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 4095));
   command->add_option("--connect-timeout", options->connect_timeout_s, "Seconds to try to reach the chief at first")
       ->capture_default_str();
   command->add_option("--record", options->record_directory, "Record every decision in this directory");

@@ -17,6 +17,7 @@
 #include "deploy/cli/profile_trace.h"
 #include "worker/collectives/loopback/loopback_communicator.h"
 #include "worker/device/cpu/environment.h"
+#include "worker/device/device_choice.h"
 #include "worker/device/evaluate_node.h"
 #include "worker/profile/profile_report.h"
 #include "worker/profile/profiler.h"
@@ -36,6 +37,7 @@ struct ProfileOptions {
   std::string job_path;
   std::vector<std::string> overrides;
   std::string output;
+  std::string device = "auto";
   int64_t steps = 10;
 };
 
@@ -114,6 +116,8 @@ int ExitCodeOf(PrepareProblem problem) { return problem == PrepareProblem::kData
 
 int Profile(const ProfileOptions& options) {
   if (device::ClearKernelEnvironment().must_restart) return Fail(worker::ExecuteAgain(), kExitBug);
+  const absl::StatusOr<device::WorkerDevice> device = device::ParseWorkerDevice(options.device);
+  if (!device.ok()) return Fail(device.status(), kExitUsage);
   int exit_code = kExitDone;
   chief::ChiefOptions chief{.job_path = options.job_path, .overrides = options.overrides};
   chief.inspect_data = worker::InspectData;
@@ -127,7 +131,8 @@ int Profile(const ProfileOptions& options) {
 
   worker::Profiler profiler;
   worker::ReplicaProblem problem;
-  const auto replica = worker::Replica::Make(setup->metagraph_bytes, setup->job, "", nullptr, problem, &profiler);
+  const auto replica =
+      worker::Replica::Make(setup->metagraph_bytes, setup->job, "", nullptr, problem, &profiler, *device);
   if (replica == nullptr) return Fail(problem.status, ExitCodeOf(problem.problem));
   std::vector<TracedStep> steps;
   absl::Status status = LoadInitialState(*setup, *replica);
@@ -157,6 +162,8 @@ void AddProfile(CLI::App& app, int& exit_code) {
   command->add_option("--set", options->overrides, "Override a setting: key=value")->allow_extra_args(false);
   command->add_option("--steps", options->steps, "How many steps to measure, after 3 that are not")
       ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  command->add_option("--device", options->device, "What to compute on: auto, cpu, cuda or cuda:N")
       ->capture_default_str();
   command->add_option("-o,--output", options->output, "The trace to write (default: NAME.trace.json)");
   command->callback([options, &exit_code] { exit_code = Profile(*options); });

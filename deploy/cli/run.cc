@@ -23,6 +23,7 @@
 #include "deploy/cli/admin_client.h"
 #include "deploy/cli/commands.h"
 #include "deploy/supervisor/supervisor.h"
+#include "worker/device/device_choice.h"
 
 namespace lockstep::cli {
 namespace {
@@ -38,6 +39,7 @@ struct RunOptions {
   int workers = 0;
   std::string kill_every;
   uint64_t kill_seed = 0;
+  std::string device = "auto";
   std::string record_directory;
 };
 
@@ -85,7 +87,8 @@ class LocalRun {
     } else {
       words.insert(words.end(),
                    {"worker", "--chief-file", absl::StrCat(directory_, "/", layout::kAddress), "--token-file",
-                    absl::StrCat(directory_, "/", layout::kToken), "--name", supervisor::RoleName(role)});
+                    absl::StrCat(directory_, "/", layout::kToken), "--name", supervisor::RoleName(role), "--device",
+                    options_.device, "--local-rank", absl::StrCat(role.index)});
     }
     if (!options_.record_directory.empty()) words.insert(words.end(), {"--record", options_.record_directory});
     return words;
@@ -148,6 +151,8 @@ class LocalRun {
 int Run(const RunOptions& options) {
   absl::StatusOr<supervisor::KillSchedule> kills = ParseKills(options);
   if (!kills.ok()) return Fail(kills.status(), kExitUsage);
+  const absl::StatusOr<device::WorkerDevice> device = device::ParseWorkerDevice(options.device);
+  if (!device.ok()) return Fail(device.status(), kExitUsage);
   absl::StatusOr<JobSpec> job = LoadJob(options.job_path, options.overrides);
   if (!job.ok()) return Fail(job.status(), kExitBadJob);
   InitLog({.role = "run"});
@@ -205,6 +210,10 @@ void AddRun(CLI::App& app, int& exit_code) {
   command->add_option("--kill-worker-every", options->kill_every,
                       "SIGKILL a random worker on this period: 5s, 40steps. To watch that nothing changes");
   command->add_option("--kill-seed", options->kill_seed, "Which workers are killed")->capture_default_str();
+  command
+      ->add_option("--device", options->device,
+                   "What the workers compute on: auto, cpu, cuda (the machine's GPUs in turn) or cuda:N (all on one)")
+      ->capture_default_str();
   command->add_option("--record", options->record_directory,
                       "Record every decision of every process in this directory");
   command->callback([options, &exit_code] { exit_code = Run(*options); });

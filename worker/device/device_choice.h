@@ -16,7 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "worker/device/cuda/library.h"
-#include "worker/device/devices.h"
+#include "worker/device/device_kind.h"
 
 namespace lockstep::device {
 

@@ -4,16 +4,14 @@
 #ifndef LOCKSTEP_WORKER_DEVICE_DEVICES_H_
 #define LOCKSTEP_WORKER_DEVICE_DEVICES_H_
 
-#include <cstdint>
 #include <memory>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "worker/device/device.h"
+#include "worker/device/device_kind.h"
 
 namespace lockstep::device {
-
-enum class DeviceKind : uint8_t { kReference, kCpu, kCuda };
 
 // "reference", "cpu" or "cuda". InvalidArgument lists what there is.
 absl::StatusOr<DeviceKind> ParseDeviceKind(absl::string_view name);

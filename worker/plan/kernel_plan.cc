@@ -6,7 +6,9 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/digest/sha256.h"
+#include "common/status/status_macros.h"
 #include "protos/kernel_plan.pb.h"
+#include "worker/device/device_choice.h"
 
 namespace lockstep::worker {
 namespace {
@@ -27,6 +29,7 @@ KernelPlan DescribeKernels(const device::DeviceInfo& device, const PlanOptions& 
                     .library = device.library,
                     .instruction_set = device.instruction_set,
                     .threads = device.threads,
+                    .tf32 = device.tf32,
                     .fuse = options.fuse,
                     .free_layouts = options.free_layouts};
   for (const Plan* plan : plans) result.choices.insert(plan->choices().begin(), plan->choices().end());
@@ -40,6 +43,7 @@ std::string SerializeKernelPlan(const KernelPlan& plan) {
   proto.set_library(plan.library);
   proto.set_instruction_set(plan.instruction_set);
   proto.set_threads(plan.threads);
+  proto.set_tf32(plan.tf32);
   proto.set_fuse(plan.fuse);
   proto.set_free_layouts(plan.free_layouts);
   for (const auto& [node, implementation] : plan.choices) {
@@ -76,6 +80,7 @@ absl::StatusOr<KernelPlan> ParseKernelPlan(absl::string_view bytes) {
                   .library = proto.library(),
                   .instruction_set = proto.instruction_set(),
                   .threads = proto.threads(),
+                  .tf32 = proto.tf32(),
                   .fuse = proto.fuse(),
                   .free_layouts = proto.free_layouts()};
   for (const KernelChoiceProto& choice : proto.choices()) plan.choices[choice.node()] = choice.implementation();
@@ -88,7 +93,7 @@ absl::StatusOr<KernelPlan> ParseKernelPlan(absl::string_view bytes) {
 std::string KernelPlanHash(absl::string_view bytes) { return Sha256Hex(bytes); }
 
 absl::Status CheckKernelPlan(const KernelPlan& plan, const device::DeviceInfo& device) {
-  if (plan.device != device.kind) return Differs("the device", plan.device, device.kind);
+  LS_RETURN_IF_ERROR(device::CheckPlannedKind(plan.device, device.kind, ""));
   if (plan.library != device.library) return Differs("the kernel library", plan.library, device.library);
   if (plan.instruction_set != device.instruction_set) {
     return Differs("the instruction set", plan.instruction_set, device.instruction_set);
@@ -97,6 +102,12 @@ absl::Status CheckKernelPlan(const KernelPlan& plan, const device::DeviceInfo& d
     return absl::FailedPreconditionError(absl::StrCat("the job's kernel plan was made for ", plan.threads,
                                                       " threads, the job asks for ", device.threads,
                                                       "; set `resources.cpu_threads` back, or start a new run"));
+  }
+  if (plan.tf32 != device.tf32) {
+    const auto text = [](bool tf32) { return tf32 ? "true" : "false"; };
+    return absl::FailedPreconditionError(
+        absl::StrCat("the job's kernel plan was made with `numerics.tf32: ", text(plan.tf32), "`, the job says ",
+                     text(device.tf32), "; set it back, or start a new run"));
   }
   return absl::OkStatus();
 }

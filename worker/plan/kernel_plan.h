@@ -27,6 +27,7 @@ struct KernelPlan {
   std::string library;
   std::string instruction_set;
   int threads = 1;
+  bool tf32 = false;
   bool fuse = true;
   bool free_layouts = true;
   KernelChoices choices;

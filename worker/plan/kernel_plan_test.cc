@@ -105,7 +105,13 @@ TEST_CASE("kernel plan: another library, instruction set or thread count is refu
 
   KernelPlan plan = fits;
   plan.device = "cuda";
-  CHECK_THAT(std::string(CheckKernelPlan(plan, here).message()), Contains("'cuda'"));
+  CHECK_THAT(std::string(CheckKernelPlan(plan, here).message()),
+             Contains("of kind cuda: it is trained on GPUs, and this worker computes on its CPU"));
+  plan.device = "reference";
+  CHECK_THAT(std::string(CheckKernelPlan(plan, here).message()), Contains("of kind reference"));
+  plan = fits;
+  plan.tf32 = true;
+  CHECK_THAT(std::string(CheckKernelPlan(plan, here).message()), Contains("`numerics.tf32: true`, the job says false"));
   plan = fits;
   plan.library = "L 2";
   CHECK_THAT(std::string(CheckKernelPlan(plan, here).message()), Contains("'L 2'") && Contains("'L 1'"));

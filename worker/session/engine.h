@@ -23,6 +23,7 @@
 #include "common/sync/serial_executor.h"
 #include "worker/collectives/communicator.h"
 #include "worker/collectives/gloo/gloo_communicator.h"
+#include "worker/device/device_choice.h"
 #include "worker/session/actions.h"
 #include "worker/session/chief_client.h"
 #include "worker/session/events.h"
@@ -43,6 +44,8 @@ class Engine {
     std::function<WorkerFence()> fence;
     // Sends a rendezvous key of a generation over the session. Thread-safe, does not block.
     std::function<void(const Generation&, const std::string& key, const std::string& value)> send_store;
+    // What this worker was told to compute on.
+    device::WorkerDevice device;
   };
 
   explicit Engine(Options options);

@@ -70,7 +70,7 @@ std::unique_ptr<Replica> Engine::MakeReplica(const std::string& metagraph, const
     if (!plan_hash.empty()) {
       LS_ASSIGN_OR_RETURN(plan, FetchPatiently([&](const auto& fence) { return client.FetchPlan(fence, plan_hash); }));
     }
-    return Replica::Make(graph, job, plan, &pulse_, problem);
+    return Replica::Make(graph, job, plan, &pulse_, problem, /*profiler=*/nullptr, options_.device);
   };
   absl::StatusOr<std::unique_ptr<Replica>> replica = fetch();
   if (!replica.ok()) {
@@ -78,6 +78,7 @@ std::unique_ptr<Replica> Engine::MakeReplica(const std::string& metagraph, const
     return nullptr;
   }
   if (*replica == nullptr) return nullptr;
+  LS_LOG(info, "computes on ", (*replica)->device_reason());
   pulse_.Advance();
   const absl::Status reserved = snapshots_.Reserve((*replica)->state(), kSnapshotBuffers);
   if (!reserved.ok()) {
@@ -134,7 +135,8 @@ void Engine::Do(const PrepareReplica& action) {
     return;
   }
   options_.post(Prepared{Ready{replica_->plan_hash(), replica_->data_digest(), replica_->longest_node(),
-                               static_cast<uint64_t>(replica_->state().layout().TotalBytes()), replica_->settings()}});
+                               static_cast<uint64_t>(replica_->state().layout().TotalBytes()), replica_->settings(),
+                               replica_->device_text()}});
 }
 
 void Engine::Do(const SyncState& action) {

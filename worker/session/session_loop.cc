@@ -32,7 +32,8 @@ SessionLoop::SessionLoop(Options options)
                .post = [this](Event event) { Post(std::move(event)); },
                .fence = [this] { return fence(); },
                .send_store = [this](const Generation& generation, const std::string& key,
-                                    const std::string& value) { SendStoreKey(generation, key, value); }}),
+                                    const std::string& value) { SendStoreKey(generation, key, value); },
+               .device = options_.device}),
       uploader_(options_.chief.token,
                 [this](const ShareJob& job, const absl::Status& status) {
                   if (status.ok()) {

@@ -34,6 +34,7 @@ class SessionLoop {
     std::string peer_host;
     std::string record_path;  // empty: nothing is recorded
     absl::Duration connect_timeout;
+    device::WorkerDevice device;  // what this worker was told to compute on
   };
 
   explicit SessionLoop(Options options);

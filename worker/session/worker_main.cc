@@ -22,6 +22,7 @@
 #include "common/sync/signal_thread.h"
 #include "worker/collectives/peer_probe.h"
 #include "worker/device/cpu/environment.h"
+#include "worker/device/device_choice.h"
 #include "worker/session/end_of_process.h"
 #include "worker/session/session_loop.h"
 
@@ -91,6 +92,9 @@ int WorkerMain(const WorkerOptions& options) {
     const absl::StatusOr<HostPort> address = ParseHostPort(options.chief);
     if (!address.ok()) return Fail(address.status(), kExitUsage);
   }
+  absl::StatusOr<device::WorkerDevice> device = device::ParseWorkerDevice(options.device);
+  if (!device.ok()) return Fail(device.status(), kExitUsage);
+  device->local_rank = options.local_rank;
   const absl::StatusOr<std::string> token = AwaitToken(options, signals);
   if (absl::IsCancelled(token.status())) return kExitPreempted;
   if (!token.ok()) return Fail(token.status(), kExitBadToken);
@@ -102,7 +106,8 @@ int WorkerMain(const WorkerOptions& options) {
   loop_options.core.preferred_name = options.name;
   loop_options.core.host = HostName();
   loop_options.core.peer_address = (*probe)->address();
-  loop_options.core.device = "cpu";
+  loop_options.core.device = device::WorkerDeviceText(*device);
+  loop_options.device = *device;
   loop_options.chief = {options.chief, options.chief_file, *token};
   loop_options.peer_host = options.peer_host;
   loop_options.connect_timeout = absl::Seconds(options.connect_timeout_s);

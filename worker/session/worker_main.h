@@ -21,6 +21,10 @@ struct WorkerOptions {
   std::string name;
   // The address of this machine under which peers connect to it.
   std::string peer_host = "127.0.0.1";
+  // Which of its machine's devices it computes on: auto, cpu, cuda or cuda:N.
+  std::string device = "auto";
+  // Which worker of its machine it is: without a number in `device`, workers take GPUs in turn.
+  int local_rank = 0;
   // How long to try to reach the chief for the first time before exiting with 69.
   int connect_timeout_s = 60;
   // Not empty: every event and action of the core is recorded in this directory, one file per start.

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/graph/state_layout.h"
+#include "common/job/units.h"
 #include "common/status/status_macros.h"
 #include "worker/data/batch_reader.h"
 #include "worker/step/gradient_exchange.h"
@@ -25,33 +26,53 @@ int64_t SampleBytes(const MetaGraph& metagraph) {
   return bytes;
 }
 
-// What the job needs; nullopt when the model cannot be computed so.
-std::optional<int64_t> Need(const MetaGraph& metagraph, const JobSpec& job, Pulse* pulse) {
-  const absl::StatusOr<ReplicaPlans> plans = DraftReplicaPlans(metagraph, job, nullptr, pulse, nullptr);
-  if (!plans.ok()) return std::nullopt;
-  const absl::StatusOr<ReplicaForecast> forecast = ForecastOf(metagraph, job, *plans);
-  if (!forecast.ok()) return std::nullopt;
-  return forecast->total();
-}
+// One of the memories that a worker takes from, and how much it may take.
+struct Budget {
+  int64_t (ReplicaForecast::*need)() const;
+  int64_t limit;
+  std::string allowed;  // "resources.cpu_memory allows 4096"
+  std::string instead;  // "Or raise the limit."
+};
 
-std::optional<int64_t> NeedWith(int64_t micro_batch, MetaGraph metagraph, JobSpec job, Pulse* pulse) {
-  metagraph.pass_batch = micro_batch;
-  job.mutable_train()->set_micro_batch(micro_batch);
-  return Need(metagraph, job, pulse);
-}
+// Drafts a job anew, with other settings, for one of a worker's memories.
+class Drafts {
+ public:
+  Drafts(const Budget& budget, const device::WorkerDevice& where, Pulse* pulse)
+      : budget_(budget), where_(where), pulse_(pulse) {}
+
+  // What the job needs; nullopt when the model cannot be computed so.
+  std::optional<int64_t> Need(const MetaGraph& metagraph, const JobSpec& job) const {
+    const absl::StatusOr<ReplicaPlans> plans = DraftReplicaPlans(metagraph, job, nullptr, pulse_, nullptr, where_);
+    if (!plans.ok()) return std::nullopt;
+    const absl::StatusOr<ReplicaForecast> forecast = ForecastOf(metagraph, job, *plans);
+    if (!forecast.ok()) return std::nullopt;
+    return ((*forecast).*budget_.need)();
+  }
+
+  std::optional<int64_t> NeedWith(int64_t micro_batch, MetaGraph metagraph, JobSpec job) const {
+    metagraph.pass_batch = micro_batch;
+    job.mutable_train()->set_micro_batch(micro_batch);
+    return Need(metagraph, job);
+  }
+
+  bool Fits(const std::optional<int64_t>& need) const { return need.has_value() && *need <= budget_.limit; }
+
+ private:
+  const Budget& budget_;
+  const device::WorkerDevice& where_;
+  Pulse* const pulse_;
+};
 
 // The setting that computes blocks again, where it alone is enough.
-std::string RecomputeAdvice(const MetaGraph& metagraph, JobSpec job, Pulse* pulse) {
+std::string RecomputeAdvice(const Drafts& drafts, const MetaGraph& metagraph, JobSpec job) {
   if (job.train().recompute() == job::Train::RECOMPUTE_BLOCKS) return "";
   job.mutable_train()->set_recompute(job::Train::RECOMPUTE_BLOCKS);
-  const std::optional<int64_t> need = Need(metagraph, job, pulse);
-  if (!need.has_value() || *need > job.resources().cpu_memory().bytes()) return "";
-  return absl::StrCat("`train.recompute: blocks` fits (", *need, " bytes). ");
+  const std::optional<int64_t> need = drafts.Need(metagraph, job);
+  return drafts.Fits(need) ? absl::StrCat("`train.recompute: blocks` fits (", *need, " bytes). ") : "";
 }
 
 // What would make a job fit that does not. Less in a pass needs less: the largest that fits is found by halving.
-std::string Advice(const MetaGraph& metagraph, const JobSpec& job, Pulse* pulse) {
-  const int64_t limit = job.resources().cpu_memory().bytes();
+std::string Advice(const Drafts& drafts, const MetaGraph& metagraph, const JobSpec& job) {
   const int64_t shard = job.train().global_batch_size() / job.train().logical_shards();
   std::vector<int64_t> smaller;
   for (int64_t size = 1; size < metagraph.pass_batch; ++size) {
@@ -62,8 +83,8 @@ std::string Advice(const MetaGraph& metagraph, const JobSpec& job, Pulse* pulse)
   size_t begin = 0;
   for (size_t end = smaller.size(); begin < end;) {
     const size_t middle = begin + (end - begin) / 2;
-    const std::optional<int64_t> need = NeedWith(smaller[middle], metagraph, job, pulse);
-    if (need.has_value() && *need <= limit) {
+    const std::optional<int64_t> need = drafts.NeedWith(smaller[middle], metagraph, job);
+    if (drafts.Fits(need)) {
       fits = absl::StrCat("The largest micro-batch that fits: `train.micro_batch: ", smaller[middle], "` (", *need,
                           " bytes). ");
       begin = middle + 1;
@@ -74,7 +95,44 @@ std::string Advice(const MetaGraph& metagraph, const JobSpec& job, Pulse* pulse)
       end = middle;
     }
   }
-  return absl::StrCat(fits.empty() ? least : fits, RecomputeAdvice(metagraph, job, pulse), "Or raise the limit.");
+  return absl::StrCat(fits.empty() ? least : fits, RecomputeAdvice(drafts, metagraph, job));
+}
+
+std::string LargestText(const PlanPeak& peak) {
+  std::string largest;
+  for (size_t i = 0; i < std::min(peak.parts.size(), kNamedParts); ++i) {
+    absl::StrAppend(&largest, i == 0 ? "" : ", ", "'", peak.parts[i].name, "' (", peak.parts[i].bytes, ")");
+  }
+  return largest;
+}
+
+// "state 4096, snapshots of it 8192, ...": what the need consists of.
+std::string PartsText(const ReplicaForecast& forecast, bool device, bool host) {
+  std::string text;
+  const auto part = [&](bool counts, absl::string_view name, int64_t bytes) {
+    if (counts) absl::StrAppend(&text, text.empty() ? "" : ", ", name, " ", bytes);
+  };
+  part(device, "state", forecast.state_bytes);
+  part(host, "snapshots of it", forecast.snapshot_bytes);
+  part(device, "sums of gradients", forecast.exchange_bytes);
+  part(host, "batches", forecast.batch_bytes);
+  part(device, "training plan", forecast.training.total());
+  part(device, "evaluation plan", forecast.evaluation.total() + forecast.text.total());
+  return text;
+}
+
+Budget DeviceBudget(const ReplicaForecast& forecast, const JobSpec& job) {
+  Budget budget{.need = &ReplicaForecast::device_total, .limit = forecast.device_memory, .allowed = "", .instead = ""};
+  const job::GpuMemory& memory = job.resources().gpu_memory();
+  if (memory.has_fraction() || memory.has_bytes()) {
+    budget.allowed = absl::StrCat("resources.gpu_memory: ", job::GpuMemoryText(memory), " leaves it ", budget.limit,
+                                  " beside what CUDA takes itself");
+    budget.instead = "Or raise the limit, or share the GPU with fewer.";
+  } else {
+    budget.allowed = absl::StrCat("the GPU has ", budget.limit, " free");
+    budget.instead = "Or give it a GPU with more, or fewer workers.";
+  }
+  return budget;
 }
 
 }  // namespace
@@ -96,30 +154,40 @@ absl::StatusOr<ReplicaForecast> ForecastOf(const MetaGraph& metagraph, const Job
   if (plans.text_plan != nullptr) forecast.text = plans.text_plan->memory();
   forecast.peak = plans.training_plan->Peak();
   forecast.nodes = plans.training_plan->Describe();
+  forecast.device_memory = plans.device->info().memory;
   return forecast;
 }
 
 absl::Status CheckMemoryLimit(const ReplicaForecast& forecast, const MetaGraph& metagraph, const JobSpec& job,
-                              Pulse* pulse) {
-  const int64_t limit = job.resources().cpu_memory().bytes();
-  if (!job.resources().has_cpu_memory() || forecast.total() <= limit) return absl::OkStatus();
-  std::string largest;
-  for (size_t i = 0; i < std::min(forecast.peak.parts.size(), kNamedParts); ++i) {
-    const PlanPeak::Part& part = forecast.peak.parts[i];
-    absl::StrAppend(&largest, i == 0 ? "" : ", ", "'", part.name, "' (", part.bytes, ")");
+                              Pulse* pulse, const device::WorkerDevice& where) {
+  const bool has_memory = forecast.device_memory > 0;
+  if (has_memory && forecast.device_total() > forecast.device_memory) {
+    const Budget budget = DeviceBudget(forecast, job);
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "a worker needs ", forecast.device_total(), " bytes of its GPU (", PartsText(forecast, true, false), "), ",
+        budget.allowed, ". Largest of the training plan's values: ", LargestText(forecast.peak), ". ",
+        Advice(Drafts(budget, where, pulse), metagraph, job), budget.instead));
   }
+  const int64_t limit = job.resources().cpu_memory().bytes();
+  if (!job.resources().has_cpu_memory() || forecast.host_total() <= limit) return absl::OkStatus();
+  const Budget budget{.need = &ReplicaForecast::host_total,
+                      .limit = limit,
+                      .allowed = absl::StrCat("resources.cpu_memory allows ", limit),
+                      .instead = "Or raise the limit."};
+  const std::string needs = absl::StrCat("a worker needs ", forecast.host_total(), " bytes (",
+                                         PartsText(forecast, !has_memory, true), "), ", budget.allowed, ". ");
+  // What lies on a GPU does not help the host.
+  if (has_memory) return absl::ResourceExhaustedError(absl::StrCat(needs, budget.instead));
   return absl::ResourceExhaustedError(
-      absl::StrCat("a worker needs ", forecast.total(), " bytes (state ", forecast.state_bytes, ", snapshots of it ",
-                   forecast.snapshot_bytes, ", sums of gradients ", forecast.exchange_bytes, ", batches ",
-                   forecast.batch_bytes, ", training plan ", forecast.training.total(), ", evaluation plan ",
-                   forecast.evaluation.total() + forecast.text.total(), "), resources.cpu_memory allows ", limit,
-                   ". Largest of the training plan's values: ", largest, ". ", Advice(metagraph, job, pulse)));
+      absl::StrCat(needs, "Largest of the training plan's values: ", LargestText(forecast.peak), ". ",
+                   Advice(Drafts(budget, where, pulse), metagraph, job), budget.instead));
 }
 
-absl::StatusOr<ReplicaForecast> ForecastReplica(const MetaGraph& metagraph, const JobSpec& job) {
-  LS_ASSIGN_OR_RETURN(const ReplicaPlans plans, DraftReplicaPlans(metagraph, job, nullptr, nullptr, nullptr));
+absl::StatusOr<ReplicaForecast> ForecastReplica(const MetaGraph& metagraph, const JobSpec& job,
+                                                const device::WorkerDevice& where) {
+  LS_ASSIGN_OR_RETURN(const ReplicaPlans plans, DraftReplicaPlans(metagraph, job, nullptr, nullptr, nullptr, where));
   LS_ASSIGN_OR_RETURN(ReplicaForecast forecast, ForecastOf(metagraph, job, plans));
-  LS_RETURN_IF_ERROR(CheckMemoryLimit(forecast, metagraph, job, nullptr));
+  LS_RETURN_IF_ERROR(CheckMemoryLimit(forecast, metagraph, job, nullptr, where));
   return forecast;
 }
 

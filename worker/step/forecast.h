@@ -29,6 +29,8 @@ struct ReplicaForecast {
   int64_t snapshot_bytes = 0;
   int64_t exchange_bytes = 0;  // sums of gradients over logical shards
   int64_t batch_bytes = 0;     // training batches read ahead, and the evaluation batch
+  // What a device with memory of its own has to give; 0: the device computes in the host's.
+  int64_t device_memory = 0;
   // What shares the training plan's arena at its peak.
   PlanPeak peak;
   // "<node> <op> <implementation>" of the training pass, in order.
@@ -36,22 +38,30 @@ struct ReplicaForecast {
 
   // The peak over the process's size before, the decoded data left out. Everything is held at once: all plans live as
   // long as the replica.
-  int64_t total() const {
-    return training.total() + evaluation.total() + text.total() + state_bytes + snapshot_bytes + exchange_bytes +
-           batch_bytes;
+  int64_t total() const { return near_device() + snapshot_bytes + batch_bytes; }
+  // Of that, what lies in a device's own memory, and in the host's. Snapshots and batches are the host's.
+  int64_t device_total() const { return device_memory > 0 ? near_device() : 0; }
+  int64_t host_total() const { return total() - device_total(); }
+
+ private:
+  int64_t near_device() const {
+    return training.total() + evaluation.total() + text.total() + state_bytes + exchange_bytes;
   }
 };
 
 // Of a worker with these plans. ResourceExhausted when the state alone is over every limit.
 absl::StatusOr<ReplicaForecast> ForecastOf(const MetaGraph& metagraph, const JobSpec& job, const ReplicaPlans& plans);
 
-// ResourceExhausted when the forecast is over `resources.cpu_memory`, with the largest values named and what would fit,
-// which takes further drafts; those advance `pulse` (may be null).
+// ResourceExhausted when the forecast is over `resources.cpu_memory`, or over what the device has to give by
+// `resources.gpu_memory` and by what is free, with the largest values named and what would fit, which takes further
+// drafts for a worker that was told `where`; those advance `pulse` (may be null).
 absl::Status CheckMemoryLimit(const ReplicaForecast& forecast, const MetaGraph& metagraph, const JobSpec& job,
-                              Pulse* pulse);
+                              Pulse* pulse, const device::WorkerDevice& where = {});
 
-// Drafts the plans of the job and checks the limit; errors as of DraftReplicaPlans too.
-absl::StatusOr<ReplicaForecast> ForecastReplica(const MetaGraph& metagraph, const JobSpec& job);
+// Drafts the plans of the job for a worker that was told `where`, and checks the limits; errors as of
+// DraftReplicaPlans too.
+absl::StatusOr<ReplicaForecast> ForecastReplica(const MetaGraph& metagraph, const JobSpec& job,
+                                                const device::WorkerDevice& where = {});
 
 }  // namespace lockstep::worker
 

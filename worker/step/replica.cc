@@ -26,8 +26,9 @@ namespace lockstep::worker {
 // Makes the parts of a replica one after another; the first that fails names the kind of problem.
 class ReplicaBuilder {
  public:
-  ReplicaBuilder(const JobSpec& job, const std::string& kernel_plan, Pulse* pulse, Profiler* profiler)
-      : job_(job), kernel_plan_(kernel_plan), pulse_(pulse), profiler_(profiler) {}
+  ReplicaBuilder(const JobSpec& job, const std::string& kernel_plan, Pulse* pulse, Profiler* profiler,
+                 const device::WorkerDevice& where)
+      : job_(job), kernel_plan_(kernel_plan), pulse_(pulse), profiler_(profiler), where_(where) {}
 
   absl::Status Build(const std::string& metagraph_bytes) {
     LS_ASSIGN_OR_RETURN(config_.metagraph, ParseMetaGraph(metagraph_bytes));
@@ -81,9 +82,10 @@ class ReplicaBuilder {
   }
 
   absl::Status Draft(const KernelPlan* replayed) {
-    LS_ASSIGN_OR_RETURN(replica_->plans_, DraftReplicaPlans(config_.metagraph, job_, replayed, pulse_, profiler_));
+    LS_ASSIGN_OR_RETURN(replica_->plans_,
+                        DraftReplicaPlans(config_.metagraph, job_, replayed, pulse_, profiler_, where_));
     LS_ASSIGN_OR_RETURN(const ReplicaForecast forecast, ForecastOf(config_.metagraph, job_, replica_->plans_));
-    LS_RETURN_IF_ERROR(CheckMemoryLimit(forecast, config_.metagraph, job_, pulse_));
+    LS_RETURN_IF_ERROR(CheckMemoryLimit(forecast, config_.metagraph, job_, pulse_, where_));
     config_.training = replica_->plans_.training;
     config_.evaluation = replica_->plans_.evaluation;
     config_.eval_batch = replica_->plans_.eval_batch;
@@ -217,6 +219,7 @@ class ReplicaBuilder {
   const std::string& kernel_plan_;
   Pulse* const pulse_;
   Profiler* const profiler_;
+  const device::WorkerDevice where_;
   PrepareProblem problem_ = PrepareProblem::kOther;
   std::unique_ptr<Replica> replica_{new Replica};
   StepConfig config_;
@@ -232,10 +235,16 @@ Replica::~Replica() {
   plans_.training_plan.reset();
 }
 
+std::string Replica::device_text() const {
+  const device::DeviceInfo& info = plans_.device->info();
+  if (plans_.chosen.kind != device::DeviceKind::kCuda) return absl::StrCat(info.kind, " ", info.instruction_set);
+  return absl::StrCat(info.kind, ":", plans_.chosen.gpu.ordinal, " ", info.model);
+}
+
 std::unique_ptr<Replica> Replica::Make(const std::string& metagraph_bytes, const JobSpec& job,
                                        const std::string& kernel_plan, Pulse* pulse, ReplicaProblem& problem,
-                                       Profiler* profiler) {
-  ReplicaBuilder builder(job, kernel_plan, pulse, profiler);
+                                       Profiler* profiler, const device::WorkerDevice& where) {
+  ReplicaBuilder builder(job, kernel_plan, pulse, profiler, where);
   const absl::Status status = builder.Build(metagraph_bytes);
   if (status.ok()) return builder.Take();
   problem = {builder.problem(), status};

@@ -37,10 +37,10 @@ class Replica {
   // Makes a replica. With `kernel_plan` empty the kernels are chosen here and the probe is recorded, else both must
   // agree with the plan (rules 29 to 31). Blocks, and advances `pulse` (may be null; it outlives the replica); returns
   // null and fills `problem` when it cannot be done. `profiler` (outlives the replica) watches all that is made here;
-  // null: nothing is watched.
+  // null: nothing is watched. `where`: what this worker was told to compute on.
   static std::unique_ptr<Replica> Make(const std::string& metagraph_bytes, const JobSpec& job,
                                        const std::string& kernel_plan, Pulse* pulse, ReplicaProblem& problem,
-                                       Profiler* profiler = nullptr);
+                                       Profiler* profiler = nullptr, const device::WorkerDevice& where = {});
 
   ReplicaState& state() { return *state_; }
   StepRunner& runner() { return *runner_; }
@@ -58,6 +58,9 @@ class Replica {
     if (plans_.text_plan != nullptr) plans_.text_plan->Cancel(cancel);
   }
 
+  // What it computes on: for people, and why that.
+  std::string device_text() const;
+  const std::string& device_reason() const { return plans_.chosen.reason; }
   // The kernel plan with the recorded probe, and its hash.
   const std::string& kernel_plan() const { return kernel_plan_; }
   const std::string& plan_hash() const { return plan_hash_; }

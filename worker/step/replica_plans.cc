@@ -4,8 +4,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/job/units.h"
 #include "common/status/status_macros.h"
 #include "common/training/training_policy.h"
+#include "worker/device/cuda_loader.h"
 #include "worker/device/devices.h"
 #include "worker/profile/profiled_device.h"
 #include "worker/step/gradient_exchange.h"
@@ -13,15 +15,31 @@
 namespace lockstep::worker {
 namespace {
 
-device::DeviceKind KindOf(const JobSpec& job) {
+device::JobDevice DeviceOf(const JobSpec& job) {
   switch (job.resources().device()) {
     case job::Resources::DEVICE_REFERENCE:
-      return device::DeviceKind::kReference;
+      return device::JobDevice::kReference;
     case job::Resources::DEVICE_CPU:
+      return device::JobDevice::kCpu;
+    case job::Resources::DEVICE_CUDA:
+      return device::JobDevice::kCuda;
     case job::Resources::DEVICE_AUTO:
     default:
-      return device::DeviceKind::kCpu;
+      return device::JobDevice::kAuto;
   }
+}
+
+// Chooses and makes the device.
+absl::Status MakeDeviceOf(const JobSpec& job, const KernelPlan* replayed, const device::WorkerDevice& where,
+                          ReplicaPlans& plans) {
+  const std::string planned = replayed == nullptr ? "" : replayed->device;
+  LS_ASSIGN_OR_RETURN(plans.chosen, device::ChooseDevice(DeviceOf(job), where, planned, device::FindCuda));
+  device::DeviceOptions options = DeviceOptionsFor(static_cast<int>(job.resources().cpu_threads()), replayed);
+  options.ordinal = plans.chosen.gpu.ordinal;
+  options.memory_limit = job::GpuMemoryBytes(job.resources().gpu_memory(), plans.chosen.gpu.total_bytes);
+  options.tf32 = job.numerics().tf32();
+  LS_ASSIGN_OR_RETURN(plans.device, device::MakeDevice(plans.chosen.kind, options));
+  return replayed == nullptr ? absl::OkStatus() : CheckKernelPlan(*replayed, plans.device->info());
 }
 
 bool HoldsEvaluation(const KernelPlan& plan) {
@@ -45,18 +63,15 @@ absl::Status ReplicaPlans::Bind(const std::map<std::string, std::byte*>& variabl
 }
 
 absl::StatusOr<ReplicaPlans> DraftReplicaPlans(const MetaGraph& metagraph, const JobSpec& job,
-                                               const KernelPlan* replayed, Pulse* pulse, Profiler* profiler) {
+                                               const KernelPlan* replayed, Pulse* pulse, Profiler* profiler,
+                                               const device::WorkerDevice& where) {
   ReplicaPlans plans;
-  const int threads = static_cast<int>(job.resources().cpu_threads());
-  LS_ASSIGN_OR_RETURN(plans.device, device::MakeDevice(KindOf(job), DeviceOptionsFor(threads, replayed)));
+  LS_RETURN_IF_ERROR(MakeDeviceOf(job, replayed, where, plans));
   if (profiler != nullptr) plans.device = std::make_unique<ProfiledDevice>(std::move(plans.device), profiler);
   plans.options.pulse = pulse;
   const bool blocks = job.train().recompute() == job::Train::RECOMPUTE_BLOCKS;
   plans.options.recompute = blocks ? Recomputation::kBlocks : Recomputation::kCheap;
-  if (replayed != nullptr) {
-    LS_RETURN_IF_ERROR(CheckKernelPlan(*replayed, plans.device->info()));
-    ApplyKernelPlan(*replayed, &plans.options);
-  }
+  if (replayed != nullptr) ApplyKernelPlan(*replayed, &plans.options);
   LS_ASSIGN_OR_RETURN(plans.training, MakeTrainingGraph(metagraph));
   const int64_t shard = job.train().global_batch_size() / job.train().logical_shards();
   plans.options.accumulate_passes = shard > metagraph.pass_batch;

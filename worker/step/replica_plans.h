@@ -20,6 +20,7 @@
 #include "common/job/job.h"
 #include "common/sync/pulse.h"
 #include "worker/device/device.h"
+#include "worker/device/device_choice.h"
 #include "worker/plan/kernel_plan.h"
 #include "worker/plan/plan.h"
 #include "worker/profile/profiler.h"
@@ -29,7 +30,8 @@ namespace lockstep::worker {
 
 struct ReplicaPlans {
   std::unique_ptr<device::Device> device;
-  PlanOptions options;  // of the plan that was drafted last
+  device::ChosenDevice chosen;  // which one that is, and why
+  PlanOptions options;          // of the plan that was drafted last
   TrainingGraph training;
   std::unique_ptr<Plan> training_plan;
   EvaluationGraph evaluation;
@@ -51,10 +53,12 @@ struct ReplicaPlans {
 inline constexpr char kEvaluationPrefix[] = "evaluation/";
 
 // Drafts the plans of the job, with the choices of `replayed` (null: the device's own tables choose). Advances `pulse`
-// (may be null; it outlives the plans) with every node. `profiler` (likewise) watches the device. FailedPrecondition
-// when the device cannot replay the plan, InvalidArgument and Unimplemented as of MakeTrainingGraph and Plan::Draft.
+// (may be null; it outlives the plans) with every node. `profiler` (likewise) watches the device. `where` is what this
+// worker was told to compute on. FailedPrecondition when it has no device that the job takes (see ChooseDevice) or the
+// device cannot replay the plan, InvalidArgument and Unimplemented as of MakeTrainingGraph and Plan::Draft.
 absl::StatusOr<ReplicaPlans> DraftReplicaPlans(const MetaGraph& metagraph, const JobSpec& job,
-                                               const KernelPlan* replayed, Pulse* pulse, Profiler* profiler);
+                                               const KernelPlan* replayed, Pulse* pulse, Profiler* profiler,
+                                               const device::WorkerDevice& where = {});
 
 }  // namespace lockstep::worker
 
