@@ -17,6 +17,10 @@
 #include "common/status/status_macros.h"
 #include "common/training/training_policy.h"
 #include "deploy/cli/commands.h"
+#include "deploy/cli/machine.h"
+#include "worker/device/cuda_loader.h"
+#include "worker/device/device_choice.h"
+#include "worker/device/devices.h"
 #include "worker/device/evaluate_node.h"
 #include "worker/session/inspect_data.h"
 #include "worker/step/forecast.h"
@@ -31,7 +35,9 @@ struct CheckOptions {
   std::string job_path;
   std::vector<std::string> overrides;
   std::string directory;
+  std::string device = "auto";
   bool plan = false;
+  bool machine = false;
 };
 
 void Ok(const std::string& what, const std::string& finding) {
@@ -74,6 +80,15 @@ void CheckDisk(const std::string& directory, int64_t state_bytes, int64_t kept) 
   }
 }
 
+// What this machine has to compute with.
+absl::Status PrintMachine(bool needs_gpu) {
+  LS_ASSIGN_OR_RETURN(const auto cpu, device::MakeDevice(device::DeviceKind::kCpu, {}));
+  for (const Finding& finding : DescribeMachine(cpu->info(), device::FindCuda(), needs_gpu)) {
+    finding.ok ? Ok(finding.what, finding.text) : Warn(finding.what, finding.text);
+  }
+  return absl::OkStatus();
+}
+
 std::string MemoryText(const worker::PlanMemory& memory) {
   return absl::StrFormat(
       "%.1f MiB: values, gradients and scratch %.1f, sums over passes %.1f, copies and constants %.1f",
@@ -82,9 +97,15 @@ std::string MemoryText(const worker::PlanMemory& memory) {
 }
 
 // What one worker will hold, and the kernels that it will run.
-absl::Status PrintPlan(const MetaGraph& metagraph, const JobSpec& job) {
-  LS_ASSIGN_OR_RETURN(const worker::ReplicaForecast forecast, worker::ForecastReplica(metagraph, job));
-  Ok("memory", absl::StrFormat("%.1f MiB per worker beside its data", static_cast<double>(forecast.total()) / kMiB));
+absl::Status PrintPlan(const MetaGraph& metagraph, const JobSpec& job, const device::WorkerDevice& where) {
+  LS_ASSIGN_OR_RETURN(const worker::ReplicaForecast forecast, worker::ForecastReplica(metagraph, job, where));
+  Ok("memory",
+     absl::StrFormat("%.1f MiB per worker beside its data", static_cast<double>(forecast.host_total()) / kMiB));
+  if (forecast.device_memory > 0) {
+    Ok("gpu memory", absl::StrFormat("%.1f MiB per worker, of %.1f MiB that it may take",
+                                     static_cast<double>(forecast.device_total()) / kMiB,
+                                     static_cast<double>(forecast.device_memory) / kMiB));
+  }
   Ok("  state", absl::StrFormat("%.1f MiB, snapshots of it %.1f MiB", static_cast<double>(forecast.state_bytes) / kMiB,
                                 static_cast<double>(forecast.snapshot_bytes) / kMiB));
   Ok("  steps", absl::StrFormat("sums of gradients %.1f MiB, batches %.1f MiB",
@@ -106,9 +127,17 @@ absl::Status PrintPlan(const MetaGraph& metagraph, const JobSpec& job) {
 }
 
 int Check(const CheckOptions& options) {
+  const absl::StatusOr<device::WorkerDevice> where = device::ParseWorkerDevice(options.device);
+  if (!where.ok()) return Fail(where.status(), kExitUsage);
+  if (options.job_path.empty()) {
+    const absl::Status printed = PrintMachine(/*needs_gpu=*/true);
+    return printed.ok() ? static_cast<int>(kExitDone) : Fail(printed, kExitBug);
+  }
   absl::StatusOr<JobSpec> job = LoadJob(options.job_path, options.overrides);
   if (!job.ok()) return Fail(job.status(), kExitBadJob);
   Ok("job", absl::StrCat(options.job_path, "  '", job->name(), "'"));
+  const bool needs_gpu = job->resources().device() == job::Resources::DEVICE_CUDA;
+  if (const absl::Status printed = PrintMachine(needs_gpu); !printed.ok()) return Fail(printed, kExitBug);
 
   auto imported = LoadModel(*job, device::EvaluateNode);
   if (!imported.ok()) return Fail(imported.status(), kExitBadJob);
@@ -144,7 +173,7 @@ int Check(const CheckOptions& options) {
                               static_cast<double>(layout.TotalBytes()) / kMiB, fingerprint->substr(0, 12)));
 
   if (options.plan) {
-    const absl::Status planned = PrintPlan(*metagraph, *job);
+    const absl::Status planned = PrintPlan(*metagraph, *job, *where);
     if (!planned.ok()) return Fail(planned, kExitBadJob);
   }
 
@@ -162,11 +191,20 @@ int Check(const CheckOptions& options) {
 void AddCheck(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("check", "Find what is wrong with a job before it is started");
   auto options = std::make_shared<CheckOptions>();
-  command->add_option("job", options->job_path, "The job file")->required();
+  command->add_option("job", options->job_path, "The job file");
   command->add_option("--set", options->overrides, "Override a setting: key=value")->allow_extra_args(false);
   command->add_option("--dir", options->directory, "The job's directory (default: checkpoint.dir of the job)");
   command->add_flag("--plan", options->plan, "Also plan a worker: its memory, and the kernel of every node");
-  command->callback([options, &exit_code] { exit_code = Check(*options); });
+  command->add_option("--device", options->device, "What --plan plans for: auto, cpu, cuda or cuda:N")
+      ->capture_default_str();
+  command->add_flag("--machine", options->machine, "Say what this machine has to compute with, without a job");
+  command->callback([options, &exit_code] {
+    if (options->job_path.empty() && !options->machine) {
+      exit_code = Fail(absl::InvalidArgumentError("check: give a job file, or --machine"), kExitUsage);
+      return;
+    }
+    exit_code = Check(*options);
+  });
 }
 
 }  // namespace lockstep::cli
