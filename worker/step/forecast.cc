@@ -154,7 +154,7 @@ absl::StatusOr<ReplicaForecast> ForecastOf(const MetaGraph& metagraph, const Job
   if (plans.text_plan != nullptr) forecast.text = plans.text_plan->memory();
   forecast.peak = plans.training_plan->Peak();
   forecast.nodes = plans.training_plan->Describe();
-  forecast.device_memory = plans.device->info().memory;
+  forecast.device_memory = plans.device_memory;
   return forecast;
 }
 

@@ -1,5 +1,6 @@
 #include "worker/step/replica_plans.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -39,6 +40,12 @@ absl::Status MakeDeviceOf(const JobSpec& job, const KernelPlan* replayed, const 
   options.memory_limit = job::GpuMemoryBytes(job.resources().gpu_memory(), plans.chosen.gpu.total_bytes);
   options.tf32 = job.numerics().tf32();
   LS_ASSIGN_OR_RETURN(plans.device, device::MakeDevice(plans.chosen.kind, options));
+  plans.device_memory = plans.device->info().memory;
+  if (plans.device_memory == 0 && plans.chosen.kind == device::DeviceKind::kCuda) {
+    // The device does not say what CUDA itself left.
+    const int64_t free = plans.chosen.gpu.free_bytes;
+    plans.device_memory = options.memory_limit > 0 ? std::min(options.memory_limit, free) : free;
+  }
   return replayed == nullptr ? absl::OkStatus() : CheckKernelPlan(*replayed, plans.device->info());
 }
 

@@ -31,6 +31,8 @@ namespace lockstep::worker {
 struct ReplicaPlans {
   std::unique_ptr<device::Device> device;
   device::ChosenDevice chosen;  // which one that is, and why
+  // What its own memory has to give, by `resources.gpu_memory` and by what is free; 0: it computes in the host's.
+  int64_t device_memory = 0;
   PlanOptions options;          // of the plan that was drafted last
   TrainingGraph training;
   std::unique_ptr<Plan> training_plan;
