@@ -8,7 +8,6 @@
 
 #include "common/graph/graph_editor.h"
 #include "common/graph/training_graph.h"
-#include "worker/plan/plan.h"
 
 namespace lockstep {
 
@@ -62,8 +61,12 @@ void MustOk(const absl::Status& status) {
   REQUIRE(status.ok());
 }
 
-Values RunCase(Device& device, const Graph& graph, uint64_t seed, bool absolute) {
-  const auto plan = Must(Plan::Make(&device, graph, {}, {}));
+worker::KernelChoices ChoicesOf(Device& device, const Graph& graph) {
+  return Must(Plan::Draft(&device, graph, {}))->choices();
+}
+
+Values RunCase(Device& device, const Graph& graph, uint64_t seed, bool absolute, const worker::KernelChoices* choices) {
+  const auto plan = Must(Plan::Make(&device, graph, {}, {.choices = choices}));
   const std::vector<Tensor> tensors = RandomInputs(plan->inputs(), seed, absolute);
   std::vector<const std::byte*> addresses;
   for (const Tensor& tensor : tensors) addresses.push_back(tensor.data());

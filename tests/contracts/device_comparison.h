@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "tests/contracts/device_cases.h"
 #include "worker/device/device.h"
+#include "worker/plan/plan.h"
 
 namespace lockstep {
 
@@ -29,8 +30,13 @@ void MustOk(const absl::Status& status);
 // The outputs of a graph by name.
 using Values = std::map<std::string, std::vector<double>>;
 
-// Plans and runs `graph` over random inputs from `seed`, or over their absolute values.
-Values RunCase(device::Device& device, const Graph& graph, uint64_t seed, bool absolute);
+// Plans and runs `graph` over random inputs from `seed`, or over their absolute values. `choices` (may be null) are of
+// the kernels that it runs by.
+Values RunCase(device::Device& device, const Graph& graph, uint64_t seed, bool absolute,
+               const worker::KernelChoices* choices = nullptr);
+
+// The kernels that the device runs `graph` by.
+worker::KernelChoices ChoicesOf(device::Device& device, const Graph& graph);
 
 // Sums of products: |error| <= terms * eps * (the same sum of absolute values), for any order of summation, plus the
 // reference's own rounding. Others: a multiple of eps of the largest element, which covers what cancels inside them.
