@@ -1,0 +1,170 @@
+#!/usr/bin/env bash
+# The tests that need a GPU, inside the bundle that bundle.sh makes: kernels against the reference and against host
+# execution, models trained on one and two ranks, kills, digests, limits of memory. Ends with a table, then
+# `N passed, N failed`; exit 0 only if nothing failed, 78 where there is no GPU to test.
+#   --gpu N        which one (0)                --only PATTERN   only rows whose name contains PATTERN
+#   --dir DIR      where logs and runs are kept (a fresh folder below /tmp, removed when all passed)
+# The libraries of CUDA 13 come from LD_LIBRARY_PATH, Python's nvidia packages (PYTHON names the interpreter) or the
+# toolkit; see cuda_env.sh. Two ranks share the GPU.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+
+gpu=0 only='' dir=''
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --gpu) gpu=${2:?--gpu needs a number}; shift ;;
+    --only) only=${2:?--only needs a pattern}; shift ;;
+    --dir) dir=${2:?--dir needs a folder}; shift ;;
+    *) echo "run.sh: unknown argument '$1' (see the head of the file)" >&2; exit 64 ;;
+  esac
+  shift
+done
+
+# shellcheck source=cuda_env.sh
+. "$here/cuda_env.sh"
+find_cuda_libraries "$here"
+export LOCKSTEP_TEST_GPU=$gpu
+run() { LD_LIBRARY_PATH=$lockstep_path "$here/libexec/$1" "${@:2}"; }
+
+machine=$(run lockstep check --machine)
+echo "$machine"
+for file in "${cuda_missing[@]}"; do
+  echo "warn  $file: not in LD_LIBRARY_PATH, Python's nvidia packages or a toolkit"
+done
+if ! grep -q "^ok    gpu $gpu " <<<"$machine"; then
+  echo "run.sh: GPU $gpu cannot be used; the lines above say why" >&2
+  exit 78
+fi
+
+keep=1
+if [ -z "$dir" ]; then dir=$(mktemp -d /tmp/lockstep-gpu-XXXXXX) keep=0; fi
+mkdir -p "$dir"
+passed=0 failed=0 table=()
+
+row() {  # VERDICT NAME DETAIL: one line of the table.
+  if [ "$1" = ok ]; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+  table+=("$(printf '%-5s %-34s %s' "$1" "$2" "$3")")
+  echo "${table[-1]}"
+}
+wanted() { [[ $1 == *"$only"* ]]; }
+
+suite() {  # NAME PROGRAM: a binary of tests, a row with its counts.
+  wanted "$1" || return 0
+  local log=$dir/$2.log code=0 line
+  run "$2" >"$log" 2>&1 || code=$?
+  line=$(grep -E '^(All tests passed|test cases:)' "$log" | tail -1 || true)
+  if [ "$code" = 0 ]; then
+    row ok "$1" "$line"
+  else
+    row FAIL "$1" "exit $code, ${line:-no summary}; see $log"
+    grep -E '^  [A-Z][A-Za-z0-9]*$' "$log" | sort | uniq -c | sort -rn | head -20 | sed 's/^/        /' || true
+  fi
+}
+
+train() {  # RUN JOB RANKS ARGUMENT…: trains; leaves the seconds in `seconds` and the digest in `digest`, or fails.
+  local run=$1 job=$2 ranks=$3 begin=$EPOCHREALTIME
+  shift 3
+  digest=''
+  run lockstep run "$here/jobs/$job.yaml" --set resources.device=cuda --workers "$ranks" --device "cuda:$gpu" \
+    --dir "$dir/$run" "$@" >"$dir/$run.log" 2>&1 || return 1
+  seconds=$(awk -v a="$begin" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", b - a }')
+  digest=$(run lockstep checkpoint digest "$dir/$run")
+}
+
+last_loss() { grep -oE 'loss [0-9.e+-]+' "$dir/$1.log" | tail -1 || true; }
+
+model() {  # JOB KILL_EVERY: one rank, two ranks, two ranks with kills: the same digest.
+  local job=$1 one
+  wanted "$job" || return 0
+  if ! train "$job-1" "$job" 1; then
+    row FAIL "$job, 1 rank" "$(tail -1 "$dir/$job-1.log")"
+    return 0
+  fi
+  one=$digest
+  row ok "$job, 1 rank" "$seconds s, $(last_loss "$job-1"), digest ${one:0:12}"
+  same "$job, 1 rank again" "$one" "$job-again" "$job" 1
+  same "$job, 2 ranks on one GPU" "$one" "$job-2" "$job" 2
+  same "$job, 2 ranks, kill -9" "$one" "$job-kill" "$job" 2 --kill-worker-every "$2" --kill-seed 7
+}
+
+same() {  # NAME EXPECTED RUN JOB RANKS ARGUMENT…: trains, and holds the digest against the expected one.
+  local name=$1 expected=$2 run=$3
+  shift 2
+  if ! train "$@"; then
+    row FAIL "$name" "$(tail -1 "$dir/$run.log")"
+  elif [ "$digest" != "$expected" ]; then
+    row FAIL "$name" "digest ${digest:0:12}, expected ${expected:0:12}"
+  else
+    row ok "$name" "$seconds s, the same digest$(grep -oE 'killed [0-9]+ workers on purpose' "$dir/$run.log" | sed 's/^/, /')"
+  fi
+}
+
+# The most that processes of this bundle hold on the GPU while a command runs, in MiB per process; empty if not known.
+watch_memory() {  # FILE COMMAND…
+  local file=$1 pid code=0
+  shift
+  : >"$file"
+  "$@" &
+  pid=$!
+  while kill -0 "$pid" 2>/dev/null; do
+    nvidia-smi --query-compute-apps=process_name,used_memory --format=csv,noheader,nounits 2>/dev/null |
+      awk -F', ' '/libexec\/lockstep/ { print $2 }' >>"$file" || true
+    sleep 0.2
+  done
+  wait "$pid" || code=$?
+  return "$code"
+}
+
+memory() {
+  wanted memory || return 0
+  local code=0 cap=2048 most expected
+  run lockstep run "$here/jobs/gpt.yaml" --set resources.device=cuda --set resources.gpu_memory=1MiB --workers 1 \
+    --device "cuda:$gpu" --dir "$dir/memory-small" >"$dir/memory-small.log" 2>&1 || code=$?
+  if [ "$code" = 78 ] && grep -qE 'bytes of its GPU|gpu_memory' "$dir/memory-small.log"; then
+    row ok "memory: too small a cap is refused" "$(grep -oE 'a worker needs .*|.*gpu_memory.*' "$dir/memory-small.log" | head -1 | cut -c1-100)"
+  else
+    row FAIL "memory: too small a cap is refused" "exit $code: $(tail -1 "$dir/memory-small.log")"
+  fi
+  train memory-free gpt 2 || true
+  expected=$digest
+  if ! watch_memory "$dir/memory.used" train memory-capped gpt 2 --set "resources.gpu_memory=${cap}MiB"; then
+    row FAIL "memory: two ranks with caps" "$(tail -1 "$dir/memory-capped.log")"
+    return 0
+  fi
+  digest=$(run lockstep checkpoint digest "$dir/memory-capped")  # it was trained in a subshell
+  most=$(sort -n "$dir/memory.used" | tail -1)
+  if [ -n "$most" ] && [ "$most" -gt "$cap" ]; then
+    row FAIL "memory: two ranks with caps" "$most MiB in use, $cap MiB allowed"
+  elif [ "$digest" != "$expected" ]; then
+    row FAIL "memory: two ranks with caps" "digest ${digest:0:12}, without caps ${expected:0:12}"
+  else
+    row ok "memory: two ranks with caps" "${most:-?} MiB in use at most, $cap MiB allowed; the same digest"
+  fi
+}
+
+mixed() {  # A worker without a GPU has no part in a job of GPUs.
+  wanted refusal || return 0
+  local code=0
+  train refusal lenet 1 --set train.duration=60steps || true
+  run lockstep run "$here/jobs/lenet.yaml" --set resources.device=cuda --set train.duration=80steps --workers 1 \
+    --device cpu --dir "$dir/refusal" >"$dir/refusal-cpu.log" 2>&1 || code=$?
+  if [ "$code" = 78 ] && grep -q -- '--device cpu rules them out' "$dir/refusal-cpu.log"; then
+    row ok "refusal: a CPU in a job of GPUs" "exit 78"
+  else
+    row FAIL "refusal: a CPU in a job of GPUs" "exit $code: $(tail -1 "$dir/refusal-cpu.log")"
+  fi
+}
+
+suite "kernels: contract and reference" device_gpu_test
+suite "kernels: bits of host execution" own_kernels_gpu_test
+model lenet 60steps
+model resnet18 20steps
+model gpt 40steps
+memory
+mixed
+
+echo
+printf '%s\n' "${table[@]}"
+echo "$passed passed, $failed failed"
+if [ "$failed" = 0 ] && [ "$keep" = 0 ]; then rm -rf "$dir"; else echo "logs and runs: $dir"; fi
+[ "$failed" = 0 ]
