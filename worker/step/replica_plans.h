@@ -33,7 +33,7 @@ struct ReplicaPlans {
   device::ChosenDevice chosen;  // which one that is, and why
   // What its own memory has to give, by `resources.gpu_memory` and by what is free; 0: it computes in the host's.
   int64_t device_memory = 0;
-  PlanOptions options;          // of the plan that was drafted last
+  PlanOptions options;  // of the plan that was drafted last
   TrainingGraph training;
   std::unique_ptr<Plan> training_plan;
   EvaluationGraph evaluation;
