@@ -34,6 +34,14 @@ constexpr std::array<Source, 6> kSources = {{{"libcudnn", "nvidia-cudnn-cu13"},
                                              {"libnvJitLink", "nvidia-nvjitlink"},
                                              {"libnccl", "nvidia-nccl-cu13"}}};
 
+// The first thing to install comes first: without a driver the rest of CUDA is of no use.
+std::string LackOfDriver() {
+  void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  if (driver == nullptr) return "there is no NVIDIA driver on this machine (no libcuda.so.1); besides, ";
+  dlclose(driver);
+  return "";
+}
+
 std::filesystem::path BesideProgram() {
   char program[PATH_MAX];
   const ssize_t size = readlink("/proc/self/exe", program, sizeof program);
@@ -84,7 +92,9 @@ absl::StatusOr<const CudaLibrary*> OpenCudaLibrary(const std::string& path) {
     const std::string line = ExplainLoadError(path, error);
     // A file that is not there at all is another case than one that cannot be used.
     const bool absent = absl::StartsWith(error, absl::StrCat(path, kNotFound)) && absl::StrContains(error, "No such");
-    return absent ? absl::NotFoundError(line) : absl::FailedPreconditionError(line);
+    if (absent) return absl::NotFoundError(line);
+    const bool incomplete = absl::StrContains(error, kNotFound);
+    return absl::FailedPreconditionError(absl::StrCat(incomplete ? LackOfDriver() : "", line));
   }
   using Function = const CudaLibrary*();
   auto* const function = reinterpret_cast<Function*>(dlsym(handle, kFunction));
