@@ -78,7 +78,8 @@ class TraceFile {
 
 absl::Status LoadInitialState(const chief::JobSetup& setup, worker::Replica& replica) {
   LS_ASSIGN_OR_RETURN(const std::vector<Tensor> initial, chief::InitialStateOf(setup));
-  LS_RETURN_IF_ERROR(replica.state().Load(initial));
+  LS_RETURN_IF_ERROR(replica.state().host().Load(initial));
+  LS_RETURN_IF_ERROR(replica.state().Store());
   replica.runner().StateReplaced();
   return absl::OkStatus();
 }

@@ -54,13 +54,13 @@ Run TrainRank(const Setting& setting, Communicator& communicator, SmallReplica& 
     }
     // Nothing has waited for the update yet.
     before = store.Take(*replica.state).value();
-    if (step % 2 == 0) run.digests.push_back(replica.Digest());
+    if (step % 2 == 1) run.digests.push_back(replica.Digest());
   }
-  MustOk(before.Wait());
-  run.snapshots.push_back(before.state->Digest());
   for (int64_t slice = 0; slice < 4 && run.applied; ++slice) {
     run.evaluated.push_back(replica.runner->RunSlice(communicator, setting.steps, slice, {}).value().result.sums);
   }
+  MustOk(before.Wait());
+  run.snapshots.push_back(before.state->Digest());
   run.digests.push_back(replica.Digest());
   run.redone = replica.runner->times().redone;
   return run;
@@ -141,7 +141,7 @@ TEST_CASE("step on a device: a gradient that is not finite is skipped, or ends t
   CheckEverywhere({.model = {.on_nan = on_nan, .reduction = reduction}, .ranks = 2, .poisoned = 3});
 }
 
-TEST_CASE("step on a device: a snapshot does not change while the next step is made", "[step]") {
+TEST_CASE("step on a device: a snapshot does not change while the next steps are made", "[step]") {
   const MadeUpData data;
   SmallReplica replica({.metagraph = SmallModel({}), .kind = kCpu, .memory = Memory::kHidden}, data);
   const auto communicators = MakeLoopback({1, 1}, 1);
@@ -152,14 +152,15 @@ TEST_CASE("step on a device: a snapshot does not change while the next step is m
   const Snapshot snapshot = store.Take(*replica.state).value();
   REQUIRE(snapshot.copied != nullptr);
   CHECK_FALSE(snapshot.copied->Ready());
+  // The gate of step 3 waits for the update of step 2.
   REQUIRE(replica.runner->RunStep(*communicators[0], 2, {}).ok());
-  const std::string second = replica.Digest();
+  REQUIRE(replica.runner->RunStep(*communicators[0], 3, {}).ok());
   // Any thread may wait for it.
   std::thread([&] { MustOk(snapshot.Wait()); }).join();
 
   CHECK(snapshot.state->step() == 1);
   CHECK(snapshot.state->Digest() == Train({.steps = 1})[0].digests.back());
-  CHECK(second == Train({.steps = 2})[0].digests.back());
+  CHECK(replica.Digest() == Train({.steps = 3})[0].digests.back());
 }
 
 TEST_CASE("step on a device: a state that was received or restored is what the next step begins from", "[step]") {
