@@ -102,6 +102,38 @@ TEST_CASE("device: a stream waits for the mark of another", "[device]") {
   CHECK(std::vector<float>(out, out + 4) == std::vector<float>{0, 6, 7, 0});
 }
 
+TEST_CASE("device: what was recorded is done when it is replayed, as often as that", "[device]") {
+  const DeviceCandidate candidate = GENERATE(from_range(DeviceCandidates()));
+  INFO(candidate.name);
+  const auto device = candidate.make();
+  const auto stream = Must(device->NewStream());
+  if (!stream->can_record()) {
+    CHECK(absl::IsUnimplemented(stream->BeginRecording()));
+    return;
+  }
+  ReluFixture relu(*device);
+  const float in[4] = {-1, 2, -3, 4};
+  float out[4] = {7, 7, 7, 7};
+  MustOk(relu.kernel->Launch(*stream));
+
+  MustOk(stream->BeginRecording());
+  MustOk(relu.kernel->Launch(*stream));
+  MustOk(stream->CopyOnDevice(relu.memory->address(), relu.memory->address() + 256, 8));
+  const auto recording = Must(stream->EndRecording());
+  MustOk(stream->CopyToDevice(relu.memory->address(), Bytes(in), sizeof(in)));
+  MustOk(stream->CopyToHost(Bytes(out), relu.memory->address() + 256, sizeof(out)));
+  MustOk(stream->Synchronize());
+  CHECK(std::vector<float>(out, out + 4) == std::vector<float>(4, 0.0f));
+
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    MustOk(stream->CopyToDevice(relu.memory->address(), Bytes(in), sizeof(in)));
+    MustOk(stream->Replay(*recording));
+    MustOk(stream->CopyToHost(Bytes(out), relu.memory->address(), sizeof(out)));
+    MustOk(stream->Synchronize());
+    CHECK(std::vector<float>(out, out + 4) == std::vector<float>{0, 2, -3, 4});
+  }
+}
+
 TEST_CASE("device: an implementation that does not exist, or an element type without kernels, is refused", "[device]") {
   const DeviceCandidate candidate = GENERATE(from_range(DeviceCandidates()));
   INFO(candidate.name);

@@ -7,7 +7,7 @@ namespace {
 
 class PairedCommunicator final : public Communicator {
  public:
-  PairedCommunicator(std::unique_ptr<Communicator> host, std::unique_ptr<DeviceCommunicator> device)
+  PairedCommunicator(std::shared_ptr<Communicator> host, std::unique_ptr<DeviceCommunicator> device)
       : host_(std::move(host)), device_(std::move(device)) {}
   ~PairedCommunicator() override { Abort(absl::AbortedError("the communicator was closed")); }
 
@@ -39,13 +39,13 @@ class PairedCommunicator final : public Communicator {
   Handle Broadcast(Tag tag, int root, absl::Span<char> bytes) override { return host_->Broadcast(tag, root, bytes); }
 
  private:
-  const std::unique_ptr<Communicator> host_;
+  const std::shared_ptr<Communicator> host_;
   const std::unique_ptr<DeviceCommunicator> device_;
 };
 
 }  // namespace
 
-std::unique_ptr<Communicator> PairCommunicators(std::unique_ptr<Communicator> host,
+std::unique_ptr<Communicator> PairCommunicators(std::shared_ptr<Communicator> host,
                                                 std::unique_ptr<DeviceCommunicator> device) {
   return std::make_unique<PairedCommunicator>(std::move(host), std::move(device));
 }

@@ -13,7 +13,7 @@
 namespace lockstep::worker {
 
 // Abort reaches both. `device` is destroyed first and may use `host` until then.
-std::unique_ptr<Communicator> PairCommunicators(std::unique_ptr<Communicator> host,
+std::unique_ptr<Communicator> PairCommunicators(std::shared_ptr<Communicator> host,
                                                 std::unique_ptr<DeviceCommunicator> device);
 
 }  // namespace lockstep::worker

@@ -51,6 +51,12 @@ class Event {
   virtual absl::Status Wait() = 0;
 };
 
+// Work that was written down once and can be queued as a whole, with the addresses and numbers of that time.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+};
+
 // Work that runs in the order in which it was queued. The first failure stays: later work is not run, and every later
 // call returns that failure, until the stream is dropped.
 class Stream {
@@ -68,6 +74,15 @@ class Stream {
   virtual absl::Status Zero(std::byte* device, size_t bytes) = 0;
   // Blocks until everything queued has finished; returns the first failure.
   virtual absl::Status Synchronize() = 0;
+
+  // Whether work can be recorded and replayed, which takes a GPU's launches off the host.
+  virtual bool can_record() const = 0;
+  // Between these two, launches, copies on the device and zeros are written down instead of queued. REQUIRES:
+  // can_record(); no other call of this stream in between; a launch of everything has succeeded before.
+  virtual absl::Status BeginRecording() = 0;
+  virtual absl::StatusOr<std::unique_ptr<Recording>> EndRecording() = 0;
+  // Queues what was recorded by a stream of the same device. REQUIRES: the recording outlives the work.
+  virtual absl::Status Replay(Recording& recording) = 0;
 };
 
 // What decides whether a kernel plan made elsewhere can run here.

@@ -57,6 +57,13 @@ class ImmediateStream final : public Stream {
     return absl::OkStatus();
   }
   absl::Status Synchronize() override { return absl::OkStatus(); }
+  bool can_record() const override { return false; }
+  absl::Status BeginRecording() override { return NotRecorded(); }
+  absl::StatusOr<std::unique_ptr<Recording>> EndRecording() override { return NotRecorded(); }
+  absl::Status Replay(Recording&) override { return NotRecorded(); }
+
+ private:
+  static absl::Status NotRecorded() { return absl::UnimplementedError("work on the host is done at once"); }
 };
 
 }  // namespace

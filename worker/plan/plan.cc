@@ -103,6 +103,10 @@ int64_t Plan::State::Bytes(int value) const {
 absl::Status Plan::State::RunStep(const PlanStep& step) {
   nodes_executed.fetch_add(1, std::memory_order_relaxed);
   AdvancePulse(pulse);
+  return LaunchStep(step);
+}
+
+absl::Status Plan::State::LaunchStep(const PlanStep& step) {
   if (step.kernel != nullptr) return step.kernel->Launch(*stream);
   return stream->CopyOnDevice(Address(step.outputs[0]), Address(step.inputs[0]),
                               static_cast<size_t>(Bytes(step.outputs[0])));
@@ -151,17 +155,48 @@ absl::Status Plan::RefreshVariables() {
   return absl::OkStatus();
 }
 
+void Plan::State::CutSegments() {
+  int ready = 0;
+  size_t first = 0;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i].buckets_ready == ready && i + 1 < steps.size()) continue;
+    ready = steps[i].buckets_ready;
+    segments.push_back({.first = first, .last = i + 1});
+    first = i + 1;
+  }
+}
+
+absl::Status Plan::State::RunSegment(PlanSegment& segment) {
+  if (segment.recording == nullptr) {
+    LS_RETURN_IF_ERROR(stream->BeginRecording());
+    absl::Status recorded;
+    for (size_t i = segment.first; i < segment.last && recorded.ok(); ++i) recorded = LaunchStep(steps[i]);
+    absl::StatusOr<std::unique_ptr<device::Recording>> recording = stream->EndRecording();
+    LS_RETURN_IF_ERROR(recorded);
+    LS_RETURN_IF_ERROR(recording.status());
+    segment.recording = *std::move(recording);
+  }
+  nodes_executed.fetch_add(segment.last - segment.first, std::memory_order_relaxed);
+  AdvancePulse(pulse);
+  return stream->Replay(*segment.recording);
+}
+
 absl::Status Plan::State::QueuePass(absl::Span<const std::byte* const> host, const PassKey& key,
                                     BucketReady on_bucket) {
   LS_RETURN_IF_ERROR(CopyInputs(host, key));
+  const bool replays = ran_once && stream->can_record();
+  if (replays && segments.empty()) CutSegments();
   int ready = 0;
-  for (const PlanStep& step : steps) {
+  const size_t count = replays ? segments.size() : steps.size();
+  for (size_t i = 0; i < count; ++i) {
+    const PlanStep& last = steps[replays ? segments[i].last - 1 : i];
     if (cancelled.load(std::memory_order_relaxed)) {
-      return absl::CancelledError(absl::StrCat("the pass was cancelled before node '", step.node, "'"));
+      return absl::CancelledError(absl::StrCat("the pass was cancelled before node '", last.node, "'"));
     }
-    LS_RETURN_IF_ERROR(RunStep(step));
-    LS_RETURN_IF_ERROR(Announce(step, key, on_bucket, ready));
+    LS_RETURN_IF_ERROR(replays ? RunSegment(segments[i]) : RunStep(last));
+    LS_RETURN_IF_ERROR(Announce(last, key, on_bucket, ready));
   }
+  ran_once = true;
   return absl::OkStatus();
 }
 
@@ -205,6 +240,7 @@ absl::StatusOr<std::vector<NodeDigest>> Plan::RunPassWithDigests(absl::Span<cons
     LS_RETURN_IF_ERROR(state.Announce(step, key, on_bucket, ready));
   }
   LS_RETURN_IF_ERROR(state.stream->Synchronize());
+  state.ran_once = true;
   return digests;
 }
 

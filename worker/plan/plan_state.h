@@ -56,6 +56,13 @@ struct PlanStep {
   int buckets_ready = 0;
 };
 
+// Steps [first, last), at whose end buckets are ready or the pass ends, and what was recorded of them.
+struct PlanSegment {
+  size_t first = 0;
+  size_t last = 0;
+  std::unique_ptr<device::Recording> recording;
+};
+
 // The copy of one input at the start of a pass.
 struct PlanInputCopy {
   std::byte* address = nullptr;
@@ -84,6 +91,9 @@ struct Plan::State {
   std::vector<PlanValue> values;
   std::vector<PlanStep> refresh;
   std::vector<PlanStep> steps;
+  // Where the stream can record: what passes replay, recorded by the second of them, so that everything is warm.
+  std::vector<PlanSegment> segments;
+  bool ran_once = false;
 
   std::optional<GradientLayout> gradient_layout;
   std::vector<std::string> gradient_parameters;
@@ -121,6 +131,11 @@ struct Plan::State {
   absl::Status MakeAccumulation();
 
   absl::Status RunStep(const PlanStep& step);
+  absl::Status LaunchStep(const PlanStep& step);
+  // Cuts the steps into segments.
+  void CutSegments();
+  // Queues one, as recorded.
+  absl::Status RunSegment(PlanSegment& segment);
   // Announces the buckets from `ready` on that are complete once `step` is done.
   absl::Status Announce(const PlanStep& step, const PassKey& key, BucketReady on_bucket, int& ready);
   // Adds the buckets' gradients of this pass to those of earlier passes, where there are any.

@@ -39,6 +39,11 @@ class ProfiledStream final : public device::Stream {
   }
   absl::Status Zero(std::byte* device, size_t bytes) override { return inner_->Zero(device, bytes); }
   absl::Status Synchronize() override { return inner_->Synchronize(); }
+  // A profile is about single kernels.
+  bool can_record() const override { return false; }
+  absl::Status BeginRecording() override { return inner_->BeginRecording(); }
+  absl::StatusOr<std::unique_ptr<device::Recording>> EndRecording() override { return inner_->EndRecording(); }
+  absl::Status Replay(device::Recording& recording) override { return inner_->Replay(recording); }
 
  private:
   std::unique_ptr<device::Stream> inner_;

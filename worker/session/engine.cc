@@ -1,11 +1,15 @@
 #include "worker/session/engine.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/log/log.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
+#include "worker/collectives/paired_communicator.h"
+#include "worker/device/cuda_loader.h"
 
 namespace lockstep::worker {
 namespace {
@@ -139,16 +143,46 @@ void Engine::Do(const FormCommunicator& action) {
     const Pulse::Waiting waiting(&pulse_);
     formed = forming->Run();
   }
-  absl::Status status = formed.status();
-  {
-    MutexLock lock(&mutex_);
-    if (attempt_.generation != action.generation) return;
-    attempt_.forming = nullptr;
-    if (status.ok()) status = attempt_.aborted;
-    if (status.ok()) attempt_.communicator = *std::move(formed);
+  std::shared_ptr<Communicator> communicator;
+  if (formed.ok()) communicator = *std::move(formed);
+  absl::Status status = Keep(action.generation, formed.status(), communicator);
+  if (status.ok()) {
+    // Aborts reach the ranks that connect their devices through the communicator that is there already.
+    const Pulse::Waiting waiting(&pulse_);
+    absl::StatusOr<std::shared_ptr<Communicator>> joined = JoinDevices(std::move(communicator));
+    if (joined.ok()) communicator = *std::move(joined);
+    status = Keep(action.generation, joined.status(), communicator);
   }
-  if (!status.ok()) return Fail(action.generation, status);
-  options_.post(CommunicatorFormed{action.generation});
+  if (status.ok()) return options_.post(CommunicatorFormed{action.generation});
+  if (IsCurrent(action.generation)) Fail(action.generation, status);
+}
+
+bool Engine::IsCurrent(const Generation& generation) const {
+  MutexLock lock(&mutex_);
+  return attempt_.generation == generation;
+}
+
+absl::Status Engine::Keep(const Generation& generation, absl::Status status,
+                          const std::shared_ptr<Communicator>& communicator) {
+  MutexLock lock(&mutex_);
+  if (attempt_.generation != generation) return absl::AbortedError("another generation is being formed");
+  attempt_.forming = nullptr;
+  if (status.ok()) status = attempt_.aborted;
+  if (status.ok()) attempt_.communicator = communicator;
+  return status;
+}
+
+absl::StatusOr<std::shared_ptr<Communicator>> Engine::JoinDevices(std::shared_ptr<Communicator> host) {
+  const std::optional<int> gpu = replica_->gpu();
+  if (!gpu.has_value() || host->size() == 1) return host;
+  LS_ASSIGN_OR_RETURN(const device::CudaLibrary* const library, device::LoadCudaLibrary());
+  if (library->join == nullptr) return host;
+  LS_ASSIGN_OR_RETURN(device::JoinedGpus joined, library->join(*gpu, *host));
+  if (joined.communicator == nullptr) {
+    LS_LOG(info, "gradients travel through host memory: ", joined.why_not);
+    return host;
+  }
+  return PairCommunicators(std::move(host), std::move(joined.communicator));
 }
 
 void Engine::Do(const RunStep& action) {

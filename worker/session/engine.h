@@ -98,6 +98,12 @@ class Engine {
   void Do(const TakeSnapshot& action);
 
   absl::StatusOr<std::shared_ptr<Communicator>> CommunicatorOf(const Generation& generation);
+  bool IsCurrent(const Generation& generation) const;
+  // Makes `communicator` that of the attempt; `status` where that is not OK, or why the attempt is over.
+  absl::Status Keep(const Generation& generation, absl::Status status,
+                    const std::shared_ptr<Communicator>& communicator);
+  // With what reduces in the memory of the ranks' GPUs, where they are on GPUs and can.
+  absl::StatusOr<std::shared_ptr<Communicator>> JoinDevices(std::shared_ptr<Communicator> host);
   using FetchBytes = std::function<absl::StatusOr<std::string>(const WorkerFence&)>;
   // Fetches as often as it takes to reach the chief; Cancelled when the worker ends meanwhile.
   absl::StatusOr<std::string> FetchPatiently(const FetchBytes& fetch);

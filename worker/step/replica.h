@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -60,6 +61,10 @@ class Replica {
 
   // What it computes on: for people, and why that.
   std::string device_text() const;
+  // Which GPU of this machine it is on; nothing on other devices.
+  std::optional<int> gpu() const {
+    return plans_.chosen.kind == device::DeviceKind::kCuda ? std::optional(plans_.chosen.gpu.ordinal) : std::nullopt;
+  }
   const std::string& device_reason() const { return plans_.chosen.reason; }
   // The kernel plan with the recorded probe, and its hash.
   const std::string& kernel_plan() const { return kernel_plan_; }

@@ -49,6 +49,16 @@ class CudaEvent final : public Event {
   const EventHandle handle_;
 };
 
+class CudaRecording final : public Recording {
+ public:
+  explicit CudaRecording(GraphHandle handle) : handle_(handle) {}
+  ~CudaRecording() override { DestroyGraph(handle_); }
+  GraphHandle handle() const { return handle_; }
+
+ private:
+  const GraphHandle handle_;
+};
+
 class CudaStream final : public Stream {
  public:
   explicit CudaStream(StreamHandle handle) : handle_(handle) {}
@@ -67,6 +77,15 @@ class CudaStream final : public Stream {
   }
   absl::Status Zero(std::byte* device, size_t bytes) override { return cuda::Zero(handle_, device, bytes); }
   absl::Status Synchronize() override { return cuda::Synchronize(handle_); }
+  bool can_record() const override { return true; }
+  absl::Status BeginRecording() override { return BeginCapture(handle_); }
+  absl::StatusOr<std::unique_ptr<Recording>> EndRecording() override {
+    LS_ASSIGN_OR_RETURN(const GraphHandle graph, EndCapture(handle_));
+    return std::make_unique<CudaRecording>(graph);
+  }
+  absl::Status Replay(Recording& recording) override {
+    return cuda::Replay(static_cast<CudaRecording&>(recording).handle(), handle_);
+  }
   StreamHandle handle() const { return handle_; }
 
  private:

@@ -114,6 +114,12 @@ class DeferredEvent final : public Event {
   uint64_t position_ = 0;
 };
 
+using QueuedWork = std::function<absl::Status(Stream&)>;
+
+struct DeferredRecording final : Recording {
+  std::vector<QueuedWork> work;
+};
+
 class DeferredStream final : public Stream {
  public:
   DeferredStream(std::shared_ptr<Machine> machine, std::unique_ptr<Stream> inner)
@@ -138,17 +144,35 @@ class DeferredStream final : public Stream {
     return queue_->Push([=](Stream& inner) { return inner.CopyToHost(host, device, bytes); });
   }
   absl::Status CopyOnDevice(std::byte* to, const std::byte* from, size_t bytes) override {
-    return queue_->Push([=](Stream& inner) { return inner.CopyOnDevice(to, from, bytes); });
+    return Queue([=](Stream& inner) { return inner.CopyOnDevice(to, from, bytes); });
   }
   absl::Status Zero(std::byte* device, size_t bytes) override {
-    return queue_->Push([=](Stream& inner) { return inner.Zero(device, bytes); });
+    return Queue([=](Stream& inner) { return inner.Zero(device, bytes); });
   }
   absl::Status Synchronize() override { return queue_->RunAll(); }
 
-  absl::Status Queue(std::function<absl::Status(Stream&)> work) { return queue_->Push(std::move(work)); }
+  bool can_record() const override { return true; }
+  absl::Status BeginRecording() override {
+    recording_ = std::make_unique<DeferredRecording>();
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::unique_ptr<Recording>> EndRecording() override { return std::move(recording_); }
+  absl::Status Replay(Recording& recording) override {
+    for (const QueuedWork& work : static_cast<DeferredRecording&>(recording).work) {
+      LS_RETURN_IF_ERROR(queue_->Push(work));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Queue(QueuedWork work) {
+    if (recording_ == nullptr) return queue_->Push(std::move(work));
+    recording_->work.push_back(std::move(work));
+    return absl::OkStatus();
+  }
 
  private:
   std::shared_ptr<WorkQueue> queue_;
+  std::unique_ptr<DeferredRecording> recording_;
 };
 
 class DeferredKernel final : public Kernel {

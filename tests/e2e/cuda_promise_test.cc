@@ -1,0 +1,83 @@
+// The promise on GPUs, by host execution: the processes are those of a job on GPUs, with the library that runs the same
+// kernels on the host. Device memory that the host cannot touch, snapshots, sums between the processes' devices, kills.
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tests/e2e/local_job.h"
+
+namespace lockstep::e2e {
+namespace {
+
+constexpr char kJob[] = "deploy/jobs/fashion_mnist_short.yaml";
+constexpr char kLibrary[] = "worker/device/cuda/liblockstep_cuda_on_host.so";
+constexpr uint64_t kSteps = 24;
+
+std::vector<std::string> Settings(const std::string& model, int batch) {
+  const std::string file = std::filesystem::absolute(absl::StrCat("tests/conformance/pytorch/import/", model)).string();
+  std::vector<std::string> settings = {"model.builtin=null",
+                                       absl::StrCat("model.onnx=", file, ".onnx"),
+                                       "data.normalize=null",
+                                       absl::StrCat("data.train.inputs=", file, ".inputs.npy"),
+                                       absl::StrCat("data.train.labels=", file, ".labels.npy"),
+                                       absl::StrCat("train.global_batch_size=", batch),
+                                       absl::StrCat("train.duration=", kSteps, "steps"),
+                                       "train.logical_shards=4",
+                                       "train.optimizer.lr=0.01",
+                                       "checkpoint.every=8steps",
+                                       "resources.device=cuda"};
+  if (model == "gpt2") settings.push_back("model.tied={wte.weight: lm_head.weight}");
+  return settings;
+}
+
+void UseHostExecution() { setenv("LOCKSTEP_CUDA_LIBRARY", std::filesystem::absolute(kLibrary).c_str(), 1); }
+
+TEST_CASE("promise: devices whose memory is their own keep it with workers killed and a chief that begins again",
+          "[e2e][cuda]") {
+  UseHostExecution();
+  const auto [model, batch] = GENERATE(std::pair("gpt2", 4), std::pair("cnn", 16));
+  CAPTURE(model);
+  LocalJob undisturbed(absl::StrCat("undisturbed.", model), kJob, Settings(model, batch));
+  undisturbed.RunUndisturbed(1);
+
+  LocalJob job(absl::StrCat("killed.", model), kJob, Settings(model, batch));
+  job.StartChief(3);
+  for (int i = 0; i < 3; ++i) job.StartWorker(i);
+  job.WaitForStep(6);
+  job.Kill("worker-1");
+  job.StartWorker(1);
+  job.WaitForStatus("a save in the middle", [](const proto::StatusReply& s) { return s.published_step() >= 8; });
+  job.KillEverything();
+  job.StartChief(2);
+  job.StartWorker(0);
+  job.StartWorker(1);
+  CHECK(job.WaitForEnd("chief") == Ended{});
+  for (const char* worker : {"worker-0", "worker-1"}) CHECK(job.WaitForEnd(worker) == Ended{});
+
+  CHECK(job.Digest() == undisturbed.Digest());
+  job.ReplayRecords();
+}
+
+TEST_CASE("promise: a worker without a GPU is refused in a job of GPUs, which goes on", "[e2e][cuda]") {
+  UseHostExecution();
+  LocalJob job("mixed", kJob, Settings("cnn", 16));
+  job.StartChief(1);
+  job.StartWorker(0);
+  job.WaitForStep(2);
+
+  setenv("LOCKSTEP_CUDA_LIBRARY", "/no/such/library.so", 1);
+  job.StartWorker(1);
+
+  CHECK(job.WaitForEnd("worker-1").code == 78);
+  CHECK(absl::StrContains(job.LogOf("worker-1"), "LOCKSTEP_CUDA_LIBRARY"));
+  CHECK(job.WaitForEnd("worker-0") == Ended{});
+  CHECK(job.WaitForEnd("chief") == Ended{});
+}
+
+}  // namespace
+}  // namespace lockstep::e2e
