@@ -4,8 +4,8 @@
 # DIR/figures, one `name value` per line.
 #   --gpu N        which one (0)                 --quick          fewer steps: to see that it works
 #   --dir DIR      where data, runs and logs are kept (a fresh folder below /tmp)
-# Samples per second of Lockstep are the job's own over its steps, data and saves counted; PyTorch's are the median of
-# its steps by CUDA events, the copy of the batch counted. Memory is what the GPU has in use more than before, so that
+# Samples per second are those of the median step: Lockstep's by its own statistics, from the arrival of the batch to the
+# applied update, PyTorch's by CUDA events, the copy of the batch counted. Memory is what the GPU has in use more than before, so that
 # contexts and libraries count for both. Exit 78: no GPU.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -68,6 +68,15 @@ lockstep_job() {  # LOG RUN JOB ARGUMENT…
   rm -rf "${dir:?}/$run"
   run lockstep run "$dir/jobs/$job.yaml" --dir "$dir/$run" --device "cuda:$gpu" "$@" >"$log" 2>&1
 }
+# A figure of the job's statistics, by an expression over `job` and the first `worker`.
+stat_of() {  # RUN EXPRESSION
+  "$python" - "$dir/$1/stats/worker_stats.json" "$2" <<'PYTHON'
+import json, sys
+stats = json.load(open(sys.argv[1]))
+value = eval(sys.argv[2], {"job": stats["job"], "worker": stats["workers"][0]})
+print(f"{value:.2f}")
+PYTHON
+}
 pytorch() {  # LOG ARGUMENT…
   local log=$1
   shift
@@ -75,14 +84,13 @@ pytorch() {  # LOG ARGUMENT…
 }
 
 measure() {  # MODEL BATCH MODE: one model in one precision, ours and PyTorch's.
-  local model=$1 batch=$2 mode=$3 tf32=false flag=() log kind extra speed
+  local model=$1 batch=$2 mode=$3 tf32=false flag=() log kind extra
   if [ "$mode" = tf32 ]; then tf32=true flag=(--tf32); fi
   log=$dir/$model-$mode
   echo "measuring $model, $mode" >&2
   if with_memory lockstep_job "$log.log" "$model-$mode" "bench_$model" --workers 1 --set "numerics.tf32=$tf32" \
     --set "train.duration=${steps}steps" --set "train.global_batch_size=$batch"; then
-    speed=$(grep -oE '[0-9.]+ samples/s' "$log.log" | tail -1 | cut -d' ' -f1)
-    note "$model.$mode.ours" "${speed:--}"
+    note "$model.$mode.ours" "$(stat_of "$model-$mode" "1000 * $batch / worker['step_ms_p50']")"
     note "$model.$mode.ours_mib" "$peak"
     run lockstep profile "$dir/jobs/bench_$model.yaml" --device "cuda:$gpu" --steps 5 --set "numerics.tf32=$tf32" \
       --set "train.global_batch_size=$batch" -o "$log.trace.json" >"$log.profile" 2>&1 || true
@@ -134,10 +142,7 @@ stall() {  # The share of the time for which training waits for saves, at one pe
   echo "measuring saves" >&2
   lockstep_job "$dir/saves.log" saves lenet --workers 1 --set resources.device=cuda --set train.duration=1000steps \
     --set checkpoint.every=100steps || { echo "  failed: $(tail -1 "$dir/saves.log")" >&2; return 0; }
-  local waited
-  waited=$(grep -oE 'stalled [0-9.]+ ms' "$dir/saves.log" | awk '{ sum += $2 } END { printf "%.2f", sum }')
-  speed=$(grep -oE '[0-9.]+ samples/s' "$dir/saves.log" | tail -1 | cut -d' ' -f1)
-  note saves.stall_percent "$(awk -v ms="$waited" -v speed="${speed:-0}" 'BEGIN { t = speed > 0 ? 1000 * 64 / speed * 1000 : 0; print t > 0 ? sprintf("%.2f", 100 * ms / t) : "-" }')"
+  note saves.stall_percent "$(stat_of saves "100 * worker['checkpoint_seconds'] / job['trained_seconds']")"
 }
 
 recovery() {  # From SIGKILL of one of three ranks to the next step that the others apply.

@@ -121,7 +121,7 @@ memory() {
   run lockstep run "$here/jobs/gpt.yaml" --set resources.device=cuda --set resources.gpu_memory=1MiB --workers 1 \
     --device "cuda:$gpu" --dir "$dir/memory-small" >"$dir/memory-small.log" 2>&1 || code=$?
   if [ "$code" = 78 ] && grep -qE 'bytes of its GPU|gpu_memory' "$dir/memory-small.log"; then
-    row ok "memory: too small a cap is refused" "$(grep -oE 'a worker needs .*|.*gpu_memory.*' "$dir/memory-small.log" | head -1 | cut -c1-100)"
+    row ok "memory: too small a cap is refused" "$(grep -oE 'a worker needs [^,]*|[^:]*gpu_memory.*' "$dir/memory-small.log" | head -1 | cut -c1-100)"
   else
     row FAIL "memory: too small a cap is refused" "exit $code: $(tail -1 "$dir/memory-small.log")"
   fi
