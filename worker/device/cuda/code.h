@@ -4,7 +4,8 @@
 //   __global__, __device__, __shared__ (sizes known when compiled), threadIdx, blockIdx, blockDim, gridDim,
 //   __syncthreads(), __syncwarp(), __shfl_xor_sync, __shfl_down_sync and __shfl_sync with a full mask, fmaf, fma;
 //   DynamicShared<T>() for shared memory whose size is given at the launch;
-//   LS_KERNEL_LAMBDA for a lambda that kernels call (not inside another lambda); LS_UNROLL in front of a loop;
+//   LS_KERNEL_LAMBDA for a lambda that kernels call (not inside another lambda); LS_UNROLL in front of a loop that is
+//   unrolled in full, LS_UNROLL_4 in front of one whose loads four iterations may have under way together;
 //   LS_HD for functions of common/math and the like.
 //
 // No atomics, no libm: `common/math` has what is needed. Nothing is contracted, so fmaf stands where one is meant.
@@ -19,6 +20,7 @@
 
 #define LS_KERNEL_LAMBDA [=] __device__
 #define LS_UNROLL _Pragma("unroll")
+#define LS_UNROLL_4 _Pragma("unroll 4")
 
 namespace lockstep::device::cuda {
 
@@ -37,6 +39,7 @@ __device__ T* DynamicShared() {
 
 #define LS_KERNEL_LAMBDA [=]
 #define LS_UNROLL
+#define LS_UNROLL_4
 
 #endif
 

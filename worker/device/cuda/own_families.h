@@ -48,6 +48,18 @@ OwnFunction OwnPlacement(const KernelRequest& request);
 // Gathers and scatters.
 OwnFunction OwnIndexing(const KernelRequest& request);
 
+// Rows: normalisations of channels, groups and rows; losses and what is counted of labels; rankings and running sums;
+// reductions; softmaxes.
+OwnFunction OwnBatchNorm(const KernelRequest& request);
+OwnFunction OwnGroupNorm(const KernelRequest& request);
+OwnFunction OwnLayerNorm(const KernelRequest& request);
+OwnFunction OwnLoss(const KernelRequest& request);
+OwnFunction OwnPointwiseLoss(const KernelRequest& request);
+OwnFunction OwnRanking(const KernelRequest& request);
+OwnFunction OwnReduceGradient(const KernelRequest& request);
+OwnFunction OwnReduction(const KernelRequest& request);
+OwnFunction OwnSoftmax(const KernelRequest& request);
+
 }  // namespace lockstep::device::cuda
 
 #endif  // LOCKSTEP_WORKER_DEVICE_CUDA_OWN_FAMILIES_H_

@@ -2,6 +2,7 @@
 
 #include "common/math/math.h"
 #include "worker/device/label_shapes.h"
+#include "worker/device/pointwise_formulas.h"
 #include "worker/device/reference/families.h"
 #include "worker/device/reference/largest.h"
 
@@ -132,45 +133,13 @@ void LossWeights(const HostCall& call) {
   }
 }
 
-double PointwiseValue(const PointwiseLossAttributes& attributes, double x, double t) {
-  const double d = x - t;
-  const double magnitude = d < 0 ? -d : d;
-  switch (attributes.kind) {
-    case PointwiseLossKind::kMse:
-      return d * d;
-    case PointwiseLossKind::kL1:
-      return magnitude;
-    case PointwiseLossKind::kHuber:
-      return magnitude <= attributes.delta ? 0.5 * d * d : attributes.delta * (magnitude - 0.5 * attributes.delta);
-    case PointwiseLossKind::kBceWithLogits:
-      return (x > 0 ? x : 0.0) - x * t + Log1p(Exp(x < 0 ? x : -x));
-  }
-  return d;
-}
-
-double PointwiseSlope(const PointwiseLossAttributes& attributes, double x, double t) {
-  const double d = x - t;
-  const double sign = d > 0 ? 1.0 : d < 0 ? -1.0 : d;
-  switch (attributes.kind) {
-    case PointwiseLossKind::kMse:
-      return 2 * d;
-    case PointwiseLossKind::kL1:
-      return sign;
-    case PointwiseLossKind::kHuber:
-      return sign * d <= attributes.delta ? d : attributes.delta * sign;
-    case PointwiseLossKind::kBceWithLogits:
-      return Sigmoid(x) - t;
-  }
-  return d;
-}
-
 template <typename T>
 void PointwiseLoss(const HostCall& call) {
   const auto& attributes = call.attrs<PointwiseLossAttributes>();
   const int64_t count = NumElements(call.in_shape(0));
   double sum = 0;
   for (int64_t i = 0; i < count; ++i) {
-    const double value = PointwiseValue(attributes, call.in<T>(0)[i], call.in<T>(1)[i]);
+    const double value = PointwiseValue(attributes.kind, attributes.delta, call.in<T>(0)[i], call.in<T>(1)[i]);
     if (attributes.reduction == Reduction::kNone) call.out<T>(0)[i] = static_cast<T>(value);
     sum += value;
   }
@@ -185,7 +154,8 @@ void PointwiseLossGrad(const HostCall& call) {
   const double divisor = attributes.reduction == Reduction::kMean ? static_cast<double>(count) : 1.0;
   for (int64_t i = 0; i < count; ++i) {
     const double factor = call.in<T>(0)[attributes.reduction == Reduction::kNone ? i : 0] / divisor;
-    call.out<T>(0)[i] = static_cast<T>(factor * PointwiseSlope(attributes, call.in<T>(1)[i], call.in<T>(2)[i]));
+    call.out<T>(0)[i] =
+        static_cast<T>(factor * PointwiseSlope(attributes.kind, attributes.delta, call.in<T>(1)[i], call.in<T>(2)[i]));
   }
 }
 
