@@ -174,10 +174,11 @@ TEST_CASE("movement: an index outside makes all that is scattered NaN", "[device
 }
 
 TEST_CASE("movement: comparisons know where NaN and equal elements stand", "[device]") {
+  const TestedDevice which = GENERATE(TestedDevice::kReference, TestedDevice::kCpu, TestedDevice::kCudaOnHost);
   const float nan = std::nanf("");
   const auto x = [nan] { return Tensor::Of<float>({5}, {2, nan, 3, nan, 3}); };
   const auto arg = [&](OpType op, bool last) {
-    return RunNode(TestedDevice::kCpu, op, ArgAttributes{0, false, last}, All(x())).elements<int64_t>()[0];
+    return RunNode(which, op, ArgAttributes{0, false, last}, All(x())).elements<int64_t>()[0];
   };
   CHECK(arg(OpType::kArgMax, false) == 1);
   CHECK(arg(OpType::kArgMax, true) == 3);
@@ -188,7 +189,7 @@ TEST_CASE("movement: comparisons know where NaN and equal elements stand", "[dev
     values.emplace("x", x());
     graph.values["x"] = {DType::kF32, {5}};
     MustOk(AppendNode(&graph, {"n", OpType::kTopK, {"x"}, {"v", "i"}, TopKAttributes{5, 0, largest}}));
-    RunNodes(*MakeTestedDevice(TestedDevice::kCpu), graph, &values);
+    RunNodes(*MakeTestedDevice(which), graph, &values);
     const absl::Span<const int64_t> indices = values.at("i").elements<int64_t>();
     return std::vector<int64_t>(indices.begin(), indices.end());
   };

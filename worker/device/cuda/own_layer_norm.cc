@@ -219,16 +219,16 @@ struct LpNormGradientRow {
     });
     sums = team.FoldLanes(sums, PairSum());
     const double length = norm.Of(sums.first);
-    const auto inverse = static_cast<float>(1.0 / length);
-    const auto part = static_cast<float>(sums.second / (length * length));
+    const double part = sums.second / (length * length);
+    // In double: of one element alone nothing is left of the difference.
     team.Each(
         [&](const Cell& cell) {
           return Inputs{dy[cell.at], x[cell.at]};
         },
         [&](const Cell& cell, const Inputs& v) {
-          const float sign = v.x > 0.0f ? 1.0f : v.x < 0.0f ? -1.0f : v.x;
-          const float slope = norm.p == 2 ? v.x * inverse : sign;
-          dx[cell.at] = length == 0.0 ? 0.0f : v.dy * inverse - slope * part;
+          const double value = v.x;
+          const double slope = norm.p == 2 ? value / length : value > 0 ? 1.0 : value < 0 ? -1.0 : value;
+          dx[cell.at] = length == 0.0 ? 0.0f : static_cast<float>(double{v.dy} / length - slope * part);
         });
   }
   NormOf norm;

@@ -1,0 +1,141 @@
+// What walks along rows, at the edges of numbers: integers that wrap around, NaN, infinities, rows without elements.
+// The CUDA device in host execution against the reference.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "common/graph/ops/schema.h"
+#include "tests/contracts/run_nodes.h"
+
+namespace lockstep {
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+// The outputs of one node on both devices.
+std::pair<NamedTensors, NamedTensors> RunBoth(OpType op, const OpAttributes& attributes, const Tensors& inputs,
+                                              int outputs = 1) {
+  const auto run = [&](TestedDevice which) {
+    Tensors copies;
+    for (const Tensor& input : inputs) {
+      copies.push_back(Tensor::Zeros(input.dtype(), input.shape()));
+      std::copy(input.bytes().begin(), input.bytes().end(), copies.back().data());
+    }
+    const auto device = MakeTestedDevice(which);
+    return RunOneNode(*device, op, attributes, std::move(copies), outputs);
+  };
+  return {run(TestedDevice::kReference), run(TestedDevice::kCudaOnHost)};
+}
+
+void CheckSameBytes(OpType op, const OpAttributes& attributes, const Tensors& inputs, int outputs = 1) {
+  INFO(OpName(op));
+  const auto [expected, got] = RunBoth(op, attributes, inputs, outputs);
+  for (const auto& [name, tensor] : expected) {
+    const auto& other = got.at(name);
+    CHECK(std::vector<std::byte>(tensor.bytes().begin(), tensor.bytes().end()) ==
+          std::vector<std::byte>(other.bytes().begin(), other.bytes().end()));
+  }
+}
+
+// NaN where the reference has NaN, the same infinities, and nearly the same numbers.
+void CheckSameKinds(OpType op, const OpAttributes& attributes, const Tensors& inputs, int outputs = 1) {
+  INFO(OpName(op));
+  const auto [expected, got] = RunBoth(op, attributes, inputs, outputs);
+  for (const auto& [name, tensor] : expected) {
+    const auto reference = tensor.elements<float>();
+    const auto values = got.at(name).elements<float>();
+    for (size_t i = 0; i < reference.size(); ++i) {
+      CAPTURE(name, i, reference[i], values[i]);
+      if (std::isnan(reference[i]) || std::isinf(reference[i])) {
+        CHECK((values[i] == reference[i] || (std::isnan(values[i]) && std::isnan(reference[i]))));
+      } else {
+        CHECK(values[i] == Approx(reference[i]).margin(1e-6));
+      }
+    }
+  }
+}
+
+template <typename T>
+void CheckIntegers() {
+  constexpr T kMost = std::numeric_limits<T>::max();
+  constexpr T kLowest = std::numeric_limits<T>::min();
+  std::vector<T> values;
+  for (int i = 0; i < 4 * 70 * 3; ++i) {
+    values.push_back(i % 7 == 0 ? kMost : i % 11 == 0 ? kLowest : static_cast<T>(i * 37 % 50));
+  }
+  const auto x = [&] { return Tensor::Of<T>({4, 70, 3}, values); };
+  for (const std::vector<int64_t>& axes : {std::vector<int64_t>{}, {1}, {0, 2}, {2}}) {
+    for (const OpType op : {OpType::kReduceSum, OpType::kReduceMean, OpType::kReduceMax, OpType::kReduceMin,
+                            OpType::kReduceProd, OpType::kReduceL1, OpType::kReduceSumSquare}) {
+      Tensors inputs;
+      inputs.push_back(x());
+      CheckSameBytes(op, ReduceAttributes{.axes = axes}, inputs);
+    }
+  }
+  for (const int64_t axis : {0, 1, 2}) {
+    Tensors inputs;
+    inputs.push_back(x());
+    for (const bool flag : {false, true}) {
+      CheckSameBytes(OpType::kArgMax, ArgAttributes{axis, true, flag}, inputs);
+      CheckSameBytes(OpType::kArgMin, ArgAttributes{axis, true, flag}, inputs);
+      CheckSameBytes(OpType::kTopK, TopKAttributes{.k = 3, .axis = axis, .largest = flag}, inputs, 2);
+      CheckSameBytes(OpType::kCumSum, CumSumAttributes{axis, flag, !flag}, inputs);
+    }
+  }
+}
+
+TEST_CASE("row edges: integers of every type wrap around in reductions, rankings and running sums", "[cuda]") {
+  CheckIntegers<int64_t>();
+  CheckIntegers<int32_t>();
+  CheckIntegers<int8_t>();
+  CheckIntegers<uint8_t>();
+}
+
+TEST_CASE("row edges: NaN and infinities spread as in the reference", "[cuda]") {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const float nan = std::nanf("");
+  // Rows of 40, so that threads share them; one kind of trouble in each.
+  const std::vector<std::vector<std::pair<size_t, float>>> troubles = {
+      {}, {{3, nan}}, {{5, kInfinity}}, {{0, -kInfinity}, {39, -kInfinity}}, {{7, kInfinity}, {8, -kInfinity}}};
+  std::vector<float> values;
+  for (const auto& trouble : troubles) {
+    std::vector<float> row(40);
+    for (size_t i = 0; i < row.size(); ++i) row[i] = 0.1f * static_cast<float>(i % 9) - 0.3f;
+    for (const auto& [i, value] : trouble) row[i] = value;
+    values.insert(values.end(), row.begin(), row.end());
+  }
+  values.insert(values.end(), 40, -kInfinity);
+  Tensors inputs;
+  inputs.push_back(Tensor::Of<float>({6, 40}, values));
+  for (const OpType op : {OpType::kSoftmax, OpType::kLogSoftmax}) CheckSameKinds(op, SoftmaxAttributes{1}, inputs);
+  for (const OpType op : {OpType::kReduceSum, OpType::kReduceMax, OpType::kReduceMin, OpType::kReduceL1,
+                          OpType::kReduceSumSquare, OpType::kReduceLogSumExp}) {
+    CheckSameKinds(op, ReduceAttributes{.axes = {1}}, inputs);
+  }
+  CheckSameKinds(OpType::kCumSum, CumSumAttributes{1}, inputs);
+  for (const bool flag : {false, true}) {
+    CheckSameBytes(OpType::kArgMax, ArgAttributes{1, true, flag}, inputs);
+    CheckSameBytes(OpType::kArgMin, ArgAttributes{1, true, flag}, inputs);
+  }
+  // Labels beside the trouble, at it, and outside.
+  inputs.push_back(Tensor::Of<int32_t>({6}, {1, 2, 5, 0, 40, 3}));
+  CheckSameKinds(OpType::kSoftmaxCrossEntropyLoss, CrossEntropyAttributes{.reduction = Reduction::kNone}, inputs, 2);
+  inputs.push_back(Tensor::Of<float>({6}, {1, 1, 1, 1, 1, 1}));
+  CheckSameBytes(OpType::kCountCorrect, CountCorrectAttributes{}, inputs, 3);
+}
+
+TEST_CASE("row edges: rows without elements give what is stated of nothing", "[cuda]") {
+  Tensors inputs;
+  inputs.push_back(Tensor::Zeros(DType::kF32, {3, 0}));
+  for (const OpType op : {OpType::kReduceSum, OpType::kReduceProd, OpType::kReduceMax, OpType::kReduceMin}) {
+    CheckSameBytes(op, ReduceAttributes{.axes = {1}}, inputs);
+    CheckSameBytes(op, ReduceAttributes{.axes = {0}}, inputs);
+  }
+  CheckSameBytes(OpType::kSoftmax, SoftmaxAttributes{1}, inputs);
+}
+
+}  // namespace
+}  // namespace lockstep
