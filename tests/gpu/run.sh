@@ -5,7 +5,7 @@
 #   --gpu N        which one (0)                --only PATTERN   only rows whose name contains PATTERN
 #   --dir DIR      where logs and runs are kept (a fresh folder below /tmp, removed when all passed)
 # The libraries of CUDA 13 come from LD_LIBRARY_PATH, Python's nvidia packages (PYTHON names the interpreter) or the
-# toolkit; see cuda_env.sh. Two ranks share the GPU.
+# toolkit; see cuda_env.sh. Two ranks share the GPU; where there are several, they also get one each.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
@@ -36,6 +36,8 @@ if ! grep -q "^ok    gpu $gpu " <<<"$machine"; then
   exit 78
 fi
 
+gpus=$(grep -c '^ok    gpu ' <<<"$machine")
+
 keep=1
 if [ -z "$dir" ]; then dir=$(mktemp -d /tmp/lockstep-gpu-XXXXXX) keep=0; fi
 mkdir -p "$dir"
@@ -61,29 +63,41 @@ suite() {  # NAME PROGRAM: a binary of tests, a row with its counts.
   fi
 }
 
+place=cuda:$gpu  # where ranks compute
 train() {  # RUN JOB RANKS ARGUMENT…: trains; leaves the seconds in `seconds` and the digest in `digest`, or fails.
   local run=$1 job=$2 ranks=$3 begin=$EPOCHREALTIME
   shift 3
   digest=''
-  run lockstep run "$here/jobs/$job.yaml" --set resources.device=cuda --workers "$ranks" --device "cuda:$gpu" \
+  run lockstep run "$here/jobs/$job.yaml" --set resources.device=cuda --workers "$ranks" --device "$place" \
     --dir "$dir/$run" "$@" >"$dir/$run.log" 2>&1 || return 1
   seconds=$(awk -v a="$begin" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", b - a }')
   digest=$(run lockstep checkpoint digest "$dir/$run")
 }
 
-last_loss() { grep -oE 'loss [0-9.e+-]+' "$dir/$1.log" | tail -1 || true; }
+last_loss() { sed -n 's/^evaluated step .* loss \([0-9.e+-]*\) .*/\1/p' "$dir/$1.log" | tail -1; }
 
-model() {  # JOB KILL_EVERY: one rank, two ranks, two ranks with kills: the same digest.
-  local job=$1 one
+model() {  # JOB KILL_EVERY LOSS: one rank, which learns to that loss; two ranks, and kills: the same digest.
+  local job=$1 one loss
   wanted "$job" || return 0
   if ! train "$job-1" "$job" 1; then
     row FAIL "$job, 1 rank" "$(tail -1 "$dir/$job-1.log")"
     return 0
   fi
   one=$digest
-  row ok "$job, 1 rank" "$seconds s, $(last_loss "$job-1"), digest ${one:0:12}"
+  loss=$(last_loss "$job-1")
+  if awk -v loss="${loss:-nan}" -v most="$3" 'BEGIN { exit !(loss + 0 > 0 && loss + 0 <= most) }'; then
+    row ok "$job, 1 rank" "$seconds s, loss $loss, digest ${one:0:12}"
+  else
+    row FAIL "$job, 1 rank" "loss ${loss:-unknown} after training, at most $3 was expected"
+  fi
   same "$job, 1 rank again" "$one" "$job-again" "$job" 1
   same "$job, 2 ranks on one GPU" "$one" "$job-2" "$job" 2
+  if [ "$gpus" -gt 1 ]; then
+    place=cuda
+    same "$job, 2 ranks on two GPUs" "$one" "$job-two" "$job" 2
+    same "$job, two GPUs, kill -9" "$one" "$job-two-kill" "$job" 2 --kill-worker-every "$2" --kill-seed 8
+    place=cuda:$gpu
+  fi
   same "$job, 2 ranks, kill -9" "$one" "$job-kill" "$job" 2 --kill-worker-every "$2" --kill-seed 7
 }
 
@@ -157,9 +171,9 @@ mixed() {  # A worker without a GPU has no part in a job of GPUs.
 
 suite "kernels: contract and reference" device_gpu_test
 suite "kernels: bits of host execution" own_kernels_gpu_test
-model lenet 60steps
-model resnet18 20steps
-model gpt 40steps
+model lenet 60steps 0.8
+model resnet18 50steps 2.0
+model gpt 40steps 3.2
 memory
 mixed
 
