@@ -190,7 +190,7 @@ absl::Status NormGradient(const DeviceCall& call, StreamHandle stream) {
 
 struct NormOf {
   int64_t p;
-  LS_HD float Term(float x) const { return p == 2 ? x * x : x < 0.0f ? -x : x; }
+  LS_HD double Term(double x) const { return p == 2 ? x * x : x < 0 ? -x : x; }
   LS_HD double Of(double sum) const { return p == 2 ? SquareRoot(sum) : sum; }
 };
 
@@ -198,7 +198,7 @@ struct LpNormRow {
   template <TeamKind kKind>
   __device__ void operator()(const Team<kKind>& team) const {
     double sum = 0;
-    team.Each([&](const Cell& cell) { sum += double{norm.Term(x[cell.at])}; });
+    team.Each([&](const Cell& cell) { sum += norm.Term(x[cell.at]); });
     const auto length = static_cast<float>(norm.Of(team.Sum(sum)));
     team.Each([&](const Cell& cell) { return x[cell.at]; },
               [&](const Cell& cell, float value) { y[cell.at] = length == 0.0f ? 0.0f : value / length; });
@@ -215,7 +215,7 @@ struct LpNormGradientRow {
     Pair sums{0.0, 0.0};
     team.Each([&](const Cell& cell) {
       const float value = x[cell.at];
-      sums = PairSum()(sums, {double{norm.Term(value)}, double{dy[cell.at]} * double{value}});
+      sums = PairSum()(sums, {norm.Term(value), double{dy[cell.at]} * double{value}});
     });
     sums = team.FoldLanes(sums, PairSum());
     const double length = norm.Of(sums.first);
