@@ -88,5 +88,30 @@ TEST_CASE("products on host: Einstein's sums of two factors over tiles, of other
   CheckAgainstReference(CaseOf(OpType::kEinsum, sum.shapes, EinsumAttributes{sum.equation}, sum.terms));
 }
 
+TEST_CASE("products on host: attention with heads wider than a block, over more keys than one", "[cuda]") {
+  AttentionAttributes attributes{.scale = 0.1, .causal = GENERATE(false, true), .q_rows = true, .y_rows = true};
+  const int64_t queries = 70, keys = 131, size = 150, value_size = GENERATE(100, 270);
+  DeviceCase c;
+  c.terms = 8 * (size + value_size + keys) + 8 * queries;
+  CaseBuilder b(&c);
+  const std::vector<std::string> inputs = {b.In({1, queries, 2, size}), b.In({1, 1, keys, size}),
+                                           b.In({1, 1, keys, value_size})};
+  const auto forward = b.Op(OpType::kAttention, inputs, attributes, 2);
+  const std::string dy = b.In(b.ShapeOf(forward[0]));
+  b.Op(OpType::kAttentionGrad, {dy, inputs[0], inputs[1], inputs[2], forward[0], forward[1], ""}, attributes, 3);
+
+  CheckAgainstReference(c);
+}
+
+TEST_CASE("products on host: maxima of integers", "[cuda]") {
+  const DType type = GENERATE(DType::kI32, DType::kI64);
+  const PoolAttributes attributes{.kernel_shape = {3, 2}, .strides = {2, 1}, .pads = {1, 0, 1, 1}, .ceil_mode = true};
+  DeviceCase c;
+  CaseBuilder b(&c);
+  b.Op(OpType::kMaxPool, {b.In({2, 3, 9, 8}, type)}, attributes);
+
+  CheckAgainstReference(c);
+}
+
 }  // namespace
 }  // namespace lockstep

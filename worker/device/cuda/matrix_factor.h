@@ -17,10 +17,14 @@ namespace lockstep::device::cuda {
 struct BatchOffsets {
   static constexpr int kMostRuns = 6;
 
-  LS_HD int64_t At(int index) const {
+  __device__ int64_t At(int index) const {
     auto rest = static_cast<uint32_t>(index);
     int64_t offset = 0;
-    for (int r = 0; r < runs; ++r) offset += static_cast<int64_t>(extents[r].Split(&rest)) * strides[r];
+    // Unrolled, so that nothing is indexed at run time, which would put a copy into local memory.
+    LS_UNROLL
+    for (int r = 0; r < kMostRuns; ++r) {
+      if (r < runs) offset += static_cast<int64_t>(extents[r].Split(&rest)) * strides[r];
+    }
     return offset;
   }
 
