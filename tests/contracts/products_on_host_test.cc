@@ -103,6 +103,27 @@ TEST_CASE("products on host: attention with heads wider than a block, over more 
   CheckAgainstReference(c);
 }
 
+TEST_CASE("products on host: a whole block of keys that a mask rules out with minus infinity weighs nothing",
+          "[cuda]") {
+  DeviceCase c;
+  c.terms = 8 * 300;
+  CaseBuilder b(&c);
+  const auto zeros = [&](int64_t keys) {
+    return b.Op(OpType::kScale, {b.Op(OpType::kAbs, {b.In({1, 1, 1, keys})}, NoAttributes())[0]},
+                ScaleAttributes{0.0})[0];
+  };
+  const std::string ruled_out = b.Op(OpType::kLog, {zeros(70)}, NoAttributes())[0];
+  const std::string mask = b.Op(OpType::kConcat, {ruled_out, zeros(40)}, ConcatAttributes{.axis = 3})[0];
+  c.graph.outputs.clear();
+  const std::vector<std::string> inputs = {b.In({2, 1, 9, 8}), b.In({2, 1, 110, 8}), b.In({2, 1, 110, 8})};
+  const auto forward = b.Op(OpType::kAttention, {inputs[0], inputs[1], inputs[2], mask}, AttentionAttributes(), 2);
+  const std::string dy = b.In(b.ShapeOf(forward[0]));
+  b.Op(OpType::kAttentionGrad, {dy, inputs[0], inputs[1], inputs[2], forward[0], forward[1], mask},
+       AttentionAttributes(), 3);
+
+  CheckAgainstReference(c);
+}
+
 TEST_CASE("products on host: maxima of integers", "[cuda]") {
   const DType type = GENERATE(DType::kI32, DType::kI64);
   const PoolAttributes attributes{.kernel_shape = {3, 2}, .strides = {2, 1}, .pads = {1, 0, 1, 1}, .ceil_mode = true};
