@@ -176,7 +176,8 @@ def _beside(repository, toolkit, found):
     else:
         found["HAS_CUDNN"] = True
         repository.symlink(headers + "/cudnn_frontend/include", "cudnn_frontend/include")
-        build += _target("cudnn_frontend", "cudnn_frontend/include", deps = [":cudnn"])
+        # The frontend refers to NVRTC, which cuDNN's own engines need too.
+        build += _target("cudnn_frontend", "cudnn_frontend/include", _link(toolkit.lib, "nvrtc"), [":cudnn"])
     return build
 
 cuda_repository = repository_rule(

@@ -1,5 +1,6 @@
 // NVIDIA's kernel libraries as one source of kernels: cuBLASLt for products, cuDNN for convolutions. No vendor type is
-// seen here. vendor_libraries.cc opens what the build has; no_vendor_libraries.cc stands in for it in host execution.
+// seen here. What a device opens is decided when it is linked: vendor_libraries_on_gpu.cc opens what the build has,
+// no_vendor_libraries.cc stands in for it in host execution.
 //
 // Threading: as device.h.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_VENDOR_LIBRARIES_H_
@@ -18,6 +19,8 @@ struct VendorOptions {
   std::string gpu;
   // Factors of float32 may be rounded to tf32.
   bool tf32 = false;
+  // The GPU that cuDNN chooses engines for, as it describes one in JSON; empty: the calling thread's.
+  std::string described_gpu;
 };
 
 class VendorLibraries {
@@ -33,6 +36,9 @@ class VendorLibraries {
 // On the calling thread's GPU. FailedPrecondition with the reason of the library that does not start. Kernels may not
 // outlive what made them.
 absl::StatusOr<std::unique_ptr<VendorLibraries>> OpenVendorLibraries(const VendorOptions& options);
+
+// The same, always of the libraries that the build has.
+absl::StatusOr<std::unique_ptr<VendorLibraries>> OpenNvidiaLibraries(const VendorOptions& options);
 
 }  // namespace lockstep::device::cuda
 

@@ -1,0 +1,20 @@
+// Convolution, transposed convolution and the gradients by cuDNN, with the kernels of our own that stand behind them.
+//
+// Threading: as kernel.h.
+#ifndef LOCKSTEP_WORKER_DEVICE_CUDA_CUDNN_CONVOLUTION_H_
+#define LOCKSTEP_WORKER_DEVICE_CUDA_CUDNN_CONVOLUTION_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "worker/device/cuda/cudnn_graph.h"
+#include "worker/device/kernel.h"
+
+namespace lockstep::device::cuda {
+
+// REQUIRES: `cudnn` outlives the kernel. An error says why cuDNN cannot serve the node.
+absl::StatusOr<std::unique_ptr<Kernel>> MakeCudnnConvolution(const Cudnn& cudnn, const KernelRequest& request);
+
+}  // namespace lockstep::device::cuda
+
+#endif  // LOCKSTEP_WORKER_DEVICE_CUDA_CUDNN_CONVOLUTION_H_

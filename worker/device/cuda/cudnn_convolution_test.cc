@@ -1,0 +1,132 @@
+// Convolutions by cuDNN with fake_cudnn.h in the place of what needs a GPU: graphs are built, engines chosen and plans
+// made by the library itself, for a GPU that is described to it.
+#include "worker/device/cuda/cudnn_convolution.h"
+
+#include <catch2/catch.hpp>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/graph/ops/conv.h"
+#include "worker/device/cuda/engine_choice.h"
+#include "worker/device/cuda/fake_cudnn.h"
+
+namespace lockstep::device::cuda {
+namespace {
+
+using Catch::Contains;
+
+struct Asked {
+  Node node;
+  std::vector<Shape> inputs;
+  Shape output;
+};
+
+Asked SomeConv(int64_t channels = 64) {
+  const ConvAttributes attributes{.kernel_shape = {3, 3}, .pads = {1, 1, 1, 1}};
+  return {{.op = OpType::kConv, .attributes = attributes},
+          {{8, channels, 16, 16}, {channels, channels, 3, 3}},
+          {8, channels, 16, 16}};
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> Make(const Cudnn& cudnn, const Asked& asked,
+                                             const std::string& implementation = "") {
+  KernelRequest request{.node = &asked.node, .implementation = implementation};
+  for (const Shape& shape : asked.inputs) request.inputs.push_back({.shape = shape});
+  request.outputs.push_back({.shape = asked.output});
+  return MakeCudnnConvolution(cudnn, request);
+}
+
+std::unique_ptr<Cudnn> Open(bool tf32 = false, int64_t workspace_limit = int64_t{256} << 20) {
+  FakeCudnn::Get() = {};
+  auto cudnn = Cudnn::Open(
+      {.gpu = kDescribedGpuName, .tf32 = tf32, .described_gpu = kDescribedGpu, .workspace_limit = workspace_limit});
+  INFO(cudnn.status());
+  REQUIRE(cudnn.ok());
+  return *std::move(cudnn);
+}
+
+std::string NameOf(const Cudnn& cudnn, const Asked& asked) {
+  const auto kernel = Make(cudnn, asked);
+  INFO(kernel.status());
+  REQUIRE(kernel.ok());
+  return (*kernel)->implementation();
+}
+
+std::string Refusal(const Cudnn& cudnn, const std::string& name) {
+  const absl::Status status = Make(cudnn, SomeConv(), name).status();
+  CHECK(absl::IsInvalidArgument(status));
+  return std::string(status.message());
+}
+
+}  // namespace
+
+TEST_CASE("cudnn convolution: the name of the chosen engine makes the same kernel again", "[cuda]") {
+  for (const bool tf32 : {false, true}) {
+    const auto cudnn = Open(tf32);
+    for (const int64_t channels : {3, 64}) {
+      const auto first = Make(*cudnn, SomeConv(channels));
+      INFO(first.status());
+      REQUIRE(first.ok());
+      const auto choice = ParseEngineChoice((*first)->implementation());
+      REQUIRE(choice.ok());
+      CHECK((choice->version == cudnnGetVersion() && choice->gpu == kDescribedGpuName));
+      CHECK(choice->math == (tf32 ? "tf32" : "f32"));
+
+      const auto again = Make(*cudnn, SomeConv(channels), (*first)->implementation());
+
+      INFO(again.status());
+      REQUIRE(again.ok());
+      CHECK((*again)->implementation() == (*first)->implementation());
+      CHECK((*again)->workspace_bytes() == (*first)->workspace_bytes());
+    }
+  }
+}
+
+TEST_CASE("cudnn convolution: an engine that rounds to tf32 is refused where that was not asked for", "[cuda]") {
+  const auto rounding = Open(true);
+  EngineChoice choice = *ParseEngineChoice(NameOf(*rounding, SomeConv()));
+  const auto exact = Open(false);
+  choice.math = "f32";
+
+  CHECK_THAT(Refusal(*exact, PrintEngineChoice(choice)), Contains("heuristics refuse here"));
+}
+
+TEST_CASE("cudnn convolution: a name from elsewhere is refused with the reason", "[cuda]") {
+  const auto cudnn = Open();
+  const EngineChoice choice = *ParseEngineChoice(NameOf(*cudnn, SomeConv()));
+  EngineChoice newer = choice, other = choice, knobs = choice;
+  ++newer.version;
+  other.engine = "eng9999";
+  knobs.engine += "_k99=1";
+
+  CHECK_THAT(Refusal(*cudnn, PrintEngineChoice(newer)), Contains("which is for cuDNN"));
+  CHECK_THAT(Refusal(*cudnn, PrintEngineChoice(other)), Contains("heuristics refuse here"));
+  CHECK_THAT(Refusal(*cudnn, PrintEngineChoice(knobs)), Contains("heuristics refuse here"));
+  CHECK_THAT(Refusal(*cudnn, "cudnn:"), Contains("not one of cuDNN's"));
+}
+
+TEST_CASE("cudnn convolution: no engine takes more scratch than the limit", "[cuda]") {
+  const ConvAttributes attributes{.kernel_shape = {3, 3}, .pads = {1, 1, 1, 1}, .group = 4};
+  const Asked grouped = {
+      {.op = OpType::kConv, .attributes = attributes}, {{8, 64, 32, 32}, {128, 16, 3, 3}}, {8, 128, 32, 32}};
+  const auto roomy = Open();
+  REQUIRE((*Make(*roomy, grouped))->workspace_bytes() > 0);
+
+  const auto none = Open(false, 0);
+
+  const auto kernel = Make(*none, grouped);
+  REQUIRE(kernel.ok());
+  CHECK((*kernel)->workspace_bytes() == 0);
+}
+
+TEST_CASE("cudnn convolution: what does not start says so", "[cuda]") {
+  FakeCudnn::Get().create = CUDNN_STATUS_NOT_INITIALIZED;
+  CHECK(absl::IsFailedPrecondition(Cudnn::Open({.gpu = kDescribedGpuName}).status()));
+
+  FakeCudnn::Get() = {};
+  CHECK(absl::IsInvalidArgument(Cudnn::Open({.gpu = kDescribedGpuName, .described_gpu = "{}"}).status()));
+}
+
+}  // namespace lockstep::device::cuda
