@@ -116,6 +116,7 @@ std::string PartsText(const ReplicaForecast& forecast, bool device, bool host) {
   part(host, "snapshots of it", forecast.snapshot_bytes);
   part(device, "sums of gradients", forecast.exchange_bytes);
   part(host, "batches", forecast.batch_bytes);
+  part(host && forecast.host_copy_bytes > 0, "copies of state and sums", forecast.host_copy_bytes);
   part(device, "training plan", forecast.training.total());
   part(device, "evaluation plan", forecast.evaluation.total() + forecast.text.total());
   return text;
@@ -155,6 +156,8 @@ absl::StatusOr<ReplicaForecast> ForecastOf(const MetaGraph& metagraph, const Job
   forecast.peak = plans.training_plan->Peak();
   forecast.nodes = plans.training_plan->Describe();
   forecast.device_memory = plans.device_memory;
+  // Sums come to the host where ranks are not joined on their devices, which shows only when they meet.
+  if (!plans.device->host_visible()) forecast.host_copy_bytes = forecast.state_bytes + forecast.exchange_bytes;
   return forecast;
 }
 

@@ -27,8 +27,9 @@ struct ReplicaForecast {
   PlanMemory text;        // likewise
   int64_t state_bytes = 0;
   int64_t snapshot_bytes = 0;
-  int64_t exchange_bytes = 0;  // sums of gradients over logical shards
-  int64_t batch_bytes = 0;     // training batches read ahead, and the evaluation batch
+  int64_t exchange_bytes = 0;   // sums of gradients over logical shards
+  int64_t batch_bytes = 0;      // training batches read ahead, and the evaluation batch
+  int64_t host_copy_bytes = 0;  // of state and sums, beside a device with memory of its own
   // What a device with memory of its own has to give; 0: the device computes in the host's.
   int64_t device_memory = 0;
   // What shares the training plan's arena at its peak.
@@ -38,8 +39,8 @@ struct ReplicaForecast {
 
   // The peak over the process's size before, the decoded data left out. Everything is held at once: all plans live as
   // long as the replica.
-  int64_t total() const { return near_device() + snapshot_bytes + batch_bytes; }
-  // Of that, what lies in a device's own memory, and in the host's. Snapshots and batches are the host's.
+  int64_t total() const { return near_device() + snapshot_bytes + batch_bytes + host_copy_bytes; }
+  // Of that, what lies in a device's own memory, and in the host's. Snapshots, batches and copies are the host's.
   int64_t device_total() const { return device_memory > 0 ? near_device() : 0; }
   int64_t host_total() const { return total() - device_total(); }
 

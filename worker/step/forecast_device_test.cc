@@ -41,7 +41,8 @@ TEST_CASE("forecast: state, plans and sums lie on the GPU, snapshots and batches
 
   CHECK(forecast.device_memory == 2000000);  // what is free
   CHECK(forecast.device_total() == forecast.training.total() + forecast.state_bytes + forecast.exchange_bytes);
-  CHECK(forecast.host_total() == forecast.snapshot_bytes + forecast.batch_bytes);
+  CHECK(forecast.host_copy_bytes == forecast.state_bytes + forecast.exchange_bytes);
+  CHECK(forecast.host_total() == forecast.snapshot_bytes + forecast.batch_bytes + forecast.host_copy_bytes);
   JobSpec on_cpu = Job();
   on_cpu.mutable_resources()->set_device(job::Resources::DEVICE_CPU);
   CHECK(ForecastReplica(Mlp(256), on_cpu)->device_total() == 0);

@@ -98,12 +98,13 @@ absl::Status GradientExchange::Begin(Communicator& communicator, Tag tag, absl::
   next_bucket_ = 0;
   sent_ = 0;
   submitted_ = 0;
+  passes_done_ = false;
   handles_.clear();
   word_handle_ = nullptr;
   auto* const own = reinterpret_cast<int32_t*>(exponents_.on_host());
   std::copy(exponents.begin(), exponents.end(), own);
   if (!sums_integers()) std::fill_n(own, exponents.size(), kExponentUnset);
-  if (communicator.on_device() == nullptr) {
+  if (goes_over_host()) {
     LS_RETURN_IF_ERROR(sums_.EnsureHost(*options_.device));
     LS_RETURN_IF_ERROR(floats_.EnsureHost(*options_.device));
   }
@@ -157,6 +158,11 @@ absl::Status GradientExchange::SendBucket(int bucket) {
     SubmitToHost(bucket);
     return absl::OkStatus();
   }
+  if (!goes_over_host()) {
+    if (!sums_integers()) return absl::OkStatus();
+    return math_.Dequantize(stream, *tables_[static_cast<size_t>(bucket)], 0, range_of(bucket).size, sums(bucket),
+                            reinterpret_cast<const int32_t*>(exponents_.on_device()), floats(bucket));
+  }
   const FlatRange range = range_of(bucket);
   const MirroredBuffer& run = sums_integers() ? sums_ : floats_;
   const size_t element = sums_integers() ? sizeof(int64_t) : sizeof(float);
@@ -170,8 +176,7 @@ absl::Status GradientExchange::SendBucket(int bucket) {
 
 // Hands the communicator, in order, every bucket whose copy has come to the host.
 absl::Status GradientExchange::SubmitStaged(bool wait) {
-  if (copies_ == nullptr || communicator_->on_device() != nullptr || takes_as_it_is()) return absl::OkStatus();
-  while (submitted_ < sent_) {
+  while (goes_over_host() && submitted_ < sent_) {
     device::Event& staged = *staged_[static_cast<size_t>(submitted_)];
     if (!wait && !staged.Ready()) return absl::OkStatus();
     LS_RETURN_IF_ERROR(staged.Wait());
@@ -204,12 +209,18 @@ void GradientExchange::SubmitToHost(int bucket) {
       }));
 }
 
-// The one wait of an attempt for what its passes gave: everything that was queued is done when the word leaves.
-absl::Status GradientExchange::SendWord(const WordShape& shape, const ControlContribution& slot) {
+absl::Status GradientExchange::WaitForPasses() {
+  if (passes_done_) return absl::OkStatus();
   LS_CHECK(added_ == shards_.last - shards_.first, "every shard is added before the attempt ends");
   LS_RETURN_IF_ERROR(records_.ToHost(*options_.stream, 0, record_bytes()));
   LS_RETURN_IF_ERROR(SubmitStaged(/*wait=*/true));
   LS_RETURN_IF_ERROR(options_.stream->Synchronize());
+  passes_done_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status GradientExchange::SendWord(const WordShape& shape, const ControlContribution& slot) {
+  LS_RETURN_IF_ERROR(WaitForPasses());
   RankWord word{.tag = tag_};
   word.control = slot;
   const std::byte* const records = records_.on_host();
@@ -228,7 +239,7 @@ absl::Status GradientExchange::SendWord(const WordShape& shape, const ControlCon
 }
 
 absl::Status GradientExchange::WaitForAll(absl::Status outcome) {
-  const bool copied = !floats_.in_place() && communicator_->on_device() == nullptr;
+  const bool copied = goes_over_host();
   for (size_t b = 0; b < handles_.size(); ++b) {
     absl::Status status = WaitFor(*handles_[b], options_.pulse);
     if (status.ok() && outcome.ok() && copied) {

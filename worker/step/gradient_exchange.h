@@ -5,13 +5,13 @@
 //   1 Begin ──(AddBucket × buckets, EndShard) × shards of this rank──▶ 2 all on their way ──Finish──▶ 3 reduced
 //
 // Until Finish everything is queued in the stream that computes, behind the passes; Finish is the gate at which the
-// host waits, once, for the shards' totals and magnitudes. A bucket leaves in one of three ways:
+// host waits, once, for the shards' totals and magnitudes. A bucket leaves in one of these ways:
 //
 //   * the host sees the device's memory: the communicator takes the sums in place;
 //   * it does not, and the communicator works on host memory: the sums are copied to the host behind backward, reduced
-//   and
-//     converted there, and the floats are copied back;
-//   * the communicator works on device memory (device_communicator.h): it reduces in a stream of its own.
+//     and converted there, and the floats are copied back;
+//   * the communicator works on device memory (device_communicator.h): it reduces in a stream of its own;
+//   * this rank is alone, and its sums lie on a device: they are converted there.
 //
 // Invariants
 //   * Nothing here writes the state: what a broken attempt leaves behind is thrown away.
@@ -88,6 +88,9 @@ class GradientExchange {
   // Ends the current shard. REQUIRES: every bucket was added, all that adds to its totals is queued.
   absl::Status EndShard();
 
+  // Waits until the passes are done and every bucket is on its way. Finish does so where nobody did.
+  absl::Status WaitForPasses();
+
   // Ends the attempt: waits for the device, every bucket and the word. On an error nothing is reduced; the communicator
   // is broken. Also ends an attempt that lacks shards: then it aborts the communicator with `early` first and returns
   // that. Nothing of the attempt is queued any more, but for copies of floats to the device after a good end.
@@ -110,6 +113,10 @@ class GradientExchange {
   absl::Status SendWord(const WordShape& shape, const ControlContribution& slot);
   absl::Status WaitForAll(absl::Status outcome);
   bool in_last_shard() const { return added_ + 1 == shards_.last - shards_.first; }
+  // Whether buckets go over the host's side of their buffers.
+  bool goes_over_host() const {
+    return copies_ != nullptr && communicator_->on_device() == nullptr && communicator_->size() > 1;
+  }
   bool takes_as_it_is() const { return TakesAsItIs(options_.logical_shards, options_.reduction); }
   bool sums_integers() const { return options_.reduction == ReductionMode::kExact && options_.logical_shards > 1; }
   FlatRange range_of(int bucket) const { return options_.layout.buckets()[static_cast<size_t>(bucket)].range; }
@@ -133,10 +140,11 @@ class GradientExchange {
   Communicator* communicator_ = nullptr;
   Tag tag_;
   ShardRange shards_;
-  int added_ = 0;                // shards ended
-  int next_bucket_ = 0;          // of the current shard
-  int sent_ = 0;                 // buckets on their way to the host or further
-  int submitted_ = 0;            // of them, those that the communicator has
+  int added_ = 0;        // shards ended
+  int next_bucket_ = 0;  // of the current shard
+  int sent_ = 0;         // buckets on their way to the host or further
+  int submitted_ = 0;    // of them, those that the communicator has
+  bool passes_done_ = false;
   std::vector<Handle> handles_;  // of the first buckets, in order
   Handle word_handle_;
 };

@@ -175,7 +175,10 @@ absl::StatusOr<StepResult> StepRunner::RunStep(Communicator& communicator, int64
     case NanAction::kSkip:
       break;
     case NanAction::kApply:
-      LS_RETURN_IF_ERROR(Update(step, word, denominator));
+      if (const absl::Status updated = Update(step, word, denominator); !updated.ok()) {
+        return absl::InternalError(absl::StrCat("the update of step ", step, " failed, and what this replica holds is ",
+                                                "void: ", updated.message()));
+      }
       break;
   }
   state_->set_step(step);
@@ -187,6 +190,7 @@ absl::StatusOr<ReducedWord> StepRunner::Attempt(Communicator& communicator, Tag 
   if (passes.ok()) {
     Timed timed(times_.compute);
     passes = RunShards(communicator, tag);
+    if (passes.ok()) passes = exchange_->WaitForPasses();
   }
   Timed timed(times_.all_reduce);
   const Profiler::Scope scope(config_.profiler, ProfileTrack::kReduction, "(reduce)");
