@@ -37,6 +37,18 @@ TEST_CASE("device on host: own kernels compute what the reference computes, for 
   }
 }
 
+TEST_CASE("device on host: buffers keep to the limit of memory, and give back what they took", "[cuda]") {
+  const auto cuda = Must(device::MakeCudaDevice({.memory_limit = 1 << 20}));
+  CHECK(cuda->info().memory == 1 << 20);
+
+  auto most = Must(cuda->Allocate(1000000));
+  const auto refused = cuda->Allocate(50000);
+  CHECK(absl::IsResourceExhausted(refused.status()));
+  CHECK_THAT(std::string(refused.status().message()), Catch::Matchers::Contains("resources.gpu_memory"));
+  most = nullptr;
+  CHECK(cuda->Allocate(1 << 20).ok());
+}
+
 TEST_CASE("device on host: the arithmetic of a step gives the bits of the functions for host memory", "[cuda]") {
   const auto cuda = Must(device::MakeCudaDevice({}));
 

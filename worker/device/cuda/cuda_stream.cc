@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
 
 namespace lockstep::device::cuda {
@@ -10,8 +11,12 @@ namespace {
 
 class DeviceBuffer final : public Buffer {
  public:
-  DeviceBuffer(std::byte* address, size_t size) : address_(address), size_(size) {}
-  ~DeviceBuffer() override { FreeDevice(address_); }
+  DeviceBuffer(std::byte* address, size_t size, std::shared_ptr<MemoryBudget> budget)
+      : address_(address), size_(size), budget_(std::move(budget)) {}
+  ~DeviceBuffer() override {
+    FreeDevice(address_);
+    if (budget_ != nullptr) budget_->Return(static_cast<int64_t>(size_));
+  }
 
   std::byte* address() const override { return address_; }
   size_t size() const override { return size_; }
@@ -20,6 +25,7 @@ class DeviceBuffer final : public Buffer {
  private:
   std::byte* const address_;
   const size_t size_;
+  const std::shared_ptr<MemoryBudget> budget_;
 };
 
 class PinnedBuffer final : public Buffer {
@@ -94,9 +100,23 @@ class CudaStream final : public Stream {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Buffer>> NewDeviceBuffer(size_t bytes) {
-  LS_ASSIGN_OR_RETURN(std::byte* const address, AllocateDevice(bytes));
-  auto buffer = std::make_unique<DeviceBuffer>(address, bytes);
+absl::Status MemoryBudget::Take(int64_t bytes) {
+  const int64_t used = used_.fetch_add(bytes);
+  if (limit_ == 0 || used <= limit_ - bytes) return absl::OkStatus();
+  used_ -= bytes;
+  return absl::ResourceExhaustedError(absl::StrCat("`resources.gpu_memory` leaves ", limit_ - used, " of ", limit_,
+                                                   " bytes, and ", bytes, " are needed"));
+}
+
+absl::StatusOr<std::unique_ptr<Buffer>> NewDeviceBuffer(size_t bytes, std::shared_ptr<MemoryBudget> budget) {
+  if (budget != nullptr) LS_RETURN_IF_ERROR(budget->Take(static_cast<int64_t>(bytes)));
+  const absl::StatusOr<std::byte*> allocated = AllocateDevice(bytes);
+  if (!allocated.ok()) {
+    if (budget != nullptr) budget->Return(static_cast<int64_t>(bytes));
+    return allocated.status();
+  }
+  std::byte* const address = *allocated;
+  auto buffer = std::make_unique<DeviceBuffer>(address, bytes, std::move(budget));
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, NewCudaStream());
   LS_RETURN_IF_ERROR(stream->Zero(address, bytes));
   LS_RETURN_IF_ERROR(stream->Synchronize());

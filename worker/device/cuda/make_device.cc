@@ -74,11 +74,15 @@ absl::StatusOr<cuda::OwnFunction> Choose(const KernelRequest& request) {
 
 class CudaDevice final : public Device {
  public:
-  CudaDevice(DeviceInfo info, std::unique_ptr<cuda::VendorLibraries> libraries)
-      : info_(std::move(info)), libraries_(std::move(libraries)) {}
+  CudaDevice(DeviceInfo info, int64_t memory_limit, std::unique_ptr<cuda::VendorLibraries> libraries)
+      : info_(std::move(info)),
+        budget_(std::make_shared<cuda::MemoryBudget>(memory_limit)),
+        libraries_(std::move(libraries)) {}
 
   const DeviceInfo& info() const override { return info_; }
-  absl::StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) override { return cuda::NewDeviceBuffer(bytes); }
+  absl::StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) override {
+    return cuda::NewDeviceBuffer(bytes, budget_);
+  }
   absl::StatusOr<std::unique_ptr<Buffer>> AllocateHost(size_t bytes) override { return cuda::NewPinnedBuffer(bytes); }
   bool host_visible() const override { return false; }
   absl::StatusOr<std::unique_ptr<Stream>> NewStream() override { return cuda::NewCudaStream(); }
@@ -106,6 +110,7 @@ class CudaDevice final : public Device {
   }
 
   const DeviceInfo info_;
+  const std::shared_ptr<cuda::MemoryBudget> budget_;
   const std::unique_ptr<cuda::VendorLibraries> libraries_;
   const std::unique_ptr<StepMath> step_math_ = cuda::NewCudaStepMath();
 };
@@ -120,6 +125,11 @@ absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(const DeviceOptions& opti
   info.library = cuda::RuntimeName();
   info.instruction_set = absl::StrCat("sm_", facts.capability_major, facts.capability_minor);
   info.model = facts.name;
+  info.threads = options.threads;
+  info.tf32 = options.tf32;
+  int64_t total = 0;
+  LS_RETURN_IF_ERROR(cuda::MemoryNow(&info.memory, &total));
+  if (options.memory_limit > 0) info.memory = std::min(info.memory, options.memory_limit);
   if (!options.instruction_set.empty() && options.instruction_set != info.instruction_set) {
     return absl::InvalidArgumentError(absl::StrCat("GPU ", options.ordinal, " (", facts.name, ") is of ",
                                                    info.instruction_set, ", the kernel plan of ",
@@ -129,7 +139,7 @@ absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(const DeviceOptions& opti
   LS_ASSIGN_OR_RETURN(std::unique_ptr<cuda::VendorLibraries> libraries,
                       cuda::OpenVendorLibraries({.gpu = gpu, .tf32 = options.tf32}));
   if (!libraries->name().empty()) absl::StrAppend(&info.library, ", ", libraries->name());
-  return std::make_unique<CudaDevice>(std::move(info), std::move(libraries));
+  return std::make_unique<CudaDevice>(std::move(info), options.memory_limit, std::move(libraries));
 }
 
 }  // namespace lockstep::device
