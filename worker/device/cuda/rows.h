@@ -42,10 +42,13 @@ struct OuterDimensions {
   }
 };
 
-// Threads for rows of so many columns: a power of two of them along the row.
+// Threads for rows of so many columns: a power of two of them along the row, at least a warp where there are as many
+// columns, and so many that less than a fifth of them idle if that can be had.
 inline LaunchShape RowsShape(int64_t rows, int64_t columns) {
   unsigned across = 1;
   while (across < unsigned{kBlock} && across < columns) across *= 2;
+  const auto idle = [&] { return (across - columns % across) % across; };
+  while (across > unsigned{kWarp} && 5 * idle() >= columns + idle()) across /= 2;
   const unsigned down = kBlock / across;
   const unsigned blocks = BlocksFor(columns, across);
   return {.blocks = {blocks, BlocksFor(rows, down, std::max<int64_t>(1, 4 * kMostBlocks / blocks))},
