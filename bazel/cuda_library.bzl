@@ -2,11 +2,16 @@
 
 load("@cuda//:defs.bzl", "NVCC")
 
-# Machine code for Hopper; for other GPUs from Ampere on the driver compiles what is in the library when it is loaded.
-_CODE = [
-    "-gencode=arch=compute_90,code=sm_90",
-    "-gencode=arch=compute_80,code=compute_80",
-]
+# Machine code for Hopper, and what the driver compiles for later GPUs when it loads the library; with
+# --define=gpus=ampere likewise from Ampere on.
+_HOPPER = ["-gencode=arch=compute_90,code=[sm_90,compute_90]"]
+_AMPERE = ["-gencode=arch=compute_80,code=sm_80"]
+
+# For sources that say which GPU is the oldest.
+OLDEST_GPU = select({
+    "//bazel:with_ampere": ["LS_OLDEST_GPU=8"],
+    "//conditions:default": ["LS_OLDEST_GPU=9"],
+})
 
 _FLAGS = [
     "-x",
@@ -35,7 +40,7 @@ def _cuda_objects_impl(ctx):
     for source in ctx.files.srcs:
         out = ctx.actions.declare_file("%s/%s.o" % (ctx.label.name, source.basename))
         arguments = ctx.actions.args()
-        arguments.add_all(_FLAGS + _CODE + ctx.attr.copts)
+        arguments.add_all(_FLAGS + ctx.attr.copts)
         arguments.add_all(folders, uniquify = True)
         arguments.add("-c")
         arguments.add(source)
@@ -69,7 +74,10 @@ def ls_cuda_library(name, srcs, hdrs = [], copts = [], deps = [], visibility = [
         name = name + "_objects",
         srcs = srcs,
         hdrs = hdrs,
-        copts = copts,
+        copts = copts + select({
+            "//bazel:with_ampere": _HOPPER + _AMPERE,
+            "//conditions:default": _HOPPER,
+        }),
         deps = deps + ["@cuda//:toolkit"],
     )
     native.cc_library(

@@ -37,7 +37,7 @@
 #include "worker/profile/profile_report.h"
 #include "worker/profile/profiled_device.h"
 #include "worker/step/replica_state.h"
-#include "worker/step/step_runner->h"
+#include "worker/step/step_runner.h"
 
 namespace lockstep::worker {
 namespace {

@@ -12,8 +12,8 @@
 namespace lockstep::device {
 namespace {
 
-// The oldest GPU that the code in the library runs on.
-constexpr int kOldestMajor = 8;
+// The oldest GPU, by the first part of its compute capability, that the library has code for.
+constexpr int kOldestMajor = LS_OLDEST_GPU;
 
 std::string Version(int64_t number, int64_t major_unit, int64_t minor_unit) {
   return absl::StrCat(number / major_unit, ".", number % major_unit / minor_unit);
@@ -121,7 +121,7 @@ CudaGpu DescribeGpu(int ordinal, int count, const Nvml& nvml) {
   (void)cudaDeviceGetAttribute(&mode, cudaDevAttrComputeMode, ordinal);
   if (gpu.capability_major < kOldestMajor) {
     gpu.problem = absl::StrCat("compute capability ", gpu.capability_major, ".", gpu.capability_minor, "; ",
-                               kOldestMajor, ".0 is the oldest that is served");
+                               kOldestMajor, ".0 is the oldest that this build serves");
   } else if (mode == cudaComputeModeProhibited) {
     gpu.problem = "its compute mode is 'prohibited' (nvidia-smi -c DEFAULT changes it)";
   }
