@@ -34,7 +34,7 @@ struct Ready {
   Digest data_digest;           // over the job's data files (rule 32)
   absl::Duration longest_node;  // of the plan: added to the time a verdict may take to be acknowledged (rule 8)
   uint64_t state_bytes = 0;
-  Digest settings;  // TrainingPolicy::settings of the job that it was made from
+  Digest settings;     // TrainingPolicy::settings of the job that it was made from
   std::string device;  // what it computes on, for people: "cpu avx2", "cuda:1 NVIDIA H200"
   LS_FIELDS(Ready, plan_hash, data_digest, longest_node, state_bytes, settings, device)
 };

@@ -16,9 +16,8 @@ namespace {
 
 constexpr char kJob[] = "deploy/jobs/fashion_mnist_short.yaml";
 constexpr char kLibrary[] = "worker/device/cuda/liblockstep_cuda_on_host.so";
-constexpr uint64_t kSteps = 24;
 
-std::vector<std::string> Settings(const std::string& model, int batch) {
+std::vector<std::string> Settings(const std::string& model, int batch, int steps) {
   const std::string file = std::filesystem::absolute(absl::StrCat("tests/conformance/pytorch/import/", model)).string();
   std::vector<std::string> settings = {"model.builtin=null",
                                        absl::StrCat("model.onnx=", file, ".onnx"),
@@ -26,10 +25,10 @@ std::vector<std::string> Settings(const std::string& model, int batch) {
                                        absl::StrCat("data.train.inputs=", file, ".inputs.npy"),
                                        absl::StrCat("data.train.labels=", file, ".labels.npy"),
                                        absl::StrCat("train.global_batch_size=", batch),
-                                       absl::StrCat("train.duration=", kSteps, "steps"),
+                                       absl::StrCat("train.duration=", steps, "steps"),
                                        "train.logical_shards=4",
                                        "train.optimizer.lr=0.01",
-                                       "checkpoint.every=8steps",
+                                       "checkpoint.every=5steps",
                                        "resources.device=cuda"};
   if (model == "gpt2") settings.push_back("model.tied={wte.weight: lm_head.weight}");
   return settings;
@@ -42,16 +41,16 @@ TEST_CASE("promise: devices whose memory is their own keep it with workers kille
   UseHostExecution();
   const auto [model, batch] = GENERATE(std::pair("gpt2", 4), std::pair("cnn", 16));
   CAPTURE(model);
-  LocalJob undisturbed(absl::StrCat("undisturbed.", model), kJob, Settings(model, batch));
+  LocalJob undisturbed(absl::StrCat("undisturbed.", model), kJob, Settings(model, batch, 14));
   undisturbed.RunUndisturbed(1);
 
-  LocalJob job(absl::StrCat("killed.", model), kJob, Settings(model, batch));
+  LocalJob job(absl::StrCat("killed.", model), kJob, Settings(model, batch, 14));
   job.StartChief(3);
   for (int i = 0; i < 3; ++i) job.StartWorker(i);
-  job.WaitForStep(6);
+  job.WaitForStep(3);
   job.Kill("worker-1");
   job.StartWorker(1);
-  job.WaitForStatus("a save in the middle", [](const proto::StatusReply& s) { return s.published_step() >= 8; });
+  job.WaitForStatus("a save in the middle", [](const proto::StatusReply& s) { return s.published_step() >= 5; });
   job.KillEverything();
   job.StartChief(2);
   job.StartWorker(0);
@@ -65,7 +64,7 @@ TEST_CASE("promise: devices whose memory is their own keep it with workers kille
 
 TEST_CASE("promise: a worker without a GPU is refused in a job of GPUs, which goes on", "[e2e][cuda]") {
   UseHostExecution();
-  LocalJob job("mixed", kJob, Settings("cnn", 16));
+  LocalJob job("mixed", kJob, Settings("cnn", 16, 40));
   job.StartChief(1);
   job.StartWorker(0);
   job.WaitForStep(2);

@@ -226,6 +226,8 @@ void Engine::Do(const StopComputing& action) {
     }
   }
   if (communicator) Retire(*communicator);
+  // Whoever aborts it at this moment lets go of it soon: it is closed here, before computing counts as stopped.
+  while (communicator.use_count() > 1) absl::SleepFor(absl::Microseconds(100));
   communicator.reset();
   options_.post(ComputingStopped{action.generation, std::exchange(sync_voided_, false)});
 }

@@ -45,6 +45,9 @@ std::string WhyNot(const std::vector<RankGpu>& ranks, const absl::Status& own) {
     if (ranks[r].nccl_version == 0) {
       return absl::StrCat("rank ", r, " has no NCCL", own.ok() ? "" : absl::StrCat(" (", own.message(), ")"));
     }
+    if (ranks[r].nccl_version != ranks[0].nccl_version) {
+      return absl::StrCat("rank ", r, " has NCCL ", ranks[r].nccl_version, ", rank 0 has ", ranks[0].nccl_version);
+    }
     if (!places.insert(ranks[r].place).second) shared = static_cast<int>(r);
     all_share = all_share && ranks[r].nccl_version >= kSharesGpus;
   }
@@ -61,12 +64,24 @@ absl::StatusOr<device::JoinedGpus> JoinGpus(int ordinal, Communicator& host) {
   ranks[static_cast<size_t>(host.rank())] = Describe(api, facts.uuid);
   const std::vector<int64_t> blocks(ranks.size(), sizeof(RankGpu));
   const absl::Span<char> bytes(reinterpret_cast<char*>(ranks.data()), ranks.size() * sizeof(RankGpu));
-  LS_RETURN_IF_ERROR(host.AllGather(kRankTag, bytes, blocks)->Wait(kLimit));
+  LS_RETURN_IF_ERROR(WaitOrAbort(host, *host.AllGather(kRankTag, bytes, blocks), kLimit));
 
   device::JoinedGpus joined;
   joined.why_not = WhyNot(ranks, api.status());
   if (!joined.why_not.empty()) return joined;
-  LS_ASSIGN_OR_RETURN(joined.communicator, ConnectNccl(**api, host, {.ordinal = ordinal}));
+  absl::StatusOr<std::unique_ptr<DeviceCommunicator>> connected = ConnectNccl(**api, host, {.ordinal = ordinal});
+  // NCCL may fail for reasons of its own (shared memory, memory of the GPU): then nobody uses it.
+  std::string outcomes(ranks.size(), '\0');
+  outcomes[static_cast<size_t>(host.rank())] = connected.ok() ? 1 : 0;
+  const std::vector<int64_t> ones(ranks.size(), 1);
+  LS_RETURN_IF_ERROR(WaitOrAbort(host, *host.AllGather(kRankTag, absl::MakeSpan(outcomes), ones), kLimit));
+  const size_t failed = outcomes.find('\0');
+  if (failed == std::string::npos) {
+    joined.communicator = *std::move(connected);
+  } else {
+    joined.why_not = absl::StrCat("NCCL did not connect rank ", failed,
+                                  connected.ok() ? "" : absl::StrCat(": ", connected.status().message()));
+  }
   return joined;
 }
 

@@ -107,7 +107,7 @@ class NcclCommunicator final : public DeviceCommunicator {
     }
     const absl::Time deadline = absl::Now() + options_.connect_timeout;
     const Handle sent = host_.Broadcast(kIdTag, 0, absl::MakeSpan(id.bytes));
-    LS_RETURN_IF_ERROR(sent->Wait(options_.connect_timeout));
+    LS_RETURN_IF_ERROR(WaitOrAbort(host_, *sent, options_.connect_timeout));
     LS_ASSIGN_OR_RETURN(stream_, device::cuda::NewCudaStream());
     {
       MutexLock lock(&mutex_);
@@ -134,6 +134,9 @@ class NcclCommunicator final : public DeviceCommunicator {
     if (handle.ok()) return *std::move(handle);
     BreakBoth(absl::Status(handle.status().code(), absl::StrCat("bucket of step ", tag.step, ", attempt ", tag.attempt,
                                                                 ": ", handle.status().message())));
+    // Part of the bucket may be under way: the handle has ended once nothing touches it.
+    AbortNccl();
+    (void)stream_->Synchronize();
     return EndedHandle(fate_->cause());
   }
 
@@ -201,6 +204,7 @@ class NcclCommunicator final : public DeviceCommunicator {
       LS_ASSIGN_OR_RETURN(const bool settled, Settled(doing));
       if (settled) return absl::OkStatus();
       LS_RETURN_IF_ERROR(fate_->cause());
+      absl::SleepFor(absl::Microseconds(10));
     }
   }
 
@@ -264,6 +268,13 @@ class NcclCommunicator final : public DeviceCommunicator {
 };
 
 }  // namespace
+
+absl::Status WaitOrAbort(Communicator& host, Pending& handle, absl::Duration limit) {
+  absl::Status status = handle.Wait(limit);
+  if (!absl::IsDeadlineExceeded(status)) return status;
+  host.Abort(absl::AbortedError(absl::StrCat("connecting GPUs took longer than ", absl::FormatDuration(limit))));
+  return handle.Wait(absl::InfiniteDuration());
+}
 
 absl::StatusOr<std::unique_ptr<DeviceCommunicator>> ConnectNccl(const nccl::Api& api, Communicator& host,
                                                                 const NcclOptions& options) {

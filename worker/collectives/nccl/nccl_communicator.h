@@ -32,6 +32,9 @@ struct NcclOptions {
   absl::Duration watch_interval = absl::Milliseconds(5);
 };
 
+// Waits for a call of `host`; aborts it after `limit`, so that nothing touches the call's buffer on return.
+absl::Status WaitOrAbort(Communicator& host, Pending& handle, absl::Duration limit);
+
 // Connects this rank to the other ranks of `host`, each of which calls this at the same place in its sequence of
 // collectives. Blocks; ends early when `host` breaks. `host` and `api` outlive the result. Aborted with the first
 // cause; DeadlineExceeded; Unavailable with NCCL's words.

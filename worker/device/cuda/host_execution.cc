@@ -224,6 +224,11 @@ Executor& Own() {
 void Run(Extent3 grid, Extent3 block, size_t shared_bytes, absl::FunctionRef<void()> kernel) {
   Executor& executor = Own();
   const uint64_t blocks = grid.count();
+  constexpr unsigned kMostRows = 65535;
+  constexpr uint64_t kMostThreads = 1024;
+  if (blocks == 0 || block.count() == 0 || block.count() > kMostThreads || grid.y > kMostRows || grid.z > kMostRows) {
+    Die("a launch that CUDA refuses", __FILE__, __LINE__);
+  }
   Position at;
   at.block_size = block;
   at.grid_size = grid;

@@ -162,6 +162,7 @@ CudaReport ReportCuda() {
     return report;
   }
   for (int ordinal = 0; ordinal < count; ++ordinal) report.gpus.push_back(DescribeGpu(ordinal, count, nvml));
+  (void)cudaGetLastError();  // what went wrong is in the report, and no later call's failure
   return report;
 }
 

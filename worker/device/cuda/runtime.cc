@@ -2,6 +2,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <atomic>
+
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
@@ -10,8 +12,19 @@
 namespace lockstep::device::cuda {
 namespace {
 
+// The GPU that this process computes on, and that the calling thread is set to. Threads that only wait or free would
+// otherwise work on GPU 0, and create a context there.
+std::atomic<int> chosen{-1};
+thread_local int current = -1;
+
+void UseChosen() {
+  const int ordinal = chosen.load(std::memory_order_relaxed);
+  if (current != ordinal && cudaSetDevice(ordinal) == cudaSuccess) current = ordinal;
+}
+
 absl::Status Of(cudaError_t error, const char* doing) {
   if (error == cudaSuccess) return absl::OkStatus();
+  (void)cudaGetLastError();  // what is reported here is not the next launch's failure
   const std::string message =
       absl::StrCat("CUDA failed while ", doing, ": ", cudaGetErrorString(error), " (", cudaGetErrorName(error), ")");
   switch (error) {
@@ -49,6 +62,8 @@ absl::Status LaunchStatus() { return Of(cudaGetLastError(), "launching a kernel"
 
 absl::Status SelectDevice(int ordinal) {
   LS_RETURN_IF_ERROR(Of(cudaSetDevice(ordinal), "selecting a GPU"));
+  current = ordinal;
+  chosen = ordinal;
   return Of(cudaFree(nullptr), "creating a GPU's context");
 }
 
@@ -87,7 +102,10 @@ absl::StatusOr<std::byte*> AllocateDevice(size_t bytes) {
   if (error != cudaSuccess) return NoRoom("GPU", bytes, error);
   return static_cast<std::byte*>(memory);
 }
-void FreeDevice(std::byte* memory) { (void)cudaFree(memory); }
+void FreeDevice(std::byte* memory) {
+  UseChosen();
+  (void)cudaFree(memory);
+}
 
 absl::StatusOr<std::byte*> AllocatePinned(size_t bytes) {
   void* memory = nullptr;
@@ -95,7 +113,10 @@ absl::StatusOr<std::byte*> AllocatePinned(size_t bytes) {
   if (error != cudaSuccess) return NoRoom("host", bytes, error);
   return static_cast<std::byte*>(memory);
 }
-void FreePinned(std::byte* memory) { (void)cudaFreeHost(memory); }
+void FreePinned(std::byte* memory) {
+  UseChosen();
+  (void)cudaFreeHost(memory);
+}
 
 absl::StatusOr<StreamHandle> CreateStream() {
   cudaStream_t stream = nullptr;
@@ -103,6 +124,7 @@ absl::StatusOr<StreamHandle> CreateStream() {
   return stream;
 }
 void DestroyStream(StreamHandle stream) {
+  UseChosen();
   (void)cudaStreamSynchronize(stream);
   (void)cudaStreamDestroy(stream);
 }
@@ -112,17 +134,31 @@ absl::StatusOr<EventHandle> CreateEvent() {
   LS_RETURN_IF_ERROR(Of(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "creating an event"));
   return event;
 }
-void DestroyEvent(EventHandle event) { (void)cudaEventDestroy(event); }
+void DestroyEvent(EventHandle event) {
+  UseChosen();
+  (void)cudaEventDestroy(event);
+}
 
 absl::Status RecordEvent(EventHandle event, StreamHandle stream) {
   return Of(cudaEventRecord(event, stream), "recording an event");
 }
-bool EventDone(EventHandle event) { return cudaEventQuery(event) != cudaErrorNotReady; }
-absl::Status WaitForEvent(EventHandle event) { return Of(cudaEventSynchronize(event), "waiting for an event"); }
+bool EventDone(EventHandle event) {
+  UseChosen();
+  if (cudaEventQuery(event) != cudaErrorNotReady) return true;
+  (void)cudaGetLastError();  // CUDA keeps the answer "not yet" as an error
+  return false;
+}
+absl::Status WaitForEvent(EventHandle event) {
+  UseChosen();
+  return Of(cudaEventSynchronize(event), "waiting for an event");
+}
 absl::Status StreamWaits(StreamHandle stream, EventHandle event) {
   return Of(cudaStreamWaitEvent(stream, event, cudaEventWaitDefault), "queueing a wait");
 }
-absl::Status Synchronize(StreamHandle stream) { return Of(cudaStreamSynchronize(stream), "waiting for a stream"); }
+absl::Status Synchronize(StreamHandle stream) {
+  UseChosen();
+  return Of(cudaStreamSynchronize(stream), "waiting for a stream");
+}
 
 absl::Status CopyToDevice(StreamHandle stream, std::byte* device, const std::byte* host, size_t bytes) {
   return Copy(stream, device, host, bytes, cudaMemcpyHostToDevice);
