@@ -49,7 +49,7 @@ def _cuda_objects_impl(ctx):
         ctx.actions.run(
             executable = NVCC,
             arguments = [arguments],
-            inputs = depset(ctx.files.srcs + ctx.files.hdrs, transitive = [headers]),
+            inputs = depset([source] + ctx.files.hdrs, transitive = [headers]),
             outputs = [out],
             use_default_shell_env = True,
             mnemonic = "Nvcc",

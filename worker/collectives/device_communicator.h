@@ -15,12 +15,11 @@
 //   * A handle ends once the communicator's stream will not touch the bucket any more, well or not. Until then neither
 //     the host nor another stream reads or writes it. Work that any stream is given after a handle ended well finds the
 //     reduced bucket: no event is needed.
-//   * How a bucket is cut among ranks is the communicator's choice: integer sums do not depend on it. Float sums depend
-//     on the number of ranks alone.
+//   * How a bucket is cut among ranks is the communicator's choice: integer sums do not depend on it. Float sums are
+//     the same on every rank; they may depend on how the ranks are connected.
 //   * The communicator beside it and this break together: what breaks this is told to that one's Abort, which tells
-//   every
-//     rank; and whoever makes the pair sees to it that this is aborted within a second when that one's status turns
-//     bad.
+//     every rank; and whoever makes the pair sees to it that this is aborted within a second when that one's status
+//     turns bad.
 //   * What is not of `tensors` (the padding between them) may be reduced along, with any outcome.
 //   * Nothing here reads a control word or decides anything: whether the reduced bucket counts is for the host to say.
 //

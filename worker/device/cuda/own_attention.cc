@@ -60,6 +60,7 @@ __device__ void OnlineSoftmax(const AttentionNumbers& a, const RandomStream& num
   }
   sum += __shfl_xor_sync(kFullMask, sum, 1);
   sum += __shfl_xor_sync(kFullMask, sum, 2);
+  __syncwarp();  // all four have read the row's largest
   if (part == 0) {
     const float rescale = Exp(before - base);
     rows.largest[row] = largest;

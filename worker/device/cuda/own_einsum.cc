@@ -24,7 +24,7 @@ struct Runs {
   // `strides` by tensor. The label becomes the innermost run.
   void Add(int64_t extent, const std::array<int64_t, kTensors>& strides) {
     count *= extent;
-    if (extent == 1) return;
+    if (extent <= 1) return;  // with one of 0 nothing is counted off
     too_many = too_many || tensors[0].runs == BatchOffsets::kMostRuns || extent > FastDivide::kMost;
     if (too_many) return;
     for (size_t t = 0; t < kTensors; ++t) {

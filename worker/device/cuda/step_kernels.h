@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "worker/device/cuda/block_reduce.h"
 #include "worker/device/cuda/code.h"
 #include "worker/device/cuda/map.h"
 #include "worker/device/exact_formulas.h"
@@ -42,22 +43,6 @@ struct UpdateChunk {
   bool decays;
 };
 
-// `combine` over the values of the block's threads, in a fixed tree; valid in thread 0.
-template <typename T, typename Combine>
-__device__ T CombineBlock(T value, Combine combine) {
-  __shared__ T of_warp[kStepThreads / kWarp];
-  LS_UNROLL
-  for (int distance = kWarp / 2; distance > 0; distance /= 2) {
-    value = combine(value, __shfl_xor_sync(kFullMask, value, distance));
-  }
-  if (threadIdx.x % kWarp == 0) of_warp[threadIdx.x / kWarp] = value;
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    for (int warp = 1; warp < kStepThreads / kWarp; ++warp) value = combine(value, of_warp[warp]);
-  }
-  return value;
-}
-
 struct Larger {
   LS_HD uint32_t operator()(uint32_t a, uint32_t b) const { return a > b ? a : b; }
 };
@@ -87,7 +72,7 @@ __global__ void QuantizeKernel(const RunChunk* chunks, const float* values, cons
     const int64_t quantized = unset ? 0 : QuantizeElement(value, scale);
     to[i] = kAdd ? AddExact(to[i], quantized) : quantized;
   });
-  magnitude = CombineBlock(magnitude, Larger());
+  magnitude = BlockFold<kStepThreads>(magnitude, Larger());
   if (threadIdx.x == 0) largest[blockIdx.x] = magnitude;
 }
 
@@ -95,7 +80,7 @@ inline __global__ void MagnitudesKernel(const RunChunk* chunks, const float* val
   const RunChunk chunk = chunks[blockIdx.x];
   uint32_t magnitude = 0;
   ForChunk(chunk.size, [&](int32_t i) { magnitude = Larger()(magnitude, MagnitudeOf(values[chunk.begin + i])); });
-  magnitude = CombineBlock(magnitude, Larger());
+  magnitude = BlockFold<kStepThreads>(magnitude, Larger());
   if (threadIdx.x == 0) largest[blockIdx.x] = magnitude;
 }
 
@@ -106,7 +91,7 @@ inline __global__ void LargestKernel(const ChunkRange* tensors, const uint32_t* 
   for (int32_t c = tensor.first + static_cast<int32_t>(threadIdx.x); c < tensor.last; c += kStepThreads) {
     magnitude = Larger()(magnitude, largest[c]);
   }
-  magnitude = CombineBlock(magnitude, Larger());
+  magnitude = BlockFold<kStepThreads>(magnitude, Larger());
   if (threadIdx.x == 0) magnitudes[tensor.index] = Larger()(magnitudes[tensor.index], magnitude);
 }
 
@@ -139,7 +124,7 @@ inline __global__ void SquaresKernel(const RunChunk* chunks, const float* values
     const double value = values[chunk.begin + i];
     sum += value * value;
   });
-  sum = CombineBlock(sum, Sum());
+  sum = BlockFold<kStepThreads>(sum, Sum());
   if (threadIdx.x == 0) squares[blockIdx.x] = sum;
 }
 
