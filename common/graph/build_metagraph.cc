@@ -147,6 +147,7 @@ absl::StatusOr<MetaGraph> BuildMetaGraph(const MetaGraphRequest& request) {
   metagraph.update.optimizer.no_decay.assign(no_decay.begin(), no_decay.end());
   metagraph.aliases = request.imported.has_value() ? request.aliases : AliasesOf(metagraph.forward);
   metagraph.pass_batch = request.pass_batch;
+  metagraph.precision = request.precision;
   LS_RETURN_IF_ERROR(ValidateMetaGraph(metagraph));
   LS_ASSIGN_OR_RETURN(metagraph.loss.classes_last, ClassesLast(metagraph, request.class_axis));
   const absl::Status training = MakeTrainingGraph(metagraph).status();

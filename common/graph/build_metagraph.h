@@ -40,6 +40,7 @@ struct MetaGraphRequest {
   std::vector<std::string> frozen;
   std::vector<std::string> no_decay;
   int64_t pass_batch = 0;
+  Precision precision = Precision::kFloat32;
 };
 
 // The metagraph of a job: validated, with the training graph derived once to see that it can be. InvalidArgument says

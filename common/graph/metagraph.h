@@ -126,6 +126,9 @@ struct StateAlias {
   friend bool operator==(const StateAlias&, const StateAlias&) = default;
 };
 
+// What passes compute with; the state is what its variables say in any case (passes/reduce_precision.h).
+enum class Precision : uint8_t { kFloat32, kBf16 };
+
 inline constexpr char kStepCounterName[] = "lockstep.step";
 
 struct MetaGraph {
@@ -138,6 +141,7 @@ struct MetaGraph {
   std::vector<StateAlias> aliases;
   // Samples of one forward and backward pass: batch statistics depend on it.
   int64_t pass_batch = 0;
+  Precision precision = Precision::kFloat32;
 };
 
 }  // namespace lockstep

@@ -229,6 +229,7 @@ proto::MetaGraph ToProto(const MetaGraph& metagraph) {
     to->set_name(alias.name);
     to->set_of(alias.of);
   }
+  message.set_precision(metagraph.precision == Precision::kBf16 ? proto::MetaGraph::BF16 : proto::MetaGraph::FLOAT32);
   return message;
 }
 
@@ -244,6 +245,7 @@ absl::StatusOr<MetaGraph> FromProto(const proto::MetaGraph& message) {
   LS_ASSIGN_OR_RETURN(metagraph.update, ReadUpdate(message.update()));
   metagraph.pass_batch = message.pass_batch();
   for (const proto::Alias& alias : message.aliases()) metagraph.aliases.push_back({alias.name(), alias.of()});
+  metagraph.precision = message.precision() == proto::MetaGraph::BF16 ? Precision::kBf16 : Precision::kFloat32;
   return metagraph;
 }
 

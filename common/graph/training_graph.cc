@@ -12,6 +12,7 @@
 #include "common/graph/ops/schema.h"
 #include "common/graph/passes/forms.h"
 #include "common/graph/passes/fuse_attention.h"
+#include "common/graph/passes/reduce_precision.h"
 #include "common/status/status_macros.h"
 
 namespace lockstep {
@@ -77,6 +78,7 @@ absl::StatusOr<TrainingGraph> MakeTrainingGraph(const MetaGraph& metagraph) {
   LS_RETURN_IF_ERROR(AppendTrainingLoss(graph, metagraph.loss, graph->outputs[position], metagraph.pass_batch));
   graph->outputs = {kLossSum, kLossDenominator};
   FuseAttention(graph);
+  if (metagraph.precision == Precision::kBf16) LS_RETURN_IF_ERROR(ReducePrecision(graph));
   LS_RETURN_IF_ERROR(AddGradients(graph));
   for (const StatisticUpdate& statistic : training.statistics) graph->outputs.push_back(statistic.value);
   RemoveDeadCode(graph);
@@ -96,6 +98,7 @@ absl::StatusOr<EvaluationGraph> MakeEvaluationGraph(const MetaGraph& metagraph, 
   graph->outputs = {kLossSum, kLossDenominator};
   if (evaluation.has_accuracy) graph->outputs.insert(graph->outputs.end(), {kCorrectCount, kTop5Count, kLabelCount});
   FuseAttention(graph);
+  if (metagraph.precision == Precision::kBf16) LS_RETURN_IF_ERROR(ReducePrecision(graph));
   RemoveDeadCode(graph);
   return evaluation;
 }

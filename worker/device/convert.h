@@ -8,13 +8,19 @@
 #include <type_traits>
 
 #include "common/math/host_device.h"
+#include "common/tensor/bf16.h"
 
 namespace lockstep::device {
 
-// Floating to integers: cut off behind the point, the nearest of the type for what lies outside, 0 for NaN.
+// Floating to integers: cut off behind the point, the nearest of the type for what lies outside, 0 for NaN. BF16 goes
+// through F32.
 template <typename From, typename To>
 LS_HD inline To Convert(From x) {
-  if constexpr (std::is_same_v<To, bool>) {
+  if constexpr (std::is_same_v<From, Bf16>) {
+    return Convert<float, To>(x);
+  } else if constexpr (std::is_same_v<To, Bf16>) {
+    return Bf16(Convert<From, float>(x));
+  } else if constexpr (std::is_same_v<To, bool>) {
     return x != From(0);
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     constexpr To kLowest = std::numeric_limits<To>::min();

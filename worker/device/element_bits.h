@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 
+#include "common/tensor/bf16.h"
 #include "common/tensor/dtype.h"
 
 namespace lockstep::device {
@@ -19,12 +20,13 @@ Bits BitsOf(Number number) {
   return bits;
 }
 
-// A number of the element type. REQUIRES: the type can hold it; Bits has the type's size. 0 is the only one of the
-// floating-point types below F32.
+// A number of the element type. REQUIRES: the type can hold it, BF16 up to rounding; Bits has the type's size. 0 is the
+// only one of the other floating-point types below F32.
 template <typename Bits>
 Bits NumberBits(DType dtype, double number) {
   if (dtype == DType::kF32) return BitsOf<Bits>(static_cast<float>(number));
   if (dtype == DType::kF64) return BitsOf<Bits>(number);
+  if (dtype == DType::kBF16) return BitsOf<Bits>(Bf16(static_cast<float>(number)).bits);
   if (IsFloating(dtype)) return 0;
   return static_cast<Bits>(static_cast<int64_t>(number));
 }

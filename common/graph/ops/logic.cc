@@ -63,7 +63,8 @@ absl::StatusOr<std::vector<ValueInfo>> InferTest(const Node&, InputInfos inputs)
 }
 
 absl::StatusOr<std::vector<ValueInfo>> InferCast(const Node& node, InputInfos inputs) {
-  if (inputs[0]->dtype != DType::kBool) LS_RETURN_IF_ERROR(CheckNumber(*inputs[0], "X"));
+  const DType from = inputs[0]->dtype;
+  if (from != DType::kBool && from != DType::kBF16) LS_RETURN_IF_ERROR(CheckNumber(*inputs[0], "X"));
   return std::vector<ValueInfo>{{std::get<CastAttributes>(node.attributes).to, inputs[0]->shape}};
 }
 

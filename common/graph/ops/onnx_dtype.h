@@ -20,7 +20,7 @@ struct OnnxDType {
 // The types that the op set computes with.
 inline constexpr OnnxDType kOnnxDTypes[] = {
     {1, DType::kF32}, {2, DType::kU8},   {3, DType::kI8},   {6, DType::kI32},
-    {7, DType::kI64}, {9, DType::kBool}, {11, DType::kF64},
+    {7, DType::kI64}, {9, DType::kBool}, {11, DType::kF64}, {16, DType::kBF16},
 };
 
 // InvalidArgument for a number that is not among them.
@@ -30,7 +30,7 @@ inline absl::StatusOr<DType> DTypeFromOnnx(int64_t number) {
   }
   return absl::InvalidArgumentError(
       absl::StrCat("ONNX's element type number ", number,
-                   " is none that the op set computes with: BOOL, U8, I8, I32, I64, F32 and F64 are"));
+                   " is none that the op set computes with: BOOL, U8, I8, I32, I64, F32, F64 and BF16 are"));
 }
 
 // REQUIRES: the type is among them.

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/graph/ops/activation.h"
 #include "common/graph/ops/unary.h"
+#include "common/graph/ops/wide_operands.h"
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
 
@@ -50,6 +51,51 @@ absl::Status CheckArity(const Node& node, const OpSchema& schema) {
   return absl::OkStatus();
 }
 
+bool HasBf16(InputInfos inputs) {
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [](const ValueInfo* input) { return input != nullptr && input->dtype == DType::kBF16; });
+}
+
+// OK when F32 operands beside those of BF16 are such as stay F32, and these are.
+absl::Status CheckMixed(const WideOperands& wide, InputInfos inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i] == nullptr) continue;
+    const DType dtype = inputs[i]->dtype;
+    if (dtype != DType::kF32 && dtype != DType::kBF16) continue;
+    const DType expected = wide.input(i) ? DType::kF32 : DType::kBF16;
+    if (dtype != expected) {
+      return absl::InvalidArgumentError(absl::StrCat("input ", i, " is ", DTypeName(dtype),
+                                                     "; beside operands of BF16 ", "it has to be ", DTypeName(expected),
+                                                     ". Cast it"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Outputs as for F32, and BF16 where they are not among those that stay F32.
+absl::StatusOr<std::vector<ValueInfo>> InferBf16(const OpSchema& schema, const Node& node, InputInfos inputs) {
+  const WideOperands wide = WideOperandsOf(schema.type);
+  LS_RETURN_IF_ERROR(CheckMixed(wide, inputs));
+  std::vector<ValueInfo> widened(inputs.size());
+  std::vector<const ValueInfo*> pointers(inputs.size(), nullptr);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i] == nullptr) continue;
+    widened[i] = *inputs[i];
+    if (widened[i].dtype == DType::kBF16) widened[i].dtype = DType::kF32;
+    pointers[i] = &widened[i];
+  }
+  LS_ASSIGN_OR_RETURN(std::vector<ValueInfo> outputs, schema.infer(node, pointers));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].dtype == DType::kF32 && !wide.output(i)) outputs[i].dtype = DType::kBF16;
+  }
+  return outputs;
+}
+
+absl::StatusOr<std::vector<ValueInfo>> Infer(const OpSchema& schema, const Node& node, InputInfos inputs) {
+  const bool states_type = node.op == OpType::kCast;
+  return HasBf16(inputs) && !states_type ? InferBf16(schema, node, inputs) : schema.infer(node, inputs);
+}
+
 }  // namespace
 
 const OpSchema& SchemaOf(OpType type) {
@@ -73,7 +119,7 @@ absl::StatusOr<std::vector<ValueInfo>> InferNode(const Node& node, InputInfos in
   if (absl::Status status = CheckArity(node, schema); !status.ok()) return Within(node, status);
   std::vector<const ValueInfo*> padded(inputs.begin(), inputs.end());
   padded.resize(static_cast<size_t>(schema.max_inputs), nullptr);
-  absl::StatusOr<std::vector<ValueInfo>> infos = schema.infer(node, padded);
+  absl::StatusOr<std::vector<ValueInfo>> infos = Infer(schema, node, padded);
   if (!infos.ok()) return Within(node, infos.status());
   for (const ValueInfo& info : *infos) {
     if (absl::Status status = CheckedByteSize(info.dtype, info.shape).status(); !status.ok()) {

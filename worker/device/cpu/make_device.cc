@@ -18,6 +18,7 @@
 #include "worker/device/host_kernel.h"
 #include "worker/device/host_memory.h"
 #include "worker/device/reference/make_device.h"
+#include "worker/device/widened_kernel.h"
 
 namespace lockstep::device {
 namespace {
@@ -181,6 +182,7 @@ class CpuDevice final : public Device {
   // A name in the request selects among the candidates; without one the first that serves is taken.
   absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelRequest& request) const {
     const std::string& wanted = request.implementation;
+    if (ComputesBf16(request)) return MakeBf16(request);
     absl::Status reason = absl::UnimplementedError("oneDNN is used for products and convolutions only");
     if (wanted.empty() || absl::StartsWith(wanted, "dnnl:")) {
       absl::StatusOr<std::unique_ptr<Kernel>> kernel = MakeDnnl(request);
@@ -197,6 +199,18 @@ class CpuDevice final : public Device {
       }
     }
     return reference_->MakeKernel(request);
+  }
+
+  // The reference moves elements of any type; where it would compute, this device's kernels for F32 do.
+  absl::StatusOr<std::unique_ptr<Kernel>> MakeBf16(const KernelRequest& request) const {
+    const bool widened = absl::StartsWith(request.implementation, kWidened);
+    if (!widened) {
+      KernelRequest moved = request;
+      moved.free_layouts = false;
+      absl::StatusOr<std::unique_ptr<Kernel>> kernel = reference_->MakeKernel(moved);
+      if (!kernel.ok() || !absl::StartsWith((*kernel)->implementation(), kWidened)) return kernel;
+    }
+    return MakeWidenedKernel(request, [this](const KernelRequest& inner) { return Make(inner); });
   }
 
   absl::StatusOr<std::unique_ptr<Kernel>> MakeDnnl(const KernelRequest& request) const {

@@ -11,6 +11,7 @@
 #include "worker/device/cuda/runtime.h"
 #include "worker/device/cuda/step_math.h"
 #include "worker/device/cuda/vendor_libraries.h"
+#include "worker/device/widened_kernel.h"
 
 namespace lockstep::device {
 namespace {
@@ -98,6 +99,14 @@ class CudaDevice final : public Device {
  private:
   // A library where one serves, an own kernel else. A name in the request says whose it is.
   absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelRequest& request) const {
+    absl::StatusOr<std::unique_ptr<Kernel>> kernel = MakeNative(request);
+    const bool widened = request.implementation.empty() ? absl::IsUnimplemented(kernel.status())
+                                                        : absl::StartsWith(request.implementation, kWidened);
+    if (!ComputesBf16(request) || !widened) return kernel;
+    return MakeWidenedKernel(request, [this](const KernelRequest& inner) { return MakeNative(inner); });
+  }
+
+  absl::StatusOr<std::unique_ptr<Kernel>> MakeNative(const KernelRequest& request) const {
     std::string reason;
     if (!absl::StartsWith(request.implementation, kOwn)) {
       absl::StatusOr<std::unique_ptr<Kernel>> kernel = libraries_->MakeKernel(request);

@@ -86,9 +86,14 @@ absl::Status Cast(const DeviceCall& call, StreamHandle stream) {
   return Map(stream, NumElements(call.out_shape(0)), CastOp<From, To>(), call.out<To>(0), call.in<From>(0));
 }
 
+template <typename Make>
+OwnFunction ForCastable(DType dtype, Make make) {
+  return dtype == DType::kBF16 ? make(Type<Bf16>()) : ForNumberOrBool(dtype, make);
+}
+
 template <typename From>
 OwnFunction CastFrom(DType to) {
-  return ForNumberOrBool(to, []<typename To>(Type<To>) -> OwnFunction { return {&Cast<From, To>, "map"}; });
+  return ForCastable(to, []<typename To>(Type<To>) -> OwnFunction { return {&Cast<From, To>, "map"}; });
 }
 
 OwnFunction OwnComparison(const KernelRequest& request) {
@@ -135,7 +140,7 @@ OwnFunction OwnLogic(const KernelRequest& request) {
       return ForFloating(from, []<typename T>(Type<T>) -> OwnFunction { return {&IsInf<T>, "map"}; });
     case OpType::kCast: {
       const DType to = request.outputs[0].dtype;
-      return ForNumberOrBool(from, [to]<typename From>(Type<From>) { return CastFrom<From>(to); });
+      return ForCastable(from, [to]<typename From>(Type<From>) { return CastFrom<From>(to); });
     }
     default:
       return {};

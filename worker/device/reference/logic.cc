@@ -34,10 +34,15 @@ void IsInf(const HostCall& call) {
   });
 }
 
+template <typename Make>
+HostFunction ForCastable(DType dtype, Make make) {
+  return dtype == DType::kBF16 ? make.template operator()<Bf16>() : ForNumberOrBool(dtype, make);
+}
+
 HostFunction CastFunction(DType from, DType to) {
-  return ForNumberOrBool(from, [to]<typename From>() {
-    return ForNumberOrBool(to, []<typename To>() -> HostFunction {
-      return [](const HostCall& call) { Unary<From, To>(call, Convert<From, To>); };
+  return ForCastable(from, [to]<typename From>() {
+    return ForCastable(to, []<typename To>() -> HostFunction {
+      return [](const HostCall& call) { Unary<From, To>(call, [](From x) { return Convert<From, To>(x); }); };
     });
   });
 }

@@ -8,6 +8,7 @@
 #include "worker/device/host_memory.h"
 #include "worker/device/host_step_math.h"
 #include "worker/device/reference/families.h"
+#include "worker/device/widened_kernel.h"
 
 namespace lockstep::device {
 namespace {
@@ -98,15 +99,8 @@ class ReferenceDevice final : public Device {
   bool host_visible() const override { return true; }
   absl::StatusOr<std::unique_ptr<Stream>> NewStream() override { return NewImmediateStream(); }
   absl::StatusOr<std::unique_ptr<Event>> NewEvent() override { return NewImmediateEvent(); }
-  absl::Status Supports(const KernelRequest& request) const override { return Choose(request).status(); }
-
-  absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelRequest& request) override {
-    LS_ASSIGN_OR_RETURN(const HostFunction function, Choose(request));
-    HostKernelTraits traits{.implementation = kImplementation};
-    traits.workspace_bytes = reference::WorkspaceBytes(request);
-    traits.shareable = ElementwiseSharing(request);
-    return MakeHostKernel(request, function, std::move(traits));
-  }
+  absl::Status Supports(const KernelRequest& request) const override { return Make(request).status(); }
+  absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelRequest& request) override { return Make(request); }
 
   absl::StatusOr<std::unique_ptr<Kernel>> MakeReorder(const ReorderRequest&) override {
     return absl::InternalError("the reference device has only the row-major layout");
@@ -114,6 +108,16 @@ class ReferenceDevice final : public Device {
   StepMath& step_math() override { return *step_math_; }
 
  private:
+  static absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelRequest& request) {
+    const bool moves = FindFunction(request) != nullptr;  // ops that compute have no function for BF16
+    if (ComputesBf16(request) && !moves) return MakeWidenedKernel(request, Make);
+    LS_ASSIGN_OR_RETURN(const HostFunction function, Choose(request));
+    HostKernelTraits traits{.implementation = kImplementation};
+    traits.workspace_bytes = reference::WorkspaceBytes(request);
+    traits.shareable = ElementwiseSharing(request);
+    return MakeHostKernel(request, function, std::move(traits));
+  }
+
   DeviceInfo info_;
   const std::unique_ptr<StepMath> step_math_ = MakeHostStepMath();
 };

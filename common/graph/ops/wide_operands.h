@@ -1,0 +1,57 @@
+// BF16 in the graph. An op with operands of BF16 means: widen them to F32, compute as for F32, round every result to
+// the nearest BF16. Statistics, scales and the like stay F32 beside such operands; this says which.
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_COMMON_GRAPH_OPS_WIDE_OPERANDS_H_
+#define LOCKSTEP_COMMON_GRAPH_OPS_WIDE_OPERANDS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/graph/ops/op_type.h"
+
+namespace lockstep {
+
+// Bit i stands for input or output i.
+struct WideOperands {
+  uint8_t inputs = 0;
+  uint8_t outputs = 0;
+
+  bool input(size_t i) const { return (inputs >> i & 1) != 0; }
+  bool output(size_t i) const { return (outputs >> i & 1) != 0; }
+};
+
+constexpr WideOperands WideOperandsOf(OpType op) {
+  switch (op) {
+    case OpType::kLayerNormalization:  // X, scale, bias -> Y, mean, inv_std
+      return {.inputs = 0b110, .outputs = 0b110};
+    case OpType::kLayerNormGrad:  // dY, X, scale, mean, inv_std -> dX, dScale, dBias
+      return {.inputs = 0b11100, .outputs = 0b110};
+    case OpType::kRmsNormalization:  // X, scale -> Y
+      return {.inputs = 0b10, .outputs = 0};
+    case OpType::kRmsNormGrad:  // dY, X, scale -> dX, dScale
+      return {.inputs = 0b100, .outputs = 0b10};
+    case OpType::kGroupNormalization:  // X, scale, bias -> Y
+    case OpType::kInstanceNormalization:
+      return {.inputs = 0b110, .outputs = 0};
+    case OpType::kGroupNormGrad:  // dY, X, scale -> dX, dScale, dBias
+      return {.inputs = 0b100, .outputs = 0b110};
+    case OpType::kBatchNormalization:  // X, scale, bias, mean, var -> Y
+      return {.inputs = 0b11110, .outputs = 0};
+    case OpType::kBatchNormTraining:  // X, scale, bias -> Y, mean, inv_std, var
+      return {.inputs = 0b110, .outputs = 0b1110};
+    case OpType::kBatchNormGrad:        // dY, X, scale, mean, inv_std -> dX, dScale, dBias
+    case OpType::kBatchNormFrozenGrad:  // dY, X, scale, mean, var -> the same
+      return {.inputs = 0b11100, .outputs = 0b110};
+    case OpType::kAttention:  // Q, K, V, mask, random -> Y, statistics
+      return {.inputs = 0b1000, .outputs = 0b10};
+    case OpType::kAttentionGrad:  // dY, Q, K, V, Y, statistics, mask, random -> dQ, dK, dV
+      return {.inputs = 0b1100000, .outputs = 0};
+    default:
+      return {};
+  }
+}
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_GRAPH_OPS_WIDE_OPERANDS_H_
