@@ -14,10 +14,6 @@ namespace lockstep {
 using device::Device;
 using worker::Plan;
 
-namespace {
-
-// One host tensor per input: floats in [-1, 1), or their absolute values; positive where a variance is meant; labels
-// 0, 1 or 2; a mask of zeros and ones; few different numbers where ties matter.
 std::vector<Tensor> RandomInputs(const std::vector<TensorSpec>& specs, uint64_t seed, bool absolute) {
   std::vector<Tensor> tensors;
   for (const TensorSpec& spec : specs) {
@@ -44,6 +40,8 @@ std::vector<Tensor> RandomInputs(const std::vector<TensorSpec>& specs, uint64_t 
   }
   return tensors;
 }
+
+namespace {
 
 template <typename T>
 void Append(const std::vector<std::byte>& bytes, std::vector<double>* values) {

@@ -27,6 +27,10 @@ T Must(absl::StatusOr<T> value) {
 
 void MustOk(const absl::Status& status);
 
+// One host tensor per input: floats in [-1, 1), or their absolute values; positive where a variance is meant; labels
+// 0, 1 or 2; a mask of zeros and ones; few different numbers where ties matter.
+std::vector<Tensor> RandomInputs(const std::vector<TensorSpec>& specs, uint64_t seed, bool absolute);
+
 // The outputs of a graph by name.
 using Values = std::map<std::string, std::vector<double>>;
 

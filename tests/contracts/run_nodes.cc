@@ -49,12 +49,22 @@ void RunNodes(device::Device& device, const Graph& graph, NamedTensors* values) 
       return buffers.back()->address();
     };
     for (const std::string& name : node.inputs) {
+      if (name.empty()) {
+        request.inputs.push_back({.present = false});
+        arguments.inputs.push_back(nullptr);
+        continue;
+      }
       const Tensor& tensor = values->at(name);
       request.inputs.push_back({.dtype = tensor.dtype(), .shape = tensor.shape()});
       arguments.inputs.push_back(allocate(tensor));
       MustOk(stream->CopyToDevice(arguments.inputs.back(), tensor.data(), tensor.bytes().size()));
     }
     for (const std::string& name : node.outputs) {
+      if (name.empty()) {
+        request.outputs.push_back({.present = false});
+        arguments.outputs.push_back(nullptr);
+        continue;
+      }
       const ValueInfo& info = graph.values.at(name);
       const Tensor& tensor = values->insert_or_assign(name, Tensor::Zeros(info.dtype, info.shape)).first->second;
       request.outputs.push_back({.dtype = info.dtype, .shape = info.shape});
@@ -66,6 +76,7 @@ void RunNodes(device::Device& device, const Graph& graph, NamedTensors* values) 
     MustOk(kernel->Bind(arguments));
     MustOk(kernel->Launch(*stream));
     for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i].empty()) continue;
       Tensor& tensor = values->at(node.outputs[i]);
       MustOk(stream->CopyToHost(tensor.data(), arguments.outputs[i], tensor.bytes().size()));
     }
