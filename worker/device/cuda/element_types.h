@@ -5,7 +5,9 @@
 #define LOCKSTEP_WORKER_DEVICE_CUDA_ELEMENT_TYPES_H_
 
 #include <cstdint>
+#include <type_traits>
 
+#include "common/tensor/bf16.h"
 #include "common/tensor/dtype.h"
 #include "worker/device/cuda/own_kernels.h"
 
@@ -14,6 +16,16 @@ namespace lockstep::device::cuda {
 // Names a type in an argument.
 template <typename T>
 struct Type {};
+
+// What elements of T are computed with: those of BF16 are floats that are rounded where they are stored.
+template <typename T>
+using Computed = std::conditional_t<std::is_same_v<T, Bf16>, float, T>;
+
+// make(Type<float>()) for F32, make(Type<Bf16>()) for BF16; an empty answer for other types.
+template <typename Make>
+OwnFunction ForStoredFloat(DType dtype, Make make) {
+  return dtype == DType::kF32 ? make(Type<float>()) : dtype == DType::kBF16 ? make(Type<Bf16>()) : OwnFunction{};
+}
 
 // make(Type<T>()) for F32 or F64; an empty answer for other types.
 template <typename Make>
@@ -45,7 +57,17 @@ OwnFunction ForNumber(DType dtype, Make make) {
   }
 }
 
-// The same, and for BOOL.
+// ForFloating and ForNumber, and for BF16, whose kernels compute with Computed<T>.
+template <typename Make>
+OwnFunction ForFloatingOrBf16(DType dtype, Make make) {
+  return dtype == DType::kBF16 ? make(Type<Bf16>()) : ForFloating(dtype, make);
+}
+template <typename Make>
+OwnFunction ForNumberOrBf16(DType dtype, Make make) {
+  return dtype == DType::kBF16 ? make(Type<Bf16>()) : ForNumber(dtype, make);
+}
+
+// ForNumber, and for BOOL.
 template <typename Make>
 OwnFunction ForNumberOrBool(DType dtype, Make make) {
   return dtype == DType::kBool ? make(Type<bool>()) : ForNumber(dtype, make);

@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "common/math/host_device.h"
+#include "common/tensor/bf16.h"
 #include "common/tensor/dtype.h"
 
 namespace lockstep::device::cuda {
@@ -54,12 +55,13 @@ class IntegerElements {
   DType dtype_;
 };
 
-// The same for F32, so that a body may be written once.
-class FloatElements {
+// The same for elements that are stored as T, float or Bf16, so that a body may be written once.
+template <typename T>
+class FloatingElements {
  public:
-  static bool Serves(DType dtype) { return dtype == DType::kF32; }
+  static bool Serves(DType dtype) { return dtype == (sizeof(T) == 4 ? DType::kF32 : DType::kBF16); }
 
-  FloatElements(std::byte* data, DType) : data_(reinterpret_cast<float*>(data)) {}
+  FloatingElements(std::byte* data, DType) : data_(reinterpret_cast<T*>(data)) {}
 
   LS_HD float operator[](int64_t i) const { return data_[i]; }
   LS_HD void Set(int64_t i, double value) const { data_[i] = static_cast<float>(value); }
@@ -67,8 +69,10 @@ class FloatElements {
   LS_HD float highest() const { return std::numeric_limits<float>::infinity(); }
 
  private:
-  float* data_;
+  T* data_;
 };
+using FloatElements = FloatingElements<float>;
+using Bf16Elements = FloatingElements<Bf16>;
 
 }  // namespace lockstep::device::cuda
 

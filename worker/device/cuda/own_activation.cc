@@ -1,6 +1,7 @@
 // Activations and their gradients, element by element.
 #include "worker/device/activation_formulas.h"
 #include "worker/device/cuda/code.h"
+#include "worker/device/cuda/element_types.h"
 #include "worker/device/cuda/map.h"
 #include "worker/device/cuda/own_families.h"
 
@@ -85,42 +86,42 @@ LS_GRADIENT(ClipGradOp, Bounds, x >= low && x <= high ? dy : 0.0f)
 #undef LS_GRADIENT
 
 template <typename Formula>
-OwnFunction One() {
-  return {&MapOne<float, Formula>, "map"};
+OwnFunction One(DType dtype) {
+  return ForStoredFloat(dtype, []<typename T>(Type<T>) -> OwnFunction { return {&MapOne<T, Formula>, "map"}; });
 }
 template <typename Formula>
-OwnFunction Two() {
-  return {&MapTwo<float, Formula>, "map"};
+OwnFunction Two(DType dtype) {
+  return ForStoredFloat(dtype, []<typename T>(Type<T>) -> OwnFunction { return {&MapTwo<T, Formula>, "map"}; });
 }
 
-OwnFunction OwnActivationGradient(OpType op) {
+OwnFunction OwnActivationGradient(OpType op, DType dtype) {
   switch (op) {
     case OpType::kReluGrad:
-      return Two<ReluGradOp>();
+      return Two<ReluGradOp>(dtype);
     case OpType::kSigmoidGrad:
-      return Two<SigmoidGradOp>();
+      return Two<SigmoidGradOp>(dtype);
     case OpType::kTanhGrad:
-      return Two<TanhGradOp>();
+      return Two<TanhGradOp>(dtype);
     case OpType::kLeakyReluGrad:
-      return Two<LeakyReluGradOp>();
+      return Two<LeakyReluGradOp>(dtype);
     case OpType::kEluGrad:
     case OpType::kSeluGrad:
     case OpType::kCeluGrad:
-      return Two<ExponentialGradOp>();
+      return Two<ExponentialGradOp>(dtype);
     case OpType::kHardSigmoidGrad:
-      return Two<HardSigmoidGradOp>();
+      return Two<HardSigmoidGradOp>(dtype);
     case OpType::kHardSwishGrad:
-      return Two<HardSwishGradOp>();
+      return Two<HardSwishGradOp>(dtype);
     case OpType::kThresholdedReluGrad:
-      return Two<ThresholdedReluGradOp>();
+      return Two<ThresholdedReluGradOp>(dtype);
     case OpType::kSoftsignGrad:
-      return Two<SoftsignGradOp>();
+      return Two<SoftsignGradOp>(dtype);
     case OpType::kMishGrad:
-      return Two<MishGradOp>();
+      return Two<MishGradOp>(dtype);
     case OpType::kGeluGrad:
-      return Two<GeluGradOp>();
+      return Two<GeluGradOp>(dtype);
     case OpType::kClipGrad:
-      return Two<ClipGradOp>();
+      return Two<ClipGradOp>(dtype);
     default:
       return {};
   }
@@ -129,36 +130,36 @@ OwnFunction OwnActivationGradient(OpType op) {
 }  // namespace
 
 OwnFunction OwnActivation(const KernelRequest& request) {
-  if (request.outputs[0].dtype != DType::kF32) return {};
+  const DType dtype = request.outputs[0].dtype;
   switch (request.node->op) {
     case OpType::kRelu:
-      return One<ReluOp>();
+      return One<ReluOp>(dtype);
     case OpType::kSigmoid:
-      return One<SigmoidOp>();
+      return One<SigmoidOp>(dtype);
     case OpType::kTanh:
-      return One<TanhOp>();
+      return One<TanhOp>(dtype);
     case OpType::kLeakyRelu:
-      return One<LeakyReluOp>();
+      return One<LeakyReluOp>(dtype);
     case OpType::kElu:
     case OpType::kSelu:
     case OpType::kCelu:
-      return One<ExponentialOp>();
+      return One<ExponentialOp>(dtype);
     case OpType::kHardSigmoid:
-      return One<HardSigmoidOp>();
+      return One<HardSigmoidOp>(dtype);
     case OpType::kHardSwish:
-      return One<HardSwishOp>();
+      return One<HardSwishOp>(dtype);
     case OpType::kThresholdedRelu:
-      return One<ThresholdedReluOp>();
+      return One<ThresholdedReluOp>(dtype);
     case OpType::kSoftplus:
-      return One<SoftplusOp>();
+      return One<SoftplusOp>(dtype);
     case OpType::kSoftsign:
-      return One<SoftsignOp>();
+      return One<SoftsignOp>(dtype);
     case OpType::kMish:
-      return One<MishOp>();
+      return One<MishOp>(dtype);
     case OpType::kGelu:
-      return One<GeluOp>();
+      return One<GeluOp>(dtype);
     default:
-      return OwnActivationGradient(request.node->op);
+      return OwnActivationGradient(request.node->op, dtype);
   }
 }
 

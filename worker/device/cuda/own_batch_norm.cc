@@ -2,6 +2,7 @@
 // one pass: nothing that counts cancels at that width.
 #include "common/math/math.h"
 #include "worker/device/cuda/code.h"
+#include "worker/device/cuda/element_types.h"
 #include "worker/device/cuda/own_families.h"
 #include "worker/device/cuda/pair_sum.h"
 #include "worker/device/cuda/row_kernels.h"
@@ -35,7 +36,7 @@ struct GivenMap {
 };
 
 // (X - mean) * factor + bias
-template <typename Map>
+template <typename Map, typename T>
 struct Normalise {
   template <TeamKind kKind>
   __device__ void operator()(const Team<kKind>& team) const {
@@ -45,23 +46,25 @@ struct Normalise {
               [&](const Cell& cell, float value) { y[cell.at] = (value - channel.mean) * channel.factor + shift; });
   }
   Map map;
-  const float* x;
+  const T* x;
   const float* bias;
-  float* y;
+  T* y;
 };
 
+template <typename T>
 absl::Status Inference(const DeviceCall& call, StreamHandle stream) {
   const GivenMap map{call.in<float>(1), call.in<float>(3), call.in<float>(4),
                      call.attrs<BatchNormAttributes>().epsilon};
   return ForEachRow(stream, InParts(PlanChannels(call.in_shape(0)), 4),
-                    Normalise<GivenMap>{map, call.in<float>(0), call.in<float>(2), call.out<float>(0)});
+                    Normalise<GivenMap, T>{map, call.in<T>(0), call.in<float>(2), call.out<T>(0)});
 }
 
+template <typename T>
 struct Statistics {
   using Value = Pair;
   LS_HD Value First() const { return {0.0, 0.0}; }
   LS_HD Value Take(const Value& value, const Cell& cell) const {
-    const double element = x[cell.at];
+    const double element = float{x[cell.at]};
     return {value.first + element, value.second + element * element};
   }
   LS_HD Value Join(const Value& a, const Value& b) const { return PairSum()(a, b); }
@@ -79,7 +82,7 @@ struct Statistics {
     batch_variance[c] = static_cast<float>(unbiased && count > 1 ? squares / (count - 1) : variance);
   }
 
-  const float* x;
+  const T* x;
   const float* scale;
   ChannelMap* kept;
   float* mean;            // or null
@@ -90,22 +93,23 @@ struct Statistics {
   bool unbiased;
 };
 
+template <typename T>
 absl::Status Training(const DeviceCall& call, StreamHandle stream) {
   const auto& attributes = call.attrs<BatchNormAttributes>();
   const RowPlan plan = PlanChannels(call.in_shape(0));
   auto* kept = reinterpret_cast<ChannelMap*>(call.workspace);
-  const Statistics statistics{.x = call.in<float>(0),
-                              .scale = call.in<float>(1),
-                              .kept = kept,
-                              .mean = call.out<float>(1),
-                              .inv_std = call.out<float>(2),
-                              .batch_variance = call.out<float>(3),
-                              .count = static_cast<double>(plan.extent),
-                              .epsilon = attributes.epsilon,
-                              .unbiased = attributes.unbiased_running_var};
+  const Statistics<T> statistics{.x = call.in<T>(0),
+                                 .scale = call.in<float>(1),
+                                 .kept = kept,
+                                 .mean = call.out<float>(1),
+                                 .inv_std = call.out<float>(2),
+                                 .batch_variance = call.out<float>(3),
+                                 .count = static_cast<double>(plan.extent),
+                                 .epsilon = attributes.epsilon,
+                                 .unbiased = attributes.unbiased_running_var};
   LS_RETURN_IF_ERROR(FoldRows(stream, plan, call.workspace + RowBytes<ChannelMap>(plan), statistics));
   return ForEachRow(stream, InParts(plan, 4),
-                    Normalise<KeptMap>{{kept}, call.in<float>(0), call.in<float>(2), call.out<float>(0)});
+                    Normalise<KeptMap, T>{{kept}, call.in<T>(0), call.in<float>(2), call.out<T>(0)});
 }
 
 struct Inputs {
@@ -124,11 +128,12 @@ struct GradientMap {
 // dScale = sum of dY * xhat and dBias = sum of dY, with xhat = (x - mean) * inv_std; and what dX needs, where it is
 // wanted:
 //   dX = scale * inv_std * (dY - sum(dY) / n - xhat * sum(dY * xhat) / n)
+template <typename T>
 struct ParameterGradients {
   using Value = Pair;
   LS_HD Value First() const { return {0.0, 0.0}; }
   LS_HD Value Take(const Value& value, const Cell& cell) const {
-    const double gradient = dy[cell.at];
+    const double gradient = float{dy[cell.at]};
     const float distance = x[cell.at] - mean[cell.row];
     return {value.first + gradient, value.second + gradient * double{distance}};
   }
@@ -144,8 +149,8 @@ struct ParameterGradients {
                                    static_cast<float>(deviation * dot / count)};
   }
 
-  const float* dy;
-  const float* x;
+  const T* dy;
+  const T* x;
   const float* scale;
   const float* mean;
   const float* spread;  // inv_std, or the variance where the statistics are frozen
@@ -157,67 +162,72 @@ struct ParameterGradients {
   bool frozen;
 };
 
-template <bool kFrozen>
+template <bool kFrozen, typename T>
 struct InputGradient {
   template <TeamKind kKind>
   __device__ void operator()(const Team<kKind>& team) const {
     const GradientMap map = kept[team.row()];
     team.Each(
         [&](const Cell& cell) {
-          return Inputs{dy[cell.at], kFrozen ? 0.0f : x[cell.at]};
+          return Inputs{dy[cell.at], kFrozen ? 0.0f : float{x[cell.at]}};
         },
         [&](const Cell& cell, const Inputs& v) {
           const float inside = kFrozen ? v.dy : v.dy - map.mean_dy - (v.x - map.mean) * map.slope;
           dx[cell.at] = map.factor * inside;
         });
   }
-  const float* dy;
-  const float* x;
+  const T* dy;
+  const T* x;
   const GradientMap* kept;
-  float* dx;
+  T* dx;
 };
 
-template <bool kFrozen>
+template <bool kFrozen, typename T>
 absl::Status Gradient(const DeviceCall& call, StreamHandle stream) {
   const RowPlan plan = PlanChannels(call.in_shape(0));
   auto* kept = reinterpret_cast<GradientMap*>(call.workspace);
-  const ParameterGradients gradients{.dy = call.in<float>(0),
-                                     .x = call.in<float>(1),
-                                     .scale = call.in<float>(2),
-                                     .mean = call.in<float>(3),
-                                     .spread = call.in<float>(4),
-                                     .kept = kept,
-                                     .dscale = call.out<float>(1),
-                                     .dbias = call.out<float>(2),
-                                     .count = static_cast<double>(plan.extent),
-                                     .epsilon = call.attrs<BatchNormAttributes>().epsilon,
-                                     .frozen = kFrozen};
+  const ParameterGradients<T> gradients{.dy = call.in<T>(0),
+                                        .x = call.in<T>(1),
+                                        .scale = call.in<float>(2),
+                                        .mean = call.in<float>(3),
+                                        .spread = call.in<float>(4),
+                                        .kept = kept,
+                                        .dscale = call.out<float>(1),
+                                        .dbias = call.out<float>(2),
+                                        .count = static_cast<double>(plan.extent),
+                                        .epsilon = call.attrs<BatchNormAttributes>().epsilon,
+                                        .frozen = kFrozen};
   LS_RETURN_IF_ERROR(FoldRows(stream, plan, call.workspace + RowBytes<GradientMap>(plan), gradients));
-  if (call.out<float>(0) == nullptr) return absl::OkStatus();
+  if (call.out<T>(0) == nullptr) return absl::OkStatus();
   return ForEachRow(stream, InParts(plan, 4),
-                    InputGradient<kFrozen>{call.in<float>(0), call.in<float>(1), kept, call.out<float>(0)});
+                    InputGradient<kFrozen, T>{call.in<T>(0), call.in<T>(1), kept, call.out<T>(0)});
+}
+
+template <typename T>
+OwnFunction BatchNormOf(OpType op, const RowPlan& plan) {
+  const auto gradient_bytes = [&] { return RowBytes<GradientMap>(plan) + FoldBytes<ParameterGradients<T>>(plan); };
+  switch (op) {
+    case OpType::kBatchNormalization:
+      return {&Inference<T>, "rows"};
+    case OpType::kBatchNormTraining:
+      return {&Training<T>, "fold", RowBytes<ChannelMap>(plan) + FoldBytes<Statistics<T>>(plan)};
+    case OpType::kBatchNormGrad:
+      return {&Gradient<false, T>, "fold", gradient_bytes()};
+    case OpType::kBatchNormFrozenGrad:
+      return {&Gradient<true, T>, "fold", gradient_bytes()};
+    default:
+      return {};
+  }
 }
 
 }  // namespace
 
 OwnFunction OwnBatchNorm(const KernelRequest& request) {
-  if (request.outputs[0].dtype != DType::kF32) return {};
-  const OpType op = request.node->op;
   if (!std::holds_alternative<BatchNormAttributes>(request.node->attributes)) return {};
   const RowPlan plan = PlanChannels(request.inputs[0].shape);
   if (!plan.served) return {};
-  switch (op) {
-    case OpType::kBatchNormalization:
-      return {&Inference, "rows"};
-    case OpType::kBatchNormTraining:
-      return {&Training, "fold", RowBytes<ChannelMap>(plan) + FoldBytes<Statistics>(plan)};
-    case OpType::kBatchNormGrad:
-      return {&Gradient<false>, "fold", RowBytes<GradientMap>(plan) + FoldBytes<ParameterGradients>(plan)};
-    case OpType::kBatchNormFrozenGrad:
-      return {&Gradient<true>, "fold", RowBytes<GradientMap>(plan) + FoldBytes<ParameterGradients>(plan)};
-    default:
-      return {};
-  }
+  return ForStoredFloat(request.outputs[0].dtype,
+                        [&]<typename T>(Type<T>) { return BatchNormOf<T>(request.node->op, plan); });
 }
 
 }  // namespace lockstep::device::cuda

@@ -35,8 +35,8 @@ LS_FORMULA(PReluOp, LeakyRelu(a, b))
 template <template <typename> typename Formula>
 OwnFunction Two(const KernelRequest& request) {
   if (!FitsTwo(request)) return {};
-  return ForNumber(request.outputs[0].dtype, []<typename T>(Type<T>) -> OwnFunction {
-    return {&BroadcastTwo<T, T, T, Formula<T>>, "broadcast"};
+  return ForNumberOrBf16(request.outputs[0].dtype, []<typename T>(Type<T>) -> OwnFunction {
+    return {&BroadcastTwo<T, T, T, Formula<Computed<T>>>, "broadcast"};
   });
 }
 
@@ -89,8 +89,8 @@ OwnFunction ExtremumOf(const KernelRequest& request) {
   if (output.shape.size() > kMostOuter + 1) return {};
   const size_t scratch =
       request.inputs.size() > 3 ? static_cast<size_t>(NumElements(output.shape)) * DTypeSize(output.dtype) : 0;
-  return ForNumber(output.dtype, [scratch]<typename T>(Type<T>) -> OwnFunction {
-    return {&Extremum<T, Formula<T>>, "broadcast", scratch};
+  return ForNumberOrBf16(output.dtype, [scratch]<typename T>(Type<T>) -> OwnFunction {
+    return {&Extremum<T, Formula<Computed<T>>>, "broadcast", scratch};
   });
 }
 
@@ -122,8 +122,8 @@ absl::Status ExtremumGrad(const DeviceCall& call, StreamHandle stream) {
 template <template <typename> typename Share>
 OwnFunction ExtremumGradOf(const KernelRequest& request) {
   if (!RowsOfInputs<3>(request.outputs[0].shape, request.inputs, {0, 1, 2}).fits) return {};
-  return ForFloating(request.outputs[0].dtype, []<typename T>(Type<T>) -> OwnFunction {
-    return {&ExtremumGrad<T, Share<T>>, "broadcast"};
+  return ForFloatingOrBf16(request.outputs[0].dtype, []<typename T>(Type<T>) -> OwnFunction {
+    return {&ExtremumGrad<T, Share<Computed<T>>>, "broadcast"};
   });
 }
 
@@ -148,7 +148,7 @@ template <typename T>
 absl::Status WhereGrad(const DeviceCall& call, StreamHandle stream) {
   const auto rows = RowsOfInputs<2>(call.out_shape(0), call.input_infos, {0, 1});
   const auto queue = [&](T* dx, uint8_t holds) {
-    return BroadcastMap(stream, rows, WhereGradOp<T>{holds}, dx, call.in<T>(0), call.in<uint8_t>(1));
+    return BroadcastMap(stream, rows, WhereGradOp<Computed<T>>{holds}, dx, call.in<T>(0), call.in<uint8_t>(1));
   };
   if (T* other = call.out<T>(1); other != nullptr) LS_RETURN_IF_ERROR(queue(other, 0));
   return queue(call.out<T>(0), 1);
@@ -166,11 +166,11 @@ struct PReluSlopeGradOp {
 template <typename T>
 absl::Status PReluGrad(const DeviceCall& call, StreamHandle stream) {
   if (T* slope = call.out<T>(1); slope != nullptr) {
-    LS_RETURN_IF_ERROR(
-        Map(stream, NumElements(call.out_shape(1)), PReluSlopeGradOp<T>(), slope, call.in<T>(0), call.in<T>(1)));
+    LS_RETURN_IF_ERROR(Map(stream, NumElements(call.out_shape(1)), PReluSlopeGradOp<Computed<T>>(), slope,
+                           call.in<T>(0), call.in<T>(1)));
   }
-  return BroadcastMap(stream, RowsOfInputs<3>(call.out_shape(0), call.input_infos, {0, 1, 2}), PReluGradOp<T>(),
-                      call.out<T>(0), call.in<T>(0), call.in<T>(1), call.in<T>(2));
+  return BroadcastMap(stream, RowsOfInputs<3>(call.out_shape(0), call.input_infos, {0, 1, 2}),
+                      PReluGradOp<Computed<T>>(), call.out<T>(0), call.in<T>(0), call.in<T>(1), call.in<T>(2));
 }
 
 OwnFunction OwnChoice(const KernelRequest& request) {
@@ -182,16 +182,16 @@ OwnFunction OwnChoice(const KernelRequest& request) {
     case OpType::kWhere:
       return ForBits(dtype, []<typename T>(Type<T>) -> OwnFunction { return {&Where<T>, "broadcast"}; });
     case OpType::kWhereGrad:
-      return ForFloating(dtype, []<typename T>(Type<T>) -> OwnFunction { return {&WhereGrad<T>, "broadcast"}; });
+      return ForFloatingOrBf16(dtype, []<typename T>(Type<T>) -> OwnFunction { return {&WhereGrad<T>, "broadcast"}; });
     default:
-      return ForFloating(dtype, []<typename T>(Type<T>) -> OwnFunction { return {&PReluGrad<T>, "broadcast"}; });
+      return ForFloatingOrBf16(dtype, []<typename T>(Type<T>) -> OwnFunction { return {&PReluGrad<T>, "broadcast"}; });
   }
 }
 
 OwnFunction PReluOf(const KernelRequest& request) {
   if (!FitsTwo(request)) return {};
-  return ForFloating(request.outputs[0].dtype, []<typename T>(Type<T>) -> OwnFunction {
-    return {&BroadcastTwo<T, T, T, PReluOp<T>>, "broadcast"};
+  return ForFloatingOrBf16(request.outputs[0].dtype, []<typename T>(Type<T>) -> OwnFunction {
+    return {&BroadcastTwo<T, T, T, PReluOp<Computed<T>>>, "broadcast"};
   });
 }
 

@@ -76,7 +76,7 @@ T KeptScale(const DropoutAttributes& attributes) {
 
 // Threads take four elements at a time, which are one block of random numbers. `packed`: all addresses are packable.
 template <typename T>
-__global__ void DropoutKernel(int64_t count, bool packed, uint64_t stream, uint32_t threshold, T scale,
+__global__ void DropoutKernel(int64_t count, bool packed, uint64_t stream, uint32_t threshold, Computed<T> scale,
                               const int64_t* random, const T* x, T* y, uint8_t* mask) {
   const RandomStream numbers =
       RandomStream::For(static_cast<uint64_t>(random[0]), stream, static_cast<uint64_t>(random[1]),
@@ -93,7 +93,7 @@ __global__ void DropoutKernel(int64_t count, bool packed, uint64_t stream, uint3
     for (int i = 0; i < kPack; ++i) {
       if (!whole && first + i < count) values.values[i] = x[first + i];
       kept.values[i] = drawn[static_cast<size_t>(i)] >= threshold ? 1 : 0;
-      values.values[i] = kept.values[i] != 0 ? values.values[i] * scale : T(0);
+      values.values[i] = kept.values[i] != 0 ? static_cast<Computed<T>>(values.values[i]) * scale : Computed<T>(0);
       if (!whole && first + i < count) y[first + i] = values.values[i];
       if (!whole && first + i < count && mask != nullptr) mask[first + i] = kept.values[i];
     }
@@ -117,13 +117,14 @@ absl::Status DropoutTraining(const DeviceCall& call, StreamHandle stream) {
   const bool packed = IsPackable(x) && IsPackable(y) && IsPackable(mask);
   return Launch(stream, {.blocks = {BlocksFor(count, kBlock * kPack, kDropoutBlocks)}, .threads = {kBlock}},
                 &DropoutKernel<T>, count, packed, attributes.stream, DropThreshold(attributes.ratio),
-                KeptScale<T>(attributes), call.in<int64_t>(1), x, y, mask);
+                KeptScale<Computed<T>>(attributes), call.in<int64_t>(1), x, y, mask);
 }
 
 template <typename T>
 absl::Status DropoutGrad(const DeviceCall& call, StreamHandle stream) {
-  return Map(stream, NumElements(call.out_shape(0)), DropoutGradOp<T>{KeptScale<T>(call.attrs<DropoutAttributes>())},
-             call.out<T>(0), call.in<T>(0), call.in<uint8_t>(1));
+  return Map(stream, NumElements(call.out_shape(0)),
+             DropoutGradOp<Computed<T>>{KeptScale<Computed<T>>(call.attrs<DropoutAttributes>())}, call.out<T>(0),
+             call.in<T>(0), call.in<uint8_t>(1));
 }
 
 absl::Status Identity(const DeviceCall& call, StreamHandle stream) {
@@ -141,11 +142,15 @@ absl::Status Dropout(const DeviceCall& call, StreamHandle stream) {
 
 template <template <typename> typename Formula>
 OwnFunction Number(DType dtype) {
-  return ForNumber(dtype, []<typename T>(Type<T>) -> OwnFunction { return {&MapOne<T, Formula<T>>, "map"}; });
+  return ForNumberOrBf16(dtype, []<typename T>(Type<T>) -> OwnFunction {
+    return {&MapOne<T, Formula<Computed<T>>>, "map"};
+  });
 }
 template <template <typename> typename Formula>
 OwnFunction Floating(DType dtype) {
-  return ForFloating(dtype, []<typename T>(Type<T>) -> OwnFunction { return {&MapOne<T, Formula<T>>, "map"}; });
+  return ForFloatingOrBf16(dtype, []<typename T>(Type<T>) -> OwnFunction {
+    return {&MapOne<T, Formula<Computed<T>>>, "map"};
+  });
 }
 
 OwnFunction OwnDropout(OpType op, DType dtype) {
@@ -153,9 +158,11 @@ OwnFunction OwnDropout(OpType op, DType dtype) {
     case OpType::kDropout:
       return {&Dropout, "copy"};
     case OpType::kDropoutTraining:
-      return ForFloating(dtype, []<typename T>(Type<T>) -> OwnFunction { return {&DropoutTraining<T>, "dropout"}; });
+      return ForFloatingOrBf16(dtype, []<typename T>(Type<T>) -> OwnFunction {
+        return {&DropoutTraining<T>, "dropout"};
+      });
     case OpType::kDropoutGrad:
-      return ForFloating(dtype, []<typename T>(Type<T>) -> OwnFunction { return {&DropoutGrad<T>, "map"}; });
+      return ForFloatingOrBf16(dtype, []<typename T>(Type<T>) -> OwnFunction { return {&DropoutGrad<T>, "map"}; });
     default:
       return {};
   }
@@ -176,7 +183,9 @@ OwnFunction OwnArithmetic(OpType op, DType dtype) {
     case OpType::kScale:
       return Floating<ScaleOp>(dtype);
     case OpType::kErfGrad:
-      return ForFloating(dtype, []<typename T>(Type<T>) -> OwnFunction { return {&MapTwo<T, ErfGradOp<T>>, "map"}; });
+      return ForFloatingOrBf16(dtype, []<typename T>(Type<T>) -> OwnFunction {
+        return {&MapTwo<T, ErfGradOp<Computed<T>>>, "map"};
+      });
     default:
       return OwnDropout(op, dtype);
   }

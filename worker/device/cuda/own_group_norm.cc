@@ -3,6 +3,7 @@
 
 #include "common/math/math.h"
 #include "worker/device/cuda/code.h"
+#include "worker/device/cuda/element_types.h"
 #include "worker/device/cuda/own_families.h"
 #include "worker/device/cuda/pair_sum.h"
 #include "worker/device/cuda/row_kernels.h"
@@ -46,11 +47,11 @@ struct RowStatistics {
 };
 
 // Of a row that is read once more for it, as a team.
-template <TeamKind kKind>
-__device__ RowStatistics StatisticsOf(const Team<kKind>& team, const float* x, int extent, double epsilon) {
+template <typename T, TeamKind kKind>
+__device__ RowStatistics StatisticsOf(const Team<kKind>& team, const T* x, int extent, double epsilon) {
   Pair sums{0.0, 0.0};
   team.Each([&](const Cell& cell) {
-    const double value = x[cell.at];
+    const double value = float{x[cell.at]};
     sums = PairSum()(sums, {value, value * value});
   });
   sums = team.FoldLanes(sums, PairSum());
@@ -60,6 +61,7 @@ __device__ RowStatistics StatisticsOf(const Team<kKind>& team, const float* x, i
   return {static_cast<float>(mean), static_cast<float>(1.0 / SquareRoot(variance + epsilon))};
 }
 
+template <typename T>
 struct GroupNormRow {
   template <TeamKind kKind>
   __device__ void operator()(const Team<kKind>& team) const {
@@ -71,22 +73,23 @@ struct GroupNormRow {
                 y[cell.at] = (value - s.mean) * s.inv_std * scale[c] + bias[c];
               });
   }
-  const float* x;
+  const T* x;
   const float* scale;
   const float* bias;
-  float* y;
+  T* y;
   ChannelOf channel;
   int extent;
   double epsilon;
 };
 
+template <typename T>
 absl::Status GroupNorm(const DeviceCall& call, StreamHandle stream) {
   const auto& attributes = call.attrs<GroupNormAttributes>();
   const Groups groups(attributes, call.in_shape(0));
   const RowPlan plan = groups.rows();
   return ForEachRow<false>(stream, plan,
-                           GroupNormRow{call.in<float>(0), call.in<float>(1), call.in<float>(2), call.out<float>(0),
-                                        ChannelOf(groups), plan.extent, attributes.epsilon});
+                           GroupNormRow<T>{call.in<T>(0), call.in<float>(1), call.in<float>(2), call.out<T>(0),
+                                           ChannelOf(groups), plan.extent, attributes.epsilon});
 }
 
 struct Inputs {
@@ -95,6 +98,7 @@ struct Inputs {
 };
 
 // As LayerNormGrad, with the scale of channels; keeps the statistics.
+template <typename T>
 struct InputGradientRow {
   template <TeamKind kKind>
   __device__ void operator()(const Team<kKind>& team) const {
@@ -119,24 +123,25 @@ struct InputGradientRow {
           dx[cell.at] = s.inv_std * (g - mean_g - (v.x - s.mean) * s.inv_std * mean_dot);
         });
   }
-  const float* dy;
-  const float* x;
+  const T* dy;
+  const T* x;
   const float* scale;
   RowStatistics* kept;
-  float* dx;  // or null
+  T* dx;  // or null
   ChannelOf channel;
   int extent;
   double epsilon;
 };
 
 // Sums over samples and planes of dY * xhat and dY: rows of the plan are channels.
+template <typename T>
 struct ChannelGradients {
   using Value = Pair;
   LS_HD Value First() const { return {0.0, 0.0}; }
   LS_HD Value Take(const Value& value, const Cell& cell) const {
     const int sample = QuotientOf(cell.i, channel.plane);
     const RowStatistics s = kept[int64_t{sample} * channel.groups + cell.row / channel.channels];
-    const double gradient = dy[cell.at];
+    const double gradient = float{dy[cell.at]};
     const float xhat = (x[cell.at] - s.mean) * s.inv_std;
     return {value.first + gradient * double{xhat}, value.second + gradient};
   }
@@ -145,14 +150,15 @@ struct ChannelGradients {
     if (dscale != nullptr) dscale[c] = static_cast<float>(value.first);
     if (dbias != nullptr) dbias[c] = static_cast<float>(value.second);
   }
-  const float* dy;
-  const float* x;
+  const T* dy;
+  const T* x;
   const RowStatistics* kept;
   float* dscale;
   float* dbias;
   ChannelOf channel;
 };
 
+template <typename T>
 absl::Status GroupNormGradient(const DeviceCall& call, StreamHandle stream) {
   const auto& attributes = call.attrs<GroupNormAttributes>();
   const Groups groups(attributes, call.in_shape(1));
@@ -160,25 +166,27 @@ absl::Status GroupNormGradient(const DeviceCall& call, StreamHandle stream) {
   const ChannelOf channel(groups);
   auto* kept = reinterpret_cast<RowStatistics*>(call.workspace);
   LS_RETURN_IF_ERROR(ForEachRow<false>(stream, plan,
-                                       InputGradientRow{call.in<float>(0), call.in<float>(1), call.in<float>(2), kept,
-                                                        call.out<float>(0), channel, plan.extent, attributes.epsilon}));
+                                       InputGradientRow<T>{call.in<T>(0), call.in<T>(1), call.in<float>(2), kept,
+                                                           call.out<T>(0), channel, plan.extent, attributes.epsilon}));
   return FoldRows(
       stream, groups.columns(), call.workspace + RowBytes<RowStatistics>(plan),
-      ChannelGradients{call.in<float>(0), call.in<float>(1), kept, call.out<float>(1), call.out<float>(2), channel});
+      ChannelGradients<T>{call.in<T>(0), call.in<T>(1), kept, call.out<float>(1), call.out<float>(2), channel});
 }
 
 }  // namespace
 
 OwnFunction OwnGroupNorm(const KernelRequest& request) {
-  if (request.outputs[0].dtype != DType::kF32) return {};
   const auto* attributes = std::get_if<GroupNormAttributes>(&request.node->attributes);
   if (attributes == nullptr) return {};
   const bool gradient = request.node->op == OpType::kGroupNormGrad;
   const Groups groups(*attributes, request.inputs[gradient ? 1 : 0].shape);
   const RowPlan plan = groups.rows();
   if (!plan.served || !groups.columns().served) return {};
-  if (!gradient) return {&GroupNorm, "rows"};
-  return {&GroupNormGradient, "rows", RowBytes<RowStatistics>(plan) + FoldBytes<ChannelGradients>(groups.columns())};
+  return ForStoredFloat(request.outputs[0].dtype, [&]<typename T>(Type<T>) -> OwnFunction {
+    if (!gradient) return {&GroupNorm<T>, "rows"};
+    const size_t sums = FoldBytes<ChannelGradients<T>>(groups.columns());
+    return {&GroupNormGradient<T>, "rows", RowBytes<RowStatistics>(plan) + sums};
+  });
 }
 
 }  // namespace lockstep::device::cuda

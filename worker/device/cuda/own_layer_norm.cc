@@ -2,6 +2,7 @@
 // registers where it fits. Lanes add up what they hold in float, teams in double.
 #include "common/math/math.h"
 #include "worker/device/cuda/code.h"
+#include "worker/device/cuda/element_types.h"
 #include "worker/device/cuda/own_families.h"
 #include "worker/device/cuda/pair_sum.h"
 #include "worker/device/cuda/row_kernels.h"
@@ -9,11 +10,11 @@
 namespace lockstep::device::cuda {
 namespace {
 
-template <bool kHold>
+template <bool kHold, typename T>
 struct LayerNormRow {
   template <TeamKind kKind>
   __device__ void operator()(const Team<kKind>& team) const {
-    const auto load = [this](const Cell& cell) { return x[cell.at]; };
+    const auto load = [this](const Cell& cell) -> float { return x[cell.at]; };
     const Held<kHold, float, Team<kKind>> row(team, load);
     const auto n = static_cast<double>(extent);
     float sum = 0;
@@ -35,34 +36,35 @@ struct LayerNormRow {
     if (inv_std != nullptr) inv_std[team.row()] = deviation;
   }
 
-  const float* x;
+  const T* x;
   const float* scale;
   const float* bias;  // or null
-  float* y;
+  T* y;
   float* mean;     // or null
   float* inv_std;  // or null
   int extent;
   double epsilon;
 };
 
+template <typename T>
 absl::Status LayerNorm(const DeviceCall& call, StreamHandle stream) {
   const auto& attributes = call.attrs<LayerNormAttributes>();
   const RowPlan plan = PlanTail(call.in_shape(0), attributes.axis);
   const auto launch = [&]<bool kHold>() {
     return ForEachRow<false>(
         stream, plan,
-        LayerNormRow<kHold>{call.in<float>(0), call.in<float>(1), call.in<float>(2), call.out<float>(0),
-                            call.out<float>(1), call.out<float>(2), plan.extent, attributes.epsilon});
+        LayerNormRow<kHold, T>{call.in<T>(0), call.in<float>(1), call.in<float>(2), call.out<T>(0), call.out<float>(1),
+                               call.out<float>(2), plan.extent, attributes.epsilon});
   };
-  return IsHeld(plan) ? launch.operator()<true>() : launch.operator()<false>();
+  return IsHeld(plan) ? launch.template operator()<true>() : launch.template operator()<false>();
 }
 
 // 1 / sqrt(mean of squares + epsilon) of each row, and X * it * scale where `y` is wanted.
-template <bool kHold>
+template <bool kHold, typename T>
 struct RmsNormRow {
   template <TeamKind kKind>
   __device__ void operator()(const Team<kKind>& team) const {
-    const auto load = [this](const Cell& cell) { return x[cell.at]; };
+    const auto load = [this](const Cell& cell) -> float { return x[cell.at]; };
     const Held<kHold, float, Team<kKind>> row(team, load);
     float squares = 0;
     row.Each(load, [&](const Cell&, float value) { squares += value * value; });
@@ -71,22 +73,23 @@ struct RmsNormRow {
     row.Each(load, [&](const Cell& cell, float value) { y[cell.at] = value * inverse * scale[cell.i]; });
   }
 
-  const float* x;
+  const T* x;
   const float* scale;
-  float* y;
+  T* y;
   int extent;
   double epsilon;
 };
 
+template <typename T>
 absl::Status RmsNorm(const DeviceCall& call, StreamHandle stream) {
   const auto& attributes = call.attrs<LayerNormAttributes>();
   const RowPlan plan = PlanTail(call.in_shape(0), attributes.axis);
   const auto launch = [&]<bool kHold>() {
     return ForEachRow<false>(
         stream, plan,
-        RmsNormRow<kHold>{call.in<float>(0), call.in<float>(1), call.out<float>(0), plan.extent, attributes.epsilon});
+        RmsNormRow<kHold, T>{call.in<T>(0), call.in<float>(1), call.out<T>(0), plan.extent, attributes.epsilon});
   };
-  return IsHeld(plan) ? launch.operator()<true>() : launch.operator()<false>();
+  return IsHeld(plan) ? launch.template operator()<true>() : launch.template operator()<false>();
 }
 
 // An element of the gradient's and of the forward op's input.
@@ -98,7 +101,7 @@ struct Inputs {
 // With xhat = (x - mean) * inv_std, g = dY * scale and means over a row:
 //   dX = inv_std * (g - mean(g) - xhat * mean(g * xhat))
 // Without `kCenter` mean(g) and the mean are left out, and inv_std is found again and kept: that of RMSNormalization.
-template <bool kHold, bool kCenter>
+template <bool kHold, bool kCenter, typename T>
 struct NormGradientRow {
   template <TeamKind kKind>
   __device__ void operator()(const Team<kKind>& team) const {
@@ -132,24 +135,25 @@ struct NormGradientRow {
     });
   }
 
-  const float* dy;
-  const float* x;
+  const T* dy;
+  const T* x;
   const float* scale;
   const float* mean;
   float* inv_std;
-  float* dx;  // or null
+  T* dx;  // or null
   int extent;
   double epsilon;
 };
 
 // Sums over rows of dY * xhat and dY, for each column: here the rows of the plan are the columns of X.
+template <typename T>
 struct ColumnGradients {
   using Value = Pair;
   LS_HD Value First() const { return {0.0, 0.0}; }
   LS_HD Value Take(const Value& value, const Cell& cell) const {
     const float center = mean != nullptr ? mean[cell.i] : 0.0f;
     const float xhat = (x[cell.at] - center) * inv_std[cell.i];
-    return {value.first + double{dy[cell.at]} * double{xhat}, value.second + double{dy[cell.at]}};
+    return {value.first + double{float{dy[cell.at]}} * double{xhat}, value.second + double{float{dy[cell.at]}}};
   }
   LS_HD Value Join(const Value& a, const Value& b) const { return PairSum()(a, b); }
   LS_HD void Finish(int64_t column, const Value& value) const {
@@ -157,8 +161,8 @@ struct ColumnGradients {
     if (dbias != nullptr) dbias[column] = static_cast<float>(value.second);
   }
 
-  const float* dy;
-  const float* x;
+  const T* dy;
+  const T* x;
   const float* mean;
   const float* inv_std;
   float* dscale;
@@ -168,7 +172,7 @@ struct ColumnGradients {
 RowPlan PlanColumns(const RowPlan& rows) { return PlanRows({rows.row_count, rows.extent}, {true, false}); }
 
 // LayerNormGrad and RMSNormGrad, which lacks mean and inv_std and keeps the latter in the workspace.
-template <bool kCenter>
+template <bool kCenter, typename T>
 absl::Status NormGradient(const DeviceCall& call, StreamHandle stream) {
   const auto& attributes = call.attrs<LayerNormAttributes>();
   const RowPlan plan = PlanTail(call.in_shape(1), attributes.axis);
@@ -178,17 +182,17 @@ absl::Status NormGradient(const DeviceCall& call, StreamHandle stream) {
   const auto launch = [&]<bool kHold>() {
     return ForEachRow<false>(
         stream, plan,
-        NormGradientRow<kHold, kCenter>{call.in<float>(0), call.in<float>(1), call.in<float>(2), mean, inv_std,
-                                        call.out<float>(0), plan.extent, attributes.epsilon});
+        NormGradientRow<kHold, kCenter, T>{call.in<T>(0), call.in<T>(1), call.in<float>(2), mean, inv_std,
+                                           call.out<T>(0), plan.extent, attributes.epsilon});
   };
   LS_RETURN_IF_ERROR(IsHeld(plan) ? launch.template operator()<true>() : launch.template operator()<false>());
-  const ColumnGradients columns{call.in<float>(0), call.in<float>(1),  mean,
-                                inv_std,           call.out<float>(1), kCenter ? call.out<float>(2) : nullptr};
+  const ColumnGradients<T> columns{call.in<T>(0), call.in<T>(1),      mean,
+                                   inv_std,       call.out<float>(1), kCenter ? call.out<float>(2) : nullptr};
   if (columns.dscale == nullptr && columns.dbias == nullptr) return absl::OkStatus();
   return FoldRows(stream, PlanColumns(plan), call.workspace + kept, columns);
 }
 
-struct NormOf {
+struct LpTerms {
   int64_t p;
   LS_HD double Term(double x) const { return p == 2 ? x * x : x < 0 ? -x : x; }
   LS_HD double Of(double sum) const { return p == 2 ? SquareRoot(sum) : sum; }
@@ -203,7 +207,7 @@ struct LpNormRow {
     team.Each([&](const Cell& cell) { return x[cell.at]; },
               [&](const Cell& cell, float value) { y[cell.at] = length == 0.0f ? 0.0f : value / length; });
   }
-  NormOf norm;
+  LpTerms norm;
   const float* x;
   float* y;
 };
@@ -231,7 +235,7 @@ struct LpNormGradientRow {
           dx[cell.at] = length == 0.0 ? 0.0f : static_cast<float>(double{v.dy} / length - slope * part);
         });
   }
-  NormOf norm;
+  LpTerms norm;
   const float* dy;
   const float* x;
   float* dx;
@@ -249,12 +253,29 @@ absl::Status LpNormGradient(const DeviceCall& call, StreamHandle stream) {
                     LpNormGradientRow{{attributes.p}, call.in<float>(0), call.in<float>(1), call.out<float>(0)});
 }
 
+template <typename T>
+OwnFunction NormOf(OpType op, const RowPlan& plan) {
+  const auto columns = [&] { return FoldBytes<ColumnGradients<T>>(PlanColumns(plan)); };
+  switch (op) {
+    case OpType::kLayerNormalization:
+      return {&LayerNorm<T>, "rows"};
+    case OpType::kRmsNormalization:
+      return {&RmsNorm<T>, "rows"};
+    case OpType::kLayerNormGrad:
+      return {&NormGradient<true, T>, "rows", columns()};
+    case OpType::kRmsNormGrad:
+      return {&NormGradient<false, T>, "rows", RowBytes<float>(plan) + columns()};
+    default:
+      return {};
+  }
+}
+
 }  // namespace
 
 OwnFunction OwnLayerNorm(const KernelRequest& request) {
-  if (request.outputs[0].dtype != DType::kF32) return {};
   const OpType op = request.node->op;
   if (const auto* norm = std::get_if<LpNormAttributes>(&request.node->attributes); norm != nullptr) {
+    if (request.outputs[0].dtype != DType::kF32) return {};
     if (!PlanAxis(request.inputs[0].shape, norm->axis).served) return {};
     return op == OpType::kLpNormGrad ? OwnFunction{&LpNormGradient, "rows"} : OwnFunction{&LpNorm, "rows"};
   }
@@ -263,19 +284,7 @@ OwnFunction OwnLayerNorm(const KernelRequest& request) {
   const bool gradient = op == OpType::kLayerNormGrad || op == OpType::kRmsNormGrad;
   const RowPlan plan = PlanTail(request.inputs[gradient ? 1 : 0].shape, attributes->axis);
   if (!plan.served) return {};
-  const size_t columns = gradient ? FoldBytes<ColumnGradients>(PlanColumns(plan)) : 0;
-  switch (op) {
-    case OpType::kLayerNormalization:
-      return {&LayerNorm, "rows"};
-    case OpType::kRmsNormalization:
-      return {&RmsNorm, "rows"};
-    case OpType::kLayerNormGrad:
-      return {&NormGradient<true>, "rows", columns};
-    case OpType::kRmsNormGrad:
-      return {&NormGradient<false>, "rows", RowBytes<float>(plan) + columns};
-    default:
-      return {};
-  }
+  return ForStoredFloat(request.outputs[0].dtype, [&]<typename T>(Type<T>) { return NormOf<T>(op, plan); });
 }
 
 }  // namespace lockstep::device::cuda

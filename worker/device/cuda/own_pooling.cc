@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "worker/device/cuda/code.h"
+#include "worker/device/cuda/element_types.h"
 #include "worker/device/cuda/launch.h"
 #include "worker/device/cuda/own_families.h"
 #include "worker/device/cuda/window_numbers.h"
@@ -53,9 +54,9 @@ __global__ void MaxPoolKernel(int64_t count, WindowNumbers w, const T* x, T* y, 
     const Point begin = w.Begin(w.y.Split(&plane));
     const T* from = x + static_cast<int>(plane) * w.x.volume;
     int best = -1;
-    T value = Lowest<T>();
+    auto value = Lowest<Computed<T>>();
     ForEachInside(w, begin, [&](int at) {
-      const T here = from[at];
+      const Computed<T> here = from[at];
       if (best < 0 || here > value || (here != here && value == value)) {
         best = at;
         value = here;
@@ -66,7 +67,8 @@ __global__ void MaxPoolKernel(int64_t count, WindowNumbers w, const T* x, T* y, 
   }
 }
 
-__global__ void MaxPoolGradKernel(int64_t count, WindowNumbers w, const float* dy, const int32_t* argmax, float* dx) {
+template <typename T>
+__global__ void MaxPoolGradKernel(int64_t count, WindowNumbers w, const T* dy, const int32_t* argmax, T* dx) {
   const int64_t stride = int64_t{gridDim.x} * blockDim.x;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) {
     auto plane = static_cast<uint32_t>(i);
@@ -90,12 +92,13 @@ struct Counts {
   bool padded;
 };
 
-__global__ void AveragePoolKernel(int64_t count, WindowNumbers w, Counts counts, const float* x, float* y) {
+template <typename T>
+__global__ void AveragePoolKernel(int64_t count, WindowNumbers w, Counts counts, const T* x, T* y) {
   const int64_t stride = int64_t{gridDim.x} * blockDim.x;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) {
     auto plane = static_cast<uint32_t>(i);
     const Point o = w.y.Split(&plane);
-    const float* from = x + static_cast<int>(plane) * w.x.volume;
+    const T* from = x + static_cast<int>(plane) * w.x.volume;
     float sum = 0;
     ForEachInside(w, w.Begin(o), [&](int at) { sum += from[at]; });
     const int64_t elements = counts.Of(o);
@@ -103,12 +106,13 @@ __global__ void AveragePoolKernel(int64_t count, WindowNumbers w, Counts counts,
   }
 }
 
-__global__ void AveragePoolGradKernel(int64_t count, WindowNumbers w, Counts counts, const float* dy, float* dx) {
+template <typename T>
+__global__ void AveragePoolGradKernel(int64_t count, WindowNumbers w, Counts counts, const T* dy, T* dx) {
   const int64_t stride = int64_t{gridDim.x} * blockDim.x;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) {
     auto plane = static_cast<uint32_t>(i);
     const Point point = w.x.Split(&plane);
-    const float* from = dy + static_cast<int>(plane) * w.y.volume;
+    const T* from = dy + static_cast<int>(plane) * w.y.volume;
     float sum = 0;
     ForEachReader(w, point, [&](const Point& o) {
       const Point begin = w.Begin(o);
@@ -122,8 +126,8 @@ __global__ void AveragePoolGradKernel(int64_t count, WindowNumbers w, Counts cou
 }
 
 // A warp for each plane: lanes take elements in turn, then pairs of lanes meet.
-template <bool kMax>
-__global__ void PlaneKernel(int64_t planes, int64_t volume, const float* x, float* y) {
+template <bool kMax, typename T>
+__global__ void PlaneKernel(int64_t planes, int64_t volume, const T* x, T* y) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const int64_t warps = int64_t{gridDim.x} * (kBlock / kWarp);
   const auto better = [](float a, float b) { return a > b || a != a ? a : b; };
@@ -168,46 +172,50 @@ absl::Status MaxPool(const DeviceCall& call, StreamHandle stream) {
   return LaunchOver(call, stream, &MaxPoolKernel<T>, w, call.in<T>(0), call.out<T>(0), call.out<int32_t>(1));
 }
 
+template <typename T>
 absl::Status MaxPoolGrad(const DeviceCall& call, StreamHandle stream) {
   const WindowNumbers w = NumbersOf(call.attrs<PoolAttributes>(), call.out_shape(0), call.in_shape(0));
-  return LaunchOver(call, stream, &MaxPoolGradKernel, w, call.in<float>(0), call.in<int32_t>(1), call.out<float>(0));
+  return LaunchOver(call, stream, &MaxPoolGradKernel<T>, w, call.in<T>(0), call.in<int32_t>(1), call.out<T>(0));
 }
 
+template <typename T>
 absl::Status AveragePool(const DeviceCall& call, StreamHandle stream) {
   const auto& attributes = call.attrs<PoolAttributes>();
-  return LaunchOver(call, stream, &AveragePoolKernel, NumbersOf(attributes, call.in_shape(0), call.out_shape(0)),
-                    CountsOf(attributes, call.in_shape(0)), call.in<float>(0), call.out<float>(0));
+  return LaunchOver(call, stream, &AveragePoolKernel<T>, NumbersOf(attributes, call.in_shape(0), call.out_shape(0)),
+                    CountsOf(attributes, call.in_shape(0)), call.in<T>(0), call.out<T>(0));
 }
 
+template <typename T>
 absl::Status AveragePoolGrad(const DeviceCall& call, StreamHandle stream) {
   const auto& attributes = call.attrs<PoolAttributes>();
-  return LaunchOver(call, stream, &AveragePoolGradKernel, NumbersOf(attributes, call.out_shape(0), call.in_shape(0)),
-                    CountsOf(attributes, call.out_shape(0)), call.in<float>(0), call.out<float>(0));
+  return LaunchOver(call, stream, &AveragePoolGradKernel<T>, NumbersOf(attributes, call.out_shape(0), call.in_shape(0)),
+                    CountsOf(attributes, call.out_shape(0)), call.in<T>(0), call.out<T>(0));
 }
 
-template <bool kMax>
+template <bool kMax, typename T>
 absl::Status GlobalPool(const DeviceCall& call, StreamHandle stream) {
   const int64_t planes = NumElements(call.out_shape(0));
   if (planes == 0) return absl::OkStatus();
-  return Launch(stream, {.blocks = {BlocksFor(planes, kBlock / kWarp)}, .threads = {kBlock}}, &PlaneKernel<kMax>,
-                planes, VolumeOf(SpatialOf(call.in_shape(0))), call.in<float>(0), call.out<float>(0));
+  return Launch(stream, {.blocks = {BlocksFor(planes, kBlock / kWarp)}, .threads = {kBlock}}, &PlaneKernel<kMax, T>,
+                planes, VolumeOf(SpatialOf(call.in_shape(0))), call.in<T>(0), call.out<T>(0));
 }
 
-OwnFunction OwnFloatPooling(OpType op) {
+template <typename T>
+OwnFunction FloatPooling(OpType op) {
   switch (op) {
     case OpType::kMaxPool:
     case OpType::kMaxPoolWithArgmax:
-      return {&MaxPool<float>, "window"};
+      return {&MaxPool<T>, "window"};
     case OpType::kMaxPoolGrad:
-      return {&MaxPoolGrad, "window"};
+      return {&MaxPoolGrad<T>, "window"};
     case OpType::kAveragePool:
-      return {&AveragePool, "window"};
+      return {&AveragePool<T>, "window"};
     case OpType::kAveragePoolGrad:
-      return {&AveragePoolGrad, "window"};
+      return {&AveragePoolGrad<T>, "window"};
     case OpType::kGlobalAveragePool:
-      return {&GlobalPool<false>, "plane"};
+      return {&GlobalPool<false, T>, "plane"};
     case OpType::kGlobalMaxPool:
-      return {&GlobalPool<true>, "plane"};
+      return {&GlobalPool<true, T>, "plane"};
     default:
       return {};
   }
@@ -219,8 +227,7 @@ bool IsGradient(OpType op) { return op == OpType::kMaxPoolGrad || op == OpType::
 
 OwnFunction OwnPooling(const KernelRequest& request) {
   const OpType op = request.node->op;
-  const OwnFunction own = OwnFloatPooling(op);
-  if (own.launch == nullptr) return {};
+  if (FloatPooling<float>(op).launch == nullptr) return {};
   if (op != OpType::kGlobalAveragePool && op != OpType::kGlobalMaxPool) {
     const Shape& in = request.inputs[0].shape;
     const Shape& out = request.outputs[0].shape;
@@ -228,7 +235,8 @@ OwnFunction OwnPooling(const KernelRequest& request) {
     if (!WindowFits(window, IsGradient(op) ? out : in, IsGradient(op) ? in : out)) return {};
   }
   const DType type = request.outputs[0].dtype;
-  if (type == DType::kF32) return own;
+  if (type == DType::kF32) return FloatPooling<float>(op);
+  if (type == DType::kBF16) return FloatPooling<Bf16>(op);
   if (op != OpType::kMaxPool) return {};
   switch (type) {
     case DType::kI64:

@@ -99,7 +99,7 @@ struct Logarithm {
 
 template <typename Elements, typename Gather, typename Finisher>
 struct Reduction {
-  using Value = std::conditional_t<std::is_same_v<Elements, FloatElements>, double, int64_t>;
+  using Value = std::conditional_t<std::is_same_v<Elements, IntegerElements>, int64_t, double>;
   LS_HD Value First() const { return static_cast<Value>(Gather::First(x)); }
   LS_HD Value Take(Value value, const Cell& cell) const {
     return Gather::Join(value, Gather::Term(static_cast<Value>(x[cell.at])));
@@ -187,6 +187,14 @@ OwnFunction Reducer(OpType op, const RowPlan& plan) {
   }
 }
 
+// What gradients need.
+OwnFunction Bf16Reducer(OpType op, const RowPlan& plan) {
+  const size_t bytes = FoldBytes<Reduction<Bf16Elements, SumOf, Plain>>(plan);
+  if (op == OpType::kReduceSum) return {&Reduce<Bf16Elements, SumOf, Plain>, "fold", bytes};
+  if (op == OpType::kReduceMean) return {&Reduce<Bf16Elements, SumOf, Divided>, "fold", bytes};
+  return {};
+}
+
 // The sum of the elements whose row the mask holds; others are not read.
 struct Masked {
   using Value = double;
@@ -225,6 +233,7 @@ OwnFunction OwnReduction(const KernelRequest& request) {
   const RowPlan plan = PlanOf(*attributes, request.inputs[0].shape);
   if (!plan.served) return {};
   if (FloatElements::Serves(dtype)) return Reducer<FloatElements>(request.node->op, plan);
+  if (Bf16Elements::Serves(dtype)) return Bf16Reducer(request.node->op, plan);
   if (IntegerElements::Serves(dtype)) return Reducer<IntegerElements>(request.node->op, plan);
   return {};
 }

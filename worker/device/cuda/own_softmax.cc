@@ -1,5 +1,6 @@
 // Softmax and its logarithm along an axis, and their gradients.
 #include "worker/device/cuda/code.h"
+#include "worker/device/cuda/element_types.h"
 #include "worker/device/cuda/exp_sum.h"
 #include "worker/device/cuda/own_families.h"
 #include "worker/device/cuda/row_kernels.h"
@@ -7,7 +8,7 @@
 namespace lockstep::device::cuda {
 namespace {
 
-template <bool kLogarithm>
+template <bool kLogarithm, typename T>
 struct SoftmaxRow {
   template <TeamKind kKind>
   __device__ void operator()(const Team<kKind>& team) const {
@@ -22,8 +23,8 @@ struct SoftmaxRow {
               });
   }
 
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
 };
 
 struct TwoValues {
@@ -32,7 +33,7 @@ struct TwoValues {
 };
 
 // Y * (dY - sum of dY * Y), and dY - e^Y * sum of dY.
-template <bool kLogarithm>
+template <bool kLogarithm, typename T>
 struct SoftmaxGradientRow {
   template <TeamKind kKind>
   __device__ void operator()(const Team<kKind>& team) const {
@@ -49,42 +50,46 @@ struct SoftmaxGradientRow {
         });
   }
 
-  const float* dy;
-  const float* y;
-  float* dx;
+  const T* dy;
+  const T* y;
+  T* dx;
 };
 
 RowPlan PlanOf(const DeviceCall& call) { return PlanAxis(call.in_shape(0), call.attrs<SoftmaxAttributes>().axis); }
 
-template <bool kLogarithm>
+template <bool kLogarithm, typename T>
 absl::Status Softmax(const DeviceCall& call, StreamHandle stream) {
-  return ForEachRow(stream, PlanOf(call), SoftmaxRow<kLogarithm>{call.in<float>(0), call.out<float>(0)});
+  return ForEachRow(stream, PlanOf(call), SoftmaxRow<kLogarithm, T>{call.in<T>(0), call.out<T>(0)});
 }
 
-template <bool kLogarithm>
+template <bool kLogarithm, typename T>
 absl::Status SoftmaxGradient(const DeviceCall& call, StreamHandle stream) {
   return ForEachRow(stream, PlanOf(call),
-                    SoftmaxGradientRow<kLogarithm>{call.in<float>(0), call.in<float>(1), call.out<float>(0)});
+                    SoftmaxGradientRow<kLogarithm, T>{call.in<T>(0), call.in<T>(1), call.out<T>(0)});
+}
+
+template <typename T>
+OwnFunction SoftmaxOf(OpType op) {
+  switch (op) {
+    case OpType::kSoftmax:
+      return {&Softmax<false, T>, "rows"};
+    case OpType::kLogSoftmax:
+      return {&Softmax<true, T>, "rows"};
+    case OpType::kSoftmaxGrad:
+      return {&SoftmaxGradient<false, T>, "rows"};
+    case OpType::kLogSoftmaxGrad:
+      return {&SoftmaxGradient<true, T>, "rows"};
+    default:
+      return {};
+  }
 }
 
 }  // namespace
 
 OwnFunction OwnSoftmax(const KernelRequest& request) {
-  if (request.outputs[0].dtype != DType::kF32) return {};
   const auto* attributes = std::get_if<SoftmaxAttributes>(&request.node->attributes);
   if (attributes == nullptr || !PlanAxis(request.inputs[0].shape, attributes->axis).served) return {};
-  switch (request.node->op) {
-    case OpType::kSoftmax:
-      return {&Softmax<false>, "rows"};
-    case OpType::kLogSoftmax:
-      return {&Softmax<true>, "rows"};
-    case OpType::kSoftmaxGrad:
-      return {&SoftmaxGradient<false>, "rows"};
-    case OpType::kLogSoftmaxGrad:
-      return {&SoftmaxGradient<true>, "rows"};
-    default:
-      return {};
-  }
+  return ForStoredFloat(request.outputs[0].dtype, [&]<typename T>(Type<T>) { return SoftmaxOf<T>(request.node->op); });
 }
 
 }  // namespace lockstep::device::cuda
