@@ -41,6 +41,40 @@ std::vector<std::string> Names(const StateLayout& layout) {
 std::string Bytes(const MetaGraph& metagraph) { return SerializeMetaGraph(metagraph).value(); }
 std::string NameOf(const MetaGraph& metagraph) { return Fingerprint(metagraph).value(); }
 
+// The element types of the operands of the graph's nodes of one op.
+std::set<DType> TypesOf(const Graph& graph, OpType op) {
+  std::set<DType> types;
+  for (const Node& node : graph.nodes) {
+    if (node.op != op) continue;
+    for (const std::string& input : node.inputs) types.insert(graph.values.at(input).dtype);
+  }
+  return types;
+}
+
+TEST_CASE("metagraph: with bf16, passes compute with it, and state, losses and gradients are float32", "[graph]") {
+  MetaGraphRequest request = LenetRequest();
+  request.precision = Precision::kBf16;
+  const MetaGraph metagraph = BuildMetaGraph(request).value();
+
+  const TrainingGraph training = MakeTrainingGraph(metagraph).value();
+  const EvaluationGraph evaluation = MakeEvaluationGraph(metagraph, 10).value();
+
+  for (const OpType op : {OpType::kConv, OpType::kGemm, OpType::kConvGradWeight, OpType::kConvGradInput}) {
+    CHECK(TypesOf(training.graph, op) == std::set{DType::kBF16});
+  }
+  CHECK(TypesOf(evaluation.graph, OpType::kConv) == std::set{DType::kBF16});
+  CHECK(TypesOf(evaluation.graph, OpType::kCountCorrect).count(DType::kBF16) == 0);
+  for (const Graph* graph : {&training.graph, &evaluation.graph}) {
+    for (const std::string& output : graph->outputs) {
+      INFO(output);
+      CHECK(graph->values.at(output).dtype != DType::kBF16);
+    }
+    for (const Variable& variable : graph->variables) CHECK(variable.dtype == DType::kF32);
+  }
+  CHECK(NameOf(metagraph) != NameOf(Lenet()));
+  CHECK(ParseMetaGraph(Bytes(metagraph))->precision == Precision::kBf16);
+}
+
 TEST_CASE("metagraph: a model may have a value called as the data calls its labels", "[graph]") {
   MetaGraphRequest request = LenetRequest();
   request.imported = Lenet().forward;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <tuple>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -15,7 +16,7 @@ namespace {
 constexpr char kJob[] = "deploy/jobs/fashion_mnist_short.yaml";
 constexpr uint64_t kSteps = 60;
 
-std::vector<std::string> Settings(const std::string& model, int batch) {
+std::vector<std::string> Settings(const std::string& model, int batch, const std::string& precision) {
   const std::string file = std::filesystem::absolute(absl::StrCat("tests/conformance/pytorch/import/", model)).string();
   std::vector<std::string> settings = {"model.builtin=null",
                                        absl::StrCat("model.onnx=", file, ".onnx"),
@@ -26,18 +27,20 @@ std::vector<std::string> Settings(const std::string& model, int batch) {
                                        absl::StrCat("train.duration=", kSteps, "steps"),
                                        "train.logical_shards=4",
                                        "train.optimizer.lr=0.01",
-                                       "checkpoint.every=15steps"};
+                                       "checkpoint.every=15steps",
+                                       absl::StrCat("numerics.precision=", precision)};
   if (model == "gpt2") settings.push_back("model.tied={wte.weight: lm_head.weight}");
   return settings;
 }
 
 TEST_CASE("promise: imported models keep it with workers killed and a chief that begins again", "[e2e]") {
-  const auto [model, batch] = GENERATE(std::pair("gpt2", 4), std::pair("cnn", 32));
-  CAPTURE(model);
-  LocalJob undisturbed(absl::StrCat("undisturbed.", model), kJob, Settings(model, batch));
+  const auto [model, batch, precision] =
+      GENERATE(std::tuple("gpt2", 4, "float32"), std::tuple("cnn", 32, "float32"), std::tuple("cnn", 32, "bf16"));
+  CAPTURE(model, precision);
+  LocalJob undisturbed(absl::StrCat("undisturbed.", model, ".", precision), kJob, Settings(model, batch, precision));
   undisturbed.RunUndisturbed(1);
 
-  LocalJob job(absl::StrCat("killed.", model), kJob, Settings(model, batch));
+  LocalJob job(absl::StrCat("killed.", model, ".", precision), kJob, Settings(model, batch, precision));
   job.StartChief(3);
   for (int i = 0; i < 3; ++i) job.StartWorker(i);
   job.WaitForStep(20);

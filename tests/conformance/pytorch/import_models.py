@@ -13,6 +13,8 @@ For some models also NAME.gradients.txt, `name elements largest` of every parame
 of these gradients of the first step, one parameter behind the other, as int16 of which 32767 stands for the largest
 absolute value of the parameter.
 
+NAME.bf16.txt: the same training with torch.autocast in bfloat16: the loss of each step, then `name gradient-norm`.
+
 Models of EXPORTERS are exported by other calls: NAME_plain as torch.onnx.export(model, inputs, file) does, which merges
 batch normalisations by their running statistics (the model that is trained here has them merged too) and renames
 weights; NAME_older by the exporter of PyTorch 1.x and early 2.x.
@@ -136,11 +138,35 @@ def write(name, directory, exporter=None):
     (directory / f"{name}.losses.txt").write_text("\n".join(lines) + "\n")
 
 
+def write_bf16(name, directory):
+    """The training of write(name, directory) with autocast. From the same seed, so with the same weights and data."""
+    torch.manual_seed(7)
+    make, make_inputs, make_labels, rate = MODELS[name]
+    model = make().train()
+    inputs = make_inputs()
+    labels = make_labels(inputs)
+    optimizer = torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9)
+    lines = []
+    gradients = {}
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = loss_of(model(*inputs), labels, 0.1 if name == "vit" else 0.0)
+        loss.backward()
+        gradients = gradients or {key: value.grad.double().norm().item()
+                                  for key, value in model.named_parameters(remove_duplicate=False)}
+        optimizer.step()
+        lines.append(f"{loss.item():.9g}")
+    lines += [f"{key} {norm:.9g}" for key, norm in gradients.items()]
+    (directory / f"{name}.bf16.txt").write_text("\n".join(lines) + "\n")
+
+
 if __name__ == "__main__":
     warnings.filterwarnings("ignore")
     target = pathlib.Path(sys.argv[1])
     target.mkdir(parents=True, exist_ok=True)
     for each in sys.argv[2:] or MODELS:
         write(each, target)
+        write_bf16(each, target)
         for exporter in EXPORTERS.get(each, ()):
             write(each, target, exporter)

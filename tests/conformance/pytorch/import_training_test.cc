@@ -54,6 +54,21 @@ Golden ReadGolden(const std::string& name) {
   return golden;
 }
 
+// The same training with autocast.
+struct GoldenBf16 {
+  std::vector<double> losses;
+  std::map<std::string, double> gradient_norms;  // of the first step
+};
+
+GoldenBf16 ReadGoldenBf16(const std::string& name) {
+  GoldenBf16 golden;
+  std::ifstream file(kFolder + name + ".bf16.txt");
+  for (int step = 0; step < kSteps; ++step) file >> golden.losses.emplace_back();
+  std::string tensor;
+  for (double norm = 0; file >> tensor >> norm;) golden.gradient_norms[tensor] = norm;
+  return golden;
+}
+
 // One batch, held as arrays as a job would hold them.
 struct Example {
   std::vector<Tensor> inputs;
@@ -110,7 +125,7 @@ class ExampleSource final : public DataSource {
   std::string hash_;
 };
 
-MetaGraph MakeMetaGraph(const ImportedModel& model, const Example& example, const Golden& golden) {
+MetaGraph MakeMetaGraph(const ImportedModel& model, const Example& example, const Golden& golden, Precision precision) {
   MetaGraphRequest request;
   request.imported = model.graph;
   request.aliases = model.aliases;
@@ -125,6 +140,7 @@ MetaGraph MakeMetaGraph(const ImportedModel& model, const Example& example, cons
   request.update.optimizer = {.kind = OptimizerKind::kSgd, .momentum = 0.9};
   request.update.schedule = {.kind = ScheduleKind::kConstant, .lr = golden.rate};
   request.pass_batch = example.labels.shape()[0];
+  request.precision = precision;
   const auto metagraph = BuildMetaGraph(request);
   INFO(metagraph.status().ToString());
   REQUIRE(metagraph.ok());
@@ -146,7 +162,7 @@ double NormOf(absl::Span<const float> elements) {
 class Training {
  public:
   Training(const std::string& name, const Golden& golden, device::DeviceKind kind,
-           Recomputation recompute = Recomputation::kCheap) {
+           Recomputation recompute = Recomputation::kCheap, Precision precision = Precision::kFloat32) {
     OnnxImportOptions options;
     options.evaluate = device::EvaluateNode;
     options.batch = ReadArray(kFolder + ModelOf(name) + ".labels.npy").shape()[0];
@@ -156,7 +172,7 @@ class Training {
     REQUIRE(model.ok());
     model_ = std::make_unique<ImportedModel>(*std::move(model));
     Example example = ReadExample(name, model_->graph.inputs.size());
-    metagraph_ = MakeMetaGraph(*model_, example, golden);
+    metagraph_ = MakeMetaGraph(*model_, example, golden, precision);
     data_ = std::make_unique<ExampleSource>(std::move(example), metagraph_);
     device_ = device::MakeDevice(kind, {}).value();
     state_ = ReplicaState::Create(MakeStateLayout(metagraph_), *device_).value();
@@ -220,8 +236,9 @@ class Training {
   std::vector<std::unique_ptr<Communicator>> communicators_ = MakeLoopback({1, 1}, 1);
 };
 
-Trained Train(const std::string& name, const Golden& golden, device::DeviceKind kind) {
-  Training training(name, golden, kind);
+Trained Train(const std::string& name, const Golden& golden, device::DeviceKind kind,
+              Precision precision = Precision::kFloat32) {
+  Training training(name, golden, kind, Recomputation::kCheap, precision);
   Trained trained;
   std::map<std::string, std::vector<float>> before;
   for (const std::string& tensor : training.names()) before[tensor] = training.Values(tensor);
@@ -363,12 +380,43 @@ TEST_CASE("import: exported models train as PyTorch trains them", "[onnx][pytorc
   CHECK(trained.tensors.size() == golden.tensors.size());  // every name of the state dict, and no other
 }
 
+// Both round, at other places: what counts is that training here is not further from float32 than there.
+TEST_CASE("import: exported models train with bf16 as near to float32 as PyTorch's autocast", "[onnx][pytorch]") {
+  const std::string name = GENERATE("mlp", "cnn", "attention", "resnet18", "mobilenetv2", "vgg11_bn", "gpt2", "bert",
+                                    "vit", "llama", "llama_opset23", "encoder", "lstm");
+  CAPTURE(name);
+  const Golden golden = ReadGolden(name);
+  const GoldenBf16 autocast = ReadGoldenBf16(name);
+  REQUIRE(autocast.losses.size() == kSteps);
+  REQUIRE(autocast.gradient_norms.size() > 3);
+
+  const Trained trained = Train(name, golden, device::DeviceKind::kCpu, Precision::kBf16);
+
+  CHECK(trained.losses != Train(name, golden, device::DeviceKind::kCpu).losses);
+  double theirs = 0, largest = 0;
+  for (int step = 0; step < kSteps; ++step) {
+    theirs = std::max(theirs, std::abs(autocast.losses[step] - golden.losses[step]));
+  }
+  for (int step = 0; step < kSteps; ++step) {
+    CAPTURE(step);
+    CHECK(trained.losses[step] == Approx(golden.losses[step]).margin(2 * theirs + 2e-3));
+  }
+  for (const auto& [key, figures] : golden.tensors) largest = std::max(largest, figures.gradient_norm);
+  for (const auto& [key, norm] : autocast.gradient_norms) {
+    CAPTURE(key);
+    const double exact = golden.tensors.at(key).gradient_norm;
+    CHECK(trained.tensors.at(key).gradient_norm ==
+          Approx(exact).epsilon(0.02).margin(2 * std::abs(norm - exact) + 2e-3 * largest));
+  }
+}
+
 TEST_CASE("import: computing blocks again gives the same bits", "[onnx][pytorch]") {
   const std::string name = GENERATE("resnet18", "mobilenetv2", "gpt2", "bert", "llama", "lstm");
   CAPTURE(name);
   const Golden golden = ReadGolden(name);
-  Training kept(name, golden, device::DeviceKind::kCpu, Recomputation::kNone);
-  Training again(name, golden, device::DeviceKind::kCpu, Recomputation::kBlocks);
+  const Precision precision = name == "gpt2" ? Precision::kBf16 : Precision::kFloat32;
+  Training kept(name, golden, device::DeviceKind::kCpu, Recomputation::kNone, precision);
+  Training again(name, golden, device::DeviceKind::kCpu, Recomputation::kBlocks, precision);
   REQUIRE(again.arena() < kept.arena());
 
   for (int step = 1; step <= 2; ++step) CHECK(kept.Step(step) == again.Step(step));
