@@ -35,6 +35,9 @@ Tensor ScalarsOf(DType dtype, Shape shape, const std::vector<double>& values) {
   return Tensor::Of<float>(std::move(shape), rounded);
 }
 
+// What a cross entropy gives beside the loss: for its gradient, or for somebody else.
+enum class Beside : uint8_t { kNothing, kStatistics, kLogProb };
+
 class LossWriter {
  public:
   LossWriter(Graph* graph, int64_t batch) : graph_(graph), batch_(batch) {}
@@ -57,7 +60,7 @@ class LossWriter {
   absl::StatusOr<Comparison> FromScalar(const std::string& output);
 
   // Names `output` with sum and number of elements per pass, for a comparison with the given reduction.
-  absl::Status AddLoss(const Comparison& loss, Reduction reduction, const std::string& value);
+  absl::Status AddLoss(const Comparison& loss, Reduction reduction, const std::string& value, Beside beside);
 
   // A scalar number as a node's output.
   absl::Status AddNumber(const std::string& name, DType dtype, double number) {
@@ -173,7 +176,7 @@ absl::StatusOr<Comparison> LossWriter::FromScalar(const std::string& output) {
   return loss;
 }
 
-absl::Status LossWriter::AddLoss(const Comparison& loss, Reduction reduction, const std::string& value) {
+absl::Status LossWriter::AddLoss(const Comparison& loss, Reduction reduction, const std::string& value, Beside beside) {
   if (!loss.has_classes()) {
     PointwiseLossAttributes attributes = loss.pointwise;
     attributes.reduction = reduction;
@@ -182,7 +185,11 @@ absl::Status LossWriter::AddLoss(const Comparison& loss, Reduction reduction, co
   CrossEntropyAttributes attributes = loss.cross_entropy;
   attributes.reduction = reduction;
   std::vector<std::string> outputs = {value};
-  if (loss.op == OpType::kSoftmaxCrossEntropyLoss) outputs.push_back(absl::StrCat(kPrefix, "log_prob"));
+  if (loss.op == OpType::kSoftmaxCrossEntropyLoss && beside == Beside::kLogProb) {
+    outputs.push_back(absl::StrCat(kPrefix, "log_prob"));
+  } else if (loss.op == OpType::kSoftmaxCrossEntropyLoss && beside == Beside::kStatistics) {
+    outputs.insert(outputs.end(), {"", absl::StrCat(kPrefix, "statistics")});
+  }
   return Add(loss.op, loss.inputs, std::move(outputs), attributes);
 }
 
@@ -195,7 +202,7 @@ absl::Status LossWriter::AddSmoothed(const Comparison& loss, double smoothing) {
                                absl::StrCat(kPrefix, "soft"),       absl::StrCat(kPrefix, "hard.scaled"),
                                absl::StrCat(kPrefix, "soft.scaled")};
   const auto& [hard, sums, weights, counted, soft, hard_share, soft_share] = names;
-  LS_RETURN_IF_ERROR(AddLoss(loss, Reduction::kSum, hard));
+  LS_RETURN_IF_ERROR(AddLoss(loss, Reduction::kSum, hard, Beside::kLogProb));
   LS_RETURN_IF_ERROR(
       Add(OpType::kReduceSum, {absl::StrCat(kPrefix, "log_prob")}, {sums}, ReduceAttributes{{1}, false, false}));
   CrossEntropyAttributes attributes = loss.cross_entropy;
@@ -211,7 +218,8 @@ absl::Status LossWriter::AddSmoothed(const Comparison& loss, double smoothing) {
 
 absl::Status LossWriter::AddTraining(const Comparison& loss, double label_smoothing) {
   const bool smooth = loss.has_classes() && label_smoothing > 0;
-  LS_RETURN_IF_ERROR(smooth ? AddSmoothed(loss, label_smoothing) : AddLoss(loss, Reduction::kSum, kLossSum));
+  LS_RETURN_IF_ERROR(smooth ? AddSmoothed(loss, label_smoothing)
+                            : AddLoss(loss, Reduction::kSum, kLossSum, Beside::kStatistics));
   if (!loss.has_classes()) {
     const ValueInfo& info = Info(loss.inputs[0]);
     return AddNumber(kLossDenominator, info.dtype, static_cast<double>(NumElements(info.shape)));
@@ -243,7 +251,7 @@ absl::Status LossWriter::AddEvaluation(const Comparison& loss) {
   const ValueInfo scores = Info(loss.inputs[0]);
   AppendInput(graph_, {kMaskInput, scores.dtype, {batch_}});
   const std::string each = absl::StrCat(kPrefix, "each");
-  LS_RETURN_IF_ERROR(AddLoss(loss, Reduction::kNone, each));
+  LS_RETURN_IF_ERROR(AddLoss(loss, Reduction::kNone, each, Beside::kNothing));
   LS_ASSIGN_OR_RETURN(const std::string losses, PerSample(each));
   LS_RETURN_IF_ERROR(Add(OpType::kMaskedSum, {losses, kMaskInput}, {kLossSum}));
   const std::string weights = absl::StrCat(kPrefix, "weights");

@@ -77,10 +77,15 @@ void MakeCrossEntropy(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
     return;
   }
   inputs.insert(inputs.begin(), b.In(scores));
-  const auto forward = b.Op(OpType::kSoftmaxCrossEntropyLoss, inputs, attributes, 2);
+  const auto forward = b.Op(OpType::kSoftmaxCrossEntropyLoss, inputs, attributes, 3);
   if (op == OpType::kSoftmaxCrossEntropyLoss) return;
-  inputs[0] = forward[1];
+  const bool statistics = dice.Flip();
+  if (!statistics) inputs[0] = forward[1];
   inputs.insert(inputs.begin(), b.In(b.ShapeOf(forward[0])));
+  if (statistics) {
+    inputs.resize(4);
+    inputs.push_back(forward[2]);
+  }
   b.Op(op, inputs, attributes);
 }
 

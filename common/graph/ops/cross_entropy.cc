@@ -53,11 +53,17 @@ absl::Status CheckLabels(const ValueInfo& scores, const ValueInfo& labels, const
   return CheckLike(*weights, {scores.dtype, {scores.shape[1]}}, "class weights");
 }
 
+ValueInfo StatisticsOf(const ValueInfo& scores, const ValueInfo& labels) {
+  Shape shape = labels.shape;
+  shape.push_back(2);
+  return {scores.dtype, std::move(shape)};
+}
+
 absl::StatusOr<std::vector<ValueInfo>> InferLoss(const Node& node, InputInfos inputs) {
   const auto& loss = std::get<CrossEntropyAttributes>(node.attributes);
   LS_RETURN_IF_ERROR(CheckLabels(*inputs[0], *inputs[1], inputs[2]));
   const Shape shape = loss.reduction == Reduction::kNone ? inputs[1]->shape : Shape{};
-  return std::vector<ValueInfo>{{inputs[0]->dtype, shape}, *inputs[0]};
+  return std::vector<ValueInfo>{{inputs[0]->dtype, shape}, *inputs[0], StatisticsOf(*inputs[0], *inputs[1])};
 }
 
 absl::StatusOr<std::vector<ValueInfo>> InferGrad(const Node& node, InputInfos inputs) {
@@ -65,6 +71,9 @@ absl::StatusOr<std::vector<ValueInfo>> InferGrad(const Node& node, InputInfos in
   LS_RETURN_IF_ERROR(CheckLabels(*inputs[1], *inputs[2], inputs[3]));
   const Shape shape = loss.reduction == Reduction::kNone ? inputs[2]->shape : Shape{};
   LS_RETURN_IF_ERROR(CheckLike(*inputs[0], {inputs[1]->dtype, shape}, "dLoss"));
+  if (inputs.size() > 4 && inputs[4] != nullptr) {
+    LS_RETURN_IF_ERROR(CheckLike(*inputs[4], StatisticsOf(*inputs[1], *inputs[2]), "statistics"));
+  }
   return std::vector<ValueInfo>{*inputs[1]};
 }
 
@@ -83,7 +92,7 @@ absl::StatusOr<std::vector<ValueInfo>> InferWeights(const Node& node, InputInfos
 
 absl::StatusOr<std::vector<ValueInfo>> InferLikelihood(const Node& node, InputInfos inputs) {
   LS_ASSIGN_OR_RETURN(std::vector<ValueInfo> infos, InferLoss(node, inputs));
-  infos.pop_back();
+  infos.resize(1);
   return infos;
 }
 
@@ -92,10 +101,15 @@ absl::Status CheckNoWeightGradient(const GradientBuilder& b) {
   return absl::InvalidArgumentError("class weights cannot be trained; make them a constant");
 }
 
-// The gradient of a loss, whose op reads log_prob, through `grad`.
-std::string LossGradient(GradientBuilder& b, OpType grad, const std::string& log_prob) {
-  std::vector<std::string> inputs = {b.OutputGradient(0), log_prob, b.Input(1)};
+// The gradient of a loss through `grad`, which reads log_prob, or the scores where there are statistics.
+std::string LossGradient(GradientBuilder& b, OpType grad, const std::string& scores,
+                         const std::string& statistics = "") {
+  std::vector<std::string> inputs = {b.OutputGradient(0), scores, b.Input(1)};
   if (b.HasInput(2)) inputs.push_back(b.Input(2));
+  if (!statistics.empty()) {
+    inputs.resize(4);
+    inputs.push_back(statistics);
+  }
   return b.Emit("d0", grad, std::move(inputs), b.node().attributes);
 }
 
@@ -103,7 +117,13 @@ std::string LossGradient(GradientBuilder& b, OpType grad, const std::string& log
 absl::Status Gradient(GradientBuilder& b) {
   LS_RETURN_IF_ERROR(CheckNoWeightGradient(b));
   std::string gradient;
-  if (!b.OutputGradient(0).empty()) gradient = LossGradient(b, OpType::kSoftmaxCrossEntropyLossGrad, b.Output(1));
+  const bool statistics = b.node().outputs.size() > 2 && !b.Output(2).empty();
+  if (statistics && !b.OutputGradient(2).empty())
+    return absl::InvalidArgumentError("statistics cannot be differentiated");
+  if (!b.OutputGradient(0).empty()) {
+    gradient = statistics ? LossGradient(b, OpType::kSoftmaxCrossEntropyLossGrad, b.Input(0), b.Output(2))
+                          : LossGradient(b, OpType::kSoftmaxCrossEntropyLossGrad, b.Output(1));
+  }
   if (b.node().outputs.size() > 1 && !b.OutputGradient(1).empty()) {
     const std::string other = b.Emit("d0.log_prob", OpType::kLogSoftmaxGrad, {b.OutputGradient(1), b.Output(1)},
                                      SoftmaxAttributes{.axis = 1});
@@ -120,8 +140,8 @@ absl::Status LikelihoodGradient(GradientBuilder& b) {
 }
 
 constexpr OpSchema kFamily[] = {
-    {OpType::kSoftmaxCrossEntropyLoss, 2, 3, 1, 2, Parse, Format, InferLoss, Gradient},
-    {OpType::kSoftmaxCrossEntropyLossGrad, 3, 4, 1, 1, Parse, Format, InferGrad, nullptr},
+    {OpType::kSoftmaxCrossEntropyLoss, 2, 3, 1, 3, Parse, Format, InferLoss, Gradient},
+    {OpType::kSoftmaxCrossEntropyLossGrad, 3, 5, 1, 1, Parse, Format, InferGrad, nullptr},
     {OpType::kNegativeLogLikelihoodLoss, 2, 3, 1, 1, Parse, Format, InferLikelihood, LikelihoodGradient},
     {OpType::kNegativeLogLikelihoodLossGrad, 3, 4, 1, 1, Parse, Format, InferGrad, nullptr},
     {OpType::kLossWeights, 1, 2, 1, 1, Parse, Format, InferWeights, nullptr},

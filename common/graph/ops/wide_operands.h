@@ -43,6 +43,10 @@ constexpr WideOperands WideOperandsOf(OpType op) {
     case OpType::kBatchNormGrad:        // dY, X, scale, mean, inv_std -> dX, dScale, dBias
     case OpType::kBatchNormFrozenGrad:  // dY, X, scale, mean, var -> the same
       return {.inputs = 0b11100, .outputs = 0b110};
+    case OpType::kSoftmaxCrossEntropyLoss:  // scores, labels, weights -> loss, log_prob, statistics
+      return {.inputs = 0b100, .outputs = 0b111};
+    case OpType::kSoftmaxCrossEntropyLossGrad:  // dLoss, scores, labels, weights, statistics -> dScores
+      return {.inputs = 0b11001, .outputs = 0};
     case OpType::kAttention:  // Q, K, V, mask, random -> Y, statistics
       return {.inputs = 0b1000, .outputs = 0b10};
     case OpType::kAttentionGrad:  // dY, Q, K, V, Y, statistics, mask, random -> dQ, dK, dV

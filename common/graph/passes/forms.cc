@@ -91,7 +91,7 @@ absl::StatusOr<TrainingForms> UseTrainingForms(Graph* graph) {
       if (node.outputs[1].empty()) node.outputs[1] = prefix + ".mask";
       forms.uses_random = true;
     } else if (node.op == OpType::kSoftmaxCrossEntropyLoss && node.outputs.size() == 1) {
-      node.outputs.push_back(prefix + ".log_prob");
+      node.outputs.insert(node.outputs.end(), {"", prefix + ".statistics"});
     } else if (node.op == OpType::kTopK && node.outputs.size() == 2 && node.outputs[1].empty()) {
       node.outputs[1] = prefix + ".indices";
     } else if (node.op == OpType::kLayerNormalization) {

@@ -28,8 +28,9 @@ enum class Treatment : uint8_t {
   kStay,    // operands stay what they are
 };
 
-Treatment TreatmentOf(OpType op) {
-  switch (op) {
+// A cross entropy reads BF16 and gives F32, unless somebody reads its log_prob.
+Treatment TreatmentOf(const Node& node) {
+  switch (node.op) {
     case OpType::kGemm:
     case OpType::kMatMul:
     case OpType::kBatchMatMul:
@@ -57,7 +58,6 @@ Treatment TreatmentOf(OpType op) {
     case OpType::kReduceLogSumExp:
     case OpType::kReduceSumSquare:
     case OpType::kLogSoftmax:
-    case OpType::kSoftmaxCrossEntropyLoss:
     case OpType::kNegativeLogLikelihoodLoss:
     case OpType::kLpNormalization:
     case OpType::kPointwiseLoss:
@@ -65,6 +65,8 @@ Treatment TreatmentOf(OpType op) {
     case OpType::kMaskedSum:
     case OpType::kCountCorrect:
       return Treatment::kWide;
+    case OpType::kSoftmaxCrossEntropyLoss:
+      return node.outputs.size() > 1 && !node.outputs[1].empty() ? Treatment::kWide : Treatment::kFollow;
     case OpType::kGather:
       return Treatment::kGather;
     case OpType::kCast:
@@ -114,7 +116,7 @@ class Rewriter {
   }
 
   absl::Status Rewrite(Node node) {
-    const Treatment treatment = TreatmentOf(node.op);
+    const Treatment treatment = TreatmentOf(node);
     if (treatment == Treatment::kStay) return AppendNode(graph_, std::move(node));
     if (treatment == Treatment::kGather && state_.count(node.inputs[0]) != 0) return RewriteGather(std::move(node));
     const WideOperands wide = WideOperandsOf(node.op);

@@ -5,7 +5,8 @@
 //   op                                                        operands
 //   products, convolutions, attention                         become BF16
 //   a Gather from a parameter or buffer                       F32; what was gathered becomes BF16
-//   losses, metrics, reductions that sum, powers, roots,      become F32
+//   a cross entropy whose log_prob is not read                stay; it gives F32
+//   other losses, metrics, reductions that sum, powers, roots,      become F32
 //     exponentials, logarithms, running sums
 //   Cast                                                      stay
 //   everything else                                           become BF16 where one of them is, else stay F32

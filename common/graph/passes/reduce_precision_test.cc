@@ -61,7 +61,7 @@ TEST_CASE("bf16: products narrow, what follows stays narrow, sums and exponentia
 TEST_CASE("bf16: what is gathered from a table is rounded, the table is not", "[graph]") {
   GraphOf of({{"tokens", DType::kI64, {4, 5}}});
   of.Parameter("table", {100, 8});
-  of.Op(OpType::kGather, {"table", "tokens"}, "embedded");
+  of.Op(OpType::kGather, {"table", "tokens"}, "embedded", GatherAttributes{});
 
   const Graph graph = of.Reduced();
 

@@ -92,6 +92,10 @@ void CrossEntropy(const HostCall& call) {
       const auto shift = static_cast<float>(log_sum);
       for (int64_t i = 0; i < e.classes; ++i) log_prob[row * e.classes + i] = x[i] - largest - shift;
     }
+    if (float* statistics = call.out<float>(2); statistics != nullptr) {
+      statistics[2 * row] = largest;
+      statistics[2 * row + 1] = static_cast<float>(log_sum);
+    }
     const Labels::Label label = labels.at(row);
     losses[row] = label.ignored ? 0.0 : std::numeric_limits<double>::quiet_NaN();
     if (label.valid) losses[row] = WeightOf(label, weights) * (log_sum + largest - x[label.index]);
@@ -107,12 +111,14 @@ void CrossEntropy(const HostCall& call) {
   if (attributes.reduction == Reduction::kMean) call.out<float>(0)[0] = static_cast<float>(sum / denominator);
 }
 
+// From log_prob, or from the scores and their statistics: the same bits.
 void CrossEntropyGrad(const HostCall& call) {
   const auto& attributes = call.attrs<CrossEntropyAttributes>();
   const LabelExtents e(call.in_shape(1));
   const Labels labels(call, 2, attributes.ignore_index, e.classes);
   const float* dloss = call.in<float>(0);
   const float* weights = call.in<float>(3);
+  const float* statistics = call.in<float>(4);
   double divisor = 1.0;
   if (attributes.reduction == Reduction::kMean) {
     divisor = 0.0;
@@ -122,7 +128,9 @@ void CrossEntropyGrad(const HostCall& call) {
     }
   }
   ForRows(e.batch, e.classes, [&](int64_t row) {
-    const float* log_prob = call.in<float>(1) + row * e.classes;
+    const float* x = call.in<float>(1) + row * e.classes;
+    const float largest = statistics != nullptr ? statistics[2 * row] : 0.0f;
+    const float log_sum = statistics != nullptr ? statistics[2 * row + 1] : 0.0f;
     float* dx = call.out<float>(0) + row * e.classes;
     const Labels::Label label = labels.at(row);
     if (label.ignored) {
@@ -132,8 +140,8 @@ void CrossEntropyGrad(const HostCall& call) {
     double factor = dloss[attributes.reduction == Reduction::kNone ? row : 0] / divisor * WeightOf(label, weights);
     if (!label.valid) factor = std::numeric_limits<double>::quiet_NaN();
     const auto scale = static_cast<float>(factor);
-    for (int64_t i = 0; i < e.classes; ++i) dx[i] = scale * Exp(log_prob[i]);
-    if (label.valid) dx[label.index] = scale * (Exp(log_prob[label.index]) - 1.0f);
+    for (int64_t i = 0; i < e.classes; ++i) dx[i] = scale * Exp(x[i] - largest - log_sum);
+    if (label.valid) dx[label.index] = scale * (Exp(x[label.index] - largest - log_sum) - 1.0f);
   });
 }
 

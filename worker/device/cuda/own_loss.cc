@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "worker/device/cuda/code.h"
+#include "worker/device/cuda/element_types.h"
 #include "worker/device/cuda/exp_sum.h"
 #include "worker/device/cuda/own_families.h"
 #include "worker/device/cuda/row_kernels.h"
@@ -59,6 +60,7 @@ struct TotalLoss {
   const LossAndWeight* rows;
 };
 
+template <typename T>
 struct CrossEntropyRow {
   template <TeamKind kKind>
   __device__ void operator()(const Team<kKind>& team) const {
@@ -71,9 +73,13 @@ struct CrossEntropyRow {
                 [&](const Cell& cell, float x) { log_prob[cell.at] = (x - sum.largest) - log_sum; });
     }
     if (!team.leads()) return;
+    if (statistics != nullptr) {
+      statistics[2 * team.row()] = sum.largest;
+      statistics[2 * team.row() + 1] = Log(sum.sum);
+    }
     const LossAndWeight row = losses.At(team.row(), [&](int64_t c) {
       const double log_total = double{sum.largest} + Log(double{sum.sum});
-      return double{scores[team.At(static_cast<int>(c))]} - log_total;
+      return double{float{scores[team.At(static_cast<int>(c))]}} - log_total;
     });
     if (losses.reduction == Reduction::kNone) {
       losses.out[team.row()] = static_cast<float>(row.loss);
@@ -83,16 +89,19 @@ struct CrossEntropyRow {
   }
 
   RowLosses losses;
-  const float* scores;
-  float* log_prob;  // or null
+  const T* scores;
+  float* log_prob;    // or null
+  float* statistics;  // or null: the largest score of each row, and the logarithm of the sum of e^(score - largest)
   LossAndWeight* rows;
 };
 
+template <typename T>
 absl::Status CrossEntropy(const DeviceCall& call, StreamHandle stream) {
   const RowPlan plan = PlanAxis(call.in_shape(0), 1);
   const RowLosses losses(call, plan.extent);
   auto* rows = reinterpret_cast<LossAndWeight*>(call.workspace);
-  LS_RETURN_IF_ERROR(ForEachRow(stream, plan, CrossEntropyRow{losses, call.in<float>(0), call.out<float>(1), rows}));
+  LS_RETURN_IF_ERROR(ForEachRow(
+      stream, plan, CrossEntropyRow<T>{losses, call.in<T>(0), call.out<float>(1), call.out<float>(2), rows}));
   if (losses.reduction == Reduction::kNone) return absl::OkStatus();
   std::byte* const parts = call.workspace + RowBytes<LossAndWeight>(plan);
   return FoldRows(stream, PlanAll(plan.row_count), parts, TotalLoss{losses, rows});
@@ -154,9 +163,12 @@ absl::Status LossWeights(const DeviceCall& call, StreamHandle stream) {
   return ForEachCell(stream, plan, body);
 }
 
-// factor * (probability - target), with `kSoftmax`; else that of scores that are logarithms of probabilities, whose
-// values do not matter.
-template <bool kSoftmax>
+// What a gradient knows of the probabilities: their logarithms, scores with statistics, or nothing where the forward
+// op read such logarithms.
+enum class Given : uint8_t { kLogProb, kScores, kNothing };
+
+// factor * (probability - target)
+template <Given kGiven, typename T>
 struct LossGradientRow {
   template <TeamKind kKind>
   __device__ void operator()(const Team<kKind>& team) const {
@@ -168,25 +180,31 @@ struct LossGradientRow {
     const auto rounded = static_cast<float>(factor);
     // An ignored label may be any number: none of the row's classes then.
     const int target = label.valid ? static_cast<int>(label.index) : -1;
-    team.Each([&](const Cell& cell) { return kSoftmax ? log_prob[cell.at] : kMinusInfinity; },
-              [&](const Cell& cell, float x) {
-                const float difference = (kSoftmax ? Exp(x) : 0.0f) - (cell.i == target ? 1.0f : 0.0f);
-                out[cell.at] = label.ignored ? 0.0f : rounded * difference;
-              });
+    const float largest = kGiven == Given::kScores ? statistics[2 * team.row()] : 0.0f;
+    const float log_sum = kGiven == Given::kScores ? statistics[2 * team.row() + 1] : 0.0f;
+    team.Each(
+        [&](const Cell& cell) -> float { return kGiven == Given::kNothing ? kMinusInfinity : float{scores[cell.at]}; },
+        [&](const Cell& cell, float x) {
+          const float log_prob = kGiven == Given::kScores ? (x - largest) - log_sum : x;
+          const float probability = kGiven == Given::kNothing ? 0.0f : Exp(log_prob);
+          const float difference = probability - (cell.i == target ? 1.0f : 0.0f);
+          out[cell.at] = label.ignored ? 0.0f : rounded * difference;
+        });
   }
 
   Labels labels;
   const float* dloss;
-  const float* log_prob;
+  const T* scores;  // or log_prob
+  const float* statistics;
   const float* weights;
   const double* divisor;
-  float* out;
+  T* out;
   bool per_row;
 };
 
 constexpr size_t kDivisorBytes = 256;
 
-template <bool kSoftmax>
+template <Given kGiven, typename T>
 absl::Status LossGradient(const DeviceCall& call, StreamHandle stream) {
   const auto& attributes = call.attrs<CrossEntropyAttributes>();
   const RowPlan plan = PlanAxis(call.in_shape(1), 1);
@@ -198,13 +216,14 @@ absl::Status LossGradient(const DeviceCall& call, StreamHandle stream) {
     LS_RETURN_IF_ERROR(FoldRows(stream, PlanAll(plan.row_count), call.workspace + kDivisorBytes,
                                 Weights<double>{labels, weights, divisor}));
   }
-  const LossGradientRow<kSoftmax> body{labels,
-                                       call.in<float>(0),
-                                       call.in<float>(1),
-                                       weights,
-                                       divisor,
-                                       call.out<float>(0),
-                                       attributes.reduction == Reduction::kNone};
+  const LossGradientRow<kGiven, T> body{.labels = labels,
+                                        .dloss = call.in<float>(0),
+                                        .scores = call.in<T>(1),
+                                        .statistics = call.in<float>(4),
+                                        .weights = weights,
+                                        .divisor = divisor,
+                                        .out = call.out<T>(0),
+                                        .per_row = attributes.reduction == Reduction::kNone};
   return ForEachRow(stream, InParts(plan), body);
 }
 
@@ -277,33 +296,52 @@ absl::Status CountCorrect(const DeviceCall& call, StreamHandle stream) {
   return FoldRows(stream, PlanAll(plan.row_count), call.workspace + RowBytes<int>(plan), body);
 }
 
+bool HasStatistics(const KernelRequest& request) { return request.inputs.size() > 4 && request.inputs[4].present; }
+
+LaunchFunction LossGradientOf(const KernelRequest& request) {
+  if (request.node->op != OpType::kSoftmaxCrossEntropyLossGrad) return &LossGradient<Given::kNothing, float>;
+  if (!HasStatistics(request)) return &LossGradient<Given::kLogProb, float>;
+  return request.outputs[0].dtype == DType::kBF16 ? &LossGradient<Given::kScores, Bf16>
+                                                  : &LossGradient<Given::kScores, float>;
+}
+
+// Of scores of F32; a cross entropy and its gradient from statistics also of BF16.
+bool ServesType(const KernelRequest& request, DType scores) {
+  const OpType op = request.node->op;
+  const bool bf16 =
+      op == OpType::kSoftmaxCrossEntropyLoss || (op == OpType::kSoftmaxCrossEntropyLossGrad && HasStatistics(request));
+  return scores == DType::kF32 || (bf16 && scores == DType::kBF16);
+}
+
+OwnFunction OfRows(const KernelRequest& request, const Operand& scores) {
+  const OpType op = request.node->op;
+  const RowPlan plan = PlanAxis(scores.shape, 1);
+  if (!ServesType(request, scores.dtype) || !plan.served) return {};
+  const RowPlan total = PlanAll(plan.row_count);
+  switch (op) {
+    case OpType::kSoftmaxCrossEntropyLoss:
+      return {scores.dtype == DType::kBF16 ? &CrossEntropy<Bf16> : &CrossEntropy<float>, "rows",
+              RowBytes<LossAndWeight>(plan) + FoldBytes<TotalLoss>(total)};
+    case OpType::kNegativeLogLikelihoodLoss:
+      return {&NegativeLogLikelihood, "fold", FoldBytes<Likelihood>(total)};
+    case OpType::kCountCorrect:
+      return {&CountCorrect, "rows", RowBytes<int>(plan) + FoldBytes<CountRanks>(total)};
+    default:
+      return {LossGradientOf(request), "rows", kDivisorBytes + FoldBytes<Weights<double>>(total)};
+  }
+}
+
 }  // namespace
 
 OwnFunction OwnLoss(const KernelRequest& request) {
-  const OpType op = request.node->op;
-  const bool gradient = op == OpType::kSoftmaxCrossEntropyLossGrad || op == OpType::kNegativeLogLikelihoodLossGrad;
-  switch (op) {
+  switch (request.node->op) {
     case OpType::kSoftmaxCrossEntropyLoss:
-    case OpType::kSoftmaxCrossEntropyLossGrad:
     case OpType::kNegativeLogLikelihoodLoss:
+    case OpType::kCountCorrect:
+      return OfRows(request, request.inputs[0]);
+    case OpType::kSoftmaxCrossEntropyLossGrad:
     case OpType::kNegativeLogLikelihoodLossGrad:
-    case OpType::kCountCorrect: {
-      if (request.inputs[gradient ? 1 : 0].dtype != DType::kF32) return {};
-      const RowPlan plan = PlanAxis(request.inputs[gradient ? 1 : 0].shape, 1);
-      if (!plan.served) return {};
-      const RowPlan total = PlanAll(plan.row_count);
-      switch (op) {
-        case OpType::kSoftmaxCrossEntropyLoss:
-          return {&CrossEntropy, "rows", RowBytes<LossAndWeight>(plan) + FoldBytes<TotalLoss>(total)};
-        case OpType::kNegativeLogLikelihoodLoss:
-          return {&NegativeLogLikelihood, "fold", FoldBytes<Likelihood>(total)};
-        case OpType::kCountCorrect:
-          return {&CountCorrect, "rows", RowBytes<int>(plan) + FoldBytes<CountRanks>(total)};
-        default:
-          return {op == OpType::kSoftmaxCrossEntropyLossGrad ? &LossGradient<true> : &LossGradient<false>, "rows",
-                  kDivisorBytes + FoldBytes<Weights<double>>(total)};
-      }
-    }
+      return OfRows(request, request.inputs[1]);
     case OpType::kLossWeights: {
       const RowPlan plan = PlanAll(NumElements(request.inputs[0].shape));
       if (request.outputs[0].dtype != DType::kF32 || !plan.served) return {};

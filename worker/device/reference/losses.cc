@@ -59,6 +59,10 @@ void CrossEntropy(const HostCall& call) {
     double total = 0;
     for (int64_t c = 0; c < e.classes; ++c) total += Exp(static_cast<double>(x[c * e.inner]) - largest);
     const double log_total = largest + Log(total);
+    if (T* statistics = call.out<T>(2); statistics != nullptr) {
+      statistics[2 * row] = static_cast<T>(largest);
+      statistics[2 * row + 1] = static_cast<T>(Log(total));
+    }
     if (log_prob != nullptr) {
       for (int64_t c = 0; c < e.classes; ++c) {
         log_prob[e.base(row) + c * e.inner] = static_cast<T>(x[c * e.inner] - log_total);
@@ -91,24 +95,27 @@ double SumOfWeights(const Labels& labels, const T* weights, int64_t rows) {
   return sum;
 }
 
-// With `softmax`, the gradient of cross entropy by the scores; else that by log_prob, whose values do not matter then.
+// With `softmax`, the gradient of cross entropy by the scores, from log_prob or from the scores and statistics; else
+// that by log_prob, whose values do not matter then.
 template <typename T, bool softmax>
 void LossGrad(const HostCall& call) {
   const auto& attributes = call.attrs<CrossEntropyAttributes>();
   const LabelExtents e(call.in_shape(1));
   const Labels labels(call, 2, attributes.ignore_index, e.classes);
   const T* dloss = call.in<T>(0);
-  const T* log_prob = call.in<T>(1);
+  const T* scores = call.in<T>(1);  // log_prob where there are no statistics
   const T* weights = call.in<T>(3);
+  const T* statistics = call.in<T>(4);
   const double divisor = attributes.reduction == Reduction::kMean ? SumOfWeights(labels, weights, e.rows()) : 1.0;
   for (int64_t row = 0; row < e.rows(); ++row) {
     const Labels::Label label = labels.at(row);
     double factor = dloss[attributes.reduction == Reduction::kNone ? row : 0] / divisor;
     if (weights != nullptr && label.valid) factor *= weights[label.index];
     if (!label.ignored && !label.valid) factor = std::numeric_limits<double>::quiet_NaN();
+    const double shift = statistics != nullptr ? double{statistics[2 * row]} + double{statistics[2 * row + 1]} : 0.0;
     for (int64_t c = 0; c < e.classes; ++c) {
       const int64_t at = e.base(row) + c * e.inner;
-      const double probability = softmax ? Exp(double{log_prob[at]}) : 0.0;
+      const double probability = softmax ? Exp(scores[at] - shift) : 0.0;
       const double target = label.valid && c == label.index ? 1.0 : 0.0;
       call.out<T>(0)[at] = label.ignored ? T(0) : static_cast<T>(factor * (probability - target));
     }

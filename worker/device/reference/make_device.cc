@@ -43,11 +43,17 @@ DType ElementType(const KernelRequest& request) {
   return request.node->op == OpType::kCountCorrect ? request.inputs[0].dtype : request.outputs[0].dtype;
 }
 
-HostFunction FindFunction(const KernelRequest& request) {
+// Of the families that look at each operand's type, and serve BF16 where elements only move.
+HostFunction FindTypedFunction(const KernelRequest& request) {
   for (const auto family : {&reference::MovementFunction, &reference::IndexingFunction, &reference::LogicFunction,
                             &reference::PowerFunction}) {
     if (const HostFunction function = family(request); function != nullptr) return function;
   }
+  return nullptr;
+}
+
+HostFunction FindFunction(const KernelRequest& request) {
+  if (const HostFunction function = FindTypedFunction(request); function != nullptr) return function;
   const OpType type = request.node->op;
   switch (ElementType(request)) {
     case DType::kF32:
@@ -109,8 +115,7 @@ class ReferenceDevice final : public Device {
 
  private:
   static absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelRequest& request) {
-    const bool moves = FindFunction(request) != nullptr;  // ops that compute have no function for BF16
-    if (ComputesBf16(request) && !moves) return MakeWidenedKernel(request, Make);
+    if (ComputesBf16(request) && FindTypedFunction(request) == nullptr) return MakeWidenedKernel(request, Make);
     LS_ASSIGN_OR_RETURN(const HostFunction function, Choose(request));
     HostKernelTraits traits{.implementation = kImplementation};
     traits.workspace_bytes = reference::WorkspaceBytes(request);
