@@ -406,7 +406,7 @@ TEST_CASE("import: exported models train with bf16 as near to float32 as PyTorch
     CAPTURE(key);
     const double exact = golden.tensors.at(key).gradient_norm;
     CHECK(trained.tensors.at(key).gradient_norm ==
-          Approx(exact).epsilon(0.02).margin(2 * std::abs(norm - exact) + 2e-3 * largest));
+          Approx(exact).epsilon(0.04).margin(2 * std::abs(norm - exact) + 2e-3 * largest));
   }
 }
 
