@@ -84,15 +84,18 @@ pytorch() {  # LOG ARGUMENT…
 }
 
 measure() {  # MODEL BATCH MODE: one model in one precision, ours and PyTorch's.
-  local model=$1 batch=$2 mode=$3 tf32=false flag=() log kind extra
-  if [ "$mode" = tf32 ]; then tf32=true flag=(--tf32); fi
+  local model=$1 batch=$2 mode=$3 set=() flag=() log kind extra
+  case "$mode" in
+    tf32) set=(--set numerics.tf32=true) flag=(--tf32) ;;
+    bf16) set=(--set numerics.precision=bf16) flag=(--bf16) ;;
+  esac
   log=$dir/$model-$mode
   echo "measuring $model, $mode" >&2
-  if with_memory lockstep_job "$log.log" "$model-$mode" "bench_$model" --workers 1 --set "numerics.tf32=$tf32" \
+  if with_memory lockstep_job "$log.log" "$model-$mode" "bench_$model" --workers 1 ${set[@]+"${set[@]}"} \
     --set "train.duration=${steps}steps" --set "train.global_batch_size=$batch"; then
     note "$model.$mode.ours" "$(stat_of "$model-$mode" "1000 * $batch / worker['step_ms_p50']")"
     note "$model.$mode.ours_mib" "$peak"
-    run lockstep profile "$dir/jobs/bench_$model.yaml" --device "cuda:$gpu" --steps 5 --set "numerics.tf32=$tf32" \
+    run lockstep profile "$dir/jobs/bench_$model.yaml" --device "cuda:$gpu" --steps 5 ${set[@]+"${set[@]}"} \
       --set "train.global_batch_size=$batch" -o "$log.trace.json" >"$log.profile" 2>&1 || true
   else
     echo "  failed: $(tail -1 "$log.log")" >&2
@@ -114,6 +117,9 @@ measure() {  # MODEL BATCH MODE: one model in one precision, ours and PyTorch's.
 flops_of() { case "$1" in gpt2) echo 8.80e11 ;; resnet50) echo 2.45e10 ;; esac; }
 peak_of() {
   case "$name/$1" in
+    *H100*PCIe*/bf16) echo 756 ;;
+    *H100*/bf16 | *H200*/bf16) echo 989 ;;
+    *A100*/bf16) echo 312 ;;
     *H100*PCIe*/tf32) echo 378 ;;
     *H100*PCIe*/fp32) echo 51 ;;
     *H100*/tf32 | *H200*/tf32) echo 494.7 ;;
@@ -160,7 +166,7 @@ print(",".join(f"{k}={v}" for k, v in figures.items() if isinstance(v, (int, flo
   fi
 }
 
-for mode in fp32 tf32; do
+for mode in bf16 tf32 fp32; do
   measure gpt2 8 "$mode"
   measure resnet50 64 "$mode"
 done
@@ -170,7 +176,7 @@ recovery
 echo
 echo "$name, $(run lockstep --version), PyTorch $("$python" -c 'import torch; print(torch.__version__)' 2>/dev/null || echo absent)"
 printf '%-10s %-5s %10s %10s %10s   %6s %8s   %8s %8s   %s\n' model mode ours eager compiled /eager /compiled MiB /lesser 'of peak'
-for mode in fp32 tf32; do
+for mode in bf16 tf32 fp32; do
   line gpt2 "$mode" 'goal 1.15'
   line resnet50 "$mode" 'goal 1.10'
 done

@@ -100,6 +100,7 @@ def main():
     parser.add_argument("--gpu", type=int, default=0)
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--tf32", action="store_true")
+    parser.add_argument("--bf16", action="store_true", help="autocast; attention is then flash attention")
     arguments = parser.parse_args()
     try:
         import torch
@@ -120,7 +121,8 @@ def main():
     inputs, labels = (part.pin_memory() for part in make_batch(arguments.batch))
 
     def loss_of(x, y):
-        return torch.nn.functional.cross_entropy(model(x).flatten(0, -2), y.flatten())
+        with torch.autocast("cuda", dtype=torch.bfloat16, enabled=arguments.bf16):
+            return torch.nn.functional.cross_entropy(model(x).flatten(0, -2), y.flatten())
 
     if arguments.compile:
         loss_of = torch.compile(loss_of)

@@ -68,7 +68,9 @@ train() {  # RUN JOB RANKS ARGUMENT…: trains; leaves the seconds in `seconds` 
   local run=$1 job=$2 ranks=$3 begin=$EPOCHREALTIME
   shift 3
   digest=''
-  run lockstep run "$here/jobs/$job.yaml" --set resources.device=cuda --workers "$ranks" --device "$place" \
+  # Runs are compared: a rule chooses their kernels, not a stopwatch.
+  run lockstep run "$here/jobs/$job.yaml" --set resources.device=cuda --set numerics.tuned=false \
+    --workers "$ranks" --device "$place" \
     --dir "$dir/$run" "$@" >"$dir/$run.log" 2>&1 || return 1
   seconds=$(awk -v a="$begin" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", b - a }')
   digest=$(run lockstep checkpoint digest "$dir/$run")
@@ -76,29 +78,34 @@ train() {  # RUN JOB RANKS ARGUMENT…: trains; leaves the seconds in `seconds` 
 
 last_loss() { sed -n 's/^evaluated step .* loss \([0-9.e+-]*\) .*/\1/p' "$dir/$1.log" | tail -1; }
 
-model() {  # JOB KILL_EVERY LOSS: one rank, which learns to that loss; two ranks, and kills: the same digest.
-  local job=$1 one loss
-  wanted "$job" || return 0
-  if ! train "$job-1" "$job" 1; then
-    row FAIL "$job, 1 rank" "$(tail -1 "$dir/$job-1.log")"
+model() {  # JOB KILL_EVERY LOSS PRECISION: one rank, which learns to that loss; two ranks, and kills: the same digest.
+  local job=$1 kill_every=$2 most=$3 one loss name="$1, $4" id=$1-$4 precision=(--set "numerics.precision=$4")
+  wanted "$name" || return 0
+  if ! train "$id-1" "$job" 1 "${precision[@]}"; then
+    row FAIL "$name, 1 rank" "$(tail -1 "$dir/$id-1.log")"
     return 0
   fi
   one=$digest
-  loss=$(last_loss "$job-1")
-  if awk -v loss="${loss:-nan}" -v most="$3" 'BEGIN { exit !(loss + 0 > 0 && loss + 0 <= most) }'; then
-    row ok "$job, 1 rank" "$seconds s, loss $loss, digest ${one:0:12}"
+  loss=$(last_loss "$id-1")
+  if awk -v loss="${loss:-nan}" -v most="$most" 'BEGIN { exit !(loss + 0 > 0 && loss + 0 <= most) }'; then
+    row ok "$name, 1 rank" "$seconds s, loss $loss, digest ${one:0:12}"
   else
-    row FAIL "$job, 1 rank" "loss ${loss:-unknown} after training, at most $3 was expected"
+    row FAIL "$name, 1 rank" "loss ${loss:-unknown} after training, at most $most was expected"
   fi
-  same "$job, 1 rank again" "$one" "$job-again" "$job" 1
-  same "$job, 2 ranks on one GPU" "$one" "$job-2" "$job" 2
+  again() {  # NAME RUN RANKS ARGUMENT…
+    local what=$1 run=$2 ranks=$3
+    shift 3
+    same "$name, $what" "$one" "$id-$run" "$job" "$ranks" "${precision[@]}" "$@"
+  }
+  again "1 rank again" again 1
+  again "2 ranks on one GPU" 2 2
   if [ "$gpus" -gt 1 ]; then
     place=cuda
-    same "$job, 2 ranks on two GPUs" "$one" "$job-two" "$job" 2
-    same "$job, two GPUs, kill -9" "$one" "$job-two-kill" "$job" 2 --kill-worker-every "$2" --kill-seed 8
+    again "2 ranks on two GPUs" two 2
+    again "two GPUs, kill -9" two-kill 2 --kill-worker-every "$kill_every" --kill-seed 8
     place=cuda:$gpu
   fi
-  same "$job, 2 ranks, kill -9" "$one" "$job-kill" "$job" 2 --kill-worker-every "$2" --kill-seed 7
+  again "2 ranks, kill -9" kill 2 --kill-worker-every "$kill_every" --kill-seed 7
 }
 
 same() {  # NAME EXPECTED RUN JOB RANKS ARGUMENT…: trains, and holds the digest against the expected one.
@@ -160,7 +167,8 @@ mixed() {  # A worker without a GPU has no part in a job of GPUs.
   wanted refusal || return 0
   local code=0
   train refusal lenet 1 --set train.duration=60steps || true
-  run lockstep run "$here/jobs/lenet.yaml" --set resources.device=cuda --set train.duration=80steps --workers 1 \
+  run lockstep run "$here/jobs/lenet.yaml" --set resources.device=cuda --set numerics.tuned=false \
+    --set train.duration=80steps --workers 1 \
     --device cpu --dir "$dir/refusal" >"$dir/refusal-cpu.log" 2>&1 || code=$?
   if [ "$code" = 78 ] && grep -q -- '--device cpu rules them out' "$dir/refusal-cpu.log"; then
     row ok "refusal: a CPU in a job of GPUs" "exit 78"
@@ -171,9 +179,11 @@ mixed() {  # A worker without a GPU has no part in a job of GPUs.
 
 suite "kernels: contract and reference" device_gpu_test
 suite "kernels: bits of host execution" own_kernels_gpu_test
-model lenet 60steps 0.8
-model resnet18 50steps 2.0
-model gpt 40steps 3.2
+for precision in float32 bf16; do
+  model lenet 60steps 0.8 "$precision"
+  model resnet18 50steps 2.0 "$precision"
+  model gpt 40steps 3.2 "$precision"
+done
 memory
 mixed
 
