@@ -58,7 +58,7 @@ vendor_headers() {
   only_in 'spdlog/|fmt/' common/log/
   only_in 'yaml-cpp/' common/job/
   only_in 'CLI/' deploy/cli/ tests/
-  only_in 'nlohmann/' common/ chief/ deploy/cli/ tests/ worker/device/cuda/fake_cudnn.cc
+  only_in 'nlohmann/' common/ chief/ deploy/cli/ tests/ worker/device/cuda/fake_cudnn
   only_in 'isa-l|isal|crc.h' common/digest/
   only_in 'openssl/' common/digest/ common/net/
   only_in 'zlib' worker/data/

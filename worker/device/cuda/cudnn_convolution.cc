@@ -2,6 +2,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "common/status/status_macros.h"
 #include "worker/device/cuda/channel_kernels.h"
@@ -30,26 +31,29 @@ class CudnnConvolution final : public Kernel {
 
   absl::Status Bind(const KernelArguments& arguments) override {
     workspace_ = arguments.workspace;
-    addresses_ = {};
     channels_ = nullptr;
+    std::byte* const first = arguments.inputs[0];
+    std::byte* const second = arguments.inputs[1];
+    std::byte* const result = arguments.outputs[0];
+    using Value = ConvolutionValue;
     switch (problem_.pass) {
       case ConvolutionPass::kY:
-        addresses_.x = arguments.inputs[0];
-        addresses_.w = arguments.inputs[1];
-        addresses_.y = arguments.outputs[0];
-        if (problem_.bias) addresses_.bias = arguments.inputs[2];
+        addresses_ = {{Value::kX, first}, {Value::kW, second}, {Value::kY, result}};
+        if (problem_.bias) addresses_.emplace_back(Value::kBias, arguments.inputs[2]);
         break;
       case ConvolutionPass::kX:
-        addresses_.y = arguments.inputs[0];
-        addresses_.w = arguments.inputs[1];
-        addresses_.x = arguments.outputs[0];
-        if (problem_.bias_behind) channels_ = arguments.inputs[2];
+        addresses_ = {{Value::kY, first}, {Value::kW, second}, {Value::kX, result}};
+        if (problem_.bias_behind) {
+          channels_ = arguments.inputs[2];
+          of_channels_ = result;
+        }
         break;
       case ConvolutionPass::kW:
-        addresses_.y = arguments.inputs[0];
-        addresses_.x = arguments.inputs[1];
-        addresses_.w = arguments.outputs[0];
-        if (problem_.bias_gradient) channels_ = arguments.outputs[1];
+        addresses_ = {{Value::kY, first}, {Value::kX, second}, {Value::kW, result}};
+        if (problem_.bias_gradient) {
+          channels_ = arguments.outputs[1];
+          of_channels_ = first;
+        }
         break;
     }
     return absl::OkStatus();
@@ -60,10 +64,10 @@ class CudnnConvolution final : public Kernel {
     LS_RETURN_IF_ERROR(plan_->Execute(addresses_, workspace_, handle));
     if (problem_.bias_behind) {
       return AddPerChannel(handle, ChannelsOf(problem_.x), reinterpret_cast<const float*>(channels_),
-                           reinterpret_cast<float*>(addresses_.x));
+                           reinterpret_cast<float*>(of_channels_));
     }
     if (problem_.bias_gradient) {
-      return SumPerChannel(handle, ChannelsOf(problem_.y), reinterpret_cast<const float*>(addresses_.y),
+      return SumPerChannel(handle, ChannelsOf(problem_.y), reinterpret_cast<const float*>(of_channels_),
                            reinterpret_cast<float*>(channels_));
     }
     return absl::OkStatus();
@@ -72,18 +76,24 @@ class CudnnConvolution final : public Kernel {
  private:
   const ConvolutionProblem problem_;
   const std::unique_ptr<CudnnPlan> plan_;
-  ConvolutionAddresses addresses_;
-  // What kernels of our own read or write per channel.
+  std::vector<CudnnAddress> addresses_;
+  // What kernels of our own read or write per channel, and the value whose channels they are.
   std::byte* channels_ = nullptr;
+  std::byte* of_channels_ = nullptr;
   std::byte* workspace_ = nullptr;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Kernel>> MakeCudnnConvolution(const Cudnn& cudnn, const KernelRequest& request) {
-  LS_ASSIGN_OR_RETURN(ConvolutionProblem problem, DescribeConvolution(request, cudnn.options().tf32));
-  LS_ASSIGN_OR_RETURN(std::unique_ptr<CudnnPlan> plan, PlanConvolution(cudnn, problem, request.implementation));
-  return std::make_unique<CudnnConvolution>(std::move(problem), std::move(plan));
+absl::StatusOr<std::vector<std::unique_ptr<Kernel>>> MakeCudnnConvolution(const Cudnn& cudnn,
+                                                                          const KernelRequest& request, int most) {
+  LS_ASSIGN_OR_RETURN(const ConvolutionProblem problem, DescribeConvolution(request, cudnn.options().tf32));
+  LS_ASSIGN_OR_RETURN(CudnnPlans plans, PlanConvolution(cudnn, problem, request.implementation, most));
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  for (std::unique_ptr<CudnnPlan>& plan : plans) {
+    kernels.push_back(std::make_unique<CudnnConvolution>(problem, std::move(plan)));
+  }
+  return kernels;
 }
 
 }  // namespace lockstep::device::cuda

@@ -5,6 +5,7 @@
 #define LOCKSTEP_WORKER_DEVICE_CUDA_CUDNN_CONVOLUTION_H_
 
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "worker/device/cuda/cudnn_graph.h"
@@ -12,8 +13,10 @@
 
 namespace lockstep::device::cuda {
 
-// REQUIRES: `cudnn` outlives the kernel. An error says why cuDNN cannot serve the node.
-absl::StatusOr<std::unique_ptr<Kernel>> MakeCudnnConvolution(const Cudnn& cudnn, const KernelRequest& request);
+// At least one and at most `most` kernels, in the order in which they are preferred; one where the request has a name.
+// REQUIRES: `cudnn` outlives them. An error says why cuDNN cannot serve the node.
+absl::StatusOr<std::vector<std::unique_ptr<Kernel>>> MakeCudnnConvolution(const Cudnn& cudnn,
+                                                                          const KernelRequest& request, int most = 1);
 
 }  // namespace lockstep::device::cuda
 

@@ -35,7 +35,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const Cudnn& cudnn, const Asked& as
   KernelRequest request{.node = &asked.node, .implementation = implementation};
   for (const Shape& shape : asked.inputs) request.inputs.push_back({.shape = shape});
   request.outputs.push_back({.shape = asked.output});
-  return MakeCudnnConvolution(cudnn, request);
+  auto kernels = MakeCudnnConvolution(cudnn, request);
+  if (!kernels.ok()) return kernels.status();
+  return std::move(kernels->front());
 }
 
 std::unique_ptr<Cudnn> Open(bool tf32 = false, int64_t workspace_limit = int64_t{256} << 20) {

@@ -1,9 +1,9 @@
-// cuDNN through its frontend: a convolution becomes a graph, an engine is chosen for it, and the plan runs. The
-// frontend is seen by cudnn_graph.cc alone, since reading it takes a compiler longer than all else here; its exceptions
-// and codes become statuses there.
+// cuDNN through its frontend: a convolution or an attention becomes a graph, engines are chosen for it, and a plan
+// runs. The frontend is seen by cudnn_engines.h and what includes it alone, since reading it takes a compiler longer
+// than all else here; its exceptions and codes become statuses there.
 //
-// Without a name the engine is the first of the heuristics' order that is deterministic, rounds no more than the
-// factors' type says, has not more scratch than the limit, and builds. With one it is exactly that engine.
+// Without a name the plans are the first of the heuristics' order that are deterministic, round no more than the
+// factors' type says, have not more scratch than the limit, and build. With one it is exactly that engine.
 //
 // Threading: as device.h.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_CUDNN_GRAPH_H_
@@ -13,8 +13,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "worker/device/cuda/attention_problem.h"
 #include "worker/device/cuda/convolution_problem.h"
 #include "worker/device/cuda/runtime.h"
 
@@ -26,8 +29,8 @@ struct CudnnOptions {
   bool tf32 = false;
   // The GPU that engines are chosen for, as cuDNN describes one in JSON; empty: the calling thread's.
   std::string described_gpu;
-  // Of what one convolution may ask for.
-  int64_t workspace_limit = int64_t{256} << 20;
+  // Of what one node may ask for.
+  int64_t workspace_limit = kCudnnWorkspaceLimit;
 };
 
 // A handle on the calling thread's GPU.
@@ -50,12 +53,17 @@ class Cudnn {
   const std::unique_ptr<State> state_;
 };
 
-// Addresses of one convolution; `bias` may be null where the problem has none.
-struct ConvolutionAddresses {
-  std::byte* x = nullptr;
-  std::byte* w = nullptr;
-  std::byte* y = nullptr;
-  std::byte* bias = nullptr;
+// The values of the graphs that are built here.
+enum class ConvolutionValue : int64_t { kX = 1, kW, kY, kBias };
+enum class AttentionValue : int64_t { kQ = 1, kK, kV, kY, kLargest, kSum, kLogSum, kGradY, kGradQ, kGradK, kGradV };
+
+// Where a value lies.
+struct CudnnAddress {
+  template <typename Value>
+  CudnnAddress(Value which, std::byte* where) : value(static_cast<int64_t>(which)), address(where) {}
+
+  int64_t value;
+  std::byte* address;
 };
 
 class CudnnPlan {
@@ -64,12 +72,17 @@ class CudnnPlan {
   // As a kernel plan stores it.
   virtual const std::string& name() const = 0;
   virtual size_t workspace_bytes() const = 0;
-  virtual absl::Status Execute(const ConvolutionAddresses& addresses, std::byte* workspace, StreamHandle stream) = 0;
+  // `addresses` are those of all the graph's values.
+  virtual absl::Status Execute(absl::Span<const CudnnAddress> addresses, std::byte* workspace, StreamHandle stream) = 0;
 };
 
-// REQUIRES: `cudnn` outlives the plan. Unimplemented where no engine serves, InvalidArgument where `name` does not.
-absl::StatusOr<std::unique_ptr<CudnnPlan>> PlanConvolution(const Cudnn& cudnn, const ConvolutionProblem& problem,
-                                                           const std::string& name);
+// At least one and at most `most` plans, in the order in which they are preferred; one where there is a name.
+// REQUIRES: `cudnn` outlives them. Unimplemented where no engine serves, InvalidArgument where `name` does not.
+using CudnnPlans = std::vector<std::unique_ptr<CudnnPlan>>;
+absl::StatusOr<CudnnPlans> PlanConvolution(const Cudnn& cudnn, const ConvolutionProblem& problem,
+                                           const std::string& name, int most);
+absl::StatusOr<CudnnPlans> PlanAttention(const Cudnn& cudnn, const AttentionProblem& problem, const std::string& name,
+                                         int most);
 
 }  // namespace lockstep::device::cuda
 

@@ -1,6 +1,9 @@
 #include "worker/device/cuda/vendor_libraries.h"
 
+#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -10,6 +13,7 @@
 
 // Without its frontend's headers cuDNN is left out of the build: bazel/cuda.bzl.
 #ifdef LS_HAS_CUDNN
+#include "worker/device/cuda/cudnn_attention.h"
 #include "worker/device/cuda/cudnn_convolution.h"
 #include "worker/device/cuda/engine_choice.h"
 #endif
@@ -22,21 +26,25 @@ std::string CublasLtName(uint64_t version) {
   return absl::StrCat("cuBLASLt ", version / 10000, ".", version / 100 % 100, ".", version % 100);
 }
 
+using Kernels = std::vector<std::unique_ptr<Kernel>>;
+
 #ifdef LS_HAS_CUDNN
 
-class Convolutions {
+class CudnnKernels {
  public:
-  static absl::StatusOr<Convolutions> Open(const VendorOptions& options) {
-    Convolutions convolutions;
+  static absl::StatusOr<CudnnKernels> Open(const VendorOptions& options) {
+    CudnnKernels kernels;
     LS_ASSIGN_OR_RETURN(
-        convolutions.cudnn_,
+        kernels.cudnn_,
         Cudnn::Open({.gpu = options.gpu, .tf32 = options.tf32, .described_gpu = options.described_gpu}));
-    return convolutions;
+    return kernels;
   }
   std::string name() const { return absl::StrCat(", ", cudnn_->name()); }
   bool Knows(const std::string& implementation) const { return absl::StartsWith(implementation, kCudnnPrefix); }
-  absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelRequest& request) const {
-    return MakeCudnnConvolution(*cudnn_, request);
+  absl::StatusOr<Kernels> Make(const KernelRequest& request, int most) const {
+    const OpType op = request.node->op;
+    if (op == OpType::kAttention || op == OpType::kAttentionGrad) return MakeCudnnAttention(*cudnn_, request, most);
+    return MakeCudnnConvolution(*cudnn_, request, most);
   }
 
  private:
@@ -45,12 +53,12 @@ class Convolutions {
 
 #else
 
-class Convolutions {
+class CudnnKernels {
  public:
-  static absl::StatusOr<Convolutions> Open(const VendorOptions&) { return Convolutions(); }
+  static absl::StatusOr<CudnnKernels> Open(const VendorOptions&) { return CudnnKernels(); }
   std::string name() const { return ""; }
   bool Knows(const std::string&) const { return false; }
-  absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelRequest&) const {
+  absl::StatusOr<Kernels> Make(const KernelRequest&, int) const {
     return absl::UnimplementedError("this build has no cuDNN");
   }
 };
@@ -59,10 +67,10 @@ class Convolutions {
 
 class Libraries final : public VendorLibraries {
  public:
-  Libraries(CublasLtContext cublaslt, Convolutions convolutions)
+  Libraries(CublasLtContext cublaslt, CudnnKernels cudnn)
       : cublaslt_(std::move(cublaslt)),
-        convolutions_(std::move(convolutions)),
-        name_(CublasLtName(cublaslt_.version) + convolutions_.name()) {}
+        cudnn_(std::move(cudnn)),
+        name_(CublasLtName(cublaslt_.version) + cudnn_.name()) {}
 
   const std::string& name() const override { return name_; }
 
@@ -78,11 +86,15 @@ class Libraries final : public VendorLibraries {
       case OpType::kConvTranspose:
       case OpType::kConvGradInput:
       case OpType::kConvGradWeight:
-        if (!wanted.empty() && !convolutions_.Knows(wanted)) break;
-        return convolutions_.MakeKernel(request);
+      case OpType::kAttention:
+      case OpType::kAttentionGrad: {
+        if (!wanted.empty() && !cudnn_.Knows(wanted)) break;
+        LS_ASSIGN_OR_RETURN(Kernels kernels, cudnn_.Make(request, 1));
+        return std::move(kernels.front());
+      }
       default:
         if (!wanted.empty()) break;
-        return absl::UnimplementedError("NVIDIA's libraries are used for products and convolutions only");
+        return absl::UnimplementedError("NVIDIA's libraries are used for products, convolutions and attention only");
     }
     return absl::InvalidArgumentError(absl::StrCat("the kernel plan asks for implementation '", wanted,
                                                    "', which this version does not have. Start a new run."));
@@ -90,7 +102,7 @@ class Libraries final : public VendorLibraries {
 
  private:
   const CublasLtContext cublaslt_;
-  const Convolutions convolutions_;
+  const CudnnKernels cudnn_;
   const std::string name_;
 };
 
@@ -98,8 +110,8 @@ class Libraries final : public VendorLibraries {
 
 absl::StatusOr<std::unique_ptr<VendorLibraries>> OpenNvidiaLibraries(const VendorOptions& options) {
   LS_ASSIGN_OR_RETURN(CublasLtContext cublaslt, OpenCublasLt(options.gpu, options.tf32));
-  LS_ASSIGN_OR_RETURN(Convolutions convolutions, Convolutions::Open(options));
-  return std::make_unique<Libraries>(std::move(cublaslt), std::move(convolutions));
+  LS_ASSIGN_OR_RETURN(CudnnKernels cudnn, CudnnKernels::Open(options));
+  return std::make_unique<Libraries>(std::move(cublaslt), std::move(cudnn));
 }
 
 }  // namespace lockstep::device::cuda

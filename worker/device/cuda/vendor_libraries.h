@@ -1,6 +1,6 @@
-// NVIDIA's kernel libraries as one source of kernels: cuBLASLt for products, cuDNN for convolutions. No vendor type is
-// seen here. What a device opens is decided when it is linked: vendor_libraries_on_gpu.cc opens what the build has,
-// no_vendor_libraries.cc stands in for it in host execution.
+// NVIDIA's kernel libraries as one source of kernels: cuBLASLt for products, cuDNN for convolutions and
+// attention. No vendor type is seen here. What a device opens is decided when it is linked: vendor_libraries_on_gpu.cc
+// opens what the build has, no_vendor_libraries.cc stands in for it in host execution.
 //
 // Threading: as device.h.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_VENDOR_LIBRARIES_H_
