@@ -269,6 +269,17 @@ TEST_CASE("recovery: checkpoints of an abandoned lineage are set aside, those of
   CHECK_THAT(restarted->messages[0], Contains("step-000000020") && Contains("line-2"));
 }
 
+TEST_CASE("recovery: what any generation of the job's lineage published serves", "[checkpoint]") {
+  const DirectoryMark mark = SmallMark(true);
+  for (const auto& [lineage, belongs] : {std::pair("line-1+2.7", true), {"line-1", true}, {"line-2+2.7", false}}) {
+    Manifest manifest;
+    manifest.set_job_id(mark.job_id());
+    manifest.set_lineage(lineage);
+    CAPTURE(lineage);
+    CHECK(BelongsTo(manifest, mark) == belongs);
+  }
+}
+
 TEST_CASE("recovery: an ancestor's ancestor serves only up to where the nearer one parted", "[checkpoint]") {
   DirectoryMark mark = SmallMark(true);
   mark.set_lineage("c");

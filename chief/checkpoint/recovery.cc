@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/checkpoint_format/proto_json.h"
+#include "common/protocol/ids.h"
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
 
@@ -132,11 +133,12 @@ class Scan {
 
 bool BelongsTo(const Manifest& manifest, const DirectoryMark& mark) {
   if (manifest.job_id() != mark.job_id()) return false;
-  if (manifest.lineage() == mark.lineage()) return true;
+  const Lineage lineage = JobLineage(manifest.lineage());
+  if (lineage == mark.lineage()) return true;
   int64_t shared = manifest.step();
   for (const Ancestor& ancestor : mark.ancestors()) {
     shared = std::min(shared, ancestor.last_step());
-    if (ancestor.lineage() == manifest.lineage()) return manifest.step() <= shared;
+    if (ancestor.lineage() == lineage) return manifest.step() <= shared;
   }
   return false;
 }

@@ -12,7 +12,7 @@ CheckpointTracker::Save* CheckpointTracker::Find(const SnapshotId& snapshot) {
 }
 
 std::string CheckpointTracker::Taken(const Incarnation& holder, const SnapshotTaken& taken, bool evaluated,
-                                     const std::vector<Incarnation>& members) {
+                                     const std::vector<Incarnation>& members, Outbox& out, Roster& roster) {
   const SnapshotId& snapshot = taken.snapshot;
   const bool same_step_published = published_.lineage == snapshot.lineage && published_.step == snapshot.step;
   if (same_step_published && published_.digest != snapshot.digest) {
@@ -26,7 +26,14 @@ std::string CheckpointTracker::Taken(const Incarnation& holder, const SnapshotTa
   }
   if (it == saves_.end() && saves_.size() >= kMaxHeldSnapshots) return "";
   Save& save = saves_[snapshot.step];
-  if (save.id != snapshot) {  // new, or a leftover of another lineage, which nobody can complete any more
+  if (save.id != snapshot) {
+    // One state may be saved under two lineages, where one goes on as the other: what is being published stays.
+    if (save.stage >= Stage::kStoring) {
+      out.Command(*roster.Find(holder), Generation(), SnapshotEnded{snapshot, false}, "that step is being published");
+      return "";
+    }
+    if (save.stage == Stage::kCollecting) out.Add(AbandonSave{save.id, "taken again in a later generation"});
+    Tell(save, false, "taken again in a later generation", out, roster);
     save = Save();
     save.id = snapshot;
     save.members.insert(members.begin(), members.end());
@@ -131,7 +138,7 @@ void CheckpointTracker::StorageRefused(const SnapshotId& snapshot, const std::st
 void CheckpointTracker::Advance(const Context& context, Outbox& out, Roster& roster) {
   while (!saves_.empty()) {
     Save& save = saves_.begin()->second;
-    const bool superseded = !IsNewer(save.id.step) || save.id.lineage != lineage_;
+    const bool superseded = !IsNewer(save.id.step) || !context.history.Includes(save.id.lineage, save.id.step);
     if (superseded && (save.stage == Stage::kWaiting || save.stage == Stage::kCollecting)) {
       // A newer one may have been published while this one was being collected: it must not become the newest again.
       if (save.stage == Stage::kCollecting) out.Add(AbandonSave{save.id, "superseded"});

@@ -23,6 +23,7 @@
 
 #include "absl/time/time.h"
 #include "chief/core/events.h"
+#include "chief/core/history.h"
 #include "chief/core/outbox.h"
 #include "chief/core/policy.h"
 #include "chief/core/roster.h"
@@ -38,25 +39,26 @@ class CheckpointTracker {
   static constexpr absl::Duration kShareWait = absl::Seconds(10);  // for a member that has not reported yet
   static constexpr absl::Duration kStorageRetry = absl::Seconds(1);
 
-  CheckpointTracker(const RecoveredState& recovered, Lineage lineage)
+  explicit CheckpointTracker(const RecoveredState& recovered)
       : published_(recovered.checkpoint),
         published_evaluated_(recovered.evaluated),
-        published_ledger_(recovered.ledger),
-        lineage_(std::move(lineage)) {}
+        published_ledger_(recovered.ledger) {}
 
   // What the actions need to know beside the save.
   struct Context {
     absl::Time now;
     std::string plan_hash;
     absl::Duration trained_for;
+    const History& history;
   };
 
   // `holder` has this snapshot. `evaluated`: no evaluation is due at its step that was not completed; only a state
   // saved at rest may be without. `ledger` counts that evaluation if it was completed. `members`: of its generation, in
   // rank order: share i is asked of member i first. Returns what is wrong: another digest of the same step of the same
-  // lineage (the snapshot is then not used), or the same evaluations with other results.
+  // lineage (the snapshot is then not used), or the same evaluations with other results. REQUIRES: the history includes
+  // the snapshot.
   std::string Taken(const Incarnation& holder, const SnapshotTaken& taken, bool evaluated,
-                    const std::vector<Incarnation>& members);
+                    const std::vector<Incarnation>& members, Outbox& out, Roster& roster);
   // This member will not report a snapshot (any more): its share is asked of another.
   void NotExpected(const Incarnation& member);
   void HolderGone(const Incarnation& holder);
@@ -76,7 +78,6 @@ class CheckpointTracker {
   absl::Time NextDeadline() const;
   void ShiftDeadlines(absl::Duration gap);
 
-  void set_lineage(const Lineage& lineage) { lineage_ = lineage; }
   const SnapshotId& published() const { return published_; }
   // Whether the evaluation that is due at the published step was completed.
   bool published_evaluated() const { return published_evaluated_; }
@@ -130,7 +131,6 @@ class CheckpointTracker {
   SnapshotId published_;
   bool published_evaluated_ = true;
   EvaluationLedger published_ledger_;
-  Lineage lineage_;
   std::map<uint64_t, Save> saves_;  // by step, at most kMaxHeldSnapshots; the lowest is worked on
   uint32_t abandoned_in_a_row_ = 0;
   uint32_t storage_failures_ = 0;

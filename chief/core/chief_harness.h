@@ -64,6 +64,7 @@ class ChiefHarness {
     uint32_t logical_shards = 8;
     JobPolicy policy = {};  // the rest
     bool evaluated = true;  // the checkpoint
+    Lineage checkpoint_lineage = "lineage-1";
   };
 
   explicit ChiefHarness(Options options) : config_(MakeConfig(options)), core_(config_) {
@@ -168,8 +169,7 @@ class ChiefHarness {
   }
   Digest DigestOf(const FakeWorker& w) const { return absl::StrCat("digest-of-", w.position.step, w.digest_suffix); }
 
-  // ---- time --------------------------------------------------------------------------------------------------------
-
+  // ---- time
   // Time passes in ticks of 500 ms; every connected worker that beats is heard.
   void Advance(absl::Duration duration) {
     const absl::Time end = now_ + duration;
@@ -269,8 +269,8 @@ class ChiefHarness {
     config.policy.max_workers = options.max;
     config.policy.expected_workers = options.expected == 0 ? std::max(options.workers, 1u) : options.expected;
     config.recovered.term = options.term;
-    config.recovered.checkpoint =
-        SnapshotId{"lineage-1", options.checkpoint_step, absl::StrCat("digest-of-", options.checkpoint_step)};
+    config.recovered.checkpoint = SnapshotId{options.checkpoint_lineage, options.checkpoint_step,
+                                             absl::StrCat("digest-of-", options.checkpoint_step)};
     config.recovered.evaluated = options.evaluated;
     config.recovered.plan_hash = options.plan;
     config.recovered.data_digest = options.plan.empty() ? "" : "data-1";
@@ -380,7 +380,6 @@ class ChiefHarness {
     w.generation = Generation();
     Say(index, Left{code, "told to"});
   }
-
   CoordinatorConfig config_;
   Coordinator core_;
   absl::Time now_ = absl::FromUnixSeconds(1000000);

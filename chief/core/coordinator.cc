@@ -12,12 +12,12 @@ namespace lockstep::chief {
 Coordinator::Coordinator(const CoordinatorConfig& config)
     : policy_(config.policy),
       term_(config.recovered.term),
-      lineage_(config.policy.lineage),
+      history_(config.policy.lineage_per_generation ? config.recovered.checkpoint.lineage : config.policy.lineage),
       plan_hash_(config.recovered.plan_hash),
       data_digest_(config.recovered.data_digest),
       out_(config.recovered.term),
-      saves_(config.recovered, config.policy.lineage),
-      progress_(config.policy.lineage, config.recovered.checkpoint.step, config.policy.training.eval_slices,
+      saves_(config.recovered),
+      progress_(history_.lineage(), config.recovered.checkpoint.step, config.policy.training.eval_slices,
                 config.recovered.ledger.step),
       budget_(config.policy.max_failures),
       trained_for_(config.recovered.trained_for),
@@ -253,7 +253,7 @@ CoordinatorView Coordinator::View() {
   CoordinatorView view;
   view.phase = phase_;
   view.generation = current_.id;
-  view.lineage = lineage_;
+  view.lineage = history_.lineage();
   view.agreed_step = progress_.agreed();
   view.published_step = saves_.published().step;
   view.failures = budget_.spent();

@@ -36,6 +36,7 @@
 #include "chief/core/checkpoint_tracker.h"
 #include "chief/core/events.h"
 #include "chief/core/failure_budget.h"
+#include "chief/core/history.h"
 #include "chief/core/outbox.h"
 #include "chief/core/policy.h"
 #include "chief/core/progress_tracker.h"
@@ -126,6 +127,8 @@ class Coordinator {
   void OnHello(SessionId session, const WorkerFence& fence, const Hello& hello);
   void Refuse(SessionId session, int32_t code, const std::string& message);
   void Admit(Worker& worker, const Hello& hello);
+  // Under lineages of generations a new chief learns from the workers what the last generation was.
+  void TakeUpLineage(const Lineage& lineage);
   void WelcomeFinished(Worker& worker, const Hello& hello);
   void OnMessage(Worker& worker, const PlanMade& message);
   void OnMessage(Worker& worker, const Ready& message);
@@ -206,7 +209,7 @@ class Coordinator {
 
   const JobPolicy policy_;
   const Term term_;
-  Lineage lineage_;
+  History history_;
   std::string plan_hash_;
   Digest data_digest_;
 

@@ -19,13 +19,13 @@ void Coordinator::TellProgress() {
 
 void Coordinator::OnMessage(Worker& worker, const Report& message) {
   if (!message.stats.empty()) out_.Add(WorkerStats{worker.name(), message.stats});
-  if (message.lineage == lineage_) progress_.AddRecords(message.records);
+  if (message.lineage == history_.lineage()) progress_.AddRecords(message.records);
   if (phase_ == Phase::kAdopting) {
     // Whether its generation goes on is not known yet; if so, it goes on from here.
     if (message.generation == worker.busy && worker.claimed.has_value()) worker.claimed->position = message.position;
     return;
   }
-  if (!InCurrent(worker, message.generation) || message.lineage != lineage_) return;
+  if (!InCurrent(worker, message.generation) || message.lineage != history_.lineage()) return;
   worker.progressed = now_;
   progress_.Applied(worker.id(), message.position);
   TellProgress();
@@ -39,7 +39,7 @@ void Coordinator::OnMessage(Worker&, const EvalReport& message) {
 }
 
 void Coordinator::OnMessage(Worker&, const TextSample& message) {
-  if (message.lineage == lineage_) out_.Add(SampleTold{message.lineage, message.step, message.text});
+  if (message.lineage == history_.lineage()) out_.Add(SampleTold{message.lineage, message.step, message.text});
 }
 
 // ---- audit
@@ -82,7 +82,7 @@ void Coordinator::ConcludeMismatch() {
 // ---- saves
 // -----------------------------------------------------------------------------------------------------------
 
-CheckpointTracker::Context Coordinator::SaveContext() const { return {now_, plan_hash_, trained_for_}; }
+CheckpointTracker::Context Coordinator::SaveContext() const { return {now_, plan_hash_, trained_for_, history_}; }
 
 void Coordinator::AdvanceSaves() {
   if (!saves_.storage_verdict().empty()) return EndJob(kExitStorage, saves_.storage_verdict());
@@ -91,7 +91,7 @@ void Coordinator::AdvanceSaves() {
 
 void Coordinator::OnMessage(Worker& worker, const SnapshotTaken& message) {
   const SnapshotId& snapshot = message.snapshot;
-  if (snapshot.lineage != lineage_) {
+  if (!history_.Includes(snapshot.lineage, snapshot.step)) {
     out_.Command(worker, Generation(), SnapshotEnded{snapshot, false}, "it belongs to another lineage");
     return;
   }
@@ -120,7 +120,7 @@ void Coordinator::OnMessage(Worker& worker, const SnapshotTaken& message) {
   } else if (worker.finished && worker.claimed.has_value() && worker.claimed->position.step == snapshot.step) {
     is_evaluated = worker.claimed->position >= evaluated;
   }
-  const std::string finding = saves_.Taken(worker.id(), message, is_evaluated, members);
+  const std::string finding = saves_.Taken(worker.id(), message, is_evaluated, members, out_, roster_);
   CompareDigest(worker, StateDigest{Position{snapshot.step, 0}, snapshot.digest}, members.size());
   if (phase_ == Phase::kEnded) return;
   if (!finding.empty()) OnMismatch(absl::StrCat(worker.name(), ": ", finding));

@@ -108,7 +108,8 @@ TEST_CASE("coordinator: a replica at rest that finished the last evaluation comp
 }
 
 TEST_CASE("coordinator: an evaluation that ends while its state is being published is written behind it", "[core]") {
-  CheckpointTracker tracker({}, "lineage-1");
+  CheckpointTracker tracker({});
+  const History history("lineage-1");
   const Incarnation holder{0, 1}, other{0, 2};
   Outbox out(1);
   Roster roster;
@@ -116,12 +117,14 @@ TEST_CASE("coordinator: an evaluation that ends while its state is being publish
   sender.member = {holder, "w", "a"};
   roster.Add(sender);
   const SnapshotId state{"lineage-1", 10, "digest-of-10"};
-  const CheckpointTracker::Context now{.now = absl::UnixEpoch(), .plan_hash = "plan-1", .trained_for = {}};
-  tracker.Taken(holder, {{}, state, SnapshotCause::kAtRest, {}}, /*evaluated=*/false, {holder});
+  const CheckpointTracker::Context now{
+      .now = absl::UnixEpoch(), .plan_hash = "plan-1", .trained_for = {}, .history = history};
+  tracker.Taken(holder, {{}, state, SnapshotCause::kAtRest, {}}, /*evaluated=*/false, {holder}, out, roster);
   tracker.Advance(now, out, roster);
   tracker.Stored({state, 0, 1});
   tracker.Advance(now, out, roster);
-  tracker.Taken(other, {{}, state, SnapshotCause::kBest, Ledger(10, 0)}, /*evaluated=*/true, {holder, other});
+  tracker.Taken(other, {{}, state, SnapshotCause::kBest, Ledger(10, 0)}, /*evaluated=*/true, {holder, other}, out,
+                roster);
 
   tracker.ManifestDone({state, state.digest}, now, out, roster);
   CHECK(tracker.PublishDone(state, out, roster));

@@ -34,14 +34,15 @@ bool Coordinator::ClaimComplete(const Worker& witness) {
     }
     if (!worker->claimed.has_value() || worker->claimed->lineage != witness.claimed->lineage) return false;
   }
-  return policy_.lineage_per_generation || witness.claimed->lineage == policy_.lineage;
+  // Under lineages of generations, one that began before what is published is another life.
+  return policy_.lineage_per_generation ? BegunBy(witness.claimed->lineage) >= BegunBy(saves_.published().lineage)
+                                        : witness.claimed->lineage == policy_.lineage;
 }
 
 void Coordinator::Adopt(const Worker& witness) {
   current_ = CurrentGeneration();
   current_.id = witness.busy;
-  lineage_ = witness.claimed->lineage;
-  saves_.set_lineage(lineage_);
+  history_.Rename(witness.claimed->lineage);
   bool finished = false;
   std::map<Incarnation, Position> positions;
   for (const Member& member : witness.claims) {
@@ -59,7 +60,7 @@ void Coordinator::Adopt(const Worker& witness) {
       if (other.incarnation != worker.id()) pairs_.Succeeded(worker.id(), other.incarnation);
     }
   }
-  progress_.Begin(lineage_, positions);
+  progress_.Begin(history_.lineage(), positions);
   for (Worker* worker : roster_.InOrder()) {
     if (!worker->AtRest() && !current_.Has(worker->id())) SendVerdict(*worker, "another generation was adopted");
   }
@@ -118,6 +119,7 @@ void Coordinator::OnMessage(Worker& worker, const VerdictAck& message) {
   if (worker.AtRest() || message.generation != worker.busy) return;  // repeated
   std::optional<HeldState> held;
   if (message.has_state) held = HeldState{message.lineage, message.position, message.digest};
+  if (message.has_state) TakeUpLineage(message.lineage);
   Rest(worker, message.generation, std::move(held));
 }
 

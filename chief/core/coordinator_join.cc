@@ -59,6 +59,7 @@ void Coordinator::OnHello(SessionId session, const WorkerFence& fence, const Hel
 }
 
 void Coordinator::Admit(Worker& worker, const Hello& hello) {
+  if (hello.has_state) TakeUpLineage(hello.lineage);
   gone_.erase(worker.name());
   reported_error_.erase(worker.name());
   exited_.erase(worker.name());
@@ -67,7 +68,7 @@ void Coordinator::Admit(Worker& worker, const Hello& hello) {
                 [&](const auto& entry) { return entry.second == worker.name() && entry.first != worker.id(); });
   const Generation fence_generation = hello.activity == Activity::kIdle ? Generation() : hello.generation;
   out_.Command(worker, fence_generation,
-               Welcome{policy_.job, worker.name(), lineage_, policy_.metagraph, policy_.training},
+               Welcome{policy_.job, worker.name(), history_.lineage(), policy_.metagraph, policy_.training},
                absl::StrCat("Hello of ", worker.name(), " on ", hello.host));
   if (result_.has_value()) return SendDone(worker);
   std::optional<HeldState> state;
@@ -86,15 +87,23 @@ void Coordinator::Admit(Worker& worker, const Hello& hello) {
   if (hello.ready.has_value() && IsOfThisJob(*hello.ready) && !plan_hash_.empty()) AcceptReady(worker, *hello.ready);
 }
 
+void Coordinator::TakeUpLineage(const Lineage& lineage) {
+  if (!policy_.lineage_per_generation || generations_ > 0 || JobLineage(lineage) != policy_.lineage) return;
+  if (BegunBy(lineage) <= BegunBy(history_.lineage())) return;
+  history_.Rename(lineage);
+  progress_.GoOnAs(lineage, progress_.agreed());
+}
+
 void Coordinator::WelcomeFinished(Worker& worker, const Hello& hello) {
   // The last snapshot is what the job waits for. Others are told again by SnapshotTaken once the worker is welcome.
   const bool evaluated = hello.position >= RestoredPosition(policy_.training, hello.position.step);
   std::vector<Incarnation> members;
   for (const Member& member : hello.members) members.push_back(member.incarnation);
   for (const SnapshotId& snapshot : hello.snapshots) {
-    if (snapshot.lineage != lineage_ || snapshot.step != hello.position.step) continue;
-    const std::string finding = saves_.Taken(
-        worker.id(), SnapshotTaken{hello.generation, snapshot, SnapshotCause::kEnd, hello.ledger}, evaluated, members);
+    if (snapshot.lineage != history_.lineage() || snapshot.step != hello.position.step) continue;
+    const std::string finding =
+        saves_.Taken(worker.id(), SnapshotTaken{hello.generation, snapshot, SnapshotCause::kEnd, hello.ledger},
+                     evaluated, members, out_, roster_);
     if (!finding.empty()) OnMismatch(absl::StrCat(worker.name(), ": ", finding));
   }
 }

@@ -10,7 +10,8 @@
 namespace lockstep::chief {
 
 bool Coordinator::HoldsCurrent(const Worker& worker) const {
-  return worker.AtRest() && worker.held.has_value() && worker.held->lineage == lineage_;
+  return worker.AtRest() && worker.held.has_value() &&
+         history_.Includes(worker.held->lineage, worker.held->position.step);
 }
 
 Worker* Coordinator::BestAtRest(bool leavers_too) {
@@ -131,10 +132,15 @@ void Coordinator::FormGeneration(const Team& team) {
   current_.begin = form.position;
   current_.restores = form.restore.has_value();
   if (policy_.lineage_per_generation) {
-    lineage_ = absl::StrCat(policy_.lineage, "+", current_.id.ToString());
-    saves_.set_lineage(lineage_);
+    const Lineage lineage = LineageOf(policy_.lineage, current_.id);
+    if (current_.restores) {
+      history_.BeginAs(lineage);
+    } else {
+      history_.GoOnAs(lineage, form.position.step);
+      progress_.GoOnAs(lineage, form.position.step);
+    }
   }
-  form.lineage = lineage_;
+  form.lineage = history_.lineage();
   std::map<Incarnation, Position> positions;
   std::vector<std::string> names;
   for (const Worker* worker : team.members) {
@@ -153,7 +159,7 @@ void Coordinator::FormGeneration(const Team& team) {
                              absl::StrCat("generation ", current_.id.ToString())});
     }
   }
-  progress_.Begin(lineage_, positions);
+  progress_.Begin(history_.lineage(), positions);
   broke_by_.clear();
   phase_ = Phase::kForming;
   out_.Say(Level::kInfo, absl::StrCat("generation ", current_.id.ToString(), ": ", absl::StrJoin(names, ", "), " at ",
@@ -179,7 +185,7 @@ void Coordinator::SaveAtRest(const Position& position, const std::string& reason
     if (!HoldsCurrent(*worker) || worker->held->position != position || worker->rest_asked == position) continue;
     if (saves_.Holds(worker->id(), position.step)) continue;  // should that save fail, it is asked for the next time
     worker->rest_asked = position;
-    out_.Command(*worker, worker->last_generation, TakeSnapshot{lineage_, position}, reason);
+    out_.Command(*worker, worker->last_generation, TakeSnapshot{history_.lineage(), position}, reason);
   }
 }
 

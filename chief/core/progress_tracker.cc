@@ -20,6 +20,12 @@ void ProgressTracker::Begin(const Lineage& lineage, const std::map<Incarnation, 
   told_evaluations_ = 0;
 }
 
+void ProgressTracker::GoOnAs(const Lineage& lineage, uint64_t step) {
+  lineage_ = lineage;
+  // Records may have come of steps that nobody alive holds.
+  pending_.erase(pending_.upper_bound(step), pending_.end());
+}
+
 void ProgressTracker::AddRecords(const std::vector<StepRecord>& records) {
   for (const StepRecord& record : records) {
     if (record.step > told_ && pending_.size() < kMaxPending) pending_.emplace(record.step, record);

@@ -104,6 +104,7 @@ TEST_CASE("job: the resolved job is a job file of its own, equal to itself", "[j
   const std::vector<std::vector<std::string>> variants = {
       {},
       {"train.optimizer={name: adamw, lr: 3e-4, beta2: 0.95}", "train.schedule={name: cosine, warmup: 0.125ep}"},
+      {"train.reduction=fast", "train.on_nan=skip_step"},
       {"train.duration=1h30m", "checkpoint.every=250ms", "cluster.workers=2:3", "data.memory=1.5GB"},
       {"data.train.inputs=\"a b: #'\\\"\\t\\\\.idx\"", "train.clip_norm=0.1", "train.seed=18446744073709551615"},
       {"data.normalize={mean: [0.1, 0.2, 0.3], std: 0.33333333333333331}", "model.loss=\"output:yes\""},
@@ -167,7 +168,7 @@ TEST_CASE("job: unknown keys, wrong types and impossible values say where, and w
       {"256", "256\n  logical_shards: 8192", {"must be at most 4096, found 8192"}},
       {"256", "256\n  clip_norm: 0", {"must be above 0"}},
       {"256", "256\n  on_nan: rollback", {"rollback is refused with reduction: exact"}},
-      {"256", "256\n  reduction: fast", {"train.reduction: fast is not available"}},
+      {"256", "256\n  reduction: fast\n  on_nan: rollback", {"train.on_nan: rollback is not available"}},
       {"256", "256\n  schedule: {name: cosine, min_lr: 1}", {"min_lr: 1 is above train.optimizer.lr"}},
       {"256", "256\n  schedule: {warmup: 5m}", {"is given in ep, steps, samples, found 5m"}},
   });

@@ -239,13 +239,12 @@ absl::Status ValidateTrain(const Places& places, const Train& train) {
   if (train.optimizer().nesterov() && train.optimizer().momentum() == 0) {
     return places.Error("train.optimizer.nesterov", "needs a momentum above 0");
   }
-  if (train.reduction() == Train::REDUCTION_FAST) {
-    return places.Error("train.reduction", "fast is not available in this version; use exact");
-  }
   if (train.on_nan() == Train::ON_NAN_ROLLBACK) {
-    return places.Error(
-        "train.on_nan",
-        "rollback is refused with reduction: exact, it would compute the same NaN for ever; use stop or skip_step");
+    return places.Error("train.on_nan",
+                        train.reduction() == Train::REDUCTION_FAST
+                            ? "rollback is not available in this version; use stop or skip_step"
+                            : "rollback is refused with reduction: exact, it would compute the same NaN for ever; use "
+                              "stop or skip_step");
   }
   return absl::OkStatus();
 }

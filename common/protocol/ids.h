@@ -6,10 +6,12 @@
 #define LOCKSTEP_COMMON_PROTOCOL_IDS_H_
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/protocol/fields.h"
@@ -19,7 +21,8 @@ namespace lockstep {
 // Claimed exclusively at every start of a chief; 0 means none.
 using Term = uint64_t;
 
-// New whenever a setting that changes bits changes. Opaque; compared for equality only.
+// New whenever a setting that changes bits changes. Opaque but for the part that names the generation that began it,
+// where every generation has one of its own (LineageOf): "<lineage of the job>+<generation>".
 using Lineage = std::string;
 
 // Lower-case hex of a SHA-256; empty where no digest was computed.
@@ -47,6 +50,24 @@ struct Generation {
   auto operator<=>(const Generation&) const = default;
   LS_FIELDS(Generation, term, counter)
 };
+
+// The lineage of a generation of the job whose own lineage is `job`.
+inline Lineage LineageOf(const Lineage& job, const Generation& generation) {
+  return absl::StrCat(job, "+", generation.ToString());
+}
+// The job's own part of a lineage.
+inline Lineage JobLineage(const Lineage& lineage) { return lineage.substr(0, lineage.find('+')); }
+// The generation that began a lineage; none where it is the job's.
+inline Generation BegunBy(const Lineage& lineage) {
+  const size_t plus = lineage.find('+');
+  const size_t dot = plus == Lineage::npos ? Lineage::npos : lineage.find('.', plus);
+  Generation generation;
+  if (dot == Lineage::npos || !absl::SimpleAtoi(lineage.substr(plus + 1, dot - plus - 1), &generation.term) ||
+      !absl::SimpleAtoi(lineage.substr(dot + 1), &generation.counter)) {
+    return {};
+  }
+  return generation;
+}
 
 // Where a replica stands: after `step` updates, `evaluated_slices` of the evaluation that belongs to this step done.
 struct Position {

@@ -47,7 +47,7 @@ ClusterSettings Settings(Random& random) {
   }
   training.samples_text = random.Chance(200);
   training.logical_shards = static_cast<uint32_t>(job.logical_shards);
-  training.digest_in_acks = random.Chance(100);
+  policy.lineage_per_generation = training.digest_in_acks = random.Chance(200);
   training.chief_timeout = random.Chance(500) ? absl::Seconds(600) : absl::Seconds(random.Between(10, 60));
   return settings;
 }

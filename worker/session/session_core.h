@@ -130,6 +130,9 @@ class SessionCore {
   // session_core_generation.cc: forming, breaking, acknowledging
   void OnForm(const ChiefFence& fence, const Form& form);
   std::string WhyNotForm(const ChiefFence& fence, const Form& form) const;
+  bool MayBecome(const Lineage& lineage) const;
+  // The state, as it stands, begins another lineage.
+  void GoOnAs(const Lineage& lineage);
   void OnCommunicatorFormed(const CommunicatorFormed& event);
   void OnStateSynced(const StateSynced& event);
   void StartGeneration(Digest digest);

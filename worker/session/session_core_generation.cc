@@ -17,7 +17,7 @@ std::string SessionCore::WhyNotForm(const ChiefFence& fence, const Form& form) c
   if (self == form.members.end()) return "this worker is not a member";
   const bool receives = form.restore.has_value() || std::find(form.receivers.begin(), form.receivers.end(),
                                                               self - form.members.begin()) != form.receivers.end();
-  if (!receives && (!has_state_ || lineage_ != form.lineage || position_ != form.position)) {
+  if (!receives && (!has_state_ || !MayBecome(form.lineage) || position_ != form.position)) {
     return absl::StrCat("it keeps its state for ", form.position.ToString(), " but ",
                         has_state_ ? absl::StrCat("stands at ", position_.ToString()) : "holds none");
   }
@@ -25,6 +25,19 @@ std::string SessionCore::WhyNotForm(const ChiefFence& fence, const Form& form) c
     return absl::StrCat("it would go back from ", position_.ToString(), " to ", form.position.ToString());
   }
   return "";
+}
+
+// The chief judged by what this worker said of its state, which has not changed since.
+bool SessionCore::MayBecome(const Lineage& lineage) const {
+  if (lineage_ == lineage) return true;
+  return policy_.digest_in_acks && JobLineage(lineage_) == JobLineage(lineage) && BegunBy(lineage_) < BegunBy(lineage);
+}
+
+void SessionCore::GoOnAs(const Lineage& lineage) {
+  for (EvalReport& report : evaluations_) {
+    if (report.lineage == lineage_) report.lineage = lineage;
+  }
+  lineage_ = lineage;
 }
 
 void SessionCore::OnForm(const ChiefFence& fence, const Form& form) {
@@ -49,7 +62,10 @@ void SessionCore::OnForm(const ChiefFence& fence, const Form& form) {
 
 void SessionCore::OnCommunicatorFormed(const CommunicatorFormed& event) {
   if (phase_ != Phase::kForming || event.generation != generation_) return;
-  if (form_.receivers.empty() && !form_.restore.has_value()) return StartGeneration({});
+  if (form_.receivers.empty() && !form_.restore.has_value()) {
+    GoOnAs(form_.lineage);
+    return StartGeneration({});
+  }
   phase_ = Phase::kSyncing;
   const EvaluationProgress progress = form_.restore.has_value() ? EvaluationProgress{form_.ledger, {}} : progress_;
   Emit(SyncState{generation_, form_.lineage, form_.position, form_.restore, form_.source_rank, form_.receivers,
@@ -58,6 +74,9 @@ void SessionCore::OnCommunicatorFormed(const CommunicatorFormed& event) {
 
 void SessionCore::OnStateSynced(const StateSynced& event) {
   if (phase_ != Phase::kSyncing || event.generation != generation_) return;
+  const bool keeps = !form_.restore.has_value() &&
+                     std::find(form_.receivers.begin(), form_.receivers.end(), rank_) == form_.receivers.end();
+  if (keeps) GoOnAs(form_.lineage);
   if (lineage_ != form_.lineage) {
     records_.clear();
     digests_.clear();

@@ -42,13 +42,14 @@ void SessionCore::TellSnapshot(const Snapshot& snapshot) {
 
 void SessionCore::OnTakeSnapshot(const ChiefFence& fence, const lockstep::TakeSnapshot& command) {
   const bool at_rest = phase_ == Phase::kIdle || phase_ == Phase::kHolding;
-  if (!at_rest || !has_state_ || lineage_ != command.lineage || position_ != command.position) {
+  if (!at_rest || !has_state_ || !MayBecome(command.lineage) || position_ != command.position) {
     return Reject(
         fence, lockstep::TakeSnapshot::kTypeName,
         absl::StrCat("asked for ", command.position.ToString(), "; this worker ",
                      !has_state_ ? "holds no state"
                                  : absl::StrCat(at_rest ? "stands at " : "steps on from ", position_.ToString())));
   }
+  GoOnAs(command.lineage);
   StartSnapshot(SnapshotCause::kAtRest);
 }
 

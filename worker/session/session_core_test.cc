@@ -279,6 +279,46 @@ TEST_CASE("session: where bits may differ an acknowledgement carries the digest"
   CHECK(worker.Message<VerdictAck>().digest == "d10");
 }
 
+TEST_CASE("session: where bits may differ a kept state goes on under the name of the new generation", "[session]") {
+  WorkerHarness worker;
+  worker.policy.digest_in_acks = true;
+  worker.Join();
+  worker.Prepare();
+  Form form;
+  form.position = {10, 0};
+  form.members = {Member{{0, 1}, "w", "a"}, Member{{0, 2}, "v", "b"}};
+  const auto give = [&](uint64_t counter, std::vector<uint32_t> receivers) {
+    form.lineage = LineageOf("line", Generation{3, counter});
+    form.receivers = std::move(receivers);
+    worker.Command(form, {3, counter});
+    worker.Give(CommunicatorFormed{{3, counter}});
+    if (worker.Has<SyncState>()) worker.Give(StateSynced{{3, counter}, form.position, "digest"});
+  };
+  give(1, {0});
+  CHECK(worker.core.lineage() == "line+3.1");
+  worker.StepTo(12);
+  worker.Command(Verdict{"a peer died"}, {3, 1});
+  worker.Give(ComputingStopped{{3, 1}, false});
+  worker.Give(DigestComputed{{12, 0}, "d12"});
+  CHECK(worker.Message<VerdictAck>().lineage == "line+3.1");
+
+  form.position = {12, 0};
+  give(2, {1});
+  CHECK(worker.core.lineage() == "line+3.2");
+  CHECK(worker.Has<RunStep>());
+  worker.Command(Verdict{"a peer died"}, {3, 2});
+  worker.Give(ComputingStopped{{3, 2}, false});
+  worker.Give(DigestComputed{{12, 0}, "d12"});
+  worker.Command(lockstep::TakeSnapshot{LineageOf("line", {3, 4}), {12, 0}}, {3, 2});
+  CHECK(worker.Last<TakeSnapshot>().lineage == "line+3.4");
+
+  // Nobody holds the state under an older name, or of another job.
+  worker.Command(lockstep::TakeSnapshot{LineageOf("line", {3, 1}), {12, 0}}, {3, 2});
+  CHECK(worker.Told<CommandRejected>());
+  worker.Command(lockstep::TakeSnapshot{LineageOf("other", {3, 9}), {12, 0}}, {3, 2});
+  CHECK(worker.Told<CommandRejected>());
+}
+
 TEST_CASE("session: a verdict about a generation that does not run is answered at once", "[session][rule8]") {
   WorkerHarness worker;
   worker.Join();

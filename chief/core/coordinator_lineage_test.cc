@@ -1,0 +1,142 @@
+// Lineages of generations, as under `reduction: fast`: the same step may have other bits in another life.
+#include <catch2/catch.hpp>
+
+#include "chief/core/chief_harness.h"
+
+namespace lockstep::chief {
+namespace {
+
+JobPolicy Fast() {
+  JobPolicy policy;
+  policy.training.digest_in_acks = true;
+  policy.lineage_per_generation = true;
+  return policy;
+}
+
+TEST_CASE("coordinator: under `fast` each generation is a lineage, and goes on from the survivors' state", "[core]") {
+  ChiefHarness chief({.workers = 3, .policy = Fast()});
+  const Lineage first = chief.worker(0).lineage;
+  CHECK(JobLineage(first) == "lineage-1");
+  chief.StepTo(9);
+
+  chief.Kill(0);
+
+  const Form form = chief.LastCommand<Form>(1);
+  CHECK(JobLineage(form.lineage) == "lineage-1");
+  CHECK(BegunBy(form.lineage) > BegunBy(first));
+  CHECK(form.position == Position{9, 0});
+  CHECK(form.receivers.empty());
+  CHECK_FALSE(form.restore.has_value());
+  chief.StepTo(10);
+  CHECK(chief.View().agreed_step == 10);
+}
+
+TEST_CASE("coordinator: under `fast` a generation that broke while it was forming loses no state", "[core]") {
+  ChiefHarness chief({.workers = 3, .policy = Fast()});
+  chief.StepTo(9);
+  for (int i : {1, 2}) chief.worker(i).mute = true;
+  chief.Kill(0);
+  for (int i : {1, 2}) {
+    FakeWorker& w = chief.worker(i);
+    const Generation old = std::exchange(w.generation, Generation());
+    chief.Say(i, VerdictAck{old, true, w.lineage, w.position, "bits"});
+  }
+  const Form broken = chief.LastCommand<Form>(1);
+  const Lineage before = chief.worker(1).lineage;
+  REQUIRE(broken.lineage != before);
+
+  // Neither had come as far as to take its new name.
+  chief.worker(1).mute = chief.worker(2).mute = false;
+  const Generation forming = chief.View().generation;
+  chief.Say(1, PeerFailed{forming, chief.worker(2).id, true, "refused"});
+  for (int i : {1, 2}) chief.Say(i, VerdictAck{forming, true, before, Position{9, 0}, "bits"});
+  chief.Advance(absl::Seconds(60));
+
+  const Form form = chief.LastCommand<Form>(1);
+  CHECK(BegunBy(form.lineage) > BegunBy(broken.lineage));
+  CHECK(form.position == Position{9, 0});
+  CHECK_FALSE(form.restore.has_value());
+}
+
+TEST_CASE("coordinator: under `fast` who wakes with a higher step of another life receives the state", "[core]") {
+  ChiefHarness chief({.workers = 3, .policy = Fast()});
+  chief.StepTo(9);
+  FakeWorker& sleeper = chief.worker(2);
+  const Lineage old_life = sleeper.lineage;
+  chief.Reset(2);
+  chief.StepTo(10);
+  sleeper.generation = Generation();
+  sleeper.lineage = old_life;
+  sleeper.position = Position{500, 0};
+
+  chief.Connect(2);
+  chief.MeetAtBoundary();
+
+  const Form form = chief.LastCommand<Form>(2);
+  CHECK(form.position == Position{10, 0});
+  CHECK(form.receivers == std::vector<uint32_t>{2});
+}
+
+TEST_CASE("coordinator: under `fast` a save goes on when a newcomer joins, and is dropped with its life", "[core]") {
+  ChiefHarness chief({.workers = 2, .policy = Fast()});
+  for (int i : {0, 1}) chief.worker(i).keeps_shares = true;
+  chief.StepTo(20);
+  chief.TakeSnapshots(SnapshotCause::kDue);
+  REQUIRE(chief.Count<OpenSave>() == 1);
+  chief.Connect(2);
+  chief.StepTo(21);
+  chief.MeetAtBoundary();
+  REQUIRE(chief.LastCommand<Form>(2).position == Position{21, 0});
+
+  CHECK(chief.Count<AbandonSave>() == 0);
+  CHECK(chief.Commands<SnapshotEnded>(0).empty());
+
+  // Another life, which does not go on from that snapshot, says its own.
+  chief.Say(2, SnapshotTaken{chief.worker(2).generation, {"lineage-1+0.1", 30, "other"}, SnapshotCause::kDue, {}});
+  CHECK_FALSE(chief.LastCommand<SnapshotEnded>(2).published);
+}
+
+TEST_CASE("coordinator: under `fast` a restarted chief learns the newest lineage and goes on from its state",
+          "[core]") {
+  ChiefHarness chief({.min = 1, .term = 2, .plan = "plan-1", .policy = Fast()});
+  for (int i : {0, 1}) {
+    FakeWorker& w = chief.worker(i);
+    w.has_state = true;
+    w.lineage = LineageOf("lineage-1", Generation{1, i == 0 ? 4u : 3u});
+    w.position = Position{i == 0 ? 30u : 90u, 0};
+    w.term = 1;
+  }
+
+  chief.Connect(0);
+  chief.Connect(1);
+  chief.Advance(absl::Seconds(40));
+
+  const Form form = chief.LastCommand<Form>(0);
+  CHECK(form.position == Position{30, 0});
+  CHECK_FALSE(form.restore.has_value());
+  CHECK(BegunBy(form.lineage) == chief.View().generation);
+}
+
+TEST_CASE("coordinator: under `fast` a state that is older than what is published is no source", "[core]") {
+  ChiefHarness chief({.min = 1,
+                      .term = 2,
+                      .checkpoint_step = 20,
+                      .plan = "plan-1",
+                      .policy = Fast(),
+                      .checkpoint_lineage = "lineage-1+1.5"});
+  FakeWorker& w = chief.worker(0);
+  w.has_state = true;
+  w.lineage = "lineage-1+1.4";
+  w.position = Position{30, 0};
+  w.term = 1;
+
+  chief.Connect(0);
+  chief.Advance(absl::Seconds(40));
+
+  const Form form = chief.LastCommand<Form>(0);
+  REQUIRE(form.restore.has_value());
+  CHECK(form.restore->step == 20);
+}
+
+}  // namespace
+}  // namespace lockstep::chief
