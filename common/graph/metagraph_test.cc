@@ -1,4 +1,5 @@
 // From a job's model section to the metagraph, its bytes, its state and the graphs derived from it.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <set>
 
@@ -40,6 +41,27 @@ std::vector<std::string> Names(const StateLayout& layout) {
 
 std::string Bytes(const MetaGraph& metagraph) { return SerializeMetaGraph(metagraph).value(); }
 std::string NameOf(const MetaGraph& metagraph) { return Fingerprint(metagraph).value(); }
+
+int CountOf(const Graph& graph, OpType op) {
+  return static_cast<int>(
+      std::count_if(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) { return node.op == op; }));
+}
+
+TEST_CASE("metagraph: the gradients of norms take up what comes by the residual connections", "[graph]") {
+  MetaGraphRequest request = LenetRequest();
+  request.model = {.architecture = "gpt2", .layers = 2, .heads = 2, .width = 16, .context = 8, .vocabulary = 32};
+  request.inputs = {{"tokens", "tokens", InputRole::kFeature, DType::kI64, {kBatchDim, 8}, {}},
+                    {"labels", "labels", InputRole::kLabel, DType::kI64, {kBatchDim, 8}, {}}};
+  request.pass_batch = 4;
+
+  const TrainingGraph training = MakeTrainingGraph(BuildMetaGraph(request).value()).value();
+
+  // Two norms in each layer stand beside a residual connection, the last one does not.
+  CHECK(CountOf(training.graph, OpType::kLayerNormGrad) == 5);
+  int fused = 0;
+  for (const Node& node : training.graph.nodes) fused += node.op == OpType::kLayerNormGrad && node.inputs.size() == 6;
+  CHECK(fused == 4);
+}
 
 // The element types of the operands of the graph's nodes of one op.
 std::set<DType> TypesOf(const Graph& graph, OpType op) {

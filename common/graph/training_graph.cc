@@ -12,6 +12,7 @@
 #include "common/graph/ops/schema.h"
 #include "common/graph/passes/forms.h"
 #include "common/graph/passes/fuse_attention.h"
+#include "common/graph/passes/fuse_norm_gradients.h"
 #include "common/graph/passes/reduce_precision.h"
 #include "common/status/status_macros.h"
 
@@ -80,6 +81,7 @@ absl::StatusOr<TrainingGraph> MakeTrainingGraph(const MetaGraph& metagraph) {
   FuseAttention(graph);
   if (metagraph.precision == Precision::kBf16) LS_RETURN_IF_ERROR(ReducePrecision(graph));
   LS_RETURN_IF_ERROR(AddGradients(graph));
+  FuseNormGradients(graph);
   for (const StatisticUpdate& statistic : training.statistics) graph->outputs.push_back(statistic.value);
   RemoveDeadCode(graph);
   return training;

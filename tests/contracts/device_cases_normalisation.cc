@@ -57,6 +57,7 @@ void MakeLayerNorm(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
     // As with the gradient of a batch norm: what is left of dX is smaller than its terms.
     c.scale = b.Op(OpType::kRmsNormalization, inputs, attributes)[0];
     inputs.insert(inputs.begin(), b.In(shape));
+    if (dice.Flip()) inputs.push_back(b.In(shape));
     if (op == OpType::kRmsNormGrad) b.Op(op, inputs, attributes, 2);
     return;
   }
@@ -66,7 +67,9 @@ void MakeLayerNorm(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
   const auto forward = b.Op(OpType::kLayerNormalization, inputs, attributes, gradient || dice.Flip() ? 3 : 1);
   if (!gradient) return;
   c.scale = forward[2];
-  b.Op(op, {b.In(shape), plain[0], plain[1], forward[1], forward[2]}, attributes, 3);
+  inputs = {b.In(shape), plain[0], plain[1], forward[1], forward[2]};
+  if (dice.Flip()) inputs.push_back(b.In(shape));
+  b.Op(op, inputs, attributes, 3);
 }
 
 void MakeGroupNorm(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {

@@ -62,6 +62,7 @@ absl::StatusOr<std::vector<ValueInfo>> InferLayerNormGrad(const Node& node, Inpu
   LS_RETURN_IF_ERROR(CheckLike(*inputs[2], infos.scale, "scale"));
   LS_RETURN_IF_ERROR(CheckLike(*inputs[3], infos.statistic, "mean"));
   LS_RETURN_IF_ERROR(CheckLike(*inputs[4], infos.statistic, "inv_std"));
+  if (inputs[5] != nullptr) LS_RETURN_IF_ERROR(CheckLike(*inputs[5], *inputs[1], "dSum"));
   return std::vector<ValueInfo>{*inputs[1], infos.scale, infos.scale};
 }
 
@@ -69,6 +70,7 @@ absl::StatusOr<std::vector<ValueInfo>> InferRmsNormGrad(const Node& node, InputI
   LS_ASSIGN_OR_RETURN(const Infos infos, Split(node, *inputs[1]));
   LS_RETURN_IF_ERROR(CheckLike(*inputs[0], *inputs[1], "dY"));
   LS_RETURN_IF_ERROR(CheckLike(*inputs[2], infos.scale, "scale"));
+  if (inputs[3] != nullptr) LS_RETURN_IF_ERROR(CheckLike(*inputs[3], *inputs[1], "dSum"));
   return std::vector<ValueInfo>{*inputs[1], infos.scale};
 }
 
@@ -97,8 +99,8 @@ absl::Status RmsNormGradient(GradientBuilder& b) {
 constexpr OpSchema kFamily[] = {
     {OpType::kLayerNormalization, 2, 3, 1, 3, Parse, Format, InferLayerNorm, LayerNormGradient},
     {OpType::kRmsNormalization, 2, 2, 1, 1, Parse, Format, InferRmsNorm, RmsNormGradient},
-    {OpType::kLayerNormGrad, 5, 5, 3, 3, Parse, Format, InferLayerNormGrad, nullptr},
-    {OpType::kRmsNormGrad, 3, 3, 2, 2, Parse, Format, InferRmsNormGrad, nullptr},
+    {OpType::kLayerNormGrad, 5, 6, 3, 3, Parse, Format, InferLayerNormGrad, nullptr},
+    {OpType::kRmsNormGrad, 3, 4, 2, 2, Parse, Format, InferRmsNormGrad, nullptr},
 };
 
 }  // namespace

@@ -25,11 +25,11 @@ constexpr WideOperands WideOperandsOf(OpType op) {
   switch (op) {
     case OpType::kLayerNormalization:  // X, scale, bias -> Y, mean, inv_std
       return {.inputs = 0b110, .outputs = 0b110};
-    case OpType::kLayerNormGrad:  // dY, X, scale, mean, inv_std -> dX, dScale, dBias
+    case OpType::kLayerNormGrad:  // dY, X, scale, mean, inv_std, dSum -> dX, dScale, dBias
       return {.inputs = 0b11100, .outputs = 0b110};
     case OpType::kRmsNormalization:  // X, scale -> Y
       return {.inputs = 0b10, .outputs = 0};
-    case OpType::kRmsNormGrad:  // dY, X, scale -> dX, dScale
+    case OpType::kRmsNormGrad:  // dY, X, scale, dSum -> dX, dScale
       return {.inputs = 0b100, .outputs = 0b10};
     case OpType::kGroupNormalization:  // X, scale, bias -> Y
     case OpType::kInstanceNormalization:

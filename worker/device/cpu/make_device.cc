@@ -113,9 +113,10 @@ std::vector<std::pair<int, int>> RowSharing(OpType op) {
       return {{0, 0}};
     case OpType::kSoftmaxGrad:
     case OpType::kLogSoftmaxGrad:
-    case OpType::kLayerNormGrad:
     case OpType::kBatchNormGrad:
       return {{0, 0}, {1, 0}};
+    case OpType::kLayerNormGrad:
+      return {{0, 0}, {1, 0}, {5, 0}};
     default:
       return {};
   }

@@ -73,12 +73,23 @@ struct Row {
   const float* dy;
   const float* x;
   const float* scale;
-  float* dx;  // null where nobody asked
+  const float* beside;  // what is added to dX, or null
+  float* dx;            // null where nobody asked
   int64_t width;
+
+  // dX, whose own part is `gradient` of an index.
+  template <typename Gradient>
+  void Write(const Gradient& gradient) const {
+    if (beside != nullptr) {
+      for (int64_t i = 0; i < width; ++i) dx[i] = gradient(i) + beside[i];
+    } else {
+      for (int64_t i = 0; i < width; ++i) dx[i] = gradient(i);
+    }
+  }
 };
 
 void LayerNormRow(const Row& r, float mean, float inv_std, const Block& block) {
-  const auto [dy, x, scale, dx, width] = r;
+  const auto [dy, x, scale, beside, dx, width] = r;
   const auto count = static_cast<double>(width);
   const double sum = LaneSum(width, [=](int64_t i) { return double{dy[i] * scale[i]}; });
   const double dot = LaneSum(width, [=](int64_t i) { return double{dy[i] * scale[i]} * ((x[i] - mean) * inv_std); });
@@ -89,24 +100,22 @@ void LayerNormRow(const Row& r, float mean, float inv_std, const Block& block) {
   if (dx == nullptr) return;
   const auto mean_g = static_cast<float>(sum / count);
   const auto slope = static_cast<float>(dot / count);
-  for (int64_t i = 0; i < width; ++i) {
-    dx[i] = inv_std * (dy[i] * scale[i] - mean_g - (x[i] - mean) * inv_std * slope);
-  }
+  r.Write([=](int64_t i) { return inv_std * (dy[i] * scale[i] - mean_g - (x[i] - mean) * inv_std * slope); });
 }
 
 void RmsNormRow(const Row& r, double epsilon, const Block& block) {
-  const auto [dy, x, scale, dx, width] = r;
+  const auto [dy, x, scale, beside, dx, width] = r;
   const auto inverse = static_cast<float>(InverseRms(x, width, epsilon));
   const double dot = LaneSum(width, [=](int64_t i) { return double{dy[i] * scale[i]} * (x[i] * inverse); });
   for (int64_t i = 0; i < width; ++i) block.dscale[i] += dy[i] * (x[i] * inverse);
   if (dx == nullptr) return;
   const auto slope = static_cast<float>(dot / static_cast<double>(width));
-  for (int64_t i = 0; i < width; ++i) dx[i] = inverse * (dy[i] * scale[i] - x[i] * inverse * slope);
+  r.Write([=](int64_t i) { return inverse * (dy[i] * scale[i] - x[i] * inverse * slope); });
 }
 
-// Runs body(row, block) over all rows, then adds up the blocks.
+// Runs body(row, block) over all rows, then adds up the blocks. What is added to dX is input `beside`.
 template <typename Body>
-void Backward(const HostCall& call, const RowExtents& e, const Body& body) {
+void Backward(const HostCall& call, size_t beside, const RowExtents& e, const Body& body) {
   auto* sums = reinterpret_cast<double*>(call.workspace);
   const int64_t blocks = Blocks(e.rows);
   const int64_t rows_at_once = std::max<int64_t>(1, kGrain / e.width);
@@ -115,10 +124,10 @@ void Backward(const HostCall& call, const RowExtents& e, const Body& body) {
       const Block block = {sums + 2 * b * e.width, sums + (2 * b + 1) * e.width};
       std::fill_n(block.dscale, 2 * e.width, 0.0);
       for (int64_t row = e.rows * b / blocks; row < e.rows * (b + 1) / blocks; ++row) {
-        float* dx = call.out<float>(0);
+        const auto at_row = [&](auto* values) { return values == nullptr ? nullptr : values + row * e.width; };
         body(row,
-             Row{call.in<float>(0) + row * e.width, call.in<float>(1) + row * e.width, call.in<float>(2),
-                 dx == nullptr ? nullptr : dx + row * e.width, e.width},
+             Row{at_row(call.in<float>(0)), at_row(call.in<float>(1)), call.in<float>(2),
+                 at_row(call.in<float>(beside)), at_row(call.out<float>(0)), e.width},
              block);
       }
     }
@@ -136,7 +145,7 @@ void Backward(const HostCall& call, const RowExtents& e, const Body& body) {
 
 void LayerNormGrad(const HostCall& call) {
   const RowExtents e(call.attrs<LayerNormAttributes>().axis, call.in_shape(1));
-  Backward(call, e, [&](int64_t row, const Row& r, const Block& block) {
+  Backward(call, 5, e, [&](int64_t row, const Row& r, const Block& block) {
     LayerNormRow(r, call.in<float>(3)[row], call.in<float>(4)[row], block);
   });
 }
@@ -144,7 +153,7 @@ void LayerNormGrad(const HostCall& call) {
 void RmsNormGrad(const HostCall& call) {
   const auto& attributes = call.attrs<LayerNormAttributes>();
   const RowExtents e(attributes.axis, call.in_shape(1));
-  Backward(call, e, [&](int64_t, const Row& r, const Block& block) { RmsNormRow(r, attributes.epsilon, block); });
+  Backward(call, 3, e, [&](int64_t, const Row& r, const Block& block) { RmsNormRow(r, attributes.epsilon, block); });
 }
 
 }  // namespace

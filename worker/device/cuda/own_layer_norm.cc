@@ -131,7 +131,8 @@ struct NormGradientRow {
     const auto mean_dot = static_cast<float>(sums.second / n);
     row.Each(load, [&](const Cell& cell, const Inputs& v) {
       const float xhat = (v.x - center) * deviation;
-      dx[cell.at] = deviation * (v.dy * scale[cell.i] - mean_g - xhat * mean_dot);
+      const float gradient = deviation * (v.dy * scale[cell.i] - mean_g - xhat * mean_dot);
+      dx[cell.at] = dsum != nullptr ? gradient + float{dsum[cell.at]} : gradient;
     });
   }
 
@@ -140,7 +141,8 @@ struct NormGradientRow {
   const float* scale;
   const float* mean;
   float* inv_std;
-  T* dx;  // or null
+  const T* dsum;  // what is added to dX, or null
+  T* dx;          // or null
   int extent;
   double epsilon;
 };
@@ -180,10 +182,10 @@ absl::Status NormGradient(const DeviceCall& call, StreamHandle stream) {
   float* inv_std = kCenter ? reinterpret_cast<float*>(call.inputs[4]) : reinterpret_cast<float*>(call.workspace);
   const size_t kept = kCenter ? 0 : RowBytes<float>(plan);
   const auto launch = [&]<bool kHold>() {
-    return ForEachRow<false>(
-        stream, plan,
-        NormGradientRow<kHold, kCenter, T>{call.in<T>(0), call.in<T>(1), call.in<float>(2), mean, inv_std,
-                                           call.out<T>(0), plan.extent, attributes.epsilon});
+    return ForEachRow<false>(stream, plan,
+                             NormGradientRow<kHold, kCenter, T>{call.in<T>(0), call.in<T>(1), call.in<float>(2), mean,
+                                                                inv_std, call.in<T>(kCenter ? 5 : 3), call.out<T>(0),
+                                                                plan.extent, attributes.epsilon});
   };
   LS_RETURN_IF_ERROR(IsHeld(plan) ? launch.template operator()<true>() : launch.template operator()<false>());
   const ColumnGradients<T> columns{call.in<T>(0), call.in<T>(1),      mean,

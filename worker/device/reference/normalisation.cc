@@ -39,6 +39,12 @@ void LayerNorm(const HostCall& call) {
   }
 }
 
+// What reached the norm's input by another way, and is added to dX; 0 where there is none.
+template <typename T>
+double BesideAt(const HostCall& call, size_t input, int64_t i) {
+  return call.in<T>(input) != nullptr ? static_cast<double>(call.in<T>(input)[i]) : 0.0;
+}
+
 // With xhat = (x - mean) * inv_std, g = dY * scale and means over a row:
 //   dX = inv_std * (g - mean(g) - xhat * mean(g * xhat)), dScale = sum of dY * xhat over rows, dBias = sum of dY
 template <typename T>
@@ -68,7 +74,8 @@ void LayerNormGrad(const HostCall& call) {
     for (int64_t i = 0; i < e.width; ++i) {
       const double xhat = (x[i] - mean) * inv_std;
       const double g = static_cast<double>(dy[i]) * scale[i];
-      call.out<T>(0)[row * e.width + i] = static_cast<T>(inv_std * (g - sum / n - xhat * dot / n));
+      const int64_t at = row * e.width + i;
+      call.out<T>(0)[at] = static_cast<T>(inv_std * (g - sum / n - xhat * dot / n) + BesideAt<T>(call, 5, at));
     }
   }
   for (int64_t i = 0; i < e.width; ++i) {
@@ -118,8 +125,9 @@ void RmsNormGrad(const HostCall& call) {
     if (call.out<T>(0) == nullptr) continue;
     for (int64_t i = 0; i < e.width; ++i) {
       const double g = static_cast<double>(dy[i]) * scale[i];
-      call.out<T>(0)[row * e.width + i] =
-          static_cast<T>(inverse * (g - x[i] * inverse * dot / static_cast<double>(e.width)));
+      const int64_t at = row * e.width + i;
+      const double slope = x[i] * inverse * dot / static_cast<double>(e.width);
+      call.out<T>(0)[at] = static_cast<T>(inverse * (g - slope) + BesideAt<T>(call, 3, at));
     }
   }
   if (call.out<T>(1) == nullptr) return;
