@@ -20,7 +20,7 @@ class Differentiator {
 
   absl::StatusOr<std::vector<std::string>> Run(const std::string& loss, absl::Span<const std::string> targets) {
     FindDependents(targets);
-    Seed(loss);
+    LS_RETURN_IF_ERROR(Seed(loss));
     // Nodes appended meanwhile are gradients: they lie behind those of the forward graph.
     for (size_t i = graph_->nodes.size(); i-- > 0;) LS_RETURN_IF_ERROR(Visit(i));
     std::vector<std::string> gradients;
@@ -48,12 +48,14 @@ class Differentiator {
     }
   }
 
-  void Seed(const std::string& loss) {
+  absl::Status Seed(const std::string& loss) {
     const ValueInfo info = graph_->values.at(loss);
     LS_CHECK(info.shape.empty(), "a loss is a scalar");
+    LS_RETURN_IF_ERROR(CheckFloating(info, "the loss"));
     Tensor one = info.dtype == DType::kF64 ? Tensor::Of<double>({}, {1.0}) : Tensor::Of<float>({}, {1.0f});
     AppendConstant(graph_, kGradientSeed, std::move(one));
     gradients_[loss] = kGradientSeed;
+    return absl::OkStatus();
   }
 
   absl::Status Visit(size_t index) {

@@ -16,7 +16,7 @@
 namespace lockstep {
 
 // Raised whenever deriving, initialising or updating changes its meaning: part of the fingerprint.
-inline constexpr int kMetaGraphVersion = 1;
+inline constexpr int kMetaGraphVersion = 2;
 
 // What the data pipeline does to the stored elements of an input before the graph sees them:
 // (stored * scale - mean[c]) / std[c], c the index along the input's axis 1; one entry serves every c.

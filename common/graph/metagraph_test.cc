@@ -97,6 +97,29 @@ TEST_CASE("metagraph: with bf16, passes compute with it, and state, losses and g
   CHECK(ParseMetaGraph(Bytes(metagraph))->precision == Precision::kBf16);
 }
 
+TEST_CASE("metagraph: a loss that a graph computes with bf16 is float32, and can be differentiated", "[graph]") {
+  MetaGraphRequest request = LenetRequest();
+  request.precision = Precision::kBf16;
+  Graph forward = Lenet().forward;
+  forward.inputs.pop_back();
+  const std::string scores = forward.outputs[0];
+  forward.nodes.push_back({"flat", OpType::kReshape, {scores}, {"flat"}, ReshapeAttributes{{1, -1}, true}});
+  forward.nodes.push_back({"back", OpType::kTranspose, {"flat"}, {"back"}, TransposeAttributes{{1, 0}}});
+  forward.nodes.push_back({"dot", OpType::kMatMul, {"flat", "back"}, {"dot"}, NoAttributes{}});
+  forward.nodes.push_back({"half", OpType::kDiv, {"dot", "two"}, {"half"}, NoAttributes{}});
+  forward.constants.push_back({"two", std::make_shared<const Tensor>(Tensor::Of<float>({}, {2.0f}))});
+  forward.outputs = {"half"};
+  request.imported = forward;
+  request.loss.kind = LossKind::kGraphOutput;
+
+  const absl::StatusOr<MetaGraph> metagraph = BuildMetaGraph(request);
+
+  INFO(metagraph.status());
+  REQUIRE(metagraph.ok());
+  const TrainingGraph training = MakeTrainingGraph(*metagraph).value();
+  CHECK(training.graph.values.at(training.graph.outputs[0]).dtype == DType::kF32);
+}
+
 TEST_CASE("metagraph: a model may have a value called as the data calls its labels", "[graph]") {
   MetaGraphRequest request = LenetRequest();
   request.imported = Lenet().forward;

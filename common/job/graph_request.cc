@@ -271,7 +271,7 @@ absl::StatusOr<MetaGraphRequest> MakeMetaGraphRequest(const JobSpec& spec, const
   const auto& no_decay = spec.train().optimizer().no_decay();
   request.no_decay.assign(no_decay.begin(), no_decay.end());
   request.pass_batch = PassBatch(spec);
-  if (spec.numerics().precision() == job::Numerics::PRECISION_BF16) request.precision = Precision::kBf16;
+  if (spec.train().precision() == job::Train::PRECISION_BF16) request.precision = Precision::kBf16;
   return request;
 }
 

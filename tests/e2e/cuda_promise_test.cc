@@ -18,7 +18,7 @@ constexpr char kJob[] = "deploy/jobs/fashion_mnist_short.yaml";
 constexpr char kLibrary[] = "worker/device/cuda/liblockstep_cuda_on_host.so";
 
 std::vector<std::string> Settings(const std::string& model, int batch, int steps,
-                                  const std::string& precision = "float32") {
+                                  const std::string& precision = "fp32") {
   const std::string file = std::filesystem::absolute(absl::StrCat("tests/conformance/pytorch/import/", model)).string();
   std::vector<std::string> settings = {"model.builtin=null",
                                        absl::StrCat("model.onnx=", file, ".onnx"),
@@ -30,7 +30,7 @@ std::vector<std::string> Settings(const std::string& model, int batch, int steps
                                        "train.logical_shards=4",
                                        "train.optimizer.lr=0.01",
                                        "checkpoint.every=5steps",
-                                       absl::StrCat("numerics.precision=", precision),
+                                       absl::StrCat("train.precision=", precision),
                                        "resources.device=cuda"};
   if (model == "gpt2") settings.push_back("model.tied={wte.weight: lm_head.weight}");
   return settings;
@@ -41,7 +41,7 @@ void UseHostExecution() { setenv("LOCKSTEP_CUDA_LIBRARY", std::filesystem::absol
 TEST_CASE("promise: devices whose memory is their own keep it with workers killed and a chief that begins again",
           "[e2e][cuda]") {
   UseHostExecution();
-  const auto [model, batch, precision] = GENERATE(std::tuple("gpt2", 4, "bf16"), std::tuple("cnn", 16, "float32"));
+  const auto [model, batch, precision] = GENERATE(std::tuple("gpt2", 4, "bf16"), std::tuple("cnn", 16, "fp32"));
   CAPTURE(model, precision);
   const std::vector<std::string> settings = Settings(model, batch, 14, precision);
   LocalJob undisturbed(absl::StrCat("undisturbed.", model), kJob, settings);

@@ -28,14 +28,14 @@ std::vector<std::string> Settings(const std::string& model, int batch, const std
                                        "train.logical_shards=4",
                                        "train.optimizer.lr=0.01",
                                        "checkpoint.every=15steps",
-                                       absl::StrCat("numerics.precision=", precision)};
+                                       absl::StrCat("train.precision=", precision)};
   if (model == "gpt2") settings.push_back("model.tied={wte.weight: lm_head.weight}");
   return settings;
 }
 
 TEST_CASE("promise: imported models keep it with workers killed and a chief that begins again", "[e2e]") {
   const auto [model, batch, precision] =
-      GENERATE(std::tuple("gpt2", 4, "float32"), std::tuple("cnn", 32, "float32"), std::tuple("cnn", 32, "bf16"));
+      GENERATE(std::tuple("gpt2", 4, "fp32"), std::tuple("cnn", 32, "fp32"), std::tuple("cnn", 32, "bf16"));
   CAPTURE(model, precision);
   LocalJob undisturbed(absl::StrCat("undisturbed.", model, ".", precision), kJob, Settings(model, batch, precision));
   undisturbed.RunUndisturbed(1);

@@ -87,7 +87,7 @@ measure() {  # MODEL BATCH MODE: one model in one precision, ours and PyTorch's.
   local model=$1 batch=$2 mode=$3 set=() flag=() log kind extra
   case "$mode" in
     tf32) set=(--set numerics.tf32=true) flag=(--tf32) ;;
-    bf16) set=(--set numerics.precision=bf16) flag=(--bf16) ;;
+    bf16) set=(--set train.precision=bf16) flag=(--bf16) ;;
   esac
   log=$dir/$model-$mode
   echo "measuring $model, $mode" >&2

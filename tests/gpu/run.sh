@@ -79,7 +79,7 @@ train() {  # RUN JOB RANKS ARGUMENT…: trains; leaves the seconds in `seconds` 
 last_loss() { sed -n 's/^evaluated step .* loss \([0-9.e+-]*\) .*/\1/p' "$dir/$1.log" | tail -1; }
 
 model() {  # JOB KILL_EVERY LOSS PRECISION: one rank, which learns to that loss; two ranks, and kills: the same digest.
-  local job=$1 kill_every=$2 most=$3 one loss name="$1, $4" id=$1-$4 precision=(--set "numerics.precision=$4")
+  local job=$1 kill_every=$2 most=$3 one loss name="$1, $4" id=$1-$4 precision=(--set "train.precision=$4")
   wanted "$name" || return 0
   if ! train "$id-1" "$job" 1 "${precision[@]}"; then
     row FAIL "$name, 1 rank" "$(tail -1 "$dir/$id-1.log")"
@@ -179,7 +179,7 @@ mixed() {  # A worker without a GPU has no part in a job of GPUs.
 
 suite "kernels: contract and reference" device_gpu_test
 suite "kernels: bits of host execution" own_kernels_gpu_test
-for precision in float32 bf16; do
+for precision in fp32 bf16; do
   model lenet 60steps 0.8 "$precision"
   model resnet18 50steps 2.0 "$precision"
   model gpt 40steps 3.2 "$precision"

@@ -115,6 +115,8 @@ bool ComputesBf16(const KernelRequest& request) {
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeWidenedKernel(const KernelRequest& request, Make make) {
+  // Else a plan would fuse behind this what a library does better in two kernels.
+  if (request.epilogue != Epilogue::kNone) return absl::UnimplementedError("nothing is fused behind a widened kernel");
   KernelRequest wide = request;
   wide.free_layouts = false;
   absl::string_view name = request.implementation;

@@ -235,9 +235,10 @@ absl::StatusOr<std::unique_ptr<device::Kernel>> PlanBuilder::MakeKernel(device::
   if (options_.choices != nullptr) {
     const auto choice = options_.choices->find(key);
     if (choice == options_.choices->end()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the kernel plan has no choice for '", key,
-          "'; it was made for another model, batch or device. Name a kernel plan of this job, or none to make one."));
+      return absl::InvalidArgumentError(absl::StrCat("the kernel plan has no choice for '", key,
+                                                     "'; it was made for another model, batch or device, or by another "
+                                                     "version. Name a kernel plan of this job, or "
+                                                     "none to make one."));
     }
     request.implementation = choice->second;
   }

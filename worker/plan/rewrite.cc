@@ -39,6 +39,10 @@ class Rewriter {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) TakeResult(i);
     DropMarked();
     Index();
+    for (const Node& node : graph_.nodes) {
+      if (node.op != OpType::kCast || !IsVariable(node.inputs[0])) break;
+      variable_casts_.insert(node.outputs[0]);
+    }
     std::vector<Node> nodes = std::move(graph_.nodes);
     graph_.nodes.clear();
     for (size_t i = 0; i < nodes.size(); ++i) {
@@ -170,11 +174,13 @@ class Rewriter {
                        [&](const Variable& variable) { return variable.name == value; });
   }
 
-  // The variable [n] that `add` adds to `value`, empty where it adds something else.
+  // The variable [n], or its cast in front of the graph, that `add` adds to `value`; empty where it adds something
+  // else.
   std::string BiasOf(const Node& add, const std::string& value, int64_t n) const {
     if (add.op != OpType::kAdd) return "";
     const std::string& other = add.inputs[add.inputs[0] == value ? 1 : 0];
-    return IsVariable(other) && ShapeOf(other) == Shape{n} ? other : "";
+    const bool known = IsVariable(other) || variable_casts_.count(other) != 0;
+    return known && ShapeOf(other) == Shape{n} ? other : "";
   }
 
   std::string Reshaped(const std::string& name, const std::string& value, const Shape& shape) {
@@ -228,6 +234,7 @@ class Rewriter {
   std::map<std::string, size_t> producer_;
   std::map<std::string, std::vector<size_t>> readers_;
   std::set<size_t> dropped_;
+  std::set<std::string> variable_casts_;
 };
 
 }  // namespace

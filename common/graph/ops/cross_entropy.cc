@@ -118,8 +118,9 @@ absl::Status Gradient(GradientBuilder& b) {
   LS_RETURN_IF_ERROR(CheckNoWeightGradient(b));
   std::string gradient;
   const bool statistics = b.node().outputs.size() > 2 && !b.Output(2).empty();
-  if (statistics && !b.OutputGradient(2).empty())
+  if (statistics && !b.OutputGradient(2).empty()) {
     return absl::InvalidArgumentError("statistics cannot be differentiated");
+  }
   if (!b.OutputGradient(0).empty()) {
     gradient = statistics ? LossGradient(b, OpType::kSoftmaxCrossEntropyLossGrad, b.Input(0), b.Output(2))
                           : LossGradient(b, OpType::kSoftmaxCrossEntropyLossGrad, b.Output(1));

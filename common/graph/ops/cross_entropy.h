@@ -1,10 +1,12 @@
 // Softmax cross entropy of scores [N, C, d...] against labels [N, d...] (I32 or I64), with optional class weights [C].
 // A label equal to ignore_index weighs nothing; every other label lies in [0, C).
 //
-//   SoftmaxCrossEntropyLoss(scores, labels, weights?) -> loss, log_prob?
+//   SoftmaxCrossEntropyLoss(scores, labels, weights?) -> loss, log_prob?, statistics?
 //       loss: [N, d...] for reduction none, else a scalar; mean divides by the sum of the weights of the labels
 //       log_prob: log-softmax of the scores over axis 1, shape of the scores
+//       statistics: [N, d..., 2], the largest score m of each label's classes and the logarithm of the sum of e^(score - m)
 //   lockstep.SoftmaxCrossEntropyLossGrad(dLoss, log_prob, labels, weights?) -> dScores
+//   lockstep.SoftmaxCrossEntropyLossGrad(dLoss, scores, labels, weights?, statistics) -> dScores
 //   NegativeLogLikelihoodLoss(log_prob, labels, weights?) -> loss       the same of scores that are log-softmaxes
 //   already lockstep.NegativeLogLikelihoodLossGrad(dLoss, log_prob, labels, weights?) -> dLog_prob
 //   lockstep.LossWeights(labels, weights?) -> the weight of each label (1 without weights, 0 when ignored), or its sum;

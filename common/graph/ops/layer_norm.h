@@ -5,8 +5,9 @@
 //       inv_std have X's rank, with 1 in every normalised dimension. The training graph asks for all three outputs.
 //   RMSNormalization(X, scale) -> Y
 //       X * scale / sqrt(mean of X^2 + epsilon)
-//   lockstep.LayerNormGrad(dY, X, scale, mean, inv_std) -> dX, dScale, dBias
-//   lockstep.RMSNormGrad(dY, X, scale) -> dX, dScale
+//   lockstep.LayerNormGrad(dY, X, scale, mean, inv_std, dSum?) -> dX, dScale, dBias
+//       dSum: what reaches X by another way, added to dX
+//   lockstep.RMSNormGrad(dY, X, scale, dSum?) -> dX, dScale
 //       finds the root mean square again: both its sums are of one pass over a row that is read anyway
 //
 // Threading: immutable.

@@ -23,14 +23,18 @@ inline constexpr OnnxDType kOnnxDTypes[] = {
     {7, DType::kI64}, {9, DType::kBool}, {11, DType::kF64}, {16, DType::kBF16},
 };
 
-// InvalidArgument for a number that is not among them.
+// InvalidArgument for a number that is not among them, and for BF16: it is the job that says where that is used.
 inline absl::StatusOr<DType> DTypeFromOnnx(int64_t number) {
   for (const OnnxDType& type : kOnnxDTypes) {
-    if (type.number == number) return type.dtype;
+    if (type.number == number && type.dtype != DType::kBF16) return type.dtype;
+  }
+  if (number == 16) {
+    return absl::InvalidArgumentError(
+        "it is BF16. Export the model in float32, without autocast, and set train.precision");
   }
   return absl::InvalidArgumentError(
       absl::StrCat("ONNX's element type number ", number,
-                   " is none that the op set computes with: BOOL, U8, I8, I32, I64, F32, F64 and BF16 are"));
+                   " is none that the op set computes with: BOOL, U8, I8, I32, I64, F32 and F64 are"));
 }
 
 // REQUIRES: the type is among them.

@@ -65,7 +65,7 @@ absl::Status CheckMixed(const WideOperands& wide, InputInfos inputs) {
     const DType expected = wide.input(i) ? DType::kF32 : DType::kBF16;
     if (dtype != expected) {
       return absl::InvalidArgumentError(absl::StrCat("input ", i, " is ", DTypeName(dtype),
-                                                     "; beside operands of BF16 ", "it has to be ", DTypeName(expected),
+                                                     "; beside operands of BF16 it has to be ", DTypeName(expected),
                                                      ". Cast it"));
     }
   }

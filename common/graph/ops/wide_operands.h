@@ -1,5 +1,6 @@
 // BF16 in the graph. An op with operands of BF16 means: widen them to F32, compute as for F32, round every result to
-// the nearest BF16. Statistics, scales and the like stay F32 beside such operands; this says which.
+// the nearest BF16; a library's kernel, which a plan names, may round more inside (docs/design/0009). Statistics,
+// scales and the like stay F32 beside such operands; this says which.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_OPS_WIDE_OPERANDS_H_

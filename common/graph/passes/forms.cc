@@ -27,6 +27,11 @@ bool IsRead(const Graph& graph, const std::string& value) {
          std::any_of(graph.nodes.begin(), graph.nodes.end(), reads);
 }
 
+bool KeepsLogProb(const Graph& graph, const Node& cross_entropy) {
+  const auto& outputs = cross_entropy.outputs;
+  return outputs.size() > 1 && !outputs[1].empty() && IsRead(graph, outputs[1]);
+}
+
 // Removes the dropouts that `drop` accepts and whose mask nobody reads; their readers read their input.
 template <typename Predicate>
 void RemoveDropouts(Graph* graph, Predicate drop) {
@@ -90,8 +95,8 @@ absl::StatusOr<TrainingForms> UseTrainingForms(Graph* graph) {
       node.outputs.resize(2);
       if (node.outputs[1].empty()) node.outputs[1] = prefix + ".mask";
       forms.uses_random = true;
-    } else if (node.op == OpType::kSoftmaxCrossEntropyLoss && node.outputs.size() == 1) {
-      node.outputs.insert(node.outputs.end(), {"", prefix + ".statistics"});
+    } else if (node.op == OpType::kSoftmaxCrossEntropyLoss && !KeepsLogProb(*graph, node)) {
+      node.outputs = {node.outputs[0], "", prefix + ".statistics"};
     } else if (node.op == OpType::kTopK && node.outputs.size() == 2 && node.outputs[1].empty()) {
       node.outputs[1] = prefix + ".indices";
     } else if (node.op == OpType::kLayerNormalization) {
@@ -107,6 +112,7 @@ absl::StatusOr<TrainingForms> UseTrainingForms(Graph* graph) {
 void UseEvaluationForms(Graph* graph) {
   RemoveDropouts(graph, [](const DropoutAttributes&) { return true; });
   for (Node& node : graph->nodes) {
+    if (node.op == OpType::kSoftmaxCrossEntropyLoss && !KeepsLogProb(*graph, node)) node.outputs.resize(1);
     if (node.op == OpType::kBatchNormalization) {
       std::get<BatchNormAttributes>(node.attributes).training_mode = false;
     }

@@ -5,7 +5,7 @@
 //   Dropout, training_mode                 DropoutTraining; none at 0     none
 //   Dropout, otherwise                     none                           none
 //   BatchNormalization, training_mode      BatchNormTraining              running statistics
-//   SoftmaxCrossEntropyLoss                with statistics, or log_prob   as it is
+//   SoftmaxCrossEntropyLoss                with statistics, or log_prob   the loss alone, likewise
 //                                          where that is read
 //   LayerNormalization                     with mean and inv_std          as it is
 //

@@ -4,15 +4,19 @@
 //
 //   op                                                        operands
 //   products, convolutions, attention                         become BF16
-//   a Gather from a parameter or buffer                       F32; what was gathered becomes BF16
-//   a cross entropy whose log_prob is not read                stay; it gives F32
-//   other losses, metrics, reductions that sum, powers, roots,      become F32
-//     exponentials, logarithms, running sums
+//   a Gather from a variable                                  F32; what was gathered becomes BF16
+//   a cross entropy whose log_prob is not asked for           BF16 where the scores are; it gives F32
+//   other losses, metrics, reductions that sum, powers,       become F32
+//     roots, exponentials, logarithms, running sums
 //   Cast                                                      stay
 //   everything else                                           become BF16 where one of them is, else stay F32
 //
-// Operands that stay F32 beside BF16 (scales of norms, statistics) are never rounded. A constant is rounded here, once;
-// a finite one stays finite. Values of types other than F32 are left alone.
+// What no variable reaches (positions and their angles, masks, the preparation of inputs) stays F32 until it meets
+// BF16; so does a result of one element, losses among them, and what leaves the graph. Operands that stay F32 beside
+// BF16 (scales of norms, statistics) are never rounded. Constants are rounded here, once, and finite ones stay finite:
+// exporters write masks with the lowest float. What is computed from constants and inputs is bounded before it is
+// rounded, for the same reason, infinities too. Variables are cast in front of everything. Types other than F32 are
+// left alone.
 //
 // Threading: immutable (a free function).
 #ifndef LOCKSTEP_COMMON_GRAPH_PASSES_REDUCE_PRECISION_H_
@@ -23,7 +27,7 @@
 
 namespace lockstep {
 
-// REQUIRES: shapes are inferred; outputs of the graph are those of losses and metrics.
+// REQUIRES: shapes are inferred.
 absl::Status ReducePrecision(Graph* graph);
 
 }  // namespace lockstep

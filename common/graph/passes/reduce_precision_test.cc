@@ -105,6 +105,61 @@ TEST_CASE("bf16: a constant is rounded once, and a finite one stays finite", "[g
   CHECK(static_cast<float>(values[2]) == Approx(0.1f).epsilon(4e-3));
 }
 
+const Node& ProducerOf(const Graph& graph, const std::string& value) {
+  const auto found =
+      std::find_if(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) { return node.outputs[0] == value; });
+  REQUIRE(found != graph.nodes.end());
+  return *found;
+}
+
+TEST_CASE("bf16: what no variable reaches stays float32, and finite, until it meets BF16", "[graph]") {
+  GraphOf of({{"positions", DType::kF32, {5, 1}}, {"mask", DType::kF32, {5, 6}}, {"x", DType::kF32, {5, 8}}});
+  of.Parameter("w", {8, 6});
+  of.Constant("frequencies", Tensor::Of<float>({1, 6}, {1, 0.5, 0.25, 0.1f, 0.05f, 0.01f}));
+  of.Constant("most", Tensor::Of<float>({}, {-std::numeric_limits<float>::max()}));
+  of.Op(OpType::kMatMul, {"positions", "frequencies"}, "angles");
+  of.Op(OpType::kMul, {"mask", "most"}, "hidden");
+  of.Op(OpType::kMatMul, {"x", "w"}, "scores");
+  of.Op(OpType::kAdd, {"scores", "hidden"}, "masked");
+
+  const Graph graph = of.Reduced();
+
+  CHECK(graph.values.at("angles").dtype == DType::kF32);
+  CHECK(graph.values.at("hidden").dtype == DType::kF32);
+  CHECK(graph.values.at("masked").dtype == DType::kBF16);
+  const Node& cast = ProducerOf(graph, ProducerOf(graph, "masked").inputs[1]);
+  CHECK(ProducerOf(graph, cast.inputs[0]).op == OpType::kClip);
+}
+
+TEST_CASE("bf16: parameters are cast in front of everything, before they are transposed", "[graph]") {
+  GraphOf of({{"x", DType::kF32, {4, 8}}});
+  of.Parameter("w", {8, 8});
+  of.Parameter("b", {8});
+  of.Op(OpType::kTranspose, {"w"}, "wt", TransposeAttributes{{1, 0}});
+  of.Op(OpType::kMatMul, {"x", "wt"}, "product");
+  of.Op(OpType::kAdd, {"product", "b"}, "sum");
+
+  const Graph graph = of.Reduced();
+
+  const Node& transposed = ProducerOf(graph, ProducerOf(graph, "product").inputs[1]);
+  CHECK(transposed.op == OpType::kTranspose);
+  CHECK(ProducerOf(graph, transposed.inputs[0]).inputs[0] == "w");
+  REQUIRE(graph.nodes.size() > 3);
+  CHECK(graph.nodes[0].op == OpType::kCast);
+  CHECK(graph.nodes[2].inputs[0] == "b");
+}
+
+TEST_CASE("bf16: results of one element are float32", "[graph]") {
+  GraphOf of({{"x", DType::kF32, {4, 8}}});
+  of.Parameter("w", {8, 8});
+  of.Parameter("v", {8, 1});
+  of.Op(OpType::kMatMul, {"x", "w"}, "product");
+  of.Op(OpType::kReduceMax, {"product"}, "largest", ReduceAttributes{{0}, true, false});
+  of.Op(OpType::kMatMul, {"largest", "v"}, "number");
+
+  CHECK(of.Reduced().values.at("number").dtype == DType::kF32);
+}
+
 TEST_CASE("bf16: an op does not mix it with float32", "[graph]") {
   const ValueInfo narrow{DType::kBF16, {4}}, wide{DType::kF32, {4}};
   const ValueInfo* inputs[] = {&narrow, &wide};

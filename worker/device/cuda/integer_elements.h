@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "common/math/host_device.h"
 #include "common/tensor/bf16.h"
@@ -59,7 +60,7 @@ class IntegerElements {
 template <typename T>
 class FloatingElements {
  public:
-  static bool Serves(DType dtype) { return dtype == (sizeof(T) == 4 ? DType::kF32 : DType::kBF16); }
+  static bool Serves(DType dtype) { return dtype == (std::is_same_v<T, Bf16> ? DType::kBF16 : DType::kF32); }
 
   FloatingElements(std::byte* data, DType) : data_(reinterpret_cast<T*>(data)) {}
 

@@ -45,6 +45,8 @@ DType ElementType(const KernelRequest& request) {
 
 // Of the families that look at each operand's type, and serve BF16 where elements only move.
 HostFunction FindTypedFunction(const KernelRequest& request) {
+  // Its indices are numbers, whatever the type of what is placed.
+  if (request.node->op == OpType::kOneHot && request.inputs[0].dtype == DType::kBF16) return nullptr;
   for (const auto family : {&reference::MovementFunction, &reference::IndexingFunction, &reference::LogicFunction,
                             &reference::PowerFunction}) {
     if (const HostFunction function = family(request); function != nullptr) return function;
