@@ -22,6 +22,12 @@ std::vector<Tensor> MakeFields(const DataSource& source, int64_t samples) {
   return tensors;
 }
 
+size_t BytesOfField(const TensorSpec& spec, int64_t samples) {
+  return static_cast<size_t>(samples * NumElements(spec.shape) * DTypeSize(spec.dtype));
+}
+
+size_t RoundUp(size_t bytes) { return (bytes + Tensor::kAlignment - 1) / Tensor::kAlignment * Tensor::kAlignment; }
+
 void ReadFields(const DataSource& source, absl::Span<const int64_t> samples, std::vector<Tensor>& fields) {
   for (size_t f = 0; f < fields.size(); ++f) source.Read(static_cast<int>(f), samples, fields[f].bytes());
 }
@@ -46,6 +52,10 @@ struct BatchReader::Shared {
     std::unique_ptr<Batch> batch;
     if (free.empty()) {
       batch = std::make_unique<Batch>();
+      if (!options.blocks.empty()) {
+        LS_CHECK(made < options.blocks.size(), "so many batches are alive");
+        LayOut(options.blocks[made++], *batch);
+      }
     } else {
       batch = std::move(free.back());
       free.pop_back();
@@ -59,16 +69,27 @@ struct BatchReader::Shared {
     return batch;
   }
 
+  int64_t samples() const { return options.global_batch_size / options.logical_shards; }
+
+  void LayOut(std::byte* block, Batch& batch) const {
+    for (const TensorSpec& spec : source->fields()) {
+      batch.bytes.emplace_back(block, BytesOfField(spec, samples()));
+      block += RoundUp(batch.bytes.back().size());
+    }
+  }
+
   void Fill(Batch& batch) const {
-    const int64_t size = options.global_batch_size / options.logical_shards;
-    if (batch.fields.empty()) {
-      batch.samples.resize(static_cast<size_t>(size));
-      batch.fields = MakeFields(*source, size);
+    batch.samples.resize(static_cast<size_t>(samples()));
+    if (batch.bytes.empty()) {
+      batch.fields = MakeFields(*source, samples());
+      for (Tensor& field : batch.fields) batch.bytes.push_back(field.bytes());
     }
     const int64_t first =
         ShardPosition(batch.step, batch.logical_shard, options.global_batch_size, options.logical_shards);
     stream->SamplesAt(first, absl::MakeSpan(batch.samples));
-    ReadFields(*source, batch.samples, batch.fields);
+    for (size_t f = 0; f < batch.bytes.size(); ++f) {
+      source->Read(static_cast<int>(f), batch.samples, batch.bytes[f]);
+    }
   }
 
   void Run() {
@@ -108,6 +129,7 @@ struct BatchReader::Shared {
   size_t next_shard GUARDED_BY(mutex) = 0;
   std::deque<std::unique_ptr<Batch>> ready GUARDED_BY(mutex);
   std::vector<std::unique_ptr<Batch>> free GUARDED_BY(mutex);
+  size_t made GUARDED_BY(mutex) = 0;  // batches, where blocks were given
 
   // The consumer's own.
   std::unique_ptr<Batch> current;
@@ -121,6 +143,8 @@ BatchReader::BatchReader(const DataSource* source, const SampleStream* stream, O
                options.global_batch_size % options.logical_shards == 0,
            "the shards divide the batch");
   LS_CHECK(stream->num_samples() == source->num_samples(), "the stream is over this source");
+  LS_CHECK(options.blocks.empty() || options.blocks.size() >= static_cast<size_t>(BatchesAlive(options.depth)),
+           "a block for each batch that is alive");
   shared_ = std::make_unique<Shared>(source, stream, options);
 }
 
@@ -153,6 +177,17 @@ const Batch& BatchReader::Next() {
   shared_->wake.Signal();
   shared_->waited += absl::FromChrono(std::chrono::steady_clock::now() - start);
   return *shared_->current;
+}
+
+bool BatchReader::Ready() const {
+  MutexLock lock(&shared_->mutex);
+  return !shared_->ready.empty();
+}
+
+size_t BatchReader::BytesOfBatch(const DataSource& source, int64_t samples) {
+  size_t bytes = 0;
+  for (const TensorSpec& spec : source.fields()) bytes += RoundUp(BytesOfField(spec, samples));
+  return bytes;
 }
 
 absl::Duration BatchReader::waited() const { return shared_->waited; }

@@ -9,11 +9,13 @@
 #ifndef LOCKSTEP_WORKER_DATA_BATCH_READER_H_
 #define LOCKSTEP_WORKER_DATA_BATCH_READER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "common/tensor/tensor.h"
 #include "worker/data/data_source.h"
 #include "worker/data/sample_stream.h"
@@ -25,7 +27,8 @@ struct Batch {
   int64_t step = 0;  // the update that this batch serves: it leads from state step-1 to state `step`
   int64_t logical_shard = 0;
   std::vector<int64_t> samples;  // the indices read, in order
-  std::vector<Tensor> fields;    // [samples, ...] per field of the source
+  std::vector<Tensor> fields;    // [samples, ...] per field of the source; empty where the reader was given memory
+  std::vector<absl::Span<std::byte>> bytes;  // per field of the source, wherever it lies
 };
 
 class BatchReader {
@@ -34,10 +37,16 @@ class BatchReader {
     int64_t global_batch_size = 0;
     int64_t logical_shards = 1;  // divides global_batch_size
     int depth = kReadAhead;      // batches read ahead, at least 1
+    // Where batches lie, a block of BytesOfBatch for each that is alive; empty: in memory of the reader's own.
+    // REQUIRES: aligned to Tensor::kAlignment, outlives the reader.
+    std::vector<std::byte*> blocks = {};
   };
   static constexpr int kReadAhead = 2;
   // So many batches take memory: those read ahead, and the one that the consumer has.
   static constexpr int BatchesAlive(int depth) { return depth + 1; }
+
+  // Of one batch of so many samples.
+  static size_t BytesOfBatch(const DataSource& source, int64_t samples);
 
   // REQUIRES: `source` and `stream` outlive the reader.
   BatchReader(const DataSource* source, const SampleStream* stream, Options options);
@@ -51,6 +60,8 @@ class BatchReader {
 
   // The next batch; blocks until it is read. Valid until the next call of Next or Seek. REQUIRES: Seek was called.
   const Batch& Next();
+  // Whether Next would return at once.
+  bool Ready() const;
 
   // Time that Next has spent waiting since construction: the job waits for its data.
   absl::Duration waited() const;

@@ -138,6 +138,36 @@ TEST_CASE("reader: batches hold the stream's samples, in the rank's order of sha
   CHECK(reader.waited() >= absl::ZeroDuration());
 }
 
+TEST_CASE("reader: batches lie in the blocks that it was given, each in one of its own", "[data]") {
+  const CountingSource source(103);
+  const SampleStream stream(9, 103);
+  const size_t bytes = BatchReader::BytesOfBatch(source, 6);
+  CHECK(bytes == 64 + 64);
+  std::vector<Tensor> memory;
+  BatchReader::Options options{.global_batch_size = 24, .logical_shards = 4};
+  for (int i = 0; i < BatchReader::BatchesAlive(options.depth); ++i) {
+    memory.push_back(Tensor::Zeros(DType::kU8, {static_cast<int64_t>(bytes)}));
+    options.blocks.push_back(memory.back().data());
+  }
+  BatchReader reader(&source, &stream, options);
+
+  for (int64_t step = 1; step < 60; ++step) {
+    // Also where a batch is read while all of them go back.
+    if (step % 7 == 1) reader.Seek(step, {2});
+    const Batch& batch = reader.Next();
+    REQUIRE(batch.step == step);
+    CHECK(batch.fields.empty());
+    const std::byte* const block = batch.bytes[0].data();
+    CHECK(std::count(options.blocks.begin(), options.blocks.end(), block) == 1);
+    CHECK(batch.bytes[1].data() == block + 64);
+    for (size_t i = 0; i < 6; ++i) {
+      const int64_t sample = stream.SampleAt((step - 1) * 24 + 2 * 6 + static_cast<int64_t>(i));
+      CHECK(reinterpret_cast<const float*>(block)[2 * i + 1] == static_cast<float>(sample) + 0.5f);
+      CHECK(reinterpret_cast<const int64_t*>(block + 64)[i] == sample % 10);
+    }
+  }
+}
+
 TEST_CASE("reader: after a seek nothing of the old place is delivered", "[data]") {
   const CountingSource source(50);
   const SampleStream stream(1, 50);

@@ -36,6 +36,7 @@ std::byte* Plan::bucket_address(int bucket) const {
 bool Plan::keeps_gradients() const { return state_->keep_gradients || state_->accumulate_passes; }
 device::Stream& Plan::stream() { return *state_->stream; }
 absl::Status Plan::WaitForInputs() { return state_->inputs_taken->Wait(); }
+device::Event& Plan::inputs_taken() { return *state_->inputs_taken; }
 absl::Status Plan::Synchronize() { return state_->stream->Synchronize(); }
 Pulse* Plan::pulse() const { return state_->pulse; }
 uint64_t Plan::nodes_executed() const { return state_->nodes_executed.load(std::memory_order_relaxed); }
@@ -133,10 +134,12 @@ absl::Status Plan::State::Announce(const PlanStep& step, const PassKey& key, Buc
   return absl::OkStatus();
 }
 
-absl::Status Plan::State::CopyInputs(absl::Span<const std::byte* const> host, const PassKey& key) {
-  LS_CHECK(host.size() == inputs.size(), "a pass takes one address per input of the plan");
-  for (size_t i = 0; i < host.size(); ++i) {
-    LS_RETURN_IF_ERROR(stream->CopyToDevice(input_copies[i].address, host[i], input_copies[i].bytes));
+absl::Status Plan::State::CopyInputs(absl::Span<const std::byte* const> from, InputsIn memory, const PassKey& key) {
+  LS_CHECK(from.size() == inputs.size(), "a pass takes one address per input of the plan");
+  for (size_t i = 0; i < from.size(); ++i) {
+    const PlanInputCopy& to = input_copies[i];
+    LS_RETURN_IF_ERROR(memory == InputsIn::kHostMemory ? stream->CopyToDevice(to.address, from[i], to.bytes)
+                                                       : stream->CopyOnDevice(to.address, from[i], to.bytes));
   }
   if (random == nullptr) return stream->Record(*inputs_taken);
   // The staging memory may still be on its way for the pass before.
@@ -181,9 +184,9 @@ absl::Status Plan::State::RunSegment(PlanSegment& segment) {
   return stream->Replay(*segment.recording);
 }
 
-absl::Status Plan::State::QueuePass(absl::Span<const std::byte* const> host, const PassKey& key,
+absl::Status Plan::State::QueuePass(absl::Span<const std::byte* const> from, InputsIn memory, const PassKey& key,
                                     BucketReady on_bucket) {
-  LS_RETURN_IF_ERROR(CopyInputs(host, key));
+  LS_RETURN_IF_ERROR(CopyInputs(from, memory, key));
   const bool replays = ran_once && stream->can_record();
   if (replays && segments.empty()) CutSegments();
   int ready = 0;
@@ -201,8 +204,15 @@ absl::Status Plan::State::QueuePass(absl::Span<const std::byte* const> host, con
 }
 
 absl::Status Plan::RunPass(absl::Span<const std::byte* const> inputs, const PassKey& key, BucketReady on_bucket) {
-  absl::Status queued = state_->QueuePass(inputs, key, on_bucket);
+  absl::Status queued = state_->QueuePass(inputs, State::InputsIn::kHostMemory, key, on_bucket);
   // The caller's inputs may go now; a failure of the device is that of the pass, or shows with the next.
+  if (!queued.ok()) (void)state_->stream->Synchronize();
+  return queued;
+}
+
+absl::Status Plan::RunPassOnDevice(absl::Span<const std::byte* const> inputs, const PassKey& key,
+                                   BucketReady on_bucket) {
+  absl::Status queued = state_->QueuePass(inputs, State::InputsIn::kDeviceMemory, key, on_bucket);
   if (!queued.ok()) (void)state_->stream->Synchronize();
   return queued;
 }
@@ -219,7 +229,7 @@ absl::StatusOr<std::vector<NodeDigest>> Plan::RunPassWithDigests(absl::Span<cons
 absl::StatusOr<std::vector<NodeDigest>> Plan::RunPassWithDigests(absl::Span<const std::byte* const> inputs,
                                                                  const PassKey& key, BucketReady on_bucket) {
   State& state = *state_;
-  LS_RETURN_IF_ERROR(state.CopyInputs(inputs, key));
+  LS_RETURN_IF_ERROR(state.CopyInputs(inputs, State::InputsIn::kHostMemory, key));
   std::vector<NodeDigest> digests;
   std::vector<std::byte> host;
   int ready = 0;

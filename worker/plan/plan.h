@@ -144,6 +144,9 @@ class Plan {
   // returns. Cancelled after Cancel(true). After an error nothing of the pass is under way any more.
   absl::Status RunPass(absl::Span<const std::byte* const> inputs, const PassKey& key, BucketReady on_bucket);
   absl::Status RunPass(absl::Span<const std::byte* const> inputs, const PassKey& key);
+  // The same with inputs in device memory, there when the stream comes to them, and unchanged until the pass has taken
+  // them.
+  absl::Status RunPassOnDevice(absl::Span<const std::byte* const> inputs, const PassKey& key, BucketReady on_bucket);
 
   // The same, waiting after every node, with a digest of all it wrote for the first time.
   absl::StatusOr<std::vector<NodeDigest>> RunPassWithDigests(absl::Span<const std::byte* const> inputs,
@@ -157,6 +160,8 @@ class Plan {
 
   // Blocks until the last pass has taken its inputs over; returns the first failure.
   absl::Status WaitForInputs();
+  // The mark of that in the stream: for work that replaces them.
+  device::Event& inputs_taken();
   // Blocks until all that was queued is done; returns the first failure.
   absl::Status Synchronize();
   device::Stream& stream();

@@ -140,8 +140,10 @@ struct Plan::State {
   absl::Status Announce(const PlanStep& step, const PassKey& key, BucketReady on_bucket, int& ready);
   // Adds the buckets' gradients of this pass to those of earlier passes, where there are any.
   absl::Status Accumulate(int bucket, int64_t pass);
-  absl::Status CopyInputs(absl::Span<const std::byte* const> inputs, const PassKey& key);
-  absl::Status QueuePass(absl::Span<const std::byte* const> inputs, const PassKey& key, BucketReady on_bucket);
+  enum class InputsIn : uint8_t { kHostMemory, kDeviceMemory };
+  absl::Status CopyInputs(absl::Span<const std::byte* const> inputs, InputsIn memory, const PassKey& key);
+  absl::Status QueuePass(absl::Span<const std::byte* const> inputs, InputsIn memory, const PassKey& key,
+                         BucketReady on_bucket);
 };
 
 }  // namespace lockstep::worker

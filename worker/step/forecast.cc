@@ -9,6 +9,7 @@
 #include "common/job/units.h"
 #include "common/status/status_macros.h"
 #include "worker/data/batch_reader.h"
+#include "worker/plan/input_staging.h"
 #include "worker/step/gradient_exchange.h"
 #include "worker/step/host_state.h"
 
@@ -115,6 +116,7 @@ std::string PartsText(const ReplicaForecast& forecast, bool device, bool host) {
   part(device, "state", forecast.state_bytes);
   part(host, "snapshots of it", forecast.snapshot_bytes);
   part(device, "sums of gradients", forecast.exchange_bytes);
+  part(device && forecast.input_bytes > 0, "inputs ahead", forecast.input_bytes);
   part(host, "batches", forecast.batch_bytes);
   part(host && forecast.host_copy_bytes > 0, "copies of state and sums", forecast.host_copy_bytes);
   part(device, "training plan", forecast.training.total());
@@ -157,7 +159,10 @@ absl::StatusOr<ReplicaForecast> ForecastOf(const MetaGraph& metagraph, const Job
   forecast.nodes = plans.training_plan->Describe();
   forecast.device_memory = plans.device_memory;
   // Sums come to the host where ranks are not joined on their devices, which shows only when they meet.
-  if (!plans.device->host_visible()) forecast.host_copy_bytes = forecast.state_bytes + forecast.exchange_bytes;
+  if (!plans.device->host_visible()) {
+    forecast.host_copy_bytes = forecast.state_bytes + forecast.exchange_bytes;
+    forecast.input_bytes = InputStaging::BytesOf(*plans.training_plan);
+  }
   return forecast;
 }
 

@@ -28,6 +28,7 @@ struct ReplicaForecast {
   int64_t state_bytes = 0;
   int64_t snapshot_bytes = 0;
   int64_t exchange_bytes = 0;   // sums of gradients over logical shards
+  int64_t input_bytes = 0;      // of the next pass, on their way to a device with memory of its own
   int64_t batch_bytes = 0;      // training batches read ahead, and the evaluation batch
   int64_t host_copy_bytes = 0;  // of state and sums, beside a device with memory of its own
   // What a device with memory of its own has to give; 0: the device computes in the host's.
@@ -46,7 +47,7 @@ struct ReplicaForecast {
 
  private:
   int64_t near_device() const {
-    return training.total() + evaluation.total() + text.total() + state_bytes + exchange_bytes;
+    return training.total() + evaluation.total() + text.total() + state_bytes + exchange_bytes + input_bytes;
   }
 };
 

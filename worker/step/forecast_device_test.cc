@@ -40,7 +40,10 @@ TEST_CASE("forecast: state, plans and sums lie on the GPU, snapshots and batches
   const ReplicaForecast forecast = ForecastReplica(Mlp(256), Job()).value();
 
   CHECK(forecast.device_memory == 2000000);  // what is free
-  CHECK(forecast.device_total() == forecast.training.total() + forecast.state_bytes + forecast.exchange_bytes);
+  // 256 samples of 100 floats and a label, each input at a multiple of 256 bytes.
+  CHECK(forecast.input_bytes == 256 * 100 * 4 + 256 * 8);
+  CHECK(forecast.device_total() ==
+        forecast.training.total() + forecast.state_bytes + forecast.exchange_bytes + forecast.input_bytes);
   CHECK(forecast.host_copy_bytes == forecast.state_bytes + forecast.exchange_bytes);
   CHECK(forecast.host_total() == forecast.snapshot_bytes + forecast.batch_bytes + forecast.host_copy_bytes);
   JobSpec on_cpu = Job();

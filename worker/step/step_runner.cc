@@ -8,6 +8,7 @@
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
 #include "worker/collectives/exact_sum.h"
+#include "worker/device/device_lost.h"
 #include "worker/optimizer/optimizer.h"
 
 namespace lockstep::worker {
@@ -63,7 +64,6 @@ StepRunner::StepRunner(StepConfig config, ReplicaState* state, Plan* training_pl
       eval_plan_(eval_plan),
       eval_(eval),
       stream_(config_.seed, train->num_samples()),
-      reader_(train, &stream_, {.global_batch_size = config_.global_batch, .logical_shards = config_.logical_shards}),
       math_(config_.device->step_math()),
       statistic_sizes_(StatisticSizes(config_)),
       passes_(config_.global_batch / config_.logical_shards / config_.metagraph.pass_batch) {
@@ -113,7 +113,7 @@ uint64_t StepRunner::nodes_executed() const {
 
 StepTimes StepRunner::times() const {
   StepTimes times = times_;
-  times.data = reader_.waited();
+  times.data = reader_->waited();
   return times;
 }
 
@@ -176,8 +176,9 @@ absl::StatusOr<StepResult> StepRunner::RunStep(Communicator& communicator, int64
       break;
     case NanAction::kApply:
       if (const absl::Status updated = Update(step, word, denominator); !updated.ok()) {
-        return absl::InternalError(absl::StrCat("the update of step ", step, " failed, and what this replica holds is ",
-                                                "void: ", updated.message()));
+        return device::MarkedAs(updated, absl::InternalError(absl::StrCat("the update of step ", step,
+                                                                          " failed, and what this replica holds is ",
+                                                                          "void: ", updated.message())));
       }
       break;
   }
@@ -197,49 +198,34 @@ absl::StatusOr<ReducedWord> StepRunner::Attempt(Communicator& communicator, Tag 
   return exchange_->Finish(slot, passes);
 }
 
-absl::StatusOr<const Batch*> StepRunner::NextBatch() {
-  const Profiler::Scope scope(config_.profiler, ProfileTrack::kData, "(wait for data)");
-  // The batch before goes back to the reader.
-  LS_RETURN_IF_ERROR(plan_->WaitForInputs());
-  return &reader_.Next();
-}
-
 absl::Status StepRunner::RunShards(Communicator& communicator, Tag tag) {
   const ShardRange shards = exchange_->shards();
   if (next_step_ != tag.step || tag.attempt != 0 || shards.first != reader_shards_.first ||
       shards.last != reader_shards_.last) {
-    std::vector<int64_t> indices;
-    for (int k = shards.first; k < shards.last; ++k) indices.push_back(k);
-    reader_.Seek(tag.step, std::move(indices));
-    reader_shards_ = shards;
+    LS_RETURN_IF_ERROR(Seek(tag.step, shards));
   }
   next_step_ = -1;  // until every batch of this step was taken
   for (int k = shards.first; k < shards.last; ++k) {
     if (cancelled_) return absl::CancelledError("computing was stopped");
     LS_RETURN_IF_ERROR(communicator.status());
-    LS_ASSIGN_OR_RETURN(const Batch* const batch, NextBatch());
-    LS_CHECK(batch->step == tag.step && batch->logical_shard == k, "batches come in order");
-    LS_RETURN_IF_ERROR(RunShard(*batch));
+    if (!std::exchange(took_ahead_, false)) LS_RETURN_IF_ERROR(NextBatch());
+    LS_CHECK(batch_->step == tag.step && batch_->logical_shard == k, "batches come in order");
+    if (tag.attempt == 0) times_.samples += static_cast<int64_t>(batch_->samples.size());
+    LS_RETURN_IF_ERROR(RunShard(tag.step, k));
     LS_RETURN_IF_ERROR(exchange_->EndShard());
-    if (tag.attempt == 0) times_.samples += static_cast<int64_t>(batch->samples.size());
   }
   next_step_ = tag.step + 1;
   return absl::OkStatus();
 }
 
-absl::Status StepRunner::RunShard(const Batch& batch) {
-  LS_CHECK(static_cast<int64_t>(batch.samples.size()) == passes_ * config_.metagraph.pass_batch,
+absl::Status StepRunner::RunShard(int64_t step, int logical_shard) {
+  LS_CHECK(static_cast<int64_t>(batch_->samples.size()) == passes_ * config_.metagraph.pass_batch,
            "a shard is a number of whole passes");
   double* const totals = exchange_->shard_totals();
   for (int64_t pass = 0; pass < passes_; ++pass) {
-    std::vector<const std::byte*> inputs;
-    for (const int field : input_fields_) {
-      const Tensor& tensor = batch.fields[field];
-      inputs.push_back(tensor.data() + tensor.byte_size() / passes_ * pass);
-    }
-    const PassKey key{.seed = config_.seed, .step = batch.step, .logical_shard = batch.logical_shard, .pass = pass};
+    const PassKey key{.seed = config_.seed, .step = step, .logical_shard = logical_shard, .pass = pass};
     const bool last = pass + 1 == passes_;
-    LS_RETURN_IF_ERROR(plan_->RunPass(inputs, key, [&](int bucket) -> absl::Status {
+    LS_RETURN_IF_ERROR(QueuePass(pass, key, [&](int bucket) -> absl::Status {
       if (!last) return absl::OkStatus();
       const Profiler::Scope scope(config_.profiler, ProfileTrack::kReduction, "(quantise)");
       return exchange_->AddBucket(bucket);

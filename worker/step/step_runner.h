@@ -36,6 +36,7 @@
 #include "worker/device/device.h"
 #include "worker/device/mirrored_buffer.h"
 #include "worker/device/step_math.h"
+#include "worker/plan/input_staging.h"
 #include "worker/plan/plan.h"
 #include "worker/profile/profiler.h"
 #include "worker/step/gradient_exchange.h"
@@ -120,9 +121,16 @@ class StepRunner {
   // Losses, denominators, then every element of a statistic.
   int slots_per_shard() const;
   absl::Status EnsureCurrent(Plan& plan, bool& stale);
-  absl::StatusOr<const Batch*> NextBatch();
+  // step_inputs.cc: batches on their way to the passes.
+  absl::Status MakeReader(const DataSource& train);
+  absl::Status Seek(int64_t step, ShardRange shards);
+  absl::Status NextBatch();
+  std::vector<const std::byte*> InputsOf(int64_t pass) const;
+  absl::Status QueuePass(int64_t pass, const PassKey& key, Plan::BucketReady on_bucket);
+  absl::Status StageNext(int64_t pass);
+
   absl::Status RunShards(Communicator& communicator, Tag tag);
-  absl::Status RunShard(const Batch& batch);
+  absl::Status RunShard(int64_t step, int logical_shard);
   absl::StatusOr<ReducedWord> Attempt(Communicator& communicator, Tag tag, const ControlContribution& slot);
   absl::StatusOr<Verdict> JudgeWord(const ReducedWord& word);
   absl::Status Update(int64_t step, const ReducedWord& word, double denominator);
@@ -136,7 +144,6 @@ class StepRunner {
   Plan* const eval_plan_;
   const DataSource* const eval_;
   const SampleStream stream_;
-  BatchReader reader_;
   device::StepMath& math_;
   std::unique_ptr<GradientExchange> exchange_;
 
@@ -161,9 +168,18 @@ class StepRunner {
   std::vector<std::unique_ptr<device::TensorTable>> declared_tables_;  // by bucket; indices in the declared order
   std::unique_ptr<device::Buffer> squares_;                            // float64 per tensor, then the factor that clips
 
-  std::vector<int32_t> exponents_;
-  int64_t next_step_ = -1;  // what the reader delivers next, for `reader_shards_`
+  // Where the host sees the device's memory, passes read the reader's batches themselves, and `staging_` is null. Else
+  // batches lie in pinned blocks, and the inputs of the next pass are copied ahead, as far as its batch was read.
+  std::vector<std::unique_ptr<device::Buffer>> blocks_;
+  std::unique_ptr<InputStaging> staging_;
+  std::unique_ptr<BatchReader> reader_;
+  const Batch* batch_ = nullptr;  // that the reader handed out last
+  bool took_ahead_ = false;       // it is the one after that of the newest pass
+  bool staged_ = false;           // the next pass's inputs are on their way
+  int64_t next_step_ = -1;        // what comes next, for `reader_shards_`
   ShardRange reader_shards_;
+
+  std::vector<int32_t> exponents_;
   bool training_stale_ = true;
   bool eval_stale_ = true;
   std::atomic<bool> cancelled_{false};
