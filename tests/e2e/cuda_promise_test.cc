@@ -65,6 +65,30 @@ TEST_CASE("promise: devices whose memory is their own keep it with workers kille
   job.ReplayRecords();
 }
 
+TEST_CASE("promise: two workers under limits share one GPU, and a limit that is too low is refused with what it leaves",
+          "[e2e][cuda]") {
+  UseHostExecution();
+  const std::string shared = absl::StrCat(std::getenv("TEST_TMPDIR"), "/gpu");
+  setenv("LOCKSTEP_HOST_GPU_FILE", shared.c_str(), 1);
+  setenv("LOCKSTEP_HOST_GPU_BYTES", "67108864", 1);
+  setenv("LOCKSTEP_HOST_CONTEXT_BYTES", "4194304", 1);
+  std::vector<std::string> settings = Settings("cnn", 16, 8);
+  settings.push_back("resources.gpu_memory=0.45");
+  LocalJob job("shared", kJob, settings);
+  job.RunUndisturbed(2);
+
+  settings.back() = "resources.gpu_memory=4196000B";
+  std::vector<std::string> words = {"check", kJob, "--plan"};
+  for (const std::string& set : settings) words.insert(words.end(), {"--set", set});
+  std::string output;
+  CHECK(LocalJob::RunCommand(words, &output) != Ended{});
+  INFO(output);
+  CHECK(absl::StrContains(output, "leaves it 1696 beside what CUDA takes itself"));
+  for (const char* name : {"LOCKSTEP_HOST_GPU_FILE", "LOCKSTEP_HOST_GPU_BYTES", "LOCKSTEP_HOST_CONTEXT_BYTES"}) {
+    unsetenv(name);
+  }
+}
+
 TEST_CASE("promise: a worker without a GPU is refused in a job of GPUs, which goes on", "[e2e][cuda]") {
   UseHostExecution();
   LocalJob job("mixed", kJob, Settings("cnn", 16, 40));

@@ -10,12 +10,17 @@
 #include "common/status/status_macros.h"
 #include "worker/collectives/paired_communicator.h"
 #include "worker/device/cuda_loader.h"
+#include "worker/device/device_lost.h"
 
 namespace lockstep::worker {
 namespace {
 
 constexpr size_t kQueuedActions = 256;
 constexpr size_t kEarlyKeys = 65536;
+// How long a lost device waits to hear that a peer was lost, and how long that explains it.
+constexpr absl::Duration kEvidenceWait = absl::Seconds(5);
+constexpr absl::Duration kEvidenceAge = absl::Minutes(1);
+constexpr absl::Duration kEvidencePoll = absl::Milliseconds(10);
 
 }  // namespace
 
@@ -93,6 +98,7 @@ void Engine::Perform(const AbortCollectives& action) {
     MutexLock lock(&mutex_);
     if (attempt_.generation != action.generation) return;
     if (attempt_.aborted.ok()) attempt_.aborted = cause;
+    if (attempt_.communicator != nullptr && attempt_.communicator->size() > 1) broken_at_ = absl::Now();
     attempt = attempt_;
   }
   CancelSamples();
@@ -115,10 +121,7 @@ absl::StatusOr<std::shared_ptr<Communicator>> Engine::CommunicatorOf(const Gener
 }
 
 void Engine::Fail(const Generation& generation, const absl::Status& status) {
-  if (absl::IsInternal(status)) {
-    options_.post(InternalError{kExitBug, std::string(status.message())});
-    return;
-  }
+  if (absl::IsInternal(status)) return FailForGood(status);
   options_.post(CollectiveFailed{generation, {}, std::exchange(sync_voided_, false), std::string(status.message())});
 }
 
@@ -155,6 +158,34 @@ void Engine::Do(const FormCommunicator& action) {
   }
   if (status.ok()) return options_.post(CommunicatorFormed{action.generation});
   if (IsCurrent(action.generation)) Fail(action.generation, status);
+}
+
+void Engine::FailForGood(const absl::Status& status) {
+  if (!device::IsDeviceLost(status) || !LostPeer()) {
+    options_.post(InternalError{kExitBug, std::string(status.message())});
+    return;
+  }
+  options_.post(InternalError{
+      kExitPreempted,
+      absl::StrCat("a peer is gone whose GPU this one read from, and this GPU is of no use to the process any more (",
+                   status.message(), "): it has to be started again")});
+}
+
+// A process that dies takes its GPU's memory from under the kernels of its peers, which may fail before anybody has
+// heard of the death.
+bool Engine::LostPeer() {
+  const absl::Time limit = absl::Now() + kEvidenceWait;
+  for (;;) {
+    {
+      MutexLock lock(&mutex_);
+      if (absl::Now() - broken_at_ < kEvidenceAge) return true;
+      const std::shared_ptr<Communicator>& now = attempt_.communicator;
+      if (now == nullptr || now->size() == 1) return false;
+      if (!now->status().ok()) return true;
+    }
+    if (absl::Now() >= limit) return false;
+    absl::SleepFor(kEvidencePoll);
+  }
 }
 
 bool Engine::IsCurrent(const Generation& generation) const {
@@ -235,7 +266,7 @@ void Engine::Do(const StopComputing& action) {
 void Engine::Do(const ComputeDigest& action) {
   ReplicaState& state = replica_->state();
   if (const absl::Status fetched = state.Fetch(); !fetched.ok()) {
-    options_.post(InternalError{kExitBug, std::string(fetched.message())});
+    FailForGood(fetched);
     return;
   }
   options_.post(DigestComputed{action.position, state.host().Digest(&pulse_)});
@@ -245,14 +276,16 @@ void Engine::Do(const TakeSnapshot& action) {
   const absl::Time begin = absl::Now();
   auto snapshot = snapshots_.Take(replica_->state());
   if (!snapshot.ok()) {
-    options_.post(
-        InternalError{kExitBug, absl::StrCat("snapshot of step ", action.step, ": ", snapshot.status().message())});
+    FailForGood(device::MarkedAs(
+        snapshot.status(),
+        absl::InternalError(absl::StrCat("snapshot of step ", action.step, ": ", snapshot.status().message()))));
     return;
   }
   checkpoint_time_ += absl::Now() - begin;
   background_.Post([this, action, copy = *std::move(snapshot)] {
     if (const absl::Status copied = copy.Wait(); !copied.ok()) {
-      options_.post(InternalError{kExitBug, absl::StrCat("snapshot of step ", action.step, ": ", copied.message())});
+      FailForGood(device::MarkedAs(
+          copied, absl::InternalError(absl::StrCat("snapshot of step ", action.step, ": ", copied.message()))));
       return;
     }
     const SnapshotId id{action.lineage, action.step, copy.state->Digest()};

@@ -121,6 +121,10 @@ class Engine {
   void CancelSamples();
   void Retire(const Communicator& communicator);
   void Fail(const Generation& generation, const absl::Status& status);
+  // An error that no other generation mends: a bug, or a device that a lost peer took with it.
+  void FailForGood(const absl::Status& status);
+  // Whether a generation of this worker lost a peer lately; waits a moment for the news of it.
+  bool LostPeer();
   void PublishStats();
   template <typename Action>
   void Enqueue(Action action);
@@ -140,6 +144,7 @@ class Engine {
   mutable Mutex mutex_;
   std::shared_ptr<Replica> shared_replica_ GUARDED_BY(mutex_);
   Attempt attempt_ GUARDED_BY(mutex_);
+  absl::Time broken_at_ GUARDED_BY(mutex_) = absl::InfinitePast();  // the newest generation of several that was
   std::vector<std::pair<Generation, std::pair<std::string, std::string>>> early_keys_ GUARDED_BY(mutex_);
   std::vector<NamedValue> stats_ GUARDED_BY(mutex_);
 

@@ -119,7 +119,7 @@ void Engine::Do(const PrepareReplica& action) {
     if (same) {  // the job was given other settings: what was trained stays
       const absl::Status moved = MoveState(replica_->state(), replica->state());
       if (!moved.ok()) {
-        options_.post(InternalError{kExitBug, std::string(moved.message())});
+        FailForGood(moved);
         return;
       }
       replica->runner().StateReplaced();

@@ -166,6 +166,7 @@ struct TermSignal {
 };
 
 // Something of our own broke (a failure inside an update voids the replica, rule 5): report, exit with `exit_code`.
+// With kExitPreempted this process can do nothing more, by no fault of its own: it leaves to be started again.
 struct InternalError {
   int32_t exit_code = kExitBug;
   std::string message;

@@ -56,7 +56,8 @@ std::vector<Action> SessionCore::Step(absl::Time now, const Event& event) {
         if constexpr (std::is_same_v<T, ShareUploadFailed>) OnShareFailed(e);
         if constexpr (std::is_same_v<T, TermSignal>) OnTermSignal(e);
         if constexpr (std::is_same_v<T, InternalError>) {
-          Tell(ErrorReport{e.exit_code, position_.step, e.message});
+          // Who leaves to come back is lost, and at fault no more than a process that was killed.
+          if (e.exit_code != kExitPreempted) Tell(ErrorReport{e.exit_code, position_.step, e.message});
           ExitWith(e.exit_code, e.message);
         }
       },

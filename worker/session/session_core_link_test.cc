@@ -105,6 +105,18 @@ TEST_CASE("session: the last words of a process go out before it is welcomed, to
   CHECK(worker.Message<Left>().exit_code == 70);
 }
 
+TEST_CASE("session: a process that can do nothing more by no fault of its own leaves, and reports no error",
+          "[session][exit]") {
+  WorkerHarness worker;
+  worker.Run();
+
+  worker.Give(InternalError{75, "a peer took the GPU with it"});
+
+  CHECK_FALSE(worker.Told<ErrorReport>());
+  CHECK(worker.Message<Left>().exit_code == 75);
+  CHECK(worker.ExitCode() == 75);
+}
+
 TEST_CASE("session: a Fenced that crosses with a Hello is answered by that Hello", "[session][rule10]") {
   WorkerHarness worker;
   worker.Join();

@@ -125,6 +125,7 @@ class NcclCommunicator final : public DeviceCommunicator {
       }
       absl::SleepFor(absl::Milliseconds(1));
     }
+    LS_RETURN_IF_ERROR(WarmUp(deadline));
     watcher_ = std::thread([this] { Watch(); });
     return absl::OkStatus();
   }
@@ -143,6 +144,50 @@ class NcclCommunicator final : public DeviceCommunicator {
   void Abort(const absl::Status& cause) override { fate_->Break(cause); }
 
  private:
+  // The first collective of a kind and size connects further ranks, allocates, and may fail: here nobody is told yet
+  // that NCCL serves, and no step waits.
+  absl::Status WarmUp(absl::Time deadline) {
+    constexpr int64_t kMostElements = int64_t{1} << 18;
+    LS_ASSIGN_OR_RETURN(const std::unique_ptr<device::Buffer> sums,
+                        device::cuda::NewDeviceBuffer(kMostElements * sizeof(int64_t)));
+    LS_ASSIGN_OR_RETURN(const std::unique_ptr<device::Buffer> floats,
+                        device::cuda::NewDeviceBuffer(kMostElements * sizeof(float)));
+    absl::Status warm;
+    // Not divided by the ranks, so that every kind of call is among them.
+    for (const int64_t size : {kPartMultiple * host_.size() + 1, kMostElements - 1}) {
+      const DeviceBucket bucket{.tensors = nullptr,
+                                .size = size,
+                                .sums = reinterpret_cast<int64_t*>(sums->address()),
+                                .exponents = nullptr,
+                                .floats = reinterpret_cast<float*>(floats->address())};
+      if (warm.ok()) warm = QueueNative(bucket);
+      if (warm.ok()) warm = QueueExact(bucket);
+    }
+    if (warm.ok()) warm = WaitForStream(deadline);
+    if (!warm.ok()) {
+      // Nothing uses the buffers any more when they go.
+      AbortNccl();
+      (void)stream_->Synchronize();
+    }
+    return warm;
+  }
+
+  absl::Status WaitForStream(absl::Time deadline) {
+    LS_ASSIGN_OR_RETURN(const std::unique_ptr<device::Event> behind, device::cuda::NewCudaEvent());
+    LS_RETURN_IF_ERROR(stream_->Record(*behind));
+    while (!behind->Ready()) {
+      LS_RETURN_IF_ERROR(Settled("summing for the first time").status());
+      LS_RETURN_IF_ERROR(host_.status());
+      if (absl::Now() > deadline) {
+        return absl::DeadlineExceededError(absl::StrCat("NCCL's first sums of ", host_.size(),
+                                                        " ranks did not end within ",
+                                                        absl::FormatDuration(options_.connect_timeout)));
+      }
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    return behind->Wait();
+  }
+
   absl::StatusOr<Handle> Queue(const DeviceBucket& bucket, device::Event& filled) {
     LS_RETURN_IF_ERROR(fate_->cause());
     LS_RETURN_IF_ERROR(stream_->WaitFor(filled));
@@ -186,7 +231,7 @@ class NcclCommunicator final : public DeviceCommunicator {
   }
 
   absl::Status Dequantize(const DeviceBucket& bucket, int64_t begin, int64_t end) {
-    if (begin == end) return absl::OkStatus();
+    if (begin == end || bucket.tensors == nullptr) return absl::OkStatus();
     return math_->Dequantize(*stream_, *bucket.tensors, begin, end, bucket.sums, bucket.exponents, bucket.floats);
   }
 

@@ -5,16 +5,22 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
+#include "worker/device/cuda/gpu_memory.h"
 
 namespace lockstep::device::cuda {
 namespace {
 
+std::atomic<int64_t> in_buffers{0};
+
 class DeviceBuffer final : public Buffer {
  public:
   DeviceBuffer(std::byte* address, size_t size, std::shared_ptr<MemoryBudget> budget)
-      : address_(address), size_(size), budget_(std::move(budget)) {}
+      : address_(address), size_(size), budget_(std::move(budget)) {
+    in_buffers += static_cast<int64_t>(size_);
+  }
   ~DeviceBuffer() override {
     FreeDevice(address_);
+    in_buffers -= static_cast<int64_t>(size_);
     if (budget_ != nullptr) budget_->Return(static_cast<int64_t>(size_));
   }
 
@@ -99,6 +105,8 @@ class CudaStream final : public Stream {
 };
 
 }  // namespace
+
+int64_t BytesInBuffers() { return in_buffers; }
 
 absl::Status MemoryBudget::Take(int64_t bytes) {
   const int64_t used = used_.fetch_add(bytes);

@@ -138,6 +138,19 @@ TEST_CASE("host execution: device memory cannot be touched by the host", "[cuda]
   }));
 }
 
+TEST_CASE("host execution: a copy that overlaps what it reads is refused", "[cuda]") {
+  const Memory memory(64);
+  const OwnStream stream;
+  const size_t half = memory.bytes / 2;
+
+  CHECK(CopyOnDevice(stream.handle, memory.raw() + half, memory.raw(), half).ok());
+  CHECK_FALSE(CopyOnDevice(stream.handle, memory.raw() + half - 1, memory.raw(), half).ok());
+  CHECK_FALSE(CopyOnDevice(stream.handle, memory.raw(), memory.raw() + 1, half).ok());
+  CHECK_FALSE(CopyOnDevice(stream.handle, memory.raw(), memory.raw(), half).ok());
+  CHECK(CopyOnDevice(stream.handle, memory.raw(), memory.raw(), 0).ok());
+  CHECK(Synchronize(stream.handle).ok());
+}
+
 TEST_CASE("host execution: a capture is not run, and its replay is, as often as asked", "[cuda]") {
   OwnStream stream;
   Memory value(1);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
 #include "worker/device/cuda/cuda_stream.h"
+#include "worker/device/cuda/gpu_memory.h"
 #include "worker/device/cuda/own_kernels.h"
 #include "worker/device/cuda/runtime.h"
 #include "worker/device/cuda/step_math.h"
@@ -73,6 +74,22 @@ absl::StatusOr<cuda::OwnFunction> Choose(const KernelRequest& request) {
   return own;
 }
 
+// What buffers may take of the job's limit, 0 without one; `memory`: the same, or of what is free if that is less.
+absl::StatusOr<int64_t> BudgetOf(const DeviceOptions& options, int64_t& memory) {
+  int64_t total = 0;
+  LS_RETURN_IF_ERROR(cuda::MemoryNow(&memory, &total));
+  memory = std::max<int64_t>(memory - cuda::FixedMemoryOfCuda().later, 1);
+  if (options.memory_limit == 0) return 0;
+  const int64_t own = cuda::MemoryOfCuda(options.ordinal);
+  if (options.memory_limit <= own) {
+    return absl::ResourceExhaustedError(absl::StrCat("`resources.gpu_memory` allows a worker ", options.memory_limit,
+                                                     " bytes of its GPU, and CUDA itself takes ", own,
+                                                     ". Raise the limit, or share the GPU with fewer"));
+  }
+  memory = std::min(memory, options.memory_limit - own);
+  return options.memory_limit - own;
+}
+
 class CudaDevice final : public Device {
  public:
   CudaDevice(DeviceInfo info, int64_t memory_limit, std::unique_ptr<cuda::VendorLibraries> libraries)
@@ -136,9 +153,6 @@ absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(const DeviceOptions& opti
   info.model = facts.name;
   info.threads = options.threads;
   info.tf32 = options.tf32;
-  int64_t total = 0;
-  LS_RETURN_IF_ERROR(cuda::MemoryNow(&info.memory, &total));
-  if (options.memory_limit > 0) info.memory = std::min(info.memory, options.memory_limit);
   if (!options.instruction_set.empty() && options.instruction_set != info.instruction_set) {
     return absl::InvalidArgumentError(absl::StrCat("GPU ", options.ordinal, " (", facts.name, ") is of ",
                                                    info.instruction_set, ", the kernel plan of ",
@@ -148,7 +162,8 @@ absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(const DeviceOptions& opti
   LS_ASSIGN_OR_RETURN(std::unique_ptr<cuda::VendorLibraries> libraries,
                       cuda::OpenVendorLibraries({.gpu = gpu, .tf32 = options.tf32}));
   if (!libraries->name().empty()) absl::StrAppend(&info.library, ", ", libraries->name());
-  return std::make_unique<CudaDevice>(std::move(info), options.memory_limit, std::move(libraries));
+  LS_ASSIGN_OR_RETURN(const int64_t budget, BudgetOf(options, info.memory));
+  return std::make_unique<CudaDevice>(std::move(info), budget, std::move(libraries));
 }
 
 }  // namespace lockstep::device

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
 #include "worker/device/cuda/launch_status.h"
+#include "worker/device/device_lost.h"
 
 namespace lockstep::device::cuda {
 namespace {
@@ -35,6 +36,21 @@ absl::Status Of(cudaError_t error, const char* doing) {
     case cudaErrorInsufficientDriver:
     case cudaErrorDevicesUnavailable:
       return absl::FailedPreconditionError(message);
+    // What stays for the life of the process.
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchFailure:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorAssert:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorContextIsDestroyed:
+    case cudaErrorExternalDevice:
+      return MarkDeviceLost(absl::InternalError(message));
     default:
       return absl::InternalError(message);
   }

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
+#include "worker/device/cuda/host_gpu.h"
 #include "worker/device/device.h"
 
 namespace lockstep::device::cuda {
@@ -26,6 +27,7 @@ namespace {
 using Work = std::function<absl::Status()>;
 
 constexpr int kGarbage = 0xa5;
+constexpr int64_t kMostBytes = int64_t{1} << 40;  // of one allocation
 
 size_t Pages(size_t bytes) {
   constexpr size_t kPage = 4096;
@@ -42,18 +44,17 @@ class DeviceMemory {
 
   absl::StatusOr<std::byte*> Allocate(size_t bytes) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const auto free = static_cast<size_t>(kHostGpuBytes - used_);
-    void* memory = bytes > free
-                       ? MAP_FAILED
-                       : mmap(nullptr, Pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const bool taken = bytes <= static_cast<size_t>(kMostBytes) && TakeOfHostGpu(static_cast<int64_t>(bytes));
+    void* const memory =
+        taken ? mmap(nullptr, Pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
     if (memory == MAP_FAILED) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("the GPU has no room for ", bytes, " bytes; ", free, " of ", kHostGpuBytes, " are free"));
+      if (taken) ReturnToHostGpu(static_cast<int64_t>(bytes));
+      return absl::ResourceExhaustedError(absl::StrCat("the GPU has no room for ", bytes, " bytes; ", HostGpuFree(),
+                                                       " of ", HostGpuTotal(), " are free"));
     }
     std::memset(memory, kGarbage, Pages(bytes));
     auto* address = static_cast<std::byte*>(memory);
     blocks_[address] = bytes;
-    used_ += static_cast<int64_t>(bytes);
     if (working_ == 0) Protect(address, bytes, PROT_NONE);
     return address;
   }
@@ -62,14 +63,9 @@ class DeviceMemory {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto block = blocks_.find(address);
     LS_CHECK(block != blocks_.end(), "device memory is freed once, by its address");
-    used_ -= static_cast<int64_t>(block->second);
+    ReturnToHostGpu(static_cast<int64_t>(block->second));
     munmap(address, Pages(block->second));
     blocks_.erase(block);
-  }
-
-  int64_t used() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return used_;
   }
 
   void BeginWork() {
@@ -91,7 +87,6 @@ class DeviceMemory {
 
   std::mutex mutex_;
   std::map<std::byte*, size_t> blocks_;
-  int64_t used_ = 0;
   int working_ = 0;
 };
 
@@ -229,9 +224,14 @@ absl::Status WaitForMark(Mark& mark) {
   return mark.status;
 }
 
+absl::Status CheckOrdinal(int ordinal) {
+  if (ordinal == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("there is no GPU ", ordinal, "; the only one is 0"));
+}
+
 absl::Status Copy(StreamHandle stream, std::byte* to, const std::byte* from, size_t bytes) {
   return Enqueue(stream, [=] {
-    if (bytes > 0) std::memmove(to, from, bytes);
+    if (bytes > 0) std::memcpy(to, from, bytes);
   });
 }
 
@@ -249,13 +249,14 @@ absl::Status EnqueueFallible(StreamHandle stream, std::function<absl::Status()> 
 }
 
 absl::Status SelectDevice(int ordinal) {
-  if (ordinal != 0) return absl::InvalidArgumentError(absl::StrCat("there is no GPU ", ordinal, "; the only one is 0"));
+  LS_RETURN_IF_ERROR(CheckOrdinal(ordinal));
+  if (!TakeOfHostGpu(0)) return absl::ResourceExhaustedError("the GPU has no room for another context");
   return absl::OkStatus();
 }
 
 absl::StatusOr<GpuFacts> FactsOf(int ordinal) {
-  LS_RETURN_IF_ERROR(SelectDevice(ordinal));
-  // Every process has a GPU of its own.
+  LS_RETURN_IF_ERROR(CheckOrdinal(ordinal));
+  // Every process has a GPU of its own, also where several share its memory: NCCL's stand-in serves them.
   return GpuFacts{.name = "host execution",
                   .uuid = absl::StrCat(absl::Hex(getpid(), absl::kZeroPad16)),
                   .capability_major = 9,
@@ -266,8 +267,8 @@ absl::StatusOr<GpuFacts> FactsOf(int ordinal) {
 std::string RuntimeName() { return "host execution"; }
 
 absl::Status MemoryNow(int64_t* free_bytes, int64_t* total_bytes) {
-  *total_bytes = kHostGpuBytes;
-  *free_bytes = kHostGpuBytes - DeviceMemory::Get().used();
+  *total_bytes = HostGpuTotal();
+  *free_bytes = HostGpuFree();
   return absl::OkStatus();
 }
 
@@ -275,8 +276,8 @@ absl::StatusOr<std::byte*> AllocateDevice(size_t bytes) { return DeviceMemory::G
 void FreeDevice(std::byte* memory) { DeviceMemory::Get().Free(memory); }
 
 absl::StatusOr<std::byte*> AllocatePinned(size_t bytes) {
-  constexpr size_t kMost = size_t{1} << 40;
-  void* memory = bytes > kMost ? nullptr : std::aligned_alloc(Buffer::kAlignment, Pages(bytes));
+  void* memory =
+      bytes > static_cast<size_t>(kMostBytes) ? nullptr : std::aligned_alloc(Buffer::kAlignment, Pages(bytes));
   if (memory == nullptr) {
     return absl::ResourceExhaustedError(absl::StrCat("the host has no room for ", bytes, " pinned bytes"));
   }
@@ -326,6 +327,10 @@ absl::Status CopyToHost(StreamHandle stream, std::byte* host, const std::byte* d
   return Copy(stream, host, device, bytes);
 }
 absl::Status CopyOnDevice(StreamHandle stream, std::byte* to, const std::byte* from, size_t bytes) {
+  // A GPU would copy something.
+  if (bytes > 0 && to < from + bytes && from < to + bytes) {
+    return absl::InternalError(absl::StrCat("a copy of ", bytes, " bytes on the GPU overlaps what it reads"));
+  }
   return Copy(stream, to, from, bytes);
 }
 absl::Status Zero(StreamHandle stream, std::byte* device, size_t bytes) {
