@@ -40,8 +40,11 @@ struct KernelRequest {
   // True: the kernel may ask for other input layouts and choose its output layouts. False: everything is row-major.
   bool free_layouts = false;
   // From a kernel plan: serve by exactly this implementation or fail. Empty: the device's own fixed table decides,
-  // without timing anything, so that equal machines choose equally.
+  // without timing anything, so that equal machines choose equally; or, with `trial`, what is fastest.
   std::string implementation;
+  // A device that knows several implementations may try them out, in memory that it gives back, and take another one
+  // each time. Requests for the same from one device get the same. Host devices and Device::Supports ignore it.
+  bool trial = false;
 };
 
 struct ReorderRequest {

@@ -1,6 +1,7 @@
 // What could differ between machines and decides bits: the kernel library, the instruction set, threads, fusions, and
 // the implementation of every node, with the digests of a probe that was computed with them. Made once per job by one
-// worker, from fixed tables and without timing, so that equal machines make equal plans; replayed by everybody else.
+// worker and replayed by everybody else: from fixed tables, so that equal machines make equal plans, or, where a device
+// and the job's `numerics.tuned` allow it, by trying out what is fastest.
 //
 //   make:   MakeDevice ─> Plan::Make (no choices) ─> DescribeKernels ─> RunProbe ─> SerializeKernelPlan
 //   replay: ParseKernelPlan ─> MakeDevice (its instruction set) ─> CheckKernelPlan ─> Plan::Make (its choices)

@@ -64,6 +64,8 @@ struct PlanOptions {
   Recomputation recompute = Recomputation::kCheap;
   // From a kernel plan; null: the device's own tables choose.
   const KernelChoices* choices = nullptr;
+  // Without choices: the device may try kernels out and take the fastest, so that equal machines may choose otherwise.
+  bool trials = false;
   // Advances with every node that is prepared or run, as long as the plan lives; null: nobody watches.
   Pulse* pulse = nullptr;
 };

@@ -169,7 +169,7 @@ const Node* PlanBuilder::FusableRelu(const Node& node) const {
 }
 
 device::KernelRequest PlanBuilder::Request(const Node& node, const Node* relu) const {
-  device::KernelRequest request{.node = &node, .free_layouts = options_.free_layouts};
+  device::KernelRequest request{.node = &node, .free_layouts = options_.free_layouts, .trial = options_.trials};
   request.epilogue = relu != nullptr ? device::Epilogue::kRelu : device::Epilogue::kNone;
   for (const std::string& name : node.inputs) {
     if (name.empty()) {
@@ -237,8 +237,7 @@ absl::StatusOr<std::unique_ptr<device::Kernel>> PlanBuilder::MakeKernel(device::
     if (choice == options_.choices->end()) {
       return absl::InvalidArgumentError(absl::StrCat("the kernel plan has no choice for '", key,
                                                      "'; it was made for another model, batch or device, or by another "
-                                                     "version. Name a kernel plan of this job, or "
-                                                     "none to make one."));
+                                                     "version. Name a kernel plan of this job, or none to make one."));
     }
     request.implementation = choice->second;
   }

@@ -82,8 +82,8 @@ class ReplicaBuilder {
   }
 
   absl::Status Draft(const KernelPlan* replayed) {
-    LS_ASSIGN_OR_RETURN(replica_->plans_,
-                        DraftReplicaPlans(config_.metagraph, job_, replayed, pulse_, profiler_, where_));
+    LS_ASSIGN_OR_RETURN(replica_->plans_, DraftReplicaPlans(config_.metagraph, job_, replayed, pulse_, profiler_,
+                                                            where_, NewChoices::kByTrial));
     LS_ASSIGN_OR_RETURN(const ReplicaForecast forecast, ForecastOf(config_.metagraph, job_, replica_->plans_));
     LS_RETURN_IF_ERROR(CheckMemoryLimit(forecast, config_.metagraph, job_, pulse_, where_));
     config_.training = replica_->plans_.training;

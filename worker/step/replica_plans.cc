@@ -71,7 +71,7 @@ absl::Status ReplicaPlans::Bind(const std::map<std::string, std::byte*>& variabl
 
 absl::StatusOr<ReplicaPlans> DraftReplicaPlans(const MetaGraph& metagraph, const JobSpec& job,
                                                const KernelPlan* replayed, Pulse* pulse, Profiler* profiler,
-                                               const device::WorkerDevice& where) {
+                                               const device::WorkerDevice& where, NewChoices choices) {
   ReplicaPlans plans;
   LS_RETURN_IF_ERROR(MakeDeviceOf(job, replayed, where, plans));
   if (profiler != nullptr) plans.device = std::make_unique<ProfiledDevice>(std::move(plans.device), profiler);
@@ -79,6 +79,7 @@ absl::StatusOr<ReplicaPlans> DraftReplicaPlans(const MetaGraph& metagraph, const
   const bool blocks = job.train().recompute() == job::Train::RECOMPUTE_BLOCKS;
   plans.options.recompute = blocks ? Recomputation::kBlocks : Recomputation::kCheap;
   if (replayed != nullptr) ApplyKernelPlan(*replayed, &plans.options);
+  plans.options.trials = replayed == nullptr && choices == NewChoices::kByTrial && job.numerics().tuned();
   LS_ASSIGN_OR_RETURN(plans.training, MakeTrainingGraph(metagraph));
   const int64_t shard = job.train().global_batch_size() / job.train().logical_shards();
   plans.options.accumulate_passes = shard > metagraph.pass_batch;

@@ -54,13 +54,21 @@ struct ReplicaPlans {
 // What the names of an evaluation plan's nodes begin with, in kernel plans and probes.
 inline constexpr char kEvaluationPrefix[] = "evaluation/";
 
-// Drafts the plans of the job, with the choices of `replayed` (null: the device's own tables choose). Advances `pulse`
+// How kernels are chosen where no kernel plan says.
+enum class NewChoices : uint8_t {
+  kByRule,
+  kByTrial,  // as the job's `numerics.tuned` allows it: takes time, and the device's memory for a while
+};
+
+// Drafts the plans of the job, with the choices of `replayed` (null: as `choices` says; what reaches no state and what
+// was added to a job that has a kernel plan is chosen by rule, so that equal machines choose alike). Advances `pulse`
 // (may be null; it outlives the plans) with every node. `profiler` (likewise) watches the device. `where` is what this
 // worker was told to compute on. FailedPrecondition when it has no device that the job takes (see ChooseDevice) or the
 // device cannot replay the plan, InvalidArgument and Unimplemented as of MakeTrainingGraph and Plan::Draft.
 absl::StatusOr<ReplicaPlans> DraftReplicaPlans(const MetaGraph& metagraph, const JobSpec& job,
                                                const KernelPlan* replayed, Pulse* pulse, Profiler* profiler,
-                                               const device::WorkerDevice& where = {});
+                                               const device::WorkerDevice& where = {},
+                                               NewChoices choices = NewChoices::kByRule);
 
 }  // namespace lockstep::worker
 

@@ -101,9 +101,9 @@ absl::StatusOr<Preference> PreferenceFor(const CublasLtContext& context, const P
   return preference;
 }
 
-// Asks the heuristics and chooses. Trying candidates out, when a kernel plan is made, would take ChooseProduct's place.
-absl::StatusOr<ProductChoice> ChooseNew(const CublasLtContext& context, const ProductProblem& problem,
-                                        const CublasLtProblem& described) {
+// Asks the heuristics and chooses.
+absl::StatusOr<std::vector<ProductChoice>> ChooseNew(const CublasLtContext& context, const ProductProblem& problem,
+                                                     const CublasLtProblem& described, int most) {
   LS_ASSIGN_OR_RETURN(const Preference preference, PreferenceFor(context, problem));
   std::array<cublasLtMatmulHeuristicResult_t, kAsked> results = {};
   int count = 0;
@@ -116,12 +116,16 @@ absl::StatusOr<ProductChoice> ChooseNew(const CublasLtContext& context, const Pr
   }
   std::vector<ProductCandidate> candidates;
   for (int i = 0; i < count; ++i) candidates.push_back(CandidateOf(results[static_cast<size_t>(i)]));
-  LS_ASSIGN_OR_RETURN(const size_t chosen, ChooseProduct(candidates, context.workspace_limit));
-  return ProductChoice{.math = ProductMathName(problem.math),
+  LS_ASSIGN_OR_RETURN(const std::vector<size_t> chosen, ChooseProducts(candidates, context.workspace_limit, most));
+  std::vector<ProductChoice> choices;
+  for (const size_t i : chosen) {
+    choices.push_back({.math = ProductMathName(problem.math),
                        .version = context.version,
                        .gpu = context.gpu,
-                       .workspace_bytes = candidates[chosen].workspace_bytes,
-                       .algorithm = candidates[chosen].algorithm};
+                       .workspace_bytes = candidates[i].workspace_bytes,
+                       .algorithm = candidates[i].algorithm});
+  }
+  return choices;
 }
 
 absl::Status Refuse(absl::string_view name, absl::string_view because) {
@@ -276,15 +280,24 @@ absl::StatusOr<CublasLtProblem> DescribeForCublasLt(const ProductProblem& proble
   return described;
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> MakeCublasLtProduct(const CublasLtContext& context,
-                                                            const KernelRequest& request) {
-  LS_ASSIGN_OR_RETURN(ProductProblem problem, DescribeProduct(request, context.tf32));
+absl::StatusOr<std::vector<std::unique_ptr<Kernel>>> MakeCublasLtProduct(const CublasLtContext& context,
+                                                                         const KernelRequest& request, int most) {
+  LS_ASSIGN_OR_RETURN(const ProductProblem problem, DescribeProduct(request, context.tf32));
   LS_ASSIGN_OR_RETURN(CublasLtProblem described, DescribeForCublasLt(problem));
-  absl::StatusOr<ProductChoice> choice = request.implementation.empty()
-                                             ? ChooseNew(context, problem, described)
-                                             : ChoosePlanned(context, problem, described, request.implementation);
-  if (!choice.ok()) return choice.status();
-  return std::make_unique<CublasLtProduct>(context, std::move(problem), std::move(described), *choice);
+  std::vector<ProductChoice> choices;
+  if (request.implementation.empty()) {
+    LS_ASSIGN_OR_RETURN(choices, ChooseNew(context, problem, described, most));
+  } else {
+    LS_ASSIGN_OR_RETURN(ProductChoice planned, ChoosePlanned(context, problem, described, request.implementation));
+    choices.push_back(std::move(planned));
+  }
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  for (const ProductChoice& choice : choices) {
+    // Each has a description of its own: addresses are bound to it.
+    LS_ASSIGN_OR_RETURN(CublasLtProblem own, DescribeForCublasLt(problem));
+    kernels.push_back(std::make_unique<CublasLtProduct>(context, problem, std::move(own), choice));
+  }
+  return kernels;
 }
 
 }  // namespace lockstep::device::cuda

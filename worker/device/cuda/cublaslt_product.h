@@ -1,6 +1,6 @@
 // Gemm, MatMul and BatchMatMul by cuBLASLt. Without a name in the request the heuristics are asked for several
-// algorithms and one is chosen by a fixed rule (product_choice.h); with one, exactly the algorithm that it spells is
-// checked and taken.
+// algorithms, of which a rule says those that may serve (product_choice.h); with one, exactly the algorithm that it
+// spells is checked and taken.
 //
 // Everything is row-major here and column-major there: cuBLASLt computes the transposed result, with the factors
 // swapped, of which the bytes are the same.
@@ -15,6 +15,7 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "worker/device/cuda/product_problem.h"
@@ -61,9 +62,10 @@ struct CublasLtProblem {
 // Needs no GPU. Where a row is added, its address is one that nobody may read, until it is bound.
 absl::StatusOr<CublasLtProblem> DescribeForCublasLt(const ProductProblem& problem);
 
-// REQUIRES: `context` outlives the kernel. An error says why cuBLASLt cannot serve the node.
-absl::StatusOr<std::unique_ptr<Kernel>> MakeCublasLtProduct(const CublasLtContext& context,
-                                                            const KernelRequest& request);
+// At least one and at most `most` kernels, in the order in which they are preferred; one where the request has a name.
+// REQUIRES: `context` outlives them. An error says why cuBLASLt cannot serve the node.
+absl::StatusOr<std::vector<std::unique_ptr<Kernel>>> MakeCublasLtProduct(const CublasLtContext& context,
+                                                                         const KernelRequest& request, int most = 1);
 
 }  // namespace lockstep::device::cuda
 

@@ -36,7 +36,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const CublasLtContext& context, con
   KernelRequest request{.node = &asked.node, .implementation = implementation};
   for (const Shape& shape : asked.inputs) request.inputs.push_back({.shape = shape});
   request.outputs.push_back({.shape = asked.output});
-  return MakeCublasLtProduct(context, request);
+  auto kernels = MakeCublasLtProduct(context, request);
+  if (!kernels.ok()) return kernels.status();
+  return std::move(kernels->front());
 }
 
 CublasLtContext Open(bool tf32 = false) {

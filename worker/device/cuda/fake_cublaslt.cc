@@ -87,7 +87,7 @@ struct Product {
   void* d_at;
   float alpha, beta;
   bool turn_a, turn_b, relu;
-  const float* bias;
+  const void* bias;  // a row of d's type
 
   uint64_t terms() const { return turn_a ? a.rows : a.columns; }
 
@@ -103,7 +103,7 @@ struct Product {
           }
           double value = alpha * sum;
           if (beta != 0) value += beta * c.At(c_at, batch, row, column);
-          if (bias != nullptr) value += bias[row];
+          if (bias != nullptr) value += d.At(bias, 0, row, 0);
           if (relu) value = std::max(value, 0.0);
           d.Put(d_at, batch, row, column, static_cast<float>(value));
         }
@@ -163,7 +163,9 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                  cublasLtMatmulAlgoConfigSetAttribute(algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &offer.splits,
                                                       sizeof(offer.splits)) == CUBLAS_STATUS_SUCCESS,
              "an algorithm's attribute");
-    algorithm->data[7] = offer.workspace_bytes;  // what the check and the product find again
+    // What the check and the product find again.
+    algorithm->data[6] = std::bit_cast<uint64_t>(offer.milliseconds);
+    algorithm->data[7] = offer.workspace_bytes;
   }
   return fake.heuristics;
 }
@@ -184,7 +186,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
   using lockstep::device::cuda::Matrix;
   using lockstep::device::cuda::Read;
   const auto epilogue = Read<uint32_t>(operation, CUBLASLT_MATMUL_DESC_EPILOGUE);
-  const auto* bias = Read<const float*>(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER);
+  const auto* bias = Read<const void*>(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER);
   const lockstep::device::cuda::Product product = {
       .a = Matrix(a_layout),
       .b = Matrix(b_layout),
@@ -205,6 +207,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   ++FakeCublasLt::Get().launches;
-  const bool queued = lockstep::device::cuda::Enqueue(stream, [product] { product.Run(); }).ok();
+  const auto milliseconds = std::bit_cast<double>(algorithm->data[6]);
+  const bool queued = lockstep::device::cuda::Enqueue(
+                          stream, [product] { product.Run(); }, milliseconds)
+                          .ok();
   return queued ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }

@@ -17,6 +17,8 @@ struct FakeOffer {
   uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_NONE;
   int32_t splits = 1;
   cublasStatus_t state = CUBLAS_STATUS_SUCCESS;
+  // What a launch takes by host execution's clock.
+  double milliseconds = 1;
 };
 
 struct FakeCublasLt {

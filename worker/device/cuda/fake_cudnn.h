@@ -8,6 +8,9 @@
 
 #include <cudnn.h>
 
+#include <cstdint>
+#include <map>
+
 namespace lockstep::device::cuda {
 
 struct FakeCudnn {
@@ -15,6 +18,8 @@ struct FakeCudnn {
   cudnnStatus_t create = CUDNN_STATUS_SUCCESS;
   // How often a plan was executed.
   int executions = 0;
+  // What a launch takes by host execution's clock, by the engine's number; others take 1.
+  std::map<int64_t, double> milliseconds;
 
   static FakeCudnn& Get();
 };

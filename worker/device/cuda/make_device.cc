@@ -1,13 +1,16 @@
 #include "worker/device/cuda/make_device.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
 #include "worker/device/cuda/cuda_stream.h"
 #include "worker/device/cuda/gpu_memory.h"
+#include "worker/device/cuda/kernel_trials.h"
 #include "worker/device/cuda/own_kernels.h"
 #include "worker/device/cuda/runtime.h"
 #include "worker/device/cuda/step_math.h"
@@ -18,6 +21,8 @@ namespace lockstep::device {
 namespace {
 
 constexpr char kOwn[] = "own:";
+// Of a library's kernels for one node.
+constexpr int kMostTried = 8;
 
 class OwnKernel final : public Kernel {
  public:
@@ -95,7 +100,8 @@ class CudaDevice final : public Device {
   CudaDevice(DeviceInfo info, int64_t memory_limit, std::unique_ptr<cuda::VendorLibraries> libraries)
       : info_(std::move(info)),
         budget_(std::make_shared<cuda::MemoryBudget>(memory_limit)),
-        libraries_(std::move(libraries)) {}
+        libraries_(std::move(libraries)),
+        trials_(budget_) {}
 
   const DeviceInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) override {
@@ -106,7 +112,9 @@ class CudaDevice final : public Device {
   absl::StatusOr<std::unique_ptr<Stream>> NewStream() override { return cuda::NewCudaStream(); }
   absl::StatusOr<std::unique_ptr<Event>> NewEvent() override { return cuda::NewCudaEvent(); }
   absl::Status Supports(const KernelRequest& request) const override { return Make(request).status(); }
-  absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelRequest& request) override { return Make(request); }
+  absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelRequest& request) override {
+    return request.trial && request.implementation.empty() ? MakeFastest(request) : Make(request);
+  }
 
   absl::StatusOr<std::unique_ptr<Kernel>> MakeReorder(const ReorderRequest&) override {
     return absl::InternalError("the CUDA device has only the row-major layout");
@@ -123,12 +131,29 @@ class CudaDevice final : public Device {
     return MakeWidenedKernel(request, [this](const KernelRequest& inner) { return MakeNative(inner); });
   }
 
+  // Of what libraries offer and the own kernel the fastest, made anew by its name: that drops what the others hold.
+  absl::StatusOr<std::unique_ptr<Kernel>> MakeFastest(const KernelRequest& request) {
+    KernelRequest named = request;
+    named.implementation = trials_.Known(request);
+    if (!named.implementation.empty()) return Make(named);
+    {
+      absl::StatusOr<std::vector<std::unique_ptr<Kernel>>> kernels = libraries_->MakeKernels(request, kMostTried);
+      if (!kernels.ok()) return Make(request);
+      if (const absl::StatusOr<cuda::OwnFunction> own = Choose(request); own.ok()) {
+        kernels->push_back(std::make_unique<OwnKernel>(request, *own));
+      }
+      named.implementation = trials_.Fastest(request, *kernels);
+    }
+    return Make(named);
+  }
+
   absl::StatusOr<std::unique_ptr<Kernel>> MakeNative(const KernelRequest& request) const {
     std::string reason;
     if (!absl::StartsWith(request.implementation, kOwn)) {
-      absl::StatusOr<std::unique_ptr<Kernel>> kernel = libraries_->MakeKernel(request);
-      if (!absl::IsUnimplemented(kernel.status()) || !request.implementation.empty()) return kernel;
-      reason = absl::StrCat(" (of libraries: ", kernel.status().message(), ")");
+      absl::StatusOr<std::vector<std::unique_ptr<Kernel>>> kernels = libraries_->MakeKernels(request, 1);
+      if (kernels.ok()) return std::move(kernels->front());
+      if (!absl::IsUnimplemented(kernels.status()) || !request.implementation.empty()) return kernels.status();
+      reason = absl::StrCat(" (of libraries: ", kernels.status().message(), ")");
     }
     const absl::StatusOr<cuda::OwnFunction> own = Choose(request);
     if (!own.ok()) return absl::Status(own.status().code(), absl::StrCat(own.status().message(), reason));
@@ -138,6 +163,7 @@ class CudaDevice final : public Device {
   const DeviceInfo info_;
   const std::shared_ptr<cuda::MemoryBudget> budget_;
   const std::unique_ptr<cuda::VendorLibraries> libraries_;
+  cuda::KernelTrials trials_;
   const std::unique_ptr<StepMath> step_math_ = cuda::NewCudaStepMath();
 };
 

@@ -1,5 +1,6 @@
 // The CUDA device: own kernels for every op, and before them those of cuBLASLt and cuDNN where the build has these
-// libraries. Compiled for the host it is the device of host execution, with own kernels alone.
+// libraries, by a fixed rule or, where a request allows trials, the fastest (kernel_trials.h). Compiled for the host it
+// is the device of host execution, with own kernels alone.
 //
 // Threading: as device.h.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_MAKE_DEVICE_H_

@@ -8,7 +8,7 @@ namespace {
 class NoLibraries final : public VendorLibraries {
  public:
   const std::string& name() const override { return name_; }
-  absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelRequest& request) const override {
+  absl::StatusOr<std::vector<std::unique_ptr<Kernel>>> MakeKernels(const KernelRequest& request, int) const override {
     if (request.implementation.empty()) return absl::UnimplementedError("host execution has own kernels alone");
     return absl::InvalidArgumentError(absl::StrCat("the kernel plan asks for implementation '", request.implementation,
                                                    "', host execution has own kernels alone. Use a machine like those "

@@ -63,14 +63,17 @@ absl::Status CheckOrderOfSums(SumScheme scheme, int32_t splits) {
                                                ", in no fixed order or rounded between"));
 }
 
-absl::StatusOr<size_t> ChooseProduct(absl::Span<const ProductCandidate> candidates, uint64_t workspace_limit) {
-  for (size_t i = 0; i < candidates.size(); ++i) {
+absl::StatusOr<std::vector<size_t>> ChooseProducts(absl::Span<const ProductCandidate> candidates,
+                                                   uint64_t workspace_limit, int most) {
+  std::vector<size_t> chosen;
+  for (size_t i = 0; i < candidates.size() && static_cast<int>(chosen.size()) < most; ++i) {
     const ProductCandidate& candidate = candidates[i];
     if (candidate.usable && candidate.workspace_bytes <= workspace_limit &&
         CheckOrderOfSums(candidate.scheme, candidate.splits).ok()) {
-      return i;
+      chosen.push_back(i);
     }
   }
+  if (!chosen.empty()) return chosen;
   return absl::UnimplementedError(absl::StrCat("cuBLASLt offers ", candidates.size(),
                                                " algorithms, none that adds up in a fixed order within ",
                                                workspace_limit, " bytes of scratch"));

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -52,9 +53,10 @@ struct ProductCandidate {
 // OK when the order of every sum is fixed: the sum is whole, or its parts are added in float32 by a pass of its own.
 absl::Status CheckOrderOfSums(SumScheme scheme, int32_t splits);
 
-// The first that is usable, adds up in a fixed order and is within the limit. Without timing, so that equal machines
-// choose equally. Unimplemented with the count where there is none.
-absl::StatusOr<size_t> ChooseProduct(absl::Span<const ProductCandidate> candidates, uint64_t workspace_limit);
+// The first ones that are usable, add up in a fixed order and are within the limit; at least one and at most `most`.
+// Unimplemented with the count where there is none.
+absl::StatusOr<std::vector<size_t>> ChooseProducts(absl::Span<const ProductCandidate> candidates,
+                                                   uint64_t workspace_limit, int most);
 
 }  // namespace lockstep::device::cuda
 

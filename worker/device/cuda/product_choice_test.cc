@@ -84,22 +84,23 @@ TEST_CASE("product choice: the best answer whose sums have a fixed order and who
                                                     Usable(kLimit + 1, SumScheme::kNone, 1),
                                                     Usable(kLimit, SumScheme::kComputeType, 3),
                                                     Usable(0, SumScheme::kNone, 1)};
-  const auto chosen = ChooseProduct(candidates, kLimit);
+  const auto chosen = ChooseProducts(candidates, kLimit, 1);
 
   REQUIRE(chosen.ok());
-  CHECK(*chosen == 6);
-  CHECK(*ChooseProduct(absl::MakeSpan(candidates).subspan(7), kLimit) == 0);
+  CHECK(*chosen == std::vector<size_t>{6});
+  CHECK(ChooseProducts(absl::MakeSpan(candidates).subspan(7), kLimit, 1)->front() == 0);
+  CHECK(*ChooseProducts(candidates, kLimit, 9) == std::vector<size_t>{6, 7});
 }
 
 TEST_CASE("product choice: where no answer will do the reason counts them", "[cuda]") {
   const std::vector<ProductCandidate> candidates = {Usable(0, SumScheme::kInPlace, 4),
                                                     Usable(2 * kLimit, SumScheme::kNone, 1)};
 
-  const absl::Status none = ChooseProduct(candidates, kLimit).status();
+  const absl::Status none = ChooseProducts(candidates, kLimit, 1).status();
 
   CHECK(absl::IsUnimplemented(none));
   CHECK_THAT(std::string(none.message()), Catch::Contains("offers 2 algorithms"));
-  CHECK(absl::IsUnimplemented(ChooseProduct({}, kLimit).status()));
+  CHECK(absl::IsUnimplemented(ChooseProducts({}, kLimit, 1).status()));
 }
 
 }  // namespace lockstep::device::cuda

@@ -150,6 +150,11 @@ absl::StatusOr<EventHandle> CreateEvent() {
   LS_RETURN_IF_ERROR(Of(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "creating an event"));
   return event;
 }
+absl::StatusOr<EventHandle> CreateTimingEvent() {
+  cudaEvent_t event = nullptr;
+  LS_RETURN_IF_ERROR(Of(cudaEventCreate(&event), "creating an event"));
+  return event;
+}
 void DestroyEvent(EventHandle event) {
   UseChosen();
   (void)cudaEventDestroy(event);
@@ -167,6 +172,11 @@ bool EventDone(EventHandle event) {
 absl::Status WaitForEvent(EventHandle event) {
   UseChosen();
   return Of(cudaEventSynchronize(event), "waiting for an event");
+}
+absl::StatusOr<float> MillisecondsBetween(EventHandle from, EventHandle to) {
+  float milliseconds = 0;
+  LS_RETURN_IF_ERROR(Of(cudaEventElapsedTime(&milliseconds, from, to), "reading the time between events"));
+  return milliseconds;
 }
 absl::Status StreamWaits(StreamHandle stream, EventHandle event) {
   return Of(cudaStreamWaitEvent(stream, event, cudaEventWaitDefault), "queueing a wait");

@@ -52,6 +52,8 @@ absl::StatusOr<StreamHandle> CreateStream();
 // Waits for what is queued.
 void DestroyStream(StreamHandle stream);
 absl::StatusOr<EventHandle> CreateEvent();
+// An event that also knows when it came.
+absl::StatusOr<EventHandle> CreateTimingEvent();
 void DestroyEvent(EventHandle event);
 
 absl::Status RecordEvent(EventHandle event, StreamHandle stream);
@@ -59,6 +61,8 @@ absl::Status RecordEvent(EventHandle event, StreamHandle stream);
 bool EventDone(EventHandle event);
 // Blocks until EventDone. Returns a failure of the work before it, as far as it is known.
 absl::Status WaitForEvent(EventHandle event);
+// Between the newest marks of two timing events. REQUIRES: both were waited for.
+absl::StatusOr<float> MillisecondsBetween(EventHandle from, EventHandle to);
 // Later work of the stream starts after the event's newest mark.
 absl::Status StreamWaits(StreamHandle stream, EventHandle event);
 absl::Status Synchronize(StreamHandle stream);

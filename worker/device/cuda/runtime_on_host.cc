@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include <xmmintrin.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -28,6 +29,12 @@ using Work = std::function<absl::Status()>;
 
 constexpr int kGarbage = 0xa5;
 constexpr int64_t kMostBytes = int64_t{1} << 40;  // of one allocation
+
+// Of all streams together: what their work has taken.
+std::atomic<double>& Clock() {
+  static std::atomic<double> milliseconds{0};
+  return milliseconds;
+}
 
 size_t Pages(size_t bytes) {
   constexpr size_t kPage = 4096;
@@ -184,11 +191,13 @@ struct Mark {
   std::condition_variable changed;
   bool done = false;
   absl::Status status;
+  double at = 0;  // by the clock
 
   void Finish(absl::Status how) {
     const std::lock_guard<std::mutex> lock(mutex);
     if (std::exchange(done, true)) return;
     status = std::move(how);
+    at = Clock();
     changed.notify_all();
   }
 };
@@ -237,9 +246,10 @@ absl::Status Copy(StreamHandle stream, std::byte* to, const std::byte* from, siz
 
 }  // namespace
 
-absl::Status Enqueue(StreamHandle stream, std::function<void()> work) {
-  return EnqueueFallible(stream, [work = std::move(work)] {
+absl::Status Enqueue(StreamHandle stream, std::function<void()> work, double milliseconds) {
+  return EnqueueFallible(stream, [work = std::move(work), milliseconds] {
     work();
+    Clock() += milliseconds;
     return absl::OkStatus();
   });
 }
@@ -288,6 +298,7 @@ void FreePinned(std::byte* memory) { std::free(memory); }
 absl::StatusOr<StreamHandle> CreateStream() { return reinterpret_cast<StreamHandle>(new HostStream); }
 void DestroyStream(StreamHandle stream) { delete Of(stream); }
 absl::StatusOr<EventHandle> CreateEvent() { return reinterpret_cast<EventHandle>(new HostEvent); }
+absl::StatusOr<EventHandle> CreateTimingEvent() { return CreateEvent(); }
 void DestroyEvent(EventHandle event) { delete Of(event); }
 
 absl::Status RecordEvent(EventHandle event, StreamHandle stream) {
@@ -297,7 +308,10 @@ absl::Status RecordEvent(EventHandle event, StreamHandle stream) {
     const std::lock_guard<std::mutex> lock(Of(event)->mutex);
     Of(event)->newest = mark;
   }
-  return Enqueue(stream, [end = std::make_shared<MarkAtEnd>(mark)] { end->mark->Finish(absl::OkStatus()); });
+  return EnqueueFallible(stream, [end = std::make_shared<MarkAtEnd>(mark)] {
+    end->mark->Finish(absl::OkStatus());
+    return absl::OkStatus();
+  });
 }
 
 bool EventDone(EventHandle event) {
@@ -310,6 +324,18 @@ bool EventDone(EventHandle event) {
 absl::Status WaitForEvent(EventHandle event) {
   const std::shared_ptr<Mark> mark = Of(event)->Newest();
   return mark == nullptr ? absl::OkStatus() : WaitForMark(*mark);
+}
+
+absl::StatusOr<float> MillisecondsBetween(EventHandle from, EventHandle to) {
+  double at[2] = {};
+  for (int i = 0; i < 2; ++i) {
+    const std::shared_ptr<Mark> mark = Of(i == 0 ? from : to)->Newest();
+    if (mark == nullptr) return absl::InternalError("time is read between events that were never recorded");
+    LS_RETURN_IF_ERROR(WaitForMark(*mark));
+    const std::lock_guard<std::mutex> lock(mark->mutex);
+    at[i] = mark->at;
+  }
+  return static_cast<float>(at[1] - at[0]);
 }
 
 absl::Status StreamWaits(StreamHandle stream, EventHandle event) {

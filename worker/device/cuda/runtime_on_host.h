@@ -1,5 +1,6 @@
 // What host execution offers beside runtime.h: putting work into a stream. Each stream is a thread; device memory is
-// memory of the host that faults when it is touched outside a stream, and is full of garbage when it is new.
+// memory of the host that faults when it is touched outside a stream, and is full of garbage when it is new. Time is
+// what work says that it takes.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_RUNTIME_ON_HOST_H_
@@ -13,8 +14,11 @@
 
 namespace lockstep::device::cuda {
 
+// What a piece of work takes that does not say so.
+inline constexpr double kHostWorkMilliseconds = 1;
+
 // Queues `work`, or writes it down while the stream is captured.
-absl::Status Enqueue(StreamHandle stream, std::function<void()> work);
+absl::Status Enqueue(StreamHandle stream, std::function<void()> work, double milliseconds = kHostWorkMilliseconds);
 // The same for work that can fail: later work of the stream is then not run, and every later call returns the failure.
 absl::Status EnqueueFallible(StreamHandle stream, std::function<absl::Status()> work);
 

@@ -74,24 +74,22 @@ class Libraries final : public VendorLibraries {
 
   const std::string& name() const override { return name_; }
 
-  absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelRequest& request) const override {
+  absl::StatusOr<Kernels> MakeKernels(const KernelRequest& request, int most) const override {
     const std::string& wanted = request.implementation;
     switch (request.node->op) {
       case OpType::kGemm:
       case OpType::kMatMul:
       case OpType::kBatchMatMul:
         if (!wanted.empty() && !absl::StartsWith(wanted, kCublasLtPrefix)) break;
-        return MakeCublasLtProduct(cublaslt_, request);
+        return MakeCublasLtProduct(cublaslt_, request, most);
       case OpType::kConv:
       case OpType::kConvTranspose:
       case OpType::kConvGradInput:
       case OpType::kConvGradWeight:
       case OpType::kAttention:
-      case OpType::kAttentionGrad: {
+      case OpType::kAttentionGrad:
         if (!wanted.empty() && !cudnn_.Knows(wanted)) break;
-        LS_ASSIGN_OR_RETURN(Kernels kernels, cudnn_.Make(request, 1));
-        return std::move(kernels.front());
-      }
+        return cudnn_.Make(request, most);
       default:
         if (!wanted.empty()) break;
         return absl::UnimplementedError("NVIDIA's libraries are used for products, convolutions and attention only");

@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "worker/device/kernel.h"
@@ -28,9 +29,11 @@ class VendorLibraries {
   virtual ~VendorLibraries() = default;
   // For DeviceInfo: "cuBLASLt 13.1.0, cuDNN 9.19.0"; empty where there are none.
   virtual const std::string& name() const = 0;
-  // Unimplemented with the reason where no library serves the node; InvalidArgument where the request names an
-  // implementation that is not a library's or does not run here.
-  virtual absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelRequest& request) const = 0;
+  // At least one and at most `most` kernels, in the order in which they are preferred without trying them; one where
+  // the request names it. Unimplemented with the reason where no library serves the node; InvalidArgument where the
+  // request names an implementation that is not a library's or does not run here.
+  virtual absl::StatusOr<std::vector<std::unique_ptr<Kernel>>> MakeKernels(const KernelRequest& request,
+                                                                           int most) const = 0;
 };
 
 // On the calling thread's GPU. FailedPrecondition with the reason of the library that does not start. Kernels may not
