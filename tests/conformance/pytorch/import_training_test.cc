@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <cstring>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -15,9 +14,9 @@
 #include "common/graph/build_metagraph.h"
 #include "common/graph/initial_state.h"
 #include "common/graph/onnx/import.h"
+#include "tests/conformance/pytorch/example_source.h"
 #include "worker/collectives/loopback/loopback_communicator.h"
 #include "worker/data/array_file.h"
-#include "worker/data/data_source.h"
 #include "worker/device/devices.h"
 #include "worker/device/evaluate_node.h"
 #include "worker/step/step_runner.h"
@@ -69,12 +68,6 @@ GoldenBf16 ReadGoldenBf16(const std::string& name) {
   return golden;
 }
 
-// One batch, held as arrays as a job would hold them.
-struct Example {
-  std::vector<Tensor> inputs;
-  Tensor labels;
-};
-
 Tensor ReadArray(const std::string& path) {
   return std::move(ReadArrayFile(path, job::DataFiles::FORMAT_NPY, int64_t{1} << 30).value().array);
 }
@@ -96,34 +89,6 @@ Example ReadExample(const std::string& name, size_t inputs) {
   example.labels = ReadArray(kFolder + ModelOf(name) + ".labels.npy");
   return example;
 }
-
-// The one batch as a data source whose every sample is taken in every step.
-class ExampleSource final : public DataSource {
- public:
-  ExampleSource(Example example, const MetaGraph& metagraph) : example_(std::move(example)) {
-    for (const SignatureInput& input : metagraph.signature) {
-      fields_.push_back({input.field, input.dtype, Shape(input.shape.begin() + 1, input.shape.end())});
-    }
-  }
-
-  int64_t num_samples() const override { return example_.labels.shape()[0]; }
-  const std::vector<TensorSpec>& fields() const override { return fields_; }
-  void Read(int field, absl::Span<const int64_t> indices, absl::Span<std::byte> out) const override {
-    const bool label = field == static_cast<int>(example_.inputs.size());
-    const Tensor& array = label ? example_.labels : example_.inputs[static_cast<size_t>(field)];
-    const int64_t bytes = array.byte_size() / num_samples();
-    for (size_t i = 0; i < indices.size(); ++i) {
-      std::memcpy(out.data() + static_cast<int64_t>(i) * bytes, array.data() + indices[i] * bytes,
-                  static_cast<size_t>(bytes));
-    }
-  }
-  const std::string& content_hash() const override { return hash_; }
-
- private:
-  Example example_;
-  std::vector<TensorSpec> fields_;
-  std::string hash_;
-};
 
 MetaGraph MakeMetaGraph(const ImportedModel& model, const Example& example, const Golden& golden, Precision precision) {
   MetaGraphRequest request;
