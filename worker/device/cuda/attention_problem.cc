@@ -1,8 +1,10 @@
 #include "worker/device/cuda/attention_problem.h"
 
+#include <bit>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/graph/ops/attention.h"
 #include "common/status/status_macros.h"
 #include "worker/device/attention_shapes.h"
@@ -64,6 +66,16 @@ AttentionOperand OperandOf(const AttentionRows& rows, int64_t samples, int64_t h
 }
 
 }  // namespace
+
+// Where operands lie in one that they share is said when a plan runs.
+std::string KeyOf(const AttentionProblem& problem) {
+  std::string key = absl::StrCat("attention ", problem.backward, problem.causal, problem.statistics, " ",
+                                 absl::Hex(std::bit_cast<uint32_t>(problem.scale)));
+  for (const AttentionOperand* operand : {&problem.q, &problem.k, &problem.v, &problem.y, &problem.rows}) {
+    absl::StrAppend(&key, " ", absl::StrJoin(operand->dims, "x"), " ", absl::StrJoin(operand->strides, "x"));
+  }
+  return key;
+}
 
 absl::StatusOr<AttentionProblem> DescribeAttention(const KernelRequest& request, int64_t workspace_limit) {
   const auto* attributes = std::get_if<AttentionAttributes>(&request.node->attributes);

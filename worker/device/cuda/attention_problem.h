@@ -11,6 +11,7 @@
 #define LOCKSTEP_WORKER_DEVICE_CUDA_ATTENTION_PROBLEM_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -45,6 +46,9 @@ struct AttentionProblem {
   // [samples, heads, queries, 1], dense.
   AttentionOperand rows;
 };
+
+// The same for problems of which one plan of cuDNN serves both.
+std::string KeyOf(const AttentionProblem& problem);
 
 // Unimplemented with the reason where cuDNN does not serve the node. REQUIRES: Attention or AttentionGrad.
 absl::StatusOr<AttentionProblem> DescribeAttention(const KernelRequest& request, int64_t workspace_limit);

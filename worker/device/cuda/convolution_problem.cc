@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/graph/ops/conv.h"
 #include "common/status/status_macros.h"
 
@@ -67,6 +68,16 @@ absl::Status DescribeEpilogue(const KernelRequest& request, ConvolutionProblem& 
 }
 
 }  // namespace
+
+std::string KeyOf(const ConvolutionProblem& problem) {
+  std::string key = absl::StrCat("convolution ", problem.pass, " ", problem.math, " ", problem.dtype, " ", problem.bias,
+                                 problem.relu);
+  for (const std::vector<int64_t>* numbers :
+       {&problem.x, &problem.w, &problem.y, &problem.pads, &problem.strides, &problem.dilations}) {
+    absl::StrAppend(&key, " ", absl::StrJoin(*numbers, "x"));
+  }
+  return key;
+}
 
 absl::StatusOr<ConvolutionProblem> DescribeConvolution(const KernelRequest& request, bool tf32) {
   const auto* attributes = std::get_if<ConvAttributes>(&request.node->attributes);

@@ -10,6 +10,7 @@
 #define LOCKSTEP_WORKER_DEVICE_CUDA_CONVOLUTION_PROBLEM_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -35,6 +36,9 @@ struct ConvolutionProblem {
   bool bias_behind = false;
   bool bias_gradient = false;
 };
+
+// The same for problems of which one plan of cuDNN serves both.
+std::string KeyOf(const ConvolutionProblem& problem);
 
 // Unimplemented with the reason where cuDNN does not serve the node. REQUIRES: Conv, ConvTranspose, ConvGradInput or
 // ConvGradWeight.

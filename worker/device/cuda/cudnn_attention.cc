@@ -16,7 +16,7 @@ constexpr size_t kElement = 2;  // of BF16
 
 class CudnnAttention final : public Kernel {
  public:
-  CudnnAttention(AttentionProblem problem, std::unique_ptr<CudnnPlan> plan)
+  CudnnAttention(AttentionProblem problem, std::shared_ptr<CudnnPlan> plan)
       : problem_(std::move(problem)), plan_(std::move(plan)) {}
 
   const std::string& implementation() const override { return plan_->name(); }
@@ -110,7 +110,7 @@ class CudnnAttention final : public Kernel {
   }
 
   const AttentionProblem problem_;
-  const std::unique_ptr<CudnnPlan> plan_;
+  const std::shared_ptr<CudnnPlan> plan_;
   std::byte* q_ = nullptr;
   std::byte* k_ = nullptr;
   std::byte* v_ = nullptr;
@@ -130,7 +130,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Kernel>>> MakeCudnnAttention(const Cu
   LS_ASSIGN_OR_RETURN(const AttentionProblem problem, DescribeAttention(request, cudnn.options().workspace_limit));
   LS_ASSIGN_OR_RETURN(CudnnPlans plans, PlanAttention(cudnn, problem, request.implementation, most));
   std::vector<std::unique_ptr<Kernel>> kernels;
-  for (std::unique_ptr<CudnnPlan>& plan : plans) {
+  for (std::shared_ptr<CudnnPlan>& plan : plans) {
     kernels.push_back(std::make_unique<CudnnAttention>(problem, std::move(plan)));
   }
   return kernels;

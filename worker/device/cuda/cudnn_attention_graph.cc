@@ -68,7 +68,8 @@ class AttentionGraph {
 
 absl::StatusOr<CudnnPlans> PlanAttention(const Cudnn& cudnn, const AttentionProblem& problem, const std::string& name,
                                          int most) {
-  return WithoutExceptions([&] { return AttentionGraph(cudnn, problem).Describe().Plan(name, most); });
+  return SharedOr(cudnn, KeyOf(problem), name, most,
+                  [&] { return AttentionGraph(cudnn, problem).Describe().Plan(name, most); });
 }
 
 }  // namespace lockstep::device::cuda

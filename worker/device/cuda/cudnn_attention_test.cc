@@ -246,6 +246,21 @@ TEST_CASE("cudnn attention: the name of the chosen engine makes the same kernel 
   }
 }
 
+TEST_CASE("cudnn attention: layers that are alike share what cuDNN compiled", "[cuda]") {
+  const auto cudnn = Open();
+  const Asked asked = Forward({.attributes = {.causal = true}}), other = Forward({.attributes = {.causal = false}});
+  const auto first = MakeOne(*cudnn, asked);
+  const int plans = FakeCudnn::Get().plans;
+  CHECK(plans > 0);
+
+  const auto second = MakeOne(*cudnn, asked), third = MakeOne(*cudnn, asked, first->implementation());
+
+  CHECK(FakeCudnn::Get().plans == plans);
+  CHECK((second->implementation() == first->implementation() && third->implementation() == first->implementation()));
+  MakeOne(*cudnn, other);
+  CHECK(FakeCudnn::Get().plans > plans);
+}
+
 TEST_CASE("cudnn attention: a device serves BF16 by it, and a name in the kernel plan makes it again", "[cuda]") {
   const auto device = Must(MakeCudaDevice({}));
   const Asked asked = Forward({.size = 64, .value_size = 64});

@@ -20,7 +20,7 @@ ChannelShape ChannelsOf(const Shape& shape) {
 
 class CudnnConvolution final : public Kernel {
  public:
-  CudnnConvolution(ConvolutionProblem problem, std::unique_ptr<CudnnPlan> plan)
+  CudnnConvolution(ConvolutionProblem problem, std::shared_ptr<CudnnPlan> plan)
       : problem_(std::move(problem)), plan_(std::move(plan)) {}
 
   const std::string& implementation() const override { return plan_->name(); }
@@ -75,7 +75,7 @@ class CudnnConvolution final : public Kernel {
 
  private:
   const ConvolutionProblem problem_;
-  const std::unique_ptr<CudnnPlan> plan_;
+  const std::shared_ptr<CudnnPlan> plan_;
   std::vector<CudnnAddress> addresses_;
   // What kernels of our own read or write per channel, and the value whose channels they are.
   std::byte* channels_ = nullptr;
@@ -90,7 +90,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Kernel>>> MakeCudnnConvolution(const 
   LS_ASSIGN_OR_RETURN(const ConvolutionProblem problem, DescribeConvolution(request, cudnn.options().tf32));
   LS_ASSIGN_OR_RETURN(CudnnPlans plans, PlanConvolution(cudnn, problem, request.implementation, most));
   std::vector<std::unique_ptr<Kernel>> kernels;
-  for (std::unique_ptr<CudnnPlan>& plan : plans) {
+  for (std::shared_ptr<CudnnPlan>& plan : plans) {
     kernels.push_back(std::make_unique<CudnnConvolution>(problem, std::move(plan)));
   }
   return kernels;

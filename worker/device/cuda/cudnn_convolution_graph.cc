@@ -73,7 +73,8 @@ class ConvolutionGraph {
 
 absl::StatusOr<CudnnPlans> PlanConvolution(const Cudnn& cudnn, const ConvolutionProblem& problem,
                                            const std::string& name, int most) {
-  return WithoutExceptions([&] { return ConvolutionGraph(cudnn, problem).Describe().Plan(name, most); });
+  return SharedOr(cudnn, KeyOf(problem), name, most,
+                  [&] { return ConvolutionGraph(cudnn, problem).Describe().Plan(name, most); });
 }
 
 }  // namespace lockstep::device::cuda

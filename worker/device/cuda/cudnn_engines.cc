@@ -149,10 +149,10 @@ absl::Status CudnnGraph::AskHeuristics() {
   return absl::OkStatus();
 }
 
-std::unique_ptr<CudnnPlan> CudnnGraph::PlanAt(int64_t index, const std::string& engine) const {
+std::shared_ptr<CudnnPlan> CudnnGraph::PlanAt(int64_t index, const std::string& engine) const {
   EngineChoice choice = here_;
   choice.engine = engine;
-  return std::make_unique<cuda::Plan>(cudnn_.state().handle, graph_, index, PrintEngineChoice(choice));
+  return std::make_shared<cuda::Plan>(cudnn_.state().handle, graph_, index, PrintEngineChoice(choice));
 }
 
 absl::StatusOr<CudnnPlans> CudnnGraph::ChooseNew(int most) {

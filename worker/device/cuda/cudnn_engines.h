@@ -53,7 +53,7 @@ class CudnnGraph {
   absl::Status AskHeuristics();
   absl::StatusOr<CudnnPlans> ChooseNew(int most);
   absl::StatusOr<CudnnPlans> ChoosePlanned(const std::string& name);
-  std::unique_ptr<CudnnPlan> PlanAt(int64_t index, const std::string& engine) const;
+  std::shared_ptr<CudnnPlan> PlanAt(int64_t index, const std::string& engine) const;
 
   const Cudnn& cudnn_;
   const ProductMath math_;
@@ -63,11 +63,21 @@ class CudnnGraph {
 
 std::vector<int64_t> RowMajorStrides(const Shape& shape);
 
-// What `plan` answers, the frontend's exceptions as statuses.
+// What `plan` answers, the frontend's exceptions as statuses; or the plan that a kernel holds for the same problem and
+// the same name (or without one), where one plan is wanted.
 template <typename F>
-absl::StatusOr<CudnnPlans> WithoutExceptions(const F& plan) {
+absl::StatusOr<CudnnPlans> SharedOr(const Cudnn& cudnn, const std::string& problem, const std::string& name, int most,
+                                    const F& plan) {
+  const auto key = [&](const std::string& of) { return absl::StrCat(problem, " by ", of); };
+  const bool one = most == 1 || !name.empty();
+  if (const auto held = cudnn.plans().find(key(name)); one && held != cudnn.plans().end()) {
+    if (std::shared_ptr<CudnnPlan> shared = held->second.lock(); shared != nullptr) return CudnnPlans{shared};
+  }
   try {
-    return plan();
+    absl::StatusOr<CudnnPlans> plans = plan();
+    // Several keep each other's kernels, which is for trials alone.
+    if (one && plans.ok()) cudnn.plans()[key(name)] = cudnn.plans()[key(plans->front()->name())] = plans->front();
+    return plans;
   } catch (const std::exception& exception) {
     return absl::InternalError(absl::StrCat("cuDNN's frontend: ", exception.what()));
   }

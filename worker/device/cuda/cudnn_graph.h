@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,6 +34,8 @@ struct CudnnOptions {
   int64_t workspace_limit = kCudnnWorkspaceLimit;
 };
 
+class CudnnPlan;
+
 // A handle on the calling thread's GPU.
 class Cudnn {
  public:
@@ -47,10 +50,13 @@ class Cudnn {
   State& state() const { return *state_; }
   // "cuDNN 9.19.0".
   std::string name() const;
+  // The plans that kernels hold now, by problem and name: cuDNN compiles some of them, and layers are alike.
+  std::map<std::string, std::weak_ptr<CudnnPlan>>& plans() const { return plans_; }
 
  private:
   const CudnnOptions options_;
   const std::unique_ptr<State> state_;
+  mutable std::map<std::string, std::weak_ptr<CudnnPlan>> plans_;
 };
 
 // The values of the graphs that are built here.
@@ -66,6 +72,7 @@ struct CudnnAddress {
   std::byte* address;
 };
 
+// An engine for a graph. Keeps no addresses, so that kernels may share one.
 class CudnnPlan {
  public:
   virtual ~CudnnPlan() = default;
@@ -78,7 +85,7 @@ class CudnnPlan {
 
 // At least one and at most `most` plans, in the order in which they are preferred; one where there is a name.
 // REQUIRES: `cudnn` outlives them. Unimplemented where no engine serves, InvalidArgument where `name` does not.
-using CudnnPlans = std::vector<std::unique_ptr<CudnnPlan>>;
+using CudnnPlans = std::vector<std::shared_ptr<CudnnPlan>>;
 absl::StatusOr<CudnnPlans> PlanConvolution(const Cudnn& cudnn, const ConvolutionProblem& problem,
                                            const std::string& name, int most);
 absl::StatusOr<CudnnPlans> PlanAttention(const Cudnn& cudnn, const AttentionProblem& problem, const std::string& name,

@@ -85,6 +85,20 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudn
   return original(descriptor, name, type, count, values);
 }
 
+cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
+  static const auto original =
+      reinterpret_cast<decltype(&cudnnBackendFinalize)>(dlsym(RTLD_NEXT, "cudnnBackendFinalize"));
+  const cudnnStatus_t status = original(descriptor);
+  // Only a plan knows its scratch.
+  int64_t count = 0, bytes = 0;
+  if (status == CUDNN_STATUS_SUCCESS &&
+      cudnnBackendGetAttribute(descriptor, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &count,
+                               &bytes) == CUDNN_STATUS_SUCCESS) {
+    ++FakeCudnn::Get().plans;
+  }
+  return status;
+}
+
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack) {
   const auto found = Packs().find(pack);
   LS_CHECK(found != Packs().end(), "a variant pack was filled");

@@ -18,6 +18,8 @@ struct FakeCudnn {
   cudnnStatus_t create = CUDNN_STATUS_SUCCESS;
   // How often a plan was executed.
   int executions = 0;
+  // How often a plan was made, which may mean compiling.
+  int plans = 0;
   // What a launch takes by host execution's clock, by the engine's number; others take 1.
   std::map<int64_t, double> milliseconds;
 
