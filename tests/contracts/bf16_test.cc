@@ -141,5 +141,17 @@ TEST_CASE("bf16: an op gives what its F32 form gives between widening and roundi
   }
 }
 
+TEST_CASE("bf16: one-hot vectors of indices that are BF16 are where the numbers say", "[bf16]") {
+  const TestedDevice which = GENERATE(TestedDevice::kReference, TestedDevice::kCpu, TestedDevice::kCudaOnHost);
+  const auto device = MakeTestedDevice(which);
+  std::vector<Tensor> inputs;
+  inputs.push_back(Rounded(Tensor::Of<float>({3}, {1, 0, -1})));
+  inputs.push_back(Rounded(Tensor::Of<float>({2}, {0, 5})));
+
+  const NamedTensors results = RunOneNode(*device, OpType::kOneHot, OneHotAttributes{.depth = 2}, std::move(inputs));
+
+  CHECK(BitEqual(results.at("y0"), Rounded(Tensor::Of<float>({3, 2}, {0, 5, 5, 0, 0, 5}))));
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -63,9 +63,7 @@ void MakeRanking(OpType op, Dice& dice, CaseBuilder& b) {
 void MakeOneHot(Dice& dice, CaseBuilder& b) {
   const Shape shape = RandomShape(dice, 0, 3);
   const auto rank = static_cast<int64_t>(shape.size());
-  constexpr DType kTypes[] = {DType::kI64, DType::kI32, DType::kF32};
-  const DType type = kTypes[dice.Roll(0, 2)];
-  const std::string i = b.In(shape, type, type == DType::kF32 ? "coarse" : "");
+  const std::string i = b.In(shape, dice.Flip() ? DType::kI64 : DType::kI32);
   b.Op(OpType::kOneHot, {i, b.In({2})}, OneHotAttributes{.depth = dice.Roll(1, 5), .axis = dice.Roll(-rank - 1, rank)});
 }
 

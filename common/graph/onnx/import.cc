@@ -137,6 +137,10 @@ absl::Status OnnxImporter::AddInput(const onnx::ValueInfoProto& input) {
   if (values_.count(input.name()) != 0) return absl::InvalidArgumentError("is listed twice");
   if (!input.type().has_tensor_type()) return absl::UnimplementedError("is a sequence, a map or an optional value");
   LS_ASSIGN_OR_RETURN(const DType dtype, DTypeFromOnnx(input.type().tensor_type().elem_type()));
+  if (dtype == DType::kBF16) {
+    return absl::InvalidArgumentError(
+        "is BF16. Export the model in float32, without autocast, and set train.precision");
+  }
   Shape shape;
   bool has_batch = false;
   for (const onnx::DimensionProto& dim : input.type().tensor_type().shape().dim()) {
