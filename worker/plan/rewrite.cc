@@ -40,8 +40,10 @@ class Rewriter {
     DropMarked();
     Index();
     for (const Node& node : graph_.nodes) {
-      if (node.op != OpType::kCast || !IsVariable(node.inputs[0])) break;
-      variable_casts_.insert(node.outputs[0]);
+      const bool in_front =
+          node.inputs.size() == 1 && (IsVariable(node.inputs[0]) || in_front_.count(node.inputs[0]) != 0);
+      if (!in_front) break;
+      in_front_.insert(node.outputs[0]);
     }
     std::vector<Node> nodes = std::move(graph_.nodes);
     graph_.nodes.clear();
@@ -174,12 +176,12 @@ class Rewriter {
                        [&](const Variable& variable) { return variable.name == value; });
   }
 
-  // The variable [n], or its cast in front of the graph, that `add` adds to `value`; empty where it adds something
+  // The variable [n], or its cast in front of everything, that `add` adds to `value`; empty where it adds something
   // else.
   std::string BiasOf(const Node& add, const std::string& value, int64_t n) const {
     if (add.op != OpType::kAdd) return "";
     const std::string& other = add.inputs[add.inputs[0] == value ? 1 : 0];
-    const bool known = IsVariable(other) || variable_casts_.count(other) != 0;
+    const bool known = IsVariable(other) || in_front_.count(other) != 0;
     return known && ShapeOf(other) == Shape{n} ? other : "";
   }
 
@@ -234,7 +236,7 @@ class Rewriter {
   std::map<std::string, size_t> producer_;
   std::map<std::string, std::vector<size_t>> readers_;
   std::set<size_t> dropped_;
-  std::set<std::string> variable_casts_;
+  std::set<std::string> in_front_;  // casts and moves of variables, in front of everything that computes
 };
 
 }  // namespace

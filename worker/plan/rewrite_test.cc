@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/graph/graph_editor.h"
+#include "common/graph/passes/reduce_precision.h"
 #include "worker/device/devices.h"
 #include "worker/plan/plan.h"
 #include "worker/plan/plan_test_models.h"
@@ -110,6 +111,20 @@ TEST_CASE("rewrite: a linear layer over a stack of matrices is one product with 
   CHECK(Count(graph, OpType::kMatMul) + Count(graph, OpType::kBatchMatMul) + Count(graph, OpType::kAdd) == 0);
   CHECK(Count(graph, OpType::kTranspose) == 1);  // behind the bias
   CheckSame(Linear(false));
+}
+
+TEST_CASE("rewrite: with bf16 a linear layer is one product with its bias too", "[plan]") {
+  Graph graph = Linear(false);
+  graph.nodes.push_back({"wide", OpType::kCast, {"y"}, {"wide"}, CastAttributes{DType::kF32}});
+  graph.outputs = {"wide"};
+  MustOk(InferShapes(&graph));
+  MustOk(ReducePrecision(&graph));
+
+  const Graph rewritten = RewriteForPlan(graph);
+
+  CHECK(Count(rewritten, OpType::kGemm) == 1);
+  CHECK(Count(rewritten, OpType::kMatMul) == 0);
+  CHECK(Count(rewritten, OpType::kAdd) == 0);
 }
 
 TEST_CASE("rewrite: a product that somebody else reads keeps its result", "[plan]") {
