@@ -48,6 +48,7 @@ TEST_CASE("promise: devices whose memory is their own keep it with workers kille
   undisturbed.RunUndisturbed(1);
 
   LocalJob job(absl::StrCat("killed.", model), kJob, settings);
+  job.Override("cluster.workers=3:3");  // the others wait for the one that comes back
   job.StartChief(3);
   for (int i = 0; i < 3; ++i) job.StartWorker(i);
   job.WaitForStep(3);
@@ -55,6 +56,7 @@ TEST_CASE("promise: devices whose memory is their own keep it with workers kille
   job.StartWorker(1);
   job.WaitForStatus("a save in the middle", [](const proto::StatusReply& s) { return s.published_step() >= 5; });
   job.KillEverything();
+  job.Override("cluster.workers=2:2");
   job.StartChief(2);
   job.StartWorker(0);
   job.StartWorker(1);
@@ -63,6 +65,12 @@ TEST_CASE("promise: devices whose memory is their own keep it with workers kille
 
   CHECK(job.Digest() == undisturbed.Digest());
   job.ReplayRecords();
+  // The one that came back received the state of those that lived; then both restored a checkpoint.
+  CHECK(absl::StrContains(job.LogOf("worker-1"), "received the state of step "));
+  CHECK(absl::StrContains(job.LogOf("worker-1"), " from device to device"));
+  for (const char* worker : {"worker-0", "worker-1"}) {
+    CHECK(absl::StrContains(job.LogOf(worker), ", shares went from device to device"));
+  }
 }
 
 TEST_CASE("promise: two workers under limits share one GPU, and a limit that is too low is refused with what it leaves",

@@ -1,6 +1,7 @@
-// Reduces buckets of gradients where they lie: in the memory of a device, by work that the device does itself (NCCL).
-// It stands beside the Communicator of the same generation, which goes on to carry everything that lies in host memory:
-// control words, states, and the news of an abort. Communicator::on_device() leads to it.
+// Reduces buckets of gradients and spreads states where they lie: in the memory of a device, by work that the device
+// does itself (NCCL). It stands beside the Communicator of the same generation, which goes on to carry everything that
+// lies in host memory: control words, what of a state lives on the host alone, and the news of an abort.
+// Communicator::on_device() leads to it.
 //
 // A call only queues: the bucket's reduction, the conversion of its sums and whatever copies it takes go into a stream
 // of the communicator's own, which starts the bucket after `filled`. So the stream that computes goes on with
@@ -12,9 +13,9 @@
 //
 // Invariants
 //   * Every rank makes the same calls in the same order, with the same Tag, sizes and tensors.
-//   * A handle ends once the communicator's stream will not touch the bucket any more, well or not. Until then neither
-//     the host nor another stream reads or writes it. Work that any stream is given after a handle ended well finds the
-//     reduced bucket: no event is needed.
+//   * A handle ends once the communicator's stream will not touch the call's memory any more, well or not. Until then
+//     neither the host nor another stream reads or writes it (but for reads of what a root sends). Work that any stream
+//     is given after a handle ended well finds the call's result: no event is needed.
 //   * How a bucket is cut among ranks is the communicator's choice: integer sums do not depend on it. Float sums are
 //     the same on every rank; they may depend on how the ranks are connected.
 //   * The communicator beside it and this break together: what breaks this is told to that one's Abort, which tells
@@ -23,11 +24,12 @@
 //   * What is not of `tensors` (the padding between them) may be reduced along, with any outcome.
 //   * Nothing here reads a control word or decides anything: whether the reduced bucket counts is for the host to say.
 //
-// Threading: Reduce is called by the device's owner thread, which alone queues work, also with StepMath. Handles may be
-// waited for by any thread. Abort is thread-safe.
+// Threading: Reduce and Broadcast are called by the device's owner thread, which alone queues work, also with StepMath.
+// Handles may be waited for by any thread. Abort is thread-safe.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_DEVICE_COMMUNICATOR_H_
 #define LOCKSTEP_WORKER_COLLECTIVES_DEVICE_COMMUNICATOR_H_
 
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/status/status.h"
@@ -62,6 +64,12 @@ class DeviceCommunicator {
   // The handle: Done and Wait look at a mark behind the bucket in the communicator's stream and at the library's own
   // errors; a failure found there breaks the communicator on every rank, as if this rank had aborted it.
   virtual Handle Reduce(Tag tag, const DeviceBucket& bucket, device::Event& filled) = 0;
+
+  // Queues a copy of `bytes` bytes at `memory` of rank `root`, in device memory, to `memory` of every other rank. Null
+  // on a rank that takes part and keeps nothing: no memory of its caller is touched; never at the root. `filled`:
+  // recorded behind what the root writes there, and elsewhere behind what reads or writes there. All else, also the
+  // handle, is as with Reduce.
+  virtual Handle Broadcast(Tag tag, int root, std::byte* memory, size_t bytes, device::Event& filled) = 0;
 
   // Makes the device give up what is under way, which lets the stream run empty; no rank gets anything from it. Called
   // by Abort of the Communicator, on every rank and from any thread, with the first cause; all handles, pending or new,

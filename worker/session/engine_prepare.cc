@@ -11,11 +11,11 @@
 #include "common/status/status_macros.h"
 #include "worker/session/engine.h"
 #include "worker/step/forecast.h"
+#include "worker/step/state_sync.h"
 
 namespace lockstep::worker {
 namespace {
 
-constexpr size_t kBroadcastBytes = size_t{4} << 20;
 // Apart from the tags of steps and slices.
 constexpr uint32_t kSyncAttempt = 0x40000000u;
 
@@ -28,13 +28,8 @@ static_assert(std::is_trivially_copyable_v<TransferHeader>, "it travels as bytes
 
 constexpr absl::Duration kRetryEvery = absl::Seconds(1);
 
-absl::Status BroadcastAll(Communicator& communicator, Tag tag, int root, absl::Span<char> bytes, Pulse* pulse) {
-  for (size_t offset = 0; offset < bytes.size(); offset += kBroadcastBytes) {
-    const Handle handle = communicator.Broadcast(tag, root, bytes.subspan(offset, kBroadcastBytes));
-    LS_RETURN_IF_ERROR(WaitFor(*handle, pulse));
-  }
-  return absl::OkStatus();
-}
+// For people, and for whoever wonders why a transfer is slow.
+std::string WayOf(const StateSync& sync) { return sync.on_device() ? "from device to device" : "through host memory"; }
 
 // Between replicas of the same layout.
 absl::Status MoveState(ReplicaState& from, ReplicaState& to) {
@@ -177,30 +172,18 @@ absl::StatusOr<std::string> Engine::Transfer(Communicator& communicator, const S
     return absl::AbortedError(
         absl::StrCat("rank ", root, " holds step ", header.step, ", wanted was step ", action.position.step));
   }
-  const absl::Span<std::byte> copy = state.host().bytes();
-  const auto bytes = absl::MakeSpan(reinterpret_cast<char*>(copy.data()), copy.size());
-  if (receives) {
-    sync_voided_ = true;
-    LS_RETURN_IF_ERROR(BroadcastAll(communicator, tag, root, bytes, &pulse_));
-    const std::string digest = state.host().Digest(&pulse_);
-    if (digest != expected) {
-      return absl::DataLossError(
-          absl::StrCat("the state received from rank ", root, " has digest ", digest, ", the sender's is ", expected));
-    }
-    LS_RETURN_IF_ERROR(state.Store());
-    return digest;
+  StateSync sync(communicator, tag, state, &pulse_);
+  if (receives) sync_voided_ = true;
+  LS_RETURN_IF_ERROR(sync.Send(root, receives));
+  if (!receives) return expected;
+  const std::string digest = state.host().Digest(&pulse_);
+  if (digest != expected) {
+    return absl::DataLossError(
+        absl::StrCat("the state received from rank ", root, " has digest ", digest, ", the sender's is ", expected));
   }
-  if (communicator.rank() == root) {
-    LS_RETURN_IF_ERROR(BroadcastAll(communicator, tag, root, bytes, &pulse_));
-    return expected;
-  }
-  // Who keeps its state must not have it overwritten, not even by equal bits that may arrive in part.
-  std::vector<char> unused(std::min(bytes.size(), kBroadcastBytes));
-  for (size_t offset = 0; offset < bytes.size(); offset += unused.size()) {
-    const auto piece = absl::MakeSpan(unused).subspan(0, bytes.size() - offset);
-    LS_RETURN_IF_ERROR(BroadcastAll(communicator, tag, root, piece, &pulse_));
-  }
-  return expected;
+  LS_RETURN_IF_ERROR(sync.Keep());
+  LS_LOG(info, "received the state of step ", action.position.step, " ", WayOf(sync));
+  return digest;
 }
 
 absl::StatusOr<std::string> Engine::Restore(Communicator& communicator, const SyncState& action) {
@@ -229,24 +212,15 @@ absl::StatusOr<std::string> Engine::Restore(Communicator& communicator, const Sy
     return absl::DataLossError(absl::StrCat("share ", communicator.rank(), " of ", ranks, " came with ", received,
                                             " of ", own.bytes, " bytes"));
   }
-  const Tag tag{static_cast<int64_t>(action.restore->step), kSyncAttempt};
-  for (uint32_t root = 0; root < ranks; ++root) {
-    const Share& share = plan.shares[root];
-    // Piece by piece: a copy of the share beside the state would be memory that nobody forecast.
-    std::vector<char> bytes(std::min<uint64_t>(share.bytes, kBroadcastBytes));
-    for (uint64_t offset = 0; offset < share.bytes; offset += bytes.size()) {
-      const auto piece = absl::MakeSpan(bytes).subspan(0, share.bytes - offset);
-      if (static_cast<int>(root) == communicator.rank()) state.ReadShare(share, offset, piece);
-      LS_RETURN_IF_ERROR(BroadcastAll(communicator, tag, static_cast<int>(root), piece, &pulse_));
-      state.WriteShare(share, offset, piece);
-    }
-  }
+  StateSync sync(communicator, {static_cast<int64_t>(action.restore->step), kSyncAttempt}, live, &pulse_);
+  LS_RETURN_IF_ERROR(sync.Gather(plan));
   const std::string digest = state.Digest(&pulse_);
   if (digest != action.restore->digest || state.step() != static_cast<int64_t>(action.restore->step)) {
     return absl::DataLossError(absl::StrCat("the restored state has digest ", digest, " at step ", state.step(),
                                             ", the checkpoint is ", action.restore->ToString()));
   }
-  LS_RETURN_IF_ERROR(live.Store());
+  LS_RETURN_IF_ERROR(sync.Keep());
+  LS_LOG(info, "restored the state of step ", action.restore->step, ", shares went ", WayOf(sync));
   return digest;
 }
 

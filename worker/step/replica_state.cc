@@ -26,6 +26,7 @@ absl::StatusOr<std::unique_ptr<ReplicaState>> ReplicaState::Create(StateLayout l
   state->memory_ = std::move(memory);
   LS_ASSIGN_OR_RETURN(state->copies_, device.NewStream());
   LS_ASSIGN_OR_RETURN(state->written_, device.NewEvent());
+  LS_ASSIGN_OR_RETURN(state->settled_, device.NewEvent());
   const std::vector<StateTensor>& tensors = state->layout().tensors;
   size_t end = 0;
   for (size_t i = 0; i < tensors.size(); ++i) {
@@ -95,6 +96,20 @@ absl::Status ReplicaState::Store() {
         copies_->CopyToDevice(memory_->address() + run.begin, host_.bytes().data() + run.begin, run.bytes));
   }
   return copies_->Synchronize();
+}
+
+absl::Status ReplicaState::StoreTensor(int index) {
+  const absl::Span<const std::byte> tensor = host_.tensor(index);
+  if (in_place() || tensor.empty() || address(index) == nullptr) return absl::OkStatus();
+  LS_RETURN_IF_ERROR(copies_->WaitFor(*written_));
+  return copies_->CopyToDevice(address(index), tensor.data(), tensor.size());
+}
+
+absl::StatusOr<device::Event*> ReplicaState::Settled() {
+  // Every copy goes through this one stream.
+  LS_RETURN_IF_ERROR(copies_->WaitFor(*written_));
+  LS_RETURN_IF_ERROR(copies_->Record(*settled_));
+  return settled_.get();
 }
 
 absl::StatusOr<HostState> ReplicaState::NewCopy() const {

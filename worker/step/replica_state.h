@@ -4,7 +4,8 @@
 //
 //   update:    BeginWrite ─▶ (queue what writes) ─▶ EndWrite
 //   snapshot:  CopyTo: the copy runs beside the next step's passes, and the next BeginWrite waits for it, on the device
-//   transfer:  Fetch ─▶ read host(),  or  write all of host() ─▶ Store
+//   transfer:  Fetch ─▶ read host(),  or  write all of host() ─▶ Store;
+//              from device to device: Settled ─▶ (replace what on_device() names) ─▶ Fetch
 //
 // Threading: owned by the engine thread.
 #ifndef LOCKSTEP_WORKER_STEP_REPLICA_STATE_H_
@@ -25,6 +26,12 @@ namespace lockstep::worker {
 
 class ReplicaState {
  public:
+  // Tensors that lie one after another in host().bytes(), and in the same places in device memory.
+  struct Run {
+    size_t begin = 0;
+    size_t bytes = 0;
+  };
+
   // Zero-filled. ResourceExhausted names the size. The device outlives the state.
   static absl::StatusOr<std::unique_ptr<ReplicaState>> Create(StateLayout layout, device::Device& device);
   // Waits for copies that are under way.
@@ -58,6 +65,16 @@ class ReplicaState {
   absl::Status Fetch();
   // Makes host() the state. Blocks. REQUIRES: nothing reads the state meanwhile.
   absl::Status Store();
+  // Queues that for one tensor; nothing for what lives on the host alone.
+  absl::Status StoreTensor(int index);
+
+  // What lives in device memory and where that begins, and what lives on the host alone. REQUIRES: not in place.
+  const std::vector<Run>& on_device() const { return on_device_; }
+  std::byte* device_memory() const { return memory_->address(); }
+  const std::vector<Run>& on_host() const { return on_host_; }
+  // An event behind all that was queued with the state, for what goes around this to move it from device to device.
+  // REQUIRES: as of Store.
+  absl::StatusOr<device::Event*> Settled();
 
   // Memory for a copy: what copies reach fastest.
   absl::StatusOr<HostState> NewCopy() const;
@@ -66,11 +83,6 @@ class ReplicaState {
   absl::StatusOr<std::shared_ptr<device::Event>> CopyTo(HostState& copy);
 
  private:
-  struct Run {
-    size_t begin = 0;
-    size_t bytes = 0;
-  };
-
   ReplicaState(HostState host, device::Device& device) : device_(device), host_(std::move(host)) {}
 
   // Queues a copy of all that lives on the device.
@@ -83,6 +95,7 @@ class ReplicaState {
   std::vector<Run> on_host_;    // likewise: those that live on the host alone
   std::unique_ptr<device::Stream> copies_;
   std::unique_ptr<device::Event> written_;
+  std::unique_ptr<device::Event> settled_;
   std::shared_ptr<device::Event> copied_;  // the newest copy; null before the first
 };
 

@@ -1,6 +1,6 @@
-// Ranks that are threads of one process, with gradients in the memory of a device each: what stands in for NCCL in
-// tests. Buckets travel over host memory behind the back of whoever calls: a call only queues copies in a stream of its
-// own, and goes on when its handle is waited for.
+// Ranks that are threads of one process, with gradients and state in the memory of a device each: what stands in for
+// NCCL in tests. What it moves travels over host memory behind the back of whoever calls: a call only queues copies in
+// a stream of its own, and goes on when its handle is waited for.
 //
 // Threading: as device_communicator.h, but handles are waited for by the device's owner thread, in order.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_LOOPBACK_LOOPBACK_DEVICE_COMMUNICATOR_H_

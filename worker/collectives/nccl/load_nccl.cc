@@ -37,6 +37,7 @@ absl::StatusOr<const Api*> Load() {
   Find(library, "ncclAllReduce", api.all_reduce, missing);
   Find(library, "ncclReduceScatter", api.reduce_scatter, missing);
   Find(library, "ncclAllGather", api.all_gather, missing);
+  Find(library, "ncclBroadcast", api.broadcast, missing);
   int version = 0;
   if (!missing.empty() || api.get_version(&version) != kSuccess || version < kOldest) {
     return absl::FailedPreconditionError(absl::StrCat(

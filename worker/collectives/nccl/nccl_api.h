@@ -31,7 +31,7 @@ enum Result : int {
   kInProgress = 7,
 };
 
-enum DataType : int { kInt64 = 4, kFloat32 = 7 };
+enum DataType : int { kUint8 = 1, kInt64 = 4, kFloat32 = 7 };
 enum ReduceOp : int { kSum = 0 };
 
 // Number of `int` that stand for "not set" in a configuration.
@@ -66,6 +66,8 @@ struct Api {
                            device::cuda::StreamHandle stream);
   Result (*all_gather)(const void* send, void* receive, size_t send_count, DataType type, Comm comm,
                        device::cuda::StreamHandle stream);
+  Result (*broadcast)(const void* send, void* receive, size_t count, DataType type, int root, Comm comm,
+                      device::cuda::StreamHandle stream);
 };
 
 }  // namespace lockstep::worker::nccl

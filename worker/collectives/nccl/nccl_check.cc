@@ -14,7 +14,8 @@ static_assert(int{kSuccess} == int{ncclSuccess} && int{kUnhandledCudaError} == i
 static_assert(int{kSystemError} == int{ncclSystemError} && int{kInternalError} == int{ncclInternalError});
 static_assert(int{kInvalidArgument} == int{ncclInvalidArgument} && int{kInvalidUsage} == int{ncclInvalidUsage});
 static_assert(int{kRemoteError} == int{ncclRemoteError} && int{kInProgress} == int{ncclInProgress});
-static_assert(int{kInt64} == int{ncclInt64} && int{kFloat32} == int{ncclFloat32} && int{kSum} == int{ncclSum});
+static_assert(int{kUint8} == int{ncclUint8} && int{kInt64} == int{ncclInt64} && int{kFloat32} == int{ncclFloat32});
+static_assert(int{kSum} == int{ncclSum});
 static_assert(kUndefined == NCCL_CONFIG_UNDEF_INT);
 static_assert(std::is_same_v<Comm, ncclComm_t> && std::is_same_v<device::cuda::StreamHandle, cudaStream_t>);
 static_assert(offsetof(Config, magic) == offsetof(ncclConfig_t, magic));
@@ -44,6 +45,7 @@ LS_SAME(group_end, ncclGroupEnd);
 LS_SAME(all_reduce, ncclAllReduce);
 LS_SAME(reduce_scatter, ncclReduceScatter);
 LS_SAME(all_gather, ncclAllGather);
+LS_SAME(broadcast, ncclBroadcast);
 #undef LS_SAME
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "worker/collectives/nccl/nccl_communicator.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <string>
@@ -24,6 +25,10 @@ using nccl::Comm;
 
 // Elements of a part that a rank reduces: a multiple of this.
 constexpr int64_t kPartMultiple = 16;
+// The first sums are of at most so many elements.
+constexpr int64_t kMostWarmElements = int64_t{1} << 18;
+// A broadcast goes in pieces of this size, which has to be the same on every rank.
+constexpr size_t kPieceBytes = kMostWarmElements * sizeof(int64_t);
 // The tag under which the unique id travels: of no step.
 constexpr Tag kIdTag{-1, 0x6e63636cu};
 // A waiting thread looks at once for so long, then less and less often.
@@ -58,9 +63,9 @@ class Fate {
   absl::Status cause_ ABSL_GUARDED_BY(mutex_);
 };
 
-class BucketHandle final : public Pending {
+class QueuedCall final : public Pending {
  public:
-  BucketHandle(std::unique_ptr<device::Event> behind, std::shared_ptr<const Fate> fate)
+  QueuedCall(std::unique_ptr<device::Event> behind, std::shared_ptr<const Fate> fate)
       : behind_(std::move(behind)), fate_(std::move(fate)) {}
 
   bool Done() const override { return behind_->Ready(); }
@@ -69,10 +74,10 @@ class BucketHandle final : public Pending {
     const absl::Time begin = absl::Now();
     while (!behind_->Ready()) {
       const absl::Duration waited = absl::Now() - begin;
-      if (waited >= limit) return absl::DeadlineExceededError("the bucket is still being reduced");
+      if (waited >= limit) return absl::DeadlineExceededError("the device is still at it");
       if (waited > kSpin) absl::SleepFor(kNap);
     }
-    // An abort is known before the device gives up: a mark that it let through is never taken for a reduced bucket.
+    // An abort is known before the device gives up: a mark that it let through is never taken for a result.
     LS_RETURN_IF_ERROR(fate_->cause());
     const absl::Status status = behind_->Wait();
     return status.ok() ? status : AsAborted(status);
@@ -131,14 +136,12 @@ class NcclCommunicator final : public DeviceCommunicator {
   }
 
   Handle Reduce(Tag tag, const DeviceBucket& bucket, device::Event& filled) override {
-    absl::StatusOr<Handle> handle = Queue(bucket, filled);
-    if (handle.ok()) return *std::move(handle);
-    BreakBoth(absl::Status(handle.status().code(), absl::StrCat("bucket of step ", tag.step, ", attempt ", tag.attempt,
-                                                                ": ", handle.status().message())));
-    // Part of the bucket may be under way: the handle has ended once nothing touches it.
-    AbortNccl();
-    (void)stream_->Synchronize();
-    return EndedHandle(fate_->cause());
+    return Queue(absl::StrCat("bucket of step ", tag.step, ", attempt ", tag.attempt), filled,
+                 [&] { return bucket.sums != nullptr ? QueueExact(bucket) : QueueNative(bucket); });
+  }
+
+  Handle Broadcast(Tag tag, int root, std::byte* memory, size_t bytes, device::Event& filled) override {
+    return Queue(absl::StrCat("state of step ", tag.step), filled, [&] { return QueuePieces(root, memory, bytes); });
   }
 
   void Abort(const absl::Status& cause) override { fate_->Break(cause); }
@@ -147,21 +150,20 @@ class NcclCommunicator final : public DeviceCommunicator {
   // The first collective of a kind and size connects further ranks, allocates, and may fail: here nobody is told yet
   // that NCCL serves, and no step waits.
   absl::Status WarmUp(absl::Time deadline) {
-    constexpr int64_t kMostElements = int64_t{1} << 18;
-    LS_ASSIGN_OR_RETURN(const std::unique_ptr<device::Buffer> sums,
-                        device::cuda::NewDeviceBuffer(kMostElements * sizeof(int64_t)));
+    LS_ASSIGN_OR_RETURN(scratch_, device::cuda::NewDeviceBuffer(kPieceBytes));
     LS_ASSIGN_OR_RETURN(const std::unique_ptr<device::Buffer> floats,
-                        device::cuda::NewDeviceBuffer(kMostElements * sizeof(float)));
+                        device::cuda::NewDeviceBuffer(kMostWarmElements * sizeof(float)));
     absl::Status warm;
     // Not divided by the ranks, so that every kind of call is among them.
-    for (const int64_t size : {kPartMultiple * host_.size() + 1, kMostElements - 1}) {
+    for (const int64_t size : {kPartMultiple * host_.size() + 1, kMostWarmElements - 1}) {
       const DeviceBucket bucket{.tensors = nullptr,
                                 .size = size,
-                                .sums = reinterpret_cast<int64_t*>(sums->address()),
+                                .sums = reinterpret_cast<int64_t*>(scratch_->address()),
                                 .exponents = nullptr,
                                 .floats = reinterpret_cast<float*>(floats->address())};
       if (warm.ok()) warm = QueueNative(bucket);
       if (warm.ok()) warm = QueueExact(bucket);
+      if (warm.ok()) warm = QueuePieces(/*root=*/0, scratch_->address(), static_cast<size_t>(size) * sizeof(int64_t));
     }
     if (warm.ok()) warm = WaitForStream(deadline);
     if (!warm.ok()) {
@@ -188,13 +190,34 @@ class NcclCommunicator final : public DeviceCommunicator {
     return behind->Wait();
   }
 
-  absl::StatusOr<Handle> Queue(const DeviceBucket& bucket, device::Event& filled) {
-    LS_RETURN_IF_ERROR(fate_->cause());
-    LS_RETURN_IF_ERROR(stream_->WaitFor(filled));
-    LS_RETURN_IF_ERROR(bucket.sums != nullptr ? QueueExact(bucket) : QueueNative(bucket));
-    LS_ASSIGN_OR_RETURN(std::unique_ptr<device::Event> behind, device::cuda::NewCudaEvent());
-    LS_RETURN_IF_ERROR(stream_->Record(*behind));
-    return std::make_shared<BucketHandle>(std::move(behind), fate_);
+  // Queues a call: what `work` queues, between `filled` and a mark of its own. `what` names it when it fails.
+  template <typename F>
+  Handle Queue(absl::string_view what, device::Event& filled, F work) {
+    const auto queue = [&]() -> absl::StatusOr<Handle> {
+      LS_RETURN_IF_ERROR(fate_->cause());
+      LS_RETURN_IF_ERROR(stream_->WaitFor(filled));
+      LS_RETURN_IF_ERROR(work());
+      LS_ASSIGN_OR_RETURN(std::unique_ptr<device::Event> behind, device::cuda::NewCudaEvent());
+      LS_RETURN_IF_ERROR(stream_->Record(*behind));
+      return std::make_shared<QueuedCall>(std::move(behind), fate_);
+    };
+    absl::StatusOr<Handle> handle = queue();
+    if (handle.ok()) return *std::move(handle);
+    BreakBoth(absl::Status(handle.status().code(), absl::StrCat(what, ": ", handle.status().message())));
+    // Part of the call may be under way: the handle has ended once nothing touches its memory.
+    AbortNccl();
+    (void)stream_->Synchronize();
+    return EndedHandle(fate_->cause());
+  }
+
+  absl::Status QueuePieces(int root, std::byte* memory, size_t bytes) {
+    for (size_t offset = 0; offset < bytes; offset += kPieceBytes) {
+      std::byte* const piece = memory == nullptr ? scratch_->address() : memory + offset;
+      LS_RETURN_IF_ERROR(Call("broadcasting", [&](Comm comm, auto stream) {
+        return api_.broadcast(piece, piece, std::min(bytes - offset, kPieceBytes), nccl::kUint8, root, comm, stream);
+      }));
+    }
+    return absl::OkStatus();
   }
 
   absl::Status QueueNative(const DeviceBucket& bucket) {
@@ -281,7 +304,7 @@ class NcclCommunicator final : public DeviceCommunicator {
     while (!ending_) {
       if (const absl::Status host = host_.status(); !host.ok()) fate_->Break(host);
       if (fate_->cause().ok()) {
-        if (const absl::StatusOr<bool> settled = Settled("reducing gradients"); !settled.ok())
+        if (const absl::StatusOr<bool> settled = Settled("serving the ranks"); !settled.ok())
           BreakBoth(settled.status());
       }
       if (!fate_->cause().ok()) {
@@ -305,6 +328,7 @@ class NcclCommunicator final : public DeviceCommunicator {
   const NcclOptions options_;
   const std::unique_ptr<StepMath> math_;
   const std::shared_ptr<Fate> fate_ = std::make_shared<Fate>();
+  std::unique_ptr<device::Buffer> scratch_;  // kPieceBytes: takes in what this rank does not keep of a broadcast
   std::unique_ptr<device::Stream> stream_;
   Mutex mutex_;
   Comm comm_ ABSL_GUARDED_BY(mutex_) = nullptr;

@@ -1,11 +1,14 @@
 // Reduces buckets of gradients between GPUs by NCCL: exactly, as 64-bit integers that each rank turns into floats for
-// its part, or natively.
+// its part, or natively. Spreads states among them.
 //
 // The host communicator of the same generation carries NCCL's unique id from rank 0 to the others, so that the id is
 // fenced by the generation as everything else is, and it carries the news of a failure. A bucket of n elements on r
 // ranks is cut into r equal parts of a multiple of 16 elements and a rest of less than 16 r elements:
 //
 //   reduce-scatter the parts, all-reduce the rest (one group) ─> dequantise the own part and the rest ─> all-gather
+//
+// A broadcast goes in pieces. A rank that keeps nothing of it, which NCCL does not know, takes the pieces into scratch
+// memory of the communicator's own (2 MiB, used for the first sums before).
 //
 // A thread of this object watches what no call reports: NCCL's asynchronous errors, and the host communicator's
 // status. Either way the first failure aborts both, here and through the host communicator on every rank.

@@ -76,6 +76,22 @@ class Rank {
     return communicator_->on_device()->Reduce({7, 0}, bucket, *filled_);
   }
 
+  // Takes part in a broadcast of as many bytes as it holds; keeps nothing of it without `keeps`.
+  Handle Broadcast(int root, bool keeps, const std::vector<char>& own) {
+    if (state_ == nullptr) state_ = *device_->Allocate(own.size());
+    LS_CHECK(stream_->CopyToDevice(state_->address(), Raw(own.data()), own.size()).ok(), "the test's work is queued");
+    LS_CHECK(stream_->Record(*filled_).ok(), "the test's own work is queued");
+    std::byte* const memory = keeps || root == rank_ ? state_->address() : nullptr;
+    return communicator_->on_device()->Broadcast({7, 0}, root, memory, own.size(), *filled_);
+  }
+  std::vector<char> State() {
+    std::vector<char> host(state_->size());
+    LS_CHECK(stream_->CopyToHost(reinterpret_cast<std::byte*>(host.data()), state_->address(), host.size()).ok(),
+             "the test's own work is queued");
+    LS_CHECK(stream_->Synchronize().ok(), "the test's own work is queued");
+    return host;
+  }
+
   std::vector<float> Floats() {
     std::vector<float> host(kRun);
     LS_CHECK(stream_->CopyToHost(reinterpret_cast<std::byte*>(host.data()), floats_->address(), floats_->size()).ok(),
@@ -95,7 +111,7 @@ class Rank {
   std::unique_ptr<device::Stream> stream_;
   std::unique_ptr<device::Event> filled_;
   std::unique_ptr<device::TensorTable> table_;
-  std::unique_ptr<device::Buffer> sums_, floats_, exponents_;
+  std::unique_ptr<device::Buffer> sums_, floats_, exponents_, state_;
   std::vector<int64_t> host_sums_;
   std::vector<float> host_floats_;
   std::unique_ptr<Communicator> communicator_;
@@ -160,6 +176,54 @@ TEST_CASE("nccl: native sums are formed in the order of ranks", "[cuda]") {
   for (const TensorRange& range : kRanges) {
     for (int64_t i = range.begin; i < range.begin + range.size; ++i) {
       REQUIRE(result[static_cast<size_t>(i)] == ValueOf(0, i) + ValueOf(1, i) + ValueOf(2, i));
+    }
+  }
+}
+
+// More than two of the pieces that a broadcast goes in, and no multiple of anything.
+std::vector<char> StateOf(int rank) {
+  std::vector<char> state((size_t{5} << 20) + 13);
+  for (size_t i = 0; i < state.size(); ++i) state[i] = static_cast<char>(i * 31 + i / 997 + static_cast<size_t>(rank));
+  return state;
+}
+
+TEST_CASE("nccl: a broadcast brings the root's bytes to those who keep them, and touches nobody else's", "[cuda]") {
+  for (const int ranks : {1, 2, 4}) {
+    for (int root = 0; root < ranks; ++root) {
+      CAPTURE(ranks, root);
+      const int bystander = ranks > 2 ? (root + 2) % ranks : -1;
+      std::vector<std::vector<char>> states(static_cast<size_t>(ranks));
+      CheckAllOk(WithRanks(ranks, [&](int r, Rank& rank) {
+        const std::vector<char> own = StateOf(r);
+        absl::Status status = rank.Broadcast(root, r != bystander, own)->Wait(kLimit);
+        // Another kind of call behind it meets the same ranks.
+        status.Update(rank.Contribute(true)->Wait(kLimit));
+        states[static_cast<size_t>(r)] = rank.State();
+        return status;
+      }));
+      for (int r = 0; r < ranks; ++r) CHECK((states[static_cast<size_t>(r)] == StateOf(r == bystander ? r : root)));
+    }
+  }
+}
+
+TEST_CASE("nccl: a broadcast whose root is gone, or that is aborted, ends with the cause", "[cuda]") {
+  const bool aborts = GENERATE(false, true);
+  const std::vector<absl::Status> results = WithRanks(3, [&](int r, Rank& rank) {
+    const absl::Status first = rank.Broadcast(2, true, StateOf(r))->Wait(kLimit);
+    if (!first.ok()) return first;
+    if (r == 2) {
+      if (aborts) rank.communicator().Abort(absl::AbortedError("the chief says so"));
+      if (!aborts) rank.Close();
+      return absl::OkStatus();
+    }
+    return rank.Broadcast(2, true, StateOf(r))->Wait(kLimit);
+  });
+  CHECK(results[2].ok());
+  for (int r = 0; r < 2; ++r) {
+    CHECK(absl::IsAborted(results[static_cast<size_t>(r)]));
+    if (aborts) {
+      CHECK_THAT(std::string(results[static_cast<size_t>(r)].message()),
+                 Catch::Matchers::Contains("the chief says so"));
     }
   }
 }

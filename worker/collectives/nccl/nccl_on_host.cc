@@ -27,16 +27,27 @@
 namespace lockstep::worker::nccl {
 namespace {
 
-enum class Kind : uint8_t { kAllReduce, kReduceScatter, kAllGather };
+enum class Kind : uint8_t { kAllReduce, kReduceScatter, kAllGather, kBroadcast };
 
 // What one rank asks for; all ranks must ask for the same.
 struct Operation {
   Kind kind = Kind::kAllReduce;
   DataType type = kInt64;
   uint64_t count = 0;  // as the call says: of all, of a part received, of a part sent
+  int root = 0;        // of a broadcast
 
   friend bool operator==(const Operation&, const Operation&) = default;
-  size_t element_bytes() const { return type == kInt64 ? sizeof(int64_t) : sizeof(float); }
+  size_t element_bytes() const {
+    switch (type) {
+      case kUint8:
+        return 1;
+      case kInt64:
+        return sizeof(int64_t);
+      case kFloat32:
+        break;
+    }
+    return sizeof(float);
+  }
 };
 
 bool SendAll(int socket, const void* data, size_t size) {
@@ -178,19 +189,21 @@ class Link {
     return connected && SendAll(socket, &rank, sizeof rank);
   }
 
-  // What each rank contributes and gets, in elements.
-  size_t Sent(const Operation& o) const {
+  // What a rank contributes and gets, in elements.
+  size_t Sent(const Operation& o, int rank) const {
+    if (o.kind == Kind::kBroadcast && rank != o.root) return 0;
     return o.kind == Kind::kReduceScatter ? o.count * static_cast<size_t>(ranks_) : o.count;
   }
-  size_t Received(const Operation& o) const {
+  size_t Received(const Operation& o, int rank) const {
+    if (o.kind == Kind::kBroadcast && rank == o.root) return 0;
     return o.kind == Kind::kAllGather ? o.count * static_cast<size_t>(ranks_) : o.count;
   }
 
   bool Ask(const Operation& operation, const std::byte* send, std::byte* receive) {
     const int hub = peers_.at(0);
     const size_t bytes = operation.element_bytes();
-    return SendAll(hub, &operation, sizeof operation) && SendAll(hub, send, Sent(operation) * bytes) &&
-           ReceiveAll(hub, receive, Received(operation) * bytes);
+    return SendAll(hub, &operation, sizeof operation) && SendAll(hub, send, Sent(operation, rank_) * bytes) &&
+           ReceiveAll(hub, receive, Received(operation, rank_) * bytes);
   }
 
   template <typename T>
@@ -201,15 +214,16 @@ class Link {
   }
 
   bool Serve(const Operation& operation, const std::byte* send, std::byte* receive) {
-    const size_t sent = Sent(operation) * operation.element_bytes();
-    const size_t received = Received(operation) * operation.element_bytes();
-    std::vector<std::byte> result(send, send + sent);
-    std::vector<std::byte> more(sent);
-    for (const int peer : peers_) {
+    const size_t element = operation.element_bytes();
+    const size_t received = Received(operation, 0) * element;
+    std::vector<std::byte> result(send, send + Sent(operation, 0) * element);
+    std::vector<std::byte> more;
+    for (size_t i = 0; i < peers_.size(); ++i) {
       Operation theirs;
-      if (!ReceiveAll(peer, &theirs, sizeof theirs) || !(theirs == operation)) return false;
-      if (!ReceiveAll(peer, more.data(), sent)) return false;
-      if (operation.kind == Kind::kAllGather) {
+      if (!ReceiveAll(peers_[i], &theirs, sizeof theirs) || !(theirs == operation)) return false;
+      more.resize(Sent(operation, static_cast<int>(i) + 1) * element);
+      if (!ReceiveAll(peers_[i], more.data(), more.size())) return false;
+      if (operation.kind == Kind::kAllGather || operation.kind == Kind::kBroadcast) {
         result.insert(result.end(), more.begin(), more.end());
       } else if (operation.type == kInt64) {
         AddTo<int64_t>(result, more);
@@ -219,9 +233,10 @@ class Link {
     }
     const size_t step = operation.kind == Kind::kReduceScatter ? received : 0;
     for (size_t i = 0; i < peers_.size(); ++i) {
-      if (!SendAll(peers_[i], result.data() + (i + 1) * step, received)) return false;
+      const size_t bytes = Received(operation, static_cast<int>(i) + 1) * element;
+      if (!SendAll(peers_[i], result.data() + (i + 1) * step, bytes)) return false;
     }
-    std::memcpy(receive, result.data(), received);
+    if (received > 0) std::memcpy(receive, result.data(), received);
     return true;
   }
 
@@ -294,15 +309,19 @@ Result Queue(const Operation& operation, const void* send, void* receive, Comm c
 
 Result AllReduce(const void* send, void* receive, size_t count, DataType type, ReduceOp, Comm comm,
                  device::cuda::StreamHandle stream) {
-  return Queue({Kind::kAllReduce, type, count}, send, receive, comm, stream);
+  return Queue({Kind::kAllReduce, type, count, 0}, send, receive, comm, stream);
 }
 Result ReduceScatter(const void* send, void* receive, size_t count, DataType type, ReduceOp, Comm comm,
                      device::cuda::StreamHandle stream) {
-  return Queue({Kind::kReduceScatter, type, count}, send, receive, comm, stream);
+  return Queue({Kind::kReduceScatter, type, count, 0}, send, receive, comm, stream);
 }
 Result AllGather(const void* send, void* receive, size_t count, DataType type, Comm comm,
                  device::cuda::StreamHandle stream) {
-  return Queue({Kind::kAllGather, type, count}, send, receive, comm, stream);
+  return Queue({Kind::kAllGather, type, count, 0}, send, receive, comm, stream);
+}
+Result Broadcast(const void* send, void* receive, size_t count, DataType type, int root, Comm comm,
+                 device::cuda::StreamHandle stream) {
+  return Queue({Kind::kBroadcast, type, count, root}, send, receive, comm, stream);
 }
 
 }  // namespace
@@ -321,6 +340,7 @@ absl::StatusOr<const Api*> LoadNccl() {
       .all_reduce = &AllReduce,
       .reduce_scatter = &ReduceScatter,
       .all_gather = &AllGather,
+      .broadcast = &Broadcast,
   };
   return &kApi;
 }
