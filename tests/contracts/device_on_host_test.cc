@@ -1,6 +1,7 @@
 // The CUDA device in host execution: the suite of all devices, and its own kernels against the reference's, op by op.
 #include <catch2/catch.hpp>
 
+#include "common/graph/ops/schema.h"
 #include "tests/contracts/device_cases.h"
 #include "tests/contracts/device_comparison.h"
 #include "tests/contracts/device_contract.h"
@@ -33,6 +34,25 @@ TEST_CASE("device on host: own kernels compute what the reference computes, for 
       const Values got = RunCase(*cuda, c.graph, seed, false);
       CompareCase(c, expected, got, c.sums_of_products ? RunCase(*reference, c.graph, seed, true) : expected);
       CHECK(got == RunCase(*cuda, c.graph, seed, false));
+    }
+  }
+}
+
+TEST_CASE("device on host: a Relu fused behind a batch norm has the bits of one that is not", "[cuda]") {
+  const auto cuda = Must(device::MakeCudaDevice({}));
+  for (const OpType op : {OpType::kBatchNormalization, OpType::kBatchNormTraining}) {
+    for (const uint64_t seed : Seeds()) {
+      INFO("LOCKSTEP_TEST_SEED=" << seed << " " << OpName(op));
+      Dice dice(seed * 100 + static_cast<uint64_t>(op));
+      Graph apart = RandomCase(op, dice).graph;
+      const std::string y = apart.nodes.back().outputs[0];
+      MustOk(AppendNode(&apart, {"relu", OpType::kRelu, {y}, {"relu of y"}, NoAttributes{}}));
+      apart.outputs = {"relu of y", y};  // what leaves the graph is not fused
+      Graph fused = apart;
+      fused.outputs.pop_back();
+      REQUIRE(ChoicesOf(*cuda, fused).size() + 1 == ChoicesOf(*cuda, apart).size());
+
+      CHECK(RunCase(*cuda, fused, seed, false).at("relu of y") == RunCase(*cuda, apart, seed, false).at("relu of y"));
     }
   }
 }

@@ -23,6 +23,80 @@ T Must(absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
+// One node with row-major values of the host, which it brings into the layouts that its kernel asks for.
+class NodeRun {
+ public:
+  NodeRun(device::Device& device, const Node& node, const NamedTensors& values, LayoutOf layout_of)
+      : device_(device), node_(node), stream_(Must(device.NewStream())) {
+    device::KernelRequest request{.node = &node, .free_layouts = layout_of != nullptr};
+    for (const std::string& name : node.inputs) {
+      request.inputs.push_back(OperandOf(name, values));
+      device::Operand& operand = request.inputs.back();
+      if (operand.present && layout_of != nullptr) operand.layout = layout_of(operand.dtype, operand.shape);
+    }
+    for (const std::string& name : node.outputs) request.outputs.push_back(OperandOf(name, values));
+    kernel_ = Must(device.MakeKernel(request));
+  }
+
+  // Whether there was a layout other than row-major.
+  bool Launch(NamedTensors& values) {
+    device::KernelArguments arguments;
+    for (size_t i = 0; i < node_.inputs.size(); ++i) {
+      arguments.inputs.push_back(nullptr);
+      if (node_.inputs[i].empty()) continue;
+      const Tensor& tensor = values.at(node_.inputs[i]);
+      std::byte* const row_major = Allocate(tensor.bytes().size());
+      MustOk(stream_->CopyToDevice(row_major, tensor.data(), tensor.bytes().size()));
+      arguments.inputs.back() = Reordered(tensor, row_major, {}, kernel_->input_layout(static_cast<int>(i)));
+    }
+    for (const std::string& name : node_.outputs) {
+      arguments.outputs.push_back(name.empty() ? nullptr : Allocate(values.at(name).bytes().size()));
+    }
+    arguments.workspace = Allocate(kernel_->workspace_bytes());
+    MustOk(kernel_->Bind(arguments));
+    MustOk(kernel_->Launch(*stream_));
+    for (size_t i = 0; i < node_.outputs.size(); ++i) {
+      if (node_.outputs[i].empty()) continue;
+      Tensor& tensor = values.at(node_.outputs[i]);
+      const device::Layout layout = kernel_->output_layout(static_cast<int>(i));
+      std::byte* const row_major = Reordered(tensor, arguments.outputs[i], layout, {});
+      MustOk(stream_->CopyToHost(tensor.data(), row_major, tensor.bytes().size()));
+    }
+    MustOk(stream_->Synchronize());
+    return other_layouts_;
+  }
+
+ private:
+  static device::Operand OperandOf(const std::string& name, const NamedTensors& values) {
+    if (name.empty()) return {.present = false};
+    return {.dtype = values.at(name).dtype(), .shape = values.at(name).shape()};
+  }
+
+  std::byte* Allocate(size_t bytes) {
+    buffers_.push_back(Must(device_.Allocate(bytes)));
+    return buffers_.back()->address();
+  }
+
+  // Where the tensor at `address` lies in the layout `to`.
+  std::byte* Reordered(const Tensor& tensor, std::byte* address, const device::Layout& from, const device::Layout& to) {
+    if (from == to) return address;
+    other_layouts_ = true;
+    reorders_.push_back(Must(device_.MakeReorder({tensor.dtype(), tensor.shape(), from, to})));
+    std::byte* const moved = Allocate(to.row_major() ? tensor.bytes().size() : to.bytes);
+    MustOk(reorders_.back()->Bind({{address}, {moved}, nullptr}));
+    MustOk(reorders_.back()->Launch(*stream_));
+    return moved;
+  }
+
+  device::Device& device_;
+  const Node& node_;
+  std::vector<std::unique_ptr<device::Buffer>> buffers_;
+  std::vector<std::unique_ptr<device::Kernel>> reorders_;
+  std::unique_ptr<device::Kernel> kernel_;
+  std::unique_ptr<device::Stream> stream_;
+  bool other_layouts_ = false;
+};
+
 }  // namespace
 
 std::unique_ptr<device::Device> MakeTestedDevice(TestedDevice which) {
@@ -38,50 +112,22 @@ std::unique_ptr<device::Device> MakeTestedDevice(TestedDevice which) {
 }
 
 void RunNodes(device::Device& device, const Graph& graph, NamedTensors* values) {
-  const auto stream = Must(device.NewStream());
+  CHECK(RunNodesIn(nullptr, device, graph, values) == 0);
+}
+
+int RunNodesIn(LayoutOf layout_of, device::Device& device, const Graph& graph, NamedTensors* values) {
+  int count = 0;
   for (const Node& node : graph.nodes) {
     INFO(OpName(node.op));
-    device::KernelRequest request{.node = &node};
-    device::KernelArguments arguments;
-    std::vector<std::unique_ptr<device::Buffer>> buffers;
-    const auto allocate = [&](const Tensor& tensor) {
-      buffers.push_back(Must(device.Allocate(tensor.bytes().size())));
-      return buffers.back()->address();
-    };
-    for (const std::string& name : node.inputs) {
-      if (name.empty()) {
-        request.inputs.push_back({.present = false});
-        arguments.inputs.push_back(nullptr);
-        continue;
-      }
-      const Tensor& tensor = values->at(name);
-      request.inputs.push_back({.dtype = tensor.dtype(), .shape = tensor.shape()});
-      arguments.inputs.push_back(allocate(tensor));
-      MustOk(stream->CopyToDevice(arguments.inputs.back(), tensor.data(), tensor.bytes().size()));
-    }
     for (const std::string& name : node.outputs) {
-      if (name.empty()) {
-        request.outputs.push_back({.present = false});
-        arguments.outputs.push_back(nullptr);
-        continue;
-      }
+      if (name.empty()) continue;
       const ValueInfo& info = graph.values.at(name);
-      const Tensor& tensor = values->insert_or_assign(name, Tensor::Zeros(info.dtype, info.shape)).first->second;
-      request.outputs.push_back({.dtype = info.dtype, .shape = info.shape});
-      arguments.outputs.push_back(allocate(tensor));
+      values->insert_or_assign(name, Tensor::Zeros(info.dtype, info.shape));
     }
-    const auto kernel = Must(device.MakeKernel(request));
-    const auto workspace = Must(device.Allocate(kernel->workspace_bytes()));
-    arguments.workspace = workspace->address();
-    MustOk(kernel->Bind(arguments));
-    MustOk(kernel->Launch(*stream));
-    for (size_t i = 0; i < node.outputs.size(); ++i) {
-      if (node.outputs[i].empty()) continue;
-      Tensor& tensor = values->at(node.outputs[i]);
-      MustOk(stream->CopyToHost(tensor.data(), arguments.outputs[i], tensor.bytes().size()));
-    }
-    MustOk(stream->Synchronize());
+    NodeRun run(device, node, *values, layout_of);
+    if (run.Launch(*values)) ++count;
   }
+  return count;
 }
 
 NamedTensors RunOneNode(device::Device& device, OpType op, OpAttributes attributes, std::vector<Tensor> inputs,

@@ -12,6 +12,7 @@
 #include "common/graph/ir.h"
 #include "common/tensor/tensor.h"
 #include "worker/device/device.h"
+#include "worker/device/layout.h"
 
 namespace lockstep {
 
@@ -23,6 +24,11 @@ std::unique_ptr<device::Device> MakeTestedDevice(TestedDevice which);
 
 // Runs every node; `values` holds the graph's inputs and then everything else.
 void RunNodes(device::Device& device, const Graph& graph, NamedTensors* values);
+
+// The same with inputs that exist in layouts of the device, and kernels that may ask for others. Returns how many nodes
+// had an input or output that is not row-major.
+using LayoutOf = device::Layout (*)(DType dtype, const Shape& shape);
+int RunNodesIn(LayoutOf layout_of, device::Device& device, const Graph& graph, NamedTensors* values);
 
 // One node over `inputs`; all its outputs, "y0", "y1", ...
 NamedTensors RunOneNode(device::Device& device, OpType op, OpAttributes attributes, std::vector<Tensor> inputs,

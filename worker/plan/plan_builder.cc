@@ -36,6 +36,12 @@ bool IsView(OpType op) {
   }
 }
 
+// Ops behind which some device fuses a ReLU.
+bool MayFuseRelu(OpType op) {
+  return op == OpType::kConv || op == OpType::kGemm || op == OpType::kBatchNormalization ||
+         op == OpType::kBatchNormTraining;
+}
+
 std::string OperandString(const device::Operand& operand) {
   return operand.present ? absl::StrCat(DTypeName(operand.dtype), ShapeString(operand.shape)) : "-";
 }
@@ -158,7 +164,7 @@ void PlanBuilder::AddCopy(int from, int to) {
 }
 
 const Node* PlanBuilder::FusableRelu(const Node& node) const {
-  if (!options_.fuse || (node.op != OpType::kConv && node.op != OpType::kGemm)) return nullptr;
+  if (!options_.fuse || !MayFuseRelu(node.op)) return nullptr;
   if (IsOutput(node.outputs[0])) return nullptr;
   const auto readers = readers_.find(node.outputs[0]);
   if (readers == readers_.end() || readers->second.size() != 1 || readers->second[0]->op != OpType::kRelu) {

@@ -1,43 +1,66 @@
 #include "worker/device/cuda/channel_kernels.h"
 
+#include "worker/device/cuda/channels_last.h"
 #include "worker/device/cuda/code.h"
-#include "worker/device/cuda/launch.h"
+#include "worker/device/cuda/element_types.h"
+#include "worker/device/cuda/row_kernels.h"
 
 namespace lockstep::device::cuda {
 namespace {
 
-// A block per channel. Thread t adds up elements t, t + kBlock, ... of the channel; the threads' sums are added in
-// pairs.
-__global__ void SumPerChannelKernel(ChannelShape shape, const float* y, float* sums) {
-  __shared__ float parts[kBlock];
-  const int64_t channel = blockIdx.x;
-  const int thread = static_cast<int>(threadIdx.x);
-  const int64_t count = shape.samples * shape.volume;
-  float sum = 0;
-  for (int64_t i = thread; i < count; i += kBlock) {
-    const int64_t sample = i / shape.volume;
-    sum += y[(sample * shape.channels + channel) * shape.volume + (i - sample * shape.volume)];
-  }
-  parts[thread] = sum;
-  __syncthreads();
-  for (int half = kBlock / 2; half > 0; half /= 2) {
-    if (thread < half) parts[thread] += parts[thread + half];
-    __syncthreads();
-  }
-  if (thread == 0) sums[channel] = parts[0];
+RowPlan PlanChannels(const ChannelValue& value) {
+  if (!value.channels_last) return PlanPerIndex(value.shape, 1);
+  return PlanPerIndex(WithChannelsLast(value.shape), value.shape.size() - 1);
+}
+
+template <typename T>
+struct AddBody {
+  LS_HD float Load(const Cell& cell) const { return float{y[cell.at]} + float{bias[cell.row]}; }
+  LS_HD void Store(const Cell& cell, float sum) const { y[cell.at] = sum; }
+  const T* bias;
+  T* y;
+};
+
+template <typename T>
+struct SumBody {
+  using Value = float;
+  LS_HD Value First() const { return 0; }
+  LS_HD Value Take(Value sum, const Cell& cell) const { return sum + float{y[cell.at]}; }
+  LS_HD Value Join(Value a, Value b) const { return a + b; }
+  LS_HD void Finish(int64_t c, Value sum) const { sums[c] = sum; }
+  const T* y;
+  T* sums;
+};
+
+template <typename T>
+absl::Status Add(StreamHandle stream, const RowPlan& plan, const std::byte* bias, std::byte* y) {
+  return ForEachCell(stream, plan, AddBody<T>{reinterpret_cast<const T*>(bias), reinterpret_cast<T*>(y)});
+}
+
+template <typename T>
+absl::Status Sum(StreamHandle stream, const RowPlan& plan, const std::byte* y, std::byte* sums, std::byte* workspace) {
+  return FoldRows(stream, plan, workspace, SumBody<T>{reinterpret_cast<const T*>(y), reinterpret_cast<T*>(sums)});
 }
 
 }  // namespace
 
-absl::Status AddPerChannel(StreamHandle stream, const ChannelShape& shape, const float* bias, float* y) {
-  const int64_t channels = shape.channels, volume = shape.volume;
-  return ForEach(
-      stream, shape.samples * channels * volume, LS_KERNEL_LAMBDA(int64_t i) { y[i] += bias[i / volume % channels]; });
+bool FitsPerChannel(const ChannelValue& value) { return PlanChannels(value).served; }
+
+absl::Status AddPerChannel(StreamHandle stream, const ChannelValue& value, const std::byte* bias, std::byte* y) {
+  const RowPlan plan = PlanChannels(value);
+  return value.dtype == DType::kBF16 ? Add<Bf16>(stream, plan, bias, y) : Add<float>(stream, plan, bias, y);
 }
 
-absl::Status SumPerChannel(StreamHandle stream, const ChannelShape& shape, const float* y, float* sums) {
-  return Launch(stream, {.blocks = {static_cast<unsigned>(shape.channels)}, .threads = {kBlock}}, &SumPerChannelKernel,
-                shape, y, sums);
+absl::Status SumPerChannel(StreamHandle stream, const ChannelValue& value, const std::byte* y, std::byte* sums,
+                           std::byte* workspace) {
+  const RowPlan plan = PlanChannels(value);
+  return value.dtype == DType::kBF16 ? Sum<Bf16>(stream, plan, y, sums, workspace)
+                                     : Sum<float>(stream, plan, y, sums, workspace);
+}
+
+size_t SumPerChannelBytes(const ChannelValue& value) {
+  // Of the same size for both types.
+  return FoldBytes<SumBody<float>>(PlanChannels(value));
 }
 
 }  // namespace lockstep::device::cuda

@@ -4,25 +4,32 @@
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_CHANNEL_KERNELS_H_
 #define LOCKSTEP_WORKER_DEVICE_CUDA_CHANNEL_KERNELS_H_
 
-#include <cstdint>
+#include <cstddef>
 
 #include "absl/status/status.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/shape.h"
 #include "worker/device/cuda/runtime.h"
 
 namespace lockstep::device::cuda {
 
-// A value [samples, channels, volume] of float32.
-struct ChannelShape {
-  int64_t samples = 1;
-  int64_t channels = 1;
-  int64_t volume = 1;
+// A value [N, C, d...] of F32 or BF16, and how it lies.
+struct ChannelValue {
+  DType dtype = DType::kF32;
+  Shape shape;
+  bool channels_last = false;
 };
 
-// Queues y[n, c, v] += bias[c].
-absl::Status AddPerChannel(StreamHandle stream, const ChannelShape& shape, const float* bias, float* y);
+// Whether the kernels serve it.
+bool FitsPerChannel(const ChannelValue& value);
 
-// Queues sums[c] = sum of y[n, c, v] over n and v, in an order that follows from the shape alone.
-absl::Status SumPerChannel(StreamHandle stream, const ChannelShape& shape, const float* y, float* sums);
+// Queues y[n, c, ...] += bias[c].
+absl::Status AddPerChannel(StreamHandle stream, const ChannelValue& value, const std::byte* bias, std::byte* y);
+
+// Queues sums[c] = sum of all y[n, c, ...], in an order that follows from shape and layout alone. Gathered in float32.
+absl::Status SumPerChannel(StreamHandle stream, const ChannelValue& value, const std::byte* y, std::byte* sums,
+                           std::byte* workspace);
+size_t SumPerChannelBytes(const ChannelValue& value);
 
 }  // namespace lockstep::device::cuda
 

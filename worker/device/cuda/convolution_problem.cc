@@ -21,7 +21,10 @@ absl::Status CheckOperands(const KernelRequest& request) {
       if (!operand.present) continue;
       if (operand.dtype != dtype) return absl::UnimplementedError("operands of more than one element type");
       if (NumElements(operand.shape) == 0) return absl::UnimplementedError("empty operands");
-      if (!operand.layout.row_major()) return absl::UnimplementedError("layouts other than row-major");
+      // A plan changes layouts only for kernels that ask for others.
+      if (!operand.layout.row_major() && !request.free_layouts) {
+        return absl::UnimplementedError("layouts other than row-major");
+      }
     }
   }
   return absl::OkStatus();
@@ -61,9 +64,6 @@ absl::Status DescribeEpilogue(const KernelRequest& request, ConvolutionProblem& 
   if (problem.relu && !problem.bias) {
     return absl::UnimplementedError("Relu behind a convolution that adds no bias: cuDNN fuses it behind a bias only");
   }
-  if (problem.dtype != DType::kF32 && (problem.bias_behind || problem.bias_gradient)) {
-    return absl::UnimplementedError("the bias of a transposed convolution and a bias' gradient in BF16");
-  }
   return absl::OkStatus();
 }
 
@@ -71,7 +71,7 @@ absl::Status DescribeEpilogue(const KernelRequest& request, ConvolutionProblem& 
 
 std::string KeyOf(const ConvolutionProblem& problem) {
   std::string key = absl::StrCat("convolution ", problem.pass, " ", problem.math, " ", problem.dtype, " ", problem.bias,
-                                 problem.relu);
+                                 problem.relu, problem.channels_last);
   for (const std::vector<int64_t>* numbers :
        {&problem.x, &problem.w, &problem.y, &problem.pads, &problem.strides, &problem.dilations}) {
     absl::StrAppend(&key, " ", absl::StrJoin(*numbers, "x"));
@@ -113,5 +113,7 @@ absl::StatusOr<ConvolutionProblem> DescribeConvolution(const KernelRequest& requ
   LS_RETURN_IF_ERROR(DescribeEpilogue(request, problem));
   return problem;
 }
+
+bool PrefersChannelsLast(const ConvolutionProblem& problem) { return problem.math != ProductMath::kF32; }
 
 }  // namespace lockstep::device::cuda

@@ -26,6 +26,8 @@ struct ConvolutionProblem {
   ConvolutionPass pass = ConvolutionPass::kY;
   ProductMath math = ProductMath::kF32;
   DType dtype = DType::kF32;
+  // All values lie channels last.
+  bool channels_last = false;
   Shape x, w, y;
   // One per spatial dimension. Padding is the same on both sides.
   std::vector<int64_t> pads, strides, dilations;
@@ -43,6 +45,10 @@ std::string KeyOf(const ConvolutionProblem& problem);
 // Unimplemented with the reason where cuDNN does not serve the node. REQUIRES: Conv, ConvTranspose, ConvGradInput or
 // ConvGradWeight.
 absl::StatusOr<ConvolutionProblem> DescribeConvolution(const KernelRequest& request, bool tf32);
+
+// Whether matrix units, which read channels last, compute a convolution of this kind: then it is asked for that way
+// first.
+bool PrefersChannelsLast(const ConvolutionProblem& problem);
 
 }  // namespace lockstep::device::cuda
 

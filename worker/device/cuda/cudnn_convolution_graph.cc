@@ -1,7 +1,9 @@
 // A convolution or one of its gradients as a graph of cuDNN's frontend.
+#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "worker/device/cuda/channels_last.h"
 #include "worker/device/cuda/cudnn_engines.h"
 
 namespace lockstep::device::cuda {
@@ -11,7 +13,8 @@ class ConvolutionGraph {
  public:
   ConvolutionGraph(const Cudnn& cudnn, const ConvolutionProblem& problem)
       : problem_(problem),
-        graph_(cudnn, problem.math, problem.dtype == DType::kBF16 ? fe::DataType_t::BFLOAT16 : fe::DataType_t::FLOAT) {}
+        graph_(cudnn, absl::StrCat(ProductMathName(problem.math), problem.channels_last ? kChannelsLastSuffix : ""),
+               problem.math, problem.dtype == DType::kBF16 ? fe::DataType_t::BFLOAT16 : fe::DataType_t::FLOAT) {}
 
   CudnnGraph& Describe() {
     CudnnTensor result = Convolve();
@@ -27,13 +30,17 @@ class ConvolutionGraph {
                   is_x   ? ConvolutionValue::kX
                   : is_w ? ConvolutionValue::kW
                          : ConvolutionValue::kY,
-                  shape, RowMajorStrides(shape));
+                  shape, Strides(shape));
     return graph_;
   }
 
  private:
-  CudnnTensor Tensor(ConvolutionValue value, const Shape& shape) {
-    return graph_.Tensor(value, shape, RowMajorStrides(shape));
+  CudnnTensor Tensor(ConvolutionValue value, const Shape& shape) { return graph_.Tensor(value, shape, Strides(shape)); }
+
+  std::vector<int64_t> Strides(const Shape& shape) const {
+    std::vector<int64_t> strides = RowMajorStrides(problem_.channels_last ? WithChannelsLast(shape) : shape);
+    if (problem_.channels_last) std::rotate(strides.begin() + 1, strides.end() - 1, strides.end());
+    return strides;
   }
 
   template <typename Attributes>
@@ -59,7 +66,7 @@ class ConvolutionGraph {
   }
 
   CudnnTensor Pointwise(CudnnTensor value, const CudnnTensor& other, fe::PointwiseMode_t mode) {
-    value->set_dim(problem_.y).set_stride(RowMajorStrides(problem_.y));
+    value->set_dim(problem_.y).set_stride(Strides(problem_.y));
     const auto attributes = fe::graph::Pointwise_attributes().set_mode(mode);
     fe::graph::Graph& graph = graph_.graph();
     return other == nullptr ? graph.pointwise(value, attributes) : graph.pointwise(value, other, attributes);

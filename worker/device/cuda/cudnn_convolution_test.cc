@@ -30,11 +30,16 @@ Asked SomeConv(int64_t channels = 64) {
           {8, channels, 16, 16}};
 }
 
+struct How {
+  DType dtype = DType::kF32;
+  bool free_layouts = false;
+};
+
 absl::StatusOr<std::unique_ptr<Kernel>> Make(const Cudnn& cudnn, const Asked& asked,
-                                             const std::string& implementation = "") {
-  KernelRequest request{.node = &asked.node, .implementation = implementation};
-  for (const Shape& shape : asked.inputs) request.inputs.push_back({.shape = shape});
-  request.outputs.push_back({.shape = asked.output});
+                                             const std::string& implementation = "", const How& how = {}) {
+  KernelRequest request{.node = &asked.node, .free_layouts = how.free_layouts, .implementation = implementation};
+  for (const Shape& shape : asked.inputs) request.inputs.push_back({.dtype = how.dtype, .shape = shape});
+  request.outputs.push_back({.dtype = how.dtype, .shape = asked.output});
   auto kernels = MakeCudnnConvolution(cudnn, request);
   if (!kernels.ok()) return kernels.status();
   return std::move(kernels->front());
@@ -110,6 +115,70 @@ TEST_CASE("cudnn convolution: a name from elsewhere is refused with the reason",
   CHECK_THAT(Refusal(*cudnn, PrintEngineChoice(other)), Contains("heuristics refuse here"));
   CHECK_THAT(Refusal(*cudnn, PrintEngineChoice(knobs)), Contains("heuristics refuse here"));
   CHECK_THAT(Refusal(*cudnn, "cudnn:"), Contains("not one of cuDNN's"));
+}
+
+namespace {
+
+// A convolution of an image network and its gradients.
+std::vector<Asked> Passes(const Shape& x, int64_t filters, int64_t size, int64_t stride) {
+  const int64_t pad = size / 2;
+  const ConvAttributes attributes{
+      .kernel_shape = {size, size}, .strides = {stride, stride}, .pads = {pad, pad, pad, pad}};
+  const Shape w = {filters, x[1], size, size};
+  const Shape y = {x[0], filters, (x[2] - 1) / stride + 1, (x[3] - 1) / stride + 1};
+  return {{{.op = OpType::kConv, .attributes = attributes}, {x, w}, y},
+          {{.op = OpType::kConvGradInput, .attributes = attributes}, {y, w}, x},
+          {{.op = OpType::kConvGradWeight, .attributes = attributes}, {y, x}, w}};
+}
+
+bool LiesLast(const Kernel& kernel) {
+  return !kernel.input_layout(0).row_major() && !kernel.output_layout(0).row_major();
+}
+
+}  // namespace
+
+TEST_CASE("cudnn convolution: matrix units get channels last, in every pass of an image network", "[cuda]") {
+  const auto cudnn = Open();
+  const How free{.dtype = DType::kBF16, .free_layouts = true};
+  for (const std::vector<Asked>& passes :
+       {Passes({64, 3, 224, 224}, 64, 7, 2), Passes({64, 64, 56, 56}, 256, 1, 1), Passes({64, 128, 56, 56}, 128, 3, 2),
+        Passes({64, 1024, 14, 14}, 2048, 1, 2), Passes({64, 512, 7, 7}, 512, 3, 1)}) {
+    for (const Asked& asked : passes) {
+      CAPTURE(OpName(asked.node.op), asked.inputs[0], asked.inputs[1]);
+      auto kernel = Make(*cudnn, asked, "", free);
+      INFO(kernel.status());
+      REQUIRE(kernel.ok());
+      const std::string name = (*kernel)->implementation();
+      CHECK_THAT(name, Contains(":bf16-nhwc:"));
+      // The weights of a window of one element lie alike either way.
+      const bool weights = asked.node.op == OpType::kConvGradWeight;
+      CHECK((weights ? !(*kernel)->input_layout(0).row_major() : LiesLast(**kernel)));
+      kernel->reset();
+
+      const auto again = Make(*cudnn, asked, name, free);
+      REQUIRE(again.ok());
+      CHECK((*again)->implementation() == name);
+      const absl::Status refused = Make(*cudnn, asked, name, {.dtype = DType::kBF16}).status();
+      CHECK(absl::IsInvalidArgument(refused));
+      CHECK_THAT(std::string(refused.message()), Contains("row-major"));
+    }
+  }
+}
+
+TEST_CASE("cudnn convolution: values are row-major where a plan wants it, for float32, and by an older plan's names",
+          "[cuda]") {
+  const auto cudnn = Open();
+  const auto is_row_major = [](const absl::StatusOr<std::unique_ptr<Kernel>>& kernel) {
+    INFO(kernel.status());
+    REQUIRE(kernel.ok());
+    return (*kernel)->input_layout(0).row_major() && (*kernel)->input_layout(1).row_major() &&
+           (*kernel)->output_layout(0).row_major();
+  };
+  const auto fixed = Make(*cudnn, SomeConv(), "", {.dtype = DType::kBF16});
+  CHECK(is_row_major(fixed));
+  CHECK(is_row_major(Make(*cudnn, SomeConv(), "", {.free_layouts = true})));
+  CHECK(is_row_major(
+      Make(*cudnn, SomeConv(), (*fixed)->implementation(), {.dtype = DType::kBF16, .free_layouts = true})));
 }
 
 TEST_CASE("cudnn convolution: no engine takes more scratch than the limit", "[cuda]") {

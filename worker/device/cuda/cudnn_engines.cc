@@ -116,9 +116,9 @@ absl::StatusOr<std::unique_ptr<Cudnn>> Cudnn::Open(CudnnOptions options) {
   return std::make_unique<Cudnn>(std::move(options), std::move(state));
 }
 
-CudnnGraph::CudnnGraph(const Cudnn& cudnn, ProductMath math, fe::DataType_t type)
+CudnnGraph::CudnnGraph(const Cudnn& cudnn, std::string kind, ProductMath math, fe::DataType_t type)
     : cudnn_(cudnn), math_(math), graph_(std::make_shared<fe::graph::Graph>()) {
-  here_.math = ProductMathName(math);
+  here_.math = std::move(kind);
   here_.version = cudnn.state().version;
   here_.gpu = cudnn.options().gpu;
   graph_->set_io_data_type(type)

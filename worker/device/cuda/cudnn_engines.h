@@ -31,8 +31,8 @@ using CudnnTensor = std::shared_ptr<fe::graph::Tensor_attributes>;
 // A graph that is being made, with the device that engines are chosen for.
 class CudnnGraph {
  public:
-  // `type` is that of every value whose type is not said.
-  CudnnGraph(const Cudnn& cudnn, ProductMath math, fe::DataType_t type);
+  // `type` is that of every value whose type is not said. `kind`: the MATH of names.
+  CudnnGraph(const Cudnn& cudnn, std::string kind, ProductMath math, fe::DataType_t type);
 
   fe::graph::Graph& graph() { return *graph_; }
 

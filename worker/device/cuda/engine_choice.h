@@ -1,10 +1,11 @@
 // Which of cuDNN's engines serves a graph, and the name that freezes it in a kernel plan. Pure: nothing here knows
 // cuDNN.
 //
-// A name is `cudnn:MATH:VERSION:GPU:ENGINE`: what factors are rounded to, the library's number, the kind of GPU with
-// its multiprocessors ("sm_90x132"), and cuDNN's own word for an engine with its knobs ("eng38_k2=8_k13=1"). To make
-// the same kernel again the word is looked for among those that the heuristics offer, which depend on the rest of the
-// name and the node's shapes alone. (The frontend could make an engine from numbers, but not from all of its knobs.)
+// A name is `cudnn:MATH:VERSION:GPU:ENGINE`: what factors are rounded to ("bf16", or "bf16-nhwc" where channels lie
+// last), the library's number, the kind of GPU with its multiprocessors ("sm_90x132"), and cuDNN's own word for an
+// engine with its knobs ("eng38_k2=8_k13=1"). To make the same kernel again the word is looked for among those that the
+// heuristics offer, which depend on the rest of the name and the node's shapes alone. (The frontend could make an
+// engine from numbers, but not from all of its knobs.)
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_ENGINE_CHOICE_H_
@@ -27,6 +28,8 @@ struct EngineChoice {
 };
 
 inline constexpr absl::string_view kCudnnPrefix = "cudnn:";
+// At the end of MATH.
+inline constexpr absl::string_view kChannelsLastSuffix = "-nhwc";
 
 std::string PrintEngineChoice(const EngineChoice& choice);
 // InvalidArgument for everything that PrintEngineChoice does not make.

@@ -8,6 +8,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
+#include "worker/device/cuda/channel_reorder.h"
+#include "worker/device/cuda/channels_last.h"
 #include "worker/device/cuda/cuda_stream.h"
 #include "worker/device/cuda/gpu_memory.h"
 #include "worker/device/cuda/kernel_trials.h"
@@ -26,18 +28,22 @@ constexpr int kMostTried = 8;
 
 class OwnKernel final : public Kernel {
  public:
-  OwnKernel(const KernelRequest& request, const cuda::OwnFunction& own)
-      : own_(own), implementation_(absl::StrCat(kOwn, own.name)), shareable_(ElementwiseSharing(request)) {
-    call_.op = request.node->op;
-    call_.attributes = request.node->attributes;
-    call_.input_infos = request.inputs;
-    call_.output_infos = request.outputs;
+  OwnKernel(const cuda::OwnRequest& own_request, const cuda::OwnFunction& own)
+      : own_(own),
+        implementation_(absl::StrCat(kOwn, own.name)),
+        shareable_(ElementwiseSharing(own_request.request)),
+        inputs_(own_request.inputs),
+        outputs_(own_request.outputs) {
+    call_.op = own_request.request.node->op;
+    call_.attributes = own_request.request.node->attributes;
+    call_.input_infos = own_request.request.inputs;
+    call_.output_infos = own_request.request.outputs;
   }
 
   const std::string& implementation() const override { return implementation_; }
   size_t workspace_bytes() const override { return own_.workspace_bytes; }
-  Layout input_layout(int) const override { return Layout(); }
-  Layout output_layout(int) const override { return Layout(); }
+  Layout input_layout(int input) const override { return inputs_[static_cast<size_t>(input)]; }
+  Layout output_layout(int output) const override { return outputs_[static_cast<size_t>(output)]; }
   bool CanShare(int input, int output) const override {
     return std::find(shareable_.begin(), shareable_.end(), std::pair(input, output)) != shareable_.end();
   }
@@ -58,6 +64,8 @@ class OwnKernel final : public Kernel {
   const cuda::OwnFunction own_;
   const std::string implementation_;
   const std::vector<std::pair<int, int>> shareable_;
+  const std::vector<Layout> inputs_;
+  const std::vector<Layout> outputs_;
   cuda::DeviceCall call_;
 };
 
@@ -77,6 +85,22 @@ absl::StatusOr<cuda::OwnFunction> Choose(const KernelRequest& request) {
                                                    "'; this device serves the node by '", kOwn, own.name, "'"));
   }
   return own;
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeOwn(const KernelRequest& request) {
+  const cuda::OwnRequest placed = cuda::PlaceChannels(request);
+  LS_ASSIGN_OR_RETURN(const cuda::OwnFunction own, Choose(placed.request));
+  return std::make_unique<OwnKernel>(placed, own);
+}
+
+bool SameLayouts(const KernelRequest& request, const Kernel& a, const Kernel& b) {
+  for (int i = 0; i < static_cast<int>(request.inputs.size()); ++i) {
+    if (!(a.input_layout(i) == b.input_layout(i))) return false;
+  }
+  for (int i = 0; i < static_cast<int>(request.outputs.size()); ++i) {
+    if (!(a.output_layout(i) == b.output_layout(i))) return false;
+  }
+  return true;
 }
 
 // What buffers may take of the job's limit, 0 without one; `memory`: the same, or of what is free if that is less.
@@ -116,8 +140,8 @@ class CudaDevice final : public Device {
     return request.trial && request.implementation.empty() ? MakeFastest(request) : Make(request);
   }
 
-  absl::StatusOr<std::unique_ptr<Kernel>> MakeReorder(const ReorderRequest&) override {
-    return absl::InternalError("the CUDA device has only the row-major layout");
+  absl::StatusOr<std::unique_ptr<Kernel>> MakeReorder(const ReorderRequest& request) override {
+    return cuda::MakeChannelReorder(request);
   }
   StepMath& step_math() override { return *step_math_; }
 
@@ -139,9 +163,9 @@ class CudaDevice final : public Device {
     {
       absl::StatusOr<std::vector<std::unique_ptr<Kernel>>> kernels = libraries_->MakeKernels(request, kMostTried);
       if (!kernels.ok()) return Make(request);
-      if (const absl::StatusOr<cuda::OwnFunction> own = Choose(request); own.ok()) {
-        kernels->push_back(std::make_unique<OwnKernel>(request, *own));
-      }
+      absl::StatusOr<std::unique_ptr<Kernel>> own = MakeOwn(request);
+      // Those that differ in their layouts differ in what it costs to come by them, too.
+      if (own.ok() && SameLayouts(request, **own, *kernels->front())) kernels->push_back(*std::move(own));
       named.implementation = trials_.Fastest(request, *kernels);
     }
     return Make(named);
@@ -155,9 +179,9 @@ class CudaDevice final : public Device {
       if (!absl::IsUnimplemented(kernels.status()) || !request.implementation.empty()) return kernels.status();
       reason = absl::StrCat(" (of libraries: ", kernels.status().message(), ")");
     }
-    const absl::StatusOr<cuda::OwnFunction> own = Choose(request);
+    absl::StatusOr<std::unique_ptr<Kernel>> own = MakeOwn(request);
     if (!own.ok()) return absl::Status(own.status().code(), absl::StrCat(own.status().message(), reason));
-    return std::make_unique<OwnKernel>(request, *own);
+    return own;
   }
 
   const DeviceInfo info_;

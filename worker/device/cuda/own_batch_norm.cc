@@ -1,6 +1,7 @@
 // Batch normalisation in its forms, over channels. Sums are gathered in double, of the elements and of their squares in
 // one pass: nothing that counts cancels at that width.
 #include "common/math/math.h"
+#include "worker/device/cuda/channels_last.h"
 #include "worker/device/cuda/code.h"
 #include "worker/device/cuda/element_types.h"
 #include "worker/device/cuda/own_families.h"
@@ -11,10 +12,9 @@ namespace lockstep::device::cuda {
 namespace {
 
 // Rows are channels.
-RowPlan PlanChannels(const Shape& shape) {
-  std::vector<bool> walked(shape.size(), true);
-  walked[1] = false;
-  return PlanRows(shape, walked);
+RowPlan PlanChannels(const Operand& x) {
+  if (!IsChannelsLast(x)) return PlanPerIndex(x.shape, 1);
+  return PlanPerIndex(WithChannelsLast(x.shape), x.shape.size() - 1);
 }
 
 // Where the affine map of a channel comes from: what the fold kept, or given statistics.
@@ -35,7 +35,7 @@ struct GivenMap {
   double epsilon;
 };
 
-// (X - mean) * factor + bias
+// (X - mean) * factor + bias, and Relu of it where that is fused behind.
 template <typename Map, typename T>
 struct Normalise {
   template <TeamKind kKind>
@@ -43,20 +43,24 @@ struct Normalise {
     const ChannelMap channel = map.At(team.row());
     const float shift = bias[team.row()];
     team.Each([&](const Cell& cell) { return x[cell.at]; },
-              [&](const Cell& cell, float value) { y[cell.at] = (value - channel.mean) * channel.factor + shift; });
+              [&](const Cell& cell, float value) {
+                const float normal = (value - channel.mean) * channel.factor + shift;
+                y[cell.at] = relu && normal < 0.0f ? 0.0f : normal;
+              });
   }
   Map map;
   const T* x;
   const float* bias;
   T* y;
+  bool relu;
 };
 
-template <typename T>
+template <bool kRelu, typename T>
 absl::Status Inference(const DeviceCall& call, StreamHandle stream) {
   const GivenMap map{call.in<float>(1), call.in<float>(3), call.in<float>(4),
                      call.attrs<BatchNormAttributes>().epsilon};
-  return ForEachRow(stream, InParts(PlanChannels(call.in_shape(0)), 4),
-                    Normalise<GivenMap, T>{map, call.in<T>(0), call.in<float>(2), call.out<T>(0)});
+  return ForEachRow(stream, InParts(PlanChannels(call.input_infos[0]), 4),
+                    Normalise<GivenMap, T>{map, call.in<T>(0), call.in<float>(2), call.out<T>(0), kRelu});
 }
 
 template <typename T>
@@ -93,10 +97,10 @@ struct Statistics {
   bool unbiased;
 };
 
-template <typename T>
+template <bool kRelu, typename T>
 absl::Status Training(const DeviceCall& call, StreamHandle stream) {
   const auto& attributes = call.attrs<BatchNormAttributes>();
-  const RowPlan plan = PlanChannels(call.in_shape(0));
+  const RowPlan plan = PlanChannels(call.input_infos[0]);
   auto* kept = reinterpret_cast<ChannelMap*>(call.workspace);
   const Statistics<T> statistics{.x = call.in<T>(0),
                                  .scale = call.in<float>(1),
@@ -109,7 +113,7 @@ absl::Status Training(const DeviceCall& call, StreamHandle stream) {
                                  .unbiased = attributes.unbiased_running_var};
   LS_RETURN_IF_ERROR(FoldRows(stream, plan, call.workspace + RowBytes<ChannelMap>(plan), statistics));
   return ForEachRow(stream, InParts(plan, 4),
-                    Normalise<KeptMap, T>{{kept}, call.in<T>(0), call.in<float>(2), call.out<T>(0)});
+                    Normalise<KeptMap, T>{{kept}, call.in<T>(0), call.in<float>(2), call.out<T>(0), kRelu});
 }
 
 struct Inputs {
@@ -184,7 +188,7 @@ struct InputGradient {
 
 template <bool kFrozen, typename T>
 absl::Status Gradient(const DeviceCall& call, StreamHandle stream) {
-  const RowPlan plan = PlanChannels(call.in_shape(0));
+  const RowPlan plan = PlanChannels(call.input_infos[0]);
   auto* kept = reinterpret_cast<GradientMap*>(call.workspace);
   const ParameterGradients<T> gradients{.dy = call.in<T>(0),
                                         .x = call.in<T>(1),
@@ -204,13 +208,15 @@ absl::Status Gradient(const DeviceCall& call, StreamHandle stream) {
 }
 
 template <typename T>
-OwnFunction BatchNormOf(OpType op, const RowPlan& plan) {
+OwnFunction BatchNormOf(OpType op, Epilogue epilogue, const RowPlan& plan) {
+  const bool relu = epilogue == Epilogue::kRelu;
   const auto gradient_bytes = [&] { return RowBytes<GradientMap>(plan) + FoldBytes<ParameterGradients<T>>(plan); };
   switch (op) {
     case OpType::kBatchNormalization:
-      return {&Inference<T>, "rows"};
+      return {relu ? &Inference<true, T> : &Inference<false, T>, "rows", 0, epilogue};
     case OpType::kBatchNormTraining:
-      return {&Training<T>, "fold", RowBytes<ChannelMap>(plan) + FoldBytes<Statistics<T>>(plan)};
+      return {relu ? &Training<true, T> : &Training<false, T>, "fold",
+              RowBytes<ChannelMap>(plan) + FoldBytes<Statistics<T>>(plan), epilogue};
     case OpType::kBatchNormGrad:
       return {&Gradient<false, T>, "fold", gradient_bytes()};
     case OpType::kBatchNormFrozenGrad:
@@ -224,10 +230,10 @@ OwnFunction BatchNormOf(OpType op, const RowPlan& plan) {
 
 OwnFunction OwnBatchNorm(const KernelRequest& request) {
   if (!std::holds_alternative<BatchNormAttributes>(request.node->attributes)) return {};
-  const RowPlan plan = PlanChannels(request.inputs[0].shape);
+  const RowPlan plan = PlanChannels(request.inputs[0]);
   if (!plan.served) return {};
   return ForStoredFloat(request.outputs[0].dtype,
-                        [&]<typename T>(Type<T>) { return BatchNormOf<T>(request.node->op, plan); });
+                        [&]<typename T>(Type<T>) { return BatchNormOf<T>(request.node->op, request.epilogue, plan); });
 }
 
 }  // namespace lockstep::device::cuda

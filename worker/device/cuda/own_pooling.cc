@@ -2,6 +2,7 @@
 // gathered: each input element visits the windows that may have read it.
 #include <limits>
 
+#include "worker/device/cuda/channels_last.h"
 #include "worker/device/cuda/code.h"
 #include "worker/device/cuda/element_types.h"
 #include "worker/device/cuda/launch.h"
@@ -17,7 +18,37 @@ LS_HD constexpr T Lowest() {
   return std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
 }
 
-// Calls visit(offset, element) for the offset in the plane of every element of the window that begins at `begin`, in
+// A window over planes that lie one after another, or between each other where channels lie last.
+struct Pooling : WindowNumbers {
+  Pooling(const PoolAttributes& attributes, const Operand& x_operand, const Operand& y_operand)
+      : WindowNumbers(Window(attributes), SpatialOf(x_operand.shape), SpatialOf(y_operand.shape)) {
+    if (!IsChannelsLast(x_operand) && !IsChannelsLast(y_operand)) return;
+    channels = FastDivide(x_operand.shape[1]);
+    step = static_cast<int>(x_operand.shape[1]);
+  }
+
+  // Where an element lies in its plane, and which plane that is.
+  struct Place {
+    Point point;
+    int outer;
+    int channel;
+  };
+  LS_HD Place Find(const Plane& plane, int64_t index) const {
+    auto rest = static_cast<uint32_t>(index);
+    const auto channel = static_cast<int>(channels.Split(&rest));
+    const Point point = plane.Split(&rest);
+    return {point, static_cast<int>(rest), channel};
+  }
+  // The same plane of another tensor: element i is at i * step from there.
+  LS_HD int First(const Place& place, const Plane& plane) const {
+    return place.outer * plane.volume * step + place.channel;
+  }
+
+  FastDivide channels{1};
+  int step = 1;
+};
+
+// Calls visit(offset) for the offset in the plane of every element of the window that begins at `begin`, in
 // row-major order, as far as it lies inside.
 template <typename Visit>
 __device__ void ForEachInside(const WindowNumbers& w, const Point& begin, const Visit& visit) {
@@ -47,16 +78,16 @@ __device__ void ForEachReader(const WindowNumbers& w, const Point& i, const Visi
 
 // A NaN wins over everything before it, and nothing after it.
 template <typename T>
-__global__ void MaxPoolKernel(int64_t count, WindowNumbers w, const T* x, T* y, int32_t* argmax) {
+__global__ void MaxPoolKernel(int64_t count, Pooling w, const T* x, T* y, int32_t* argmax) {
   const int64_t stride = int64_t{gridDim.x} * blockDim.x;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) {
-    auto plane = static_cast<uint32_t>(i);
-    const Point begin = w.Begin(w.y.Split(&plane));
-    const T* from = x + static_cast<int>(plane) * w.x.volume;
+    const Pooling::Place place = w.Find(w.y, i);
+    const Point begin = w.Begin(place.point);
+    const T* from = x + w.First(place, w.x);
     int best = -1;
     auto value = Lowest<Computed<T>>();
     ForEachInside(w, begin, [&](int at) {
-      const Computed<T> here = from[at];
+      const Computed<T> here = from[at * w.step];
       if (best < 0 || here > value || (here != here && value == value)) {
         best = at;
         value = here;
@@ -68,16 +99,16 @@ __global__ void MaxPoolKernel(int64_t count, WindowNumbers w, const T* x, T* y, 
 }
 
 template <typename T>
-__global__ void MaxPoolGradKernel(int64_t count, WindowNumbers w, const T* dy, const int32_t* argmax, T* dx) {
+__global__ void MaxPoolGradKernel(int64_t count, Pooling w, const T* dy, const int32_t* argmax, T* dx) {
   const int64_t stride = int64_t{gridDim.x} * blockDim.x;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) {
-    auto plane = static_cast<uint32_t>(i);
-    const Point point = w.x.Split(&plane);
+    const Pooling::Place place = w.Find(w.x, i);
+    const Point& point = place.point;
     const int own = w.x.Offset(point.at[0], point.at[1], point.at[2]);
-    const int first = static_cast<int>(plane) * w.y.volume;
+    const int first = w.First(place, w.y);
     float sum = 0;
     ForEachReader(w, point, [&](const Point& o) {
-      const int at = first + w.y.Offset(o.at[0], o.at[1], o.at[2]);
+      const int at = first + w.y.Offset(o.at[0], o.at[1], o.at[2]) * w.step;
       if (argmax[at] == own) sum += dy[at];
     });
     dx[i] = sum;
@@ -93,33 +124,32 @@ struct Counts {
 };
 
 template <typename T>
-__global__ void AveragePoolKernel(int64_t count, WindowNumbers w, Counts counts, const T* x, T* y) {
+__global__ void AveragePoolKernel(int64_t count, Pooling w, Counts counts, const T* x, T* y) {
   const int64_t stride = int64_t{gridDim.x} * blockDim.x;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) {
-    auto plane = static_cast<uint32_t>(i);
-    const Point o = w.y.Split(&plane);
-    const T* from = x + static_cast<int>(plane) * w.x.volume;
+    const Pooling::Place place = w.Find(w.y, i);
+    const T* from = x + w.First(place, w.x);
     float sum = 0;
-    ForEachInside(w, w.Begin(o), [&](int at) { sum += from[at]; });
-    const int64_t elements = counts.Of(o);
+    ForEachInside(w, w.Begin(place.point), [&](int at) { sum += from[at * w.step]; });
+    const int64_t elements = counts.Of(place.point);
     y[i] = elements == 0 ? 0.0f : sum / static_cast<float>(elements);
   }
 }
 
 template <typename T>
-__global__ void AveragePoolGradKernel(int64_t count, WindowNumbers w, Counts counts, const T* dy, T* dx) {
+__global__ void AveragePoolGradKernel(int64_t count, Pooling w, Counts counts, const T* dy, T* dx) {
   const int64_t stride = int64_t{gridDim.x} * blockDim.x;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) {
-    auto plane = static_cast<uint32_t>(i);
-    const Point point = w.x.Split(&plane);
-    const T* from = dy + static_cast<int>(plane) * w.y.volume;
+    const Pooling::Place place = w.Find(w.x, i);
+    const Point& point = place.point;
+    const T* from = dy + w.First(place, w.y);
     float sum = 0;
     ForEachReader(w, point, [&](const Point& o) {
       const Point begin = w.Begin(o);
       for (int d = 0; d < 3; ++d) {
         if (w.dilation[d] > 1 && (point.at[d] - begin.at[d]) % w.dilation[d] != 0) return;
       }
-      sum += from[w.y.Offset(o.at[0], o.at[1], o.at[2])] / static_cast<float>(counts.Of(o));
+      sum += from[w.y.Offset(o.at[0], o.at[1], o.at[2]) * w.step] / static_cast<float>(counts.Of(o));
     });
     dx[i] = sum;
   }
@@ -149,10 +179,6 @@ __global__ void PlaneKernel(int64_t planes, int64_t volume, const T* x, T* y) {
   }
 }
 
-WindowNumbers NumbersOf(const PoolAttributes& attributes, const Shape& x, const Shape& y) {
-  return WindowNumbers(Window(attributes), SpatialOf(x), SpatialOf(y));
-}
-
 Counts CountsOf(const PoolAttributes& attributes, const Shape& x) {
   return {Window(attributes), SpatialOf(x), attributes.count_include_pad};
 }
@@ -168,28 +194,30 @@ absl::Status LaunchOver(const DeviceCall& call, StreamHandle stream, void (*kern
 // MaxPool and MaxPoolWithArgmax.
 template <typename T>
 absl::Status MaxPool(const DeviceCall& call, StreamHandle stream) {
-  const WindowNumbers w = NumbersOf(call.attrs<PoolAttributes>(), call.in_shape(0), call.out_shape(0));
+  const Pooling w(call.attrs<PoolAttributes>(), call.input_infos[0], call.output_infos[0]);
   return LaunchOver(call, stream, &MaxPoolKernel<T>, w, call.in<T>(0), call.out<T>(0), call.out<int32_t>(1));
 }
 
 template <typename T>
 absl::Status MaxPoolGrad(const DeviceCall& call, StreamHandle stream) {
-  const WindowNumbers w = NumbersOf(call.attrs<PoolAttributes>(), call.out_shape(0), call.in_shape(0));
+  const Pooling w(call.attrs<PoolAttributes>(), call.output_infos[0], call.input_infos[0]);
   return LaunchOver(call, stream, &MaxPoolGradKernel<T>, w, call.in<T>(0), call.in<int32_t>(1), call.out<T>(0));
 }
 
 template <typename T>
 absl::Status AveragePool(const DeviceCall& call, StreamHandle stream) {
   const auto& attributes = call.attrs<PoolAttributes>();
-  return LaunchOver(call, stream, &AveragePoolKernel<T>, NumbersOf(attributes, call.in_shape(0), call.out_shape(0)),
-                    CountsOf(attributes, call.in_shape(0)), call.in<T>(0), call.out<T>(0));
+  const Pooling w(attributes, call.input_infos[0], call.output_infos[0]);
+  return LaunchOver(call, stream, &AveragePoolKernel<T>, w, CountsOf(attributes, call.in_shape(0)), call.in<T>(0),
+                    call.out<T>(0));
 }
 
 template <typename T>
 absl::Status AveragePoolGrad(const DeviceCall& call, StreamHandle stream) {
   const auto& attributes = call.attrs<PoolAttributes>();
-  return LaunchOver(call, stream, &AveragePoolGradKernel<T>, NumbersOf(attributes, call.out_shape(0), call.in_shape(0)),
-                    CountsOf(attributes, call.out_shape(0)), call.in<T>(0), call.out<T>(0));
+  const Pooling w(attributes, call.output_infos[0], call.input_infos[0]);
+  return LaunchOver(call, stream, &AveragePoolGradKernel<T>, w, CountsOf(attributes, call.out_shape(0)), call.in<T>(0),
+                    call.out<T>(0));
 }
 
 template <bool kMax, typename T>

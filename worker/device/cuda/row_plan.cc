@@ -80,6 +80,12 @@ RowPlan PlanTail(const Shape& shape, int64_t axis) {
   return PlanRows(shape, walked);
 }
 
+RowPlan PlanPerIndex(const Shape& shape, size_t axis) {
+  std::vector<bool> walked(shape.size(), true);
+  walked[axis] = false;
+  return PlanRows(shape, walked);
+}
+
 RowPlan PlanAll(int64_t count) { return PlanRows({count}, {true}); }
 
 RowPlan InParts(RowPlan plan, int least) {

@@ -73,6 +73,8 @@ RowPlan PlanRows(const Shape& shape, const std::vector<bool>& walked);
 // Elements along `axis` (may be negative), or along all dimensions from it on.
 RowPlan PlanAxis(const Shape& shape, int64_t axis);
 RowPlan PlanTail(const Shape& shape, int64_t axis);
+// Rows are what `axis` counts, elements all that lies along the other dimensions.
+RowPlan PlanPerIndex(const Shape& shape, size_t axis);
 // One row of `count` neighbouring elements.
 RowPlan PlanAll(int64_t count);
 
