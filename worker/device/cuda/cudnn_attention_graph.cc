@@ -9,7 +9,8 @@ namespace {
 class AttentionGraph {
  public:
   AttentionGraph(const Cudnn& cudnn, const AttentionProblem& problem)
-      : problem_(problem), graph_(cudnn, ProductMathName(ProductMath::kBf16), ProductMath::kBf16, fe::DataType_t::BFLOAT16) {}
+      : problem_(problem),
+        graph_(cudnn, ProductMathName(ProductMath::kBf16), ProductMath::kBf16, fe::DataType_t::BFLOAT16) {}
 
   CudnnGraph& Describe() {
     if (problem_.backward) {
