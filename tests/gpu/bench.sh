@@ -1,21 +1,25 @@
 #!/usr/bin/env bash
 # What training costs on one GPU, inside the bundle that bundle.sh makes: whole jobs of Lockstep, and the same models in
-# PyTorch in the same run where PYTHON (python3) can import torch. Ends with a table; every figure also stands in
+# PyTorch in the same run where PYTHON (python3) can import torch. Prints a table; every figure also stands in
 # DIR/figures, one `name value` per line.
 #   --gpu N        which one (0)                 --quick          fewer steps: to see that it works
 #   --dir DIR      where data, runs and logs are kept (a fresh folder below /tmp)
+#   --only PATTERN what to measure, of gpt2-bf16, resnet50-tf32, …, saves, recovery: those that contain PATTERN
+#   --profile      also where the time of every job goes, as a trace
 # Samples per second are those of the median step: Lockstep's by its own statistics, from the arrival of the batch to the
 # applied update, PyTorch's by CUDA events, the copy of the batch counted. Memory is what the GPU has in use more than before, so that
 # contexts and libraries count for both. Exit 78: no GPU.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
-gpu=0 steps=100 torch_steps=50 kills=10 dir=''
+gpu=0 steps=100 torch_steps=50 kills=10 dir='' only='' profile=0
 while [ $# -gt 0 ]; do
   case "$1" in
     --gpu) gpu=${2:?--gpu needs a number}; shift ;;
     --quick) steps=20 torch_steps=10 kills=2 ;;
     --dir) dir=${2:?--dir needs a folder}; shift ;;
+    --only) only=${2:?--only needs a pattern}; shift ;;
+    --profile) profile=1 ;;
     *) echo "bench.sh: unknown argument '$1' (see the head of the file)" >&2; exit 64 ;;
   esac
   shift
@@ -37,10 +41,12 @@ name=$(sed -n "s/^ok    gpu $gpu  *\([^,]*\),.*/\1/p" <<<"$machine")
 
 [ -n "$dir" ] || dir=$(mktemp -d /tmp/lockstep-bench-XXXXXX)
 mkdir -p "$dir"
+dir=$(cd "$dir" && pwd)
 cp -r "$here/jobs" "$here/data" "$dir/"
 "$python" "$here/bench_data.py" "$dir/bench_data"
 figures=$dir/figures
 : >"$figures"
+wanted() { [[ $1 == *"$only"* ]]; }
 note() { echo "$1 $2" >>"$figures"; }
 figure() { awk -v name="$1" '$1 == name { print $2; found = 1 } END { if (!found) print "-" }' "$figures"; }
 
@@ -95,7 +101,7 @@ measure() {  # MODEL BATCH MODE: one model in one precision, ours and PyTorch's.
     --set "train.duration=${steps}steps" --set "train.global_batch_size=$batch"; then
     note "$model.$mode.ours" "$(stat_of "$model-$mode" "1000 * $batch / worker['step_ms_p50']")"
     note "$model.$mode.ours_mib" "$peak"
-    run lockstep profile "$dir/jobs/bench_$model.yaml" --device "cuda:$gpu" --steps 5 ${set[@]+"${set[@]}"} \
+    [ "$profile" = 0 ] || run lockstep profile "$dir/jobs/bench_$model.yaml" --device "cuda:$gpu" --steps 5 ${set[@]+"${set[@]}"} \
       --set "train.global_batch_size=$batch" -o "$log.trace.json" >"$log.profile" 2>&1 || true
   else
     echo "  failed: $(tail -1 "$log.log")" >&2
@@ -166,20 +172,16 @@ print(",".join(f"{k}={v}" for k, v in figures.items() if isinstance(v, (int, flo
   fi
 }
 
-for mode in bf16 tf32 fp32; do
-  measure gpt2 8 "$mode"
-  measure resnet50 64 "$mode"
-done
-stall
-recovery
-
-echo
+# Each line as soon as it is known, since whoever lent the GPU may want it back.
 echo "$name, $(run lockstep --version), PyTorch $("$python" -c 'import torch; print(torch.__version__)' 2>/dev/null || echo absent)"
 printf '%-10s %-5s %10s %10s %10s   %6s %8s   %8s %8s   %s\n' model mode ours eager compiled /eager /compiled MiB /lesser 'of peak'
 for mode in bf16 tf32 fp32; do
-  line gpt2 "$mode" 'goal 1.15'
-  line resnet50 "$mode" 'goal 1.10'
+  if wanted "gpt2-$mode"; then measure gpt2 8 "$mode" && line gpt2 "$mode" 'goal 1.15'; fi
+  if wanted "resnet50-$mode"; then measure resnet50 64 "$mode" && line resnet50 "$mode" 'goal 1.10'; fi
 done
+if wanted saves; then stall; fi
+if wanted recovery; then recovery; fi
+
 echo "waiting for saves, one per 100 steps: $(figure saves.stall_percent)% of the time (goal 1%)"
 echo "recovery after SIGKILL of a rank: $(figure recovery) (goal 2 s)"
 echo "samples/s; the ratio of memory is over the lesser of PyTorch's. Figures, logs and traces: $dir"

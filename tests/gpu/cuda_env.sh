@@ -1,6 +1,6 @@
 # Sourced by run.sh and bench.sh: where the libraries of CUDA 13 lie. Sets `lockstep_path`, the LD_LIBRARY_PATH for the
-# programs of the bundle, and `cuda_missing`, the files that were not found. Python keeps the environment as it was: it
-# brings libraries of its own.
+# programs of the bundle, which ends with the caller's (the driver may be found by that alone), and `cuda_missing`, the
+# files that were not found. Python keeps the environment as it was: it brings libraries of its own.
 #
 # Looked for, file by file: in LD_LIBRARY_PATH, in Python's nvidia packages (PYTHON names the interpreter), where the
 # toolkit is installed, and where the loader looks by itself.
@@ -26,8 +26,9 @@ PYTHON
     done
     if [ -n "$found" ]; then
       case ":$lockstep_path:" in *":$found:"*) ;; *) lockstep_path=$lockstep_path:$found ;; esac
-    elif ! /sbin/ldconfig -p 2>/dev/null | grep -qF "$file "; then
+    elif ! /sbin/ldconfig -p 2>/dev/null | grep -F "$file " >/dev/null; then
       cuda_missing+=("$file")
     fi
   done
+  lockstep_path=$lockstep_path${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 }

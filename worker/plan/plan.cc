@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/digest/sha256.h"
+#include "common/log/log.h"
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
 #include "worker/plan/plan_state.h"
@@ -169,15 +170,30 @@ void Plan::State::CutSegments() {
   }
 }
 
+absl::StatusOr<std::unique_ptr<device::Recording>> Plan::State::Record(const PlanSegment& segment) {
+  LS_RETURN_IF_ERROR(stream->BeginRecording());
+  absl::Status recorded;
+  for (size_t i = segment.first; i < segment.last && recorded.ok(); ++i) recorded = LaunchStep(steps[i]);
+  absl::StatusOr<std::unique_ptr<device::Recording>> recording = stream->EndRecording();
+  LS_RETURN_IF_ERROR(recorded);
+  return recording;
+}
+
 absl::Status Plan::State::RunSegment(PlanSegment& segment) {
-  if (segment.recording == nullptr) {
-    LS_RETURN_IF_ERROR(stream->BeginRecording());
-    absl::Status recorded;
-    for (size_t i = segment.first; i < segment.last && recorded.ok(); ++i) recorded = LaunchStep(steps[i]);
-    absl::StatusOr<std::unique_ptr<device::Recording>> recording = stream->EndRecording();
-    LS_RETURN_IF_ERROR(recorded);
-    LS_RETURN_IF_ERROR(recording.status());
-    segment.recording = *std::move(recording);
+  if (segment.recording == nullptr && !segment.stepwise) {
+    absl::StatusOr<std::unique_ptr<device::Recording>> recording = Record(segment);
+    if (recording.ok()) {
+      segment.recording = *std::move(recording);
+    } else {
+      // A device that has failed for good says so again below.
+      LS_LOG(warn, "nodes '", steps[segment.first].node, "' to '", steps[segment.last - 1].node,
+             "' are queued one by one: ", recording.status().message());
+      segment.stepwise = true;
+    }
+  }
+  if (segment.stepwise) {
+    for (size_t i = segment.first; i < segment.last; ++i) LS_RETURN_IF_ERROR(RunStep(steps[i]));
+    return absl::OkStatus();
   }
   nodes_executed.fetch_add(segment.last - segment.first, std::memory_order_relaxed);
   AdvancePulse(pulse);

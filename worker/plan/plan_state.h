@@ -61,6 +61,7 @@ struct PlanSegment {
   size_t first = 0;
   size_t last = 0;
   std::unique_ptr<device::Recording> recording;
+  bool stepwise = false;  // it cannot be recorded
 };
 
 // The copy of one input at the start of a pass.
@@ -134,8 +135,9 @@ struct Plan::State {
   absl::Status LaunchStep(const PlanStep& step);
   // Cuts the steps into segments.
   void CutSegments();
-  // Queues one, as recorded.
+  // Queues one, as recorded; step by step where it holds a library's work that cannot be recorded.
   absl::Status RunSegment(PlanSegment& segment);
+  absl::StatusOr<std::unique_ptr<device::Recording>> Record(const PlanSegment& segment);
   // Announces the buckets from `ready` on that are complete once `step` is done.
   absl::Status Announce(const PlanStep& step, const PassKey& key, BucketReady on_bucket, int& ready);
   // Adds the buckets' gradients of this pass to those of earlier passes, where there are any.

@@ -123,7 +123,7 @@ void FakeCudnnTensor::Put(const Coordinates& at, float value) const {
     static_cast<float*>(data)[Offset(at, dims)] = value;
     return;
   }
-  const auto bits = std::bit_cast<uint32_t>(value);
+  const auto bits = std::isnan(value) ? uint32_t{0x7fc00000} : std::bit_cast<uint32_t>(value);
   static_cast<uint16_t*>(data)[Offset(at, dims)] = static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 

@@ -239,7 +239,7 @@ struct RankRow {
   __device__ void operator()(const Team<kKind>& team) const {
     const Labels::Label label = labels.at(team.row());
     const auto own_index = static_cast<int>(label.valid ? label.index : 0);
-    const float own = scores[team.At(own_index)];
+    const float own = label.valid ? scores[team.At(own_index)] : 0.0f;  // a row may be empty
     int rank = 0;
     team.Each([&](const Cell& cell) {
       const float other = scores[cell.at];

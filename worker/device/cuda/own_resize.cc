@@ -122,7 +122,7 @@ __global__ void TapsKernel(ResizeAxis axis, Tap* taps) {
 __device__ int FirstFrom(const Tap* taps, int count, int side, int wanted) {
   int low = 0;
   while (low < count) {
-    const int middle = (low + count) / 2;
+    const int middle = low + (count - low) / 2;
     if (taps[middle].index[side] < wanted) {
       low = middle + 1;
     } else {
@@ -133,8 +133,9 @@ __device__ int FirstFrom(const Tap* taps, int count, int side, int wanted) {
 }
 
 __global__ void ReadersKernel(int in, int out, const Tap* taps, Readers* readers) {
-  const auto stride = static_cast<int>(gridDim.x * blockDim.x);
-  for (auto i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); i < in; i += stride) {
+  const int64_t stride = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t at = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; at < in; at += stride) {
+    const auto i = static_cast<int>(at);
     readers[i] = {FirstFrom(taps, out, 1, i), FirstFrom(taps, out, 0, i + 1) - 1};
   }
 }

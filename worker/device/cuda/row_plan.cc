@@ -6,7 +6,8 @@
 namespace lockstep::device::cuda {
 namespace {
 
-constexpr int64_t kMostIndices = std::numeric_limits<int>::max();
+// Less than all by what the largest stride of a loop adds to its last index.
+constexpr int64_t kMostIndices = std::numeric_limits<int>::max() - 4096;
 
 // Threads that keep the largest GPU busy.
 constexpr int64_t kManyThreads = int64_t{1} << 18;

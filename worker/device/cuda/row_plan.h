@@ -65,7 +65,7 @@ struct RowPlan {
   // row.
   int chunk = 0;
   int parts = 1;
-  bool served = false;  // false: too many dimensions alternate, or there are 2^31 rows or elements of one
+  bool served = false;  // false: too many dimensions alternate, or there are nearly 2^31 rows or elements of one
 };
 
 // The dimensions with `walked` are the elements. One part.

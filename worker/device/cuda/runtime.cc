@@ -50,6 +50,9 @@ absl::Status Of(cudaError_t error, const char* doing) {
     case cudaErrorNvlinkUncorrectable:
     case cudaErrorContextIsDestroyed:
     case cudaErrorExternalDevice:
+    case cudaErrorContained:  // of a peer's memory that is gone
+    case cudaErrorTensorMemoryLeak:
+    case cudaErrorMpsClientTerminated:
       return MarkDeviceLost(absl::InternalError(message));
     default:
       return absl::InternalError(message);
@@ -112,6 +115,7 @@ absl::Status MemoryNow(int64_t* free_bytes, int64_t* total_bytes) {
 }
 
 absl::StatusOr<std::byte*> AllocateDevice(size_t bytes) {
+  UseChosen();
   void* memory = nullptr;
   // At least one byte, so that every buffer has an address of its own.
   const cudaError_t error = cudaMalloc(&memory, bytes == 0 ? 1 : bytes);
@@ -124,6 +128,7 @@ void FreeDevice(std::byte* memory) {
 }
 
 absl::StatusOr<std::byte*> AllocatePinned(size_t bytes) {
+  UseChosen();
   void* memory = nullptr;
   const cudaError_t error = cudaHostAlloc(&memory, bytes == 0 ? 1 : bytes, cudaHostAllocDefault);
   if (error != cudaSuccess) return NoRoom("host", bytes, error);
@@ -135,6 +140,7 @@ void FreePinned(std::byte* memory) {
 }
 
 absl::StatusOr<StreamHandle> CreateStream() {
+  UseChosen();
   cudaStream_t stream = nullptr;
   LS_RETURN_IF_ERROR(Of(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a stream"));
   return stream;
@@ -146,11 +152,13 @@ void DestroyStream(StreamHandle stream) {
 }
 
 absl::StatusOr<EventHandle> CreateEvent() {
+  UseChosen();
   cudaEvent_t event = nullptr;
   LS_RETURN_IF_ERROR(Of(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "creating an event"));
   return event;
 }
 absl::StatusOr<EventHandle> CreateTimingEvent() {
+  UseChosen();
   cudaEvent_t event = nullptr;
   LS_RETURN_IF_ERROR(Of(cudaEventCreate(&event), "creating an event"));
   return event;

@@ -122,8 +122,9 @@ struct DeferredRecording final : Recording {
 
 class DeferredStream final : public Stream {
  public:
-  DeferredStream(std::shared_ptr<Machine> machine, std::unique_ptr<Stream> inner)
-      : queue_(std::make_shared<WorkQueue>(std::move(machine), std::move(inner))) {}
+  DeferredStream(std::shared_ptr<Machine> machine, std::unique_ptr<Stream> inner, std::shared_ptr<int> refused)
+      : queue_(std::make_shared<WorkQueue>(std::move(machine), std::move(inner))),
+        refused_recordings_(std::move(refused)) {}
 
   absl::Status Record(Event& event) override {
     LS_RETURN_IF_ERROR(queue_->failure());
@@ -156,7 +157,12 @@ class DeferredStream final : public Stream {
     recording_ = std::make_unique<DeferredRecording>();
     return absl::OkStatus();
   }
-  absl::StatusOr<std::unique_ptr<Recording>> EndRecording() override { return std::move(recording_); }
+  absl::StatusOr<std::unique_ptr<Recording>> EndRecording() override {
+    std::unique_ptr<DeferredRecording> recording = std::move(recording_);
+    if (*refused_recordings_ == 0) return recording;
+    --*refused_recordings_;
+    return absl::InternalError("what was queued cannot be recorded");
+  }
   absl::Status Replay(Recording& recording) override {
     for (const QueuedWork& work : static_cast<DeferredRecording&>(recording).work) {
       LS_RETURN_IF_ERROR(queue_->Push(work));
@@ -172,6 +178,7 @@ class DeferredStream final : public Stream {
 
  private:
   std::shared_ptr<WorkQueue> queue_;
+  const std::shared_ptr<int> refused_recordings_;  // those still to come, of all streams
   std::unique_ptr<DeferredRecording> recording_;
 };
 
@@ -196,10 +203,11 @@ class DeferredKernel final : public Kernel {
 
 class DeferredDevice final : public Device {
  public:
-  DeferredDevice(std::unique_ptr<Device> inner, DeferredMemory memory)
+  DeferredDevice(std::unique_ptr<Device> inner, DeferredMemory memory, int refused_recordings)
       : inner_(std::move(inner)),
         hidden_(memory == DeferredMemory::kHidden ? std::make_shared<HiddenMemory>() : nullptr),
-        machine_(std::make_shared<Machine>(hidden_)) {}
+        machine_(std::make_shared<Machine>(hidden_)),
+        refused_recordings_(std::make_shared<int>(refused_recordings)) {}
 
   const DeviceInfo& info() const override { return inner_->info(); }
   absl::StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) override {
@@ -209,7 +217,7 @@ class DeferredDevice final : public Device {
   bool host_visible() const override { return hidden_ == nullptr && inner_->host_visible(); }
   absl::StatusOr<std::unique_ptr<Stream>> NewStream() override {
     LS_ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, inner_->NewStream());
-    return std::make_unique<DeferredStream>(machine_, std::move(stream));
+    return std::make_unique<DeferredStream>(machine_, std::move(stream), refused_recordings_);
   }
   absl::StatusOr<std::unique_ptr<Event>> NewEvent() override { return std::make_unique<DeferredEvent>(); }
   absl::Status Supports(const KernelRequest& request) const override { return inner_->Supports(request); }
@@ -227,6 +235,7 @@ class DeferredDevice final : public Device {
   std::unique_ptr<Device> inner_;
   const std::shared_ptr<HiddenMemory> hidden_;
   const std::shared_ptr<Machine> machine_;
+  const std::shared_ptr<int> refused_recordings_;
   WrappedStepMath step_math_{&inner_->step_math(), [](Stream& stream, WrappedStepMath::Work work) {
                                return static_cast<DeferredStream&>(stream).Queue(std::move(work));
                              }};
@@ -234,8 +243,9 @@ class DeferredDevice final : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> MakeDeferredDevice(std::unique_ptr<Device> inner, DeferredMemory memory) {
-  return std::make_unique<DeferredDevice>(std::move(inner), memory);
+std::unique_ptr<Device> MakeDeferredDevice(std::unique_ptr<Device> inner, DeferredMemory memory,
+                                           int refused_recordings) {
+  return std::make_unique<DeferredDevice>(std::move(inner), memory, refused_recordings);
 }
 
 }  // namespace lockstep::device

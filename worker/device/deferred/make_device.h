@@ -19,9 +19,11 @@ enum class DeferredMemory : uint8_t {
   kHidden,  // no host can touch it, but in work that was queued
 };
 
-// Kernels are those of `inner`, which computes in host memory.
+// Kernels are those of `inner`, which computes in host memory. The first `refused_recordings` fail where they end, as
+// on a GPU when a library does what cannot be recorded.
 std::unique_ptr<Device> MakeDeferredDevice(std::unique_ptr<Device> inner,
-                                           DeferredMemory memory = DeferredMemory::kOfInner);
+                                           DeferredMemory memory = DeferredMemory::kOfInner,
+                                           int refused_recordings = 0);
 
 }  // namespace lockstep::device
 
