@@ -37,13 +37,13 @@ RankGpu Describe(const absl::StatusOr<const nccl::Api*>& api, const std::string&
 }
 
 // Why NCCL cannot reduce between these ranks; empty: it can.
-std::string WhyNot(const std::vector<RankGpu>& ranks, const absl::Status& own) {
+std::string WhyNot(const std::vector<RankGpu>& ranks, size_t own_rank, const absl::Status& own) {
   std::set<std::string> places;
   int shared = -1;
   bool all_share = true;
   for (size_t r = 0; r < ranks.size(); ++r) {
     if (ranks[r].nccl_version == 0) {
-      return absl::StrCat("rank ", r, " has no NCCL", own.ok() ? "" : absl::StrCat(" (", own.message(), ")"));
+      return absl::StrCat("rank ", r, " has no NCCL", r == own_rank ? absl::StrCat(" (", own.message(), ")") : "");
     }
     if (ranks[r].nccl_version != ranks[0].nccl_version) {
       return absl::StrCat("rank ", r, " has NCCL ", ranks[r].nccl_version, ", rank 0 has ", ranks[0].nccl_version);
@@ -67,7 +67,7 @@ absl::StatusOr<device::JoinedGpus> JoinGpus(int ordinal, Communicator& host) {
   LS_RETURN_IF_ERROR(WaitOrAbort(host, *host.AllGather(kRankTag, bytes, blocks), kLimit));
 
   device::JoinedGpus joined;
-  joined.why_not = WhyNot(ranks, api.status());
+  joined.why_not = WhyNot(ranks, static_cast<size_t>(host.rank()), api.status());
   if (!joined.why_not.empty()) return joined;
   absl::StatusOr<std::unique_ptr<DeviceCommunicator>> connected = ConnectNccl(**api, host, {.ordinal = ordinal});
   // NCCL may fail for reasons of its own (shared memory, memory of the GPU): then nobody uses it.

@@ -103,16 +103,8 @@ class NcclCommunicator final : public DeviceCommunicator {
   }
 
   absl::Status Connect() {
-    nccl::UniqueId id;
-    std::memset(&id, 0, sizeof id);
-    if (host_.rank() == 0) {
-      if (const nccl::Result made = api_.get_unique_id(&id); made != nccl::kSuccess) {
-        return Failure(api_, nullptr, made, "making a unique id");
-      }
-    }
     const absl::Time deadline = absl::Now() + options_.connect_timeout;
-    const Handle sent = host_.Broadcast(kIdTag, 0, absl::MakeSpan(id.bytes));
-    LS_RETURN_IF_ERROR(WaitOrAbort(host_, *sent, options_.connect_timeout));
+    LS_ASSIGN_OR_RETURN(const nccl::UniqueId id, ShareUniqueId());
     LS_ASSIGN_OR_RETURN(stream_, device::cuda::NewCudaStream());
     {
       MutexLock lock(&mutex_);
@@ -147,6 +139,25 @@ class NcclCommunicator final : public DeviceCommunicator {
   void Abort(const absl::Status& cause) override { fate_->Break(cause); }
 
  private:
+  // That of rank 0, which tells the others also that it has none.
+  absl::StatusOr<nccl::UniqueId> ShareUniqueId() {
+    const nccl::UniqueId none = {};
+    nccl::UniqueId id = none;
+    absl::Status made;
+    if (host_.rank() == 0) {
+      const nccl::Result result = api_.get_unique_id(&id);
+      if (result != nccl::kSuccess) {
+        made = Failure(api_, nullptr, result, "making a unique id");
+        id = none;
+      }
+    }
+    const Handle sent = host_.Broadcast(kIdTag, 0, absl::MakeSpan(id.bytes));
+    LS_RETURN_IF_ERROR(WaitOrAbort(host_, *sent, options_.connect_timeout));
+    LS_RETURN_IF_ERROR(made);
+    if (std::memcmp(&id, &none, sizeof id) == 0) return absl::UnavailableError("rank 0 could not make a unique id");
+    return id;
+  }
+
   // The first collective of a kind and size connects further ranks, allocates, and may fail: here nobody is told yet
   // that NCCL serves, and no step waits.
   absl::Status WarmUp(absl::Time deadline) {
@@ -272,6 +283,7 @@ class NcclCommunicator final : public DeviceCommunicator {
       LS_ASSIGN_OR_RETURN(const bool settled, Settled(doing));
       if (settled) return absl::OkStatus();
       LS_RETURN_IF_ERROR(fate_->cause());
+      LS_RETURN_IF_ERROR(host_.status());  // nobody watches yet while it connects
       absl::SleepFor(absl::Microseconds(10));
     }
   }

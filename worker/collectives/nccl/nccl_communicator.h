@@ -29,8 +29,8 @@ namespace lockstep::worker {
 
 struct NcclOptions {
   int ordinal = 0;  // of the GPU
-  // How long all ranks together may take to connect.
-  absl::Duration connect_timeout = absl::Seconds(60);
+  // How long all ranks together may take to connect: less than they wait for each other's outcome.
+  absl::Duration connect_timeout = absl::Seconds(40);
   // How often the watching thread looks.
   absl::Duration watch_interval = absl::Milliseconds(5);
 };

@@ -1,6 +1,7 @@
 // Reducing buckets on devices, over NCCL's stand-in in host execution: what device_communicator.h promises.
 #include "worker/collectives/nccl/nccl_communicator.h"
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <functional>
 #include <latch>
@@ -37,12 +38,15 @@ const std::byte* Raw(const T* values) {
 // One rank with a bucket on a device of its own.
 class Rank {
  public:
-  explicit Rank(std::unique_ptr<Communicator> host) : device_(*device::MakeCudaDevice({})) {
+  Rank(const nccl::Api& api, std::unique_ptr<Communicator> host) : device_(*device::MakeCudaDevice({})) {
     Communicator& inner = *host;
     rank_ = inner.rank();
-    auto on_device = ConnectNccl(**nccl::LoadNccl(), inner, {});
+    auto on_device = ConnectNccl(api, inner, {});
     connected_ = on_device.status();
-    if (!connected_.ok()) return;
+    if (!connected_.ok()) {
+      unconnected_ = std::move(host);
+      return;
+    }
     communicator_ = PairCommunicators(std::move(host), *std::move(on_device));
     stream_ = *device_->NewStream();
     filled_ = *device_->NewEvent();
@@ -101,12 +105,15 @@ class Rank {
   }
 
   const absl::Status& connected() const { return connected_; }
+  // Of the host's communicator, where the devices were not connected.
+  absl::Status host_status() const { return unconnected_->status(); }
   Communicator& communicator() { return *communicator_; }
   void Close() { communicator_ = nullptr; }
 
  private:
   std::unique_ptr<device::Device> device_;
   absl::Status connected_;
+  std::unique_ptr<Communicator> unconnected_;
   int rank_ = 0;
   std::unique_ptr<device::Stream> stream_;
   std::unique_ptr<device::Event> filled_;
@@ -125,7 +132,7 @@ std::vector<absl::Status> WithRanks(int ranks, const std::function<absl::Status(
   std::vector<std::thread> threads;
   for (int r = 0; r < ranks; ++r) {
     threads.emplace_back([&, r] {
-      Rank rank(std::move(hosts[static_cast<size_t>(r)]));
+      Rank rank(**nccl::LoadNccl(), std::move(hosts[static_cast<size_t>(r)]));
       results[static_cast<size_t>(r)] = rank.connected().ok() ? act(r, rank) : rank.connected();
       all_done.arrive_and_wait();
     });
@@ -266,6 +273,69 @@ TEST_CASE("nccl: connecting ends when the host communicator breaks", "[cuda]") {
   const auto connected = ConnectNccl(**nccl::LoadNccl(), *hosts[0], {});
 
   CHECK(absl::IsAborted(connected.status()));
+}
+
+// Connects ranks by `api` and returns what came of it, per rank. `meanwhile` gets rank 0's host communicator.
+std::vector<absl::Status> Connect(const nccl::Api& api, int ranks, std::vector<absl::Status>* host_statuses,
+                                  const std::function<void(Communicator&)>& meanwhile = nullptr) {
+  std::vector<std::unique_ptr<Communicator>> hosts = MakeLoopback(Generation{1, 1}, ranks);
+  std::vector<absl::Status> results(static_cast<size_t>(ranks));
+  host_statuses->resize(static_cast<size_t>(ranks));
+  std::latch all_done(ranks + 1);
+  std::vector<std::thread> threads;
+  Communicator& first = *hosts[0];
+  for (int r = 0; r < ranks; ++r) {
+    threads.emplace_back([&, r] {
+      const Rank rank(api, std::move(hosts[static_cast<size_t>(r)]));
+      results[static_cast<size_t>(r)] = rank.connected();
+      if (!rank.connected().ok()) (*host_statuses)[static_cast<size_t>(r)] = rank.host_status();
+      all_done.arrive_and_wait();
+    });
+  }
+  if (meanwhile != nullptr) meanwhile(first);
+  all_done.count_down();
+  for (std::thread& thread : threads) thread.join();
+  return results;
+}
+
+TEST_CASE("nccl: a rank 0 that can make no unique id tells the others, and the host communicator lives on", "[cuda]") {
+  nccl::Api api = **nccl::LoadNccl();
+  api.get_unique_id = [](nccl::UniqueId*) { return nccl::kSystemError; };
+  std::vector<absl::Status> hosts;
+
+  const std::vector<absl::Status> results = Connect(api, 3, &hosts);
+
+  for (size_t r = 0; r < results.size(); ++r) {
+    INFO("rank " << r << ": " << results[r]);
+    CHECK(absl::IsUnavailable(results[r]));
+    CHECK_THAT(std::string(results[r].message()), Catch::Contains("unique id"));
+    CHECK(hosts[r] == absl::OkStatus());
+  }
+}
+
+// How many calls are under way that will never be queued.
+std::atomic<int> stuck{0};
+
+TEST_CASE("nccl: a first call that is never queued ends when the host communicator breaks", "[cuda]") {
+  nccl::Api api = **nccl::LoadNccl();
+  stuck = 0;
+  api.all_reduce = [](const void*, void*, size_t, nccl::DataType, nccl::ReduceOp, nccl::Comm,
+                      device::cuda::StreamHandle) {
+    ++stuck;
+    return nccl::kInProgress;
+  };
+  api.comm_get_async_error = [](nccl::Comm, nccl::Result* error) {
+    *error = stuck == 0 ? nccl::kSuccess : nccl::kInProgress;
+    return nccl::kSuccess;
+  };
+  std::vector<absl::Status> hosts;
+
+  const std::vector<absl::Status> results = Connect(api, 2, &hosts, [](Communicator& host) {
+    while (stuck == 0) std::this_thread::yield();
+    host.Abort(absl::AbortedError("the verdict"));
+  });
+
+  for (const absl::Status& result : results) CHECK_THAT(std::string(result.message()), Catch::Contains("the verdict"));
 }
 
 }  // namespace
