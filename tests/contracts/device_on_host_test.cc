@@ -38,14 +38,15 @@ TEST_CASE("device on host: own kernels compute what the reference computes, for 
   }
 }
 
-TEST_CASE("device on host: a Relu fused behind a batch norm has the bits of one that is not", "[cuda]") {
+TEST_CASE("device on host: a Relu fused behind a batch norm or a sum has the bits of one that is not", "[cuda]") {
   const auto cuda = Must(device::MakeCudaDevice({}));
-  for (const OpType op : {OpType::kBatchNormalization, OpType::kBatchNormTraining}) {
+  for (const OpType op : {OpType::kAdd, OpType::kBatchNormalization, OpType::kBatchNormTraining}) {
     for (const uint64_t seed : Seeds()) {
       INFO("LOCKSTEP_TEST_SEED=" << seed << " " << OpName(op));
       Dice dice(seed * 100 + static_cast<uint64_t>(op));
       Graph apart = RandomCase(op, dice).graph;
       const std::string y = apart.nodes.back().outputs[0];
+      if (apart.values.at(y).dtype != DType::kF32) continue;
       MustOk(AppendNode(&apart, {"relu", OpType::kRelu, {y}, {"relu of y"}, NoAttributes{}}));
       apart.outputs = {"relu of y", y};  // what leaves the graph is not fused
       Graph fused = apart;

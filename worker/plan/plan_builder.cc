@@ -38,7 +38,7 @@ bool IsView(OpType op) {
 
 // Ops behind which some device fuses a ReLU.
 bool MayFuseRelu(OpType op) {
-  return op == OpType::kConv || op == OpType::kGemm || op == OpType::kBatchNormalization ||
+  return op == OpType::kConv || op == OpType::kGemm || op == OpType::kAdd || op == OpType::kBatchNormalization ||
          op == OpType::kBatchNormTraining;
 }
 

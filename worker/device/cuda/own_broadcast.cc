@@ -41,6 +41,22 @@ OwnFunction Two(const KernelRequest& request) {
 }
 
 template <typename T>
+struct AddReluOp : Plain {
+  using Plain::Plain;
+  LS_HD T operator()(T a, T b) const {
+    const T sum = Add(a, b);
+    return sum < T(0) ? T(0) : sum;
+  }
+};
+
+OwnFunction AddOf(const KernelRequest& request) {
+  if (request.epilogue == Epilogue::kNone || !FitsTwo(request)) return Two<AddOp>(request);
+  return ForFloatingOrBf16(request.outputs[0].dtype, []<typename T>(Type<T>) -> OwnFunction {
+    return {&BroadcastTwo<T, T, T, AddReluOp<Computed<T>>>, "broadcast", 0, Epilogue::kRelu};
+  });
+}
+
+template <typename T>
 struct SmallerOp {
   LS_HD T operator()(T a, T b) const { return Smaller(a, b); }
   LS_HD T operator()(T a, T b, T c) const { return Smaller(Smaller(a, b), c); }
@@ -200,7 +216,7 @@ OwnFunction PReluOf(const KernelRequest& request) {
 OwnFunction OwnBroadcast(const KernelRequest& request) {
   switch (request.node->op) {
     case OpType::kAdd:
-      return Two<AddOp>(request);
+      return AddOf(request);
     case OpType::kSub:
       return Two<SubOp>(request);
     case OpType::kMul:
