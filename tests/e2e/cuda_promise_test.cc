@@ -97,6 +97,30 @@ TEST_CASE("promise: two workers under limits share one GPU, and a limit that is 
   }
 }
 
+TEST_CASE("promise: a worker that is parked gives its GPU's memory back, and goes on when the others are there again",
+          "[e2e][cuda]") {
+  UseHostExecution();
+  const std::vector<std::string> settings = Settings("cnn", 16, 10);
+  LocalJob undisturbed("not.parked", kJob, settings);
+  undisturbed.RunUndisturbed(1);
+
+  LocalJob job("parked", kJob, settings);
+  job.Override("cluster.workers=2:2");
+  job.StartChief(2);
+  for (int i = 0; i < 2; ++i) job.StartWorker(i);
+  job.WaitForStep(3);
+  job.Kill("worker-1");
+  job.WaitForStatus("memory given back", [&](const proto::StatusReply&) {
+    return absl::StrContains(job.LogOf("worker-0"), "bytes of its GPU's memory: nothing to compute");
+  });
+  job.StartWorker(1);
+
+  for (const char* process : {"worker-0", "worker-1", "chief"}) CHECK(job.WaitForEnd(process) == Ended{});
+  CHECK(absl::StrContains(job.LogOf("worker-0"), "bytes of its GPU's memory again"));
+  CHECK(job.Digest() == undisturbed.Digest());
+  job.ReplayRecords();
+}
+
 TEST_CASE("promise: a worker without a GPU is refused in a job of GPUs, which goes on", "[e2e][cuda]") {
   UseHostExecution();
   LocalJob job("mixed", kJob, Settings("cnn", 16, 40));

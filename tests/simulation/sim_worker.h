@@ -59,6 +59,7 @@ class SimWorker {
   void Perform(const worker::AbortCollectives& action);
   void Perform(const worker::StopComputing& action);
   void Perform(const worker::ComputeDigest& action);
+  void Perform(const worker::ReleaseMemory&) {}
   void Perform(const worker::TakeSnapshot& action);
   void Perform(const worker::UploadShare& action);
   void Perform(const worker::DropSnapshot& action);

@@ -4,9 +4,11 @@
 // that does not suffice) fails in Draft and Bind, with a message that names the node and says what to change.
 //
 //   Draft ─> Bind ─> RefreshVariables ─> RunPass ─> ... ─> RunPass ─> (update by the owner) ─> RefreshVariables ─> ...
+//     ▲                                     │
+//     └───────────────── Release ◀──────────┘
 //
 // Make is Draft and Bind in one. A draft has chosen and laid out everything and holds no memory: what the plan will
-// take is read from it.
+// take is read from it. Release makes a plan a draft again, with the choices, counters and cancellation that it had.
 //
 // Invariants
 //   * The graph alone decides the order of nodes, of gradients and of buckets: equal on every worker.
@@ -110,8 +112,11 @@ class Plan {
   static absl::StatusOr<std::unique_ptr<Plan>> Draft(device::Device* device, const Graph& graph,
                                                      const PlanOptions& options);
   // Takes the plan's memory. `variables` holds the device address of every variable of the graph, row-major; they stay
-  // valid as long as the plan. What runs passes or reaches gradients needs this first. REQUIRES: called once.
+  // valid as long as the plan. What runs passes or reaches gradients needs this first. REQUIRES: it is a draft. After
+  // an error it is one again.
   absl::Status Bind(const std::map<std::string, std::byte*>& variables);
+  // Gives the plan's memory back; waits for what is queued. Its addresses are void.
+  void Release();
   // Both.
   static absl::StatusOr<std::unique_ptr<Plan>> Make(device::Device* device, const Graph& graph,
                                                     const std::map<std::string, std::byte*>& variables,

@@ -8,19 +8,39 @@
 namespace lockstep::worker {
 
 absl::Status Plan::Bind(const std::map<std::string, std::byte*>& variables) {
-  State& state = *state_;
-  LS_CHECK(state.arena == nullptr, "a plan is bound once");
-  LS_RETURN_IF_ERROR(state.BindVariables(variables));
-  LS_RETURN_IF_ERROR(state.Allocate());
-  for (const auto& [value, tensor] : state.constants) {
-    LS_RETURN_IF_ERROR(
-        state.stream->CopyToDevice(state.Address(value), tensor->data(), static_cast<size_t>(tensor->byte_size())));
+  LS_CHECK(state_->arena == nullptr, "a plan that is bound is not bound again");
+  const absl::Status bound = state_->Bind(variables);
+  if (!bound.ok()) Release();
+  return bound;
+}
+
+absl::Status Plan::State::Bind(const std::map<std::string, std::byte*>& addresses) {
+  LS_RETURN_IF_ERROR(BindVariables(addresses));
+  LS_RETURN_IF_ERROR(Allocate());
+  for (const auto& [value, tensor] : constants) {
+    LS_RETURN_IF_ERROR(stream->CopyToDevice(Address(value), tensor->data(), static_cast<size_t>(tensor->byte_size())));
   }
-  LS_RETURN_IF_ERROR(state.stream->Synchronize());
-  for (PlanStep& step : state.refresh) LS_RETURN_IF_ERROR(state.BindStep(step));
-  for (PlanStep& step : state.steps) LS_RETURN_IF_ERROR(state.BindStep(step));
-  LS_RETURN_IF_ERROR(state.BindInputs());
-  return state.MakeAccumulation();
+  LS_RETURN_IF_ERROR(stream->Synchronize());
+  for (PlanStep& step : refresh) LS_RETURN_IF_ERROR(BindStep(step));
+  for (PlanStep& step : steps) LS_RETURN_IF_ERROR(BindStep(step));
+  LS_RETURN_IF_ERROR(BindInputs());
+  return MakeAccumulation();
+}
+
+void Plan::Release() {
+  State& state = *state_;
+  // A failure of what was queued stays in the stream, and shows there.
+  (void)state.stream->Synchronize();
+  // Recordings hold addresses, and the first pass in new memory is not recorded.
+  state.segments.clear();
+  state.ran_once = false;
+  state.add.clear();
+  state.input_copies.clear();
+  state.inputs_taken.reset();
+  state.random = nullptr;
+  state.arena.reset();
+  state.persistent.reset();
+  state.gradients.reset();
 }
 
 absl::Status Plan::State::BindVariables(const std::map<std::string, std::byte*>& addresses) {

@@ -125,6 +125,7 @@ struct Plan::State {
   std::byte* BucketOfSum(int bucket) const;
 
   // plan_bind.cc: memory and addresses
+  absl::Status Bind(const std::map<std::string, std::byte*>& addresses);
   absl::Status Allocate();
   absl::Status BindVariables(const std::map<std::string, std::byte*>& addresses);
   absl::Status BindInputs();

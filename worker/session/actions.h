@@ -158,6 +158,13 @@ struct ComputeDigest {
   LS_FIELDS(ComputeDigest, position, reason)
 };
 
+// Give back the memory that only steps need, where it is worth having (the engine knows). The next FormCommunicator
+// takes it again.
+struct ReleaseMemory {
+  std::string reason;
+  LS_FIELDS(ReleaseMemory, reason)
+};
+
 // Copy the state as it stands (nothing is stepping; a following RunStep may be given at once and waits for the copy,
 // not for the digest). → SnapshotDone
 struct TakeSnapshot {
@@ -200,7 +207,7 @@ struct Exit {
 using Action =
     std::variant<Connect, Disconnect, Send, SetPhase, MakeKernelPlan, PrepareReplica, TestConnections, FormCommunicator,
                  DeliverStore, SyncState, RunStep, RunSlice, WriteSample, CancelSample, AbortCollectives, StopComputing,
-                 ComputeDigest, TakeSnapshot, UploadShare, DropSnapshot, Announce, Exit>;
+                 ComputeDigest, ReleaseMemory, TakeSnapshot, UploadShare, DropSnapshot, Announce, Exit>;
 
 }  // namespace lockstep::worker
 

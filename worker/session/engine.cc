@@ -50,6 +50,7 @@ void Engine::Perform(const RunSlice& action) { Enqueue(action); }
 void Engine::Perform(const CancelSample&) { CancelSamples(); }
 void Engine::Perform(const StopComputing& action) { Enqueue(action); }
 void Engine::Perform(const ComputeDigest& action) { Enqueue(action); }
+void Engine::Perform(const ReleaseMemory& action) { Enqueue(action); }
 void Engine::Perform(const TakeSnapshot& action) { Enqueue(action); }
 
 void Engine::Perform(const WriteSample& action) {
@@ -126,6 +127,8 @@ void Engine::Fail(const Generation& generation, const absl::Status& status) {
 }
 
 void Engine::Do(const FormCommunicator& action) {
+  // Before anybody waits for this rank.
+  if (!HasMemoryAgain()) return;
   GlooOptions gloo;
   gloo.generation = action.generation;
   gloo.rank = static_cast<int>(action.rank);
@@ -321,7 +324,7 @@ std::vector<NamedValue> Engine::Stats() const {
 }
 
 void Engine::PublishStats() {
-  const StepTimes times = replica_->runner().times();
+  const StepTimes times = replica_->times();
   uint64_t bytes = retired_bytes_;
   MutexLock lock(&mutex_);
   if (attempt_.communicator) bytes += attempt_.communicator->bytes_moved();

@@ -62,6 +62,7 @@ class Engine {
   void Perform(const CancelSample& action);
   void Perform(const StopComputing& action);
   void Perform(const ComputeDigest& action);
+  void Perform(const ReleaseMemory& action);
   void Perform(const TakeSnapshot& action);
   // At once, whatever the engine's thread is doing.
   void Perform(const AbortCollectives& action);
@@ -95,6 +96,7 @@ class Engine {
   void WriteText(const WriteSample& action, uint64_t number);
   void Do(const StopComputing& action);
   void Do(const ComputeDigest& action);
+  void Do(const ReleaseMemory& action);
   void Do(const TakeSnapshot& action);
 
   absl::StatusOr<std::shared_ptr<Communicator>> CommunicatorOf(const Generation& generation);
@@ -110,6 +112,8 @@ class Engine {
   std::unique_ptr<Replica> MakeReplica(const std::string& metagraph, const std::string& plan_hash,
                                        ReplicaProblem& problem);
   void Install(std::unique_ptr<Replica> replica, const std::string& metagraph);
+  // What ReleaseMemory gave back. An error has been posted where there is one.
+  bool HasMemoryAgain();
   // Both return the digest of the state that every member now holds.
   absl::StatusOr<std::string> Restore(Communicator& communicator, const SyncState& action);
   // `progress` becomes the source's.

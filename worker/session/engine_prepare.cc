@@ -8,6 +8,7 @@
 #include "common/job/job.h"
 #include "common/job/log_settings.h"
 #include "common/log/log.h"
+#include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "worker/session/engine.h"
 #include "worker/step/forecast.h"
@@ -89,6 +90,26 @@ void Engine::Install(std::unique_ptr<Replica> replica, const std::string& metagr
   metagraph_ = metagraph;
   MutexLock lock(&mutex_);
   shared_replica_.swap(replaced);
+}
+
+void Engine::Do(const ReleaseMemory& action) {
+  if (replica_ == nullptr || !replica_->ReleaseMemory()) return;
+  LS_LOG(info, "gave back ", replica_->releasable_bytes(), " bytes of its GPU's memory: ", action.reason);
+}
+
+bool Engine::HasMemoryAgain() {
+  if (replica_ == nullptr || !replica_->released()) return true;
+  const absl::Status taken = replica_->TakeMemory();
+  if (taken.ok()) {
+    LS_LOG(info, "took ", replica_->releasable_bytes(), " bytes of its GPU's memory again");
+  } else if (absl::IsResourceExhausted(taken)) {
+    // As a worker that was preempted: whoever took the memory may have it, and this one is started again, to wait for
+    // it or to be refused with what it needs.
+    options_.post(InternalError{kExitPreempted, std::string(taken.message())});
+  } else {
+    FailForGood(taken);
+  }
+  return taken.ok();
 }
 
 void Engine::Do(const MakeKernelPlan& action) {

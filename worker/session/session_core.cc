@@ -126,6 +126,15 @@ void SessionCore::OnTick() {
     last_attempt_ = now_;
     Emit(Connect{"no session with a chief"});
   }
+  if (const auto time = ReleaseTime(); time.has_value() && now_ >= *time) {
+    released_ = true;
+    Emit(ReleaseMemory{absl::StrCat("nothing to compute for ", absl::FormatDuration(config_.release_after))});
+  }
+}
+
+std::optional<absl::Time> SessionCore::ReleaseTime() const {
+  if (phase_ != Phase::kIdle || !ready_.has_value() || released_) return std::nullopt;
+  return idle_since_ + config_.release_after;
 }
 
 std::optional<absl::Time> SessionCore::ParkedLimit() const {
@@ -142,6 +151,7 @@ absl::Time SessionCore::NextDeadline() const {
   if (link_ == Link::kGreeting) next = std::min(next, greeting_limit_);
   if (ReportPending()) next = std::min(next, next_report_);
   if (const auto limit = ParkedLimit(); limit.has_value()) next = std::min(next, *limit);
+  if (const auto time = ReleaseTime(); time.has_value()) next = std::min(next, *time);
   return next;
 }
 
@@ -153,6 +163,7 @@ void SessionCore::OnPlanFinished(const PlanFinished& event) {
 void SessionCore::OnPrepared(const Prepared& event) {
   if (phase_ == Phase::kPreparing) phase_ = Phase::kIdle;
   ready_ = event.result;
+  idle_since_ = now_;
   Tell(event.result);
 }
 

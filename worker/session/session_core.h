@@ -42,7 +42,10 @@ struct SessionConfig {
   std::string peer_address;
   std::string device;
   absl::Duration greeting_limit = absl::Seconds(5);  // how long a Hello may stay unanswered
-  LS_FIELDS(SessionConfig, incarnation, job, preferred_name, host, peer_address, device, greeting_limit)
+  // How long a prepared replica has to be outside of generations before it gives back what only steps need: far longer
+  // than it takes to form anew after a death.
+  absl::Duration release_after = absl::Seconds(15);
+  LS_FIELDS(SessionConfig, incarnation, job, preferred_name, host, peer_address, device, greeting_limit, release_after)
 };
 
 // The path of a worker. The session to the chief is a thing of its own: it may be lost and come back in any state.
@@ -64,6 +67,7 @@ struct SessionConfig {
 //   8  verdict, collective error or a boundary that nobody can form at: collectives aborted, waiting for
 //      ComputingStopped; what an update that had begun applies still counts.
 //   9  stopped and acknowledged, state in memory; keeps it for chief_timeout when no chief is there.
+//   Whoever stays in 4 or 9 for a while says ReleaseMemory, once.
 class SessionCore {
  public:
   enum class Phase { kIdle, kPreparing, kForming, kSyncing, kRunning, kHolding, kStopping, kExited };
@@ -111,6 +115,7 @@ class SessionCore {
   void FlushReport();
   bool ReportPending() const;
   std::optional<absl::Time> ParkedLimit() const;
+  std::optional<absl::Time> ReleaseTime() const;
 
   // session_core_chief.cc: the session and the chief's commands
   void OnConnected();
@@ -215,6 +220,8 @@ class SessionCore {
   std::optional<PeerFailed> failure_;  // evidence that no chief has heard yet
   absl::Time stop_limit_ = absl::InfiniteFuture();
   absl::Time parked_since_ = absl::InfinitePast();
+  absl::Time idle_since_ = absl::InfinitePast();  // with a prepared replica
+  bool released_ = false;                         // since then
 
   // Snapshots, oldest first.
   std::vector<Snapshot> snapshots_;

@@ -153,6 +153,7 @@ void SessionCore::OnPrepare(const ChiefFence& fence, const char* command, const 
   if (phase_ != Phase::kIdle) return Reject(fence, command, "busy");
   phase_ = Phase::kPreparing;
   preparing_ = wanted;
+  released_ = false;
   if (wanted.plan_hash.empty()) {
     Emit(MakeKernelPlan{wanted.metagraph, "the chief chose this worker to make the kernel plan"});
   } else {

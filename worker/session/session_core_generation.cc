@@ -46,6 +46,7 @@ void SessionCore::OnForm(const ChiefFence& fence, const Form& form) {
   }
   if (!generation_.IsNone()) Emit(AbortCollectives{generation_, "a new generation is formed"});
   phase_ = Phase::kForming;
+  released_ = false;
   hold_ = Hold::kNone;
   work_ = Work::kNone;
   boundary_ = {};
@@ -147,7 +148,7 @@ void SessionCore::Park() {
   policy_ = newest_policy_;
   members_.clear();
   requests_ = {};
-  parked_since_ = now_;
+  parked_since_ = idle_since_ = now_;
   if (!has_state_) {
     lineage_.clear();
     position_ = {};

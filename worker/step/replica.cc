@@ -15,6 +15,7 @@
 #include "common/graph/serialize.h"
 #include "common/graph/state_layout.h"
 #include "common/graph/training_graph.h"
+#include "common/status/check.h"
 #include "common/status/status_macros.h"
 #include "common/training/training_policy.h"
 #include "worker/optimizer/optimizer.h"
@@ -86,6 +87,7 @@ class ReplicaBuilder {
                                                             where_, NewChoices::kByTrial));
     LS_ASSIGN_OR_RETURN(const ReplicaForecast forecast, ForecastOf(config_.metagraph, job_, replica_->plans_));
     LS_RETURN_IF_ERROR(CheckMemoryLimit(forecast, config_.metagraph, job_, pulse_, where_));
+    replica_->releasable_bytes_ = forecast.device_total() - forecast.state_bytes;
     config_.training = replica_->plans_.training;
     config_.evaluation = replica_->plans_.evaluation;
     config_.eval_batch = replica_->plans_.eval_batch;
@@ -98,12 +100,11 @@ class ReplicaBuilder {
   }
 
   absl::Status MakeRunner() {
-    const ReplicaPlans& plans = replica_->plans_;
-    config_.device = plans.device.get();
-    LS_ASSIGN_OR_RETURN(replica_->runner_,
-                        StepRunner::Make(std::move(config_), replica_->state_.get(), plans.training_plan.get(),
-                                         plans.eval_plan.get(), replica_->train_.get(), replica_->eval_.get()));
-    return absl::OkStatus();
+    config_.device = replica_->plans_.device.get();
+    replica_->pulse_ = pulse_;
+    const job::GpuMemory& memory = job_.resources().gpu_memory();
+    replica_->grows_ = !memory.has_fraction() && !memory.has_bytes();
+    return replica_->MakeRunner(std::move(config_));
   }
 
   absl::Status Bind() {
@@ -111,16 +112,16 @@ class ReplicaBuilder {
                         ReplicaState::Create(MakeStateLayout(config_.metagraph), *replica_->plans_.device));
     AdvancePulse(pulse_);
     for (const Variable& variable : config_.metagraph.forward.variables) {
-      variables_[variable.name] = replica_->state_->address(replica_->state_->layout().Find(variable.name));
+      replica_->variables_[variable.name] = replica_->state_->address(replica_->state_->layout().Find(variable.name));
     }
-    evaluated_ = variables_;
+    replica_->evaluated_ = replica_->variables_;
     if (job_.eval().weights() == job::Eval::WEIGHTS_EMA) {
       // Statistics and what is frozen have second names there, at the same place.
-      for (auto& [name, address] : evaluated_) {
+      for (auto& [name, address] : replica_->evaluated_) {
         address = replica_->state_->address(replica_->state_->layout().Find(EmaName(name)));
       }
     }
-    return replica_->plans_.Bind(variables_, evaluated_);
+    return replica_->plans_.Bind(replica_->variables_, replica_->evaluated_);
   }
 
   // Evaluations may be added to a job and taken from it: their part is compared where both have one.
@@ -166,7 +167,7 @@ class ReplicaBuilder {
                                         plan.bucket_address(bucket), range.size * sizeof(float));
     };
     LS_ASSIGN_OR_RETURN(std::vector<NodeDigest> digests,
-                        RunProbe("training", {&plan, &config_.training.graph}, variables_, take));
+                        RunProbe("training", {&plan, &config_.training.graph}, replica_->variables_, take));
     replica_->longest_node_ = absl::Now() - begin;
     LS_RETURN_IF_ERROR(ProbeUpdate(floats));
     ReplicaState& state = *replica_->state_;
@@ -178,7 +179,7 @@ class ReplicaBuilder {
     if (replica_->plans_.eval_plan != nullptr) {
       LS_ASSIGN_OR_RETURN(
           const std::vector<NodeDigest> evaluated,
-          RunProbe("evaluation", {replica_->plans_.eval_plan.get(), &config_.evaluation.graph}, evaluated_));
+          RunProbe("evaluation", {replica_->plans_.eval_plan.get(), &config_.evaluation.graph}, replica_->evaluated_));
       digests.insert(digests.end(), evaluated.begin(), evaluated.end());
     }
     std::fill(state.host().bytes().begin(), state.host().bytes().end(), std::byte{0});
@@ -223,8 +224,6 @@ class ReplicaBuilder {
   PrepareProblem problem_ = PrepareProblem::kOther;
   std::unique_ptr<Replica> replica_{new Replica};
   StepConfig config_;
-  std::map<std::string, std::byte*> variables_;
-  std::map<std::string, std::byte*> evaluated_;  // those that the evaluation reads
 };
 
 Replica::~Replica() {
@@ -233,6 +232,57 @@ Replica::~Replica() {
   plans_.text_plan.reset();
   plans_.eval_plan.reset();
   plans_.training_plan.reset();
+}
+
+absl::Status Replica::MakeRunner(StepConfig config) {
+  LS_ASSIGN_OR_RETURN(runner_, StepRunner::Make(std::move(config), state_.get(), plans_.training_plan.get(),
+                                                plans_.eval_plan.get(), train_.get(), eval_.get()));
+  MutexLock lock(&mutex_);
+  cancellable_ = runner_.get();
+  cancellable_->Cancel(cancelled_);
+  return absl::OkStatus();
+}
+
+void Replica::Cancel(bool cancel) {
+  MutexLock lock(&mutex_);
+  cancelled_ = cancel;
+  if (cancellable_ != nullptr) cancellable_->Cancel(cancel);
+}
+
+StepTimes Replica::times() const {
+  StepTimes times = times_before_;
+  if (runner_ != nullptr) times += runner_->times();
+  return times;
+}
+
+bool Replica::ReleaseMemory() {
+  if (released() || !grows_ || plans_.device->host_visible()) return false;
+  {
+    MutexLock lock(&mutex_);
+    cancellable_ = nullptr;
+  }
+  times_before_ = times();
+  config_ = std::make_unique<StepConfig>(runner_->config());
+  runner_.reset();
+  plans_.Release();
+  return true;
+}
+
+absl::Status Replica::TakeMemory() {
+  LS_CHECK(released(), "memory that was given back is taken again");
+  absl::Status taken = plans_.Bind(variables_, evaluated_);
+  AdvancePulse(pulse_);
+  if (taken.ok()) taken = MakeRunner(*config_);
+  if (taken.ok()) {
+    config_.reset();
+    return taken;
+  }
+  plans_.Release();
+  if (!absl::IsResourceExhausted(taken)) return taken;
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "this worker had nothing to compute and gave ", releasable_bytes_, " bytes of its GPU's memory back ",
+      "(`resources.gpu_memory: grow`), and now that it needs them they are gone: ", taken.message(),
+      ". Free memory of the GPU, or set a share of it aside for each worker by bytes or a fraction"));
 }
 
 std::string Replica::device_text() const {

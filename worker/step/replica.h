@@ -1,11 +1,13 @@
 // One worker's replica of a job: the device, the state, the plans bound to it, the data and the step runner, made from
 // the metagraph and the job. Everything that can fail for a reason that is knowable fails here, before the first step.
 //
-// Threading: owned by the engine thread, which also makes it.
+// Threading: owned by the engine thread, which also makes it; Cancel and CancelSample may be called from any thread.
 #ifndef LOCKSTEP_WORKER_STEP_REPLICA_H_
 #define LOCKSTEP_WORKER_STEP_REPLICA_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +17,7 @@
 #include "common/job/job.h"
 #include "common/protocol/messages.h"
 #include "common/status/status_macros.h"
+#include "common/sync/mutex.h"
 #include "common/sync/pulse.h"
 #include "worker/data/data_source.h"
 #include "worker/profile/profiler.h"
@@ -44,7 +47,21 @@ class Replica {
                                        Profiler* profiler = nullptr, const device::WorkerDevice& where = {});
 
   ReplicaState& state() { return *state_; }
+  // REQUIRES: not released().
   StepRunner& runner() { return *runner_; }
+  // Where time went since it was made.
+  StepTimes times() const;
+
+  // Gives back all device memory but the state's, and waits for what is queued. What was chosen, drafted and counted
+  // stays, and so do the state, its copies and snapshots. True when there was something to give: the device has memory
+  // of its own, the job lets it grow (a share that the user has set aside is kept), and nothing was given yet.
+  bool ReleaseMemory();
+  bool released() const { return runner_ == nullptr; }
+  // Takes it again: steps go on as if nothing had been. Blocks. ResourceExhausted with sizes where it is gone; then
+  // nothing was taken.
+  absl::Status TakeMemory();
+  // Bytes that ReleaseMemory gives back, as they were forecast.
+  int64_t releasable_bytes() const { return releasable_bytes_; }
 
   // What the model writes by the state as it stands. Blocks; Cancelled after CancelSample(true). REQUIRES: the job says
   // `eval.sample`.
@@ -53,7 +70,7 @@ class Replica {
     return WriteText(*plans_.text_plan, plans_.text);
   }
   // While true, passes of steps and slices end early. Thread-safe.
-  void Cancel(bool cancel) { runner_->Cancel(cancel); }
+  void Cancel(bool cancel);
   // While true, WriteSample ends early. Thread-safe.
   void CancelSample(bool cancel) {
     if (plans_.text_plan != nullptr) plans_.text_plan->Cancel(cancel);
@@ -78,12 +95,24 @@ class Replica {
 
  private:
   Replica() = default;
+  // Makes the runner and shows it to other threads.
+  absl::Status MakeRunner(StepConfig config);
 
   std::unique_ptr<DataSource> train_;
   std::unique_ptr<DataSource> eval_;
   ReplicaPlans plans_;  // with the device, which outlives the state
   std::unique_ptr<ReplicaState> state_;
-  std::unique_ptr<StepRunner> runner_;
+  std::unique_ptr<StepRunner> runner_;           // null: released
+  std::unique_ptr<StepConfig> config_;           // of the next runner, while released
+  StepTimes times_before_;                       // of the runners before
+  std::map<std::string, std::byte*> variables_;  // as plans are bound
+  std::map<std::string, std::byte*> evaluated_;  // those that the evaluation reads
+  bool grows_ = false;                           // the job's `resources.gpu_memory`
+  int64_t releasable_bytes_ = 0;
+  Pulse* pulse_ = nullptr;
+  Mutex mutex_;
+  StepRunner* cancellable_ GUARDED_BY(mutex_) = nullptr;  // runner_, for other threads
+  bool cancelled_ GUARDED_BY(mutex_) = false;
   std::string kernel_plan_;
   std::string plan_hash_;
   std::string data_digest_;

@@ -69,6 +69,12 @@ absl::Status ReplicaPlans::Bind(const std::map<std::string, std::byte*>& variabl
   return text_plan == nullptr ? absl::OkStatus() : text_plan->Bind(evaluated);
 }
 
+void ReplicaPlans::Release() {
+  for (Plan* const plan : {training_plan.get(), eval_plan.get(), text_plan.get()}) {
+    if (plan != nullptr) plan->Release();
+  }
+}
+
 absl::StatusOr<ReplicaPlans> DraftReplicaPlans(const MetaGraph& metagraph, const JobSpec& job,
                                                const KernelPlan* replayed, Pulse* pulse, Profiler* profiler,
                                                const device::WorkerDevice& where, NewChoices choices) {

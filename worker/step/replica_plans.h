@@ -49,6 +49,8 @@ struct ReplicaPlans {
   // Takes the memory of all; see Plan::Bind. `evaluated`: the variables that the evaluation plan reads.
   absl::Status Bind(const std::map<std::string, std::byte*>& variables,
                     const std::map<std::string, std::byte*>& evaluated);
+  // Gives it back.
+  void Release();
 };
 
 // What the names of an evaluation plan's nodes begin with, in kernel plans and probes.

@@ -95,6 +95,16 @@ StepRunner::StepRunner(StepConfig config, ReplicaState* state, Plan* training_pl
   if (eval_plan_ != nullptr) eval_input_fields_ = InputFields(config_, *eval_plan_, *eval_);
 }
 
+StepTimes& StepTimes::operator+=(const StepTimes& other) {
+  compute += other.compute;
+  all_reduce += other.all_reduce;
+  data += other.data;
+  update += other.update;
+  samples += other.samples;
+  redone += other.redone;
+  return *this;
+}
+
 void StepRunner::StateReplaced() {
   training_stale_ = true;
   eval_stale_ = true;

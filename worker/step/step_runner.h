@@ -66,6 +66,8 @@ struct StepTimes {
   absl::Duration update;
   int64_t samples = 0;
   int64_t redone = 0;  // attempts that were made again
+
+  StepTimes& operator+=(const StepTimes& other);
 };
 
 struct StepResult {
@@ -104,6 +106,8 @@ class StepRunner {
   // Nodes executed since construction. Thread-safe.
   uint64_t nodes_executed() const;
   StepTimes times() const;
+  // What it was made with.
+  const StepConfig& config() const { return config_; }
 
  private:
   struct Verdict;
