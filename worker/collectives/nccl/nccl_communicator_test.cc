@@ -56,6 +56,12 @@ class Rank {
     exponents_ = *device_->Allocate(sizeof kExponents);
   }
 
+  ~Rank() {
+    // What is queued uses the members.
+    communicator_ = nullptr;
+    if (stream_ != nullptr) (void)stream_->Synchronize();
+  }
+
   // Contributes to a sum of integers, or of floats.
   Handle Contribute(bool exact) {
     host_sums_.assign(kRun, 0);
@@ -82,8 +88,12 @@ class Rank {
 
   // Takes part in a broadcast of as many bytes as it holds; keeps nothing of it without `keeps`.
   Handle Broadcast(int root, bool keeps, const std::vector<char>& own) {
+    // A handle of a broken communicator ends without the copy that was queued before it.
+    LS_CHECK(stream_->Synchronize().ok(), "the test's own work is queued");
+    host_state_ = own;
     if (state_ == nullptr) state_ = *device_->Allocate(own.size());
-    LS_CHECK(stream_->CopyToDevice(state_->address(), Raw(own.data()), own.size()).ok(), "the test's work is queued");
+    LS_CHECK(stream_->CopyToDevice(state_->address(), Raw(host_state_.data()), own.size()).ok(),
+             "the test's own work is queued");
     LS_CHECK(stream_->Record(*filled_).ok(), "the test's own work is queued");
     std::byte* const memory = keeps || root == rank_ ? state_->address() : nullptr;
     return communicator_->on_device()->Broadcast({7, 0}, root, memory, own.size(), *filled_);
@@ -121,6 +131,7 @@ class Rank {
   std::unique_ptr<device::Buffer> sums_, floats_, exponents_, state_;
   std::vector<int64_t> host_sums_;
   std::vector<float> host_floats_;
+  std::vector<char> host_state_;
   std::unique_ptr<Communicator> communicator_;
 };
 
