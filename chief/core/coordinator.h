@@ -127,7 +127,8 @@ class Coordinator {
   void OnHello(SessionId session, const WorkerFence& fence, const Hello& hello);
   void Refuse(SessionId session, int32_t code, const std::string& message);
   void Admit(Worker& worker, const Hello& hello);
-  // Under lineages of generations a new chief learns from the workers what the last generation was.
+  // Under lineages of generations a chief that has neither adopted nor formed one learns from the workers what the
+  // last one was.
   void TakeUpLineage(const Lineage& lineage);
   void WelcomeFinished(Worker& worker, const Hello& hello);
   void OnMessage(Worker& worker, const PlanMade& message);

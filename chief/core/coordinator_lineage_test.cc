@@ -117,6 +117,54 @@ TEST_CASE("coordinator: under `fast` a restarted chief learns the newest lineage
   CHECK(BegunBy(form.lineage) == chief.View().generation);
 }
 
+TEST_CASE("coordinator: under `fast` an adopted generation keeps its name when a worker of a later one comes",
+          "[core]") {
+  ChiefHarness chief({.term = 2, .plan = "plan-1", .policy = Fast()});
+  const Lineage running = "lineage-1+1.4";
+  std::vector<Member> members;
+  for (int i : {0, 1}) {
+    FakeWorker& w = chief.worker(i);
+    members.push_back(Member{w.id, absl::StrCat("worker-", i), w.hello.peer_address});
+    w.has_state = true;
+    w.lineage = running;
+    w.position = Position{200, 0};
+    w.generation = Generation{1, 4};
+    w.term = 1;
+  }
+  for (int i : {0, 1}) chief.worker(i).members = members;
+  FakeWorker& other = chief.worker(2);
+  other.has_state = true;
+  other.lineage = "lineage-1+1.5";
+  other.position = Position{55, 0};
+  other.term = 1;
+  // At rest it says its lineage in its Hello, else again when it acknowledges that its generation is over.
+  SECTION("at rest") {}
+  SECTION("still running") {
+    other.generation = Generation{1, 5};
+    other.members = {Member{other.id, "worker-2", other.hello.peer_address}};
+  }
+  SECTION("still running, its members not complete") {
+    other.generation = Generation{1, 5};
+    other.members = {Member{other.id, "worker-2", other.hello.peer_address}, Member{Incarnation{9, 9}, "worker-3", ""}};
+    chief.Connect(2);
+  }
+
+  for (int i : {0, 1}) chief.Connect(i);
+  REQUIRE(chief.phase() == Phase::kRunning);
+  if (!other.connected) chief.Connect(2);
+
+  CHECK(chief.View().lineage == running);
+  chief.StepTo(201);
+  CHECK(chief.View().agreed_step == 201);
+  chief.TakeSnapshots(SnapshotCause::kDue);
+  CHECK(chief.View().published_step == 201);
+  chief.MeetAtBoundary();
+  const Form form = chief.LastCommand<Form>(2);
+  CHECK(form.position == Position{201, 0});
+  REQUIRE(form.receivers.size() == 1);
+  CHECK(form.members[form.receivers[0]].incarnation == other.id);
+}
+
 TEST_CASE("coordinator: under `fast` a state that is older than what is published is no source", "[core]") {
   ChiefHarness chief({.min = 1,
                       .term = 2,
