@@ -101,6 +101,14 @@ void CheckpointTracker::ManifestDone(const ManifestStored& event, const Context&
                    context, out, roster);
     return;
   }
+  if (!context.history.Includes(save->id.lineage, save->id.step)) {
+    // Survivors went on from an earlier step while this one was being stored: it is of a life that is over.
+    const std::string why = "what goes on does not contain it";
+    out.Add(AbandonSave{save->id, why});
+    Tell(*save, false, why, out, roster);
+    saves_.erase(event.snapshot.step);
+    return;
+  }
   save->stage = Stage::kPublishing;
   out.Add(PublishCommit{save->id, "every shard is stored and the digest holds"});
 }
@@ -263,6 +271,11 @@ bool CheckpointTracker::Saving(uint64_t step) const {
     const Save& save = entry.second;
     return entry.first >= step && (!save.holders.empty() || save.stage >= Stage::kStoring);
   });
+}
+
+bool CheckpointTracker::PublishesBeyond(uint64_t step) const {
+  return std::any_of(saves_.begin(), saves_.end(),
+                     [&](const auto& entry) { return entry.first > step && entry.second.stage == Stage::kPublishing; });
 }
 
 bool CheckpointTracker::Holds(const Incarnation& holder, uint64_t step) const {

@@ -8,6 +8,7 @@
 //
 // Invariants
 //   * PublishCommit{s} is emitted only after ManifestStored{s} came in with the digest that the replicas announced.
+//   * It is emitted only while the history includes s.
 //   * Shares are fixed when the save opens; whoever holds the same snapshot may send any of them (rule 19).
 //   * Every holder hears how its save ended, except the one that is lost.
 // Threading: thread-compatible; owned by Coordinator.
@@ -88,6 +89,8 @@ class CheckpointTracker {
   bool MustHold() const { return abandoned_in_a_row_ >= kAbandonedBeforeHold; }
   // Is there a save of `snapshot.step` or later that can still succeed?
   bool Saving(uint64_t step) const;
+  // Is a commit of a step beyond this one under way? It cannot be called back.
+  bool PublishesBeyond(uint64_t step) const;
   bool Holds(const Incarnation& holder, uint64_t step) const;
   // Not empty: the storage failed too often; end the job.
   const std::string& storage_verdict() const { return storage_verdict_; }

@@ -96,6 +96,52 @@ TEST_CASE("coordinator: under `fast` a save goes on when a newcomer joins, and i
   CHECK_FALSE(chief.LastCommand<SnapshotEnded>(2).published);
 }
 
+// Worker 0 alone has applied step 100 and its snapshot is stored, worker 1 holds step 99. Returns that snapshot.
+SnapshotId StoreStepOfOne(ChiefHarness& chief) {
+  chief.StepTo(99);
+  chief.Apply(0, 100);
+  chief.storing = false;
+  chief.TakeSnapshotAt(0, SnapshotCause::kDue);
+  chief.Advance(CheckpointTracker::kShareWait + absl::Seconds(1));
+  REQUIRE(chief.Count<StoreManifest>() == 1);
+  return chief.Last<StoreManifest>().snapshot;
+}
+
+TEST_CASE("coordinator: under `fast` a save that is being stored is not published when its life is over", "[core]") {
+  ChiefHarness chief({.workers = 2, .policy = Fast()});
+  const SnapshotId lost = StoreStepOfOne(chief);
+  chief.Kill(0);
+  REQUIRE(chief.LastCommand<Form>(1).position == Position{99, 0});
+
+  chief.Do(ManifestStored{lost, lost.digest});
+
+  CHECK(chief.Count<PublishCommit>() == 0);
+  CHECK(chief.Last<AbandonSave>().snapshot == lost);
+  CHECK(chief.View().published_step == 0);
+  chief.storing = true;
+  chief.StepTo(100);
+  chief.TakeSnapshots(SnapshotCause::kDue);
+  CHECK(chief.View().published_step == 100);
+  CHECK(chief.Last<PublishCommit>().snapshot.lineage == chief.View().lineage);
+}
+
+TEST_CASE("coordinator: under `fast` nothing goes on from before a step whose commit is under way", "[core]") {
+  ChiefHarness chief({.workers = 2, .policy = Fast()});
+  const SnapshotId stored = StoreStepOfOne(chief);
+  chief.Do(ManifestStored{stored, stored.digest});
+  REQUIRE(chief.Count<PublishCommit>() == 1);
+  chief.Forget();
+
+  chief.Kill(0);
+  CHECK(chief.Commands<Form>(1).empty());
+  chief.Do(Published{stored});
+  chief.Advance(absl::Seconds(40));
+
+  const Form form = chief.LastCommand<Form>(1);
+  REQUIRE(form.restore.has_value());
+  CHECK(*form.restore == stored);
+}
+
 TEST_CASE("coordinator: under `fast` a restarted chief learns the newest lineage and goes on from its state",
           "[core]") {
   ChiefHarness chief({.min = 1, .term = 2, .plan = "plan-1", .policy = Fast()});

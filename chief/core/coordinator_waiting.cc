@@ -97,6 +97,9 @@ void Coordinator::AdvanceWaiting() {
     const uint32_t expected = policy_.expected_workers == 0 ? policy_.max_workers : policy_.expected_workers;
     if (team.staying < expected && now_ < last_call_until_) return;
   }
+  // Under lineages of generations what goes on must contain what is committed: where a commit beyond it is under way,
+  // that is the newer state.
+  if (live && policy_.lineage_per_generation && saves_.PublishesBeyond(source->held->position.step)) return;
   FormGeneration(team);
 }
 
