@@ -142,6 +142,51 @@ TEST_CASE("coordinator: under `fast` nothing goes on from before a step whose co
   CHECK(*form.restore == stored);
 }
 
+TEST_CASE("coordinator: under `fast` steps that nobody alive holds are taken back and told again", "[core]") {
+  JobPolicy policy = Fast();
+  policy.training.eval_slices = 2;
+  policy.training.eval_every_steps = 30;
+  ChiefHarness chief({.workers = 2, .max = 2, .policy = policy});
+  const auto evaluate = [&](int index, uint64_t step, std::vector<SliceResult> slices) {
+    chief.Say(index, EvalReport{chief.worker(index).lineage, step, std::move(slices)});
+  };
+  const SliceResult first{0, {.correct = 3}};
+  const SliceResult second{1, {.correct = 4}};
+  // A spare worker still holds an early step.
+  FakeWorker& spare = chief.worker(2);
+  spare.has_state = true;
+  spare.lineage = chief.worker(0).lineage;
+  spare.position = Position{50, 0};
+  chief.Connect(2);
+  for (const uint64_t step : {30, 60, 120}) {
+    chief.StepTo(step);
+    evaluate(0, step, step == 120 ? std::vector<SliceResult>{first} : std::vector<SliceResult>{first, second});
+  }
+  REQUIRE(chief.Count<EvaluationDone>() == 2);
+
+  chief.worker(1).mute = true;
+  chief.Reset(0);
+  chief.Reset(1);
+
+  REQUIRE(chief.LastCommand<Form>(2).position == Position{50, 0});
+  CHECK(chief.View().agreed_step == 50);
+  chief.Forget();
+  chief.StepTo(51);
+  REQUIRE(chief.Count<StepsAgreed>() == 1);
+  CHECK(chief.Last<StepsAgreed>().step == 51);
+  REQUIRE(chief.Last<StepsAgreed>().records.size() == 1);
+  CHECK(chief.Last<StepsAgreed>().records[0].step == 51);
+  // The evaluation before that step counts; those after it have other results in this life.
+  evaluate(2, 30, {first, second});
+  CHECK(chief.Count<EvaluationDone>() == 0);
+  chief.StepTo(120);
+  for (const uint64_t step : {60, 120}) evaluate(2, step, {second, {0, {.correct = 5}}});
+  REQUIRE(chief.Count<EvaluationDone>() == 2);
+  CHECK(chief.Last<EvaluationDone>().step == 120);
+  CHECK(chief.Last<EvaluationDone>().slices[0].sums.correct == 5);
+  CHECK(chief.Said().find("came twice") == std::string::npos);
+}
+
 TEST_CASE("coordinator: under `fast` a restarted chief learns the newest lineage and goes on from its state",
           "[core]") {
   ChiefHarness chief({.min = 1, .term = 2, .plan = "plan-1", .policy = Fast()});

@@ -22,8 +22,13 @@ void ProgressTracker::Begin(const Lineage& lineage, const std::map<Incarnation, 
 
 void ProgressTracker::GoOnAs(const Lineage& lineage, uint64_t step) {
   lineage_ = lineage;
-  // Records may have come of steps that nobody alive holds.
+  // What came of steps that nobody alive holds is of another life: they are computed again, and told again.
+  agreed_ = std::min(agreed_, step);
+  told_ = std::min(told_, step);
+  told_evaluations_ = std::min(told_evaluations_, step);
   pending_.erase(pending_.upper_bound(step), pending_.end());
+  evaluations_.erase(evaluations_.upper_bound(step), evaluations_.end());
+  evaluated_.erase(evaluated_.upper_bound(step), evaluated_.end());
 }
 
 void ProgressTracker::AddRecords(const std::vector<StepRecord>& records) {

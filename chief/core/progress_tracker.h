@@ -31,7 +31,8 @@ class ProgressTracker {
   // A generation begins: every member stands at `position` of `lineage`. Clears what the last generation's members had
   // applied; what was agreed stays agreed, unless the lineage is new.
   void Begin(const Lineage& lineage, const std::map<Incarnation, Position>& members);
-  // The steps after `step` are those of `lineage`: what was agreed and told stays so.
+  // The steps after `step` are those of `lineage`: what was agreed and told up to there stays so, later steps are told
+  // again as they are computed again.
   void GoOnAs(const Lineage& lineage, uint64_t step);
 
   // Keeps at most kMaxPending records that are not agreed yet.

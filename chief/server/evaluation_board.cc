@@ -1,5 +1,6 @@
 #include "chief/server/evaluation_board.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,11 @@ std::string MetricName(Metric metric) {
       return "perplexity";
   }
   return "loss";
+}
+
+void EvaluationBoard::GoBackTo(uint64_t step) {
+  step_ = std::min(step_, step);
+  if (ledger_.step > step) ledger_ = followed_.step <= step ? followed_ : EvaluationLedger();
 }
 
 std::string EvaluationBoard::Add(const EvaluationDone& evaluation) {

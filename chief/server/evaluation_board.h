@@ -23,7 +23,7 @@ class EvaluationBoard {
   // `before`: of the checkpoint that the job goes on from. `sequences`: labels are sequences, whose perplexity is told.
   EvaluationBoard(const EvaluationRule& rule, const EvaluationLedger& before, bool sequences)
       : rule_(rule), sequences_(sequences) {
-    if (before.rule == rule.id) ledger_ = before;
+    if (before.rule == rule.id) ledger_ = followed_ = before;
   }
 
   // Takes an evaluation in and returns the line that tells of it.
@@ -31,8 +31,11 @@ class EvaluationBoard {
 
   // Takes over what came with a snapshot: it counts also those evaluations that nobody could tell of.
   void Follow(const EvaluationLedger& ledger) {
-    if (ledger.rule == rule_.id && ledger.step >= ledger_.step) ledger_ = ledger;
+    if (ledger.rule == rule_.id && ledger.step >= ledger_.step) ledger_ = followed_ = ledger;
   }
+
+  // What was told of later steps does not count: they are computed again, and may give other results.
+  void GoBackTo(uint64_t step);
 
   // 0: none yet.
   uint64_t step() const { return step_; }
@@ -48,6 +51,7 @@ class EvaluationBoard {
   const bool sequences_;
   bool beyond_five_ = false;  // some label was not among the five highest: there are more than five classes
   EvaluationLedger ledger_;
+  EvaluationLedger followed_;  // the newest that came with a snapshot
   uint64_t step_ = 0;
   std::vector<NamedValue> metrics_;
 };

@@ -50,4 +50,19 @@ TEST_CASE("evaluation board: it goes on from the checkpoint's ledger and counts 
   CHECK(other.best_step() == 10);
 }
 
+TEST_CASE("evaluation board: where training goes back, later evaluations are judged anew", "[chief]") {
+  const EvaluationSums good{.loss = 1, .denominator = 1, .correct = 4, .top5 = 4, .counted = 4};
+  const EvaluationSums poor{.loss = 1, .denominator = 1, .correct = 1, .top5 = 4, .counted = 4};
+  EvaluationBoard board(kRule, {.rule = 3, .step = 5, .value = 0.5, .best_step = 5, .best_value = 0.5}, false);
+  board.Add(Done(10, good, good));
+  board.Add(Done(20, good, good));
+
+  board.GoBackTo(7);
+  board.Add(Done(10, poor, poor));
+
+  CHECK(board.step() == 10);
+  CHECK(board.best_step() == 5);
+  CHECK(board.best_value() == 0.5);
+}
+
 }  // namespace lockstep::chief

@@ -36,7 +36,11 @@ std::string Eta(double seconds) {
 }  // namespace
 
 void Progress::On(absl::Time now, const StepsAgreed& action) {
-  step_ = std::max(step_, action.step);
+  if (action.step < step_) {
+    recent_.clear();
+    board_.GoBackTo(action.step);
+  }
+  step_ = action.step;
   if (!action.records.empty()) loss_ = action.records.back().loss;
   recent_.push_back({now, action.step});
   while (recent_.size() > 2 && now - recent_.front().when > kRateOver) recent_.pop_front();
