@@ -88,6 +88,34 @@ TEST_CASE("gloo: real processes sum, and the survivors of a SIGKILL get Aborted"
   }
 }
 
+TEST_CASE("gloo: a peer that stands still while its connection stands is named", "[gloo]") {
+  const TemporaryDirectory directory;
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    DirectoryStore store(directory.path());
+    const auto formed = FormGloo({.generation = kGeneration, .rank = 1, .size = 2}, store);
+    if (!formed.ok()) _exit(kNotFormed);
+    kill(getpid(), SIGSTOP);
+    _exit(kAsExpected);
+  }
+  DirectoryStore store(directory.path());
+  const auto formed = FormGloo({.generation = kGeneration,
+                                .rank = 0,
+                                .size = 2,
+                                .ask_every = absl::Milliseconds(1),
+                                .answer_limit = absl::Milliseconds(50)},
+                               store);
+  int64_t value = 1;
+  absl::Status status = formed.status();
+  if (formed.ok()) status = (*formed)->AllReduceSum({}, absl::MakeSpan(&value, 1))->Wait(kLong);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+
+  CHECK(status.code() == absl::StatusCode::kAborted);
+  CHECK(std::string(status.message()).find("rank 1 cannot be reached") != std::string::npos);
+}
+
 using Group = std::vector<absl::StatusOr<std::unique_ptr<Communicator>>>;
 
 Group Form(RendezvousStore& store, const std::vector<GlooOptions>& ranks) {
@@ -123,6 +151,27 @@ TEST_CASE("gloo: a hundred generations form in a row over one store", "[gloo]") 
     // Every other one is left broken behind.
     if (counter % 2 == 0) (*group[0])->Abort(absl::UnavailableError("next"));
   }
+}
+
+TEST_CASE("gloo: a peer that is alive may take as long as it likes", "[gloo]") {
+  InProcessStore store;
+  std::vector<GlooOptions> ranks;
+  for (int rank = 0; rank < 3; ++rank) {
+    ranks.push_back({.generation = kGeneration, .rank = rank, .size = 3, .ask_every = absl::Milliseconds(1)});
+  }
+  const Group group = Form(store, ranks);
+  for (const auto& rank : group) REQUIRE(rank.ok());
+  std::vector<std::vector<int64_t>> values(3, std::vector<int64_t>(20000, 1));
+  std::vector<Handle> handles;
+  for (size_t r = 0; r < 2; ++r) handles.push_back((*group[r])->AllReduceSum({}, absl::MakeSpan(values[r])));
+
+  // A hundred times as long as they wait before they ask.
+  CHECK(handles[0]->Wait(absl::Milliseconds(100)).code() == absl::StatusCode::kDeadlineExceeded);
+  CHECK_FALSE(handles[1]->Done());
+  handles.push_back((*group[2])->AllReduceSum({}, absl::MakeSpan(values[2])));
+
+  for (const Handle& handle : handles) CHECK(handle->Wait(kLong).ok());
+  for (const auto& sum : values) CHECK(sum == std::vector<int64_t>(20000, 3));
 }
 
 TEST_CASE("gloo: a peer that does not come ends forming at its limit", "[gloo]") {

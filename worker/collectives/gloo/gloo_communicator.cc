@@ -12,6 +12,7 @@
 #include "common/sync/mutex.h"
 #include "worker/collectives/call.h"
 #include "worker/collectives/completion.h"
+#include "worker/collectives/gloo/lifeline.h"
 #include "worker/collectives/gloo/mesh.h"
 #include "worker/collectives/gloo/transfers.h"
 #include "worker/collectives/loopback/loopback_communicator.h"
@@ -20,6 +21,7 @@ namespace lockstep::worker {
 namespace {
 
 // Slots that no call uses: a call's sequence is never so high.
+constexpr uint64_t kLifelineSlot = ~uint64_t{0} - 2;
 constexpr uint64_t kHelloSlot = ~uint64_t{0} - 1;
 constexpr uint64_t kWatchSlot = ~uint64_t{0};
 
@@ -35,7 +37,9 @@ class GlooCommunicator final : public CallCommunicator {
       : options_(options),
         mesh_(std::move(mesh)),
         notes_(static_cast<size_t>(options.size)),
-        watch_region_(*mesh_, notes_.data(), notes_.size() * sizeof(Note)) {}
+        watch_region_(*mesh_, notes_.data(), notes_.size() * sizeof(Note)),
+        lifeline_(*mesh_, kLifelineSlot, options.ask_every, options.answer_limit,
+                  [this](const absl::Status& cause) { Abort(cause); }) {}
 
   // Posts the watch on every peer and starts the threads.
   absl::Status Start() {
@@ -46,6 +50,7 @@ class GlooCommunicator final : public CallCommunicator {
     }
     queue_thread_ = std::thread([this] { RunQueue(); });
     watch_thread_ = std::thread([this] { RunWatch(); });
+    lifeline_.Start();
     return absl::OkStatus();
   }
 
@@ -63,6 +68,7 @@ class GlooCommunicator final : public CallCommunicator {
 
   void Abort(const absl::Status& cause) override {
     mesh_->Break(cause);
+    lifeline_.End();
     MutexLock lock(&mutex_);
     changed_.SignalAll();
   }
@@ -80,7 +86,7 @@ class GlooCommunicator final : public CallCommunicator {
 
  private:
   void RunQueue() {
-    Transfers transfers(*mesh_, options_.call_limit, options_.piece_elements);
+    Transfers transfers(*mesh_, options_.piece_elements);
     for (;;) {
       Call call;
       {
@@ -93,6 +99,7 @@ class GlooCommunicator final : public CallCommunicator {
         call = std::move(queue_.front());
         queue_.pop_front();
       }
+      lifeline_.Entered(call);
       absl::Status status = mesh_->status();
       if (status.ok()) status = transfers.Run(call);
       call.completion->End(status);
@@ -124,6 +131,7 @@ class GlooCommunicator final : public CallCommunicator {
   bool queue_ended_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread queue_thread_;
   std::thread watch_thread_;
+  Lifeline lifeline_;  // last: its threads abort this
 };
 
 // What ranks tell one another before they trust a connection.

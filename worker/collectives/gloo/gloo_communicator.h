@@ -7,10 +7,12 @@
 //
 // Invariants
 //   * A peer that dies or closes is noticed on an idle connection as well: a watch stands on every pair.
+//   * A peer that takes its time breaks nothing; one that cannot be reached is noticed without the chief (lifeline.h).
 //   * No exception of Gloo leaves this folder.
 //   * Destroying a communicator ends the calls its peers are still in: keep it until they have ended theirs.
 //
-// Threading: as communicator.h says. Each communicator owns a thread for its queue, one for its watch, and Gloo's own.
+// Threading: as communicator.h says. Each communicator owns a thread for its queue, one for its watch, two for its
+// lifeline, and Gloo's own.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_GLOO_GLOO_COMMUNICATOR_H_
 #define LOCKSTEP_WORKER_COLLECTIVES_GLOO_GLOO_COMMUNICATOR_H_
 
@@ -33,8 +35,10 @@ struct GlooOptions {
   int size = 1;
   std::string host = "127.0.0.1";  // the address to bind and to be found at
   absl::Duration form_limit = absl::Seconds(20);
-  // The backstop: a call during which nothing arrives for this long aborts the communicator and names the rank.
-  absl::Duration call_limit = absl::Seconds(60);
+  // A call waits for its peers for as long as they take. Now and then they are asked for a sign of life: who does not
+  // answer in time is named, and the communicator aborted.
+  absl::Duration ask_every = absl::Seconds(30);
+  absl::Duration answer_limit = absl::Seconds(30);
   // The largest piece in which a block travels. The same on every rank.
   int64_t piece_elements = 256 * 1024;
 };

@@ -256,14 +256,33 @@ void Mesh::Close() {
 Region::Region(Mesh& mesh, void* memory, size_t bytes)
     : mesh_(mesh), buffer_(mesh.context_->createUnboundBuffer(memory, bytes)) {}
 
-absl::Status Region::Send(int peer, uint64_t slot, size_t offset, size_t bytes) {
+absl::Status Region::Post(int peer, uint64_t slot, size_t offset, size_t bytes) {
   LS_RETURN_IF_ERROR(mesh_.status());
   try {
     buffer_->send(peer, slot, offset, bytes);
   } catch (const std::exception& error) {
     return mesh_.BreakFor(peer, absl::StrCat("cannot be sent to: ", error.what()));
   }
+  return absl::OkStatus();
+}
+
+absl::Status Region::Send(int peer, uint64_t slot, size_t offset, size_t bytes) {
+  LS_RETURN_IF_ERROR(Post(peer, slot, offset, bytes));
   sends_.push_back({peer, bytes});
+  return absl::OkStatus();
+}
+
+absl::Status Region::ReceiveFromAnyone(uint64_t slot, size_t offset, size_t bytes) {
+  LS_RETURN_IF_ERROR(mesh_.status());
+  std::vector<int> peers;
+  for (int peer = 0; peer < mesh_.size(); ++peer) {
+    if (peer != mesh_.rank()) peers.push_back(peer);
+  }
+  try {
+    buffer_->recv(peers, slot, offset, bytes);
+  } catch (const std::exception& error) {
+    return absl::UnavailableError(error.what());
+  }
   return absl::OkStatus();
 }
 

@@ -38,10 +38,16 @@ class Region {
   // Enqueue a transfer of [offset, offset + bytes). Transfers between two ranks under one slot match in order.
   absl::Status Send(int peer, uint64_t slot, size_t offset, size_t bytes);
   absl::Status Receive(int peer, uint64_t slot, size_t offset, size_t bytes);
-  // Wait for the next of this region's sends, or receives, to complete.
-  absl::Status AwaitSend(absl::Duration limit);
-  absl::Status AwaitReceive(absl::Duration limit);
-  absl::Status AwaitAllSends(absl::Duration limit);
+  // Wait for the next of this region's sends, or receives, to complete. Where a limit passes the mesh breaks: Gloo then
+  // closes every connection.
+  absl::Status AwaitSend(absl::Duration limit = absl::InfiniteDuration());
+  absl::Status AwaitReceive(absl::Duration limit = absl::InfiniteDuration());
+  absl::Status AwaitAllSends(absl::Duration limit = absl::InfiniteDuration());
+  // A send that nobody awaits.
+  absl::Status Post(int peer, uint64_t slot, size_t offset, size_t bytes);
+  // A receive of whatever peer sends under this slot, for Watch. REQUIRES: no other receive of this region is under
+  // way.
+  absl::Status ReceiveFromAnyone(uint64_t slot, size_t offset, size_t bytes);
   // Waits without a limit for any of this region's receives, or for the loss of a connection. Returns the peer whose
   // message is complete. An error does not break the mesh.
   absl::StatusOr<int> Watch();
@@ -102,7 +108,7 @@ class Mesh {
   mutable Mutex mutex_;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
-  // What threads are inside Await for: at most one each of the queue and the watch.
+  // What threads are inside Await for: at most one each of the queue, the watch and the lifeline.
   std::vector<std::pair<gloo::transport::UnboundBuffer*, Direction>> awaited_ ABSL_GUARDED_BY(mutex_);
 };
 

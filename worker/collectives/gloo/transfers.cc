@@ -95,9 +95,9 @@ class Gather {
     return absl::OkStatus();
   }
 
-  absl::Status Finish(absl::Duration limit) {
-    for (; receives_ > 0; --receives_) LS_RETURN_IF_ERROR(region_.AwaitReceive(limit));
-    return region_.AwaitAllSends(limit);
+  absl::Status Finish() {
+    for (; receives_ > 0; --receives_) LS_RETURN_IF_ERROR(region_.AwaitReceive());
+    return region_.AwaitAllSends();
   }
 
  private:
@@ -164,7 +164,7 @@ absl::Status Transfers::AllGather(const Call& call) {
   Gather gather(mesh_, call, call.bytes.data(), 1, BlocksOf(call.blocks, most_elements_ * 8));
   LS_RETURN_IF_ERROR(gather.PostReceives());
   LS_RETURN_IF_ERROR(gather.SendAll());
-  return gather.Finish(call_limit_);
+  return gather.Finish();
 }
 
 template <typename T>
@@ -207,7 +207,7 @@ absl::Status Transfers::ReducePieces(const Call& call, absl::Span<T> values, con
   std::vector<const T*> sources(static_cast<size_t>(mesh_.size()), nullptr);
   for (int64_t piece = 0; piece < own.pieces; ++piece) {
     for (size_t p = 0; p < peers.size(); ++p) {
-      LS_RETURN_IF_ERROR(incoming[p].AwaitReceive(call_limit_));
+      LS_RETURN_IF_ERROR(incoming[p].AwaitReceive());
       sources[static_cast<size_t>(peers[p])] = scratch + p * ring + piece % kWindow * own.piece_size;
     }
     const FlatRange range = PieceOf(own, piece);
@@ -215,7 +215,7 @@ absl::Status Transfers::ReducePieces(const Call& call, absl::Span<T> values, con
     LS_RETURN_IF_ERROR(receive(piece + kWindow));
     LS_RETURN_IF_ERROR(done(piece, range.offset - own.offset, range.end() - own.offset));
   }
-  return outgoing.AwaitAllSends(call_limit_);
+  return outgoing.AwaitAllSends();
 }
 
 absl::Status Transfers::ReduceScatter(const Call& call) {
@@ -230,7 +230,7 @@ absl::Status Transfers::ReduceConvertGather(const Call& call) {
     call.convert(begin, end);
     return gather.SendPiece(piece);
   }));
-  return gather.Finish(call_limit_);
+  return gather.Finish();
 }
 
 template <typename T>
@@ -243,7 +243,7 @@ absl::Status Transfers::AllReduce(const Call& call, absl::Span<T> values) {
   LS_RETURN_IF_ERROR(ReducePieces(call, values, blocks, [](int64_t, int64_t, int64_t) { return absl::OkStatus(); }));
   LS_RETURN_IF_ERROR(gather.PostReceives());
   LS_RETURN_IF_ERROR(gather.SendAll());
-  return gather.Finish(call_limit_);
+  return gather.Finish();
 }
 
 template <typename T>
@@ -256,7 +256,7 @@ absl::Status Transfers::AllReduceSmall(const Call& call, absl::Span<T> values) {
                 BlocksOf(std::vector<int64_t>(ranks, static_cast<int64_t>(n)), most_elements_));
   LS_RETURN_IF_ERROR(gather.PostReceives());
   LS_RETURN_IF_ERROR(gather.SendAll());
-  LS_RETURN_IF_ERROR(gather.Finish(call_limit_));
+  LS_RETURN_IF_ERROR(gather.Finish());
   for (size_t i = 0; i < n; ++i) {
     T sum = scratch[i];
     for (size_t r = 1; r < ranks; ++r) sum += scratch[r * n + i];
@@ -282,12 +282,12 @@ absl::Status Transfers::Broadcast(const Call& call) {
     }
   }
   for (size_t piece = 0; piece < pieces; ++piece) {
-    if (position > 0) LS_RETURN_IF_ERROR(region.AwaitReceive(call_limit_));
+    if (position > 0) LS_RETURN_IF_ERROR(region.AwaitReceive());
     if (position + 1 < mesh_.size()) {
       LS_RETURN_IF_ERROR(region.Send(next, slot, piece * kBroadcastPieceBytes, bytes_of(piece)));
     }
   }
-  return region.AwaitAllSends(call_limit_);
+  return region.AwaitAllSends();
 }
 
 }  // namespace lockstep::worker

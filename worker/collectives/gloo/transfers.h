@@ -10,7 +10,6 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "worker/collectives/call.h"
 #include "worker/collectives/gloo/mesh.h"
@@ -19,9 +18,8 @@ namespace lockstep::worker {
 
 class Transfers {
  public:
-  // `call_limit` bounds each wait for one piece. `most_elements` limits a piece, the same on every rank.
-  Transfers(Mesh& mesh, absl::Duration call_limit, int64_t most_elements)
-      : mesh_(mesh), call_limit_(call_limit), most_elements_(most_elements) {}
+  // `most_elements` limits a piece, the same on every rank.
+  Transfers(Mesh& mesh, int64_t most_elements) : mesh_(mesh), most_elements_(most_elements) {}
 
   // Blocks until the call is complete on this rank, or the mesh broke.
   absl::Status Run(const Call& call);
@@ -44,7 +42,6 @@ class Transfers {
   T* Scratch(size_t elements);
 
   Mesh& mesh_;
-  const absl::Duration call_limit_;
   const int64_t most_elements_;
   std::vector<int64_t> scratch_;
 };
