@@ -22,8 +22,7 @@ JobPolicy PolicyOf(const JobSpec& job, const TrainingPolicy& training, const Chi
   policy.min_workers = static_cast<uint32_t>(job.cluster().workers().min());
   policy.max_workers = static_cast<uint32_t>(job.cluster().workers().max());
   policy.expected_workers = static_cast<uint32_t>(options.expected_workers);
-  policy.lineage_per_generation =
-      job.train().reduction() == job::Train::REDUCTION_FAST || job.numerics().mode() == job::Numerics::MODE_RELAXED;
+  policy.lineage_per_generation = training.digest_in_acks;
   policy.max_failures = static_cast<uint32_t>(job.failure().max_failures());
   policy.wait_for_min = job::ToDuration(job.cluster().wait_for_min());
   policy.heartbeat_limit = job::ToDuration(job.cluster().heartbeat_timeout());

@@ -39,6 +39,17 @@ TEST_CASE("training policy: a save that a clock asks for is no function of the s
   CHECK(MakeTrainingPolicy(Job("10ep", "10m"), kFacts)->snapshot_every_steps == 0);
 }
 
+TEST_CASE("training policy: digests go with acknowledgements where who computed a step shows in its bits",
+          "[training]") {
+  JobSpec spec = Job("10ep", "10m");
+  CHECK_FALSE(MakeTrainingPolicy(spec, kFacts)->digest_in_acks);
+  spec.mutable_numerics()->set_mode(job::Numerics::MODE_RELAXED);
+  CHECK(MakeTrainingPolicy(spec, kFacts)->digest_in_acks);
+  spec.mutable_numerics()->clear_mode();
+  spec.mutable_train()->set_reduction(job::Train::REDUCTION_FAST);
+  CHECK(MakeTrainingPolicy(spec, kFacts)->digest_in_acks);
+}
+
 TEST_CASE("training policy: evaluation slices cover the set, one global batch each", "[training]") {
   CHECK(PassBatch(Job("10ep", "10m")) == 32);
   CHECK(EvalSlices(Job("10ep", "10m"), 10000) == 40);
