@@ -44,7 +44,7 @@ MUTATIONS = [
     ("follow_old_chief", "10, 13: a replaced chief is not followed", CORE + "_chief.cc",
      "if (fence.term < highest_term_) {", "if (false) {"),
     ("keep_any_state", "9: who keeps its state holds exactly it", CORE + "_generation.cc",
-     "  if (!receives && (!has_state_ || lineage_ != form.lineage || position_ != form.position)) {",
+     "  if (!receives && (!has_state_ || !MayBecome(form.lineage) || position_ != form.position)) {",
      "  if (false) {"),
     ("void_state_kept", "9: a half-received state is none", CORE + "_generation.cc",
      "  if (event.state_void) has_state_ = false;\n  stop_limit_", "  stop_limit_"),
