@@ -1,5 +1,5 @@
-// ThreadSanitizer reports that are not ours to fix, each with its reason. Packaged libraries are not instrumented, so
-// order that they establish by atomics of their own is invisible to it. Compiled in, since a path given in
+// Reports of sanitizers that are not ours to fix, each with its reason. Packaged libraries are not instrumented, so
+// order that they establish by atomics of their own is invisible to ThreadSanitizer. Compiled in, since a path given in
 // TSAN_OPTIONS would have to be right for every test and every process that a test starts.
 //
 // Threading: immutable.
@@ -30,6 +30,15 @@ extern "C" const char* __tsan_default_suppressions() {
       // the destructor waits for that count; the count lives in libgloo.
       "race:gloo::transport::tcp::UnboundBuffer::~UnboundBuffer\n"
       "race:lockstep::worker::Region::~Region\n";
+}
+
+#endif
+
+#if defined(__SANITIZE_ADDRESS__)
+
+extern "C" const char* __lsan_default_suppressions() {
+  // Gloo does not give back what the resolver answered.
+  return "leak:gloo::transport::tcp::CreateDevice\n";
 }
 
 #endif
