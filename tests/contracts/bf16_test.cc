@@ -87,12 +87,7 @@ void CheckEqual(const Tensor& expected, const Tensor& got) {
 
 // Runs a case's nodes with BF16 for all that may be BF16, each against its F32 form.
 void CheckCase(device::Device& device, const DeviceCase& c, uint64_t seed) {
-  std::vector<TensorSpec> specs;
-  for (const GraphInput& input : c.graph.inputs) specs.push_back({input.name, input.dtype, input.shape});
-  std::vector<Tensor> inputs = RandomInputs(specs, seed, false);
-  NamedTensors values;
-  for (size_t i = 0; i < specs.size(); ++i) values.emplace(specs[i].name, std::move(inputs[i]));
-  for (const Constant& constant : c.graph.constants) values.emplace(constant.name, constant.value->Clone());
+  NamedTensors values = RandomSources(c.graph, seed);
 
   for (const Node& node : c.graph.nodes) {
     if (node.op == OpType::kCast) {

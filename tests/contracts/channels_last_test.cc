@@ -34,16 +34,6 @@ void CheckAlike(OpType op, const Tensor& expected, const Tensor& got) {
   }
 }
 
-NamedTensors InputsOf(const DeviceCase& c, uint64_t seed) {
-  std::vector<TensorSpec> specs;
-  for (const GraphInput& input : c.graph.inputs) specs.push_back({input.name, input.dtype, input.shape});
-  std::vector<Tensor> inputs = RandomInputs(specs, seed, false);
-  NamedTensors values;
-  for (size_t i = 0; i < specs.size(); ++i) values.emplace(specs[i].name, std::move(inputs[i]));
-  for (const Constant& constant : c.graph.constants) values.emplace(constant.name, constant.value->Clone());
-  return values;
-}
-
 NamedTensors CloneOf(const NamedTensors& values) {
   NamedTensors clone;
   for (const auto& [name, tensor] : values) clone.emplace(name, tensor.Clone());
@@ -58,7 +48,7 @@ TEST_CASE("channels last: every op computes what it computes of row-major values
       INFO("LOCKSTEP_TEST_SEED=" << seed << " " << OpName(op));
       Dice dice(seed * 100 + static_cast<uint64_t>(op));
       const DeviceCase c = RandomCase(op, dice);
-      NamedTensors expected = InputsOf(c, seed);
+      NamedTensors expected = RandomSources(c.graph, seed);
       NamedTensors got = CloneOf(expected);
 
       RunNodes(*device, c.graph, &expected);

@@ -63,6 +63,16 @@ worker::KernelChoices ChoicesOf(Device& device, const Graph& graph) {
   return Must(Plan::Draft(&device, graph, {}))->choices();
 }
 
+std::map<std::string, Tensor> RandomSources(const Graph& graph, uint64_t seed) {
+  std::vector<TensorSpec> specs;
+  for (const GraphInput& input : graph.inputs) specs.push_back({input.name, input.dtype, input.shape});
+  std::vector<Tensor> inputs = RandomInputs(specs, seed, false);
+  std::map<std::string, Tensor> values;
+  for (size_t i = 0; i < specs.size(); ++i) values.emplace(specs[i].name, std::move(inputs[i]));
+  for (const Constant& constant : graph.constants) values.emplace(constant.name, constant.value->Clone());
+  return values;
+}
+
 Values RunCase(Device& device, const Graph& graph, uint64_t seed, bool absolute, const worker::KernelChoices* choices) {
   const auto plan = Must(Plan::Make(&device, graph, {}, {.choices = choices}));
   const std::vector<Tensor> tensors = RandomInputs(plan->inputs(), seed, absolute);

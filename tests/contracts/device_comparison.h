@@ -31,6 +31,9 @@ void MustOk(const absl::Status& status);
 // 0, 1 or 2; a mask of zeros and ones; few different numbers where ties matter.
 std::vector<Tensor> RandomInputs(const std::vector<TensorSpec>& specs, uint64_t seed, bool absolute);
 
+// The same for the inputs of a graph, by name, and its constants.
+std::map<std::string, Tensor> RandomSources(const Graph& graph, uint64_t seed);
+
 // The outputs of a graph by name.
 using Values = std::map<std::string, std::vector<double>>;
 
