@@ -14,9 +14,7 @@ namespace lockstep::e2e {
 namespace {
 
 constexpr char kJob[] = "deploy/jobs/fashion_mnist_short.yaml";
-constexpr uint64_t kSteps = 60;
-
-std::vector<std::string> Settings(const std::string& model, int batch, const std::string& precision) {
+std::vector<std::string> Settings(const std::string& model, int steps, int batch, const std::string& precision) {
   const std::string file = std::filesystem::absolute(absl::StrCat("tests/conformance/pytorch/import/", model)).string();
   std::vector<std::string> settings = {"model.builtin=null",
                                        absl::StrCat("model.onnx=", file, ".onnx"),
@@ -24,7 +22,7 @@ std::vector<std::string> Settings(const std::string& model, int batch, const std
                                        absl::StrCat("data.train.inputs=", file, ".inputs.npy"),
                                        absl::StrCat("data.train.labels=", file, ".labels.npy"),
                                        absl::StrCat("train.global_batch_size=", batch),
-                                       absl::StrCat("train.duration=", kSteps, "steps"),
+                                       absl::StrCat("train.duration=", steps, "steps"),
                                        "train.logical_shards=4",
                                        "train.optimizer.lr=0.01",
                                        "checkpoint.every=15steps",
@@ -34,13 +32,15 @@ std::vector<std::string> Settings(const std::string& model, int batch, const std
 }
 
 TEST_CASE("promise: imported models keep it with workers killed and a chief that begins again", "[e2e]") {
-  const auto [model, batch, precision] =
-      GENERATE(std::tuple("gpt2", 4, "fp32"), std::tuple("cnn", 32, "fp32"), std::tuple("cnn", 32, "bf16"));
+  // So many steps that the job is not over, on any machine, before it is killed in the middle.
+  const auto [model, steps, batch, precision] = GENERATE(
+      std::tuple("gpt2", 150, 4, "fp32"), std::tuple("cnn", 600, 32, "fp32"), std::tuple("cnn", 600, 32, "bf16"));
   CAPTURE(model, precision);
-  LocalJob undisturbed(absl::StrCat("undisturbed.", model, ".", precision), kJob, Settings(model, batch, precision));
+  LocalJob undisturbed(absl::StrCat("undisturbed.", model, ".", precision), kJob,
+                       Settings(model, steps, batch, precision));
   undisturbed.RunUndisturbed(1);
 
-  LocalJob job(absl::StrCat("killed.", model, ".", precision), kJob, Settings(model, batch, precision));
+  LocalJob job(absl::StrCat("killed.", model, ".", precision), kJob, Settings(model, steps, batch, precision));
   job.StartChief(3);
   for (int i = 0; i < 3; ++i) job.StartWorker(i);
   job.WaitForStep(20);
