@@ -8,10 +8,7 @@
 namespace lockstep::device::cuda {
 namespace {
 
-RowPlan PlanChannels(const ChannelValue& value) {
-  if (!value.channels_last) return PlanPerIndex(value.shape, 1);
-  return PlanPerIndex(WithChannelsLast(value.shape), value.shape.size() - 1);
-}
+RowPlan PlanChannels(const ChannelValue& value) { return cuda::PlanChannels(value.shape, value.channels_last); }
 
 template <typename T>
 struct AddBody {

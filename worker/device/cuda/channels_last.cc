@@ -55,15 +55,14 @@ Layout ChannelsLast(DType dtype, const Shape& shape) {
   return layout;
 }
 
-bool HasChannelsLast(const std::vector<Operand>& inputs, const std::vector<Operand>& outputs) {
-  return std::any_of(inputs.begin(), inputs.end(), IsChannelsLast) ||
-         std::any_of(outputs.begin(), outputs.end(), IsChannelsLast);
-}
-
 Shape WithChannelsLast(const Shape& shape) {
   Shape moved = shape;
   std::rotate(moved.begin() + 1, moved.begin() + 2, moved.end());
   return moved;
+}
+
+RowPlan PlanChannels(const Shape& shape, bool last) {
+  return last ? PlanPerIndex(WithChannelsLast(shape), shape.size() - 1) : PlanPerIndex(shape, 1);
 }
 
 OwnRequest PlaceChannels(const KernelRequest& given) {
@@ -75,9 +74,8 @@ OwnRequest PlaceChannels(const KernelRequest& given) {
   }
   const OpType op = given.node->op;
   const bool by_element = IsByElement(op);
-  if (!given.free_layouts || !HasChannelsLast(given.inputs, {}) || (!by_element && !KnowsChannels(op))) {
-    return row_major;
-  }
+  const bool lies_last = std::any_of(given.inputs.begin(), given.inputs.end(), IsChannelsLast);
+  if (!given.free_layouts || !lies_last || (!by_element && !KnowsChannels(op))) return row_major;
   OwnRequest own = row_major;
   const size_t rank = given.outputs[0].shape.size();
   for (const auto& [operands, layouts] :

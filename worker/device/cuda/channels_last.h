@@ -12,17 +12,18 @@
 
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
+#include "worker/device/cuda/row_plan.h"
 #include "worker/device/kernel.h"
 
 namespace lockstep::device::cuda {
 
 Layout ChannelsLast(DType dtype, const Shape& shape);
 inline bool IsChannelsLast(const Operand& operand) { return operand.present && !operand.layout.row_major(); }
-// Whether an input or output is.
-bool HasChannelsLast(const std::vector<Operand>& inputs, const std::vector<Operand>& outputs);
-
 // [N, C, d...] to [N, d..., C]. REQUIRES: there are N and C.
 Shape WithChannelsLast(const Shape& shape);
+
+// The channels of [N, C, d...] as rows, whose elements are all that a channel has; `last`: they lie last.
+RowPlan PlanChannels(const Shape& shape, bool last);
 
 // A request as the own kernels take it: operands have the layouts in which the kernel will read and write them.
 struct OwnRequest {

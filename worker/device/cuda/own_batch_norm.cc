@@ -11,11 +11,7 @@
 namespace lockstep::device::cuda {
 namespace {
 
-// Rows are channels.
-RowPlan PlanChannels(const Operand& x) {
-  if (!IsChannelsLast(x)) return PlanPerIndex(x.shape, 1);
-  return PlanPerIndex(WithChannelsLast(x.shape), x.shape.size() - 1);
-}
+RowPlan PlanChannels(const Operand& x) { return cuda::PlanChannels(x.shape, IsChannelsLast(x)); }
 
 // Where the affine map of a channel comes from: what the fold kept, or given statistics.
 struct ChannelMap {
