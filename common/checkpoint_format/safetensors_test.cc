@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint_format/strict_json.h"
 #include "common/storage/files.h"
 #include "common/storage/memory/memory_storage.h"
 
@@ -150,6 +151,16 @@ TEST_CASE("safetensors: deep nesting is refused, not followed", "[safetensors]")
   std::string deep = "{\"a\":";
   for (int i = 0; i < 100000; ++i) deep += "[";
   CHECK(Open(deep, 0).code() == absl::StatusCode::kDataLoss);
+  // Arrays that hold objects count as deep as they are, whatever lies between.
+  const auto nested = [](int levels) {
+    std::string json;
+    for (int i = 0; i < levels; ++i) json += "{\"a\":[[[";
+    json += "0";
+    for (int i = 0; i < levels; ++i) json += "]]]}";
+    return CheckStrictJson(json);
+  };
+  CHECK(nested(16).ok());
+  CHECK_FALSE(nested(17).ok());
 }
 
 TEST_CASE("safetensors: no prefix and no single flipped bit of a header opens as something else", "[safetensors]") {

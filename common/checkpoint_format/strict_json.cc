@@ -36,6 +36,7 @@ class Adapter {
   bool start_object(std::size_t) {
     if (!Deeper()) return false;
     if (!Keep(visitor_.BeginObject(path_, InArray()))) return false;
+    ++depth_;
     levels_.push_back({});
     return true;
   }
@@ -52,15 +53,18 @@ class Adapter {
   bool end_object() {
     if (levels_.back().has_key) path_.pop_back();
     levels_.pop_back();
+    --depth_;
     return Keep(visitor_.EndObject(path_));
   }
   bool start_array(std::size_t) {
     if (!Deeper()) return false;
     if (!Keep(visitor_.BeginArray(path_, InArray()))) return false;
+    ++depth_;
     ++ArrayDepth();
     return true;
   }
   bool end_array() {
+    --depth_;
     --ArrayDepth();
     return Keep(visitor_.EndArray(path_));
   }
@@ -80,7 +84,7 @@ class Adapter {
   int InArray() { return ArrayDepth(); }
 
   bool Deeper() {
-    if (static_cast<int>(levels_.size()) + ArrayDepth() < kMaxDepth) return true;
+    if (depth_ < kMaxDepth) return true;
     return Keep(absl::InvalidArgumentError(absl::StrCat("nested deeper than ", kMaxDepth)));
   }
 
@@ -94,6 +98,7 @@ class Adapter {
   std::vector<std::string> path_;
   std::vector<Level> levels_;
   int top_arrays_ = 0;
+  int depth_ = 0;  // of open objects and arrays
 };
 
 class AcceptAll final : public JsonVisitor {

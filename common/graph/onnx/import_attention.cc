@@ -13,15 +13,16 @@ namespace {
 
 constexpr int kMask = 3;
 
-// 0 where a query may look at a key, minus infinity behind it.
-Tensor CausalMask(int64_t queries, int64_t keys) {
-  std::vector<float> mask(static_cast<size_t>(queries * keys), 0.0f);
+// 0 where a query may look at a key, minus infinity behind it. `mask` is [queries, keys], of zeros.
+void FillCausalMask(Tensor* mask) {
+  const int64_t queries = mask->shape()[0];
+  const int64_t keys = mask->shape()[1];
+  const absl::Span<float> values = mask->elements<float>();
   for (int64_t q = 0; q < queries; ++q) {
     for (int64_t k = q + 1; k < keys; ++k) {
-      mask[static_cast<size_t>(q * keys + k)] = -std::numeric_limits<float>::infinity();
+      values[static_cast<size_t>(q * keys + k)] = -std::numeric_limits<float>::infinity();
     }
   }
-  return Tensor::Of<float>({queries, keys}, mask);
 }
 
 }  // namespace
@@ -51,7 +52,10 @@ class OnnxImporter::Attention : private Expansion {
     if (IntOf(raw_, "is_causal", 0) != 0) {
       const std::string mask = importer_->Fresh(absl::StrCat(call_.label, ".causal"));
       if (query.dtype != DType::kF32) return absl::UnimplementedError("is causal and not in float32");
-      importer_->Define(mask, CausalMask(query.shape[2], key.shape[2]));
+      LS_RETURN_IF_ERROR(status());
+      LS_ASSIGN_OR_RETURN(Tensor causal, importer_->NewConstant(DType::kF32, {query.shape[2], key.shape[2]}));
+      FillCausalMask(&causal);
+      importer_->Define(mask, std::move(causal));
       scores = Add(OpType::kAdd, {scores, mask});
     }
     const std::string weights = Add(OpType::kSoftmax, {scores}, {{"axis", int64_t{-1}}});

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/graph/onnx/folding_work.h"
 #include "common/graph/onnx/importer.h"
 #include "common/graph/onnx/node_fields.h"
 #include "common/graph/ops/attribute_inputs.h"
@@ -12,6 +13,9 @@
 
 namespace lockstep {
 namespace {
+
+// Of the graph: more than any model has, and few enough to be kept in memory.
+constexpr size_t kMostNodes = size_t{1} << 20;
 
 bool HasWindow(OpType op) {
   const absl::string_view name = OpName(op);
@@ -145,8 +149,12 @@ absl::Status OnnxImporter::MakeBroadcastExplicit(Call& call, std::vector<std::st
   LS_ASSIGN_OR_RETURN(const ValueInfo a, InfoOf((*inputs)[0]));
   LS_ASSIGN_OR_RETURN(const ValueInfo b, InfoOf((*inputs)[1]));
   Shape shape = b.shape;
+  const auto rank = static_cast<int64_t>(a.shape.size());
+  if (axis > rank) {
+    return absl::InvalidArgumentError(absl::StrCat("axis ", axis, " is outside of a tensor of rank ", rank));
+  }
   const auto covered = axis + static_cast<int64_t>(shape.size());
-  for (int64_t i = covered; i < static_cast<int64_t>(a.shape.size()); ++i) shape.push_back(1);
+  for (int64_t i = covered; i < rank; ++i) shape.push_back(1);
   const std::string name = Fresh(call.node->output(0) + ".stretched");
   const Call reshape{call.node, {{"shape", shape}, {"allowzero", int64_t{1}}}, name};
   LS_RETURN_IF_ERROR(Emit(reshape, OpType::kReshape, {(*inputs)[1]}, {name}));
@@ -185,6 +193,10 @@ absl::Status OnnxImporter::Emit(const Call& call, OpType op, std::vector<std::st
     LS_ASSIGN_OR_RETURN(std::string name, NameInGraph(input));
     node.inputs.push_back(std::move(name));
   }
+  if (model_.graph.nodes.size() >= kMostNodes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("with it the model has more than ", kMostNodes, " nodes, its layers unrolled"));
+  }
   LS_RETURN_IF_ERROR(AppendNode(&model_.graph, std::move(node)));
   for (const std::string& output : outputs) {
     if (!output.empty()) values_[output] = {nullptr, nullptr, output, {}, false};
@@ -200,6 +212,21 @@ absl::Status OnnxImporter::TakeMemory(int64_t bytes) {
   if (folded_bytes_ <= kMaxAllFoldedBytes) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("with it the constants that the model computes have ", folded_bytes_, " bytes"));
+}
+
+absl::StatusOr<Tensor> OnnxImporter::NewConstant(DType dtype, Shape shape) {
+  LS_ASSIGN_OR_RETURN(const int64_t bytes, CheckedByteSize(dtype, shape));
+  LS_RETURN_IF_ERROR(TakeMemory(bytes));
+  return Tensor::Create(dtype, std::move(shape));
+}
+
+absl::Status OnnxImporter::TakeTime(const Node& node, absl::Span<const ValueInfo* const> inputs,
+                                    absl::Span<const ValueInfo> outputs) {
+  folded_work_ += FoldingWork(node, inputs, outputs);
+  if (folded_work_ <= kMaxFoldedWork) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "takes too long to compute while the model is read: its inputs are all constants. Compute it before the export, "
+      "or make one of them an input or a parameter");
 }
 
 absl::Status OnnxImporter::FoldNode(Node node, const std::vector<std::string>& inputs) {
@@ -218,6 +245,7 @@ absl::Status OnnxImporter::FoldNode(Node node, const std::vector<std::string>& i
     LS_ASSIGN_OR_RETURN(const int64_t bytes, CheckedByteSize(result.dtype, result.shape));
     LS_RETURN_IF_ERROR(TakeMemory(bytes));
   }
+  LS_RETURN_IF_ERROR(TakeTime(node, places, results));
   LS_ASSIGN_OR_RETURN(std::vector<Tensor> outputs, options_.evaluate(node, tensors));
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (!node.outputs[i].empty()) Define(node.outputs[i], std::move(outputs[i]));

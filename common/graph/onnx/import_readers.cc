@@ -97,9 +97,7 @@ absl::Status OnnxImporter::ReadConstantOfShape(Call& call) {
     LS_ASSIGN_OR_RETURN(one, ReadOnnxTensor(value->t(), folder_));
     if (one.num_elements() != 1) return absl::InvalidArgumentError("its value is not one element");
   }
-  LS_ASSIGN_OR_RETURN(const int64_t bytes, CheckedByteSize(one.dtype(), shape));
-  LS_RETURN_IF_ERROR(TakeMemory(bytes));
-  LS_ASSIGN_OR_RETURN(Tensor filled, Tensor::Create(one.dtype(), shape));
+  LS_ASSIGN_OR_RETURN(Tensor filled, NewConstant(one.dtype(), shape));
   const int64_t size = DTypeSize(one.dtype());
   for (int64_t i = 0; i < filled.num_elements(); ++i) std::copy_n(one.data(), size, filled.data() + i * size);
   Define(call.node->output(0), std::move(filled));
@@ -322,7 +320,7 @@ absl::Status OnnxImporter::ReadSplitToSequence(Call& call) {
       return absl::InvalidArgumentError(absl::StrCat("makes more than ", kMostParts, " parts of ", size, " elements"));
     }
     sizes.clear();
-    for (int64_t at = 0; at < size; at += part) sizes.push_back(std::min(part, size - at));
+    for (int64_t left = size; left > 0; left -= sizes.back()) sizes.push_back(std::min(part, left));
   }
   std::vector<std::string> parts;
   for (size_t i = 0; i < sizes.size(); ++i) parts.push_back(Fresh(absl::StrCat(call.node->output(0), ".", i)));

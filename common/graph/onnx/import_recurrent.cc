@@ -40,6 +40,7 @@ class OnnxImporter::Recurrent : private Expansion {
   absl::Status Read() {
     LS_RETURN_IF_ERROR(ReadAttributes());
     LS_RETURN_IF_ERROR(ReadInputs());
+    LS_RETURN_IF_ERROR(DefineZeros());
     std::vector<std::string> all, last_h, last_c;
     for (int64_t d = 0; d < directions_; ++d) {
       const bool backward = direction_ == "reverse" || d == 1;
@@ -117,6 +118,15 @@ class OnnxImporter::Recurrent : private Expansion {
     return {halves[0], halves[1]};
   }
 
+  // The state before the first step, where the file gives none.
+  absl::Status DefineZeros() {
+    if (!input(kInitialH).empty() && (type_ != "LSTM" || !input(kInitialC).empty())) return absl::OkStatus();
+    zeros_ = importer_->Fresh(absl::StrCat(call_.label, ".zeros"));
+    LS_ASSIGN_OR_RETURN(Tensor zeros, importer_->NewConstant(dtype_, {batch_, hidden_}));
+    importer_->Define(zeros_, std::move(zeros));
+    return absl::OkStatus();
+  }
+
   State Begin(int64_t d) {
     State state;
     const auto from = [&](const std::string& given, int64_t perm_directions) -> std::string {
@@ -124,10 +134,6 @@ class OnnxImporter::Recurrent : private Expansion {
         const std::string ordered =
             layout_ == 1 ? Add(OpType::kTranspose, {given}, {{"perm", std::vector<int64_t>{1, 0, 2}}}) : given;
         return Of(ordered, perm_directions, {batch_, hidden_});
-      }
-      if (zeros_.empty()) {
-        zeros_ = importer_->Fresh(absl::StrCat(call_.label, ".zeros"));
-        importer_->Define(zeros_, *Tensor::Create(dtype_, {batch_, hidden_}));
       }
       return zeros_;
     };
@@ -282,6 +288,10 @@ absl::Status OnnxImporter::Recurrent::ReadInputs() {
   if (hidden_ == 0) hidden_ = r.shape[2];
   if (hidden_ != r.shape[2]) {
     return absl::InvalidArgumentError(absl::StrCat("hidden_size is ", hidden_, ", R is ", ShapeString(r.shape)));
+  }
+  constexpr int64_t kMostHidden = int64_t{1} << 40;  // so that the gates together can be counted
+  if (hidden_ < 1 || hidden_ > kMostHidden) {
+    return absl::InvalidArgumentError(absl::StrCat("a state of ", hidden_, " values"));
   }
   steps_ = x.shape[layout_ == 1 ? 1 : 0];
   batch_ = x.shape[layout_ == 1 ? 0 : 1];

@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "common/graph/onnx/import.h"
 #include "common/graph/ops/raw_attributes.h"
 
@@ -88,6 +89,11 @@ class OnnxImporter {
   absl::Status TakeAttributeInputs(Call& call, OpType op, std::vector<std::string>* inputs);
   // OK when a constant of so many bytes may be made beside those before it.
   absl::Status TakeMemory(int64_t bytes);
+  // A constant of zeros, when it may be made beside those before it.
+  absl::StatusOr<Tensor> NewConstant(DType dtype, Shape shape);
+  // OK when folding `node` may take so long beside what was folded before.
+  absl::Status TakeTime(const Node& node, absl::Span<const ValueInfo* const> inputs,
+                        absl::Span<const ValueInfo> outputs);
   absl::Status FoldNode(Node node, const std::vector<std::string>& inputs);
   absl::Status MakeBroadcastExplicit(Call& call, std::vector<std::string>* inputs);
   absl::Status MakePaddingExplicit(Call& call, OpType op);
@@ -142,6 +148,7 @@ class OnnxImporter {
   std::set<std::string> taken_names_;  // of the file's nodes and values, and those made up beside them
   std::set<std::string> node_names_;
   int64_t folded_bytes_ = 0;
+  double folded_work_ = 0;
   std::map<std::string, bool> input_has_batch_;
   std::vector<std::string> folded_weights_;  // trained although the signature does not name them
   ImportedModel model_;

@@ -12,7 +12,10 @@ namespace lockstep {
 namespace {
 
 constexpr int kMaxDepth = 32;
-constexpr int kMaxNodes = 1 << 20;
+// What inlining may write, in the nodes that it copies and in the calls that it follows: functions that call others
+// more than once grow with every level.
+constexpr int64_t kMaxCalls = 1 << 20;
+constexpr size_t kMaxBytes = size_t{1} << 30;
 
 using FunctionKey = std::tuple<std::string, std::string, std::string>;  // domain, name, overload
 using Attributes = std::map<std::string, const onnx::AttributeProto*>;
@@ -31,14 +34,23 @@ class Inliner {
                       const std::map<std::string, std::string>& names, const Attributes* attributes, int depth,
                       onnx::GraphProto* out) {
     onnx::NodeProto bound = Bind(node, prefix, names, attributes);
+    if (depth > 0) LS_RETURN_IF_ERROR(Spend(bound.ByteSizeLong()));
     const auto function = functions_.find({node.domain(), node.op_type(), node.overload()});
     if (function != functions_.end()) return Call(bound, *function->second, depth, out);
-    if (out->node_size() >= kMaxNodes) return absl::InvalidArgumentError("the functions make more nodes than fit");
     *out->add_node() = std::move(bound);
     return absl::OkStatus();
   }
 
  private:
+  // Counts a node or a call inside a function, and the bytes that it takes.
+  absl::Status Spend(size_t bytes) {
+    written_ += bytes;
+    if (++copied_ <= kMaxCalls && written_ <= kMaxBytes) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("the functions of the model, written out, have more than ",
+                                                   kMaxCalls, " nodes or ", kMaxBytes,
+                                                   " bytes. Export the model without functions"));
+  }
+
   static onnx::NodeProto Bind(const onnx::NodeProto& node, const std::string& prefix,
                               const std::map<std::string, std::string>& names, const Attributes* attributes) {
     const auto rename = [&](const std::string& name) {
@@ -82,6 +94,7 @@ class Inliner {
                                                        used->second, "; export both in one"));
       }
     }
+    LS_RETURN_IF_ERROR(Spend(Signature(function)));
     std::map<std::string, std::string> names;
     for (int i = 0; i < function.input_size(); ++i) {
       names[function.input(i)] = i < call.input_size() ? call.input(i) : "";
@@ -99,9 +112,18 @@ class Inliner {
     return absl::OkStatus();
   }
 
+  // About what a call copies beside the nodes: the names of values and attributes.
+  static size_t Signature(const onnx::FunctionProto& function) {
+    constexpr size_t kEntry = 64;
+    return kEntry * static_cast<size_t>(function.input_size() + function.output_size() +
+                                        function.attribute_proto_size() + function.opset_import_size());
+  }
+
   std::map<std::string, int64_t> opsets_;
   std::map<FunctionKey, const onnx::FunctionProto*> functions_;
   int unnamed_ = 0;
+  int64_t copied_ = 0;
+  size_t written_ = 0;
 };
 
 }  // namespace

@@ -12,8 +12,8 @@ namespace lockstep {
 
 // The nodes of a model with every call of its own functions, also within functions, replaced by what it calls; nothing
 // else of its graph. Values inside a call are named "<name of the call>/<name in the function>". InvalidArgument for
-// functions that call themselves, for calls with more inputs or outputs than the function has, and for functions of
-// another opset than the model.
+// functions that call themselves, for calls with more inputs or outputs than the function has, for functions of
+// another opset than the model, and for functions that make more than 2^20 nodes or 1 GiB.
 absl::StatusOr<onnx::GraphProto> InlineFunctions(const onnx::ModelProto& model);
 
 }  // namespace lockstep

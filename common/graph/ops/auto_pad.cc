@@ -95,6 +95,9 @@ absl::Status FillWindow(OpType op, const Shape& input, const Shape* weights, Raw
   Ints pads(2 * rank);
   Ints output_padding = window.output_padding;
   for (size_t d = 0; d < rank; ++d) {
+    if (output_padding[d] < 0 || output_padding[d] > kMostExtent) {
+      return absl::InvalidArgumentError(absl::StrCat("output_padding ", output_padding[d], " is out of range"));
+    }
     const int64_t wanted = window.output_shape.empty() ? 0 : window.output_shape[d];
     if (input[2 + d] > kMostExtent || wanted < 0 || wanted > kMostExtent) {
       return absl::InvalidArgumentError(

@@ -166,7 +166,11 @@ absl::StatusOr<std::vector<ValueInfo>> InferTransposed(const Node& node, InputIn
         absl::StrCat("input ", ShapeString(inputs[0]->shape), " has ", inputs[0]->shape[1], " channels, weights ",
                      ShapeString(inputs[1]->shape), " take ", inputs[1]->shape[0], ", and group is ", conv.group));
   }
-  const int64_t outputs = inputs[1]->shape[1] * conv.group;
+  int64_t outputs = 0;
+  if (__builtin_mul_overflow(inputs[1]->shape[1], conv.group, &outputs)) {
+    return absl::InvalidArgumentError(absl::StrCat("weights ", ShapeString(inputs[1]->shape), " in each of group ",
+                                                   conv.group, " make too many channels"));
+  }
   if (inputs[2] != nullptr) LS_RETURN_IF_ERROR(CheckLike(*inputs[2], {dtype, {outputs}}, "B"));
   LS_ASSIGN_OR_RETURN(Shape shape, TransposedShape(conv, inputs[0]->shape, outputs));
   return std::vector<ValueInfo>{{dtype, std::move(shape)}};

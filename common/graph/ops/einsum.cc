@@ -37,7 +37,12 @@ absl::StatusOr<EinsumTerms> TermsOf(const Node& node, InputInfos operands) {
     LS_RETURN_IF_ERROR(CheckLike(*operands[i], {operands[0]->dtype, operands[i]->shape}, absl::StrCat("operand ", i)));
     shapes.push_back(operands[i]->shape);
   }
-  return ParseEinsum(std::get<EinsumAttributes>(node.attributes).equation, shapes);
+  const std::string& equation = std::get<EinsumAttributes>(node.attributes).equation;
+  LS_ASSIGN_OR_RETURN(EinsumTerms terms, ParseEinsum(equation, shapes));
+  if (!CheckedNumElements(terms.extents).ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("equation '", equation, "' sums more products than can be counted"));
+  }
+  return terms;
 }
 
 absl::StatusOr<std::vector<ValueInfo>> Infer(const Node& node, InputInfos inputs) {

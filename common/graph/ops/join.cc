@@ -64,7 +64,7 @@ absl::StatusOr<std::vector<int64_t>> PartLengths(const SplitAttributes& split, i
   const auto count = static_cast<int64_t>(outputs);
   std::vector<int64_t> lengths = split.split;
   if (lengths.empty()) {
-    const int64_t length = (extent + count - 1) / count;
+    const int64_t length = extent / count + (extent % count != 0 ? 1 : 0);
     lengths.assign(outputs, length);
     lengths.back() = extent - length * (count - 1);
     if (lengths.back() < 0 || (split.num_outputs == 0 && lengths.back() != length)) {

@@ -110,11 +110,14 @@ absl::StatusOr<Shape> OutputShape(const ResizeAttributes& resize, const Shape& i
   Shape shape = input;
   for (size_t i = 0; i < axes.size(); ++i) {
     LS_ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(axes[i], rank));
+    if (input[axis] < 1) {
+      return absl::InvalidArgumentError(absl::StrCat("dimension ", axis, " of ", ShapeString(input), " is empty"));
+    }
     // In floats, as others do: the scale 0.7 is a little less than that, and makes 7 of 10 all the same.
     const float scaled =
         resize.scales.empty() ? 0 : static_cast<float>(input[axis]) * static_cast<float>(resize.scales[i]);
     shape[axis] = resize.scales.empty() ? resize.sizes[i] : static_cast<int64_t>(std::min(scaled, 0x1p40f));
-    if (shape[axis] < 1 || input[axis] < 1) {
+    if (shape[axis] < 1) {
       return absl::InvalidArgumentError(absl::StrCat("makes dimension ", axis, " of ", ShapeString(input), " empty"));
     }
   }

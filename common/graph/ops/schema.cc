@@ -13,6 +13,9 @@
 namespace lockstep {
 namespace {
 
+// Walks over a tensor nest as deep as it has dimensions, and a resize reads two elements along each.
+constexpr size_t kMostDimensions = 16;
+
 std::vector<const OpSchema*> BuildTable() {
   std::vector<const OpSchema*> table(AllOps().size(), nullptr);
   for (const absl::Span<const OpSchema> family :
@@ -122,6 +125,11 @@ absl::StatusOr<std::vector<ValueInfo>> InferNode(const Node& node, InputInfos in
   absl::StatusOr<std::vector<ValueInfo>> infos = Infer(schema, node, padded);
   if (!infos.ok()) return Within(node, infos.status());
   for (const ValueInfo& info : *infos) {
+    if (info.shape.size() > kMostDimensions) {
+      return Within(
+          node, absl::InvalidArgumentError(absl::StrCat("makes a tensor of ", info.shape.size(),
+                                                        " dimensions; at most ", kMostDimensions, " are supported")));
+    }
     if (absl::Status status = CheckedByteSize(info.dtype, info.shape).status(); !status.ok()) {
       return Within(node, status);
     }

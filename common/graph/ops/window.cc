@@ -42,7 +42,9 @@ absl::Status CheckWindow(const std::vector<int64_t>& kernel_shape, const std::ve
 
 absl::StatusOr<int64_t> WindowCount(int64_t size, int64_t kernel, int64_t stride, int64_t pad_begin, int64_t pad_end,
                                     int64_t dilation, bool ceil_mode) {
-  if (size > kMostExtent) return absl::InvalidArgumentError(absl::StrCat("a dimension of ", size, " is too large"));
+  if (size < 0 || size > kMostExtent) {
+    return absl::InvalidArgumentError(absl::StrCat("a dimension of ", size, " is negative or too large"));
+  }
   const int64_t extent = (kernel - 1) * dilation + 1;
   const int64_t room = size + pad_begin + pad_end - extent;
   if (room < 0) {
