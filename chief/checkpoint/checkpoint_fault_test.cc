@@ -4,6 +4,7 @@
 #include <string>
 
 #include "chief/checkpoint/checkpoint_test_util.h"
+#include "chief/checkpoint/found_mark.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/storage/files.h"
 #include "common/storage/memory/memory_storage.h"

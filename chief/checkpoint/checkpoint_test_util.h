@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "chief/checkpoint/found_mark.h"
 #include "chief/checkpoint/manifest_store.h"
 #include "chief/checkpoint/recovery.h"
 #include "chief/checkpoint/shard_sink.h"
@@ -104,10 +105,13 @@ struct SmallChief {
     TermOwner owner;
     owner.set_pid(17);
     owner.set_host("alpha");
+    LS_ASSIGN_OR_RETURN(const FoundMark found, FindMark(storage));
+    const std::optional<DirectoryMark>& mark = found.mark;
     LS_ASSIGN_OR_RETURN(chief->hold, TermHold::Take(storage, chief->registry, owner));
-    LS_ASSIGN_OR_RETURN(const std::optional<DirectoryMark> mark, ReadDirectoryMark(storage));
+    LS_RETURN_IF_ERROR(MendMark(*chief->hold, found));
     LS_ASSIGN_OR_RETURN(Recovered recovered, Recover(*chief->hold, mark));
     chief->messages = recovered.messages;
+    if (!found.repair.empty()) chief->messages.push_back(found.repair);
     if (recovered.newest) chief->newest = std::move(recovered.newest);
     chief->store.emplace(*chief->hold, std::move(recovered.accepted), keep_latest);
     if (!mark) LS_RETURN_IF_ERROR(WriteDirectoryMark(*chief->hold, SmallMark(false)));

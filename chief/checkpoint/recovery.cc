@@ -3,52 +3,22 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "chief/checkpoint/accepted_lists.h"
+#include "chief/checkpoint/found_mark.h"
+#include "common/checkpoint_format/manifest.h"
 #include "common/checkpoint_format/naming.h"
-#include "common/checkpoint_format/proto_json.h"
-#include "common/protocol/ids.h"
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
 
 namespace lockstep::chief {
 namespace {
 
-constexpr char kAcceptedFile[] = "accepted.json";
-constexpr uint64_t kMaxAcceptedBytes = 64u << 20;
-
-// The list of the newest earlier term that stored one. What that term did not list and an older one published came
-// late.
-absl::StatusOr<std::optional<AcceptedManifests>> EarlierList(const TermHold& hold) {
-  for (int64_t term = hold.term() - 1; term > 0; --term) {
-    const std::string path = JoinPath(layout::TermPath(term), kAcceptedFile);
-    const absl::StatusOr<std::string> json = ReadWholeFile(hold.storage(), path, kMaxAcceptedBytes);
-    if (absl::IsNotFound(json.status())) continue;
-    LS_RETURN_IF_ERROR(json.status());
-    AcceptedManifests list;
-    LS_RETURN_IF_ERROR(FromJson(*json, hold.storage().Describe(path), &list));
-    return std::optional<AcceptedManifests>(std::move(list));
-  }
-  return std::optional<AcceptedManifests>();
-}
-
-bool CameLate(const Manifest& manifest, const std::optional<AcceptedManifests>& list) {
-  if (!list || manifest.term() >= list->term()) return false;
-  return std::none_of(list->manifests().begin(), list->manifests().end(), [&](const AcceptedManifest& accepted) {
-    return accepted.manifest_sha256() == manifest.manifest_sha256();
-  });
-}
-
-absl::Status StoreList(TermHold& hold, const AcceptedCheckpoints& accepted) {
-  AcceptedManifests list;
-  list.set_term(hold.term());
-  for (auto it = accepted.rbegin(); it != accepted.rend(); ++it) {
-    AcceptedManifest* entry = list.add_manifests();
-    entry->set_directory(it->first);
-    entry->set_manifest_sha256(it->second.manifest.manifest_sha256());
-  }
-  return hold.Replace(JoinPath(layout::TermPath(hold.term()), kAcceptedFile), ToJson(list));
-}
+constexpr char kBad[] = "bad";
+constexpr char kLate[] = "late";
+constexpr char kAbandoned[] = "abandoned";
 
 // Only damage lets a checkpoint be set aside. An error of the place (permissions, a device, a newer format) proves
 // nothing.
@@ -56,41 +26,110 @@ bool IsDamage(const absl::Status& status) {
   return absl::IsDataLoss(status) || absl::IsInvalidArgument(status) || absl::IsOutOfRange(status);
 }
 
+// What speaks against a checkpoint.
+struct Refusal {
+  std::string name;
+  std::string why;  // one word
+  std::string reason;
+};
+
 class Scan {
  public:
-  Scan(TermHold& hold, const std::optional<DirectoryMark>& mark) : hold_(hold), mark_(mark) {}
+  Scan(TermHold& hold, const std::optional<DirectoryMark>& mark) : hold_(hold), mark_(mark), lists_(hold) {}
 
   absl::StatusOr<Recovered> Run() {
-    LS_ASSIGN_OR_RETURN(earlier_, EarlierList(hold_));
-    LS_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, hold_.storage().List(layout::kCheckpoints));
-    std::vector<std::pair<int64_t, std::string>> found;
-    for (const DirectoryEntry& entry : entries) {
-      if (const auto step = layout::ParseStepName(entry.name)) found.emplace_back(*step, entry.name);
-    }
-    std::sort(found.rbegin(), found.rend());
-    for (const auto& [step, name] : found) LS_RETURN_IF_ERROR(Look(name));
+    LS_RETURN_IF_ERROR(PutBackMisjudged());
+    LS_RETURN_IF_ERROR(JudgeAll());
+    LS_RETURN_IF_ERROR(CheckSomethingIsLeft());
+    for (const Refusal& refusal : refused_) LS_RETURN_IF_ERROR(SetAside(refusal));
+    recovered_.messages.insert(recovered_.messages.end(), lists_.damage().begin(), lists_.damage().end());
     if (!recovered_.newest && mark_ && mark_->step_zero_published()) return NothingLeft();
     // A chief that died between its rename and its sync left what a crash of the machine could still take away.
     LS_RETURN_IF_ERROR(hold_.storage().SyncDirectory(layout::kCheckpoints));
-    LS_RETURN_IF_ERROR(StoreList(hold_, recovered_.accepted));
+    LS_RETURN_IF_ERROR(lists_.Store(recovered_.accepted));
     return std::move(recovered_);
   }
 
  private:
+  // By what the manifest says alone. Nullopt: nothing speaks against it.
+  absl::StatusOr<std::optional<Refusal>> Judge(const std::string& name, const Manifest& manifest) {
+    LS_ASSIGN_OR_RETURN(const std::optional<int64_t> taken_over, lists_.LateFor(manifest));
+    if (taken_over.has_value()) {
+      return Refusal{name, kLate,
+                     absl::StrCat("the chief of term ", manifest.term(), " published it after term ", *taken_over,
+                                  " had taken over")};
+    }
+    if (mark_ && !BelongsTo(manifest, *mark_)) {
+      return Refusal{name, kAbandoned,
+                     absl::StrCat("it is of job ", manifest.job_id(), " and lineage ", manifest.lineage(),
+                                  ", which is not in the history of ", mark_->job_id(), " and ", mark_->lineage())};
+    }
+    return std::optional<Refusal>();
+  }
+
+  // The manifest of a directory when it is intact; nullopt when it is damaged or missing.
+  absl::StatusOr<std::optional<Manifest>> IntactManifest(absl::string_view directory) const {
+    const std::string path = JoinPath(directory, layout::kManifest);
+    const absl::StatusOr<std::string> json = ReadWholeFile(hold_.storage(), path, kMaxManifestBytes);
+    if (absl::IsNotFound(json.status())) return std::optional<Manifest>();
+    LS_RETURN_IF_ERROR(json.status());
+    absl::StatusOr<Manifest> manifest = ParseManifest(*json, hold_.storage().Describe(path));
+    if (manifest.ok()) return std::optional<Manifest>(*std::move(manifest));
+    if (IsDamage(manifest.status())) return std::optional<Manifest>();
+    return manifest.status();
+  }
+
+  // The step of the newest checkpoint that nothing in its manifest speaks against; -1: there is none.
+  absl::StatusOr<int64_t> NewestInPlace() {
+    LS_ASSIGN_OR_RETURN(const auto found, NewestFirst(layout::kCheckpoints, layout::ParseStepName));
+    for (const auto& [step, name] : found) {
+      LS_ASSIGN_OR_RETURN(const std::optional<Manifest> manifest, IntactManifest(JoinPath(layout::kCheckpoints, name)));
+      if (!manifest.has_value() || manifest->step() != step) continue;
+      LS_ASSIGN_OR_RETURN(const std::optional<Refusal> refusal, Judge(name, *manifest));
+      if (!refusal.has_value()) return step;
+    }
+    return -1;
+  }
+
+  // Moves back what an earlier start took for late or for another history, by a file that was damaged then.
+  absl::Status PutBackMisjudged() {
+    if (!mark_) return absl::OkStatus();
+    LS_ASSIGN_OR_RETURN(const auto aside, NewestFirst(layout::kSetAside, layout::StepOfSetAside));
+    if (aside.empty()) return absl::OkStatus();
+    LS_ASSIGN_OR_RETURN(const int64_t newest, NewestInPlace());
+    for (const auto& [step, label] : aside) {
+      const std::string name = layout::StepName(step);
+      const bool by_judgement = absl::StartsWith(label, absl::StrCat(name, "-", kLate, "-")) ||
+                                absl::StartsWith(label, absl::StrCat(name, "-", kAbandoned, "-"));
+      if (!by_judgement || step <= newest) continue;
+      LS_ASSIGN_OR_RETURN(const std::optional<Manifest> manifest, IntactManifest(JoinPath(layout::kSetAside, label)));
+      if (!manifest.has_value() || manifest->step() != step) continue;
+      LS_ASSIGN_OR_RETURN(const std::optional<Refusal> refusal, Judge(name, *manifest));
+      if (refusal.has_value()) continue;
+      const absl::Status moved = hold_.PutBack(label, JoinPath(layout::kCheckpoints, name));
+      if (absl::IsAlreadyExists(moved)) continue;
+      LS_RETURN_IF_ERROR(moved);
+      recovered_.messages.push_back(absl::StrCat("put back ", name, ", which had been set aside as ", label,
+                                                 ": it belongs to the history of this job"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status JudgeAll() {
+    LS_ASSIGN_OR_RETURN(const auto found, NewestFirst(layout::kCheckpoints, layout::ParseStepName));
+    for (const auto& [step, name] : found) LS_RETURN_IF_ERROR(Look(name));
+    return absl::OkStatus();
+  }
+
   absl::Status Look(const std::string& name) {
     absl::StatusOr<CheckpointReader> reader =
         CheckpointReader::Open(hold_.storage(), JoinPath(layout::kCheckpoints, name));
     if (!reader.ok()) return RefuseIfDamaged(name, reader.status());
     const Manifest& manifest = reader->manifest();
-    if (CameLate(manifest, earlier_)) {
-      return Refuse(name, "late",
-                    absl::StrCat("the chief of term ", manifest.term(), " published it after term ", earlier_->term(),
-                                 " had taken over"));
-    }
-    if (mark_ && !BelongsTo(manifest, *mark_)) {
-      return Refuse(name, "abandoned",
-                    absl::StrCat("it is of job ", manifest.job_id(), " and lineage ", manifest.lineage(),
-                                 ", which is not in the history of ", mark_->lineage()));
+    LS_ASSIGN_OR_RETURN(const std::optional<Refusal> refusal, Judge(name, manifest));
+    if (refusal.has_value()) {
+      refused_.push_back(*refusal);
+      return absl::OkStatus();
     }
     const bool verify = !recovered_.newest.has_value();  // the newest good one; older ones when they are needed
     if (verify) {
@@ -102,46 +141,71 @@ class Scan {
   }
 
   absl::Status RefuseIfDamaged(const std::string& name, const absl::Status& status) {
-    return IsDamage(status) ? Refuse(name, "bad", status.message()) : status;
-  }
-
-  absl::Status Refuse(const std::string& name, absl::string_view why, absl::string_view reason) {
-    reasons_.push_back(absl::StrCat(name, ": ", reason));
-    LS_ASSIGN_OR_RETURN(const std::string to, hold_.SetAside(JoinPath(layout::kCheckpoints, name), why));
-    recovered_.messages.push_back(
-        absl::StrCat("set aside ", name, ": ", reason, ". It is now ", hold_.storage().Describe(to)));
+    if (!IsDamage(status)) return status;
+    refused_.push_back({name, kBad, std::string(status.message())});
     return absl::OkStatus();
   }
 
-  absl::Status NothingLeft() const {
+  // Where nothing is left although there are intact checkpoints, what speaks against them is rather wrong itself.
+  absl::Status CheckSomethingIsLeft() const {
+    const bool any_intact =
+        std::any_of(refused_.begin(), refused_.end(), [](const Refusal& r) { return r.why != std::string(kBad); });
+    if (recovered_.newest.has_value() || !any_intact) return absl::OkStatus();
+    return absl::DataLossError(absl::StrCat(
+        "no checkpoint in ", hold_.storage().Describe(layout::kCheckpoints), " can be used, and some are intact (",
+        Reasons(), "). They are judged by ", hold_.storage().Describe(layout::kMark), " and ",
+        hold_.storage().Describe(layout::kChief), "/term-*/accepted.json",
+        ": put the files there back that belong to them, or start again with another --dir; nothing was moved"));
+  }
+
+  absl::Status SetAside(const Refusal& refusal) {
+    LS_ASSIGN_OR_RETURN(const std::string to,
+                        hold_.SetAside(JoinPath(layout::kCheckpoints, refusal.name), refusal.why));
+    recovered_.messages.push_back(
+        absl::StrCat("set aside ", refusal.name, ": ", refusal.reason, ". It is now ", hold_.storage().Describe(to)));
+    return absl::OkStatus();
+  }
+
+  std::string Reasons() const {
+    return absl::StrJoin(refused_, "; ", [](std::string* out, const Refusal& refusal) {
+      absl::StrAppend(out, refusal.name, ": ", refusal.reason);
+    });
+  }
+
+  absl::Status NothingLeft() {
+    LS_ASSIGN_OR_RETURN(const auto aside, NewestFirst(layout::kSetAside, layout::StepOfSetAside));
+    const std::string place = aside.empty() ? ""
+                                            : absl::StrCat(" (", aside.size(), " that were set aside are in ",
+                                                           hold_.storage().Describe(layout::kSetAside), ")");
     return absl::DataLossError(
         absl::StrCat("no checkpoint in ", hold_.storage().Describe(layout::kCheckpoints),
                      " verifies, and this job has been trained before",
-                     reasons_.empty() ? "" : absl::StrCat(" (", absl::StrJoin(reasons_, "; "), ")"),
-                     ". Put a good one back (bad ones are in ", hold_.storage().Describe(layout::kSetAside),
-                     "), or start again with another --dir; training does not restart from random weights by itself"));
+                     refused_.empty() ? "" : absl::StrCat(" (", Reasons(), ")"), ". Put a good one back", place,
+                     ", or start again with another --dir; training does not restart from random weights by itself"));
+  }
+
+  using Steps = std::vector<std::pair<int64_t, std::string>>;
+
+  // The entries of a directory that `step_of` takes for checkpoints.
+  absl::StatusOr<Steps> NewestFirst(absl::string_view directory,
+                                    std::optional<int64_t> (*step_of)(absl::string_view)) const {
+    LS_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, hold_.storage().List(directory));
+    Steps found;
+    for (const DirectoryEntry& entry : entries) {
+      if (const auto step = step_of(entry.name)) found.emplace_back(*step, entry.name);
+    }
+    std::sort(found.rbegin(), found.rend());
+    return found;
   }
 
   TermHold& hold_;
   const std::optional<DirectoryMark>& mark_;
-  std::optional<AcceptedManifests> earlier_;
+  AcceptedLists lists_;
   Recovered recovered_;
-  std::vector<std::string> reasons_;
+  std::vector<Refusal> refused_;
 };
 
 }  // namespace
-
-bool BelongsTo(const Manifest& manifest, const DirectoryMark& mark) {
-  if (manifest.job_id() != mark.job_id()) return false;
-  const Lineage lineage = JobLineage(manifest.lineage());
-  if (lineage == mark.lineage()) return true;
-  int64_t shared = manifest.step();
-  for (const Ancestor& ancestor : mark.ancestors()) {
-    shared = std::min(shared, ancestor.last_step());
-    if (ancestor.lineage() == lineage) return manifest.step() <= shared;
-  }
-  return false;
-}
 
 absl::StatusOr<Recovered> Recover(TermHold& hold, const std::optional<DirectoryMark>& mark) {
   return Scan(hold, mark).Run();

@@ -4,6 +4,10 @@
 // Invariants
 //   * A checkpoint is used only after every byte of it was verified.
 //   * A bad one is moved to set_aside/ with a message, never deleted; the next older one is tried.
+//   * Nothing is moved before everything was judged: when no checkpoint is left although some are intact, the files
+//     that speak against them (LOCKSTEP, accepted.json) are named, and nothing changes.
+//   * What was set aside for its history or its time, and by today's judgement belongs here, is put back when it is
+//     newer than what is left.
 //   * After step 0 was published, "none verifies" is an error, never an empty start (rule 18).
 //   * Whether the directory belongs to the job is asked before (directory_mark.h); nothing is moved for that here.
 // Threading: as the storage; every call blocks.
@@ -32,10 +36,6 @@ struct Recovered {
 // Scans, verifies, sets bad and late ones aside and stores the accepted list of this term. `mark` is the directory's
 // mark. DataLoss: step 0 was published and nothing verifies; the message lists every reason.
 absl::StatusOr<Recovered> Recover(TermHold& hold, const std::optional<DirectoryMark>& mark);
-
-// True when a checkpoint belongs to the history that `mark` stands for: its lineage, or an ancestor's up to where they
-// part.
-bool BelongsTo(const Manifest& manifest, const DirectoryMark& mark);
 
 }  // namespace lockstep::chief
 

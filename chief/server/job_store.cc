@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "chief/checkpoint/found_mark.h"
 #include "chief/checkpoint/recovery.h"
 #include "chief/events/event_log.h"
 #include "chief/metagraph/artifact_store.h"
@@ -79,8 +80,13 @@ absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Open(JobSetup& setup, int& e
 
 absl::Status JobStore::TakeOver(JobSetup& setup, int& exit_code) {
   MutexLock lock(&mutex_);
+  absl::StatusOr<FoundMark> found_mark = FindMark(*storage_);
+  if (!found_mark.ok()) {
+    exit_code = StorageExitCode(found_mark.status());
+    return found_mark.status();
+  }
+  std::optional<DirectoryMark>& mark = found_mark->mark;
   exit_code = kExitBadJob;
-  LS_ASSIGN_OR_RETURN(std::optional<DirectoryMark> mark, ReadDirectoryMark(*storage_));
   if (mark.has_value()) LS_RETURN_IF_ERROR(CheckSameJob(*storage_, *mark, job_id_));
   absl::StatusOr<std::unique_ptr<TermHold>> hold = TermHold::Take(*storage_, *registry_, ThisProcess());
   if (!hold.ok()) {
@@ -89,6 +95,8 @@ absl::Status JobStore::TakeOver(JobSetup& setup, int& exit_code) {
   }
   hold_ = *std::move(hold);
   exit_code = kExitStorage;
+  LS_RETURN_IF_ERROR(MendMark(*hold_, *found_mark));
+  if (!found_mark->repair.empty()) LS_LOG(warn, found_mark->repair);
   earlier_address_ = ReadAddress(*storage_).value_or("");
   LS_ASSIGN_OR_RETURN(token_, LoadOrMakeToken(*hold_));
   LS_ASSIGN_OR_RETURN(Recovered found, Recover(*hold_, mark));

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint_format/naming.h"
-#include "common/checkpoint_format/proto_json.h"
+#include "common/checkpoint_format/sealed.h"
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
 
@@ -13,12 +13,17 @@ namespace {
 
 constexpr uint64_t kMaxMarkBytes = 1 << 20;
 
-// True when some checkpoint stands in the directory.
-absl::StatusOr<bool> HasCheckpoints(const Storage& storage) {
-  const absl::StatusOr<std::vector<DirectoryEntry>> entries = storage.List(layout::kCheckpoints);
-  if (absl::IsNotFound(entries.status())) return false;
-  LS_RETURN_IF_ERROR(entries.status());
-  return !entries->empty();
+// Where a checkpoint stands that was trained here, be it one that was set aside; empty: nowhere.
+absl::StatusOr<std::string> PlaceOfCheckpoints(const Storage& storage) {
+  for (const char* directory : {layout::kCheckpoints, layout::kSetAside}) {
+    const absl::StatusOr<std::vector<DirectoryEntry>> entries = storage.List(directory);
+    if (absl::IsNotFound(entries.status())) continue;
+    LS_RETURN_IF_ERROR(entries.status());
+    for (const DirectoryEntry& entry : *entries) {
+      if (directory == layout::kCheckpoints || layout::StepOfSetAside(entry.name)) return std::string(directory);
+    }
+  }
+  return std::string();
 }
 
 }  // namespace
@@ -27,19 +32,14 @@ absl::StatusOr<std::optional<DirectoryMark>> ReadDirectoryMark(const Storage& st
   const std::string shown = storage.Describe(layout::kMark);
   const absl::StatusOr<std::string> json = ReadWholeFile(storage, layout::kMark, kMaxMarkBytes);
   if (absl::IsNotFound(json.status())) {
-    LS_ASSIGN_OR_RETURN(const bool any, HasCheckpoints(storage));
-    if (!any) return std::optional<DirectoryMark>();
-    return absl::FailedPreconditionError(absl::StrCat(shown, " is missing, yet ",
-                                                      storage.Describe(layout::kCheckpoints),
+    LS_ASSIGN_OR_RETURN(const std::string place, PlaceOfCheckpoints(storage));
+    if (place.empty()) return std::optional<DirectoryMark>();
+    return absl::FailedPreconditionError(absl::StrCat(shown, " is missing, yet ", storage.Describe(place),
                                                       " holds checkpoints. Put the file back or choose another --dir"));
   }
   LS_RETURN_IF_ERROR(json.status());
   DirectoryMark mark;
-  LS_RETURN_IF_ERROR(FromJson(*json, shown, &mark));
-  if (mark.format_version() > kDirectoryFormatVersion) {
-    return absl::FailedPreconditionError(absl::StrCat(shown, " has format version ", mark.format_version(),
-                                                      "; this program reads up to ", kDirectoryFormatVersion));
-  }
+  LS_RETURN_IF_ERROR(ReadSealedJson(*json, shown, kDirectoryFormatVersion, &mark));
   if (mark.format_version() < 1 || mark.job_id().empty() || mark.lineage().empty()) {
     return absl::DataLossError(absl::StrCat(shown, " lacks format_version, job_id or lineage"));
   }
@@ -48,7 +48,7 @@ absl::StatusOr<std::optional<DirectoryMark>> ReadDirectoryMark(const Storage& st
 
 absl::Status WriteDirectoryMark(TermHold& hold, DirectoryMark mark) {
   mark.set_format_version(kDirectoryFormatVersion);
-  return hold.Replace(layout::kMark, ToJson(mark));
+  return hold.Replace(layout::kMark, SealJson(&mark));
 }
 
 absl::Status CheckSameJob(const Storage& storage, const DirectoryMark& mark, absl::string_view job_id) {

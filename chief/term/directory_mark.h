@@ -18,10 +18,11 @@ inline constexpr int kDirectoryFormatVersion = 1;
 
 // Reads the mark; nullopt for a directory without one that holds no checkpoints either. Changes nothing, so it can be
 // asked before the directory is claimed. FailedPrecondition: a newer format, or checkpoints without a mark; DataLoss:
-// malformed.
+// damaged. The mark's sha256 is empty when the file carries no digest, so that nothing vouches for its content; a chief
+// asks FindMark (chief/checkpoint/found_mark.h), which compares such a mark with the manifests.
 absl::StatusOr<std::optional<DirectoryMark>> ReadDirectoryMark(const Storage& storage);
 
-// Replaces the mark atomically. Sets format_version.
+// Replaces the mark atomically. Sets format_version and sha256.
 absl::Status WriteDirectoryMark(TermHold& hold, DirectoryMark mark);
 
 // Refuses the directory of another job. FailedPrecondition naming both.

@@ -19,6 +19,8 @@ constexpr absl::string_view kFencedPayload = "lockstep/fenced";
 constexpr absl::string_view kEvictedPrefix = "evicted-";
 constexpr absl::string_view kAsidePrefix = "aside-";
 
+constexpr uint64_t kMaxCopyBytes = 64u << 20;
+
 absl::StatusOr<std::unique_ptr<StorageLock>> LockDirectory(Storage& storage, const TermOwner& owner) {
   auto lock = storage.Lock(layout::kLock, absl::StrCat("the chief with pid ", owner.pid(), " on host ", owner.host()));
   if (absl::IsUnimplemented(lock.status())) return std::unique_ptr<StorageLock>();  // only the term decides there
@@ -103,6 +105,22 @@ absl::StatusOr<std::string> TermHold::SetAside(absl::string_view path, absl::str
   const std::string label = absl::StrCat(BaseName(path), "-", why, "-", layout::TermName(term_));
   const std::string staged = JoinPath(staging_, absl::StrCat(kAsidePrefix, label));
   LS_RETURN_IF_ERROR(Explain(storage_.Rename(path, staged)));
+  return KeepAside(staged, label);
+}
+
+absl::Status TermHold::PutBack(absl::string_view name, absl::string_view path) {
+  const std::string staged = JoinPath(staging_, absl::StrCat(kAsidePrefix, name));
+  LS_RETURN_IF_ERROR(Explain(storage_.Rename(JoinPath(layout::kSetAside, name), staged)));
+  const absl::Status moved = storage_.Rename(staged, path);
+  if (absl::IsAlreadyExists(moved)) LS_RETURN_IF_ERROR(KeepAside(staged, name).status());
+  return Explain(moved);
+}
+
+absl::StatusOr<std::string> TermHold::KeepCopy(absl::string_view path, absl::string_view why) {
+  LS_ASSIGN_OR_RETURN(const std::string content, ReadWholeFile(storage_, path, kMaxCopyBytes));
+  const std::string label = absl::StrCat(BaseName(path), "-", why, "-", layout::TermName(term_));
+  const std::string staged = JoinPath(staging_, absl::StrCat(kAsidePrefix, label));
+  LS_RETURN_IF_ERROR(Explain(WriteNewFile(storage_, staged, content, Access::kPrivate)));
   return KeepAside(staged, label);
 }
 

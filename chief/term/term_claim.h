@@ -51,6 +51,11 @@ class TermHold {
   // and returns the new path. It goes through the staging directory, so that a fenced chief cannot move anything.
   absl::StatusOr<std::string> SetAside(absl::string_view path, absl::string_view why);
 
+  // The other way round: moves set_aside/<name> to `path`. AlreadyExists: something is there, and nothing was moved.
+  absl::Status PutBack(absl::string_view name, absl::string_view path);
+  // Copies a small file to set_aside/, as SetAside would name it, and leaves it where it is. Returns the new path.
+  absl::StatusOr<std::string> KeepCopy(absl::string_view path, absl::string_view why);
+
   // Replaces a small file atomically by way of the staging directory.
   absl::Status Replace(absl::string_view path, absl::string_view content, Access access = Access::kShared);
 

@@ -37,6 +37,11 @@ std::string StepName(int64_t step) {
 
 std::optional<int64_t> ParseStepName(absl::string_view name) { return ParseNumbered(name, "step-", StepName); }
 
+std::optional<int64_t> StepOfSetAside(absl::string_view name) {
+  const size_t why = name.find('-', absl::string_view("step-").size());
+  return why == absl::string_view::npos ? std::nullopt : ParseStepName(name.substr(0, why));
+}
+
 std::string CheckpointPath(int64_t step) { return absl::StrCat(kCheckpoints, "/", StepName(step)); }
 
 std::string TermName(int64_t term) {

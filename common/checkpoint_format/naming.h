@@ -38,6 +38,8 @@ inline constexpr char kWorkerStats[] = "worker_stats.json";
 // "step-000001200" and back; nullopt for any other name. REQUIRES: 0 <= step.
 std::string StepName(int64_t step);
 std::optional<int64_t> ParseStepName(absl::string_view name);
+// The step of a checkpoint in set_aside/, "step-000001200-late-term-000007-2"; nullopt for what is none.
+std::optional<int64_t> StepOfSetAside(absl::string_view name);
 // "checkpoints/step-000001200"
 std::string CheckpointPath(int64_t step);
 

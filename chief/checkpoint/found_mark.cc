@@ -1,0 +1,121 @@
+#include "chief/checkpoint/found_mark.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "chief/term/directory_mark.h"
+#include "common/checkpoint_format/manifest.h"
+#include "common/checkpoint_format/naming.h"
+#include "common/protocol/ids.h"
+#include "common/status/status_macros.h"
+#include "common/storage/files.h"
+
+namespace lockstep::chief {
+namespace {
+
+// How many intact manifests there are of each (job, lineage).
+using Votes = std::map<std::pair<std::string, std::string>, std::vector<Manifest>>;
+
+// Manifests that are damaged or missing have no vote.
+absl::StatusOr<Votes> CountVotes(const Storage& storage, absl::string_view directory) {
+  Votes votes;
+  const absl::StatusOr<std::vector<DirectoryEntry>> entries = storage.List(directory);
+  if (absl::IsNotFound(entries.status())) return votes;
+  LS_RETURN_IF_ERROR(entries.status());
+  for (const DirectoryEntry& entry : *entries) {
+    if (!entry.is_directory) continue;
+    const std::string path = JoinPath(JoinPath(directory, entry.name), layout::kManifest);
+    const absl::StatusOr<std::string> json = ReadWholeFile(storage, path, kMaxManifestBytes);
+    if (absl::IsNotFound(json.status())) continue;
+    LS_RETURN_IF_ERROR(json.status());
+    absl::StatusOr<Manifest> manifest = ParseManifest(*json, storage.Describe(path));
+    if (!manifest.ok()) continue;
+    manifest->clear_tensors();
+    manifest->clear_files();
+    const auto key = std::make_pair(manifest->job_id(), JobLineage(manifest->lineage()));
+    votes[key].push_back(*std::move(manifest));
+  }
+  return votes;
+}
+
+bool Contradicts(const DirectoryMark& mark, const Votes& votes) {
+  return !votes.empty() && std::none_of(votes.begin(), votes.end(), [&](const auto& vote) {
+    return std::any_of(vote.second.begin(), vote.second.end(),
+                       [&](const Manifest& manifest) { return BelongsTo(manifest, mark); });
+  });
+}
+
+std::string Named(const Votes::value_type& vote) {
+  return absl::StrCat("job '", vote.first.first, "' and lineage ", vote.first.second);
+}
+
+absl::StatusOr<FoundMark> Rebuild(const Storage& storage, const std::string& fault, const Votes& votes) {
+  if (votes.size() != 1) {
+    const std::string why = votes.empty()
+                                ? absl::StrCat("no manifest in ", storage.Describe(layout::kCheckpoints), " is intact")
+                                : absl::StrCat("the manifests of its checkpoints are of ",
+                                               absl::StrJoin(votes, ", of ", [](std::string* out, const auto& vote) {
+                                                 absl::StrAppend(out, Named(vote));
+                                               }));
+    return absl::DataLossError(absl::StrCat(fault, ", and it cannot be rebuilt: ", why,
+                                            ". Put a good copy of it back, or start again with another --dir; nothing "
+                                            "was moved"));
+  }
+  FoundMark found;
+  found.mark.emplace();
+  found.mark->set_format_version(kDirectoryFormatVersion);
+  found.mark->set_job_id(votes.begin()->first.first);
+  found.mark->set_lineage(votes.begin()->first.second);
+  found.mark->set_step_zero_published(true);
+  found.repair = absl::StrCat(fault, "; it was written anew from ", votes.begin()->second.size(),
+                              " manifests of checkpoints, which are all of ", Named(*votes.begin()));
+  return found;
+}
+
+}  // namespace
+
+bool BelongsTo(const Manifest& manifest, const DirectoryMark& mark) {
+  if (manifest.job_id() != mark.job_id()) return false;
+  const Lineage lineage = JobLineage(manifest.lineage());
+  if (lineage == mark.lineage()) return true;
+  int64_t shared = manifest.step();
+  for (const Ancestor& ancestor : mark.ancestors()) {
+    shared = std::min(shared, ancestor.last_step());
+    if (ancestor.lineage() == lineage) return manifest.step() <= shared;
+  }
+  return false;
+}
+
+absl::StatusOr<FoundMark> FindMark(const Storage& storage) {
+  FoundMark found;
+  absl::StatusOr<std::optional<DirectoryMark>> read = ReadDirectoryMark(storage);
+  if (read.ok()) {
+    found.mark = *std::move(read);
+    if (!found.mark.has_value() || !found.mark->sha256().empty()) return found;
+  } else if (!absl::IsDataLoss(read.status())) {
+    return read.status();
+  }
+  LS_ASSIGN_OR_RETURN(Votes votes, CountVotes(storage, layout::kCheckpoints));
+  if (votes.empty()) {
+    LS_ASSIGN_OR_RETURN(votes, CountVotes(storage, layout::kSetAside));
+  }
+  if (!read.ok()) return Rebuild(storage, std::string(read.status().message()), votes);
+  if (!Contradicts(*found.mark, votes)) return found;
+  return Rebuild(
+      storage,
+      absl::StrCat(storage.Describe(layout::kMark), " carries no digest and names job '", found.mark->job_id(),
+                   "' and lineage ", found.mark->lineage(), ", of which no checkpoint is"),
+      votes);
+}
+
+absl::Status MendMark(TermHold& hold, const FoundMark& found) {
+  if (!found.mark.has_value() || (found.repair.empty() && !found.mark->sha256().empty())) return absl::OkStatus();
+  if (!found.repair.empty()) LS_RETURN_IF_ERROR(hold.KeepCopy(layout::kMark, "bad").status());
+  return WriteDirectoryMark(hold, *found.mark);
+}
+
+}  // namespace lockstep::chief

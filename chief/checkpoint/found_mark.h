@@ -1,0 +1,41 @@
+// LOCKSTEP as a chief finds it at its start. A mark that is damaged is rebuilt from the manifests, which carry the same
+// names under digests of their own: it never speaks against checkpoints that are good.
+//
+// Invariants
+//   * A mark with a sound digest is taken as it is.
+//   * A damaged one, or one without a digest that contradicts every intact manifest, is rebuilt when all intact
+//     manifests are of one job and lineage; else it is an error that names it. Nothing is changed before that.
+// Threading: as the storage; every call blocks.
+#ifndef LOCKSTEP_CHIEF_CHECKPOINT_FOUND_MARK_H_
+#define LOCKSTEP_CHIEF_CHECKPOINT_FOUND_MARK_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "chief/term/term_claim.h"
+#include "common/storage/storage.h"
+#include "protos/checkpoint.pb.h"
+
+namespace lockstep::chief {
+
+struct FoundMark {
+  std::optional<DirectoryMark> mark;  // nullopt: a directory where nothing was trained
+  std::string repair;                 // what was wrong with the file and how it was rebuilt; empty: nothing
+};
+
+// Reads the mark, and manifests where it does not stand by itself. Changes nothing, so it can be asked before the
+// directory is claimed. Codes as ReadDirectoryMark (chief/term/directory_mark.h); DataLoss: it cannot be rebuilt.
+absl::StatusOr<FoundMark> FindMark(const Storage& storage);
+
+// Stores the mark where the file is not good: rebuilt (the old bytes are kept in set_aside/) or without a digest.
+absl::Status MendMark(TermHold& hold, const FoundMark& found);
+
+// True when a checkpoint belongs to the history that `mark` stands for: its lineage, or an ancestor's up to where they
+// part.
+bool BelongsTo(const Manifest& manifest, const DirectoryMark& mark);
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_CHECKPOINT_FOUND_MARK_H_
