@@ -185,6 +185,7 @@ class ChiefHarness {
   // The chief's process does not run for so long.
   void Pause(absl::Duration duration) { now_ += duration; }
   absl::Time now() const { return now_; }
+  absl::Time NextDeadline() const { return core_.NextDeadline(); }
 
   // ---- events and actions
   void Do(const Event& event) {

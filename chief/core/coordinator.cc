@@ -39,6 +39,8 @@ std::vector<Incarnation> Coordinator::CurrentGeneration::Ids() const {
 std::vector<Action> Coordinator::Step(absl::Time now, const Event& event) {
   if (phase_ == Phase::kEnded) return {};
   NoteTime(now);
+  judging_ = std::holds_alternative<Tick>(event);
+  if (judging_) last_tick_ = now;
   std::visit([this](const auto& alternative) { On(alternative); }, event);
   if (phase_ != Phase::kEnded) Advance();
   return out_.Take();
@@ -46,7 +48,7 @@ std::vector<Action> Coordinator::Step(absl::Time now, const Event& event) {
 
 void Coordinator::NoteTime(absl::Time now) {
   if (now_ == absl::InfinitePast()) {
-    now_ = phase_since_ = said_ = last_save_ = now;
+    now_ = last_tick_ = phase_since_ = said_ = last_save_ = now;
     // A first chief has no predecessor whose generation could still run.
     deadline_ = term_ == 1 ? now : now + policy_.heartbeat_limit;
     return;
@@ -242,7 +244,7 @@ void Coordinator::SayWhatIsAwaited() {
 }
 
 absl::Time Coordinator::NextDeadline() const {
-  absl::Time next = now_ + kTickEvery;
+  absl::Time next = last_tick_ + kTickEvery;
   if (phase_ == Phase::kAdopting || phase_ == Phase::kBreaking) next = std::min(next, deadline_);
   if (mismatch_until_.has_value()) next = std::min(next, *mismatch_until_);
   next = std::min(next, saves_.NextDeadline());

@@ -76,7 +76,8 @@ class Coordinator {
   // Applies one event and returns the actions to perform, in order. REQUIRES: `now` never goes backwards. After Exit
   // was returned nothing more comes.
   std::vector<Action> Step(absl::Time now, const Event& event);
-  // The next instant at which a Tick could change anything; at most kTickEvery after the last step.
+  // The next instant at which a Tick could change anything; at most kTickEvery after the last one, whatever other
+  // events came since.
   absl::Time NextDeadline() const;
   CoordinatorView View();
 
@@ -119,6 +120,8 @@ class Coordinator {
   void On(const ProcessExited& event);
   void On(const StopRequested& event);
   void NoteTime(absl::Time now);
+  // Has `limit` passed without what it was for? Only a Tick may say so: before another event lies what came before it.
+  bool Passed(absl::Time limit) const { return judging_ && now_ >= limit; }
   void Advance();
   void SayWhatIsAwaited();
   std::string AwaitedText();
@@ -215,6 +218,8 @@ class Coordinator {
   Digest data_digest_;
 
   absl::Time now_ = absl::InfinitePast();
+  absl::Time last_tick_ = absl::InfinitePast();
+  bool judging_ = false;  // the event is a Tick
   Phase phase_ = Phase::kAdopting;
   absl::Time phase_since_;
   absl::Time deadline_ = absl::InfiniteFuture();  // of Adopting and Breaking

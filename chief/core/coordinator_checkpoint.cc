@@ -74,7 +74,7 @@ void Coordinator::OnMismatch(const std::string& finding) {
 }
 
 void Coordinator::ConcludeMismatch() {
-  if (!mismatch_until_.has_value() || now_ < *mismatch_until_) return;
+  if (!mismatch_until_.has_value() || !Passed(*mismatch_until_)) return;
   EndJob(kExitBug, absl::StrCat("replicas differ and nobody can be named: ", mismatch_,
                                 ". Start the job again; it resumes from step ", saves_.published().step, "."));
 }
@@ -155,7 +155,7 @@ bool Coordinator::FinishIfPublished() {
   if (phase_ == Phase::kFinishing && published < final_step_) return false;
   if (phase_ == Phase::kWaiting) {
     // Who lost its session comes back within seconds, perhaps with more than what is published.
-    if (saves_.IsNewer(progress_.agreed()) && now_ < last_lost_ + policy_.heartbeat_limit) return false;
+    if (saves_.IsNewer(progress_.agreed()) && !Passed(last_lost_ + policy_.heartbeat_limit)) return false;
     for (Worker* worker : roster_.InOrder()) {
       const bool may_hold = !worker->AtRest() || (HoldsCurrent(*worker) && saves_.IsNewer(worker->held->position.step));
       if (may_hold) return false;
@@ -190,11 +190,10 @@ void Coordinator::SendDone(Worker& worker) {
 
 void Coordinator::AdvanceDone() {
   if (!done_since_.has_value()) done_since_ = now_;
-  const absl::Duration told_for = now_ - *done_since_;
   const bool all_told = to_tell_.empty() && roster_.size() == 0;
   // A chief that found the job done does not know its members: they ask every second while they live.
-  const bool may_know_all = !current_.id.IsNone() || told_for >= policy_.heartbeat_limit;
-  if ((!all_told || !may_know_all) && told_for < policy_.training.chief_timeout) return;
+  const bool may_know_all = !current_.id.IsNone() || Passed(*done_since_ + policy_.heartbeat_limit);
+  if ((!all_told || !may_know_all) && !Passed(*done_since_ + policy_.training.chief_timeout)) return;
   phase_ = Phase::kEnded;
   out_.Add(Exit{result_->code, result_->reason});
 }

@@ -16,7 +16,7 @@ void Coordinator::AdvanceAdopting() {
   for (Worker* worker : roster_.InOrder()) {
     if (!worker->AtRest() && ClaimComplete(*worker)) return Adopt(*worker);
   }
-  if (now_ < deadline_) return;
+  if (!Passed(deadline_)) return;
   // Whoever still runs something runs it without all of its members.
   phase_ = Phase::kBreaking;
   deadline_ = now_ + AckWindow();
@@ -131,7 +131,7 @@ void Coordinator::AdvanceBreaking() {
     silent.push_back(worker->name());
     all_told = all_told && worker->verdict_sent;
   }
-  if (!silent.empty() && now_ < deadline_) return;
+  if (!silent.empty() && !Passed(deadline_)) return;
   if (!silent.empty() && !all_told) {
     return Break(absl::StrCat(absl::StrJoin(silent, ", "), " did not come to the boundary in time"));
   }

@@ -357,5 +357,27 @@ TEST_CASE("coordinator: workers beyond the logical shards are spare, count for t
   CHECK(chief.LastCommand<Form>(2).position == Position{8, 0});
 }
 
+TEST_CASE("coordinator: acknowledgements that lie in the queue behind a beat are heard before the window ends",
+          "[core]") {
+  ChiefHarness chief({.workers = 3});
+  chief.StepTo(5);
+  chief.worker(0).mute = chief.worker(1).mute = true;
+  const Generation generation = chief.worker(0).generation;
+  chief.Kill(2);
+  REQUIRE(chief.phase() == Phase::kBreaking);
+
+  chief.Pause(absl::Milliseconds(1200));  // beyond the window; the answers came meanwhile
+  const FakeWorker& first = chief.worker(0);
+  chief.Do(HeartbeatReceived{WorkerFence{"job-1", first.term, first.id}, {first.phase, 1, first.position}});
+  chief.worker(0).mute = chief.worker(1).mute = false;
+  for (int i : {0, 1}) {
+    chief.worker(i).generation = Generation();
+    chief.Say(i, VerdictAck{generation, true, "lineage-1", Position{5, 0}, ""});
+  }
+
+  CHECK_THAT(chief.Said(), !Contains("did not acknowledge"));
+  CHECK(chief.LastCommand<Form>(0).members.size() == 2);
+}
+
 }  // namespace
 }  // namespace lockstep::chief

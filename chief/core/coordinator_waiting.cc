@@ -95,7 +95,7 @@ void Coordinator::AdvanceWaiting() {
     }
     if (saves_.Saving(saves_.published().step + 1)) return;  // what is about to be published is newer
     const uint32_t expected = policy_.expected_workers == 0 ? policy_.max_workers : policy_.expected_workers;
-    if (team.staying < expected && now_ < last_call_until_) return;
+    if (team.staying < expected && !Passed(last_call_until_)) return;
   }
   // Under lineages of generations what goes on must contain what is committed: where a commit beyond it is under way,
   // that is the newer state.
@@ -172,7 +172,7 @@ void Coordinator::FormGeneration(const Team& team) {
 
 void Coordinator::Park(uint32_t staying) {
   if (!parked_since_.has_value()) parked_since_ = now_;
-  if (now_ - *parked_since_ < policy_.wait_for_min) return;
+  if (!Passed(*parked_since_ + policy_.wait_for_min)) return;
   const std::string reason =
       absl::StrCat("only ", staying, " of at least ", policy_.min_workers, " workers came within ",
                    absl::FormatDuration(policy_.wait_for_min), ": ", AwaitedText());

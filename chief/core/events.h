@@ -18,8 +18,8 @@ namespace lockstep::chief {
 // One stream of one worker, numbered by the shell in the order of their opening; never used again.
 using SessionId = uint64_t;
 
-// Time passed. At least every 500 ms, and at NextDeadline(); always after the shell's input queue was drained (rule
-// 16).
+// Time passed. At NextDeadline(), after everything that lay in the shell's queue at that instant (rule 16): nobody is
+// taken for late whose message had come, and no stream of messages puts a judgement off.
 struct Tick {
   LS_NO_FIELDS(Tick)
 };

@@ -90,16 +90,7 @@ bool ChiefLoop::Post(Event event, bool wait) {
 int ChiefLoop::Run() {
   Step(Tick{});
   while (!exit_.has_value()) {
-    const absl::Duration wait = core_.NextDeadline() - clock_.Now();
-    std::optional<Input> input = inputs_.Pop(std::max(absl::ZeroDuration(), wait));
-    if (!input.has_value()) {
-      // Nothing is queued: only now may the core judge by time (rule 16).
-      Step(Tick{});
-    } else if (auto* question = std::get_if<Question>(&*input)) {
-      (*question)();
-    } else {
-      Step(std::get<Event>(*input));
-    }
+    TakeTurn();
     const absl::Time now = clock_.Now();
     progress_.Tick(now);
     if (now >= next_stats_) WriteStats(now);
@@ -112,6 +103,19 @@ int ChiefLoop::Run() {
   const std::string best = has_best ? layout::CheckpointPath(static_cast<int64_t>(board.best_step())) : "";
   if (exit_->code == 0) progress_.Close(last_checkpoint_, has_best ? options_.store->Describe(best) : "");
   return exit_->code;
+}
+
+void ChiefLoop::TakeTurn() {
+  const std::optional<absl::Duration> wait = ticks_.Wait(clock_.Now(), core_.NextDeadline(), inputs_.size());
+  if (!wait.has_value()) return Step(Tick{});
+  std::optional<Input> input = inputs_.Pop(*wait);
+  if (!input.has_value()) return;
+  ticks_.Taken();
+  if (auto* question = std::get_if<Question>(&*input)) {
+    (*question)();
+  } else {
+    Step(std::get<Event>(*input));
+  }
 }
 
 void ChiefLoop::Step(const Event& event) {

@@ -20,6 +20,7 @@
 #include "chief/server/job_store.h"
 #include "chief/server/progress.h"
 #include "chief/server/session_registry.h"
+#include "chief/server/tick_gate.h"
 #include "chief/stats/stats_tracker.h"
 #include "common/clock/clock.h"
 #include "common/sync/queue.h"
@@ -62,6 +63,8 @@ class ChiefLoop {
   };
 
   void Post(Question question);
+  // Waits for an input or a deadline, and handles it.
+  void TakeTurn();
   void Step(const Event& event);
   void Perform(const Send& action);
   void Perform(const CloseSession& action);
@@ -95,6 +98,7 @@ class ChiefLoop {
   SteadyClock clock_;
   Coordinator core_;
   BoundedQueue<Input> inputs_;
+  TickGate ticks_;
   Progress progress_;
   StatsTracker stats_;
   EventLog events_;

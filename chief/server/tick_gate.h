@@ -1,0 +1,41 @@
+// Decides when a loop gives its core a Tick: when a deadline of the core has passed and everything that lay in the
+// queue at that instant was handled. So nobody is judged whose message had already come, and no stream of messages,
+// however dense, puts a judgement off.
+//
+// Threading: thread-compatible; owned by ChiefLoop.
+#ifndef LOCKSTEP_CHIEF_SERVER_TICK_GATE_H_
+#define LOCKSTEP_CHIEF_SERVER_TICK_GATE_H_
+
+#include <cstddef>
+#include <optional>
+
+#include "absl/time/time.h"
+
+namespace lockstep::chief {
+
+class TickGate {
+ public:
+  // How long to wait for an input; nullopt: give the Tick now. `due`: the core's next deadline; `queued`: the inputs
+  // that lie in the queue.
+  std::optional<absl::Duration> Wait(absl::Time now, absl::Time due, size_t queued) {
+    if (now < due) {
+      before_.reset();
+      return due - now;
+    }
+    if (!before_.has_value()) before_ = queued;
+    if (*before_ != 0) return absl::ZeroDuration();
+    before_.reset();
+    return std::nullopt;
+  }
+  // An input was taken from the queue.
+  void Taken() {
+    if (before_.has_value() && *before_ != 0) --*before_;
+  }
+
+ private:
+  std::optional<size_t> before_;  // inputs that came before the deadline passed and were not taken yet
+};
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_SERVER_TICK_GATE_H_
