@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "common/net/answer_limit.h"
 #include "common/net/rpc.h"
 #include "common/net/token.h"
 
@@ -58,6 +59,22 @@ TEST_CASE("address: host and port are taken apart, anything else is refused with
   CHECK_THAT(std::string(ParseHostPort("::1:5").status().message()), Contains("several colons"));
   CHECK_THAT(std::string(ParseHostPort("chief:70000").status().message()), Contains("65535"));
   CHECK_THAT(std::string(ParseHostPort("chief:x").status().message()), Contains("65535"));
+}
+
+TEST_CASE("answer limit: it follows what answers take, and grows while none comes", "[net]") {
+  AnswerLimit limit(absl::Seconds(1), absl::Seconds(8));
+  CHECK(limit.limit() == absl::Seconds(1));
+
+  limit.Missed();
+  limit.Missed();
+  CHECK(limit.limit() == absl::Seconds(4));
+  limit.Answered(absl::Milliseconds(1500));
+  CHECK(limit.limit() == absl::Seconds(6));
+
+  for (int i = 0; i < 3; ++i) limit.Answered(absl::Milliseconds(1));
+  CHECK(limit.limit() == absl::Seconds(1));
+  for (int i = 0; i < 9; ++i) limit.Missed();
+  CHECK(limit.limit() == absl::Seconds(8));
 }
 
 TEST_CASE("status: codes and messages survive both ways", "[net]") {

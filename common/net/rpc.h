@@ -17,6 +17,8 @@ namespace lockstep {
 
 // Largest message of the protocol: a kernel plan with its envelope.
 inline constexpr int kMaxMessageBytes = 32 << 20;
+// How long an attempt to connect may take: several round trips to the farthest peer.
+inline constexpr int kConnectLimitMs = 10000;
 // Payload of one chunk of a share or a file.
 inline constexpr size_t kChunkBytes = size_t{1} << 20;
 

@@ -13,11 +13,13 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/job/job.h"
 #include "common/job/log_settings.h"
 #include "common/job/units.h"
 #include "common/log/log.h"
+#include "common/net/answer_limit.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "deploy/cli/admin_client.h"
@@ -28,7 +30,9 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr absl::Duration kAskDeadline = absl::Milliseconds(200);
+// Of questions that are asked again and again; a report is made once.
+constexpr absl::Duration kLeastAskLimit = absl::Milliseconds(200);
+constexpr absl::Duration kMostAskLimit = absl::Seconds(2);
 constexpr absl::Duration kStuckAfterGrace = absl::Seconds(5);
 constexpr int kTailLines = 15;
 
@@ -111,7 +115,7 @@ class LocalRun {
     proto::ExitReport report;
     report.set_name(supervisor::RoleName(role));
     report.set_signal(signal);
-    (*client)->ReportExit(report, kAskDeadline).IgnoreError();
+    (*client)->ReportExit(report, kMostAskLimit).IgnoreError();
   }
 
   // The end of what this run added to a worker's log, for a run that failed.
@@ -134,8 +138,13 @@ class LocalRun {
       if (!client.ok()) return std::nullopt;
       client_ = *std::move(client);
     }
-    auto reply = client_->Status(kAskDeadline);
-    if (reply.ok()) return *std::move(reply);
+    const absl::Time begin = absl::Now();
+    auto reply = client_->Status(ask_limit_.limit());
+    if (reply.ok()) {
+      ask_limit_.Answered(absl::Now() - begin);
+      return *std::move(reply);
+    }
+    ask_limit_.Missed();
     client_ = nullptr;
     return std::nullopt;
   }
@@ -146,6 +155,7 @@ class LocalRun {
   const std::string self_;
   std::vector<std::streamoff> earlier_log_bytes_;  // per worker: of runs before this one
   std::unique_ptr<AdminClient> client_;
+  AnswerLimit ask_limit_{kLeastAskLimit, kMostAskLimit};
 };
 
 int Run(const RunOptions& options) {

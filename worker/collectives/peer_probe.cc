@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -23,6 +25,7 @@ namespace {
 // "LSprobe1", then the incarnation's two halves, most significant byte first.
 constexpr char kMagic[] = "LSprobe1";
 constexpr size_t kAnswerBytes = 24;
+constexpr size_t kProbesAtOnce = 32;
 
 class Descriptor {
  public:
@@ -86,19 +89,41 @@ absl::Status Await(int fd, short events, absl::Time until, const std::string& wh
   }
 }
 
+// A socket that listens on `host`, at a free port, which `address` names then.
+absl::StatusOr<int> Listen(const std::string& host, sockaddr_in& address) {
+  LS_ASSIGN_OR_RETURN(address, Resolve(host, 0));
+  Descriptor listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  socklen_t length = sizeof(address);
+  if (listener.get() < 0 || bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 ||
+      listen(listener.get(), 64) != 0 ||
+      getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0) {
+    return SystemError(absl::StrCat("cannot listen for peers on '", host,
+                                    "' (is it still an address of this machine? --peer-host gives another)"));
+  }
+  return listener.release();
+}
+
+// Runs `work(i)` for i < count on at most kProbesAtOnce threads.
+void RunSideBySide(size_t count, const std::function<void(size_t)>& work) {
+  std::atomic<size_t> next{0};
+  std::vector<std::thread> threads;
+  const auto run = [&] {
+    for (size_t i = next++; i < count; i = next++) work(i);
+  };
+  for (size_t t = 1; t < std::min(count, kProbesAtOnce); ++t) threads.emplace_back(run);
+  run();
+  for (std::thread& thread : threads) thread.join();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PeerProbeServer>> PeerProbeServer::Start(const std::string& host,
                                                                         Incarnation incarnation) {
-  LS_ASSIGN_OR_RETURN(sockaddr_in address, Resolve(host, 0));
-  Descriptor listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  socklen_t length = sizeof(address);
+  sockaddr_in address;
+  LS_ASSIGN_OR_RETURN(const int listening, Listen(host, address));
+  Descriptor listener(listening);
   int wake[2];
-  if (listener.get() < 0 || bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 ||
-      listen(listener.get(), 64) != 0 ||
-      getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0 || pipe2(wake, O_CLOEXEC) != 0) {
-    return SystemError(absl::StrCat("cannot listen for probes on '", host, "'"));
-  }
+  if (pipe2(wake, O_CLOEXEC) != 0) return SystemError("cannot make a pipe");
   return std::unique_ptr<PeerProbeServer>(new PeerProbeServer(
       listener.release(), wake[0], wake[1], absl::StrCat(host, ":", ntohs(address.sin_port)), incarnation));
 }
@@ -168,6 +193,21 @@ absl::Status ProbePeer(const std::string& address, Incarnation expected, absl::D
         absl::StrCat(what, ": incarnation ", found.ToString(), " answers, expected ", expected.ToString()));
   }
   return absl::OkStatus();
+}
+
+std::vector<absl::Status> ProbePeers(const std::vector<Member>& peers, const std::string& own_host,
+                                     absl::Duration limit) {
+  sockaddr_in address;
+  const absl::StatusOr<int> listening = Listen(own_host, address);
+  if (!listening.ok()) return std::vector<absl::Status>(peers.size(), listening.status());
+  close(*listening);
+  std::vector<absl::Status> found(peers.size());
+  RunSideBySide(peers.size(), [&](size_t i) {
+    const Member& peer = peers[i];
+    const absl::Status status = ProbePeer(peer.address, peer.incarnation, limit);
+    if (!status.ok()) found[i] = absl::Status(status.code(), absl::StrCat(peer.name, ": ", status.message()));
+  });
+  return found;
 }
 
 }  // namespace lockstep::worker

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -43,6 +44,12 @@ class PeerProbeServer {
 // Connects to `address` and compares who answers. OK: it is `expected`. Unavailable: no connection or no answer
 // within `limit`. FailedPrecondition: somebody else answered (a process that took over the port, or a later life).
 absl::Status ProbePeer(const std::string& address, Incarnation expected, absl::Duration limit);
+
+// One answer for each peer, in order, with the peer's name and address in it. The peers are probed side by side, so
+// that those that do not answer cost `limit` together. A worker that cannot listen on `own_host` reaches nobody: they
+// could not reach it.
+std::vector<absl::Status> ProbePeers(const std::vector<Member>& peers, const std::string& own_host,
+                                     absl::Duration limit);
 
 }  // namespace lockstep::worker
 

@@ -33,6 +33,24 @@ TEST_CASE("peer probe: another incarnation at the address is told apart, and nam
   CHECK(std::string(status.message()).find(kSelf.ToString()) != std::string::npos);
 }
 
+TEST_CASE("peer probe: a worker that cannot be listened to at its own address reaches nobody", "[probe]") {
+  auto server = PeerProbeServer::Start("127.0.0.1", kSelf);
+  REQUIRE(server.ok());
+  const std::vector<Member> peers = {{kSelf, "worker-1", (*server)->address()},
+                                     {{.high = 3, .low = 4}, "worker-2", (*server)->address()}};
+
+  const std::vector<absl::Status> here = ProbePeers(peers, "127.0.0.1", absl::Seconds(20));
+  const std::vector<absl::Status> moved = ProbePeers(peers, "192.0.2.1", absl::Seconds(20));
+
+  REQUIRE(here.size() == 2);
+  CHECK(here[0].ok());
+  CHECK(std::string(here[1].message()).find("worker-2") != std::string::npos);
+  REQUIRE(moved.size() == 2);
+  for (const absl::Status& status : moved) {
+    CHECK(std::string(status.message()).find("cannot listen for peers on '192.0.2.1'") != std::string::npos);
+  }
+}
+
 TEST_CASE("peer probe: a worker that is gone, silent or unknown is unavailable", "[probe]") {
   auto server = PeerProbeServer::Start("127.0.0.1", kSelf);
   REQUIRE(server.ok());

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "common/net/answer_limit.h"
 #include "common/protocol/ids.h"
 #include "common/sync/mutex.h"
 #include "protos/session.grpc.pb.h"
@@ -58,6 +59,8 @@ class ChiefClient {
   // The chief's address now. NotFound when the file is missing.
   absl::StatusOr<std::string> Address() const;
   const std::string& token() const { return location_.token; }
+  // How long an attempt at a session may take.
+  AnswerLimit& connect_limit() const { return connect_limit_; }
 
   // The resolved job as YAML.
   absl::StatusOr<std::string> FetchJob(const WorkerFence& fence);
@@ -85,6 +88,7 @@ class ChiefClient {
   absl::StatusOr<std::string> FetchWhole(const proto::FetchRequest& request);
 
   const ChiefLocation location_;
+  mutable AnswerLimit connect_limit_{absl::Seconds(2), absl::Seconds(10)};
   CallGroup all_;
   std::atomic<uint64_t> bytes_fetched_{0};
 };

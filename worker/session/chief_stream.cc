@@ -11,7 +11,8 @@ namespace lockstep::worker {
 namespace {
 
 constexpr size_t kOutgoingMessages = 4096;
-constexpr std::chrono::milliseconds kConnectLimit(2000);
+// Between looks at whether the attempt is still wanted and the chief still there.
+constexpr std::chrono::milliseconds kLookEvery(200);
 
 }  // namespace
 
@@ -53,9 +54,7 @@ absl::Status ChiefStream::Converse() {
   LS_ASSIGN_OR_RETURN(const std::string address, client_->Address());
   SetToken(context_, client_->token());
   const std::shared_ptr<grpc::Channel> channel = MakeChannel(address, "session");
-  if (!channel->WaitForConnected(std::chrono::system_clock::now() + kConnectLimit)) {
-    return absl::UnavailableError(absl::StrCat("no chief answers at ", address));
-  }
+  LS_RETURN_IF_ERROR(AwaitConnection(*channel, address));
   const auto stub = proto::Session::NewStub(channel);
   const std::unique_ptr<Stream> stream = stub->Connect(&context_);
   stream->WaitForInitialMetadata();
@@ -80,6 +79,26 @@ absl::Status ChiefStream::Converse() {
   LS_RETURN_IF_ERROR(broken);
   if (status.ok()) return absl::UnavailableError("the chief closed the session");
   return FromGrpc(status);
+}
+
+absl::Status ChiefStream::AwaitConnection(grpc::Channel& channel, const std::string& address) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto until = begin + absl::ToChronoMilliseconds(client_->connect_limit().limit());
+  bool connected = false;
+  while (!connected && std::chrono::steady_clock::now() < until) {
+    connected = channel.WaitForConnected(std::chrono::system_clock::now() + kLookEvery);
+    if (connected) break;
+    if (outgoing_.closed()) return absl::CancelledError("the attempt was ended");
+    if (const auto now = client_->Address(); now.ok() && *now != address) {
+      return absl::UnavailableError(absl::StrCat("the chief has moved from ", address, " to ", *now));
+    }
+  }
+  if (!connected) {
+    client_->connect_limit().Missed();
+    return absl::UnavailableError(absl::StrCat("no chief answers at ", address));
+  }
+  client_->connect_limit().Answered(absl::FromChrono(std::chrono::steady_clock::now() - begin));
+  return absl::OkStatus();
 }
 
 void ChiefStream::Write(Stream* stream) {

@@ -49,6 +49,7 @@ class ChiefStream {
 
   void Run();
   absl::Status Converse();
+  absl::Status AwaitConnection(grpc::Channel& channel, const std::string& address);
   void Write(Stream* stream);
 
   const ChiefClient* const client_;

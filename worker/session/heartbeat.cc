@@ -4,11 +4,20 @@
 #include <memory>
 #include <utility>
 
+#include "common/net/answer_limit.h"
 #include "common/net/rpc.h"
 #include "common/protocol/wire.h"
 #include "protos/session.grpc.pb.h"
 
 namespace lockstep::worker {
+
+namespace {
+
+// At most: several beats must fit into the silence after which a worker counts as lost.
+constexpr absl::Duration kLeastAnswerLimit = absl::Seconds(1);
+constexpr absl::Duration kMostAnswerLimit = absl::Seconds(3);
+
+}  // namespace
 
 Heartbeat::Phase PhaseOfBeat(Heartbeat::Phase phase, const LifeSigns& signs) {
   const bool works = phase == Heartbeat::Phase::kComputing || phase == Heartbeat::Phase::kForming;
@@ -38,6 +47,7 @@ void HeartbeatThread::Set(const WorkerFence& fence, Heartbeat::Phase phase, cons
 void HeartbeatThread::Run() {
   std::string address;
   std::unique_ptr<proto::Session::Stub> stub;
+  AnswerLimit limit(kLeastAnswerLimit, kMostAnswerLimit);
   for (;;) {
     WorkerFence fence;
     Heartbeat heartbeat;
@@ -61,9 +71,18 @@ void HeartbeatThread::Run() {
     }
     grpc::ClientContext context;
     SetToken(context, client_->token());
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(1));
+    context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(limit.limit()));
     proto::HeartbeatReply reply;
-    stub->Beat(&context, ToWire(fence, heartbeat), &reply);  // a lost beat is followed by the next one
+    const auto begin = std::chrono::steady_clock::now();
+    // A lost beat is followed by the next one.
+    const grpc::Status answer = stub->Beat(&context, ToWire(fence, heartbeat), &reply);
+    if (answer.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+      limit.Missed();
+    } else {
+      limit.Answered(absl::FromChrono(std::chrono::steady_clock::now() - begin));
+    }
+    // The name may stand for another machine by now: it is looked up again for the next beat.
+    if (answer.error_code() == grpc::StatusCode::UNAVAILABLE) stub = nullptr;
   }
 }
 

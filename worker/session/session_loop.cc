@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kQueuedInputs = 65536;
 constexpr absl::Duration kTickEvery = absl::Milliseconds(500);
 constexpr absl::Duration kBeatEvery = absl::Milliseconds(500);
-constexpr absl::Duration kProbeLimit = absl::Seconds(1);
+constexpr absl::Duration kProbeLimit = absl::Seconds(3);
 constexpr absl::Duration kFlushLimit = absl::Seconds(1);
 
 }  // namespace
@@ -163,13 +163,11 @@ void SessionLoop::Perform(const TestConnections& action) {
   side_work_.Post([this, action] {
     PeersTested tested;
     tested.round = action.round;
-    for (const Member& peer : action.peers) {
-      if (inputs_.closed()) return;
-      const absl::Status status = ProbePeer(peer.address, peer.incarnation, kProbeLimit);
-      (status.ok() ? tested.reached : tested.failed).push_back(peer.incarnation);
-      if (!status.ok() && tested.message.empty()) {
-        tested.message = absl::StrCat(peer.name, " at ", peer.address, ": ", status.message());
-      }
+    const std::vector<absl::Status> found = ProbePeers(action.peers, options_.peer_host, kProbeLimit);
+    for (size_t i = 0; i < found.size(); ++i) {
+      const Member& peer = action.peers[i];
+      (found[i].ok() ? tested.reached : tested.failed).push_back(peer.incarnation);
+      if (!found[i].ok() && tested.message.empty()) tested.message = std::string(found[i].message());
     }
     Post(PeersTestedHere{tested});
   });
