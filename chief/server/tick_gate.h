@@ -19,21 +19,22 @@ class TickGate {
   // that lie in the queue.
   std::optional<absl::Duration> Wait(absl::Time now, absl::Time due, size_t queued) {
     if (now < due) {
-      before_.reset();
+      passed_ = false;
       return due - now;
     }
-    if (!before_.has_value()) before_ = queued;
-    if (*before_ != 0) return absl::ZeroDuration();
-    before_.reset();
+    if (!passed_) before_ = queued;
+    passed_ = before_ != 0;
+    if (passed_) return absl::ZeroDuration();
     return std::nullopt;
   }
   // An input was taken from the queue.
   void Taken() {
-    if (before_.has_value() && *before_ != 0) --*before_;
+    if (passed_ && before_ != 0) --before_;
   }
 
  private:
-  std::optional<size_t> before_;  // inputs that came before the deadline passed and were not taken yet
+  bool passed_ = false;  // a deadline has
+  size_t before_ = 0;    // inputs that came before it did and were not taken yet
 };
 
 }  // namespace lockstep::chief
