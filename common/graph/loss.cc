@@ -81,8 +81,14 @@ class LossWriter {
   // The mask per label.
   absl::StatusOr<std::string> MaskOfRows(int64_t rows);
 
-  // A target of shape [N] for predictions [N, 1].
+  // A target of shape [N] for predictions [N, 1], and one of [N, 1] for [N].
   absl::StatusOr<std::string> FitTarget(const std::string& prediction, const std::string& target);
+
+  // Labels of shape [N, 1] for scores [N, classes], as [N].
+  absl::StatusOr<std::string> FitLabels(const std::string& scores, const std::string& labels);
+
+  // A value as `shape`, under a name of its own.
+  absl::StatusOr<std::string> Reshaped(const std::string& value, const char* name, const Shape& shape);
 
   Graph* graph_;
   int64_t batch_;
@@ -91,9 +97,21 @@ class LossWriter {
 absl::StatusOr<std::string> LossWriter::FitTarget(const std::string& prediction, const std::string& target) {
   const Shape want = Info(prediction).shape;
   const Shape have = Info(target).shape;
-  if (have.size() != 1 || want != Shape{have[0], 1}) return target;
-  const std::string reshaped = absl::StrCat(kPrefix, "target");
-  LS_RETURN_IF_ERROR(Add(OpType::kReshape, {target}, {reshaped}, ReshapeAttributes{want, true}));
+  const bool widens = have.size() == 1 && want == Shape{have[0], 1};
+  const bool narrows = want.size() == 1 && have == Shape{want[0], 1};
+  if (!widens && !narrows) return target;
+  return Reshaped(target, "target", want);
+}
+
+absl::StatusOr<std::string> LossWriter::FitLabels(const std::string& scores, const std::string& labels) {
+  const Shape want = Info(scores).shape;
+  if (want.size() != 2 || Info(labels).shape != Shape{want[0], 1}) return labels;
+  return Reshaped(labels, "labels", {want[0]});
+}
+
+absl::StatusOr<std::string> LossWriter::Reshaped(const std::string& value, const char* name, const Shape& shape) {
+  const std::string reshaped = absl::StrCat(kPrefix, name);
+  LS_RETURN_IF_ERROR(Add(OpType::kReshape, {value}, {reshaped}, ReshapeAttributes{shape, true}));
   return reshaped;
 }
 
@@ -124,6 +142,7 @@ absl::StatusOr<Comparison> LossWriter::FromRule(const LossRule& rule, const std:
       loss.inputs.push_back(name);
     }
     if (rule.classes_last) LS_RETURN_IF_ERROR(UseRows(&loss));
+    LS_ASSIGN_OR_RETURN(loss.inputs[1], FitLabels(loss.inputs[0], loss.inputs[1]));
     return loss;
   }
   loss.op = OpType::kPointwiseLoss;

@@ -50,6 +50,8 @@ class Comparison {
       case job::EFFECT_DATA_PATH:
         // With both hashes known, a file that moved is the same data; `sha256` itself is compared on its own.
         return !before_.data().train().has_sha256() || !after_.data().train().has_sha256();
+      case job::EFFECT_RESHAPE:
+        return before_.data().transpose_size() > 0 || after_.data().transpose_size() > 0;
       default:
         return true;
     }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/job/extent.h"
 #include "common/job/normalisation.h"
+#include "common/job/sample_form.h"
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
 
@@ -100,19 +101,25 @@ Shape StatedShape(const job::BuiltinModel& builtin, const job::DataFiles& files)
   return {files.has_sequence_length() ? files.sequence_length() : builtin.context()};
 }
 
-absl::StatusOr<Shape> InputShape(const JobSpec& spec, const Shape& stored) {
+// `delivered`: the shape of one sample, as data.reshape and data.transpose have made it.
+absl::StatusOr<Shape> InputShape(const JobSpec& spec, const Shape& delivered) {
   const job::BuiltinModel& builtin = spec.model().builtin();
+  const bool flattens = builtin.name() == job::BuiltinModel::NAME_MLP;
   Shape shape = StatedShape(builtin, spec.data().train());
-  if (shape.empty()) {
-    shape = stored;
-    if (builtin.name() == job::BuiltinModel::NAME_LENET && shape.size() == 2) shape.insert(shape.begin(), 1);
-  }
-  if (NumElements(shape) != NumElements(stored)) {
+  if (!shape.empty()) {
+    const auto elements = CheckedNumElements(shape);
+    if (SameSample(shape, delivered)) return shape;
+    if (flattens && elements.ok() && *elements == NumElements(delivered)) return shape;
     return absl::InvalidArgumentError(absl::StrCat("model.builtin.input is ", ShapeString(shape),
-                                                   ", one sample of data.train has the shape ", ShapeString(stored),
-                                                   "; give a shape with as many elements, or leave it out"));
+                                                   ", one sample of data.train has the shape ", ShapeString(delivered),
+                                                   "; give the same shape, or leave it out"));
   }
-  return shape;
+  shape = delivered;
+  if (builtin.name() == job::BuiltinModel::NAME_LENET && shape.size() == 2) shape.insert(shape.begin(), 1);
+  if (flattens) return shape;
+  const absl::Status first = CheckChannelsFirst(shape);
+  if (first.ok()) return shape;
+  return absl::Status(first.code(), absl::StrCat("one sample of data.train has the shape ", first.message()));
 }
 
 Shape WithBatch(const Shape& sample) {
@@ -121,7 +128,7 @@ Shape WithBatch(const Shape& sample) {
   return shape;
 }
 
-// Names and shapes that one sample of the data takes in the model. Shapes of the same number of elements fit.
+// Names and shapes that one sample of the data takes in the model.
 absl::StatusOr<SignatureInput> ImportedInput(const Graph& imported, const TensorSpec& field, bool only) {
   const auto found = only ? imported.inputs.begin()
                           : std::find_if(imported.inputs.begin(), imported.inputs.end(),
@@ -131,8 +138,7 @@ absl::StatusOr<SignatureInput> ImportedInput(const Graph& imported, const Tensor
         absl::StrCat("model.onnx: the model has no input '", field.name, "', which data.train gives"));
   }
   const Shape& shape = found->shape;
-  if (shape.empty() || shape[0] != kBatchDim ||
-      NumElements(Shape(shape.begin() + 1, shape.end())) != NumElements(field.shape)) {
+  if (shape.empty() || shape[0] != kBatchDim || !SameSample(Shape(shape.begin() + 1, shape.end()), field.shape)) {
     return absl::InvalidArgumentError(absl::StrCat("model.onnx: the input '", found->name, "' is ", ShapeString(shape),
                                                    " (-1: the batch), one sample of data.train is ",
                                                    ShapeString(field.shape)));
@@ -218,8 +224,10 @@ absl::StatusOr<UpdateRule> MakeUpdateRule(const JobSpec& spec, int64_t train_sam
 std::vector<GraphInput> KnownInputs(const JobSpec& spec, const Graph* imported) {
   if (imported != nullptr) return imported->inputs;
   const job::BuiltinModel& builtin = spec.model().builtin();
-  if (!TakesTokens(builtin)) return {};
-  return {{kBuiltinInput, DType::kI64, WithBatch(StatedShape(builtin, spec.data().train()))}};
+  const Shape stated = StatedShape(builtin, spec.data().train());
+  if (TakesTokens(builtin)) return {{kBuiltinInput, DType::kI64, WithBatch(stated)}};
+  if (stated.empty() || builtin.name() == job::BuiltinModel::NAME_MLP) return {};
+  return {{kBuiltinInput, DType::kF32, WithBatch(stated)}};
 }
 
 std::optional<IndexRange> KnownRange(const JobSpec& spec, const Graph* imported, const std::string& input) {

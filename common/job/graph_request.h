@@ -20,7 +20,8 @@
 namespace lockstep {
 
 // What the job's model takes, as far as that is known before the data is opened: the inputs of `imported`, the tokens
-// of a built-in language model; nothing for built-in architectures that adapt to the data.
+// of a built-in language model, the stated input of another one; nothing for built-in architectures that adapt to the
+// data.
 std::vector<GraphInput> KnownInputs(const JobSpec& spec, const Graph* imported);
 
 // Which numbers the model takes at `input` of KnownInputs, when it picks rows by them.
@@ -30,6 +31,7 @@ std::optional<IndexRange> KnownRange(const JobSpec& spec, const Graph* imported,
 // without the batch; a single input feeds the model's only one, several feed those of their names.
 // `imported`: the graph of `model.onnx`; null for a built-in architecture, whose input is called "inputs" and has the
 // shape `model.builtin.input`, else that of the data, to which `lenet` adds the channel of a [height, width].
+// Shapes have to be those of the data but for dimensions of 1; an `mlp` flattens what it gets.
 // InvalidArgument when the shape of the job is not that of the data, or a schedule does not fit the duration.
 absl::StatusOr<MetaGraphRequest> MakeMetaGraphRequest(const JobSpec& spec, const Graph* imported,
                                                       absl::Span<const TensorSpec> inputs, const TensorSpec& labels,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "common/graph/training_graph.h"
 
 namespace lockstep {
 namespace {
@@ -60,6 +61,50 @@ TEST_CASE("graph request: the model, its inputs and the loss of a job", "[job]")
 
   const auto wrong = MakeMetaGraphRequest(Job({"model.builtin.input=[1, 27, 28]"}), nullptr, {kImages}, kLabels, 60000);
   CHECK_THAT(std::string(wrong.status().message()), Catch::Contains("one sample of data.train has the shape [28, 28]"));
+}
+
+TEST_CASE("graph request: the data has the shape of the model, not only its number of elements", "[job]") {
+  const auto refusal = [](const std::vector<std::string>& overrides, const Shape& sample) {
+    const TensorSpec field{"inputs", DType::kF32, sample};
+    const auto request = MakeMetaGraphRequest(Job(overrides), nullptr, {&field, 1}, kLabels, 60000);
+    return std::string(request.status().message());
+  };
+
+  CHECK_THAT(refusal({"model.builtin={name: resnet18, small_images: true}"}, {16, 16, 3}),
+             Catch::Contains("[16, 16, 3]") && Catch::Contains("set data.transpose: [2, 0, 1]"));
+  CHECK_THAT(refusal({}, {28, 28, 1}), Catch::Contains("set data.transpose: [2, 0, 1]"));
+  CHECK(refusal({"model.builtin.input=[16, 16, 3]"}, {16, 16, 3}).empty());
+  CHECK(refusal({}, {3, 16, 16}).empty());
+  CHECK_THAT(refusal({"model.builtin.input=[1, 28, 28]"}, {784}), Catch::Contains("[784]"));
+  CHECK(refusal({"model.builtin={name: mlp, hidden: [8]}"}, {16, 16, 3}).empty());
+
+  Graph imported;
+  imported.inputs = {{"x", DType::kF32, {kBatchDim, 3, 16, 16}}};
+  const auto fits = [&](const Shape& sample) {
+    const TensorSpec field{"inputs", DType::kF32, sample};
+    return MakeMetaGraphRequest(Job(), &imported, {&field, 1}, kLabels, 60000).ok();
+  };
+  CHECK(fits({3, 16, 16}));
+  CHECK(fits({1, 3, 16, 16}));
+  CHECK_FALSE(fits({16, 16, 3}));
+  CHECK_FALSE(fits({48, 16}));
+  CHECK_FALSE(fits({768}));
+}
+
+TEST_CASE("graph request: a column of labels is a list of labels", "[job]") {
+  const TensorSpec column{"labels", DType::kI64, {1}};
+  const auto request = MakeMetaGraphRequest(Job(), nullptr, {kImages}, column, 60000);
+  REQUIRE(request.ok());
+  const auto metagraph = BuildMetaGraph(*request);
+  INFO(metagraph.status());
+  REQUIRE(metagraph.ok());
+  CHECK(MakeEvaluationGraph(*metagraph, 5).ok());
+
+  const TensorSpec target{"labels", DType::kF32, {1}};
+  const auto regression =
+      MakeMetaGraphRequest(Job({"model.loss=mse", "model.builtin.classes=1"}), nullptr, {kImages}, target, 60000);
+  REQUIRE(regression.ok());
+  CHECK(BuildMetaGraph(*regression).ok());
 }
 
 TEST_CASE("graph request: what is trained, what decays and what a pass holds", "[job]") {

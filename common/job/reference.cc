@@ -78,6 +78,8 @@ std::string ResumeText(job::Effect effect) {
       return "unless `schedule` is `cosine`";
     case job::EFFECT_DATA_PATH:
       return "if the data is the same";
+    case job::EFFECT_RESHAPE:
+      return "unless `transpose` is given";
     default:
       return "no";
   }

@@ -172,7 +172,31 @@ absl::Status ValidateFiles(const Places& places, const std::string& section, con
   return absl::OkStatus();
 }
 
+absl::Status ValidateForm(const Places& places, const Data& data) {
+  const std::vector<int64_t> reshape(data.reshape().begin(), data.reshape().end());
+  const std::vector<int64_t> transpose(data.transpose().begin(), data.transpose().end());
+  const bool as_model = reshape == std::vector<int64_t>{-1};
+  if (!as_model && std::any_of(reshape.begin(), reshape.end(), [](int64_t dim) { return dim < 1; })) {
+    return places.Error("data.reshape",
+                        "expected dimensions of 1 and more, or [-1] for the shape that the model takes");
+  }
+  std::vector<int64_t> sorted = transpose;
+  std::sort(sorted.begin(), sorted.end());
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    if (sorted[i] == static_cast<int64_t>(i)) continue;
+    return places.Error("data.transpose",
+                        absl::StrCat("expected each of 0 to ", sorted.size() - 1, " once, for a sample of ",
+                                     sorted.size(), " dimensions, found [", absl::StrJoin(transpose, ", "), "]"));
+  }
+  if (!reshape.empty() && !as_model && !transpose.empty() && reshape.size() != transpose.size()) {
+    return places.Error("data.transpose", absl::StrCat("orders ", transpose.size(),
+                                                       " dimensions, and data.reshape has ", reshape.size()));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ValidateData(const Places& places, const JobSpec& spec) {
+  LS_RETURN_IF_ERROR(ValidateForm(places, spec.data()));
   for (const auto& [name, files] : {std::pair("train", &spec.data().train()), std::pair("eval", &spec.data().eval())}) {
     if (files == &spec.data().train() || spec.data().has_eval()) {
       LS_RETURN_IF_ERROR(ValidateFiles(places, absl::StrCat("data.", name), *files));

@@ -62,8 +62,12 @@ class Numbers {
 // Which line each row began in: rows follow each other line by line but for the few remembered here.
 class RowLines {
  public:
-  void Add(int64_t row, int64_t line) {
-    if (jumps_.empty() || line - row != jumps_.back().second) jumps_.emplace_back(row, line - row);
+  absl::Status Add(int64_t row, int64_t line, MemoryBudget* budget) {
+    if (!jumps_.empty() && line - row == jumps_.back().second) return absl::OkStatus();
+    // Most tables have one; a table may have one for every row.
+    if (!jumps_.empty()) LS_RETURN_IF_ERROR(budget->Take(sizeof(jumps_[0])));
+    jumps_.emplace_back(row, line - row);
+    return absl::OkStatus();
   }
   int64_t LineOf(int64_t row) const {
     const auto after = std::upper_bound(jumps_.begin(), jumps_.end(), row,
@@ -81,7 +85,7 @@ class CsvTable {
       : files_(files),
         budget_{.limit_bytes = options.memory_limit_bytes},
         source_(std::move(source)),
-        rows_(&source_, Delimiter(files)),
+        rows_(&source_, Delimiter(files), &budget_),
         inputs_(&budget_),
         labels_(&budget_) {}
 
@@ -155,9 +159,9 @@ class CsvTable {
       LS_ASSIGN_OR_RETURN(const double value, NumberIn(cells, choice_.inputs[i]));
       status = inputs_.Append(value);
     }
-    if (!status.ok()) return absl::Status(status.code(), absl::StrCat(rows_.At(rows_.line()), status.message()));
-    lines_.Add(count_++, rows_.line());
-    return absl::OkStatus();
+    if (status.ok()) status = lines_.Add(count_++, rows_.line(), &budget_);
+    if (status.ok()) return status;
+    return absl::Status(status.code(), absl::StrCat(rows_.At(rows_.line()), status.message()));
   }
 
   StoredData Finish() {

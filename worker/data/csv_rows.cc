@@ -10,8 +10,8 @@ constexpr size_t kBufferBytes = 1 << 18;
 
 }  // namespace
 
-CsvRows::CsvRows(ByteSource* source, char delimiter)
-    : source_(source), delimiter_(delimiter), buffer_(kBufferBytes, '\0') {
+CsvRows::CsvRows(ByteSource* source, char delimiter, const MemoryBudget* budget)
+    : source_(source), delimiter_(delimiter), budget_(budget), buffer_(kBufferBytes, '\0') {
   if (Peek() != 0xef) return;
   if (size_ >= 3 && buffer_[1] == '\xbb' && buffer_[2] == '\xbf') at_ = 3;
 }
@@ -84,6 +84,28 @@ absl::StatusOr<int> CsvRows::Cell(std::string* cell) {
   }
 }
 
+void CsvRows::DropCells(size_t from, std::vector<std::string>* cells) {
+  for (size_t i = from; i < cells->size(); ++i) held_ -= sizeof(std::string) + (*cells)[i].capacity();
+  cells->resize(from);
+}
+
+absl::StatusOr<int> CsvRows::NextCell(size_t index, std::vector<std::string>* cells) {
+  if (index == kMostCells) return Bad(absl::StrCat("more than ", kMostCells, " cells"));
+  if (index == cells->size()) {
+    cells->emplace_back();
+    held_ += sizeof(std::string) + cells->back().capacity();
+  }
+  std::string& cell = (*cells)[index];
+  held_ -= cell.capacity();
+  const absl::StatusOr<int> ended_by = Cell(&cell);
+  held_ += cell.capacity();
+  if (!ended_by.ok() || held_ <= static_cast<size_t>(budget_->scratch_bytes())) return ended_by;
+  return absl::ResourceExhaustedError(absl::StrCat(At(row_line_), "the line takes more than the ",
+                                                   budget_->scratch_bytes(),
+                                                   " bytes that are left of data.memory; "
+                                                   "raise it"));
+}
+
 absl::StatusOr<bool> CsvRows::Next(std::vector<std::string>* cells) {
   while (true) {
     row_line_ = line_;
@@ -91,15 +113,18 @@ absl::StatusOr<bool> CsvRows::Next(std::vector<std::string>* cells) {
       LS_RETURN_IF_ERROR(status_);
       return false;
     }
+    // Cells keep their memory for the next row, but not that of the longest of all rows.
+    if (held_ > static_cast<size_t>(budget_->scratch_bytes()) / 2) {
+      DropCells(0, cells);
+      cells->shrink_to_fit();
+    }
     size_t count = 0;
     const bool quoted = Peek() == '"';
     int ended_by = 0;
     do {
-      if (count == kMostCells) return Bad(absl::StrCat("more than ", kMostCells, " cells"));
-      if (count == cells->size()) cells->emplace_back();
-      LS_ASSIGN_OR_RETURN(ended_by, Cell(&(*cells)[count++]));
+      LS_ASSIGN_OR_RETURN(ended_by, NextCell(count++, cells));
     } while (ended_by == static_cast<uint8_t>(delimiter_));
-    cells->resize(count);
+    DropCells(count, cells);
     if (count > 1 || quoted || !cells->front().empty()) return true;
   }
 }

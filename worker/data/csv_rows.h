@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "worker/data/byte_source.h"
+#include "worker/data/growing_array.h"
 
 namespace lockstep::worker {
 
@@ -20,10 +21,11 @@ class CsvRows {
   static constexpr size_t kLargestCell = 1 << 16;
   static constexpr size_t kMostCells = 1 << 20;
 
-  // REQUIRES: `source` outlives the rows.
-  CsvRows(ByteSource* source, char delimiter);
+  // `budget` says how much one row may take. REQUIRES: both outlive the rows.
+  CsvRows(ByteSource* source, char delimiter, const MemoryBudget* budget);
 
-  // Reads the next row into `cells`; false at the end. InvalidArgument and DataLoss name the line.
+  // Reads the next row into `cells`, the same ones each time; false at the end. InvalidArgument, DataLoss and
+  // ResourceExhausted name the line.
   absl::StatusOr<bool> Next(std::vector<std::string>* cells);
 
   // The line, from 1, that the row read last began in.
@@ -43,8 +45,14 @@ class CsvRows {
   absl::StatusOr<int> QuotedCell(std::string* cell);
   absl::Status Bad(absl::string_view message) const;
 
+  // Reads cell `index`; returns as Cell does.
+  absl::StatusOr<int> NextCell(size_t index, std::vector<std::string>* cells);
+  void DropCells(size_t from, std::vector<std::string>* cells);
+
   ByteSource* source_;
   char delimiter_;
+  const MemoryBudget* budget_;
+  size_t held_ = 0;  // bytes that the cells take
   std::string buffer_;
   size_t at_ = 0;
   size_t size_ = 0;

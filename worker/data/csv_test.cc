@@ -107,6 +107,26 @@ TEST_CASE("csv: the limit of memory holds while the table grows", "[data]") {
   CHECK(MustOpen(Table(files.Write("t.csv", text)), options)->num_samples() == 1000);
 }
 
+TEST_CASE("csv: a line is read only as far as it fits", "[data]") {
+  const TestFiles files;
+  FeedOptions options = Classes(2);
+  options.memory_limit_bytes = int64_t{4} << 20;
+  std::string wide = "x,label\n";
+  for (int i = 0; i < 100; ++i) wide += std::string(60000, '1') + ",";
+  CheckRefused(Table(files.Write("t.csv.gz", Gzip(wide + "0\n"))), options, StatusCode::kResourceExhausted,
+               "line 2: the line takes more than");
+  std::string cells = "x,label\n" + std::string(200000, ',') + "0\n";
+  CheckRefused(Table(files.Write("t.csv.gz", Gzip(cells))), options, StatusCode::kResourceExhausted, "line 2: ");
+  // Each line is short, and each has another cell that is long: none of them stays in memory.
+  std::string names, rows;
+  for (int i = 0; i < 100; ++i) names += absl::StrCat("x", i, ",");
+  for (int row = 0; row < 100; ++row) {
+    for (int i = 0; i < 100; ++i) rows += (i == row ? std::string(60000, '0') : "0") + ",";
+    rows += "1\n";
+  }
+  CHECK(MustOpen(Table(files.Write("t.csv", names + "label\n" + rows)), options)->num_samples() == 100);
+}
+
 TEST_CASE("csv: a table cut anywhere is read up to there or refused", "[data]") {
   const TestFiles files;
   const std::string text = "x,\"label\"\r\n1.5,\"0\"\r\n-2,1\r\n";

@@ -9,6 +9,8 @@
 #include "common/job/normalisation.h"
 #include "common/status/status_macros.h"
 #include "worker/data/field.h"
+#include "worker/data/transpose_samples.h"
+#include "worker/data/value_range.h"
 
 namespace lockstep::worker {
 namespace {
@@ -52,19 +54,50 @@ class FileSource : public DataSource {
   std::string hash_;
 };
 
-// How the model takes a feature, under the feature's name. InvalidArgument when it takes none of that name.
-absl::StatusOr<FeedInput> WantedInput(const StoredData& data, const StoredField& stored, const FeedOptions& options) {
+// Of the feature, and how its samples are seen.
+struct Delivery {
+  FeedInput input;
+  SampleView view;
+};
+
+// How the model takes a feature, under the feature's name. InvalidArgument when it takes none of that name, or another
+// shape.
+absl::StatusOr<Delivery> Deliver(const StoredData& data, const StoredField& stored, const FeedOptions& options) {
   const bool only = data.features.size() == 1;
   const std::string name = only ? kInputsField : stored.name;
   if (options.inputs.empty()) {
-    return FeedInput{.name = name, .dtype = stored.tokens ? DType::kI64 : DType::kF32, .shape = stored.sample};
+    SampleView view = ViewSample(options.form, stored.sample);
+    const DType dtype = stored.tokens ? DType::kI64 : DType::kF32;
+    return Delivery{{.name = name, .dtype = dtype, .shape = view.delivered}, std::move(view)};
   }
+  const std::string& path = data.arrays[stored.array].path;
   for (const FeedInput& input : options.inputs) {
     if (input.name != stored.name && !(only && options.inputs.size() == 1)) continue;
-    return FeedInput{.name = name, .dtype = input.dtype, .shape = input.shape, .range = input.range};
+    absl::StatusOr<SampleView> view = ViewSampleAs(options.form, stored.sample, input.shape);
+    if (view.ok()) return Delivery{{name, input.dtype, input.shape, input.range}, *std::move(view)};
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": one sample of ", stored.name, " has the shape ", view.status().message()));
   }
-  return absl::InvalidArgumentError(absl::StrCat(data.arrays[stored.array].path, ": ", stored.name,
-                                                 " is no input of the model; name those that are with input_fields"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": ", stored.name, " is no input of the model; name those that are with input_fields"));
+}
+
+// InvalidArgument when a setting of the form is for none of the features: it is a mistake then.
+absl::Status CheckFormIsUsed(const StoredData& data, const SampleForm& form, absl::Span<const SampleView> views) {
+  std::string shapes;
+  bool reshaped = form.reshape.empty();
+  bool transposed = form.transpose.empty();
+  for (size_t i = 0; i < views.size(); ++i) {
+    reshaped = reshaped || views[i].stored == form.reshape;
+    transposed = transposed || !views[i].order.empty();
+    absl::StrAppend(&shapes, i == 0 ? "" : ", ", ShapeString(data.features[i].sample));
+  }
+  if (reshaped && transposed) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      data.arrays[0].path, ": samples have the shape ", shapes, ", and ",
+      reshaped ? absl::StrCat("data.transpose: ", ShapeString(form.transpose), " orders ", form.transpose.size(),
+                              " dimensions; give data.reshape too, or remove it")
+               : absl::StrCat("data.reshape: ", ShapeString(form.reshape), " has another number of elements")));
 }
 
 // InvalidArgument unless every input of the model is a feature of the data.
@@ -81,21 +114,52 @@ absl::Status CheckAllFed(const StoredData& data, const FeedOptions& options) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<Field>> MakeFields(const StoredData& data, const FeedOptions& options) {
+// Looks at the values of the features and the label, as far as somebody asks about them.
+absl::Status CheckValues(const StoredData& data, absl::Span<const Field> features, const FeedOptions& options) {
+  if (!options.finite_only && options.warnings == nullptr) return absl::OkStatus();
+  std::vector<ValueQuestion> questions;
+  for (size_t i = 0; i < features.size(); ++i) {
+    const TensorSpec& spec = features[i].spec();
+    if (spec.dtype != DType::kF32) continue;
+    questions.push_back(
+        {&data.arrays[data.features[i].array], data.features[i].name, spec.shape.size() >= 2, &options.normalisation});
+  }
+  if (options.label_classes == 0 && !data.label.tokens) {
+    questions.push_back({&data.arrays[data.label.array], data.label.name, false, nullptr});
+  }
+  for (const ValueQuestion& question : questions) {
+    const ValueRange range = FindRange(*question.array);
+    const std::string broken = NotFiniteText(question, range);
+    if (!broken.empty() && options.finite_only) return absl::InvalidArgumentError(broken);
+    if (options.warnings == nullptr) continue;
+    for (const std::string& warning : {broken, ScaleText(question, range)}) {
+      if (!warning.empty()) options.warnings->push_back(warning);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// `views` gets one entry for each feature.
+absl::StatusOr<std::vector<Field>> MakeFields(const StoredData& data, const FeedOptions& options,
+                                              std::vector<SampleView>* views) {
   LS_RETURN_IF_ERROR(CheckAllFed(data, options));
   std::vector<Field> fields;
   bool any_float = false;
   for (const StoredField& stored : data.features) {
-    LS_ASSIGN_OR_RETURN(const FeedInput input, WantedInput(data, stored, options));
+    LS_ASSIGN_OR_RETURN(Delivery delivery, Deliver(data, stored, options));
+    const FeedInput& input = delivery.input;
     any_float = any_float || input.dtype == DType::kF32;
     LS_ASSIGN_OR_RETURN(Field field, Field::Feature(data, stored, {input.name, input.dtype, input.shape}, input.range,
                                                     options.normalisation));
     fields.push_back(std::move(field));
+    views->push_back(std::move(delivery.view));
   }
+  LS_RETURN_IF_ERROR(CheckFormIsUsed(data, options.form, *views));
   if (!any_float && !(options.normalisation == Normalisation{})) {
     return absl::InvalidArgumentError(absl::StrCat(
         data.arrays[0].path, ": data.normalize is for float inputs, and all of these are integers; remove it"));
   }
+  LS_RETURN_IF_ERROR(CheckValues(data, fields, options));
   LS_ASSIGN_OR_RETURN(Field label, Field::Label(data, options.label_classes, options.ignore_label));
   fields.push_back(std::move(label));
   return fields;
@@ -111,6 +175,7 @@ std::string FilesText(const job::DataFiles& files) {
 
 FeedOptions FeedOptionsOf(const job::JobSpec& spec) {
   FeedOptions options;
+  options.form = MakeSampleForm(spec);
   options.normalisation = MakeNormalisation(spec.data());
   if (spec.model().loss() == "softmax_cross_entropy") {
     options.ignore_label = spec.model().ignore_index();
@@ -119,19 +184,26 @@ FeedOptions FeedOptionsOf(const job::JobSpec& spec) {
     const int64_t classes = builtin.has_classes() ? builtin.classes() : builtin.vocabulary();
     options.label_classes = spec.model().has_onnx() ? kAnyClasses : classes;
   }
+  // Every pass of a built-in model carries a NaN into its loss; another model may know what to do with it.
+  options.finite_only = spec.model().has_builtin() && spec.train().on_nan() != job::Train::ON_NAN_SKIP_STEP;
   options.memory_limit_bytes = spec.data().memory().bytes();
   return options;
 }
 
 absl::StatusOr<std::unique_ptr<DataSource>> OpenDataSource(const job::DataFiles& files, const FeedOptions& options) {
-  LS_ASSIGN_OR_RETURN(const StoredData data, ReadStoredData(files, {.memory_limit_bytes = options.memory_limit_bytes,
-                                                                    .pulse = options.pulse}));
-  LS_ASSIGN_OR_RETURN(std::vector<Field> fields, MakeFields(data, options));
+  LS_ASSIGN_OR_RETURN(StoredData data, ReadStoredData(files, {.memory_limit_bytes = options.memory_limit_bytes,
+                                                              .pulse = options.pulse}));
+  std::vector<SampleView> views;
+  LS_ASSIGN_OR_RETURN(std::vector<Field> fields, MakeFields(data, options, &views));
   std::string hash = ContentHash(data, options.pulse);
   if (files.has_sha256() && files.sha256() != hash) {
     return absl::InvalidArgumentError(absl::StrCat(FilesText(files), " are not the data of this job: their hash is ",
                                                    hash, ", the job's sha256 ", files.sha256(),
                                                    "; use the same files everywhere"));
+  }
+  // Last: the hash and the places in messages are those of the files.
+  for (size_t i = 0; i < views.size(); ++i) {
+    if (!views[i].order.empty()) TransposeSamples(data.arrays[data.features[i].array], views[i], options.pulse);
   }
   return std::make_unique<FileSource>(std::move(fields), data.num_samples, std::move(hash));
 }

@@ -19,6 +19,7 @@
 #include "absl/types/span.h"
 #include "common/graph/metagraph.h"
 #include "common/graph/picked_rows.h"
+#include "common/job/sample_form.h"
 #include "common/sync/pulse.h"
 #include "common/tensor/tensor.h"
 #include "protos/job.pb.h"
@@ -52,7 +53,7 @@ inline constexpr int64_t kAnyClasses = int64_t{1} << 31;
 struct FeedInput {
   std::string name;  // of the field
   DType dtype = DType::kF32;
-  Shape shape;                      // of one sample; as many elements as the stored one has
+  Shape shape;                      // of one sample: what FeedOptions::form makes of the stored one
   std::optional<IndexRange> range;  // of integers; others are refused
 };
 
@@ -61,9 +62,14 @@ struct FeedOptions {
   // The features that the model takes. One feature fits one input whatever they are called, several go by name. Empty:
   // whatever the files hold, in its own shape, as float32, tokens as int64.
   std::vector<FeedInput> inputs;
+  SampleForm form;                      // of the features
   Normalisation normalisation;          // of the float32 features
   int64_t label_classes = 0;            // labels are class indices in [0, label_classes); 0: float targets
   std::optional<int64_t> ignore_label;  // a label beyond the classes that counts for nothing
+  // Features and float targets that are not finite are refused; else they are a warning.
+  bool finite_only = false;
+  // Gets what may be a mistake and can be trained on; null: nobody asks, and it is not looked for.
+  std::vector<std::string>* warnings = nullptr;
   int64_t memory_limit_bytes = int64_t{16} << 30;
   Pulse* pulse = nullptr;  // advances by the bytes read and hashed; null: nobody watches
 };
@@ -71,7 +77,8 @@ struct FeedOptions {
 // The options under which `spec` feeds its model, but for `inputs`.
 FeedOptions FeedOptionsOf(const job::JobSpec& spec);
 
-// Opens the files of `files`. Features become the type that the model takes: float32 by `options.normalisation`; int64,
+// Opens the files of `files`. Features become the shape that the model takes, when it is theirs by `options.form`, and
+// the type that it takes: float32 by `options.normalisation`; int64,
 // int32 or bool only from stored integers, every one of which must fit, unchanged. Labels become int64 class indices
 // when label_classes > 0 (tokens always), else float32 targets. Errors name file and byte offset, or line: NotFound,
 // PermissionDenied, InvalidArgument (wrong content, counts that differ, a label out of range, `sha256` of the job not

@@ -69,11 +69,7 @@ Field::Field(const StoredData& data, const StoredField& stored, TensorSpec spec)
 absl::StatusOr<Field> Field::Feature(const StoredData& data, const StoredField& stored, TensorSpec spec,
                                      const std::optional<IndexRange>& range, const Normalisation& normalisation) {
   const StoredArray& array = data.arrays[stored.array];
-  if (NumElements(spec.shape) != NumElements(stored.sample)) {
-    return absl::InvalidArgumentError(absl::StrCat(array.path, ": one sample of ", stored.name, " has the shape ",
-                                                   ShapeString(stored.sample), ", the model takes ",
-                                                   ShapeString(spec.shape)));
-  }
+  LS_CHECK(NumElements(spec.shape) == NumElements(stored.sample), "the sample has the model's shape");
   Affine affine;
   switch (spec.dtype) {
     case DType::kF32:

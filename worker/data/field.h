@@ -21,8 +21,8 @@ namespace lockstep::worker {
 
 class Field {
  public:
-  // A feature delivered as `spec`, whose shape has as many elements as the stored one; float32 by `normalisation`,
-  // integers in `range`. InvalidArgument when the stored elements are of another kind or do not fit.
+  // A feature delivered as `spec`; float32 by `normalisation`, integers in `range`. InvalidArgument when the stored
+  // elements are of another kind or do not fit. REQUIRES: the shape of `spec` has as many elements as the stored one.
   static absl::StatusOr<Field> Feature(const StoredData& data, const StoredField& stored, TensorSpec spec,
                                        const std::optional<IndexRange>& range, const Normalisation& normalisation);
 

@@ -4,6 +4,7 @@
 #ifndef LOCKSTEP_WORKER_DATA_GROWING_ARRAY_H_
 #define LOCKSTEP_WORKER_DATA_GROWING_ARRAY_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -18,6 +19,19 @@ namespace lockstep::worker {
 struct MemoryBudget {
   int64_t limit_bytes = 0;
   int64_t used_bytes = 0;
+
+  // ResourceExhausted when `bytes` more are over the limit; without the place.
+  absl::Status Take(int64_t bytes) {
+    if (bytes > limit_bytes - used_bytes) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("the data needs more than the ", limit_bytes, " bytes of data.memory; raise it"));
+    }
+    used_bytes += bytes;
+    return absl::OkStatus();
+  }
+
+  // What one row or record may take while it is read: what is left, but so much always.
+  int64_t scratch_bytes() const { return std::max(limit_bytes - used_bytes, int64_t{1} << 20); }
 };
 
 class GrowingArray {
@@ -27,10 +41,7 @@ class GrowingArray {
 
   // ResourceExhausted when the budget, or the memory, does not suffice; without the place.
   absl::Status Append(const void* bytes, size_t count) {
-    if (static_cast<int64_t>(count) > budget_->limit_bytes - budget_->used_bytes) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("the data needs more than the ", budget_->limit_bytes, " bytes of data.memory; raise it"));
-    }
+    if (absl::Status taken = budget_->Take(static_cast<int64_t>(count)); !taken.ok()) return taken;
     if (count > capacity_ - size_) {
       const size_t wanted = capacity_ + capacity_ / 2 + count + 4096;
       void* const moved = std::realloc(data_.get(), wanted);
@@ -41,7 +52,6 @@ class GrowingArray {
     }
     std::memcpy(data_.get() + size_, bytes, count);
     size_ += count;
-    budget_->used_bytes += static_cast<int64_t>(count);
     return absl::OkStatus();
   }
 
@@ -54,12 +64,11 @@ class GrowingArray {
   std::byte* data() { return data_.get(); }
 
   // Gives the bytes away; what was set aside for more is returned.
-  std::shared_ptr<const std::byte> Release() {
+  std::shared_ptr<std::byte> Release() {
     std::byte* const bytes = data_.release();
     void* const moved = std::realloc(bytes, size_ == 0 ? 1 : size_);
     size_ = capacity_ = 0;
-    return {static_cast<const std::byte*>(moved == nullptr ? bytes : moved),
-            [](const std::byte* p) { std::free(const_cast<std::byte*>(p)); }};
+    return {moved == nullptr ? bytes : static_cast<std::byte*>(moved), Free{}};
   }
 
  private:

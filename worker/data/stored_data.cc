@@ -65,8 +65,8 @@ absl::StatusOr<job::DataFiles::Format> FindFormat(const std::string& path) {
 StoredArray StoreArray(std::string name, ArrayFile file) {
   StoredArray stored{.name = std::move(name), .dtype = file.array.dtype(), .shape = file.array.shape()};
   stored.path = file.path;
-  const auto shared = std::make_shared<const ArrayFile>(std::move(file));
-  stored.elements = std::shared_ptr<const std::byte>(shared, shared->array.data());
+  const auto shared = std::make_shared<ArrayFile>(std::move(file));
+  stored.elements = std::shared_ptr<std::byte>(shared, shared->array.data());
   stored.element = [shared](int64_t i) {
     return shared->At(shared->data_offset + i * DTypeSize(shared->array.dtype()));
   };

@@ -29,7 +29,7 @@ struct StoredArray {
   std::string name;  // in the content hash
   DType dtype = DType::kU8;
   Shape shape;
-  std::shared_ptr<const std::byte> elements;    // row-major
+  std::shared_ptr<std::byte> elements;          // row-major
   std::function<std::string(int64_t)> element;  // "FILE: byte 8: ", the place of element i
   std::string path;
 

@@ -9,6 +9,7 @@
 #include "common/status/status_macros.h"
 #include "protos/tf_example.pb.h"
 #include "worker/data/containers.h"
+#include "worker/data/example_cost.h"
 #include "worker/data/field_choice.h"
 #include "worker/data/growing_array.h"
 
@@ -39,8 +40,8 @@ class Records {
  public:
   explicit Records(ByteSource source) : source_(std::move(source)) {}
 
-  // Reads the next record into `record`; false at the end.
-  absl::StatusOr<bool> Next(std::string* record) {
+  // Reads the next record into `record`; false at the end. ResourceExhausted for one of more than `most` bytes.
+  absl::StatusOr<bool> Next(int64_t most, std::string* record) {
     offset_ = source_.offset();
     std::string header(kHeaderBytes, '\0');
     LS_ASSIGN_OR_RETURN(const size_t got, source_.ReadSome(BytesOf(header)));
@@ -54,6 +55,10 @@ class Records {
     const uint64_t length = Number(view, kLengthBytes);
     if (length > static_cast<uint64_t>(std::min(kLargestRecord, source_.MostBytes()))) {
       return Lost(absl::StrCat("a record of ", length, " bytes, more than the file can hold, or than 1 GiB"));
+    }
+    if (length > static_cast<uint64_t>(most)) {
+      return absl::ResourceExhaustedError(absl::StrCat(source_.At(offset_), "a record of ", length, " bytes, and ",
+                                                       most, " are left of data.memory; raise it"));
     }
     // Piece by piece: a length can promise what a compressed file does not have.
     record->clear();
@@ -123,8 +128,9 @@ class TfRecordFile {
     std::string record;
     tf::Example example;
     while (true) {
-      LS_ASSIGN_OR_RETURN(const bool more, records_.Next(&record));
+      LS_ASSIGN_OR_RETURN(const bool more, records_.Next(budget_.scratch_bytes(), &record));
       if (!more) break;
+      LS_RETURN_IF_ERROR(CheckCost(record));
       if (!example.ParseFromString(record)) return Bad("is no tf.Example");
       if (offsets_.empty()) LS_RETURN_IF_ERROR(Choose(example));
       LS_RETURN_IF_ERROR(Add(example));
@@ -143,6 +149,16 @@ class TfRecordFile {
   absl::Status Bad(absl::string_view message) const {
     return absl::InvalidArgumentError(
         absl::StrCat(records_.source().At(records_.offset()), "record ", offsets_.size(), " ", message));
+  }
+
+  // Whether what the record becomes when it is parsed fits; a few bytes of a file can become many in memory.
+  absl::Status CheckCost(const std::string& record) const {
+    const int64_t cost = ExampleCost(record);
+    const int64_t most = budget_.scratch_bytes() - static_cast<int64_t>(record.size());
+    if (cost <= most) return absl::OkStatus();
+    return absl::ResourceExhaustedError(absl::StrCat(records_.source().At(records_.offset()), "record ",
+                                                     offsets_.size(), " takes ", cost, " bytes when it is parsed, and ",
+                                                     most, " are left of data.memory; raise it"));
   }
 
   // The fields are those of the first record.
@@ -181,7 +197,7 @@ class TfRecordFile {
       }
     }
     offsets_.push_back(records_.offset());
-    return absl::OkStatus();
+    return budget_.Take(sizeof(offsets_[0]));
   }
 
   StoredData Finish() {

@@ -48,6 +48,11 @@ TEST_CASE("tfrecord: all features but the label feed the inputs of the model by 
   const TestFiles files;
   FeedOptions options = Classes(4);
   options.inputs = {{"x", DType::kF32, {2}}, {"image", DType::kI64, {2, 2}}};
+  CheckRefused(
+      Records(files.Write("t", File(kExamples)), {}), options, StatusCode::kInvalidArgument,
+      "one sample of image has the shape [4]; the model takes [2, 2]. If the elements come in the order of the "
+      "model's shape, set data.reshape: [-1]");
+  options.form.in_order = true;
   const auto source = MustOpen(Records(files.Write("t", File(kExamples)), {}), options);
   CHECK(AllOf<int64_t>(*source, "image") == std::vector<int64_t>{97, 98, 99, 100, 101, 102, 103, 104});
   CHECK(AllOf<float>(*source, "x") == std::vector<float>{0.5f, 1, 2, -1});
@@ -85,6 +90,38 @@ TEST_CASE("tfrecord: a length that lies allocates nothing", "[data]") {
   FeedOptions options;
   options.memory_limit_bytes = 30;
   CheckRefused(Records(files.Write("t", File(kExamples)), {}), options, StatusCode::kResourceExhausted, "raise it");
+}
+
+TEST_CASE("tfrecord: a record is parsed only when what it makes fits", "[data]") {
+  const TestFiles files;
+  FeedOptions options;
+  options.memory_limit_bytes = int64_t{8} << 20;
+  const auto refused = [&](const std::string& record) {
+    CheckRefused(Records(files.Write("t", Gzip(RecordBytes(record)))), options, StatusCode::kResourceExhausted,
+                 "byte 0 of the decompressed data: record 0");
+  };
+
+  // Strings of nothing: two bytes of the file each, and a string in memory.
+  tf::Example strings = MakeExample("abcd", {}, {0});
+  for (int i = 0; i < 1 << 20; ++i)
+    (*strings.mutable_features()->mutable_feature())["image"].mutable_bytes_list()->add_value();
+  refused(strings.SerializeAsString());
+  // Fields that nobody knows, and one name again and again, of which a map keeps the last.
+  std::string unknown, names;
+  for (int i = 0; i < 1 << 20; ++i) unknown += "\x50\x01";
+  for (int i = 0; i < 1 << 20; ++i) names += std::string("\x0a\0", 2);
+  refused(unknown);
+  refused("\x0a" + std::string("\x80\x80\x80\x01") + names);
+  // Numbers of one byte each.
+  tf::Example numbers = MakeExample("abcd", {}, {0});
+  for (int i = 0; i < 2 << 20; ++i)
+    (*numbers.mutable_features()->mutable_feature())["label"].mutable_int64_list()->add_value(1);
+  refused(numbers.SerializeAsString());
+  // One long string is what it is.
+  CHECK(MustOpen(
+            Records(files.Write("t", RecordBytes(MakeExample(std::string(1 << 20, 'x'), {}, {0}).SerializeAsString()))),
+            options)
+            ->num_samples() == 1);
 }
 
 TEST_CASE("tfrecord: every truncation and every flipped bit is found", "[data]") {

@@ -1,0 +1,68 @@
+#include "worker/data/value_range.h"
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+
+#include "absl/strings/str_cat.h"
+#include "worker/data/element_types.h"
+
+namespace lockstep::worker {
+namespace {
+
+// Bytes of an image reach far beyond 1; other small integers, ages and counts, may well be meant as they are.
+constexpr double kHighestScaled = 16;
+constexpr double kHighestByte = 255;
+
+}  // namespace
+
+ValueRange FindRange(const StoredArray& array) {
+  ValueRange range;
+  WithElementType(array.dtype, [&](auto tag) {
+    using T = decltype(tag);
+    const T* const elements = reinterpret_cast<const T*>(array.elements.get());
+    const int64_t count = array.num_elements();
+    T lowest = std::numeric_limits<T>::max();
+    T highest = std::numeric_limits<T>::lowest();
+    for (int64_t i = 0; i < count; ++i) {
+      if constexpr (std::is_floating_point_v<T>) {
+        if (!std::isfinite(elements[i])) {
+          if (range.not_finite++ == 0) range.first_not_finite = i;
+          continue;
+        }
+      }
+      lowest = std::min(lowest, elements[i]);
+      highest = std::max(highest, elements[i]);
+    }
+    if (lowest > highest) return;
+    range.lowest = static_cast<double>(lowest);
+    range.highest = static_cast<double>(highest);
+  });
+  return range;
+}
+
+std::string NotFiniteText(const ValueQuestion& question, const ValueRange& range) {
+  if (range.not_finite == 0) return "";
+  return absl::StrCat(question.array->element(range.first_not_finite), question.name, " ", range.first_not_finite,
+                      " is NaN or infinite, as are ", range.not_finite, " of ", question.array->num_elements(),
+                      " values: the loss would be too. Correct them, or leave their samples out");
+}
+
+std::string ScaleText(const ValueQuestion& question, const ValueRange& range) {
+  if (question.normalisation == nullptr || range.lowest > range.highest) return "";
+  const std::string found =
+      absl::StrCat(question.array->path, ": ", question.name, " has values from ", range.lowest, " to ", range.highest);
+  const bool bytes = question.array->dtype == DType::kU8;
+  const bool like_bytes = question.image && range.lowest >= 0 && range.highest <= kHighestByte;
+  if (*question.normalisation == Normalisation{}) {
+    if ((!bytes && !like_bytes) || range.highest <= kHighestScaled) return "";
+    return absl::StrCat(found,
+                        ", and they are fed as they are. If the model expects them scaled, set data.normalize: "
+                        "{divide_by: 255}");
+  }
+  if (bytes || question.normalisation->scale > 1.0 / 128 || range.lowest < -1 || range.highest > 1) return "";
+  return absl::StrCat(found, ", and data.normalize.divide_by divides them by ", 1 / question.normalisation->scale,
+                      ". If they are scaled already, leave it out");
+}
+
+}  // namespace lockstep::worker
