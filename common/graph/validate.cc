@@ -177,6 +177,21 @@ absl::Status CheckStateNames(const MetaGraph& metagraph) {
   return absl::OkStatus();
 }
 
+// All of it together has to be counted: a worker adds tensors up, and holds some of them several times.
+absl::Status CheckStateSize(const MetaGraph& metagraph) {
+  constexpr int64_t kMostBytes = int64_t{1} << 56;
+  int64_t total = 0;
+  for (const StateTensor& tensor : MakeStateLayout(metagraph).tensors) {
+    const absl::StatusOr<int64_t> bytes = CheckedByteSize(tensor.spec.dtype, tensor.spec.shape);
+    if (!bytes.ok() || *bytes > kMostBytes - total) {
+      return Invalid("with '", tensor.spec.name, "' ", ShapeString(tensor.spec.shape), " the state has more than ",
+                     kMostBytes, " bytes");
+    }
+    total += *bytes;
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ValidateForwardGraph(const Graph& graph) {
@@ -220,7 +235,8 @@ absl::Status ValidateMetaGraph(const MetaGraph& metagraph) {
   LS_RETURN_IF_ERROR(CheckLoss(metagraph));
   LS_RETURN_IF_ERROR(CheckAliases(metagraph));
   LS_RETURN_IF_ERROR(CheckUpdate(metagraph.update));
-  return CheckStateNames(metagraph);
+  LS_RETURN_IF_ERROR(CheckStateNames(metagraph));
+  return CheckStateSize(metagraph);
 }
 
 }  // namespace lockstep

@@ -23,6 +23,7 @@ absl::StatusOr<HostPort> ParseHostPort(absl::string_view text) {
     return bad("has several colons (write [IPV6]:PORT)");
   }
   if (host.empty()) return bad("has no host");
+  if (host.find_first_of("[]") != absl::string_view::npos) return bad("has brackets in its host");
   HostPort parsed{.host = std::string(host)};
   if (!absl::SimpleAtoi(text.substr(colon + 1), &parsed.port) || parsed.port < 0 || parsed.port > 65535) {
     return bad("has a port that is not a number from 0 to 65535");

@@ -1,5 +1,6 @@
 // Runs a fuzz target where there is no libFuzzer: on every file of its corpus, then on changed copies of them, each a
-// function of the seed and its number alone. Says which run it was when the target crashes.
+// function of the seed and its number alone. The seed is another one each time, unless it is given. Says which run it
+// was when the target crashes, or is stopped because it hangs.
 //   TARGET_fuzz_test CORPUS_FOLDER [--runs N] [--seed S] [--first N]
 #include <signal.h>
 #include <sys/resource.h>
@@ -11,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -61,7 +63,7 @@ std::vector<std::string> ReadCorpus(const std::string& folder) {
 
 int Main(int argc, char** argv) {
   uint64_t runs = 2000;
-  uint64_t seed = 1;
+  uint64_t seed = std::random_device{}();
   uint64_t first = 0;
   for (int i = 2; i < argc; i += 2) {
     uint64_t* const value = std::strcmp(argv[i], "--runs") == 0    ? &runs
@@ -74,8 +76,11 @@ int Main(int argc, char** argv) {
     std::fprintf(stderr, "usage: CORPUS_FOLDER [--runs N] [--seed S] [--first N]\n");
     return kExitUsage;
   }
-  for (const int signal_number : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}) signal(signal_number, OnCrash);
+  for (const int signal_number : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGTERM, SIGALRM})
+    signal(signal_number, OnCrash);
   LimitMemory();
+  std::printf("fuzz: seed %llu\n", static_cast<unsigned long long>(seed));
+  std::fflush(stdout);
   const std::vector<std::string> corpus = ReadCorpus(argv[1]);
   if (corpus.empty()) {
     std::fprintf(stderr, "fuzz: %s is empty\n", argv[1]);
