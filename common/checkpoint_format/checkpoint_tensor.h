@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
@@ -34,6 +35,10 @@ inline bool IsInGroup(absl::string_view name, absl::string_view group) {
   if (group == kEmaGroup) return absl::StartsWith(name, kEmaPrefix) && name.size() > kEmaPrefix.size();
   return group == kModelGroup || group == kOptimizerGroup;
 }
+
+// OK when a safetensors file can call a tensor so; else InvalidArgument: no name, the one that such files keep for
+// themselves, a zero byte, or no UTF-8.
+absl::Status CheckTensorName(absl::string_view name);
 
 // What the files of a group call a tensor. REQUIRES: IsInGroup(name, group).
 inline std::string NameInFile(absl::string_view name, absl::string_view group) {

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/checkpoint_format/checkpoint_tensor.h"
 #include "common/checkpoint_format/strict_json.h"
 #include "common/status/status_macros.h"
 
@@ -17,20 +18,6 @@ namespace lockstep {
 namespace {
 
 constexpr absl::string_view kMetadataKey = "__metadata__";
-const absl::string_view kNul("\0", 1);
-
-absl::Status CheckName(absl::string_view name) {
-  if (name.empty() || name == kMetadataKey || absl::StrContains(name, kNul)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", absl::CHexEscape(name), "' cannot name a tensor in a safetensors file"));
-  }
-  return absl::OkStatus();
-}
-
-std::string Quoted(absl::string_view text) {  // throws on bad UTF-8
-  return nlohmann::json(std::string(text)).dump();
-}
-
 // Collects entries and metadata; sizes and places are checked afterwards, over all entries.
 class HeaderVisitor final : public JsonVisitor {
  public:
@@ -69,7 +56,7 @@ class HeaderVisitor final : public JsonVisitor {
   absl::Status BeginObject(const Path& path, int in_array) override {
     if (in_array > 0 || path.size() > 1) return Bad(path, "has an object where none belongs");
     if (path.size() == 1 && path[0] != kMetadataKey) {
-      LS_RETURN_IF_ERROR(CheckName(path[0]));
+      LS_RETURN_IF_ERROR(CheckTensorName(path[0]));
       header.entries.push_back({});
       header.entries.back().spec.name = path[0];
       offsets_.clear();
@@ -156,19 +143,14 @@ absl::StatusOr<std::string> EncodeSafetensorsHeader(absl::Span<const TensorSpec>
   std::set<absl::string_view> names;
   uint64_t offset = 0;
   for (const TensorSpec& tensor : tensors) {
-    LS_RETURN_IF_ERROR(CheckName(tensor.name));
+    LS_RETURN_IF_ERROR(CheckTensorName(tensor.name));
     if (!names.insert(tensor.name).second) {
       return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "' is twice in one file"));
     }
     LS_ASSIGN_OR_RETURN(const int64_t bytes, CheckedByteSize(tensor.dtype, tensor.shape));
-    std::string name;
-    try {
-      name = Quoted(tensor.name);
-    } catch (const nlohmann::json::exception&) {
-      return absl::InvalidArgumentError(absl::StrCat("the name '", absl::CHexEscape(tensor.name), "' is not UTF-8"));
-    }
-    absl::StrAppend(&json, ",", name, ":{\"dtype\":\"", DTypeName(tensor.dtype), "\",\"shape\":[",
-                    absl::StrJoin(tensor.shape, ","), "],\"data_offsets\":[", offset, ",", offset + bytes, "]}");
+    absl::StrAppend(&json, ",", nlohmann::json(tensor.name).dump(), ":{\"dtype\":\"", DTypeName(tensor.dtype),
+                    "\",\"shape\":[", absl::StrJoin(tensor.shape, ","), "],\"data_offsets\":[", offset, ",",
+                    offset + bytes, "]}");
     offset += static_cast<uint64_t>(bytes);
   }
   json += "}";

@@ -55,21 +55,6 @@ absl::Status MatchFeatures(const Graph& imported, const std::vector<const Signat
   return absl::OkStatus();
 }
 
-// A name for the labels that nothing in the graph has: the data's own, or one like it.
-std::string FreeName(const Graph& graph, std::string name) {
-  const auto taken = [&] {
-    const auto is_it = [&](const auto& entry) { return entry.name == name; };
-    return std::any_of(graph.inputs.begin(), graph.inputs.end(), is_it) ||
-           std::any_of(graph.variables.begin(), graph.variables.end(), is_it) ||
-           std::any_of(graph.constants.begin(), graph.constants.end(), is_it) ||
-           std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
-             return std::count(node.outputs.begin(), node.outputs.end(), name) != 0;
-           });
-  };
-  while (taken()) name += "_";
-  return name;
-}
-
 // Whether the scores' last dimension are the classes. InvalidArgument when both dimensions could be meant.
 absl::StatusOr<bool> ClassesLast(const MetaGraph& metagraph, ClassAxis axis) {
   if (metagraph.loss.kind != LossKind::kSoftmaxCrossEntropy || axis == ClassAxis::kSecond) return false;
@@ -134,7 +119,7 @@ absl::StatusOr<MetaGraph> BuildMetaGraph(const MetaGraphRequest& request) {
     LS_ASSIGN_OR_RETURN(metagraph.forward,
                         BuildArchitecture(request.model, {features[0]->name, features[0]->dtype, features[0]->shape}));
   }
-  label.name = FreeName(metagraph.forward, label.name);
+  label.name = FreshName(metagraph.forward, label.name);
   metagraph.forward.inputs.push_back({label.name, label.dtype, label.shape});
   metagraph.signature.push_back(label);
   metagraph.loss = request.loss;

@@ -26,6 +26,20 @@ void Replace(std::vector<std::string>* names, const std::string& from, const std
 
 }  // namespace
 
+std::string FreshName(const Graph& graph, std::string name) {
+  const auto taken = [&] {
+    const auto is_it = [&](const auto& entry) { return entry.name == name; };
+    return std::any_of(graph.inputs.begin(), graph.inputs.end(), is_it) ||
+           std::any_of(graph.variables.begin(), graph.variables.end(), is_it) ||
+           std::any_of(graph.constants.begin(), graph.constants.end(), is_it) ||
+           std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
+             return std::count(node.outputs.begin(), node.outputs.end(), name) != 0;
+           });
+  };
+  while (taken()) name += "_";
+  return name;
+}
+
 void BindBatch(Graph* graph, int64_t batch) {
   for (GraphInput& input : graph->inputs) {
     if (!input.shape.empty() && input.shape[0] == kBatchDim) input.shape[0] = batch;

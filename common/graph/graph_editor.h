@@ -12,6 +12,10 @@
 
 namespace lockstep {
 
+// `name`, or one like it that no input, variable, constant or result of a node has: for a value that is added to a
+// graph whose names are somebody else's. Nodes' own names are apart.
+std::string FreshName(const Graph& graph, std::string name);
+
 // Replaces kBatchDim by `batch` in the shapes of the inputs.
 void BindBatch(Graph* graph, int64_t batch);
 

@@ -24,25 +24,6 @@ std::vector<std::string> Names(const StateLayout& layout) {
 std::string Bytes(const MetaGraph& metagraph) { return SerializeMetaGraph(metagraph).value(); }
 std::string NameOf(const MetaGraph& metagraph) { return Fingerprint(metagraph).value(); }
 
-TEST_CASE("metagraph: a model may have a value called as the data calls its labels", "[graph]") {
-  MetaGraphRequest request = LenetRequest();
-  request.imported = Lenet().forward;
-  request.imported->inputs.pop_back();  // the labels that building added
-  for (Node& node : request.imported->nodes) {
-    for (std::string& name : node.inputs) name = name == request.imported->outputs[0] ? "labels" : name;
-    for (std::string& name : node.outputs) name = name == request.imported->outputs[0] ? "labels" : name;
-  }
-  request.imported->outputs = {"labels"};
-
-  const absl::StatusOr<MetaGraph> metagraph = BuildMetaGraph(request);
-
-  INFO(metagraph.status());
-  REQUIRE(metagraph.ok());
-  CHECK(metagraph->loss.output == "labels");
-  CHECK(metagraph->loss.label == "labels_");
-  CHECK(metagraph->signature[1].field == "labels");
-}
-
 TEST_CASE("metagraph: lenet has PyTorch's names and shapes", "[graph]") {
   const MetaGraph metagraph = Lenet();
 

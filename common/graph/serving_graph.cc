@@ -35,7 +35,9 @@ Graph MakeServingGraph(const MetaGraph& metagraph) {
   std::erase_if(graph.variables, [&](const Variable& v) { return read.count(v.name) == 0; });
   for (std::string& output : graph.outputs) {
     if (given.count(output) != 0) continue;
-    const std::string copy = output + ".output";
+    std::string copy = FreshName(graph, output + ".output");
+    const auto is_it = [&](const Node& node) { return node.name == copy; };
+    while (std::any_of(graph.nodes.begin(), graph.nodes.end(), is_it)) copy = FreshName(graph, copy + "_");
     graph.nodes.push_back({copy, OpType::kIdentity, {output}, {copy}, NoAttributes{}});
     output = copy;
   }

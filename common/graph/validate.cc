@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/checkpoint_format/checkpoint_tensor.h"
 #include "common/graph/ops/schema.h"
 #include "common/graph/state_layout.h"
 #include "common/status/status_macros.h"
@@ -170,6 +171,9 @@ absl::Status CheckUpdate(const UpdateRule& update) {
 absl::Status CheckStateNames(const MetaGraph& metagraph) {
   std::set<std::string> names;
   for (const StateTensor& tensor : MakeStateLayout(metagraph).tensors) {
+    if (const absl::Status named = CheckTensorName(tensor.spec.name); !named.ok()) {
+      return Invalid("no checkpoint can hold a tensor of the model: ", named.message(), "; rename it");
+    }
     if (names.insert(tensor.spec.name).second) continue;
     return Invalid("the model has a tensor '", tensor.spec.name, "', and so is called what the optimizer keeps for '",
                    tensor.variable, "'; rename the model's, or choose another train.optimizer.name");

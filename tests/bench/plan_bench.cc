@@ -74,10 +74,10 @@ void Run(const Arguments& arguments) {
   ProfiledDevice device(Must(device::MakeDevice(device::DeviceKind::kCpu, {})), &profiler);
   const auto plan = Must(Plan::Make(&device, training.graph, variables, {.free_layouts = !arguments.row_major}));
   std::vector<Tensor> inputs;
-  std::vector<const std::byte*> addresses;
+  std::vector<worker::InputBytes> bytes;
   for (const TensorSpec& spec : plan->inputs()) {
     inputs.push_back(Tensor::Zeros(spec.dtype, spec.shape));
-    addresses.push_back(inputs.back().data());
+    bytes.push_back(inputs.back().bytes());
   }
 
   std::map<std::string, double> fastest;  // microseconds, by node
@@ -86,7 +86,7 @@ void Run(const Arguments& arguments) {
   for (int i = 0; i < arguments.passes; ++i) {
     profiler.Start();
     const auto start = Clock::now();
-    LS_CHECK(plan->RefreshVariables().ok() && plan->RunPass(addresses, {}).ok() && plan->Synchronize().ok(),
+    LS_CHECK(plan->RefreshVariables().ok() && plan->RunPass(bytes, {}).ok() && plan->Synchronize().ok(),
              "a planned pass runs");
     const double seconds = Seconds(start);
     profiler.Stop();

@@ -89,10 +89,10 @@ using Floats = std::vector<std::vector<float>>;
 
 Floats Run(Plan& plan) {
   const std::vector<Tensor> tensors = RandomInputs(plan.inputs(), 1, false);
-  std::vector<const std::byte*> addresses;
-  for (const Tensor& tensor : tensors) addresses.push_back(tensor.data());
+  std::vector<worker::InputBytes> bytes;
+  for (const Tensor& tensor : tensors) bytes.push_back(tensor.bytes());
   MustOk(plan.RefreshVariables());
-  MustOk(plan.RunPass(addresses, {}));
+  MustOk(plan.RunPass(bytes, {}));
   Floats values;
   for (size_t i = 0; i < plan.outputs().size(); ++i) {
     values.emplace_back(static_cast<size_t>(NumElements(plan.outputs()[i].shape)));

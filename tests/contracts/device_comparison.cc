@@ -76,13 +76,13 @@ std::map<std::string, Tensor> RandomSources(const Graph& graph, uint64_t seed) {
 Values RunCase(Device& device, const Graph& graph, uint64_t seed, bool absolute, const worker::KernelChoices* choices) {
   const auto plan = Must(Plan::Make(&device, graph, {}, {.choices = choices}));
   const std::vector<Tensor> tensors = RandomInputs(plan->inputs(), seed, absolute);
-  std::vector<const std::byte*> addresses;
-  for (const Tensor& tensor : tensors) addresses.push_back(tensor.data());
+  std::vector<worker::InputBytes> bytes;
+  for (const Tensor& tensor : tensors) bytes.push_back(tensor.bytes());
   MustOk(plan->RefreshVariables());
   const worker::PassKey key{.seed = seed, .step = 3, .logical_shard = 2, .pass = 1};
-  MustOk(plan->RunPass(addresses, key));
+  MustOk(plan->RunPass(bytes, key));
   // The second pass is recorded and replayed: what it computes counts.
-  if (plan->stream().can_record()) MustOk(plan->RunPass(addresses, key));
+  if (plan->stream().can_record()) MustOk(plan->RunPass(bytes, key));
   Values values;
   for (size_t i = 0; i < plan->outputs().size(); ++i) {
     const TensorSpec& output = plan->outputs()[i];

@@ -57,7 +57,7 @@ Result Compute(DeviceKind kind, int threads, const KernelChoices* choices) {
   const Graph graph = GradWeight();
   const auto plan = Must(Plan::Make(device.get(), graph, {}, {.choices = choices}));
   std::vector<Tensor> inputs;
-  std::vector<const std::byte*> addresses;
+  std::vector<worker::InputBytes> bytes;
   for (const TensorSpec& spec : plan->inputs()) {
     Tensor tensor = Tensor::Zeros(spec.dtype, spec.shape);
     const RandomStream random = RandomStream::For(5, StreamOfName(spec.name));
@@ -66,9 +66,9 @@ Result Compute(DeviceKind kind, int threads, const KernelChoices* choices) {
     }
     inputs.push_back(std::move(tensor));
   }
-  for (const Tensor& tensor : inputs) addresses.push_back(tensor.data());
+  for (const Tensor& tensor : inputs) bytes.push_back(tensor.bytes());
   REQUIRE(plan->RefreshVariables().ok());
-  REQUIRE(plan->RunPass(addresses, {}).ok());
+  REQUIRE(plan->RunPass(bytes, {}).ok());
   Result result{.choices = plan->choices(), .arena = plan->memory().arena};
   result.weights.resize(kChannels * kChannels * 9);
   result.bias.resize(kChannels);

@@ -88,6 +88,7 @@ struct BatchReader::Shared {
         ShardPosition(batch.step, batch.logical_shard, options.global_batch_size, options.logical_shards);
     stream->SamplesAt(first, absl::MakeSpan(batch.samples));
     for (size_t f = 0; f < batch.bytes.size(); ++f) {
+      if (options.poison) Poison(batch.bytes[f]);
       source->Read(static_cast<int>(f), batch.samples, batch.bytes[f]);
     }
   }
@@ -210,6 +211,9 @@ void ReadEvalBatch(const DataSource& source, int64_t batch_size, int64_t index, 
     const bool counts = i < batch.valid;
     mask[static_cast<size_t>(i)] = counts ? 1.0f : 0.0f;
     if (counts) samples[static_cast<size_t>(i)] = first + i;
+  }
+  if (batch.poison) {
+    for (Tensor& field : batch.fields) Poison(field.bytes());
   }
   ReadFields(source, samples, batch.fields);
 }

@@ -16,6 +16,7 @@
 
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "common/tensor/poison.h"
 #include "common/tensor/tensor.h"
 #include "worker/data/data_source.h"
 #include "worker/data/sample_stream.h"
@@ -40,6 +41,7 @@ class BatchReader {
     // Where batches lie, a block of BytesOfBatch for each that is alive; empty: in memory of the reader's own.
     // REQUIRES: aligned to Tensor::kAlignment, outlives the reader.
     std::vector<std::byte*> blocks = {};
+    bool poison = kPoisonsMemory;  // a batch before it is read: what the source leaves out shows
   };
   static constexpr int kReadAhead = 2;
   // So many batches take memory: those read ahead, and the one that the consumer has.
@@ -76,6 +78,7 @@ struct EvalBatch {
   std::vector<Tensor> fields;  // [batch_size, ...]
   Tensor mask;                 // float32 [batch_size]: 1 for a sample that counts, 0 for padding
   int64_t valid = 0;           // how many count
+  bool poison = kPoisonsMemory;
 };
 
 // Number of batches that cover the set.

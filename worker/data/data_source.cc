@@ -173,6 +173,15 @@ std::string FilesText(const job::DataFiles& files) {
 
 }  // namespace
 
+int FindField(const DataSource& source, InputRole role, absl::string_view name) {
+  const int label = static_cast<int>(source.fields().size()) - 1;
+  if (role == InputRole::kLabel) return label;
+  for (int f = 0; f < label; ++f) {
+    if (source.fields()[static_cast<size_t>(f)].name == name) return f;
+  }
+  return -1;
+}
+
 FeedOptions FeedOptionsOf(const job::JobSpec& spec) {
   FeedOptions options;
   options.form = MakeSampleForm(spec);

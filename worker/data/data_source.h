@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/graph/metagraph.h"
 #include "common/graph/picked_rows.h"
@@ -45,6 +46,10 @@ class DataSource {
   // workers of one job must agree on it.
   virtual const std::string& content_hash() const = 0;
 };
+
+// The index among source.fields() of what feeds an input of that role: the label is the last field, whatever it is
+// called, features go by name. -1 when there is none. Features may be called anything, also as the label is.
+int FindField(const DataSource& source, InputRole role, absl::string_view name);
 
 // As label_classes: any class index.
 inline constexpr int64_t kAnyClasses = int64_t{1} << 31;

@@ -1,6 +1,5 @@
 #include "worker/plan/input_staging.h"
 
-#include "common/status/check.h"
 #include "common/status/status_macros.h"
 #include "common/tensor/shape.h"
 
@@ -29,8 +28,8 @@ absl::StatusOr<std::unique_ptr<InputStaging>> InputStaging::Make(device::Device&
   LS_ASSIGN_OR_RETURN(staging->memory_, device.Allocate(static_cast<size_t>(BytesOf(plan))));
   std::byte* address = staging->memory_->address();
   for (const TensorSpec& input : plan.inputs()) {
-    staging->bytes_.push_back(BytesOfInput(input));
     staging->addresses_.push_back(address);
+    staging->inputs_.emplace_back(address, BytesOfInput(input));
     address += RoundUp(BytesOfInput(input));
   }
   LS_ASSIGN_OR_RETURN(staging->stream_, device.NewStream());
@@ -44,18 +43,20 @@ InputStaging::~InputStaging() {
   if (stream_ != nullptr) (void)stream_->Synchronize();
 }
 
-absl::Status InputStaging::Copy(absl::Span<const std::byte* const> inputs) {
-  LS_CHECK(inputs.size() == addresses_.size(), "a pass takes one address per input of the plan");
+absl::Status InputStaging::Copy(absl::Span<const InputBytes> inputs) {
+  bool fed = inputs.size() == inputs_.size();
+  for (size_t i = 0; fed && i < inputs.size(); ++i) fed = inputs[i].size() == inputs_[i].size();
+  if (!fed) return absl::InternalError("what is copied ahead for a pass does not have the sizes of the plan's inputs");
   LS_RETURN_IF_ERROR(stream_->WaitFor(plan_.inputs_taken()));
   for (size_t i = 0; i < inputs.size(); ++i) {
-    LS_RETURN_IF_ERROR(stream_->CopyToDevice(addresses_[i], inputs[i], bytes_[i]));
+    LS_RETURN_IF_ERROR(stream_->CopyToDevice(addresses_[i], inputs[i].data(), inputs[i].size()));
   }
   return stream_->Record(*copied_);
 }
 
-absl::StatusOr<absl::Span<const std::byte* const>> InputStaging::Use() {
+absl::StatusOr<absl::Span<const InputBytes>> InputStaging::Use() {
   LS_RETURN_IF_ERROR(plan_.stream().WaitFor(*copied_));
-  return absl::MakeConstSpan(addresses_);
+  return absl::MakeConstSpan(inputs_);
 }
 
 absl::Status InputStaging::WaitForCopies() { return copied_->Wait(); }

@@ -30,11 +30,11 @@ class InputStaging {
   // Device memory that it takes.
   static int64_t BytesOf(const Plan& plan);
 
-  // Queues the copies of a pass's inputs, host addresses in the order of Plan::inputs, behind the newest pass's taking
-  // of its own. They must stay unchanged until WaitForCopies.
-  absl::Status Copy(absl::Span<const std::byte* const> inputs);
+  // Queues the copies of a pass's inputs, host memory in the order of Plan::inputs, behind the newest pass's taking of
+  // its own. They must stay unchanged until WaitForCopies. Internal unless every input is fed with exactly its bytes.
+  absl::Status Copy(absl::Span<const InputBytes> inputs);
   // Where the newest Copy goes, for Plan::RunPassOnDevice: work queued in the plan's stream from now on finds it there.
-  absl::StatusOr<absl::Span<const std::byte* const>> Use();
+  absl::StatusOr<absl::Span<const InputBytes>> Use();
   // Blocks until what was copied from may change; returns the first failure.
   absl::Status WaitForCopies();
 
@@ -42,9 +42,9 @@ class InputStaging {
   explicit InputStaging(Plan& plan) : plan_(plan) {}
 
   Plan& plan_;
-  std::vector<size_t> bytes_;               // per input
   std::unique_ptr<device::Buffer> memory_;  // of all inputs
   std::vector<std::byte*> addresses_;       // per input, in it
+  std::vector<InputBytes> inputs_;          // the same with their sizes
   std::unique_ptr<device::Stream> stream_;  // of the copies
   std::unique_ptr<device::Event> copied_;
 };

@@ -35,7 +35,7 @@ struct HiddenPlan {
   ~HiddenPlan() { plan.reset(); }
 
   float LossOfPass(const PassKey& key, const TestInputs& inputs) {
-    MustOk(plan->RunPass(inputs.addresses, key));
+    MustOk(plan->RunPass(inputs.bytes, key));
     return ReadFloats(*plan, kLossSum)[0];
   }
 
@@ -57,9 +57,9 @@ TEST_CASE("input staging: inputs that were copied ahead give a pass the bits of 
   const auto staging = Must(InputStaging::Make(*hidden.device, plan));
 
   // The second's inputs are on their way before anything of the first pass was done, and must not overtake it.
-  MustOk(staging->Copy(first.addresses));
+  MustOk(staging->Copy(first.bytes));
   MustOk(plan.RunPassOnDevice(Must(staging->Use()), {}, Nothing));
-  MustOk(staging->Copy(second.addresses));
+  MustOk(staging->Copy(second.bytes));
   MustOk(staging->WaitForCopies());
   CHECK(ReadFloats(plan, kLossSum)[0] == expected[0]);
 
@@ -74,7 +74,7 @@ TEST_CASE("input staging: what was copied from may change once the copies were w
   const float expected = hidden.LossOfPass({}, inputs);
   const auto staging = Must(InputStaging::Make(*hidden.device, plan));
 
-  MustOk(staging->Copy(inputs.addresses));
+  MustOk(staging->Copy(inputs.bytes));
   MustOk(staging->WaitForCopies());
   for (Tensor& tensor : inputs.tensors) std::fill(tensor.bytes().begin(), tensor.bytes().end(), std::byte{1});
   MustOk(plan.RunPassOnDevice(Must(staging->Use()), {}, Nothing));
@@ -89,8 +89,8 @@ TEST_CASE("input staging: inputs that no pass took are replaced", "[plan]") {
   const float expected = hidden.LossOfPass({}, used);
   const auto staging = Must(InputStaging::Make(*hidden.device, plan));
 
-  MustOk(staging->Copy(unused.addresses));
-  MustOk(staging->Copy(used.addresses));
+  MustOk(staging->Copy(unused.bytes));
+  MustOk(staging->Copy(used.bytes));
   MustOk(plan.RunPassOnDevice(Must(staging->Use()), {}, Nothing));
 
   CHECK(ReadFloats(plan, kLossSum)[0] == expected);

@@ -155,14 +155,14 @@ TEST_CASE("probe: it depends on every weight", "[plan]") {
 
   // A machine whose weights hold one other bit is noticed, from the first node that reads it on.
   TestInputs inputs(worker.training->inputs(), 3);
-  const auto first = Must(worker.training->RunPassWithDigests(inputs.addresses, {}));
+  const auto first = Must(worker.training->RunPassWithDigests(inputs.bytes, {}));
   for (Tensor& tensor : worker.variables.tensors) {
     INFO(tensor.num_elements());
     float& value = tensor.elements<float>()[0];
     const float before = value;
     value = before + 0.5f;
     MustOk(worker.training->RefreshVariables());
-    const bool reads = !CompareProbes(first, Must(worker.training->RunPassWithDigests(inputs.addresses, {}))).ok();
+    const bool reads = !CompareProbes(first, Must(worker.training->RunPassWithDigests(inputs.bytes, {}))).ok();
     value = before;
     MustOk(worker.training->RefreshVariables());
     // Running statistics are read by evaluation alone.

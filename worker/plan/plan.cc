@@ -135,12 +135,25 @@ absl::Status Plan::State::Announce(const PlanStep& step, const PassKey& key, Buc
   return absl::OkStatus();
 }
 
-absl::Status Plan::State::CopyInputs(absl::Span<const std::byte* const> from, InputsIn memory, const PassKey& key) {
-  LS_CHECK(from.size() == inputs.size(), "a pass takes one address per input of the plan");
+absl::Status Plan::State::CheckInputs(absl::Span<const InputBytes> from) const {
+  if (from.size() != inputs.size()) {
+    return absl::InternalError(absl::StrCat("a pass takes ", inputs.size(), " inputs and was given ", from.size()));
+  }
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (from[i].size() == input_copies[i].bytes && (from[i].data() != nullptr || from[i].empty())) continue;
+    return absl::InternalError(absl::StrCat("input '", inputs[i].name, "' takes ", input_copies[i].bytes,
+                                            " bytes of a pass and was given ", from[i].size()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Plan::State::CopyInputs(absl::Span<const InputBytes> from, InputsIn memory, const PassKey& key) {
+  LS_RETURN_IF_ERROR(CheckInputs(from));
+  if (poison) LS_RETURN_IF_ERROR(PoisonMemory(*arena));
   for (size_t i = 0; i < from.size(); ++i) {
     const PlanInputCopy& to = input_copies[i];
-    LS_RETURN_IF_ERROR(memory == InputsIn::kHostMemory ? stream->CopyToDevice(to.address, from[i], to.bytes)
-                                                       : stream->CopyOnDevice(to.address, from[i], to.bytes));
+    LS_RETURN_IF_ERROR(memory == InputsIn::kHostMemory ? stream->CopyToDevice(to.address, from[i].data(), to.bytes)
+                                                       : stream->CopyOnDevice(to.address, from[i].data(), to.bytes));
   }
   if (random == nullptr) return stream->Record(*inputs_taken);
   // The staging memory may still be on its way for the pass before.
@@ -200,7 +213,7 @@ absl::Status Plan::State::RunSegment(PlanSegment& segment) {
   return stream->Replay(*segment.recording);
 }
 
-absl::Status Plan::State::QueuePass(absl::Span<const std::byte* const> from, InputsIn memory, const PassKey& key,
+absl::Status Plan::State::QueuePass(absl::Span<const InputBytes> from, InputsIn memory, const PassKey& key,
                                     BucketReady on_bucket) {
   LS_RETURN_IF_ERROR(CopyInputs(from, memory, key));
   const bool replays = ran_once && stream->can_record();
@@ -219,30 +232,29 @@ absl::Status Plan::State::QueuePass(absl::Span<const std::byte* const> from, Inp
   return absl::OkStatus();
 }
 
-absl::Status Plan::RunPass(absl::Span<const std::byte* const> inputs, const PassKey& key, BucketReady on_bucket) {
+absl::Status Plan::RunPass(absl::Span<const InputBytes> inputs, const PassKey& key, BucketReady on_bucket) {
   absl::Status queued = state_->QueuePass(inputs, State::InputsIn::kHostMemory, key, on_bucket);
   // The caller's inputs may go now; a failure of the device is that of the pass, or shows with the next.
   if (!queued.ok()) (void)state_->stream->Synchronize();
   return queued;
 }
 
-absl::Status Plan::RunPassOnDevice(absl::Span<const std::byte* const> inputs, const PassKey& key,
-                                   BucketReady on_bucket) {
+absl::Status Plan::RunPassOnDevice(absl::Span<const InputBytes> inputs, const PassKey& key, BucketReady on_bucket) {
   absl::Status queued = state_->QueuePass(inputs, State::InputsIn::kDeviceMemory, key, on_bucket);
   if (!queued.ok()) (void)state_->stream->Synchronize();
   return queued;
 }
 
-absl::Status Plan::RunPass(absl::Span<const std::byte* const> inputs, const PassKey& key) {
+absl::Status Plan::RunPass(absl::Span<const InputBytes> inputs, const PassKey& key) {
   return RunPass(inputs, key, [](int) { return absl::OkStatus(); });
 }
 
-absl::StatusOr<std::vector<NodeDigest>> Plan::RunPassWithDigests(absl::Span<const std::byte* const> inputs,
+absl::StatusOr<std::vector<NodeDigest>> Plan::RunPassWithDigests(absl::Span<const InputBytes> inputs,
                                                                  const PassKey& key) {
   return RunPassWithDigests(inputs, key, [](int) { return absl::OkStatus(); });
 }
 
-absl::StatusOr<std::vector<NodeDigest>> Plan::RunPassWithDigests(absl::Span<const std::byte* const> inputs,
+absl::StatusOr<std::vector<NodeDigest>> Plan::RunPassWithDigests(absl::Span<const InputBytes> inputs,
                                                                  const PassKey& key, BucketReady on_bucket) {
   State& state = *state_;
   LS_RETURN_IF_ERROR(state.CopyInputs(inputs, State::InputsIn::kHostMemory, key));

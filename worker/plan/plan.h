@@ -34,6 +34,7 @@
 #include "absl/types/span.h"
 #include "common/graph/ir.h"
 #include "common/sync/pulse.h"
+#include "common/tensor/poison.h"
 #include "worker/collectives/bucketer.h"
 #include "worker/device/device.h"
 #include "worker/device/kernel.h"
@@ -70,7 +71,12 @@ struct PlanOptions {
   bool trials = false;
   // Advances with every node that is prepared or run, as long as the plan lives; null: nobody watches.
   Pulse* pulse = nullptr;
+  // Memory holds what no value is before a pass writes it, so that a read that comes too early shows (poison.h).
+  bool poison = kPoisonsMemory;
 };
+
+// What a pass reads for one input: all of its bytes.
+using InputBytes = absl::Span<const std::byte>;
 
 // What randomness in a pass depends on.
 struct PassKey {
@@ -144,22 +150,22 @@ class Plan {
   // after every update, restore or transfer.
   absl::Status RefreshVariables();
 
-  // Queues one forward (and backward) pass. `inputs` are host addresses in the order of inputs(); they must stay
-  // unchanged until WaitForInputs, Synchronize or an event recorded behind the pass. `on_bucket` is called on this
+  // Queues one forward (and backward) pass. `inputs` are host memory in the order of inputs(); they must stay unchanged
+  // until WaitForInputs, Synchronize or an event recorded behind the pass. `on_bucket` is called on this
   // thread, in bucket order, as soon as the bucket's gradients of this pass are queued; a failure of it ends the pass
   // and is returned. Without keep_gradients, what reads the bucket is queued in the plan's stream or done when it
-  // returns. Cancelled after Cancel(true). After an error nothing of the pass is under way any more.
-  absl::Status RunPass(absl::Span<const std::byte* const> inputs, const PassKey& key, BucketReady on_bucket);
-  absl::Status RunPass(absl::Span<const std::byte* const> inputs, const PassKey& key);
+  // returns. Internal, with nothing queued, unless every input is fed with exactly its bytes. Cancelled after
+  // Cancel(true). After an error nothing of the pass is under way any more.
+  absl::Status RunPass(absl::Span<const InputBytes> inputs, const PassKey& key, BucketReady on_bucket);
+  absl::Status RunPass(absl::Span<const InputBytes> inputs, const PassKey& key);
   // The same with inputs in device memory, there when the stream comes to them, and unchanged until the pass has taken
   // them.
-  absl::Status RunPassOnDevice(absl::Span<const std::byte* const> inputs, const PassKey& key, BucketReady on_bucket);
+  absl::Status RunPassOnDevice(absl::Span<const InputBytes> inputs, const PassKey& key, BucketReady on_bucket);
 
   // The same, waiting after every node, with a digest of all it wrote for the first time.
-  absl::StatusOr<std::vector<NodeDigest>> RunPassWithDigests(absl::Span<const std::byte* const> inputs,
-                                                             const PassKey& key, BucketReady on_bucket);
-  absl::StatusOr<std::vector<NodeDigest>> RunPassWithDigests(absl::Span<const std::byte* const> inputs,
-                                                             const PassKey& key);
+  absl::StatusOr<std::vector<NodeDigest>> RunPassWithDigests(absl::Span<const InputBytes> inputs, const PassKey& key,
+                                                             BucketReady on_bucket);
+  absl::StatusOr<std::vector<NodeDigest>> RunPassWithDigests(absl::Span<const InputBytes> inputs, const PassKey& key);
 
   // The longest that one node took in the last RunPassWithDigests, in its own time: waits for a stopping replica have
   // to outlast it.

@@ -1,4 +1,6 @@
 // The memory of a plan that was laid out, and the addresses of everything in it.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "common/graph/training_graph.h"
 #include "common/status/check.h"
@@ -17,6 +19,11 @@ absl::Status Plan::Bind(const std::map<std::string, std::byte*>& variables) {
 absl::Status Plan::State::Bind(const std::map<std::string, std::byte*>& addresses) {
   LS_RETURN_IF_ERROR(BindVariables(addresses));
   LS_RETURN_IF_ERROR(Allocate());
+  if (poison) {
+    for (const device::Buffer* const buffer : {arena.get(), persistent.get(), gradients.get()}) {
+      if (buffer != nullptr) LS_RETURN_IF_ERROR(PoisonMemory(*buffer));
+    }
+  }
   for (const auto& [value, tensor] : constants) {
     LS_RETURN_IF_ERROR(stream->CopyToDevice(Address(value), tensor->data(), static_cast<size_t>(tensor->byte_size())));
   }
@@ -75,6 +82,20 @@ absl::Status Plan::State::Allocate() {
       case PlanStorage::Home::kVariable:
         break;
     }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Plan::State::PoisonMemory(const device::Buffer& buffer) {
+  // Copied from: it stays as long as anything is queued.
+  static const std::vector<std::byte>& poisoned = *[] {
+    auto* bytes = new std::vector<std::byte>(size_t{1} << 16);
+    Poison(absl::MakeSpan(*bytes));
+    return bytes;
+  }();
+  for (size_t at = 0; at < buffer.size(); at += poisoned.size()) {
+    const size_t bytes = std::min(poisoned.size(), buffer.size() - at);
+    LS_RETURN_IF_ERROR(stream->CopyToDevice(buffer.address() + at, poisoned.data(), bytes));
   }
   return absl::OkStatus();
 }

@@ -67,6 +67,7 @@ PlanBuilder::PlanBuilder(device::Device* device, const Graph& graph, const PlanO
   state_->pulse = options.pulse;
   state_->accumulate_passes = options.accumulate_passes;
   state_->keep_gradients = options.keep_gradients;
+  state_->poison = options.poison;
 }
 
 absl::StatusOr<std::unique_ptr<Plan>> PlanBuilder::Build() {
@@ -207,6 +208,9 @@ absl::Status PlanBuilder::AddNodes() {
       if (!output.empty() && graph_.values.count(output) == 0) {
         return AtNode(node, absl::InternalError(absl::StrCat("its output '", output, "' has no inferred shape")));
       }
+      if (by_name_.count(output) > 0) {
+        return AtNode(node, absl::InternalError(absl::StrCat("its output '", output, "' is a value already")));
+      }
     }
     if (IsView(node.op)) {
       LS_RETURN_IF_ERROR(AddView(node));
@@ -237,7 +241,9 @@ absl::Status PlanBuilder::AddView(const Node& node) {
 
 absl::StatusOr<std::unique_ptr<device::Kernel>> PlanBuilder::MakeKernel(device::KernelRequest request,
                                                                         const std::string& name) {
-  const std::string key = ChoiceKey(options_.label, name, request);
+  std::string key = ChoiceKey(options_.label, name, request);
+  // Nodes 'a' and 'b' in one kernel are called as a node 'a+b' is.
+  while (state_->choices.count(key) > 0) key += "'";
   if (options_.choices != nullptr) {
     const auto choice = options_.choices->find(key);
     if (choice == options_.choices->end()) {

@@ -50,13 +50,13 @@ Outcome Pass(device::DeviceKind kind, const MetaGraph& metagraph, Recomputation 
   const auto plan = Must(Plan::Make(device.get(), graph.graph, variables.addresses, {.recompute = recompute}));
   const TestInputs inputs(plan->inputs(), 11);
   MustOk(plan->RefreshVariables());
-  MustOk(plan->RunPass(inputs.addresses, {.seed = 1, .step = 1, .logical_shard = 0, .pass = 0}));
+  MustOk(plan->RunPass(inputs.bytes, {.seed = 1, .step = 1, .logical_shard = 0, .pass = 0}));
   const PassKey key{.seed = 3, .step = 5, .logical_shard = 1, .pass = 0};
   Outcome outcome{.outputs = {}, .choices = plan->choices(), .digests = {}, .arena = plan->memory().arena, .again = 0};
-  for (const NodeDigest& digest : Must(plan->RunPassWithDigests(inputs.addresses, key))) {
+  for (const NodeDigest& digest : Must(plan->RunPassWithDigests(inputs.bytes, key))) {
     outcome.digests.push_back(digest.node + digest.sha256);
   }
-  MustOk(plan->RunPass(inputs.addresses, key));
+  MustOk(plan->RunPass(inputs.bytes, key));
   for (const TensorSpec& output : plan->outputs()) {
     std::string bytes(static_cast<size_t>(NumElements(output.shape) * DTypeSize(output.dtype)), '\0');
     MustOk(plan->ReadOutput(plan->FindOutput(output.name),

@@ -20,7 +20,7 @@ struct Passes {
     MustOk(plan->RefreshVariables());
     for (uint64_t pass = 0; pass < 4; ++pass) {
       const TestInputs inputs(plan->inputs(), 11 + pass);
-      MustOk(plan->RunPass(inputs.addresses, {.seed = 3, .step = static_cast<int64_t>(pass)}));
+      MustOk(plan->RunPass(inputs.bytes, {.seed = 3, .step = static_cast<int64_t>(pass)}));
       MustOk(plan->Synchronize());
       losses.push_back(ReadFloats(*plan, kLossSum));
       last = ReadFloats(*plan, plan->outputs().back().name);

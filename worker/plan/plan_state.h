@@ -101,6 +101,7 @@ struct Plan::State {
   std::vector<int> bucket_storages;  // in the arena
   bool accumulate_passes = false;
   bool keep_gradients = true;
+  bool poison = false;
   // With accumulate_passes: add[bucket] adds the bucket of this pass to that in `gradients`.
   std::vector<std::unique_ptr<device::Kernel>> add;
 
@@ -127,6 +128,8 @@ struct Plan::State {
   // plan_bind.cc: memory and addresses
   absl::Status Bind(const std::map<std::string, std::byte*>& addresses);
   absl::Status Allocate();
+  // Queues filling a buffer with what no value is.
+  absl::Status PoisonMemory(const device::Buffer& buffer);
   absl::Status BindVariables(const std::map<std::string, std::byte*>& addresses);
   absl::Status BindInputs();
   absl::Status BindStep(PlanStep& step);
@@ -144,8 +147,10 @@ struct Plan::State {
   // Adds the buckets' gradients of this pass to those of earlier passes, where there are any.
   absl::Status Accumulate(int bucket, int64_t pass);
   enum class InputsIn : uint8_t { kHostMemory, kDeviceMemory };
-  absl::Status CopyInputs(absl::Span<const std::byte* const> inputs, InputsIn memory, const PassKey& key);
-  absl::Status QueuePass(absl::Span<const std::byte* const> inputs, InputsIn memory, const PassKey& key,
+  // Internal unless every input is fed with exactly its bytes.
+  absl::Status CheckInputs(absl::Span<const InputBytes> inputs) const;
+  absl::Status CopyInputs(absl::Span<const InputBytes> inputs, InputsIn memory, const PassKey& key);
+  absl::Status QueuePass(absl::Span<const InputBytes> inputs, InputsIn memory, const PassKey& key,
                          BucketReady on_bucket);
 };
 

@@ -23,7 +23,7 @@ struct Run {
     plan = Must(Plan::Make(device.get(), graph.graph, variables.addresses, options));
     inputs = std::make_unique<TestInputs>(plan->inputs(), 11);
     MustOk(plan->RefreshVariables());
-    MustOk(plan->RunPass(inputs->addresses, key));
+    MustOk(plan->RunPass(inputs->bytes, key));
     MustOk(plan->Synchronize());
   }
   std::vector<float> Gradients() {
@@ -85,10 +85,10 @@ TEST_CASE("plan: equal passes give equal bits, whatever ran between", "[plan]") 
 
   PassKey other = run.key;
   other.step = 6;
-  MustOk(run.plan->RunPass(run.inputs->addresses, other));
+  MustOk(run.plan->RunPass(run.inputs->bytes, other));
   MustOk(run.plan->Synchronize());
   const std::vector<float> between = run.Gradients();
-  MustOk(run.plan->RunPass(run.inputs->addresses, run.key));
+  MustOk(run.plan->RunPass(run.inputs->bytes, run.key));
   MustOk(run.plan->Synchronize());
 
   CHECK(first == run.Gradients());
@@ -125,7 +125,7 @@ TEST_CASE("plan: every bucket is announced once, in order, when its gradients ar
 
   int announced = 0;
   std::vector<float> flat(expected.size());
-  MustOk(run.plan->RunPass(run.inputs->addresses, run.key, [&](int bucket) {
+  MustOk(run.plan->RunPass(run.inputs->bytes, run.key, [&](int bucket) {
     CHECK(bucket == announced++);
     const Bucket& announcing = buckets[static_cast<size_t>(bucket)];
     for (int t = announcing.first_tensor; t < announcing.last_tensor; ++t) run.CopyTensor(bucket, t, flat);
@@ -140,7 +140,7 @@ TEST_CASE("plan: every bucket is announced once, in order, when its gradients ar
   if (kept) CHECK(run.Gradients() == expected);
   CHECK(announced == static_cast<int>(buckets.size()));
   const absl::Status failed =
-      run.plan->RunPass(run.inputs->addresses, run.key, [](int) { return absl::AbortedError("the peer went away"); });
+      run.plan->RunPass(run.inputs->bytes, run.key, [](int) { return absl::AbortedError("the peer went away"); });
   CHECK(failed.message() == "the peer went away");
 }
 
@@ -174,12 +174,12 @@ TEST_CASE("plan: the gradients of several passes add up in the buckets", "[plan]
   PassKey second = run.key;
   second.pass = 1;
 
-  MustOk(run.plan->RunPass(run.inputs->addresses, second));
+  MustOk(run.plan->RunPass(run.inputs->bytes, second));
   MustOk(run.plan->Synchronize());
   const std::vector<float> both = run.Gradients();
 
   Run alone(DeviceKind::kCpu, MlpModel(8));
-  MustOk(alone.plan->RunPass(alone.inputs->addresses, second));
+  MustOk(alone.plan->RunPass(alone.inputs->bytes, second));
   MustOk(alone.plan->Synchronize());
   std::vector<float> sum = alone.Gradients();
   REQUIRE(sum.size() == first.size());
@@ -191,17 +191,17 @@ TEST_CASE("plan: a cancelled pass stops before its next node and can be run agai
   Run run(DeviceKind::kCpu, LenetModel(4));
   const std::vector<float> expected = run.Gradients();
   const uint64_t start = run.plan->nodes_executed();
-  MustOk(run.plan->RunPass(run.inputs->addresses, run.key));
+  MustOk(run.plan->RunPass(run.inputs->bytes, run.key));
   const uint64_t before = run.plan->nodes_executed();
   CHECK(before - start > 20);
 
   run.plan->Cancel(true);
-  const absl::Status status = run.plan->RunPass(run.inputs->addresses, run.key);
+  const absl::Status status = run.plan->RunPass(run.inputs->bytes, run.key);
   CHECK(absl::IsCancelled(status));
   CHECK(run.plan->nodes_executed() == before);
 
   run.plan->Cancel(false);
-  MustOk(run.plan->RunPass(run.inputs->addresses, run.key));
+  MustOk(run.plan->RunPass(run.inputs->bytes, run.key));
   CHECK(run.Gradients() == expected);
   CHECK(run.plan->nodes_executed() == before + (before - start));
 }
@@ -214,14 +214,14 @@ TEST_CASE("plan: variables are read at their own address in every pass", "[plan]
     for (float& value : tensor.elements<float>()) value *= 0.5f;
   }
   MustOk(run.plan->RefreshVariables());
-  MustOk(run.plan->RunPass(run.inputs->addresses, run.key));
+  MustOk(run.plan->RunPass(run.inputs->bytes, run.key));
 
   Run fresh(DeviceKind::kReference, LenetModel(4));
   for (Tensor& tensor : fresh.variables.tensors) {
     for (float& value : tensor.elements<float>()) value *= 0.5f;
   }
   MustOk(fresh.plan->RefreshVariables());
-  MustOk(fresh.plan->RunPass(fresh.inputs->addresses, fresh.key));
+  MustOk(fresh.plan->RunPass(fresh.inputs->bytes, fresh.key));
   CHECK(before != run.Gradients());
   for (const TensorSpec& output : run.plan->outputs()) {
     INFO(output.name);
@@ -319,13 +319,13 @@ TEST_CASE("plan: evaluation leaves masked rows out", "[plan]") {
   const auto plan = Must(Plan::Make(device.get(), graph.graph, variables.addresses, {.label = "evaluation"}));
   TestInputs inputs(plan->inputs(), 5);
   MustOk(plan->RefreshVariables());
-  MustOk(plan->RunPass(inputs.addresses, {}));
+  MustOk(plan->RunPass(inputs.bytes, {}));
   const float whole = ReadFloats(*plan, kLossSum)[0];
 
   for (Tensor& tensor : inputs.tensors) {
     if (tensor.shape().size() == 1 && tensor.dtype() == DType::kF32) tensor.elements<float>()[5] = 0.0f;
   }
-  MustOk(plan->RunPass(inputs.addresses, {}));
+  MustOk(plan->RunPass(inputs.bytes, {}));
 
   CHECK(ReadFloats(*plan, kLossDenominator)[0] == 5.0f);
   CHECK(ReadFloats(*plan, kLossSum)[0] < whole);

@@ -83,10 +83,10 @@ struct TestInputs {
       }
       tensors.push_back(std::move(tensor));
     }
-    for (const Tensor& tensor : tensors) addresses.push_back(tensor.data());
+    for (const Tensor& tensor : tensors) bytes.push_back(tensor.bytes());
   }
   std::vector<Tensor> tensors;
-  std::vector<const std::byte*> addresses;
+  std::vector<InputBytes> bytes;
 };
 
 // An output of F32 after the pass.

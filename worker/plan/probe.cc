@@ -1,6 +1,7 @@
 #include "worker/plan/probe.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/digest/sha256.h"
@@ -91,13 +92,13 @@ absl::StatusOr<std::vector<NodeDigest>> RunProbe(const std::string& label, const
                                                  Plan::BucketReady on_bucket) {
   LS_RETURN_IF_ERROR(SeedProbeVariables(*subject.plan, *subject.graph, variables));
   std::vector<Tensor> inputs;
-  std::vector<const std::byte*> addresses;
+  std::vector<InputBytes> bytes;
   for (const TensorSpec& spec : subject.plan->inputs()) {
     LS_ASSIGN_OR_RETURN(Tensor input, SeededInput(*subject.graph, spec));
     inputs.push_back(std::move(input));
-    addresses.push_back(inputs.back().data());
+    bytes.push_back(std::as_const(inputs.back()).bytes());
   }
-  LS_ASSIGN_OR_RETURN(std::vector<NodeDigest> digests, subject.plan->RunPassWithDigests(addresses, kKey, on_bucket));
+  LS_ASSIGN_OR_RETURN(std::vector<NodeDigest> digests, subject.plan->RunPassWithDigests(bytes, kKey, on_bucket));
   for (NodeDigest& digest : digests) digest.node = absl::StrCat(label, "/", digest.node);
   return digests;
 }

@@ -47,6 +47,7 @@ class Rewriter {
     }
     std::vector<Node> nodes = std::move(graph_.nodes);
     graph_.nodes.clear();
+    for (const Node& node : nodes) names_.insert(node.name);
     for (size_t i = 0; i < nodes.size(); ++i) {
       if (dropped_.count(i) == 0) Append(nodes, i);
     }
@@ -185,8 +186,16 @@ class Rewriter {
     return known && ShapeOf(other) == Shape{n} ? other : "";
   }
 
-  std::string Reshaped(const std::string& name, const std::string& value, const Shape& shape) {
+  // A name for a value and the node that makes it: `name`, unless the model calls something so.
+  std::string Fresh(std::string name) {
+    while (graph_.values.count(name) > 0 || names_.count(name) > 0) name += "_";
+    names_.insert(name);
+    return name;
+  }
+
+  std::string Reshaped(std::string name, const std::string& value, const Shape& shape) {
     if (ShapeOf(value) == shape) return value;
+    name = Fresh(std::move(name));
     graph_.values[name] = {graph_.values.at(value).dtype, shape};
     graph_.nodes.push_back({name, OpType::kReshape, {value}, {name}, ReshapeAttributes{shape, true}});
     return name;
@@ -222,13 +231,13 @@ class Rewriter {
     if (!bias.empty()) gemm.inputs.push_back(bias);
     gemm.attributes = form;
     const bool direct = rows == shape;
-    gemm.outputs = {direct ? output : absl::StrCat(node.name, ".product")};
+    gemm.outputs = {direct ? output : Fresh(absl::StrCat(node.name, ".product"))};
     if (!direct) graph_.values[gemm.outputs[0]] = {graph_.values.at(output).dtype, rows};
     const std::string product = gemm.outputs[0];
     graph_.nodes.push_back(std::move(gemm));
     if (!direct) {
       graph_.nodes.push_back(
-          {node.name + ".shape", OpType::kReshape, {product}, {output}, ReshapeAttributes{shape, true}});
+          {Fresh(node.name + ".shape"), OpType::kReshape, {product}, {output}, ReshapeAttributes{shape, true}});
     }
   }
 
@@ -236,6 +245,7 @@ class Rewriter {
   std::map<std::string, size_t> producer_;
   std::map<std::string, std::vector<size_t>> readers_;
   std::set<size_t> dropped_;
+  std::set<std::string> names_;     // of the model's nodes, and of what was added
   std::set<std::string> in_front_;  // casts and moves of variables, in front of everything that computes
 };
 

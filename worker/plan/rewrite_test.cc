@@ -87,7 +87,7 @@ std::vector<std::vector<float>> Compute(const Graph& graph, bool fuse, device::D
   const auto plan = Must(Plan::Make(device.get(), graph, addresses, {.fuse = fuse}));
   const TestInputs inputs(plan->inputs(), 5);
   MustOk(plan->RefreshVariables());
-  MustOk(plan->RunPass(inputs.addresses, {}));
+  MustOk(plan->RunPass(inputs.bytes, {}));
   std::vector<std::vector<float>> outputs;
   for (const std::string& name : graph.outputs) outputs.push_back(ReadFloats(*plan, name));
   return outputs;
@@ -111,6 +111,20 @@ TEST_CASE("rewrite: a linear layer over a stack of matrices is one product with 
   CHECK(Count(graph, OpType::kMatMul) + Count(graph, OpType::kBatchMatMul) + Count(graph, OpType::kAdd) == 0);
   CHECK(Count(graph, OpType::kTranspose) == 1);  // behind the bias
   CheckSame(Linear(false));
+}
+
+TEST_CASE("rewrite: a model may have values called as those that rewriting adds", "[plan]") {
+  Graph graph = Linear(false);
+  graph.inputs.push_back({"product.rows", DType::kF32, {3, 4, 7}});
+  graph.nodes.insert(graph.nodes.begin(),
+                     {"product.shape", OpType::kRelu, {"product.rows"}, {"product.product"}, NoAttributes{}});
+  graph.nodes.push_back({"z", OpType::kAdd, {"sum", "product.product"}, {"z"}, NoAttributes{}});
+  graph.nodes.push_back({"rows", OpType::kRelu, {"product.rows"}, {"rows"}, NoAttributes{}});
+  graph.outputs = {"y", "z", "rows"};
+  MustOk(InferShapes(&graph));
+
+  CHECK(Count(RewriteForPlan(graph), OpType::kGemm) == 1);
+  CheckSame(graph);
 }
 
 TEST_CASE("rewrite: with bf16 a linear layer is one product with its bias too", "[plan]") {

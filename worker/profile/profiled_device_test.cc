@@ -35,7 +35,7 @@ TEST_CASE("profiled device: every node of a pass is a span, once per pass, and t
 
   profiler.Start();
   MustOk(plan->RefreshVariables());
-  for (int pass = 0; pass < 2; ++pass) MustOk(plan->RunPass(inputs.addresses, {}));
+  for (int pass = 0; pass < 2; ++pass) MustOk(plan->RunPass(inputs.bytes, {}));
   profiler.Stop();
 
   std::map<std::string, int64_t> calls;
@@ -59,9 +59,9 @@ TEST_CASE("profiled device: every node of a pass is a span, once per pass, and t
   CHECK(tracks.at("Conv") == ProfileTrack::kForward);
   CHECK(tracks.at("ConvGradWeight") == ProfileTrack::kBackward);
   CHECK(plan->choices() == plain->choices());
-  const auto digests = Must(plan->RunPassWithDigests(inputs.addresses, {}));
+  const auto digests = Must(plan->RunPassWithDigests(inputs.bytes, {}));
   MustOk(plain->RefreshVariables());
-  const auto expected = Must(plain->RunPassWithDigests(inputs.addresses, {}));
+  const auto expected = Must(plain->RunPassWithDigests(inputs.bytes, {}));
   REQUIRE(digests.size() == expected.size());
   for (size_t i = 0; i < digests.size(); ++i) CHECK(digests[i].sha256 == expected[i].sha256);
 }

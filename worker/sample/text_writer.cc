@@ -38,7 +38,7 @@ class NextByte {
     for (int64_t i = 0; i < known; ++i) {
       tokens_.elements<int64_t>()[static_cast<size_t>(i)] = static_cast<unsigned char>(window[static_cast<size_t>(i)]);
     }
-    const std::byte* const inputs[] = {tokens_.data()};
+    const InputBytes inputs[] = {tokens_.bytes()};
     LS_RETURN_IF_ERROR(plan_->RunPass(inputs, {}));
     LS_RETURN_IF_ERROR(plan_->ReadOutput(0, absl::MakeSpan(scores_.data(), static_cast<size_t>(scores_.byte_size()))));
     return scores_.elements<float>().subspan(static_cast<size_t>((known - 1) * kBytes), kBytes);

@@ -31,7 +31,11 @@ constexpr int64_t kFeatures = 6;
 // Samples that are a function of their index, of so many classes; sample `poisoned` holds a value that is not finite.
 class MadeUpData final : public DataSource {
  public:
-  explicit MadeUpData(int64_t poisoned = -1, int64_t classes = 3) : poisoned_(poisoned), classes_(classes) {}
+  // `feature` is what it calls its feature, which may be called as its label is.
+  explicit MadeUpData(int64_t poisoned = -1, int64_t classes = 3, const std::string& feature = "inputs")
+      : poisoned_(poisoned),
+        classes_(classes),
+        fields_{{feature, DType::kF32, {kFeatures}}, {"labels", DType::kI64, {}}} {}
   int64_t num_samples() const override { return 50; }
   const std::vector<TensorSpec>& fields() const override { return fields_; }
   void Read(int field, absl::Span<const int64_t> indices, absl::Span<std::byte> out) const override {
@@ -52,7 +56,7 @@ class MadeUpData final : public DataSource {
  private:
   const int64_t poisoned_;
   const int64_t classes_;
-  const std::vector<TensorSpec> fields_ = {{"inputs", DType::kF32, {kFeatures}}, {"labels", DType::kI64, {}}};
+  const std::vector<TensorSpec> fields_;
   const std::string hash_ = "made up";
 };
 
@@ -62,13 +66,14 @@ struct SmallModelOptions {
   OptimizerRule optimizer = {.kind = OptimizerKind::kAdamW, .weight_decay = 0.01};
   ReductionMode reduction = ReductionMode::kExact;
   int shards = kShards;
-  int passes = 1;  // of a shard
+  int passes = 1;                // of a shard
+  std::string input = "inputs";  // the name of the model's input, and of the feature that feeds it
 };
 
 inline MetaGraph SmallModel(const SmallModelOptions& options) {
   MetaGraphRequest request;
   request.model = {.architecture = "mlp", .outputs = 3, .hidden_sizes = {8}, .dropout = 0.25, .batch_norm = true};
-  request.inputs = {{"inputs", "inputs", InputRole::kFeature, DType::kF32, {kBatchDim, kFeatures}, {}},
+  request.inputs = {{options.input, options.input, InputRole::kFeature, DType::kF32, {kBatchDim, kFeatures}, {}},
                     {"labels", "labels", InputRole::kLabel, DType::kI64, {kBatchDim}, {}}};
   request.loss.kind = LossKind::kSoftmaxCrossEntropy;
   request.loss.ignore_index = options.ignored_class;
@@ -122,12 +127,14 @@ struct SmallReplica {
                       .logical_shards = options.shards,
                       .eval_batch = kBatch / kShards,
                       .pulse = options.pulse,
-                      .device = device.get()};
-    PlanOptions plan{.pulse = options.pulse};
+                      .device = device.get(),
+                      .poison = true};
+    PlanOptions plan{.pulse = options.pulse, .poison = true};
     plan.accumulate_passes = metagraph.pass_batch * options.shards < kBatch;
     plan.keep_gradients = GradientExchange::TakesAsItIs(options.shards, metagraph.update.reduction);
     training = Plan::Make(device.get(), config.training.graph, variables, plan).value();
-    evaluation = Plan::Make(device.get(), config.evaluation.graph, variables, {.label = "evaluation"}).value();
+    evaluation =
+        Plan::Make(device.get(), config.evaluation.graph, variables, {.label = "evaluation", .poison = true}).value();
     runner = StepRunner::Make(std::move(config), state.get(), training.get(), evaluation.get(), &data, &data).value();
   }
   ~SmallReplica() {

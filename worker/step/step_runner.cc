@@ -36,24 +36,6 @@ std::vector<int64_t> StatisticSizes(const StepConfig& config) {
   return sizes;
 }
 
-// Which field of the data source feeds each input of a plan; -1 for the mask.
-std::vector<int> InputFields(const StepConfig& config, const Plan& plan, const DataSource& source) {
-  std::vector<int> fields;
-  for (const TensorSpec& input : plan.inputs()) {
-    int field = -1;
-    for (const SignatureInput& signature : config.metagraph.signature) {
-      if (signature.name != input.name) continue;
-      for (size_t f = 0; f < source.fields().size(); ++f) {
-        if (source.fields()[f].name == signature.field) field = static_cast<int>(f);
-      }
-      LS_CHECK(field >= 0, "the signature names a field of the data source");
-    }
-    LS_CHECK(field >= 0 || input.name == kMaskInput, "every input of a plan is fed");
-    fields.push_back(field);
-  }
-  return fields;
-}
-
 }  // namespace
 
 StepRunner::StepRunner(StepConfig config, ReplicaState* state, Plan* training_plan, Plan* eval_plan,
@@ -91,8 +73,6 @@ StepRunner::StepRunner(StepConfig config, ReplicaState* state, Plan* training_pl
                                        [&](const ParameterIndex& other) { return other.value < index.value; })));
   }
   exponents_.resize(parameters_.size());
-  input_fields_ = InputFields(config_, *plan_, *train);
-  if (eval_plan_ != nullptr) eval_input_fields_ = InputFields(config_, *eval_plan_, *eval_);
 }
 
 StepTimes& StepTimes::operator+=(const StepTimes& other) {

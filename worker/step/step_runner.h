@@ -30,6 +30,7 @@
 #include "common/protocol/control.h"
 #include "common/protocol/messages.h"
 #include "common/sync/pulse.h"
+#include "common/tensor/poison.h"
 #include "worker/collectives/communicator.h"
 #include "worker/data/batch_reader.h"
 #include "worker/data/data_source.h"
@@ -56,6 +57,7 @@ struct StepConfig {
   Pulse* pulse = nullptr;            // shows when a peer is waited for; null: nobody watches
   Profiler* profiler = nullptr;      // keeps where the time goes; null: nobody asks
   device::Device* device = nullptr;  // of the plans and the state
+  bool poison = kPoisonsMemory;      // batches before they are read
 };
 
 // Where time went, in total since construction.
@@ -85,7 +87,8 @@ struct SliceOutcome {
 class StepRunner {
  public:
   // The plans are of config's graphs and bound to the variables of `state`; all pointers outlive the runner. `eval` and
-  // `eval_plan` are null when the job does not evaluate. ResourceExhausted when memory does not suffice.
+  // `eval_plan` are null when the job does not evaluate. ResourceExhausted when memory does not suffice. Internal when
+  // an input of a plan is fed by no field of the data, or by one of another size.
   static absl::StatusOr<std::unique_ptr<StepRunner>> Make(StepConfig config, ReplicaState* state, Plan* training_plan,
                                                           Plan* eval_plan, const DataSource* train,
                                                           const DataSource* eval);
@@ -126,10 +129,11 @@ class StepRunner {
   int slots_per_shard() const;
   absl::Status EnsureCurrent(Plan& plan, bool& stale);
   // step_inputs.cc: batches on their way to the passes.
+  absl::Status FindFields(const DataSource& train);
   absl::Status MakeReader(const DataSource& train);
   absl::Status Seek(int64_t step, ShardRange shards);
   absl::Status NextBatch();
-  std::vector<const std::byte*> InputsOf(int64_t pass) const;
+  std::vector<InputBytes> InputsOf(int64_t pass) const;
   absl::Status QueuePass(int64_t pass, const PassKey& key, Plan::BucketReady on_bucket);
   absl::Status StageNext(int64_t pass);
 

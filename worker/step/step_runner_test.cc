@@ -54,6 +54,17 @@ std::vector<Run> Train(int ranks, int steps, const DataSource& data, const MetaG
   return runs;
 }
 
+TEST_CASE("step: an input that is called as the labels are is fed by its own feature", "[step]") {
+  const Run usual = Train(1, 4, MadeUpData())[0];
+
+  const Run run = Train(1, 4, MadeUpData(-1, 3, "labels"), SmallModel({.input = "labels"}))[0];
+
+  CHECK(run.message.empty());
+  CHECK(run.losses == usual.losses);
+  CHECK(run.evaluated == usual.evaluated);
+  CHECK(run.digest == usual.digest);
+}
+
 TEST_CASE("step: the state has the same bits for any number of ranks, on every rank", "[step]") {
   const MadeUpData data;
   const Run alone = Train(1, 6, data)[0];
@@ -143,6 +154,53 @@ TEST_CASE("step: a step in which no label counts has no mean, and follows `on_na
   CHECK(skipped.applied);
   CHECK(skipped.losses.size() == 3);
   CHECK(Train(1, 1, of_one_class, SmallModel({.ignored_class = 1}))[0].applied);
+}
+
+// Reads all but the last feature of every sample.
+class UnfinishedData final : public DataSource {
+ public:
+  int64_t num_samples() const override { return whole_.num_samples(); }
+  const std::vector<TensorSpec>& fields() const override { return whole_.fields(); }
+  void Read(int field, absl::Span<const int64_t> indices, absl::Span<std::byte> out) const override {
+    std::vector<std::byte> read(out.size());
+    whole_.Read(field, indices, absl::MakeSpan(read));
+    const size_t sample = out.size() / indices.size();
+    const size_t left_out = field == 0 ? sizeof(float) : 0;
+    for (size_t at = 0; at < out.size(); ++at) {
+      if (at % sample < sample - left_out) out[at] = read[at];
+    }
+  }
+  const std::string& content_hash() const override { return whole_.content_hash(); }
+
+ private:
+  const MadeUpData whole_;
+};
+
+TEST_CASE("step: what the data did not write is never computed with unseen", "[step]") {
+  const Run run = Train(1, 1, UnfinishedData())[0];
+
+  CHECK_FALSE(run.applied);
+  CHECK_THAT(run.message, Catch::Matchers::Contains("is not finite at step 1"));
+}
+
+TEST_CASE("step: an input that no field feeds is refused before the first step", "[step]") {
+  const MadeUpData data;
+  SmallReplica replica({.metagraph = SmallModel({})}, data);
+  const auto refused = [&](const DataSource& other) {
+    const auto runner = StepRunner::Make(replica.runner->config(), replica.state.get(), replica.training.get(),
+                                         replica.evaluation.get(), &other, &other);
+    CHECK(absl::IsInternal(runner.status()));
+    return std::string(runner.status().message());
+  };
+
+  CHECK_THAT(refused(MadeUpData(-1, 3, "others")),
+             Catch::Matchers::Contains("no field of the data feeds input 'inputs'"));
+  StepConfig config = replica.runner->config();
+  config.metagraph.pass_batch *= 2;
+  const auto runner =
+      StepRunner::Make(config, replica.state.get(), replica.training.get(), replica.evaluation.get(), &data, &data);
+  CHECK(absl::IsInternal(runner.status()));
+  CHECK_THAT(std::string(runner.status().message()), Catch::Matchers::Contains("the field 'inputs' that feeds it"));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@ absl::StatusOr<std::unique_ptr<StepRunner>> StepRunner::Make(StepConfig config, 
                                                              Plan* training_plan, Plan* eval_plan,
                                                              const DataSource* train, const DataSource* eval) {
   std::unique_ptr<StepRunner> runner(new StepRunner(std::move(config), state, training_plan, eval_plan, train, eval));
+  LS_RETURN_IF_ERROR(runner->FindFields(*train));
   LS_RETURN_IF_ERROR(runner->MakeReader(*train));
   LS_RETURN_IF_ERROR(runner->MakeTables());
   return runner;

@@ -74,9 +74,9 @@ absl::StatusOr<std::vector<uint64_t>> StepRunner::EvaluateBatch(int64_t step, in
   std::vector<uint64_t> slots(kEvalSlots, SlotOf(0.0));
   if (index >= NumEvalBatches(*eval_, config_.eval_batch)) return slots;
   ReadEvalBatch(*eval_, config_.eval_batch, index, eval_batch_);
-  std::vector<const std::byte*> inputs;
+  std::vector<InputBytes> inputs;
   for (const int field : eval_input_fields_) {
-    inputs.push_back(field < 0 ? eval_batch_.mask.data() : eval_batch_.fields[field].data());
+    inputs.push_back(field < 0 ? eval_batch_.mask.bytes() : eval_batch_.fields[field].bytes());
   }
   LS_RETURN_IF_ERROR(eval_plan_->RunPass(inputs, {.seed = config_.seed, .step = step}));
   float losses[2] = {};
