@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/contracts/communicator_contract.h"
 #include "tests/contracts/communicator_directory_store.h"
+#include "worker/collectives/completion.h"
 #include "worker/collectives/gloo/gloo_communicator.h"
 #include "worker/collectives/rendezvous_store.h"
 
@@ -114,6 +115,7 @@ TEST_CASE("gloo: a peer that stands still while its connection stands is named",
 
   CHECK(status.code() == absl::StatusCode::kAborted);
   CHECK(std::string(status.message()).find("rank 1 cannot be reached") != std::string::npos);
+  CHECK(BlamedRank(status) == 1);
 }
 
 using Group = std::vector<absl::StatusOr<std::unique_ptr<Communicator>>>;
@@ -179,6 +181,7 @@ TEST_CASE("gloo: a peer that does not come ends forming at its limit", "[gloo]")
   const Group group =
       Form(store, {{.generation = kGeneration, .rank = 0, .size = 2, .form_limit = absl::Milliseconds(50)}});
   CHECK(group[0].status().code() == absl::StatusCode::kDeadlineExceeded);
+  CHECK(BlamedRank(group[0].status()) == 1);
 }
 
 TEST_CASE("gloo: a peer that left its address and died ends forming at its limit", "[gloo]") {
@@ -193,6 +196,7 @@ TEST_CASE("gloo: a peer that left its address and died ends forming at its limit
     const Group group =
         Form(store, {{.generation = kGeneration, .rank = 1 - dead, .size = 2, .form_limit = absl::Milliseconds(200)}});
     CHECK_FALSE(group[0].ok());
+    CHECK(BlamedRank(group[0].status()) == dead);
   }
 }
 
@@ -259,6 +263,7 @@ TEST_CASE("gloo: an address that is not this machine's is an error that says so"
   const Group group = Form(store, {{.generation = kGeneration, .rank = 0, .size = 2, .host = "192.0.2.1"}});
   CHECK(group[0].status().code() == absl::StatusCode::kUnavailable);
   CHECK(std::string(group[0].status().message()).find("192.0.2.1") != std::string::npos);
+  CHECK(BlamedRank(group[0].status()) == 0);  // itself
 }
 
 }  // namespace

@@ -2,11 +2,20 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
+#include <utility>
 
+#include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
 namespace lockstep::worker {
+namespace {
+
+constexpr char kBlamedRank[] = "lockstep/blamed-rank";
+
+}  // namespace
 
 void Completion::End(const absl::Status& status) {
   MutexLock lock(&mutex_);
@@ -42,7 +51,21 @@ Handle EndedHandle(const absl::Status& status) {
 }
 
 absl::Status AsAborted(const absl::Status& cause) {
-  return absl::AbortedError(cause.ok() ? "aborted" : cause.message());
+  absl::Status aborted = absl::AbortedError(cause.ok() ? "aborted" : cause.message());
+  const std::optional<int> blamed = BlamedRank(cause);
+  return blamed.has_value() ? Blame(std::move(aborted), *blamed) : aborted;
+}
+
+absl::Status Blame(absl::Status status, int rank) {
+  status.SetPayload(kBlamedRank, absl::Cord(absl::StrCat(rank)));
+  return status;
+}
+
+std::optional<int> BlamedRank(const absl::Status& status) {
+  const absl::optional<absl::Cord> payload = status.GetPayload(kBlamedRank);
+  int rank = 0;
+  if (!payload.has_value() || !absl::SimpleAtoi(std::string(*payload), &rank)) return std::nullopt;
+  return rank;
 }
 
 absl::Status CheckBlocks(absl::Span<const int64_t> sizes, int ranks, size_t total) {

@@ -30,8 +30,14 @@ class Completion final : public Pending {
 // A handle of a call that has ended already.
 Handle EndedHandle(const absl::Status& status);
 
-// The statuses of this layer: `cause` as Aborted, whatever its code was (an OK cause counts as a request to abort).
+// The statuses of this layer: `cause` as Aborted, whatever its code was (an OK cause counts as a request to abort),
+// with the rank that it blames.
 absl::Status AsAborted(const absl::Status& cause);
+
+// `status`, naming `rank` as the cause of it: the one that a connection was lost to, or the own rank where it could not
+// do its part. What others heard from a rank that aborts names nobody.
+absl::Status Blame(absl::Status status, int rank);
+std::optional<int> BlamedRank(const absl::Status& status);
 
 // OK when `sizes` are not negative and add up to `total`, one per rank.
 absl::Status CheckBlocks(absl::Span<const int64_t> sizes, int ranks, size_t total);

@@ -8,6 +8,7 @@
 #include "common/log/log.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
+#include "worker/collectives/completion.h"
 #include "worker/collectives/paired_communicator.h"
 #include "worker/device/cuda_loader.h"
 #include "worker/device/device_lost.h"
@@ -67,7 +68,8 @@ void Engine::Perform(const FormCommunicator& action) {
     MutexLock lock(&mutex_);
     last = std::move(attempt_.communicator);
     if (last != nullptr) Retire(*last);
-    attempt_ = Attempt{action.generation, store, std::make_shared<CallGroup>(), nullptr, nullptr, absl::OkStatus()};
+    attempt_ = Attempt{action.generation, action.members, store,           std::make_shared<CallGroup>(),
+                       nullptr,           nullptr,        absl::OkStatus()};
     for (const auto& [generation, entry] : early_keys_) {
       if (generation == action.generation) store->Deliver(entry.first, entry.second);
     }
@@ -123,7 +125,17 @@ absl::StatusOr<std::shared_ptr<Communicator>> Engine::CommunicatorOf(const Gener
 
 void Engine::Fail(const Generation& generation, const absl::Status& status) {
   if (absl::IsInternal(status)) return FailForGood(status);
-  options_.post(CollectiveFailed{generation, {}, std::exchange(sync_voided_, false), std::string(status.message())});
+  options_.post(CollectiveFailed{generation, Suspect(generation, status), std::exchange(sync_voided_, false),
+                                 std::string(status.message())});
+}
+
+Incarnation Engine::Suspect(const Generation& generation, const absl::Status& status) const {
+  MutexLock lock(&mutex_);
+  if (attempt_.generation != generation) return {};
+  std::optional<int> rank = BlamedRank(status);
+  if (!rank.has_value() && attempt_.communicator != nullptr) rank = BlamedRank(attempt_.communicator->status());
+  const bool known = rank.has_value() && *rank >= 0 && static_cast<size_t>(*rank) < attempt_.members.size();
+  return known ? attempt_.members[static_cast<size_t>(*rank)].incarnation : Incarnation();
 }
 
 void Engine::Do(const FormCommunicator& action) {

@@ -80,6 +80,7 @@ class Engine {
   // All of one generation that an abort must reach, from its beginning.
   struct Attempt {
     Generation generation;
+    std::vector<Member> members;
     std::shared_ptr<SessionStore> store;
     std::shared_ptr<CallGroup> fetches;
     std::shared_ptr<GlooForming> forming;  // while the communicator is formed
@@ -125,6 +126,8 @@ class Engine {
   void CancelSamples();
   void Retire(const Communicator& communicator);
   void Fail(const Generation& generation, const absl::Status& status);
+  // The member that `status`, or the communicator's end, blames; none when they blame nobody.
+  Incarnation Suspect(const Generation& generation, const absl::Status& status) const;
   // An error that no other generation mends: a bug, or a device that a lost peer took with it.
   void FailForGood(const absl::Status& status);
   // Whether a generation of this worker lost a peer lately; waits a moment for the news of it.

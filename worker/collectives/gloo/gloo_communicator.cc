@@ -112,8 +112,10 @@ class GlooCommunicator final : public CallCommunicator {
       Abort(
           absl::AbortedError(absl::StrCat("rank ", *heard, " aborted: ", notes_[static_cast<size_t>(*heard)].data())));
     } else if (mesh_->status().ok()) {
-      Abort(absl::AbortedError(
-          absl::StrCat("lost the connection to rank ", mesh_->LostPeer(), ": ", heard.status().message())));
+      const int peer = mesh_->LostPeer();
+      const absl::Status lost =
+          absl::AbortedError(absl::StrCat("lost the connection to rank ", peer, ": ", heard.status().message()));
+      Abort(peer < 0 ? lost : Blame(lost, peer));
     }
     std::string note(mesh_->status().message().substr(0, sizeof(Note) - 1));
     note.resize(sizeof(Note));

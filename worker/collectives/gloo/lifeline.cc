@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "worker/collectives/completion.h"
 
 namespace lockstep::worker {
 
@@ -88,8 +89,10 @@ void Lifeline::RunAsking() {
     }
   }
   if (silent < 0) return;
-  abort_(absl::AbortedError(absl::StrCat("rank ", silent, " cannot be reached: its connection stands, but it has not ",
-                                         "answered for ", absl::FormatDuration(answer_limit_))));
+  abort_(
+      Blame(absl::AbortedError(absl::StrCat("rank ", silent, " cannot be reached: its connection stands, but it has ",
+                                            "not answered for ", absl::FormatDuration(answer_limit_))),
+            silent));
 }
 
 void Lifeline::RunHearing() {

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <csignal>
 #include <exception>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -69,8 +70,9 @@ absl::StatusOr<std::unique_ptr<Mesh>> Mesh::Open(const std::string& host, int ra
     context->Open(host);
     return std::unique_ptr<Mesh>(new Mesh(std::move(context)));
   } catch (const std::exception& error) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen for peers on '", host, "': ", error.what(), ". Is it an address of this machine?"));
+    return Blame(absl::UnavailableError(absl::StrCat("cannot listen for peers on '", host, "': ", error.what(),
+                                                     ". Is it an address of this machine?")),
+                 rank);
   }
 }
 
@@ -88,14 +90,18 @@ absl::Status Mesh::Connect(RendezvousStore& store, const std::string& prefix, ab
   std::vector<std::string> addresses(static_cast<size_t>(size()));
   for (int peer = 0; peer < size(); ++peer) {
     if (peer == rank()) continue;
-    LS_ASSIGN_OR_RETURN(addresses[static_cast<size_t>(peer)],
-                        store.Get(absl::StrCat(prefix, peer), until - absl::Now()));
+    absl::StatusOr<std::string> address = store.Get(absl::StrCat(prefix, peer), until - absl::Now());
+    if (absl::IsDeadlineExceeded(address.status())) return Blame(address.status(), peer);
+    LS_ASSIGN_OR_RETURN(addresses[static_cast<size_t>(peer)], std::move(address));
   }
 
   // Each connection costs Gloo a turn of its event loop, up to 10 ms: all at once.
   Mutex mutex;
   CondVar ended;
-  int open = size() - 1;
+  std::set<int> open;
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer != rank()) open.insert(peer);
+  }
   absl::Status first;
   std::vector<std::thread> threads;
   for (int peer = 0; peer < size(); ++peer) {
@@ -104,7 +110,7 @@ absl::Status Mesh::Connect(RendezvousStore& store, const std::string& prefix, ab
       const absl::Status status = ConnectPeer(peer, addresses[static_cast<size_t>(peer)]);
       MutexLock lock(&mutex);
       if (first.ok()) first = status;
-      --open;
+      open.erase(peer);
       ended.SignalAll();
     });
   }
@@ -112,14 +118,18 @@ absl::Status Mesh::Connect(RendezvousStore& store, const std::string& prefix, ab
   {
     MutexLock lock(&mutex);
     // Break does not signal: it is looked for often enough.
-    while (open > 0 && first.ok() && in_time && status().ok()) {
+    while (!open.empty() && first.ok() && in_time && status().ok()) {
       ended.WaitWithTimeout(&mutex, absl::Milliseconds(2));
       in_time = absl::Now() < until;
     }
   }
+  absl::Status late;
   if (!in_time) {
-    Break(absl::DeadlineExceededError(
-        absl::StrCat("not every peer connected within ", absl::FormatDuration(limit), " of forming")));
+    MutexLock lock(&mutex);
+    late = absl::DeadlineExceededError(
+        absl::StrCat("not every peer connected within ", absl::FormatDuration(limit), " of forming"));
+    if (!open.empty()) late = Blame(late, *open.begin());
+    Break(late);
   }
   bool failed = !status().ok();
   {
@@ -128,7 +138,7 @@ absl::Status Mesh::Connect(RendezvousStore& store, const std::string& prefix, ab
   }
   if (failed) Close();
   for (std::thread& thread : threads) thread.join();
-  if (!in_time) return absl::DeadlineExceededError(status().message());
+  LS_RETURN_IF_ERROR(late);
   LS_RETURN_IF_ERROR(status());
   return first;
 }
@@ -145,7 +155,7 @@ absl::Status Mesh::ConnectPeer(int peer, const std::string& addresses) {
     context_->getPair(peer)->connect(std::vector<char>(begin, begin + each));
     return absl::OkStatus();
   } catch (const std::exception& error) {
-    return absl::UnavailableError(absl::StrCat("cannot connect to rank ", peer, ": ", error.what()));
+    return Blame(absl::UnavailableError(absl::StrCat("cannot connect to rank ", peer, ": ", error.what())), peer);
   }
 }
 
@@ -169,7 +179,7 @@ absl::Status Mesh::status() const {
 }
 
 absl::Status Mesh::BreakFor(int peer, const std::string& what) {
-  Break(absl::AbortedError(absl::StrCat("rank ", peer, " ", what)));
+  Break(Blame(absl::AbortedError(absl::StrCat("rank ", peer, " ", what)), peer));
   return status();
 }
 
