@@ -62,6 +62,22 @@ absl::Status AddGradients(Graph* graph) {
   return absl::OkStatus();
 }
 
+// Plans add the bytes of values up, with scratch and copies beside them. Each value was counted alone.
+absl::Status CheckCountable(const Graph& graph) {
+  constexpr int64_t kMostBytes = int64_t{1} << 56;
+  int64_t total = 0;
+  for (const auto& [name, info] : graph.values) {
+    LS_ASSIGN_OR_RETURN(const int64_t bytes, CheckedByteSize(info.dtype, info.shape));
+    if (bytes > kMostBytes - total) {
+      return absl::InvalidArgumentError(absl::StrCat("the values of a pass have more than ", kMostBytes, " bytes, '",
+                                                     name, "' ", ShapeString(info.shape),
+                                                     " among them; no machine has as many"));
+    }
+    total += bytes;
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::string GradientName(absl::string_view parameter) { return absl::StrCat("grad.", parameter); }
@@ -84,6 +100,7 @@ absl::StatusOr<TrainingGraph> MakeTrainingGraph(const MetaGraph& metagraph) {
   FuseNormGradients(graph);
   for (const StatisticUpdate& statistic : training.statistics) graph->outputs.push_back(statistic.value);
   RemoveDeadCode(graph);
+  LS_RETURN_IF_ERROR(CheckCountable(*graph));
   return training;
 }
 
@@ -102,6 +119,7 @@ absl::StatusOr<EvaluationGraph> MakeEvaluationGraph(const MetaGraph& metagraph, 
   FuseAttention(graph);
   if (metagraph.precision == Precision::kBf16) LS_RETURN_IF_ERROR(ReducePrecision(graph));
   RemoveDeadCode(graph);
+  LS_RETURN_IF_ERROR(CheckCountable(*graph));
   return evaluation;
 }
 

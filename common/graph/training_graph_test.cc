@@ -7,6 +7,7 @@
 
 #include "common/graph/lenet_metagraph.h"
 #include "common/graph/serialize.h"
+#include "common/graph/validate.h"
 
 namespace lockstep {
 namespace {
@@ -30,6 +31,26 @@ TEST_CASE("training graph: the gradients of norms take up what comes by the resi
   int fused = 0;
   for (const Node& node : training.graph.nodes) fused += node.op == OpType::kLayerNormGrad && node.inputs.size() == 6;
   CHECK(fused == 4);
+}
+
+TEST_CASE("training graph: values that can be counted one by one, but not together, are refused", "[graph]") {
+  MetaGraphRequest request = LenetRequest();
+  request.pass_batch = int64_t{1} << 47;
+
+  const auto metagraph = BuildMetaGraph(request);
+
+  REQUIRE_FALSE(metagraph.ok());
+  CHECK_THAT(std::string(metagraph.status().message()), Catch::Contains("the values of a pass have more than"));
+  const MetaGraph small = Lenet();
+  CHECK(MakeEvaluationGraph(small, 8).ok());
+  CHECK_FALSE(MakeEvaluationGraph(small, int64_t{1} << 47).ok());
+}
+
+TEST_CASE("metagraph: a state that no integer counts is refused", "[graph]") {
+  MetaGraph metagraph = Lenet();
+  for (Variable& variable : metagraph.forward.variables) variable.shape = {int64_t{1} << 55};
+
+  CHECK_THAT(std::string(ValidateMetaGraph(metagraph).message()), Catch::Contains("the state has more than"));
 }
 
 // The element types of the operands of the graph's nodes of one op.
