@@ -35,6 +35,7 @@ void StatsTracker::Continue(const WorkerStatsFile& before) {
   const int64_t starts = totals_.job().chief_starts() + before.job().chief_starts();
   *totals_.mutable_job() = before.job();
   totals_.mutable_job()->set_chief_starts(starts);
+  Ended(0, "", false);  // that was the chief before
   for (const WorkerStats& stats : before.workers()) {
     Worker& worker = workers_[stats.worker()];
     worker.stats = stats;
@@ -127,6 +128,14 @@ void StatsTracker::Agreed(int64_t step) { totals_.mutable_job()->set_step(step);
 void StatsTracker::Committed(int64_t step) {
   totals_.mutable_job()->set_committed_step(step);
   totals_.mutable_job()->set_checkpoints(totals_.job().checkpoints() + 1);
+}
+
+void StatsTracker::SetEndStep(int64_t step) { totals_.mutable_job()->set_end_step(step); }
+
+void StatsTracker::Ended(int32_t exit_code, absl::string_view reason, bool completed) {
+  totals_.mutable_job()->set_exit_code(exit_code);
+  totals_.mutable_job()->set_ended(std::string(reason));
+  totals_.mutable_job()->set_completed(completed);
 }
 
 void StatsTracker::SetTrained(absl::Duration trained) {

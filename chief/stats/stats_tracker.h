@@ -55,6 +55,9 @@ class StatsTracker {
   void Agreed(int64_t step);
   void Committed(int64_t step);
   void SetTrained(absl::Duration trained);
+  void SetEndStep(int64_t step);
+  // The chief ends with `exit_code` because of `reason`; `completed`: the job is done.
+  void Ended(int32_t exit_code, absl::string_view reason, bool completed);
 
   // The file's content now. Rates count what connected workers reported in the last 10 s, or since they joined.
   WorkerStatsFile Snapshot(absl::Time now) const;

@@ -242,6 +242,17 @@ TEST_CASE("json: protos keep every field, and unknown or repeated keys are refus
   CHECK(FromJson("", "s", &parsed).code() == absl::StatusCode::kDataLoss);
 }
 
+TEST_CASE("json: where only what is set is printed, numbers are numbers too", "[json]") {
+  WorkerStatsFile stats;
+  stats.set_term(3);
+  stats.set_lineage("5");
+  stats.add_workers()->set_samples(-(int64_t{1} << 53));
+
+  CHECK(
+      ToSparseJson(stats) ==
+      "{\n \"lineage\": \"5\",\n \"term\": 3,\n \"workers\": [\n  {\n   \"samples\": -9007199254740992\n  }\n ]\n}\n");
+}
+
 TEST_CASE("state: the layout of a metagraph becomes the layout of a checkpoint, in order", "[checkpoint]") {
   StateLayout layout;
   layout.tensors.push_back({{"w", DType::kF32, {2}}, StateGroup::kModel, StateKind::kParameter, "w"});

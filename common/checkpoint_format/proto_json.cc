@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint_format/strict_json.h"
@@ -83,7 +84,41 @@ Json MessageJson(const Message& message) {
   return json;
 }
 
+// Protobuf's printer made strings of them.
+void MakeNumbers(const google::protobuf::Descriptor& type, Json& json) {
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor* field = type.field(i);
+    const auto found = json.find(field->name());
+    if (found == json.end()) continue;
+    const auto convert = [field](Json& value) {
+      if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && value.is_object()) {
+        MakeNumbers(*field->message_type(), value);
+      } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_INT64) {
+        value = std::stoll(value.get<std::string>());
+      } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_UINT64) {
+        value = std::stoull(value.get<std::string>());
+      }
+    };
+    if (!found->is_array()) {
+      convert(*found);
+    } else {
+      for (Json& value : *found) convert(value);
+    }
+  }
+}
+
 }  // namespace
+
+std::string ToSparseJson(const Message& message) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.preserve_proto_field_names = true;
+  std::string text;
+  const auto status = google::protobuf::util::MessageToJsonString(message, &text, options);
+  LS_CHECK(status.ok(), "a valid message has a JSON form");
+  Json json = Json::parse(text);
+  MakeNumbers(*message.GetDescriptor(), json);
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
 
 std::string ToJson(const Message& message) {
   return MessageJson(message).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

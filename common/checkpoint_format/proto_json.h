@@ -17,6 +17,9 @@ namespace lockstep {
 // Two spaces of indentation and a final newline. REQUIRES: no maps, oneofs of scalars, bytes or enums in the message.
 std::string ToJson(const google::protobuf::Message& message);
 
+// Any message, with the fields that are set: protobuf's own form, but 64-bit integers as numbers too.
+std::string ToSparseJson(const google::protobuf::Message& message);
+
 // Replaces `message`. DataLoss on malformed JSON, unknown or duplicate fields; `file` is used in messages.
 absl::Status FromJson(absl::string_view json, absl::string_view file, google::protobuf::Message* message);
 

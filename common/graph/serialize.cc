@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint_format/proto_json.h"
 #include "common/digest/sha256.h"
 #include "common/graph/ops/schema.h"
 #include "common/graph/serialize_update.h"
@@ -13,7 +14,6 @@
 #include "common/status/status_macros.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
-#include "google/protobuf/util/json_util.h"
 #include "protos/metagraph.pb.h"
 
 namespace lockstep {
@@ -298,14 +298,6 @@ absl::StatusOr<std::string> Fingerprint(const MetaGraph& metagraph) {
   return Sha256Hex(bytes);
 }
 
-std::string MetaGraphToJson(const MetaGraph& metagraph) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.add_whitespace = true;
-  options.preserve_proto_field_names = true;
-  std::string json;
-  const auto status = google::protobuf::util::MessageToJsonString(ToProto(metagraph), &json, options);
-  LS_CHECK(status.ok(), "a valid message has a JSON form");
-  return json;
-}
+std::string MetaGraphToJson(const MetaGraph& metagraph) { return ToSparseJson(ToProto(metagraph)); }
 
 }  // namespace lockstep
