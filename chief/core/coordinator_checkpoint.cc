@@ -175,7 +175,8 @@ void Coordinator::AdvanceFinishing() {
 void Coordinator::Finish(const Ending& ending) {
   phase_ = Phase::kDone;
   result_ = ending;
-  out_.Say(Level::kInfo, ending.reason);
+  // A failure is said by the process's last line.
+  if (ending.code == kExitDone || ending.code == kExitPreempted) out_.Say(Level::kInfo, ending.reason);
   for (const Member& member : current_.members) {
     if (exited_.count(member.name) == 0) to_tell_[member.incarnation] = member.name;
   }

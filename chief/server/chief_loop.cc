@@ -1,9 +1,10 @@
 #include "chief/server/chief_loop.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <future>
-#include <iostream>
 #include <memory>
 #include <utility>
 
@@ -11,7 +12,9 @@
 #include "common/checkpoint_format/naming.h"
 #include "common/graph/state_layout.h"
 #include "common/log/log.h"
+#include "common/log/output.h"
 #include "common/protocol/recording.h"
+#include "common/status/exit_code.h"
 
 namespace lockstep::chief {
 namespace {
@@ -30,8 +33,11 @@ Progress::Options ProgressOptions(const ChiefLoop::Options& options) {
   progress.evaluation = setup.policy.training.evaluation;
   progress.evaluated = options.config.recovered.ledger;
   progress.sequences = !setup.facts.labels.shape.empty();
-  progress.terminal = options.terminal;
-  progress.write = [](const std::string& text) { std::cout << text << std::flush; };
+  progress.live = options.live;
+  progress.tell = LogEventLine;
+  progress.show_live = [](OutputQueue::LiveLine line) {
+    ProcessOutput(STDOUT_FILENO).SetLive(STDOUT_FILENO, std::move(line));
+  };
   return progress;
 }
 
@@ -71,6 +77,7 @@ ChiefLoop::ChiefLoop(Options options)
       storage_(kQueuedStorageWork) {
   progress_.StartAt(options_.config.recovered.checkpoint.step);
   if (const auto before = options_.store->ReadStats(); before.ok()) stats_.Continue(*before);
+  stats_.SetEndStep(static_cast<int64_t>(options_.config.policy.training.end_step));
   if (!options_.record_path.empty()) {
     record_.open(options_.record_path, std::ios::binary | std::ios::app);
     record_ << RecordConfig(options_.config) << std::flush;
@@ -95,13 +102,18 @@ int ChiefLoop::Run() {
     progress_.Tick(now);
     if (now >= next_stats_) WriteStats(now);
   }
+  const EvaluationBoard& board = progress_.board();
+  const bool done = exit_->code == kExitDone;
+  const bool at_end = core_.View().published_step >= options_.config.policy.training.end_step || board.ended_early();
+  stats_.Ended(exit_->code, exit_->reason, /*completed=*/done && (at_end || !stop_asked_));
   const absl::Status written = FinishStorage();
   if (!written.ok() && !IsFenced(written)) LS_LOG(warn, "worker statistics: ", written.message());
-  progress_.EndLine();
-  const EvaluationBoard& board = progress_.board();
+  progress_.Hide();
   const bool has_best = options_.config.policy.training.evaluation.keep_best && board.best_step() > 0;
   const std::string best = has_best ? layout::CheckpointPath(static_cast<int64_t>(board.best_step())) : "";
-  if (exit_->code == 0) progress_.Close(last_checkpoint_, has_best ? options_.store->Describe(best) : "");
+  if (done || exit_->code == kExitPreempted) {
+    progress_.Close(last_checkpoint_, has_best ? options_.store->Describe(best) : "", done);
+  }
   return exit_->code;
 }
 
@@ -119,6 +131,7 @@ void ChiefLoop::TakeTurn() {
 }
 
 void ChiefLoop::Step(const Event& event) {
+  stop_asked_ = stop_asked_ || std::holds_alternative<StopRequested>(event);
   const absl::Time now = clock_.Now();
   const std::vector<Action> actions = core_.Step(now, event);
   if (record_.is_open()) {
@@ -286,12 +299,10 @@ void ChiefLoop::Perform(const WorkerChanged& action) {
     case WorkerChange::kRefused:
       break;
   }
-  progress_.EndLine();
   LS_LOG(info, action.name, ": ", action.reason);
 }
 
 void ChiefLoop::Perform(const Announce& action) {
-  progress_.EndLine();
   switch (action.level) {
     case Level::kInfo:
       LS_LOG(info, action.text);
@@ -307,8 +318,8 @@ void ChiefLoop::Perform(const Announce& action) {
 
 void ChiefLoop::Perform(const Exit& action) {
   exit_ = action;
-  progress_.EndLine();
-  if (action.code != 0) ReportFailure(absl::UnknownError(action.reason));
+  progress_.Hide();
+  if (action.code != kExitDone && action.code != kExitPreempted) ReportFailure(absl::UnknownError(action.reason));
 }
 
 absl::StatusOr<proto::StatusReply> ChiefLoop::Ask() {

@@ -37,7 +37,7 @@ class ChiefLoop {
     JobStore* store = nullptr;
     SessionRegistry* sessions = nullptr;
     std::string record_path;  // empty: nothing is recorded
-    bool terminal = false;
+    bool live = false;        // progress is a line of a terminal that is rewritten
   };
 
   explicit ChiefLoop(Options options);
@@ -111,6 +111,7 @@ class ChiefLoop {
   std::string last_checkpoint_;
   std::ofstream record_;
   std::optional<Exit> exit_;
+  bool stop_asked_ = false;
   SerialExecutor storage_;  // last: it ends first
 };
 

@@ -1,7 +1,6 @@
 #include "chief/server/chief_main.h"
 
 #include <grpcpp/grpcpp.h>
-#include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -18,10 +17,12 @@
 #include "chief/server/session_service.h"
 #include "common/job/log_settings.h"
 #include "common/log/log.h"
+#include "common/log/output.h"
 #include "common/net/rpc.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "common/sync/signal_thread.h"
+#include "common/sync/stop_signals.h"
 
 namespace lockstep::chief {
 namespace {
@@ -72,7 +73,7 @@ int Serve(const ChiefOptions& options, JobSetup& setup, JobStore& store, const s
   loop_options.config = {setup.policy, store.recovered()};
   loop_options.store = &store;
   loop_options.sessions = &sessions;
-  loop_options.terminal = isatty(STDOUT_FILENO) == 1;
+  loop_options.live = StyleOf(STDOUT_FILENO).live && CurrentLogFormat() == LogFormat::text;
   if (!options.record_directory.empty()) {
     loop_options.record_path = absl::StrCat(options.record_directory, "/chief-", store.recovered().term, ".record");
   }
@@ -97,7 +98,7 @@ int Serve(const ChiefOptions& options, JobSetup& setup, JobStore& store, const s
     LS_LOG(info, "term ", store.recovered().term, ", listening on ", address, ", from ",
            store.recovered().checkpoint.ToString());
     const SignalThread signal_thread(signals, [&loop](int signal) {
-      loop.Post(StopRequested{signal == SIGINT ? "SIGINT" : "SIGTERM", kExitPreempted}, false);
+      loop.Post(StopRequested{StopSignalName(signal), kExitPreempted}, false);
     });
     code = loop.Run();
   } else {
@@ -114,12 +115,10 @@ int Serve(const ChiefOptions& options, JobSetup& setup, JobStore& store, const s
 
 int ChiefMain(const ChiefOptions& options) {
   InitLog({.role = "chief"});
+  HandOverLastLine(options.cause_fd, /*also_logged=*/false);
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);  // what fails is said here, once
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&signals, signal);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  signal(SIGPIPE, SIG_IGN);
+  const sigset_t signals = BlockStopSignals();
+  SurviveTerminal();
 
   int exit_code = kExitBug;
   absl::StatusOr<JobSetup> setup = SetUpJob(options, exit_code);

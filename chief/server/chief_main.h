@@ -1,6 +1,7 @@
 // A whole chief process as a function: `lockstep chief` and the binary lockstep-chief both call it.
 //
-// Threading: call it once, from the main thread, before other threads exist: it takes SIGTERM and SIGINT for itself.
+// Threading: call it once, from the main thread, before other threads exist: it takes SIGTERM, SIGINT and SIGHUP for
+// itself.
 #ifndef LOCKSTEP_CHIEF_SERVER_CHIEF_MAIN_H_
 #define LOCKSTEP_CHIEF_SERVER_CHIEF_MAIN_H_
 
@@ -30,6 +31,8 @@ struct ChiefOptions {
   NodeEvaluator evaluate_node;
   // Not empty: every event and action of the core is recorded in this directory, one file per start.
   std::string record_directory;
+  // A pipe to the supervisor, which says why this process failed behind everybody's last words; -1: none.
+  int cause_fd = -1;
 };
 
 // Runs until the job is done, stopped or has failed. Returns the exit code.

@@ -5,7 +5,6 @@
 #include <limits>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -46,15 +45,17 @@ void Progress::On(absl::Time now, const StepsAgreed& action) {
   while (recent_.size() > 2 && now - recent_.front().when > kRateOver) recent_.pop_front();
 }
 
-void Progress::On(const EvaluationDone& action) { Print(board_.Add(action)); }
+void Progress::On(const EvaluationDone& action) {
+  LogEvent event{.name = "evaluated", .text = board_.Add(action)};
+  event.fields.emplace_back("step", static_cast<int64_t>(action.step));
+  for (const NamedValue& value : board_.metrics()) event.fields.emplace_back(value.name, value.value);
+  options_.tell(event);
+}
 
 void Progress::On(const SampleTold& action) {
-  // A model may write what a terminal would obey.
-  std::string text = action.text;
-  for (char& byte : text) {
-    if (absl::ascii_iscntrl(static_cast<unsigned char>(byte)) && byte != '\n' && byte != '\t') byte = '?';
-  }
-  Print(absl::StrCat("sample of step ", action.step, ":\n", text));
+  options_.tell({.name = "sample",
+                 .text = absl::StrCat("sample of step ", action.step, ":\n", action.text),
+                 .fields = {{"step", static_cast<int64_t>(action.step)}, {"sample", action.text}}});
 }
 
 void Progress::On(const WorkerStats& action) {
@@ -75,8 +76,13 @@ void Progress::SavePublished(absl::Time now, const SnapshotId& snapshot) {
   opened_.clear();
   const double stalled = std::max(0.0, CheckpointSeconds() - checkpoint_seconds_before_);
   checkpoint_seconds_before_ = CheckpointSeconds();
-  Print(absl::StrFormat("saved step %d  %.1f MiB in %.2f s, stalled %.1f ms", snapshot.step, options_.state_mib,
-                        absl::ToDoubleSeconds(took), 1000 * stalled));
+  options_.tell({.name = "saved",
+                 .text = absl::StrFormat("saved step %d  %.1f MiB in %.2f s, stalled %.1f ms", snapshot.step,
+                                         options_.state_mib, absl::ToDoubleSeconds(took), 1000 * stalled),
+                 .fields = {{"step", static_cast<int64_t>(snapshot.step)},
+                            {"mebibytes", options_.state_mib},
+                            {"seconds", absl::ToDoubleSeconds(took)},
+                            {"stalled_seconds", stalled}}});
 }
 
 double Progress::samples_per_second(absl::Time now) const {
@@ -94,51 +100,81 @@ double Progress::eta_seconds(absl::Time now) const {
   return static_cast<double>((options_.end_step - std::min(step_, options_.end_step)) * options_.global_batch) / rate;
 }
 
-std::string Progress::Line(absl::Time now) const {
+std::vector<LinePart> Progress::Parts(absl::Time now) const {
   const double epoch = static_cast<double>(step_ * options_.global_batch) / static_cast<double>(options_.epoch_samples);
   const bool bounded = options_.end_step != std::numeric_limits<int64_t>::max();
-  const std::string share =
-      bounded ? absl::StrFormat("/%d  %d%%", options_.end_step, 100 * step_ / std::max<uint64_t>(options_.end_step, 1))
-              : "";
-  return absl::StrFormat("step %d%s  ep %.1f  loss %.4f  %.0f samples/s  ETA %s  %d worker%s", step_, share, epoch,
-                         loss_, samples_per_second(now), Eta(eta_seconds(now)), workers_, workers_ == 1 ? "" : "s");
+  std::vector<LinePart> parts;
+  parts.push_back(
+      {bounded ? absl::StrFormat("step %d/%d", step_, options_.end_step) : absl::StrCat("step ", step_), 7});
+  if (bounded) parts.push_back({absl::StrCat(100 * step_ / std::max<uint64_t>(options_.end_step, 1), "%"), 5});
+  parts.push_back({absl::StrFormat("ep %.1f", epoch), 1});
+  parts.push_back({absl::StrFormat("loss %.4f", loss_), 6});
+  parts.push_back({absl::StrFormat("%.0f samples/s", samples_per_second(now)), 3});
+  parts.push_back({absl::StrCat("ETA ", Eta(eta_seconds(now))), 4});
+  parts.push_back({absl::StrCat(workers_, workers_ == 1 ? " worker" : " workers"), 2});
+  return parts;
+}
+
+LogEvent Progress::ProgressEvent(absl::Time now) const {
+  LogEvent event{.name = "progress", .text = FitLine(Parts(now), std::numeric_limits<int>::max()), .regular = true};
+  event.fields = {{"step", static_cast<int64_t>(step_)},
+                  {"loss", loss_},
+                  {"samples_per_second", samples_per_second(now)},
+                  {"eta_seconds", eta_seconds(now)},
+                  {"workers", static_cast<int64_t>(workers_)}};
+  const bool bounded = options_.end_step != std::numeric_limits<int64_t>::max();
+  if (bounded) event.fields.emplace_back("end_step", static_cast<int64_t>(options_.end_step));
+  return event;
 }
 
 void Progress::Tick(absl::Time now) {
   if (now < next_line_ || recent_.empty()) return;
-  next_line_ = now + (options_.terminal ? kTerminalEvery : kPlainEvery);
-  if (options_.terminal) {
-    options_.write(absl::StrCat("\r", Line(now), "\x1b[K"));
-    line_open_ = true;
-  } else {
-    options_.write(absl::StrCat(Line(now), "\n"));
+  next_line_ = now + (options_.live ? kTerminalEvery : kPlainEvery);
+  if (!options_.live) return options_.tell(ProgressEvent(now));
+  live_shown_ = true;
+  options_.show_live([parts = Parts(now)](int columns) { return FitLine(parts, columns); });
+}
+
+void Progress::Hide() {
+  if (live_shown_) options_.show_live(nullptr);
+  live_shown_ = false;
+}
+
+void Progress::Close(const std::string& checkpoint, const std::string& best, bool done) {
+  Hide();
+  const int64_t step = static_cast<int64_t>(step_);
+  if (!done) {
+    return options_.tell({.name = "stopped",
+                          .text = absl::StrCat("stopped at step ", step, "; checkpoint ", checkpoint,
+                                               "; the same command goes on from there"),
+                          .fields = {{"step", step}, {"checkpoint", checkpoint}}});
   }
-}
-
-void Progress::EndLine() {
-  if (line_open_) options_.write("\n");
-  line_open_ = false;
-}
-
-void Progress::Print(const std::string& line) {
-  EndLine();
-  options_.write(absl::StrCat(line, "\n"));
-}
-
-void Progress::Close(const std::string& checkpoint, const std::string& best) {
   const double accuracy = ValueOf(board_.metrics(), "accuracy");
-  if (accuracy > 0) Print(absl::StrFormat("accuracy %.2f%%", 100 * accuracy));
+  if (accuracy > 0) {
+    options_.tell({.name = "accuracy",
+                   .text = absl::StrFormat("accuracy %.2f%%", 100 * accuracy),
+                   .fields = {{"accuracy", accuracy}}});
+  }
   if (!best.empty()) {
-    Print(absl::StrFormat("best: %s %.4f at step %d; checkpoint %s", board_.metric(), board_.best_value(),
-                          board_.best_step(), best));
+    options_.tell({.name = "best",
+                   .text = absl::StrFormat("best: %s %.4f at step %d; checkpoint %s", board_.metric(),
+                                           board_.best_value(), board_.best_step(), best),
+                   .fields = {{"step", static_cast<int64_t>(board_.best_step())},
+                              {"metric", board_.metric()},
+                              {"value", board_.best_value()},
+                              {"checkpoint", best}}});
   }
   const bool early = step_ < options_.end_step && board_.ended_early();
   const std::string why = early ? absl::StrCat(", ", board_.metric(), " no longer improves") : "";
-  Print(absl::StrCat(step_ >= options_.end_step || early ? "done" : "stopped", " at step ", step_, why, "; checkpoint ",
-                     checkpoint));
-  Print(absl::StrCat("load it in PyTorch:\n  import glob, safetensors.torch\n  files = glob.glob(\"", checkpoint,
-                     "/model*.safetensors\")\n  model.load_state_dict({k: v for f in files for k, v in "
-                     "safetensors.torch.load_file(f).items()})"));
+  const std::string how = step_ >= options_.end_step || early ? "done" : "stopped";
+  options_.tell({.name = how,
+                 .text = absl::StrCat(how, " at step ", step, why, "; checkpoint ", checkpoint,
+                                      "\nload it in PyTorch:\n  import glob, safetensors.torch\n  files = glob.glob(\"",
+                                      checkpoint,
+                                      "/model*.safetensors\")\n  model.load_state_dict({k: v for f in files for k, v "
+                                      "in safetensors.torch.load_file(f).items()})"),
+                 .fields = {{"step", step}, {"checkpoint", checkpoint}},
+                 .good = true});
 }
 
 }  // namespace lockstep::chief

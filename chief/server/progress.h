@@ -1,5 +1,5 @@
-// What people see of a running job: a line that is rewritten on a terminal and printed now and then elsewhere, a line
-// per save and per evaluation, and the closing lines. Also the numbers that `status` shows.
+// What people and programs see of a running job: a line that is rewritten on a terminal and printed now and then
+// elsewhere, a line per save and per evaluation, and the closing lines. Also the numbers that `status` shows.
 //
 // Threading: thread-compatible; ChiefLoop owns the only instance.
 #ifndef LOCKSTEP_CHIEF_SERVER_PROGRESS_H_
@@ -15,6 +15,9 @@
 #include "absl/time/time.h"
 #include "chief/core/actions.h"
 #include "chief/server/evaluation_board.h"
+#include "chief/server/live_line.h"
+#include "common/log/log.h"
+#include "common/log/output.h"
 #include "common/protocol/messages.h"
 
 namespace lockstep::chief {
@@ -29,8 +32,9 @@ class Progress {
     EvaluationRule evaluation;
     EvaluationLedger evaluated;  // up to the step that the job goes on from
     bool sequences = false;      // labels are sequences
-    bool terminal = false;
-    std::function<void(const std::string& text)> write;  // to the output; the text has its own line ends
+    bool live = false;           // there is a terminal whose last line can be rewritten
+    std::function<void(const LogEvent&)> tell;
+    std::function<void(OutputQueue::LiveLine)> show_live;
   };
 
   explicit Progress(Options options)
@@ -50,11 +54,11 @@ class Progress {
 
   // Prints the progress line when one is due.
   void Tick(absl::Time now);
-  // Ends a line that is being rewritten, so that something else can be printed.
-  void EndLine();
-  // The last words of a job that is done. `checkpoint` is the path of its last checkpoint, `best` that of the best one
-  // where it is kept.
-  void Close(const std::string& checkpoint, const std::string& best);
+  // The live line goes away.
+  void Hide();
+  // The last words of a job that is done, or that was stopped and can go on. `checkpoint` is the path of its last
+  // checkpoint, `best` that of the best one where it is kept.
+  void Close(const std::string& checkpoint, const std::string& best, bool done);
 
   double loss() const { return loss_; }
   double samples_per_second(absl::Time now) const;
@@ -67,8 +71,8 @@ class Progress {
     uint64_t step = 0;
   };
 
-  void Print(const std::string& line);
-  std::string Line(absl::Time now) const;
+  std::vector<LinePart> Parts(absl::Time now) const;
+  LogEvent ProgressEvent(absl::Time now) const;
   double CheckpointSeconds() const;
 
   const Options options_;
@@ -77,7 +81,7 @@ class Progress {
   size_t workers_ = 0;
   std::deque<Sample> recent_;
   absl::Time next_line_ = absl::InfinitePast();
-  bool line_open_ = false;
+  bool live_shown_ = false;
   EvaluationBoard board_;
   std::map<SnapshotId, absl::Time> opened_;
   std::map<std::string, double> checkpoint_seconds_;  // by worker

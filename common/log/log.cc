@@ -1,21 +1,36 @@
 #include "common/log/log.h"
 
-#include <atomic>
-#include <memory>
-#include <utility>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+#include <nlohmann/json.hpp>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "common/log/escape.h"
+#include "common/log/output.h"
 #include "common/sync/mutex.h"
-#include "spdlog/sinks/stdout_sinks.h"
-#include "spdlog/spdlog.h"
 
 namespace lockstep {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
+constexpr absl::Duration kFlushPatience = absl::Seconds(1);
+constexpr absl::string_view kNames[] = {"debug", "info", "warn", "error"};
+constexpr absl::string_view kColours[] = {"\x1b[2m", "", "\x1b[33m", "\x1b[1;31m"};
+constexpr absl::string_view kGood = "\x1b[32m";
+constexpr absl::string_view kPlain = "\x1b[0m";
+
 struct LogState {
   Mutex mutex;
   LogOptions options GUARDED_BY(mutex);
-  std::shared_ptr<spdlog::logger> logger GUARDED_BY(mutex);
+  bool colour GUARDED_BY(mutex) = StyleOf(STDERR_FILENO).colour;
   absl::Status first_failure GUARDED_BY(mutex);
+  int last_line_fd GUARDED_BY(mutex) = -1;
+  bool last_line_logged GUARDED_BY(mutex) = true;
 };
 
 LogState& State() {
@@ -25,59 +40,52 @@ LogState& State() {
 
 std::atomic<int> enabled_level{static_cast<int>(LogLevel::info)};
 
-spdlog::level::level_enum ToSpdlog(LogLevel level) {
-  switch (level) {
-    case LogLevel::debug:
-      return spdlog::level::debug;
-    case LogLevel::info:
-      return spdlog::level::info;
-    case LogLevel::warn:
-      return spdlog::level::warn;
-    case LogLevel::error:
-      return spdlog::level::err;
-  }
-  return spdlog::level::info;
+Json JsonLine(const LogOptions& options, LogLevel level) {
+  return {{"time", absl::FormatTime("%Y-%m-%d%ET%H:%M:%E3SZ", absl::Now(), absl::UTCTimeZone())},
+          {"level", kNames[static_cast<int>(level)]},
+          {"role", options.role}};
 }
 
-std::string EscapeJson(absl::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (c == '\n') {
-      out += "\\n";
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      static constexpr char kHex[] = "0123456789abcdef";
-      out += "\\u00";
-      out += kHex[(c >> 4) & 15];
-      out += kHex[c & 15];
+std::string Dump(const Json& line) {
+  return absl::StrCat(line.dump(-1, ' ', false, Json::error_handler_t::replace), "\n");
+}
+
+std::string TextLine(const LogOptions& options, bool colour, LogLevel level, absl::string_view message) {
+  const std::string time = absl::FormatTime("%H:%M:%E3S ", absl::Now(), absl::LocalTimeZone());
+  const std::string role = options.role.empty() ? "" : absl::StrCat(options.role, ": ");
+  const int index = static_cast<int>(level);
+  std::string severity = level == LogLevel::info ? "" : absl::StrCat(kNames[index], ":");
+  if (!severity.empty()) {
+    severity = colour ? absl::StrCat(kColours[index], severity, kPlain, " ") : absl::StrCat(severity, " ");
+  }
+  return absl::StrCat(time, role, severity, EscapeControls(message), "\n");
+}
+
+// To the queue of `fd`, behind a line that says what was dropped there before.
+void Out(const LogState& state, int fd, std::string line, OutputKind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
+  OutputQueue& queue = ProcessOutput(fd);
+  const DroppedOutput dropped = queue.TakeDropped();
+  if (dropped.lines + dropped.progress > 0) {
+    const std::string text = absl::StrCat("not written, because nobody read this output: ", dropped.lines,
+                                          " lines of the log and ", dropped.progress, " of progress");
+    if (state.options.format == LogFormat::json) {
+      Json json = JsonLine(state.options, LogLevel::warn);
+      json["message"] = text;
+      json["dropped_lines"] = dropped.lines;
+      json["dropped_progress"] = dropped.progress;
+      queue.Write(fd, Dump(json), OutputKind::kLine);
     } else {
-      out += c;
+      queue.Write(fd, TextLine(state.options, state.colour, LogLevel::warn, text), OutputKind::kLine);
     }
   }
-  return out;
+  queue.Write(fd, std::move(line), kind);
 }
 
-std::shared_ptr<spdlog::logger> MakeLogger(const LogOptions& options) {
-  auto logger = std::make_shared<spdlog::logger>("lockstep", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  logger->set_level(spdlog::level::debug);
-  logger->flush_on(spdlog::level::debug);
-  const bool json = options.format == LogFormat::json;
-  logger->set_pattern(json ? "%v" : "%H:%M:%S.%e %v");
-  return logger;
-}
-
-std::string Compose(const LogOptions& options, LogLevel level, absl::string_view message) {
-  static constexpr absl::string_view kNames[] = {"debug", "info", "warn", "error"};
-  const absl::string_view name = kNames[static_cast<int>(level)];
-  if (options.format == LogFormat::json) {
-    return absl::StrCat("{\"level\":\"", name, "\",\"role\":\"", EscapeJson(options.role), "\",\"message\":\"",
-                        EscapeJson(message), "\"}");
-  }
-  const std::string role = options.role.empty() ? "" : absl::StrCat(options.role, ": ");
-  const std::string severity = level == LogLevel::info ? "" : absl::StrCat(name, ": ");
-  return absl::StrCat(role, severity, message);
+// True when the supervisor has taken the cause.
+bool GiveToSupervisor(int fd, absl::string_view cause) {
+  if (fd < 0) return false;
+  const ssize_t n = write(fd, cause.data(), cause.size());
+  return n == static_cast<ssize_t>(cause.size());
 }
 
 }  // namespace
@@ -85,7 +93,6 @@ std::string Compose(const LogOptions& options, LogLevel level, absl::string_view
 void InitLog(const LogOptions& options) {
   MutexLock lock(&State().mutex);
   State().options = options;
-  State().logger = MakeLogger(options);
   enabled_level = static_cast<int>(options.level);
 }
 
@@ -93,8 +100,12 @@ void SetLogStyle(LogLevel level, LogFormat format) {
   MutexLock lock(&State().mutex);
   State().options.level = level;
   State().options.format = format;
-  State().logger = MakeLogger(State().options);
   enabled_level = static_cast<int>(level);
+}
+
+LogFormat CurrentLogFormat() {
+  MutexLock lock(&State().mutex);
+  return State().options.format;
 }
 
 void SetLogRole(absl::string_view role) {
@@ -107,19 +118,45 @@ bool LogEnabled(LogLevel level) { return static_cast<int>(level) >= enabled_leve
 void LogLine(LogLevel level, absl::string_view message) {
   LogState& state = State();
   MutexLock lock(&state.mutex);
-  if (!state.logger) state.logger = MakeLogger(state.options);
-  state.logger->log(ToSpdlog(level), "{}", Compose(state.options, level, message));
+  if (state.options.format == LogFormat::json) {
+    Json json = JsonLine(state.options, level);
+    json["message"] = message;
+    return Out(state, STDERR_FILENO, Dump(json), OutputKind::kLine);
+  }
+  Out(state, STDERR_FILENO, TextLine(state.options, state.colour, level, message), OutputKind::kLine);
+}
+
+void LogEventLine(const LogEvent& event) {
+  LogState& state = State();
+  MutexLock lock(&state.mutex);
+  const OutputKind kind = event.regular ? OutputKind::kProgress : OutputKind::kLine;
+  if (state.options.format == LogFormat::text) {
+    std::string text = EscapeControls(event.text);
+    if (event.good && StyleOf(STDOUT_FILENO).colour) {
+      text.insert(std::min(text.find('\n'), text.size()), std::string(kPlain));
+      text.insert(0, std::string(kGood));
+    }
+    return Out(state, STDOUT_FILENO, absl::StrCat(text, "\n"), kind);
+  }
+  Json json = JsonLine(state.options, LogLevel::info);
+  json["event"] = event.name;
+  for (const auto& [name, value] : event.fields) {
+    std::visit([&json, &name = name](const auto& alternative) { json[name] = alternative; }, value);
+  }
+  json["message"] = event.text;
+  Out(state, STDOUT_FILENO, Dump(json), kind);
 }
 
 void ReportFailure(const absl::Status& status) {
   if (status.ok()) return;
-  bool is_first = false;
   {
     MutexLock lock(&State().mutex);
-    is_first = State().first_failure.ok();
-    if (is_first) State().first_failure = status;
+    if (State().first_failure.ok()) {
+      State().first_failure = status;  // said once, on the last line
+      return;
+    }
   }
-  LogLine(LogLevel::error, absl::StrCat(is_first ? "" : "(consequence) ", status.message()));
+  LogLine(LogLevel::error, absl::StrCat("(consequence) ", status.message()));
 }
 
 absl::Status FirstFailure() {
@@ -128,15 +165,38 @@ absl::Status FirstFailure() {
 }
 
 void WriteLastLine(const absl::Status& cause, int exit_code) {
-  const absl::Status first = FirstFailure();
-  const absl::Status& shown = first.ok() ? cause : first;
-  LogLine(LogLevel::error, absl::StrCat("exit ", exit_code, ": ", shown.message()));
+  FlushLog();
+  LogState& state = State();
+  {
+    MutexLock lock(&state.mutex);
+    const absl::Status& shown = state.first_failure.ok() ? cause : state.first_failure;
+    const bool given = GiveToSupervisor(state.last_line_fd, shown.message());
+    const std::string text = absl::StrCat("exit ", exit_code, ": ", shown.message());
+    if (given && !state.last_line_logged) {
+      // The supervisor says it, behind its own lines.
+    } else if (state.options.format == LogFormat::json) {
+      Json json = JsonLine(state.options, LogLevel::error);
+      json["message"] = text;
+      json["exit_code"] = exit_code;
+      Out(state, STDERR_FILENO, Dump(json), OutputKind::kLast);
+    } else {
+      Out(state, STDERR_FILENO, TextLine(state.options, state.colour, LogLevel::error, text), OutputKind::kLast);
+    }
+  }
   FlushLog();
 }
 
-void FlushLog() {
+void HandOverLastLine(int fd, bool also_logged) {
+  struct stat what = {};
+  const bool is_pipe = fd >= 0 && fstat(fd, &what) == 0 && S_ISFIFO(what.st_mode);
   MutexLock lock(&State().mutex);
-  if (State().logger) State().logger->flush();
+  State().last_line_fd = is_pipe ? fd : -1;
+  State().last_line_logged = also_logged;
+}
+
+void FlushLog() {
+  ProcessOutput(STDOUT_FILENO).Flush(kFlushPatience);
+  ProcessOutput(STDERR_FILENO).Flush(kFlushPatience);
 }
 
 }  // namespace lockstep

@@ -4,25 +4,29 @@
 
 #include <catch2/catch.hpp>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <string>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "common/log/escape.h"
 
 namespace lockstep {
 namespace {
 
 using Catch::Matchers::Contains;
 
-// What `speak` writes to standard error.
+// What `speak` writes to the descriptor `fd`.
 template <typename F>
-std::string Captured(F speak) {
+std::string CapturedOf(int fd, F speak) {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
-  std::fflush(stderr);
-  const int saved = dup(2);
-  dup2(ends[1], 2);
+  std::fflush(nullptr);
+  const int saved = dup(fd);
+  dup2(ends[1], fd);
   speak();
   FlushLog();
-  std::fflush(stderr);
-  dup2(saved, 2);
+  dup2(saved, fd);
   close(saved);
   close(ends[1]);
   std::string text;
@@ -30,6 +34,12 @@ std::string Captured(F speak) {
   for (ssize_t n; (n = read(ends[0], buffer, sizeof buffer)) > 0;) text.append(buffer, n);
   close(ends[0]);
   return text;
+}
+
+// What `speak` writes to standard error.
+template <typename F>
+std::string Captured(F speak) {
+  return CapturedOf(2, speak);
 }
 
 TEST_CASE("log: a line carries role, severity and message, and lower levels are not evaluated", "[log]") {
@@ -51,7 +61,56 @@ TEST_CASE("log: JSON lines escape what would break them", "[log]") {
     LS_LOG(info, "a \"b\"\nc\x01");
   });
 
-  CHECK(text == "{\"level\":\"info\",\"role\":\"chief\",\"message\":\"a \\\"b\\\"\\nc\\u0001\"}\n");
+  const auto json = nlohmann::json::parse(text);
+  CHECK(json["level"] == "info");
+  CHECK(json["role"] == "chief");
+  CHECK(json["message"] == "a \"b\"\nc\x01");
+  absl::Time when;
+  CHECK(absl::ParseTime(absl::RFC3339_full, json["time"].get<std::string>(), &when, nullptr));
+  CHECK(absl::AbsDuration(absl::Now() - when) < absl::Hours(1));
+}
+
+TEST_CASE("log: bytes that are no UTF-8 leave valid JSON", "[log]") {
+  const std::string text = Captured([] {
+    InitLog({.role = "chief", .format = LogFormat::json});
+    LS_LOG(info, "caf\xe9");
+  });
+
+  CHECK(nlohmann::json::parse(text)["message"] == "caf\xef\xbf\xbd");
+}
+
+TEST_CASE("log: text shows control characters and can forge no line", "[log]") {
+  const std::string text = Captured([] {
+    InitLog({.role = "chief"});
+    LS_LOG(info, "a\x1b[2J\rb\x7f\xc2\x9b\xc3\xa9\tc\n12:00:00.000 chief: forged");
+  });
+
+  CHECK_THAT(text, Contains("chief: a\\x1b[2J\\x0db\\x7f\\x9b\xc3\xa9\tc\n    12:00:00.000 chief: forged\n"));
+  CHECK(EscapeControls("\xc2") == "\xc2");
+}
+
+TEST_CASE("log: an event is text for people and numbers for programs", "[log]") {
+  const LogEvent event{.name = "progress",
+                       .text = "step 3",
+                       .fields = {{"step", int64_t{3}}, {"loss", 0.5}, {"eta_seconds", 1.0 / 0.0}, {"best", "b"}}};
+  const std::string text = CapturedOf(1, [&] {
+    InitLog({.role = "chief"});
+    LogEventLine(event);
+  });
+  const std::string json_text = CapturedOf(1, [&] {
+    InitLog({.role = "chief", .format = LogFormat::json});
+    LogEventLine(event);
+  });
+
+  CHECK(text == "step 3\n");
+  const auto json = nlohmann::json::parse(json_text);
+  CHECK(json["event"] == "progress");
+  CHECK(json["step"].is_number_integer());
+  CHECK(json["loss"] == 0.5);
+  CHECK(json["eta_seconds"].is_null());
+  CHECK(json["best"] == "b");
+  CHECK(json["message"] == "step 3");
+  CHECK(json.contains("time"));
 }
 
 TEST_CASE("log: the style changes under a role that stays", "[log]") {
@@ -62,7 +121,8 @@ TEST_CASE("log: the style changes under a role that stays", "[log]") {
     LS_LOG(error, "seen");
   });
 
-  CHECK(text == "{\"level\":\"error\",\"role\":\"worker-1\",\"message\":\"seen\"}\n");
+  CHECK_THAT(text, !Contains("not seen"));
+  CHECK_THAT(text, Contains("\"level\":\"error\",\"role\":\"worker-1\",\"message\":\"seen\"}\n"));
 }
 
 TEST_CASE("log: the first cause is the last line, later failures are its consequences", "[log]") {
@@ -75,7 +135,27 @@ TEST_CASE("log: the first cause is the last line, later failures are its consequ
 
   CHECK_THAT(text, Contains("(consequence) nothing to publish"));
   CHECK_THAT(text, Catch::Matchers::EndsWith("exit 74: shard 3 is torn\n"));
+  CHECK(text.find("shard 3 is torn") == text.rfind("shard 3 is torn"));
   CHECK(FirstFailure().message() == "shard 3 is torn");
+}
+
+TEST_CASE("log: a supervisor is handed the cause, and says it in this process's place", "[log]") {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+
+  const std::string text = Captured([&] {
+    InitLog({.role = "chief"});
+    HandOverLastLine(ends[1], /*also_logged=*/false);
+    WriteLastLine(absl::DataLossError("shard 3 is torn"), 74);
+  });
+  close(ends[1]);
+  HandOverLastLine(-1, true);
+
+  CHECK(text.empty());
+  char cause[64] = {};
+  CHECK(read(ends[0], cause, sizeof cause - 1) > 0);
+  CHECK(std::string(cause) == "shard 3 is torn");
+  close(ends[0]);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <atomic>
 #include <functional>
 #include <thread>
 #include <utility>
@@ -15,12 +16,16 @@ namespace lockstep {
 
 class SignalThread {
  public:
-  // REQUIRES: every thread of the process blocks `signals`. SIGUSR1, one of them, is what ends this thread.
+  // REQUIRES: every thread of the process blocks `signals`. SIGUSR1, one of them, is how the destructor wakes this
+  // thread; from anybody else it means nothing.
   SignalThread(const sigset_t& signals, std::function<void(int signal)> on_signal)
       : signals_(signals), thread_([this, on_signal = std::move(on_signal)] {
-          for (int signal = 0; sigwait(&signals_, &signal) == 0 && signal != SIGUSR1;) on_signal(signal);
+          for (int signal = 0; sigwait(&signals_, &signal) == 0 && !ending_;) {
+            if (signal != SIGUSR1) on_signal(signal);
+          }
         }) {}
   ~SignalThread() {
+    ending_ = true;
     pthread_kill(thread_.native_handle(), SIGUSR1);
     thread_.join();
   }
@@ -29,6 +34,7 @@ class SignalThread {
 
  private:
   const sigset_t signals_;
+  std::atomic<bool> ending_{false};
   std::thread thread_;
 };
 

@@ -11,6 +11,7 @@
 #include "common/sync/queue.h"
 #include "common/sync/serial_executor.h"
 #include "common/sync/signal_thread.h"
+#include "common/sync/stop_signals.h"
 
 namespace lockstep {
 namespace {
@@ -30,6 +31,31 @@ TEST_CASE("signal thread: it says what came, and its end takes none for it", "[s
 
   seen.Close();
   CHECK(seen.Pop() == std::nullopt);
+}
+
+TEST_CASE("signal thread: a SIGUSR1 of somebody else does not deafen it", "[sync]") {
+  const sigset_t signals = BlockStopSignals();
+  BoundedQueue<int> seen(4);
+  const SignalThread thread(signals, [&](int signal) { seen.Push(signal); });
+
+  kill(getpid(), SIGUSR1);
+  kill(getpid(), SIGTERM);
+
+  CHECK(seen.Pop(absl::Seconds(20)) == SIGTERM);
+}
+
+TEST_CASE("stop signals: SIGHUP is one of them unless it was ignored from the start", "[sync]") {
+  const sigset_t heard = StopSignals();
+  CHECK(sigismember(&heard, SIGHUP) == 1);
+  CHECK(sigismember(&heard, SIGTERM) == 1);
+  CHECK(sigismember(&heard, SIGINT) == 1);
+
+  signal(SIGHUP, SIG_IGN);
+  const sigset_t under_nohup = StopSignals();
+  signal(SIGHUP, SIG_DFL);
+
+  CHECK(sigismember(&under_nohup, SIGHUP) == 0);
+  CHECK(sigismember(&under_nohup, SIGTERM) == 1);
 }
 
 TEST_CASE("mutex: increments of several threads are all counted", "[sync]") {

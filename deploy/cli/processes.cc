@@ -23,6 +23,7 @@ void AddChief(CLI::App& app, int& exit_code) {
                    "Wait for this many workers before the first step (at most 30 s)")
       ->check(CLI::Range(0, 4096));
   command->add_option("--record", options->record_directory, "Record every decision in this directory");
+  command->add_option("--cause-fd", options->cause_fd)->group("");
   options->inspect_data = worker::InspectData;
   options->evaluate_node = device::EvaluateNode;
   command->callback([options, &exit_code] { exit_code = chief::ChiefMain(*options); });
@@ -52,6 +53,7 @@ void AddWorker(CLI::App& app, int& exit_code) {
   command->add_option("--connect-timeout", options->connect_timeout_s, "Seconds to try to reach the chief at first")
       ->capture_default_str();
   command->add_option("--record", options->record_directory, "Record every decision in this directory");
+  command->add_option("--cause-fd", options->cause_fd)->group("");
   command->callback([options, &exit_code] {
     if (options->chief.empty() && options->chief_file.empty()) {
       exit_code = Fail(absl::InvalidArgumentError("worker: give --chief HOST:PORT or --chief-file DIR/chief/address"),

@@ -5,13 +5,13 @@
 #include <climits>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <memory>
 #include <random>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "common/checkpoint_format/naming.h"
@@ -20,6 +20,7 @@
 #include "common/job/units.h"
 #include "common/log/log.h"
 #include "common/net/answer_limit.h"
+#include "common/log/output.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "deploy/cli/admin_client.h"
@@ -35,6 +36,7 @@ constexpr absl::Duration kLeastAskLimit = absl::Milliseconds(200);
 constexpr absl::Duration kMostAskLimit = absl::Seconds(2);
 constexpr absl::Duration kStuckAfterGrace = absl::Seconds(5);
 constexpr int kTailLines = 15;
+constexpr int kSecondStop = 130;
 
 struct RunOptions {
   std::string job_path;
@@ -94,6 +96,7 @@ class LocalRun {
                     absl::StrCat(directory_, "/", layout::kToken), "--name", supervisor::RoleName(role), "--device",
                     options_.device, "--local-rank", absl::StrCat(role.index)});
     }
+    words.insert(words.end(), {"--cause-fd", absl::StrCat(supervisor::kCauseFd)});
     if (!options_.record_directory.empty()) words.insert(words.end(), {"--record", options_.record_directory});
     return words;
   }
@@ -125,9 +128,8 @@ class LocalRun {
     std::vector<std::string> lines;
     for (std::string line; std::getline(in, line);) lines.push_back(line);
     if (lines.empty()) return;
-    std::cerr << "the last lines of " << LogPath(role) << ":\n";
-    const size_t first = lines.size() > kTailLines ? lines.size() - kTailLines : 0;
-    for (size_t i = first; i < lines.size(); ++i) std::cerr << "  " << lines[i] << "\n";
+    if (lines.size() > kTailLines) lines.erase(lines.begin(), lines.end() - kTailLines);
+    LogLine(LogLevel::info, absl::StrCat("the last lines of ", LogPath(role), ":\n", absl::StrJoin(lines, "\n")));
   }
 
  private:
@@ -158,6 +160,21 @@ class LocalRun {
   AnswerLimit ask_limit_{kLeastAskLimit, kMostAskLimit};
 };
 
+// Behind everything else the cause, once. A defect or a process that gave no reason shows in the logs of the workers.
+void SayWhy(const LocalRun& run, int workers, int code, const std::string& cause) {
+  if (code == kSecondStop) {
+    return WriteLastLine(
+        absl::AbortedError("ended by a second stop signal: steps after the newest checkpoint are lost; "
+                           "the same command goes on from that checkpoint"),
+        code);
+  }
+  if (cause.empty() || code == kExitBug) {
+    for (int i = 0; i < workers; ++i) run.PrintTail({.chief = false, .index = i});
+  }
+  WriteLastLine(
+      absl::UnknownError(cause.empty() ? "a process ended without saying why; the lines above may tell" : cause), code);
+}
+
 int Run(const RunOptions& options) {
   absl::StatusOr<supervisor::KillSchedule> kills = ParseKills(options);
   if (!kills.ok()) return Fail(kills.status(), kExitUsage);
@@ -187,23 +204,18 @@ int Run(const RunOptions& options) {
   supervised.report_crash = [&](const supervisor::Role& role, int signal) { run.ReportCrash(role, signal); };
   supervised.log_path = [&](const supervisor::Role& role) { return run.LogPath(role); };
   supervised.read_step = [&] { return run.ReadStep(); };
-  const bool json = job->observe().log().format() == job::Log::FORMAT_JSON;
-  supervised.say = [json](const std::string& line) {
-    if (json) {
-      LS_LOG(info, line);
-    } else if (LogEnabled(LogLevel::info)) {
-      std::cerr << "run: " << line << "\n";
-    }
-  };
+  supervised.say = [](const std::string& line) { LS_LOG(info, line); };
+  if (StyleOf(STDERR_FILENO).live) ProcessOutput(STDERR_FILENO).ShareTerminal();
   supervisor::Supervisor supervisor(std::move(supervised));
   absl::StatusOr<int> code = supervisor.Run();
   if (!code.ok()) return Fail(code.status(), kExitBug);
-  if (!options.kill_every.empty()) std::cout << "killed " << supervisor.kills() << " workers on purpose\n";
-  if (*code != kExitDone && *code != kExitPreempted) {
-    for (int i = 0; i < workers; ++i) {
-      run.PrintTail({.chief = false, .index = i});
-    }
+  if (!options.kill_every.empty()) {
+    LogEventLine({.name = "kills",
+                  .text = absl::StrCat("killed ", supervisor.kills(), " workers on purpose"),
+                  .fields = {{"kills", supervisor.kills()}}});
   }
+  if (*code != kExitDone && *code != kExitPreempted) SayWhy(run, workers, *code, supervisor.Cause());
+  FlushLog();
   return *code;
 }
 

@@ -52,7 +52,7 @@ std::vector<Action> Policy::Step(absl::Time now, const Event& event) {
   if (std::holds_alternative<Started>(event)) OnStarted(now, out);
   if (const auto* exited = std::get_if<ChildExited>(&event)) OnChildExited(now, *exited, out);
   if (const auto* failed = std::get_if<SpawnFailed>(&event)) OnSpawnFailed(now, *failed, out);
-  if (std::holds_alternative<StopSignal>(event)) OnStopSignal(now, out);
+  if (const auto* stop = std::get_if<StopSignal>(&event)) OnStopSignal(now, *stop, out);
   if (const auto* seen = std::get_if<StepSeen>(&event)) OnStepSeen(now, seen->step, out);
   if (std::holds_alternative<Tick>(event)) OnTick(now, out);
   MaybeEnd(out);
@@ -75,7 +75,7 @@ void Policy::StartChild(absl::Time now, Role role, std::vector<Action>& out) {
   child.alive = true;
   child.started = now;
   child.restart_at = absl::InfiniteFuture();
-  out.push_back(Spawn{role});
+  out.emplace_back(Spawn{role});
 }
 
 // At once after a healthy life; doubling while a process keeps dying young.
@@ -106,12 +106,12 @@ void Policy::OnChiefExited(absl::Time now, ExitState how, std::vector<Action>& o
   if (gave_code && (how.code == kExitDone || how.code == kExitPreempted || IsFinal(kChief, how.code))) {
     chief.finished = true;
     // Members have heard it from the chief; a worker that was still on its way to it would wait for nobody.
-    BeginStop(now, how.code, /*tell_workers=*/true, out);
+    BeginStop(now, how.code, kChief, /*tell_workers=*/true, out);
     return;
   }
   if (stopping_) {
     chief.finished = true;
-    BeginStop(now, gave_code ? how.code : kKilledExitBase + how.signal, /*tell_workers=*/true, out);
+    BeginStop(now, gave_code ? how.code : kKilledExitBase + how.signal, kChief, /*tell_workers=*/true, out);
     return;
   }
   const bool spends = gave_code || IsCrash(how.signal);
@@ -119,11 +119,11 @@ void Policy::OnChiefExited(absl::Time now, ExitState how, std::vector<Action>& o
   chief_crashes_ = spends ? (healthy ? 1 : chief_crashes_ + 1) : 0;
   if (chief_crashes_ >= options_.max_chief_crashes) {
     chief.finished = true;
-    out.push_back(Say{absl::StrCat("the chief ", Describe(how), ", ", chief_crashes_, " times in a row: giving up")});
-    BeginStop(now, gave_code ? how.code : kExitBug, /*tell_workers=*/true, out);
+    out.emplace_back(Say{absl::StrCat("the chief ", Describe(how), ", ", chief_crashes_, " times in a row: giving up")});
+    BeginStop(now, gave_code ? how.code : kExitBug, kChief, /*tell_workers=*/true, out);
     return;
   }
-  out.push_back(Say{absl::StrCat("the chief ", Describe(how), "; starting it again")});
+  out.emplace_back(Say{absl::StrCat("the chief ", Describe(how), "; starting it again")});
   ScheduleRestart(now, chief);
 }
 
@@ -139,15 +139,15 @@ void Policy::OnWorkerExited(absl::Time now, Role role, ExitState how, std::vecto
   }
   if (how.signal == 0 && IsFinal(role, how.code)) {
     worker.finished = true;
-    out.push_back(Say{absl::StrCat(RoleName(role), " ", Describe(how), "; it is not started again")});
+    out.emplace_back(Say{absl::StrCat(RoleName(role), " ", Describe(how), "; it is not started again")});
     const bool any_left = std::any_of(children_.begin(), children_.end(),
                                       [](const auto& entry) { return !entry.first.chief && !entry.second.finished; });
-    if (!any_left) BeginStop(now, how.code, /*tell_workers=*/false, out);
+    if (!any_left) BeginStop(now, how.code, role, /*tell_workers=*/false, out);
     return;
   }
-  if (IsCrash(how.signal)) out.push_back(ReportCrash{role, how.signal});
+  if (IsCrash(how.signal)) out.emplace_back(ReportCrash{role, how.signal});
   ScheduleRestart(now, worker);
-  out.push_back(Say{absl::StrCat(RoleName(role), " ", Describe(how), "; starting it again")});
+  out.emplace_back(Say{absl::StrCat(RoleName(role), " ", Describe(how), "; starting it again")});
 }
 
 // A machine that is short of processes for a moment says nothing about the one that was to start: no failure of it.
@@ -155,25 +155,27 @@ void Policy::OnSpawnFailed(absl::Time now, const SpawnFailed& event, std::vector
   Child& child = children_[event.role];
   if (!child.alive) return;
   child.alive = false;
-  out.push_back(Say{absl::StrCat("cannot start the ", RoleName(event.role), ": ", event.reason, "; trying again")});
+  out.emplace_back(Say{absl::StrCat("cannot start the ", RoleName(event.role), ": ", event.reason, "; trying again")});
   if (!stopping_) ScheduleRestart(now, child);
 }
 
-void Policy::OnStopSignal(absl::Time now, std::vector<Action>& out) {
-  ++stop_signals_;
-  if (stop_signals_ == 1) {
-    if (!exit_code_.has_value()) out.push_back(Say{"stopping: saving first (a second Ctrl-C ends at once)"});
+void Policy::OnStopSignal(absl::Time now, const StopSignal& event, std::vector<Action>& out) {
+  if (!stop_signal_at_.has_value()) {
+    stop_signal_at_ = now;
+    if (!exit_code_.has_value()) out.emplace_back(Say{"stopping: saving first (a second Ctrl-C, later than a second, ends at once)"});
     if (children_[kChief].alive) {
       // The chief saves, stops the workers and ends with 75 itself. However long that save takes, it is the one thing
       // that must not be cut short: only a second signal does.
       stopping_ = true;
-      out.push_back(Signal{.role = kChief, .number = SIGTERM, .reason = "stop"});
+      out.emplace_back(Signal{.role = kChief, .number = SIGTERM, .reason = "stop"});
       for (auto& [role, child] : children_) child.restart_at = absl::InfiniteFuture();
     } else {
-      BeginStop(now, kExitPreempted, /*tell_workers=*/true, out);
+      BeginStop(now, kExitPreempted, std::nullopt, /*tell_workers=*/true, out);
     }
     return;
   }
+  // A terminal that closes while the job saves asks for no haste.
+  if (event.hangup || now - *stop_signal_at_ < options_.same_stop) return;
   if (!exit_code_.has_value()) exit_code_ = kKilledExitBase + SIGINT;
   stopping_ = true;
   SignalAll(SIGKILL, "second stop signal", /*workers_only=*/false, out);
@@ -212,29 +214,33 @@ void Policy::KillOneWorker(absl::Time, std::vector<Action>& out) {
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
   const Role victim = alive[(z ^ (z >> 31)) % alive.size()];
   ++kills_;
-  out.push_back(Signal{.role = victim, .number = SIGKILL, .reason = "--kill-worker-every"});
+  out.emplace_back(Signal{.role = victim, .number = SIGKILL, .reason = "--kill-worker-every"});
 }
 
-void Policy::BeginStop(absl::Time now, int exit_code, bool tell_workers, std::vector<Action>& out) {
+void Policy::BeginStop(absl::Time now, int exit_code, std::optional<Role> origin, bool tell_workers,
+                       std::vector<Action>& out) {
   stopping_ = true;
-  if (!exit_code_.has_value()) exit_code_ = exit_code;
+  if (!exit_code_.has_value()) {
+    exit_code_ = exit_code;
+    origin_ = origin;
+  }
   kill_all_at_ = std::min(kill_all_at_, now + options_.grace);
   for (auto& [role, child] : children_) child.restart_at = absl::InfiniteFuture();
   if (tell_workers) SignalAll(SIGTERM, "the chief is gone", /*workers_only=*/true, out);
-  if (children_[kChief].alive) out.push_back(Signal{.role = kChief, .number = SIGTERM, .reason = "no worker is left"});
+  if (children_[kChief].alive) out.emplace_back(Signal{.role = kChief, .number = SIGTERM, .reason = "no worker is left"});
 }
 
 void Policy::MaybeEnd(std::vector<Action>& out) {
   if (!stopping_ || AnyAlive() || ended_) return;
   ended_ = true;
   kill_all_at_ = absl::InfiniteFuture();
-  out.push_back(End{.exit_code = exit_code_.value_or(kExitPreempted), .reason = "every process has ended"});
+  out.emplace_back(End{.exit_code = exit_code_.value_or(kExitPreempted), .origin = origin_});
 }
 
 void Policy::SignalAll(int number, const std::string& reason, bool workers_only, std::vector<Action>& out) {
   for (const auto& [role, child] : children_) {
     if (child.alive && !(workers_only && role.chief))
-      out.push_back(Signal{.role = role, .number = number, .reason = reason});
+      out.emplace_back(Signal{.role = role, .number = number, .reason = reason});
   }
 }
 

@@ -1,7 +1,7 @@
 // Decides which processes `lockstep run` starts, restarts, signals and kills, and with which code it ends. Pure: no
 // processes, clock or randomness of the machine; time and the seed are arguments, so every decision can be tested.
 //
-//   1 kRunning ──SIGINT/SIGTERM, chief done, chief lost for good──▶ 2 kStopping ──nobody alive──▶ 3 kEnded
+//   1 kRunning ──SIGINT/SIGTERM/SIGHUP, chief done, chief lost for good──▶ 2 kStopping ──nobody alive──▶ 3 kEnded
 //
 // Invariants
 //   * A process that ended with a code that a restart cannot mend is never started again.
@@ -48,7 +48,9 @@ struct SpawnFailed {  // the process of a Spawn could not be made: no memory, to
   Role role;
   std::string reason;
 };
-struct StopSignal {};  // SIGINT or SIGTERM reached the supervisor
+struct StopSignal {     // SIGINT, SIGTERM or SIGHUP reached the supervisor
+  bool hangup = false;  // SIGHUP: the terminal is gone
+};
 struct StepSeen {
   int64_t step = 0;  // highest agreed step, as the chief reports it
 };
@@ -74,7 +76,7 @@ struct Say {
 };
 struct End {
   int exit_code = 0;
-  std::string reason;
+  std::optional<Role> origin;  // whose code it is; nothing: the supervisor's own
 };
 
 using Action = std::variant<Spawn, ReportCrash, Signal, Say, End>;
@@ -89,6 +91,9 @@ struct PolicyOptions {
   int workers = 1;
   KillSchedule kills;
   absl::Duration grace = absl::Seconds(30);  // from the chief's end to SIGKILL; while it lives it may save
+  // A stop signal that follows the first one this closely says the same again: `timeout`, shells and terminals send
+  // several at once. A later one is a person who does not want to wait.
+  absl::Duration same_stop = absl::Seconds(1);
   absl::Duration first_backoff = absl::Milliseconds(200);  // of a process that died within `healthy_after`
   absl::Duration last_backoff = absl::Seconds(5);
   absl::Duration healthy_after = absl::Seconds(2);
@@ -129,13 +134,14 @@ class Policy {
   void OnChiefExited(absl::Time now, ExitState how, std::vector<Action>& out);
   void OnWorkerExited(absl::Time now, Role role, ExitState how, std::vector<Action>& out);
   void OnSpawnFailed(absl::Time now, const SpawnFailed& event, std::vector<Action>& out);
-  void OnStopSignal(absl::Time now, std::vector<Action>& out);
+  void OnStopSignal(absl::Time now, const StopSignal& event, std::vector<Action>& out);
   void OnStepSeen(absl::Time now, int64_t step, std::vector<Action>& out);
   void OnTick(absl::Time now, std::vector<Action>& out);
   void StartChild(absl::Time now, Role role, std::vector<Action>& out);
   void ScheduleRestart(absl::Time now, Child& child);
   void KillOneWorker(absl::Time now, std::vector<Action>& out);
-  void BeginStop(absl::Time now, int exit_code, bool tell_workers, std::vector<Action>& out);
+  void BeginStop(absl::Time now, int exit_code, std::optional<Role> origin, bool tell_workers,
+                 std::vector<Action>& out);
   void MaybeEnd(std::vector<Action>& out);
   void SignalAll(int number, const std::string& reason, bool workers_only, std::vector<Action>& out);
   bool AnyAlive() const;
@@ -144,9 +150,10 @@ class Policy {
   std::map<Role, Child> children_;
   bool stopping_ = false;
   bool ended_ = false;
-  int stop_signals_ = 0;
+  std::optional<absl::Time> stop_signal_at_;  // of the first one
   int chief_crashes_ = 0;
   std::optional<int> exit_code_;
+  std::optional<Role> origin_;  // of exit_code_
   absl::Time kill_all_at_ = absl::InfiniteFuture();
   absl::Time next_kill_at_ = absl::InfiniteFuture();
   std::optional<int64_t> next_kill_step_;

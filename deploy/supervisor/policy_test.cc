@@ -237,12 +237,48 @@ TEST_CASE("supervisor: the first stop asks the chief, the second ends at once", 
   CHECK(h.Signalled(Worker(0)) == 0);
   h.Die(Worker(0), SIGKILL);
   CHECK_FALSE(h.Spawned(Worker(0)));
+  h.now += absl::Seconds(1);
   h.Apply(StopSignal{});
   CHECK(h.Signalled(kChief) == SIGKILL);
   CHECK(h.Signalled(Worker(1)) == SIGKILL);
   h.Die(Worker(1), SIGKILL);
   h.Die(kChief, SIGKILL);
   CHECK(h.Ended() == 130);
+}
+
+TEST_CASE("supervisor: stop signals that come together are one, and a terminal that closes is never the second",
+          "[supervisor]") {
+  Harness h({.workers = 1});
+  h.now += absl::Seconds(10);
+
+  h.Apply(StopSignal{});
+  CHECK(h.Signalled(kChief) == SIGTERM);
+  h.now += absl::Microseconds(3);
+  h.Apply(StopSignal{});
+  CHECK(h.last.empty());
+  h.now += absl::Milliseconds(999);
+  h.Apply(StopSignal{});
+  CHECK(h.last.empty());
+  h.now += absl::Minutes(1);
+  h.Apply(StopSignal{.hangup = true});
+  CHECK(h.last.empty());
+
+  h.Exit(kChief, 75);
+  h.Exit(Worker(0), 75);
+  CHECK(h.Ended() == 75);
+}
+
+TEST_CASE("supervisor: a terminal that closes asks the chief to save first", "[supervisor]") {
+  Harness h({.workers = 1});
+  h.now += absl::Seconds(10);
+
+  h.Apply(StopSignal{.hangup = true});
+  CHECK(h.Signalled(kChief) == SIGTERM);
+  CHECK(h.Signalled(Worker(0)) == 0);
+  h.Exit(kChief, 75);
+  h.Exit(Worker(0), 75);
+
+  CHECK(h.Ended() == 75);
 }
 
 TEST_CASE("supervisor: a stop waits for the save of a living chief, however long that takes", "[supervisor]") {

@@ -16,6 +16,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
+#include "common/sync/stop_signals.h"
 
 namespace lockstep::supervisor {
 namespace {
@@ -25,16 +26,13 @@ constexpr absl::Duration kStepPoll = absl::Milliseconds(10);
 constexpr int kLongestPollMs = 1000;
 
 sigset_t HandledSignals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGTERM);
+  sigset_t set = StopSignals();
   sigaddset(&set, SIGCHLD);
   return set;
 }
 
 // Runs in the child between fork and exec: async-signal-safe calls only.
-[[noreturn]] void BecomeChild(char* const* argv, const char* log, pid_t parent, const sigset_t& mask) {
+[[noreturn]] void BecomeChild(char* const* argv, const char* log, int cause, pid_t parent, const sigset_t& mask) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(kExecFailed);  // the parent died before the line above
   setpgid(0, 0);
@@ -48,6 +46,11 @@ sigset_t HandledSignals() {
   }
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (null >= 0) dup2(null, STDIN_FILENO);
+  if (cause == kCauseFd) {
+    fcntl(cause, F_SETFD, 0);
+  } else if (cause >= 0) {
+    dup2(cause, kCauseFd);
+  }
   execv(argv[0], argv);
   _exit(kExecFailed);
 }
@@ -57,30 +60,27 @@ sigset_t HandledSignals() {
 Supervisor::Supervisor(SupervisorOptions options) : options_(std::move(options)), policy_(options_.policy) {}
 
 absl::StatusOr<int> Supervisor::Run() {
+  SurviveTerminal();
   const sigset_t handled = HandledSignals();
-  sigset_t before;
-  sigprocmask(SIG_BLOCK, &handled, &before);
+  sigprocmask(SIG_BLOCK, &handled, nullptr);
   const int fd = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
-  absl::Cleanup restore = [&] {
-    if (fd >= 0) close(fd);
-    sigprocmask(SIG_SETMASK, &before, nullptr);
-  };
   if (fd < 0) return absl::InternalError(absl::StrCat("signalfd: ", std::strerror(errno)));
+  absl::Cleanup close_fd = [&] { close(fd); };
 
   LS_RETURN_IF_ERROR(Feed(Started{}));
-  while (!exit_code_.has_value()) {
+  while (!end_.has_value()) {
     pollfd ready{.fd = fd, .events = POLLIN, .revents = 0};
     poll(&ready, 1, PollTimeoutMs());
     LS_RETURN_IF_ERROR(DrainSignals(fd));
     LS_RETURN_IF_ERROR(ReapChildren());
-    if (exit_code_.has_value()) break;
+    if (end_.has_value()) break;
     if (options_.policy.kills.steps.has_value()) {
       if (std::optional<int64_t> step = options_.read_step(); step.has_value())
         LS_RETURN_IF_ERROR(Feed(StepSeen{*step}));
     }
     LS_RETURN_IF_ERROR(Feed(Tick{}));
   }
-  return *exit_code_;
+  return end_->exit_code;
 }
 
 int Supervisor::PollTimeoutMs() const {
@@ -94,7 +94,7 @@ int Supervisor::PollTimeoutMs() const {
 absl::Status Supervisor::DrainSignals(int fd) {
   signalfd_siginfo info;
   while (read(fd, &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info))) {
-    if (info.ssi_signo == SIGINT || info.ssi_signo == SIGTERM) LS_RETURN_IF_ERROR(Feed(StopSignal{}));
+    if (info.ssi_signo != SIGCHLD) LS_RETURN_IF_ERROR(Feed(StopSignal{.hangup = info.ssi_signo == SIGHUP}));
   }
   return absl::OkStatus();
 }
@@ -104,7 +104,8 @@ absl::Status Supervisor::ReapChildren() {
   for (pid_t pid = waitpid(-1, &status, WNOHANG); pid > 0; pid = waitpid(-1, &status, WNOHANG)) {
     auto found = pids_.find(pid);
     if (found == pids_.end()) continue;
-    const Role role = found->second;
+    const Role role = found->second.role;
+    ReadCause(role, found->second.cause_fd);
     pids_.erase(found);
     ExitState how;
     if (WIFSIGNALED(status)) {
@@ -126,15 +127,15 @@ absl::Status Supervisor::Perform(const std::vector<Action>& actions) {
     } else if (const auto* crash = std::get_if<ReportCrash>(&action)) {
       options_.report_crash(crash->role, crash->signal);
     } else if (const auto* signal = std::get_if<Signal>(&action)) {
-      for (const auto& [pid, role] : pids_) {
-        if (role == signal->role) kill(pid, signal->number);
+      for (const auto& [pid, child] : pids_) {
+        if (child.role == signal->role) kill(pid, signal->number);
       }
       if (signal->number == SIGKILL)
         options_.say(absl::StrCat("killed ", RoleName(signal->role), ": ", signal->reason));
     } else if (const auto* say = std::get_if<Say>(&action)) {
       options_.say(say->line);
     } else {
-      exit_code_ = std::get<End>(action).exit_code;
+      end_ = std::get<End>(action);
     }
   }
   return absl::OkStatus();
@@ -149,16 +150,35 @@ absl::Status Supervisor::SpawnChild(const Role& role) {
   const pid_t parent = getpid();
   sigset_t none;
   sigemptyset(&none);
+  int cause[2] = {-1, -1};
+  if (pipe2(cause, O_CLOEXEC | O_NONBLOCK) != 0) cause[0] = cause[1] = -1;  // then the child says it itself
   const pid_t pid = fork();
   if (pid < 0) {
     const std::string reason = std::strerror(errno);
+    for (const int fd : cause) close(fd);
     if (spawned_.count(role) != 0) return Feed(SpawnFailed{role, reason});
     return absl::InternalError(absl::StrCat("cannot start the ", RoleName(role), ": ", reason));
   }
-  if (pid == 0) BecomeChild(argv.data(), log.c_str(), parent, none);
+  if (pid == 0) BecomeChild(argv.data(), log.c_str(), cause[1], parent, none);
+  close(cause[1]);
   spawned_.insert(role);
-  pids_[pid] = role;
+  pids_[pid] = {role, cause[0]};
   return absl::OkStatus();
+}
+
+void Supervisor::ReadCause(const Role& role, int fd) {
+  std::string cause;
+  char buffer[4096];
+  for (ssize_t n = read(fd, buffer, sizeof buffer); n > 0; n = read(fd, buffer, sizeof buffer)) cause.append(buffer, n);
+  close(fd);
+  if (!cause.empty()) causes_[role] = std::move(cause);
+}
+
+std::string Supervisor::Cause() const {
+  if (!end_.has_value() || !end_->origin.has_value()) return "";
+  const auto found = causes_.find(*end_->origin);
+  if (found == causes_.end()) return "";
+  return end_->origin->chief ? found->second : absl::StrCat(RoleName(found->first), ": ", found->second);
 }
 
 }  // namespace lockstep::supervisor

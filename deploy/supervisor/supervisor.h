@@ -21,6 +21,9 @@
 
 namespace lockstep::supervisor {
 
+// Each child finds here the writing end of a pipe for the reason of its failure (HandOverLastLine of common/log).
+inline constexpr int kCauseFd = 3;
+
 struct SupervisorOptions {
   PolicyOptions policy;
   // The command line of one child.
@@ -39,18 +42,22 @@ class Supervisor {
  public:
   explicit Supervisor(SupervisorOptions options);
 
-  // Runs until every child has ended; returns the exit code of the run. Blocks. Takes SIGINT, SIGTERM and SIGCHLD of
-  // the process for itself meanwhile. Internal when a process cannot be started even once.
+  // Runs until every child has ended; returns the exit code of the run. Blocks. Takes SIGINT, SIGTERM, SIGHUP and
+  // SIGCHLD of the process for itself; they stay blocked afterwards, so that one that comes late does not replace the
+  // code. SIGPIPE and SIGTTOU are ignored from then on. Internal when a process cannot be started even once.
   absl::StatusOr<int> Run();
 
   // Workers killed on purpose so far.
   int64_t kills() const { return policy_.kills(); }
+  // Why the run failed, in the words of the process whose code it ended with; "" when that gave none.
+  std::string Cause() const;
 
  private:
   absl::Status Perform(const std::vector<Action>& actions);
   absl::Status SpawnChild(const Role& role);
   absl::Status Feed(const Event& event);
   absl::Status ReapChildren();
+  void ReadCause(const Role& role, int fd);
   absl::Status DrainSignals(int fd);
   int PollTimeoutMs() const;
 
@@ -58,8 +65,13 @@ class Supervisor {
   SteadyClock clock_;
   Policy policy_;
   std::set<Role> spawned_;  // at least once
-  std::map<int, Role> pids_;
-  std::optional<int> exit_code_;
+  struct Child {
+    Role role;
+    int cause_fd = -1;  // the reading end
+  };
+  std::map<int, Child> pids_;
+  std::map<Role, std::string> causes_;  // of each role's last failure
+  std::optional<End> end_;
 };
 
 }  // namespace lockstep::supervisor

@@ -56,6 +56,20 @@ TEST_CASE("supervisor: a worker that kills itself is started again and its outpu
   CHECK(ReadAll(log).starts_with("life\nlife\n"));
 }
 
+TEST_CASE("supervisor: the reason that a failing process hands over is kept", "[supervisor]") {
+  Supervisor chief(Shell("echo the disk is full >&3; exit 78", "exec cat /dev/zero >/dev/null", 1));
+  CHECK(chief.Run().value() == 78);
+  CHECK(chief.Cause() == "the disk is full\n");
+
+  Supervisor worker(Shell("exec cat /dev/zero >/dev/null", "echo no GPU >&3; exit 78", 1));
+  CHECK(worker.Run().value() == 78);
+  CHECK(worker.Cause() == "worker-0: no GPU\n");
+
+  Supervisor silent(Shell("exit 78", "exit 0", 1));
+  CHECK(silent.Run().value() == 78);
+  CHECK(silent.Cause().empty());
+}
+
 TEST_CASE("supervisor: children do not outlive it, even after SIGKILL", "[supervisor]") {
   int alive[2];
   REQUIRE(pipe(alive) == 0);

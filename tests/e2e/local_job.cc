@@ -41,7 +41,14 @@ void Yield() { poll(nullptr, 0, kPollMs); }
 
 }  // namespace
 
-Process::Process(const std::vector<std::string>& words, const std::string& log) {
+Process::Process(const std::vector<std::string>& words, const std::string& log)
+    : Process(words, [&log] {
+        const int fd = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+        dup2(fd, STDOUT_FILENO);
+        dup2(fd, STDERR_FILENO);
+      }) {}
+
+Process::Process(const std::vector<std::string>& words, const std::function<void()>& in_child) {
   std::vector<std::string> copy = words;
   std::vector<char*> argv;
   for (std::string& word : copy) argv.push_back(word.data());
@@ -52,9 +59,7 @@ Process::Process(const std::vector<std::string>& words, const std::string& log) 
   if (pid_ > 0) return;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);
-  const int fd = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
-  dup2(fd, STDOUT_FILENO);
-  dup2(fd, STDERR_FILENO);
+  in_child();
   execv(argv[0], argv.data());
   _exit(127);
 }

@@ -35,6 +35,8 @@ class Process {
  public:
   // Starts `words`; stdout and stderr are appended to `log`.
   Process(const std::vector<std::string>& words, const std::string& log);
+  // Starts `words` after `in_child` was called between fork and exec: what it sets up is the process's own.
+  Process(const std::vector<std::string>& words, const std::function<void()>& in_child);
   ~Process();
   Process(Process&& other) noexcept;
   Process& operator=(Process&& other) noexcept;

@@ -55,7 +55,6 @@ only_in() {  # PATTERN FOLDER…: the include may stand in these folders alone.
 vendor_headers() {
   only_in 'dnnl|oneapi/dnnl' worker/device/cpu/
   only_in 'gloo/' worker/collectives/gloo/ tests/bench/
-  only_in 'spdlog/|fmt/' common/log/
   only_in 'yaml-cpp/' common/job/
   only_in 'CLI/' deploy/cli/ tests/
   only_in 'nlohmann/' common/ chief/ deploy/cli/ tests/ worker/device/cuda/fake_cudnn
@@ -90,7 +89,7 @@ pure_cores() {  # The state machines reach no I/O library.
   local core vendor
   for core in //chief/core/... //worker/session:session_core //deploy/supervisor:policy //common/protocol:protocol; do
     bazel query --noshow_progress --ui_event_filters=-info,-error \
-      "deps($core) intersect set(//bazel/system:grpc //bazel/system:spdlog //bazel/system:dnnl //bazel/system:gloo)" 2>/dev/null |
+      "deps($core) intersect set(//bazel/system:grpc //common/log:log //bazel/system:dnnl //bazel/system:gloo)" 2>/dev/null |
       sed "s|^|$core reaches |" || true
   done
 }

@@ -13,6 +13,18 @@ const char* NameOf(const ChiefCommand& command) {
   return std::visit([](const auto& c) { return std::decay_t<decltype(c)>::kTypeName; }, command);
 }
 
+// Why it ended, only the chief knows: a job that was stopped is not done.
+std::string EndOfJob(const Done& done) {
+  switch (done.exit_code) {
+    case kExitDone:
+      return absl::StrCat("the job ended in order; step ", done.step, " is published");
+    case kExitPreempted:
+      return absl::StrCat("the job was stopped; step ", done.step, " is published, and it goes on from there");
+    default:
+      return absl::StrCat("the job failed; step ", done.step, " is published. The chief's last line says why");
+  }
+}
+
 }  // namespace
 
 void SessionCore::OnConnected() {
@@ -132,7 +144,7 @@ void SessionCore::Handle(const ChiefFence& fence, const ChiefCommand& command) {
           ExitWith(kExitPreempted, c.reason.empty() ? "dismissed by the chief" : c.reason);
         }
         if constexpr (std::is_same_v<T, Shutdown>) ExitWith(c.exit_code, c.reason);
-        if constexpr (std::is_same_v<T, Done>) ExitWith(c.exit_code, absl::StrCat("the job is done at step ", c.step));
+        if constexpr (std::is_same_v<T, Done>) ExitWith(c.exit_code, EndOfJob(c));
         if constexpr (std::is_same_v<T, Fenced>) {
           Emit(Announce{true, absl::StrCat("the chief asks for a new Hello: ", c.reason)});
           link_down_since_ = now_;

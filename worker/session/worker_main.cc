@@ -1,11 +1,11 @@
 #include "worker/session/worker_main.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -20,6 +20,7 @@
 #include "common/net/token.h"
 #include "common/status/exit_code.h"
 #include "common/sync/signal_thread.h"
+#include "common/sync/stop_signals.h"
 #include "worker/collectives/peer_probe.h"
 #include "worker/device/cpu/environment.h"
 #include "worker/device/device_choice.h"
@@ -53,7 +54,8 @@ absl::StatusOr<std::string> AwaitToken(const WorkerOptions& options, const sigse
     absl::StatusOr<std::string> token = ReadCallerToken(options.token_file);
     if (!absl::IsNotFound(token.status()) || options.token_file.empty() || absl::Now() >= until) return token;
     const timespec pause{.tv_sec = 0, .tv_nsec = 50'000'000};
-    if (sigtimedwait(&signals, nullptr, &pause) > 0) return absl::CancelledError("asked to leave before it joined");
+    const int signal = sigtimedwait(&signals, nullptr, &pause);
+    if (signal > 0 && signal != SIGUSR1) return absl::CancelledError("asked to leave before it joined");
   }
 }
 
@@ -71,19 +73,20 @@ absl::Status ExecuteAgain() {
   std::vector<char*> argv;
   for (size_t at = 0; at < arguments.size(); at += std::strlen(&arguments[at]) + 1) argv.push_back(&arguments[at]);
   argv.push_back(nullptr);
+  // By its path, for the name in the process table; the link serves where that is gone.
+  char path[PATH_MAX] = {};
+  if (readlink("/proc/self/exe", path, sizeof path - 1) > 0) execv(path, argv.data());
   execv("/proc/self/exe", argv.data());
   return absl::ErrnoToStatus(errno, "cannot start this program again without the settings of kernel libraries");
 }
 
 int WorkerMain(const WorkerOptions& options) {
   InitLog({.role = options.name.empty() ? "worker" : options.name});
+  HandOverLastLine(options.cause_fd, /*also_logged=*/true);
   if (device::ClearKernelEnvironment().must_restart) return Fail(ExecuteAgain(), kExitBug);
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);  // what fails is said here, once
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&signals, signal);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  signal(SIGPIPE, SIG_IGN);
+  const sigset_t signals = BlockStopSignals();
+  SurviveTerminal();
 
   if (options.chief.empty() == options.chief_file.empty()) {
     return Fail(absl::InvalidArgumentError("give the chief's address: --chief HOST:PORT"), kExitUsage);

@@ -29,6 +29,8 @@ struct WorkerOptions {
   int connect_timeout_s = 60;
   // Not empty: every event and action of the core is recorded in this directory, one file per start.
   std::string record_directory;
+  // A pipe to the supervisor, which says why this process failed behind everybody's last words; -1: none.
+  int cause_fd = -1;
 };
 
 // Runs this program from the start, with the same arguments in the present environment (see ClearKernelEnvironment of

@@ -1,0 +1,22 @@
+// The line of a terminal that is rewritten while a job runs, made to fit: what matters least goes first.
+//
+// Threading: thread-safe (pure functions).
+#ifndef LOCKSTEP_CHIEF_SERVER_LIVE_LINE_H_
+#define LOCKSTEP_CHIEF_SERVER_LIVE_LINE_H_
+
+#include <string>
+#include <vector>
+
+namespace lockstep::chief {
+
+struct LinePart {
+  std::string text;
+  int weight = 0;  // the lightest part is left out first
+};
+
+// The parts in their order, two spaces apart; with as many as fit into `columns`, and at least the heaviest, cut.
+std::string FitLine(std::vector<LinePart> parts, int columns);
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_SERVER_LIVE_LINE_H_

@@ -1,0 +1,100 @@
+// A way out of the process that never makes its users wait: texts are queued, and a thread of the queue's own writes
+// them. A terminal that was stopped (Ctrl-S), a pager that does not read and a hung disk then stop that thread alone.
+//
+// Invariants
+//   * Write and SetLive never block on the output.
+//   * What is kept is bounded. Progress is dropped first, then new lines; both are counted. A last line is always kept.
+//   * A descriptor that cannot be written any more (its reader or its terminal is gone) takes everything and shows
+//     nothing.
+// The live line is the last row of a terminal. It is erased before a text and drawn again after it, to the width that
+// the terminal has at that moment.
+//
+// Threading: thread-safe. The thread blocks every signal. It ends with the process: an OutputQueue is never destroyed.
+#ifndef LOCKSTEP_COMMON_LOG_OUTPUT_H_
+#define LOCKSTEP_COMMON_LOG_OUTPUT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <set>
+#include <string>
+
+#include "absl/time/time.h"
+#include "common/sync/mutex.h"
+
+namespace lockstep {
+
+enum class OutputKind { kProgress, kLine, kLast };
+
+struct DroppedOutput {
+  int64_t lines = 0;
+  int64_t progress = 0;
+};
+
+class OutputQueue {
+ public:
+  // Writes a live line of at most `columns` characters. Called by the thread: it uses nothing of others.
+  using LiveLine = std::function<std::string(int columns)>;
+
+  explicit OutputQueue(size_t limit_bytes);
+  ~OutputQueue() = delete;
+
+  // Queues `text`, with its line ends, for the descriptor `fd`.
+  void Write(int fd, std::string text, OutputKind kind);
+  // Draws `line` at the end of what the terminal `fd` shows, in place of the one before; nullptr: none from now on.
+  void SetLive(int fd, LiveLine line);
+  // Another process draws a live line on the terminal that this queue writes to: every text erases it first.
+  void ShareTerminal();
+  // What was dropped since the last call, as soon as there is room again to say so; zeros otherwise.
+  DroppedOutput TakeDropped();
+  // Waits until everything was written. False when the output took nothing for `patience`.
+  bool Flush(absl::Duration patience);
+
+ private:
+  struct Entry {
+    int fd = 0;
+    std::string text;
+    OutputKind kind = OutputKind::kLine;
+  };
+
+  void Run();
+  void WriteAll(int fd, const std::string& text);
+  bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !entries_.empty() || live_changed_; }
+  // The next bytes to write: a text, behind the eraser of the live line, or the live line.
+  Entry TakeNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const size_t limit_bytes_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<Entry> entries_ GUARDED_BY(mutex_);
+  size_t bytes_ GUARDED_BY(mutex_) = 0;  // of entries_
+  DroppedOutput dropped_ GUARDED_BY(mutex_);
+  LiveLine live_ GUARDED_BY(mutex_);
+  int live_fd_ GUARDED_BY(mutex_) = 0;
+  bool live_changed_ GUARDED_BY(mutex_) = false;  // what is shown is not live_
+  bool live_shown_ GUARDED_BY(mutex_) = false;
+  bool shared_ GUARDED_BY(mutex_) = false;
+  bool writing_ GUARDED_BY(mutex_) = false;
+  int64_t written_ GUARDED_BY(mutex_) = 0;  // grows with every write that took something
+  std::set<int> dead_;                      // owned by the thread
+};
+
+// The queue for one of this process's own outputs, 1 or 2: the same for both where they lead to the same place, so that
+// their order stays.
+OutputQueue& ProcessOutput(int fd);
+
+// What may be written to a terminal, or to what is none.
+struct TerminalStyle {
+  bool live = false;    // it obeys control sequences: a line can be rewritten
+  bool colour = false;  // and colours are wanted
+};
+
+// `no_color` and `term` are the variables NO_COLOR and TERM; nullptr: not set.
+TerminalStyle ChooseStyle(bool is_terminal, const char* no_color, const char* term);
+// The style of a descriptor of this process.
+TerminalStyle StyleOf(int fd);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_LOG_OUTPUT_H_

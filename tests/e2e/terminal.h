@@ -1,0 +1,83 @@
+// Terminals and pipes for processes under test: a pseudo-terminal of a given width, with what the process wrote to it
+// as a person would see it.
+//
+// Threading: owned by the test.
+#ifndef LOCKSTEP_TESTS_E2E_TERMINAL_H_
+#define LOCKSTEP_TESTS_E2E_TERMINAL_H_
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pty.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+namespace lockstep::e2e {
+
+// The two ends of a pseudo-terminal. The process under test gets the far end as its controlling terminal, in a session
+// of its own, as a login over ssh would give it.
+class Terminal {
+ public:
+  explicit Terminal(int columns) {
+    winsize size = {};
+    size.ws_row = 24;
+    size.ws_col = static_cast<unsigned short>(columns);
+    if (openpty(&near_, &far_, nullptr, nullptr, &size) != 0) throw std::runtime_error("openpty failed");
+    fcntl(near_, F_SETFD, FD_CLOEXEC);
+    fcntl(far_, F_SETFD, FD_CLOEXEC);
+  }
+  ~Terminal() {
+    Close();
+    close(far_);
+  }
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+
+  // For Process: what the child does to have this terminal.
+  std::function<void()> ForChild() const {
+    return [far = far_] {
+      setsid();
+      ioctl(far, TIOCSCTTY, 0);
+      for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(far, fd);
+    };
+  }
+
+  void Resize(int columns) const {
+    winsize size = {};
+    size.ws_row = 24;
+    size.ws_col = static_cast<unsigned short>(columns);
+    ioctl(near_, TIOCSWINSZ, &size);
+  }
+  // What a person types.
+  void Type(const std::string& keys) const {
+    if (write(near_, keys.data(), keys.size()) < 0) throw std::runtime_error("the terminal takes no keys");
+  }
+  // What was written since the last call, without waiting for more.
+  std::string Read() const {
+    std::string text;
+    char buffer[4096];
+    for (pollfd ready{near_, POLLIN, 0}; poll(&ready, 1, 0) > 0 && (ready.revents & POLLIN) != 0;) {
+      const ssize_t n = read(near_, buffer, sizeof buffer);
+      if (n <= 0) break;
+      text.append(buffer, static_cast<size_t>(n));
+    }
+    return text;
+  }
+  // The connection is lost: the kernel sends SIGHUP, and what is written fails with EIO.
+  void Close() {
+    if (near_ >= 0) close(near_);
+    near_ = -1;
+  }
+
+ private:
+  int near_ = -1;
+  int far_ = -1;
+};
+
+}  // namespace lockstep::e2e
+
+#endif  // LOCKSTEP_TESTS_E2E_TERMINAL_H_
