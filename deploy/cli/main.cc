@@ -1,9 +1,14 @@
 // The `lockstep` command line. Parses, hands over to a subcommand, ends with its exit code.
 #include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
 
+#include "common/log/log.h"
 #include "common/status/exit_code.h"
 #include "common/version/version.h"
 #include "deploy/cli/commands.h"
+#include "deploy/cli/usage.h"
 
 namespace lockstep::cli {
 
@@ -13,6 +18,27 @@ int Fail(const absl::Status& status, int exit_code) {
 }
 
 }  // namespace lockstep::cli
+
+namespace {
+
+void AddHelp(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("help", "What a command does and takes");
+  auto path = std::make_shared<std::vector<std::string>>();
+  command->add_option("command", *path, "As `lockstep help checkpoint ls`; none: all commands");
+  command->callback([&app, path, &exit_code] {
+    const absl::StatusOr<std::string> text = lockstep::cli::HelpFor(app, *path);
+    if (text.ok()) {
+      std::cout << *text;
+    } else {
+      exit_code = lockstep::cli::Fail(text.status(), lockstep::kExitUsage);
+    }
+  });
+  app.add_subcommand("version", "The version of this program")->callback([] {
+    std::cout << lockstep::kVersion << "\n";
+  });
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app{"Trains one model on many machines that may disappear at any moment; the result does not change."};
@@ -30,11 +56,20 @@ int main(int argc, char** argv) {
   lockstep::cli::AddMetagraph(app, exit_code);
   lockstep::cli::AddData(app, exit_code);
   lockstep::cli::AddModel(app, exit_code);
+  AddHelp(app, exit_code);
   for (CLI::App* command : app.get_subcommands({})) command->set_version_flag("--version", lockstep::kVersion);
+  if (argc <= 1) {
+    std::cout << app.help("lockstep");
+    return lockstep::kExitUsage;
+  }
   try {
     app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? lockstep::kExitDone : lockstep::kExitUsage;
+    std::cerr << lockstep::cli::ExplainUsage(app, error) << "\n";
+    return lockstep::kExitUsage;
   }
+  lockstep::FlushLog();
   return exit_code;
 }

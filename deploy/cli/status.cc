@@ -1,30 +1,37 @@
-// `lockstep status` and `lockstep stop`: asks the chief of a running job.
-#include <google/protobuf/util/json_util.h>
+// `lockstep status` and `lockstep stop`: how a job is, from its chief or its directory, and asking it to stop.
+#include <sys/ioctl.h>
+#include <unistd.h>
 
-#include <cmath>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "common/log/output.h"
 #include "common/net/token.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "deploy/cli/admin_client.h"
 #include "deploy/cli/commands.h"
+#include "deploy/cli/job_state.h"
 
 namespace lockstep::cli {
 namespace {
 
 constexpr absl::Duration kDeadline = absl::Seconds(5);
+constexpr absl::Duration kWatchEvery = absl::Seconds(1);
 
 struct ChiefPlace {
   std::string directory;
   std::string address;
   std::string token_file;
   bool json = false;
+  bool watch = false;
 };
 
 absl::StatusOr<std::unique_ptr<AdminClient>> Connect(const ChiefPlace& place) {
@@ -35,84 +42,76 @@ absl::StatusOr<std::unique_ptr<AdminClient>> Connect(const ChiefPlace& place) {
   return std::make_unique<AdminClient>(place.address, std::move(token));
 }
 
-double ProgressPercentage(const proto::StatusReply& status) {
-  return status.end_step() == 0 ? 0.0
-                                : 100.0 * static_cast<double>(status.step()) / static_cast<double>(status.end_step());
-}
-
-// The chief's answer, with the fields that other tools read by name.
-std::string AsJson(const proto::StatusReply& status) {
-  std::string text;
-  google::protobuf::util::JsonPrintOptions options;
-  options.always_print_primitive_fields = true;
-  options.preserve_proto_field_names = true;
-  const auto converted = google::protobuf::util::MessageToJsonString(status, &text, options);
-  nlohmann::json json = converted.ok() ? nlohmann::json::parse(text) : nlohmann::json::object();
-  // JSON has no 64-bit integers of its own and protobuf writes them as strings; steps are small enough for numbers.
-  json["step"] = status.step();
-  json["end_step"] = status.end_step();
-  json["published_step"] = status.published_step();
-  json["evaluation_step"] = status.evaluation_step();
-  json["best_step"] = status.best_step();
-  for (int i = 0; i < status.workers_size(); ++i) json["workers"][i]["step"] = status.workers(i).step();
-  json["progressPercentage"] = static_cast<int>(ProgressPercentage(status));
-  json["estimatedRemainingSeconds"] =
-      std::isfinite(status.eta_seconds()) ? static_cast<int64_t>(status.eta_seconds()) : 0;
-  json["lastUpdatedTime"] = absl::FormatTime(absl::RFC3339_sec, absl::Now(), absl::UTCTimeZone());
-  json["metrics"] = nlohmann::json::array({{{"name", "loss"}, {"value", status.loss()}}});
-  for (const auto& metric : status.evaluation()) {
-    json["metrics"].push_back({{"name", absl::StrCat("eval_", metric.name())}, {"value", metric.value()}});
-  }
-  return json.dump(2);
-}
-
-void PrintText(const proto::StatusReply& status) {
-  const std::string eta = std::isfinite(status.eta_seconds())
-                              ? absl::FormatDuration(absl::Seconds(static_cast<int64_t>(status.eta_seconds())))
-                              : "-";
-  std::cout << absl::StreamFormat("%s  step %d/%d  %d%%  loss %.4g  %.0f samples/s  ETA %s\n", status.phase(),
-                                  status.step(), status.end_step(), static_cast<int>(ProgressPercentage(status)),
-                                  status.loss(), status.samples_per_second(), eta);
-  std::cout << absl::StreamFormat("saved step %d  failures %d/%d  preemptions %d  losses %d  refused callers %d\n",
-                                  status.published_step(), status.failures(), status.failures_allowed(),
-                                  status.preemptions(), status.losses(), status.refused_callers());
-  for (const auto& metric : status.evaluation()) {
-    std::cout << absl::StreamFormat("evaluated at step %d: %s %.4f\n", status.evaluation_step(), metric.name(),
-                                    metric.value());
-  }
-  if (status.best_step() > 0) {
-    std::cout << absl::StreamFormat("best at step %d: %s %.4f\n", status.best_step(), status.metric(),
-                                    status.best_value());
-  }
-  for (const auto& worker : status.workers()) {
-    std::cout << absl::StreamFormat("  %-12s %-8s rank %d  step %d  %s  %s\n", worker.name(), worker.state(),
-                                    worker.rank(), worker.step(), worker.host(), worker.device());
-  }
-  if (!status.waiting_for().empty()) std::cout << "waiting for " << status.waiting_for() << "\n";
-}
-
 int Failed(const absl::Status& status) {
   if (absl::IsPermissionDenied(status) || absl::IsUnauthenticated(status)) return Fail(status, kExitBadToken);
   return Fail(status, kExitChiefUnreachable);
 }
 
-int Status(const ChiefPlace& place) {
-  auto client = Connect(place);
-  if (!client.ok()) return Failed(client.status());
-  auto status = (*client)->Status(kDeadline);
-  if (!status.ok()) return Failed(status.status());
-  if (place.json) {
-    std::cout << AsJson(*status) << "\n";
-  } else {
-    PrintText(*status);
+absl::StatusOr<JobState> Look(const ChiefPlace& place) {
+  if (!place.directory.empty()) return ReadJobState(place.directory, kDeadline);
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<AdminClient> client, Connect(place));
+  absl::StatusOr<proto::StatusReply> status = client->Status(kDeadline);
+  if (status.ok()) return JobState{*std::move(status), true, std::nullopt, "", absl::Now()};
+  if (!absl::IsUnavailable(status.status()) && !absl::IsDeadlineExceeded(status.status())) return status.status();
+  return absl::UnavailableError(absl::StrCat("no chief answers at ", place.address,
+                                             ": it has ended, or this machine does not reach it. On the chief's "
+                                             "machine `lockstep status --dir DIR` tells more"));
+}
+
+// Shows what stands on the screen since `lines` lines ago anew, in rows that fit.
+int Redraw(const std::string& text, int lines) {
+  winsize size = {};
+  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+  const size_t width = known ? size.ws_col - 1 : 79;
+  if (lines > 0) std::cout << "\x1b[" << lines << "A";
+  std::cout << "\r\x1b[J";
+  const std::vector<std::string> rows = absl::StrSplit(absl::StripTrailingAsciiWhitespace(text), '\n');
+  for (const std::string& row : rows) std::cout << row.substr(0, width) << "\n";
+  std::cout << std::flush;
+  return static_cast<int>(rows.size());
+}
+
+int Code(const JobState& state) { return state.answered || HasEnded(state) ? kExitDone : kExitChiefUnreachable; }
+
+int Watch(const ChiefPlace& place) {
+  const bool redraw = !place.json && StyleOf(STDOUT_FILENO).live;
+  bool seen = false;
+  for (int lines = 0;;) {
+    const absl::StatusOr<JobState> state = Look(place);
+    // Without a directory that tells what became of it, a chief that no longer answers is all there is to see.
+    if (!state.ok()) return seen && absl::IsUnavailable(state.status()) ? kExitDone : Failed(state.status());
+    seen = true;
+    const std::string text = place.json ? JobStateJson(*state, /*compact=*/true) : JobStateText(*state, absl::Now());
+    if (redraw) {
+      lines = Redraw(text, lines);
+    } else {
+      std::cout << text << std::flush;
+    }
+    if (!std::cout) return kExitDone;  // nobody reads on
+    if (HasEnded(*state)) return kExitDone;
+    absl::SleepFor(kWatchEvery);
   }
-  return kExitDone;
+}
+
+int Status(const ChiefPlace& place) {
+  if (place.watch) return Watch(place);
+  const absl::StatusOr<JobState> state = Look(place);
+  if (!state.ok()) return Failed(state.status());
+  std::cout << (place.json ? JobStateJson(*state, /*compact=*/false) : JobStateText(*state, absl::Now()));
+  return Code(*state);
 }
 
 int Stop(const ChiefPlace& place) {
   auto client = Connect(place);
   if (!client.ok()) return Failed(client.status());
   const absl::Status stopped = (*client)->Stop("lockstep stop", kDeadline);
+  if (absl::IsUnavailable(stopped) && !place.directory.empty()) {
+    const absl::StatusOr<JobState> state = ReadJobState(place.directory, kDeadline);
+    if (state.ok() && HasEnded(*state)) {
+      std::cout << "the job is not running:\n" << JobStateText(*state, absl::Now());
+      return kExitDone;
+    }
+  }
   if (!stopped.ok()) return Failed(stopped);
   std::cout << "asked the job to save and stop\n";
   return kExitDone;
@@ -132,9 +131,10 @@ std::shared_ptr<ChiefPlace> AddPlace(CLI::App& command) {
 }  // namespace
 
 void AddStatus(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("status", "How a running job is");
+  CLI::App* command = app.add_subcommand("status", "How a job is: running, done, stopped or not reached");
   auto place = AddPlace(*command);
   command->add_flag("--json", place->json, "For other programs");
+  command->add_flag("--watch", place->watch, "Look every second until the job has ended; with --json a line each time");
   command->callback([place, &exit_code] { exit_code = Status(*place); });
 }
 

@@ -1,0 +1,196 @@
+#include "deploy/cli/job_state.h"
+
+#include <sys/stat.h>
+
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "chief/checkpoint/checkpoint_reader.h"
+#include "chief/stats/stats_tracker.h"
+#include "common/checkpoint_format/naming.h"
+#include "common/checkpoint_format/proto_json.h"
+#include "common/log/escape.h"
+#include "common/status/status_macros.h"
+#include "common/storage/files.h"
+#include "common/storage/local/local_storage.h"
+#include "deploy/cli/admin_client.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr uint64_t kMaxStats = uint64_t{64} << 20;
+// A chief writes its statistics every 2 s: one that did so this recently lives, on another machine.
+constexpr absl::Duration kLately = absl::Seconds(10);
+constexpr char kDone[] = "DONE";
+constexpr char kStopped[] = "STOPPED";
+constexpr char kFailed[] = "FAILED";
+constexpr char kNotRunning[] = "NOT_RUNNING";
+constexpr char kUnreachable[] = "UNREACHABLE";
+
+double Percentage(const proto::StatusReply& status) {
+  return status.end_step() == 0 ? 0.0
+                                : 100.0 * static_cast<double>(status.step()) / static_cast<double>(status.end_step());
+}
+
+// True when a process of this machine holds a lock on `path`. Looking takes no lock: a chief that starts meanwhile must
+// find it free.
+bool IsLockedHere(const std::string& path) {
+  struct stat file = {};
+  if (stat(path.c_str(), &file) != 0) return false;
+  const std::string inode = absl::StrCat(":", file.st_ino, " ");
+  std::ifstream locks("/proc/locks");
+  for (std::string line; std::getline(locks, line);) {
+    if (line.find("FLOCK") != std::string::npos && line.find(inode) != std::string::npos) return true;
+  }
+  return false;
+}
+
+absl::Time WrittenAt(const std::string& path) {
+  struct stat file = {};
+  return stat(path.c_str(), &file) == 0 ? absl::TimeFromTimespec(file.st_mtim) : absl::InfinitePast();
+}
+
+std::string Ago(absl::Time then, absl::Time now) {
+  if (then == absl::InfinitePast()) return "";
+  const int64_t seconds = std::max<int64_t>(0, absl::ToInt64Seconds(now - then));
+  const absl::Duration rounded = seconds < 3600 ? absl::Seconds(seconds) : absl::Minutes(seconds / 60);
+  return absl::StrCat(", ", absl::FormatDuration(rounded), " ago");
+}
+
+// What lies in the directory: the newest checkpoint, and the chief's last statistics.
+absl::StatusOr<JobState> ReadDirectory(const Storage& storage, const std::string& directory) {
+  JobState state;
+  const absl::StatusOr<chief::CheckpointReader> newest = chief::OpenCheckpoint(storage, std::nullopt);
+  if (!newest.ok() && !absl::IsNotFound(newest.status())) return newest.status();
+  if (newest.ok()) {
+    state.status.set_job(newest->manifest().job_id());
+    state.status.set_published_step(static_cast<uint64_t>(newest->manifest().step()));
+    state.status.set_step(state.status.published_step());
+  }
+  state.status.set_phase(kNotRunning);
+  state.when = WrittenAt(absl::StrCat(directory, "/", layout::kLiveStats));
+  state.reason = "the chief ended without a word: it was killed, or its machine is gone";
+  const absl::StatusOr<std::string> bytes = ReadWholeFile(storage, layout::kLiveStats, kMaxStats);
+  if (!bytes.ok()) return state;  // nothing was trained yet
+  LS_ASSIGN_OR_RETURN(const WorkerStatsFile stats, chief::ParseWorkerStats(*bytes, layout::kLiveStats));
+  const JobStats& job = stats.job();
+  state.status.set_job(stats.job_id());
+  state.status.set_term(static_cast<uint64_t>(stats.term()));
+  state.status.set_end_step(static_cast<uint64_t>(job.end_step()));
+  if (job.ended().empty()) return state;
+  state.exit_code = job.exit_code();
+  state.reason = job.ended();
+  if (job.exit_code() != 0 && job.exit_code() != 75) {
+    state.status.set_phase(kFailed);
+  } else {
+    state.status.set_phase(job.exit_code() == 0 && job.completed() ? kDone : kStopped);
+  }
+  return state;
+}
+
+}  // namespace
+
+bool HasEnded(const JobState& state) {
+  const std::string& phase = state.status.phase();
+  return !state.answered && phase != kUnreachable;
+}
+
+absl::StatusOr<JobState> ReadJobState(const std::string& directory, absl::Duration deadline) {
+  if (WrittenAt(absl::StrCat(directory, "/", layout::kMark)) == absl::InfinitePast()) {
+    return absl::NotFoundError(absl::StrCat("no job in ", directory, ": it holds no file ", layout::kMark,
+                                            ". Give the job's directory with --dir"));
+  }
+  auto client = AdminClient::ForDirectory(directory);
+  absl::Status asked = client.status();
+  if (client.ok()) {
+    absl::StatusOr<proto::StatusReply> reply = (*client)->Status(deadline);
+    if (reply.ok()) return JobState{*std::move(reply), true, std::nullopt, "", absl::Now()};
+    asked = reply.status();
+  }
+  if (absl::IsPermissionDenied(asked) || absl::IsUnauthenticated(asked)) return asked;
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<LocalStorage> storage, LocalStorage::Open(directory));
+  LS_ASSIGN_OR_RETURN(JobState state, ReadDirectory(*storage, directory));
+  const std::string where = client.ok() ? absl::StrCat(" at ", (*client)->address()) : "";
+  if (IsLockedHere(absl::StrCat(directory, "/", layout::kLock))) {
+    const auto holder = ReadWholeFile(*storage, layout::kLock, 4096);
+    state.status.set_phase(kUnreachable);
+    state.reason = absl::StrCat(holder.ok() ? *holder : "a chief", " has the directory but does not answer", where,
+                                ": it is starting, or stopped, or too busy");
+  } else if (!state.exit_code.has_value() && absl::Now() - state.when < kLately) {
+    state.status.set_phase(kUnreachable);
+    state.reason = absl::StrCat("its chief does not answer", where,
+                                ", and wrote to the directory a moment ago: it was killed just now, or it runs on a "
+                                "machine that this one does not reach");
+  }
+  if (!HasEnded(state)) state.exit_code.reset();
+  return state;
+}
+
+std::string JobStateJson(const JobState& state, bool compact) {
+  const proto::StatusReply& status = state.status;
+  nlohmann::json json = nlohmann::json::parse(ToJson(status));
+  const bool has_eta = state.answered && std::isfinite(status.eta_seconds());
+  if (!has_eta) json["eta_seconds"] = nullptr;
+  json["progressPercentage"] = static_cast<int>(Percentage(status));
+  json["estimatedRemainingSeconds"] = has_eta ? static_cast<int64_t>(status.eta_seconds()) : 0;
+  json["lastUpdatedTime"] = absl::FormatTime(absl::RFC3339_sec, state.when, absl::UTCTimeZone());
+  json["metrics"] = nlohmann::json::array();
+  if (state.answered) json["metrics"].push_back({{"name", "loss"}, {"value", status.loss()}});
+  for (const auto& metric : status.evaluation()) {
+    json["metrics"].push_back({{"name", absl::StrCat("eval_", metric.name())}, {"value", metric.value()}});
+  }
+  json["running"] = state.answered;
+  json["exit_code"] = nullptr;
+  if (state.exit_code.has_value()) json["exit_code"] = *state.exit_code;
+  json["reason"] = state.reason;
+  return absl::StrCat(json.dump(compact ? -1 : 2, ' ', false, nlohmann::json::error_handler_t::replace), "\n");
+}
+
+std::string JobStateText(const JobState& state, absl::Time now) {
+  const proto::StatusReply& status = state.status;
+  const bool bounded = status.end_step() > 0 && status.end_step() != std::numeric_limits<int64_t>::max();
+  std::string text = absl::StrFormat("%s  step %d", status.phase(), status.step());
+  if (bounded) absl::StrAppendFormat(&text, "/%d  %d%%", status.end_step(), static_cast<int>(Percentage(status)));
+  if (!state.answered) {
+    absl::StrAppend(&text, "\nsaved step ", status.published_step(), "\n", EscapeControls(state.reason),
+                    Ago(state.when, now), "\n");
+    const bool goes_on = HasEnded(state) && status.phase() != kDone;
+    if (goes_on)
+      absl::StrAppend(&text, "the command that started it goes on from step ", status.published_step(), "\n");
+    return text;
+  }
+  const std::string eta = std::isfinite(status.eta_seconds())
+                              ? absl::FormatDuration(absl::Seconds(static_cast<int64_t>(status.eta_seconds())))
+                              : "-";
+  absl::StrAppendFormat(&text, "  loss %.4g  %.0f samples/s  ETA %s\n", status.loss(), status.samples_per_second(),
+                        eta);
+  absl::StrAppendFormat(&text, "saved step %d  failures %d/%d  preemptions %d  losses %d  refused callers %d\n",
+                        status.published_step(), status.failures(), status.failures_allowed(), status.preemptions(),
+                        status.losses(), status.refused_callers());
+  for (const auto& metric : status.evaluation()) {
+    absl::StrAppendFormat(&text, "evaluated at step %d: %s %.4f\n", status.evaluation_step(), metric.name(),
+                          metric.value());
+  }
+  if (status.best_step() > 0) {
+    absl::StrAppendFormat(&text, "best at step %d: %s %.4f\n", status.best_step(), status.metric(),
+                          status.best_value());
+  }
+  for (const auto& worker : status.workers()) {
+    absl::StrAppendFormat(&text, "  %-12s %-8s rank %d  step %d  %s  %s\n", EscapeControls(worker.name()),
+                          worker.state(), worker.rank(), worker.step(), EscapeControls(worker.host()),
+                          EscapeControls(worker.device()));
+  }
+  if (!status.waiting_for().empty()) {
+    absl::StrAppend(&text, "waiting for ", EscapeControls(status.waiting_for()), "\n");
+  }
+  return text;
+}
+
+}  // namespace lockstep::cli

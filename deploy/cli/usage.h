@@ -1,0 +1,25 @@
+// What the command line says about itself: help for a command, and what is wrong with words that it does not know.
+//
+// Threading: owned by main.
+#ifndef LOCKSTEP_DEPLOY_CLI_USAGE_H_
+#define LOCKSTEP_DEPLOY_CLI_USAGE_H_
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace lockstep::cli {
+
+// The help of the command that `path` names ("checkpoint", "ls"), of `app` itself when it is empty. InvalidArgument,
+// with the nearest name, when there is no such command.
+absl::StatusOr<std::string> HelpFor(const CLI::App& app, const std::vector<std::string>& path);
+
+// One line about `error`, which app.parse threw and which is no call for help: unknown commands and options in the
+// order in which they were given, with the nearest name there is.
+std::string ExplainUsage(const CLI::App& app, const CLI::ParseError& error);
+
+}  // namespace lockstep::cli
+
+#endif  // LOCKSTEP_DEPLOY_CLI_USAGE_H_
