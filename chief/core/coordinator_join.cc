@@ -1,6 +1,8 @@
 // How a worker comes in: Hello, the kernel plan, preparation and probe, test connections (rules 10, 11, 14, 30 to 32).
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "chief/core/coordinator.h"
 #include "common/status/exit_code.h"
@@ -9,6 +11,15 @@ namespace lockstep::chief {
 namespace {
 
 int32_t ExitCodeOf(PrepareProblem problem) { return problem == PrepareProblem::kData ? kExitBadData : kExitBadJob; }
+
+// What the storage names a file by, or keeps in one line: a digest and a little more.
+constexpr size_t kMaxNameBytes = 128;
+
+bool IsName(const std::string& text) {
+  return text.size() <= kMaxNameBytes && std::all_of(text.begin(), text.end(), absl::ascii_isgraph);
+}
+
+std::string Shown(const std::string& text) { return absl::CHexEscape(text.substr(0, kMaxNameBytes)); }
 
 }  // namespace
 
@@ -112,9 +123,12 @@ void Coordinator::WelcomeFinished(Worker& worker, const Hello& hello) {
 void Coordinator::OnMessage(Worker& worker, const PlanMade& message) {
   if (worker.stage != Worker::Stage::kPlanning) return;  // another one was appointed meanwhile
   worker.stage = Worker::Stage::kWelcomed;
-  if (message.plan.size() > kMaxPlanBytes || message.plan_hash.empty()) {
-    const std::string why = absl::StrCat("its kernel plan has ", message.plan.size(), " bytes under the name '",
-                                         message.plan_hash, "'; at most ", kMaxPlanBytes, " are accepted");
+  const bool named = !message.plan_hash.empty() && IsName(message.plan_hash) && IsName(message.data_digest);
+  if (message.plan.size() > kMaxPlanBytes || !named) {
+    const std::string why =
+        absl::StrCat("its kernel plan has ", message.plan.size(), " bytes under the name '", Shown(message.plan_hash),
+                     "', made with the data '", Shown(message.data_digest), "'; at most ", kMaxPlanBytes,
+                     " are accepted, and digests as names");
     out_.Command(worker, Generation(), Refused{kExitBadJob, why}, why);
     return Lose(worker.id(), WorkerChange::kRefused, why, /*close=*/true);
   }

@@ -59,6 +59,18 @@ TEST_CASE("coordinator: a plan that no worker here can run is replaced while not
   CHECK(chief.Commands<Refused>(0).size() == (step == 0 ? 0u : 1u));
 }
 
+TEST_CASE("coordinator: a plan whose digests could not be kept in a line is refused, and nothing is stored", "[core]") {
+  const std::string digest = GENERATE(std::string(129, 'd'), std::string("two\nlines"));
+  const bool of_data = GENERATE(false, true);
+  ChiefHarness chief({.workers = 0, .expected = 1});
+  (of_data ? chief.worker(0).ready.data_digest : chief.worker(0).ready.plan_hash) = digest;
+
+  chief.Connect(0);
+
+  CHECK(chief.Count<StorePlan>() == 0);
+  CHECK(chief.LastCommand<Refused>(0).exit_code == 78);
+}
+
 TEST_CASE("coordinator: a worker that cannot run the plan it made itself is refused", "[core]") {
   ChiefHarness chief({.workers = 0, .expected = 1});
   chief.worker(0).cannot_run_its_own = true;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -181,7 +182,10 @@ void ChiefLoop::Perform(const StoreManifest& action) {
   CommitInfo info;
   info.kernel_plan = action.plan_hash;
   info.trained_ms = absl::ToInt64Milliseconds(action.trained_for);
-  info.position = static_cast<int64_t>(action.snapshot.step) * options_.setup->job.train().global_batch_size();
+  if (__builtin_mul_overflow(static_cast<int64_t>(action.snapshot.step),
+                             options_.setup->job.train().global_batch_size(), &info.position)) {
+    info.position = std::numeric_limits<int64_t>::max();
+  }
   info.evaluation_pending = !action.evaluated;
   info.evaluations = action.ledger;
   info.keep_step = BestOf(action.ledger);

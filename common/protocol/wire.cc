@@ -1,6 +1,7 @@
 #include "common/protocol/wire.h"
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -167,6 +168,12 @@ absl::Status ReadField(const Message& message, const FieldDescriptor* field, T& 
     value = reflection->GetBool(message, field);
   } else if constexpr (std::is_same_v<T, uint64_t>) {
     value = reflection->GetUInt64(message, field);
+    // Files hold steps as int64. Random numbers and hashes, which may have any bits, are fixed64.
+    const bool is_count = field->type() == FieldDescriptor::TYPE_UINT64;
+    if (is_count && value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("field '", field->full_name(), "' is ", value, "; expected less than 2^63"));
+    }
   } else if constexpr (std::is_same_v<T, uint32_t>) {
     value = reflection->GetUInt32(message, field);
   } else if constexpr (std::is_same_v<T, int32_t>) {

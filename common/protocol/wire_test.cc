@@ -114,6 +114,52 @@ TEST_CASE("wire: an envelope without a message, an unknown enum value and an end
   CHECK(FromWire(endless).status().code() == absl::StatusCode::kInvalidArgument);
 }
 
+// Sets every count of a message, however deep, to `value`; the lists get one entry. Returns how many there are.
+int SetCounts(google::protobuf::Message& message, uint64_t value) {
+  using google::protobuf::FieldDescriptor;
+  const auto* reflection = message.GetReflection();
+  int counts = 0;
+  for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor* field = message.GetDescriptor()->field(i);
+    if (field->type() == FieldDescriptor::TYPE_UINT64 && !field->is_repeated()) {
+      reflection->SetUInt64(&message, field, value);
+      ++counts;
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE &&
+               field->message_type()->full_name() != "google.protobuf.Duration") {
+      auto* below =
+          field->is_repeated() ? reflection->AddMessage(&message, field) : reflection->MutableMessage(&message, field);
+      counts += SetCounts(*below, value);
+    }
+  }
+  return counts;
+}
+
+TEST_CASE("wire: a step or a count that is no int64 is refused wherever it stands", "[protocol]") {
+  constexpr uint64_t kLargest = std::numeric_limits<int64_t>::max();
+  int with_counts = 0;
+  const auto* kinds = proto::WorkerMessage::descriptor();
+  for (int i = 0; i < kinds->field_count(); ++i) {
+    CAPTURE(kinds->field(i)->name());
+    proto::WorkerEnvelope envelope;
+    proto::WorkerMessage& message = *envelope.mutable_message();
+    auto& kind = *message.GetReflection()->MutableMessage(&message, kinds->field(i));
+    const int counts = SetCounts(kind, kLargest);
+    CHECK(FromWire(envelope).ok());
+    if (counts == 0) continue;
+    ++with_counts;
+    SetCounts(kind, kLargest + 1);
+    CHECK(FromWire(envelope).status().code() == absl::StatusCode::kInvalidArgument);
+  }
+  CHECK(with_counts > 10);
+
+  proto::SnapshotId snapshot;
+  snapshot.set_step(kLargest + 1);
+  CHECK(FromWire(snapshot).status().code() == absl::StatusCode::kInvalidArgument);
+  proto::HeartbeatRequest beat;
+  beat.mutable_heartbeat()->mutable_position()->set_step(kLargest + 1);
+  CHECK(FromWire(beat).status().code() == absl::StatusCode::kInvalidArgument);
+}
+
 TEST_CASE("text: every message reads back from its line", "[protocol]") {
   const auto check = [](const auto& value) {
     std::decay_t<decltype(value)> back;
