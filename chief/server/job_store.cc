@@ -97,8 +97,11 @@ absl::Status JobStore::TakeOver(JobSetup& setup, int& exit_code) {
   exit_code = kExitStorage;
   LS_RETURN_IF_ERROR(MendMark(*hold_, *found_mark));
   if (!found_mark->repair.empty()) LS_LOG(warn, found_mark->repair);
-  earlier_address_ = ReadAddress(*storage_).value_or("");
-  LS_ASSIGN_OR_RETURN(token_, LoadOrMakeToken(*hold_));
+  if (const auto earlier = ReadAddress(*storage_); earlier.ok()) earlier_address_ = earlier->address;
+  absl::StatusOr<std::string> token = LoadOrMakeToken(*hold_);
+  if (absl::IsPermissionDenied(token.status())) exit_code = kExitBadToken;
+  LS_RETURN_IF_ERROR(token.status());
+  token_ = *std::move(token);
   LS_ASSIGN_OR_RETURN(Recovered found, Recover(*hold_, mark));
   for (const std::string& message : found.messages) LS_LOG(warn, message);
   if (found.newest.has_value()) {

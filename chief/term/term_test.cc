@@ -1,6 +1,9 @@
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include "chief/term/directory_mark.h"
@@ -9,6 +12,7 @@
 #include "chief/term/token.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/storage/files.h"
+#include "common/storage/local/local_storage.h"
 #include "common/storage/memory/memory_storage.h"
 
 namespace lockstep::chief {
@@ -90,7 +94,7 @@ TEST_CASE("term: a newer chief fences the older one, which can publish nothing m
   CHECK_FALSE(storage.Exists("staging/term-000001").value());
   CHECK(storage.List(newer->staging()).value().empty());
   CHECK(WriteAddress(*newer, "fresh:1").ok());
-  CHECK(ReadAddress(storage).value() == "fresh:1");
+  CHECK(ReadAddress(storage)->address == "fresh:1");
 }
 
 TEST_CASE("term: of two claims in a race, at every interleaving, exactly the newer can publish", "[term]") {
@@ -210,6 +214,90 @@ TEST_CASE("term: the token is made once, private, and kept by later chiefs", "[t
   CHECK(ReadToken(storage).value() == token);
   REQUIRE(hold->Replace(layout::kToken, "short\n").ok());
   CHECK(LoadOrMakeToken(*hold).status().code() == absl::StatusCode::kDataLoss);
+}
+
+// A directory of this machine, removed when dropped.
+class LocalPlace {
+ public:
+  LocalPlace() {
+    const char* base = std::getenv("TEST_TMPDIR");
+    path_ = std::string(base != nullptr ? base : "/tmp") + "/term-XXXXXX";
+    REQUIRE(mkdtemp(path_.data()) != nullptr);
+  }
+  ~LocalPlace() { std::filesystem::remove_all(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+TEST_CASE("address: a copy of the directory does not lead to the chief of the original", "[term]") {
+  const LocalPlace place;
+  const auto original = LocalStorage::Create(place.path() + "/original").value();
+  StorageTermRegistry registry(*original);
+  const auto hold = TermHold::Take(*original, registry, Owner(1)).value();
+  REQUIRE(WriteAddress(*hold, "127.0.0.1:4242").ok());
+  const std::string content = ReadWholeFile(*original, layout::kAddress, 4096).value();
+  std::filesystem::copy(place.path() + "/original", place.path() + "/copy", std::filesystem::copy_options::recursive);
+  const auto copy = LocalStorage::Open(place.path() + "/copy").value();
+
+  CHECK(ReadAddress(*original)->address == "127.0.0.1:4242");
+  CHECK(content.substr(0, 15) == "127.0.0.1:4242\n");
+  CHECK(ReadAddress(*copy).status().code() == absl::StatusCode::kFailedPrecondition);
+  CHECK_THAT(std::string(ReadAddress(*copy).status().message()), Contains("copy/chief/address"));
+
+  // A directory that was moved is the same one; an address without a lock beside it is taken as it is.
+  std::filesystem::rename(place.path() + "/original", place.path() + "/moved");
+  CHECK(ReadAddress(*LocalStorage::Open(place.path() + "/moved").value())->address == "127.0.0.1:4242");
+  std::filesystem::remove(place.path() + "/copy/chief/lock");
+  CHECK(ReadAddress(*copy)->address == "127.0.0.1:4242");
+}
+
+TEST_CASE("address: one that was damaged is named, and a single line is read", "[term]") {
+  MemoryStorage storage;
+  StorageTermRegistry registry(storage);
+  const auto hold = TermHold::Take(storage, registry, Owner(1)).value();
+  REQUIRE(WriteAddress(*hold, "127.0.0.1:4242").ok());
+  REQUIRE(storage.FlipBit(layout::kAddress, 11, 0).ok());
+  CHECK(ReadAddress(storage).status().code() == absl::StatusCode::kDataLoss);
+  CHECK_THAT(std::string(ReadAddress(storage).status().message()), Contains("chief/address"));
+
+  REQUIRE(hold->Replace(layout::kAddress, "host:5\n").ok());
+
+  CHECK(ReadAddress(storage)->address == "host:5");
+}
+
+TEST_CASE("lock: a link in its place is not followed", "[term]") {
+  const LocalPlace place;
+  const auto storage = LocalStorage::Create(place.path() + "/job").value();
+  REQUIRE(WriteNewFile(*storage, "victim", "kept", Access::kShared).ok());
+  REQUIRE(storage->CreateDirectories(layout::kChief).ok());
+  std::filesystem::create_symlink("../victim", place.path() + "/job/chief/lock");
+  StorageTermRegistry registry(*storage);
+
+  const auto hold = TermHold::Take(*storage, registry, Owner(1));
+
+  CHECK(hold.status().code() == absl::StatusCode::kFailedPrecondition);
+  CHECK_THAT(std::string(hold.status().message()), Contains("chief/lock") && Contains("symbolic link"));
+  CHECK(ReadWholeFile(*storage, "victim", 100).value() == "kept");
+}
+
+TEST_CASE("token: one that others may read is refused", "[term]") {
+  const LocalPlace place;
+  const auto storage = LocalStorage::Create(place.path()).value();
+  StorageTermRegistry registry(*storage);
+  const auto hold = TermHold::Take(*storage, registry, Owner(1)).value();
+  REQUIRE(LoadOrMakeToken(*hold).ok());
+  REQUIRE(LoadOrMakeToken(*hold).ok());
+  const std::string token = place.path() + "/chief/token";
+
+  REQUIRE(chmod(token.c_str(), 0640) == 0);
+
+  CHECK(LoadOrMakeToken(*hold).status().code() == absl::StatusCode::kPermissionDenied);
+  CHECK_THAT(std::string(LoadOrMakeToken(*hold).status().message()), Contains("chmod 600"));
+  REQUIRE(chmod(token.c_str(), 0600) == 0);
+  if (chown(token.c_str(), 65534, 65534) != 0) return;  // only root gives files away
+  CHECK_THAT(std::string(LoadOrMakeToken(*hold).status().message()), Contains("65534") && Contains("Remove it"));
 }
 
 TEST_CASE("mark: what a directory belongs to is written, read and compared", "[term]") {

@@ -29,8 +29,43 @@ absl::StatusOr<std::string> ReadToken(const Storage& storage) {
   return token;
 }
 
+namespace {
+
+// What the place says of a private file that this process has just made: some show another owner than the one who
+// writes, or keep no permissions.
+absl::StatusOr<FileFacts> FactsOfOwnFile(TermHold& hold) {
+  Storage& storage = hold.storage();
+  const std::string probe = hold.Scratch("probe");
+  LS_RETURN_IF_ERROR(WriteNewFile(storage, probe, "", Access::kPrivate));
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, storage.OpenFile(probe));
+  const FileFacts facts = file->facts();
+  LS_RETURN_IF_ERROR(storage.RemoveTree(probe));
+  return facts;
+}
+
+// Whoever may read or has written the token can stop the job and read its weights.
+absl::Status CheckOwnToken(TermHold& hold) {
+  const std::string shown = hold.storage().Describe(layout::kToken);
+  LS_ASSIGN_OR_RETURN(const FileFacts own, FactsOfOwnFile(hold));
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, hold.storage().OpenFile(layout::kToken));
+  const FileFacts facts = file->facts();
+  if (facts.owner != own.owner) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(shown, " belongs to the user with id ", facts.owner, ", this chief writes as ", own.owner,
+                     ": somebody else knows the token. Remove it to have a new one made"));
+  }
+  if (own.is_private && !facts.is_private) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(shown, " can be read by others; set its mode with: chmod 600 ", shown));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<std::string> LoadOrMakeToken(TermHold& hold) {
   absl::StatusOr<std::string> token = ReadToken(hold.storage());
+  if (token.ok()) LS_RETURN_IF_ERROR(CheckOwnToken(hold));
   if (!absl::IsNotFound(token.status())) return token;
   LS_ASSIGN_OR_RETURN(const std::string made, RandomSecretHex(kTokenBytes));
   LS_RETURN_IF_ERROR(hold.Replace(layout::kToken, made + "\n", Access::kPrivate));
@@ -38,12 +73,13 @@ absl::StatusOr<std::string> LoadOrMakeToken(TermHold& hold) {
 }
 
 absl::Status WriteAddress(TermHold& hold, absl::string_view address) {
-  return hold.Replace(layout::kAddress, absl::StrCat(address, "\n"));
+  const auto lock = hold.storage().OpenFile(layout::kLock);
+  if (!lock.ok() && !absl::IsNotFound(lock.status())) return lock.status();
+  return hold.Replace(layout::kAddress, EncodeChiefAddress(address, lock.ok() ? (*lock)->facts().identity : 0));
 }
 
-absl::StatusOr<std::string> ReadAddress(const Storage& storage) {
-  LS_ASSIGN_OR_RETURN(const std::string content, ReadWholeFile(storage, layout::kAddress, kMaxSmallFile));
-  return std::string(absl::StripAsciiWhitespace(content));
+absl::StatusOr<ChiefAddress> ReadAddress(const Storage& storage) {
+  return ReadChiefAddress(storage, layout::kAddress, layout::kLock);
 }
 
 }  // namespace lockstep::chief

@@ -10,19 +10,20 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "chief/term/term_claim.h"
+#include "common/net/chief_address.h"
 #include "common/storage/storage.h"
 
 namespace lockstep::chief {
 
 // Reads chief/token; makes it when it is missing: 256 random bits as 64 hexadecimal digits, file mode 0600.
-// DataLoss when the file holds something else.
+// DataLoss when the file holds something else; PermissionDenied when it belongs to another user, or others may read it.
 absl::StatusOr<std::string> LoadOrMakeToken(TermHold& hold);
 // Reads it without making one. NotFound.
 absl::StatusOr<std::string> ReadToken(const Storage& storage);
 
-// Where the chief of the newest term listens, "HOST:PORT".
+// Where the chief of the newest term listens, "HOST:PORT". Codes of reading as ReadChiefAddress.
 absl::Status WriteAddress(TermHold& hold, absl::string_view address);
-absl::StatusOr<std::string> ReadAddress(const Storage& storage);
+absl::StatusOr<ChiefAddress> ReadAddress(const Storage& storage);
 
 }  // namespace lockstep::chief
 

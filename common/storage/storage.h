@@ -41,11 +41,19 @@ class WritableFile {
   virtual absl::Status Close() = 0;
 };
 
+// What a place says of an open file besides its content.
+struct FileFacts {
+  uint64_t identity = 0;   // tells it from its copies, also on other machines that share the place; 0: cannot be told
+  uint32_t owner = 0;      // user id, as the place shows it
+  bool is_private = true;  // only the owner may read or write it
+};
+
 class ReadableFile {
  public:
   virtual ~ReadableFile() = default;
   // Size when it was opened.
   virtual uint64_t size() const = 0;
+  virtual FileFacts facts() const = 0;
   // Fills `out` from `offset`, or fails: DataLoss when the file ends before.
   virtual absl::Status ReadAt(uint64_t offset, absl::Span<char> out) const = 0;
 };

@@ -1,9 +1,13 @@
 #include "deploy/cli/admin_client.h"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "chief/term/token.h"
+#include "common/checkpoint_format/naming.h"
 #include "common/net/rpc.h"
 #include "common/status/status_macros.h"
 #include "common/storage/local/local_storage.h"
@@ -23,9 +27,18 @@ AdminClient::AdminClient(const std::string& address, std::string token)
 
 absl::StatusOr<std::unique_ptr<AdminClient>> AdminClient::ForDirectory(const std::string& directory) {
   LS_ASSIGN_OR_RETURN(std::unique_ptr<LocalStorage> storage, LocalStorage::Open(directory));
-  LS_ASSIGN_OR_RETURN(std::string address, chief::ReadAddress(*storage));
+  LS_ASSIGN_OR_RETURN(const ChiefAddress address, chief::ReadAddress(*storage));
   LS_ASSIGN_OR_RETURN(std::string token, chief::ReadToken(*storage));
-  return std::make_unique<AdminClient>(address, std::move(token));
+  // The token goes to that address: whoever wrote it must be one who knows the token.
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> token_file, storage->OpenFile(layout::kToken));
+  const uint32_t owner = token_file->facts().owner;
+  if (address.owner != owner && address.owner != geteuid() && address.owner != 0) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(storage->Describe(layout::kAddress), " belongs to the user with id ", address.owner,
+                     ", the token beside it to ", owner,
+                     ": the token is not sent to an address that somebody else wrote. See who may write ", directory));
+  }
+  return std::make_unique<AdminClient>(address.address, std::move(token));
 }
 
 absl::StatusOr<proto::StatusReply> AdminClient::Status(absl::Duration deadline) const {

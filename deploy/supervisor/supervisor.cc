@@ -31,18 +31,25 @@ sigset_t HandledSignals() {
   return set;
 }
 
+// A descriptor that appends to the file; -1 without one, or where it cannot be opened: a missing log stops no training.
+// A link is refused: another user who may write the directory must not choose what is written to.
+absl::StatusOr<int> OpenLog(const std::string& path) {
+  if (path.empty()) return -1;
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644);
+  if (fd >= 0 || errno != ELOOP) return fd;
+  return absl::FailedPreconditionError(
+      absl::StrCat(path, " is a symbolic link, and is not written to. Remove it, and see who may write its directory"));
+}
+
 // Runs in the child between fork and exec: async-signal-safe calls only.
-[[noreturn]] void BecomeChild(char* const* argv, const char* log, int cause, pid_t parent, const sigset_t& mask) {
+[[noreturn]] void BecomeChild(char* const* argv, int log, int cause, pid_t parent, const sigset_t& mask) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(kExecFailed);  // the parent died before the line above
   setpgid(0, 0);
   sigprocmask(SIG_SETMASK, &mask, nullptr);
-  if (log[0] != '\0') {
-    const int fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (fd >= 0) {
-      dup2(fd, STDOUT_FILENO);
-      dup2(fd, STDERR_FILENO);
-    }
+  if (log >= 0) {
+    dup2(log, STDOUT_FILENO);
+    dup2(log, STDERR_FILENO);
   }
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (null >= 0) dup2(null, STDIN_FILENO);
@@ -146,7 +153,10 @@ absl::Status Supervisor::SpawnChild(const Role& role) {
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
-  const std::string log = options_.log_path(role);
+  LS_ASSIGN_OR_RETURN(const int log, OpenLog(options_.log_path(role)));
+  const absl::Cleanup close_log = [log] {
+    if (log >= 0) close(log);
+  };
   const pid_t parent = getpid();
   sigset_t none;
   sigemptyset(&none);
@@ -159,7 +169,7 @@ absl::Status Supervisor::SpawnChild(const Role& role) {
     if (spawned_.count(role) != 0) return Feed(SpawnFailed{role, reason});
     return absl::InternalError(absl::StrCat("cannot start the ", RoleName(role), ": ", reason));
   }
-  if (pid == 0) BecomeChild(argv.data(), log.c_str(), cause[1], parent, none);
+  if (pid == 0) BecomeChild(argv.data(), log, cause[1], parent, none);
   close(cause[1]);
   spawned_.insert(role);
   pids_[pid] = {role, cause[0]};

@@ -1,14 +1,17 @@
 #include "worker/session/chief_client.h"
 
-#include <fstream>
+#include <memory>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint_format/naming.h"
 #include "common/digest/crc32c.h"
+#include "common/net/chief_address.h"
 #include "common/net/rpc.h"
 #include "common/protocol/wire.h"
 #include "common/status/status_macros.h"
+#include "common/storage/files.h"
+#include "common/storage/local/local_storage.h"
 
 namespace lockstep::worker {
 
@@ -74,12 +77,16 @@ class ChiefClient::Call {
 
 absl::StatusOr<std::string> ChiefClient::Address() const {
   if (!location_.address.empty()) return location_.address;
-  std::ifstream file(location_.file);
-  std::string line;
-  if (!file || !std::getline(file, line)) {
+  const std::string path = location_.file.find('/') == std::string::npos ? "./" + location_.file : location_.file;
+  const std::string directory(ParentPath(path));
+  const absl::StatusOr<std::unique_ptr<LocalStorage>> place = LocalStorage::Open(directory.empty() ? "/" : directory);
+  absl::StatusOr<ChiefAddress> found = place.status();
+  if (place.ok()) found = ReadChiefAddress(**place, BaseName(path), BaseName(layout::kLock));
+  if (absl::IsNotFound(found.status())) {
     return absl::NotFoundError(absl::StrCat(location_.file, " does not give a chief's address (yet)"));
   }
-  return std::string(absl::StripAsciiWhitespace(line));
+  LS_RETURN_IF_ERROR(found.status());
+  return std::move(found->address);
 }
 
 absl::Status ChiefClient::Fetch(const proto::FetchRequest& request, CallGroup& group,

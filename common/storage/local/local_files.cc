@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -60,6 +61,18 @@ absl::Status SyncDescriptor(int fd, const std::string& path, uint64_t written) {
   return errno == ENOSPC || errno == EDQUOT ? PosixWriteError(errno, path, written) : PosixError(errno, "sync", path);
 }
 
+// The inode's number, but for file systems that make numbers up as they go.
+uint64_t IdentityOf(int fd, const struct stat& info) {
+  constexpr long kFuse = 0x65735546, kCifs = 0xFF534D42, kSmb2 = 0xFE534D42, k9p = 0x01021997;
+  struct statfs place;
+  if (fstatfs(fd, &place) != 0) return 0;
+  const auto type = static_cast<uint32_t>(place.f_type);
+  for (const long made_up : {kFuse, kCifs, kSmb2, k9p}) {
+    if (type == static_cast<uint32_t>(made_up)) return 0;
+  }
+  return info.st_ino;
+}
+
 class LocalWritableFile final : public WritableFile {
  public:
   LocalWritableFile(Descriptor fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
@@ -99,10 +112,15 @@ class LocalWritableFile final : public WritableFile {
 
 class LocalReadableFile final : public ReadableFile {
  public:
-  LocalReadableFile(Descriptor fd, std::string path, uint64_t size)
-      : fd_(std::move(fd)), path_(std::move(path)), size_(size) {}
+  LocalReadableFile(Descriptor fd, std::string path, const struct stat& info)
+      : fd_(std::move(fd)), path_(std::move(path)), size_(static_cast<uint64_t>(info.st_size)) {
+    facts_.identity = IdentityOf(fd_.get(), info);
+    facts_.owner = info.st_uid;
+    facts_.is_private = (info.st_mode & 0077) == 0;
+  }
 
   uint64_t size() const override { return size_; }
+  FileFacts facts() const override { return facts_; }
 
   absl::Status ReadAt(uint64_t offset, absl::Span<char> out) const override {
     size_t done = 0;
@@ -123,6 +141,7 @@ class LocalReadableFile final : public ReadableFile {
   const Descriptor fd_;
   const std::string path_;
   const uint64_t size_;
+  FileFacts facts_;
 };
 
 class LocalLock final : public StorageLock {
@@ -152,12 +171,20 @@ absl::StatusOr<std::unique_ptr<ReadableFile>> OpenLocalFile(const std::string& p
   if (!S_ISREG(info.st_mode)) {
     return absl::FailedPreconditionError(absl::StrCat(path, " is not a file"));
   }
-  return std::make_unique<LocalReadableFile>(std::move(fd), path, static_cast<uint64_t>(info.st_size));
+  return std::make_unique<LocalReadableFile>(std::move(fd), path, info);
 }
 
 absl::StatusOr<std::unique_ptr<StorageLock>> LockLocalFile(const std::string& path, absl::string_view owner) {
-  Descriptor fd(OpenRetrying(path, O_RDWR | O_CREAT, 0666));
+  // It is written to: another user who may write the directory must not choose what.
+  Descriptor fd(OpenRetrying(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0666));
+  if (fd.get() < 0 && errno == ELOOP) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        path, " is a symbolic link, and is not written to. Remove it, and see who may write its directory"));
+  }
   if (fd.get() < 0) return PosixError(errno, "open", path);
+  struct stat info;
+  if (fstat(fd.get(), &info) != 0) return PosixError(errno, "look at", path);
+  if (!S_ISREG(info.st_mode)) return absl::FailedPreconditionError(absl::StrCat(path, " is not a file. Remove it"));
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == ENOLCK || errno == EOPNOTSUPP) {
       return absl::UnimplementedError(absl::StrCat("the file system of ", path, " has no locks"));

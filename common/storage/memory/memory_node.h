@@ -46,6 +46,7 @@ class MemoryReadableFile final : public ReadableFile {
   MemoryReadableFile(const MemoryStorage& storage, MemoryStorage::NodePtr node, std::string path);
 
   uint64_t size() const override { return size_; }
+  FileFacts facts() const override { return {}; }  // no users, no copies
   absl::Status ReadAt(uint64_t offset, absl::Span<char> out) const override;
 
  private:

@@ -1,0 +1,144 @@
+// Damage to a job's directory between runs, copies of it, and what other users may have put there, on real processes.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <iostream>
+
+#include "absl/strings/str_replace.h"
+#include "common/status/exit_code.h"
+#include "tests/e2e/bad_input.h"
+
+namespace lockstep::e2e {
+namespace {
+
+using Catch::Matchers::Contains;
+namespace fs = std::filesystem;
+
+TEST_CASE("directory: one flipped digit of the lineage in LOCKSTEP is mended, and the job goes on", "[e2e]") {
+  const std::string directory = CopyOfFinishedJob("lineage");
+  std::string mark = Read(directory + "/LOCKSTEP");
+  const size_t digit = mark.find("\"lineage\": \"") + 12;
+  mark[digit] = mark[digit] == '0' ? '1' : '0';
+  Write(directory + "/LOCKSTEP", mark);
+
+  const Result result = Run({"run", kJob, "--workers", "1", "--dir", directory}, Settings());
+
+  INFO(result.output);
+  CHECK(result.code == kExitDone);
+  CHECK_THAT(result.output, Contains("LOCKSTEP was damaged") && Contains("from step 20"));
+  CHECK(Digest(directory) == Digest(FinishedJob()));
+  CHECK(std::distance(fs::directory_iterator(directory + "/set_aside"), fs::directory_iterator()) == 1);
+}
+
+TEST_CASE("directory: the best checkpoint that is lost between runs is not named again", "[e2e]") {
+  const std::string directory = TempPath("lostbest");
+  // The weights do not move, so that no evaluation is better than the first one.
+  const Words sets = {kInputs,
+                      kLabels,
+                      "train.duration=30steps",
+                      "train.optimizer.lr=1e-30",
+                      "eval={every: 10steps, metric: loss}",
+                      absl::StrCat("data.eval={", absl::StrReplaceAll(kInputs, {{"data.train.inputs=", "inputs: "}}),
+                                   ", ", absl::StrReplaceAll(kLabels, {{"data.train.labels=", "labels: "}}), "}"),
+                      "checkpoint={every: 10steps, keep_latest: 1, keep_best: true}"};
+  const Words run = {"run", kJob, "--workers", "1", "--dir", directory};
+  const Result first = Run(run, sets);
+  INFO(first.output);
+  REQUIRE(first.code == kExitDone);
+  REQUIRE_THAT(first.output, Contains("best: loss") && Contains("at step 10; checkpoint"));
+
+  for (const bool damaged : {false, true}) {
+    CAPTURE(damaged);
+    const std::string copy = TempPath("lostbestcopy");
+    fs::remove_all(copy);
+    fs::copy(directory, copy, fs::copy_options::recursive);
+    const std::string best = copy + "/checkpoints/step-000000010";
+    if (damaged) {
+      std::string bytes = Read(best + "/model.safetensors");
+      bytes.back() = static_cast<char>(bytes.back() ^ 1);
+      Write(best + "/model.safetensors", bytes);
+    } else {
+      fs::remove_all(best);
+    }
+
+    const Result again = Run({"run", kJob, "--workers", "1", "--dir", copy}, sets);
+
+    INFO(again.output);
+    CHECK(again.code == kExitDone);
+    CHECK_THAT(again.output, Contains("of step 10") && Contains("is lost with its checkpoint"));
+    CHECK_THAT(again.output, Contains("at step 30; checkpoint") && !Contains("at step 10; checkpoint"));
+    CHECK(Read(copy + "/best") == "step-000000030\n");
+    CHECK(fs::exists(best) == false);
+  }
+}
+
+TEST_CASE("directory: a copy of a running job's directory leads nobody to that job", "[e2e]") {
+  const std::string directory = TempPath("original");
+  Watched first("original", {"run", kJob, "--workers", "1", "--dir", directory}, Settings("100000steps", "50steps"));
+  first.WaitFor("saved step");
+  const std::string copy = TempPath("copy");
+  fs::copy(directory, copy, fs::copy_options::recursive);
+
+  const Result stop = Run({"stop", "--dir", copy});
+  CHECK(stop.code != kExitDone);
+  CHECK_THAT(stop.output, Contains(copy + "/chief/address") && Contains("a copy"));
+  CHECK(Run({"status", "--dir", copy}).code != kExitDone);
+  const Result worker = Run({"worker", "--chief-file", copy + "/chief/address", "--token-file", copy + "/chief/token",
+                             "--name", "worker-9", "--connect-timeout", "1"});
+  CHECK(worker.code == kExitChiefUnreachable);
+  CHECK_THAT(first.Output(), !Contains("worker-9"));
+
+  const Result status = Run({"status", "--dir", directory});
+  INFO(status.output);
+  CHECK(status.code == kExitDone);
+  CHECK(Run({"stop", "--dir", directory}).code == kExitDone);
+  CHECK(first.End() == Ended{});
+}
+
+TEST_CASE("directory: what a link would make the job write to is left as it is", "[e2e]") {
+  const std::string victim = TempPath("victim");
+  for (const std::string link : {"chief/lock", "logs/worker-0.log"}) {
+    CAPTURE(link);
+    const std::string directory = CopyOfFinishedJob("linked");
+    Write(victim, "kept");
+    fs::remove(directory + "/" + link);
+    fs::create_symlink(victim, directory + "/" + link);
+
+    const Result result = Run({"run", kJob, "--workers", "1", "--dir", directory}, Settings("30steps"));
+
+    INFO(result.output);
+    CHECK(Read(victim) == "kept");
+    CHECK(result.code != kExitDone);
+    CHECK_THAT(result.output, Contains(directory + "/" + link) && Contains("symbolic link"));
+  }
+}
+
+TEST_CASE("directory: a token that others may read, or that another user put there, is refused with 77", "[e2e]") {
+  const std::string directory = CopyOfFinishedJob("planted");
+  const std::string token = directory + "/chief/token";
+  REQUIRE(chmod(token.c_str(), 0644) == 0);
+  const Result open = Run({"chief", kJob, "--dir", directory}, Settings());
+  CHECK(open.code == kExitBadToken);
+  CHECK_THAT(open.output, Contains(token) && Contains("chmod 600"));
+
+  REQUIRE(chmod(token.c_str(), 0600) == 0);
+  if (geteuid() != 0) {
+    std::cout << "SKIPPED: 'another user' needs the right to give files away\n";
+    return;
+  }
+  REQUIRE(chown(token.c_str(), 65534, 65534) == 0);
+  const Result planted = Run({"chief", kJob, "--dir", directory}, Settings());
+  CHECK(planted.code == kExitBadToken);
+  CHECK_THAT(planted.output, Contains(token) && Contains("65534") && Contains("emove it"));
+
+  REQUIRE(chown(token.c_str(), 0, 0) == 0);
+  const std::string address = directory + "/chief/address";
+  Write(address, "127.0.0.1:1\n");
+  REQUIRE(chown(address.c_str(), 65534, 65534) == 0);
+  const Result lured = Run({"status", "--dir", directory});
+  CHECK(lured.code == kExitBadToken);
+  CHECK_THAT(lured.output, Contains(address) && Contains("65534"));
+}
+
+}  // namespace
+}  // namespace lockstep::e2e
