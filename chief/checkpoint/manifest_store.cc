@@ -4,7 +4,6 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint_format/index.h"
 #include "common/checkpoint_format/manifest.h"
@@ -14,11 +13,7 @@
 #include "common/storage/files.h"
 
 namespace lockstep::chief {
-namespace {
-
-constexpr uint64_t kMaxHintBytes = 256;
-
-}  // namespace
+namespace {}  // namespace
 
 ManifestStore::ManifestStore(TermHold& hold, AcceptedCheckpoints accepted, int keep_latest)
     : hold_(hold), accepted_(std::move(accepted)), keep_latest_(std::max(1, keep_latest)) {}
@@ -174,15 +169,16 @@ void ManifestStore::KeepHouse(int64_t keep_step, std::vector<std::string>& messa
     if (!status.ok()) messages.push_back(absl::StrCat(what, ": ", status.message()));
   };
   note("could not renew the hint `latest`", hold_.Replace(layout::kLatest, accepted_.rbegin()->first + "\n"));
-  std::string best;
-  if (keep_step == kKeepNamed) {
-    best = ReadWholeFile(hold_.storage(), layout::kBest, kMaxHintBytes).value_or("");
-    absl::StripTrailingAsciiWhitespace(&best);
-  } else if (keep_step > 0 && accepted_.contains(layout::StepName(keep_step))) {
-    best = layout::StepName(keep_step);
-    note("could not renew the hint `best`", hold_.Replace(layout::kBest, best + "\n"));
+  if (keep_step == 0) {
+    best_.clear();
+    best_unknown_ = false;
+  } else if (keep_step != kKeepNamed) {
+    // Workers may still speak of a best state whose checkpoint was lost: what took its place stays.
+    const std::string wanted = layout::StepName(keep_step);
+    const std::string best = accepted_.contains(wanted) ? wanted : BestLeft();
+    if (!best.empty()) note("could not renew the hint `best`", NameBest(best));
   }
-  note("could not remove older checkpoints", Retain(best));
+  note("could not remove older checkpoints", Retain());
 }
 
 absl::StatusOr<std::string> ManifestStore::SetAside(absl::string_view base_name, absl::string_view why) {
@@ -191,11 +187,12 @@ absl::StatusOr<std::string> ManifestStore::SetAside(absl::string_view base_name,
   return to;
 }
 
-absl::Status ManifestStore::Retain(const std::string& best) {
+absl::Status ManifestStore::Retain() {
+  if (best_unknown_) return absl::OkStatus();
   int kept = 0;
   std::vector<std::string> old;
   for (auto it = accepted_.rbegin(); it != accepted_.rend(); ++it) {
-    if (kept >= keep_latest_ && it->first != best) old.push_back(it->first);
+    if (kept >= keep_latest_ && it->first != best_) old.push_back(it->first);
     if (it->second.verified) ++kept;
   }
   for (const std::string& name : old) {

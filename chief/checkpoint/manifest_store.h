@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,7 @@
 
 namespace lockstep::chief {
 
-// For CommitInfo::keep_step: nothing is the best by today's rule yet, so what the hint `best` names stays.
+// For CommitInfo::keep_step: nothing is the best by today's rule yet, so what was called the best stays.
 inline constexpr int64_t kKeepNamed = -1;
 
 // What a manifest says besides its tensors and files.
@@ -81,6 +82,15 @@ class ManifestStore {
   // is one word. Used by the audit (rule 22) for every checkpoint above the newest audited one.
   absl::StatusOr<std::string> SetAside(absl::string_view base_name, absl::string_view why);
 
+  // Once, before the first Publish, of a job with `checkpoint.keep_best`: reads through the checkpoint that `ledger`
+  // calls the best. Where it is gone or damaged, the best of those that are left and verify takes its place, in the
+  // ledger too; with none, nothing is the best yet. Renews the hints. Messages say what was lost. Codes of the storage.
+  absl::Status SettleBest(const EvaluationRule& rule, EvaluationLedger& ledger, std::vector<std::string>& messages);
+
+  // The checkpoint that retention leaves as the best, empty when there is none by the rule of SettleBest; when it is
+  // gone since, or damaged at first sight, that is said in `messages` and the next best is named. Codes of the storage.
+  absl::StatusOr<std::string> FindBest(std::vector<std::string>& messages);
+
   const AcceptedCheckpoints& accepted() const { return accepted_; }
 
  private:
@@ -94,13 +104,25 @@ class ManifestStore {
   // What to do about an accepted checkpoint under the same name: true when it is equal.
   absl::StatusOr<bool> SameIsThere(const Manifest& mine, std::vector<std::string>& messages);
   absl::StatusOr<bool> IsOwn(const std::string& name);
-  // Leaves the newest, and the one called `best`.
-  absl::Status Retain(const std::string& best);
+  // Leaves the newest, and the best.
+  absl::Status Retain();
   void KeepHouse(int64_t keep_step, std::vector<std::string>& messages);
+  // The accepted checkpoint whose own evaluation is the best by the rule; empty when none has one.
+  std::string BestLeft() const;
+  // Verifies an accepted checkpoint, its bytes too when `content`. False when it is gone or damaged: then it is
+  // accepted no more, and `messages` say why.
+  absl::StatusOr<bool> StillGood(const std::string& name, bool content, std::vector<std::string>& messages);
+  absl::Status NameBest(const std::string& name);
+  absl::Status NameNoBest();
+  // What the hint `best` names, when that is accepted; sets best_unknown_ when it cannot be told.
+  absl::Status ReadBestHint(std::vector<std::string>& messages);
 
   TermHold& hold_;
   AcceptedCheckpoints accepted_;
   int keep_latest_;
+  std::optional<EvaluationRule> rule_;  // of a job that keeps the best
+  std::string best_;                    // base name of what retention leaves besides the newest; empty: nothing
+  bool best_unknown_ = false;           // something is the best and its name was lost: retention removes nothing
 };
 
 }  // namespace lockstep::chief

@@ -110,10 +110,10 @@ int ChiefLoop::Run() {
   const absl::Status written = FinishStorage();
   if (!written.ok() && !IsFenced(written)) LS_LOG(warn, "worker statistics: ", written.message());
   progress_.Hide();
-  const bool has_best = options_.config.policy.training.evaluation.keep_best && board.best_step() > 0;
-  const std::string best = has_best ? layout::CheckpointPath(static_cast<int64_t>(board.best_step())) : "";
-  if (done || exit_->code == kExitPreempted) {
-    progress_.Close(last_checkpoint_, has_best ? options_.store->Describe(best) : "", done);
+  if (done) {
+    NameResult();
+  } else if (exit_->code == kExitPreempted) {
+    progress_.Close(last_checkpoint_, {}, /*done=*/false);
   }
   return exit_->code;
 }
@@ -129,6 +129,20 @@ void ChiefLoop::TakeTurn() {
   } else {
     Step(std::get<Event>(*input));
   }
+}
+
+void ChiefLoop::NameResult() {
+  FoundBest best;
+  if (options_.config.policy.training.evaluation.keep_best) {
+    absl::StatusOr<FoundBest> found = options_.store->FindBest();
+    if (!found.ok()) {
+      exit_->code = IsFenced(found.status()) ? kExitFenced : kExitStorage;
+      return ReportFailure(found.status());
+    }
+    best = *std::move(found);
+  }
+  for (const std::string& message : best.messages) LS_LOG(warn, message);
+  progress_.Close(last_checkpoint_, {best.path, best.step, best.value}, /*done=*/true);
 }
 
 void ChiefLoop::Step(const Event& event) {

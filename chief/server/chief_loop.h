@@ -92,6 +92,8 @@ class ChiefLoop {
   void WriteEvents(const std::string& records);
   // Waits for the storage's thread and writes the last statistics.
   absl::Status FinishStorage();
+  // The last words of a job that is done. Ends with 74 instead when the storage fails.
+  void NameResult();
   proto::StatusReply Describe();
 
   const Options options_;

@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "chief/checkpoint/found_mark.h"
 #include "chief/checkpoint/recovery.h"
 #include "chief/events/event_log.h"
 #include "chief/metagraph/artifact_store.h"
+#include "chief/server/job_plan.h"
 #include "chief/stats/stats_tracker.h"
 #include "chief/term/directory_mark.h"
 #include "chief/term/token.h"
@@ -19,7 +19,6 @@
 #include "common/checkpoint_format/state_tensors.h"
 #include "common/digest/crc32c.h"
 #include "common/digest/random_secret.h"
-#include "common/digest/sha256.h"
 #include "common/digest/state_digest.h"
 #include "common/graph/serialize.h"
 #include "common/log/log.h"
@@ -33,8 +32,6 @@
 namespace lockstep::chief {
 namespace {
 
-// Which kernel plan is the job's: its hash and the digest of the data it was made with, a line each.
-constexpr char kCurrentPlan[] = "plans/current";
 // As many as a job may have workers.
 constexpr uint32_t kMaxShares = 4096;
 constexpr uint64_t kMaxStatsBytes = 64u << 20;
@@ -43,8 +40,6 @@ absl::StatusOr<std::string> NameOfMetagraph(absl::string_view bytes) {
   LS_ASSIGN_OR_RETURN(const MetaGraph metagraph, ParseMetaGraph(bytes));
   return Fingerprint(metagraph);
 }
-
-absl::StatusOr<std::string> NameOfPlan(absl::string_view bytes) { return Sha256Hex(bytes); }
 
 TermOwner ThisProcess() {
   TermOwner owner;
@@ -121,12 +116,10 @@ absl::Status JobStore::TakeOver(JobSetup& setup, int& exit_code) {
       StoreArtifact(*hold_, layout::kMetagraphs, fingerprint_, setup.metagraph_bytes, NameOfMetagraph).status());
   manifests_.emplace(*hold_, std::move(found.accepted), static_cast<int>(setup.job.checkpoint().keep_latest()));
   recovered_.term = static_cast<Term>(hold_->term());
+  std::string trained_with;
   if (found.newest.has_value()) {
-    const Manifest& manifest = found.newest->manifest();
-    recovered_.checkpoint = {manifest.lineage(), static_cast<uint64_t>(manifest.step()), manifest.state_digest()};
-    recovered_.trained_for = absl::Milliseconds(manifest.trained_ms());
-    recovered_.evaluated = !manifest.evaluation_pending();
-    recovered_.ledger = FromProto(manifest.evaluations());
+    LS_RETURN_IF_ERROR(TakeUp(setup, *found.newest));
+    trained_with = found.newest->manifest().kernel_plan();
     reader_ = std::move(found.newest);
   } else {
     LS_RETURN_IF_ERROR(PublishStepZero(setup));
@@ -135,7 +128,10 @@ absl::Status JobStore::TakeOver(JobSetup& setup, int& exit_code) {
     mark->set_step_zero_published(true);
     LS_RETURN_IF_ERROR(WriteDirectoryMark(*hold_, *mark));
   }
-  return ReadCurrentPlan();
+  LS_ASSIGN_OR_RETURN(const JobPlan plan, FindJobPlan(*hold_, trained_with, setup.facts.train_sha256));
+  recovered_.plan_hash = plan.hash;
+  recovered_.data_digest = plan.hash.empty() ? "" : plan.data_digest;
+  return absl::OkStatus();
 }
 
 absl::Status JobStore::CheckResume(const JobSetup& setup, const CheckpointReader& newest) {
@@ -193,16 +189,30 @@ absl::Status JobStore::PublishStepZero(const JobSetup& setup) {
   return absl::OkStatus();
 }
 
-absl::Status JobStore::ReadCurrentPlan() {
-  const absl::StatusOr<std::string> current = ReadWholeFile(*storage_, kCurrentPlan, 4096);
-  if (absl::IsNotFound(current.status())) return absl::OkStatus();
-  LS_RETURN_IF_ERROR(current.status());
-  const std::vector<std::string> lines = absl::StrSplit(*current, '\n');
-  if (lines.size() < 2) return absl::DataLossError(absl::StrCat(storage_->Describe(kCurrentPlan), " is malformed"));
-  LS_RETURN_IF_ERROR(LoadArtifact(*storage_, layout::kPlans, lines[0], NameOfPlan).status());
-  recovered_.plan_hash = lines[0];
-  recovered_.data_digest = lines[1];
-  return absl::OkStatus();
+absl::Status JobStore::TakeUp(const JobSetup& setup, const CheckpointReader& newest) {
+  const Manifest& manifest = newest.manifest();
+  recovered_.checkpoint = {manifest.lineage(), static_cast<uint64_t>(manifest.step()), manifest.state_digest()};
+  recovered_.trained_for = absl::Milliseconds(manifest.trained_ms());
+  recovered_.evaluated = !manifest.evaluation_pending();
+  recovered_.ledger = FromProto(manifest.evaluations());
+  const EvaluationRule& rule = setup.policy.training.evaluation;
+  if (!rule.keep_best) return absl::OkStatus();
+  std::vector<std::string> messages;
+  const absl::Status settled = manifests_->SettleBest(rule, recovered_.ledger, messages);
+  for (const std::string& message : messages) LS_LOG(warn, message);
+  return settled;
+}
+
+absl::StatusOr<FoundBest> JobStore::FindBest() {
+  MutexLock lock(&mutex_);
+  FoundBest found;
+  LS_ASSIGN_OR_RETURN(const std::string name, manifests_->FindBest(found.messages));
+  if (name.empty()) return found;
+  const Manifest& manifest = manifests_->accepted().at(name).manifest;
+  found.step = static_cast<uint64_t>(manifest.step());
+  found.value = manifest.evaluations().value();
+  found.path = Describe(layout::CheckpointPath(manifest.step()));
+  return found;
 }
 
 absl::Status JobStore::WriteAddress(const std::string& address) {
@@ -290,8 +300,7 @@ absl::StatusOr<PublishedCheckpoint> JobStore::Amend(const SnapshotId& id, const 
 
 absl::Status JobStore::StorePlan(const std::string& hash, const std::string& bytes, const std::string& data_digest) {
   MutexLock lock(&mutex_);
-  LS_RETURN_IF_ERROR(StoreArtifact(*hold_, layout::kPlans, hash, bytes, NameOfPlan).status());
-  return hold_->Replace(kCurrentPlan, absl::StrCat(hash, "\n", data_digest, "\n"));
+  return StoreJobPlan(*hold_, {hash, data_digest}, bytes);
 }
 
 absl::StatusOr<WorkerStatsFile> JobStore::ReadStats() {
@@ -330,7 +339,7 @@ absl::StatusOr<std::string> JobStore::ReadMetagraph(const std::string& fingerpri
 
 absl::StatusOr<std::string> JobStore::ReadPlan(const std::string& hash) {
   MutexLock lock(&mutex_);
-  return LoadArtifact(*storage_, layout::kPlans, hash, NameOfPlan);
+  return LoadJobPlan(*storage_, hash);
 }
 
 absl::StatusOr<Share> JobStore::ShareOf(uint32_t share, uint32_t shares) const {

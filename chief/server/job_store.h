@@ -28,6 +28,13 @@
 
 namespace lockstep::chief {
 
+struct FoundBest {
+  uint64_t step = 0;  // 0: there is none
+  double value = 0;   // of its evaluation
+  std::string path;
+  std::vector<std::string> messages;  // what was lost: for the log
+};
+
 class JobStore {
  public:
   // Takes over the directory of the job, restores what is there, and writes step 0 where nothing is (rule 18). Sets
@@ -56,6 +63,8 @@ class JobStore {
   absl::StatusOr<std::string> FinishShards(const SnapshotId& id);
   absl::StatusOr<PublishedCheckpoint> Publish(const SnapshotId& id, CommitInfo info);
   absl::StatusOr<PublishedCheckpoint> Amend(const SnapshotId& id, const EvaluationLedger& ledger, int64_t keep_step);
+  // The best checkpoint as it stands now, with `checkpoint.keep_best`. Codes of the storage.
+  absl::StatusOr<FoundBest> FindBest();
 
   absl::Status StorePlan(const std::string& hash, const std::string& bytes, const std::string& data_digest);
   // stats/worker_stats.json as an earlier chief left it. NotFound.
@@ -81,7 +90,8 @@ class JobStore {
   absl::Status TakeOver(JobSetup& setup, int& exit_code);
   absl::Status CheckResume(const JobSetup& setup, const CheckpointReader& newest);
   absl::Status PublishStepZero(const JobSetup& setup);
-  absl::Status ReadCurrentPlan();
+  // What the checkpoint that is restored says, and what stands beside it: the best one and the kernel plan.
+  absl::Status TakeUp(const JobSetup& setup, const CheckpointReader& newest);
   absl::StatusOr<std::shared_ptr<ShardSink>> FindSave(const SnapshotId& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   std::unique_ptr<Storage> storage_;

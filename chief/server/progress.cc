@@ -140,7 +140,7 @@ void Progress::Hide() {
   live_shown_ = false;
 }
 
-void Progress::Close(const std::string& checkpoint, const std::string& best, bool done) {
+void Progress::Close(const std::string& checkpoint, const BestResult& best, bool done) {
   Hide();
   const int64_t step = static_cast<int64_t>(step_);
   if (!done) {
@@ -155,14 +155,14 @@ void Progress::Close(const std::string& checkpoint, const std::string& best, boo
                    .text = absl::StrFormat("accuracy %.2f%%", 100 * accuracy),
                    .fields = {{"accuracy", accuracy}}});
   }
-  if (!best.empty()) {
+  if (!best.checkpoint.empty()) {
     options_.tell({.name = "best",
-                   .text = absl::StrFormat("best: %s %.4f at step %d; checkpoint %s", board_.metric(),
-                                           board_.best_value(), board_.best_step(), best),
-                   .fields = {{"step", static_cast<int64_t>(board_.best_step())},
+                   .text = absl::StrFormat("best: %s %.4f at step %d; checkpoint %s", board_.metric(), best.value,
+                                           best.step, best.checkpoint),
+                   .fields = {{"step", static_cast<int64_t>(best.step)},
                               {"metric", board_.metric()},
-                              {"value", board_.best_value()},
-                              {"checkpoint", best}}});
+                              {"value", best.value},
+                              {"checkpoint", best.checkpoint}}});
   }
   const bool early = step_ < options_.end_step && board_.ended_early();
   const std::string why = early ? absl::StrCat(", ", board_.metric(), " no longer improves") : "";

@@ -22,6 +22,13 @@
 
 namespace lockstep::chief {
 
+// The best checkpoint of a job that keeps it.
+struct BestResult {
+  std::string checkpoint;  // its path; empty: none is kept
+  uint64_t step = 0;
+  double value = 0;  // of its evaluation
+};
+
 class Progress {
  public:
   struct Options {
@@ -57,8 +64,8 @@ class Progress {
   // The live line goes away.
   void Hide();
   // The last words of a job that is done, or that was stopped and can go on. `checkpoint` is the path of its last
-  // checkpoint, `best` that of the best one where it is kept.
-  void Close(const std::string& checkpoint, const std::string& best, bool done);
+  // checkpoint.
+  void Close(const std::string& checkpoint, const BestResult& best, bool done);
 
   double loss() const { return loss_; }
   double samples_per_second(absl::Time now) const;

@@ -84,7 +84,7 @@ TEST_CASE("progress: a job that was stopped says where it stands and how it goes
   Shown shown(true);
   shown.progress->Tick(shown.now);
 
-  shown.progress->Close("runs/a/checkpoints/step-000012345", "", /*done=*/false);
+  shown.progress->Close("runs/a/checkpoints/step-000012345", {}, /*done=*/false);
 
   REQUIRE(shown.lines.size() == 2);
   CHECK(shown.lines[1] == nullptr);
