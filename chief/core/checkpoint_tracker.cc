@@ -7,39 +7,62 @@
 namespace lockstep::chief {
 
 CheckpointTracker::Save* CheckpointTracker::Find(const SnapshotId& snapshot) {
-  const auto it = saves_.find(snapshot.step);
-  return it == saves_.end() || it->second.id != snapshot ? nullptr : &it->second;
+  const auto it = saves_.find(KeyOf(snapshot));
+  return it == saves_.end() ? nullptr : &it->second;
+}
+
+CheckpointTracker::Save* CheckpointTracker::InStorage(const SnapshotId& stored_as) {
+  for (auto& [key, save] : saves_) {
+    if (save.stage != Stage::kWaiting && save.stored_as == stored_as) return &save;
+  }
+  return nullptr;
+}
+
+CheckpointTracker::Save* CheckpointTracker::Current() {
+  for (auto& [key, save] : saves_) {
+    if (key.first != saves_.begin()->first.first) break;
+    if (save.stage != Stage::kWaiting) return &save;
+  }
+  return saves_.empty() ? nullptr : &saves_.begin()->second;
+}
+
+bool CheckpointTracker::MakeRoom(Outbox& out, Roster& roster) {
+  if (saves_.size() < kMaxHeldSnapshots) return true;
+  const auto idle = std::find_if(saves_.begin(), saves_.end(), [](const auto& entry) {
+    return entry.second.stage == Stage::kWaiting && !entry.second.insist;
+  });
+  if (idle == saves_.end()) return false;
+  Tell(idle->second, false, "too many saves wait", out, roster);
+  saves_.erase(idle);
+  return true;
 }
 
 std::string CheckpointTracker::Taken(const Incarnation& holder, const SnapshotTaken& taken, bool evaluated,
                                      const std::vector<Incarnation>& members, Outbox& out, Roster& roster) {
   const SnapshotId& snapshot = taken.snapshot;
-  const bool same_step_published = published_.lineage == snapshot.lineage && published_.step == snapshot.step;
-  if (same_step_published && published_.digest != snapshot.digest) {
+  if (snapshot.step == published_.step && !IsPublished(snapshot)) {
     return absl::StrCat("its state at step ", snapshot.step, " has digest ", snapshot.digest,
                         ", the published one has ", published_.digest);
   }
-  const auto it = saves_.find(snapshot.step);
-  if (it != saves_.end() && it->second.id.lineage == snapshot.lineage && it->second.id.digest != snapshot.digest) {
+  for (const auto& [key, other] : saves_) {
+    if (other.id.step != snapshot.step || other.id.lineage != snapshot.lineage) continue;
+    if (other.id.digest == snapshot.digest) continue;
     return absl::StrCat("its state at step ", snapshot.step, " has digest ", snapshot.digest,
-                        ", that of another replica ", it->second.id.digest);
+                        ", that of another replica ", other.id.digest);
   }
-  if (it == saves_.end() && saves_.size() >= kMaxHeldSnapshots) return "";
-  Save& save = saves_[snapshot.step];
-  if (save.id != snapshot) {
-    // One state may be saved under two lineages, where one goes on as the other: what is being published stays.
-    if (save.stage >= Stage::kStoring) {
-      out.Command(*roster.Find(holder), Generation(), SnapshotEnded{snapshot, false}, "that step is being published");
+  if (Find(snapshot) == nullptr) {
+    if (!MakeRoom(out, roster)) {
+      out.Command(*roster.Find(holder), Generation(), SnapshotEnded{snapshot, false}, "too many saves wait");
       return "";
     }
-    if (save.stage == Stage::kCollecting) out.Add(AbandonSave{save.id, "taken again in a later generation"});
-    Tell(save, false, "taken again in a later generation", out, roster);
-    save = Save();
-    save.id = snapshot;
-    save.members.insert(members.begin(), members.end());
-    save.shares.resize(std::max<size_t>(members.size(), 1));
-    for (size_t i = 0; i < members.size(); ++i) save.shares[i].preferred = members[i];
+    Save added;
+    added.id = snapshot;
+    added.members.insert(members.begin(), members.end());
+    added.shares.resize(std::max<size_t>(members.size(), 1));
+    for (size_t i = 0; i < members.size(); ++i) added.shares[i].preferred = members[i];
+    saves_.emplace(KeyOf(snapshot), std::move(added));
   }
+  Save& save = *Find(snapshot);
   save.insist = save.insist || taken.cause != SnapshotCause::kDue;
   if (save.evaluated && evaluated && save.ledger != taken.ledger) {
     return absl::StrCat("the evaluations up to step ", snapshot.step, " gave other results than on another replica");
@@ -52,11 +75,11 @@ std::string CheckpointTracker::Taken(const Incarnation& holder, const SnapshotTa
 }
 
 void CheckpointTracker::NotExpected(const Incarnation& member) {
-  for (auto& [step, save] : saves_) save.not_expected.insert(member);
+  for (auto& [key, save] : saves_) save.not_expected.insert(member);
 }
 
 void CheckpointTracker::HolderGone(const Incarnation& holder) {
-  for (auto& [step, save] : saves_) {
+  for (auto& [key, save] : saves_) {
     save.holders.erase(holder);
     save.not_expected.insert(holder);
     for (Share& share : save.shares) {
@@ -66,13 +89,13 @@ void CheckpointTracker::HolderGone(const Incarnation& holder) {
 }
 
 void CheckpointTracker::Stored(const ShardStored& event) {
-  Save* save = Find(event.snapshot);
+  Save* save = InStorage(event.snapshot);
   if (save == nullptr || save->stage != Stage::kCollecting || event.shares != save->shares.size()) return;
   if (event.share < save->shares.size()) save->shares[event.share].stored = true;
 }
 
 void CheckpointTracker::Broken(const ShardBroken& event, Outbox& out) {
-  Save* save = Find(event.snapshot);
+  Save* save = InStorage(event.snapshot);
   if (save == nullptr || save->stage == Stage::kPublishing || event.share >= save->shares.size()) return;
   Share& share = save->shares[event.share];
   share.failed.insert(share.asked);
@@ -92,7 +115,7 @@ void CheckpointTracker::Failed(const Incarnation& holder, const ShareFailed& mes
 }
 
 void CheckpointTracker::ManifestDone(const ManifestStored& event, const Context& context, Outbox& out, Roster& roster) {
-  Save* save = Find(event.snapshot);
+  Save* save = InStorage(event.snapshot);
   if (save == nullptr || save->stage != Stage::kStoring) return;
   if (event.recomputed != save->id.digest) {
     StorageRefused(event.snapshot,
@@ -106,7 +129,7 @@ void CheckpointTracker::ManifestDone(const ManifestStored& event, const Context&
     const std::string why = "what goes on does not contain it";
     out.Add(AbandonSave{save->id, why});
     Tell(*save, false, why, out, roster);
-    saves_.erase(event.snapshot.step);
+    saves_.erase(KeyOf(save->id));
     return;
   }
   save->stage = Stage::kPublishing;
@@ -114,7 +137,7 @@ void CheckpointTracker::ManifestDone(const ManifestStored& event, const Context&
 }
 
 bool CheckpointTracker::PublishDone(const SnapshotId& snapshot, Outbox& out, Roster& roster) {
-  Save* save = Find(snapshot);
+  Save* save = InStorage(snapshot);
   if (save == nullptr || save->stage != Stage::kPublishing) return false;
   published_ = snapshot;
   published_evaluated_ = save->written_evaluated;
@@ -126,15 +149,15 @@ bool CheckpointTracker::PublishDone(const SnapshotId& snapshot, Outbox& out, Ros
     return true;
   }
   Tell(*save, true, "published", out, roster);
-  saves_.erase(snapshot.step);
+  saves_.erase(KeyOf(save->id));
   return true;
 }
 
 void CheckpointTracker::StorageRefused(const SnapshotId& snapshot, const std::string& message, const Context& context,
                                        Outbox& out, Roster& roster) {
-  Save* save = Find(snapshot);
+  Save* save = InStorage(snapshot);
   // One error of the disk reaches every sender of a share: it counts once, and the save waits already.
-  if (save == nullptr || save->stage == Stage::kWaiting) return;
+  if (save == nullptr) return;
   if (++storage_failures_ >= kStorageFailuresBeforeEnd) {
     storage_verdict_ =
         absl::StrCat("saving ", snapshot.ToString(), " failed ", storage_failures_, " times in a row: ", message,
@@ -143,24 +166,46 @@ void CheckpointTracker::StorageRefused(const SnapshotId& snapshot, const std::st
   Abandon(*save, message, save->insist, context.now, out, roster);
 }
 
-void CheckpointTracker::Advance(const Context& context, Outbox& out, Roster& roster) {
-  while (!saves_.empty()) {
-    Save& save = saves_.begin()->second;
-    const bool superseded = !IsNewer(save.id.step) || !context.history.Includes(save.id.lineage, save.id.step);
-    if (superseded && (save.stage == Stage::kWaiting || save.stage == Stage::kCollecting)) {
-      // A newer one may have been published while this one was being collected: it must not become the newest again.
-      if (save.stage == Stage::kCollecting) out.Add(AbandonSave{save.id, "superseded"});
-      if (save.id == published_ && save.evaluated && !published_evaluated_) {
-        save.stage = Stage::kWaiting;
-        if (context.now < save.not_before) return;
-        save.stage = Stage::kPublishing;
-        WriteAs(save);
-        out.Add(AmendManifest{save.id, save.ledger, "the evaluation of the published state is done"});
-        return;
-      }
-      Tell(save, save.id == published_, "superseded", out, roster);
-      saves_.erase(saves_.begin());
+bool CheckpointTracker::IsSuperseded(const Save& save, const Context& context) const {
+  return !IsNewer(save.id.step) || !context.history.Includes(save.id.lineage, save.id.step);
+}
+
+bool CheckpointTracker::Completes(const Save& save, const Context& context) const {
+  return IsPublished(save.id) && save.evaluated && !published_evaluated_ &&
+         context.history.Includes(save.id.lineage, save.id.step);
+}
+
+void CheckpointTracker::DropSuperseded(const Context& context, Outbox& out, Roster& roster) {
+  for (auto it = saves_.begin(); it != saves_.end();) {
+    Save& save = it->second;
+    const bool called_back = save.stage == Stage::kWaiting || save.stage == Stage::kCollecting;
+    if (!called_back || !IsSuperseded(save, context)) {
+      ++it;
       continue;
+    }
+    // A newer one may have been published while this one was being collected: it must not become the newest again.
+    if (save.stage == Stage::kCollecting) out.Add(AbandonSave{save.id, "superseded"});
+    save.stage = Stage::kWaiting;
+    if (Completes(save, context)) {
+      ++it;
+      continue;
+    }
+    Tell(save, IsPublished(save.id), "superseded", out, roster);
+    it = saves_.erase(it);
+  }
+}
+
+void CheckpointTracker::Advance(const Context& context, Outbox& out, Roster& roster) {
+  DropSuperseded(context, out, roster);
+  while (Save* const current = Current()) {
+    Save& save = *current;
+    if (save.stage == Stage::kWaiting && IsSuperseded(save, context)) {
+      if (context.now < save.not_before) return;
+      save.stage = Stage::kPublishing;
+      save.stored_as = published_;
+      WriteAs(save);
+      out.Add(AmendManifest{published_, save.ledger, "the evaluation of the published state is done"});
+      return;
     }
     if (save.stage == Stage::kWaiting) {
       if (context.now < save.not_before) return;
@@ -192,6 +237,7 @@ void CheckpointTracker::Advance(const Context& context, Outbox& out, Roster& ros
 void CheckpointTracker::Open(Save& save, const Context& context, Outbox& out) {
   save.stage = Stage::kCollecting;
   save.opened = context.now;
+  save.stored_as = save.id;
   for (Share& share : save.shares) share = Share{share.preferred, Incarnation(), false, {}};
   out.Add(OpenSave{save.id, static_cast<uint32_t>(save.shares.size()),
                    absl::StrCat("a snapshot of ", save.id.ToString(), " was taken")});
@@ -241,7 +287,7 @@ void CheckpointTracker::Abandon(Save& save, const std::string& why, bool again, 
   }
   ++abandoned_in_a_row_;
   Tell(save, false, why, out, roster);
-  saves_.erase(save.id.step);
+  saves_.erase(KeyOf(save.id));
 }
 
 void CheckpointTracker::Tell(const Save& save, bool published, const std::string& why, Outbox& out, Roster& roster) {
@@ -253,14 +299,17 @@ void CheckpointTracker::Tell(const Save& save, bool published, const std::string
 }
 
 absl::Time CheckpointTracker::NextDeadline() const {
-  if (saves_.empty()) return absl::InfiniteFuture();
-  const Save& save = saves_.begin()->second;
-  if (save.stage == Stage::kWaiting) return save.not_before;
-  return save.stage == Stage::kCollecting ? save.opened + kShareWait : absl::InfiniteFuture();
+  absl::Time next = absl::InfiniteFuture();
+  for (const auto& [key, save] : saves_) {
+    if (key.first != saves_.begin()->first.first) break;
+    if (save.stage == Stage::kWaiting) next = std::min(next, save.not_before);
+    if (save.stage == Stage::kCollecting) next = std::min(next, save.opened + kShareWait);
+  }
+  return next;
 }
 
 void CheckpointTracker::ShiftDeadlines(absl::Duration gap) {
-  for (auto& [step, save] : saves_) {
+  for (auto& [key, save] : saves_) {
     save.opened += gap;
     save.not_before += gap;
   }
@@ -269,18 +318,20 @@ void CheckpointTracker::ShiftDeadlines(absl::Duration gap) {
 bool CheckpointTracker::Saving(uint64_t step) const {
   return std::any_of(saves_.begin(), saves_.end(), [&](const auto& entry) {
     const Save& save = entry.second;
-    return entry.first >= step && (!save.holders.empty() || save.stage >= Stage::kStoring);
+    return save.id.step >= step && (!save.holders.empty() || save.stage >= Stage::kStoring);
   });
 }
 
 bool CheckpointTracker::PublishesBeyond(uint64_t step) const {
-  return std::any_of(saves_.begin(), saves_.end(),
-                     [&](const auto& entry) { return entry.first > step && entry.second.stage == Stage::kPublishing; });
+  return std::any_of(saves_.begin(), saves_.end(), [&](const auto& entry) {
+    return entry.second.id.step > step && entry.second.stage == Stage::kPublishing;
+  });
 }
 
 bool CheckpointTracker::Holds(const Incarnation& holder, uint64_t step) const {
-  const auto it = saves_.find(step);
-  return it != saves_.end() && it->second.holders.count(holder) != 0;
+  return std::any_of(saves_.begin(), saves_.end(), [&](const auto& entry) {
+    return entry.second.id.step == step && entry.second.holders.count(holder) != 0;
+  });
 }
 
 }  // namespace lockstep::chief

@@ -6,6 +6,9 @@
 //
 // A published state whose evaluation ends later goes from waiting to publishing at once, by AmendManifest.
 //
+// A state is its step and its bits. Where every generation has a lineage of its own, one state may be held under
+// several lineages: each is a save of its own until the first of them is published, which settles the others.
+//
 // Invariants
 //   * PublishCommit{s} is emitted only after ManifestStored{s} came in with the digest that the replicas announced.
 //   * It is emitted only while the history includes s.
@@ -20,6 +23,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -56,8 +60,8 @@ class CheckpointTracker {
   // `holder` has this snapshot. `evaluated`: no evaluation is due at its step that was not completed; only a state
   // saved at rest may be without. `ledger` counts that evaluation if it was completed. `members`: of its generation, in
   // rank order: share i is asked of member i first. Returns what is wrong: another digest of the same step of the same
-  // lineage (the snapshot is then not used), or the same evaluations with other results. REQUIRES: the history includes
-  // the snapshot.
+  // lineage or of the published step (the snapshot is then not used), or the same evaluations with other results.
+  // REQUIRES: the history includes the snapshot.
   std::string Taken(const Incarnation& holder, const SnapshotTaken& taken, bool evaluated,
                     const std::vector<Incarnation>& members, Outbox& out, Roster& roster);
   // This member will not report a snapshot (any more): its share is asked of another.
@@ -104,7 +108,8 @@ class CheckpointTracker {
     std::set<Incarnation> failed;  // who could not send it
   };
   struct Save {
-    SnapshotId id;
+    SnapshotId id;         // as its holders know it
+    SnapshotId stored_as;  // as the storage knows it, from the opening on: an amended one has an older lineage
     Stage stage = Stage::kWaiting;
     bool insist = false;
     bool evaluated = false;
@@ -120,7 +125,24 @@ class CheckpointTracker {
     absl::Time opened;
   };
 
+  using Key = std::pair<uint64_t, SnapshotId>;
+  static Key KeyOf(const SnapshotId& snapshot) { return {snapshot.step, snapshot}; }
+
+  // As its holders know it; null when there is none.
   Save* Find(const SnapshotId& snapshot);
+  // The one under way that the storage knows under this name; null when there is none.
+  Save* InStorage(const SnapshotId& stored_as);
+  // Of the lowest step, the one that is under way, else the first; null when there is none.
+  Save* Current();
+  bool IsPublished(const SnapshotId& snapshot) const {
+    return snapshot.step == published_.step && snapshot.digest == published_.digest;
+  }
+  bool IsSuperseded(const Save& save, const Context& context) const;
+  // Whether it brings the published state the evaluation that its manifest lacks.
+  bool Completes(const Save& save, const Context& context) const;
+  void DropSuperseded(const Context& context, Outbox& out, Roster& roster);
+  // Room for one more: false when every save that waits is insisted on.
+  bool MakeRoom(Outbox& out, Roster& roster);
   static void WriteAs(Save& save) {
     save.written_evaluated = save.evaluated;
     save.written_ledger = save.ledger;
@@ -134,7 +156,7 @@ class CheckpointTracker {
   SnapshotId published_;
   bool published_evaluated_ = true;
   EvaluationLedger published_ledger_;
-  std::map<uint64_t, Save> saves_;  // by step, at most kMaxHeldSnapshots; the lowest is worked on
+  std::map<Key, Save> saves_;  // at most kMaxHeldSnapshots; the lowest step is worked on
   uint32_t abandoned_in_a_row_ = 0;
   uint32_t storage_failures_ = 0;
   std::string storage_verdict_;

@@ -121,6 +121,7 @@ void Coordinator::OnMessage(Worker& worker, const SnapshotTaken& message) {
     is_evaluated = worker.claimed->position >= evaluated;
   }
   const std::string finding = saves_.Taken(worker.id(), message, is_evaluated, members, out_, roster_);
+  if (message.cause == SnapshotCause::kAtRest) worker.rest_asked.reset();  // if that save fails, it is asked again
   CompareDigest(worker, StateDigest{Position{snapshot.step, 0}, snapshot.digest}, members.size());
   if (phase_ == Phase::kEnded) return;
   if (!finding.empty()) OnMismatch(absl::StrCat(worker.name(), ": ", finding));

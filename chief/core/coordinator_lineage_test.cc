@@ -277,5 +277,98 @@ TEST_CASE("coordinator: under `fast` a state that is older than what is publishe
   CHECK(form.restore->step == 20);
 }
 
+// A job of 50 steps under `fast` whose only worker was asked to leave halfway through the evaluation of the last one:
+// that step is published, its evaluation is not done, and a new process has restored it.
+ChiefHarness PublishBeforeEvaluation() {
+  JobPolicy policy = Fast();
+  policy.training.eval_slices = 4;
+  ChiefHarness chief({.workers = 1, .end_step = 50, .policy = policy});
+  chief.StepTo(49);
+  FakeWorker& leaver = chief.worker(0);
+  leaver.leaving = true;
+  leaver.position = Position{50, 2};
+  chief.Say(0, LeaveIntent{absl::Seconds(20)});
+  chief.ComeToBoundary(0);
+  REQUIRE(chief.Count<PublishCommit>() == 1);
+  REQUIRE_FALSE(chief.Last<StoreManifest>().evaluated);
+  chief.Kill(0);
+  chief.Connect(0);
+  chief.Advance(absl::Seconds(10));
+  REQUIRE(chief.LastCommand<Form>(0).restore == chief.Last<PublishCommit>().snapshot);
+  return chief;
+}
+
+TEST_CASE("coordinator: under `fast` a later lineage completes the evaluation of the published last step", "[core]") {
+  ChiefHarness chief = PublishBeforeEvaluation();
+  const SnapshotId published = chief.Last<PublishCommit>().snapshot;
+  FakeWorker& w = chief.worker(0);
+  REQUIRE(w.lineage != published.lineage);
+  w.position = Position{50, 4};
+
+  SECTION("at the last boundary") { chief.TakeSnapshots(SnapshotCause::kEnd); }
+  SECTION("at rest, its generation being broken") {
+    chief.Say(0, PeerFailed{w.generation, {}, false, "a connection broke"});
+  }
+
+  REQUIRE(chief.Count<AmendManifest>() == 1);
+  CHECK(chief.Last<AmendManifest>().snapshot == published);
+  CHECK(w.snapshots.empty());
+  CHECK(w.exit_code == 0);
+  CHECK(chief.Last<Exit>().code == 0);
+}
+
+TEST_CASE("coordinator: under `fast` an evaluated state waits for the save of the same bits under an older lineage",
+          "[core]") {
+  JobPolicy policy = Fast();
+  policy.training.eval_slices = 4;
+  ChiefHarness chief({.workers = 2, .min = 2, .end_step = 50, .policy = policy});
+  const Lineage older = chief.worker(0).lineage;
+  chief.StepTo(49);
+  // Too few workers are left halfway through the evaluation; while the state of one is being stored another comes.
+  for (int i : {0, 1}) chief.worker(i).position = Position{50, 2};
+  chief.storing = false;
+  chief.Kill(1);
+  chief.Advance(policy.wait_for_min + absl::Seconds(1));
+  REQUIRE(chief.Count<StoreManifest>() == 1);
+  chief.Connect(1);
+  REQUIRE(chief.worker(0).lineage != older);
+  REQUIRE(chief.worker(1).lineage == chief.worker(0).lineage);
+
+  for (int i : {0, 1}) chief.worker(i).position = Position{50, 4};
+  chief.TakeSnapshots(SnapshotCause::kEnd);
+  CHECK(chief.Commands<SnapshotEnded>(1).empty());
+  CHECK(chief.phase() == Phase::kFinishing);
+  chief.storing = true;
+  const SnapshotId stored = chief.Last<StoreManifest>().snapshot;
+  REQUIRE(stored.lineage == older);
+  chief.Do(ManifestStored{stored, stored.digest});
+
+  CHECK(chief.Count<StoreManifest>() == 1);
+  CHECK(chief.Last<PublishCommit>().snapshot == stored);
+  CHECK(chief.Last<AmendManifest>().snapshot == stored);
+  CHECK(chief.LastCommand<SnapshotEnded>(1).published);
+  CHECK(chief.worker(1).exit_code == 0);
+}
+
+TEST_CASE("coordinator: under `fast` a state that is published under an older lineage counts as published", "[core]") {
+  JobPolicy policy = Fast();
+  policy.training.eval_slices = 2;
+  policy.training.eval_every_steps = 10;
+  ChiefHarness chief({.workers = 1, .policy = policy});
+  chief.StepTo(10);
+  chief.worker(0).position = Position{10, 2};
+  chief.TakeSnapshots(SnapshotCause::kBest);
+  REQUIRE(chief.View().published_step == 10);
+  const Lineage older = chief.worker(0).lineage;
+  chief.Say(0, PeerFailed{chief.worker(0).generation, {}, false, "a connection broke"});
+  REQUIRE(chief.worker(0).lineage != older);
+  REQUIRE(chief.worker(0).position == Position{10, 2});
+
+  chief.TakeSnapshots(SnapshotCause::kBest);
+
+  CHECK(chief.LastCommand<SnapshotEnded>(0).snapshot.lineage == chief.worker(0).lineage);
+  CHECK(chief.LastCommand<SnapshotEnded>(0).published);
+}
+
 }  // namespace
 }  // namespace lockstep::chief

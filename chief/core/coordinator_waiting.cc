@@ -186,7 +186,7 @@ void Coordinator::Park(uint32_t staying) {
 void Coordinator::SaveAtRest(const Position& position, const std::string& reason) {
   for (Worker* worker : roster_.InOrder()) {
     if (!HoldsCurrent(*worker) || worker->held->position != position || worker->rest_asked == position) continue;
-    if (saves_.Holds(worker->id(), position.step)) continue;  // should that save fail, it is asked for the next time
+    if (saves_.Holds(worker->id(), position.step)) continue;
     worker->rest_asked = position;
     out_.Command(*worker, worker->last_generation, TakeSnapshot{history_.lineage(), position}, reason);
   }
