@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace lockstep::chief {
 
@@ -106,22 +107,23 @@ void CheckpointTracker::Broken(const ShardBroken& event, Outbox& out) {
                                         event.snapshot.ToString(), " was broken: ", event.message));
 }
 
-void CheckpointTracker::Failed(const Incarnation& holder, const ShareFailed& message) {
+bool CheckpointTracker::Failed(const Incarnation& holder, const ShareFailed& message) {
   Save* save = Find(message.snapshot);
-  if (save == nullptr || message.share >= save->shares.size()) return;
+  if (save == nullptr || message.share >= save->shares.size()) return false;
   Share& share = save->shares[message.share];
   share.failed.insert(holder);
-  if (share.asked == holder) share.asked = Incarnation();
+  if (share.asked != holder) return false;
+  share.asked = Incarnation();
+  return save->stage == Stage::kCollecting;
 }
 
 void CheckpointTracker::ManifestDone(const ManifestStored& event, const Context& context, Outbox& out, Roster& roster) {
   Save* save = InStorage(event.snapshot);
   if (save == nullptr || save->stage != Stage::kStoring) return;
   if (event.recomputed != save->id.digest) {
-    StorageRefused(event.snapshot,
-                   absl::StrCat("the shards received give digest ", event.recomputed, ", the replicas announced ",
-                                save->id.digest),
-                   context, out, roster);
+    const std::string what = absl::StrCat("the shards received give digest ", event.recomputed,
+                                          ", the replicas announced ", save->id.digest);
+    StorageRefused(StorageFailed{event.snapshot, what, /*may_pass=*/false}, context, out, roster);
     return;
   }
   if (!context.history.Includes(save->id.lineage, save->id.step)) {
@@ -136,14 +138,19 @@ void CheckpointTracker::ManifestDone(const ManifestStored& event, const Context&
   out.Add(PublishCommit{save->id, "every shard is stored and the digest holds"});
 }
 
-bool CheckpointTracker::PublishDone(const SnapshotId& snapshot, Outbox& out, Roster& roster) {
+bool CheckpointTracker::PublishDone(const SnapshotId& snapshot, absl::Time now, Outbox& out, Roster& roster) {
   Save* save = InStorage(snapshot);
   if (save == nullptr || save->stage != Stage::kPublishing) return false;
   published_ = snapshot;
   published_evaluated_ = save->written_evaluated;
   published_ledger_ = save->written_ledger;
   abandoned_in_a_row_ = 0;
-  storage_failures_ = 0;
+  damaged_in_a_row_ = 0;
+  said_that_members_wait_ = false;
+  if (const absl::Duration refused = trouble_.Worked(now); refused > absl::ZeroDuration()) {
+    out.Say(Level::kInfo, absl::StrCat("the storage works again: ", snapshot.ToString(),
+                                       " is published; it had refused for ", absl::FormatDuration(refused)));
+  }
   if (save->evaluated && !save->written_evaluated) {
     save->stage = Stage::kWaiting;  // evaluated since its manifest was stored: amended next
     return true;
@@ -153,17 +160,35 @@ bool CheckpointTracker::PublishDone(const SnapshotId& snapshot, Outbox& out, Ros
   return true;
 }
 
-void CheckpointTracker::StorageRefused(const SnapshotId& snapshot, const std::string& message, const Context& context,
-                                       Outbox& out, Roster& roster) {
-  Save* save = InStorage(snapshot);
+void CheckpointTracker::StorageRefused(const StorageFailed& event, const Context& context, Outbox& out,
+                                       Roster& roster) {
+  Save* save = InStorage(event.snapshot);
   // One error of the disk reaches every sender of a share: it counts once, and the save waits already.
   if (save == nullptr) return;
-  if (++storage_failures_ >= kStorageFailuresBeforeEnd) {
-    storage_verdict_ =
-        absl::StrCat("saving ", snapshot.ToString(), " failed ", storage_failures_, " times in a row: ", message,
-                     ". The last published checkpoint is step ", published_.step, "; nothing of it was touched.");
+  if (!event.may_pass) {
+    if (++damaged_in_a_row_ >= kDamagedBeforeEnd) {
+      storage_verdict_ = absl::StrCat("saving ", event.snapshot.ToString(), " failed ", damaged_in_a_row_,
+                                      " times in a row: ", event.message, ". The last published checkpoint is step ",
+                                      published_.step, "; nothing of it was touched.");
+    }
+    return Abandon(*save, event.message, save->insist, context.now, out, roster);
   }
-  Abandon(*save, message, save->insist, context.now, out, roster);
+  const bool say =
+      trouble_.Refused(context.now, absl::StrCat(save->id.ToString(), " cannot be saved: ", event.message));
+  if (say || (save->insist && !said_that_members_wait_)) {
+    said_that_members_wait_ = save->insist;
+    out.Say(Level::kError,
+            absl::StrCat(trouble_.Text(context.now), ". Nothing is lost: ",
+                         save->insist ? "the workers wait with their state in memory" : "training goes on",
+                         ", the newest checkpoint is step ", published_.step,
+                         ", and saving is tried again until the storage takes it"));
+  }
+  out.Add(AbandonSave{save->stored_as, event.message});
+  save->stage = Stage::kWaiting;
+  if (save->insist) return;
+  // Not worth keeping: by the next attempt there is a newer state.
+  Tell(*save, false, "the storage refuses", out, roster);
+  saves_.erase(KeyOf(save->id));
 }
 
 bool CheckpointTracker::IsSuperseded(const Save& save, const Context& context) const {
@@ -200,15 +225,16 @@ void CheckpointTracker::Advance(const Context& context, Outbox& out, Roster& ros
   while (Save* const current = Current()) {
     Save& save = *current;
     if (save.stage == Stage::kWaiting && IsSuperseded(save, context)) {
-      if (context.now < save.not_before) return;
+      if (context.now < NotBefore(save)) return;
       save.stage = Stage::kPublishing;
+      save.opened = context.now;
       save.stored_as = published_;
       WriteAs(save);
       out.Add(AmendManifest{published_, save.ledger, "the evaluation of the published state is done"});
       return;
     }
     if (save.stage == Stage::kWaiting) {
-      if (context.now < save.not_before) return;
+      if (context.now < NotBefore(save)) return;
       Open(save, context, out);
     }
     if (save.stage != Stage::kCollecting) return;
@@ -237,6 +263,7 @@ void CheckpointTracker::Advance(const Context& context, Outbox& out, Roster& ros
 void CheckpointTracker::Open(Save& save, const Context& context, Outbox& out) {
   save.stage = Stage::kCollecting;
   save.opened = context.now;
+  save.said_slow = absl::ZeroDuration();
   save.stored_as = save.id;
   for (Share& share : save.shares) share = Share{share.preferred, Incarnation(), false, {}};
   out.Add(OpenSave{save.id, static_cast<uint32_t>(save.shares.size()),
@@ -282,7 +309,7 @@ void CheckpointTracker::Abandon(Save& save, const std::string& why, bool again, 
   out.Add(AbandonSave{save.id, why});
   if (again) {
     save.stage = Stage::kWaiting;
-    save.not_before = now + kStorageRetry;
+    save.not_before = now + kRetry;
     return;
   }
   ++abandoned_in_a_row_;
@@ -302,17 +329,41 @@ absl::Time CheckpointTracker::NextDeadline() const {
   absl::Time next = absl::InfiniteFuture();
   for (const auto& [key, save] : saves_) {
     if (key.first != saves_.begin()->first.first) break;
-    if (save.stage == Stage::kWaiting) next = std::min(next, save.not_before);
+    if (save.stage == Stage::kWaiting) next = std::min(next, NotBefore(save));
     if (save.stage == Stage::kCollecting) next = std::min(next, save.opened + kShareWait);
   }
   return next;
 }
 
 void CheckpointTracker::ShiftDeadlines(absl::Duration gap) {
+  trouble_.ShiftDeadlines(gap);
   for (auto& [key, save] : saves_) {
     save.opened += gap;
     save.not_before += gap;
   }
+}
+
+void CheckpointTracker::SayWhatIsSlow(absl::Time now, Outbox& out, Roster& roster) {
+  for (auto& [key, save] : saves_) {
+    if (save.stage == Stage::kWaiting || now - save.opened < std::max(kSlowSave, 2 * save.said_slow)) continue;
+    save.said_slow = now - save.opened;
+    std::set<std::string> senders;
+    for (const Share& share : save.shares) {
+      const Worker* sender = share.stored ? nullptr : roster.Find(share.asked);
+      if (sender != nullptr) senders.insert(sender->name());
+    }
+    const std::string waits_for =
+        save.stage == Stage::kCollecting
+            ? absl::StrCat("shares of ", absl::StrJoin(senders, ", "))
+            : "the storage, which does not answer: look at the file system of the job's directory";
+    out.Say(Level::kWarning,
+            absl::StrCat("the save of ", save.id.ToString(), " has waited ",
+                         absl::FormatDuration(absl::Trunc(save.said_slow, absl::Seconds(1))), " for ", waits_for));
+  }
+}
+
+bool CheckpointTracker::Insists() const {
+  return std::any_of(saves_.begin(), saves_.end(), [](const auto& entry) { return entry.second.insist; });
 }
 
 bool CheckpointTracker::Saving(uint64_t step) const {

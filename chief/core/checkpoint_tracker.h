@@ -4,6 +4,9 @@
 //      ▲   OpenSave, AskShare…   StoreManifest   PublishCommit
 //      └───────────┴──────────────────┴───── abandoned: a save that is insisted on tries again; another is dropped
 //
+// A storage that refuses for a while ends nothing: saves that members wait for are tried until it takes them, and of
+// the others a fresh one is due at each attempt.
+//
 // A published state whose evaluation ends later goes from waiting to publishing at once, by AmendManifest.
 //
 // A state is its step and its bits. Where every generation has a lineage of its own, one state may be held under
@@ -18,6 +21,7 @@
 #ifndef LOCKSTEP_CHIEF_CORE_CHECKPOINT_TRACKER_H_
 #define LOCKSTEP_CHIEF_CORE_CHECKPOINT_TRACKER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -32,6 +36,7 @@
 #include "chief/core/outbox.h"
 #include "chief/core/policy.h"
 #include "chief/core/roster.h"
+#include "chief/core/storage_trouble.h"
 #include "common/protocol/ids.h"
 #include "common/protocol/messages.h"
 
@@ -40,9 +45,10 @@ namespace lockstep::chief {
 class CheckpointTracker {
  public:
   static constexpr uint32_t kAbandonedBeforeHold = 2;              // rule 19
-  static constexpr uint32_t kStorageFailuresBeforeEnd = 3;         // in a row
+  static constexpr uint32_t kDamagedBeforeEnd = 3;                 // saves in a row that were not what was announced
   static constexpr absl::Duration kShareWait = absl::Seconds(10);  // for a member that has not reported yet
-  static constexpr absl::Duration kStorageRetry = absl::Seconds(1);
+  static constexpr absl::Duration kRetry = absl::Seconds(1);
+  static constexpr absl::Duration kSlowSave = absl::Seconds(30);  // people hear of a save that takes longer
 
   explicit CheckpointTracker(const RecoveredState& recovered)
       : published_(recovered.checkpoint),
@@ -70,18 +76,20 @@ class CheckpointTracker {
 
   void Stored(const ShardStored& event);
   void Broken(const ShardBroken& event, Outbox& out);
-  void Failed(const Incarnation& holder, const ShareFailed& message);
+  // True when the share was awaited of this holder.
+  bool Failed(const Incarnation& holder, const ShareFailed& message);
   void ManifestDone(const ManifestStored& event, const Context& context, Outbox& out, Roster& roster);
   // True when this is the save that was awaited (not a repetition).
-  bool PublishDone(const SnapshotId& snapshot, Outbox& out, Roster& roster);
-  void StorageRefused(const SnapshotId& snapshot, const std::string& message, const Context& context, Outbox& out,
-                      Roster& roster);
+  bool PublishDone(const SnapshotId& snapshot, absl::Time now, Outbox& out, Roster& roster);
+  void StorageRefused(const StorageFailed& event, const Context& context, Outbox& out, Roster& roster);
 
   // Does what can be done now: opens the next save, asks for shares, stores, gives up.
   void Advance(const Context& context, Outbox& out, Roster& roster);
   // When Advance could do something without an event.
   absl::Time NextDeadline() const;
   void ShiftDeadlines(absl::Duration gap);
+  // Names a save that takes long, now and then.
+  void SayWhatIsSlow(absl::Time now, Outbox& out, Roster& roster);
 
   const SnapshotId& published() const { return published_; }
   // Whether the evaluation that is due at the published step was completed.
@@ -96,7 +104,13 @@ class CheckpointTracker {
   // Is a commit of a step beyond this one under way? It cannot be called back.
   bool PublishesBeyond(uint64_t step) const;
   bool Holds(const Incarnation& holder, uint64_t step) const;
-  // Not empty: the storage failed too often; end the job.
+  // A save was refused for a while, none is under way, and another attempt is due.
+  bool RetryDue(absl::Time now) const { return trouble_.active() && saves_.empty() && now >= trouble_.retry_at(); }
+  // What the storage refuses; empty while it works.
+  std::string TroubleText(absl::Time now) const { return trouble_.Text(now); }
+  // Whether somebody waits for a save.
+  bool Insists() const;
+  // Not empty: what is stored is not what was announced, again and again; end the job.
   const std::string& storage_verdict() const { return storage_verdict_; }
 
  private:
@@ -123,6 +137,7 @@ class CheckpointTracker {
     std::set<Incarnation> not_expected;  // of them
     absl::Time not_before = absl::InfinitePast();
     absl::Time opened;
+    absl::Duration said_slow;  // after so long people heard of it
   };
 
   using Key = std::pair<uint64_t, SnapshotId>;
@@ -137,6 +152,7 @@ class CheckpointTracker {
   bool IsPublished(const SnapshotId& snapshot) const {
     return snapshot.step == published_.step && snapshot.digest == published_.digest;
   }
+  absl::Time NotBefore(const Save& save) const { return std::max(save.not_before, trouble_.retry_at()); }
   bool IsSuperseded(const Save& save, const Context& context) const;
   // Whether it brings the published state the evaluation that its manifest lacks.
   bool Completes(const Save& save, const Context& context) const;
@@ -158,7 +174,9 @@ class CheckpointTracker {
   EvaluationLedger published_ledger_;
   std::map<Key, Save> saves_;  // at most kMaxHeldSnapshots; the lowest step is worked on
   uint32_t abandoned_in_a_row_ = 0;
-  uint32_t storage_failures_ = 0;
+  uint32_t damaged_in_a_row_ = 0;
+  StorageTrouble trouble_;
+  bool said_that_members_wait_ = false;
   std::string storage_verdict_;
 };
 

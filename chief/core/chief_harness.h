@@ -254,7 +254,8 @@ class ChiefHarness {
 
   bool rejected = false;          // a TakeSnapshot did not fit
   bool storing = true;            // the storage answers
-  std::string storage_error;      // not empty: it refuses
+  std::string storage_error;      // not empty: it refuses saves
+  bool storage_may_pass = true;   // … for a while
   std::string recomputed_suffix;  // the digest of the shards differs
 
  private:
@@ -283,7 +284,7 @@ class ChiefHarness {
   void Carry(const StorePlan& action) { DoIfStoring(PlanStored{action.plan_hash}); }
   void Carry(const StoreManifest& action) {
     if (!storing) return;
-    if (!storage_error.empty()) return Do(StorageFailed{action.snapshot, storage_error});
+    if (!storage_error.empty()) return Do(StorageFailed{action.snapshot, storage_error, storage_may_pass});
     Do(ManifestStored{action.snapshot, action.snapshot.digest + recomputed_suffix});
   }
   void Carry(const PublishCommit& action) { DoIfStoring(Published{action.snapshot}); }

@@ -71,6 +71,7 @@ void Coordinator::NoteTime(absl::Time now) {
   if (done_since_.has_value()) *done_since_ += gap;
   if (mismatch_until_.has_value()) *mismatch_until_ += gap;
   saves_.ShiftDeadlines(gap);
+  plan_trouble_.ShiftDeadlines(gap);
   for (Worker* worker : roster_.InOrder()) {
     worker->heard += gap;
     worker->progressed += gap;
@@ -121,6 +122,7 @@ void Coordinator::Advance() {
 void Coordinator::On(const Tick&) {
   CheckLifeSigns();
   SayWhatIsAwaited();
+  saves_.SayWhatIsSlow(now_, out_, roster_);
 }
 
 void Coordinator::On(const FromWorker& event) {
@@ -175,7 +177,7 @@ void Coordinator::On(const ManifestStored& event) {
 }
 
 void Coordinator::On(const Published& event) {
-  if (!saves_.PublishDone(event.snapshot, out_, roster_)) return;
+  if (!saves_.PublishDone(event.snapshot, now_, out_, roster_)) return;
   last_save_ = now_;
   budget_.SavePublished(event.snapshot.step);
   FinishIfPublished();
@@ -183,10 +185,14 @@ void Coordinator::On(const Published& event) {
 
 void Coordinator::On(const StorageFailed& event) {
   if (event.snapshot == SnapshotId()) {
-    EndJob(kExitStorage, absl::StrCat("the kernel plan cannot be stored: ", event.message));
+    const std::string what = absl::StrCat("the kernel plan cannot be stored: ", event.message);
+    if (!event.may_pass) return EndJob(kExitStorage, what);
+    if (plan_trouble_.Refused(now_, what)) {
+      out_.Say(Level::kError, absl::StrCat(plan_trouble_.Text(now_), ". It is tried again until the storage takes it"));
+    }
     return;
   }
-  saves_.StorageRefused(event.snapshot, event.message, SaveContext(), out_, roster_);
+  saves_.StorageRefused(event, SaveContext(), out_, roster_);
 }
 
 void Coordinator::On(const TermLost& event) {
@@ -232,7 +238,7 @@ void Coordinator::SayWhatIsAwaited() {
   said_ = now_;
   switch (phase_) {
     case Phase::kFinishing:
-      out_.Say(Level::kInfo, "waiting for the last save to be published");
+      if (saves_.TroubleText(now_).empty()) out_.Say(Level::kInfo, "waiting for the last save to be published");
       break;
     case Phase::kForming:
       out_.Say(Level::kInfo, absl::StrCat("generation ", current_.id.ToString(), ": ", current_.formed.size(), "/",
@@ -262,6 +268,8 @@ CoordinatorView Coordinator::View() {
   view.preemptions = preemptions_;
   view.losses = losses_;
   if (phase_ != Phase::kRunning && phase_ != Phase::kDone) view.waiting_for = AwaitedText();
+  if (saves_.Insists() && !saves_.TroubleText(now_).empty()) view.waiting_for = saves_.TroubleText(now_);
+  if (plan_trouble_.active()) view.waiting_for = plan_trouble_.Text(now_);
   for (Worker* worker : roster_.InOrder()) {
     CoordinatorView::WorkerLine line;
     line.name = worker->name();

@@ -42,6 +42,7 @@
 #include "chief/core/progress_tracker.h"
 #include "chief/core/reachability.h"
 #include "chief/core/roster.h"
+#include "chief/core/storage_trouble.h"
 
 namespace lockstep::chief {
 
@@ -94,7 +95,8 @@ class Coordinator {
     std::vector<Member> members;
     Position begin;
     std::set<Incarnation> formed;
-    bool restores = false;  // from the checkpoint
+    bool restores = false;        // from the checkpoint
+    std::string restore_failure;  // what a member said of it; empty while nobody did
     std::set<RequestKind> requested;
     bool Has(const Incarnation& incarnation) const;
     std::vector<Incarnation> Ids() const;
@@ -173,6 +175,8 @@ class Coordinator {
   bool HoldsCurrent(const Worker& worker) const;
   Worker* BestAtRest(bool leavers_too);
   void FormGeneration(const Team& team);
+  // Ends the job when restores fail again and again although nobody is lost.
+  void CountFailedRestore();
   void Park(uint32_t staying);
   void ServeLeavers();
   bool LastCopyLeaves(const Worker& leaver);
@@ -238,7 +242,7 @@ class Coordinator {
 
   CurrentGeneration current_;
   uint64_t generations_ = 0;
-  uint32_t failed_restores_ = 0;  // in a row, nobody having been lost
+  uint32_t failed_restores_ = 0;  // in a row, every member having lived on
   uint64_t requests_ = 0;
   uint64_t test_rounds_ = 0;
   std::map<std::string, std::string> gone_;  // name → why, for messages; at most kMaxWorkers
@@ -246,8 +250,8 @@ class Coordinator {
   std::set<std::string> broke_by_;           // names whose loss broke the newest generation
   std::set<std::string> exited_;             // names whose process a supervisor saw end
   std::set<std::string> reported_error_;     // names that reported an error before they went
-  std::string plan_being_stored_;
-  Digest data_of_plan_;
+  std::optional<StorePlan> plan_being_stored_;
+  StorageTrouble plan_trouble_;
   Incarnation plan_maker_;  // of the plan in use, if it was made under this chief
 
   std::optional<Ending> ending_;                // a stop or the time limit is pending

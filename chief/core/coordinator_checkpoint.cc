@@ -137,9 +137,9 @@ void Coordinator::OnMessage(Worker& worker, const SnapshotTaken& message) {
 }
 
 void Coordinator::OnMessage(Worker& worker, const ShareFailed& message) {
+  if (!saves_.Failed(worker.id(), message)) return;  // a consequence of what the storage said
   out_.Say(Level::kWarning, absl::StrCat(worker.name(), " could not send share ", message.share + 1, " of ",
                                          message.shares, " of ", message.snapshot.ToString(), ": ", message.message));
-  saves_.Failed(worker.id(), message);
 }
 
 // ---- the end
@@ -179,7 +179,8 @@ void Coordinator::Finish(const Ending& ending) {
   // A failure is said by the process's last line.
   if (ending.code == kExitDone || ending.code == kExitPreempted) out_.Say(Level::kInfo, ending.reason);
   for (const Member& member : current_.members) {
-    if (exited_.count(member.name) == 0) to_tell_[member.incarnation] = member.name;
+    const bool ends_anyway = exited_.count(member.name) != 0 || reported_error_.count(member.name) != 0;
+    if (!ends_anyway) to_tell_[member.incarnation] = member.name;
   }
   for (Worker* worker : roster_.InOrder()) SendDone(*worker);
 }

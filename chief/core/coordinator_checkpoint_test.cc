@@ -99,9 +99,10 @@ TEST_CASE("coordinator: a save that nobody can complete is abandoned; after two 
   CHECK(chief.Last<PublishCommit>().snapshot.step == 41);
 }
 
-TEST_CASE("coordinator: a storage that refuses three times in a row ends the job with 74", "[core]") {
+TEST_CASE("coordinator: saves that are not what was announced, three in a row, end the job with 74", "[core]") {
   ChiefHarness chief({.workers = 2});
-  chief.storage_error = "No space left on device";
+  chief.storage_error = "step 10 was published with other bits";
+  chief.storage_may_pass = false;
   for (uint64_t step : {10, 20, 30}) {
     CHECK_FALSE(chief.ended());
     chief.StepTo(step);
@@ -109,7 +110,7 @@ TEST_CASE("coordinator: a storage that refuses three times in a row ends the job
   }
 
   CHECK(chief.Last<Exit>().code == 74);
-  CHECK_THAT(chief.Last<Exit>().reason, Contains("No space left") && Contains("step 0"));
+  CHECK_THAT(chief.Last<Exit>().reason, Contains("other bits") && Contains("step 0"));
   CHECK(chief.worker(0).exit_code == 74);
 }
 
@@ -260,7 +261,7 @@ TEST_CASE("coordinator: one error of the disk counts once, however many senders 
   const SnapshotId last = chief.Last<OpenSave>().snapshot;
   REQUIRE(last.step == 1000);
 
-  for (int i = 0; i < 3; ++i) chief.Do(StorageFailed{last, "no space left"});
+  for (int i = 0; i < 3; ++i) chief.Do(StorageFailed{last, "no space left", true});
 
   CHECK_FALSE(chief.ended());
   for (int i : {0, 1, 2}) chief.worker(i).keeps_shares = false;

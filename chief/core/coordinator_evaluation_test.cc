@@ -127,11 +127,11 @@ TEST_CASE("coordinator: an evaluation that ends while its state is being publish
                 roster);
 
   tracker.ManifestDone({state, state.digest}, now, out, roster);
-  CHECK(tracker.PublishDone(state, out, roster));
+  CHECK(tracker.PublishDone(state, absl::FromUnixSeconds(1), out, roster));
   CHECK_FALSE(tracker.published_evaluated());
   tracker.Advance(now, out, roster);
   CHECK(tracker.Busy());
-  CHECK(tracker.PublishDone(state, out, roster));
+  CHECK(tracker.PublishDone(state, absl::FromUnixSeconds(1), out, roster));
 
   CHECK(tracker.published_evaluated());
   CHECK(tracker.published_ledger() == Ledger(10, 0));

@@ -62,7 +62,10 @@ void Coordinator::SpendFailure(const std::string& cause, bool broke_generation) 
   budget_.Spend(cause);
   if (broke_generation) budget_.GenerationBroken();
   const std::string verdict = budget_.Verdict();
-  if (!verdict.empty()) EndJob(kExitBug, verdict);
+  if (verdict.empty() || ending_.has_value()) return;
+  // What is trained is saved first.
+  ending_ = Ending{kExitBug, verdict};
+  out_.Say(Level::kError, verdict);
 }
 
 void Coordinator::Lose(Incarnation incarnation, WorkerChange change, const std::string& reason, bool close) {

@@ -26,18 +26,25 @@ TEST_CASE("coordinator: crash signals spend the budget and stop the job with its
   ChiefHarness chief({.workers = 2});
   uint64_t step = 0;
   int crashes = 0;
-  while (!chief.ended() && crashes < 10) {
+  const auto stops = [&] { return chief.worker(0).requests.count(RequestKind::kStop) != 0; };
+  while (!stops() && crashes < 10) {
     chief.StepTo(++step);
     chief.Kill(1);
     chief.Do(ProcessExited{"worker-1", 11, 0});
     ++crashes;
-    if (chief.ended()) break;
+    if (stops()) break;
     chief.Connect(1);
     chief.MeetAtBoundary();
     chief.StepTo(++step);
   }
-
   CHECK(crashes == 6);  // failure.max_failures is 5
+  CHECK_FALSE(chief.ended());
+
+  // What the survivors hold is saved before the job ends.
+  chief.TakeSnapshots(SnapshotCause::kStop);
+
+  CHECK(chief.Last<PublishCommit>().snapshot.step == step);
+  CHECK(chief.worker(0).exit_code == 70);
   CHECK(chief.Last<Exit>().code == 70);
   CHECK_THAT(chief.Last<Exit>().reason, Contains("signal 11"));
 }
@@ -77,6 +84,20 @@ TEST_CASE("coordinator: three generations in a row broken by an error without a 
     CHECK_THAT(chief.Last<Exit>().reason, Contains("in a row") && Contains("conv1"));
     CHECK(chief.worker(0).exit_code == 70);
   }
+}
+
+TEST_CASE("coordinator: a budget that is spent while nothing steps saves what is held before the job ends", "[core]") {
+  JobPolicy policy;
+  policy.max_failures = 0;
+  ChiefHarness chief({.workers = 2, .min = 2, .policy = policy});
+  chief.StepTo(7);
+
+  chief.Say(1, ErrorReport{70, 7, "broken invariant"});
+
+  CHECK(chief.Last<PublishCommit>().snapshot.step == 7);
+  CHECK(chief.worker(0).exit_code == 70);
+  CHECK(chief.Last<Exit>().code == 70);
+  CHECK_THAT(chief.Last<Exit>().reason, Contains("broken invariant") && Contains("step 7 is published"));
 }
 
 TEST_CASE("coordinator: an error that was reported is not counted again when the process dies of it", "[core]") {

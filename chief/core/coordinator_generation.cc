@@ -205,14 +205,8 @@ void Coordinator::OnMessage(Worker& worker, const PeerFailed& message) {
     return SendVerdict(worker, "the others stand at the last step");
   }
   const Worker* suspect = roster_.Find(message.suspect);
-  const bool all_here = std::all_of(current_.members.begin(), current_.members.end(),
-                                    [&](const Member& member) { return roster_.Find(member.incarnation) != nullptr; });
-  if (phase_ == Phase::kForming && current_.restores && all_here && ++failed_restores_ >= kFailedRestoresBeforeEnd) {
-    // Nobody died, and still what arrives is not what was published: only a new look at the files can help.
-    return EndJob(kExitStorage,
-                  absl::StrCat("restoring ", saves_.published().ToString(), " failed ", failed_restores_,
-                               " times in a row: ", message.message,
-                               ". Start the chief again: it verifies the checkpoints and sets damaged ones aside"));
+  if (phase_ == Phase::kForming && current_.restores && !message.while_forming) {
+    current_.restore_failure = absl::StrCat(worker.name(), ": ", message.message);
   }
   Break(absl::StrCat(worker.name(), suspect == nullptr ? "" : absl::StrCat(" lost ", suspect->name()), ": ",
                      message.message));

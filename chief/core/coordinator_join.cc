@@ -132,18 +132,18 @@ void Coordinator::OnMessage(Worker& worker, const PlanMade& message) {
     out_.Command(worker, Generation(), Refused{kExitBadJob, why}, why);
     return Lose(worker.id(), WorkerChange::kRefused, why, /*close=*/true);
   }
-  plan_being_stored_ = message.plan_hash;
-  data_of_plan_ = message.data_digest;
   plan_maker_ = worker.id();
-  out_.Add(StorePlan{message.plan_hash, message.plan, message.data_digest,
-                     absl::StrCat("made by ", worker.name(), ": everyone replays it")});
+  plan_being_stored_ = StorePlan{message.plan_hash, message.plan, message.data_digest,
+                                 absl::StrCat("made by ", worker.name(), ": everyone replays it")};
+  out_.Add(*plan_being_stored_);
 }
 
 void Coordinator::On(const PlanStored& event) {
-  if (event.plan_hash != plan_being_stored_) return;
-  plan_being_stored_.clear();
+  if (!plan_being_stored_.has_value() || event.plan_hash != plan_being_stored_->plan_hash) return;
   plan_hash_ = event.plan_hash;
-  data_digest_ = data_of_plan_;
+  data_digest_ = plan_being_stored_->data_digest;
+  plan_being_stored_.reset();
+  plan_trouble_.Worked(now_);
 }
 
 void Coordinator::OnMessage(Worker& worker, const Ready& message) {
@@ -201,7 +201,11 @@ void Coordinator::OnMessage(Worker& worker, const PrepareFailed& message) {
 void Coordinator::PrepareOrPlan() {
   const std::vector<Worker*> workers = roster_.InOrder();
   if (plan_hash_.empty()) {
-    const bool under_way = !plan_being_stored_.empty() ||
+    if (plan_trouble_.active() && plan_being_stored_.has_value() && now_ >= plan_trouble_.retry_at()) {
+      plan_trouble_.TryAgain();
+      out_.Add(*plan_being_stored_);
+    }
+    const bool under_way = plan_being_stored_.has_value() ||
                            std::any_of(workers.begin(), workers.end(),
                                        [](const Worker* worker) { return worker->stage == Worker::Stage::kPlanning; });
     if (under_way) return;

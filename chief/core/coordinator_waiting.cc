@@ -1,6 +1,7 @@
 // Who forms the next generation and from what; who waits, who leaves, what boundary is asked for (rules 3, 6, 9, 11,
 // 12, 21).
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -96,11 +97,27 @@ void Coordinator::AdvanceWaiting() {
     if (saves_.Saving(saves_.published().step + 1)) return;  // what is about to be published is newer
     const uint32_t expected = policy_.expected_workers == 0 ? policy_.max_workers : policy_.expected_workers;
     if (team.staying < expected && !Passed(last_call_until_)) return;
+    CountFailedRestore();
+    if (phase_ == Phase::kEnded) return;
   }
   // Under lineages of generations what goes on must contain what is committed: where a commit beyond it is under way,
   // that is the newer state.
   if (live && policy_.lineage_per_generation && saves_.PublishesBeyond(source->held->position.step)) return;
   FormGeneration(team);
+}
+
+void Coordinator::CountFailedRestore() {
+  const std::string failure = std::exchange(current_.restore_failure, "");
+  if (failure.empty()) return;
+  // Who died while it restored has left the roster by now: a loss says nothing about the files.
+  const bool all_live = std::all_of(current_.members.begin(), current_.members.end(),
+                                    [&](const Member& member) { return roster_.Find(member.incarnation) != nullptr; });
+  failed_restores_ = all_live ? failed_restores_ + 1 : 0;
+  if (failed_restores_ < kFailedRestoresBeforeEnd) return;
+  // What arrives is not what was published: only a new look at the files can help.
+  EndJob(kExitStorage,
+         absl::StrCat("restoring ", saves_.published().ToString(), " failed ", failed_restores_, " times in a row: ",
+                      failure, ". Start the chief again: it verifies the checkpoints and sets damaged ones aside"));
 }
 
 void Coordinator::FormGeneration(const Team& team) {
@@ -272,6 +289,8 @@ void Coordinator::RequestBoundaries() {
     Request(RequestKind::kSnapshotHold, "two saves were abandoned: the next one is waited for");
   } else if (!saves_.Busy() && now_ - last_save_ >= policy_.save_every && saves_.IsNewer(progress_.agreed())) {
     Request(RequestKind::kSnapshot, "a save is due");
+  } else if (saves_.RetryDue(now_) && saves_.IsNewer(progress_.agreed())) {
+    Request(RequestKind::kSnapshot, "the storage refused the save before");
   }
   if (policy_.training.samples_text && MemberLeaves()) {
     Request(RequestKind::kForm, "a member leaves, and nobody is to write a text meanwhile");

@@ -83,11 +83,13 @@ struct Published {
   LS_FIELDS(Published, snapshot)
 };
 
-// The storage refused something (disk full, not writable). For a save `snapshot` names it; for the plan it is empty.
+// The storage refused something. For a save `snapshot` names it; for the plan it is empty. `may_pass`: a later attempt
+// may succeed (disk full, read-only, an I/O error); else what arrived or stands there is not what it should be.
 struct StorageFailed {
   SnapshotId snapshot;
   std::string message;
-  LS_FIELDS(StorageFailed, snapshot, message)
+  bool may_pass = false;
+  LS_FIELDS(StorageFailed, snapshot, message, may_pass)
 };
 
 // The storage says that a newer term was claimed: this chief is fenced.

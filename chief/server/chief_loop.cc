@@ -16,6 +16,7 @@
 #include "common/log/output.h"
 #include "common/protocol/recording.h"
 #include "common/status/exit_code.h"
+#include "common/storage/may_pass.h"
 
 namespace lockstep::chief {
 namespace {
@@ -88,6 +89,7 @@ ChiefLoop::ChiefLoop(Options options)
 absl::Status ChiefLoop::FinishStorage() {
   storage_.Finish();
   WriteEvents(events_.Take());
+  if (!unwritten_events_.empty()) LS_LOG(warn, "the newest records for TensorBoard were not written");
   return options_.store->WriteStats(EncodeWorkerStats(stats_.Snapshot(clock_.Now())));
 }
 
@@ -165,7 +167,7 @@ void ChiefLoop::PostStorageFailure(const SnapshotId& snapshot, const absl::Statu
   if (IsFenced(status)) {
     Post(TermLost{options_.config.recovered.term + 1}, true);
   } else {
-    Post(StorageFailed{snapshot, std::string(status.message())}, true);
+    Post(StorageFailed{snapshot, std::string(status.message()), MayPass(status)}, true);
   }
 }
 

@@ -88,7 +88,8 @@ class ChiefLoop {
   int64_t BestOf(const EvaluationLedger& ledger) const;
   void PostStorageFailure(const SnapshotId& snapshot, const absl::Status& status);
   void WriteStats(absl::Time now);
-  // Appends to the event file. Called by the storage's thread, and after its end.
+  // Appends to the event file, or keeps what it does not take for the next call. Called by the storage's thread, and
+  // after its end.
   void WriteEvents(const std::string& records);
   // Waits for the storage's thread and writes the last statistics.
   absl::Status FinishStorage();
@@ -104,7 +105,8 @@ class ChiefLoop {
   Progress progress_;
   StatsTracker stats_;
   EventLog events_;
-  bool events_failed_ = false;  // owned by who calls WriteEvents
+  std::string unwritten_events_;  // at most kMaxUnwrittenEvents; owned by who calls WriteEvents
+  bool stats_failed_ = false;     // owned by the storage's thread
   absl::Time next_stats_ = absl::InfinitePast();
   std::atomic<bool> stats_are_written_{false};
   std::map<std::string, ReportedStats> worker_stats_;  // by worker

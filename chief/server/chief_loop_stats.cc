@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t kMaxStepsPerReport = 1 << 20;
 constexpr absl::Duration kStatsEvery = absl::Seconds(2);
+constexpr size_t kMaxUnwrittenEvents = 16 << 20;
 
 }  // namespace
 
@@ -57,19 +58,29 @@ void ChiefLoop::WriteStats(absl::Time now) {
     // The one write of a chief that has nothing to save: here it learns that a newer one took the directory.
     if (IsFenced(status)) {
       Post(TermLost{options_.config.recovered.term + 1}, true);
-    } else if (!status.ok()) {
-      LS_LOG(warn, "worker statistics: ", status.message());
+    } else if (!status.ok() && !stats_failed_) {
+      LS_LOG(warn, "worker statistics: ", status.message(), "; they are written when the storage takes them");
     }
+    stats_failed_ = !status.ok();
     stats_are_written_ = false;
   });
 }
 
 void ChiefLoop::WriteEvents(const std::string& records) {
-  if (records.empty() || events_failed_) return;
-  const absl::Status status = options_.store->AppendEvents(records);
-  if (status.ok()) return;
-  events_failed_ = true;  // nothing is readable behind a torn record
-  LS_LOG(warn, "no more is written for TensorBoard: ", status.message());
+  const bool failed_before = !unwritten_events_.empty();
+  unwritten_events_ += records;
+  if (unwritten_events_.empty()) return;
+  const absl::Status status = options_.store->AppendEvents(unwritten_events_);
+  if (status.ok()) {
+    unwritten_events_.clear();
+    return;
+  }
+  if (!failed_before) {
+    LS_LOG(warn, "records for TensorBoard: ", status.message(), "; they are written when the storage takes them");
+  }
+  if (unwritten_events_.size() <= kMaxUnwrittenEvents) return;
+  LS_LOG(warn, unwritten_events_.size(), " bytes for TensorBoard are dropped: the storage has not taken them for long");
+  unwritten_events_.clear();
 }
 
 }  // namespace lockstep::chief

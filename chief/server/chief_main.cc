@@ -6,21 +6,26 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "chief/core/storage_trouble.h"
 #include "chief/server/admin_service.h"
 #include "chief/server/chief_loop.h"
 #include "chief/server/job_setup.h"
 #include "chief/server/job_store.h"
 #include "chief/server/session_registry.h"
 #include "chief/server/session_service.h"
+#include "common/checkpoint_format/naming.h"
+#include "common/clock/clock.h"
 #include "common/job/log_settings.h"
 #include "common/log/log.h"
 #include "common/log/output.h"
 #include "common/net/rpc.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
+#include "common/storage/may_pass.h"
 #include "common/sync/signal_thread.h"
 #include "common/sync/stop_signals.h"
 
@@ -66,6 +71,45 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> Listen(const std::string& wanted, 
                                                     "another one with --listen HOST:PORT (port 0: any free one)"));
 }
 
+// Makes attempts until one succeeds, fails in a way that does not pass, or `limit` is over. Cancelled when a signal
+// comes meanwhile.
+absl::Status Outlast(absl::Duration limit, const sigset_t& signals, const std::function<absl::Status()>& attempt) {
+  SteadyClock clock;
+  StorageTrouble trouble;
+  const absl::Time begin = clock.Now();
+  while (true) {
+    const absl::Status status = attempt();
+    const absl::Time now = clock.Now();
+    if (status.ok() || !IsOutage(status) || now - begin >= limit) return status;
+    if (trouble.Refused(now, std::string(status.message()))) {
+      LS_LOG(error, trouble.Text(now), ". It is tried again for ", absl::FormatDuration(limit),
+             ", as long as workers keep their state; a signal ends the waiting");
+    }
+    const timespec wait = absl::ToTimespec(trouble.retry_at() - now);
+    if (sigtimedwait(&signals, nullptr, &wait) > 0) {
+      return absl::CancelledError(absl::StrCat("stopped while the storage refuses: ", status.message()));
+    }
+  }
+}
+
+// The job's directory, taken over. Where the job has been trained already, workers may hold steps that nobody has
+// saved: an outage of the storage is waited for then.
+absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(JobSetup& setup, const sigset_t& signals, int& exit_code) {
+  absl::StatusOr<std::unique_ptr<JobStore>> store;
+  const std::string mark = absl::StrCat(setup.directory, "/", layout::kMark);
+  const bool begun = access(mark.c_str(), F_OK) == 0;
+  const absl::Duration limit = begun ? setup.policy.training.chief_timeout : absl::ZeroDuration();
+  const absl::Status opened = Outlast(limit, signals, [&] {
+    store = JobStore::Open(setup, exit_code);
+    return store.status();
+  });
+  if (absl::IsCancelled(opened)) {
+    exit_code = kExitPreempted;
+    return opened;
+  }
+  return store;
+}
+
 int Serve(const ChiefOptions& options, JobSetup& setup, JobStore& store, const sigset_t& signals) {
   SessionRegistry sessions;
   ChiefLoop::Options loop_options;
@@ -92,8 +136,9 @@ int Serve(const ChiefOptions& options, JobSetup& setup, JobStore& store, const s
   absl::StatusOr<std::unique_ptr<grpc::Server>> server =
       Listen(options.listen, store.earlier_address(), session_service, admin_service, address);
   if (!server.ok()) return Fail(server.status(), kExitBadJob);
-  const absl::Status written = store.WriteAddress(address);
-  int code = IsFenced(written) ? kExitFenced : kExitStorage;
+  const absl::Status written =
+      Outlast(setup.policy.training.chief_timeout, signals, [&] { return store.WriteAddress(address); });
+  int code = IsFenced(written) ? kExitFenced : absl::IsCancelled(written) ? kExitPreempted : kExitStorage;
   if (written.ok()) {
     LS_LOG(info, "term ", store.recovered().term, ", listening on ", address, ", from ",
            store.recovered().checkpoint.ToString());
@@ -124,7 +169,7 @@ int ChiefMain(const ChiefOptions& options) {
   absl::StatusOr<JobSetup> setup = SetUpJob(options, exit_code);
   if (!setup.ok()) return Fail(setup.status(), exit_code);
   ApplyLogSettings(setup->job);
-  const absl::StatusOr<std::unique_ptr<JobStore>> store = JobStore::Open(*setup, exit_code);
+  const absl::StatusOr<std::unique_ptr<JobStore>> store = OpenStore(*setup, signals, exit_code);
   if (!store.ok()) return Fail(store.status(), exit_code);
   const int code = Serve(options, *setup, **store, signals);
   FlushLog();

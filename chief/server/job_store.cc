@@ -328,8 +328,10 @@ absl::Status JobStore::AppendEvents(const std::string& records) {
     LS_ASSIGN_OR_RETURN(events_,
                         CreateEventFile(*storage_, EventFileName(now, owner.host(), owner.pid(), hold_->term()), now));
   }
-  LS_RETURN_IF_ERROR(events_->Append(records));
-  return events_->Sync();
+  absl::Status status = events_->Append(records);
+  if (status.ok()) status = events_->Sync();
+  if (!status.ok()) events_.reset();  // nothing is readable behind a torn record
+  return status;
 }
 
 absl::StatusOr<std::string> JobStore::ReadMetagraph(const std::string& fingerprint) {

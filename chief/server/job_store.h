@@ -74,7 +74,7 @@ class JobStore {
   // What the model wrote after the evaluation of a step; replaces what is there.
   absl::Status WriteSample(int64_t step, const std::string& text);
   // Makes records of events durable, in a file of this chief's that the first call creates. After an error the file
-  // ends for its readers: call no more.
+  // ends for its readers; the next call, with the same records again, begins another.
   absl::Status AppendEvents(const std::string& records);
 
   // What workers fetch.

@@ -10,6 +10,7 @@
 #include "common/net/rpc.h"
 #include "common/protocol/wire.h"
 #include "common/status/status_macros.h"
+#include "common/storage/may_pass.h"
 
 namespace lockstep::chief {
 namespace {
@@ -174,8 +175,8 @@ grpc::Status SessionService::UploadShare(grpc::ServerContext* call, grpc::Server
   reply->set_message(std::string(status.message()));
   if (status.ok()) {
     context_.post(ShardStored{*id, header.share(), header.shares()}, true);
-  } else if (absl::IsResourceExhausted(status) || absl::IsPermissionDenied(status) || absl::IsUnavailable(status)) {
-    context_.post(StorageFailed{*id, std::string(status.message())}, true);
+  } else if (MayPass(status) && !absl::IsNotFound(status)) {  // NotFound: that save is not open any more
+    context_.post(StorageFailed{*id, std::string(status.message()), /*may_pass=*/true}, true);
   } else {
     context_.post(ShardBroken{*id, header.share(), header.shares(), std::string(status.message())}, true);
   }

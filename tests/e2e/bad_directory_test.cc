@@ -1,12 +1,8 @@
-// What can be wrong with a job's directory, on real processes: it is of another job, in use, damaged or full. One clear
+// What can be wrong with a job's directory, on real processes: it is of another job, in use, or damaged. One clear
 // message, the right exit code, and the newest good checkpoint stays as it is.
 #include <signal.h>
-#include <sys/mount.h>
-
-#include <iostream>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "common/status/exit_code.h"
@@ -166,55 +162,6 @@ TEST_CASE("bad input: when no checkpoint verifies the job stops with 74 and neve
     CHECK(fs::is_empty(directory + "/checkpoints"));
   }
   CHECK(std::distance(fs::directory_iterator(directory + "/set_aside"), fs::directory_iterator()) == 3);
-}
-
-// A small file system of its own, unmounted when dropped.
-class SmallDisk {
- public:
-  SmallDisk() : path_(TempPath("disk")) {
-    fs::create_directories(path_);
-    mounted_ = mount("tmpfs", path_.c_str(), "tmpfs", 0, "size=6m") == 0;
-  }
-  ~SmallDisk() {
-    if (mounted_) umount2(path_.c_str(), MNT_DETACH);
-  }
-  bool mounted() const { return mounted_; }
-  const std::string& path() const { return path_; }
-
- private:
-  const std::string path_;
-  bool mounted_ = false;
-};
-
-TEST_CASE("bad input: a full disk stops the job with 74, names the room needed, and the last checkpoint verifies",
-          "[e2e]") {
-  const SmallDisk disk;
-  if (!disk.mounted()) {
-    std::cout << "SKIPPED: 'a full disk' needs the right to mount a tmpfs\n";
-    return;
-  }
-  const std::string directory = disk.path() + "/job";
-  Watched chief("full", {"chief", kJob, "--dir", directory, "--expected-workers", "1"},
-                Settings("100000steps", "50steps"));
-  chief.WaitFor("listening on");
-  Watched worker("fullworker", {"worker", "--chief-file", directory + "/chief/address", "--token-file",
-                                directory + "/chief/token", "--name", "worker-0"});
-  chief.WaitFor("saved step");
-  std::ofstream(disk.path() + "/fill", std::ios::binary) << std::string(8 << 20, 'x') << std::flush;
-
-  CHECK(chief.End() == Ended{kExitStorage, 0});
-  CHECK_THAT(chief.Output(),
-             Contains("needed") && Contains("available") && Contains(directory) && Contains("Free some space"));
-  CHECK(worker.End() == Ended{kExitStorage, 0});
-  const std::string said = chief.Output();
-  const std::string before = "The last published checkpoint is step ";
-  const size_t at = said.find(before);
-  REQUIRE(at != std::string::npos);
-  const int published = std::atoi(said.c_str() + at + before.size());
-  CHECK(published > 0);
-  const Result verify = Run({"checkpoint", "verify", directory});
-  CHECK(verify.code == kExitDone);
-  CHECK_THAT(verify.output, Contains(absl::StrFormat("step-%09d  ok", published)));
 }
 
 }  // namespace

@@ -120,6 +120,9 @@ void Cluster::ChiefExited(SimChief* chief, int exit_code) {
   if (world->tracing()) world->Trace("chief", absl::StrCat("of term ", chief->term(), " exits with ", exit_code));
   world->Kill(chief->process());
   for (ConnectionId id : network->LiveOf(chief->process())) network->Close(id, chief->process());
+  if (exit_code == 74 && chief->damaged() < 3) {
+    oracle->Violation("a chief ends the job with 74 although every save that came was what was announced");
+  }
   if (exit_code == 0) {
     done_ = true;
   } else if (!Final(exit_code)) {

@@ -73,6 +73,8 @@ class Disk {
   const Manifest* At(uint64_t step) const;
 
   std::optional<StoredPlan> plan;
+  // It takes nothing for now: full, read-only, or out of order.
+  bool refuses = false;
 
  private:
   Oracle* oracle_;

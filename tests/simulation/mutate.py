@@ -26,7 +26,7 @@ MUTATIONS = [
     ("stop_at_command", "1: a command only changes the contribution", CORE + "_boundary.cc",
      "published_}, word);",
      "published_}, word);\n"
-     "  if (requests_[6] != 0) boundary_.form = true;"),
+     "  if (MySlot().request(RequestKind::kForm) != 0) boundary_.form = true;"),
     ("lost_update", "5: an update that began counts", CORE + "_boundary.cc",
      "  position_ = Position{event.step, 0};",
      "  if (phase_ == Phase::kStopping) return;\n  position_ = Position{event.step, 0};"),
@@ -94,6 +94,11 @@ MUTATIONS = [
      "const bool may_go_on = hold_ != Hold::kFinished;"),
     ("best_once_only", "27: who stands at the best state anew waits anew", "worker/session/boundary.cc",
      "} else if (rule.keep_best && !standing.published &&", "} else if (rule.keep_best && !fresh &&"),
+    ("published_by_name", "20: a published state is its step and its bits", CHIEF + "checkpoint_tracker.h",
+     "return snapshot.step == published_.step && snapshot.digest == published_.digest;",
+     "return snapshot == published_;"),
+    ("full_disk_ends", "a storage that refuses for a while is waited for", CHIEF + "checkpoint_tracker.cc",
+     "  if (!event.may_pass) {", "  if (true) {"),
     ("unsynced_commit", "commit order: fsync before Published", "tests/simulation/disk.cc",
      "if (found != checkpoints_.end()) found->second.synced = true;", "(void)found;"),
 ]

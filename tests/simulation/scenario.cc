@@ -56,7 +56,7 @@ ClusterSettings Settings(Random& random) {
 class Schedule {
  public:
   Schedule(uint64_t seed, std::ostream* trace)
-      : random_(Mix(seed ^ 0x5eedull)), cluster_(seed, Settings(random_), trace) {}
+      : random_(Mix(seed ^ 0x5eedull)), disk_random_(Mix(seed ^ 0xd15cull)), cluster_(seed, Settings(random_), trace) {}
 
   ScenarioResult Run() {
     World& world = *cluster_.world;
@@ -70,6 +70,10 @@ class Schedule {
                                 : random_.Between(absl::Milliseconds(400), absl::Seconds(4));
     fault_free_ = random_.Chance(80);
     if (!fault_free_) world.AfterOutside(random_.Between(absl::ZeroDuration(), rate_), [this] { NextFault(); });
+    // Drawn from a stream of their own: what hits the disk and what hits processes are independent.
+    if (!fault_free_ && disk_random_.Chance(300)) {
+      world.AfterOutside(disk_random_.Between(absl::ZeroDuration(), fault_phase), [this] { FillDisk(); });
+    }
     world.AfterOutside(fault_phase, [this] { Heal(); });
     while (!cluster_.done() && !cluster_.oracle->violated() && cluster_.failure().empty()) {
       ++result_.events;
@@ -186,6 +190,23 @@ class Schedule {
                                  [this, from, to] { Open(from, to); });
   }
 
+  void FillDisk() {
+    if (healed_) return;
+    ++result_.faults;
+    cluster_.disk->refuses = true;
+    if (cluster_.world->tracing()) cluster_.world->Trace("fault", "the disk is full");
+    const absl::Duration time = disk_random_.Between(
+        absl::Milliseconds(5), disk_random_.Chance(500) ? absl::Milliseconds(200) : absl::Seconds(20));
+    cluster_.world->AfterOutside(time, [this] { EmptyDisk(); });
+  }
+
+  void EmptyDisk() {
+    if (healed_) return;
+    cluster_.disk->refuses = false;
+    if (cluster_.world->tracing()) cluster_.world->Trace("fault", "the disk has room again");
+    cluster_.world->AfterOutside(disk_random_.Between(absl::ZeroDuration(), absl::Seconds(6)), [this] { FillDisk(); });
+  }
+
   void Open(HostId from, HostId to) {
     const auto found = std::find(blocked_.begin(), blocked_.end(), std::pair(from, to));
     if (found == blocked_.end()) return;
@@ -197,6 +218,7 @@ class Schedule {
     World& world = *cluster_.world;
     healed_ = true;
     if (world.tracing()) world.Trace("world", "heals");
+    cluster_.disk->refuses = false;
     while (!blocked_.empty()) Open(blocked_.back().first, blocked_.back().second);
     // A core of hosts lives on, large enough to train; the rest is dead.
     std::vector<int> slots;
@@ -273,6 +295,7 @@ class Schedule {
   }
 
   Random random_;
+  Random disk_random_;
   Cluster cluster_;
   ScenarioResult result_;
   absl::Duration rate_;

@@ -22,18 +22,37 @@ absl::Duration SimChief::DiskDelay() {
   return random.Between(absl::Microseconds(200), random.Chance(50) ? absl::Milliseconds(400) : absl::Milliseconds(8));
 }
 
-void SimChief::Start() {
-  After(DiskDelay(), [this] {
-    term_ = cluster_->disk->ClaimTerm();
-    if (world().tracing()) Trace("claims its term");
-    After(DiskDelay(), [this] {
-      cluster_->disk->CreateStaging(term_);
-      After(DiskDelay(), [this] {
-        cluster_->disk->FenceOlder(term_);
-        After(DiskDelay(), [this] { Recover(); });
-      });
-    });
+void SimChief::Start() { Continue(&SimChief::Claim); }
+
+void SimChief::Continue(void (SimChief::*part)()) {
+  After(DiskDelay(), [this, part] {
+    if (!cluster_->disk->refuses) return (this->*part)();
+    cluster_->Cover("chief waits for the disk");
+    After(absl::Seconds(1), [this] { Start(); });
   });
+}
+
+void SimChief::Claim() {
+  term_ = cluster_->disk->ClaimTerm();
+  if (world().tracing()) Trace("claims its term");
+  Continue(&SimChief::Stage);
+}
+
+void SimChief::Stage() {
+  cluster_->disk->CreateStaging(term_);
+  Continue(&SimChief::Fence);
+}
+
+void SimChief::Fence() {
+  cluster_->disk->FenceOlder(term_);
+  Continue(&SimChief::Recover);
+}
+
+bool SimChief::Refused(const SnapshotId& snapshot) {
+  if (!cluster_->disk->refuses) return false;
+  cluster_->Cover("the disk refuses");
+  Step(chief::StorageFailed{snapshot, "no space left", /*may_pass=*/true});
+  return true;
 }
 
 void SimChief::Recover() {
@@ -141,6 +160,7 @@ void SimChief::ShareCame(const SnapshotId& snapshot, uint32_t share, uint32_t sh
     // The save may have been abandoned and opened again, for another number of shares.
     if (still_open == saves_.end() || still_open->second.shares != shares) return answer(false);
     if (!cluster_->disk->HasStaging(term_)) return Step(chief::TermLost{cluster_->disk->highest_claim()});
+    if (Refused(snapshot)) return answer(false);
     still_open->second.received[share] = state;
     answer(true);
     Step(chief::ShardStored{snapshot, share, shares});
@@ -179,12 +199,21 @@ void SimChief::Perform(const chief::CloseSession& action) {
 void SimChief::Perform(const chief::StorePlan& action) {
   After(DiskDelay(), [this, action] {
     if (!cluster_->disk->HasStaging(term_)) return Step(chief::TermLost{cluster_->disk->highest_claim()});
+    if (Refused({})) return;
     cluster_->disk->plan = StoredPlan{action.plan_hash, action.plan, action.data_digest};
     Step(chief::PlanStored{action.plan_hash});
   });
 }
 
-void SimChief::Perform(const chief::OpenSave& action) { saves_[action.snapshot] = OpenSave{action.shares, {}}; }
+void SimChief::Perform(const chief::OpenSave& action) {
+  saves_[action.snapshot] = OpenSave{action.shares, {}};
+  // Opening makes directories; the shell tells of a failure by an event of its own.
+  if (cluster_->disk->refuses) {
+    After(absl::ZeroDuration(), [this, snapshot = action.snapshot] {
+      Step(chief::StorageFailed{snapshot, "no space left", /*may_pass=*/true});
+    });
+  }
+}
 
 void SimChief::Perform(const chief::AbandonSave& action) {
   cluster_->Cover("save abandoned");
@@ -210,12 +239,16 @@ void SimChief::Perform(const chief::StoreManifest& action) {
     manifest.state.weights[i] = open->second.received.at(i % action.shares).weights[i];
   }
   // Now and then a share has other bits than its sender meant, and no checksum on the way has noticed.
-  if (world().random().Chance(10)) manifest.state.weights[world().random().Below(kWeights)] ^= 1;
+  if (world().random().Chance(10)) {
+    manifest.state.weights[world().random().Below(kWeights)] ^= 1;
+    ++damaged_;
+  }
   After(DiskDelay(), [this, manifest] {
     if (!cluster_->disk->HasStaging(term_)) return Step(chief::TermLost{cluster_->disk->highest_claim()});
     if (saves_.count(manifest.snapshot) == 0) return;
-    // Now and then the disk is full.
-    if (world().random().Chance(5)) return Step(chief::StorageFailed{manifest.snapshot, "no space left"});
+    if (Refused(manifest.snapshot)) return;
+    // Now and then the disk is full for one write.
+    if (world().random().Chance(5)) return Step(chief::StorageFailed{manifest.snapshot, "no space left", true});
     manifests_[manifest.snapshot] = manifest;
     manifest_stored_.insert(manifest.snapshot);
     Step(chief::ManifestStored{manifest.snapshot, DigestText(manifest.state)});
@@ -230,6 +263,7 @@ void SimChief::Perform(const chief::PublishCommit& action) {
   const Manifest manifest = manifests_[action.snapshot];
   if (cluster_->on_commit) cluster_->on_commit(process_);
   After(DiskDelay(), [this, manifest] {
+    if (Refused(manifest.snapshot)) return;
     if (cluster_->disk->Publish(term_, manifest) == Disk::PublishResult::kFenced) {
       return Step(chief::TermLost{cluster_->disk->highest_claim()});
     }
@@ -251,7 +285,8 @@ void SimChief::Perform(const chief::AmendManifest& action) {
   cluster_->Cover("manifest amended");
   After(DiskDelay(), [this, action] {
     if (!cluster_->disk->HasStaging(term_)) return Step(chief::TermLost{cluster_->disk->highest_claim()});
-    if (world().random().Chance(5)) return Step(chief::StorageFailed{action.snapshot, "no space left"});
+    if (Refused(action.snapshot)) return;
+    if (world().random().Chance(5)) return Step(chief::StorageFailed{action.snapshot, "no space left", true});
     cluster_->disk->Amend(action.snapshot, action.ledger);
     Step(chief::Published{action.snapshot});
   });

@@ -39,6 +39,8 @@ class SimChief {
   void ShareBroke(const SnapshotId& snapshot, uint32_t share, uint32_t shares);
   void ProcessEnded(const std::string& name, ProcessEnd end);
   void AskStop();  // SIGTERM: it saves, and all end to be started again
+  // How many of its saves were not what was announced.
+  int damaged() const { return damaged_; }
 
  private:
   struct OpenSave {
@@ -55,7 +57,14 @@ class SimChief {
   // A write to the disk, then what follows from it.
   absl::Duration DiskDelay();
   void Trace(const std::string& what) const;
+  // Runs the next part of a start, or begins anew a second later where the disk refuses.
+  void Continue(void (SimChief::*part)());
+  void Claim();
+  void Stage();
+  void Fence();
   void Recover();
+  // True, and told to the core, where the disk takes nothing.
+  bool Refused(const SnapshotId& snapshot);
   void WatchTerm();
   void Step(const chief::Event& event);
   void ScheduleTick();
@@ -87,7 +96,8 @@ class SimChief {
   std::map<SnapshotId, OpenSave> saves_;
   std::map<SnapshotId, Manifest> manifests_;  // stored in staging, not yet published
   std::set<SnapshotId> manifest_stored_;      // told to the core
-  int64_t newest_told_ = -1;                  // step of the newest checkpoint that the core knows
+  int damaged_ = 0;
+  int64_t newest_told_ = -1;  // step of the newest checkpoint that the core knows
 };
 
 }  // namespace lockstep::simulation

@@ -23,10 +23,26 @@ TEST_CASE("simulation: whatever dies, the job ends with the state of an undistur
 
   CHECK(faults > kSeeds);
   // The schedules reach what they are there for.
-  for (const char* what : {"generation adopted", "state restored", "state sent by a peer",
-                           "update finished while stopping", "save abandoned", "chief fenced by the storage",
-                           "worker exits with 75", "VerdictAck", "AtBoundary", "PeerFailed", "Dismiss", "TakeSnapshot",
-                           "EvalReport", "CommandRejected", "Fenced", "Done", "job ended early", "best state kept"}) {
+  for (const char* what : {"generation adopted",
+                           "state restored",
+                           "state sent by a peer",
+                           "update finished while stopping",
+                           "save abandoned",
+                           "chief fenced by the storage",
+                           "worker exits with 75",
+                           "VerdictAck",
+                           "AtBoundary",
+                           "PeerFailed",
+                           "Dismiss",
+                           "TakeSnapshot",
+                           "EvalReport",
+                           "CommandRejected",
+                           "Fenced",
+                           "Done",
+                           "job ended early",
+                           "best state kept",
+                           "the disk refuses",
+                           "chief waits for the disk"}) {
     INFO(what);
     CHECK(covered[what] > 0);
   }

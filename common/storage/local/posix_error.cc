@@ -18,7 +18,7 @@ absl::string_view Remedy(int error) {
     case EPERM:
       return "; give this user write access or choose another --dir";
     case EROFS:
-      return "; the file system is mounted read-only, choose another --dir";
+      return "; the file system is mounted read-only: make it writable or choose another --dir";
     case EMFILE:
     case ENFILE:
       return "; raise the limit of open files (ulimit -n)";
@@ -40,7 +40,6 @@ absl::StatusCode CodeOf(int error) {
       return absl::StatusCode::kAlreadyExists;
     case EACCES:
     case EPERM:
-    case EROFS:
       return absl::StatusCode::kPermissionDenied;
     case ENOSPC:
     case EDQUOT:

@@ -1,0 +1,212 @@
+// A storage that refuses for a while, one that does not answer, and checkpoints that cannot be restored.
+#include <catch2/catch.hpp>
+
+#include "chief/core/chief_harness.h"
+
+namespace lockstep::chief {
+namespace {
+
+using Catch::Matchers::Contains;
+
+size_t Errors(const ChiefHarness& chief) {
+  size_t errors = 0;
+  for (const Announce& line : chief.All<Announce>()) errors += line.level == Level::kError ? 1 : 0;
+  return errors;
+}
+
+// The members serve what the chief asks of them, a second of time after another.
+void Train(ChiefHarness& chief, uint64_t& step, int seconds) {
+  for (int i = 0; i < seconds && !chief.ended(); ++i) {
+    chief.Advance(absl::Seconds(1));
+    chief.StepTo(++step);
+    FakeWorker& first = chief.worker(0);
+    if (first.requests.erase(RequestKind::kSnapshot) == 0) continue;
+    chief.worker(1).requests.erase(RequestKind::kSnapshot);
+    if (first.snapshots.empty()) chief.TakeSnapshots(SnapshotCause::kDue);
+  }
+}
+
+TEST_CASE("storage trouble: attempts back off, the cause is said at intervals, and an end is an end", "[core]") {
+  StorageTrouble trouble;
+  absl::Time now = absl::FromUnixSeconds(1000);
+  CHECK(trouble.retry_at() == absl::InfinitePast());
+
+  CHECK(trouble.Refused(now, "full"));
+  CHECK(trouble.retry_at() == now + StorageTrouble::kFirstRetry);
+  int attempts = 1, said = 1;
+  for (const absl::Time end = now + absl::Hours(1); now < end; ++attempts) {
+    now = trouble.retry_at();
+    said += trouble.Refused(now, "full") ? 1 : 0;
+  }
+  CHECK(attempts < 130);
+  CHECK(said >= 50);
+  CHECK(said <= 61);
+  CHECK(trouble.retry_at() == now + StorageTrouble::kLastRetry);
+  CHECK_THAT(trouble.Text(now), Contains("full") && Contains("refused for 1h"));
+
+  CHECK(trouble.Worked(now) >= absl::Hours(1));
+  CHECK_FALSE(trouble.active());
+  CHECK(trouble.Text(now).empty());
+  CHECK(trouble.Worked(now) == absl::ZeroDuration());
+}
+
+TEST_CASE("coordinator: a full disk ends nothing: training goes on, and a fresh state is saved when it has room again",
+          "[core]") {
+  ChiefHarness chief({.workers = 2});
+  uint64_t step = 10;
+  chief.StepTo(step);
+  chief.storage_error = "the disk is full; needed 100 bytes, available 3 bytes";
+  chief.TakeSnapshots(SnapshotCause::kDue);
+  for (int i = 1; i < 3; ++i) {
+    // What falls due meanwhile waits for the next attempt.
+    chief.StepTo(++step);
+    chief.TakeSnapshots(SnapshotCause::kDue);
+  }
+  CHECK(chief.Count<StoreManifest>() == 1);
+
+  Train(chief, step, 600);
+  CHECK_FALSE(chief.ended());
+  CHECK(chief.phase() == Phase::kRunning);
+  CHECK(chief.worker(0).requests.count(RequestKind::kSnapshotHold) == 0);
+  CHECK(chief.Count<StoreManifest>() >= 10);
+  CHECK(chief.Count<StoreManifest>() <= 30);
+  CHECK(Errors(chief) >= 9);
+  CHECK(Errors(chief) <= 11);
+  CHECK_THAT(chief.Said(), Contains("available 3 bytes") && Contains("Nothing is lost") && Contains("step 0"));
+
+  chief.storage_error = "";
+  const uint64_t before = step;
+  Train(chief, step, 40);
+  CHECK(chief.View().published_step > before);
+  CHECK_THAT(chief.Said(), Contains("the storage works again"));
+  chief.storage_error = "full again";
+  chief.TakeSnapshots(SnapshotCause::kDue);
+  CHECK_THAT(chief.Last<Announce>().text, Contains("full again"));
+}
+
+TEST_CASE("coordinator: a save that must be made waits for the storage with the state in memory, however long",
+          "[core]") {
+  ChiefHarness chief({.workers = 2, .end_step = 50});
+  chief.StepTo(40);
+  const bool last = GENERATE(false, true);
+  chief.storage_error = "the disk is full";
+  if (last) {
+    chief.StepTo(50);
+  } else {
+    chief.TakeSnapshots(SnapshotCause::kBest);
+  }
+
+  chief.Advance(absl::Hours(1));
+  CHECK_FALSE(chief.ended());
+  CHECK(chief.Commands<SnapshotEnded>(0).empty());
+  CHECK(chief.worker(0).snapshots.size() == 1);
+  CHECK(Errors(chief) <= 61);
+  CHECK_THAT(chief.View().waiting_for, Contains("the disk is full"));
+
+  chief.storage_error = "";
+  chief.Advance(absl::Seconds(31));
+  CHECK(chief.View().published_step == (last ? 50 : 40));
+  CHECK_THAT(chief.View().waiting_for, !Contains("the disk is full"));
+  CHECK(chief.LastCommand<SnapshotEnded>(0).published);
+  if (last) CHECK(chief.Last<Exit>().code == 0);
+}
+
+TEST_CASE("coordinator: who leaves with the last copy stays until the storage takes it", "[core]") {
+  ChiefHarness chief({.workers = 1});
+  chief.StepTo(33);
+  chief.storage_error = "the disk is full";
+  chief.worker(0).leaving = true;
+  chief.Say(0, LeaveIntent{absl::Hours(1)});
+  chief.ComeToBoundary(0);
+  chief.Advance(absl::Minutes(5));
+  CHECK(chief.worker(0).exit_code == -1);
+
+  chief.storage_error = "";
+  chief.Advance(absl::Seconds(31));
+
+  CHECK(chief.View().published_step == 33);
+  CHECK(chief.worker(0).exit_code == 75);
+}
+
+TEST_CASE("coordinator: a kernel plan that cannot be stored is kept and stored later", "[core]") {
+  ChiefHarness chief({.workers = 0, .expected = 1});
+  chief.storing = false;
+  chief.Connect(0);
+  REQUIRE(chief.Count<StorePlan>() == 1);
+
+  SECTION("the storage refuses for a while") {
+    for (int i = 0; i < 3; ++i) {
+      chief.Do(StorageFailed{{}, "the disk is full", true});
+      chief.Advance(absl::Seconds(10));
+      CHECK(chief.Count<StorePlan>() == static_cast<size_t>(i) + 2);
+    }
+    CHECK(chief.Commands<MakePlan>(0).size() == 1);
+    CHECK(Errors(chief) == 1);
+    chief.storing = true;
+    chief.Do(PlanStored{"plan-1"});
+    CHECK_FALSE(chief.Commands<Prepare>(0).empty());
+  }
+  SECTION("it never will") {
+    chief.Do(StorageFailed{{}, "not a directory", false});
+    CHECK(chief.Last<Exit>().code == 74);
+  }
+}
+
+TEST_CASE("coordinator: a save that takes long is named, and what it waits for", "[core]") {
+  ChiefHarness chief({.workers = 2});
+  chief.StepTo(20);
+  const bool uploads = GENERATE(false, true);
+  chief.storing = false;
+  chief.worker(1).keeps_shares = uploads;
+  chief.TakeSnapshots(SnapshotCause::kDue);
+
+  chief.Advance(absl::Seconds(29));
+  CHECK_THAT(chief.Said(), !Contains("has waited"));
+  chief.Advance(absl::Minutes(10));
+
+  CHECK_THAT(chief.Said(), Contains("the save of step 20") && Contains("has waited 30s for"));
+  CHECK_THAT(chief.Said(), Contains(uploads ? "shares of worker-1" : "the storage, which does not answer"));
+  size_t lines = 0;
+  for (const Announce& line : chief.All<Announce>()) lines += line.text.find("has waited") != std::string::npos;
+  CHECK(lines == 5);  // after 30, 60, 120, 240 and 480 s
+}
+
+TEST_CASE("coordinator: restores that fail end the job only when nobody died of them", "[core]") {
+  const bool dies = GENERATE(false, true);
+  ChiefHarness chief({.workers = 0, .expected = 2, .term = 2, .checkpoint_step = 20, .plan = "plan-1"});
+  for (int i : {0, 1}) chief.worker(i).mute = true;
+  const auto form = [&] {
+    for (int i : {0, 1}) {
+      if (!chief.worker(i).connected) chief.Connect(i);
+      chief.worker(i).mute = true;
+      chief.Say(i, Ready{"plan-1", "data-1", absl::ZeroDuration(), 100});
+    }
+    chief.Say(1, PeersTested{1, {chief.worker(0).id}, {}, ""});
+    chief.Advance(absl::Seconds(40));
+  };
+  for (int attempt = 1; attempt <= 3 && !chief.ended(); ++attempt) {
+    CAPTURE(attempt);
+    form();
+    const Generation generation = chief.View().generation;
+    REQUIRE(generation.counter == static_cast<uint64_t>(attempt));
+    REQUIRE(chief.LastCommand<Form>(0).restore.has_value());
+    // That a peer died is seen by the other one first.
+    chief.Say(0, PeerFailed{generation, {}, false, "a share does not verify"});
+    for (int i : {0, 1}) {
+      if (i == 1 && dies) {
+        chief.Kill(1);
+      } else {
+        chief.Say(i, VerdictAck{generation, false, "", {}, ""});
+      }
+    }
+    chief.Advance(absl::Seconds(1));
+  }
+  if (!dies) chief.Advance(absl::Seconds(40));
+
+  CHECK(chief.ended() == !dies);
+  if (!dies) CHECK(chief.Last<Exit>().code == 74);
+  if (!dies) CHECK_THAT(chief.Last<Exit>().reason, Contains("3 times in a row") && Contains("does not verify"));
+}
+
+}  // namespace
+}  // namespace lockstep::chief

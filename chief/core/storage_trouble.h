@@ -1,0 +1,67 @@
+// A storage that refuses for a while, as a full disk does: when it is tried again, and when people hear of it. Attempts
+// back off from kFirstRetry to kLastRetry; the cause is said at once and then every kSayEvery.
+//
+// Threading: thread-compatible; owned by CheckpointTracker and Coordinator.
+#ifndef LOCKSTEP_CHIEF_CORE_STORAGE_TROUBLE_H_
+#define LOCKSTEP_CHIEF_CORE_STORAGE_TROUBLE_H_
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+
+namespace lockstep::chief {
+
+class StorageTrouble {
+ public:
+  static constexpr absl::Duration kFirstRetry = absl::Seconds(1);
+  static constexpr absl::Duration kLastRetry = absl::Seconds(30);
+  static constexpr absl::Duration kSayEvery = absl::Minutes(1);
+
+  bool active() const { return active_; }
+  // Nothing is written before; InfinitePast while the storage works.
+  absl::Time retry_at() const { return active_ ? retry_at_ : absl::InfinitePast(); }
+
+  // The storage refused, for the reason in `text`. True when people are to hear of it.
+  bool Refused(absl::Time now, std::string text) {
+    wait_ = active_ ? std::min(2 * wait_, kLastRetry) : kFirstRetry;
+    if (!active_) since_ = now;
+    const bool say = !active_ || now - said_ >= kSayEvery;
+    if (say) said_ = now;
+    active_ = true;
+    retry_at_ = now + wait_;
+    text_ = std::move(text);
+    return say;
+  }
+  // An attempt is under way: another follows only after its answer.
+  void TryAgain() { retry_at_ = absl::InfiniteFuture(); }
+  // The storage took something: how long it had refused; zero when it had not.
+  absl::Duration Worked(absl::Time now) {
+    if (!std::exchange(active_, false)) return absl::ZeroDuration();
+    text_.clear();
+    return now - since_;
+  }
+
+  // The cause, and for how long; empty while the storage works.
+  std::string Text(absl::Time now) const {
+    if (!active_ || now == since_) return text_;
+    return absl::StrCat(text_, " (refused for ", absl::FormatDuration(absl::Trunc(now - since_, absl::Seconds(1))),
+                        ")");
+  }
+
+  void ShiftDeadlines(absl::Duration gap) { retry_at_ += gap; }
+
+ private:
+  bool active_ = false;
+  absl::Time since_;
+  absl::Time said_;
+  absl::Time retry_at_;
+  absl::Duration wait_;
+  std::string text_;
+};
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_CORE_STORAGE_TROUBLE_H_

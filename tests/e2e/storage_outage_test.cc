@@ -1,0 +1,168 @@
+// A file system that takes nothing for a while, on real processes: nothing is lost, the job says what it needs, and it
+// goes on by itself.
+#include <sys/mount.h>
+
+#include <iostream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "common/status/exit_code.h"
+#include "tests/e2e/bad_input.h"
+
+namespace lockstep::e2e {
+namespace {
+
+using Catch::Matchers::Contains;
+namespace fs = std::filesystem;
+
+// A small file system of its own, unmounted when dropped.
+class SmallDisk {
+ public:
+  explicit SmallDisk(const std::string& name) : path_(TempPath(name)), fill_(path_ + "/fill") {
+    fs::create_directories(path_);
+    mounted_ = mount("tmpfs", path_.c_str(), "tmpfs", 0, kSize) == 0;
+    if (!mounted_) std::cout << "SKIPPED: '" << name << "' needs the right to mount a tmpfs\n";
+  }
+  ~SmallDisk() {
+    if (mounted_) umount2(path_.c_str(), MNT_DETACH);
+  }
+  bool mounted() const { return mounted_; }
+  const std::string& path() const { return path_; }
+  void Fill() const { std::ofstream(fill_, std::ios::binary) << std::string(8 << 20, 'x') << std::flush; }
+  void Free() const { fs::remove(fill_); }
+  // REQUIRES: nobody has a file of it open for writing.
+  bool MakeReadOnly(bool read_only) const {
+    return mount("tmpfs", path_.c_str(), "tmpfs", MS_REMOUNT | (read_only ? MS_RDONLY : 0), kSize) == 0;
+  }
+
+ private:
+  static constexpr char kSize[] = "size=6m";
+  const std::string path_;
+  const std::string fill_;
+  bool mounted_ = false;
+};
+
+Words Worker(const std::string& directory, int index) {
+  return {"worker",
+          "--chief-file",
+          directory + "/chief/address",
+          "--token-file",
+          directory + "/chief/token",
+          "--name",
+          absl::StrCat("worker-", index)};
+}
+
+Words Chief(const std::string& directory) { return {"chief", kJob, "--dir", directory, "--expected-workers", "2"}; }
+
+std::string DigestUndisturbed(const std::string& name, const Words& settings) {
+  const std::string directory = TempPath(name);
+  REQUIRE(Run({"run", kJob, "--workers", "1", "--dir", directory}, settings).code == kExitDone);
+  return Digest(directory);
+}
+
+int LinesWith(const std::string& text, const std::string& part) {
+  int lines = 0;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) lines += absl::StrContains(line, part) ? 1 : 0;
+  return lines;
+}
+
+TEST_CASE("storage: a disk that is full until the last step costs no step, and the job ends when it has room",
+          "[e2e]") {
+  const SmallDisk disk("full");
+  if (!disk.mounted()) return;
+  const std::string directory = disk.path() + "/job";
+  const Words settings = Settings("400steps", "40steps");
+  Watched chief("full.chief", Chief(directory), settings);
+  chief.WaitFor("listening on");
+  Watched first("full.first", Worker(directory, 0));
+  Watched second("full.second", Worker(directory, 1));
+  chief.WaitFor("saved step");
+  disk.Fill();
+
+  chief.WaitFor("the workers wait with their state in memory");
+  const std::string said = chief.Output();
+  CHECK_THAT(said, Contains("needed") && Contains("available") && Contains(directory) && Contains("Free some space"));
+  CHECK(LinesWith(said, "Nothing is lost") <= 2);
+  CHECK(LinesWith(said, "could not send share") == 0);
+  CHECK(LinesWith(said, "error") <= 2);
+  CHECK(chief.process().Running());
+  CHECK(first.process().Running());
+  CHECK(second.process().Running());
+  disk.Free();
+
+  CHECK(chief.End() == Ended{});
+  CHECK_THAT(chief.Output(), Contains("the storage works again") && Contains("done at step 400"));
+  CHECK(first.End() == Ended{});
+  CHECK(second.End() == Ended{});
+  CHECK(Run({"checkpoint", "verify", directory}).code == kExitDone);
+  CHECK(Digest(directory) == DigestUndisturbed("full.alone", settings));
+}
+
+TEST_CASE("storage: training goes on while the disk is full, and its newest state is saved when it has room", "[e2e]") {
+  const SmallDisk disk("going");
+  if (!disk.mounted()) return;
+  const std::string directory = disk.path() + "/job";
+  Watched chief("going.chief", Chief(directory), Settings("100000steps", "40steps"));
+  chief.WaitFor("listening on");
+  Watched first("going.first", Worker(directory, 0));
+  Watched second("going.second", Worker(directory, 1));
+  chief.WaitFor("saved step");
+
+  disk.Fill();
+  chief.WaitFor("training goes on");
+  disk.Free();
+  chief.WaitFor("the storage works again");
+  chief.process().Signal(SIGTERM);
+
+  CHECK(chief.End() == Ended{kExitPreempted, 0});
+  CHECK(first.End() == Ended{kExitPreempted, 0});
+  CHECK(second.End() == Ended{kExitPreempted, 0});
+  CHECK(LinesWith(chief.Output(), " ends after step") == 0);  // no generation broke of it
+  CHECK(Run({"checkpoint", "verify", directory}).code == kExitDone);
+}
+
+TEST_CASE(
+    "storage: a chief that is started again on a read-only file system waits for it; its workers keep their state",
+    "[e2e]") {
+  const SmallDisk disk("readonly");
+  if (!disk.mounted()) return;
+  const std::string directory = disk.path() + "/job";
+  const Words settings = Settings("400steps", "40steps");
+  Watched killed("readonly.killed", Chief(directory), settings);
+  killed.WaitFor("listening on");
+  Watched first("readonly.first", Worker(directory, 0));
+  Watched second("readonly.second", Worker(directory, 1));
+  killed.WaitFor("saved step");
+  killed.process().Signal(SIGKILL);
+  CHECK(killed.End() == Ended{0, SIGKILL});
+  REQUIRE(disk.MakeReadOnly(true));
+
+  Watched stopped("readonly.stopped", Chief(directory), settings);
+  stopped.WaitFor("It is tried again");
+  stopped.process().Signal(SIGTERM);
+  CHECK(stopped.End() == Ended{kExitPreempted, 0});
+  Watched chief("readonly.chief", Chief(directory), settings);
+  chief.WaitFor("It is tried again");
+  CHECK_THAT(chief.Output(), Contains("read-only") && Contains(directory));
+  REQUIRE(disk.MakeReadOnly(false));
+
+  CHECK(chief.End() == Ended{});
+  CHECK(LinesWith(chief.Output(), "error") == 1);
+  CHECK(first.End() == Ended{});
+  CHECK(second.End() == Ended{});
+  CHECK(Digest(directory) == DigestUndisturbed("readonly.alone", settings));
+}
+
+TEST_CASE("storage: a job that begins on a full disk is told at once", "[e2e]") {
+  const SmallDisk disk("new");
+  if (!disk.mounted()) return;
+  disk.Fill();
+
+  const Result result = Run({"chief", kJob, "--dir", disk.path() + "/job"}, Settings());
+
+  CHECK(result.code == kExitStorage);
+  CHECK_THAT(result.output, Contains("Free some space") && Contains(disk.path()));
+}
+
+}  // namespace
+}  // namespace lockstep::e2e
