@@ -22,6 +22,7 @@
 #include "common/job/log_settings.h"
 #include "common/log/log.h"
 #include "common/log/output.h"
+#include "common/net/listen.h"
 #include "common/net/rpc.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
@@ -66,9 +67,7 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> Listen(const std::string& wanted, 
     address = tried.ToString();
     return server;
   }
-  return absl::FailedPreconditionError(absl::StrCat("cannot listen on ", wanted,
-                                                    ": the port is in use or the address is not of this machine. Give "
-                                                    "another one with --listen HOST:PORT (port 0: any free one)"));
+  return CannotListen(wanted);
 }
 
 // Makes attempts until one succeeds, fails in a way that does not pass, or `limit` is over. Cancelled when a signal

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/graph/onnx/import.h"
-#include "common/training/training_policy.h"
+#include "common/training/job_data.h"
 
 namespace lockstep::chief {
 

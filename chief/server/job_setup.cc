@@ -1,16 +1,13 @@
 #include "chief/server/job_setup.h"
 
-#include "common/digest/sha256.h"
-#include "common/graph/build_metagraph.h"
+#include <optional>
+#include <utility>
+
 #include "common/graph/initial_state.h"
-#include "common/graph/serialize.h"
 #include "common/job/extent.h"
-#include "common/job/graph_request.h"
-#include "common/job/load_model.h"
+#include "common/job/findings.h"
 #include "common/job/units.h"
 #include "common/log/log.h"
-#include "common/status/exit_code.h"
-#include "common/status/status_macros.h"
 
 namespace lockstep::chief {
 namespace {
@@ -34,32 +31,23 @@ JobPolicy PolicyOf(const JobSpec& job, const TrainingPolicy& training, const Chi
 }  // namespace
 
 absl::StatusOr<JobSetup> SetUpJob(const ChiefOptions& options, int& exit_code) {
-  exit_code = kExitBadJob;
-  JobSetup setup;
-  LS_ASSIGN_OR_RETURN(setup.job, LoadJob(options.job_path, options.overrides));
+  Findings findings;
+  const JobReading reading = ReadJob(options.job_path, options.overrides);
+  std::optional<PreparedJob> prepared = PrepareJob(reading, options.inspect_data, options.evaluate_node, findings);
+  bool first = true;  // of the errors: the caller says it, last
+  for (const Finding& finding : findings.all()) {
+    if (finding.gravity == Gravity::kWarning) LS_LOG(warn, finding.what, ": ", finding.text);
+    if (finding.gravity != Gravity::kError) continue;
+    if (!first) LS_LOG(error, finding.text);
+    first = false;
+  }
+  if (!prepared.has_value()) {
+    exit_code = findings.exit_code();
+    return findings.first_error();
+  }
+  JobSetup setup{*std::move(prepared), "", {}};
   setup.directory = options.directory.empty() ? setup.job.checkpoint().dir() : options.directory;
-  LS_ASSIGN_OR_RETURN(std::optional<ImportedModel> imported, LoadModel(setup.job, options.evaluate_node));
-  const Graph* const graph = imported.has_value() ? &imported->graph : nullptr;
-  exit_code = kExitBadData;
-  LS_ASSIGN_OR_RETURN(setup.facts, options.inspect_data(setup.job, graph));
-  exit_code = kExitBadJob;
-  // From here on the job names its data by content: a worker with other files is refused, and so is a resume.
-  if (!setup.facts.train_sha256.empty()) {
-    setup.job.mutable_data()->mutable_train()->set_sha256(setup.facts.train_sha256);
-  }
-  if (!setup.facts.eval_sha256.empty()) setup.job.mutable_data()->mutable_eval()->set_sha256(setup.facts.eval_sha256);
-  LS_ASSIGN_OR_RETURN(const TrainingPolicy training, MakeTrainingPolicy(setup.job, setup.facts));
-  LS_ASSIGN_OR_RETURN(MetaGraphRequest request, MakeMetaGraphRequest(setup.job, graph, setup.facts.inputs,
-                                                                     setup.facts.labels, setup.facts.train_samples));
-  if (imported.has_value()) {
-    request.aliases = imported->aliases;
-    for (const std::string& warning : imported->warnings) LS_LOG(warn, "model.onnx: ", warning);
-    setup.initial = std::move(imported->initial);
-  }
-  LS_ASSIGN_OR_RETURN(setup.metagraph, BuildMetaGraph(request));
-  LS_ASSIGN_OR_RETURN(setup.metagraph_bytes, SerializeMetaGraph(setup.metagraph));
-  setup.fingerprint = Sha256Hex(setup.metagraph_bytes);
-  setup.policy = PolicyOf(setup.job, training, options);
+  setup.policy = PolicyOf(setup.job, setup.training, options);
   setup.policy.metagraph = setup.fingerprint;
   return setup;
 }

@@ -9,24 +9,17 @@
 
 #include "chief/core/policy.h"
 #include "chief/server/chief_main.h"
-#include "common/graph/metagraph.h"
-#include "common/job/job.h"
-#include "common/training/training_policy.h"
+#include "common/training/prepare_job.h"
 
 namespace lockstep::chief {
 
-struct JobSetup {
-  JobSpec job;
+struct JobSetup : PreparedJob {
   std::string directory;
-  DataFacts facts;
-  MetaGraph metagraph;
-  std::string metagraph_bytes;
-  std::string fingerprint;
-  std::map<std::string, Tensor> initial;  // of an imported model, by variable
-  JobPolicy policy;                       // without its lineage, which the directory knows
+  JobPolicy policy;  // without its lineage, which the directory knows
 };
 
-// `exit_code` is set when it fails: 78 for the job, 65 for its data.
+// Logs what else is found when several things are wrong, and warnings. `exit_code` is set when it fails: 78 for the
+// job, 65 for its data.
 absl::StatusOr<JobSetup> SetUpJob(const ChiefOptions& options, int& exit_code);
 
 // The state at step 0: what the model file holds, the rest drawn from the seed. One tensor per entry of the layout.

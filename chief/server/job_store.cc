@@ -11,6 +11,7 @@
 #include "chief/events/event_log.h"
 #include "chief/metagraph/artifact_store.h"
 #include "chief/server/job_plan.h"
+#include "chief/server/job_directory.h"
 #include "chief/stats/stats_tracker.h"
 #include "chief/term/directory_mark.h"
 #include "chief/term/token.h"
@@ -55,13 +56,8 @@ TermOwner ThisProcess() {
 absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Open(JobSetup& setup, int& exit_code) {
   std::unique_ptr<JobStore> store(new JobStore);
   exit_code = kExitStorage;
-  absl::StatusOr<std::unique_ptr<LocalStorage>> storage = LocalStorage::Create(setup.directory);
-  if (!storage.ok()) {
-    return absl::Status(storage.status().code(), absl::StrCat(storage.status().message(),
-                                                              "; choose another directory, that this user can write, "
-                                                              "with --dir"));
-  }
-  store->storage_ = *std::move(storage);
+  LS_RETURN_IF_ERROR(CheckWritable(setup.directory));
+  LS_ASSIGN_OR_RETURN(store->storage_, LocalStorage::Create(setup.directory));
   store->registry_ = std::make_unique<StorageTermRegistry>(*store->storage_);
   store->job_id_ = setup.policy.job;
   store->fingerprint_ = setup.fingerprint;
@@ -101,7 +97,11 @@ absl::Status JobStore::TakeOver(JobSetup& setup, int& exit_code) {
   for (const std::string& message : found.messages) LS_LOG(warn, message);
   if (found.newest.has_value()) {
     exit_code = kExitBadJob;
-    LS_RETURN_IF_ERROR(CheckResume(setup, *found.newest));
+    LS_RETURN_IF_ERROR(CheckResume(setup, *storage_, *found.newest));
+    LS_ASSIGN_OR_RETURN(const JobDifference difference, DifferenceTo(setup.job, *storage_, *found.newest));
+    for (const JobDifference::Setting& setting : difference.allowed) {
+      LS_LOG(info, "since the last save the job changed ", setting.key, ": ", setting.before, " -> ", setting.after);
+    }
     exit_code = kExitStorage;
   }
   if (!mark.has_value()) {
@@ -122,6 +122,8 @@ absl::Status JobStore::TakeOver(JobSetup& setup, int& exit_code) {
     trained_with = found.newest->manifest().kernel_plan();
     reader_ = std::move(found.newest);
   } else {
+    LS_ASSIGN_OR_RETURN(const uint64_t free, storage_->FreeBytes());
+    LS_RETURN_IF_ERROR(CheckRoom(setup.directory, free, setup.layout.TotalBytes()));
     LS_RETURN_IF_ERROR(PublishStepZero(setup));
   }
   if (!mark->step_zero_published()) {
@@ -132,32 +134,6 @@ absl::Status JobStore::TakeOver(JobSetup& setup, int& exit_code) {
   recovered_.plan_hash = plan.hash;
   recovered_.data_digest = plan.hash.empty() ? "" : plan.data_digest;
   return absl::OkStatus();
-}
-
-absl::Status JobStore::CheckResume(const JobSetup& setup, const CheckpointReader& newest) {
-  const std::string where = storage_->Describe(newest.path());
-  if (setup.job.checkpoint().resume() == job::Checkpoint::RESUME_NEVER) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        where, " is there and the job says `checkpoint.resume: never`; give another --dir, or set it to auto"));
-  }
-  LS_ASSIGN_OR_RETURN(const std::string yaml, newest.ReadJob());
-  LS_ASSIGN_OR_RETURN(const JobSpec before, ParseJob(yaml, JoinPath(where, layout::kJob)));
-  const JobDifference difference = CompareJobs(before, setup.job);
-  if (!difference.CanResume()) {
-    return absl::FailedPreconditionError(absl::StrCat("the job differs from that of ", where,
-                                                      " in settings that change the result: ", difference.RefusedText(),
-                                                      ". Take them back, or start anew with another --dir"));
-  }
-  if (newest.manifest().fingerprint() != setup.fingerprint) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the model is not that of ", where, " (metagraph ", setup.fingerprint.substr(0, 12),
-                     " instead of ", newest.manifest().fingerprint().substr(0, 12),
-                     "): the file of model.onnx has changed. Bring it back, or start anew with another --dir"));
-  }
-  for (const JobDifference::Setting& setting : difference.allowed) {
-    LS_LOG(info, "since the last save the job changed ", setting.key, ": ", setting.before, " -> ", setting.after);
-  }
-  return newest.CheckLayout(layout_);
 }
 
 absl::Status JobStore::PublishStepZero(const JobSetup& setup) {

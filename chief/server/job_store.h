@@ -88,7 +88,6 @@ class JobStore {
   JobStore() = default;
 
   absl::Status TakeOver(JobSetup& setup, int& exit_code);
-  absl::Status CheckResume(const JobSetup& setup, const CheckpointReader& newest);
   absl::Status PublishStepZero(const JobSetup& setup);
   // What the checkpoint that is restored says, and what stands beside it: the best one and the kernel plan.
   absl::Status TakeUp(const JobSetup& setup, const CheckpointReader& newest);

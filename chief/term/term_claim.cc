@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "chief/term/other_chief.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
@@ -25,9 +26,7 @@ absl::StatusOr<std::unique_ptr<StorageLock>> LockDirectory(Storage& storage, con
   auto lock = storage.Lock(layout::kLock, absl::StrCat("the chief with pid ", owner.pid(), " on host ", owner.host()));
   if (absl::IsUnimplemented(lock.status())) return std::unique_ptr<StorageLock>();  // only the term decides there
   if (!absl::IsFailedPrecondition(lock.status())) return lock;
-  return absl::FailedPreconditionError(absl::StrCat("another chief runs this job: ", lock.status().message(),
-                                                    ". Stop it first (lockstep stop --dir ", storage.Describe(""),
-                                                    ") or choose another --dir"));
+  return OtherChiefError(storage, lock.status().message());
 }
 
 }  // namespace

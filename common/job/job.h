@@ -3,18 +3,22 @@
 // are absolute, and every rule across keys holds.
 //
 // Errors are InvalidArgument: "job.yaml:12:3: train.logical_shards: ..." with what was found, what is allowed, and for
-// a misspelt name the one that was probably meant. A file that cannot be read is NotFound or PermissionDenied.
+// a misspelt name the one that was probably meant; a line for each mistake. A file that cannot be read is NotFound or
+// PermissionDenied.
 //
 // Threading: thread-safe (pure functions; LoadJob reads one file).
 #ifndef LOCKSTEP_COMMON_JOB_JOB_H_
 #define LOCKSTEP_COMMON_JOB_JOB_H_
 
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/job/mistakes.h"
 #include "protos/job.pb.h"
 
 namespace lockstep {
@@ -28,6 +32,33 @@ absl::StatusOr<JobSpec> LoadJob(const std::string& path, absl::Span<const std::s
 // As LoadJob for a text in memory; `path` names it in messages and is what relative paths are relative to.
 absl::StatusOr<JobSpec> ParseJob(absl::string_view text, const std::string& path,
                                  absl::Span<const std::string> overrides = {});
+
+// Where keys were given, by their path: "train.optimizer.lr" -> "job.yaml:12:9" or "--set train.optimizer.lr=x".
+class JobPlaces {
+ public:
+  explicit JobPlaces(std::string file = "") : file_(std::move(file)) {}
+
+  void Set(const std::string& key, std::string place) { places_[key] = std::move(place); }
+  void Erase(const std::string& key) { places_.erase(key); }
+  // For a key that was not given: the place of the nearest section above it that was, or the file.
+  std::string Of(const std::string& key) const;
+  // InvalidArgument "place: key: message".
+  absl::Status Error(const std::string& key, absl::string_view message) const;
+
+  const std::string& file() const { return file_; }
+
+ private:
+  std::string file_;
+  std::map<std::string, std::string> places_;
+};
+
+// A job as far as it can be read.
+struct JobReading {
+  JobSpec spec;  // what is mistaken has its default, or nothing
+  JobPlaces places;
+  JobMistakes mistakes;
+};
+JobReading ReadJob(const std::string& path, absl::Span<const std::string> overrides = {});
 
 // The resolved job as YAML in the order of the proto. ParseJob of it gives `spec` again.
 std::string ResolvedYaml(const JobSpec& spec);

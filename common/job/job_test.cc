@@ -1,5 +1,6 @@
 #include "common/job/job.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <string>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "common/job/scalar.h"
 #include "common/job/yaml_reader.h"
 #include "google/protobuf/util/message_differencer.h"
@@ -172,6 +174,50 @@ TEST_CASE("job: unknown keys, wrong types and impossible values say where, and w
       {"256", "256\n  schedule: {name: cosine, min_lr: 1}", {"min_lr: 1 is above train.optimizer.lr"}},
       {"256", "256\n  schedule: {warmup: 5m}", {"is given in ep, steps, samples, found 5m"}},
   });
+}
+
+TEST_CASE("job: all mistakes of a file are told at once, each once", "[job]") {
+  const auto mistakes = [](const std::string& text, const std::vector<std::string>& overrides) {
+    std::vector<std::string> lines;
+    const absl::Status status = ParseJob(text, "job.yaml", overrides).status();
+    for (const absl::string_view line : absl::StrSplit(status.message(), '\n')) lines.emplace_back(line);
+    return lines;
+  };
+  const std::string text =
+      "name: a b\n"
+      "model: {builtin: {name: lenet, hidden: [3]}, loss: hubber}\n"
+      "data:\n"
+      "  train: {labels: y.idx, colour: red}\n"
+      "train:\n"
+      "  duration: 10\n"
+      "  global_batch_sise: 256\n"
+      "  optimizer: {lr: fast, name: adm, beta1: 0.5}\n"
+      "  checkpoint: {every: 5s}\n"
+      "  on_nan: rollback\n";
+
+  const std::vector<std::string> found = mistakes(text, {"train.seed=-1", "bogus"});
+
+  const std::vector<std::string> expected = {"job.yaml:4:26: data.train.colour: unknown key",
+                                             "job.yaml:6:13: train.duration: expected an amount",
+                                             "train.global_batch_sise: unknown key; did you mean 'global_batch_size'?",
+                                             "train.optimizer.lr: expected a number",
+                                             "train.optimizer.name: expected one of sgd",
+                                             "train.checkpoint: unknown key; 'checkpoint' is a key of the file itself, "
+                                             "not of 'train'",
+                                             "--set train.seed=-1: train.seed: ",
+                                             "--set bogus: expected key=value",
+                                             "job.yaml:1:1: name: expected letters",
+                                             "model.builtin.hidden: applies only with name: mlp",
+                                             "model.loss: expected softmax_cross_entropy",
+                                             "data.train.inputs: is required",
+                                             "train.on_nan: rollback is refused"};
+  CHECK(found.size() == expected.size());
+  for (size_t i = 0; i < std::min(found.size(), expected.size()); ++i)
+    CHECK_THAT(found[i], Catch::Contains(expected[i]));
+  CHECK(mistakes(text, {"train.seed=1", "train.seed=1"}).size() == expected.size() - 2);
+  CHECK(mistakes(With("{lr: 0.1}", "sgd"), {}).size() == 1);
+  CHECK(mistakes(With("256", "0"), {"train.micro_batch=3"}).size() == 1);
+  CHECK(mistakes(kJob, {"eval.bogus=1", "data.eval=null"}).size() == 1);
 }
 
 TEST_CASE("job: amounts, names, lists and structure are checked as well", "[job]") {

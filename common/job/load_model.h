@@ -13,7 +13,7 @@
 
 namespace lockstep {
 
-// Nothing for a built-in architecture. Errors as ImportOnnx, with the key of the job.
+// Nothing for a built-in architecture. Errors as ReadOnnxFile and ImportOnnx.
 absl::StatusOr<std::optional<ImportedModel>> LoadModel(const JobSpec& spec, const NodeEvaluator& evaluate);
 
 }  // namespace lockstep

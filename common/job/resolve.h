@@ -6,18 +6,18 @@
 
 #include <string>
 
-#include "absl/status/status.h"
+#include "common/job/mistakes.h"
 #include "common/job/yaml_reader.h"
 #include "protos/job.pb.h"
 
 namespace lockstep::job {
 
-// Fills in every default and refuses missing and inapplicable keys, then makes paths absolute: relative ones are
-// relative to `directory`, itself absolute.
-absl::Status FillDefaults(const Places& places, const std::string& directory, JobSpec& spec);
+// Fills in every default and notes missing and inapplicable keys, then makes paths absolute: relative ones are relative
+// to `directory`, itself absolute. What depends on a value that was already mistaken is not judged.
+void FillDefaults(const Places& places, const std::string& directory, JobSpec& spec, JobMistakes& mistakes);
 
-// The rules across keys. REQUIRES: defaults are filled in.
-absl::Status Validate(const Places& places, const JobSpec& spec);
+// The rules across keys; those between keys that are not mistaken themselves. REQUIRES: defaults are filled in.
+void Validate(const Places& places, const JobSpec& spec, JobMistakes& mistakes);
 
 }  // namespace lockstep::job
 

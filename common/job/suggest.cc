@@ -25,20 +25,25 @@ int EditDistance(absl::string_view a, absl::string_view b) {
   return d.back();
 }
 
-std::string DidYouMean(absl::string_view name, const std::vector<std::string>& names) {
+std::optional<std::string> Nearest(absl::string_view name, const std::vector<std::string>& names) {
   // No name of a job file is longer than this; what is longer is not a slip of the pen.
-  if (name.empty() || name.size() > 64) return "";
+  if (name.empty() || name.size() > 64) return std::nullopt;
   const int limit = std::clamp(static_cast<int>(name.size()) / 3, 1, 3);
-  const std::string* nearest = nullptr;
+  std::optional<std::string> nearest;
   int distance = limit + 1;
   for (const std::string& candidate : names) {
     const int d = EditDistance(name, candidate);
     if (d < distance) {
       distance = d;
-      nearest = &candidate;
+      nearest = candidate;
     }
   }
-  return nearest == nullptr ? "" : absl::StrCat("; did you mean '", *nearest, "'?");
+  return nearest;
+}
+
+std::string DidYouMean(absl::string_view name, const std::vector<std::string>& names) {
+  const std::optional<std::string> nearest = Nearest(name, names);
+  return nearest.has_value() ? absl::StrCat("; did you mean '", *nearest, "'?") : "";
 }
 
 }  // namespace lockstep::job

@@ -4,6 +4,7 @@
 #ifndef LOCKSTEP_COMMON_JOB_SUGGEST_H_
 #define LOCKSTEP_COMMON_JOB_SUGGEST_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,11 @@ namespace lockstep::job {
 // Fewest insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
 int EditDistance(absl::string_view a, absl::string_view b);
 
-// "; did you mean 'lr'?" with the nearest of `names` (the first of several), or "" when none is near enough: more than
-// a third of the letters, at least one and at most three, differ.
+// The nearest of `names` (the first of several); nullopt when none is near enough: more than a third of the letters, at
+// least one and at most three, differ.
+std::optional<std::string> Nearest(absl::string_view name, const std::vector<std::string>& names);
+
+// "; did you mean 'lr'?" with the nearest, or "".
 std::string DidYouMean(absl::string_view name, const std::vector<std::string>& names);
 
 }  // namespace lockstep::job

@@ -1,6 +1,7 @@
 #include "common/job/yaml_reader.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/types/span.h"
 #include "common/job/scalar.h"
 #include "common/job/suggest.h"
 #include "common/status/status_macros.h"
@@ -49,46 +51,77 @@ void FindKey(const Descriptor* type, const std::string& name, const std::string&
   }
 }
 
-std::string UnknownKey(const Descriptor* section, const std::string& name) {
-  std::string hint = DidYouMean(name, FieldNames(section));
-  if (hint.empty()) {
-    std::vector<std::string> elsewhere;
-    FindKey(JobSpec::descriptor(), name, "", elsewhere);
-    if (!elsewhere.empty()) hint = absl::StrCat("; did you mean '", absl::StrJoin(elsewhere, "' or '"), "'?");
+// What a key that its section does not know may have meant.
+struct UnknownKey {
+  std::string message;
+  std::optional<std::string> meant;  // of the keys of the section
+};
+
+UnknownKey ExplainUnknown(const Descriptor* section, const std::string& path, const std::string& name) {
+  const std::optional<std::string> meant = Nearest(name, FieldNames(section));
+  if (meant.has_value()) return {absl::StrCat("unknown key; did you mean '", *meant, "'?"), meant};
+  std::vector<std::string> elsewhere;
+  FindKey(JobSpec::descriptor(), name, "", elsewhere);
+  if (elsewhere.size() == 1 && elsewhere[0] == name) {
+    return {absl::StrCat("unknown key; '", name, "' is a key of the file itself, not of '", path, "'"), {}};
   }
-  if (hint.empty()) hint = absl::StrCat("; known here: ", absl::StrJoin(FieldNames(section), ", "));
-  return absl::StrCat("unknown key", hint);
+  if (!elsewhere.empty()) {
+    return {absl::StrCat("unknown key; did you mean '", absl::StrJoin(elsewhere, "' or '"), "'?"), {}};
+  }
+  return {absl::StrCat("unknown key; known here: ", absl::StrJoin(FieldNames(section), ", ")), {}};
 }
 
 // Walks one YAML document. Errors carry the mark of the offending node; `fixed_place` stands for it in --set.
 class Reader {
  public:
-  Reader(Places& places, std::string fixed_place) : places_(places), fixed_place_(std::move(fixed_place)) {}
+  Reader(Places& places, std::string fixed_place, JobMistakes& mistakes)
+      : places_(places), fixed_place_(std::move(fixed_place)), mistakes_(mistakes) {}
 
-  absl::Status Section(const YAML::Node& node, const std::string& path, const YAML::Mark& at, Message* message) {
-    if (!node.IsMap()) return Fail(path, at, absl::StrCat("expected a section of keys, found ", KindOf(node)));
+  void Section(const YAML::Node& node, const std::string& path, const YAML::Mark& at, Message* message) {
+    if (!node.IsMap()) {
+      return mistakes_.Add(path, Fail(path, at, absl::StrCat("expected a section of keys, found ", KindOf(node))));
+    }
     std::set<std::string> seen;
     for (const auto& entry : node) {
       const YAML::Mark mark = entry.first.Mark();
-      if (!entry.first.IsScalar()) return Fail(path, mark, "a key must be a plain name");
+      if (!entry.first.IsScalar()) {
+        mistakes_.AddBeside(Fail(path, mark, "a key must be a plain name"));
+        continue;
+      }
       const std::string& name = entry.first.Scalar();
       const std::string key = Join(path, name);
-      if (!seen.insert(name).second) return Fail(key, mark, "the key is given twice in this section");
+      if (!seen.insert(name).second) {
+        mistakes_.Add(key, Fail(key, mark, "the key is given twice in this section"));
+        continue;
+      }
       const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(name);
-      if (field == nullptr) return Fail(key, mark, UnknownKey(message->GetDescriptor(), name));
-      LS_RETURN_IF_ERROR(Value(entry.second, key, mark, field, message));
+      if (field != nullptr) {
+        Value(entry.second, key, mark, field, message);
+        continue;
+      }
+      const UnknownKey unknown = ExplainUnknown(message->GetDescriptor(), path, name);
+      const absl::Status mistake = Fail(key, mark, unknown.message);
+      unknown.meant.has_value() ? mistakes_.Add(Join(path, *unknown.meant), mistake) : mistakes_.AddBeside(mistake);
     }
-    return absl::OkStatus();
   }
 
-  absl::Status Value(const YAML::Node& node, const std::string& key, const YAML::Mark& key_mark,
-                     const FieldDescriptor* field, Message* message) {
+  void Value(const YAML::Node& node, const std::string& key, const YAML::Mark& key_mark, const FieldDescriptor* field,
+             Message* message) {
     places_.Set(key, PlaceOf(key_mark));
     const YAML::Mark at = node.Mark().line < 0 ? key_mark : node.Mark();
-    if (node.IsNull()) return Fail(key, at, absl::StrCat("has no value; expected ", ExpectedText(field)));
+    if (node.IsNull()) {
+      return mistakes_.Add(key, Fail(key, at, absl::StrCat("has no value; expected ", ExpectedText(field))));
+    }
     if (IsSection(field)) {
       return Section(node, key, at, message->GetReflection()->MutableMessage(message, field));
     }
+    mistakes_.Add(key, Plain(node, key, at, field, message));
+  }
+
+ private:
+  // A value that is no section.
+  absl::Status Plain(const YAML::Node& node, const std::string& key, const YAML::Mark& at, const FieldDescriptor* field,
+                     Message* message) {
     if (field->is_map()) return Map(node, key, at, field, message);
     if (field->is_repeated()) return List(node, key, at, field, message);
     if (!node.IsScalar()) {
@@ -97,7 +130,6 @@ class Reader {
     return Scalar(node, key, at, field, message);
   }
 
- private:
   absl::Status List(const YAML::Node& node, const std::string& key, const YAML::Mark& at, const FieldDescriptor* field,
                     Message* message) {
     message->GetReflection()->ClearField(message, field);
@@ -164,25 +196,28 @@ class Reader {
 
   Places& places_;
   std::string fixed_place_;
+  JobMistakes& mistakes_;
 };
 
-// The field that a dotted path names, with its message created on the way. A path of the wrong shape is an error.
-absl::StatusOr<std::pair<Message*, const FieldDescriptor*>> Locate(const std::string& path, JobSpec& spec) {
-  Message* message = &spec;
-  const std::vector<std::string> names = absl::StrSplit(path, '.');
-  for (size_t i = 0; i < names.size(); ++i) {
-    const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(names[i]);
-    if (field == nullptr) {
+// The fields that a dotted path names, from the top. A path of the wrong shape is an error.
+absl::StatusOr<std::vector<const FieldDescriptor*>> Locate(const std::string& path) {
+  const Descriptor* section = JobSpec::descriptor();
+  std::vector<const FieldDescriptor*> fields;
+  std::string above;
+  for (const std::string& name : std::vector<std::string>(absl::StrSplit(path, '.'))) {
+    if (section == nullptr) {
       return absl::InvalidArgumentError(
-          absl::StrCat("'", names[i], "': ", UnknownKey(message->GetDescriptor(), names[i])));
+          absl::StrCat("'", fields.back()->name(), "' is ", ExpectedText(fields.back()), " and has no keys"));
     }
-    if (i + 1 == names.size()) return std::make_pair(message, field);
-    if (!IsSection(field)) {
-      return absl::InvalidArgumentError(absl::StrCat("'", names[i], "' is ", ExpectedText(field), " and has no keys"));
+    const FieldDescriptor* field = section->FindFieldByName(name);
+    if (field == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat("'", name, "': ", ExplainUnknown(section, above, name).message));
     }
-    message = message->GetReflection()->MutableMessage(message, field);
+    fields.push_back(field);
+    above = Join(above, name);
+    section = IsSection(field) ? field->message_type() : nullptr;
   }
-  return absl::InvalidArgumentError("no key is named");
+  return fields;
 }
 
 // Listens to a parser and keeps nothing.
@@ -218,51 +253,52 @@ absl::StatusOr<YAML::Node> Parse(const std::string& text, const std::string& pla
 
 }  // namespace
 
-absl::Status Places::Error(const std::string& key, absl::string_view message) const {
-  std::string above = key;
-  while (true) {
-    const auto it = places_.find(above);
-    if (it != places_.end()) return absl::InvalidArgumentError(absl::StrCat(it->second, ": ", key, ": ", message));
-    const size_t dot = above.rfind('.');
-    if (dot == std::string::npos) break;
-    above.resize(dot);
-  }
-  return absl::InvalidArgumentError(absl::StrCat(file_, ": ", key, ": ", message));
-}
-
-absl::Status ReadYaml(absl::string_view text, Places& places, JobSpec& spec) {
+void ReadYaml(absl::string_view text, Places& places, JobSpec& spec, JobMistakes& mistakes) {
   if (text.size() > kLargestFile) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(places.file(), ": has ", text.size(), " bytes; a job file has at most ", kLargestFile));
+    return mistakes.Add("", absl::InvalidArgumentError(absl::StrCat(places.file(), ": has ", text.size(),
+                                                                    " bytes; a job file has at most ", kLargestFile)));
   }
-  LS_ASSIGN_OR_RETURN(const YAML::Node root, Parse(std::string(text), places.file()));
-  if (root.IsNull()) return absl::InvalidArgumentError(absl::StrCat(places.file(), ": the file is empty"));
-  return Reader(places, "").Section(root, "", root.Mark(), &spec);
+  const absl::StatusOr<YAML::Node> root = Parse(std::string(text), places.file());
+  if (!root.ok()) return mistakes.Add("", root.status());
+  if (root->IsNull()) {
+    return mistakes.Add("", absl::InvalidArgumentError(absl::StrCat(places.file(), ": the file is empty")));
+  }
+  Reader(places, "", mistakes).Section(*root, "", root->Mark(), &spec);
 }
 
-absl::Status ReadOverride(absl::string_view assignment, Places& places, JobSpec& spec) {
+void ReadOverride(absl::string_view assignment, Places& places, JobSpec& spec, JobMistakes& mistakes) {
   const std::string place = absl::StrCat("--set ", assignment);
   const size_t equals = assignment.find('=');
   if (equals == absl::string_view::npos || equals == 0) {
-    return absl::InvalidArgumentError(absl::StrCat(place, ": expected key=value, such as train.optimizer.lr=1e-3"));
+    return mistakes.AddBeside(
+        absl::InvalidArgumentError(absl::StrCat(place, ": expected key=value, such as train.optimizer.lr=1e-3")));
   }
   const std::string path(assignment.substr(0, equals));
-  auto target = Locate(path, spec);
-  if (!target.ok()) return absl::InvalidArgumentError(absl::StrCat(place, ": ", target.status().message()));
-  LS_ASSIGN_OR_RETURN(const YAML::Node value, Parse(std::string(assignment.substr(equals + 1)), place));
-  const auto [message, field] = *target;
-  if (value.IsNull()) {
+  const auto fields = Locate(path);
+  if (!fields.ok()) {
+    return mistakes.AddBeside(absl::InvalidArgumentError(absl::StrCat(place, ": ", fields.status().message())));
+  }
+  const absl::StatusOr<YAML::Node> value = Parse(std::string(assignment.substr(equals + 1)), place);
+  if (!value.ok()) return mistakes.Add(path, value.status());
+  Message* message = &spec;
+  for (const FieldDescriptor* above : absl::MakeConstSpan(*fields).first(fields->size() - 1)) {
+    message = message->GetReflection()->MutableMessage(message, above);
+  }
+  const FieldDescriptor* field = fields->back();
+  if (value->IsNull()) {
     message->GetReflection()->ClearField(message, field);
     places.Erase(path);
-    return absl::OkStatus();
+    return;
   }
-  return Reader(places, place).Value(value, path, YAML::Mark::null_mark(), field, message);
+  Reader(places, place, mistakes).Value(*value, path, YAML::Mark::null_mark(), field, message);
 }
 
 absl::Status ReadValue(const std::string& yaml, const FieldDescriptor* field, Message* message) {
   Places places("job.proto");
+  JobMistakes mistakes;
   LS_ASSIGN_OR_RETURN(const YAML::Node value, Parse(yaml, field->full_name()));
-  return Reader(places, field->full_name()).Value(value, field->name(), YAML::Mark::null_mark(), field, message);
+  Reader(places, field->full_name(), mistakes).Value(value, field->name(), YAML::Mark::null_mark(), field, message);
+  return mistakes.status();
 }
 
 }  // namespace lockstep::job

@@ -6,7 +6,6 @@
 #define LOCKSTEP_COMMON_TRAINING_TRAINING_POLICY_H_
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -29,10 +28,6 @@ struct DataFacts {
   std::string train_sha256 = {};
   std::string eval_sha256 = {};
 };
-
-// Opens the data of a job and describes it. The chief knows no file format: whoever starts one gives it this.
-// `imported` is the graph of `model.onnx`, null for a built-in model: what the model takes has to fit.
-using DataInspector = std::function<absl::StatusOr<DataFacts>(const JobSpec& spec, const Graph* imported)>;
 
 // Samples of one evaluation batch. A slice is one such batch per logical shard.
 int64_t EvalBatch(const JobSpec& spec);

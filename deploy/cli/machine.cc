@@ -5,11 +5,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "worker/device/cuda_loader.h"
+#include "worker/device/devices.h"
 
 namespace lockstep::cli {
 namespace {
 
 constexpr double kGiB = int64_t{1} << 30;
+
+Gravity OkOrWarning(bool ok) { return ok ? Gravity::kOk : Gravity::kWarning; }
 
 Finding Describe(const device::CudaGpu& gpu) {
   std::string text = absl::StrFormat(
@@ -17,12 +21,12 @@ Finding Describe(const device::CudaGpu& gpu) {
       static_cast<double>(gpu.free_bytes) / kGiB, static_cast<double>(gpu.total_bytes) / kGiB);
   if (!gpu.peers.empty()) absl::StrAppend(&text, ", reaches the memory of GPU ", absl::StrJoin(gpu.peers, ", "));
   if (!gpu.problem.empty()) absl::StrAppend(&text, "; cannot be used: ", gpu.problem);
-  return {gpu.problem.empty(), absl::StrCat("gpu ", gpu.ordinal), std::move(text)};
+  return {OkOrWarning(gpu.problem.empty()), absl::StrCat("gpu ", gpu.ordinal), std::move(text)};
 }
 
 Finding Describe(const std::string& what, const device::CudaComponent& component) {
   const bool ok = !component.version.empty();
-  return {ok, what, ok ? component.version : component.problem};
+  return {OkOrWarning(ok), what, ok ? component.version : component.problem};
 }
 
 // The parts that a library of one toolkit brings: in one line while all are there.
@@ -31,12 +35,12 @@ void DescribeToolkit(const device::CudaReport& cuda, std::vector<Finding>* findi
   std::vector<Finding> missing;
   for (const auto& [name, part] : {std::pair("cuBLASLt", &cuda.cublaslt), std::pair("cuDNN", &cuda.cudnn)}) {
     if (part->version.empty()) {
-      missing.push_back({false, "toolkit", absl::StrCat("no ", name, ": ", part->problem)});
+      missing.push_back({Gravity::kWarning, "toolkit", absl::StrCat("no ", name, ": ", part->problem)});
     } else {
       absl::StrAppend(&text, ", ", name, " ", part->version);
     }
   }
-  findings->push_back({true, "toolkit", std::move(text)});
+  findings->push_back({Gravity::kOk, "toolkit", std::move(text)});
   findings->insert(findings->end(), missing.begin(), missing.end());
 }
 
@@ -45,10 +49,10 @@ void DescribeToolkit(const device::CudaReport& cuda, std::vector<Finding>* findi
 std::vector<Finding> DescribeMachine(const device::DeviceInfo& cpu, const absl::StatusOr<device::CudaReport>& cuda,
                                      bool needs_gpu) {
   std::vector<Finding> findings;
-  findings.push_back({true, "cpu", absl::StrCat(cpu.model, ", ", cpu.instruction_set, ", ", cpu.library)});
+  findings.push_back({Gravity::kOk, "cpu", absl::StrCat(cpu.model, ", ", cpu.instruction_set, ", ", cpu.library)});
   const std::string problem = cuda.ok() ? cuda->problem : std::string(cuda.status().message());
   if (!problem.empty()) {
-    findings.push_back({!needs_gpu, "gpu", absl::StrCat("none: ", problem)});
+    findings.push_back({OkOrWarning(!needs_gpu), "gpu", absl::StrCat("none: ", problem)});
     return findings;
   }
   findings.push_back(Describe("driver", cuda->driver));
@@ -56,6 +60,14 @@ std::vector<Finding> DescribeMachine(const device::DeviceInfo& cpu, const absl::
   for (const device::CudaGpu& gpu : cuda->gpus) findings.push_back(Describe(gpu));
   findings.push_back(Describe("nccl", cuda->nccl));
   return findings;
+}
+
+void AddMachine(bool needs_gpu, Findings& findings) {
+  const auto cpu = device::MakeDevice(device::DeviceKind::kCpu, {});
+  if (!cpu.ok()) return findings.Error("cpu", cpu.status(), kExitBug);
+  for (Finding& finding : DescribeMachine((*cpu)->info(), device::FindCuda(), needs_gpu)) {
+    findings.Add(std::move(finding));
+  }
 }
 
 }  // namespace lockstep::cli

@@ -13,7 +13,7 @@ std::vector<std::string> Lines(const absl::StatusOr<CudaReport>& cuda, bool need
   const device::DeviceInfo cpu{.kind = "cpu", .library = "oneDNN 1", .instruction_set = "avx2", .model = "A CPU"};
   std::vector<std::string> lines;
   for (const Finding& finding : DescribeMachine(cpu, cuda, needs_gpu)) {
-    lines.push_back(absl::StrCat(finding.ok ? "ok " : "warn ", finding.what, ": ", finding.text));
+    lines.push_back(absl::StrCat(finding.gravity == Gravity::kOk ? "ok " : "warn ", finding.what, ": ", finding.text));
   }
   return lines;
 }

@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "chief/server/job_directory.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/job/job.h"
 #include "common/job/log_settings.h"
@@ -24,6 +25,7 @@
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "deploy/cli/admin_client.h"
+#include "deploy/cli/check_job.h"
 #include "deploy/cli/commands.h"
 #include "deploy/supervisor/supervisor.h"
 #include "worker/device/device_choice.h"
@@ -181,11 +183,18 @@ int Run(const RunOptions& options) {
   const absl::StatusOr<device::WorkerDevice> device = device::ParseWorkerDevice(options.device);
   if (!device.ok()) return Fail(device.status(), kExitUsage);
   absl::StatusOr<JobSpec> job = LoadJob(options.job_path, options.overrides);
-  if (!job.ok()) return Fail(job.status(), kExitBadJob);
+  if (!job.ok()) {
+    ExitCode exit_code = kExitBadJob;
+    const absl::Status refused = RefuseJob(options.job_path, options.overrides, exit_code);
+    return Fail(refused, exit_code);
+  }
   InitLog({.role = "run"});
   ApplyLogSettings(*job);
   const std::string directory = options.directory.empty() ? job->checkpoint().dir() : options.directory;
   const int workers = options.workers > 0 ? options.workers : static_cast<int>(job->cluster().workers().min());
+  if (const absl::Status writable = chief::CheckWritable(directory); !writable.ok()) {
+    return Fail(writable, kExitStorage);
+  }
   std::error_code error;
   std::filesystem::create_directories(absl::StrCat(directory, "/", layout::kLogs), error);
   if (error) {

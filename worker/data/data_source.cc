@@ -199,7 +199,12 @@ FeedOptions FeedOptionsOf(const job::JobSpec& spec) {
   return options;
 }
 
-absl::StatusOr<std::unique_ptr<DataSource>> OpenDataSource(const job::DataFiles& files, const FeedOptions& options) {
+absl::Status CheckLabels(const StoredData& data, const FeedOptions& options) {
+  return Field::Label(data, options.label_classes, options.ignore_label).status();
+}
+
+absl::StatusOr<std::unique_ptr<DataSource>> OpenDataSource(const job::DataFiles& files, const FeedOptions& options,
+                                                           StoredData* stored) {
   LS_ASSIGN_OR_RETURN(StoredData data, ReadStoredData(files, {.memory_limit_bytes = options.memory_limit_bytes,
                                                               .pulse = options.pulse}));
   std::vector<SampleView> views;
@@ -214,6 +219,7 @@ absl::StatusOr<std::unique_ptr<DataSource>> OpenDataSource(const job::DataFiles&
   for (size_t i = 0; i < views.size(); ++i) {
     if (!views[i].order.empty()) TransposeSamples(data.arrays[data.features[i].array], views[i], options.pulse);
   }
+  if (stored != nullptr) *stored = data;
   return std::make_unique<FileSource>(std::move(fields), data.num_samples, std::move(hash));
 }
 

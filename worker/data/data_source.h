@@ -51,7 +51,7 @@ class DataSource {
 // called, features go by name. -1 when there is none. Features may be called anything, also as the label is.
 int FindField(const DataSource& source, InputRole role, absl::string_view name);
 
-// As label_classes: any class index.
+// As label_classes: any class index, where nobody knows yet how many there are.
 inline constexpr int64_t kAnyClasses = int64_t{1} << 31;
 
 // A feature as a model takes it.
@@ -88,7 +88,12 @@ FeedOptions FeedOptionsOf(const job::JobSpec& spec);
 // when label_classes > 0 (tokens always), else float32 targets. Errors name file and byte offset, or line: NotFound,
 // PermissionDenied, InvalidArgument (wrong content, counts that differ, a label out of range, `sha256` of the job not
 // met), DataLoss (truncated or corrupt), ResourceExhausted (over the memory limit).
-absl::StatusOr<std::unique_ptr<DataSource>> OpenDataSource(const job::DataFiles& files, const FeedOptions& options);
+// `stored`, if given, is set to what the files hold, which shares its elements with the source.
+absl::StatusOr<std::unique_ptr<DataSource>> OpenDataSource(const job::DataFiles& files, const FeedOptions& options,
+                                                           StoredData* stored = nullptr);
+
+// InvalidArgument, as of OpenDataSource, unless the labels are those of `options`.
+absl::Status CheckLabels(const StoredData& data, const FeedOptions& options);
 
 }  // namespace lockstep::worker
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
+#include "worker/data/data_source.h"
 #include "worker/data/element_types.h"
 
 namespace lockstep::worker {
@@ -101,9 +102,9 @@ absl::StatusOr<Field> Field::Label(const StoredData& data, int64_t classes, std:
   TensorSpec spec{.name = kLabelsField, .dtype = DType::kF32, .shape = stored.sample};
   if (classes > 0 || stored.tokens) {
     if (classes == 0) classes = int64_t{1} << 32;
-    const std::string wanted =
-        absl::StrCat("the model has the classes 0 to ", classes - 1,
-                     ignored.has_value() ? absl::StrCat(", and ", *ignored, " is left out of the loss") : "");
+    const std::string wanted = absl::StrCat(
+        classes == kAnyClasses ? "classes count from 0" : absl::StrCat("the model has the classes 0 to ", classes - 1),
+        ignored.has_value() ? absl::StrCat(", and ", *ignored, " is left out of the loss") : "");
     LS_RETURN_IF_ERROR(
         CheckIntegers(data.arrays[stored.array], stored.tokens ? "token" : "label", wanted,
                       [&](int64_t label) { return (label >= 0 && label < classes) || label == ignored; }));

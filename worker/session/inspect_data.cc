@@ -1,15 +1,75 @@
 #include "worker/session/inspect_data.h"
 
-#include <memory>
+#include <algorithm>
+#include <optional>
+#include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/graph/label_classes.h"
 #include "common/job/graph_request.h"
-#include "common/status/status_macros.h"
 #include "worker/data/data_source.h"
+#include "worker/data/non_finite.h"
 
 namespace lockstep::worker {
+namespace {
 
-absl::StatusOr<DataFacts> InspectData(const JobSpec& spec, const Graph* imported) {
+// One of a job's sets of data, opened.
+struct OpenSet {
+  std::string key;  // "data.train"
+  const job::DataFiles* files;
+  std::unique_ptr<DataSource> source;
+  StoredData stored;
+};
+
+// The key of the file that a message is about.
+std::string KeyOf(const OpenSet& set, absl::string_view message) {
+  const std::pair<const char*, const std::string*> files[] = {
+      {"labels", &set.files->labels()}, {"inputs", &set.files->inputs()}, {"tokens", &set.files->tokens()}};
+  for (const auto& [key, path] : files) {
+    if (!path->empty() && absl::StartsWith(message, *path)) return absl::StrCat(set.key, ".", key);
+  }
+  return set.key;
+}
+
+void Report(const OpenSet& set, const absl::Status& status, Findings& findings) {
+  if (!status.ok()) findings.Error("data", findings.At(KeyOf(set, status.message()), status), kExitBadData);
+}
+
+// "inputs F32 [3, 16, 16], labels I64 []".
+std::string FormText(const std::vector<TensorSpec>& fields) {
+  return absl::StrJoin(fields, ", ", [](std::string* out, const TensorSpec& field) {
+    absl::StrAppend(out, field.name, " ", DTypeName(field.dtype), " ", ShapeString(field.shape));
+  });
+}
+
+// What is no number spoils the loss of its sample, unless the model looks for it or masks with it.
+void CheckFinite(const OpenSet& set, const MetaGraph& metagraph, Findings& findings) {
+  const std::vector<Node>& nodes = metagraph.forward.nodes;
+  const bool looks = std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
+    return node.op == OpType::kIsNaN || node.op == OpType::kIsInf;
+  });
+  const bool masks = std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
+    return node.op == OpType::kSoftmax || node.op == OpType::kAttention;
+  });
+  for (size_t i = 0; i < set.stored.arrays.size(); ++i) {
+    const std::optional<NonFinite> found = FindNonFinite(set.stored.arrays[i]);
+    if (!found.has_value()) continue;
+    const bool target = set.stored.label.array == i;
+    const bool taken = !target && (looks || (masks && !found->any_nan));
+    const bool stops = set.key == "data.train" && metagraph.update.on_nan == OnNan::kStop && !taken;
+    const absl::Status status = absl::InvalidArgumentError(
+        absl::StrCat(found->first, ", the first of ", found->count, " that are not finite",
+                     stops ? "; the job would stop there (train.on_nan: stop). Leave such samples out, or replace the "
+                             "values"
+                           : ""));
+    const absl::Status placed = findings.At(KeyOf(set, status.message()), status);
+    stops ? findings.Error("data", placed, kExitBadData) : findings.Warn("data", std::string(placed.message()));
+  }
+}
+
+FeedOptions FeedOf(const JobSpec& spec, const Graph* imported) {
   FeedOptions feed = FeedOptionsOf(spec);
   for (const GraphInput& input : KnownInputs(spec, imported)) {
     // Without the batch; an input that has no dimensions is refused with the model.
@@ -17,22 +77,67 @@ absl::StatusOr<DataFacts> InspectData(const JobSpec& spec, const Graph* imported
     feed.inputs.push_back({input.name, input.dtype, sample, KnownRange(spec, imported, input.name)});
   }
   if (feed.inputs.size() == 1) feed.inputs[0].name = kInputsField;
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<DataSource> train, OpenDataSource(spec.data().train(), feed));
-  DataFacts facts;
-  facts.train_samples = train->num_samples();
-  facts.inputs.assign(train->fields().begin(), train->fields().end() - 1);
-  facts.labels = train->fields().back();
-  facts.train_sha256 = train->content_hash();
-  if (!spec.data().has_eval()) return facts;
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<DataSource> eval, OpenDataSource(spec.data().eval(), feed));
-  facts.eval_samples = eval->num_samples();
-  facts.eval_sha256 = eval->content_hash();
-  if (eval->fields() != train->fields()) {
-    return absl::InvalidArgumentError(absl::StrCat("data.eval has samples of ", ShapeString(eval->fields()[0].shape),
-                                                   ", data.train of ", ShapeString(facts.inputs[0].shape),
-                                                   "; both must have the same form"));
+  return feed;
+}
+
+class FileData : public JobData {
+ public:
+  FileData(const JobSpec& spec, const Graph* imported) : feed_(FeedOf(spec, imported)) {
+    sets_.push_back({"data.train", &spec.data().train(), nullptr, {}});
+    if (spec.data().has_eval()) sets_.push_back({"data.eval", &spec.data().eval(), nullptr, {}});
   }
-  return facts;
+
+  bool Open(Findings& findings) {
+    bool opened = true;
+    for (OpenSet& set : sets_) {
+      absl::StatusOr<std::unique_ptr<DataSource>> source = OpenDataSource(*set.files, feed_, &set.stored);
+      Report(set, source.status(), findings);
+      opened = opened && source.ok();
+      if (source.ok()) set.source = *std::move(source);
+    }
+    return opened && Describe(findings);
+  }
+
+  const DataFacts& facts() const override { return facts_; }
+
+  void CheckFits(const MetaGraph& metagraph, Findings& findings) const override {
+    for (const OpenSet& set : sets_) CheckFinite(set, metagraph, findings);
+    const std::optional<int64_t> classes = LabelClasses(metagraph);
+    if (!classes.has_value() || feed_.label_classes == *classes) return;
+    FeedOptions feed = feed_;
+    feed.label_classes = *classes;
+    for (const OpenSet& set : sets_) Report(set, CheckLabels(set.stored, feed), findings);
+  }
+
+ private:
+  bool Describe(Findings& findings) {
+    const DataSource& train = *sets_[0].source;
+    facts_.train_samples = train.num_samples();
+    facts_.inputs.assign(train.fields().begin(), train.fields().end() - 1);
+    facts_.labels = train.fields().back();
+    facts_.train_sha256 = train.content_hash();
+    if (sets_.size() == 1) return true;
+    const DataSource& eval = *sets_[1].source;
+    facts_.eval_samples = eval.num_samples();
+    facts_.eval_sha256 = eval.content_hash();
+    if (eval.fields() == train.fields()) return true;
+    const absl::Status differ =
+        absl::InvalidArgumentError(absl::StrCat("has samples of ", FormText(eval.fields()), ", data.train of ",
+                                                FormText(train.fields()), "; both must have the same form"));
+    findings.Error("data", findings.At("data.eval", differ), kExitBadData);
+    return false;
+  }
+
+  const FeedOptions feed_;
+  std::vector<OpenSet> sets_;
+  DataFacts facts_;
+};
+
+}  // namespace
+
+std::unique_ptr<JobData> InspectData(const JobSpec& spec, const Graph* imported, Findings& findings) {
+  auto data = std::make_unique<FileData>(spec, imported);
+  return data->Open(findings) ? std::move(data) : nullptr;
 }
 
 }  // namespace lockstep::worker

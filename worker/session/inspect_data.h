@@ -1,18 +1,17 @@
-// Opens the data of a job and describes it to a chief that is being started.
+// Opens the data of a job and describes it to whoever sets the job up.
 //
 // Threading: thread-safe (a pure function of the files); blocks.
 #ifndef LOCKSTEP_WORKER_SESSION_INSPECT_DATA_H_
 #define LOCKSTEP_WORKER_SESSION_INSPECT_DATA_H_
 
-#include "absl/status/statusor.h"
-#include "common/job/job.h"
-#include "common/training/training_policy.h"
+#include <memory>
+
+#include "common/training/job_data.h"
 
 namespace lockstep::worker {
 
-// `imported` is the graph of `model.onnx`, null for a built-in model. Errors name file and offset; see
-// worker/data/data_source.h.
-absl::StatusOr<DataFacts> InspectData(const JobSpec& spec, const Graph* imported);
+// A DataInspector for files. Errors name file and offset; see worker/data/data_source.h.
+std::unique_ptr<JobData> InspectData(const JobSpec& spec, const Graph* imported, Findings& findings);
 
 }  // namespace lockstep::worker
 

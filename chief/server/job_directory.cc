@@ -1,0 +1,166 @@
+#include "chief/server/job_directory.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "chief/checkpoint/recovery.h"
+#include "chief/term/directory_mark.h"
+#include "chief/term/other_chief.h"
+#include "common/checkpoint_format/naming.h"
+#include "common/checkpoint_format/state_tensors.h"
+#include "common/status/exit_code.h"
+#include "common/status/status_macros.h"
+#include "common/storage/files.h"
+#include "common/storage/local/local_storage.h"
+
+namespace lockstep::chief {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kMiB = 1 << 20;
+
+// What exists on the way to `directory`: where its bytes will lie.
+fs::path NearestExisting(const std::string& directory) {
+  std::error_code error;
+  fs::path path = fs::absolute(directory, error);
+  while (!fs::exists(fs::symlink_status(path, error)) && path != path.parent_path()) path = path.parent_path();
+  return path;
+}
+
+void LookAtRoom(const JobReading& job, const PreparedJob& prepared, const std::string& directory, bool begun,
+                Findings& findings) {
+  std::error_code error;
+  const fs::space_info space = fs::space(NearestExisting(directory), error);
+  if (error) return findings.Warn("disk", absl::StrCat(directory, ": ", error.message()));
+  const int64_t state = prepared.layout.TotalBytes();
+  if (!begun) {
+    const absl::Status room = CheckRoom(directory, space.available, state);
+    if (!room.ok()) return findings.Error("disk", room, kExitStorage);
+  }
+  // One more than is kept: the new checkpoint is complete before the oldest goes.
+  const int64_t kept = job.spec.checkpoint().keep_latest() + 1;
+  const double needed = static_cast<double>(state) * static_cast<double>(kept);
+  const std::string text = absl::StrFormat("%s: %.0f MiB free, %d checkpoints need %.1f MiB", directory,
+                                           static_cast<double>(space.available) / kMiB, kept, needed / kMiB);
+  if (static_cast<double>(space.available) < needed) return findings.Warn("disk", text);
+  findings.Ok("disk", text);
+}
+
+// The newest checkpoint of the directory's history that opens; nullopt where a chief would begin anew.
+absl::StatusOr<std::optional<CheckpointReader>> Newest(const Storage& storage, const DirectoryMark& mark,
+                                                       Findings& findings) {
+  const absl::StatusOr<std::vector<CheckpointSummary>> all = ListCheckpoints(storage);
+  LS_RETURN_IF_ERROR(all.status());
+  for (const CheckpointSummary& summary : *all) {
+    if (!summary.status.ok()) {
+      findings.Warn("directory", absl::StrCat(summary.name, " will be set aside: ", summary.status.message()));
+      continue;
+    }
+    if (!BelongsTo(summary.manifest, mark)) continue;
+    LS_ASSIGN_OR_RETURN(CheckpointReader reader,
+                        CheckpointReader::Open(storage, JoinPath(layout::kCheckpoints, summary.name)));
+    const absl::Status content = reader.VerifyContent();
+    if (content.ok()) return std::optional<CheckpointReader>(std::move(reader));
+    findings.Warn("directory", absl::StrCat(summary.name, " will be set aside: ", content.message()));
+  }
+  if (!mark.step_zero_published()) return std::optional<CheckpointReader>();
+  return absl::DataLossError(absl::StrCat("no checkpoint in ", storage.Describe(layout::kCheckpoints),
+                                          " verifies, and this job has been trained before"));
+}
+
+// The directory of an earlier start.
+void LookAtEarlier(const JobReading& job, const PreparedJob* prepared, const Storage& storage, Findings& findings) {
+  const absl::StatusOr<std::optional<DirectoryMark>> mark = ReadDirectoryMark(storage);
+  if (!mark.ok()) return findings.Error("directory", mark.status(), kExitBadJob);
+  if (!mark->has_value()) return;
+  if (!job.mistakes.Touch("name")) {
+    const absl::Status same = CheckSameJob(storage, **mark, job.spec.name());
+    if (!same.ok()) return findings.Error("directory", same, kExitBadJob);
+  }
+  const absl::Status free = CheckNoOtherChief(storage);
+  if (!free.ok()) findings.Error("directory", free, kExitBadJob);
+  const auto newest = Newest(storage, **mark, findings);
+  if (!newest.ok()) return findings.Error("directory", newest.status(), kExitStorage);
+  if (!newest->has_value() || prepared == nullptr) return;
+  const absl::Status resumes = CheckResume(*prepared, storage, **newest);
+  if (!resumes.ok()) return findings.Error("directory", resumes, kExitBadJob);
+  findings.Ok("directory", absl::StrCat(storage.Describe(""), ": goes on from step ", (*newest)->manifest().step()));
+}
+
+}  // namespace
+
+absl::Status CheckWritable(const std::string& directory) {
+  const fs::path place = NearestExisting(directory);
+  std::error_code error;
+  std::string problem;
+  if (!fs::is_directory(place, error)) {
+    problem = absl::StrCat(place.string(), " is a file");
+  } else if (faccessat(AT_FDCWD, place.c_str(), R_OK | W_OK | X_OK, AT_EACCESS) != 0) {
+    problem = absl::StrCat(place.string(), ": ", strerror(errno));
+  } else {
+    return absl::OkStatus();
+  }
+  return absl::PermissionDeniedError(absl::StrCat("the directory ", directory, " cannot be written: ", problem,
+                                                  "; choose another one, that this user can write, with --dir"));
+}
+
+absl::Status CheckRoom(const std::string& directory, uint64_t free, int64_t state) {
+  if (static_cast<double>(free) >= static_cast<double>(state)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(directory, " has ", free, " bytes free, and one checkpoint takes ",
+                                                   state, "; make room, or choose another directory with --dir"));
+}
+
+absl::StatusOr<JobDifference> DifferenceTo(const JobSpec& job, const Storage& storage, const CheckpointReader& newest) {
+  LS_ASSIGN_OR_RETURN(const std::string yaml, newest.ReadJob());
+  LS_ASSIGN_OR_RETURN(const JobSpec before, ParseJob(yaml, JoinPath(storage.Describe(newest.path()), layout::kJob)));
+  return CompareJobs(before, job);
+}
+
+absl::Status CheckResume(const PreparedJob& job, const Storage& storage, const CheckpointReader& newest) {
+  const std::string where = storage.Describe(newest.path());
+  if (job.job.checkpoint().resume() == job::Checkpoint::RESUME_NEVER) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        where, " is there and the job says `checkpoint.resume: never`; give another --dir, or set it to auto"));
+  }
+  LS_ASSIGN_OR_RETURN(const JobDifference difference, DifferenceTo(job.job, storage, newest));
+  if (!difference.CanResume()) {
+    return absl::FailedPreconditionError(absl::StrCat("the job differs from that of ", where,
+                                                      " in settings that change the result: ", difference.RefusedText(),
+                                                      ". Take them back, or start anew with another --dir"));
+  }
+  if (newest.manifest().fingerprint() != job.fingerprint) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the model is not that of ", where, " (metagraph ", job.fingerprint.substr(0, 12), " instead of ",
+                     newest.manifest().fingerprint().substr(0, 12),
+                     "): the file of model.onnx has changed. Bring it back, or start anew with another --dir"));
+  }
+  return newest.CheckLayout(ToCheckpointTensors(job.layout));
+}
+
+void LookAtDirectory(const JobReading& job, const PreparedJob* prepared, const std::string& directory,
+                     Findings& findings) {
+  const absl::Status writable = CheckWritable(directory);
+  if (!writable.ok()) return findings.Error("directory", writable, kExitStorage);
+  bool begun = false;
+  const absl::StatusOr<std::unique_ptr<LocalStorage>> storage = LocalStorage::Open(directory);
+  if (storage.ok()) {
+    LookAtEarlier(job, prepared, **storage, findings);
+    begun = (*storage)->Exists(layout::kMark).value_or(false);
+  } else if (!absl::IsNotFound(storage.status())) {
+    return findings.Error("directory", storage.status(), kExitStorage);
+  }
+  if (prepared != nullptr) LookAtRoom(job, *prepared, directory, begun, findings);
+}
+
+}  // namespace lockstep::chief

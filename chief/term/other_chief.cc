@@ -1,0 +1,51 @@
+#include "chief/term/other_chief.h"
+
+#include <sys/stat.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "common/checkpoint_format/naming.h"
+#include "common/storage/files.h"
+
+namespace lockstep::chief {
+namespace {
+
+constexpr uint64_t kMaxOwnerBytes = 4096;
+
+// Whether the process that `owner` names holds a lock on the file with this inode. The kernel lists all locks, a line
+// each: "1: FLOCK  ADVISORY  WRITE 1234 08:01:131137 0 EOF".
+bool IsHeld(const std::string& owner, uint64_t inode) {
+  std::ifstream locks("/proc/locks");
+  for (std::string line; std::getline(locks, line);) {
+    const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
+    if (words.size() < 6 || words[1] != "FLOCK") continue;
+    if (absl::EndsWith(words[5], absl::StrCat(":", inode)) &&
+        absl::StrContains(owner, absl::StrCat("pid ", words[4], " "))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+absl::Status OtherChiefError(const Storage& storage, absl::string_view held) {
+  return absl::FailedPreconditionError(absl::StrCat("another chief runs this job: ", held,
+                                                    ". Stop it first (lockstep stop --dir ", storage.Describe(""),
+                                                    ") or choose another --dir"));
+}
+
+absl::Status CheckNoOtherChief(const Storage& storage) {
+  const std::string path = storage.Describe(layout::kLock);
+  struct stat info;
+  const absl::StatusOr<std::string> owner = ReadWholeFile(storage, layout::kLock, kMaxOwnerBytes);
+  if (!owner.ok() || stat(path.c_str(), &info) != 0 || !IsHeld(*owner, info.st_ino)) return absl::OkStatus();
+  return OtherChiefError(storage, absl::StrCat(path, " is held by ", *owner));
+}
+
+}  // namespace lockstep::chief

@@ -1,0 +1,42 @@
+// The one set-up of a job, for a chief that starts it and for whoever only looks: job -> model -> facts of its data ->
+// policy -> metagraph -> fingerprint -> layout. What is wrong at one stage does not hide what is wrong at the next, as
+// far as the next can be looked at without it.
+//
+// Threading: thread-safe (reads files, changes nothing); blocks.
+#ifndef LOCKSTEP_COMMON_TRAINING_PREPARE_JOB_H_
+#define LOCKSTEP_COMMON_TRAINING_PREPARE_JOB_H_
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "common/graph/metagraph.h"
+#include "common/graph/onnx/import.h"
+#include "common/graph/state_layout.h"
+#include "common/job/findings.h"
+#include "common/job/job.h"
+#include "common/tensor/tensor.h"
+#include "common/training/job_data.h"
+#include "common/training/training_policy.h"
+
+namespace lockstep {
+
+struct PreparedJob {
+  JobSpec job;  // names its data by content
+  DataFacts facts;
+  TrainingPolicy training;
+  MetaGraph metagraph;
+  std::string metagraph_bytes;
+  std::string fingerprint;
+  StateLayout layout;
+  std::map<std::string, Tensor> initial;  // of an imported model, by variable
+};
+
+// Sets `reading` up and adds what it finds. `inspect` opens the data, `evaluate` executes one node, to fold the
+// constants of an imported model. nullopt when an error was found.
+std::optional<PreparedJob> PrepareJob(const JobReading& reading, const DataInspector& inspect,
+                                      const NodeEvaluator& evaluate, Findings& findings);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_TRAINING_PREPARE_JOB_H_

@@ -1,0 +1,98 @@
+#include "deploy/cli/check_job.h"
+
+#include <algorithm>
+#include <iostream>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "chief/server/job_directory.h"
+#include "common/net/listen.h"
+#include "common/training/prepare_job.h"
+#include "deploy/cli/machine.h"
+#include "worker/device/cuda_loader.h"
+#include "worker/device/devices.h"
+#include "worker/device/evaluate_node.h"
+#include "worker/session/inspect_data.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr double kMiB = 1 << 20;
+constexpr size_t kNamedNodes = 5;
+
+// A CPU serves what it has no kernel of its own for with the reference kernels, which are slow.
+void CheckKernels(const worker::ReplicaForecast& forecast, Findings& findings) {
+  std::vector<std::string> slow;
+  for (const std::string& node : forecast.nodes) {
+    if (absl::EndsWith(node, " reference")) slow.emplace_back(node.substr(0, node.size() - 10));
+  }
+  if (slow.empty() || slow.size() == forecast.nodes.size()) return;
+  const size_t named = std::min(slow.size(), kNamedNodes);
+  findings.Warn(
+      "kernels",
+      absl::StrCat(slow.size(), " of ", forecast.nodes.size(), " nodes run on the reference kernels, which are slow: ",
+                   absl::StrJoin(slow.begin(), slow.begin() + static_cast<std::ptrdiff_t>(named), ", "),
+                   slow.size() > named ? ", ..." : ""));
+}
+
+// What one worker will hold, and what it will compute with.
+std::optional<worker::ReplicaForecast> CheckPlan(const PreparedJob& prepared, const device::WorkerDevice& where,
+                                                 Findings& findings) {
+  absl::StatusOr<worker::ReplicaForecast> forecast = worker::ForecastReplica(prepared.metagraph, prepared.job, where);
+  if (!forecast.ok()) {
+    findings.Error("worker", forecast.status(), kExitBadJob);
+    return std::nullopt;
+  }
+  findings.Ok("memory", absl::StrFormat("%.1f MiB per worker beside its data",
+                                        static_cast<double>(forecast->host_total()) / kMiB));
+  if (forecast->device_memory > 0) {
+    findings.Ok("gpu memory", absl::StrFormat("%.1f MiB per worker, of %.1f MiB that it may take",
+                                              static_cast<double>(forecast->device_total()) / kMiB,
+                                              static_cast<double>(forecast->device_memory) / kMiB));
+  } else if (prepared.job.resources().device() != job::Resources::DEVICE_REFERENCE) {
+    CheckKernels(*forecast, findings);
+  }
+  return *std::move(forecast);
+}
+
+}  // namespace
+
+std::optional<worker::ReplicaForecast> CheckJob(const JobToCheck& job, Findings& findings) {
+  const JobReading reading = ReadJob(job.path, job.overrides);
+  const JobSpec& spec = reading.spec;
+  AddMachine(spec.resources().device() == job::Resources::DEVICE_CUDA, findings);
+  std::optional<PreparedJob> prepared = PrepareJob(reading, worker::InspectData, device::EvaluateNode, findings);
+  std::optional<worker::ReplicaForecast> forecast;
+  if (prepared.has_value()) forecast = CheckPlan(*prepared, job.device, findings);
+  if (!job.directory.empty() || !reading.mistakes.Touch("checkpoint.dir")) {
+    const std::string& directory = job.directory.empty() ? spec.checkpoint().dir() : job.directory;
+    chief::LookAtDirectory(reading, prepared.has_value() ? &*prepared : nullptr, directory, findings);
+  }
+  if (!job.listen.empty()) {
+    const absl::Status listens = CheckListen(job.listen);
+    listens.ok() ? findings.Ok("listen", job.listen) : findings.Error("listen", listens, kExitBadJob);
+  }
+  if (prepared.has_value() && static_cast<int64_t>(spec.cluster().workers().max()) > spec.train().logical_shards()) {
+    findings.Warn("cluster",
+                  absl::StrCat("up to ", spec.cluster().workers().max(), " workers for ", spec.train().logical_shards(),
+                               " logical shards: those beyond stand by as spares"));
+  }
+  return forecast;
+}
+
+absl::Status RefuseJob(const std::string& path, const std::vector<std::string>& overrides, ExitCode& exit_code) {
+  Findings findings;
+  PrepareJob(ReadJob(path, overrides), worker::InspectData, device::EvaluateNode, findings);
+  const std::string first(findings.first_error().message());
+  for (const Finding& finding : findings.all()) {
+    if (finding.gravity == Gravity::kError && finding.text != first) std::cerr << "lockstep: " << finding.text << "\n";
+  }
+  exit_code = findings.exit_code();
+  return findings.first_error();
+}
+
+}  // namespace lockstep::cli
