@@ -9,6 +9,7 @@
 #include "absl/strings/strip.h"
 #include "common/graph/graph_editor.h"
 #include "common/graph/parameter_patterns.h"
+#include "common/graph/training_account.h"
 #include "common/graph/training_graph.h"
 #include "common/graph/validate.h"
 #include "common/status/status_macros.h"
@@ -83,6 +84,20 @@ absl::StatusOr<bool> ClassesLast(const MetaGraph& metagraph, ClassAxis axis) {
   return last;
 }
 
+// As in PyTorch, a parameter that the loss depends on only through detached values gets no gradient and stays.
+absl::Status KeepBehindStops(const std::string& loss, Graph* graph) {
+  const std::set<std::string> reached = ReachedFrom(*graph, loss, false), read = ReachedFrom(*graph, loss, true);
+  bool any = false;
+  for (Variable& variable : graph->variables) {
+    if (variable.kind != VariableKind::kParameter) continue;
+    if (reached.count(variable.name) == 0 && read.count(variable.name) != 0) variable.kind = VariableKind::kFrozen;
+    any = any || variable.kind == VariableKind::kParameter;
+  }
+  if (any) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("no gradient of the loss '", loss,
+                                                 "' reaches a parameter: detach() or model.stop_gradient stops all"));
+}
+
 // What PyTorch's state dict of a built-in model has beside its variables.
 std::vector<StateAlias> AliasesOf(const Graph& builtin) {
   std::vector<StateAlias> aliases;
@@ -126,6 +141,7 @@ absl::StatusOr<MetaGraph> BuildMetaGraph(const MetaGraphRequest& request) {
   if (metagraph.loss.output.empty()) metagraph.loss.output = metagraph.forward.outputs[0];
   if (metagraph.loss.label.empty()) metagraph.loss.label = label.name;
   LS_RETURN_IF_ERROR(ChooseTrained(&metagraph.forward, request.trainable, request.frozen));
+  LS_RETURN_IF_ERROR(KeepBehindStops(metagraph.loss.output, &metagraph.forward));
   metagraph.update = request.update;
   LS_ASSIGN_OR_RETURN(const std::set<std::string> no_decay,
                       MatchParameters(metagraph.forward, request.no_decay, "train.optimizer.no_decay"));

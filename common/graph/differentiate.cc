@@ -36,10 +36,11 @@ class Differentiator {
     return found == gradients_.end() ? "" : found->second;
   }
 
-  // Collects the values that depend on a target.
+  // Collects the values through which a gradient reaches a target: what is behind an Identity does not.
   void FindDependents(absl::Span<const std::string> targets) {
     dependent_.insert(targets.begin(), targets.end());
     for (const Node& node : graph_->nodes) {
+      if (node.op == OpType::kIdentity) continue;
       if (std::any_of(node.inputs.begin(), node.inputs.end(), [&](const auto& v) { return Depends(v); })) {
         for (const std::string& output : node.outputs) {
           if (!output.empty()) dependent_.insert(output);

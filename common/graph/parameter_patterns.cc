@@ -2,30 +2,41 @@
 
 #include <fnmatch.h>
 
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
 
 namespace lockstep {
 
-absl::StatusOr<std::set<std::string>> MatchParameters(const Graph& graph, absl::Span<const std::string> patterns,
-                                                      absl::string_view key) {
+absl::StatusOr<std::set<std::string>> MatchNames(absl::Span<const std::string> names,
+                                                 absl::Span<const std::string> patterns, absl::string_view key,
+                                                 absl::string_view what) {
   std::set<std::string> matched;
   for (const std::string& pattern : patterns) {
     bool any = false;
-    std::string example;
-    for (const Variable& variable : graph.variables) {
-      if (variable.kind != VariableKind::kParameter) continue;
-      if (example.empty()) example = variable.name;
-      if (fnmatch(pattern.c_str(), variable.name.c_str(), 0) != 0) continue;
+    for (const std::string& name : names) {
+      if (fnmatch(pattern.c_str(), name.c_str(), 0) != 0) continue;
       any = true;
-      matched.insert(variable.name);
+      matched.insert(name);
     }
-    if (!any) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(key, ": no parameter matches '", pattern, "'; the first parameter is called '", example, "'"));
+    if (any) continue;
+    if (names.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(key, ": '", pattern, "' is given, and the model has no ", what));
     }
+    return absl::InvalidArgumentError(
+        absl::StrCat(key, ": no ", what, " matches '", pattern, "'; the first ", what, " is called '", names[0], "'"));
   }
   return matched;
+}
+
+absl::StatusOr<std::set<std::string>> MatchParameters(const Graph& graph, absl::Span<const std::string> patterns,
+                                                      absl::string_view key) {
+  std::vector<std::string> names;
+  for (const Variable& variable : graph.variables) {
+    if (variable.kind == VariableKind::kParameter) names.push_back(variable.name);
+  }
+  return MatchNames(names, patterns, key, "parameter");
 }
 
 absl::Status ChooseTrained(Graph* graph, absl::Span<const std::string> trainable,

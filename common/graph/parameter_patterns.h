@@ -20,6 +20,11 @@ namespace lockstep {
 absl::StatusOr<std::set<std::string>> MatchParameters(const Graph& graph, absl::Span<const std::string> patterns,
                                                       absl::string_view key);
 
+// The same of any names: a pattern that matches none of `names` is an error that calls them `what`.
+absl::StatusOr<std::set<std::string>> MatchNames(absl::Span<const std::string> names,
+                                                 absl::Span<const std::string> patterns, absl::string_view key,
+                                                 absl::string_view what);
+
 // Freezes the parameters that match none of `trainable` (empty: all match) or one of `frozen`. InvalidArgument for a
 // pattern that nothing matches, or when nothing is left to train.
 absl::Status ChooseTrained(Graph* graph, absl::Span<const std::string> trainable, absl::Span<const std::string> frozen);

@@ -9,6 +9,7 @@
 #include "common/graph/differentiate.h"
 #include "common/graph/graph_editor.h"
 #include "common/graph/loss.h"
+#include "common/graph/moved_statistics.h"
 #include "common/graph/ops/schema.h"
 #include "common/graph/passes/forms.h"
 #include "common/graph/passes/fuse_attention.h"
@@ -78,6 +79,22 @@ absl::Status CheckCountable(const Graph& graph) {
   return absl::OkStatus();
 }
 
+// The statistics that the graph computes itself are outputs of it, beside those of batch normalisations.
+absl::Status AddMoved(const MetaGraph& metagraph, TrainingGraph* training) {
+  const Graph& graph = training->graph;
+  for (const std::string& variable : MovedStatistics(metagraph.forward)) {
+    const std::string value = MovedValueName(variable);
+    const ValueInfo& becomes = graph.values.at(value);
+    if (becomes != graph.values.at(variable)) {
+      return absl::InvalidArgumentError(absl::StrCat("the buffer '", variable, "' would become ",
+                                                     DTypeName(becomes.dtype), ShapeString(becomes.shape),
+                                                     "; keep it as it is with model.constant_buffers"));
+    }
+    training->statistics.push_back({variable, value, 0.0});
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::string GradientName(absl::string_view parameter) { return absl::StrCat("grad.", parameter); }
@@ -93,9 +110,13 @@ absl::StatusOr<TrainingGraph> MakeTrainingGraph(const MetaGraph& metagraph) {
   BindBatch(graph, metagraph.pass_batch);
   LS_RETURN_IF_ERROR(InferShapes(graph));
   LS_RETURN_IF_ERROR(AppendTrainingLoss(graph, metagraph.loss, graph->outputs[position], metagraph.pass_batch));
-  graph->outputs = {kLossSum, kLossDenominator};
+  LS_RETURN_IF_ERROR(AddMoved(metagraph, &training));
+  const std::vector<std::string> losses = {kLossSum, kLossDenominator};
+  graph->outputs = losses;
+  for (const std::string& moved : MovedStatistics(metagraph.forward)) graph->outputs.push_back(MovedValueName(moved));
   FuseAttention(graph);
   if (metagraph.precision == Precision::kBf16) LS_RETURN_IF_ERROR(ReducePrecision(graph));
+  graph->outputs = losses;
   LS_RETURN_IF_ERROR(AddGradients(graph));
   FuseNormGradients(graph);
   for (const StatisticUpdate& statistic : training.statistics) graph->outputs.push_back(statistic.value);

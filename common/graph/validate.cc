@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/checkpoint_format/checkpoint_tensor.h"
+#include "common/graph/moved_statistics.h"
 #include "common/graph/ops/schema.h"
 #include "common/graph/state_layout.h"
 #include "common/status/status_macros.h"
@@ -199,7 +200,8 @@ absl::Status CheckStateSize(const MetaGraph& metagraph) {
 }  // namespace
 
 absl::Status ValidateForwardGraph(const Graph& graph) {
-  std::set<std::string> values;
+  std::set<std::string> values, moved;
+  for (const std::string& variable : MovedStatistics(graph)) moved.insert(MovedValueName(variable));
   for (const GraphInput& input : graph.inputs) {
     LS_RETURN_IF_ERROR(AddName("input", input.name, &values));
     LS_RETURN_IF_ERROR(CheckInput(input));
@@ -219,7 +221,9 @@ absl::Status ValidateForwardGraph(const Graph& graph) {
       }
     }
     for (const std::string& output : node.outputs) {
-      if (!output.empty()) LS_RETURN_IF_ERROR(AddName("value", output, &values));
+      if (output.empty()) continue;
+      const bool moves = moved.count(output) != 0 && values.insert(output).second;
+      if (!moves) LS_RETURN_IF_ERROR(AddName("value", output, &values));
     }
   }
   if (graph.outputs.empty()) return Invalid("the graph has no output");

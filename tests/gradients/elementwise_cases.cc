@@ -139,7 +139,6 @@ constexpr OpCase kCases[] = {
     {OpType::kFloor, Flat<OpType::kFloor>},
     {OpType::kCeil, Flat<OpType::kCeil>},
     {OpType::kRound, Flat<OpType::kRound>},
-    {OpType::kIdentity, Anywhere<OpType::kIdentity>},
     {OpType::kCast, Cast},
     {OpType::kWhere, Where},
 };

@@ -71,11 +71,6 @@ absl::Status CosGradient(GradientBuilder& b) {
   return absl::OkStatus();
 }
 
-absl::Status IdentityGradient(GradientBuilder& b) {
-  b.SetInputGradient(0, b.OutputGradient(0));
-  return absl::OkStatus();
-}
-
 // Steps are flat: the loss does not move with X.
 absl::Status FlatGradient(GradientBuilder&) { return absl::OkStatus(); }
 
@@ -86,6 +81,8 @@ constexpr OpSchema Row(OpType type, Infer infer, Gradient gradient) {
   return {type, 1, 1, 1, 1, ParseNoAttributes, FormatNoAttributes, infer, gradient};
 }
 
+// No gradient goes through an Identity: what reads files leaves out those that only name a value again, so that one
+// that stands in a graph is PyTorch's detach().
 constexpr OpSchema kFamily[] = {
     Row(OpType::kNeg, InferNumber, NegGradient),
     Row(OpType::kAbs, InferNumber, AbsGradient),
@@ -100,7 +97,7 @@ constexpr OpSchema kFamily[] = {
     Row(OpType::kFloor, InferSameAsFirst, FlatGradient),
     Row(OpType::kCeil, InferSameAsFirst, FlatGradient),
     Row(OpType::kRound, InferSameAsFirst, FlatGradient),
-    Row(OpType::kIdentity, InferAnything, IdentityGradient),
+    Row(OpType::kIdentity, InferAnything, nullptr),
     {OpType::kErfGrad, 2, 2, 1, 1, ParseNoAttributes, FormatNoAttributes, InferSameAsFirst, nullptr},
 };
 

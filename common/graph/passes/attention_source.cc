@@ -21,9 +21,10 @@ GraphIndex::GraphIndex(const Graph& graph) : graph_(graph), outputs_(graph.outpu
   for (const Node& node : graph.nodes) {
     if (live_.count(&node) == 0) continue;
     bool trained = false;
+    const bool stops = node.op == OpType::kIdentity;
     for (const std::string& input : node.inputs) {
       readers_[input].push_back(&node);
-      trained = trained || trained_.count(input) > 0;
+      trained = trained || (!stops && trained_.count(input) > 0);
     }
     for (const std::string& output : node.outputs) {
       producers_[output] = &node;
@@ -35,8 +36,7 @@ GraphIndex::GraphIndex(const Graph& graph) : graph_(graph), outputs_(graph.outpu
 const Node* GraphIndex::Producer(const std::string& value) const {
   const auto found = producers_.find(value);
   if (found == producers_.end()) return nullptr;
-  const Node* node = found->second;
-  return node->op == OpType::kIdentity ? Producer(node->inputs[0]) : node;
+  return found->second;
 }
 
 const Node* GraphIndex::OnlyReader(const std::string& value) const {

@@ -1,6 +1,7 @@
 #include "common/graph/passes/forms.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -48,6 +49,22 @@ void RemoveDropouts(Graph* graph, Predicate drop) {
     graph->nodes.erase(graph->nodes.begin() + static_cast<std::ptrdiff_t>(i));
     ReplaceReads(graph, node.outputs[0], node.inputs[0]);
   }
+}
+
+// Nothing is differentiated: readers of an Identity, where gradients would stop, read what it reads.
+void RemoveStops(Graph* graph) {
+  const auto stops = [&](const Node& node) {
+    return node.op == OpType::kIdentity &&
+           std::count(graph->outputs.begin(), graph->outputs.end(), node.outputs[0]) == 0;
+  };
+  std::map<std::string, std::string> sources;
+  for (Node& node : graph->nodes) {
+    for (std::string& input : node.inputs) {
+      if (const auto found = sources.find(input); found != sources.end()) input = found->second;
+    }
+    if (stops(node)) sources[node.outputs[0]] = node.inputs[0];
+  }
+  std::erase_if(graph->nodes, stops);
 }
 
 // Turns the node into BatchNormTraining and notes how its statistics move.
@@ -111,6 +128,7 @@ absl::StatusOr<TrainingForms> UseTrainingForms(Graph* graph) {
 
 void UseEvaluationForms(Graph* graph) {
   RemoveDropouts(graph, [](const DropoutAttributes&) { return true; });
+  RemoveStops(graph);
   for (Node& node : graph->nodes) {
     if (node.op == OpType::kSoftmaxCrossEntropyLoss && !KeepsLogProb(*graph, node)) node.outputs.resize(1);
     if (node.op == OpType::kBatchNormalization) {
