@@ -12,7 +12,9 @@ absl::StatusOr<std::optional<ImportedModel>> LoadModel(const JobSpec& spec, cons
   LS_ASSIGN_OR_RETURN(OnnxFile file, ReadOnnxFile(spec.model().onnx()));
   OnnxImportOptions options;
   options.evaluate = evaluate;
-  options.freeze_batch_norm = spec.model().batch_norm() == job::Model::BATCH_NORM_FREEZE;
+  options.batch_norm.assign(spec.model().batch_norm().begin(), spec.model().batch_norm().end());
+  options.stop_gradient.assign(spec.model().stop_gradient().begin(), spec.model().stop_gradient().end());
+  options.constant_buffers.assign(spec.model().constant_buffers().begin(), spec.model().constant_buffers().end());
   options.tied.insert(spec.model().tied().begin(), spec.model().tied().end());
   options.redraw = spec.model().init() == job::Model::INIT_RANDOM;
   options.batch = PassBatch(spec);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/graph/graph_editor.h"
+#include "common/graph/moved_statistics.h"
 #include "common/graph/onnx/importer.h"
 #include "common/graph/onnx/inline_functions.h"
 #include "common/graph/onnx/node_fields.h"
@@ -57,17 +58,27 @@ absl::StatusOr<ImportedModel> OnnxImporter::Run() {
   LS_RETURN_IF_ERROR(CheckFile());
   LS_ASSIGN_OR_RETURN(nodes_, InlineFunctions(file_.model));
   CollectNames();
-  LS_RETURN_IF_ERROR(ReadSignature());
+  ReadSignature();
   LS_RETURN_IF_ERROR(AddInitializers());
-  if (options_.trainable) FindFoldedWeights();
+  if (options_.trainable) {
+    SortLostParameters();
+    FindFoldedWeights();
+    LS_RETURN_IF_ERROR(ChooseMoves());
+    LS_RETURN_IF_ERROR(ChooseNorms());
+    LS_RETURN_IF_ERROR(ChooseStops());
+  }
   LS_RETURN_IF_ERROR(AddInputs());
   LS_RETURN_IF_ERROR(AddNodes());
   LS_RETURN_IF_ERROR(AddOutputs());
+  if (options_.trainable) LS_RETURN_IF_ERROR(AddMoves());
   Finish();
   if (options_.trainable) {
     LS_RETURN_IF_ERROR(KeepUnread());
     AddStepCounts();
     LS_RETURN_IF_ERROR(AddTied());
+    NameMissing();
+    model_.notes.detach_lost = has_signature_ ? optimized_ : file_.model.producer_name() == "pytorch";
+    WarnOfBlocks();
   }
   return std::move(model_);
 }
@@ -99,13 +110,10 @@ std::string OnnxImporter::Fresh(std::string name) {
   return name;
 }
 
-absl::Status OnnxImporter::ReadSignature() {
-  const std::optional<OnnxSignature> signature = FindSignature(file_.model);
-  if (!signature.has_value()) return absl::OkStatus();
-  has_signature_ = true;
-  parameters_ = signature->parameters;
-  buffers_ = signature->buffers;
-  return absl::OkStatus();
+void OnnxImporter::ReadSignature() {
+  std::optional<OnnxSignature> signature = FindSignature(file_.model);
+  has_signature_ = signature.has_value();
+  if (has_signature_) signature_ = *std::move(signature);
 }
 
 absl::Status OnnxImporter::AddInitializers() {
@@ -113,7 +121,8 @@ absl::Status OnnxImporter::AddInitializers() {
     if (message.name().empty()) return absl::InvalidArgumentError("an initialiser has no name");
     Initializer initializer{&message, false};
     if (options_.trainable && IsFloatingType(message.data_type())) {
-      initializer.parameter = has_signature_ ? parameters_.count(message.name()) != 0 : message.dims_size() > 0;
+      initializer.parameter =
+          has_signature_ ? signature_.parameters.count(message.name()) != 0 : message.dims_size() > 0;
     }
     if (!initializers_.emplace(message.name(), initializer).second) {
       return absl::InvalidArgumentError(absl::StrCat("two initialisers are called '", message.name(), "'"));
@@ -184,6 +193,11 @@ absl::Status OnnxImporter::AddNodes() {
 
 absl::Status OnnxImporter::AddVariable(const std::string& name, VariableKind kind, Tensor value) {
   if (kind != VariableKind::kFrozen && value.dtype() != DType::kF32 && value.dtype() != DType::kF64) {
+    if (kind == VariableKind::kStatistic) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the model changes its buffer '", name, "', which is ", DTypeName(value.dtype()),
+                       "; buffers that change are F32. Keep it as it is with model.constant_buffers: [", name, "]"));
+    }
     return absl::InvalidArgumentError(absl::StrCat("parameter '", name, "' is ", DTypeName(value.dtype()),
                                                    "; parameters are F32. Export the model in float32"));
   }
@@ -194,6 +208,7 @@ absl::Status OnnxImporter::AddVariable(const std::string& name, VariableKind kin
   if (options_.redraw && kind == VariableKind::kParameter) init = DrawnAnew(value);
   model_.graph.variables.push_back({name, value.dtype(), value.shape(), kind, init});
   model_.graph.values[name] = {value.dtype(), value.shape()};
+  if (kind == VariableKind::kParameter) model_.notes.parameters.insert(name);
   model_.initial.emplace(name, std::move(value));
   values_[name] = {nullptr, nullptr, name, {}, false};
   return absl::OkStatus();
@@ -209,6 +224,8 @@ absl::StatusOr<const OnnxImporter::Value*> OnnxImporter::Find(const std::string&
   LS_ASSIGN_OR_RETURN(Tensor tensor, ReadOnnxTensor(*initializer->second.message, folder_));
   if (initializer->second.parameter) {
     LS_RETURN_IF_ERROR(AddVariable(name, VariableKind::kParameter, std::move(tensor)));
+  } else if (moves_.count(name) != 0) {
+    LS_RETURN_IF_ERROR(AddVariable(name, VariableKind::kStatistic, std::move(tensor)));
   } else {
     Define(name, std::move(tensor));
   }
@@ -224,7 +241,7 @@ absl::StatusOr<ValueInfo> OnnxImporter::InfoOf(const std::string& name) {
 
 absl::StatusOr<const Tensor*> OnnxImporter::KnownElements(const std::string& name) {
   const auto initializer = initializers_.find(name);
-  if (initializer != initializers_.end() && values_.count(name) == 0) {
+  if (initializer != initializers_.end() && values_.count(name) == 0 && moves_.count(name) == 0) {
     LS_ASSIGN_OR_RETURN(Tensor tensor, ReadOnnxTensor(*initializer->second.message, folder_));
     Define(name, std::move(tensor));
   }
@@ -241,7 +258,7 @@ absl::StatusOr<std::string> OnnxImporter::NameInGraph(const std::string& name) {
   if (value.is_sequence) return absl::UnimplementedError(absl::StrCat("reads the sequence '", name, "'"));
   if (value.name.empty()) {
     // A buffer's own name is that of the tensor in the state.
-    value.name = options_.trainable && buffers_.count(name) != 0 ? Fresh(name + ".folded") : name;
+    value.name = options_.trainable && signature_.buffers.count(name) != 0 ? Fresh(name + ".folded") : name;
     AppendConstant(&model_.graph, value.name, value.constant->Clone());
   }
   return value.name;
@@ -291,7 +308,10 @@ absl::Status OnnxImporter::AddOutputs() {
 
 void OnnxImporter::Finish() {
   Graph& graph = model_.graph;
+  const std::vector<std::string> outputs = graph.outputs;
+  for (const std::string& moved : MovedStatistics(graph)) graph.outputs.push_back(MovedValueName(moved));
   RemoveDeadCode(&graph);
+  graph.outputs = outputs;
   std::set<std::string> used;
   for (const Node& node : graph.nodes) used.insert(node.inputs.begin(), node.inputs.end());
   for (Variable& variable : graph.variables) {

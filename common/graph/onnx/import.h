@@ -17,6 +17,7 @@
 #include "common/graph/ir.h"
 #include "common/graph/metagraph.h"
 #include "common/graph/onnx/onnx_file.h"
+#include "common/graph/training_account.h"
 
 namespace lockstep {
 
@@ -31,8 +32,12 @@ struct OnnxImportOptions {
   int64_t batch = 0;
   // False: initialisers stay constants, as for a model that is only run.
   bool trainable = true;
-  // Batch normalisation by the statistics of the file, which stay as they are.
-  bool freeze_batch_norm = false;
+  // As the job's `model.batch_norm`: empty, "train", "freeze", or patterns of the batch normalisations to freeze.
+  std::vector<std::string> batch_norm;
+  // Patterns (parameter_patterns.h) of values of the file behind which nothing is differentiated, and of buffers that
+  // stay as they are although the model changes them.
+  std::vector<std::string> stop_gradient;
+  std::vector<std::string> constant_buffers;
   // Second names of tied parameters, and the names under which the file has them.
   std::map<std::string, std::string> tied;
   // Parameters begin anew: normally distributed with the deviation of their values in the file, or, where the mean
@@ -43,6 +48,7 @@ struct OnnxImportOptions {
 };
 
 struct ImportedModel {
+  // Buffers that the model changes are statistics that the graph moves (moved_statistics.h).
   // Inputs with a symbolic batch begin with kBatchDim; attributes hold the batch of the options where the model
   // computes with it. `values` is empty.
   Graph graph;
@@ -50,6 +56,7 @@ struct ImportedModel {
   std::map<std::string, Tensor> initial;
   // What else the state dict of the model has: second names of tied parameters, counts of batch normalisations.
   std::vector<StateAlias> aliases;
+  ImportNotes notes;
   // What a user should know: parameters that nothing uses, a dropout that never drops.
   std::vector<std::string> warnings;
 };

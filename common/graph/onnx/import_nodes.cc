@@ -72,7 +72,8 @@ absl::Status OnnxImporter::AddNode(const onnx::NodeProto& node) {
     }
   }
   Call call{&node, {}, name};
-  const absl::Status read = (this->*ReaderOf(node.op_type()))(call);
+  absl::Status read = (this->*ReaderOf(node.op_type()))(call);
+  if (read.ok() && options_.trainable) read = StopOutputs(node);
   return read.ok() ? read : within(read);
 }
 

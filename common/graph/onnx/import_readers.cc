@@ -127,6 +127,7 @@ absl::Status OnnxImporter::ReadIdentity(Call& call) {
   if (call.node->input_size() != 1) return absl::InvalidArgumentError("takes one input");
   LS_RETURN_IF_ERROR(Find(call.node->input(0)).status());
   Alias(call.node->output(0), call.node->input(0));
+  if (options_.trainable && CallsDetach(*call.node)) return StopBehind(call.node->output(0));
   return absl::OkStatus();
 }
 
@@ -183,60 +184,6 @@ absl::Status OnnxImporter::ReadDropout(Call& call) {
   call.attributes = {
       {"ratio", ratio}, {"training_mode", int64_t{1}}, {"stream", static_cast<int64_t>(StreamOfName(call.label))}};
   return Emit(call, OpType::kDropout, {inputs[0]}, {call.node->output(0)});
-}
-
-// With its statistics among the initialisers it trains: PyTorch's newer exporter writes training_mode 0 for a model in
-// training too.
-absl::Status OnnxImporter::ReadBatchNormalization(Call& call) {
-  LS_ASSIGN_OR_RETURN(call.attributes, ReadAttributes(*call.node));
-  for (const char* old : {"spatial", "is_test", "consumed_inputs"}) call.attributes.erase(old);
-  const std::vector<std::string> inputs = InputsOf(*call.node);
-  if (inputs.size() != 5) return absl::InvalidArgumentError("takes five inputs");
-  if (!options_.trainable) {
-    if (OutputsOf(*call.node).size() > 1) return ReadMovedStatistics(call);
-    return Emit(call, OpType::kBatchNormalization, inputs, {call.node->output(0)});
-  }
-  for (const size_t i : {3, 4}) {
-    const auto initializer = initializers_.find(inputs[i]);
-    if (initializer == initializers_.end() || values_.count(inputs[i]) != 0) {
-      return absl::UnimplementedError(
-          absl::StrCat("its statistic '", inputs[i], "' is no initialiser of its own: it cannot be trained"));
-    }
-    LS_ASSIGN_OR_RETURN(Tensor tensor, ReadOnnxTensor(*initializer->second.message, folder_));
-    const VariableKind kind = options_.freeze_batch_norm ? VariableKind::kFrozen : VariableKind::kStatistic;
-    LS_RETURN_IF_ERROR(AddVariable(inputs[i], kind, std::move(tensor)));
-    if (options_.redraw) {
-      model_.graph.variables.back().init = {InitRule::Kind::kConstant, i == 3 ? 0.0 : 1.0, 0, "", ""};
-    }
-  }
-  call.attributes["training_mode"] = int64_t{!options_.freeze_batch_norm};
-  call.attributes["unbiased_running_var"] = int64_t{from_pytorch_};
-  return Emit(call, OpType::kBatchNormalization, inputs, {call.node->output(0)});
-}
-
-// A model that is only run and gives its statistics as outputs: momentum * the old + (1 - momentum) * those of the
-// batch.
-absl::Status OnnxImporter::ReadMovedStatistics(Call& call) {
-  const std::vector<std::string> inputs = InputsOf(*call.node);
-  const std::vector<std::string> outputs = OutputsOf(*call.node);
-  if (outputs.size() != 3 || IntOf(call.attributes, "training_mode", 0) != 1) {
-    return absl::UnimplementedError("its statistics are outputs, as before opset 14");
-  }
-  const std::string label = call.label;
-  LS_ASSIGN_OR_RETURN(const double kept, FloatOf(call.attributes, "momentum", 0.9));
-  const std::vector<std::string> moves = {Fresh(label + ".mean"), Fresh(label + ".variance")};
-  LS_RETURN_IF_ERROR(Emit(call, OpType::kBatchNormTraining, {inputs[0], inputs[1], inputs[2]},
-                          {outputs[0], moves[0], Fresh(label + ".inv_std"), moves[1]}));
-  for (size_t i = 0; i < 2; ++i) {
-    const std::string old = Fresh(moves[i] + ".kept"), moved = Fresh(moves[i] + ".moved");
-    const Call keep{call.node, {{"factor", kept}}, old};
-    LS_RETURN_IF_ERROR(Emit(keep, OpType::kScale, {inputs[3 + i]}, {old}));
-    const Call move{call.node, {{"factor", 1.0 - kept}}, moved};
-    LS_RETURN_IF_ERROR(Emit(move, OpType::kScale, {moves[i]}, {moved}));
-    const Call sum{call.node, {}, outputs[1 + i]};
-    LS_RETURN_IF_ERROR(Emit(sum, OpType::kAdd, {old, moved}, {outputs[1 + i]}));
-  }
-  return absl::OkStatus();
 }
 
 // Max, Min, Sum and Mean of any number of inputs: pairs, from the first to the last.

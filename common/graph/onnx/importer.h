@@ -17,6 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/graph/onnx/import.h"
+#include "common/graph/onnx/signature.h"
 #include "common/graph/ops/raw_attributes.h"
 
 namespace lockstep {
@@ -55,7 +56,7 @@ class OnnxImporter {
   // import.cc
   absl::Status CheckFile();
   void CollectNames();
-  absl::Status ReadSignature();
+  void ReadSignature();
   absl::Status AddInitializers();
   absl::Status AddInputs();
   absl::Status AddInput(const onnx::ValueInfoProto& input);
@@ -63,11 +64,32 @@ class OnnxImporter {
   absl::Status AddOutputs();
   void Finish();
 
-  // import_state.cc
+  // import_norms.cc
+  absl::Status ChooseNorms();
+  bool SaysTraining() const;
+  absl::Status ReadBatchNormalization(Call& call);
+  absl::Status ReadMovedStatistics(Call& call);
+  class GivenStatistics;
+
+  // import_gradients.cc
+  absl::Status ChooseMoves();
+  absl::Status ChooseStops();
+  absl::Status StopBehind(const std::string& value);
+  absl::Status StopOutputs(const onnx::NodeProto& node);
+  absl::Status AddMoves();
+  absl::Status AddMove(const std::string& buffer, const std::string& value);
+  void WarnOfBlocks();
+
+  // import_lost.cc
+  void SortLostParameters();
   void FindFoldedWeights();
+  absl::Status AddTied();
+  void NameMissing();
+  std::string MergedNormOf(absl::string_view parameter) const;
+
+  // import_state.cc
   absl::Status KeepUnread();
   void AddStepCounts();
-  absl::Status AddTied();
   absl::StatusOr<const Value*> Find(const std::string& name);
   absl::Status AddVariable(const std::string& name, VariableKind kind, Tensor value);
   absl::StatusOr<ValueInfo> InfoOf(const std::string& name);
@@ -108,8 +130,6 @@ class OnnxImporter {
   absl::Status ReadIdentity(Call& call);
   absl::Status ReadCastLike(Call& call);
   absl::Status ReadDropout(Call& call);
-  absl::Status ReadBatchNormalization(Call& call);
-  absl::Status ReadMovedStatistics(Call& call);
   absl::Status ReadVariadic(Call& call);
   absl::Status ReadSoftmax(Call& call);
   absl::Status ReadSplitToSequence(Call& call);
@@ -141,8 +161,17 @@ class OnnxImporter {
   int64_t opset_ = 0;
   bool from_pytorch_ = false;
   bool has_signature_ = false;
-  std::set<std::string> parameters_;  // by the signature
-  std::set<std::string> buffers_;     // by the signature
+  OnnxSignature signature_;                   // empty where the file has none
+  std::set<std::string> frozen_norms_;        // by their running means
+  std::map<std::string, std::string> moves_;  // buffers that the model changes, and the values they become
+  std::set<std::string> stopped_;             // values of the file by options.stop_gradient and `moves_`
+  std::map<std::string, std::string> stops_;  // stopped values, and their names in the graph
+  // Parameters of the signature without values in the file: second names, with the first; those that no call takes; the
+  // rest, which exporters folded into something else.
+  std::map<std::string, std::string> ties_;
+  std::vector<std::string> unused_;
+  std::set<std::string> lost_;
+  bool optimized_ = false;  // the exporter has made initialisers of its own
   std::map<std::string, Initializer> initializers_;
   std::map<std::string, Value> values_;
   std::set<std::string> taken_names_;  // of the file's nodes and values, and those made up beside them

@@ -21,6 +21,9 @@ inline constexpr char kExportCall[] =
     "torch.onnx.export(model.train(), args, \"m.onnx\", optimize=False, "
     "dynamic_shapes=({0: torch.export.Dim(\"batch\")},))";
 
+// What PyTorch calls the count of the batches that a normalisation has seen.
+inline constexpr char kStepCountSuffix[] = "num_batches_tracked";
+
 // A shape that a model computes is small; what folds into more than this is no shape but an attack or a mistake.
 inline constexpr int64_t kMaxFoldedBytes = int64_t{1} << 30;
 inline constexpr int64_t kMaxAllFoldedBytes = int64_t{2} << 30;

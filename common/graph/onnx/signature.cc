@@ -1,8 +1,12 @@
 #include "common/graph/onnx/signature.h"
 
+#include <utility>
+
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 
 namespace lockstep {
 namespace {
@@ -18,19 +22,33 @@ std::string TargetOf(absl::string_view line) {
   return std::string(line.substr(0, line.find('\'')));
 }
 
-// One line per input: "p_fc_weight: PARAMETER target='fc.weight'". Outputs follow under "# outputs".
+// One line per input: "p_fc_weight: PARAMETER target='fc.weight'". Outputs follow under "# outputs":
+// "getitem_3: BUFFER_MUTATION target='bn.running_mean'".
 OnnxSignature Parse(absl::string_view text) {
   OnnxSignature signature;
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
-    if (absl::StartsWith(line, "# outputs")) break;
     std::string target = TargetOf(line);
     if (target.empty()) continue;
-    if (absl::StrContains(line, ": PARAMETER ")) signature.parameters.insert(std::move(target));
-    if (absl::StrContains(line, ": BUFFER ") && !absl::StrContains(line, "persistent=False")) {
+    const std::string value(absl::StripAsciiWhitespace(line.substr(0, line.find(':'))));
+    if (absl::StrContains(line, ": PARAMETER ")) {
+      signature.parameters.insert(target);
+      signature.placeholders.emplace(std::move(target), value);
+    } else if (absl::StrContains(line, ": BUFFER_MUTATION ")) {
+      signature.mutations.emplace(std::move(target), value);
+    } else if (absl::StrContains(line, ": BUFFER ") && !absl::StrContains(line, "persistent=False")) {
       signature.buffers.insert(std::move(target));
+    } else {
+      signature.constants.insert(std::move(target));
     }
   }
   return signature;
+}
+
+absl::string_view Property(const onnx::NodeProto& node, absl::string_view key) {
+  for (const onnx::StringPair& property : node.metadata_props()) {
+    if (property.key() == key) return property.value();
+  }
+  return "";
 }
 
 }  // namespace
@@ -42,6 +60,25 @@ std::optional<OnnxSignature> FindSignature(const onnx::ModelProto& model) {
     }
   }
   return std::nullopt;
+}
+
+absl::string_view NodeCall(const onnx::NodeProto& node) { return Property(node, "pkg.torch.onnx.fx_node"); }
+
+bool CallTakes(absl::string_view call, absl::string_view placeholder) {
+  const std::string name = absl::StrCat("%", placeholder);
+  for (size_t at = call.find(name); at != absl::string_view::npos; at = call.find(name, at + 1)) {
+    const size_t end = at + name.size();
+    if (end == call.size() || !(absl::ascii_isalnum(call[end]) || call[end] == '_')) return true;
+  }
+  return false;
+}
+
+bool CallsDetach(const onnx::NodeProto& node) {
+  return node.op_type() == "Identity" && absl::StrContains(NodeCall(node), "[target=torch.ops.aten.detach");
+}
+
+bool ComesFromBlock(const onnx::NodeProto& node) {
+  return absl::StartsWith(Property(node, "pkg.torch.onnx.stack_trace"), "File \"<eval_with_key>");
 }
 
 }  // namespace lockstep

@@ -1,13 +1,16 @@
-// What PyTorch's exporter writes about a model's inputs beside the graph: which are parameters, which are buffers.
+// What PyTorch's exporter writes beside the graph: which inputs of the exported program are parameters, buffers and
+// constants, which buffers `forward` changes, and which call of the program each node comes from.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_ONNX_SIGNATURE_H_
 #define LOCKSTEP_COMMON_GRAPH_ONNX_SIGNATURE_H_
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "protos/onnx.pb.h"
 
 namespace lockstep {
@@ -15,10 +18,34 @@ namespace lockstep {
 struct OnnxSignature {
   std::set<std::string> parameters;  // by their names in the state dict
   std::set<std::string> buffers;     // persistent ones alike
+  std::set<std::string> constants;   // buffers that the state dict leaves out, and other tensors of the model
+  // Of parameters: their names in the calls of NodeCall.
+  std::map<std::string, std::string> placeholders;
+  // Buffers that `forward` changes, and the values that they become.
+  std::map<std::string, std::string> mutations;
+
+  // Whether the model, and not the exporter, has a tensor of this name.
+  bool Knows(const std::string& name) const {
+    return parameters.count(name) != 0 || buffers.count(name) != 0 || constants.count(name) != 0;
+  }
 };
 
 // Nothing where the exporter left none: the older exporter, other tools.
 std::optional<OnnxSignature> FindSignature(const onnx::ModelProto& model);
+
+// The call of the exported program that the node comes from: "%detach : ... call_function[target=...](args = (%sub,),
+// ...". Empty where the exporter left none.
+absl::string_view NodeCall(const onnx::NodeProto& node);
+
+// Whether the call takes the program's value `placeholder`.
+bool CallTakes(absl::string_view call, absl::string_view placeholder);
+
+// Tensor.detach().
+bool CallsDetach(const onnx::NodeProto& node);
+
+// Whether the node comes from a block that the exporter traces apart and then inlines: torch.no_grad(),
+// torch.autocast() and the like. Which of them it was, no file says.
+bool ComesFromBlock(const onnx::NodeProto& node);
 
 }  // namespace lockstep
 

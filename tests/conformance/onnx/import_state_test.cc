@@ -1,6 +1,7 @@
 // What of a model's state dict the importer takes into the state, and under which kind.
 #include <google/protobuf/text_format.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
 #include <string>
@@ -42,7 +43,7 @@ OnnxFile TwoLayers(const std::string& signature) {
   if (!signature.empty()) {
     auto* property = file.model.mutable_graph()->add_metadata_props();
     property->set_key("pkg.torch.export.ExportedProgram.graph_signature");
-    property->set_value(signature);
+    property->set_value(signature + "\n# outputs\ngetitem_3: BUFFER_MUTATION target='bn.running_mean'\n");
   }
   return file;
 }
@@ -73,7 +74,7 @@ std::map<std::string, VariableKind> Kinds(const ImportedModel& model) {
 TEST_CASE("import: a frozen batch normalisation keeps its statistics and counts nothing", "[onnx]") {
   OnnxImportOptions options;
   const ImportedModel trained = Import(TwoLayers(""), options);
-  options.freeze_batch_norm = true;
+  options.batch_norm = {"freeze"};
 
   const ImportedModel frozen = Import(TwoLayers(""), options);
 
@@ -82,6 +83,45 @@ TEST_CASE("import: a frozen batch normalisation keeps its statistics and counts 
   CHECK(Kinds(frozen).at("bn.num_batches_tracked") == VariableKind::kFrozen);
   CHECK(Kinds(frozen).at("bn.running_var") == VariableKind::kFrozen);
   CHECK(Kinds(frozen).at("bn.weight") == VariableKind::kParameter);
+}
+
+// Notes at a node the call of the exported program that it comes from.
+void SetCall(OnnxFile* file, int node, const std::string& call) {
+  auto* property = file->model.mutable_graph()->mutable_node(node)->add_metadata_props();
+  property->set_key("pkg.torch.onnx.fx_node");
+  property->set_value(call);
+}
+
+TEST_CASE("import: calls tell tied parameters from unused ones, and constants are not trained", "[onnx]") {
+  OnnxFile file = TwoLayers(
+      "\nw: PARAMETER target='bn.weight'\nb: PARAMETER target='bn.bias'\nc: CONSTANT_TENSOR target='enc.weight'\n"
+      "p_h: PARAMETER target='head.weight'\np_e: PARAMETER target='emb.weight'\np_e_x: PARAMETER "
+      "target='spare.weight'\n"
+      "b_m: BUFFER target='bn.running_mean' persistent=True\nb_v: BUFFER target='bn.running_var' persistent=True\n");
+  SetCall(&file, 0, "%h : call_function[target=torch.ops.aten.matmul.default](args = (%x, %c), kwargs = {})");
+  SetCall(&file, 2, "%y : call_function[target=torch.ops.aten.matmul.default](args = (%n, %p_e), kwargs = {})");
+
+  const ImportedModel model = Import(std::move(file), {});
+
+  CHECK(std::count(model.aliases.begin(), model.aliases.end(), StateAlias{"emb.weight", "head.weight"}) == 1);
+  CHECK(Kinds(model).at("head.weight") == VariableKind::kParameter);
+  CHECK(Kinds(model).count("enc.weight") == 0);
+  REQUIRE(model.warnings.size() == 1);
+  CHECK_THAT(model.warnings[0], Contains("does not use spare.weight") && Contains("strict=False"));
+}
+
+TEST_CASE("import: a file as of model.eval() trains its batch normalisations with a warning, or as the job says",
+          "[onnx]") {
+  const ImportedModel untold = Import(TwoLayers(""), {});
+  OnnxImportOptions options;
+  options.batch_norm = {"train"};
+
+  const ImportedModel told = Import(TwoLayers(""), options);
+
+  CHECK(Kinds(untold) == Kinds(told));
+  REQUIRE(untold.warnings.size() == 1);
+  CHECK_THAT(untold.warnings[0], Contains("model.batch_norm: train"));
+  CHECK(told.warnings.empty());
 }
 
 TEST_CASE("import: both names of a tied parameter exist, and one that is missing is named", "[onnx]") {

@@ -1,57 +1,20 @@
 // Models that PyTorch exported train here as they trained there: the loss of every step and the weights at the end,
-// from files that import_models.py makes. One logical shard and one pass of all samples, so that nothing depends on an
-// order.
+// from files that import_models.py makes.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <fstream>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/strip.h"
-#include "common/graph/build_metagraph.h"
-#include "common/graph/initial_state.h"
-#include "common/graph/onnx/import.h"
-#include "tests/conformance/pytorch/example_source.h"
-#include "worker/collectives/loopback/loopback_communicator.h"
-#include "worker/data/array_file.h"
-#include "worker/device/devices.h"
-#include "worker/device/evaluate_node.h"
-#include "worker/step/step_runner.h"
+#include "tests/conformance/pytorch/imported_training.h"
 
 namespace lockstep::worker {
 namespace {
 
-constexpr int kSteps = 20;
 const std::string kFolder = "tests/conformance/pytorch/import/";
-
-struct TensorFigures {
-  double sum = 0;
-  double norm = 0;
-  double gradient_norm = 0;  // of the first step; 0 for statistics
-};
-
-// What PyTorch's run left.
-struct Golden {
-  double rate = 0;
-  double smoothing = 0;
-  std::vector<double> losses;
-  std::map<std::string, TensorFigures> tensors;
-};
-
-Golden ReadGolden(const std::string& name) {
-  Golden golden;
-  std::ifstream file(kFolder + name + ".losses.txt");
-  std::string word;
-  file >> word >> golden.rate >> word >> golden.smoothing;
-  for (int step = 0; step < kSteps; ++step) file >> golden.losses.emplace_back();
-  for (TensorFigures figures; file >> word >> figures.sum >> figures.norm >> figures.gradient_norm;) {
-    golden.tensors[word] = figures;
-  }
-  return golden;
-}
 
 // The same training with autocast.
 struct GoldenBf16 {
@@ -68,10 +31,6 @@ GoldenBf16 ReadGoldenBf16(const std::string& name) {
   return golden;
 }
 
-Tensor ReadArray(const std::string& path) {
-  return std::move(ReadArrayFile(path, job::DataFiles::FORMAT_NPY, int64_t{1} << 30).value().array);
-}
-
 // "mlp_plain" and "mlp_older" are other exports of "mlp", with its data.
 std::string ModelOf(const std::string& name) {
   for (const char* exporter : {"_plain", "_older"}) {
@@ -80,149 +39,19 @@ std::string ModelOf(const std::string& name) {
   return name;
 }
 
-Example ReadExample(const std::string& name, size_t inputs) {
-  Example example;
-  for (size_t i = 0; i < inputs; ++i) {
-    const std::string index = inputs > 1 ? "." + std::to_string(i) : "";
-    example.inputs.push_back(ReadArray(kFolder + ModelOf(name) + ".inputs" + index + ".npy"));
-  }
-  example.labels = ReadArray(kFolder + ModelOf(name) + ".labels.npy");
-  return example;
+Golden ReadGoldenOf(const std::string& name) { return ReadGolden(kFolder + name); }
+
+Training MakeTraining(const std::string& name, const Golden& golden, device::DeviceKind kind,
+                      Recomputation recompute = Recomputation::kCheap, Precision precision = Precision::kFloat32) {
+  OnnxImportOptions options;
+  if (name == "gpt2") options.tied = {{"wte.weight", "lm_head.weight"}};
+  return {kFolder + name, kFolder + ModelOf(name), options, golden, kind, recompute, precision};
 }
-
-MetaGraph MakeMetaGraph(const ImportedModel& model, const Example& example, const Golden& golden, Precision precision) {
-  MetaGraphRequest request;
-  request.imported = model.graph;
-  request.aliases = model.aliases;
-  for (const GraphInput& input : model.graph.inputs) {
-    request.inputs.push_back({input.name, input.name, InputRole::kFeature, input.dtype, input.shape, {}});
-  }
-  Shape labels = example.labels.shape();
-  labels[0] = kBatchDim;
-  request.inputs.push_back({"labels", "labels", InputRole::kLabel, DType::kI64, labels, {}});
-  request.loss.ignore_index = -100;
-  request.loss.label_smoothing = golden.smoothing;
-  request.update.optimizer = {.kind = OptimizerKind::kSgd, .momentum = 0.9};
-  request.update.schedule = {.kind = ScheduleKind::kConstant, .lr = golden.rate};
-  request.pass_batch = example.labels.shape()[0];
-  request.precision = precision;
-  const auto metagraph = BuildMetaGraph(request);
-  INFO(metagraph.status().ToString());
-  REQUIRE(metagraph.ok());
-  return *metagraph;
-}
-
-struct Trained {
-  std::vector<double> losses;
-  std::map<std::string, TensorFigures> tensors;
-};
-
-double NormOf(absl::Span<const float> elements) {
-  double squares = 0;
-  for (const float element : elements) squares += static_cast<double>(element) * element;
-  return std::sqrt(squares);
-}
-
-// The state of a model while it trains.
-class Training {
- public:
-  Training(const std::string& name, const Golden& golden, device::DeviceKind kind,
-           Recomputation recompute = Recomputation::kCheap, Precision precision = Precision::kFloat32) {
-    OnnxImportOptions options;
-    options.evaluate = device::EvaluateNode;
-    options.batch = ReadArray(kFolder + ModelOf(name) + ".labels.npy").shape()[0];
-    if (name == "gpt2") options.tied = {{"wte.weight", "lm_head.weight"}};
-    auto model = ImportOnnx(ReadOnnxFile(kFolder + name + ".onnx").value(), options);
-    INFO(model.status().ToString());
-    REQUIRE(model.ok());
-    model_ = std::make_unique<ImportedModel>(*std::move(model));
-    Example example = ReadExample(name, model_->graph.inputs.size());
-    metagraph_ = MakeMetaGraph(*model_, example, golden, precision);
-    data_ = std::make_unique<ExampleSource>(std::move(example), metagraph_);
-    device_ = device::MakeDevice(kind, {}).value();
-    state_ = ReplicaState::Create(MakeStateLayout(metagraph_), *device_).value();
-    const auto of_model = [&](const std::string&, const std::string& tensor) -> absl::StatusOr<Tensor> {
-      return model_->initial.at(tensor).Clone();
-    };
-    REQUIRE(state_->host().Load(MakeInitialState(metagraph_, 0, of_model).value()).ok());
-    REQUIRE(state_->Store().ok());
-    std::map<std::string, std::byte*> variables;
-    for (const Variable& variable : metagraph_.forward.variables) {
-      variables[variable.name] = state_->address(state_->layout().Find(variable.name));
-    }
-    StepConfig config{.metagraph = metagraph_,
-                      .training = MakeTrainingGraph(metagraph_).value(),
-                      .seed = 0,
-                      .global_batch = options.batch,
-                      .logical_shards = 1,
-                      .device = device_.get()};
-    plan_ = Plan::Make(device_.get(), config.training.graph, variables, {.recompute = recompute}).value();
-    runner_ = StepRunner::Make(std::move(config), state_.get(), plan_.get(), nullptr, data_.get(), nullptr).value();
-  }
-
-  int64_t arena() const { return plan_->memory().arena; }
-
-  double Step(int step) {
-    const auto result = runner_->RunStep(*communicators_[0], step, {});
-    INFO(result.status().ToString());
-    REQUIRE(result.ok());
-    return result->record.loss;
-  }
-
-  // The state dict: its names, and a tensor's elements as floats.
-  std::vector<std::string> names() const {
-    std::vector<std::string> names;
-    for (const StateTensor& tensor : state_->layout().tensors) {
-      if (tensor.group == StateGroup::kModel) names.push_back(tensor.spec.name);
-    }
-    return names;
-  }
-  std::vector<float> Values(const std::string& name) const {
-    const int index = state_->layout().Find(name);
-    const auto* elements = state_->host().tensor(index).data();
-    const TensorSpec& spec = state_->layout().tensors[index].spec;
-    const int64_t count = NumElements(spec.shape);
-    if (spec.dtype == DType::kI64) {
-      const auto* integers = reinterpret_cast<const int64_t*>(elements);
-      return {integers, integers + count};
-    }
-    const auto* floats = reinterpret_cast<const float*>(elements);
-    return {floats, floats + count};
-  }
-
- private:
-  std::unique_ptr<ImportedModel> model_;
-  MetaGraph metagraph_;
-  std::unique_ptr<ExampleSource> data_;
-  std::unique_ptr<device::Device> device_;
-  std::unique_ptr<ReplicaState> state_;
-  std::unique_ptr<Plan> plan_;
-  std::unique_ptr<StepRunner> runner_;
-  std::vector<std::unique_ptr<Communicator>> communicators_ = MakeLoopback({1, 1}, 1);
-};
 
 Trained Train(const std::string& name, const Golden& golden, device::DeviceKind kind,
               Precision precision = Precision::kFloat32) {
-  Training training(name, golden, kind, Recomputation::kCheap, precision);
-  Trained trained;
-  std::map<std::string, std::vector<float>> before;
-  for (const std::string& tensor : training.names()) before[tensor] = training.Values(tensor);
-  for (int step = 1; step <= kSteps; ++step) {
-    trained.losses.push_back(training.Step(step));
-    if (step > 1) continue;
-    for (auto& [tensor, moved] : before) {
-      // The first step of momentum SGD is the gradient times the rate.
-      const std::vector<float> values = training.Values(tensor);
-      for (size_t i = 0; i < moved.size(); ++i) moved[i] -= values[i];
-      trained.tensors[tensor].gradient_norm = NormOf(moved) / golden.rate;
-    }
-  }
-  for (const std::string& tensor : training.names()) {
-    const std::vector<float> values = training.Values(tensor);
-    trained.tensors[tensor].norm = NormOf(values);
-    for (const float value : values) trained.tensors[tensor].sum += value;
-  }
-  return trained;
+  Training training = MakeTraining(name, golden, kind, Recomputation::kCheap, precision);
+  return Train(training, golden);
 }
 
 // What PyTorch says of the gradients of the first step: every element, in units of the largest of its tensor / 32767.
@@ -249,7 +78,7 @@ std::map<std::string, GoldenGradient> ReadGradients(const std::string& name) {
 // The gradient of every parameter in the first step: with a rate of 1 it is what the step takes away.
 std::map<std::string, std::vector<float>> FirstGradients(const std::string& name, Golden golden) {
   golden.rate = 1;
-  Training training(name, golden, device::DeviceKind::kCpu);
+  Training training = MakeTraining(name, golden, device::DeviceKind::kCpu);
   std::map<std::string, std::vector<float>> gradients;
   for (const std::string& tensor : training.names()) gradients[tensor] = training.Values(tensor);
   training.Step(1);
@@ -272,7 +101,7 @@ TEST_CASE("import: every element of every first gradient is PyTorch's", "[onnx][
   const std::map<std::string, GoldenGradient> golden = ReadGradients(name);
   REQUIRE(golden.size() > 3);
 
-  const auto gradients = FirstGradients(name, ReadGolden(name));
+  const auto gradients = FirstGradients(name, ReadGoldenOf(name));
 
   for (const auto& [tensor, expected] : golden) {
     CAPTURE(tensor);
@@ -293,7 +122,7 @@ TEST_CASE("import: models of the plain call and of the older exporter train as i
   const std::string name = GENERATE("mlp_plain", "mlp_older", "cnn_plain", "cnn_older", "attention_plain",
                                     "attention_older", "lstm_plain", "lstm_older", "encoder_plain", "llama_plain");
   CAPTURE(name);
-  const Golden golden = ReadGolden(name);
+  const Golden golden = ReadGoldenOf(name);
   REQUIRE(golden.losses.size() == kSteps);
 
   const Trained trained = Train(name, golden, device::DeviceKind::kCpu);
@@ -324,7 +153,7 @@ TEST_CASE("import: exported models train as PyTorch trains them", "[onnx][pytorc
   // A ReLU whose input lies within rounding of zero takes one side there and the other here.
   const bool kinks = name == "resnet18";
   CAPTURE(name, kind == device::DeviceKind::kCpu);
-  const Golden golden = ReadGolden(name);
+  const Golden golden = ReadGoldenOf(name);
   REQUIRE(golden.losses.size() == kSteps);
 
   const Trained trained = Train(name, golden, kind);
@@ -350,7 +179,7 @@ TEST_CASE("import: exported models train with bf16 as near to float32 as PyTorch
   const std::string name = GENERATE("mlp", "cnn", "attention", "resnet18", "mobilenetv2", "vgg11_bn", "gpt2", "bert",
                                     "vit", "llama", "llama_opset23", "encoder", "lstm");
   CAPTURE(name);
-  const Golden golden = ReadGolden(name);
+  const Golden golden = ReadGoldenOf(name);
   const GoldenBf16 autocast = ReadGoldenBf16(name);
   REQUIRE(autocast.losses.size() == kSteps);
   REQUIRE(autocast.gradient_norms.size() > 3);
@@ -380,10 +209,10 @@ TEST_CASE("import: exported models train with bf16 as near to float32 as PyTorch
 TEST_CASE("import: computing blocks again gives the same bits", "[onnx][pytorch]") {
   const std::string name = GENERATE("resnet18", "mobilenetv2", "gpt2", "bert", "llama", "lstm");
   CAPTURE(name);
-  const Golden golden = ReadGolden(name);
+  const Golden golden = ReadGoldenOf(name);
   const Precision precision = name == "gpt2" ? Precision::kBf16 : Precision::kFloat32;
-  Training kept(name, golden, device::DeviceKind::kCpu, Recomputation::kNone, precision);
-  Training again(name, golden, device::DeviceKind::kCpu, Recomputation::kBlocks, precision);
+  Training kept = MakeTraining(name, golden, device::DeviceKind::kCpu, Recomputation::kNone, precision);
+  Training again = MakeTraining(name, golden, device::DeviceKind::kCpu, Recomputation::kBlocks, precision);
   REQUIRE(again.arena() < kept.arena());
 
   for (int step = 1; step <= 2; ++step) CHECK(kept.Step(step) == again.Step(step));
