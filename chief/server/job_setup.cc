@@ -45,6 +45,7 @@ absl::StatusOr<JobSetup> SetUpJob(const ChiefOptions& options, int& exit_code) {
     exit_code = findings.exit_code();
     return findings.first_error();
   }
+  for (const AccountLine& line : prepared->account) LS_LOG(info, line.what, ": ", line.text);
   JobSetup setup{*std::move(prepared), "", {}};
   setup.directory = options.directory.empty() ? setup.job.checkpoint().dir() : options.directory;
   setup.policy = PolicyOf(setup.job, setup.training, options);

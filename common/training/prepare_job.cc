@@ -80,6 +80,9 @@ class Preparation {
                                           prepared_.layout.tensors.size(),
                                           static_cast<double>(prepared_.layout.TotalBytes()) / kMiB,
                                           prepared_.fingerprint.substr(0, 12)));
+    const ImportNotes* const notes = imported_.has_value() ? &imported_->notes : nullptr;
+    prepared_.account = DescribeTraining(prepared_.metagraph, notes);
+    for (const AccountLine& line : prepared_.account) findings_.Ok(line.what, line.text);
   }
 
   // Once more than its files was looked at: what of it does not fit the model was found with the model.

@@ -9,10 +9,12 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/graph/metagraph.h"
 #include "common/graph/onnx/import.h"
 #include "common/graph/state_layout.h"
+#include "common/graph/training_account.h"
 #include "common/job/findings.h"
 #include "common/job/job.h"
 #include "common/tensor/tensor.h"
@@ -30,6 +32,7 @@ struct PreparedJob {
   std::string fingerprint;
   StateLayout layout;
   std::map<std::string, Tensor> initial;  // of an imported model, by variable
+  std::vector<AccountLine> account;       // what training will do to the model
 };
 
 // Sets `reading` up and adds what it finds. `inspect` opens the data, `evaluate` executes one node, to fold the
