@@ -71,7 +71,7 @@ absl::StatusOr<FoundMark> Rebuild(const Storage& storage, const std::string& fau
   found.mark->set_job_id(votes.begin()->first.first);
   found.mark->set_lineage(votes.begin()->first.second);
   found.mark->set_step_zero_published(true);
-  found.repair = absl::StrCat(fault, "; it was written anew from ", votes.begin()->second.size(),
+  found.repair = absl::StrCat(fault, "; it is written anew from ", votes.begin()->second.size(),
                               " manifests of checkpoints, which are all of ", Named(*votes.begin()));
   return found;
 }

@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "chief/checkpoint/recovery.h"
+#include "chief/checkpoint/found_mark.h"
 #include "chief/term/directory_mark.h"
 #include "chief/term/other_chief.h"
 #include "common/checkpoint_format/naming.h"
@@ -81,16 +81,18 @@ absl::StatusOr<std::optional<CheckpointReader>> Newest(const Storage& storage, c
 
 // The directory of an earlier start.
 void LookAtEarlier(const JobReading& job, const PreparedJob* prepared, const Storage& storage, Findings& findings) {
-  const absl::StatusOr<std::optional<DirectoryMark>> mark = ReadDirectoryMark(storage);
-  if (!mark.ok()) return findings.Error("directory", mark.status(), kExitBadJob);
-  if (!mark->has_value()) return;
+  const absl::StatusOr<FoundMark> found = FindMark(storage);
+  if (!found.ok()) return findings.Error("directory", found.status(), StorageExitCode(found.status()));
+  if (!found->repair.empty()) findings.Warn("directory", found->repair);
+  const std::optional<DirectoryMark>& mark = found->mark;
+  if (!mark.has_value()) return;
   if (!job.mistakes.Touch("name")) {
-    const absl::Status same = CheckSameJob(storage, **mark, job.spec.name());
+    const absl::Status same = CheckSameJob(storage, *mark, job.spec.name());
     if (!same.ok()) return findings.Error("directory", same, kExitBadJob);
   }
   const absl::Status free = CheckNoOtherChief(storage);
   if (!free.ok()) findings.Error("directory", free, kExitBadJob);
-  const auto newest = Newest(storage, **mark, findings);
+  const auto newest = Newest(storage, *mark, findings);
   if (!newest.ok()) return findings.Error("directory", newest.status(), kExitStorage);
   if (!newest->has_value() || prepared == nullptr) return;
   const absl::Status resumes = CheckResume(*prepared, storage, **newest);
