@@ -6,12 +6,16 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cstdlib>
+#include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "tests/e2e/bad_input.h"
 
@@ -131,7 +135,7 @@ TEST_CASE("terminal: every JSON line has a time, and progress has numbers", "[e2
     CHECK(object["time"].is_string());
     CHECK(object["role"].is_string());
     if (!object.contains("event")) continue;
-    ++events[object["event"]];
+    ++events[object["event"].get<std::string>()];
     if (object["event"] != "progress") continue;
     CHECK(object["step"].is_number_integer());
     CHECK(object["loss"].is_number());
