@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "common/digest/sha256.h"
 #include "common/digest/state_digest.h"
 #include "common/status/exit_code.h"
+#include "common/training/job_data.h"
 
 namespace lockstep::chief {
 namespace {
@@ -38,6 +40,22 @@ void Write(const fs::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
+// Described, and nowhere.
+class SmallData : public JobData {
+ public:
+  SmallData() {
+    facts_.train_samples = facts_.eval_samples = 8;
+    facts_.inputs = {{"inputs", DType::kF32, {2}}};
+    facts_.labels = {"labels", DType::kI32, {}};
+    facts_.train_sha256 = kData;
+  }
+  const DataFacts& facts() const override { return facts_; }
+  void CheckFits(const MetaGraph&, Findings&) const override {}
+
+ private:
+  DataFacts facts_;
+};
+
 // A tiny job in a directory of its own below TEST_TMPDIR, removed when dropped.
 class Job {
  public:
@@ -56,14 +74,7 @@ checkpoint: {every: 10steps, keep_latest: 2, keep_best: true}
 )");
     options_.job_path = root_ / "job.yaml";
     options_.directory = dir();
-    options_.inspect_data = [](const JobSpec&, const Graph*) -> absl::StatusOr<DataFacts> {
-      DataFacts facts;
-      facts.train_samples = facts.eval_samples = 8;
-      facts.inputs = {{"inputs", DType::kF32, {2}}};
-      facts.labels = {"labels", DType::kI32, {}};
-      facts.train_sha256 = kData;
-      return facts;
-    };
+    options_.inspect_data = [](const JobSpec&, const Graph*, Findings&) { return std::make_unique<SmallData>(); };
   }
   ~Job() { fs::remove_all(root_); }
 
