@@ -27,6 +27,7 @@ struct DataFacts {
   // Hashes of the decoded data (rule 32), for the resolved job; empty where there is none.
   std::string train_sha256 = {};
   std::string eval_sha256 = {};
+  int64_t held_bytes = 0;  // memory that the decoded data take in every worker
 };
 
 // Samples of one evaluation batch. A slice is one such batch per logical shard.

@@ -42,13 +42,16 @@ void CheckKernels(const worker::ReplicaForecast& forecast, Findings& findings) {
 // What one worker will hold, and what it will compute with.
 std::optional<worker::ReplicaForecast> CheckPlan(const PreparedJob& prepared, const device::WorkerDevice& where,
                                                  Findings& findings) {
-  absl::StatusOr<worker::ReplicaForecast> forecast = worker::ForecastReplica(prepared.metagraph, prepared.job, where);
+  absl::StatusOr<worker::ReplicaForecast> forecast =
+      worker::ForecastWorker(prepared.metagraph, prepared.job, prepared.facts.held_bytes, where);
   if (!forecast.ok()) {
     findings.Error("worker", forecast.status(), kExitBadJob);
     return std::nullopt;
   }
-  findings.Ok("memory", absl::StrFormat("%.1f MiB per worker beside its data",
-                                        static_cast<double>(forecast->host_total()) / kMiB));
+  findings.Ok("memory", absl::StrFormat("%.1f MiB per worker: its process %.1f MiB, its data %.1f MiB, and the rest",
+                                        static_cast<double>(forecast->host_total()) / kMiB,
+                                        static_cast<double>(forecast->beside.process) / kMiB,
+                                        static_cast<double>(forecast->beside.data) / kMiB));
   if (forecast->device_memory > 0) {
     findings.Ok("gpu memory", absl::StrFormat("%.1f MiB per worker, of %.1f MiB that it may take",
                                               static_cast<double>(forecast->device_total()) / kMiB,
@@ -67,6 +70,8 @@ std::optional<worker::ReplicaForecast> CheckJob(const JobToCheck& job, Findings&
   AddMachine(spec.resources().device() == job::Resources::DEVICE_CUDA, findings);
   std::optional<PreparedJob> prepared = PrepareJob(reading, worker::InspectData, device::EvaluateNode, findings);
   std::optional<worker::ReplicaForecast> forecast;
+  // No worker holds the model's own file: it must not count as one's process.
+  if (prepared.has_value()) prepared->initial.clear();
   if (prepared.has_value()) forecast = CheckPlan(*prepared, job.device, findings);
   if (!job.directory.empty() || !reading.mistakes.Touch("checkpoint.dir")) {
     const std::string& directory = job.directory.empty() ? spec.checkpoint().dir() : job.directory;

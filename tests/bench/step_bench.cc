@@ -123,6 +123,7 @@ class RandomData final : public DataSource {
       std::memcpy(out.data() + i * bytes, tensors_[field].data() + indices[i] * bytes, bytes);
     }
   }
+  int64_t held_bytes() const override { return 0; }
   const std::string& content_hash() const override { return hash_; }
 
  private:

@@ -29,6 +29,7 @@ class CountingSource : public DataSource {
       to += 8;
     }
   }
+  int64_t held_bytes() const override { return 0; }
   const std::string& content_hash() const override { return hash_; }
 
  private:

@@ -35,8 +35,9 @@ std::string ContentHash(const StoredData& data, Pulse* pulse) {
 
 class FileSource : public DataSource {
  public:
-  FileSource(std::vector<Field> fields, int64_t num_samples, std::string hash)
-      : fields_(std::move(fields)), num_samples_(num_samples), hash_(std::move(hash)) {
+  FileSource(std::vector<Field> fields, const StoredData& data, std::string hash)
+      : fields_(std::move(fields)), num_samples_(data.num_samples), hash_(std::move(hash)) {
+    for (const StoredArray& array : data.arrays) held_bytes_ += array.num_elements() * DTypeSize(array.dtype);
     for (const Field& field : fields_) specs_.push_back(field.spec());
   }
 
@@ -45,12 +46,14 @@ class FileSource : public DataSource {
   void Read(int field, absl::Span<const int64_t> indices, absl::Span<std::byte> out) const override {
     fields_[static_cast<size_t>(field)].Read(indices, out);
   }
+  int64_t held_bytes() const override { return held_bytes_; }
   const std::string& content_hash() const override { return hash_; }
 
  private:
   std::vector<Field> fields_;
   std::vector<TensorSpec> specs_;
   int64_t num_samples_;
+  int64_t held_bytes_ = 0;
   std::string hash_;
 };
 
@@ -220,7 +223,7 @@ absl::StatusOr<std::unique_ptr<DataSource>> OpenDataSource(const job::DataFiles&
     if (!views[i].order.empty()) TransposeSamples(data.arrays[data.features[i].array], views[i], options.pulse);
   }
   if (stored != nullptr) *stored = data;
-  return std::make_unique<FileSource>(std::move(fields), data.num_samples, std::move(hash));
+  return std::make_unique<FileSource>(std::move(fields), data, std::move(hash));
 }
 
 }  // namespace lockstep::worker

@@ -42,6 +42,9 @@ class DataSource {
   // REQUIRES: indices in [0, num_samples()); out holds exactly that many samples of the field.
   virtual void Read(int field, absl::Span<const int64_t> indices, absl::Span<std::byte> out) const = 0;
 
+  // Bytes of this process's memory that the samples take.
+  virtual int64_t held_bytes() const = 0;
+
   // SHA-256 over types, shapes and elements as stored in the files (not over their compression), lower-case hex:
   // workers of one job must agree on it.
   virtual const std::string& content_hash() const = 0;

@@ -12,6 +12,11 @@
 #include "worker/plan/plan_state.h"
 
 namespace lockstep::worker {
+namespace {
+
+constexpr size_t kDigestPieceBytes = size_t{1} << 20;
+
+}  // namespace
 
 Plan::Plan(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Plan::~Plan() {
@@ -249,6 +254,19 @@ absl::Status Plan::RunPass(absl::Span<const InputBytes> inputs, const PassKey& k
   return RunPass(inputs, key, [](int) { return absl::OkStatus(); });
 }
 
+absl::StatusOr<std::string> Plan::State::DigestOf(int value) {
+  // Piece by piece: a copy of the whole would be a peak of memory of its own.
+  std::vector<std::byte> piece(std::min(static_cast<size_t>(Bytes(value)), kDigestPieceBytes));
+  Sha256 hash;
+  for (size_t at = 0; at < static_cast<size_t>(Bytes(value)); at += piece.size()) {
+    const size_t bytes = std::min(piece.size(), static_cast<size_t>(Bytes(value)) - at);
+    LS_RETURN_IF_ERROR(stream->CopyToHost(piece.data(), Address(value) + at, bytes));
+    LS_RETURN_IF_ERROR(stream->Synchronize());
+    hash.Update(absl::string_view(reinterpret_cast<const char*>(piece.data()), bytes));
+  }
+  return ToHex(hash.Finish());
+}
+
 absl::StatusOr<std::vector<NodeDigest>> Plan::RunPassWithDigests(absl::Span<const InputBytes> inputs,
                                                                  const PassKey& key) {
   return RunPassWithDigests(inputs, key, [](int) { return absl::OkStatus(); });
@@ -259,7 +277,6 @@ absl::StatusOr<std::vector<NodeDigest>> Plan::RunPassWithDigests(absl::Span<cons
   State& state = *state_;
   LS_RETURN_IF_ERROR(state.CopyInputs(inputs, State::InputsIn::kHostMemory, key));
   std::vector<NodeDigest> digests;
-  std::vector<std::byte> host;
   int ready = 0;
   state.longest_node = absl::ZeroDuration();
   for (const PlanStep& step : state.steps) {
@@ -269,11 +286,8 @@ absl::StatusOr<std::vector<NodeDigest>> Plan::RunPassWithDigests(absl::Span<cons
     state.longest_node = std::max(state.longest_node, absl::FromChrono(std::chrono::steady_clock::now() - start));
     for (size_t i = 0; i < step.outputs.size() && !step.again && !step.of_variable; ++i) {
       if (step.outputs[i] < 0) continue;
-      host.resize(static_cast<size_t>(state.Bytes(step.outputs[i])));
-      LS_RETURN_IF_ERROR(state.stream->CopyToHost(host.data(), state.Address(step.outputs[i]), host.size()));
-      LS_RETURN_IF_ERROR(state.stream->Synchronize());
-      digests.push_back({absl::StrCat(step.node, ":", i),
-                         Sha256Hex(absl::string_view(reinterpret_cast<const char*>(host.data()), host.size()))});
+      LS_ASSIGN_OR_RETURN(std::string digest, state.DigestOf(step.outputs[i]));
+      digests.push_back({absl::StrCat(step.node, ":", i), std::move(digest)});
     }
     LS_RETURN_IF_ERROR(state.Announce(step, key, on_bucket, ready));
   }

@@ -137,6 +137,8 @@ struct Plan::State {
 
   absl::Status RunStep(const PlanStep& step);
   absl::Status LaunchStep(const PlanStep& step);
+  // SHA-256 of a value's bytes in the plan's layout, once all that is queued is done.
+  absl::StatusOr<std::string> DigestOf(int value);
   // Cuts the steps into segments.
   void CutSegments();
   // Queues one, as recorded; step by step where it holds a library's work that cannot be recorded.

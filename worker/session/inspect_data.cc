@@ -116,10 +116,12 @@ class FileData : public JobData {
     facts_.inputs.assign(train.fields().begin(), train.fields().end() - 1);
     facts_.labels = train.fields().back();
     facts_.train_sha256 = train.content_hash();
+    facts_.held_bytes = train.held_bytes();
     if (sets_.size() == 1) return true;
     const DataSource& eval = *sets_[1].source;
     facts_.eval_samples = eval.num_samples();
     facts_.eval_sha256 = eval.content_hash();
+    facts_.held_bytes += eval.held_bytes();
     if (eval.fields() == train.fields()) return true;
     const absl::Status differ =
         absl::InvalidArgumentError(absl::StrCat("has samples of ", FormText(eval.fields()), ", data.train of ",

@@ -12,6 +12,7 @@
 #include "worker/plan/input_staging.h"
 #include "worker/step/gradient_exchange.h"
 #include "worker/step/host_state.h"
+#include "worker/step/process_memory.h"
 
 namespace lockstep::worker {
 namespace {
@@ -38,14 +39,14 @@ struct Budget {
 // Drafts a job anew, with other settings, for one of a worker's memories.
 class Drafts {
  public:
-  Drafts(const Budget& budget, const device::WorkerDevice& where, Pulse* pulse)
-      : budget_(budget), where_(where), pulse_(pulse) {}
+  Drafts(const Budget& budget, const HostUse& beside, const device::WorkerDevice& where, Pulse* pulse)
+      : budget_(budget), beside_(beside), where_(where), pulse_(pulse) {}
 
   // What the job needs; nullopt when the model cannot be computed so.
   std::optional<int64_t> Need(const MetaGraph& metagraph, const JobSpec& job) const {
     const absl::StatusOr<ReplicaPlans> plans = DraftReplicaPlans(metagraph, job, nullptr, pulse_, nullptr, where_);
     if (!plans.ok()) return std::nullopt;
-    const absl::StatusOr<ReplicaForecast> forecast = ForecastOf(metagraph, job, *plans);
+    const absl::StatusOr<ReplicaForecast> forecast = ForecastOf(metagraph, job, *plans, beside_);
     if (!forecast.ok()) return std::nullopt;
     return ((*forecast).*budget_.need)();
   }
@@ -60,6 +61,7 @@ class Drafts {
 
  private:
   const Budget& budget_;
+  const HostUse beside_;
   const device::WorkerDevice& where_;
   Pulse* const pulse_;
 };
@@ -113,6 +115,8 @@ std::string PartsText(const ReplicaForecast& forecast, bool device, bool host) {
   const auto part = [&](bool counts, absl::string_view name, int64_t bytes) {
     if (counts) absl::StrAppend(&text, text.empty() ? "" : ", ", name, " ", bytes);
   };
+  part(host && forecast.beside.process > 0, "the process itself", forecast.beside.process);
+  part(host && forecast.beside.data > 0, "data", forecast.beside.data);
   part(device, "state", forecast.state_bytes);
   part(host, "snapshots of it", forecast.snapshot_bytes);
   part(device, "sums of gradients", forecast.exchange_bytes);
@@ -140,8 +144,9 @@ Budget DeviceBudget(const ReplicaForecast& forecast, const JobSpec& job) {
 
 }  // namespace
 
-absl::StatusOr<ReplicaForecast> ForecastOf(const MetaGraph& metagraph, const JobSpec& job, const ReplicaPlans& plans) {
-  ReplicaForecast forecast;
+absl::StatusOr<ReplicaForecast> ForecastOf(const MetaGraph& metagraph, const JobSpec& job, const ReplicaPlans& plans,
+                                           const HostUse& beside) {
+  ReplicaForecast forecast{.beside = beside};
   LS_ASSIGN_OR_RETURN(forecast.state_bytes, HostState::BytesOf(MakeStateLayout(metagraph)));
   forecast.snapshot_bytes = kSnapshotBuffers * forecast.state_bytes;
   const int64_t shards = job.train().logical_shards();
@@ -174,7 +179,7 @@ absl::Status CheckMemoryLimit(const ReplicaForecast& forecast, const MetaGraph& 
     return absl::ResourceExhaustedError(absl::StrCat(
         "a worker needs ", forecast.device_total(), " bytes of its GPU (", PartsText(forecast, true, false), "), ",
         budget.allowed, ". Largest of the training plan's values: ", LargestText(forecast.peak), ". ",
-        Advice(Drafts(budget, where, pulse), metagraph, job), budget.instead));
+        Advice(Drafts(budget, forecast.beside, where, pulse), metagraph, job), budget.instead));
   }
   const int64_t limit = job.resources().cpu_memory().bytes();
   if (!job.resources().has_cpu_memory() || forecast.host_total() <= limit) return absl::OkStatus();
@@ -188,13 +193,22 @@ absl::Status CheckMemoryLimit(const ReplicaForecast& forecast, const MetaGraph& 
   if (has_memory) return absl::ResourceExhaustedError(absl::StrCat(needs, budget.instead));
   return absl::ResourceExhaustedError(
       absl::StrCat(needs, "Largest of the training plan's values: ", LargestText(forecast.peak), ". ",
-                   Advice(Drafts(budget, where, pulse), metagraph, job), budget.instead));
+                   Advice(Drafts(budget, forecast.beside, where, pulse), metagraph, job), budget.instead));
 }
 
 absl::StatusOr<ReplicaForecast> ForecastReplica(const MetaGraph& metagraph, const JobSpec& job,
                                                 const device::WorkerDevice& where) {
   LS_ASSIGN_OR_RETURN(const ReplicaPlans plans, DraftReplicaPlans(metagraph, job, nullptr, nullptr, nullptr, where));
   LS_ASSIGN_OR_RETURN(ReplicaForecast forecast, ForecastOf(metagraph, job, plans));
+  LS_RETURN_IF_ERROR(CheckMemoryLimit(forecast, metagraph, job, nullptr, where));
+  return forecast;
+}
+
+absl::StatusOr<ReplicaForecast> ForecastWorker(const MetaGraph& metagraph, const JobSpec& job, int64_t data_bytes,
+                                               const device::WorkerDevice& where) {
+  LS_ASSIGN_OR_RETURN(const ReplicaPlans plans, DraftReplicaPlans(metagraph, job, nullptr, nullptr, nullptr, where));
+  LS_ASSIGN_OR_RETURN(ReplicaForecast forecast,
+                      ForecastOf(metagraph, job, plans, {.process = ProcessBytes(), .data = data_bytes}));
   LS_RETURN_IF_ERROR(CheckMemoryLimit(forecast, metagraph, job, nullptr, where));
   return forecast;
 }

@@ -21,7 +21,14 @@ namespace lockstep::worker {
 // Copies of the state that a worker keeps ready for saves.
 inline constexpr int kSnapshotBuffers = 2;
 
+// What a worker holds beside its replica.
+struct HostUse {
+  int64_t process = 0;  // the program itself: libraries, the job's graphs, kernels that were drafted
+  int64_t data = 0;     // DataSource::held_bytes of all sources
+};
+
 struct ReplicaForecast {
+  HostUse beside;
   PlanMemory training;
   PlanMemory evaluation;  // zero for a job without
   PlanMemory text;        // likewise
@@ -38,10 +45,11 @@ struct ReplicaForecast {
   // "<node> <op> <implementation>" of the training pass, in order.
   std::vector<std::string> nodes;
 
-  // The peak over the process's size before, the decoded data left out. Everything is held at once: all plans live as
-  // long as the replica.
-  int64_t total() const { return near_device() + snapshot_bytes + batch_bytes + host_copy_bytes; }
-  // Of that, what lies in a device's own memory, and in the host's. Snapshots, batches and copies are the host's.
+  // The peak. Everything is held at once: all plans live as long as the replica.
+  int64_t total() const {
+    return near_device() + snapshot_bytes + batch_bytes + host_copy_bytes + beside.process + beside.data;
+  }
+  // Of that, what lies in a device's own memory, and in the host's: there are snapshots, batches, copies and `beside`.
   int64_t device_total() const { return device_memory > 0 ? near_device() : 0; }
   int64_t host_total() const { return total() - device_total(); }
 
@@ -52,7 +60,8 @@ struct ReplicaForecast {
 };
 
 // Of a worker with these plans. ResourceExhausted when the state alone is over every limit.
-absl::StatusOr<ReplicaForecast> ForecastOf(const MetaGraph& metagraph, const JobSpec& job, const ReplicaPlans& plans);
+absl::StatusOr<ReplicaForecast> ForecastOf(const MetaGraph& metagraph, const JobSpec& job, const ReplicaPlans& plans,
+                                           const HostUse& beside = {});
 
 // ResourceExhausted when the forecast is over `resources.cpu_memory`, or over what the device has to give by
 // `resources.gpu_memory` and by what is free, with the largest values named and what would fit, which takes further
@@ -60,10 +69,14 @@ absl::StatusOr<ReplicaForecast> ForecastOf(const MetaGraph& metagraph, const Job
 absl::Status CheckMemoryLimit(const ReplicaForecast& forecast, const MetaGraph& metagraph, const JobSpec& job,
                               Pulse* pulse, const device::WorkerDevice& where = {});
 
-// Drafts the plans of the job for a worker that was told `where`, and checks the limits; errors as of
-// DraftReplicaPlans too.
+// Drafts the plans of the job for a worker that was told `where`, and checks the limits, for the replica alone; errors
+// as of DraftReplicaPlans too.
 absl::StatusOr<ReplicaForecast> ForecastReplica(const MetaGraph& metagraph, const JobSpec& job,
                                                 const device::WorkerDevice& where = {});
+
+// The same for a whole worker, whose data take `data_bytes`. What its process takes is measured on this one.
+absl::StatusOr<ReplicaForecast> ForecastWorker(const MetaGraph& metagraph, const JobSpec& job, int64_t data_bytes,
+                                               const device::WorkerDevice& where = {});
 
 }  // namespace lockstep::worker
 

@@ -1,14 +1,14 @@
-// The forecast against the memory that a replica takes: each in a process of its own, whose peak is compared.
+// The forecast against the memory that a worker's process takes: each in a process of its own, whose peak is compared.
 //
-// The measure is the kernel's VmHWM over VmRSS from before planning: pages, whoever asked for them. It needs no
-// knowledge of who allocates, so that what the forecast forgot shows. A small replica before has the libraries' code
-// loaded. What remains is what oneDNN generates, the graphs and what malloc keeps between pages: some KiB per node,
-// whatever the batch, granted by kSlackBytes.
-#include <malloc.h>
+// The measure is the kernel's VmHWM: pages, whoever asked for them, code, libraries and data included. It needs no
+// knowledge of who allocates, so that what the forecast forgot shows. A row per model is printed. What a worker's
+// connections take is not in it: there is no chief.
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <string>
@@ -34,9 +34,9 @@ constexpr bool kSanitized = false;
 #endif
 
 constexpr int64_t kSamples = 64;
-constexpr int64_t kSlackBytes = int64_t{2} << 20;
 
 struct Case {
+  std::string name;
   std::string job;  // sections `model`, `train` and `resources` of a job
   TensorSpec inputs;
   TensorSpec labels;
@@ -45,10 +45,11 @@ struct Case {
 
 struct Measured {
   int64_t forecast = 0;
-  int64_t peak = 0;  // growth
+  int64_t process = 0;  // of that
+  int64_t peak = 0;
 };
 
-// In bytes: "VmHWM:", "VmRSS:".
+// In bytes: "VmHWM:".
 int64_t OfProcess(const std::string& what) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -85,6 +86,7 @@ void FillParameters(ReplicaState& state) {
 
 const TensorSpec kLabel{"labels", DType::kI64, {}};
 const Case kLenet{
+    "lenet",
     "model: {builtin: {name: lenet, classes: 10}, loss: softmax_cross_entropy}\n"
     "train: {duration: 9steps, global_batch_size: 64, logical_shards: 4, optimizer: {lr: 0.1, momentum: 0.9}}\n",
     {"inputs", DType::kF32, {1, 28, 28}},
@@ -98,8 +100,9 @@ Measured Measure(const Case& c) {
   const MetaGraph metagraph =
       BuildMetaGraph(MakeMetaGraphRequest(job, nullptr, {&c.inputs, 1}, c.labels, kSamples).value()).value();
   const std::string bytes = SerializeMetaGraph(metagraph).value();
-  malloc_trim(0);
-  const int64_t before = OfProcess("VmRSS:");
+  const auto bytes_of = [](const TensorSpec& spec) { return NumElements(spec.shape) * DTypeSize(spec.dtype); };
+  const int64_t data = kSamples * (bytes_of(c.inputs) + bytes_of(c.labels)) * (c.evaluates ? 2 : 1);
+  const ReplicaForecast forecast = ForecastWorker(metagraph, job, data).value();
   ReplicaProblem problem;
   const auto replica = Replica::Make(bytes, job, "", nullptr, problem);
   LS_CHECK(replica != nullptr, std::string(problem.status.message()).c_str());
@@ -113,8 +116,7 @@ Measured Measure(const Case& c) {
     LS_CHECK(snapshots.Take(replica->state()).ok(), "a snapshot");
   }
   if (c.evaluates) LS_CHECK(replica->runner().RunSlice(*communicators[0], 2, 0, {}).ok(), "a slice");
-  const int64_t peak = OfProcess("VmHWM:") - before;
-  return {ForecastReplica(metagraph, job).value().total(), peak};
+  return {forecast.total(), forecast.beside.process, OfProcess("VmHWM:")};
 }
 
 Measured MeasureApart(const Case& c) {
@@ -122,7 +124,6 @@ Measured MeasureApart(const Case& c) {
   REQUIRE(pipe(ends) == 0);
   const pid_t child = fork();
   if (child == 0) {
-    Measure(kLenet);  // the code of the libraries, which is there from then on
     const Measured measured = Measure(c);
     const bool sent = write(ends[1], &measured, sizeof measured) == sizeof measured;
     _exit(sent ? 0 : 1);
@@ -141,38 +142,68 @@ Measured MeasureApart(const Case& c) {
 std::vector<Case> Cases() {
   return {
       kLenet,
-      Case{"model: {builtin: {name: mlp, classes: 10, hidden: [4096, 4096]}, loss: softmax_cross_entropy}\n"
+      Case{"mlp",
+           "model: {builtin: {name: mlp, classes: 10, hidden: [4096, 4096]}, loss: softmax_cross_entropy}\n"
            "train: {duration: 9steps, global_batch_size: 32, logical_shards: 2, micro_batch: 4, "
            "optimizer: {lr: 0.1}}\n",
            {"inputs", DType::kF32, {512}},
            kLabel},
-      Case{"model: {builtin: {name: gpt2, layers: 4, heads: 4, width: 128, context: 128, vocabulary: 256}, "
+      Case{"gpt2",
+           "model: {builtin: {name: gpt2, layers: 4, heads: 4, width: 128, context: 128, vocabulary: 256}, "
            "loss: softmax_cross_entropy}\n"
            "train: {duration: 9steps, global_batch_size: 16, logical_shards: 1, optimizer: {name: adamw, lr: 1e-3}}\n",
            {"inputs", DType::kI64, {128}},
            {"labels", DType::kI64, {128}}},
-      Case{"model: {builtin: {name: resnet18, classes: 10, small_images: true}, loss: softmax_cross_entropy}\n"
+      Case{"resnet18",
+           "model: {builtin: {name: resnet18, classes: 10, small_images: true}, loss: softmax_cross_entropy}\n"
            "train: {duration: 9steps, global_batch_size: 32, logical_shards: 1, "
            "optimizer: {lr: 0.1, momentum: 0.9}}\n",
            {"inputs", DType::kF32, {3, 32, 32}},
            kLabel,
-           true}};
+           true},
+      Case{"resnet50",
+           "model: {builtin: {name: resnet50, classes: 100}, loss: softmax_cross_entropy}\n"
+           "train: {duration: 9steps, global_batch_size: 4, logical_shards: 2, optimizer: {lr: 0.1, momentum: 0.9}}\n",
+           {"inputs", DType::kF32, {3, 64, 64}},
+           kLabel},
+      Case{"vit",
+           "model: {builtin: {name: vit, classes: 10, patch: 4, layers: 4, heads: 4, width: 192}, "
+           "loss: softmax_cross_entropy}\n"
+           "train: {duration: 9steps, global_batch_size: 16, logical_shards: 1, optimizer: {name: adamw, lr: 1e-3}}\n",
+           {"inputs", DType::kF32, {3, 32, 32}},
+           kLabel},
+      Case{"bf16",
+           "model: {builtin: {name: gpt2, layers: 4, heads: 4, width: 128, context: 128, vocabulary: 256}, "
+           "loss: softmax_cross_entropy}\n"
+           "train: {duration: 9steps, global_batch_size: 16, logical_shards: 1, precision: bf16, "
+           "optimizer: {name: adamw, lr: 1e-3}}\n",
+           {"inputs", DType::kI64, {128}},
+           {"labels", DType::kI64, {128}}},
+      Case{"bert",
+           "model: {builtin: {name: bert, classes: 2, layers: 2, heads: 4, width: 256, context: 64, "
+           "vocabulary: 1000}, loss: softmax_cross_entropy}\n"
+           "train: {duration: 9steps, global_batch_size: 16, logical_shards: 4, ema: {decay: 0.9}, "
+           "optimizer: {name: adamw, lr: 1e-4}}\n",
+           {"inputs", DType::kI64, {64}},
+           kLabel}};
 }
 
-TEST_CASE("forecast: the peak of a replica's process is the forecast within 2%", "[step]") {
+TEST_CASE("forecast: the peak of a worker's process is the forecast within 5%", "[step]") {
   if (kSanitized) {
     WARN("left out: a sanitizer's own memory is not forecast");
     return;
   }
-  const std::vector<Case> cases = Cases();
-  const Case& c = cases[GENERATE(range(size_t{0}, size_t{4}))];
-  INFO(c.job);
+  std::printf("%-6s %14s %14s %14s %7s\n", "model", "predicted MiB", "process MiB", "peak MiB", "ratio");
+  for (const Case& c : Cases()) {
+    INFO(c.job);
+    const Measured measured = MeasureApart(c);
 
-  const Measured measured = MeasureApart(c);
-
-  CAPTURE(measured.forecast, measured.peak, measured.peak - measured.forecast);
-  CHECK(measured.peak >= measured.forecast - measured.forecast / 50);
-  CHECK(measured.peak <= measured.forecast + measured.forecast / 50 + kSlackBytes);
+    const auto mib = [](int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
+    const double ratio = mib(measured.forecast) / mib(measured.peak);
+    std::printf("%-6s %14.1f %14.1f %14.1f %7.3f\n", c.name.c_str(), mib(measured.forecast), mib(measured.process),
+                mib(measured.peak), ratio);
+    CHECK(std::abs(ratio - 1) <= 0.05);
+  }
 }
 
 }  // namespace

@@ -22,6 +22,7 @@
 #include "worker/plan/kernel_plan.h"
 #include "worker/plan/probe.h"
 #include "worker/step/forecast.h"
+#include "worker/step/process_memory.h"
 
 namespace lockstep::worker {
 // Makes the parts of a replica one after another; the first that fails names the kind of problem.
@@ -40,8 +41,10 @@ class ReplicaBuilder {
     }
     const KernelPlan* const replayed = recorded.has_value() ? &*recorded : nullptr;
     LS_RETURN_IF_ERROR(FitsOrNot(Draft(replayed)));
+    const int64_t process = ProcessBytes();
     problem_ = PrepareProblem::kData;
     LS_RETURN_IF_ERROR(OpenData());
+    LS_RETURN_IF_ERROR(FitsOrNot(CheckLimit(process)));
     LS_RETURN_IF_ERROR(FitsOrNot(Bind()));
     problem_ = PrepareProblem::kProbe;
     LS_RETURN_IF_ERROR(MakeOrReplay(replayed));
@@ -85,9 +88,6 @@ class ReplicaBuilder {
   absl::Status Draft(const KernelPlan* replayed) {
     LS_ASSIGN_OR_RETURN(replica_->plans_, DraftReplicaPlans(config_.metagraph, job_, replayed, pulse_, profiler_,
                                                             where_, NewChoices::kByTrial));
-    LS_ASSIGN_OR_RETURN(const ReplicaForecast forecast, ForecastOf(config_.metagraph, job_, replica_->plans_));
-    LS_RETURN_IF_ERROR(CheckMemoryLimit(forecast, config_.metagraph, job_, pulse_, where_));
-    replica_->releasable_bytes_ = forecast.device_total() - forecast.state_bytes;
     config_.training = replica_->plans_.training;
     config_.evaluation = replica_->plans_.evaluation;
     config_.eval_batch = replica_->plans_.eval_batch;
@@ -96,6 +96,16 @@ class ReplicaBuilder {
     config_.seed = job_.train().seed();
     config_.global_batch = job_.train().global_batch_size();
     config_.logical_shards = static_cast<int>(job_.train().logical_shards());
+    return absl::OkStatus();
+  }
+
+  // `process` is what the process took before its data.
+  absl::Status CheckLimit(int64_t process) {
+    HostUse beside{.process = process, .data = replica_->train_->held_bytes()};
+    if (replica_->eval_ != nullptr) beside.data += replica_->eval_->held_bytes();
+    LS_ASSIGN_OR_RETURN(const ReplicaForecast forecast, ForecastOf(config_.metagraph, job_, replica_->plans_, beside));
+    LS_RETURN_IF_ERROR(CheckMemoryLimit(forecast, config_.metagraph, job_, pulse_, where_));
+    replica_->releasable_bytes_ = forecast.device_total() - forecast.state_bytes;
     return absl::OkStatus();
   }
 

@@ -51,6 +51,7 @@ class MadeUpData final : public DataSource {
       }
     }
   }
+  int64_t held_bytes() const override { return 0; }
   const std::string& content_hash() const override { return hash_; }
 
  private:

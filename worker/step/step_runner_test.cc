@@ -170,6 +170,7 @@ class UnfinishedData final : public DataSource {
       if (at % sample < sample - left_out) out[at] = read[at];
     }
   }
+  int64_t held_bytes() const override { return whole_.held_bytes(); }
   const std::string& content_hash() const override { return whole_.content_hash(); }
 
  private:

@@ -96,6 +96,7 @@ class RandomBatch final : public DataSource {
       }
     }
   }
+  int64_t held_bytes() const override { return 0; }
   const std::string& content_hash() const override { return hash_; }
 
  private:

@@ -43,6 +43,7 @@ class ExampleSource final : public DataSource {
                   static_cast<size_t>(bytes));
     }
   }
+  int64_t held_bytes() const override { return 0; }
   const std::string& content_hash() const override { return hash_; }
 
  private:
