@@ -8,6 +8,7 @@
 #define LOCKSTEP_CHIEF_CORE_CHIEF_HARNESS_H_
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -52,6 +53,7 @@ struct FakeWorker {
 
 class ChiefHarness {
  public:
+  static constexpr uint32_t kNotTold = ~0u;  // as `expected`: nobody said how many
   struct Options {
     uint32_t workers = 0;  // that connect at once
     uint32_t min = 1;
@@ -109,7 +111,6 @@ class ChiefHarness {
     hello.highest_term = w.term;
     Do(FromWorker{w.session, WorkerFence{"", 0, w.id}, hello});
   }
-  // The stream ends; the process may live on.
   void Reset(int index, const std::string& reason = "reset") {
     FakeWorker& w = worker(index);
     w.connected = false;
@@ -123,7 +124,6 @@ class ChiefHarness {
     FakeWorker& w = worker(index);
     Do(FromWorker{w.session, WorkerFence{config_.policy.job, w.term, w.id}, std::move(message)});
   }
-
   // ---- what members do
   std::vector<int> Members() {
     std::vector<int> list;
@@ -157,7 +157,6 @@ class ChiefHarness {
     w.snapshots.insert(snapshot);
     Say(index, SnapshotTaken{w.generation, snapshot, cause});
   }
-  // Every member meets at the boundary (a leave or a form was served).
   void MeetAtBoundary() {
     for (int index : Members()) ComeToBoundary(index);
   }
@@ -168,7 +167,6 @@ class ChiefHarness {
     Say(index, message);
   }
   Digest DigestOf(const FakeWorker& w) const { return absl::StrCat("digest-of-", w.position.step, w.digest_suffix); }
-
   // ---- time
   // Time passes in ticks of 500 ms; every connected worker that beats is heard.
   void Advance(absl::Duration duration) {
@@ -182,8 +180,7 @@ class ChiefHarness {
       Do(Tick{});
     }
   }
-  // The chief's process does not run for so long.
-  void Pause(absl::Duration duration) { now_ += duration; }
+  void Pause(absl::Duration duration) { now_ += duration; }  // the chief's process does not run
   absl::Time now() const { return now_; }
   absl::Time NextDeadline() const { return core_.NextDeadline(); }
 
@@ -252,11 +249,12 @@ class ChiefHarness {
   const CoordinatorConfig& config() const { return config_; }
   const std::string& record() const { return record_; }
 
-  bool rejected = false;          // a TakeSnapshot did not fit
-  bool storing = true;            // the storage answers
-  std::string storage_error;      // not empty: it refuses saves
-  bool storage_may_pass = true;   // … for a while
-  std::string recomputed_suffix;  // the digest of the shards differs
+  bool rejected = false;             // a TakeSnapshot did not fit
+  bool storing = true;               // the storage answers
+  std::string storage_error;         // not empty: it refuses saves
+  bool storage_may_pass = true;      // … for a while
+  std::string recomputed_suffix;     // the digest of the shards differs
+  std::function<bool(int)> on_form;  // true: it answered Form itself
 
  private:
   static CoordinatorConfig MakeConfig(const Options& options) {
@@ -270,6 +268,7 @@ class ChiefHarness {
     config.policy.min_workers = options.min;
     config.policy.max_workers = options.max;
     config.policy.expected_workers = options.expected == 0 ? std::max(options.workers, 1u) : options.expected;
+    if (options.expected == kNotTold) config.policy.expected_workers = 0;
     config.recovered.term = options.term;
     config.recovered.checkpoint = SnapshotId{options.checkpoint_lineage, options.checkpoint_step,
                                              absl::StrCat("digest-of-", options.checkpoint_step)};
@@ -349,6 +348,7 @@ class ChiefHarness {
     w.lineage = command.lineage;
     w.position = command.position;
     w.requests.clear();
+    if (on_form && on_form(index)) return;
     Say(index, Formed{fence.generation, w.position, DigestOf(w)});
   }
   void Obey(int index, FakeWorker& w, const ChiefFence& fence, const Verdict&) {

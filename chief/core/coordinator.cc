@@ -67,6 +67,9 @@ void Coordinator::NoteTime(absl::Time now) {
   last_save_ += gap;
   deadline_ += gap;
   last_call_until_ += gap;
+  last_came_ += gap;
+  not_before_ += gap;
+  for (auto& [session, claim] : name_claims_) claim.since += gap;
   if (parked_since_.has_value()) *parked_since_ += gap;
   if (done_since_.has_value()) *done_since_ += gap;
   if (mismatch_until_.has_value()) *mismatch_until_ += gap;
@@ -79,6 +82,8 @@ void Coordinator::NoteTime(absl::Time now) {
 }
 
 void Coordinator::Advance() {
+  ServeNames();
+  if (phase_ == Phase::kEnded) return;
   for (int round = 0; round < 8; ++round) {
     const Phase before = phase_;
     ConcludeMismatch();
@@ -151,6 +156,7 @@ void Coordinator::On(const FromWorker& event) {
 }
 
 void Coordinator::On(const SessionClosed& event) {
+  name_claims_.erase(event.session);
   Worker* worker = roster_.BySession(event.session);
   if (worker == nullptr) return;
   Lose(worker->id(), WorkerChange::kLost, absl::StrCat("its session ended: ", event.reason), /*close=*/false);
@@ -209,27 +215,44 @@ void Coordinator::On(const StopRequested& event) {
 }
 
 std::string Coordinator::AwaitedText() {
-  std::vector<std::string> parts;
   uint32_t ready = 0;
-  std::vector<std::string> joining;
+  std::vector<std::string> missing;
   for (Worker* worker : roster_.InOrder()) {
     if (worker->leaving) continue;
     if (worker->IsReady() && worker->AtRest()) {
       ++ready;
     } else {
-      joining.push_back(absl::StrCat(worker->name(), worker->AtRest() ? " (preparing)" : " (stopping)"));
+      missing.push_back(absl::StrCat(worker->name(), worker->AtRest() ? " (preparing)" : " (stopping)"));
     }
   }
-  const uint32_t wanted =
-      std::max(policy_.min_workers, policy_.expected_workers == 0 ? policy_.min_workers : policy_.expected_workers);
-  std::vector<std::string> missing = joining;
-  for (uint32_t n = 0; missing.size() + ready < wanted && n < wanted; ++n) {
-    const std::string name = absl::StrCat("worker-", n);
-    if (roster_.ByName(name) != nullptr) continue;
-    const auto it = gone_.find(name);
-    missing.push_back(absl::StrCat(name, " (", it == gone_.end() ? "never connected" : it->second, ")"));
+  const uint32_t wanted = std::max(policy_.min_workers, policy_.expected_workers);
+  for (const auto& [name, why] : gone_) {
+    if (missing.size() + ready < wanted && roster_.ByName(name) == nullptr) {
+      missing.push_back(absl::StrCat(name, " (", why, ")"));
+    }
   }
-  return absl::StrCat(ready, "/", wanted, " joined", missing.empty() ? "" : "; missing ", absl::StrJoin(missing, ", "));
+  if (missing.size() + ready < wanted) {
+    missing.push_back(absl::StrCat(wanted - ready - missing.size(), " that never connected"));
+  }
+  std::string text = absl::StrCat(ready, "/", wanted, " joined");
+  if (ready >= wanted && policy_.expected_workers == 0) {
+    text = absl::StrCat(ready, " joined; others that are starting are waited for (--expected-workers says how many)");
+  }
+  if (!missing.empty()) absl::StrAppend(&text, "; missing ", absl::StrJoin(missing, ", "));
+  return absl::StrCat(text, ApartText());
+}
+
+std::string Coordinator::ApartText() {
+  constexpr size_t kMostNamed = 4;
+  std::vector<std::string> apart;
+  const std::vector<Worker*> workers = roster_.InOrder();
+  for (size_t i = 0; i < workers.size(); ++i) {
+    for (size_t j = 0; j < i && apart.size() < kMostNamed; ++j) {
+      if (!pairs_.Apart(workers[i]->id(), workers[j]->id())) continue;
+      apart.push_back(absl::StrCat(workers[i]->name(), " and ", workers[j]->name()));
+    }
+  }
+  return apart.empty() ? "" : absl::StrCat("; cannot connect to each other: ", absl::StrJoin(apart, ", "));
 }
 
 void Coordinator::SayWhatIsAwaited() {
@@ -252,6 +275,7 @@ void Coordinator::SayWhatIsAwaited() {
 absl::Time Coordinator::NextDeadline() const {
   absl::Time next = last_tick_ + kTickEvery;
   if (phase_ == Phase::kAdopting || phase_ == Phase::kBreaking) next = std::min(next, deadline_);
+  if (phase_ == Phase::kWaiting && not_before_ > now_) next = std::min(next, not_before_);
   if (mismatch_until_.has_value()) next = std::min(next, *mismatch_until_);
   next = std::min(next, saves_.NextDeadline());
   return std::max(next, now_);

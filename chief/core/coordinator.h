@@ -86,9 +86,23 @@ class Coordinator {
   static constexpr absl::Duration kTickGap = absl::Milliseconds(1500);  // longer: this process was paused (rule 16)
   static constexpr absl::Duration kSayEvery = absl::Seconds(10);
   static constexpr uint32_t kMaxWorkers = 4096;
+  // A holder of a name that is heard so long after another process asked for the name is alive: what it had sent before
+  // it died has come by then.
+  static constexpr absl::Duration kNameHeldFor = absl::Milliseconds(600);
+  // Where nobody said how many workers to expect: they are all there when none came for so long.
+  static constexpr absl::Duration kQuiet = absl::Seconds(3);
+  // Between generations that break without a step: none after the first, then from the first pause to the longest.
+  static constexpr absl::Duration kFirstPause = absl::Milliseconds(100);
+  static constexpr absl::Duration kLongestPause = absl::Seconds(10);
   static constexpr uint32_t kFailedRestoresBeforeEnd = 3;
 
  private:
+  // A member that a worker names as the cause of a failure; itself, where it failed by itself.
+  struct Accusation {
+    Incarnation by;
+    Incarnation suspect;
+    bool while_forming = false;
+  };
   // The newest generation of this chief, or the adopted one.
   struct CurrentGeneration {
     Generation id;
@@ -97,6 +111,9 @@ class Coordinator {
     std::set<Incarnation> formed;
     bool restores = false;        // from the checkpoint
     std::string restore_failure;  // what a member said of it; empty while nobody did
+    bool broken = false;          // by evidence, not met at a boundary
+    uint64_t agreed = 0;          // when it was formed
+    std::vector<Accusation> accused;
     std::set<RequestKind> requested;
     bool Has(const Incarnation& incarnation) const;
     std::vector<Incarnation> Ids() const;
@@ -127,6 +144,7 @@ class Coordinator {
   void Advance();
   void SayWhatIsAwaited();
   std::string AwaitedText();
+  std::string ApartText();
 
   // coordinator_join.cc: sessions, plan, preparation, connection tests
   void OnHello(SessionId session, const WorkerFence& fence, const Hello& hello);
@@ -164,14 +182,27 @@ class Coordinator {
   void AdvanceForming();
   absl::Duration AckWindow();
 
-  // coordinator_waiting.cc: who forms the next generation, and from what
-  void AdvanceWaiting();
+  // coordinator_names.cc: two processes that ask for one name
+  void AwaitName(SessionId session, const WorkerFence& fence, const Hello& hello);
+  void ServeNames();
+
+  // coordinator_team.cc: who can step together, and what broken generations tell about it
   struct Team {
-    std::vector<Worker*> members;  // in rank order
-    uint32_t staying = 0;          // connected and able to step together, spares included, leavers not
+    std::vector<Worker*> members;         // in rank order
+    uint32_t staying = 0;                 // connected and able to step together, spares included, leavers not
+    uint32_t present = 0;                 // ready, whether they reach the others or not
+    bool in_doubt = false;                // a test of a pair is under way that decides who they are
+    std::optional<Position> saved_first;  // held only by workers that cannot be with the members
   };
   Team ChooseTeam(bool with_leavers);
-  std::vector<Worker*> MutuallyReachable(std::vector<Worker*> candidates);
+  std::vector<Worker*> CandidatesByState(bool with_leavers);
+  std::vector<Worker*> LargestOf(const std::vector<Worker*>& candidates);
+  bool LargerTeamWaits();
+  void ConcludeBreak();
+
+  // coordinator_waiting.cc: who forms the next generation, and from what
+  void AdvanceWaiting();
+  bool AwaitsMore(const Team& team);
   bool HoldsCurrent(const Worker& worker) const;
   Worker* BestAtRest(bool leavers_too);
   void FormGeneration(const Team& team);
@@ -233,7 +264,15 @@ class Coordinator {
   std::optional<absl::Time> done_since_;
   absl::Time last_lost_ = absl::InfinitePast();
 
+  struct NameClaim {
+    WorkerFence fence;
+    Hello hello;
+    absl::Time since;
+  };
+
   Roster roster_;
+  std::map<SessionId, NameClaim> name_claims_;   // wait until it is known whether the name's holder lives
+  absl::Time last_came_ = absl::InfinitePast();  // a worker
   Reachability pairs_;
   Outbox out_;
   CheckpointTracker saves_;
@@ -242,7 +281,9 @@ class Coordinator {
 
   CurrentGeneration current_;
   uint64_t generations_ = 0;
-  uint32_t failed_restores_ = 0;  // in a row, every member having lived on
+  uint32_t fruitless_ = 0;  // generations in a row that broke without a step, nobody having been lost
+  absl::Time not_before_ = absl::InfinitePast();  // the next one is formed
+  uint32_t failed_restores_ = 0;                  // in a row, every member having lived on
   uint64_t requests_ = 0;
   uint64_t test_rounds_ = 0;
   std::map<std::string, std::string> gone_;  // name → why, for messages; at most kMaxWorkers

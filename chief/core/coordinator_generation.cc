@@ -57,7 +57,7 @@ void Coordinator::Adopt(const Worker& witness) {
     }
     // They step together: they have reached each other.
     for (const Member& other : witness.claims) {
-      if (other.incarnation != worker.id()) pairs_.Succeeded(worker.id(), other.incarnation);
+      if (other.incarnation != worker.id()) pairs_.Formed(worker.id(), other.incarnation);
     }
   }
   progress_.Begin(history_.lineage(), positions);
@@ -91,6 +91,7 @@ void Coordinator::Break(const std::string& reason) {
       phase_ != Phase::kFinishing) {
     return;
   }
+  current_.broken = true;
   if (phase_ != Phase::kBreaking) {
     out_.Say(Level::kWarning, absl::StrCat("generation ", current_.id.ToString(), " ends after step ",
                                            progress_.agreed(), ": ", reason));
@@ -139,6 +140,7 @@ void Coordinator::AdvanceBreaking() {
     out_.Say(Level::kWarning, absl::StrCat(absl::StrJoin(silent, ", "),
                                            " did not acknowledge the end of the generation; it joins a later one"));
   }
+  ConcludeBreak();
   phase_ = Phase::kWaiting;
   phase_since_ = now_;
   last_call_until_ = now_ + policy_.last_call;
@@ -187,7 +189,7 @@ void Coordinator::AdvanceForming() {
   failed_restores_ = 0;
   for (const Member& member : current_.members) {
     for (const Member& other : current_.members) {
-      if (member.incarnation != other.incarnation) pairs_.Succeeded(member.incarnation, other.incarnation);
+      if (member.incarnation != other.incarnation) pairs_.Formed(member.incarnation, other.incarnation);
     }
   }
   out_.Say(Level::kInfo, absl::StrCat("generation ", current_.id.ToString(), " steps from ", current_.begin.ToString(),
@@ -197,19 +199,20 @@ void Coordinator::AdvanceForming() {
 void Coordinator::OnMessage(Worker& worker, const PeerFailed& message) {
   if (!InCurrent(worker, message.generation)) return;
   saves_.NotExpected(worker.id());
-  if (message.while_forming && roster_.Find(message.suspect) != nullptr) {
-    pairs_.Failed(worker.id(), message.suspect, now_);
+  if (current_.accused.size() < kMaxWorkers && roster_.Find(message.suspect) != nullptr) {
+    current_.accused.push_back({worker.id(), message.suspect, message.while_forming});
   }
   if (phase_ == Phase::kFinishing) {
     // Nothing steps any more and the last save needs no communicator: this one lacks the last step, no more.
     return SendVerdict(worker, "the others stand at the last step");
   }
   const Worker* suspect = roster_.Find(message.suspect);
-  if (phase_ == Phase::kForming && current_.restores && !message.while_forming) {
+  // Who cannot connect has read nothing: that says nothing of the files.
+  if (phase_ == Phase::kForming && current_.restores && !message.while_forming && suspect == nullptr) {
     current_.restore_failure = absl::StrCat(worker.name(), ": ", message.message);
   }
-  Break(absl::StrCat(worker.name(), suspect == nullptr ? "" : absl::StrCat(" lost ", suspect->name()), ": ",
-                     message.message));
+  const bool other = suspect != nullptr && suspect != &worker;
+  Break(absl::StrCat(worker.name(), other ? absl::StrCat(" lost ", suspect->name()) : "", ": ", message.message));
 }
 
 void Coordinator::OnMessage(Worker& worker, const StoreSet& message) {

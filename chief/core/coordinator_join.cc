@@ -10,6 +10,15 @@
 namespace lockstep::chief {
 namespace {
 
+// Why a worker of another host cannot reach `peer`, where its address tells.
+std::string LoopbackHint(const Worker& worker, const Worker& peer) {
+  const std::string& address = peer.member.address;
+  const bool loopback = address.rfind("127.", 0) == 0 || address.rfind("localhost:", 0) == 0;
+  if (!loopback || worker.host == peer.host) return "";
+  return absl::StrCat(". ", peer.name(), " listens where only its own host, ", peer.host,
+                      ", reaches it: start it with --peer-host ADDRESS, one of that host's addresses");
+}
+
 int32_t ExitCodeOf(PrepareProblem problem) { return problem == PrepareProblem::kData ? kExitBadData : kExitBadJob; }
 
 // What the storage names a file by, or keeps in one line: a digest and a little more.
@@ -53,10 +62,10 @@ void Coordinator::OnHello(SessionId session, const WorkerFence& fence, const Hel
   if (roster_.size() >= kMaxWorkers) {
     return Refuse(session, kExitBadJob, absl::StrCat("this chief serves at most ", kMaxWorkers, " workers"));
   }
-  // A process that was started again under its name, faster than the end of the old one's stream came in.
+  // A process that was started again under its name, faster than the end of the old one's stream came in? Or a second
+  // one beside it?
   if (Worker* old = roster_.ByName(hello.preferred_name); old != nullptr && old->host == hello.host) {
-    Lose(old->id(), WorkerChange::kLost, "a new process of that name came", /*close=*/true);
-    if (phase_ == Phase::kEnded) return;
+    return AwaitName(session, fence, hello);
   }
   Worker worker;
   worker.member = Member{fence.incarnation, roster_.FreeName(hello.preferred_name), hello.peer_address};
@@ -64,7 +73,7 @@ void Coordinator::OnHello(SessionId session, const WorkerFence& fence, const Hel
   worker.host = hello.host;
   worker.device = hello.device;
   worker.step = hello.position.step;
-  worker.heard = worker.progressed = now_;
+  worker.heard = worker.progressed = last_came_ = now_;
   worker.leaving = hello.leaving;
   Admit(roster_.Add(std::move(worker)), hello);
 }
@@ -252,10 +261,11 @@ void Coordinator::OnMessage(Worker& worker, const PeersTested& message) {
   for (const Incarnation& peer : message.failed) {
     const Worker* other = roster_.Find(peer);
     if (other == nullptr) continue;
-    pairs_.Failed(worker.id(), peer, now_);
-    out_.Say(Level::kWarning,
-             absl::StrCat(worker.name(), " cannot connect to ", other->name(), " at ", other->member.address, ": ",
-                          message.message, "; they are kept apart until a test succeeds"));
+    if (!pairs_.Failed(worker.id(), peer, now_)) continue;
+    out_.Say(
+        Level::kWarning,
+        absl::StrCat(worker.name(), " cannot connect to ", other->name(), " at ", other->member.address, ": ",
+                     message.message, "; they are kept apart until a test succeeds", LoopbackHint(worker, *other)));
   }
 }
 

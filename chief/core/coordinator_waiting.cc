@@ -24,42 +24,6 @@ Worker* Coordinator::BestAtRest(bool leavers_too) {
   return best;
 }
 
-std::vector<Worker*> Coordinator::MutuallyReachable(std::vector<Worker*> candidates) {
-  // Who holds most comes first: the state must not be shut out by a newcomer that cannot reach its holder.
-  std::stable_sort(candidates.begin(), candidates.end(), [this](const Worker* a, const Worker* b) {
-    const Position none;
-    const Position left = HoldsCurrent(*a) ? a->held->position : none;
-    const Position right = HoldsCurrent(*b) ? b->held->position : none;
-    if (HoldsCurrent(*a) != HoldsCurrent(*b)) return HoldsCurrent(*a);
-    return left > right;
-  });
-  std::vector<Worker*> chosen;
-  for (Worker* candidate : candidates) {
-    const bool reaches_all = std::all_of(chosen.begin(), chosen.end(), [&](const Worker* other) {
-      return pairs_.Reached(candidate->id(), other->id());
-    });
-    if (reaches_all) chosen.push_back(candidate);
-  }
-  return chosen;
-}
-
-Coordinator::Team Coordinator::ChooseTeam(bool with_leavers) {
-  std::vector<Worker*> candidates;
-  for (Worker* worker : roster_.InOrder()) {
-    if (!worker->IsReady() || !worker->AtRest() || worker->dismissed) continue;
-    if (!worker->leaving || (with_leavers && HoldsCurrent(*worker))) candidates.push_back(worker);
-  }
-  Team team;
-  team.members = MutuallyReachable(std::move(candidates));
-  for (const Worker* worker : team.members) team.staying += worker->leaving ? 0 : 1;
-  // Beyond the logical shards there is nothing to compute: spare workers stay warm outside (rule 12).
-  const size_t capacity = std::min<size_t>(policy_.max_workers, policy_.training.logical_shards);
-  if (team.members.size() > capacity) team.members.resize(capacity);
-  std::sort(team.members.begin(), team.members.end(),
-            [](const Worker* a, const Worker* b) { return a->order < b->order; });
-  return team;
-}
-
 void Coordinator::AdvanceWaiting() {
   Worker* best = BestAtRest(/*leavers_too=*/true);
   const bool at_end = best != nullptr && best->held->position.step >= policy_.training.end_step &&
@@ -76,9 +40,14 @@ void Coordinator::AdvanceWaiting() {
   Worker* staying_best = BestAtRest(/*leavers_too=*/false);
   const bool leaver_holds_more = best != nullptr && best->leaving &&
                                  (staying_best == nullptr || staying_best->held->position < best->held->position);
+  if (now_ < not_before_) return;
   const Team team = ChooseTeam(leaver_holds_more);
+  if (team.in_doubt) return;
   if (team.staying < policy_.min_workers) return Park(team.staying);
   parked_since_.reset();
+  if (team.saved_first.has_value()) {
+    return SaveAtRest(*team.saved_first, "its holder reaches fewer workers than there are without it");
+  }
 
   // Newest live state first: the storage is read only when nobody connected holds or may hold anything newer.
   const Worker* source = nullptr;
@@ -95,8 +64,7 @@ void Coordinator::AdvanceWaiting() {
       if (may_hold) return;
     }
     if (saves_.Saving(saves_.published().step + 1)) return;  // what is about to be published is newer
-    const uint32_t expected = policy_.expected_workers == 0 ? policy_.max_workers : policy_.expected_workers;
-    if (team.staying < expected && !Passed(last_call_until_)) return;
+    if (AwaitsMore(team)) return;
     CountFailedRestore();
     if (phase_ == Phase::kEnded) return;
   }
@@ -118,6 +86,19 @@ void Coordinator::CountFailedRestore() {
   EndJob(kExitStorage,
          absl::StrCat("restoring ", saves_.published().ToString(), " failed ", failed_restores_, " times in a row: ",
                       failure, ". Start the chief again: it verifies the checkpoints and sets damaged ones aside"));
+}
+
+// A restore costs all of them the same, so it waits a moment for those that are coming.
+bool Coordinator::AwaitsMore(const Team& team) {
+  if (Passed(last_call_until_)) return false;
+  // Once a generation was formed, who is here and cannot join it is not about to.
+  const uint32_t here = generations_ == 0 ? team.staying : team.present;
+  if (policy_.expected_workers != 0) return here < policy_.expected_workers;
+  if (here >= policy_.max_workers) return false;
+  for (Worker* worker : roster_.InOrder()) {
+    if (!worker->IsReady() && worker->AtRest() && !worker->leaving) return true;
+  }
+  return !Passed(last_came_ + kQuiet);
 }
 
 void Coordinator::FormGeneration(const Team& team) {
@@ -150,6 +131,7 @@ void Coordinator::FormGeneration(const Team& team) {
   current_ = CurrentGeneration();
   current_.id = Generation{term_, ++generations_};
   current_.begin = form.position;
+  current_.agreed = progress_.agreed();
   current_.restores = form.restore.has_value();
   if (policy_.lineage_per_generation) {
     const Lineage lineage = LineageOf(policy_.lineage, current_.id);
@@ -262,7 +244,7 @@ bool Coordinator::NewcomerFits() {
   const size_t capacity = std::min<size_t>(policy_.max_workers, policy_.training.logical_shards);
   if (current_.members.size() >= capacity) return false;
   for (Worker* worker : roster_.InOrder()) {
-    if (!worker->IsReady() || !worker->AtRest() || worker->leaving) continue;
+    if (!worker->IsReady() || !worker->AtRest() || worker->leaving || !pairs_.MayForm(worker->id(), now_)) continue;
     const bool reaches_all = std::all_of(current_.members.begin(), current_.members.end(), [&](const Member& member) {
       return pairs_.Reached(worker->id(), member.incarnation);
     });
@@ -296,6 +278,7 @@ void Coordinator::RequestBoundaries() {
     Request(RequestKind::kForm, "a member leaves, and nobody is to write a text meanwhile");
   }
   if (NewcomerFits()) Request(RequestKind::kForm, "a worker is ready to join");
+  if (LargerTeamWaits()) Request(RequestKind::kForm, "more workers reach each other than are members, but not these");
 }
 
 }  // namespace lockstep::chief

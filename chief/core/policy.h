@@ -21,7 +21,7 @@ struct JobPolicy {
   TrainingPolicy training;
   uint32_t min_workers = 1;
   uint32_t max_workers = 1;
-  uint32_t expected_workers = 0;        // a cold start waits for so many (at most last_call); 0: max_workers
+  uint32_t expected_workers = 0;        // a cold start waits for so many (at most last_call); 0: not known
   bool lineage_per_generation = false;  // `reduction: fast` or relaxed numerics
   uint32_t max_failures = 5;
   absl::Duration wait_for_min = absl::Minutes(10);

@@ -1,11 +1,19 @@
-// Rule 11: which pairs of workers have reached each other. A pair shares a generation only after a test connection
-// between them succeeded; one that failed waits for the next test.
+// Rule 11: which pairs of workers have reached each other, and what broke their generations. A pair shares a generation
+// only after a test connection between them succeeded.
+//
+//   1 untested ──Succeeded──▶ 2 reached ──Suspect──▶ 3 in doubt ──Succeeded──▶ 2
+//        └──────Failed──────▶ 4 apart ◀──Failed, or suspected again without a generation between──┘
+//
+//   1, 3  are tested at once; a generation waits a moment for the answer of 3
+//   4     is tested again after a pause: a second, or longer each time that a generation failed to form for it
+// A worker that names itself as the cause is apart from everybody, with the same pauses.
 //
 // Threading: thread-compatible; owned by Coordinator.
 #ifndef LOCKSTEP_CHIEF_CORE_REACHABILITY_H_
 #define LOCKSTEP_CHIEF_CORE_REACHABILITY_H_
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <utility>
 
@@ -17,38 +25,110 @@ namespace lockstep::chief {
 class Reachability {
  public:
   static constexpr absl::Duration kRetest = absl::Seconds(1);
+  static constexpr absl::Duration kLongestPause = absl::Minutes(1);
   static constexpr absl::Duration kPatience = absl::Seconds(10);  // with a test that was asked for
+  static constexpr absl::Duration kDoubt = absl::Seconds(5);      // how long a generation waits for a test
+  static constexpr absl::Duration kSayEvery = absl::Minutes(1);   // that a pair is apart
 
   // May the two share a generation?
-  bool Reached(const Incarnation& a, const Incarnation& b) const {
+  bool Reached(const Incarnation& a, const Incarnation& b) const { return StateOf(a, b) == State::kReached; }
+  // Has it been seen that they cannot?
+  bool Apart(const Incarnation& a, const Incarnation& b) const { return StateOf(a, b) == State::kApart; }
+  // Will it be known in a moment?
+  bool InDoubt(const Incarnation& a, const Incarnation& b, absl::Time now) const {
     const auto it = pairs_.find(Key(a, b));
-    return it != pairs_.end() && it->second.reached;
+    return it != pairs_.end() && it->second.state == State::kDoubted && now < it->second.doubted_until;
+  }
+  // False while the worker pauses for what it could not do itself.
+  bool MayForm(const Incarnation& worker, absl::Time now) const {
+    const auto it = alone_.find(worker);
+    return it == alone_.end() || now >= it->second.until;
   }
   // Is it time to ask for a test of this pair?
   bool TestDue(const Incarnation& a, const Incarnation& b, absl::Time now) const {
+    if (!MayForm(a, now) || !MayForm(b, now)) return false;
     const auto it = pairs_.find(Key(a, b));
-    return it == pairs_.end() || (!it->second.reached && now >= it->second.next_test);
+    return it == pairs_.end() || (it->second.state != State::kReached && now >= it->second.next_test);
   }
   void Asked(const Incarnation& a, const Incarnation& b, absl::Time now) {
-    pairs_[Key(a, b)] = {false, now + kPatience};
+    pairs_[Key(a, b)].next_test = now + kPatience;
   }
-  void Succeeded(const Incarnation& a, const Incarnation& b) { pairs_[Key(a, b)] = {true, absl::InfinitePast()}; }
-  void Failed(const Incarnation& a, const Incarnation& b, absl::Time now) {
-    pairs_[Key(a, b)] = {false, now + kRetest};
+  void Succeeded(const Incarnation& a, const Incarnation& b) {
+    Pair& pair = pairs_[Key(a, b)];
+    pair.state = State::kReached;
+    pair.say_again = absl::InfinitePast();
+  }
+  // True when people should hear of it: the first time, and now and then.
+  bool Failed(const Incarnation& a, const Incarnation& b, absl::Time now) {
+    Pair& pair = pairs_[Key(a, b)];
+    pair.state = State::kApart;
+    pair.next_test = now + kRetest;
+    if (now < pair.say_again) return false;
+    pair.say_again = now + kSayEvery;
+    return true;
+  }
+  // They formed a generation, or step in one.
+  void Formed(const Incarnation& a, const Incarnation& b) {
+    pairs_[Key(a, b)] = Pair{State::kReached};
+    alone_.erase(a);
+    alone_.erase(b);
+  }
+  // A generation failed, nobody having died, and `a` names `b` as the cause.
+  void Suspect(const Incarnation& a, const Incarnation& b, bool while_forming, absl::Time now) {
+    Pair& pair = pairs_[Key(a, b)];
+    pair.failures += while_forming ? 1 : 0;
+    if (pair.failures >= 2) {
+      // Tests succeed where generations do not: then the pause is what is left.
+      pair.state = State::kApart;
+      pair.next_test = now + Pause(pair.failures - 1);
+    } else {
+      pair.state = State::kDoubted;
+      pair.next_test = now;
+      pair.doubted_until = now + kDoubt;
+    }
+  }
+  // A generation failed to form by what `worker` could not do itself.
+  void SuspectItself(const Incarnation& worker, absl::Time now) {
+    Alone& alone = alone_[worker];
+    alone.until = now + Pause(++alone.failures);
+    for (auto& [key, pair] : pairs_) {
+      if (key.first != worker && key.second != worker) continue;
+      pair.state = State::kApart;
+      pair.next_test = alone.until;
+    }
   }
   void Forget(const Incarnation& gone) {
     std::erase_if(pairs_, [&](const auto& entry) { return entry.first.first == gone || entry.first.second == gone; });
+    alone_.erase(gone);
+  }
+
+  // The `nth` pause in a row.
+  static absl::Duration Pause(uint32_t nth) {
+    return std::min(kRetest * (int64_t{1} << std::min<uint32_t>(nth - 1, 10)), kLongestPause);
   }
 
  private:
+  enum class State : uint8_t { kUntested, kReached, kDoubted, kApart };
   struct Pair {
-    bool reached = false;
-    absl::Time next_test;
+    State state = State::kUntested;
+    absl::Time next_test = absl::InfinitePast();
+    absl::Time doubted_until = absl::InfinitePast();
+    absl::Time say_again = absl::InfinitePast();
+    uint32_t failures = 0;  // generations that failed to form for it, since one did form
   };
+  struct Alone {
+    uint32_t failures = 0;
+    absl::Time until;
+  };
+  State StateOf(const Incarnation& a, const Incarnation& b) const {
+    const auto it = pairs_.find(Key(a, b));
+    return it == pairs_.end() ? State::kUntested : it->second.state;
+  }
   static std::pair<Incarnation, Incarnation> Key(const Incarnation& a, const Incarnation& b) {
     return {std::min(a, b), std::max(a, b)};
   }
   std::map<std::pair<Incarnation, Incarnation>, Pair> pairs_;
+  std::map<Incarnation, Alone> alone_;
 };
 
 }  // namespace lockstep::chief
