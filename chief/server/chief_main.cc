@@ -4,8 +4,12 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <fstream>
 #include <functional>
 #include <memory>
 
@@ -109,6 +113,17 @@ absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(JobSetup& setup, const sigse
   return store;
 }
 
+// At once or not at all: workers read it again and again.
+absl::Status WriteAddressFile(const std::string& path, const std::string& address) {
+  const std::string staged = absl::StrCat(path, ".", getpid());
+  std::ofstream file(staged);
+  file << address << "\n";
+  file.close();
+  if (file.good() && std::rename(staged.c_str(), path.c_str()) == 0) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat("cannot write the chief's address to ", path, ": ", std::strerror(errno), " (--address-file)"));
+}
+
 int Serve(const ChiefOptions& options, JobSetup& setup, JobStore& store, const sigset_t& signals) {
   SessionRegistry sessions;
   ChiefLoop::Options loop_options;
@@ -135,8 +150,9 @@ int Serve(const ChiefOptions& options, JobSetup& setup, JobStore& store, const s
   absl::StatusOr<std::unique_ptr<grpc::Server>> server =
       Listen(options.listen, store.earlier_address(), session_service, admin_service, address);
   if (!server.ok()) return Fail(server.status(), kExitBadJob);
-  const absl::Status written =
+  absl::Status written =
       Outlast(setup.policy.training.chief_timeout, signals, [&] { return store.WriteAddress(address); });
+  if (written.ok() && !options.address_file.empty()) written = WriteAddressFile(options.address_file, address);
   int code = IsFenced(written) ? kExitFenced : absl::IsCancelled(written) ? kExitPreempted : kExitStorage;
   if (written.ok()) {
     LS_LOG(info, "term ", store.recovered().term, ", listening on ", address, ", from ",

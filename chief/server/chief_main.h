@@ -22,8 +22,11 @@ struct ChiefOptions {
   // Where workers reach the chief, HOST:PORT. With port 0 the port of the previous start of this directory is taken
   // again when it is free, else any free one; the address stands in DIR/chief/address either way.
   std::string listen = "127.0.0.1:0";
+  // Not empty: the address is written here too, once this chief holds the directory. Workers that are given this file
+  // never meet another chief of the directory.
+  std::string address_file;
   // Workers that are about to be started by whoever starts this chief: the first generation waits for that many (for
-  // at most the last call) before it forms. 0: as the job says.
+  // at most the last call) before it forms. 0: not known; it waits until no more come for a moment.
   int expected_workers = 0;
   // Describes the job's data (worker/session/inspect_data.h has the one for files).
   DataInspector inspect_data;

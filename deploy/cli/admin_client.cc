@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "chief/term/token.h"
 #include "common/checkpoint_format/naming.h"
+#include "common/net/chief_address.h"
 #include "common/net/rpc.h"
 #include "common/status/status_macros.h"
 #include "common/storage/local/local_storage.h"
@@ -25,17 +26,20 @@ void Prepare(grpc::ClientContext& context, const std::string& token, absl::Durat
 AdminClient::AdminClient(const std::string& address, std::string token)
     : address_(address), token_(std::move(token)), stub_(proto::Admin::NewStub(MakeChannel(address, "admin"))) {}
 
-absl::StatusOr<std::unique_ptr<AdminClient>> AdminClient::ForDirectory(const std::string& directory) {
+absl::StatusOr<std::unique_ptr<AdminClient>> AdminClient::ForDirectory(const std::string& directory,
+                                                                       const std::string& address_file) {
   LS_ASSIGN_OR_RETURN(std::unique_ptr<LocalStorage> storage, LocalStorage::Open(directory));
-  LS_ASSIGN_OR_RETURN(const ChiefAddress address, chief::ReadAddress(*storage));
+  LS_ASSIGN_OR_RETURN(const ChiefAddress address, address_file.empty()
+                                                      ? chief::ReadAddress(*storage)
+                                                      : ReadChiefAddress(*storage, address_file, layout::kLock));
   LS_ASSIGN_OR_RETURN(std::string token, chief::ReadToken(*storage));
   // The token goes to that address: whoever wrote it must be one who knows the token.
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> token_file, storage->OpenFile(layout::kToken));
   const uint32_t owner = token_file->facts().owner;
   if (address.owner != owner && address.owner != geteuid() && address.owner != 0) {
     return absl::PermissionDeniedError(
-        absl::StrCat(storage->Describe(layout::kAddress), " belongs to the user with id ", address.owner,
-                     ", the token beside it to ", owner,
+        absl::StrCat(storage->Describe(address_file.empty() ? layout::kAddress : address_file),
+                     " belongs to the user with id ", address.owner, ", the token beside it to ", owner,
                      ": the token is not sent to an address that somebody else wrote. See who may write ", directory));
   }
   return std::make_unique<AdminClient>(address.address, std::move(token));

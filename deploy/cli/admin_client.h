@@ -18,7 +18,9 @@ class AdminClient {
   AdminClient(const std::string& address, std::string token);
 
   // Where the chief of a job's directory listens, with the directory's token. NotFound when no chief ever ran there.
-  static absl::StatusOr<std::unique_ptr<AdminClient>> ForDirectory(const std::string& directory);
+  // With `address_file`, a path below the directory, the chief whose address stands there.
+  static absl::StatusOr<std::unique_ptr<AdminClient>> ForDirectory(const std::string& directory,
+                                                                   const std::string& address_file = "");
 
   // Unavailable when nobody answers, PermissionDenied for a wrong token.
   absl::StatusOr<proto::StatusReply> Status(absl::Duration deadline) const;

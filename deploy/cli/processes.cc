@@ -20,8 +20,10 @@ void AddChief(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command
       ->add_option("--expected-workers", options->expected_workers,
-                   "Wait for this many workers before the first step (at most 30 s)")
+                   "Wait for this many workers before the first step, at most 30 s (default: until none came for 3 s)")
       ->check(CLI::Range(0, 4096));
+  command->add_option("--address-file", options->address_file,
+                      "Also write the address here, for workers that are to follow this chief and no other");
   command->add_option("--record", options->record_directory, "Record every decision in this directory");
   command->add_option("--cause-fd", options->cause_fd)->group("");
   options->inspect_data = worker::InspectData;

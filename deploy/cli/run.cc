@@ -20,8 +20,8 @@
 #include "common/job/log_settings.h"
 #include "common/job/units.h"
 #include "common/log/log.h"
-#include "common/net/answer_limit.h"
 #include "common/log/output.h"
+#include "common/net/answer_limit.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "deploy/cli/admin_client.h"
@@ -85,18 +85,20 @@ class LocalRun {
       earlier_log_bytes_.push_back(none ? 0 : static_cast<std::streamoff>(size));
     }
   }
+  ~LocalRun() { unlink(AddressPath().c_str()); }
+  LocalRun(const LocalRun&) = delete;
+  LocalRun& operator=(const LocalRun&) = delete;
 
   std::vector<std::string> Command(const supervisor::Role& role) const {
     std::vector<std::string> words = {self_};
     if (role.chief) {
-      words.insert(words.end(),
-                   {"chief", options_.job_path, "--dir", directory_, "--expected-workers", absl::StrCat(workers_)});
+      words.insert(words.end(), {"chief", options_.job_path, "--dir", directory_, "--expected-workers",
+                                 absl::StrCat(workers_), "--address-file", AddressPath()});
       for (const std::string& set : options_.overrides) words.insert(words.end(), {"--set", set});
     } else {
-      words.insert(words.end(),
-                   {"worker", "--chief-file", absl::StrCat(directory_, "/", layout::kAddress), "--token-file",
-                    absl::StrCat(directory_, "/", layout::kToken), "--name", supervisor::RoleName(role), "--device",
-                    options_.device, "--local-rank", absl::StrCat(role.index)});
+      words.insert(words.end(), {"worker", "--chief-file", AddressPath(), "--token-file",
+                                 absl::StrCat(directory_, "/", layout::kToken), "--name", supervisor::RoleName(role),
+                                 "--device", options_.device, "--local-rank", absl::StrCat(role.index)});
     }
     words.insert(words.end(), {"--cause-fd", absl::StrCat(supervisor::kCauseFd)});
     if (!options_.record_directory.empty()) words.insert(words.end(), {"--record", options_.record_directory});
@@ -115,7 +117,7 @@ class LocalRun {
   }
 
   void ReportCrash(const supervisor::Role& role, int signal) {
-    auto client = AdminClient::ForDirectory(directory_);
+    auto client = AdminClient::ForDirectory(directory_, AddressFile());
     if (!client.ok()) return;
     proto::ExitReport report;
     report.set_name(supervisor::RoleName(role));
@@ -135,10 +137,14 @@ class LocalRun {
   }
 
  private:
+  // Where this run's chief says its address: another run's chief may live in the directory, and this one's be refused.
+  std::string AddressFile() const { return absl::StrCat(layout::kLogs, "/run-", getpid(), ".address"); }
+  std::string AddressPath() const { return absl::StrCat(directory_, "/", AddressFile()); }
+
   // A connection is kept while it answers: a chief that starts again may listen elsewhere.
   std::optional<proto::StatusReply> AskChief() {
     if (client_ == nullptr) {
-      auto client = AdminClient::ForDirectory(directory_);
+      auto client = AdminClient::ForDirectory(directory_, AddressFile());
       if (!client.ok()) return std::nullopt;
       client_ = *std::move(client);
     }

@@ -23,8 +23,13 @@ TEST_CASE("bad input: a second chief is told the pid of the first, which goes on
   CHECK(second.code == kExitBadJob);
   CHECK_THAT(second.output, Contains("pid") && Contains(directory) && Contains("lockstep stop --dir"));
 
+  // The workers of a second run follow its own chief, which never comes to be.
+  const Result run = Run({"run", kJob, "--workers", "1", "--dir", directory}, Settings("400steps", "100steps"));
+  CHECK(run.code == kExitBadJob);
+
   CHECK(first.End() == Ended{});
   CHECK_THAT(first.Output(), Contains("done at step 400") && !Contains("starting it again"));
+  CHECK_THAT(first.Output(), !Contains("asks for the name") && !Contains("its session ended"));
 }
 
 TEST_CASE("bad input: an idle chief whose directory a newer one took ends with 76", "[e2e]") {

@@ -84,9 +84,9 @@ int SessionLoop::Run() {
 void SessionLoop::GiveUpUnreachable() {
   if (ever_connected_ || clock_.Now() - started_ < options_.connect_timeout) return;
   const std::string where = client_.Address().value_or(options_.chief.file);
-  ReportFailure(absl::UnavailableError(absl::StrCat("no chief answered at ", where, " for ",
-                                                    absl::FormatDuration(options_.connect_timeout),
-                                                    "; is it running, and is the address right?")));
+  ReportFailure(absl::UnavailableError(
+      absl::StrCat("no chief answered at ", where, " for ", absl::FormatDuration(options_.connect_timeout),
+                   "; is it running, is its job over already, is the address right?")));
   exit_code_ = kExitChiefUnreachable;
 }
 

@@ -11,8 +11,10 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/log/log.h"
@@ -32,6 +34,8 @@ namespace {
 
 // How long the threads of a worker that has said its last word may take to end.
 constexpr absl::Duration kEndLimit = absl::Seconds(2);
+// A chief that starts beside this worker has made its token by then.
+constexpr absl::Duration kSayAfter = absl::Seconds(1);
 
 Incarnation NewIncarnation() {
   Incarnation incarnation;
@@ -49,14 +53,25 @@ int Fail(const absl::Status& status, int code) {
 
 // The token, waiting for a chief that has not made its file yet. Cancelled when a signal comes meanwhile.
 absl::StatusOr<std::string> AwaitToken(const WorkerOptions& options, const sigset_t& signals) {
-  const absl::Time until = absl::Now() + absl::Seconds(options.connect_timeout_s);
+  const absl::Time begin = absl::Now();
+  bool said = false;
   for (;;) {
     absl::StatusOr<std::string> token = ReadCallerToken(options.token_file);
-    if (!absl::IsNotFound(token.status()) || options.token_file.empty() || absl::Now() >= until) return token;
+    const absl::Duration waited = absl::Now() - begin;
+    if (!absl::IsNotFound(token.status()) || options.token_file.empty()) return token;
+    if (waited >= absl::Seconds(options.connect_timeout_s)) return token;
+    if (waited >= kSayAfter && !std::exchange(said, true)) {
+      LS_LOG(warn, "waiting for the job's token: ", token.status().message(),
+             ". The chief makes DIR/chief/token when it starts; is --token-file that one?");
+    }
     const timespec pause{.tv_sec = 0, .tv_nsec = 50'000'000};
     const int signal = sigtimedwait(&signals, nullptr, &pause);
     if (signal > 0 && signal != SIGUSR1) return absl::CancelledError("asked to leave before it joined");
   }
+}
+
+bool IsLoopback(absl::string_view host) {
+  return absl::StartsWith(host, "127.") || host == "localhost" || host == "::1";
 }
 
 std::string HostName() {
@@ -94,6 +109,10 @@ int WorkerMain(const WorkerOptions& options) {
   if (!options.chief.empty()) {
     const absl::StatusOr<HostPort> address = ParseHostPort(options.chief);
     if (!address.ok()) return Fail(address.status(), kExitUsage);
+    if (!IsLoopback(address->host) && IsLoopback(options.peer_host)) {
+      LS_LOG(warn, "the chief is at ", address->host, ", but this worker listens for the others on ", options.peer_host,
+             " alone: workers of other machines cannot reach it. Give --peer-host ADDRESS, one of this machine's");
+    }
   }
   absl::StatusOr<device::WorkerDevice> device = device::ParseWorkerDevice(options.device);
   if (!device.ok()) return Fail(device.status(), kExitUsage);
