@@ -34,6 +34,9 @@ struct Budget {
   int64_t limit;
   std::string allowed;  // "resources.cpu_memory allows 4096"
   std::string instead;  // "Or raise the limit."
+  // Of the need: what was measured. It differs from process to process, so messages name it without a number, and a
+  // worker refuses a job in the words of a check.
+  int64_t measured = 0;
 };
 
 // Drafts a job anew, with other settings, for one of a worker's memories.
@@ -57,6 +60,9 @@ class Drafts {
     return Need(metagraph, job);
   }
 
+  // A need as messages give it.
+  int64_t Stated(int64_t need) const { return need - budget_.measured; }
+
   bool Fits(const std::optional<int64_t>& need) const { return need.has_value() && *need <= budget_.limit; }
 
  private:
@@ -71,7 +77,7 @@ std::string RecomputeAdvice(const Drafts& drafts, const MetaGraph& metagraph, Jo
   if (job.train().recompute() == job::Train::RECOMPUTE_BLOCKS) return "";
   job.mutable_train()->set_recompute(job::Train::RECOMPUTE_BLOCKS);
   const std::optional<int64_t> need = drafts.Need(metagraph, job);
-  return drafts.Fits(need) ? absl::StrCat("`train.recompute: blocks` fits (", *need, " bytes). ") : "";
+  return drafts.Fits(need) ? absl::StrCat("`train.recompute: blocks` fits (", drafts.Stated(*need), " bytes). ") : "";
 }
 
 // What would make a job fit that does not. Less in a pass needs less: the largest that fits is found by halving.
@@ -88,12 +94,12 @@ std::string Advice(const Drafts& drafts, const MetaGraph& metagraph, const JobSp
     const size_t middle = begin + (end - begin) / 2;
     const std::optional<int64_t> need = drafts.NeedWith(smaller[middle], metagraph, job);
     if (drafts.Fits(need)) {
-      fits = absl::StrCat("The largest micro-batch that fits: `train.micro_batch: ", smaller[middle], "` (", *need,
-                          " bytes). ");
+      fits = absl::StrCat("The largest micro-batch that fits: `train.micro_batch: ", smaller[middle], "` (",
+                          drafts.Stated(*need), " bytes). ");
       begin = middle + 1;
     } else {
       if (middle == 0 && need.has_value()) {
-        least = absl::StrCat("Even `train.micro_batch: ", smaller[middle], "` needs ", *need, ". ");
+        least = absl::StrCat("Even `train.micro_batch: ", smaller[middle], "` needs ", drafts.Stated(*need), ". ");
       }
       end = middle;
     }
@@ -115,7 +121,6 @@ std::string PartsText(const ReplicaForecast& forecast, bool device, bool host) {
   const auto part = [&](bool counts, absl::string_view name, int64_t bytes) {
     if (counts) absl::StrAppend(&text, text.empty() ? "" : ", ", name, " ", bytes);
   };
-  part(host && forecast.beside.process > 0, "the process itself", forecast.beside.process);
   part(host && forecast.beside.data > 0, "data", forecast.beside.data);
   part(device, "state", forecast.state_bytes);
   part(host, "snapshots of it", forecast.snapshot_bytes);
@@ -186,8 +191,10 @@ absl::Status CheckMemoryLimit(const ReplicaForecast& forecast, const MetaGraph& 
   const Budget budget{.need = &ReplicaForecast::host_total,
                       .limit = limit,
                       .allowed = absl::StrCat("resources.cpu_memory allows ", limit),
-                      .instead = "Or raise the limit."};
-  const std::string needs = absl::StrCat("a worker needs ", forecast.host_total(), " bytes (",
+                      .instead = "Or raise the limit.",
+                      .measured = forecast.beside.process};
+  const std::string needs = absl::StrCat("a worker needs ", forecast.host_total() - budget.measured, " bytes",
+                                         budget.measured > 0 ? " and those of its own process (" : " (",
                                          PartsText(forecast, !has_memory, true), "), ", budget.allowed, ". ");
   // What lies on a GPU does not help the host.
   if (has_memory) return absl::ResourceExhaustedError(absl::StrCat(needs, budget.instead));
