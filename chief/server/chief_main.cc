@@ -89,7 +89,8 @@ absl::Status Outlast(absl::Duration limit, const sigset_t& signals, const std::f
              ", as long as workers keep their state; a signal ends the waiting");
     }
     const timespec wait = absl::ToTimespec(trouble.retry_at() - now);
-    if (sigtimedwait(&signals, nullptr, &wait) > 0) {
+    const int signal = sigtimedwait(&signals, nullptr, &wait);
+    if (signal > 0 && signal != SIGUSR1) {  // that one means nothing from others (SignalThread)
       return absl::CancelledError(absl::StrCat("stopped while the storage refuses: ", status.message()));
     }
   }
