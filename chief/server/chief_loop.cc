@@ -126,11 +126,8 @@ void ChiefLoop::TakeTurn() {
   std::optional<Input> input = inputs_.Pop(*wait);
   if (!input.has_value()) return;
   ticks_.Taken();
-  if (auto* question = std::get_if<Question>(&*input)) {
-    (*question)();
-  } else {
-    Step(std::get<Event>(*input));
-  }
+  if (auto* question = std::get_if<Question>(&*input)) return (*question)();
+  Step(std::get<Event>(*input));
 }
 
 void ChiefLoop::NameResult() {
