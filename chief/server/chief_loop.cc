@@ -86,13 +86,6 @@ ChiefLoop::ChiefLoop(Options options)
   }
 }
 
-absl::Status ChiefLoop::FinishStorage() {
-  storage_.Finish();
-  WriteEvents(events_.Take());
-  if (!unwritten_events_.empty()) LS_LOG(warn, "the newest records for TensorBoard were not written");
-  return options_.store->WriteStats(EncodeWorkerStats(stats_.Snapshot(clock_.Now())));
-}
-
 bool ChiefLoop::Post(Event event, bool wait) {
   return wait ? inputs_.Push(std::move(event)) : inputs_.TryPush(std::move(event));
 }

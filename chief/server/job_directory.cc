@@ -106,15 +106,18 @@ absl::Status CheckWritable(const std::string& directory) {
   const fs::path place = NearestExisting(directory);
   std::error_code error;
   std::string problem;
+  absl::StatusCode code = absl::StatusCode::kPermissionDenied;
   if (!fs::is_directory(place, error)) {
     problem = absl::StrCat(place.string(), " is a file");
   } else if (faccessat(AT_FDCWD, place.c_str(), R_OK | W_OK | X_OK, AT_EACCESS) != 0) {
+    // A file system that is read-only or out of order may be back soon; a right that is missing is not.
+    if (errno != EACCES && errno != EPERM) code = absl::StatusCode::kUnavailable;
     problem = absl::StrCat(place.string(), ": ", strerror(errno));
   } else {
     return absl::OkStatus();
   }
-  return absl::PermissionDeniedError(absl::StrCat("the directory ", directory, " cannot be written: ", problem,
-                                                  "; choose another one, that this user can write, with --dir"));
+  return absl::Status(code, absl::StrCat("the directory ", directory, " cannot be written: ", problem,
+                                         "; choose another one, that this user can write, with --dir"));
 }
 
 absl::Status CheckRoom(const std::string& directory, uint64_t free, int64_t state) {
