@@ -80,8 +80,8 @@ absl::StatusOr<std::string> ChiefClient::Address() const {
   const std::string path = location_.file.find('/') == std::string::npos ? "./" + location_.file : location_.file;
   const std::string directory(ParentPath(path));
   const absl::StatusOr<std::unique_ptr<LocalStorage>> place = LocalStorage::Open(directory.empty() ? "/" : directory);
-  absl::StatusOr<ChiefAddress> found = place.status();
-  if (place.ok()) found = ReadChiefAddress(**place, BaseName(path), BaseName(layout::kLock));
+  absl::StatusOr<ChiefAddress> found = place.ok() ? ReadChiefAddress(**place, BaseName(path), BaseName(layout::kLock))
+                                                  : absl::StatusOr<ChiefAddress>(place.status());
   if (absl::IsNotFound(found.status())) {
     return absl::NotFoundError(absl::StrCat(location_.file, " does not give a chief's address (yet)"));
   }
