@@ -85,6 +85,7 @@ TEST_CASE("directory: a copy of a running job's directory leads nobody to that j
   const Result worker = Run({"worker", "--chief-file", copy + "/chief/address", "--token-file", copy + "/chief/token",
                              "--name", "worker-9", "--connect-timeout", "1"});
   CHECK(worker.code == kExitChiefUnreachable);
+  CHECK_THAT(worker.output, Contains("a copy"));
   CHECK_THAT(first.Output(), !Contains("worker-9"));
 
   const Result status = Run({"status", "--dir", directory});
