@@ -47,6 +47,14 @@ std::string ListOf(const Names& all) {
                       all.size() > kShown ? absl::StrCat(" and ", all.size() - kShown, " more") : "");
 }
 
+// The layer that a tensor of the state dict belongs to.
+std::string LayerOf(const std::string& name) {
+  const size_t dot = name.rfind('.');
+  return dot == std::string::npos ? "" : name.substr(0, dot);
+}
+
+std::string LeafOf(const std::string& name) { return name.substr(name.rfind('.') + 1); }
+
 bool HasVariable(const Graph& graph, const std::string& name) {
   return std::any_of(graph.variables.begin(), graph.variables.end(),
                      [&](const Variable& variable) { return variable.name == name; });
@@ -61,39 +69,38 @@ std::string OnnxImporter::MergedNormOf(absl::string_view name) const {
   return optimized_ && signature_.buffers.count(mean) != 0 && initializers_.count(mean) == 0 ? norm : "";
 }
 
-// A call that takes a parameter tells what became of it: a node of that call which reads a parameter that the call does
-// not take reads the first name of a tied pair, one that reads an initialiser of the exporter reads what the parameter
-// was folded into. A parameter that no call takes is not used.
+// Calls that take a lost parameter and read an initialiser of the exporter read what it was folded into. Calls of its
+// layer that read another layer's parameter of that kind (weight, bias) read the first name of a tied pair.
 void OnnxImporter::SortLostParameters() {
   if (!has_signature_) return;
   for (const auto& [name, initializer] : initializers_) {
     optimized_ = optimized_ || !signature_.Knows(name);
   }
-  const auto& nodes = file_.model.graph().node();  // calls stand at nodes as they were before functions were inlined
-  const bool has_calls =
+  const auto& nodes = file_.model.graph().node();  // notes stand at nodes as they were before functions were inlined
+  const bool has_notes =
       std::any_of(nodes.begin(), nodes.end(), [](const onnx::NodeProto& node) { return !NodeCall(node).empty(); });
   for (const auto& [name, placeholder] : signature_.placeholders) {
     if (initializers_.count(name) != 0 || options_.tied.count(name) != 0) continue;
-    bool taken = !has_calls || !MergedNormOf(name).empty();
-    bool folded = taken;
+    bool folded = !has_notes || !MergedNormOf(name).empty();
     std::set<std::string> first;
     for (const onnx::NodeProto& node : nodes) {
-      if (folded || !CallTakes(NodeCall(node), placeholder)) continue;
-      taken = true;
+      const bool takes = CallTakes(NodeCall(node), placeholder);
+      const bool of_layer = !LayerOf(name).empty() && NodeLayer(node) == LayerOf(name);
       for (const std::string& input : node.input()) {
         const auto found = initializers_.find(input);
         if (found == initializers_.end()) continue;
-        folded = folded || (!signature_.Knows(input) && IsFloatingType(found->second.message->data_type()));
-        const auto other = signature_.placeholders.find(input);
-        if (other != signature_.placeholders.end() && !CallTakes(NodeCall(node), other->second)) first.insert(input);
+        const bool floating = IsFloatingType(found->second.message->data_type());
+        folded = folded || (takes && floating && !signature_.Knows(input));
+        const bool other = signature_.parameters.count(input) != 0 && LayerOf(input) != LayerOf(name);
+        if (of_layer && other && LeafOf(input) == LeafOf(name)) first.insert(input);
       }
     }
-    if (!taken) {
-      unused_.push_back(name);
-    } else if (!folded && first.size() == 1) {
+    if (folded) {
+      lost_.insert(name);
+    } else if (first.size() == 1) {
       ties_[name] = *first.begin();
     } else {
-      lost_.insert(name);
+      unused_.push_back(name);
     }
   }
 }
@@ -176,7 +183,13 @@ void OnnxImporter::NameMissing() {
           name, ": NAME-OF-THE-OTHER}"));
     }
   }
-  std::vector<std::string> absent = unused_;
+  if (!unused_.empty()) {
+    model_.warnings.push_back(absl::StrCat(
+        "the file does not hold the parameters ", ListOf(unused_),
+        ": forward does not use them, or they are second names of tied ones (model.tied: {", unused_[0],
+        ": NAME-OF-THE-OTHER} has such written). Checkpoints lack them: load_state_dict(..., strict=False)"));
+  }
+  std::vector<std::string> absent;
   for (const std::string& buffer : signature_.buffers) {
     const auto is_it = [&](const StateAlias& alias) { return alias.name == buffer; };
     const bool kept =
@@ -184,10 +197,9 @@ void OnnxImporter::NameMissing() {
     if (!kept && MergedNormOf(buffer).empty()) absent.push_back(buffer);
   }
   if (absent.empty()) return;
-  model_.warnings.push_back(absl::StrCat(
-      "forward does not use ", ListOf(absent), ", so the exporter left ", absent.size() == 1 ? "it" : "them",
-      " out of the file and checkpoints will lack ", absent.size() == 1 ? "it" : "them",
-      ": take them into the model with load_state_dict(..., strict=False)"));
+  model_.warnings.push_back(absl::StrCat("the file does not hold the buffers ", ListOf(absent),
+                                         ": no node reads them. Checkpoints lack them: "
+                                         "load_state_dict(..., strict=False)"));
 }
 
 }  // namespace lockstep

@@ -1,6 +1,7 @@
 #include "common/graph/onnx/signature.h"
 
 #include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -63,6 +64,13 @@ std::optional<OnnxSignature> FindSignature(const onnx::ModelProto& model) {
 }
 
 absl::string_view NodeCall(const onnx::NodeProto& node) { return Property(node, "pkg.torch.onnx.fx_node"); }
+
+// "['', 'encoder.0', 'encoder.0.linear', 'linear_3']": the model, the layers inwards, the call.
+std::string NodeLayer(const onnx::NodeProto& node) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(Property(node, "pkg.torch.onnx.name_scopes"), '\'');
+  // Names stand between quotes: at the odd places.
+  return parts.size() < 5 ? "" : std::string(parts[parts.size() - 4]);
+}
 
 bool CallTakes(absl::string_view call, absl::string_view placeholder) {
   const std::string name = absl::StrCat("%", placeholder);

@@ -37,6 +37,10 @@ std::optional<OnnxSignature> FindSignature(const onnx::ModelProto& model);
 // ...". Empty where the exporter left none.
 absl::string_view NodeCall(const onnx::NodeProto& node);
 
+// The layer that made the call, by its name in the model: "encoder.0.linear". Empty where the exporter left none, and
+// for calls of the model itself.
+std::string NodeLayer(const onnx::NodeProto& node);
+
 // Whether the call takes the program's value `placeholder`.
 bool CallTakes(absl::string_view call, absl::string_view placeholder);
 

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/graph/onnx/import.h"
@@ -85,29 +86,33 @@ TEST_CASE("import: a frozen batch normalisation keeps its statistics and counts 
   CHECK(Kinds(frozen).at("bn.weight") == VariableKind::kParameter);
 }
 
-// Notes at a node the call of the exported program that it comes from.
-void SetCall(OnnxFile* file, int node, const std::string& call) {
-  auto* property = file->model.mutable_graph()->mutable_node(node)->add_metadata_props();
-  property->set_key("pkg.torch.onnx.fx_node");
-  property->set_value(call);
+// Notes at a node which layer of the model it comes from, and which call of the exported program.
+void SetNotes(OnnxFile* file, int node, const std::string& layers, const std::string& call) {
+  for (const auto& [key, value] : {std::pair("name_scopes", layers), std::pair("fx_node", call)}) {
+    auto* property = file->model.mutable_graph()->mutable_node(node)->add_metadata_props();
+    property->set_key(absl::StrCat("pkg.torch.onnx.", key));
+    property->set_value(value);
+  }
 }
 
-TEST_CASE("import: calls tell tied parameters from unused ones, and constants are not trained", "[onnx]") {
+TEST_CASE("import: layers tell tied parameters from unused ones, and constants are not trained", "[onnx]") {
   OnnxFile file = TwoLayers(
       "\nw: PARAMETER target='bn.weight'\nb: PARAMETER target='bn.bias'\nc: CONSTANT_TENSOR target='enc.weight'\n"
-      "p_h: PARAMETER target='head.weight'\np_e: PARAMETER target='emb.weight'\np_e_x: PARAMETER "
-      "target='spare.weight'\n"
-      "b_m: BUFFER target='bn.running_mean' persistent=True\nb_v: BUFFER target='bn.running_var' persistent=True\n");
-  SetCall(&file, 0, "%h : call_function[target=torch.ops.aten.matmul.default](args = (%x, %c), kwargs = {})");
-  SetCall(&file, 2, "%y : call_function[target=torch.ops.aten.matmul.default](args = (%n, %p_e), kwargs = {})");
+      "p_h: PARAMETER target='head.weight'\np_e: PARAMETER target='a.emb.weight'\n"
+      "p_s: PARAMETER target='spare.weight'\n"
+      "b_m: BUFFER target='bn.running_mean' persistent=True\nb_v: BUFFER target='bn.running_var' persistent=True\n"
+      "b_r: BUFFER target='rest' persistent=True\n");
+  SetNotes(&file, 0, "['', 'matmul']", "%h : call_function[target=...](args = (%x, %c), kwargs = {})");
+  SetNotes(&file, 2, "['', 'a', 'a.emb', 'matmul_1']", "%y : call_function[target=...](args = (%n, %p_h))");
 
   const ImportedModel model = Import(std::move(file), {});
 
-  CHECK(std::count(model.aliases.begin(), model.aliases.end(), StateAlias{"emb.weight", "head.weight"}) == 1);
+  CHECK(std::count(model.aliases.begin(), model.aliases.end(), StateAlias{"a.emb.weight", "head.weight"}) == 1);
   CHECK(Kinds(model).at("head.weight") == VariableKind::kParameter);
   CHECK(Kinds(model).count("enc.weight") == 0);
-  REQUIRE(model.warnings.size() == 1);
-  CHECK_THAT(model.warnings[0], Contains("does not use spare.weight") && Contains("strict=False"));
+  REQUIRE(model.warnings.size() == 2);
+  CHECK_THAT(model.warnings[0], Contains("the parameters spare.weight:") && Contains("strict=False"));
+  CHECK_THAT(model.warnings[1], Contains("the buffers rest:") && Contains("strict=False"));
 }
 
 TEST_CASE("import: a file as of model.eval() trains its batch normalisations with a warning, or as the job says",

@@ -51,12 +51,12 @@ std::vector<Case> Cases() {
   cases.push_back({"tables",
                    {},
                    "all 1 parameter, 56 values",
-                   "forward does not use unused.bias, unused.weight",
+                   "does not hold the parameters unused.bias, unused.weight:",
                    {"unused.bias", "unused.weight"}});
   cases.push_back({"tracked",
                    {},
                    "trained: all 6 parameters",
-                   "forward does not use norm.running_mean, norm.running_var",
+                   "does not hold the buffers norm.running_mean, norm.running_var:",
                    {"norm.running_mean", "norm.running_var"}});
   return cases;
 }
