@@ -23,7 +23,6 @@
 #include "chief/server/session_service.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/clock/clock.h"
-#include "common/job/log_settings.h"
 #include "common/log/log.h"
 #include "common/log/output.h"
 #include "common/net/listen.h"
@@ -184,7 +183,6 @@ int ChiefMain(const ChiefOptions& options) {
   int exit_code = kExitBug;
   absl::StatusOr<JobSetup> setup = SetUpJob(options, exit_code);
   if (!setup.ok()) return Fail(setup.status(), exit_code);
-  ApplyLogSettings(setup->job);
   const absl::StatusOr<std::unique_ptr<JobStore>> store = OpenStore(*setup, signals, exit_code);
   if (!store.ok()) return Fail(store.status(), exit_code);
   const int code = Serve(options, *setup, **store, signals);

@@ -6,6 +6,7 @@
 #include "common/graph/initial_state.h"
 #include "common/job/extent.h"
 #include "common/job/findings.h"
+#include "common/job/log_settings.h"
 #include "common/job/units.h"
 #include "common/log/log.h"
 
@@ -33,6 +34,7 @@ JobPolicy PolicyOf(const JobSpec& job, const TrainingPolicy& training, const Chi
 absl::StatusOr<JobSetup> SetUpJob(const ChiefOptions& options, int& exit_code) {
   Findings findings;
   const JobReading reading = ReadJob(options.job_path, options.overrides);
+  ApplyLogSettings(reading.spec);  // before the first line
   std::optional<PreparedJob> prepared = PrepareJob(reading, options.inspect_data, options.evaluate_node, findings);
   bool first = true;  // of the errors: the caller says it, last
   for (const Finding& finding : findings.all()) {

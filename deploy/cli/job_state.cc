@@ -59,7 +59,8 @@ absl::Time WrittenAt(const std::string& path) {
 
 std::string Ago(absl::Time then, absl::Time now) {
   if (then == absl::InfinitePast()) return "";
-  const int64_t seconds = std::max<int64_t>(0, absl::ToInt64Seconds(now - then));
+  const int64_t seconds = absl::ToInt64Seconds(now - then);
+  if (seconds <= 0) return ", just now";
   const absl::Duration rounded = seconds < 3600 ? absl::Seconds(seconds) : absl::Minutes(seconds / 60);
   return absl::StrCat(", ", absl::FormatDuration(rounded), " ago");
 }

@@ -101,7 +101,7 @@ TEST_CASE("terminal: the last line of a run is the cause and the remedy, once", 
     int code;
     const char* cause;
   };
-  for (const Case& c : {Case{"nan", "train.optimizer.lr=1e30", kExitBadData, "not finite"},
+  for (const Case& c : {Case{"nan", "train.optimizer.lr=1000000", kExitBadData, "lower train.optimizer.lr"},
                         Case{"gpu", "resources.device=cuda", kExitBadJob, "GPU"}}) {
     CAPTURE(c.name);
     setenv("LOCKSTEP_CUDA_LIBRARY", "/nonexistent/liblockstep_cuda.so", 1);

@@ -160,6 +160,11 @@ absl::StatusOr<StepResult> StepRunner::RunStep(Communicator& communicator, int64
   }
   switch (DecideOnNan(config_.metagraph.update.on_nan, nothing_counts || verdict.non_finite >= 0)) {
     case NanAction::kStop:
+      if (!nothing_counts) {
+        absl::StrAppend(&result.message,
+                        "; lower train.optimizer.lr, bound the gradients with train.clip_norm, or let ",
+                        "such a step change nothing with train.on_nan: skip_step");
+      }
       result.applied = false;
       return result;
     case NanAction::kSkip:
