@@ -41,7 +41,8 @@ void AddHelp(CLI::App& app, int& exit_code) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Trains one model on many machines that may disappear at any moment; the result does not change."};
+  CLI::App app{"Trains one model on many machines that may disappear at any moment; the result does not change.",
+               "lockstep"};
   app.set_version_flag("--version", lockstep::kVersion);
   app.require_subcommand(1);
   int exit_code = lockstep::kExitDone;
@@ -59,7 +60,7 @@ int main(int argc, char** argv) {
   AddHelp(app, exit_code);
   for (CLI::App* command : app.get_subcommands({})) command->set_version_flag("--version", lockstep::kVersion);
   if (argc <= 1) {
-    std::cout << app.help("lockstep");
+    std::cout << app.help();
     return lockstep::kExitUsage;
   }
   try {

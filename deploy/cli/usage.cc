@@ -79,7 +79,8 @@ absl::StatusOr<std::string> HelpFor(const CLI::App& app, const std::vector<std::
     command = found[0];
     absl::StrAppend(&called, " ", word);
   }
-  return command->help(called.substr(0, called.rfind(' ') == std::string::npos ? 0 : called.rfind(' ')));
+  // help() of an application is that of the command that was given on its line.
+  return command->get_formatter()->make_help(command, called, CLI::AppFormatMode::Normal);
 }
 
 std::string ExplainUsage(const CLI::App& app, const CLI::ParseError& error) {

@@ -62,6 +62,8 @@ TEST_CASE("usage: what is missing is named with the command that needs it", "[cl
 
 TEST_CASE("usage: help is there for every command and its parts", "[cli]") {
   Line line;
+  line.app.add_subcommand("help", "Helps");
+  CHECK(line.Explained({"help"}).empty());  // as the command calls it: with a command on the line
   CHECK_THAT(HelpFor(line.app, {}).value(), Contains("checkpoint"));
   CHECK_THAT(HelpFor(line.app, {"run"}).value(), Contains("--workers") && Contains("lockstep run"));
   CHECK_THAT(HelpFor(line.app, {"checkpoint", "verify"}).value(), Contains("Reads every byte"));
