@@ -1,5 +1,6 @@
 #include "chief/server/chief_main.h"
 
+#include <fcntl.h>
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
 #include <unistd.h>
@@ -9,7 +10,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <functional>
 #include <memory>
 
@@ -116,10 +116,12 @@ absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(JobSetup& setup, const sigse
 // At once or not at all: workers read it again and again.
 absl::Status WriteAddressFile(const std::string& path, const std::string& address) {
   const std::string staged = absl::StrCat(path, ".", getpid());
-  std::ofstream file(staged);
-  file << address << "\n";
-  file.close();
-  if (file.good() && std::rename(staged.c_str(), path.c_str()) == 0) return absl::OkStatus();
+  std::remove(staged.c_str());
+  // A new file: a link that somebody put there is not followed.
+  const int file = open(staged.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  const bool written = file >= 0 && dprintf(file, "%s\n", address.c_str()) > 0;
+  const bool closed = file >= 0 && close(file) == 0;
+  if (written && closed && std::rename(staged.c_str(), path.c_str()) == 0) return absl::OkStatus();
   return absl::PermissionDeniedError(
       absl::StrCat("cannot write the chief's address to ", path, ": ", std::strerror(errno), " (--address-file)"));
 }

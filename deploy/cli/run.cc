@@ -223,7 +223,7 @@ int Run(const RunOptions& options) {
   if (StyleOf(STDERR_FILENO).live) ProcessOutput(STDERR_FILENO).ShareTerminal();
   supervisor::Supervisor supervisor(std::move(supervised));
   absl::StatusOr<int> code = supervisor.Run();
-  if (!code.ok()) return Fail(code.status(), kExitBug);
+  if (!code.ok()) return Fail(code.status(), StorageExitCode(code.status()));
   if (!options.kill_every.empty()) {
     LogEventLine({.name = "kills",
                   .text = absl::StrCat("killed ", supervisor.kills(), " workers on purpose"),

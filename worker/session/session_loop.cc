@@ -83,10 +83,13 @@ int SessionLoop::Run() {
 
 void SessionLoop::GiveUpUnreachable() {
   if (ever_connected_ || clock_.Now() - started_ < options_.connect_timeout) return;
-  const std::string where = client_.Address().value_or(options_.chief.file);
-  ReportFailure(absl::UnavailableError(
-      absl::StrCat("no chief answered at ", where, " for ", absl::FormatDuration(options_.connect_timeout),
-                   "; is it running, is its job over already, is the address right?")));
+  const absl::StatusOr<std::string> address = client_.Address();
+  // A file that gives no address yet is one without a chief; one that is damaged, or of a copy, says so itself.
+  const std::string why = address.ok() || absl::IsNotFound(address.status())
+                              ? "; is it running, is its job over already, is the address right?"
+                              : absl::StrCat(": ", address.status().message());
+  ReportFailure(absl::UnavailableError(absl::StrCat("no chief answered at ", address.value_or(options_.chief.file),
+                                                    " for ", absl::FormatDuration(options_.connect_timeout), why)));
   exit_code_ = kExitChiefUnreachable;
 }
 
