@@ -118,7 +118,7 @@ absl::Status JobStore::TakeOver(JobSetup& setup, int& exit_code) {
   recovered_.term = static_cast<Term>(hold_->term());
   std::string trained_with;
   if (found.newest.has_value()) {
-    LS_RETURN_IF_ERROR(TakeUp(setup, *found.newest));
+    TakeUp(*found.newest);
     trained_with = found.newest->manifest().kernel_plan();
     reader_ = std::move(found.newest);
   } else {
@@ -126,6 +126,7 @@ absl::Status JobStore::TakeOver(JobSetup& setup, int& exit_code) {
     LS_RETURN_IF_ERROR(CheckRoom(setup.directory, free, setup.layout.TotalBytes()));
     LS_RETURN_IF_ERROR(PublishStepZero(setup));
   }
+  LS_RETURN_IF_ERROR(SettleBest(setup.policy.training.evaluation));
   if (!mark->step_zero_published()) {
     mark->set_step_zero_published(true);
     LS_RETURN_IF_ERROR(WriteDirectoryMark(*hold_, *mark));
@@ -165,13 +166,15 @@ absl::Status JobStore::PublishStepZero(const JobSetup& setup) {
   return absl::OkStatus();
 }
 
-absl::Status JobStore::TakeUp(const JobSetup& setup, const CheckpointReader& newest) {
+void JobStore::TakeUp(const CheckpointReader& newest) {
   const Manifest& manifest = newest.manifest();
   recovered_.checkpoint = {manifest.lineage(), static_cast<uint64_t>(manifest.step()), manifest.state_digest()};
   recovered_.trained_for = absl::Milliseconds(manifest.trained_ms());
   recovered_.evaluated = !manifest.evaluation_pending();
   recovered_.ledger = FromProto(manifest.evaluations());
-  const EvaluationRule& rule = setup.policy.training.evaluation;
+}
+
+absl::Status JobStore::SettleBest(const EvaluationRule& rule) {
   if (!rule.keep_best) return absl::OkStatus();
   std::vector<std::string> messages;
   const absl::Status settled = manifests_->SettleBest(rule, recovered_.ledger, messages);

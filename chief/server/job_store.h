@@ -89,8 +89,10 @@ class JobStore {
 
   absl::Status TakeOver(JobSetup& setup, int& exit_code);
   absl::Status PublishStepZero(const JobSetup& setup);
-  // What the checkpoint that is restored says, and what stands beside it: the best one and the kernel plan.
-  absl::Status TakeUp(const JobSetup& setup, const CheckpointReader& newest);
+  // What the checkpoint that is restored says.
+  void TakeUp(const CheckpointReader& newest);
+  // At every start, also of a job that begins: from here on the best checkpoint is known by this rule.
+  absl::Status SettleBest(const EvaluationRule& rule);
   absl::StatusOr<std::shared_ptr<ShardSink>> FindSave(const SnapshotId& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   std::unique_ptr<Storage> storage_;

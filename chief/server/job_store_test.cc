@@ -253,6 +253,24 @@ TEST_CASE("job store: the best checkpoint is verified at the start; one that is 
   }
 }
 
+TEST_CASE("job store: the best checkpoint of a job that never ended before is known", "[server]") {
+  Job job;
+  auto store = job.Open().value();
+  CHECK(store->FindBest()->step == 0);
+  EvaluationLedger ledger;
+  for (const auto& [step, loss] : std::vector<std::pair<uint64_t, double>>{{10, 0.5}, {20, 0.7}}) {
+    ledger = Judge(job.rule(), ledger, step, {.loss = loss, .denominator = 1});
+    REQUIRE(job.Save(*store, step, ledger).ok());
+  }
+
+  const auto best = store->FindBest();
+
+  REQUIRE(best.ok());
+  CHECK(best->step == 10);
+  CHECK(best->value == 0.5);
+  CHECK_THAT(best->path, Contains("step-000000010"));
+}
+
 TEST_CASE("job store: the best checkpoint that goes while the chief lives is not named at the end", "[server]") {
   Job job;
   job.Train();
