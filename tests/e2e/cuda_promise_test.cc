@@ -54,7 +54,9 @@ TEST_CASE("promise: devices whose memory is their own keep it with workers kille
   job.WaitForStep(3);
   job.Kill("worker-1");
   job.StartWorker(1);
-  job.WaitForStatus("a save in the middle", [](const proto::StatusReply& s) { return s.published_step() >= 5; });
+  job.WaitForStatus("a save in the middle, and the killed worker among the others", [&](const proto::StatusReply& s) {
+    return s.published_step() >= 5 && absl::StrContains(job.LogOf("worker-1"), "received the state of step ");
+  });
   job.KillEverything();
   job.Override("cluster.workers=2:2");
   job.StartChief(2);
