@@ -170,8 +170,10 @@ void OnnxImporter::NameMissing() {
                                            kExportCall, " keeps them"));
   }
   if (!folded_weights_.empty()) {
-    model_.warnings.push_back(absl::StrCat("the exporter folded ", lost.size(), " parameters (", ListOf(lost),
-                                           ") into weights of other names (", ListOf(folded_weights_),
+    const std::string from = lost.empty() ? "made weights of its own"
+                                          : absl::StrCat("folded ", lost.size(), " parameters (", ListOf(lost),
+                                                         ") into weights of other names");
+    model_.warnings.push_back(absl::StrCat("the exporter ", from, " (", ListOf(folded_weights_),
                                            "), which are trained instead: the original model will not take them back. ",
                                            kExportCall, " keeps every name"));
   } else {

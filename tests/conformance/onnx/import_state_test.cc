@@ -173,6 +173,18 @@ TEST_CASE("import: a batch normalisation that an exporter merged is named, and n
              Contains("merged the batch normalisations norm into") && Contains("optimize=False") && !Contains("tied"));
 }
 
+TEST_CASE("import: weights that an exporter made of batch normalisations are named as its own", "[onnx]") {
+  const ImportedModel model =
+      Import(TwoLayers("\nw: PARAMETER target='bn.weight'\nb: PARAMETER target='bn.bias'\np_b: PARAMETER "
+                       "target='head.weight'\np_c: PARAMETER target='norm.weight'\n"
+                       "b_m: BUFFER target='norm.running_mean' persistent=True\n"),
+             {});
+
+  REQUIRE(model.warnings.size() == 2);
+  CHECK_THAT(model.warnings[0], Contains("merged the batch normalisations norm into"));
+  CHECK_THAT(model.warnings[1], Contains("made weights of its own (enc.weight), which are trained"));
+}
+
 TEST_CASE("import: parameters that begin anew keep the file's scale, not its values", "[onnx]") {
   OnnxFile file = TwoLayers("");
   for (onnx::TensorProto& tensor : *file.model.mutable_graph()->mutable_initializer()) {
