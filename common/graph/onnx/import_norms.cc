@@ -67,12 +67,12 @@ absl::Status OnnxImporter::ChooseNorms() {
   if (!all && !none) {
     LS_ASSIGN_OR_RETURN(frozen, MatchNames(layers, chosen, "model.batch_norm", "batch normalisation"));
   }
-  const bool says = !training.empty() || SaysTraining();
+  const bool ours = file_.model.producer_name() == "lockstep";  // onnx_writer.h: never says that a norm trains
+  const bool says = !training.empty() || (!ours && SaysTraining());
   for (const std::string& layer : layers) {
     const bool trains = all || (!none && frozen.count(layer) == 0 && (!says || training.count(layer) != 0));
     if (!trains) frozen_norms_.insert(means.at(layer));
   }
-  const bool ours = file_.model.producer_name() == "lockstep";  // onnx_writer.h: what is written so trains
   if (!says && chosen.empty() && !layers.empty() && !ours) {
     model_.warnings.push_back(absl::StrCat(
         "the file is as of model.eval(): none of its ", layers.size(),
