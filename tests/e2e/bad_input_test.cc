@@ -31,7 +31,7 @@ TEST_CASE("bad input: a command that is none ends with 64 and says how to get he
     CHECK(result.code == kExitUsage);
     CHECK_FALSE(result.output.empty());
   }
-  CHECK_THAT(Run({"frobnicate"}).output, Contains("--help"));
+  CHECK_THAT(Run({"frobnicate"}).output, Contains("lockstep help"));
   CHECK_THAT(Run({"run", kJob, "--bogus"}).output, Contains("--bogus"));
   CHECK_THAT(Run({"run", kJob, "--kill-worker-every", "often"}).output, Contains("40steps"));
 }
