@@ -154,6 +154,12 @@ TEST_CASE("bad input: callers without the token are refused and counted, and the
   CHECK(other.code == kExitBadToken);
   CHECK_THAT(other.output, Contains("token"));
 
+  // The chief may still be about to make it: it is waited for, but not in silence.
+  Write(wrong, "");
+  const Result empty = Run({"worker", "--chief-file", address, "--token-file", wrong, "--connect-timeout", "2"});
+  CHECK(empty.code == kExitBadToken);
+  CHECK_THAT(empty.output, Contains("waiting for the job's token") && Contains(wrong));
+
   const Result status = Run({"status", "--dir", directory});
   CHECK(status.code == kExitDone);
   CHECK_THAT(status.output, Contains("refused callers ") && !Contains("refused callers 0"));
