@@ -30,6 +30,13 @@ std::string ListOf(std::vector<std::string> names) {
 
 // Statistics of batch normalisations, and counts of steps, have rules of their own.
 absl::Status OnnxImporter::ChooseMoves() {
+  if (!signature_.changed_parameters.empty()) {
+    const std::string& name = *signature_.changed_parameters.begin();
+    return absl::UnimplementedError(absl::StrCat(
+        "forward changes the parameter '", name,
+        "' itself, beside the optimizer, which cannot be trained. Let forward compute with a changed copy, "
+        "such as self.weight.clamp(-1, 1) instead of self.weight.clamp_(-1, 1)"));
+  }
   std::set<std::string> statistics;
   for (const onnx::NodeProto& node : nodes_.node()) {
     if (node.op_type() != "BatchNormalization" || node.input_size() < 5) continue;

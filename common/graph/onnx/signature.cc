@@ -36,6 +36,8 @@ OnnxSignature Parse(absl::string_view text) {
       signature.placeholders.emplace(std::move(target), value);
     } else if (absl::StrContains(line, ": BUFFER_MUTATION ")) {
       signature.mutations.emplace(std::move(target), value);
+    } else if (absl::StrContains(line, ": PARAMETER_MUTATION ")) {
+      signature.changed_parameters.insert(std::move(target));
     } else if (absl::StrContains(line, ": BUFFER ") && !absl::StrContains(line, "persistent=False")) {
       signature.buffers.insert(std::move(target));
     } else {

@@ -23,6 +23,7 @@ struct OnnxSignature {
   std::map<std::string, std::string> placeholders;
   // Buffers that `forward` changes, and the values that they become.
   std::map<std::string, std::string> mutations;
+  std::set<std::string> changed_parameters;  // that `forward` changes itself
 
   // Whether the model, and not the exporter, has a tensor of this name.
   bool Knows(const std::string& name) const {

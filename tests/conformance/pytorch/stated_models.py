@@ -163,9 +163,22 @@ class Tracked(nn.Module):
         return self.b(self.norm(self.a(x).reshape(-1, 2, 4)).flatten(1))
 
 
+class Clamped(nn.Module):
+    """Changes a parameter itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(WIDTH, 8), nn.Linear(8, CLASSES)
+
+    def forward(self, x):
+        with torch.no_grad():
+            self.a.weight.clamp_(-0.2, 0.2)
+        return self.b(self.a(x))
+
+
 MODELS = {"detached": Detached, "unseen": Unseen, "one_norm": OneNormInEvaluation, "norms_eval": NormsInEvaluation,
           "untracked": Untracked, "spectral": Spectral, "averaging": Averaging, "late": Late, "tables": Tables,
-          "tracked": Tracked}
+          "tracked": Tracked, "clamped": Clamped}
 
 
 def strip_traces(path):

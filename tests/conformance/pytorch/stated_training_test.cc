@@ -117,6 +117,13 @@ TEST_CASE("import: a buffer whose new value the exporter left out is refused, or
   CHECK(MovedStatistics(constant->graph).empty());
 }
 
+TEST_CASE("import: a parameter that the model changes itself is refused by name", "[onnx][pytorch]") {
+  const absl::StatusOr<ImportedModel> model = Import("clamped", {});
+
+  REQUIRE_FALSE(model.ok());
+  CHECK_THAT(std::string(model.status().message()), Contains("changes the parameter 'a.weight' itself"));
+}
+
 TEST_CASE("import: patterns that match nothing in the file are refused with a name that would", "[onnx][pytorch]") {
   const auto message = [](const std::string& name, const OnnxImportOptions& options) {
     return std::string(Import(name, options).status().message());
