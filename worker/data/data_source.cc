@@ -117,29 +117,15 @@ absl::Status CheckAllFed(const StoredData& data, const FeedOptions& options) {
   return absl::OkStatus();
 }
 
-// Looks at the values of the features and the label, as far as somebody asks about them.
-absl::Status CheckValues(const StoredData& data, absl::Span<const Field> features, const FeedOptions& options) {
-  if (!options.finite_only && options.warnings == nullptr) return absl::OkStatus();
-  std::vector<ValueQuestion> questions;
+void AddWarnings(const StoredData& data, absl::Span<const Field> features, const FeedOptions& options) {
   for (size_t i = 0; i < features.size(); ++i) {
     const TensorSpec& spec = features[i].spec();
     if (spec.dtype != DType::kF32) continue;
-    questions.push_back(
-        {&data.arrays[data.features[i].array], data.features[i].name, spec.shape.size() >= 2, &options.normalisation});
+    const StoredArray& array = data.arrays[data.features[i].array];
+    const std::string warning =
+        ScaleText({&array, data.features[i].name, spec.shape.size() >= 2, &options.normalisation}, FindRange(array));
+    if (!warning.empty()) options.warnings->push_back(warning);
   }
-  if (options.label_classes == 0 && !data.label.tokens) {
-    questions.push_back({&data.arrays[data.label.array], data.label.name, false, nullptr});
-  }
-  for (const ValueQuestion& question : questions) {
-    const ValueRange range = FindRange(*question.array);
-    const std::string broken = NotFiniteText(question, range);
-    if (!broken.empty() && options.finite_only) return absl::InvalidArgumentError(broken);
-    if (options.warnings == nullptr) continue;
-    for (const std::string& warning : {broken, ScaleText(question, range)}) {
-      if (!warning.empty()) options.warnings->push_back(warning);
-    }
-  }
-  return absl::OkStatus();
 }
 
 // `views` gets one entry for each feature.
@@ -162,7 +148,7 @@ absl::StatusOr<std::vector<Field>> MakeFields(const StoredData& data, const Feed
     return absl::InvalidArgumentError(absl::StrCat(
         data.arrays[0].path, ": data.normalize is for float inputs, and all of these are integers; remove it"));
   }
-  LS_RETURN_IF_ERROR(CheckValues(data, fields, options));
+  if (options.warnings != nullptr) AddWarnings(data, fields, options);
   LS_ASSIGN_OR_RETURN(Field label, Field::Label(data, options.label_classes, options.ignore_label));
   fields.push_back(std::move(label));
   return fields;
@@ -196,8 +182,6 @@ FeedOptions FeedOptionsOf(const job::JobSpec& spec) {
     const int64_t classes = builtin.has_classes() ? builtin.classes() : builtin.vocabulary();
     options.label_classes = spec.model().has_onnx() ? kAnyClasses : classes;
   }
-  // Every pass of a built-in model carries a NaN into its loss; another model may know what to do with it.
-  options.finite_only = spec.model().has_builtin() && spec.train().on_nan() != job::Train::ON_NAN_SKIP_STEP;
   options.memory_limit_bytes = spec.data().memory().bytes();
   return options;
 }
@@ -218,7 +202,7 @@ absl::StatusOr<std::unique_ptr<DataSource>> OpenDataSource(const job::DataFiles&
                                                    hash, ", the job's sha256 ", files.sha256(),
                                                    "; use the same files everywhere"));
   }
-  // Last: the hash and the places in messages are those of the files.
+  // Last: the hash is that of the files.
   for (size_t i = 0; i < views.size(); ++i) {
     if (!views[i].order.empty()) TransposeSamples(data.arrays[data.features[i].array], views[i], options.pulse);
   }

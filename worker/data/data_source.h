@@ -74,9 +74,8 @@ struct FeedOptions {
   Normalisation normalisation;          // of the float32 features
   int64_t label_classes = 0;            // labels are class indices in [0, label_classes); 0: float targets
   std::optional<int64_t> ignore_label;  // a label beyond the classes that counts for nothing
-  // Features and float targets that are not finite are refused; else they are a warning.
-  bool finite_only = false;
-  // Gets what may be a mistake and can be trained on; null: nobody asks, and it is not looked for.
+  // Gets what may be a mistake and can be trained on: bytes that nobody scaled, or that are scaled twice. Null: nobody
+  // asks, and it is not looked for.
   std::vector<std::string>* warnings = nullptr;
   int64_t memory_limit_bytes = int64_t{16} << 30;
   Pulse* pulse = nullptr;  // advances by the bytes read and hashed; null: nobody watches

@@ -1,5 +1,6 @@
 // How samples of a file become those of a model: shapes, and the order of their dimensions.
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <limits>
 #include <string>
 #include <utility>
@@ -117,23 +118,21 @@ job::DataFiles Floats(const TestFiles& files, const std::vector<float>& images, 
                files.Write("t.npy", NpyBytes(NpyHeader("<f4", "(2,)"), Bytes(targets))));
 }
 
-TEST_CASE("data: values that are no numbers are refused where they spoil the loss, else they are a warning", "[data]") {
+TEST_CASE("data: a value is named by its place in the file, in whatever order it is fed", "[data]") {
   const TestFiles files;
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  const float inf = std::numeric_limits<float>::infinity();
-  FeedOptions strict;
-  strict.finite_only = true;
-  std::vector<std::string> warnings;
-  FeedOptions lenient;
-  lenient.warnings = &warnings;
+  FeedOptions options;
+  options.form.transpose = {1, 0};
+  StoredData stored;
 
-  const job::DataFiles images = Floats(files, {0, 1, 0, nan, 0, -inf, 1, 1}, {0, 1});
-  CheckRefused(images, strict, absl::StatusCode::kInvalidArgument, "inputs 3 is NaN or infinite, as are 2 of 8 values");
-  CHECK(MustOpen(images, lenient)->num_samples() == 2);
-  REQUIRE(warnings.size() == 1);
-  CHECK_THAT(warnings[0], Catch::Contains("x.npy: byte ") && Catch::Contains("inputs 3 is NaN"));
-  const job::DataFiles targets = Floats(files, {0, 1, 0, 1, 0, 1, 1, 1}, {inf, 1});
-  CheckRefused(targets, strict, absl::StatusCode::kInvalidArgument, "labels 0 is NaN or infinite");
+  // The second sample is [[4, 5], [nan, 7]], fed as [[4, nan], [5, 7]].
+  const auto source = OpenDataSource(Floats(files, {0, 1, 2, 3, 4, 5, nan, 7}, {0, 1}), options, &stored);
+
+  REQUIRE(source.ok());
+  CHECK(std::isnan(ReadInputs(**source, {1})[1]));
+  const size_t header = NpyBytes(NpyHeader("<f4", "(2, 2, 2)"), "").size();
+  CHECK(stored.arrays[0].element(5) == files.directory() + "/x.npy: byte " + std::to_string(header + 4 * 6) + ": ");
+  CHECK(stored.arrays[0].element(3) == files.directory() + "/x.npy: byte " + std::to_string(header + 4 * 3) + ": ");
 }
 
 TEST_CASE("data: images that nobody scaled, or twice, are a warning", "[data]") {

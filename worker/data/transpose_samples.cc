@@ -1,6 +1,7 @@
 #include "worker/data/transpose_samples.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "common/tensor/shape.h"
@@ -29,7 +30,7 @@ T* Gather(const std::vector<Loop>& loops, size_t depth, const T* from, T* to) {
 
 }  // namespace
 
-void TransposeSamples(const StoredArray& array, const SampleView& view, Pulse* pulse) {
+void TransposeSamples(StoredArray& array, const SampleView& view, Pulse* pulse) {
   const std::vector<int64_t> strides = RowMajorStrides(view.stored);
   std::vector<Loop> loops;
   for (const int64_t from : view.order) {
@@ -46,6 +47,15 @@ void TransposeSamples(const StoredArray& array, const SampleView& view, Pulse* p
       AdvancePulse(pulse, static_cast<size_t>(elements) * sizeof(T));
     }
   });
+  array.element = [loops, elements, stored = std::move(array.element)](int64_t i) {
+    int64_t place = i - i % elements;
+    int64_t rest = i % elements;
+    for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop) {
+      place += rest % loop->count * loop->step;
+      rest /= loop->count;
+    }
+    return stored(place);
+  };
 }
 
 }  // namespace lockstep::worker

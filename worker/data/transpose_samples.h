@@ -11,9 +11,10 @@
 
 namespace lockstep::worker {
 
-// Every sample of `array`, which has the dimensions `view.stored`, gets them in `view.order`. Advances `pulse` (may be
-// null) by the bytes moved. REQUIRES: samples lie one behind the other from the first element on.
-void TransposeSamples(const StoredArray& array, const SampleView& view, Pulse* pulse);
+// Every sample of `array`, which has the dimensions `view.stored`, gets them in `view.order`; the places of its
+// elements stay those in the file. Advances `pulse` (may be null) by the bytes moved. REQUIRES: samples lie one behind
+// the other from the first element on.
+void TransposeSamples(StoredArray& array, const SampleView& view, Pulse* pulse);
 
 }  // namespace lockstep::worker
 

@@ -26,10 +26,7 @@ ValueRange FindRange(const StoredArray& array) {
     T highest = std::numeric_limits<T>::lowest();
     for (int64_t i = 0; i < count; ++i) {
       if constexpr (std::is_floating_point_v<T>) {
-        if (!std::isfinite(elements[i])) {
-          if (range.not_finite++ == 0) range.first_not_finite = i;
-          continue;
-        }
+        if (!std::isfinite(elements[i])) continue;
       }
       lowest = std::min(lowest, elements[i]);
       highest = std::max(highest, elements[i]);
@@ -41,15 +38,8 @@ ValueRange FindRange(const StoredArray& array) {
   return range;
 }
 
-std::string NotFiniteText(const ValueQuestion& question, const ValueRange& range) {
-  if (range.not_finite == 0) return "";
-  return absl::StrCat(question.array->element(range.first_not_finite), question.name, " ", range.first_not_finite,
-                      " is NaN or infinite, as are ", range.not_finite, " of ", question.array->num_elements(),
-                      " values: the loss would be too. Correct them, or leave their samples out");
-}
-
 std::string ScaleText(const ValueQuestion& question, const ValueRange& range) {
-  if (question.normalisation == nullptr || range.lowest > range.highest) return "";
+  if (range.lowest > range.highest) return "";
   const std::string found =
       absl::StrCat(question.array->path, ": ", question.name, " has values from ", range.lowest, " to ", range.highest);
   const bool bytes = question.array->dtype == DType::kU8;

@@ -1,11 +1,10 @@
-// What the values of a data set look like, and what of that is hardly meant: numbers that are none, and images that
-// nobody scaled, or that are scaled twice.
+// What the values of a data set look like, and what of that is hardly meant: images that nobody scaled, or that are
+// scaled twice.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_WORKER_DATA_VALUE_RANGE_H_
 #define LOCKSTEP_WORKER_DATA_VALUE_RANGE_H_
 
-#include <cstdint>
 #include <limits>
 #include <string>
 
@@ -17,8 +16,6 @@ namespace lockstep::worker {
 struct ValueRange {
   double lowest = std::numeric_limits<double>::infinity();  // of the finite ones
   double highest = -std::numeric_limits<double>::infinity();
-  int64_t not_finite = 0;  // NaN and infinities
-  int64_t first_not_finite = -1;
 };
 
 // Of every element of the array.
@@ -28,12 +25,11 @@ ValueRange FindRange(const StoredArray& array);
 struct ValueQuestion {
   const StoredArray* array;
   std::string name;
-  bool image;                          // of two dimensions or more
-  const Normalisation* normalisation;  // null: a target
+  bool image;  // of two dimensions or more
+  const Normalisation* normalisation;
 };
 
-// The messages begin with the place in the file; "" when there is nothing to say.
-std::string NotFiniteText(const ValueQuestion& question, const ValueRange& range);
+// The message begins with the file; "" when there is nothing to say.
 std::string ScaleText(const ValueQuestion& question, const ValueRange& range);
 
 }  // namespace lockstep::worker

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -90,8 +92,12 @@ class FileData : public JobData {
   bool Open(Findings& findings) {
     bool opened = true;
     for (OpenSet& set : sets_) {
-      absl::StatusOr<std::unique_ptr<DataSource>> source = OpenDataSource(*set.files, feed_, &set.stored);
+      std::vector<std::string> warnings;
+      FeedOptions feed = feed_;
+      feed.warnings = &warnings;
+      absl::StatusOr<std::unique_ptr<DataSource>> source = OpenDataSource(*set.files, feed, &set.stored);
       Report(set, source.status(), findings);
+      for (const std::string& warning : warnings) findings.Warn("data", warning);
       opened = opened && source.ok();
       if (source.ok()) set.source = *std::move(source);
     }
