@@ -37,12 +37,15 @@ void Print(const OpReport& report) {
   }
   for (const std::string& warning : report.warnings) std::cout << "warn  " << warning << "\n";
   if (report.unsupported.empty() && !report.import.ok()) std::cout << report.import.message() << "\n";
+  if (report.import.ok() && !report.training.ok()) std::cout << report.training.message() << "\n";
   const auto supported = nodes - static_cast<int64_t>(report.unsupported.size());
   std::cout << absl::StreamFormat("%d of %d nodes are of supported ops", supported, nodes);
   if (report.ok()) {
     std::cout << absl::StreamFormat("; the model can be read and trains %d parameters\n", report.parameters);
   } else {
-    std::cout << (report.unsupported.empty() ? "; the model cannot be read as it is\n" : "\n");
+    std::cout << (!report.unsupported.empty() ? "\n"
+                  : report.import.ok()        ? "; the model can be read, and cannot be trained as it is\n"
+                                              : "; the model cannot be read as it is\n");
   }
 }
 

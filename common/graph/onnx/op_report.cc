@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/graph/check_trainable.h"
 #include "common/graph/onnx/importer.h"
 #include "common/graph/onnx/inline_functions.h"
 #include "common/graph/ops/op_type.h"
@@ -63,6 +64,7 @@ absl::StatusOr<OpReport> ReportOps(const OnnxFile& file, OnnxImportOptions optio
   absl::StatusOr<ImportedModel> model = ImportOnnx(file, options);
   report.import = model.status();
   if (!model.ok()) return report;
+  report.training = CheckTrainable(model->graph, options.batch == 0 ? 1 : options.batch);
   report.warnings = std::move(model->warnings);
   report.parameters = std::count_if(model->graph.variables.begin(), model->graph.variables.end(),
                                     [](const auto& v) { return v.kind == VariableKind::kParameter; });

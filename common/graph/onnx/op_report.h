@@ -27,11 +27,13 @@ struct OpReport {
   std::vector<UnsupportedNode> unsupported;
   // What an import of the whole file says beyond: OK, or its first error.
   absl::Status import;
-  // Of that import, when it is OK: how many variables it trains, and what it warns of.
+  // Of that import, when it is OK: whether gradients reach its parameters.
+  absl::Status training;
+  // Likewise: how many variables it trains, and what it warns of.
   int64_t parameters = 0;
   std::vector<std::string> warnings;
 
-  bool ok() const { return unsupported.empty() && import.ok(); }
+  bool ok() const { return unsupported.empty() && import.ok() && training.ok(); }
 };
 
 // With options.batch 0 the import binds a symbolic batch to 2 samples, if there is one. InvalidArgument for a file

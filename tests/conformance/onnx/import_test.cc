@@ -192,6 +192,21 @@ TEST_CASE("model ops: a model of known ops is imported to see that it can be", "
   CHECK_THAT(std::string(bad->import.message()), Contains("node 'fc' (MatMul)"));
 }
 
+TEST_CASE("model ops: a model that can be read and has nothing to train on is not called trainable", "[onnx]") {
+  OnnxImportOptions options;
+  options.evaluate = device::EvaluateNode;
+  const std::string picks =
+      "node { name: 'fc' op_type: 'MatMul' input: 'x' input: 'w' output: 'h' } "
+      "node { name: 'pick' op_type: 'ArgMax' input: 'h' output: 'y' }";
+
+  const auto report = ReportOps(Model(picks + Weight("w", 2, 3)), options);
+
+  REQUIRE(report.ok());
+  CHECK(report->import.ok());
+  CHECK_FALSE(report->ok());
+  CHECK_THAT(std::string(report->training.message()), Contains("float32"));
+}
+
 TEST_CASE("import: external data is read from the model's folder alone", "[onnx]") {
   const char* base = std::getenv("TEST_TMPDIR");
   const std::filesystem::path folder = std::filesystem::path(base == nullptr ? "/tmp" : base) / "import_test";
