@@ -2,12 +2,11 @@
 // over a corpus of jobs with any one, and many pairs, of some sixty settings, good and bad. The run is the chief's
 // set-up and directory and a worker's replica in this process; check_test.cc has real ones.
 #include <catch2/catch.hpp>
-#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <limits>
-#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -79,6 +78,10 @@ class Files {
     npy("nan.npy", "<f4", "32, 12", BytesOf(holes));
     y[3] = std::numeric_limits<float>::quiet_NaN();
     npy("nan_targets.npy", "<f4", "32", BytesOf(y));
+    std::ifstream good("tests/conformance/pytorch/import/cnn.labels.npy", std::ios::binary);
+    std::string of_cnn{std::istreambuf_iterator<char>(good), {}};
+    if (of_cnn.size() > 8) of_cnn[of_cnn.size() - 8] = 99;
+    std::ofstream(Path("cnn_beyond.npy"), std::ios::binary) << of_cnn;
     std::ofstream(Path("foreign")) << "this is no array";
     std::ofstream(Path("job.yaml")) << "name: corpus\n"
                                        "model: {builtin: {name: mlp, classes: 4, hidden: [6]}}\n"
@@ -109,12 +112,14 @@ struct Setting {
   bool good;
 };
 
-// What a model of the test's own brings: its file, and the data that it was trained on.
-Sets Imported(const std::string& name) {
+// A model that PyTorch exported, and the data that it was trained on.
+Sets Imported(const std::string& name, const Sets& more = {}) {
   const std::string file = fs::absolute(absl::StrCat("tests/conformance/pytorch/import/", name)).string();
-  return {"model.builtin=null", absl::StrCat("model.onnx=", file, ".onnx"),
-          absl::StrCat("data.train.inputs=", file, ".inputs.npy"),
-          absl::StrCat("data.train.labels=", file, ".labels.npy")};
+  Sets sets = {"model.builtin=null", absl::StrCat("model.onnx=", file, ".onnx"),
+               absl::StrCat("data.train.inputs=", file, ".inputs.npy"),
+               absl::StrCat("data.train.labels=", file, ".labels.npy")};
+  sets.insert(sets.end(), more.begin(), more.end());
+  return sets;
 }
 
 const std::vector<Setting>& Settings() {
@@ -185,6 +190,7 @@ const std::vector<Setting>& Settings() {
       {{"data.train.labels=nan_targets.npy", "model.loss=mse", "model.builtin.classes=1"}, false},
       {{"data.train.labels=beyond.npy"}, false},
       {{"data.train.labels=below.npy"}, false},
+      {Imported("cnn", {"data.train.labels=cnn_beyond.npy"}), false},
       {{"data.train.labels=targets.npy"}, false},
       {{"data.train.labels=pairs.npy", "model.loss=mse"}, false},
       {{"data.eval={inputs: x.npy, labels: beyond.npy}"}, false},

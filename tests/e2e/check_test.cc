@@ -73,10 +73,10 @@ TEST_CASE("check: mistakes of the job file, its model and its data are told toge
                  "data.train.inputs=/nowhere/a"}),
            kExitBadJob,
            {"train.seed: expected",
-            "model.onnx: ", "--set data.train.inputs=/nowhere/a: data.train.inputs: /nowhere/a"}},
+            "model.onnx: ", "--set data.train.inputs=/nowhere/a: data.train.inputs: data file /nowhere/a cannot"}},
           {With({"data.train.inputs=/nowhere/a", "data.eval={inputs: /nowhere/b, labels: /nowhere/c}"}),
            kExitBadData,
-           {"data.train.inputs: /nowhere/a", "data.eval.inputs: /nowhere/b"}},
+           {"data.train.inputs: data file /nowhere/a cannot", "data.eval.inputs: data file /nowhere/b cannot"}},
       },
       TempPath("together"));
 }

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/graph/label_classes.h"
@@ -25,18 +24,26 @@ struct OpenSet {
   StoredData stored;
 };
 
-// The key of the file that a message is about.
-std::string KeyOf(const OpenSet& set, absl::string_view message) {
+// The key of the file that a message names first.
+std::string KeyOf(const OpenSet& set, const std::string& message) {
   const std::pair<const char*, const std::string*> files[] = {
-      {"labels", &set.files->labels()}, {"inputs", &set.files->inputs()}, {"tokens", &set.files->tokens()}};
-  for (const auto& [key, path] : files) {
-    if (!path->empty() && absl::StartsWith(message, *path)) return absl::StrCat(set.key, ".", key);
+      {"inputs", &set.files->inputs()}, {"labels", &set.files->labels()}, {"tokens", &set.files->tokens()}};
+  std::string key = set.key;
+  size_t first = std::string::npos;
+  size_t longest = 0;  // of the paths there: one may begin as another does
+  for (const auto& [name, path] : files) {
+    const size_t at = path->empty() ? std::string::npos : message.find(*path);
+    if (at == std::string::npos || at > first || (at == first && path->size() <= longest)) continue;
+    key = absl::StrCat(set.key, ".", name);
+    first = at;
+    longest = path->size();
   }
-  return set.key;
+  return key;
 }
 
 void Report(const OpenSet& set, const absl::Status& status, Findings& findings) {
-  if (!status.ok()) findings.Error("data", findings.At(KeyOf(set, status.message()), status), kExitBadData);
+  if (!status.ok())
+    findings.Error("data", findings.At(KeyOf(set, std::string(status.message())), status), kExitBadData);
 }
 
 // "inputs F32 [3, 16, 16], labels I64 []".
@@ -66,7 +73,7 @@ void CheckFinite(const OpenSet& set, const MetaGraph& metagraph, Findings& findi
                      stops ? "; the job would stop there (train.on_nan: stop). Leave such samples out, or replace the "
                              "values"
                            : ""));
-    const absl::Status placed = findings.At(KeyOf(set, status.message()), status);
+    const absl::Status placed = findings.At(KeyOf(set, std::string(status.message())), status);
     stops ? findings.Error("data", placed, kExitBadData) : findings.Warn("data", std::string(placed.message()));
   }
 }
