@@ -30,14 +30,17 @@ std::string LastLine(const std::string& output) {
   return lines.empty() ? "" : lines.back();
 }
 
-struct Disagreement {
+struct Refused {
   Words sets;
   int code;
   std::vector<std::string> words;  // one per error of check
 };
 
-void CheckBoth(const std::vector<Disagreement>& cases, const std::string& directory) {
-  for (const Disagreement& c : cases) {
+// Each case in a directory of its own, unless one is given.
+void CheckBoth(const std::vector<Refused>& cases, const std::string& given = "") {
+  static int count = 0;
+  for (const Refused& c : cases) {
+    const std::string directory = given.empty() ? TempPath(absl::StrCat("both-", ++count)) : given;
     INFO(absl::StrJoin(c.sets, " "));
     const Result check = Run({"check", kJob, "--dir", directory}, c.sets);
     const Result run = Run({"run", kJob, "--workers", "1", "--dir", directory}, c.sets);
@@ -64,21 +67,18 @@ Words With(Words more) {
 TEST_CASE("check: mistakes of the job file, its model and its data are told together, and run says them too", "[e2e]") {
   const std::string onnx = TempPath("no.onnx");
   Write(onnx, "this is no model");
-  CheckBoth(
-      {
-          {With({"train.optimiser=3", "train.seed=x", "model.loss=guess"}),
-           kExitBadJob,
-           {"--set train.optimiser=3", "--set train.seed=x", "--set model.loss=guess"}},
-          {With({"train.seed=x", "model.builtin=null", absl::StrCat("model.onnx=", onnx),
-                 "data.train.inputs=/nowhere/a"}),
-           kExitBadJob,
-           {"train.seed: expected",
-            "model.onnx: ", "--set data.train.inputs=/nowhere/a: data.train.inputs: data file /nowhere/a cannot"}},
-          {With({"data.train.inputs=/nowhere/a", "data.eval={inputs: /nowhere/b, labels: /nowhere/c}"}),
-           kExitBadData,
-           {"data.train.inputs: data file /nowhere/a cannot", "data.eval.inputs: data file /nowhere/b cannot"}},
-      },
-      TempPath("together"));
+  CheckBoth({
+      {With({"train.optimiser=3", "train.seed=x", "model.loss=guess"}),
+       kExitBadJob,
+       {"--set train.optimiser=3", "--set train.seed=x", "--set model.loss=guess"}},
+      {With({"train.seed=x", "model.builtin=null", absl::StrCat("model.onnx=", onnx), "data.train.inputs=/nowhere/a"}),
+       kExitBadJob,
+       {"train.seed: expected",
+        "model.onnx: ", "--set data.train.inputs=/nowhere/a: data.train.inputs: data file /nowhere/a cannot"}},
+      {With({"data.train.inputs=/nowhere/a", "data.eval={inputs: /nowhere/b, labels: /nowhere/c}"}),
+       kExitBadData,
+       {"data.train.inputs: data file /nowhere/a cannot", "data.eval.inputs: data file /nowhere/b cannot"}},
+  });
 }
 
 TEST_CASE("check: a job that runs ends with no errors, and what is wrong by itself keeps its exit code", "[e2e]") {
@@ -89,13 +89,11 @@ TEST_CASE("check: a job that runs ends with no errors, and what is wrong by itse
   CHECK(absl::StartsWith(LastLine(good.output), "0 errors, "));
   CHECK_THAT(good.output, Contains("ok    memory"));
 
-  CheckBoth(
-      {
-          {With({"model.builtin.classes=7"}), kExitBadData, {"the model has the classes 0 to 6"}},
-          {With({"model.loss=mse"}), kExitBadJob, {"`model.loss`"}},
-          {With({"train.duration=10steps", "train.schedule.warmup=20steps"}), kExitBadJob, {"warmup"}},
-      },
-      TempPath("bad"));
+  CheckBoth({
+      {With({"model.builtin.classes=7"}), kExitBadData, {"the model has the classes 0 to 6"}},
+      {With({"model.loss=mse"}), kExitBadJob, {"`model.loss`"}},
+      {With({"train.duration=10steps", "train.schedule.warmup=20steps"}), kExitBadJob, {"warmup"}},
+  });
 }
 
 TEST_CASE("check: labels beyond the classes of an ONNX model, and a missing GPU, are errors as they are of a run",
@@ -127,8 +125,7 @@ TEST_CASE("check: labels beyond the classes of an ONNX model, and a missing GPU,
   setenv("LOCKSTEP_CUDA_LIBRARY", "/nowhere/liblockstep_cuda.so", 1);
   CheckBoth({{beyond, kExitBadData, {"is 99, the model has the classes 0 to "}},
              {gpu, kExitBadJob, {"/nowhere/liblockstep_cuda.so"}},
-             {memory, kExitBadJob, {"resources.cpu_memory allows 4096"}}},
-            directory);
+             {memory, kExitBadJob, {"resources.cpu_memory allows 4096"}}});
   unsetenv("LOCKSTEP_CUDA_LIBRARY");
 }
 
