@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "absl/time/clock.h"
@@ -12,6 +13,9 @@
 #include "common/log/escape.h"
 #include "common/log/output.h"
 #include "common/sync/mutex.h"
+#include "spdlog/details/null_mutex.h"
+#include "spdlog/sinks/base_sink.h"
+#include "spdlog/spdlog.h"
 
 namespace lockstep {
 namespace {
@@ -24,8 +28,47 @@ constexpr absl::string_view kColours[] = {"\x1b[2m", "", "\x1b[33m", "\x1b[1;31m
 constexpr absl::string_view kGood = "\x1b[32m";
 constexpr absl::string_view kPlain = "\x1b[0m";
 
+// Hands lines to the queue of an output of this process, which writes them. Owned by a Channel.
+class QueueSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+ public:
+  // Where the next lines go.
+  void Aim(int fd, OutputKind kind) {
+    fd_ = fd;
+    kind_ = kind;
+  }
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    ProcessOutput(fd_).Write(fd_, std::string(line.data(), line.size()), kind_);
+  }
+  void flush_() override {}  // FlushLog waits for the queues
+
+  int fd_ = STDERR_FILENO;
+  OutputKind kind_ = OutputKind::kLine;
+};
+
+// A logger whose lines have one pattern. Thread-compatible.
+class Channel {
+ public:
+  explicit Channel(const char* pattern) : sink_(std::make_shared<QueueSink>()), logger_("lockstep", sink_) {
+    logger_.set_pattern(pattern);
+  }
+  void Write(int fd, OutputKind kind, absl::string_view line) {
+    sink_->Aim(fd, kind);
+    logger_.log(spdlog::level::info, spdlog::string_view_t(line.data(), line.size()));
+  }
+
+ private:
+  const std::shared_ptr<QueueSink> sink_;
+  spdlog::logger logger_;
+};
+
 struct LogState {
   Mutex mutex;
+  Channel timed GUARDED_BY(mutex){"%H:%M:%S.%e %v"};
+  Channel bare GUARDED_BY(mutex){"%v"};
   LogOptions options GUARDED_BY(mutex);
   bool colour GUARDED_BY(mutex) = StyleOf(STDERR_FILENO).colour;
   absl::Status first_failure GUARDED_BY(mutex);
@@ -46,39 +89,46 @@ Json JsonLine(const LogOptions& options, LogLevel level) {
           {"role", options.role}};
 }
 
-std::string Dump(const Json& line) {
-  return absl::StrCat(line.dump(-1, ' ', false, Json::error_handler_t::replace), "\n");
-}
+std::string Dump(const Json& line) { return line.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-std::string TextLine(const LogOptions& options, bool colour, LogLevel level, absl::string_view message) {
-  const std::string time = absl::FormatTime("%H:%M:%E3S ", absl::Now(), absl::LocalTimeZone());
+// A line of the log as text, behind its time.
+std::string Compose(const LogOptions& options, bool colour, LogLevel level, absl::string_view message) {
   const std::string role = options.role.empty() ? "" : absl::StrCat(options.role, ": ");
   const int index = static_cast<int>(level);
   std::string severity = level == LogLevel::info ? "" : absl::StrCat(kNames[index], ":");
   if (!severity.empty()) {
     severity = colour ? absl::StrCat(kColours[index], severity, kPlain, " ") : absl::StrCat(severity, " ");
   }
-  return absl::StrCat(time, role, severity, EscapeControls(message), "\n");
+  return absl::StrCat(role, severity, EscapeControls(message));
 }
 
-// To the queue of `fd`, behind a line that says what was dropped there before.
-void Out(const LogState& state, int fd, std::string line, OutputKind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
-  OutputQueue& queue = ProcessOutput(fd);
-  const DroppedOutput dropped = queue.TakeDropped();
-  if (dropped.lines + dropped.progress > 0) {
-    const std::string text = absl::StrCat("not written, because nobody read this output: ", dropped.lines,
-                                          " lines of the log and ", dropped.progress, " of progress");
-    if (state.options.format == LogFormat::json) {
-      Json json = JsonLine(state.options, LogLevel::warn);
-      json["message"] = text;
-      json["dropped_lines"] = dropped.lines;
-      json["dropped_progress"] = dropped.progress;
-      queue.Write(fd, Dump(json), OutputKind::kLine);
-    } else {
-      queue.Write(fd, TextLine(state.options, state.colour, LogLevel::warn, text), OutputKind::kLine);
-    }
+// Says what was dropped of `fd`'s lines since the last one, where there is room again.
+void NoteDropped(LogState& state, int fd) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
+  const DroppedOutput dropped = ProcessOutput(fd).TakeDropped();
+  if (dropped.lines + dropped.progress == 0) return;
+  const std::string text = absl::StrCat("not written, because nobody read this output: ", dropped.lines,
+                                        " lines of the log and ", dropped.progress, " of progress");
+  if (state.options.format == LogFormat::text) {
+    return state.timed.Write(fd, OutputKind::kLine, Compose(state.options, state.colour, LogLevel::warn, text));
   }
-  queue.Write(fd, std::move(line), kind);
+  Json json = JsonLine(state.options, LogLevel::warn);
+  json["message"] = text;
+  json["dropped_lines"] = dropped.lines;
+  json["dropped_progress"] = dropped.progress;
+  state.bare.Write(fd, OutputKind::kLine, Dump(json));
+}
+
+// A line of the log; `fields` stand behind the message where lines are JSON.
+void Put(LogState& state, LogLevel level, absl::string_view message, OutputKind kind, const Json& fields)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
+  NoteDropped(state, STDERR_FILENO);
+  if (state.options.format == LogFormat::text) {
+    return state.timed.Write(STDERR_FILENO, kind, Compose(state.options, state.colour, level, message));
+  }
+  Json json = JsonLine(state.options, level);
+  json["message"] = message;
+  json.update(fields);
+  state.bare.Write(STDERR_FILENO, kind, Dump(json));
 }
 
 // True when the supervisor has taken the cause.
@@ -116,27 +166,22 @@ void SetLogRole(absl::string_view role) {
 bool LogEnabled(LogLevel level) { return static_cast<int>(level) >= enabled_level; }
 
 void LogLine(LogLevel level, absl::string_view message) {
-  LogState& state = State();
-  MutexLock lock(&state.mutex);
-  if (state.options.format == LogFormat::json) {
-    Json json = JsonLine(state.options, level);
-    json["message"] = message;
-    return Out(state, STDERR_FILENO, Dump(json), OutputKind::kLine);
-  }
-  Out(state, STDERR_FILENO, TextLine(state.options, state.colour, level, message), OutputKind::kLine);
+  MutexLock lock(&State().mutex);
+  Put(State(), level, message, OutputKind::kLine, Json::object());
 }
 
 void LogEventLine(const LogEvent& event) {
   LogState& state = State();
   MutexLock lock(&state.mutex);
   const OutputKind kind = event.regular ? OutputKind::kProgress : OutputKind::kLine;
+  NoteDropped(state, STDOUT_FILENO);
   if (state.options.format == LogFormat::text) {
     std::string text = EscapeControls(event.text);
     if (event.good && StyleOf(STDOUT_FILENO).colour) {
       text.insert(std::min(text.find('\n'), text.size()), std::string(kPlain));
       text.insert(0, std::string(kGood));
     }
-    return Out(state, STDOUT_FILENO, absl::StrCat(text, "\n"), kind);
+    return state.bare.Write(STDOUT_FILENO, kind, text);
   }
   Json json = JsonLine(state.options, LogLevel::info);
   json["event"] = event.name;
@@ -144,7 +189,7 @@ void LogEventLine(const LogEvent& event) {
     std::visit([&json, &name = name](const auto& alternative) { json[name] = alternative; }, value);
   }
   json["message"] = event.text;
-  Out(state, STDOUT_FILENO, Dump(json), kind);
+  state.bare.Write(STDOUT_FILENO, kind, Dump(json));
 }
 
 void ReportFailure(const absl::Status& status) {
@@ -172,15 +217,9 @@ void WriteLastLine(const absl::Status& cause, int exit_code) {
     const absl::Status& shown = state.first_failure.ok() ? cause : state.first_failure;
     const bool given = GiveToSupervisor(state.last_line_fd, shown.message());
     const std::string text = absl::StrCat("exit ", exit_code, ": ", shown.message());
-    if (given && !state.last_line_logged) {
-      // The supervisor says it, behind its own lines.
-    } else if (state.options.format == LogFormat::json) {
-      Json json = JsonLine(state.options, LogLevel::error);
-      json["message"] = text;
-      json["exit_code"] = exit_code;
-      Out(state, STDERR_FILENO, Dump(json), OutputKind::kLast);
-    } else {
-      Out(state, STDERR_FILENO, TextLine(state.options, state.colour, LogLevel::error, text), OutputKind::kLast);
+    // Else the supervisor says it, behind its own lines.
+    if (!given || state.last_line_logged) {
+      Put(state, LogLevel::error, text, OutputKind::kLast, {{"exit_code", exit_code}});
     }
   }
   FlushLog();

@@ -119,7 +119,8 @@ void Policy::OnChiefExited(absl::Time now, ExitState how, std::vector<Action>& o
   chief_crashes_ = spends ? (healthy ? 1 : chief_crashes_ + 1) : 0;
   if (chief_crashes_ >= options_.max_chief_crashes) {
     chief.finished = true;
-    out.emplace_back(Say{absl::StrCat("the chief ", Describe(how), ", ", chief_crashes_, " times in a row: giving up")});
+    out.emplace_back(
+        Say{absl::StrCat("the chief ", Describe(how), ", ", chief_crashes_, " times in a row: giving up")});
     BeginStop(now, gave_code ? how.code : kExitBug, kChief, /*tell_workers=*/true, out);
     return;
   }
@@ -162,7 +163,9 @@ void Policy::OnSpawnFailed(absl::Time now, const SpawnFailed& event, std::vector
 void Policy::OnStopSignal(absl::Time now, const StopSignal& event, std::vector<Action>& out) {
   if (!stop_signal_at_.has_value()) {
     stop_signal_at_ = now;
-    if (!exit_code_.has_value()) out.emplace_back(Say{"stopping: saving first (a second Ctrl-C, later than a second, ends at once)"});
+    if (!exit_code_.has_value()) {
+      out.emplace_back(Say{"stopping: saving first (a second Ctrl-C, later than a second, ends at once)"});
+    }
     if (children_[kChief].alive) {
       // The chief saves, stops the workers and ends with 75 itself. However long that save takes, it is the one thing
       // that must not be cut short: only a second signal does.
@@ -227,7 +230,9 @@ void Policy::BeginStop(absl::Time now, int exit_code, std::optional<Role> origin
   kill_all_at_ = std::min(kill_all_at_, now + options_.grace);
   for (auto& [role, child] : children_) child.restart_at = absl::InfiniteFuture();
   if (tell_workers) SignalAll(SIGTERM, "the chief is gone", /*workers_only=*/true, out);
-  if (children_[kChief].alive) out.emplace_back(Signal{.role = kChief, .number = SIGTERM, .reason = "no worker is left"});
+  if (children_[kChief].alive) {
+    out.emplace_back(Signal{.role = kChief, .number = SIGTERM, .reason = "no worker is left"});
+  }
 }
 
 void Policy::MaybeEnd(std::vector<Action>& out) {
