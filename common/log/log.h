@@ -71,8 +71,8 @@ absl::Status FirstFailure();
 // was flushed. Where a supervisor said so (HandOverLastLine), it gets the cause to say last.
 void WriteLastLine(const absl::Status& cause, int exit_code);
 
-// From now on WriteLastLine writes the bare cause to `fd`, a pipe to the supervisor. `also_logged`: and to the log. What
-// is no pipe is ignored: the descriptor may serve another purpose by then.
+// From now on WriteLastLine writes the bare cause to `fd`, a pipe to the supervisor. `also_logged`: and to the log.
+// What is no pipe is ignored: the descriptor may serve another purpose by then.
 void HandOverLastLine(int fd, bool also_logged);
 
 // Writes out what is buffered; gives up on an output that takes nothing.
