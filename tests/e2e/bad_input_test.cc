@@ -1,6 +1,6 @@
 // What a user can get wrong when starting something, on real processes: one clear message with place and remedy, the
 // right exit code, nothing overwritten and nothing lost.
-#include "tests/e2e/bad_input.h"
+#include "tests/e2e/commands.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,5 +1,5 @@
 // Which device computes a job, with real processes and invented GPUs: spread over them, refused without them.
-#include "tests/e2e/bad_input.h"
+#include "tests/e2e/commands.h"
 
 namespace lockstep::e2e {
 namespace {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/status/exit_code.h"
-#include "tests/e2e/bad_input.h"
+#include "tests/e2e/commands.h"
 
 namespace lockstep::e2e {
 namespace {

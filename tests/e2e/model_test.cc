@@ -1,6 +1,6 @@
 // `lockstep model` on real files: what it writes can be read, trained and trusted.
 #include "common/status/exit_code.h"
-#include "tests/e2e/bad_input.h"
+#include "tests/e2e/commands.h"
 
 namespace lockstep::e2e {
 namespace {

@@ -1,7 +1,7 @@
 // A worker and a command line that are 240 ms of round trip away from their chief, on real processes.
 #include "common/net/delaying_proxy.h"
 #include "common/net/rpc.h"
-#include "tests/e2e/bad_input.h"
+#include "tests/e2e/commands.h"
 
 namespace lockstep::e2e {
 namespace {

@@ -7,7 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "common/status/exit_code.h"
-#include "tests/e2e/bad_input.h"
+#include "tests/e2e/commands.h"
 
 namespace lockstep::e2e {
 namespace {
@@ -42,23 +42,35 @@ class SmallDisk {
   bool mounted_ = false;
 };
 
-Words Worker(const std::string& directory, int index) {
-  return {"worker",
-          "--chief-file",
-          directory + "/chief/address",
-          "--token-file",
-          directory + "/chief/token",
-          "--name",
-          absl::StrCat("worker-", index)};
-}
+// A chief and two workers that keep their job on a small file system.
+class JobOnSmallDisk {
+ public:
+  JobOnSmallDisk(const std::string& name, const Words& settings)
+      : disk(name), directory(disk.path() + "/job"), name_(name), settings_(settings) {}
 
-Words Chief(const std::string& directory) { return {"chief", kJob, "--dir", directory, "--expected-workers", "2"}; }
+  Watched StartChief(const std::string& log) const {
+    return Watched(absl::StrCat(name_, ".", log), {"chief", kJob, "--dir", directory, "--expected-workers", "2"},
+                   settings_);
+  }
+  Watched StartWorker(int index) const {
+    const std::string worker = absl::StrCat("worker-", index);
+    return Watched(absl::StrCat(name_, ".", worker), {"worker", "--chief-file", directory + "/chief/address",
+                                                      "--token-file", directory + "/chief/token", "--name", worker});
+  }
+  // Of the same job with one worker on a disk with room.
+  std::string DigestUndisturbed() const {
+    const std::string elsewhere = TempPath(name_ + ".undisturbed");
+    REQUIRE(Run({"run", kJob, "--workers", "1", "--dir", elsewhere}, settings_).code == kExitDone);
+    return Digest(elsewhere);
+  }
 
-std::string DigestUndisturbed(const std::string& name, const Words& settings) {
-  const std::string directory = TempPath(name);
-  REQUIRE(Run({"run", kJob, "--workers", "1", "--dir", directory}, settings).code == kExitDone);
-  return Digest(directory);
-}
+  const SmallDisk disk;
+  const std::string directory;
+
+ private:
+  const std::string name_;
+  const Words settings_;
+};
 
 int LinesWith(const std::string& text, const std::string& part) {
   int lines = 0;
@@ -68,49 +80,47 @@ int LinesWith(const std::string& text, const std::string& part) {
 
 TEST_CASE("storage: a disk that is full until the last step costs no step, and the job ends when it has room",
           "[e2e]") {
-  const SmallDisk disk("full");
-  if (!disk.mounted()) return;
-  const std::string directory = disk.path() + "/job";
-  const Words settings = Settings("400steps", "40steps");
-  Watched chief("full.chief", Chief(directory), settings);
+  const JobOnSmallDisk job("full", Settings("400steps", "40steps"));
+  if (!job.disk.mounted()) return;
+  Watched chief = job.StartChief("chief");
   chief.WaitFor("listening on");
-  Watched first("full.first", Worker(directory, 0));
-  Watched second("full.second", Worker(directory, 1));
+  Watched first = job.StartWorker(0);
+  Watched second = job.StartWorker(1);
   chief.WaitFor("saved step");
-  disk.Fill();
+  job.disk.Fill();
 
   chief.WaitFor("the workers wait with their state in memory");
   const std::string said = chief.Output();
-  CHECK_THAT(said, Contains("needed") && Contains("available") && Contains(directory) && Contains("Free some space"));
+  CHECK_THAT(said,
+             Contains("needed") && Contains("available") && Contains(job.directory) && Contains("Free some space"));
   CHECK(LinesWith(said, "Nothing is lost") <= 2);
   CHECK(LinesWith(said, "could not send share") == 0);
   CHECK(LinesWith(said, "error") <= 2);
   CHECK(chief.process().Running());
   CHECK(first.process().Running());
   CHECK(second.process().Running());
-  disk.Free();
+  job.disk.Free();
 
   CHECK(chief.End() == Ended{});
   CHECK_THAT(chief.Output(), Contains("the storage works again") && Contains("done at step 400"));
   CHECK(first.End() == Ended{});
   CHECK(second.End() == Ended{});
-  CHECK(Run({"checkpoint", "verify", directory}).code == kExitDone);
-  CHECK(Digest(directory) == DigestUndisturbed("full.alone", settings));
+  CHECK(Run({"checkpoint", "verify", job.directory}).code == kExitDone);
+  CHECK(Digest(job.directory) == job.DigestUndisturbed());
 }
 
 TEST_CASE("storage: training goes on while the disk is full, and its newest state is saved when it has room", "[e2e]") {
-  const SmallDisk disk("going");
-  if (!disk.mounted()) return;
-  const std::string directory = disk.path() + "/job";
-  Watched chief("going.chief", Chief(directory), Settings("100000steps", "40steps"));
+  const JobOnSmallDisk job("going", Settings("100000steps", "40steps"));
+  if (!job.disk.mounted()) return;
+  Watched chief = job.StartChief("chief");
   chief.WaitFor("listening on");
-  Watched first("going.first", Worker(directory, 0));
-  Watched second("going.second", Worker(directory, 1));
+  Watched first = job.StartWorker(0);
+  Watched second = job.StartWorker(1);
   chief.WaitFor("saved step");
 
-  disk.Fill();
+  job.disk.Fill();
   chief.WaitFor("training goes on");
-  disk.Free();
+  job.disk.Free();
   chief.WaitFor("the storage works again");
   chief.process().Signal(SIGTERM);
 
@@ -118,39 +128,37 @@ TEST_CASE("storage: training goes on while the disk is full, and its newest stat
   CHECK(first.End() == Ended{kExitPreempted, 0});
   CHECK(second.End() == Ended{kExitPreempted, 0});
   CHECK(LinesWith(chief.Output(), " ends after step") == 0);  // no generation broke of it
-  CHECK(Run({"checkpoint", "verify", directory}).code == kExitDone);
+  CHECK(Run({"checkpoint", "verify", job.directory}).code == kExitDone);
 }
 
 TEST_CASE(
     "storage: a chief that is started again on a read-only file system waits for it; its workers keep their state",
     "[e2e]") {
-  const SmallDisk disk("readonly");
-  if (!disk.mounted()) return;
-  const std::string directory = disk.path() + "/job";
-  const Words settings = Settings("400steps", "40steps");
-  Watched killed("readonly.killed", Chief(directory), settings);
+  const JobOnSmallDisk job("readonly", Settings("400steps", "40steps"));
+  if (!job.disk.mounted()) return;
+  Watched killed = job.StartChief("killed");
   killed.WaitFor("listening on");
-  Watched first("readonly.first", Worker(directory, 0));
-  Watched second("readonly.second", Worker(directory, 1));
+  Watched first = job.StartWorker(0);
+  Watched second = job.StartWorker(1);
   killed.WaitFor("saved step");
   killed.process().Signal(SIGKILL);
   CHECK(killed.End() == Ended{0, SIGKILL});
-  REQUIRE(disk.MakeReadOnly(true));
+  REQUIRE(job.disk.MakeReadOnly(true));
 
-  Watched stopped("readonly.stopped", Chief(directory), settings);
+  Watched stopped = job.StartChief("stopped");
   stopped.WaitFor("It is tried again");
   stopped.process().Signal(SIGTERM);
   CHECK(stopped.End() == Ended{kExitPreempted, 0});
-  Watched chief("readonly.chief", Chief(directory), settings);
+  Watched chief = job.StartChief("chief");
   chief.WaitFor("It is tried again");
-  CHECK_THAT(chief.Output(), Contains("Read-only file system") && Contains(directory));
-  REQUIRE(disk.MakeReadOnly(false));
+  CHECK_THAT(chief.Output(), Contains("Read-only file system") && Contains(job.directory));
+  REQUIRE(job.disk.MakeReadOnly(false));
 
   CHECK(chief.End() == Ended{});
   CHECK(LinesWith(chief.Output(), "error") == 1);
   CHECK(first.End() == Ended{});
   CHECK(second.End() == Ended{});
-  CHECK(Digest(directory) == DigestUndisturbed("readonly.alone", settings));
+  CHECK(Digest(job.directory) == job.DigestUndisturbed());
 }
 
 TEST_CASE("storage: a job that begins on a full disk is told at once", "[e2e]") {

@@ -17,7 +17,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
-#include "tests/e2e/bad_input.h"
+#include "tests/e2e/commands.h"
 
 namespace lockstep::e2e {
 namespace {

@@ -1,9 +1,9 @@
-// What the tests of bad input share: a finished job to copy and damage, commands run to their end, and processes whose
+// What the tests of commands share: a finished job to copy and damage, commands run to their end, and processes whose
 // output is waited for.
 //
 // Threading: owned by the test.
-#ifndef LOCKSTEP_TESTS_E2E_BAD_INPUT_H_
-#define LOCKSTEP_TESTS_E2E_BAD_INPUT_H_
+#ifndef LOCKSTEP_TESTS_E2E_COMMANDS_H_
+#define LOCKSTEP_TESTS_E2E_COMMANDS_H_
 
 #include <signal.h>
 #include <unistd.h>
@@ -143,4 +143,4 @@ struct BadSetting {
 
 }  // namespace lockstep::e2e
 
-#endif  // LOCKSTEP_TESTS_E2E_BAD_INPUT_H_
+#endif  // LOCKSTEP_TESTS_E2E_COMMANDS_H_

@@ -1,0 +1,24 @@
+"""Tests of real processes: a chief and workers from the `lockstep` binary."""
+
+load("//bazel:lockstep.bzl", "ls_test")
+
+def e2e_test(name, srcs = None, data = [], deps = [], alone = True):
+    """A test that runs `lockstep` with the example jobs.
+
+    `alone`: no other test runs beside it. A machine without a free core delays its processes by seconds.
+    """
+    ls_test(
+        name = name,
+        size = "medium",
+        srcs = srcs or [name + ".cc"],
+        data = data + [
+            "//deploy/cli:lockstep",
+            "//deploy/jobs",
+        ],
+        tags = ["exclusive"] if alone else [],
+        deps = deps + [
+            ":local_job",
+            "//bazel/system:absl",
+            "//common/status:exit_code",
+        ],
+    )
