@@ -1,6 +1,7 @@
 #include "chief/core/coordinator.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -70,6 +71,7 @@ void Coordinator::NoteTime(absl::Time now) {
   last_came_ += gap;
   not_before_ += gap;
   for (auto& [session, claim] : name_claims_) claim.since += gap;
+  for (auto& [name, said] : exited_) said += gap;
   if (parked_since_.has_value()) *parked_since_ += gap;
   if (done_since_.has_value()) *done_since_ += gap;
   if (mismatch_until_.has_value()) *mismatch_until_ += gap;
@@ -114,9 +116,14 @@ void Coordinator::Advance() {
         return;
     }
     if (phase_ == Phase::kEnded) return;
+    // What waits for a save goes on as soon as that is given up.
+    const auto awaited = [this] {
+      return std::tuple(saves_.Busy(), saves_.Saving(saves_.published().step + 1), saves_.Saving(final_step_));
+    };
+    const auto awaited_before = awaited();
     AdvanceSaves();
-    if (phase_ == before || phase_ == Phase::kEnded) break;
-    phase_since_ = now_;
+    if (phase_ == Phase::kEnded || (phase_ == before && awaited() == awaited_before)) break;
+    if (phase_ != before) phase_since_ = now_;
   }
   if (phase_ == Phase::kEnded || phase_ == Phase::kDone) return;
   PrepareOrPlan();
@@ -275,7 +282,15 @@ void Coordinator::SayWhatIsAwaited() {
 absl::Time Coordinator::NextDeadline() const {
   absl::Time next = last_tick_ + kTickEvery;
   if (phase_ == Phase::kAdopting || phase_ == Phase::kBreaking) next = std::min(next, deadline_);
-  if (phase_ == Phase::kWaiting && not_before_ > now_) next = std::min(next, not_before_);
+  const auto at = [&](absl::Time when) {
+    if (when > now_) next = std::min(next, when);
+  };
+  if (phase_ == Phase::kWaiting) {
+    at(not_before_);
+    at(last_call_until_);
+    if (policy_.expected_workers == 0) at(last_came_ + kQuiet);
+  }
+  at(pairs_.NextDeadline(now_));
   if (mismatch_until_.has_value()) next = std::min(next, *mismatch_until_);
   next = std::min(next, saves_.NextDeadline());
   return std::max(next, now_);

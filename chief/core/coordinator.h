@@ -24,6 +24,8 @@
 #ifndef LOCKSTEP_CHIEF_CORE_COORDINATOR_H_
 #define LOCKSTEP_CHIEF_CORE_COORDINATOR_H_
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -190,15 +192,23 @@ class Coordinator {
   struct Team {
     std::vector<Worker*> members;         // in rank order
     uint32_t staying = 0;                 // connected and able to step together, spares included, leavers not
-    uint32_t present = 0;                 // ready, whether they reach the others or not
+    uint32_t present = 0;                 // those, and the ready ones that are known not to reach them
     bool in_doubt = false;                // a test of a pair is under way that decides who they are
     std::optional<Position> saved_first;  // held only by workers that cannot be with the members
   };
   Team ChooseTeam(bool with_leavers);
   std::vector<Worker*> CandidatesByState(bool with_leavers);
   std::vector<Worker*> LargestOf(const std::vector<Worker*>& candidates);
+  uint32_t KnownOutside(const std::vector<Worker*>& candidates, const std::vector<Worker*>& members);
   bool LargerTeamWaits();
   void ConcludeBreak();
+  // The most members that a generation can use.
+  size_t Capacity() const { return std::min<size_t>(policy_.max_workers, policy_.training.logical_shards); }
+  // `name` is why a generation need not be put off any longer. Each name ends one pause between two steps of the job,
+  // so that a worker that comes and goes does not undo the pauses. False: no pause was ended.
+  bool EndPause(const std::string& name);
+  // Does the team have a worker that was not in the generation that failed?
+  bool EndsPause(const Team& team);
 
   // coordinator_waiting.cc: who forms the next generation, and from what
   void AdvanceWaiting();
@@ -283,14 +293,15 @@ class Coordinator {
   uint64_t generations_ = 0;
   uint32_t fruitless_ = 0;  // generations in a row that broke without a step, nobody having been lost
   absl::Time not_before_ = absl::InfinitePast();  // the next one is formed
+  std::set<std::string> ended_pause_;             // names that ended one; at most kMaxWorkers
   uint32_t failed_restores_ = 0;                  // in a row, every member having lived on
   uint64_t requests_ = 0;
   uint64_t test_rounds_ = 0;
-  std::map<std::string, std::string> gone_;  // name → why, for messages; at most kMaxWorkers
-  std::set<Incarnation> joined_;             // were in a generation of this chief
-  std::set<std::string> broke_by_;           // names whose loss broke the newest generation
-  std::set<std::string> exited_;             // names whose process a supervisor saw end
-  std::set<std::string> reported_error_;     // names that reported an error before they went
+  std::map<std::string, std::string> gone_;   // name → why, for messages; at most kMaxWorkers
+  std::set<Incarnation> joined_;              // were in a generation of this chief
+  std::set<std::string> broke_by_;            // names whose loss broke the newest generation
+  std::map<std::string, absl::Time> exited_;  // names whose process a supervisor saw end, and when it said so
+  std::set<std::string> reported_error_;      // names that reported an error before they went
   std::optional<StorePlan> plan_being_stored_;
   StorageTrouble plan_trouble_;
   Incarnation plan_maker_;  // of the plan in use, if it was made under this chief

@@ -214,6 +214,7 @@ TEST_CASE("coordinator: the chief of a finished job answers done until its membe
   SECTION("its supervisor saw it end") { chief.Do(ProcessExited{"worker-1", 9, 0}), chief.Advance(absl::Seconds(1)); }
   SECTION("chief_timeout passes") { chief.Advance(absl::Minutes(10)); }
 
+  REQUIRE(chief.ended());
   CHECK(chief.Last<Exit>().code == 0);
 }
 

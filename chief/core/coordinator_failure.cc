@@ -45,7 +45,7 @@ void Coordinator::OnMessage(Worker& worker, const ErrorReport& message) {
 void Coordinator::OnMessage(Worker&, const Hello&) {}  // handled by OnHello, before a session is looked up
 
 void Coordinator::On(const ProcessExited& event) {
-  if (exited_.size() < kMaxWorkers) exited_.insert(event.name);
+  if (exited_.size() < kMaxWorkers) exited_[event.name] = now_;
   std::erase_if(to_tell_,
                 [&](const auto& entry) { return entry.second == event.name && roster_.Find(entry.first) == nullptr; });
   const bool counted = reported_error_.erase(event.name) != 0;
@@ -85,6 +85,8 @@ void Coordinator::Lose(Incarnation incarnation, WorkerChange change, const std::
   pairs_.Forget(incarnation);
   saves_.HolderGone(incarnation);
   if (change == WorkerChange::kLost) last_lost_ = now_;
+  if (exited_.count(name) != 0) to_tell_.erase(incarnation);  // it will not come back for the result
+  if (current_.Has(incarnation)) EndPause(name);
   if (!member) return;
   if (phase_ == Phase::kForming || phase_ == Phase::kRunning) {
     broke_by_.insert(name);

@@ -22,6 +22,25 @@ TEST_CASE("coordinator: a lost process spends nothing, however often", "[core]")
   CHECK(chief.View().losses == 20);
 }
 
+TEST_CASE("coordinator: a finished job waits for no worker whose process ended, whatever is heard first", "[core]") {
+  const bool report_first = GENERATE(true, false);
+  ChiefHarness chief({.workers = 2, .end_step = 50});
+  chief.StepTo(49);
+  for (const int i : {1, 0}) chief.Apply(i, 50);
+  chief.TakeSnapshotAt(1, SnapshotCause::kEnd);
+  chief.worker(1).mute = true;
+  chief.TakeSnapshotAt(0, SnapshotCause::kEnd);
+  REQUIRE(chief.phase() == Phase::kDone);
+
+  if (report_first) chief.Do(ProcessExited{"worker-1", 9, 0});
+  chief.Reset(1);
+  if (!report_first) chief.Do(ProcessExited{"worker-1", 9, 0});
+  chief.Advance(absl::Seconds(1));
+
+  REQUIRE(chief.ended());
+  CHECK(chief.Last<Exit>().code == 0);
+}
+
 TEST_CASE("coordinator: crash signals spend the budget and stop the job with its causes", "[core]") {
   ChiefHarness chief({.workers = 2});
   uint64_t step = 0;

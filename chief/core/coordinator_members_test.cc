@@ -1,4 +1,4 @@
-// Members that cannot form, pairs that cannot talk, names that two processes ask for, and what people hear of it.
+// Members that cannot form, pairs that cannot talk, and what people hear of it.
 #include <catch2/catch.hpp>
 
 #include "chief/core/chief_harness.h"
@@ -162,6 +162,101 @@ TEST_CASE("members: deaths in a row put nothing off", "[core]") {
   CHECK(chief.now() == before);
 }
 
+TEST_CASE("members: a failure that both of a pair report counts once", "[core]") {
+  ChiefHarness chief({.workers = 2});
+  chief.StepTo(5);
+  int failing = 2;
+  chief.on_form = [&](int index) {
+    const FakeWorker& w = chief.worker(index);
+    if (w.members.size() < 2 || failing == 0) return false;
+    --failing;
+    const Member& peer = w.members[0].incarnation == w.id ? w.members[1] : w.members[0];
+    chief.Say(index, PeerFailed{w.generation, peer.incarnation, true, "not every peer connected in time"});
+    return true;
+  };
+  chief.Forget();
+
+  chief.Say(1, PeerFailed{chief.worker(1).generation, {}, false, "reset"});
+
+  REQUIRE(failing == 0);
+  CHECK(chief.phase() == Phase::kRunning);
+  CHECK(Generations(chief) == 2);
+  CHECK(chief.LastCommand<Form>(0).members.size() == 2);
+}
+
+// ---- pauses
+
+// Generations for which `fails` is true break while they form, and nobody knows why.
+void FailGenerations(ChiefHarness& chief, std::function<bool(const FakeWorker&)> fails) {
+  chief.on_form = [&chief, fails = std::move(fails)](int index) {
+    const FakeWorker& w = chief.worker(index);
+    if (!fails(w)) return false;
+    chief.Say(index, PeerFailed{w.generation, {}, true, "connection reset"});
+    return true;
+  };
+  chief.Say(0, PeerFailed{chief.worker(0).generation, {}, false, "connection reset"});
+}
+
+TEST_CASE("members: a pause ends when the worker that failed is gone", "[core]") {
+  ChiefHarness chief({.workers = 3});
+  chief.StepTo(5);
+  FailGenerations(chief, [](const FakeWorker& w) { return w.members.size() == 3; });
+  Live(chief, 20);
+  REQUIRE(chief.phase() == Phase::kWaiting);
+
+  chief.Kill(2);
+
+  CHECK(chief.phase() == Phase::kRunning);
+  CHECK(chief.worker(0).members.size() == 2);
+}
+
+TEST_CASE("members: a pause ends when a worker comes that was not in what failed", "[core]") {
+  ChiefHarness chief({.workers = 2});
+  chief.StepTo(5);
+  FailGenerations(chief, [](const FakeWorker& w) { return w.members.size() == 2; });
+  Live(chief, 20);
+  REQUIRE(chief.phase() == Phase::kWaiting);
+
+  chief.Connect(2);
+
+  CHECK(chief.phase() == Phase::kRunning);
+  CHECK(chief.worker(0).members.size() == 3);
+}
+
+TEST_CASE("members: a worker that comes and goes does not undo the pauses", "[core]") {
+  ChiefHarness chief({.workers = 2});
+  chief.StepTo(5);
+  chief.Forget();
+  FailGenerations(chief, [](const FakeWorker&) { return true; });
+
+  for (int life = 0; life < 30; ++life) {
+    chief.Connect(2);
+    chief.Advance(absl::Milliseconds(500));
+    chief.Kill(2);
+    chief.Advance(absl::Milliseconds(500));
+  }
+
+  CHECK(Generations(chief) >= 6);
+  CHECK(Generations(chief) <= 15);
+}
+
+TEST_CASE("members: what failed before a boundary was met puts nothing off after it", "[core]") {
+  ChiefHarness chief({.workers = 2});
+  chief.StepTo(5);
+  uint64_t last_bad = 6;
+  FailGenerations(chief, [&](const FakeWorker& w) { return w.generation.counter <= last_bad; });
+  Live(chief, 20);
+  REQUIRE(chief.phase() == Phase::kRunning);
+  chief.StepTo(9);
+  last_bad = chief.View().generation.counter + 1;
+
+  chief.Connect(2);
+  chief.MeetAtBoundary();
+
+  CHECK(chief.View().generation.counter == last_bad + 1);
+  CHECK(chief.phase() == Phase::kRunning);
+}
+
 // ---- one that reaches nobody
 
 TEST_CASE("members: one that came first and reaches nobody does not park the others", "[core]") {
@@ -196,54 +291,40 @@ TEST_CASE("members: one that steps alone and reaches nobody gives its state to m
   CHECK(chief.worker(0).generation.IsNone());
 }
 
-// ---- names
+// ---- more than fit
 
-TEST_CASE("members: a live worker keeps its name and its place, whoever asks for the name", "[core]") {
-  ChiefHarness chief({.workers = 2});
-  chief.StepTo(3);
-  chief.worker(5).hello.preferred_name = "worker-0";
-  chief.worker(5).hello.host = "host-0";
+// Workers of one side of `border` reach each other, and none of the other side.
+void CutAt(ChiefHarness& chief, int workers, int border) {
+  for (int left = 0; left < border; ++left) {
+    for (int right = border; right < workers; ++right) Cut(chief, left, right);
+  }
+}
+
+TEST_CASE("members: spares on both sides of a cut break no generation", "[core]") {
+  ChiefHarness chief({.workers = 0, .max = 2, .expected = 6});
+  CutAt(chief, 6, 3);
+  for (int i = 0; i < 6; ++i) chief.Connect(i);
+
+  Live(chief, 95);
+
+  CHECK(chief.phase() == Phase::kRunning);
+  CHECK(chief.worker(0).members.size() == 2);
+  CHECK(Generations(chief) == 1);
+}
+
+TEST_CASE("members: a side with more spares does not take the job over", "[core]") {
+  ChiefHarness chief({.workers = 0, .max = 2, .expected = 2});
+  CutAt(chief, 7, 3);
+  for (int i = 0; i < 7; ++i) chief.Connect(i);
+  REQUIRE(chief.worker(0).members.size() == 2);
+  chief.StepTo(7);
   chief.Forget();
 
-  chief.Connect(5);
-  CHECK(chief.Commands<Welcome>(5).empty());
-  chief.Advance(absl::Milliseconds(1500));
+  chief.Say(0, PeerFailed{chief.worker(0).generation, {}, false, "reset"});
 
-  CHECK(chief.worker(5).name == "worker-2");
-  CHECK(chief.worker(0).connected);
-  CHECK(chief.Commands<Verdict>(0).empty());
-  CHECK(chief.Count<CloseSession>() == 0);
-  CHECK_THAT(chief.Said(), Contains("another process on host-0 asks for the name worker-0"));
-}
-
-TEST_CASE("members: a process that takes the place of a dead one gets its name at once", "[core]") {
-  ChiefHarness chief({.workers = 2});
-  chief.StepTo(3);
-  const SessionId old = chief.worker(1).session;
-  chief.worker(1).connected = false;  // SIGKILL: its end is not heard yet
-  chief.NewProcess(1);
-  chief.Connect(1);
-  REQUIRE(chief.Commands<Welcome>(1).empty());
-
-  chief.Do(SessionClosed{old, "reset"});
-
-  CHECK(chief.worker(1).name == "worker-1");
-  CHECK(chief.phase() == Phase::kRunning);
-}
-
-TEST_CASE("members: the name of a machine that vanished is free when its silence counts as death", "[core]") {
-  ChiefHarness chief({.workers = 2});
-  chief.worker(1).beating = false;
-  const int again = 7;
-  chief.worker(again).hello = chief.worker(1).hello;
-  chief.Connect(again);
-
-  chief.Advance(absl::Seconds(3));
-  CHECK(chief.Commands<Welcome>(again).empty());
-  chief.Connect(again);  // it gave up its first session, and asks on another
-  chief.Advance(absl::Seconds(3));
-
-  CHECK(chief.worker(again).name == "worker-1");
+  CHECK(chief.Commands<Form>(0).size() == 1);
+  CHECK(chief.worker(0).position == Position{7, 0});
+  CHECK(chief.Count<PublishCommit>() == 0);
 }
 
 // ---- what people hear

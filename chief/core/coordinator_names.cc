@@ -1,5 +1,6 @@
 // Two processes that ask for one name on one host. The newcomer is the successor of a process that died, whose end has
-// not been heard yet, or a second one beside a process that lives: a live worker is never sent away for it.
+// not been heard yet, or a second one beside a process that lives: a live worker is never sent away for it. A holder
+// that was silent since its supervisor saw its process end is dead.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -28,6 +29,11 @@ void Coordinator::ServeNames() {
     NameClaim claim = next->second;
     const SessionId session = next->first;
     const Worker* holder = roster_.ByName(claim.hello.preferred_name);
+    const auto exited = exited_.find(claim.hello.preferred_name);
+    if (holder != nullptr && exited != exited_.end() && holder->heard < exited->second) {
+      Lose(holder->id(), WorkerChange::kLost, "its supervisor saw its process end", /*close=*/true);
+      holder = nullptr;
+    }
     const bool lives = holder != nullptr && holder->heard >= claim.since + kNameHeldFor;
     if (holder != nullptr && !lives) {
       ++next;

@@ -1,5 +1,7 @@
 // Who can step together, and what a broken generation tells about it (rule 11).
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "chief/core/coordinator.h"
@@ -34,7 +36,6 @@ Coordinator::Team Coordinator::ChooseTeam(bool with_leavers) {
   Team team;
   std::vector<Worker*> able;
   for (Worker* worker : candidates) {
-    team.present += worker->leaving ? 0 : 1;
     if (pairs_.MayForm(worker->id(), now_)) able.push_back(worker);
     team.in_doubt = team.in_doubt || std::any_of(candidates.begin(), candidates.end(), [&](const Worker* other) {
                       return other != worker && pairs_.InDoubt(worker->id(), other->id(), now_);
@@ -65,19 +66,31 @@ Coordinator::Team Coordinator::ChooseTeam(bool with_leavers) {
       around = LargestOf(around);
       if (around.size() > with_holder.size()) with_holder = std::move(around);
     }
-    if (apart && with_holder.size() < team.members.size()) {
+    if (apart && std::min(with_holder.size(), Capacity()) < std::min(team.members.size(), Capacity())) {
       team.saved_first = candidates.front()->held->position;
     } else {
       team.members = std::move(with_holder);
     }
   }
   for (const Worker* worker : team.members) team.staying += worker->leaving ? 0 : 1;
+  team.present = team.staying + KnownOutside(candidates, team.members);
   // Beyond the logical shards there is nothing to compute: spare workers stay warm outside (rule 12).
-  const size_t capacity = std::min<size_t>(policy_.max_workers, policy_.training.logical_shards);
-  if (team.members.size() > capacity) team.members.resize(capacity);
+  if (team.members.size() > Capacity()) team.members.resize(Capacity());
   std::sort(team.members.begin(), team.members.end(),
             [](const Worker* a, const Worker* b) { return a->order < b->order; });
   return team;
+}
+
+// Those that are ready and cannot be in the team now. Who has not met all of it yet may be in it a moment later.
+uint32_t Coordinator::KnownOutside(const std::vector<Worker*>& candidates, const std::vector<Worker*>& members) {
+  uint32_t count = 0;
+  for (const Worker* worker : candidates) {
+    if (worker->leaving || std::find(members.begin(), members.end(), worker) != members.end()) continue;
+    const bool apart = std::any_of(members.begin(), members.end(),
+                                   [&](const Worker* member) { return pairs_.Apart(worker->id(), member->id()); });
+    count += apart || !pairs_.MayForm(worker->id(), now_) ? 1 : 0;
+  }
+  return count;
 }
 
 // A worker that reached the chief first and reaches no peer must not keep all others from stepping.
@@ -94,26 +107,36 @@ bool Coordinator::LargerTeamWaits() {
     }
     if (apart && known) outside.push_back(worker);  // until all is known, it may still fit
   }
-  return outside.size() > current_.members.size() && LargestOf(outside).size() > current_.members.size();
+  // Spares on both sides make neither side larger.
+  const size_t members = current_.members.size();
+  return members < Capacity() && outside.size() > members && LargestOf(outside).size() > members;
 }
 
 // Every member is at rest or given up: what they said of each other is weighed, and how soon to try again.
 void Coordinator::ConcludeBreak() {
-  if (!current_.broken) return;
+  if (!current_.broken) {  // met at a boundary: what failed before works now
+    fruitless_ = 0;
+    return ended_pause_.clear();
+  }
   const bool lost = std::any_of(current_.members.begin(), current_.members.end(),
                                 [&](const Member& member) { return roster_.Find(member.incarnation) == nullptr; });
   const bool formed = current_.formed.size() == current_.members.size();
-  bool named = false;
+  // What both of a pair say of each other is one failure.
+  std::map<std::pair<Incarnation, Incarnation>, bool> suspected;  // → whether while forming
   for (const Accusation& accusation : current_.accused) {
     if (roster_.Find(accusation.by) == nullptr || roster_.Find(accusation.suspect) == nullptr) continue;
-    if (accusation.by == accusation.suspect) {
-      named = true;
-      pairs_.SuspectItself(accusation.by, now_);
-    } else if (!lost) {  // a death explains what its witnesses say of each other
-      named = true;
-      pairs_.Suspect(accusation.by, accusation.suspect, accusation.while_forming, now_);
+    if (lost && accusation.by != accusation.suspect) continue;  // a death explains what its witnesses say
+    bool& while_forming = suspected[std::minmax(accusation.by, accusation.suspect)];
+    while_forming = while_forming || accusation.while_forming;
+  }
+  for (const auto& [pair, while_forming] : suspected) {
+    if (pair.first == pair.second) {
+      pairs_.SuspectItself(pair.first, now_);
+    } else {
+      pairs_.Suspect(pair.first, pair.second, while_forming, now_);
     }
   }
+  const bool named = !suspected.empty();
   if (!lost && !named && !formed) {
     // Nobody knows why: every pair proves itself again.
     for (size_t i = 0; i < current_.members.size(); ++i) {
@@ -124,12 +147,24 @@ void Coordinator::ConcludeBreak() {
   }
   const bool stepped = progress_.agreed() > current_.agreed;
   fruitless_ = stepped || lost ? 0 : fruitless_ + 1;
+  if (fruitless_ == 0) ended_pause_.clear();
   if (fruitless_ >= 2) {
     const uint32_t doublings = std::min<uint32_t>(fruitless_ - 2, 16);
     not_before_ = now_ + std::min(kFirstPause * (int64_t{1} << doublings), kLongestPause);
   }
   current_.broken = false;
   current_.accused.clear();
+}
+
+bool Coordinator::EndPause(const std::string& name) {
+  if (now_ >= not_before_ || ended_pause_.size() >= kMaxWorkers || !ended_pause_.insert(name).second) return false;
+  not_before_ = now_;
+  return true;
+}
+
+bool Coordinator::EndsPause(const Team& team) {
+  return std::any_of(team.members.begin(), team.members.end(),
+                     [this](const Worker* worker) { return !current_.Has(worker->id()) && EndPause(worker->name()); });
 }
 
 }  // namespace lockstep::chief

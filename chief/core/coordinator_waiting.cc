@@ -40,9 +40,8 @@ void Coordinator::AdvanceWaiting() {
   Worker* staying_best = BestAtRest(/*leavers_too=*/false);
   const bool leaver_holds_more = best != nullptr && best->leaving &&
                                  (staying_best == nullptr || staying_best->held->position < best->held->position);
-  if (now_ < not_before_) return;
   const Team team = ChooseTeam(leaver_holds_more);
-  if (team.in_doubt) return;
+  if (team.in_doubt || (now_ < not_before_ && !EndsPause(team))) return;
   if (team.staying < policy_.min_workers) return Park(team.staying);
   parked_since_.reset();
   if (team.saved_first.has_value()) {
@@ -94,7 +93,9 @@ bool Coordinator::AwaitsMore(const Team& team) {
   // Once a generation was formed, who is here and cannot join it is not about to.
   const uint32_t here = generations_ == 0 ? team.staying : team.present;
   if (policy_.expected_workers != 0) return here < policy_.expected_workers;
-  if (here >= policy_.max_workers) return false;
+  // As many as stepped together last are all that can be counted on.
+  const size_t enough = current_.id.IsNone() ? policy_.max_workers : current_.members.size();
+  if (here >= std::min<size_t>(enough, policy_.max_workers)) return false;
   for (Worker* worker : roster_.InOrder()) {
     if (!worker->IsReady() && worker->AtRest() && !worker->leaving) return true;
   }
@@ -241,8 +242,7 @@ void Coordinator::Request(RequestKind kind, const std::string& reason) {
 }
 
 bool Coordinator::NewcomerFits() {
-  const size_t capacity = std::min<size_t>(policy_.max_workers, policy_.training.logical_shards);
-  if (current_.members.size() >= capacity) return false;
+  if (current_.members.size() >= Capacity()) return false;
   for (Worker* worker : roster_.InOrder()) {
     if (!worker->IsReady() || !worker->AtRest() || worker->leaving || !pairs_.MayForm(worker->id(), now_)) continue;
     const bool reaches_all = std::all_of(current_.members.begin(), current_.members.end(), [&](const Member& member) {

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/time/time.h"
@@ -51,16 +52,19 @@ class Reachability {
     return it == pairs_.end() || (it->second.state != State::kReached && now >= it->second.next_test);
   }
   void Asked(const Incarnation& a, const Incarnation& b, absl::Time now) {
-    pairs_[Key(a, b)].next_test = now + kPatience;
+    Pair& pair = pairs_[Key(a, b)];
+    pair.next_test = now + kPatience;
+    if (pair.state != State::kReached) unsettled_.insert(Key(a, b));
   }
   void Succeeded(const Incarnation& a, const Incarnation& b) {
     Pair& pair = pairs_[Key(a, b)];
     pair.state = State::kReached;
+    unsettled_.erase(Key(a, b));
     pair.say_again = absl::InfinitePast();
   }
   // True when people should hear of it: the first time, and now and then.
   bool Failed(const Incarnation& a, const Incarnation& b, absl::Time now) {
-    Pair& pair = pairs_[Key(a, b)];
+    Pair& pair = Unsettled(Key(a, b));
     pair.state = State::kApart;
     pair.next_test = now + kRetest;
     if (now < pair.say_again) return false;
@@ -70,12 +74,13 @@ class Reachability {
   // They formed a generation, or step in one.
   void Formed(const Incarnation& a, const Incarnation& b) {
     pairs_[Key(a, b)] = Pair{State::kReached};
+    unsettled_.erase(Key(a, b));
     alone_.erase(a);
     alone_.erase(b);
   }
   // A generation failed, nobody having died, and `a` names `b` as the cause.
   void Suspect(const Incarnation& a, const Incarnation& b, bool while_forming, absl::Time now) {
-    Pair& pair = pairs_[Key(a, b)];
+    Pair& pair = Unsettled(Key(a, b));
     pair.failures += while_forming ? 1 : 0;
     if (pair.failures >= 2) {
       // Tests succeed where generations do not: then the pause is what is left.
@@ -95,11 +100,28 @@ class Reachability {
       if (key.first != worker && key.second != worker) continue;
       pair.state = State::kApart;
       pair.next_test = alone.until;
+      unsettled_.insert(key);
     }
   }
   void Forget(const Incarnation& gone) {
-    std::erase_if(pairs_, [&](const auto& entry) { return entry.first.first == gone || entry.first.second == gone; });
+    const auto concerns = [&](const PairKey& key) { return key.first == gone || key.second == gone; };
+    std::erase_if(pairs_, [&](const auto& entry) { return concerns(entry.first); });
+    std::erase_if(unsettled_, concerns);
     alone_.erase(gone);
+  }
+  // The next instant at which time alone makes a test due, ends a doubt or ends a worker's pause.
+  absl::Time NextDeadline(absl::Time now) const {
+    absl::Time next = absl::InfiniteFuture();
+    const auto at = [&](absl::Time when) {
+      if (when > now) next = std::min(next, when);
+    };
+    for (const PairKey& key : unsettled_) {
+      const Pair& pair = pairs_.at(key);
+      at(pair.next_test);
+      if (pair.state == State::kDoubted) at(pair.doubted_until);
+    }
+    for (const auto& [worker, alone] : alone_) at(alone.until);
+    return next;
   }
 
   // The `nth` pause in a row.
@@ -108,6 +130,7 @@ class Reachability {
   }
 
  private:
+  using PairKey = std::pair<Incarnation, Incarnation>;
   enum class State : uint8_t { kUntested, kReached, kDoubted, kApart };
   struct Pair {
     State state = State::kUntested;
@@ -124,10 +147,13 @@ class Reachability {
     const auto it = pairs_.find(Key(a, b));
     return it == pairs_.end() ? State::kUntested : it->second.state;
   }
-  static std::pair<Incarnation, Incarnation> Key(const Incarnation& a, const Incarnation& b) {
-    return {std::min(a, b), std::max(a, b)};
+  static PairKey Key(const Incarnation& a, const Incarnation& b) { return {std::min(a, b), std::max(a, b)}; }
+  Pair& Unsettled(const PairKey& key) {
+    unsettled_.insert(key);
+    return pairs_[key];
   }
-  std::map<std::pair<Incarnation, Incarnation>, Pair> pairs_;
+  std::map<PairKey, Pair> pairs_;
+  std::set<PairKey> unsettled_;  // of pairs_, those that have not reached each other
   std::map<Incarnation, Alone> alone_;
 };
 
