@@ -1,5 +1,5 @@
-// Fills memory that nothing wrote yet with what no value is, so that a read of it shows: NaN in every floating type,
-// and in the integers of two bytes and more a number that no index, label or token reaches.
+// Fills memory that nothing wrote yet, so that a read of it shows: a NaN in every floating type, and in the integers of
+// two bytes and more a number that no index, label or token reaches.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_COMMON_TENSOR_POISON_H_
@@ -21,8 +21,10 @@ inline constexpr bool kPoisonsMemory = false;
 
 // REQUIRES: `memory` begins at an even address.
 inline void Poison(absl::Span<std::byte> memory) {
-  // 0x7ff4 again and again: all exponents are full in F16, BF16, F32 and F64 alike.
-  for (size_t i = 0; i < memory.size(); ++i) memory[i] = i % 2 == 0 ? std::byte{0xf4} : std::byte{0x7f};
+  // Every two bytes fill the exponents of F16, BF16 and F32. 0x7fa0 also makes the NaN a signalling one in BF16 and
+  // F32; F64 needs 0x7ff4 in its highest two bytes, which gives quiet ones there.
+  constexpr unsigned char kBytes[] = {0xa0, 0x7f, 0xa0, 0x7f, 0xa0, 0x7f, 0xf4, 0x7f};
+  for (size_t i = 0; i < memory.size(); ++i) memory[i] = std::byte{kBytes[i % sizeof kBytes]};
 }
 
 }  // namespace lockstep

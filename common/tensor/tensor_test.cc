@@ -1,33 +1,12 @@
 #include "common/tensor/tensor.h"
 
 #include <catch2/catch.hpp>
-#include <cmath>
 
-#include "common/tensor/bf16.h"
 #include "common/tensor/dtype.h"
-#include "common/tensor/poison.h"
 #include "common/tensor/shape.h"
 
 namespace lockstep {
 namespace {
-
-template <typename T>
-T Poisoned() {
-  T value{};
-  Poison({reinterpret_cast<std::byte*>(&value), sizeof value});
-  return value;
-}
-
-TEST_CASE("poison: no number of any floating type, and no index of any integer type", "[tensor]") {
-  CHECK(std::isnan(Poisoned<float>()));
-  CHECK(std::isnan(Poisoned<double>()));
-  CHECK(std::isnan(static_cast<float>(Poisoned<Bf16>())));
-  const int64_t most = int64_t{2'000'000'000};
-  CHECK(Poisoned<int64_t>() > most);
-  CHECK(Poisoned<int32_t>() > most);
-  CHECK(Poisoned<int16_t>() > 32'000);
-  CHECK(Poisoned<uint8_t>() > 1);  // as a bool
-}
 
 TEST_CASE("dtype: every safetensors type has a size and a name that parses back", "[tensor]") {
   const struct {

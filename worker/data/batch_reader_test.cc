@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <cstring>
 #include <random>
 #include <string>
@@ -215,6 +216,42 @@ TEST_CASE("evaluation: every sample once, in order, the last batch padded and ma
     }
     CHECK(next == n);
   }
+}
+
+// Forgets to write the first field of every sample.
+class ForgetfulSource : public CountingSource {
+ public:
+  using CountingSource::CountingSource;
+  void Read(int field, absl::Span<const int64_t> indices, absl::Span<std::byte> out) const override {
+    if (field != 0) CountingSource::Read(field, indices, out);
+  }
+};
+
+TEST_CASE("reader: what a source leaves out of a batch shows where memory is poisoned", "[data]") {
+  const ForgetfulSource source(23);
+  const SampleStream stream(9, 23);
+  for (const bool poison : {false, true}) {
+    CAPTURE(poison);
+    BatchReader reader(&source, &stream, {.global_batch_size = 4, .depth = 1, .poison = poison});
+    reader.Seek(1, {0});
+    EvalBatch evaluated;
+    evaluated.poison = poison;
+    for (int64_t i = 0; i < 5; ++i) {
+      const absl::Span<const std::byte> bytes = reader.Next().bytes[0];
+      CHECK(std::isnan(reinterpret_cast<const float*>(bytes.data())[7]) == poison);
+      ReadEvalBatch(source, 8, i % 3, evaluated);
+      const absl::Span<float> floats = evaluated.fields[0].elements<float>();
+      CHECK(std::all_of(floats.begin(), floats.end(), [&](float x) { return std::isnan(x) == poison; }));
+      std::fill(floats.begin(), floats.end(), 0.0f);
+      for (const float mask : evaluated.mask.elements<float>()) CHECK((mask == 0.0f || mask == 1.0f));
+      CHECK(evaluated.fields[1].elements<int64_t>()[0] == i % 3 * 8 % 10);
+    }
+  }
+}
+
+TEST_CASE("reader: batches are poisoned unasked in the builds that poison memory", "[data]") {
+  CHECK(BatchReader::Options{}.poison == kPoisonsMemory);
+  CHECK(EvalBatch{}.poison == kPoisonsMemory);
 }
 
 }  // namespace

@@ -122,6 +122,7 @@ TEST_CASE("plan: a value that nothing wrote shows where memory is poisoned", "[p
 
   CHECK(std::isnan(lenet.Loss()));
   CHECK(std::isnan(lenet.Loss()));  // nor is it what lay there after the pass before
+  CHECK(PlanOptions{}.poison == kPoisonsMemory);
 }
 
 }  // namespace
