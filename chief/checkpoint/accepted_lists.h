@@ -2,9 +2,9 @@
 // older chief published after a newer one had looked.
 //
 // Invariants
-//   * The first chief after the one that published a checkpoint decides: it saw the checkpoint, or an older step than
-//   it
-//     looked at, or the checkpoint came late. What later chiefs set aside or removed changes nothing.
+//   * The first chief after the one that published a checkpoint decides whether it came in time: its list has the
+//     checkpoint, or a newer one. Else the checkpoint came late. What later chiefs set aside or removed changes
+//     nothing.
 //   * A list that is damaged condemns nothing.
 // Threading: thread-compatible; every call blocks on the storage.
 #ifndef LOCKSTEP_CHIEF_CHECKPOINT_ACCEPTED_LISTS_H_

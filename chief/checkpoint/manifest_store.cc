@@ -13,7 +13,6 @@
 #include "common/storage/files.h"
 
 namespace lockstep::chief {
-namespace {}  // namespace
 
 ManifestStore::ManifestStore(TermHold& hold, AcceptedCheckpoints accepted, int keep_latest)
     : hold_(hold), accepted_(std::move(accepted)), keep_latest_(std::max(1, keep_latest)) {}

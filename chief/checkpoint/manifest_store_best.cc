@@ -1,4 +1,4 @@
-// Which checkpoint is the best that a job has, when that is lost too.
+// Finds the best checkpoint, and the next best when that one is lost.
 #include <cmath>
 #include <utility>
 

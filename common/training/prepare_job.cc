@@ -85,7 +85,7 @@ class Preparation {
     for (const AccountLine& line : prepared_.account) findings_.Ok(line.what, line.text);
   }
 
-  // Once more than its files was looked at: what of it does not fit the model was found with the model.
+  // Says how much data there is, unless its files or the model found an error in it.
   void JudgeData() {
     const auto& all = findings_.all();
     const bool wrong = std::any_of(all.begin(), all.end(), [](const Finding& finding) {

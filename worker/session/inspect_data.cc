@@ -53,7 +53,8 @@ std::string FormText(const std::vector<TensorSpec>& fields) {
   });
 }
 
-// What is no number spoils the loss of its sample, unless the model looks for it or masks with it.
+// A NaN or infinity makes the loss of its sample non-finite, unless the model tests for it (IsNaN, IsInf) or may use
+// -inf as a mask (Softmax, Attention).
 void CheckFinite(const OpenSet& set, const MetaGraph& metagraph, Findings& findings) {
   const std::vector<Node>& nodes = metagraph.forward.nodes;
   const bool looks = std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
