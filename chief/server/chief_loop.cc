@@ -98,17 +98,18 @@ int ChiefLoop::Run() {
     progress_.Tick(now);
     if (now >= next_stats_) WriteStats(now);
   }
-  const EvaluationBoard& board = progress_.board();
+  FinishStorage();
+  progress_.Hide();
+  // Before the end is recorded: a result that cannot be named is another end.
+  const FoundBest best = exit_->code == kExitDone ? FindResult() : FoundBest{};
   const bool done = exit_->code == kExitDone;
+  const EvaluationBoard& board = progress_.board();
   const bool at_end = core_.View().published_step >= options_.config.policy.training.end_step || board.ended_early();
   stats_.Ended(exit_->code, exit_->reason, /*completed=*/done && (at_end || !stop_asked_));
-  const absl::Status written = FinishStorage();
+  const absl::Status written = options_.store->WriteStats(EncodeWorkerStats(stats_.Snapshot(clock_.Now())));
   if (!written.ok() && !IsFenced(written)) LS_LOG(warn, "worker statistics: ", written.message());
-  progress_.Hide();
-  if (done) {
-    NameResult();
-  } else if (exit_->code == kExitPreempted) {
-    progress_.Close(last_checkpoint_, {}, /*done=*/false);
+  if (done || exit_->code == kExitPreempted) {
+    progress_.Close(last_checkpoint_, {best.path, best.step, best.value}, done);
   }
   return exit_->code;
 }
@@ -123,18 +124,17 @@ void ChiefLoop::TakeTurn() {
   Step(std::get<Event>(*input));
 }
 
-void ChiefLoop::NameResult() {
-  FoundBest best;
-  if (options_.config.policy.training.evaluation.keep_best) {
-    absl::StatusOr<FoundBest> found = options_.store->FindBest();
-    if (!found.ok()) {
-      exit_->code = IsFenced(found.status()) ? kExitFenced : kExitStorage;
-      return ReportFailure(found.status());
-    }
-    best = *std::move(found);
+FoundBest ChiefLoop::FindResult() {
+  if (!options_.config.policy.training.evaluation.keep_best) return {};
+  absl::StatusOr<FoundBest> found = options_.store->FindBest();
+  if (!found.ok()) {
+    exit_->code = IsFenced(found.status()) ? kExitFenced : kExitStorage;
+    exit_->reason = std::string(found.status().message());
+    ReportFailure(found.status());
+    return {};
   }
-  for (const std::string& message : best.messages) LS_LOG(warn, message);
-  progress_.Close(last_checkpoint_, {best.path, best.step, best.value}, /*done=*/true);
+  for (const std::string& message : found->messages) LS_LOG(warn, message);
+  return *std::move(found);
 }
 
 void ChiefLoop::Step(const Event& event) {

@@ -91,10 +91,10 @@ class ChiefLoop {
   // Appends to the event file, or keeps what it does not take for the next call. Called by the storage's thread, and
   // after its end.
   void WriteEvents(const std::string& records);
-  // Waits for the storage's thread and writes the last statistics.
-  absl::Status FinishStorage();
-  // The last words of a job that is done. Ends with 74 instead when the storage fails.
-  void NameResult();
+  // Waits for the storage's thread and writes the last events.
+  void FinishStorage();
+  // The best checkpoint of a job that is done. Makes it one that failed (74) when the storage does.
+  FoundBest FindResult();
   proto::StatusReply Describe();
 
   const Options options_;

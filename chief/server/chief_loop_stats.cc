@@ -83,11 +83,10 @@ void ChiefLoop::WriteEvents(const std::string& records) {
   unwritten_events_.clear();
 }
 
-absl::Status ChiefLoop::FinishStorage() {
+void ChiefLoop::FinishStorage() {
   storage_.Finish();
   WriteEvents(events_.Take());
   if (!unwritten_events_.empty()) LS_LOG(warn, "the newest records for TensorBoard were not written");
-  return options_.store->WriteStats(EncodeWorkerStats(stats_.Snapshot(clock_.Now())));
 }
 
 }  // namespace lockstep::chief
