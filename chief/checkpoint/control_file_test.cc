@@ -58,7 +58,7 @@ void CheckNothingLost(const Storage& storage, const SmallChief& chief) {
   CHECK(StepsSetAside(storage).empty());
 }
 
-// Flips a bit of `file` and starts a chief. Puts the bit back where the chief left it, or where it names the file.
+// Flips a bit of `file` and starts a chief. Puts the bit back where the chief left it.
 void StartWithFlip(MemoryStorage& storage, const std::string& file, uint64_t at, int bit) {
   const std::string good = Content(storage, file);
   REQUIRE(storage.FlipBit(file, at, bit).ok());
@@ -66,8 +66,9 @@ void StartWithFlip(MemoryStorage& storage, const std::string& file, uint64_t at,
 
   auto restarted = SmallChief::Start(storage, 5);
 
-  if (!restarted.ok()) {
-    CHECK_THAT(std::string(restarted.status().message()), Contains(file));
+  // A newer format is not judged by this program, also when a flipped bit made it one.
+  if (absl::StrContains(damaged, "\"format_version\": 5")) {
+    CHECK_THAT(std::string(restarted.status().message()), Contains(file) && Contains("newer"));
     Write(storage, file, good);
     restarted = SmallChief::Start(storage, 5);
   }
@@ -77,7 +78,7 @@ void StartWithFlip(MemoryStorage& storage, const std::string& file, uint64_t at,
   if (Content(storage, file) == damaged) Write(storage, file, good);
 }
 
-TEST_CASE("control files: a bit flipped anywhere is named or does no harm, and condemns no checkpoint",
+TEST_CASE("control files: a bit flipped anywhere stops no start, but for a newer format, and condemns no checkpoint",
           "[checkpoint]") {
   for (const std::string file : {"LOCKSTEP", kAcceptedOfSecond, "chief/term-000002/owner.json", "latest"}) {
     auto storage = std::make_unique<MemoryStorage>();
