@@ -17,11 +17,11 @@
 #include "chief/core/storage_trouble.h"
 #include "chief/server/admin_service.h"
 #include "chief/server/chief_loop.h"
+#include "chief/server/job_directory.h"
 #include "chief/server/job_setup.h"
 #include "chief/server/job_store.h"
 #include "chief/server/session_registry.h"
 #include "chief/server/session_service.h"
-#include "common/checkpoint_format/naming.h"
 #include "common/clock/clock.h"
 #include "common/log/log.h"
 #include "common/log/output.h"
@@ -99,8 +99,7 @@ absl::Status Outlast(absl::Duration limit, const sigset_t& signals, const std::f
 // saved: an outage of the storage is waited for then.
 absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(JobSetup& setup, const sigset_t& signals, int& exit_code) {
   absl::StatusOr<std::unique_ptr<JobStore>> store;
-  const std::string mark = absl::StrCat(setup.directory, "/", layout::kMark);
-  const bool begun = access(mark.c_str(), F_OK) == 0;
+  const bool begun = MayHoldCheckpoint(setup.directory);
   const absl::Duration limit = begun ? setup.policy.training.chief_timeout : absl::ZeroDuration();
   const absl::Status opened = Outlast(limit, signals, [&] {
     store = JobStore::Open(setup, exit_code);

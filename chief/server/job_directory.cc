@@ -1,8 +1,10 @@
 #include "chief/server/job_directory.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -11,11 +13,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "chief/checkpoint/found_mark.h"
 #include "chief/term/directory_mark.h"
 #include "chief/term/other_chief.h"
+#include "chief/term/token.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/checkpoint_format/state_tensors.h"
 #include "common/status/exit_code.h"
@@ -38,14 +42,21 @@ fs::path NearestExisting(const std::string& directory) {
   return path;
 }
 
-void LookAtRoom(const JobReading& job, const PreparedJob& prepared, const std::string& directory, bool begun,
+absl::Status CheckFree(const std::string& directory, uint64_t free, int64_t state) {
+  if (static_cast<double>(free) >= static_cast<double>(state)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(directory, " has ", free, " bytes free, and one checkpoint takes ",
+                                                   state, "; make room, or choose another directory with --dir"));
+}
+
+// `begins`: a run would write the first checkpoint, and refuse to start without room for it.
+void LookAtRoom(const JobReading& job, const PreparedJob& prepared, const std::string& directory, bool begins,
                 Findings& findings) {
   std::error_code error;
   const fs::space_info space = fs::space(NearestExisting(directory), error);
   if (error) return findings.Warn("disk", absl::StrCat(directory, ": ", error.message()));
   const int64_t state = prepared.layout.TotalBytes();
-  if (!begun) {
-    const absl::Status room = CheckRoom(directory, space.available, state);
+  if (begins) {
+    const absl::Status room = CheckFree(directory, space.available, state);
     if (!room.ok()) return findings.Error("disk", room, kExitStorage);
   }
   // One more than is kept: the new checkpoint is complete before the oldest goes.
@@ -55,6 +66,30 @@ void LookAtRoom(const JobReading& job, const PreparedJob& prepared, const std::s
                                            static_cast<double>(space.available) / kMiB, kept, needed / kMiB);
   if (static_cast<double>(space.available) < needed) return findings.Warn("disk", text);
   findings.Ok("disk", text);
+}
+
+// What the file system says of a private file that this process makes in `directory`. The file has no name and goes
+// when it is closed, so nothing is changed. Nullopt where the file system makes none.
+std::optional<FileFacts> FactsOfUnnamedFile(const std::string& directory) {
+  const int file = open(directory.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+  if (file < 0) return std::nullopt;
+  struct stat info;
+  const bool known = fstat(file, &info) == 0;
+  close(file);
+  if (!known) return std::nullopt;
+  return FileFacts{.owner = info.st_uid, .is_private = (info.st_mode & 0077) == 0};
+}
+
+// The token of an earlier start. A warning where the file system does not tell how it would show a file of this user.
+void LookAtToken(const Storage& storage, Findings& findings) {
+  const absl::Status read = ReadToken(storage).status();
+  if (absl::IsNotFound(read)) return;
+  if (!read.ok()) return findings.Error("directory", read, TokenExitCode(read));
+  const std::optional<FileFacts> own = FactsOfUnnamedFile(storage.Describe(layout::kChief));
+  const absl::Status ours = CheckTokenIsOwn(storage, own.value_or(FileFacts{.owner = geteuid()}));
+  if (ours.ok()) return;
+  if (!own.has_value()) return findings.Warn("directory", std::string(ours.message()));
+  findings.Error("directory", ours, TokenExitCode(ours));
 }
 
 // The newest checkpoint of the directory's history that opens; nullopt where a chief would begin anew.
@@ -76,28 +111,66 @@ absl::StatusOr<std::optional<CheckpointReader>> Newest(const Storage& storage, c
   }
   if (!mark.step_zero_published()) return std::optional<CheckpointReader>();
   return absl::DataLossError(absl::StrCat("no checkpoint in ", storage.Describe(layout::kCheckpoints),
-                                          " verifies, and this job has been trained before"));
+                                          " verifies, and this job has been trained before. Put a good one back, or "
+                                          "start again with another --dir"));
 }
 
-// The directory of an earlier start.
-void LookAtEarlier(const JobReading& job, const PreparedJob* prepared, const Storage& storage, Findings& findings) {
+// OK unless a link lies where the job writes: another user may have put it there.
+absl::Status CheckNoLink(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_symlink(fs::symlink_status(path, error))) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(path, " is a symbolic link, and is not written to. Remove it, and see who may write its directory"));
+}
+
+// The lock of the directory, which a chief of this machine may hold.
+void LookAtLock(const Storage& storage, Findings& findings) {
+  absl::Status free = CheckNoLink(storage.Describe(layout::kLock));
+  if (free.ok()) free = CheckNoOtherChief(storage);
+  if (!free.ok()) findings.Error("directory", free, kExitBadJob);
+}
+
+// What the workers of `lockstep run` write to.
+void LookAtLogs(const Storage& storage, Findings& findings) {
+  const absl::StatusOr<std::vector<DirectoryEntry>> entries = storage.List(layout::kLogs);
+  if (!entries.ok()) return;
+  for (const DirectoryEntry& entry : *entries) {
+    if (!absl::StartsWith(entry.name, "worker-") || !absl::EndsWith(entry.name, ".log")) continue;
+    const absl::Status no_link = CheckNoLink(storage.Describe(JoinPath(layout::kLogs, entry.name)));
+    if (!no_link.ok()) findings.Error("directory", no_link, kExitBadJob);
+  }
+}
+
+// The directory of an earlier start. Returns whether a chief would begin anew in it.
+bool LookAtEarlier(const JobReading& job, const PreparedJob* prepared, const Storage& storage, Findings& findings) {
   const absl::StatusOr<FoundMark> found = FindMark(storage);
-  if (!found.ok()) return findings.Error("directory", found.status(), StorageExitCode(found.status()));
+  if (!found.ok()) {
+    findings.Error("directory", found.status(), StorageExitCode(found.status()));
+    return false;
+  }
   if (!found->repair.empty()) findings.Warn("directory", found->repair);
   const std::optional<DirectoryMark>& mark = found->mark;
-  if (!mark.has_value()) return;
-  if (!job.mistakes.Touch("name")) {
+  if (mark.has_value() && !job.mistakes.Touch("name")) {
     const absl::Status same = CheckSameJob(storage, *mark, job.spec.name());
-    if (!same.ok()) return findings.Error("directory", same, kExitBadJob);
+    if (!same.ok()) {
+      findings.Error("directory", same, kExitBadJob);
+      return false;
+    }
   }
-  const absl::Status free = CheckNoOtherChief(storage);
-  if (!free.ok()) findings.Error("directory", free, kExitBadJob);
+  LookAtLock(storage, findings);
+  LookAtToken(storage, findings);
+  if (!mark.has_value()) return true;
   const auto newest = Newest(storage, *mark, findings);
-  if (!newest.ok()) return findings.Error("directory", newest.status(), kExitStorage);
-  if (!newest->has_value() || prepared == nullptr) return;
+  if (!newest.ok()) {
+    findings.Error("directory", newest.status(), kExitStorage);
+    return false;
+  }
+  if (!newest->has_value()) return true;
+  if (prepared == nullptr) return false;
   const absl::Status resumes = CheckResume(*prepared, storage, **newest);
-  if (!resumes.ok()) return findings.Error("directory", resumes, kExitBadJob);
-  findings.Ok("directory", absl::StrCat(storage.Describe(""), ": goes on from step ", (*newest)->manifest().step()));
+  const std::string goes_on = absl::StrCat(storage.Describe(""), ": goes on from step ", (*newest)->manifest().step());
+  resumes.ok() ? findings.Ok("directory", goes_on) : findings.Error("directory", resumes, kExitBadJob);
+  return false;
 }
 
 }  // namespace
@@ -120,10 +193,26 @@ absl::Status CheckWritable(const std::string& directory) {
                                          "; choose another one, that this user can write, with --dir"));
 }
 
-absl::Status CheckRoom(const std::string& directory, uint64_t free, int64_t state) {
-  if (static_cast<double>(free) >= static_cast<double>(state)) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(directory, " has ", free, " bytes free, and one checkpoint takes ",
-                                                   state, "; make room, or choose another directory with --dir"));
+bool MayHoldCheckpoint(const std::string& directory) {
+  const auto holds = [&]() -> absl::StatusOr<bool> {
+    LS_ASSIGN_OR_RETURN(const std::unique_ptr<LocalStorage> storage, LocalStorage::Open(directory));
+    LS_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, storage->List(layout::kCheckpoints));
+    return std::any_of(entries.begin(), entries.end(),
+                       [](const DirectoryEntry& entry) { return layout::ParseStepName(entry.name).has_value(); });
+  };
+  const absl::StatusOr<bool> found = holds();
+  return found.ok() ? *found : !absl::IsNotFound(found.status());
+}
+
+absl::Status CheckRoom(const std::string& directory, int64_t state) {
+  std::error_code error;
+  const fs::space_info space = fs::space(NearestExisting(directory), error);
+  // Whoever writes there meets the error itself, and its remedy.
+  return error ? absl::OkStatus() : CheckFree(directory, space.available, state);
+}
+
+ExitCode TokenExitCode(const absl::Status& status) {
+  return absl::IsPermissionDenied(status) ? kExitBadToken : kExitStorage;
 }
 
 absl::StatusOr<JobDifference> DifferenceTo(const JobSpec& job, const Storage& storage, const CheckpointReader& newest) {
@@ -157,15 +246,17 @@ void LookAtDirectory(const JobReading& job, const PreparedJob* prepared, const s
                      Findings& findings) {
   const absl::Status writable = CheckWritable(directory);
   if (!writable.ok()) return findings.Error("directory", writable, kExitStorage);
-  bool begun = false;
+  const bool empty = !MayHoldCheckpoint(directory);
+  if (empty && prepared != nullptr) LookAtRoom(job, *prepared, directory, /*begins=*/true, findings);
+  bool begins = true;
   const absl::StatusOr<std::unique_ptr<LocalStorage>> storage = LocalStorage::Open(directory);
   if (storage.ok()) {
-    LookAtEarlier(job, prepared, **storage, findings);
-    begun = (*storage)->Exists(layout::kMark).value_or(false);
+    begins = LookAtEarlier(job, prepared, **storage, findings);
+    LookAtLogs(**storage, findings);
   } else if (!absl::IsNotFound(storage.status())) {
     return findings.Error("directory", storage.status(), kExitStorage);
   }
-  if (prepared != nullptr) LookAtRoom(job, *prepared, directory, begun, findings);
+  if (!empty && prepared != nullptr) LookAtRoom(job, *prepared, directory, begins, findings);
 }
 
 }  // namespace lockstep::chief

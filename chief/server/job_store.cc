@@ -57,6 +57,9 @@ absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Open(JobSetup& setup, int& e
   std::unique_ptr<JobStore> store(new JobStore);
   exit_code = kExitStorage;
   LS_RETURN_IF_ERROR(CheckWritable(setup.directory));
+  if (!MayHoldCheckpoint(setup.directory)) {
+    LS_RETURN_IF_ERROR(CheckRoom(setup.directory, setup.layout.TotalBytes()));
+  }
   LS_ASSIGN_OR_RETURN(store->storage_, LocalStorage::Create(setup.directory));
   store->registry_ = std::make_unique<StorageTermRegistry>(*store->storage_);
   store->job_id_ = setup.policy.job;
@@ -71,45 +74,19 @@ absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Open(JobSetup& setup, int& e
 
 absl::Status JobStore::TakeOver(JobSetup& setup, int& exit_code) {
   MutexLock lock(&mutex_);
-  absl::StatusOr<FoundMark> found_mark = FindMark(*storage_);
-  if (!found_mark.ok()) {
-    exit_code = StorageExitCode(found_mark.status());
-    return found_mark.status();
-  }
-  std::optional<DirectoryMark>& mark = found_mark->mark;
-  exit_code = kExitBadJob;
-  if (mark.has_value()) LS_RETURN_IF_ERROR(CheckSameJob(*storage_, *mark, job_id_));
-  absl::StatusOr<std::unique_ptr<TermHold>> hold = TermHold::Take(*storage_, *registry_, ThisProcess());
-  if (!hold.ok()) {
-    exit_code = StorageExitCode(hold.status());
-    return hold.status();
-  }
-  hold_ = *std::move(hold);
+  LS_ASSIGN_OR_RETURN(std::optional<DirectoryMark> mark, Claim(exit_code));
   exit_code = kExitStorage;
-  LS_RETURN_IF_ERROR(MendMark(*hold_, *found_mark));
-  if (!found_mark->repair.empty()) LS_LOG(warn, found_mark->repair);
-  if (const auto earlier = ReadAddress(*storage_); earlier.ok()) earlier_address_ = earlier->address;
-  absl::StatusOr<std::string> token = LoadOrMakeToken(*hold_);
-  if (absl::IsPermissionDenied(token.status())) exit_code = kExitBadToken;
-  LS_RETURN_IF_ERROR(token.status());
-  token_ = *std::move(token);
   LS_ASSIGN_OR_RETURN(Recovered found, Recover(*hold_, mark));
   for (const std::string& message : found.messages) LS_LOG(warn, message);
   if (found.newest.has_value()) {
     exit_code = kExitBadJob;
-    LS_RETURN_IF_ERROR(CheckResume(setup, *storage_, *found.newest));
-    LS_ASSIGN_OR_RETURN(const JobDifference difference, DifferenceTo(setup.job, *storage_, *found.newest));
-    for (const JobDifference::Setting& setting : difference.allowed) {
-      LS_LOG(info, "since the last save the job changed ", setting.key, ": ", setting.before, " -> ", setting.after);
-    }
+    LS_RETURN_IF_ERROR(CheckGoesOn(setup, *found.newest));
     exit_code = kExitStorage;
+  } else {
+    LS_RETURN_IF_ERROR(CheckRoom(setup.directory, setup.layout.TotalBytes()));
   }
   if (!mark.has_value()) {
-    mark.emplace();
-    mark->set_job_id(job_id_);
-    LS_ASSIGN_OR_RETURN(const std::string lineage, RandomSecretHex(16));
-    mark->set_lineage(lineage);
-    LS_RETURN_IF_ERROR(WriteDirectoryMark(*hold_, *mark));
+    LS_ASSIGN_OR_RETURN(mark, MakeMark());
   }
   setup.policy.lineage = mark->lineage();
   LS_RETURN_IF_ERROR(
@@ -122,8 +99,6 @@ absl::Status JobStore::TakeOver(JobSetup& setup, int& exit_code) {
     trained_with = found.newest->manifest().kernel_plan();
     reader_ = std::move(found.newest);
   } else {
-    LS_ASSIGN_OR_RETURN(const uint64_t free, storage_->FreeBytes());
-    LS_RETURN_IF_ERROR(CheckRoom(setup.directory, free, setup.layout.TotalBytes()));
     LS_RETURN_IF_ERROR(PublishStepZero(setup));
   }
   LS_RETURN_IF_ERROR(SettleBest(setup.policy.training.evaluation));
@@ -135,6 +110,45 @@ absl::Status JobStore::TakeOver(JobSetup& setup, int& exit_code) {
   recovered_.plan_hash = plan.hash;
   recovered_.data_digest = plan.hash.empty() ? "" : plan.data_digest;
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<DirectoryMark>> JobStore::Claim(int& exit_code) {
+  absl::StatusOr<FoundMark> found = FindMark(*storage_);
+  exit_code = StorageExitCode(found.status());
+  LS_RETURN_IF_ERROR(found.status());
+  exit_code = kExitBadJob;
+  if (found->mark.has_value()) LS_RETURN_IF_ERROR(CheckSameJob(*storage_, *found->mark, job_id_));
+  absl::StatusOr<std::unique_ptr<TermHold>> hold = TermHold::Take(*storage_, *registry_, ThisProcess());
+  exit_code = StorageExitCode(hold.status());
+  LS_RETURN_IF_ERROR(hold.status());
+  hold_ = *std::move(hold);
+  exit_code = kExitStorage;
+  LS_RETURN_IF_ERROR(MendMark(*hold_, *found));
+  if (!found->repair.empty()) LS_LOG(warn, found->repair);
+  if (const auto earlier = ReadAddress(*storage_); earlier.ok()) earlier_address_ = earlier->address;
+  absl::StatusOr<std::string> token = LoadOrMakeToken(*hold_);
+  exit_code = TokenExitCode(token.status());
+  LS_RETURN_IF_ERROR(token.status());
+  token_ = *std::move(token);
+  return std::move(found->mark);
+}
+
+absl::Status JobStore::CheckGoesOn(const JobSetup& setup, const CheckpointReader& newest) {
+  LS_RETURN_IF_ERROR(CheckResume(setup, *storage_, newest));
+  LS_ASSIGN_OR_RETURN(const JobDifference difference, DifferenceTo(setup.job, *storage_, newest));
+  for (const JobDifference::Setting& setting : difference.allowed) {
+    LS_LOG(info, "since the last save the job changed ", setting.key, ": ", setting.before, " -> ", setting.after);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<DirectoryMark> JobStore::MakeMark() {
+  DirectoryMark mark;
+  mark.set_job_id(job_id_);
+  LS_ASSIGN_OR_RETURN(const std::string lineage, RandomSecretHex(16));
+  mark.set_lineage(lineage);
+  LS_RETURN_IF_ERROR(WriteDirectoryMark(*hold_, mark));
+  return mark;
 }
 
 absl::Status JobStore::PublishStepZero(const JobSetup& setup) {

@@ -24,6 +24,7 @@
 #include "chief/term/term_claim.h"
 #include "common/storage/storage.h"
 #include "common/sync/mutex.h"
+#include "protos/checkpoint.pb.h"
 #include "protos/stats.pb.h"
 
 namespace lockstep::chief {
@@ -88,6 +89,11 @@ class JobStore {
   JobStore() = default;
 
   absl::Status TakeOver(JobSetup& setup, int& exit_code);
+  // Becomes the directory's chief and takes its token. Returns its mark; nullopt where nothing was trained.
+  absl::StatusOr<std::optional<DirectoryMark>> Claim(int& exit_code) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // OK when the job may go on from `newest`; the log gets what changed.
+  absl::Status CheckGoesOn(const JobSetup& setup, const CheckpointReader& newest);
+  absl::StatusOr<DirectoryMark> MakeMark() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status PublishStepZero(const JobSetup& setup);
   // What the checkpoint that is restored says.
   void TakeUp(const CheckpointReader& newest);

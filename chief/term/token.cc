@@ -43,11 +43,12 @@ absl::StatusOr<FileFacts> FactsOfOwnFile(TermHold& hold) {
   return facts;
 }
 
+}  // namespace
+
 // Whoever may read or has written the token can stop the job and read its weights.
-absl::Status CheckOwnToken(TermHold& hold) {
-  const std::string shown = hold.storage().Describe(layout::kToken);
-  LS_ASSIGN_OR_RETURN(const FileFacts own, FactsOfOwnFile(hold));
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, hold.storage().OpenFile(layout::kToken));
+absl::Status CheckTokenIsOwn(const Storage& storage, const FileFacts& own) {
+  const std::string shown = storage.Describe(layout::kToken);
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, storage.OpenFile(layout::kToken));
   const FileFacts facts = file->facts();
   if (facts.owner != own.owner) {
     return absl::PermissionDeniedError(
@@ -61,11 +62,12 @@ absl::Status CheckOwnToken(TermHold& hold) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
 absl::StatusOr<std::string> LoadOrMakeToken(TermHold& hold) {
   absl::StatusOr<std::string> token = ReadToken(hold.storage());
-  if (token.ok()) LS_RETURN_IF_ERROR(CheckOwnToken(hold));
+  if (token.ok()) {
+    LS_ASSIGN_OR_RETURN(const FileFacts own, FactsOfOwnFile(hold));
+    LS_RETURN_IF_ERROR(CheckTokenIsOwn(hold.storage(), own));
+  }
   if (!absl::IsNotFound(token.status())) return token;
   LS_ASSIGN_OR_RETURN(const std::string made, RandomSecretHex(kTokenBytes));
   LS_RETURN_IF_ERROR(hold.Replace(layout::kToken, made + "\n", Access::kPrivate));

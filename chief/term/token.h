@@ -21,6 +21,10 @@ absl::StatusOr<std::string> LoadOrMakeToken(TermHold& hold);
 // Reads it without making one. NotFound.
 absl::StatusOr<std::string> ReadToken(const Storage& storage);
 
+// PermissionDenied when the token that is there belongs to another user, or others may read it. `own`: what the storage
+// says of a private file of this process.
+absl::Status CheckTokenIsOwn(const Storage& storage, const FileFacts& own);
+
 // Where the chief of the newest term listens, "HOST:PORT". Codes of reading as ReadChiefAddress.
 absl::Status WriteAddress(TermHold& hold, absl::string_view address);
 absl::StatusOr<ChiefAddress> ReadAddress(const Storage& storage);

@@ -30,22 +30,32 @@ TEST_CASE("directory: one flipped digit of the lineage in LOCKSTEP is mended, an
   CHECK(std::distance(fs::directory_iterator(directory + "/set_aside"), fs::directory_iterator()) == 1);
 }
 
+// Evaluates every 10 steps. The weights do not move, so that no evaluation is better than the first one.
+Words WithEvaluation(const std::string& duration) {
+  return {kInputs,
+          kLabels,
+          "train.duration=" + duration,
+          "train.optimizer.lr=1e-30",
+          "eval={every: 10steps, metric: loss}",
+          absl::StrCat("data.eval={", absl::StrReplaceAll(kInputs, {{"data.train.inputs=", "inputs: "}}), ", ",
+                       absl::StrReplaceAll(kLabels, {{"data.train.labels=", "labels: "}}), "}"),
+          "checkpoint={every: 10steps, keep_latest: 1, keep_best: true}"};
+}
+
+// The line that names the best checkpoint; empty without one.
+std::string BestLine(const std::string& output) {
+  const size_t at = output.find("best: loss ");
+  return at == std::string::npos ? "" : output.substr(at, output.find('\n', at) - at);
+}
+
 TEST_CASE("directory: the best checkpoint that is lost between runs is not named again", "[e2e]") {
   const std::string directory = TempPath("lostbest");
-  // The weights do not move, so that no evaluation is better than the first one.
-  const Words sets = {kInputs,
-                      kLabels,
-                      "train.duration=30steps",
-                      "train.optimizer.lr=1e-30",
-                      "eval={every: 10steps, metric: loss}",
-                      absl::StrCat("data.eval={", absl::StrReplaceAll(kInputs, {{"data.train.inputs=", "inputs: "}}),
-                                   ", ", absl::StrReplaceAll(kLabels, {{"data.train.labels=", "labels: "}}), "}"),
-                      "checkpoint={every: 10steps, keep_latest: 1, keep_best: true}"};
+  const Words sets = WithEvaluation("30steps");
   const Words run = {"run", kJob, "--workers", "1", "--dir", directory};
   const Result first = Run(run, sets);
   INFO(first.output);
   REQUIRE(first.code == kExitDone);
-  REQUIRE_THAT(first.output, Contains("best: loss") && Contains("at step 10; checkpoint"));
+  REQUIRE_THAT(BestLine(first.output), Contains("at step 10; checkpoint"));
 
   for (const bool damaged : {false, true}) {
     CAPTURE(damaged);
@@ -66,10 +76,33 @@ TEST_CASE("directory: the best checkpoint that is lost between runs is not named
     INFO(again.output);
     CHECK(again.code == kExitDone);
     CHECK_THAT(again.output, Contains("of step 10") && Contains("is lost with its checkpoint"));
-    CHECK_THAT(again.output, Contains("at step 30; checkpoint") && !Contains("at step 10; checkpoint"));
+    CHECK_THAT(BestLine(again.output), Contains("at step 30; checkpoint"));
     CHECK(Read(copy + "/best") == "step-000000030\n");
     CHECK(fs::exists(best) == false);
   }
+}
+
+TEST_CASE("directory: a chief that cannot read the best checkpoint at the end fails, and status says so", "[e2e]") {
+  const std::string directory = TempPath("unreadbest");
+  const Words sets = WithEvaluation("100000steps");
+  Watched chief("unreadbest.chief", {"chief", kJob, "--dir", directory, "--expected-workers", "1"}, sets);
+  chief.WaitFor("listening on");
+  Watched worker("unreadbest.worker",
+                 {"worker", "--chief-file", directory + "/chief/address", "--token-file", directory + "/chief/token"});
+  chief.WaitFor("saved step 20");
+  const std::string manifest = directory + "/checkpoints/step-000000010/manifest.json";
+  fs::remove(manifest);
+  fs::create_directory(manifest);
+
+  const Result stop = Run({"stop", "--dir", directory});
+
+  INFO(chief.Output());
+  CHECK(chief.End() == Ended{kExitStorage, 0});
+  CHECK_THAT(chief.Output(), Contains(manifest) && !Contains("done at step"));
+  const Result status = Run({"status", "--dir", directory});
+  INFO(status.output);
+  CHECK_THAT(status.output, Contains("FAILED") && Contains(manifest));
+  worker.End();
 }
 
 TEST_CASE("directory: a copy of a running job's directory leads nobody to that job", "[e2e]") {
@@ -104,23 +137,38 @@ TEST_CASE("directory: what a link would make the job write to is left as it is",
     fs::remove(directory + "/" + link);
     fs::create_symlink(victim, directory + "/" + link);
 
+    const Result check = Run({"check", kJob, "--dir", directory}, Settings("30steps"));
     const Result result = Run({"run", kJob, "--workers", "1", "--dir", directory}, Settings("30steps"));
 
-    INFO(result.output);
+    INFO(check.output << result.output);
     CHECK(Read(victim) == "kept");
-    CHECK(result.code != kExitDone);
-    CHECK_THAT(result.output, Contains(directory + "/" + link) && Contains("symbolic link"));
+    const std::string cause = directory + "/" + link + " is a symbolic link, and is not written to";
+    for (const Result& refused : {check, result}) {
+      CHECK(refused.code == kExitBadJob);
+      CHECK_THAT(refused.output, Contains(cause));
+    }
   }
 }
 
-TEST_CASE("directory: a token that others may read is refused with 77", "[e2e]") {
+// Check and a chief refuse the directory in the same words.
+void CheckRefused(const std::string& directory, int code, const std::vector<std::string>& words) {
+  for (const std::string command : {"check", "chief"}) {
+    const Result result = Run({command, kJob, "--dir", directory}, Settings());
+    INFO(command << ": " << result.output);
+    CHECK(result.code == code);
+    for (const std::string& word : words) CHECK_THAT(result.output, Contains(word));
+  }
+}
+
+TEST_CASE("directory: a token that others may read is refused with 77, one that is damaged with 74", "[e2e]") {
   const std::string directory = CopyOfFinishedJob("open");
   const std::string token = directory + "/chief/token";
   REQUIRE(chmod(token.c_str(), 0644) == 0);
+  CheckRefused(directory, kExitBadToken, {token, "chmod 600"});
 
-  const Result open = Run({"chief", kJob, "--dir", directory}, Settings());
-  CHECK(open.code == kExitBadToken);
-  CHECK_THAT(open.output, Contains(token) && Contains("chmod 600"));
+  REQUIRE(chmod(token.c_str(), 0600) == 0);
+  Write(token, "short\n");
+  CheckRefused(directory, kExitStorage, {token, "holds no token", "Remove it"});
 }
 
 TEST_CASE("directory: a token or an address that another user put there is refused with 77", "[e2e]") {
@@ -131,9 +179,7 @@ TEST_CASE("directory: a token or an address that another user put there is refus
   const std::string directory = CopyOfFinishedJob("planted");
   const std::string token = directory + "/chief/token";
   REQUIRE(chown(token.c_str(), 65534, 65534) == 0);
-  const Result planted = Run({"chief", kJob, "--dir", directory}, Settings());
-  CHECK(planted.code == kExitBadToken);
-  CHECK_THAT(planted.output, Contains(token) && Contains("65534") && Contains("emove it"));
+  CheckRefused(directory, kExitBadToken, {token, "65534", "Remove it"});
 
   REQUIRE(chown(token.c_str(), 0, 0) == 0);
   const std::string address = directory + "/chief/address";

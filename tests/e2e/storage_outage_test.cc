@@ -29,6 +29,11 @@ class SmallDisk {
   bool mounted() const { return mounted_; }
   const std::string& path() const { return path_; }
   void Fill() const { std::ofstream(fill_, std::ios::binary) << std::string(8 << 20, 'x') << std::flush; }
+  // Leaves room for small files, but not for a checkpoint.
+  void FillAlmost() const {
+    Fill();
+    fs::resize_file(fill_, fs::file_size(fill_) - (64 << 10));
+  }
   void Free() const { fs::remove(fill_); }
   // REQUIRES: nobody has a file of it open for writing.
   bool MakeReadOnly(bool read_only) const {
@@ -161,15 +166,32 @@ TEST_CASE(
   CHECK(Digest(job.directory) == job.DigestUndisturbed());
 }
 
-TEST_CASE("storage: a job that begins on a full disk is told at once", "[e2e]") {
+TEST_CASE("storage: a job that begins without room for a checkpoint is told at once, however often it is started",
+          "[e2e]") {
   const SmallDisk disk("new");
   if (!disk.mounted()) return;
-  disk.Fill();
+  disk.FillAlmost();
+  const std::string directory = disk.path() + "/job";
+  Words sets = Settings();
+  sets.push_back("cluster.chief_timeout=2s");
 
-  const Result result = Run({"chief", kJob, "--dir", disk.path() + "/job"}, Settings());
-
-  CHECK(result.code == kExitStorage);
-  CHECK_THAT(result.output, Contains(" bytes") && Contains(disk.path()));
+  for (const std::string mark : {"none", "left by an earlier start"}) {
+    CAPTURE(mark);
+    if (mark != "none") {
+      fs::create_directories(directory);
+      Write(directory + "/LOCKSTEP",
+            "{\"format_version\": 1, \"job_id\": \"fashion-mnist-short\", \"lineage\": \"line\"}");
+    }
+    for (const std::string command : {"chief", "check", "chief"}) {
+      CAPTURE(command);
+      const Result result = Run({command, kJob, "--dir", directory}, sets);
+      INFO(result.output);
+      CHECK(result.code == kExitStorage);
+      CHECK_THAT(result.output, Contains(" bytes free, and one checkpoint takes ") && Contains(disk.path()));
+      CHECK_THAT(result.output, !Contains("It is tried again"));
+    }
+    CHECK(fs::exists(directory) == (mark != "none"));
+  }
 }
 
 }  // namespace
