@@ -229,6 +229,12 @@ void Rules::Files(const std::string& section, const DataFiles& files) {
 void Rules::Form(const job::Data& data) {
   const std::vector<int64_t> reshape(data.reshape().begin(), data.reshape().end());
   const std::vector<int64_t> transpose(data.transpose().begin(), data.transpose().end());
+  if (data.train().has_tokens() || data.eval().has_tokens()) {
+    const absl::string_view message = "is for samples of several dimensions, and tokens are one run; remove the key";
+    if (!reshape.empty()) Error("data.reshape", message);
+    if (!transpose.empty()) Error("data.transpose", message);
+    return;
+  }
   const bool as_model = reshape == std::vector<int64_t>{-1};
   if (!as_model && std::any_of(reshape.begin(), reshape.end(), [](int64_t dim) { return dim < 1; })) {
     Error("data.reshape", "expected dimensions of 1 and more, or [-1] for the shape that the model takes");

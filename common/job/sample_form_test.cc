@@ -17,6 +17,12 @@ constexpr char kJob[] =
     "data: {train: {inputs: x, labels: y}}\n"
     "train: {duration: 10ep, global_batch_size: 8, optimizer: {lr: 0.1}}\n";
 
+constexpr char kTokenJob[] =
+    "name: small\n"
+    "model: {onnx: m.onnx}\n"
+    "data: {train: {tokens: t.bin, sequence_length: 64}}\n"
+    "train: {duration: 10ep, global_batch_size: 8, optimizer: {lr: 0.1}}\n";
+
 absl::StatusOr<JobSpec> Job(const std::vector<std::string>& overrides) {
   return ParseJob(kJob, "/jobs/job.yaml", overrides);
 }
@@ -109,6 +115,18 @@ TEST_CASE("sample form: the order of elements decides bits, names of dimensions 
   CHECK(CompareJobs(plain, flat).refused.empty());
   CHECK(CompareJobs(plain, last).refused.size() == 1);
   CHECK(CompareJobs(last, both).refused.size() == 1);
+}
+
+TEST_CASE("sample form: tokens take neither another shape nor another order", "[job]") {
+  const auto message = [](const std::string& setting) {
+    return std::string(ParseJob(kTokenJob, "/jobs/job.yaml", {setting}).status().message());
+  };
+
+  CHECK(ParseJob(kTokenJob, "/jobs/job.yaml", {}).ok());
+  for (const std::string key : {"data.reshape", "data.transpose"}) {
+    CHECK_THAT(message(key + "=[0]"), Contains(key + ": ") && Contains("tokens are one run; remove the key"));
+  }
+  CHECK_THAT(message("data.reshape=[-1]"), Contains("tokens are one run"));
 }
 
 }  // namespace

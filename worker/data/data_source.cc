@@ -85,8 +85,16 @@ absl::StatusOr<Delivery> Deliver(const StoredData& data, const StoredField& stor
       absl::StrCat(path, ": ", stored.name, " is no input of the model; name those that are with input_fields"));
 }
 
-// InvalidArgument when a setting of the form is for none of the features: it is a mistake then.
+// InvalidArgument when a setting of the form is for none of the features: it is a mistake then. Tokens have no
+// dimensions to order, and the labels lie among them.
 absl::Status CheckFormIsUsed(const StoredData& data, const SampleForm& form, absl::Span<const SampleView> views) {
+  const bool formed = !form.reshape.empty() || !form.transpose.empty();
+  const auto is_tokens = [](const StoredField& field) { return field.tokens; };
+  if (formed && std::any_of(data.features.begin(), data.features.end(), is_tokens)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(data.arrays[0].path, ": data.", form.transpose.empty() ? "reshape" : "transpose",
+                     " is for samples of several dimensions, and tokens are one run; remove the key"));
+  }
   std::string shapes;
   bool reshaped = form.reshape.empty();
   bool transposed = form.transpose.empty();

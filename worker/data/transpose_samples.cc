@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/status/check.h"
 #include "common/tensor/shape.h"
 #include "worker/data/element_types.h"
 
@@ -37,6 +38,8 @@ void TransposeSamples(StoredArray& array, const SampleView& view, Pulse* pulse) 
     loops.push_back({view.stored[static_cast<size_t>(from)], strides[static_cast<size_t>(from)]});
   }
   const int64_t elements = NumElements(view.stored);
+  LS_CHECK(elements == 0 ? array.num_elements() == 0 : array.num_elements() % elements == 0,
+           "samples fill the array from the first element on");
   WithElementType(array.dtype, [&](auto tag) {
     using T = decltype(tag);
     std::vector<T> sample(static_cast<size_t>(elements));
