@@ -84,7 +84,10 @@ LS_HD [[gnu::always_inline]] inline float AdamElement(const UpdateScalars& s, fl
 
 // A running statistic of a model, moved towards the step's mean.
 LS_HD [[gnu::always_inline]] inline float MovedStatistic(double momentum, float running, double mean) {
-  return static_cast<float>(momentum * running + (1.0 - momentum) * mean);
+  // A momentum of 0 keeps nothing, also of a value that is not finite.
+  const bool replaced = momentum == 0.0 && running - running != 0.0f;
+  const double kept = replaced ? 0.0 : momentum * running;
+  return static_cast<float>(kept + (1.0 - momentum) * mean);
 }
 
 // The factor that brings a gradient of this sum of squares, divided by `denominator`, to a norm of at most `max_norm`,
