@@ -7,34 +7,28 @@
 namespace lockstep::device::reference {
 namespace {
 
-// The taps of every output coordinate of every axis.
-std::vector<std::vector<ResizeTaps>> AllTaps(const ResizeAttributes& resize, const Shape& in, const Shape& out) {
-  std::vector<std::vector<ResizeTaps>> all;
-  for (const ResizeAxis& axis : ResizeAxes(resize, in, out)) {
-    all.emplace_back();
-    for (int64_t at = 0; at < axis.out; ++at) all.back().push_back(axis.At(at));
-  }
-  return all;
-}
-
 // Calls visit(out_index, in_index, weight) for every input element that an output element reads, in index order.
 template <typename Visit>
 void ForEachTap(const ResizeAttributes& resize, const Shape& in, const Shape& out, const Visit& visit) {
-  const std::vector<std::vector<ResizeTaps>> taps = AllTaps(resize, in, out);
+  const auto axes = ResizeAxes(resize, in, out);
   const int64_t count = NumElements(out);
-  std::vector<const ResizeTaps*> here(in.size());
+  // Made where they are read: those of all coordinates may take more memory than the elements.
+  std::vector<ResizeTaps> here(in.size());
+  std::vector<int64_t> coordinates(in.size(), -1);
   for (int64_t i = 0; i < count; ++i) {
     int64_t rest = i;
     for (size_t axis = out.size(); axis-- > 0; rest /= out[axis]) {
-      here[axis] = &taps[axis][static_cast<size_t>(rest % out[axis])];
+      const int64_t at = rest % out[axis];
+      if (at != coordinates[axis]) here[axis] = axes[axis].At(at);
+      coordinates[axis] = at;
     }
     for (size_t choice = 0; choice < size_t{1} << in.size(); ++choice) {
       double weight = 1;
       int64_t from = 0;
       for (size_t axis = 0; axis < in.size(); ++axis) {
         const size_t side = choice >> axis & 1;
-        weight *= here[axis]->weight[side];
-        from = from * in[axis] + here[axis]->index[side];
+        weight *= here[axis].weight[side];
+        from = from * in[axis] + here[axis].index[side];
       }
       if (weight != 0) visit(i, from, weight);
     }
