@@ -84,20 +84,6 @@ absl::StatusOr<bool> ClassesLast(const MetaGraph& metagraph, ClassAxis axis) {
   return last;
 }
 
-// As in PyTorch, a parameter that the loss depends on only through detached values gets no gradient and stays.
-absl::Status KeepBehindStops(const std::string& loss, Graph* graph) {
-  const std::set<std::string> reached = ReachedFrom(*graph, loss, false), read = ReachedFrom(*graph, loss, true);
-  bool any = false;
-  for (Variable& variable : graph->variables) {
-    if (variable.kind != VariableKind::kParameter) continue;
-    if (reached.count(variable.name) == 0 && read.count(variable.name) != 0) variable.kind = VariableKind::kFrozen;
-    any = any || variable.kind == VariableKind::kParameter;
-  }
-  if (any) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("no gradient of the loss '", loss,
-                                                 "' reaches a parameter: detach() or model.stop_gradient stops all"));
-}
-
 // What PyTorch's state dict of a built-in model has beside its variables.
 std::vector<StateAlias> AliasesOf(const Graph& builtin) {
   std::vector<StateAlias> aliases;

@@ -6,12 +6,15 @@
 #include "absl/strings/str_cat.h"
 #include "common/graph/graph_editor.h"
 #include "common/graph/metagraph.h"
+#include "common/graph/training_account.h"
 #include "common/graph/training_graph.h"
+#include "common/graph/validate.h"
 #include "common/status/status_macros.h"
 
 namespace lockstep {
 
 absl::Status CheckTrainable(const Graph& forward, int64_t batch) {
+  LS_RETURN_IF_ERROR(ValidateForwardGraph(forward));
   Graph bound = forward;
   BindBatch(&bound, batch);
   LS_RETURN_IF_ERROR(InferShapes(&bound));
@@ -35,6 +38,7 @@ absl::Status CheckTrainable(const Graph& forward, int64_t batch) {
     return absl::InvalidArgumentError("no output of the model is float32, so no loss can be made of them");
   }
   graph.outputs.push_back(loss);
+  LS_RETURN_IF_ERROR(KeepBehindStops(loss, &graph));
   return MakeTrainingGraph(metagraph).status();
 }
 

@@ -76,7 +76,9 @@ class Differentiator {
           absl::StrCat(NodeLabel(node), ": lies between the parameters and the loss and cannot be differentiated"));
     }
     GradientBuilder builder(graph_, node, std::move(output_gradients), std::move(needs));
-    if (absl::Status status = schema.gradient(builder); !status.ok()) {
+    absl::Status status = schema.gradient(builder);
+    if (!builder.status().ok()) status = builder.status();
+    if (!status.ok()) {
       return absl::Status(status.code(), absl::StrCat(NodeLabel(node), ": ", status.message()));
     }
     for (size_t i = 0; i < node.inputs.size(); ++i) {

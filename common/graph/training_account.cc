@@ -5,29 +5,14 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "common/graph/moved_statistics.h"
+#include "common/graph/state_names.h"
 
 namespace lockstep {
 namespace {
 
-// How many names a line lists.
-constexpr size_t kShown = 8;
-
-std::string ListOf(std::vector<std::string> names) {
-  const size_t all = names.size();
-  if (all > kShown) names.resize(kShown);
-  return absl::StrCat(absl::StrJoin(names, ", "), all > kShown ? absl::StrCat(" and ", all - kShown, " more") : "");
-}
-
 std::string Counted(size_t count, const std::string& noun) {
   return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
-}
-
-std::string LayerOf(absl::string_view mean) {
-  absl::ConsumeSuffix(&mean, ".running_mean");
-  return std::string(mean);
 }
 
 // A variable by what becomes of it.
@@ -69,7 +54,7 @@ AccountLine Trained(const Sorted& sorted, const ImportNotes* imported) {
       absl::StrCat(kept == 0 ? "all " : "", kept == 0 ? "" : absl::StrCat(sorted.trained.size(), " of "),
                    Counted(sorted.trained.size() + kept, "parameter"), ", ", Counted(sorted.values, "value"));
   // Where fewer are trained than kept, these are what one wants to see.
-  if (sorted.trained.size() < kept) absl::StrAppend(&text, ": ", ListOf(sorted.trained));
+  if (sorted.trained.size() < kept) absl::StrAppend(&text, ": ", ListNames(sorted.trained));
   if (imported != nullptr && sorted.chosen.empty()) {
     absl::StrAppend(&text, ". A file does not say requires_grad=False: name such parameters in model.frozen");
   }
@@ -81,16 +66,16 @@ void AddNorms(const MetaGraph& metagraph, std::vector<AccountLine>* lines) {
   for (const Node& node : metagraph.forward.nodes) {
     if (node.op != OpType::kBatchNormalization || node.inputs.size() != 5) continue;
     const bool trains = std::get<BatchNormAttributes>(node.attributes).training_mode;
-    (trains ? trained : frozen).push_back(LayerOf(node.inputs[3]));
+    (trains ? trained : frozen).push_back(NormOf(node.inputs[3]));
   }
   if (!trained.empty()) {
     lines->push_back({"norms", absl::StrCat(Counted(trained.size(), "batch normalisation"),
                                             " by the batch, with statistics that move",
-                                            frozen.empty() ? "" : absl::StrCat(": ", ListOf(trained)))});
+                                            frozen.empty() ? "" : absl::StrCat(": ", ListNames(trained)))});
   }
   if (!frozen.empty()) {
     lines->push_back({"norms", absl::StrCat(Counted(frozen.size(), "batch normalisation"),
-                                            " by statistics that stay: ", ListOf(frozen))});
+                                            " by statistics that stay: ", ListNames(frozen))});
   }
 }
 
@@ -109,13 +94,26 @@ std::set<std::string> ReachedFrom(const Graph& graph, const std::string& output,
   return reached;
 }
 
+absl::Status KeepBehindStops(const std::string& loss, Graph* graph) {
+  const std::set<std::string> reached = ReachedFrom(*graph, loss, false), read = ReachedFrom(*graph, loss, true);
+  bool any = false;
+  for (Variable& variable : graph->variables) {
+    if (variable.kind != VariableKind::kParameter) continue;
+    if (reached.count(variable.name) == 0 && read.count(variable.name) != 0) variable.kind = VariableKind::kFrozen;
+    any = any || variable.kind == VariableKind::kParameter;
+  }
+  if (any) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("no gradient of the loss '", loss,
+                                                 "' reaches a parameter: detach() or model.stop_gradient stops all"));
+}
+
 std::vector<AccountLine> DescribeTraining(const MetaGraph& metagraph, const ImportNotes* imported) {
   const Sorted sorted = Sort(metagraph, imported);
   std::vector<AccountLine> lines = {Trained(sorted, imported)};
   const auto add = [&](const char* what, const std::vector<std::string>& names, const std::string& noun,
                        const std::string& why) {
     if (names.empty()) return;
-    lines.push_back({what, absl::StrCat(Counted(names.size(), noun), " ", why, ": ", ListOf(names))});
+    lines.push_back({what, absl::StrCat(Counted(names.size(), noun), " ", why, ": ", ListNames(names))});
   };
   add("kept", sorted.chosen, "parameter", "by model.trainable and model.frozen");
   add("kept", sorted.behind_stops, "parameter", "that no gradient reaches");

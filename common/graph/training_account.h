@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "common/graph/metagraph.h"
 
 namespace lockstep {
@@ -31,6 +32,10 @@ std::vector<AccountLine> DescribeTraining(const MetaGraph& metagraph, const Impo
 
 // The values that `output` depends on; without those that lie behind an Identity unless `through_stops`.
 std::set<std::string> ReachedFrom(const Graph& graph, const std::string& output, bool through_stops);
+
+// As in PyTorch, a parameter that the loss depends on only through detached values gets no gradient and stays.
+// InvalidArgument where none is left.
+absl::Status KeepBehindStops(const std::string& loss, Graph* graph);
 
 }  // namespace lockstep
 

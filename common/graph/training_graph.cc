@@ -84,7 +84,13 @@ absl::Status AddMoved(const MetaGraph& metagraph, TrainingGraph* training) {
   const Graph& graph = training->graph;
   for (const std::string& variable : MovedStatistics(metagraph.forward)) {
     const std::string value = MovedValueName(variable);
-    const ValueInfo& becomes = graph.values.at(value);
+    const auto found = graph.values.find(value);
+    if (found == graph.values.end()) {
+      return absl::InvalidArgumentError(absl::StrCat("the buffer '", variable, "' would become '", value,
+                                                     "', the output of a Dropout that drops nothing and is left out; "
+                                                     "keep it as it is with model.constant_buffers"));
+    }
+    const ValueInfo& becomes = found->second;
     if (becomes != graph.values.at(variable)) {
       return absl::InvalidArgumentError(absl::StrCat("the buffer '", variable, "' would become ",
                                                      DTypeName(becomes.dtype), ShapeString(becomes.shape),

@@ -53,6 +53,19 @@ TEST_CASE("metagraph: a state that no integer counts is refused", "[graph]") {
   CHECK_THAT(std::string(ValidateMetaGraph(metagraph).message()), Catch::Contains("the state has more than"));
 }
 
+TEST_CASE("training graph: a buffer that becomes what a dropout leaves out is refused", "[graph]") {
+  MetaGraph metagraph = Lenet();
+  metagraph.forward.variables.push_back({"s", DType::kF32, {2}, VariableKind::kStatistic, {}});
+  DropoutAttributes nothing;
+  nothing.ratio = 0.0;
+  metagraph.forward.nodes.push_back({"keep", OpType::kDropout, {"s"}, {"stat.s"}, nothing});
+  REQUIRE(ValidateMetaGraph(metagraph).ok());
+
+  const auto training = MakeTrainingGraph(metagraph);
+
+  CHECK_THAT(std::string(training.status().message()), Catch::Contains("the buffer 's' would become 'stat.s'"));
+}
+
 // The element types of the operands of the graph's nodes of one op.
 std::set<DType> TypesOf(const Graph& graph, OpType op) {
   std::set<DType> types;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "common/graph/ir.h"
 
 namespace lockstep {
@@ -32,8 +33,8 @@ class GradientBuilder {
   // The gradient of output i; empty where the loss does not depend on it.
   const std::string& OutputGradient(size_t i) const { return output_gradients_[i]; }
 
-  // Appends a node with one output and returns that. The shapes of a gradient follow from those of its op: where they
-  // do not, the op's gradient is wrong, and the process stops.
+  // Appends a node with one output and returns that. Nodes are added until one fails, as where a gradient has more
+  // elements or dimensions than any tensor: `status` keeps the first failure, and values after it mean nothing.
   std::string Emit(const std::string& suffix, OpType op, std::vector<std::string> inputs,
                    OpAttributes attributes = NoAttributes{});
 
@@ -47,12 +48,15 @@ class GradientBuilder {
   // `value` itself, or reshaped where its shape differs.
   std::string ReshapeTo(const std::string& suffix, const std::string& value, const Shape& shape);
 
+  const absl::Status& status() const { return status_; }
+
   void SetInputGradient(size_t i, std::string value) { input_gradients_[i] = std::move(value); }
   // An entry per input; empty where none was set.
   const std::vector<std::string>& input_gradients() const { return input_gradients_; }
 
  private:
   Graph* graph_;
+  absl::Status status_;
   const Node node_;
   std::vector<std::string> output_gradients_;
   std::vector<bool> needs_;

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/graph/graph_editor.h"
+#include "common/graph/moved_statistics.h"
 #include "common/graph/ops/schema.h"
 #include "common/status/status_macros.h"
 
@@ -79,7 +80,7 @@ absl::Status NormaliseByBatch(const Graph& graph, Node* node, std::set<std::stri
           absl::StrCat(NodeLabel(*node), ": trains, so '", variable,
                        "' has to be a running statistic of this node alone; otherwise freeze the node"));
     }
-    values.push_back(absl::StrCat("stat.", variable));
+    values.push_back(MovedValueName(variable));
     statistics->push_back({variable, values.back(), momentum});
   }
   node->op = OpType::kBatchNormTraining;
