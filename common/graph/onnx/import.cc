@@ -61,8 +61,9 @@ absl::StatusOr<ImportedModel> OnnxImporter::Run() {
   ReadSignature();
   LS_RETURN_IF_ERROR(AddInitializers());
   if (options_.trainable) {
+    SplitMerged();
     SortLostParameters();
-    FindFoldedWeights();
+    LS_RETURN_IF_ERROR(FindFoldedWeights());
     LS_RETURN_IF_ERROR(ChooseMoves());
     LS_RETURN_IF_ERROR(ChooseNorms());
     LS_RETURN_IF_ERROR(ChooseStops());
@@ -77,9 +78,11 @@ absl::StatusOr<ImportedModel> OnnxImporter::Run() {
     AddStepCounts();
     LS_RETURN_IF_ERROR(AddTied());
     NameMissing();
+    WarnOfAlike();
     model_.notes.detach_lost = has_signature_ ? optimized_ : file_.model.producer_name() == "pytorch";
     WarnOfBlocks();
   }
+  model_.graph.values.clear();
   return std::move(model_);
 }
 
@@ -274,6 +277,10 @@ absl::Status OnnxImporter::AddOutputs() {
   Graph& graph = model_.graph;
   std::set<std::string> produced;
   std::map<std::string, std::string> renamed;
+  std::set<std::string> read_again;  // by the buffers that become these values
+  for (const auto& [buffer, value] : moves_) {
+    if (const auto stop = stops_.find(value); stop != stops_.end()) read_again.insert(stop->second);
+  }
   for (const Node& node : graph.nodes) produced.insert(node.outputs.begin(), node.outputs.end());
   if (file_.model.graph().output().empty()) return absl::InvalidArgumentError("the model has no output");
   for (const onnx::ValueInfoProto& output : file_.model.graph().output()) {
@@ -285,14 +292,23 @@ absl::Status OnnxImporter::AddOutputs() {
     }
     if (const auto found = renamed.find(*name); found != renamed.end()) name = found->second;
     const bool again = std::find(graph.outputs.begin(), graph.outputs.end(), *name) != graph.outputs.end();
-    if (produced.count(*name) == 0 || again) {
-      // An input, a constant, or one output under two names: a node of its own gives it.
+    const bool taken = *name != output.name() && produced.count(output.name()) != 0;
+    if (taken && std::count(graph.outputs.begin(), graph.outputs.end(), output.name()) == 0) {
+      // What a node of the file gives is behind a stop: the output is what lies before the stop no more.
+      const std::string before = Fresh(output.name() + ".before");
+      RenameValue(&graph, output.name(), before);
+      produced.erase(output.name());
+      produced.insert(before);
+    }
+    if (produced.count(*name) == 0 || again || taken || read_again.count(*name) != 0) {
+      // An input, a constant, one output under two names, or a value that keeps its name: a node of its own gives it.
       const std::string copy = produced.count(output.name()) == 0 && *name != output.name()
                                    ? output.name()
                                    : Fresh(absl::StrCat(*name, ".output"));
       LS_RETURN_IF_ERROR(AppendNode(
           &graph, {copy, OpType::kReshape, {*name}, {copy}, ReshapeAttributes{graph.values.at(*name).shape, true}}));
       graph.outputs.push_back(copy);
+      produced.insert(copy);
       continue;
     }
     if (*name != output.name()) {
@@ -322,7 +338,6 @@ void OnnxImporter::Finish() {
   for (GraphInput& input : graph.inputs) {
     if (input_has_batch_[input.name]) input.shape[0] = kBatchDim;
   }
-  graph.values.clear();
 }
 
 absl::StatusOr<ImportedModel> ImportOnnx(OnnxFile file, const OnnxImportOptions& options) {

@@ -12,22 +12,10 @@
 #include "common/graph/onnx/node_fields.h"
 #include "common/graph/ops/schema.h"
 #include "common/graph/parameter_patterns.h"
+#include "common/graph/state_names.h"
 #include "common/status/status_macros.h"
 
 namespace lockstep {
-namespace {
-
-// How many names a message lists.
-constexpr size_t kShown = 8;
-
-std::string ListOf(std::vector<std::string> names) {
-  const size_t all = names.size();
-  if (all > kShown) names.resize(kShown);
-  return absl::StrCat(absl::StrJoin(names, ", "), all > kShown ? absl::StrCat(" and ", all - kShown, " more") : "");
-}
-
-}  // namespace
-
 // Statistics of batch normalisations, and counts of steps, have rules of their own.
 absl::Status OnnxImporter::ChooseMoves() {
   if (!signature_.changed_parameters.empty()) {
@@ -75,21 +63,41 @@ absl::Status OnnxImporter::ChooseStops() {
 // Readers of the file's value read it as given.
 absl::Status OnnxImporter::StopBehind(const std::string& value) {
   LS_ASSIGN_OR_RETURN(const Value* found, Find(value));
-  if (found->constant != nullptr || found->is_sequence) return absl::OkStatus();
+  if (found->is_sequence) {
+    const std::vector<std::string> parts = found->sequence;
+    for (const std::string& part : parts) LS_RETURN_IF_ERROR(StopOne(part).status());
+    model_.notes.stops.push_back(value);
+    return absl::OkStatus();
+  }
+  LS_ASSIGN_OR_RETURN(const bool stopped, StopOne(value));
+  if (stopped) model_.notes.stops.push_back(value);
+  return absl::OkStatus();
+}
+
+// False for what no gradient goes through anyway.
+absl::StatusOr<bool> OnnxImporter::StopOne(const std::string& value) {
+  LS_ASSIGN_OR_RETURN(const Value* found, Find(value));
+  if (found->constant != nullptr) return false;
   const std::string source = found->name;
-  if (!IsFloating(model_.graph.values.at(source).dtype)) return absl::OkStatus();
+  if (!IsFloating(model_.graph.values.at(source).dtype)) return false;
   const std::string name = Fresh(value + ".stopped");
   stops_[value] = name;
   LS_RETURN_IF_ERROR(AppendNode(&model_.graph, {name, OpType::kIdentity, {source}, {name}, NoAttributes{}}));
   std::shared_ptr<const Tensor> known = found->known;
   values_[value] = {nullptr, std::move(known), name, {}, false};
-  model_.notes.stops.push_back(value);
-  return absl::OkStatus();
+  return true;
 }
 
 absl::Status OnnxImporter::StopOutputs(const onnx::NodeProto& node) {
   for (const std::string& output : node.output()) {
-    if (stopped_.count(output) != 0 && stops_.count(output) == 0) LS_RETURN_IF_ERROR(StopBehind(output));
+    if (stopped_.count(output) == 0 || stops_.count(output) != 0) continue;
+    if (values_.count(output) == 0) {
+      return absl::UnimplementedError(
+          absl::StrCat("its output '", output,
+                       "' is not computed here, so no gradient can be stopped there. Take it out "
+                       "of model.stop_gradient"));
+    }
+    LS_RETURN_IF_ERROR(StopBehind(output));
   }
   return absl::OkStatus();
 }
@@ -135,6 +143,12 @@ absl::Status OnnxImporter::AddMove(const std::string& buffer, const std::string&
     // Nobody reads what it was before, so the file does not hold it: zeros, until the first step.
     variables.push_back({buffer, info.dtype, info.shape, VariableKind::kStatistic, {}});
   }
+  if (signature_.buffers.count(buffer) == 0) {
+    model_.warnings.push_back(absl::StrCat("forward changes the buffer '", buffer,
+                                           "', which is persistent=False: it moves here, and checkpoints hold it, so "
+                                           "that a resumed job goes on with it. The model takes them with "
+                                           "load_state_dict(..., strict=False)"));
+  }
   const std::string name = Fresh(buffer + ".moved");
   return AppendNode(&model_.graph,
                     {name, OpType::kIdentity, {moved->second}, {MovedValueName(buffer)}, NoAttributes{}});
@@ -169,7 +183,7 @@ void OnnxImporter::WarnOfBlocks() {
   }
   if (open.empty()) return;
   model_.warnings.push_back(absl::StrCat(
-      "the values ", ListOf(open),
+      "the values ", ListNames(open),
       " come from a block such as torch.no_grad() or torch.autocast(), and the file does "
       "not say which: gradients go through them here. If it was no_grad, write .detach() before the export, or set "
       "model.stop_gradient: [",

@@ -5,9 +5,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "common/graph/onnx/importer.h"
 #include "common/graph/onnx/node_fields.h"
+#include "common/graph/state_names.h"
 #include "common/status/status_macros.h"
 
 namespace lockstep {
@@ -36,28 +36,14 @@ std::vector<int> WeightInputs(const onnx::NodeProto& node) {
   return found == kInputs->end() ? std::vector<int>() : found->second;
 }
 
-// How many names a warning lists.
-constexpr size_t kShown = 8;
-
-template <typename Names>
-std::string ListOf(const Names& all) {
-  std::vector<std::string> names(all.begin(), all.end());
-  if (names.size() > kShown) names.resize(kShown);
-  return absl::StrCat(absl::StrJoin(names, ", "),
-                      all.size() > kShown ? absl::StrCat(" and ", all.size() - kShown, " more") : "");
-}
-
-// The layer that a tensor of the state dict belongs to.
-std::string LayerOf(const std::string& name) {
-  const size_t dot = name.rfind('.');
-  return dot == std::string::npos ? "" : name.substr(0, dot);
-}
-
-std::string LeafOf(const std::string& name) { return name.substr(name.rfind('.') + 1); }
-
-bool HasVariable(const Graph& graph, const std::string& name) {
-  return std::any_of(graph.variables.begin(), graph.variables.end(),
-                     [&](const Variable& variable) { return variable.name == name; });
+// Whether an initialiser of `rank` dimensions is a weight there.
+bool IsWeightPlace(const onnx::NodeProto& node, int input, int rank) {
+  // A group normalisation is written as one of instances, by constants, and a product and a sum with its parameters.
+  if (absl::StrContains(NodeCall(node), "[target=torch.ops.aten.group_norm")) {
+    return node.op_type() == "Mul" || node.op_type() == "Add";
+  }
+  const std::vector<int> places = WeightInputs(node);
+  return std::count(places.begin(), places.end(), input) != 0 && (node.op_type() != "Add" || rank == 1);
 }
 
 }  // namespace
@@ -81,10 +67,12 @@ void OnnxImporter::SortLostParameters() {
       std::any_of(nodes.begin(), nodes.end(), [](const onnx::NodeProto& node) { return !NodeCall(node).empty(); });
   for (const auto& [name, placeholder] : signature_.placeholders) {
     if (initializers_.count(name) != 0 || options_.tied.count(name) != 0) continue;
-    bool folded = !has_notes || !MergedNormOf(name).empty();
+    bool folded = !has_notes || !MergedNormOf(name).empty(), taken = false;
     std::set<std::string> first;
+    bool certain = false;  // the call takes the first name, as of a tied pair
     for (const onnx::NodeProto& node : nodes) {
       const bool takes = CallTakes(NodeCall(node), placeholder);
+      taken = taken || takes;
       const bool of_layer = !LayerOf(name).empty() && NodeLayer(node) == LayerOf(name);
       for (const std::string& input : node.input()) {
         const auto found = initializers_.find(input);
@@ -92,42 +80,89 @@ void OnnxImporter::SortLostParameters() {
         const bool floating = IsFloatingType(found->second.message->data_type());
         folded = folded || (takes && floating && !signature_.Knows(input));
         const bool other = signature_.parameters.count(input) != 0 && LayerOf(input) != LayerOf(name);
-        if (of_layer && other && LeafOf(input) == LeafOf(name)) first.insert(input);
+        if (!of_layer || !other || LeafOf(input) != LeafOf(name)) continue;
+        first.insert(input);
+        certain = certain || CallTakes(NodeCall(node), signature_.placeholders.at(input));
       }
     }
     if (folded) {
       lost_.insert(name);
-    } else if (first.size() == 1) {
-      ties_[name] = *first.begin();
-    } else {
+      continue;
+    }
+    if (taken) alike_.insert(name);
+    if (first.size() == 1) {
+      ties_[name] = {*first.begin(), certain};
+    } else if (!taken) {
       unused_.push_back(name);
     }
   }
 }
 
-// PyTorch's exporter as called plainly merges batch normalisations into weights and transposes others: these are
-// initialisers of its own. Those that stand where weights stand, in the call of a lost parameter, are trained all the
-// same.
-void OnnxImporter::FindFoldedWeights() {
-  if (lost_.empty()) return;
-  const auto takes_lost = [&](const onnx::NodeProto& node) {
-    const absl::string_view call = NodeCall(node);
-    return call.empty() || std::any_of(lost_.begin(), lost_.end(), [&](const std::string& name) {
-             return CallTakes(call, signature_.placeholders.at(name));
-           });
+// Whether the call takes a value that no node gives any more, in a layer with parameters that no call takes: the
+// exporter computed it, and maybe from them.
+bool OnnxImporter::TakesComputed(const onnx::NodeProto& node, const std::set<std::string>& given) const {
+  const std::string layer = NodeLayer(node);
+  const auto within = [&](const std::string& name) {
+    return layer.empty() || absl::StartsWith(name, absl::StrCat(layer, "."));
   };
-  for (const onnx::NodeProto& node : nodes_.node()) {
-    for (const int i : WeightInputs(node)) {
-      if (i >= node.input_size()) continue;
-      const auto found = initializers_.find(node.input(i));
-      if (found == initializers_.end() || found->second.parameter || signature_.Knows(found->first)) continue;
-      const onnx::TensorProto& tensor = *found->second.message;
-      const bool weight = node.op_type() == "Add" ? tensor.dims_size() == 1 : tensor.dims_size() > 0;
-      if (!weight || !IsFloatingType(tensor.data_type()) || !takes_lost(node)) continue;
-      found->second.parameter = true;
-      folded_weights_.push_back(found->first);
+  if (std::none_of(unused_.begin(), unused_.end(), within)) return false;
+  const std::vector<std::string> values = ValuesOf(CallArguments(NodeCall(node)));
+  return std::any_of(values.begin(), values.end(), [&](const std::string& value) {
+    // Parts of a value have other names in the file than in the program.
+    const bool part = absl::StartsWith(value, "getitem") && initializers_.count(value) == 0;
+    return given.count(value) == 0 && !part;
+  });
+}
+
+// PyTorch's exporter as called plainly merges batch normalisations into weights, transposes others and computes what
+// depends on parameters alone: these are initialisers of its own. Those that stand where weights stand, in the call of
+// a lost parameter or of such a value, are trained all the same; those of several calls apart, unless the calls take
+// the same parameters.
+absl::Status OnnxImporter::FindFoldedWeights() {
+  if (lost_.empty() && unused_.empty()) return absl::OkStatus();
+  std::set<std::string> given;
+  std::map<std::string, std::string> lost;  // by their names in calls
+  for (const auto* names : {&signature_.placeholders, &signature_.buffer_placeholders}) {
+    for (const auto& [name, placeholder] : *names) {
+      given.insert(placeholder);
+      if (lost_.count(name) != 0) lost[placeholder] = name;
     }
   }
+  for (const onnx::ValueInfoProto& input : file_.model.graph().input()) given.insert(input.name());
+  for (const onnx::NodeProto& node : nodes_.node()) given.insert(node.output().begin(), node.output().end());
+  bool computed = false;
+  std::map<std::string, std::map<std::string, std::string>> readers;  // of a weight: its names by what its calls take
+  for (onnx::NodeProto& node : *nodes_.mutable_node()) {
+    const bool of_computed = TakesComputed(node, given);
+    std::string source;
+    for (const std::string& value : ValuesOf(CallArguments(NodeCall(node)))) {
+      if (lost.count(value) != 0 || (of_computed && given.count(value) == 0)) absl::StrAppend(&source, value, " ");
+    }
+    if (source.empty() && !(NodeCall(node).empty() && !lost_.empty())) continue;
+    for (int i = 0; i < node.input_size(); ++i) {
+      const auto found = initializers_.find(node.input(i));
+      if (found == initializers_.end() || signature_.Knows(found->first)) continue;
+      const onnx::TensorProto& tensor = *found->second.message;
+      if (!IsFloatingType(tensor.data_type()) || tensor.dims_size() == 0) continue;
+      if (IsWeightPlace(node, i, tensor.dims_size())) {
+        auto& names = readers[found->first];
+        const auto [own, added] = names.insert({source, names.empty() ? found->first : ""});
+        if (own->second.empty()) own->second = Fresh(found->first + ".own");
+        initializers_[own->second] = {&tensor, true};
+        if (added) folded_weights_.push_back(own->second);
+        node.set_input(i, own->second);
+        computed = computed || of_computed;
+      } else if (of_computed && CallTakes(NodeCall(node), found->first)) {
+        return absl::UnimplementedError(
+            absl::StrCat("the exporter computed '", found->first,
+                         "' for the file, maybe from parameters that the file does not hold (", ListNames(unused_),
+                         "), which would not be trained. Export it with ", kExportCall));
+      }
+    }
+  }
+  if (computed) lost_.insert(unused_.begin(), unused_.end());
+  if (computed) unused_.clear();
+  return absl::OkStatus();
 }
 
 absl::Status OnnxImporter::AddTied() {
@@ -142,14 +177,15 @@ absl::Status OnnxImporter::AddTied() {
     model_.aliases.push_back({second, first});
   }
   std::vector<std::string> merged;
-  for (const auto& [second, first] : ties_) {
-    if (!HasVariable(model_.graph, first)) continue;
-    model_.aliases.push_back({second, first});
-    merged.push_back(absl::StrCat(second, " (", first, ")"));
+  for (const auto& [second, tie] : ties_) {
+    if (!HasVariable(model_.graph, tie.first)) continue;
+    model_.aliases.push_back({second, tie.first});
+    if (tie.certain || alike_.count(second) != 0) continue;
+    merged.push_back(absl::StrCat(second, " (", tie.first, ")"));
   }
   if (optimized_ && !merged.empty()) {
     model_.warnings.push_back(absl::StrCat(
-        "the file has one tensor for two parameters: ", ListOf(merged),
+        "the file has one tensor for two parameters: ", ListNames(merged),
         ". They train as one, as tied ones do; the exporter also merges parameters that only begin alike. ",
         kExportCall, " keeps those apart"));
   }
@@ -164,16 +200,16 @@ void OnnxImporter::NameMissing() {
   std::vector<std::string> lost(lost_.begin(), lost_.end());
   std::erase_if(lost, [&](const std::string& name) { return !MergedNormOf(name).empty(); });
   if (!merged.empty()) {
-    model_.warnings.push_back(absl::StrCat("the exporter merged the batch normalisations ", ListOf(merged),
+    model_.warnings.push_back(absl::StrCat("the exporter merged the batch normalisations ", ListNames(merged),
                                            " into other weights by their statistics: they normalise no more, and what "
                                            "is trained is another model. ",
                                            kExportCall, " keeps them"));
   }
   if (!folded_weights_.empty()) {
     const std::string from = lost.empty() ? "made weights of its own"
-                                          : absl::StrCat("folded ", lost.size(), " parameters (", ListOf(lost),
+                                          : absl::StrCat("folded ", lost.size(), " parameters (", ListNames(lost),
                                                          ") into weights of other names");
-    model_.warnings.push_back(absl::StrCat("the exporter ", from, " (", ListOf(folded_weights_),
+    model_.warnings.push_back(absl::StrCat("the exporter ", from, " (", ListNames(folded_weights_),
                                            "), which are trained instead: the original model will not take them back. ",
                                            kExportCall, " keeps every name"));
   } else {
@@ -187,7 +223,7 @@ void OnnxImporter::NameMissing() {
   }
   if (!unused_.empty()) {
     model_.warnings.push_back(absl::StrCat(
-        "the file does not hold the parameters ", ListOf(unused_),
+        "the file does not hold the parameters ", ListNames(unused_),
         ": forward does not use them, or they are second names of tied ones (model.tied: {", unused_[0],
         ": NAME-OF-THE-OTHER} has such written). Checkpoints lack them: load_state_dict(..., strict=False)"));
   }
@@ -199,7 +235,7 @@ void OnnxImporter::NameMissing() {
     if (!kept && MergedNormOf(buffer).empty()) absent.push_back(buffer);
   }
   if (absent.empty()) return;
-  model_.warnings.push_back(absl::StrCat("the file does not hold the buffers ", ListOf(absent),
+  model_.warnings.push_back(absl::StrCat("the file does not hold the buffers ", ListNames(absent),
                                          ": no node reads them. Checkpoints lack them: "
                                          "load_state_dict(..., strict=False)"));
 }

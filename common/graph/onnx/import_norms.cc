@@ -3,22 +3,16 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "common/graph/onnx/expansion.h"
 #include "common/graph/onnx/node_fields.h"
 #include "common/graph/parameter_patterns.h"
+#include "common/graph/state_names.h"
 #include "common/status/status_macros.h"
 
 namespace lockstep {
 namespace {
 
 constexpr int kStatisticInputs[] = {3, 4};
-
-// The layer that a running mean belongs to, as its model calls it.
-std::string LayerOf(absl::string_view mean) {
-  absl::ConsumeSuffix(&mean, ".running_mean");
-  return std::string(mean);
-}
 
 // Before opset 14 a batch normalisation that trains gives its statistics; since then it says so.
 bool NodeSaysTraining(const onnx::NodeProto& node) {
@@ -30,7 +24,7 @@ bool NodeSaysTraining(const onnx::NodeProto& node) {
 
 // Whether anything but a batch normalisation shows that the model was exported while it trained.
 bool OnnxImporter::SaysTraining() const {
-  if (!moves_.empty()) return true;
+  if (!signature_.mutations.empty()) return true;
   std::map<std::string, const onnx::TensorProto*> constants;
   for (const auto& [name, initializer] : initializers_) constants[name] = initializer.message;
   for (const onnx::NodeProto& node : nodes_.node()) {
@@ -46,20 +40,40 @@ bool OnnxImporter::SaysTraining() const {
   });
 }
 
+// Statistics that layers read as their weights or biases.
+void OnnxImporter::FindMergedStatistics() {
+  static const auto* const kLayers =
+      new std::set<std::string>({"BatchNormalization", "InstanceNormalization", "LayerNormalization",
+                                 "GroupNormalization", "RMSNormalization", "Gemm", "Conv", "ConvTranspose", "PRelu"});
+  std::set<std::string> statistics;
+  for (const onnx::NodeProto& node : nodes_.node()) {
+    if (node.op_type() == "BatchNormalization" && node.input_size() >= 5) {
+      statistics.insert({node.input(3), node.input(4)});
+    }
+  }
+  for (const onnx::NodeProto& node : nodes_.node()) {
+    if (kLayers->count(node.op_type()) == 0) continue;
+    for (int i = 1; i < std::min(node.input_size(), 3); ++i) {
+      if (statistics.count(node.input(i)) != 0) merged_statistics_.insert(node.input(i));
+    }
+  }
+}
+
 // PyTorch's newer exporter writes the same node whether the layer trains or not; what tells is whether the program
 // changes the layer's statistics. A file in which nothing trains is most often of model.eval(), and says nothing about
 // training.
 absl::Status OnnxImporter::ChooseNorms() {
+  FindMergedStatistics();
   std::vector<std::string> layers;
   std::map<std::string, std::string> means;  // by layer
   std::set<std::string> training;
   for (const onnx::NodeProto& node : nodes_.node()) {
     if (node.op_type() != "BatchNormalization" || node.input_size() < 5) continue;
     const std::string& mean = node.input(3);
-    if (initializers_.count(mean) == 0 || !means.emplace(LayerOf(mean), mean).second) continue;
-    layers.push_back(LayerOf(mean));
+    if (initializers_.count(mean) == 0 || !means.emplace(NormOf(mean), mean).second) continue;
+    layers.push_back(NormOf(mean));
     const bool trains = has_signature_ ? signature_.mutations.count(mean) != 0 : NodeSaysTraining(node);
-    if (trains) training.insert(LayerOf(mean));
+    if (trains) training.insert(NormOf(mean));
   }
   const std::vector<std::string>& chosen = options_.batch_norm;
   const bool all = chosen == std::vector<std::string>{"train"}, none = chosen == std::vector<std::string>{"freeze"};
@@ -106,6 +120,32 @@ class OnnxImporter::GivenStatistics : private Expansion {
   }
 };
 
+// OK where the nodes before this one compute both statistics. A tensor of the model under another name is a statistic,
+// which no gradient moves, or a parameter, which is none.
+absl::Status OnnxImporter::CheckGivenStatistics(const std::vector<std::string>& inputs) {
+  for (const size_t i : kStatisticInputs) {
+    LS_ASSIGN_OR_RETURN(const Value* value, Find(inputs[i]));
+    if (value->constant == nullptr && model_.initial.count(value->name) == 0) continue;
+    const bool moves = value->constant == nullptr && !value->name.empty() && statistics_.count(value->name) != 0;
+    return absl::UnimplementedError(
+        moves ? absl::StrCat("normalises by '", inputs[i], "', the statistic '", value->name,
+                             "' of another call: a layer that is called twice in a step cannot train by the batch. "
+                             "Give each call a layer of its own, or export the model with this one in eval()")
+              : absl::StrCat("its statistic '", inputs[i], "' is no initialiser of its own: it cannot be trained. ",
+                             "Export the model with ", kExportCall));
+  }
+  return absl::OkStatus();
+}
+
+// InvalidArgument where a statistic is a weight, too: it would move by the batch, and get no gradient.
+absl::Status OnnxImporter::CheckOwnStatistic(const std::string& name) const {
+  const bool weight = signature_.parameters.count(name) != 0 || merged_statistics_.count(name) != 0;
+  if (!weight) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "its statistic '", name, "' is also a weight or bias: whatever wrote the file merged tensors that begin alike. ",
+      "Export the model with ", kExportCall, ", which keeps them apart"));
+}
+
 absl::Status OnnxImporter::ReadBatchNormalization(Call& call) {
   LS_ASSIGN_OR_RETURN(call.attributes, ReadAttributes(*call.node));
   for (const char* old : {"spatial", "is_test", "consumed_inputs"}) call.attributes.erase(old);
@@ -116,12 +156,14 @@ absl::Status OnnxImporter::ReadBatchNormalization(Call& call) {
     return Emit(call, OpType::kBatchNormalization, inputs, {call.node->output(0)});
   }
   if (initializers_.count(inputs[3]) == 0 && initializers_.count(inputs[4]) == 0 && OutputsOf(*call.node).size() == 1) {
+    LS_RETURN_IF_ERROR(CheckGivenStatistics(inputs));
     LS_ASSIGN_OR_RETURN(const double epsilon, FloatOf(call.attributes, "epsilon", 1e-5));
     return GivenStatistics(this, call).Run(epsilon);
   }
   const bool trains = frozen_norms_.count(inputs[3]) == 0;
   for (const size_t i : kStatisticInputs) {
     const auto initializer = initializers_.find(inputs[i]);
+    LS_RETURN_IF_ERROR(CheckOwnStatistic(inputs[i]));
     if (!trains && initializer != initializers_.end() && values_.count(inputs[i]) != 0) continue;  // its second call
     if (initializer == initializers_.end() || values_.count(inputs[i]) != 0) {
       return absl::UnimplementedError(
@@ -130,6 +172,7 @@ absl::Status OnnxImporter::ReadBatchNormalization(Call& call) {
     LS_ASSIGN_OR_RETURN(Tensor tensor, ReadOnnxTensor(*initializer->second.message, folder_));
     const VariableKind kind = trains ? VariableKind::kStatistic : VariableKind::kFrozen;
     LS_RETURN_IF_ERROR(AddVariable(inputs[i], kind, std::move(tensor)));
+    statistics_.insert(inputs[i]);
     if (options_.redraw) {
       model_.graph.variables.back().init = {InitRule::Kind::kConstant, i == 3 ? 0.0 : 1.0, 0, "", ""};
     }

@@ -7,18 +7,10 @@
 #include "absl/strings/strip.h"
 #include "common/graph/onnx/importer.h"
 #include "common/graph/onnx/node_fields.h"
+#include "common/graph/state_names.h"
 #include "common/status/status_macros.h"
 
 namespace lockstep {
-namespace {
-
-bool HasVariable(const Graph& graph, const std::string& name) {
-  return std::any_of(graph.variables.begin(), graph.variables.end(),
-                     [&](const Variable& variable) { return variable.name == name; });
-}
-
-}  // namespace
-
 // Parameters and buffers that the file holds and no node reads come home as they went.
 absl::Status OnnxImporter::KeepUnread() {
   for (const auto& [name, initializer] : initializers_) {

@@ -6,6 +6,7 @@
 #define LOCKSTEP_COMMON_GRAPH_ONNX_IMPORTER_H_
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <set>
@@ -45,6 +46,10 @@ class OnnxImporter {
     const onnx::TensorProto* message = nullptr;
     bool parameter = false;
   };
+  struct Tie {
+    std::string first;
+    bool certain = false;  // also by the call that reads it
+  };
   // A node with its attributes turned into ours.
   struct Call {
     const onnx::NodeProto* node;
@@ -61,35 +66,6 @@ class OnnxImporter {
   absl::Status AddInputs();
   absl::Status AddInput(const onnx::ValueInfoProto& input);
   absl::Status AddNodes();
-  absl::Status AddOutputs();
-  void Finish();
-
-  // import_norms.cc
-  absl::Status ChooseNorms();
-  bool SaysTraining() const;
-  absl::Status ReadBatchNormalization(Call& call);
-  absl::Status ReadMovedStatistics(Call& call);
-  class GivenStatistics;
-
-  // import_gradients.cc
-  absl::Status ChooseMoves();
-  absl::Status ChooseStops();
-  absl::Status StopBehind(const std::string& value);
-  absl::Status StopOutputs(const onnx::NodeProto& node);
-  absl::Status AddMoves();
-  absl::Status AddMove(const std::string& buffer, const std::string& value);
-  void WarnOfBlocks();
-
-  // import_lost.cc
-  void SortLostParameters();
-  void FindFoldedWeights();
-  absl::Status AddTied();
-  void NameMissing();
-  std::string MergedNormOf(absl::string_view parameter) const;
-
-  // import_state.cc
-  absl::Status KeepUnread();
-  void AddStepCounts();
   absl::StatusOr<const Value*> Find(const std::string& name);
   absl::Status AddVariable(const std::string& name, VariableKind kind, Tensor value);
   absl::StatusOr<ValueInfo> InfoOf(const std::string& name);
@@ -101,6 +77,47 @@ class OnnxImporter {
   std::string Fresh(std::string name);
   void Define(const std::string& name, Tensor constant);
   void Alias(const std::string& name, const std::string& of);
+  absl::Status AddOutputs();
+  void Finish();
+
+  // import_merged.cc
+  class MergedCall;
+  void SplitMerged();
+  void SplitByCalls();
+  void SplitByNames();
+  void WarnOfAlike();
+
+  // import_norms.cc
+  absl::Status ChooseNorms();
+  bool SaysTraining() const;
+  void FindMergedStatistics();
+  absl::Status CheckGivenStatistics(const std::vector<std::string>& inputs);
+  absl::Status CheckOwnStatistic(const std::string& name) const;
+  absl::Status ReadBatchNormalization(Call& call);
+  absl::Status ReadMovedStatistics(Call& call);
+  class GivenStatistics;
+
+  // import_gradients.cc
+  absl::Status ChooseMoves();
+  absl::Status ChooseStops();
+  absl::Status StopBehind(const std::string& value);
+  absl::StatusOr<bool> StopOne(const std::string& value);
+  absl::Status StopOutputs(const onnx::NodeProto& node);
+  absl::Status AddMoves();
+  absl::Status AddMove(const std::string& buffer, const std::string& value);
+  void WarnOfBlocks();
+
+  // import_lost.cc
+  void SortLostParameters();
+  absl::Status FindFoldedWeights();
+  bool TakesComputed(const onnx::NodeProto& node, const std::set<std::string>& given) const;
+  absl::Status AddTied();
+  void NameMissing();
+  std::string MergedNormOf(absl::string_view parameter) const;
+
+  // import_state.cc
+  absl::Status KeepUnread();
+  void AddStepCounts();
 
   // import_nodes.cc
   absl::Status AddNode(const onnx::NodeProto& node);
@@ -163,19 +180,24 @@ class OnnxImporter {
   bool has_signature_ = false;
   OnnxSignature signature_;                   // empty where the file has none
   std::set<std::string> frozen_norms_;        // by their running means
+  std::set<std::string> statistics_;          // of batch normalisations that were read
+  std::set<std::string> merged_statistics_;   // that are weights, too
   std::map<std::string, std::string> moves_;  // buffers that the model changes, and the values they become
   std::set<std::string> stopped_;             // values of the file by options.stop_gradient and `moves_`
   std::map<std::string, std::string> stops_;  // stopped values, and their names in the graph
   // Parameters of the signature without values in the file: second names, with the first; those that no call takes; the
   // rest, which exporters folded into something else.
-  std::map<std::string, std::string> ties_;
+  std::map<std::string, Tie> ties_;
   std::vector<std::string> unused_;
   std::set<std::string> lost_;
-  bool optimized_ = false;  // the exporter has made initialisers of its own
+  std::set<std::string> alike_;  // parameters merged into others, in nodes that do not tell them apart
+  bool optimized_ = false;       // the exporter has made initialisers of its own, or merged some
   std::map<std::string, Initializer> initializers_;
+  std::deque<onnx::TensorProto> restored_;  // initialisers that the exporter left out
   std::map<std::string, Value> values_;
   std::set<std::string> taken_names_;  // of the file's nodes and values, and those made up beside them
   std::set<std::string> node_names_;
+  size_t emitted_ = 0;
   int64_t folded_bytes_ = 0;
   double folded_work_ = 0;
   std::map<std::string, bool> input_has_batch_;

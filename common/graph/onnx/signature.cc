@@ -38,10 +38,10 @@ OnnxSignature Parse(absl::string_view text) {
       signature.mutations.emplace(std::move(target), value);
     } else if (absl::StrContains(line, ": PARAMETER_MUTATION ")) {
       signature.changed_parameters.insert(std::move(target));
-    } else if (absl::StrContains(line, ": BUFFER ") && !absl::StrContains(line, "persistent=False")) {
-      signature.buffers.insert(std::move(target));
     } else {
-      signature.constants.insert(std::move(target));
+      signature.buffer_placeholders.emplace(target, value);
+      const bool kept = absl::StrContains(line, ": BUFFER ") && !absl::StrContains(line, "persistent=False");
+      (kept ? signature.buffers : signature.constants).insert(std::move(target));
     }
   }
   return signature;
@@ -66,6 +66,38 @@ std::optional<OnnxSignature> FindSignature(const onnx::ModelProto& model) {
 }
 
 absl::string_view NodeCall(const onnx::NodeProto& node) { return Property(node, "pkg.torch.onnx.fx_node"); }
+
+std::vector<std::string> CallArguments(absl::string_view call) {
+  constexpr absl::string_view kBegin = "(args = (";
+  const size_t begin = call.find(kBegin);
+  std::vector<std::string> arguments;
+  if (begin == absl::string_view::npos) return arguments;
+  call.remove_prefix(begin + kBegin.size());
+  int depth = 0;
+  size_t from = 0;
+  for (size_t i = 0; i < call.size() && depth >= 0; ++i) {
+    if (call[i] == '(' || call[i] == '[') ++depth;
+    if (call[i] == ')' || call[i] == ']') --depth;
+    if (depth < 0 || (depth == 0 && call[i] == ',')) {
+      const absl::string_view argument = absl::StripAsciiWhitespace(call.substr(from, i - from));
+      if (!argument.empty()) arguments.emplace_back(argument);
+      from = i + 1;
+    }
+  }
+  return arguments;
+}
+
+std::vector<std::string> ValuesOf(const std::vector<std::string>& arguments) {
+  std::vector<std::string> values;
+  for (const std::string& argument : arguments) {
+    for (size_t at = argument.find('%'); at != std::string::npos; at = argument.find('%', at + 1)) {
+      size_t end = at + 1;
+      while (end < argument.size() && (absl::ascii_isalnum(argument[end]) || argument[end] == '_')) ++end;
+      values.push_back(argument.substr(at + 1, end - at - 1));
+    }
+  }
+  return values;
+}
 
 // "['', 'encoder.0', 'encoder.0.linear', 'linear_3']": the model, the layers inwards, the call.
 std::string NodeLayer(const onnx::NodeProto& node) {

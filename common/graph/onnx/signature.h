@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "protos/onnx.pb.h"
@@ -17,10 +18,12 @@ namespace lockstep {
 
 struct OnnxSignature {
   std::set<std::string> parameters;  // by their names in the state dict
-  std::set<std::string> buffers;     // persistent ones alike
+  std::set<std::string> buffers;     // persistent ones, likewise
   std::set<std::string> constants;   // buffers that the state dict leaves out, and other tensors of the model
   // Of parameters: their names in the calls of NodeCall.
   std::map<std::string, std::string> placeholders;
+  // Of buffers and constants: theirs.
+  std::map<std::string, std::string> buffer_placeholders;
   // Buffers that `forward` changes, and the values that they become.
   std::map<std::string, std::string> mutations;
   std::set<std::string> changed_parameters;  // that `forward` changes itself
@@ -37,6 +40,12 @@ std::optional<OnnxSignature> FindSignature(const onnx::ModelProto& model);
 // The call of the exported program that the node comes from: "%detach : ... call_function[target=...](args = (%sub,),
 // ...". Empty where the exporter left none.
 absl::string_view NodeCall(const onnx::NodeProto& node);
+
+// The arguments of such a call in their order: "%x", "[16]", "None".
+std::vector<std::string> CallArguments(absl::string_view call);
+
+// The program's values among arguments, without the "%".
+std::vector<std::string> ValuesOf(const std::vector<std::string>& arguments);
 
 // The layer that made the call, by its name in the model: "encoder.0.linear". Empty where the exporter left none, and
 // for calls of the model itself.

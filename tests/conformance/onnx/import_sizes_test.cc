@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/graph/check_trainable.h"
 #include "common/graph/onnx/import.h"
 #include "worker/device/evaluate_node.h"
 
@@ -193,6 +194,65 @@ TEST_CASE("import sizes: functions that are called often are not copied without 
       Text("note", std::string(size_t{1} << 20, 'n')), "} } ");
 
   CHECK_THAT(Refusal(calls, 17, function), Contains("functions"));
+}
+
+std::string Weight(const std::string& name, const std::vector<int64_t>& dims) {
+  int64_t count = 1;
+  for (const int64_t dim : dims) count *= dim;
+  std::string text =
+      absl::StrCat("initializer { name: '", name, "' data_type: 1 dims: [", absl::StrJoin(dims, ", "), "]");
+  for (int64_t i = 0; i < count; ++i) text += " float_data: 1";
+  return text + " } ";
+}
+
+// The message with which a file is read and its training refused.
+std::string TrainingRefusal(const std::string& graph) {
+  OnnxFile file;
+  file.path = "m.onnx";
+  file.sha256 = std::string(64, 'a');
+  const std::string text = absl::StrCat("ir_version: 8 opset_import { version: 17 } graph { ", graph, kY, "} ");
+  REQUIRE(google::protobuf::TextFormat::ParseFromString(text, &file.model));
+  OnnxImportOptions options;
+  options.evaluate = device::EvaluateNode;
+  const auto model = ImportOnnx(std::move(file), options);
+  INFO(model.status().ToString());
+  REQUIRE(model.ok());
+  return std::string(CheckTrainable(model->graph, 1).message());
+}
+
+TEST_CASE("import sizes: a gradient of more elements than an integer counts is refused", "[onnx]") {
+  const int64_t side = int64_t{1} << 21;
+  const std::string product =
+      absl::StrCat(Input("x", kFloat, {side, 1, side}), Weight("w", {1}), List("s", {1, side, side}),
+                   Node("Expand", {"w", "s"}, "b"), Node("MatMul", {"x", "b"}, "y"));
+
+  CHECK_THAT(TrainingRefusal(product), Contains("(MatMul)") && Contains("elements"));
+}
+
+TEST_CASE("import sizes: a gradient of more dimensions than any op walks is refused", "[onnx]") {
+  const std::string tile =
+      absl::StrCat(Input("x", kFloat, {1}), Weight("w", std::vector<int64_t>(9, 2)),
+                   List("r", std::vector<int64_t>(9, 2)), Node("Tile", {"w", "r"}, "t"), Node("Add", {"t", "x"}, "y"));
+
+  CHECK_THAT(TrainingRefusal(tile), Contains("(Tile)") && Contains("18 dimensions"));
+}
+
+TEST_CASE("import sizes: a value with the name of one of a gradient is refused", "[onnx]") {
+  CHECK_THAT(TrainingRefusal(absl::StrCat(Input("x", kFloat, {2, 2}), Weight("w", {2, 2}),
+                                          Node("MatMul", {"x", "w"}, "lockstep.grad.seed"),
+                                          Node("Relu", {"lockstep.grad.seed"}, "y"))),
+             Contains("lockstep.grad.seed"));
+}
+
+TEST_CASE("import sizes: layers that become constants are unrolled no further than others", "[onnx]") {
+  std::string layers = absl::StrCat(Node("ConstantOfShape", {"n"}, "x0"), List("n", {4096, 1, 1}),
+                                    Node("ConstantOfShape", {"m"}, "w"), List("m", {2, 4, 1}));
+  for (int i = 0; i < 64; ++i) {
+    absl::StrAppend(&layers, Node("LSTM", {"x0", "w", "w"}, absl::StrCat("l", i),
+                                  Int("hidden_size", 1) + Text("direction", "bidirectional")));
+  }
+
+  CHECK_THAT(Refusal(absl::StrCat(layers, Node("Relu", {"l0"}, "y"))), Contains("more than 1048576 nodes"));
 }
 
 }  // namespace

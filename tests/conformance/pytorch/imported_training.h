@@ -47,9 +47,12 @@ struct Golden {
 inline Golden ReadGolden(const std::string& path) {
   Golden golden;
   std::ifstream file(path + ".losses.txt");
+  INFO(path);
+  REQUIRE(file.is_open());
   std::string word;
   file >> word >> golden.rate >> word >> golden.smoothing;
   for (int step = 0; step < kSteps; ++step) file >> golden.losses.emplace_back();
+  REQUIRE(file.good());
   for (TensorFigures figures; file >> word >> figures.sum >> figures.norm >> figures.gradient_norm;) {
     golden.tensors[word] = figures;
   }
