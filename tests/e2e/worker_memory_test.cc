@@ -26,7 +26,6 @@ constexpr bool kSanitized = false;
 
 namespace fs = std::filesystem;
 
-constexpr int kSamples = 64;
 constexpr double kTolerance = 0.05;
 
 // A data file of zeros: `type` as NumPy writes it, "<f4" or "<i8".
@@ -41,10 +40,12 @@ struct Case {
   Zeros inputs;
   Zeros labels;
   bool evaluates = false;
+  int samples = 64;
+  int workers = 1;
 };
 
-std::string WriteZeros(const std::string& name, const Zeros& zeros) {
-  std::vector<int> shape = {kSamples};
+std::string WriteZeros(const std::string& name, int samples, const Zeros& zeros) {
+  std::vector<int> shape = {samples};
   shape.insert(shape.end(), zeros.sample.begin(), zeros.sample.end());
   size_t bytes = static_cast<size_t>(zeros.type.back() - '0');
   for (const int d : shape) bytes *= static_cast<size_t>(d);
@@ -57,8 +58,8 @@ std::string WriteZeros(const std::string& name, const Zeros& zeros) {
 }
 
 std::string WriteJob(const Case& c) {
-  const std::string files = absl::StrCat("{inputs: ", WriteZeros(c.name + ".inputs.npy", c.inputs),
-                                         ", labels: ", WriteZeros(c.name + ".labels.npy", c.labels), "}");
+  const std::string files = absl::StrCat("{inputs: ", WriteZeros(c.name + ".inputs.npy", c.samples, c.inputs),
+                                         ", labels: ", WriteZeros(c.name + ".labels.npy", c.samples, c.labels), "}");
   const std::string path = TempPath(c.name + ".yaml");
   Write(path, absl::StrCat("name: memory\n", c.job, "checkpoint: {every: 4steps}\ndata:\n  train: ", files,
                            c.evaluates ? absl::StrCat("\n  eval: ", files) : "", "\n"));
@@ -87,18 +88,18 @@ double PeakNow(pid_t pid) {
   return 0;
 }
 
-// Runs the job to its end with one worker: the last look at the worker's peak before it is gone.
-double Peak(const std::string& name, const std::string& path) {
-  LocalJob job("memory." + name, path, {});
-  job.StartChief(1);
-  job.StartWorker(0);
+// Runs the job to its end: the last look at the first worker's peak before it is gone.
+double Peak(const Case& c, const std::string& path) {
+  LocalJob job("memory." + c.name, path, {});
+  job.StartChief(c.workers);
+  for (int i = 0; i < c.workers; ++i) job.StartWorker(i);
   double peak = 0;
   while (job.worker(0).Running()) {
     peak = std::max(peak, PeakNow(job.worker(0).pid()));
     usleep(1000);
   }
   INFO(job.LogOf("worker-0"));
-  CHECK(job.WaitForEnd("worker-0") == Ended{});
+  for (int i = 0; i < c.workers; ++i) CHECK(job.WaitForEnd(absl::StrCat("worker-", i)) == Ended{});
   CHECK(job.WaitForEnd("chief") == Ended{});
   return peak;
 }
@@ -117,6 +118,13 @@ std::vector<Case> Cases() {
            {"<f4", {1, 28, 28}},
            kClass,
            true},
+      Case{"data",
+           "model: {builtin: {name: mlp, classes: 10, hidden: [64]}, loss: softmax_cross_entropy}\n"
+           "train: {duration: 9steps, global_batch_size: 64, logical_shards: 4, optimizer: {lr: 0.1}}\n",
+           {"<f4", {1024}},
+           kClass,
+           true,
+           20000},
       Case{"mlp",
            "model: {builtin: {name: mlp, classes: 10, hidden: [4096, 4096]}, loss: softmax_cross_entropy}\n"
            "train: {duration: 9steps, global_batch_size: 32, logical_shards: 2, micro_batch: 4, "
@@ -128,6 +136,14 @@ std::vector<Case> Cases() {
                   "optimizer: {name: adamw, lr: 1e-3}}\n",
            {"<i8", {128}},
            {"<i8", {128}}},
+      Case{"two workers",
+           gpt2 + "train: {duration: 9steps, global_batch_size: 16, logical_shards: 2, "
+                  "optimizer: {name: adamw, lr: 1e-3}}\n",
+           {"<i8", {128}},
+           {"<i8", {128}},
+           false,
+           64,
+           2},
       Case{"gpt2 in bf16",
            gpt2 + "train: {duration: 9steps, global_batch_size: 16, logical_shards: 1, precision: bf16, "
                   "optimizer: {name: adamw, lr: 1e-3}}\n",
@@ -176,12 +192,27 @@ TEST_CASE("memory: a worker's peak is what check predicts within 5%", "[e2e]") {
     const std::string job = WriteJob(c);
     const double predicted = Predicted(job);
 
-    const double peak = Peak(c.name, job);
+    const double peak = Peak(c, job);
 
     std::printf("%-14s %14.1f %10.1f %7.3f\n", c.name.c_str(), predicted, peak, predicted / peak);
     std::fflush(stdout);
     CHECK(std::abs(predicted / peak - 1) <= kTolerance);
   }
+}
+
+TEST_CASE("memory: a worker on a machine without NVIDIA's driver loads none of CUDA's libraries", "[e2e]") {
+  if (std::filesystem::exists("/dev/nvidiactl")) {
+    std::cout << "SKIPPED: this machine has NVIDIA's driver\n";
+    return;
+  }
+  LocalJob job("libraries", kJob, Settings("100000steps"));
+  job.StartChief(1);
+  job.StartWorker(0);
+  job.WaitForStep(1);
+
+  const std::string maps = Read(absl::StrCat("/proc/", job.worker(0).pid(), "/maps"));
+
+  CHECK_THAT(maps, Catch::Contains("libgrpc") && !Catch::Contains("libcublas") && !Catch::Contains("libnvrtc"));
 }
 
 }  // namespace

@@ -34,12 +34,13 @@ constexpr std::array<Source, 6> kSources = {{{"libcudnn", "nvidia-cudnn-cu13"},
                                              {"libnvJitLink", "nvidia-nvjitlink"},
                                              {"libnccl", "nvidia-nccl-cu13"}}};
 
-// The first thing to install comes first: without a driver the rest of CUDA is of no use.
-std::string LackOfDriver() {
+constexpr char kNoDriver[] = "there is no NVIDIA driver on this machine (no libcuda.so.1)";
+
+bool HasDriver() {
   void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
-  if (driver == nullptr) return "there is no NVIDIA driver on this machine (no libcuda.so.1); besides, ";
+  if (driver == nullptr) return false;
   dlclose(driver);
-  return "";
+  return true;
 }
 
 std::filesystem::path BesideProgram() {
@@ -56,6 +57,8 @@ absl::StatusOr<const CudaLibrary*> FindLibrary() {
     if (library.ok()) return library;
     return absl::FailedPreconditionError(absl::StrCat(kVariable, ": ", library.status().message()));
   }
+  // CUDA's libraries take 100 MiB of a process, and most of the time that it needs to start.
+  if (!HasDriver()) return absl::FailedPreconditionError(kNoDriver);
   const std::filesystem::path beside = BesideProgram();
   std::error_code unreadable;
   if (!beside.empty() && std::filesystem::exists(beside, unreadable)) return OpenCudaLibrary(beside.string());
@@ -94,7 +97,9 @@ absl::StatusOr<const CudaLibrary*> OpenCudaLibrary(const std::string& path) {
     const bool absent = absl::StartsWith(error, absl::StrCat(path, kNotFound)) && absl::StrContains(error, "No such");
     if (absent) return absl::NotFoundError(line);
     const bool incomplete = absl::StrContains(error, kNotFound);
-    return absl::FailedPreconditionError(absl::StrCat(incomplete ? LackOfDriver() : "", line));
+    // The first thing to install comes first.
+    const bool no_driver = incomplete && !HasDriver();
+    return absl::FailedPreconditionError(no_driver ? absl::StrCat(kNoDriver, "; besides, ", line) : line);
   }
   using Function = const CudaLibrary*();
   auto* const function = reinterpret_cast<Function*>(dlsym(handle, kFunction));

@@ -28,6 +28,7 @@
 #include "worker/device/device_choice.h"
 #include "worker/session/end_of_process.h"
 #include "worker/session/session_loop.h"
+#include "worker/step/process_memory.h"
 
 namespace lockstep::worker {
 namespace {
@@ -96,6 +97,7 @@ absl::Status ExecuteAgain() {
 }
 
 int WorkerMain(const WorkerOptions& options) {
+  ReturnLargeBlocks();
   InitLog({.role = options.name.empty() ? "worker" : options.name});
   HandOverLastLine(options.cause_fd, /*also_logged=*/true);
   if (device::ClearKernelEnvironment().must_restart) return Fail(ExecuteAgain(), kExitBug);
