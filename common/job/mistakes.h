@@ -28,9 +28,9 @@ class JobMistakes {
   absl::Status status() const;
 
   // Whether `key` has not the value that was meant: a mistake is there or in a section above.
-  bool Spoil(absl::string_view key) const;
+  bool IsSpoilt(absl::string_view key) const;
   // Whether `key` or anything in it has not.
-  bool Touch(absl::string_view key) const;
+  bool IsTouched(absl::string_view key) const;
 
  private:
   std::vector<absl::Status> all_;

@@ -60,7 +60,7 @@ class Filling {
       const FieldDescriptor* field = message->GetDescriptor()->field(i);
       const std::string key = Join(path, field->name());
       if (!IsSection(field)) {
-        if (!mistakes_.Spoil(key)) mistakes_.Add(key, Value(path, key, field, message));
+        if (!mistakes_.IsSpoilt(key)) mistakes_.Add(key, Value(path, key, field, message));
       } else if (!KeyOf(field).section_on_demand() || IsSet(*message, field)) {
         Section(key, message->GetReflection()->MutableMessage(message, field));
       }
@@ -73,7 +73,7 @@ class Filling {
     const Key& key = KeyOf(field);
     const bool given = IsSet(*message, field);
     const std::pair<std::string, std::string> only = absl::StrSplit(key.only(), absl::MaxSplits('=', 1));
-    if (!only.first.empty() && mistakes_.Spoil(Join(section, only.first))) return absl::OkStatus();
+    if (!only.first.empty() && mistakes_.IsSpoilt(Join(section, only.first))) return absl::OkStatus();
     if (!Holds(key.only(), *message)) {
       if (!given) return absl::OkStatus();
       const FieldDescriptor* sibling = message->GetDescriptor()->FindFieldByName(only.first);
@@ -119,10 +119,10 @@ class Rules {
   Rules(const Places& places, JobMistakes& mistakes) : places_(places), mistakes_(mistakes) {}
 
   void Error(const std::string& key, absl::string_view message) {
-    if (!mistakes_.Spoil(key)) mistakes_.Add(key, places_.Error(key, message));
+    if (!mistakes_.IsSpoilt(key)) mistakes_.Add(key, places_.Error(key, message));
   }
   bool Sound(std::initializer_list<absl::string_view> keys) const {
-    return std::none_of(keys.begin(), keys.end(), [&](absl::string_view key) { return mistakes_.Spoil(key); });
+    return std::none_of(keys.begin(), keys.end(), [&](absl::string_view key) { return mistakes_.IsSpoilt(key); });
   }
 
   void Name(const std::string& name);
