@@ -1,12 +1,15 @@
 #include "common/log/log.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/log/escape.h"
@@ -137,6 +140,62 @@ TEST_CASE("log: the first cause is the last line, later failures are its consequ
   CHECK_THAT(text, Catch::Matchers::EndsWith("exit 74: shard 3 is torn\n"));
   CHECK(text.find("shard 3 is torn") == text.rfind("shard 3 is torn"));
   CHECK(FirstFailure().message() == "shard 3 is torn");
+}
+
+// Has `speak` write 20 lines of some 100 kB to the descriptor `fd`, more than waits for a reader, then one that ends
+// with `last` once there is room again. What was written, by lines.
+template <typename F>
+std::vector<std::string> WithLinesDropped(int fd, F speak, const std::string& last) {
+  int ends[2];
+  REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+  std::fflush(nullptr);
+  const int saved = dup(fd);
+  dup2(ends[1], fd);
+  const std::string line(100'000, 'l');
+  for (int i = 0; i < 20; ++i) speak(line);
+  std::string text;
+  std::vector<char> buffer(1 << 16);
+  const auto read_some = [&] {
+    const ssize_t n = read(ends[0], buffer.data(), buffer.size());
+    REQUIRE(n > 0);
+    text.append(buffer.data(), static_cast<size_t>(n));
+  };
+  // Ten lines wait at least; of them less than half is left then.
+  while (text.size() < 9 * line.size()) read_some();
+  speak(last);
+  while (text.find(last) == std::string::npos) read_some();
+  FlushLog();
+  dup2(saved, fd);
+  for (const int end : {saved, ends[0], ends[1]}) close(end);
+  return absl::StrSplit(text, '\n', absl::SkipEmpty());
+}
+
+TEST_CASE("log: what was dropped is counted and told before the next line", "[log]") {
+  InitLog({.role = "chief"});
+  const std::vector<std::string> lines = WithLinesDropped(
+      2, [](const std::string& text) { LS_LOG(info, text); }, "read again");
+
+  REQUIRE(lines.size() > 2);
+  const size_t dropped = 20 - (lines.size() - 2);
+  CHECK(dropped > 0);
+  CHECK_THAT(lines[lines.size() - 2].substr(0, 200),
+             Contains(absl::StrCat("chief: warn: not written, because nobody read this output: ", dropped,
+                                   " lines of the log and 0 of progress")));
+}
+
+TEST_CASE("log: programs get the numbers of dropped lines and of dropped progress", "[log]") {
+  InitLog({.role = "chief", .format = LogFormat::json});
+  const auto speak = [](const std::string& text) {
+    LogEventLine({.name = "progress", .text = text, .regular = text != "read again"});
+  };
+  const std::vector<std::string> lines = WithLinesDropped(1, speak, "read again");
+  InitLog({.role = "chief"});
+
+  REQUIRE(lines.size() > 2);
+  auto told = nlohmann::json::parse(lines[lines.size() - 2]);
+  CHECK(told["level"] == "warn");
+  CHECK(told["dropped_lines"] == 0);
+  CHECK(told["dropped_progress"] == 20 - (lines.size() - 2));
 }
 
 TEST_CASE("log: a supervisor is handed the cause, and says it in this process's place", "[log]") {

@@ -148,7 +148,8 @@ void OutputQueue::WriteAll(int fd, const std::string& text) {
       poll(&ready, 1, -1);
       continue;
     }
-    if (n < 0 && errno == ENOSPC) return;  // the disk may have room for a later one
+    // The disk, the quota or the limit of the file's size may have room for a later one.
+    if (n < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)) return;
     if (n <= 0) {
       dead_.insert(fd);
       return;

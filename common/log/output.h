@@ -5,7 +5,7 @@
 //   * Write and SetLive never block on the output.
 //   * What is kept is bounded. Progress is dropped first, then new lines; both are counted. A last line is always kept.
 //   * A descriptor that cannot be written any more (its reader or its terminal is gone) takes everything and shows
-//     nothing.
+//     nothing. A text that a file has no room for is lost, and later ones are tried again.
 // The live line is the last row of a terminal. It is erased before a text and drawn again after it, to the width that
 // the terminal has at that moment.
 //
@@ -34,7 +34,8 @@ struct DroppedOutput {
 
 class OutputQueue {
  public:
-  // Writes a live line of at most `columns` characters. Called by the thread: it uses nothing of others.
+  // Writes a live line of at most `columns` characters. Runs on the queue's thread under its lock: must not touch
+  // shared state or the queue.
   using LiveLine = std::function<std::string(int columns)>;
 
   explicit OutputQueue(size_t limit_bytes);

@@ -4,10 +4,12 @@
 #include <pty.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <termios.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <string>
 
 namespace lockstep {
@@ -91,6 +93,31 @@ TEST_CASE("output: a reader that is gone takes everything", "[log]") {
   for (int i = 0; i < 1000; ++i) queue->Write(pipe.ends[1], std::string(99, 'l') + "\n", OutputKind::kLine);
 
   CHECK(queue->Flush(kPatient));
+}
+
+TEST_CASE("output: a file that has no room for a text takes later ones again", "[log]") {
+  const std::string path = std::string(std::getenv("TEST_TMPDIR")) + "/limited." + std::to_string(getpid());
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  REQUIRE(file >= 0);
+  rlimit before = {};
+  REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
+  auto* const queue = new OutputQueue(8192);
+  queue->Write(file, "first\n", OutputKind::kLine);
+  CHECK(queue->Flush(kPatient));
+
+  const rlimit full = {6, before.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &full) == 0);
+  queue->Write(file, "lost\n", OutputKind::kLine);
+  const bool flushed = queue->Flush(kPatient);
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &before) == 0);
+  CHECK(flushed);
+  queue->Write(file, "later\n", OutputKind::kLine);
+  CHECK(queue->Flush(kPatient));
+
+  char all[32] = {};
+  CHECK(pread(file, all, sizeof all - 1, 0) == 12);
+  CHECK(std::string(all) == "first\nlater\n");
+  close(file);
 }
 
 // A pseudo-terminal that passes on what is written as it is.
