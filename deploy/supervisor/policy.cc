@@ -1,7 +1,6 @@
 #include "deploy/supervisor/policy.h"
 
 #include <algorithm>
-#include <csignal>
 
 #include "absl/strings/str_cat.h"
 #include "common/status/exit_code.h"
@@ -9,12 +8,16 @@
 namespace lockstep::supervisor {
 namespace {
 
-constexpr int kKilledExitBase = 128;
 constexpr Role kChief{.chief = true, .index = 0};
 
 std::string Describe(ExitState how) {
   return how.signal != 0 ? absl::StrCat("was ended by signal ", how.signal)
                          : absl::StrCat("ended with code ", how.code);
+}
+
+// How a process ended that will be started again, and why: nobody else says so.
+std::string DescribeWithCause(const ChildExited& event) {
+  return absl::StrCat(Describe(event.how), event.cause.empty() ? "" : ": ", event.cause);
 }
 
 }  // namespace
@@ -93,25 +96,26 @@ void Policy::OnChildExited(absl::Time now, const ChildExited& event, std::vector
   if (found == children_.end() || !found->second.alive) return;
   found->second.alive = false;
   if (event.role.chief) {
-    OnChiefExited(now, event.how, out);
+    OnChiefExited(now, event, out);
   } else {
-    OnWorkerExited(now, event.role, event.how, out);
+    OnWorkerExited(now, event, out);
   }
   OnTick(now, out);
 }
 
-void Policy::OnChiefExited(absl::Time now, ExitState how, std::vector<Action>& out) {
+void Policy::OnChiefExited(absl::Time now, const ChildExited& event, std::vector<Action>& out) {
+  const ExitState how = event.how;
   Child& chief = children_[kChief];
   const bool gave_code = how.signal == 0;
   if (gave_code && (how.code == kExitDone || how.code == kExitPreempted || IsFinal(kChief, how.code))) {
     chief.finished = true;
     // Members have heard it from the chief; a worker that was still on its way to it would wait for nobody.
-    BeginStop(now, how.code, kChief, /*tell_workers=*/true, out);
+    BeginStop(now, how.code, event.cause, /*tell_workers=*/true, out);
     return;
   }
   if (stopping_) {
     chief.finished = true;
-    BeginStop(now, gave_code ? how.code : kKilledExitBase + how.signal, kChief, /*tell_workers=*/true, out);
+    BeginStop(now, gave_code ? how.code : kKilledExitBase + how.signal, event.cause, /*tell_workers=*/true, out);
     return;
   }
   const bool spends = gave_code || IsCrash(how.signal);
@@ -121,14 +125,16 @@ void Policy::OnChiefExited(absl::Time now, ExitState how, std::vector<Action>& o
     chief.finished = true;
     out.emplace_back(
         Say{absl::StrCat("the chief ", Describe(how), ", ", chief_crashes_, " times in a row: giving up")});
-    BeginStop(now, gave_code ? how.code : kExitBug, kChief, /*tell_workers=*/true, out);
+    BeginStop(now, gave_code ? how.code : kExitBug, event.cause, /*tell_workers=*/true, out);
     return;
   }
-  out.emplace_back(Say{absl::StrCat("the chief ", Describe(how), "; starting it again")});
+  out.emplace_back(Say{absl::StrCat("the chief ", DescribeWithCause(event), "; starting it again")});
   ScheduleRestart(now, chief);
 }
 
-void Policy::OnWorkerExited(absl::Time now, Role role, ExitState how, std::vector<Action>& out) {
+void Policy::OnWorkerExited(absl::Time now, const ChildExited& event, std::vector<Action>& out) {
+  const Role role = event.role;
+  const ExitState how = event.how;
   Child& worker = children_[role];
   if (stopping_) {
     worker.finished = true;
@@ -143,12 +149,14 @@ void Policy::OnWorkerExited(absl::Time now, Role role, ExitState how, std::vecto
     out.emplace_back(Say{absl::StrCat(RoleName(role), " ", Describe(how), "; it is not started again")});
     const bool any_left = std::any_of(children_.begin(), children_.end(),
                                       [](const auto& entry) { return !entry.first.chief && !entry.second.finished; });
-    if (!any_left) BeginStop(now, how.code, role, /*tell_workers=*/false, out);
+    if (any_left) return;
+    const std::string cause = event.cause.empty() ? "" : absl::StrCat(RoleName(role), ": ", event.cause);
+    BeginStop(now, how.code, cause, /*tell_workers=*/false, out);
     return;
   }
   if (IsCrash(how.signal)) out.emplace_back(ReportCrash{role, how.signal});
   ScheduleRestart(now, worker);
-  out.emplace_back(Say{absl::StrCat(RoleName(role), " ", Describe(how), "; starting it again")});
+  out.emplace_back(Say{absl::StrCat(RoleName(role), " ", DescribeWithCause(event), "; starting it again")});
 }
 
 // A machine that is short of processes for a moment says nothing about the one that was to start: no failure of it.
@@ -164,7 +172,9 @@ void Policy::OnStopSignal(absl::Time now, const StopSignal& event, std::vector<A
   if (!stop_signal_at_.has_value()) {
     stop_signal_at_ = now;
     if (!exit_code_.has_value()) {
-      out.emplace_back(Say{"stopping: saving first (a second Ctrl-C, later than a second, ends at once)"});
+      out.emplace_back(Say{children_[kChief].alive
+                               ? "stopping: saving first (press Ctrl-C again after a second to end without saving)"
+                               : "stopping"});
     }
     if (children_[kChief].alive) {
       // The chief saves, stops the workers and ends with 75 itself. However long that save takes, it is the one thing
@@ -173,13 +183,13 @@ void Policy::OnStopSignal(absl::Time now, const StopSignal& event, std::vector<A
       out.emplace_back(Signal{.role = kChief, .number = SIGTERM, .reason = "stop"});
       for (auto& [role, child] : children_) child.restart_at = absl::InfiniteFuture();
     } else {
-      BeginStop(now, kExitPreempted, std::nullopt, /*tell_workers=*/true, out);
+      BeginStop(now, kExitPreempted, /*cause=*/"", /*tell_workers=*/true, out);
     }
     return;
   }
   // A terminal that closes while the job saves asks for no haste.
   if (event.hangup || now - *stop_signal_at_ < options_.same_stop) return;
-  if (!exit_code_.has_value()) exit_code_ = kKilledExitBase + SIGINT;
+  if (!exit_code_.has_value()) exit_code_ = kSecondStopExit;
   stopping_ = true;
   SignalAll(SIGKILL, "second stop signal", /*workers_only=*/false, out);
 }
@@ -220,12 +230,12 @@ void Policy::KillOneWorker(absl::Time, std::vector<Action>& out) {
   out.emplace_back(Signal{.role = victim, .number = SIGKILL, .reason = "--kill-worker-every"});
 }
 
-void Policy::BeginStop(absl::Time now, int exit_code, std::optional<Role> origin, bool tell_workers,
+void Policy::BeginStop(absl::Time now, int exit_code, const std::string& cause, bool tell_workers,
                        std::vector<Action>& out) {
   stopping_ = true;
   if (!exit_code_.has_value()) {
     exit_code_ = exit_code;
-    origin_ = origin;
+    cause_ = cause;
   }
   kill_all_at_ = std::min(kill_all_at_, now + options_.grace);
   for (auto& [role, child] : children_) child.restart_at = absl::InfiniteFuture();
@@ -239,7 +249,7 @@ void Policy::MaybeEnd(std::vector<Action>& out) {
   if (!stopping_ || AnyAlive() || ended_) return;
   ended_ = true;
   kill_all_at_ = absl::InfiniteFuture();
-  out.emplace_back(End{.exit_code = exit_code_.value_or(kExitPreempted), .origin = origin_});
+  out.emplace_back(End{.exit_code = exit_code_.value_or(kExitPreempted), .cause = cause_});
 }
 
 void Policy::SignalAll(int number, const std::string& reason, bool workers_only, std::vector<Action>& out) {

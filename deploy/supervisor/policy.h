@@ -11,6 +11,7 @@
 #ifndef LOCKSTEP_DEPLOY_SUPERVISOR_POLICY_H_
 #define LOCKSTEP_DEPLOY_SUPERVISOR_POLICY_H_
 
+#include <csignal>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -21,6 +22,11 @@
 #include "absl/time/time.h"
 
 namespace lockstep::supervisor {
+
+// A process that a signal ended counts as one with the code 128 + signal, as in a shell.
+inline constexpr int kKilledExitBase = 128;
+// The exit code of a run that a second stop signal ended.
+inline constexpr int kSecondStopExit = kKilledExitBase + SIGINT;
 
 // Which child: the chief, or worker number `index` (0-based).
 struct Role {
@@ -43,8 +49,9 @@ struct Started {};  // begin: nothing runs yet
 struct ChildExited {
   Role role;
   ExitState how;
+  std::string cause;  // why it failed, in its own words; "" when it gave none
 };
-struct SpawnFailed {  // the process of a Spawn could not be made: no memory, too many processes
+struct SpawnFailed {  // the process of a Spawn could not be made: no memory, too many processes, a log that is a link
   Role role;
   std::string reason;
 };
@@ -76,7 +83,7 @@ struct Say {
 };
 struct End {
   int exit_code = 0;
-  std::optional<Role> origin;  // whose code it is; nothing: the supervisor's own
+  std::string cause;  // of the process whose code it is, behind its name for a worker; "" when it gave none
 };
 
 using Action = std::variant<Spawn, ReportCrash, Signal, Say, End>;
@@ -131,8 +138,8 @@ class Policy {
 
   void OnStarted(absl::Time now, std::vector<Action>& out);
   void OnChildExited(absl::Time now, const ChildExited& event, std::vector<Action>& out);
-  void OnChiefExited(absl::Time now, ExitState how, std::vector<Action>& out);
-  void OnWorkerExited(absl::Time now, Role role, ExitState how, std::vector<Action>& out);
+  void OnChiefExited(absl::Time now, const ChildExited& event, std::vector<Action>& out);
+  void OnWorkerExited(absl::Time now, const ChildExited& event, std::vector<Action>& out);
   void OnSpawnFailed(absl::Time now, const SpawnFailed& event, std::vector<Action>& out);
   void OnStopSignal(absl::Time now, const StopSignal& event, std::vector<Action>& out);
   void OnStepSeen(absl::Time now, int64_t step, std::vector<Action>& out);
@@ -140,8 +147,7 @@ class Policy {
   void StartChild(absl::Time now, Role role, std::vector<Action>& out);
   void ScheduleRestart(absl::Time now, Child& child);
   void KillOneWorker(absl::Time now, std::vector<Action>& out);
-  void BeginStop(absl::Time now, int exit_code, std::optional<Role> origin, bool tell_workers,
-                 std::vector<Action>& out);
+  void BeginStop(absl::Time now, int exit_code, const std::string& cause, bool tell_workers, std::vector<Action>& out);
   void MaybeEnd(std::vector<Action>& out);
   void SignalAll(int number, const std::string& reason, bool workers_only, std::vector<Action>& out);
   bool AnyAlive() const;
@@ -153,7 +159,7 @@ class Policy {
   std::optional<absl::Time> stop_signal_at_;  // of the first one
   int chief_crashes_ = 0;
   std::optional<int> exit_code_;
-  std::optional<Role> origin_;  // of exit_code_
+  std::string cause_;  // of exit_code_
   absl::Time kill_all_at_ = absl::InfiniteFuture();
   absl::Time next_kill_at_ = absl::InfiniteFuture();
   std::optional<int64_t> next_kill_step_;

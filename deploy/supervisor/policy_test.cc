@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <string>
+#include <vector>
 
 namespace lockstep::supervisor {
 namespace {
@@ -14,8 +16,10 @@ class Harness {
   explicit Harness(PolicyOptions options) : policy(options) { Apply(Started{}); }
 
   void Apply(const Event& event) { last = policy.Step(now, event); }
-  void Exit(Role role, int code) { Apply(ChildExited{role, {.code = code, .signal = 0}}); }
-  void Die(Role role, int signal) { Apply(ChildExited{role, {.code = 0, .signal = signal}}); }
+  void Exit(Role role, int code, const std::string& cause = "") {
+    Apply(ChildExited{role, {.code = code, .signal = 0}, cause});
+  }
+  void Die(Role role, int signal) { Apply(ChildExited{role, {.code = 0, .signal = signal}, ""}); }
   void After(absl::Duration d) {
     now += d;
     Apply(Tick{});
@@ -51,6 +55,19 @@ class Harness {
       if (const auto* e = std::get_if<End>(&a)) return e->exit_code;
     }
     return std::nullopt;
+  }
+  std::string Cause() const {
+    for (const Action& a : last) {
+      if (const auto* e = std::get_if<End>(&a)) return e->cause;
+    }
+    return "";
+  }
+  std::vector<std::string> Said() const {
+    std::vector<std::string> lines;
+    for (const Action& a : last) {
+      if (const auto* s = std::get_if<Say>(&a)) lines.push_back(s->line);
+    }
+    return lines;
   }
 
   absl::Time now = absl::UnixEpoch();
@@ -140,6 +157,44 @@ TEST_CASE("supervisor: a worker that reports an error of its own is started agai
   CHECK(h.Signalled(Worker(0)) == SIGTERM);
   h.Exit(Worker(0), 75);
   CHECK(h.Ended() == 70);
+}
+
+TEST_CASE("supervisor: a process that is started again is said to have ended with its cause", "[supervisor]") {
+  Harness h({.workers = 1});
+
+  h.Exit(kChief, 74, "DIR/chief/lock: Input/output error");
+  CHECK(h.Said() == std::vector<std::string>{
+                        "the chief ended with code 74: DIR/chief/lock: Input/output error; starting it again"});
+  h.Exit(Worker(0), 70, "a kernel failed");
+  CHECK(h.Said() == std::vector<std::string>{"worker-0 ended with code 70: a kernel failed; starting it again"});
+  h.After(absl::Seconds(10));
+  h.Exit(kChief, 69);
+  CHECK(h.Said() == std::vector<std::string>{"the chief ended with code 69; starting it again"});
+}
+
+TEST_CASE("supervisor: the cause of the end is that of the process whose code it is", "[supervisor]") {
+  Harness chief({.workers = 1});
+  chief.Exit(kChief, 74, "the disk is full");
+  chief.After(absl::Seconds(10));
+  chief.Exit(kChief, 65, "the loss is NaN");
+  CHECK(chief.Said().empty());  // it is the last line
+  chief.Exit(Worker(0), 75);
+  CHECK(chief.Ended() == 65);
+  CHECK(chief.Cause() == "the loss is NaN");
+
+  Harness silent({.workers = 1});
+  silent.Exit(kChief, 74, "the disk is full");
+  silent.After(absl::Seconds(10));
+  silent.Exit(kChief, 78);
+  silent.Exit(Worker(0), 75);
+  CHECK(silent.Ended() == 78);
+  CHECK(silent.Cause().empty());
+
+  Harness worker({.workers = 1});
+  worker.Exit(Worker(0), 78, "no GPU");
+  worker.Exit(kChief, 75);
+  CHECK(worker.Ended() == 78);
+  CHECK(worker.Cause() == "worker-0: no GPU");
 }
 
 TEST_CASE("supervisor: a process that cannot be made is tried again later and costs nobody a failure", "[supervisor]") {
@@ -233,6 +288,8 @@ TEST_CASE("supervisor: the first stop asks the chief, the second ends at once", 
   h.now += absl::Seconds(10);
 
   h.Apply(StopSignal{});
+  CHECK(h.Said() ==
+        std::vector<std::string>{"stopping: saving first (press Ctrl-C again after a second to end without saving)"});
   CHECK(h.Signalled(kChief) == SIGTERM);
   CHECK(h.Signalled(Worker(0)) == 0);
   h.Die(Worker(0), SIGKILL);
@@ -243,7 +300,20 @@ TEST_CASE("supervisor: the first stop asks the chief, the second ends at once", 
   CHECK(h.Signalled(Worker(1)) == SIGKILL);
   h.Die(Worker(1), SIGKILL);
   h.Die(kChief, SIGKILL);
-  CHECK(h.Ended() == 130);
+  CHECK(h.Ended() == kSecondStopExit);
+  CHECK(kSecondStopExit == 130);
+}
+
+TEST_CASE("supervisor: a stop while the chief is down promises no save", "[supervisor]") {
+  Harness h({.workers = 1});
+  h.Die(kChief, SIGKILL);
+
+  h.Apply(StopSignal{});
+
+  CHECK(h.Said() == std::vector<std::string>{"stopping"});
+  CHECK(h.Signalled(Worker(0)) == SIGTERM);
+  h.Exit(Worker(0), 75);
+  CHECK(h.Ended() == 75);
 }
 
 TEST_CASE("supervisor: stop signals that come together are one, and a terminal that closes is never the second",

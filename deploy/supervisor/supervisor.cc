@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
 #include "common/sync/stop_signals.h"
@@ -31,7 +32,8 @@ sigset_t HandledSignals() {
   return set;
 }
 
-// A descriptor that appends to the file; -1 without one, or where it cannot be opened: a missing log stops no training.
+// A descriptor that appends to the file; -1 without one, or where it cannot be opened: a log that cannot be written
+// stops no training.
 // A link is refused: another user who may write the directory must not choose what is written to.
 absl::StatusOr<int> OpenLog(const std::string& path) {
   if (path.empty()) return -1;
@@ -39,6 +41,15 @@ absl::StatusOr<int> OpenLog(const std::string& path) {
   if (fd >= 0 || errno != ELOOP) return fd;
   return absl::FailedPreconditionError(
       absl::StrCat(path, " is a symbolic link, and is not written to. Remove it, and see who may write its directory"));
+}
+
+// What the child wrote to its end of the pipe; closes this one.
+std::string ReadCause(int fd) {
+  std::string cause;
+  char buffer[4096];
+  for (ssize_t n = read(fd, buffer, sizeof buffer); n > 0; n = read(fd, buffer, sizeof buffer)) cause.append(buffer, n);
+  close(fd);
+  return std::string(absl::StripTrailingAsciiWhitespace(cause));
 }
 
 // Runs in the child between fork and exec: async-signal-safe calls only.
@@ -67,6 +78,7 @@ absl::StatusOr<int> OpenLog(const std::string& path) {
 Supervisor::Supervisor(SupervisorOptions options) : options_(std::move(options)), policy_(options_.policy) {}
 
 absl::StatusOr<int> Supervisor::Run() {
+  LS_RETURN_IF_ERROR(CheckLogs());
   SurviveTerminal();
   const sigset_t handled = HandledSignals();
   sigprocmask(SIG_BLOCK, &handled, nullptr);
@@ -112,7 +124,7 @@ absl::Status Supervisor::ReapChildren() {
     auto found = pids_.find(pid);
     if (found == pids_.end()) continue;
     const Role role = found->second.role;
-    ReadCause(role, found->second.cause_fd);
+    std::string cause = ReadCause(found->second.cause_fd);
     pids_.erase(found);
     ExitState how;
     if (WIFSIGNALED(status)) {
@@ -120,7 +132,7 @@ absl::Status Supervisor::ReapChildren() {
     } else {
       how.code = WEXITSTATUS(status);
     }
-    LS_RETURN_IF_ERROR(Feed(ChildExited{role, how}));
+    LS_RETURN_IF_ERROR(Feed(ChildExited{role, how, std::move(cause)}));
   }
   return absl::OkStatus();
 }
@@ -148,12 +160,22 @@ absl::Status Supervisor::Perform(const std::vector<Action>& actions) {
   return absl::OkStatus();
 }
 
+absl::Status Supervisor::CheckLogs() const {
+  for (int i = -1; i < options_.policy.workers; ++i) {
+    LS_ASSIGN_OR_RETURN(const int log, OpenLog(options_.log_path({.chief = i < 0, .index = std::max(i, 0)})));
+    if (log >= 0) close(log);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Supervisor::SpawnChild(const Role& role) {
   std::vector<std::string> words = options_.command(role);
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
-  LS_ASSIGN_OR_RETURN(const int log, OpenLog(options_.log_path(role)));
+  const absl::StatusOr<int> opened = OpenLog(options_.log_path(role));
+  if (!opened.ok()) return Feed(SpawnFailed{role, std::string(opened.status().message())});
+  const int log = *opened;
   const absl::Cleanup close_log = [log] {
     if (log >= 0) close(log);
   };
@@ -174,21 +196,6 @@ absl::Status Supervisor::SpawnChild(const Role& role) {
   spawned_.insert(role);
   pids_[pid] = {role, cause[0]};
   return absl::OkStatus();
-}
-
-void Supervisor::ReadCause(const Role& role, int fd) {
-  std::string cause;
-  char buffer[4096];
-  for (ssize_t n = read(fd, buffer, sizeof buffer); n > 0; n = read(fd, buffer, sizeof buffer)) cause.append(buffer, n);
-  close(fd);
-  if (!cause.empty()) causes_[role] = std::move(cause);
-}
-
-std::string Supervisor::Cause() const {
-  if (!end_.has_value() || !end_->origin.has_value()) return "";
-  const auto found = causes_.find(*end_->origin);
-  if (found == causes_.end()) return "";
-  return end_->origin->chief ? found->second : absl::StrCat(RoleName(found->first), ": ", found->second);
 }
 
 }  // namespace lockstep::supervisor

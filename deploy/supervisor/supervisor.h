@@ -30,7 +30,8 @@ struct SupervisorOptions {
   std::function<std::vector<std::string>(const Role&)> command;
   // Tells the chief that a worker died of `signal`, a crash. May fail silently; must not block for long.
   std::function<void(const Role&, int signal)> report_crash;
-  // Where a child's output goes, appended; empty: this process's own output.
+  // Where a child's output goes, appended; empty: this process's own output. Before anything starts none may be a
+  // symbolic link; one that becomes a link later keeps its process from starting for as long as it is one.
   std::function<std::string(const Role&)> log_path;
   // The highest agreed step, nothing when the chief cannot be asked. Called every 10 ms when kills go by steps.
   std::function<std::optional<int64_t>()> read_step;
@@ -44,20 +45,21 @@ class Supervisor {
 
   // Runs until every child has ended; returns the exit code of the run. Blocks. Takes SIGINT, SIGTERM, SIGHUP and
   // SIGCHLD of the process for itself; they stay blocked afterwards, so that one that comes late does not replace the
-  // code. SIGPIPE and SIGTTOU are ignored from then on. Internal when a process cannot be started even once.
+  // code. SIGPIPE and SIGTTOU are ignored from then on. Internal when a process cannot be started even once;
+  // FailedPrecondition, before one is, when a log is a symbolic link.
   absl::StatusOr<int> Run();
 
   // Workers killed on purpose so far.
   int64_t kills() const { return policy_.kills(); }
   // Why the run failed, in the words of the process whose code it ended with; "" when that gave none.
-  std::string Cause() const;
+  std::string Cause() const { return end_.has_value() ? end_->cause : ""; }
 
  private:
+  absl::Status CheckLogs() const;
   absl::Status Perform(const std::vector<Action>& actions);
   absl::Status SpawnChild(const Role& role);
   absl::Status Feed(const Event& event);
   absl::Status ReapChildren();
-  void ReadCause(const Role& role, int fd);
   absl::Status DrainSignals(int fd);
   int PollTimeoutMs() const;
 
@@ -70,7 +72,6 @@ class Supervisor {
     int cause_fd = -1;  // the reading end
   };
   std::map<int, Child> pids_;
-  std::map<Role, std::string> causes_;  // of each role's last failure
   std::optional<End> end_;
 };
 

@@ -1,6 +1,7 @@
 // Real child processes: small shell scripts stand where chief and workers will be.
 #include "deploy/supervisor/supervisor.h"
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -59,15 +61,70 @@ TEST_CASE("supervisor: a worker that kills itself is started again and its outpu
 TEST_CASE("supervisor: the reason that a failing process hands over is kept", "[supervisor]") {
   Supervisor chief(Shell("echo the disk is full >&3; exit 78", "exec cat /dev/zero >/dev/null", 1));
   CHECK(chief.Run().value() == 78);
-  CHECK(chief.Cause() == "the disk is full\n");
+  CHECK(chief.Cause() == "the disk is full");
 
   Supervisor worker(Shell("exec cat /dev/zero >/dev/null", "echo no GPU >&3; exit 78", 1));
   CHECK(worker.Run().value() == 78);
-  CHECK(worker.Cause() == "worker-0: no GPU\n");
+  CHECK(worker.Cause() == "worker-0: no GPU");
 
   Supervisor silent(Shell("exit 78", "exit 0", 1));
   CHECK(silent.Run().value() == 78);
   CHECK(silent.Cause().empty());
+}
+
+TEST_CASE("supervisor: the reason of a restart is said, and forgotten when a later life gives none", "[supervisor]") {
+  const std::string second = Scratch("second");
+  SupervisorOptions options =
+      Shell(absl::StrCat("test -e ", second, " && exit 78; touch ", second, "; echo the disk is full >&3; exit 74"),
+            "exec cat /dev/zero >/dev/null", 1);
+  std::vector<std::string> said;
+  options.say = [&](const std::string& line) { said.push_back(line); };
+
+  Supervisor supervisor(options);
+  CHECK(supervisor.Run().value() == 78);
+
+  CHECK(supervisor.Cause().empty());
+  REQUIRE_FALSE(said.empty());
+  CHECK(said[0] == "the chief ended with code 74: the disk is full; starting it again");
+}
+
+TEST_CASE("supervisor: a log that is a link is refused before anything starts", "[supervisor]") {
+  const std::string link = Scratch("link");
+  REQUIRE(symlink("/nowhere", link.c_str()) == 0);
+  SupervisorOptions options = Shell("exit 0", "exit 0", 2);
+  options.log_path = [&](const Role& role) { return role == Role{.chief = false, .index = 1} ? link : std::string(); };
+  int started = 0;
+  options.command = [&](const Role&) {
+    ++started;
+    return std::vector<std::string>{"/bin/true"};
+  };
+
+  const absl::StatusOr<int> code = Supervisor(options).Run();
+
+  CHECK(code.status().code() == absl::StatusCode::kFailedPrecondition);
+  CHECK_THAT(std::string(code.status().message()), Catch::Contains(link + " is a symbolic link"));
+  CHECK(started == 0);
+}
+
+TEST_CASE("supervisor: a log that becomes a link keeps a worker waiting and ends nothing", "[supervisor]") {
+  const std::string log = Scratch("turned");
+  const std::string fifo = Scratch("lives");
+  REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
+  // The chief ends once two lives of the worker have written to the pipe.
+  SupervisorOptions options = Shell(absl::StrCat("exec 3<>", fifo, "; read a <&3; read b <&3; exit 0"),
+                                    absl::StrCat("echo life >", fifo, "; ln -sf /nowhere ", log, "; kill -9 $$"), 1);
+  options.log_path = [&](const Role& role) { return role.chief ? std::string() : log; };
+  std::vector<std::string> refused;
+  options.say = [&](const std::string& line) {
+    if (line.find("symbolic link") == std::string::npos) return;
+    refused.push_back(line);
+    unlink(log.c_str());
+  };
+
+  CHECK(Supervisor(options).Run().value() == 0);
+
+  REQUIRE_FALSE(refused.empty());
+  CHECK_THAT(refused[0], Catch::Contains("cannot start the worker-0: " + log) && Catch::Contains("trying again"));
 }
 
 TEST_CASE("supervisor: children do not outlive it, even after SIGKILL", "[supervisor]") {
