@@ -40,12 +40,17 @@ absl::Status OtherChiefError(const Storage& storage, absl::string_view held) {
                                                     ") or choose another --dir"));
 }
 
-absl::Status CheckNoOtherChief(const Storage& storage) {
-  const std::string path = storage.Describe(layout::kLock);
+std::optional<std::string> LockHolderHere(const Storage& storage) {
   struct stat info;
   const absl::StatusOr<std::string> owner = ReadWholeFile(storage, layout::kLock, kMaxOwnerBytes);
-  if (!owner.ok() || stat(path.c_str(), &info) != 0 || !IsHeld(*owner, info.st_ino)) return absl::OkStatus();
-  return OtherChiefError(storage, absl::StrCat(path, " is held by ", *owner));
+  if (!owner.ok() || stat(storage.Describe(layout::kLock).c_str(), &info) != 0) return std::nullopt;
+  return IsHeld(*owner, info.st_ino) ? std::optional(*owner) : std::nullopt;
+}
+
+absl::Status CheckNoOtherChief(const Storage& storage) {
+  const std::optional<std::string> holder = LockHolderHere(storage);
+  if (!holder.has_value()) return absl::OkStatus();
+  return OtherChiefError(storage, absl::StrCat(storage.Describe(layout::kLock), " is held by ", *holder));
 }
 
 }  // namespace lockstep::chief

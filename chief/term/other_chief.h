@@ -4,6 +4,9 @@
 #ifndef LOCKSTEP_CHIEF_TERM_OTHER_CHIEF_H_
 #define LOCKSTEP_CHIEF_TERM_OTHER_CHIEF_H_
 
+#include <optional>
+#include <string>
+
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "common/storage/storage.h"
@@ -13,8 +16,11 @@ namespace lockstep::chief {
 // FailedPrecondition with the remedy. `held`: "DIR/chief/lock is held by the chief with pid 7 on host a".
 absl::Status OtherChiefError(const Storage& storage, absl::string_view held);
 
-// OtherChiefError while a process of this machine holds the lock of the directory; takes no lock itself, which another
-// chief could meet. OK where it cannot be known.
+// The chief that holds the lock of the directory, "the chief with pid 7 on host a", while a process of this machine
+// does; takes no lock itself, which another chief could meet. nullopt too where it cannot be known.
+std::optional<std::string> LockHolderHere(const Storage& storage);
+
+// OtherChiefError while a process of this machine holds the lock of the directory (LockHolderHere).
 absl::Status CheckNoOtherChief(const Storage& storage);
 
 }  // namespace lockstep::chief

@@ -2,11 +2,12 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +15,7 @@
 #include "absl/time/clock.h"
 #include "chief/checkpoint/checkpoint_reader.h"
 #include "chief/stats/stats_tracker.h"
+#include "chief/term/other_chief.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/checkpoint_format/proto_json.h"
 #include "common/log/escape.h"
@@ -21,6 +23,7 @@
 #include "common/storage/files.h"
 #include "common/storage/local/local_storage.h"
 #include "deploy/cli/admin_client.h"
+#include "deploy/cli/columns.h"
 
 namespace lockstep::cli {
 namespace {
@@ -39,30 +42,30 @@ double Percentage(const proto::StatusReply& status) {
                                 : 100.0 * static_cast<double>(status.step()) / static_cast<double>(status.end_step());
 }
 
-// True when a process of this machine holds a lock on `path`. Looking takes no lock: a chief that starts meanwhile must
-// find it free.
-bool IsLockedHere(const std::string& path) {
-  struct stat file = {};
-  if (stat(path.c_str(), &file) != 0) return false;
-  const std::string inode = absl::StrCat(":", file.st_ino, " ");
-  std::ifstream locks("/proc/locks");
-  for (std::string line; std::getline(locks, line);) {
-    if (line.find("FLOCK") != std::string::npos && line.find(inode) != std::string::npos) return true;
-  }
-  return false;
-}
-
 absl::Time WrittenAt(const std::string& path) {
   struct stat file = {};
   return stat(path.c_str(), &file) == 0 ? absl::TimeFromTimespec(file.st_mtim) : absl::InfinitePast();
 }
 
 std::string Ago(absl::Time then, absl::Time now) {
-  if (then == absl::InfinitePast()) return "";
   const int64_t seconds = absl::ToInt64Seconds(now - then);
-  if (seconds <= 0) return ", just now";
+  if (seconds <= 0) return "just now";
   const absl::Duration rounded = seconds < 3600 ? absl::Seconds(seconds) : absl::Minutes(seconds / 60);
-  return absl::StrCat(", ", absl::FormatDuration(rounded), " ago");
+  return absl::StrCat(absl::FormatDuration(rounded), " ago");
+}
+
+// A cell of a table, with blanks behind a short one.
+std::string Cell(const std::string& text, size_t columns) {
+  return absl::StrCat(text, std::string(columns - std::min(columns, ColumnsOf(text)), ' '));
+}
+
+// The chief's last statistics; nullopt where none were written yet.
+absl::StatusOr<std::optional<WorkerStatsFile>> ReadStats(const Storage& storage) {
+  const absl::StatusOr<std::string> bytes = ReadWholeFile(storage, layout::kLiveStats, kMaxStats);
+  if (absl::IsNotFound(bytes.status())) return std::optional<WorkerStatsFile>();
+  LS_RETURN_IF_ERROR(bytes.status());
+  LS_ASSIGN_OR_RETURN(WorkerStatsFile stats, chief::ParseWorkerStats(*bytes, storage.Describe(layout::kLiveStats)));
+  return std::optional<WorkerStatsFile>(std::move(stats));
 }
 
 // What lies in the directory: the newest checkpoint, and the chief's last statistics.
@@ -78,12 +81,16 @@ absl::StatusOr<JobState> ReadDirectory(const Storage& storage, const std::string
   state.status.set_phase(kNotRunning);
   state.when = WrittenAt(absl::StrCat(directory, "/", layout::kLiveStats));
   state.reason = "the chief ended without a word: it was killed, or its machine is gone";
-  const absl::StatusOr<std::string> bytes = ReadWholeFile(storage, layout::kLiveStats, kMaxStats);
-  if (!bytes.ok()) return state;  // nothing was trained yet
-  LS_ASSIGN_OR_RETURN(const WorkerStatsFile stats, chief::ParseWorkerStats(*bytes, layout::kLiveStats));
-  const JobStats& job = stats.job();
-  state.status.set_job(stats.job_id());
-  state.status.set_term(static_cast<uint64_t>(stats.term()));
+  const absl::StatusOr<std::optional<WorkerStatsFile>> stats = ReadStats(storage);
+  if (!stats.ok()) {
+    state.reason = absl::StrCat("how the chief ended is not known, its last statistics cannot be read: ",
+                                stats.status().message());
+    return state;
+  }
+  if (!stats->has_value()) return state;  // nothing was trained yet
+  const JobStats& job = (*stats)->job();
+  state.status.set_job((*stats)->job_id());
+  state.status.set_term(static_cast<uint64_t>((*stats)->term()));
   state.status.set_end_step(static_cast<uint64_t>(job.end_step()));
   if (job.ended().empty()) return state;
   state.exit_code = job.exit_code();
@@ -119,10 +126,9 @@ absl::StatusOr<JobState> ReadJobState(const std::string& directory, absl::Durati
   LS_ASSIGN_OR_RETURN(std::unique_ptr<LocalStorage> storage, LocalStorage::Open(directory));
   LS_ASSIGN_OR_RETURN(JobState state, ReadDirectory(*storage, directory));
   const std::string where = client.ok() ? absl::StrCat(" at ", (*client)->address()) : "";
-  if (IsLockedHere(absl::StrCat(directory, "/", layout::kLock))) {
-    const auto holder = ReadWholeFile(*storage, layout::kLock, 4096);
+  if (const std::optional<std::string> holder = chief::LockHolderHere(*storage); holder.has_value()) {
     state.status.set_phase(kUnreachable);
-    state.reason = absl::StrCat(holder.ok() ? *holder : "a chief", " has the directory but does not answer", where,
+    state.reason = absl::StrCat(*holder, " has the directory but does not answer", where,
                                 ": it is starting, or stopped, or too busy");
   } else if (!state.exit_code.has_value() && absl::Now() - state.when < kLately) {
     state.status.set_phase(kUnreachable);
@@ -138,10 +144,20 @@ std::string JobStateJson(const JobState& state, bool compact) {
   const proto::StatusReply& status = state.status;
   nlohmann::json json = nlohmann::json::parse(ToJson(status));
   const bool has_eta = state.answered && std::isfinite(status.eta_seconds());
+  // JSON knows neither NaN nor infinity: the proto's text has them as strings.
+  for (const char* name : {"loss", "best_value", "samples_per_second", "eta_seconds"}) {
+    if (json[name].is_string()) json[name] = nullptr;
+  }
   if (!has_eta) json["eta_seconds"] = nullptr;
+  for (nlohmann::json& metric : json["evaluation"]) {
+    if (metric["value"].is_string()) metric["value"] = nullptr;
+  }
   json["progressPercentage"] = static_cast<int>(Percentage(status));
   json["estimatedRemainingSeconds"] = has_eta ? static_cast<int64_t>(status.eta_seconds()) : 0;
-  json["lastUpdatedTime"] = absl::FormatTime(absl::RFC3339_sec, state.when, absl::UTCTimeZone());
+  json["lastUpdatedTime"] = nullptr;
+  if (state.when != absl::InfinitePast()) {
+    json["lastUpdatedTime"] = absl::FormatTime(absl::RFC3339_sec, state.when, absl::UTCTimeZone());
+  }
   json["metrics"] = nlohmann::json::array();
   if (state.answered) json["metrics"].push_back({{"name", "loss"}, {"value", status.loss()}});
   for (const auto& metric : status.evaluation()) {
@@ -160,11 +176,17 @@ std::string JobStateText(const JobState& state, absl::Time now) {
   std::string text = absl::StrFormat("%s  step %d", status.phase(), status.step());
   if (bounded) absl::StrAppendFormat(&text, "/%d  %d%%", status.end_step(), static_cast<int>(Percentage(status)));
   if (!state.answered) {
-    absl::StrAppend(&text, "\nsaved step ", status.published_step(), "\n", EscapeControls(state.reason),
-                    Ago(state.when, now), "\n");
-    const bool goes_on = HasEnded(state) && status.phase() != kDone;
-    if (goes_on)
+    absl::StrAppend(&text, "\nsaved step ", status.published_step(), "\n");
+    if (state.when != absl::InfinitePast()) {
+      absl::StrAppend(&text, HasEnded(state) ? "" : "last heard of ", Ago(state.when, now), ": ");
+    }
+    absl::StrAppend(&text, EscapeControls(state.reason), "\n");
+    if (status.phase() == kFailed) {
+      absl::StrAppend(&text, "once the cause is mended, the same command goes on from step ", status.published_step(),
+                      "\n");
+    } else if (HasEnded(state) && status.phase() != kDone) {
       absl::StrAppend(&text, "the command that started it goes on from step ", status.published_step(), "\n");
+    }
     return text;
   }
   const std::string eta = std::isfinite(status.eta_seconds())
@@ -184,7 +206,7 @@ std::string JobStateText(const JobState& state, absl::Time now) {
                           status.best_value());
   }
   for (const auto& worker : status.workers()) {
-    absl::StrAppendFormat(&text, "  %-12s %-8s rank %d  step %d  %s  %s\n", EscapeControls(worker.name()),
+    absl::StrAppendFormat(&text, "  %s %-8s rank %d  step %d  %s  %s\n", Cell(EscapeControls(worker.name()), 12),
                           worker.state(), worker.rank(), worker.step(), EscapeControls(worker.host()),
                           EscapeControls(worker.device()));
   }

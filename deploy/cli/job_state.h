@@ -32,7 +32,7 @@ bool HasEnded(const JobState& state);
 absl::StatusOr<JobState> ReadJobState(const std::string& directory, absl::Duration deadline);
 
 // For other programs: fields under the names of protos/session.proto and some that other tools read; numbers are
-// numbers. One line when `compact`.
+// numbers, and null where they are NaN or infinite. One line when `compact`.
 std::string JobStateJson(const JobState& state, bool compact);
 // For people: lines with their ends. `now` dates what is past.
 std::string JobStateText(const JobState& state, absl::Time now);

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -54,6 +55,29 @@ TEST_CASE("status: numbers are numbers in JSON", "[cli]") {
   CHECK(nlohmann::json::parse(line)["eta_seconds"].is_null());
 }
 
+TEST_CASE("status: numbers that are NaN or infinite are null in JSON", "[cli]") {
+  const double infinite = std::numeric_limits<double>::infinity();
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  JobState state = Running();
+  state.status.set_loss(none);
+  state.status.set_best_value(-infinite);
+  state.status.set_samples_per_second(infinite);
+  state.status.set_eta_seconds(none);
+  auto& metric = *state.status.add_evaluation();
+  metric.set_name("perplexity");
+  metric.set_value(infinite);
+
+  const auto json = nlohmann::json::parse(JobStateJson(state, false));
+
+  for (const char* name : {"loss", "best_value", "samples_per_second", "eta_seconds"}) {
+    CAPTURE(name);
+    CHECK(json[name].is_null());
+  }
+  CHECK(json["evaluation"][0]["name"] == "perplexity");
+  CHECK(json["evaluation"][0]["value"].is_null());
+  CHECK(json["metrics"][0]["value"].is_null());
+}
+
 TEST_CASE("status: a job that is not running says since when, why, and how it goes on", "[cli]") {
   JobState state;
   state.status.set_phase("STOPPED");
@@ -66,7 +90,7 @@ TEST_CASE("status: a job that is not running says since when, why, and how it go
 
   CHECK(HasEnded(state));
   CHECK(JobStateText(state, kNow + absl::Minutes(3)) ==
-        "STOPPED  step 50/200  25%\nsaved step 50\nstop requested by SIGTERM; step 50 is published, 3m ago\n"
+        "STOPPED  step 50/200  25%\nsaved step 50\n3m ago: stop requested by SIGTERM; step 50 is published\n"
         "the command that started it goes on from step 50\n");
   const auto json = nlohmann::json::parse(JobStateJson(state, false));
   CHECK(json["phase"] == "STOPPED");
@@ -75,8 +99,49 @@ TEST_CASE("status: a job that is not running says since when, why, and how it go
 
   state.status.set_phase("UNREACHABLE");
   CHECK_FALSE(HasEnded(state));
+  CHECK_THAT(JobStateText(state, kNow), Contains("last heard of just now: ") && !Contains("goes on"));
   state.status.set_phase("DONE");
   CHECK_THAT(JobStateText(state, kNow), !Contains("goes on"));
+}
+
+TEST_CASE("status: a job that failed goes on once its cause is mended", "[cli]") {
+  JobState state;
+  state.status.set_phase("FAILED");
+  state.status.set_step(40);
+  state.status.set_end_step(200);
+  state.status.set_published_step(40);
+  state.exit_code = 65;
+  state.reason = "the loss of step 43 is NaN; lower train.optimizer.lr";
+  state.when = kNow;
+
+  CHECK(HasEnded(state));
+  CHECK(JobStateText(state, kNow + absl::Seconds(7)) ==
+        "FAILED  step 40/200  20%\nsaved step 40\n7s ago: the loss of step 43 is NaN; lower train.optimizer.lr\n"
+        "once the cause is mended, the same command goes on from step 40\n");
+}
+
+TEST_CASE("status: damaged statistics hide nothing else", "[cli]") {
+  namespace fs = std::filesystem;
+  const std::string folder = std::string(std::getenv("TEST_TMPDIR")) + "/damaged." + std::to_string(getpid());
+  const std::string stats = folder + "/stats/worker_stats.json";
+  fs::create_directories(folder + "/stats");
+  std::ofstream(folder + "/LOCKSTEP") << "mark";
+  std::ofstream(stats) << "{ \"job_id\": ";
+  // Dated back: a chief of another machine would have written within the last seconds.
+  fs::last_write_time(stats, fs::file_time_type::clock::now() - std::chrono::hours(1));
+
+  const absl::StatusOr<JobState> state = ReadJobState(folder, absl::Seconds(1));
+
+  REQUIRE(state.ok());
+  CHECK(state->status.phase() == "NOT_RUNNING");
+  CHECK_THAT(state->reason, Contains(stats) && Contains("statistics cannot be read"));
+}
+
+TEST_CASE("status: names in any script keep the columns of workers even", "[cli]") {
+  JobState state = Running();
+  state.status.mutable_workers(0)->set_name("r\u00e9gion-\u6a5f");
+  state.status.mutable_workers(0)->set_state("member");
+  CHECK_THAT(JobStateText(state, kNow), Contains("  r\u00e9gion-\u6a5f    member   rank 0"));
 }
 
 TEST_CASE("status: a worker cannot move the cursor with its name", "[cli]") {

@@ -17,6 +17,7 @@
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "deploy/cli/admin_client.h"
+#include "deploy/cli/columns.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/job_state.h"
 
@@ -43,8 +44,16 @@ absl::StatusOr<std::unique_ptr<AdminClient>> Connect(const ChiefPlace& place) {
 }
 
 int Failed(const absl::Status& status) {
-  if (absl::IsPermissionDenied(status) || absl::IsUnauthenticated(status)) return Fail(status, kExitBadToken);
-  return Fail(status, kExitChiefUnreachable);
+  switch (status.code()) {
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kUnauthenticated:
+      return Fail(status, kExitBadToken);
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kDataLoss:
+      return Fail(status, StorageExitCode(status));
+    default:
+      return Fail(status, kExitChiefUnreachable);
+  }
 }
 
 absl::StatusOr<JobState> Look(const ChiefPlace& place) {
@@ -58,7 +67,7 @@ absl::StatusOr<JobState> Look(const ChiefPlace& place) {
                                              "machine `lockstep status --dir DIR` tells more"));
 }
 
-// Shows what stands on the screen since `lines` lines ago anew, in rows that fit.
+// Replaces the last `lines` lines on the terminal by `text`, cut to its width. Returns the number of lines written.
 int Redraw(const std::string& text, int lines) {
   winsize size = {};
   const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
@@ -66,7 +75,7 @@ int Redraw(const std::string& text, int lines) {
   if (lines > 0) std::cout << "\x1b[" << lines << "A";
   std::cout << "\r\x1b[J";
   const std::vector<std::string> rows = absl::StrSplit(absl::StripTrailingAsciiWhitespace(text), '\n');
-  for (const std::string& row : rows) std::cout << row.substr(0, width) << "\n";
+  for (const std::string& row : rows) std::cout << CutToColumns(row, width) << "\n";
   std::cout << std::flush;
   return static_cast<int>(rows.size());
 }
@@ -75,12 +84,9 @@ int Code(const JobState& state) { return state.answered || HasEnded(state) ? kEx
 
 int Watch(const ChiefPlace& place) {
   const bool redraw = !place.json && StyleOf(STDOUT_FILENO).live;
-  bool seen = false;
   for (int lines = 0;;) {
     const absl::StatusOr<JobState> state = Look(place);
-    // Without a directory that tells what became of it, a chief that no longer answers is all there is to see.
-    if (!state.ok()) return seen && absl::IsUnavailable(state.status()) ? kExitDone : Failed(state.status());
-    seen = true;
+    if (!state.ok()) return Failed(state.status());
     const std::string text = place.json ? JobStateJson(*state, /*compact=*/true) : JobStateText(*state, absl::Now());
     if (redraw) {
       lines = Redraw(text, lines);
