@@ -1,7 +1,6 @@
 #include "deploy/cli/check_job.h"
 
 #include <algorithm>
-#include <iostream>
 #include <string>
 #include <utility>
 
@@ -10,11 +9,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "chief/server/job_directory.h"
+#include "common/log/log.h"
 #include "common/net/listen.h"
 #include "common/training/prepare_job.h"
 #include "deploy/cli/machine.h"
-#include "worker/device/cuda_loader.h"
-#include "worker/device/devices.h"
 #include "worker/device/evaluate_node.h"
 #include "worker/session/inspect_data.h"
 
@@ -92,12 +90,12 @@ std::optional<worker::ReplicaForecast> CheckJob(const JobToCheck& job, Findings&
   return forecast;
 }
 
-absl::Status RefuseJob(const std::string& path, const std::vector<std::string>& overrides, ExitCode& exit_code) {
+absl::Status RefuseJob(const JobReading& job, ExitCode& exit_code) {
   Findings findings;
-  PrepareJob(ReadJob(path, overrides), worker::InspectData, device::EvaluateNode, findings);
+  PrepareJob(job, worker::InspectData, device::EvaluateNode, findings);
   const std::string first(findings.first_error().message());
   for (const Finding& finding : findings.all()) {
-    if (finding.gravity == Gravity::kError && finding.text != first) std::cerr << "lockstep: " << finding.text << "\n";
+    if (finding.gravity == Gravity::kError && finding.text != first) LS_LOG(error, finding.text);
   }
   exit_code = findings.exit_code();
   return findings.first_error();

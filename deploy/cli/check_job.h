@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "common/job/findings.h"
+#include "common/job/job.h"
 #include "common/status/exit_code.h"
 #include "worker/device/device_choice.h"
 #include "worker/step/forecast.h"
@@ -25,12 +26,13 @@ struct JobToCheck {
   std::string listen;           // where a chief would; empty: nothing is said
 };
 
-// Adds what there is to say of the job. The forecast of a worker, where plans for one can be made.
+// Adds everything that is found out about the job to `findings`. Returns the forecast of a worker, nullopt where no
+// plans for one can be made.
 std::optional<worker::ReplicaForecast> CheckJob(const JobToCheck& job, Findings& findings);
 
-// What is wrong with a job, as the chief that it is not worth starting would say it: prints all errors but the first,
-// which it returns, with the exit code.
-absl::Status RefuseJob(const std::string& path, const std::vector<std::string>& overrides, ExitCode& exit_code);
+// Finds what is wrong with a job whose file has mistakes, in the words of the chief that it saves from being started:
+// logs all errors but the first, which it returns with its exit code.
+absl::Status RefuseJob(const JobReading& job, ExitCode& exit_code);
 
 }  // namespace lockstep::cli
 

@@ -38,7 +38,6 @@ constexpr absl::Duration kLeastAskLimit = absl::Milliseconds(200);
 constexpr absl::Duration kMostAskLimit = absl::Seconds(2);
 constexpr absl::Duration kStuckAfterGrace = absl::Seconds(5);
 constexpr int kTailLines = 15;
-constexpr int kSecondStop = 130;
 
 struct RunOptions {
   std::string job_path;
@@ -170,7 +169,7 @@ class LocalRun {
 
 // Behind everything else the cause, once. A defect or a process that gave no reason shows in the logs of the workers.
 void SayWhy(const LocalRun& run, int workers, int code, const std::string& cause) {
-  if (code == kSecondStop) {
+  if (code == supervisor::kSecondStopExit) {
     return WriteLastLine(
         absl::AbortedError("ended by a second stop signal: steps after the newest checkpoint are lost; "
                            "the same command goes on from that checkpoint"),
@@ -183,47 +182,58 @@ void SayWhy(const LocalRun& run, int workers, int code, const std::string& cause
       absl::UnknownError(cause.empty() ? "a process ended without saying why; the lines above may tell" : cause), code);
 }
 
-int Run(const RunOptions& options) {
-  absl::StatusOr<supervisor::KillSchedule> kills = ParseKills(options);
-  if (!kills.ok()) return Fail(kills.status(), kExitUsage);
-  const absl::StatusOr<device::WorkerDevice> device = device::ParseWorkerDevice(options.device);
-  if (!device.ok()) return Fail(device.status(), kExitUsage);
-  absl::StatusOr<JobSpec> job = LoadJob(options.job_path, options.overrides);
-  if (!job.ok()) {
-    ExitCode exit_code = kExitBadJob;
-    const absl::Status refused = RefuseJob(options.job_path, options.overrides, exit_code);
-    return Fail(refused, exit_code);
-  }
-  InitLog({.role = "run"});
-  ApplyLogSettings(*job);
-  const std::string directory = options.directory.empty() ? job->checkpoint().dir() : options.directory;
-  const int workers = options.workers > 0 ? options.workers : static_cast<int>(job->cluster().workers().min());
-  if (const absl::Status writable = chief::CheckWritable(directory); !writable.ok()) {
-    return Fail(writable, kExitStorage);
-  }
+// The last words of a run that does not start, or that cannot go on: in the job's format, behind what was said before.
+int End(const absl::Status& status, int exit_code) {
+  WriteLastLine(status, exit_code);
+  return exit_code;
+}
+
+absl::Status MakeLogFolder(const std::string& directory) {
+  const std::string folder = absl::StrCat(directory, "/", layout::kLogs);
   std::error_code error;
-  std::filesystem::create_directories(absl::StrCat(directory, "/", layout::kLogs), error);
-  if (error) {
-    return Fail(absl::PermissionDeniedError(absl::StrCat("cannot make the folder ", directory, "/", layout::kLogs, ": ",
-                                                         error.message(), "; choose another with --dir")),
-                kExitStorage);
+  std::filesystem::create_directories(folder, error);
+  if (!error) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat("cannot make the folder ", folder, ": ", error.message(), "; choose another with --dir"));
+}
+
+int Run(const RunOptions& options) {
+  InitLog({.role = "run"});
+  const JobReading reading = ReadJob(options.job_path, options.overrides);
+  const JobSpec& job = reading.spec;
+  ApplyLogSettings(job);  // before the first line
+  absl::StatusOr<supervisor::KillSchedule> kills = ParseKills(options);
+  if (!kills.ok()) return End(kills.status(), kExitUsage);
+  const absl::StatusOr<device::WorkerDevice> device = device::ParseWorkerDevice(options.device);
+  if (!device.ok()) return End(device.status(), kExitUsage);
+  if (!reading.mistakes.empty()) {
+    ExitCode exit_code = kExitBadJob;
+    const absl::Status refused = RefuseJob(reading, exit_code);
+    return End(refused, exit_code);
   }
+  const std::string directory = options.directory.empty() ? job.checkpoint().dir() : options.directory;
+  const int workers = options.workers > 0 ? options.workers : static_cast<int>(job.cluster().workers().min());
+  absl::Status usable = chief::CheckWritable(directory);
+  if (usable.ok()) usable = MakeLogFolder(directory);
+  if (!usable.ok()) return End(usable, kExitStorage);
 
   LocalRun run(options, directory, workers);
   supervisor::SupervisorOptions supervised;
   supervised.policy.workers = workers;
   supervised.policy.kills = *kills;
   // Workers end by themselves within their grace; what is left then is stuck.
-  supervised.policy.grace = job::ToDuration(job->failure().grace_period()) + kStuckAfterGrace;
+  supervised.policy.grace = job::ToDuration(job.failure().grace_period()) + kStuckAfterGrace;
   supervised.command = [&](const supervisor::Role& role) { return run.Command(role); };
   supervised.report_crash = [&](const supervisor::Role& role, int signal) { run.ReportCrash(role, signal); };
   supervised.log_path = [&](const supervisor::Role& role) { return run.LogPath(role); };
   supervised.read_step = [&] { return run.ReadStep(); };
   supervised.say = [](const std::string& line) { LS_LOG(info, line); };
-  if (StyleOf(STDERR_FILENO).live) ProcessOutput(STDERR_FILENO).ShareTerminal();
+  // Chiefs of jobs that log JSON draw no live line, and a line of JSON has nothing before it.
+  const bool live_line = CurrentLogFormat() == LogFormat::text && StyleOf(STDERR_FILENO).live;
+  if (live_line) ProcessOutput(STDERR_FILENO).ShareTerminal();
   supervisor::Supervisor supervisor(std::move(supervised));
   absl::StatusOr<int> code = supervisor.Run();
-  if (!code.ok()) return Fail(code.status(), StorageExitCode(code.status()));
+  if (!code.ok()) return End(code.status(), StorageExitCode(code.status()));
   if (!options.kill_every.empty()) {
     LogEventLine({.name = "kills",
                   .text = absl::StrCat("killed ", supervisor.kills(), " workers on purpose"),
