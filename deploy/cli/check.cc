@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "common/job/findings.h"
+#include "common/log/escape.h"
 #include "common/status/exit_code.h"
 #include "deploy/cli/check_job.h"
 #include "deploy/cli/commands.h"
@@ -37,7 +38,7 @@ const char* Word(Gravity gravity) {
 }
 
 void Print(Gravity gravity, const std::string& what, const std::string& text) {
-  std::cout << absl::StreamFormat("%-5s %-11s %s\n", Word(gravity), what, text);
+  std::cout << absl::StreamFormat("%-5s %-11s %s\n", Word(gravity), what, EscapeControls(text));
 }
 
 void Print(const Findings& findings) {
@@ -70,9 +71,10 @@ void PrintPlan(const worker::ReplicaForecast& forecast) {
   part("peak", absl::StrFormat("at '%s': %.1f MiB of values, gradients and scratch at once, in %.1f MiB", peak.node,
                                MiB(peak.lower_bound), MiB(forecast.training.arena)));
   for (size_t i = 0; i < std::min(peak.parts.size(), kPeakParts); ++i) {
-    std::cout << absl::StreamFormat("      %8.2f MiB  %s\n", MiB(peak.parts[i].bytes), peak.parts[i].name);
+    std::cout << absl::StreamFormat("      %8.2f MiB  %s\n", MiB(peak.parts[i].bytes),
+                                    EscapeControls(peak.parts[i].name));
   }
-  for (const std::string& node : forecast.nodes) std::cout << "      " << node << "\n";
+  for (const std::string& node : forecast.nodes) std::cout << "      " << EscapeControls(node) << "\n";
 }
 
 int Check(CheckOptions options) {

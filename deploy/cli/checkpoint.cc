@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "chief/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint_format/naming.h"
+#include "common/log/escape.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "common/storage/local/local_storage.h"
@@ -65,14 +66,15 @@ absl::Status List(const Storage& storage, const CheckpointOptions& options) {
   LS_ASSIGN_OR_RETURN(all, Choose(std::move(all), options));
   for (const chief::CheckpointSummary& summary : all) {
     if (!summary.status.ok()) {
-      std::cout << summary.name << "  BAD  " << summary.status.message() << "\n";
+      std::cout << EscapeControls(absl::StrCat(summary.name, "  BAD  ", summary.status.message())) << "\n";
       continue;
     }
-    std::cout << absl::StreamFormat(
-        "%s  %.1f MiB  %d tensors  term %d  lineage %s  digest %s%s\n", summary.name,
-        static_cast<double>(TotalBytes(summary.manifest)) / (1 << 20), summary.manifest.tensors_size(),
-        summary.manifest.term(), summary.manifest.lineage().substr(0, 12),
-        summary.manifest.state_digest().substr(0, 16), EvaluationText(summary.manifest, best_step));
+    std::cout << EscapeControls(absl::StrFormat(
+                     "%s  %.1f MiB  %d tensors  term %d  lineage %s  digest %s%s", summary.name,
+                     static_cast<double>(TotalBytes(summary.manifest)) / (1 << 20), summary.manifest.tensors_size(),
+                     summary.manifest.term(), summary.manifest.lineage().substr(0, 12),
+                     summary.manifest.state_digest().substr(0, 16), EvaluationText(summary.manifest, best_step)))
+              << "\n";
   }
   return absl::OkStatus();
 }
@@ -86,7 +88,8 @@ absl::Status Verify(const Storage& storage, const CheckpointOptions& options) {
       auto reader = chief::CheckpointReader::Open(storage, absl::StrCat(layout::kCheckpoints, "/", summary.name));
       status = reader.ok() ? reader->VerifyContent() : reader.status();
     }
-    std::cout << summary.name << (status.ok() ? "  ok" : absl::StrCat("  BAD  ", status.message())) << "\n";
+    const std::string verdict = status.ok() ? "  ok" : absl::StrCat("  BAD  ", status.message());
+    std::cout << EscapeControls(absl::StrCat(summary.name, verdict)) << "\n";
     if (first_bad.ok()) first_bad = status;
   }
   if (first_bad.ok()) return first_bad;

@@ -23,7 +23,7 @@ void AddMetagraph(CLI::App& app, int& exit_code);
 void AddData(CLI::App& app, int& exit_code);
 void AddModel(CLI::App& app, int& exit_code);
 
-// Prints an error as `lockstep: MESSAGE` and returns `exit_code`.
+// Prints an error as `lockstep: MESSAGE`, control characters as escapes, and returns `exit_code`.
 int Fail(const absl::Status& status, int exit_code);
 
 }  // namespace lockstep::cli

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "common/log/escape.h"
 #include "common/log/log.h"
 #include "common/status/exit_code.h"
 #include "common/version/version.h"
@@ -13,7 +14,7 @@
 namespace lockstep::cli {
 
 int Fail(const absl::Status& status, int exit_code) {
-  std::cerr << "lockstep: " << status.message() << "\n";
+  std::cerr << "lockstep: " << EscapeControls(status.message()) << "\n";
   return exit_code;
 }
 
@@ -68,7 +69,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    std::cerr << lockstep::cli::ExplainUsage(app, error) << "\n";
+    std::cerr << lockstep::EscapeControls(lockstep::cli::ExplainUsage(app, error)) << "\n";
     return lockstep::kExitUsage;
   }
   lockstep::FlushLog();

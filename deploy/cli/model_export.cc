@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/graph/serving_graph.h"
+#include "common/log/escape.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "deploy/cli/commands.h"
@@ -26,7 +27,7 @@ void PrintNormalisation(const MetaGraph& metagraph) {
     if (input.role != InputRole::kFeature || input.normalisation == Normalisation{}) continue;
     const Normalisation& n = input.normalisation;
     std::cout << absl::StreamFormat("input '%s' is fed (stored * %g - mean) / std, as data.normalize of the job says",
-                                    input.name, n.scale);
+                                    EscapeControls(input.name), n.scale);
     if (n.mean.size() == 1) std::cout << absl::StreamFormat(": mean %g, std %g", n.mean[0], n.std[0]);
     std::cout << "\n";
   }

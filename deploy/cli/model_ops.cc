@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/graph/onnx/op_report.h"
+#include "common/log/escape.h"
 #include "common/status/exit_code.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/model.h"
@@ -30,14 +31,20 @@ void Print(const OpReport& report) {
   int64_t nodes = 0;
   for (const auto& [op, count] : report.ops) {
     nodes += count;
-    std::cout << absl::StreamFormat("%-4s  %-28s %d\n", Unsupported(report, op) == 0 ? "ok" : "no", op, count);
+    std::cout << absl::StreamFormat("%-4s  %-28s %d\n", Unsupported(report, op) == 0 ? "ok" : "no", EscapeControls(op),
+                                    count);
   }
   for (const UnsupportedNode& node : report.unsupported) {
-    std::cout << absl::StreamFormat("node '%s' (%s): %s\n", node.node, node.op, node.reason);
+    std::cout << absl::StreamFormat("node '%s' (%s): %s\n", EscapeControls(node.node), EscapeControls(node.op),
+                                    EscapeControls(node.reason));
   }
-  for (const std::string& warning : report.warnings) std::cout << "warn  " << warning << "\n";
-  if (report.unsupported.empty() && !report.import.ok()) std::cout << report.import.message() << "\n";
-  if (report.import.ok() && !report.training.ok()) std::cout << report.training.message() << "\n";
+  for (const std::string& warning : report.warnings) std::cout << "warn  " << EscapeControls(warning) << "\n";
+  if (report.unsupported.empty() && !report.import.ok()) {
+    std::cout << EscapeControls(report.import.message()) << "\n";
+  }
+  if (report.import.ok() && !report.training.ok()) {
+    std::cout << EscapeControls(report.training.message()) << "\n";
+  }
   const auto supported = nodes - static_cast<int64_t>(report.unsupported.size());
   std::cout << absl::StreamFormat("%d of %d nodes are of supported ops", supported, nodes);
   if (report.ok()) {

@@ -123,10 +123,33 @@ TEST_CASE("check: labels beyond the classes of an ONNX model, and a missing GPU,
   Words memory = Settings();
   memory.push_back("resources.cpu_memory=4096B");
   setenv("LOCKSTEP_CUDA_LIBRARY", "/nowhere/liblockstep_cuda.so", 1);
-  CheckBoth({{beyond, kExitBadData, {"is 99, the model has the classes 0 to "}},
+  CheckBoth({{beyond, kExitBadData, {"is 99, the model has the classes 0 to 4"}},
              {gpu, kExitBadJob, {"/nowhere/liblockstep_cuda.so"}},
              {memory, kExitBadJob, {"resources.cpu_memory allows 4096"}}});
   unsetenv("LOCKSTEP_CUDA_LIBRARY");
+}
+
+TEST_CASE("check: what files say of themselves cannot move the cursor", "[e2e]") {
+  const Words named = With({"data.train.inputs=\"/nowhere/a\\e[2J\""});
+  for (const Words& words : std::vector<Words>{{"check", kJob}, {"run", kJob, "--dir", TempPath("cursor")}}) {
+    const Result result = Run(words, named);
+    INFO(result.output);
+    CHECK(result.code == kExitBadData);
+    CHECK_THAT(result.output, Contains("/nowhere/a\\x1b[2J") && !Contains("\x1b"));
+  }
+
+  std::string model = Read("tests/conformance/pytorch/import/cnn.onnx");
+  const size_t at = model.find("Relu");
+  REQUIRE(at != std::string::npos);
+  model[at + 1] = '\x1b';
+  const std::string path = TempPath("cursor.onnx");
+  Write(path, model);
+  const Result ops = Run({"model", "ops", path});
+  INFO(ops.output);
+  CHECK(ops.code == kExitBadData);
+  CHECK_THAT(ops.output, Contains("R\\x1blu") && !Contains("\x1b"));
+  const Result missing = Run({"model", "ops", path + "\x1b"});
+  CHECK_THAT(missing.output, Contains("\\x1b") && !Contains("\x1b"));
 }
 
 TEST_CASE("check: a directory that a run would refuse is an error, and check leaves it as it is", "[e2e]") {
