@@ -11,6 +11,8 @@
 namespace lockstep::cli {
 namespace {
 
+constexpr absl::string_view kProgram = "lockstep";
+
 // Groups of options are commands without a name.
 bool IsCommand(const CLI::App* app) { return !app->get_name().empty() && !app->get_group().empty(); }
 
@@ -44,7 +46,7 @@ absl::Status NoSuchCommand(const std::string& program, const std::string& word, 
 // The command that was given, and how it was called.
 const CLI::App* GivenCommand(const CLI::App& app, std::string& called) {
   const CLI::App* command = &app;
-  called = "lockstep";
+  called = std::string(kProgram);
   for (;;) {
     const std::vector<CLI::App*> given = command->get_subcommands();
     const auto next = std::find_if(given.begin(), given.end(), IsCommand);
@@ -62,7 +64,9 @@ std::string Unknown(const CLI::App& command, const std::string& called, const st
     options.push_back(absl::StrCat(name, job::DidYouMean(name, OptionNames(command))));
   }
   // A value behind an unknown option is left over too, and no mistake of its own.
-  if (!options.empty()) return absl::StrCat("unknown option ", absl::StrJoin(options, ", "));
+  if (!options.empty()) {
+    return absl::StrCat("unknown option", options.size() == 1 ? " " : "s ", absl::StrJoin(options, " "));
+  }
   if (!CommandNames(command).empty()) return std::string(NoSuchCommand(called, words[0], command).message());
   return absl::StrCat("it does not take ", absl::StrJoin(words, " "));
 }
@@ -71,7 +75,7 @@ std::string Unknown(const CLI::App& command, const std::string& called, const st
 
 absl::StatusOr<std::string> HelpFor(const CLI::App& app, const std::vector<std::string>& path) {
   const CLI::App* command = &app;
-  std::string called = "lockstep";
+  std::string called(kProgram);
   for (const std::string& word : path) {
     const auto found = command->get_subcommands(
         [&word](const CLI::App* candidate) { return IsCommand(candidate) && candidate->get_name() == word; });
@@ -92,9 +96,8 @@ std::string ExplainUsage(const CLI::App& app, const CLI::ParseError& error) {
       code == static_cast<int>(CLI::ExitCodes::ExtrasError) || code == static_cast<int>(CLI::ExitCodes::RequiredError);
   const std::string what =
       about_words && !left_over.empty() ? Unknown(*command, called, left_over) : std::string(error.what());
-  const std::string more = command == &app ? "lockstep help" : absl::StrCat("lockstep help", called.substr(8));
-  const char* const end = absl::EndsWith(what, "?") ? "" : ".";
-  return absl::StrCat(called, ": ", what, end, " `", more, "` says what there is");
+  const std::string help = absl::StrCat(kProgram, " help", called.substr(kProgram.size()));
+  return absl::StrCat(called, ": ", what, absl::EndsWith(what, "?") ? " See `" : "; see `", help, "`");
 }
 
 }  // namespace lockstep::cli

@@ -48,16 +48,18 @@ TEST_CASE("usage: an unknown command is answered with the nearest one", "[cli]")
 TEST_CASE("usage: unknown options are named in the order given, without their values", "[cli]") {
   const std::string text = Line().Explained({"run", "a.yaml", "--log", "json", "--wrokers=3"});
 
-  CHECK(text ==
-        "lockstep run: unknown option --log, --wrokers; did you mean '--workers'? `lockstep help run` says what there "
-        "is");
+  CHECK(text == "lockstep run: unknown options --log --wrokers; did you mean '--workers'? See `lockstep help run`");
+  CHECK(Line().Explained({"run", "a.yaml", "--wrokers=3", "--log"}) ==
+        "lockstep run: unknown options --wrokers; did you mean '--workers'? --log; see `lockstep help run`");
+  CHECK(Line().Explained({"run", "a.yaml", "--log"}) == "lockstep run: unknown option --log; see `lockstep help run`");
   CHECK_THAT(Line().Explained({"status", "--dri", "x"}), Contains("--dri; did you mean '--dir'?"));
   CHECK_THAT(Line().Explained({"run", "a.yaml", "--hiden", "1"}), !Contains("did you mean"));
   CHECK_THAT(Line().Explained({"run", "a.yaml", "b.yaml", "c.yaml"}), Contains("it does not take b.yaml c.yaml"));
 }
 
 TEST_CASE("usage: what is missing is named with the command that needs it", "[cli]") {
-  CHECK_THAT(Line().Explained({"run"}), Contains("lockstep run: job is required. `lockstep help run`"));
+  CHECK_THAT(Line().Explained({"run"}), Contains("lockstep run: job is required; see `lockstep help run`"));
+  CHECK_THAT(Line().Explained({"rnu"}), Contains("'run'? See `lockstep help`"));
 }
 
 TEST_CASE("usage: help is there for every command and its parts", "[cli]") {
