@@ -38,8 +38,14 @@ namespace {
 
 constexpr absl::Duration kFlushLimit = absl::Seconds(1);
 
-int Fail(const absl::Status& status, int code) {
-  WriteLastLine(status, code);
+// The last words of a chief that ends before it serves: a cause, or why it was stopped.
+int EndEarly(const absl::Status& status, int code) {
+  if (code == kExitPreempted) {
+    LS_LOG(info, status.message());
+    FlushLog();
+  } else {
+    WriteLastLine(status, code);
+  }
   return code;
 }
 
@@ -150,7 +156,7 @@ int Serve(const ChiefOptions& options, JobSetup& setup, JobStore& store, const s
   std::string address;
   absl::StatusOr<std::unique_ptr<grpc::Server>> server =
       Listen(options.listen, store.earlier_address(), session_service, admin_service, address);
-  if (!server.ok()) return Fail(server.status(), kExitBadJob);
+  if (!server.ok()) return EndEarly(server.status(), kExitBadJob);
   absl::Status written =
       Outlast(setup.policy.training.chief_timeout, signals, [&] { return store.WriteAddress(address); });
   if (written.ok() && !options.address_file.empty()) written = WriteAddressFile(options.address_file, address);
@@ -162,6 +168,8 @@ int Serve(const ChiefOptions& options, JobSetup& setup, JobStore& store, const s
       loop.Post(StopRequested{StopSignalName(signal), kExitPreempted}, false);
     });
     code = loop.Run();
+  } else if (code == kExitPreempted) {
+    LS_LOG(info, written.message());
   } else {
     ReportFailure(written);
   }
@@ -183,9 +191,9 @@ int ChiefMain(const ChiefOptions& options) {
 
   int exit_code = kExitBug;
   absl::StatusOr<JobSetup> setup = SetUpJob(options, exit_code);
-  if (!setup.ok()) return Fail(setup.status(), exit_code);
+  if (!setup.ok()) return EndEarly(setup.status(), exit_code);
   const absl::StatusOr<std::unique_ptr<JobStore>> store = OpenStore(*setup, signals, exit_code);
-  if (!store.ok()) return Fail(store.status(), exit_code);
+  if (!store.ok()) return EndEarly(store.status(), exit_code);
   const int code = Serve(options, *setup, **store, signals);
   FlushLog();
   return code;

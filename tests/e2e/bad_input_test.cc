@@ -1,15 +1,15 @@
 // What a user can get wrong when starting something, on real processes: one clear message with place and remedy, the
 // right exit code, nothing overwritten and nothing lost.
-#include "tests/e2e/commands.h"
-
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/status/exit_code.h"
+#include "tests/e2e/commands.h"
 
 namespace lockstep::e2e {
 namespace {
@@ -168,6 +168,14 @@ TEST_CASE("bad input: callers without the token are refused and counted, and the
   chief.process().Signal(SIGKILL);
 }
 
+TEST_CASE("bad input: a worker that listens on loopback for a chief elsewhere is told of --peer-host", "[e2e]") {
+  const Result result = Run(
+      {"worker", "--chief", "192.0.2.1:1", "--connect-timeout", "1", "--token-file", FinishedJob() + "/chief/token"});
+  CHECK(result.code == kExitChiefUnreachable);
+  CHECK_THAT(result.output, Contains("warn: the chief is at 192.0.2.1") && Contains("--peer-host"));
+  CHECK(result.output.find("--peer-host") < result.output.find("exit 69"));
+}
+
 TEST_CASE("bad input: a worker that finds no chief ends with 69 and names the address", "[e2e]") {
   const Result result = Run(
       {"worker", "--chief", "127.0.0.1:1", "--connect-timeout", "1", "--token-file", FinishedJob() + "/chief/token"});
@@ -195,9 +203,9 @@ TEST_CASE("bad input: an interrupt saves and ends with 75, a second one ends at 
     const std::string holder = Read(directory + "/chief/lock");
     kill(std::atoi(holder.substr(holder.find("pid ") + 4).c_str()), SIGSTOP);
     run.process().Signal(SIGINT);
-    run.WaitFor("a second Ctrl-C");
+    run.WaitFor("press Ctrl-C again after a second");
     // Signals that come together are one: it takes a later one, while the chief is stopped and cannot end by itself.
-    while (run.process().Running()) run.process().Signal(SIGINT);
+    for (; run.process().Running(); poll(nullptr, 0, 10)) run.process().Signal(SIGINT);
     CHECK(run.End() == Ended{128 + SIGINT, 0});
     CHECK_THAT(run.Output(), Contains("steps after the newest checkpoint are lost"));
   }

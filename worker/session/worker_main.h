@@ -1,6 +1,7 @@
 // A whole worker process as a function: `lockstep worker` and the binary lockstep-worker both call it.
 //
-// Threading: call it once, from the main thread, before other threads exist: it takes SIGTERM and SIGINT for itself.
+// Threading: call it once, from the main thread, before other threads exist: it takes SIGTERM, SIGINT and SIGHUP for
+// itself.
 #ifndef LOCKSTEP_WORKER_SESSION_WORKER_MAIN_H_
 #define LOCKSTEP_WORKER_SESSION_WORKER_MAIN_H_
 
