@@ -1,8 +1,9 @@
 #include "chief/server/progress.h"
 
 #include <catch2/catch.hpp>
+#include <map>
+#include <memory>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "chief/server/live_line.h"
@@ -73,11 +74,13 @@ TEST_CASE("progress: a plain line carries its numbers for programs and may be dr
   CHECK(event.regular);
   CHECK(event.name == "progress");
   CHECK(event.text == "step 12345/20000  61%  ep 1234.5  loss 0.2500  1000 samples/s  ETA 12m45s  4 workers");
-  for (const auto& [name, value] : event.fields) {
-    CAPTURE(name);
-    if (name == "step") CHECK(std::get<int64_t>(value) == 12345);
-    if (name == "loss") CHECK(std::get<double>(value) == 0.25);
-  }
+  const std::map<std::string, LogEvent::Value> fields(event.fields.begin(), event.fields.end());
+  REQUIRE(fields.count("step") == 1);
+  REQUIRE(fields.count("end_step") == 1);
+  REQUIRE(fields.count("loss") == 1);
+  CHECK(fields.at("step") == LogEvent::Value(int64_t{12345}));
+  CHECK(fields.at("end_step") == LogEvent::Value(int64_t{20000}));
+  CHECK(fields.at("loss") == LogEvent::Value(0.25));
 }
 
 TEST_CASE("progress: a job that was stopped says where it stands and how it goes on", "[chief]") {

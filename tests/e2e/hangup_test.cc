@@ -189,6 +189,9 @@ TEST_CASE("hangup: Ctrl-S stops neither the training nor the end", "[e2e]") {
 
   CHECK(run.End() == Ended{});
   CHECK(run.SavedStep() == kShort);
+  // What was shown before it is there, and nothing that came later.
+  const std::string shown = terminal.Read();
+  CHECK_THAT(shown, Catch::Contains("listening on") && !Catch::Contains("done at step"));
 }
 
 TEST_CASE("hangup: a terminal that lets only its foreground write does not stop the chief", "[e2e]") {

@@ -15,8 +15,17 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_split.h"
 
 namespace lockstep::e2e {
+
+// The lines of an output, without empty ones.
+inline std::vector<std::string> Lines(const std::string& output) {
+  return absl::StrSplit(absl::StripTrailingAsciiWhitespace(output), '\n', absl::SkipEmpty());
+}
 
 // The two ends of a pseudo-terminal. The process under test gets the far end as its controlling terminal, in a session
 // of its own, as a login over ssh would give it.
@@ -46,6 +55,16 @@ class Terminal {
     };
   }
 
+  // The same for a terminal that obeys control sequences, where colours are wanted: NO_COLOR is `no_color`, nullptr for
+  // not set.
+  std::function<void()> ForChild(const char* no_color) const {
+    return [in_child = ForChild(), no_color] {
+      in_child();
+      setenv("TERM", "xterm", 1);
+      no_color == nullptr ? unsetenv("NO_COLOR") : setenv("NO_COLOR", no_color, 1);
+    };
+  }
+
   void Resize(int columns) const {
     winsize size = {};
     size.ws_row = 24;
@@ -56,11 +75,12 @@ class Terminal {
   void Type(const std::string& keys) const {
     if (write(near_, keys.data(), keys.size()) < 0) throw std::runtime_error("the terminal takes no keys");
   }
-  // What was written since the last call, without waiting for more.
+  // What was written since the last call; waits a moment for it where there is nothing.
   std::string Read() const {
     std::string text;
     char buffer[4096];
-    for (pollfd ready{near_, POLLIN, 0}; poll(&ready, 1, 0) > 0 && (ready.revents & POLLIN) != 0;) {
+    pollfd ready{near_, POLLIN, 0};
+    while (poll(&ready, 1, text.empty() ? kMomentMs : 0) > 0 && (ready.revents & POLLIN) != 0) {
       const ssize_t n = read(near_, buffer, sizeof buffer);
       if (n <= 0) break;
       text.append(buffer, static_cast<size_t>(n));
@@ -74,6 +94,7 @@ class Terminal {
   }
 
  private:
+  static constexpr int kMomentMs = 10;
   int near_ = -1;
   int far_ = -1;
 };

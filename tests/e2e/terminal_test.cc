@@ -1,20 +1,16 @@
-// What people and programs see of real processes: the rows of a terminal, the last line of what failed, JSON lines, and
-// `lockstep status` of jobs in every state.
+// What people and programs see of real processes: the rows of a terminal, the last line of what failed, JSON lines.
 #include "tests/e2e/terminal.h"
 
 #include <signal.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "tests/e2e/commands.h"
@@ -26,19 +22,19 @@ using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
 using nlohmann::json;
 
-Words Lines(const std::string& output) {
-  return absl::StrSplit(absl::StripTrailingAsciiWhitespace(output), '\n', absl::SkipEmpty());
+constexpr char kNoLibrary[] = "/nonexistent/liblockstep_cuda.so";
+
+int CountOf(const std::string& text, const std::string& part) {
+  int n = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
+  return n;
 }
 
 // Everything a run writes to a terminal of `columns`.
-std::string OnTerminal(int columns, const std::string& directory, const Words& sets) {
+std::string OnTerminal(int columns, const std::string& directory, const Words& sets, const char* no_color = nullptr) {
   const Terminal terminal(columns);
   Words words = Command({kLockstep, "run", kJob, "--workers", "1", "--dir", directory}, sets);
-  Process run(words, [in_child = terminal.ForChild()] {
-    in_child();
-    setenv("TERM", "xterm", 1);
-    unsetenv("NO_COLOR");
-  });
+  Process run(words, terminal.ForChild(no_color));
   std::string shown;
   const absl::Time until = absl::Now() + kLimit;
   while (run.Running()) {
@@ -72,6 +68,18 @@ TEST_CASE("terminal: the line of progress fits 80 and 40 columns and is one row"
   }
 }
 
+TEST_CASE("terminal: a warning is yellow where colours are wanted, and nothing has a colour where not", "[e2e]") {
+  Words sets = Settings();
+  sets.push_back("data.normalize=null");
+
+  const std::string colours = OnTerminal(80, TempPath("colours"), sets);
+  const std::string plain = OnTerminal(80, TempPath("no_colours"), sets, "1");
+
+  CHECK_THAT(colours, Contains("\x1b[33mwarn:\x1b[0m"));
+  CHECK_THAT(plain, Contains("warn:") && !Contains("\x1b[3") && !Contains("\x1b[1"));
+  CHECK_THAT(plain, Contains("\x1b[K"));  // a line is rewritten there too
+}
+
 TEST_CASE("terminal: Ctrl-C is no error and the last line says where the job stands", "[e2e]") {
   Watched run("ctrl_c", {"run", kJob, "--workers", "1", "--dir", TempPath("ctrl_c")}, Settings("100000steps"));
   run.WaitFor("saved step 10 ");
@@ -102,9 +110,9 @@ TEST_CASE("terminal: the last line of a run is the cause and the remedy, once", 
     const char* cause;
   };
   for (const Case& c : {Case{"nan", "train.optimizer.lr=1000000", kExitBadData, "lower train.optimizer.lr"},
-                        Case{"gpu", "resources.device=cuda", kExitBadJob, "GPU"}}) {
+                        Case{"gpu", "resources.device=cuda", kExitBadJob, kNoLibrary}}) {
     CAPTURE(c.name);
-    setenv("LOCKSTEP_CUDA_LIBRARY", "/nonexistent/liblockstep_cuda.so", 1);
+    setenv("LOCKSTEP_CUDA_LIBRARY", kNoLibrary, 1);
     Words sets = Settings();
     sets.push_back(c.set);
     const Result run = Run({"run", kJob, "--workers", "2", "--dir", TempPath(c.name)}, sets);
@@ -115,10 +123,86 @@ TEST_CASE("terminal: the last line of a run is the cause and the remedy, once", 
     const Words lines = Lines(run.output);
     CHECK_THAT(lines.back(), Contains("run: error: exit " + std::to_string(c.code)) && Contains(c.cause));
     CHECK_THAT(run.output, !Contains("the job is done"));
-    int last_lines = 0;
-    for (const std::string& line : lines) last_lines += absl::StrContains(line, "error: exit ") ? 1 : 0;
-    CHECK(last_lines == 1);
+    CHECK(CountOf(run.output, "error: exit ") == 1);
+    CHECK(CountOf(run.output, c.cause) == 1);
+    CHECK_THAT(run.output, !Contains("stop requested by SIGTERM"));
   }
+}
+
+TEST_CASE("terminal: the last line of a chief alone, and of a worker alone, is the cause, once", "[e2e]") {
+  Words diverges = Settings();
+  diverges.push_back("train.optimizer.lr=1000000");
+  LocalJob nan("nan_alone", kJob, diverges);
+  nan.StartChief(1);
+  nan.StartWorker(0);
+  CHECK(nan.WaitForEnd("chief") == Ended{kExitBadData, 0});
+  const std::string chief = nan.LogOf("chief");
+  CAPTURE(chief);
+  CHECK_THAT(Lines(chief).back(), Contains("chief: error: exit 65: ") && Contains("lower train.optimizer.lr"));
+  CHECK(CountOf(chief, "lower train.optimizer.lr") == 1);
+
+  Words gpu = Settings();
+  gpu.push_back("resources.device=cuda");
+  LocalJob none("gpu_alone", kJob, gpu);
+  setenv("LOCKSTEP_CUDA_LIBRARY", kNoLibrary, 1);
+  none.StartChief(1);
+  none.StartWorker(0);
+  unsetenv("LOCKSTEP_CUDA_LIBRARY");
+  CHECK(none.WaitForEnd("worker-0") == Ended{kExitBadJob, 0});
+  const std::string worker = none.LogOf("worker-0");
+  CAPTURE(worker);
+  CHECK_THAT(Lines(worker).back(), Contains("worker-0: error: exit 78: ") && Contains(kNoLibrary));
+  CHECK(CountOf(worker, kNoLibrary) == 1);
+}
+
+// The last of the lines, each of which is an object.
+json LastObject(const std::string& output) {
+  json last;
+  for (const std::string& line : Lines(output)) {
+    CAPTURE(line);
+    last = json::parse(line, nullptr, /*allow_exceptions=*/false);
+    CHECK(last.is_object());
+  }
+  return last;
+}
+
+TEST_CASE("terminal: a JSON run that fails says everything as JSON, the cause last with its exit code", "[e2e]") {
+  const std::string file = TempPath("json.file");
+  Write(file, "");
+  struct Case {
+    const char* name;
+    std::string directory;
+    Words sets;
+    int code;
+    const char* cause;
+  };
+  for (const Case& c :
+       {Case{"directory", file + "/x", {}, kExitStorage, "cannot be written"},
+        Case{"mistakes", TempPath("json.mistakes"), {"train.seed=x", "model.loss=guess"}, kExitBadJob, "train.seed"},
+        Case{"diverges", TempPath("json.nan"), {"train.optimizer.lr=1000000"}, kExitBadData, "lower train.opt"}}) {
+    CAPTURE(c.name);
+    Words sets = Settings();
+    sets.push_back("observe.log.format=json");
+    sets.insert(sets.end(), c.sets.begin(), c.sets.end());
+    const Result run = Run({"run", kJob, "--workers", "1", "--dir", c.directory}, sets);
+    CAPTURE(run.output);
+
+    CHECK(run.code == c.code);
+    const json last = LastObject(run.output);
+    CHECK(last["level"] == "error");
+    CHECK(last["role"] == "run");
+    CHECK(last["exit_code"] == c.code);
+    CHECK_THAT(last["message"].get<std::string>(), Contains(c.cause));
+  }
+}
+
+TEST_CASE("terminal: JSON lines on a terminal have nothing before them", "[e2e]") {
+  Words sets = Settings();
+  sets.push_back("observe.log.format=json");
+  const std::string shown = OnTerminal(80, TempPath("json.terminal"), sets);
+
+  CHECK_THAT(shown, !Contains("\x1b"));
+  LastObject(shown);
 }
 
 TEST_CASE("terminal: every JSON line has a time, and progress has numbers", "[e2e]") {
@@ -144,82 +228,6 @@ TEST_CASE("terminal: every JSON line has a time, and progress has numbers", "[e2
   CHECK(events["progress"] > 0);
   CHECK(events["saved"] > 0);
   CHECK(events["done"] == 1);
-}
-
-json StatusOf(const std::string& directory, int code = kExitDone) {
-  const Result status = Run({"status", "--dir", directory, "--json"});
-  CAPTURE(status.output);
-  CHECK(status.code == code);
-  return json::parse(status.output);
-}
-
-TEST_CASE("terminal: status tells of running, stopped, killed, silent and finished jobs", "[e2e]") {
-  const std::string directory = TempPath("status");
-  const Words words = {"run", kJob, "--workers", "1", "--dir", directory};
-  {
-    Watched run("status_stopped", words, Settings("100000steps"));
-    run.WaitFor("saved step 10 ");
-    const json running = StatusOf(directory);
-    CHECK(running["running"] == true);
-    CHECK(running["step"].is_number());
-    run.process().Signal(SIGTERM);
-    CHECK(run.End() == Ended{kExitPreempted, 0});
-  }
-  const json stopped = StatusOf(directory);
-  CHECK(stopped["phase"] == "STOPPED");
-  CHECK(stopped["exit_code"] == kExitPreempted);
-  CHECK(stopped["end_step"] == 100000);
-  CHECK(stopped["published_step"] >= 10);
-  const Result text = Run({"status", "--dir", directory});
-  CHECK_THAT(text.output,
-             Contains("STOPPED  step ") && Contains("stop requested by SIGTERM") && Contains("goes on from"));
-
-  {
-    Watched run("status_silent", words, Settings("100000steps"));
-    run.WaitFor("steps from step");
-    const std::string holder = Read(directory + "/chief/lock");
-    const int chief = std::atoi(holder.substr(holder.find("pid ") + 4).c_str());
-    kill(chief, SIGSTOP);
-    const json silent = StatusOf(directory, kExitChiefUnreachable);
-    CHECK(silent["phase"] == "UNREACHABLE");
-    CHECK_THAT(silent["reason"].get<std::string>(), Contains("the chief with pid " + std::to_string(chief)));
-    run.process().Signal(SIGKILL);
-    run.End();
-  }
-  // Dated back: a chief of another machine would have written within the last seconds.
-  std::filesystem::last_write_time(directory + "/stats/worker_stats.json",
-                                   std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
-  const json killed = StatusOf(directory);
-  CHECK(killed["phase"] == "NOT_RUNNING");
-  CHECK(killed["exit_code"].is_null());
-  CHECK_THAT(Run({"status", "--dir", directory}).output, Contains("2h") && Contains("ago"));
-
-  const json done = StatusOf(FinishedJob());
-  CHECK(done["phase"] == "DONE");
-  CHECK(done["step"] == 20);
-  CHECK(done["end_step"] == 20);
-  CHECK(done["progressPercentage"] == 100);
-  CHECK(Run({"stop", "--dir", FinishedJob()}).code == kExitDone);
-}
-
-TEST_CASE("terminal: status --watch follows a job to its end", "[e2e]") {
-  const std::string directory = TempPath("watch");
-  Watched run("watch_run", {"run", kJob, "--workers", "1", "--dir", directory}, Settings("200steps"));
-  run.WaitFor("listening on");
-  Watched watch("watch", {"status", "--dir", directory, "--watch", "--json"});
-
-  CHECK(run.End() == Ended{});
-  CHECK(watch.End() == Ended{});
-
-  const Words lines = Lines(watch.Output());
-  for (const std::string& line : lines) CHECK(json::parse(line)["step"].is_number());
-  CHECK(json::parse(lines.back())["phase"] == "DONE");
-}
-
-TEST_CASE("terminal: an address where nobody listens is named", "[e2e]") {
-  const Result status = Run({"status", "--chief", "127.0.0.1:1", "--token-file", FinishedJob() + "/chief/token"});
-  CHECK(status.code == kExitChiefUnreachable);
-  CHECK_THAT(status.output, Contains("no chief answers at 127.0.0.1:1"));
 }
 
 TEST_CASE("terminal: a worker has the program's name in the process table", "[e2e]") {
