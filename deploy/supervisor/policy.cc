@@ -107,6 +107,8 @@ void Policy::OnChiefExited(absl::Time now, const ChildExited& event, std::vector
   const ExitState how = event.how;
   Child& chief = children_[kChief];
   const bool gave_code = how.signal == 0;
+  // What the last worker ended with was the job's own end, heard from the chief a moment before the chief ended too.
+  if (is_workers_verdict_ && gave_code && how.code != kExitPreempted) exit_code_.reset();
   if (gave_code && (how.code == kExitDone || how.code == kExitPreempted || IsFinal(kChief, how.code))) {
     chief.finished = true;
     // Members have heard it from the chief; a worker that was still on its way to it would wait for nobody.
@@ -150,6 +152,7 @@ void Policy::OnWorkerExited(absl::Time now, const ChildExited& event, std::vecto
     const bool any_left = std::any_of(children_.begin(), children_.end(),
                                       [](const auto& entry) { return !entry.first.chief && !entry.second.finished; });
     if (any_left) return;
+    is_workers_verdict_ = !exit_code_.has_value();
     const std::string cause = event.cause.empty() ? "" : absl::StrCat(RoleName(role), ": ", event.cause);
     BeginStop(now, how.code, cause, /*tell_workers=*/false, out);
     return;

@@ -6,7 +6,8 @@
 // Invariants
 //   * A process that ended with a code that a restart cannot mend is never started again.
 //   * A kill made on purpose (`--kill-worker-every`) is never taken for a failure.
-//   * The run ends with the chief's exit code once the chief has given one.
+//   * The run ends with the chief's exit code once the chief has given one; a worker's, which may only repeat what the
+//     chief told it, counts where the chief was merely stopped for want of workers.
 // Threading: thread-compatible; Supervisor owns the only instance.
 #ifndef LOCKSTEP_DEPLOY_SUPERVISOR_POLICY_H_
 #define LOCKSTEP_DEPLOY_SUPERVISOR_POLICY_H_
@@ -159,7 +160,8 @@ class Policy {
   std::optional<absl::Time> stop_signal_at_;  // of the first one
   int chief_crashes_ = 0;
   std::optional<int> exit_code_;
-  std::string cause_;  // of exit_code_
+  std::string cause_;                // of exit_code_
+  bool is_workers_verdict_ = false;  // so far exit_code_ is a worker's
   absl::Time kill_all_at_ = absl::InfiniteFuture();
   absl::Time next_kill_at_ = absl::InfiniteFuture();
   std::optional<int64_t> next_kill_step_;

@@ -195,6 +195,13 @@ TEST_CASE("supervisor: the cause of the end is that of the process whose code it
   worker.Exit(kChief, 75);
   CHECK(worker.Ended() == 78);
   CHECK(worker.Cause() == "worker-0: no GPU");
+
+  // A worker may end first with what the chief told it.
+  Harness told({.workers = 1});
+  told.Exit(Worker(0), 65, "the job failed. The chief's last line says why");
+  told.Exit(kChief, 65, "the loss is NaN");
+  CHECK(told.Ended() == 65);
+  CHECK(told.Cause() == "the loss is NaN");
 }
 
 TEST_CASE("supervisor: a process that cannot be made is tried again later and costs nobody a failure", "[supervisor]") {
