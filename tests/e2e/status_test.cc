@@ -189,6 +189,15 @@ TEST_CASE("status: status --watch keeps to a narrow terminal and redraws in plac
   CHECK_THAT(pictures.back(), StartsWith("STOPPED  step "));
 }
 
+TEST_CASE("status: a directory without a job ends with 74", "[e2e]") {
+  const std::string empty = TempPath("empty");
+  std::filesystem::create_directories(empty);
+  const Result none = Run({"status", "--dir", empty});
+  CHECK(none.code == kExitStorage);
+  CHECK_THAT(none.output, Contains("no job in " + empty));
+  CHECK(Run({"status", "--dir", empty + "/nowhere", "--watch"}).code == kExitStorage);
+}
+
 TEST_CASE("status: an address where nobody listens is named", "[e2e]") {
   const Result status = Run({"status", "--chief", "127.0.0.1:1", "--token-file", FinishedJob() + "/chief/token"});
   CHECK(status.code == kExitChiefUnreachable);
