@@ -168,6 +168,16 @@ TEST_CASE("bad input: callers without the token are refused and counted, and the
   chief.process().Signal(SIGKILL);
 }
 
+TEST_CASE("bad input: a worker that is stopped while it waits for a token says so and ends with 75", "[e2e]") {
+  Watched worker("early", {"worker", "--chief", "127.0.0.1:1", "--token-file", TempPath("no.token")});
+  worker.WaitFor("waiting for the job's token");
+
+  worker.process().Signal(SIGTERM);
+
+  CHECK(worker.End() == Ended{kExitPreempted, 0});
+  CHECK_THAT(worker.Output(), Contains("asked to leave before it joined") && !Contains("error:"));
+}
+
 TEST_CASE("bad input: a worker that listens on loopback for a chief elsewhere is told of --peer-host", "[e2e]") {
   const Result result = Run(
       {"worker", "--chief", "192.0.2.1:1", "--connect-timeout", "1", "--token-file", FinishedJob() + "/chief/token"});

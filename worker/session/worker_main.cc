@@ -120,7 +120,11 @@ int WorkerMain(const WorkerOptions& options) {
   if (!device.ok()) return Fail(device.status(), kExitUsage);
   device->local_rank = options.local_rank;
   const absl::StatusOr<std::string> token = AwaitToken(options, signals);
-  if (absl::IsCancelled(token.status())) return kExitPreempted;
+  if (absl::IsCancelled(token.status())) {
+    LS_LOG(info, token.status().message());
+    FlushLog();
+    return kExitPreempted;
+  }
   if (!token.ok()) return Fail(token.status(), kExitBadToken);
 
   SessionLoop::Options loop_options;
