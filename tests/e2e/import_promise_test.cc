@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "tests/e2e/check_corpus.h"
 #include "tests/e2e/local_job.h"
 
 namespace lockstep::e2e {
@@ -80,6 +81,36 @@ TEST_CASE("promise: imported models keep it with workers killed and a chief that
     found = found || absl::StrContains(head, absl::StrCat("\"", dropped, "\""));
   }
   CHECK(found);
+}
+
+// The digest at the end of a job on the corpus's samples, with so many workers.
+std::string DigestOf(const std::string& model, const std::vector<std::string>& data, int workers) {
+  std::vector<std::string> settings = {
+      "model.builtin=null",     absl::StrCat("model.onnx=", CorpusPath(model + ".onnx")),
+      "data.normalize=null",    "train.global_batch_size=8",
+      "train.logical_shards=2", "train.duration=40steps",
+      "train.optimizer.lr=0.1"};
+  settings.insert(settings.end(), data.begin(), data.end());
+  LocalJob job(absl::StrCat(model, ".", workers), kJob, settings);
+  job.RunUndisturbed(workers);
+  return job.Digest();
+}
+
+TEST_CASE("promise: an input called labels is fed by its data, not by the labels, on any number of workers", "[e2e]") {
+  const std::vector<std::string> one = {absl::StrCat("data.train.inputs=", CorpusPath("x.npy")),
+                                        absl::StrCat("data.train.labels=", CorpusPath("labels.npy"))};
+  const std::string digest = DigestOf("linear", one, 1);
+  CHECK(DigestOf("called_labels", one, 1) == digest);
+  CHECK(DigestOf("called_labels", one, 2) == digest);
+
+  const auto npz = [](const std::string& name) -> std::vector<std::string> {
+    return {absl::StrCat("data.train.inputs=", CorpusPath(name)), "data.train.labels=null",
+            "data.train.label_field=classes"};
+  };
+  const std::string of_two = DigestOf("two_others", npz("two_others.npz"), 1);
+  CHECK(of_two != digest);
+  CHECK(DigestOf("two_inputs", npz("two.npz"), 1) == of_two);
+  CHECK(DigestOf("two_inputs", npz("two.npz"), 2) == of_two);
 }
 
 }  // namespace

@@ -1,0 +1,80 @@
+#include "tests/e2e/small_onnx.h"
+
+#include <google/protobuf/text_format.h>
+
+#include <fstream>
+#include <stdexcept>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "protos/onnx.pb.h"
+
+namespace lockstep::e2e {
+namespace {
+
+constexpr int kInputs = 12;
+constexpr int kScores = 4;
+
+std::string Input(const std::string& name) {
+  return absl::StrCat("input { name: '", name, "' type { tensor_type { elem_type: 1 shape { dim { dim_param: 'b' } ",
+                      "dim { dim_value: ", kInputs, " } } } } }\n");
+}
+
+std::string Output(const std::string& name) { return absl::StrCat("output { name: '", name, "' }\n"); }
+
+std::string Node(const std::string& op, const std::vector<std::string>& inputs, const std::string& output,
+                 const std::string& attributes = "") {
+  std::string text = absl::StrCat("node { op_type: '", op, "' output: '", output, "'");
+  for (const std::string& input : inputs) absl::StrAppend(&text, " input: '", input, "'");
+  return absl::StrCat(text, " ", attributes, " }\n");
+}
+
+// A matrix that takes a sample to its scores.
+std::string Weight(const std::string& name) {
+  std::string text = absl::StrCat("initializer { name: '", name, "' data_type: 1 dims: ", kInputs, " dims: ", kScores);
+  for (int i = 0; i < kInputs * kScores; ++i) absl::StrAppend(&text, " float_data: ", 0.02 * (i * 37 % 17 - 8));
+  return absl::StrCat(text, " }\n");
+}
+
+void WriteModel(const std::string& path, const std::string& graph) {
+  onnx::ModelProto model;
+  const std::string text = absl::StrCat("ir_version: 8 opset_import { version: 18 } graph {\n", graph, "}");
+  if (!google::protobuf::TextFormat::ParseFromString(text, &model)) throw std::runtime_error(text);
+  std::ofstream(path, std::ios::binary) << model.SerializeAsString();
+}
+
+}  // namespace
+
+void WriteLinear(const std::string& path, const std::string& input) {
+  WriteModel(path, Input(input) + Weight("w") + Node("MatMul", {input, "w"}, "y") + Output("y"));
+}
+
+void WriteTwoInputs(const std::string& path, const std::string& other) {
+  WriteModel(path, Input(other) + Input("x") + Weight("w") + Node("Add", {other, "x"}, "sum") +
+                       Node("MatMul", {"sum", "w"}, "y") + Output("y"));
+}
+
+void WriteCost(const std::string& path) {
+  WriteModel(path, Input("x") + Weight("w") + Node("MatMul", {"x", "w"}, "y") + Node("Mul", {"y", "y"}, "squares") +
+                       Node("ReduceMean", {"squares"}, "cost", "attribute { name: 'keepdims' type: 2 i: 0 }") +
+                       Output("cost"));
+}
+
+void WriteTwoOutputs(const std::string& path) {
+  WriteModel(path, Input("x") + Weight("w") + Weight("v") + Node("MatMul", {"x", "w"}, "y") +
+                       Node("MatMul", {"x", "v"}, "z") + Output("y") + Output("z"));
+}
+
+void WriteMasked(const std::string& path) {
+  WriteModel(path, Input("x") + Weight("w") + Node("Softmax", {"x"}, "shares") + Node("MatMul", {"shares", "w"}, "y") +
+                       Output("y"));
+}
+
+void WriteNanAware(const std::string& path) {
+  WriteModel(path, Input("x") + Weight("w") +
+                       Node("Constant", {}, "zero", "attribute { name: 'value_float' type: 1 f: 0 }") +
+                       Node("IsNaN", {"x"}, "missing") + Node("Where", {"missing", "zero", "x"}, "known") +
+                       Node("MatMul", {"known", "w"}, "y") + Output("y"));
+}
+
+}  // namespace lockstep::e2e

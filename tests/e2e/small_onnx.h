@@ -1,0 +1,27 @@
+// ONNX files of a few nodes, made on the spot for tests. They take samples of 12 numbers and give 4 scores, but for the
+// cost, which is a scalar.
+//
+// Threading: thread-safe (pure functions, each writes its own file).
+#ifndef LOCKSTEP_TESTS_E2E_SMALL_ONNX_H_
+#define LOCKSTEP_TESTS_E2E_SMALL_ONNX_H_
+
+#include <string>
+
+namespace lockstep::e2e {
+
+// `input` x w.
+void WriteLinear(const std::string& path, const std::string& input);
+// (`other` + x) x w.
+void WriteTwoInputs(const std::string& path, const std::string& other);
+// The mean of the squares of x x w.
+void WriteCost(const std::string& path);
+// x x w, and x x v, which no loss reads.
+void WriteTwoOutputs(const std::string& path);
+// softmax(x) x w.
+void WriteMasked(const std::string& path);
+// (0 where x is NaN, else x) x w.
+void WriteNanAware(const std::string& path);
+
+}  // namespace lockstep::e2e
+
+#endif  // LOCKSTEP_TESTS_E2E_SMALL_ONNX_H_
