@@ -174,6 +174,12 @@ Sets Exported(const std::string& name, const Sets& more = {}) {
               more);
 }
 
+// Another of them, on the data of stated/averaging.
+Sets Late(const Sets& more = {}) {
+  const std::string file = fs::absolute("tests/conformance/pytorch/stated/late.onnx").string();
+  return Exported("stated/averaging", Join({"model.onnx=" + file}, more));
+}
+
 // A small model, on the job's own data.
 Sets Onnx(const std::string& name, const Sets& more = {}) {
   return Join({"model.builtin=null", absl::StrCat("model.onnx=", TheFiles().Path(name), ".onnx")}, more);
@@ -186,6 +192,12 @@ Sets OneFile(const std::string& name, const Sets& more = {}) {
 
 constexpr char kEval[] = "data.eval={inputs: x.npy, labels: labels.npy}";
 constexpr char kGpt2[] = "model.builtin={name: gpt2, vocabulary: 16, context: 4, layers: 1, heads: 1, width: 8}";
+
+// A small language model on tokens.
+Sets Tokens(const std::string& name) {
+  return {"model.builtin=null", kGpt2, "data.train=null",
+          absl::StrCat("data.train={tokens: ", name, ", sequence_length: 4}")};
+}
 
 std::vector<Setting> OfTraining() {
   return {
@@ -242,7 +254,6 @@ std::vector<Setting> OfModels() {
       {{"train.optimizer.no_decay=[nothing]"}},
       {{"model.builtin.classes=3"}},
       {{"model.builtin.input=[13]"}},
-      {{"model.builtin.hidden=[100000000000]"}, false, " bytes free, and one checkpoint takes "},
       {{"model.loss=output:scores"}},
       {{kGpt2}},
       {{kEval, "eval.sample={prompt: a}"}},
@@ -259,8 +270,8 @@ std::vector<Setting> OfModels() {
       {Exported("stated/unseen", {"model.stop_gradient=[mean]"}), true, "1 value behind which no gradient goes: mean",
        "torch.no_grad()"},
       {Exported("stated/unseen", {"model.stop_gradient=[nothing]"}), false, "matches 'nothing'"},
-      {Exported("stated/late"), false, "model.constant_buffers: [average]"},
-      {Exported("stated/late", {"model.constant_buffers=[average]"}), true, "buffer constant: average"},
+      {Late(), false, "model.constant_buffers: [average]"},
+      {Late({"model.constant_buffers=[average]"}), true, "buffer constant: average"},
       {Exported("stated/averaging", {"model.constant_buffers=[average]"}), true, "buffer constant: average",
        "that forward changes"},
       {Exported("stated/one_norm"), true, "1 batch normalisation by statistics that stay: first"},
@@ -285,8 +296,8 @@ std::vector<Setting> OfData() {
       {Onnx("two_inputs", OneFile("two.npz", {"data.train.label_field=classes"})), true},
       {Onnx("called_labels", {kEval}), true},
       {OneFile("two.npz", {"data.train.label_field=none"}), false, "there is no array 'none'"},
-      {{kGpt2, "data.train={tokens: tokens.bin, sequence_length: 4}"}, true},
-      {{kGpt2, "data.train={tokens: tokens_beyond.bin, sequence_length: 4}"}, false, "is 16, "},
+      {Tokens("tokens.bin"), true},
+      {Tokens("tokens_beyond.bin"), false, "is 16, "},
       {{"data.train.labels=null", "data.train.format=npy"}},
       {{"data.train.sequence_length=4"}},
       {{"data.normalize={mean: [1, 2], std: [1, 2, 3]}"}},
@@ -348,7 +359,7 @@ std::vector<Setting> OfDirectories() {
        }},
       {{}, true, "goes on", "", [](const std::string& dir) { fs::remove(dir + "/chief/token"); }},
       {{}, true, "goes on", "", [](const std::string& dir) { Replace(dir + "/latest", "step-00x"); }},
-      {{}, true, "LOCKSTEP was damaged", "", [](const std::string& dir) { fs::resize_file(dir + "/LOCKSTEP", 30); }},
+      {{}, true, "LOCKSTEP is malformed", "", [](const std::string& dir) { fs::resize_file(dir + "/LOCKSTEP", 30); }},
       {{}, false, "is missing, yet ", "", [](const std::string& dir) { fs::remove(dir + "/LOCKSTEP"); }},
   };
 }

@@ -178,13 +178,13 @@ absl::StatusOr<std::unique_ptr<StorageLock>> LockLocalFile(const std::string& pa
   // It is written to: another user who may write the directory must not choose what.
   Descriptor fd(OpenRetrying(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0666));
   if (fd.get() < 0 && errno == ELOOP) {
-    return absl::FailedPreconditionError(absl::StrCat(
+    return absl::InvalidArgumentError(absl::StrCat(
         path, " is a symbolic link, and is not written to. Remove it, and see who may write its directory"));
   }
   if (fd.get() < 0) return PosixError(errno, "open", path);
   struct stat info;
   if (fstat(fd.get(), &info) != 0) return PosixError(errno, "look at", path);
-  if (!S_ISREG(info.st_mode)) return absl::FailedPreconditionError(absl::StrCat(path, " is not a file. Remove it"));
+  if (!S_ISREG(info.st_mode)) return absl::InvalidArgumentError(absl::StrCat(path, " is not a file. Remove it"));
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == ENOLCK || errno == EOPNOTSUPP) {
       return absl::UnimplementedError(absl::StrCat("the file system of ", path, " has no locks"));
