@@ -48,6 +48,15 @@ TEST_CASE("simulation: whatever dies, the job ends with the state of an undistur
   }
 }
 
+// Each of these broke a promise once.
+TEST_CASE("simulation: schedules that failed before pass", "[simulation]") {
+  for (const uint64_t seed : {uint64_t{31873}, uint64_t{1020184}, uint64_t{770085947}, uint64_t{770087835}}) {
+    const ScenarioResult result = RunScenario(seed, nullptr);
+    INFO("replay: " << ReplayCommand(seed));
+    for (const std::string& violation : result.violations) FAIL_CHECK(violation);
+  }
+}
+
 TEST_CASE("simulation: a seed replays exactly", "[simulation]") {
   std::ostringstream first, second;
 
