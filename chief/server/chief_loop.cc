@@ -115,13 +115,11 @@ int ChiefLoop::Run() {
 }
 
 void ChiefLoop::TakeTurn() {
-  const std::optional<absl::Duration> wait = ticks_.Wait(clock_.Now(), core_.NextDeadline(), inputs_.size());
-  if (!wait.has_value()) return Step(Tick{});
-  std::optional<Input> input = inputs_.Pop(*wait);
-  if (!input.has_value()) return;
-  ticks_.Taken();
-  if (auto* question = std::get_if<Question>(&*input)) return (*question)();
-  Step(std::get<Event>(*input));
+  const auto handle = [this](Input input) {
+    if (auto* question = std::get_if<Question>(&input)) return (*question)();
+    Step(std::get<Event>(input));
+  };
+  ticks_.TakeTurn(clock_.Now(), core_.NextDeadline(), inputs_, handle, [this] { Step(Tick{}); });
 }
 
 FoundBest ChiefLoop::FindResult() {

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <utility>
 
 #include "absl/time/time.h"
 
@@ -15,8 +16,22 @@ namespace lockstep::chief {
 
 class TickGate {
  public:
-  // How long to wait for an input; nullopt: give the Tick now. `due`: the core's next deadline; `queued`: the inputs
-  // that lie in the queue.
+  // One turn of the loop: waits for an input or for `due`, the core's next deadline, and handles what came first.
+  //   inputs   a queue with size() and Pop(wait), as BoundedQueue
+  //   handle   takes an input
+  //   tick     gives the core a Tick
+  template <typename Queue, typename Handle, typename GiveTick>
+  void TakeTurn(absl::Time now, absl::Time due, Queue& inputs, const Handle& handle, const GiveTick& tick) {
+    const std::optional<absl::Duration> wait = Wait(now, due, inputs.size());
+    if (!wait.has_value()) return tick();
+    auto input = inputs.Pop(*wait);
+    if (!input.has_value()) return;
+    if (passed_ && before_ != 0) --before_;
+    handle(*std::move(input));
+  }
+
+ private:
+  // How long to wait for an input; nullopt: it is time for the Tick. `queued`: the inputs that lie in the queue.
   std::optional<absl::Duration> Wait(absl::Time now, absl::Time due, size_t queued) {
     if (now < due) {
       passed_ = false;
@@ -27,12 +42,7 @@ class TickGate {
     if (passed_) return absl::ZeroDuration();
     return std::nullopt;
   }
-  // An input was taken from the queue.
-  void Taken() {
-    if (passed_ && before_ != 0) --before_;
-  }
 
- private:
   bool passed_ = false;  // a deadline has
   size_t before_ = 0;    // inputs that came before it did and were not taken yet
 };
