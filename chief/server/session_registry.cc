@@ -1,5 +1,6 @@
 #include "chief/server/session_registry.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 #include <vector>
@@ -19,7 +20,18 @@ void SessionRegistry::Remove(SessionId session) {
   if (found == sessions_.end()) return;
   removed = std::move(found->second);
   sessions_.erase(found);
+  workers_.erase(session);
   removed_.SignalAll();
+}
+
+void SessionRegistry::SaidHello(SessionId session, const Incarnation& worker) {
+  MutexLock lock(&mutex_);
+  if (sessions_.count(session) != 0) workers_[session] = worker;
+}
+
+bool SessionRegistry::Has(const Incarnation& worker) const {
+  MutexLock lock(&mutex_);
+  return std::any_of(workers_.begin(), workers_.end(), [&](const auto& entry) { return entry.second == worker; });
 }
 
 std::shared_ptr<SessionStream> SessionRegistry::Find(SessionId session) {

@@ -32,6 +32,10 @@ class SessionRegistry {
   // A new number for a stream.
   SessionId Add(std::shared_ptr<SessionStream> stream);
   void Remove(SessionId session);
+  // The session is that of `worker`, as its Hello says.
+  void SaidHello(SessionId session, const Incarnation& worker);
+  // Is a session of this process open?
+  bool Has(const Incarnation& worker) const;
   // Dropped when the session is gone.
   void Send(SessionId session, const ChiefFence& fence, const ChiefCommand& command);
   void Close(SessionId session);
@@ -42,10 +46,11 @@ class SessionRegistry {
  private:
   std::shared_ptr<SessionStream> Find(SessionId session);
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   CondVar removed_;
   SessionId last_ GUARDED_BY(mutex_) = 0;
   std::map<SessionId, std::shared_ptr<SessionStream>> sessions_ GUARDED_BY(mutex_);
+  std::map<SessionId, Incarnation> workers_ GUARDED_BY(mutex_);  // of sessions that said Hello
 };
 
 }  // namespace lockstep::chief

@@ -46,6 +46,7 @@ class OpenStream final : public grpc::ServerBidiReactor<proto::WorkerEnvelope, p
     if (!ok) return End(grpc::Status::OK, "the stream was closed or reset");
     absl::StatusOr<FencedMessage> message = FromWire(incoming_);
     if (!message.ok()) return End(ToGrpc(message.status()), std::string(message.status().message()));
+    if (std::holds_alternative<Hello>(message->message)) context_.sessions->SaidHello(id_, message->fence.incarnation);
     if (!context_.post(FromWorker{id_, message->fence, std::move(message->message)}, false)) {
       return End(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "the chief is too busy"), "the queue is full");
     }
@@ -152,10 +153,16 @@ grpc::ServerUnaryReactor* SessionService::Beat(grpc::CallbackServerContext* call
 }
 
 absl::Status SessionService::CheckFence(const proto::WorkerFence& fence) const {
-  if (fence.term() == context_.term && fence.job() == context_.job) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("the call is for job '", fence.job(), "' under term ", fence.term(),
-                                                    ", this chief has '", context_.job, "' under term ", context_.term,
-                                                    "; say Hello again"));
+  if (fence.term() != context_.term || fence.job() != context_.job) {
+    return absl::FailedPreconditionError(absl::StrCat("the call is for job '", fence.job(), "' under term ",
+                                                      fence.term(), ", this chief has '", context_.job, "' under term ",
+                                                      context_.term, "; say Hello again"));
+  }
+  const Incarnation worker{fence.incarnation().high(), fence.incarnation().low()};
+  if (context_.sessions->Has(worker)) return absl::OkStatus();
+  // Its session may come back, and with it what it asks for now.
+  return absl::UnavailableError(
+      absl::StrCat("worker process ", worker.ToString(), " has no session with this chief; it says Hello first"));
 }
 
 grpc::Status SessionService::UploadShare(grpc::ServerContext* call, grpc::ServerReader<proto::ShareChunk>* chunks,

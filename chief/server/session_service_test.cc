@@ -1,0 +1,100 @@
+// Who may fetch and upload, on a real server.
+#include "chief/server/session_service.h"
+
+#include <catch2/catch.hpp>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/net/rpc.h"
+#include "common/protocol/wire.h"
+#include "common/sync/queue.h"
+
+namespace lockstep::chief {
+namespace {
+
+// Far longer than anything here takes: reached only when it never happens.
+constexpr absl::Duration kNever = absl::Seconds(30);
+constexpr Incarnation kWorker{1, 2};
+
+class Server {
+ public:
+  Server() {
+    context_.job = "job-1";
+    context_.term = 3;
+    context_.token = "token";
+    context_.sessions = &sessions_;
+    context_.post = [this](Event event, bool) { return events.Push(std::move(event)); };
+    grpc::ServerBuilder builder;
+    int port = 0;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+    REQUIRE(server_ != nullptr);
+    stub = proto::Session::NewStub(MakeChannel(absl::StrCat("127.0.0.1:", port), "test"));
+  }
+  ~Server() { server_->Shutdown(std::chrono::system_clock::now()); }
+
+  // What comes of a fetch that asks for nothing: InvalidArgument when its fence is right.
+  grpc::StatusCode Fetch(const WorkerFence& fence) {
+    grpc::ClientContext call;
+    SetToken(call, "token");
+    proto::FetchRequest request;
+    *request.mutable_fence() = ToWire(fence);
+    const auto stream = stub->Fetch(&call, request);
+    proto::FetchChunk chunk;
+    while (stream->Read(&chunk)) {
+    }
+    return stream->Finish().error_code();
+  }
+  grpc::StatusCode Upload(const WorkerFence& fence) {
+    grpc::ClientContext call;
+    SetToken(call, "token");
+    proto::UploadReply reply;
+    const auto stream = stub->UploadShare(&call, &reply);
+    proto::ShareChunk chunk;
+    *chunk.mutable_header()->mutable_fence() = ToWire(fence);
+    *chunk.mutable_header()->mutable_snapshot() = ToWire(SnapshotId{"line", 7, "digest"});
+    stream->Write(chunk);
+    stream->WritesDone();
+    return stream->Finish().error_code();
+  }
+
+  BoundedQueue<Event> events{64};
+  std::unique_ptr<proto::Session::Stub> stub;
+
+ private:
+  SessionRegistry sessions_;
+  ServiceContext context_;
+  SessionService service_{&context_};
+  std::unique_ptr<grpc::Server> server_;
+};
+
+TEST_CASE("session service: only a process with an open session fetches and uploads", "[chief]") {
+  Server server;
+  const WorkerFence fence{"job-1", 3, kWorker};
+  CHECK(server.Fetch(fence) == grpc::StatusCode::UNAVAILABLE);  // it has said nothing yet
+  CHECK(server.Upload(fence) == grpc::StatusCode::UNAVAILABLE);
+
+  grpc::ClientContext call;
+  SetToken(call, "token");
+  const auto session = server.stub->Connect(&call);
+  REQUIRE(session->Write(ToWire(WorkerFence{"job-1", 0, kWorker}, Hello{})));
+  const auto hello = server.events.Pop(kNever);
+  REQUIRE((hello.has_value() && std::holds_alternative<FromWorker>(*hello)));
+
+  CHECK(server.Fetch(fence) == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK(server.Fetch({"job-1", 3, {1, 3}}) == grpc::StatusCode::UNAVAILABLE);
+  CHECK(server.Upload({"job-1", 3, {1, 3}}) == grpc::StatusCode::UNAVAILABLE);
+  CHECK(server.Fetch({"job-1", 2, kWorker}) == grpc::StatusCode::FAILED_PRECONDITION);
+  CHECK(server.Fetch({"job-2", 3, kWorker}) == grpc::StatusCode::FAILED_PRECONDITION);
+
+  session->WritesDone();
+  const auto closed = server.events.Pop(kNever);
+  REQUIRE((closed.has_value() && std::holds_alternative<SessionClosed>(*closed)));
+  CHECK(server.Fetch(fence) == grpc::StatusCode::UNAVAILABLE);
+  session->Finish();
+}
+
+}  // namespace
+}  // namespace lockstep::chief
