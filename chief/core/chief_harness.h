@@ -29,13 +29,13 @@ struct FakeWorker {
   Term term = 0;
   bool connected = false;
   bool mute = false;    // hears, but does not answer
+  bool tests = true;    // answers TestPeers
   bool beating = true;  // heartbeats go on
   uint64_t progress = 0;
   Heartbeat::Phase phase = Heartbeat::Phase::kWaitingForPeer;
   bool leaving = false;
   bool dismissed = false;  // Dismiss, Done, Refused or Shutdown came
   int exit_code = -1;
-
   bool has_state = false;
   Lineage lineage;
   Position position;
@@ -167,8 +167,7 @@ class ChiefHarness {
     Say(index, message);
   }
   Digest DigestOf(const FakeWorker& w) const { return absl::StrCat("digest-of-", w.position.step, w.digest_suffix); }
-  // ---- time
-  // Time passes in ticks of 500 ms; every connected worker that beats is heard.
+  // ---- time: it passes in ticks of 500 ms; every connected worker that beats is heard
   void Advance(absl::Duration duration) {
     const absl::Time end = now_ + duration;
     while (now_ < end && !ended()) {
@@ -333,6 +332,7 @@ class ChiefHarness {
     Say(index, w.ready);
   }
   void Obey(int index, FakeWorker& w, const ChiefFence&, const TestPeers& command) {
+    if (!w.tests) return;
     PeersTested answer{command.round, {}, {}, ""};
     for (const Member& peer : command.peers) {
       const bool fails = w.unreachable.count(peer.name) != 0;

@@ -241,12 +241,38 @@ std::string Coordinator::AwaitedText() {
   if (missing.size() + ready < wanted) {
     missing.push_back(absl::StrCat(wanted - ready - missing.size(), " that never connected"));
   }
-  std::string text = absl::StrCat(ready, "/", wanted, " joined");
-  if (ready >= wanted && policy_.expected_workers == 0) {
-    text = absl::StrCat(ready, " joined; others that are starting are waited for (--expected-workers says how many)");
+  std::vector<std::string> parts;
+  if (const std::string delay = DelayText(); !delay.empty()) parts.push_back(delay);
+  if (ready < wanted || policy_.expected_workers != 0) {
+    parts.push_back(absl::StrCat(ready, "/", wanted, " joined"));
+  } else if (parts.empty()) {
+    parts.push_back(
+        absl::StrCat(ready, " joined; others that are starting are waited for (--expected-workers says how many)"));
   }
-  if (!missing.empty()) absl::StrAppend(&text, "; missing ", absl::StrJoin(missing, ", "));
-  return absl::StrCat(text, ApartText());
+  if (!missing.empty()) parts.push_back(absl::StrCat("missing ", absl::StrJoin(missing, ", ")));
+  return absl::StrCat(absl::StrJoin(parts, "; "), ApartText());
+}
+
+std::string Coordinator::DelayText() {
+  if (phase_ != Phase::kWaiting) return "";
+  const auto in_seconds = [](absl::Duration left) { return absl::FormatDuration(absl::Ceil(left, absl::Seconds(1))); };
+  if (now_ < not_before_) {
+    return absl::StrCat("the next generation, in ", in_seconds(not_before_ - now_), ": ", fruitless_,
+                        " in a row broke without a step, the last one so: ", broken_by_);
+  }
+  const std::vector<Worker*> workers = roster_.InOrder();
+  for (size_t i = 0; i < workers.size(); ++i) {
+    if (!workers[i]->IsReady() || !workers[i]->AtRest() || workers[i]->leaving) continue;
+    if (!pairs_.MayForm(workers[i]->id(), now_)) {
+      return absl::StrCat(workers[i]->name(), ", which pauses because it could not do its part: ", broken_by_);
+    }
+    for (size_t j = 0; j < i; ++j) {
+      if (!pairs_.InDoubt(workers[i]->id(), workers[j]->id(), now_)) continue;
+      return absl::StrCat("a test whether ", workers[i]->name(), " reaches ", workers[j]->name(),
+                          "; the last generation broke so: ", broken_by_);
+    }
+  }
+  return "";
 }
 
 std::string Coordinator::ApartText() {
@@ -266,16 +292,19 @@ void Coordinator::SayWhatIsAwaited() {
   if (phase_ == Phase::kRunning || phase_ == Phase::kDone || phase_ == Phase::kEnded) return;
   if (now_ - std::max(said_, phase_since_) < kSayEvery) return;
   said_ = now_;
+  if (phase_ == Phase::kFinishing && !saves_.TroubleText(now_).empty()) return;  // the storage's trouble is said
+  out_.Say(Level::kInfo, absl::StrCat("waiting for ", WaitingText()));
+}
+
+std::string Coordinator::WaitingText() {
   switch (phase_) {
     case Phase::kFinishing:
-      if (saves_.TroubleText(now_).empty()) out_.Say(Level::kInfo, "waiting for the last save to be published");
-      break;
+      return "the last save to be published";
     case Phase::kForming:
-      out_.Say(Level::kInfo, absl::StrCat("generation ", current_.id.ToString(), ": ", current_.formed.size(), "/",
-                                          current_.members.size(), " members synchronised"));
-      break;
+      return absl::StrCat("generation ", current_.id.ToString(), ": ", current_.formed.size(), "/",
+                          current_.members.size(), " members synchronised");
     default:
-      out_.Say(Level::kInfo, AwaitedText());
+      return AwaitedText();
   }
 }
 
@@ -306,7 +335,7 @@ CoordinatorView Coordinator::View() {
   view.failures = budget_.spent();
   view.preemptions = preemptions_;
   view.losses = losses_;
-  if (phase_ != Phase::kRunning && phase_ != Phase::kDone) view.waiting_for = AwaitedText();
+  if (phase_ != Phase::kRunning && phase_ != Phase::kDone) view.waiting_for = WaitingText();
   if (saves_.Insists() && !saves_.TroubleText(now_).empty()) view.waiting_for = saves_.TroubleText(now_);
   if (plan_trouble_.active()) view.waiting_for = plan_trouble_.Text(now_);
   for (Worker* worker : roster_.InOrder()) {

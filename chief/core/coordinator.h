@@ -88,8 +88,8 @@ class Coordinator {
   static constexpr absl::Duration kTickGap = absl::Milliseconds(1500);  // longer: this process was paused (rule 16)
   static constexpr absl::Duration kSayEvery = absl::Seconds(10);
   static constexpr uint32_t kMaxWorkers = 4096;
-  // A holder of a name that is heard so long after another process asked for the name is alive: what it had sent before
-  // it died has come by then.
+  // The holder of a name is alive when it is heard so long after another process asked for the name: a message from
+  // before its death would have arrived earlier.
   static constexpr absl::Duration kNameHeldFor = absl::Milliseconds(600);
   // Where nobody said how many workers to expect: they are all there when none came for so long.
   static constexpr absl::Duration kQuiet = absl::Seconds(3);
@@ -141,19 +141,24 @@ class Coordinator {
   void On(const ProcessExited& event);
   void On(const StopRequested& event);
   void NoteTime(absl::Time now);
-  // Has `limit` passed without what it was for? Only a Tick may say so: before another event lies what came before it.
+  // True when the event is a Tick and `limit` has passed. No other event times anything out: an earlier message may
+  // still lie in the queue.
   bool Passed(absl::Time limit) const { return judging_ && now_ >= limit; }
   void Advance();
   void SayWhatIsAwaited();
+  // For people, after "waiting for ".
+  std::string WaitingText();
   std::string AwaitedText();
+  // Why the workers that are here do not form a generation yet; empty when nothing but other workers is awaited.
+  std::string DelayText();
   std::string ApartText();
 
   // coordinator_join.cc: sessions, plan, preparation, connection tests
   void OnHello(SessionId session, const WorkerFence& fence, const Hello& hello);
   void Refuse(SessionId session, int32_t code, const std::string& message);
   void Admit(Worker& worker, const Hello& hello);
-  // Under lineages of generations a chief that has neither adopted nor formed one learns from the workers what the
-  // last one was.
+  // With lineages per generation: a chief that has neither adopted nor formed a generation learns the newest lineage
+  // from its workers.
   void TakeUpLineage(const Lineage& lineage);
   void WelcomeFinished(Worker& worker, const Hello& hello);
   void OnMessage(Worker& worker, const PlanMade& message);
@@ -279,6 +284,10 @@ class Coordinator {
     Hello hello;
     absl::Time since;
   };
+  struct Stray {
+    std::string name;
+    absl::Time since;
+  };
 
   Roster roster_;
   std::map<SessionId, NameClaim> name_claims_;   // wait until it is known whether the name's holder lives
@@ -294,6 +303,7 @@ class Coordinator {
   uint32_t fruitless_ = 0;  // generations in a row that broke without a step, nobody having been lost
   absl::Time not_before_ = absl::InfinitePast();  // the next one is formed
   std::set<std::string> ended_pause_;             // names that ended one; at most kMaxWorkers
+  std::string broken_by_;                         // the first cause of the newest one that broke
   uint32_t failed_restores_ = 0;                  // in a row, every member having lived on
   uint64_t requests_ = 0;
   uint64_t test_rounds_ = 0;
@@ -308,8 +318,10 @@ class Coordinator {
 
   std::optional<Ending> ending_;                // a stop or the time limit is pending
   std::optional<Ending> result_;                // phase Done
-  std::map<Incarnation, std::string> to_tell_;  // who has not heard Done, with its name
-  uint64_t final_step_ = 0;                     // that Finishing saves
+  std::map<Incarnation, std::string> to_tell_;  // members that have not heard Done, with their names
+  // Workers that lost their session and were not seen to end: they may come back and ask. At most kMaxWorkers.
+  std::map<Incarnation, Stray> strays_;
+  uint64_t final_step_ = 0;  // that Finishing saves
   absl::Time last_save_;
   absl::Duration trained_for_;
   absl::Duration no_progress_limit_;

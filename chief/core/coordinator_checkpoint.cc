@@ -155,7 +155,7 @@ bool Coordinator::FinishIfPublished() {
   if (!ending_.has_value()) return false;
   if (phase_ == Phase::kFinishing && published < final_step_) return false;
   if (phase_ == Phase::kWaiting) {
-    // Who lost its session comes back within seconds, perhaps with more than what is published.
+    // A worker that lost its session comes back within seconds, perhaps with a newer state than the published one.
     if (saves_.IsNewer(progress_.agreed()) && !Passed(last_lost_ + policy_.heartbeat_limit)) return false;
     for (Worker* worker : roster_.InOrder()) {
       const bool may_hold = !worker->AtRest() || (HoldsCurrent(*worker) && saves_.IsNewer(worker->held->position.step));
@@ -182,6 +182,9 @@ void Coordinator::Finish(const Ending& ending) {
     const bool ends_anyway = exited_.count(member.name) != 0 || reported_error_.count(member.name) != 0;
     if (!ends_anyway) to_tell_[member.incarnation] = member.name;
   }
+  std::erase_if(strays_, [this](const auto& entry) {
+    return now_ - entry.second.since > policy_.training.chief_timeout;  // it has given up by now
+  });
   for (Worker* worker : roster_.InOrder()) SendDone(*worker);
 }
 
@@ -194,8 +197,10 @@ void Coordinator::SendDone(Worker& worker) {
 void Coordinator::AdvanceDone() {
   if (!done_since_.has_value()) done_since_ = now_;
   const bool all_told = to_tell_.empty() && roster_.size() == 0;
-  // A chief that found the job done does not know its members: they ask every second while they live.
-  const bool may_know_all = !current_.id.IsNone() || Passed(*done_since_ + policy_.heartbeat_limit);
+  // A chief that found the job done does not know its members, and a worker that lost its session may live: they ask
+  // every second while they do.
+  const bool knows_all = !current_.id.IsNone() && strays_.empty();
+  const bool may_know_all = knows_all || Passed(*done_since_ + policy_.heartbeat_limit);
   if ((!all_told || !may_know_all) && !Passed(*done_since_ + policy_.training.chief_timeout)) return;
   phase_ = Phase::kEnded;
   out_.Add(Exit{result_->code, result_->reason});

@@ -21,9 +21,11 @@ void Coordinator::OnMessage(Worker& worker, const LeaveIntent& message) {
 }
 
 void Coordinator::OnMessage(Worker& worker, const Left& message) {
-  to_tell_.erase(worker.id());
-  Lose(worker.id(), message.exit_code == kExitPreempted ? WorkerChange::kPreempted : WorkerChange::kLost,
+  const Incarnation id = worker.id();
+  to_tell_.erase(id);
+  Lose(id, message.exit_code == kExitPreempted ? WorkerChange::kPreempted : WorkerChange::kLost,
        absl::StrCat("it left: ", message.reason), /*close=*/true);
+  strays_.erase(id);
 }
 
 void Coordinator::OnMessage(Worker& worker, const ErrorReport& message) {
@@ -48,6 +50,7 @@ void Coordinator::On(const ProcessExited& event) {
   if (exited_.size() < kMaxWorkers) exited_[event.name] = now_;
   std::erase_if(to_tell_,
                 [&](const auto& entry) { return entry.second == event.name && roster_.Find(entry.first) == nullptr; });
+  std::erase_if(strays_, [&](const auto& entry) { return entry.second.name == event.name; });
   const bool counted = reported_error_.erase(event.name) != 0;
   if (!IsCrashSignal(event.signal) || counted) return;
   const std::string cause = absl::StrCat(event.name, " died of signal ", event.signal);
@@ -84,7 +87,10 @@ void Coordinator::Lose(Incarnation incarnation, WorkerChange change, const std::
   joined_.erase(incarnation);
   pairs_.Forget(incarnation);
   saves_.HolderGone(incarnation);
-  if (change == WorkerChange::kLost) last_lost_ = now_;
+  if (change == WorkerChange::kLost) {
+    last_lost_ = now_;
+    if (strays_.size() < kMaxWorkers && exited_.count(name) == 0) strays_[incarnation] = Stray{name, now_};
+  }
   if (exited_.count(name) != 0) to_tell_.erase(incarnation);  // it will not come back for the result
   if (current_.Has(incarnation)) EndPause(name);
   if (!member) return;

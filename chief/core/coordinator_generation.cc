@@ -17,7 +17,7 @@ void Coordinator::AdvanceAdopting() {
     if (!worker->AtRest() && ClaimComplete(*worker)) return Adopt(*worker);
   }
   if (!Passed(deadline_)) return;
-  // Whoever still runs something runs it without all of its members.
+  // A worker that still runs a generation runs it without some of its members.
   phase_ = Phase::kBreaking;
   deadline_ = now_ + AckWindow();
   for (Worker* worker : roster_.InOrder()) {
@@ -91,6 +91,7 @@ void Coordinator::Break(const std::string& reason) {
       phase_ != Phase::kFinishing) {
     return;
   }
+  if (!current_.broken) broken_by_ = reason;
   current_.broken = true;
   if (phase_ != Phase::kBreaking) {
     out_.Say(Level::kWarning, absl::StrCat("generation ", current_.id.ToString(), " ends after step ",
@@ -207,7 +208,7 @@ void Coordinator::OnMessage(Worker& worker, const PeerFailed& message) {
     return SendVerdict(worker, "the others stand at the last step");
   }
   const Worker* suspect = roster_.Find(message.suspect);
-  // Who cannot connect has read nothing: that says nothing of the files.
+  // A worker that could not connect has read no file: its failure says nothing about the checkpoint.
   if (phase_ == Phase::kForming && current_.restores && !message.while_forming && suspect == nullptr) {
     current_.restore_failure = absl::StrCat(worker.name(), ": ", message.message);
   }
@@ -235,7 +236,7 @@ void Coordinator::OnMessage(Worker& worker, const CommandRejected& message) {
     // It does not run what this chief believes: that generation lacks a member.
     Break(absl::StrCat(worker.name(), " does not run generation ", believed.ToString()));
   }
-  // This chief sees the worker as something that it is not. A new session makes it say what it is, a second later.
+  // This chief is wrong about the worker. In a new session, a second later, the worker says what it runs and holds.
   static const std::set<std::string>* const kAwaited = new std::set<std::string>(
       {Form::kTypeName, MakePlan::kTypeName, Prepare::kTypeName, TakeSnapshot::kTypeName, Dismiss::kTypeName});
   if (kAwaited->count(message.command) != 0) {

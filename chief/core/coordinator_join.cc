@@ -83,7 +83,9 @@ void Coordinator::Admit(Worker& worker, const Hello& hello) {
   gone_.erase(worker.name());
   reported_error_.erase(worker.name());
   exited_.erase(worker.name());
-  // A new process under the name of a member means that the old one is dead and will not ask.
+  // A new process under the name of an old one means that the old one is dead and will not ask.
+  std::erase_if(strays_,
+                [&](const auto& entry) { return entry.second.name == worker.name() || entry.first == worker.id(); });
   std::erase_if(to_tell_,
                 [&](const auto& entry) { return entry.second == worker.name() && entry.first != worker.id(); });
   const Generation fence_generation = hello.activity == Activity::kIdle ? Generation() : hello.generation;
@@ -182,7 +184,7 @@ void Coordinator::AcceptReady(Worker& worker, const Ready& ready) {
 }
 
 bool Coordinator::PlanMayBeReplaced(const Worker& asking) {
-  // Who cannot run what it made itself would make the same again.
+  // A worker that cannot run its own plan would make the same plan again.
   if (saves_.published().step != 0 || plan_maker_ == asking.id()) return false;
   for (Worker* worker : roster_.InOrder()) {
     // Somebody can run it, is about to find out, or lives by it.
@@ -242,7 +244,7 @@ void Coordinator::TestConnectionsDue() {
     TestPeers test;
     for (size_t j = 0; j < workers.size(); ++j) {
       const Worker& peer = *workers[j];
-      // Of two at rest the one that came later tests; who steps is left alone.
+      // Of two workers at rest the one that came later tests; a worker that steps is not disturbed.
       if (i == j || !peer.IsReady() || peer.leaving || (peer.AtRest() && j > i)) continue;
       if (!pairs_.TestDue(tester.id(), peer.id(), now_)) continue;
       pairs_.Asked(tester.id(), peer.id(), now_);

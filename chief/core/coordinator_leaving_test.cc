@@ -152,5 +152,59 @@ TEST_CASE("coordinator: snapshots that differ are never published", "[core]") {
   CHECK(chief.Last<Exit>().code == 70);
 }
 
+// ---- the end
+// ------------------------------------------------------------------------------------------------------
+
+TEST_CASE("coordinator: a spare whose session was cut at the end is waited for a moment, and hears Done", "[core]") {
+  ChiefHarness chief({.workers = 2, .end_step = 50, .logical_shards = 1});
+  REQUIRE(chief.Members() == std::vector<int>{0});
+  chief.StepTo(49);
+  SECTION("it comes back") {
+    chief.Reset(1);
+    chief.StepTo(50);
+    REQUIRE(chief.worker(0).exit_code == 0);
+    chief.Advance(absl::Seconds(1));
+    REQUIRE_FALSE(chief.ended());
+    chief.Connect(1);
+    CHECK(chief.worker(1).exit_code == 0);
+    CHECK(chief.ended());
+  }
+  SECTION("it does not") {
+    chief.Reset(1);
+    chief.StepTo(50);
+    chief.Advance(absl::Seconds(1));
+    CHECK_FALSE(chief.ended());
+    chief.Advance(chief.config().policy.heartbeat_limit);
+    CHECK(chief.ended());
+  }
+  SECTION("its process was seen to end, before or after its session") {
+    const bool before = GENERATE(false, true);
+    if (before) chief.Do(ProcessExited{"worker-1", 9, 0});
+    chief.Reset(1);
+    if (!before) chief.Do(ProcessExited{"worker-1", 9, 0});
+    chief.StepTo(50);
+    CHECK(chief.ended());
+  }
+  SECTION("it left in order") {
+    chief.Say(1, Left{0, "told to"});
+    chief.StepTo(50);
+    CHECK(chief.ended());
+  }
+  SECTION("another process took its place") {
+    chief.Kill(1);
+    chief.Connect(1);
+    chief.StepTo(50);
+    CHECK(chief.worker(1).exit_code == 0);
+    CHECK(chief.ended());
+  }
+  SECTION("it was lost so long ago that it has given up") {
+    chief.Reset(1);
+    chief.Advance(chief.config().policy.training.chief_timeout + absl::Seconds(1));
+    chief.StepTo(50);
+    CHECK(chief.ended());
+  }
+  CHECK(chief.Last<Exit>().code == 0);
+}
+
 }  // namespace
 }  // namespace lockstep::chief

@@ -37,7 +37,7 @@ std::vector<size_t> Exactly(const std::vector<size_t>& some, const std::function
   return team;
 }
 
-// From who reaches most to who reaches least.
+// The candidate that reaches most others comes first.
 std::vector<size_t> Greedily(std::vector<size_t> some, const std::vector<size_t>& degree,
                              const std::function<bool(size_t, size_t)>& reached) {
   std::stable_sort(some.begin(), some.end(), [&](size_t a, size_t b) { return degree[a] > degree[b]; });
@@ -61,7 +61,7 @@ std::vector<size_t> LargestTeam(size_t count, const std::function<bool(size_t, s
       ++degree[j];
     }
   }
-  // Who reaches everybody belongs to every largest set: only the others have to be looked at.
+  // A candidate that reaches all others belongs to every largest set: only the rest needs a search.
   std::vector<size_t> team;
   std::vector<size_t> some;
   for (size_t i = 0; i < count; ++i) (degree[i] + 1 == count ? team : some).push_back(i);

@@ -22,7 +22,7 @@ void ProgressTracker::Begin(const Lineage& lineage, const std::map<Incarnation, 
 
 void ProgressTracker::GoOnAs(const Lineage& lineage, uint64_t step) {
   lineage_ = lineage;
-  // What came of steps that nobody alive holds is of another life: they are computed again, and told again.
+  // Later steps led to a state that nobody alive holds. They are computed again, and told again.
   agreed_ = std::min(agreed_, step);
   told_ = std::min(told_, step);
   told_evaluations_ = std::min(told_evaluations_, step);
