@@ -71,7 +71,9 @@ TEST_CASE("answer limit: it follows what answers take, and grows while none come
   limit.Answered(absl::Milliseconds(1500));
   CHECK(limit.limit() == absl::Seconds(6));
 
-  for (int i = 0; i < 3; ++i) limit.Answered(absl::Milliseconds(1));
+  limit.Answered(absl::Milliseconds(1));
+  CHECK(limit.limit() == absl::Seconds(3));  // one quick answer does not make a link quick
+  for (int i = 0; i < 2; ++i) limit.Answered(absl::Milliseconds(1));
   CHECK(limit.limit() == absl::Seconds(1));
   for (int i = 0; i < 9; ++i) limit.Missed();
   CHECK(limit.limit() == absl::Seconds(8));

@@ -8,10 +8,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <functional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -25,7 +23,6 @@ namespace {
 // "LSprobe1", then the incarnation's two halves, most significant byte first.
 constexpr char kMagic[] = "LSprobe1";
 constexpr size_t kAnswerBytes = 24;
-constexpr size_t kProbesAtOnce = 32;
 
 class Descriptor {
  public:
@@ -77,15 +74,16 @@ absl::Status SystemError(const std::string& what) {
   return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(errno)));
 }
 
-// OK when `events` came before `until`.
-absl::Status Await(int fd, short events, absl::Time until, const std::string& what) {
+// OK when `events` came before `until` and before anything happened to `cancel`.
+absl::Status Await(int fd, short events, int cancel, absl::Time until, const std::string& what) {
   for (;;) {
     const int64_t left = std::max<int64_t>(0, absl::ToInt64Milliseconds(until - absl::Now()));
-    pollfd entry = {.fd = fd, .events = events, .revents = 0};
-    const int ready = poll(&entry, 1, static_cast<int>(std::min<int64_t>(left, 1 << 30)));
-    if (ready > 0) return absl::OkStatus();
+    pollfd entries[2] = {{.fd = fd, .events = events, .revents = 0}, {.fd = cancel, .events = POLLIN, .revents = 0}};
+    const int ready = poll(entries, 2, static_cast<int>(std::min<int64_t>(left, 1 << 30)));
     if (ready < 0 && errno != EINTR) return SystemError(what);
-    if (ready == 0) return absl::UnavailableError(absl::StrCat(what, ": no answer in time"));
+    if (ready == 0) return absl::DeadlineExceededError(absl::StrCat(what, ": no answer in time"));
+    if (ready > 0 && entries[1].revents != 0) return absl::CancelledError(absl::StrCat(what, ": ended"));
+    if (ready > 0) return absl::OkStatus();
   }
 }
 
@@ -101,18 +99,6 @@ absl::StatusOr<int> Listen(const std::string& host, sockaddr_in& address) {
                                     "' (is it still an address of this machine? --peer-host gives another)"));
   }
   return listener.release();
-}
-
-// Runs `work(i)` for i < count on at most kProbesAtOnce threads.
-void RunSideBySide(size_t count, const std::function<void(size_t)>& work) {
-  std::atomic<size_t> next{0};
-  std::vector<std::thread> threads;
-  const auto run = [&] {
-    for (size_t i = next++; i < count; i = next++) work(i);
-  };
-  for (size_t t = 1; t < std::min(count, kProbesAtOnce); ++t) threads.emplace_back(run);
-  run();
-  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace
@@ -158,7 +144,7 @@ void PeerProbeServer::Serve() {
   }
 }
 
-absl::Status ProbePeer(const std::string& address, Incarnation expected, absl::Duration limit) {
+absl::Status ProbePeer(const std::string& address, Incarnation expected, absl::Duration limit, int cancel) {
   const absl::Time until = absl::Now() + std::min(limit, absl::Hours(1));
   const size_t colon = address.rfind(':');
   int port = 0;
@@ -171,13 +157,13 @@ absl::Status ProbePeer(const std::string& address, Incarnation expected, absl::D
   if (fd.get() < 0) return SystemError(what);
   if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&target), sizeof(target)) != 0) {
     if (errno != EINPROGRESS) return SystemError(what);
-    LS_RETURN_IF_ERROR(Await(fd.get(), POLLOUT, until, what));
+    LS_RETURN_IF_ERROR(Await(fd.get(), POLLOUT, cancel, until, what));
     socklen_t length = sizeof(errno);
     if (getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &errno, &length) != 0 || errno != 0) return SystemError(what);
   }
   std::string answer;
   while (answer.size() < kAnswerBytes) {
-    LS_RETURN_IF_ERROR(Await(fd.get(), POLLIN, until, what));
+    LS_RETURN_IF_ERROR(Await(fd.get(), POLLIN, cancel, until, what));
     char bytes[kAnswerBytes];
     const ssize_t n = recv(fd.get(), bytes, kAnswerBytes - answer.size(), 0);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) continue;
@@ -195,19 +181,11 @@ absl::Status ProbePeer(const std::string& address, Incarnation expected, absl::D
   return absl::OkStatus();
 }
 
-std::vector<absl::Status> ProbePeers(const std::vector<Member>& peers, const std::string& own_host,
-                                     absl::Duration limit) {
+absl::Status CanListen(const std::string& host) {
   sockaddr_in address;
-  const absl::StatusOr<int> listening = Listen(own_host, address);
-  if (!listening.ok()) return std::vector<absl::Status>(peers.size(), listening.status());
-  close(*listening);
-  std::vector<absl::Status> found(peers.size());
-  RunSideBySide(peers.size(), [&](size_t i) {
-    const Member& peer = peers[i];
-    const absl::Status status = ProbePeer(peer.address, peer.incarnation, limit);
-    if (!status.ok()) found[i] = absl::Status(status.code(), absl::StrCat(peer.name, ": ", status.message()));
-  });
-  return found;
+  const absl::StatusOr<int> listening = Listen(host, address);
+  if (listening.ok()) close(*listening);
+  return listening.status();
 }
 
 }  // namespace lockstep::worker

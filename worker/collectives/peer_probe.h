@@ -2,14 +2,13 @@
 // with its incarnation, and a newcomer asks each member's. (A pair that cannot connect would otherwise be found out
 // only when a communicator fails to form.)
 //
-// Threading: PeerProbeServer is thread-safe and owns one thread; ProbePeer is a free function that blocks.
+// Threading: PeerProbeServer is thread-safe and owns one thread; the free functions are thread-safe, ProbePeer blocks.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_PEER_PROBE_H_
 #define LOCKSTEP_WORKER_COLLECTIVES_PEER_PROBE_H_
 
 #include <memory>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -41,15 +40,13 @@ class PeerProbeServer {
   std::thread thread_;
 };
 
-// Connects to `address` and compares who answers. OK: it is `expected`. Unavailable: no connection or no answer
-// within `limit`. FailedPrecondition: somebody else answered (a process that took over the port, or a later life).
-absl::Status ProbePeer(const std::string& address, Incarnation expected, absl::Duration limit);
+// Connects to `address` and compares who answers. OK: it is `expected`. Unavailable: no connection. DeadlineExceeded:
+// no answer within `limit`. FailedPrecondition: somebody else answered (a process that took over the port, or a later
+// life). Cancelled: the descriptor `cancel` became readable or was closed at its other end; -1: nothing cancels.
+absl::Status ProbePeer(const std::string& address, Incarnation expected, absl::Duration limit, int cancel = -1);
 
-// One answer for each peer, in order, with the peer's name and address in it. The peers are probed side by side, so
-// that those that do not answer cost `limit` together. A worker that cannot listen on `own_host` reaches nobody: they
-// could not reach it.
-std::vector<absl::Status> ProbePeers(const std::vector<Member>& peers, const std::string& own_host,
-                                     absl::Duration limit);
+// OK when this machine can listen on `host`: a worker that cannot is reached by nobody.
+absl::Status CanListen(const std::string& host);
 
 }  // namespace lockstep::worker
 

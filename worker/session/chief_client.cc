@@ -75,6 +75,9 @@ class ChiefClient::Call {
   bool refused_ = false;
 };
 
+ChiefClient::ChiefClient(ChiefLocation location, absl::Duration least_connect_limit)
+    : location_(std::move(location)), connect_limit_(least_connect_limit, absl::Milliseconds(kConnectLimitMs)) {}
+
 absl::StatusOr<std::string> ChiefClient::Address() const {
   if (!location_.address.empty()) return location_.address;
   const std::string path = location_.file.find('/') == std::string::npos ? "./" + location_.file : location_.file;

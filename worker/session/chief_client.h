@@ -54,12 +54,14 @@ class CallGroup {
 // is not the chief's. Cancelled: by Shutdown, or by the group of the call.
 class ChiefClient {
  public:
-  explicit ChiefClient(ChiefLocation location) : location_(std::move(location)) {}
+  // How long an attempt at a session may take: at least what a chief nearby needs, at most kConnectLimitMs.
+  static constexpr absl::Duration kLeastConnectLimit = absl::Seconds(2);
+
+  explicit ChiefClient(ChiefLocation location, absl::Duration least_connect_limit = kLeastConnectLimit);
 
   // The chief's address now. NotFound when the file is missing.
   absl::StatusOr<std::string> Address() const;
   const std::string& token() const { return location_.token; }
-  // How long an attempt at a session may take.
   AnswerLimit& connect_limit() const { return connect_limit_; }
 
   // The resolved job as YAML.
@@ -88,7 +90,7 @@ class ChiefClient {
   absl::StatusOr<std::string> FetchWhole(const proto::FetchRequest& request);
 
   const ChiefLocation location_;
-  mutable AnswerLimit connect_limit_{absl::Seconds(2), absl::Seconds(10)};
+  mutable AnswerLimit connect_limit_;
   CallGroup all_;
   std::atomic<uint64_t> bytes_fetched_{0};
 };

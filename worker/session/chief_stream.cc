@@ -1,5 +1,6 @@
 #include "worker/session/chief_stream.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -86,7 +87,9 @@ absl::Status ChiefStream::AwaitConnection(grpc::Channel& channel, const std::str
   const auto until = begin + absl::ToChronoMilliseconds(client_->connect_limit().limit());
   bool connected = false;
   while (!connected && std::chrono::steady_clock::now() < until) {
-    connected = channel.WaitForConnected(std::chrono::system_clock::now() + kLookEvery);
+    const std::chrono::nanoseconds left = until - std::chrono::steady_clock::now();
+    connected = channel.WaitForConnected(std::chrono::system_clock::now() +
+                                         std::min<std::chrono::nanoseconds>(left, kLookEvery));
     if (connected) break;
     if (outgoing_.closed()) return absl::CancelledError("the attempt was ended");
     if (const auto now = client_->Address(); now.ok() && *now != address) {

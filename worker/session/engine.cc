@@ -146,6 +146,7 @@ void Engine::Do(const FormCommunicator& action) {
   gloo.rank = static_cast<int>(action.rank);
   gloo.size = static_cast<int>(action.members.size());
   gloo.host = options_.peer_host;
+  gloo.form_limit = options_.form_limit;
   std::shared_ptr<SessionStore> store;
   std::shared_ptr<GlooForming> forming;
   {
@@ -254,7 +255,7 @@ void Engine::Do(const RunSlice& action) {
 }
 
 void Engine::WriteText(const WriteSample& action, uint64_t number) {
-  // In this order: whoever cancels sets the number before it cancels.
+  // In this order, because CancelSamples sets the number before it cancels.
   replica_->CancelSample(false);
   if (number <= cancelled_samples_) return;
   absl::StatusOr<std::string> text = replica_->WriteSample();
@@ -272,7 +273,7 @@ void Engine::Do(const StopComputing& action) {
     }
   }
   if (communicator) Retire(*communicator);
-  // Whoever aborts it at this moment lets go of it soon: it is closed here, before computing counts as stopped.
+  // A thread that aborts it at this moment lets go of it soon: it is closed here, before computing counts as stopped.
   while (communicator.use_count() > 1) absl::SleepFor(absl::Microseconds(100));
   communicator.reset();
   options_.post(ComputingStopped{action.generation, std::exchange(sync_voided_, false)});

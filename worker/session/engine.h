@@ -37,6 +37,8 @@ class Engine {
  public:
   struct Options {
     std::string peer_host;
+    // How long the members of a generation have to connect.
+    absl::Duration form_limit = GlooOptions().form_limit;
     ChiefClient* client = nullptr;
     // Receives what happened; does not block.
     std::function<void(Event)> post;

@@ -29,7 +29,7 @@ static_assert(std::is_trivially_copyable_v<TransferHeader>, "it travels as bytes
 
 constexpr absl::Duration kRetryEvery = absl::Seconds(1);
 
-// For people, and for whoever wonders why a transfer is slow.
+// For the log: it explains why a transfer is slow.
 std::string WayOf(const StateSync& sync) { return sync.on_device() ? "from device to device" : "through host memory"; }
 
 // Between replicas of the same layout.
@@ -103,8 +103,8 @@ bool Engine::HasMemoryAgain() {
   if (taken.ok()) {
     LS_LOG(info, "took ", replica_->releasable_bytes(), " bytes of its GPU's memory again");
   } else if (absl::IsResourceExhausted(taken)) {
-    // As a worker that was preempted: whoever took the memory may have it, and this one is started again, to wait for
-    // it or to be refused with what it needs.
+    // Another process took the memory: this worker counts as preempted. Its successor waits for the memory, or is
+    // refused with the number of bytes that it needs.
     options_.post(InternalError{kExitPreempted, std::string(taken.message())});
   } else {
     FailForGood(taken);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "common/sync/queue.h"
 
@@ -15,19 +16,22 @@ namespace {
 constexpr Generation kGeneration{2, 5};
 constexpr absl::Duration kSoon = absl::Seconds(10);  // far below the limit for forming
 
+const std::vector<Member> kMembers = {{{0, 1}, "w", "a"}, {{0, 2}, "v", "b"}, {{0, 3}, "u", "c"}};
+
 // An engine whose events and rendezvous keys the test reads.
 struct EngineUnderTest {
-  EngineUnderTest()
+  explicit EngineUnderTest(const std::string& host = "127.0.0.1", absl::Duration form_limit = GlooOptions().form_limit)
       : engine(
-            {.peer_host = "127.0.0.1",
+            {.peer_host = host,
+             .form_limit = form_limit,
              .client = &client,
              .post = [this](Event event) { events.Push(std::move(event)); },
              .fence = [] { return WorkerFence{}; },
              .send_store = [this](const Generation&, const std::string& key, const std::string&) { keys.Push(key); }}) {
   }
 
-  void Form(Generation generation) {
-    engine.Perform(FormCommunicator{generation, {Member{{0, 1}, "w", "a"}, Member{{0, 2}, "v", "b"}}, 0, ""});
+  void Form(uint32_t rank, size_t size) {
+    engine.Perform(FormCommunicator{kGeneration, {kMembers.begin(), kMembers.begin() + size}, rank, ""});
   }
   template <typename T>
   std::optional<T> Next() {
@@ -76,7 +80,7 @@ TEST_CASE("engine: an abort ends a communicator that is still forming, also whil
   EngineUnderTest under_test;
   Engine& engine = under_test.engine;
   DeafPeer peer;
-  under_test.Form(kGeneration);
+  under_test.Form(0, 2);
   REQUIRE(under_test.keys.Pop(kSoon) == "generation-2.5/0");
   CHECK(engine.waits_for_peer());
   if (address_known) {
@@ -93,8 +97,51 @@ TEST_CASE("engine: an abort ends a communicator that is still forming, also whil
   const auto failed = under_test.Next<CollectiveFailed>();
   REQUIRE(failed.has_value());
   CHECK(failed->generation == kGeneration);
+  CHECK(failed->suspect.IsNone());  // the verdict blames nobody
   CHECK(under_test.Next<ComputingStopped>().has_value());
   CHECK_FALSE(engine.waits_for_peer());
+}
+
+// ---- whom a failure names
+
+TEST_CASE("engine: a peer that leaves no address in time is the suspect", "[session]") {
+  const uint32_t rank = GENERATE(0u, 2u);
+  CAPTURE(rank);
+  EngineUnderTest under_test("127.0.0.1", absl::Milliseconds(20));
+
+  // Of the two others one has left its address.
+  under_test.engine.Perform(DeliverStore{kGeneration, "generation-2.5/1", "an address"});
+  under_test.Form(rank, 3);
+
+  const auto failed = under_test.Next<CollectiveFailed>();
+  REQUIRE(failed.has_value());
+  CHECK(failed->suspect == kMembers[rank == 0 ? 2 : 0].incarnation);
+}
+
+TEST_CASE("engine: a peer that never connects is the suspect", "[session]") {
+  EngineUnderTest under_test("127.0.0.1", absl::Milliseconds(100));
+  DeafPeer peer;
+  const auto address = peer.address.Pop(kSoon);
+  REQUIRE(address.has_value());
+
+  under_test.engine.Perform(DeliverStore{kGeneration, address->first, address->second});
+  under_test.Form(0, 2);
+
+  const auto failed = under_test.Next<CollectiveFailed>();
+  REQUIRE(failed.has_value());
+  CHECK(failed->suspect == kMembers[1].incarnation);
+}
+
+TEST_CASE("engine: a worker that cannot listen at its own address names itself", "[session]") {
+  const uint32_t rank = GENERATE(0u, 1u);
+  EngineUnderTest under_test("192.0.2.1");  // nobody's address (RFC 5737)
+
+  under_test.Form(rank, 2);
+
+  const auto failed = under_test.Next<CollectiveFailed>();
+  REQUIRE(failed.has_value());
+  CHECK(failed->suspect == kMembers[rank].incarnation);
+  CHECK_THAT(failed->message, Catch::Contains("cannot listen for peers on '192.0.2.1'"));
 }
 
 }  // namespace

@@ -4,28 +4,32 @@
 #include <memory>
 #include <utility>
 
-#include "common/net/answer_limit.h"
 #include "common/net/rpc.h"
 #include "common/protocol/wire.h"
 #include "protos/session.grpc.pb.h"
 
 namespace lockstep::worker {
 
-namespace {
-
-// At most: several beats must fit into the silence after which a worker counts as lost.
-constexpr absl::Duration kLeastAnswerLimit = absl::Seconds(1);
-constexpr absl::Duration kMostAnswerLimit = absl::Seconds(3);
-
-}  // namespace
-
 Heartbeat::Phase PhaseOfBeat(Heartbeat::Phase phase, const LifeSigns& signs) {
   const bool works = phase == Heartbeat::Phase::kComputing || phase == Heartbeat::Phase::kForming;
   return works && signs.waits_for_peer ? Heartbeat::Phase::kWaitingForPeer : phase;
 }
 
-HeartbeatThread::HeartbeatThread(const ChiefClient* client, absl::Duration interval, std::function<LifeSigns()> signs)
-    : client_(client), interval_(interval), signs_(std::move(signs)), thread_([this] { Run(); }) {}
+void Learn(AnswerLimit& limit, grpc::StatusCode code, absl::Duration took) {
+  if (code == grpc::StatusCode::DEADLINE_EXCEEDED) {
+    limit.Missed();
+  } else if (code != grpc::StatusCode::UNAVAILABLE) {
+    limit.Answered(took);
+  }
+}
+
+HeartbeatThread::HeartbeatThread(const ChiefClient* client, absl::Duration interval, std::function<LifeSigns()> signs,
+                                 absl::Duration least_answer_limit)
+    : client_(client),
+      interval_(interval),
+      signs_(std::move(signs)),
+      limit_(least_answer_limit, kMostAnswerLimit),
+      thread_([this] { Run(); }) {}
 
 HeartbeatThread::~HeartbeatThread() {
   {
@@ -47,7 +51,6 @@ void HeartbeatThread::Set(const WorkerFence& fence, Heartbeat::Phase phase, cons
 void HeartbeatThread::Run() {
   std::string address;
   std::unique_ptr<proto::Session::Stub> stub;
-  AnswerLimit limit(kLeastAnswerLimit, kMostAnswerLimit);
   for (;;) {
     WorkerFence fence;
     Heartbeat heartbeat;
@@ -71,16 +74,13 @@ void HeartbeatThread::Run() {
     }
     grpc::ClientContext context;
     SetToken(context, client_->token());
-    context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(limit.limit()));
+    context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(limit_.limit()));
     proto::HeartbeatReply reply;
     const auto begin = std::chrono::steady_clock::now();
     // A lost beat is followed by the next one.
     const grpc::Status answer = stub->Beat(&context, ToWire(fence, heartbeat), &reply);
-    if (answer.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-      limit.Missed();
-    } else {
-      limit.Answered(absl::FromChrono(std::chrono::steady_clock::now() - begin));
-    }
+    Learn(limit_, answer.error_code(), absl::FromChrono(std::chrono::steady_clock::now() - begin));
+    if (answer.ok()) ++answered_;
     // The name may stand for another machine by now: it is looked up again for the next beat.
     if (answer.error_code() == grpc::StatusCode::UNAVAILABLE) stub = nullptr;
   }

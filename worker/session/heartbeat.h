@@ -5,11 +5,16 @@
 #ifndef LOCKSTEP_WORKER_SESSION_HEARTBEAT_H_
 #define LOCKSTEP_WORKER_SESSION_HEARTBEAT_H_
 
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <thread>
 
 #include "absl/time/time.h"
+#include "common/net/answer_limit.h"
 #include "common/protocol/messages.h"
 #include "common/sync/mutex.h"
 #include "worker/session/chief_client.h"
@@ -22,17 +27,31 @@ struct LifeSigns {
   bool waits_for_peer = false;  // the thread that computes waits for other ranks
 };
 
-// What a beat says: who computes or forms and waits for a peer is not to blame for standing still (rule 6).
+// The phase that a beat reports. A worker that computes or forms and waits for a peer is not to blame for standing
+// still (rule 6).
 Heartbeat::Phase PhaseOfBeat(Heartbeat::Phase phase, const LifeSigns& signs);
+
+// What the end of a beat that took so long tells of the time that an answer takes. A beat that no chief heard tells
+// nothing.
+void Learn(AnswerLimit& limit, grpc::StatusCode code, absl::Duration took);
 
 class HeartbeatThread {
  public:
+  // How long an answer is waited for at least. At most: several beats must fit into the silence after which a worker
+  // counts as lost.
+  static constexpr absl::Duration kLeastAnswerLimit = absl::Seconds(1);
+  static constexpr absl::Duration kMostAnswerLimit = absl::Seconds(3);
+
   // `signs` does not block.
-  HeartbeatThread(const ChiefClient* client, absl::Duration interval, std::function<LifeSigns()> signs);
+  HeartbeatThread(const ChiefClient* client, absl::Duration interval, std::function<LifeSigns()> signs,
+                  absl::Duration least_answer_limit = kLeastAnswerLimit);
   ~HeartbeatThread();
 
   // What the beats carry from here on. Nothing is sent before the first call.
   void Set(const WorkerFence& fence, Heartbeat::Phase phase, const Position& position);
+
+  // Beats that the chief answered, so far.
+  uint64_t answered() const { return answered_; }
 
  private:
   void Run();
@@ -40,6 +59,8 @@ class HeartbeatThread {
   const ChiefClient* const client_;
   const absl::Duration interval_;
   const std::function<LifeSigns()> signs_;
+  AnswerLimit limit_;
+  std::atomic<uint64_t> answered_{0};
   Mutex mutex_;
   CondVar changed_;
   bool stop_ GUARDED_BY(mutex_) = false;

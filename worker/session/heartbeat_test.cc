@@ -19,5 +19,19 @@ TEST_CASE("heartbeat: who waits for a peer says so instead of standing still", "
   }
 }
 
+TEST_CASE("heartbeat: only answers tell how far a chief is", "[session]") {
+  AnswerLimit limit(absl::Seconds(1), absl::Seconds(8));
+  Learn(limit, grpc::StatusCode::DEADLINE_EXCEEDED, absl::Seconds(1));
+  Learn(limit, grpc::StatusCode::DEADLINE_EXCEEDED, absl::Seconds(2));
+  CHECK(limit.limit() == absl::Seconds(4));
+
+  // Refused at once: nobody listens there for now.
+  Learn(limit, grpc::StatusCode::UNAVAILABLE, absl::Milliseconds(1));
+  CHECK(limit.limit() == absl::Seconds(4));
+
+  Learn(limit, grpc::StatusCode::OK, absl::Milliseconds(1));
+  CHECK(limit.limit() == absl::Seconds(2));
+}
+
 }  // namespace
 }  // namespace lockstep::worker

@@ -8,7 +8,7 @@
 #include "common/log/log.h"
 #include "common/protocol/recording.h"
 #include "common/status/exit_code.h"
-#include "worker/collectives/peer_probe.h"
+#include "worker/session/job_end.h"
 
 namespace lockstep::worker {
 namespace {
@@ -16,7 +16,6 @@ namespace {
 constexpr size_t kQueuedInputs = 65536;
 constexpr absl::Duration kTickEvery = absl::Milliseconds(500);
 constexpr absl::Duration kBeatEvery = absl::Milliseconds(500);
-constexpr absl::Duration kProbeLimit = absl::Seconds(3);
 constexpr absl::Duration kFlushLimit = absl::Seconds(1);
 
 }  // namespace
@@ -42,7 +41,8 @@ SessionLoop::SessionLoop(Options options)
                     Post(ShareUploadFailed{job.snapshot, job.share, job.shares, std::string(status.message())});
                   }
                 }),
-      side_work_(64),
+      tester_({.own_host = options_.peer_host,
+               .done = [this](const PeersTested& result) { Post(PeersTestedHere{result}); }}),
       heartbeat_(&client_, kBeatEvery, [this] {
         return LifeSigns{engine_.progress() + uploader_.bytes_sent(), engine_.waits_for_peer()};
       }) {
@@ -53,7 +53,7 @@ SessionLoop::SessionLoop(Options options)
 }
 
 SessionLoop::~SessionLoop() {
-  inputs_.Close();  // also ends the test connections
+  inputs_.Close();
   client_.Shutdown();
   std::shared_ptr<ChiefStream> stream;
   MutexLock lock(&mutex_);
@@ -71,6 +71,7 @@ int SessionLoop::Run() {
     if (input.has_value() && (input->stream == 0 || input->stream == stream_number_)) {
       if (std::holds_alternative<ChiefConnected>(input->event)) ever_connected_ = true;
       Step(input->event);
+      if (std::holds_alternative<ChiefDisconnected>(input->event)) LeaveWhenDone();
     }
     if (!exit_code_.has_value() && clock_.Now() >= due) {
       Step(Tick{});
@@ -81,9 +82,25 @@ int SessionLoop::Run() {
   return *exit_code_;
 }
 
+// Done got lost on its way: the job's directory says it as well. A directory that an earlier chief left so says nothing
+// of a job that was taken up again.
+void SessionLoop::LeaveWhenDone() {
+  if (exit_code_.has_value() || !ever_connected_) return;
+  const std::optional<JobEnd> end = FindJobEnd(options_.chief.file);
+  const Term followed = fence().term;
+  if (!end.has_value() || followed == 0 || end->term < followed) return;
+  LS_LOG(info, "no chief answers, and the job's directory says: ", end->reason);
+  exit_code_ = kExitDone;
+}
+
 void SessionLoop::GiveUpUnreachable() {
   if (ever_connected_ || clock_.Now() - started_ < options_.connect_timeout) return;
   const absl::StatusOr<std::string> address = client_.Address();
+  if (const std::optional<JobEnd> end = FindJobEnd(options_.chief.file); end.has_value()) {
+    LS_LOG(info, "no chief answers, and the job's directory says: ", end->reason);
+    exit_code_ = kExitDone;
+    return;
+  }
   // A file that gives no address yet is one without a chief; one that is damaged, or of a copy, says so itself.
   const std::string why = address.ok() || absl::IsNotFound(address.status())
                               ? "; is it running, is its job over already, is the address right?"
@@ -162,19 +179,7 @@ void SessionLoop::Perform(const SetPhase& action) {
   heartbeat_.Set(action.fence, action.phase, action.position);
 }
 
-void SessionLoop::Perform(const TestConnections& action) {
-  side_work_.Post([this, action] {
-    PeersTested tested;
-    tested.round = action.round;
-    const std::vector<absl::Status> found = ProbePeers(action.peers, options_.peer_host, kProbeLimit);
-    for (size_t i = 0; i < found.size(); ++i) {
-      const Member& peer = action.peers[i];
-      (found[i].ok() ? tested.reached : tested.failed).push_back(peer.incarnation);
-      if (!found[i].ok() && tested.message.empty()) tested.message = std::string(found[i].message());
-    }
-    Post(PeersTestedHere{tested});
-  });
-}
+void SessionLoop::Perform(const TestConnections& action) { tester_.Test(action.round, action.peers); }
 
 void SessionLoop::Perform(const UploadShare& action) {
   const auto failed = [&](absl::string_view why) {

@@ -16,7 +16,7 @@
 #include "common/clock/clock.h"
 #include "common/sync/mutex.h"
 #include "common/sync/queue.h"
-#include "common/sync/serial_executor.h"
+#include "worker/collectives/peer_tester.h"
 #include "worker/session/chief_client.h"
 #include "worker/session/chief_stream.h"
 #include "worker/session/engine.h"
@@ -56,6 +56,7 @@ class SessionLoop {
   void Post(Event event, uint64_t stream = 0);
   void Step(const Event& event);
   void GiveUpUnreachable();
+  void LeaveWhenDone();
 
   void Perform(const Connect& action);
   void Perform(const Disconnect& action);
@@ -92,7 +93,7 @@ class SessionLoop {
   ChiefClient client_;
   Engine engine_;
   ShareUploader uploader_;
-  SerialExecutor side_work_;  // test connections
+  PeerTester tester_;
   HeartbeatThread heartbeat_;
 };
 

@@ -1,0 +1,76 @@
+// Tests on request whether peers can be reached (peer_probe.h), beside whatever the worker does.
+//
+// Invariants
+//   * A peer is told of as soon as its own test ended, whatever the others take.
+//   * However often a peer is asked for while its test is under way, one more test follows: peers that do not answer
+//     pile up nothing.
+//   * Each peer has as long as its answers took (common/net/answer_limit.h).
+// Threading: thread-safe; owns one thread, and others while tests are under way. The destructor ends those.
+#ifndef LOCKSTEP_WORKER_COLLECTIVES_PEER_TESTER_H_
+#define LOCKSTEP_WORKER_COLLECTIVES_PEER_TESTER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/net/answer_limit.h"
+#include "common/protocol/ids.h"
+#include "common/protocol/messages.h"
+#include "common/sync/mutex.h"
+
+namespace lockstep::worker {
+
+class PeerTester {
+ public:
+  struct Options {
+    // The worker's own address: one that cannot listen there reaches nobody, because nobody could reach it.
+    std::string own_host;
+    // How long a peer has at first and at least, and at most. The chief asks anew after 10 s without an answer.
+    absl::Duration least = absl::Seconds(3);
+    absl::Duration most = absl::Seconds(8);
+    // Called on the tester's thread with what came out, for one or several peers; not after the destructor.
+    std::function<void(const PeersTested&)> done;
+  };
+
+  explicit PeerTester(Options options);
+  ~PeerTester();
+  PeerTester(const PeerTester&) = delete;
+  PeerTester& operator=(const PeerTester&) = delete;
+
+  // Never blocks.
+  void Test(uint64_t round, const std::vector<Member>& peers);
+
+ private:
+  struct Found {
+    Incarnation peer;
+    absl::Status status;
+  };
+
+  void Run();
+  void TestAll(uint64_t round, const std::vector<Member>& peers);
+  absl::Status TestOne(const Member& peer);
+  std::shared_ptr<AnswerLimit> LimitOf(const Incarnation& peer);
+  void Tell(uint64_t round, const std::vector<Found>& found);
+
+  const Options options_;
+  int cancel_read_ = -1;
+  int cancel_write_ = -1;
+  Mutex mutex_;
+  CondVar changed_;
+  bool ending_ GUARDED_BY(mutex_) = false;
+  uint64_t round_ GUARDED_BY(mutex_) = 0;  // the newest
+  std::map<Incarnation, Member> wanted_ GUARDED_BY(mutex_);
+  std::vector<Found> found_ GUARDED_BY(mutex_);                                    // not told yet
+  std::map<Incarnation, std::shared_ptr<AnswerLimit>> limits_ GUARDED_BY(mutex_);  // at most kMaxRepeated
+  std::thread thread_;
+};
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_COLLECTIVES_PEER_TESTER_H_
