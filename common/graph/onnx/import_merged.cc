@@ -14,6 +14,9 @@
 namespace lockstep {
 namespace {
 
+// Of one layer. The weight says how many there are before anyone has counted its elements.
+constexpr int64_t kMostBiases = int64_t{1} << 24;
+
 // An input of a node that reads an initialiser.
 struct Place {
   onnx::NodeProto* node;
@@ -60,7 +63,9 @@ class OnnxImporter::MergedCall {
         ++taken[name];
       } else if (found == tensors.end()) {
         complete = complete && given.count(value) != 0;
-      } else if (importer_->options_.tied.count(name) == 0 && std::count(lost.begin(), lost.end(), name) == 0) {
+      } else if (const auto tied = importer_->options_.tied.find(name); tied != importer_->options_.tied.end()) {
+        ++taken[tied->second];
+      } else if (std::count(lost.begin(), lost.end(), name) == 0) {
         lost.push_back(name);
       }
     }
@@ -117,10 +122,8 @@ class OnnxImporter::MergedCall {
   // `name`: of the model; empty for a constant that the exporter made.
   void SplitPlace(const Place& place, std::string name) {
     const std::string& from = place.name();
-    if (name.empty() && !importer_->signature_.Knows(from)) return;
-    if (!name.empty() && importer_->options_.tied.count(name) != 0) return;
-    // Of its own weights the exporter says elsewhere what they were folded from.
-    if (!importer_->signature_.Knows(from)) return;
+    // An initialiser of the exporter's own is a folded weight, or a constant.
+    if (!importer_->signature_.Knows(from) || importer_->options_.tied.count(name) != 0) return;
     const bool parameter = importer_->signature_.parameters.count(name) != 0;
     if (name.empty()) name = importer_->Fresh(from + ".constant");
     importer_->initializers_.insert({name, {importer_->initializers_.at(from).message, parameter}});
@@ -138,7 +141,7 @@ class OnnxImporter::MergedCall {
     if (found == importer_->initializers_.end()) return;
     const onnx::TensorProto& weight = *found->second.message;
     const int64_t size = BiasSize(*node, weight);
-    if (size <= 0 || weight.data_type() != onnx::FLOAT) return;
+    if (size <= 0 || size > kMostBiases || weight.data_type() != onnx::FLOAT) return;
     for (const int64_t dim : weight.dims()) {
       if (dim <= 0) return;
     }

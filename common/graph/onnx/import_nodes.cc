@@ -14,8 +14,9 @@
 namespace lockstep {
 namespace {
 
-// Those that become constants included: more than any model has, and few enough to be kept in memory.
+// Of the graph, and of those that become constants: more than any model has, and few enough to be kept in memory.
 constexpr size_t kMostNodes = size_t{1} << 20;
+constexpr size_t kMostFolded = size_t{1} << 18;
 
 bool HasWindow(OpType op) {
   const absl::string_view name = OpName(op);
@@ -189,14 +190,18 @@ absl::Status OnnxImporter::Emit(const Call& call, OpType op, std::vector<std::st
     LS_ASSIGN_OR_RETURN(const Value* value, Find(input));
     constant = constant && value->constant != nullptr;
   }
-  if (++emitted_ > kMostNodes) {
+  if (constant) {
+    if (++folded_nodes_ <= kMostFolded) return FoldNode(std::move(node), inputs);
     return absl::InvalidArgumentError(
-        absl::StrCat("with it the model has more than ", kMostNodes, " nodes, its layers unrolled"));
+        absl::StrCat("with it more than ", kMostFolded, " nodes of the model compute constants, its layers unrolled"));
   }
-  if (constant) return FoldNode(std::move(node), inputs);
   for (const std::string& input : inputs) {
     LS_ASSIGN_OR_RETURN(std::string name, NameInGraph(input));
     node.inputs.push_back(std::move(name));
+  }
+  if (model_.graph.nodes.size() >= kMostNodes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("with it the model has more than ", kMostNodes, " nodes, its layers unrolled"));
   }
   LS_RETURN_IF_ERROR(AppendNode(&model_.graph, std::move(node)));
   for (const std::string& output : outputs) {

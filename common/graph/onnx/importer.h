@@ -197,7 +197,7 @@ class OnnxImporter {
   std::map<std::string, Value> values_;
   std::set<std::string> taken_names_;  // of the file's nodes and values, and those made up beside them
   std::set<std::string> node_names_;
-  size_t emitted_ = 0;
+  size_t folded_nodes_ = 0;
   int64_t folded_bytes_ = 0;
   double folded_work_ = 0;
   std::map<std::string, bool> input_has_batch_;

@@ -193,6 +193,25 @@ TEST_CASE("import: parameters that an exporter merged train apart by what the ca
   CHECK(model.warnings.empty());
 }
 
+TEST_CASE("import: what a job calls tied stays one, whatever the calls take", "[onnx]") {
+  OnnxImportOptions options;
+  options.tied = {{"m.weight", "n.weight"}, {"m.bias", "n.bias"}};
+  const ImportedModel model =
+      File()
+          .Node("LayerNormalization", {"x", "n.weight", "n.bias"}, "h",
+                "layer_norm.default](args = (%x, [6], %p_n_weight, %p_n_bias, 1e-05)", "n")
+          .Node("LayerNormalization", {"h", "n.weight", "n.bias"}, "y",
+                "layer_norm.default](args = (%h, [6], %p_m_weight, %p_m_bias, 1e-05)", "m")
+          .Tensor("n.weight", {6})
+          .Tensor("n.bias", {6}, 0)
+          .Sign({{"n.weight", kParameter}, {"n.bias", kParameter}, {"m.weight", kParameter}, {"m.bias", kParameter}})
+          .Model(options);
+
+  CHECK(model.graph.nodes[1].inputs == std::vector<std::string>{"h", "n.weight", "n.bias"});
+  CHECK(model.aliases == std::vector<StateAlias>{{"m.bias", "n.bias"}, {"m.weight", "n.weight"}});
+  CHECK(model.warnings.empty());
+}
+
 TEST_CASE("import: merged parameters that the calls do not tell apart are named", "[onnx]") {
   const ImportedModel model =
       File()

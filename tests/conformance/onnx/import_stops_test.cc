@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/graph/check_trainable.h"
+#include "common/graph/graph_editor.h"
 #include "common/graph/moved_statistics.h"
 #include "common/graph/onnx/import.h"
 #include "worker/device/evaluate_node.h"
@@ -59,8 +60,13 @@ OnnxImportOptions StopAt(const std::string& value) {
   return options;
 }
 
-// Whether the outputs are these and the buffer moves.
+// Whether the values of the graph can be inferred, each given by one node, and the moves lead to the buffers.
 void CheckSound(const ImportedModel& model, const std::vector<std::string>& outputs) {
+  Graph graph = model.graph;
+  BindBatch(&graph, 2);
+  const absl::Status inferred = InferShapes(&graph);
+  INFO(inferred.ToString());
+  CHECK(inferred.ok());
   CHECK(model.graph.outputs == outputs);
   CHECK(MovedStatistics(model.graph) == std::vector<std::string>{"average"});
   CHECK(model.graph.values.empty());
