@@ -1,10 +1,11 @@
-// ONNX files: read and imported, with constants folded by the reference kernels.
+// ONNX files: read and imported, with constants folded by the reference kernels, and differentiated.
 #include <google/protobuf/stubs/logging.h>
 #include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
 
+#include "common/graph/check_trainable.h"
 #include "common/graph/onnx/import.h"
 #include "tests/fuzz/fuzz_file.h"
 #include "worker/device/evaluate_node.h"
@@ -36,5 +37,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   options.batch = 2;
   const auto model = lockstep::ImportOnnx(*std::move(file), options);
   LS_CHECK(model.ok() || !model.status().message().empty(), "a refusal says why");
+  if (!model.ok()) return 0;
+  const absl::Status training = lockstep::CheckTrainable(model->graph, options.batch);
+  LS_CHECK(training.ok() || !training.message().empty(), "a refusal says why");
   return 0;
 }
