@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/graph/label_classes.h"
 #include "common/graph/metagraph.h"
 #include "common/graph/serialize.h"
 #include "common/graph/state_layout.h"
@@ -60,10 +61,8 @@ class ReplicaBuilder {
  private:
   absl::Status OpenData() {
     FeedOptions feed = FeedOptionsOf(job_);
-    if (config_.metagraph.loss.kind == LossKind::kSoftmaxCrossEntropy) {
-      const LossRule& loss = config_.metagraph.loss;
-      const Shape& scores = config_.training.graph.values.at(loss.output).shape;
-      feed.label_classes = loss.classes_last ? scores.back() : scores[1];
+    if (const std::optional<int64_t> classes = LabelClasses(config_.metagraph); classes.has_value()) {
+      feed.label_classes = *classes;
     }
     for (const SignatureInput& input : config_.metagraph.signature) {
       if (input.role != InputRole::kFeature) continue;
