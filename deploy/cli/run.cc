@@ -115,12 +115,13 @@ class LocalRun {
     return static_cast<int64_t>(status->step());
   }
 
-  void ReportCrash(const supervisor::Role& role, int signal) {
+  void ReportExit(const supervisor::Role& role, supervisor::ExitState how) {
     auto client = AdminClient::ForDirectory(directory_, AddressFile());
     if (!client.ok()) return;
     proto::ExitReport report;
     report.set_name(supervisor::RoleName(role));
-    report.set_signal(signal);
+    report.set_signal(how.signal);
+    report.set_exit_code(how.code);
     (*client)->ReportExit(report, kMostAskLimit).IgnoreError();
   }
 
@@ -224,7 +225,7 @@ int Run(const RunOptions& options) {
   // Workers end by themselves within their grace; what is left then is stuck.
   supervised.policy.grace = job::ToDuration(job.failure().grace_period()) + kStuckAfterGrace;
   supervised.command = [&](const supervisor::Role& role) { return run.Command(role); };
-  supervised.report_crash = [&](const supervisor::Role& role, int signal) { run.ReportCrash(role, signal); };
+  supervised.report_exit = [&](const supervisor::Role& role, supervisor::ExitState how) { run.ReportExit(role, how); };
   supervised.log_path = [&](const supervisor::Role& role) { return run.LogPath(role); };
   supervised.read_step = [&] { return run.ReadStep(); };
   supervised.say = [](const std::string& line) { LS_LOG(info, line); };

@@ -138,6 +138,8 @@ void Policy::OnWorkerExited(absl::Time now, const ChildExited& event, std::vecto
   const Role role = event.role;
   const ExitState how = event.how;
   Child& worker = children_[role];
+  // After a second stop signal nobody waits, and a chief that hangs must not hold the end up.
+  if (children_[kChief].alive && !exit_code_.has_value()) out.emplace_back(ReportExit{role, how});
   if (stopping_) {
     worker.finished = true;
     return;
@@ -157,7 +159,6 @@ void Policy::OnWorkerExited(absl::Time now, const ChildExited& event, std::vecto
     BeginStop(now, how.code, cause, /*tell_workers=*/false, out);
     return;
   }
-  if (IsCrash(how.signal)) out.emplace_back(ReportCrash{role, how.signal});
   ScheduleRestart(now, worker);
   out.emplace_back(Say{absl::StrCat(RoleName(role), " ", DescribeWithCause(event), "; starting it again")});
 }

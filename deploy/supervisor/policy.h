@@ -70,9 +70,9 @@ using Event = std::variant<Started, ChildExited, SpawnFailed, StopSignal, StepSe
 struct Spawn {
   Role role;
 };
-struct ReportCrash {  // a worker died of a defect of its own: the chief counts it against the failure budget
+struct ReportExit {  // of a worker, to the chief: it waits for nobody that is gone, and counts crashes
   Role role;
-  int signal = 0;
+  ExitState how;
 };
 struct Signal {
   Role role;
@@ -87,7 +87,7 @@ struct End {
   std::string cause;  // of the process whose code it is, behind its name for a worker; "" when it gave none
 };
 
-using Action = std::variant<Spawn, ReportCrash, Signal, Say, End>;
+using Action = std::variant<Spawn, ReportExit, Signal, Say, End>;
 
 struct KillSchedule {  // at most one of the two is set
   std::optional<absl::Duration> period;

@@ -37,11 +37,13 @@ class Harness {
     }
     return 0;
   }
-  int CrashReported(Role role) const {
+  std::optional<ExitState> Reported(Role role) const {
     for (const Action& a : last) {
-      if (const auto* c = std::get_if<ReportCrash>(&a); c != nullptr && c->role == role) return c->signal;
+      if (const auto* exited = std::get_if<ReportExit>(&a); exited != nullptr && exited->role == role) {
+        return exited->how;
+      }
     }
-    return 0;
+    return std::nullopt;
   }
   int Count(int signal) const {
     int n = 0;
@@ -107,16 +109,41 @@ TEST_CASE("supervisor: a killed worker starts again, at once after a healthy lif
   CHECK(h.policy.NextDeadline() == h.now + absl::Milliseconds(400));
 }
 
-TEST_CASE("supervisor: a crash signal is reported to the chief, a kill is not", "[supervisor]") {
-  Harness h({.workers = 2});
+TEST_CASE("supervisor: every end of a worker is reported to the chief, before it starts again and in a stop",
+          "[supervisor]") {
+  const bool stopping = GENERATE(false, true);
+  Harness h({.workers = 3});
   h.now += absl::Seconds(10);
+  if (stopping) h.Apply(StopSignal{});
 
   h.Die(Worker(0), SIGSEGV);
-  CHECK(h.Spawned(Worker(0)));
-  CHECK(h.CrashReported(Worker(0)) == SIGSEGV);
+  CHECK(h.Spawned(Worker(0)) == !stopping);
+  REQUIRE(h.Reported(Worker(0)).has_value());
+  CHECK(h.Reported(Worker(0))->signal == SIGSEGV);
+  CHECK(std::holds_alternative<ReportExit>(h.last.front()));
   h.Die(Worker(1), SIGKILL);
-  CHECK(h.Spawned(Worker(1)));
-  CHECK(h.CrashReported(Worker(1)) == 0);
+  REQUIRE(h.Reported(Worker(1)).has_value());
+  CHECK(h.Reported(Worker(1))->signal == SIGKILL);
+  h.Exit(Worker(2), 70);
+  REQUIRE(h.Reported(Worker(2)).has_value());
+  CHECK(h.Reported(Worker(2))->signal == 0);
+  CHECK(h.Reported(Worker(2))->code == 70);
+}
+
+TEST_CASE("supervisor: nothing is reported to a chief that is gone, or after the second stop signal", "[supervisor]") {
+  Harness gone({.workers = 1});
+  gone.now += absl::Seconds(10);
+  gone.Die(kChief, SIGKILL);
+  gone.Apply(SpawnFailed{kChief, "Resource temporarily unavailable"});
+  gone.Die(Worker(0), SIGKILL);
+  CHECK_FALSE(gone.Reported(Worker(0)).has_value());
+
+  Harness twice({.workers = 1});
+  twice.Apply(StopSignal{});
+  twice.now += absl::Seconds(10);
+  twice.Apply(StopSignal{});
+  twice.Die(Worker(0), SIGKILL);
+  CHECK_FALSE(twice.Reported(Worker(0)).has_value());
 }
 
 TEST_CASE("supervisor: codes that a restart cannot mend are never restarted", "[supervisor]") {

@@ -143,8 +143,8 @@ absl::Status Supervisor::Perform(const std::vector<Action>& actions) {
   for (const Action& action : actions) {
     if (const auto* spawn = std::get_if<Spawn>(&action)) {
       LS_RETURN_IF_ERROR(SpawnChild(spawn->role));
-    } else if (const auto* crash = std::get_if<ReportCrash>(&action)) {
-      options_.report_crash(crash->role, crash->signal);
+    } else if (const auto* exited = std::get_if<ReportExit>(&action)) {
+      options_.report_exit(exited->role, exited->how);
     } else if (const auto* signal = std::get_if<Signal>(&action)) {
       for (const auto& [pid, child] : pids_) {
         if (child.role == signal->role) kill(pid, signal->number);

@@ -28,8 +28,9 @@ struct SupervisorOptions {
   PolicyOptions policy;
   // The command line of one child.
   std::function<std::vector<std::string>(const Role&)> command;
-  // Tells the chief that a worker died of `signal`, a crash. May fail silently; must not block for long.
-  std::function<void(const Role&, int signal)> report_crash;
+  // Tells the chief how a worker's process ended. May fail silently; must not block for long. Returns before the
+  // worker's next process starts.
+  std::function<void(const Role&, ExitState how)> report_exit;
   // Where a child's output goes, appended; empty: this process's own output. Before anything starts none may be a
   // symbolic link; one that becomes a link later keeps its process from starting for as long as it is one.
   std::function<std::string(const Role&)> log_path;
