@@ -36,7 +36,8 @@ struct Zeros {
 
 struct Case {
   std::string name;
-  std::string job;  // sections `model`, `train` and `resources` of a job
+  std::string model;  // of the section of that name, without the loss
+  std::string train;  // likewise, without the duration
   Zeros inputs;
   Zeros labels;
   bool evaluates = false;
@@ -61,8 +62,10 @@ std::string WriteJob(const Case& c) {
   const std::string files = absl::StrCat("{inputs: ", WriteZeros(c.name + ".inputs.npy", c.samples, c.inputs),
                                          ", labels: ", WriteZeros(c.name + ".labels.npy", c.samples, c.labels), "}");
   const std::string path = TempPath(c.name + ".yaml");
-  Write(path, absl::StrCat("name: memory\n", c.job, "checkpoint: {every: 4steps}\ndata:\n  train: ", files,
-                           c.evaluates ? absl::StrCat("\n  eval: ", files) : "", "\n"));
+  Write(path,
+        absl::StrCat("name: memory\nmodel: {", c.model, ", loss: softmax_cross_entropy}\ntrain: {duration: 9steps, ",
+                     c.train, "}\ncheckpoint: {every: 4steps}\ndata:\n  train: ", files,
+                     c.evaluates ? absl::StrCat("\n  eval: ", files) : "", "\n"));
   return path;
 }
 
@@ -107,78 +110,34 @@ double Peak(const Case& c, const std::string& path) {
 const Zeros kClass{"<i8", {}};
 
 std::vector<Case> Cases() {
-  const std::string gpt2 =
-      "model: {builtin: {name: gpt2, layers: 4, heads: 4, width: 128, context: 128, vocabulary: 256}, "
-      "loss: softmax_cross_entropy}\n";
+  const std::string gpt2 = "builtin: {name: gpt2, layers: 4, heads: 4, width: 128, context: 128, vocabulary: 256}";
   const std::string imported = fs::absolute("tests/conformance/pytorch/import/resnet18.onnx").string();
+  const std::string sgd = "optimizer: {lr: 0.1, momentum: 0.9}";
+  const std::string adamw = "optimizer: {name: adamw, lr: 1e-3}";
+  const Zeros text{"<i8", {128}};
+  const Zeros small_image{"<f4", {3, 32, 32}};
   return {
-      Case{"lenet",
-           "model: {builtin: {name: lenet, classes: 10}, loss: softmax_cross_entropy}\n"
-           "train: {duration: 9steps, global_batch_size: 64, logical_shards: 4, optimizer: {lr: 0.1, momentum: 0.9}}\n",
-           {"<f4", {1, 28, 28}},
-           kClass,
-           true},
-      Case{"data",
-           "model: {builtin: {name: mlp, classes: 10, hidden: [64]}, loss: softmax_cross_entropy}\n"
-           "train: {duration: 9steps, global_batch_size: 64, logical_shards: 4, optimizer: {lr: 0.1}}\n",
-           {"<f4", {1024}},
-           kClass,
-           true,
-           20000},
-      Case{"mlp",
-           "model: {builtin: {name: mlp, classes: 10, hidden: [4096, 4096]}, loss: softmax_cross_entropy}\n"
-           "train: {duration: 9steps, global_batch_size: 32, logical_shards: 2, micro_batch: 4, "
-           "optimizer: {lr: 0.1}}\n",
-           {"<f4", {512}},
+      Case{"lenet", "builtin: {name: lenet, classes: 10}", "global_batch_size: 64, logical_shards: 4, " + sgd,
+           Zeros{"<f4", {1, 28, 28}}, kClass, /*evaluates=*/true},
+      Case{"data", "builtin: {name: mlp, classes: 10, hidden: [64]}",
+           "global_batch_size: 64, logical_shards: 4, " + sgd, Zeros{"<f4", {1024}}, kClass, /*evaluates=*/true,
+           /*samples=*/20000},
+      Case{"mlp", "builtin: {name: mlp, classes: 10, hidden: [4096, 4096]}",
+           "global_batch_size: 32, logical_shards: 2, micro_batch: 4, optimizer: {lr: 0.1}", Zeros{"<f4", {512}},
            kClass},
-      Case{"gpt2",
-           gpt2 + "train: {duration: 9steps, global_batch_size: 16, logical_shards: 1, "
-                  "optimizer: {name: adamw, lr: 1e-3}}\n",
-           {"<i8", {128}},
-           {"<i8", {128}}},
-      Case{"two workers",
-           gpt2 + "train: {duration: 9steps, global_batch_size: 16, logical_shards: 2, "
-                  "optimizer: {name: adamw, lr: 1e-3}}\n",
-           {"<i8", {128}},
-           {"<i8", {128}},
-           false,
-           64,
-           2},
-      Case{"gpt2 in bf16",
-           gpt2 + "train: {duration: 9steps, global_batch_size: 16, logical_shards: 1, precision: bf16, "
-                  "optimizer: {name: adamw, lr: 1e-3}}\n",
-           {"<i8", {128}},
-           {"<i8", {128}}},
-      Case{"resnet18",
-           "model: {builtin: {name: resnet18, classes: 10, small_images: true}, loss: softmax_cross_entropy}\n"
-           "train: {duration: 9steps, global_batch_size: 32, logical_shards: 1, "
-           "optimizer: {lr: 0.1, momentum: 0.9}}\n",
-           {"<f4", {3, 32, 32}},
-           kClass,
-           true},
-      Case{"resnet50",
-           "model: {builtin: {name: resnet50, classes: 100}, loss: softmax_cross_entropy}\n"
-           "train: {duration: 9steps, global_batch_size: 4, logical_shards: 2, optimizer: {lr: 0.1, momentum: 0.9}}\n",
-           {"<f4", {3, 64, 64}},
-           kClass},
-      Case{"vit",
-           "model: {builtin: {name: vit, classes: 10, patch: 4, layers: 4, heads: 4, width: 192}, "
-           "loss: softmax_cross_entropy}\n"
-           "train: {duration: 9steps, global_batch_size: 16, logical_shards: 1, optimizer: {name: adamw, lr: 1e-3}}\n",
-           {"<f4", {3, 32, 32}},
-           kClass},
-      Case{"bert",
-           "model: {builtin: {name: bert, classes: 2, layers: 2, heads: 4, width: 256, context: 64, "
-           "vocabulary: 1000}, loss: softmax_cross_entropy}\n"
-           "train: {duration: 9steps, global_batch_size: 16, logical_shards: 4, ema: {decay: 0.9}, "
-           "optimizer: {name: adamw, lr: 1e-4}}\n",
-           {"<i8", {64}},
-           kClass},
-      Case{"imported",
-           absl::StrCat("model: {onnx: ", imported, ", loss: softmax_cross_entropy}\n",
-                        "train: {duration: 9steps, global_batch_size: 32, logical_shards: 2, optimizer: {lr: 0.1}}\n"),
-           {"<f4", {3, 32, 32}},
-           kClass}};
+      Case{"gpt2", gpt2, "global_batch_size: 16, logical_shards: 1, " + adamw, text, text},
+      Case{"two workers", gpt2, "global_batch_size: 16, logical_shards: 2, " + adamw, text, text, /*evaluates=*/false,
+           /*samples=*/64, /*workers=*/2},
+      Case{"gpt2 in bf16", gpt2, "global_batch_size: 16, logical_shards: 1, precision: bf16, " + adamw, text, text},
+      Case{"resnet18", "builtin: {name: resnet18, classes: 10, small_images: true}",
+           "global_batch_size: 32, logical_shards: 1, " + sgd, small_image, kClass, /*evaluates=*/true},
+      Case{"resnet50", "builtin: {name: resnet50, classes: 100}", "global_batch_size: 4, logical_shards: 2, " + sgd,
+           Zeros{"<f4", {3, 64, 64}}, kClass},
+      Case{"vit", "builtin: {name: vit, classes: 10, patch: 4, layers: 4, heads: 4, width: 192}",
+           "global_batch_size: 16, logical_shards: 1, " + adamw, small_image, kClass},
+      Case{"bert", "builtin: {name: bert, classes: 2, layers: 2, heads: 4, width: 256, context: 64, vocabulary: 1000}",
+           "global_batch_size: 16, logical_shards: 4, ema: {decay: 0.9}, " + adamw, Zeros{"<i8", {64}}, kClass},
+      Case{"imported", "onnx: " + imported, "global_batch_size: 32, logical_shards: 2, " + sgd, small_image, kClass}};
 }
 
 TEST_CASE("memory: a worker's peak is what check predicts within 5%", "[e2e]") {
@@ -188,7 +147,7 @@ TEST_CASE("memory: a worker's peak is what check predicts within 5%", "[e2e]") {
   }
   std::printf("%-14s %14s %10s %7s\n", "model", "predicted MiB", "peak MiB", "ratio");
   for (const Case& c : Cases()) {
-    INFO(c.job);
+    INFO(c.name);
     const std::string job = WriteJob(c);
     const double predicted = Predicted(job);
 
