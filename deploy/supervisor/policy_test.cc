@@ -1,81 +1,12 @@
-#include "deploy/supervisor/policy.h"
-
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <string>
 #include <vector>
 
+#include "deploy/supervisor/policy_harness.h"
+
 namespace lockstep::supervisor {
 namespace {
-
-constexpr Role kChief{.chief = true, .index = 0};
-Role Worker(int index) { return {.chief = false, .index = index}; }
-
-class Harness {
- public:
-  explicit Harness(PolicyOptions options) : policy(options) { Apply(Started{}); }
-
-  void Apply(const Event& event) { last = policy.Step(now, event); }
-  void Exit(Role role, int code, const std::string& cause = "") {
-    Apply(ChildExited{role, {.code = code, .signal = 0}, cause});
-  }
-  void Die(Role role, int signal) { Apply(ChildExited{role, {.code = 0, .signal = signal}, ""}); }
-  void After(absl::Duration d) {
-    now += d;
-    Apply(Tick{});
-  }
-
-  bool Spawned(Role role) const {
-    for (const Action& a : last) {
-      if (const auto* s = std::get_if<Spawn>(&a); s != nullptr && s->role == role) return true;
-    }
-    return false;
-  }
-  int Signalled(Role role) const {
-    for (const Action& a : last) {
-      if (const auto* s = std::get_if<Signal>(&a); s != nullptr && s->role == role) return s->number;
-    }
-    return 0;
-  }
-  std::optional<ExitState> Reported(Role role) const {
-    for (const Action& a : last) {
-      if (const auto* exited = std::get_if<ReportExit>(&a); exited != nullptr && exited->role == role) {
-        return exited->how;
-      }
-    }
-    return std::nullopt;
-  }
-  int Count(int signal) const {
-    int n = 0;
-    for (const Action& a : last) {
-      if (const auto* s = std::get_if<Signal>(&a); s != nullptr && s->number == signal) ++n;
-    }
-    return n;
-  }
-  std::optional<int> Ended() const {
-    for (const Action& a : last) {
-      if (const auto* e = std::get_if<End>(&a)) return e->exit_code;
-    }
-    return std::nullopt;
-  }
-  std::string Cause() const {
-    for (const Action& a : last) {
-      if (const auto* e = std::get_if<End>(&a)) return e->cause;
-    }
-    return "";
-  }
-  std::vector<std::string> Said() const {
-    std::vector<std::string> lines;
-    for (const Action& a : last) {
-      if (const auto* s = std::get_if<Say>(&a)) lines.push_back(s->line);
-    }
-    return lines;
-  }
-
-  absl::Time now = absl::UnixEpoch();
-  Policy policy;
-  std::vector<Action> last;
-};
 
 TEST_CASE("supervisor: a chief and every worker are started, and a finished job ends with the chief's code",
           "[supervisor]") {
@@ -315,90 +246,6 @@ TEST_CASE("supervisor: a chief whose disk stays full is given up though each lif
   CHECK_FALSE(h.Spawned(kChief));
   h.Exit(Worker(0), 75);
   CHECK(h.Ended() == 74);
-}
-
-TEST_CASE("supervisor: the first stop asks the chief, the second ends at once", "[supervisor]") {
-  Harness h({.workers = 2});
-  h.now += absl::Seconds(10);
-
-  h.Apply(StopSignal{});
-  CHECK(h.Said() ==
-        std::vector<std::string>{"stopping: saving first (press Ctrl-C again after a second to end without saving)"});
-  CHECK(h.Signalled(kChief) == SIGTERM);
-  CHECK(h.Signalled(Worker(0)) == 0);
-  h.Die(Worker(0), SIGKILL);
-  CHECK_FALSE(h.Spawned(Worker(0)));
-  h.now += absl::Seconds(1);
-  h.Apply(StopSignal{});
-  CHECK(h.Signalled(kChief) == SIGKILL);
-  CHECK(h.Signalled(Worker(1)) == SIGKILL);
-  h.Die(Worker(1), SIGKILL);
-  h.Die(kChief, SIGKILL);
-  CHECK(h.Ended() == kSecondStopExit);
-  CHECK(kSecondStopExit == 130);
-}
-
-TEST_CASE("supervisor: a stop while the chief is down promises no save", "[supervisor]") {
-  Harness h({.workers = 1});
-  h.Die(kChief, SIGKILL);
-
-  h.Apply(StopSignal{});
-
-  CHECK(h.Said() == std::vector<std::string>{"stopping"});
-  CHECK(h.Signalled(Worker(0)) == SIGTERM);
-  h.Exit(Worker(0), 75);
-  CHECK(h.Ended() == 75);
-}
-
-TEST_CASE("supervisor: stop signals that come together are one, and a terminal that closes is never the second",
-          "[supervisor]") {
-  Harness h({.workers = 1});
-  h.now += absl::Seconds(10);
-
-  h.Apply(StopSignal{});
-  CHECK(h.Signalled(kChief) == SIGTERM);
-  h.now += absl::Microseconds(3);
-  h.Apply(StopSignal{});
-  CHECK(h.last.empty());
-  h.now += absl::Milliseconds(999);
-  h.Apply(StopSignal{});
-  CHECK(h.last.empty());
-  h.now += absl::Minutes(1);
-  h.Apply(StopSignal{.hangup = true});
-  CHECK(h.last.empty());
-
-  h.Exit(kChief, 75);
-  h.Exit(Worker(0), 75);
-  CHECK(h.Ended() == 75);
-}
-
-TEST_CASE("supervisor: a terminal that closes asks the chief to save first", "[supervisor]") {
-  Harness h({.workers = 1});
-  h.now += absl::Seconds(10);
-
-  h.Apply(StopSignal{.hangup = true});
-  CHECK(h.Signalled(kChief) == SIGTERM);
-  CHECK(h.Signalled(Worker(0)) == 0);
-  h.Exit(kChief, 75);
-  h.Exit(Worker(0), 75);
-
-  CHECK(h.Ended() == 75);
-}
-
-TEST_CASE("supervisor: a stop waits for the save of a living chief, however long that takes", "[supervisor]") {
-  Harness h({.workers = 1, .grace = absl::Seconds(30)});
-  h.Apply(StopSignal{});
-
-  h.After(absl::Hours(1));
-  CHECK(h.Count(SIGKILL) == 0);
-  CHECK(h.policy.NextDeadline() == absl::InfiniteFuture());
-  h.Exit(kChief, 75);
-  CHECK(h.Signalled(Worker(0)) == SIGTERM);
-
-  h.After(absl::Seconds(29));
-  CHECK(h.Count(SIGKILL) == 0);
-  h.After(absl::Seconds(1));
-  CHECK(h.Signalled(Worker(0)) == SIGKILL);
 }
 
 TEST_CASE("supervisor: workers are killed on the period asked for, in seconds or in steps, and counted",

@@ -97,10 +97,7 @@ double Peak(const Case& c, const std::string& path) {
   job.StartChief(c.workers);
   for (int i = 0; i < c.workers; ++i) job.StartWorker(i);
   double peak = 0;
-  while (job.worker(0).Running()) {
-    peak = std::max(peak, PeakNow(job.worker(0).pid()));
-    usleep(1000);
-  }
+  while (!job.worker(0).Wait(absl::Milliseconds(1)).has_value()) peak = std::max(peak, PeakNow(job.worker(0).pid()));
   INFO(job.LogOf("worker-0"));
   for (int i = 0; i < c.workers; ++i) CHECK(job.WaitForEnd(absl::StrCat("worker-", i)) == Ended{});
   CHECK(job.WaitForEnd("chief") == Ended{});
