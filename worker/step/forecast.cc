@@ -216,6 +216,7 @@ absl::StatusOr<ReplicaForecast> ForecastWorker(const MetaGraph& metagraph, const
   LS_ASSIGN_OR_RETURN(const ReplicaPlans plans, DraftReplicaPlans(metagraph, job, nullptr, nullptr, nullptr, where));
   LS_ASSIGN_OR_RETURN(ReplicaForecast forecast,
                       ForecastOf(metagraph, job, plans, {.process = ProcessBytes(), .data = data_bytes}));
+  forecast.beside.process += std::min(forecast.state_bytes, kMostChunksBytes);
   LS_RETURN_IF_ERROR(CheckMemoryLimit(forecast, metagraph, job, nullptr, where));
   return forecast;
 }

@@ -23,7 +23,7 @@ inline constexpr int kSnapshotBuffers = 2;
 
 // What a worker holds beside its replica.
 struct HostUse {
-  int64_t process = 0;  // the program itself: libraries, the job's graphs, kernels that were drafted
+  int64_t process = 0;  // the program itself: libraries, graphs, kernels that were drafted, connections
   int64_t data = 0;     // DataSource::held_bytes of all sources
 };
 
