@@ -12,23 +12,26 @@
 
 namespace {
 
-// A folder of its own: files named by the model are looked for beside it.
-const std::string& Folder() {
-  static const std::string folder = [] {
-    std::string pattern = (std::filesystem::temp_directory_path() / "lockstep_fuzz_XXXXXX").string();
-    LS_CHECK(mkdtemp(pattern.data()) != nullptr, "the folder can be made");
-    std::ofstream(pattern + "/weights.bin", std::ios::binary) << std::string(64, '\1');
-    atexit([] { std::filesystem::remove_all(Folder()); });
-    return pattern;
-  }();
-  return folder;
-}
+// A folder of its own, removed at exit: files named by the model are looked for beside it.
+class Folder {
+ public:
+  Folder() : path_((std::filesystem::temp_directory_path() / "lockstep_fuzz_XXXXXX").string()) {
+    LS_CHECK(mkdtemp(path_.data()) != nullptr, "the folder can be made");
+    std::ofstream(path_ + "/weights.bin", std::ios::binary) << std::string(64, '\1');
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static google::protobuf::LogSilencer silence;
-  const std::string path = Folder() + "/model.onnx";
+  static const Folder folder;
+  const std::string path = folder.path() + "/model.onnx";
   std::ofstream(path, std::ios::binary | std::ios::trunc) << lockstep::fuzz::Text(data, size);
   auto file = lockstep::ReadOnnxFile(path);
   if (!file.ok()) return 0;
