@@ -212,8 +212,8 @@ class Coordinator {
   // `name` is why a generation need not be put off any longer. Each name ends one pause between two steps of the job,
   // so that a worker that comes and goes does not undo the pauses. False: no pause was ended.
   bool EndPause(const std::string& name);
-  // Does the team have a worker that was not in the generation that failed?
-  bool EndsPause(const Team& team);
+  // Ends the pause for the first worker of the team that was not in the generation that failed. False: none did.
+  bool EndPauseFor(const Team& team);
 
   // coordinator_waiting.cc: who forms the next generation, and from what
   void AdvanceWaiting();

@@ -162,7 +162,7 @@ bool Coordinator::EndPause(const std::string& name) {
   return true;
 }
 
-bool Coordinator::EndsPause(const Team& team) {
+bool Coordinator::EndPauseFor(const Team& team) {
   return std::any_of(team.members.begin(), team.members.end(),
                      [this](const Worker* worker) { return !current_.Has(worker->id()) && EndPause(worker->name()); });
 }

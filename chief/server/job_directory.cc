@@ -25,6 +25,7 @@
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
+#include "common/storage/local/local_files.h"
 #include "common/storage/local/local_storage.h"
 
 namespace lockstep::chief {
@@ -43,7 +44,7 @@ fs::path NearestExisting(const std::string& directory) {
 }
 
 absl::Status CheckFree(const std::string& directory, uint64_t free, int64_t state) {
-  if (static_cast<double>(free) >= static_cast<double>(state)) return absl::OkStatus();
+  if (free >= static_cast<uint64_t>(state)) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(directory, " has ", free, " bytes free, and one checkpoint takes ",
                                                    state, "; make room, or choose another directory with --dir"));
 }
@@ -119,8 +120,7 @@ absl::StatusOr<std::optional<CheckpointReader>> Newest(const Storage& storage, c
 absl::Status CheckNoLink(const std::string& path) {
   std::error_code error;
   if (!fs::is_symlink(fs::symlink_status(path, error))) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(path, " is a symbolic link, and is not written to. Remove it, and see who may write its directory"));
+  return absl::FailedPreconditionError(SymbolicLinkText(path));
 }
 
 // The lock of the directory, which a chief of this machine may hold.

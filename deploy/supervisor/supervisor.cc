@@ -17,6 +17,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
+#include "common/storage/local/local_files.h"
 #include "common/sync/stop_signals.h"
 
 namespace lockstep::supervisor {
@@ -39,8 +40,7 @@ absl::StatusOr<int> OpenLog(const std::string& path) {
   if (path.empty()) return -1;
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (fd >= 0 || errno != ELOOP) return fd;
-  return absl::FailedPreconditionError(
-      absl::StrCat(path, " is a symbolic link, and is not written to. Remove it, and see who may write its directory"));
+  return absl::FailedPreconditionError(SymbolicLinkText(path));
 }
 
 // What the child wrote to its end of the pipe; closes this one.

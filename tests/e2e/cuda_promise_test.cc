@@ -14,7 +14,6 @@
 namespace lockstep::e2e {
 namespace {
 
-constexpr char kJob[] = "deploy/jobs/fashion_mnist_short.yaml";
 constexpr char kLibrary[] = "worker/device/cuda/liblockstep_cuda_on_host.so";
 
 std::vector<std::string> Settings(const std::string& model, int batch, int steps,

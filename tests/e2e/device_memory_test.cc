@@ -12,7 +12,6 @@
 namespace lockstep::e2e {
 namespace {
 
-constexpr char kJob[] = "deploy/jobs/fashion_mnist_short.yaml";
 constexpr uint64_t kSteps = 24;
 
 std::vector<std::string> Settings(const std::string& device) {

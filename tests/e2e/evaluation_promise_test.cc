@@ -12,8 +12,6 @@
 namespace lockstep::e2e {
 namespace {
 
-constexpr char kJob[] = "deploy/jobs/fashion_mnist_short.yaml";
-
 // No loss falls by 10 between two evaluations: the first sets the mark, and three later the patience is at its end.
 constexpr uint64_t kLastStep = 80;
 

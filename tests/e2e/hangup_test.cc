@@ -16,7 +16,6 @@
 namespace lockstep::e2e {
 namespace {
 
-constexpr char kJob[] = "deploy/jobs/fashion_mnist_short.yaml";
 constexpr absl::Duration kLimit = absl::Seconds(120);
 constexpr int kShort = 400;
 
@@ -32,7 +31,7 @@ struct Watch {
       : job(name, kJob, {}), process(Words(job.directory(), settings), in_child) {}
 
   static std::vector<std::string> Words(const std::string& directory, const std::vector<std::string>& settings) {
-    std::vector<std::string> words = {"deploy/cli/lockstep", "run", kJob, "--workers", "1", "--dir", directory};
+    std::vector<std::string> words = {kLockstep, "run", kJob, "--workers", "1", "--dir", directory};
     for (const std::string& set : settings) words.insert(words.end(), {"--set", set});
     return words;
   }

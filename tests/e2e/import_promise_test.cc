@@ -15,7 +15,6 @@
 namespace lockstep::e2e {
 namespace {
 
-constexpr char kJob[] = "deploy/jobs/fashion_mnist_short.yaml";
 std::vector<std::string> Settings(const std::string& model, int steps, int batch, const std::string& precision) {
   const std::string folder = absl::StrCat("tests/conformance/pytorch/", model == "averaging" ? "stated/" : "import/");
   const std::string file = std::filesystem::absolute(absl::StrCat(folder, model)).string();

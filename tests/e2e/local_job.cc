@@ -26,7 +26,6 @@
 namespace lockstep::e2e {
 namespace {
 
-constexpr char kLockstep[] = "deploy/cli/lockstep";
 constexpr absl::Duration kLimit = absl::Seconds(120);
 constexpr absl::Duration kAskDeadline = absl::Seconds(2);
 constexpr int kPollMs = 2;

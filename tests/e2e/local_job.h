@@ -23,6 +23,10 @@
 
 namespace lockstep::e2e {
 
+// In the folder that a test runs in.
+inline constexpr char kLockstep[] = "deploy/cli/lockstep";
+inline constexpr char kJob[] = "deploy/jobs/fashion_mnist_short.yaml";
+
 // How a process ended: by a code, or by a signal when `signal` is not zero.
 struct Ended {
   int code = 0;

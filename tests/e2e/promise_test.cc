@@ -11,7 +11,6 @@
 namespace lockstep::e2e {
 namespace {
 
-constexpr char kJob[] = "deploy/jobs/fashion_mnist_short.yaml";
 constexpr uint64_t kSteps = 200;
 constexpr int kPreempted = 75;
 

@@ -1,11 +1,11 @@
 #include "worker/collectives/peer_probe.h"
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <string>
+
+#include "worker/collectives/silent_peer.h"
 
 namespace lockstep::worker {
 namespace {
@@ -46,23 +46,13 @@ TEST_CASE("peer probe: a worker that is gone, silent or unknown is told apart fr
   server->reset();
   CHECK(ProbePeer(address, kSelf, absl::Seconds(20)).code() == absl::StatusCode::kUnavailable);
 
-  // Listens, takes the connection into its backlog, and says nothing.
-  const int silent = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in at = {};
-  at.sin_family = AF_INET;
-  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof(at);
-  REQUIRE(bind(silent, reinterpret_cast<sockaddr*>(&at), sizeof(at)) == 0);
-  REQUIRE(listen(silent, 1) == 0);
-  REQUIRE(getsockname(silent, reinterpret_cast<sockaddr*>(&at), &length) == 0);
-  const std::string silent_address = "127.0.0.1:" + std::to_string(ntohs(at.sin_port));
-  CHECK(ProbePeer(silent_address, kSelf, absl::Milliseconds(20)).code() == absl::StatusCode::kDeadlineExceeded);
+  const SilentPeer silent;
+  CHECK(ProbePeer(silent.address(), kSelf, absl::Milliseconds(20)).code() == absl::StatusCode::kDeadlineExceeded);
   int ends[2];
   REQUIRE(pipe(ends) == 0);
   close(ends[1]);
-  CHECK(ProbePeer(silent_address, kSelf, absl::Hours(1), ends[0]).code() == absl::StatusCode::kCancelled);
+  CHECK(ProbePeer(silent.address(), kSelf, absl::Hours(1), ends[0]).code() == absl::StatusCode::kCancelled);
   close(ends[0]);
-  close(silent);
 
   CHECK(ProbePeer("no-such-host.invalid:1", kSelf, absl::Seconds(1)).code() == absl::StatusCode::kUnavailable);
   CHECK(ProbePeer("127.0.0.1", kSelf, absl::Seconds(1)).code() == absl::StatusCode::kInvalidArgument);

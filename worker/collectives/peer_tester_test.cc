@@ -1,9 +1,5 @@
 #include "worker/collectives/peer_tester.h"
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
 #include <optional>
 #include <set>
@@ -13,6 +9,7 @@
 #include "common/net/rpc.h"
 #include "common/sync/queue.h"
 #include "worker/collectives/peer_probe.h"
+#include "worker/collectives/silent_peer.h"
 
 namespace lockstep::worker {
 namespace {
@@ -39,26 +36,7 @@ struct Peers {
   std::optional<DelayingProxy> link;
 };
 
-// Takes connections into its backlog and says nothing.
-class SilentPeer {
- public:
-  SilentPeer() : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in at = {};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof(at);
-    REQUIRE(bind(socket_, reinterpret_cast<sockaddr*>(&at), sizeof(at)) == 0);
-    REQUIRE(listen(socket_, 8) == 0);
-    REQUIRE(getsockname(socket_, reinterpret_cast<sockaddr*>(&at), &length) == 0);
-    port_ = ntohs(at.sin_port);
-  }
-  ~SilentPeer() { close(socket_); }
-  Member member() const { return {kSilent, "silent", "127.0.0.1:" + std::to_string(port_)}; }
-
- private:
-  const int socket_;
-  int port_ = 0;
-};
+Member Silent(const SilentPeer& peer) { return {kSilent, "silent", peer.address()}; }
 
 struct Tested {
   explicit Tested(absl::Duration least, const std::string& host = "127.0.0.1")
@@ -93,7 +71,7 @@ TEST_CASE("peer tester: who answers is told of while others are still waited for
   const SilentPeer silent;
   Tested tested(absl::Hours(1));
 
-  tested.tester.Test(7, {silent.member(), peers.Near()});
+  tested.tester.Test(7, {Silent(silent), peers.Near()});
 
   const std::optional<PeersTested> result = tested.results.Pop(kNever);
   REQUIRE(result.has_value());
@@ -106,7 +84,7 @@ TEST_CASE("peer tester: a peer that does not answer piles up nothing", "[probe]"
   const SilentPeer silent;
   Tested tested(absl::Milliseconds(20));
 
-  for (uint64_t round = 1; round <= 1000; ++round) tested.tester.Test(round, {silent.member()});
+  for (uint64_t round = 1; round <= 1000; ++round) tested.tester.Test(round, {Silent(silent)});
 
   std::optional<PeersTested> result;
   size_t results = 0;

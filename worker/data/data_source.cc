@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "common/digest/sha256.h"
 #include "common/job/normalisation.h"
+#include "common/status/check.h"
 #include "common/status/status_macros.h"
 #include "worker/data/field.h"
 #include "worker/data/transpose_samples.h"
@@ -90,11 +91,8 @@ absl::StatusOr<Delivery> Deliver(const StoredData& data, const StoredField& stor
 absl::Status CheckFormIsUsed(const StoredData& data, const SampleForm& form, absl::Span<const SampleView> views) {
   const bool formed = !form.reshape.empty() || !form.transpose.empty();
   const auto is_tokens = [](const StoredField& field) { return field.tokens; };
-  if (formed && std::any_of(data.features.begin(), data.features.end(), is_tokens)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(data.arrays[0].path, ": data.", form.transpose.empty() ? "reshape" : "transpose",
-                     " is for samples of several dimensions, and tokens are one run; remove the key"));
-  }
+  LS_CHECK(!formed || std::none_of(data.features.begin(), data.features.end(), is_tokens),
+           "a job refuses the keys with token files");
   std::string shapes;
   bool reshaped = form.reshape.empty();
   bool transposed = form.transpose.empty();

@@ -70,7 +70,7 @@ struct FeedOptions {
   // The features that the model takes. One feature fits one input whatever they are called, several go by name. Empty:
   // whatever the files hold, in its own shape, as float32, tokens as int64.
   std::vector<FeedInput> inputs;
-  SampleForm form;                      // of the features
+  SampleForm form;                      // of the features; none for tokens, where a job refuses it
   Normalisation normalisation;          // of the float32 features
   int64_t label_classes = 0;            // labels are class indices in [0, label_classes); 0: float targets
   std::optional<int64_t> ignore_label;  // a label beyond the classes that counts for nothing

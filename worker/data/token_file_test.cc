@@ -64,17 +64,6 @@ TEST_CASE("tokens: the last token of the file is a label when it fills a sample"
   CHECK(Read(**source, 1, {1}) == std::vector<int64_t>{'d', 'e'});
 }
 
-TEST_CASE("tokens: another order or shape of the samples is refused", "[data]") {
-  TestFiles files;
-  const job::DataFiles tokens = Tokens(files.Write("t.bin", TextFile(std::string(65, 'a'))), 64);
-  FeedOptions ordered, shaped;
-  ordered.form.transpose = {0};
-  shaped.form.reshape = {8, 8};
-
-  CheckError(OpenDataSource(tokens, ordered).status(), StatusCode::kInvalidArgument, "data.transpose is for samples");
-  CheckError(OpenDataSource(tokens, shaped).status(), StatusCode::kInvalidArgument, "data.reshape is for samples");
-}
-
 TEST_CASE("tokens: files of uint32 tokens, plain or gzipped, give what they hold", "[data]") {
   TestFiles files;
   std::string bytes = WithWord(WithWord(TokenFileHeader(3), 0, 20240801), 1, 7);

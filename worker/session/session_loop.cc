@@ -71,7 +71,9 @@ int SessionLoop::Run() {
     if (input.has_value() && (input->stream == 0 || input->stream == stream_number_)) {
       if (std::holds_alternative<ChiefConnected>(input->event)) ever_connected_ = true;
       Step(input->event);
-      if (std::holds_alternative<ChiefDisconnected>(input->event)) LeaveWhenDone();
+      // Done may have been lost on its way. What an earlier chief left says nothing of a job that was taken up again.
+      const bool cut_off = std::holds_alternative<ChiefDisconnected>(input->event) && ever_connected_;
+      if (cut_off && fence().term != 0) LeaveWhenDone(fence().term);
     }
     if (!exit_code_.has_value() && clock_.Now() >= due) {
       Step(Tick{});
@@ -82,13 +84,10 @@ int SessionLoop::Run() {
   return *exit_code_;
 }
 
-// Done got lost on its way: the job's directory says it as well. A directory that an earlier chief left so says nothing
-// of a job that was taken up again.
-void SessionLoop::LeaveWhenDone() {
-  if (exit_code_.has_value() || !ever_connected_) return;
+void SessionLoop::LeaveWhenDone(Term least) {
+  if (exit_code_.has_value()) return;
   const std::optional<JobEnd> end = FindJobEnd(options_.chief.file);
-  const Term followed = fence().term;
-  if (!end.has_value() || followed == 0 || end->term < followed) return;
+  if (!end.has_value() || end->term < least) return;
   LS_LOG(info, "no chief answers, and the job's directory says: ", end->reason);
   exit_code_ = kExitDone;
 }
@@ -96,11 +95,8 @@ void SessionLoop::LeaveWhenDone() {
 void SessionLoop::GiveUpUnreachable() {
   if (ever_connected_ || clock_.Now() - started_ < options_.connect_timeout) return;
   const absl::StatusOr<std::string> address = client_.Address();
-  if (const std::optional<JobEnd> end = FindJobEnd(options_.chief.file); end.has_value()) {
-    LS_LOG(info, "no chief answers, and the job's directory says: ", end->reason);
-    exit_code_ = kExitDone;
-    return;
-  }
+  LeaveWhenDone(/*least=*/0);
+  if (exit_code_.has_value()) return;
   // A file that gives no address yet is one without a chief; one that is damaged, or of a copy, says so itself.
   const std::string why = address.ok() || absl::IsNotFound(address.status())
                               ? "; is it running, is its job over already, is the address right?"

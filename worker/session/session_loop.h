@@ -56,7 +56,8 @@ class SessionLoop {
   void Post(Event event, uint64_t stream = 0);
   void Step(const Event& event);
   void GiveUpUnreachable();
-  void LeaveWhenDone();
+  // Ends with 0 when the job's directory says that the job is done, under a chief of `least` or a newer term.
+  void LeaveWhenDone(Term least);
 
   void Perform(const Connect& action);
   void Perform(const Disconnect& action);

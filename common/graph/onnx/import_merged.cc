@@ -211,8 +211,7 @@ void OnnxImporter::WarnOfAlike() {
   if (alike_.empty()) return;
   model_.warnings.push_back(absl::StrCat("the file has no tensors of their own for ", ListNames(alike_),
                                          ", which forward uses: the exporter merged them into others that begin alike, "
-                                         "or left out zeros. They do not train "
-                                         "as in the model. ",
+                                         "or left out zeros. They do not train as in the model. ",
                                          kExportCall, " keeps them"));
 }
 

@@ -174,12 +174,16 @@ absl::StatusOr<std::unique_ptr<ReadableFile>> OpenLocalFile(const std::string& p
   return std::make_unique<LocalReadableFile>(std::move(fd), path, info);
 }
 
+std::string SymbolicLinkText(absl::string_view path) {
+  return absl::StrCat(path,
+                      " is a symbolic link, and is not written to. Remove it, and see who may write its directory");
+}
+
 absl::StatusOr<std::unique_ptr<StorageLock>> LockLocalFile(const std::string& path, absl::string_view owner) {
   // It is written to: another user who may write the directory must not choose what.
   Descriptor fd(OpenRetrying(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0666));
   if (fd.get() < 0 && errno == ELOOP) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        path, " is a symbolic link, and is not written to. Remove it, and see who may write its directory"));
+    return absl::InvalidArgumentError(SymbolicLinkText(path));
   }
   if (fd.get() < 0) return PosixError(errno, "open", path);
   struct stat info;

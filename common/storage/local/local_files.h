@@ -9,9 +9,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "common/storage/storage.h"
 
 namespace lockstep {
+
+// What to say where `path` should be written to and is a symbolic link: another user who may write its directory must
+// not choose what is written to.
+std::string SymbolicLinkText(absl::string_view path);
 
 // `path` is absolute or relative to the process.
 absl::StatusOr<std::unique_ptr<WritableFile>> CreateLocalFile(const std::string& path, Access access);

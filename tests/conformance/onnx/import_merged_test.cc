@@ -106,6 +106,18 @@ std::map<std::string, VariableKind> Kinds(const ImportedModel& model) {
   return kinds;
 }
 
+// Two normalisations, n and m, that the file gives the tensors of n. `read`: what the call of m takes.
+File MergedNorms(const std::string& read) {
+  return File()
+      .Node("LayerNormalization", {"x", "n.weight", "n.bias"}, "h",
+            "layer_norm.default](args = (%x, [6], %p_n_weight, %p_n_bias, 1e-05)", "n")
+      .Node("LayerNormalization", {"h", "n.weight", "n.bias"}, "y",
+            absl::StrCat("layer_norm.default](args = (%", read, ", [6], %p_m_weight, %p_m_bias, 1e-05)"), "m")
+      .Tensor("n.weight", {6})
+      .Tensor("n.bias", {6}, 0)
+      .Sign({{"n.weight", kParameter}, {"n.bias", kParameter}, {"m.weight", kParameter}, {"m.bias", kParameter}});
+}
+
 TEST_CASE("import: a statistic that is a parameter under another name is its own again, or refused", "[onnx]") {
   const auto file = [](const std::string& producer) {
     return File(producer)
@@ -196,16 +208,7 @@ TEST_CASE("import: parameters that an exporter merged train apart by what the ca
 TEST_CASE("import: what a job calls tied stays one, whatever the calls take", "[onnx]") {
   OnnxImportOptions options;
   options.tied = {{"m.weight", "n.weight"}, {"m.bias", "n.bias"}};
-  const ImportedModel model =
-      File()
-          .Node("LayerNormalization", {"x", "n.weight", "n.bias"}, "h",
-                "layer_norm.default](args = (%x, [6], %p_n_weight, %p_n_bias, 1e-05)", "n")
-          .Node("LayerNormalization", {"h", "n.weight", "n.bias"}, "y",
-                "layer_norm.default](args = (%h, [6], %p_m_weight, %p_m_bias, 1e-05)", "m")
-          .Tensor("n.weight", {6})
-          .Tensor("n.bias", {6}, 0)
-          .Sign({{"n.weight", kParameter}, {"n.bias", kParameter}, {"m.weight", kParameter}, {"m.bias", kParameter}})
-          .Model(options);
+  const ImportedModel model = MergedNorms("h").Model(options);
 
   CHECK(model.graph.nodes[1].inputs == std::vector<std::string>{"h", "n.weight", "n.bias"});
   CHECK(model.aliases == std::vector<StateAlias>{{"m.bias", "n.bias"}, {"m.weight", "n.weight"}});
@@ -213,16 +216,7 @@ TEST_CASE("import: what a job calls tied stays one, whatever the calls take", "[
 }
 
 TEST_CASE("import: merged parameters that the calls do not tell apart are named", "[onnx]") {
-  const ImportedModel model =
-      File()
-          .Node("LayerNormalization", {"x", "n.weight", "n.bias"}, "h",
-                "layer_norm.default](args = (%x, [6], %p_n_weight, %p_n_bias, 1e-05)", "n")
-          .Node("LayerNormalization", {"h", "n.weight", "n.bias"}, "y",
-                "layer_norm.default](args = (%gone, [6], %p_m_weight, %p_m_bias, 1e-05)", "m")
-          .Tensor("n.weight", {6})
-          .Tensor("n.bias", {6}, 0)
-          .Sign({{"n.weight", kParameter}, {"n.bias", kParameter}, {"m.weight", kParameter}, {"m.bias", kParameter}})
-          .Model();
+  const ImportedModel model = MergedNorms("gone").Model();
 
   REQUIRE(model.warnings.size() == 1);
   CHECK_THAT(model.warnings[0], Contains("no tensors of their own for m.bias, m.weight") && Contains("optimize=False"));
