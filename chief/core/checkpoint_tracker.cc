@@ -21,7 +21,6 @@ CheckpointTracker::Save* CheckpointTracker::InStorage(const SnapshotId& stored_a
 
 CheckpointTracker::Save* CheckpointTracker::Current() {
   for (auto& [key, save] : saves_) {
-    if (key.first != saves_.begin()->first.first) break;
     if (save.stage != Stage::kWaiting) return &save;
   }
   return saves_.empty() ? nullptr : &saves_.begin()->second;
@@ -126,11 +125,12 @@ void CheckpointTracker::ManifestDone(const ManifestStored& event, const Context&
     StorageRefused(StorageFailed{event.snapshot, what, /*may_pass=*/false}, context, out, roster);
     return;
   }
-  if (!context.history.Includes(save->id.lineage, save->id.step)) {
-    // Survivors went on from an earlier step while this one was being stored: it is of a life that is over.
-    const std::string why = "what goes on does not contain it";
+  if (IsSuperseded(*save, context)) {
+    // While it was being stored, a newer one was published, or survivors went on from an earlier step: it must not
+    // become the newest.
+    const std::string why = "superseded";
     out.Add(AbandonSave{save->id, why});
-    Tell(*save, false, why, out, roster);
+    Tell(*save, IsPublished(save->id), why, out, roster);
     saves_.erase(KeyOf(save->id));
     return;
   }
@@ -325,12 +325,14 @@ void CheckpointTracker::Tell(const Save& save, bool published, const std::string
   }
 }
 
-absl::Time CheckpointTracker::NextDeadline() const {
+absl::Time CheckpointTracker::NextDeadline(absl::Time now) const {
   absl::Time next = absl::InfiniteFuture();
+  const auto at = [&](absl::Time when) {
+    if (when > now) next = std::min(next, when);
+  };
   for (const auto& [key, save] : saves_) {
-    if (key.first != saves_.begin()->first.first) break;
-    if (save.stage == Stage::kWaiting) next = std::min(next, NotBefore(save));
-    if (save.stage == Stage::kCollecting) next = std::min(next, save.opened + kShareWait);
+    if (save.stage == Stage::kWaiting) at(NotBefore(save));
+    if (save.stage == Stage::kCollecting) at(save.opened + kShareWait);
   }
   return next;
 }

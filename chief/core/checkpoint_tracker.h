@@ -85,8 +85,8 @@ class CheckpointTracker {
 
   // Does what can be done now: opens the next save, asks for shares, stores, gives up.
   void Advance(const Context& context, Outbox& out, Roster& roster);
-  // When Advance could do something without an event.
-  absl::Time NextDeadline() const;
+  // When Advance could do something without an event: later than `now`, which Advance has seen.
+  absl::Time NextDeadline(absl::Time now) const;
   void ShiftDeadlines(absl::Duration gap);
   // Names a save that takes long, now and then.
   void SayWhatIsSlow(absl::Time now, Outbox& out, Roster& roster);
@@ -147,7 +147,7 @@ class CheckpointTracker {
   Save* Find(const SnapshotId& snapshot);
   // The one under way that the storage knows under this name; null when there is none.
   Save* InStorage(const SnapshotId& stored_as);
-  // Of the lowest step, the one that is under way, else the first; null when there is none.
+  // The one that is under way, else the first of the lowest step; null when there is none.
   Save* Current();
   bool IsPublished(const SnapshotId& snapshot) const {
     return snapshot.step == published_.step && snapshot.digest == published_.digest;
@@ -172,7 +172,7 @@ class CheckpointTracker {
   SnapshotId published_;
   bool published_evaluated_ = true;
   EvaluationLedger published_ledger_;
-  std::map<Key, Save> saves_;  // at most kMaxHeldSnapshots; the lowest step is worked on
+  std::map<Key, Save> saves_;  // at most kMaxHeldSnapshots, one of them under way
   uint32_t abandoned_in_a_row_ = 0;
   uint32_t damaged_in_a_row_ = 0;
   StorageTrouble trouble_;

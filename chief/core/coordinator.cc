@@ -321,7 +321,7 @@ absl::Time Coordinator::NextDeadline() const {
   }
   at(pairs_.NextDeadline(now_));
   if (mismatch_until_.has_value()) next = std::min(next, *mismatch_until_);
-  next = std::min(next, saves_.NextDeadline());
+  next = std::min(next, saves_.NextDeadline(now_));
   return std::max(next, now_);
 }
 

@@ -208,8 +208,7 @@ void Coordinator::OnMessage(Worker& worker, const PeerFailed& message) {
     return SendVerdict(worker, "the others stand at the last step");
   }
   const Worker* suspect = roster_.Find(message.suspect);
-  // A worker that could not connect has read no file: its failure says nothing about the checkpoint.
-  if (phase_ == Phase::kForming && current_.restores && !message.while_forming && suspect == nullptr) {
+  if (phase_ == Phase::kForming && current_.restores && message.damaged) {
     current_.restore_failure = absl::StrCat(worker.name(), ": ", message.message);
   }
   const bool other = suspect != nullptr && suspect != &worker;

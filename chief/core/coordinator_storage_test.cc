@@ -171,8 +171,23 @@ TEST_CASE("coordinator: a save that takes long is named, and what it waits for",
   CHECK(lines == 5);  // after 30, 60, 120, 240 and 480 s
 }
 
-TEST_CASE("coordinator: restores that fail end the job only when nobody died of them", "[core]") {
+TEST_CASE("coordinator: a save that waits for a share keeps no core busy", "[core]") {
+  ChiefHarness chief({.workers = 2});
+  chief.StepTo(20);
+  chief.worker(0).keeps_shares = true;
+  chief.TakeSnapshotAt(0, SnapshotCause::kDue);
+
+  for (int i = 0; i < 4; ++i) {
+    chief.Advance(CheckpointTracker::kShareWait / 2);
+    CHECK(chief.NextDeadline() > chief.now());
+  }
+}
+
+TEST_CASE("coordinator: restores that fail end the job only when the checkpoint is damaged and nobody died of them",
+          "[core]") {
   const bool dies = GENERATE(false, true);
+  const bool damaged = GENERATE(true, false);
+  CAPTURE(dies, damaged);
   ChiefHarness chief({.workers = 0, .expected = 2, .term = 2, .checkpoint_step = 20, .plan = "plan-1"});
   for (int i : {0, 1}) chief.worker(i).mute = true;
   const auto form = [&] {
@@ -191,7 +206,7 @@ TEST_CASE("coordinator: restores that fail end the job only when nobody died of 
     REQUIRE(generation.counter == static_cast<uint64_t>(attempt));
     REQUIRE(chief.LastCommand<Form>(0).restore.has_value());
     // That a peer died is seen by the other one first.
-    chief.Say(0, PeerFailed{generation, {}, false, "a share does not verify"});
+    chief.Say(0, PeerFailed{generation, {}, false, "a share does not verify", damaged});
     for (int i : {0, 1}) {
       if (i == 1 && dies) {
         chief.Kill(1);
@@ -203,9 +218,11 @@ TEST_CASE("coordinator: restores that fail end the job only when nobody died of 
   }
   if (!dies) chief.Advance(absl::Seconds(40));
 
-  CHECK(chief.ended() == !dies);
-  if (!dies) CHECK(chief.Last<Exit>().code == 74);
-  if (!dies) CHECK_THAT(chief.Last<Exit>().reason, Contains("3 times in a row") && Contains("does not verify"));
+  // An error of the storage may pass, however often it comes.
+  REQUIRE(chief.ended() == (damaged && !dies));
+  if (!chief.ended()) return;
+  CHECK(chief.Last<Exit>().code == 74);
+  CHECK_THAT(chief.Last<Exit>().reason, Contains("3 times in a row") && Contains("does not verify"));
 }
 
 }  // namespace

@@ -135,7 +135,8 @@ struct PeerFailed {
   Incarnation suspect;         // none when the error names nobody
   bool while_forming = false;  // the pair is not used again until a test connection succeeds (rule 11)
   std::string message;
-  LS_FIELDS(PeerFailed, generation, suspect, while_forming, message)
+  bool damaged = false;  // the checkpoint came, and is not what was published; an error of the storage is none
+  LS_FIELDS(PeerFailed, generation, suspect, while_forming, message, damaged)
 };
 
 // One applied step as rank 0 reports it.

@@ -86,7 +86,8 @@ struct CollectiveFailed {
   Incarnation suspect;  // none when the error names nobody
   bool state_void = false;
   std::string message;
-  LS_FIELDS(CollectiveFailed, generation, suspect, state_void, message)
+  bool damaged = false;  // the checkpoint to restore is not what was published
+  LS_FIELDS(CollectiveFailed, generation, suspect, state_void, message, damaged)
 };
 
 enum class StepOutcome : uint8_t {

@@ -193,7 +193,7 @@ void SessionCore::OnWelcome(const ChiefFence& fence, const Welcome& welcome) {
   // Ranks hear of other settings at different steps: they begin with the next generation.
   if (policy_ != newest_policy_ && phase_ != Phase::kStopping) {
     const std::string reason = "the job's settings have changed";
-    Tell(PeerFailed{generation_, {}, phase_ == Phase::kForming, reason});
+    Tell(PeerFailed{generation_, {}, phase_ == Phase::kForming, reason, /*damaged=*/false});
     Break(reason);
   }
 }
