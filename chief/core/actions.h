@@ -117,8 +117,8 @@ enum class WorkerChange : uint8_t {
   kJoined = 0,     // first time in a generation
   kLost = 1,       // reset, silence, SIGKILL: spends nothing
   kPreempted = 2,  // left on SIGTERM
-  kCrashed = 3,    // error report or crash signal: spends the budget
-  kRefused = 4,    // not admitted
+  kCrashed = 3,    // error report or crash signal: spends the budget. An Announce says why
+  kRefused = 4,    // not admitted. An Announce says why
   kDigestMismatch = 5,
 };
 

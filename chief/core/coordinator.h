@@ -155,7 +155,10 @@ class Coordinator {
 
   // coordinator_join.cc: sessions, plan, preparation, connection tests
   void OnHello(SessionId session, const WorkerFence& fence, const Hello& hello);
+  // A process that is no worker of this job, or not one yet.
   void Refuse(SessionId session, int32_t code, const std::string& message);
+  // A worker that cannot do its part: it ends with `code`, and `message` is its last line.
+  void RefuseWorker(Worker& worker, int32_t code, const std::string& message);
   void Admit(Worker& worker, const Hello& hello);
   // With lineages per generation: a chief that has neither adopted nor formed a generation learns the newest lineage
   // from its workers.

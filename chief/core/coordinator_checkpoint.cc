@@ -198,8 +198,9 @@ void Coordinator::AdvanceDone() {
   if (!done_since_.has_value()) done_since_ = now_;
   const bool all_told = to_tell_.empty() && roster_.size() == 0;
   // A chief that found the job done does not know its members, and a worker that lost its session may live: they ask
-  // every second while they do.
-  const bool knows_all = !current_.id.IsNone() && strays_.empty();
+  // every second while they do. A first chief that formed no generation has no members.
+  const bool knows_members = !current_.id.IsNone() || term_ == 1;
+  const bool knows_all = knows_members && strays_.empty();
   const bool may_know_all = knows_all || Passed(*done_since_ + policy_.heartbeat_limit);
   if ((!all_told || !may_know_all) && !Passed(*done_since_ + policy_.training.chief_timeout)) return;
   phase_ = Phase::kEnded;

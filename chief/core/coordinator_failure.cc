@@ -51,6 +51,10 @@ void Coordinator::On(const ProcessExited& event) {
   std::erase_if(to_tell_,
                 [&](const auto& entry) { return entry.second == event.name && roster_.Find(entry.first) == nullptr; });
   std::erase_if(strays_, [&](const auto& entry) { return entry.second.name == event.name; });
+  if (event.last && !ending_.has_value()) {
+    const std::string how = absl::StrCat("ended with code ", event.exit_code);
+    ending_ = Ending{event.exit_code, absl::StrCat(event.name, ": ", event.cause.empty() ? how : event.cause)};
+  }
   const bool counted = reported_error_.erase(event.name) != 0;
   if (!IsCrashSignal(event.signal) || counted) return;
   const std::string cause = absl::StrCat(event.name, " died of signal ", event.signal);

@@ -41,6 +41,31 @@ TEST_CASE("coordinator: a finished job waits for no worker whose process ended, 
   CHECK(chief.Last<Exit>().code == 0);
 }
 
+TEST_CASE("coordinator: a job whose supervisor has no worker left ends at once with the last one's code and cause",
+          "[core]") {
+  const bool stepped = GENERATE(false, true);
+  ChiefHarness chief({.workers = stepped ? 1u : 0u});
+  if (stepped) {
+    chief.StepTo(20);
+    chief.TakeSnapshots(SnapshotCause::kDue);
+    chief.Reset(0);
+  } else {
+    chief.worker(0).mute = true;
+    chief.Connect(0);
+    chief.Say(0, PrepareFailed{PrepareProblem::kOther, "no GPU here"});
+  }
+
+  chief.Do(ProcessExited{"worker-0", 0, 78, /*last=*/false, "no GPU here"});
+  CHECK_FALSE(chief.ended());
+  chief.Do(ProcessExited{"worker-0", 0, 78, /*last=*/true, "no GPU here"});
+
+  REQUIRE(chief.ended());
+  CHECK(chief.Last<Exit>().code == 78);
+  CHECK_THAT(chief.Last<Exit>().reason,
+             Contains("worker-0: no GPU here; step ") && Contains(stepped ? "step 20 is" : "step 0 is"));
+  CHECK_THAT(chief.Said(), !Contains("saving first"));
+}
+
 TEST_CASE("coordinator: crash signals spend the budget and stop the job with its causes", "[core]") {
   ChiefHarness chief({.workers = 2});
   uint64_t step = 0;

@@ -38,6 +38,12 @@ void Coordinator::Refuse(SessionId session, int32_t code, const std::string& mes
   out_.Add(CloseSession{session, "refused"});
 }
 
+void Coordinator::RefuseWorker(Worker& worker, int32_t code, const std::string& message) {
+  out_.Say(Level::kError, absl::StrCat("refused ", worker.name(), " on ", worker.host, ": ", message));
+  out_.Command(worker, Generation(), Refused{code, message}, message);
+  Lose(worker.id(), WorkerChange::kRefused, message, /*close=*/true);
+}
+
 void Coordinator::OnHello(SessionId session, const WorkerFence& fence, const Hello& hello) {
   if (hello.highest_term > term_) {
     phase_ = Phase::kEnded;
@@ -140,8 +146,7 @@ void Coordinator::OnMessage(Worker& worker, const PlanMade& message) {
         absl::StrCat("its kernel plan has ", message.plan.size(), " bytes under the name '", Shown(message.plan_hash),
                      "', made with the data '", Shown(message.data_digest), "'; at most ", kMaxPlanBytes,
                      " are accepted, and digests as names");
-    out_.Command(worker, Generation(), Refused{kExitBadJob, why}, why);
-    return Lose(worker.id(), WorkerChange::kRefused, why, /*close=*/true);
+    return RefuseWorker(worker, kExitBadJob, why);
   }
   plan_maker_ = worker.id();
   plan_being_stored_ = StorePlan{message.plan_hash, message.plan, message.data_digest,
@@ -175,8 +180,7 @@ void Coordinator::AcceptReady(Worker& worker, const Ready& ready) {
     const std::string why =
         absl::StrCat("its data files have digest ", ready.data_digest.substr(0, 12), ", the job's have ",
                      data_digest_.substr(0, 12), ". Give ", worker.host, " the same files.");
-    out_.Command(worker, Generation(), Refused{kExitBadData, why}, why);
-    return Lose(worker.id(), WorkerChange::kRefused, why, /*close=*/true);
+    return RefuseWorker(worker, kExitBadData, why);
   }
   worker.stage = Worker::Stage::kReady;
   worker.ready = ready;
@@ -203,10 +207,7 @@ void Coordinator::OnMessage(Worker& worker, const PrepareFailed& message) {
     data_digest_.clear();
     return;
   }
-  const std::string why = absl::StrCat(worker.name(), " on ", worker.host, ": ", message.message);
-  out_.Command(worker, Generation(), Refused{ExitCodeOf(message.problem), message.message}, why);
-  out_.Say(Level::kError, absl::StrCat("refused ", why));
-  Lose(worker.id(), WorkerChange::kRefused, why, /*close=*/true);
+  RefuseWorker(worker, ExitCodeOf(message.problem), message.message);
 }
 
 void Coordinator::PrepareOrPlan() {

@@ -44,6 +44,7 @@ TEST_CASE("coordinator: a worker that cannot run the plan is refused before it h
 
   CHECK(chief.LastCommand<Refused>(2).exit_code == 78);
   CHECK_THAT(chief.LastCommand<Refused>(2).message, Contains("AVX-512"));
+  CHECK_THAT(chief.Said(), Contains("refused worker-2 on host-2: no AVX-512 here"));
   CHECK(chief.phase() == Phase::kRunning);
   CHECK(chief.Commands<Verdict>(0).empty());
 }

@@ -103,7 +103,9 @@ struct ProcessExited {
   std::string name;  // the worker's name, as given by --name or Welcome
   int32_t signal = 0;
   int32_t exit_code = 0;
-  LS_FIELDS(ProcessExited, name, signal, exit_code)
+  bool last = false;  // every worker of the supervisor has ended, and none is started again: the job ends so too
+  std::string cause;  // in the process's own words; empty when it gave none
+  LS_FIELDS(ProcessExited, name, signal, exit_code, last, cause)
 };
 
 // `lockstep stop`, or SIGTERM to the chief.

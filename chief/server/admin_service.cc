@@ -21,7 +21,8 @@ grpc::Status AdminService::Stop(grpc::ServerContext* call, const proto::StopRequ
 
 grpc::Status AdminService::ReportExit(grpc::ServerContext* call, const proto::ExitReport* request, proto::ExitReply*) {
   if (const grpc::Status allowed = CheckToken(context_, *call); !allowed.ok()) return allowed;
-  loop_.Post(ProcessExited{request->name(), request->signal(), request->exit_code()}, true);
+  loop_.Post(ProcessExited{request->name(), request->signal(), request->exit_code(), request->last(), request->cause()},
+             true);
   return grpc::Status::OK;
 }
 

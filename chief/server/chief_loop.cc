@@ -15,6 +15,7 @@
 #include "common/log/log.h"
 #include "common/log/output.h"
 #include "common/protocol/recording.h"
+#include "common/status/check.h"
 #include "common/status/exit_code.h"
 #include "common/storage/may_pass.h"
 
@@ -175,6 +176,7 @@ void ChiefLoop::Perform(const OpenSave& action) {
 }
 
 void ChiefLoop::Perform(const AbandonSave& action) {
+  commits_.erase(action.snapshot);
   // Closed here, in order with OpenSave of the same snapshot; its files are removed behind it.
   storage_.Post([save = options_.store->CloseSave(action.snapshot)] {
     if (save != nullptr) save->Abandon().IgnoreError();
@@ -209,8 +211,10 @@ void ChiefLoop::Perform(const StoreManifest& action) {
 }
 
 void ChiefLoop::Perform(const PublishCommit& action) {
-  CommitInfo info = std::move(commits_[action.snapshot]);
-  commits_.clear();
+  const auto found = commits_.find(action.snapshot);
+  LS_CHECK(found != commits_.end(), "a manifest is stored before it is published");
+  CommitInfo info = std::move(found->second);
+  commits_.erase(found);
   storage_.Post([this, snapshot = action.snapshot, info = std::move(info), events = events_.Take()] {
     WriteEvents(events);  // who goes on from this checkpoint finds what was told of the steps before it
     OnPublished(snapshot, options_.store->Publish(snapshot, info));
@@ -300,12 +304,12 @@ void ChiefLoop::Perform(const WorkerChanged& action) {
       break;
     case WorkerChange::kCrashed:
       stats_.Departed(action.name, Departure::kCrashed);
-      break;
+      return;  // an Announce says why
     case WorkerChange::kDigestMismatch:
       stats_.DigestMismatch(action.name);
       break;
     case WorkerChange::kRefused:
-      break;
+      return;  // an Announce says why
   }
   LS_LOG(info, action.name, ": ", action.reason);
 }

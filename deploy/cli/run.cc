@@ -115,13 +115,15 @@ class LocalRun {
     return static_cast<int64_t>(status->step());
   }
 
-  void ReportExit(const supervisor::Role& role, supervisor::ExitState how) {
+  void ReportExit(const supervisor::ReportExit& exited) {
     auto client = AdminClient::ForDirectory(directory_, AddressFile());
     if (!client.ok()) return;
     proto::ExitReport report;
-    report.set_name(supervisor::RoleName(role));
-    report.set_signal(how.signal);
-    report.set_exit_code(how.code);
+    report.set_name(supervisor::RoleName(exited.role));
+    report.set_signal(exited.how.signal);
+    report.set_exit_code(exited.how.code);
+    report.set_last(exited.last);
+    report.set_cause(exited.cause);
     (*client)->ReportExit(report, kMostAskLimit).IgnoreError();
   }
 
@@ -225,7 +227,7 @@ int Run(const RunOptions& options) {
   // Workers end by themselves within their grace; what is left then is stuck.
   supervised.policy.grace = job::ToDuration(job.failure().grace_period()) + kStuckAfterGrace;
   supervised.command = [&](const supervisor::Role& role) { return run.Command(role); };
-  supervised.report_exit = [&](const supervisor::Role& role, supervisor::ExitState how) { run.ReportExit(role, how); };
+  supervised.report_exit = [&](const supervisor::ReportExit& exited) { run.ReportExit(exited); };
   supervised.log_path = [&](const supervisor::Role& role) { return run.LogPath(role); };
   supervised.read_step = [&] { return run.ReadStep(); };
   supervised.say = [](const std::string& line) { LS_LOG(info, line); };

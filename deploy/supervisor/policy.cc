@@ -138,22 +138,20 @@ void Policy::OnWorkerExited(absl::Time now, const ChildExited& event, std::vecto
   const Role role = event.role;
   const ExitState how = event.how;
   Child& worker = children_[role];
+  const bool for_good = how.signal == 0 && (how.code == kExitDone || IsFinal(role, how.code));
+  worker.finished = stopping_ || for_good;
+  const bool any_left = std::any_of(children_.begin(), children_.end(),
+                                    [](const auto& entry) { return !entry.first.chief && !entry.second.finished; });
+  const bool ends_job = !stopping_ && !any_left && how.code != kExitDone;
   // After a second stop signal nobody waits, and a chief that hangs must not hold the end up.
-  if (children_[kChief].alive && !exit_code_.has_value()) out.emplace_back(ReportExit{role, how});
-  if (stopping_) {
-    worker.finished = true;
-    return;
+  if (children_[kChief].alive && !exit_code_.has_value()) {
+    out.emplace_back(ReportExit{.role = role, .how = how, .last = ends_job, .cause = event.cause});
   }
-  if (how.signal == 0 && how.code == kExitDone) {  // the job is done; the chief says so as well
-    worker.finished = true;
-    return;
-  }
-  if (how.signal == 0 && IsFinal(role, how.code)) {
-    worker.finished = true;
+  if (stopping_) return;
+  if (for_good && how.code == kExitDone) return;  // the job is done; the chief says so as well
+  if (for_good) {
     out.emplace_back(Say{absl::StrCat(RoleName(role), " ", Describe(how), "; it is not started again")});
-    const bool any_left = std::any_of(children_.begin(), children_.end(),
-                                      [](const auto& entry) { return !entry.first.chief && !entry.second.finished; });
-    if (any_left) return;
+    if (!ends_job) return;
     is_workers_verdict_ = !exit_code_.has_value();
     const std::string cause = event.cause.empty() ? "" : absl::StrCat(RoleName(role), ": ", event.cause);
     BeginStop(now, how.code, cause, /*tell_workers=*/false, out);

@@ -73,6 +73,8 @@ struct Spawn {
 struct ReportExit {  // of a worker, to the chief: it waits for nobody that is gone, and counts crashes
   Role role;
   ExitState how;
+  bool last = false;  // no worker is left: the job cannot go on
+  std::string cause;  // of `how`
 };
 struct Signal {
   Role role;

@@ -42,13 +42,15 @@ class Harness {
     }
     return 0;
   }
-  std::optional<ExitState> Reported(Role role) const {
+  std::optional<ReportExit> Report(Role role) const {
     for (const Action& a : last) {
-      if (const auto* exited = std::get_if<ReportExit>(&a); exited != nullptr && exited->role == role) {
-        return exited->how;
-      }
+      if (const auto* exited = std::get_if<ReportExit>(&a); exited != nullptr && exited->role == role) return *exited;
     }
     return std::nullopt;
+  }
+  std::optional<ExitState> Reported(Role role) const {
+    const std::optional<ReportExit> report = Report(role);
+    return report.has_value() ? std::optional(report->how) : std::nullopt;
   }
   int Count(int signal) const {
     int n = 0;

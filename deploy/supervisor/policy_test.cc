@@ -192,6 +192,30 @@ TEST_CASE("supervisor: a stop that finds no memory for a process does not wait f
   CHECK(h.Ended() == 75);
 }
 
+TEST_CASE("supervisor: the chief hears of the last worker that no other is left, and why", "[supervisor]") {
+  Harness h({.workers = 2});
+  h.now += absl::Seconds(10);
+
+  h.Exit(Worker(0), 78, "no GPU here");
+  REQUIRE(h.Report(Worker(0)).has_value());
+  CHECK_FALSE(h.Report(Worker(0))->last);
+  h.Exit(Worker(1), 78, "no GPU there");
+
+  REQUIRE(h.Report(Worker(1)).has_value());
+  CHECK(h.Report(Worker(1))->last);
+  CHECK(h.Report(Worker(1))->cause == "no GPU there");
+}
+
+TEST_CASE("supervisor: a worker of several that starts again is not the last one", "[supervisor]") {
+  Harness h({.workers = 1});
+  h.now += absl::Seconds(10);
+
+  h.Die(Worker(0), SIGKILL);
+
+  REQUIRE(h.Report(Worker(0)).has_value());
+  CHECK_FALSE(h.Report(Worker(0))->last);
+}
+
 TEST_CASE("supervisor: one refused worker does not stop a job that others can do", "[supervisor]") {
   Harness h({.workers = 2});
 

@@ -144,7 +144,7 @@ absl::Status Supervisor::Perform(const std::vector<Action>& actions) {
     if (const auto* spawn = std::get_if<Spawn>(&action)) {
       LS_RETURN_IF_ERROR(SpawnChild(spawn->role));
     } else if (const auto* exited = std::get_if<ReportExit>(&action)) {
-      options_.report_exit(exited->role, exited->how);
+      options_.report_exit(*exited);
     } else if (const auto* signal = std::get_if<Signal>(&action)) {
       for (const auto& [pid, child] : pids_) {
         if (child.role == signal->role) kill(pid, signal->number);

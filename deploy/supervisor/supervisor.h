@@ -30,7 +30,7 @@ struct SupervisorOptions {
   std::function<std::vector<std::string>(const Role&)> command;
   // Tells the chief how a worker's process ended. May fail silently; must not block for long. Returns before the
   // worker's next process starts.
-  std::function<void(const Role&, ExitState how)> report_exit;
+  std::function<void(const ReportExit&)> report_exit;
   // Where a child's output goes, appended; empty: this process's own output. Before anything starts none may be a
   // symbolic link; one that becomes a link later keeps its process from starting for as long as it is one.
   std::function<std::string(const Role&)> log_path;

@@ -27,7 +27,7 @@ SupervisorOptions Shell(std::string chief, std::string worker, int workers) {
   options.command = [=](const Role& role) {
     return std::vector<std::string>{"/bin/sh", "-c", role.chief ? chief : worker};
   };
-  options.report_exit = [](const Role&, ExitState) {};
+  options.report_exit = [](const ReportExit&) {};
   options.log_path = [](const Role&) { return std::string(); };
   options.read_step = [] { return std::optional<int64_t>(); };
   options.say = [](const std::string&) {};

@@ -157,6 +157,14 @@ TEST_CASE("terminal: the last line of a run is the cause and the remedy, once", 
       said_by_run += absl::StrContains(line, " run: ") ? CountOf(line, c.cause) : 0;
     }
     CHECK(said_by_run == 1);
+    // Nobody stopped it, and the same command would end the same way.
+    CHECK_THAT(run.output, !Contains("stop requested") && !Contains("the same command goes on"));
+    if (c.code != kExitBadJob) continue;
+    for (const char* worker : {"worker-0", "worker-1"}) {
+      CAPTURE(worker);
+      CHECK(CountOf(run.output, std::string("refused ") + worker) == 1);
+    }
+    CHECK(CountOf(run.output, c.cause) == 3);  // as two refusals and as the end
   }
 }
 
