@@ -15,4 +15,9 @@ SteadyClock::SteadyClock() : start_(absl::Now()), steady_start_(SteadyReading())
 
 absl::Time SteadyClock::Now() const { return start_ + (SteadyReading() - steady_start_); }
 
+absl::Time SteadyNow() {
+  static const SteadyClock* const kClock = new SteadyClock;
+  return kClock->Now();
+}
+
 }  // namespace lockstep

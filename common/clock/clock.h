@@ -28,6 +28,10 @@ class SteadyClock : public Clock {
   const absl::Duration steady_start_;
 };
 
+// The time of one SteadyClock of this process. Deadlines and durations are taken from it; absl::Now() is for times that
+// people and files are told.
+absl::Time SteadyNow();
+
 // Moves only when told to.
 class ManualClock : public Clock {
  public:

@@ -10,7 +10,7 @@
 #include <deque>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "common/clock/clock.h"
 #include "common/status/check.h"
 
 namespace lockstep {
@@ -101,7 +101,7 @@ void DelayingProxy::Carry(int from, int to) {
   while (open || !pieces.empty()) {
     int wait_ms = -1;
     if (!pieces.empty()) {
-      const absl::Duration left = pieces.front().due - absl::Now();
+      const absl::Duration left = pieces.front().due - SteadyNow();
       wait_ms = static_cast<int>(absl::ToInt64Milliseconds(std::max(absl::ZeroDuration(), left)) + 1);
       if (left <= absl::ZeroDuration()) wait_ms = 0;
     }
@@ -111,9 +111,9 @@ void DelayingProxy::Carry(int from, int to) {
       const ssize_t n = recv(from, bytes.data(), bytes.size(), 0);
       open = n > 0;
       bytes.resize(open ? static_cast<size_t>(n) : 0);
-      pieces.push_back({absl::Now() + one_way_, std::move(bytes)});
+      pieces.push_back({SteadyNow() + one_way_, std::move(bytes)});
     }
-    while (!pieces.empty() && pieces.front().due <= absl::Now()) {
+    while (!pieces.empty() && pieces.front().due <= SteadyNow()) {
       if (pieces.front().bytes.empty()) {
         shutdown(to, SHUT_WR);
       } else if (!SendAll(to, pieces.front().bytes)) {

@@ -13,9 +13,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "chief/server/job_directory.h"
 #include "common/checkpoint_format/naming.h"
+#include "common/clock/clock.h"
 #include "common/job/job.h"
 #include "common/job/log_settings.h"
 #include "common/job/units.h"
@@ -150,10 +150,10 @@ class LocalRun {
       if (!client.ok()) return std::nullopt;
       client_ = *std::move(client);
     }
-    const absl::Time begin = absl::Now();
+    const absl::Time begin = SteadyNow();
     auto reply = client_->Status(ask_limit_.limit());
     if (reply.ok()) {
-      ask_limit_.Answered(absl::Now() - begin);
+      ask_limit_.Answered(SteadyNow() - begin);
       return *std::move(reply);
     }
     ask_limit_.Missed();

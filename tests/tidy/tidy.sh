@@ -116,6 +116,13 @@ links() {
   done
 }
 
+# The wall clock jumps: it may be shown and stored, never waited by.
+wall_clock() {
+  grep -nE 'absl::Now\(\)|system_clock::now' "${sources[@]}" |
+    grep -vE '^(common/(log|clock)/|tests/|chief/server/(job_store|chief_loop)\.cc|deploy/cli/(job_state|status)\.cc)' |
+    grep -vE '_test\.cc:|(set_deadline|Shutdown|WaitForConnected)\(' || true
+}
+
 formatting() { clang-format --dry-run --ferror-limit=1 "${sources[@]}" 2>&1 | grep -E 'warning|error' || true; }
 
 rule 'files stay under 400 lines' long_files
@@ -128,6 +135,7 @@ rule 'the cores are pure' pure_cores
 rule 'no weak symbols in files of one instruction set' weak_symbols
 rule 'attributes are parsed once' raw_attributes
 rule 'links lead somewhere' links
+rule 'the wall clock is waited by nowhere' wall_clock
 rule 'clang-format' formatting
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

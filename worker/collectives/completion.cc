@@ -8,7 +8,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "common/clock/clock.h"
 
 namespace lockstep::worker {
 namespace {
@@ -31,10 +31,10 @@ bool Completion::Done() const {
 
 absl::Status Completion::Wait(absl::Duration limit) {
   // Bounded, so that the instant can be computed for any `limit`.
-  const absl::Time until = absl::Now() + std::min(limit, absl::Hours(24 * 365));
+  const absl::Time until = SteadyNow() + std::min(limit, absl::Hours(24 * 365));
   MutexLock lock(&mutex_);
   while (!status_.has_value()) {
-    const absl::Duration left = until - absl::Now();
+    const absl::Duration left = until - SteadyNow();
     if (left <= absl::ZeroDuration()) {
       return absl::DeadlineExceededError(
           absl::StrCat("the collective is still under way after ", absl::FormatDuration(limit)));

@@ -14,7 +14,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "common/clock/clock.h"
 #include "common/status/status_macros.h"
 
 namespace lockstep::worker {
@@ -77,7 +77,7 @@ absl::Status SystemError(const std::string& what) {
 // OK when `events` came before `until` and before anything happened to `cancel`.
 absl::Status Await(int fd, short events, int cancel, absl::Time until, const std::string& what) {
   for (;;) {
-    const int64_t left = std::max<int64_t>(0, absl::ToInt64Milliseconds(until - absl::Now()));
+    const int64_t left = std::max<int64_t>(0, absl::ToInt64Milliseconds(until - SteadyNow()));
     pollfd entries[2] = {{.fd = fd, .events = events, .revents = 0}, {.fd = cancel, .events = POLLIN, .revents = 0}};
     const int ready = poll(entries, 2, static_cast<int>(std::min<int64_t>(left, 1 << 30)));
     if (ready < 0 && errno != EINTR) return SystemError(what);
@@ -145,7 +145,7 @@ void PeerProbeServer::Serve() {
 }
 
 absl::Status ProbePeer(const std::string& address, Incarnation expected, absl::Duration limit, int cancel) {
-  const absl::Time until = absl::Now() + std::min(limit, absl::Hours(1));
+  const absl::Time until = SteadyNow() + std::min(limit, absl::Hours(1));
   const size_t colon = address.rfind(':');
   int port = 0;
   if (colon == std::string::npos || !absl::SimpleAtoi(address.substr(colon + 1), &port) || port <= 0 || port > 65535) {

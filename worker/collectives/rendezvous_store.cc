@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "common/clock/clock.h"
 #include "worker/collectives/completion.h"
 
 namespace lockstep::worker {
@@ -20,12 +20,12 @@ absl::Status InProcessStore::Set(absl::string_view key, absl::string_view bytes)
 }
 
 absl::StatusOr<std::string> InProcessStore::Get(absl::string_view key, absl::Duration limit) {
-  const absl::Time until = absl::Now() + std::min(limit, absl::Hours(24 * 365));
+  const absl::Time until = SteadyNow() + std::min(limit, absl::Hours(24 * 365));
   MutexLock lock(&mutex_);
   for (;;) {
     if (!aborted_.ok()) return aborted_;
     if (const auto it = entries_.find(key); it != entries_.end()) return it->second;
-    const absl::Duration left = until - absl::Now();
+    const absl::Duration left = until - SteadyNow();
     if (left <= absl::ZeroDuration()) {
       return absl::DeadlineExceededError(
           absl::StrCat("nobody set rendezvous key '", key, "' within ", absl::FormatDuration(limit)));

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "common/clock/clock.h"
 #include "common/log/log.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
@@ -101,7 +101,7 @@ void Engine::Perform(const AbortCollectives& action) {
     MutexLock lock(&mutex_);
     if (attempt_.generation != action.generation) return;
     if (attempt_.aborted.ok()) attempt_.aborted = cause;
-    if (attempt_.communicator != nullptr && attempt_.communicator->size() > 1) broken_at_ = absl::Now();
+    if (attempt_.communicator != nullptr && attempt_.communicator->size() > 1) broken_at_ = SteadyNow();
     attempt = attempt_;
   }
   CancelSamples();
@@ -190,16 +190,16 @@ void Engine::FailForGood(const absl::Status& status) {
 // A process that dies takes its GPU's memory from under the kernels of its peers, which may fail before anybody has
 // heard of the death.
 bool Engine::LostPeer() {
-  const absl::Time limit = absl::Now() + kEvidenceWait;
+  const absl::Time limit = SteadyNow() + kEvidenceWait;
   for (;;) {
     {
       MutexLock lock(&mutex_);
-      if (absl::Now() - broken_at_ < kEvidenceAge) return true;
+      if (SteadyNow() - broken_at_ < kEvidenceAge) return true;
       const std::shared_ptr<Communicator>& now = attempt_.communicator;
       if (now == nullptr || now->size() == 1) return false;
       if (!now->status().ok()) return true;
     }
-    if (absl::Now() >= limit) return false;
+    if (SteadyNow() >= limit) return false;
     absl::SleepFor(kEvidencePoll);
   }
 }
@@ -289,7 +289,7 @@ void Engine::Do(const ComputeDigest& action) {
 }
 
 void Engine::Do(const TakeSnapshot& action) {
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = SteadyNow();
   auto snapshot = snapshots_.Take(replica_->state());
   if (!snapshot.ok()) {
     FailForGood(device::MarkedAs(
@@ -297,7 +297,7 @@ void Engine::Do(const TakeSnapshot& action) {
         absl::InternalError(absl::StrCat("snapshot of step ", action.step, ": ", snapshot.status().message()))));
     return;
   }
-  checkpoint_time_ += absl::Now() - begin;
+  checkpoint_time_ += SteadyNow() - begin;
   background_.Post([this, action, copy = *std::move(snapshot)] {
     if (const absl::Status copied = copy.Wait(); !copied.ok()) {
       FailForGood(device::MarkedAs(

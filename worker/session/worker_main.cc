@@ -16,7 +16,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "common/clock/clock.h"
 #include "common/log/log.h"
 #include "common/net/rpc.h"
 #include "common/net/token.h"
@@ -54,11 +54,11 @@ int Fail(const absl::Status& status, int code) {
 
 // The token, waiting for a chief that has not made its file yet. Cancelled when a signal comes meanwhile.
 absl::StatusOr<std::string> AwaitToken(const WorkerOptions& options, const sigset_t& signals) {
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = SteadyNow();
   bool said = false;
   for (;;) {
     absl::StatusOr<std::string> token = ReadCallerToken(options.token_file);
-    const absl::Duration waited = absl::Now() - begin;
+    const absl::Duration waited = SteadyNow() - begin;
     if (!absl::IsNotFound(token.status()) || options.token_file.empty()) return token;
     if (waited >= absl::Seconds(options.connect_timeout_s)) return token;
     if (waited >= kSayAfter && !std::exchange(said, true)) {

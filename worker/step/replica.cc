@@ -10,7 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "common/clock/clock.h"
 #include "common/graph/label_classes.h"
 #include "common/graph/metagraph.h"
 #include "common/graph/serialize.h"
@@ -163,7 +163,7 @@ class ReplicaBuilder {
 
   // One logical shard with seeded weights and data: training, update, evaluation (rule 31). Leaves the state zeroed.
   absl::StatusOr<std::vector<NodeDigest>> Probe() {
-    const absl::Time begin = absl::Now();
+    const absl::Time begin = SteadyNow();
     Plan& plan = *replica_->plans_.training_plan;
     const GradientLayout& gradients = plan.gradient_layout();
     device::Device& device = *replica_->plans_.device;
@@ -177,7 +177,7 @@ class ReplicaBuilder {
     };
     LS_ASSIGN_OR_RETURN(std::vector<NodeDigest> digests,
                         RunProbe("training", {&plan, &config_.training.graph}, replica_->variables_, take));
-    replica_->longest_node_ = absl::Now() - begin;
+    replica_->longest_node_ = SteadyNow() - begin;
     LS_RETURN_IF_ERROR(ProbeUpdate(floats));
     ReplicaState& state = *replica_->state_;
     LS_RETURN_IF_ERROR(state.Fetch());

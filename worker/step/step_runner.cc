@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "common/clock/clock.h"
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
 #include "worker/collectives/exact_sum.h"
@@ -20,8 +20,8 @@ constexpr int kDenominatorSlot = 1;
 // Adds the time until its end to `total`.
 class Timed {
  public:
-  explicit Timed(absl::Duration& total) : total_(total), begin_(absl::Now()) {}
-  ~Timed() { total_ += absl::Now() - begin_; }
+  explicit Timed(absl::Duration& total) : total_(total), begin_(SteadyNow()) {}
+  ~Timed() { total_ += SteadyNow() - begin_; }
 
  private:
   absl::Duration& total_;

@@ -2,7 +2,7 @@
 #include <numeric>
 #include <tuple>
 
-#include "absl/time/clock.h"
+#include "common/clock/clock.h"
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
 #include "worker/collectives/exact_sum.h"
@@ -21,7 +21,7 @@ constexpr int kEvalSlots = 5;
 
 absl::Status StepRunner::Update(int64_t step, const ReducedWord& word, double denominator) {
   const Profiler::Scope scope(config_.profiler, ProfileTrack::kUpdate, "(update)");
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = SteadyNow();
   const UpdateRule& rule = config_.metagraph.update;
   device::Stream& stream = plan_->stream();
   LS_RETURN_IF_ERROR(state_->BeginWrite(stream));
@@ -41,7 +41,7 @@ absl::Status StepRunner::Update(int64_t step, const ReducedWord& word, double de
   LS_RETURN_IF_ERROR(state_->EndWrite(stream));
   training_stale_ = true;
   eval_stale_ = true;
-  times_.update += absl::Now() - begin;
+  times_.update += SteadyNow() - begin;
   return absl::OkStatus();
 }
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "common/clock/clock.h"
 #include "common/status/status_macros.h"
 #include "common/sync/mutex.h"
 #include "worker/collectives/call.h"
@@ -204,7 +204,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> GlooForming::Run() {
 }
 
 absl::StatusOr<std::unique_ptr<Communicator>> GlooForming::Connect() {
-  const absl::Time until = absl::Now() + options_.form_limit;
+  const absl::Time until = SteadyNow() + options_.form_limit;
   Mesh* mesh = nullptr;
   {
     LS_ASSIGN_OR_RETURN(std::unique_ptr<Mesh> opened, Mesh::Open(options_.host, options_.rank, options_.size));
@@ -215,7 +215,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> GlooForming::Connect() {
   }
   const std::string prefix = absl::StrCat("generation-", options_.generation.ToString(), "/");
   LS_RETURN_IF_ERROR(mesh->Connect(store_, prefix, options_.form_limit));
-  LS_RETURN_IF_ERROR(ExchangeHellos(options_, *mesh, until - absl::Now()));
+  LS_RETURN_IF_ERROR(ExchangeHellos(options_, *mesh, until - SteadyNow()));
   MutexLock lock(&mutex_);
   LS_RETURN_IF_ERROR(aborted_);
   auto communicator = std::make_unique<GlooCommunicator>(options_, std::move(mesh_));

@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "common/clock/clock.h"
 #include "worker/collectives/completion.h"
 
 namespace lockstep::worker {
@@ -72,12 +72,12 @@ void Lifeline::AskAll(absl::Time now) {
 }
 
 void Lifeline::RunAsking() {
-  absl::Time next = absl::Now() + ask_every_;
+  absl::Time next = SteadyNow() + ask_every_;
   int silent = -1;
   {
     MutexLock lock(&mutex_);
     while (!ended_) {
-      const absl::Time now = absl::Now();
+      const absl::Time now = SteadyNow();
       silent = Silent(now);
       if (silent >= 0) break;
       if (now >= next) {

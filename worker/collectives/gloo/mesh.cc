@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "common/clock/clock.h"
 #include "common/status/status_macros.h"
 #include "worker/collectives/completion.h"
 
@@ -79,7 +79,7 @@ absl::StatusOr<std::unique_ptr<Mesh>> Mesh::Open(const std::string& host, int ra
 // One address per peer, since every pair listens on a port of its own: what stands under a rank's key is these in
 // rank order, all of one length.
 absl::Status Mesh::Connect(RendezvousStore& store, const std::string& prefix, absl::Duration limit) {
-  const absl::Time until = absl::Now() + limit;
+  const absl::Time until = SteadyNow() + limit;
   std::string own;
   for (int peer = 0; peer < size(); ++peer) {
     if (peer == rank()) continue;
@@ -90,7 +90,7 @@ absl::Status Mesh::Connect(RendezvousStore& store, const std::string& prefix, ab
   std::vector<std::string> addresses(static_cast<size_t>(size()));
   for (int peer = 0; peer < size(); ++peer) {
     if (peer == rank()) continue;
-    absl::StatusOr<std::string> address = store.Get(absl::StrCat(prefix, peer), until - absl::Now());
+    absl::StatusOr<std::string> address = store.Get(absl::StrCat(prefix, peer), until - SteadyNow());
     if (absl::IsDeadlineExceeded(address.status())) return Blame(address.status(), peer);
     LS_ASSIGN_OR_RETURN(addresses[static_cast<size_t>(peer)], std::move(address));
   }
@@ -120,7 +120,7 @@ absl::Status Mesh::Connect(RendezvousStore& store, const std::string& prefix, ab
     // Break does not signal: it is looked for often enough.
     while (!open.empty() && first.ok() && in_time && status().ok()) {
       ended.WaitWithTimeout(&mutex, absl::Milliseconds(2));
-      in_time = absl::Now() < until;
+      in_time = SteadyNow() < until;
     }
   }
   absl::Status late;
@@ -240,10 +240,10 @@ void Mesh::SendLastNote(uint64_t slot, std::string note, absl::Duration limit) {
       // This peer is gone; the others still want to know.
     }
   }
-  const absl::Time until = absl::Now() + limit;
+  const absl::Time until = SteadyNow() + limit;
   for (const auto& buffer : sent) {
     try {
-      buffer->waitSend(ToMilliseconds(until - absl::Now()));
+      buffer->waitSend(ToMilliseconds(until - SteadyNow()));
     } catch (const std::exception&) {
       // Stuck behind data that nobody takes: closing the connection will tell.
     }

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "common/clock/clock.h"
 #include "common/status/status_macros.h"
 #include "common/sync/mutex.h"
 #include "worker/collectives/completion.h"
@@ -71,9 +71,9 @@ class QueuedCall final : public Pending {
   bool Done() const override { return behind_->Ready(); }
 
   absl::Status Wait(absl::Duration limit) override {
-    const absl::Time begin = absl::Now();
+    const absl::Time begin = SteadyNow();
     while (!behind_->Ready()) {
-      const absl::Duration waited = absl::Now() - begin;
+      const absl::Duration waited = SteadyNow() - begin;
       if (waited >= limit) return absl::DeadlineExceededError("the device is still at it");
       if (waited > kSpin) absl::SleepFor(kNap);
     }
@@ -103,7 +103,7 @@ class NcclCommunicator final : public DeviceCommunicator {
   }
 
   absl::Status Connect() {
-    const absl::Time deadline = absl::Now() + options_.connect_timeout;
+    const absl::Time deadline = SteadyNow() + options_.connect_timeout;
     LS_ASSIGN_OR_RETURN(const nccl::UniqueId id, ShareUniqueId());
     LS_ASSIGN_OR_RETURN(stream_, device::cuda::NewCudaStream());
     {
@@ -116,7 +116,7 @@ class NcclCommunicator final : public DeviceCommunicator {
       LS_ASSIGN_OR_RETURN(const bool ready, Settled("connecting"));
       if (ready) break;
       LS_RETURN_IF_ERROR(host_.status());
-      if (absl::Now() > deadline) {
+      if (SteadyNow() > deadline) {
         return absl::DeadlineExceededError(absl::StrCat("NCCL did not connect ", host_.size(), " ranks within ",
                                                         absl::FormatDuration(options_.connect_timeout)));
       }
@@ -191,7 +191,7 @@ class NcclCommunicator final : public DeviceCommunicator {
     while (!behind->Ready()) {
       LS_RETURN_IF_ERROR(Settled("summing for the first time").status());
       LS_RETURN_IF_ERROR(host_.status());
-      if (absl::Now() > deadline) {
+      if (SteadyNow() > deadline) {
         return absl::DeadlineExceededError(absl::StrCat("NCCL's first sums of ", host_.size(),
                                                         " ranks did not end within ",
                                                         absl::FormatDuration(options_.connect_timeout)));
