@@ -21,8 +21,8 @@ Coordinator::Coordinator(const CoordinatorConfig& config)
       progress_(history_.lineage(), config.recovered.checkpoint.step, config.policy.training.eval_slices,
                 config.recovered.ledger.step),
       budget_(config.policy.max_failures),
-      trained_for_(config.recovered.trained_for),
-      no_progress_limit_(config.policy.no_progress_limit) {
+      no_progress_(config.policy.no_progress_limit),
+      trained_for_(config.recovered.trained_for) {
   budget_.SavePublished(config.recovered.checkpoint.step);
 }
 
@@ -43,7 +43,9 @@ std::vector<Action> Coordinator::Step(absl::Time now, const Event& event) {
   judging_ = std::holds_alternative<Tick>(event);
   if (judging_) last_tick_ = now;
   std::visit([this](const auto& alternative) { On(alternative); }, event);
-  if (phase_ != Phase::kEnded) Advance();
+  // Heartbeats are most of what comes in: what they change is judged by the next Tick.
+  const bool only_told = std::holds_alternative<HeartbeatReceived>(event);
+  if (phase_ != Phase::kEnded && !only_told) Advance();
   return out_.Take();
 }
 
@@ -174,7 +176,7 @@ void Coordinator::On(const HeartbeatReceived& event) {
   if (worker == nullptr || event.fence.term != term_) return;
   worker->heard = now_;
   if (event.heartbeat.progress != worker->progress || event.heartbeat.phase != worker->phase) {
-    worker->progressed = now_;
+    NoteProgress(*worker);
   }
   worker->progress = event.heartbeat.progress;
   worker->phase = event.heartbeat.phase;

@@ -39,6 +39,7 @@
 #include "chief/core/events.h"
 #include "chief/core/failure_budget.h"
 #include "chief/core/history.h"
+#include "chief/core/no_progress.h"
 #include "chief/core/outbox.h"
 #include "chief/core/policy.h"
 #include "chief/core/progress_tracker.h"
@@ -260,6 +261,7 @@ class Coordinator {
   void OnMessage(Worker& worker, const ErrorReport& message);
   void OnMessage(Worker& worker, const Hello& message);
   void Lose(Incarnation incarnation, WorkerChange change, const std::string& reason, bool close);
+  void NoteProgress(Worker& worker);
   void CheckLifeSigns();
   void SpendFailure(const std::string& cause, bool broke_generation);
   void EndJob(int32_t code, const std::string& reason);
@@ -300,6 +302,7 @@ class Coordinator {
   CheckpointTracker saves_;
   ProgressTracker progress_;
   FailureBudget budget_;
+  NoProgressLimit no_progress_;
 
   CurrentGeneration current_;
   uint64_t generations_ = 0;
@@ -327,7 +330,6 @@ class Coordinator {
   uint64_t final_step_ = 0;  // that Finishing saves
   absl::Time last_save_;
   absl::Duration trained_for_;
-  absl::Duration no_progress_limit_;
   std::optional<absl::Time> mismatch_until_;
   std::string mismatch_;
   uint64_t preemptions_ = 0;

@@ -13,7 +13,12 @@ namespace lockstep::chief {
 
 void Coordinator::TellProgress() {
   if (auto agreed = progress_.TakeAgreed()) out_.Add(*std::move(agreed));
-  if (progress_.LowestApplied() > current_.begin.step) budget_.StepAgreed();
+  if (progress_.LowestApplied() > current_.begin.step) {
+    budget_.StepAgreed();
+    if (no_progress_.IsRaised()) {
+      for (const Member& member : current_.members) no_progress_.Stepped(member.name);
+    }
+  }
   for (EvaluationDone& evaluation : progress_.TakeEvaluations()) out_.Add(std::move(evaluation));
 }
 
@@ -26,7 +31,7 @@ void Coordinator::OnMessage(Worker& worker, const Report& message) {
     return;
   }
   if (!InCurrent(worker, message.generation) || message.lineage != history_.lineage()) return;
-  worker.progressed = now_;
+  NoteProgress(worker);
   progress_.Applied(worker.id(), message.position);
   TellProgress();
   for (const StateDigest& digest : message.digests) CompareDigest(worker, digest, current_.members.size());

@@ -109,6 +109,11 @@ void Coordinator::Lose(Incarnation incarnation, WorkerChange change, const std::
   }
 }
 
+void Coordinator::NoteProgress(Worker& worker) {
+  if (Works(worker.phase)) no_progress_.WentOn(now_ - worker.progressed);
+  worker.progressed = now_;
+}
+
 void Coordinator::CheckLifeSigns() {
   for (Worker* worker : roster_.InOrder()) {
     const Incarnation id = worker->id();
@@ -116,13 +121,10 @@ void Coordinator::CheckLifeSigns() {
       Lose(id, WorkerChange::kLost, absl::StrCat("silent for ", absl::FormatDuration(now_ - worker->heard)), true);
       continue;
     }
-    // Waiting for a peer or the chief is no lack of progress (rule 6).
-    const bool works = worker->phase == Heartbeat::Phase::kPreparing || worker->phase == Heartbeat::Phase::kForming ||
-                       worker->phase == Heartbeat::Phase::kComputing;
-    if (!works || now_ - worker->progressed <= no_progress_limit_) continue;
+    if (!Works(worker->phase) || now_ - worker->progressed <= no_progress_.Of(worker->name())) continue;
     const std::string reason =
         absl::StrCat("no node executed and no byte moved for ", absl::FormatDuration(now_ - worker->progressed));
-    no_progress_limit_ *= 2;
+    no_progress_.Lost(worker->name());
     Lose(id, WorkerChange::kLost, reason, true);
   }
 }

@@ -194,7 +194,8 @@ TEST_CASE("coordinator: a pause in the middle of a break leaves the members thei
   CHECK(chief.phase() == Phase::kBreaking);
 }
 
-TEST_CASE("coordinator: no node executed and no byte moved is a verdict, and each doubles the limit", "[core]") {
+TEST_CASE("coordinator: no node executed and no byte moved is a verdict, and each doubles the limit until a step",
+          "[core]") {
   ChiefHarness chief({.workers = 2});
   const auto hang = [&] {
     chief.worker(1).phase = Heartbeat::Phase::kComputing;
@@ -217,6 +218,12 @@ TEST_CASE("coordinator: no node executed and no byte moved is a verdict, and eac
   const absl::Duration second = hang();
   CHECK(second >= absl::Seconds(20));
   CHECK(second <= absl::Seconds(22));
+  chief.NewProcess(1);
+  chief.Connect(1);
+  chief.MeetAtBoundary();
+
+  chief.StepTo(5);
+  CHECK(hang() <= absl::Seconds(12));
 }
 
 TEST_CASE("coordinator: progress is nodes and bytes, and waiting is no lack of it", "[core]") {

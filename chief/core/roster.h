@@ -64,6 +64,12 @@ struct Worker {
   bool IsReady() const { return stage == Stage::kReady; }
 };
 
+// Whether a worker in this phase must make progress: one that waits for a peer or the chief need not (rule 6).
+inline bool Works(Heartbeat::Phase phase) {
+  return phase == Heartbeat::Phase::kPreparing || phase == Heartbeat::Phase::kForming ||
+         phase == Heartbeat::Phase::kComputing;
+}
+
 class Roster {
  public:
   Worker* Find(const Incarnation& incarnation) {

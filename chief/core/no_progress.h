@@ -1,0 +1,55 @@
+// How long a worker may compute without executing a node or moving a byte (rule 17). A worker that is lost for standing
+// still has twice as long the next time: one of its kernels may need that. Its next step decides: a pause that it
+// survived is normal from then on, for every worker; if there was none, its limit is the old one again.
+//
+// Threading: thread-compatible; owned by Coordinator.
+#ifndef LOCKSTEP_CHIEF_CORE_NO_PROGRESS_H_
+#define LOCKSTEP_CHIEF_CORE_NO_PROGRESS_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "absl/time/time.h"
+
+namespace lockstep::chief {
+
+class NoProgressLimit {
+ public:
+  static constexpr size_t kMaxNames = 4096;
+  static constexpr uint32_t kMaxDoublings = 10;
+
+  explicit NoProgressLimit(absl::Duration least) : normal_(least) {}
+
+  absl::Duration Of(const std::string& name) const {
+    const auto found = doublings_.find(name);
+    return found == doublings_.end() ? normal_ : normal_ * (int64_t{1} << found->second);
+  }
+  // The worker of this name stood still for longer than its limit and was given up.
+  void Lost(const std::string& name) {
+    if (doublings_.size() >= kMaxNames && doublings_.count(name) == 0) return;
+    uint32_t& doublings = doublings_[name];
+    doublings = std::min(doublings + 1, kMaxDoublings);
+  }
+  // A worker went on after it had stood still for so long, while it was computing.
+  void WentOn(absl::Duration stood_still) { longest_ = std::max(longest_, stood_still); }
+  // Whether Stepped of some worker would change anything.
+  bool IsRaised() const { return !doublings_.empty() || longest_ > normal_; }
+  // The worker of this name was a member while all members applied another step.
+  void Stepped(const std::string& name) {
+    if (longest_ > normal_) normal_ = 2 * longest_;
+    longest_ = absl::ZeroDuration();
+    doublings_.erase(name);
+  }
+
+ private:
+  absl::Duration normal_;
+  absl::Duration longest_;  // survived since the last step
+  std::map<std::string, uint32_t> doublings_;
+};
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_CORE_NO_PROGRESS_H_
