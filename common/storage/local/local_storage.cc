@@ -11,11 +11,13 @@
 #include <filesystem>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
+#include "common/storage/local/directory_names.h"
 #include "common/storage/local/local_files.h"
 #include "common/storage/local/posix_error.h"
 
@@ -86,25 +88,22 @@ absl::StatusOr<std::unique_ptr<ReadableFile>> LocalStorage::OpenFile(absl::strin
 absl::StatusOr<std::vector<DirectoryEntry>> LocalStorage::List(absl::string_view path) const {
   LS_RETURN_IF_ERROR(CheckStoragePath(path));
   const std::string full = Describe(path);
-  std::error_code error;
+  LS_ASSIGN_OR_RETURN(std::vector<std::string> names, ReadDirectoryNames(full));
+  std::sort(names.begin(), names.end());
   std::vector<DirectoryEntry> entries;
-  std::filesystem::directory_iterator it(full, error);
-  if (error) return PosixError(error.value(), "list directory", full);
-  for (; it != std::filesystem::directory_iterator(); it.increment(error)) {
-    if (error) return PosixError(error.value(), "list directory", full);
+  for (std::string& name : names) {
+    const std::string place = absl::StrCat(full, "/", name);
     DirectoryEntry entry;
-    entry.name = it->path().filename().string();
+    entry.name = std::move(name);
     struct stat info;
-    if (lstat(it->path().c_str(), &info) != 0) {
+    if (lstat(place.c_str(), &info) != 0) {
       if (errno == ENOENT) continue;  // went away meanwhile
-      return PosixError(errno, "read the size of", it->path().string());
+      return PosixError(errno, "read the size of", place);
     }
     entry.is_directory = S_ISDIR(info.st_mode);
     if (!entry.is_directory) entry.size = static_cast<uint64_t>(info.st_size);
     entries.push_back(std::move(entry));
   }
-  std::sort(entries.begin(), entries.end(),
-            [](const DirectoryEntry& a, const DirectoryEntry& b) { return a.name < b.name; });
   return entries;
 }
 
