@@ -195,7 +195,7 @@ absl::Status ManifestStore::Retain() {
     if (it->second.verified) ++kept;
   }
   for (const std::string& name : old) {
-    const std::string staged = hold_.Scratch(absl::StrCat("removed-", name));
+    LS_ASSIGN_OR_RETURN(const std::string staged, hold_.Scratch(absl::StrCat("removed-", name)));
     LS_RETURN_IF_ERROR(hold_.Explain(hold_.storage().Rename(JoinPath(layout::kCheckpoints, name), staged)));
     accepted_.erase(name);
     LS_RETURN_IF_ERROR(hold_.storage().RemoveTree(staged));

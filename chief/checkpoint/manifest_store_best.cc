@@ -79,7 +79,8 @@ absl::Status ManifestStore::NameBest(const std::string& name) {
 
 absl::Status ManifestStore::NameNoBest() {
   best_.clear();
-  const std::string removed = hold_.Scratch("best");  // by way of staging: a chief that was overtaken removes nothing
+  // By way of staging: a chief that was overtaken removes nothing.
+  LS_ASSIGN_OR_RETURN(const std::string removed, hold_.Scratch("best"));
   const absl::Status renamed = hold_.storage().Rename(layout::kBest, removed);
   if (absl::IsNotFound(renamed)) return hold_.CheckCurrent();
   LS_RETURN_IF_ERROR(hold_.Explain(renamed));

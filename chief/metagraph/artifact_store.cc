@@ -43,7 +43,8 @@ absl::StatusOr<bool> StoreArtifact(TermHold& hold, absl::string_view directory, 
   } else if (!absl::IsNotFound(there)) {
     return there;
   }
-  const std::string staged = hold.Scratch(absl::StrCat(name, ".pb"));
+  LS_RETURN_IF_ERROR(hold.EnsureDirectory(directory));
+  LS_ASSIGN_OR_RETURN(const std::string staged, hold.Scratch(absl::StrCat(name, ".pb")));
   absl::Status stored = WriteNewFile(storage, staged, bytes, Access::kShared);
   if (stored.ok()) stored = storage.Rename(staged, path);
   if (stored.ok()) return true;

@@ -57,8 +57,45 @@ absl::StatusOr<std::unique_ptr<TermHold>> TermHold::Take(Storage& storage, TermR
   std::unique_ptr<TermHold> hold(new TermHold(storage, registry, term, std::move(lock)));
   LS_RETURN_IF_ERROR(hold->Explain(storage.CreateDirectoryExclusive(hold->staging_)));
   LS_RETURN_IF_ERROR(hold->CheckCurrent());
+  hold->staging_is_checked_ = true;
   LS_RETURN_IF_ERROR(hold->Explain(hold->EvictOlder()));
   return hold;
+}
+
+absl::Status TermHold::EnsureStaging() {
+  LS_ASSIGN_OR_RETURN(const bool there, storage_.Exists(staging_));
+  if (there && staging_is_checked_) return absl::OkStatus();
+  staging_is_checked_ = false;
+  LS_RETURN_IF_ERROR(CheckSamePlace());
+  if (!there) {
+    LS_RETURN_IF_ERROR(EnsureDirectory(layout::kStaging));
+    LS_RETURN_IF_ERROR(Explain(storage_.CreateDirectoryExclusive(staging_)));
+  }
+  // A network file system may answer from an earlier look at chief/. A change of one's own there, as a claim is one,
+  // makes it look again.
+  const std::string change = absl::StrCat(layout::kChief, "/recheck-", layout::TermName(term_), "-", ++scratch_count_);
+  LS_RETURN_IF_ERROR(storage_.CreateDirectoryExclusive(change));
+  LS_RETURN_IF_ERROR(storage_.RemoveTree(change));
+  LS_RETURN_IF_ERROR(CheckCurrent());
+  staging_is_checked_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status TermHold::EnsureDirectory(absl::string_view path) {
+  LS_ASSIGN_OR_RETURN(const bool there, storage_.Exists(path));
+  if (there) return absl::OkStatus();
+  LS_RETURN_IF_ERROR(CheckSamePlace());
+  const absl::Status made = storage_.CreateDirectoryExclusive(path);
+  return absl::IsAlreadyExists(made) ? absl::OkStatus() : Explain(made);
+}
+
+absl::Status TermHold::CheckSamePlace() const {
+  LS_ASSIGN_OR_RETURN(const int64_t newest, registry_.Newest());
+  if (newest >= term_) return CheckCurrent();
+  return absl::NotFoundError(absl::StrCat(storage_.Describe(layout::TermPath(term_)),
+                                          " is gone: ", storage_.Describe(""),
+                                          " is not the directory that this chief took over. Mount it again, or put it "
+                                          "back"));
 }
 
 absl::Status TermHold::EvictOlder() {
@@ -91,6 +128,7 @@ absl::Status TermHold::Rescue(const std::string& evicted) {
 }
 
 absl::StatusOr<std::string> TermHold::KeepAside(absl::string_view staged, absl::string_view label) {
+  LS_RETURN_IF_ERROR(EnsureDirectory(layout::kSetAside));
   for (int attempt = 1;; ++attempt) {
     const std::string name = attempt == 1 ? std::string(label) : absl::StrCat(label, "-", attempt);
     const std::string to = JoinPath(layout::kSetAside, name);
@@ -101,6 +139,7 @@ absl::StatusOr<std::string> TermHold::KeepAside(absl::string_view staged, absl::
 }
 
 absl::StatusOr<std::string> TermHold::SetAside(absl::string_view path, absl::string_view why) {
+  LS_RETURN_IF_ERROR(EnsureStaging());
   const std::string label = absl::StrCat(BaseName(path), "-", why, "-", layout::TermName(term_));
   const std::string staged = JoinPath(staging_, absl::StrCat(kAsidePrefix, label));
   LS_RETURN_IF_ERROR(Explain(storage_.Rename(path, staged)));
@@ -108,6 +147,7 @@ absl::StatusOr<std::string> TermHold::SetAside(absl::string_view path, absl::str
 }
 
 absl::Status TermHold::PutBack(absl::string_view name, absl::string_view path) {
+  LS_RETURN_IF_ERROR(EnsureStaging());
   const std::string staged = JoinPath(staging_, absl::StrCat(kAsidePrefix, name));
   LS_RETURN_IF_ERROR(Explain(storage_.Rename(JoinPath(layout::kSetAside, name), staged)));
   const absl::Status moved = storage_.Rename(staged, path);
@@ -116,6 +156,7 @@ absl::Status TermHold::PutBack(absl::string_view name, absl::string_view path) {
 }
 
 absl::StatusOr<std::string> TermHold::KeepCopy(absl::string_view path, absl::string_view why) {
+  LS_RETURN_IF_ERROR(EnsureStaging());
   LS_ASSIGN_OR_RETURN(const std::string content, ReadWholeFile(storage_, path, kMaxCopyBytes));
   const std::string label = absl::StrCat(BaseName(path), "-", why, "-", layout::TermName(term_));
   const std::string staged = JoinPath(staging_, absl::StrCat(kAsidePrefix, label));
@@ -138,12 +179,14 @@ absl::Status TermHold::Explain(absl::Status error) const {
   return IsFenced(current) ? current : error;
 }
 
-std::string TermHold::Scratch(absl::string_view hint) {
+absl::StatusOr<std::string> TermHold::Scratch(absl::string_view hint) {
+  LS_RETURN_IF_ERROR(EnsureStaging());
   return JoinPath(staging_, absl::StrCat(++scratch_count_, "-", hint));
 }
 
 absl::Status TermHold::Replace(absl::string_view path, absl::string_view content, Access access) {
-  return Explain(ReplaceFile(storage_, Scratch(BaseName(path)), path, content, access));
+  LS_ASSIGN_OR_RETURN(const std::string scratch, Scratch(BaseName(path)));
+  return Explain(ReplaceFile(storage_, scratch, path, content, access));
 }
 
 }  // namespace lockstep::chief

@@ -2,7 +2,7 @@
 //
 //   1 lock       another chief of this machine alive → FailedPrecondition with its pid and host
 //   2 claim      the next term, by exclusive create
-//   3 stage      staging/<term>/ created once, here and nowhere else
+//   3 stage      staging/<term>/ created, here and nowhere else
 //   4 recheck    a newer term exists by now → fenced. Either this chief sees the newer one, or the newer one sees this
 //                staging directory in step 5; so no chief can publish after a newer one finished its claim.
 //   5 evict      every older staging directory is renamed into ours, then removed (but for what it was
@@ -12,6 +12,12 @@
 //
 // Everything the chief writes goes to staging/<term>/ first and is published by one rename, so a fenced chief cannot
 // publish anything, not even its address.
+//
+// A staging directory that is gone was taken by a newer chief, or somebody removed it by hand. Steps 3 and 4 are done
+// again then, under the same term. That is as safe as at the claim: a chief that claimed before the recheck is seen by
+// it, and this one is fenced; one that claims later finds the new directory in its step 5. Nothing is staged before a
+// recheck has passed, also when one failed in between. Where chief/term-<n>/ is gone as well, the storage was unmounted
+// or all of it was removed: nothing is made there.
 // Threading: thread-compatible; every call blocks.
 #ifndef LOCKSTEP_CHIEF_TERM_TERM_CLAIM_H_
 #define LOCKSTEP_CHIEF_TERM_TERM_CLAIM_H_
@@ -44,8 +50,12 @@ class TermHold {
   // Turns the error of a failed write into the fenced status when a newer term is the cause; else returns it as it is.
   absl::Status Explain(absl::Status error) const;
 
-  // A path in staging/<term>/ that was not given out before.
-  std::string Scratch(absl::string_view hint);
+  // A path in staging/<term>/ that was not given out before; the directory is there, made again where it has to be.
+  // Aborted with IsFenced; NotFound: this is not the directory that was claimed (any more); else codes of the storage.
+  absl::StatusOr<std::string> Scratch(absl::string_view hint);
+
+  // Makes one of the job's directories again where somebody removed it. Codes as of Scratch.
+  absl::Status EnsureDirectory(absl::string_view path);
 
   // Moves a published file or directory out of the way without losing it, to set_aside/<name>-<why>-term-000007[-2…],
   // and returns the new path. It goes through the staging directory, so that a fenced chief cannot move anything.
@@ -62,6 +72,10 @@ class TermHold {
  private:
   TermHold(Storage& storage, TermRegistry& registry, int64_t term, std::unique_ptr<StorageLock> lock);
 
+  // Steps 3 and 4 again where the staging directory is gone.
+  absl::Status EnsureStaging();
+  // OK while this term is there and is the newest. NotFound: it is gone; Aborted as CheckCurrent.
+  absl::Status CheckSamePlace() const;
   absl::Status EvictOlder();
   absl::Status Evict(const std::string& name);
   absl::Status Rescue(const std::string& evicted);
@@ -73,6 +87,7 @@ class TermHold {
   std::string staging_;
   std::unique_ptr<StorageLock> lock_;
   int64_t scratch_count_ = 0;
+  bool staging_is_checked_ = false;  // step 4 has passed since the staging directory was created
 };
 
 // True for the statuses that mean: a newer chief has the job; exit with code 76.

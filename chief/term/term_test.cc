@@ -78,7 +78,7 @@ TEST_CASE("term: a newer chief fences the older one, which can publish nothing m
   Unlocked storage(memory);
   StorageTermRegistry registry(storage);
   auto older = TermHold::Take(storage, registry, Owner(17)).value();
-  const std::string half_written = older->Scratch("save");
+  const std::string half_written = older->Scratch("save").value();
   REQUIRE(storage.CreateDirectoryExclusive(half_written).ok());
   auto file = storage.CreateFile(JoinPath(half_written, "shard"), Access::kShared).value();
 
@@ -117,9 +117,10 @@ TEST_CASE("term: of two claims in a race, at every interleaving, exactly the new
 
     auto first = TermHold::Take(storage, registry, Owner(1));
     const auto publish = [&](TermHold& hold, const std::string& name) {
-      const std::string staged = hold.Scratch("save");
-      absl::Status status = storage.CreateDirectoryExclusive(staged);
-      if (status.ok()) status = storage.Rename(staged, JoinPath(layout::kCheckpoints, name));
+      const absl::StatusOr<std::string> staged = hold.Scratch("save");
+      if (!staged.ok()) return staged.status();
+      absl::Status status = storage.CreateDirectoryExclusive(*staged);
+      if (status.ok()) status = storage.Rename(*staged, JoinPath(layout::kCheckpoints, name));
       return hold.Explain(status);
     };
     const absl::Status by_first = first.ok() ? publish(**first, "first") : first.status();
@@ -153,7 +154,7 @@ TEST_CASE("term: a claim that is cut off by a crash at any operation leaves the 
       {
         auto before = TermHold::Take(storage, registry, Owner(1)).value();
         earlier = before->term();
-        REQUIRE(WriteNewFile(storage, before->Scratch("left"), "x", Access::kShared).ok());
+        REQUIRE(WriteNewFile(storage, before->Scratch("left").value(), "x", Access::kShared).ok());
       }
       StorageFaults faults;
       faults.at[at] = StorageFaults::Kind::kCrash;

@@ -35,7 +35,7 @@ namespace {
 // writes, or keep no permissions.
 absl::StatusOr<FileFacts> FactsOfOwnFile(TermHold& hold) {
   Storage& storage = hold.storage();
-  const std::string probe = hold.Scratch("probe");
+  LS_ASSIGN_OR_RETURN(const std::string probe, hold.Scratch("probe"));
   LS_RETURN_IF_ERROR(WriteNewFile(storage, probe, "", Access::kPrivate));
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, storage.OpenFile(probe));
   const FileFacts facts = file->facts();
