@@ -13,6 +13,14 @@
 #include "common/storage/files.h"
 
 namespace lockstep::chief {
+namespace {
+
+// What the bytes of a manifest prove; an error of the place, or a newer format, proves nothing.
+bool IsDamage(const absl::Status& status) {
+  return absl::IsDataLoss(status) || absl::IsInvalidArgument(status) || absl::IsOutOfRange(status);
+}
+
+}  // namespace
 
 ManifestStore::ManifestStore(TermHold& hold, AcceptedCheckpoints accepted, int keep_latest)
     : hold_(hold), accepted_(std::move(accepted)), keep_latest_(std::max(1, keep_latest)) {}
@@ -69,29 +77,40 @@ absl::Status ManifestStore::Stage(const StoredShards& shards, const CommitInfo& 
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> ManifestStore::IsOwn(const std::string& name) {
+absl::StatusOr<ManifestStore::Unknown> ManifestStore::Judge(const std::string& name) {
+  const Storage& storage = hold_.storage();
   const std::string path = absl::StrCat(layout::kCheckpoints, "/", name, "/", layout::kManifest);
-  const absl::StatusOr<std::string> json = ReadWholeFile(hold_.storage(), path, kMaxManifestBytes);
-  if (absl::IsNotFound(json.status())) return false;
+  const absl::StatusOr<std::string> json = ReadWholeFile(storage, path, kMaxManifestBytes);
+  if (absl::IsNotFound(json.status()) || absl::IsDataLoss(json.status())) {
+    return Unknown{"bad", std::string(json.status().message())};
+  }
   LS_RETURN_IF_ERROR(json.status());
-  const absl::StatusOr<Manifest> manifest = ParseManifest(*json, hold_.storage().Describe(path));
-  if (!manifest.ok() || manifest->term() != hold_.term()) return false;
+  const absl::StatusOr<Manifest> manifest = ParseManifest(*json, storage.Describe(path));
+  if (IsDamage(manifest.status())) return Unknown{"bad", std::string(manifest.status().message())};
+  // A format that this program does not know is not its own either.
+  if (!manifest.ok() || manifest->term() != hold_.term()) {
+    return Unknown{"late", absl::StrCat("an older chief published it after term ", hold_.term(), " was claimed")};
+  }
+  if (layout::StepName(manifest->step()) != name) {
+    return Unknown{"bad", absl::StrCat(storage.Describe(path), " is of step ", manifest->step())};
+  }
   LS_RETURN_IF_ERROR(hold_.storage().SyncDirectory(layout::kCheckpoints));
   accepted_[name] = {*manifest, true};
-  return true;
+  return Unknown{};
 }
 
 absl::Status ManifestStore::SettleUnknown(std::vector<std::string>& messages) {
   LS_RETURN_IF_ERROR(hold_.CheckCurrent());
   Storage& storage = hold_.storage();
+  LS_RETURN_IF_ERROR(hold_.EnsureDirectory(layout::kCheckpoints));
   LS_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, storage.List(layout::kCheckpoints));
   for (const DirectoryEntry& entry : entries) {
     if (accepted_.contains(entry.name) || !layout::ParseStepName(entry.name)) continue;
-    LS_ASSIGN_OR_RETURN(const bool own, IsOwn(entry.name));
-    if (own) continue;
-    LS_ASSIGN_OR_RETURN(const std::string to, hold_.SetAside(JoinPath(layout::kCheckpoints, entry.name), "late"));
-    messages.push_back(absl::StrCat("set aside ", entry.name, ": an older chief published it after term ", hold_.term(),
-                                    " was claimed; it is now ", storage.Describe(to)));
+    LS_ASSIGN_OR_RETURN(const Unknown unknown, Judge(entry.name));
+    if (unknown.why.empty()) continue;
+    LS_ASSIGN_OR_RETURN(const std::string to, hold_.SetAside(JoinPath(layout::kCheckpoints, entry.name), unknown.why));
+    messages.push_back(
+        absl::StrCat("set aside ", entry.name, ": ", unknown.reason, "; it is now ", storage.Describe(to)));
   }
   return absl::OkStatus();
 }
@@ -100,6 +119,11 @@ absl::StatusOr<bool> ManifestStore::SameIsThere(const Manifest& mine, std::vecto
   const std::string name = layout::StepName(mine.step());
   const auto it = accepted_.find(name);
   if (it == accepted_.end()) return false;
+  LS_ASSIGN_OR_RETURN(const bool there, hold_.storage().Exists(JoinPath(layout::kCheckpoints, name)));
+  if (!there) {  // removed by hand
+    accepted_.erase(it);
+    return false;
+  }
   const Manifest& other = it->second.manifest;
   if (other.lineage() == mine.lineage()) {
     if (other.state_digest() == mine.state_digest()) return true;
@@ -177,7 +201,7 @@ void ManifestStore::KeepHouse(int64_t keep_step, std::vector<std::string>& messa
     const std::string best = accepted_.contains(wanted) ? wanted : BestLeft();
     if (!best.empty()) note("could not renew the hint `best`", NameBest(best));
   }
-  note("could not remove older checkpoints", Retain());
+  note("could not remove older checkpoints", Retain(messages));
 }
 
 absl::StatusOr<std::string> ManifestStore::SetAside(absl::string_view base_name, absl::string_view why) {
@@ -186,21 +210,36 @@ absl::StatusOr<std::string> ManifestStore::SetAside(absl::string_view base_name,
   return to;
 }
 
-absl::Status ManifestStore::Retain() {
+absl::Status ManifestStore::Retain(std::vector<std::string>& messages) {
   if (best_unknown_) return absl::OkStatus();
+  LS_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, hold_.storage().List(layout::kCheckpoints));
+  std::set<std::string> there;
+  for (const DirectoryEntry& entry : entries) there.insert(entry.name);
   int kept = 0;
   std::vector<std::string> old;
   for (auto it = accepted_.rbegin(); it != accepted_.rend(); ++it) {
     if (kept >= keep_latest_ && it->first != best_) old.push_back(it->first);
-    if (it->second.verified) ++kept;
+    if (it->second.verified && there.contains(it->first)) ++kept;
   }
-  for (const std::string& name : old) {
-    LS_ASSIGN_OR_RETURN(const std::string staged, hold_.Scratch(absl::StrCat("removed-", name)));
-    LS_RETURN_IF_ERROR(hold_.Explain(hold_.storage().Rename(JoinPath(layout::kCheckpoints, name), staged)));
-    accepted_.erase(name);
-    LS_RETURN_IF_ERROR(hold_.storage().RemoveTree(staged));
-  }
+  for (const std::string& name : old) LS_RETURN_IF_ERROR(Remove(name, messages));
   return absl::OkStatus();
+}
+
+absl::Status ManifestStore::Remove(const std::string& name, std::vector<std::string>& messages) {
+  Storage& storage = hold_.storage();
+  const std::string path = JoinPath(layout::kCheckpoints, name);
+  LS_ASSIGN_OR_RETURN(const std::string staged, hold_.Scratch(absl::StrCat("removed-", name)));
+  const absl::Status renamed = hold_.Explain(storage.Rename(path, staged));
+  if (absl::IsNotFound(renamed)) {
+    LS_ASSIGN_OR_RETURN(const bool there, storage.Exists(path));
+    if (there) return renamed;
+    messages.push_back(absl::StrCat(storage.Describe(path), " is gone: it was removed by hand"));
+    accepted_.erase(name);
+    return absl::OkStatus();
+  }
+  LS_RETURN_IF_ERROR(renamed);
+  accepted_.erase(name);
+  return storage.RemoveTree(staged);
 }
 
 }  // namespace lockstep::chief

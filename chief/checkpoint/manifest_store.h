@@ -6,7 +6,8 @@
 //   * What is published is never changed: Amend replaces a manifest, retention and setting aside move all of it.
 //   * Publishing onto an equal digest is success. Onto another of the same lineage and step it is an alarm (DataLoss);
 //     one of another lineage, which this one replaces, is set aside.
-//   * A manifest of an older term that this term did not accept is set aside wherever it turns up.
+//   * A manifest of an older term that this term did not accept is set aside wherever it turns up, and so is a
+//     checkpoint without a whole manifest.
 //   * A removal renames into staging first, so that a half removed checkpoint never stands under a published name. One
 //     is removed only when `keep_latest` newer ones are verified; so the last that verifies never goes.
 // Threading: thread-compatible; every call blocks on the storage.
@@ -98,14 +99,23 @@ class ManifestStore {
   absl::Status AddFile(const StoredShards& shards, absl::string_view path, absl::string_view content,
                        Manifest& manifest);
   absl::Status AddIndex(const StoredShards& shards, absl::string_view group, Manifest& manifest);
-  // Looks through what is published and not accepted: this term's own (a rename whose outcome was not known) is
-  // accepted, an older chief's is set aside. Aborted when a newer chief has the job.
+  // What speaks against a checkpoint that stands there and is not accepted.
+  struct Unknown {
+    std::string why;  // one word; empty: nothing, it is accepted now
+    std::string reason;
+  };
+  // This term's own (a rename whose outcome was not known) is accepted. One without a whole manifest is bad: no chief
+  // publishes such a thing. Every other one is late: its chief had it published after this term looked.
+  absl::StatusOr<Unknown> Judge(const std::string& name);
+  // Judges what is published and not accepted, and sets aside what something speaks against. Aborted when a newer chief
+  // has the job.
   absl::Status SettleUnknown(std::vector<std::string>& messages);
   // What to do about an accepted checkpoint under the same name: true when it is equal.
   absl::StatusOr<bool> SameIsThere(const Manifest& mine, std::vector<std::string>& messages);
-  absl::StatusOr<bool> IsOwn(const std::string& name);
-  // Leaves the newest, and the best.
-  absl::Status Retain();
+  // Leaves the newest that are there, and the best.
+  absl::Status Retain(std::vector<std::string>& messages);
+  // Removes a checkpoint; one that somebody removed by hand is forgotten.
+  absl::Status Remove(const std::string& name, std::vector<std::string>& messages);
   void KeepHouse(int64_t keep_step, std::vector<std::string>& messages);
   // The accepted checkpoint whose own evaluation is the best by the rule; empty when none has one.
   std::string BestLeft() const;
