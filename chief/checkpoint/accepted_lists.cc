@@ -37,7 +37,7 @@ absl::StatusOr<const AcceptedManifests*> AcceptedLists::ListOf(int64_t term) {
   if (is_new) {
     const std::string path = JoinPath(layout::TermPath(term), kAcceptedFile);
     const absl::StatusOr<std::string> json = ReadWholeFile(hold_.storage(), path, kMaxAcceptedBytes);
-    if (!json.ok() && !absl::IsNotFound(json.status())) return json.status();
+    if (!json.ok() && !absl::IsNotFound(json.status()) && !absl::IsDataLoss(json.status())) return json.status();
     AcceptedManifests list;
     const absl::Status read =
         json.ok() ? ReadSealedJson(*json, hold_.storage().Describe(path), kNoFormat, &list) : json.status();

@@ -197,6 +197,37 @@ TEST_CASE("control files: a damaged list is named", "[checkpoint]") {
   CHECK_THAT(absl::StrJoin((*restarted)->messages, "\n"), Contains(kAcceptedOfSecond));
 }
 
+TEST_CASE("control files: one that is longer than it can be is damaged, and is not waited for", "[checkpoint]") {
+  for (const std::string file : {"LOCKSTEP", kAcceptedOfSecond}) {
+    CAPTURE(file);
+    MemoryStorage storage;
+    Prepare(storage);
+    const size_t limit = file == "LOCKSTEP" ? size_t{1} << 20 : size_t{64} << 20;
+    Write(storage, file, std::string(limit + 1, 'x'));
+
+    const auto restarted = SmallChief::Start(storage, 5);
+
+    REQUIRE(restarted.status() == absl::OkStatus());
+    CheckNothingLost(storage, **restarted);
+    CHECK_THAT(absl::StrJoin((*restarted)->messages, "\n"), Contains(file));
+  }
+}
+
+TEST_CASE("control files: a hint of the best checkpoint that is too long names none", "[checkpoint]") {
+  MemoryStorage storage;
+  auto chief = SmallChief::Start(storage).value();
+  REQUIRE(chief->Save(SmallState(10)).ok());
+  Write(storage, "best", std::string(1000, 'x'));
+  EvaluationRule rule;
+  EvaluationLedger ledger;
+  std::vector<std::string> messages;
+
+  const absl::Status settled = chief->store->SettleBest(rule, ledger, messages);
+
+  CHECK(settled == absl::OkStatus());
+  CHECK_THAT(absl::StrJoin(messages, "\n"), Contains("best names no checkpoint"));
+}
+
 TEST_CASE("recovery: what was set aside although it is of this history is put back", "[checkpoint]") {
   MemoryStorage storage;
   Prepare(storage);

@@ -30,7 +30,7 @@ absl::StatusOr<Votes> CountVotes(const Storage& storage, absl::string_view direc
     if (!entry.is_directory) continue;
     const std::string path = JoinPath(JoinPath(directory, entry.name), layout::kManifest);
     const absl::StatusOr<std::string> json = ReadWholeFile(storage, path, kMaxManifestBytes);
-    if (absl::IsNotFound(json.status())) continue;
+    if (absl::IsNotFound(json.status()) || absl::IsDataLoss(json.status())) continue;
     LS_RETURN_IF_ERROR(json.status());
     absl::StatusOr<Manifest> manifest = ParseManifest(*json, storage.Describe(path));
     if (!manifest.ok()) continue;

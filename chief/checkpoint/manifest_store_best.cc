@@ -90,7 +90,7 @@ absl::Status ManifestStore::NameNoBest() {
 absl::Status ManifestStore::ReadBestHint(std::vector<std::string>& messages) {
   absl::StatusOr<std::string> hint = ReadWholeFile(hold_.storage(), layout::kBest, kMaxHintBytes);
   if (absl::IsNotFound(hint.status())) return absl::OkStatus();
-  if (!hint.ok() && !absl::IsResourceExhausted(hint.status())) return hint.status();
+  if (!hint.ok() && !absl::IsDataLoss(hint.status())) return hint.status();
   if (hint.ok()) absl::StripTrailingAsciiWhitespace(&*hint);
   if (hint.ok() && accepted_.contains(*hint)) {
     best_ = *hint;

@@ -71,7 +71,7 @@ class Scan {
   absl::StatusOr<std::optional<Manifest>> IntactManifest(absl::string_view directory) const {
     const std::string path = JoinPath(directory, layout::kManifest);
     const absl::StatusOr<std::string> json = ReadWholeFile(hold_.storage(), path, kMaxManifestBytes);
-    if (absl::IsNotFound(json.status())) return std::optional<Manifest>();
+    if (absl::IsNotFound(json.status()) || IsDamage(json.status())) return std::optional<Manifest>();
     LS_RETURN_IF_ERROR(json.status());
     absl::StatusOr<Manifest> manifest = ParseManifest(*json, hold_.storage().Describe(path));
     if (manifest.ok()) return std::optional<Manifest>(*std::move(manifest));

@@ -214,8 +214,11 @@ TEST_CASE("term: the token is made once, private, and kept by later chiefs", "[t
   CHECK(token.size() == 64);
   CHECK(LoadOrMakeToken(*hold).value() == token);
   CHECK(ReadToken(storage).value() == token);
-  REQUIRE(hold->Replace(layout::kToken, "short\n").ok());
-  CHECK(LoadOrMakeToken(*hold).status().code() == absl::StatusCode::kDataLoss);
+  for (const std::string& other : {std::string("short\n"), std::string(5000, 'x')}) {
+    REQUIRE(hold->Replace(layout::kToken, other).ok());
+    CHECK(LoadOrMakeToken(*hold).status().code() == absl::StatusCode::kDataLoss);
+    CHECK_THAT(std::string(LoadOrMakeToken(*hold).status().message()), Contains("Remove it"));
+  }
 }
 
 // A directory of this machine, removed when dropped.

@@ -18,8 +18,9 @@ constexpr uint64_t kMaxSmallFile = 4096;
 }  // namespace
 
 absl::StatusOr<std::string> ReadToken(const Storage& storage) {
-  LS_ASSIGN_OR_RETURN(const std::string content, ReadWholeFile(storage, layout::kToken, kMaxSmallFile));
-  const std::string token(absl::StripAsciiWhitespace(content));
+  const absl::StatusOr<std::string> content = ReadWholeFile(storage, layout::kToken, kMaxSmallFile);
+  if (!content.ok() && !absl::IsDataLoss(content.status())) return content.status();
+  const std::string token(content.ok() ? absl::StripAsciiWhitespace(*content) : "");
   const bool plausible = token.size() >= 2 * kTokenBytes &&
                          std::all_of(token.begin(), token.end(), [](char c) { return absl::ascii_isgraph(c); });
   if (!plausible) {

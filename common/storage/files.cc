@@ -41,8 +41,8 @@ absl::string_view BaseName(absl::string_view path) {
 absl::StatusOr<std::string> ReadWholeFile(const Storage& storage, absl::string_view path, uint64_t limit_bytes) {
   LS_ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, storage.OpenFile(path));
   if (file->size() > limit_bytes) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(storage.Describe(path), " has ", file->size(), " bytes; at most ", limit_bytes, " are read"));
+    return absl::DataLossError(absl::StrCat(storage.Describe(path), " has ", file->size(), " bytes; expected at most ",
+                                            limit_bytes, ". It is damaged, or another file was put in its place"));
   }
   std::string content(file->size(), '\0');
   LS_RETURN_IF_ERROR(file->ReadAt(0, absl::MakeSpan(content.data(), content.size())));

@@ -22,7 +22,8 @@ absl::string_view ParentPath(absl::string_view path);
 // The part after the last '/'.
 absl::string_view BaseName(absl::string_view path);
 
-// Reads a whole file. ResourceExhausted when it is larger than `limit_bytes`.
+// Reads a whole file of a kind that never has more than `limit_bytes`. DataLoss when this one has: it is damaged, and
+// no later attempt finds it shorter.
 absl::StatusOr<std::string> ReadWholeFile(const Storage& storage, absl::string_view path, uint64_t limit_bytes);
 
 // Creates a new file with this content and syncs it; its name is durable after SyncDirectory of the parent.
