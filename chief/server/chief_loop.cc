@@ -70,6 +70,7 @@ const char* PhaseName(Phase phase) {
 
 ChiefLoop::ChiefLoop(Options options)
     : options_(std::move(options)),
+      turned_(absl::ToUnixNanos(clock_.Now())),
       core_(options_.config),
       inputs_(kQueuedInputs),
       progress_(ProgressOptions(options_)),
@@ -94,6 +95,7 @@ bool ChiefLoop::Post(Event event, bool wait) {
 int ChiefLoop::Run() {
   Step(Tick{});
   while (!exit_.has_value()) {
+    turned_ = absl::ToUnixNanos(clock_.Now());
     TakeTurn();
     const absl::Time now = clock_.Now();
     progress_.Tick(now);

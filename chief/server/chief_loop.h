@@ -49,6 +49,8 @@ class ChiefLoop {
   bool Post(Event event, bool wait);
   // Takes nothing more; whoever waits to give an event stops waiting.
   void Close() { inputs_.Close(); }
+  // How long ago a turn of the loop began. Does not block.
+  absl::Duration SinceTurn() const { return clock_.Now() - absl::FromUnixNanos(turned_); }
   // What the job is doing, as of the loop's next turn. DeadlineExceeded when the loop is busy for too long.
   absl::StatusOr<proto::StatusReply> Ask();
 
@@ -99,6 +101,7 @@ class ChiefLoop {
 
   const Options options_;
   SteadyClock clock_;
+  std::atomic<int64_t> turned_;  // when the newest turn began, in nanoseconds of `clock_`
   Coordinator core_;
   BoundedQueue<Input> inputs_;
   TickGate ticks_;

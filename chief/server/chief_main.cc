@@ -150,6 +150,7 @@ int Serve(const ChiefOptions& options, JobSetup& setup, JobStore& store, const s
   context.store = &store;
   context.sessions = &sessions;
   context.post = [&loop](Event event, bool wait) { return loop.Post(std::move(event), wait); };
+  context.since_turn = [&loop] { return loop.SinceTurn(); };
   SessionService session_service(&context);
   AdminService admin_service(&context, &loop);
 

@@ -16,6 +16,8 @@ namespace lockstep::chief {
 namespace {
 
 constexpr size_t kQueuedCommands = 65536;
+// The loop turns several times a second.
+constexpr absl::Duration kLoopHangs = absl::Seconds(2);
 
 // Ends a call at once with a status.
 class RefusedStream final : public grpc::ServerBidiReactor<proto::WorkerEnvelope, proto::ChiefEnvelope> {
@@ -147,6 +149,11 @@ grpc::ServerUnaryReactor* SessionService::Beat(grpc::CallbackServerContext* call
     status = ToGrpc(beat.status());
     if (beat.ok()) context_.post(HeartbeatReceived{beat->fence, beat->heartbeat}, false);
     reply->set_term(context_.term);
+    // This thread lives while the loop hangs: it must not speak for it.
+    if (const absl::Duration silent = context_.since_turn(); status.ok() && silent > kLoopHangs) {
+      status = {grpc::StatusCode::UNAVAILABLE,
+                absl::StrCat("the chief's loop has not turned for ", absl::FormatDuration(silent))};
+    }
   }
   reactor->Finish(status);
   return reactor;

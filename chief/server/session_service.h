@@ -31,6 +31,8 @@ struct ServiceContext {
   SessionRegistry* sessions = nullptr;
   // Gives an event to the loop. `wait`: block while the queue is full. False: it was dropped.
   std::function<bool(Event event, bool wait)> post;
+  // How long ago the loop turned last.
+  std::function<absl::Duration()> since_turn;
   // Callers without the token, so far.
   std::atomic<uint64_t> refused_callers{0};
 };

@@ -1,6 +1,7 @@
 // Who may fetch and upload, on a real server.
 #include "chief/server/session_service.h"
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <memory>
 #include <string>
@@ -25,6 +26,7 @@ class Server {
     context_.token = "token";
     context_.sessions = &sessions_;
     context_.post = [this](Event event, bool) { return events.Push(std::move(event)); };
+    context_.since_turn = [this] { return absl::Seconds(since_turn_seconds); };
     grpc::ServerBuilder builder;
     int port = 0;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
@@ -35,6 +37,12 @@ class Server {
   }
   ~Server() { server_->Shutdown(std::chrono::system_clock::now()); }
 
+  grpc::Status Beat() {
+    grpc::ClientContext call;
+    SetToken(call, "token");
+    proto::HeartbeatReply reply;
+    return stub->Beat(&call, ToWire(WorkerFence{}, Heartbeat{}), &reply);
+  }
   // What comes of a fetch that asks for nothing: InvalidArgument when its fence is right.
   grpc::StatusCode Fetch(const WorkerFence& fence) {
     grpc::ClientContext call;
@@ -61,6 +69,7 @@ class Server {
   }
 
   BoundedQueue<Event> events{64};
+  std::atomic<int> since_turn_seconds{0};
   std::unique_ptr<proto::Session::Stub> stub;
 
  private:
@@ -94,6 +103,17 @@ TEST_CASE("session service: only a process with an open session fetches and uplo
   REQUIRE((closed.has_value() && std::holds_alternative<SessionClosed>(*closed)));
   CHECK(server.Fetch(fence) == grpc::StatusCode::UNAVAILABLE);
   session->Finish();
+}
+
+TEST_CASE("session service: a heartbeat is answered only while the loop turns", "[chief]") {
+  Server server;
+  CHECK(server.Beat().ok());
+
+  server.since_turn_seconds = 3;
+  const grpc::Status status = server.Beat();
+
+  CHECK(status.error_code() == grpc::StatusCode::UNAVAILABLE);
+  CHECK(status.error_message() == "the chief's loop has not turned for 3s");
 }
 
 }  // namespace

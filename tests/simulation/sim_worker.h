@@ -92,7 +92,6 @@ class SimWorker {
   std::optional<ConnectionId> connection_;
   bool connected_ = false;
   SimChief* chief_ = nullptr;  // at the other end, alive or not
-  absl::Time last_answer_;
   std::optional<worker::SetPhase> phase_;
   uint64_t progress_ = 0;
 

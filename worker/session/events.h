@@ -37,6 +37,12 @@ struct ChiefDisconnected {
   LS_FIELDS(ChiefDisconnected, reason, bad_token)
 };
 
+// A chief of this term answered a heartbeat, and its loop turned lately.
+struct BeatAnswered {
+  Term term = 0;
+  LS_FIELDS(BeatAnswered, term)
+};
+
 // A command came over the current stream. Checked against (term, generation) by the core.
 struct CommandReceived {
   ChiefFence fence;
@@ -174,10 +180,10 @@ struct InternalError {
   LS_FIELDS(InternalError, exit_code, message)
 };
 
-using Event = std::variant<Tick, ChiefConnected, ChiefDisconnected, CommandReceived, PlanFinished, Prepared,
-                           PreparationFailed, PeersTestedHere, CommunicatorFormed, StateSynced, CollectiveFailed,
-                           StepFinished, SliceFinished, TextWritten, ComputingStopped, DigestComputed, SnapshotDone,
-                           ShareUploaded, ShareUploadFailed, TermSignal, InternalError>;
+using Event = std::variant<Tick, ChiefConnected, ChiefDisconnected, BeatAnswered, CommandReceived, PlanFinished,
+                           Prepared, PreparationFailed, PeersTestedHere, CommunicatorFormed, StateSynced,
+                           CollectiveFailed, StepFinished, SliceFinished, TextWritten, ComputingStopped, DigestComputed,
+                           SnapshotDone, ShareUploaded, ShareUploadFailed, TermSignal, InternalError>;
 
 }  // namespace lockstep::worker
 

@@ -23,13 +23,8 @@ void Learn(AnswerLimit& limit, grpc::StatusCode code, absl::Duration took) {
   }
 }
 
-HeartbeatThread::HeartbeatThread(const ChiefClient* client, absl::Duration interval, std::function<LifeSigns()> signs,
-                                 absl::Duration least_answer_limit)
-    : client_(client),
-      interval_(interval),
-      signs_(std::move(signs)),
-      limit_(least_answer_limit, kMostAnswerLimit),
-      thread_([this] { Run(); }) {}
+HeartbeatThread::HeartbeatThread(Options options)
+    : options_(std::move(options)), limit_(options_.least_answer_limit, kMostAnswerLimit), thread_([this] { Run(); }) {}
 
 HeartbeatThread::~HeartbeatThread() {
   {
@@ -57,30 +52,30 @@ void HeartbeatThread::Run() {
     bool send = false;
     {
       MutexLock lock(&mutex_);
-      if (!stop_) changed_.WaitWithTimeout(&mutex_, interval_);
+      if (!stop_) changed_.WaitWithTimeout(&mutex_, options_.interval);
       if (stop_) return;
       send = set_;
       fence = fence_;
       heartbeat = heartbeat_;
     }
-    const LifeSigns signs = signs_();
+    const LifeSigns signs = options_.signs();
     heartbeat.progress = signs.progress;
     heartbeat.phase = PhaseOfBeat(heartbeat.phase, signs);
-    const absl::StatusOr<std::string> now = client_->Address();
+    const absl::StatusOr<std::string> now = options_.client->Address();
     if (!send || !now.ok()) continue;
     if (stub == nullptr || *now != address) {
       address = *now;
       stub = proto::Session::NewStub(MakeChannel(address, "heartbeat"));
     }
     grpc::ClientContext context;
-    SetToken(context, client_->token());
+    SetToken(context, options_.client->token());
     context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(limit_.limit()));
     proto::HeartbeatReply reply;
     const auto begin = std::chrono::steady_clock::now();
     // A lost beat is followed by the next one.
     const grpc::Status answer = stub->Beat(&context, ToWire(fence, heartbeat), &reply);
     Learn(limit_, answer.error_code(), absl::FromChrono(std::chrono::steady_clock::now() - begin));
-    if (answer.ok()) ++answered_;
+    if (answer.ok()) options_.answered(reply.term());
     // The name may stand for another machine by now: it is looked up again for the next beat.
     if (answer.error_code() == grpc::StatusCode::UNAVAILABLE) stub = nullptr;
   }

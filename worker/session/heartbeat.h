@@ -7,7 +7,6 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -42,25 +41,25 @@ class HeartbeatThread {
   static constexpr absl::Duration kLeastAnswerLimit = absl::Seconds(1);
   static constexpr absl::Duration kMostAnswerLimit = absl::Seconds(3);
 
-  // `signs` does not block.
-  HeartbeatThread(const ChiefClient* client, absl::Duration interval, std::function<LifeSigns()> signs,
-                  absl::Duration least_answer_limit = kLeastAnswerLimit);
+  struct Options {
+    const ChiefClient* client = nullptr;
+    absl::Duration interval;
+    std::function<LifeSigns()> signs;         // does not block
+    std::function<void(Term term)> answered;  // a chief of this term answered a beat; does not block
+    absl::Duration least_answer_limit = kLeastAnswerLimit;
+  };
+
+  explicit HeartbeatThread(Options options);
   ~HeartbeatThread();
 
   // What the beats carry from here on. Nothing is sent before the first call.
   void Set(const WorkerFence& fence, Heartbeat::Phase phase, const Position& position);
 
-  // Beats that the chief answered, so far.
-  uint64_t answered() const { return answered_; }
-
  private:
   void Run();
 
-  const ChiefClient* const client_;
-  const absl::Duration interval_;
-  const std::function<LifeSigns()> signs_;
+  const Options options_;
   AnswerLimit limit_;
-  std::atomic<uint64_t> answered_{0};
   Mutex mutex_;
   CondVar changed_;
   bool stop_ GUARDED_BY(mutex_) = false;

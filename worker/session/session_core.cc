@@ -26,7 +26,8 @@ SessionCore::SessionCore(SessionConfig config) : config_(std::move(config)), job
 std::vector<Action> SessionCore::Step(absl::Time now, const Event& event) {
   actions_.clear();
   if (phase_ == Phase::kExited) return {};
-  if (now_ == absl::InfinitePast()) link_down_since_ = parked_since_ = now;
+  if (now_ == absl::InfinitePast()) link_down_since_ = parked_since_ = now_ = now;
+  if (now - now_ > kTickGap) heard_ += now - now_;
   now_ = now;
   std::visit(
       [this](const auto& e) {
@@ -34,6 +35,7 @@ std::vector<Action> SessionCore::Step(absl::Time now, const Event& event) {
         if constexpr (std::is_same_v<T, Tick>) OnTick();
         if constexpr (std::is_same_v<T, ChiefConnected>) OnConnected();
         if constexpr (std::is_same_v<T, ChiefDisconnected>) OnDisconnected(e);
+        if constexpr (std::is_same_v<T, BeatAnswered>) OnBeatAnswered(e);
         if constexpr (std::is_same_v<T, CommandReceived>) OnCommand(e);
         if constexpr (std::is_same_v<T, PlanFinished>) OnPlanFinished(e);
         if constexpr (std::is_same_v<T, Prepared>) OnPrepared(e);
@@ -113,9 +115,9 @@ void SessionCore::OnTick() {
   if (now_ >= stop_limit_) {
     return ExitWith(kExitPreempted, "computing did not stop after its collectives were aborted");
   }
-  if (link_ == Link::kGreeting && now_ >= greeting_limit_) {
-    Emit(Disconnect{"the chief did not answer Hello"});
-    LoseLink("the chief did not answer Hello");
+  if (link_ == Link::kGreeting && now_ >= greeting_limit_) GiveUpLink("the chief did not answer Hello");
+  if (link_ == Link::kWelcomed && now_ >= heard_ + kChiefSilence) {
+    GiveUpLink(absl::StrCat("it has answered no heartbeat for ", absl::FormatDuration(kChiefSilence)));
   }
   if (const auto limit = ParkedLimit(); limit.has_value() && now_ >= *limit) {
     return ExitWith(kExitChiefUnreachable, absl::StrCat("no chief for ", absl::FormatDuration(policy_.chief_timeout),
@@ -149,6 +151,7 @@ absl::Time SessionCore::NextDeadline() const {
   absl::Time next = std::min({stop_limit_, grace_end_});
   if (link_ == Link::kDown) next = std::min(next, next_connect_);
   if (link_ == Link::kGreeting) next = std::min(next, greeting_limit_);
+  if (link_ == Link::kWelcomed) next = std::min(next, heard_ + kChiefSilence);
   if (ReportPending()) next = std::min(next, next_report_);
   if (const auto limit = ParkedLimit(); limit.has_value()) next = std::min(next, *limit);
   if (const auto time = ReleaseTime(); time.has_value()) next = std::min(next, *time);

@@ -71,6 +71,10 @@ struct SessionConfig {
 class SessionCore {
  public:
   enum class Phase { kIdle, kPreparing, kForming, kSyncing, kRunning, kHolding, kStopping, kExited };
+  // A chief that says nothing and answers no heartbeat for so long hangs or cannot be reached: the session is given up.
+  static constexpr absl::Duration kChiefSilence = absl::Seconds(8);
+  // Between two events, longer: this process was paused, and what looks late may lie in its queue.
+  static constexpr absl::Duration kTickGap = absl::Milliseconds(1500);
 
   explicit SessionCore(SessionConfig config);
 
@@ -121,6 +125,8 @@ class SessionCore {
   void OnConnected();
   void Greet();
   void OnDisconnected(const ChiefDisconnected& event);
+  void OnBeatAnswered(const BeatAnswered& event);
+  void GiveUpLink(const std::string& reason);
   void LoseLink(const std::string& reason);
   void SayHello();
   void OnCommand(const CommandReceived& event);
@@ -187,6 +193,7 @@ class SessionCore {
   absl::Time last_attempt_ = absl::InfinitePast();
   absl::Time greeting_limit_ = absl::InfiniteFuture();
   absl::Time link_down_since_ = absl::InfinitePast();
+  absl::Time heard_ = absl::InfinitePast();  // a chief that this worker is welcome at
   std::string job_;
   std::string name_;
   Term term_ = 0;

@@ -47,6 +47,15 @@ void SessionCore::OnDisconnected(const ChiefDisconnected& event) {
   LoseLink(event.reason);
 }
 
+void SessionCore::OnBeatAnswered(const BeatAnswered& event) {
+  if (event.term == term_) heard_ = std::max(heard_, now_);
+}
+
+void SessionCore::GiveUpLink(const std::string& reason) {
+  Emit(Disconnect{reason});
+  LoseLink(reason);
+}
+
 void SessionCore::LoseLink(const std::string& reason) {
   // A chief that accepts a stream and never says Welcome is no chief: its attempts do not restart chief_timeout.
   if (link_ == Link::kWelcomed) link_down_since_ = now_;
@@ -106,10 +115,7 @@ void SessionCore::OnCommand(const CommandReceived& event) {
   if (fence.term < highest_term_) {
     // A chief that a newer one has replaced. It ends when it reads our Hello; until then it commands nobody here.
     Reject(fence, name, absl::StrCat("this worker follows term ", highest_term_));
-    if (link_ == Link::kGreeting) {
-      Emit(Disconnect{"the chief's term is over"});
-      LoseLink("the chief's term is over");
-    }
+    if (link_ == Link::kGreeting) GiveUpLink("the chief's term is over");
     return;
   }
   if (link_ == Link::kGreeting) {
@@ -121,6 +127,7 @@ void SessionCore::OnCommand(const CommandReceived& event) {
   } else if (fence.term != term_ && !std::holds_alternative<Fenced>(event.command)) {
     return Reject(fence, name, absl::StrCat("this session follows term ", term_));
   }
+  heard_ = now_;
   Handle(fence, event.command);
 }
 

@@ -30,11 +30,14 @@ class WorkerHarness {
     last = core.Step(now, event);
     all.insert(all.end(), last.begin(), last.end());
   }
+  // The chief answers the heartbeats of that time, unless it hangs.
   void Wait(absl::Duration time) {
     now += time;
+    if (!chief_hangs) Give(BeatAnswered{chief_term});
     Give(Tick{});
   }
   void Command(ChiefCommand command, Generation generation = {}, Term term = kTerm) {
+    if (std::holds_alternative<Welcome>(command)) chief_term = term;
     Give(CommandReceived{ChiefFence{term, generation}, std::move(command)});
   }
 
@@ -116,6 +119,8 @@ class WorkerHarness {
     return exit == nullptr ? std::nullopt : std::optional(exit->code);
   }
 
+  bool chief_hangs = false;
+  Term chief_term = kTerm;
   TrainingPolicy policy;
   absl::Time now = absl::FromUnixSeconds(1000);
   SessionCore core;

@@ -182,5 +182,59 @@ TEST_CASE("session: who prepares already is not busy for the same order of a chi
   }
 }
 
+// Ticks while nothing comes from the chief.
+absl::Duration TimeUntilGivenUp(WorkerHarness& worker) {
+  const absl::Time since = worker.now;
+  while (!worker.Has<Disconnect>() && worker.now - since < absl::Minutes(1)) worker.Wait(absl::Milliseconds(500));
+  return worker.now - since;
+}
+
+TEST_CASE("session: a chief that hangs while its stream stays open is given up, and the worker steps on", "[session]") {
+  WorkerHarness worker;
+  worker.Run();
+  worker.chief_hangs = true;
+
+  const absl::Duration waited = TimeUntilGivenUp(worker);
+
+  CHECK(waited >= SessionCore::kChiefSilence);
+  CHECK(waited <= absl::Seconds(10));
+  worker.StepTo(20);
+  CHECK(worker.core.position().step == 20);
+  worker.Wait(absl::Seconds(1));
+  CHECK(worker.Has<Connect>());
+}
+
+TEST_CASE("session: a chief that answers heartbeats, or commands, is kept", "[session]") {
+  const bool commands = GENERATE(false, true);
+  CAPTURE(commands);
+  WorkerHarness worker;
+  worker.Run();
+  worker.chief_hangs = commands;
+
+  for (int i = 0; i < 100; ++i) {
+    worker.Wait(absl::Milliseconds(500));
+    CHECK_FALSE(worker.Has<Disconnect>());
+    if (commands) worker.Command(SnapshotEnded{{"line", 3, "digest"}, true});
+  }
+}
+
+TEST_CASE("session: an answer of another term's chief is no life sign", "[session]") {
+  WorkerHarness worker;
+  worker.Run();
+  worker.chief_term = WorkerHarness::kTerm - 1;
+
+  CHECK(TimeUntilGivenUp(worker) <= absl::Seconds(10));
+}
+
+TEST_CASE("session: a worker that was paused listens before it gives its chief up", "[session]") {
+  WorkerHarness worker;
+  worker.Run();
+  worker.chief_hangs = true;
+  worker.Wait(absl::Minutes(5));
+  CHECK_FALSE(worker.Has<Disconnect>());
+
+  CHECK(TimeUntilGivenUp(worker) >= absl::Seconds(7));
+}
+
 }  // namespace
 }  // namespace lockstep::worker

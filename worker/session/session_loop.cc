@@ -43,9 +43,13 @@ SessionLoop::SessionLoop(Options options)
                 }),
       tester_({.own_host = options_.peer_host,
                .done = [this](const PeersTested& result) { Post(PeersTestedHere{result}); }}),
-      heartbeat_(&client_, kBeatEvery, [this] {
-        return LifeSigns{engine_.progress() + uploader_.bytes_sent(), engine_.waits_for_peer()};
-      }) {
+      heartbeat_({.client = &client_,
+                  .interval = kBeatEvery,
+                  .signs =
+                      [this] {
+                        return LifeSigns{engine_.progress() + uploader_.bytes_sent(), engine_.waits_for_peer()};
+                      },
+                  .answered = [this](Term term) { Post(BeatAnswered{term}); }}) {
   if (!options_.record_path.empty()) {
     record_.open(options_.record_path, std::ios::binary | std::ios::app);
     record_ << RecordConfig(options_.core) << std::flush;
