@@ -30,10 +30,10 @@ class WorkerHarness {
     last = core.Step(now, event);
     all.insert(all.end(), last.begin(), last.end());
   }
-  // The chief answers the heartbeats of that time, unless it hangs.
+  // The chief has answered a heartbeat before, unless it hangs.
   void Wait(absl::Duration time) {
-    now += time;
     if (!chief_hangs) Give(BeatAnswered{chief_term});
+    now += time;
     Give(Tick{});
   }
   void Command(ChiefCommand command, Generation generation = {}, Term term = kTerm) {
