@@ -66,6 +66,7 @@ void Coordinator::NoteTime(absl::Time now) {
   // This process did not run, or its machine slept: what looks late may lie in the queue (rule 16).
   out_.Say(Level::kWarning,
            absl::StrCat("nothing happened here for ", absl::FormatDuration(gap), "; deadlines are moved by as much"));
+  if (gap >= policy_.heartbeat_limit) away_until_ = now_ + policy_.heartbeat_limit;
   phase_since_ += gap;
   last_save_ += gap;
   deadline_ += gap;

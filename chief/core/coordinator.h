@@ -189,6 +189,13 @@ class Coordinator {
   void AdvanceAdopting();
   void Adopt(const Worker& witness);
   bool ClaimComplete(const Worker& witness);
+  // All members of the witness's generation are here, and one of them runs it no more.
+  bool ClaimImpossible(const Worker& witness);
+  // This chief was paused or cut off, and lost a member's session: what it takes for a death may be its own absence. It
+  // listens for the running generation as a restarted chief does.
+  void ListenAgain(const std::string& reason);
+  // Whether the generation of this Hello may still be complete, and go on.
+  bool MayGoOn(const Hello& hello);
   void AdvanceBreaking();
   void AdvanceForming();
   absl::Duration AckWindow();
@@ -261,6 +268,8 @@ class Coordinator {
   void OnMessage(Worker& worker, const ErrorReport& message);
   void OnMessage(Worker& worker, const Hello& message);
   void Lose(Incarnation incarnation, WorkerChange change, const std::string& reason, bool close);
+  // Several members, and none of them was heard lately: this chief is cut off.
+  bool AllSilent();
   void NoteProgress(Worker& worker);
   void CheckLifeSigns();
   void SpendFailure(const std::string& cause, bool broke_generation);
@@ -305,6 +314,8 @@ class Coordinator {
   NoProgressLimit no_progress_;
 
   CurrentGeneration current_;
+  Generation newest_;                             // that was formed or adopted here
+  absl::Time away_until_ = absl::InfinitePast();  // sessions that end before then say nothing of their workers
   uint64_t generations_ = 0;
   uint32_t fruitless_ = 0;  // generations in a row that broke without a step, nobody having been lost
   absl::Time not_before_ = absl::InfinitePast();  // the next one is formed

@@ -132,6 +132,99 @@ TEST_CASE("coordinator: a chief that died before the last commit is followed by 
   CHECK(chief.Last<Exit>().code == 0);
 }
 
+// ---- a chief that was away
+
+// Members of a running generation that a chief of term 1 formed, at step 10.
+ChiefHarness ChiefOf(uint32_t workers) {
+  ChiefHarness chief({.workers = workers});
+  chief.StepTo(10);
+  chief.Forget();
+  return chief;
+}
+
+void ExpectUndisturbed(ChiefHarness& chief, const std::vector<int>& members) {
+  CHECK(chief.phase() == Phase::kRunning);
+  CHECK(chief.View().generation == Generation{1, 1});
+  for (const int i : members) {
+    CAPTURE(i);
+    CHECK(chief.Commands<Verdict>(i).empty());
+    CHECK(chief.Commands<Form>(i).empty());
+  }
+  chief.StepTo(60);
+  CHECK(chief.View().agreed_step == 60);
+}
+
+TEST_CASE("coordinator: a chief that was paused goes on with the generation that stepped on", "[core]") {
+  ChiefHarness chief = ChiefOf(3);
+  const bool all_reconnect = GENERATE(true, false);
+  CAPTURE(all_reconnect);
+  const std::vector<int> back = all_reconnect ? std::vector<int>{2, 0, 1} : std::vector<int>{1};
+
+  chief.Pause(absl::Seconds(30));
+  for (const int i : back) chief.Reset(i, "it gave up a chief that hangs");
+  for (const int i : back) {
+    chief.worker(i).position = Position{55, 0};
+    chief.Connect(i);
+  }
+
+  ExpectUndisturbed(chief, {0, 1, 2});
+}
+
+TEST_CASE("coordinator: a member that died while the chief was paused is found out soon", "[core]") {
+  ChiefHarness chief = ChiefOf(3);
+  const bool reported = GENERATE(false, true);
+  CAPTURE(reported);
+
+  chief.Pause(absl::Seconds(30));
+  chief.Kill(2);
+  CHECK(chief.phase() == Phase::kAdopting);
+  if (reported) chief.Say(0, PeerFailed{chief.worker(0).generation, {}, false, "a connection broke"});
+  chief.Advance(absl::Seconds(8));
+
+  CHECK(chief.phase() == Phase::kRunning);
+  CHECK(chief.LastCommand<Form>(0).members.size() == 2);
+  CHECK_FALSE(chief.LastCommand<Form>(0).restore.has_value());
+}
+
+TEST_CASE("coordinator: a chief that was cut off from all members goes on with them, however long it took", "[core]") {
+  ChiefHarness chief = ChiefOf(3);
+  const absl::Duration cut = GENERATE(absl::Seconds(7), absl::Minutes(2));
+  for (int i : {0, 1, 2}) chief.worker(i).beating = false;
+
+  chief.Advance(cut);
+  CHECK(chief.View().workers.empty());
+  for (int i : {0, 1, 2}) {
+    chief.worker(i).beating = true;
+    chief.worker(i).position = Position{55, 0};
+    chief.Connect(i);
+  }
+
+  ExpectUndisturbed(chief, {0, 1, 2});
+}
+
+TEST_CASE("coordinator: one silent member among others is lost, as ever", "[core]") {
+  ChiefHarness chief = ChiefOf(3);
+  chief.worker(2).beating = false;
+  chief.worker(2).mute = true;
+
+  chief.Advance(absl::Seconds(7));
+
+  CHECK(chief.LastCommand<Form>(0).members.size() == 2);
+}
+
+TEST_CASE("coordinator: a generation that a member has left does not go on when another one comes back", "[core]") {
+  ChiefHarness chief = ChiefOf(2);
+  chief.Reset(1);  // the other one acknowledges the end
+  REQUIRE(chief.LastCommand<Form>(0).members.size() == 1);
+  chief.Kill(0);
+  REQUIRE(chief.phase() == Phase::kWaiting);
+
+  chief.Connect(1);
+  chief.Advance(absl::Seconds(1));
+
+  CHECK(chief.Commands<Verdict>(1).size() == 1);
+}
+
 TEST_CASE("coordinator: a first chief has nobody to wait for", "[core]") {
   ChiefHarness chief({.workers = 1, .term = 1});
 

@@ -42,27 +42,6 @@ TEST_CASE("coordinator: shards whose digest is not the announced one are not pub
   CHECK_FALSE(chief.LastCommand<SnapshotEnded>(0).published);
 }
 
-TEST_CASE("coordinator: an older snapshot that comes while a newer one is being saved never becomes the newest",
-          "[core]") {
-  ChiefHarness chief({.workers = 2});
-  chief.StepTo(20);
-  chief.storing = false;
-  chief.TakeSnapshots(SnapshotCause::kDue);
-  const SnapshotId newer = chief.Last<StoreManifest>().snapshot;
-  const SnapshotId older{newer.lineage, 10, "digest-of-10"};
-
-  chief.Say(0, SnapshotTaken{chief.worker(0).generation, older, SnapshotCause::kDue});
-  chief.Do(ManifestStored{newer, newer.digest});
-  chief.Do(Published{newer});
-  chief.Do(ManifestStored{older, older.digest});
-  chief.Do(Published{older});
-
-  CHECK(chief.View().published_step == 20);
-  for (const OpenSave& opened : chief.All<OpenSave>()) CHECK(opened.snapshot == newer);
-  CHECK(chief.LastCommand<SnapshotEnded>(0).snapshot == older);
-  CHECK_FALSE(chief.LastCommand<SnapshotEnded>(0).published);
-}
-
 TEST_CASE("coordinator: a share whose holder died is asked of another member that has the snapshot", "[core]") {
   ChiefHarness chief({.workers = 3});
   chief.StepTo(20);

@@ -80,6 +80,7 @@ void Coordinator::Lose(Incarnation incarnation, WorkerChange change, const std::
   if (worker == nullptr) return;
   const std::string name = worker->name();
   const bool member = !worker->AtRest() && worker->busy == current_.id && current_.Has(incarnation);
+  const bool claims = !worker->claims.empty();
   if (close) out_.Add(CloseSession{worker->session, reason});
   if (phase_ != Phase::kDone) {
     out_.Add(WorkerChanged{name, incarnation, change, reason});
@@ -97,7 +98,12 @@ void Coordinator::Lose(Incarnation incarnation, WorkerChange change, const std::
   }
   if (exited_.count(name) != 0) to_tell_.erase(incarnation);  // it will not come back for the result
   if (current_.Has(incarnation)) EndPause(name);
+  // It will not come back: the generation that it claimed cannot go on.
+  if (phase_ == Phase::kAdopting && claims && change != WorkerChange::kLost) deadline_ = now_;
   if (!member) return;
+  if (phase_ == Phase::kRunning && change == WorkerChange::kLost && now_ < away_until_) {
+    return ListenAgain(absl::StrCat(name, ": ", reason));
+  }
   if (phase_ == Phase::kForming || phase_ == Phase::kRunning) {
     broke_by_.insert(name);
     return Break(absl::StrCat(name, ": ", reason));
@@ -109,6 +115,14 @@ void Coordinator::Lose(Incarnation incarnation, WorkerChange change, const std::
   }
 }
 
+bool Coordinator::AllSilent() {
+  return current_.members.size() > 1 &&
+         std::all_of(current_.members.begin(), current_.members.end(), [this](const Member& member) {
+           const Worker* worker = roster_.Find(member.incarnation);
+           return worker == nullptr || now_ - worker->heard > policy_.heartbeat_limit / 2;
+         });
+}
+
 void Coordinator::NoteProgress(Worker& worker) {
   if (Works(worker.phase)) no_progress_.WentOn(now_ - worker.progressed);
   worker.progressed = now_;
@@ -118,6 +132,7 @@ void Coordinator::CheckLifeSigns() {
   for (Worker* worker : roster_.InOrder()) {
     const Incarnation id = worker->id();
     if (now_ - worker->heard > policy_.heartbeat_limit) {
+      if (AllSilent()) away_until_ = now_ + policy_.heartbeat_limit;
       Lose(id, WorkerChange::kLost, absl::StrCat("silent for ", absl::FormatDuration(now_ - worker->heard)), true);
       continue;
     }

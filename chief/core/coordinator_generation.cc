@@ -13,10 +13,13 @@ namespace lockstep::chief {
 
 void Coordinator::AdvanceAdopting() {
   if (FinishIfPublished()) return;
+  bool impossible = false;
   for (Worker* worker : roster_.InOrder()) {
-    if (!worker->AtRest() && ClaimComplete(*worker)) return Adopt(*worker);
+    if (worker->AtRest()) continue;
+    if (ClaimComplete(*worker)) return Adopt(*worker);
+    impossible = impossible || ClaimImpossible(*worker);
   }
-  if (!Passed(deadline_)) return;
+  if (!impossible && !Passed(deadline_)) return;
   // A worker that still runs a generation runs it without some of its members.
   phase_ = Phase::kBreaking;
   deadline_ = now_ + AckWindow();
@@ -39,9 +42,43 @@ bool Coordinator::ClaimComplete(const Worker& witness) {
                                         : witness.claimed->lineage == policy_.lineage;
 }
 
+bool Coordinator::ClaimImpossible(const Worker& witness) {
+  bool left = false;
+  for (const Member& member : witness.claims) {
+    const Worker* worker = roster_.Find(member.incarnation);
+    if (worker == nullptr) return false;  // it may still come, and hold more than the others
+    left = left || worker->busy != witness.busy || worker->verdict_sent;
+  }
+  return left;
+}
+
+void Coordinator::ListenAgain(const std::string& reason) {
+  out_.Say(Level::kWarning, absl::StrCat(reason, ": members may step on without this chief; it listens for them"));
+  for (Worker* worker : roster_.InOrder()) {
+    if (worker->AtRest() || worker->busy != current_.id) continue;
+    worker->claims = current_.members;
+    worker->claimed =
+        HeldState{history_.lineage(), std::max(current_.begin, Position{progress_.agreed(), 0}), Digest()};
+  }
+  current_ = CurrentGeneration();
+  phase_ = Phase::kAdopting;
+  phase_since_ = now_;
+  deadline_ = now_ + policy_.heartbeat_limit;
+}
+
+bool Coordinator::MayGoOn(const Hello& hello) {
+  if (phase_ == Phase::kAdopting) return true;
+  if (phase_ != Phase::kWaiting || hello.activity != Activity::kRunning || hello.generation < newest_) return false;
+  for (Worker* worker : roster_.InOrder()) {
+    // Somebody runs what was formed since, or has left that generation.
+    if (!worker->AtRest() || worker->last_generation == hello.generation) return false;
+  }
+  return true;
+}
+
 void Coordinator::Adopt(const Worker& witness) {
   current_ = CurrentGeneration();
-  current_.id = witness.busy;
+  current_.id = newest_ = witness.busy;
   history_.Rename(witness.claimed->lineage);
   bool finished = false;
   std::map<Incarnation, Position> positions;
@@ -49,6 +86,9 @@ void Coordinator::Adopt(const Worker& witness) {
     Worker& worker = *roster_.Find(member.incarnation);
     current_.members.push_back(worker.member);
     current_.formed.insert(worker.id());
+    if (current_.id.term == term_ && joined_.insert(worker.id()).second) {
+      out_.Add(WorkerChanged{worker.name(), worker.id(), WorkerChange::kJoined, "it stepped on without this chief"});
+    }
     current_.begin = std::max(current_.begin, worker.claimed->position);
     positions[worker.id()] = worker.claimed->position;
     if (worker.finished) {

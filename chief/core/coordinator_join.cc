@@ -104,11 +104,12 @@ void Coordinator::Admit(Worker& worker, const Hello& hello) {
   if (hello.activity == Activity::kIdle) {
     worker.held = state;
   } else {
+    const bool goes_on = MayGoOn(hello) || (phase_ == Phase::kFinishing && hello.activity == Activity::kFinished);
+    if (goes_on && phase_ == Phase::kWaiting) ListenAgain(absl::StrCat(worker.name(), " came back"));
     worker.busy = hello.generation;
     worker.claimed = state;
     worker.claims = hello.members;
     worker.finished = hello.activity == Activity::kFinished;
-    const bool goes_on = phase_ == Phase::kAdopting || (phase_ == Phase::kFinishing && worker.finished);
     if (!goes_on) SendVerdict(worker, "its generation ended when its session did");
   }
   if (worker.finished) WelcomeFinished(worker, hello);

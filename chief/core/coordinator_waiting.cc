@@ -130,7 +130,7 @@ void Coordinator::FormGeneration(const Team& team) {
     form.reason = "from the newest checkpoint";
   }
   current_ = CurrentGeneration();
-  current_.id = Generation{term_, ++generations_};
+  current_.id = newest_ = Generation{term_, ++generations_};
   current_.begin = form.position;
   current_.agreed = progress_.agreed();
   current_.restores = form.restore.has_value();
