@@ -202,6 +202,15 @@ TEST_CASE("coordinator: a chief that was cut off from all members goes on with t
   ExpectUndisturbed(chief, {0, 1, 2});
 }
 
+TEST_CASE("coordinator: a generation all of whose sessions were lost goes on when they come back", "[core]") {
+  ChiefHarness chief = ChiefOf(1);
+
+  chief.Reset(0);
+  chief.Connect(0);
+
+  ExpectUndisturbed(chief, {0});
+}
+
 TEST_CASE("coordinator: one silent member among others is lost, as ever", "[core]") {
   ChiefHarness chief = ChiefOf(3);
   chief.worker(2).beating = false;

@@ -169,10 +169,11 @@ TEST_CASE("coordinator: a worker that reconnects has its state in hand and joins
 }
 
 TEST_CASE("coordinator: nothing is restored while a worker that may hold more has not answered", "[core]") {
-  ChiefHarness chief({.workers = 1});
+  ChiefHarness chief({.workers = 2});
   chief.StepTo(9);
   FakeWorker& slow = chief.worker(0);
   slow.mute = true;
+  chief.Kill(1);
   chief.Reset(0);
   chief.Connect(0);
   chief.Connect(1);  // holds nothing
