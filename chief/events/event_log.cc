@@ -53,13 +53,15 @@ std::string EventFileName(absl::Time now, absl::string_view host, int64_t pid, i
 absl::StatusOr<std::unique_ptr<WritableFile>> CreateEventFile(Storage& storage, absl::string_view name,
                                                               absl::Time now) {
   LS_RETURN_IF_ERROR(storage.CreateDirectories(layout::kEvents));
-  LS_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file,
-                      storage.CreateFile(JoinPath(layout::kEvents, name), Access::kShared));
-  LS_RETURN_IF_ERROR(storage.SyncDirectory(layout::kEvents));
+  const std::string path = JoinPath(layout::kEvents, name);
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, storage.CreateFile(path, Access::kShared));
   tensorboard::Event version = EventAt(now, 0);
   version.set_file_version("brain.Event:2");
-  LS_RETURN_IF_ERROR(file->Append(EncodeEventRecord(version.SerializeAsString())));
-  return file;
+  absl::Status status = storage.SyncDirectory(layout::kEvents);
+  if (status.ok()) status = file->Append(EncodeEventRecord(version.SerializeAsString()));
+  if (status.ok()) return file;
+  storage.RemoveTree(path).IgnoreError();
+  return status;
 }
 
 void EventLog::Trained(absl::Time now, int64_t step, const Scalars& values) {

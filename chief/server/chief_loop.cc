@@ -92,7 +92,8 @@ bool ChiefLoop::Post(Event event, bool wait) {
   return wait ? inputs_.Push(std::move(event)) : inputs_.TryPush(std::move(event));
 }
 
-int ChiefLoop::Run() {
+int ChiefLoop::Run(std::function<absl::Status()> keep_addresses) {
+  keep_addresses_ = std::move(keep_addresses);
   Step(Tick{});
   while (!exit_.has_value()) {
     turned_ = absl::ToUnixNanos(clock_.Now());

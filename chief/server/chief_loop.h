@@ -42,8 +42,9 @@ class ChiefLoop {
 
   explicit ChiefLoop(Options options);
 
-  // Runs until the core says Exit; returns its code. Blocks.
-  int Run();
+  // Runs until the core says Exit; returns its code. Blocks. The storage's thread calls `keep_addresses` every two
+  // seconds: it writes again where this chief listens, when somebody removed that.
+  int Run(std::function<absl::Status()> keep_addresses);
 
   // Gives the core an event. With `wait` it blocks while the queue is full. False: it was dropped.
   bool Post(Event event, bool wait);
@@ -110,6 +111,7 @@ class ChiefLoop {
   EventLog events_;
   std::string unwritten_events_;  // at most kMaxUnwrittenEvents; owned by who calls WriteEvents
   bool stats_failed_ = false;     // owned by the storage's thread
+  std::function<absl::Status()> keep_addresses_;
   absl::Time next_stats_ = absl::InfinitePast();
   std::atomic<bool> stats_are_written_{false};
   std::map<std::string, ReportedStats> worker_stats_;  // by worker

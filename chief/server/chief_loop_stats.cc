@@ -54,12 +54,14 @@ void ChiefLoop::WriteStats(absl::Time now) {
   if (stats_are_written_.exchange(true)) return;  // a slow disk must not gather a queue of them
   storage_.Post([this, json = EncodeWorkerStats(stats_.Snapshot(now)), events = events_.Take()] {
     WriteEvents(events);
-    const absl::Status status = options_.store->WriteStats(json);
+    absl::Status status = options_.store->WriteStats(json);
+    if (status.ok()) status = keep_addresses_();
     // The one write of a chief that has nothing to save: here it learns that a newer one took the directory.
     if (IsFenced(status)) {
       Post(TermLost{options_.config.recovered.term + 1}, true);
     } else if (!status.ok() && !stats_failed_) {
-      LS_LOG(warn, "worker statistics: ", status.message(), "; they are written when the storage takes them");
+      LS_LOG(warn, "worker statistics and addresses: ", status.message(),
+             "; they are written when the storage takes them");
     }
     stats_failed_ = !status.ok();
     stats_are_written_ = false;

@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "chief/core/storage_trouble.h"
+#include "chief/server/address_file.h"
 #include "chief/server/admin_service.h"
 #include "chief/server/chief_loop.h"
 #include "chief/server/job_directory.h"
@@ -118,19 +119,6 @@ absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(JobSetup& setup, const sigse
   return store;
 }
 
-// At once or not at all: workers read it again and again.
-absl::Status WriteAddressFile(const std::string& path, const std::string& address) {
-  const std::string staged = absl::StrCat(path, ".", getpid());
-  std::remove(staged.c_str());
-  // A new file: a link that somebody put there is not followed.
-  const int file = open(staged.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  const bool written = file >= 0 && dprintf(file, "%s\n", address.c_str()) > 0;
-  const bool closed = file >= 0 && close(file) == 0;
-  if (written && closed && std::rename(staged.c_str(), path.c_str()) == 0) return absl::OkStatus();
-  return absl::PermissionDeniedError(
-      absl::StrCat("cannot write the chief's address to ", path, ": ", std::strerror(errno), " (--address-file)"));
-}
-
 int Serve(const ChiefOptions& options, JobSetup& setup, JobStore& store, const sigset_t& signals) {
   SessionRegistry sessions;
   ChiefLoop::Options loop_options;
@@ -158,9 +146,11 @@ int Serve(const ChiefOptions& options, JobSetup& setup, JobStore& store, const s
   absl::StatusOr<std::unique_ptr<grpc::Server>> server =
       Listen(options.listen, store.earlier_address(), session_service, admin_service, address);
   if (!server.ok()) return EndEarly(server.status(), kExitBadJob);
-  absl::Status written =
-      Outlast(setup.policy.training.chief_timeout, signals, [&] { return store.WriteAddress(address); });
-  if (written.ok() && !options.address_file.empty()) written = WriteAddressFile(options.address_file, address);
+  const AddressFile address_file(options.address_file, address);
+  const absl::Status written = Outlast(setup.policy.training.chief_timeout, signals, [&] {
+    const absl::Status own = store.WriteAddress(address);
+    return own.ok() ? address_file.Write() : own;
+  });
   int code = IsFenced(written) ? kExitFenced : absl::IsCancelled(written) ? kExitPreempted : kExitStorage;
   if (written.ok()) {
     LS_LOG(info, "term ", store.recovered().term, ", listening on ", address, ", from ",
@@ -168,7 +158,10 @@ int Serve(const ChiefOptions& options, JobSetup& setup, JobStore& store, const s
     const SignalThread signal_thread(signals, [&loop](int signal) {
       loop.Post(StopRequested{StopSignalName(signal), kExitPreempted}, false);
     });
-    code = loop.Run();
+    code = loop.Run([&] {
+      const absl::Status own = store.KeepAddress();
+      return own.ok() ? address_file.Keep() : own;
+    });
   } else if (code == kExitPreempted) {
     LS_LOG(info, written.message());
   } else {

@@ -210,7 +210,14 @@ absl::StatusOr<FoundBest> JobStore::FindBest() {
 
 absl::Status JobStore::WriteAddress(const std::string& address) {
   MutexLock lock(&mutex_);
-  return chief::WriteAddress(*hold_, address);
+  address_ = address;
+  return chief::WriteAddress(*hold_, address_);
+}
+
+absl::Status JobStore::KeepAddress() {
+  MutexLock lock(&mutex_);
+  LS_ASSIGN_OR_RETURN(const bool there, storage_->Exists(layout::kAddress));
+  return there || address_.empty() ? absl::OkStatus() : chief::WriteAddress(*hold_, address_);
 }
 
 absl::Status JobStore::OpenSave(const SnapshotId& id, uint32_t shares) {
@@ -318,12 +325,18 @@ absl::Status JobStore::AppendEvents(const std::string& records) {
   if (events_ == nullptr) {
     const TermOwner owner = ThisProcess();
     const absl::Time now = absl::Now();
-    LS_ASSIGN_OR_RETURN(events_,
-                        CreateEventFile(*storage_, EventFileName(now, owner.host(), owner.pid(), hold_->term()), now));
+    const std::string name = EventFileName(now, owner.host(), owner.pid(), hold_->term());
+    LS_ASSIGN_OR_RETURN(events_, CreateEventFile(*storage_, name, now));
+    events_path_ = JoinPath(layout::kEvents, name);
+    events_hold_records_ = false;
   }
   absl::Status status = events_->Append(records);
   if (status.ok()) status = events_->Sync();
-  if (!status.ok()) events_.reset();  // nothing is readable behind a torn record
+  events_hold_records_ = events_hold_records_ || status.ok();
+  if (status.ok()) return status;
+  events_.reset();  // nothing is readable behind a torn record
+  // A disk that stays full gets no file at each attempt.
+  if (!events_hold_records_) storage_->RemoveTree(events_path_).IgnoreError();
   return status;
 }
 

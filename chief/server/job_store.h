@@ -47,6 +47,8 @@ class JobStore {
   // Where the chief before this one listened; empty when there was none.
   const std::string& earlier_address() const { return earlier_address_; }
   absl::Status WriteAddress(const std::string& address);
+  // Writes it again where somebody removed it.
+  absl::Status KeepAddress();
   // A path below the directory as a user would find it.
   std::string Describe(absl::string_view path) const { return storage_->Describe(path); }
 
@@ -118,6 +120,9 @@ class JobStore {
   std::map<SnapshotId, StoredShards> stored_ GUARDED_BY(mutex_);
   std::optional<CheckpointReader> reader_ GUARDED_BY(mutex_);  // of the checkpoint that is being fetched
   std::unique_ptr<WritableFile> events_ GUARDED_BY(mutex_);
+  std::string events_path_ GUARDED_BY(mutex_);
+  bool events_hold_records_ GUARDED_BY(mutex_) = false;  // that were synced
+  std::string address_ GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep::chief

@@ -1,7 +1,10 @@
 // A job's directory over several lives of its chief, with damage in between: JobStore on a real file system.
 #include "chief/server/job_store.h"
 
+#include <sys/resource.h>
+
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -315,6 +318,41 @@ TEST_CASE("job store: under another rule the best so far stays, also when the hi
     CHECK(fs::exists(job.In("checkpoints/step-000000010")));
     CHECK(fs::exists(job.In("checkpoints/step-000000020")) == damaged);  // who cannot tell removes nothing
   }
+}
+
+TEST_CASE("job store: the address is written again when somebody removed it", "[server]") {
+  Job job;
+  auto store = job.Open();
+  REQUIRE(store.ok());
+  REQUIRE((*store)->WriteAddress("127.0.0.1:4242").ok());
+  const std::string before = Read(job.In(layout::kAddress));
+
+  fs::remove(job.In(layout::kAddress));
+  CHECK((*store)->KeepAddress().ok());
+
+  CHECK(Read(job.In(layout::kAddress)) == before);
+}
+
+TEST_CASE("job store: a disk that stays full gets no event file at each attempt", "[server]") {
+  Job job;
+  auto store = job.Open();
+  REQUIRE(store.ok());
+  signal(SIGXFSZ, SIG_IGN);
+  rlimit before;
+  REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const rlim_t room = GENERATE(0, 60);  // bytes: for nothing, and for the file's head alone
+  CAPTURE(room);
+
+  const rlimit small = {room, before.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
+  std::vector<bool> taken;
+  for (int attempt = 0; attempt < 3; ++attempt) taken.push_back((*store)->AppendEvents(std::string(100, 'r')).ok());
+  setrlimit(RLIMIT_FSIZE, &before);
+
+  CHECK(taken == std::vector<bool>{false, false, false});
+  CHECK(fs::is_empty(job.In(layout::kEvents)));
+  CHECK((*store)->AppendEvents(std::string(100, 'r')).ok());
+  CHECK_FALSE(fs::is_empty(job.In(layout::kEvents)));
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ class Server {
     context_.token = "token";
     context_.sessions = &sessions_;
     context_.post = [this](Event event, bool) { return events.Push(std::move(event)); };
-    context_.since_turn = [this] { return absl::Seconds(since_turn_seconds); };
+    context_.since_turn = [this] { return absl::Seconds(since_turn_seconds.load()); };
     grpc::ServerBuilder builder;
     int port = 0;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);

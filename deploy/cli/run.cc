@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <climits>
 #include <filesystem>
 #include <fstream>
@@ -16,6 +17,7 @@
 #include "chief/server/job_directory.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/clock/clock.h"
+#include "common/digest/random_secret.h"
 #include "common/job/job.h"
 #include "common/job/log_settings.h"
 #include "common/job/units.h"
@@ -38,6 +40,9 @@ constexpr absl::Duration kLeastAskLimit = absl::Milliseconds(200);
 constexpr absl::Duration kMostAskLimit = absl::Seconds(2);
 constexpr absl::Duration kStuckAfterGrace = absl::Seconds(5);
 constexpr int kTailLines = 15;
+constexpr char kAddressPrefix[] = "run-";
+constexpr char kAddressSuffix[] = ".address";
+constexpr std::chrono::hours kOldAddress(24);
 
 struct RunOptions {
   std::string job_path;
@@ -78,6 +83,7 @@ class LocalRun {
  public:
   LocalRun(RunOptions options, std::string directory, int workers)
       : options_(std::move(options)), directory_(std::move(directory)), workers_(workers), self_(OwnPath()) {
+    id_ = RandomSecretHex(8).value_or(absl::StrCat(getpid()));
     for (int i = 0; i < workers_; ++i) {
       std::error_code none;
       const auto size = std::filesystem::file_size(LogPath({.chief = false, .index = i}), none);
@@ -140,7 +146,7 @@ class LocalRun {
 
  private:
   // Where this run's chief says its address: another run's chief may live in the directory, and this one's be refused.
-  std::string AddressFile() const { return absl::StrCat(layout::kLogs, "/run-", getpid(), ".address"); }
+  std::string AddressFile() const { return absl::StrCat(layout::kLogs, "/", kAddressPrefix, id_, kAddressSuffix); }
   std::string AddressPath() const { return absl::StrCat(directory_, "/", AddressFile()); }
 
   // A connection is kept while it answers: a chief that starts again may listen elsewhere.
@@ -165,6 +171,7 @@ class LocalRun {
   const std::string directory_;
   const int workers_;
   const std::string self_;
+  std::string id_;                                 // of this run: pids are equal in two containers
   std::vector<std::streamoff> earlier_log_bytes_;  // per worker: of runs before this one
   std::unique_ptr<AdminClient> client_;
   AnswerLimit ask_limit_{kLeastAskLimit, kMostAskLimit};
@@ -189,6 +196,20 @@ void SayWhy(const LocalRun& run, int workers, int code, const std::string& cause
 int End(const absl::Status& status, int exit_code) {
   WriteLastLine(status, exit_code);
   return exit_code;
+}
+
+// Removes what runs that were killed left behind. A chief that lives writes its file again.
+void RemoveOldAddresses(const std::string& directory) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::directory_iterator entry(absl::StrCat(directory, "/", layout::kLogs), error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (!absl::StartsWith(name, kAddressPrefix) || !absl::StrContains(name, kAddressSuffix)) continue;
+    std::error_code none;
+    const auto written = fs::last_write_time(entry->path(), none);
+    if (!none && fs::file_time_type::clock::now() - written > kOldAddress) fs::remove(entry->path(), none);
+  }
 }
 
 absl::Status MakeLogFolder(const std::string& directory) {
@@ -219,6 +240,7 @@ int Run(const RunOptions& options) {
   absl::Status usable = chief::CheckWritable(directory);
   if (usable.ok()) usable = MakeLogFolder(directory);
   if (!usable.ok()) return End(usable, kExitStorage);
+  RemoveOldAddresses(directory);
 
   LocalRun run(options, directory, workers);
   supervisor::SupervisorOptions supervised;

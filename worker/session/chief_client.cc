@@ -85,11 +85,14 @@ absl::StatusOr<std::string> ChiefClient::Address() const {
   const absl::StatusOr<std::unique_ptr<LocalStorage>> place = LocalStorage::Open(directory.empty() ? "/" : directory);
   absl::StatusOr<ChiefAddress> found = place.ok() ? ReadChiefAddress(**place, BaseName(path), BaseName(layout::kLock))
                                                   : absl::StatusOr<ChiefAddress>(place.status());
+  MutexLock lock(&mutex_);
+  if (found.ok()) last_address_ = std::move(found->address);
+  // A file that was removed, or cannot be read for a moment, says nothing of the chief.
+  if (!last_address_.empty()) return last_address_;
   if (absl::IsNotFound(found.status())) {
     return absl::NotFoundError(absl::StrCat(location_.file, " does not give a chief's address (yet)"));
   }
-  LS_RETURN_IF_ERROR(found.status());
-  return std::move(found->address);
+  return found.status();
 }
 
 absl::Status ChiefClient::Fetch(const proto::FetchRequest& request, CallGroup& group,

@@ -59,7 +59,7 @@ class ChiefClient {
 
   explicit ChiefClient(ChiefLocation location, absl::Duration least_connect_limit = kLeastConnectLimit);
 
-  // The chief's address now. NotFound when the file is missing.
+  // The chief's address now: what the file says, or said when it could be read last. NotFound when it gave none yet.
   absl::StatusOr<std::string> Address() const;
   const std::string& token() const { return location_.token; }
   AnswerLimit& connect_limit() const { return connect_limit_; }
@@ -93,6 +93,8 @@ class ChiefClient {
   mutable AnswerLimit connect_limit_;
   CallGroup all_;
   std::atomic<uint64_t> bytes_fetched_{0};
+  mutable Mutex mutex_;
+  mutable std::string last_address_ GUARDED_BY(mutex_);  // from the file
 };
 
 }  // namespace lockstep::worker

@@ -1,6 +1,9 @@
 #include "worker/session/chief_client.h"
 
 #include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <thread>
 
@@ -79,6 +82,23 @@ TEST_CASE("chief client: the fetch of a share ends with its group, and with the 
   CHECK(absl::IsCancelled(status));
   CHECK(absl::IsCancelled(client.FetchShare({}, {}, 0, 1, group, [](uint64_t, absl::Span<const char>) {})));
   CHECK(client.WaitForShutdown(absl::ZeroDuration()) == !by_group);
+}
+
+TEST_CASE("chief client: an address file that was removed says nothing of the chief", "[session]") {
+  const char* base = std::getenv("TEST_TMPDIR");
+  std::string directory = std::string(base != nullptr ? base : "/tmp") + "/chief-XXXXXX";
+  REQUIRE(mkdtemp(directory.data()) != nullptr);
+  const std::string file = directory + "/address";
+  const ChiefClient client({"", file, "token"});
+  CHECK(absl::IsNotFound(client.Address().status()));
+
+  std::ofstream(file) << "10.0.0.1:7\n";
+  CHECK(client.Address().value_or("none") == "10.0.0.1:7");
+  std::filesystem::remove(file);
+  CHECK(client.Address().value_or("none") == "10.0.0.1:7");
+  std::ofstream(file) << "10.0.0.2:8\n";
+
+  CHECK(client.Address().value_or("none") == "10.0.0.2:8");
 }
 
 }  // namespace
