@@ -102,6 +102,7 @@ int ChiefLoop::Run(std::function<absl::Status()> keep_addresses) {
     progress_.Tick(now);
     if (now >= next_stats_) WriteStats(now);
   }
+  turned_ = std::numeric_limits<int64_t>::max();
   FinishStorage();
   progress_.Hide();
   // Before the end is recorded: a result that cannot be named is another end.
@@ -142,11 +143,14 @@ FoundBest ChiefLoop::FindResult() {
 void ChiefLoop::Step(const Event& event) {
   stop_asked_ = stop_asked_ || std::holds_alternative<StopRequested>(event);
   const absl::Time now = clock_.Now();
+  const auto name = [](const auto& alternative) { return std::decay_t<decltype(alternative)>::kTypeName; };
+  doing_ = std::visit(name, event);
   const std::vector<Action> actions = core_.Step(now, event);
   if (record_.is_open()) {
     record_ << RecordStep(now, event, actions) << std::flush;
   }
   for (const Action& action : actions) {
+    doing_ = std::visit(name, action);
     std::visit([this](const auto& alternative) { Perform(alternative); }, action);
   }
 }
@@ -173,16 +177,15 @@ void ChiefLoop::Perform(const StorePlan& action) {
 
 void ChiefLoop::Perform(const OpenSave& action) {
   progress_.SaveOpened(clock_.Now(), action.snapshot);
-  // Done here and not on the storage's thread: a share may arrive as soon as the next action went out.
-  const absl::Status status = options_.store->OpenSave(action.snapshot, action.shares);
-  if (!status.ok()) PostStorageFailure(action.snapshot, status);
+  // Done at once: a share may arrive as soon as the next action went out.
+  options_.store->OpenSave(action.snapshot, action.shares);
 }
 
 void ChiefLoop::Perform(const AbandonSave& action) {
   commits_.erase(action.snapshot);
   // Closed here, in order with OpenSave of the same snapshot; its files are removed behind it.
-  storage_.Post([save = options_.store->CloseSave(action.snapshot)] {
-    if (save != nullptr) save->Abandon().IgnoreError();
+  storage_.Post([this, id = action.snapshot, save = options_.store->CloseSave(action.snapshot)] {
+    options_.store->AbandonSave(id, save);
   });
 }
 

@@ -23,6 +23,7 @@
 #include "chief/server/job_store.h"
 #include "chief/server/session_registry.h"
 #include "chief/server/session_service.h"
+#include "chief/server/watchdog.h"
 #include "common/clock/clock.h"
 #include "common/log/log.h"
 #include "common/log/output.h"
@@ -119,6 +120,15 @@ absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(JobSetup& setup, const sigse
   return store;
 }
 
+// A core file tells the rest.
+[[noreturn]] void EndHungProcess(const ChiefLoop& loop, absl::Duration stands) {
+  LS_LOG(error, "the chief's loop has stood for ", absl::FormatDuration(absl::Trunc(stands, absl::Seconds(1))), " at ",
+         loop.doing(), ", which is a defect: this process ends itself, so that its supervisor starts it again");
+  alarm(2);  // a log that hangs as well must not keep it
+  FlushLog();
+  std::abort();
+}
+
 int Serve(const ChiefOptions& options, JobSetup& setup, JobStore& store, const sigset_t& signals) {
   SessionRegistry sessions;
   ChiefLoop::Options loop_options;
@@ -158,6 +168,8 @@ int Serve(const ChiefOptions& options, JobSetup& setup, JobStore& store, const s
     const SignalThread signal_thread(signals, [&loop](int signal) {
       loop.Post(StopRequested{StopSignalName(signal), kExitPreempted}, false);
     });
+    const Watchdog watchdog([&loop] { return loop.SinceTurn(); },
+                            [&loop](absl::Duration stands) { EndHungProcess(loop, stands); });
     code = loop.Run([&] {
       const absl::Status own = store.KeepAddress();
       return own.ok() ? address_file.Keep() : own;

@@ -220,37 +220,20 @@ absl::Status JobStore::KeepAddress() {
   return there || address_.empty() ? absl::OkStatus() : chief::WriteAddress(*hold_, address_);
 }
 
-absl::Status JobStore::OpenSave(const SnapshotId& id, uint32_t shares) {
+absl::StatusOr<std::unique_ptr<ShardSink>> JobStore::MakeSink(const SnapshotId& id, uint32_t shares) {
   MutexLock lock(&mutex_);
-  LS_ASSIGN_OR_RETURN(saves_[id], ShardSink::Open(*hold_, id, layout_, static_cast<int>(shares)));
-  return absl::OkStatus();
+  return ShardSink::Open(*hold_, id, layout_, static_cast<int>(shares));
 }
 
-std::shared_ptr<ShardSink> JobStore::CloseSave(const SnapshotId& id) {
+void JobStore::AbandonSave(const SnapshotId& id, const std::shared_ptr<OpenSaves::Save>& save) {
+  OpenSaves::Abandon(save);
   MutexLock lock(&mutex_);
   stored_.erase(id);
-  const auto found = saves_.find(id);
-  if (found == saves_.end()) return nullptr;
-  std::shared_ptr<ShardSink> save = std::move(found->second);
-  saves_.erase(found);
-  return save;
-}
-
-absl::StatusOr<std::shared_ptr<ShardSink>> JobStore::FindSave(const SnapshotId& id) {
-  const auto found = saves_.find(id);
-  if (found == saves_.end() || found->second == nullptr) {
-    return absl::NotFoundError(absl::StrCat("no save of ", id.ToString(), " is open"));
-  }
-  return found->second;
 }
 
 absl::Status JobStore::Accept(const SnapshotId& id, uint32_t share, uint32_t shares, uint64_t offset,
                               absl::string_view bytes, uint32_t crc32c) {
-  std::shared_ptr<ShardSink> sink;
-  {
-    MutexLock lock(&mutex_);
-    LS_ASSIGN_OR_RETURN(sink, FindSave(id));
-  }
+  LS_ASSIGN_OR_RETURN(const std::shared_ptr<ShardSink> sink, saves_.Sink(id));
   if (shares != static_cast<uint32_t>(sink->shares())) {
     return absl::InvalidArgumentError(
         absl::StrCat("the save of ", id.ToString(), " is cut into ", sink->shares(), " shares, not ", shares));
@@ -259,8 +242,7 @@ absl::Status JobStore::Accept(const SnapshotId& id, uint32_t share, uint32_t sha
 }
 
 absl::Status JobStore::CheckShareComplete(const SnapshotId& id, uint32_t share) {
-  MutexLock lock(&mutex_);
-  LS_ASSIGN_OR_RETURN(const std::shared_ptr<ShardSink> sink, FindSave(id));
+  LS_ASSIGN_OR_RETURN(const std::shared_ptr<ShardSink> sink, saves_.Sink(id));
   if (share >= static_cast<uint32_t>(sink->shares()) || !sink->ShareComplete(static_cast<int>(share))) {
     return absl::DataLossError(absl::StrCat("share ", share, " ended early"));
   }
@@ -268,8 +250,8 @@ absl::Status JobStore::CheckShareComplete(const SnapshotId& id, uint32_t share) 
 }
 
 absl::StatusOr<std::string> JobStore::FinishShards(const SnapshotId& id) {
+  LS_ASSIGN_OR_RETURN(const std::shared_ptr<ShardSink> sink, saves_.Sink(id));
   MutexLock lock(&mutex_);
-  LS_ASSIGN_OR_RETURN(const std::shared_ptr<ShardSink> sink, FindSave(id));
   LS_ASSIGN_OR_RETURN(StoredShards stored, sink->Finish());
   std::string digest = stored.id.digest;
   stored_.insert_or_assign(id, std::move(stored));
@@ -286,7 +268,7 @@ absl::StatusOr<PublishedCheckpoint> JobStore::Publish(const SnapshotId& id, Comm
   absl::StatusOr<PublishedCheckpoint> published = manifests_->Publish(found->second, info);
   if (!published.ok()) return hold_->Explain(published.status());
   stored_.erase(found);
-  saves_.erase(id);
+  saves_.Close(id);
   return published;
 }
 

@@ -20,6 +20,7 @@
 #include "chief/checkpoint/shard_sink.h"
 #include "chief/core/policy.h"
 #include "chief/server/job_setup.h"
+#include "chief/server/open_saves.h"
 #include "chief/term/storage_term_registry.h"
 #include "chief/term/term_claim.h"
 #include "common/storage/storage.h"
@@ -53,11 +54,11 @@ class JobStore {
   std::string Describe(absl::string_view path) const { return storage_->Describe(path); }
 
   // Saves. Codes as ShardSink and ManifestStore.
-  absl::Status OpenSave(const SnapshotId& id, uint32_t shares);
-  // Takes a save out, so that the same snapshot can be opened anew, and returns it to be abandoned; null when none is
-  // open. Does not block on the storage.
-  std::shared_ptr<ShardSink> CloseSave(const SnapshotId& id);
-  // InvalidArgument also when the save was cut into another number of shares.
+  void OpenSave(const SnapshotId& id, uint32_t shares) { saves_.Open(id, shares); }  // does not block on the storage
+  std::shared_ptr<OpenSaves::Save> CloseSave(const SnapshotId& id) { return saves_.Close(id); }  // neither does this
+  // What CloseSave returned.
+  void AbandonSave(const SnapshotId& id, const std::shared_ptr<OpenSaves::Save>& save);
+  // InvalidArgument also when the save was cut into another number of shares, FailedPrecondition when it is not open.
   absl::Status Accept(const SnapshotId& id, uint32_t share, uint32_t shares, uint64_t offset, absl::string_view bytes,
                       uint32_t crc32c);
   // OK when the share's last byte is stored.
@@ -101,7 +102,7 @@ class JobStore {
   void TakeUp(const CheckpointReader& newest);
   // At every start, also of a job that begins: from here on the best checkpoint is known by this rule.
   absl::Status SettleBest(const EvaluationRule& rule);
-  absl::StatusOr<std::shared_ptr<ShardSink>> FindSave(const SnapshotId& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<std::unique_ptr<ShardSink>> MakeSink(const SnapshotId& id, uint32_t shares);
 
   std::unique_ptr<Storage> storage_;
   std::unique_ptr<StorageTermRegistry> registry_;
@@ -113,10 +114,11 @@ class JobStore {
   std::vector<CheckpointTensor> layout_;
   RecoveredState recovered_;
 
-  Mutex mutex_;
+  OpenSaves saves_{[this](const SnapshotId& id, uint32_t shares) { return MakeSink(id, shares); }};
+
+  Mutex mutex_;  // held while the storage works: the loop takes it in no call
   std::unique_ptr<TermHold> hold_ GUARDED_BY(mutex_);
   std::optional<ManifestStore> manifests_ GUARDED_BY(mutex_);
-  std::map<SnapshotId, std::shared_ptr<ShardSink>> saves_ GUARDED_BY(mutex_);
   std::map<SnapshotId, StoredShards> stored_ GUARDED_BY(mutex_);
   std::optional<CheckpointReader> reader_ GUARDED_BY(mutex_);  // of the checkpoint that is being fetched
   std::unique_ptr<WritableFile> events_ GUARDED_BY(mutex_);

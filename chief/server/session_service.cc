@@ -189,7 +189,7 @@ grpc::Status SessionService::UploadShare(grpc::ServerContext* call, grpc::Server
   reply->set_message(std::string(status.message()));
   if (status.ok()) {
     context_.post(ShardStored{*id, header.share(), header.shares()}, true);
-  } else if (MayPass(status) && !absl::IsNotFound(status)) {  // NotFound: that save is not open any more
+  } else if (MayPass(status)) {
     context_.post(StorageFailed{*id, std::string(status.message()), /*may_pass=*/true}, true);
   } else {
     context_.post(ShardBroken{*id, header.share(), header.shares(), std::string(status.message())}, true);

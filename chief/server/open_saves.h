@@ -1,0 +1,49 @@
+// The saves that take shares in now. The chief's loop opens and closes them without touching the storage; the files are
+// made by the thread that brings the first share, and removed by the one that abandons the save.
+//
+// Threading: thread-safe. Open and Close never wait for the storage; Sink and Abandon do.
+#ifndef LOCKSTEP_CHIEF_SERVER_OPEN_SAVES_H_
+#define LOCKSTEP_CHIEF_SERVER_OPEN_SAVES_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "chief/checkpoint/shard_sink.h"
+#include "common/protocol/ids.h"
+#include "common/sync/mutex.h"
+
+namespace lockstep::chief {
+
+class OpenSaves {
+ public:
+  using MakeSink = std::function<absl::StatusOr<std::unique_ptr<ShardSink>>(const SnapshotId& id, uint32_t shares)>;
+  class Save;
+
+  // `make_sink` is called by Sink, for one save at a time.
+  explicit OpenSaves(MakeSink make_sink) : make_sink_(std::move(make_sink)) {}
+
+  void Open(const SnapshotId& id, uint32_t shares);
+  // Takes a save out, so that the same snapshot can be opened anew, and returns it to be abandoned; null when none is
+  // open.
+  std::shared_ptr<Save> Close(const SnapshotId& id);
+  // Removes what was written; no share is taken in afterwards. `save` may be null.
+  static void Abandon(const std::shared_ptr<Save>& save);
+
+  // Where the shares of this save go. FailedPrecondition: no such save is open. Else codes of ShardSink::Open; the next
+  // call tries again.
+  absl::StatusOr<std::shared_ptr<ShardSink>> Sink(const SnapshotId& id);
+
+ private:
+  const MakeSink make_sink_;
+  Mutex mutex_;
+  std::map<SnapshotId, std::shared_ptr<Save>> saves_ GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_SERVER_OPEN_SAVES_H_

@@ -1,0 +1,105 @@
+// A chief that lives and does nothing, on real processes: one whose loop hangs is replaced, one that was stopped for a
+// while goes on with the generation that stepped on without it.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include "tests/e2e/commands.h"
+
+namespace lockstep::e2e {
+namespace {
+
+using Catch::Contains;
+
+// A file that takes what is written for as long as somebody reads it, and then lets its writer wait for ever.
+class ClogFile {
+ public:
+  explicit ClogFile(const std::string& path) {
+    REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+    fd_ = open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    REQUIRE(fd_ >= 0);
+    reader_ = std::thread([this] {
+      char buffer[1 << 16];
+      while (!clogged_) {
+        if (read(fd_, buffer, sizeof buffer) <= 0) std::this_thread::yield();
+      }
+    });
+  }
+  ~ClogFile() {
+    Clog();
+    close(fd_);
+  }
+  void Clog() {
+    clogged_ = true;
+    if (reader_.joinable()) reader_.join();
+  }
+
+ private:
+  int fd_ = -1;
+  std::atomic<bool> clogged_{false};
+  std::thread reader_;
+};
+
+TEST_CASE("hung chief: one whose loop hangs ends itself and is replaced, and the weights are the same", "[e2e]") {
+  const Words sets = Settings("3000steps", "1000steps");
+  const std::string records = TempPath("records");
+  std::filesystem::create_directories(records);
+  // The loop writes its record itself: a diagnosis may hold it up, and does so here.
+  ClogFile record(records + "/chief-1.record");
+  const std::string directory = TempPath("hung");
+  Watched run("hung", {"run", kJob, "--workers", "2", "--dir", directory, "--record", records}, sets);
+  run.WaitFor(" steps from ");
+
+  record.Clog();
+  run.WaitFor("the chief's loop has stood for");
+
+  CHECK(run.End() == Ended{});
+  const std::string output = run.Output();
+  CAPTURE(output);
+  CHECK_THAT(output, Contains("the chief was ended by signal 6") && Contains("term 2, listening"));
+  const std::string undisturbed = TempPath("not_hung");
+  REQUIRE(Run({"run", kJob, "--workers", "1", "--dir", undisturbed}, sets).code == kExitDone);
+  CHECK(Digest(directory) == Digest(undisturbed));
+}
+
+TEST_CASE("hung chief: one that was stopped goes on with the generation that stepped on without it", "[e2e]") {
+  LocalJob job("stopped_chief", kJob, {"train.duration=1000000steps", "checkpoint.every=1000000steps"});
+  job.StartChief(2);
+  for (const int i : {0, 1}) job.StartWorker(i);
+  job.WaitForStep(20);
+
+  job.chief().Signal(SIGSTOP);
+  const auto gave_up = [&](int i) {
+    return job.LogOf(absl::StrCat("worker-", i)).find("it has answered no heartbeat") != std::string::npos;
+  };
+  const absl::Time until = absl::Now() + kLimit;
+  while (!gave_up(0) || !gave_up(1)) {
+    if (absl::Now() >= until) FAIL("the workers wait for a chief that was stopped:\n" << job.LogOf("worker-0"));
+    std::this_thread::yield();
+  }
+  job.chief().Signal(SIGCONT);
+
+  const auto two_members = [](const proto::StatusReply& status) {
+    int members = 0;
+    for (const auto& worker : status.workers()) members += worker.state() == "member" ? 1 : 0;
+    return status.phase() == "RUNNING" && members == 2;
+  };
+  job.WaitForStatus("both are members again", two_members);
+  uint64_t step = 0;
+  job.WaitForStatus("steps", [&](const proto::StatusReply& status) {
+    if (step == 0) step = status.step();
+    CHECK(status.generation().counter() == 1);
+    return status.step() > step + 100;
+  });
+  CHECK_THAT(job.LogOf("chief"), Contains("goes on under term 1, 2 members"));
+}
+
+}  // namespace
+}  // namespace lockstep::e2e
