@@ -98,7 +98,8 @@ void CheckpointTracker::Broken(const ShardBroken& event, Outbox& out) {
   Save* save = InStorage(event.snapshot);
   if (save == nullptr || save->stage == Stage::kPublishing || event.share >= save->shares.size()) return;
   Share& share = save->shares[event.share];
-  share.failed.insert(share.asked);
+  share.failed.insert(event.sender);
+  if (share.asked != event.sender) return;  // the last bytes of one that died; another is at it
   share.asked = Incarnation();
   share.stored = false;
   if (save->stage == Stage::kStoring) save->stage = Stage::kCollecting;

@@ -63,7 +63,7 @@ TEST_CASE("coordinator: a broken share is asked again, of another one first", "[
   chief.TakeSnapshots(SnapshotCause::kDue);
   const SnapshotId snapshot = chief.Last<OpenSave>().snapshot;
 
-  chief.Do(ShardBroken{snapshot, 1, 2, "checksum of a chunk"});
+  chief.Do(ShardBroken{snapshot, 1, 2, "checksum of a chunk", chief.worker(1).id});
 
   CHECK(chief.LastCommand<AskShare>(0).share == 1);
   CHECK(chief.Count<PublishCommit>() == 1);

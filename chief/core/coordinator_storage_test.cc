@@ -192,6 +192,23 @@ TEST_CASE("coordinator: an older snapshot that comes while a newer one is being 
   CHECK_FALSE(chief.LastCommand<SnapshotEnded>(0).published);
 }
 
+TEST_CASE("coordinator: the broken stream of one that died is not held against who was asked since", "[core]") {
+  ChiefHarness chief({.workers = 2});
+  chief.StepTo(20);
+  for (int i : {0, 1}) chief.worker(i).keeps_shares = true;
+  chief.TakeSnapshots(SnapshotCause::kDue);
+  const SnapshotId snapshot = chief.Last<OpenSave>().snapshot;
+  const Incarnation dead = chief.worker(1).id;
+  chief.Kill(1);
+  REQUIRE(chief.LastCommand<AskShare>(0).share == 1);
+
+  chief.Do(ShardBroken{snapshot, 1, 2, "the stream broke", dead});
+  for (const uint32_t share : {0u, 1u}) chief.Do(ShardStored{snapshot, share, 2});
+
+  CHECK(chief.View().published_step == 20);
+  CHECK(chief.Commands<AskShare>(0).size() == 2);
+}
+
 TEST_CASE("coordinator: a save that waits for a share keeps no core busy", "[core]") {
   ChiefHarness chief({.workers = 2});
   chief.StepTo(20);

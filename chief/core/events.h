@@ -66,7 +66,8 @@ struct ShardBroken {
   uint32_t share = 0;
   uint32_t shares = 0;
   std::string message;
-  LS_FIELDS(ShardBroken, snapshot, share, shares, message)
+  Incarnation sender;
+  LS_FIELDS(ShardBroken, snapshot, share, shares, message, sender)
 };
 
 // StoreManifest is done: everything is fsynced in staging. `recomputed` is the digest of the state as computed from the

@@ -192,7 +192,10 @@ grpc::Status SessionService::UploadShare(grpc::ServerContext* call, grpc::Server
   } else if (MayPass(status)) {
     context_.post(StorageFailed{*id, std::string(status.message()), /*may_pass=*/true}, true);
   } else {
-    context_.post(ShardBroken{*id, header.share(), header.shares(), std::string(status.message())}, true);
+    const proto::Incarnation& sender = header.fence().incarnation();
+    context_.post(ShardBroken{*id, header.share(), header.shares(), std::string(status.message()),
+                              Incarnation{sender.high(), sender.low()}},
+                  true);
   }
   return grpc::Status::OK;
 }

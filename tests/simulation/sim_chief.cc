@@ -167,8 +167,8 @@ void SimChief::ShareCame(const SnapshotId& snapshot, uint32_t share, uint32_t sh
   });
 }
 
-void SimChief::ShareBroke(const SnapshotId& snapshot, uint32_t share, uint32_t shares) {
-  if (saves_.count(snapshot) > 0) Step(chief::ShardBroken{snapshot, share, shares, "the stream broke"});
+void SimChief::ShareBroke(const SnapshotId& snapshot, uint32_t share, uint32_t shares, const Incarnation& sender) {
+  if (saves_.count(snapshot) > 0) Step(chief::ShardBroken{snapshot, share, shares, "the stream broke", sender});
 }
 
 void SimChief::Perform(const chief::Send& action) {

@@ -36,7 +36,7 @@ class SimChief {
   // `answer(ok)` runs here as well; the share's bytes are those of `state`.
   void ShareCame(const SnapshotId& snapshot, uint32_t share, uint32_t shares, const ReplicaState& state,
                  std::function<void(bool)> answer);
-  void ShareBroke(const SnapshotId& snapshot, uint32_t share, uint32_t shares);
+  void ShareBroke(const SnapshotId& snapshot, uint32_t share, uint32_t shares, const Incarnation& sender);
   void ProcessEnded(const std::string& name, ProcessEnd end);
   void AskStop();  // SIGTERM: it saves, and all end to be started again
   // How many of its saves were not what was announced.

@@ -246,7 +246,7 @@ void SimWorker::Perform(const worker::UploadShare& action) {
         network->Carry(world().host(chief->process()), process_, network->Delay(), [finish, ok] { finish(ok); });
       };
       if (torn) {
-        chief->ShareBroke(action.snapshot, action.share, action.shares);
+        chief->ShareBroke(action.snapshot, action.share, action.shares, incarnation_);
         return answer(false);
       }
       chief->ShareCame(action.snapshot, action.share, action.shares, state, answer);
