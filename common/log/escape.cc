@@ -10,7 +10,23 @@ void AppendHex(unsigned char byte, std::string& out) {
   out += kHex[byte & 15];
 }
 
+bool IsControl(unsigned char byte) { return (byte < 0x20 && byte != '\t') || byte == 0x7f; }
+
+// The second byte of a C1 character in UTF-8.
+bool IsC1(unsigned char byte, unsigned char before) { return before == 0xc2 && byte >= 0x80 && byte < 0xa0; }
+
 }  // namespace
+
+std::string EscapeControl(char byte, char before) {
+  const auto value = static_cast<unsigned char>(byte);
+  std::string out;
+  if (byte != '\n' && (IsControl(value) || IsC1(value, static_cast<unsigned char>(before)))) {
+    AppendHex(value, out);
+  } else {
+    out += byte;
+  }
+  return out;
+}
 
 std::string EscapeControls(absl::string_view text) {
   std::string out;
@@ -20,9 +36,9 @@ std::string EscapeControls(absl::string_view text) {
     const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
     if (byte == '\n') {
       out += "\n    ";
-    } else if ((byte < 0x20 && byte != '\t') || byte == 0x7f) {
+    } else if (IsControl(byte)) {
       AppendHex(byte, out);
-    } else if (byte == 0xc2 && next >= 0x80 && next < 0xa0) {
+    } else if (IsC1(next, byte)) {
       AppendHex(next, out);
       ++i;
     } else {

@@ -15,6 +15,10 @@ namespace lockstep {
 // by four spaces.
 std::string EscapeControls(absl::string_view text);
 
+// As much for text that comes byte by byte, `before` being the byte before this one (0: none), except that line ends
+// stay as they are.
+std::string EscapeControl(char byte, char before);
+
 }  // namespace lockstep
 
 #endif  // LOCKSTEP_COMMON_LOG_ESCAPE_H_

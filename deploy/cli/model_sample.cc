@@ -1,9 +1,12 @@
 // `lockstep model sample`: what a trained language model of bytes writes.
+#include <unistd.h>
+
 #include <iostream>
 #include <map>
 #include <memory>
 #include <string>
 
+#include "common/log/escape.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "deploy/cli/commands.h"
@@ -34,8 +37,14 @@ absl::Status Sample(const SampleOptions& options) {
   LS_ASSIGN_OR_RETURN(const auto device, device::MakeDevice(device::DeviceKind::kCpu, {}));
   LS_ASSIGN_OR_RETURN(const auto plan, worker::Plan::Make(device.get(), graph, addresses, {}));
   std::cout << model.Describe() << ":\n" << options.text.prompt;
-  LS_RETURN_IF_ERROR(
-      worker::WriteText(*plan, options.text, [](char byte) { std::cout << byte << std::flush; }).status());
+  // What a model writes must not command a terminal; a file gets its bytes.
+  const bool shown = isatty(STDOUT_FILENO) != 0;
+  char before = 0;
+  const auto write = [&](char byte) {
+    std::cout << (shown ? EscapeControl(byte, before) : std::string(1, byte)) << std::flush;
+    before = byte;
+  };
+  LS_RETURN_IF_ERROR(worker::WriteText(*plan, options.text, write).status());
   std::cout << "\n";
   return absl::OkStatus();
 }
