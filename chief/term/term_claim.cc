@@ -160,7 +160,11 @@ absl::StatusOr<std::string> TermHold::KeepCopy(absl::string_view path, absl::str
   LS_ASSIGN_OR_RETURN(const std::string content, ReadWholeFile(storage_, path, kMaxCopyBytes));
   const std::string label = absl::StrCat(BaseName(path), "-", why, "-", layout::TermName(term_));
   const std::string staged = JoinPath(staging_, absl::StrCat(kAsidePrefix, label));
-  LS_RETURN_IF_ERROR(Explain(WriteNewFile(storage_, staged, content, Access::kPrivate)));
+  const absl::Status written = WriteNewFile(storage_, staged, content, Access::kPrivate);
+  if (!written.ok()) {
+    storage_.RemoveTree(staged).IgnoreError();  // else the next chief would keep the part that is there
+    return Explain(written);
+  }
   return KeepAside(staged, label);
 }
 

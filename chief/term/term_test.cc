@@ -272,6 +272,21 @@ TEST_CASE("address: one that was damaged is named, and a single line is read", "
   CHECK(ReadAddress(storage)->address == "host:5");
 }
 
+TEST_CASE("claim: of a copy that there is no room for, the next chief keeps no part", "[term]") {
+  MemoryStorage storage;
+  StorageTermRegistry registry(storage);
+  auto hold = TermHold::Take(storage, registry, Owner(1)).value();
+  REQUIRE(WriteNewFile(storage, layout::kMark, "damaged", Access::kShared).ok());
+
+  storage.SetFaults({.at = {{1, StorageFaults::Kind::kDiskFull}}});  // 0 creates the copy, 1 writes it
+  CHECK(absl::IsResourceExhausted(hold->KeepCopy(layout::kMark, "bad").status()));
+  storage.SetFaults({});
+  hold.reset();
+  hold = TermHold::Take(storage, registry, Owner(2)).value();
+
+  CHECK(storage.List(layout::kSetAside)->empty());
+}
+
 TEST_CASE("lock: a link in its place is not followed", "[term]") {
   const LocalPlace place;
   const auto storage = LocalStorage::Create(place.path() + "/job").value();
