@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <optional>
 #include <stdexcept>
@@ -92,6 +93,15 @@ inline std::string CopyOfFinishedJob(const std::string& name) {
   std::filesystem::remove_all(copy);
   std::filesystem::copy(FinishedJob(), copy, std::filesystem::copy_options::recursive);
   return copy;
+}
+
+// Waits until `condition`, which `what` describes, holds.
+inline void WaitUntil(const std::string& what, const std::function<bool()>& condition) {
+  const absl::Time until = absl::Now() + kLimit;
+  while (!condition()) {
+    if (absl::Now() >= until) FAIL("waited in vain until " << what);
+    usleep(2000);
+  }
 }
 
 // A process with its output in a file, and waiting for a text in it.

@@ -128,6 +128,29 @@ TEST_CASE("directory: a copy of a running job's directory leads nobody to that j
   CHECK(first.End() == Ended{});
 }
 
+TEST_CASE("directory: a chief whose addresses are removed says again where it is, and the run leaves none", "[e2e]") {
+  const std::string directory = TempPath("emptied");
+  Watched run("emptied", {"run", kJob, "--workers", "2", "--dir", directory}, Settings("100000steps", "50steps"));
+  run.WaitFor("saved step");
+  const auto addresses_of_runs = [&] {
+    int found = 0;
+    for (const auto& entry : fs::directory_iterator(directory + "/logs")) {
+      found += entry.path().extension() == ".address" ? 1 : 0;
+    }
+    return found;
+  };
+  CHECK(addresses_of_runs() == 1);
+
+  fs::remove(directory + "/chief/address");
+  for (const auto& entry : fs::directory_iterator(directory + "/logs")) fs::remove(entry.path());
+  WaitUntil("both addresses are there",
+            [&] { return fs::exists(directory + "/chief/address") && addresses_of_runs() == 1; });
+
+  CHECK(Run({"stop", "--dir", directory}).code == kExitDone);
+  CHECK(run.End() == Ended{});
+  CHECK(addresses_of_runs() == 0);
+}
+
 TEST_CASE("directory: what a link would make the job write to is left as it is", "[e2e]") {
   const std::string victim = TempPath("victim");
   for (const std::string link : {"chief/lock", "logs/worker-0.log"}) {
