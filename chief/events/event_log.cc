@@ -50,16 +50,18 @@ std::string EventFileName(absl::Time now, absl::string_view host, int64_t pid, i
   return absl::StrFormat("events.out.tfevents.%010d.%s.%d.%d", absl::ToUnixSeconds(now), host, pid, uid);
 }
 
-absl::StatusOr<std::unique_ptr<WritableFile>> CreateEventFile(Storage& storage, absl::string_view name,
-                                                              absl::Time now) {
+absl::StatusOr<std::unique_ptr<WritableFile>> CreateEventFile(Storage& storage, absl::string_view name, absl::Time now,
+                                                              absl::string_view records) {
   LS_RETURN_IF_ERROR(storage.CreateDirectories(layout::kEvents));
   const std::string path = JoinPath(layout::kEvents, name);
   LS_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, storage.CreateFile(path, Access::kShared));
   tensorboard::Event version = EventAt(now, 0);
   version.set_file_version("brain.Event:2");
-  absl::Status status = storage.SyncDirectory(layout::kEvents);
-  if (status.ok()) status = file->Append(EncodeEventRecord(version.SerializeAsString()));
+  absl::Status status = file->Append(absl::StrCat(EncodeEventRecord(version.SerializeAsString()), records));
+  if (status.ok()) status = file->Sync();
+  if (status.ok()) status = storage.SyncDirectory(layout::kEvents);
   if (status.ok()) return file;
+  file.reset();
   storage.RemoveTree(path).IgnoreError();
   return status;
 }

@@ -26,9 +26,10 @@ std::string EncodeEventRecord(absl::string_view data);
 // "events.out.tfevents.<10-digit seconds>.<host>.<pid>.<uid>"
 std::string EventFileName(absl::Time now, absl::string_view host, int64_t pid, int64_t uid);
 
-// Starts events/`name` with the version record, or leaves no file of that name. AlreadyExists when that name is taken:
-// choose another uid.
-absl::StatusOr<std::unique_ptr<WritableFile>> CreateEventFile(Storage& storage, absl::string_view name, absl::Time now);
+// Starts events/`name` with the version record and `records`, durably. After an error the file is removed again: a disk
+// that stays full gathers no files without a record. AlreadyExists when that name is taken: choose another uid.
+absl::StatusOr<std::unique_ptr<WritableFile>> CreateEventFile(Storage& storage, absl::string_view name, absl::Time now,
+                                                              absl::string_view records);
 
 class EventLog {
  public:

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "chief/events/event_reading.h"
+#include "common/checkpoint_format/naming.h"
 #include "common/storage/files.h"
 #include "common/storage/memory/memory_storage.h"
 
@@ -27,12 +28,10 @@ TEST_CASE("events: a file begins with its version, then says where training goes
   MemoryStorage storage;
   const std::string name = EventFileName(kNow, "alpha", 17, 0);
   CHECK(name == "events.out.tfevents.1700000000.alpha.17.0");
-  auto file = CreateEventFile(storage, name, kNow).value();
-
   EventLog log;
   log.Trained(kNow + absl::Milliseconds(500), 41, {{"loss", 0.5}, {"lr", 0.25}});
   log.Evaluated(kNow, 41, {{"evaluation/accuracy", 0.75}});
-  REQUIRE(file->Append(log.Take()).ok());
+  auto file = CreateEventFile(storage, name, kNow, log.Take()).value();
   log.Published(kNow, 50, "checkpoints/step-000000050");
   REQUIRE(file->Append(log.Take()).ok());
   REQUIRE(file->Sync().ok());
@@ -56,10 +55,9 @@ TEST_CASE("events: a file begins with its version, then says where training goes
 
 TEST_CASE("events: training that goes back says from where, so that readers drop the steps it repeats", "[events]") {
   MemoryStorage storage;
-  auto file = CreateEventFile(storage, "e", kNow).value();
   EventLog log;
   for (const int64_t step : {1, 2, 3, 2, 3, 4}) log.Trained(kNow, step, {{"loss", 1.0}});
-  REQUIRE(file->Append(log.Take()).ok());
+  REQUIRE(CreateEventFile(storage, "e", kNow, log.Take()).ok());
 
   std::vector<int64_t> starts, steps;
   for (const auto& event : EventsAt(storage, "events/e")) {
@@ -78,8 +76,32 @@ TEST_CASE("events: what nobody takes is bounded", "[events]") {
 
 TEST_CASE("events: a file is never continued by another process", "[events]") {
   MemoryStorage storage;
-  REQUIRE(CreateEventFile(storage, "e", kNow).ok());
-  CHECK(CreateEventFile(storage, "e", kNow).status().code() == absl::StatusCode::kAlreadyExists);
+  REQUIRE(CreateEventFile(storage, "e", kNow, "").ok());
+  CHECK(CreateEventFile(storage, "e", kNow, "").status().code() == absl::StatusCode::kAlreadyExists);
+  CHECK(EventsAt(storage, "events/e").size() == 1);
+}
+
+TEST_CASE("events: wherever the storage refuses, it keeps no file without the first records", "[events]") {
+  MemoryStorage storage;
+  REQUIRE(storage.CreateDirectories(layout::kEvents).ok());
+  EventLog log;
+  log.Trained(kNow, 1, {{"loss", 1.0}});
+  const std::string records = log.Take();
+  storage.SetFaults({});
+  REQUIRE(CreateEventFile(storage, "whole", kNow, records).ok());
+  const int64_t operations = storage.operations();
+  REQUIRE(operations >= 4);  // create, append, sync, sync the folder
+
+  for (int64_t at = 0; at < operations; ++at) {
+    CAPTURE(at);
+    storage.SetFaults({.at = {{at, StorageFaults::Kind::kDiskFull}}});
+    CHECK(absl::IsResourceExhausted(CreateEventFile(storage, "e", kNow, records).status()));
+    CHECK(storage.List(layout::kEvents)->size() == 1);
+  }
+
+  storage.SetFaults({});
+  CHECK(CreateEventFile(storage, "e", kNow, records).ok());
+  CHECK(EventsAt(storage, "events/e").size() == 3);
 }
 
 }  // namespace

@@ -1,38 +1,54 @@
 #include "chief/server/address_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
-#include "common/digest/random_secret.h"
 #include "common/status/status_macros.h"
-#include "common/storage/local/posix_error.h"
+#include "common/storage/files.h"
+#include "common/storage/local/local_storage.h"
 
 namespace lockstep::chief {
+namespace {
 
-absl::Status AddressFile::Write() const {
-  if (path_.empty()) return absl::OkStatus();
-  LS_ASSIGN_OR_RETURN(const std::string unique, RandomSecretHex(8));
-  const std::string staged = absl::StrCat(path_, ".", unique);
-  const int file = open(staged.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (file < 0) return PosixError(errno, "create", staged);
-  const std::string line = absl::StrCat(address_, "\n");
-  int error = write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size()) ? 0 : errno;
-  if (close(file) != 0 && error == 0) error = errno;
-  if (error == 0 && std::rename(staged.c_str(), path_.c_str()) != 0) error = errno;
-  if (error == 0) return absl::OkStatus();
-  std::remove(staged.c_str());
-  return PosixWriteError(error, path_, line.size());
+namespace fs = std::filesystem;
+
+constexpr char kStaged[] = ".new";
+
+fs::path Full(const std::string& path) {
+  std::error_code error;
+  return fs::absolute(path, error);
 }
 
-absl::Status AddressFile::Keep() const {
-  struct stat info;
-  const bool gone = !path_.empty() && lstat(path_.c_str(), &info) != 0 && errno == ENOENT;
-  return gone ? Write() : absl::OkStatus();
+absl::Status Write(const fs::path& path, absl::string_view address) {
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<LocalStorage> folder, LocalStorage::Open(path.parent_path().string()));
+  const std::string name = path.filename().string();
+  return ReplaceFile(*folder, absl::StrCat(name, kStaged), name, absl::StrCat(address, "\n"), Access::kShared);
+}
+
+}  // namespace
+
+absl::Status WriteAddressFile(const std::string& path, absl::string_view address) {
+  const absl::Status written = Write(Full(path), address);
+  if (written.ok()) return written;
+  return absl::Status(written.code(), absl::StrCat("the chief's address cannot be written to ", path,
+                                                   " (--address-file): ", written.message()));
+}
+
+absl::Status RestoreAddressFile(const std::string& path, absl::string_view address) {
+  std::error_code error;
+  const uintmax_t size = fs::file_size(path, error);
+  if (!error && size > 0) return absl::OkStatus();
+  if (error && error != std::errc::no_such_file_or_directory) return absl::OkStatus();  // it may well be there
+  fs::create_directory(Full(path).parent_path(), error);
+  return WriteAddressFile(path, address);
+}
+
+void RemoveAddressFile(const std::string& path) {
+  std::error_code none;
+  fs::remove(path, none);
+  fs::remove(absl::StrCat(path, kStaged), none);
 }
 
 }  // namespace lockstep::chief

@@ -1,31 +1,27 @@
-// The file that --address-file asks for: it says where this chief listens to workers that were given its path.
+// The chief's address in a file of somebody's choice (--address-file), beside DIR/chief/address: whoever is given it
+// never meets another chief of the directory. One line, HOST:PORT.
 //
-// Threading: thread-compatible; calls block on the file system.
+// Threading: thread-safe for different files; every call blocks.
 #ifndef LOCKSTEP_CHIEF_SERVER_ADDRESS_FILE_H_
 #define LOCKSTEP_CHIEF_SERVER_ADDRESS_FILE_H_
 
 #include <string>
-#include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace lockstep::chief {
 
-class AddressFile {
- public:
-  // An empty path: no file is wanted, and every call is OK.
-  AddressFile(std::string path, std::string address) : path_(std::move(path)), address_(std::move(address)) {}
+// Puts `address` into the file at `path`, in one step: readers find all of it or what was there before. Codes of the
+// storage.
+absl::Status WriteAddressFile(const std::string& path, absl::string_view address);
 
-  // Replaces the file, at once or not at all: workers read it again and again. A link in its place is replaced too, not
-  // followed. Codes as PosixError.
-  absl::Status Write() const;
-  // Writes it again where somebody removed it.
-  absl::Status Keep() const;
+// Writes it where the file is missing or empty; the folder it lies in is made again as well, but none above. Codes of
+// the storage.
+absl::Status RestoreAddressFile(const std::string& path, absl::string_view address);
 
- private:
-  const std::string path_;
-  const std::string address_;
-};
+// Removes the file, and what a chief that was killed while it wrote left beside it.
+void RemoveAddressFile(const std::string& path);
 
 }  // namespace lockstep::chief
 

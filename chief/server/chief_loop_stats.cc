@@ -55,7 +55,7 @@ void ChiefLoop::WriteStats(absl::Time now) {
   storage_.Post([this, json = EncodeWorkerStats(stats_.Snapshot(now)), events = events_.Take()] {
     WriteEvents(events);
     absl::Status status = options_.store->WriteStats(json);
-    if (status.ok()) status = keep_addresses_();
+    status.Update(keep_addresses_());
     // The one write of a chief that has nothing to save: here it learns that a newer one took the directory.
     if (IsFenced(status)) {
       Post(TermLost{options_.config.recovered.term + 1}, true);

@@ -156,10 +156,10 @@ int Serve(const ChiefOptions& options, JobSetup& setup, JobStore& store, const s
   absl::StatusOr<std::unique_ptr<grpc::Server>> server =
       Listen(options.listen, store.earlier_address(), session_service, admin_service, address);
   if (!server.ok()) return EndEarly(server.status(), kExitBadJob);
-  const AddressFile address_file(options.address_file, address);
   const absl::Status written = Outlast(setup.policy.training.chief_timeout, signals, [&] {
     const absl::Status own = store.WriteAddress(address);
-    return own.ok() ? address_file.Write() : own;
+    if (!own.ok() || options.address_file.empty()) return own;
+    return WriteAddressFile(options.address_file, address);
   });
   int code = IsFenced(written) ? kExitFenced : absl::IsCancelled(written) ? kExitPreempted : kExitStorage;
   if (written.ok()) {
@@ -171,8 +171,9 @@ int Serve(const ChiefOptions& options, JobSetup& setup, JobStore& store, const s
     const Watchdog watchdog([&loop] { return loop.SinceTurn(); },
                             [&loop](absl::Duration stands) { EndHungProcess(loop, stands); });
     code = loop.Run([&] {
-      const absl::Status own = store.KeepAddress();
-      return own.ok() ? address_file.Keep() : own;
+      absl::Status kept = store.KeepAddress();
+      if (!options.address_file.empty()) kept.Update(RestoreAddressFile(options.address_file, address));
+      return kept;
     });
   } else if (code == kExitPreempted) {
     LS_LOG(info, written.message());

@@ -308,17 +308,12 @@ absl::Status JobStore::AppendEvents(const std::string& records) {
     const TermOwner owner = ThisProcess();
     const absl::Time now = absl::Now();
     const std::string name = EventFileName(now, owner.host(), owner.pid(), hold_->term());
-    LS_ASSIGN_OR_RETURN(events_, CreateEventFile(*storage_, name, now));
-    events_path_ = JoinPath(layout::kEvents, name);
-    events_hold_records_ = false;
+    LS_ASSIGN_OR_RETURN(events_, CreateEventFile(*storage_, name, now, records));
+    return absl::OkStatus();
   }
   absl::Status status = events_->Append(records);
   if (status.ok()) status = events_->Sync();
-  events_hold_records_ = events_hold_records_ || status.ok();
-  if (status.ok()) return status;
-  events_.reset();  // nothing is readable behind a torn record
-  // A disk that stays full gets no file at each attempt.
-  if (!events_hold_records_) storage_->RemoveTree(events_path_).IgnoreError();
+  if (!status.ok()) events_.reset();  // nothing is readable behind a torn record
   return status;
 }
 

@@ -122,8 +122,6 @@ class JobStore {
   std::map<SnapshotId, StoredShards> stored_ GUARDED_BY(mutex_);
   std::optional<CheckpointReader> reader_ GUARDED_BY(mutex_);  // of the checkpoint that is being fetched
   std::unique_ptr<WritableFile> events_ GUARDED_BY(mutex_);
-  std::string events_path_ GUARDED_BY(mutex_);
-  bool events_hold_records_ GUARDED_BY(mutex_) = false;  // that were synced
   std::string address_ GUARDED_BY(mutex_);
 };
 

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "chief/server/address_file.h"
 #include "chief/server/job_directory.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/clock/clock.h"
@@ -90,7 +91,7 @@ class LocalRun {
       earlier_log_bytes_.push_back(none ? 0 : static_cast<std::streamoff>(size));
     }
   }
-  ~LocalRun() { unlink(AddressPath().c_str()); }
+  ~LocalRun() { chief::RemoveAddressFile(AddressPath()); }
   LocalRun(const LocalRun&) = delete;
   LocalRun& operator=(const LocalRun&) = delete;
 

@@ -166,6 +166,23 @@ TEST_CASE(
   CHECK(Digest(job.directory) == job.DigestUndisturbed());
 }
 
+TEST_CASE("storage: a chief waits until there is room for its address file, and goes on", "[e2e]") {
+  const SmallDisk disk("address");
+  if (!disk.mounted()) return;
+  const std::string file = disk.path() + "/address";
+  disk.Fill();
+  Watched chief("address.chief", {"chief", kJob, "--dir", TempPath("address.job"), "--address-file", file}, Settings());
+
+  chief.WaitFor("It is tried again");
+  CHECK_THAT(chief.Output(), Contains("--address-file") && Contains(file) && !Contains("listening on"));
+  disk.Free();
+  chief.WaitFor("listening on");
+
+  CHECK(Read(file) == Read(TempPath("address.job") + "/chief/address").substr(0, Read(file).size()));
+  chief.process().Signal(SIGTERM);
+  CHECK(chief.End() == Ended{kExitPreempted, 0});
+}
+
 TEST_CASE("storage: a job that begins without room for a checkpoint is told at once, however often it is started",
           "[e2e]") {
   const SmallDisk disk("new");

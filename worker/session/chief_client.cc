@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/digest/crc32c.h"
+#include "common/log/log.h"
 #include "common/net/chief_address.h"
 #include "common/net/rpc.h"
 #include "common/protocol/wire.h"
@@ -80,19 +81,31 @@ ChiefClient::ChiefClient(ChiefLocation location, absl::Duration least_connect_li
 
 absl::StatusOr<std::string> ChiefClient::Address() const {
   if (!location_.address.empty()) return location_.address;
+  absl::StatusOr<std::string> found = ReadAddress();
+  MutexLock lock(&mutex_);
+  if (found.ok()) {
+    last_address_ = *found;
+    return found;
+  }
+  if (last_address_.empty()) return found;
+  if (!std::exchange(said_, true)) {
+    LS_LOG(warn, "the chief's address cannot be read any more: ", found.status().message(), "; the last one, ",
+           last_address_, ", is used until ", location_.file, " gives another");
+  }
+  return last_address_;
+}
+
+absl::StatusOr<std::string> ChiefClient::ReadAddress() const {
   const std::string path = location_.file.find('/') == std::string::npos ? "./" + location_.file : location_.file;
   const std::string directory(ParentPath(path));
   const absl::StatusOr<std::unique_ptr<LocalStorage>> place = LocalStorage::Open(directory.empty() ? "/" : directory);
   absl::StatusOr<ChiefAddress> found = place.ok() ? ReadChiefAddress(**place, BaseName(path), BaseName(layout::kLock))
                                                   : absl::StatusOr<ChiefAddress>(place.status());
-  MutexLock lock(&mutex_);
-  if (found.ok()) last_address_ = std::move(found->address);
-  // A file that was removed, or cannot be read for a moment, says nothing of the chief.
-  if (!last_address_.empty()) return last_address_;
   if (absl::IsNotFound(found.status())) {
     return absl::NotFoundError(absl::StrCat(location_.file, " does not give a chief's address (yet)"));
   }
-  return found.status();
+  LS_RETURN_IF_ERROR(found.status());
+  return std::move(found->address);
 }
 
 absl::Status ChiefClient::Fetch(const proto::FetchRequest& request, CallGroup& group,

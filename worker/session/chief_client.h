@@ -59,7 +59,8 @@ class ChiefClient {
 
   explicit ChiefClient(ChiefLocation location, absl::Duration least_connect_limit = kLeastConnectLimit);
 
-  // The chief's address now: what the file says, or said when it could be read last. NotFound when it gave none yet.
+  // The chief's address now, or the last one that the file gave while it gives none: a file that somebody removes says
+  // nothing of the chief. The log hears of that once. NotFound when the file never gave one and is missing or empty.
   absl::StatusOr<std::string> Address() const;
   const std::string& token() const { return location_.token; }
   AnswerLimit& connect_limit() const { return connect_limit_; }
@@ -85,16 +86,19 @@ class ChiefClient {
  private:
   class Call;
 
+  // What the file says now.
+  absl::StatusOr<std::string> ReadAddress() const;
   absl::Status Fetch(const proto::FetchRequest& request, CallGroup& group,
                      const std::function<void(uint64_t, absl::Span<const char>)>& take);
   absl::StatusOr<std::string> FetchWhole(const proto::FetchRequest& request);
 
   const ChiefLocation location_;
   mutable AnswerLimit connect_limit_;
+  mutable Mutex mutex_;
+  mutable std::string last_address_ GUARDED_BY(mutex_);
+  mutable bool said_ GUARDED_BY(mutex_) = false;  // that the file gives no address any more
   CallGroup all_;
   std::atomic<uint64_t> bytes_fetched_{0};
-  mutable Mutex mutex_;
-  mutable std::string last_address_ GUARDED_BY(mutex_);  // from the file
 };
 
 }  // namespace lockstep::worker

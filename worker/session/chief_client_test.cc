@@ -1,14 +1,19 @@
 #include "worker/session/chief_client.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <string>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "common/digest/crc32c.h"
+#include "common/log/log.h"
 
 namespace lockstep::worker {
 namespace {
@@ -84,21 +89,76 @@ TEST_CASE("chief client: the fetch of a share ends with its group, and with the 
   CHECK(client.WaitForShutdown(absl::ZeroDuration()) == !by_group);
 }
 
-TEST_CASE("chief client: an address file that was removed says nothing of the chief", "[session]") {
-  const char* base = std::getenv("TEST_TMPDIR");
-  std::string directory = std::string(base != nullptr ? base : "/tmp") + "/chief-XXXXXX";
-  REQUIRE(mkdtemp(directory.data()) != nullptr);
-  const std::string file = directory + "/address";
-  const ChiefClient client({"", file, "token"});
+// An address file of the test's own.
+class AddressFile {
+ public:
+  ~AddressFile() { Remove(); }
+  const std::string& path() const { return path_; }
+  void Say(const std::string& content) const {
+    std::ofstream(path_, std::ios::binary | std::ios::trunc) << content << std::flush;
+  }
+  void Remove() const { std::filesystem::remove(path_); }
+
+ private:
+  const std::string path_ = absl::StrCat(std::getenv("TEST_TMPDIR"), "/address.", getpid());
+};
+
+TEST_CASE("chief client: an address file that gives no address leaves the last one, and a new one is taken",
+          "[session]") {
+  const AddressFile file;
+  const ChiefClient client({"", file.path(), "token"});
   CHECK(absl::IsNotFound(client.Address().status()));
+  file.Say("127.0.0.1:1\n");
+  CHECK(client.Address().value_or("none") == "127.0.0.1:1");
 
-  std::ofstream(file) << "10.0.0.1:7\n";
-  CHECK(client.Address().value_or("none") == "10.0.0.1:7");
-  std::filesystem::remove(file);
-  CHECK(client.Address().value_or("none") == "10.0.0.1:7");
-  std::ofstream(file) << "10.0.0.2:8\n";
+  file.Remove();
+  CHECK(client.Address().value_or("none") == "127.0.0.1:1");
+  file.Say("");
+  CHECK(client.Address().value_or("none") == "127.0.0.1:1");
+  file.Say("127.0.0.1:2\nand something else\n");
+  CHECK(client.Address().value_or("none") == "127.0.0.1:1");
 
-  CHECK(client.Address().value_or("none") == "10.0.0.2:8");
+  file.Say("127.0.0.1:2\n");
+  CHECK(client.Address().value_or("none") == "127.0.0.1:2");
+  file.Remove();
+  CHECK(client.Address().value_or("none") == "127.0.0.1:2");
+}
+
+// What `speak` writes to the log.
+template <typename F>
+std::string Logged(F speak) {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const int saved = dup(STDERR_FILENO);
+  dup2(ends[1], STDERR_FILENO);
+  speak();
+  FlushLog();
+  dup2(saved, STDERR_FILENO);
+  close(saved);
+  close(ends[1]);
+  std::string text;
+  char buffer[4096];
+  for (ssize_t n; (n = read(ends[0], buffer, sizeof buffer)) > 0;) text.append(buffer, static_cast<size_t>(n));
+  close(ends[0]);
+  return text;
+}
+
+TEST_CASE("chief client: the log hears once that an address file gives no address any more", "[session]") {
+  const AddressFile file;
+  const ChiefClient client({"", file.path(), "token"});
+
+  const std::string text = Logged([&] {
+    for (int outage = 0; outage < 3; ++outage) {
+      file.Say("127.0.0.1:1\n");
+      client.Address().IgnoreError();
+      file.Remove();
+      for (int attempt = 0; attempt < 3; ++attempt) client.Address().IgnoreError();
+    }
+  });
+
+  INFO(text);
+  CHECK_THAT(text, Catch::Contains(file.path()) && Catch::Contains("127.0.0.1:1"));
+  CHECK(std::count(text.begin(), text.end(), '\n') == 1);
 }
 
 }  // namespace
