@@ -45,7 +45,10 @@ std::vector<Action> Coordinator::Step(absl::Time now, const Event& event) {
   std::visit([this](const auto& alternative) { On(alternative); }, event);
   // Heartbeats are most of what comes in: what they change is judged by the next Tick.
   const bool only_told = std::holds_alternative<HeartbeatReceived>(event);
-  if (phase_ != Phase::kEnded && !only_told) Advance();
+  if (phase_ != Phase::kEnded && !only_told) {
+    advanced_ = now_;
+    Advance();
+  }
   return out_.Take();
 }
 
@@ -66,7 +69,7 @@ void Coordinator::NoteTime(absl::Time now) {
   // This process did not run, or its machine slept: what looks late may lie in the queue (rule 16).
   out_.Say(Level::kWarning,
            absl::StrCat("nothing happened here for ", absl::FormatDuration(gap), "; deadlines are moved by as much"));
-  if (gap >= policy_.heartbeat_limit) away_until_ = now_ + policy_.heartbeat_limit;
+  if (gap >= std::min(policy_.heartbeat_limit, kNoticed)) away_until_ = now_ + policy_.heartbeat_limit;
   phase_since_ += gap;
   last_save_ += gap;
   deadline_ += gap;
@@ -315,16 +318,16 @@ absl::Time Coordinator::NextDeadline() const {
   absl::Time next = last_tick_ + kTickEvery;
   if (phase_ == Phase::kAdopting || phase_ == Phase::kBreaking) next = std::min(next, deadline_);
   const auto at = [&](absl::Time when) {
-    if (when > now_) next = std::min(next, when);
+    if (when > advanced_) next = std::min(next, when);
   };
   if (phase_ == Phase::kWaiting) {
     at(not_before_);
     at(last_call_until_);
     if (policy_.expected_workers == 0) at(last_came_ + kQuiet);
   }
-  at(pairs_.NextDeadline(now_));
+  at(pairs_.NextDeadline(advanced_));
   if (mismatch_until_.has_value()) next = std::min(next, *mismatch_until_);
-  next = std::min(next, saves_.NextDeadline(now_));
+  next = std::min(next, saves_.NextDeadline(advanced_));
   return std::max(next, now_);
 }
 

@@ -87,6 +87,8 @@ class Coordinator {
 
   static constexpr absl::Duration kTickEvery = absl::Milliseconds(500);
   static constexpr absl::Duration kTickGap = absl::Milliseconds(1500);  // longer: this process was paused (rule 16)
+  // Workers may have given a chief up that was away for so long.
+  static constexpr absl::Duration kNoticed = absl::Seconds(7);
   static constexpr absl::Duration kSayEvery = absl::Seconds(10);
   static constexpr uint32_t kMaxWorkers = 4096;
   // The holder of a name is alive when it is heard so long after another process asked for the name: a message from
@@ -194,6 +196,8 @@ class Coordinator {
   // This chief was paused or cut off, and lost a member's session: what it takes for a death may be its own absence. It
   // listens for the running generation as a restarted chief does.
   void ListenAgain(const std::string& reason);
+  // Whether this generation cannot go on, whoever comes back.
+  bool IsOver(const Generation& generation) const { return generation <= over_ || generation < newest_; }
   // Whether the generation of this Hello may still be complete, and go on.
   bool MayGoOn(const Hello& hello);
   void AdvanceBreaking();
@@ -283,7 +287,8 @@ class Coordinator {
 
   absl::Time now_ = absl::InfinitePast();
   absl::Time last_tick_ = absl::InfinitePast();
-  bool judging_ = false;  // the event is a Tick
+  absl::Time advanced_ = absl::InfinitePast();  // deadlines up to then were seen
+  bool judging_ = false;                        // the event is a Tick
   Phase phase_ = Phase::kAdopting;
   absl::Time phase_since_;
   absl::Time deadline_ = absl::InfiniteFuture();  // of Adopting and Breaking
@@ -315,6 +320,7 @@ class Coordinator {
 
   CurrentGeneration current_;
   Generation newest_;                             // that was formed or adopted here
+  Generation over_;                               // nobody goes on with it, or with an older one
   absl::Time away_until_ = absl::InfinitePast();  // sessions that end before then say nothing of their workers
   uint64_t generations_ = 0;
   uint32_t fruitless_ = 0;  // generations in a row that broke without a step, nobody having been lost

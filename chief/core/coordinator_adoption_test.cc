@@ -234,6 +234,89 @@ TEST_CASE("coordinator: a generation that a member has left does not go on when 
   CHECK(chief.Commands<Verdict>(1).size() == 1);
 }
 
+TEST_CASE("coordinator: a worker alone that hangs is not taken back as it is", "[core]") {
+  ChiefHarness chief = ChiefOf(1);
+  chief.worker(0).phase = Heartbeat::Phase::kComputing;
+
+  chief.Advance(absl::Seconds(12));
+  REQUIRE(chief.View().workers.empty());
+  chief.Connect(0);
+
+  CHECK(chief.Commands<Verdict>(0).size() == 1);
+}
+
+TEST_CASE("coordinator: the time below the minimum begins anew after a generation went on", "[core]") {
+  JobPolicy policy;
+  policy.wait_for_min = absl::Minutes(1);
+  ChiefHarness chief({.workers = 2, .min = 2, .policy = policy});
+  chief.StepTo(10);
+  for (int i : {0, 1}) chief.worker(i).beating = false;
+  chief.Advance(absl::Seconds(20));
+  for (int i : {0, 1}) {
+    chief.worker(i).beating = true;
+    chief.Connect(i);
+  }
+  REQUIRE(chief.phase() == Phase::kRunning);
+  chief.Advance(absl::Minutes(2));
+
+  chief.Kill(1);
+  chief.Advance(absl::Seconds(30));
+
+  CHECK_FALSE(chief.ended());
+}
+
+// Makes a worker one that runs generation {1, counter} of these members at step 30.
+void RunOf(ChiefHarness& chief, int index, uint64_t counter, const std::vector<int>& members) {
+  FakeWorker& w = chief.worker(index);
+  w.has_state = true;
+  w.lineage = "lineage-1";
+  w.position = Position{30, 0};
+  w.generation = Generation{1, counter};
+  w.term = 1;
+  w.members.clear();
+  for (const int i : members) w.members.push_back(Member{chief.worker(i).id, absl::StrCat("worker-", i), ""});
+}
+
+TEST_CASE("coordinator: a straggler of an older generation does not break the one that goes on", "[core]") {
+  ChiefHarness chief({.term = 2, .plan = "plan-1"});
+  for (const int i : {0, 1}) RunOf(chief, i, 6, {0, 1});
+  RunOf(chief, 2, 4, {2, 0});
+
+  chief.Connect(0);
+  chief.Connect(2);  // its claim names worker 0, which runs something newer
+  chief.Connect(1);
+
+  CHECK(chief.phase() == Phase::kRunning);
+  CHECK(chief.View().generation == Generation{1, 6});
+  CHECK(chief.Commands<Verdict>(2).size() == 1);
+  CHECK(chief.Commands<Verdict>(0).empty());
+}
+
+TEST_CASE("coordinator: of two generations that may go on the newer one does", "[core]") {
+  ChiefHarness chief({.term = 2, .plan = "plan-1"});
+  for (const int i : {0, 1}) RunOf(chief, i, 6, {0, 1});
+  for (const int i : {2, 3}) RunOf(chief, i, 4, {2, 3});
+
+  for (const int i : {0, 2, 3}) chief.Connect(i);
+  CHECK(chief.phase() == Phase::kAdopting);
+  chief.Connect(1);
+
+  CHECK(chief.View().generation == Generation{1, 6});
+}
+
+TEST_CASE("coordinator: a generation that broke while the chief listened is not adopted", "[core]") {
+  ChiefHarness chief({.term = 2, .plan = "plan-1"});
+  for (const int i : {0, 1}) RunOf(chief, i, 6, {0, 1});
+  chief.Connect(0);
+  chief.worker(0).mute = true;
+
+  chief.Say(0, PeerFailed{Generation{1, 6}, {}, false, "a connection broke"});
+  chief.Connect(1);
+
+  CHECK(chief.phase() != Phase::kRunning);
+  CHECK(chief.Commands<Verdict>(1).size() == 1);
+}
+
 TEST_CASE("coordinator: a first chief has nobody to wait for", "[core]") {
   ChiefHarness chief({.workers = 1, .term = 1});
 

@@ -80,7 +80,7 @@ void Coordinator::Lose(Incarnation incarnation, WorkerChange change, const std::
   if (worker == nullptr) return;
   const std::string name = worker->name();
   const bool member = !worker->AtRest() && worker->busy == current_.id && current_.Has(incarnation);
-  const bool claims = !worker->claims.empty();
+  if (change != WorkerChange::kLost) over_ = std::max(over_, worker->busy);  // it will not come back to it
   if (close) out_.Add(CloseSession{worker->session, reason});
   if (phase_ != Phase::kDone) {
     out_.Add(WorkerChanged{name, incarnation, change, reason});
@@ -98,10 +98,8 @@ void Coordinator::Lose(Incarnation incarnation, WorkerChange change, const std::
   }
   if (exited_.count(name) != 0) to_tell_.erase(incarnation);  // it will not come back for the result
   if (current_.Has(incarnation)) EndPause(name);
-  // It will not come back: the generation that it claimed cannot go on.
-  if (phase_ == Phase::kAdopting && claims && change != WorkerChange::kLost) deadline_ = now_;
   if (!member) return;
-  if (phase_ == Phase::kRunning && change == WorkerChange::kLost && now_ < away_until_) {
+  if (phase_ == Phase::kRunning && now_ < away_until_ && !IsOver(current_.id)) {
     return ListenAgain(absl::StrCat(name, ": ", reason));
   }
   if (phase_ == Phase::kForming || phase_ == Phase::kRunning) {
@@ -140,6 +138,7 @@ void Coordinator::CheckLifeSigns() {
     const std::string reason =
         absl::StrCat("no node executed and no byte moved for ", absl::FormatDuration(now_ - worker->progressed));
     no_progress_.Lost(worker->name());
+    over_ = std::max(over_, worker->busy);  // its session lives: it would come back as it is
     Lose(id, WorkerChange::kLost, reason, true);
   }
 }

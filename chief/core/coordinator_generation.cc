@@ -13,13 +13,16 @@ namespace lockstep::chief {
 
 void Coordinator::AdvanceAdopting() {
   if (FinishIfPublished()) return;
-  bool impossible = false;
+  bool newest_is_over = false;
   for (Worker* worker : roster_.InOrder()) {
     if (worker->AtRest()) continue;
     if (ClaimComplete(*worker)) return Adopt(*worker);
-    impossible = impossible || ClaimImpossible(*worker);
+    if (!IsOver(worker->busy) && !ClaimImpossible(*worker)) continue;
+    // Only this generation: members of a newer one may still come.
+    newest_is_over = newest_is_over || worker->busy == newest_;
+    SendVerdict(*worker, "a member of its generation runs it no more");
   }
-  if (!impossible && !Passed(deadline_)) return;
+  if (!newest_is_over && !Passed(deadline_)) return;
   // A worker that still runs a generation runs it without some of its members.
   phase_ = Phase::kBreaking;
   deadline_ = now_ + AckWindow();
@@ -29,7 +32,10 @@ void Coordinator::AdvanceAdopting() {
 }
 
 bool Coordinator::ClaimComplete(const Worker& witness) {
-  if (witness.claims.empty()) return false;
+  if (witness.claims.empty() || IsOver(witness.busy)) return false;
+  for (const Worker* other : roster_.InOrder()) {
+    if (other->busy > witness.busy && !IsOver(other->busy)) return false;  // what is newer may come together yet
+  }
   for (const Member& member : witness.claims) {
     const Worker* worker = roster_.Find(member.incarnation);
     if (worker == nullptr || worker->busy != witness.busy || worker->claims.size() != witness.claims.size()) {
@@ -57,8 +63,7 @@ void Coordinator::ListenAgain(const std::string& reason) {
   for (Worker* worker : roster_.InOrder()) {
     if (worker->AtRest() || worker->busy != current_.id) continue;
     worker->claims = current_.members;
-    worker->claimed =
-        HeldState{history_.lineage(), std::max(current_.begin, Position{progress_.agreed(), 0}), Digest()};
+    worker->claimed = HeldState{history_.lineage(), progress_.AppliedBy(worker->id()), Digest()};
   }
   current_ = CurrentGeneration();
   phase_ = Phase::kAdopting;
@@ -67,13 +72,11 @@ void Coordinator::ListenAgain(const std::string& reason) {
 }
 
 bool Coordinator::MayGoOn(const Hello& hello) {
+  if (IsOver(hello.generation)) return false;
   if (phase_ == Phase::kAdopting) return true;
-  if (phase_ != Phase::kWaiting || hello.activity != Activity::kRunning || hello.generation < newest_) return false;
-  for (Worker* worker : roster_.InOrder()) {
-    // Somebody runs what was formed since, or has left that generation.
-    if (!worker->AtRest() || worker->last_generation == hello.generation) return false;
-  }
-  return true;
+  const std::vector<Worker*> workers = roster_.InOrder();
+  return phase_ == Phase::kWaiting && hello.activity == Activity::kRunning &&
+         std::all_of(workers.begin(), workers.end(), [](const Worker* worker) { return worker->AtRest(); });
 }
 
 void Coordinator::Adopt(const Worker& witness) {
@@ -104,6 +107,7 @@ void Coordinator::Adopt(const Worker& witness) {
   for (Worker* worker : roster_.InOrder()) {
     if (!worker->AtRest() && !current_.Has(worker->id())) SendVerdict(*worker, "another generation was adopted");
   }
+  parked_since_.reset();
   phase_ = finished ? Phase::kFinishing : Phase::kRunning;
   out_.Say(Level::kInfo, absl::StrCat("generation ", current_.id.ToString(), " goes on under term ", term_, ", ",
                                       current_.members.size(), " members, ", current_.begin.ToString()));
@@ -123,6 +127,7 @@ absl::Duration Coordinator::AckWindow() {
 void Coordinator::SendVerdict(Worker& worker, const std::string& reason) {
   if (worker.verdict_sent) return;
   worker.verdict_sent = true;
+  over_ = std::max(over_, worker.busy);
   out_.Command(worker, worker.busy, Verdict{reason}, reason);
 }
 
@@ -146,6 +151,7 @@ void Coordinator::Break(const std::string& reason) {
 }
 
 void Coordinator::Rest(Worker& worker, const Generation& last, std::optional<HeldState> held) {
+  over_ = std::max(over_, last);
   worker.busy = Generation();
   worker.verdict_sent = false;
   worker.finished = false;
@@ -279,6 +285,7 @@ void Coordinator::OnMessage(Worker& worker, const CommandRejected& message) {
   static const std::set<std::string>* const kAwaited = new std::set<std::string>(
       {Form::kTypeName, MakePlan::kTypeName, Prepare::kTypeName, TakeSnapshot::kTypeName, Dismiss::kTypeName});
   if (kAwaited->count(message.command) != 0) {
+    over_ = std::max(over_, worker.busy);
     Lose(worker.id(), WorkerChange::kLost, absl::StrCat("it rejected ", message.command), /*close=*/true);
   }
 }

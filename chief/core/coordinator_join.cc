@@ -118,7 +118,7 @@ void Coordinator::Admit(Worker& worker, const Hello& hello) {
 
 void Coordinator::TakeUpLineage(const Lineage& lineage) {
   // Once a generation was adopted or formed, the history is the one that it goes on with, whatever others name.
-  if (!policy_.lineage_per_generation || !current_.id.IsNone() || JobLineage(lineage) != policy_.lineage) return;
+  if (!policy_.lineage_per_generation || !newest_.IsNone() || JobLineage(lineage) != policy_.lineage) return;
   if (BegunBy(lineage) <= BegunBy(history_.lineage())) return;
   history_.Rename(lineage);
   progress_.GoOnAs(lineage, progress_.agreed());

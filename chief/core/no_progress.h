@@ -1,6 +1,7 @@
 // How long a worker may compute without executing a node or moving a byte (rule 17). A worker that is lost for standing
 // still has twice as long the next time: one of its kernels may need that. Its next step decides: a pause that it
-// survived is normal from then on, for every worker; if there was none, its limit is the old one again.
+// survived is normal from then on, for every worker, until many steps were made without such a pause; if there was
+// none, its limit is the old one again.
 //
 // Threading: thread-compatible; owned by Coordinator.
 #ifndef LOCKSTEP_CHIEF_CORE_NO_PROGRESS_H_
@@ -20,8 +21,9 @@ class NoProgressLimit {
  public:
   static constexpr size_t kMaxNames = 4096;
   static constexpr uint32_t kMaxDoublings = 10;
+  static constexpr uint32_t kForgetAfter = 10000;  // steps of members
 
-  explicit NoProgressLimit(absl::Duration least) : normal_(least) {}
+  explicit NoProgressLimit(absl::Duration least) : least_(least), normal_(least) {}
 
   absl::Duration Of(const std::string& name) const {
     const auto found = doublings_.find(name);
@@ -36,16 +38,23 @@ class NoProgressLimit {
   // A worker went on after it had stood still for so long, while it was computing.
   void WentOn(absl::Duration stood_still) { longest_ = std::max(longest_, stood_still); }
   // Whether Stepped of some worker would change anything.
-  bool IsRaised() const { return !doublings_.empty() || longest_ > normal_; }
+  bool IsRaised() const { return !doublings_.empty() || longest_ > least_ || normal_ > least_; }
   // The worker of this name was a member while all members applied another step.
   void Stepped(const std::string& name) {
     if (longest_ > normal_) normal_ = 2 * longest_;
+    calm_ = longest_ > normal_ / 4 ? 0 : calm_ + 1;
+    if (calm_ >= kForgetAfter) {
+      normal_ = std::max(least_, normal_ / 2);
+      calm_ = 0;
+    }
     longest_ = absl::ZeroDuration();
     doublings_.erase(name);
   }
 
  private:
+  absl::Duration least_;
   absl::Duration normal_;
+  uint32_t calm_ = 0;       // steps in a row that needed no raised limit
   absl::Duration longest_;  // survived since the last step
   std::map<std::string, uint32_t> doublings_;
 };

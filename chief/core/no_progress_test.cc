@@ -75,5 +75,20 @@ TEST_CASE("no progress: the limit of a worker that hangs again and again is boun
   CHECK(limit.Of("worker-1") <= kLeast * 1024);
 }
 
+TEST_CASE("no progress: a limit that nothing needs any more shrinks again", "[core]") {
+  NoProgressLimit limit(kLeast);
+  limit.Lost("worker-1");
+  limit.WentOn(absl::Seconds(15));
+  limit.Stepped("worker-1");
+  REQUIRE(limit.Of("worker-1") == absl::Seconds(30));
+
+  for (uint32_t step = 0; step < 3 * NoProgressLimit::kForgetAfter; ++step) {
+    limit.WentOn(absl::Milliseconds(100));
+    if (limit.IsRaised()) limit.Stepped("worker-1");
+  }
+
+  CHECK(limit.Of("worker-1") == kLeast);
+}
+
 }  // namespace
 }  // namespace lockstep::chief

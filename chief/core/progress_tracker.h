@@ -42,6 +42,11 @@ class ProgressTracker {
   // Steps that became agreed since the last call, with their records.
   std::optional<StepsAgreed> TakeAgreed();
   uint64_t agreed() const { return agreed_; }
+  // What this member of the newest generation has applied, as far as it is known.
+  Position AppliedBy(const Incarnation& member) const {
+    const auto found = applied_.find(member);
+    return found == applied_.end() ? Position() : found->second;
+  }
   // The step that every member of the newest generation has applied; 0 while there is none.
   uint64_t LowestApplied() const;
 

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kStaged[] = ".new";
+constexpr char kStaged[] = ".lockstep-new";
 
 fs::path Full(const std::string& path) {
   std::error_code error;

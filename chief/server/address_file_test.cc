@@ -91,9 +91,9 @@ TEST_CASE("address file: one that is removed or emptied comes back, and one that
 
 TEST_CASE("address file: it is removed with what a killed chief left beside it", "[server]") {
   const Place place;
-  std::ofstream(place.file() + ".new") << "127.0";
+  std::ofstream(place.file() + ".lockstep-new") << "127.0";
   REQUIRE(WriteAddressFile(place.file(), kHere).ok());
-  std::ofstream(place.file() + ".new") << "127.0";
+  std::ofstream(place.file() + ".lockstep-new") << "127.0";
 
   RemoveAddressFile(place.file());
 

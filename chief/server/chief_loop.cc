@@ -94,6 +94,7 @@ bool ChiefLoop::Post(Event event, bool wait) {
 
 int ChiefLoop::Run(std::function<absl::Status()> keep_addresses) {
   keep_addresses_ = std::move(keep_addresses);
+  turned_ = absl::ToUnixNanos(clock_.Now());
   Step(Tick{});
   while (!exit_.has_value()) {
     turned_ = absl::ToUnixNanos(clock_.Now());

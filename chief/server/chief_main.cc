@@ -122,9 +122,9 @@ absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(JobSetup& setup, const sigse
 
 // A core file tells the rest.
 [[noreturn]] void EndHungProcess(const ChiefLoop& loop, absl::Duration stands) {
+  alarm(2);  // a log that hangs as well must not keep it
   LS_LOG(error, "the chief's loop has stood for ", absl::FormatDuration(absl::Trunc(stands, absl::Seconds(1))), " at ",
          loop.doing(), ", which is a defect: this process ends itself, so that its supervisor starts it again");
-  alarm(2);  // a log that hangs as well must not keep it
   FlushLog();
   std::abort();
 }
@@ -172,7 +172,8 @@ int Serve(const ChiefOptions& options, JobSetup& setup, JobStore& store, const s
                             [&loop](absl::Duration stands) { EndHungProcess(loop, stands); });
     code = loop.Run([&] {
       absl::Status kept = store.KeepAddress();
-      if (!options.address_file.empty()) kept.Update(RestoreAddressFile(options.address_file, address));
+      if (!IsFenced(kept) && !options.address_file.empty())
+        kept.Update(RestoreAddressFile(options.address_file, address));
       return kept;
     });
   } else if (code == kExitPreempted) {

@@ -24,6 +24,7 @@ JobPolicy PolicyOf(const JobSpec& job, const TrainingPolicy& training, const Chi
   policy.max_failures = static_cast<uint32_t>(job.failure().max_failures());
   policy.wait_for_min = job::ToDuration(job.cluster().wait_for_min());
   policy.heartbeat_limit = job::ToDuration(job.cluster().heartbeat_timeout());
+  policy.training.heartbeat_interval = policy.heartbeat_limit / 10;
   policy.save_every = AmountTime(job.checkpoint().every()).value_or(absl::InfiniteDuration());
   policy.max_duration = AmountTime(job.train().duration()).value_or(absl::InfiniteDuration());
   return policy;

@@ -343,10 +343,16 @@ absl::StatusOr<std::string> JobStore::ReadShare(const SnapshotId& id, const Shar
            reader.manifest().state_digest() == id.digest;
   };
   if (!reader_.has_value() || !is_wanted(*reader_)) {
-    LS_ASSIGN_OR_RETURN(CheckpointReader reader,
-                        CheckpointReader::Open(*storage_, layout::CheckpointPath(static_cast<int64_t>(id.step))));
-    if (!is_wanted(reader)) return absl::NotFoundError(absl::StrCat(id.ToString(), " is not published here"));
-    reader_.emplace(std::move(reader));
+    absl::StatusOr<CheckpointReader> reader =
+        CheckpointReader::Open(*storage_, layout::CheckpointPath(static_cast<int64_t>(id.step)));
+    if (absl::IsNotFound(reader.status())) {
+      // Of a directory that is not mounted for a moment nothing is there.
+      LS_ASSIGN_OR_RETURN(const bool mounted, storage_->Exists(layout::TermPath(hold_->term())));
+      if (mounted) return absl::DataLossError(absl::StrCat("it was removed: ", reader.status().message()));
+    }
+    LS_RETURN_IF_ERROR(reader.status());
+    if (!is_wanted(*reader)) return absl::DataLossError(absl::StrCat(id.ToString(), " is not published here"));
+    reader_.emplace(*std::move(reader));
   }
   std::string out(bytes, '\0');
   LS_RETURN_IF_ERROR(reader_->ReadShare(layout_, share, offset, absl::MakeSpan(out)));

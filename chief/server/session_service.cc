@@ -149,10 +149,13 @@ grpc::ServerUnaryReactor* SessionService::Beat(grpc::CallbackServerContext* call
     status = ToGrpc(beat.status());
     if (beat.ok()) context_.post(HeartbeatReceived{beat->fence, beat->heartbeat}, false);
     reply->set_term(context_.term);
-    // This thread lives while the loop hangs: it must not speak for it.
-    if (const absl::Duration silent = context_.since_turn(); status.ok() && silent > kLoopHangs) {
+    // This thread lives while the loop hangs, or has ended: it must not speak for it.
+    const absl::Duration silent = context_.since_turn();
+    if (status.ok() && (silent > kLoopHangs || silent < absl::ZeroDuration())) {
       status = {grpc::StatusCode::UNAVAILABLE,
-                absl::StrCat("the chief's loop has not turned for ", absl::FormatDuration(silent))};
+                silent < absl::ZeroDuration()
+                    ? "the chief is ending"
+                    : absl::StrCat("the chief's loop has not turned for ", absl::FormatDuration(silent))};
     }
   }
   reactor->Finish(status);

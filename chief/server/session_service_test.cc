@@ -114,6 +114,8 @@ TEST_CASE("session service: a heartbeat is answered only while the loop turns", 
 
   CHECK(status.error_code() == grpc::StatusCode::UNAVAILABLE);
   CHECK(status.error_message() == "the chief's loop has not turned for 3s");
+  server.since_turn_seconds = -1;  // it has ended, and what it stored last takes its time
+  CHECK(server.Beat().error_code() == grpc::StatusCode::UNAVAILABLE);
 }
 
 }  // namespace

@@ -126,7 +126,7 @@ absl::StatusOr<std::shared_ptr<Communicator>> Engine::CommunicatorOf(const Gener
 void Engine::Fail(const Generation& generation, const absl::Status& status) {
   if (absl::IsInternal(status)) return FailForGood(status);
   options_.post(CollectiveFailed{generation, Suspect(generation, status), std::exchange(sync_voided_, false),
-                                 std::string(status.message()), absl::IsDataLoss(status) || absl::IsNotFound(status)});
+                                 std::string(status.message()), absl::IsDataLoss(status)});
 }
 
 Incarnation Engine::Suspect(const Generation& generation, const absl::Status& status) const {

@@ -116,8 +116,8 @@ void SessionCore::OnTick() {
     return ExitWith(kExitPreempted, "computing did not stop after its collectives were aborted");
   }
   if (link_ == Link::kGreeting && now_ >= greeting_limit_) GiveUpLink("the chief did not answer Hello");
-  if (link_ == Link::kWelcomed && now_ >= heard_ + kChiefSilence) {
-    GiveUpLink(absl::StrCat("it has answered no heartbeat for ", absl::FormatDuration(kChiefSilence)));
+  if (link_ == Link::kWelcomed && now_ >= heard_ + ChiefSilence()) {
+    GiveUpLink(absl::StrCat("it has answered no heartbeat for ", absl::FormatDuration(ChiefSilence())));
   }
   if (const auto limit = ParkedLimit(); limit.has_value() && now_ >= *limit) {
     return ExitWith(kExitChiefUnreachable, absl::StrCat("no chief for ", absl::FormatDuration(policy_.chief_timeout),
@@ -151,7 +151,7 @@ absl::Time SessionCore::NextDeadline() const {
   absl::Time next = std::min({stop_limit_, grace_end_});
   if (link_ == Link::kDown) next = std::min(next, next_connect_);
   if (link_ == Link::kGreeting) next = std::min(next, greeting_limit_);
-  if (link_ == Link::kWelcomed) next = std::min(next, heard_ + kChiefSilence);
+  if (link_ == Link::kWelcomed) next = std::min(next, heard_ + ChiefSilence());
   if (ReportPending()) next = std::min(next, next_report_);
   if (const auto limit = ParkedLimit(); limit.has_value()) next = std::min(next, *limit);
   if (const auto time = ReleaseTime(); time.has_value()) next = std::min(next, *time);

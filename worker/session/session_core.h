@@ -72,7 +72,9 @@ class SessionCore {
  public:
   enum class Phase { kIdle, kPreparing, kForming, kSyncing, kRunning, kHolding, kStopping, kExited };
   // A chief that says nothing and answers no heartbeat for so long hangs or cannot be reached: the session is given up.
+  // Longer where the job allows workers a longer silence.
   static constexpr absl::Duration kChiefSilence = absl::Seconds(8);
+  static constexpr int kBeatsMissed = 16;
   // Between two events, longer: this process was paused, and what looks late may lie in its queue.
   static constexpr absl::Duration kTickGap = absl::Milliseconds(1500);
 
@@ -118,6 +120,7 @@ class SessionCore {
   void ExitWith(int32_t code, std::string reason);
   void FlushReport();
   bool ReportPending() const;
+  absl::Duration ChiefSilence() const { return std::max(kChiefSilence, kBeatsMissed * policy_.heartbeat_interval); }
   std::optional<absl::Time> ParkedLimit() const;
   std::optional<absl::Time> ReleaseTime() const;
 
@@ -163,6 +166,7 @@ class SessionCore {
   void ServeSave();
   void ServeMeeting();
   void GoOn();
+  void TellMeeting();
   void MeetAtBoundary(Digest digest);
   void ResumeFromHold(const std::string& reason);
   ControlContribution MySlot() const;

@@ -127,6 +127,10 @@ void SessionCore::ServeMeeting() {
   hold_ = Hold::kMeeting;
   parked_since_ = now_;
   FlushReport();
+  TellMeeting();
+}
+
+void SessionCore::TellMeeting() {
   if (!policy_.digest_in_acks) return MeetAtBoundary({});
   ack_waits_for_digest_ = generation_;
   Emit(ComputeDigest{position_, "to meet at a boundary"});

@@ -197,6 +197,7 @@ void SessionCore::OnWelcome(const ChiefFence& fence, const Welcome& welcome) {
   }
   TellEvaluations();
   if (leaving_) TellLeaveIntent();
+  if (phase_ == Phase::kHolding && hold_ == Hold::kMeeting) TellMeeting();  // the chief of then may not have heard it
   // Ranks hear of other settings at different steps: they begin with the next generation.
   if (policy_ != newest_policy_ && phase_ != Phase::kStopping) {
     const std::string reason = "the job's settings have changed";
