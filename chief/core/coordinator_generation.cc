@@ -33,9 +33,6 @@ void Coordinator::AdvanceAdopting() {
 
 bool Coordinator::ClaimComplete(const Worker& witness) {
   if (witness.claims.empty() || IsOver(witness.busy)) return false;
-  for (const Worker* other : roster_.InOrder()) {
-    if (other->busy > witness.busy && !IsOver(other->busy)) return false;  // what is newer may come together yet
-  }
   for (const Member& member : witness.claims) {
     const Worker* worker = roster_.Find(member.incarnation);
     if (worker == nullptr || worker->busy != witness.busy || worker->claims.size() != witness.claims.size()) {
