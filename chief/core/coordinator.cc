@@ -75,9 +75,9 @@ void Coordinator::NoteTime(absl::Time now) {
   deadline_ += gap;
   last_call_until_ += gap;
   last_came_ += gap;
-  not_before_ += gap;
+  backoff_.ShiftDeadlines(gap);
   for (auto& [session, claim] : name_claims_) claim.since += gap;
-  for (auto& [name, said] : exited_) said += gap;
+  gone_.ShiftDeadlines(gap);
   if (parked_since_.has_value()) *parked_since_ += gap;
   if (done_since_.has_value()) *done_since_ += gap;
   if (mismatch_until_.has_value()) *mismatch_until_ += gap;
@@ -239,7 +239,7 @@ std::string Coordinator::AwaitedText() {
     }
   }
   const uint32_t wanted = std::max(policy_.min_workers, policy_.expected_workers);
-  for (const auto& [name, why] : gone_) {
+  for (const auto& [name, why] : gone_.reasons()) {
     if (missing.size() + ready < wanted && roster_.ByName(name) == nullptr) {
       missing.push_back(absl::StrCat(name, " (", why, ")"));
     }
@@ -262,20 +262,20 @@ std::string Coordinator::AwaitedText() {
 std::string Coordinator::DelayText() {
   if (phase_ != Phase::kWaiting) return "";
   const auto in_seconds = [](absl::Duration left) { return absl::FormatDuration(absl::Ceil(left, absl::Seconds(1))); };
-  if (now_ < not_before_) {
-    return absl::StrCat("the next generation, in ", in_seconds(not_before_ - now_), ": ", fruitless_,
-                        " in a row broke without a step, the last one so: ", broken_by_);
+  if (backoff_.Pauses(now_)) {
+    return absl::StrCat("the next generation, in ", in_seconds(backoff_.until() - now_), ": ", backoff_.fruitless(),
+                        " in a row broke without a step, the last one so: ", backoff_.cause());
   }
   const std::vector<Worker*> workers = roster_.InOrder();
   for (size_t i = 0; i < workers.size(); ++i) {
     if (!workers[i]->IsReady() || !workers[i]->AtRest() || workers[i]->leaving) continue;
     if (!pairs_.MayForm(workers[i]->id(), now_)) {
-      return absl::StrCat(workers[i]->name(), ", which pauses because it could not do its part: ", broken_by_);
+      return absl::StrCat(workers[i]->name(), ", which pauses because it could not do its part: ", backoff_.cause());
     }
     for (size_t j = 0; j < i; ++j) {
       if (!pairs_.InDoubt(workers[i]->id(), workers[j]->id(), now_)) continue;
       return absl::StrCat("a test whether ", workers[i]->name(), " reaches ", workers[j]->name(),
-                          "; the last generation broke so: ", broken_by_);
+                          "; the last generation broke so: ", backoff_.cause());
     }
   }
   return "";
@@ -321,7 +321,7 @@ absl::Time Coordinator::NextDeadline() const {
     if (when > advanced_) next = std::min(next, when);
   };
   if (phase_ == Phase::kWaiting) {
-    at(not_before_);
+    at(backoff_.until());
     at(last_call_until_);
     if (policy_.expected_workers == 0) at(last_came_ + kQuiet);
   }
@@ -339,8 +339,8 @@ CoordinatorView Coordinator::View() {
   view.agreed_step = progress_.agreed();
   view.published_step = saves_.published().step;
   view.failures = budget_.spent();
-  view.preemptions = preemptions_;
-  view.losses = losses_;
+  view.preemptions = gone_.preemptions();
+  view.losses = gone_.losses();
   if (phase_ != Phase::kRunning && phase_ != Phase::kDone) view.waiting_for = WaitingText();
   if (saves_.Insists() && !saves_.TroubleText(now_).empty()) view.waiting_for = saves_.TroubleText(now_);
   if (plan_trouble_.active()) view.waiting_for = plan_trouble_.Text(now_);

@@ -36,8 +36,10 @@
 #include "absl/time/time.h"
 #include "chief/core/actions.h"
 #include "chief/core/checkpoint_tracker.h"
+#include "chief/core/departures.h"
 #include "chief/core/events.h"
 #include "chief/core/failure_budget.h"
+#include "chief/core/formation_backoff.h"
 #include "chief/core/history.h"
 #include "chief/core/no_progress.h"
 #include "chief/core/outbox.h"
@@ -96,9 +98,6 @@ class Coordinator {
   static constexpr absl::Duration kNameHeldFor = absl::Milliseconds(600);
   // Where nobody said how many workers to expect: they are all there when none came for so long.
   static constexpr absl::Duration kQuiet = absl::Seconds(3);
-  // Between generations that break without a step: none after the first, then from the first pause to the longest.
-  static constexpr absl::Duration kFirstPause = absl::Milliseconds(100);
-  static constexpr absl::Duration kLongestPause = absl::Seconds(10);
   static constexpr uint32_t kFailedRestoresBeforeEnd = 3;
 
  private:
@@ -224,9 +223,6 @@ class Coordinator {
   void ConcludeBreak();
   // The most members that a generation can use.
   size_t Capacity() const { return std::min<size_t>(policy_.max_workers, policy_.training.logical_shards); }
-  // `name` is why a generation need not be put off any longer. Each name ends one pause between two steps of the job,
-  // so that a worker that comes and goes does not undo the pauses. False: no pause was ended.
-  bool EndPause(const std::string& name);
   // Ends the pause for the first worker of the team that was not in the generation that failed. False: none did.
   bool EndPauseFor(const Team& team);
 
@@ -296,61 +292,46 @@ class Coordinator {
   absl::Time last_call_until_;              // a restore waits for workers until then
   std::optional<absl::Time> parked_since_;  // below the minimum
   std::optional<absl::Time> done_since_;
-  absl::Time last_lost_ = absl::InfinitePast();
 
   struct NameClaim {
     WorkerFence fence;
     Hello hello;
     absl::Time since;
   };
-  struct Stray {
-    std::string name;
-    absl::Time since;
-  };
 
   Roster roster_;
   std::map<SessionId, NameClaim> name_claims_;   // wait until it is known whether the name's holder lives
   absl::Time last_came_ = absl::InfinitePast();  // a worker
+  Departures gone_;
   Reachability pairs_;
   Outbox out_;
   CheckpointTracker saves_;
   ProgressTracker progress_;
   FailureBudget budget_;
   NoProgressLimit no_progress_;
+  FormationBackoff backoff_;
 
   CurrentGeneration current_;
   Generation newest_;                             // that was formed or adopted here
   Generation over_;                               // nobody goes on with it, or with an older one
   absl::Time away_until_ = absl::InfinitePast();  // sessions that end before then say nothing of their workers
   uint64_t generations_ = 0;
-  uint32_t fruitless_ = 0;  // generations in a row that broke without a step, nobody having been lost
-  absl::Time not_before_ = absl::InfinitePast();  // the next one is formed
-  std::set<std::string> ended_pause_;             // names that ended one; at most kMaxWorkers
-  std::string broken_by_;                         // the first cause of the newest one that broke
-  uint32_t failed_restores_ = 0;                  // in a row, every member having lived on
+  uint32_t failed_restores_ = 0;  // in a row, every member having lived on
   uint64_t requests_ = 0;
   uint64_t test_rounds_ = 0;
-  std::map<std::string, std::string> gone_;   // name → why, for messages; at most kMaxWorkers
-  std::set<Incarnation> joined_;              // were in a generation of this chief
-  std::set<std::string> broke_by_;            // names whose loss broke the newest generation
-  std::map<std::string, absl::Time> exited_;  // names whose process a supervisor saw end, and when it said so
-  std::set<std::string> reported_error_;      // names that reported an error before they went
+  std::set<Incarnation> joined_;    // were in a generation of this chief
+  std::set<std::string> broke_by_;  // names whose loss broke the newest generation
   std::optional<StorePlan> plan_being_stored_;
   StorageTrouble plan_trouble_;
   Incarnation plan_maker_;  // of the plan in use, if it was made under this chief
 
-  std::optional<Ending> ending_;                // a stop or the time limit is pending
-  std::optional<Ending> result_;                // phase Done
-  std::map<Incarnation, std::string> to_tell_;  // members that have not heard Done, with their names
-  // Workers that lost their session and were not seen to end: they may come back and ask. At most kMaxWorkers.
-  std::map<Incarnation, Stray> strays_;
-  uint64_t final_step_ = 0;  // that Finishing saves
+  std::optional<Ending> ending_;  // a stop or the time limit is pending
+  std::optional<Ending> result_;  // phase Done
+  uint64_t final_step_ = 0;       // that Finishing saves
   absl::Time last_save_;
   absl::Duration trained_for_;
   std::optional<absl::Time> mismatch_until_;
   std::string mismatch_;
-  uint64_t preemptions_ = 0;
-  uint64_t losses_ = 0;
 };
 
 }  // namespace lockstep::chief

@@ -161,7 +161,7 @@ bool Coordinator::FinishIfPublished() {
   if (phase_ == Phase::kFinishing && published < final_step_) return false;
   if (phase_ == Phase::kWaiting) {
     // A worker that lost its session comes back within seconds, perhaps with a newer state than the published one.
-    if (saves_.IsNewer(progress_.agreed()) && !Passed(last_lost_ + policy_.heartbeat_limit)) return false;
+    if (saves_.IsNewer(progress_.agreed()) && !Passed(gone_.last_lost() + policy_.heartbeat_limit)) return false;
     for (Worker* worker : roster_.InOrder()) {
       const bool may_hold = !worker->AtRest() || (HoldsCurrent(*worker) && saves_.IsNewer(worker->held->position.step));
       if (may_hold) return false;
@@ -183,29 +183,24 @@ void Coordinator::Finish(const Ending& ending) {
   result_ = ending;
   // A failure is said by the process's last line.
   if (ending.code == kExitDone || ending.code == kExitPreempted) out_.Say(Level::kInfo, ending.reason);
-  for (const Member& member : current_.members) {
-    const bool ends_anyway = exited_.count(member.name) != 0 || reported_error_.count(member.name) != 0;
-    if (!ends_anyway) to_tell_[member.incarnation] = member.name;
-  }
-  std::erase_if(strays_, [this](const auto& entry) {
-    return now_ - entry.second.since > policy_.training.chief_timeout;  // it has given up by now
-  });
+  for (const Member& member : current_.members) gone_.MustHear(member.incarnation, member.name);
+  gone_.GiveUpBefore(now_ - policy_.training.chief_timeout);
   for (Worker* worker : roster_.InOrder()) SendDone(*worker);
 }
 
 void Coordinator::SendDone(Worker& worker) {
-  to_tell_[worker.id()] = worker.name();
+  gone_.IsTold(worker.id(), worker.name());
   out_.Command(worker, Generation(), Done{result_->code, saves_.published().step, saves_.published().digest},
                result_->reason);
 }
 
 void Coordinator::AdvanceDone() {
   if (!done_since_.has_value()) done_since_ = now_;
-  const bool all_told = to_tell_.empty() && roster_.size() == 0;
+  const bool all_told = gone_.AllHeard() && roster_.size() == 0;
   // A chief that found the job done does not know its members, and a worker that lost its session may live: they ask
   // every second while they do. A first chief that formed no generation has no members.
   const bool knows_members = !current_.id.IsNone() || term_ == 1;
-  const bool knows_all = knows_members && strays_.empty();
+  const bool knows_all = knows_members && gone_.NobodyMayReturn();
   const bool may_know_all = knows_all || Passed(*done_since_ + policy_.heartbeat_limit);
   if ((!all_told || !may_know_all) && !Passed(*done_since_ + policy_.training.chief_timeout)) return;
   phase_ = Phase::kEnded;

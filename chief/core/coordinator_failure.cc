@@ -22,10 +22,9 @@ void Coordinator::OnMessage(Worker& worker, const LeaveIntent& message) {
 
 void Coordinator::OnMessage(Worker& worker, const Left& message) {
   const Incarnation id = worker.id();
-  to_tell_.erase(id);
   Lose(id, message.exit_code == kExitPreempted ? WorkerChange::kPreempted : WorkerChange::kLost,
        absl::StrCat("it left: ", message.reason), /*close=*/true);
-  strays_.erase(id);
+  gone_.SaidGoodbye(id);
 }
 
 void Coordinator::OnMessage(Worker& worker, const ErrorReport& message) {
@@ -39,7 +38,7 @@ void Coordinator::OnMessage(Worker& worker, const ErrorReport& message) {
     if (!ending_.has_value()) ending_ = Ending{kExitBadData, cause};
     return;
   }
-  reported_error_.insert(worker.name());
+  gone_.ReportedError(worker.name());
   SpendFailure(cause, member);
   if (phase_ != Phase::kEnded) Lose(worker.id(), WorkerChange::kCrashed, message.message, /*close=*/true);
 }
@@ -47,18 +46,14 @@ void Coordinator::OnMessage(Worker& worker, const ErrorReport& message) {
 void Coordinator::OnMessage(Worker&, const Hello&) {}  // handled by OnHello, before a session is looked up
 
 void Coordinator::On(const ProcessExited& event) {
-  if (exited_.size() < kMaxWorkers) exited_[event.name] = now_;
-  std::erase_if(to_tell_,
-                [&](const auto& entry) { return entry.second == event.name && roster_.Find(entry.first) == nullptr; });
-  std::erase_if(strays_, [&](const auto& entry) { return entry.second.name == event.name; });
+  const Worker* worker = roster_.ByName(event.name);
+  const bool counted = gone_.Exited(event.name, worker == nullptr ? std::nullopt : std::optional(worker->id()), now_);
   if (event.last && !ending_.has_value()) {
     const std::string how = absl::StrCat("ended with code ", event.exit_code);
     ending_ = Ending{event.exit_code, absl::StrCat(event.name, ": ", event.cause.empty() ? how : event.cause)};
   }
-  const bool counted = reported_error_.erase(event.name) != 0;
   if (!IsCrashSignal(event.signal) || counted) return;
   const std::string cause = absl::StrCat(event.name, " died of signal ", event.signal);
-  const Worker* worker = roster_.ByName(event.name);
   out_.Add(WorkerChanged{event.name, Incarnation(), WorkerChange::kCrashed, cause});
   out_.Say(Level::kError, cause);
   const bool member = worker != nullptr && !worker->AtRest() && worker->busy == current_.id;
@@ -84,20 +79,14 @@ void Coordinator::Lose(Incarnation incarnation, WorkerChange change, const std::
   if (close) out_.Add(CloseSession{worker->session, reason});
   if (phase_ != Phase::kDone) {
     out_.Add(WorkerChanged{name, incarnation, change, reason});
-    losses_ += change == WorkerChange::kLost ? 1 : 0;
-    preemptions_ += change == WorkerChange::kPreempted ? 1 : 0;
-    if (gone_.size() < kMaxWorkers) gone_[name] = reason;
+    gone_.Count(name, change, reason);
   }
   roster_.Remove(incarnation);
   joined_.erase(incarnation);
   pairs_.Forget(incarnation);
   saves_.HolderGone(incarnation);
-  if (change == WorkerChange::kLost) {
-    last_lost_ = now_;
-    if (strays_.size() < kMaxWorkers && exited_.count(name) == 0) strays_[incarnation] = Stray{name, now_};
-  }
-  if (exited_.count(name) != 0) to_tell_.erase(incarnation);  // it will not come back for the result
-  if (current_.Has(incarnation)) EndPause(name);
+  gone_.Went(incarnation, name, change, now_);
+  if (current_.Has(incarnation)) backoff_.EndEarly(name, now_);
   if (!member) return;
   if (phase_ == Phase::kRunning && now_ < away_until_ && !IsOver(current_.id)) {
     return ListenAgain(absl::StrCat(name, ": ", reason));

@@ -133,7 +133,7 @@ void Coordinator::Break(const std::string& reason) {
       phase_ != Phase::kFinishing) {
     return;
   }
-  if (!current_.broken) broken_by_ = reason;
+  if (!current_.broken) backoff_.Broke(reason);
   current_.broken = true;
   if (phase_ != Phase::kBreaking) {
     out_.Say(Level::kWarning, absl::StrCat("generation ", current_.id.ToString(), " ends after step ",

@@ -86,14 +86,7 @@ void Coordinator::OnHello(SessionId session, const WorkerFence& fence, const Hel
 
 void Coordinator::Admit(Worker& worker, const Hello& hello) {
   if (hello.has_state) TakeUpLineage(hello.lineage);
-  gone_.erase(worker.name());
-  reported_error_.erase(worker.name());
-  exited_.erase(worker.name());
-  // A new process under the name of an old one means that the old one is dead and will not ask.
-  std::erase_if(strays_,
-                [&](const auto& entry) { return entry.second.name == worker.name() || entry.first == worker.id(); });
-  std::erase_if(to_tell_,
-                [&](const auto& entry) { return entry.second == worker.name() && entry.first != worker.id(); });
+  gone_.Came(worker.id(), worker.name());
   const Generation fence_generation = hello.activity == Activity::kIdle ? Generation() : hello.generation;
   out_.Command(worker, fence_generation,
                Welcome{policy_.job, worker.name(), history_.lineage(), policy_.metagraph, policy_.training},

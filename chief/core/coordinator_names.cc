@@ -29,8 +29,8 @@ void Coordinator::ServeNames() {
     NameClaim claim = next->second;
     const SessionId session = next->first;
     const Worker* holder = roster_.ByName(claim.hello.preferred_name);
-    const auto exited = exited_.find(claim.hello.preferred_name);
-    if (holder != nullptr && exited != exited_.end() && holder->heard < exited->second) {
+    const std::optional<absl::Time> exited = gone_.ExitedAt(claim.hello.preferred_name);
+    if (holder != nullptr && exited.has_value() && holder->heard < *exited) {
       Lose(holder->id(), WorkerChange::kLost, "its supervisor saw its process end", /*close=*/true);
       holder = nullptr;
     }

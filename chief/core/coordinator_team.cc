@@ -115,8 +115,7 @@ bool Coordinator::LargerTeamWaits() {
 // Every member is at rest or given up: what they said of each other is weighed, and how soon to try again.
 void Coordinator::ConcludeBreak() {
   if (!current_.broken) {  // met at a boundary: what failed before works now
-    fruitless_ = 0;
-    return ended_pause_.clear();
+    return backoff_.Concluded(/*fruitless=*/false, now_);
   }
   const bool lost = std::any_of(current_.members.begin(), current_.members.end(),
                                 [&](const Member& member) { return roster_.Find(member.incarnation) == nullptr; });
@@ -146,25 +145,15 @@ void Coordinator::ConcludeBreak() {
     }
   }
   const bool stepped = progress_.agreed() > current_.agreed;
-  fruitless_ = stepped || lost ? 0 : fruitless_ + 1;
-  if (fruitless_ == 0) ended_pause_.clear();
-  if (fruitless_ >= 2) {
-    const uint32_t doublings = std::min<uint32_t>(fruitless_ - 2, 16);
-    not_before_ = now_ + std::min(kFirstPause * (int64_t{1} << doublings), kLongestPause);
-  }
+  backoff_.Concluded(!stepped && !lost, now_);
   current_.broken = false;
   current_.accused.clear();
 }
 
-bool Coordinator::EndPause(const std::string& name) {
-  if (now_ >= not_before_ || ended_pause_.size() >= kMaxWorkers || !ended_pause_.insert(name).second) return false;
-  not_before_ = now_;
-  return true;
-}
-
 bool Coordinator::EndPauseFor(const Team& team) {
-  return std::any_of(team.members.begin(), team.members.end(),
-                     [this](const Worker* worker) { return !current_.Has(worker->id()) && EndPause(worker->name()); });
+  return std::any_of(team.members.begin(), team.members.end(), [this](const Worker* worker) {
+    return !current_.Has(worker->id()) && backoff_.EndEarly(worker->name(), now_);
+  });
 }
 
 }  // namespace lockstep::chief

@@ -41,7 +41,7 @@ void Coordinator::AdvanceWaiting() {
   const bool leaver_holds_more = best != nullptr && best->leaving &&
                                  (staying_best == nullptr || staying_best->held->position < best->held->position);
   const Team team = ChooseTeam(leaver_holds_more);
-  if (team.in_doubt || (now_ < not_before_ && !EndPauseFor(team))) return;
+  if (team.in_doubt || (backoff_.Pauses(now_) && !EndPauseFor(team))) return;
   if (team.staying < policy_.min_workers) return Park(team.staying);
   parked_since_.reset();
   if (team.saved_first.has_value()) {

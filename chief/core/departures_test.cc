@@ -1,0 +1,90 @@
+#include "chief/core/departures.h"
+
+#include <catch2/catch.hpp>
+
+namespace lockstep::chief {
+namespace {
+
+const absl::Time kNow = absl::FromUnixSeconds(1000);
+constexpr Incarnation kFirst{0, 1};
+constexpr Incarnation kSecond{0, 2};
+
+TEST_CASE("departures: one that lost its session may return, until its process was seen to end", "[core]") {
+  Departures gone;
+
+  gone.Went(kFirst, "worker-0", WorkerChange::kLost, kNow);
+  CHECK_FALSE(gone.NobodyMayReturn());
+  gone.Exited("worker-0", std::nullopt, kNow);
+
+  CHECK(gone.NobodyMayReturn());
+  CHECK(gone.ExitedAt("worker-0") == kNow);
+}
+
+TEST_CASE("departures: the order in which an end is heard of does not matter", "[core]") {
+  Departures gone;
+
+  gone.Exited("worker-0", kFirst, kNow);  // its session has not ended yet
+  gone.Went(kFirst, "worker-0", WorkerChange::kLost, kNow);
+
+  CHECK(gone.NobodyMayReturn());
+}
+
+TEST_CASE("departures: one that comes back, itself or its successor, is not waited for any more", "[core]") {
+  const Incarnation comes = GENERATE(kFirst, kSecond);
+  Departures gone;
+  gone.Went(kFirst, "worker-0", WorkerChange::kLost, kNow);
+  gone.Count("worker-0", WorkerChange::kLost, "reset");
+  REQUIRE(gone.reasons().at("worker-0") == "reset");
+
+  gone.Came(comes, "worker-0");
+
+  CHECK(gone.NobodyMayReturn());
+  CHECK(gone.reasons().empty());
+}
+
+TEST_CASE("departures: those that said goodbye, or gave up long ago, are not waited for", "[core]") {
+  Departures gone;
+  gone.IsTold(kFirst, "worker-0");
+  gone.Went(kFirst, "worker-0", WorkerChange::kLost, kNow);
+  gone.Went(kSecond, "worker-1", WorkerChange::kLost, kNow);
+
+  gone.SaidGoodbye(kFirst);
+  CHECK(gone.AllHeard());
+  CHECK_FALSE(gone.NobodyMayReturn());
+  gone.GiveUpBefore(kNow + absl::Seconds(1));
+
+  CHECK(gone.NobodyMayReturn());
+}
+
+TEST_CASE("departures: who has to hear of the end", "[core]") {
+  Departures gone;
+  gone.ReportedError("worker-0");
+  gone.MustHear(kFirst, "worker-0");  // its process ends by itself
+  CHECK(gone.AllHeard());
+
+  gone.MustHear(kSecond, "worker-1");
+  CHECK_FALSE(gone.AllHeard());
+  SECTION("not one whose process ended after its session") {
+    gone.Went(kSecond, "worker-1", WorkerChange::kLost, kNow);
+    CHECK_FALSE(gone.Exited("worker-1", std::nullopt, kNow));
+  }
+  SECTION("not one whose process ended before its session") {
+    gone.Exited("worker-1", kSecond, kNow);
+    CHECK_FALSE(gone.AllHeard());  // the session may still bring its goodbye
+    gone.Went(kSecond, "worker-1", WorkerChange::kLost, kNow);
+  }
+  SECTION("not one whose name another process has") { gone.Came(kFirst, "worker-1"); }
+
+  CHECK(gone.AllHeard());
+}
+
+TEST_CASE("departures: an error that was reported explains the end of that process, once", "[core]") {
+  Departures gone;
+  gone.ReportedError("worker-0");
+
+  CHECK(gone.Exited("worker-0", std::nullopt, kNow));
+  CHECK_FALSE(gone.Exited("worker-0", std::nullopt, kNow));
+}
+
+}  // namespace
+}  // namespace lockstep::chief
