@@ -14,13 +14,12 @@ Coordinator::Coordinator(const CoordinatorConfig& config)
     : policy_(config.policy),
       term_(config.recovered.term),
       history_(config.policy.lineage_per_generation ? config.recovered.checkpoint.lineage : config.policy.lineage),
-      plan_hash_(config.recovered.plan_hash),
-      data_digest_(config.recovered.data_digest),
       out_(config.recovered.term),
       saves_(config.recovered),
       progress_(history_.lineage(), config.recovered.checkpoint.step, config.policy.training.eval_slices,
                 config.recovered.ledger.step),
       budget_(config.policy.max_failures),
+      plan_(config.recovered.plan_hash, config.recovered.data_digest),
       no_progress_(config.policy.no_progress_limit),
       trained_for_(config.recovered.trained_for) {
   budget_.SavePublished(config.recovered.checkpoint.step);
@@ -82,7 +81,7 @@ void Coordinator::NoteTime(absl::Time now) {
   if (done_since_.has_value()) *done_since_ += gap;
   if (mismatch_until_.has_value()) *mismatch_until_ += gap;
   saves_.ShiftDeadlines(gap);
-  plan_trouble_.ShiftDeadlines(gap);
+  plan_.ShiftDeadlines(gap);
   for (Worker* worker : roster_.InOrder()) {
     worker->heard += gap;
     worker->progressed += gap;
@@ -206,8 +205,8 @@ void Coordinator::On(const StorageFailed& event) {
   if (event.snapshot == SnapshotId()) {
     const std::string what = absl::StrCat("the kernel plan cannot be stored: ", event.message);
     if (!event.may_pass) return EndJob(kExitStorage, what);
-    if (plan_trouble_.Refused(now_, what)) {
-      out_.Say(Level::kError, absl::StrCat(plan_trouble_.Text(now_), ". It is tried again until the storage takes it"));
+    if (plan_.Refused(now_, what)) {
+      out_.Say(Level::kError, absl::StrCat(plan_.TroubleText(now_), ". It is tried again until the storage takes it"));
     }
     return;
   }
@@ -343,7 +342,7 @@ CoordinatorView Coordinator::View() {
   view.losses = gone_.losses();
   if (phase_ != Phase::kRunning && phase_ != Phase::kDone) view.waiting_for = WaitingText();
   if (saves_.Insists() && !saves_.TroubleText(now_).empty()) view.waiting_for = saves_.TroubleText(now_);
-  if (plan_trouble_.active()) view.waiting_for = plan_trouble_.Text(now_);
+  if (const std::string trouble = plan_.TroubleText(now_); !trouble.empty()) view.waiting_for = trouble;
   for (Worker* worker : roster_.InOrder()) {
     CoordinatorView::WorkerLine line;
     line.name = worker->name();

@@ -43,11 +43,11 @@
 #include "chief/core/history.h"
 #include "chief/core/no_progress.h"
 #include "chief/core/outbox.h"
+#include "chief/core/plan_tracker.h"
 #include "chief/core/policy.h"
 #include "chief/core/progress_tracker.h"
 #include "chief/core/reachability.h"
 #include "chief/core/roster.h"
-#include "chief/core/storage_trouble.h"
 
 namespace lockstep::chief {
 
@@ -278,8 +278,6 @@ class Coordinator {
   const JobPolicy policy_;
   const Term term_;
   History history_;
-  std::string plan_hash_;
-  Digest data_digest_;
 
   absl::Time now_ = absl::InfinitePast();
   absl::Time last_tick_ = absl::InfinitePast();
@@ -308,6 +306,7 @@ class Coordinator {
   CheckpointTracker saves_;
   ProgressTracker progress_;
   FailureBudget budget_;
+  PlanTracker plan_;
   NoProgressLimit no_progress_;
   FormationBackoff backoff_;
 
@@ -321,9 +320,6 @@ class Coordinator {
   uint64_t test_rounds_ = 0;
   std::set<Incarnation> joined_;    // were in a generation of this chief
   std::set<std::string> broke_by_;  // names whose loss broke the newest generation
-  std::optional<StorePlan> plan_being_stored_;
-  StorageTrouble plan_trouble_;
-  Incarnation plan_maker_;  // of the plan in use, if it was made under this chief
 
   std::optional<Ending> ending_;  // a stop or the time limit is pending
   std::optional<Ending> result_;  // phase Done

@@ -87,7 +87,7 @@ void Coordinator::ConcludeMismatch() {
 // ---- saves
 // -----------------------------------------------------------------------------------------------------------
 
-CheckpointTracker::Context Coordinator::SaveContext() const { return {now_, plan_hash_, trained_for_, history_}; }
+CheckpointTracker::Context Coordinator::SaveContext() const { return {now_, plan_.hash(), trained_for_, history_}; }
 
 void Coordinator::AdvanceSaves() {
   if (!saves_.storage_verdict().empty()) return EndJob(kExitStorage, saves_.storage_verdict());

@@ -21,15 +21,6 @@ std::string LoopbackHint(const Worker& worker, const Worker& peer) {
 
 int32_t ExitCodeOf(PrepareProblem problem) { return problem == PrepareProblem::kData ? kExitBadData : kExitBadJob; }
 
-// What the storage names a file by, or keeps in one line: a digest and a little more.
-constexpr size_t kMaxNameBytes = 128;
-
-bool IsName(const std::string& text) {
-  return text.size() <= kMaxNameBytes && std::all_of(text.begin(), text.end(), absl::ascii_isgraph);
-}
-
-std::string Shown(const std::string& text) { return absl::CHexEscape(text.substr(0, kMaxNameBytes)); }
-
 }  // namespace
 
 void Coordinator::Refuse(SessionId session, int32_t code, const std::string& message) {
@@ -106,7 +97,7 @@ void Coordinator::Admit(Worker& worker, const Hello& hello) {
     if (!goes_on) SendVerdict(worker, "its generation ended when its session did");
   }
   if (worker.finished) WelcomeFinished(worker, hello);
-  if (hello.ready.has_value() && IsOfThisJob(*hello.ready) && !plan_hash_.empty()) AcceptReady(worker, *hello.ready);
+  if (hello.ready.has_value() && IsOfThisJob(*hello.ready) && plan_.known()) AcceptReady(worker, *hello.ready);
 }
 
 void Coordinator::TakeUpLineage(const Lineage& lineage) {
@@ -134,27 +125,13 @@ void Coordinator::WelcomeFinished(Worker& worker, const Hello& hello) {
 void Coordinator::OnMessage(Worker& worker, const PlanMade& message) {
   if (worker.stage != Worker::Stage::kPlanning) return;  // another one was appointed meanwhile
   worker.stage = Worker::Stage::kWelcomed;
-  const bool named = !message.plan_hash.empty() && IsName(message.plan_hash) && IsName(message.data_digest);
-  if (message.plan.size() > kMaxPlanBytes || !named) {
-    const std::string why =
-        absl::StrCat("its kernel plan has ", message.plan.size(), " bytes under the name '", Shown(message.plan_hash),
-                     "', made with the data '", Shown(message.data_digest), "'; at most ", kMaxPlanBytes,
-                     " are accepted, and digests as names");
+  if (const std::string why = PlanTracker::WhatIsWrong(message); !why.empty()) {
     return RefuseWorker(worker, kExitBadJob, why);
   }
-  plan_maker_ = worker.id();
-  plan_being_stored_ = StorePlan{message.plan_hash, message.plan, message.data_digest,
-                                 absl::StrCat("made by ", worker.name(), ": everyone replays it")};
-  out_.Add(*plan_being_stored_);
+  out_.Add(plan_.Accept(worker.id(), worker.name(), message));
 }
 
-void Coordinator::On(const PlanStored& event) {
-  if (!plan_being_stored_.has_value() || event.plan_hash != plan_being_stored_->plan_hash) return;
-  plan_hash_ = event.plan_hash;
-  data_digest_ = plan_being_stored_->data_digest;
-  plan_being_stored_.reset();
-  plan_trouble_.Worked(now_);
-}
+void Coordinator::On(const PlanStored& event) { plan_.Stored(event, now_); }
 
 void Coordinator::OnMessage(Worker& worker, const Ready& message) {
   if (!IsOfThisJob(message)) {
@@ -165,15 +142,14 @@ void Coordinator::OnMessage(Worker& worker, const Ready& message) {
 }
 
 bool Coordinator::IsOfThisJob(const Ready& ready) const {
-  return ready.plan_hash == plan_hash_ && ready.settings == policy_.training.settings;
+  return ready.plan_hash == plan_.hash() && ready.settings == policy_.training.settings;
 }
 
 void Coordinator::AcceptReady(Worker& worker, const Ready& ready) {
-  if (data_digest_.empty()) data_digest_ = ready.data_digest;
-  if (ready.data_digest != data_digest_) {
+  if (!plan_.AcceptData(ready.data_digest)) {
     const std::string why =
         absl::StrCat("its data files have digest ", ready.data_digest.substr(0, 12), ", the job's have ",
-                     data_digest_.substr(0, 12), ". Give ", worker.host, " the same files.");
+                     plan_.data_digest().substr(0, 12), ". Give ", worker.host, " the same files.");
     return RefuseWorker(worker, kExitBadData, why);
   }
   worker.stage = Worker::Stage::kReady;
@@ -183,7 +159,7 @@ void Coordinator::AcceptReady(Worker& worker, const Ready& ready) {
 
 bool Coordinator::PlanMayBeReplaced(const Worker& asking) {
   // A worker that cannot run its own plan would make the same plan again.
-  if (saves_.published().step != 0 || plan_maker_ == asking.id()) return false;
+  if (saves_.published().step != 0 || plan_.IsMadeBy(asking.id())) return false;
   for (Worker* worker : roster_.InOrder()) {
     // Somebody can run it, is about to find out, or lives by it.
     if (worker->stage != Worker::Stage::kWelcomed || worker->held.has_value() || !worker->AtRest()) return false;
@@ -195,23 +171,18 @@ void Coordinator::OnMessage(Worker& worker, const PrepareFailed& message) {
   const bool by_plan = worker.stage == Worker::Stage::kPreparing && message.problem == PrepareProblem::kCannotRun;
   worker.stage = Worker::Stage::kWelcomed;
   if (by_plan && PlanMayBeReplaced(worker)) {
-    out_.Say(Level::kWarning, absl::StrCat("no worker here can run kernel plan ", plan_hash_.substr(0, 12), " (",
+    out_.Say(Level::kWarning, absl::StrCat("no worker here can run kernel plan ", plan_.hash().substr(0, 12), " (",
                                            message.message, "); nothing was trained with it, so a new one is made"));
-    plan_hash_.clear();
-    data_digest_.clear();
-    return;
+    return plan_.Discard();
   }
   RefuseWorker(worker, ExitCodeOf(message.problem), message.message);
 }
 
 void Coordinator::PrepareOrPlan() {
   const std::vector<Worker*> workers = roster_.InOrder();
-  if (plan_hash_.empty()) {
-    if (plan_trouble_.active() && plan_being_stored_.has_value() && now_ >= plan_trouble_.retry_at()) {
-      plan_trouble_.TryAgain();
-      out_.Add(*plan_being_stored_);
-    }
-    const bool under_way = plan_being_stored_.has_value() ||
+  if (!plan_.known()) {
+    if (auto again = plan_.RetryDue(now_)) out_.Add(*std::move(again));
+    const bool under_way = plan_.IsBeingStored() ||
                            std::any_of(workers.begin(), workers.end(),
                                        [](const Worker* worker) { return worker->stage == Worker::Stage::kPlanning; });
     if (under_way) return;
@@ -226,7 +197,8 @@ void Coordinator::PrepareOrPlan() {
   for (Worker* worker : workers) {
     if (worker->stage != Worker::Stage::kWelcomed || worker->leaving || !worker->AtRest()) continue;
     worker->stage = Worker::Stage::kPreparing;
-    out_.Command(*worker, Generation(), Prepare{policy_.metagraph, plan_hash_, data_digest_, policy_.training.settings},
+    out_.Command(*worker, Generation(),
+                 Prepare{policy_.metagraph, plan_.hash(), plan_.data_digest(), policy_.training.settings},
                  "to be ready before it joins");
   }
 }
