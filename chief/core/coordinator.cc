@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "chief/core/invariants.h"
 #include "common/status/check.h"
 #include "common/status/exit_code.h"
 
@@ -39,6 +40,7 @@ std::vector<Incarnation> Coordinator::CurrentGeneration::Ids() const {
 std::vector<Action> Coordinator::Step(absl::Time now, const Event& event) {
   if (phase_ == Phase::kEnded) return {};
   NoteTime(now);
+  const SnapshotId published_before = saves_.published();
   judging_ = std::holds_alternative<Tick>(event);
   if (judging_) last_tick_ = now;
   std::visit([this](const auto& alternative) { On(alternative); }, event);
@@ -48,7 +50,16 @@ std::vector<Action> Coordinator::Step(absl::Time now, const Event& event) {
     advanced_ = now_;
     Advance();
   }
-  return out_.Take();
+  std::vector<Action> actions = out_.Take();
+  if (phase_ == Phase::kEnded || only_told) return actions;
+  const std::string broken = BrokenInvariant({phase_ == Phase::kRunning, current_.id, current_.members, roster_,
+                                              history_, published_before, saves_.published(), actions});
+  if (broken.empty()) return actions;
+  // Nothing of what was decided is carried out.
+  phase_ = Phase::kEnded;
+  return {Exit{kExitBug, absl::StrCat("the chief is wrong about the job, which is a defect of it: ", broken,
+                                      ". Nothing was published since step ", published_before.step,
+                                      "; start the job again, and it goes on from there")}};
 }
 
 void Coordinator::NoteTime(absl::Time now) {

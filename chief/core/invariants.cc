@@ -1,0 +1,76 @@
+#include "chief/core/invariants.h"
+
+#include <set>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+
+namespace lockstep::chief {
+namespace {
+
+std::string BrokenByRoster(const InvariantView& view) {
+  std::set<SessionId> sessions;
+  std::set<std::string> names;
+  for (const Worker* worker : view.roster.InOrder()) {
+    if (!sessions.insert(worker->session).second) {
+      return absl::StrCat("session ", worker->session, " belongs to two workers, one of them ", worker->name());
+    }
+    if (!names.insert(worker->name()).second) return absl::StrCat("two workers have the name ", worker->name());
+  }
+  return "";
+}
+
+std::string BrokenByGeneration(const InvariantView& view) {
+  if (!view.runs) return "";
+  std::set<Incarnation> members;
+  for (const Member& member : view.members) {
+    members.insert(member.incarnation);
+    const Worker* worker = view.roster.Find(member.incarnation);
+    if (worker == nullptr) {
+      return absl::StrCat("generation ", view.current.ToString(), " steps without its member ", member.name);
+    }
+    if (worker->busy != view.current) {
+      return absl::StrCat(member.name, " is a member of generation ", view.current.ToString(), " and runs ",
+                          worker->busy.ToString());
+    }
+  }
+  for (const Worker* worker : view.roster.InOrder()) {
+    if (worker->AtRest() || members.count(worker->id()) != 0) continue;
+    if (!worker->verdict_sent) {
+      return absl::StrCat(worker->name(), " runs generation ", worker->busy.ToString(), " beside ",
+                          view.current.ToString(), " and was not told that it is over");
+    }
+  }
+  return "";
+}
+
+std::string BrokenByPublication(const InvariantView& view) {
+  if (view.published.step < view.published_before.step) {
+    return absl::StrCat(view.published.ToString(), " is the newest checkpoint after ",
+                        view.published_before.ToString());
+  }
+  for (const Action& action : view.actions) {
+    const auto* commit = std::get_if<PublishCommit>(&action);
+    if (commit == nullptr) continue;
+    const SnapshotId& snapshot = commit->snapshot;
+    if (snapshot.step <= view.published.step) {
+      return absl::StrCat(snapshot.ToString(), " is to be published after ", view.published.ToString());
+    }
+    if (!view.history.Includes(snapshot.lineage, snapshot.step)) {
+      return absl::StrCat(snapshot.ToString(), " of lineage ", snapshot.lineage,
+                          " is to be published, which the job does not contain");
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string BrokenInvariant(const InvariantView& view) {
+  for (const auto& broken : {BrokenByRoster(view), BrokenByGeneration(view), BrokenByPublication(view)}) {
+    if (!broken.empty()) return broken;
+  }
+  return "";
+}
+
+}  // namespace lockstep::chief

@@ -1,0 +1,40 @@
+// What must hold after every event, whatever happened: checked by the coordinator in production too. A violation is a
+// defect of the chief, and ends it before any of the event's actions is carried out, so that nothing is published by a
+// chief that is wrong about itself.
+//
+// Threading: thread-safe (a pure function).
+#ifndef LOCKSTEP_CHIEF_CORE_INVARIANTS_H_
+#define LOCKSTEP_CHIEF_CORE_INVARIANTS_H_
+
+#include <string>
+#include <vector>
+
+#include "chief/core/actions.h"
+#include "chief/core/history.h"
+#include "chief/core/roster.h"
+#include "common/protocol/ids.h"
+
+namespace lockstep::chief {
+
+// The coordinator after an event.
+struct InvariantView {
+  bool runs = false;  // a generation steps
+  Generation current;
+  const std::vector<Member>& members;  // of it
+  Roster& roster;
+  const History& history;
+  const SnapshotId& published_before;  // before the event
+  const SnapshotId& published;
+  const std::vector<Action>& actions;  // of the event
+};
+
+// Which of these does not hold; empty when all do.
+//   * One session and one name belong to one worker.
+//   * While a generation steps, all its members are connected and run it, and nobody else does.
+//   * No worker runs a newer generation than the current one, unless it was told that its own is over.
+//   * What is published never goes back, and what is to be published is newer and part of the history.
+std::string BrokenInvariant(const InvariantView& view);
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_CORE_INVARIANTS_H_
