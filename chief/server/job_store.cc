@@ -292,13 +292,13 @@ absl::StatusOr<WorkerStatsFile> JobStore::ReadStats() {
 
 absl::Status JobStore::WriteStats(const std::string& json) {
   MutexLock lock(&mutex_);
-  LS_RETURN_IF_ERROR(storage_->CreateDirectories(layout::kStats));
+  LS_RETURN_IF_ERROR(hold_->EnsureDirectory(layout::kStats));
   return hold_->Replace(layout::kLiveStats, json);
 }
 
 absl::Status JobStore::WriteSample(int64_t step, const std::string& text) {
   MutexLock lock(&mutex_);
-  LS_RETURN_IF_ERROR(storage_->CreateDirectories(layout::kSamples));
+  LS_RETURN_IF_ERROR(hold_->EnsureDirectory(layout::kSamples));
   return hold_->Replace(absl::StrCat(layout::kSamples, "/", layout::StepName(step), ".txt"), text);
 }
 
@@ -308,6 +308,7 @@ absl::Status JobStore::AppendEvents(const std::string& records) {
     const TermOwner owner = ThisProcess();
     const absl::Time now = absl::Now();
     const std::string name = EventFileName(now, owner.host(), owner.pid(), hold_->term());
+    LS_RETURN_IF_ERROR(hold_->EnsureDirectory(layout::kEvents));
     LS_ASSIGN_OR_RETURN(events_, CreateEventFile(*storage_, name, now, records));
     return absl::OkStatus();
   }
