@@ -143,6 +143,7 @@ bool CheckpointTracker::PublishDone(const SnapshotId& snapshot, absl::Time now, 
   Save* save = InStorage(snapshot);
   if (save == nullptr || save->stage != Stage::kPublishing) return false;
   published_ = snapshot;
+  published_is_lost_ = false;
   published_evaluated_ = save->written_evaluated;
   published_ledger_ = save->written_ledger;
   abandoned_in_a_row_ = 0;
@@ -166,6 +167,14 @@ void CheckpointTracker::StorageRefused(const StorageFailed& event, const Context
   Save* save = InStorage(event.snapshot);
   // One error of the disk reaches every sender of a share: it counts once, and the save waits already.
   if (save == nullptr) return;
+  if (!event.may_pass && save->stage == Stage::kPublishing && IsPublished(save->id) && !published_is_lost_) {
+    out.Say(Level::kWarning, absl::StrCat("the evaluation of ", published_.ToString(), " cannot be added to it: ",
+                                          event.message, ". It is saved once more, as a whole"));
+    published_is_lost_ = true;
+    save->stage = Stage::kWaiting;
+    save->not_before = context.now + kRetry;
+    return;
+  }
   if (!event.may_pass) {
     if (++damaged_in_a_row_ >= kDamagedBeforeEnd) {
       storage_verdict_ = absl::StrCat("saving ", event.snapshot.ToString(), " failed ", damaged_in_a_row_,

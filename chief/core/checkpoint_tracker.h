@@ -96,7 +96,9 @@ class CheckpointTracker {
   bool published_evaluated() const { return published_evaluated_; }
   const EvaluationLedger& published_ledger() const { return published_ledger_; }
   // Is `step` of the current history beyond what is published?
-  bool IsNewer(uint64_t step) const { return step > published_.step; }
+  bool IsNewer(uint64_t step) const {
+    return step > published_.step || (published_is_lost_ && step == published_.step);
+  }
   bool Busy() const { return !saves_.empty(); }
   bool MustHold() const { return abandoned_in_a_row_ >= kAbandonedBeforeHold; }
   // Is there a save of `snapshot.step` or later that can still succeed?
@@ -170,6 +172,7 @@ class CheckpointTracker {
   void Tell(const Save& save, bool published, const std::string& why, Outbox& out, Roster& roster);
 
   SnapshotId published_;
+  bool published_is_lost_ = false;  // it cannot be amended: its files are gone
   bool published_evaluated_ = true;
   EvaluationLedger published_ledger_;
   std::map<Key, Save> saves_;  // at most kMaxHeldSnapshots, one of them under way

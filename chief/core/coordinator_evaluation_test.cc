@@ -87,6 +87,28 @@ TEST_CASE("coordinator: a last state that was published before its evaluation is
   CHECK(chief.Count<Exit>() == 1);
 }
 
+TEST_CASE("coordinator: a checkpoint that was removed before its evaluation was added is saved once more", "[core]") {
+  ChiefHarness chief({.workers = 1,
+                      .end_step = 20,
+                      .checkpoint_step = 20,
+                      .plan = "plan-1",
+                      .policy = Evaluating(),
+                      .evaluated = false});
+  chief.Advance(absl::Seconds(10));
+  chief.storing = false;
+  chief.StepTo(20);
+  REQUIRE(chief.Count<AmendManifest>() == 1);
+
+  chief.storing = true;
+  chief.Do(StorageFailed{chief.Last<AmendManifest>().snapshot, "it was removed", /*may_pass=*/false});
+  chief.Advance(absl::Seconds(2));
+
+  CHECK(chief.Count<PublishCommit>() == 1);
+  CHECK(chief.Count<AmendManifest>() == 1);
+  REQUIRE(chief.Count<Exit>() == 1);
+  CHECK(chief.Last<Exit>().code == 0);
+}
+
 TEST_CASE("coordinator: a replica at rest that finished the last evaluation completes what is published", "[core]") {
   ChiefHarness chief({.workers = 2,
                       .min = 2,

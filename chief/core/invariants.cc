@@ -53,7 +53,8 @@ std::string BrokenByPublication(const InvariantView& view) {
     const auto* commit = std::get_if<PublishCommit>(&action);
     if (commit == nullptr) continue;
     const SnapshotId& snapshot = commit->snapshot;
-    if (snapshot.step <= view.published.step) {
+    const bool again = snapshot.step == view.published.step && snapshot.digest == view.published.digest;
+    if (snapshot.step <= view.published.step && !again) {
       return absl::StrCat(snapshot.ToString(), " is to be published after ", view.published.ToString());
     }
     if (!view.history.Includes(snapshot.lineage, snapshot.step)) {

@@ -32,7 +32,8 @@ struct InvariantView {
 //   * One session and one name belong to one worker.
 //   * While a generation steps, all its members are connected and run it, and nobody else does.
 //   * No worker runs a newer generation than the current one, unless it was told that its own is over.
-//   * What is published never goes back, and what is to be published is newer and part of the history.
+//   * What is published never goes back, and what is to be published is newer, or the same
+//     once more, and part of the history.
 std::string BrokenInvariant(const InvariantView& view);
 
 }  // namespace lockstep::chief

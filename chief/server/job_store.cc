@@ -272,10 +272,17 @@ absl::StatusOr<PublishedCheckpoint> JobStore::Publish(const SnapshotId& id, Comm
   return published;
 }
 
+absl::Status JobStore::ExplainMissing(const absl::Status& error) const {
+  // Of a directory that is not mounted for a moment nothing is there.
+  LS_ASSIGN_OR_RETURN(const bool mounted, storage_->Exists(layout::TermPath(hold_->term())));
+  return mounted ? absl::DataLossError(absl::StrCat("it was removed: ", error.message())) : error;
+}
+
 absl::StatusOr<PublishedCheckpoint> JobStore::Amend(const SnapshotId& id, const EvaluationLedger& ledger,
                                                     int64_t keep_step) {
   MutexLock lock(&mutex_);
   absl::StatusOr<PublishedCheckpoint> amended = manifests_->Amend(id, ledger, keep_step);
+  if (absl::IsNotFound(amended.status())) return ExplainMissing(amended.status());
   if (!amended.ok()) return hold_->Explain(amended.status());
   return amended;
 }
@@ -346,11 +353,7 @@ absl::StatusOr<std::string> JobStore::ReadShare(const SnapshotId& id, const Shar
   if (!reader_.has_value() || !is_wanted(*reader_)) {
     absl::StatusOr<CheckpointReader> reader =
         CheckpointReader::Open(*storage_, layout::CheckpointPath(static_cast<int64_t>(id.step)));
-    if (absl::IsNotFound(reader.status())) {
-      // Of a directory that is not mounted for a moment nothing is there.
-      LS_ASSIGN_OR_RETURN(const bool mounted, storage_->Exists(layout::TermPath(hold_->term())));
-      if (mounted) return absl::DataLossError(absl::StrCat("it was removed: ", reader.status().message()));
-    }
+    if (absl::IsNotFound(reader.status())) return ExplainMissing(reader.status());
     LS_RETURN_IF_ERROR(reader.status());
     if (!is_wanted(*reader)) return absl::DataLossError(absl::StrCat(id.ToString(), " is not published here"));
     reader_.emplace(*std::move(reader));

@@ -102,6 +102,8 @@ class JobStore {
   void TakeUp(const CheckpointReader& newest);
   // At every start, also of a job that begins: from here on the best checkpoint is known by this rule.
   absl::Status SettleBest(const EvaluationRule& rule);
+  // Of a checkpoint's file: DataLoss where somebody removed it, the error itself while the directory is away.
+  absl::Status ExplainMissing(const absl::Status& error) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::unique_ptr<ShardSink>> MakeSink(const SnapshotId& id, uint32_t shares);
 
   std::unique_ptr<Storage> storage_;
