@@ -2,9 +2,12 @@
 // has the same digest. Digests are compared between runs of this machine, never with a constant.
 #include <signal.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/e2e/local_job.h"
 
@@ -26,6 +29,16 @@ const std::string& UndisturbedDigest() {
     return job.Digest();
   }();
   return digest;
+}
+
+// The step of the newest checkpoint.
+uint64_t NewestCheckpoint(const LocalJob& job) {
+  uint64_t newest = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(job.directory() + "/checkpoints")) {
+    const std::string name = entry.path().filename().string();
+    if (absl::StartsWith(name, "step-")) newest = std::max<uint64_t>(newest, std::stoull(name.substr(5)));
+  }
+  return newest;
 }
 
 void WaitForSuccess(LocalJob& job, int workers) {
@@ -91,12 +104,14 @@ TEST_CASE("promise: everything killed at once goes on from the checkpoint", "[e2
   job.WaitForStatus("a save in the middle", [](const proto::StatusReply& s) { return s.published_step() >= 100; });
 
   job.KillEverything();
+  const uint64_t saved = NewestCheckpoint(job);
+  CHECK(saved >= 100);
   job.StartChief(2);
   job.StartWorker(0);
   job.StartWorker(1);
   WaitForSuccess(job, 2);
 
-  CHECK(job.LogOf("chief").find("step 100") != std::string::npos);
+  CHECK_THAT(job.LogOf("chief"), Catch::Contains(absl::StrCat(", from step ", saved, " (")));
   CHECK(job.Digest() == UndisturbedDigest());
   job.ReplayRecords();
 }
