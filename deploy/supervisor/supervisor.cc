@@ -57,6 +57,14 @@ std::string ReadCause(int fd) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(kExecFailed);  // the parent died before the line above
   setpgid(0, 0);
+  // A signal that came since the fork must end this process, not run a handler of the parent's program.
+  for (int number = 1; number < NSIG; ++number) {
+    struct sigaction action;
+    if (sigaction(number, nullptr, &action) != 0 || action.sa_handler == SIG_IGN) continue;
+    action = {};
+    action.sa_handler = SIG_DFL;
+    sigaction(number, &action, nullptr);
+  }
   sigprocmask(SIG_SETMASK, &mask, nullptr);
   if (log >= 0) {
     dup2(log, STDOUT_FILENO);
