@@ -30,10 +30,10 @@ struct InvariantView {
 
 // Which of these does not hold; empty when all do.
 //   * One session and one name belong to one worker.
-//   * While a generation steps, all its members are connected and run it, and nobody else does.
-//   * No worker runs a newer generation than the current one, unless it was told that its own is over.
-//   * What is published never goes back, and what is to be published is newer, or the same
-//     once more, and part of the history.
+//   * While a generation steps, all its members are connected and run it, and whoever runs another one was told that
+//     it is over.
+//   * What is published never goes back. What is to be published is newer, or the same once more, and part of the
+//     history.
 std::string BrokenInvariant(const InvariantView& view);
 
 }  // namespace lockstep::chief

@@ -172,8 +172,9 @@ int Serve(const ChiefOptions& options, JobSetup& setup, JobStore& store, const s
                             [&loop](absl::Duration stands) { EndHungProcess(loop, stands); });
     code = loop.Run([&] {
       absl::Status kept = store.KeepAddress();
-      if (!IsFenced(kept) && !options.address_file.empty())
+      if (!IsFenced(kept) && !options.address_file.empty()) {
         kept.Update(RestoreAddressFile(options.address_file, address));
+      }
       return kept;
     });
   } else if (code == kExitPreempted) {

@@ -206,7 +206,7 @@ TEST_CASE("supervisor: the chief hears of the last worker that no other is left,
   CHECK(h.Report(Worker(1))->cause == "no GPU there");
 }
 
-TEST_CASE("supervisor: a worker of several that starts again is not the last one", "[supervisor]") {
+TEST_CASE("supervisor: the only worker is not the last one while it is started again", "[supervisor]") {
   Harness h({.workers = 1});
   h.now += absl::Seconds(10);
 
