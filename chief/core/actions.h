@@ -27,6 +27,15 @@ struct Send {
   LS_FIELDS(Send, session, fence, command, reason)
 };
 
+// The same command on each of these sessions.
+struct SendToAll {
+  std::vector<SessionId> sessions;
+  ChiefFence fence;
+  ChiefCommand command;
+  std::string reason;
+  LS_FIELDS(SendToAll, sessions, fence, command, reason)
+};
+
 // Flush what was queued, then end the stream.
 struct CloseSession {
   SessionId session = 0;
@@ -155,8 +164,8 @@ struct Exit {
 };
 
 using Action =
-    std::variant<Send, CloseSession, StorePlan, OpenSave, AbandonSave, StoreManifest, PublishCommit, AmendManifest,
-                 StepsAgreed, EvaluationDone, SampleTold, WorkerChanged, WorkerStats, Announce, Exit>;
+    std::variant<Send, SendToAll, CloseSession, StorePlan, OpenSave, AbandonSave, StoreManifest, PublishCommit,
+                 AmendManifest, StepsAgreed, EvaluationDone, SampleTold, WorkerChanged, WorkerStats, Announce, Exit>;
 
 }  // namespace lockstep::chief
 

@@ -298,6 +298,9 @@ class ChiefHarness {
       }
     }
   }
+  void Carry(const SendToAll& action) {
+    for (const SessionId session : action.sessions) Carry(Send{session, action.fence, action.command, action.reason});
+  }
   void Carry(const Send& action) {
     for (auto& [index, w] : workers_) {
       if (w.session != action.session || !w.connected) continue;
@@ -355,9 +358,7 @@ class ChiefHarness {
     w.generation = Generation();
     Say(index, VerdictAck{fence.generation, w.has_state, w.lineage, w.position, ""});
   }
-  void Obey(int, FakeWorker& w, const ChiefFence&, const BoundaryRequest& command) {
-    w.requests[command.kind] = command.number;
-  }
+  void Obey(int, FakeWorker& w, const ChiefFence&, const BoundaryRequest& c) { w.requests[c.kind] = c.number; }
   void Obey(int index, FakeWorker& w, const ChiefFence& fence, const TakeSnapshot& command) {
     if (!(w.has_state && w.position == command.position)) {
       rejected = true;
@@ -368,9 +369,7 @@ class ChiefHarness {
   void Obey(int, FakeWorker& w, const ChiefFence&, const AskShare& command) {
     if (!w.keeps_shares) Do(ShardStored{command.snapshot, command.share, command.shares});
   }
-  void Obey(int, FakeWorker& w, const ChiefFence&, const SnapshotEnded& command) {
-    w.snapshots.erase(command.snapshot);
-  }
+  void Obey(int, FakeWorker& w, const ChiefFence&, const SnapshotEnded& c) { w.snapshots.erase(c.snapshot); }
   void Obey(int index, FakeWorker&, const ChiefFence&, const Dismiss&) { Leave(index, 75); }
   void Obey(int index, FakeWorker&, const ChiefFence&, const Done& command) { Leave(index, command.exit_code); }
   void Obey(int index, FakeWorker&, const ChiefFence&, const Shutdown& command) { Leave(index, command.exit_code); }

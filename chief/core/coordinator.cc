@@ -26,9 +26,9 @@ Coordinator::Coordinator(const CoordinatorConfig& config)
   budget_.SavePublished(config.recovered.checkpoint.step);
 }
 
-bool Coordinator::CurrentGeneration::Has(const Incarnation& incarnation) const {
-  return std::any_of(members.begin(), members.end(),
-                     [&](const Member& member) { return member.incarnation == incarnation; });
+void Coordinator::CurrentGeneration::Add(const Member& member) {
+  members.push_back(member);
+  ids.insert(member.incarnation);
 }
 
 std::vector<Incarnation> Coordinator::CurrentGeneration::Ids() const {
@@ -41,19 +41,23 @@ std::vector<Action> Coordinator::Step(absl::Time now, const Event& event) {
   if (phase_ == Phase::kEnded) return {};
   NoteTime(now);
   const SnapshotId published_before = saves_.published();
+  const Phase phase_before = phase_;
   judging_ = std::holds_alternative<Tick>(event);
-  if (judging_) last_tick_ = now;
+  if (judging_) {
+    last_tick_ = now;
+    in_burst_ = false;
+  }
+  only_told_ = false;
   std::visit([this](const auto& alternative) { On(alternative); }, event);
-  // Heartbeats are most of what comes in: what they change is judged by the next Tick.
-  const bool only_told = std::holds_alternative<HeartbeatReceived>(event);
-  if (phase_ != Phase::kEnded && !only_told) {
+  if (phase_ != Phase::kEnded && !only_told_ && !in_burst_) {
     advanced_ = now_;
     Advance();
   }
   std::vector<Action> actions = out_.Take();
-  if (phase_ == Phase::kEnded || only_told) return actions;
-  const std::string broken = BrokenInvariant({phase_ == Phase::kRunning, current_.id, current_.members, roster_,
-                                              history_, published_before, saves_.published(), actions});
+  if (phase_ == Phase::kEnded || only_told_) return actions;
+  const bool in_full = judging_ || phase_ != phase_before || roster_.size() <= kFewWorkers;
+  const std::string broken = BrokenInvariant({in_full, phase_ == Phase::kRunning, current_.id, current_.members,
+                                              roster_, history_, published_before, saves_.published(), actions});
   if (broken.empty()) return actions;
   // Nothing of what was decided is carried out.
   phase_ = Phase::kEnded;
@@ -186,6 +190,7 @@ void Coordinator::On(const SessionClosed& event) {
 }
 
 void Coordinator::On(const HeartbeatReceived& event) {
+  only_told_ = true;  // heartbeats are most of what comes in: what they change is judged by the next Tick
   Worker* worker = roster_.Find(event.fence.incarnation);
   if (worker == nullptr || event.fence.term != term_) return;
   worker->heard = now_;
@@ -196,6 +201,9 @@ void Coordinator::On(const HeartbeatReceived& event) {
   worker->phase = event.heartbeat.phase;
   worker->step = event.heartbeat.position.step;
 }
+
+void Coordinator::On(const BurstBegins&) { in_burst_ = true; }
+void Coordinator::On(const BurstEnds&) { in_burst_ = false; }
 
 void Coordinator::On(const ShardStored& event) { saves_.Stored(event); }
 void Coordinator::On(const ShardBroken& event) { saves_.Broken(event, out_); }
@@ -276,17 +284,18 @@ std::string Coordinator::DelayText() {
     return absl::StrCat("the next generation, in ", in_seconds(backoff_.until() - now_), ": ", backoff_.fruitless(),
                         " in a row broke without a step, the last one so: ", backoff_.cause());
   }
-  const std::vector<Worker*> workers = roster_.InOrder();
-  for (size_t i = 0; i < workers.size(); ++i) {
-    if (!workers[i]->IsReady() || !workers[i]->AtRest() || workers[i]->leaving) continue;
-    if (!pairs_.MayForm(workers[i]->id(), now_)) {
-      return absl::StrCat(workers[i]->name(), ", which pauses because it could not do its part: ", backoff_.cause());
+  std::set<Incarnation> here;
+  for (const Worker* worker : roster_.InOrder()) here.insert(worker->id());
+  for (const Worker* worker : roster_.InOrder()) {
+    if (!worker->IsReady() || !worker->AtRest() || worker->leaving) continue;
+    if (!pairs_.MayForm(worker->id(), now_)) {
+      return absl::StrCat(worker->name(), ", which pauses because it could not do its part: ", backoff_.cause());
     }
-    for (size_t j = 0; j < i; ++j) {
-      if (!pairs_.InDoubt(workers[i]->id(), workers[j]->id(), now_)) continue;
-      return absl::StrCat("a test whether ", workers[i]->name(), " reaches ", workers[j]->name(),
-                          "; the last generation broke so: ", backoff_.cause());
-    }
+    const Incarnation doubted = pairs_.DoubtedAmong(worker->id(), here, now_);
+    if (doubted.IsNone()) continue;
+    const std::string whom = doubted == worker->id() ? "others" : roster_.Find(doubted)->name();
+    return absl::StrCat("a test whether ", worker->name(), " reaches ", whom,
+                        "; the last generation broke so: ", backoff_.cause());
   }
   return "";
 }
@@ -294,12 +303,12 @@ std::string Coordinator::DelayText() {
 std::string Coordinator::ApartText() {
   constexpr size_t kMostNamed = 4;
   std::vector<std::string> apart;
-  const std::vector<Worker*> workers = roster_.InOrder();
-  for (size_t i = 0; i < workers.size(); ++i) {
-    for (size_t j = 0; j < i && apart.size() < kMostNamed; ++j) {
-      if (!pairs_.Apart(workers[i]->id(), workers[j]->id())) continue;
-      apart.push_back(absl::StrCat(workers[i]->name(), " and ", workers[j]->name()));
-    }
+  for (const auto& [one, other] : pairs_.ApartPairs(kMostNamed)) {
+    const Worker* earlier = roster_.Find(one);
+    const Worker* later = roster_.Find(other);
+    if (earlier == nullptr || later == nullptr) continue;
+    if (earlier->order > later->order) std::swap(earlier, later);
+    apart.push_back(absl::StrCat(later->name(), " and ", earlier->name()));
   }
   return apart.empty() ? "" : absl::StrCat("; cannot connect to each other: ", absl::StrJoin(apart, ", "));
 }
@@ -354,18 +363,18 @@ CoordinatorView Coordinator::View() {
   if (phase_ != Phase::kRunning && phase_ != Phase::kDone) view.waiting_for = WaitingText();
   if (saves_.Insists() && !saves_.TroubleText(now_).empty()) view.waiting_for = saves_.TroubleText(now_);
   if (const std::string trouble = plan_.TroubleText(now_); !trouble.empty()) view.waiting_for = trouble;
-  for (Worker* worker : roster_.InOrder()) {
+  std::map<Incarnation, int32_t> ranks;
+  for (const Member& member : current_.members) ranks.emplace(member.incarnation, ranks.size());
+  for (const Worker* worker : roster_.InOrder()) {
     CoordinatorView::WorkerLine line;
     line.name = worker->name();
     line.host = worker->host;
     line.device = worker->device;
     line.state = worker->IsReady() ? "spare" : "joining";
     line.step = worker->step;
-    for (size_t rank = 0; rank < current_.members.size(); ++rank) {
-      if (current_.members[rank].incarnation == worker->id() && !worker->AtRest()) {
-        line.state = "member";
-        line.rank = static_cast<int32_t>(rank);
-      }
+    if (const auto rank = ranks.find(worker->id()); rank != ranks.end() && !worker->AtRest()) {
+      line.state = "member";
+      line.rank = rank->second;
     }
     if (line.rank < 0 && worker->IsReady() && phase_ == Phase::kWaiting) line.state = "ready";
     if (worker->leaving) line.state = "leaving";

@@ -28,6 +28,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -41,6 +42,7 @@
 #include "chief/core/failure_budget.h"
 #include "chief/core/formation_backoff.h"
 #include "chief/core/history.h"
+#include "chief/core/limits.h"
 #include "chief/core/no_progress.h"
 #include "chief/core/outbox.h"
 #include "chief/core/plan_tracker.h"
@@ -86,19 +88,25 @@ class Coordinator {
   // events came since.
   absl::Time NextDeadline() const;
   CoordinatorView View();
+  // The newest generation, and how many members it was formed of.
+  const Generation& generation() const { return current_.id; }
+  size_t member_count() const { return current_.members.size(); }
+  // A worker that is connected; null where there is none.
+  const Worker* Find(const Incarnation& incarnation) { return roster_.Find(incarnation); }
 
   static constexpr absl::Duration kTickEvery = absl::Milliseconds(500);
   static constexpr absl::Duration kTickGap = absl::Milliseconds(1500);  // longer: this process was paused (rule 16)
   // Workers may have given a chief up that was away for so long.
   static constexpr absl::Duration kNoticed = absl::Seconds(7);
   static constexpr absl::Duration kSayEvery = absl::Seconds(10);
-  static constexpr uint32_t kMaxWorkers = 4096;
   // The holder of a name is alive when it is heard so long after another process asked for the name: a message from
   // before its death would have arrived earlier.
   static constexpr absl::Duration kNameHeldFor = absl::Milliseconds(600);
   // Where nobody said how many workers to expect: they are all there when none came for so long.
   static constexpr absl::Duration kQuiet = absl::Seconds(3);
   static constexpr uint32_t kFailedRestoresBeforeEnd = 3;
+  // With so many workers all invariants are looked at after every event; with more, at ticks and changes of phase.
+  static constexpr size_t kFewWorkers = 64;
 
  private:
   // A member that a worker names as the cause of a failure; itself, where it failed by itself.
@@ -110,7 +118,8 @@ class Coordinator {
   // The newest generation of this chief, or the adopted one.
   struct CurrentGeneration {
     Generation id;
-    std::vector<Member> members;
+    std::vector<Member> members;  // by rank
+    std::set<Incarnation> ids;    // of them
     Position begin;
     std::set<Incarnation> formed;
     bool restores = false;        // from the checkpoint
@@ -119,7 +128,8 @@ class Coordinator {
     uint64_t agreed = 0;          // when it was formed
     std::vector<Accusation> accused;
     std::set<RequestKind> requested;
-    bool Has(const Incarnation& incarnation) const;
+    void Add(const Member& member);
+    bool Has(const Incarnation& incarnation) const { return ids.count(incarnation) != 0; }
     std::vector<Incarnation> Ids() const;
   };
   struct Ending {
@@ -142,6 +152,8 @@ class Coordinator {
   void On(const TermLost& event);
   void On(const ProcessExited& event);
   void On(const StopRequested& event);
+  void On(const BurstBegins& event);
+  void On(const BurstEnds& event);
   void NoteTime(absl::Time now);
   // True when the event is a Tick and `limit` has passed. No other event times anything out: an earlier message may
   // still lie in the queue.
@@ -162,6 +174,8 @@ class Coordinator {
   // A worker that cannot do its part: it ends with `code`, and `message` is its last line.
   void RefuseWorker(Worker& worker, int32_t code, const std::string& message);
   void Admit(Worker& worker, const Hello& hello);
+  // This list; where the last worker named the same, that one's. Null for none.
+  std::shared_ptr<const std::vector<Member>> Claims(const std::vector<Member>& members);
   // With lineages per generation: a chief that has neither adopted nor formed a generation learns the newest lineage
   // from its workers.
   void TakeUpLineage(const Lineage& lineage);
@@ -250,7 +264,8 @@ class Coordinator {
   void OnMessage(Worker& worker, const ShareFailed& message);
   void OnMessage(Worker& worker, const EvalReport& message);
   void OnMessage(Worker& worker, const TextSample& message);
-  void TellProgress();
+  // Whether another step was agreed on.
+  bool TellProgress();
   void CompareDigest(Worker& worker, const StateDigest& digest, size_t members);
   void OnMismatch(const std::string& finding);
   void ConcludeMismatch();
@@ -283,6 +298,8 @@ class Coordinator {
   absl::Time last_tick_ = absl::InfinitePast();
   absl::Time advanced_ = absl::InfinitePast();  // deadlines up to then were seen
   bool judging_ = false;                        // the event is a Tick
+  bool only_told_ = false;                      // nothing follows from the event before the next Tick
+  bool in_burst_ = false;                       // other events wait: what follows is decided after them
   Phase phase_ = Phase::kAdopting;
   absl::Time phase_since_;
   absl::Time deadline_ = absl::InfiniteFuture();  // of Adopting and Breaking
@@ -298,6 +315,7 @@ class Coordinator {
   };
 
   Roster roster_;
+  std::weak_ptr<const std::vector<Member>> last_claims_;
   std::map<SessionId, NameClaim> name_claims_;   // wait until it is known whether the name's holder lives
   absl::Time last_came_ = absl::InfinitePast();  // a worker
   Departures gone_;

@@ -11,8 +11,10 @@ namespace lockstep::chief {
 // ---- progress
 // --------------------------------------------------------------------------------------------------------
 
-void Coordinator::TellProgress() {
-  if (auto agreed = progress_.TakeAgreed()) out_.Add(*std::move(agreed));
+bool Coordinator::TellProgress() {
+  auto agreed = progress_.TakeAgreed();
+  const bool went_on = agreed.has_value();
+  if (went_on) out_.Add(*std::move(agreed));
   if (progress_.LowestApplied() > current_.begin.step) {
     budget_.StepAgreed();
     if (no_progress_.IsRaised()) {
@@ -20,6 +22,7 @@ void Coordinator::TellProgress() {
     }
   }
   for (EvaluationDone& evaluation : progress_.TakeEvaluations()) out_.Add(std::move(evaluation));
+  return went_on;
 }
 
 void Coordinator::OnMessage(Worker& worker, const Report& message) {
@@ -33,7 +36,8 @@ void Coordinator::OnMessage(Worker& worker, const Report& message) {
   if (!InCurrent(worker, message.generation) || message.lineage != history_.lineage()) return;
   NoteProgress(worker);
   progress_.Applied(worker.id(), message.position);
-  TellProgress();
+  // All members report the same step: what follows from it is decided with the last of them.
+  only_told_ = !TellProgress() && phase_ == Phase::kRunning;
   for (const StateDigest& digest : message.digests) CompareDigest(worker, digest, current_.members.size());
 }
 
@@ -110,9 +114,9 @@ void Coordinator::OnMessage(Worker& worker, const SnapshotTaken& message) {
   } else if (of_current) {
     members = current_.Ids();
     progress_.Applied(worker.id(), Position{snapshot.step, 0});
-  } else if (message.generation == worker.busy && !worker.claims.empty()) {
+  } else if (message.generation == worker.busy && worker.claims != nullptr) {
     members.clear();
-    for (const Member& member : worker.claims) members.push_back(member.incarnation);
+    for (const Member& member : *worker.claims) members.push_back(member.incarnation);
   }
   current_.requested.erase(RequestKind::kSnapshot);
   current_.requested.erase(RequestKind::kSnapshotHold);

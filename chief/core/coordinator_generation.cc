@@ -1,5 +1,7 @@
 // A generation's life: adopted or formed, met at a boundary, broken on evidence, acknowledged (rules 4, 8, 10, 14).
 #include <algorithm>
+#include <map>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -14,10 +16,15 @@ namespace lockstep::chief {
 void Coordinator::AdvanceAdopting() {
   if (FinishIfPublished()) return;
   bool newest_is_over = false;
+  std::map<Generation, bool> may_be_complete;  // its members all claim the same
   for (Worker* worker : roster_.InOrder()) {
     if (worker->AtRest()) continue;
-    if (ClaimComplete(*worker)) return Adopt(*worker);
-    if (!IsOver(worker->busy) && !ClaimImpossible(*worker)) continue;
+    const auto [judged, first] = may_be_complete.try_emplace(worker->busy, true);
+    if (first) {
+      if (ClaimComplete(*worker)) return Adopt(*worker);
+      judged->second = !IsOver(worker->busy) && !ClaimImpossible(*worker);
+    }
+    if (judged->second) continue;
     // Only this generation: members of a newer one may still come.
     newest_is_over = newest_is_over || worker->busy == newest_;
     SendVerdict(*worker, "a member of its generation runs it no more");
@@ -32,10 +39,11 @@ void Coordinator::AdvanceAdopting() {
 }
 
 bool Coordinator::ClaimComplete(const Worker& witness) {
-  if (witness.claims.empty() || IsOver(witness.busy)) return false;
-  for (const Member& member : witness.claims) {
+  if (witness.claims == nullptr || IsOver(witness.busy)) return false;
+  for (const Member& member : *witness.claims) {
     const Worker* worker = roster_.Find(member.incarnation);
-    if (worker == nullptr || worker->busy != witness.busy || worker->claims.size() != witness.claims.size()) {
+    if (worker == nullptr || worker->busy != witness.busy || worker->claims == nullptr ||
+        worker->claims->size() != witness.claims->size()) {
       return false;
     }
     if (!worker->claimed.has_value() || worker->claimed->lineage != witness.claimed->lineage) return false;
@@ -47,7 +55,8 @@ bool Coordinator::ClaimComplete(const Worker& witness) {
 
 bool Coordinator::ClaimImpossible(const Worker& witness) {
   bool left = false;
-  for (const Member& member : witness.claims) {
+  if (witness.claims == nullptr) return false;
+  for (const Member& member : *witness.claims) {
     const Worker* worker = roster_.Find(member.incarnation);
     if (worker == nullptr) return false;  // it may still come, and hold more than the others
     left = left || worker->busy != witness.busy || worker->verdict_sent;
@@ -57,9 +66,10 @@ bool Coordinator::ClaimImpossible(const Worker& witness) {
 
 void Coordinator::ListenAgain(const std::string& reason) {
   out_.Say(Level::kWarning, absl::StrCat(reason, ": members may step on without this chief; it listens for them"));
+  const auto claims = std::make_shared<const std::vector<Member>>(current_.members);
   for (Worker* worker : roster_.InOrder()) {
     if (worker->AtRest() || worker->busy != current_.id) continue;
-    worker->claims = current_.members;
+    worker->claims = claims;
     worker->claimed = HeldState{history_.lineage(), progress_.AppliedBy(worker->id()), Digest()};
   }
   current_ = CurrentGeneration();
@@ -82,9 +92,9 @@ void Coordinator::Adopt(const Worker& witness) {
   history_.Rename(witness.claimed->lineage);
   bool finished = false;
   std::map<Incarnation, Position> positions;
-  for (const Member& member : witness.claims) {
+  for (const Member& member : *witness.claims) {
     Worker& worker = *roster_.Find(member.incarnation);
-    current_.members.push_back(worker.member);
+    current_.Add(worker.member);
     current_.formed.insert(worker.id());
     if (current_.id.term == term_ && joined_.insert(worker.id()).second) {
       out_.Add(WorkerChanged{worker.name(), worker.id(), WorkerChange::kJoined, "it stepped on without this chief"});
@@ -95,11 +105,8 @@ void Coordinator::Adopt(const Worker& witness) {
       finished = true;
       final_step_ = worker.claimed->position.step;
     }
-    // They step together: they have reached each other.
-    for (const Member& other : witness.claims) {
-      if (other.incarnation != worker.id()) pairs_.Formed(worker.id(), other.incarnation);
-    }
   }
+  pairs_.FormedTogether(current_.ids);
   progress_.Begin(history_.lineage(), positions);
   for (Worker* worker : roster_.InOrder()) {
     if (!worker->AtRest() && !current_.Has(worker->id())) SendVerdict(*worker, "another generation was adopted");
@@ -152,7 +159,7 @@ void Coordinator::Rest(Worker& worker, const Generation& last, std::optional<Hel
   worker.busy = Generation();
   worker.verdict_sent = false;
   worker.finished = false;
-  worker.claims.clear();
+  worker.claims.reset();
   worker.claimed.reset();
   worker.last_generation = last;
   worker.held = std::move(held);
@@ -231,11 +238,7 @@ void Coordinator::AdvanceForming() {
   if (current_.formed.size() < current_.members.size()) return;
   phase_ = Phase::kRunning;
   failed_restores_ = 0;
-  for (const Member& member : current_.members) {
-    for (const Member& other : current_.members) {
-      if (member.incarnation != other.incarnation) pairs_.Formed(member.incarnation, other.incarnation);
-    }
-  }
+  pairs_.FormedTogether(current_.ids);
   out_.Say(Level::kInfo, absl::StrCat("generation ", current_.id.ToString(), " steps from ", current_.begin.ToString(),
                                       ", ", current_.members.size(), " workers"));
 }
@@ -264,11 +267,12 @@ void Coordinator::OnMessage(Worker& worker, const StoreSet& message) {
     return Break(absl::StrCat(worker.name(), " put ", message.value.size(), " bytes under '", message.key.substr(0, 64),
                               "' into the store; at most ", kMaxStoreValueBytes, " are accepted"));
   }
+  std::vector<Worker*> others;
   for (const Member& member : current_.members) {
     Worker* other = roster_.Find(member.incarnation);
-    if (other == nullptr || other->id() == worker.id() || other->busy != current_.id) continue;
-    out_.Command(*other, current_.id, StorePush{message.key, message.value}, "rendezvous");
+    if (other != nullptr && other->id() != worker.id() && other->busy == current_.id) others.push_back(other);
   }
+  out_.CommandAll(others, current_.id, StorePush{message.key, message.value}, "rendezvous");
 }
 
 void Coordinator::OnMessage(Worker& worker, const CommandRejected& message) {

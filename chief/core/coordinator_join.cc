@@ -92,12 +92,22 @@ void Coordinator::Admit(Worker& worker, const Hello& hello) {
     if (goes_on && phase_ == Phase::kWaiting) ListenAgain(absl::StrCat(worker.name(), " came back"));
     worker.busy = hello.generation;
     worker.claimed = state;
-    worker.claims = hello.members;
+    worker.claims = Claims(hello.members);
     worker.finished = hello.activity == Activity::kFinished;
     if (!goes_on) SendVerdict(worker, "its generation ended when its session did");
   }
   if (worker.finished) WelcomeFinished(worker, hello);
   if (hello.ready.has_value() && IsOfThisJob(*hello.ready) && plan_.known()) AcceptReady(worker, *hello.ready);
+}
+
+std::shared_ptr<const std::vector<Member>> Coordinator::Claims(const std::vector<Member>& members) {
+  if (members.empty()) return nullptr;
+  auto known = last_claims_.lock();
+  if (known == nullptr || *known != members) {
+    known = std::make_shared<const std::vector<Member>>(members);
+    last_claims_ = known;
+  }
+  return known;
 }
 
 void Coordinator::TakeUpLineage(const Lineage& lineage) {
@@ -153,6 +163,7 @@ void Coordinator::AcceptReady(Worker& worker, const Ready& ready) {
     return RefuseWorker(worker, kExitBadData, why);
   }
   worker.stage = Worker::Stage::kReady;
+  pairs_.Came(worker.id());
   worker.ready = ready;
   if (!ready.device.empty()) worker.device = ready.device;
 }
@@ -204,22 +215,19 @@ void Coordinator::PrepareOrPlan() {
 }
 
 void Coordinator::TestConnectionsDue() {
-  const std::vector<Worker*> workers = roster_.InOrder();
-  for (size_t i = 0; i < workers.size(); ++i) {
-    Worker& tester = *workers[i];
-    if (!tester.IsReady() || !tester.AtRest() || tester.leaving) continue;
+  std::vector<const Worker*> workers;
+  std::vector<Reachability::Candidate> ready;
+  for (const Worker* worker : roster_.InOrder()) {
+    if (!worker->IsReady() || worker->leaving) continue;
+    workers.push_back(worker);
+    ready.push_back({worker->id(), worker->AtRest()});
+  }
+  for (const Reachability::Test& due : pairs_.TakeTests(ready, now_)) {
     TestPeers test;
-    for (size_t j = 0; j < workers.size(); ++j) {
-      const Worker& peer = *workers[j];
-      // Of two workers at rest the one that came later tests; a worker that steps is not disturbed.
-      if (i == j || !peer.IsReady() || peer.leaving || (peer.AtRest() && j > i)) continue;
-      if (!pairs_.TestDue(tester.id(), peer.id(), now_)) continue;
-      pairs_.Asked(tester.id(), peer.id(), now_);
-      test.peers.push_back(peer.member);
-    }
-    if (test.peers.empty()) continue;
     test.round = ++test_rounds_;
-    out_.Command(tester, Generation(), std::move(test), "a pair shares a generation only after it has met");
+    for (const size_t peer : due.peers) test.peers.push_back(workers[peer]->member);
+    out_.Command(*workers[due.tester], Generation(), std::move(test),
+                 "a pair shares a generation only after it has met");
   }
 }
 

@@ -1,13 +1,23 @@
 // Who can step together, and what a broken generation tells about it (rule 11).
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "chief/core/coordinator.h"
-#include "chief/core/largest_team.h"
 
 namespace lockstep::chief {
+namespace {
+
+std::set<Incarnation> IdsOf(const std::vector<Worker*>& workers) {
+  std::set<Incarnation> ids;
+  for (const Worker* worker : workers) ids.insert(worker->id());
+  return ids;
+}
+
+}  // namespace
 
 std::vector<Worker*> Coordinator::CandidatesByState(bool with_leavers) {
   std::vector<Worker*> candidates;
@@ -24,10 +34,10 @@ std::vector<Worker*> Coordinator::CandidatesByState(bool with_leavers) {
 }
 
 std::vector<Worker*> Coordinator::LargestOf(const std::vector<Worker*>& candidates) {
-  const std::vector<size_t> chosen = LargestTeam(
-      candidates.size(), [&](size_t a, size_t b) { return pairs_.Reached(candidates[a]->id(), candidates[b]->id()); });
+  std::vector<Incarnation> ids;
+  for (const Worker* candidate : candidates) ids.push_back(candidate->id());
   std::vector<Worker*> team;
-  for (const size_t index : chosen) team.push_back(candidates[index]);
+  for (const Incarnation& id : pairs_.LargestTeam(ids)) team.push_back(roster_.Find(id));
   return team;
 }
 
@@ -35,11 +45,10 @@ Coordinator::Team Coordinator::ChooseTeam(bool with_leavers) {
   const std::vector<Worker*> candidates = CandidatesByState(with_leavers);
   Team team;
   std::vector<Worker*> able;
+  const std::set<Incarnation> candidate_ids = IdsOf(candidates);
   for (Worker* worker : candidates) {
     if (pairs_.MayForm(worker->id(), now_)) able.push_back(worker);
-    team.in_doubt = team.in_doubt || std::any_of(candidates.begin(), candidates.end(), [&](const Worker* other) {
-                      return other != worker && pairs_.InDoubt(worker->id(), other->id(), now_);
-                    });
+    team.in_doubt = team.in_doubt || !pairs_.DoubtedAmong(worker->id(), candidate_ids, now_).IsNone();
   }
   team.members = LargestOf(able);
 
@@ -52,12 +61,11 @@ Coordinator::Team Coordinator::ChooseTeam(bool with_leavers) {
   if (unsaved && std::none_of(team.members.begin(), team.members.end(), holds_most)) {
     std::vector<Worker*> with_holder;
     bool apart = true;
+    const std::set<Incarnation> member_ids = IdsOf(team.members);
     for (Worker* holder : candidates) {
       if (!holds_most(holder)) break;
       const bool is_able = pairs_.MayForm(holder->id(), now_);
-      apart = apart && (!is_able || std::any_of(team.members.begin(), team.members.end(), [&](const Worker* member) {
-                return pairs_.Apart(holder->id(), member->id());
-              }));
+      apart = apart && (!is_able || pairs_.ApartFromSome(holder->id(), member_ids));
       if (!is_able) continue;
       std::vector<Worker*> around = {holder};
       for (Worker* other : able) {
@@ -83,12 +91,12 @@ Coordinator::Team Coordinator::ChooseTeam(bool with_leavers) {
 
 // Those that are ready and cannot be in the team now. Who has not met all of it yet may be in it a moment later.
 uint32_t Coordinator::KnownOutside(const std::vector<Worker*>& candidates, const std::vector<Worker*>& members) {
+  if (candidates.size() == members.size()) return 0;
   uint32_t count = 0;
+  const std::set<Incarnation> ids = IdsOf(members);
   for (const Worker* worker : candidates) {
-    if (worker->leaving || std::find(members.begin(), members.end(), worker) != members.end()) continue;
-    const bool apart = std::any_of(members.begin(), members.end(),
-                                   [&](const Worker* member) { return pairs_.Apart(worker->id(), member->id()); });
-    count += apart || !pairs_.MayForm(worker->id(), now_) ? 1 : 0;
+    if (worker->leaving || ids.count(worker->id()) != 0) continue;
+    count += pairs_.ApartFromSome(worker->id(), ids) || !pairs_.MayForm(worker->id(), now_) ? 1 : 0;
   }
   return count;
 }
@@ -98,14 +106,8 @@ bool Coordinator::LargerTeamWaits() {
   std::vector<Worker*> outside;
   for (Worker* worker : roster_.InOrder()) {
     if (!worker->IsReady() || !worker->AtRest() || worker->leaving || !pairs_.MayForm(worker->id(), now_)) continue;
-    bool apart = false;
-    bool known = true;
-    for (const Member& member : current_.members) {
-      const bool is_apart = pairs_.Apart(worker->id(), member.incarnation);
-      apart = apart || is_apart;
-      known = known && (is_apart || pairs_.Reached(worker->id(), member.incarnation));
-    }
-    if (apart && known) outside.push_back(worker);  // until all is known, it may still fit
+    if (!pairs_.ApartFromSome(worker->id(), current_.ids)) continue;
+    if (pairs_.KnowsAll(worker->id(), current_.ids)) outside.push_back(worker);  // else it may still fit
   }
   // Spares on both sides make neither side larger.
   const size_t members = current_.members.size();
@@ -136,14 +138,7 @@ void Coordinator::ConcludeBreak() {
     }
   }
   const bool named = !suspected.empty();
-  if (!lost && !named && !formed) {
-    // Nobody knows why: every pair proves itself again.
-    for (size_t i = 0; i < current_.members.size(); ++i) {
-      for (size_t j = 0; j < i; ++j) {
-        pairs_.Suspect(current_.members[i].incarnation, current_.members[j].incarnation, false, now_);
-      }
-    }
-  }
+  if (!lost && !named && !formed) pairs_.SuspectAll(current_.ids, now_);
   const bool stepped = progress_.agreed() > current_.agreed;
   backoff_.Concluded(!stepped && !lost, now_);
   current_.broken = false;

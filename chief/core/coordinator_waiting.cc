@@ -151,17 +151,17 @@ void Coordinator::FormGeneration(const Team& team) {
     positions[worker->id()] = form.position;
     names.push_back(worker->name());
   }
-  current_.members = form.members;
+  for (const Member& member : form.members) current_.Add(member);
   for (Worker* worker : team.members) {
     worker->busy = current_.id;
     worker->held.reset();
     worker->verdict_sent = worker->finished = false;
-    out_.Command(*worker, current_.id, form, form.reason);
     if (joined_.insert(worker->id()).second) {
       out_.Add(WorkerChanged{worker->name(), worker->id(), WorkerChange::kJoined,
                              absl::StrCat("generation ", current_.id.ToString())});
     }
   }
+  out_.CommandAll(team.members, current_.id, form, form.reason);
   progress_.Begin(history_.lineage(), positions);
   broke_by_.clear();
   phase_ = Phase::kForming;
@@ -234,21 +234,18 @@ void Coordinator::ServeLeavers() {
 void Coordinator::Request(RequestKind kind, const std::string& reason) {
   if (!current_.requested.insert(kind).second) return;
   const uint64_t number = (term_ << 32) | ++requests_;
+  std::vector<Worker*> members;
   for (const Member& member : current_.members) {
-    if (Worker* worker = roster_.Find(member.incarnation)) {
-      out_.Command(*worker, current_.id, BoundaryRequest{kind, number}, reason);
-    }
+    if (Worker* worker = roster_.Find(member.incarnation)) members.push_back(worker);
   }
+  out_.CommandAll(members, current_.id, BoundaryRequest{kind, number}, reason);
 }
 
 bool Coordinator::NewcomerFits() {
   if (current_.members.size() >= Capacity()) return false;
   for (Worker* worker : roster_.InOrder()) {
     if (!worker->IsReady() || !worker->AtRest() || worker->leaving || !pairs_.MayForm(worker->id(), now_)) continue;
-    const bool reaches_all = std::all_of(current_.members.begin(), current_.members.end(), [&](const Member& member) {
-      return pairs_.Reached(worker->id(), member.incarnation);
-    });
-    if (reaches_all) return true;
+    if (pairs_.ReachesAll(worker->id(), current_.ids)) return true;
   }
   return false;
 }

@@ -14,14 +14,13 @@
 
 #include "absl/time/time.h"
 #include "chief/core/actions.h"
+#include "chief/core/limits.h"
 #include "common/protocol/ids.h"
 
 namespace lockstep::chief {
 
 class Departures {
  public:
-  static constexpr size_t kMaxNames = 4096;
-
   // A worker is here. A new process under the name of an old one means that the old one is dead and will not ask.
   void Came(const Incarnation& id, const std::string& name) {
     reasons_.erase(name);
@@ -36,13 +35,13 @@ class Departures {
     if (ended) to_hear_.erase(id);
     if (change != WorkerChange::kLost) return;
     last_lost_ = now;
-    if (!ended && may_return_.size() < kMaxNames) may_return_[id] = {name, now};
+    if (!ended && may_return_.size() < kMaxWorkers) may_return_[id] = {name, now};
   }
   // What people hear of that.
   void Count(const std::string& name, WorkerChange change, const std::string& reason) {
     losses_ += change == WorkerChange::kLost ? 1 : 0;
     preemptions_ += change == WorkerChange::kPreempted ? 1 : 0;
-    if (reasons_.size() < kMaxNames) reasons_[name] = reason;
+    if (reasons_.size() < kMaxWorkers) reasons_[name] = reason;
   }
   // It said so itself: it knows all it has to, and does not come back.
   void SaidGoodbye(const Incarnation& id) {
@@ -54,7 +53,7 @@ class Departures {
   // A supervisor saw the process of this name end; `connected`: whose session has not ended yet. Returns whether that
   // process had reported an error.
   bool Exited(const std::string& name, const std::optional<Incarnation>& connected, absl::Time now) {
-    if (exited_.size() < kMaxNames) exited_[name] = now;
+    if (exited_.size() < kMaxWorkers) exited_[name] = now;
     std::erase_if(to_hear_, [&](const auto& entry) { return entry.second == name && entry.first != connected; });
     std::erase_if(may_return_, [&](const auto& entry) { return entry.second.name == name; });
     return reported_error_.erase(name) != 0;

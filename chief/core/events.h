@@ -116,8 +116,18 @@ struct StopRequested {
   LS_FIELDS(StopRequested, by, exit_code)
 };
 
+// Many events lie in the queue. Those up to BurstEnds, or to the next Tick, are taken in first; what follows from them
+// is decided then, once. So a thousand answers that come together cost one decision, not a thousand.
+struct BurstBegins {
+  LS_NO_FIELDS(BurstBegins)
+};
+struct BurstEnds {
+  LS_NO_FIELDS(BurstEnds)
+};
+
 using Event = std::variant<Tick, FromWorker, SessionClosed, HeartbeatReceived, PlanStored, ShardStored, ShardBroken,
-                           ManifestStored, Published, StorageFailed, TermLost, ProcessExited, StopRequested>;
+                           ManifestStored, Published, StorageFailed, TermLost, ProcessExited, StopRequested,
+                           BurstBegins, BurstEnds>;
 
 }  // namespace lockstep::chief
 

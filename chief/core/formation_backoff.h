@@ -14,6 +14,7 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "chief/core/limits.h"
 
 namespace lockstep::chief {
 
@@ -22,7 +23,6 @@ class FormationBackoff {
   static constexpr absl::Duration kFirst = absl::Milliseconds(100);
   static constexpr absl::Duration kLongest = absl::Seconds(10);
   static constexpr uint32_t kMostDoublings = 16;
-  static constexpr size_t kMaxNames = 4096;
 
   // A generation broke, and this is the first that was heard of why.
   void Broke(const std::string& cause) { cause_ = cause; }
@@ -35,7 +35,7 @@ class FormationBackoff {
   }
   // True when this name ended a pause.
   bool EndEarly(const std::string& name, absl::Time now) {
-    if (!Pauses(now) || ended_by_.size() >= kMaxNames || !ended_by_.insert(name).second) return false;
+    if (!Pauses(now) || ended_by_.size() >= kMaxWorkers || !ended_by_.insert(name).second) return false;
     until_ = now;
     return true;
   }

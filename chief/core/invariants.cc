@@ -68,10 +68,10 @@ std::string BrokenByPublication(const InvariantView& view) {
 }  // namespace
 
 std::string BrokenInvariant(const InvariantView& view) {
-  for (const auto& broken : {BrokenByRoster(view), BrokenByGeneration(view), BrokenByPublication(view)}) {
-    if (!broken.empty()) return broken;
-  }
-  return "";
+  if (std::string broken = BrokenByPublication(view); !broken.empty()) return broken;
+  if (!view.in_full) return view.roster.IsDistinct() ? "" : "two workers share a session or a name";
+  if (std::string broken = BrokenByRoster(view); !broken.empty()) return broken;
+  return BrokenByGeneration(view);
 }
 
 }  // namespace lockstep::chief

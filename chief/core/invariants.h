@@ -18,7 +18,8 @@ namespace lockstep::chief {
 
 // The coordinator after an event.
 struct InvariantView {
-  bool runs = false;  // a generation steps
+  bool in_full = true;  // else nothing is looked at whose cost grows with the number of workers
+  bool runs = false;    // a generation steps
   Generation current;
   const std::vector<Member>& members;  // of it
   Roster& roster;

@@ -23,9 +23,10 @@ struct State {
   }
   Worker& worker(uint64_t i) { return *roster.Find(Incarnation{0, i + 1}); }
   std::string Broken() {
-    return BrokenInvariant({runs, current, members, roster, history, before, published, actions});
+    return BrokenInvariant({in_full, runs, current, members, roster, history, before, published, actions});
   }
 
+  bool in_full = true;
   bool runs = true;
   Generation current{1, 7};
   std::vector<Member> members;

@@ -14,12 +14,12 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "chief/core/limits.h"
 
 namespace lockstep::chief {
 
 class NoProgressLimit {
  public:
-  static constexpr size_t kMaxNames = 4096;
   static constexpr uint32_t kMaxDoublings = 10;
   static constexpr uint32_t kForgetAfter = 10000;  // steps of members
 
@@ -31,7 +31,7 @@ class NoProgressLimit {
   }
   // The worker of this name stood still for longer than its limit and was given up.
   void Lost(const std::string& name) {
-    if (doublings_.size() >= kMaxNames && doublings_.count(name) == 0) return;
+    if (doublings_.size() >= kMaxWorkers && doublings_.count(name) == 0) return;
     uint32_t& doublings = doublings_[name];
     doublings = std::min(doublings + 1, kMaxDoublings);
   }

@@ -28,6 +28,14 @@ class Outbox {
   void Command(const Worker& worker, const Generation& generation, ChiefCommand command, std::string reason) {
     Command(worker.session, generation, std::move(command), std::move(reason));
   }
+  // One action for all of them: what a command to a generation costs does not grow with the square of its members.
+  void CommandAll(const std::vector<Worker*>& workers, const Generation& generation, ChiefCommand command,
+                  std::string reason) {
+    if (workers.empty()) return;
+    SendToAll send{{}, ChiefFence{term_, generation}, std::move(command), std::move(reason)};
+    for (const Worker* worker : workers) send.sessions.push_back(worker->session);
+    Add(std::move(send));
+  }
   std::vector<Action> Take() { return std::exchange(actions_, {}); }
 
  private:

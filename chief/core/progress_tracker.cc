@@ -8,6 +8,8 @@ namespace lockstep::chief {
 
 void ProgressTracker::Begin(const Lineage& lineage, const std::map<Incarnation, Position>& members) {
   applied_ = members;
+  at_step_.clear();
+  for (const auto& [member, position] : members) ++at_step_[position.step];
   digests_.clear();
   if (lineage == lineage_ || members.empty()) return;
   lineage_ = lineage;
@@ -40,14 +42,13 @@ void ProgressTracker::AddRecords(const std::vector<StepRecord>& records) {
 void ProgressTracker::Applied(const Incarnation& member, const Position& position) {
   const auto it = applied_.find(member);
   if (it == applied_.end()) return;
-  it->second = std::max(it->second, position);
-}
-
-uint64_t ProgressTracker::LowestApplied() const {
-  if (applied_.empty()) return 0;
-  uint64_t lowest = applied_.begin()->second.step;
-  for (const auto& [member, position] : applied_) lowest = std::min(lowest, position.step);
-  return lowest;
+  if (position <= it->second) return;
+  if (position.step != it->second.step) {
+    const auto before = at_step_.find(it->second.step);
+    if (--before->second == 0) at_step_.erase(before);
+    ++at_step_[position.step];
+  }
+  it->second = position;
 }
 
 std::optional<StepsAgreed> ProgressTracker::TakeAgreed() {

@@ -48,7 +48,7 @@ class ProgressTracker {
     return found == applied_.end() ? Position() : found->second;
   }
   // The step that every member of the newest generation has applied; 0 while there is none.
-  uint64_t LowestApplied() const;
+  uint64_t LowestApplied() const { return at_step_.empty() ? 0 : at_step_.begin()->first; }
 
   // Keeps slices of the newest kMaxEvaluations. Returns what is wrong: a slice that came before with other bits.
   std::string AddSlices(const EvalReport& report);
@@ -66,6 +66,7 @@ class ProgressTracker {
  private:
   Lineage lineage_;
   std::map<Incarnation, Position> applied_;
+  std::map<uint64_t, size_t> at_step_;  // how many members have applied this step and no later one
   uint64_t agreed_;
   uint64_t told_ = 0;
   bool told_any_ = false;

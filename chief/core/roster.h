@@ -2,19 +2,24 @@
 // session leaves the roster and comes back by a new Hello.
 //
 // Invariants
-//   * One entry per incarnation, one per session, one per name.
+//   * One entry per incarnation, one per session, one per name; a worker keeps its session and its name.
 //   * `held` is known only while `busy` is none: nobody trusts a position of a worker that may be stepping.
 // Threading: thread-compatible; owned by Coordinator.
 #ifndef LOCKSTEP_CHIEF_CORE_ROSTER_H_
 #define LOCKSTEP_CHIEF_CORE_ROSTER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "chief/core/events.h"
 #include "common/protocol/ids.h"
@@ -40,11 +45,12 @@ struct Worker {
   Stage stage = Stage::kWelcomed;
   Ready ready;  // when kReady
 
-  Generation busy;                   // that it runs or may still run; none: at rest
-  bool verdict_sent = false;         // for `busy`
-  bool finished = false;             // holds the last snapshot and waits for Done
-  std::vector<Member> claims;        // members of `busy` as its Hello named them …
-  std::optional<HeldState> claimed;  // … and where it stood then: used for an adoption only
+  Generation busy;            // that it runs or may still run; none: at rest
+  bool verdict_sent = false;  // for `busy`
+  bool finished = false;      // holds the last snapshot and waits for Done
+  // Members of `busy` as its Hello named them; null: none were named. Shared by all that named the same.
+  std::shared_ptr<const std::vector<Member>> claims;
+  std::optional<HeldState> claimed;  // where it stood then: used for an adoption only
   Generation last_generation;        // for commands at rest
   std::optional<HeldState> held;
   std::optional<Position> rest_asked;  // TakeSnapshot was sent for this position
@@ -77,44 +83,59 @@ class Roster {
     return it == workers_.end() ? nullptr : &it->second;
   }
   Worker* BySession(SessionId session) {
-    for (auto& [id, worker] : workers_) {
-      if (worker.session == session) return &worker;
-    }
-    return nullptr;
+    const auto it = by_session_.find(session);
+    return it == by_session_.end() ? nullptr : it->second;
   }
   Worker* ByName(const std::string& name) {
-    for (auto& [id, worker] : workers_) {
-      if (worker.name() == name) return &worker;
-    }
-    return nullptr;
+    const auto it = by_name_.find(name);
+    return it == by_name_.end() ? nullptr : it->second;
   }
   // The name to give: the preferred one when it is free, else the first free worker-<n>.
   std::string FreeName(const std::string& preferred) {
     if (!preferred.empty() && ByName(preferred) == nullptr) return preferred;
-    for (uint64_t n = 0;; ++n) {
-      std::string name = absl::StrCat("worker-", n);
+    for (;; ++lowest_free_) {
+      std::string name = absl::StrCat(kNamePrefix, lowest_free_);
       if (ByName(name) == nullptr) return name;
     }
   }
+  // REQUIRES: nobody here has its incarnation, its session or its name.
   Worker& Add(Worker worker) {
     worker.order = next_order_++;
-    return workers_[worker.id()] = std::move(worker);
+    Worker& added = workers_[worker.id()] = std::move(worker);
+    by_session_[added.session] = &added;
+    by_name_[added.name()] = &added;
+    in_order_.push_back(&added);
+    return added;
   }
-  void Remove(const Incarnation& incarnation) { workers_.erase(incarnation); }
+  void Remove(const Incarnation& incarnation) {
+    const auto it = workers_.find(incarnation);
+    if (it == workers_.end()) return;
+    const Worker& worker = it->second;
+    uint64_t number = 0;
+    if (absl::SimpleAtoi(absl::StripPrefix(worker.name(), kNamePrefix), &number)) {
+      lowest_free_ = std::min(lowest_free_, number);
+    }
+    by_session_.erase(worker.session);
+    by_name_.erase(worker.name());
+    in_order_.erase(std::find(in_order_.begin(), in_order_.end(), &worker));
+    workers_.erase(it);
+  }
 
-  // In the order of their Hellos, which is the order of ranks.
-  std::vector<Worker*> InOrder() {
-    std::map<uint64_t, Worker*> by_order;
-    for (auto& [id, worker] : workers_) by_order[worker.order] = &worker;
-    std::vector<Worker*> list;
-    for (auto& [order, worker] : by_order) list.push_back(worker);
-    return list;
-  }
+  // In the order of their Hellos, which is the order of ranks. A copy: workers may be removed while it is walked.
+  std::vector<Worker*> InOrder() const { return in_order_; }
   size_t size() const { return workers_.size(); }
+  // Whether no two workers share a session or a name.
+  bool IsDistinct() const { return by_session_.size() == workers_.size() && by_name_.size() == workers_.size(); }
 
  private:
+  static constexpr absl::string_view kNamePrefix = "worker-";
+
   std::map<Incarnation, Worker> workers_;
+  std::unordered_map<SessionId, Worker*> by_session_;
+  std::unordered_map<std::string, Worker*> by_name_;
+  std::vector<Worker*> in_order_;  // by `order`
   uint64_t next_order_ = 0;
+  uint64_t lowest_free_ = 0;  // no name of a lower number is free
 };
 
 }  // namespace lockstep::chief

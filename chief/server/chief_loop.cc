@@ -122,10 +122,19 @@ int ChiefLoop::Run(std::function<absl::Status()> keep_addresses) {
 
 void ChiefLoop::TakeTurn() {
   const auto handle = [this](Input input) {
-    if (auto* question = std::get_if<Question>(&input)) return (*question)();
-    Step(std::get<Event>(input));
+    if (burst_.Begins(inputs_.size())) Step(BurstBegins{});
+    if (auto* question = std::get_if<Question>(&input)) {
+      (*question)();
+    } else {
+      Step(std::get<Event>(input));
+    }
+    if (burst_.Ends()) Step(BurstEnds{});
   };
-  ticks_.TakeTurn(clock_.Now(), core_.NextDeadline(), inputs_, handle, [this] { Step(Tick{}); });
+  const auto tick = [this] {
+    burst_.Cancel();
+    Step(Tick{});
+  };
+  ticks_.TakeTurn(clock_.Now(), core_.NextDeadline(), inputs_, handle, tick);
 }
 
 FoundBest ChiefLoop::FindResult() {
@@ -157,6 +166,10 @@ void ChiefLoop::Step(const Event& event) {
 }
 
 void ChiefLoop::Perform(const Send& action) { options_.sessions->Send(action.session, action.fence, action.command); }
+
+void ChiefLoop::Perform(const SendToAll& action) {
+  options_.sessions->Send(action.sessions, action.fence, action.command);
+}
 
 void ChiefLoop::Perform(const CloseSession& action) { options_.sessions->Close(action.session); }
 
@@ -257,14 +270,11 @@ void ChiefLoop::OnPublished(const SnapshotId& snapshot, const absl::StatusOr<Pub
 void ChiefLoop::Post(Question question) { inputs_.Push(std::move(question)); }
 
 void ChiefLoop::Perform(const StepsAgreed& action) {
-  const CoordinatorView view = core_.View();
-  size_t members = 0;
-  for (const auto& worker : view.workers) members += worker.state == "member" ? 1 : 0;
+  const Generation& generation = core_.generation();
   // An adopted generation was counted by the chief that formed it.
-  if (generation_ != view.generation && view.generation.term == options_.config.recovered.term)
-    stats_.GenerationFormed();
-  generation_ = view.generation;
-  progress_.SetWorkers(members);
+  if (generation_ != generation && generation.term == options_.config.recovered.term) stats_.GenerationFormed();
+  generation_ = generation;
+  progress_.SetWorkers(core_.member_count());
   progress_.On(clock_.Now(), action);
   stats_.Agreed(static_cast<int64_t>(action.step));
   for (const StepRecord& record : action.records) {
@@ -287,38 +297,6 @@ void ChiefLoop::Perform(const SampleTold& action) {
     const absl::Status status = options_.store->WriteSample(static_cast<int64_t>(action.step), action.text);
     if (!status.ok() && !IsFenced(status)) LS_LOG(warn, "sample of step ", action.step, ": ", status.message());
   });
-}
-
-void ChiefLoop::Perform(const WorkerChanged& action) {
-  switch (action.change) {
-    case WorkerChange::kJoined: {
-      std::string host, device;
-      for (const auto& worker : core_.View().workers) {
-        if (worker.name == action.name) host = worker.host, device = worker.device;
-      }
-      // A process that comes back counts on from what it reported last; where an earlier chief heard that, its first
-      // report is what later ones are compared with.
-      if (stats_.Joined(clock_.Now(), action.name, host, device, action.incarnation.ToString())) {
-        worker_stats_[action.name] = {clock_.Now(), {}};
-      }
-      break;
-    }
-    case WorkerChange::kLost:
-      stats_.Departed(action.name, Departure::kLost);
-      break;
-    case WorkerChange::kPreempted:
-      stats_.Departed(action.name, Departure::kPreempted);
-      break;
-    case WorkerChange::kCrashed:
-      stats_.Departed(action.name, Departure::kCrashed);
-      return;  // an Announce says why
-    case WorkerChange::kDigestMismatch:
-      stats_.DigestMismatch(action.name);
-      break;
-    case WorkerChange::kRefused:
-      return;  // an Announce says why
-  }
-  LS_LOG(info, action.name, ": ", action.reason);
 }
 
 void ChiefLoop::Perform(const Announce& action) {

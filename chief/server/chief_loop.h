@@ -16,6 +16,7 @@
 #include "chief/core/coordinator.h"
 #include "chief/core/policy.h"
 #include "chief/events/event_log.h"
+#include "chief/server/burst.h"
 #include "chief/server/job_setup.h"
 #include "chief/server/job_store.h"
 #include "chief/server/progress.h"
@@ -72,6 +73,7 @@ class ChiefLoop {
   void TakeTurn();
   void Step(const Event& event);
   void Perform(const Send& action);
+  void Perform(const SendToAll& action);
   void Perform(const CloseSession& action);
   void Perform(const StorePlan& action);
   void Perform(const OpenSave& action);
@@ -109,6 +111,7 @@ class ChiefLoop {
   Coordinator core_;
   BoundedQueue<Input> inputs_;
   TickGate ticks_;
+  Burst burst_;
   Progress progress_;
   StatsTracker stats_;
   EventLog events_;

@@ -91,4 +91,35 @@ void ChiefLoop::FinishStorage() {
   if (!unwritten_events_.empty()) LS_LOG(warn, "the newest records for TensorBoard were not written");
 }
 
+void ChiefLoop::Perform(const WorkerChanged& action) {
+  switch (action.change) {
+    case WorkerChange::kJoined: {
+      const Worker* worker = core_.Find(action.incarnation);
+      const std::string host = worker == nullptr ? "" : worker->host;
+      const std::string device = worker == nullptr ? "" : worker->device;
+      // A process that comes back counts on from what it reported last; where an earlier chief heard that, its first
+      // report is what later ones are compared with.
+      if (stats_.Joined(clock_.Now(), action.name, host, device, action.incarnation.ToString())) {
+        worker_stats_[action.name] = {clock_.Now(), {}};
+      }
+      break;
+    }
+    case WorkerChange::kLost:
+      stats_.Departed(action.name, Departure::kLost);
+      break;
+    case WorkerChange::kPreempted:
+      stats_.Departed(action.name, Departure::kPreempted);
+      break;
+    case WorkerChange::kCrashed:
+      stats_.Departed(action.name, Departure::kCrashed);
+      return;  // an Announce says why
+    case WorkerChange::kDigestMismatch:
+      stats_.DigestMismatch(action.name);
+      break;
+    case WorkerChange::kRefused:
+      return;  // an Announce says why
+  }
+  LS_LOG(info, action.name, ": ", action.reason);
+}
+
 }  // namespace lockstep::chief

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/protocol/wire.h"
+
 namespace lockstep::chief {
 
 SessionId SessionRegistry::Add(std::shared_ptr<SessionStream> stream) {
@@ -41,7 +43,15 @@ std::shared_ptr<SessionStream> SessionRegistry::Find(SessionId session) {
 }
 
 void SessionRegistry::Send(SessionId session, const ChiefFence& fence, const ChiefCommand& command) {
-  if (const auto stream = Find(session)) stream->Send(fence, command);
+  Send(std::vector<SessionId>{session}, fence, command);
+}
+
+void SessionRegistry::Send(const std::vector<SessionId>& sessions, const ChiefFence& fence,
+                           const ChiefCommand& command) {
+  const auto envelope = std::make_shared<const proto::ChiefEnvelope>(ToWire(fence, command));
+  for (const SessionId session : sessions) {
+    if (const auto stream = Find(session)) stream->Send(envelope);
+  }
 }
 
 void SessionRegistry::Close(SessionId session) {

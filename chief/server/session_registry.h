@@ -8,12 +8,14 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "chief/core/events.h"
 #include "common/protocol/ids.h"
 #include "common/protocol/messages.h"
 #include "common/sync/mutex.h"
+#include "protos/session.pb.h"
 
 namespace lockstep::chief {
 
@@ -22,7 +24,7 @@ class SessionStream {
  public:
   virtual ~SessionStream() = default;
   // Queues a command. Never blocks; dropped once the stream is closing.
-  virtual void Send(const ChiefFence& fence, const ChiefCommand& command) = 0;
+  virtual void Send(std::shared_ptr<const proto::ChiefEnvelope> command) = 0;
   // Sends what is queued, then ends the stream.
   virtual void Close() = 0;
 };
@@ -38,6 +40,8 @@ class SessionRegistry {
   bool Has(const Incarnation& worker) const;
   // Dropped when the session is gone.
   void Send(SessionId session, const ChiefFence& fence, const ChiefCommand& command);
+  // One message, shared by all of them.
+  void Send(const std::vector<SessionId>& sessions, const ChiefFence& fence, const ChiefCommand& command);
   void Close(SessionId session);
 
   // Closes every session and waits until they are gone, at most `limit`.

@@ -76,14 +76,14 @@ class OpenStream final : public grpc::ServerBidiReactor<proto::WorkerEnvelope, p
     self_.reset();
   }
 
-  void Send(const ChiefFence& fence, const ChiefCommand& command) override {
+  void Send(std::shared_ptr<const proto::ChiefEnvelope> command) override {
     MutexLock lock(&mutex_);
     if (ending_) return;
     if (outgoing_.size() >= kQueuedCommands) {
       EndLocked(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "the worker takes nothing"), "it takes nothing");
       return;
     }
-    outgoing_.push_back(ToWire(fence, command));
+    outgoing_.push_back(std::move(command));
     WriteNextLocked();
   }
 
@@ -105,7 +105,7 @@ class OpenStream final : public grpc::ServerBidiReactor<proto::WorkerEnvelope, p
     if (writing_ || finished_) return;
     if (!outgoing_.empty()) {
       writing_ = true;
-      StartWrite(&outgoing_.front());
+      StartWrite(outgoing_.front().get());
     } else if (ending_) {
       finished_ = true;
       Finish(status_);
@@ -117,7 +117,8 @@ class OpenStream final : public grpc::ServerBidiReactor<proto::WorkerEnvelope, p
   std::shared_ptr<OpenStream> self_;
   proto::WorkerEnvelope incoming_;
   Mutex mutex_;
-  std::deque<proto::ChiefEnvelope> outgoing_ GUARDED_BY(mutex_);  // the first one is being written
+  // The first one is being written.
+  std::deque<std::shared_ptr<const proto::ChiefEnvelope>> outgoing_ GUARDED_BY(mutex_);
   bool writing_ GUARDED_BY(mutex_) = false;
   bool ending_ GUARDED_BY(mutex_) = false;
   bool finished_ GUARDED_BY(mutex_) = false;

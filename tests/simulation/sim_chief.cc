@@ -171,6 +171,12 @@ void SimChief::ShareBroke(const SnapshotId& snapshot, uint32_t share, uint32_t s
   if (saves_.count(snapshot) > 0) Step(chief::ShardBroken{snapshot, share, shares, "the stream broke", sender});
 }
 
+void SimChief::Perform(const chief::SendToAll& action) {
+  for (const chief::SessionId session : action.sessions) {
+    Perform(chief::Send{session, action.fence, action.command, action.reason});
+  }
+}
+
 void SimChief::Perform(const chief::Send& action) {
   const auto found = sessions_.find(action.session);
   if (found == sessions_.end()) return;

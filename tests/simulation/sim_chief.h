@@ -70,6 +70,7 @@ class SimChief {
   void ScheduleTick();
 
   void Perform(const chief::Send& action);
+  void Perform(const chief::SendToAll& action);
   void Perform(const chief::CloseSession& action);
   void Perform(const chief::StorePlan& action);
   void Perform(const chief::OpenSave& action);

@@ -1,0 +1,17 @@
+// Limits of one chief.
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_CHIEF_CORE_LIMITS_H_
+#define LOCKSTEP_CHIEF_CORE_LIMITS_H_
+
+#include <cstdint>
+
+namespace lockstep::chief {
+
+// Workers that are connected, and names of gone ones that are remembered. As many step together as the job has logical
+// shards, which are at most 4,096; the others are spare.
+inline constexpr uint32_t kMaxWorkers = 16384;
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_CORE_LIMITS_H_
