@@ -103,6 +103,8 @@ uint32_t Coordinator::KnownOutside(const std::vector<Worker*>& candidates, const
 
 // A worker that reached the chief first and reaches no peer must not keep all others from stepping.
 bool Coordinator::LargerTeamWaits() {
+  const size_t members = current_.members.size();
+  if (members >= Capacity()) return false;
   std::vector<Worker*> outside;
   for (Worker* worker : roster_.InOrder()) {
     if (!worker->IsReady() || !worker->AtRest() || worker->leaving || !pairs_.MayForm(worker->id(), now_)) continue;
@@ -110,8 +112,7 @@ bool Coordinator::LargerTeamWaits() {
     if (pairs_.KnowsAll(worker->id(), current_.ids)) outside.push_back(worker);  // else it may still fit
   }
   // Spares on both sides make neither side larger.
-  const size_t members = current_.members.size();
-  return members < Capacity() && outside.size() > members && LargestOf(outside).size() > members;
+  return outside.size() > members && LargestOf(outside).size() > members;
 }
 
 // Every member is at rest or given up: what they said of each other is weighed, and how soon to try again.

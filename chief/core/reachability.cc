@@ -45,7 +45,7 @@ bool Reachability::ReachesAll(const Incarnation& worker, const Ids& others) cons
   const Known* known = Find(worker);
   return known != nullptr && IsVouchedFor(*known) &&
          std::none_of(known->exceptions.begin(), known->exceptions.end(),
-                      [&](const Incarnation& other) { return others.count(other) != 0 && IsUnreached(worker, other); });
+                      [&](const Incarnation& other) { return others.count(other) != 0 && !Reached(worker, other); });
 }
 
 bool Reachability::ApartFromSome(const Incarnation& worker, const Ids& others) const {
@@ -121,6 +121,7 @@ std::vector<Incarnation> Reachability::LargestTeam(const std::vector<Incarnation
 }
 
 bool Reachability::MayForm(const Incarnation& worker, absl::Time now) const {
+  if (paused_.empty()) return true;
   const Known* known = Find(worker);
   return known == nullptr || now >= known->pause_until;
 }
@@ -139,9 +140,12 @@ void Reachability::Edit(const Incarnation& a, const Incarnation& b, const Change
     known.paired.insert(other);
     if (is_reached && !was_reached) ++known.met;
     if (!is_reached && was_reached) --known.met;
-    if (pair.IsSettled()) {
-      known.exceptions.erase(other);
-    } else {
+    known.asked.erase(other);
+    known.exceptions.erase(other);
+    if (pair.state == State::kUntested) {
+      known.asked.insert(other);
+      known.asked_until = std::max(known.asked_until, pair.next_test);
+    } else if (!pair.IsSettled()) {
       known.exceptions.insert(other);
     }
   }
@@ -158,6 +162,7 @@ void Reachability::Erase(const Incarnation& a, const Incarnation& b) {
   for (const auto& [one, other] : {std::pair(a, b), std::pair(b, a)}) {
     Known& known = known_[one];
     known.paired.erase(other);
+    known.asked.erase(other);
     known.exceptions.erase(other);
     if (found->second.state == State::kReached) --known.met;
   }
@@ -183,18 +188,14 @@ bool Reachability::TestDue(const Incarnation& a, const Incarnation& b, absl::Tim
 }
 
 std::vector<Reachability::Test> Reachability::TakeTests(const std::vector<Candidate>& ready, absl::Time now) {
+  const bool crowd = IsCrowd();
   std::map<Incarnation, size_t> index_of;
-  if (IsCrowd() && !unsettled_.empty()) {
-    for (size_t index = 0; index < ready.size(); ++index) index_of.emplace(ready[index].id, index);
-  }
+  for (size_t index = 0; crowd && index < ready.size(); ++index) index_of.emplace(ready[index].id, index);
   std::vector<Test> tests;
   for (size_t tester = 0; tester < ready.size(); ++tester) {
     if (!ready[tester].at_rest) continue;
-    Test test{tester, IsCrowd() ? SampleFor(ready, index_of, tester, now) : TestsOf(ready, tester, now)};
-    for (const size_t peer : test.peers) {
-      Asked(ready[tester].id, ready[peer].id, now);
-      if (IsCrowd()) index_of.emplace(ready[peer].id, peer), index_of.emplace(ready[tester].id, tester);
-    }
+    Test test{tester, crowd ? SampleFor(ready, index_of, tester, now) : TestsOf(ready, tester, now)};
+    for (const size_t peer : test.peers) Asked(ready[tester].id, ready[peer].id, now);
     if (!test.peers.empty()) tests.push_back(std::move(test));
   }
   return tests;
@@ -219,15 +220,13 @@ std::vector<size_t> Reachability::SampleFor(const std::vector<Candidate>& ready,
   if (known == nullptr) return {};
   const bool vouched = IsVouchedFor(*known);
   std::vector<size_t> due;
-  size_t under_way = 0;
+  if (vouched && known->exceptions.empty()) return due;
   for (const Incarnation& other : known->exceptions) {
-    const bool untested = PairOf(id, other)->state == State::kUntested;
     const auto peer = index_of.find(other);
-    if (peer == index_of.end() || (untested && vouched)) continue;
-    const bool is_due = TestDue(id, other, now);
-    if (is_due) due.push_back(peer->second);
-    under_way += untested && !is_due ? 1 : 0;
+    if (peer != index_of.end() && TestDue(id, other, now)) due.push_back(peer->second);
   }
+  // Who was asked and has not answered for too long is asked again, or another one is.
+  const size_t under_way = now < known->asked_until ? known->asked.size() : 0;
   const size_t needed = SampleOf(known_.size() - 1);
   const size_t have = known->met + under_way;
   if (vouched || have >= needed) return due;
@@ -341,6 +340,7 @@ void Reachability::SuspectAll(const Ids& members, absl::Time now) {
 
 absl::Time Reachability::NextDeadline(absl::Time now) const {
   absl::Time next = absl::InfiniteFuture();
+  if (IsCrowd()) return next;
   const auto at = [&](absl::Time when) {
     if (when > now) next = std::min(next, when);
   };

@@ -96,7 +96,8 @@ class Reachability {
   // A generation failed to form and nobody knows why: every pair proves itself again.
   void SuspectAll(const Ids& members, absl::Time now);
 
-  // The next instant at which time alone makes a test due, ends a doubt or ends a worker's pause.
+  // The next instant at which time alone makes a test due, ends a doubt or ends a worker's pause. None in a crowd:
+  // there ticks have to find it.
   absl::Time NextDeadline(absl::Time now) const;
 
   // The `nth` pause in a row.
@@ -122,7 +123,9 @@ class Reachability {
     uint64_t generation = 0;                          // the newest that it formed, by FormedTogether's count; 0: none
     size_t met = 0;                                   // pairs of it that are kReached
     Ids paired;                                       // the others of its entries of pairs_ …
-    Ids exceptions;                                   // … that are not settled
+    Ids asked;                                        // … those of them that are untested …
+    Ids exceptions;                                   // … and those that are neither untested nor settled
+    absl::Time asked_until = absl::InfinitePast();    // an answer is awaited for so long
     absl::Time doubted_until = absl::InfinitePast();  // in a crowd: until it is vouched for again
     uint32_t failures = 0;                            // of its own, in a row …
     absl::Time pause_until = absl::InfinitePast();    // … and how long it pauses for them

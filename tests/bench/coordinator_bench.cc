@@ -66,7 +66,8 @@ class Cluster {
       for (auto& [session, fake] : fakes_) {
         const Position position{step_, 0};
         Do(HeartbeatReceived{WorkerFence{"job", 1, fake.id}, {Heartbeat::Phase::kComputing, step_, position}});
-        if (half % 2 == 0) Say(session, fake, Report{fake.generation, "lineage", position, {}, {}, {}});
+        const bool reports = half % 2 == 0 && !fake.generation.IsNone();
+        if (reports) Say(session, fake, Report{fake.generation, "lineage", position, {}, {}, {}});
       }
       Do(Tick{});
     }
@@ -131,39 +132,42 @@ class Cluster {
     std::vector<Action> actions = core_.Step(now_, event);
     cpu_ += CpuSeconds() - before;
     for (Action& action : actions) {
-      if (auto* send = std::get_if<Send>(&action)) Obey(*send);
+      if (const auto* send = std::get_if<Send>(&action)) Obey(send->session, send->fence, send->command);
+      if (const auto* send = std::get_if<SendToAll>(&action)) {
+        for (const SessionId session : send->sessions) Obey(session, send->fence, send->command);
+      }
       if (const auto* end = std::get_if<Exit>(&action)) std::cerr << "the chief ended: " << end->reason << "\n";
     }
   }
   void Say(SessionId session, const Fake& fake, WorkerMessage message) {
     Do(FromWorker{session, WorkerFence{"job", 1, fake.id}, std::move(message)});
   }
-  void Obey(Send& send) {
-    const auto found = fakes_.find(send.session);
+  void Obey(SessionId session, const ChiefFence& fence, const ChiefCommand& command) {
+    const auto found = fakes_.find(session);
     if (found == fakes_.end()) return;
     ++sent_;
     Fake& fake = found->second;
-    if (std::holds_alternative<Prepare>(send.command)) {
-      return Say(send.session, fake, Ready{"plan", "data", absl::Seconds(1), 100});
+    if (std::holds_alternative<Prepare>(command)) {
+      return Say(session, fake, Ready{"plan", "data", absl::Seconds(1), 100});
     }
-    if (const auto* test = std::get_if<TestPeers>(&send.command)) {
+    if (const auto* test = std::get_if<TestPeers>(&command)) {
       PeersTested answer{test->round, {}, {}, ""};
       for (const Member& peer : test->peers) answer.reached.push_back(peer.incarnation);
-      return Say(send.session, fake, std::move(answer));
+      return Say(session, fake, std::move(answer));
     }
-    if (const auto* form = std::get_if<Form>(&send.command)) {
-      fake.generation = send.fence.generation;
+    if (const auto* form = std::get_if<Form>(&command)) {
+      fake.generation = fence.generation;
       fake.has_state = true;
       step_ = form->position.step;
-      return Say(send.session, fake, Formed{fake.generation, form->position, ""});
+      return Say(session, fake, Formed{fake.generation, form->position, ""});
     }
-    if (std::holds_alternative<Verdict>(send.command)) {
+    if (std::holds_alternative<Verdict>(command)) {
       const Generation over = std::exchange(fake.generation, Generation());
-      return Say(send.session, fake, VerdictAck{over, fake.has_state, "lineage", Position{step_, 0}, ""});
+      return Say(session, fake, VerdictAck{over, fake.has_state, "lineage", Position{step_, 0}, ""});
     }
-    if (std::holds_alternative<BoundaryRequest>(send.command)) {
+    if (std::holds_alternative<BoundaryRequest>(command)) {
       const Generation met = std::exchange(fake.generation, Generation());
-      if (!met.IsNone()) Say(send.session, fake, AtBoundary{met, "lineage", Position{step_, 0}, "", false});
+      if (!met.IsNone()) Say(session, fake, AtBoundary{met, "lineage", Position{step_, 0}, "", false});
     }
   }
 
