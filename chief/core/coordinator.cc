@@ -284,14 +284,14 @@ std::string Coordinator::DelayText() {
     return absl::StrCat("the next generation, in ", in_seconds(backoff_.until() - now_), ": ", backoff_.fruitless(),
                         " in a row broke without a step, the last one so: ", backoff_.cause());
   }
-  std::set<Incarnation> here;
-  for (const Worker* worker : roster_.InOrder()) here.insert(worker->id());
+  std::set<Incarnation> earlier;
   for (const Worker* worker : roster_.InOrder()) {
     if (!worker->IsReady() || !worker->AtRest() || worker->leaving) continue;
     if (!pairs_.MayForm(worker->id(), now_)) {
       return absl::StrCat(worker->name(), ", which pauses because it could not do its part: ", backoff_.cause());
     }
-    const Incarnation doubted = pairs_.DoubtedAmong(worker->id(), here, now_);
+    const Incarnation doubted = pairs_.DoubtedAmong(worker->id(), earlier, now_);
+    earlier.insert(worker->id());
     if (doubted.IsNone()) continue;
     const std::string whom = doubted == worker->id() ? "others" : roster_.Find(doubted)->name();
     return absl::StrCat("a test whether ", worker->name(), " reaches ", whom,

@@ -10,7 +10,7 @@ using Catch::Matchers::Contains;
 
 size_t Generations(const ChiefHarness& chief) {
   std::set<Generation> formed;
-  for (const Send& send : chief.All<Send>()) {
+  for (const SendToAll& send : chief.All<SendToAll>()) {
     if (std::holds_alternative<Form>(send.command)) formed.insert(send.fence.generation);
   }
   return formed.size();

@@ -118,7 +118,8 @@ TEST_CASE("reachability: a worker that a crowd cannot reach stays outside, and i
   Crowd crowd;
   const auto alone = [](size_t tester, size_t peer) { return tester == 7 || peer == 7; };
 
-  crowd.Test(alone);
+  while (crowd.Test(alone) != 0) {
+  }
 
   CHECK(crowd.Team().size() == kMany - 1);
   CHECK(crowd.pairs.ApartFromSome(Nth(7), Those(0, kMany)));
