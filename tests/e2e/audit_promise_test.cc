@@ -14,7 +14,7 @@ namespace {
 constexpr int kRestart = 75;
 
 std::vector<std::string> Settings() {
-  return {"train.duration=120steps", "checkpoint.every=20steps", "train.ema.decay=0.99"};
+  return {"train.duration=200steps", "checkpoint.every=20steps", "train.ema.decay=0.99"};
 }
 
 const std::string& UndisturbedDigest() {
