@@ -78,6 +78,7 @@ TEST_CASE("coordinator: the replica in the minority is named and sent away, the 
   chief.MeetAtBoundary();
   CHECK(chief.LastCommand<Form>(1).receivers.size() == 1);
   chief.StepTo(1000);
+  REQUIRE(chief.ended());
   CHECK(chief.Last<Exit>().code == 0);
 }
 
@@ -154,7 +155,6 @@ TEST_CASE("coordinator: snapshots that differ are never published", "[core][rule
   GoBackTo(chief, 0);
 
   CHECK(chief.Count<PublishCommit>() == 0);
-  CHECK(chief.worker(2).snapshots.size() <= 1);
   CHECK(chief.LastCommand<Form>(1).restore->step == 0);
 }
 
