@@ -70,6 +70,7 @@ inline CommitInfo SmallCommit() {
   info.fingerprint = std::string(64, 'f');
   info.kernel_plan = std::string(64, 'e');
   info.position = 64;
+  info.audited = true;
   info.job_yaml = "model: lenet\n";
   info.worker_stats_json = "{}\n";
   return info;

@@ -1,6 +1,8 @@
 #include "chief/checkpoint/found_mark.h"
 
 #include <algorithm>
+#include <functional>
+#include <limits>
 #include <map>
 #include <utility>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "common/checkpoint_format/manifest.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/protocol/ids.h"
+#include "common/protocol/repair_lineage.h"
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
 
@@ -53,8 +56,39 @@ std::string Named(const Votes::value_type& vote) {
   return absl::StrCat("job '", vote.first.first, "' and lineage ", vote.first.second);
 }
 
+// Whether all votes are of one job, and of lineages of which repairs began each from the one before.
+bool Agree(const Votes& votes) {
+  return !votes.empty() && std::all_of(votes.begin(), votes.end(), [&](const auto& vote) {
+    const auto& first = votes.begin()->first;
+    return vote.first.first == first.first && FirstLineage(vote.first.second) == FirstLineage(first.second);
+  });
+}
+
+// The lineage of the latest repair, and the ones before it up to their newest audited checkpoint: what stands in place
+// above that is what a repair had no time to set aside. REQUIRES: Agree(votes).
+DirectoryMark MarkOf(const Votes& votes) {
+  std::map<uint64_t, const Votes::value_type*, std::greater<>> newest_first;
+  for (const auto& vote : votes) newest_first[RepairsOf(vote.first.second)] = &vote;
+  DirectoryMark mark;
+  mark.set_format_version(kDirectoryFormatVersion);
+  mark.set_job_id(votes.begin()->first.first);
+  mark.set_step_zero_published(true);
+  for (const auto& [number, vote] : newest_first) {
+    if (mark.lineage().empty()) {
+      mark.set_lineage(vote->first.second);
+      continue;
+    }
+    Ancestor* ancestor = mark.add_ancestors();
+    ancestor->set_lineage(vote->first.second);
+    for (const Manifest& manifest : vote->second) {
+      if (IsAudited(manifest)) ancestor->set_last_step(std::max(ancestor->last_step(), manifest.step()));
+    }
+  }
+  return mark;
+}
+
 absl::StatusOr<FoundMark> Rebuild(const Storage& storage, const std::string& fault, const Votes& votes) {
-  if (votes.size() != 1) {
+  if (!Agree(votes)) {
     const std::string why = votes.empty()
                                 ? absl::StrCat("no manifest in ", storage.Describe(layout::kCheckpoints), " is intact")
                                 : absl::StrCat("the manifests of its checkpoints are of ",
@@ -66,28 +100,34 @@ absl::StatusOr<FoundMark> Rebuild(const Storage& storage, const std::string& fau
                                             "was moved"));
   }
   FoundMark found;
-  found.mark.emplace();
-  found.mark->set_format_version(kDirectoryFormatVersion);
-  found.mark->set_job_id(votes.begin()->first.first);
-  found.mark->set_lineage(votes.begin()->first.second);
-  found.mark->set_step_zero_published(true);
-  found.repair = absl::StrCat(fault, "; it is written anew from ", votes.begin()->second.size(),
-                              " manifests of checkpoints, which are all of ", Named(*votes.begin()));
+  found.mark = MarkOf(votes);
+  size_t manifests = 0;
+  for (const auto& vote : votes) manifests += vote.second.size();
+  found.repair =
+      absl::StrCat(fault, "; it is written anew from ", manifests, " manifests of checkpoints, which are all of ",
+                   votes.size() == 1 ? Named(*votes.begin())
+                                     : absl::StrCat("job '", found.mark->job_id(), "' and lineage ",
+                                                    found.mark->lineage(), " or those before it"));
   return found;
 }
 
 }  // namespace
 
-bool BelongsTo(const Manifest& manifest, const DirectoryMark& mark) {
-  if (manifest.job_id() != mark.job_id()) return false;
-  const Lineage lineage = JobLineage(manifest.lineage());
-  if (lineage == mark.lineage()) return true;
-  int64_t shared = manifest.step();
+std::optional<int64_t> PartedAt(const Manifest& manifest, const DirectoryMark& mark) {
+  if (manifest.job_id() != mark.job_id()) return std::nullopt;
+  int64_t shared = std::numeric_limits<int64_t>::max();
   for (const Ancestor& ancestor : mark.ancestors()) {
     shared = std::min(shared, ancestor.last_step());
-    if (ancestor.lineage() == lineage) return manifest.step() <= shared;
+    if (ancestor.lineage() == JobLineage(manifest.lineage())) return shared;
   }
-  return false;
+  return std::nullopt;
+}
+
+bool BelongsTo(const Manifest& manifest, const DirectoryMark& mark) {
+  if (manifest.job_id() != mark.job_id()) return false;
+  if (JobLineage(manifest.lineage()) == mark.lineage()) return true;
+  const std::optional<int64_t> parted = PartedAt(manifest, mark);
+  return parted.has_value() && manifest.step() <= *parted;
 }
 
 absl::StatusOr<FoundMark> FindMark(const Storage& storage) {

@@ -4,7 +4,8 @@
 // Invariants
 //   * A mark with a sound digest is taken as it is.
 //   * A damaged one, or one without a digest that contradicts every intact manifest, is rebuilt when all intact
-//     manifests are of one job and lineage; else it is an error that names it. Nothing is changed before that.
+//     manifests are of one job and lineage, or of lineages that repairs began from one; else it is an error that names
+//     it. Nothing is changed before that.
 // Threading: as the storage; every call blocks.
 #ifndef LOCKSTEP_CHIEF_CHECKPOINT_FOUND_MARK_H_
 #define LOCKSTEP_CHIEF_CHECKPOINT_FOUND_MARK_H_
@@ -35,6 +36,9 @@ absl::Status MendMark(TermHold& hold, const FoundMark& found);
 // True when a checkpoint belongs to the history that `mark` stands for: its lineage, or an ancestor's up to where they
 // part.
 bool BelongsTo(const Manifest& manifest, const DirectoryMark& mark);
+
+// The last step that the manifest's lineage shares with the mark's; nullopt when it is no ancestor of it.
+std::optional<int64_t> PartedAt(const Manifest& manifest, const DirectoryMark& mark);
 
 }  // namespace lockstep::chief
 

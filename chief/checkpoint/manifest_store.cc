@@ -61,6 +61,7 @@ absl::Status ManifestStore::Stage(const StoredShards& shards, const CommitInfo& 
   manifest.set_numerics_relaxed(info.numerics_relaxed);
   manifest.set_evaluation_pending(info.evaluation_pending);
   *manifest.mutable_evaluations() = ToProto(info.evaluations);
+  manifest.set_audited(info.audited || shards.id.step == 0);
   manifest.mutable_tensors()->Assign(shards.tensors.begin(), shards.tensors.end());
   manifest.mutable_files()->Assign(shards.files.begin(), shards.files.end());
   for (const absl::string_view group : kGroups) {
@@ -215,10 +216,11 @@ absl::Status ManifestStore::Retain(std::vector<std::string>& messages) {
   LS_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, hold_.storage().List(layout::kCheckpoints));
   std::set<std::string> there;
   for (const DirectoryEntry& entry : entries) there.insert(entry.name);
+  const std::set<std::string> needed = NeededByRepair();
   int kept = 0;
   std::vector<std::string> old;
   for (auto it = accepted_.rbegin(); it != accepted_.rend(); ++it) {
-    if (kept >= keep_latest_ && it->first != best_) old.push_back(it->first);
+    if (kept >= keep_latest_ && it->first != best_ && !needed.contains(it->first)) old.push_back(it->first);
     if (it->second.verified && there.contains(it->first)) ++kept;
   }
   for (const std::string& name : old) LS_RETURN_IF_ERROR(Remove(name, messages));

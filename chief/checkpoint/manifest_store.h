@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,7 @@ struct CommitInfo {
   int64_t position = 0;
   bool numerics_relaxed = false;
   bool evaluation_pending = false;
+  bool audited = false;
   EvaluationLedger evaluations;
   int64_t keep_step = 0;          // retention leaves this checkpoint: the best so far; 0: none, or kKeepNamed
   std::string job_yaml;           // the resolved job
@@ -53,6 +55,9 @@ struct AcceptedCheckpoint {
   Manifest manifest;
   bool verified = false;  // every byte was read or written under its digest by this process
 };
+
+// In set_aside/, of what a repair gave up: never put back.
+inline constexpr char kUnaudited[] = "unaudited";
 
 // By base name, so that they sort by step.
 using AcceptedCheckpoints = std::map<std::string, AcceptedCheckpoint>;
@@ -80,8 +85,15 @@ class ManifestStore {
   absl::StatusOr<PublishedCheckpoint> Amend(const SnapshotId& id, const EvaluationLedger& ledger, int64_t keep_step);
 
   // Moves a checkpoint out of checkpoints/ into set_aside/, whole, and accepts it no more. Returns the new path. `why`
-  // is one word. Used by the audit (rule 22) for every checkpoint above the newest audited one.
+  // is one word.
   absl::StatusOr<std::string> SetAside(absl::string_view base_name, absl::string_view why);
+
+  // What a repair goes back to (rule 22): the base name of the newest checkpoint that is audited and verifies, every
+  // byte of it. Those that do not are set aside. DataLoss: none is left. Else codes of the storage.
+  absl::StatusOr<std::string> FindAudited(std::vector<std::string>& messages);
+  // Sets aside every checkpoint above `step`, accepted or not, and renews the hint `latest`. Codes of the storage;
+  // after an error a repeated call does what is left.
+  absl::Status SetAsideAbove(int64_t step, std::vector<std::string>& messages);
 
   // Once, before the first Publish, of a job with `checkpoint.keep_best`: reads through the checkpoint that `ledger`
   // calls the best. Where it is gone or damaged, the best of those that are left and verify takes its place, in the
@@ -112,8 +124,10 @@ class ManifestStore {
   absl::Status SettleUnknown(std::vector<std::string>& messages);
   // What to do about an accepted checkpoint under the same name: true when it is equal.
   absl::StatusOr<bool> SameIsThere(const Manifest& mine, std::vector<std::string>& messages);
-  // Leaves the newest that are there, and the best.
+  // Leaves the newest that are there, the best, and what a repair would need: the newest audited one and the best of
+  // its own history.
   absl::Status Retain(std::vector<std::string>& messages);
+  std::set<std::string> NeededByRepair() const;
   // Removes a checkpoint; one that somebody removed by hand is forgotten.
   absl::Status Remove(const std::string& name, std::vector<std::string>& messages);
   void KeepHouse(int64_t keep_step, std::vector<std::string>& messages);

@@ -59,6 +59,12 @@ class Scan {
                      absl::StrCat("the chief of term ", manifest.term(), " published it after term ", *taken_over,
                                   " had taken over")};
     }
+    const std::optional<int64_t> parted = mark_ ? PartedAt(manifest, *mark_) : std::nullopt;
+    if (parted.has_value() && manifest.step() > *parted) {
+      return Refusal{name, kUnaudited,
+                     absl::StrCat("it is of lineage ", manifest.lineage(), ", which ", mark_->lineage(),
+                                  " left after step ", *parted, " because replicas differed")};
+    }
     if (mark_ && !BelongsTo(manifest, *mark_)) {
       return Refusal{name, kAbandoned,
                      absl::StrCat("it is of job ", manifest.job_id(), " and lineage ", manifest.lineage(),

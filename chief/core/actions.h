@@ -73,7 +73,7 @@ struct StoreManifest {
   SnapshotId snapshot;
   uint32_t shares = 0;
   std::string plan_hash;
-  bool audited = false;   // every member of its generation reported this digest (rule 22)
+  bool audited = false;   // every member of its generation reported this digest, be it the only one (rule 22)
   bool evaluated = true;  // the evaluation due at this step, if one is, was completed
   EvaluationLedger ledger;
   absl::Duration trained_for;  // time the job has been stepping, for `duration: 2h`
@@ -96,6 +96,17 @@ struct AmendManifest {
   EvaluationLedger ledger;
   std::string reason;
   LS_FIELDS(AmendManifest, snapshot, ledger, reason)
+};
+
+// Replicas differ. Make it durable that the job goes on under `lineage` from its newest audited checkpoint, then set
+// every newer one aside (chief/checkpoint/manifest_store.h); once more where that was begun. Answered by
+// RepairRecorded, RepairFailed or TermLost.
+struct RecordRepair {
+  Lineage lineage;                 // of the job
+  uint64_t found_at = 0;           // the step at which they differ
+  std::vector<std::string> hosts;  // of those in the minority
+  std::string reason;
+  LS_FIELDS(RecordRepair, lineage, found_at, hosts, reason)
 };
 
 // Steps up to `step` are agreed by every member. Records are of agreed steps only, in order.
@@ -123,12 +134,12 @@ struct SampleTold {
 };
 
 enum class WorkerChange : uint8_t {
-  kJoined = 0,     // first time in a generation
-  kLost = 1,       // reset, silence, SIGKILL: spends nothing
-  kPreempted = 2,  // left on SIGTERM
-  kCrashed = 3,    // error report or crash signal: spends the budget. An Announce says why
-  kRefused = 4,    // not admitted. An Announce says why
-  kDigestMismatch = 5,
+  kJoined = 0,          // first time in a generation
+  kLost = 1,            // reset, silence, SIGKILL: spends nothing
+  kPreempted = 2,       // left on SIGTERM
+  kCrashed = 3,         // error report or crash signal: spends the budget. An Announce says why
+  kRefused = 4,         // not admitted. An Announce says why
+  kDigestMismatch = 5,  // its state differs from that of the others: it ends, to be started again
 };
 
 // For the worker statistics and the event log.
@@ -165,7 +176,8 @@ struct Exit {
 
 using Action =
     std::variant<Send, SendToAll, CloseSession, StorePlan, OpenSave, AbandonSave, StoreManifest, PublishCommit,
-                 AmendManifest, StepsAgreed, EvaluationDone, SampleTold, WorkerChanged, WorkerStats, Announce, Exit>;
+                 AmendManifest, RecordRepair, StepsAgreed, EvaluationDone, SampleTold, WorkerChanged, WorkerStats,
+                 Announce, Exit>;
 
 }  // namespace lockstep::chief
 

@@ -38,7 +38,8 @@ bool CheckpointTracker::MakeRoom(Outbox& out, Roster& roster) {
 }
 
 std::string CheckpointTracker::Taken(const Incarnation& holder, const SnapshotTaken& taken, bool evaluated,
-                                     const std::vector<Incarnation>& members, Outbox& out, Roster& roster) {
+                                     const std::vector<Incarnation>& members, bool audits, Outbox& out,
+                                     Roster& roster) {
   const SnapshotId& snapshot = taken.snapshot;
   if (snapshot.step == published_.step && !IsPublished(snapshot)) {
     return absl::StrCat("its state at step ", snapshot.step, " has digest ", snapshot.digest,
@@ -57,6 +58,7 @@ std::string CheckpointTracker::Taken(const Incarnation& holder, const SnapshotTa
     }
     Save added;
     added.id = snapshot;
+    added.audits = audits;
     added.members.insert(members.begin(), members.end());
     added.shares.resize(std::max<size_t>(members.size(), 1));
     for (size_t i = 0; i < members.size(); ++i) added.shares[i].preferred = members[i];
@@ -252,8 +254,8 @@ void CheckpointTracker::Advance(const Context& context, Outbox& out, Roster& ros
         std::all_of(save.shares.begin(), save.shares.end(), [](const Share& share) { return share.stored; });
     if (complete) {
       save.stage = Stage::kStoring;
-      const bool audited = save.members.size() > 1 && std::includes(save.reported.begin(), save.reported.end(),
-                                                                    save.members.begin(), save.members.end());
+      const bool audited = save.audits && std::includes(save.reported.begin(), save.reported.end(),
+                                                        save.members.begin(), save.members.end());
       out.Add(StoreManifest{save.id, static_cast<uint32_t>(save.shares.size()), context.plan_hash, audited,
                             save.evaluated, save.ledger, context.trained_for, "every share is stored"});
       WriteAs(save);
@@ -268,6 +270,29 @@ void CheckpointTracker::Advance(const Context& context, Outbox& out, Roster& ros
     const bool again = save.insist && !save.holders.empty();
     Abandon(save, "no worker that holds this snapshot can send a missing share", again, context.now, out, roster);
   }
+}
+
+bool CheckpointTracker::AbandonAll(const std::string& why, Outbox& out, Roster& roster) {
+  for (auto it = saves_.begin(); it != saves_.end();) {
+    Save& save = it->second;
+    if (save.stage == Stage::kPublishing) {
+      ++it;
+      continue;
+    }
+    if (save.stage != Stage::kWaiting) out.Add(AbandonSave{save.stored_as, why});
+    Tell(save, false, why, out, roster);
+    it = saves_.erase(it);
+  }
+  return saves_.empty();
+}
+
+void CheckpointTracker::GoBack(const RepairRecorded& repair) {
+  published_ = repair.checkpoint;
+  published_is_lost_ = false;
+  published_evaluated_ = repair.evaluated;
+  published_ledger_ = repair.ledger;
+  abandoned_in_a_row_ = 0;
+  damaged_in_a_row_ = 0;
 }
 
 void CheckpointTracker::Open(Save& save, const Context& context, Outbox& out) {

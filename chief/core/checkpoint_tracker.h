@@ -65,11 +65,12 @@ class CheckpointTracker {
 
   // `holder` has this snapshot. `evaluated`: no evaluation is due at its step that was not completed; only a state
   // saved at rest may be without. `ledger` counts that evaluation if it was completed. `members`: of its generation, in
-  // rank order: share i is asked of member i first. Returns what is wrong: another digest of the same step of the same
-  // lineage or of the published step (the snapshot is then not used), or the same evaluations with other results.
-  // REQUIRES: the history includes the snapshot.
+  // rank order: share i is asked of member i first; with `audits` the state is audited once all of them have reported
+  // it. Returns what is wrong: another digest of the same step of the same lineage or of the published step (the
+  // snapshot is then not used), or the same evaluations with other results. REQUIRES: the history includes the
+  // snapshot.
   std::string Taken(const Incarnation& holder, const SnapshotTaken& taken, bool evaluated,
-                    const std::vector<Incarnation>& members, Outbox& out, Roster& roster);
+                    const std::vector<Incarnation>& members, bool audits, Outbox& out, Roster& roster);
   // This member will not report a snapshot (any more): its share is asked of another.
   void NotExpected(const Incarnation& member);
   void HolderGone(const Incarnation& holder);
@@ -82,6 +83,11 @@ class CheckpointTracker {
   // True when this is the save that was awaited (not a repetition).
   bool PublishDone(const SnapshotId& snapshot, absl::Time now, Outbox& out, Roster& roster);
   void StorageRefused(const StorageFailed& event, const Context& context, Outbox& out, Roster& roster);
+
+  // Gives up every save but one whose commit is under way. True: none is left.
+  bool AbandonAll(const std::string& why, Outbox& out, Roster& roster);
+  // The job went back to this checkpoint. REQUIRES: AbandonAll has left none.
+  void GoBack(const RepairRecorded& repair);
 
   // Does what can be done now: opens the next save, asks for shares, stores, gives up.
   void Advance(const Context& context, Outbox& out, Roster& roster);
@@ -128,6 +134,7 @@ class CheckpointTracker {
     SnapshotId stored_as;  // as the storage knows it, from the opening on: an amended one has an older lineage
     Stage stage = Stage::kWaiting;
     bool insist = false;
+    bool audits = false;  // all members having reported it makes it an audited state
     bool evaluated = false;
     EvaluationLedger ledger;
     bool written_evaluated = false;  // what the manifest says that is being stored

@@ -11,10 +11,22 @@
 
 namespace lockstep::chief {
 
+namespace {
+
+// Where every generation has one of its own, the checkpoint's is the newest that is known, unless a repair left it.
+Lineage NewestLineage(const CoordinatorConfig& config) {
+  const Lineage& saved = config.recovered.checkpoint.lineage;
+  const bool continues = config.policy.lineage_per_generation && JobLineage(saved) == config.policy.lineage;
+  return continues ? saved : config.policy.lineage;
+}
+
+}  // namespace
+
 Coordinator::Coordinator(const CoordinatorConfig& config)
     : policy_(config.policy),
       term_(config.recovered.term),
-      history_(config.policy.lineage_per_generation ? config.recovered.checkpoint.lineage : config.policy.lineage),
+      job_lineage_(config.policy.lineage),
+      history_(NewestLineage(config)),
       out_(config.recovered.term),
       saves_(config.recovered),
       progress_(history_.lineage(), config.recovered.checkpoint.step, config.policy.training.eval_slices,
@@ -22,7 +34,8 @@ Coordinator::Coordinator(const CoordinatorConfig& config)
       budget_(config.policy.max_failures),
       plan_(config.recovered.plan_hash, config.recovered.data_digest),
       no_progress_(config.policy.no_progress_limit),
-      trained_for_(config.recovered.trained_for) {
+      trained_for_(config.recovered.trained_for),
+      repair_(config.recovered.repair) {
   budget_.SavePublished(config.recovered.checkpoint.step);
 }
 
@@ -42,6 +55,7 @@ std::vector<Action> Coordinator::Step(absl::Time now, const Event& event) {
   NoteTime(now);
   const SnapshotId published_before = saves_.published();
   const Phase phase_before = phase_;
+  const Lineage job_before = job_lineage_;
   judging_ = std::holds_alternative<Tick>(event);
   if (judging_) {
     last_tick_ = now;
@@ -56,8 +70,9 @@ std::vector<Action> Coordinator::Step(absl::Time now, const Event& event) {
   std::vector<Action> actions = out_.Take();
   if (phase_ == Phase::kEnded || only_told_) return actions;
   const bool in_full = judging_ || phase_ != phase_before || roster_.size() <= kFewWorkers;
-  const std::string broken = BrokenInvariant({in_full, phase_ == Phase::kRunning, current_.id, current_.members,
-                                              roster_, history_, published_before, saves_.published(), actions});
+  const std::string broken =
+      BrokenInvariant({in_full, phase_ == Phase::kRunning, current_.id, current_.members, roster_, history_,
+                       job_before == job_lineage_, published_before, saves_.published(), actions});
   if (broken.empty()) return actions;
   // Nothing of what was decided is carried out.
   phase_ = Phase::kEnded;
@@ -94,7 +109,7 @@ void Coordinator::NoteTime(absl::Time now) {
   gone_.ShiftDeadlines(gap);
   if (parked_since_.has_value()) *parked_since_ += gap;
   if (done_since_.has_value()) *done_since_ += gap;
-  if (mismatch_until_.has_value()) *mismatch_until_ += gap;
+  repair_.ShiftDeadlines(gap);
   saves_.ShiftDeadlines(gap);
   plan_.ShiftDeadlines(gap);
   for (Worker* worker : roster_.InOrder()) {
@@ -108,26 +123,24 @@ void Coordinator::Advance() {
   if (phase_ == Phase::kEnded) return;
   for (int round = 0; round < 8; ++round) {
     const Phase before = phase_;
-    ConcludeMismatch();
-    if (phase_ == Phase::kEnded) return;
     switch (phase_) {
       case Phase::kAdopting:
-        AdvanceAdopting();
+        repair_.pending() ? BreakToRepair() : AdvanceAdopting();
         break;
       case Phase::kWaiting:
-        AdvanceWaiting();
+        repair_.pending() ? AdvanceRepair() : AdvanceWaiting();
         break;
       case Phase::kForming:
-        AdvanceForming();
+        repair_.pending() ? BreakToRepair() : AdvanceForming();
         break;
       case Phase::kRunning:
-        RequestBoundaries();
+        repair_.pending() ? BreakToRepair() : RequestBoundaries();
         break;
       case Phase::kBreaking:
         AdvanceBreaking();
         break;
       case Phase::kFinishing:
-        AdvanceFinishing();
+        repair_.pending() ? BreakToRepair() : AdvanceFinishing();
         break;
       case Phase::kDone:
         AdvanceDone();
@@ -208,10 +221,7 @@ void Coordinator::On(const BurstEnds&) { in_burst_ = false; }
 void Coordinator::On(const ShardStored& event) { saves_.Stored(event); }
 void Coordinator::On(const ShardBroken& event) { saves_.Broken(event, out_); }
 
-void Coordinator::On(const ManifestStored& event) {
-  if (mismatch_until_.has_value()) return;  // replicas differ: nothing more is published
-  saves_.ManifestDone(event, SaveContext(), out_, roster_);
-}
+void Coordinator::On(const ManifestStored& event) { saves_.ManifestDone(event, SaveContext(), out_, roster_); }
 
 void Coordinator::On(const Published& event) {
   if (!saves_.PublishDone(event.snapshot, now_, out_, roster_)) return;
@@ -345,7 +355,7 @@ absl::Time Coordinator::NextDeadline() const {
     if (policy_.expected_workers == 0) at(last_came_ + kQuiet);
   }
   at(pairs_.NextDeadline(advanced_));
-  if (mismatch_until_.has_value()) next = std::min(next, *mismatch_until_);
+  next = std::min(next, repair_.NextDeadline(advanced_));
   next = std::min(next, saves_.NextDeadline(advanced_));
   return std::max(next, now_);
 }
@@ -363,6 +373,7 @@ CoordinatorView Coordinator::View() {
   if (phase_ != Phase::kRunning && phase_ != Phase::kDone) view.waiting_for = WaitingText();
   if (saves_.Insists() && !saves_.TroubleText(now_).empty()) view.waiting_for = saves_.TroubleText(now_);
   if (const std::string trouble = plan_.TroubleText(now_); !trouble.empty()) view.waiting_for = trouble;
+  if (repair_.pending()) view.waiting_for = repair_.Text(now_);
   std::map<Incarnation, int32_t> ranks;
   for (const Member& member : current_.members) ranks.emplace(member.incarnation, ranks.size());
   for (const Worker* worker : roster_.InOrder()) {

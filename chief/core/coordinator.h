@@ -36,6 +36,8 @@
 
 #include "absl/time/time.h"
 #include "chief/core/actions.h"
+#include "chief/core/audit.h"
+#include "chief/core/audit_repair.h"
 #include "chief/core/checkpoint_tracker.h"
 #include "chief/core/departures.h"
 #include "chief/core/events.h"
@@ -149,6 +151,8 @@ class Coordinator {
   void On(const ManifestStored& event);
   void On(const Published& event);
   void On(const StorageFailed& event);
+  void On(const RepairRecorded& event);
+  void On(const RepairFailed& event);
   void On(const TermLost& event);
   void On(const ProcessExited& event);
   void On(const StopRequested& event);
@@ -266,9 +270,6 @@ class Coordinator {
   void OnMessage(Worker& worker, const TextSample& message);
   // Whether another step was agreed on.
   bool TellProgress();
-  void CompareDigest(Worker& worker, const StateDigest& digest, size_t members);
-  void OnMismatch(const std::string& finding);
-  void ConcludeMismatch();
   void AdvanceSaves();
   bool FinishIfPublished();
   void AdvanceFinishing();
@@ -276,6 +277,25 @@ class Coordinator {
   void Finish(const Ending& ending);
   void SendDone(Worker& worker);
   CheckpointTracker::Context SaveContext() const;
+
+  // coordinator_audit.cc: replicas that differ
+  void CompareDigest(const Worker& worker, uint64_t step, const Digest& digest);
+  // Of a worker at rest, where its acknowledgement has a digest.
+  void CompareHeld(const Worker& worker, const HeldState& held);
+  // What is compared in the generation that `form` begins.
+  void BeginAudit(const Form& form);
+  void OnDifference(uint64_t step, const std::string& finding);
+  bool GathersDigests();
+  // Ends what runs, so that all can go back.
+  void BreakToRepair();
+  // Nobody steps: makes the way back durable. What follows comes with RepairRecorded.
+  void AdvanceRepair();
+  void SendNamedAway(const std::vector<AuditRepair::Named>& named, const std::string& reason);
+  // It is the second time in a row; `host` was named both times, if any was.
+  void LeaveOutOrStop(const std::string& host, const std::string& finding);
+  std::string LeftOutText(const std::string& host) const;
+  // Whether this worker holds, or may turn out to hold, more than the newest checkpoint.
+  bool MayHoldNewer(const Worker& worker) const;
 
   // coordinator_failure.cc: losses, silence, the budget
   void OnMessage(Worker& worker, const LeaveIntent& message);
@@ -292,6 +312,7 @@ class Coordinator {
 
   const JobPolicy policy_;
   const Term term_;
+  Lineage job_lineage_;  // without a generation's part; a repair begins another
   History history_;
 
   absl::Time now_ = absl::InfinitePast();
@@ -344,8 +365,11 @@ class Coordinator {
   uint64_t final_step_ = 0;       // that Finishing saves
   absl::Time last_save_;
   absl::Duration trained_for_;
-  std::optional<absl::Time> mismatch_until_;
-  std::string mismatch_;
+
+  Audit audit_;
+  AuditRepair repair_;
+  Generation parted_;               // generations up to this one computed what a repair gave up
+  std::set<std::string> left_out_;  // hosts that were named twice in a row
 };
 
 }  // namespace lockstep::chief

@@ -1,4 +1,4 @@
-// What members report, what is saved, and how the job ends (rules 6, 7, 18 to 22).
+// What members report, what is saved, and how the job ends (rules 6, 7, 18 to 21).
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -37,8 +37,8 @@ void Coordinator::OnMessage(Worker& worker, const Report& message) {
   NoteProgress(worker);
   progress_.Applied(worker.id(), message.position);
   // All members report the same step: what follows from it is decided with the last of them.
-  only_told_ = !TellProgress() && phase_ == Phase::kRunning;
-  for (const StateDigest& digest : message.digests) CompareDigest(worker, digest, current_.members.size());
+  only_told_ = !TellProgress() && phase_ == Phase::kRunning && message.digests.empty();
+  for (const StateDigest& digest : message.digests) CompareDigest(worker, digest.position.step, digest.digest);
 }
 
 void Coordinator::OnMessage(Worker&, const EvalReport& message) {
@@ -51,43 +51,6 @@ void Coordinator::OnMessage(Worker&, const TextSample& message) {
   if (message.lineage == history_.lineage()) out_.Add(SampleTold{message.lineage, message.step, message.text});
 }
 
-// ---- audit
-// -----------------------------------------------------------------------------------------------------------
-
-void Coordinator::CompareDigest(Worker& worker, const StateDigest& digest, size_t members) {
-  const std::vector<Incarnation> differing = progress_.AddDigest(worker.id(), digest, members);
-  if (differing.empty()) return;
-  std::vector<std::string> names;
-  for (const Incarnation& incarnation : differing) {
-    const Worker* other = roster_.Find(incarnation);
-    if (other == nullptr) continue;
-    names.push_back(absl::StrCat(other->name(), " on ", other->host));
-    out_.Add(WorkerChanged{other->name(), incarnation, WorkerChange::kDigestMismatch, digest.position.ToString()});
-  }
-  const bool named = differing.size() * 2 < members;
-  EndJob(kExitBug,
-         absl::StrCat("replicas differ at ", digest.position.ToString(), ": ", absl::StrJoin(names, ", "),
-                      named ? " differ(s) from the majority. Its memory or device corrupts data: take that host "
-                              "out and start the job again; it resumes from step "
-                            : " hold different bits and nobody can be named. Start the job again; it resumes from "
-                              "step ",
-                      saves_.published().step, "."));
-}
-
-void Coordinator::OnMismatch(const std::string& finding) {
-  if (mismatch_until_.has_value()) return;
-  // Nothing more is published; the other members may still say who is in the minority.
-  mismatch_ = finding;
-  mismatch_until_ = now_ + AckWindow();
-  out_.Say(Level::kError, finding);
-}
-
-void Coordinator::ConcludeMismatch() {
-  if (!mismatch_until_.has_value() || !Passed(*mismatch_until_)) return;
-  EndJob(kExitBug, absl::StrCat("replicas differ and nobody can be named: ", mismatch_,
-                                ". Start the job again; it resumes from step ", saves_.published().step, "."));
-}
-
 // ---- saves
 // -----------------------------------------------------------------------------------------------------------
 
@@ -95,7 +58,7 @@ CheckpointTracker::Context Coordinator::SaveContext() const { return {now_, plan
 
 void Coordinator::AdvanceSaves() {
   if (!saves_.storage_verdict().empty()) return EndJob(kExitStorage, saves_.storage_verdict());
-  if (!mismatch_until_.has_value()) saves_.Advance(SaveContext(), out_, roster_);
+  if (!repair_.pending()) saves_.Advance(SaveContext(), out_, roster_);
 }
 
 void Coordinator::OnMessage(Worker& worker, const SnapshotTaken& message) {
@@ -106,17 +69,21 @@ void Coordinator::OnMessage(Worker& worker, const SnapshotTaken& message) {
   }
   const bool of_current = message.generation == current_.id && current_.Has(worker.id());
   std::vector<Incarnation> members = {worker.id()};
+  bool audits = true;  // when all `members` have reported it, it is audited
   if (message.cause == SnapshotCause::kAtRest) {
     members.clear();
     for (Worker* other : roster_.InOrder()) {
       if (other->rest_asked.has_value() && other->rest_asked->step == snapshot.step) members.push_back(other->id());
     }
+    audits = members.size() > 1;
   } else if (of_current) {
     members = current_.Ids();
     progress_.Applied(worker.id(), Position{snapshot.step, 0});
   } else if (message.generation == worker.busy && worker.claims != nullptr) {
     members.clear();
     for (const Member& member : *worker.claims) members.push_back(member.incarnation);
+  } else {
+    audits = false;
   }
   current_.requested.erase(RequestKind::kSnapshot);
   current_.requested.erase(RequestKind::kSnapshotHold);
@@ -129,11 +96,14 @@ void Coordinator::OnMessage(Worker& worker, const SnapshotTaken& message) {
   } else if (worker.finished && worker.claimed.has_value() && worker.claimed->position.step == snapshot.step) {
     is_evaluated = worker.claimed->position >= evaluated;
   }
-  const std::string finding = saves_.Taken(worker.id(), message, is_evaluated, members, out_, roster_);
+  CompareDigest(worker, snapshot.step, snapshot.digest);
+  if (repair_.pending()) {
+    out_.Command(worker, Generation(), SnapshotEnded{snapshot, false}, "replicas differ");
+  } else {
+    const std::string finding = saves_.Taken(worker.id(), message, is_evaluated, members, audits, out_, roster_);
+    if (!finding.empty()) OnDifference(snapshot.step, absl::StrCat(worker.name(), ": ", finding));
+  }
   if (message.cause == SnapshotCause::kAtRest) worker.rest_asked.reset();  // if that save fails, it is asked again
-  CompareDigest(worker, StateDigest{Position{snapshot.step, 0}, snapshot.digest}, members.size());
-  if (phase_ == Phase::kEnded) return;
-  if (!finding.empty()) OnMismatch(absl::StrCat(worker.name(), ": ", finding));
 
   const bool last = message.cause == SnapshotCause::kEnd || message.cause == SnapshotCause::kStop;
   const bool steps = phase_ == Phase::kForming || phase_ == Phase::kRunning || phase_ == Phase::kFinishing;
@@ -155,6 +125,7 @@ void Coordinator::OnMessage(Worker& worker, const ShareFailed& message) {
 // ---------------------------------------------------------------------------------------------------------
 
 bool Coordinator::FinishIfPublished() {
+  if (repair_.pending()) return false;  // what is published may be wrong
   const uint64_t published = saves_.published().step;
   if (EndsAt(policy_.training, published, saves_.published_ledger()) && saves_.published_evaluated()) {
     const char* const why = published < policy_.training.end_step ? "evaluations no longer improve, " : "";
@@ -167,8 +138,7 @@ bool Coordinator::FinishIfPublished() {
     // A worker that lost its session comes back within seconds, perhaps with a newer state than the published one.
     if (saves_.IsNewer(progress_.agreed()) && !Passed(gone_.last_lost() + policy_.heartbeat_limit)) return false;
     for (Worker* worker : roster_.InOrder()) {
-      const bool may_hold = !worker->AtRest() || (HoldsCurrent(*worker) && saves_.IsNewer(worker->held->position.step));
-      if (may_hold) return false;
+      if (MayHoldNewer(*worker)) return false;
     }
   } else if (phase_ != Phase::kFinishing) {
     return false;
@@ -199,6 +169,7 @@ void Coordinator::SendDone(Worker& worker) {
 }
 
 void Coordinator::AdvanceDone() {
+  if (repair_.pending()) return AdvanceRepair();
   if (!done_since_.has_value()) done_since_ = now_;
   const bool all_told = gone_.AllHeard() && roster_.size() == 0;
   // A chief that found the job done does not know its members, and a worker that lost its session may live: they ask

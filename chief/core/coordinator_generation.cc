@@ -48,9 +48,11 @@ bool Coordinator::ClaimComplete(const Worker& witness) {
     }
     if (!worker->claimed.has_value() || worker->claimed->lineage != witness.claimed->lineage) return false;
   }
-  // Under lineages of generations, one that began before what is published is another life.
-  return policy_.lineage_per_generation ? BegunBy(witness.claimed->lineage) >= BegunBy(saves_.published().lineage)
-                                        : witness.claimed->lineage == policy_.lineage;
+  // What an audit gave up is no part of the job. Under lineages of generations, one that began before what is published
+  // is another life.
+  const Lineage& lineage = witness.claimed->lineage;
+  if (!policy_.lineage_per_generation) return lineage == job_lineage_;
+  return JobLineage(lineage) == job_lineage_ && BegunBy(lineage) >= BegunBy(saves_.published().lineage);
 }
 
 bool Coordinator::ClaimImpossible(const Worker& witness) {
@@ -108,6 +110,7 @@ void Coordinator::Adopt(const Worker& witness) {
   }
   pairs_.FormedTogether(current_.ids);
   progress_.Begin(history_.lineage(), positions);
+  audit_.Adopted(current_.begin.step, current_.Ids());
   for (Worker* worker : roster_.InOrder()) {
     if (!worker->AtRest() && !current_.Has(worker->id())) SendVerdict(*worker, "another generation was adopted");
   }
@@ -172,6 +175,7 @@ void Coordinator::OnMessage(Worker& worker, const VerdictAck& message) {
   std::optional<HeldState> held;
   if (message.has_state) held = HeldState{message.lineage, message.position, message.digest};
   if (message.has_state) TakeUpLineage(message.lineage);
+  if (held.has_value()) CompareHeld(worker, *held);
   Rest(worker, message.generation, std::move(held));
 }
 
@@ -221,7 +225,9 @@ void Coordinator::OnMessage(Worker& worker, const AtBoundary& message) {
     out_.Say(Level::kInfo,
              absl::StrCat("generation ", current_.id.ToString(), " meets at ", message.position.ToString()));
   }
-  Rest(worker, message.generation, HeldState{message.lineage, message.position, message.digest});
+  const HeldState held{message.lineage, message.position, message.digest};
+  CompareHeld(worker, held);
+  Rest(worker, message.generation, held);
   TellProgress();
 }
 

@@ -203,23 +203,6 @@ TEST_CASE("coordinator: state of another lineage is never a source", "[core]") {
   CHECK(form.receivers == std::vector<uint32_t>{2});
 }
 
-TEST_CASE("coordinator: under `fast`, an equal position with other bits receives the state", "[core]") {
-  JobPolicy policy;
-  policy.training.digest_in_acks = true;
-  ChiefHarness chief({.workers = 3, .policy = policy});
-  chief.StepTo(9);
-  chief.worker(1).mute = chief.worker(2).mute = true;
-  chief.Kill(0);
-  for (int i : {1, 2}) {
-    FakeWorker& w = chief.worker(i);
-    w.mute = false;
-    const Generation old = std::exchange(w.generation, Generation());
-    chief.Say(i, VerdictAck{old, true, w.lineage, w.position, absl::StrCat("bits-", i)});
-  }
-
-  CHECK(chief.LastCommand<Form>(1).receivers.size() == 1);
-}
-
 TEST_CASE("coordinator: a newcomer joins at a boundary that is asked for by number, never named", "[core]") {
   ChiefHarness chief({.workers = 2});
   chief.StepTo(5);

@@ -48,6 +48,7 @@ void Coordinator::OnHello(SessionId session, const WorkerFence& fence, const Hel
                                ". Give the worker this chief's address, or none of the other job."));
   }
   if (fence.incarnation.IsNone()) return Refuse(session, kExitBadJob, "its Hello names no incarnation");
+  if (left_out_.count(hello.host) != 0) return Refuse(session, kExitBadJob, LeftOutText(hello.host));
   if (roster_.Find(fence.incarnation) != nullptr) {
     const bool other_stream = roster_.Find(fence.incarnation)->session != session;
     Lose(fence.incarnation, WorkerChange::kLost, "it connected anew", /*close=*/other_stream);
@@ -112,7 +113,7 @@ std::shared_ptr<const std::vector<Member>> Coordinator::Claims(const std::vector
 
 void Coordinator::TakeUpLineage(const Lineage& lineage) {
   // Once a generation was adopted or formed, the history is the one that it goes on with, whatever others name.
-  if (!policy_.lineage_per_generation || !newest_.IsNone() || JobLineage(lineage) != policy_.lineage) return;
+  if (!policy_.lineage_per_generation || !newest_.IsNone() || JobLineage(lineage) != job_lineage_) return;
   if (BegunBy(lineage) <= BegunBy(history_.lineage())) return;
   history_.Rename(lineage);
   progress_.GoOnAs(lineage, progress_.agreed());
@@ -125,10 +126,12 @@ void Coordinator::WelcomeFinished(Worker& worker, const Hello& hello) {
   for (const Member& member : hello.members) members.push_back(member.incarnation);
   for (const SnapshotId& snapshot : hello.snapshots) {
     if (snapshot.lineage != history_.lineage() || snapshot.step != hello.position.step) continue;
+    CompareDigest(worker, snapshot.step, snapshot.digest);
+    if (repair_.pending()) return;
     const std::string finding =
         saves_.Taken(worker.id(), SnapshotTaken{hello.generation, snapshot, SnapshotCause::kEnd, hello.ledger},
-                     evaluated, members, out_, roster_);
-    if (!finding.empty()) OnMismatch(absl::StrCat(worker.name(), ": ", finding));
+                     evaluated, members, /*audits=*/!members.empty(), out_, roster_);
+    if (!finding.empty()) OnDifference(snapshot.step, absl::StrCat(worker.name(), ": ", finding));
   }
 }
 

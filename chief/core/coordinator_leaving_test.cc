@@ -1,4 +1,4 @@
-// Leaving and the audit (rules 4, 21 and 22).
+// Leaving (rules 4 and 21).
 #include <catch2/catch.hpp>
 
 #include "chief/core/chief_harness.h"
@@ -88,68 +88,6 @@ TEST_CASE("coordinator: a worker outside a generation leaves at once", "[core]")
   chief.Say(0, LeaveIntent{absl::Seconds(25)});
 
   CHECK(chief.worker(0).exit_code == 75);
-}
-
-// ---- audit (rule 22)
-// -------------------------------------------------------------------------------------------------
-
-TEST_CASE("coordinator: of three replicas the one that differs is named", "[core]") {
-  ChiefHarness chief({.workers = 3});
-  chief.StepTo(16);
-  chief.worker(1).digest_suffix = "-flipped";
-
-  for (int i : {0, 1, 2}) chief.Audit(i);
-
-  CHECK(chief.Last<WorkerChanged>().change == WorkerChange::kDigestMismatch);
-  CHECK(chief.Last<Exit>().code == 70);
-  CHECK_THAT(chief.Last<Exit>().reason, Contains("worker-1") && !Contains("worker-0"));
-}
-
-TEST_CASE("coordinator: of two replicas nobody is named", "[core]") {
-  ChiefHarness chief({.workers = 2});
-  chief.StepTo(16);
-  chief.worker(1).digest_suffix = "-flipped";
-
-  for (int i : {0, 1}) chief.Audit(i);
-
-  CHECK(chief.Last<Exit>().code == 70);
-  CHECK_THAT(chief.Last<Exit>().reason, Contains("nobody can be named"));
-}
-
-TEST_CASE("coordinator: a replica that differs stops a commit that is already under way", "[core]") {
-  ChiefHarness chief({.workers = 3});
-  chief.StepTo(20);
-  chief.storing = false;
-  chief.TakeSnapshotAt(0, SnapshotCause::kDue);
-  chief.TakeSnapshotAt(1, SnapshotCause::kDue);
-  const SnapshotId snapshot = chief.Last<OpenSave>().snapshot;
-  chief.Do(ShardStored{snapshot, 2, 3});
-  REQUIRE(chief.Count<StoreManifest>() == 1);
-  chief.worker(1).digest_suffix = "-flipped";
-
-  chief.TakeSnapshotAt(1, SnapshotCause::kDue);
-  chief.Do(ManifestStored{snapshot, snapshot.digest});
-
-  CHECK(chief.Count<PublishCommit>() == 0);
-}
-
-TEST_CASE("coordinator: snapshots that differ are never published", "[core]") {
-  ChiefHarness chief({.workers = 3});
-  chief.StepTo(20);
-  chief.worker(0).digest_suffix = "-flipped";
-  chief.worker(2).keeps_shares = true;
-
-  chief.TakeSnapshotAt(0, SnapshotCause::kDue);
-  chief.TakeSnapshotAt(1, SnapshotCause::kDue);
-  CHECK_FALSE(chief.ended());
-  SECTION("the third says who is wrong") {
-    chief.TakeSnapshotAt(2, SnapshotCause::kDue);
-    CHECK_THAT(chief.Last<Exit>().reason, Contains("worker-0"));
-  }
-  SECTION("the third says nothing") { chief.Advance(absl::Seconds(2)); }
-
-  CHECK(chief.Count<PublishCommit>() == 0);
-  CHECK(chief.Last<Exit>().code == 70);
 }
 
 // ---- the end

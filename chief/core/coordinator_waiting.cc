@@ -58,9 +58,7 @@ void Coordinator::AdvanceWaiting() {
   const bool live = source != nullptr && source->held->position.step >= saves_.published().step;
   if (!live) {
     for (Worker* worker : roster_.InOrder()) {
-      const bool may_hold = !worker->AtRest() || (HoldsCurrent(*worker) && !worker->dismissed &&
-                                                  saves_.IsNewer(worker->held->position.step));
-      if (may_hold) return;
+      if (MayHoldNewer(*worker)) return;
     }
     if (saves_.Saving(saves_.published().step + 1)) return;  // what is about to be published is newer
     if (AwaitsMore(team)) return;
@@ -135,7 +133,7 @@ void Coordinator::FormGeneration(const Team& team) {
   current_.agreed = progress_.agreed();
   current_.restores = form.restore.has_value();
   if (policy_.lineage_per_generation) {
-    const Lineage lineage = LineageOf(policy_.lineage, current_.id);
+    const Lineage lineage = LineageOf(job_lineage_, current_.id);
     if (current_.restores) {
       history_.BeginAs(lineage);
     } else {
@@ -163,6 +161,7 @@ void Coordinator::FormGeneration(const Team& team) {
   }
   out_.CommandAll(team.members, current_.id, form, form.reason);
   progress_.Begin(history_.lineage(), positions);
+  BeginAudit(form);
   broke_by_.clear();
   phase_ = Phase::kForming;
   out_.Say(Level::kInfo, absl::StrCat("generation ", current_.id.ToString(), ": ", absl::StrJoin(names, ", "), " at ",
@@ -216,6 +215,7 @@ bool Coordinator::MayGo(const Worker& leaver) {
 }
 
 void Coordinator::ServeLeavers() {
+  if (repair_.pending()) return;  // what they hold is not worth a save, and what they tell still is
   for (Worker* worker : roster_.InOrder()) {
     if (!worker->leaving || worker->dismissed || !MayGo(*worker)) continue;
     if (phase_ != Phase::kFinishing && LastCopyLeaves(*worker)) {

@@ -93,6 +93,24 @@ struct StorageFailed {
   LS_FIELDS(StorageFailed, snapshot, message, may_pass)
 };
 
+// RecordRepair is durable, and the checkpoints above `checkpoint` are set aside. The rest is as RecoveredState has it.
+struct RepairRecorded {
+  Lineage lineage;
+  SnapshotId checkpoint;  // of an ancestor of `lineage`
+  absl::Duration trained_for;
+  bool evaluated = true;
+  EvaluationLedger ledger;
+  LS_FIELDS(RepairRecorded, lineage, checkpoint, trained_for, evaluated, ledger)
+};
+
+// The storage refused RecordRepair, or no audited checkpoint is left. `may_pass` as of StorageFailed.
+struct RepairFailed {
+  Lineage lineage;
+  std::string message;
+  bool may_pass = false;
+  LS_FIELDS(RepairFailed, lineage, message, may_pass)
+};
+
 // The storage says that a newer term was claimed: this chief is fenced.
 struct TermLost {
   Term newer = 0;
@@ -126,8 +144,8 @@ struct BurstEnds {
 };
 
 using Event = std::variant<Tick, FromWorker, SessionClosed, HeartbeatReceived, PlanStored, ShardStored, ShardBroken,
-                           ManifestStored, Published, StorageFailed, TermLost, ProcessExited, StopRequested,
-                           BurstBegins, BurstEnds>;
+                           ManifestStored, Published, StorageFailed, RepairRecorded, RepairFailed, TermLost,
+                           ProcessExited, StopRequested, BurstBegins, BurstEnds>;
 
 }  // namespace lockstep::chief
 

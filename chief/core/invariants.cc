@@ -45,7 +45,7 @@ std::string BrokenByGeneration(const InvariantView& view) {
 }
 
 std::string BrokenByPublication(const InvariantView& view) {
-  if (view.published.step < view.published_before.step) {
+  if (view.same_job_lineage && view.published.step < view.published_before.step) {
     return absl::StrCat(view.published.ToString(), " is the newest checkpoint after ",
                         view.published_before.ToString());
   }

@@ -24,6 +24,7 @@ struct InvariantView {
   const std::vector<Member>& members;  // of it
   Roster& roster;
   const History& history;
+  bool same_job_lineage = true;        // the event began no other one
   const SnapshotId& published_before;  // before the event
   const SnapshotId& published;
   const std::vector<Action>& actions;  // of the event
@@ -33,7 +34,8 @@ struct InvariantView {
 //   * One session and one name belong to one worker.
 //   * While a generation steps, all its members are connected and run it, and whoever runs another one was told that
 //     it is over.
-//   * What is published never goes back. What is to be published is newer, or the same once more, and part of the
+//   * What is published never goes back, but by a repair, which begins another lineage. What is to be published is
+//   newer, or the same once more, and part of the
 //     history.
 std::string BrokenInvariant(const InvariantView& view);
 

@@ -23,7 +23,8 @@ struct State {
   }
   Worker& worker(uint64_t i) { return *roster.Find(Incarnation{0, i + 1}); }
   std::string Broken() {
-    return BrokenInvariant({in_full, runs, current, members, roster, history, before, published, actions});
+    return BrokenInvariant(
+        {in_full, runs, current, members, roster, history, same_job_lineage, before, published, actions});
   }
 
   bool in_full = true;
@@ -32,6 +33,7 @@ struct State {
   std::vector<Member> members;
   Roster roster;
   History history{"lineage"};
+  bool same_job_lineage = true;
   SnapshotId before{"lineage", 10, "ten"};
   SnapshotId published{"lineage", 10, "ten"};
   std::vector<Action> actions;
@@ -45,6 +47,16 @@ TEST_CASE("invariants: a job that steps and saves breaks none", "[core]") {
   CHECK(state.Broken().empty());
   state.worker(2).busy = Generation{1, 5};
   state.worker(2).verdict_sent = true;
+
+  CHECK(state.Broken().empty());
+}
+
+TEST_CASE("invariants: what is published goes back only where another lineage begins", "[core]") {
+  State state;
+  state.before = SnapshotId{"lineage", 20, "twenty"};
+  CHECK_FALSE(state.Broken().empty());
+
+  state.same_job_lineage = false;
 
   CHECK(state.Broken().empty());
 }

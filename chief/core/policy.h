@@ -5,7 +5,9 @@
 #define LOCKSTEP_CHIEF_CORE_POLICY_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "common/protocol/fields.h"
@@ -36,6 +38,13 @@ struct JobPolicy {
             no_progress_limit, save_every, max_duration)
 };
 
+// A time that replicas differed and the job went back (rule 22).
+struct PastRepair {
+  uint64_t found_at = 0;           // the step at which they differed
+  std::vector<std::string> hosts;  // of those in the minority
+  LS_FIELDS(PastRepair, found_at, hosts)
+};
+
 // What stands in the storage. The shell has claimed the term, and published step 0 when nothing was there (rule 18): so
 // there always is a checkpoint, and the core never knows a state without one.
 struct RecoveredState {
@@ -44,9 +53,10 @@ struct RecoveredState {
   std::string plan_hash;  // empty: none was made yet
   Digest data_digest;     // stored with the plan
   absl::Duration trained_for;
-  bool evaluated = true;    // the checkpoint's evaluation, if one is due at its step, was completed
-  EvaluationLedger ledger;  // of the checkpoint
-  LS_FIELDS(RecoveredState, term, checkpoint, plan_hash, data_digest, trained_for, evaluated, ledger)
+  bool evaluated = true;             // the checkpoint's evaluation, if one is due at its step, was completed
+  EvaluationLedger ledger;           // of the checkpoint
+  std::optional<PastRepair> repair;  // the newest of the job
+  LS_FIELDS(RecoveredState, term, checkpoint, plan_hash, data_digest, trained_for, evaluated, ledger, repair)
 };
 
 // Both, as the first line of a record.

@@ -10,7 +10,6 @@ void ProgressTracker::Begin(const Lineage& lineage, const std::map<Incarnation, 
   applied_ = members;
   at_step_.clear();
   for (const auto& [member, position] : members) ++at_step_[position.step];
-  digests_.clear();
   if (lineage == lineage_ || members.empty()) return;
   lineage_ = lineage;
   // Another history: its steps are other steps, also where the numbers were seen before.
@@ -97,23 +96,6 @@ std::vector<EvaluationDone> ProgressTracker::TakeEvaluations() {
     it = evaluations_.erase(it);
   }
   return done;
-}
-
-std::vector<Incarnation> ProgressTracker::AddDigest(const Incarnation& member, const StateDigest& digest,
-                                                    size_t members) {
-  auto& at = digests_[digest.position];
-  at[member] = digest.digest;
-  const auto same = [&](const Digest& value) {
-    return std::count_if(at.begin(), at.end(), [&](const auto& entry) { return entry.second == value; });
-  };
-  std::vector<Incarnation> differing;
-  if (same(digest.digest) != static_cast<int64_t>(at.size()) && at.size() >= members) {
-    for (const auto& [who, value] : at) {
-      if (same(value) * 2 <= static_cast<int64_t>(at.size())) differing.push_back(who);
-    }
-  }
-  while (digests_.size() > kMaxPositions) digests_.erase(digests_.begin());
-  return differing;
 }
 
 }  // namespace lockstep::chief

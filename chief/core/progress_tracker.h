@@ -1,9 +1,9 @@
-// What the members agree on: the step that all of them applied, the records of those steps, the evaluations of them,
-// and whether their states are equal (rules 7 and 22).
+// What the members agree on: the step that all of them applied, the records of those steps and the evaluations of
+// them (rule 7).
 //
 // Invariants
 //   * A record or an evaluation leaves only for an agreed step, each step once per lineage, in order.
-//   * The same slice, or the same position's digest, with other bits is a finding, never a replacement.
+//   * The same slice with other bits is a finding, never a replacement.
 // Threading: thread-compatible; owned by Coordinator.
 #ifndef LOCKSTEP_CHIEF_CORE_PROGRESS_TRACKER_H_
 #define LOCKSTEP_CHIEF_CORE_PROGRESS_TRACKER_H_
@@ -55,10 +55,6 @@ class ProgressTracker {
   // Evaluations that are complete and of an agreed step, each once.
   std::vector<EvaluationDone> TakeEvaluations();
 
-  // Compares a member's digest with those of the others at the same position. Returns who differs: empty while all
-  // are equal; one incarnation when a minority can be named; all reporters when nobody can.
-  std::vector<Incarnation> AddDigest(const Incarnation& member, const StateDigest& digest, size_t members);
-
   static constexpr size_t kMaxPending = 8192;
   static constexpr size_t kMaxPositions = 64;
   static constexpr size_t kMaxEvaluations = 16;
@@ -75,7 +71,6 @@ class ProgressTracker {
   uint64_t told_evaluations_;
   std::map<uint64_t, std::map<uint64_t, SliceResult>> evaluations_;
   std::set<uint64_t> evaluated_;
-  std::map<Position, std::map<Incarnation, Digest>> digests_;
 };
 
 }  // namespace lockstep::chief

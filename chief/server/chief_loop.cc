@@ -6,7 +6,6 @@
 #include <chrono>
 #include <future>
 #include <limits>
-#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,9 +14,7 @@
 #include "common/log/log.h"
 #include "common/log/output.h"
 #include "common/protocol/recording.h"
-#include "common/status/check.h"
 #include "common/status/exit_code.h"
-#include "common/storage/may_pass.h"
 
 namespace lockstep::chief {
 namespace {
@@ -172,100 +169,6 @@ void ChiefLoop::Perform(const SendToAll& action) {
 }
 
 void ChiefLoop::Perform(const CloseSession& action) { options_.sessions->Close(action.session); }
-
-void ChiefLoop::PostStorageFailure(const SnapshotId& snapshot, const absl::Status& status) {
-  if (IsFenced(status)) {
-    Post(TermLost{options_.config.recovered.term + 1}, true);
-  } else {
-    Post(StorageFailed{snapshot, std::string(status.message()), MayPass(status)}, true);
-  }
-}
-
-void ChiefLoop::Perform(const StorePlan& action) {
-  storage_.Post([this, action] {
-    const absl::Status status = options_.store->StorePlan(action.plan_hash, action.plan, action.data_digest);
-    if (!status.ok()) return PostStorageFailure({}, status);
-    Post(PlanStored{action.plan_hash}, true);
-  });
-}
-
-void ChiefLoop::Perform(const OpenSave& action) {
-  progress_.SaveOpened(clock_.Now(), action.snapshot);
-  // Done at once: a share may arrive as soon as the next action went out.
-  options_.store->OpenSave(action.snapshot, action.shares);
-}
-
-void ChiefLoop::Perform(const AbandonSave& action) {
-  commits_.erase(action.snapshot);
-  // Closed here, in order with OpenSave of the same snapshot; its files are removed behind it.
-  storage_.Post([this, id = action.snapshot, save = options_.store->CloseSave(action.snapshot)] {
-    options_.store->AbandonSave(id, save);
-  });
-}
-
-void ChiefLoop::Perform(const StoreManifest& action) {
-  progress_.On(action);
-  CommitInfo info;
-  info.kernel_plan = action.plan_hash;
-  info.trained_ms = absl::ToInt64Milliseconds(action.trained_for);
-  if (__builtin_mul_overflow(static_cast<int64_t>(action.snapshot.step),
-                             options_.setup->job.train().global_batch_size(), &info.position)) {
-    info.position = std::numeric_limits<int64_t>::max();
-  }
-  info.evaluation_pending = !action.evaluated;
-  info.evaluations = action.ledger;
-  info.keep_step = BestOf(action.ledger);
-  info.numerics_relaxed = options_.setup->job.numerics().mode() == job::Numerics::MODE_RELAXED;
-  stats_.SetTrained(action.trained_for);
-  info.worker_stats_json = EncodeWorkerStats(stats_.Snapshot(clock_.Now()));
-  commits_[action.snapshot] = std::move(info);
-  storage_.Post([this, action] {
-    const absl::StatusOr<std::string> digest = options_.store->FinishShards(action.snapshot);
-    if (digest.ok()) {
-      Post(ManifestStored{action.snapshot, *digest}, true);
-    } else {
-      // Other bits than announced among them: whose they were is not known, so it counts like an error of the storage.
-      PostStorageFailure(action.snapshot, digest.status());
-    }
-  });
-}
-
-void ChiefLoop::Perform(const PublishCommit& action) {
-  const auto found = commits_.find(action.snapshot);
-  LS_CHECK(found != commits_.end(), "a manifest is stored before it is published");
-  CommitInfo info = std::move(found->second);
-  commits_.erase(found);
-  storage_.Post([this, snapshot = action.snapshot, info = std::move(info), events = events_.Take()] {
-    WriteEvents(events);  // who goes on from this checkpoint finds what was told of the steps before it
-    OnPublished(snapshot, options_.store->Publish(snapshot, info));
-  });
-}
-
-void ChiefLoop::Perform(const AmendManifest& action) {
-  progress_.On(action);
-  storage_.Post([this, action, keep_step = BestOf(action.ledger)] {
-    OnPublished(action.snapshot, options_.store->Amend(action.snapshot, action.ledger, keep_step));
-  });
-}
-
-int64_t ChiefLoop::BestOf(const EvaluationLedger& ledger) const {
-  const EvaluationRule& rule = options_.config.policy.training.evaluation;
-  if (!rule.keep_best) return 0;
-  const bool known = ledger.rule == rule.id && ledger.best_step > 0;
-  return known ? static_cast<int64_t>(ledger.best_step) : kKeepNamed;
-}
-
-void ChiefLoop::OnPublished(const SnapshotId& snapshot, const absl::StatusOr<PublishedCheckpoint>& published) {
-  if (!published.ok()) return PostStorageFailure(snapshot, published.status());
-  for (const std::string& message : published->messages) LS_LOG(info, message);
-  Post(Question([this, snapshot, path = published->path] {
-    last_checkpoint_ = options_.store->Describe(path);
-    progress_.SavePublished(clock_.Now(), snapshot);
-    stats_.Committed(static_cast<int64_t>(snapshot.step));
-    events_.Published(absl::Now(), static_cast<int64_t>(snapshot.step), path);
-    Step(lockstep::chief::Published{snapshot});
-  }));
-}
 
 void ChiefLoop::Post(Question question) { inputs_.Push(std::move(question)); }
 

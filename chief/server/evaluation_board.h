@@ -5,6 +5,7 @@
 #ifndef LOCKSTEP_CHIEF_SERVER_EVALUATION_BOARD_H_
 #define LOCKSTEP_CHIEF_SERVER_EVALUATION_BOARD_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -36,6 +37,12 @@ class EvaluationBoard {
 
   // What was told of later steps does not count: they are computed again, and may give other results.
   void GoBackTo(uint64_t step);
+
+  // The job goes on from a state with this ledger, whatever was told since.
+  void StartAgain(const EvaluationLedger& ledger) {
+    ledger_ = followed_ = ledger.rule == rule_.id ? ledger : EvaluationLedger();
+    step_ = std::min(step_, ledger_.step);
+  }
 
   // 0: none yet.
   uint64_t step() const { return step_; }

@@ -106,6 +106,12 @@ absl::Status JobStore::TakeOver(JobSetup& setup, int& exit_code) {
     mark->set_step_zero_published(true);
     LS_RETURN_IF_ERROR(WriteDirectoryMark(*hold_, *mark));
   }
+  mark_ = *mark;
+  if (mark_.ancestors_size() > 0) {
+    const Ancestor& nearest = mark_.ancestors(0);
+    recovered_.repair =
+        PastRepair{static_cast<uint64_t>(nearest.found_at()), {nearest.hosts().begin(), nearest.hosts().end()}};
+  }
   LS_ASSIGN_OR_RETURN(const JobPlan plan, FindJobPlan(*hold_, trained_with, setup.facts.train_sha256));
   recovered_.plan_hash = plan.hash;
   recovered_.data_digest = plan.hash.empty() ? "" : plan.data_digest;
@@ -174,6 +180,7 @@ absl::Status JobStore::PublishStepZero(const JobSetup& setup) {
   info.job_id = job_id_;
   info.fingerprint = fingerprint_;
   info.job_yaml = job_yaml_;
+  info.audited = true;
   info.worker_stats_json = "{}\n";
   LS_RETURN_IF_ERROR(manifests_->Publish(std::move(stored), info).status());
   recovered_.checkpoint = id;
@@ -189,6 +196,7 @@ void JobStore::TakeUp(const CheckpointReader& newest) {
 }
 
 absl::Status JobStore::SettleBest(const EvaluationRule& rule) {
+  rule_ = rule;
   if (!rule.keep_best) return absl::OkStatus();
   std::vector<std::string> messages;
   const absl::Status settled = manifests_->SettleBest(rule, recovered_.ledger, messages);

@@ -18,6 +18,8 @@
 #include "chief/checkpoint/checkpoint_reader.h"
 #include "chief/checkpoint/manifest_store.h"
 #include "chief/checkpoint/shard_sink.h"
+#include "chief/core/actions.h"
+#include "chief/core/events.h"
 #include "chief/core/policy.h"
 #include "chief/server/job_setup.h"
 #include "chief/server/open_saves.h"
@@ -67,6 +69,10 @@ class JobStore {
   absl::StatusOr<std::string> FinishShards(const SnapshotId& id);
   absl::StatusOr<PublishedCheckpoint> Publish(const SnapshotId& id, CommitInfo info);
   absl::StatusOr<PublishedCheckpoint> Amend(const SnapshotId& id, const EvaluationLedger& ledger, int64_t keep_step);
+  // Goes back to the newest audited checkpoint, as ordered (rule 22). Durable once LOCKSTEP names the new lineage;
+  // after an error a repeated call does what is left. `messages`: what was set aside, for the log. DataLoss: no audited
+  // checkpoint is left; else codes of the storage.
+  absl::StatusOr<RepairRecorded> Repair(const RecordRepair& order, std::vector<std::string>& messages);
   // The best checkpoint as it stands now, with `checkpoint.keep_best`. Codes of the storage.
   absl::StatusOr<FoundBest> FindBest();
 
@@ -97,6 +103,8 @@ class JobStore {
   // OK when the job may go on from `newest`; the log gets what changed.
   absl::Status CheckGoesOn(const JobSetup& setup, const CheckpointReader& newest);
   absl::StatusOr<DirectoryMark> MakeMark() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Makes the lineage of `order` the job's, from `step` of the present one on.
+  absl::Status BranchOff(const RecordRepair& order, int64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status PublishStepZero(const JobSetup& setup);
   // What the checkpoint that is restored says.
   void TakeUp(const CheckpointReader& newest);
@@ -120,6 +128,8 @@ class JobStore {
 
   Mutex mutex_;  // held while the storage works: the loop takes it in no call
   std::unique_ptr<TermHold> hold_ GUARDED_BY(mutex_);
+  DirectoryMark mark_ GUARDED_BY(mutex_);
+  EvaluationRule rule_;
   std::optional<ManifestStore> manifests_ GUARDED_BY(mutex_);
   std::map<SnapshotId, StoredShards> stored_ GUARDED_BY(mutex_);
   std::optional<CheckpointReader> reader_ GUARDED_BY(mutex_);  // of the checkpoint that is being fetched

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
 namespace lockstep::chief {
 namespace {
@@ -66,6 +67,18 @@ double Progress::CheckpointSeconds() const {
   double total = 0;
   for (const auto& [worker, seconds] : checkpoint_seconds_) total = std::max(total, seconds);
   return total;
+}
+
+void Progress::WentBack(const RecordRepair& order, const RepairRecorded& repair) {
+  recent_.clear();
+  opened_.clear();
+  step_ = repair.checkpoint.step;
+  board_.StartAgain(repair.ledger);
+  options_.tell({.name = "repaired",
+                 .text = absl::StrCat("went back to step ", step_, ": ", order.reason),
+                 .fields = {{"step", static_cast<int64_t>(step_)},
+                            {"found_at", static_cast<int64_t>(order.found_at)},
+                            {"hosts", absl::StrJoin(order.hosts, ", ")}}});
 }
 
 void Progress::SaveOpened(absl::Time now, const SnapshotId& snapshot) { opened_[snapshot] = now; }

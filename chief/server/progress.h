@@ -56,6 +56,8 @@ class Progress {
   void On(const StoreManifest& action) { board_.Follow(action.ledger); }
   void On(const AmendManifest& action) { board_.Follow(action.ledger); }
   void On(const WorkerStats& action);
+  // Replicas differed: what was told of later steps does not count.
+  void WentBack(const RecordRepair& order, const RepairRecorded& repair);
   void SaveOpened(absl::Time now, const SnapshotId& snapshot);
   void SavePublished(absl::Time now, const SnapshotId& snapshot);
 

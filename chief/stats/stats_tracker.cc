@@ -118,7 +118,15 @@ void StatsTracker::Uploaded(absl::string_view name, absl::Duration spent, int64_
 void StatsTracker::DigestMismatch(absl::string_view name) {
   WorkerStats& stats = Find(name).stats;
   stats.set_digest_mismatches(stats.digest_mismatches() + 1);
-  totals_.mutable_job()->set_digest_mismatches(totals_.job().digest_mismatches() + 1);
+  stats.set_connected(false);
+}
+
+void StatsTracker::WentBack(absl::string_view lineage, int64_t step) {
+  totals_.set_lineage(std::string(lineage));
+  JobStats& job = *totals_.mutable_job();
+  job.set_digest_mismatches(job.digest_mismatches() + 1);
+  job.set_step(step);
+  job.set_committed_step(step);
 }
 
 void StatsTracker::GenerationFormed() { totals_.mutable_job()->set_generations(totals_.job().generations() + 1); }

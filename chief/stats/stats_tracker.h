@@ -49,7 +49,10 @@ class StatsTracker {
   void Stepped(absl::Time now, absl::string_view worker, const std::vector<StepTiming>& steps);
   // Time a worker spent on a snapshot, and bytes of state it sent.
   void Uploaded(absl::string_view worker, absl::Duration spent, int64_t bytes);
+  // Its state differed from the majority's; it left, to be started again.
   void DigestMismatch(absl::string_view worker);
+  // Replicas differed: the job went back to this step, under this lineage.
+  void WentBack(absl::string_view lineage, int64_t step);
 
   void GenerationFormed();
   void Agreed(int64_t step);

@@ -78,7 +78,24 @@ TEST_CASE("stats: departures are counted by kind, and a gone worker has no rate"
   CHECK(file.job().preemptions() == 1);
   CHECK(file.job().losses() == 1);
   CHECK(file.job().crashes() == 1);
+}
+
+TEST_CASE("stats: a way back is counted once, whoever differed, and the steps given up do not count", "[stats]") {
+  StatsTracker tracker("job", "line", 1);
+  tracker.Joined(kStart, "a", "h", "cpu", "i");
+  tracker.Agreed(70);
+  tracker.Committed(60);
+
+  tracker.DigestMismatch("a");
+  tracker.WentBack("line~1", 40);
+
+  const WorkerStatsFile file = tracker.Snapshot(kStart + absl::Seconds(2));
+  CHECK(file.lineage() == "line~1");
   CHECK(file.job().digest_mismatches() == 1);
+  CHECK(file.job().step() == 40);
+  CHECK(file.job().committed_step() == 40);
+  CHECK(file.workers(0).digest_mismatches() == 1);
+  CHECK_FALSE(file.workers(0).connected());
 }
 
 TEST_CASE("stats: totals go on under the next chief, by way of the file", "[stats]") {

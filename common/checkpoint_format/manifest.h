@@ -32,6 +32,12 @@ std::vector<CheckpointTensor> ManifestLayout(const Manifest& manifest);
 // The state digest that the manifest's tensor digests make.
 absl::StatusOr<std::string> StateDigestOf(const Manifest& manifest);
 
+// Whether the job may go back to it when replicas differ: every worker of its generation held this state. Step 0
+// counts, and so does a manifest of an earlier program, which says nothing of it.
+inline bool IsAudited(const Manifest& manifest) {
+  return manifest.step() == 0 || !manifest.has_audited() || manifest.audited();
+}
+
 Evaluations ToProto(const EvaluationLedger& ledger);
 EvaluationLedger FromProto(const Evaluations& evaluations);
 

@@ -298,6 +298,11 @@ void SimChief::Perform(const chief::AmendManifest& action) {
   });
 }
 
+// No fault here touches a replica's state.
+void SimChief::Perform(const chief::RecordRepair& action) {
+  cluster_->oracle->Violation(absl::StrCat("replicas are said to differ: ", action.reason));
+}
+
 void SimChief::Perform(const chief::StepsAgreed& action) {
   if (static_cast<int64_t>(action.step) > cluster_->oracle->highest_applied()) {
     cluster_->oracle->Violation(absl::StrCat("step ", action.step, " is called agreed, but nobody applied it"));

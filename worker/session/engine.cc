@@ -1,8 +1,11 @@
 #include "worker/session/engine.h"
 
+#include <cstddef>
+#include <cstdlib>
 #include <optional>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/clock/clock.h"
 #include "common/log/log.h"
@@ -239,10 +242,23 @@ void Engine::Do(const RunStep& action) {
       replica_->runner().RunStep(**communicator, static_cast<int64_t>(action.step), action.slot);
   if (!result.ok()) return Fail(action.generation, result.status());
   if (result->applied) ++steps_;
+  if (const absl::Status flipped = FlipForTest(action.step); !flipped.ok()) return Fail(action.generation, flipped);
   PublishStats();
   options_.post(StepFinished{action.generation, action.step,
                              result->applied ? StepOutcome::kApplied : StepOutcome::kNonFinite, std::move(result->word),
                              std::move(result->record), std::move(result->message)});
+}
+
+absl::Status Engine::FlipForTest(uint64_t step) {
+  static const char* const kAfter = std::getenv("LOCKSTEP_TEST_FLIP_AFTER_STEP");
+  uint64_t after = 0;
+  if (kAfter == nullptr || flipped_ || !absl::SimpleAtoi(kAfter, &after) || step != after) return absl::OkStatus();
+  flipped_ = true;
+  LS_LOG(warn, "LOCKSTEP_TEST_FLIP_AFTER_STEP: a bit of the state is flipped after step ", step);
+  ReplicaState& state = replica_->state();
+  LS_RETURN_IF_ERROR(state.Fetch());
+  state.host().bytes()[2] ^= std::byte{0x10};  // in the mantissa of a weight, too high to be rounded away
+  return state.Store();
 }
 
 void Engine::Do(const RunSlice& action) {

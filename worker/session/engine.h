@@ -95,6 +95,8 @@ class Engine {
   void Do(const FormCommunicator& action);
   void Do(const SyncState& action);
   void Do(const RunStep& action);
+  // For tests of the audit: flips a bit of the state, once, after the step that LOCKSTEP_TEST_FLIP_AFTER_STEP names.
+  absl::Status FlipForTest(uint64_t step);
   void Do(const RunSlice& action);
   void WriteText(const WriteSample& action, uint64_t number);
   void Do(const StopComputing& action);
@@ -149,6 +151,7 @@ class Engine {
   std::atomic<uint64_t> retired_bytes_{0};      // moved by communicators that are gone
   absl::Duration checkpoint_time_;              // owned by the engine's thread
   int64_t steps_ = 0;                           // likewise
+  bool flipped_ = false;                        // likewise
 
   mutable Mutex mutex_;
   std::shared_ptr<Replica> shared_replica_ GUARDED_BY(mutex_);

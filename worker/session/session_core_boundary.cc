@@ -88,10 +88,11 @@ void SessionCore::OnDigestComputed(const DigestComputed& event) {
     if (phase_ == Phase::kHolding) return MeetAtBoundary(event.digest);
     return SendAck(generation, event.digest);
   }
-  if (work_ != Work::kDigest || phase_ != Phase::kRunning) return;
+  if (work_ != Work::kDigest || (phase_ != Phase::kRunning && phase_ != Phase::kStopping)) return;
   work_ = Work::kNone;
+  // Also of a generation that ends meanwhile: it may be what says whose state is wrong.
   digests_.push_back(StateDigest{event.position, event.digest});
-  ServeSave();
+  if (phase_ == Phase::kRunning) ServeSave();
 }
 
 void SessionCore::ServeSave() {

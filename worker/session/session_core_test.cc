@@ -85,22 +85,6 @@ TEST_CASE("session: requests of one boundary are served in their order", "[sessi
   CHECK(worker.Told<AtBoundary>());
 }
 
-TEST_CASE("session: an audit is finished before the next step begins", "[session][rule22]") {
-  WorkerHarness worker;
-  worker.policy.audit_every_steps = 12;
-  worker.Run();
-  worker.StepTo(11);
-
-  worker.Finish(12, worker.Word());
-  REQUIRE(worker.Has<ComputeDigest>());
-  CHECK_FALSE(worker.Has<RunStep>());
-  worker.Give(DigestComputed{{12, 0}, "d12"});
-
-  CHECK(worker.Last<RunStep>().step == 13);
-  worker.Wait(absl::Seconds(1));
-  CHECK(worker.Message<Report>().digests.at(0).digest == "d12");
-}
-
 TEST_CASE("session: a replica at rest is commanded directly, and only where it stands", "[session][rule3]") {
   WorkerHarness worker;
   worker.Run();

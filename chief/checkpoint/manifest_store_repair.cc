@@ -1,0 +1,53 @@
+// What an audit's repair asks of the checkpoints: one to go back to, and the newer ones out of the way.
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "chief/checkpoint/manifest_store.h"
+#include "common/checkpoint_format/manifest.h"
+#include "common/checkpoint_format/naming.h"
+#include "common/status/status_macros.h"
+
+namespace lockstep::chief {
+
+std::set<std::string> ManifestStore::NeededByRepair() const {
+  std::set<std::string> needed;
+  for (auto it = accepted_.rbegin(); it != accepted_.rend(); ++it) {
+    const Manifest& manifest = it->second.manifest;
+    if (!IsAudited(manifest)) continue;
+    needed.insert(it->first);
+    const Evaluations& evaluations = manifest.evaluations();
+    const bool has_best = rule_.has_value() && evaluations.rule() == rule_->id && evaluations.best_step() > 0;
+    if (has_best) needed.insert(layout::StepName(evaluations.best_step()));
+    if (it->second.verified) break;  // an older one is needed where this one may turn out damaged
+  }
+  return needed;
+}
+
+absl::StatusOr<std::string> ManifestStore::FindAudited(std::vector<std::string>& messages) {
+  std::vector<std::string> newest_first;
+  for (auto it = accepted_.rbegin(); it != accepted_.rend(); ++it) {
+    if (IsAudited(it->second.manifest)) newest_first.push_back(it->first);
+  }
+  for (const std::string& name : newest_first) {
+    LS_ASSIGN_OR_RETURN(const bool good, StillGood(name, /*content=*/true, messages));
+    if (good) return name;
+  }
+  return absl::DataLossError(absl::StrCat("no checkpoint in ", hold_.storage().Describe(layout::kCheckpoints),
+                                          " is audited and verifies: of the others nobody knows whether their state is "
+                                          "right. Start again with another --dir"));
+}
+
+absl::Status ManifestStore::SetAsideAbove(int64_t step, std::vector<std::string>& messages) {
+  LS_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, hold_.storage().List(layout::kCheckpoints));
+  for (const DirectoryEntry& entry : entries) {
+    if (layout::ParseStepName(entry.name).value_or(step) <= step) continue;
+    LS_ASSIGN_OR_RETURN(const std::string to, SetAside(entry.name, kUnaudited));
+    messages.push_back(absl::StrCat("set aside ", entry.name, ": replicas differed after step ", step,
+                                    ", the newest audited one; it is now ", hold_.storage().Describe(to)));
+  }
+  for (auto it = accepted_.upper_bound(layout::StepName(step)); it != accepted_.end();) it = accepted_.erase(it);
+  return hold_.Replace(layout::kLatest, layout::StepName(step) + "\n");
+}
+
+}  // namespace lockstep::chief

@@ -1,0 +1,92 @@
+#include "chief/core/audit.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace lockstep::chief {
+
+void Audit::Begin(uint64_t step, const std::vector<Incarnation>& members) {
+  members_ = std::set<Incarnation>(members.begin(), members.end());
+  begin_ = step;
+}
+
+void Audit::Restored(uint64_t step, const std::vector<Incarnation>& members) {
+  Begin(step, members);
+  digests_.clear();
+  differs_at_.reset();
+  origins_.clear();
+  origins_known_ = true;
+}
+
+void Audit::GoesOn(uint64_t step, const std::vector<Incarnation>& members, const Incarnation& source,
+                   const std::set<Incarnation>& receivers, bool same_bits) {
+  Begin(step, members);
+  if (!same_bits) digests_.erase(digests_.upper_bound(step), digests_.end());
+  const Incarnation origin = OriginOf(source);
+  for (const Incarnation& receiver : receivers) origins_[receiver] = origin;
+  // Who is gone may have left copies behind; who is neither here nor an origin is of no use.
+  std::set<Incarnation> needed = members_;
+  for (const Incarnation& member : members) needed.insert(OriginOf(member));
+  std::erase_if(origins_, [&](const auto& entry) { return needed.count(entry.first) == 0; });
+}
+
+void Audit::Adopted(uint64_t step, const std::vector<Incarnation>& members) {
+  Begin(step, members);
+  origins_known_ = false;
+}
+
+bool Audit::AllAgree(const Digests& digests) const {
+  if (members_.empty()) return false;
+  return std::all_of(members_.begin(), members_.end(), [&](const Incarnation& member) {
+    const auto found = digests.find(member);
+    return found != digests.end() && found->second == digests.begin()->second;
+  });
+}
+
+bool Audit::Agrees(const Incarnation& member, uint64_t step, const Digest& digest) {
+  Digests& at = digests_[step];
+  const bool agrees = std::all_of(at.begin(), at.end(), [&](const auto& entry) { return entry.second == digest; });
+  at[member] = digest;
+  if (!agrees && !differs_at_.has_value()) differs_at_ = step;
+  if (!differs_at_.has_value() && step > begin_ && AllAgree(at)) {
+    origins_.clear();
+    origins_known_ = true;
+  }
+  while (digests_.size() > kMaxSteps) {
+    // What speaks of a difference stays.
+    const auto oldest = digests_.begin()->first == differs_at_ ? std::next(digests_.begin()) : digests_.begin();
+    digests_.erase(oldest);
+  }
+  return agrees;
+}
+
+std::vector<Incarnation> Audit::Awaited() const {
+  std::vector<Incarnation> awaited;
+  const auto at = differs_at_.has_value() ? digests_.find(*differs_at_) : digests_.end();
+  if (at == digests_.end()) return awaited;
+  for (const Incarnation& member : members_) {
+    if (at->second.count(member) == 0) awaited.push_back(member);
+  }
+  return awaited;
+}
+
+std::vector<Incarnation> Audit::Minority() const {
+  const auto at = differs_at_.has_value() ? digests_.find(*differs_at_) : digests_.end();
+  if (at == digests_.end() || !origins_known_) return {};
+  std::map<Digest, std::set<Incarnation>> voices;
+  for (const auto& [member, digest] : at->second) voices[digest].insert(OriginOf(member));
+  size_t all = 0;
+  const Digest* most = nullptr;
+  for (const auto& [digest, who] : voices) {
+    all += who.size();
+    if (most == nullptr || who.size() > voices.at(*most).size()) most = &digest;
+  }
+  if (voices.size() < 2 || voices.at(*most).size() * 2 <= all) return {};
+  std::vector<Incarnation> minority;
+  for (const auto& [member, digest] : at->second) {
+    if (digest != *most) minority.push_back(member);
+  }
+  return minority;
+}
+
+}  // namespace lockstep::chief

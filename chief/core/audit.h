@@ -1,0 +1,67 @@
+// Compares what replicas say of their states, and names the ones in the minority (rule 22).
+//
+// All replicas of one lineage hold the same bits at the same step. Two digests of one step that differ mean that one of
+// the states was hit; whose, only a majority can tell. Not every replica is a witness of its own: one that received its
+// state from another holds whatever the sender held. Until the next comparison that all members pass, such copies count
+// as one voice.
+//
+// Threading: thread-compatible; owned by Coordinator.
+#ifndef LOCKSTEP_CHIEF_CORE_AUDIT_H_
+#define LOCKSTEP_CHIEF_CORE_AUDIT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "common/protocol/ids.h"
+
+namespace lockstep::chief {
+
+class Audit {
+ public:
+  static constexpr size_t kMaxSteps = 64;
+
+  // A generation begins at `step`: its members restored a checkpoint, each whole and under its digest. What was
+  // compared before is forgotten.
+  void Restored(uint64_t step, const std::vector<Incarnation>& members);
+  // Or it goes on from live states: `receivers` got that of `source`, the others kept theirs. `same_bits`: steps that
+  // are computed once more give what they gave before; else what was told of steps after this one is forgotten.
+  void GoesOn(uint64_t step, const std::vector<Incarnation>& members, const Incarnation& source,
+              const std::set<Incarnation>& receivers, bool same_bits);
+  // Or it was adopted: who copied from whom, the chief before knew. Nobody is named until all members agree once.
+  void Adopted(uint64_t step, const std::vector<Incarnation>& members);
+
+  // `member` says that its state at `step` has this digest. False: another one of the same step is known. Keeps the
+  // newest kMaxSteps steps.
+  bool Agrees(const Incarnation& member, uint64_t step, const Digest& digest);
+
+  // The members of the newest generation that have not told the digest of the first step at which replicas differ.
+  std::vector<Incarnation> Awaited() const;
+  // Who differs from a majority of independent witnesses at that step; empty while nobody differs, or where there is no
+  // such majority.
+  std::vector<Incarnation> Minority() const;
+
+ private:
+  using Digests = std::map<Incarnation, Digest>;
+
+  void Begin(uint64_t step, const std::vector<Incarnation>& members);
+  const Incarnation& OriginOf(const Incarnation& member) const {
+    const auto found = origins_.find(member);
+    return found == origins_.end() ? member : found->second;
+  }
+  bool AllAgree(const Digests& digests) const;
+
+  std::map<uint64_t, Digests> digests_;  // by step
+  std::optional<uint64_t> differs_at_;   // the first step of which two digests came
+  std::set<Incarnation> members_;
+  uint64_t begin_ = 0;                          // where they began
+  std::map<Incarnation, Incarnation> origins_;  // of copies: whose state it was
+  bool origins_known_ = true;
+};
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_CORE_AUDIT_H_

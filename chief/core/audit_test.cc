@@ -1,0 +1,151 @@
+#include "chief/core/audit.h"
+
+#include <catch2/catch.hpp>
+
+namespace lockstep::chief {
+namespace {
+
+const Incarnation kA{1, 1}, kB{1, 2}, kC{1, 3}, kD{1, 4};
+
+using List = std::vector<Incarnation>;
+
+TEST_CASE("audit: of three replicas the one that differs is named once all have told", "[core][rule22]") {
+  Audit audit;
+  audit.Restored(0, {kA, kB, kC});
+
+  CHECK(audit.Agrees(kA, 16, "d"));
+  CHECK(audit.Minority().empty());
+  CHECK_FALSE(audit.Agrees(kB, 16, "x"));
+  CHECK(audit.Awaited() == List{kC});
+  CHECK(audit.Minority().empty());
+  CHECK(audit.Agrees(kC, 32, "e"));  // of another step: says nothing of this one
+  CHECK(audit.Awaited() == List{kC});
+  CHECK_FALSE(audit.Agrees(kC, 16, "d"));
+
+  CHECK(audit.Awaited().empty());
+  CHECK(audit.Minority() == List{kB});
+}
+
+TEST_CASE("audit: of two replicas nobody is named", "[core][rule22]") {
+  Audit audit;
+  audit.Restored(0, {kA, kB});
+  CHECK(audit.Agrees(kA, 16, "d"));
+
+  CHECK_FALSE(audit.Agrees(kB, 16, "x"));
+
+  CHECK(audit.Awaited().empty());
+  CHECK(audit.Minority().empty());
+}
+
+TEST_CASE("audit: two that differ from two, and three that all differ, name nobody", "[core][rule22]") {
+  Audit four;
+  four.Restored(0, {kA, kB, kC, kD});
+  for (const auto& [who, digest] : std::map<Incarnation, Digest>{{kA, "d"}, {kB, "d"}, {kC, "x"}, {kD, "x"}}) {
+    four.Agrees(who, 16, digest);
+  }
+  CHECK(four.Minority().empty());
+
+  Audit three;
+  three.Restored(0, {kA, kB, kC});
+  for (const auto& [who, digest] : std::map<Incarnation, Digest>{{kA, "d"}, {kB, "x"}, {kC, "y"}}) {
+    three.Agrees(who, 16, digest);
+  }
+  CHECK(three.Minority().empty());
+}
+
+TEST_CASE("audit: a copy is no witness beside its source until all agreed once", "[core][rule22]") {
+  Audit audit;
+  audit.Restored(0, {kA, kB});
+  audit.GoesOn(20, {kA, kB, kC}, kA, {kC}, true);
+  audit.Agrees(kA, 32, "x");
+  audit.Agrees(kC, 32, "x");
+  SECTION("the copy and its source against one") {
+    CHECK_FALSE(audit.Agrees(kB, 32, "d"));
+    CHECK(audit.Minority().empty());
+  }
+  SECTION("a copy of the copy is one of the source") {
+    audit.GoesOn(40, {kB, kC, kD}, kC, {kD}, true);
+    audit.Agrees(kB, 48, "d");
+    audit.Agrees(kC, 48, "x");
+    CHECK_FALSE(audit.Agrees(kD, 48, "x"));
+    CHECK(audit.Minority().empty());
+  }
+  SECTION("all agreed since") {
+    CHECK(audit.Agrees(kB, 32, "x"));
+    for (const Incarnation& who : {kA, kC}) CHECK(audit.Agrees(who, 48, "e"));
+    CHECK_FALSE(audit.Agrees(kB, 48, "y"));
+    CHECK(audit.Minority() == List{kB});
+  }
+}
+
+TEST_CASE("audit: a copy that differs from its own source and a third is named", "[core][rule22]") {
+  Audit audit;
+  audit.Restored(0, {kA, kB});
+  audit.GoesOn(20, {kA, kB, kC}, kA, {kC}, true);
+  audit.Agrees(kA, 32, "d");
+  audit.Agrees(kB, 32, "d");
+
+  CHECK_FALSE(audit.Agrees(kC, 32, "x"));
+
+  CHECK(audit.Minority() == List{kC});
+}
+
+TEST_CASE("audit: what was agreed before a copy was made does not make it a witness", "[core][rule22]") {
+  Audit audit;
+  audit.Restored(0, {kA, kB});
+  audit.GoesOn(20, {kA, kB, kC}, kA, {kC}, true);
+  for (const Incarnation& who : {kA, kB, kC}) CHECK(audit.Agrees(who, 16, "d"));
+
+  audit.Agrees(kA, 32, "x");
+  audit.Agrees(kC, 32, "x");
+  CHECK_FALSE(audit.Agrees(kB, 32, "d"));
+
+  CHECK(audit.Minority().empty());
+}
+
+TEST_CASE("audit: of an adopted generation nobody is named before all agreed", "[core][rule22]") {
+  Audit audit;
+  audit.Adopted(10, {kA, kB, kC});
+  SECTION("at once") { audit.Agrees(kA, 16, "d"), audit.Agrees(kB, 16, "d"), audit.Agrees(kC, 16, "x"); }
+  SECTION("after an agreement") {
+    for (const Incarnation& who : {kA, kB, kC}) CHECK(audit.Agrees(who, 16, "d"));
+    audit.Agrees(kA, 32, "e"), audit.Agrees(kB, 32, "e"), audit.Agrees(kC, 32, "x");
+    CHECK(audit.Minority() == List{kC});
+    return;
+  }
+
+  CHECK(audit.Minority().empty());
+  CHECK(audit.Awaited().empty());
+}
+
+TEST_CASE("audit: survivors compare with what a dead replica told; a restore forgets it", "[core][rule22]") {
+  Audit audit;
+  audit.Restored(0, {kA, kB});
+  CHECK(audit.Agrees(kA, 16, "x"));
+  SECTION("survivors") {
+    audit.GoesOn(16, {kB, kC}, kB, {kC}, true);
+    CHECK_FALSE(audit.Agrees(kB, 16, "d"));
+  }
+  SECTION("survivors that compute the step once more, with other sums") {
+    audit.GoesOn(15, {kB, kC}, kB, {kC}, false);
+    CHECK(audit.Agrees(kB, 16, "d"));
+  }
+  SECTION("restored") {
+    audit.Restored(0, {kB, kC});
+    CHECK(audit.Agrees(kB, 16, "d"));
+  }
+}
+
+TEST_CASE("audit: only so many steps are kept, and the one that differs among them", "[core][rule22]") {
+  Audit audit;
+  audit.Restored(0, {kA, kB});
+  audit.Agrees(kA, 16, "d");
+  audit.Agrees(kB, 16, "x");
+  for (uint64_t step = 32; step < 32 * 100; step += 16) audit.Agrees(kA, step, "e");
+
+  CHECK(audit.Awaited().empty());
+  CHECK_FALSE(audit.Agrees(kB, 16, "x"));
+}
+
+}  // namespace
+}  // namespace lockstep::chief

@@ -1,0 +1,253 @@
+// Replicas that differ: who is named, and the way back (rule 22).
+#include <catch2/catch.hpp>
+
+#include "chief/core/chief_harness.h"
+
+namespace lockstep::chief {
+namespace {
+
+using Catch::Matchers::Contains;
+
+// Answers the newest RecordRepair as a storage does whose newest audited checkpoint is of `step`.
+void GoBackTo(ChiefHarness& chief, uint64_t step, const EvaluationLedger& ledger = {}) {
+  REQUIRE(chief.Count<RecordRepair>() > 0);
+  const Lineage lineage = chief.Last<RecordRepair>().lineage;
+  chief.Do(RepairRecorded{lineage, {"lineage-1", step, absl::StrCat("digest-of-", step)}, {}, true, ledger});
+  chief.Advance(absl::Seconds(1));
+}
+
+void SaveAt(ChiefHarness& chief, uint64_t step) {
+  chief.StepTo(step);
+  chief.TakeSnapshots(SnapshotCause::kDue);
+  REQUIRE(chief.View().published_step == step);
+}
+
+// All apply `step`, where the state of `flipped` differs, and compare.
+void FlipAt(ChiefHarness& chief, uint64_t step, int flipped) {
+  chief.StepTo(step);
+  chief.worker(flipped).digest_suffix = "-flipped";
+  for (int index : chief.Members()) chief.Audit(index);
+  chief.worker(flipped).digest_suffix = "";
+}
+
+TEST_CASE("coordinator: the replica in the minority is named and sent away, the others return to the audited state",
+          "[core][rule22]") {
+  ChiefHarness chief({.workers = 3});
+  SaveAt(chief, 32);
+  REQUIRE(chief.Last<StoreManifest>().audited);
+
+  FlipAt(chief, 48, 1);
+
+  // Nobody hears anything but the generation's end before the decision is durable.
+  REQUIRE(chief.Count<RecordRepair>() == 1);
+  const RecordRepair order = chief.Last<RecordRepair>();
+  CHECK(order.lineage == "lineage-1~1");
+  CHECK(order.found_at == 48);
+  CHECK(order.hosts == std::vector<std::string>{"host-1"});
+  CHECK(chief.Commands<Form>(0).size() == 1);
+  CHECK(chief.worker(1).exit_code == -1);
+  CHECK_THAT(chief.View().waiting_for, Contains("differ at step 48"));
+  chief.Advance(absl::Seconds(20));
+  CHECK(chief.Commands<Form>(0).size() == 1);
+
+  GoBackTo(chief, 32);
+
+  CHECK(chief.worker(1).exit_code == 75);
+  std::vector<std::string> named;
+  for (const WorkerChanged& change : chief.All<WorkerChanged>()) {
+    if (change.change == WorkerChange::kDigestMismatch) named.push_back(change.name);
+  }
+  CHECK(named == std::vector<std::string>{"worker-1"});
+  CHECK_THAT(chief.Said(), Contains("worker-1 on host-1") && Contains("back to step 32"));
+  const Form form = chief.LastCommand<Form>(0);
+  CHECK(form.members.size() == 2);
+  CHECK(form.lineage == "lineage-1~1");
+  REQUIRE(form.restore.has_value());
+  CHECK(form.restore->step == 32);
+  CHECK(form.restore->lineage == "lineage-1");
+  CHECK(chief.View().agreed_step == 32);
+  CHECK(chief.View().waiting_for.empty());
+
+  // The steps come again, are told again and saved under the new lineage; the worker joins once it was started again.
+  chief.Forget();
+  SaveAt(chief, 40);
+  CHECK(chief.Last<StepsAgreed>().step == 40);
+  CHECK(chief.Last<PublishCommit>().snapshot.lineage == "lineage-1~1");
+  chief.NewProcess(1);
+  chief.Connect(1);
+  chief.MeetAtBoundary();
+  CHECK(chief.LastCommand<Form>(1).receivers.size() == 1);
+  chief.StepTo(1000);
+  REQUIRE(chief.ended());
+  CHECK(chief.Last<Exit>().code == 0);
+}
+
+TEST_CASE("coordinator: of two replicas nobody is named, and both return", "[core][rule22]") {
+  ChiefHarness chief({.workers = 2});
+  SaveAt(chief, 32);
+
+  FlipAt(chief, 48, 1);
+  GoBackTo(chief, 32);
+
+  for (int i : {0, 1}) {
+    CHECK(chief.Commands<Shutdown>(i).empty());
+    CHECK(chief.LastCommand<Form>(i).restore->step == 32);
+    CHECK(chief.LastCommand<Form>(i).members.size() == 2);
+  }
+  CHECK(chief.All<WorkerChanged>().back().change == WorkerChange::kJoined);
+  CHECK_THAT(chief.Said(), Contains("nobody can be named"));
+}
+
+TEST_CASE("coordinator: a member that does not tell its digest is waited for a moment", "[core][rule22]") {
+  ChiefHarness chief({.workers = 3});
+  chief.StepTo(16);
+  chief.worker(1).digest_suffix = "-flipped";
+  for (int i : {0, 1}) chief.Audit(i);
+
+  CHECK(chief.Count<RecordRepair>() == 0);
+  CHECK(chief.phase() == Phase::kRunning);
+  SECTION("it tells") {
+    chief.Audit(2);
+    CHECK(chief.Last<RecordRepair>().hosts == std::vector<std::string>{"host-1"});
+  }
+  SECTION("it is lost") {
+    chief.Kill(2);
+    CHECK(chief.Last<RecordRepair>().lineage == "lineage-1~1");
+    CHECK(chief.Last<RecordRepair>().hosts.empty());
+  }
+  SECTION("it says nothing") {
+    chief.Advance(absl::Seconds(2));
+    CHECK(chief.Last<RecordRepair>().lineage == "lineage-1~1");
+    CHECK(chief.Last<RecordRepair>().hosts.empty());
+  }
+}
+
+TEST_CASE("coordinator: what members tell while they come to rest still counts", "[core][rule22]") {
+  ChiefHarness chief({.workers = 3});
+  chief.StepTo(16);
+  chief.worker(2).mute = true;
+  chief.worker(1).digest_suffix = "-flipped";
+  for (int i : {0, 1}) chief.Audit(i);
+  chief.Kill(0);  // the generation ends before worker 2 has told
+  REQUIRE(chief.Count<RecordRepair>() == 0);
+
+  const FakeWorker& last = chief.worker(2);
+  chief.Audit(2);
+  chief.Say(2, VerdictAck{last.generation, true, last.lineage, last.position, ""});
+
+  CHECK(chief.Last<RecordRepair>().hosts == std::vector<std::string>{"host-1"});
+}
+
+TEST_CASE("coordinator: snapshots that differ are never published", "[core][rule22]") {
+  ChiefHarness chief({.workers = 3});
+  chief.StepTo(20);
+  chief.worker(0).digest_suffix = "-flipped";
+  chief.worker(2).keeps_shares = true;
+
+  for (int i : {0, 1}) chief.TakeSnapshotAt(i, SnapshotCause::kBest);
+  CHECK(chief.Count<AbandonSave>() == 1);
+  CHECK_FALSE(chief.LastCommand<SnapshotEnded>(0).published);
+  SECTION("the third says who is wrong") {
+    chief.TakeSnapshotAt(2, SnapshotCause::kBest);
+    CHECK(chief.Last<RecordRepair>().hosts == std::vector<std::string>{"host-0"});
+  }
+  SECTION("the third says nothing") { chief.Advance(absl::Seconds(2)); }
+  GoBackTo(chief, 0);
+
+  CHECK(chief.Count<PublishCommit>() == 0);
+  CHECK(chief.LastCommand<Form>(1).restore->step == 0);
+}
+
+TEST_CASE("coordinator: a save that is being stored is abandoned, a commit under way is waited for", "[core][rule22]") {
+  ChiefHarness chief({.workers = 2});
+  chief.StepTo(20);
+  chief.storing = false;
+  chief.TakeSnapshots(SnapshotCause::kDue);
+  const SnapshotId snapshot = chief.Last<StoreManifest>().snapshot;
+  REQUIRE(snapshot.step == 20);
+  SECTION("stored") {
+    FlipAt(chief, 32, 1);
+    CHECK(chief.Last<AbandonSave>().snapshot == snapshot);
+    chief.Do(ManifestStored{snapshot, snapshot.digest});
+    CHECK(chief.Count<PublishCommit>() == 0);
+  }
+  SECTION("committed") {
+    chief.Do(ManifestStored{snapshot, snapshot.digest});
+    REQUIRE(chief.Count<PublishCommit>() == 1);
+    FlipAt(chief, 32, 1);
+    CHECK(chief.Count<RecordRepair>() == 0);
+    SECTION("it succeeds") { chief.Do(Published{snapshot}); }
+    SECTION("it fails") { chief.Do(StorageFailed{snapshot, "the disk is full", true}); }
+  }
+  REQUIRE(chief.Count<RecordRepair>() == 1);
+  GoBackTo(chief, 0);
+
+  CHECK(chief.View().published_step == 0);
+  CHECK(chief.LastCommand<Form>(0).restore->step == 0);
+  chief.storing = true;
+  SaveAt(chief, 20);
+}
+
+TEST_CASE("coordinator: a worker that was cut off with the old lineage is never a source again", "[core][rule22]") {
+  ChiefHarness chief({.workers = 3});
+  chief.StepTo(30);
+  chief.Reset(2);
+  FlipAt(chief, 48, 1);
+  const bool back_early = GENERATE(false, true);
+  const auto come_back = [&] {
+    chief.worker(2).position = Position{500, 0};
+    chief.Connect(2);
+  };
+  if (back_early) come_back();
+  GoBackTo(chief, 32);
+  if (!back_early) come_back();
+  chief.Advance(absl::Seconds(5));
+  chief.MeetAtBoundary();
+  chief.Advance(absl::Seconds(5));
+
+  const Form form = chief.LastCommand<Form>(2);
+  CHECK(form.lineage == "lineage-1~1");
+  CHECK(form.position == Position{32, 0});
+  CHECK(chief.worker(0).position == Position{32, 0});
+  // A snapshot of what was given up is not saved either.
+  chief.Say(2, SnapshotTaken{form.members.empty() ? Generation() : chief.worker(2).generation,
+                             {"lineage-1", 500, "digest-of-500"},
+                             SnapshotCause::kDue,
+                             {}});
+  CHECK_FALSE(chief.LastCommand<SnapshotEnded>(2).published);
+  CHECK(chief.Count<OpenSave>() == 0);
+}
+
+TEST_CASE("coordinator: a chief that starts after a repair does not adopt what the repair gave up", "[core][rule22]") {
+  const bool fast = GENERATE(false, true);
+  JobPolicy policy;
+  policy.lineage_per_generation = policy.training.digest_in_acks = fast;
+  const Lineage old = fast ? "lineage-0+1.3" : "lineage-0";
+  ChiefHarness chief({.workers = 0,
+                      .expected = 2,
+                      .term = 2,
+                      .checkpoint_step = 32,
+                      .plan = "plan-1",
+                      .policy = policy,
+                      .checkpoint_lineage = old});
+  std::vector<Member> members;
+  for (int i : {0, 1}) members.push_back(Member{chief.worker(i).id, absl::StrCat("worker-", i), "10.0.0.9:1"});
+  for (int i : {0, 1}) {
+    FakeWorker& w = chief.worker(i);
+    w.has_state = true;
+    w.lineage = fast ? "lineage-0+1.7" : old;
+    w.position = Position{70, 0};
+    w.generation = Generation{1, 7};
+    w.members = members;
+    chief.Connect(i);
+  }
+  chief.Advance(absl::Seconds(40));
+
+  const Form form = chief.LastCommand<Form>(0);
+  REQUIRE(form.restore.has_value());
+  CHECK(form.restore->step == 32);
+  CHECK(JobLineage(form.lineage) == "lineage-1");
+}
+
+}  // namespace
+}  // namespace lockstep::chief

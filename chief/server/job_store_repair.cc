@@ -1,0 +1,60 @@
+// JobStore: the way back after replicas differed. LOCKSTEP is written first: from that moment on no checkpoint above
+// the audited one belongs to the job, whoever looks.
+#include <string>
+#include <utility>
+
+#include "chief/checkpoint/found_mark.h"
+#include "chief/server/job_store.h"
+#include "chief/term/directory_mark.h"
+#include "common/checkpoint_format/manifest.h"
+#include "common/checkpoint_format/naming.h"
+#include "common/status/status_macros.h"
+
+namespace lockstep::chief {
+namespace {
+
+constexpr int kMaxAncestors = 64;
+
+}  // namespace
+
+absl::Status JobStore::BranchOff(const RecordRepair& order, int64_t step) {
+  DirectoryMark mark = mark_;
+  mark.set_lineage(order.lineage);
+  mark.clear_ancestors();
+  Ancestor* parent = mark.add_ancestors();
+  parent->set_lineage(mark_.lineage());
+  parent->set_last_step(step);
+  parent->set_found_at(static_cast<int64_t>(order.found_at));
+  for (const std::string& host : order.hosts) parent->add_hosts(host);
+  for (const Ancestor& older : mark_.ancestors()) {
+    if (mark.ancestors_size() < kMaxAncestors) *mark.add_ancestors() = older;
+  }
+  LS_RETURN_IF_ERROR(hold_->Explain(WriteDirectoryMark(*hold_, mark)));
+  mark_ = std::move(mark);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RepairRecorded> JobStore::Repair(const RecordRepair& order, std::vector<std::string>& messages) {
+  MutexLock lock(&mutex_);
+  if (mark_.lineage() != order.lineage) {
+    absl::StatusOr<std::string> name = manifests_->FindAudited(messages);
+    if (!name.ok()) return hold_->Explain(name.status());
+    LS_RETURN_IF_ERROR(BranchOff(order, manifests_->accepted().at(*name).manifest.step()));
+  }
+  const int64_t step = mark_.ancestors(0).last_step();
+  const auto found = manifests_->accepted().find(layout::StepName(step));
+  if (found == manifests_->accepted().end()) {
+    return absl::DataLossError("the checkpoint that the job went back to is gone");
+  }
+  const Manifest manifest = found->second.manifest;
+  LS_RETURN_IF_ERROR(hold_->Explain(manifests_->SetAsideAbove(step, messages)));
+  RepairRecorded repair{order.lineage,
+                        {manifest.lineage(), static_cast<uint64_t>(step), manifest.state_digest()},
+                        absl::Milliseconds(manifest.trained_ms()),
+                        !manifest.evaluation_pending(),
+                        FromProto(manifest.evaluations())};
+  if (rule_.keep_best) LS_RETURN_IF_ERROR(manifests_->SettleBest(rule_, repair.ledger, messages));
+  return repair;
+}
+
+}  // namespace lockstep::chief

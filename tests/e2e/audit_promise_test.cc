@@ -1,0 +1,89 @@
+// A bit flips in the memory of one worker while it trains: the job finds it, goes back, and ends with the bits of a run
+// in which that never happened. Digests are compared between runs of this machine, never with a constant.
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tests/e2e/local_job.h"
+
+namespace lockstep::e2e {
+namespace {
+
+constexpr int kRestart = 75;
+
+std::vector<std::string> Settings() {
+  return {"train.duration=200steps", "checkpoint.every=20steps", "train.ema.decay=0.99"};
+}
+
+const std::string& UndisturbedDigest() {
+  static const std::string digest = [] {
+    LocalJob job("undisturbed", kJob, Settings());
+    job.RunUndisturbed(1);
+    return job.Digest();
+  }();
+  return digest;
+}
+
+// A worker whose memory is hit after this step, once in its life.
+void StartFlippingWorker(LocalJob& job, int index, int after_step) {
+  setenv("LOCKSTEP_TEST_FLIP_AFTER_STEP", absl::StrCat(after_step).c_str(), 1);
+  job.StartWorker(index);
+  unsetenv("LOCKSTEP_TEST_FLIP_AFTER_STEP");
+}
+
+TEST_CASE("promise: of three workers the one whose memory is hit is named, and the last bits are right", "[e2e]") {
+  LocalJob job("three", kJob, Settings());
+  job.StartChief(3);
+  job.StartWorker(0);
+  StartFlippingWorker(job, 1, 50);
+  job.StartWorker(2);
+
+  CHECK(job.WaitForEnd("worker-1") == Ended{kRestart, 0});
+  job.StartWorker(1);
+  CHECK(job.WaitForEnd("chief") == Ended{});
+  for (const char* worker : {"worker-0", "worker-1", "worker-2"}) CHECK(job.WaitForEnd(worker) == Ended{});
+
+  CHECK_THAT(job.LogOf("chief"), Catch::Contains("worker-1 on ") && Catch::Contains("differs from the majority") &&
+                                     Catch::Contains("went back to step "));
+  CHECK(job.Stats().job().digest_mismatches() == 1);
+  CHECK(job.Stats().job().losses() == 0);
+  CHECK(job.Digest() == UndisturbedDigest());
+  job.ReplayRecords();
+}
+
+TEST_CASE("promise: of two workers nobody is named, both go back, and the last bits are right", "[e2e]") {
+  LocalJob job("two", kJob, Settings());
+  job.StartChief(2);
+  job.StartWorker(0);
+  StartFlippingWorker(job, 1, 50);
+
+  CHECK(job.WaitForEnd("chief") == Ended{});
+  for (const char* worker : {"worker-0", "worker-1"}) CHECK(job.WaitForEnd(worker) == Ended{});
+
+  CHECK_THAT(job.LogOf("chief"), Catch::Contains("nobody can be named") && Catch::Contains("went back to step "));
+  CHECK(job.Stats().job().digest_mismatches() == 1);
+  CHECK(job.Digest() == UndisturbedDigest());
+  job.ReplayRecords();
+}
+
+TEST_CASE("promise: a chief that dies right after the way back does not return to what was given up", "[e2e]") {
+  LocalJob job("chief", kJob, Settings());
+  job.StartChief(2);
+  job.StartWorker(0);
+  StartFlippingWorker(job, 1, 50);
+  job.WaitForStatus("the new lineage",
+                    [](const proto::StatusReply& s) { return absl::StrContains(s.lineage(), "~1"); });
+
+  job.Kill("chief");
+  job.StartChief(2);
+  CHECK(job.WaitForEnd("chief") == Ended{});
+  for (const char* worker : {"worker-0", "worker-1"}) CHECK(job.WaitForEnd(worker) == Ended{});
+
+  CHECK(job.Digest() == UndisturbedDigest());
+  job.ReplayRecords();
+}
+
+}  // namespace
+}  // namespace lockstep::e2e
