@@ -22,6 +22,7 @@ Coordinator::Coordinator(const CoordinatorConfig& config)
       budget_(config.policy.max_failures),
       plan_(config.recovered.plan_hash, config.recovered.data_digest),
       no_progress_(config.policy.no_progress_limit),
+      hosts_(config.policy.exclude_host_after, config.recovered.hosts, config.recovered.trained_for),
       trained_for_(config.recovered.trained_for) {
   budget_.SavePublished(config.recovered.checkpoint.step);
 }
@@ -40,6 +41,7 @@ std::vector<Incarnation> Coordinator::CurrentGeneration::Ids() const {
 std::vector<Action> Coordinator::Step(absl::Time now, const Event& event) {
   if (phase_ == Phase::kEnded) return {};
   NoteTime(now);
+  left_out_.clear();
   const SnapshotId published_before = saves_.published();
   judging_ = std::holds_alternative<Tick>(event);
   if (judging_) last_tick_ = now;
@@ -53,7 +55,7 @@ std::vector<Action> Coordinator::Step(absl::Time now, const Event& event) {
   std::vector<Action> actions = out_.Take();
   if (phase_ == Phase::kEnded || only_told) return actions;
   const std::string broken = BrokenInvariant({phase_ == Phase::kRunning, current_.id, current_.members, roster_,
-                                              history_, published_before, saves_.published(), actions});
+                                              history_, published_before, saves_.published(), actions, left_out_});
   if (broken.empty()) return actions;
   // Nothing of what was decided is carried out.
   phase_ = Phase::kEnded;
@@ -86,6 +88,7 @@ void Coordinator::NoteTime(absl::Time now) {
   last_call_until_ += gap;
   last_came_ += gap;
   backoff_.ShiftDeadlines(gap);
+  joins_.ShiftDeadlines(gap);
   for (auto& [session, claim] : name_claims_) claim.since += gap;
   gone_.ShiftDeadlines(gap);
   if (parked_since_.has_value()) *parked_since_ += gap;
@@ -209,6 +212,7 @@ void Coordinator::On(const Published& event) {
   if (!saves_.PublishDone(event.snapshot, now_, out_, roster_)) return;
   last_save_ = now_;
   budget_.SavePublished(event.snapshot.step);
+  ForgiveHosts(event.snapshot.step);
   FinishIfPublished();
 }
 
@@ -336,6 +340,7 @@ absl::Time Coordinator::NextDeadline() const {
     if (policy_.expected_workers == 0) at(last_came_ + kQuiet);
   }
   at(pairs_.NextDeadline(advanced_));
+  at(joins_.NextDeadline(advanced_));
   if (mismatch_until_.has_value()) next = std::min(next, *mismatch_until_);
   next = std::min(next, saves_.NextDeadline(advanced_));
   return std::max(next, now_);
@@ -371,6 +376,7 @@ CoordinatorView Coordinator::View() {
     if (worker->leaving) line.state = "leaving";
     view.workers.push_back(std::move(line));
   }
+  ViewHosts(view);
   return view;
 }
 

@@ -32,6 +32,7 @@ void Coordinator::OnMessage(Worker& worker, const Report& message) {
   }
   if (!InCurrent(worker, message.generation) || message.lineage != history_.lineage()) return;
   NoteProgress(worker);
+  NoteSpeed(worker, message);
   progress_.Applied(worker.id(), message.position);
   TellProgress();
   for (const StateDigest& digest : message.digests) CompareDigest(worker, digest, current_.members.size());
@@ -53,14 +54,15 @@ void Coordinator::OnMessage(Worker&, const TextSample& message) {
 void Coordinator::CompareDigest(Worker& worker, const StateDigest& digest, size_t members) {
   const std::vector<Incarnation> differing = progress_.AddDigest(worker.id(), digest, members);
   if (differing.empty()) return;
+  const bool named = differing.size() * 2 < members;
   std::vector<std::string> names;
   for (const Incarnation& incarnation : differing) {
     const Worker* other = roster_.Find(incarnation);
     if (other == nullptr) continue;
     names.push_back(absl::StrCat(other->name(), " on ", other->host));
     out_.Add(WorkerChanged{other->name(), incarnation, WorkerChange::kDigestMismatch, digest.position.ToString()});
+    if (named) CountMismatch(*other, digest.position.ToString());
   }
-  const bool named = differing.size() * 2 < members;
   EndJob(kExitBug,
          absl::StrCat("replicas differ at ", digest.position.ToString(), ": ", absl::StrJoin(names, ", "),
                       named ? " differ(s) from the majority. Its memory or device corrupts data: take that host "

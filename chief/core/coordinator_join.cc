@@ -48,6 +48,7 @@ void Coordinator::OnHello(SessionId session, const WorkerFence& fence, const Hel
                                ". Give the worker this chief's address, or none of the other job."));
   }
   if (fence.incarnation.IsNone()) return Refuse(session, kExitBadJob, "its Hello names no incarnation");
+  if (RefusedWithHost(session, hello)) return;
   if (roster_.Find(fence.incarnation) != nullptr) {
     const bool other_stream = roster_.Find(fence.incarnation)->session != session;
     Lose(fence.incarnation, WorkerChange::kLost, "it connected anew", /*close=*/other_stream);
@@ -78,6 +79,7 @@ void Coordinator::OnHello(SessionId session, const WorkerFence& fence, const Hel
 void Coordinator::Admit(Worker& worker, const Hello& hello) {
   if (hello.has_state) TakeUpLineage(hello.lineage);
   gone_.Came(worker.id(), worker.name());
+  hosts_.Came(worker.name(), worker.host);
   const Generation fence_generation = hello.activity == Activity::kIdle ? Generation() : hello.generation;
   out_.Command(worker, fence_generation,
                Welcome{policy_.job, worker.name(), history_.lineage(), policy_.metagraph, policy_.training},

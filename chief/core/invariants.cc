@@ -1,5 +1,6 @@
 #include "chief/core/invariants.h"
 
+#include <algorithm>
 #include <set>
 #include <variant>
 
@@ -65,10 +66,19 @@ std::string BrokenByPublication(const InvariantView& view) {
   return "";
 }
 
+std::string BrokenByHosts(const InvariantView& view) {
+  if (view.left_out.empty()) return "";
+  for (const Worker* worker : view.roster.InOrder()) {
+    if (std::find(view.left_out.begin(), view.left_out.end(), worker->host) == view.left_out.end()) return "";
+  }
+  return absl::StrCat("host ", view.left_out.front(), " is left out, and no other one takes part");
+}
+
 }  // namespace
 
 std::string BrokenInvariant(const InvariantView& view) {
-  for (const auto& broken : {BrokenByRoster(view), BrokenByGeneration(view), BrokenByPublication(view)}) {
+  for (const auto& broken :
+       {BrokenByRoster(view), BrokenByGeneration(view), BrokenByPublication(view), BrokenByHosts(view)}) {
     if (!broken.empty()) return broken;
   }
   return "";

@@ -25,7 +25,8 @@ struct InvariantView {
   const History& history;
   const SnapshotId& published_before;  // before the event
   const SnapshotId& published;
-  const std::vector<Action>& actions;  // of the event
+  const std::vector<Action>& actions;        // of the event
+  const std::vector<std::string>& left_out;  // hosts, by the event
 };
 
 // Which of these does not hold; empty when all do.
@@ -34,6 +35,7 @@ struct InvariantView {
 //     it is over.
 //   * What is published never goes back. What is to be published is newer, or the same once more, and part of the
 //     history.
+//   * The only host of a job is never left out.
 std::string BrokenInvariant(const InvariantView& view);
 
 }  // namespace lockstep::chief

@@ -6,8 +6,10 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
+#include "chief/core/host_scores.h"
 #include "common/protocol/fields.h"
 #include "common/protocol/ids.h"
 #include "common/protocol/messages.h"
@@ -24,6 +26,8 @@ struct JobPolicy {
   uint32_t expected_workers = 0;        // a cold start waits for so many (at most last_call); 0: not known
   bool lineage_per_generation = false;  // `reduction: fast` or relaxed numerics
   uint32_t max_failures = 5;
+  uint32_t exclude_host_after = 3;  // failures; 0: never
+  bool replace_stragglers = false;  // by spare workers; else people are told
   absl::Duration wait_for_min = absl::Minutes(10);
   absl::Duration last_call = absl::Seconds(30);
   absl::Duration heartbeat_limit = absl::Seconds(5);
@@ -32,8 +36,8 @@ struct JobPolicy {
   absl::Duration save_every = absl::InfiniteDuration();    // `checkpoint.every: 10m`
   absl::Duration max_duration = absl::InfiniteDuration();  // `duration: 2h`
   LS_FIELDS(JobPolicy, job, lineage, metagraph, training, min_workers, max_workers, expected_workers,
-            lineage_per_generation, max_failures, wait_for_min, last_call, heartbeat_limit, ack_limit,
-            no_progress_limit, save_every, max_duration)
+            lineage_per_generation, max_failures, exclude_host_after, replace_stragglers, wait_for_min, last_call,
+            heartbeat_limit, ack_limit, no_progress_limit, save_every, max_duration)
 };
 
 // What stands in the storage. The shell has claimed the term, and published step 0 when nothing was there (rule 18): so
@@ -44,9 +48,10 @@ struct RecoveredState {
   std::string plan_hash;  // empty: none was made yet
   Digest data_digest;     // stored with the plan
   absl::Duration trained_for;
-  bool evaluated = true;    // the checkpoint's evaluation, if one is due at its step, was completed
-  EvaluationLedger ledger;  // of the checkpoint
-  LS_FIELDS(RecoveredState, term, checkpoint, plan_hash, data_digest, trained_for, evaluated, ledger)
+  bool evaluated = true;          // the checkpoint's evaluation, if one is due at its step, was completed
+  EvaluationLedger ledger;        // of the checkpoint
+  std::vector<HostRecord> hosts;  // that failed, as the last chief wrote it into the statistics
+  LS_FIELDS(RecoveredState, term, checkpoint, plan_hash, data_digest, trained_for, evaluated, ledger, hosts)
 };
 
 // Both, as the first line of a record.
