@@ -62,9 +62,10 @@ struct CoordinatorView {
     std::string name;
     std::string host;
     std::string device;
-    std::string state;    // joining, ready, member, straggler, spare, leaving
-    int32_t rank = -1;    // of a member
-    uint64_t step = 0;    // as of its newest heartbeat
+    std::string state;  // joining, ready, member, straggler, spare, leaving
+    int32_t rank = -1;  // of a member
+    uint64_t step = 0;  // as of its newest heartbeat
+    bool straggles = false;
     double slowdown = 0;  // its own time per step over the median of the members; 0: not known
   };
   Phase phase = Phase::kAdopting;

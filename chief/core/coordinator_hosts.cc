@@ -169,7 +169,8 @@ void Coordinator::ViewHosts(CoordinatorView& view) {
   for (CoordinatorView::WorkerLine& line : view.workers) {
     const Incarnation& id = by_name.at(line.name)->id();
     line.slowdown = stragglers_.Slowdown(id);
-    if (stragglers_.Straggles(id) && line.state == "member") line.state = "straggler";
+    line.straggles = stragglers_.Straggles(id);
+    if (line.straggles && line.state == "member") line.state = "straggler";
   }
 }
 

@@ -112,7 +112,7 @@ int ChiefLoop::Run(std::function<absl::Status()> keep_addresses) {
   const EvaluationBoard& board = progress_.board();
   const bool at_end = core_.View().published_step >= options_.config.policy.training.end_step || board.ended_early();
   stats_.Ended(exit_->code, exit_->reason, /*completed=*/done && (at_end || !stop_asked_));
-  const absl::Status written = options_.store->WriteStats(EncodeWorkerStats(stats_.Snapshot(clock_.Now())));
+  const absl::Status written = options_.store->WriteStats(EncodeStats(clock_.Now()));
   if (!written.ok() && !IsFenced(written)) LS_LOG(warn, "worker statistics: ", written.message());
   if (done || exit_->code == kExitPreempted) {
     progress_.Close(last_checkpoint_, {best.path, best.step, best.value}, done);
@@ -204,7 +204,7 @@ void ChiefLoop::Perform(const StoreManifest& action) {
   info.keep_step = BestOf(action.ledger);
   info.numerics_relaxed = options_.setup->job.numerics().mode() == job::Numerics::MODE_RELAXED;
   stats_.SetTrained(action.trained_for);
-  info.worker_stats_json = EncodeWorkerStats(stats_.Snapshot(clock_.Now()));
+  info.worker_stats_json = EncodeStats(clock_.Now());
   commits_[action.snapshot] = std::move(info);
   storage_.Post([this, action] {
     const absl::StatusOr<std::string> digest = options_.store->FinishShards(action.snapshot);
@@ -259,7 +259,7 @@ void ChiefLoop::Post(Question question) { inputs_.Push(std::move(question)); }
 void ChiefLoop::Perform(const StepsAgreed& action) {
   const CoordinatorView view = core_.View();
   size_t members = 0;
-  for (const auto& worker : view.workers) members += worker.state == "member" ? 1 : 0;
+  for (const auto& worker : view.workers) members += worker.rank >= 0 ? 1 : 0;
   // An adopted generation was counted by the chief that formed it.
   if (generation_ != view.generation && view.generation.term == options_.config.recovered.term)
     stats_.GenerationFormed();
@@ -375,15 +375,7 @@ proto::StatusReply ChiefLoop::Describe() {
   reply.set_loss(progress_.loss());
   reply.set_samples_per_second(progress_.samples_per_second(now));
   reply.set_eta_seconds(progress_.eta_seconds(now));
-  for (const auto& line : view.workers) {
-    proto::WorkerStatus& worker = *reply.add_workers();
-    worker.set_name(line.name);
-    worker.set_host(line.host);
-    worker.set_state(line.state);
-    worker.set_rank(line.rank);
-    worker.set_device(line.device);
-    worker.set_step(line.step);
-  }
+  DescribeWorkers(view, reply);
   const EvaluationBoard& board = progress_.board();
   reply.set_evaluation_step(board.step());
   reply.set_metric(board.metric());

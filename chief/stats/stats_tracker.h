@@ -50,6 +50,10 @@ class StatsTracker {
   // Time a worker spent on a snapshot, and bytes of state it sent.
   void Uploaded(absl::string_view worker, absl::Duration spent, int64_t bytes);
   void DigestMismatch(absl::string_view worker);
+  // How a worker that takes part compares with the others (protos/stats.proto).
+  void Compared(absl::string_view worker, bool straggler, double slowdown);
+  // The hosts that failed so far, sorted by name. Replaces what was said before.
+  void SetHosts(std::vector<HostStats> hosts);
 
   void GenerationFormed();
   void Agreed(int64_t step);
