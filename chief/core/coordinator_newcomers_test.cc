@@ -69,7 +69,7 @@ TEST_CASE("coordinator: newcomers wait no longer than a moment for one that take
 }
 
 TEST_CASE("coordinator: a worker in a crash loop does not form everybody anew each time", "[core]") {
-  ChiefHarness chief({.workers = 2});
+  ChiefHarness chief({.workers = 2, .end_step = 100000});
   uint64_t step = 5;
   chief.StepTo(step);
   // For half an hour: it joins as soon as it may, makes a step and dies.
