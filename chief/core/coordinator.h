@@ -295,10 +295,10 @@ class Coordinator {
   // Whether the job can go on without `host`, the hosts that are left out and those who leave.
   bool OthersSuffice(const std::string& host);
   void Exclude(const std::string& host);
-  bool RefusedWithHost(SessionId session, const Hello& hello);
+  // Those on hosts that are left out leave, and are refused once they are at rest.
   void ServeExcluded();
   bool ExcludedMember();
-  void NoteLoss(const std::string& host, const std::string& name, WorkerChange change);
+  void NoteLoss(const std::string& host, const std::string& name);
   void ForgiveHosts(uint64_t published_step);
   void ViewHosts(CoordinatorView& view);
 

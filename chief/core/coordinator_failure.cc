@@ -84,7 +84,7 @@ void Coordinator::Lose(Incarnation incarnation, WorkerChange change, const std::
     gone_.Count(name, change, reason);
   }
   roster_.Remove(incarnation);
-  if (joined_.erase(incarnation) != 0) NoteLoss(host, name, change);
+  if (joined_.erase(incarnation) != 0) NoteLoss(host, name);
   stragglers_.Forget(incarnation);
   pairs_.Forget(incarnation);
   saves_.HolderGone(incarnation);

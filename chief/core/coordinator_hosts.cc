@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "chief/core/coordinator.h"
-#include "common/status/exit_code.h"
 
 namespace lockstep::chief {
 
@@ -114,14 +113,6 @@ void Coordinator::Exclude(const std::string& host) {
   ServeExcluded();
 }
 
-bool Coordinator::RefusedWithHost(SessionId session, const Hello& hello) {
-  if (!hosts_.IsExcluded(hello.host) || result_.has_value()) return false;
-  // One that holds something of the job hands it over first.
-  if (hello.has_state || hello.activity != Activity::kIdle || !OthersSuffice(hello.host)) return false;
-  Refuse(session, kExitBadJob, hosts_.RefusalText(hello.host));
-  return true;
-}
-
 // They go like leavers: at a boundary, and what they alone hold is handed over or saved first.
 void Coordinator::ServeExcluded() {
   if (!hosts_.AnyExcluded()) return;
@@ -148,9 +139,8 @@ void Coordinator::ForgiveHosts(uint64_t published_step) {
 // ---- joins
 // -----------------------------------------------------------------------------------------------------------
 
-void Coordinator::NoteLoss(const std::string& host, const std::string& name, WorkerChange change) {
-  // What it takes for losses may be its own absence.
-  if (change == WorkerChange::kRefused || phase_ == Phase::kDone || now_ < away_until_) return;
+void Coordinator::NoteLoss(const std::string& host, const std::string& name) {
+  if (phase_ == Phase::kDone) return;
   const absl::Duration pause = joins_.Lost({host, name}, progress_.agreed(), now_);
   if (pause == absl::ZeroDuration()) return;
   out_.Say(Level::kWarning,

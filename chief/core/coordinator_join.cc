@@ -48,7 +48,6 @@ void Coordinator::OnHello(SessionId session, const WorkerFence& fence, const Hel
                                ". Give the worker this chief's address, or none of the other job."));
   }
   if (fence.incarnation.IsNone()) return Refuse(session, kExitBadJob, "its Hello names no incarnation");
-  if (RefusedWithHost(session, hello)) return;
   if (roster_.Find(fence.incarnation) != nullptr) {
     const bool other_stream = roster_.Find(fence.incarnation)->session != session;
     Lose(fence.incarnation, WorkerChange::kLost, "it connected anew", /*close=*/other_stream);
