@@ -34,6 +34,7 @@ Coordinator::Coordinator(const CoordinatorConfig& config)
       budget_(config.policy.max_failures),
       plan_(config.recovered.plan_hash, config.recovered.data_digest),
       no_progress_(config.policy.no_progress_limit),
+      hosts_(config.policy.exclude_host_after, config.recovered.hosts, config.recovered.trained_for),
       trained_for_(config.recovered.trained_for),
       repair_(config.recovered.repair) {
   budget_.SavePublished(config.recovered.checkpoint.step);
@@ -53,6 +54,7 @@ std::vector<Incarnation> Coordinator::CurrentGeneration::Ids() const {
 std::vector<Action> Coordinator::Step(absl::Time now, const Event& event) {
   if (phase_ == Phase::kEnded) return {};
   NoteTime(now);
+  left_out_.clear();
   const SnapshotId published_before = saves_.published();
   const Phase phase_before = phase_;
   const Lineage job_before = job_lineage_;
@@ -69,10 +71,10 @@ std::vector<Action> Coordinator::Step(absl::Time now, const Event& event) {
   }
   std::vector<Action> actions = out_.Take();
   if (phase_ == Phase::kEnded || only_told_) return actions;
-  const bool in_full = judging_ || phase_ != phase_before || roster_.size() <= kFewWorkers;
+  const bool in_full = judging_ || phase_ != phase_before || !left_out_.empty() || roster_.size() <= kFewWorkers;
   const std::string broken =
       BrokenInvariant({in_full, phase_ == Phase::kRunning, current_.id, current_.members, roster_, history_,
-                       job_before == job_lineage_, published_before, saves_.published(), actions});
+                       job_before == job_lineage_, published_before, saves_.published(), actions, left_out_});
   if (broken.empty()) return actions;
   // Nothing of what was decided is carried out.
   phase_ = Phase::kEnded;
@@ -105,6 +107,7 @@ void Coordinator::NoteTime(absl::Time now) {
   last_call_until_ += gap;
   last_came_ += gap;
   backoff_.ShiftDeadlines(gap);
+  joins_.ShiftDeadlines(gap);
   for (auto& [session, claim] : name_claims_) claim.since += gap;
   gone_.ShiftDeadlines(gap);
   if (parked_since_.has_value()) *parked_since_ += gap;
@@ -227,6 +230,7 @@ void Coordinator::On(const Published& event) {
   if (!saves_.PublishDone(event.snapshot, now_, out_, roster_)) return;
   last_save_ = now_;
   budget_.SavePublished(event.snapshot.step);
+  ForgiveHosts(event.snapshot.step);
   FinishIfPublished();
 }
 
@@ -355,6 +359,7 @@ absl::Time Coordinator::NextDeadline() const {
     if (policy_.expected_workers == 0) at(last_came_ + kQuiet);
   }
   at(pairs_.NextDeadline(advanced_));
+  at(joins_.NextDeadline(advanced_));
   next = std::min(next, repair_.NextDeadline(advanced_));
   next = std::min(next, saves_.NextDeadline(advanced_));
   return std::max(next, now_);
@@ -391,6 +396,7 @@ CoordinatorView Coordinator::View() {
     if (worker->leaving) line.state = "leaving";
     view.workers.push_back(std::move(line));
   }
+  ViewHosts(view);
   return view;
 }
 

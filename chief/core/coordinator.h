@@ -44,6 +44,8 @@
 #include "chief/core/failure_budget.h"
 #include "chief/core/formation_backoff.h"
 #include "chief/core/history.h"
+#include "chief/core/host_scores.h"
+#include "chief/core/join_backoff.h"
 #include "chief/core/limits.h"
 #include "chief/core/no_progress.h"
 #include "chief/core/outbox.h"
@@ -52,6 +54,7 @@
 #include "chief/core/progress_tracker.h"
 #include "chief/core/reachability.h"
 #include "chief/core/roster.h"
+#include "chief/core/stragglers.h"
 
 namespace lockstep::chief {
 
@@ -63,9 +66,11 @@ struct CoordinatorView {
     std::string name;
     std::string host;
     std::string device;
-    std::string state;  // joining, ready, member, spare, leaving
-    int32_t rank = -1;
+    std::string state;  // joining, ready, member, straggler, spare, leaving
+    int32_t rank = -1;  // of a member
     uint64_t step = 0;  // as of its newest heartbeat
+    bool straggles = false;
+    double slowdown = 0;  // its own time per step over the median of the members; 0: not known
   };
   Phase phase = Phase::kAdopting;
   Generation generation;
@@ -77,6 +82,7 @@ struct CoordinatorView {
   uint64_t losses = 0;
   std::string waiting_for;  // empty while the job steps
   std::vector<WorkerLine> workers;
+  std::vector<HostRecord> hosts;  // that failed
 };
 
 class Coordinator {
@@ -293,7 +299,6 @@ class Coordinator {
   void SendNamedAway(const std::vector<AuditRepair::Named>& named, const std::string& reason);
   // It is the second time in a row; `host` was named both times, if any was.
   void LeaveOutOrStop(const std::string& host, const std::string& finding);
-  std::string LeftOutText(const std::string& host) const;
   // Whether this worker holds, or may turn out to hold, more than the newest checkpoint.
   bool MayHoldNewer(const Worker& worker) const;
 
@@ -307,8 +312,29 @@ class Coordinator {
   bool AllSilent();
   void NoteProgress(Worker& worker);
   void CheckLifeSigns();
-  void SpendFailure(const std::string& cause, bool broke_generation);
+  void SpendFailure(const std::string& host, const std::string& cause, bool broke_generation);
   void EndJob(int32_t code, const std::string& reason);
+
+  // coordinator_hosts.cc: stragglers, hosts that fail, workers that come and go
+  void NoteSpeed(const Worker& worker, const Report& message);
+  // Why the members are to meet so that a spare worker takes a straggler's place; empty: no reason.
+  std::string SwapText();
+  const Worker* SpareFor(const Worker& straggler);
+  // With spare workers, what is cut off at the end of `members` are the stragglers.
+  void PutStragglersLast(std::vector<Worker*>& members);
+  // An error of a process on `host`: of the host's score, or of the job's budget.
+  void CountFailure(const std::string& host, const std::string& cause, bool broke_generation);
+  // The replica of `worker` differs from those of the majority.
+  void CountMismatch(const Worker& worker, const std::string& where);
+  // Whether the job can go on without `host`, the hosts that are left out and those who leave.
+  bool OthersSuffice(const std::string& host);
+  void Exclude(const std::string& host);
+  // Those on hosts that are left out leave, and are refused once they are at rest.
+  void ServeExcluded();
+  bool ExcludedMember();
+  void NoteLoss(const std::string& host, const std::string& name);
+  void ForgiveHosts(uint64_t published_step);
+  void ViewHosts(CoordinatorView& view);
 
   const JobPolicy policy_;
   const Term term_;
@@ -348,6 +374,10 @@ class Coordinator {
   PlanTracker plan_;
   NoProgressLimit no_progress_;
   FormationBackoff backoff_;
+  JoinBackoff joins_;
+  HostScores hosts_;
+  std::vector<std::string> left_out_;  // hosts, by the newest event
+  Stragglers stragglers_;
 
   CurrentGeneration current_;
   Generation newest_;                             // that was formed or adopted here
@@ -369,7 +399,6 @@ class Coordinator {
   Audit audit_;
   AuditRepair repair_;
   Generation parted_;               // generations up to this one computed what a repair gave up
-  std::set<std::string> left_out_;  // hosts that were named twice in a row
 };
 
 }  // namespace lockstep::chief

@@ -114,6 +114,7 @@ void Coordinator::SendNamedAway(const std::vector<AuditRepair::Named>& named, co
   for (const AuditRepair::Named& each : named) {
     const Worker* worker = roster_.Find(each.id);
     if (worker == nullptr) continue;
+    CountMismatch(*worker, reason);
     out_.Command(*worker, Generation(), Shutdown{kExitPreempted, absl::StrCat(reason, "; to be started again")},
                  "its state differs from the majority's");
     Lose(each.id, WorkerChange::kDigestMismatch, reason, /*close=*/true);
@@ -121,28 +122,17 @@ void Coordinator::SendNamedAway(const std::vector<AuditRepair::Named>& named, co
 }
 
 void Coordinator::LeaveOutOrStop(const std::string& host, const std::string& finding) {
-  uint32_t others = 0;
-  std::vector<Worker*> there;
-  for (Worker* worker : roster_.InOrder()) {
-    if (worker->host == host) there.push_back(worker);
-    if (worker->host != host && !worker->leaving) ++others;
-  }
-  if (host.empty() || others < std::max(policy_.min_workers, 1u)) {
+  if (host.empty() || !hosts_.MayExclude() || !OthersSuffice(host)) {
     return EndJob(kExitBug,
                   absl::StrCat(finding, ". It is the second time within ", AuditRepair::kSoon,
                                " steps: find the machine that corrupts data, and start the job again without it; it "
                                "resumes from step ",
                                saves_.published().step));
   }
-  left_out_.insert(host);
-  out_.Say(Level::kError, absl::StrCat("host ", host, " is left out: it was named twice within ", AuditRepair::kSoon,
-                                       " steps. A chief that is started again lets it in"));
-  for (Worker* worker : there) RefuseWorker(*worker, kExitBadJob, LeftOutText(host));
-}
-
-std::string Coordinator::LeftOutText(const std::string& host) const {
-  return absl::StrCat("replicas on host ", host, " differed from all others twice in a row: its memory or device ",
-                      "corrupts data");
+  if (!hosts_.IsExcluded(host)) Exclude(host);
+  for (Worker* worker : roster_.InOrder()) {
+    if (worker->host == host) RefuseWorker(*worker, kExitBadJob, hosts_.RefusalText(host));
+  }
 }
 
 bool Coordinator::MayHoldNewer(const Worker& worker) const {

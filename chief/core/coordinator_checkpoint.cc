@@ -35,6 +35,7 @@ void Coordinator::OnMessage(Worker& worker, const Report& message) {
   }
   if (!InCurrent(worker, message.generation) || message.lineage != history_.lineage()) return;
   NoteProgress(worker);
+  NoteSpeed(worker, message);
   progress_.Applied(worker.id(), message.position);
   // All members report the same step: what follows from it is decided with the last of them.
   only_told_ = !TellProgress() && phase_ == Phase::kRunning && message.digests.empty();

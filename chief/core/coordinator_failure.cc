@@ -39,7 +39,7 @@ void Coordinator::OnMessage(Worker& worker, const ErrorReport& message) {
     return;
   }
   gone_.ReportedError(worker.name());
-  SpendFailure(cause, member);
+  CountFailure(worker.host, cause, member);
   if (phase_ != Phase::kEnded) Lose(worker.id(), WorkerChange::kCrashed, message.message, /*close=*/true);
 }
 
@@ -57,11 +57,12 @@ void Coordinator::On(const ProcessExited& event) {
   out_.Add(WorkerChanged{event.name, Incarnation(), WorkerChange::kCrashed, cause});
   out_.Say(Level::kError, cause);
   const bool member = worker != nullptr && !worker->AtRest() && worker->busy == current_.id;
-  SpendFailure(cause, member || broke_by_.erase(event.name) != 0);
+  CountFailure(worker != nullptr ? worker->host : hosts_.HostOf(event.name), cause,
+               member || broke_by_.erase(event.name) != 0);
 }
 
-void Coordinator::SpendFailure(const std::string& cause, bool broke_generation) {
-  budget_.Spend(cause);
+void Coordinator::SpendFailure(const std::string& host, const std::string& cause, bool broke_generation) {
+  budget_.Spend(cause, host);
   if (broke_generation) budget_.GenerationBroken();
   const std::string verdict = budget_.Verdict();
   if (verdict.empty() || ending_.has_value()) return;
@@ -74,6 +75,7 @@ void Coordinator::Lose(Incarnation incarnation, WorkerChange change, const std::
   const Worker* worker = roster_.Find(incarnation);
   if (worker == nullptr) return;
   const std::string name = worker->name();
+  const std::string host = worker->host;
   const bool member = !worker->AtRest() && worker->busy == current_.id && current_.Has(incarnation);
   if (change != WorkerChange::kLost) over_ = std::max(over_, worker->busy);  // it will not come back to it
   if (close) out_.Add(CloseSession{worker->session, reason});
@@ -82,7 +84,8 @@ void Coordinator::Lose(Incarnation incarnation, WorkerChange change, const std::
     gone_.Count(name, change, reason);
   }
   roster_.Remove(incarnation);
-  joined_.erase(incarnation);
+  if (joined_.erase(incarnation) != 0) NoteLoss(host, name);
+  stragglers_.Forget(incarnation);
   pairs_.Forget(incarnation);
   saves_.HolderGone(incarnation);
   gone_.Went(incarnation, name, change, now_);

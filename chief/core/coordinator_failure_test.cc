@@ -8,6 +8,13 @@ namespace {
 
 using Catch::Matchers::Contains;
 
+// Of the budget alone.
+JobPolicy LeavingNoHostOut() {
+  JobPolicy policy;
+  policy.exclude_host_after = 0;
+  return policy;
+}
+
 TEST_CASE("coordinator: a lost process spends nothing, however often", "[core]") {
   ChiefHarness chief({.workers = 2});
   for (uint64_t i = 1; i <= 20; ++i) {
@@ -67,7 +74,7 @@ TEST_CASE("coordinator: a job whose supervisor has no worker left ends at once w
 }
 
 TEST_CASE("coordinator: crash signals spend the budget and stop the job with its causes", "[core]") {
-  ChiefHarness chief({.workers = 2});
+  ChiefHarness chief({.workers = 2, .policy = LeavingNoHostOut()});
   uint64_t step = 0;
   int crashes = 0;
   const auto stops = [&] { return chief.worker(0).requests.count(RequestKind::kStop) != 0; };
@@ -94,7 +101,7 @@ TEST_CASE("coordinator: crash signals spend the budget and stop the job with its
 }
 
 TEST_CASE("coordinator: a published save of a new step gives one failure back", "[core]") {
-  ChiefHarness chief({.workers = 2});
+  ChiefHarness chief({.workers = 2, .policy = LeavingNoHostOut()});
   uint64_t step = 0;
   for (int i = 0; i < 12; ++i) {
     chief.StepTo(++step);
@@ -112,7 +119,7 @@ TEST_CASE("coordinator: a published save of a new step gives one failure back", 
 
 TEST_CASE("coordinator: three generations in a row broken by an error without a step between stop the job", "[core]") {
   const bool steps_between = GENERATE(false, true);
-  ChiefHarness chief({.workers = 2});
+  ChiefHarness chief({.workers = 2, .policy = LeavingNoHostOut()});
   for (uint64_t i = 1; i <= 3; ++i) {
     if (steps_between) chief.StepTo(i);
     chief.Say(1, ErrorReport{70, 0, "cannot allocate 3 GiB for conv1"});

@@ -48,7 +48,6 @@ void Coordinator::OnHello(SessionId session, const WorkerFence& fence, const Hel
                                ". Give the worker this chief's address, or none of the other job."));
   }
   if (fence.incarnation.IsNone()) return Refuse(session, kExitBadJob, "its Hello names no incarnation");
-  if (left_out_.count(hello.host) != 0) return Refuse(session, kExitBadJob, LeftOutText(hello.host));
   if (roster_.Find(fence.incarnation) != nullptr) {
     const bool other_stream = roster_.Find(fence.incarnation)->session != session;
     Lose(fence.incarnation, WorkerChange::kLost, "it connected anew", /*close=*/other_stream);
@@ -79,6 +78,7 @@ void Coordinator::OnHello(SessionId session, const WorkerFence& fence, const Hel
 void Coordinator::Admit(Worker& worker, const Hello& hello) {
   if (hello.has_state) TakeUpLineage(hello.lineage);
   gone_.Came(worker.id(), worker.name());
+  hosts_.Came(worker.name(), worker.host);
   const Generation fence_generation = hello.activity == Activity::kIdle ? Generation() : hello.generation;
   out_.Command(worker, fence_generation,
                Welcome{policy_.job, worker.name(), history_.lineage(), policy_.metagraph, policy_.training},

@@ -83,6 +83,7 @@ Coordinator::Team Coordinator::ChooseTeam(bool with_leavers) {
   for (const Worker* worker : team.members) team.staying += worker->leaving ? 0 : 1;
   team.present = team.staying + KnownOutside(candidates, team.members);
   // Beyond the logical shards there is nothing to compute: spare workers stay warm outside (rule 12).
+  PutStragglersLast(team.members);
   if (team.members.size() > Capacity()) team.members.resize(Capacity());
   std::sort(team.members.begin(), team.members.end(),
             [](const Worker* a, const Worker* b) { return a->order < b->order; });

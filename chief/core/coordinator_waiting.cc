@@ -157,6 +157,7 @@ void Coordinator::FormGeneration(const Team& team) {
     if (joined_.insert(worker->id()).second) {
       out_.Add(WorkerChanged{worker->name(), worker->id(), WorkerChange::kJoined,
                              absl::StrCat("generation ", current_.id.ToString())});
+      joins_.Joined({worker->host, worker->name()}, progress_.agreed());
     }
   }
   out_.CommandAll(team.members, current_.id, form, form.reason);
@@ -216,10 +217,15 @@ bool Coordinator::MayGo(const Worker& leaver) {
 
 void Coordinator::ServeLeavers() {
   if (repair_.pending()) return;  // what they hold is not worth a save, and what they tell still is
+  ServeExcluded();
   for (Worker* worker : roster_.InOrder()) {
     if (!worker->leaving || worker->dismissed || !MayGo(*worker)) continue;
     if (phase_ != Phase::kFinishing && LastCopyLeaves(*worker)) {
       SaveAtRest(worker->held->position, "its last copy would leave");
+      continue;
+    }
+    if (hosts_.IsExcluded(worker->host)) {
+      RefuseWorker(*worker, kExitBadJob, hosts_.RefusalText(worker->host));
       continue;
     }
     worker->dismissed = true;
@@ -243,11 +249,19 @@ void Coordinator::Request(RequestKind kind, const std::string& reason) {
 
 bool Coordinator::NewcomerFits() {
   if (current_.members.size() >= Capacity()) return false;
+  bool fits = false;
+  bool more = false;  // are on their way
   for (Worker* worker : roster_.InOrder()) {
-    if (!worker->IsReady() || !worker->AtRest() || worker->leaving || !pairs_.MayForm(worker->id(), now_)) continue;
-    if (pairs_.ReachesAll(worker->id(), current_.ids)) return true;
+    if (!worker->AtRest() || worker->leaving || !pairs_.MayForm(worker->id(), now_)) continue;
+    if (!worker->IsReady()) {
+      more = true;
+      continue;
+    }
+    const bool reaches_all = pairs_.ReachesAll(worker->id(), current_.ids);
+    fits = fits || (reaches_all && joins_.MayAsk({worker->host, worker->name()}, now_));
+    more = more || !(reaches_all || pairs_.KnowsAll(worker->id(), current_.ids));
   }
-  return false;
+  return joins_.IsTime(fits, more, now_);
 }
 
 bool Coordinator::MemberLeaves() {
@@ -274,6 +288,8 @@ void Coordinator::RequestBoundaries() {
   if (policy_.training.samples_text && MemberLeaves()) {
     Request(RequestKind::kForm, "a member leaves, and nobody is to write a text meanwhile");
   }
+  if (ExcludedMember()) Request(RequestKind::kForm, "a member is on a host that is left out");
+  if (const std::string swap = SwapText(); !swap.empty()) Request(RequestKind::kForm, swap);
   if (NewcomerFits()) Request(RequestKind::kForm, "a worker is ready to join");
   if (LargerTeamWaits()) Request(RequestKind::kForm, "more workers reach each other than are members, but not these");
 }

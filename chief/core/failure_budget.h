@@ -7,7 +7,9 @@
 #define LOCKSTEP_CHIEF_CORE_FAILURE_BUDGET_H_
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -21,8 +23,11 @@ class FailureBudget {
 
   explicit FailureBudget(uint32_t allowed) : allowed_(allowed) {}
 
-  // A worker reported an error, or died of a crash signal.
-  void Spend(std::string cause) {
+  static constexpr size_t kMaxHosts = 4096;
+
+  // A worker on `host` reported an error, or died of a crash signal.
+  void Spend(std::string cause, const std::string& host) {
+    if (spent_by_.size() < kMaxHosts || spent_by_.count(host) != 0) ++spent_by_[host];
     if (spent_ == 0) first_cause_ = cause;
     last_cause_ = std::move(cause);
     ++spent_;
@@ -31,6 +36,14 @@ class FailureBudget {
   void GenerationBroken() { ++broken_in_a_row_; }
   // A step was agreed that had not been before.
   void StepAgreed() { broken_in_a_row_ = 0; }
+  // What happened on `host` does not count any more: the job goes on without it.
+  void GiveBack(const std::string& host) {
+    const auto found = spent_by_.find(host);
+    if (found == spent_by_.end()) return;
+    spent_ -= std::min(spent_, found->second);
+    spent_by_.erase(found);
+    broken_in_a_row_ = 0;
+  }
   // A save of `step` was published.
   void SavePublished(uint64_t step) {
     if (step <= highest_published_) return;
@@ -56,6 +69,7 @@ class FailureBudget {
  private:
   uint32_t allowed_;
   uint32_t spent_ = 0;
+  std::map<std::string, uint32_t> spent_by_;  // host → in all
   uint32_t broken_in_a_row_ = 0;
   uint64_t highest_published_ = 0;
   std::string first_cause_;

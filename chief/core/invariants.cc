@@ -1,5 +1,6 @@
 #include "chief/core/invariants.h"
 
+#include <algorithm>
 #include <set>
 #include <variant>
 
@@ -65,13 +66,23 @@ std::string BrokenByPublication(const InvariantView& view) {
   return "";
 }
 
+std::string BrokenByHosts(const InvariantView& view) {
+  if (view.left_out.empty()) return "";
+  for (const Worker* worker : view.roster.InOrder()) {
+    if (std::find(view.left_out.begin(), view.left_out.end(), worker->host) == view.left_out.end()) return "";
+  }
+  return absl::StrCat("host ", view.left_out.front(), " is left out, and no other one takes part");
+}
+
 }  // namespace
 
 std::string BrokenInvariant(const InvariantView& view) {
   if (std::string broken = BrokenByPublication(view); !broken.empty()) return broken;
   if (!view.in_full) return view.roster.IsDistinct() ? "" : "two workers share a session or a name";
-  if (std::string broken = BrokenByRoster(view); !broken.empty()) return broken;
-  return BrokenByGeneration(view);
+  for (const auto& broken : {BrokenByRoster(view), BrokenByGeneration(view), BrokenByHosts(view)}) {
+    if (!broken.empty()) return broken;
+  }
+  return "";
 }
 
 }  // namespace lockstep::chief

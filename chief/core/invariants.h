@@ -27,7 +27,8 @@ struct InvariantView {
   bool same_job_lineage = true;        // the event began no other one
   const SnapshotId& published_before;  // before the event
   const SnapshotId& published;
-  const std::vector<Action>& actions;  // of the event
+  const std::vector<Action>& actions;        // of the event
+  const std::vector<std::string>& left_out;  // hosts, by the event
 };
 
 // Which of these does not hold; empty when all do.
@@ -37,6 +38,7 @@ struct InvariantView {
 //   * What is published never goes back, but by a repair, which begins another lineage. What is to be published is
 //   newer, or the same once more, and part of the
 //     history.
+//   * The only host of a job is never left out.
 std::string BrokenInvariant(const InvariantView& view);
 
 }  // namespace lockstep::chief

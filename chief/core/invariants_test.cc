@@ -16,6 +16,7 @@ struct State {
       Worker worker;
       worker.member = Member{Incarnation{0, i + 1}, absl::StrCat("worker-", i), ""};
       worker.session = i + 1;
+      worker.host = i < 2 ? "one" : "other";
       if (i < 2) worker.busy = current;
       if (i < 2) members.push_back(worker.member);
       roster.Add(worker);
@@ -24,7 +25,7 @@ struct State {
   Worker& worker(uint64_t i) { return *roster.Find(Incarnation{0, i + 1}); }
   std::string Broken() {
     return BrokenInvariant(
-        {in_full, runs, current, members, roster, history, same_job_lineage, before, published, actions});
+        {in_full, runs, current, members, roster, history, same_job_lineage, before, published, actions, left_out});
   }
 
   bool in_full = true;
@@ -37,6 +38,7 @@ struct State {
   SnapshotId before{"lineage", 10, "ten"};
   SnapshotId published{"lineage", 10, "ten"};
   std::vector<Action> actions;
+  std::vector<std::string> left_out;
 };
 
 TEST_CASE("invariants: a job that steps and saves breaks none", "[core]") {
@@ -47,6 +49,7 @@ TEST_CASE("invariants: a job that steps and saves breaks none", "[core]") {
   CHECK(state.Broken().empty());
   state.worker(2).busy = Generation{1, 5};
   state.worker(2).verdict_sent = true;
+  state.left_out = {"one"};
 
   CHECK(state.Broken().empty());
 }
@@ -95,6 +98,12 @@ TEST_CASE("invariants: each that is broken is named", "[core]") {
   SECTION("a checkpoint of another life") {
     state.actions.emplace_back(PublishCommit{SnapshotId{"another", 20, "twenty"}, ""});
     says = "which the job does not contain";
+  }
+  SECTION("the only host, left out") {
+    state.roster.Remove(Incarnation{0, 3});
+    state.runs = false;
+    state.left_out = {"one"};
+    says = "host one is left out, and no other one takes part";
   }
 
   CHECK_THAT(state.Broken(), Contains(says));

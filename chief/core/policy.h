@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "chief/core/host_scores.h"
 #include "common/protocol/fields.h"
 #include "common/protocol/ids.h"
 #include "common/protocol/messages.h"
@@ -26,6 +27,8 @@ struct JobPolicy {
   uint32_t expected_workers = 0;        // a cold start waits for so many (at most last_call); 0: not known
   bool lineage_per_generation = false;  // `reduction: fast` or relaxed numerics
   uint32_t max_failures = 5;
+  uint32_t exclude_host_after = 3;  // failures; 0: never
+  bool replace_stragglers = false;  // by spare workers; else people are told
   absl::Duration wait_for_min = absl::Minutes(10);
   absl::Duration last_call = absl::Seconds(30);
   absl::Duration heartbeat_limit = absl::Seconds(5);
@@ -34,8 +37,8 @@ struct JobPolicy {
   absl::Duration save_every = absl::InfiniteDuration();    // `checkpoint.every: 10m`
   absl::Duration max_duration = absl::InfiniteDuration();  // `duration: 2h`
   LS_FIELDS(JobPolicy, job, lineage, metagraph, training, min_workers, max_workers, expected_workers,
-            lineage_per_generation, max_failures, wait_for_min, last_call, heartbeat_limit, ack_limit,
-            no_progress_limit, save_every, max_duration)
+            lineage_per_generation, max_failures, exclude_host_after, replace_stragglers, wait_for_min, last_call,
+            heartbeat_limit, ack_limit, no_progress_limit, save_every, max_duration)
 };
 
 // A time that replicas differed and the job went back (rule 22).
@@ -55,8 +58,9 @@ struct RecoveredState {
   absl::Duration trained_for;
   bool evaluated = true;             // the checkpoint's evaluation, if one is due at its step, was completed
   EvaluationLedger ledger;           // of the checkpoint
+  std::vector<HostRecord> hosts;     // that failed, as the last chief wrote it into the statistics
   std::optional<PastRepair> repair;  // the newest of the job
-  LS_FIELDS(RecoveredState, term, checkpoint, plan_hash, data_digest, trained_for, evaluated, ledger, repair)
+  LS_FIELDS(RecoveredState, term, checkpoint, plan_hash, data_digest, trained_for, evaluated, ledger, hosts, repair)
 };
 
 // Both, as the first line of a record.

@@ -109,7 +109,7 @@ int ChiefLoop::Run(std::function<absl::Status()> keep_addresses) {
   const EvaluationBoard& board = progress_.board();
   const bool at_end = core_.View().published_step >= options_.config.policy.training.end_step || board.ended_early();
   stats_.Ended(exit_->code, exit_->reason, /*completed=*/done && (at_end || !stop_asked_));
-  const absl::Status written = options_.store->WriteStats(EncodeWorkerStats(stats_.Snapshot(clock_.Now())));
+  const absl::Status written = options_.store->WriteStats(EncodeStats(clock_.Now()));
   if (!written.ok() && !IsFenced(written)) LS_LOG(warn, "worker statistics: ", written.message());
   if (done || exit_->code == kExitPreempted) {
     progress_.Close(last_checkpoint_, {best.path, best.step, best.value}, done);
@@ -256,15 +256,7 @@ proto::StatusReply ChiefLoop::Describe() {
   reply.set_loss(progress_.loss());
   reply.set_samples_per_second(progress_.samples_per_second(now));
   reply.set_eta_seconds(progress_.eta_seconds(now));
-  for (const auto& line : view.workers) {
-    proto::WorkerStatus& worker = *reply.add_workers();
-    worker.set_name(line.name);
-    worker.set_host(line.host);
-    worker.set_state(line.state);
-    worker.set_rank(line.rank);
-    worker.set_device(line.device);
-    worker.set_step(line.step);
-  }
+  DescribeWorkers(view, reply);
   const EvaluationBoard& board = progress_.board();
   reply.set_evaluation_step(board.step());
   reply.set_metric(board.metric());

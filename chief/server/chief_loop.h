@@ -98,6 +98,8 @@ class ChiefLoop {
   int64_t BestOf(const EvaluationLedger& ledger) const;
   void PostStorageFailure(const SnapshotId& snapshot, const absl::Status& status);
   void WriteStats(absl::Time now);
+  // The file's content now.
+  std::string EncodeStats(absl::Time now);
   // Appends to the event file, or keeps what it does not take for the next call. Called by the storage's thread, and
   // after its end.
   void WriteEvents(const std::string& records);
@@ -106,6 +108,7 @@ class ChiefLoop {
   // The best checkpoint of a job that is done. Makes it one that failed (74) when the storage does.
   FoundBest FindResult();
   proto::StatusReply Describe();
+  static void DescribeWorkers(const CoordinatorView& view, proto::StatusReply& reply);
 
   const Options options_;
   SteadyClock clock_;

@@ -58,7 +58,7 @@ void ChiefLoop::Perform(const StoreManifest& action) {
   info.keep_step = BestOf(action.ledger);
   info.numerics_relaxed = options_.setup->job.numerics().mode() == job::Numerics::MODE_RELAXED;
   stats_.SetTrained(action.trained_for);
-  info.worker_stats_json = EncodeWorkerStats(stats_.Snapshot(clock_.Now()));
+  info.worker_stats_json = EncodeStats(clock_.Now());
   commits_[action.snapshot] = std::move(info);
   storage_.Post([this, action] {
     const absl::StatusOr<std::string> digest = options_.store->FinishShards(action.snapshot);

@@ -1,10 +1,12 @@
-// What the loop keeps of a run beside its state: the workers' statistics, and TensorBoard's events.
+// What the loop keeps of a run beside its state: the workers' statistics, and TensorBoard's events. What it tells of
+// workers.
 #include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "chief/server/chief_loop.h"
 #include "common/log/log.h"
 
@@ -14,6 +16,8 @@ namespace {
 constexpr int64_t kMaxStepsPerReport = 1 << 20;
 constexpr absl::Duration kStatsEvery = absl::Seconds(2);
 constexpr size_t kMaxUnwrittenEvents = 16 << 20;
+// The state of a line of the status that stands for the workers of a host that is left out, all of which are refused.
+constexpr char kExcludedHost[] = "excluded";
 
 }  // namespace
 
@@ -49,10 +53,47 @@ void ChiefLoop::Perform(const WorkerStats& action) {
   if (uploaded > 0) stats_.Uploaded(action.name, absl::Seconds(grown("checkpoint_seconds")), uploaded);
 }
 
+std::string ChiefLoop::EncodeStats(absl::Time now) {
+  const CoordinatorView view = core_.View();
+  for (const auto& line : view.workers) {
+    if (line.slowdown > 0) stats_.Compared(line.name, line.straggles, line.slowdown);
+  }
+  std::vector<HostStats> hosts;
+  for (const HostRecord& record : view.hosts) {
+    HostStats& host = hosts.emplace_back();
+    host.set_host(record.host);
+    host.set_failures(record.failures);
+    host.set_excluded(record.excluded);
+    host.set_cause(record.cause);
+  }
+  stats_.SetHosts(std::move(hosts));
+  return EncodeWorkerStats(stats_.Snapshot(now));
+}
+
+void ChiefLoop::DescribeWorkers(const CoordinatorView& view, proto::StatusReply& reply) {
+  for (const auto& line : view.workers) {
+    proto::WorkerStatus& worker = *reply.add_workers();
+    worker.set_name(line.name);
+    worker.set_host(line.host);
+    worker.set_state(line.state);
+    worker.set_rank(line.rank);
+    worker.set_device(line.device);
+    worker.set_step(line.step);
+  }
+  for (const HostRecord& host : view.hosts) {
+    if (!host.excluded) continue;
+    proto::WorkerStatus& line = *reply.add_workers();
+    line.set_host(host.host);
+    line.set_state(kExcludedHost);
+    line.set_rank(-1);
+    line.set_device(absl::StrCat(host.failures, " failures, the last one: ", host.cause));
+  }
+}
+
 void ChiefLoop::WriteStats(absl::Time now) {
   next_stats_ = now + kStatsEvery;
   if (stats_are_written_.exchange(true)) return;  // a slow disk must not gather a queue of them
-  storage_.Post([this, json = EncodeWorkerStats(stats_.Snapshot(now)), events = events_.Take()] {
+  storage_.Post([this, json = EncodeStats(now), events = events_.Take()] {
     WriteEvents(events);
     absl::Status status = options_.store->WriteStats(json);
     status.Update(keep_addresses_());

@@ -22,6 +22,8 @@ JobPolicy PolicyOf(const JobSpec& job, const TrainingPolicy& training, const Chi
   policy.expected_workers = static_cast<uint32_t>(options.expected_workers);
   policy.lineage_per_generation = training.digest_in_acks;
   policy.max_failures = static_cast<uint32_t>(job.failure().max_failures());
+  policy.exclude_host_after = static_cast<uint32_t>(job.failure().exclude_host_after());
+  policy.replace_stragglers = job.failure().straggler() == job::Failure::STRAGGLER_REPLACE;
   policy.wait_for_min = job::ToDuration(job.cluster().wait_for_min());
   policy.heartbeat_limit = job::ToDuration(job.cluster().heartbeat_timeout());
   policy.training.heartbeat_interval = policy.heartbeat_limit / 10;

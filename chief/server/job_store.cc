@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -115,6 +116,7 @@ absl::Status JobStore::TakeOver(JobSetup& setup, int& exit_code) {
   LS_ASSIGN_OR_RETURN(const JobPlan plan, FindJobPlan(*hold_, trained_with, setup.facts.train_sha256));
   recovered_.plan_hash = plan.hash;
   recovered_.data_digest = plan.hash.empty() ? "" : plan.data_digest;
+  TakeUpHosts();
   return absl::OkStatus();
 }
 
@@ -193,6 +195,16 @@ void JobStore::TakeUp(const CheckpointReader& newest) {
   recovered_.trained_for = absl::Milliseconds(manifest.trained_ms());
   recovered_.evaluated = !manifest.evaluation_pending();
   recovered_.ledger = FromProto(manifest.evaluations());
+}
+
+// Without statistics that can be read every host begins anew.
+void JobStore::TakeUpHosts() {
+  const absl::StatusOr<WorkerStatsFile> stats = ReadStats();
+  if (!stats.ok()) return;
+  for (const HostStats& host : stats->hosts()) {
+    const int64_t failures = std::clamp<int64_t>(host.failures(), 0, std::numeric_limits<uint32_t>::max() / 2);
+    recovered_.hosts.push_back({host.host(), static_cast<uint32_t>(failures), host.excluded(), host.cause()});
+  }
 }
 
 absl::Status JobStore::SettleBest(const EvaluationRule& rule) {

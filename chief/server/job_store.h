@@ -108,6 +108,7 @@ class JobStore {
   absl::Status PublishStepZero(const JobSetup& setup);
   // What the checkpoint that is restored says.
   void TakeUp(const CheckpointReader& newest);
+  void TakeUpHosts();
   // At every start, also of a job that begins: from here on the best checkpoint is known by this rule.
   absl::Status SettleBest(const EvaluationRule& rule);
   // Of a checkpoint's file: DataLoss where somebody removed it, the error itself while the directory is away.

@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "chief/server/chief_main.h"
+#include "chief/stats/stats_tracker.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/checkpoint_format/shares.h"
 #include "common/checkpoint_format/state_tensors.h"
@@ -142,6 +143,25 @@ void CheckRightState(const JobStore& store) {
   CHECK(store.recovered().plan_hash == Sha256Hex(kPlan));
   CHECK(store.recovered().data_digest == kData);
   CHECK(store.recovered().ledger.best_step == 10);
+}
+
+TEST_CASE("job store: the hosts that failed are known to the next chief, and damaged statistics hinder nothing",
+          "[server]") {
+  Job job;
+  job.Train();
+  WorkerStatsFile stats;
+  HostStats& host = *stats.add_hosts();
+  host.set_host("alpha");
+  host.set_failures(3);
+  host.set_excluded(true);
+  host.set_cause("worker-1 died of signal 11");
+  REQUIRE((*job.Open())->WriteStats(EncodeWorkerStats(stats)).ok());
+
+  const std::vector<HostRecord> hosts = (*job.Open())->recovered().hosts;
+  CHECK(hosts == std::vector<HostRecord>{{"alpha", 3, true, "worker-1 died of signal 11"}});
+
+  Write(job.In("stats/worker_stats.json"), "{");
+  CHECK((*job.Open())->recovered().hosts.empty());
 }
 
 TEST_CASE("job store: what one life of the chief stored, the next one finds", "[server]") {

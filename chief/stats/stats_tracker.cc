@@ -41,7 +41,9 @@ void StatsTracker::Continue(const WorkerStatsFile& before) {
     worker.stats = stats;
     worker.stats.set_connected(false);
     worker.stats.set_samples_per_second(0);
+    worker.stats.set_straggler(false);
   }
+  *totals_.mutable_hosts() = before.hosts();
 }
 
 StatsTracker::Worker& StatsTracker::Find(absl::string_view name) {
@@ -72,6 +74,7 @@ void StatsTracker::Departed(absl::string_view name, Departure how) {
   WorkerStats& stats = Find(name).stats;
   JobStats& job = *totals_.mutable_job();
   stats.set_connected(false);
+  stats.set_straggler(false);
   switch (how) {
     case Departure::kPreempted:
       stats.set_preemptions(stats.preemptions() + 1);
@@ -127,6 +130,17 @@ void StatsTracker::WentBack(absl::string_view lineage, int64_t step) {
   job.set_digest_mismatches(job.digest_mismatches() + 1);
   job.set_step(step);
   job.set_committed_step(step);
+}
+
+void StatsTracker::Compared(absl::string_view name, bool straggler, double slowdown) {
+  WorkerStats& stats = Find(name).stats;
+  stats.set_straggler(straggler);
+  stats.set_slowdown(slowdown);
+}
+
+void StatsTracker::SetHosts(std::vector<HostStats> hosts) {
+  totals_.clear_hosts();
+  for (HostStats& host : hosts) *totals_.add_hosts() = std::move(host);
 }
 
 void StatsTracker::GenerationFormed() { totals_.mutable_job()->set_generations(totals_.job().generations() + 1); }

@@ -53,6 +53,10 @@ class StatsTracker {
   void DigestMismatch(absl::string_view worker);
   // Replicas differed: the job went back to this step, under this lineage.
   void WentBack(absl::string_view lineage, int64_t step);
+  // How a worker that takes part compares with the others (protos/stats.proto).
+  void Compared(absl::string_view worker, bool straggler, double slowdown);
+  // The hosts that failed so far, sorted by name. Replaces what was said before.
+  void SetHosts(std::vector<HostStats> hosts);
 
   void GenerationFormed();
   void Agreed(int64_t step);

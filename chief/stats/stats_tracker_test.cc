@@ -129,6 +129,32 @@ TEST_CASE("stats: totals go on under the next chief, by way of the file", "[stat
   CHECK_FALSE(ParseWorkerStats("{\"x\":1}", "f").ok());
 }
 
+TEST_CASE("stats: stragglers and hosts are as last told, and hosts go on under the next chief", "[stats]") {
+  StatsTracker before("job", "line", 1);
+  before.Joined(kStart, "a", "h", "cpu", "i");
+  before.Compared("a", true, 1.75);
+  HostStats host;
+  host.set_host("h");
+  host.set_failures(3);
+  host.set_excluded(true);
+  host.set_cause("a died of signal 11");
+  before.SetHosts({host});
+  const std::string json = EncodeWorkerStats(before.Snapshot(kStart));
+  CHECK(ParseWorkerStats(json, "f")->workers(0).straggler());
+  CHECK(ParseWorkerStats(json, "f")->workers(0).slowdown() == 1.75);
+
+  StatsTracker after("job", "line", 2);
+  after.Continue(ParseWorkerStats(json, "f").value());
+
+  CHECK_FALSE(after.Snapshot(kStart).workers(0).straggler());  // nobody is connected
+  REQUIRE(after.Snapshot(kStart).hosts_size() == 1);
+  CHECK(after.Snapshot(kStart).hosts(0).cause() == "a died of signal 11");
+  after.SetHosts({});
+  CHECK(after.Snapshot(kStart).hosts_size() == 0);
+  before.Departed("a", Departure::kLost);
+  CHECK_FALSE(before.Snapshot(kStart).workers(0).straggler());
+}
+
 TEST_CASE("stats: quantiles are over the last 1,024 steps", "[stats]") {
   StatsTracker tracker("job", "line", 1);
   tracker.Joined(kStart, "a", "h", "cpu", "i");

@@ -36,6 +36,7 @@ constexpr char kStopped[] = "STOPPED";
 constexpr char kFailed[] = "FAILED";
 constexpr char kNotRunning[] = "NOT_RUNNING";
 constexpr char kUnreachable[] = "UNREACHABLE";
+constexpr char kExcludedHost[] = "excluded";  // the state of a line that stands for a whole host
 
 double Percentage(const proto::StatusReply& status) {
   return status.end_step() == 0 ? 0.0
@@ -206,6 +207,11 @@ std::string JobStateText(const JobState& state, absl::Time now) {
                           status.best_value());
   }
   for (const auto& worker : status.workers()) {
+    if (worker.state() == kExcludedHost) {
+      absl::StrAppend(&text, "  host ", EscapeControls(worker.host()),
+                      " is left out: ", EscapeControls(worker.device()), "\n");
+      continue;
+    }
     absl::StrAppendFormat(&text, "  %s %-8s rank %d  step %d  %s  %s\n", Cell(EscapeControls(worker.name()), 12),
                           worker.state(), worker.rank(), worker.step(), EscapeControls(worker.host()),
                           EscapeControls(worker.device()));

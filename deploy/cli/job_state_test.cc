@@ -144,6 +144,21 @@ TEST_CASE("status: names in any script keep the columns of workers even", "[cli]
   CHECK_THAT(JobStateText(state, kNow), Contains("  r\u00e9gion-\u6a5f    member   rank 0"));
 }
 
+TEST_CASE("status: a host that is left out has a line of its own, with the cause", "[cli]") {
+  JobState state = Running();
+  state.status.mutable_workers(0)->set_state("straggler");
+  auto& host = *state.status.add_workers();
+  host.set_host("alpha");
+  host.set_state("excluded");
+  host.set_rank(-1);
+  host.set_device("3 failures, the last one: worker-7 died of signal 11");
+
+  const std::string text = JobStateText(state, kNow);
+
+  CHECK_THAT(text, Contains("  host alpha is left out: 3 failures, the last one: worker-7 died of signal 11\n"));
+  CHECK_THAT(text, Contains("straggler rank 0"));
+}
+
 TEST_CASE("status: a worker cannot move the cursor with its name", "[cli]") {
   JobState state = Running();
   state.status.mutable_workers(0)->set_name("a\x1b[2J");

@@ -45,7 +45,7 @@ void WaitUntilSettled(e2e::LocalJob& job) {
   uint64_t since = 0;
   job.WaitForStatus("three members that step", [&since](const proto::StatusReply& status) {
     const auto members = std::count_if(status.workers().begin(), status.workers().end(),
-                                       [](const proto::WorkerStatus& worker) { return worker.state() == "member"; });
+                                       [](const proto::WorkerStatus& worker) { return worker.rank() >= 0; });
     if (members != kWorkers) {
       since = 0;
     } else if (since == 0) {
