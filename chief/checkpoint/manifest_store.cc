@@ -179,6 +179,7 @@ absl::StatusOr<PublishedCheckpoint> ManifestStore::Amend(const SnapshotId& id, c
   amended.existed = true;
   amended.manifest = found->second.manifest;
   amended.manifest.set_evaluation_pending(false);
+  amended.manifest.set_audited(IsAudited(amended.manifest));  // an earlier program did not write it
   *amended.manifest.mutable_evaluations() = ToProto(ledger);
   LS_ASSIGN_OR_RETURN(const std::string json, EncodeManifest(amended.manifest));
   LS_RETURN_IF_ERROR(hold_.Replace(JoinPath(amended.path, layout::kManifest), json));

@@ -95,7 +95,8 @@ checkpoint: {every: 10steps, keep_latest: 2, keep_best: true}
   const EvaluationRule& rule() const { return setup_.policy.training.evaluation; }
 
   // Publishes a state of this step that was made under the plan, with the loss of its evaluation.
-  absl::StatusOr<PublishedCheckpoint> Save(JobStore& store, uint64_t step, const EvaluationLedger& ledger) {
+  absl::StatusOr<PublishedCheckpoint> Save(JobStore& store, uint64_t step, const EvaluationLedger& ledger,
+                                           bool audited = true) {
     const std::vector<CheckpointTensor> layout = ToCheckpointTensors(MakeStateLayout(setup_.metagraph));
     std::vector<std::string> bytes;
     StateDigestBuilder digest;
@@ -113,6 +114,7 @@ checkpoint: {every: 10steps, keep_latest: 2, keep_best: true}
     CommitInfo info;
     info.kernel_plan = Sha256Hex(kPlan);
     info.evaluations = ledger;
+    info.audited = audited;
     info.keep_step = ledger.best_step == 0 ? kKeepNamed : static_cast<int64_t>(ledger.best_step);
     return store.Publish(id, info);
   }
@@ -363,6 +365,47 @@ TEST_CASE("job store: a disk that stays full gets no event file at each attempt"
   CHECK(fs::is_empty(job.In(layout::kEvents)));
   CHECK((*store)->AppendEvents("records").ok());
   CHECK_FALSE(fs::is_empty(job.In(layout::kEvents)));
+}
+
+TEST_CASE("job store: replicas that differ lead back to the audited checkpoint, also over a chief that dies meanwhile",
+          "[server][rule22]") {
+  Job job;
+  job.Train();  // of steps 10 (the best), 20 and 30; 10 and 20 or 30 are left
+  auto store = job.Open();
+  REQUIRE(store.status() == absl::OkStatus());
+  const EvaluationLedger before = (*store)->recovered().ledger;
+  const Lineage first = (*store)->recovered().checkpoint.lineage;
+  EvaluationLedger ledger = before;
+  for (const uint64_t step : {40, 50}) {
+    ledger = Judge(job.rule(), ledger, step, {.loss = 0.1, .denominator = 1});
+    REQUIRE(job.Save(**store, step, ledger, /*audited=*/false).status() == absl::OkStatus());
+  }
+  const RecordRepair order{first + "~1", 48, {"alpha"}, "replicas differ"};
+  std::vector<std::string> messages;
+
+  const auto repair = (*store)->Repair(order, messages);
+
+  REQUIRE(repair.status() == absl::OkStatus());
+  CHECK(repair->checkpoint.step == 30);
+  CHECK(repair->checkpoint.lineage == first);
+  CHECK(repair->ledger == before);
+  CHECK(fs::exists(job.In("set_aside/step-000000050-unaudited-term-000002")));
+  CHECK((*store)->Repair(order, messages).value() == *repair);  // ordered once more
+  CHECK((*store)->FindBest().value().step == 10);
+  store->reset();
+  store = job.Open();
+  REQUIRE(store.status() == absl::OkStatus());
+  CHECK((*store)->recovered().checkpoint == repair->checkpoint);
+  CHECK((*store)->recovered().ledger == before);
+  REQUIRE((*store)->recovered().repair.has_value());
+  CHECK((*store)->recovered().repair == PastRepair{48, {"alpha"}});
+  // What is saved from here on is of the new lineage.
+  REQUIRE(job.Save(**store, 40, ledger).status() == absl::OkStatus());
+  store->reset();
+  store = job.Open();
+  REQUIRE(store.status() == absl::OkStatus());
+  CHECK((*store)->recovered().checkpoint.step == 40);
+  CHECK((*store)->recovered().checkpoint.lineage == order.lineage);
 }
 
 }  // namespace
