@@ -12,6 +12,7 @@
 
 #include "absl/time/time.h"
 #include "chief/core/events.h"
+#include "chief/core/policy.h"
 #include "common/protocol/fields.h"
 #include "common/protocol/ids.h"
 #include "common/protocol/messages.h"
@@ -147,6 +148,16 @@ struct Announce {
   LS_FIELDS(Announce, level, text)
 };
 
+// Answers DrainRequested. A request that is refused changes nothing; else `drains`, all that hold from now on, are made
+// durable before the answer is given, so that the next chief keeps to them.
+struct DrainDecided {
+  uint64_t request = 0;
+  bool refused = false;
+  std::vector<std::string> lines;  // for people: why it is refused, or what becomes of whom
+  std::vector<Drain> drains;
+  LS_FIELDS(DrainDecided, request, refused, lines, drains)
+};
+
 // The chief's work is over. Everything queued on sessions is flushed first.
 struct Exit {
   int32_t code = 0;
@@ -156,7 +167,7 @@ struct Exit {
 
 using Action =
     std::variant<Send, CloseSession, StorePlan, OpenSave, AbandonSave, StoreManifest, PublishCommit, AmendManifest,
-                 StepsAgreed, EvaluationDone, SampleTold, WorkerChanged, WorkerStats, Announce, Exit>;
+                 StepsAgreed, EvaluationDone, SampleTold, WorkerChanged, WorkerStats, Announce, DrainDecided, Exit>;
 
 }  // namespace lockstep::chief
 

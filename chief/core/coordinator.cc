@@ -15,6 +15,7 @@ Coordinator::Coordinator(const CoordinatorConfig& config)
     : policy_(config.policy),
       term_(config.recovered.term),
       history_(config.policy.lineage_per_generation ? config.recovered.checkpoint.lineage : config.policy.lineage),
+      drains_(config.recovered.drains),
       out_(config.recovered.term),
       saves_(config.recovered),
       progress_(history_.lineage(), config.recovered.checkpoint.step, config.policy.training.eval_slices,
@@ -53,7 +54,7 @@ std::vector<Action> Coordinator::Step(absl::Time now, const Event& event) {
   std::vector<Action> actions = out_.Take();
   if (phase_ == Phase::kEnded || only_told) return actions;
   const std::string broken = BrokenInvariant({phase_ == Phase::kRunning, current_.id, current_.members, roster_,
-                                              history_, published_before, saves_.published(), actions});
+                                              history_, drains_, published_before, saves_.published(), actions});
   if (broken.empty()) return actions;
   // Nothing of what was decided is carried out.
   phase_ = Phase::kEnded;
@@ -149,6 +150,7 @@ void Coordinator::Advance() {
 
 void Coordinator::On(const Tick&) {
   CheckLifeSigns();
+  EndLateDrains();
   SayWhatIsAwaited();
   saves_.SayWhatIsSlow(now_, out_, roster_);
 }
@@ -266,7 +268,7 @@ std::string Coordinator::AwaitedText() {
         absl::StrCat(ready, " joined; others that are starting are waited for (--expected-workers says how many)"));
   }
   if (!missing.empty()) parts.push_back(absl::StrCat("missing ", absl::StrJoin(missing, ", ")));
-  return absl::StrCat(absl::StrJoin(parts, "; "), ApartText());
+  return absl::StrCat(absl::StrJoin(parts, "; "), ApartText(), DrainText());
 }
 
 std::string Coordinator::DelayText() {
@@ -351,6 +353,7 @@ CoordinatorView Coordinator::View() {
   view.failures = budget_.spent();
   view.preemptions = gone_.preemptions();
   view.losses = gone_.losses();
+  view.drained = drains_.Targets();
   if (phase_ != Phase::kRunning && phase_ != Phase::kDone) view.waiting_for = WaitingText();
   if (saves_.Insists() && !saves_.TroubleText(now_).empty()) view.waiting_for = saves_.TroubleText(now_);
   if (const std::string trouble = plan_.TroubleText(now_); !trouble.empty()) view.waiting_for = trouble;

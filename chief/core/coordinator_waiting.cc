@@ -223,6 +223,10 @@ void Coordinator::ServeLeavers() {
       continue;
     }
     worker->dismissed = true;
+    if (worker->drained) {
+      DismissDrained(*worker, "its state is not needed any more");
+      continue;
+    }
     out_.Command(*worker, worker->last_generation, Dismiss{"its state is not needed any more"},
                  "nobody loses anything by its leaving");
   }
@@ -277,6 +281,7 @@ void Coordinator::RequestBoundaries() {
   if (policy_.training.samples_text && MemberLeaves()) {
     Request(RequestKind::kForm, "a member leaves, and nobody is to write a text meanwhile");
   }
+  if (MemberIsDrained()) Request(RequestKind::kForm, "a member is drained");
   if (NewcomerFits()) Request(RequestKind::kForm, "a worker is ready to join");
   if (LargerTeamWaits()) Request(RequestKind::kForm, "more workers reach each other than are members, but not these");
 }

@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <string>
 #include <variant>
+#include <vector>
 
+#include "absl/time/time.h"
 #include "common/protocol/fields.h"
 #include "common/protocol/ids.h"
 #include "common/protocol/messages.h"
@@ -116,8 +118,20 @@ struct StopRequested {
   LS_FIELDS(StopRequested, by, exit_code)
 };
 
-using Event = std::variant<Tick, FromWorker, SessionClosed, HeartbeatReceived, PlanStored, ShardStored, ShardBroken,
-                           ManifestStored, Published, StorageFailed, TermLost, ProcessExited, StopRequested>;
+// `lockstep drain`: the workers and hosts of these names leave at a boundary, as on SIGTERM, and their successors are
+// turned away; with `undo` they may come back. Answered by DrainDecided.
+struct DrainRequested {
+  uint64_t request = 0;  // numbered by the shell
+  std::vector<std::string> targets;
+  bool undo = false;
+  absl::Duration within = absl::InfiniteDuration();  // they are to be gone by then
+  std::string by;
+  LS_FIELDS(DrainRequested, request, targets, undo, within, by)
+};
+
+using Event =
+    std::variant<Tick, FromWorker, SessionClosed, HeartbeatReceived, PlanStored, ShardStored, ShardBroken,
+                 ManifestStored, Published, StorageFailed, TermLost, ProcessExited, StopRequested, DrainRequested>;
 
 }  // namespace lockstep::chief
 

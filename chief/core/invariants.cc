@@ -44,6 +44,17 @@ std::string BrokenByGeneration(const InvariantView& view) {
   return "";
 }
 
+std::string BrokenByDrain(const InvariantView& view) {
+  if (view.drains.empty()) return "";
+  for (const Worker* worker : view.roster.InOrder()) {
+    const auto drain = view.drains.Of(worker->name(), worker->host);
+    if (drain.has_value() && !worker->leaving) {
+      return absl::StrCat(worker->name(), " on ", worker->host, " does not leave although ", *drain, " is drained");
+    }
+  }
+  return "";
+}
+
 std::string BrokenByPublication(const InvariantView& view) {
   if (view.published.step < view.published_before.step) {
     return absl::StrCat(view.published.ToString(), " is the newest checkpoint after ",
@@ -68,7 +79,8 @@ std::string BrokenByPublication(const InvariantView& view) {
 }  // namespace
 
 std::string BrokenInvariant(const InvariantView& view) {
-  for (const auto& broken : {BrokenByRoster(view), BrokenByGeneration(view), BrokenByPublication(view)}) {
+  for (const auto& broken :
+       {BrokenByRoster(view), BrokenByGeneration(view), BrokenByDrain(view), BrokenByPublication(view)}) {
     if (!broken.empty()) return broken;
   }
   return "";

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "chief/core/actions.h"
+#include "chief/core/drains.h"
 #include "chief/core/history.h"
 #include "chief/core/roster.h"
 #include "common/protocol/ids.h"
@@ -23,6 +24,7 @@ struct InvariantView {
   const std::vector<Member>& members;  // of it
   Roster& roster;
   const History& history;
+  const Drains& drains;
   const SnapshotId& published_before;  // before the event
   const SnapshotId& published;
   const std::vector<Action>& actions;  // of the event
@@ -34,6 +36,7 @@ struct InvariantView {
 //     it is over.
 //   * What is published never goes back. What is to be published is newer, or the same once more, and part of the
 //     history.
+//   * Whoever a drain names is on its way out.
 std::string BrokenInvariant(const InvariantView& view);
 
 }  // namespace lockstep::chief

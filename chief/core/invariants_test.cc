@@ -23,7 +23,7 @@ struct State {
   }
   Worker& worker(uint64_t i) { return *roster.Find(Incarnation{0, i + 1}); }
   std::string Broken() {
-    return BrokenInvariant({runs, current, members, roster, history, before, published, actions});
+    return BrokenInvariant({runs, current, members, roster, history, drains, before, published, actions});
   }
 
   bool runs = true;
@@ -31,10 +31,22 @@ struct State {
   std::vector<Member> members;
   Roster roster;
   History history{"lineage"};
+  Drains drains;
   SnapshotId before{"lineage", 10, "ten"};
   SnapshotId published{"lineage", 10, "ten"};
   std::vector<Action> actions;
 };
+
+TEST_CASE("invariants: whoever a drain names is on its way out", "[core]") {
+  State state;
+  state.drains.Saw("worker-2", "");
+  state.drains.Add("worker-2", absl::InfiniteFuture());
+  CHECK_THAT(state.Broken(), Contains("worker-2") && Contains("is drained"));
+
+  state.worker(2).leaving = true;
+
+  CHECK(state.Broken().empty());
+}
 
 TEST_CASE("invariants: a job that steps and saves breaks none", "[core]") {
   State state;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "common/protocol/fields.h"
@@ -36,6 +37,13 @@ struct JobPolicy {
             no_progress_limit, save_every, max_duration)
 };
 
+// Who is kept away from the job (drains.h).
+struct Drain {
+  std::string target;  // a worker's name, or a host's
+  std::string host;    // of the worker, where it names one
+  LS_FIELDS(Drain, target, host)
+};
+
 // What stands in the storage. The shell has claimed the term, and published step 0 when nothing was there (rule 18): so
 // there always is a checkpoint, and the core never knows a state without one.
 struct RecoveredState {
@@ -46,7 +54,8 @@ struct RecoveredState {
   absl::Duration trained_for;
   bool evaluated = true;    // the checkpoint's evaluation, if one is due at its step, was completed
   EvaluationLedger ledger;  // of the checkpoint
-  LS_FIELDS(RecoveredState, term, checkpoint, plan_hash, data_digest, trained_for, evaluated, ledger)
+  std::vector<Drain> drains;
+  LS_FIELDS(RecoveredState, term, checkpoint, plan_hash, data_digest, trained_for, evaluated, ledger, drains)
 };
 
 // Both, as the first line of a record.

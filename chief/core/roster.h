@@ -9,6 +9,7 @@
 #define LOCKSTEP_CHIEF_CORE_ROSTER_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -50,6 +51,7 @@ struct Worker {
   std::optional<Position> rest_asked;  // TakeSnapshot was sent for this position
 
   bool leaving = false;
+  bool drained = false;  // it leaves because of a drain, and does not know it: it was not asked itself
   bool dismissed = false;
 
   // Life signs (rules 8, 17).
@@ -88,12 +90,12 @@ class Roster {
     }
     return nullptr;
   }
-  // The name to give: the preferred one when it is free, else the first free worker-<n>.
-  std::string FreeName(const std::string& preferred) {
+  // The name to give: the preferred one when it is free, else the first free worker-<n> that is not `reserved`.
+  std::string FreeName(const std::string& preferred, const std::function<bool(const std::string&)>& reserved) {
     if (!preferred.empty() && ByName(preferred) == nullptr) return preferred;
     for (uint64_t n = 0;; ++n) {
       std::string name = absl::StrCat("worker-", n);
-      if (ByName(name) == nullptr) return name;
+      if (ByName(name) == nullptr && !reserved(name)) return name;
     }
   }
   Worker& Add(Worker worker) {
