@@ -187,6 +187,7 @@ void Coordinator::SaveAtRest(const Position& position, const std::string& reason
   for (Worker* worker : roster_.InOrder()) {
     if (!HoldsCurrent(*worker) || worker->held->position != position || worker->rest_asked == position) continue;
     if (saves_.Holds(worker->id(), position.step)) continue;
+    if (worker->stage == Worker::Stage::kPreparing) continue;  // its replica is being built anew: asked when it is
     worker->rest_asked = position;
     out_.Command(*worker, worker->last_generation, TakeSnapshot{history_.lineage(), position}, reason);
   }
@@ -216,9 +217,12 @@ bool Coordinator::MayGo(const Worker& leaver) {
 }
 
 void Coordinator::ServeLeavers() {
+  const Worker* best = BestAtRest(/*leavers_too=*/true);
   for (Worker* worker : roster_.InOrder()) {
     if (!worker->leaving || worker->dismissed || !MayGo(*worker)) continue;
     if (phase_ != Phase::kFinishing && LastCopyLeaves(*worker)) {
+      // A grace may be short: of several steps that would leave the newest is saved, and settles the others.
+      if (best != nullptr && best->leaving && best->held->position > worker->held->position) continue;
       SaveAtRest(worker->held->position, "its last copy would leave");
       continue;
     }

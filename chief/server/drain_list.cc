@@ -5,7 +5,6 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "common/checkpoint_format/naming.h"
 #include "common/checkpoint_format/sealed.h"
 #include "common/log/log.h"
 #include "common/status/status_macros.h"
@@ -18,8 +17,8 @@ constexpr uint64_t kMaxBytes = 4u << 20;
 
 // DataLoss when it is damaged, NotFound when it is missing.
 absl::StatusOr<std::vector<Drain>> ReadDrains(const Storage& storage) {
-  const std::string shown = storage.Describe(layout::kDrains);
-  LS_ASSIGN_OR_RETURN(const std::string content, ReadWholeFile(storage, layout::kDrains, kMaxBytes));
+  const std::string shown = storage.Describe(kDrainList);
+  LS_ASSIGN_OR_RETURN(const std::string content, ReadWholeFile(storage, kDrainList, kMaxBytes));
   LS_ASSIGN_OR_RETURN(const std::string text, ReadSealedText(content, shown));
   std::vector<Drain> drains;
   for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
@@ -40,7 +39,7 @@ absl::StatusOr<std::vector<Drain>> FindDrains(TermHold& hold) {
   if (absl::IsNotFound(drains.status())) return std::vector<Drain>();
   if (!absl::IsDataLoss(drains.status())) return drains;
   LS_LOG(warn, drains.status().message(), "; nobody is drained until `lockstep drain` is given again");
-  LS_RETURN_IF_ERROR(hold.SetAside(layout::kDrains, "bad").status());
+  LS_RETURN_IF_ERROR(hold.SetAside(kDrainList, "bad").status());
   return std::vector<Drain>();
 }
 
@@ -49,7 +48,7 @@ absl::Status WriteDrains(TermHold& hold, const std::vector<Drain>& drains) {
   for (const Drain& drain : drains) {
     absl::StrAppend(&text, absl::CEscape(drain.target), "\t", absl::CEscape(drain.host), "\n");
   }
-  return hold.Replace(layout::kDrains, SealText(text));
+  return hold.Replace(kDrainList, SealText(text));
 }
 
 }  // namespace lockstep::chief

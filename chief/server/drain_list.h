@@ -14,6 +14,8 @@
 
 namespace lockstep::chief {
 
+inline constexpr char kDrainList[] = "chief/drains";
+
 // As an earlier chief left them; none where there is no file. A damaged file is set aside, named in the log, and holds
 // nobody. Codes of the storage.
 absl::StatusOr<std::vector<Drain>> FindDrains(TermHold& hold);

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "chief/term/storage_term_registry.h"
-#include "common/checkpoint_format/naming.h"
 #include "common/storage/files.h"
 #include "common/storage/memory/memory_storage.h"
 
@@ -41,15 +40,15 @@ TEST_CASE("drain list: a damaged file is set aside and holds nobody", "[chief]")
   StorageTermRegistry registry(storage);
   auto hold = TermHold::Take(storage, registry, Owner()).value();
   REQUIRE(WriteDrains(*hold, {{"worker-1", "host-a"}}).ok());
-  std::string bytes = ReadWholeFile(storage, layout::kDrains, 1 << 20).value();
+  std::string bytes = ReadWholeFile(storage, kDrainList, 1 << 20).value();
   SECTION("a letter is another one") { bytes[0] = 'W'; }
   SECTION("it has no digest, and a line that is none") { bytes = "worker-1\n"; }
-  REQUIRE(hold->Replace(layout::kDrains, bytes).ok());
+  REQUIRE(hold->Replace(kDrainList, bytes).ok());
 
   CHECK(FindDrains(*hold).value().empty());
 
   CHECK(storage.Exists("set_aside/drains-bad-term-000001").value());
-  CHECK_FALSE(storage.Exists(layout::kDrains).value());
+  CHECK_FALSE(storage.Exists(kDrainList).value());
 }
 
 }  // namespace

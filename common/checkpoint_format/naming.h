@@ -28,7 +28,6 @@ inline constexpr char kLogs[] = "logs";
 inline constexpr char kLock[] = "chief/lock";
 inline constexpr char kToken[] = "chief/token";
 inline constexpr char kAddress[] = "chief/address";
-inline constexpr char kDrains[] = "chief/drains";
 inline constexpr char kLiveStats[] = "stats/worker_stats.json";
 
 // Within one checkpoint.

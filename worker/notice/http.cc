@@ -26,7 +26,9 @@ namespace {
 
 constexpr absl::string_view kLineEnd = "\r\n";
 
-absl::Status NoHttp(absl::string_view what) { return absl::DataLossError(absl::StrCat("the reply is no HTTP: ", what)); }
+absl::Status NoHttp(absl::string_view what) {
+  return absl::DataLossError(absl::StrCat("the reply is no HTTP: ", what));
+}
 
 bool MakeAddress(const HttpEndpoint& endpoint, sockaddr_storage& address, socklen_t& size) {
   address = {};
@@ -59,7 +61,7 @@ absl::StatusOr<std::optional<std::string>> JoinChunks(absl::string_view bytes) {
     if (size == 0) return std::optional(body);  // what trails behind is of no interest
     if (bytes.size() < size + kLineEnd.size()) return std::optional<std::string>();
     if (bytes.substr(size, kLineEnd.size()) != kLineEnd) return NoHttp("a chunk of another size than it says");
-    body.append(bytes.substr(0, size));
+    absl::StrAppend(&body, bytes.substr(0, size));
     bytes.remove_prefix(size + kLineEnd.size());
   }
 }
@@ -152,7 +154,8 @@ class Connection {
             absl::StrCat(endpoint_.ToString(), " did not answer within ", absl::FormatDuration(limit_)));
       }
       pollfd ready[2] = {{fd_, events, 0}, {cancel_fd_, POLLIN, 0}};  // poll ignores a descriptor of -1
-      const int64_t ms = std::clamp<int64_t>(absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1))), 1, 60000);
+      const int64_t ms =
+          std::clamp<int64_t>(absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1))), 1, 60000);
       if (poll(ready, 2, static_cast<int>(ms)) < 0 && errno != EINTR) return Broken("poll", errno);
       if (ready[1].revents != 0) return absl::CancelledError("not awaited any more");
       if (ready[0].revents != 0) return absl::OkStatus();
@@ -204,7 +207,8 @@ absl::StatusOr<HttpEndpoint> ParseEndpoint(absl::string_view text) {
 absl::StatusOr<std::optional<HttpReply>> ParseReply(absl::string_view bytes, bool ended) {
   const size_t end = bytes.find("\r\n\r\n");
   if (end == absl::string_view::npos) {
-    if (!absl::StartsWith(bytes, absl::string_view("HTTP/1.").substr(0, bytes.size()))) return NoHttp("it begins otherwise");
+    if (!absl::StartsWith(bytes, absl::string_view("HTTP/1.").substr(0, bytes.size())))
+      return NoHttp("it begins otherwise");
     if (ended) return NoHttp("it ends in its headers");
     return std::optional<HttpReply>();
   }

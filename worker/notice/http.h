@@ -24,8 +24,8 @@ struct HttpEndpoint {
   std::string ToString() const;  // "http://127.0.0.1:8080"
 };
 
-// "http://127.0.0.1:8080", "http://169.254.169.254", "http://[fd00:ec2::254]". InvalidArgument for anything else: a name
-// would have to be looked up, which may hang.
+// "http://127.0.0.1:8080", "http://169.254.169.254", "http://[fd00:ec2::254]". InvalidArgument for anything else: a
+// name would have to be looked up, which may hang.
 absl::StatusOr<HttpEndpoint> ParseEndpoint(absl::string_view text);
 
 struct HttpRequest {
