@@ -35,7 +35,7 @@ bool IsHere(const proto::StatusReply& status, const std::vector<std::string>& ta
   });
 }
 
-// Until none of them is here any more. A chief that is away for a moment is waited for.
+// Until none of them is here any more. A chief that is only slow is waited for.
 int WaitUntilGone(const AdminClient& client, const DrainOptions& options) {
   for (;;) {
     const absl::StatusOr<proto::StatusReply> status = client.Status(kDeadline);

@@ -21,7 +21,7 @@ absl::StatusOr<NoticeLook> NoticeFile::Look(int) {
     return absl::UnavailableError(absl::StrCat("cannot look: ", std::strerror(errno)));
   }
   const int fd = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // one that may not be read is there too
-  char text[64];
+  char text[64] = {};
   const ssize_t size = fd < 0 ? 0 : read(fd, text, sizeof text);
   if (fd >= 0) close(fd);
   Notice notice{absl::StrCat(name(), " is there"), absl::ZeroDuration()};
