@@ -12,6 +12,7 @@
 
 #include "absl/time/time.h"
 #include "chief/core/events.h"
+#include "chief/core/policy.h"
 #include "common/protocol/fields.h"
 #include "common/protocol/ids.h"
 #include "common/protocol/messages.h"
@@ -167,6 +168,16 @@ struct Announce {
   LS_FIELDS(Announce, level, text)
 };
 
+// Answers DrainRequested. A request that is refused changes nothing; else `drains`, all that hold from now on, are made
+// durable before the answer is given, so that the next chief keeps to them.
+struct DrainDecided {
+  uint64_t request = 0;
+  bool refused = false;
+  std::vector<std::string> lines;  // for people: why it is refused, or what becomes of whom
+  std::vector<Drain> drains;
+  LS_FIELDS(DrainDecided, request, refused, lines, drains)
+};
+
 // The chief's work is over. Everything queued on sessions is flushed first.
 struct Exit {
   int32_t code = 0;
@@ -177,7 +188,7 @@ struct Exit {
 using Action =
     std::variant<Send, SendToAll, CloseSession, StorePlan, OpenSave, AbandonSave, StoreManifest, PublishCommit,
                  AmendManifest, RecordRepair, StepsAgreed, EvaluationDone, SampleTold, WorkerChanged, WorkerStats,
-                 Announce, Exit>;
+                 Announce, DrainDecided, Exit>;
 
 }  // namespace lockstep::chief
 

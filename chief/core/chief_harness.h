@@ -67,6 +67,7 @@ class ChiefHarness {
     JobPolicy policy = {};  // the rest
     bool evaluated = true;  // the checkpoint
     Lineage checkpoint_lineage = "lineage-1";
+    std::vector<Drain> drains = {};
   };
 
   explicit ChiefHarness(Options options) : config_(MakeConfig(options)), core_(config_) {
@@ -75,7 +76,6 @@ class ChiefHarness {
     for (uint32_t i = 0; i < options.workers; ++i) Connect(i);
   }
 
-  // ---- workers
   FakeWorker& worker(int index) {
     FakeWorker& worker = workers_[index];
     if (worker.id.IsNone()) NewProcess(index);
@@ -124,7 +124,6 @@ class ChiefHarness {
     FakeWorker& w = worker(index);
     Do(FromWorker{w.session, WorkerFence{config_.policy.job, w.term, w.id}, std::move(message)});
   }
-  // ---- what members do
   std::vector<int> Members() {
     std::vector<int> list;
     for (auto& [index, w] : workers_) {
@@ -272,6 +271,7 @@ class ChiefHarness {
     config.recovered.checkpoint = SnapshotId{options.checkpoint_lineage, options.checkpoint_step,
                                              absl::StrCat("digest-of-", options.checkpoint_step)};
     config.recovered.evaluated = options.evaluated;
+    config.recovered.drains = options.drains;
     config.recovered.plan_hash = options.plan;
     config.recovered.data_digest = options.plan.empty() ? "" : "data-1";
     return config;

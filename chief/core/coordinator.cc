@@ -27,6 +27,7 @@ Coordinator::Coordinator(const CoordinatorConfig& config)
       term_(config.recovered.term),
       job_lineage_(config.policy.lineage),
       history_(NewestLineage(config)),
+      drains_(config.recovered.drains),
       out_(config.recovered.term),
       saves_(config.recovered),
       progress_(history_.lineage(), config.recovered.checkpoint.step, config.policy.training.eval_slices,
@@ -72,9 +73,9 @@ std::vector<Action> Coordinator::Step(absl::Time now, const Event& event) {
   std::vector<Action> actions = out_.Take();
   if (phase_ == Phase::kEnded || only_told_) return actions;
   const bool in_full = judging_ || phase_ != phase_before || !left_out_.empty() || roster_.size() <= kFewWorkers;
-  const std::string broken =
-      BrokenInvariant({in_full, phase_ == Phase::kRunning, current_.id, current_.members, roster_, history_,
-                       job_before == job_lineage_, published_before, saves_.published(), actions, left_out_});
+  const std::string broken = BrokenInvariant({in_full, phase_ == Phase::kRunning, current_.id, current_.members,
+                                              roster_, history_, job_before == job_lineage_, drains_, published_before,
+                                              saves_.published(), actions, left_out_});
   if (broken.empty()) return actions;
   // Nothing of what was decided is carried out.
   phase_ = Phase::kEnded;
@@ -169,6 +170,7 @@ void Coordinator::Advance() {
 
 void Coordinator::On(const Tick&) {
   CheckLifeSigns();
+  EndLateDrains();
   SayWhatIsAwaited();
   saves_.SayWhatIsSlow(now_, out_, roster_);
 }
@@ -288,7 +290,7 @@ std::string Coordinator::AwaitedText() {
         absl::StrCat(ready, " joined; others that are starting are waited for (--expected-workers says how many)"));
   }
   if (!missing.empty()) parts.push_back(absl::StrCat("missing ", absl::StrJoin(missing, ", ")));
-  return absl::StrCat(absl::StrJoin(parts, "; "), ApartText());
+  return absl::StrCat(absl::StrJoin(parts, "; "), ApartText(), DrainText());
 }
 
 std::string Coordinator::DelayText() {
@@ -375,6 +377,7 @@ CoordinatorView Coordinator::View() {
   view.failures = budget_.spent();
   view.preemptions = gone_.preemptions();
   view.losses = gone_.losses();
+  view.drained = drains_.Targets();
   if (phase_ != Phase::kRunning && phase_ != Phase::kDone) view.waiting_for = WaitingText();
   if (saves_.Insists() && !saves_.TroubleText(now_).empty()) view.waiting_for = saves_.TroubleText(now_);
   if (const std::string trouble = plan_.TroubleText(now_); !trouble.empty()) view.waiting_for = trouble;

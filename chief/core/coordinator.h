@@ -40,6 +40,7 @@
 #include "chief/core/audit_repair.h"
 #include "chief/core/checkpoint_tracker.h"
 #include "chief/core/departures.h"
+#include "chief/core/drains.h"
 #include "chief/core/events.h"
 #include "chief/core/failure_budget.h"
 #include "chief/core/formation_backoff.h"
@@ -83,6 +84,7 @@ struct CoordinatorView {
   std::string waiting_for;  // empty while the job steps
   std::vector<WorkerLine> workers;
   std::vector<HostRecord> hosts;  // that failed
+  std::vector<std::string> drained;  // workers and hosts that are kept away
 };
 
 class Coordinator {
@@ -164,6 +166,7 @@ class Coordinator {
   void On(const StopRequested& event);
   void On(const BurstBegins& event);
   void On(const BurstEnds& event);
+  void On(const DrainRequested& event);
   void NoteTime(absl::Time now);
   // True when the event is a Tick and `limit` has passed. No other event times anything out: an earlier message may
   // still lie in the queue.
@@ -230,6 +233,24 @@ class Coordinator {
   // coordinator_names.cc: two processes that ask for one name
   void AwaitName(SessionId session, const WorkerFence& fence, const Hello& hello);
   void ServeNames();
+
+  // coordinator_drains.cc: workers that people send away
+  void AddDrains(const DrainRequested& event, std::vector<std::string>& lines);
+  void LiftDrains(const DrainRequested& event, std::vector<std::string>& lines);
+  // Why the request cannot be met; empty when it can.
+  std::string WhyNotDrain(const DrainRequested& event);
+  // A process that holds nothing is turned away where a drain names it: true.
+  bool RefuseDrained(SessionId session, const Hello& hello);
+  // Marks those that a drain names as leaving, and unmarks those that none names any more.
+  void MarkDrained();
+  void DismissDrained(Worker& worker, const std::string& reason);
+  // Those whose time is over.
+  void EndLateDrains();
+  std::string WhyLate(const Worker& worker);
+  bool OthersStepOnWithout(const Worker& worker);
+  std::string WhatRemains();
+  bool MemberIsDrained();
+  std::string DrainText() const;
 
   // coordinator_team.cc: who can step together, and what broken generations tell about it
   struct Team {
@@ -366,6 +387,8 @@ class Coordinator {
   std::map<SessionId, NameClaim> name_claims_;   // wait until it is known whether the name's holder lives
   absl::Time last_came_ = absl::InfinitePast();  // a worker
   Departures gone_;
+  Drains drains_;
+  std::set<Incarnation> late_;  // drained workers of which was said that they are late
   Reachability pairs_;
   Outbox out_;
   CheckpointTracker saves_;

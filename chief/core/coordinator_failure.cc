@@ -14,8 +14,9 @@ bool IsCrashSignal(int32_t signal) { return signal == 4 || signal == 6 || signal
 }  // namespace
 
 void Coordinator::OnMessage(Worker& worker, const LeaveIntent& message) {
-  if (worker.leaving) return;
+  if (worker.leaving && !worker.drained) return;
   worker.leaving = true;
+  worker.drained = false;  // it knows itself
   out_.Say(Level::kInfo,
            absl::StrCat(worker.name(), " was asked to leave; it has ", absl::FormatDuration(message.grace)));
 }
@@ -86,6 +87,7 @@ void Coordinator::Lose(Incarnation incarnation, WorkerChange change, const std::
   roster_.Remove(incarnation);
   if (joined_.erase(incarnation) != 0) NoteLoss(host, name);
   stragglers_.Forget(incarnation);
+  late_.erase(incarnation);
   pairs_.Forget(incarnation);
   saves_.HolderGone(incarnation);
   gone_.Went(incarnation, name, change, now_);

@@ -217,6 +217,7 @@ void Coordinator::OnMessage(Worker& worker, const AtBoundary& message) {
   if (!InCurrent(worker, message.generation)) return;
   progress_.Applied(worker.id(), message.position);
   worker.leaving = worker.leaving || message.leaving;
+  worker.drained = worker.drained && !message.leaving;
   const bool first = phase_ == Phase::kRunning || phase_ == Phase::kForming;
   if (first) {
     phase_ = Phase::kBreaking;

@@ -59,13 +59,16 @@ void Coordinator::OnHello(SessionId session, const WorkerFence& fence, const Hel
   if (roster_.size() >= kMaxWorkers) {
     return Refuse(session, kExitBadJob, absl::StrCat("this chief serves at most ", kMaxWorkers, " workers"));
   }
+  if (RefuseDrained(session, hello)) return;
   // A process that was started again under its name, faster than the end of the old one's stream came in? Or a second
   // one beside it?
   if (Worker* old = roster_.ByName(hello.preferred_name); old != nullptr && old->host == hello.host) {
     return AwaitName(session, fence, hello);
   }
   Worker worker;
-  worker.member = Member{fence.incarnation, roster_.FreeName(hello.preferred_name), hello.peer_address};
+  worker.member = Member{fence.incarnation,
+                         roster_.FreeName(hello.preferred_name, [this](const auto& name) { return drains_.Has(name); }),
+                         hello.peer_address};
   worker.session = session;
   worker.host = hello.host;
   worker.device = hello.device;
@@ -77,6 +80,8 @@ void Coordinator::OnHello(SessionId session, const WorkerFence& fence, const Hel
 
 void Coordinator::Admit(Worker& worker, const Hello& hello) {
   if (hello.has_state) TakeUpLineage(hello.lineage);
+  drains_.Saw(worker.name(), worker.host);
+  MarkDrained();
   gone_.Came(worker.id(), worker.name());
   hosts_.Came(worker.name(), worker.host);
   const Generation fence_generation = hello.activity == Activity::kIdle ? Generation() : hello.generation;

@@ -187,6 +187,7 @@ void Coordinator::SaveAtRest(const Position& position, const std::string& reason
   for (Worker* worker : roster_.InOrder()) {
     if (!HoldsCurrent(*worker) || worker->held->position != position || worker->rest_asked == position) continue;
     if (saves_.Holds(worker->id(), position.step)) continue;
+    if (worker->stage == Worker::Stage::kPreparing) continue;  // its replica is being built anew: asked when it is
     worker->rest_asked = position;
     out_.Command(*worker, worker->last_generation, TakeSnapshot{history_.lineage(), position}, reason);
   }
@@ -218,9 +219,12 @@ bool Coordinator::MayGo(const Worker& leaver) {
 void Coordinator::ServeLeavers() {
   if (repair_.pending()) return;  // what they hold is not worth a save, and what they tell still is
   ServeExcluded();
+  const Worker* best = BestAtRest(/*leavers_too=*/true);
   for (Worker* worker : roster_.InOrder()) {
     if (!worker->leaving || worker->dismissed || !MayGo(*worker)) continue;
     if (phase_ != Phase::kFinishing && LastCopyLeaves(*worker)) {
+      // A grace may be short: of several steps that would leave the newest is saved, and settles the others.
+      if (best != nullptr && best->leaving && best->held->position > worker->held->position) continue;
       SaveAtRest(worker->held->position, "its last copy would leave");
       continue;
     }
@@ -229,6 +233,10 @@ void Coordinator::ServeLeavers() {
       continue;
     }
     worker->dismissed = true;
+    if (worker->drained) {
+      DismissDrained(*worker, "its state is not needed any more");
+      continue;
+    }
     out_.Command(*worker, worker->last_generation, Dismiss{"its state is not needed any more"},
                  "nobody loses anything by its leaving");
   }
@@ -288,6 +296,7 @@ void Coordinator::RequestBoundaries() {
   if (policy_.training.samples_text && MemberLeaves()) {
     Request(RequestKind::kForm, "a member leaves, and nobody is to write a text meanwhile");
   }
+  if (MemberIsDrained()) Request(RequestKind::kForm, "a member is drained");
   if (ExcludedMember()) Request(RequestKind::kForm, "a member is on a host that is left out");
   if (const std::string swap = SwapText(); !swap.empty()) Request(RequestKind::kForm, swap);
   if (NewcomerFits()) Request(RequestKind::kForm, "a worker is ready to join");

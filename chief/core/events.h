@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <string>
 #include <variant>
+#include <vector>
 
+#include "absl/time/time.h"
 #include "common/protocol/fields.h"
 #include "common/protocol/ids.h"
 #include "common/protocol/messages.h"
@@ -134,6 +136,17 @@ struct StopRequested {
   LS_FIELDS(StopRequested, by, exit_code)
 };
 
+// `lockstep drain`: the workers and hosts of these names leave at a boundary, as on SIGTERM, and their successors are
+// turned away; with `undo` they may come back. Answered by DrainDecided.
+struct DrainRequested {
+  uint64_t request = 0;  // numbered by the shell
+  std::vector<std::string> targets;
+  bool undo = false;
+  absl::Duration within = absl::InfiniteDuration();  // they are to be gone by then
+  std::string by;
+  LS_FIELDS(DrainRequested, request, targets, undo, within, by)
+};
+
 // Many events lie in the queue. Those up to BurstEnds, or to the next Tick, are taken in first; what follows from them
 // is decided then, once. So a thousand answers that come together cost one decision, not a thousand.
 struct BurstBegins {
@@ -143,9 +156,10 @@ struct BurstEnds {
   LS_NO_FIELDS(BurstEnds)
 };
 
-using Event = std::variant<Tick, FromWorker, SessionClosed, HeartbeatReceived, PlanStored, ShardStored, ShardBroken,
-                           ManifestStored, Published, StorageFailed, RepairRecorded, RepairFailed, TermLost,
-                           ProcessExited, StopRequested, BurstBegins, BurstEnds>;
+using Event =
+    std::variant<Tick, FromWorker, SessionClosed, HeartbeatReceived, PlanStored, ShardStored, ShardBroken,
+                 ManifestStored, Published, StorageFailed, RepairRecorded, RepairFailed, TermLost, ProcessExited,
+                 StopRequested, DrainRequested, BurstBegins, BurstEnds>;
 
 }  // namespace lockstep::chief
 

@@ -45,6 +45,17 @@ std::string BrokenByGeneration(const InvariantView& view) {
   return "";
 }
 
+std::string BrokenByDrain(const InvariantView& view) {
+  if (view.drains.empty()) return "";
+  for (const Worker* worker : view.roster.InOrder()) {
+    const auto drain = view.drains.Of(worker->name(), worker->host);
+    if (drain.has_value() && !worker->leaving) {
+      return absl::StrCat(worker->name(), " on ", worker->host, " does not leave although ", *drain, " is drained");
+    }
+  }
+  return "";
+}
+
 std::string BrokenByPublication(const InvariantView& view) {
   if (view.same_job_lineage && view.published.step < view.published_before.step) {
     return absl::StrCat(view.published.ToString(), " is the newest checkpoint after ",
@@ -79,7 +90,8 @@ std::string BrokenByHosts(const InvariantView& view) {
 std::string BrokenInvariant(const InvariantView& view) {
   if (std::string broken = BrokenByPublication(view); !broken.empty()) return broken;
   if (!view.in_full) return view.roster.IsDistinct() ? "" : "two workers share a session or a name";
-  for (const auto& broken : {BrokenByRoster(view), BrokenByGeneration(view), BrokenByHosts(view)}) {
+  for (const auto& broken :
+       {BrokenByRoster(view), BrokenByGeneration(view), BrokenByDrain(view), BrokenByHosts(view)}) {
     if (!broken.empty()) return broken;
   }
   return "";

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "chief/core/actions.h"
+#include "chief/core/drains.h"
 #include "chief/core/history.h"
 #include "chief/core/roster.h"
 #include "common/protocol/ids.h"
@@ -25,6 +26,7 @@ struct InvariantView {
   Roster& roster;
   const History& history;
   bool same_job_lineage = true;        // the event began no other one
+  const Drains& drains;
   const SnapshotId& published_before;  // before the event
   const SnapshotId& published;
   const std::vector<Action>& actions;        // of the event
@@ -39,6 +41,7 @@ struct InvariantView {
 //   newer, or the same once more, and part of the
 //     history.
 //   * The only host of a job is never left out.
+//   * Whoever a drain names is on its way out.
 std::string BrokenInvariant(const InvariantView& view);
 
 }  // namespace lockstep::chief

@@ -24,8 +24,8 @@ struct State {
   }
   Worker& worker(uint64_t i) { return *roster.Find(Incarnation{0, i + 1}); }
   std::string Broken() {
-    return BrokenInvariant(
-        {in_full, runs, current, members, roster, history, same_job_lineage, before, published, actions, left_out});
+    return BrokenInvariant({in_full, runs, current, members, roster, history, same_job_lineage, drains, before,
+                            published, actions, left_out});
   }
 
   bool in_full = true;
@@ -35,11 +35,23 @@ struct State {
   Roster roster;
   History history{"lineage"};
   bool same_job_lineage = true;
+  Drains drains;
   SnapshotId before{"lineage", 10, "ten"};
   SnapshotId published{"lineage", 10, "ten"};
   std::vector<Action> actions;
   std::vector<std::string> left_out;
 };
+
+TEST_CASE("invariants: whoever a drain names is on its way out", "[core]") {
+  State state;
+  state.drains.Saw("worker-2", "");
+  state.drains.Add("worker-2", absl::InfiniteFuture());
+  CHECK_THAT(state.Broken(), Contains("worker-2") && Contains("is drained"));
+
+  state.worker(2).leaving = true;
+
+  CHECK(state.Broken().empty());
+}
 
 TEST_CASE("invariants: a job that steps and saves breaks none", "[core]") {
   State state;

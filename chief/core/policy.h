@@ -48,6 +48,13 @@ struct PastRepair {
   LS_FIELDS(PastRepair, found_at, hosts)
 };
 
+// Who is kept away from the job (drains.h).
+struct Drain {
+  std::string target;  // a worker's name, or a host's
+  std::string host;    // of the worker, where it names one
+  LS_FIELDS(Drain, target, host)
+};
+
 // What stands in the storage. The shell has claimed the term, and published step 0 when nothing was there (rule 18): so
 // there always is a checkpoint, and the core never knows a state without one.
 struct RecoveredState {
@@ -60,7 +67,9 @@ struct RecoveredState {
   EvaluationLedger ledger;           // of the checkpoint
   std::vector<HostRecord> hosts;     // that failed, as the last chief wrote it into the statistics
   std::optional<PastRepair> repair;  // the newest of the job
-  LS_FIELDS(RecoveredState, term, checkpoint, plan_hash, data_digest, trained_for, evaluated, ledger, hosts, repair)
+  std::vector<Drain> drains;
+  LS_FIELDS(RecoveredState, term, checkpoint, plan_hash, data_digest, trained_for, evaluated, ledger, hosts, repair,
+            drains)
 };
 
 // Both, as the first line of a record.

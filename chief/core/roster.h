@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -56,6 +57,7 @@ struct Worker {
   std::optional<Position> rest_asked;  // TakeSnapshot was sent for this position
 
   bool leaving = false;
+  bool drained = false;  // it leaves because of a drain, and does not know it: it was not asked itself
   bool dismissed = false;
 
   // Life signs (rules 8, 17).
@@ -90,12 +92,14 @@ class Roster {
     const auto it = by_name_.find(name);
     return it == by_name_.end() ? nullptr : it->second;
   }
-  // The name to give: the preferred one when it is free, else the first free worker-<n>.
-  std::string FreeName(const std::string& preferred) {
+  // The name to give: the preferred one when it is free, else the first free worker-<n> that is not `reserved`.
+  std::string FreeName(const std::string& preferred, const std::function<bool(const std::string&)>& reserved) {
     if (!preferred.empty() && ByName(preferred) == nullptr) return preferred;
-    for (;; ++lowest_free_) {
-      std::string name = absl::StrCat(kNamePrefix, lowest_free_);
-      if (ByName(name) == nullptr) return name;
+    for (uint64_t n = lowest_free_;; ++n) {
+      std::string name = absl::StrCat(kNamePrefix, n);
+      const bool taken = ByName(name) != nullptr;
+      if (taken && n == lowest_free_) ++lowest_free_;
+      if (!taken && !reserved(name)) return name;
     }
   }
   // REQUIRES: nobody here has its incarnation, its session or its name.

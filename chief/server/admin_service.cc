@@ -1,5 +1,8 @@
 #include "chief/server/admin_service.h"
 
+#include <utility>
+#include <vector>
+
 #include "common/net/rpc.h"
 
 namespace lockstep::chief {
@@ -16,6 +19,22 @@ grpc::Status AdminService::Status(grpc::ServerContext* call, const proto::Status
 grpc::Status AdminService::Stop(grpc::ServerContext* call, const proto::StopRequest* request, proto::StopReply*) {
   if (const grpc::Status allowed = CheckToken(context_, *call); !allowed.ok()) return allowed;
   loop_.Post(StopRequested{request->by()}, true);
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::Drain(grpc::ServerContext* call, const proto::DrainRequest* request,
+                                 proto::DrainReply* reply) {
+  if (const grpc::Status allowed = CheckToken(context_, *call); !allowed.ok()) return allowed;
+  DrainRequested drain;
+  drain.targets.assign(request->targets().begin(), request->targets().end());
+  drain.undo = request->undo();
+  if (request->has_within()) {
+    drain.within = absl::Seconds(request->within().seconds()) + absl::Nanoseconds(request->within().nanos());
+  }
+  drain.by = request->by();
+  const absl::StatusOr<std::vector<std::string>> lines = loop_.Drain(std::move(drain));
+  if (!lines.ok()) return ToGrpc(lines.status());
+  for (const std::string& line : *lines) reply->add_lines(line);
   return grpc::Status::OK;
 }
 

@@ -1,4 +1,5 @@
-// The people's and the supervisor's side of the chief's gRPC server: status, stop, and how worker processes ended.
+// The people's and the supervisor's side of the chief's gRPC server: status, stop, drain, and how worker processes
+// ended.
 //
 // Threading: thread-safe; handlers run on gRPC's threads.
 #ifndef LOCKSTEP_CHIEF_SERVER_ADMIN_SERVICE_H_
@@ -20,6 +21,7 @@ class AdminService final : public proto::Admin::Service {
   grpc::Status Status(grpc::ServerContext* call, const proto::StatusRequest* request,
                       proto::StatusReply* reply) override;
   grpc::Status Stop(grpc::ServerContext* call, const proto::StopRequest* request, proto::StopReply* reply) override;
+  grpc::Status Drain(grpc::ServerContext* call, const proto::DrainRequest* request, proto::DrainReply* reply) override;
   grpc::Status ReportExit(grpc::ServerContext* call, const proto::ExitReport* request,
                           proto::ExitReply* reply) override;
 

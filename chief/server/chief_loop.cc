@@ -3,8 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <future>
 #include <limits>
 #include <utility>
 
@@ -21,7 +19,6 @@ namespace {
 
 constexpr size_t kQueuedInputs = 1 << 18;
 constexpr size_t kQueuedStorageWork = 4096;
-constexpr std::chrono::seconds kAnswerLimit(2);
 
 Progress::Options ProgressOptions(const ChiefLoop::Options& options) {
   const JobSetup& setup = *options.setup;
@@ -102,6 +99,7 @@ int ChiefLoop::Run(std::function<absl::Status()> keep_addresses) {
   }
   turned_ = std::numeric_limits<int64_t>::max();
   FinishStorage();
+  if (exit_->code == kExitDone) EndDrains();
   progress_.Hide();
   // Before the end is recorded: a result that cannot be named is another end.
   const FoundBest best = exit_->code == kExitDone ? FindResult() : FoundBest{};
@@ -222,18 +220,6 @@ void ChiefLoop::Perform(const Exit& action) {
   if (action.code != kExitDone && action.code != kExitPreempted) ReportFailure(absl::UnknownError(action.reason));
 }
 
-absl::StatusOr<proto::StatusReply> ChiefLoop::Ask() {
-  auto answer = std::make_shared<std::promise<proto::StatusReply>>();
-  std::future<proto::StatusReply> future = answer->get_future();
-  if (!inputs_.TryPush(Question([this, answer] { answer->set_value(Describe()); }))) {
-    return absl::UnavailableError("the chief is ending, or too busy");
-  }
-  if (future.wait_for(kAnswerLimit) != std::future_status::ready) {
-    return absl::DeadlineExceededError("the chief is too busy to answer");
-  }
-  return future.get();
-}
-
 proto::StatusReply ChiefLoop::Describe() {
   const absl::Time now = clock_.Now();
   const CoordinatorView view = core_.View();
@@ -257,6 +243,7 @@ proto::StatusReply ChiefLoop::Describe() {
   reply.set_samples_per_second(progress_.samples_per_second(now));
   reply.set_eta_seconds(progress_.eta_seconds(now));
   DescribeWorkers(view, reply);
+  for (const std::string& target : view.drained) reply.add_drained(target);
   const EvaluationBoard& board = progress_.board();
   reply.set_evaluation_step(board.step());
   reply.set_metric(board.metric());

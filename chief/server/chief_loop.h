@@ -8,10 +8,13 @@
 #include <atomic>
 #include <fstream>
 #include <functional>
+#include <future>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "chief/core/coordinator.h"
 #include "chief/core/policy.h"
@@ -57,10 +60,14 @@ class ChiefLoop {
   const char* doing() const { return doing_; }
   // What the job is doing, as of the loop's next turn. DeadlineExceeded when the loop is busy for too long.
   absl::StatusOr<proto::StatusReply> Ask();
+  // Drains workers and hosts, or lifts drains, durably: lines for people. InvalidArgument: refused, nothing is changed.
+  // Blocks, for seconds at most; DeadlineExceeded when that is not enough.
+  absl::StatusOr<std::vector<std::string>> Drain(DrainRequested request);
 
  private:
   using Question = std::function<void()>;
   using Input = std::variant<Event, Question>;
+  using DrainAnswer = std::promise<absl::StatusOr<std::vector<std::string>>>;
 
   // The counters of a worker's last report.
   struct ReportedStats {
@@ -88,6 +95,7 @@ class ChiefLoop {
   void Perform(const WorkerChanged& action);
   void Perform(const WorkerStats& action);
   void Perform(const Announce& action);
+  void Perform(const DrainDecided& action);
   void Perform(const Exit& action);
 
   // On the storage's thread: what came of a publication.
@@ -107,6 +115,8 @@ class ChiefLoop {
   void FinishStorage();
   // The best checkpoint of a job that is done. Makes it one that failed (74) when the storage does.
   FoundBest FindResult();
+  // A job that is done keeps nobody away any more.
+  void EndDrains();
   proto::StatusReply Describe();
   static void DescribeWorkers(const CoordinatorView& view, proto::StatusReply& reply);
 
@@ -133,7 +143,9 @@ class ChiefLoop {
   std::ofstream record_;
   std::optional<Exit> exit_;
   bool stop_asked_ = false;
-  SerialExecutor storage_;  // last: it ends first
+  uint64_t drain_requests_ = 0;
+  std::map<uint64_t, std::shared_ptr<DrainAnswer>> drain_answers_;  // requests that the core has not decided yet
+  SerialExecutor storage_;                                          // last: it ends first
 };
 
 }  // namespace lockstep::chief

@@ -11,6 +11,7 @@
 #include "chief/checkpoint/recovery.h"
 #include "chief/events/event_log.h"
 #include "chief/metagraph/artifact_store.h"
+#include "chief/server/drain_list.h"
 #include "chief/server/job_directory.h"
 #include "chief/server/job_plan.h"
 #include "chief/stats/stats_tracker.h"
@@ -117,6 +118,7 @@ absl::Status JobStore::TakeOver(JobSetup& setup, int& exit_code) {
   recovered_.plan_hash = plan.hash;
   recovered_.data_digest = plan.hash.empty() ? "" : plan.data_digest;
   TakeUpHosts();
+  LS_ASSIGN_OR_RETURN(recovered_.drains, FindDrains(*hold_));
   return absl::OkStatus();
 }
 
@@ -310,6 +312,11 @@ absl::StatusOr<PublishedCheckpoint> JobStore::Amend(const SnapshotId& id, const 
 absl::Status JobStore::StorePlan(const std::string& hash, const std::string& bytes, const std::string& data_digest) {
   MutexLock lock(&mutex_);
   return StoreJobPlan(*hold_, {hash, data_digest}, bytes);
+}
+
+absl::Status JobStore::StoreDrains(const std::vector<Drain>& drains) {
+  MutexLock lock(&mutex_);
+  return WriteDrains(*hold_, drains);
 }
 
 absl::StatusOr<WorkerStatsFile> JobStore::ReadStats() {

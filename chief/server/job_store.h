@@ -77,6 +77,8 @@ class JobStore {
   absl::StatusOr<FoundBest> FindBest();
 
   absl::Status StorePlan(const std::string& hash, const std::string& bytes, const std::string& data_digest);
+  // Who is kept away from the job, for the next chief.
+  absl::Status StoreDrains(const std::vector<Drain>& drains);
   // stats/worker_stats.json as an earlier chief left it. NotFound.
   absl::StatusOr<WorkerStatsFile> ReadStats();
   // Replaces it.

@@ -62,6 +62,15 @@ absl::Status AdminClient::Stop(const std::string& by, absl::Duration deadline) c
   return FromGrpc(stub_->Stop(&context, request, &reply));
 }
 
+absl::StatusOr<proto::DrainReply> AdminClient::Drain(const proto::DrainRequest& request,
+                                                     absl::Duration deadline) const {
+  grpc::ClientContext context;
+  Prepare(context, token_, deadline);
+  proto::DrainReply reply;
+  LS_RETURN_IF_ERROR(FromGrpc(stub_->Drain(&context, request, &reply)));
+  return reply;
+}
+
 absl::Status AdminClient::ReportExit(const proto::ExitReport& report, absl::Duration deadline) const {
   grpc::ClientContext context;
   Prepare(context, token_, deadline);

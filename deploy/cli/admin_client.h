@@ -1,4 +1,5 @@
-// Asks a running chief how it is, or to stop: what `status`, `stop` and `run` need of the Admin service.
+// Asks a running chief how it is, to stop or to drain workers: what `status`, `stop`, `drain` and `run` need of the
+// Admin service.
 //
 // Threading: thread-safe; every call blocks, for `deadline` at most.
 #ifndef LOCKSTEP_DEPLOY_CLI_ADMIN_CLIENT_H_
@@ -25,6 +26,8 @@ class AdminClient {
   // Unavailable when nobody answers, PermissionDenied for a wrong token.
   absl::StatusOr<proto::StatusReply> Status(absl::Duration deadline) const;
   absl::Status Stop(const std::string& by, absl::Duration deadline) const;
+  // InvalidArgument: refused, with the reason.
+  absl::StatusOr<proto::DrainReply> Drain(const proto::DrainRequest& request, absl::Duration deadline) const;
   absl::Status ReportExit(const proto::ExitReport& report, absl::Duration deadline) const;
 
   const std::string& address() const { return address_; }

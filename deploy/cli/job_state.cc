@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "chief/checkpoint/checkpoint_reader.h"
 #include "chief/stats/stats_tracker.h"
@@ -215,6 +216,9 @@ std::string JobStateText(const JobState& state, absl::Time now) {
     absl::StrAppendFormat(&text, "  %s %-8s rank %d  step %d  %s  %s\n", Cell(EscapeControls(worker.name()), 12),
                           worker.state(), worker.rank(), worker.step(), EscapeControls(worker.host()),
                           EscapeControls(worker.device()));
+  }
+  if (status.drained_size() > 0) {
+    absl::StrAppend(&text, "drained: ", EscapeControls(absl::StrJoin(status.drained(), ", ")), "\n");
   }
   if (!status.waiting_for().empty()) {
     absl::StrAppend(&text, "waiting for ", EscapeControls(status.waiting_for()), "\n");

@@ -52,6 +52,15 @@ void AddWorker(CLI::App& app, int& exit_code) {
                    "Which worker of its machine it is: workers without a number in --device take GPUs in turn")
       ->capture_default_str()
       ->check(CLI::Range(0, 4095));
+  command->add_option("--notice-file", options->notices.file,
+                      "Leave as on SIGTERM when this file appears; a time in it, such as 90s, says what is left");
+  command
+      ->add_option(
+          "--notice", options->notices.cloud,
+          "Leave when this cloud announces the machine's end: aws, gcp, azure, auto (as the firmware says), none")
+      ->capture_default_str();
+  command->add_option("--notice-endpoint", options->notices.endpoint,
+                      "The cloud's metadata server, http://ADDRESS:PORT (default: http://169.254.169.254)");
   command->add_option("--connect-timeout", options->connect_timeout_s, "Seconds to try to reach the chief at first")
       ->capture_default_str();
   command->add_option("--record", options->record_directory, "Record every decision in this directory");

@@ -122,6 +122,17 @@ class LocalRun {
     return static_cast<int64_t>(status->step());
   }
 
+  // Whether `lockstep drain` keeps this worker away, by its name or by this host's.
+  bool IsDrained(const supervisor::Role& role) {
+    const auto status = AskChief();
+    if (!status.has_value()) return false;
+    char host[256] = {};
+    gethostname(host, sizeof host - 1);
+    return std::any_of(status->drained().begin(), status->drained().end(), [&](const std::string& target) {
+      return target == supervisor::RoleName(role) || target == host;
+    });
+  }
+
   void ReportExit(const supervisor::ReportExit& exited) {
     auto client = AdminClient::ForDirectory(directory_, AddressFile());
     if (!client.ok()) return;
@@ -253,6 +264,7 @@ int Run(const RunOptions& options) {
   supervised.report_exit = [&](const supervisor::ReportExit& exited) { run.ReportExit(exited); };
   supervised.log_path = [&](const supervisor::Role& role) { return run.LogPath(role); };
   supervised.read_step = [&] { return run.ReadStep(); };
+  supervised.is_held = [&](const supervisor::Role& role) { return run.IsDrained(role); };
   supervised.say = [](const std::string& line) { LS_LOG(info, line); };
   // Chiefs of jobs that log JSON draw no live line, and a line of JSON has nothing before it.
   const bool live_line = CurrentLogFormat() == LogFormat::text && StyleOf(STDERR_FILENO).live;

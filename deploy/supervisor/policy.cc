@@ -1,6 +1,7 @@
 #include "deploy/supervisor/policy.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/status/exit_code.h"
@@ -55,6 +56,7 @@ std::vector<Action> Policy::Step(absl::Time now, const Event& event) {
   if (std::holds_alternative<Started>(event)) OnStarted(now, out);
   if (const auto* exited = std::get_if<ChildExited>(&event)) OnChildExited(now, *exited, out);
   if (const auto* failed = std::get_if<SpawnFailed>(&event)) OnSpawnFailed(now, *failed, out);
+  if (const auto* held = std::get_if<Held>(&event)) OnHeld(now, *held, out);
   if (const auto* stop = std::get_if<StopSignal>(&event)) OnStopSignal(now, *stop, out);
   if (const auto* seen = std::get_if<StepSeen>(&event)) OnStepSeen(now, seen->step, out);
   if (std::holds_alternative<Tick>(event)) OnTick(now, out);
@@ -78,7 +80,7 @@ void Policy::StartChild(absl::Time now, Role role, std::vector<Action>& out) {
   child.alive = true;
   child.started = now;
   child.restart_at = absl::InfiniteFuture();
-  out.emplace_back(Spawn{role});
+  out.emplace_back(Spawn{.role = role, .may_be_held = child.left});
 }
 
 // At once after a healthy life; doubling while a process keeps dying young.
@@ -140,6 +142,8 @@ void Policy::OnWorkerExited(absl::Time now, const ChildExited& event, std::vecto
   Child& worker = children_[role];
   const bool for_good = how.signal == 0 && (how.code == kExitDone || IsFinal(role, how.code));
   worker.finished = stopping_ || for_good;
+  worker.left = how.signal == 0 && how.code == kExitPreempted;
+  worker.held = false;
   const bool any_left = std::any_of(children_.begin(), children_.end(),
                                     [](const auto& entry) { return !entry.first.chief && !entry.second.finished; });
   const bool ends_job = !stopping_ && !any_left && how.code != kExitDone;
@@ -168,6 +172,17 @@ void Policy::OnSpawnFailed(absl::Time now, const SpawnFailed& event, std::vector
   child.alive = false;
   out.emplace_back(Say{absl::StrCat("cannot start the ", RoleName(event.role), ": ", event.reason, "; trying again")});
   if (!stopping_) ScheduleRestart(now, child);
+}
+
+void Policy::OnHeld(absl::Time now, const Held& event, std::vector<Action>& out) {
+  Child& child = children_[event.role];
+  if (!child.alive) return;
+  child.alive = false;
+  if (stopping_) return;
+  child.restart_at = now + options_.held_for;
+  if (std::exchange(child.held, true)) return;
+  out.emplace_back(Say{absl::StrCat(
+      RoleName(event.role), " is drained: it is started again when `lockstep drain --undo` lets it come back")});
 }
 
 void Policy::OnStopSignal(absl::Time now, const StopSignal& event, std::vector<Action>& out) {

@@ -56,6 +56,9 @@ struct SpawnFailed {  // the process of a Spawn could not be made: no memory, to
   Role role;
   std::string reason;
 };
+struct Held {  // the process of a Spawn that may be held was not made: people keep this worker away (`lockstep drain`)
+  Role role;
+};
 struct StopSignal {     // SIGINT, SIGTERM or SIGHUP reached the supervisor
   bool hangup = false;  // SIGHUP: the terminal is gone
 };
@@ -64,11 +67,12 @@ struct StepSeen {
 };
 struct Tick {};
 
-using Event = std::variant<Started, ChildExited, SpawnFailed, StopSignal, StepSeen, Tick>;
+using Event = std::variant<Started, ChildExited, SpawnFailed, Held, StopSignal, StepSeen, Tick>;
 
 // --- actions ------------------------------------------------------------------------------------------------------
 struct Spawn {
   Role role;
+  bool may_be_held = false;  // it left when it was told to: the chief is asked first whether it may come back
 };
 struct ReportExit {  // of a worker, to the chief: it waits for nobody that is gone, and counts crashes
   Role role;
@@ -106,6 +110,7 @@ struct PolicyOptions {
   absl::Duration same_stop = absl::Seconds(1);
   absl::Duration first_backoff = absl::Milliseconds(200);  // of a process that died within `healthy_after`
   absl::Duration last_backoff = absl::Seconds(5);
+  absl::Duration held_for = absl::Seconds(5);  // between two questions whether a worker may come back
   absl::Duration healthy_after = absl::Seconds(2);
   // A chief that ends by a crash signal or by code 69 or 74 this often, each time within `chief_healthy_after` of its
   // start, is given up. A full disk may take a save to be noticed: a chief's health takes longer to show.
@@ -134,6 +139,8 @@ class Policy {
   struct Child {
     bool alive = false;
     bool finished = false;  // never started again
+    bool left = false;      // its last process was told to leave (75)
+    bool held = false;      // and was kept from coming back, which was said
     absl::Time started;
     absl::Time restart_at = absl::InfiniteFuture();
     absl::Duration backoff = absl::ZeroDuration();
@@ -144,6 +151,7 @@ class Policy {
   void OnChiefExited(absl::Time now, const ChildExited& event, std::vector<Action>& out);
   void OnWorkerExited(absl::Time now, const ChildExited& event, std::vector<Action>& out);
   void OnSpawnFailed(absl::Time now, const SpawnFailed& event, std::vector<Action>& out);
+  void OnHeld(absl::Time now, const Held& event, std::vector<Action>& out);
   void OnStopSignal(absl::Time now, const StopSignal& event, std::vector<Action>& out);
   void OnStepSeen(absl::Time now, int64_t step, std::vector<Action>& out);
   void OnTick(absl::Time now, std::vector<Action>& out);

@@ -36,6 +36,8 @@ struct SupervisorOptions {
   std::function<std::string(const Role&)> log_path;
   // The highest agreed step, nothing when the chief cannot be asked. Called every 10 ms when kills go by steps.
   std::function<std::optional<int64_t>()> read_step;
+  // Whether people keep this worker away, as the chief says; false when it cannot be asked. Must not block for long.
+  std::function<bool(const Role&)> is_held;
   // Receives what a person should know, a line at a time.
   std::function<void(const std::string&)> say;
 };

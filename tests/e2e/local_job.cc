@@ -120,12 +120,15 @@ void LocalJob::StartChief(int expected_workers) {
   processes_.insert_or_assign("chief", Process(words, LogPath("chief")));
 }
 
-void LocalJob::StartWorker(int index) {
+void LocalJob::StartWorker(int index, const std::vector<std::string>& more) {
   const std::string name = absl::StrCat("worker-", index);
-  processes_.insert_or_assign(
-      name, Process({kLockstep, "worker", "--chief-file", directory_ + "/chief/address", "--token-file",
-                     directory_ + "/chief/token", "--name", name, "--record", records_},
-                    LogPath(name)));
+  std::vector<std::string> words = {kLockstep,      "worker",
+                                    "--chief-file", directory_ + "/chief/address",
+                                    "--token-file", directory_ + "/chief/token",
+                                    "--name",       name,
+                                    "--record",     records_};
+  words.insert(words.end(), more.begin(), more.end());
+  processes_.insert_or_assign(name, Process(words, LogPath(name)));
 }
 
 Process& LocalJob::worker(int index) { return processes_.at(absl::StrCat("worker-", index)); }

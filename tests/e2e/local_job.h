@@ -66,7 +66,8 @@ class LocalJob {
   // For processes that are started from now on.
   void Override(std::string setting) { overrides_.push_back(std::move(setting)); }
   void StartChief(int expected_workers);
-  void StartWorker(int index);
+  // `more`: further options of `lockstep worker`.
+  void StartWorker(int index, const std::vector<std::string>& more = {});
   Process& chief() { return processes_.at("chief"); }
   Process& worker(int index);
   // Starts both and waits for exit 0 of everything.

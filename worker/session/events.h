@@ -166,7 +166,7 @@ struct ShareUploadFailed {
   LS_FIELDS(ShareUploadFailed, snapshot, share, shares, message)
 };
 
-// SIGTERM (or a platform's notice). May come at any time and more than once; the first grace counts.
+// SIGTERM, or another notice (worker/notice). May come at any time and more than once; the earliest end counts.
 struct TermSignal {
   absl::Duration grace = absl::ZeroDuration();  // until the process is killed; zero: the job's grace period
   LS_FIELDS(TermSignal, grace)

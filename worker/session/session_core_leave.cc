@@ -6,11 +6,11 @@
 namespace lockstep::worker {
 
 void SessionCore::OnTermSignal(const TermSignal& event) {
-  if (leaving_) return;
-  leaving_ = true;
   // Leave the last moments to the shell: a process that is killed says no goodbye.
   const absl::Duration grace = event.grace > absl::ZeroDuration() ? event.grace : policy_.grace_period;
-  grace_end_ = now_ + grace - std::min(absl::Milliseconds(500), grace / 10);
+  grace_end_ = std::min(grace_end_, now_ + grace - std::min(absl::Milliseconds(500), grace / 10));
+  if (leaving_) return;
+  leaving_ = true;
   Emit(Announce{false, "asked to end"});
   if (policy_.samples_text) Emit(CancelSample{"the worker was asked to end"});
   if (generation_.IsNone() && !has_state_) return ExitWith(kExitPreempted, "preempted before it held any state");

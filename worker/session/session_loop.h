@@ -43,8 +43,8 @@ class SessionLoop {
   // Runs until the core says Exit; returns its code. Blocks.
   int Run();
 
-  // SIGTERM came. Thread-safe.
-  void Terminate() { Post(TermSignal{}); }
+  // SIGTERM came, or a notice that this process ends in `grace`; zero: in the job's grace period. Thread-safe.
+  void Terminate(absl::Duration grace = absl::ZeroDuration()) { Post(TermSignal{grace}); }
 
  private:
   // An event, and the stream it came from; 0: none.

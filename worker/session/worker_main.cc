@@ -26,6 +26,7 @@
 #include "worker/collectives/peer_probe.h"
 #include "worker/device/cpu/environment.h"
 #include "worker/device/device_choice.h"
+#include "worker/notice/notices.h"
 #include "worker/session/end_of_process.h"
 #include "worker/session/session_loop.h"
 #include "worker/step/process_memory.h"
@@ -119,6 +120,8 @@ int WorkerMain(const WorkerOptions& options) {
   absl::StatusOr<device::WorkerDevice> device = device::ParseWorkerDevice(options.device);
   if (!device.ok()) return Fail(device.status(), kExitUsage);
   device->local_rank = options.local_rank;
+  const absl::StatusOr<NoticePlan> notices = PlanNotices(options.notices);
+  if (!notices.ok()) return Fail(notices.status(), kExitUsage);
   const absl::StatusOr<std::string> token = AwaitToken(options, signals);
   if (absl::IsCancelled(token.status())) {
     LS_LOG(info, token.status().message());
@@ -145,6 +148,7 @@ int WorkerMain(const WorkerOptions& options) {
   }
   SessionLoop loop(std::move(loop_options));
   const SignalThread signal_thread(signals, [&loop](int) { loop.Terminate(); });
+  const auto watches = WatchNotices(*notices, [&loop](const Notice& notice) { loop.Terminate(notice.grace); });
   const int code = loop.Run();
   if (code != kExitDone && code != kExitPreempted) WriteLastLine(FirstFailure(), code);
   FlushLog();

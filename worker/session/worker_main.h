@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "worker/notice/notices.h"
 
 namespace lockstep::worker {
 
@@ -26,6 +27,8 @@ struct WorkerOptions {
   std::string device = "auto";
   // Which worker of its machine it is: without a number in `device`, workers take GPUs in turn.
   int local_rank = 0;
+  // What announces that its machine is taken away, besides SIGTERM.
+  NoticeOptions notices;
   // How long to try to reach the chief for the first time before exiting with 69.
   int connect_timeout_s = 60;
   // Not empty: every event and action of the core is recorded in this directory, one file per start.

@@ -1,0 +1,73 @@
+// What people ask of the loop: how the job is, and to drain workers.
+#include <chrono>
+#include <future>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "chief/server/chief_loop.h"
+#include "common/log/log.h"
+
+namespace lockstep::chief {
+namespace {
+
+constexpr std::chrono::seconds kAnswerLimit(2);
+constexpr std::chrono::seconds kDrainLimit(4);  // the storage takes part
+
+}  // namespace
+
+absl::StatusOr<proto::StatusReply> ChiefLoop::Ask() {
+  auto answer = std::make_shared<std::promise<proto::StatusReply>>();
+  std::future<proto::StatusReply> future = answer->get_future();
+  if (!inputs_.TryPush(Question([this, answer] { answer->set_value(Describe()); }))) {
+    return absl::UnavailableError("the chief is ending, or too busy");
+  }
+  if (future.wait_for(kAnswerLimit) != std::future_status::ready) {
+    return absl::DeadlineExceededError("the chief is too busy to answer");
+  }
+  return future.get();
+}
+
+absl::StatusOr<std::vector<std::string>> ChiefLoop::Drain(DrainRequested request) {
+  auto answer = std::make_shared<DrainAnswer>();
+  std::future<absl::StatusOr<std::vector<std::string>>> future = answer->get_future();
+  const auto ask = [this, answer, request = std::move(request)]() mutable {
+    request.request = ++drain_requests_;
+    drain_answers_[request.request] = answer;
+    Step(request);
+  };
+  if (!inputs_.TryPush(Question(ask))) return absl::UnavailableError("the chief is ending, or too busy");
+  if (future.wait_for(kDrainLimit) != std::future_status::ready) {
+    return absl::DeadlineExceededError(
+        "the chief or its storage is too busy to answer; `lockstep status` shows what "
+        "is drained");
+  }
+  return future.get();
+}
+
+void ChiefLoop::Perform(const DrainDecided& action) {
+  const auto asked = drain_answers_.find(action.request);
+  if (asked == drain_answers_.end()) return;
+  const std::shared_ptr<DrainAnswer> answer = std::move(asked->second);
+  drain_answers_.erase(asked);
+  if (action.refused) return answer->set_value(absl::InvalidArgumentError(absl::StrJoin(action.lines, "; ")));
+  storage_.Post([this, answer, action] {
+    const absl::Status stored = options_.store->StoreDrains(action.drains);
+    if (IsFenced(stored)) Post(TermLost{options_.config.recovered.term + 1}, true);
+    std::vector<std::string> lines = action.lines;
+    if (!stored.ok()) {
+      lines.push_back(absl::StrCat("this cannot be stored, so a chief that starts again does not know of it: ",
+                                   stored.message(), ". Give the command once more when the storage works"));
+    }
+    answer->set_value(std::move(lines));
+  });
+}
+
+void ChiefLoop::EndDrains() {
+  if (core_.View().drained.empty()) return;
+  const absl::Status removed = options_.store->StoreDrains({});
+  if (!removed.ok() && !IsFenced(removed)) LS_LOG(warn, "drains: ", removed.message());
+}
+
+}  // namespace lockstep::chief

@@ -1,0 +1,45 @@
+#include "deploy/cli/chief_place.h"
+
+#include <utility>
+
+#include "common/net/token.h"
+#include "common/status/exit_code.h"
+#include "deploy/cli/commands.h"
+
+namespace lockstep::cli {
+
+std::shared_ptr<ChiefPlace> AddChiefPlace(CLI::App& command) {
+  auto place = std::make_shared<ChiefPlace>();
+  CLI::Option_group* group = command.add_option_group("place", "Which job");
+  group->add_option("--dir", place->directory, "The job's directory on this machine");
+  group->add_option("--chief", place->address, "The chief's address, HOST:PORT");
+  group->require_option(1);
+  command.add_option("--token-file", place->token_file,
+                     "The job's token (default: LOCKSTEP_TOKEN); not needed with --dir");
+  return place;
+}
+
+absl::StatusOr<std::unique_ptr<AdminClient>> ConnectTo(const ChiefPlace& place) {
+  if (!place.directory.empty()) return AdminClient::ForDirectory(place.directory);
+  absl::StatusOr<std::string> found = ReadCallerToken(place.token_file);
+  if (!found.ok()) return absl::UnauthenticatedError(found.status().message());
+  std::string token = *std::move(found);
+  return std::make_unique<AdminClient>(place.address, std::move(token));
+}
+
+int ChiefFailure(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kUnauthenticated:
+      return Fail(status, kExitBadToken);
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kDataLoss:
+      return Fail(status, StorageExitCode(status));
+    case absl::StatusCode::kInvalidArgument:
+      return Fail(status, kExitUsage);
+    default:
+      return Fail(status, kExitChiefUnreachable);
+  }
+}
+
+}  // namespace lockstep::cli
