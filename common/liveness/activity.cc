@@ -107,7 +107,7 @@ void NameThread(absl::string_view name) {
   pthread_setname_np(pthread_self(), std::string(name.substr(0, 15)).c_str());
 }
 
-void Activity::Begin(absl::string_view text) {
+void NowDoing::Begin(absl::string_view text) {
   slot_ = liveness::OwnSlot();
   if (slot_ == nullptr) return;
   const uint32_t depth = slot_->depth.load(std::memory_order_relaxed);

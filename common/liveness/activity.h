@@ -1,20 +1,22 @@
 // What a thread does now, and since when: a few words that it leaves for whoever looks at a process that hangs.
 //
 //   NameThread("engine");
-//   const Activity step("step ", step);
+//   const NowDoing step("step ", step);
 //   ...
-//   const Activity node("node '", name, "'");   // within the step
+//   const NowDoing node("node '", name, "'");   // within the step
 //
 // To begin and to end one costs some tens of nanoseconds and never blocks, so kernels and files may have their own.
 //
-// Threading: an Activity is owned by the thread that made it, and ends before the ones that it was made within.
+// Threading: a NowDoing is owned by the thread that made it, and ends before the ones that it was made within.
 #ifndef LOCKSTEP_COMMON_LIVENESS_ACTIVITY_H_
 #define LOCKSTEP_COMMON_LIVENESS_ACTIVITY_H_
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <concepts>
 #include <cstddef>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -73,23 +75,29 @@ std::string StandsAt(absl::string_view thread, absl::Duration least);
 
 }  // namespace liveness
 
+// The end of a path, for a note: a long one is cut in front.
+inline absl::string_view NoteTail(absl::string_view path) {
+  constexpr size_t kMostBytes = 88;
+  return path.substr(path.size() - std::min(path.size(), kMostBytes));
+}
+
 // Gives this thread a name, for dumps, and for the system its first 15 letters.
 void NameThread(absl::string_view name);
 
-class Activity {
+class NowDoing {
  public:
   // `parts`: words and whole numbers.
   template <typename... Parts>
-  explicit Activity(const Parts&... parts) {
+  explicit NowDoing(const Parts&... parts) {
     liveness::NoteText text;
     (text.Add(parts), ...);
     Begin(text.view());
   }
-  ~Activity() {
+  ~NowDoing() {
     if (slot_ != nullptr) slot_->depth.fetch_sub(1, std::memory_order_relaxed);
   }
-  Activity(const Activity&) = delete;
-  Activity& operator=(const Activity&) = delete;
+  NowDoing(const NowDoing&) = delete;
+  NowDoing& operator=(const NowDoing&) = delete;
 
  private:
   void Begin(absl::string_view text);

@@ -29,9 +29,9 @@ TEST_CASE("activity: a thread shows what it does, the outermost first, until tha
   };
   CHECK(doing().empty());
 
-  const Activity step("step ", 120);
+  const NowDoing step("step ", 120);
   {
-    const Activity node("node '", std::string("fc1"), "' of ", uint64_t{7});
+    const NowDoing node("node '", std::string("fc1"), "' of ", uint64_t{7});
     REQUIRE(doing().size() == 2);
     CHECK(doing()[0].text == "step 120");
     CHECK(doing()[1].text == "node 'fc1' of 7");
@@ -45,7 +45,7 @@ TEST_CASE("activity: a thread shows what it does, the outermost first, until tha
 TEST_CASE("activity: the age counts from the beginning, by the clock that the reader names", "[liveness]") {
   NameThread("ages");
   const int64_t before = MonotonicNs();
-  const Activity read("reading data shard 3");
+  const NowDoing read("reading data shard 3");
   const int64_t after = MonotonicNs();
 
   const std::vector<ThreadActivity> all = ReadActivities(OwnPage(), after + 9'000'000'000);
@@ -59,8 +59,8 @@ TEST_CASE("activity: the age counts from the beginning, by the clock that the re
 
 TEST_CASE("activity: what stands is named innermost first, and only when it stands for long enough", "[liveness]") {
   NameThread("stands");
-  const Activity step("step 3");
-  const Activity node("node 'a'");
+  const NowDoing step("step 3");
+  const NowDoing node("node 'a'");
 
   CHECK_THAT(StandsAt("stands", absl::ZeroDuration()),
              Catch::StartsWith("node 'a' for ") && Catch::Contains(", in step 3 for "));
@@ -75,7 +75,7 @@ TEST_CASE("activity: notes that lie too deep or are too long are cut and end in 
   NameThread("deep");
   const std::string word(500, 'x');
   {
-    const Activity a(word), b("b"), c("c"), d("d"), e("e"), f("f");
+    const NowDoing a(word), b("b"), c("c"), d("d"), e("e"), f("f");
     const std::vector<ThreadActivity> all = ReadActivities(OwnPage(), MonotonicNs());
     const ThreadActivity* const own = Named(all, "deep");
     REQUIRE(own != nullptr);
@@ -91,7 +91,7 @@ TEST_CASE("activity: the slot of a thread that ended is free again", "[liveness]
   for (size_t i = 0; i < 3 * kMostThreads; ++i) {
     std::thread([] {
       NameThread("short");
-      const Activity work("something");
+      const NowDoing work("something");
     }).join();
   }
 
@@ -106,7 +106,7 @@ TEST_CASE("activity: threads beyond the limit say nothing and work on", "[livene
   std::vector<std::thread> threads;
   for (size_t i = 0; i < kMostThreads + 8; ++i) {
     threads.emplace_back([&] {
-      const Activity work("one of many");
+      const NowDoing work("one of many");
       begun.Push(1);
       end.Pop();
     });

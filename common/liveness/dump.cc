@@ -113,6 +113,12 @@ void RemoveOldDumps(const std::string& folder, const std::string& prefix) {
   for (size_t i = 0; i + kKeptDumps < found.size(); ++i) fs::remove(found[i].second, error);
 }
 
+std::string AbsolutePath(const std::string& folder) {
+  std::error_code error;
+  const fs::path absolute = fs::absolute(folder, error);
+  return folder.empty() || error ? folder : absolute.lexically_normal().string();
+}
+
 std::string TemporaryFolder() {
   const char* const folder = std::getenv("TMPDIR");
   return folder == nullptr || *folder == '\0' ? "/tmp" : folder;
@@ -125,7 +131,8 @@ absl::StatusOr<WrittenDump> CollectAndWrite(const std::string& reason) {
   const std::string name = absl::StrCat(prefix, facts.pid);
   const std::string text = liveness::FormatDump(std::move(facts));
   const std::string folder = OwnPage().folder.Get();
-  absl::StatusOr<std::string> path = WriteNewFile(folder, name, text);
+  absl::StatusOr<std::string> path = absl::NotFoundError("no folder for dumps is known");
+  if (!folder.empty()) path = WriteNewFile(folder, name, text);
   if (!path.ok()) {
     const absl::Status refused = path.status();
     path = WriteNewFile(TemporaryFolder(), name, text);
@@ -202,15 +209,19 @@ void StartLiveness(const std::string& role, const std::string& folder) {
   pthread_sigmask(SIG_BLOCK, &asked, nullptr);
   liveness::InstallStackSignal();
   liveness::Page& page = OwnPage();
-  std::error_code error;
-  const fs::path absolute = fs::absolute(folder, error);
-  page.folder.Set(error ? folder : absolute.lexically_normal().string());
+  page.folder.Set(AbsolutePath(folder));
   page.beat_ns.store(liveness::MonotonicNs());
   dumper = new Dumper;
   page.role.Set(role);
 }
 
-void SetLivenessRole(const std::string& role) { OwnPage().role.Set(role); }
+void SetLivenessRole(const std::string& role) {
+  if (dumper != nullptr) OwnPage().role.Set(role);
+}
+
+void SetDumpFolder(const std::string& folder) {
+  if (dumper != nullptr) OwnPage().folder.Set(AbsolutePath(folder));
+}
 
 absl::StatusOr<WrittenDump> WriteDump(const std::string& reason) {
   if (dumper == nullptr) return absl::FailedPreconditionError("this process writes no dumps");

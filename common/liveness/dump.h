@@ -24,11 +24,13 @@ struct WrittenDump {
 };
 
 // Begins to show that this process runs and to answer requests. `role`: "chief", "worker-1". Dumps go to `folder`,
-// which is made when it is needed; where that does not go, to the folder for temporary files. The newest 20 of a role
-// are kept. REQUIRES: called once, by the main thread, before threads that do not block SIGQUIT were started.
+// which is made when it is needed; where that does not go, or is empty, to the folder for temporary files. The newest
+// 20 of a role are kept. REQUIRES: called once, by the main thread, before threads that do not block SIGQUIT were
+// started.
 void StartLiveness(const std::string& role, const std::string& folder);
-// Another name of this process, from now on.
+// Another name of this process, and another folder, from now on. Nothing happens without StartLiveness.
 void SetLivenessRole(const std::string& role);
+void SetDumpFolder(const std::string& folder);
 
 // Writes a dump and waits for it. DeadlineExceeded after kDumpLimit: the disk may hang as well; FailedPrecondition
 // without StartLiveness. Must not be called while a lock is held that logging takes.

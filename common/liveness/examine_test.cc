@@ -67,8 +67,8 @@ std::function<void()> Hanging(const std::string& folder) {
   return [folder] {
     StartLiveness("worker-9", folder);
     NameThread("engine");
-    const Activity step("step ", 7);
-    const Activity node("node 'fc1'");
+    const NowDoing step("step ", 7);
+    const NowDoing node("node 'fc1'");
     WaitsForASignal();
   };
 }

@@ -126,6 +126,7 @@ OutputQueue::Entry OutputQueue::TakeNext() {
 }
 
 void OutputQueue::Run() {
+  pthread_setname_np(pthread_self(), "log");
   for (;;) {
     Entry next;
     {
