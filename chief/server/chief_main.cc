@@ -126,7 +126,7 @@ absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(JobSetup& setup, const sigse
 
 // A core file tells the rest.
 [[noreturn]] void EndHungProcess(absl::Duration stands) {
-  alarm(4);  // a disk or a log that hangs as well must not keep it
+  alarm(8);  // a disk or a log that hangs as well must not keep it
   const std::string what =
       absl::StrCat("the chief's loop has stood for ", absl::FormatDuration(absl::Trunc(stands, absl::Seconds(1))));
   LS_LOG(error, what, ", which is a defect: this process ends itself, so that its supervisor starts it again",

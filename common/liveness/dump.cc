@@ -18,8 +18,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "common/clock/clock.h"
+#include "common/clock/wall_time.h"
 #include "common/liveness/dump_text.h"
 #include "common/liveness/stacks.h"
 #include "common/log/log.h"
@@ -54,7 +54,7 @@ liveness::DumpFacts Collect(const std::string& reason) {
   liveness::DumpFacts facts;
   facts.role = OwnPage().role.Get();
   facts.pid = getpid();
-  facts.time = absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::Now(), absl::UTCTimeZone());
+  facts.time = WallTimeText();
   facts.reason = reason;
   // First what they do: a signal may wake one.
   facts.threads = liveness::FactsWithoutStacks(getpid(), OwnPage(), "it did not answer, or keeps signals away");

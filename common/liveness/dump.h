@@ -15,8 +15,9 @@
 
 namespace lockstep {
 
-// How long anybody waits for a dump.
-inline constexpr absl::Duration kDumpLimit = absl::Seconds(2);
+// How long a process waits for its own dump at most. One takes a fraction of a second, and hardly more than one where
+// threads do not answer; the machine or the disk may be slow.
+inline constexpr absl::Duration kDumpLimit = absl::Seconds(5);
 
 struct WrittenDump {
   std::string path;

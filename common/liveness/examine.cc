@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/clock/clock.h"
+#include "common/clock/wall_time.h"
 #include "common/liveness/dump_text.h"
 #include "common/liveness/proc.h"
 #include "common/status/status_macros.h"
@@ -56,7 +57,7 @@ absl::StatusOr<Examination> ExamineProcess(int pid, absl::Duration limit) {
   liveness::DumpFacts facts;
   facts.role = examination.role;
   facts.pid = pid;
-  facts.time = absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::Now(), absl::UTCTimeZone());
+  facts.time = WallTimeText();
   facts.reason = absl::StrCat("from outside, for it ", stopped ? liveness::StateText(state.state) : "does not answer");
   facts.threads = liveness::FactsWithoutStacks(pid, page, "the process cannot be asked");
   examination.doing = liveness::SummaryOf(facts);

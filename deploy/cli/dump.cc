@@ -1,5 +1,4 @@
 // `lockstep dump`: what the chief and the workers of this machine do now, thread by thread, with their stacks.
-#include "common/liveness/dump.h"
 
 #include <filesystem>
 #include <iostream>
@@ -18,6 +17,9 @@
 
 namespace lockstep::cli {
 namespace {
+
+// One takes a fraction of a second; the machine may be busy.
+constexpr absl::Duration kAnswerLimit = absl::Seconds(10);
 
 struct DumpOptions {
   std::string directory;
@@ -49,7 +51,7 @@ int Dump(const DumpOptions& options) {
   }
   int exit_code = kExitDone;
   for (const int pid : pids) {
-    const absl::StatusOr<Examination> found = ExamineProcess(pid, kDumpLimit);
+    const absl::StatusOr<Examination> found = ExamineProcess(pid, kAnswerLimit);
     if (!found.ok()) {
       exit_code = Fail(found.status(), kExitChiefUnreachable);
       continue;

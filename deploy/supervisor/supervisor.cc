@@ -16,7 +16,6 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "common/liveness/dump.h"
 #include "common/liveness/examine.h"
 #include "common/liveness/proc.h"
 #include "common/status/status_macros.h"
@@ -29,6 +28,7 @@ namespace {
 constexpr int kExecFailed = 127;
 constexpr absl::Duration kStepPoll = absl::Milliseconds(10);
 constexpr int kLongestPollMs = 1000;
+constexpr absl::Duration kExamineLimit = absl::Seconds(2);
 
 sigset_t HandledSignals() {
   sigset_t set = StopSignals();
@@ -166,7 +166,7 @@ absl::Status Supervisor::LookAtChildren() {
 void Supervisor::SayWhatItDoes(const Role& role) const {
   for (const auto& [pid, child] : pids_) {
     if (child.role != role) continue;
-    const absl::StatusOr<Examination> found = ExamineProcess(pid, kDumpLimit);
+    const absl::StatusOr<Examination> found = ExamineProcess(pid, kExamineLimit);
     if (!found.ok()) continue;
     const std::string doing = found->doing.empty() ? "nothing that it says" : found->doing;
     options_.say(absl::StrCat("the ", RoleName(role), " is at: ", doing,
