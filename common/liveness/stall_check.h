@@ -13,8 +13,9 @@ class StallCheck {
   static constexpr absl::Duration kEvery = absl::Seconds(1);
   static constexpr absl::Duration kLimit = absl::Seconds(8);
 
+  StallCheck() = default;
   // Stands is called `every` so often; what has not turned for longer than `limit` stands.
-  explicit StallCheck(absl::Duration every = kEvery, absl::Duration limit = kLimit) : every_(every), limit_(limit) {}
+  StallCheck(absl::Duration every, absl::Duration limit) : every_(every), limit_(limit) {}
 
   absl::Duration every() const { return every_; }
   // `since_turn`: how long ago it turned. After a longer pause between two calls the caller itself was paused, and what
@@ -26,8 +27,8 @@ class StallCheck {
   }
 
  private:
-  absl::Duration every_;
-  absl::Duration limit_;
+  absl::Duration every_ = kEvery;
+  absl::Duration limit_ = kLimit;
   absl::Time last_ = absl::InfinitePast();
   absl::Time excused_until_ = absl::InfinitePast();
 };
