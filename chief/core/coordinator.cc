@@ -218,6 +218,7 @@ void Coordinator::On(const HeartbeatReceived& event) {
   worker->progress = event.heartbeat.progress;
   worker->phase = event.heartbeat.phase;
   worker->step = event.heartbeat.position.step;
+  worker->doing = event.doing;
 }
 
 void Coordinator::On(const BurstBegins&) { in_burst_ = true; }

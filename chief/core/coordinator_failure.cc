@@ -130,7 +130,8 @@ void Coordinator::CheckLifeSigns() {
     }
     if (!Works(worker->phase) || now_ - worker->progressed <= no_progress_.Of(worker->name())) continue;
     const std::string reason =
-        absl::StrCat("no node executed and no byte moved for ", absl::FormatDuration(now_ - worker->progressed));
+        absl::StrCat("no node executed and no byte moved for ", absl::FormatDuration(now_ - worker->progressed),
+                     worker->doing.empty() ? "" : absl::StrCat(": ", worker->doing));
     no_progress_.Lost(worker->name());
     over_ = std::max(over_, worker->busy);  // its session lives: it would come back as it is
     Lose(id, WorkerChange::kLost, reason, true);

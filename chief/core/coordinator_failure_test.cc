@@ -233,6 +233,23 @@ TEST_CASE("coordinator: no node executed and no byte moved is a verdict, and eac
   CHECK(hang() <= absl::Seconds(12));
 }
 
+TEST_CASE("coordinator: a worker without progress is given up with what it was doing", "[core]") {
+  ChiefHarness chief({.workers = 2});
+  FakeWorker& hangs = chief.worker(1);
+  hangs.beating = false;
+
+  for (int i = 0; i < 12; ++i) {
+    chief.Advance(absl::Seconds(1));
+    chief.Do(HeartbeatReceived{WorkerFence{"job-1", hangs.term, hangs.id},
+                               {Heartbeat::Phase::kComputing, 1, {5, 0}},
+                               "node 'fc1' for 9s, in step 5 for 9s"});
+  }
+
+  REQUIRE_FALSE(chief.Commands<Verdict>(0).empty());
+  CHECK_THAT(chief.Commands<Verdict>(0).back().reason, Contains("worker-1: no node executed and no byte moved for 1") &&
+                                                           Contains("s: node 'fc1' for 9s, in step 5 for 9s"));
+}
+
 TEST_CASE("coordinator: progress is nodes and bytes, and waiting is no lack of it", "[core]") {
   ChiefHarness chief({.workers = 2});
   chief.Forget();

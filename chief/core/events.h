@@ -41,11 +41,13 @@ struct SessionClosed {
   LS_FIELDS(SessionClosed, session, reason)
 };
 
-// On the heartbeat channel; the shell has answered it.
+// On the heartbeat channel; the shell has answered it. `doing`: what the thread that computes has been at for a while,
+// for people only; empty: nothing for long.
 struct HeartbeatReceived {
   WorkerFence fence;
   Heartbeat heartbeat;
-  LS_FIELDS(HeartbeatReceived, fence, heartbeat)
+  std::string doing;
+  LS_FIELDS(HeartbeatReceived, fence, heartbeat, doing)
 };
 
 // StorePlan is durable (its file is fsynced under its final name).

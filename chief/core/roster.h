@@ -43,6 +43,7 @@ struct Worker {
   std::string host;
   std::string device;
   uint64_t step = 0;  // its newest heartbeat's, for people only
+  std::string doing;  // likewise
   Stage stage = Stage::kWelcomed;
   Ready ready;  // when kReady
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/graph/state_layout.h"
+#include "common/liveness/activity.h"
 #include "common/log/log.h"
 #include "common/log/output.h"
 #include "common/protocol/recording.h"
@@ -72,7 +73,7 @@ ChiefLoop::ChiefLoop(Options options)
              static_cast<int64_t>(options_.config.recovered.term)),
       last_checkpoint_(options_.store->Describe(
           layout::CheckpointPath(static_cast<int64_t>(options_.config.recovered.checkpoint.step)))),
-      storage_(kQueuedStorageWork) {
+      storage_("storage", kQueuedStorageWork) {
   progress_.StartAt(options_.config.recovered.checkpoint.step);
   if (const auto before = options_.store->ReadStats(); before.ok()) stats_.Continue(*before);
   stats_.SetEndStep(static_cast<int64_t>(options_.config.policy.training.end_step));
@@ -87,6 +88,7 @@ bool ChiefLoop::Post(Event event, bool wait) {
 }
 
 int ChiefLoop::Run(std::function<absl::Status()> keep_addresses) {
+  NameThread(kThreadName);
   keep_addresses_ = std::move(keep_addresses);
   turned_ = absl::ToUnixNanos(clock_.Now());
   Step(Tick{});
@@ -149,13 +151,11 @@ void ChiefLoop::Step(const Event& event) {
   stop_asked_ = stop_asked_ || std::holds_alternative<StopRequested>(event);
   const absl::Time now = clock_.Now();
   const auto name = [](const auto& alternative) { return std::decay_t<decltype(alternative)>::kTypeName; };
-  doing_ = std::visit(name, event);
+  const NowDoing handling("the event ", std::visit(name, event));
   const std::vector<Action> actions = core_.Step(now, event);
-  if (record_.is_open()) {
-    record_ << RecordStep(now, event, actions) << std::flush;
-  }
+  if (record_.is_open()) record_ << RecordStep(now, event, actions) << std::flush;
   for (const Action& action : actions) {
-    doing_ = std::visit(name, action);
+    const NowDoing performing("the action ", std::visit(name, action));
     std::visit([this](const auto& alternative) { Perform(alternative); }, action);
   }
 }

@@ -35,6 +35,9 @@ namespace lockstep::chief {
 
 class ChiefLoop {
  public:
+  // Of the thread that calls Run, in dumps: its notes name the event and the action that it works on.
+  static constexpr char kThreadName[] = "chief loop";
+
   struct Options {
     const JobSetup* setup = nullptr;
     CoordinatorConfig config;
@@ -56,8 +59,6 @@ class ChiefLoop {
   void Close() { inputs_.Close(); }
   // How long ago a turn of the loop began; negative when it has ended. Does not block.
   absl::Duration SinceTurn() const { return clock_.Now() - absl::FromUnixNanos(turned_); }
-  // The type of the event or action that the loop works on, or worked on last. Does not block.
-  const char* doing() const { return doing_; }
   // What the job is doing, as of the loop's next turn. DeadlineExceeded when the loop is busy for too long.
   absl::StatusOr<proto::StatusReply> Ask();
   // Drains workers and hosts, or lifts drains, durably: lines for people. InvalidArgument: refused, nothing is changed.
@@ -122,7 +123,6 @@ class ChiefLoop {
 
   const Options options_;
   SteadyClock clock_;
-  std::atomic<const char*> doing_{"nothing"};
   std::atomic<int64_t> turned_;  // when the newest turn began, in nanoseconds of `clock_`
   Coordinator core_;
   BoundedQueue<Input> inputs_;

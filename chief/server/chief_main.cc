@@ -24,7 +24,9 @@
 #include "chief/server/session_registry.h"
 #include "chief/server/session_service.h"
 #include "chief/server/watchdog.h"
+#include "common/checkpoint_format/naming.h"
 #include "common/clock/clock.h"
+#include "common/liveness/dump.h"
 #include "common/log/log.h"
 #include "common/log/output.h"
 #include "common/net/listen.h"
@@ -39,6 +41,8 @@ namespace lockstep::chief {
 namespace {
 
 constexpr absl::Duration kFlushLimit = absl::Seconds(1);
+
+std::string LogFolder(const std::string& directory) { return absl::StrCat(directory, "/", layout::kLogs); }
 
 // The last words of a chief that ends before it serves: a cause, or why it was stopped.
 int EndEarly(const absl::Status& status, int code) {
@@ -121,10 +125,12 @@ absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(JobSetup& setup, const sigse
 }
 
 // A core file tells the rest.
-[[noreturn]] void EndHungProcess(const ChiefLoop& loop, absl::Duration stands) {
-  alarm(2);  // a log that hangs as well must not keep it
-  LS_LOG(error, "the chief's loop has stood for ", absl::FormatDuration(absl::Trunc(stands, absl::Seconds(1))), " at ",
-         loop.doing(), ", which is a defect: this process ends itself, so that its supervisor starts it again");
+[[noreturn]] void EndHungProcess(absl::Duration stands) {
+  alarm(8);  // a disk or a log that hangs as well must not keep it
+  const std::string what =
+      absl::StrCat("the chief's loop has stood for ", absl::FormatDuration(absl::Trunc(stands, absl::Seconds(1))));
+  LS_LOG(error, what, ", which is a defect: this process ends itself, so that its supervisor starts it again",
+         DumpForLine(what));
   FlushLog();
   std::abort();
 }
@@ -168,8 +174,7 @@ int Serve(const ChiefOptions& options, JobSetup& setup, JobStore& store, const s
     const SignalThread signal_thread(signals, [&loop](int signal) {
       loop.Post(StopRequested{StopSignalName(signal), kExitPreempted}, false);
     });
-    const Watchdog watchdog([&loop] { return loop.SinceTurn(); },
-                            [&loop](absl::Duration stands) { EndHungProcess(loop, stands); });
+    const Watchdog watchdog([&loop] { return loop.SinceTurn(); }, EndHungProcess);
     code = loop.Run([&] {
       absl::Status kept = store.KeepAddress();
       if (!IsFenced(kept) && !options.address_file.empty()) {
@@ -197,10 +202,12 @@ int ChiefMain(const ChiefOptions& options) {
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);  // what fails is said here, once
   const sigset_t signals = BlockStopSignals();
   SurviveTerminal();
+  StartLiveness("chief", options.directory.empty() ? "" : LogFolder(options.directory));
 
   int exit_code = kExitBug;
   absl::StatusOr<JobSetup> setup = SetUpJob(options, exit_code);
   if (!setup.ok()) return EndEarly(setup.status(), exit_code);
+  SetDumpFolder(LogFolder(setup->directory));
   const absl::StatusOr<std::unique_ptr<JobStore>> store = OpenStore(*setup, signals, exit_code);
   if (!store.ok()) return EndEarly(store.status(), exit_code);
   const int code = Serve(options, *setup, **store, signals);

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/digest/crc32c.h"
+#include "common/liveness/activity.h"
 #include "common/net/rpc.h"
 #include "common/protocol/wire.h"
 #include "common/status/status_macros.h"
@@ -148,7 +149,7 @@ grpc::ServerUnaryReactor* SessionService::Beat(grpc::CallbackServerContext* call
   if (status.ok()) {
     absl::StatusOr<FencedHeartbeat> beat = FromWire(*request);
     status = ToGrpc(beat.status());
-    if (beat.ok()) context_.post(HeartbeatReceived{beat->fence, beat->heartbeat}, false);
+    if (beat.ok()) context_.post(HeartbeatReceived{beat->fence, beat->heartbeat, DoingOf(*call)}, false);
     reply->set_term(context_.term);
     // This thread lives while the loop hangs, or has ended: it must not speak for it.
     const absl::Duration silent = context_.since_turn();
@@ -188,7 +189,11 @@ grpc::Status SessionService::UploadShare(grpc::ServerContext* call, grpc::Server
   absl::Status status = id.status();
   if (status.ok()) status = CheckFence(header.fence());
   if (!status.ok()) return ToGrpc(status);
-  status = TakeShare(header, *id, *chunks);
+  {
+    const NowDoing taking("share ", header.share() + 1, " of ", header.shares(), " of step ", id->step,
+                          " comes from a worker");
+    status = TakeShare(header, *id, *chunks);
+  }
   reply->set_accepted(status.ok());
   reply->set_message(std::string(status.message()));
   if (status.ok()) {
@@ -255,6 +260,8 @@ grpc::Status SessionService::Fetch(grpc::ServerContext* call, const proto::Fetch
 absl::Status SessionService::SendShare(const proto::FetchShare& wanted, grpc::ServerWriter<proto::FetchChunk>& chunks) {
   LS_ASSIGN_OR_RETURN(const SnapshotId id, FromWire(wanted.snapshot()));
   LS_ASSIGN_OR_RETURN(const Share share, context_.store->ShareOf(wanted.share(), wanted.shares()));
+  const NowDoing sending("share ", wanted.share() + 1, " of ", wanted.shares(), " of step ", id.step,
+                         " goes to a worker");
   for (uint64_t offset = 0; offset < share.bytes; offset += kChunkBytes) {
     proto::FetchChunk chunk;
     LS_ASSIGN_OR_RETURN(

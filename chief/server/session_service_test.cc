@@ -37,9 +37,10 @@ class Server {
   }
   ~Server() { server_->Shutdown(std::chrono::system_clock::now()); }
 
-  grpc::Status Beat() {
+  grpc::Status Beat(const std::string& doing = "") {
     grpc::ClientContext call;
     SetToken(call, "token");
+    if (!doing.empty()) SetDoing(call, doing);
     proto::HeartbeatReply reply;
     return stub->Beat(&call, ToWire(WorkerFence{}, Heartbeat{}), &reply);
   }
@@ -116,6 +117,20 @@ TEST_CASE("session service: a heartbeat is answered only while the loop turns", 
   CHECK(status.error_message() == "the chief's loop has not turned for 3s");
   server.since_turn_seconds = -1;  // it has ended, and what it stored last takes its time
   CHECK(server.Beat().error_code() == grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_CASE("session service: what a worker is at comes with its heartbeat, whatever bytes it has", "[chief]") {
+  Server server;
+  const auto doing = [&](const std::string& told) {
+    CHECK(server.Beat(told).ok());
+    const auto event = server.events.Pop(kNever);
+    REQUIRE((event.has_value() && std::holds_alternative<HeartbeatReceived>(*event)));
+    return std::get<HeartbeatReceived>(*event).doing;
+  };
+
+  CHECK(doing("node 'a\x01\xff' for 9s") == "node 'a\x01\xff' for 9s");
+  CHECK(doing("").empty());
+  CHECK(doing(std::string(5000, 'x')) == std::string(512, 'x'));
 }
 
 }  // namespace

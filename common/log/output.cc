@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "common/clock/clock.h"
+#include "common/sync/stop_signals.h"
 
 namespace lockstep {
 namespace {
@@ -42,6 +43,7 @@ OutputQueue::OutputQueue(size_t limit_bytes) : limit_bytes_(limit_bytes) {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
+  sigdelset(&all, StackSignal());
   pthread_sigmask(SIG_SETMASK, &all, &before);
   std::thread([this] { Run(); }).detach();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -124,6 +126,7 @@ OutputQueue::Entry OutputQueue::TakeNext() {
 }
 
 void OutputQueue::Run() {
+  pthread_setname_np(pthread_self(), "log");
   for (;;) {
     Entry next;
     {

@@ -1,10 +1,19 @@
 #include "common/net/rpc.h"
 
+#include <algorithm>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/net/token.h"
 
 namespace lockstep {
+namespace {
+
+// The value of a key that ends so may hold any byte.
+constexpr char kDoingMetadataKey[] = "lockstep-doing-bin";
+constexpr size_t kMostDoingBytes = 512;
+
+}  // namespace
 
 std::string HostPort::ToString() const {
   return host.find(':') == std::string::npos ? absl::StrCat(host, ":", port) : absl::StrCat("[", host, "]:", port);
@@ -55,6 +64,17 @@ bool HasToken(const grpc::ServerContextBase& context, absl::string_view token) {
   const auto found = metadata.find(kTokenMetadataKey);
   if (found == metadata.end()) return false;
   return SameToken({found->second.data(), found->second.size()}, token);
+}
+
+void SetDoing(grpc::ClientContext& context, absl::string_view doing) {
+  context.AddMetadata(kDoingMetadataKey, std::string(doing.substr(0, kMostDoingBytes)));
+}
+
+std::string DoingOf(const grpc::ServerContextBase& context) {
+  const auto& metadata = context.client_metadata();
+  const auto found = metadata.find(kDoingMetadataKey);
+  if (found == metadata.end()) return "";
+  return std::string(found->second.data(), std::min(found->second.size(), kMostDoingBytes));
 }
 
 absl::Status FromGrpc(const grpc::Status& status) {

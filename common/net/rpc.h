@@ -42,6 +42,11 @@ void SetToken(grpc::ClientContext& context, const std::string& token);
 // True when the call shows `token`.
 bool HasToken(const grpc::ServerContextBase& context, absl::string_view token);
 
+// Words for people beside a call: what the caller has been at for a while. Long ones are cut.
+void SetDoing(grpc::ClientContext& context, absl::string_view doing);
+// Those of a call; "" where there are none.
+std::string DoingOf(const grpc::ServerContextBase& context);
+
 absl::Status FromGrpc(const grpc::Status& status);
 grpc::Status ToGrpc(const absl::Status& status);
 

@@ -1,4 +1,5 @@
-// A thread of its own that does what it is given, one thing after another.
+// A thread of its own, with a name for those who look at the process, that does what it is given, one thing after
+// another.
 //
 // Threading: thread-safe. The destructor does what was given before, then joins.
 #ifndef LOCKSTEP_COMMON_SYNC_SERIAL_EXECUTOR_H_
@@ -9,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "common/liveness/activity.h"
 #include "common/sync/queue.h"
 
 namespace lockstep {
@@ -17,8 +19,9 @@ class SerialExecutor {
  public:
   using Work = std::function<void()>;
 
-  explicit SerialExecutor(size_t limit)
-      : queue_(limit), thread_([this] {
+  SerialExecutor(const char* name, size_t limit)
+      : queue_(limit), thread_([this, name] {
+          NameThread(name);
           while (auto work = queue_.Pop()) (*work)();
         }) {}
   ~SerialExecutor() { Finish(); }

@@ -40,6 +40,9 @@ inline sigset_t BlockStopSignals() {
   return set;
 }
 
+// Asks one thread of a process that lives for its stack (common/liveness): the only signal that no thread should block.
+inline int StackSignal() { return SIGRTMIN + 6; }
+
 // A reader of the output that goes away must not end the program (SIGPIPE), nor a terminal stop it that lets only
 // processes of its foreground write (SIGTTOU, after `stty tostop`).
 inline void SurviveTerminal() {

@@ -125,7 +125,7 @@ TEST_CASE("queue: an empty queue is left after the time-out", "[sync]") {
 
 TEST_CASE("executor: it does everything in order before it ends, and nothing afterwards", "[sync]") {
   std::vector<int> done;
-  SerialExecutor executor(4);
+  SerialExecutor executor("test", 4);
   for (int i = 0; i < 50; ++i) executor.Post([&done, i] { done.push_back(i); });
   executor.Finish();
 

@@ -19,6 +19,7 @@ void AddProfile(CLI::App& app, int& exit_code);
 void AddStatus(CLI::App& app, int& exit_code);
 void AddStop(CLI::App& app, int& exit_code);
 void AddDrain(CLI::App& app, int& exit_code);
+void AddDump(CLI::App& app, int& exit_code);
 void AddCheckpoint(CLI::App& app, int& exit_code);
 void AddMetagraph(CLI::App& app, int& exit_code);
 void AddData(CLI::App& app, int& exit_code);

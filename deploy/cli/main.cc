@@ -55,6 +55,7 @@ int main(int argc, char** argv) {
   lockstep::cli::AddStatus(app, exit_code);
   lockstep::cli::AddStop(app, exit_code);
   lockstep::cli::AddDrain(app, exit_code);
+  lockstep::cli::AddDump(app, exit_code);
   lockstep::cli::AddCheckpoint(app, exit_code);
   lockstep::cli::AddMetagraph(app, exit_code);
   lockstep::cli::AddData(app, exit_code);

@@ -59,6 +59,7 @@ std::vector<Action> Policy::Step(absl::Time now, const Event& event) {
   if (const auto* held = std::get_if<Held>(&event)) OnHeld(now, *held, out);
   if (const auto* stop = std::get_if<StopSignal>(&event)) OnStopSignal(now, *stop, out);
   if (const auto* seen = std::get_if<StepSeen>(&event)) OnStepSeen(now, seen->step, out);
+  if (const auto* life = std::get_if<LifeSeen>(&event)) OnLifeSeen(now, *life, out);
   if (std::holds_alternative<Tick>(event)) OnTick(now, out);
   MaybeEnd(out);
   return out;
@@ -79,6 +80,7 @@ void Policy::StartChild(absl::Time now, Role role, std::vector<Action>& out) {
   Child& child = children_[role];
   child.alive = true;
   child.started = now;
+  child.life = StallCheck();
   child.restart_at = absl::InfiniteFuture();
   out.emplace_back(Spawn{.role = role, .may_be_held = child.left});
 }
@@ -217,9 +219,27 @@ void Policy::OnStepSeen(absl::Time now, int64_t step, std::vector<Action>& out) 
   KillOneWorker(now, out);
 }
 
+// Nobody else ends a process that does not run: its own watch over itself stands as well, and what it holds (a lock, a
+// name, the place of a member) is held for ever.
+void Policy::OnLifeSeen(absl::Time now, const LifeSeen& event, std::vector<Action>& out) {
+  const auto found = children_.find(event.role);
+  if (found == children_.end() || !found->second.alive) return;
+  StallCheck& life = found->second.life;
+  if (!life.Stands(now, event.silent) || event.debugged) return;
+  life = StallCheck();  // the kill is on its way
+  out.emplace_back(Examine{event.role});
+  out.emplace_back(Signal{.role = event.role,
+                          .number = SIGKILL,
+                          .reason = absl::StrCat("it ", event.state, " and has not run for ",
+                                                 absl::FormatDuration(absl::Trunc(event.silent, absl::Seconds(1))))});
+}
+
 void Policy::OnTick(absl::Time now, std::vector<Action>& out) {
   if (now >= kill_all_at_) {
     kill_all_at_ = absl::InfiniteFuture();
+    for (const auto& [role, child] : children_) {
+      if (child.alive) out.emplace_back(Examine{role});
+    }
     SignalAll(SIGKILL, "the grace period is over", /*workers_only=*/false, out);
   }
   if (stopping_) return;

@@ -5,6 +5,7 @@
 //
 // Invariants
 //   * A process that ended with a code that a restart cannot mend is never started again.
+//   * A process that has not run for StallCheck::kLimit is killed and started again, unless a debugger holds it.
 //   * A kill made on purpose (`--kill-worker-every`) is never taken for a failure.
 //   * The run ends with the chief's exit code once the chief has given one; a worker's, which may only repeat what the
 //     chief told it, counts where the chief was merely stopped for want of workers.
@@ -21,6 +22,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "common/liveness/stall_check.h"
 
 namespace lockstep::supervisor {
 
@@ -65,9 +67,17 @@ struct StopSignal {     // SIGINT, SIGTERM or SIGHUP reached the supervisor
 struct StepSeen {
   int64_t step = 0;  // highest agreed step, as the chief reports it
 };
+// How long ago a child last showed that it runs, by a clock that both see. Told every StallCheck::kEvery of every child
+// that can be asked; nothing is concluded from what is not told.
+struct LifeSeen {
+  Role role;
+  absl::Duration silent;
+  bool debugged = false;  // a debugger holds it
+  std::string state;      // "is stopped"
+};
 struct Tick {};
 
-using Event = std::variant<Started, ChildExited, SpawnFailed, Held, StopSignal, StepSeen, Tick>;
+using Event = std::variant<Started, ChildExited, SpawnFailed, Held, StopSignal, StepSeen, LifeSeen, Tick>;
 
 // --- actions ------------------------------------------------------------------------------------------------------
 struct Spawn {
@@ -85,6 +95,9 @@ struct Signal {
   int number = 0;
   std::string reason;
 };
+struct Examine {  // say what the process does, before it is killed for doing nothing
+  Role role;
+};
 struct Say {
   std::string line;
 };
@@ -93,7 +106,7 @@ struct End {
   std::string cause;  // of the process whose code it is, behind its name for a worker; "" when it gave none
 };
 
-using Action = std::variant<Spawn, ReportExit, Signal, Say, End>;
+using Action = std::variant<Spawn, ReportExit, Signal, Examine, Say, End>;
 
 struct KillSchedule {  // at most one of the two is set
   std::optional<absl::Duration> period;
@@ -144,6 +157,7 @@ class Policy {
     absl::Time started;
     absl::Time restart_at = absl::InfiniteFuture();
     absl::Duration backoff = absl::ZeroDuration();
+    StallCheck life;
   };
 
   void OnStarted(absl::Time now, std::vector<Action>& out);
@@ -154,6 +168,7 @@ class Policy {
   void OnHeld(absl::Time now, const Held& event, std::vector<Action>& out);
   void OnStopSignal(absl::Time now, const StopSignal& event, std::vector<Action>& out);
   void OnStepSeen(absl::Time now, int64_t step, std::vector<Action>& out);
+  void OnLifeSeen(absl::Time now, const LifeSeen& event, std::vector<Action>& out);
   void OnTick(absl::Time now, std::vector<Action>& out);
   void StartChild(absl::Time now, Role role, std::vector<Action>& out);
   void ScheduleRestart(absl::Time now, Child& child);

@@ -25,6 +25,21 @@ class Harness {
     Apply(ChildExited{role, {.code = code, .signal = 0}, cause});
   }
   void Die(Role role, int signal) { Apply(ChildExited{role, {.code = 0, .signal = signal}, ""}); }
+  // What the shell sees every second for `time`, of a child that last ran at `ran`. False as soon as it is killed.
+  bool Watch(Role role, absl::Time ran, absl::Duration time, bool debugged = false) {
+    for (const absl::Time end = now + time; now < end;) {
+      now += StallCheck::kEvery;
+      Apply(LifeSeen{role, now - ran, debugged, "is stopped"});
+      if (Signalled(role) == SIGKILL) return false;
+    }
+    return true;
+  }
+  bool Examined(Role role) const {
+    for (const Action& a : last) {
+      if (const auto* e = std::get_if<Examine>(&a); e != nullptr && e->role == role) return true;
+    }
+    return false;
+  }
   void After(absl::Duration d) {
     now += d;
     Apply(Tick{});

@@ -16,6 +16,8 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "common/liveness/examine.h"
+#include "common/liveness/proc.h"
 #include "common/status/status_macros.h"
 #include "common/storage/local/local_files.h"
 #include "common/sync/stop_signals.h"
@@ -26,6 +28,7 @@ namespace {
 constexpr int kExecFailed = 127;
 constexpr absl::Duration kStepPoll = absl::Milliseconds(10);
 constexpr int kLongestPollMs = 1000;
+constexpr absl::Duration kExamineLimit = absl::Seconds(2);
 
 sigset_t HandledSignals() {
   sigset_t set = StopSignals();
@@ -105,13 +108,14 @@ absl::StatusOr<int> Supervisor::Run() {
       if (std::optional<int64_t> step = options_.read_step(); step.has_value())
         LS_RETURN_IF_ERROR(Feed(StepSeen{*step}));
     }
+    LS_RETURN_IF_ERROR(LookAtChildren());
     LS_RETURN_IF_ERROR(Feed(Tick{}));
   }
   return end_->exit_code;
 }
 
 int Supervisor::PollTimeoutMs() const {
-  absl::Duration wait = policy_.NextDeadline() - clock_.Now();
+  absl::Duration wait = std::min(policy_.NextDeadline(), next_look_) - clock_.Now();
   if (options_.policy.kills.steps.has_value()) wait = std::min(wait, kStepPoll);
   wait = std::max(wait, absl::ZeroDuration());
   return static_cast<int>(
@@ -145,6 +149,31 @@ absl::Status Supervisor::ReapChildren() {
   return absl::OkStatus();
 }
 
+absl::Status Supervisor::LookAtChildren() {
+  if (clock_.Now() < next_look_) return absl::OkStatus();
+  next_look_ = clock_.Now() + StallCheck::kEvery;
+  std::vector<LifeSeen> seen;
+  for (const auto& [pid, child] : pids_) {
+    const absl::StatusOr<absl::Duration> silent = SilenceOf(pid);
+    const absl::StatusOr<liveness::ProcessState> state = liveness::StateOfProcess(pid);
+    if (!silent.ok() || !state.ok()) continue;
+    seen.push_back({child.role, *silent, state->debugged, liveness::StateText(state->state)});
+  }
+  for (const LifeSeen& life : seen) LS_RETURN_IF_ERROR(Feed(life));
+  return absl::OkStatus();
+}
+
+void Supervisor::SayWhatItDoes(const Role& role) const {
+  for (const auto& [pid, child] : pids_) {
+    if (child.role != role) continue;
+    const absl::StatusOr<Examination> found = ExamineProcess(pid, kExamineLimit);
+    if (!found.ok()) continue;
+    const std::string doing = found->doing.empty() ? "nothing that it says" : found->doing;
+    options_.say(absl::StrCat("the ", RoleName(role), " is at: ", doing,
+                              found->path.empty() ? "" : absl::StrCat("; its stacks are in ", found->path)));
+  }
+}
+
 absl::Status Supervisor::Feed(const Event& event) { return Perform(policy_.Step(clock_.Now(), event)); }
 
 absl::Status Supervisor::Perform(const std::vector<Action>& actions) {
@@ -160,6 +189,8 @@ absl::Status Supervisor::Perform(const std::vector<Action>& actions) {
       }
       if (signal->number == SIGKILL)
         options_.say(absl::StrCat("killed ", RoleName(signal->role), ": ", signal->reason));
+    } else if (const auto* examine = std::get_if<Examine>(&action)) {
+      SayWhatItDoes(examine->role);
     } else if (const auto* say = std::get_if<Say>(&action)) {
       options_.say(say->line);
     } else {

@@ -63,6 +63,9 @@ class Supervisor {
   absl::Status SpawnChild(const Role& role);
   absl::Status Feed(const Event& event);
   absl::Status ReapChildren();
+  // Tells the policy how long ago each child ran, every StallCheck::kEvery.
+  absl::Status LookAtChildren();
+  void SayWhatItDoes(const Role& role) const;
   absl::Status DrainSignals(int fd);
   int PollTimeoutMs() const;
 
@@ -70,6 +73,7 @@ class Supervisor {
   SteadyClock clock_;
   Policy policy_;
   std::set<Role> spawned_;  // at least once
+  absl::Time next_look_ = absl::InfinitePast();
   struct Child {
     Role role;
     int cause_fd = -1;  // the reading end

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/liveness/activity.h"
+#include "common/liveness/dump.h"
 
 namespace lockstep::supervisor {
 namespace {
@@ -125,6 +127,37 @@ TEST_CASE("supervisor: a log that becomes a link keeps a worker waiting and ends
 
   REQUIRE_FALSE(refused.empty());
   CHECK_THAT(refused[0], Catch::Contains("cannot start the worker-0: " + log) && Catch::Contains("trying again"));
+}
+
+// Stands where a chief will be: its first life stops itself, its second one ends well. Run by the test behind it alone.
+TEST_CASE("a child that stops itself once", "[.child]") {
+  const std::string mark = std::getenv("LOCKSTEP_TEST_MARK");
+  if (access(mark.c_str(), F_OK) == 0) _exit(0);
+  std::ofstream(mark) << "lived";
+  StartLiveness("chief", mark + ".logs");
+  NameThread("chief loop");
+  const NowDoing standing("standing still");
+  raise(SIGSTOP);
+  for (;;) pause();
+}
+
+TEST_CASE("supervisor: a child that is stopped is looked at, killed and started again", "[supervisor]") {
+  setenv("LOCKSTEP_TEST_MARK", Scratch("mark").c_str(), 1);
+  char self[4096] = {};
+  REQUIRE(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
+  SupervisorOptions options = Shell("", "exec cat /dev/zero >/dev/null", 1);
+  options.command = [&, shell = options.command](const Role& role) {
+    return role.chief ? std::vector<std::string>{self, "[.child]"} : shell(role);
+  };
+  std::vector<std::string> said;
+  options.say = [&](const std::string& line) { said.push_back(line); };
+
+  CHECK(Supervisor(options).Run().value() == 0);
+
+  REQUIRE(said.size() >= 3);
+  CHECK_THAT(said[0], Catch::StartsWith("the chief is at: chief loop: standing still for "));
+  CHECK_THAT(said[1], Catch::StartsWith("killed chief: it is stopped and has not run for "));
+  CHECK(said[2] == "the chief was ended by signal 9; starting it again");
 }
 
 TEST_CASE("supervisor: children do not outlive it, even after SIGKILL", "[supervisor]") {

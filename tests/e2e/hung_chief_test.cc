@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "common/liveness/proc.h"
 #include "tests/e2e/commands.h"
 
 namespace lockstep::e2e {
@@ -64,9 +65,70 @@ TEST_CASE("hung chief: one whose loop hangs ends itself and is replaced, and the
   const std::string output = run.Output();
   CAPTURE(output);
   CHECK_THAT(output, Contains("the chief was ended by signal 6") && Contains("term 2, listening"));
+  // It says what it stood at, and where: the file that it did not get rid of.
+  CHECK_THAT(output, Contains("chief loop: the event ") && Contains("its stacks are in "));
+  const size_t at = output.find("its stacks are in ") + std::string("its stacks are in ").size();
+  CHECK_THAT(Read(output.substr(at, output.find('\n', at) - at)),
+             Contains("lockstep::chief::ChiefLoop::Step()") && Contains("write"));
   const std::string undisturbed = TempPath("not_hung");
   REQUIRE(Run({"run", kJob, "--workers", "1", "--dir", undisturbed}, sets).code == kExitDone);
   CHECK(Digest(directory) == Digest(undisturbed));
+}
+
+// The process that this run's `role` is; 0 while there is none.
+int ProcessOf(const std::string& directory, const std::string& role) {
+  for (const int pid : liveness::FindProcesses()) {
+    const auto view = liveness::PageView::Of(pid);
+    if (!view.ok() || (*view)->page().role.Get() != role) continue;
+    std::error_code error;
+    if (std::filesystem::equivalent((*view)->page().folder.Get(), directory + "/logs", error)) return pid;
+  }
+  return 0;
+}
+
+TEST_CASE("hung chief: one that is stopped is replaced by its supervisor, and the weights are the same", "[e2e]") {
+  const Words sets = Settings("3000steps", "1000steps");
+  const std::string directory = TempPath("stopped");
+  Watched run("stopped", {"run", kJob, "--workers", "2", "--dir", directory}, sets);
+  run.WaitFor(" steps from ");
+  const int chief = ProcessOf(directory, "chief");
+  REQUIRE(chief != 0);
+
+  kill(chief, SIGSTOP);
+  run.WaitFor("term 2, listening");
+
+  CHECK(run.End() == Ended{});
+  const std::string output = run.Output();
+  CAPTURE(output);
+  const size_t examined = output.find("the chief is at: ");
+  const size_t killed = output.find("killed chief: it is stopped and has not run for ");
+  CHECK(examined < killed);
+  CHECK(killed < output.find("term 2, listening"));
+  const std::string undisturbed = TempPath("not_stopped");
+  REQUIRE(Run({"run", kJob, "--workers", "1", "--dir", undisturbed}, sets).code == kExitDone);
+  CHECK(Digest(directory) == Digest(undisturbed));
+}
+
+TEST_CASE("hung worker: one that is stopped is replaced by its supervisor, and can be looked at before", "[e2e]") {
+  const std::string directory = TempPath("stopped_worker");
+  Watched run("stopped_worker", {"run", kJob, "--workers", "2", "--dir", directory}, Settings("1000000steps", "1h"));
+  run.WaitFor(" steps from ");
+  const int worker = ProcessOf(directory, "worker-1");
+  REQUIRE(worker != 0);
+
+  const Result dump = Run({"dump", "--dir", directory});
+  CHECK(dump.code == kExitDone);
+  CHECK_THAT(dump.output, Contains("lockstep dump of chief, process ") && Contains("lockstep dump of worker-0, ") &&
+                              Contains("engine (thread ") && Contains("lockstep::worker::SessionLoop::Run()"));
+  kill(worker, SIGSTOP);
+  const Result stopped = Run({"dump", absl::StrCat(worker)});
+  CHECK(stopped.code == kExitDone);
+  CHECK_THAT(stopped.output, Contains("from outside, for it is stopped") && Contains("engine: is stopped"));
+
+  run.WaitFor("killed worker-1: it is stopped and has not run for ");
+  run.WaitFor("worker-1 was ended by signal 9; starting it again");
+  run.process().Signal(SIGTERM);
+  CHECK(run.End().code == kExitPreempted);
 }
 
 TEST_CASE("hung chief: one that was stopped goes on with the generation that stepped on without it", "[e2e]") {

@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "common/liveness/activity.h"
 #include "common/status/check.h"
 #include "common/sync/mutex.h"
 
@@ -94,6 +95,7 @@ struct BatchReader::Shared {
   }
 
   void Run() {
+    NameThread("data");
     while (true) {
       std::unique_ptr<Batch> batch;
       uint64_t seek = 0;
@@ -104,6 +106,7 @@ struct BatchReader::Shared {
         batch = TakeWork();
         seek = seeks;
       }
+      const NowDoing reading("reading the samples of step ", batch->step, ", logical shard ", batch->logical_shard);
       Fill(*batch);
       MutexLock lock(&mutex);
       // A batch that was read for another place is only its memory.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/liveness/activity.h"
 #include "common/status/status_macros.h"
 
 namespace lockstep::worker {
@@ -87,6 +88,7 @@ absl::Status ByteSource::Bad(int64_t offset, absl::string_view message) const {
 }
 
 absl::StatusOr<size_t> ByteSource::ReadSome(absl::Span<std::byte> out) {
+  const NowDoing reading("reading ", NoteTail(name_));
   size_t done = 0;
   while (done < out.size()) {
     const absl::Span<std::byte> piece = out.subspan(done, std::min(out.size() - done, kPieceBytes));

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/digest/sha256.h"
+#include "common/liveness/activity.h"
 #include "common/log/log.h"
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
@@ -114,6 +115,7 @@ absl::Status Plan::State::RunStep(const PlanStep& step) {
 }
 
 absl::Status Plan::State::LaunchStep(const PlanStep& step) {
+  const NowDoing node("node '", step.node, "'");
   if (step.kernel != nullptr) return step.kernel->Launch(*stream);
   return stream->CopyOnDevice(Address(step.outputs[0]), Address(step.inputs[0]),
                               static_cast<size_t>(Bytes(step.outputs[0])));
@@ -213,6 +215,7 @@ absl::Status Plan::State::RunSegment(PlanSegment& segment) {
     for (size_t i = segment.first; i < segment.last; ++i) LS_RETURN_IF_ERROR(RunStep(steps[i]));
     return absl::OkStatus();
   }
+  const NowDoing nodes("nodes '", steps[segment.first].node, "' to '", steps[segment.last - 1].node, "'");
   nodes_executed.fetch_add(segment.last - segment.first, std::memory_order_relaxed);
   AdvancePulse(pulse);
   return stream->Replay(*segment.recording);

@@ -197,11 +197,13 @@ struct Announce {
   LS_FIELDS(Announce, warning, text)
 };
 
-// End the process. What is queued on the stream is flushed first (at most one second).
+// End the process. What is queued on the stream is flushed first (at most one second). `stuck`: a thread that computes
+// does not stop; its last words are to say at what.
 struct Exit {
   int32_t code = 0;
   std::string reason;
-  LS_FIELDS(Exit, code, reason)
+  bool stuck = false;
+  LS_FIELDS(Exit, code, reason, stuck)
 };
 
 using Action =

@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/clock/clock.h"
+#include "common/liveness/activity.h"
 #include "common/log/log.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
@@ -28,7 +29,8 @@ constexpr absl::Duration kEvidencePoll = absl::Milliseconds(10);
 
 }  // namespace
 
-Engine::Engine(Options options) : options_(std::move(options)), background_(kQueuedActions), thread_(kQueuedActions) {}
+Engine::Engine(Options options)
+    : options_(std::move(options)), background_("digests", kQueuedActions), thread_(kThreadName, kQueuedActions) {}
 
 Engine::~Engine() {
   Generation generation;
@@ -142,6 +144,8 @@ Incarnation Engine::Suspect(const Generation& generation, const absl::Status& st
 }
 
 void Engine::Do(const FormCommunicator& action) {
+  const NowDoing forming_it("connecting with ", action.members.size() - 1, " peers for generation ",
+                            action.generation.term, ".", action.generation.counter);
   // Before anybody waits for this rank.
   if (!HasMemoryAgain()) return;
   GlooOptions gloo;
@@ -238,6 +242,7 @@ absl::StatusOr<std::shared_ptr<Communicator>> Engine::JoinDevices(std::shared_pt
 void Engine::Do(const RunStep& action) {
   const auto communicator = CommunicatorOf(action.generation);
   if (!communicator.ok()) return Fail(action.generation, communicator.status());
+  const NowDoing stepping("step ", action.step, ", rank ", (*communicator)->rank(), " of ", (*communicator)->size());
   absl::StatusOr<StepResult> result =
       replica_->runner().RunStep(**communicator, static_cast<int64_t>(action.step), action.slot);
   if (!result.ok()) return Fail(action.generation, result.status());
@@ -264,6 +269,8 @@ absl::Status Engine::FlipForTest(uint64_t step) {
 void Engine::Do(const RunSlice& action) {
   const auto communicator = CommunicatorOf(action.generation);
   if (!communicator.ok()) return Fail(action.generation, communicator.status());
+  const NowDoing evaluating("slice ", action.slice, " of the evaluation of step ", action.step, ", rank ",
+                            (*communicator)->rank(), " of ", (*communicator)->size());
   absl::StatusOr<SliceOutcome> outcome = replica_->runner().RunSlice(**communicator, static_cast<int64_t>(action.step),
                                                                      static_cast<int64_t>(action.slice), action.slot);
   if (!outcome.ok()) return Fail(action.generation, outcome.status());
@@ -271,6 +278,7 @@ void Engine::Do(const RunSlice& action) {
 }
 
 void Engine::WriteText(const WriteSample& action, uint64_t number) {
+  const NowDoing writing("writing a sample of text");
   // In this order, because CancelSamples sets the number before it cancels.
   replica_->CancelSample(false);
   if (number <= cancelled_samples_) return;
@@ -280,6 +288,8 @@ void Engine::WriteText(const WriteSample& action, uint64_t number) {
 }
 
 void Engine::Do(const StopComputing& action) {
+  const NowDoing stopping("closing the communicator of generation ", action.generation.term, ".",
+                          action.generation.counter);
   std::shared_ptr<Communicator> communicator;
   {
     MutexLock lock(&mutex_);
@@ -296,6 +306,7 @@ void Engine::Do(const StopComputing& action) {
 }
 
 void Engine::Do(const ComputeDigest& action) {
+  const NowDoing digesting("the digest of step ", action.position.step);
   ReplicaState& state = replica_->state();
   if (const absl::Status fetched = state.Fetch(); !fetched.ok()) {
     FailForGood(fetched);
@@ -305,6 +316,7 @@ void Engine::Do(const ComputeDigest& action) {
 }
 
 void Engine::Do(const TakeSnapshot& action) {
+  const NowDoing taking("the snapshot of step ", action.step);
   const absl::Time begin = SteadyNow();
   auto snapshot = snapshots_.Take(replica_->state());
   if (!snapshot.ok()) {
@@ -315,6 +327,7 @@ void Engine::Do(const TakeSnapshot& action) {
   }
   checkpoint_time_ += SteadyNow() - begin;
   background_.Post([this, action, copy = *std::move(snapshot)] {
+    const NowDoing naming("the digest of the snapshot of step ", action.step);
     if (const absl::Status copied = copy.Wait(); !copied.ok()) {
       FailForGood(device::MarkedAs(
           copied, absl::InternalError(absl::StrCat("snapshot of step ", action.step, ": ", copied.message()))));

@@ -35,6 +35,9 @@ namespace lockstep::worker {
 
 class Engine {
  public:
+  // Of the thread that computes, in dumps.
+  static constexpr char kThreadName[] = "engine";
+
   struct Options {
     std::string peer_host;
     // How long the members of a generation have to connect.

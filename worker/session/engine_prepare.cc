@@ -7,6 +7,7 @@
 #include "common/checkpoint_format/shares.h"
 #include "common/job/job.h"
 #include "common/job/log_settings.h"
+#include "common/liveness/activity.h"
 #include "common/log/log.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
@@ -45,6 +46,7 @@ absl::Status MoveState(ReplicaState& from, ReplicaState& to) {
 // because of a broken stream would be refused for good.
 absl::StatusOr<std::string> Engine::FetchPatiently(const FetchBytes& fetch) {
   for (;;) {
+    const NowDoing fetching("fetching from the chief");
     absl::StatusOr<std::string> bytes = fetch(options_.fence());
     if (!absl::IsUnavailable(bytes.status()) && !absl::IsFailedPrecondition(bytes.status())) return bytes;
     LS_LOG(info, "cannot fetch from the chief (yet): ", bytes.status().message());
@@ -54,6 +56,7 @@ absl::StatusOr<std::string> Engine::FetchPatiently(const FetchBytes& fetch) {
 
 std::unique_ptr<Replica> Engine::MakeReplica(const std::string& metagraph, const std::string& plan_hash,
                                              ReplicaProblem& problem) {
+  const NowDoing making("making the replica");
   ChiefClient& client = *options_.client;
   const auto fetch = [&]() -> absl::StatusOr<std::unique_ptr<Replica>> {
     LS_ASSIGN_OR_RETURN(const std::string yaml,
@@ -158,6 +161,8 @@ void Engine::Do(const PrepareReplica& action) {
 void Engine::Do(const SyncState& action) {
   const auto communicator = CommunicatorOf(action.generation);
   if (!communicator.ok()) return Fail(action.generation, communicator.status());
+  const NowDoing syncing("the state of step ", action.position.step, " comes or goes, rank ", (*communicator)->rank(),
+                         " of ", (*communicator)->size());
   EvaluationProgress progress = action.progress;
   const absl::StatusOr<std::string> digest =
       action.restore.has_value() ? Restore(**communicator, action) : Transfer(**communicator, action, progress);
@@ -221,13 +226,17 @@ absl::StatusOr<std::string> Engine::Restore(Communicator& communicator, const Sy
   sync_voided_ = true;
   const Share& own = plan.shares[communicator.rank()];
   uint64_t received = 0;
-  const absl::Status fetched =
-      options_.client->FetchShare(options_.fence(), *action.restore, static_cast<uint32_t>(communicator.rank()), ranks,
-                                  *fetches, [&](uint64_t offset, absl::Span<const char> bytes) {
-                                    if (offset + bytes.size() > own.bytes) return;
-                                    state.WriteShare(own, offset, bytes);
-                                    received += bytes.size();
-                                  });
+  absl::Status fetched;
+  {
+    const NowDoing fetching("share ", communicator.rank() + 1, " of ", ranks, " of step ", action.restore->step,
+                            " comes from the chief");
+    fetched = options_.client->FetchShare(options_.fence(), *action.restore, static_cast<uint32_t>(communicator.rank()),
+                                          ranks, *fetches, [&](uint64_t offset, absl::Span<const char> bytes) {
+                                            if (offset + bytes.size() > own.bytes) return;
+                                            state.WriteShare(own, offset, bytes);
+                                            received += bytes.size();
+                                          });
+  }
   LS_RETURN_IF_ERROR(fetched);
   if (received != own.bytes) {
     return absl::DataLossError(absl::StrCat("share ", communicator.rank(), " of ", ranks, " came with ", received,

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "common/liveness/activity.h"
 #include "common/net/rpc.h"
 #include "common/protocol/wire.h"
 #include "protos/session.grpc.pb.h"
@@ -44,6 +45,7 @@ void HeartbeatThread::Set(const WorkerFence& fence, Heartbeat::Phase phase, cons
 }
 
 void HeartbeatThread::Run() {
+  NameThread("heartbeat");
   std::string address;
   std::unique_ptr<proto::Session::Stub> stub;
   for (;;) {
@@ -69,6 +71,7 @@ void HeartbeatThread::Run() {
     }
     grpc::ClientContext context;
     SetToken(context, options_.client->token());
+    if (!signs.doing.empty()) SetDoing(context, signs.doing);
     context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(limit_.limit()));
     proto::HeartbeatReply reply;
     const auto begin = std::chrono::steady_clock::now();

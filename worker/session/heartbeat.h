@@ -24,6 +24,7 @@ namespace lockstep::worker {
 struct LifeSigns {
   uint64_t progress = 0;        // nodes executed + bytes moved, never decreasing
   bool waits_for_peer = false;  // the thread that computes waits for other ranks
+  std::string doing;            // what that thread has been at for a while, for people; "": nothing for long
 };
 
 // The phase that a beat reports. A worker that computes or forms and waits for a peer is not to blame for standing

@@ -113,7 +113,7 @@ void SessionCore::OnTick() {
   LeaveIfGraceEnds();
   if (phase_ == Phase::kExited) return;
   if (now_ >= stop_limit_) {
-    return ExitWith(kExitPreempted, "computing did not stop after its collectives were aborted");
+    return ExitWith(kExitPreempted, "computing did not stop after its collectives were aborted", /*stuck=*/true);
   }
   if (link_ == Link::kGreeting && now_ >= greeting_limit_) GiveUpLink("the chief did not answer Hello");
   if (link_ == Link::kWelcomed && now_ >= heard_ + ChiefSilence()) {
@@ -176,9 +176,9 @@ void SessionCore::OnPreparationFailed(const PreparationFailed& event) {
   Tell(event.result);
 }
 
-void SessionCore::ExitWith(int32_t code, std::string reason) {
+void SessionCore::ExitWith(int32_t code, std::string reason, bool stuck) {
   Tell(Left{code, reason});
-  Emit(Exit{code, std::move(reason)});
+  Emit(Exit{code, std::move(reason), stuck});
   phase_ = Phase::kExited;
 }
 

@@ -117,7 +117,7 @@ class SessionCore {
   void OnPlanFinished(const PlanFinished& event);
   void OnPrepared(const Prepared& event);
   void OnPreparationFailed(const PreparationFailed& event);
-  void ExitWith(int32_t code, std::string reason);
+  void ExitWith(int32_t code, std::string reason, bool stuck = false);
   void FlushReport();
   bool ReportPending() const;
   absl::Duration ChiefSilence() const { return std::max(kChiefSilence, kBeatsMissed * policy_.heartbeat_interval); }

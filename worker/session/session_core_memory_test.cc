@@ -1,4 +1,4 @@
-// When a worker outside of generations gives back the memory that only steps need.
+// When a worker outside of generations gives back the memory that only steps need, and when it gives itself up.
 #include <catch2/catch.hpp>
 #include <variant>
 
@@ -74,6 +74,21 @@ TEST_CASE("session: a spare gives its memory back as well, and anew after each p
   worker.Give(Prepared{Ready{"plan", "data", absl::Milliseconds(5), 100}});
   worker.Wait(kAfter);
   CHECK(Releases(worker) == 2);
+}
+
+TEST_CASE("session: who cannot stop computing ends as one that is stuck, who ends otherwise does not", "[session]") {
+  WorkerHarness stuck;
+  stuck.Run();
+  stuck.Command(Verdict{"it made no progress"}, stuck.core.generation());
+  stuck.Wait(stuck.policy.abort_limit);
+  REQUIRE(stuck.Has<Exit>());
+  CHECK(stuck.Last<Exit>().stuck);
+
+  WorkerHarness told;
+  told.Run();
+  told.Command(Shutdown{70, "the job failed"});
+  REQUIRE(told.Has<Exit>());
+  CHECK_FALSE(told.Last<Exit>().stuck);
 }
 
 }  // namespace

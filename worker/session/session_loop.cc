@@ -5,6 +5,8 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "common/liveness/activity.h"
+#include "common/liveness/dump.h"
 #include "common/log/log.h"
 #include "common/protocol/recording.h"
 #include "common/status/exit_code.h"
@@ -17,6 +19,8 @@ constexpr size_t kQueuedInputs = 65536;
 constexpr absl::Duration kTickEvery = absl::Milliseconds(500);
 constexpr absl::Duration kBeatEvery = absl::Milliseconds(500);
 constexpr absl::Duration kFlushLimit = absl::Seconds(1);
+// What takes longer is told to the chief.
+constexpr absl::Duration kTellsAfter = absl::Seconds(1);
 
 }  // namespace
 
@@ -47,7 +51,8 @@ SessionLoop::SessionLoop(Options options)
                   .interval = kBeatEvery,
                   .signs =
                       [this] {
-                        return LifeSigns{engine_.progress() + uploader_.bytes_sent(), engine_.waits_for_peer()};
+                        return LifeSigns{engine_.progress() + uploader_.bytes_sent(), engine_.waits_for_peer(),
+                                         liveness::StandsAt(Engine::kThreadName, kTellsAfter)};
                       },
                   .answered = [this](Term term) { Post(BeatAnswered{term}); }}) {
   if (!options_.record_path.empty()) {
@@ -67,6 +72,7 @@ SessionLoop::~SessionLoop() {
 void SessionLoop::Post(Event event, uint64_t stream) { inputs_.Push({std::move(event), stream}); }
 
 int SessionLoop::Run() {
+  NameThread("session");
   Step(Tick{});
   absl::Time next_tick = clock_.Now() + kTickEvery;
   while (!exit_code_.has_value()) {
@@ -112,15 +118,28 @@ void SessionLoop::GiveUpUnreachable() {
 
 void SessionLoop::Step(const Event& event) {
   if (const auto* command = std::get_if<CommandReceived>(&event)) {
-    if (const auto* welcome = std::get_if<Welcome>(&command->command)) SetLogRole(welcome->name);
+    if (const auto* welcome = std::get_if<Welcome>(&command->command)) {
+      SetLogRole(welcome->name);
+      SetLivenessRole(welcome->name);
+    }
   }
   const absl::Time now = clock_.Now();
   const std::vector<Action> actions = core_.Step(now, event);
   if (record_.is_open()) {
     record_ << RecordStep(now, event, actions) << std::flush;
   }
+  DescribeHang(actions);
   for (const Action& action : actions) {
+    const NowDoing performing(
+        "the action ", std::visit([](const auto& one) { return std::decay_t<decltype(one)>::kTypeName; }, action));
     std::visit([this](const auto& alternative) { Perform(alternative); }, action);
+  }
+}
+
+void SessionLoop::DescribeHang(const std::vector<Action>& actions) {
+  for (const Action& action : actions) {
+    const auto* const exit = std::get_if<Exit>(&action);
+    if (exit != nullptr && exit->stuck) hang_ = DumpForLine(exit->reason);
   }
 }
 
@@ -171,6 +190,10 @@ void SessionLoop::Perform(const Send& action) {
     stream->Send(action.fence, with_stats);
     return;
   }
+  if (const auto* left = std::get_if<Left>(&action.message); left != nullptr && !hang_.empty()) {
+    stream->Send(action.fence, Left{left->exit_code, absl::StrCat(left->reason, hang_)});
+    return;
+  }
   stream->Send(action.fence, action.message);
 }
 
@@ -216,9 +239,11 @@ void SessionLoop::Perform(const Exit& action) {
   ++stream_number_;
   if (stream != nullptr) stream->Flush(kFlushLimit);
   if (action.code != kExitDone && action.code != kExitPreempted) {
-    ReportFailure(absl::UnknownError(action.reason));
-  } else {
+    ReportFailure(absl::UnknownError(absl::StrCat(action.reason, hang_)));
+  } else if (hang_.empty()) {
     LS_LOG(info, action.reason);
+  } else {
+    LS_LOG(error, action.reason, hang_);
   }
   exit_code_ = action.code;
 }

@@ -77,6 +77,9 @@ class SessionLoop {
   WorkerFence fence() const;
   void SendStoreKey(const Generation& generation, const std::string& key, const std::string& value);
 
+  // Writes what the threads do where the core ends the process because one of them hangs: into hang_.
+  void DescribeHang(const std::vector<Action>& actions);
+
   const Options options_;
   SteadyClock clock_;
   SessionCore core_;
@@ -86,6 +89,7 @@ class SessionLoop {
   bool ever_connected_ = false;
   std::optional<int> exit_code_;
   uint64_t stream_number_ = 0;
+  std::string hang_;  // what this process hung at when it was given up; "" as long as it was not
 
   mutable Mutex mutex_;
   WorkerFence fence_ GUARDED_BY(mutex_);

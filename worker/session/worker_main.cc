@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -16,7 +17,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint_format/naming.h"
 #include "common/clock/clock.h"
+#include "common/liveness/dump.h"
 #include "common/log/log.h"
 #include "common/net/rpc.h"
 #include "common/net/token.h"
@@ -76,6 +79,16 @@ bool IsLoopback(absl::string_view host) {
   return absl::StartsWith(host, "127.") || host == "localhost" || host == "::1";
 }
 
+// The logs of the job's directory, where an option names a file of it; "" otherwise.
+std::string DumpFolder(const WorkerOptions& options) {
+  for (const std::string& file : {options.chief_file, options.token_file}) {
+    const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+    if (folder.filename() == layout::kLogs) return folder.string();
+    if (folder.filename() == "chief") return (folder.parent_path() / layout::kLogs).string();
+  }
+  return "";
+}
+
 std::string HostName() {
   char name[256] = {};
   gethostname(name, sizeof name - 1);
@@ -105,6 +118,7 @@ int WorkerMain(const WorkerOptions& options) {
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);  // what fails is said here, once
   const sigset_t signals = BlockStopSignals();
   SurviveTerminal();
+  StartLiveness(options.name.empty() ? "worker" : options.name, DumpFolder(options));
 
   if (options.chief.empty() == options.chief_file.empty()) {
     return Fail(absl::InvalidArgumentError("give the chief's address: --chief HOST:PORT"), kExitUsage);

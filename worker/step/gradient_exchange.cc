@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "common/liveness/activity.h"
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
 #include "worker/collectives/device_communicator.h"
@@ -212,6 +213,7 @@ void GradientExchange::SubmitToHost(int bucket) {
 absl::Status GradientExchange::WaitForPasses() {
   if (passes_done_) return absl::OkStatus();
   LS_CHECK(added_ == shards_.last - shards_.first, "every shard is added before the attempt ends");
+  const NowDoing waiting("waiting for the device to finish its passes");
   LS_RETURN_IF_ERROR(records_.ToHost(*options_.stream, 0, record_bytes()));
   LS_RETURN_IF_ERROR(SubmitStaged(/*wait=*/true));
   LS_RETURN_IF_ERROR(options_.stream->Synchronize());
@@ -241,6 +243,8 @@ absl::Status GradientExchange::SendWord(const WordShape& shape, const ControlCon
 absl::Status GradientExchange::WaitForAll(absl::Status outcome) {
   const bool copied = goes_over_host();
   for (size_t b = 0; b < handles_.size(); ++b) {
+    const NowDoing reducing("all-reduce of bucket ", b + 1, " of ", handles_.size(), " with ",
+                            communicator_->size() - 1, " peers");
     absl::Status status = WaitFor(*handles_[b], options_.pulse);
     if (status.ok() && outcome.ok() && copied) {
       const FlatRange range = range_of(static_cast<int>(b));
@@ -250,6 +254,7 @@ absl::Status GradientExchange::WaitForAll(absl::Status outcome) {
     if (outcome.ok()) outcome = status;
   }
   if (word_handle_ != nullptr) {
+    const NowDoing gathering("gathering the control word with ", communicator_->size() - 1, " peers");
     const absl::Status status = WaitFor(*word_handle_, options_.pulse);
     if (outcome.ok()) outcome = status;
   }

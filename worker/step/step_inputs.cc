@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/liveness/activity.h"
 #include "common/status/status_macros.h"
 #include "worker/step/step_runner.h"
 
@@ -79,6 +80,7 @@ absl::Status StepRunner::Seek(int64_t step, ShardRange shards) {
 
 absl::Status StepRunner::NextBatch() {
   const Profiler::Scope scope(config_.profiler, ProfileTrack::kData, "(wait for data)");
+  const NowDoing waiting("waiting for samples");
   // The batch before goes back to the reader.
   LS_RETURN_IF_ERROR(staging_ != nullptr ? staging_->WaitForCopies() : plan_->WaitForInputs());
   batch_ = &reader_->Next();

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint_format/shares.h"
 #include "common/digest/crc32c.h"
+#include "common/liveness/activity.h"
 #include "common/net/rpc.h"
 #include "common/protocol/wire.h"
 #include "common/status/status_macros.h"
@@ -65,12 +66,14 @@ void ShareUploader::Cancel(const SnapshotId& snapshot) {
 }
 
 void ShareUploader::Run() {
+  NameThread("upload");
   while (auto job = queue_.Pop()) {
     {
       MutexLock lock(&mutex_);
       if (stopping_) return;
       current_cancelled_ = false;
     }
+    const NowDoing uploading("upload of share ", job->share + 1, " of ", job->shares, " of step ", job->snapshot.step);
     const absl::Status status = Upload(*job);
     bool cancelled = false;
     {
@@ -104,6 +107,7 @@ absl::Status ShareUploader::Upload(const ShareJob& job) {
     data.resize(std::min<uint64_t>(kChunkBytes, share.bytes - offset));
     job.state->ReadShare(share, offset, absl::MakeSpan(data));
     chunk.set_crc32c(Crc32c(data));
+    const NowDoing sending("sending from byte ", offset, " of ", share.bytes);
     open = stream->Write(chunk);
     bytes_sent_ += data.size();
   }

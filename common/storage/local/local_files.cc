@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "common/liveness/activity.h"
 #include "common/status/status_macros.h"
 #include "common/storage/local/posix_error.h"
 
@@ -36,6 +37,7 @@ class Descriptor {
 };
 
 int OpenRetrying(const std::string& path, int flags, mode_t mode) {
+  const NowDoing opening("opening ", NoteTail(path));
   int fd;
   do {
     fd = open(path.c_str(), flags | O_CLOEXEC, mode);
@@ -44,6 +46,7 @@ int OpenRetrying(const std::string& path, int flags, mode_t mode) {
 }
 
 absl::Status WriteAll(int fd, const std::string& path, absl::string_view bytes) {
+  const NowDoing writing("writing ", NoteTail(path));
   while (!bytes.empty()) {
     const ssize_t n = write(fd, bytes.data(), bytes.size());
     if (n < 0) {
@@ -56,6 +59,7 @@ absl::Status WriteAll(int fd, const std::string& path, absl::string_view bytes) 
 }
 
 absl::Status SyncDescriptor(int fd, const std::string& path, uint64_t written) {
+  const NowDoing syncing("fsync of ", NoteTail(path));
   if (fsync(fd) == 0) return absl::OkStatus();
   // Delayed allocation reports a full disk here.
   return errno == ENOSPC || errno == EDQUOT ? PosixWriteError(errno, path, written) : PosixError(errno, "sync", path);
@@ -94,6 +98,7 @@ class LocalWritableFile final : public WritableFile {
   }
   absl::Status Close() override {
     LS_RETURN_IF_ERROR(CheckOpen());
+    const NowDoing closing("closing ", NoteTail(path_));
     if (close(fd_.Release()) == 0) return absl::OkStatus();
     return PosixWriteError(errno, path_, written_);
   }
@@ -123,6 +128,7 @@ class LocalReadableFile final : public ReadableFile {
   FileFacts facts() const override { return facts_; }
 
   absl::Status ReadAt(uint64_t offset, absl::Span<char> out) const override {
+    const NowDoing reading("reading ", NoteTail(path_));
     size_t done = 0;
     while (done < out.size()) {
       const ssize_t n = pread(fd_.get(), out.data() + done, out.size() - done, static_cast<off_t>(offset + done));

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/liveness/activity.h"
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
 #include "common/storage/local/directory_names.h"
@@ -88,6 +89,7 @@ absl::StatusOr<std::unique_ptr<ReadableFile>> LocalStorage::OpenFile(absl::strin
 absl::StatusOr<std::vector<DirectoryEntry>> LocalStorage::List(absl::string_view path) const {
   LS_RETURN_IF_ERROR(CheckStoragePath(path));
   const std::string full = Describe(path);
+  const NowDoing listing("listing ", NoteTail(full));
   LS_ASSIGN_OR_RETURN(std::vector<std::string> names, ReadDirectoryNames(full));
   std::sort(names.begin(), names.end());
   std::vector<DirectoryEntry> entries;
@@ -127,6 +129,7 @@ absl::Status LocalStorage::Rename(absl::string_view from, absl::string_view to) 
   LS_RETURN_IF_ERROR(CheckStoragePath(to));
   const std::string source = Describe(from);
   const std::string target = Describe(to);
+  const NowDoing renaming("renaming to ", NoteTail(target));
   if (renameat2(AT_FDCWD, source.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) != 0) {
     if (errno != EINVAL && errno != ENOSYS) {
       return PosixError(errno, "rename", absl::StrCat(source, " to ", target));
@@ -144,6 +147,8 @@ absl::Status LocalStorage::Rename(absl::string_view from, absl::string_view to) 
 absl::Status LocalStorage::Replace(absl::string_view from, absl::string_view to) {
   LS_RETURN_IF_ERROR(CheckStoragePath(from));
   LS_RETURN_IF_ERROR(CheckStoragePath(to));
+  const std::string target = Describe(to);
+  const NowDoing renaming("renaming to ", NoteTail(target));
   if (rename(Describe(from).c_str(), Describe(to).c_str()) != 0) {
     return PosixError(errno, "rename", absl::StrCat(Describe(from), " to ", Describe(to)));
   }
@@ -154,7 +159,9 @@ absl::Status LocalStorage::RemoveTree(absl::string_view path) {
   LS_RETURN_IF_ERROR(CheckStoragePath(path));
   if (path.empty()) return absl::InvalidArgumentError("the root of a storage is not removed");
   std::error_code error;
-  std::filesystem::remove_all(Describe(path), error);
+  const std::string full = Describe(path);
+  const NowDoing removing("removing ", NoteTail(full));
+  std::filesystem::remove_all(full, error);
   if (error && error.value() != ENOENT && error.value() != ENOTDIR) {
     return PosixError(error.value(), "remove", Describe(path));
   }

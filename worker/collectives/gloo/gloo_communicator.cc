@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/clock/clock.h"
+#include "common/liveness/activity.h"
 #include "common/status/status_macros.h"
 #include "common/sync/mutex.h"
 #include "worker/collectives/call.h"
@@ -86,6 +87,7 @@ class GlooCommunicator final : public CallCommunicator {
 
  private:
   void RunQueue() {
+    NameThread("collectives");
     Transfers transfers(*mesh_, options_.piece_elements);
     for (;;) {
       Call call;
@@ -101,6 +103,7 @@ class GlooCommunicator final : public CallCommunicator {
       }
       lifeline_.Entered(call);
       absl::Status status = mesh_->status();
+      const NowDoing running(call.Name(), " with ", size() - 1, " peers");
       if (status.ok()) status = transfers.Run(call);
       call.completion->End(status);
     }

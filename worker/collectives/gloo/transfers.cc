@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "common/liveness/activity.h"
 #include "common/status/status_macros.h"
 #include "worker/collectives/bucketer.h"
 #include "worker/collectives/exact_sum.h"
@@ -96,6 +97,7 @@ class Gather {
   }
 
   absl::Status Finish() {
+    const NowDoing gathering("gathering: ", receives_, " pieces are to come");
     for (; receives_ > 0; --receives_) LS_RETURN_IF_ERROR(region_.AwaitReceive());
     return region_.AwaitAllSends();
   }
@@ -207,6 +209,7 @@ absl::Status Transfers::ReducePieces(const Call& call, absl::Span<T> values, con
   std::vector<const T*> sources(static_cast<size_t>(mesh_.size()), nullptr);
   for (int64_t piece = 0; piece < own.pieces; ++piece) {
     for (size_t p = 0; p < peers.size(); ++p) {
+      const NowDoing receiving("receiving from rank ", peers[p]);
       LS_RETURN_IF_ERROR(incoming[p].AwaitReceive());
       sources[static_cast<size_t>(peers[p])] = scratch + p * ring + piece % kWindow * own.piece_size;
     }
@@ -282,7 +285,10 @@ absl::Status Transfers::Broadcast(const Call& call) {
     }
   }
   for (size_t piece = 0; piece < pieces; ++piece) {
-    if (position > 0) LS_RETURN_IF_ERROR(region.AwaitReceive());
+    if (position > 0) {
+      const NowDoing receiving("receiving from rank ", previous);
+      LS_RETURN_IF_ERROR(region.AwaitReceive());
+    }
     if (position + 1 < mesh_.size()) {
       LS_RETURN_IF_ERROR(region.Send(next, slot, piece * kBroadcastPieceBytes, bytes_of(piece)));
     }

@@ -1,0 +1,21 @@
+// The wall clock as people read it. Nothing is ever timed by it.
+//
+// Threading: thread-safe.
+#ifndef LOCKSTEP_COMMON_CLOCK_WALL_TIME_H_
+#define LOCKSTEP_COMMON_CLOCK_WALL_TIME_H_
+
+#include <string>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
+namespace lockstep {
+
+// "2026-11-23T18:00:00.123Z".
+inline std::string WallTimeText() {
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::Now(), absl::UTCTimeZone());
+}
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_CLOCK_WALL_TIME_H_
