@@ -8,9 +8,10 @@
 #   tests/e2e/chaos.sh SECONDS [SEED]       rounds until SECONDS have passed; one round at least
 #     --lockstep PATH   the program (default: bazel-bin/deploy/cli/lockstep)
 #     --faults LIST     only these, as kill_worker,cut_pair (default: all; --list names them)
+#     --steps N         how long a round's job is (default: 3000): on a slow machine a round of that many takes long
 #     --keep DIR        where the logs of rounds that fail are kept (default: chaos.SEED in the folder for temporary files)
 #
-# A round fails when the job does not end after all is mended, ends with another digest than the undisturbed run on one
+# A round fails when the job makes no step for four minutes after all is mended, ends with another digest than the undisturbed run on one
 # worker, when any process ends with a code that is no consequence of a fault, when chiefs commit out of turn, or when
 # generations follow each other without end. The seed gives the same draws again, not the same timing.
 # The last line is `N passed, N failed`, counted in rounds. Exit 0 only if nothing failed; 64: usage.
@@ -18,11 +19,13 @@ set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=tests/e2e/hosts.sh
 source "$here/hosts.sh"
+# shellcheck source=tests/e2e/chaos_faults.sh
+source "$here/chaos_faults.sh"
 
 all_faults=(kill_worker kill_worker kill_chief kill_chief kill_all term_worker term_chief stop_worker stop_worker
   stop_chief isolate_worker isolate_chief unplug_worker cut_pair cut_pair cut_one_way flap slow readdress full_disk
   leave move_chief second_chief)
-lockstep=bazel-bin/deploy/cli/lockstep job=deploy/jobs/fashion_mnist_short.yaml keep='' positional=()
+lockstep=bazel-bin/deploy/cli/lockstep job=deploy/jobs/fashion_mnist_short.yaml keep='' steps=3000 positional=()
 faults=("${all_faults[@]}")
 words=("$@")
 while [ $# -gt 0 ]; do
@@ -30,6 +33,7 @@ while [ $# -gt 0 ]; do
     --lockstep) lockstep=${2:?--lockstep needs a path}; shift ;;
     --job) job=${2:?--job needs a path}; shift ;;
     --faults) IFS=, read -ra faults <<<"${2:?--faults needs a list}"; shift ;;
+    --steps) steps=${2:?--steps needs a number}; shift ;;
     --keep) keep=${2:?--keep needs a directory}; shift ;;
     --list) printf '%s\n' "${all_faults[@]}" | sort -u; exit 0 ;;
     -*) echo "chaos.sh: unknown argument '$1' (see the head of the file)" >&2; exit 64 ;;
@@ -65,7 +69,7 @@ draw() { drawn=$(((RANDOM * 32768 + RANDOM) % $1)); }
 now() { now_ms=$((${EPOCHREALTIME/./} / 1000)); }
 say() { printf '%(%T)T %s\n' -1 "$*" | tee -a "$root/journal" >&2; }
 # The shell tells of every child that is killed; that is said already.
-exec 2> >(grep -v ' Killed  ' >&2)
+exec 2> >(grep --line-buffered -v ' Killed  ' >&2)
 
 # ---- processes -------------------------------------------------------------------------------------------------------
 
@@ -144,208 +148,48 @@ restart_missing() {
   done
 }
 
-# ---- faults: each says what it does, and leaves behind how to undo it --------------------------------------------------
-
-later() {  # MILLISECONDS COMMAND…
-  now
-  undo_at+=($((now_ms + $1)))
-  undo_do+=("${*:2}")
-}
-
-undo_due() {  # [all]
-  local i
-  now
-  for i in "${!undo_at[@]}"; do
-    [ "${1:-}" = all ] || [ "$now_ms" -ge "${undo_at[$i]}" ] || continue
-    ${undo_do[$i]}
-    unset "undo_at[$i]" "undo_do[$i]"
-  done
-}
-
-some_worker() { draw $workers; chosen=$((drawn + 1)); }
-# How long a fault lasts: mostly short, at times longer than every limit of the protocol.
-some_while() {
-  draw 10
-  case $drawn in
-    0) draw 30000; while_ms=$((drawn + 10000)) ;;
-    1 | 2 | 3) draw 9000; while_ms=$((drawn + 1000)) ;;
-    *) draw 1500; while_ms=$((drawn + 5)) ;;
-  esac
-}
-# No two faults of one kind on one thing at once: the first one's end would mend both.
-take() { [ -z "${taken[$1]:-}" ] || return 1; taken[$1]=1; }
-free() { unset "taken[$1]"; }
-mended() { "${@:2}"; free "$1"; say "mended: ${*:2}"; }
-
-kill_now() { killed[$1]=1; signal "$1" KILL || { unset "killed[$1]"; return 1; }; }
-kill_worker() { some_worker; kill_now "worker-$chosen" && say "kill worker-$chosen"; }
-kill_chief() {
-  draw 3
-  now
-  [ $drawn != 0 ] || { draw 12000; chief_back_at=$((now_ms + drawn)); }
-  kill_now chief && say "kill chief, back in $((chief_back_at > now_ms ? chief_back_at - now_ms : 0)) ms"
-}
-kill_all() {
-  local name
-  for name in "${!pid[@]}"; do kill_now "$name"; done
-  say "kill everything"
-}
-term_worker() { some_worker; signal "worker-$chosen" TERM && say "SIGTERM worker-$chosen"; }
-term_chief() { signal chief TERM && say "SIGTERM chief"; }
-
-go_on() {  # NAME NUMBER
-  kill -CONT "$2" 2>/dev/null
-  unset "stopped[$1]"
-}
-stop_process() {
-  some_while
-  [ -z "${stopped[$1]:-}" ] && signal "$1" STOP || return 1
-  stopped[$1]=1
-  say "SIGSTOP $1 for $while_ms ms"
-  later "$while_ms" go_on "$1" "${pid[$1]}"
-}
-stop_worker() { some_worker; stop_process "worker-$chosen"; }
-stop_chief() { stop_process chief; }
-
-isolate_host() {
-  some_while
-  take "port$1" || return 1
-  isolate "$1"
-  say "host $1 is cut off for $while_ms ms ($2)"
-  later "$while_ms" mended "port$1" rejoin "$1"
-}
-isolate_worker() { some_worker; isolate_host "$chosen" "worker-$chosen"; }
-isolate_chief() { isolate_host "${host_of[chief]}" chief; }
-unplug_worker() {
-  some_worker
-  some_while
-  take "port$chosen" || return 1
-  unplug "$chosen"
-  say "host $chosen is unplugged for $while_ms ms"
-  later "$while_ms" mended "port$chosen" plug "$chosen"
-}
-one_way() {  # FROM TO MS
-  take "way$1$2" || return 1
-  drop_to "$1" "$2"
-  later "$3" mended "way$1$2" deliver_to "$1" "$2"
-}
-two_workers() {
-  some_worker
-  other=$chosen
-  while [ "$other" = "$chosen" ]; do some_worker; done
-}
-cut_pair() {
-  two_workers
-  some_while
-  one_way "$chosen" "$other" "$while_ms"
-  one_way "$other" "$chosen" "$while_ms"
-  say "hosts $chosen and $other are cut for $while_ms ms"
-}
-cut_one_way() {
-  two_workers
-  draw 3
-  [ "$drawn" != 0 ] || other=${host_of[chief]}
-  some_while
-  draw 2
-  if [ "$drawn" = 0 ]; then one_way "$chosen" "$other" "$while_ms"; else one_way "$other" "$chosen" "$while_ms"; fi ||
-    return 1
-  say "one way of hosts $chosen and $other is cut for $while_ms ms"
-}
-flap() {
-  local times=0 pause
-  some_worker
-  take "port$chosen" || return 1
-  draw 12
-  times=$((drawn + 2))
-  say "host $chosen flaps $times times"
-  while [ $times -gt 0 ]; do
-    unplug "$chosen"
-    draw 120
-    pause=$drawn
-    sleep "$(printf '0.%03d' $pause)"
-    plug "$chosen"
-    draw 120
-    sleep "$(printf '0.%03d' $drawn)"
-    times=$((times - 1))
-  done
-  free "port$chosen"
-}
-slow() {
-  some_worker
-  some_while
-  take "rate$chosen" || return 1
-  slow_down "$chosen" 20mbit
-  say "host $chosen has 20 Mbit/s for $while_ms ms"
-  later "$while_ms" mended "rate$chosen" speed_up "$chosen"
-}
-back_home() {  # HOST OLD NEW
-  readdress "$@"
-  address[$1]=$3
-}
-readdress_worker() {
-  local home
-  some_worker
-  some_while
-  take "address$chosen" || return 1
-  home=$(host_address "$chosen")
-  back_home "$chosen" "$home" "10.77.0.$((chosen + 100))"
-  moved[worker-$chosen]=1
-  say "host $chosen has another address for $while_ms ms"
-  later "$while_ms" mended "address$chosen" back_home "$chosen" "10.77.0.$((chosen + 100))" "$home"
-}
-full_disk() {
-  some_while
-  take disk || return 1
-  dd if=/dev/zero of="$disk/fill" bs=64k 2>/dev/null
-  say "the disk is full for $while_ms ms"
-  later "$while_ms" mended disk rm -f "$disk/fill"
-}
-come_back() { unset "absent[$1]"; }
-leave() {
-  some_worker
-  some_while
-  [ -z "${absent[$chosen]:-}" ] && [ ${#absent[@]} -lt $((workers - 1)) ] || return 1
-  absent[$chosen]=1
-  draw 2
-  if [ "$drawn" = 0 ]; then signal "worker-$chosen" TERM; else kill_now "worker-$chosen"; fi
-  say "worker-$chosen leaves for $while_ms ms"
-  later "$while_ms" come_back "$chosen"
-}
-choose_chief_host() { if [ "$chief_host" = 0 ]; then chief_host=5; else chief_host=0; fi; }
-move_chief() {
-  choose_chief_host
-  draw 2
-  if [ "$drawn" = 0 ]; then signal chief TERM; else kill_now chief; fi
-  say "the chief moves to host $chief_host"
-}
-# The lock is gone, as on a storage without locks: only the term decides between the two.
-second_chief() {
-  take second || return 1
-  if [ -n "${pid[old_chief]:-}" ] || ! signal chief STOP; then free second; return 1; fi
-  some_while
-  usurped=1
-  rm -f "$dir/chief/lock"
-  pid[old_chief]=${pid[chief]}
-  unset "pid[chief]"
-  later "$while_ms" mended second go_on old_chief "${pid[old_chief]}"
-  [ "${host_of[chief]}" != "$spare_host" ] || choose_chief_host
-  if [ "${host_of[chief]}" = "$spare_host" ]; then start_chief "$chief_host"; else start_chief "$spare_host"; fi
-  say "the chief is stopped for $while_ms ms, and another one starts on host ${host_of[chief]} without a lock"
-}
-
-one_fault() {
-  draw ${#faults[@]}
-  case ${faults[$drawn]} in
-    readdress) readdress_worker ;;
-    *) ${faults[$drawn]} ;;
-  esac && count=$((count + 1))
-}
-
 # ---- rounds ------------------------------------------------------------------------------------------------------------
+
+# How often the job began to step, in all lives of its chief.
+count_begun() { begun=$(cat "$root"/log/chief-* 2>/dev/null | grep -cE ' steps from |goes on under term'); }
+
+# Faults come in bursts, or one by one, when the job has stepped for a moment since the last one.
+plan_next_fault() {
+  now
+  draw 3
+  if [ "$drawn" = 0 ]; then
+    draw 800
+    fault_at=$((now_ms + drawn)) fault_waits_until=0
+  else
+    draw 2500
+    fault_pause=$drawn fault_at='' fault_waits_until=$((now_ms + 12000)) look_at=0
+    count_begun
+    begun_before=$begun
+  fi
+}
+
+fault_is_due() {
+  if [ -z "$fault_at" ] && [ "$now_ms" -ge "$look_at" ]; then
+    look_at=$((now_ms + 300))
+    count_begun
+    if [ "$begun" -gt "$begun_before" ] || [ "$now_ms" -ge "$fault_waits_until" ]; then
+      fault_at=$((now_ms + fault_pause))
+    fi
+  fi
+  [ -n "$fault_at" ] && [ "$now_ms" -ge "$fault_at" ]
+}
 
 fail() {
   say "FAILED: $*"
   broken=1
+}
+
+# Whoever makes steps, or ends, has time.
+look_for_progress() {
+  local seen
+  look_at=$((now_ms + 1000))
+  seen="$(cat "$root"/log/chief-* | grep -oE '^(step|saved step|done at step) [0-9]+' | tail -n 1) ${#pid[@]}"
+  if [ "$seen" != "$newest" ]; then newest=$seen deadline=$((now_ms + patience * 1000)); fi
 }
 
 choose_settings() {
@@ -353,14 +197,14 @@ choose_settings() {
   draw 3
   variant=$drawn
   settings=("data.train.inputs=$data/t10k-images-idx3-ubyte.gz" "data.train.labels=$data/t10k-labels-idx1-ubyte.gz"
-    train.duration=3000steps train.global_batch_size=16)
+    train.global_batch_size=16)
   case $variant in
-    0) settings+=("checkpoint={every: 200steps, keep_latest: 3}") ;;
-    1) settings+=("checkpoint={every: 10steps, keep_latest: 2}" train.ema.decay=0.99 train.duration=2000steps) ;;
+    0) settings+=("checkpoint={every: 200steps, keep_latest: 3}" "train.duration=${steps}steps") ;;
+    1) settings+=("checkpoint={every: 10steps, keep_latest: 2}" train.ema.decay=0.99 "train.duration=$((steps * 2 / 3))steps") ;;
     2)
-      settings+=("checkpoint={every: 150steps, keep_latest: 1, keep_best: true}" train.duration=1500steps
+      settings+=("checkpoint={every: 150steps, keep_latest: 1, keep_best: true}" "train.duration=$((steps / 2))steps"
         "data.eval={inputs: $data/t10k-images-idx3-ubyte.gz, labels: $data/t10k-labels-idx1-ubyte.gz}"
-        "eval={every: 500steps, metric: loss}")
+        "eval={every: $((steps / 6))steps, metric: loss}")
       ;;
   esac
 }
@@ -386,10 +230,9 @@ terms_in_order() {
 }
 
 judge() {
-  local generations
   [ "$(result_of "$dir")" = "${digest[$variant]}" ] || fail "the digest is another one than undisturbed"
   terms_in_order || fail "a chief of an older term committed after one of a newer term"
-  generations=$(cat "$root"/log/chief-* | grep -cE 'generation [0-9]+\.[0-9]+: .* at ')
+  generations=$(cat "$root"/log/chief-* | grep -cE ': generation [0-9]+\.[0-9]+: .* at step ')
   [ "$generations" -le "$most_generations" ] || most_generations=$generations
   # A fault breaks a generation, its end lets somebody join again, and a cut is tried anew now and then.
   [ "$generations" -le $((30 + 10 * count)) ] || fail "$generations generations for $count faults"
@@ -412,8 +255,8 @@ end_round() {
 }
 
 play_round() {
-  local until deadline number
-  round=$((round + 1)) count=0 lives=0 broken='' job_done='' usurped='' chief_host=0 chief_back_at=0
+  local until number
+  round=$((round + 1)) count=0 lives=0 broken='' job_done='' usurped='' generations='' chief_host=0 chief_back_at=0
   pid=() stopped=() absent=() undo_at=() undo_do=()
   declare -gA killed=() taken=() moved=()
   rm -rf "$dir" "$root/log" "$root/records" "$root/journal" "$disk/fill"
@@ -421,10 +264,11 @@ play_round() {
   choose_settings
   undisturbed
   for ((number = 1; number <= workers; number++)); do address[$number]=$(host_address "$number"); done
-  draw 30
-  say "round $round, variant $variant, faults for $((drawn + 10)) s"
+  draw 50
+  say "round $round, variant $variant, faults for $((drawn + 15)) s"
   now
-  until=$((now_ms + (drawn + 10) * 1000)) next_fault=0
+  until=$((now_ms + (drawn + 15) * 1000))
+  plan_next_fault
   start_chief 0
   while [ ! -s "$dir/chief/address" ] && alive chief; do sleep 0.02; done
 
@@ -432,12 +276,7 @@ play_round() {
     undo_due
     reap
     restart_missing
-    if [ "$now_ms" -ge "$next_fault" ]; then
-      one_fault
-      draw 2500
-      now
-      next_fault=$((now_ms + drawn / (1 + RANDOM % 5)))
-    fi
+    if fault_is_due; then one_fault; plan_next_fault; fi
     sleep 0.02
     now
   done
@@ -445,16 +284,20 @@ play_round() {
   absent=() chief_back_at=0
   [ -n "$job_done" ] || say "all is mended"
 
-  deadline=$((now_ms + patience * 1000))
+  newest='' look_at=0
+  look_for_progress
   until [ -n "$broken" ] || { [ -n "$job_done" ] && [ ${#pid[@]} = 0 ]; }; do
     reap
     [ -n "$job_done" ] || restart_missing
     sleep 0.02
     now
-    [ "$now_ms" -lt "$deadline" ] || fail "all was mended $patience s ago; still there: ${!pid[*]}"
+    [ "$now_ms" -lt "$look_at" ] || look_for_progress
+    [ "$now_ms" -lt "$deadline" ] || fail "no step for $patience s although all is mended; still there: ${!pid[*]}"
   done
   [ -n "$broken" ] || judge
   total_faults=$((total_faults + count))
+  count_begun
+  say "round $round: $count faults, ${generations:-0} generations, the job began to step $begun times"
   end_round
 }
 

@@ -17,7 +17,6 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
-#include "common/status/exit_code.h"
 #include "deploy/cli/admin_client.h"
 
 namespace lockstep::e2e {
@@ -138,8 +137,7 @@ int64_t HostedJob::Stop() {
   for (auto& [name, process] : processes_) {
     const std::optional<Ended> ended = process.Wait(kLimit);
     if (!ended.has_value()) GiveUp(absl::StrCat(name, " does not end"));
-    const bool expected = *ended == Ended{kExitPreempted, 0} || (name != "chief" && *ended == Ended{});
-    if (!expected) GiveUp(absl::StrCat(name, " ended with code ", ended->code, ", signal ", ended->signal));
+    if (*ended != Ended{}) GiveUp(absl::StrCat(name, " ended with code ", ended->code, ", signal ", ended->signal));
   }
   const std::string latest = ReadAll(directory_ + "/latest");
   int64_t step = 0;
