@@ -3,7 +3,7 @@
 # median / 95th percentile in milliseconds. docs/benchmarks.md says what the columns mean and keeps the figures.
 #   --rounds N       of each fault (default: 50; stop_worker and cut_worker take about ten seconds each)
 #   --faults LIST    of kill_worker,kill_chief,term_worker,stop_worker,join,cut_worker (default: all)
-#   --python PATH    a Python with torch: torchrun's elastic agents at the same step time beside it
+#   --python PATH    a Python with torch: torchrun's elastic agent at the same step time beside it
 #   --dir DIR        where jobs are written while measuring (default: /tmp)
 #   --raw FILE       keep the programs' own output, one JSON object per line, in FILE
 #   --bench PATH     the recovery_bench that stands in a folder with deploy/ (default: it is built)
@@ -47,11 +47,9 @@ for fault in ${faults//,/ }; do
 done
 if [ -n "$python" ]; then
   step_ms=$(sed -nE 's/.*"step_ms":([0-9.]+).*/\1/p' "$figures" | head -n 1)
-  for fault in kill_worker kill_agent; do
-    echo "measuring torchrun, $fault" >&2
-    "$python" "$scripts/recovery_torchrun.py" --rounds "$rounds" --fault "$fault" --step-ms "${step_ms:-7}" \
-      --directory "$TEST_TMPDIR" >>"$figures" || echo "recovery.sh: torchrun, $fault, was not measured" >&2
-  done
+  echo "measuring torchrun" >&2
+  "$python" "$scripts/recovery_torchrun.py" --rounds "$rounds" --step-ms "${step_ms:-7}" --directory "$TEST_TMPDIR" \
+    >>"$figures" || echo "recovery.sh: torchrun was not measured" >&2
 fi
 [ -z "$raw" ] || cp "$figures" "$raw"
 
