@@ -4,7 +4,8 @@
 //   recovery_bench --job JOB [--fault FAULT]… [--rounds N] [--set key=value]… [--trace]
 //     kill_worker (default)  SIGKILL of a worker, to the first step of both others without it
 //     kill_chief             SIGKILL of the chief, which is started again at once, to its adopting the generation that
-//                            steps on; `stood` is the longest step meanwhile
+//                            steps on; `stood` is the longest step meanwhile, `detect` the time until the workers lost
+//                            their sessions, `choose` until they have new ones, `form` until all are members again
 //     term_worker            SIGTERM of a worker: it leaves at a boundary
 //     stop_worker            SIGSTOP of a worker, for good: the job's heartbeat_timeout has to pass
 //     join                   a third worker starts, to the first step of the two others with it
@@ -164,10 +165,17 @@ using Figures = std::map<std::string, std::vector<double>>;
 
 void AddChief(const std::vector<SessionRecord>& records, const Moment& moment, Figures& figures) {
   double stood = 0;
+  ChiefReturn slowest;
   for (const SessionRecord& record : records) {
+    const auto back = ChiefReturnOf(record, moment.fault_ns, moment.over_ns);
+    if (back.has_value() && back->detect_ms + back->return_ms > slowest.detect_ms + slowest.return_ms) slowest = *back;
     stood = std::max(stood, LongestStepMs(record, moment.fault_ns, moment.over_ns));
   }
-  figures["total"].push_back(static_cast<double>(moment.over_ns - moment.fault_ns) * 1e-6);
+  const double total = static_cast<double>(moment.over_ns - moment.fault_ns) * 1e-6;
+  figures["detect"].push_back(slowest.detect_ms);
+  figures["choose"].push_back(slowest.return_ms);
+  figures["form"].push_back(total - slowest.detect_ms - slowest.return_ms);
+  figures["total"].push_back(total);
   figures["stood"].push_back(stood);
 }
 

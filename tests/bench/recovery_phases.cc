@@ -55,6 +55,14 @@ std::optional<Recovery> RecoveryOf(const SessionRecord& record, int64_t fault_ns
   return recovery;
 }
 
+std::optional<ChiefReturn> ChiefReturnOf(const SessionRecord& record, int64_t fault_ns, int64_t to_ns) {
+  const int64_t lost = First(record, "ChiefDisconnected", fault_ns, to_ns, -1);
+  if (lost < 0) return std::nullopt;
+  const int64_t back = First(record, "ChiefConnected", lost, to_ns, -1);
+  if (back < 0) return std::nullopt;
+  return ChiefReturn{static_cast<double>(lost - fault_ns) * kMsPerNs, static_cast<double>(back - lost) * kMsPerNs};
+}
+
 double LongestStepMs(const SessionRecord& record, int64_t from_ns, int64_t to_ns) {
   double longest = 0;
   for (size_t i = 1; i < record.applied.size(); ++i) {

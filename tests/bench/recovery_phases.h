@@ -34,6 +34,14 @@ struct Recovery {
 // nullopt: the process did not step in a generation then, or in no later one.
 std::optional<Recovery> RecoveryOf(const SessionRecord& record, int64_t fault_ns);
 
+// Of a chief that died at `fault_ns` and was started again: until this worker lost its session, then until it had one
+// with the new chief. nullopt: it lost none, or found none by `to_ns`.
+struct ChiefReturn {
+  double detect_ms = 0;
+  double return_ms = 0;
+};
+std::optional<ChiefReturn> ChiefReturnOf(const SessionRecord& record, int64_t fault_ns, int64_t to_ns);
+
 // The longest time between two steps of one generation from `from_ns` to `to_ns`, in milliseconds; 0: no two steps.
 double LongestStepMs(const SessionRecord& record, int64_t from_ns, int64_t to_ns);
 

@@ -49,5 +49,22 @@ TEST_CASE("recovery phases: who did not step before the fault, or never again, i
   CHECK(LongestStepMs(record, Ms(31), Ms(40)) == 0);
 }
 
+TEST_CASE("recovery phases: a chief is back when the worker has a session again after attempts that failed",
+          "[bench]") {
+  SessionRecord record;
+  record.instants = {{Ms(5), "ChiefConnected"},
+                     {Ms(12), "ChiefDisconnected"},
+                     {Ms(20), "ChiefDisconnected"},
+                     {Ms(40), "ChiefConnected"}};
+
+  const auto back = ChiefReturnOf(record, Ms(10), Ms(50));
+
+  REQUIRE(back.has_value());
+  CHECK(back->detect_ms == 2);
+  CHECK(back->return_ms == 28);
+  CHECK_FALSE(ChiefReturnOf(record, Ms(10), Ms(30)).has_value());
+  CHECK_FALSE(ChiefReturnOf(record, Ms(45), Ms(50)).has_value());
+}
+
 }  // namespace
 }  // namespace lockstep::bench

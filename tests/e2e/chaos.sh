@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
 # Random faults on real processes, each on a host of its own (network namespaces, tests/e2e/hosts.sh), round after round
 # for some seconds. A round is a whole job: a chief and up to four workers, killed (SIGKILL), stopped (SIGSTOP, SIGCONT)
-# and asked to leave (SIGTERM) at any time; hosts cut off, unplugged, cut from each other one way or both, flapping, slow
-# or with a new address; the job's disk full; the chief started again on another host; a second chief that takes over
-# while the first one is stopped and the directory's lock is gone. When the faults end everything is mended.
+# and asked to leave (SIGTERM) at any time; hosts cut off, unplugged, cut from each other one way or both, flapping,
+# slow or with a new address; the job's disk full; the chief started again on another host; a second chief that takes
+# over while the first one is stopped and the directory's lock is gone. When the faults end everything is mended.
 #
 #   tests/e2e/chaos.sh SECONDS [SEED]       rounds until SECONDS have passed; one round at least
 #     --lockstep PATH   the program (default: bazel-bin/deploy/cli/lockstep)
 #     --faults LIST     only these, as kill_worker,cut_pair (default: all; --list names them)
 #     --steps N         how long a round's job is (default: 3000): on a slow machine a round of that many takes long
-#     --keep DIR        where the logs of rounds that fail are kept (default: chaos.SEED in the folder for temporary files)
+#     --job PATH        the job to play (default: deploy/jobs/fashion_mnist_short.yaml)
+#     --keep DIR        where logs of rounds that fail are kept (default: chaos.SEED in the folder for temporary files)
 #
-# A round fails when the job makes no step for four minutes after all is mended, ends with another digest than the undisturbed run on one
-# worker, when any process ends with a code that is no consequence of a fault, when chiefs commit out of turn, or when
-# generations follow each other without end. The seed gives the same draws again, not the same timing.
+# A round fails when the job makes no step for four minutes after all is mended, ends with another digest than the
+# undisturbed run on one worker, when any process ends with a code that is no consequence of a fault, when chiefs commit
+# out of turn, or when generations follow each other without end. The seed gives the same draws again, not the same
+# timing.
 # The last line is `N passed, N failed`, counted in rounds. Exit 0 only if nothing failed; 64: usage.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -71,7 +73,7 @@ say() { printf '%(%T)T %s\n' -1 "$*" | tee -a "$root/journal" >&2; }
 # The shell tells of every child that is killed; that is said already.
 exec 2> >(grep --line-buffered -v ' Killed  ' >&2)
 
-# ---- processes -------------------------------------------------------------------------------------------------------
+# ---- processes
 
 sets() { printf -- '--set\n%s\n' "${settings[@]}"; }
 
@@ -105,8 +107,8 @@ signal() {  # NAME SIGNAL: false when there is no such process
   kill "-$2" "${pid[$1]}" 2>/dev/null
 }
 
-# What a process may end with while it is disturbed: done, killed, preempted (by the signal itself where it had not begun
-# to listen), unreachable chief.
+# What a process may end with while it is disturbed: done, killed, preempted (by the signal itself where it had not
+# begun to listen), unreachable chief.
 expected_end() {  # NAME CODE
   case "$2" in
     0 | 143) return 0 ;;
@@ -148,7 +150,7 @@ restart_missing() {
   done
 }
 
-# ---- rounds ------------------------------------------------------------------------------------------------------------
+# ---- rounds
 
 # How often the job began to step, in all lives of its chief.
 count_begun() { begun=$(cat "$root"/log/chief-* 2>/dev/null | grep -cE ' steps from |goes on under term'); }
@@ -184,11 +186,15 @@ fail() {
   broken=1
 }
 
-# Whoever makes steps, or ends, has time.
+# A job that makes steps has time, and so have processes that end when it is done.
 look_for_progress() {
   local seen
   look_at=$((now_ms + 1000))
-  seen="$(cat "$root"/log/chief-* | grep -oE '^(step|saved step|done at step) [0-9]+' | tail -n 1) ${#pid[@]}"
+  if [ -n "$job_done" ]; then
+    seen="done, ${#pid[@]} left"
+  else
+    seen=$(cat "$root"/log/chief-* | grep -oE '^(step|saved step) [0-9]+' | grep -oE '[0-9]+$' | sort -n | tail -n 1)
+  fi
   if [ "$seen" != "$newest" ]; then newest=$seen deadline=$((now_ms + patience * 1000)); fi
 }
 
@@ -200,7 +206,10 @@ choose_settings() {
     train.global_batch_size=16)
   case $variant in
     0) settings+=("checkpoint={every: 200steps, keep_latest: 3}" "train.duration=${steps}steps") ;;
-    1) settings+=("checkpoint={every: 10steps, keep_latest: 2}" train.ema.decay=0.99 "train.duration=$((steps * 2 / 3))steps") ;;
+    1)
+      settings+=("checkpoint={every: 10steps, keep_latest: 2}" train.ema.decay=0.99
+        "train.duration=$((steps * 2 / 3))steps")
+      ;;
     2)
       settings+=("checkpoint={every: 150steps, keep_latest: 1, keep_best: true}" "train.duration=$((steps / 2))steps"
         "data.eval={inputs: $data/t10k-images-idx3-ubyte.gz, labels: $data/t10k-labels-idx1-ubyte.gz}"
@@ -226,7 +235,8 @@ result_of() {
 
 # Every manifest that is there was published by a chief of the same term as the one before it, or of a later one.
 terms_in_order() {
-  grep -ho '"term": *[0-9]*' "$dir"/checkpoints/step-*/manifest.json 2>/dev/null | grep -o '[0-9]*$' | sort -nc 2>/dev/null
+  grep -ho '"term": *[0-9]*' "$dir"/checkpoints/step-*/manifest.json 2>/dev/null | grep -o '[0-9]*$' |
+    sort -nc 2>/dev/null
 }
 
 judge() {

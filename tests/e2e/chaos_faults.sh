@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# The faults of chaos.sh, which sources this: each says what it does and leaves behind how to undo it. A fault that cannot
-# be now (its process is gone, its link is cut already) returns 1 and does nothing.
+# The faults of chaos.sh, which sources this: each says what it does and leaves behind how to undo it. A fault that
+# cannot be now (its process is gone, its link is cut already) returns 1 and does nothing.
 
 # chaos.sh reads what these set.
 # shellcheck disable=SC2034
