@@ -10,7 +10,7 @@ build=(
   libgloo-dev libdnnl-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libisal-dev libssl-dev
 )
 data=(dataset-fashion-mnist bible-kjv)
-test=(catch2 libboost-context-dev clang-format git binutils libonnx-dev libonnx-testdata)
+test=(catch2 libboost-context-dev clang-format git binutils iproute2 libonnx-dev libonnx-testdata)
 
 wanted=()
 for group in "${@:-build}"; do
