@@ -172,13 +172,10 @@ void ExactAllReduce(Communicator& comm, const std::vector<float>& gradient, int3
   const std::vector<int64_t> blocks = BlockSizes(static_cast<int64_t>(sums.size()), comm.size());
   int64_t offset = 0;
   for (int r = 0; r < comm.rank(); ++r) offset += blocks[static_cast<size_t>(r)];
-  const auto convert = [&](int64_t begin, int64_t end) {
-    const auto at = static_cast<size_t>(offset + begin);
-    const auto n = static_cast<size_t>(end - begin);
-    Dequantize(absl::MakeConstSpan(sums).subspan(at, n), exponent, absl::MakeSpan(out).subspan(at, n));
+  const auto convert = [&](int64_t begin, int64_t, absl::Span<const int64_t> reduced) {
+    Dequantize(reduced, exponent, absl::MakeSpan(out).subspan(static_cast<size_t>(offset + begin), reduced.size()));
   };
-  Require(comm.ReduceConvertGather({}, absl::MakeSpan(sums), absl::MakeSpan(out), blocks, convert)
-              ->Wait(absl::Seconds(60)));
+  Require(comm.ReduceConvertGather({}, sums, absl::MakeSpan(out), blocks, convert)->Wait(absl::Seconds(60)));
 }
 
 void BenchRanks(int size, int64_t values, int rounds) {

@@ -102,18 +102,21 @@ void CheckSums(const GroupFactory& make, int size) {
         expect(comm.ReduceScatterSum(kTag, absl::MakeSpan(values), blocks)->Wait(kLong).ok(), "reduce-scatter fails");
         expect(EqualIn(values, expected, OwnBlock(blocks, r)), "reduce-scatter is wrong");
 
-        std::vector<int64_t> sums = ValuesOf(r, n);
+        const std::vector<int64_t> addends = ValuesOf(r, n);
         std::vector<float> out(n, -1.0f);
         const FlatRange own = OwnBlock(blocks, r);
         int64_t converted = 0;
-        const auto handle = comm.ReduceConvertGather(
-            kTag, absl::MakeSpan(sums), absl::MakeSpan(out), blocks, [&](int64_t begin, int64_t end) {
-              if (begin == converted) converted = end;
-              for (int64_t i = own.offset + begin; i < own.offset + end; ++i) {
-                out[static_cast<size_t>(i)] = static_cast<float>(sums[static_cast<size_t>(i)]);
-              }
-            });
+        const auto handle =
+            comm.ReduceConvertGather(kTag, addends, absl::MakeSpan(out), blocks,
+                                     [&](int64_t begin, int64_t end, absl::Span<const int64_t> sums) {
+                                       if (begin == converted && sums.size() == static_cast<size_t>(end - begin))
+                                         converted = end;
+                                       for (size_t i = 0; i < sums.size(); ++i) {
+                                         out[static_cast<size_t>(own.offset + begin) + i] = static_cast<float>(sums[i]);
+                                       }
+                                     });
         expect(handle->Wait(kLong).ok(), "reduce-convert-gather fails");
+        expect(addends == ValuesOf(r, n), "reduce-convert-gather changed what it summed");
         expect(converted == own.size, "convert did not cover the block in order");
         bool equal = true;
         for (size_t i = 0; i < n; ++i) equal = equal && out[i] == static_cast<float>(expected[i]);

@@ -34,11 +34,11 @@ absl::Status Call::Check(int ranks) const {
     case CallKind::kAllGather:
       return CheckBlocks(blocks, ranks, bytes.size());
     case CallKind::kReduceConvertGather:
-      if (integers.size() != floats.size()) {
+      if (addends.size() != floats.size()) {
         return absl::InvalidArgumentError(
-            absl::StrCat(integers.size(), " sums cannot be converted into ", floats.size(), " floats"));
+            absl::StrCat(addends.size(), " sums cannot be converted into ", floats.size(), " floats"));
       }
-      return CheckBlocks(blocks, ranks, integers.size());
+      return CheckBlocks(blocks, ranks, addends.size());
     case CallKind::kBroadcast:
       if (root < 0 || root >= ranks) {
         return absl::InvalidArgumentError(absl::StrCat("no rank ", root, " among ", ranks, " to broadcast from"));
@@ -57,13 +57,13 @@ std::string Call::Name() const {
 
 std::string Call::DifferenceFrom(const Call& other) const {
   if (kind == other.kind && tag == other.tag && root == other.root && blocks == other.blocks &&
-      integers.size() == other.integers.size() && floats.size() == other.floats.size() &&
-      bytes.size() == other.bytes.size()) {
+      integers.size() == other.integers.size() && addends.size() == other.addends.size() &&
+      floats.size() == other.floats.size() && bytes.size() == other.bytes.size()) {
     return "";
   }
   const auto describe = [](const Call& call) {
-    return absl::StrCat(call.Name(), " over ", call.integers.size(), " integers, ", call.floats.size(), " floats, ",
-                        call.bytes.size(), " bytes");
+    return absl::StrCat(call.Name(), " over ", call.integers.size() + call.addends.size(), " integers, ",
+                        call.floats.size(), " floats, ", call.bytes.size(), " bytes");
   };
   return absl::StrCat(describe(*this), " against ", describe(other));
 }
@@ -88,11 +88,11 @@ Handle CallCommunicator::AllGather(Tag tag, absl::Span<char> bytes, absl::Span<c
       {.kind = CallKind::kAllGather, .tag = tag, .bytes = bytes, .blocks = {block_bytes.begin(), block_bytes.end()}});
 }
 
-Handle CallCommunicator::ReduceConvertGather(Tag tag, absl::Span<int64_t> sums, absl::Span<float> out,
+Handle CallCommunicator::ReduceConvertGather(Tag tag, absl::Span<const int64_t> addends, absl::Span<float> out,
                                              absl::Span<const int64_t> block_sizes, ConvertPiece convert) {
   return Submit({.kind = CallKind::kReduceConvertGather,
                  .tag = tag,
-                 .integers = sums,
+                 .addends = addends,
                  .floats = out,
                  .blocks = {block_sizes.begin(), block_sizes.end()},
                  .convert = std::move(convert)});

@@ -29,6 +29,7 @@ struct Call {
   Tag tag;
   uint64_t sequence = 0;  // counts the calls of a communicator from 1
   absl::Span<int64_t> integers;
+  absl::Span<const int64_t> addends;  // of a reduce-convert-gather, instead of integers
   absl::Span<float> floats;
   absl::Span<char> bytes;
   std::vector<int64_t> blocks;
@@ -49,7 +50,7 @@ class CallCommunicator : public Communicator {
  public:
   Handle ReduceScatterSum(Tag tag, absl::Span<int64_t> values, absl::Span<const int64_t> block_sizes) override;
   Handle AllGather(Tag tag, absl::Span<char> bytes, absl::Span<const int64_t> block_bytes) override;
-  Handle ReduceConvertGather(Tag tag, absl::Span<int64_t> sums, absl::Span<float> out,
+  Handle ReduceConvertGather(Tag tag, absl::Span<const int64_t> addends, absl::Span<float> out,
                              absl::Span<const int64_t> block_sizes, ConvertPiece convert) override;
   Handle AllReduceSum(Tag tag, absl::Span<int64_t> values) override;
   Handle AllReduceSum(Tag tag, absl::Span<float> values) override;

@@ -48,9 +48,10 @@ class Pending {
 };
 using Handle = std::shared_ptr<Pending>;
 
-// Turns elements [begin, end) of the block this rank reduced (counted from the block's start) into what is gathered.
-// Runs on a thread of the communicator, pieces in ascending order, together covering the block once.
-using ConvertPiece = std::function<void(int64_t begin, int64_t end)>;
+// Turns `sums`, elements [begin, end) of the block this rank reduced (counted from the block's start), into what is
+// gathered. Runs on a thread of the communicator, pieces in ascending order, together covering the block once. The sums
+// are gone when it returns.
+using ConvertPiece = std::function<void(int64_t begin, int64_t end, absl::Span<const int64_t> sums)>;
 
 class DeviceCommunicator;
 
@@ -69,10 +70,10 @@ class Communicator {
   // In place: rank r's block of block_bytes[r] bytes is copied to the same place on every rank. Blocks fill `bytes`.
   virtual Handle AllGather(Tag tag, absl::Span<char> bytes, absl::Span<const int64_t> block_bytes) = 0;
 
-  // ReduceScatterSum over `sums`, `convert` on this rank's block, which writes the same elements of `out`, then
-  // AllGather of `out` in the same blocks: one call, so that conversion and both transfers overlap.
-  // REQUIRES: sums.size() == out.size().
-  virtual Handle ReduceConvertGather(Tag tag, absl::Span<int64_t> sums, absl::Span<float> out,
+  // Sums `addends` as ReduceScatterSum does, `convert` on this rank's block, which writes the same elements of `out`,
+  // then AllGather of `out` in the same blocks: one call, so that conversion and both transfers overlap. The addends
+  // stay what they are, also when the call fails. REQUIRES: addends.size() == out.size().
+  virtual Handle ReduceConvertGather(Tag tag, absl::Span<const int64_t> addends, absl::Span<float> out,
                                      absl::Span<const int64_t> block_sizes, ConvertPiece convert) = 0;
 
   // In place, the same sum on every rank.

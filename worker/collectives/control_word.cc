@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "common/status/check.h"
@@ -48,9 +49,16 @@ class Reader {
   const char* at_;
 };
 
+std::vector<int> ShardsOfRank(const WordShape& shape, int rank) {
+  if (!shape.shards.empty()) return shape.shards[static_cast<size_t>(rank)];
+  const ShardRange range = ShardsOf(rank, shape.ranks, shape.logical_shards);
+  std::vector<int> shards(static_cast<size_t>(range.last - range.first));
+  std::iota(shards.begin(), shards.end(), range.first);
+  return shards;
+}
+
 size_t SlotsOfRank(const WordShape& shape, int rank) {
-  const ShardRange shards = ShardsOf(rank, shape.ranks, shape.logical_shards);
-  return static_cast<size_t>(shards.last - shards.first) * static_cast<size_t>(shape.slots_per_shard);
+  return ShardsOfRank(shape, rank).size() * static_cast<size_t>(shape.slots_per_shard);
 }
 
 size_t MagnitudeBytes(const WordShape& shape) {
@@ -114,6 +122,8 @@ absl::StatusOr<ReducedWord> FoldWords(const WordShape& shape, absl::Span<const c
   const std::vector<int64_t> bytes = WordBlockBytes(shape);
   ReducedWord reduced;
   reduced.magnitudes.resize(static_cast<size_t>(shape.tensors));
+  const auto row = static_cast<size_t>(shape.slots_per_shard);
+  reduced.slots.resize(static_cast<size_t>(shape.logical_shards) * row);
   int64_t offset = 0;
   for (int rank = 0; rank < shape.ranks; ++rank) {
     if (offset + bytes[rank] > static_cast<int64_t>(blocks.size())) {
@@ -145,11 +155,9 @@ absl::StatusOr<ReducedWord> FoldWords(const WordShape& shape, absl::Span<const c
     for (size_t t = 0; t < reduced.magnitudes.size(); ++t) {
       reduced.magnitudes[t] = std::max(reduced.magnitudes[t], magnitudes[t]);
     }
-    // Ranks hold consecutive shards in rank order, so rows in rank order are rows in shard order.
-    const size_t slots = SlotsOfRank(shape, rank);
-    const size_t at = reduced.slots.size();
-    reduced.slots.resize(at + slots);
-    in.TakeBytes(reduced.slots.data() + at, slots * sizeof(uint64_t));
+    for (const int shard : ShardsOfRank(shape, rank)) {
+      in.TakeBytes(reduced.slots.data() + static_cast<size_t>(shard) * row, row * sizeof(uint64_t));
+    }
   }
   return reduced;
 }

@@ -23,13 +23,16 @@
 
 namespace lockstep::worker {
 
-// Fixed for a generation. Logical shards are spread by ShardsOf (bucketer.h).
+// The same on every rank.
 struct WordShape {
   Generation generation;
   int ranks = 1;
   int logical_shards = 1;
   int tensors = 0;          // trainable tensors, for their magnitudes
   int slots_per_shard = 0;  // 64-bit slots of each logical shard
+  // By rank the logical shards that it contributes, ascending, each one once; empty: as ShardsOf spreads them
+  // (bucketer.h).
+  std::vector<std::vector<int>> shards = {};
 };
 
 // What one rank contributes.
@@ -38,7 +41,7 @@ struct RankWord {
   ControlContribution control;
   // Per tensor the largest magnitude in any of this rank's shards (see exact_sum.h), non-finite included.
   std::vector<uint32_t> magnitudes;
-  // slots[i * slots_per_shard + j] is slot j of this rank's i-th shard.
+  // slots[i * slots_per_shard + j] is slot j of this rank's i-th shard, in ascending order.
   std::vector<uint64_t> slots;
   // The 32 bytes of the state's digest where this boundary compares digests, else empty.
   std::vector<uint8_t> audit;
@@ -60,7 +63,8 @@ std::vector<int64_t> WordBlockBytes(const WordShape& shape);
 // InvalidArgument when the word does not have the shape.
 absl::Status PackWord(const WordShape& shape, int rank, const RankWord& word, absl::Span<char> blocks);
 
-// Unpacks and folds the blocks of all ranks. Internal when a block is of another generation, step or attempt.
+// Unpacks and folds the blocks of all ranks. Internal when a block is of another generation, step or attempt, or is
+// missing.
 absl::StatusOr<ReducedWord> FoldWords(const WordShape& shape, absl::Span<const char> blocks);
 
 // float64 and float32 as exact bit patterns, and back.

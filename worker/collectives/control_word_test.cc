@@ -66,6 +66,28 @@ TEST_CASE("control word: everyone folds the same word, whatever the number of ra
   }
 }
 
+TEST_CASE("control word: the folded slots stand in shard order, whoever contributed which shard", "[word]") {
+  WordShape shape = ShapeOf(3);
+  shape.shards = {{1, 4, 6}, {}, {0, 2, 3, 5}};
+  const auto bytes = WordBlockBytes(shape);
+  std::vector<char> blocks(static_cast<size_t>(std::accumulate(bytes.begin(), bytes.end(), int64_t{0})), '?');
+  for (int rank = 0; rank < shape.ranks; ++rank) {
+    RankWord word{.tag = kTag, .magnitudes = {0, 0, 0}};
+    for (const int k : shape.shards[static_cast<size_t>(rank)]) {
+      for (int j = 0; j < shape.slots_per_shard; ++j) word.slots.push_back(SlotOf(Loss(k, j)));
+    }
+    REQUIRE(PackWord(shape, rank, word, absl::MakeSpan(blocks)).ok());
+  }
+
+  const auto folded = FoldWords(shape, blocks);
+
+  REQUIRE(folded.ok());
+  REQUIRE(folded->slots.size() == 14);
+  for (int k = 0; k < 7; ++k) {
+    for (int j = 0; j < 2; ++j) CHECK(DoubleOf(folded->slots[static_cast<size_t>(2 * k + j)]) == Loss(k, j));
+  }
+}
+
 TEST_CASE("control word: a non-finite magnitude on one rank is the tensor's", "[word]") {
   const WordShape shape = ShapeOf(3);
   std::vector<char> blocks = BlocksOf(shape);

@@ -30,9 +30,9 @@ class PairedCommunicator final : public Communicator {
   Handle AllGather(Tag tag, absl::Span<char> bytes, absl::Span<const int64_t> block_bytes) override {
     return host_->AllGather(tag, bytes, block_bytes);
   }
-  Handle ReduceConvertGather(Tag tag, absl::Span<int64_t> sums, absl::Span<float> out,
+  Handle ReduceConvertGather(Tag tag, absl::Span<const int64_t> addends, absl::Span<float> out,
                              absl::Span<const int64_t> block_sizes, ConvertPiece convert) override {
-    return host_->ReduceConvertGather(tag, sums, out, block_sizes, std::move(convert));
+    return host_->ReduceConvertGather(tag, addends, out, block_sizes, std::move(convert));
   }
   Handle AllReduceSum(Tag tag, absl::Span<int64_t> values) override { return host_->AllReduceSum(tag, values); }
   Handle AllReduceSum(Tag tag, absl::Span<float> values) override { return host_->AllReduceSum(tag, values); }

@@ -33,6 +33,11 @@ constexpr absl::Duration kRetryEvery = absl::Seconds(1);
 // For the log: it explains why a transfer is slow.
 std::string WayOf(const StateSync& sync) { return sync.on_device() ? "from device to device" : "through host memory"; }
 
+bool Receives(const SyncState& action, const Communicator& communicator) {
+  const auto rank = static_cast<uint32_t>(communicator.rank());
+  return std::find(action.receivers.begin(), action.receivers.end(), rank) != action.receivers.end();
+}
+
 // Between replicas of the same layout.
 absl::Status MoveState(ReplicaState& from, ReplicaState& to) {
   LS_RETURN_IF_ERROR(from.Fetch());
@@ -171,17 +176,17 @@ void Engine::Do(const SyncState& action) {
     return Fail(action.generation, digest.status());
   }
   sync_voided_ = false;
-  replica_->runner().StateReplaced();
+  // Who keeps its state keeps what it summed from it (docs/design/0012).
+  if (action.restore.has_value() || Receives(action, **communicator)) replica_->runner().StateReplaced();
   options_.post(StateSynced{action.generation, action.position, *digest, progress});
 }
 
 absl::StatusOr<std::string> Engine::Transfer(Communicator& communicator, const SyncState& action,
                                              EvaluationProgress& progress) {
   const int root = static_cast<int>(action.source_rank);
-  const uint32_t me = static_cast<uint32_t>(communicator.rank());
   const Tag tag{static_cast<int64_t>(action.position.step), kSyncAttempt};
   ReplicaState& state = replica_->state();
-  const bool receives = std::find(action.receivers.begin(), action.receivers.end(), me) != action.receivers.end();
+  const bool receives = Receives(action, communicator);
   TransferHeader header{};
   if (communicator.rank() == root) {
     LS_RETURN_IF_ERROR(state.Fetch());

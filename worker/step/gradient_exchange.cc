@@ -81,22 +81,48 @@ size_t GradientExchange::totals_at() const {
   return (options_.layout.tensors().size() * sizeof(uint32_t) + sizeof(double) - 1) / sizeof(double) * sizeof(double);
 }
 
-size_t GradientExchange::record_bytes() const {
-  const int shards = shards_.last - shards_.first;
-  return totals_at() + static_cast<size_t>(shards * options_.slots_per_shard) * sizeof(double);
-}
-
 double* GradientExchange::shard_totals() const {
-  return reinterpret_cast<double*>(records_.on_device() + totals_at()) + added_ * options_.slots_per_shard;
+  return reinterpret_cast<double*>(records_.on_device() + row_at(added_));
 }
 
-absl::Status GradientExchange::Begin(Communicator& communicator, Tag tag, absl::Span<const int32_t> exponents) {
+ShardClaim GradientExchange::Claim(Tag tag, absl::Span<const int32_t> exponents) const {
+  // A redo has exponents of its own, and nobody begins with one.
+  const auto* const summed_with = reinterpret_cast<const int32_t*>(exponents_.on_host());
+  if (!broken_ || !(tag == tag_) || !std::equal(exponents.begin(), exponents.end(), summed_with)) return {};
+  ShardClaim claim{.summed = {order_.begin(), order_.begin() + added_}};
+  std::sort(claim.summed.begin(), claim.summed.end());
+  if (std::max(next_bucket_, begun_buckets_) > 0) claim.begun = order_[static_cast<size_t>(added_)];
+  return claim;
+}
+
+// A shard that was begun comes next: some buckets hold it, and its gradients will be the same ones again.
+void GradientExchange::OrderShards(const ShardClaim& kept) {
+  const std::vector<int>& own = shards_[static_cast<size_t>(communicator_->rank())];
+  if (kept.empty()) {
+    added_ = begun_buckets_ = 0;
+    order_ = own;
+  } else {
+    begun_buckets_ = kept.begun < 0 ? 0 : std::max(next_bucket_, begun_buckets_);
+    order_.resize(static_cast<size_t>(added_) + (kept.begun < 0 ? 0 : 1));
+    for (const int shard : own) {
+      if (std::find(order_.begin(), order_.end(), shard) == order_.end()) order_.push_back(shard);
+    }
+  }
+  kept_ = added_;
+  next_bucket_ = 0;
+}
+
+absl::Status GradientExchange::Begin(Communicator& communicator, Tag tag, absl::Span<const int32_t> exponents,
+                                     ShardAssignment shards) {
   LS_CHECK(exponents.size() == options_.layout.tensors().size(), "one exponent per tensor");
+  const auto rank = static_cast<size_t>(communicator.rank());
+  const ShardClaim kept = shards.accepted[rank] ? Claim(tag, exponents) : ShardClaim();
   communicator_ = &communicator;
   tag_ = tag;
-  shards_ = ShardsOf(communicator.rank(), communicator.size(), options_.logical_shards);
-  added_ = 0;
-  next_bucket_ = 0;
+  shards_ = std::move(shards.shards);
+  OrderShards(kept);
+  LS_CHECK(order_.size() == shards_[rank].size(), "a rank contributes what it claimed");
+  began_ = broken_ = false;
   sent_ = 0;
   submitted_ = 0;
   passes_done_ = false;
@@ -110,12 +136,29 @@ absl::Status GradientExchange::Begin(Communicator& communicator, Tag tag, absl::
     LS_RETURN_IF_ERROR(floats_.EnsureHost(*options_.device));
   }
   LS_RETURN_IF_ERROR(exponents_.ToDevice(*options_.stream, 0, exponents_.size()));
-  return options_.stream->Zero(records_.on_device(), record_bytes());
+  // Magnitudes of what is kept stay, as do its totals.
+  const size_t zero_from = kept.empty() ? 0 : row_at(added_);
+  if (zero_from < record_bytes()) {
+    LS_RETURN_IF_ERROR(options_.stream->Zero(records_.on_device() + zero_from, record_bytes() - zero_from));
+  }
+  began_ = true;
+  return added_ == own_shards() ? SendAll() : absl::OkStatus();
+}
+
+// Of a rank that has nothing to compute.
+absl::Status GradientExchange::SendAll() {
+  for (int bucket = 0; bucket < static_cast<int>(options_.layout.buckets().size()); ++bucket) {
+    if (order_.empty()) {
+      const auto bytes = static_cast<size_t>(range_of(bucket).size) * sizeof(int64_t);
+      LS_RETURN_IF_ERROR(options_.stream->Zero(reinterpret_cast<std::byte*>(sums(bucket)), bytes));
+    }
+    LS_RETURN_IF_ERROR(SendBucket(bucket));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status GradientExchange::AddBucket(int bucket) {
-  LS_CHECK(bucket == next_bucket_ && added_ < shards_.last - shards_.first,
-           "buckets come in order, of own shards only");
+  LS_CHECK(bucket == next_bucket_ && added_ < own_shards(), "buckets come in order, of own shards only");
   ++next_bucket_;
   device::Stream& stream = *options_.stream;
   const device::TensorTable& table = *tables_[static_cast<size_t>(bucket)];
@@ -124,7 +167,7 @@ absl::Status GradientExchange::AddBucket(int bucket) {
   if (takes_as_it_is()) return math_.FindMagnitudes(stream, table, values, magnitudes());
   if (options_.reduction == ReductionMode::kFast) {
     LS_RETURN_IF_ERROR(math_.AddFloats(stream, table, accumulate, values, floats(bucket)));
-  } else {
+  } else if (bucket >= begun_buckets_) {
     const auto* const exponents = reinterpret_cast<const int32_t*>(exponents_.on_device());
     LS_RETURN_IF_ERROR(math_.Quantize(stream, table, accumulate, values, exponents, sums(bucket), magnitudes()));
   }
@@ -133,7 +176,7 @@ absl::Status GradientExchange::AddBucket(int bucket) {
 
 absl::Status GradientExchange::EndShard() {
   LS_CHECK(next_bucket_ == static_cast<int>(options_.layout.buckets().size()), "a shard ends with its last bucket");
-  next_bucket_ = 0;
+  next_bucket_ = begun_buckets_ = 0;
   ++added_;
   return absl::OkStatus();
 }
@@ -195,16 +238,17 @@ void GradientExchange::SubmitToHost(int bucket) {
     handles_.push_back(communicator_->AllReduceSum(tag_, floats));
     return;
   }
-  auto* const all_sums = reinterpret_cast<int64_t*>(sums_.on_host());
+  const auto* const all_sums = reinterpret_cast<const int64_t*>(sums_.on_host());
   const std::vector<int64_t> blocks = BlockSizes(range.size, communicator_->size());
   const int64_t own =
       range.offset + std::accumulate(blocks.begin(), blocks.begin() + communicator_->rank(), int64_t{0});
   handles_.push_back(communicator_->ReduceConvertGather(
-      tag_, absl::MakeSpan(all_sums + range.offset, floats.size()), floats, blocks,
-      [this, own, all_sums, all_floats](int64_t begin, int64_t end) {
+      tag_, absl::MakeConstSpan(all_sums + range.offset, floats.size()), floats, blocks,
+      [this, own, all_floats](int64_t begin, int64_t end, absl::Span<const int64_t> sums) {
         const auto* const exponents = reinterpret_cast<const int32_t*>(exponents_.on_host());
         options_.layout.ForEachTensorIn({own + begin, end - begin}, [&](int tensor, FlatRange part) {
-          Dequantize(absl::MakeConstSpan(all_sums + part.offset, static_cast<size_t>(part.size)), exponents[tensor],
+          const auto at = static_cast<size_t>(part.offset - own - begin);
+          Dequantize(sums.subspan(at, static_cast<size_t>(part.size)), exponents[tensor],
                      absl::MakeSpan(all_floats + part.offset, static_cast<size_t>(part.size)));
         });
       }));
@@ -212,7 +256,7 @@ void GradientExchange::SubmitToHost(int bucket) {
 
 absl::Status GradientExchange::WaitForPasses() {
   if (passes_done_) return absl::OkStatus();
-  LS_CHECK(added_ == shards_.last - shards_.first, "every shard is added before the attempt ends");
+  LS_CHECK(added_ == own_shards(), "every shard is added before the attempt ends");
   const NowDoing waiting("waiting for the device to finish its passes");
   LS_RETURN_IF_ERROR(records_.ToHost(*options_.stream, 0, record_bytes()));
   LS_RETURN_IF_ERROR(SubmitStaged(/*wait=*/true));
@@ -229,9 +273,11 @@ absl::Status GradientExchange::SendWord(const WordShape& shape, const ControlCon
   word.magnitudes.resize(options_.layout.tensors().size());
   std::memcpy(word.magnitudes.data(), records, word.magnitudes.size() * sizeof(uint32_t));
   // A float64's slot is its bits.
+  const std::vector<int>& own = shards_[static_cast<size_t>(communicator_->rank())];
   word.slots.resize((record_bytes() - totals_at()) / sizeof(uint64_t));
-  if (!word.slots.empty()) {
-    std::memcpy(word.slots.data(), records + totals_at(), word.slots.size() * sizeof(uint64_t));
+  for (int i = 0; i < own_shards(); ++i) {
+    const auto at = std::lower_bound(own.begin(), own.end(), order_[static_cast<size_t>(i)]) - own.begin();
+    std::memcpy(word.slots.data() + at * options_.slots_per_shard, records + row_at(i), row_bytes());
   }
   const std::vector<int64_t> blocks = WordBlockBytes(shape);
   word_blocks_.assign(static_cast<size_t>(std::accumulate(blocks.begin(), blocks.end(), int64_t{0})), 0);
@@ -268,15 +314,18 @@ absl::StatusOr<ReducedWord> GradientExchange::Finish(const ControlContribution& 
                         .ranks = communicator_->size(),
                         .logical_shards = options_.logical_shards,
                         .tensors = static_cast<int>(options_.layout.tensors().size()),
-                        .slots_per_shard = options_.slots_per_shard};
+                        .slots_per_shard = options_.slots_per_shard,
+                        .shards = shards_};
   absl::Status outcome = early.ok() ? SendWord(shape, slot) : early;
   if (!outcome.ok()) communicator_->Abort(outcome);
   outcome = WaitForAll(outcome);
   if (outcome.ok()) return FoldWords(shape, word_blocks_);
   communicator_->Abort(outcome);
   // The next attempt writes what is still read; a failure of the device shows there again.
-  (void)options_.stream->Synchronize();
-  if (copies_ != nullptr) (void)copies_->Synchronize();
+  const bool done = options_.stream->Synchronize().ok() && (copies_ == nullptr || copies_->Synchronize().ok());
+  // A device reduces in place.
+  const bool whole = communicator_->on_device() == nullptr || sent_ == 0;
+  broken_ = done && whole && began_ && sums_integers();
   return outcome;
 }
 

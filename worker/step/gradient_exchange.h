@@ -2,7 +2,11 @@
 // quantises and adds them where they lie (rule 23), sends each bucket as soon as the last shard has filled it, and
 // exchanges the control word with the last one. Afterwards every rank holds the same float32 sums and the same word.
 //
-//   1 Begin ──(AddBucket × buckets, EndShard) × shards of this rank──▶ 2 all on their way ──Finish──▶ 3 reduced
+//   1 Begin ──(AddBucket × buckets, EndShard) × shards to compute──▶ 2 all on their way ──Finish──▶ 3 reduced
+//                                                                                          └──▶ 4 broken: a claim
+//
+// A broken attempt leaves the sums of this rank's finished shards where they are: reducing does not change what it
+// sums. The next attempt at the same step may begin with them (shard_claims.h); anything else drops them.
 //
 // Until Finish everything is queued in the stream that computes, behind the passes; Finish is the gate at which the
 // host waits, once, for the shards' totals and magnitudes. A bucket leaves in one of these ways:
@@ -14,7 +18,9 @@
 //   * this rank is alone, and its sums lie on a device: they are converted there.
 //
 // Invariants
-//   * Nothing here writes the state: what a broken attempt leaves behind is thrown away.
+//   * Nothing here writes the state.
+//   * sums_ holds, in every bucket, the shards order_[0 .. added_); in the first buckets of a shard that is under way,
+//     or was when the attempt broke, that one as well. No shard is ever added twice.
 //   * With one logical shard, its gradient is the sum, bit by bit (rule 28). With several, the sums do not depend on
 //     which rank computed which shard (ReductionMode::kExact).
 // Threading: owned by the engine thread. The communicator's threads call back into Convert while an attempt is under
@@ -36,6 +42,7 @@
 #include "worker/device/device.h"
 #include "worker/device/mirrored_buffer.h"
 #include "worker/device/step_math.h"
+#include "worker/step/shard_claims.h"
 
 namespace lockstep::worker {
 
@@ -71,16 +78,24 @@ class GradientExchange {
   // What it holds of memory, beside a little.
   static int64_t BytesOf(const GradientLayout& layout, int logical_shards, ReductionMode reduction);
 
-  // Starts an attempt. `exponents`: one per tensor of the layout. The communicator must outlive the attempt. After an
-  // error, which is the device's, the attempt is ended by Finish.
-  absl::Status Begin(Communicator& communicator, Tag tag, absl::Span<const int32_t> exponents);
+  // What the broken attempt before this one left for an attempt with this tag and these exponents.
+  ShardClaim Claim(Tag tag, absl::Span<const int32_t> exponents) const;
+  // Drops it: the state that it was computed from is gone.
+  void DropSums() { broken_ = false; }
 
-  // The shards of this rank in the generation of the last Begin.
-  ShardRange shards() const { return shards_; }
+  // Starts an attempt. `exponents`: one per tensor of the layout. `shards`: who contributes which; this rank goes on
+  // from its claim where that was accepted. The communicator must outlive the attempt. After an error, which is the
+  // device's, the attempt is ended by Finish.
+  absl::Status Begin(Communicator& communicator, Tag tag, absl::Span<const int32_t> exponents, ShardAssignment shards);
+
+  // The logical shards that this rank has to compute in the attempt of the last Begin, in this order. None: all that it
+  // contributes is there already, and on its way.
+  std::vector<int> shards() const { return {order_.begin() + kept_, order_.end()}; }
 
   // Takes one bucket of the current shard's gradients (of the sum over its samples), once the work queued so far has
   // filled it. Its memory may be filled anew by work that is queued after this returned, unless TakesAsItIs. With the
-  // rank's last shard the bucket leaves. REQUIRES: buckets in order.
+  // rank's last shard the bucket leaves. A bucket that holds the shard already, from a broken attempt, only leaves: the
+  // gradients are the same ones. REQUIRES: buckets in order.
   absl::Status AddBucket(int bucket);
   // The current shard's slots of the word, slots_per_shard float64 in device memory: zero when the shard begins, added
   // to by work in the stream.
@@ -92,8 +107,9 @@ class GradientExchange {
   absl::Status WaitForPasses();
 
   // Ends the attempt: waits for the device, every bucket and the word. On an error nothing is reduced; the communicator
-  // is broken. Also ends an attempt that lacks shards: then it aborts the communicator with `early` first and returns
-  // that. Nothing of the attempt is queued any more, but for copies of floats to the device after a good end.
+  // is broken, and what this rank had summed may be claimed. Also ends an attempt that lacks shards: then it aborts the
+  // communicator with `early` first and returns that. Nothing of the attempt is queued any more, but for copies of
+  // floats to the device after a good end.
   absl::StatusOr<ReducedWord> Finish(const ControlContribution& slot, const absl::Status& early);
 
   // The reduced sum of a tensor's gradient, in device memory: always at the same place. There from a successful Finish
@@ -107,12 +123,18 @@ class GradientExchange {
   explicit GradientExchange(Options options);
 
   absl::Status Allocate();
+  // Takes over what a claim said, or begins with nothing.
+  void OrderShards(const ShardClaim& kept);
+  absl::Status SendAll();
   absl::Status SendBucket(int bucket);
   absl::Status SubmitStaged(bool wait);
   void SubmitToHost(int bucket);
   absl::Status SendWord(const WordShape& shape, const ControlContribution& slot);
   absl::Status WaitForAll(absl::Status outcome);
-  bool in_last_shard() const { return added_ + 1 == shards_.last - shards_.first; }
+  int own_shards() const { return static_cast<int>(order_.size()); }
+  bool in_last_shard() const { return added_ + 1 == own_shards(); }
+  size_t row_bytes() const { return static_cast<size_t>(options_.slots_per_shard) * sizeof(double); }
+  size_t row_at(int shard) const { return totals_at() + static_cast<size_t>(shard) * row_bytes(); }
   // Whether buckets go over the host's side of their buffers.
   bool goes_over_host() const {
     return copies_ != nullptr && communicator_->on_device() == nullptr && communicator_->size() > 1;
@@ -122,7 +144,7 @@ class GradientExchange {
   FlatRange range_of(int bucket) const { return options_.layout.buckets()[static_cast<size_t>(bucket)].range; }
   uint32_t* magnitudes() const { return reinterpret_cast<uint32_t*>(records_.on_device()); }
   size_t totals_at() const;
-  size_t record_bytes() const;  // of this rank's shards
+  size_t record_bytes() const { return row_at(own_shards()); }  // of this rank's shards
   int64_t* sums(int bucket) const { return reinterpret_cast<int64_t*>(sums_.on_device()) + range_of(bucket).offset; }
   float* floats(int bucket) const { return reinterpret_cast<float*>(floats_.on_device()) + range_of(bucket).offset; }
 
@@ -131,17 +153,22 @@ class GradientExchange {
   std::vector<std::unique_ptr<device::TensorTable>> tables_;  // by bucket; indices are those of tensors
   device::MirroredBuffer sums_;                               // int64, flat, as the layout says
   device::MirroredBuffer floats_;                             // likewise: what is gathered
-  device::MirroredBuffer records_;                            // magnitudes, then the totals of this rank's shards
-  device::MirroredBuffer exponents_;                          // int32, one per tensor
-  std::unique_ptr<device::Stream> copies_;                    // to the host; null where the host sees the memory
+  device::MirroredBuffer records_;          // magnitudes, then totals by shard, in the order of order_
+  device::MirroredBuffer exponents_;        // int32, one per tensor
+  std::unique_ptr<device::Stream> copies_;  // to the host; null where the host sees the memory
   std::unique_ptr<device::Event> filled_;
   std::vector<std::unique_ptr<device::Event>> staged_;  // by bucket: its copy to the host is done
   std::vector<char> word_blocks_;
   Communicator* communicator_ = nullptr;
   Tag tag_;
-  ShardRange shards_;
-  int added_ = 0;        // shards ended
-  int next_bucket_ = 0;  // of the current shard
+  std::vector<std::vector<int>> shards_;  // by rank
+  std::vector<int> order_;                // this rank's shards: first those that were summed before, then as computed
+  int kept_ = 0;                          // of them, those that were summed before
+  int added_ = 0;                         // shards ended
+  int next_bucket_ = 0;                   // of the current shard
+  int begun_buckets_ = 0;                 // of the current shard: these hold it since a broken attempt
+  bool began_ = false;
+  bool broken_ = false;  // the attempt is over, and its sums may be claimed
   int sent_ = 0;         // buckets on their way to the host or further
   int submitted_ = 0;    // of them, those that the communicator has
   bool passes_done_ = false;

@@ -77,14 +77,19 @@ struct Rank {
                                 static_cast<size_t>(size) * sizeof(float)));
   }
 
-  void AddShard(int shard, bool kept) {
+  // The first `buckets` of them.
+  void AddBuckets(int shard, size_t buckets, bool kept) {
     flat.push_back(ShardGradient(layout, shard));
-    for (size_t b = 0; b < layout.buckets().size(); ++b) {
+    for (size_t b = 0; b < buckets; ++b) {
       const FlatRange range = layout.buckets()[b].range;
       Write(flat.back().data() + range.offset, range.offset, range.size);
       MustOk(exchange->AddBucket(static_cast<int>(b)));
       if (!kept) Write(rubbish.data(), range.offset, range.size);
     }
+  }
+
+  void AddShard(int shard, bool kept) {
+    AddBuckets(shard, layout.buckets().size(), kept);
     totals.push_back(shard);
     MustOk(stream->CopyToDevice(reinterpret_cast<std::byte*>(exchange->shard_totals()),
                                 reinterpret_cast<const std::byte*>(&totals.back()), sizeof(double)));
@@ -130,10 +135,10 @@ std::vector<Outcome> Reduce(Where where, int ranks, ReductionMode mode, int shar
       if (where == Where::kReducedOnDevice) {
         communicator = MakeLoopbackOnDevice(std::move(communicator), std::move(buckets[r]), *rank.device).value();
       }
-      MustOk(rank.exchange->Begin(*communicator, {5, 0}, exponents));
+      MustOk(rank.exchange->Begin(*communicator, {5, 0}, exponents, AssignShards(ranks, shards)));
       absl::Status early;
-      const ShardRange own = rank.exchange->shards();
-      for (int k = own.first; k < own.last && early.ok(); ++k) {
+      for (const int k : rank.exchange->shards()) {
+        if (!early.ok()) break;
         rank.AddShard(k, GradientExchange::TakesAsItIs(shards, mode));
         if (r == failing_rank) early = absl::CancelledError("stopped");
       }
@@ -230,6 +235,131 @@ TEST_CASE("gradient exchange: native sums are equal on every rank", "[step]") {
     CHECK(outcome.non_finite == -1);
   }
   CHECK(outcomes[0].sums == Reduce(Where::kHost, 3, ReductionMode::kFast, kShards, kExponents)[0].sums);
+}
+
+// What a rank does of an attempt before it breaks: whole shards, then buckets of the next one.
+struct Part {
+  int shards = 0;
+  size_t buckets = 0;
+};
+
+// Attempts of two ranks, each broken after a part of what was to be computed but the last. `computed` gets, by rank and
+// attempt, the shards that the rank had to compute.
+std::vector<Outcome> ReduceBroken(Where where, const std::vector<std::vector<Part>>& broken,
+                                  std::vector<std::vector<std::vector<int>>>& computed) {
+  constexpr int kRanks = 2;
+  std::deque<Rank> ranks;
+  std::vector<Outcome> outcomes(kRanks);
+  for (int r = 0; r < kRanks; ++r) ranks.emplace_back(where, ReductionMode::kExact, kShards);
+  computed.assign(kRanks, {});
+  for (size_t attempt = 0; attempt <= broken.size(); ++attempt) {
+    auto communicators = MakeLoopback({1, attempt + 1}, kRanks);
+    auto buckets = MakeLoopback({1, attempt + 1}, kRanks);
+    std::vector<ShardClaim> claims;
+    for (const Rank& rank : ranks) claims.push_back(rank.exchange->Claim({5, 0}, kExponents));
+    std::vector<std::thread> threads;
+    std::barrier all(kRanks);
+    for (int r = 0; r < kRanks; ++r) {
+      threads.emplace_back([&, r] {
+        Rank& rank = ranks[r];
+        std::unique_ptr<Communicator> communicator = std::move(communicators[r]);
+        if (where == Where::kReducedOnDevice) {
+          communicator = MakeLoopbackOnDevice(std::move(communicator), std::move(buckets[r]), *rank.device).value();
+        }
+        MustOk(rank.exchange->Begin(*communicator, {5, 0}, kExponents, AssignShards(claims, kShards)));
+        const std::vector<int> shards = rank.exchange->shards();
+        computed[r].push_back(shards);
+        const bool breaks = attempt < broken.size();
+        const Part part = breaks ? broken[attempt][r] : Part{static_cast<int>(shards.size()), 0};
+        for (int i = 0; i < part.shards; ++i) rank.AddShard(shards[i], /*kept=*/false);
+        if (part.buckets > 0) rank.AddBuckets(shards[part.shards], part.buckets, /*kept=*/false);
+        auto word = rank.exchange->Finish({}, breaks ? absl::CancelledError("stopped") : absl::OkStatus());
+        outcomes[r].status = word.status();
+        if (word.ok()) {
+          outcomes[r].word = *word;
+          outcomes[r].sums = rank.Sums();
+        }
+        all.arrive_and_wait();
+      });
+    }
+    for (auto& thread : threads) thread.join();
+  }
+  return outcomes;
+}
+
+TEST_CASE("gradient exchange: what was summed before an attempt broke is not computed again", "[step]") {
+  const Where where = GENERATE(Where::kHost, Where::kDeferred, Where::kHidden);
+  CAPTURE(static_cast<int>(where));
+  const Outcome alone = Reduce(Where::kHost, 1, ReductionMode::kExact, kShards, kExponents)[0];
+  const size_t buckets = GradientLayout(kSizes, 256).buckets().size();
+  REQUIRE(buckets > 1);
+  std::vector<std::vector<std::vector<int>>> computed;
+
+  // Rank 0 has all of its shards, then none; rank 1 breaks within a shard, and within the same one earlier.
+  const std::vector<Outcome> outcomes =
+      ReduceBroken(where, {{{3, 0}, {1, buckets - 1}}, {{0, 0}, {0, 1}}, {{0, 0}, {1, 0}}}, computed);
+
+  CHECK(computed[0] == std::vector<std::vector<int>>{{0, 1, 2}, {5}, {5}, {5}});
+  CHECK(computed[1] == std::vector<std::vector<int>>{{3, 4, 5}, {4}, {4}, {}});
+  for (const Outcome& outcome : outcomes) {
+    REQUIRE(outcome.status.ok());
+    CHECK(outcome.sums == alone.sums);
+    CHECK(outcome.word.slots == alone.word.slots);
+    CHECK(outcome.word.magnitudes == alone.word.magnitudes);
+  }
+}
+
+TEST_CASE("gradient exchange: an attempt may break anywhere", "[step]") {
+  const Where where = GENERATE(Where::kHost, Where::kHidden, Where::kReducedOnDevice);
+  CAPTURE(static_cast<int>(where));
+  const Outcome alone = Reduce(Where::kHost, 1, ReductionMode::kExact, kShards, kExponents)[0];
+  const size_t buckets = GradientLayout(kSizes, 256).buckets().size();
+  std::vector<std::vector<std::vector<int>>> computed;
+  for (int shards = 0; shards < 3; ++shards) {
+    for (size_t some = 0; some <= buckets; ++some) {
+      for (const Outcome& outcome : ReduceBroken(where, {{{shards, some}, {2, buckets - some}}}, computed)) {
+        CHECK(outcome.sums == alone.sums);
+        CHECK(outcome.word.slots == alone.word.slots);
+        CHECK(outcome.word.magnitudes == alone.word.magnitudes);
+      }
+    }
+  }
+}
+
+TEST_CASE("gradient exchange: sums of another step, attempt or exponents, or of another state, are not claimed",
+          "[step]") {
+  Rank rank(Where::kHost, ReductionMode::kExact, kShards);
+  const auto communicators = MakeLoopback({1, 1}, 1);
+  MustOk(rank.exchange->Begin(*communicators[0], {5, 0}, kExponents, AssignShards(1, kShards)));
+  rank.AddShard(0, /*kept=*/false);
+  CHECK(rank.exchange->Claim({5, 0}, kExponents).empty());  // it is under way
+  CHECK_FALSE(rank.exchange->Finish({}, absl::CancelledError("stopped")).ok());
+
+  CHECK(rank.exchange->Claim({5, 0}, kExponents) == ShardClaim{{0}, -1});
+  CHECK(rank.exchange->Claim({6, 0}, kExponents).empty());
+  CHECK(rank.exchange->Claim({5, 1}, kExponents).empty());
+  CHECK(rank.exchange->Claim({5, 0}, {-48, -48, -47}).empty());
+  rank.exchange->DropSums();
+  CHECK(rank.exchange->Claim({5, 0}, kExponents).empty());
+}
+
+TEST_CASE("gradient exchange: a device that reduces in place, and native sums, leave nothing to claim", "[step]") {
+  const bool in_place = GENERATE(true, false);
+  CAPTURE(in_place);
+  Rank rank(in_place ? Where::kReducedOnDevice : Where::kHost, in_place ? ReductionMode::kExact : ReductionMode::kFast,
+            kShards);
+  auto communicators = MakeLoopback({1, 1}, 2);
+  std::unique_ptr<Communicator> communicator = std::move(communicators[0]);
+  if (in_place) {
+    auto buckets = MakeLoopback({1, 1}, 2);
+    communicator = MakeLoopbackOnDevice(std::move(communicator), std::move(buckets[0]), *rank.device).value();
+  }
+  MustOk(rank.exchange->Begin(*communicator, {5, 0}, kExponents, AssignShards(2, kShards)));
+  for (const int k : rank.exchange->shards()) rank.AddShard(k, /*kept=*/false);
+
+  CHECK_FALSE(rank.exchange->Finish({}, absl::CancelledError("stopped")).ok());
+
+  CHECK(rank.exchange->Claim({5, 0}, kExponents).empty());
 }
 
 TEST_CASE("gradient exchange: a rank that stops early ends the attempt on every rank", "[step]") {

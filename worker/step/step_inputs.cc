@@ -66,13 +66,11 @@ absl::Status StepRunner::MakeReader(const DataSource& train) {
   return absl::OkStatus();
 }
 
-absl::Status StepRunner::Seek(int64_t step, ShardRange shards) {
+absl::Status StepRunner::Seek(int64_t step, const std::vector<int>& shards) {
   // Every batch goes back to the reader.
   if (staging_ != nullptr) LS_RETURN_IF_ERROR(staging_->WaitForCopies());
   LS_RETURN_IF_ERROR(plan_->WaitForInputs());
-  std::vector<int64_t> indices;
-  for (int k = shards.first; k < shards.last; ++k) indices.push_back(k);
-  reader_->Seek(step, std::move(indices));
+  reader_->Seek(step, {shards.begin(), shards.end()});
   reader_shards_ = shards;
   took_ahead_ = staged_ = false;
   return absl::OkStatus();

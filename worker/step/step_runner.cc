@@ -82,6 +82,7 @@ StepTimes& StepTimes::operator+=(const StepTimes& other) {
   update += other.update;
   samples += other.samples;
   redone += other.redone;
+  shards += other.shards;
   return *this;
 }
 
@@ -89,6 +90,7 @@ void StepRunner::StateReplaced() {
   training_stale_ = true;
   eval_stale_ = true;
   next_step_ = -1;
+  exchange_->DropSums();
 }
 
 void StepRunner::Cancel(bool cancel) {
@@ -130,12 +132,14 @@ absl::StatusOr<StepResult> StepRunner::RunStep(Communicator& communicator, int64
   }
 
   uint32_t attempt = 0;
-  LS_ASSIGN_OR_RETURN(ReducedWord word, Attempt(communicator, {step, attempt}, slot));
+  LS_ASSIGN_OR_RETURN(ShardAssignment shards, AgreeOnShards(communicator, step));
+  LS_ASSIGN_OR_RETURN(ReducedWord word, Attempt(communicator, {step, attempt}, slot, std::move(shards)));
   LS_ASSIGN_OR_RETURN(Verdict verdict, JudgeWord(word));
   while (verdict.redo) {
     ++times_.redone;
     LS_CHECK(attempt == 0, "the exponents of a redo fit");
-    LS_ASSIGN_OR_RETURN(word, Attempt(communicator, {step, ++attempt}, slot));
+    shards = AssignShards(communicator.size(), config_.logical_shards);
+    LS_ASSIGN_OR_RETURN(word, Attempt(communicator, {step, ++attempt}, slot, std::move(shards)));
     LS_ASSIGN_OR_RETURN(verdict, JudgeWord(word));
   }
 
@@ -181,8 +185,26 @@ absl::StatusOr<StepResult> StepRunner::RunStep(Communicator& communicator, int64
   return result;
 }
 
-absl::StatusOr<ReducedWord> StepRunner::Attempt(Communicator& communicator, Tag tag, const ControlContribution& slot) {
-  absl::Status passes = exchange_->Begin(communicator, tag, exponents_);
+// Every rank of a generation enters it with the same step, so all exchange claims, or none.
+absl::StatusOr<ShardAssignment> StepRunner::AgreeOnShards(Communicator& communicator, int64_t step) {
+  const int ranks = communicator.size();
+  const bool claims = config_.metagraph.update.reduction == ReductionMode::kExact && config_.logical_shards > 1;
+  if (!claims || communicator.generation() == entered_) return AssignShards(ranks, config_.logical_shards);
+  const int64_t each = ClaimBytes(config_.logical_shards);
+  std::vector<char> bytes(static_cast<size_t>(each * ranks));
+  const auto own = absl::MakeSpan(bytes).subspan(static_cast<size_t>(each * communicator.rank()), each);
+  PackClaim(exchange_->Claim({step, 0}, exponents_), config_.logical_shards, own);
+  const Handle handle =
+      communicator.AllGather({step, kClaimAttempt}, absl::MakeSpan(bytes), std::vector<int64_t>(ranks, each));
+  LS_RETURN_IF_ERROR(WaitFor(*handle, config_.pulse));
+  LS_ASSIGN_OR_RETURN(const std::vector<ShardClaim> heard, UnpackClaims(ranks, config_.logical_shards, bytes));
+  entered_ = communicator.generation();
+  return AssignShards(heard, config_.logical_shards);
+}
+
+absl::StatusOr<ReducedWord> StepRunner::Attempt(Communicator& communicator, Tag tag, const ControlContribution& slot,
+                                                ShardAssignment shards) {
+  absl::Status passes = exchange_->Begin(communicator, tag, exponents_, std::move(shards));
   if (passes.ok()) {
     Timed timed(times_.compute);
     passes = RunShards(communicator, tag);
@@ -194,13 +216,16 @@ absl::StatusOr<ReducedWord> StepRunner::Attempt(Communicator& communicator, Tag 
 }
 
 absl::Status StepRunner::RunShards(Communicator& communicator, Tag tag) {
-  const ShardRange shards = exchange_->shards();
-  if (next_step_ != tag.step || tag.attempt != 0 || shards.first != reader_shards_.first ||
-      shards.last != reader_shards_.last) {
+  const std::vector<int> shards = exchange_->shards();
+  if (shards.empty()) {
+    next_step_ = -1;
+    return absl::OkStatus();
+  }
+  if (next_step_ != tag.step || tag.attempt != 0 || shards != reader_shards_) {
     LS_RETURN_IF_ERROR(Seek(tag.step, shards));
   }
   next_step_ = -1;  // until every batch of this step was taken
-  for (int k = shards.first; k < shards.last; ++k) {
+  for (const int k : shards) {
     if (cancelled_) return absl::CancelledError("computing was stopped");
     LS_RETURN_IF_ERROR(communicator.status());
     if (!std::exchange(took_ahead_, false)) LS_RETURN_IF_ERROR(NextBatch());
@@ -208,6 +233,7 @@ absl::Status StepRunner::RunShards(Communicator& communicator, Tag tag) {
     if (tag.attempt == 0) times_.samples += static_cast<int64_t>(batch_->samples.size());
     LS_RETURN_IF_ERROR(RunShard(tag.step, k));
     LS_RETURN_IF_ERROR(exchange_->EndShard());
+    if (tag.attempt == 0) ++times_.shards;
   }
   next_step_ = tag.step + 1;
   return absl::OkStatus();

@@ -8,6 +8,9 @@
 // the host may not change before the device has taken them. What comes behind the gate is queued, the norm for clipping
 // included.
 //
+// The first step of a generation begins with an exchange of claims (shard_claims.h): a rank whose attempt at this step
+// was broken does not compute again what it had finished.
+//
 // Invariants
 //   * Nothing before the gate writes the state; from the gate on nothing fails but the device itself, and a step whose
 //     update could not be queued ends with an error that no retry mends.
@@ -42,8 +45,12 @@
 #include "worker/profile/profiler.h"
 #include "worker/step/gradient_exchange.h"
 #include "worker/step/replica_state.h"
+#include "worker/step/shard_claims.h"
 
 namespace lockstep::worker {
+
+// The tag of an exchange of claims, apart from those of attempts, of slices and of the transfer of state.
+inline constexpr uint32_t kClaimAttempt = 0x20000000u;
 
 // What the metagraph and the job fix about stepping.
 struct StepConfig {
@@ -68,6 +75,7 @@ struct StepTimes {
   absl::Duration update;
   int64_t samples = 0;
   int64_t redone = 0;  // attempts that were made again
+  int64_t shards = 0;  // logical shards computed in first attempts, to their end
 
   StepTimes& operator+=(const StepTimes& other);
 };
@@ -131,7 +139,7 @@ class StepRunner {
   // step_inputs.cc: batches on their way to the passes.
   absl::Status FindFields(const DataSource& train);
   absl::Status MakeReader(const DataSource& train);
-  absl::Status Seek(int64_t step, ShardRange shards);
+  absl::Status Seek(int64_t step, const std::vector<int>& shards);
   absl::Status NextBatch();
   std::vector<InputBytes> InputsOf(int64_t pass) const;
   absl::Status QueuePass(int64_t pass, const PassKey& key, Plan::BucketReady on_bucket);
@@ -139,7 +147,9 @@ class StepRunner {
 
   absl::Status RunShards(Communicator& communicator, Tag tag);
   absl::Status RunShard(int64_t step, int logical_shard);
-  absl::StatusOr<ReducedWord> Attempt(Communicator& communicator, Tag tag, const ControlContribution& slot);
+  absl::StatusOr<ShardAssignment> AgreeOnShards(Communicator& communicator, int64_t step);
+  absl::StatusOr<ReducedWord> Attempt(Communicator& communicator, Tag tag, const ControlContribution& slot,
+                                      ShardAssignment shards);
   absl::StatusOr<Verdict> JudgeWord(const ReducedWord& word);
   absl::Status Update(int64_t step, const ReducedWord& word, double denominator);
   absl::Status FindClip(double denominator);
@@ -185,9 +195,10 @@ class StepRunner {
   bool took_ahead_ = false;       // it is the one after that of the newest pass
   bool staged_ = false;           // the next pass's inputs are on their way
   int64_t next_step_ = -1;        // what comes next, for `reader_shards_`
-  ShardRange reader_shards_;
+  std::vector<int> reader_shards_;
 
   std::vector<int32_t> exponents_;
+  Generation entered_;  // the newest that has agreed on its shards
   bool training_stale_ = true;
   bool eval_stale_ = true;
   std::atomic<bool> cancelled_{false};

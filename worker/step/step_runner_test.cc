@@ -13,6 +13,8 @@
 namespace lockstep::worker {
 namespace {
 
+constexpr absl::Duration kLong = absl::Seconds(60);
+
 struct Run {
   std::string digest;
   std::vector<double> losses;
@@ -95,7 +97,11 @@ TEST_CASE("step: a rank shows that it waits for a peer, and that it computed bef
   absl::Status status;
 
   std::thread rank([&] { status = replica.runner->RunStep(*communicators[0], 1, {}).status(); });
-  while (!pulse.waits_for_peer()) std::this_thread::yield();
+  // The peer claims nothing, and then does not come.
+  const int64_t each = ClaimBytes(kShards);
+  std::vector<char> claims(2 * static_cast<size_t>(each));
+  REQUIRE(communicators[1]->AllGather({1, kClaimAttempt}, absl::MakeSpan(claims), {each, each})->Wait(kLong).ok());
+  while (pulse.progress() == planned || !pulse.waits_for_peer()) std::this_thread::yield();
 
   CHECK(pulse.progress() > planned);
   communicators[0]->Abort(absl::AbortedError("the peer does not come"));

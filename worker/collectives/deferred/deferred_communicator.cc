@@ -104,10 +104,10 @@ class DeferredCommunicator final : public Communicator {
     return Put(
         [tag, bytes, blocks = Copy(block_bytes)](Communicator& inner) { return inner.AllGather(tag, bytes, blocks); });
   }
-  Handle ReduceConvertGather(Tag tag, absl::Span<int64_t> sums, absl::Span<float> out,
+  Handle ReduceConvertGather(Tag tag, absl::Span<const int64_t> addends, absl::Span<float> out,
                              absl::Span<const int64_t> block_sizes, ConvertPiece convert) override {
-    return Put([tag, sums, out, blocks = Copy(block_sizes), convert = std::move(convert)](Communicator& inner) {
-      return inner.ReduceConvertGather(tag, sums, out, blocks, convert);
+    return Put([tag, addends, out, blocks = Copy(block_sizes), convert = std::move(convert)](Communicator& inner) {
+      return inner.ReduceConvertGather(tag, addends, out, blocks, convert);
     });
   }
   Handle AllReduceSum(Tag tag, absl::Span<int64_t> values) override {

@@ -18,6 +18,7 @@
 #include "common/clock/clock.h"
 #include "common/status/status_macros.h"
 #include "worker/collectives/completion.h"
+#include "worker/collectives/gloo/loop_ticker.h"
 
 namespace lockstep::worker {
 namespace {
@@ -51,12 +52,27 @@ class Mesh::PairContext final : public gloo::Context {
     gloo::transport::tcp::attr attributes;
     attributes.hostname = host;
     device_ = gloo::transport::tcp::CreateDevice(attributes);
+    ticker_ = std::make_unique<LoopTicker>(device_);
     transportContext_ = device_->createContext(rank, size);
     transportContext_->setTimeout(kGlooLimit);
     for (int peer = 0; peer < size; ++peer) {
       if (peer != rank) transportContext_->createPair(peer);
     }
   }
+
+  // Waits for the loop's thread, which may be in the ticker's handler.
+  ~PairContext() override {
+    if (ticker_ == nullptr) return;
+    ticker_->Start();
+    transportContext_.reset();
+    device_.reset();
+  }
+
+  // REQUIRES: Open returned.
+  LoopTicker& ticker() { return *ticker_; }
+
+ private:
+  std::unique_ptr<LoopTicker> ticker_;
 };
 
 Mesh::Mesh(std::unique_ptr<PairContext> context)
@@ -95,7 +111,8 @@ absl::Status Mesh::Connect(RendezvousStore& store, const std::string& prefix, ab
     LS_ASSIGN_OR_RETURN(addresses[static_cast<size_t>(peer)], std::move(address));
   }
 
-  // Each connection costs Gloo a turn of its event loop, up to 10 ms: all at once.
+  // Each connection costs Gloo a turn of its event loop: all at once.
+  const Ticking ticking(context_->ticker());
   Mutex mutex;
   CondVar ended;
   std::set<int> open;
@@ -256,6 +273,7 @@ void Mesh::Close() {
     if (closed_) return;
     closed_ = true;
   }
+  const Ticking ticking(context_->ticker());
   try {
     context_->closeConnections();
   } catch (const std::exception&) {

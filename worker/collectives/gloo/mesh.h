@@ -84,7 +84,8 @@ class Mesh {
   int LostPeer();
   // After Break: sends `note` to every peer under `slot`, as far as that succeeds within `limit`. Blocks until then.
   void SendLastNote(uint64_t slot, std::string note, absl::Duration limit);
-  // Closes all connections: what peers wait for from here ends. May take some 10 ms per peer; any thread, once.
+  // Closes all connections: what peers wait for from here ends. Waits for
+  // Gloo's event loop; any thread, once.
   void Close();
 
  private:

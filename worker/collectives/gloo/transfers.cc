@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "common/liveness/activity.h"
@@ -115,13 +116,13 @@ class Gather {
 };
 
 // own += all others, in rank order where the order matters. sources[r] is null for the own rank.
-void SumPiece(const std::vector<const int64_t*>& sources, absl::Span<int64_t> own) {
+void SumPiece(const std::vector<int64_t*>& sources, absl::Span<int64_t> own) {
   for (const int64_t* source : sources) {
     if (source != nullptr) AddInto(absl::MakeConstSpan(source, own.size()), own);
   }
 }
 
-void SumPiece(const std::vector<const float*>& sources, absl::Span<float> own) {
+void SumPiece(const std::vector<float*>& sources, absl::Span<float> own) {
   constexpr size_t kTile = 256;
   float tile[kTile];
   for (size_t begin = 0; begin < own.size(); begin += kTile) {
@@ -170,8 +171,8 @@ absl::Status Transfers::AllGather(const Call& call) {
 }
 
 template <typename T>
-absl::Status Transfers::ReducePieces(const Call& call, absl::Span<T> values, const std::vector<int64_t>& sizes,
-                                     PieceDone done) {
+absl::Status Transfers::ExchangePieces(const Call& call, absl::Span<const T> values, const std::vector<int64_t>& sizes,
+                                       PieceCame<T> came) {
   const uint64_t slot = SlotOf(call, Phase::kReduce);
   const std::vector<int> peers = PeersOf(mesh_);
   const std::vector<Block> blocks = BlocksOf(sizes, most_elements_);
@@ -193,7 +194,8 @@ absl::Status Transfers::ReducePieces(const Call& call, absl::Span<T> values, con
   };
   for (int64_t piece = 0; piece < kWindow; ++piece) LS_RETURN_IF_ERROR(receive(piece));
 
-  Region outgoing(mesh_, values.data(), values.size() * sizeof(T));
+  // Only read.
+  Region outgoing(mesh_, const_cast<T*>(values.data()), values.size() * sizeof(T));
   int64_t most = 0;
   for (const Block& block : blocks) most = std::max(most, block.pieces);
   for (int64_t piece = 0; piece < most; ++piece) {
@@ -206,33 +208,46 @@ absl::Status Transfers::ReducePieces(const Call& call, absl::Span<T> values, con
     }
   }
 
-  std::vector<const T*> sources(static_cast<size_t>(mesh_.size()), nullptr);
+  std::vector<T*> received(static_cast<size_t>(mesh_.size()), nullptr);
   for (int64_t piece = 0; piece < own.pieces; ++piece) {
     for (size_t p = 0; p < peers.size(); ++p) {
       const NowDoing receiving("receiving from rank ", peers[p]);
       LS_RETURN_IF_ERROR(incoming[p].AwaitReceive());
-      sources[static_cast<size_t>(peers[p])] = scratch + p * ring + piece % kWindow * own.piece_size;
+      received[static_cast<size_t>(peers[p])] = scratch + p * ring + piece % kWindow * own.piece_size;
     }
-    const FlatRange range = PieceOf(own, piece);
-    SumPiece(sources, values.subspan(static_cast<size_t>(range.offset), static_cast<size_t>(range.size)));
+    LS_RETURN_IF_ERROR(came(piece, PieceOf(own, piece), received));
     LS_RETURN_IF_ERROR(receive(piece + kWindow));
-    LS_RETURN_IF_ERROR(done(piece, range.offset - own.offset, range.end() - own.offset));
   }
   return outgoing.AwaitAllSends();
 }
 
-absl::Status Transfers::ReduceScatter(const Call& call) {
-  return ReducePieces(call, call.integers, call.blocks, [](int64_t, int64_t, int64_t) { return absl::OkStatus(); });
+template <typename T>
+absl::Status Transfers::ReducePieces(const Call& call, absl::Span<T> values, const std::vector<int64_t>& sizes) {
+  return ExchangePieces<T>(call, values, sizes, [&](int64_t, FlatRange range, const std::vector<T*>& received) {
+    SumPiece(received, values.subspan(static_cast<size_t>(range.offset), static_cast<size_t>(range.size)));
+    return absl::OkStatus();
+  });
 }
+
+absl::Status Transfers::ReduceScatter(const Call& call) { return ReducePieces(call, call.integers, call.blocks); }
 
 absl::Status Transfers::ReduceConvertGather(const Call& call) {
   Gather gather(mesh_, call, reinterpret_cast<char*>(call.floats.data()), sizeof(float),
                 BlocksOf(call.blocks, most_elements_));
   LS_RETURN_IF_ERROR(gather.PostReceives());
-  LS_RETURN_IF_ERROR(ReducePieces(call, call.integers, call.blocks, [&](int64_t piece, int64_t begin, int64_t end) {
-    call.convert(begin, end);
+  const int64_t own = std::accumulate(call.blocks.begin(), call.blocks.begin() + mesh_.rank(), int64_t{0});
+  const auto came = [&](int64_t piece, FlatRange range, const std::vector<int64_t*>& received) {
+    // The addends stay what they are: the sum is formed in what the first of the others sent.
+    const auto size = static_cast<size_t>(range.size);
+    const absl::Span<int64_t> sums(received[mesh_.rank() == 0 ? 1 : 0], size);
+    AddInto(call.addends.subspan(static_cast<size_t>(range.offset), size), sums);
+    for (const int64_t* const from : received) {
+      if (from != nullptr && from != sums.data()) AddInto(absl::MakeConstSpan(from, size), sums);
+    }
+    call.convert(range.offset - own, range.end() - own, sums);
     return gather.SendPiece(piece);
-  }));
+  };
+  LS_RETURN_IF_ERROR(ExchangePieces<int64_t>(call, call.addends, call.blocks, came));
   return gather.Finish();
 }
 
@@ -243,7 +258,7 @@ absl::Status Transfers::AllReduce(const Call& call, absl::Span<T> values) {
   const std::vector<int64_t> blocks = BlockSizes(static_cast<int64_t>(values.size()), mesh_.size());
   Gather gather(mesh_, call, reinterpret_cast<char*>(values.data()), sizeof(T), BlocksOf(blocks, most_elements_));
   // Gathered pieces arrive in blocks that this rank is still sending from: they may only arrive once these are out.
-  LS_RETURN_IF_ERROR(ReducePieces(call, values, blocks, [](int64_t, int64_t, int64_t) { return absl::OkStatus(); }));
+  LS_RETURN_IF_ERROR(ReducePieces(call, values, blocks));
   LS_RETURN_IF_ERROR(gather.PostReceives());
   LS_RETURN_IF_ERROR(gather.SendAll());
   return gather.Finish();

@@ -11,6 +11,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "worker/collectives/bucketer.h"
 #include "worker/collectives/call.h"
 #include "worker/collectives/gloo/mesh.h"
 
@@ -25,8 +26,10 @@ class Transfers {
   absl::Status Run(const Call& call);
 
  private:
-  // Told when a piece of the own block, elements [begin, end) from its start, holds its sum.
-  using PieceDone = absl::FunctionRef<absl::Status(int64_t piece, int64_t begin, int64_t end)>;
+  // A piece of the own block, elements `range` of the values, has come from every other rank. received[r] is rank r's,
+  // null for the own rank; its memory is used again when this returns.
+  template <typename T>
+  using PieceCame = absl::FunctionRef<absl::Status(int64_t piece, FlatRange range, const std::vector<T*>& received)>;
 
   absl::Status AllGather(const Call& call);
   absl::Status ReduceScatter(const Call& call);
@@ -37,7 +40,11 @@ class Transfers {
   template <typename T>
   absl::Status AllReduceSmall(const Call& call, absl::Span<T> values);
   template <typename T>
-  absl::Status ReducePieces(const Call& call, absl::Span<T> values, const std::vector<int64_t>& blocks, PieceDone done);
+  absl::Status ExchangePieces(const Call& call, absl::Span<const T> values, const std::vector<int64_t>& blocks,
+                              PieceCame<T> came);
+  // Sums every rank's values into this rank's block of `values`.
+  template <typename T>
+  absl::Status ReducePieces(const Call& call, absl::Span<T> values, const std::vector<int64_t>& blocks);
   template <typename T>
   T* Scratch(size_t elements);
 

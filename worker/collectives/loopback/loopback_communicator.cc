@@ -45,11 +45,15 @@ void ReduceScatter(Round& round) {
 }
 
 void ReduceConvertGather(Round& round) {
-  ReduceScatter(round);
   const auto& blocks = round.ranks[0]->blocks;
+  std::vector<int64_t> sums;
   for (size_t r = 0; r < round.ranks.size(); ++r) {
-    if (blocks[r] > 0) round.ranks[r]->convert(0, blocks[r]);
     const int64_t offset = OffsetOf(blocks, r);
+    sums.assign(static_cast<size_t>(blocks[r]), 0);
+    for (const auto& from : round.ranks) {
+      AddInto(from->addends.subspan(static_cast<size_t>(offset), sums.size()), absl::MakeSpan(sums));
+    }
+    if (blocks[r] > 0) round.ranks[r]->convert(0, blocks[r], sums);
     for (size_t to = 0; to < round.ranks.size(); ++to) {
       if (to == r) continue;
       std::copy_n(round.ranks[r]->floats.data() + offset, blocks[r], round.ranks[to]->floats.data() + offset);
@@ -180,7 +184,8 @@ class Hub {
       if (status.ok() && size_ > 0) {
         Run(round);
         const Call& call = *round.ranks[0];
-        bytes_moved_ += call.integers.size() * sizeof(int64_t) + call.floats.size() * sizeof(float) + call.bytes.size();
+        bytes_moved_ += (call.integers.size() + call.addends.size()) * sizeof(int64_t) +
+                        call.floats.size() * sizeof(float) + call.bytes.size();
       }
       for (const auto& call : round.ranks) call->completion->End(status);
     }
