@@ -58,7 +58,8 @@ void Coordinator::AdvanceWaiting() {
   const bool live = source != nullptr && source->held->position.step >= saves_.published().step;
   if (!live) {
     for (Worker* worker : roster_.InOrder()) {
-      if (MayHoldNewer(*worker)) return;
+      const bool may_hold = MayHoldNewer(*worker);
+      if (may_hold) return;
     }
     if (saves_.Saving(saves_.published().step + 1)) return;  // what is about to be published is newer
     if (AwaitsMore(team)) return;
