@@ -12,9 +12,7 @@
 namespace lockstep {
 
 // "2026-11-23T18:00:00.123Z".
-inline std::string WallTimeText() {
-  return absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::Now(), absl::UTCTimeZone());
-}
+inline std::string WallTimeText() { return absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::Now(), absl::UTCTimeZone()); }
 
 }  // namespace lockstep
 

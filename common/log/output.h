@@ -9,7 +9,8 @@
 // The live line is the last row of a terminal. It is erased before a text and drawn again after it, to the width that
 // the terminal has at that moment.
 //
-// Threading: thread-safe. The thread blocks every signal but the one that asks for its stack. It ends with the process: an OutputQueue is never destroyed.
+// Threading: thread-safe. The thread blocks every signal but the one that asks for its stack. It ends with the process:
+// an OutputQueue is never destroyed.
 #ifndef LOCKSTEP_COMMON_LOG_OUTPUT_H_
 #define LOCKSTEP_COMMON_LOG_OUTPUT_H_
 

@@ -168,7 +168,7 @@ void Supervisor::SayWhatItDoes(const Role& role) const {
     if (child.role != role) continue;
     const absl::StatusOr<Examination> found = ExamineProcess(pid, kExamineLimit);
     if (!found.ok()) continue;
-    const std::string doing = found->doing.empty() ? "nothing that it says" : found->doing;
+    const std::string doing = found->doing.empty() ? "nothing; its threads wait for work" : found->doing;
     options_.say(absl::StrCat("the ", RoleName(role), " is at: ", doing,
                               found->path.empty() ? "" : absl::StrCat("; its stacks are in ", found->path)));
   }
