@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tests/simulation/scenario.h"
+#include "tests/simulation/seed_list.h"
 
 namespace lockstep::simulation {
 namespace {
@@ -48,9 +49,12 @@ TEST_CASE("simulation: whatever dies, the job ends with the state of an undistur
   }
 }
 
-// Each of these broke a promise once.
 TEST_CASE("simulation: schedules that failed before pass", "[simulation]") {
-  for (const uint64_t seed : {uint64_t{31873}, uint64_t{1020184}, uint64_t{770085947}, uint64_t{770087835}}) {
+  const auto seeds = ReadSeeds("tests/simulation/regression_seeds.txt");
+
+  REQUIRE(seeds.ok());
+  CHECK(seeds->size() >= 4);
+  for (const uint64_t seed : *seeds) {
     const ScenarioResult result = RunScenario(seed, nullptr);
     INFO("replay: " << ReplayCommand(seed));
     for (const std::string& violation : result.violations) FAIL_CHECK(violation);
