@@ -5,7 +5,9 @@ and an oracle, or, where the rest of the protocol makes up for the broken rule, 
     tests/simulation/mutate.py [--only NAME] [--seconds 20] [--compiler 'g++ -O1']
 
 Each mutation replaces one piece of text in one file; a piece that is not found exactly once is an error, so the list
-stays true to the code. The table that it prints belongs into README.md.
+stays true to the code. Two of them break no shipped code but the simulated disk, whose rules the real storage keeps by
+itself (chief/term, chief/checkpoint): they show that the oracles would see it. The table that it prints belongs into
+README.md.
 """
 import argparse
 import os
@@ -63,7 +65,8 @@ MUTATIONS = [
      "worker.busy = Generation(); }"),
     ("forget_term_fence", "10: messages carry the term", CHIEF + "coordinator.cc",
      "} else if (event.fence.term != term_) {", "} else if (false) {"),
-    ("old_chief_writes", "13: neither staging nor the list of the newer chief fences", "tests/simulation/disk.cc",
+    ("old_chief_writes", "13: of the simulated disk: neither staging nor the list of the newer chief fences",
+     "tests/simulation/disk.cc",
      "  if (!HasStaging(term)) return PublishResult::kFenced;\n"
      "  const uint64_t step = manifest.snapshot.step;\n"
      "  const auto found = checkpoints_.find(step);\n"
@@ -99,7 +102,18 @@ MUTATIONS = [
      "return snapshot == published_;"),
     ("full_disk_ends", "a storage that refuses for a while is waited for", CHIEF + "checkpoint_tracker.cc",
      "  if (!event.may_pass) {", "  if (true) {"),
-    ("unsynced_commit", "commit order: fsync before Published", "tests/simulation/disk.cc",
+    ("hang_for_ever", "17: who stands still is lost", CHIEF + "coordinator_failure.cc",
+     "    if (!Works(worker->phase) || now_ - worker", "    if (true || now_ - worker"),
+    ("losses_spend", "15: a loss spends nothing", CHIEF + "coordinator_failure.cc",
+     "    gone_.Count(name, change, reason);\n",
+     "    gone_.Count(name, change, reason);\n    SpendFailure(reason, member);\n"),
+    ("errors_spend_twice", "15: an error is counted once", CHIEF + "coordinator_failure.cc",
+     "  budget_.Spend(cause);\n", "  budget_.Spend(cause);\n  budget_.Spend(cause);\n"),
+    ("gives_up_early", "a worker keeps its state for chief_timeout", CORE + ".cc",
+     "link_down_since_) + policy_.chief_timeout;", "link_down_since_) + policy_.chief_timeout / 2;"),
+    ("waits_for_silent", "8: who does not acknowledge is not waited for", CHIEF + "coordinator_generation.cc",
+     "  if (!silent.empty() && !Passed(deadline_)) return;", "  if (!silent.empty()) return;"),
+    ("unsynced_commit", "of the simulated disk: fsync before Published", "tests/simulation/disk.cc",
      "if (found != checkpoints_.end()) found->second.synced = true;", "(void)found;"),
 ]
 

@@ -22,5 +22,6 @@ done
 failed=0
 for job in "${jobs[@]}"; do wait "$job" || failed=1; done
 grep -hA1 '^FAILED' "$logs"/* || true
-awk '/ schedules in / { count += $1; failing += $(NF - 1) } END { printf "%d schedules, %d failed\n", count, failing }' "$logs"/*
+awk '/ schedules in / { count += $1; failing += $(NF - 1) }
+  END { printf "%d schedules, %d failed\n", count, failing }' "$logs"/*
 exit "$failed"
