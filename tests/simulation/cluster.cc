@@ -10,7 +10,7 @@
 namespace lockstep::simulation {
 namespace {
 
-// Codes after which no supervisor starts a process again.
+// Codes after which no supervisor starts a chief again. A worker that ended with 70 it does.
 bool Final(int exit_code) {
   for (int code : {0, 64, 65, 70, 76, 77, 78}) {
     if (exit_code == code) return true;
@@ -23,13 +23,15 @@ bool Final(int exit_code) {
 Cluster::Cluster(uint64_t seed, ClusterSettings cluster_settings, std::ostream* trace)
     : settings(std::move(cluster_settings)),
       world(std::make_unique<World>(seed, trace)),
-      network(std::make_unique<Network>(world.get(), NetworkDelays{})),
+      network(std::make_unique<Network>(world.get(), settings.delays)),
       oracle(std::make_unique<Oracle>(settings.job, settings.policy.training)),
       fabric(std::make_unique<Fabric>(world.get(), network.get(),
                                       [this](std::string what) { oracle->Violation(std::move(what)); })),
       disk(std::make_unique<Disk>(oracle.get())),
       current_(settings.workers, nullptr),
-      mortal_(settings.workers, true) {}
+      mortal_(settings.workers, true) {
+  if (settings.fabric_limits.has_value()) fabric->Watch(*settings.fabric_limits);
+}
 
 Cluster::~Cluster() = default;
 
@@ -51,7 +53,7 @@ void Cluster::StartChief(HostId host) {
 void Cluster::StartWorker(int slot) {
   if (done_ || current_[slot] != nullptr || !mortal_[slot]) return;
   const Incarnation incarnation{0, workers.size() + 1};
-  workers.push_back(std::make_unique<SimWorker>(this, slot, world->StartProcess(slot), incarnation));
+  workers.push_back(std::make_unique<SimWorker>(this, slot, world->StartProcess(HostOf(slot)), incarnation));
   SimWorker* worker = workers.back().get();
   current_[slot] = worker;
   by_incarnation_[incarnation] = worker;
@@ -89,17 +91,30 @@ void Cluster::WorkerExited(SimWorker* worker, int exit_code) {
   WorkerGone(worker, ProcessEnd{0, exit_code});
 }
 
+std::string Cluster::NameOf(int slot) const {
+  return settings.names.empty() ? absl::StrCat("worker-", slot) : settings.names[slot];
+}
+
+void Cluster::Fail(std::string why) {
+  if (failure_.empty()) failure_ = std::move(why);
+}
+
 void Cluster::WorkerGone(SimWorker* worker, ProcessEnd end) {
   current_[worker->slot()] = nullptr;
-  if (end.signal == 0 && Final(end.exit_code)) {
-    if (end.exit_code != 0 && failure_.empty()) {
-      failure_ = absl::StrCat(worker->name(), " exits with ", end.exit_code);
+  if (end.signal == 0) {
+    const std::string wrong = worker->WhyNotExit(end.exit_code);
+    if (!wrong.empty()) Fail(absl::StrCat(worker->name(), " exits with ", end.exit_code, ": ", wrong));
+    if (end.exit_code != 70 && Final(end.exit_code)) {
+      mortal_[worker->slot()] = mortal_[worker->slot()] && end.exit_code == 0;
+      return;
     }
-    return;
   }
   if (SimChief* chief = newest_chief_; chief != nullptr && world->random().Chance(700)) {
-    network->Carry(worker->slot(), chief->process(), network->Delay(),
-                   [chief, name = worker->name(), end] { chief->ProcessEnded(name, end); });
+    const std::string name = NameOf(worker->slot());
+    if (!name.empty()) {
+      network->Carry(world->host(worker->process()), chief->process(), network->Delay(), Channel::kSession,
+                     [chief, name, end] { chief->ProcessEnded(name, end); });
+    }
   }
   world->AfterOutside(world->random().Between(absl::Milliseconds(20), absl::Seconds(2)),
                       [this, slot = worker->slot()] { StartWorker(slot); });
@@ -120,25 +135,24 @@ void Cluster::ChiefExited(SimChief* chief, int exit_code) {
   if (world->tracing()) world->Trace("chief", absl::StrCat("of term ", chief->term(), " exits with ", exit_code));
   world->Kill(chief->process());
   for (ConnectionId id : network->LiveOf(chief->process())) network->Close(id, chief->process());
-  if (exit_code == 74 && chief->damaged() < 3) {
-    oracle->Violation("a chief ends the job with 74 although every save that came was what was announced");
-  }
+  const std::string wrong = chief->WhyNotExit(exit_code);
+  if (!wrong.empty()) Fail(absl::StrCat("the chief of term ", chief->term(), " exits with ", exit_code, ": ", wrong));
   if (exit_code == 0) {
     done_ = true;
-  } else if (!Final(exit_code)) {
-    if (newest_chief_ == chief) {
-      world->AfterOutside(absl::Seconds(1), [this, host = world->host(chief->process())] { StartChief(host); });
-    }
   } else if (exit_code != 76) {
-    if (failure_.empty()) failure_ = absl::StrCat("the chief of term ", chief->term(), " exits with ", exit_code);
+    // After 70 it is a person who starts the job again.
+    if (newest_chief_ == chief) {
+      world->AfterOutside(absl::Seconds(exit_code == 70 ? 3 : 1),
+                          [this, host = world->host(chief->process())] { StartChief(host); });
+    }
   } else if (newest_chief_ == chief) {
     // Two that started together may have claimed in the other order.
     newest_chief_ = nullptr;
     for (const auto& other : chiefs) {
       if (world->alive(other->process())) newest_chief_ = other.get();
     }
-    if (newest_chief_ == nullptr && failure_.empty()) {
-      failure_ = absl::StrCat("the chief of term ", chief->term(), " was fenced, but no other is alive");
+    if (newest_chief_ == nullptr) {
+      Fail(absl::StrCat("the chief of term ", chief->term(), " was fenced, but no other is alive"));
       newest_chief_ = chief;
     }
   }

@@ -10,11 +10,13 @@
 #include <memory>
 #include <optional>
 #include <ostream>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 #include "chief/core/policy.h"
+#include "tests/simulation/coverage.h"
 #include "tests/simulation/disk.h"
 #include "tests/simulation/fabric.h"
 #include "tests/simulation/network.h"
@@ -38,6 +40,12 @@ struct ClusterSettings {
   chief::JobPolicy policy;
   int workers = 2;
   size_t keep_checkpoints = 2;
+  std::vector<HostId> hosts;       // of the slots; empty: slot i on host i
+  std::vector<std::string> names;  // that workers ask for; empty: worker-i
+  int compute_scale = 1;           // how many times longer a step takes
+  NetworkDelays delays;
+  std::optional<FabricLimits> fabric_limits;            // none: ranks wait for their peers for ever
+  absl::Duration keepalive = absl::InfiniteDuration();  // a session where nothing gets through for so long is given up
 };
 
 class Cluster {
@@ -60,6 +68,8 @@ class Cluster {
   // `machine`: the whole host goes down, and with it what was not synced.
   void KillChief(bool machine);
   void KillProcess(ProcessId process);
+  // Where workers cannot reach any chief.
+  std::set<HostId> cut_off;
   // Who is dead stays dead from here on.
   void NeverRestart(int slot) { mortal_[slot] = false; }
 
@@ -67,6 +77,8 @@ class Cluster {
   void WorkerExited(SimWorker* worker, int exit_code);
   void ChiefExited(SimChief* chief, int exit_code);
   void ChiefListens(SimChief* chief) { address_ = chief; }
+  // Another slice of an evaluation is done.
+  void Evaluated() { ++slices_; }
 
   // The chief that a worker finds at the address; null when there never was one.
   SimChief* ChiefAtAddress();
@@ -77,6 +89,11 @@ class Cluster {
   SimWorker* WorkerOf(const Incarnation& incarnation) const;
   // Counts what has happened, to see that schedules reach it.
   void Cover(absl::string_view what) { ++covered[what]; }
+  HostId HostOf(int slot) const { return settings.hosts.empty() ? slot : settings.hosts[slot]; }
+  std::string NameOf(int slot) const;
+  // Grows with everything that takes the job further: steps, slices, saves.
+  uint64_t progress() const { return slices_ + static_cast<uint64_t>(oracle->applied() + oracle->commits()); }
+  bool mortal(int slot) const { return mortal_[slot]; }
   bool done() const { return done_; }
   const std::string& failure() const { return failure_; }
 
@@ -89,11 +106,13 @@ class Cluster {
 
   std::function<void(ProcessId)> on_commit;       // a chief is about to rename a checkpoint into place
   std::map<absl::string_view, uint64_t> covered;  // keys are literals
+  Coverage coverage;
   std::vector<std::unique_ptr<SimChief>> chiefs;
   std::vector<std::unique_ptr<SimWorker>> workers;  // every life there ever was
 
  private:
   void WorkerGone(SimWorker* worker, ProcessEnd end);
+  void Fail(std::string why);
 
   std::vector<SimWorker*> current_;  // per slot; null while none runs
   std::vector<bool> mortal_;         // per slot: is restarted
@@ -101,6 +120,7 @@ class Cluster {
   SimChief* newest_chief_ = nullptr;
   SimChief* address_ = nullptr;
   bool done_ = false;
+  uint64_t slices_ = 0;
   std::string failure_;
 };
 

@@ -75,6 +75,8 @@ class Disk {
   std::optional<StoredPlan> plan;
   // It takes nothing for now: full, read-only, or out of order.
   bool refuses = false;
+  // It answers nothing before then.
+  absl::Time stalls_until = absl::InfinitePast();
 
  private:
   Oracle* oracle_;

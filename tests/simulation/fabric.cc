@@ -17,6 +17,7 @@ void Fabric::Connect(GroupKey key, int rank, int size, ProcessId process, Connec
   }
   Member& member = group.members[rank];
   member.process = process;
+  member.since = world_->now();
   member.connect_done = std::move(done);
   if (group.broken) {
     Fail(group, rank, "the group is already broken");
@@ -33,6 +34,7 @@ void Fabric::Exchange(GroupKey key, int rank, const std::string& what, Contribut
   Group& group = groups_[key];
   Member& member = group.members[rank];
   ++member.call;
+  member.since = world_->now();
   member.entered = true;
   member.what = what;
   member.mine = std::move(mine);
@@ -68,12 +70,12 @@ void Fabric::Deliver(GroupKey key, int rank, Gathered gathered) {
   const HostId me = world_->host(member.process);
   HostId from = me;
   for (const Member& other : group.members) {
-    if (network_->blocked(world_->host(other.process), me)) from = world_->host(other.process);
+    if (network_->blocked(world_->host(other.process), me, Only(Channel::kPeers))) from = world_->host(other.process);
   }
   const uint64_t call = member.call;
   const absl::Duration delay = world_->random().Between(absl::Microseconds(100), absl::Milliseconds(3));
   const absl::Time when = world_->now() + delay;
-  network_->Carry(from, member.process, delay, [this, key, rank, call, when, gathered = std::move(gathered)] {
+  auto deliver = [this, key, rank, call, when, gathered = std::move(gathered)] {
     Member& receiver = groups_[key].members[rank];
     if (receiver.aborted || receiver.call != call || when > receiver.cut) return;
     if (receiver.connect_done) {
@@ -81,7 +83,8 @@ void Fabric::Deliver(GroupKey key, int rank, Gathered gathered) {
     } else if (receiver.exchange_done) {
       std::exchange(receiver.exchange_done, nullptr)(gathered);
     }
-  });
+  };
+  network_->Carry(from, member.process, delay, Channel::kPeers, std::move(deliver));
 }
 
 void Fabric::Fail(Group& group, int rank, absl::string_view why) {
@@ -138,12 +141,66 @@ void Fabric::ProcessDied(ProcessId process) {
 
 void Fabric::Break(GroupKey key) { BreakGroup(key, -1, "connection reset"); }
 
+void Fabric::Watch(FabricLimits limits) {
+  limits_ = limits;
+  world_->AfterOutside(absl::Seconds(1), [this] { Look(); });
+}
+
+void Fabric::Look() {
+  for (auto& [key, group] : groups_) {
+    for (size_t rank = 0; rank < group.members.size(); ++rank) {
+      if (!group.broken) GiveUpLate(key, group, static_cast<int>(rank));
+    }
+  }
+  world_->AfterOutside(absl::Seconds(1), [this] { Look(); });
+}
+
+void Fabric::GiveUpLate(GroupKey key, Group& group, int rank) {
+  Member& member = group.members[rank];
+  if (member.process < 0 || !world_->alive(member.process) || world_->paused(member.process)) return;
+  const absl::Duration waited = world_->now() - member.since;
+  const bool connects = member.connect_done != nullptr && waited > limits_.form;
+  const bool exchanges = member.exchange_done != nullptr && waited > limits_.answer;
+  if (!connects && !exchanges) return;
+  const int suspect = Unreachable(group, rank);
+  if (suspect < 0 && exchanges) return;
+  member.suspect = suspect;
+  BreakGroup(key, -1, connects ? "a peer did not come" : "a peer does not answer");
+}
+
+int Fabric::Unreachable(const Group& group, int rank) const {
+  const HostId here = world_->host(group.members[rank].process);
+  for (size_t other = 0; other < group.members.size(); ++other) {
+    const ProcessId process = group.members[other].process;
+    if (static_cast<int>(other) == rank) continue;
+    if (process < 0 || !world_->alive(process) || world_->paused(process)) return static_cast<int>(other);
+    if (network_->apart(here, world_->host(process), Only(Channel::kPeers))) return static_cast<int>(other);
+  }
+  return -1;
+}
+
+int Fabric::SuspectOf(GroupKey key, int rank) const {
+  const auto found = groups_.find(key);
+  if (found == groups_.end() || rank >= static_cast<int>(found->second.members.size())) return -1;
+  return found->second.members[rank].suspect;
+}
+
 std::vector<GroupKey> Fabric::Live() const {
   std::vector<GroupKey> live;
   for (const auto& [key, group] : groups_) {
     if (!group.broken) live.push_back(key);
   }
   return live;
+}
+
+std::vector<ProcessId> Fabric::ProcessesOf(GroupKey key) const {
+  std::vector<ProcessId> processes;
+  const auto found = groups_.find(key);
+  if (found == groups_.end()) return processes;
+  for (const Member& member : found->second.members) {
+    if (member.process >= 0) processes.push_back(member.process);
+  }
+  return processes;
 }
 
 }  // namespace lockstep::simulation

@@ -4,6 +4,9 @@
 // its own. A group that breaks in between leaves some ranks with the result and the others with an error, as a real
 // ring does, and so ranks differ by one exchange at most.
 //
+// With limits, a rank that waits for a peer which cannot answer breaks the group after a while and names that peer; who
+// answers and takes its time is waited for.
+//
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_TESTS_SIMULATION_FABRIC_H_
 #define LOCKSTEP_TESTS_SIMULATION_FABRIC_H_
@@ -32,6 +35,12 @@ using Gathered = std::vector<Contribution>;  // one per rank
 using ConnectDone = std::function<void(absl::Status)>;
 using ExchangeDone = std::function<void(absl::StatusOr<Gathered>)>;
 
+// After how long a rank gives up, as the communicator of a worker does.
+struct FabricLimits {
+  absl::Duration form = absl::InfiniteDuration();    // while it connects
+  absl::Duration answer = absl::InfiniteDuration();  // in an exchange, where a peer gives no sign of life
+};
+
 class Fabric {
  public:
   // `on_mismatch` hears of ranks that entered different exchanges: a bug of the protocol, never of the network.
@@ -47,10 +56,15 @@ class Fabric {
   // This rank gives up: its pending call fails now, the calls of the others soon.
   void Abort(GroupKey key, int rank);
   void ProcessDied(ProcessId process);
+  // From now on ranks give up after `limits`.
+  void Watch(FabricLimits limits);
+  // The rank that this one took for the cause when its group broke; -1: none.
+  int SuspectOf(GroupKey key, int rank) const;
   // A connection inside the group breaks; every rank gets an error.
   void Break(GroupKey key);
   // Groups that are whole now, for the faults to choose from.
   std::vector<GroupKey> Live() const;
+  std::vector<ProcessId> ProcessesOf(GroupKey key) const;
 
  private:
   struct Member {
@@ -63,6 +77,8 @@ class Fabric {
     Contribution mine;
     ExchangeDone exchange_done;
     uint64_t call = 0;  // numbers the calls of this rank
+    absl::Time since;   // of the newest
+    int suspect = -1;
   };
   struct Group {
     std::vector<Member> members;
@@ -73,10 +89,15 @@ class Fabric {
   void BreakGroup(GroupKey key, int except, absl::string_view why);
   void MaybeComplete(GroupKey key);
   void Deliver(GroupKey key, int rank, Gathered gathered);
+  void Look();
+  void GiveUpLate(GroupKey key, Group& group, int rank);
+  // A member that `rank` gets no sign of life from; -1: none.
+  int Unreachable(const Group& group, int rank) const;
 
   World* world_;
   Network* network_;
   std::function<void(std::string)> on_mismatch_;
+  FabricLimits limits_;
   std::map<GroupKey, Group> groups_;
 };
 

@@ -5,7 +5,9 @@ and an oracle, or, where the rest of the protocol makes up for the broken rule, 
     tests/simulation/mutate.py [--only NAME] [--seconds 20] [--compiler 'g++ -O1']
 
 Each mutation replaces one piece of text in one file; a piece that is not found exactly once is an error, so the list
-stays true to the code. The table that it prints belongs into README.md.
+stays true to the code. Two of them break no shipped code but the simulated disk, whose rules the real storage keeps by
+itself (chief/term, chief/checkpoint): they show that the oracles would see it. The table that it prints belongs into
+README.md.
 """
 import argparse
 import os
@@ -63,7 +65,8 @@ MUTATIONS = [
      "worker.busy = Generation(); }"),
     ("forget_term_fence", "10: messages carry the term", CHIEF + "coordinator.cc",
      "} else if (event.fence.term != term_) {", "} else if (false) {"),
-    ("old_chief_writes", "13: neither staging nor the list of the newer chief fences", "tests/simulation/disk.cc",
+    ("old_chief_writes", "13: of the simulated disk: neither staging nor the list of the newer chief fences",
+     "tests/simulation/disk.cc",
      "  if (!HasStaging(term)) return PublishResult::kFenced;\n"
      "  const uint64_t step = manifest.snapshot.step;\n"
      "  const auto found = checkpoints_.find(step);\n"
@@ -99,7 +102,10 @@ MUTATIONS = [
      "return snapshot == published_;"),
     ("full_disk_ends", "a storage that refuses for a while is waited for", CHIEF + "checkpoint_tracker.cc",
      "  if (!event.may_pass) {", "  if (true) {"),
-    ("unsynced_commit", "commit order: fsync before Published", "tests/simulation/disk.cc",
+    ("losses_spend", "15: a loss spends nothing", CHIEF + "coordinator_failure.cc",
+     "    gone_.Count(name, change, reason);\n",
+     "    gone_.Count(name, change, reason);\n    SpendFailure(reason, member);\n"),
+    ("unsynced_commit", "of the simulated disk: fsync before Published", "tests/simulation/disk.cc",
      "if (found != checkpoints_.end()) found->second.synced = true;", "(void)found;"),
 ]
 

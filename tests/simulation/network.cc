@@ -39,14 +39,14 @@ void Network::Send(ConnectionId id, ProcessId from, std::function<void()> delive
 void Network::Arrive(ConnectionId id, int side, absl::Time when, std::function<void()> deliver) {
   const Connection& connection = connections_[id];
   Carry(world_->host(connection.sides[1 - side].process), connection.sides[side].process, when - world_->now(),
-        std::move(deliver));
+        Channel::kSession, std::move(deliver));
 }
 
-void Network::Carry(HostId from, ProcessId to, absl::Duration delay, std::function<void()> action) {
-  world_->AfterOutside(delay, [this, from, to, action = std::move(action)]() mutable {
-    const std::pair<HostId, HostId> way = {from, world_->host(to)};
-    if (blocked_.count(way) > 0) {
-      held_[way].push_back({to, std::move(action)});
+void Network::Carry(HostId from, ProcessId to, absl::Duration delay, Channel channel, std::function<void()> action) {
+  world_->AfterOutside(delay, [this, from, to, channel, action = std::move(action)]() mutable {
+    const Way way = {from, world_->host(to)};
+    if (blocked(way.first, way.second, Only(channel))) {
+      held_[way].push_back({to, channel, std::move(action)});
     } else {
       world_->After(to, absl::ZeroDuration(), std::move(action));
     }
@@ -95,6 +95,25 @@ void Network::Close(ConnectionId id, ProcessId by) {
   }
 }
 
+void Network::TimeOut(ConnectionId id, ProcessId by) {
+  Connection& connection = connections_[id];
+  if (!connection.open) return;
+  connection.open = false;
+  for (int side : {0, 1}) {
+    const ProcessId process = connection.sides[side].process;
+    of_process_[process].erase(id);
+    if (process != by) {
+      Cut(id, side, true);
+      continue;
+    }
+    connection.sides[side].cut = world_->now();
+    world_->After(process, absl::ZeroDuration(), [this, id, side] {
+      Side& told = connections_[id].sides[side];
+      if (told.on_reset) told.on_reset();
+    });
+  }
+}
+
 void Network::BreakAllOf(ProcessId process) {
   const std::set<ConnectionId> own = of_process_[process];
   for (ConnectionId id : own) Break(id);
@@ -116,13 +135,39 @@ std::vector<ConnectionId> Network::LiveOf(ProcessId process) const {
   return {found->second.begin(), found->second.end()};
 }
 
-void Network::Block(HostId from, HostId to) { blocked_.insert({from, to}); }
+bool Network::blocked(HostId from, HostId to, uint32_t channels) const {
+  const auto found = blocked_.find({from, to});
+  if (found == blocked_.end()) return false;
+  for (size_t channel = 0; channel < kChannels; ++channel) {
+    if ((channels >> channel & 1u) != 0 && found->second[channel] > 0) return true;
+  }
+  return false;
+}
 
-void Network::Unblock(HostId from, HostId to) {
-  blocked_.erase({from, to});
-  auto held = std::move(held_[{from, to}]);
+void Network::Block(HostId from, HostId to, uint32_t channels) {
+  std::array<int, kChannels>& counts = blocked_[{from, to}];
+  for (size_t channel = 0; channel < kChannels; ++channel) counts[channel] += channels >> channel & 1u;
+}
+
+void Network::Unblock(HostId from, HostId to, uint32_t channels) {
+  const auto found = blocked_.find({from, to});
+  if (found == blocked_.end()) return;
+  int left = 0;
+  for (size_t channel = 0; channel < kChannels; ++channel) {
+    int& count = found->second[channel];
+    if ((channels >> channel & 1u) != 0 && count > 0) --count;
+    left += count;
+  }
+  if (left == 0) blocked_.erase(found);
+  std::vector<Held> waiting = std::move(held_[{from, to}]);
   held_[{from, to}].clear();
-  for (auto& [process, action] : held) world_->After(process, absl::ZeroDuration(), std::move(action));
+  for (Held& held : waiting) {
+    if (blocked(from, to, Only(held.channel))) {
+      held_[{from, to}].push_back(std::move(held));
+    } else {
+      world_->After(held.to, absl::ZeroDuration(), std::move(held.action));
+    }
+  }
 }
 
 }  // namespace lockstep::simulation

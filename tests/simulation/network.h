@@ -1,13 +1,16 @@
 // Simulated network: connections that carry messages in order, each with its own delay, and that can break.
 //
 // Different connections reorder freely against each other. A direction between two hosts can be blocked (a one-way
-// partition): what travels there, the news of a broken connection included, waits until it is open again. What a dying
-// process has sent may still arrive before its peers hear of its end.
+// partition), for everything or for some channels: what travels there, the news of a broken connection included, waits
+// until it is open again. What a dying process has sent may still arrive before its peers hear of its end.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_TESTS_SIMULATION_NETWORK_H_
 #define LOCKSTEP_TESTS_SIMULATION_NETWORK_H_
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <set>
@@ -20,6 +23,12 @@
 namespace lockstep::simulation {
 
 using ConnectionId = int;
+
+// What goes between two hosts over connections of its own.
+enum class Channel : uint8_t { kSession, kBeats, kUploads, kPeers };
+inline constexpr size_t kChannels = 4;
+inline constexpr uint32_t kAllChannels = (1u << kChannels) - 1;
+inline constexpr uint32_t Only(Channel channel) { return 1u << static_cast<uint32_t>(channel); }
 
 struct NetworkDelays {
   absl::Duration low = absl::Microseconds(50);
@@ -48,18 +57,29 @@ class Network {
   void BreakAllOf(ProcessId process);
   // A connection that its own process closes: the peer hears of it, the closer does not.
   void Close(ConnectionId connection, ProcessId by);
+  // `by` takes its peer for gone, because nothing came for so long; the peer hears of it once it can.
+  void TimeOut(ConnectionId connection, ProcessId by);
   ConnectionId next() const { return static_cast<ConnectionId>(connections_.size()); }
   bool open(ConnectionId connection) const { return connections_[connection].open; }
   // Connections that are open now, for the faults to choose from.
   std::vector<ConnectionId> Live() const;
 
   std::vector<ConnectionId> LiveOf(ProcessId process) const;
+  std::pair<ProcessId, ProcessId> EndsOf(ConnectionId connection) const {
+    return {connections_[connection].sides[0].process, connections_[connection].sides[1].process};
+  }
 
-  void Block(HostId from, HostId to);
-  void Unblock(HostId from, HostId to);
-  bool blocked(HostId from, HostId to) const { return blocked_.count({from, to}) > 0; }
+  // `channels`: a set of bits. A channel is open again when it was unblocked as often as it was blocked.
+  void Block(HostId from, HostId to, uint32_t channels = kAllChannels);
+  void Unblock(HostId from, HostId to, uint32_t channels = kAllChannels);
+  // Whether any of `channels` is blocked in this direction.
+  bool blocked(HostId from, HostId to, uint32_t channels = kAllChannels) const;
+  // In either direction.
+  bool apart(HostId a, HostId b, uint32_t channels = kAllChannels) const {
+    return blocked(a, b, channels) || blocked(b, a, channels);
+  }
   // Runs `action` inside `to` once a message from `from` could have travelled; used by the collectives too.
-  void Carry(HostId from, ProcessId to, absl::Duration delay, std::function<void()> action);
+  void Carry(HostId from, ProcessId to, absl::Duration delay, Channel channel, std::function<void()> action);
   absl::Duration Delay();
 
  private:
@@ -81,8 +101,14 @@ class Network {
   NetworkDelays delays_;
   std::vector<Connection> connections_;
   std::map<ProcessId, std::set<ConnectionId>> of_process_;
-  std::set<std::pair<HostId, HostId>> blocked_;
-  std::map<std::pair<HostId, HostId>, std::vector<std::pair<ProcessId, std::function<void()>>>> held_;
+  using Way = std::pair<HostId, HostId>;
+  struct Held {
+    ProcessId to = 0;
+    Channel channel = Channel::kSession;
+    std::function<void()> action;
+  };
+  std::map<Way, std::array<int, kChannels>> blocked_;  // how often; no entry where everything is open
+  std::map<Way, std::vector<Held>> held_;
 };
 
 }  // namespace lockstep::simulation

@@ -1,22 +1,38 @@
 // One schedule: a cluster and the faults that hit it, all from one seed.
 //
 // First faults come for a while. Then the world heals: what is paused wakes or dies, directions open, a core of hosts
-// is kept alive and everybody else stays dead. From then on the job must finish within a bound, with the state that an
-// undisturbed run has.
+// is kept alive and everybody else stays dead. The job must make progress all the time (progress_oracle.h), and finish
+// with the state that an undisturbed run has.
 //
 // Threading: thread-compatible; runs of different seeds share nothing.
 #ifndef LOCKSTEP_TESTS_SIMULATION_SCENARIO_H_
 #define LOCKSTEP_TESTS_SIMULATION_SCENARIO_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <ostream>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/time/time.h"
+#include "tests/simulation/coverage.h"
 
 namespace lockstep::simulation {
+
+// How a seed is read. Classic schedules draw their faults while they run, all kinds in fixed shares; a swarm has a
+// subset of more kinds, drawn before.
+enum class Profile : uint8_t { kClassic, kSwarm };
+
+struct ScenarioOptions {
+  uint64_t seed = 1;
+  Profile profile = Profile::kSwarm;
+  std::ostream* trace = nullptr;         // gets one line per happening; may be null
+  std::optional<std::set<size_t>> only;  // of a swarm's faults, by number; all without it
+  uint64_t salt = 0;                     // other delays for the same faults
+};
 
 struct ScenarioResult {
   std::vector<std::string> violations;  // empty: every oracle is content
@@ -28,13 +44,16 @@ struct ScenarioResult {
   uint64_t commits = 0;
   std::map<std::string, uint64_t> covered;  // messages, commands and other things worth reaching
   absl::Duration simulated;
+  Coverage coverage;
+  std::vector<std::string> planned;  // a swarm's faults, by number
+  absl::Duration longest_wait;       // of an undisturbed clique for a step
+  double wait_share = 0;             // of what was allowed
 };
 
-// Runs the schedule of `seed`; `trace` (may be null) gets one line per happening.
-ScenarioResult RunScenario(uint64_t seed, std::ostream* trace);
+ScenarioResult RunScenario(const ScenarioOptions& options);
 
-// The command line that replays a seed.
-std::string ReplayCommand(uint64_t seed);
+// The command line that replays it.
+std::string ReplayCommand(const ScenarioOptions& options);
 
 }  // namespace lockstep::simulation
 

@@ -19,7 +19,9 @@ void SimChief::Trace(const std::string& what) const {
 
 absl::Duration SimChief::DiskDelay() {
   Random& random = world().random();
-  return random.Between(absl::Microseconds(200), random.Chance(50) ? absl::Milliseconds(400) : absl::Milliseconds(8));
+  const absl::Duration stall = std::max(cluster_->disk->stalls_until - world().now(), absl::ZeroDuration());
+  return stall +
+         random.Between(absl::Microseconds(200), random.Chance(50) ? absl::Milliseconds(400) : absl::Milliseconds(8));
 }
 
 void SimChief::Start() { Continue(&SimChief::Claim); }
@@ -81,6 +83,7 @@ void SimChief::Recover() {
   newest_told_ = static_cast<int64_t>(newest.snapshot.step);
   core_ = std::make_unique<chief::Coordinator>(chief::CoordinatorConfig{cluster_->settings.policy, recovered});
   if (world().tracing()) Trace(absl::StrCat("listens, newest checkpoint ", newest.snapshot.step));
+  listens_since_ = world().now();
   cluster_->ChiefListens(this);
   Step(chief::Tick{});
   WatchTerm();
@@ -107,13 +110,16 @@ void SimChief::ScheduleTick() {
 }
 
 void SimChief::Step(const chief::Event& event) {
-  if (core_ == nullptr) return;
+  if (core_ == nullptr || hung_) return;
+  cluster_->coverage.Count(phase_, event);
   if (std::holds_alternative<chief::TermLost>(event)) cluster_->Cover("chief fenced by the storage");
   if (world().tracing() && !std::holds_alternative<chief::Tick>(event) &&
       !std::holds_alternative<chief::HeartbeatReceived>(event)) {
     Trace(absl::StrCat("<- ", Describe(event)));
   }
-  for (const chief::Action& action : core_->Step(world().now(), event)) {
+  const std::vector<chief::Action> actions = core_->Step(world().now(), event);
+  if (!std::holds_alternative<chief::HeartbeatReceived>(event)) phase_ = core_->View().phase;
+  for (const chief::Action& action : actions) {
     if (world().tracing()) Trace(absl::StrCat("   -> ", Describe(action)));
     std::visit([this](const auto& a) { Perform(a); }, action);
     if (!world().alive(process_)) return;
@@ -129,7 +135,9 @@ void SimChief::Opened(ConnectionId connection, const Incarnation& worker) {
 
 void SimChief::Received(ConnectionId connection, const WorkerFence& fence, const WorkerMessage& message) {
   const auto found = by_connection_.find(connection);
-  if (found != by_connection_.end()) Step(chief::FromWorker{found->second, fence, message});
+  if (found == by_connection_.end()) return;
+  if (std::holds_alternative<ErrorReport>(message)) ++errors_;
+  Step(chief::FromWorker{found->second, fence, message});
 }
 
 void SimChief::Reset(ConnectionId connection) {
@@ -146,10 +154,34 @@ void SimChief::HeartbeatCame(const WorkerFence& fence, const Heartbeat& heartbea
 }
 
 void SimChief::ProcessEnded(const std::string& name, ProcessEnd end) {
+  if (end.signal != 0 && end.signal != 9) ++errors_;
   Step(chief::ProcessExited{name, end.signal, end.exit_code});
 }
 
-void SimChief::AskStop() { Step(chief::StopRequested{"a signal", 75}); }
+void SimChief::AskStop() {
+  stop_asked_ = true;
+  Step(chief::StopRequested{"a signal", 75});
+}
+
+std::string SimChief::WhyNotExit(int exit_code) const {
+  const chief::JobPolicy& policy = cluster_->settings.policy;
+  switch (exit_code) {
+    case 0:
+    case 76:
+      return "";  // judged by the state of the disk, and by who else is alive
+    case 70: {
+      const bool spent = errors_ >= 3 || errors_ > static_cast<int>(policy.max_failures);
+      return spent ? "" : absl::StrCat("it heard of ", errors_, " errors of workers");
+    }
+    case 74:
+      return damaged_ >= 3 ? "" : "every save that came was what was announced";
+    case 75:
+      if (stop_asked_ || world().now() - listens_since_ >= policy.wait_for_min) return "";
+      return "nobody asked it to stop, and it did not wait for workers for long";
+    default:
+      return "nothing ends a chief so";
+  }
+}
 
 void SimChief::ShareCame(const SnapshotId& snapshot, uint32_t share, uint32_t shares, const ReplicaState& state,
                          std::function<void(bool)> answer) {

@@ -25,6 +25,11 @@ class SimChief {
   ProcessId process() const { return process_; }
   Term term() const { return term_; }
   bool listening() const { return core_ != nullptr; }
+  // As of the last event.
+  chief::Phase phase() const { return phase_; }
+  // Its loop stands still: connections are accepted and nothing is answered, until a watchdog ends the process.
+  void Hang() { hung_ = true; }
+  bool hung() const { return hung_; }
 
   // Claims a term, fences, scans, and then listens.
   void Start();
@@ -39,8 +44,8 @@ class SimChief {
   void ShareBroke(const SnapshotId& snapshot, uint32_t share, uint32_t shares, const Incarnation& sender);
   void ProcessEnded(const std::string& name, ProcessEnd end);
   void AskStop();  // SIGTERM: it saves, and all end to be started again
-  // How many of its saves were not what was announced.
-  int damaged() const { return damaged_; }
+  // Why nothing that happened to this process explains that it ends with this code; empty when something does.
+  std::string WhyNotExit(int exit_code) const;
 
  private:
   struct OpenSave {
@@ -98,7 +103,12 @@ class SimChief {
   std::map<SnapshotId, OpenSave> saves_;
   std::map<SnapshotId, Manifest> manifests_;  // stored in staging, not yet published
   std::set<SnapshotId> manifest_stored_;      // told to the core
-  int damaged_ = 0;
+  int damaged_ = 0;                           // how many of its saves were not what was announced
+  int errors_ = 0;                            // that workers reported, and crash signals
+  bool stop_asked_ = false;
+  bool hung_ = false;
+  chief::Phase phase_ = chief::Phase::kAdopting;
+  absl::Time listens_since_;
   int64_t newest_told_ = -1;  // step of the newest checkpoint that the core knows
 };
 

@@ -12,12 +12,12 @@
 namespace lockstep::simulation {
 namespace {
 
-worker::SessionConfig Config(int slot, const Incarnation& incarnation) {
+worker::SessionConfig Config(const Cluster& cluster, int slot, const Incarnation& incarnation) {
   worker::SessionConfig config;
   config.incarnation = incarnation;
-  config.preferred_name = absl::StrCat("worker-", slot);
-  config.host = absl::StrCat("host-", slot);
-  config.peer_address = absl::StrCat("host-", slot, ":", incarnation.low);
+  config.preferred_name = cluster.NameOf(slot);
+  config.host = absl::StrCat("host-", cluster.HostOf(slot));
+  config.peer_address = absl::StrCat(config.host, ":", incarnation.low);
   config.device = "simulated";
   return config;
 }
@@ -30,7 +30,8 @@ SimWorker::SimWorker(Cluster* cluster, int slot, ProcessId process, Incarnation 
       process_(process),
       name_(absl::StrCat("worker-", slot)),
       incarnation_(incarnation),
-      core_(Config(slot, incarnation)) {}
+      core_(Config(*cluster, slot, incarnation)),
+      alone_since_(cluster->world->now()) {}
 
 void SimWorker::Trace(const std::string& what) const {
   world().Trace(absl::StrCat(name_, "#", incarnation_.low), what);
@@ -38,12 +39,30 @@ void SimWorker::Trace(const std::string& what) const {
 
 void SimWorker::Start() {
   Step(worker::Tick{});
-  After(absl::Milliseconds(500), [this] { Heartbeat(); });
+  After(cluster_->settings.policy.training.heartbeat_interval, [this] { Heartbeat(); });
 }
 
-void SimWorker::Terminate(absl::Duration grace) { Step(worker::TermSignal{grace}); }
+void SimWorker::Terminate(absl::Duration grace) {
+  terminated_ = true;
+  Step(worker::TermSignal{grace});
+}
+
+void SimWorker::BreakDown() {
+  broke_down_ = true;
+  Step(worker::InternalError{70, "something broke"});
+}
+
+void SimWorker::Compute(absl::Duration time, std::function<void()> action) {
+  After(time, [this, action = std::move(action)] { WaitForHang(action); });
+}
+
+void SimWorker::WaitForHang(std::function<void()> action) {
+  if (world().now() >= hangs_until_) return action();
+  After(absl::Milliseconds(50), [this, action = std::move(action)] { WaitForHang(action); });
+}
 
 void SimWorker::Step(const worker::Event& event) {
+  cluster_->coverage.Count(core_.phase(), event);
   if (world().tracing() && !std::holds_alternative<worker::Tick>(event)) {
     Trace(absl::StrCat("<- ", Describe(event)));
   }
@@ -74,7 +93,8 @@ void SimWorker::ScheduleTick() {
 void SimWorker::Perform(const worker::Connect&) {
   SimChief* chief = cluster_->ChiefAtAddress();
   Network& network = *cluster_->network;
-  if (chief == nullptr || !world().alive(chief->process())) {
+  const bool refused = cluster_->cut_off.count(world().host(process_)) > 0;
+  if (chief == nullptr || !world().alive(chief->process()) || refused) {
     After(network.Delay(), [this] { Step(worker::ChiefDisconnected{"connection refused", false}); });
     return;
   }
@@ -104,6 +124,7 @@ void SimWorker::Perform(const worker::Connect&) {
 }
 
 void SimWorker::ConnectionLost(const std::string& reason) {
+  if (std::exchange(welcome_, false)) alone_since_ = world().now();
   connection_.reset();
   connected_ = false;
   Step(worker::ChiefDisconnected{reason, false});
@@ -111,6 +132,7 @@ void SimWorker::ConnectionLost(const std::string& reason) {
 
 void SimWorker::Perform(const worker::Disconnect&) {
   if (connection_.has_value()) cluster_->network->Close(*connection_, process_);
+  if (std::exchange(welcome_, false)) alone_since_ = world().now();
   connection_.reset();
   connected_ = false;
 }
@@ -125,28 +147,72 @@ void SimWorker::Perform(const worker::Send& action) {
 }
 
 void SimWorker::Receive(ConnectionId connection, ChiefFence fence, ChiefCommand command) {
-  if (connection_ == connection && connected_) Step(worker::CommandReceived{fence, std::move(command)});
+  if (connection_ != connection || !connected_) return;
+  if (std::holds_alternative<Welcome>(command)) welcome_ = true;
+  // The session begins anew, and is none until the next Welcome.
+  if (std::holds_alternative<Fenced>(command) && std::exchange(welcome_, false)) alone_since_ = world().now();
+  if (const auto* done = std::get_if<Done>(&command)) told_to_end_ = done->exit_code;
+  if (const auto* shutdown = std::get_if<Shutdown>(&command)) told_to_end_ = shutdown->exit_code;
+  Step(worker::CommandReceived{fence, std::move(command)});
+}
+
+std::string SimWorker::WhyNotExit(int exit_code) const {
+  const TrainingPolicy& policy = cluster_->settings.policy.training;
+  if (told_to_end_ == exit_code) return "";
+  switch (exit_code) {
+    case 65:
+    case 78:
+      return refused_to_prepare_ ? "" : "it was refused although it can do its part";
+    case 69:
+      if (!welcome_ && world().now() - alone_since_ >= policy.chief_timeout) return "";
+      return absl::StrCat("it was without a chief for ", absl::FormatDuration(world().now() - alone_since_));
+    case 70:
+      return broke_down_ ? "" : "nothing of it broke";
+    case 75:
+      if (terminated_ || (stop_.has_value() && world().now() - stop_since_ >= policy.abort_limit)) return "";
+      return "nobody asked it to leave";
+    default:
+      return "nobody told it to";
+  }
 }
 
 void SimWorker::Perform(const worker::SetPhase& action) { phase_ = action; }
 
 void SimWorker::Heartbeat() {
-  After(absl::Milliseconds(500), [this] { Heartbeat(); });
+  After(cluster_->settings.policy.training.heartbeat_interval, [this] { Heartbeat(); });
+  KeepAlive();
   if (!connected_ || !phase_.has_value()) return;
   lockstep::Heartbeat beat;
   beat.phase = phase_->phase;
-  if (busy_.has_value() && waits_for_peer_) beat.phase = lockstep::Heartbeat::Phase::kWaitingForPeer;
+  const bool connects = !busy_.has_value() && beat.phase == lockstep::Heartbeat::Phase::kForming;
+  if (connects || (busy_.has_value() && waits_for_peer_)) beat.phase = lockstep::Heartbeat::Phase::kWaitingForPeer;
   beat.progress = progress_;
   beat.position = phase_->position;
   SimChief* chief = chief_;
   Network* network = cluster_->network.get();
-  network->Carry(world().host(process_), chief->process(), network->Delay(),
-                 [this, chief, network, beat, fence = phase_->fence] {
+  const auto answered = [this, chief] {
+    if (chief_ == chief) Step(worker::BeatAnswered{chief->term()});
+  };
+  network->Carry(world().host(process_), chief->process(), network->Delay(), Channel::kBeats,
+                 [this, chief, network, beat, answered, fence = phase_->fence] {
                    chief->HeartbeatCame(fence, beat);
-                   network->Carry(world().host(chief->process()), process_, network->Delay(), [this, chief] {
-                     if (chief_ == chief) Step(worker::BeatAnswered{chief->term()});
-                   });
+                   if (chief->hung()) return;
+                   network->Carry(world().host(chief->process()), process_, network->Delay(), Channel::kBeats,
+                                  answered);
                  });
+}
+
+// Pings on the session's own connection.
+void SimWorker::KeepAlive() {
+  const bool silent =
+      connection_.has_value() &&
+      cluster_->network->apart(world().host(process_), world().host(chief_->process()), Only(Channel::kSession));
+  if (!silent) {
+    silent_since_ = absl::InfiniteFuture();
+    return;
+  }
+  silent_since_ = std::min(silent_since_, world().now());
+  if (world().now() - silent_since_ >= cluster_->settings.keepalive) cluster_->network->TimeOut(*connection_, process_);
 }
 
 void SimWorker::Perform(const worker::Announce&) {}
@@ -160,16 +226,25 @@ void SimWorker::Perform(const worker::Exit& action) {
 // ---- Preparing ------------------------------------------------------------------------------------------------------
 
 void SimWorker::Perform(const worker::MakeKernelPlan&) {
-  After(world().random().Between(absl::Milliseconds(20), absl::Milliseconds(400)), [this] {
+  Compute(world().random().Between(absl::Milliseconds(20), absl::Milliseconds(400)), [this] {
+    if (CannotPrepare()) return;
     Step(worker::PlanFinished{PlanMade{absl::StrCat("plan-of-", incarnation_.low), "the plan", "data"}});
   });
 }
 
 void SimWorker::Perform(const worker::PrepareReplica& action) {
-  After(world().random().Between(absl::Milliseconds(10), absl::Milliseconds(800)), [this, action] {
+  Compute(world().random().Between(absl::Milliseconds(10), absl::Milliseconds(800)), [this, action] {
+    if (CannotPrepare()) return;
     Step(worker::Prepared{
         Ready{action.plan_hash, "data", absl::Milliseconds(10), sizeof(ReplicaState), action.settings}});
   });
+}
+
+bool SimWorker::CannotPrepare() {
+  if (!prepare_problem_.has_value()) return false;
+  refused_to_prepare_ = true;
+  Step(worker::PreparationFailed{{*prepare_problem_, "it cannot run here"}});
+  return true;
 }
 
 void SimWorker::Perform(const worker::TestConnections& action) {
@@ -179,8 +254,8 @@ void SimWorker::Perform(const worker::TestConnections& action) {
     const SimWorker* other = cluster_->WorkerOf(peer.incarnation);
     const HostId here = world().host(process_);
     const bool reached = other != nullptr && world().alive(other->process()) &&
-                         !cluster_->network->blocked(here, world().host(other->process())) &&
-                         !cluster_->network->blocked(world().host(other->process()), here);
+                         !cluster_->network->apart(here, world().host(other->process()), Only(Channel::kPeers)) &&
+                         !(cluster_->settings.fabric_limits.has_value() && world().paused(other->process()));
     (reached ? result.reached : result.failed).push_back(peer.incarnation);
   }
   if (!result.failed.empty()) result.message = "no answer";
@@ -197,9 +272,17 @@ void SimWorker::Perform(const worker::FormCommunicator& action) {
   generation_ = action.generation;
   rank_ = action.rank;
   size_ = static_cast<uint32_t>(action.members.size());
+  members_ = action.members;
   store_.clear();
   group_entered_ = false;
   group_aborted_ = false;
+  if (world().now() < no_peers_until_) {
+    group_aborted_ = true;
+    After(absl::Milliseconds(1), [this, generation = action.generation] {
+      Step(worker::CollectiveFailed{generation, incarnation_, false, "cannot listen for peers"});
+    });
+    return;
+  }
   if (connection_.has_value() && phase_.has_value()) {
     Perform(worker::Send{phase_->fence, StoreSet{generation_, absl::StrCat("rank/", rank_), "address"}, ""});
   }
@@ -224,9 +307,14 @@ void SimWorker::MaybeConnectGroup() {
                      if (s.ok()) {
                        Step(worker::CommunicatorFormed{generation});
                      } else {
-                       Step(worker::CollectiveFailed{generation, {}, false, std::string(s.message())});
+                       Step(worker::CollectiveFailed{generation, Suspect(), false, std::string(s.message())});
                      }
                    });
+}
+
+Incarnation SimWorker::Suspect() const {
+  const int rank = fabric().SuspectOf(Key(), static_cast<int>(rank_));
+  return rank < 0 ? Incarnation() : members_[static_cast<size_t>(rank)].incarnation;
 }
 
 void SimWorker::Perform(const worker::AbortCollectives& action) {
@@ -255,6 +343,7 @@ void SimWorker::End() {
 
 void SimWorker::Perform(const worker::StopComputing& action) {
   stop_ = action.generation;
+  stop_since_ = world().now();
   if (!busy_.has_value()) MaybeStopped();
 }
 
@@ -273,7 +362,7 @@ void SimWorker::Failed(const Generation& generation, const absl::Status& status,
     state_void_ = state_void_ || state_void;
     return MaybeStopped();
   }
-  Step(worker::CollectiveFailed{generation, {}, state_void, std::string(status.message())});
+  Step(worker::CollectiveFailed{generation, Suspect(), state_void, std::string(status.message())});
 }
 
 void SimWorker::Exchange(const Generation& generation, const std::string& what, Contribution mine, bool receives,

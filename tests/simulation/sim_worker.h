@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "tests/simulation/cluster.h"
 #include "tests/simulation/fabric.h"
@@ -31,6 +32,18 @@ class SimWorker {
 
   void Start();
   void Terminate(absl::Duration grace);  // SIGTERM
+  // What it computes until then does not end; its session and its heartbeats go on.
+  void HangUntil(absl::Time when) { hangs_until_ = when; }
+  // It cannot listen for peers until then.
+  void NoPeersUntil(absl::Time when) { no_peers_until_ = when; }
+  // The next preparation, or the making of the plan, fails.
+  void FailToPrepare(PrepareProblem problem) { prepare_problem_ = problem; }
+  // Something of its own breaks: it reports that and ends with 70.
+  void BreakDown();
+  // Whether it does its part, as far as it is in its own hands.
+  bool sound() const { return !terminated_ && !prepare_problem_.has_value() && WorksNow(); }
+  // Why nothing that happened to this process explains that it ends with this code; empty when something does.
+  std::string WhyNotExit(int exit_code) const;
   // Called inside this process when a command arrives on one of its connections.
   void Receive(ConnectionId connection, ChiefFence fence, ChiefCommand command);
 
@@ -66,10 +79,19 @@ class SimWorker {
   void Perform(const worker::Announce& action);
   void Perform(const worker::Exit& action);
 
+  bool WorksNow() const { return world().now() >= hangs_until_ && world().now() >= no_peers_until_; }
+  // Runs `action` once so much computing is done.
+  void Compute(absl::Duration time, std::function<void()> action);
+  void WaitForHang(std::function<void()> action);
+  void KeepAlive();
   void ConnectionLost(const std::string& reason);
   void Heartbeat();
   GroupKey Key() const { return {generation_.term, generation_.counter}; }
   void MaybeConnectGroup();
+  // The member that the communicator takes for the cause of its end; none when it names nobody.
+  Incarnation Suspect() const;
+  // True, and told to the core, where preparing is to fail.
+  bool CannotPrepare();
   // Begins a piece of work for `generation`; one at a time.
   bool Begin(const Generation& generation, const char* what);
   void End();
@@ -91,7 +113,10 @@ class SimWorker {
 
   std::optional<ConnectionId> connection_;
   bool connected_ = false;
-  SimChief* chief_ = nullptr;  // at the other end, alive or not
+  bool welcome_ = false;                              // at the chief of the connection
+  absl::Time alone_since_;                            // without a chief that it is welcome at; its start at first
+  absl::Time silent_since_ = absl::InfiniteFuture();  // nothing gets through on the session
+  SimChief* chief_ = nullptr;                         // at the other end, alive or not
   std::optional<worker::SetPhase> phase_;
   uint64_t progress_ = 0;
 
@@ -104,6 +129,7 @@ class SimWorker {
   Generation generation_;
   uint32_t rank_ = 0;
   uint32_t size_ = 0;
+  std::vector<Member> members_;
   std::set<std::string> store_;
   bool group_entered_ = false;
   bool group_aborted_ = false;
@@ -112,9 +138,19 @@ class SimWorker {
   std::string busy_with_;
   bool waits_for_peer_ = false;
   std::optional<Generation> stop_;
+  absl::Time stop_since_;
   bool state_void_ = false;
   uint64_t uploads_ = 0;
   std::set<uint64_t> pending_uploads_;
+
+  // What was done to it.
+  bool terminated_ = false;
+  bool broke_down_ = false;
+  bool refused_to_prepare_ = false;
+  std::optional<int> told_to_end_;  // the code that a chief gave
+  std::optional<PrepareProblem> prepare_problem_;
+  absl::Time hangs_until_ = absl::InfinitePast();
+  absl::Time no_peers_until_ = absl::InfinitePast();
 };
 
 }  // namespace lockstep::simulation

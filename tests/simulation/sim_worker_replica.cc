@@ -144,8 +144,9 @@ void SimWorker::Perform(const worker::RunStep& action) {
   }
   std::copy(sum.begin(), sum.end(), mine.begin());
   const int64_t shards = static_cast<int64_t>(mine.size() - kWeights - kSlotWords);
-  const absl::Duration compute = shards * world().random().Between(absl::Milliseconds(2), absl::Milliseconds(6));
-  After(compute, [this, action, mine] {
+  const absl::Duration compute = shards * cluster_->settings.compute_scale *
+                                 world().random().Between(absl::Milliseconds(2), absl::Milliseconds(6));
+  Compute(compute, [this, action, mine] {
     ++progress_;
     Exchange(action.generation, absl::StrCat("step ", action.step), mine, false,
              [this, action](const Gathered& gathered) { Reduced(action, gathered); });
@@ -155,7 +156,7 @@ void SimWorker::Perform(const worker::RunStep& action) {
 void SimWorker::Reduced(const worker::RunStep& action, const Gathered& gathered) {
   // From here on the update runs to its end, whatever comes.
   const absl::Duration update = world().random().Between(absl::Microseconds(300), absl::Milliseconds(2));
-  After(update, [this, action, gathered] {
+  Compute(update, [this, action, gathered] {
     Weights sum{};
     std::vector<uint64_t> shards;
     for (const Contribution& one : gathered) {
@@ -181,11 +182,12 @@ void SimWorker::Perform(const worker::RunSlice& action) {
   if (!Begin(action.generation, "slice")) return;
   Contribution mine;
   PutSlot(action.slot, mine);
-  After(world().random().Between(absl::Milliseconds(1), absl::Milliseconds(8)), [this, action, mine] {
+  Compute(world().random().Between(absl::Milliseconds(1), absl::Milliseconds(8)), [this, action, mine] {
     Exchange(action.generation, absl::StrCat("slice ", action.slice, " of step ", action.step), mine, false,
              [this, action](const Gathered& gathered) {
                End();
                worker::SliceFinished finished{action.generation, action.step, TakeWord(gathered, 0), {}};
+               cluster_->Evaluated();
                finished.result = {action.slice, SliceSums(state_, action.slice)};
                Step(finished);
                MaybeStopped();
@@ -241,9 +243,10 @@ void SimWorker::Perform(const worker::UploadShare& action) {
     Network* network = cluster_->network.get();
     const HostId here = world().host(process_);
     const bool torn = world().random().Chance(20);
-    network->Carry(here, chief->process(), network->Delay(), [=, this, state = held->second] {
+    network->Carry(here, chief->process(), network->Delay(), Channel::kUploads, [=, this, state = held->second] {
       auto answer = [=, this](bool ok) {
-        network->Carry(world().host(chief->process()), process_, network->Delay(), [finish, ok] { finish(ok); });
+        network->Carry(world().host(chief->process()), process_, network->Delay(), Channel::kUploads,
+                       [finish, ok] { finish(ok); });
       };
       if (torn) {
         chief->ShareBroke(action.snapshot, action.share, action.shares, incarnation_);

@@ -1,71 +1,176 @@
-// simulation_main: runs schedules from consecutive seeds until the time is over and enough have run, or one seed.
+// simulation_main: runs many schedules, or one seed.
 //
-//   simulation_main --seconds 60 --min-schedules 2000      prints the count; exit 1 and the seeds when any fails
+//   simulation_main --seeds-from 1 --count 2000            those seeds, the same in every run
+//   simulation_main --fresh --seconds 20                   seeds that nobody ran before; the first one is printed
 //   simulation_main --seed S --trace                       replays one with every message and decision
+//   simulation_main --seed S --shrink                      the smallest schedule of it that still fails
+//
+// --seeds-file runs the seeds of a file first. Exit 1 when any schedule failed; --failures-to keeps the failing seeds.
 #include <chrono>
 #include <cstdint>
+#include <fstream>
 #include <iostream>
 #include <map>
+#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "tests/simulation/coverage.h"
 #include "tests/simulation/scenario.h"
+#include "tests/simulation/seed_list.h"
+#include "tests/simulation/shrink.h"
 
 namespace lockstep::simulation {
 namespace {
 
-int Replay(uint64_t seed, bool trace) {
-  const ScenarioResult result = RunScenario(seed, trace ? &std::cout : nullptr);
-  std::cout << absl::StrFormat("seed %d: %d faults, %d worker lives, %d chief lives, %d steps applied, %s simulated\n",
-                               seed, result.faults, result.worker_lives, result.chief_lives, result.steps_applied,
-                               absl::FormatDuration(result.simulated));
-  for (const std::string& violation : result.violations) std::cout << "  " << violation << "\n";
+struct Options {
+  uint64_t first = 1;
+  uint64_t count = 0;  // run so many
+  double seconds = 0;  // or go on for so long
+  uint64_t max_failures = 10;
+  std::string seeds_file;
+  std::string failures_to;
+};
+
+std::string Summary(const ScenarioOptions& options, const ScenarioResult& result) {
+  std::string text = absl::StrFormat(
+      "seed %d: %d faults, %d worker lives, %d chief lives, %d steps applied, %s simulated, longest wait for a step "
+      "%s\n",
+      options.seed, result.faults, result.worker_lives, result.chief_lives, result.steps_applied,
+      absl::FormatDuration(result.simulated), absl::FormatDuration(result.longest_wait));
+  for (const std::string& violation : result.violations) absl::StrAppend(&text, "  ", violation, "\n");
+  return text;
+}
+
+int Replay(ScenarioOptions options, bool trace) {
+  if (trace) options.trace = &std::cout;
+  const ScenarioResult result = RunScenario(options);
+  std::cout << Summary(options, result);
   return result.violations.empty() ? 0 : 1;
 }
 
-int RunMany(uint64_t first_seed, double seconds, uint64_t min_schedules, uint64_t max_failures) {
-  const auto start = std::chrono::steady_clock::now();
-  auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
-  uint64_t schedules = 0, faults = 0, steps = 0, failures = 0;
-  std::map<std::string, uint64_t> covered;
-  for (uint64_t seed = first_seed; elapsed() < seconds || schedules < min_schedules; ++seed) {
-    const ScenarioResult result = RunScenario(seed, nullptr);
-    ++schedules;
-    faults += result.faults;
-    steps += result.steps_applied;
-    for (const auto& [what, count] : result.covered) covered[what] += count;
-    if (result.violations.empty()) continue;
-    ++failures;
-    std::cout << "FAILED seed " << seed << ": " << result.violations[0] << "\n  replay: " << ReplayCommand(seed)
-              << std::endl;
-    if (failures >= max_failures) break;
+int ShrinkAndSay(const ScenarioOptions& options) {
+  const Shrunk shrunk = Shrink(options);
+  std::cout << Summary(shrunk.options, shrunk.result);
+  if (shrunk.result.violations.empty()) return 0;
+  if (shrunk.options.only.has_value()) {
+    std::cout << absl::StrFormat("%d of %d faults are left after %d runs:\n", shrunk.options.only->size(),
+                                 shrunk.result.planned.size(), shrunk.runs);
+    for (const size_t fault : *shrunk.options.only) {
+      std::cout << "  " << fault << "  " << shrunk.result.planned[fault] << "\n";
+    }
   }
-  for (const auto& [what, count] : covered) std::cout << what << " " << count << "; ";
-  std::cout << absl::StrFormat("\n%d schedules in %.1f s (%.0f per minute): %d faults, %d steps applied, %d failed\n",
-                               schedules, elapsed(), 60 * schedules / elapsed(), faults, steps, failures);
-  return failures == 0 ? 0 : 1;
+  std::cout << "replay: " << ReplayCommand(shrunk.options) << "\n";
+  return 1;
+}
+
+class Runs {
+ public:
+  explicit Runs(Options options) : options_(std::move(options)) {}
+
+  // False when nothing more is to run.
+  bool Run(const ScenarioOptions& schedule) {
+    const ScenarioResult result = RunScenario(schedule);
+    ++schedules_;
+    faults_ += result.faults;
+    steps_ += result.steps_applied;
+    for (const auto& [what, count] : result.covered) covered_[what] += count;
+    coverage_.Add(result.coverage);
+    if (result.wait_share > wait_share_) {
+      wait_share_ = result.wait_share;
+      longest_wait_ = absl::StrCat(absl::FormatDuration(result.longest_wait), " in seed ", schedule.seed);
+    }
+    if (!result.violations.empty()) Failed(schedule, result.violations[0]);
+    return failures_ < options_.max_failures;
+  }
+  double elapsed() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+  int Conclude() const {
+    for (const auto& [what, count] : covered_) std::cout << what << " " << count << "; ";
+    std::cout << "\n" << coverage_.Text();
+    std::cout << absl::StrFormat("longest wait for a step: %s, %.0f%% of what is allowed\n", longest_wait_,
+                                 100 * wait_share_);
+    std::cout << absl::StrFormat("%d schedules in %.1f s (%.0f per minute): %d faults, %d steps applied, %d failed\n",
+                                 schedules_, elapsed(), 60 * schedules_ / elapsed(), faults_, steps_, failures_);
+    return failures_ == 0 ? 0 : 1;
+  }
+
+ private:
+  void Failed(const ScenarioOptions& schedule, const std::string& violation) {
+    ++failures_;
+    std::cout << "FAILED seed " << schedule.seed << ": " << violation << "\n  replay: " << ReplayCommand(schedule)
+              << std::endl;
+    if (options_.failures_to.empty()) return;
+    const char* const profile = schedule.profile == Profile::kClassic ? "classic" : "swarm";
+    std::ofstream(options_.failures_to, std::ios::app)
+        << profile << " " << schedule.seed << "  # " << violation << std::endl;
+  }
+
+  const Options options_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  uint64_t schedules_ = 0, faults_ = 0, steps_ = 0, failures_ = 0;
+  std::map<std::string, uint64_t> covered_;
+  Coverage coverage_;
+  double wait_share_ = 0;
+  std::string longest_wait_ = "none";
+};
+
+int RunMany(const Options& options, ScenarioOptions schedule) {
+  Runs runs(options);
+  if (!options.seeds_file.empty()) {
+    const auto schedules = ReadSeeds(options.seeds_file);
+    if (!schedules.ok()) {
+      std::cerr << schedules.status().message() << "\n";
+      return 64;
+    }
+    for (const ScenarioOptions& one : *schedules) {
+      if (!runs.Run(one)) return runs.Conclude();
+    }
+  }
+  std::cout << "seeds from " << options.first << std::endl;
+  for (uint64_t i = 0; i < options.count || runs.elapsed() < options.seconds; ++i) {
+    schedule.seed = options.first + i;
+    if (!runs.Run(schedule)) break;
+  }
+  return runs.Conclude();
+}
+
+uint64_t FreshSeed() {
+  std::random_device device;
+  // Room for a run that goes on for days.
+  return (static_cast<uint64_t>(device()) << 24) + 1;
 }
 
 }  // namespace
 }  // namespace lockstep::simulation
 
 int main(int argc, char** argv) {
+  using namespace lockstep::simulation;  // NOLINT: main alone
   CLI::App app("Seeded fault schedules against the two pure cores");
-  double seconds = 10;
-  uint64_t min_schedules = 0;
-  uint64_t max_failures = 10;
-  uint64_t seed = 1;
-  bool trace = false;
-  app.add_option("--seconds", seconds, "how long to go on");
-  app.add_option("--min-schedules", min_schedules, "run at least so many, whatever the time");
-  app.add_option("--max-failures", max_failures, "stop after so many failing seeds");
-  CLI::Option* one = app.add_option("--seed", seed, "run this seed alone");
-  uint64_t first = 1;
-  app.add_option("--first-seed", first, "the first of many");
+  Options options;
+  ScenarioOptions schedule;
+  bool trace = false, fresh = false, classic = false, shrink = false;
+  std::vector<size_t> only;
+  CLI::Option* one = app.add_option("--seed", schedule.seed, "run this seed alone");
   app.add_flag("--trace", trace, "print every message and decision of the one seed");
+  app.add_flag("--shrink", shrink, "leave out what the one seed does not need to fail, and print what is left");
+  app.add_option("--only", only, "of the faults of the one seed, by number")->delimiter(',')->expected(0, 1 << 20);
+  app.add_option("--salt", schedule.salt, "other delays for the same faults");
+  app.add_flag("--classic", classic, "fewer kinds of faults, all of them in every schedule");
+  CLI::Option* from = app.add_option("--seeds-from", options.first, "the first of consecutive seeds");
+  app.add_flag("--fresh", fresh, "begin at a seed that chance draws")->excludes(from);
+  app.add_option("--count", options.count, "run so many");
+  app.add_option("--seconds", options.seconds, "go on for so long");
+  app.add_option("--max-failures", options.max_failures, "stop after so many failing seeds");
+  app.add_option("--seeds-file", options.seeds_file, "run the seeds of this file first");
+  app.add_option("--failures-to", options.failures_to, "append failing seeds to this file");
   CLI11_PARSE(app, argc, argv);
-  if (one->count() > 0) return lockstep::simulation::Replay(seed, trace);
-  return lockstep::simulation::RunMany(first, seconds, min_schedules, max_failures);
+  if (classic) schedule.profile = Profile::kClassic;
+  if (app.count("--only") > 0) schedule.only.emplace(only.begin(), only.end());
+  if (one->count() > 0) return shrink ? ShrinkAndSay(schedule) : Replay(schedule, trace);
+  if (fresh) options.first = FreshSeed();
+  return RunMany(options, schedule);
 }

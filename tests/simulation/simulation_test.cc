@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tests/simulation/scenario.h"
+#include "tests/simulation/seed_list.h"
 
 namespace lockstep::simulation {
 namespace {
@@ -14,10 +15,11 @@ TEST_CASE("simulation: whatever dies, the job ends with the state of an undistur
   uint64_t faults = 0;
   std::map<std::string, uint64_t> covered;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
-    const ScenarioResult result = RunScenario(seed, nullptr);
+    const ScenarioOptions options{.seed = seed, .profile = Profile::kClassic};
+    const ScenarioResult result = RunScenario(options);
     faults += result.faults;
     for (const auto& [what, count] : result.covered) covered[what] += count;
-    INFO("replay: " << ReplayCommand(seed));
+    INFO("replay: " << ReplayCommand(options));
     for (const std::string& violation : result.violations) FAIL_CHECK(violation);
   }
 
@@ -48,11 +50,14 @@ TEST_CASE("simulation: whatever dies, the job ends with the state of an undistur
   }
 }
 
-// Each of these broke a promise once.
 TEST_CASE("simulation: schedules that failed before pass", "[simulation]") {
-  for (const uint64_t seed : {uint64_t{31873}, uint64_t{1020184}, uint64_t{770085947}, uint64_t{770087835}}) {
-    const ScenarioResult result = RunScenario(seed, nullptr);
-    INFO("replay: " << ReplayCommand(seed));
+  const auto schedules = ReadSeeds("tests/simulation/regression_seeds.txt");
+
+  REQUIRE(schedules.ok());
+  CHECK(schedules->size() >= 4);
+  for (const ScenarioOptions& options : *schedules) {
+    const ScenarioResult result = RunScenario(options);
+    INFO("replay: " << ReplayCommand(options));
     for (const std::string& violation : result.violations) FAIL_CHECK(violation);
   }
 }
@@ -60,8 +65,8 @@ TEST_CASE("simulation: schedules that failed before pass", "[simulation]") {
 TEST_CASE("simulation: a seed replays exactly", "[simulation]") {
   std::ostringstream first, second;
 
-  RunScenario(5, &first);
-  RunScenario(5, &second);
+  RunScenario({.seed = 5, .trace = &first});
+  RunScenario({.seed = 5, .trace = &second});
 
   CHECK(first.str() == second.str());
   CHECK(first.str().size() > 1000);

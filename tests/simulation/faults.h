@@ -1,0 +1,103 @@
+// What may happen to a cluster, one kind at a time: each fault does its harm and ends by itself, or by Heal.
+//
+// Threading: thread-compatible.
+#ifndef LOCKSTEP_TESTS_SIMULATION_FAULTS_H_
+#define LOCKSTEP_TESTS_SIMULATION_FAULTS_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/simulation/cluster.h"
+#include "tests/simulation/random.h"
+
+namespace lockstep::simulation {
+
+enum class FaultKind : uint8_t {
+  kKillWorker,
+  kTerminateWorker,
+  kPauseWorker,
+  kKillChief,
+  kPauseChief,          // a second one may be started meanwhile
+  kPauseChiefAtCommit,  // right before its next rename
+  kBreakConnection,
+  kBreakGroup,
+  kBlockDirection,  // everything from one host to another, for seconds
+  kStopJob,
+  kKillAll,
+  kFillDisk,
+  kStallDisk,
+  kCutHosts,        // one or both directions, for up to minutes
+  kCutChannel,      // the session, the beats, the uploads or the peers alone
+  kRefuseConnects,  // a host reaches no chief
+  kHangWorker,      // it computes for ever; its session lives
+  kHangChief,       // its loop; a watchdog ends it
+  kCannotPrepare,   // a worker that is not needed
+  kNoPeers,         // it cannot listen for them
+  kReportError,
+  kCrashWorker,  // by a signal that is its own fault
+};
+inline constexpr size_t kFaultKinds = static_cast<size_t>(FaultKind::kCrashWorker) + 1;
+const char* NameOf(FaultKind kind);
+
+class Faults {
+ public:
+  // `disturbed` hears of processes that a fault strikes without being seen by their state.
+  Faults(Cluster* cluster, std::function<void(ProcessId)> disturbed);
+  Faults(const Faults&) = delete;
+  Faults& operator=(const Faults&) = delete;
+
+  // What is still to be chosen of the fault is drawn from `random`, now.
+  void Inject(FaultKind kind, Random& random);
+  void PauseChief(ProcessId chief, bool replace, Random& random);
+  // Directions open, the disk works, what hangs goes on.
+  void Heal();
+  // What is paused wakes; a chief that another has replaced may die instead.
+  void WakeAll(Random& random);
+  bool healed() const { return healed_; }
+
+ private:
+  struct Blocked {
+    uint64_t id = 0;
+    HostId from = 0;
+    HostId to = 0;
+    uint32_t channels = kAllChannels;
+  };
+
+  int RandomSlot(Random& random) const { return static_cast<int>(random.Below(cluster_->settings.workers)); }
+  SimWorker* RandomWorker(Random& random) const { return cluster_->worker(RandomSlot(random)); }
+  std::vector<HostId> Hosts() const;
+  void Say(const std::string& what) const;
+  void Terminate(Random& random);
+  void Pause(ProcessId process, absl::Duration time);
+  void Wake(ProcessId process);
+  void PauseChiefAtCommit(Random& random);
+  void BreakConnection(Random& random);
+  void BreakGroup(Random& random);
+  void BlockDirection(Random& random);
+  void Cut(bool one_channel, Random& random);
+  void Block(HostId from, HostId to, uint32_t channels, absl::Duration time);
+  void Open(uint64_t id);
+  void FillDisk(absl::Duration time);
+  void StallDisk(absl::Duration time);
+  void StopJob();
+  void KillAll(Random& random);
+  void RefuseConnects(Random& random);
+  void HangChief(Random& random);
+  void OneWorker(FaultKind kind, Random& random);
+  void CannotPrepare(int slot, Random& random);
+
+  Cluster* cluster_;
+  std::function<void(ProcessId)> disturbed_;
+  bool healed_ = false;
+  HostId chief_host_ = Cluster::kChiefHost;
+  uint64_t next_block_ = 0;
+  std::vector<ProcessId> paused_;
+  std::vector<Blocked> blocked_;
+  absl::Time disk_refuses_until_ = absl::InfinitePast();
+};
+
+}  // namespace lockstep::simulation
+
+#endif  // LOCKSTEP_TESTS_SIMULATION_FAULTS_H_

@@ -1,0 +1,30 @@
+#include "tests/simulation/seed_list.h"
+
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace lockstep::simulation {
+
+absl::StatusOr<std::vector<ScenarioOptions>> ReadSeeds(const std::string& path) {
+  std::ifstream file(path);
+  if (!file.good()) return absl::NotFoundError(absl::StrCat("there is no list of seeds at ", path));
+  std::vector<ScenarioOptions> schedules;
+  std::string line;
+  while (std::getline(file, line)) {
+    std::istringstream words(line.substr(0, line.find('#')));
+    std::string profile, seed, more;
+    if (!(words >> profile)) continue;
+    ScenarioOptions& options = schedules.emplace_back();
+    options.profile = profile == "classic" ? Profile::kClassic : Profile::kSwarm;
+    const bool known = profile == "classic" || profile == "swarm";
+    if (!known || !(words >> seed) || words >> more || !absl::SimpleAtoi(seed, &options.seed)) {
+      return absl::InvalidArgumentError(absl::StrCat("'", line, "' in ", path, " is not a profile and a seed"));
+    }
+  }
+  return schedules;
+}
+
+}  // namespace lockstep::simulation

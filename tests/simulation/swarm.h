@@ -1,0 +1,44 @@
+// What a seed makes of a schedule: the job, its limits, and which faults strike when.
+//
+// Swarm testing (Groce et al., 2012): each seed draws a random subset of the kinds of faults and a rate for each, so
+// that rare combinations are not drowned by the frequent ones. All faults of a swarm are drawn before the run, each
+// with a seed of its own, so that one can be left out without changing the others.
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_TESTS_SIMULATION_SWARM_H_
+#define LOCKSTEP_TESTS_SIMULATION_SWARM_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "tests/simulation/cluster.h"
+#include "tests/simulation/faults.h"
+#include "tests/simulation/progress_oracle.h"
+#include "tests/simulation/random.h"
+
+namespace lockstep::simulation {
+
+// A job with limits as they are by default, and a cluster of one worker per host.
+ClusterSettings DrawSettings(Random& random);
+
+struct PlannedFault {
+  absl::Duration at;
+  FaultKind kind = FaultKind::kKillWorker;
+  uint64_t seed = 0;  // of the rest of its choices
+};
+
+struct Swarm {
+  ClusterSettings settings;
+  std::vector<FaultKind> kinds;  // that may strike; none in a schedule where nothing fails
+  std::vector<PlannedFault> faults;
+  absl::Duration fault_phase;
+};
+
+Swarm DrawSwarm(uint64_t seed);
+// What these faults, and the delays of this cluster, make the job reckon with.
+Hardships HardshipsOf(const std::vector<FaultKind>& kinds);
+
+}  // namespace lockstep::simulation
+
+#endif  // LOCKSTEP_TESTS_SIMULATION_SWARM_H_
