@@ -89,6 +89,7 @@ class SimChief {
   void Perform(const chief::SampleTold&) {}
   void Perform(const chief::WorkerChanged& action);
   void Perform(const chief::WorkerStats& action);
+  void Perform(const chief::DrainDecided&) {}  // nobody asks for a drain here
   void Perform(const chief::Announce& action);
   void Perform(const chief::Exit& action);
 
