@@ -39,6 +39,7 @@
 #include "chief/core/audit.h"
 #include "chief/core/audit_repair.h"
 #include "chief/core/checkpoint_tracker.h"
+#include "chief/core/coordinator_view.h"
 #include "chief/core/departures.h"
 #include "chief/core/drains.h"
 #include "chief/core/events.h"
@@ -59,34 +60,6 @@
 
 namespace lockstep::chief {
 
-enum class Phase : uint8_t { kAdopting, kWaiting, kForming, kRunning, kBreaking, kFinishing, kDone, kEnded };
-
-// What people may know of the core, for status. Nothing is decided by it.
-struct CoordinatorView {
-  struct WorkerLine {
-    std::string name;
-    std::string host;
-    std::string device;
-    std::string state;  // joining, ready, member, straggler, spare, leaving
-    int32_t rank = -1;  // of a member
-    uint64_t step = 0;  // as of its newest heartbeat
-    bool straggles = false;
-    double slowdown = 0;  // its own time per step over the median of the members; 0: not known
-  };
-  Phase phase = Phase::kAdopting;
-  Generation generation;
-  Lineage lineage;
-  uint64_t agreed_step = 0;
-  uint64_t published_step = 0;
-  uint32_t failures = 0;
-  uint64_t preemptions = 0;
-  uint64_t losses = 0;
-  std::string waiting_for;  // empty while the job steps
-  std::vector<WorkerLine> workers;
-  std::vector<HostRecord> hosts;  // that failed
-  std::vector<std::string> drained;  // workers and hosts that are kept away
-};
-
 class Coordinator {
  public:
   explicit Coordinator(const CoordinatorConfig& config);
@@ -106,8 +79,7 @@ class Coordinator {
 
   static constexpr absl::Duration kTickEvery = absl::Milliseconds(500);
   static constexpr absl::Duration kTickGap = absl::Milliseconds(1500);  // longer: this process was paused (rule 16)
-  // Workers may have given a chief up that was away for so long.
-  static constexpr absl::Duration kNoticed = absl::Seconds(7);
+  static constexpr absl::Duration kNoticed = absl::Seconds(7);  // workers may have given up a chief that was away so long
   static constexpr absl::Duration kSayEvery = absl::Seconds(10);
   // The holder of a name is alive when it is heard so long after another process asked for the name: a message from
   // before its death would have arrived earlier.
@@ -115,14 +87,13 @@ class Coordinator {
   // Where nobody said how many workers to expect: they are all there when none came for so long.
   static constexpr absl::Duration kQuiet = absl::Seconds(3);
   static constexpr uint32_t kFailedRestoresBeforeEnd = 3;
-  // With so many workers all invariants are looked at after every event; with more, at ticks and changes of phase.
+  // With more workers the invariants whose cost grows with them are looked at in ticks and changes of phase only.
   static constexpr size_t kFewWorkers = 64;
 
  private:
-  // A member that a worker names as the cause of a failure; itself, where it failed by itself.
   struct Accusation {
     Incarnation by;
-    Incarnation suspect;
+    Incarnation suspect;  // the cause of a failure, as it says; itself, where it failed by itself
     bool while_forming = false;
   };
   // The newest generation of this chief, or the adopted one.
@@ -421,7 +392,7 @@ class Coordinator {
 
   Audit audit_;
   AuditRepair repair_;
-  Generation parted_;               // generations up to this one computed what a repair gave up
+  Generation parted_;  // generations up to this one computed what a repair gave up
 };
 
 }  // namespace lockstep::chief

@@ -2,150 +2,22 @@
 #include "chief/server/job_store.h"
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "chief/server/chief_main.h"
+#include "chief/server/job_store_harness.h"
 #include "chief/stats/stats_tracker.h"
 #include "common/checkpoint_format/naming.h"
-#include "common/checkpoint_format/shares.h"
-#include "common/checkpoint_format/state_tensors.h"
-#include "common/digest/crc32c.h"
-#include "common/digest/sha256.h"
-#include "common/digest/state_digest.h"
 #include "common/status/exit_code.h"
 #include "common/storage/local/no_room.h"
-#include "common/training/job_data.h"
 
 namespace lockstep::chief {
 namespace {
 
 using Catch::Contains;
-namespace fs = std::filesystem;
-
-constexpr char kPlan[] = "the kernel plan of the job";
-const std::string kData(64, 'd');
-
-std::string Read(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-void Write(const fs::path& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
-}
-
-// Described, and nowhere.
-class SmallData : public JobData {
- public:
-  SmallData() {
-    facts_.train_samples = facts_.eval_samples = 8;
-    facts_.inputs = {{"inputs", DType::kF32, {2}}};
-    facts_.labels = {"labels", DType::kI32, {}};
-    facts_.train_sha256 = kData;
-  }
-  const DataFacts& facts() const override { return facts_; }
-  void CheckFits(const MetaGraph&, Findings&) const override {}
-
- private:
-  DataFacts facts_;
-};
-
-// A tiny job in a directory of its own below TEST_TMPDIR, removed when dropped.
-class Job {
- public:
-  Job() {
-    const char* base = std::getenv("TEST_TMPDIR");
-    std::string made = std::string(base != nullptr ? base : "/tmp") + "/store-XXXXXX";
-    REQUIRE(mkdtemp(made.data()) != nullptr);
-    root_ = made;
-    Write(root_ / "job.yaml", R"(
-name: tiny
-model: {builtin: {name: mlp, classes: 2, hidden: [2]}, loss: softmax_cross_entropy}
-data: {train: {inputs: none, labels: none}, eval: {inputs: none, labels: none}}
-eval: {every: 10steps, metric: loss}
-train: {seed: 1, duration: 1000steps, global_batch_size: 4, logical_shards: 1, optimizer: {name: sgd, lr: 0.1}}
-checkpoint: {every: 10steps, keep_latest: 2, keep_best: true}
-)");
-    options_.job_path = root_ / "job.yaml";
-    options_.directory = dir();
-    options_.inspect_data = [](const JobSpec&, const Graph*, Findings&) { return std::make_unique<SmallData>(); };
-  }
-  ~Job() { fs::remove_all(root_); }
-
-  void Set(const std::string& setting) { options_.overrides.push_back(setting); }
-  std::string dir() const { return root_ / "dir"; }
-  fs::path In(const std::string& path) const { return fs::path(dir()) / path; }
-
-  // The next life of the chief.
-  absl::StatusOr<std::unique_ptr<JobStore>> Open() {
-    absl::StatusOr<JobSetup> setup = SetUpJob(options_, code);
-    if (!setup.ok()) return setup.status();
-    setup_ = *std::move(setup);
-    return JobStore::Open(setup_, code);
-  }
-
-  const EvaluationRule& rule() const { return setup_.policy.training.evaluation; }
-
-  // Publishes a state of this step that was made under the plan, with the loss of its evaluation.
-  absl::StatusOr<PublishedCheckpoint> Save(JobStore& store, uint64_t step, const EvaluationLedger& ledger,
-                                           bool audited = true) {
-    const std::vector<CheckpointTensor> layout = ToCheckpointTensors(MakeStateLayout(setup_.metagraph));
-    std::vector<std::string> bytes;
-    StateDigestBuilder digest;
-    for (const CheckpointTensor& tensor : layout) {
-      bytes.emplace_back(CheckedByteSize(tensor.spec.dtype, tensor.spec.shape).value(), static_cast<char>(step));
-      REQUIRE(digest.Add(tensor.spec, bytes.back()).ok());
-    }
-    const SnapshotId id{setup_.policy.lineage, step, digest.Hex()};
-    store.OpenSave(id, 1);
-    const SharePlan plan = PlanShares(layout, 1).value();
-    std::string stream;
-    for (const SharePiece& piece : plan.shares[0].pieces) stream += bytes[piece.tensor];
-    REQUIRE(store.Accept(id, 0, 1, 0, stream, Crc32c(stream)).ok());
-    REQUIRE(store.FinishShards(id).ok());
-    CommitInfo info;
-    info.kernel_plan = Sha256Hex(kPlan);
-    info.evaluations = ledger;
-    info.audited = audited;
-    info.keep_step = ledger.best_step == 0 ? kKeepNamed : static_cast<int64_t>(ledger.best_step);
-    return store.Publish(id, info);
-  }
-
-  // Steps 10, 20, 30, of which 10 has the lowest loss, under the job's plan.
-  void Train() {
-    auto store = Open();
-    REQUIRE(store.status() == absl::OkStatus());
-    REQUIRE((*store)->StorePlan(Sha256Hex(kPlan), kPlan, kData).ok());
-    REQUIRE((*store)->WriteAddress("127.0.0.1:4242").ok());
-    EvaluationLedger ledger;
-    for (const auto& [step, loss] : std::vector<std::pair<uint64_t, double>>{{10, 0.5}, {20, 0.7}, {30, 0.6}}) {
-      ledger = Judge(rule(), ledger, step, {.loss = loss, .denominator = 1});
-      REQUIRE(Save(**store, step, ledger).status() == absl::OkStatus());
-    }
-  }
-
-  int code = 0;
-
- private:
-  fs::path root_;
-  ChiefOptions options_;
-  JobSetup setup_;
-};
-
-void CheckRightState(const JobStore& store) {
-  CHECK(store.recovered().checkpoint.step == 30);
-  CHECK(store.recovered().plan_hash == Sha256Hex(kPlan));
-  CHECK(store.recovered().data_digest == kData);
-  CHECK(store.recovered().ledger.best_step == 10);
-}
 
 TEST_CASE("job store: the hosts that failed are known to the next chief, and damaged statistics hinder nothing",
           "[server]") {

@@ -1,0 +1,46 @@
+// What people may know of the core, for status. Nothing is decided by it.
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_CHIEF_CORE_COORDINATOR_VIEW_H_
+#define LOCKSTEP_CHIEF_CORE_COORDINATOR_VIEW_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "chief/core/host_scores.h"
+#include "common/protocol/ids.h"
+
+namespace lockstep::chief {
+
+// Drawn above Coordinator.
+enum class Phase : uint8_t { kAdopting, kWaiting, kForming, kRunning, kBreaking, kFinishing, kDone, kEnded };
+
+struct CoordinatorView {
+  struct WorkerLine {
+    std::string name;
+    std::string host;
+    std::string device;
+    std::string state;  // joining, ready, member, straggler, spare, leaving
+    int32_t rank = -1;  // of a member
+    uint64_t step = 0;  // as of its newest heartbeat
+    bool straggles = false;
+    double slowdown = 0;  // its own time per step over the median of the members; 0: not known
+  };
+  Phase phase = Phase::kAdopting;
+  Generation generation;
+  Lineage lineage;
+  uint64_t agreed_step = 0;
+  uint64_t published_step = 0;
+  uint32_t failures = 0;
+  uint64_t preemptions = 0;
+  uint64_t losses = 0;
+  std::string waiting_for;  // empty while the job steps
+  std::vector<WorkerLine> workers;
+  std::vector<HostRecord> hosts;     // that failed
+  std::vector<std::string> drained;  // workers and hosts that are kept away
+};
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_CORE_COORDINATOR_VIEW_H_
