@@ -185,10 +185,9 @@ struct Exit {
   LS_FIELDS(Exit, code, reason)
 };
 
-using Action =
-    std::variant<Send, SendToAll, CloseSession, StorePlan, OpenSave, AbandonSave, StoreManifest, PublishCommit,
-                 AmendManifest, RecordRepair, StepsAgreed, EvaluationDone, SampleTold, WorkerChanged, WorkerStats,
-                 Announce, DrainDecided, Exit>;
+using Action = std::variant<Send, SendToAll, CloseSession, StorePlan, OpenSave, AbandonSave, StoreManifest,
+                            PublishCommit, AmendManifest, RecordRepair, StepsAgreed, EvaluationDone, SampleTold,
+                            WorkerChanged, WorkerStats, Announce, DrainDecided, Exit>;
 
 }  // namespace lockstep::chief
 

@@ -79,7 +79,7 @@ class Coordinator {
 
   static constexpr absl::Duration kTickEvery = absl::Milliseconds(500);
   static constexpr absl::Duration kTickGap = absl::Milliseconds(1500);  // longer: this process was paused (rule 16)
-  static constexpr absl::Duration kNoticed = absl::Seconds(7);  // workers may have given up a chief that was away so long
+  static constexpr absl::Duration kNoticed = absl::Seconds(7);          // an absence that workers may have noticed
   static constexpr absl::Duration kSayEvery = absl::Seconds(10);
   // The holder of a name is alive when it is heard so long after another process asked for the name: a message from
   // before its death would have arrived earlier.

@@ -158,10 +158,9 @@ struct BurstEnds {
   LS_NO_FIELDS(BurstEnds)
 };
 
-using Event =
-    std::variant<Tick, FromWorker, SessionClosed, HeartbeatReceived, PlanStored, ShardStored, ShardBroken,
-                 ManifestStored, Published, StorageFailed, RepairRecorded, RepairFailed, TermLost, ProcessExited,
-                 StopRequested, DrainRequested, BurstBegins, BurstEnds>;
+using Event = std::variant<Tick, FromWorker, SessionClosed, HeartbeatReceived, PlanStored, ShardStored, ShardBroken,
+                           ManifestStored, Published, StorageFailed, RepairRecorded, RepairFailed, TermLost,
+                           ProcessExited, StopRequested, DrainRequested, BurstBegins, BurstEnds>;
 
 }  // namespace lockstep::chief
 

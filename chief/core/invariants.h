@@ -25,7 +25,7 @@ struct InvariantView {
   const std::vector<Member>& members;  // of it
   Roster& roster;
   const History& history;
-  bool same_job_lineage = true;        // the event began no other one
+  bool same_job_lineage = true;  // the event began no other one
   const Drains& drains;
   const SnapshotId& published_before;  // before the event
   const SnapshotId& published;
