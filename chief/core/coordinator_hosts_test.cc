@@ -216,6 +216,8 @@ TEST_CASE("coordinator: a replica whose state differs from the majority's counts
   chief.worker(1).digest_suffix = "?";
 
   for (int i = 0; i < 3; ++i) chief.Audit(i);
+  const SnapshotId audited{"lineage-1", 0, "digest-of-0"};
+  chief.Do(RepairRecorded{chief.Last<RecordRepair>().lineage, audited, {}, true, {}});
 
   REQUIRE(chief.View().hosts.size() == 1);
   CHECK(chief.View().hosts[0].host == "host-1");

@@ -111,6 +111,18 @@ void SimChief::ScheduleTick() {
 
 void SimChief::Step(const chief::Event& event) {
   if (core_ == nullptr || hung_) return;
+  if (std::holds_alternative<chief::Tick>(event)) {
+    burst_left_ = 0;
+  } else if (burst_left_ == 0 && ++taken_ % kBurstEvery == 0) {
+    burst_left_ = kBurst;
+    Take(chief::BurstBegins{});
+  }
+  Take(event);
+  if (!world().alive(process_) || burst_left_ == 0 || --burst_left_ != 0) return;
+  Take(chief::BurstEnds{});
+}
+
+void SimChief::Take(const chief::Event& event) {
   cluster_->coverage.Count(phase_, event);
   if (std::holds_alternative<chief::TermLost>(event)) cluster_->Cover("chief fenced by the storage");
   if (world().tracing() && !std::holds_alternative<chief::Tick>(event) &&

@@ -72,6 +72,7 @@ class SimChief {
   bool Refused(const SnapshotId& snapshot);
   void WatchTerm();
   void Step(const chief::Event& event);
+  void Take(const chief::Event& event);
   void ScheduleTick();
 
   void Perform(const chief::Send& action);
@@ -111,6 +112,12 @@ class SimChief {
   chief::Phase phase_ = chief::Phase::kAdopting;
   absl::Time listens_since_;
   int64_t newest_told_ = -1;  // step of the newest checkpoint that the core knows
+
+  // Now and then the core takes some events in before it decides, as with a queue that has filled.
+  static constexpr uint64_t kBurstEvery = 37;
+  static constexpr uint64_t kBurst = 6;
+  uint64_t taken_ = 0;
+  uint64_t burst_left_ = 0;
 };
 
 }  // namespace lockstep::simulation
