@@ -151,6 +151,7 @@ Manifest SomeManifest() {
   manifest.set_step(1200);
   manifest.set_term(7);
   manifest.set_position(int64_t{1} << 40);
+  manifest.set_audited(true);
   const TensorSpec spec{"w", DType::kF32, {2}};
   TensorDigest digest(spec);
   digest.Update("12345678");

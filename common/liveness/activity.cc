@@ -104,7 +104,8 @@ std::string StandsAt(absl::string_view thread, absl::Duration least) {
 
 void NameThread(absl::string_view name) {
   if (liveness::ThreadSlot* const slot = liveness::OwnSlot()) slot->name.Set(name);
-  pthread_setname_np(pthread_self(), std::string(name.substr(0, 15)).c_str());
+  // The first thread's name is the process's in `ps`.
+  if (gettid() != getpid()) pthread_setname_np(pthread_self(), std::string(name.substr(0, 15)).c_str());
 }
 
 void NowDoing::Begin(absl::string_view text) {

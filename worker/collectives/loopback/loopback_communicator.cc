@@ -46,6 +46,8 @@ void ReduceScatter(Round& round) {
 
 void ReduceConvertGather(Round& round) {
   const auto& blocks = round.ranks[0]->blocks;
+  // Of one rank the addends are the sums: nothing is copied.
+  if (round.ranks.size() == 1 && blocks[0] > 0) return round.ranks[0]->convert(0, blocks[0], round.ranks[0]->addends);
   std::vector<int64_t> sums;
   for (size_t r = 0; r < round.ranks.size(); ++r) {
     const int64_t offset = OffsetOf(blocks, r);
