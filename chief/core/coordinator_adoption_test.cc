@@ -105,6 +105,21 @@ TEST_CASE("coordinator: what a member reports before the others came back does n
   CHECK(chief.Last<StepsAgreed>().step == 32);
 }
 
+TEST_CASE("coordinator: members that finish before it is decided that they go on have finished", "[core]") {
+  ChiefHarness chief({.end_step = 31, .term = 2, .plan = "plan-1"});
+  RunUnderOldChief(chief);
+
+  chief.Do(BurstBegins{});
+  for (int i : {0, 1}) chief.Connect(i);
+  chief.StepTo(31);  // with the last snapshot
+  CHECK(chief.phase() == Phase::kAdopting);
+  chief.Do(BurstEnds{});
+  chief.Advance(absl::Seconds(1));
+
+  CHECK(chief.Last<Exit>().code == 0);
+  for (int i : {0, 1}) CHECK(chief.worker(i).exit_code == 0);
+}
+
 TEST_CASE("coordinator: a save that the last chief did not finish is finished by the next", "[core]") {
   ChiefHarness chief({.term = 2, .plan = "plan-1"});
   RunUnderOldChief(chief);

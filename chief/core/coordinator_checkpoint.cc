@@ -107,6 +107,10 @@ void Coordinator::OnMessage(Worker& worker, const SnapshotTaken& message) {
   if (message.cause == SnapshotCause::kAtRest) worker.rest_asked.reset();  // if that save fails, it is asked again
 
   const bool last = message.cause == SnapshotCause::kEnd || message.cause == SnapshotCause::kStop;
+  if (last && phase_ == Phase::kAdopting && message.generation == worker.busy && worker.claimed.has_value()) {
+    worker.finished = true;  // as if its Hello had said so
+    worker.claimed->position = std::max(worker.claimed->position, Position{snapshot.step, 0});
+  }
   const bool steps = phase_ == Phase::kForming || phase_ == Phase::kRunning || phase_ == Phase::kFinishing;
   if (last && of_current && steps && !worker.AtRest()) {
     worker.finished = true;

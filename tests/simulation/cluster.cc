@@ -151,7 +151,11 @@ void Cluster::ChiefExited(SimChief* chief, int exit_code) {
     for (const auto& other : chiefs) {
       if (world->alive(other->process())) newest_chief_ = other.get();
     }
-    if (newest_chief_ == nullptr) {
+    if (newest_chief_ == nullptr && disk->highest_claim() > chief->term()) {
+      // The one that fenced it was killed since, when another one was taken for the newest: its supervisor starts it.
+      newest_chief_ = chief;
+      world->AfterOutside(absl::Seconds(1), [this, host = world->host(chief->process())] { StartChief(host); });
+    } else if (newest_chief_ == nullptr) {
       Fail(absl::StrCat("the chief of term ", chief->term(), " was fenced, but no other is alive"));
       newest_chief_ = chief;
     }
