@@ -58,8 +58,8 @@ ClusterSettings DrawSettings(Random& random) {
   policy.metagraph = "metagraph";
   policy.min_workers = static_cast<uint32_t>(random.Between(1, std::min(settings.workers, job.logical_shards)));
   policy.max_workers = static_cast<uint32_t>(settings.workers);
-  policy.exclude_host_after =
-      0;  // workers of a host that is left out end for good, and the job needs its core of hosts
+  // Workers of a host that is left out end for good, and the job needs its core of hosts.
+  policy.exclude_host_after = 0;
   policy.expected_workers = random.Chance(500) ? static_cast<uint32_t>(settings.workers) : policy.min_workers;
   policy.last_call = random.Chance(500) ? absl::Seconds(2) : absl::Seconds(30);
   TrainingPolicy& training = policy.training;
