@@ -122,35 +122,43 @@ void Coordinator::NoteTime(absl::Time now) {
   }
 }
 
+bool Coordinator::AnyMember(const std::function<bool(const Worker&)>& is) {
+  return std::any_of(current_.members.begin(), current_.members.end(), [&](const Member& member) {
+    const Worker* worker = roster_.Find(member.incarnation);
+    return worker != nullptr && is(*worker);
+  });
+}
+
+void Coordinator::AdvancePhase() {
+  switch (phase_) {
+    case Phase::kAdopting:
+      return AdvanceAdopting();
+    case Phase::kWaiting:
+      return AdvanceWaiting();
+    case Phase::kForming:
+      return AdvanceForming();
+    case Phase::kRunning:
+      return RequestBoundaries();
+    case Phase::kBreaking:
+      return AdvanceBreaking();
+    case Phase::kFinishing:
+      return AdvanceFinishing();
+    case Phase::kDone:
+      return AdvanceDone();
+    case Phase::kEnded:
+      return;
+  }
+}
+
 void Coordinator::Advance() {
   ServeNames();
   if (phase_ == Phase::kEnded) return;
   for (int round = 0; round < 8; ++round) {
     const Phase before = phase_;
-    switch (phase_) {
-      case Phase::kAdopting:
-        repair_.pending() ? BreakToRepair() : AdvanceAdopting();
-        break;
-      case Phase::kWaiting:
-        repair_.pending() ? AdvanceRepair() : AdvanceWaiting();
-        break;
-      case Phase::kForming:
-        repair_.pending() ? BreakToRepair() : AdvanceForming();
-        break;
-      case Phase::kRunning:
-        repair_.pending() ? BreakToRepair() : RequestBoundaries();
-        break;
-      case Phase::kBreaking:
-        AdvanceBreaking();
-        break;
-      case Phase::kFinishing:
-        repair_.pending() ? BreakToRepair() : AdvanceFinishing();
-        break;
-      case Phase::kDone:
-        AdvanceDone();
-        break;
-      case Phase::kEnded:
-        return;
+    if (repair_.pending() && phase_ != Phase::kBreaking && phase_ != Phase::kDone) {
+      phase_ == Phase::kWaiting ? AdvanceRepair() : BreakToRepair();
+    } else {
+      AdvancePhase();
     }
     if (phase_ == Phase::kEnded) return;
     // What waits for a save goes on as soon as that is given up.

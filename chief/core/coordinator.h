@@ -27,6 +27,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -142,6 +143,8 @@ class Coordinator {
   // True when the event is a Tick and `limit` has passed. No other event times anything out: an earlier message may
   // still lie in the queue.
   bool Passed(absl::Time limit) const { return judging_ && now_ >= limit; }
+  bool AnyMember(const std::function<bool(const Worker&)>& is);
+  void AdvancePhase();
   void Advance();
   void SayWhatIsAwaited();
   // For people, after "waiting for ".
@@ -220,7 +223,6 @@ class Coordinator {
   std::string WhyLate(const Worker& worker);
   bool OthersStepOnWithout(const Worker& worker);
   std::string WhatRemains();
-  bool MemberIsDrained();
   std::string DrainText() const;
 
   // coordinator_team.cc: who can step together, and what broken generations tell about it
@@ -258,7 +260,6 @@ class Coordinator {
   void RequestBoundaries();
   void Request(RequestKind kind, const std::string& reason);
   bool NewcomerFits();
-  bool MemberLeaves();
 
   // coordinator_checkpoint.cc: reports, saves, the end
   void OnMessage(Worker& worker, const Report& message);
@@ -323,7 +324,6 @@ class Coordinator {
   void Exclude(const std::string& host);
   // Those on hosts that are left out leave, and are refused once they are at rest.
   void ServeExcluded();
-  bool ExcludedMember();
   void NoteLoss(const std::string& host, const std::string& name);
   void ForgiveHosts(uint64_t published_step);
   void ViewHosts(CoordinatorView& view);

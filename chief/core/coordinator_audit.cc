@@ -46,7 +46,7 @@ bool Coordinator::GathersDigests() {
 }
 
 void Coordinator::BreakToRepair() {
-  if (!repair_.pending() || GathersDigests()) return;
+  if (GathersDigests()) return;
   if (phase_ != Phase::kAdopting) return Break(repair_.finding());
   phase_ = Phase::kBreaking;
   phase_since_ = now_;

@@ -55,8 +55,8 @@ std::string Coordinator::WhyNotDrain(const DrainRequested& event) {
                           known.empty() ? "nobody came so far" : absl::StrCat("it knows ", Listed(known)));
     }
   }
-  if (!event.undo && drains_.All().size() + event.targets.size() > Drains::kMaxDrains) {
-    return absl::StrCat("at most ", Drains::kMaxDrains, " names can be drained");
+  if (!event.undo && drains_.All().size() + event.targets.size() > kMaxWorkers) {
+    return absl::StrCat("at most ", kMaxWorkers, " names can be drained");
   }
   return "";
 }
@@ -129,13 +129,6 @@ void Coordinator::MarkDrained() {
 void Coordinator::DismissDrained(Worker& worker, const std::string& reason) {
   worker.dismissed = true;
   out_.Command(worker, worker.busy, Shutdown{kExitPreempted, absl::StrCat("drained: ", reason)}, reason);
-}
-
-bool Coordinator::MemberIsDrained() {
-  return std::any_of(current_.members.begin(), current_.members.end(), [&](const Member& member) {
-    const Worker* worker = roster_.Find(member.incarnation);
-    return worker != nullptr && worker->drained;
-  });
 }
 
 bool Coordinator::OthersStepOnWithout(const Worker& worker) {

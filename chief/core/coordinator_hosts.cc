@@ -122,14 +122,6 @@ void Coordinator::ServeExcluded() {
   }
 }
 
-bool Coordinator::ExcludedMember() {
-  return hosts_.AnyExcluded() &&
-         std::any_of(current_.members.begin(), current_.members.end(), [&](const Member& member) {
-           const Worker* worker = roster_.Find(member.incarnation);
-           return worker != nullptr && worker->leaving && hosts_.IsExcluded(worker->host);
-         });
-}
-
 void Coordinator::ForgiveHosts(uint64_t published_step) {
   for (const std::string& host : hosts_.SavePublished(published_step, trained_for_)) {
     out_.Say(Level::kInfo, absl::StrCat("host ", host, " may take part again: the job has gone on for long enough"));

@@ -2,33 +2,12 @@
 #include <catch2/catch.hpp>
 
 #include "chief/core/chief_harness.h"
+#include "chief/core/repair_harness.h"
 
 namespace lockstep::chief {
 namespace {
 
 using Catch::Matchers::Contains;
-
-// Answers the newest RecordRepair as a storage does whose newest audited checkpoint is of `step`.
-void GoBackTo(ChiefHarness& chief, uint64_t step, const EvaluationLedger& ledger = {}) {
-  REQUIRE(chief.Count<RecordRepair>() > 0);
-  const Lineage lineage = chief.Last<RecordRepair>().lineage;
-  chief.Do(RepairRecorded{lineage, {"lineage-1", step, absl::StrCat("digest-of-", step)}, {}, true, ledger});
-  chief.Advance(absl::Seconds(1));
-}
-
-void SaveAt(ChiefHarness& chief, uint64_t step) {
-  chief.StepTo(step);
-  chief.TakeSnapshots(SnapshotCause::kDue);
-  REQUIRE(chief.View().published_step == step);
-}
-
-// All apply `step`, where the state of `flipped` differs, and compare.
-void FlipAt(ChiefHarness& chief, uint64_t step, int flipped) {
-  chief.StepTo(step);
-  chief.worker(flipped).digest_suffix = "-flipped";
-  for (int index : chief.Members()) chief.Audit(index);
-  chief.worker(flipped).digest_suffix = "";
-}
 
 TEST_CASE("coordinator: a second difference soon after the first stops the job, or leaves out who was named twice",
           "[core][rule22]") {

@@ -273,13 +273,6 @@ bool Coordinator::NewcomerFits() {
   return joins_.IsTime(fits, more, now_);
 }
 
-bool Coordinator::MemberLeaves() {
-  return std::any_of(current_.members.begin(), current_.members.end(), [&](const Member& member) {
-    const Worker* worker = roster_.Find(member.incarnation);
-    return worker != nullptr && worker->leaving;
-  });
-}
-
 void Coordinator::RequestBoundaries() {
   if (trained_for_ >= policy_.max_duration && !ending_.has_value()) {
     ending_ = Ending{0, absl::StrCat("trained for ", absl::FormatDuration(policy_.max_duration)), /*evaluates=*/true};
@@ -294,11 +287,14 @@ void Coordinator::RequestBoundaries() {
   } else if (saves_.RetryDue(now_) && saves_.IsNewer(progress_.agreed())) {
     Request(RequestKind::kSnapshot, "the storage refused the save before");
   }
-  if (policy_.training.samples_text && MemberLeaves()) {
+  if (policy_.training.samples_text && AnyMember([](const Worker& worker) { return worker.leaving; })) {
     Request(RequestKind::kForm, "a member leaves, and nobody is to write a text meanwhile");
   }
-  if (MemberIsDrained()) Request(RequestKind::kForm, "a member is drained");
-  if (ExcludedMember()) Request(RequestKind::kForm, "a member is on a host that is left out");
+  if (AnyMember([](const Worker& worker) { return worker.drained; }))
+    Request(RequestKind::kForm, "a member is drained");
+  const auto is_excluded = [this](const Worker& worker) { return worker.leaving && hosts_.IsExcluded(worker.host); };
+  if (hosts_.AnyExcluded() && AnyMember(is_excluded))
+    Request(RequestKind::kForm, "a member is on a host that is left out");
   if (const std::string swap = SwapText(); !swap.empty()) Request(RequestKind::kForm, swap);
   if (NewcomerFits()) Request(RequestKind::kForm, "a worker is ready to join");
   if (LargerTeamWaits()) Request(RequestKind::kForm, "more workers reach each other than are members, but not these");

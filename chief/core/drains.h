@@ -18,27 +18,25 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "chief/core/limits.h"
 #include "chief/core/policy.h"
 
 namespace lockstep::chief {
 
 class Drains {
  public:
-  static constexpr size_t kMaxDrains = 4096;
-  static constexpr size_t kMaxKnown = 4096;
-
   Drains() = default;
   // What an earlier chief stored.
   explicit Drains(const std::vector<Drain>& stored) {
     for (const Drain& drain : stored) {
-      if (drains_.size() < kMaxDrains) drains_[drain.target].host = drain.host;
+      if (drains_.size() < kMaxWorkers) drains_[drain.target].host = drain.host;
       if (!drain.host.empty()) Saw(drain.target, drain.host);
     }
   }
 
   // A worker is here.
   void Saw(const std::string& name, const std::string& host) {
-    if (host_of_.size() < kMaxKnown || host_of_.count(name) != 0) host_of_[name] = host;
+    if (host_of_.size() < kMaxWorkers || host_of_.count(name) != 0) host_of_[name] = host;
     const auto drain = drains_.find(name);
     if (drain != drains_.end()) drain->second.host = host;
   }
@@ -58,7 +56,7 @@ class Drains {
   // Keeps `target` away; whoever it names is to be gone at `until`. False: there are too many drains. A drain that
   // stands takes the new time.
   bool Add(const std::string& target, absl::Time until) {
-    if (drains_.size() >= kMaxDrains && drains_.count(target) == 0) return false;
+    if (drains_.size() >= kMaxWorkers && drains_.count(target) == 0) return false;
     const auto seen = host_of_.find(target);
     Entry& entry = drains_[target];
     if (seen != host_of_.end()) entry.host = seen->second;

@@ -117,7 +117,7 @@ TEST_CASE("drains: what is stored keeps the same processes away under the next c
 
 TEST_CASE("drains: there is a limit", "[core]") {
   Drains drains;
-  for (size_t i = 0; i < Drains::kMaxDrains; ++i) CHECK(drains.Add("host-" + std::to_string(i), kSoon));
+  for (size_t i = 0; i < kMaxWorkers; ++i) CHECK(drains.Add("host-" + std::to_string(i), kSoon));
 
   CHECK_FALSE(drains.Add("one-more", kSoon));
   CHECK(drains.Add("host-0", kLater));

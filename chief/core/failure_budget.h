@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "chief/core/limits.h"
 
 namespace lockstep::chief {
 
@@ -23,11 +24,9 @@ class FailureBudget {
 
   explicit FailureBudget(uint32_t allowed) : allowed_(allowed) {}
 
-  static constexpr size_t kMaxHosts = 4096;
-
   // A worker on `host` reported an error, or died of a crash signal.
   void Spend(std::string cause, const std::string& host) {
-    if (spent_by_.size() < kMaxHosts || spent_by_.count(host) != 0) ++spent_by_[host];
+    if (spent_by_.size() < kMaxWorkers || spent_by_.count(host) != 0) ++spent_by_[host];
     if (spent_ == 0) first_cause_ = cause;
     last_cause_ = std::move(cause);
     ++spent_;

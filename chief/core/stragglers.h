@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "chief/core/limits.h"
 #include "common/protocol/ids.h"
 
 namespace lockstep::chief {
@@ -28,7 +29,6 @@ class Stragglers {
   static constexpr absl::Duration kLeast = absl::Seconds(5);  // a hiccup of a moment makes no straggler
   static constexpr double kSlow = 1.5;                        // times the median
   static constexpr double kRecovered = 1.25;                  // in between everything stays as it is
-  static constexpr size_t kMaxTried = 4096;
 
   // Of one process since it began.
   struct Counters {
@@ -59,7 +59,7 @@ class Stragglers {
   bool Any() const;
   // True the first time that `spare` is to take the place of `straggler`: what did not help once is not tried again.
   bool Try(const Incarnation& straggler, const Incarnation& spare) {
-    return tried_.size() < kMaxTried && tried_.insert({straggler, spare}).second;
+    return tried_.size() < kMaxWorkers && tried_.insert({straggler, spare}).second;
   }
   void Forget(const Incarnation& gone);
 
