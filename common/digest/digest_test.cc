@@ -1,4 +1,9 @@
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include <catch2/catch.hpp>
+#include <cstdint>
 #include <cstring>
 #include <string>
 
@@ -8,6 +13,28 @@
 
 namespace lockstep {
 namespace {
+
+#if defined(__x86_64__)
+// Whether this thread's vector registers hold anything above their lowest 128 bits; false where the CPU cannot tell.
+bool UpperHalvesInUse() {
+  uint32_t a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(1, 0, &a, &b, &c, &d) == 0 || (c & bit_OSXSAVE) == 0) return false;
+  if (__get_cpuid_count(0xd, 1, &a, &b, &c, &d) == 0 || (a & (1u << 2)) == 0) return false;
+  uint32_t low = 0, high = 0;
+  asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(1));
+  return (low & (1u << 2)) != 0;
+}
+
+TEST_CASE("digest: a CRC leaves no vector register in use, which would slow down what the thread does next",
+          "[digest]") {
+  for (const size_t size : {1, 100, 512, 4096, 100'000}) {
+    Crc32c(std::string(size, 'x'));
+    CHECK_FALSE(UpperHalvesInUse());
+    Sha256Hex(std::string(size, 'x'));
+    CHECK_FALSE(UpperHalvesInUse());
+  }
+}
+#endif
 
 TEST_CASE("digest: CRC-32C gives the published check value, whole or in pieces", "[digest]") {
   CHECK(Crc32c("123456789") == 0xe3069283u);
