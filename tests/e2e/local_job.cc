@@ -136,9 +136,19 @@ Process& LocalJob::worker(int index) { return processes_.at(absl::StrCat("worker
 void LocalJob::RunUndisturbed(int workers) {
   StartChief(workers);
   for (int i = 0; i < workers; ++i) StartWorker(i);
-  for (auto& [name, process] : processes_) {
-    const Ended ended = WaitForEnd(name);
-    if (ended != Ended{}) GiveUp(absl::StrCat(name, " ended with code ", ended.code, ", signal ", ended.signal));
+  // Whoever fails is named at once: the others would wait for it.
+  const absl::Time deadline = absl::Now() + kLimit;
+  for (size_t ended = 0; ended < processes_.size(); Yield()) {
+    ended = 0;
+    for (auto& [name, process] : processes_) {
+      if (process.Running()) {
+        if (absl::Now() >= deadline) GiveUp(absl::StrCat(name, " does not end"));
+        continue;
+      }
+      ++ended;
+      const Ended end = WaitForEnd(name);
+      if (end != Ended{}) GiveUp(absl::StrCat(name, " ended with code ", end.code, ", signal ", end.signal));
+    }
   }
 }
 

@@ -78,9 +78,12 @@ absl::Status StepRunner::Seek(int64_t step, const std::vector<int>& shards) {
 
 absl::Status StepRunner::NextBatch() {
   const Profiler::Scope scope(config_.profiler, ProfileTrack::kData, "(wait for data)");
+  {
+    // The batch before goes back to the reader.
+    const NowDoing waiting("waiting for the device to take its inputs");
+    LS_RETURN_IF_ERROR(staging_ != nullptr ? staging_->WaitForCopies() : plan_->WaitForInputs());
+  }
   const NowDoing waiting("waiting for samples");
-  // The batch before goes back to the reader.
-  LS_RETURN_IF_ERROR(staging_ != nullptr ? staging_->WaitForCopies() : plan_->WaitForInputs());
   batch_ = &reader_->Next();
   return absl::OkStatus();
 }
