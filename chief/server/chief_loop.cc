@@ -153,6 +153,7 @@ void ChiefLoop::Step(const Event& event) {
   const auto name = [](const auto& alternative) { return std::decay_t<decltype(alternative)>::kTypeName; };
   const NowDoing handling("the event ", std::visit(name, event));
   const std::vector<Action> actions = core_.Step(now, event);
+  last_events_.Keep(now, event, actions);
   if (record_.is_open()) record_ << RecordStep(now, event, actions) << std::flush;
   for (const Action& action : actions) {
     const NowDoing performing("the action ", std::visit(name, action));
@@ -217,6 +218,12 @@ void ChiefLoop::Perform(const Announce& action) {
 void ChiefLoop::Perform(const Exit& action) {
   exit_ = action;
   progress_.Hide();
+  if (action.code == kExitBug) {
+    storage_.Post([this, text = last_events_.Text()] {
+      const absl::Status status = options_.store->WriteLastEvents(text);
+      if (!status.ok()) LS_LOG(warn, "the last events of this chief were not written: ", status.message());
+    });
+  }
   if (action.code != kExitDone && action.code != kExitPreempted) ReportFailure(absl::UnknownError(action.reason));
 }
 

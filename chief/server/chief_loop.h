@@ -22,6 +22,7 @@
 #include "chief/server/burst.h"
 #include "chief/server/job_setup.h"
 #include "chief/server/job_store.h"
+#include "chief/server/last_events.h"
 #include "chief/server/progress.h"
 #include "chief/server/session_registry.h"
 #include "chief/server/tick_gate.h"
@@ -140,6 +141,7 @@ class ChiefLoop {
   Generation generation_;                              // of the last steps that were agreed
   std::map<SnapshotId, CommitInfo> commits_;
   std::string last_checkpoint_;
+  LastEvents last_events_;
   std::ofstream record_;
   std::optional<Exit> exit_;
   bool stop_asked_ = false;

@@ -336,6 +336,12 @@ absl::Status JobStore::WriteSample(int64_t step, const std::string& text) {
   return hold_->Replace(absl::StrCat(layout::kSamples, "/", layout::StepName(step), ".txt"), text);
 }
 
+absl::Status JobStore::WriteLastEvents(const std::string& text) {
+  MutexLock lock(&mutex_);
+  LS_RETURN_IF_ERROR(hold_->EnsureDirectory(layout::kLogs));
+  return hold_->Replace(absl::StrCat(layout::kLogs, "/last-events-term-", hold_->term(), ".txt"), text);
+}
+
 absl::Status JobStore::AppendEvents(const std::string& records) {
   MutexLock lock(&mutex_);
   if (events_ == nullptr) {

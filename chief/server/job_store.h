@@ -85,6 +85,8 @@ class JobStore {
   absl::Status WriteStats(const std::string& json);
   // What the model wrote after the evaluation of a step; replaces what is there.
   absl::Status WriteSample(int64_t step, const std::string& text);
+  // The last events of this chief's core, in logs/, when it ends by a defect or a spent budget; replaces what is there.
+  absl::Status WriteLastEvents(const std::string& text);
   // Makes records of events durable, in a file of this chief's that the first call creates. After an error the file
   // ends for its readers; the next call, with the same records again, begins another.
   absl::Status AppendEvents(const std::string& records);

@@ -38,6 +38,16 @@ TEST_CASE("job store: the hosts that failed are known to the next chief, and dam
   CHECK((*job.Open())->recovered().hosts.empty());
 }
 
+TEST_CASE("job store: the last events of a chief that was wrong are in logs/, under its term", "[server]") {
+  Job job;
+  const auto store = job.Open();
+  REQUIRE(store.status() == absl::OkStatus());
+
+  REQUIRE((*store)->WriteLastEvents("E 1 Tick\n").ok());
+
+  CHECK(Read(job.In("logs/last-events-term-1.txt")) == "E 1 Tick\n");
+}
+
 TEST_CASE("job store: what one life of the chief stored, the next one finds", "[server]") {
   Job job;
   job.Train();

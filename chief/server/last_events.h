@@ -1,0 +1,55 @@
+// The last events of a core and what it decided on each, for whoever looks into a defect of it. They are kept as they
+// came and become text only when they are asked for. Events on which nothing was decided (most heartbeats) are left
+// out.
+//
+// Invariant: keeps at most kMost events.
+// Threading: thread-compatible; the loop that owns the core owns it.
+#ifndef LOCKSTEP_CHIEF_SERVER_LAST_EVENTS_H_
+#define LOCKSTEP_CHIEF_SERVER_LAST_EVENTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "chief/core/actions.h"
+#include "chief/core/events.h"
+#include "common/protocol/recording.h"
+
+namespace lockstep::chief {
+
+class LastEvents {
+ public:
+  static constexpr size_t kMost = 256;
+
+  void Keep(absl::Time now, const Event& event, const std::vector<Action>& actions) {
+    ++seen_;
+    if (actions.empty()) return;
+    if (kept_.size() == kMost) kept_.pop_front();
+    kept_.push_back({now, event, actions});
+  }
+
+  // In the form of a record (common/protocol/recording.h), oldest first. Not for a replay: what came before is missing.
+  std::string Text() const {
+    std::string text = absl::StrCat("# the last ", kept_.size(), " of ", seen_, " events, with what was decided\n");
+    for (const Kept& kept : kept_) text += RecordStep(kept.when, kept.event, kept.actions);
+    return text;
+  }
+
+ private:
+  struct Kept {
+    absl::Time when;
+    Event event;
+    std::vector<Action> actions;
+  };
+
+  std::deque<Kept> kept_;
+  uint64_t seen_ = 0;
+};
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_SERVER_LAST_EVENTS_H_
