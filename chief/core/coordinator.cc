@@ -41,23 +41,12 @@ Coordinator::Coordinator(const CoordinatorConfig& config)
   budget_.SavePublished(config.recovered.checkpoint.step);
 }
 
-void Coordinator::CurrentGeneration::Add(const Member& member) {
-  members.push_back(member);
-  ids.insert(member.incarnation);
-}
-
-std::vector<Incarnation> Coordinator::CurrentGeneration::Ids() const {
-  std::vector<Incarnation> ids;
-  for (const Member& member : members) ids.push_back(member.incarnation);
-  return ids;
-}
-
 std::vector<Action> Coordinator::Step(absl::Time now, const Event& event) {
-  if (phase_ == Phase::kEnded) return {};
+  if (life_.Is(Phase::kEnded)) return {};
   NoteTime(now);
   left_out_.clear();
   const SnapshotId published_before = saves_.published();
-  const Phase phase_before = phase_;
+  const Phase phase_before = life_.phase();
   const Lineage job_before = job_lineage_;
   judging_ = std::holds_alternative<Tick>(event);
   if (judging_) {
@@ -66,19 +55,19 @@ std::vector<Action> Coordinator::Step(absl::Time now, const Event& event) {
   }
   only_told_ = false;
   std::visit([this](const auto& alternative) { On(alternative); }, event);
-  if (phase_ != Phase::kEnded && !only_told_ && !in_burst_) {
+  if (!life_.Is(Phase::kEnded) && !only_told_ && !in_burst_) {
     advanced_ = now_;
     Advance();
   }
   std::vector<Action> actions = out_.Take();
-  if (phase_ == Phase::kEnded || only_told_) return actions;
-  const bool in_full = judging_ || phase_ != phase_before || !left_out_.empty() || roster_.size() <= kFewWorkers;
-  const std::string broken =
-      BrokenInvariant({in_full, phase_ == Phase::kRunning, current_.id, current_.members, roster_, history_,
-                       job_before == job_lineage_, drains_, published_before, saves_.published(), actions, left_out_});
+  if (life_.Is(Phase::kEnded) || only_told_) return actions;
+  const bool in_full = judging_ || !life_.Is(phase_before) || !left_out_.empty() || roster_.size() <= kFewWorkers;
+  const std::string broken = BrokenInvariant({in_full, life_.Is(Phase::kRunning), life_.current().id,
+                                              life_.current().members, roster_, history_, job_before == job_lineage_,
+                                              drains_, published_before, saves_.published(), actions, left_out_});
   if (broken.empty()) return actions;
   // Nothing of what was decided is carried out.
-  phase_ = Phase::kEnded;
+  life_.End();
   return {Exit{kExitBug, absl::StrCat("the chief is wrong about the job, which is a defect of it: ", broken,
                                       ". Nothing was published since step ", published_before.step,
                                       "; start the job again, and it goes on from there")}};
@@ -86,28 +75,24 @@ std::vector<Action> Coordinator::Step(absl::Time now, const Event& event) {
 
 void Coordinator::NoteTime(absl::Time now) {
   if (now_ == absl::InfinitePast()) {
-    now_ = last_tick_ = phase_since_ = said_ = last_save_ = now;
-    // A first chief has no predecessor whose generation could still run.
-    deadline_ = term_ == 1 ? now : now + policy_.heartbeat_limit;
+    now_ = last_tick_ = said_ = last_save_ = now;
+    life_.Begin(now, term_, policy_);
     return;
   }
   LS_CHECK(now >= now_, "time never goes backwards");
   const absl::Duration gap = now - now_;
   now_ = now;
   if (gap <= kTickGap) {
-    if (phase_ == Phase::kRunning) trained_for_ += gap;
+    if (life_.Is(Phase::kRunning)) trained_for_ += gap;
     return;
   }
   // This process did not run, or its machine slept: what looks late may lie in the queue (rule 16).
   out_.Say(Level::kWarning,
            absl::StrCat("nothing happened here for ", absl::FormatDuration(gap), "; deadlines are moved by as much"));
-  if (gap >= std::min(policy_.heartbeat_limit, kNoticed)) away_until_ = now_ + policy_.heartbeat_limit;
-  phase_since_ += gap;
+  life_.WasAway(gap, now, policy_);
   last_save_ += gap;
-  deadline_ += gap;
   last_call_until_ += gap;
   last_came_ += gap;
-  backoff_.ShiftDeadlines(gap);
   joins_.ShiftDeadlines(gap);
   for (auto& [session, claim] : name_claims_) claim.since += gap;
   gone_.ShiftDeadlines(gap);
@@ -122,15 +107,8 @@ void Coordinator::NoteTime(absl::Time now) {
   }
 }
 
-bool Coordinator::AnyMember(const std::function<bool(const Worker&)>& is) {
-  return std::any_of(current_.members.begin(), current_.members.end(), [&](const Member& member) {
-    const Worker* worker = roster_.Find(member.incarnation);
-    return worker != nullptr && is(*worker);
-  });
-}
-
 void Coordinator::AdvancePhase() {
-  switch (phase_) {
+  switch (life_.phase()) {
     case Phase::kAdopting:
       return AdvanceAdopting();
     case Phase::kWaiting:
@@ -152,25 +130,24 @@ void Coordinator::AdvancePhase() {
 
 void Coordinator::Advance() {
   ServeNames();
-  if (phase_ == Phase::kEnded) return;
+  if (life_.Is(Phase::kEnded)) return;
   for (int round = 0; round < 8; ++round) {
-    const Phase before = phase_;
-    if (repair_.pending() && phase_ != Phase::kBreaking && phase_ != Phase::kDone) {
-      phase_ == Phase::kWaiting ? AdvanceRepair() : BreakToRepair();
+    const Phase before = life_.phase();
+    if (repair_.pending() && !life_.Is(Phase::kBreaking) && !life_.Is(Phase::kDone)) {
+      life_.Is(Phase::kWaiting) ? AdvanceRepair() : BreakToRepair();
     } else {
       AdvancePhase();
     }
-    if (phase_ == Phase::kEnded) return;
+    if (life_.Is(Phase::kEnded)) return;
     // What waits for a save goes on as soon as that is given up.
     const auto awaited = [this] {
-      return std::tuple(saves_.Busy(), saves_.Saving(saves_.published().step + 1), saves_.Saving(final_step_));
+      return std::tuple(saves_.Busy(), saves_.Saving(saves_.published().step + 1), saves_.Saving(life_.final_step()));
     };
     const auto awaited_before = awaited();
     AdvanceSaves();
-    if (phase_ == Phase::kEnded || (phase_ == before && awaited() == awaited_before)) break;
-    if (phase_ != before) phase_since_ = now_;
+    if (life_.Is(Phase::kEnded) || (life_.Is(before) && awaited() == awaited_before)) break;
   }
-  if (phase_ == Phase::kEnded || phase_ == Phase::kDone) return;
+  if (life_.Is(Phase::kEnded) || life_.Is(Phase::kDone)) return;
   PrepareOrPlan();
   TestConnectionsDue();
   ServeLeavers();
@@ -259,7 +236,7 @@ void Coordinator::On(const StorageFailed& event) {
 
 void Coordinator::On(const TermLost& event) {
   // Not EndJob: the workers belong to the newer chief and must not be told anything by this one.
-  phase_ = Phase::kEnded;
+  life_.End();
   out_.Add(Exit{kExitFenced,
                 absl::StrCat("term ", event.newer, " was claimed by another chief; this one had term ", term_)});
 }
@@ -272,12 +249,12 @@ void Coordinator::On(const StopRequested& event) {
 
 absl::Time Coordinator::NextDeadline() const {
   absl::Time next = last_tick_ + kTickEvery;
-  if (phase_ == Phase::kAdopting || phase_ == Phase::kBreaking) next = std::min(next, deadline_);
+  next = std::min(next, life_.deadline());
   const auto at = [&](absl::Time when) {
     if (when > advanced_) next = std::min(next, when);
   };
-  if (phase_ == Phase::kWaiting) {
-    at(backoff_.until());
+  if (life_.Is(Phase::kWaiting)) {
+    at(life_.backoff().until());
     at(last_call_until_);
     if (policy_.expected_workers == 0) at(last_came_ + kQuiet);
   }

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "chief/core/coordinator.h"
+#include "chief/core/states_at_rest.h"
 #include "common/protocol/repair_lineage.h"
 #include "common/status/exit_code.h"
 
@@ -21,7 +22,7 @@ void Coordinator::CompareHeld(const Worker& worker, const HeldState& held) {
 }
 
 void Coordinator::BeginAudit(const Form& form) {
-  const std::vector<Incarnation> members = current_.Ids();
+  const std::vector<Incarnation> members = life_.current().Ids();
   if (form.restore.has_value()) return audit_.Restored(form.position.step, members);
   std::set<Incarnation> receivers;
   for (const uint32_t rank : form.receivers) receivers.insert(members[rank]);
@@ -30,7 +31,7 @@ void Coordinator::BeginAudit(const Form& form) {
 }
 
 void Coordinator::OnDifference(uint64_t step, const std::string& finding) {
-  if (!repair_.Found(step, finding, now_ + AckWindow())) return;
+  if (!repair_.Found(step, finding, now_ + AckWindow(Context()))) return;
   out_.Say(Level::kError, absl::StrCat(finding,
                                        ": nothing more is saved, and the job goes back to its newest audited "
                                        "checkpoint"));
@@ -42,18 +43,13 @@ bool Coordinator::GathersDigests() {
   const std::vector<Incarnation> awaited = audit_.Awaited();
   const bool comes = std::any_of(awaited.begin(), awaited.end(),
                                  [this](const Incarnation& id) { return roster_.Find(id) != nullptr; });
-  return comes && !Passed(repair_.limit());
+  return comes && !Context().Passed(repair_.limit());
 }
 
 void Coordinator::BreakToRepair() {
   if (GathersDigests()) return;
-  if (phase_ != Phase::kAdopting) return Break(repair_.finding());
-  phase_ = Phase::kBreaking;
-  phase_since_ = now_;
-  deadline_ = now_ + AckWindow();
-  for (Worker* worker : roster_.InOrder()) {
-    if (!worker->AtRest()) SendVerdict(*worker, repair_.finding());
-  }
+  if (!life_.Is(Phase::kAdopting)) return Break(repair_.finding());
+  life_.EndClaims(Context(), repair_.finding());
 }
 
 void Coordinator::AdvanceRepair() {
@@ -82,7 +78,7 @@ void Coordinator::On(const RepairRecorded& event) {
   // No state of the old lineage counts from here on, whoever holds it and however far it came.
   job_lineage_ = event.lineage;
   history_.BeginAs(event.lineage);
-  parted_ = over_ = std::max(over_, newest_);
+  life_.Part();
   saves_.GoBack(event);
   progress_.GoOnAs(event.lineage, event.checkpoint.step);
   audit_.Restored(event.checkpoint.step, {});
@@ -102,7 +98,7 @@ void Coordinator::On(const RepairRecorded& event) {
                                        ", the newest audited checkpoint; newer ones are set aside"));
   SendNamedAway(repair_.named(), text);
   repair_.Done(now_);
-  if (phase_ == Phase::kDone) {
+  if (life_.Is(Phase::kDone)) {
     return EndJob(kExitBug,
                   absl::StrCat(text, ". Workers have ended already: start the job again; it resumes from step ",
                                event.checkpoint.step));
@@ -137,11 +133,11 @@ void Coordinator::LeaveOutOrStop(const std::string& host, const std::string& fin
 
 bool Coordinator::MayHoldNewer(const Worker& worker) const {
   if (worker.AtRest()) {
-    return HoldsCurrent(worker) && !worker.dismissed && saves_.IsNewer(worker.held->position.step);
+    return HoldsCurrent(history_, worker) && !worker.dismissed && saves_.IsNewer(worker.held->position.step);
   }
   // What generations before a repair computed counts no more.
   const bool foreign = worker.claimed.has_value() && JobLineage(worker.claimed->lineage) != job_lineage_;
-  return worker.busy > parted_ && !foreign;
+  return !life_.IsParted(worker.busy) && !foreign;
 }
 
 }  // namespace lockstep::chief

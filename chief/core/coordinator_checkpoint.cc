@@ -15,10 +15,10 @@ bool Coordinator::TellProgress() {
   auto agreed = progress_.TakeAgreed();
   const bool went_on = agreed.has_value();
   if (went_on) out_.Add(*std::move(agreed));
-  if (progress_.LowestApplied() > current_.begin.step) {
+  if (progress_.LowestApplied() > life_.current().begin.step) {
     budget_.StepAgreed();
     if (no_progress_.IsRaised()) {
-      for (const Member& member : current_.members) no_progress_.Stepped(member.name);
+      for (const Member& member : life_.current().members) no_progress_.Stepped(member.name);
     }
   }
   for (EvaluationDone& evaluation : progress_.TakeEvaluations()) out_.Add(std::move(evaluation));
@@ -28,17 +28,17 @@ bool Coordinator::TellProgress() {
 void Coordinator::OnMessage(Worker& worker, const Report& message) {
   if (!message.stats.empty()) out_.Add(WorkerStats{worker.name(), message.stats});
   if (message.lineage == history_.lineage()) progress_.AddRecords(message.records);
-  if (phase_ == Phase::kAdopting) {
+  if (life_.Is(Phase::kAdopting)) {
     // Whether its generation goes on is not known yet; if so, it goes on from here.
     if (message.generation == worker.busy && worker.claimed.has_value()) worker.claimed->position = message.position;
     return;
   }
-  if (!InCurrent(worker, message.generation) || message.lineage != history_.lineage()) return;
+  if (!life_.InCurrent(Context(), worker, message.generation) || message.lineage != history_.lineage()) return;
   NoteProgress(worker);
   NoteSpeed(worker, message);
   progress_.Applied(worker.id(), message.position);
   // All members report the same step: what follows from it is decided with the last of them.
-  only_told_ = !TellProgress() && phase_ == Phase::kRunning && message.digests.empty();
+  only_told_ = !TellProgress() && life_.Is(Phase::kRunning) && message.digests.empty();
   for (const StateDigest& digest : message.digests) CompareDigest(worker, digest.position.step, digest.digest);
 }
 
@@ -68,7 +68,7 @@ void Coordinator::OnMessage(Worker& worker, const SnapshotTaken& message) {
     out_.Command(worker, Generation(), SnapshotEnded{snapshot, false}, "it belongs to another lineage");
     return;
   }
-  const bool of_current = message.generation == current_.id && current_.Has(worker.id());
+  const bool of_current = message.generation == life_.current().id && life_.current().Has(worker.id());
   std::vector<Incarnation> members = {worker.id()};
   bool audits = true;  // when all `members` have reported it, it is audited
   if (message.cause == SnapshotCause::kAtRest) {
@@ -78,7 +78,7 @@ void Coordinator::OnMessage(Worker& worker, const SnapshotTaken& message) {
     }
     audits = members.size() > 1;
   } else if (of_current) {
-    members = current_.Ids();
+    members = life_.current().Ids();
     progress_.Applied(worker.id(), Position{snapshot.step, 0});
   } else if (message.generation == worker.busy && worker.claims != nullptr) {
     members.clear();
@@ -86,8 +86,8 @@ void Coordinator::OnMessage(Worker& worker, const SnapshotTaken& message) {
   } else {
     audits = false;
   }
-  current_.requested.erase(RequestKind::kSnapshot);
-  current_.requested.erase(RequestKind::kSnapshotHold);
+  life_.RequestServed(RequestKind::kSnapshot);
+  life_.RequestServed(RequestKind::kSnapshotHold);
   // Steps evaluate before they save; a state that is saved at rest may have stopped halfway, and one that was finished
   // under an earlier chief may not have known of evaluations.
   const Position evaluated = RestoredPosition(policy_.training, snapshot.step);
@@ -107,15 +107,14 @@ void Coordinator::OnMessage(Worker& worker, const SnapshotTaken& message) {
   if (message.cause == SnapshotCause::kAtRest) worker.rest_asked.reset();  // if that save fails, it is asked again
 
   const bool last = message.cause == SnapshotCause::kEnd || message.cause == SnapshotCause::kStop;
-  if (last && phase_ == Phase::kAdopting && message.generation == worker.busy && worker.claimed.has_value()) {
+  if (last && life_.Is(Phase::kAdopting) && message.generation == worker.busy && worker.claimed.has_value()) {
     worker.finished = true;  // as if its Hello had said so
     worker.claimed->position = std::max(worker.claimed->position, Position{snapshot.step, 0});
   }
-  const bool steps = phase_ == Phase::kForming || phase_ == Phase::kRunning || phase_ == Phase::kFinishing;
+  const bool steps = life_.Is(Phase::kForming) || life_.Is(Phase::kRunning) || life_.Is(Phase::kFinishing);
   if (last && of_current && steps && !worker.AtRest()) {
     worker.finished = true;
-    final_step_ = snapshot.step;
-    phase_ = Phase::kFinishing;
+    life_.EnterFinishing(snapshot.step);
   }
   TellProgress();
 }
@@ -138,14 +137,15 @@ bool Coordinator::FinishIfPublished() {
     return true;
   }
   if (!ending_.has_value()) return false;
-  if (phase_ == Phase::kFinishing && published < final_step_) return false;
-  if (phase_ == Phase::kWaiting) {
+  if (life_.Is(Phase::kFinishing) && published < life_.final_step()) return false;
+  if (life_.Is(Phase::kWaiting)) {
     // A worker that lost its session comes back within seconds, perhaps with a newer state than the published one.
-    if (saves_.IsNewer(progress_.agreed()) && !Passed(gone_.last_lost() + policy_.heartbeat_limit)) return false;
+    if (saves_.IsNewer(progress_.agreed()) && !Context().Passed(gone_.last_lost() + policy_.heartbeat_limit))
+      return false;
     for (Worker* worker : roster_.InOrder()) {
       if (MayHoldNewer(*worker)) return false;
     }
-  } else if (phase_ != Phase::kFinishing) {
+  } else if (!life_.Is(Phase::kFinishing)) {
     return false;
   }
   Finish(Ending{ending_->code, absl::StrCat(ending_->reason, "; step ", published, " is published")});
@@ -153,16 +153,16 @@ bool Coordinator::FinishIfPublished() {
 }
 
 void Coordinator::AdvanceFinishing() {
-  if (FinishIfPublished() || saves_.Saving(final_step_)) return;
-  Break(absl::StrCat("every worker that held the snapshot of step ", final_step_, " is gone"));
+  if (FinishIfPublished() || saves_.Saving(life_.final_step())) return;
+  Break(absl::StrCat("every worker that held the snapshot of step ", life_.final_step(), " is gone"));
 }
 
 void Coordinator::Finish(const Ending& ending) {
-  phase_ = Phase::kDone;
+  life_.Done();
   result_ = ending;
   // A failure is said by the process's last line.
   if (ending.code == kExitDone || ending.code == kExitPreempted) out_.Say(Level::kInfo, ending.reason);
-  for (const Member& member : current_.members) gone_.MustHear(member.incarnation, member.name);
+  for (const Member& member : life_.current().members) gone_.MustHear(member.incarnation, member.name);
   gone_.GiveUpBefore(now_ - policy_.training.chief_timeout);
   for (Worker* worker : roster_.InOrder()) SendDone(*worker);
 }
@@ -179,11 +179,11 @@ void Coordinator::AdvanceDone() {
   const bool all_told = gone_.AllHeard() && roster_.size() == 0;
   // A chief that found the job done does not know its members, and a worker that lost its session may live: they ask
   // every second while they do. A first chief that formed no generation has no members.
-  const bool knows_members = !current_.id.IsNone() || term_ == 1;
+  const bool knows_members = !life_.current().id.IsNone() || term_ == 1;
   const bool knows_all = knows_members && gone_.NobodyMayReturn();
-  const bool may_know_all = knows_all || Passed(*done_since_ + policy_.heartbeat_limit);
-  if ((!all_told || !may_know_all) && !Passed(*done_since_ + policy_.training.chief_timeout)) return;
-  phase_ = Phase::kEnded;
+  const bool may_know_all = knows_all || Context().Passed(*done_since_ + policy_.heartbeat_limit);
+  if ((!all_told || !may_know_all) && !Context().Passed(*done_since_ + policy_.training.chief_timeout)) return;
+  life_.End();
   out_.Add(Exit{result_->code, result_->reason});
 }
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "chief/core/coordinator.h"
+#include "chief/core/states_at_rest.h"
 #include "common/status/exit_code.h"
 
 namespace lockstep::chief {
@@ -132,15 +133,12 @@ void Coordinator::DismissDrained(Worker& worker, const std::string& reason) {
 }
 
 bool Coordinator::OthersStepOnWithout(const Worker& worker) {
-  if (phase_ != Phase::kRunning || worker.busy != current_.id || !current_.Has(worker.id())) return false;
-  return std::any_of(current_.members.begin(), current_.members.end(), [&](const Member& member) {
-    const Worker* other = roster_.Find(member.incarnation);
-    return other != nullptr && !other->leaving && other->busy == current_.id;
-  });
+  if (!life_.Is(Phase::kRunning) || !life_.IsMember(worker)) return false;
+  return life_.AnyMember(roster_, [this](const Worker& other) { return !other.leaving && life_.Runs(other); });
 }
 
 void Coordinator::EndLateDrains() {
-  if (phase_ == Phase::kDone || phase_ == Phase::kEnded) return;
+  if (life_.Is(Phase::kDone) || life_.Is(Phase::kEnded)) return;
   for (Worker* worker : roster_.InOrder()) {
     if (!worker->drained || worker->dismissed || now_ < drains_.UntilOf(worker->name(), worker->host)) continue;
     if (OthersStepOnWithout(*worker)) {

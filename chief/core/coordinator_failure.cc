@@ -32,7 +32,7 @@ void Coordinator::OnMessage(Worker& worker, const ErrorReport& message) {
   const std::string cause =
       absl::StrCat(worker.name(), " on ", worker.host, " at step ", message.step, ": ", message.message);
   out_.Say(Level::kError, cause);
-  const bool member = !worker.AtRest() && worker.busy == current_.id;
+  const bool member = life_.Runs(worker);
   // Bad data or non-finite values under `on_nan: stop`: every worker would meet the same. What is trained is saved
   // first.
   if (member && message.exit_code == kExitBadData) {
@@ -41,7 +41,7 @@ void Coordinator::OnMessage(Worker& worker, const ErrorReport& message) {
   }
   gone_.ReportedError(worker.name());
   CountFailure(worker.host, cause, member);
-  if (phase_ != Phase::kEnded) Lose(worker.id(), WorkerChange::kCrashed, message.message, /*close=*/true);
+  if (!life_.Is(Phase::kEnded)) Lose(worker.id(), WorkerChange::kCrashed, message.message, /*close=*/true);
 }
 
 void Coordinator::OnMessage(Worker&, const Hello&) {}  // handled by OnHello, before a session is looked up
@@ -57,9 +57,9 @@ void Coordinator::On(const ProcessExited& event) {
   const std::string cause = absl::StrCat(event.name, " died of signal ", event.signal);
   out_.Add(WorkerChanged{event.name, Incarnation(), WorkerChange::kCrashed, cause});
   out_.Say(Level::kError, cause);
-  const bool member = worker != nullptr && !worker->AtRest() && worker->busy == current_.id;
+  const bool member = worker != nullptr && life_.Runs(*worker);
   CountFailure(worker != nullptr ? worker->host : hosts_.HostOf(event.name), cause,
-               member || broke_by_.erase(event.name) != 0);
+               member || life_.WasBrokenBy(event.name));
 }
 
 void Coordinator::SpendFailure(const std::string& host, const std::string& cause, bool broke_generation) {
@@ -77,42 +77,21 @@ void Coordinator::Lose(Incarnation incarnation, WorkerChange change, const std::
   if (worker == nullptr) return;
   const std::string name = worker->name();
   const std::string host = worker->host;
-  const bool member = !worker->AtRest() && worker->busy == current_.id && current_.Has(incarnation);
-  if (change != WorkerChange::kLost) over_ = std::max(over_, worker->busy);  // it will not come back to it
+  const bool member = life_.IsMember(*worker);
+  if (change != WorkerChange::kLost) life_.GiveUp(worker->busy);  // it will not come back to it
   if (close) out_.Add(CloseSession{worker->session, reason});
-  if (phase_ != Phase::kDone) {
+  if (!life_.Is(Phase::kDone)) {
     out_.Add(WorkerChanged{name, incarnation, change, reason});
     gone_.Count(name, change, reason);
   }
   roster_.Remove(incarnation);
-  if (joined_.erase(incarnation) != 0) NoteLoss(host, name);
+  if (life_.Forget(incarnation, name, now_)) NoteLoss(host, name);
   stragglers_.Forget(incarnation);
   late_.erase(incarnation);
   pairs_.Forget(incarnation);
   saves_.HolderGone(incarnation);
   gone_.Went(incarnation, name, change, now_);
-  if (current_.Has(incarnation)) backoff_.EndEarly(name, now_);
-  if (!member) return;
-  if (phase_ == Phase::kRunning && now_ < away_until_ && !IsOver(current_.id)) {
-    return ListenAgain(absl::StrCat(name, ": ", reason));
-  }
-  if (phase_ == Phase::kForming || phase_ == Phase::kRunning) {
-    broke_by_.insert(name);
-    return Break(absl::StrCat(name, ": ", reason));
-  }
-  if (phase_ != Phase::kBreaking) return;
-  for (Worker* other : roster_.InOrder()) {
-    // Members on their way to a boundary will not get there without the one that is lost.
-    if (!other->AtRest() && !other->verdict_sent) return Break(absl::StrCat(name, ": ", reason));
-  }
-}
-
-bool Coordinator::AllSilent() {
-  return current_.members.size() > 1 &&
-         std::all_of(current_.members.begin(), current_.members.end(), [this](const Member& member) {
-           const Worker* worker = roster_.Find(member.incarnation);
-           return worker == nullptr || now_ - worker->heard > policy_.heartbeat_limit / 2;
-         });
+  if (member) life_.MemberLost(Context(), name, reason, progress_);
 }
 
 void Coordinator::NoteProgress(Worker& worker) {
@@ -124,7 +103,7 @@ void Coordinator::CheckLifeSigns() {
   for (Worker* worker : roster_.InOrder()) {
     const Incarnation id = worker->id();
     if (now_ - worker->heard > policy_.heartbeat_limit) {
-      if (AllSilent()) away_until_ = now_ + policy_.heartbeat_limit;
+      life_.NoteSilence(Context());
       Lose(id, WorkerChange::kLost, absl::StrCat("silent for ", absl::FormatDuration(now_ - worker->heard)), true);
       continue;
     }
@@ -133,14 +112,14 @@ void Coordinator::CheckLifeSigns() {
         absl::StrCat("no node executed and no byte moved for ", absl::FormatDuration(now_ - worker->progressed),
                      worker->doing.empty() ? "" : absl::StrCat(": ", worker->doing));
     no_progress_.Lost(worker->name());
-    over_ = std::max(over_, worker->busy);  // its session lives: it would come back as it is
+    life_.GiveUp(worker->busy);  // its session lives: it would come back as it is
     Lose(id, WorkerChange::kLost, reason, true);
   }
 }
 
 void Coordinator::EndJob(int32_t code, const std::string& reason) {
-  if (phase_ == Phase::kEnded) return;
-  phase_ = Phase::kEnded;
+  if (life_.Is(Phase::kEnded)) return;
+  life_.End();
   for (Worker* worker : roster_.InOrder()) {
     out_.Command(*worker, worker->busy, Shutdown{code, reason}, reason);
   }

@@ -21,7 +21,7 @@ void Coordinator::NoteSpeed(const Worker& worker, const Report& message) {
   }
   if (counters.steps == 0) return;
   for (const Stragglers::Change& change :
-       stragglers_.Told(now_, current_.id, current_.members.size(), worker.id(), counters)) {
+       stragglers_.Told(now_, life_.current().id, life_.current().members.size(), worker.id(), counters)) {
     const Worker* other = roster_.Find(change.worker);
     if (other == nullptr) continue;
     const std::string who = absl::StrCat(other->name(), " on ", other->host);
@@ -39,22 +39,22 @@ void Coordinator::NoteSpeed(const Worker& worker, const Report& message) {
 
 const Worker* Coordinator::SpareFor(const Worker& straggler) {
   // With room for one more a newcomer joins in any case.
-  if (current_.members.size() < Capacity() || !current_.Has(straggler.id())) return nullptr;
+  if (life_.current().members.size() < Capacity(policy_) || !life_.current().Has(straggler.id())) return nullptr;
   for (Worker* spare : roster_.InOrder()) {
     if (!spare->IsReady() || !spare->AtRest() || spare->leaving || stragglers_.Straggles(spare->id())) continue;
     if (!pairs_.MayForm(spare->id(), now_) || !joins_.MayAsk({spare->host, spare->name()}, now_)) continue;
     // All of them: then the next team is the members and the spare, less the straggler.
-    const bool reaches_all = std::all_of(current_.members.begin(), current_.members.end(), [&](const Member& member) {
-      return pairs_.Reached(spare->id(), member.incarnation);
-    });
+    const bool reaches_all =
+        std::all_of(life_.current().members.begin(), life_.current().members.end(),
+                    [&](const Member& member) { return pairs_.Reached(spare->id(), member.incarnation); });
     if (reaches_all) return spare;
   }
   return nullptr;
 }
 
 std::string Coordinator::SwapText() {
-  if (!policy_.replace_stragglers || current_.requested.count(RequestKind::kForm) != 0) return "";
-  for (const Member& member : current_.members) {
+  if (!policy_.replace_stragglers || life_.HasRequested(RequestKind::kForm)) return "";
+  for (const Member& member : life_.current().members) {
     const Worker* straggler = roster_.Find(member.incarnation);
     if (straggler == nullptr || !stragglers_.Straggles(member.incarnation)) continue;
     const Worker* spare = SpareFor(*straggler);
@@ -64,21 +64,6 @@ std::string Coordinator::SwapText() {
     return text;
   }
   return "";
-}
-
-void Coordinator::PutStragglersLast(std::vector<Worker*>& members) {
-  if (!policy_.replace_stragglers || members.size() <= Capacity() || !stragglers_.Any()) return;
-  const auto straggles = [this](const Worker* worker) { return stragglers_.Straggles(worker->id()); };
-  // What only a straggler holds goes on with it.
-  const auto position = [this](const Worker* worker) {
-    return HoldsCurrent(*worker) ? worker->held->position : Position();
-  };
-  Position others, highest;
-  for (const Worker* worker : members) {
-    highest = std::max(highest, position(worker));
-    if (!straggles(worker)) others = std::max(others, position(worker));
-  }
-  if (others == highest) std::stable_partition(members.begin(), members.end(), std::not_fn(straggles));
 }
 
 // ---- hosts
@@ -132,7 +117,7 @@ void Coordinator::ForgiveHosts(uint64_t published_step) {
 // -----------------------------------------------------------------------------------------------------------
 
 void Coordinator::NoteLoss(const std::string& host, const std::string& name) {
-  if (phase_ == Phase::kDone) return;
+  if (life_.Is(Phase::kDone)) return;
   const absl::Duration pause = joins_.Lost({host, name}, progress_.agreed(), now_);
   if (pause == absl::ZeroDuration()) return;
   out_.Say(Level::kWarning,

@@ -37,7 +37,7 @@ void Coordinator::RefuseWorker(Worker& worker, int32_t code, const std::string& 
 
 void Coordinator::OnHello(SessionId session, const WorkerFence& fence, const Hello& hello) {
   if (hello.highest_term > term_) {
-    phase_ = Phase::kEnded;
+    life_.End();
     out_.Add(Exit{kExitFenced, absl::StrCat("a worker on ", hello.host, " follows the chief of term ",
                                             hello.highest_term, "; this one has term ", term_)});
     return;
@@ -51,7 +51,7 @@ void Coordinator::OnHello(SessionId session, const WorkerFence& fence, const Hel
   if (roster_.Find(fence.incarnation) != nullptr) {
     const bool other_stream = roster_.Find(fence.incarnation)->session != session;
     Lose(fence.incarnation, WorkerChange::kLost, "it connected anew", /*close=*/other_stream);
-    if (phase_ == Phase::kEnded) return;
+    if (life_.Is(Phase::kEnded)) return;
   }
   if (Worker* other = roster_.BySession(session)) {
     Lose(other->id(), WorkerChange::kLost, "another process took over its session", /*close=*/false);
@@ -89,36 +89,18 @@ void Coordinator::Admit(Worker& worker, const Hello& hello) {
                Welcome{policy_.job, worker.name(), history_.lineage(), policy_.metagraph, policy_.training},
                absl::StrCat("Hello of ", worker.name(), " on ", hello.host));
   if (result_.has_value()) return SendDone(worker);
-  std::optional<HeldState> state;
-  if (hello.has_state) state = HeldState{hello.lineage, hello.position, Digest()};
-  if (hello.activity == Activity::kIdle) {
-    worker.held = state;
-  } else {
-    const bool goes_on = MayGoOn(hello) || (phase_ == Phase::kFinishing && hello.activity == Activity::kFinished);
-    if (goes_on && phase_ == Phase::kWaiting) ListenAgain(absl::StrCat(worker.name(), " came back"));
-    worker.busy = hello.generation;
-    worker.claimed = state;
-    worker.claims = Claims(hello.members);
-    worker.finished = hello.activity == Activity::kFinished;
-    if (!goes_on) SendVerdict(worker, "its generation ended when its session did");
+  if (hello.activity != Activity::kIdle) {
+    life_.TakeIn(Context(), worker, hello, progress_);
+  } else if (hello.has_state) {
+    worker.held = HeldState{hello.lineage, hello.position, Digest()};
   }
   if (worker.finished) WelcomeFinished(worker, hello);
   if (hello.ready.has_value() && IsOfThisJob(*hello.ready) && plan_.known()) AcceptReady(worker, *hello.ready);
 }
 
-std::shared_ptr<const std::vector<Member>> Coordinator::Claims(const std::vector<Member>& members) {
-  if (members.empty()) return nullptr;
-  auto known = last_claims_.lock();
-  if (known == nullptr || *known != members) {
-    known = std::make_shared<const std::vector<Member>>(members);
-    last_claims_ = known;
-  }
-  return known;
-}
-
 void Coordinator::TakeUpLineage(const Lineage& lineage) {
   // Once a generation was adopted or formed, the history is the one that it goes on with, whatever others name.
-  if (!policy_.lineage_per_generation || !newest_.IsNone() || JobLineage(lineage) != job_lineage_) return;
+  if (!policy_.lineage_per_generation || !life_.IsFirst() || JobLineage(lineage) != job_lineage_) return;
   if (BegunBy(lineage) <= BegunBy(history_.lineage())) return;
   history_.Rename(lineage);
   progress_.GoOnAs(lineage, progress_.agreed());

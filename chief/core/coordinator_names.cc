@@ -25,7 +25,7 @@ void Coordinator::AwaitName(SessionId session, const WorkerFence& fence, const H
 }
 
 void Coordinator::ServeNames() {
-  for (auto next = name_claims_.begin(); next != name_claims_.end() && phase_ != Phase::kEnded;) {
+  for (auto next = name_claims_.begin(); next != name_claims_.end() && !life_.Is(Phase::kEnded);) {
     NameClaim claim = next->second;
     const SessionId session = next->first;
     const Worker* holder = roster_.ByName(claim.hello.preferred_name);

@@ -14,8 +14,8 @@ namespace lockstep::chief {
 
 CoordinatorView Coordinator::View() {
   CoordinatorView view;
-  view.phase = phase_;
-  view.generation = current_.id;
+  view.phase = life_.phase();
+  view.generation = life_.current().id;
   view.lineage = history_.lineage();
   view.agreed_step = progress_.agreed();
   view.published_step = saves_.published().step;
@@ -23,12 +23,12 @@ CoordinatorView Coordinator::View() {
   view.preemptions = gone_.preemptions();
   view.losses = gone_.losses();
   view.drained = drains_.Targets();
-  if (phase_ != Phase::kRunning && phase_ != Phase::kDone) view.waiting_for = WaitingText();
+  if (!life_.Is(Phase::kRunning) && !life_.Is(Phase::kDone)) view.waiting_for = WaitingText();
   if (saves_.Insists() && !saves_.TroubleText(now_).empty()) view.waiting_for = saves_.TroubleText(now_);
   if (const std::string trouble = plan_.TroubleText(now_); !trouble.empty()) view.waiting_for = trouble;
   if (repair_.pending()) view.waiting_for = repair_.Text(now_);
   std::map<Incarnation, int32_t> ranks;
-  for (const Member& member : current_.members) ranks.emplace(member.incarnation, ranks.size());
+  for (const Member& member : life_.current().members) ranks.emplace(member.incarnation, ranks.size());
   for (const Worker* worker : roster_.InOrder()) {
     CoordinatorView::WorkerLine line;
     line.name = worker->name();
@@ -40,7 +40,7 @@ CoordinatorView Coordinator::View() {
       line.state = "member";
       line.rank = rank->second;
     }
-    if (line.rank < 0 && worker->IsReady() && phase_ == Phase::kWaiting) line.state = "ready";
+    if (line.rank < 0 && worker->IsReady() && life_.Is(Phase::kWaiting)) line.state = "ready";
     if (worker->leaving) line.state = "leaving";
     view.workers.push_back(std::move(line));
   }
@@ -81,24 +81,25 @@ std::string Coordinator::AwaitedText() {
 }
 
 std::string Coordinator::DelayText() {
-  if (phase_ != Phase::kWaiting) return "";
+  if (!life_.Is(Phase::kWaiting)) return "";
   const auto in_seconds = [](absl::Duration left) { return absl::FormatDuration(absl::Ceil(left, absl::Seconds(1))); };
-  if (backoff_.Pauses(now_)) {
-    return absl::StrCat("the next generation, in ", in_seconds(backoff_.until() - now_), ": ", backoff_.fruitless(),
-                        " in a row broke without a step, the last one so: ", backoff_.cause());
+  if (life_.backoff().Pauses(now_)) {
+    return absl::StrCat("the next generation, in ", in_seconds(life_.backoff().until() - now_), ": ",
+                        life_.backoff().fruitless(),
+                        " in a row broke without a step, the last one so: ", life_.backoff().cause());
   }
   std::set<Incarnation> earlier;
   for (const Worker* worker : roster_.InOrder()) {
     if (!worker->IsReady() || !worker->AtRest() || worker->leaving) continue;
     if (!pairs_.MayForm(worker->id(), now_)) {
-      return absl::StrCat(worker->name(), ", which pauses because it could not do its part: ", backoff_.cause());
+      return absl::StrCat(worker->name(), ", which pauses because it could not do its part: ", life_.backoff().cause());
     }
     const Incarnation doubted = pairs_.DoubtedAmong(worker->id(), earlier, now_);
     earlier.insert(worker->id());
     if (doubted.IsNone()) continue;
     const std::string whom = doubted == worker->id() ? "others" : roster_.Find(doubted)->name();
     return absl::StrCat("a test whether ", worker->name(), " reaches ", whom,
-                        "; the last generation broke so: ", backoff_.cause());
+                        "; the last generation broke so: ", life_.backoff().cause());
   }
   return "";
 }
@@ -117,20 +118,20 @@ std::string Coordinator::ApartText() {
 }
 
 void Coordinator::SayWhatIsAwaited() {
-  if (phase_ == Phase::kRunning || phase_ == Phase::kDone || phase_ == Phase::kEnded) return;
-  if (now_ - std::max(said_, phase_since_) < kSayEvery) return;
+  if (life_.Is(Phase::kRunning) || life_.Is(Phase::kDone) || life_.Is(Phase::kEnded)) return;
+  if (now_ - std::max(said_, life_.phase_since()) < kSayEvery) return;
   said_ = now_;
-  if (phase_ == Phase::kFinishing && !saves_.TroubleText(now_).empty()) return;  // the storage's trouble is said
+  if (life_.Is(Phase::kFinishing) && !saves_.TroubleText(now_).empty()) return;  // the storage's trouble is said
   out_.Say(Level::kInfo, absl::StrCat("waiting for ", WaitingText()));
 }
 
 std::string Coordinator::WaitingText() {
-  switch (phase_) {
+  switch (life_.phase()) {
     case Phase::kFinishing:
       return "the last save to be published";
     case Phase::kForming:
-      return absl::StrCat("generation ", current_.id.ToString(), ": ", current_.formed.size(), "/",
-                          current_.members.size(), " members synchronised");
+      return absl::StrCat("generation ", life_.current().id.ToString(), ": ", life_.current().formed.size(), "/",
+                          life_.current().members.size(), " members synchronised");
     default:
       return AwaitedText();
   }
