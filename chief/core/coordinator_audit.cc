@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "chief/core/coordinator.h"
-#include "chief/core/states_at_rest.h"
 #include "common/protocol/repair_lineage.h"
 #include "common/status/exit_code.h"
 
@@ -82,9 +81,8 @@ void Coordinator::On(const RepairRecorded& event) {
   saves_.GoBack(event);
   progress_.GoOnAs(event.lineage, event.checkpoint.step);
   audit_.Restored(event.checkpoint.step, {});
-  trained_for_ = event.trained_for;
-  last_save_ = now_;
-  last_call_until_ = now_;  // who comes later joins as ever
+  clock_.GoBack(event.trained_for, now_);
+  gathering_.LastCall(now_);  // who comes later joins as ever
   const bool again = repair_.IsSoon();
   const std::string host = repair_.NamedTwice();
   std::vector<std::string> names;
@@ -110,7 +108,7 @@ void Coordinator::SendNamedAway(const std::vector<AuditRepair::Named>& named, co
   for (const AuditRepair::Named& each : named) {
     const Worker* worker = roster_.Find(each.id);
     if (worker == nullptr) continue;
-    CountMismatch(*worker, reason);
+    hosts_.CountMismatch(Context(), *worker, reason);
     out_.Command(*worker, Generation(), Shutdown{kExitPreempted, absl::StrCat(reason, "; to be started again")},
                  "its state differs from the majority's");
     Lose(each.id, WorkerChange::kDigestMismatch, reason, /*close=*/true);
@@ -118,26 +116,17 @@ void Coordinator::SendNamedAway(const std::vector<AuditRepair::Named>& named, co
 }
 
 void Coordinator::LeaveOutOrStop(const std::string& host, const std::string& finding) {
-  if (host.empty() || !hosts_.MayExclude() || !OthersSuffice(host)) {
+  if (host.empty() || !hosts_.MayExclude() || !hosts_.OthersSuffice(Context(), host)) {
     return EndJob(kExitBug,
                   absl::StrCat(finding, ". It is the second time within ", AuditRepair::kSoon,
                                " steps: find the machine that corrupts data, and start the job again without it; it "
                                "resumes from step ",
                                saves_.published().step));
   }
-  if (!hosts_.IsExcluded(host)) Exclude(host);
+  if (!hosts_.IsExcluded(host)) hosts_.Exclude(Context(), host);
   for (Worker* worker : roster_.InOrder()) {
-    if (worker->host == host) RefuseWorker(*worker, kExitBadJob, hosts_.RefusalText(host));
+    if (worker->host == host) RefuseWorker(*worker, {{kExitBadJob, hosts_.RefusalText(host)}});
   }
-}
-
-bool Coordinator::MayHoldNewer(const Worker& worker) const {
-  if (worker.AtRest()) {
-    return HoldsCurrent(history_, worker) && !worker.dismissed && saves_.IsNewer(worker.held->position.step);
-  }
-  // What generations before a repair computed counts no more.
-  const bool foreign = worker.claimed.has_value() && JobLineage(worker.claimed->lineage) != job_lineage_;
-  return !life_.IsParted(worker.busy) && !foreign;
 }
 
 }  // namespace lockstep::chief
