@@ -105,6 +105,8 @@ class CheckpointTracker {
   bool IsNewer(uint64_t step) const {
     return step > published_.step || (published_is_lost_ && step == published_.step);
   }
+  // States of the current history from this step on are beyond what is published.
+  uint64_t FirstUnsaved() const { return published_.step + (published_is_lost_ ? 0 : 1); }
   bool Busy() const { return !saves_.empty(); }
   bool MustHold() const { return abandoned_in_a_row_ >= kAbandonedBeforeHold; }
   // Is there a save of `snapshot.step` or later that can still succeed?

@@ -4,13 +4,11 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "chief/core/invariants.h"
 #include "common/status/check.h"
 #include "common/status/exit_code.h"
 
 namespace lockstep::chief {
-
 namespace {
 
 // Where every generation has one of its own, the checkpoint's is the newest that is known, unless a repair left it.
@@ -20,6 +18,9 @@ Lineage NewestLineage(const CoordinatorConfig& config) {
   return continues ? saved : config.policy.lineage;
 }
 
+// SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV: the process was at fault itself.
+bool IsCrashSignal(int32_t signal) { return signal == 4 || signal == 6 || signal == 7 || signal == 8 || signal == 11; }
+
 }  // namespace
 
 Coordinator::Coordinator(const CoordinatorConfig& config)
@@ -27,37 +28,23 @@ Coordinator::Coordinator(const CoordinatorConfig& config)
       term_(config.recovered.term),
       job_lineage_(config.policy.lineage),
       history_(NewestLineage(config)),
-      drains_(config.recovered.drains),
       out_(config.recovered.term),
-      saves_(config.recovered),
+      preparation_(config.recovered),
       progress_(history_.lineage(), config.recovered.checkpoint.step, config.policy.training.eval_slices,
                 config.recovered.ledger.step),
-      budget_(config.policy.max_failures),
-      plan_(config.recovered.plan_hash, config.recovered.data_digest),
-      no_progress_(config.policy.no_progress_limit),
-      hosts_(config.policy.exclude_host_after, config.recovered.hosts, config.recovered.trained_for),
-      trained_for_(config.recovered.trained_for),
-      repair_(config.recovered.repair) {
-  budget_.SavePublished(config.recovered.checkpoint.step);
-}
-
-void Coordinator::CurrentGeneration::Add(const Member& member) {
-  members.push_back(member);
-  ids.insert(member.incarnation);
-}
-
-std::vector<Incarnation> Coordinator::CurrentGeneration::Ids() const {
-  std::vector<Incarnation> ids;
-  for (const Member& member : members) ids.push_back(member.incarnation);
-  return ids;
-}
+      saves_(config.recovered),
+      clock_(config.recovered.trained_for),
+      repair_(config.recovered.repair),
+      signs_(config.policy.no_progress_limit),
+      hosts_(config.policy, config.recovered),
+      drains_(config.recovered.drains) {}
 
 std::vector<Action> Coordinator::Step(absl::Time now, const Event& event) {
-  if (phase_ == Phase::kEnded) return {};
+  if (life_.Is(Phase::kEnded)) return {};
   NoteTime(now);
-  left_out_.clear();
+  hosts_.BeginEvent();
   const SnapshotId published_before = saves_.published();
-  const Phase phase_before = phase_;
+  const Phase phase_before = life_.phase();
   const Lineage job_before = job_lineage_;
   judging_ = std::holds_alternative<Tick>(event);
   if (judging_) {
@@ -66,71 +53,100 @@ std::vector<Action> Coordinator::Step(absl::Time now, const Event& event) {
   }
   only_told_ = false;
   std::visit([this](const auto& alternative) { On(alternative); }, event);
-  if (phase_ != Phase::kEnded && !only_told_ && !in_burst_) {
+  if (!life_.Is(Phase::kEnded) && !only_told_ && !in_burst_) {
     advanced_ = now_;
     Advance();
   }
   std::vector<Action> actions = out_.Take();
-  if (phase_ == Phase::kEnded || only_told_) return actions;
-  const bool in_full = judging_ || phase_ != phase_before || !left_out_.empty() || roster_.size() <= kFewWorkers;
-  const std::string broken =
-      BrokenInvariant({in_full, phase_ == Phase::kRunning, current_.id, current_.members, roster_, history_,
-                       job_before == job_lineage_, drains_, published_before, saves_.published(), actions, left_out_});
+  if (life_.Is(Phase::kEnded) || only_told_) return actions;
+  const bool changed = !life_.Is(phase_before) || !hosts_.left_out().empty();
+  const bool in_full = judging_ || changed || roster_.size() <= kFewWorkers;
+  const std::string broken = Broken(published_before, job_before == job_lineage_, in_full, actions);
   if (broken.empty()) return actions;
   // Nothing of what was decided is carried out.
-  phase_ = Phase::kEnded;
+  life_.End();
   return {Exit{kExitBug, absl::StrCat("the chief is wrong about the job, which is a defect of it: ", broken,
                                       ". Nothing was published since step ", published_before.step,
                                       "; start the job again, and it goes on from there")}};
 }
 
+std::string Coordinator::Broken(const SnapshotId& published_before, bool same_job_lineage, bool in_full,
+                                const std::vector<Action>& actions) {
+  if (std::string broken = life_.BrokenInvariant(); !broken.empty()) return broken;
+  if (std::string broken = in_full ? preparation_.BrokenInvariant(roster_) : ""; !broken.empty()) return broken;
+  return BrokenInvariant({in_full, life_.Is(Phase::kRunning), life_.current().id, life_.current().members, roster_,
+                          history_, same_job_lineage, drains_.drains(), published_before, saves_.published(), actions,
+                          hosts_.left_out()});
+}
+
+// ---- time
+// ------------------------------------------------------------------------------------------------------------
+
 void Coordinator::NoteTime(absl::Time now) {
   if (now_ == absl::InfinitePast()) {
-    now_ = last_tick_ = phase_since_ = said_ = last_save_ = now;
-    // A first chief has no predecessor whose generation could still run.
-    deadline_ = term_ == 1 ? now : now + policy_.heartbeat_limit;
+    now_ = last_tick_ = said_ = now;
+    clock_.Saved(now);
+    life_.Begin(now, term_, policy_);
     return;
   }
   LS_CHECK(now >= now_, "time never goes backwards");
   const absl::Duration gap = now - now_;
   now_ = now;
   if (gap <= kTickGap) {
-    if (phase_ == Phase::kRunning) trained_for_ += gap;
+    if (life_.Is(Phase::kRunning)) clock_.Stepped(gap);
     return;
   }
   // This process did not run, or its machine slept: what looks late may lie in the queue (rule 16).
   out_.Say(Level::kWarning,
            absl::StrCat("nothing happened here for ", absl::FormatDuration(gap), "; deadlines are moved by as much"));
-  if (gap >= std::min(policy_.heartbeat_limit, kNoticed)) away_until_ = now_ + policy_.heartbeat_limit;
-  phase_since_ += gap;
-  last_save_ += gap;
-  deadline_ += gap;
-  last_call_until_ += gap;
-  last_came_ += gap;
-  backoff_.ShiftDeadlines(gap);
-  joins_.ShiftDeadlines(gap);
-  for (auto& [session, claim] : name_claims_) claim.since += gap;
+  life_.WasAway(gap, now, policy_);
+  clock_.ShiftDeadlines(gap);
+  gathering_.ShiftDeadlines(gap);
+  newcomers_.ShiftDeadlines(gap);
+  names_.ShiftDeadlines(gap);
   gone_.ShiftDeadlines(gap);
-  if (parked_since_.has_value()) *parked_since_ += gap;
-  if (done_since_.has_value()) *done_since_ += gap;
+  end_.ShiftDeadlines(gap);
   repair_.ShiftDeadlines(gap);
   saves_.ShiftDeadlines(gap);
-  plan_.ShiftDeadlines(gap);
+  preparation_.ShiftDeadlines(gap);
   for (Worker* worker : roster_.InOrder()) {
     worker->heard += gap;
     worker->progressed += gap;
   }
 }
 
-bool Coordinator::AnyMember(const std::function<bool(const Worker&)>& is) {
-  return std::any_of(current_.members.begin(), current_.members.end(), [&](const Member& member) {
-    const Worker* worker = roster_.Find(member.incarnation);
-    return worker != nullptr && is(*worker);
-  });
+absl::Time Coordinator::NextDeadline() const {
+  absl::Time next = std::min(last_tick_ + kTickEvery, life_.deadline());
+  if (life_.Is(Phase::kWaiting)) {
+    if (life_.backoff().until() > advanced_) next = std::min(next, life_.backoff().until());
+    next = std::min(next, gathering_.NextDeadline(advanced_, policy_));
+  }
+  for (const absl::Time when : {pairs_.NextDeadline(advanced_), newcomers_.NextDeadline(advanced_)}) {
+    if (when > advanced_) next = std::min(next, when);
+  }
+  next = std::min({next, repair_.NextDeadline(advanced_), saves_.NextDeadline(advanced_)});
+  return std::max(next, now_);
 }
 
+void Coordinator::On(const Tick&) {
+  LoseTheLifeless();
+  drains_.EndLate(Context(), life_, saves_);
+  const bool says = !life_.Is(Phase::kRunning) && !life_.Is(Phase::kDone) && !life_.Is(Phase::kEnded) &&
+                    now_ - std::max(said_, life_.phase_since()) >= kSayEvery;
+  if (says) {
+    said_ = now_;
+    // The storage's trouble is said by itself.
+    const bool in_trouble = life_.Is(Phase::kFinishing) && !saves_.TroubleText(now_).empty();
+    if (!in_trouble) out_.Say(Level::kInfo, absl::StrCat("waiting for ", WaitingText(Awaited(Context()))));
+  }
+  saves_.SayWhatIsSlow(now_, out_, roster_);
+}
+
+// ---- the order of things
+// ---------------------------------------------------------------------------------------------
+
 void Coordinator::AdvancePhase() {
-  switch (phase_) {
+  switch (life_.phase()) {
     case Phase::kAdopting:
       return AdvanceAdopting();
     case Phase::kWaiting:
@@ -152,140 +168,129 @@ void Coordinator::AdvancePhase() {
 
 void Coordinator::Advance() {
   ServeNames();
-  if (phase_ == Phase::kEnded) return;
+  if (life_.Is(Phase::kEnded)) return;
   for (int round = 0; round < 8; ++round) {
-    const Phase before = phase_;
-    if (repair_.pending() && phase_ != Phase::kBreaking && phase_ != Phase::kDone) {
-      phase_ == Phase::kWaiting ? AdvanceRepair() : BreakToRepair();
+    const Phase before = life_.phase();
+    if (repair_.pending() && !life_.Is(Phase::kBreaking) && !life_.Is(Phase::kDone)) {
+      life_.Is(Phase::kWaiting) ? AdvanceRepair() : BreakToRepair();
     } else {
       AdvancePhase();
     }
-    if (phase_ == Phase::kEnded) return;
+    if (life_.Is(Phase::kEnded)) return;
     // What waits for a save goes on as soon as that is given up.
     const auto awaited = [this] {
-      return std::tuple(saves_.Busy(), saves_.Saving(saves_.published().step + 1), saves_.Saving(final_step_));
+      return std::tuple(saves_.Busy(), saves_.Saving(saves_.published().step + 1), saves_.Saving(life_.final_step()));
     };
     const auto awaited_before = awaited();
-    AdvanceSaves();
-    if (phase_ == Phase::kEnded || (phase_ == before && awaited() == awaited_before)) break;
-    if (phase_ != before) phase_since_ = now_;
+    if (!saves_.storage_verdict().empty()) return EndJob(kExitStorage, saves_.storage_verdict());
+    if (!repair_.pending()) saves_.Advance(SaveContext(), out_, roster_);
+    if (life_.Is(before) && awaited() == awaited_before) break;
   }
-  if (phase_ == Phase::kEnded || phase_ == Phase::kDone) return;
-  PrepareOrPlan();
-  TestConnectionsDue();
+  if (life_.Is(Phase::kDone)) return;
+  preparation_.Advance(Context());
+  preparation_.TestConnections(Context(), pairs_);
   ServeLeavers();
 }
 
-void Coordinator::On(const Tick&) {
-  CheckLifeSigns();
-  EndLateDrains();
-  SayWhatIsAwaited();
-  saves_.SayWhatIsSlow(now_, out_, roster_);
-}
-
-void Coordinator::On(const FromWorker& event) {
-  if (const auto* hello = std::get_if<Hello>(&event.message)) {
-    OnHello(event.session, event.fence, *hello);
-    return;
-  }
-  Worker* worker = roster_.BySession(event.session);
-  // A mismatch is answered: silence is how systems hang (rule 10).
-  std::string mismatch;
-  if (worker == nullptr) {
-    mismatch = "this session has said no Hello";
-  } else if (event.fence.incarnation != worker->id()) {
-    mismatch = absl::StrCat("this session belongs to ", worker->name(), ", another process");
-  } else if (event.fence.term != term_) {
-    mismatch = absl::StrCat("the message is for term ", event.fence.term, "; this is term ", term_);
-  } else if (event.fence.job != policy_.job) {
-    mismatch = absl::StrCat("the message is for job ", event.fence.job, "; this is job ", policy_.job);
-  }
-  if (!mismatch.empty()) {
-    out_.Command(event.session, Generation(), Fenced{mismatch}, mismatch);
-    return;
-  }
-  worker->heard = now_;
-  std::visit([&](const auto& message) { OnMessage(*worker, message); }, event.message);
-}
-
-void Coordinator::On(const SessionClosed& event) {
-  name_claims_.erase(event.session);
-  Worker* worker = roster_.BySession(event.session);
-  if (worker == nullptr) return;
-  Lose(worker->id(), WorkerChange::kLost, absl::StrCat("its session ended: ", event.reason), /*close=*/false);
-}
-
-void Coordinator::On(const HeartbeatReceived& event) {
-  only_told_ = true;  // heartbeats are most of what comes in: what they change is judged by the next Tick
-  Worker* worker = roster_.Find(event.fence.incarnation);
-  if (worker == nullptr || event.fence.term != term_) return;
-  worker->heard = now_;
-  if (event.heartbeat.progress != worker->progress || event.heartbeat.phase != worker->phase) {
-    NoteProgress(*worker);
-  }
-  worker->progress = event.heartbeat.progress;
-  worker->phase = event.heartbeat.phase;
-  worker->step = event.heartbeat.position.step;
-  worker->doing = event.doing;
-}
-
-void Coordinator::On(const BurstBegins&) { in_burst_ = true; }
-void Coordinator::On(const BurstEnds&) { in_burst_ = false; }
-
-void Coordinator::On(const ShardStored& event) { saves_.Stored(event); }
-void Coordinator::On(const ShardBroken& event) { saves_.Broken(event, out_); }
-
-void Coordinator::On(const ManifestStored& event) { saves_.ManifestDone(event, SaveContext(), out_, roster_); }
+// ---- what the storage, people and supervisors say
+// --------------------------------------------------------------------------------------------------
 
 void Coordinator::On(const Published& event) {
   if (!saves_.PublishDone(event.snapshot, now_, out_, roster_)) return;
-  last_save_ = now_;
-  budget_.SavePublished(event.snapshot.step);
-  ForgiveHosts(event.snapshot.step);
+  clock_.Saved(now_);
+  hosts_.SavePublished(Context(), event.snapshot.step, clock_.trained_for());
   FinishIfPublished();
 }
 
 void Coordinator::On(const StorageFailed& event) {
-  if (event.snapshot == SnapshotId()) {
-    const std::string what = absl::StrCat("the kernel plan cannot be stored: ", event.message);
-    if (!event.may_pass) return EndJob(kExitStorage, what);
-    if (plan_.Refused(now_, what)) {
-      out_.Say(Level::kError, absl::StrCat(plan_.TroubleText(now_), ". It is tried again until the storage takes it"));
-    }
-    return;
-  }
-  saves_.StorageRefused(event, SaveContext(), out_, roster_);
+  if (event.snapshot != SnapshotId()) return saves_.StorageRefused(event, SaveContext(), out_, roster_);
+  const std::string what = absl::StrCat("the kernel plan cannot be stored: ", event.message);
+  if (!event.may_pass) return EndJob(kExitStorage, what);
+  preparation_.StoreRefused(Context(), what);
 }
 
 void Coordinator::On(const TermLost& event) {
   // Not EndJob: the workers belong to the newer chief and must not be told anything by this one.
-  phase_ = Phase::kEnded;
+  life_.End();
   out_.Add(Exit{kExitFenced,
                 absl::StrCat("term ", event.newer, " was claimed by another chief; this one had term ", term_)});
 }
 
 void Coordinator::On(const StopRequested& event) {
-  if (ending_.has_value() || result_.has_value()) return;
-  ending_ = Ending{event.exit_code, absl::StrCat("stop requested by ", event.by)};
-  out_.Say(Level::kInfo, absl::StrCat(ending_->reason, ": saving first"));
+  const std::string reason = absl::StrCat("stop requested by ", event.by);
+  if (end_.result().has_value() || !end_.Stop({event.exit_code, reason})) return;
+  out_.Say(Level::kInfo, absl::StrCat(reason, ": saving first"));
 }
 
-absl::Time Coordinator::NextDeadline() const {
-  absl::Time next = last_tick_ + kTickEvery;
-  if (phase_ == Phase::kAdopting || phase_ == Phase::kBreaking) next = std::min(next, deadline_);
-  const auto at = [&](absl::Time when) {
-    if (when > advanced_) next = std::min(next, when);
-  };
-  if (phase_ == Phase::kWaiting) {
-    at(backoff_.until());
-    at(last_call_until_);
-    if (policy_.expected_workers == 0) at(last_came_ + kQuiet);
+void Coordinator::On(const DrainRequested& event) {
+  out_.Add(drains_.Decide(Context(), event, end_.result().has_value()));
+}
+
+void Coordinator::On(const ProcessExited& event) {
+  const Worker* worker = roster_.ByName(event.name);
+  const bool counted = gone_.Exited(event.name, worker == nullptr ? std::nullopt : std::optional(worker->id()), now_);
+  if (event.last) {
+    const std::string how = absl::StrCat("ended with code ", event.exit_code);
+    end_.Stop({event.exit_code, absl::StrCat(event.name, ": ", event.cause.empty() ? how : event.cause)});
   }
-  at(pairs_.NextDeadline(advanced_));
-  at(joins_.NextDeadline(advanced_));
-  next = std::min(next, repair_.NextDeadline(advanced_));
-  next = std::min(next, saves_.NextDeadline(advanced_));
-  return std::max(next, now_);
+  if (!IsCrashSignal(event.signal) || counted) return;
+  const std::string cause = absl::StrCat(event.name, " died of signal ", event.signal);
+  out_.Add(WorkerChanged{event.name, Incarnation(), WorkerChange::kCrashed, cause});
+  out_.Say(Level::kError, cause);
+  const bool member = worker != nullptr && life_.Runs(*worker);
+  CountFailure(worker != nullptr ? worker->host : hosts_.HostOf(event.name), cause,
+               member || life_.WasBrokenBy(event.name));
+}
+
+void Coordinator::CountFailure(const std::string& host, const std::string& cause, bool broke_generation) {
+  const std::string verdict = hosts_.CountFailure(Context(), host, cause, broke_generation);
+  // What is trained is saved first.
+  if (!verdict.empty() && end_.Stop({kExitBug, verdict})) out_.Say(Level::kError, verdict);
+}
+
+void Coordinator::EndJob(int32_t code, const std::string& reason) {
+  if (life_.Is(Phase::kEnded)) return;
+  life_.End();
+  for (const Worker* worker : roster_.InOrder()) out_.Command(*worker, worker->busy, Shutdown{code, reason}, reason);
+  out_.Add(Exit{code, reason});
+}
+
+// ---- what parts are handed, what people see
+// --------------------------------------------------------------------------
+
+CheckpointTracker::Context Coordinator::SaveContext() const {
+  return {now_, preparation_.plan().hash(), clock_.trained_for(), history_};
+}
+
+TeamChoice Coordinator::Teams() {
+  return TeamChoice(
+      {roster_, pairs_, history_, stragglers_.GivingWay(policy_), saves_.FirstUnsaved(), Capacity(policy_), now_});
+}
+
+AwaitedFacts Coordinator::Awaited(const CoreContext& context) const {
+  return {context, life_, pairs_, gone_, drains_.Text()};
+}
+
+CoordinatorView Coordinator::View() {
+  CoordinatorView view;
+  view.phase = life_.phase();
+  view.generation = life_.current().id;
+  view.lineage = history_.lineage();
+  view.agreed_step = progress_.agreed();
+  view.published_step = saves_.published().step;
+  view.failures = hosts_.spent();
+  view.preemptions = gone_.preemptions();
+  view.losses = gone_.losses();
+  view.drained = drains_.drains().Targets();
+  view.hosts = hosts_.Records();
+  view.workers = WorkerLines(roster_, life_, stragglers_.marks());
+  const CoreContext context = Context();
+  if (!life_.Is(Phase::kRunning) && !life_.Is(Phase::kDone)) view.waiting_for = WaitingText(Awaited(context));
+  if (saves_.Insists() && !saves_.TroubleText(now_).empty()) view.waiting_for = saves_.TroubleText(now_);
+  const std::string trouble = preparation_.plan().TroubleText(now_);
+  if (!trouble.empty()) view.waiting_for = trouble;
+  if (repair_.pending()) view.waiting_for = repair_.Text(now_);
+  return view;
 }
 
 }  // namespace lockstep::chief

@@ -21,7 +21,7 @@ void Coordinator::CompareHeld(const Worker& worker, const HeldState& held) {
 }
 
 void Coordinator::BeginAudit(const Form& form) {
-  const std::vector<Incarnation> members = current_.Ids();
+  const std::vector<Incarnation> members = life_.current().Ids();
   if (form.restore.has_value()) return audit_.Restored(form.position.step, members);
   std::set<Incarnation> receivers;
   for (const uint32_t rank : form.receivers) receivers.insert(members[rank]);
@@ -30,7 +30,7 @@ void Coordinator::BeginAudit(const Form& form) {
 }
 
 void Coordinator::OnDifference(uint64_t step, const std::string& finding) {
-  if (!repair_.Found(step, finding, now_ + AckWindow())) return;
+  if (!repair_.Found(step, finding, now_ + AckWindow(Context()))) return;
   out_.Say(Level::kError, absl::StrCat(finding,
                                        ": nothing more is saved, and the job goes back to its newest audited "
                                        "checkpoint"));
@@ -42,18 +42,13 @@ bool Coordinator::GathersDigests() {
   const std::vector<Incarnation> awaited = audit_.Awaited();
   const bool comes = std::any_of(awaited.begin(), awaited.end(),
                                  [this](const Incarnation& id) { return roster_.Find(id) != nullptr; });
-  return comes && !Passed(repair_.limit());
+  return comes && !Context().Passed(repair_.limit());
 }
 
 void Coordinator::BreakToRepair() {
   if (GathersDigests()) return;
-  if (phase_ != Phase::kAdopting) return Break(repair_.finding());
-  phase_ = Phase::kBreaking;
-  phase_since_ = now_;
-  deadline_ = now_ + AckWindow();
-  for (Worker* worker : roster_.InOrder()) {
-    if (!worker->AtRest()) SendVerdict(*worker, repair_.finding());
-  }
+  if (!life_.Is(Phase::kAdopting)) return Break(repair_.finding());
+  life_.EndClaims(Context(), repair_.finding());
 }
 
 void Coordinator::AdvanceRepair() {
@@ -82,13 +77,12 @@ void Coordinator::On(const RepairRecorded& event) {
   // No state of the old lineage counts from here on, whoever holds it and however far it came.
   job_lineage_ = event.lineage;
   history_.BeginAs(event.lineage);
-  parted_ = over_ = std::max(over_, newest_);
+  life_.Part();
   saves_.GoBack(event);
   progress_.GoOnAs(event.lineage, event.checkpoint.step);
   audit_.Restored(event.checkpoint.step, {});
-  trained_for_ = event.trained_for;
-  last_save_ = now_;
-  last_call_until_ = now_;  // who comes later joins as ever
+  clock_.GoBack(event.trained_for, now_);
+  gathering_.LastCall(now_);  // who comes later joins as ever
   const bool again = repair_.IsSoon();
   const std::string host = repair_.NamedTwice();
   std::vector<std::string> names;
@@ -102,7 +96,7 @@ void Coordinator::On(const RepairRecorded& event) {
                                        ", the newest audited checkpoint; newer ones are set aside"));
   SendNamedAway(repair_.named(), text);
   repair_.Done(now_);
-  if (phase_ == Phase::kDone) {
+  if (life_.Is(Phase::kDone)) {
     return EndJob(kExitBug,
                   absl::StrCat(text, ". Workers have ended already: start the job again; it resumes from step ",
                                event.checkpoint.step));
@@ -114,7 +108,7 @@ void Coordinator::SendNamedAway(const std::vector<AuditRepair::Named>& named, co
   for (const AuditRepair::Named& each : named) {
     const Worker* worker = roster_.Find(each.id);
     if (worker == nullptr) continue;
-    CountMismatch(*worker, reason);
+    hosts_.CountMismatch(Context(), *worker, reason);
     out_.Command(*worker, Generation(), Shutdown{kExitPreempted, absl::StrCat(reason, "; to be started again")},
                  "its state differs from the majority's");
     Lose(each.id, WorkerChange::kDigestMismatch, reason, /*close=*/true);
@@ -122,26 +116,17 @@ void Coordinator::SendNamedAway(const std::vector<AuditRepair::Named>& named, co
 }
 
 void Coordinator::LeaveOutOrStop(const std::string& host, const std::string& finding) {
-  if (host.empty() || !hosts_.MayExclude() || !OthersSuffice(host)) {
+  if (host.empty() || !hosts_.MayExclude() || !hosts_.OthersSuffice(Context(), host)) {
     return EndJob(kExitBug,
                   absl::StrCat(finding, ". It is the second time within ", AuditRepair::kSoon,
                                " steps: find the machine that corrupts data, and start the job again without it; it "
                                "resumes from step ",
                                saves_.published().step));
   }
-  if (!hosts_.IsExcluded(host)) Exclude(host);
+  if (!hosts_.IsExcluded(host)) hosts_.Exclude(Context(), host);
   for (Worker* worker : roster_.InOrder()) {
-    if (worker->host == host) RefuseWorker(*worker, kExitBadJob, hosts_.RefusalText(host));
+    if (worker->host == host) RefuseWorker(*worker, {{kExitBadJob, hosts_.RefusalText(host)}});
   }
-}
-
-bool Coordinator::MayHoldNewer(const Worker& worker) const {
-  if (worker.AtRest()) {
-    return HoldsCurrent(worker) && !worker.dismissed && saves_.IsNewer(worker.held->position.step);
-  }
-  // What generations before a repair computed counts no more.
-  const bool foreign = worker.claimed.has_value() && JobLineage(worker.claimed->lineage) != job_lineage_;
-  return worker.busy > parted_ && !foreign;
 }
 
 }  // namespace lockstep::chief

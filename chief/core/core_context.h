@@ -1,0 +1,51 @@
+// What the coordinator's parts are handed with each call: the instant of the event, what the job asks for, who is
+// here, and where actions go. A part keeps nothing of it, so that no part knows another one or the coordinator.
+//
+// Threading: thread-compatible; lives for one call.
+#ifndef LOCKSTEP_CHIEF_CORE_CORE_CONTEXT_H_
+#define LOCKSTEP_CHIEF_CORE_CORE_CONTEXT_H_
+
+#include <algorithm>
+#include <cstddef>
+
+#include "absl/time/time.h"
+#include "chief/core/history.h"
+#include "chief/core/outbox.h"
+#include "chief/core/policy.h"
+#include "chief/core/roster.h"
+#include "common/protocol/ids.h"
+
+namespace lockstep::chief {
+
+struct CoreContext {
+  const JobPolicy& policy;
+  Term term;
+  absl::Time now;
+  bool judging;  // the event is a Tick
+  Roster& roster;
+  Outbox& out;
+  const History& history;
+  const Lineage& job_lineage;  // without a generation's part
+
+  // True when the event is a Tick and `limit` has passed. No other event times anything out: an earlier message may
+  // still lie in the queue.
+  bool Passed(absl::Time limit) const { return judging && now >= limit; }
+};
+
+// The most members that a generation can use.
+inline size_t Capacity(const JobPolicy& policy) {
+  return std::min<size_t>(policy.max_workers, policy.training.logical_shards);
+}
+
+// How long workers have to acknowledge that their generation is over: the longest node of any of them ends first.
+inline absl::Duration AckWindow(const CoreContext& context) {
+  absl::Duration longest = absl::ZeroDuration();
+  for (const Worker* worker : context.roster.InOrder()) {
+    if (worker->IsReady() && !worker->AtRest()) longest = std::max(longest, worker->ready.longest_node);
+  }
+  return context.policy.ack_limit + longest;
+}
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_CORE_CORE_CONTEXT_H_

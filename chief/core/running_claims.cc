@@ -1,0 +1,43 @@
+#include "chief/core/running_claims.h"
+
+namespace lockstep::chief {
+
+bool ClaimComplete(const CoreContext& context, const Worker& witness, const Lineage& published) {
+  if (witness.claims == nullptr || !witness.claimed.has_value()) return false;
+  for (const Member& member : *witness.claims) {
+    const Worker* worker = context.roster.Find(member.incarnation);
+    if (worker == nullptr || worker->busy != witness.busy || worker->claims == nullptr ||
+        worker->claims->size() != witness.claims->size()) {
+      return false;
+    }
+    if (!worker->claimed.has_value() || worker->claimed->lineage != witness.claimed->lineage) return false;
+  }
+  // What an audit gave up is no part of the job. Under lineages of generations, one that began before what is published
+  // is another life.
+  const Lineage& lineage = witness.claimed->lineage;
+  if (!context.policy.lineage_per_generation) return lineage == context.job_lineage;
+  return JobLineage(lineage) == context.job_lineage && BegunBy(lineage) >= BegunBy(published);
+}
+
+bool ClaimImpossible(const CoreContext& context, const Worker& witness) {
+  bool left = false;
+  if (witness.claims == nullptr) return false;
+  for (const Member& member : *witness.claims) {
+    const Worker* worker = context.roster.Find(member.incarnation);
+    if (worker == nullptr) return false;  // it may still come, and hold more than the others
+    left = left || worker->busy != witness.busy || worker->verdict_sent;
+  }
+  return left;
+}
+
+std::shared_ptr<const std::vector<Member>> ClaimLists::Shared(const std::vector<Member>& members) {
+  if (members.empty()) return nullptr;
+  auto known = newest_.lock();
+  if (known == nullptr || *known != members) {
+    known = std::make_shared<const std::vector<Member>>(members);
+    newest_ = known;
+  }
+  return known;
+}
+
+}  // namespace lockstep::chief

@@ -1,0 +1,35 @@
+#include "chief/core/snapshot_terms.h"
+
+namespace lockstep::chief {
+
+SnapshotTerms TermsOf(const CoreContext& context, const GenerationLife& life, const Worker& worker,
+                      const SnapshotTaken& message) {
+  const uint64_t step = message.snapshot.step;
+  const bool at_rest = message.cause == SnapshotCause::kAtRest;
+  SnapshotTerms terms;
+  terms.of_current = message.generation == life.current().id && life.current().Has(worker.id());
+  if (at_rest) {
+    for (const Worker* other : context.roster.InOrder()) {
+      if (other->rest_asked.has_value() && other->rest_asked->step == step) terms.members.push_back(other->id());
+    }
+    terms.audits = terms.members.size() > 1;
+  } else if (terms.of_current) {
+    terms.members = life.current().Ids();
+  } else if (message.generation == worker.busy && worker.claims != nullptr) {
+    for (const Member& member : *worker.claims) terms.members.push_back(member.incarnation);
+  } else {
+    terms.members = {worker.id()};
+    terms.audits = false;
+  }
+  // Steps evaluate before they save; a state that is saved at rest may have stopped halfway, and one that was finished
+  // under an earlier chief may not have known of evaluations.
+  const Position evaluated = RestoredPosition(context.policy.training, step);
+  if (at_rest) {
+    terms.evaluated = worker.held.has_value() && worker.held->position >= evaluated;
+  } else if (worker.finished && worker.claimed.has_value() && worker.claimed->position.step == step) {
+    terms.evaluated = worker.claimed->position >= evaluated;
+  }
+  return terms;
+}
+
+}  // namespace lockstep::chief

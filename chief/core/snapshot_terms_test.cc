@@ -1,0 +1,84 @@
+#include "chief/core/snapshot_terms.h"
+
+#include <catch2/catch.hpp>
+
+#include "chief/core/core_fixture.h"
+#include "chief/core/running_claims.h"
+
+namespace lockstep::chief {
+namespace {
+
+// Workers 0 and 1 are members of generation 2.1; an evaluation of 4 slices is due at step 20.
+struct Taken : CoreFixture {
+  Taken() {
+    policy.training.eval_every_steps = 20;
+    policy.training.eval_slices = 4;
+    for (int index = 0; index < 3; ++index) Add(index);
+    life.SendForm(Now(), Form(), {&worker(0), &worker(1)}, 0);
+  }
+  SnapshotTerms Terms(int index, SnapshotCause cause, const Generation& generation, uint64_t step = 20) {
+    SnapshotTaken message;
+    message.generation = generation;
+    message.snapshot = SnapshotId{"lineage", step, "digest"};
+    message.cause = cause;
+    return TermsOf(Now(), life, worker(index), message);
+  }
+
+  GenerationLife life;
+};
+
+TEST_CASE("snapshot terms: a member's counts for all members of its generation", "[core]") {
+  Taken taken;
+  const SnapshotTerms terms = taken.Terms(0, SnapshotCause::kDue, {2, 1});
+  CHECK(terms.of_current);
+  CHECK(terms.members == std::vector<Incarnation>{taken.Id(0), taken.Id(1)});
+  CHECK(terms.audits);
+  CHECK(terms.evaluated);
+}
+
+TEST_CASE("snapshot terms: before an adoption it counts for those that its Hello named", "[core]") {
+  Taken taken;
+  taken.worker(2).busy = Generation{1, 5};
+  taken.worker(2).claims = ClaimLists().Shared({taken.worker(2).member, taken.worker(0).member});
+
+  const SnapshotTerms terms = taken.Terms(2, SnapshotCause::kDue, {1, 5});
+
+  CHECK_FALSE(terms.of_current);
+  CHECK(terms.members == std::vector<Incarnation>{taken.Id(2), taken.Id(0)});
+  CHECK(terms.audits);
+}
+
+TEST_CASE("snapshot terms: of a generation that is over it audits nothing", "[core]") {
+  Taken taken;
+  const SnapshotTerms terms = taken.Terms(2, SnapshotCause::kDue, {1, 5});
+  CHECK(terms.members == std::vector<Incarnation>{taken.Id(2)});
+  CHECK_FALSE(terms.audits);
+}
+
+TEST_CASE("snapshot terms: at rest it counts for those that were asked, one alone audits nothing", "[core]") {
+  Taken taken;
+  taken.Hold(2, 20);
+  taken.worker(2).rest_asked = Position{20, 0};
+  SnapshotTerms terms = taken.Terms(2, SnapshotCause::kAtRest, {});
+  CHECK_FALSE(terms.audits);
+  CHECK_FALSE(terms.evaluated);  // it stopped before the evaluation was done
+
+  taken.Add(3).rest_asked = Position{20, 0};
+  taken.worker(2).held->position.evaluated_slices = 4;
+  terms = taken.Terms(2, SnapshotCause::kAtRest, {});
+  CHECK(terms.members == std::vector<Incarnation>{taken.Id(2), taken.Id(3)});
+  CHECK(terms.audits);
+  CHECK(terms.evaluated);
+}
+
+TEST_CASE("snapshot terms: a state that was finished under an earlier chief may lack the evaluation", "[core]") {
+  Taken taken;
+  taken.worker(0).finished = true;
+  taken.worker(0).claimed = HeldState{"lineage", {20, 0}, ""};
+  CHECK_FALSE(taken.Terms(0, SnapshotCause::kEnd, {2, 1}).evaluated);
+  taken.worker(0).claimed->position.evaluated_slices = 4;
+  CHECK(taken.Terms(0, SnapshotCause::kEnd, {2, 1}).evaluated);
+}
+
+}  // namespace
+}  // namespace lockstep::chief

@@ -1,0 +1,40 @@
+// How long the job has been stepping, by all its chiefs, and when a save of what it computes is due.
+//
+// Threading: thread-compatible; owned by Coordinator.
+#ifndef LOCKSTEP_CHIEF_CORE_TRAINING_CLOCK_H_
+#define LOCKSTEP_CHIEF_CORE_TRAINING_CLOCK_H_
+
+#include "absl/time/time.h"
+#include "chief/core/policy.h"
+
+namespace lockstep::chief {
+
+class TrainingClock {
+ public:
+  // `so_far`: under earlier chiefs.
+  explicit TrainingClock(absl::Duration so_far) : trained_for_(so_far) {}
+
+  absl::Duration trained_for() const { return trained_for_; }
+  void Stepped(absl::Duration passed) { trained_for_ += passed; }
+  // `duration: 2h` has passed.
+  bool IsTimeUp(const JobPolicy& policy) const { return trained_for_ >= policy.max_duration; }
+
+  // A save was published now, or none is due before its time from now on.
+  void Saved(absl::Time now) { last_save_ = now; }
+  // `checkpoint.every: 10m` has passed.
+  bool IsSaveDue(absl::Time now, const JobPolicy& policy) const { return now - last_save_ >= policy.save_every; }
+  // The job went back to a checkpoint of then.
+  void GoBack(absl::Duration trained_for, absl::Time now) {
+    trained_for_ = trained_for;
+    last_save_ = now;
+  }
+  void ShiftDeadlines(absl::Duration gap) { last_save_ += gap; }
+
+ private:
+  absl::Duration trained_for_;
+  absl::Time last_save_;
+};
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_CORE_TRAINING_CLOCK_H_
