@@ -145,7 +145,7 @@ void Policy::OnWorkerExited(absl::Time now, const ChildExited& event, std::vecto
   const bool for_good = how.signal == 0 && (how.code == kExitDone || IsFinal(role, how.code));
   worker.finished = stopping_ || for_good;
   worker.left = how.signal == 0 && how.code == kExitPreempted;
-  worker.held = false;
+  worker.held.clear();
   const bool any_left = std::any_of(children_.begin(), children_.end(),
                                     [](const auto& entry) { return !entry.first.chief && !entry.second.finished; });
   const bool ends_job = !stopping_ && !any_left && how.code != kExitDone;
@@ -182,9 +182,8 @@ void Policy::OnHeld(absl::Time now, const Held& event, std::vector<Action>& out)
   child.alive = false;
   if (stopping_) return;
   child.restart_at = now + options_.held_for;
-  if (std::exchange(child.held, true)) return;
-  out.emplace_back(Say{absl::StrCat(
-      RoleName(event.role), " is drained: it is started again when `lockstep drain --undo` lets it come back")});
+  if (std::exchange(child.held, event.reason) == event.reason) return;
+  out.emplace_back(Say{absl::StrCat(RoleName(event.role), " ", event.reason)});
 }
 
 void Policy::OnStopSignal(absl::Time now, const StopSignal& event, std::vector<Action>& out) {

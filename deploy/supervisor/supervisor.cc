@@ -179,8 +179,9 @@ absl::Status Supervisor::Feed(const Event& event) { return Perform(policy_.Step(
 absl::Status Supervisor::Perform(const std::vector<Action>& actions) {
   for (const Action& action : actions) {
     if (const auto* spawn = std::get_if<Spawn>(&action)) {
-      const bool held = spawn->may_be_held && options_.is_held != nullptr && options_.is_held(spawn->role);
-      LS_RETURN_IF_ERROR(held ? Feed(Held{spawn->role}) : SpawnChild(spawn->role));
+      const bool ask = spawn->may_be_held && options_.why_held != nullptr;
+      const std::string held = ask ? options_.why_held(spawn->role) : "";
+      LS_RETURN_IF_ERROR(held.empty() ? SpawnChild(spawn->role) : Feed(Held{spawn->role, held}));
     } else if (const auto* exited = std::get_if<ReportExit>(&action)) {
       options_.report_exit(*exited);
     } else if (const auto* signal = std::get_if<Signal>(&action)) {
