@@ -64,8 +64,8 @@ void Coordinator::On(const ProcessExited& event) {
 
 void Coordinator::SpendFailure(const std::string& host, const std::string& cause, bool broke_generation) {
   budget_.Spend(cause, host);
-  if (broke_generation) budget_.GenerationBroken();
-  const std::string verdict = budget_.Verdict();
+  if (broke_generation) budget_.GenerationBroken(host);
+  const std::string verdict = budget_.Verdict(hosts_.MayExclude() && OthersSuffice(host) ? host : "");
   if (verdict.empty() || ending_.has_value()) return;
   // What is trained is saved first.
   ending_ = Ending{kExitBug, verdict};

@@ -16,8 +16,8 @@ worker::NoticeOptions Parsed(std::vector<std::string> words) {
 }
 
 TEST_CASE("notice options: what one command line says, the next one says again", "[cli]") {
-  const std::vector<std::string> words = {"--notice-file",     "/run/going", "--notice", "gcp",
-                                          "--notice-endpoint", "http://127.0.0.1:80"};
+  const std::vector<std::string> words = {"--notice-file", "/run/going",        "--notice",
+                                          "gcp",           "--notice-endpoint", "http://127.0.0.1:80"};
 
   const worker::NoticeOptions notices = Parsed(words);
 
