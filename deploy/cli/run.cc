@@ -42,6 +42,7 @@ constexpr absl::Duration kLeastAskLimit = absl::Milliseconds(200);
 constexpr absl::Duration kMostAskLimit = absl::Seconds(2);
 constexpr absl::Duration kStuckAfterGrace = absl::Seconds(5);
 constexpr int kTailLines = 15;
+constexpr std::streamoff kTailBytes = 64 << 10;  // of a log of any length
 constexpr char kAddressPrefix[] = "run-";
 constexpr char kAddressSuffix[] = ".address";
 constexpr std::chrono::hours kOldAddress(24);
@@ -156,8 +157,9 @@ class LocalRun {
 
   // The end of what this run added to a worker's log, for a run that failed.
   void PrintTail(const supervisor::Role& role) const {
-    std::ifstream in(LogPath(role));
-    in.seekg(earlier_log_bytes_[static_cast<size_t>(role.index)]);
+    std::ifstream in(LogPath(role), std::ios::ate);
+    const std::streamoff size = in.tellg();
+    in.seekg(std::max(earlier_log_bytes_[static_cast<size_t>(role.index)], size - kTailBytes));
     std::vector<std::string> lines;
     for (std::string line; std::getline(in, line);) lines.push_back(line);
     if (lines.empty()) return;

@@ -99,6 +99,7 @@ void Policy::OnChildExited(absl::Time now, const ChildExited& event, std::vector
   auto found = children_.find(event.role);
   if (found == children_.end() || !found->second.alive) return;
   found->second.alive = false;
+  found->second.killed = false;
   if (event.role.chief) {
     OnChiefExited(now, event, out);
   } else {
@@ -254,7 +255,7 @@ void Policy::OnTick(absl::Time now, std::vector<Action>& out) {
 void Policy::KillOneWorker(absl::Time, std::vector<Action>& out) {
   std::vector<Role> alive;
   for (const auto& [role, child] : children_) {
-    if (!role.chief && child.alive) alive.push_back(role);
+    if (!role.chief && child.alive && !child.killed) alive.push_back(role);
   }
   if (alive.empty()) return;
   random_ += 0x9e3779b97f4a7c15ULL;  // splitmix64
@@ -262,6 +263,7 @@ void Policy::KillOneWorker(absl::Time, std::vector<Action>& out) {
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
   const Role victim = alive[(z ^ (z >> 31)) % alive.size()];
+  children_[victim].killed = true;
   ++kills_;
   out.emplace_back(Signal{.role = victim, .number = SIGKILL, .reason = "--kill-worker-every"});
 }

@@ -153,6 +153,7 @@ class Policy {
   struct Child {
     bool alive = false;
     bool finished = false;  // never started again
+    bool killed = false;    // on purpose, and its end is not seen yet
     bool left = false;      // its last process was told to leave (75)
     std::string held;       // why it was kept from coming back, as it was said; "" when it was not
     absl::Time started;

@@ -66,7 +66,7 @@ class Supervisor {
   absl::Status ReapChildren();
   // Tells the policy how long ago each child ran, every StallCheck::kEvery.
   absl::Status LookAtChildren();
-  void SayWhatItDoes(const Role& role) const;
+  void SayWhatItDoes(const Role& role, absl::Duration limit) const;
   absl::Status DrainSignals(int fd);
   int PollTimeoutMs() const;
 
