@@ -3,8 +3,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/pidfd.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ absl::Duration SilenceOn(const Page& page) {
 bool AskForDump(int handle, const Page& page, absl::Duration limit) {
   const uint32_t before = page.dumps;
   const absl::Time until = SteadyNow() + limit;
-  if (pidfd_send_signal(handle, SIGQUIT, nullptr, 0) != 0) return false;
+  if (syscall(SYS_pidfd_send_signal, handle, SIGQUIT, nullptr, 0) != 0) return false;
   while (page.dumps == before) {
     pollfd ended{.fd = handle, .events = POLLIN, .revents = 0};
     if (poll(&ended, 1, kLookEveryMs) != 0 || SteadyNow() >= until) return page.dumps != before;
@@ -64,7 +64,7 @@ std::string ReadDump(const std::string& path, uid_t owner) {
 
 absl::StatusOr<Examination> ExamineProcess(int pid, absl::Duration limit) {
   // Before anything is concluded: the number may become another process's.
-  const int handle = pidfd_open(pid, 0);
+  const auto handle = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   const absl::Cleanup close_handle = [handle] {
     if (handle >= 0) close(handle);
   };
