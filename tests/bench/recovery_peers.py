@@ -1,6 +1,6 @@
 """What the measurements of other programs' recovery share: the model, the log of steps, the rounds and the figures.
 
-Each worker appends `STEP SECONDS` to a file of its own, DIRECTORY/steps.PID, after each step. A round kills one of the
+Each worker appends `STEP SECONDS MEMBERS` to a file of its own, DIRECTORY/steps.PID, after each step. A round kills one of the
 workers, by SIGKILL, and ends when all that should step have made some steps more. Prints one JSON object in the form of
 recovery_bench.
 """
@@ -24,6 +24,7 @@ START_LIMIT_S = 300.0  # importing torch three times on a small machine
 class Step:
     number: int
     at: float
+    members: int
 
 
 Lives = dict[int, list[Step]]  # by process
@@ -51,27 +52,29 @@ class StepLog:
         self._file = open(directory / f"steps.{os.getpid()}", "w", buffering=1, encoding="ascii")
         self._begin = time.time()
 
-    def done(self, number: int) -> None:
+    def done(self, number: int, members: int) -> None:
         time.sleep(max(0.0, self._step_s - (time.time() - self._begin)))
         self._begin = time.time()
-        self._file.write(f"{number} {self._begin:.6f}\n")
+        self._file.write(f"{number} {self._begin:.6f} {members}\n")
 
 
 def read_lives(directory: pathlib.Path) -> Lives:
     lives = {}
     for path in directory.glob("steps.*"):
         lines = [line.split() for line in path.read_text(encoding="ascii").splitlines(keepends=True) if line[-1] == "\n"]
-        lives[int(path.suffix[1:])] = [Step(int(number), float(at)) for number, at in lines]
+        lives[int(path.suffix[1:])] = [Step(int(number), float(at), int(members)) for number, at, members in lines]
     return lives
 
 
 def wait_for_steps(directory: pathlib.Path, since: float, workers: int, limit: float,
-                   check: collections.abc.Callable[[], None] = lambda: None) -> Lives:
-    """Those that have made more than SETTLE_STEPS steps since then. TimeoutError: not so many within `limit` seconds."""
+                   check: collections.abc.Callable[[], None] = lambda: None, members: int = WORKERS) -> Lives:
+    """The steps since then, with so many members, of those that made more than SETTLE_STEPS. TimeoutError: so many
+    workers do not, within `limit` seconds."""
     deadline = time.time() + limit
     while time.time() < deadline:
         check()
-        lives = {pid: [step for step in steps if step.at > since] for pid, steps in read_lives(directory).items()}
+        lives = {pid: [step for step in steps if step.at > since and step.members == members]
+                 for pid, steps in read_lives(directory).items()}
         lives = {pid: steps for pid, steps in lives.items() if len(steps) > SETTLE_STEPS and is_alive(pid)}
         if len(lives) >= workers:
             return lives

@@ -44,7 +44,7 @@ def train(directory: pathlib.Path, step_ms: float) -> None:
         if dist.get_rank() == 0:
             torch.save({"model": model.state_dict(), "step": step}, directory / "model.new")
             os.replace(directory / "model.new", saved)
-        log.done(step)
+        log.done(step, dist.get_world_size())
 
 
 class Agent:
