@@ -73,6 +73,45 @@ TEST_CASE("coordinator: a host is left out after its third error, and the job go
   CHECK(job.chief.Last<Exit>().code == 0);
 }
 
+TEST_CASE("coordinator: generations that one host breaks stop no job that will go on without it", "[core]") {
+  Job job(4, {.policy = {.exclude_host_after = 5}});
+  job.chief.StepTo(5);
+  for (int i = 0; i < 4; ++i) {
+    job.Fail(1);
+    job.chief.Advance(absl::Seconds(20));  // then it may join again
+    job.Restart(1);
+    REQUIRE(job.chief.Members() == std::vector<int>{0, 1, 2, 3});
+  }
+  CHECK_FALSE(job.IsExcluded("bad"));
+
+  job.Fail(1);
+
+  CHECK(job.IsExcluded("bad"));
+  CHECK(job.chief.View().failures == 0);
+  CHECK(job.chief.Members() == std::vector<int>{2, 3});
+  job.chief.StepTo(9);
+  CHECK_FALSE(job.chief.ended());
+}
+
+TEST_CASE("coordinator: three generations in a row stop the job where no host can be left out for them", "[core]") {
+  // No host is ever left out; too few would be left; two hosts broke them.
+  const int variant = GENERATE(0, 1, 2);
+  Job job(4, {.min = variant == 1 ? 3u : 1u, .policy = {.exclude_host_after = variant == 0 ? 0u : 5u}});
+  job.chief.StepTo(5);
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE_FALSE(job.chief.ended());
+    const int victim = variant == 2 && i == 1 ? 2 : 1;
+    job.Fail(victim);
+    job.chief.Advance(absl::Seconds(20));
+    if (!job.chief.ended()) job.Restart(victim);
+  }
+  job.chief.Advance(absl::Seconds(10));
+
+  REQUIRE(job.chief.ended());
+  CHECK(job.chief.Last<Exit>().code == 70);
+  CHECK_THAT(job.chief.Last<Exit>().reason, Contains("3 generations in a row"));
+}
+
 TEST_CASE("coordinator: crash signals count for the host, whichever is heard first; kills, losses and silence do not",
           "[core]") {
   const bool report_first = GENERATE(false, true);

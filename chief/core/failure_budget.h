@@ -31,8 +31,12 @@ class FailureBudget {
     last_cause_ = std::move(cause);
     ++spent_;
   }
-  // Such an error broke a generation.
-  void GenerationBroken() { ++broken_in_a_row_; }
+  // Such an error of `host` broke a generation.
+  void GenerationBroken(const std::string& host) {
+    same_host_ = broken_in_a_row_ == 0 || (same_host_ && host == broken_by_);
+    broken_by_ = host;
+    ++broken_in_a_row_;
+  }
   // A step was agreed that had not been before.
   void StepAgreed() { broken_in_a_row_ = 0; }
   // What happened on `host` does not count any more: the job goes on without it.
@@ -50,9 +54,11 @@ class FailureBudget {
     spent_ = spent_ == 0 ? 0 : spent_ - 1;
   }
 
-  // Why the job must stop; empty while it may go on.
-  std::string Verdict() const {
-    if (broken_in_a_row_ >= kGenerationsInARow) {
+  // Why the job must stop; empty while it may go on. `spare`: a host that the job can do without and will leave out
+  // when it has failed often enough; generations that nobody else broke do not stop the job. Empty: there is none.
+  std::string Verdict(const std::string& spare) const {
+    const bool spared = same_host_ && !spare.empty() && broken_by_ == spare;
+    if (broken_in_a_row_ >= kGenerationsInARow && !spared) {
       return absl::StrCat(broken_in_a_row_,
                           " generations in a row were broken by an error without a step between: ", last_cause_,
                           ". Fix the cause and start the job again; it resumes.");
@@ -70,6 +76,8 @@ class FailureBudget {
   uint32_t spent_ = 0;
   std::map<std::string, uint32_t> spent_by_;  // host → in all
   uint32_t broken_in_a_row_ = 0;
+  std::string broken_by_;  // the host of the newest of them
+  bool same_host_ = true;  // and of all of them
   uint64_t highest_published_ = 0;
   std::string first_cause_;
   std::string last_cause_;

@@ -23,8 +23,8 @@ std::string HostPolicy::CountFailure(const CoreContext& context, const std::stri
     return "";
   }
   budget_.Spend(cause, host);
-  if (broke_generation) budget_.GenerationBroken();
-  return budget_.Verdict();
+  if (broke_generation) budget_.GenerationBroken(host);
+  return budget_.Verdict(MayExclude() && OthersSuffice(context, host) ? host : "");
 }
 
 void HostPolicy::CountMismatch(const CoreContext& context, const Worker& worker, const std::string& where) {

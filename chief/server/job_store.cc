@@ -238,8 +238,11 @@ absl::Status JobStore::WriteAddress(const std::string& address) {
 
 absl::Status JobStore::KeepAddress() {
   MutexLock lock(&mutex_);
-  LS_ASSIGN_OR_RETURN(const bool there, storage_->Exists(layout::kAddress));
-  return there || address_.empty() ? absl::OkStatus() : chief::WriteAddress(*hold_, address_);
+  if (address_.empty()) return absl::OkStatus();
+  const absl::Status found = ReadAddress(*storage_).status();
+  // Somebody removed it, or the lock that it was bound to, or damaged it.
+  const bool lost = absl::IsNotFound(found) || absl::IsFailedPrecondition(found) || absl::IsDataLoss(found);
+  return lost ? chief::WriteAddress(*hold_, address_) : found;
 }
 
 absl::StatusOr<std::unique_ptr<ShardSink>> JobStore::MakeSink(const SnapshotId& id, uint32_t shares) {

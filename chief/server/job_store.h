@@ -50,7 +50,7 @@ class JobStore {
   // Where the chief before this one listened; empty when there was none.
   const std::string& earlier_address() const { return earlier_address_; }
   absl::Status WriteAddress(const std::string& address);
-  // Writes it again where somebody removed it.
+  // Writes it again where somebody removed or damaged it, or made another lock beside it.
   absl::Status KeepAddress();
   // A path below the directory as a user would find it.
   std::string Describe(absl::string_view path) const { return storage_->Describe(path); }

@@ -10,8 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "chief/server/job_store_harness.h"
 #include "chief/stats/stats_tracker.h"
+#include "chief/term/token.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/status/exit_code.h"
+#include "common/storage/local/local_storage.h"
 #include "common/storage/local/no_room.h"
 
 namespace lockstep::chief {
@@ -233,6 +235,24 @@ TEST_CASE("job store: the address is written again when somebody removed it", "[
   CHECK((*store)->KeepAddress().ok());
 
   CHECK(Read(job.In(layout::kAddress)) == before);
+}
+
+TEST_CASE("job store: the address is bound to the lock that somebody made again", "[server]") {
+  Job job;
+  auto store = job.Open();
+  REQUIRE(store.ok());
+  REQUIRE((*store)->WriteAddress("127.0.0.1:4242").ok());
+  fs::rename(job.In(layout::kLock), job.In("old-lock"));  // its number on the file system is not given again
+  Write(job.In(layout::kLock), "");
+  const auto storage = LocalStorage::Open(job.dir()).value();
+  const absl::Status refused = ReadAddress(*storage).status();
+  CHECK(absl::IsFailedPrecondition(refused));
+  CHECK_THAT(std::string(refused.message()),
+             Contains("chief/lock was removed and made again") && Contains("is a copy"));
+
+  CHECK((*store)->KeepAddress().ok());
+
+  CHECK(ReadAddress(*storage)->address == "127.0.0.1:4242");
 }
 
 TEST_CASE("job store: a disk that stays full gets no event file at each attempt", "[server]") {

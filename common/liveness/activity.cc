@@ -1,5 +1,6 @@
 #include "common/liveness/activity.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -15,9 +16,9 @@ namespace {
 
 Page* MakePage() {
   void* memory = MAP_FAILED;
-  const int fd = memfd_create(kPageName, MFD_CLOEXEC);
+  const int fd = memfd_create(kPageName, MFD_CLOEXEC | MFD_ALLOW_SEALING);
   // The descriptor stays open: it is how others find the page.
-  if (fd >= 0 && ftruncate(fd, sizeof(Page)) == 0) {
+  if (fd >= 0 && ftruncate(fd, sizeof(Page)) == 0 && fcntl(fd, F_ADD_SEALS, kPageSeals) == 0) {
     memory = mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   }
   Page* const page = memory == MAP_FAILED ? new Page : new (memory) Page;

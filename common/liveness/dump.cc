@@ -16,8 +16,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "common/clock/clock.h"
 #include "common/clock/wall_time.h"
 #include "common/liveness/dump_text.h"
@@ -93,19 +96,36 @@ absl::StatusOr<std::string> WriteNewFile(const std::string& folder, const std::s
     if (fd < 0) continue;
     const absl::Status written = WriteWhole(fd, path, text);
     close(fd);
+    if (!written.ok()) unlink(path.c_str());
     LS_RETURN_IF_ERROR(written);
     return path;
   }
   return absl::ErrnoToStatus(error, absl::StrCat("cannot make a file in ", folder));
 }
 
-// Keeps the newest dumps whose names begin so.
+// The name of a role as a part of a file's: people name workers.
+std::string RoleInPath(std::string role) {
+  std::replace_if(
+      role.begin(), role.end(), [](char c) { return !absl::ascii_isalnum(c) && c != '-' && c != '.'; }, '_');
+  return role;
+}
+
+// "4711-3.txt": the process and the number of its dump.
+bool IsDumpNumber(absl::string_view text) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(text, '-');
+  int number = 0;
+  return parts.size() == 2 && absl::SimpleAtoi(parts[0], &number) && absl::EndsWith(parts[1], ".txt") &&
+         absl::SimpleAtoi(parts[1].substr(0, parts[1].size() - 4), &number);
+}
+
+// Keeps the newest dumps of a role, whose names begin so.
 void RemoveOldDumps(const std::string& folder, const std::string& prefix) {
   std::vector<std::pair<fs::file_time_type, fs::path>> found;
   std::error_code error;
   for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator();
        entry.increment(error)) {
-    if (!absl::StartsWith(entry->path().filename().string(), prefix)) continue;
+    const std::string name = entry->path().filename().string();
+    if (!absl::StartsWith(name, prefix) || !IsDumpNumber(absl::string_view(name).substr(prefix.size()))) continue;
     std::error_code none;
     found.emplace_back(fs::last_write_time(entry->path(), none), entry->path());
   }
@@ -127,7 +147,7 @@ std::string TemporaryFolder() {
 absl::StatusOr<WrittenDump> CollectAndWrite(const std::string& reason) {
   liveness::DumpFacts facts = Collect(reason);
   WrittenDump dump{.path = "", .doing = liveness::SummaryOf(facts)};
-  const std::string prefix = absl::StrCat("dump-", facts.role, "-");
+  const std::string prefix = absl::StrCat("dump-", RoleInPath(facts.role), "-");
   const std::string name = absl::StrCat(prefix, facts.pid);
   const std::string text = liveness::FormatDump(std::move(facts));
   const std::string folder = OwnPage().folder.Get();

@@ -1,15 +1,18 @@
 #include "common/liveness/examine.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
-#include <sys/types.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-#include <fstream>
-#include <iterator>
+#include <algorithm>
 #include <memory>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "common/clock/clock.h"
 #include "common/clock/wall_time.h"
 #include "common/liveness/dump_text.h"
@@ -21,7 +24,8 @@ namespace {
 
 using liveness::Page;
 
-constexpr absl::Duration kLookEvery = absl::Milliseconds(5);
+constexpr int kLookEveryMs = 5;
+constexpr size_t kMostDumpBytes = 64 << 20;
 // The one thread that answers requests runs every second.
 constexpr absl::Duration kAnswers = absl::Seconds(3);
 
@@ -29,21 +33,41 @@ absl::Duration SilenceOn(const Page& page) {
   return absl::Nanoseconds(liveness::MonotonicNs() - page.beat_ns.load(std::memory_order_relaxed));
 }
 
-// Whether the process wrote another dump within `limit`.
-bool AskForDump(int pid, const Page& page, absl::Duration limit) {
+// Whether the process wrote another dump within `limit`, and lived until then. `handle`: a descriptor of the process,
+// which no later one of its number answers to.
+bool AskForDump(int handle, const Page& page, absl::Duration limit) {
   const uint32_t before = page.dumps;
   const absl::Time until = SteadyNow() + limit;
-  if (kill(pid, SIGQUIT) != 0) return false;
+  if (syscall(SYS_pidfd_send_signal, handle, SIGQUIT, nullptr, 0) != 0) return false;
   while (page.dumps == before) {
-    if (SteadyNow() >= until) return false;
-    absl::SleepFor(kLookEvery);
+    pollfd ended{.fd = handle, .events = POLLIN, .revents = 0};
+    if (poll(&ended, 1, kLookEveryMs) != 0 || SteadyNow() >= until) return page.dumps != before;
   }
   return true;
+}
+
+// The dump at a path that the process of user `owner` gave: a file of that user's own and nothing else. "" where it
+// cannot be read.
+std::string ReadDump(const std::string& path, uid_t owner) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return "";
+  const absl::Cleanup close_fd = [fd] { close(fd); };
+  struct stat info;
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != owner) return "";
+  std::string text(std::min(static_cast<size_t>(info.st_size), kMostDumpBytes), '\0');
+  const ssize_t n = read(fd, text.data(), text.size());
+  text.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  return text;
 }
 
 }  // namespace
 
 absl::StatusOr<Examination> ExamineProcess(int pid, absl::Duration limit) {
+  // Before anything is concluded: the number may become another process's.
+  const auto handle = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  const absl::Cleanup close_handle = [handle] {
+    if (handle >= 0) close(handle);
+  };
   LS_ASSIGN_OR_RETURN(const liveness::ProcessState state, liveness::StateOfProcess(pid));
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<liveness::PageView> view, liveness::PageView::Of(pid));
   const Page& page = view->page();
@@ -61,12 +85,16 @@ absl::StatusOr<Examination> ExamineProcess(int pid, absl::Duration limit) {
   facts.reason = absl::StrCat("from outside, for it ", stopped ? liveness::StateText(state.state) : "does not answer");
   facts.threads = liveness::FactsWithoutStacks(pid, page, "the process cannot be asked");
   examination.doing = liveness::SummaryOf(facts);
-  if (runs && AskForDump(pid, page, limit)) {
+  if (runs && handle >= 0 && AskForDump(handle, page, limit)) {
     examination.path = page.last_dump.Get();
-    std::ifstream in(examination.path, std::ios::binary);
-    examination.text.assign(std::istreambuf_iterator<char>(in), {});
+    struct stat process;
+    const bool known = stat(absl::StrCat("/proc/", pid).c_str(), &process) == 0;
+    examination.text = known ? ReadDump(examination.path, process.st_uid) : "";
   }
-  if (examination.text.empty()) examination.text = liveness::FormatDump(std::move(facts));
+  if (examination.text.empty()) {
+    examination.path.clear();
+    examination.text = liveness::FormatDump(std::move(facts));
+  }
   return examination;
 }
 

@@ -3,6 +3,8 @@
 #include "common/liveness/examine.h"
 
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +13,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <thread>
 
@@ -123,6 +126,105 @@ TEST_CASE("examine: a dump goes elsewhere when its folder cannot be made, and ol
   CHECK_THAT(found->path, Contains(absl::StrCat("/dump-worker-9-", homeless.pid(), "-1.txt")));
   CHECK_FALSE(found->path.starts_with("/proc/"));
   std::filesystem::remove(found->path);
+}
+
+TEST_CASE("examine: a process that ends instead of answering is not waited for", "[liveness]") {
+  const Child child([] {
+    liveness::OwnPage().beat_ns = liveness::MonotonicNs();
+    NameThread("engine");
+    const NowDoing step("step ", 7);
+    const NowDoing node("node 'fc1'");
+    liveness::OwnPage().role.Set("worker-9");  // and SIGQUIT ends it
+    WaitsForASignal();
+  });
+  child.WaitForActivity();
+
+  const absl::StatusOr<Examination> found = ExamineProcess(child.pid(), absl::Hours(1));
+
+  REQUIRE(found.ok());
+  CHECK(found->path.empty());
+  CHECK_THAT(found->text, Contains("engine: ") && Contains("node 'fc1' for "));
+}
+
+TEST_CASE("examine: what a process calls its dump is read only where it is a file of that user", "[liveness]") {
+  const std::string fifo = Folder() + ".fifo";
+  REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
+  const Child child([&] {
+    sigset_t asked;
+    sigemptyset(&asked);
+    sigaddset(&asked, SIGQUIT);
+    sigprocmask(SIG_BLOCK, &asked, nullptr);
+    liveness::Page& page = liveness::OwnPage();
+    page.beat_ns = liveness::MonotonicNs();
+    NameThread("engine");
+    const NowDoing step("step ", 7);
+    const NowDoing node("node 'fc1'");
+    page.role.Set("worker-9");
+    int signal = 0;
+    sigwait(&asked, &signal);
+    page.last_dump.Set(fifo);
+    ++page.dumps;
+    WaitsForASignal();
+  });
+  child.WaitForActivity();
+
+  const absl::StatusOr<Examination> found = ExamineProcess(child.pid(), absl::Hours(1));
+
+  REQUIRE(found.ok());
+  CHECK(found->path.empty());
+  CHECK_THAT(found->text, Contains("from outside"));
+}
+
+// The exit code of a child that ran `work` to its end.
+int ExitCodeOf(const std::function<int()>& work) {
+  const pid_t pid = fork();
+  if (pid == 0) _exit(work());
+  int status = 0;
+  waitpid(pid, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST_CASE("examine: a dump that does not fit on the disk leaves nothing behind", "[liveness]") {
+  const std::string folder = Folder() + ".full";
+  std::filesystem::create_directories(folder + "/logs");
+  std::filesystem::create_directories(folder + "/tmp");
+  const int code = ExitCodeOf([&] {
+    setenv("TMPDIR", (folder + "/tmp").c_str(), 1);
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit most{100, 100};
+    setrlimit(RLIMIT_FSIZE, &most);
+    StartLiveness("worker-9", folder + "/logs");
+    return WriteDump("a test asks").ok() ? 1 : 2;
+  });
+
+  CHECK(code == 2);
+  CHECK(std::filesystem::is_empty(folder + "/logs"));
+  CHECK(std::filesystem::is_empty(folder + "/tmp"));
+}
+
+TEST_CASE("examine: dumps of a role are removed for that role alone, and any name makes a file's", "[liveness]") {
+  const std::string folder = Folder() + ".roles";
+  const auto write = [&](const std::string& role, int dumps) {
+    return ExitCodeOf([&] {
+      StartLiveness(role, folder);
+      for (int i = 0; i < dumps; ++i) {
+        if (!WriteDump("a test asks").ok()) return 1;
+      }
+      return 0;
+    });
+  };
+  REQUIRE(write("w-1-b", 3) == 0);
+  REQUIRE(write("w", 21) == 0);
+  REQUIRE(write("w-1", 21) == 0);
+  REQUIRE(write("rack/7", 1) == 0);
+
+  std::map<std::string, int> kept;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    const size_t process = name.rfind('-', name.rfind('-') - 1);
+    ++kept[name.substr(0, process)];
+  }
+  CHECK(kept == std::map<std::string, int>{{"dump-rack_7", 1}, {"dump-w", 20}, {"dump-w-1", 20}, {"dump-w-1-b", 3}});
 }
 
 TEST_CASE("examine: processes that show nothing are refused, those that do are found", "[liveness]") {

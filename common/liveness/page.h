@@ -8,6 +8,7 @@
 #ifndef LOCKSTEP_COMMON_LIVENESS_PAGE_H_
 #define LOCKSTEP_COMMON_LIVENESS_PAGE_H_
 
+#include <fcntl.h>
 #include <time.h>
 
 #include <algorithm>
@@ -22,6 +23,8 @@
 
 namespace lockstep::liveness {
 
+// The file can neither shrink nor grow: whoever maps it can read all of it for as long as it likes.
+inline constexpr int kPageSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 inline constexpr char kPageName[] = "lockstep-liveness";
 inline constexpr uint64_t kPageMagic = 0x6c6f636b73746501;  // changes with the layout
 inline constexpr size_t kMostThreads = 256;

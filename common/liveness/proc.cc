@@ -193,7 +193,8 @@ absl::StatusOr<std::unique_ptr<PageView>> PageView::Of(int pid) {
     const int fd = open(link.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) continue;
     struct stat info;
-    const bool fits = fstat(fd, &info) == 0 && info.st_size == static_cast<off_t>(sizeof(Page));
+    const bool fits = fstat(fd, &info) == 0 && info.st_size == static_cast<off_t>(sizeof(Page)) &&
+                      (fcntl(fd, F_GET_SEALS) & kPageSeals) == kPageSeals;
     void* const memory = fits ? mmap(nullptr, sizeof(Page), PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
     close(fd);
     if (memory == MAP_FAILED) continue;

@@ -1,9 +1,11 @@
 #include "common/liveness/proc.h"
 
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <new>
 
 #include "absl/strings/str_cat.h"
 
@@ -50,6 +52,24 @@ TEST_CASE("proc: this process is found, one that is gone is not", "[liveness]") 
   CHECK(ThreadsOf(-1).empty());
   CHECK(absl::IsNotFound(StateOfProcess(-1).status()));
   CHECK(absl::IsNotFound(PageView::Of(getpid()).status()));  // it has made no page
+}
+
+TEST_CASE("proc: a page that its owner could cut off under the reader is none", "[liveness]") {
+  const int fd = memfd_create(kPageName, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  REQUIRE(fd >= 0);
+  REQUIRE(ftruncate(fd, sizeof(Page)) == 0);
+  void* const memory = mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  REQUIRE(memory != MAP_FAILED);
+  Page* const page = new (memory) Page;
+  page->pid = getpid();
+  page->magic = kPageMagic;
+
+  CHECK(absl::IsNotFound(PageView::Of(getpid()).status()));
+
+  REQUIRE(fcntl(fd, F_ADD_SEALS, kPageSeals) == 0);
+  CHECK(PageView::Of(getpid()).ok());
+  munmap(memory, sizeof(Page));
+  close(fd);
 }
 
 }  // namespace

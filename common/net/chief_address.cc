@@ -46,10 +46,11 @@ absl::StatusOr<ChiefAddress> ReadChiefAddress(const Storage& storage, absl::stri
   const auto beside = storage.OpenFile(lock_path);
   const uint64_t identity = beside.ok() ? (*beside)->facts().identity : 0;
   if (identity == 0 || identity == written_beside) return found;
-  return absl::FailedPreconditionError(
-      absl::StrCat(shown,
-                   " is that of another directory, which this one is a copy of: no chief listens for this one. "
-                   "Start one here first, or give the address of the one that is meant"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      shown, " was written beside another lock: this directory is a copy of the one where that chief listens, or ",
+      storage.Describe(lock_path),
+      " was removed and made again since. No chief is known to listen for this directory: start one here, "
+      "or give the address of the one that is meant"));
 }
 
 }  // namespace lockstep

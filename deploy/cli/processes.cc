@@ -4,6 +4,7 @@
 #include "chief/server/chief_main.h"
 #include "common/status/exit_code.h"
 #include "deploy/cli/commands.h"
+#include "deploy/cli/notice_options.h"
 #include "worker/device/evaluate_node.h"
 #include "worker/session/inspect_data.h"
 #include "worker/session/worker_main.h"
@@ -52,15 +53,7 @@ void AddWorker(CLI::App& app, int& exit_code) {
                    "Which worker of its machine it is: workers without a number in --device take GPUs in turn")
       ->capture_default_str()
       ->check(CLI::Range(0, 4095));
-  command->add_option("--notice-file", options->notices.file,
-                      "Leave as on SIGTERM when this file appears; a time in it, such as 90s, says what is left");
-  command
-      ->add_option(
-          "--notice", options->notices.cloud,
-          "Leave when this cloud announces the machine's end: aws, gcp, azure, auto (as the firmware says), none")
-      ->capture_default_str();
-  command->add_option("--notice-endpoint", options->notices.endpoint,
-                      "The cloud's metadata server, http://ADDRESS:PORT (default: http://169.254.169.254)");
+  AddNoticeOptions(*command, options->notices);
   command->add_option("--connect-timeout", options->connect_timeout_s, "Seconds to try to reach the chief at first")
       ->capture_default_str();
   command->add_option("--record", options->record_directory, "Record every decision in this directory");

@@ -30,6 +30,7 @@
 #include "deploy/cli/admin_client.h"
 #include "deploy/cli/check_job.h"
 #include "deploy/cli/commands.h"
+#include "deploy/cli/notice_options.h"
 #include "deploy/supervisor/supervisor.h"
 #include "worker/device/device_choice.h"
 
@@ -41,6 +42,7 @@ constexpr absl::Duration kLeastAskLimit = absl::Milliseconds(200);
 constexpr absl::Duration kMostAskLimit = absl::Seconds(2);
 constexpr absl::Duration kStuckAfterGrace = absl::Seconds(5);
 constexpr int kTailLines = 15;
+constexpr std::streamoff kTailBytes = 64 << 10;  // of a log of any length
 constexpr char kAddressPrefix[] = "run-";
 constexpr char kAddressSuffix[] = ".address";
 constexpr std::chrono::hours kOldAddress(24);
@@ -53,6 +55,7 @@ struct RunOptions {
   std::string kill_every;
   uint64_t kill_seed = 0;
   std::string device = "auto";
+  worker::NoticeOptions notices;
   std::string record_directory;
 };
 
@@ -105,6 +108,8 @@ class LocalRun {
       words.insert(words.end(), {"worker", "--chief-file", AddressPath(), "--token-file",
                                  absl::StrCat(directory_, "/", layout::kToken), "--name", supervisor::RoleName(role),
                                  "--device", options_.device, "--local-rank", absl::StrCat(role.index)});
+      const std::vector<std::string> notices = NoticeWords(options_.notices);
+      words.insert(words.end(), notices.begin(), notices.end());
     }
     words.insert(words.end(), {"--cause-fd", absl::StrCat(supervisor::kCauseFd)});
     if (!options_.record_directory.empty()) words.insert(words.end(), {"--record", options_.record_directory});
@@ -122,15 +127,20 @@ class LocalRun {
     return static_cast<int64_t>(status->step());
   }
 
-  // Whether `lockstep drain` keeps this worker away, by its name or by this host's.
-  bool IsDrained(const supervisor::Role& role) {
+  // Why this worker is kept away: a notice that stands sends it away again, and `lockstep drain` names it or this host.
+  std::string WhyHeld(const supervisor::Role& role) {
+    std::error_code none;
+    if (!options_.notices.file.empty() && std::filesystem::exists(options_.notices.file, none)) {
+      return absl::StrCat("was sent away: it is started again when ", options_.notices.file, " is removed");
+    }
     const auto status = AskChief();
-    if (!status.has_value()) return false;
+    if (!status.has_value()) return "";
     char host[256] = {};
     gethostname(host, sizeof host - 1);
-    return std::any_of(status->drained().begin(), status->drained().end(), [&](const std::string& target) {
+    const bool drained = std::any_of(status->drained().begin(), status->drained().end(), [&](const auto& target) {
       return target == supervisor::RoleName(role) || target == host;
     });
+    return drained ? "is drained: it is started again when `lockstep drain --undo` lets it come back" : "";
   }
 
   void ReportExit(const supervisor::ReportExit& exited) {
@@ -147,8 +157,9 @@ class LocalRun {
 
   // The end of what this run added to a worker's log, for a run that failed.
   void PrintTail(const supervisor::Role& role) const {
-    std::ifstream in(LogPath(role));
-    in.seekg(earlier_log_bytes_[static_cast<size_t>(role.index)]);
+    std::ifstream in(LogPath(role), std::ios::ate);
+    const std::streamoff size = in.tellg();
+    in.seekg(std::max(earlier_log_bytes_[static_cast<size_t>(role.index)], size - kTailBytes));
     std::vector<std::string> lines;
     for (std::string line; std::getline(in, line);) lines.push_back(line);
     if (lines.empty()) return;
@@ -242,6 +253,8 @@ int Run(const RunOptions& options) {
   if (!kills.ok()) return End(kills.status(), kExitUsage);
   const absl::StatusOr<device::WorkerDevice> device = device::ParseWorkerDevice(options.device);
   if (!device.ok()) return End(device.status(), kExitUsage);
+  const absl::Status notices = worker::PlanNotices(options.notices).status();
+  if (!notices.ok()) return End(notices, kExitUsage);
   if (!reading.mistakes.empty()) {
     ExitCode exit_code = kExitBadJob;
     const absl::Status refused = RefuseJob(reading, exit_code);
@@ -264,7 +277,7 @@ int Run(const RunOptions& options) {
   supervised.report_exit = [&](const supervisor::ReportExit& exited) { run.ReportExit(exited); };
   supervised.log_path = [&](const supervisor::Role& role) { return run.LogPath(role); };
   supervised.read_step = [&] { return run.ReadStep(); };
-  supervised.is_held = [&](const supervisor::Role& role) { return run.IsDrained(role); };
+  supervised.why_held = [&](const supervisor::Role& role) { return run.WhyHeld(role); };
   supervised.say = [](const std::string& line) { LS_LOG(info, line); };
   // Chiefs of jobs that log JSON draw no live line, and a line of JSON has nothing before it.
   const bool live_line = CurrentLogFormat() == LogFormat::text && StyleOf(STDERR_FILENO).live;
@@ -299,6 +312,7 @@ void AddRun(CLI::App& app, int& exit_code) {
       ->add_option("--device", options->device,
                    "What the workers compute on: auto, cpu, cuda (the machine's GPUs in turn) or cuda:N (all on one)")
       ->capture_default_str();
+  AddNoticeOptions(*command, options->notices);
   command->add_option("--record", options->record_directory,
                       "Record every decision of every process in this directory");
   command->callback([options, &exit_code] { exit_code = Run(*options); });

@@ -99,6 +99,7 @@ void Policy::OnChildExited(absl::Time now, const ChildExited& event, std::vector
   auto found = children_.find(event.role);
   if (found == children_.end() || !found->second.alive) return;
   found->second.alive = false;
+  found->second.killed = false;
   if (event.role.chief) {
     OnChiefExited(now, event, out);
   } else {
@@ -145,7 +146,7 @@ void Policy::OnWorkerExited(absl::Time now, const ChildExited& event, std::vecto
   const bool for_good = how.signal == 0 && (how.code == kExitDone || IsFinal(role, how.code));
   worker.finished = stopping_ || for_good;
   worker.left = how.signal == 0 && how.code == kExitPreempted;
-  worker.held = false;
+  worker.held.clear();
   const bool any_left = std::any_of(children_.begin(), children_.end(),
                                     [](const auto& entry) { return !entry.first.chief && !entry.second.finished; });
   const bool ends_job = !stopping_ && !any_left && how.code != kExitDone;
@@ -182,9 +183,8 @@ void Policy::OnHeld(absl::Time now, const Held& event, std::vector<Action>& out)
   child.alive = false;
   if (stopping_) return;
   child.restart_at = now + options_.held_for;
-  if (std::exchange(child.held, true)) return;
-  out.emplace_back(Say{absl::StrCat(
-      RoleName(event.role), " is drained: it is started again when `lockstep drain --undo` lets it come back")});
+  if (std::exchange(child.held, event.reason) == event.reason) return;
+  out.emplace_back(Say{absl::StrCat(RoleName(event.role), " ", event.reason)});
 }
 
 void Policy::OnStopSignal(absl::Time now, const StopSignal& event, std::vector<Action>& out) {
@@ -255,7 +255,7 @@ void Policy::OnTick(absl::Time now, std::vector<Action>& out) {
 void Policy::KillOneWorker(absl::Time, std::vector<Action>& out) {
   std::vector<Role> alive;
   for (const auto& [role, child] : children_) {
-    if (!role.chief && child.alive) alive.push_back(role);
+    if (!role.chief && child.alive && !child.killed) alive.push_back(role);
   }
   if (alive.empty()) return;
   random_ += 0x9e3779b97f4a7c15ULL;  // splitmix64
@@ -263,6 +263,7 @@ void Policy::KillOneWorker(absl::Time, std::vector<Action>& out) {
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
   const Role victim = alive[(z ^ (z >> 31)) % alive.size()];
+  children_[victim].killed = true;
   ++kills_;
   out.emplace_back(Signal{.role = victim, .number = SIGKILL, .reason = "--kill-worker-every"});
 }

@@ -58,8 +58,9 @@ struct SpawnFailed {  // the process of a Spawn could not be made: no memory, to
   Role role;
   std::string reason;
 };
-struct Held {  // the process of a Spawn that may be held was not made: people keep this worker away (`lockstep drain`)
+struct Held {  // the process of a Spawn that may be held was not made: this worker is kept away
   Role role;
+  std::string reason;  // "is drained: …", behind its name
 };
 struct StopSignal {     // SIGINT, SIGTERM or SIGHUP reached the supervisor
   bool hangup = false;  // SIGHUP: the terminal is gone
@@ -82,7 +83,7 @@ using Event = std::variant<Started, ChildExited, SpawnFailed, Held, StopSignal, 
 // --- actions ------------------------------------------------------------------------------------------------------
 struct Spawn {
   Role role;
-  bool may_be_held = false;  // it left when it was told to: the chief is asked first whether it may come back
+  bool may_be_held = false;  // it left when it was told to: first it is asked whether it may come back
 };
 struct ReportExit {  // of a worker, to the chief: it waits for nobody that is gone, and counts crashes
   Role role;
@@ -152,8 +153,9 @@ class Policy {
   struct Child {
     bool alive = false;
     bool finished = false;  // never started again
+    bool killed = false;    // on purpose, and its end is not seen yet
     bool left = false;      // its last process was told to leave (75)
-    bool held = false;      // and was kept from coming back, which was said
+    std::string held;       // why it was kept from coming back, as it was said; "" when it was not
     absl::Time started;
     absl::Time restart_at = absl::InfiniteFuture();
     absl::Duration backoff = absl::ZeroDuration();

@@ -1,4 +1,4 @@
-// Workers that people keep away: `lockstep drain` of a worker of `lockstep run`.
+// Workers that are kept away: `lockstep drain` of a worker of `lockstep run`, a notice that stands.
 #include <catch2/catch.hpp>
 
 #include "deploy/supervisor/policy_harness.h"
@@ -6,7 +6,7 @@
 namespace lockstep::supervisor {
 namespace {
 
-using Catch::Contains;
+constexpr char kDrained[] = "is drained: --undo";
 
 std::optional<Spawn> SpawnOf(const Harness& h, Role role) {
   for (const Action& action : h.last) {
@@ -34,18 +34,21 @@ TEST_CASE("supervisor: a drained worker is asked for again and again, which is s
   h.After(absl::Seconds(10));
   h.Exit(Worker(0), 75);
 
-  h.Apply(Held{Worker(0)});
+  h.Apply(Held{Worker(0), kDrained});
   REQUIRE(h.Said().size() == 1);
-  CHECK_THAT(h.Said()[0], Contains("worker-0 is drained") && Contains("--undo"));
+  CHECK(h.Said()[0] == "worker-0 is drained: --undo");
   h.After(absl::Seconds(4));
   CHECK_FALSE(h.Spawned(Worker(0)));
   h.After(absl::Seconds(1));
   CHECK(h.Spawned(Worker(0)));
-  h.Apply(Held{Worker(0)});
+  h.Apply(Held{Worker(0), kDrained});
   CHECK(h.Said().empty());
 
   h.After(absl::Seconds(5));
   CHECK(h.Spawned(Worker(0)));
+  h.Apply(Held{Worker(0), "has another reason"});
+  REQUIRE(h.Said().size() == 1);
+  CHECK(h.Said()[0] == "worker-0 has another reason");
   CHECK_FALSE(h.Ended().has_value());
 }
 
@@ -53,7 +56,7 @@ TEST_CASE("supervisor: a drained worker holds no end up", "[supervisor]") {
   Harness h({.workers = 1});
   h.After(absl::Seconds(10));
   h.Exit(Worker(0), 75);
-  h.Apply(Held{Worker(0)});
+  h.Apply(Held{Worker(0), kDrained});
 
   h.Apply(StopSignal{});
   h.Exit(kChief, 75);

@@ -293,5 +293,20 @@ TEST_CASE("supervisor: workers are killed on the period asked for, in seconds or
   CHECK(stepped.policy.kills() == 2);
 }
 
+TEST_CASE("supervisor: a worker whose kill is on its way is not killed again", "[supervisor]") {
+  Harness h({.workers = 1, .kills = {.period = absl::Seconds(5), .steps = {}, .seed = 7}});
+  h.After(absl::Seconds(5));
+  REQUIRE(h.Signalled(Worker(0)) == SIGKILL);
+
+  h.After(absl::Seconds(5));
+  CHECK(h.Count(SIGKILL) == 0);
+  CHECK(h.policy.kills() == 1);
+
+  h.Die(Worker(0), SIGKILL);
+  h.After(absl::Seconds(5));
+  CHECK(h.Count(SIGKILL) == 1);
+  CHECK(h.policy.kills() == 2);
+}
+
 }  // namespace
 }  // namespace lockstep::supervisor

@@ -163,10 +163,10 @@ absl::Status Supervisor::LookAtChildren() {
   return absl::OkStatus();
 }
 
-void Supervisor::SayWhatItDoes(const Role& role) const {
+void Supervisor::SayWhatItDoes(const Role& role, absl::Duration limit) const {
   for (const auto& [pid, child] : pids_) {
     if (child.role != role) continue;
-    const absl::StatusOr<Examination> found = ExamineProcess(pid, kExamineLimit);
+    const absl::StatusOr<Examination> found = ExamineProcess(pid, limit);
     if (!found.ok()) continue;
     const std::string doing = found->doing.empty() ? "nothing; its threads wait for work" : found->doing;
     options_.say(absl::StrCat("the ", RoleName(role), " is at: ", doing,
@@ -177,10 +177,12 @@ void Supervisor::SayWhatItDoes(const Role& role) const {
 absl::Status Supervisor::Feed(const Event& event) { return Perform(policy_.Step(clock_.Now(), event)); }
 
 absl::Status Supervisor::Perform(const std::vector<Action>& actions) {
+  const absl::Time examined_by = clock_.Now() + kExamineLimit;  // all of them: a kill is behind
   for (const Action& action : actions) {
     if (const auto* spawn = std::get_if<Spawn>(&action)) {
-      const bool held = spawn->may_be_held && options_.is_held != nullptr && options_.is_held(spawn->role);
-      LS_RETURN_IF_ERROR(held ? Feed(Held{spawn->role}) : SpawnChild(spawn->role));
+      const bool ask = spawn->may_be_held && options_.why_held != nullptr;
+      const std::string held = ask ? options_.why_held(spawn->role) : "";
+      LS_RETURN_IF_ERROR(held.empty() ? SpawnChild(spawn->role) : Feed(Held{spawn->role, held}));
     } else if (const auto* exited = std::get_if<ReportExit>(&action)) {
       options_.report_exit(*exited);
     } else if (const auto* signal = std::get_if<Signal>(&action)) {
@@ -190,7 +192,7 @@ absl::Status Supervisor::Perform(const std::vector<Action>& actions) {
       if (signal->number == SIGKILL)
         options_.say(absl::StrCat("killed ", RoleName(signal->role), ": ", signal->reason));
     } else if (const auto* examine = std::get_if<Examine>(&action)) {
-      SayWhatItDoes(examine->role);
+      SayWhatItDoes(examine->role, std::max(examined_by - clock_.Now(), absl::ZeroDuration()));
     } else if (const auto* say = std::get_if<Say>(&action)) {
       options_.say(say->line);
     } else {

@@ -36,8 +36,9 @@ struct SupervisorOptions {
   std::function<std::string(const Role&)> log_path;
   // The highest agreed step, nothing when the chief cannot be asked. Called every 10 ms when kills go by steps.
   std::function<std::optional<int64_t>()> read_step;
-  // Whether people keep this worker away, as the chief says; false when it cannot be asked. Must not block for long.
-  std::function<bool(const Role&)> is_held;
+  // Why this worker is kept away ("is drained: …", behind its name); "" when it is not, or that cannot be known. Must
+  // not block for long.
+  std::function<std::string(const Role&)> why_held;
   // Receives what a person should know, a line at a time.
   std::function<void(const std::string&)> say;
 };
@@ -65,7 +66,7 @@ class Supervisor {
   absl::Status ReapChildren();
   // Tells the policy how long ago each child ran, every StallCheck::kEvery.
   absl::Status LookAtChildren();
-  void SayWhatItDoes(const Role& role) const;
+  void SayWhatItDoes(const Role& role, absl::Duration limit) const;
   absl::Status DrainSignals(int fd);
   int PollTimeoutMs() const;
 

@@ -1,6 +1,8 @@
 #include "tests/bench/recovery_phases.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 namespace lockstep::bench {
 namespace {
@@ -22,6 +24,16 @@ int64_t Last(const SessionRecord& record, const char* name, int64_t from, int64_
   return last;
 }
 
+// The median of the last steps of one generation before `end`, an applied step of it; 0: it has one step.
+double UsualStepMs(const SessionRecord& record, std::vector<AppliedStep>::const_iterator end) {
+  std::vector<double> steps;
+  for (auto at = end; at != record.applied.begin() && static_cast<int>(steps.size()) < kUsualSteps; --at) {
+    if (!((at - 1)->generation == end->generation)) break;
+    steps.push_back(static_cast<double>(at->at_ns - (at - 1)->at_ns) * kMsPerNs);
+  }
+  return steps.empty() ? 0 : Median(std::move(steps));
+}
+
 }  // namespace
 
 std::optional<Recovery> RecoveryOf(const SessionRecord& record, int64_t fault_ns) {
@@ -29,7 +41,8 @@ std::optional<Recovery> RecoveryOf(const SessionRecord& record, int64_t fault_ns
   const auto after = std::find_if(applied.begin(), applied.end(),
                                   [fault_ns](const AppliedStep& step) { return step.at_ns > fault_ns; });
   if (after == applied.begin() || after == applied.end()) return std::nullopt;
-  const Generation before = (after - 1)->generation;
+  const auto known = after - 1;
+  const Generation before = known->generation;
   const auto next =
       std::find_if(after, applied.end(), [&](const AppliedStep& step) { return !(step.generation == before); });
   if (next == applied.end()) return std::nullopt;
@@ -52,6 +65,11 @@ std::optional<Recovery> RecoveryOf(const SessionRecord& record, int64_t fault_ns
   }
   recovery.total_ms = static_cast<double>(end - fault_ns) * kMsPerNs;
   recovery.stood_ms = static_cast<double>(end - last_step) * kMsPerNs;
+  recovery.usual_ms = UsualStepMs(record, known);
+  recovery.late_ms = static_cast<double>(end - known->at_ns) * kMsPerNs -
+                     (static_cast<double>(next->step) - static_cast<double>(known->step)) * recovery.usual_ms;
+  const uint64_t newest = (next - 1)->step;
+  recovery.steps_lost = next->step > newest ? 0 : newest + 1 - next->step;
   return recovery;
 }
 

@@ -28,7 +28,11 @@ struct Recovery {
   std::array<double, kPhaseNames.size()> phase_ms{};  // they add up to total_ms
   double total_ms = 0;                                // from the fault to the first step
   double stood_ms = 0;                                // from the last step before to the first step
+  double usual_ms = 0;      // a step of the generation that the fault came to: the median of its last kUsualSteps
+  double late_ms = 0;       // the first step came by so much later than had all steps been usual; below 0: earlier
+  uint64_t steps_lost = 0;  // applied before and once more after
 };
+inline constexpr int kUsualSteps = 20;
 
 // That of the first generation which steps after one in which this process stepped when the fault came at `fault_ns`.
 // nullopt: the process did not step in a generation then, or in no later one.

@@ -7,6 +7,7 @@ namespace {
 
 constexpr Generation kFirst{1, 1};
 constexpr Generation kSecond{1, 2};
+constexpr Generation kThird{1, 3};
 
 int64_t Ms(double ms) { return static_cast<int64_t>(ms * 1e6); }
 
@@ -24,6 +25,27 @@ TEST_CASE("recovery phases: those of a generation that breaks add up, and a fail
   CHECK(recovery->phase_ms == std::array<double, 6>{3, 5, 30, 15, 15, 10});
   CHECK(recovery->total_ms == 78);
   CHECK(recovery->stood_ms == 80);
+}
+
+TEST_CASE("recovery phases: a step is late by what the steps before it would not have taken", "[bench]") {
+  SessionRecord record;
+  record.applied = {{Ms(5), 1, kFirst},    {Ms(100), 2, kSecond}, {Ms(110), 3, kSecond},
+                    {Ms(125), 4, kSecond}, {Ms(135), 5, kSecond}, {Ms(160), 6, kThird}};
+
+  // 10, 15 and 10 ms; the step of the other generation is none of them.
+  const auto recovery = RecoveryOf(record, Ms(137));
+  REQUIRE(recovery.has_value());
+  CHECK(recovery->usual_ms == 10);
+  CHECK(recovery->late_ms == 15);
+  CHECK(recovery->steps_lost == 0);
+  // One that the old generation still made is not late: the first of the later one is judged.
+  const auto earlier = RecoveryOf(record, Ms(127));
+  REQUIRE(earlier.has_value());
+  CHECK(earlier->late_ms == 160 - 125 - 2 * earlier->usual_ms);
+
+  record.applied.back().step = 4;
+  CHECK(RecoveryOf(record, Ms(137))->steps_lost == 2);
+  CHECK(RecoveryOf(record, Ms(137))->late_ms == 35);
 }
 
 TEST_CASE("recovery phases: a generation that meets at a boundary is detected by its last step", "[bench]") {

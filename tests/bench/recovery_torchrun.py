@@ -1,16 +1,15 @@
 """How long torchrun needs to have a job of three workers step again after one is killed, at a given step time.
 
 One elastic agent with three workers: the case in which torchrun has least to do, for no agents need to find each other
-again. A worker trains a small model under DistributedDataParallel with Gloo, sleeps until a step has taken --step-ms,
-and writes when each step was done; rank 0 saves the model after every step, and all load it at a restart. Counted is
-the time from SIGKILL of one worker to the first step of the slowest of the three that the agent starts then.
+again. A worker trains a small model under DistributedDataParallel with Gloo; rank 0 saves the model after every step,
+and all load it at a restart, so that no more than the broken step is lost. Counted is the time from SIGKILL of one
+worker to the first step of the slowest of the three that the agent starts then. Where none comes within a minute the
+run has died; the agent is started again.
 
 Prints one JSON object in the form of recovery_bench. Needs torch; nothing else of Lockstep does.
 """
 
 import argparse
-import json
-import math
 import os
 import pathlib
 import signal
@@ -18,9 +17,7 @@ import subprocess
 import sys
 import time
 
-WORKERS = 3
-SETTLE_STEPS = 20
-LIMIT_S = 180.0
+import recovery_peers as peers
 
 
 def train(directory: pathlib.Path, step_ms: float) -> None:
@@ -29,88 +26,91 @@ def train(directory: pathlib.Path, step_ms: float) -> None:
 
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
-    torch.manual_seed(0)
-    model = torch.nn.Sequential(torch.nn.Linear(784, 78), torch.nn.ReLU(), torch.nn.Linear(78, 10))
-    saved = directory / "model.pt"
+    model = peers.make_model()
+    saved, step = directory / "model.pt", 0
     if saved.exists():
-        model.load_state_dict(torch.load(saved))
+        state = torch.load(saved)
+        model.load_state_dict(state["model"])
+        step = state["step"]
     replica = torch.nn.parallel.DistributedDataParallel(model)
     optimizer = torch.optim.SGD(replica.parameters(), lr=0.05)
-    inputs, labels = torch.randn(16, 784), torch.randint(0, 10, (16,))
-    with open(directory / f"steps.{os.getpid()}", "w", buffering=1, encoding="ascii") as log:
-        while True:
-            begin = time.time()
-            optimizer.zero_grad()
-            torch.nn.functional.cross_entropy(replica(inputs), labels).backward()
-            optimizer.step()
-            if dist.get_rank() == 0:
-                torch.save(model.state_dict(), directory / "model.new")
-                os.replace(directory / "model.new", saved)
-            time.sleep(max(0.0, step_ms / 1e3 - (time.time() - begin)))
-            log.write(f"{time.time():.6f}\n")
+    inputs, labels = peers.make_batch()
+    log = peers.StepLog(directory, step_ms)
+    while True:
+        step += 1
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(replica(inputs), labels).backward()
+        optimizer.step()
+        if dist.get_rank() == 0:
+            torch.save({"model": model.state_dict(), "step": step}, directory / "model.new")
+            os.replace(directory / "model.new", saved)
+        log.done(step, dist.get_world_size())
 
 
-def steps_since(directory: pathlib.Path, since: float) -> dict[int, list[float]]:
-    """By process that began to step after this time: when it did each step."""
-    lives = {}
-    for path in directory.glob("steps.*"):
-        times = [float(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
-        if times and times[0] > since:
-            lives[int(path.suffix[1:])] = times
-    return lives
+class Agent:
+    def __init__(self, directory: pathlib.Path, step_ms: float):
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr=127.0.0.1",
+                   f"--nproc-per-node={peers.WORKERS}", "--max-restarts=1000000", "--monitor-interval=0.1", __file__,
+                   "--train", "--step-ms", str(step_ms), "--directory", str(directory)]
+        self._directory = directory
+        environment = dict(os.environ, OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo")
+        with open(directory / "log", "ab") as log:
+            self._process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
 
+    def check(self) -> None:
+        if self._process.poll() is not None:
+            raise TimeoutError(f"the agent ended with {self._process.returncode}")
 
-def wait_for_steps(directory: pathlib.Path, since: float) -> dict[int, list[float]]:
-    deadline = time.time() + LIMIT_S
-    while time.time() < deadline:
-        lives = steps_since(directory, since)
-        if sum(len(times) > SETTLE_STEPS for times in lives.values()) == WORKERS:
-            return lives
-        time.sleep(0.05)
-    raise RuntimeError(f"no {WORKERS} workers step together within {LIMIT_S:.0f} s")
-
-
-def percentile(values: list[float], share: float) -> float:
-    return sorted(values)[max(1, math.ceil(share * len(values))) - 1]
+    def end(self) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            pass
+        # Workers have sessions of their own or not, as the version of the agent likes.
+        for pid in peers.read_lives(self._directory):
+            if peers.is_alive(pid):
+                os.kill(pid, signal.SIGKILL)
+        self._process.kill()
+        self._process.wait()
 
 
 def measure(arguments: argparse.Namespace) -> None:
     directory = arguments.directory / "torchrun"
     directory.mkdir(parents=True)
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={WORKERS}",
-               "--max-restarts=1000000", "--monitor-interval=0.1", __file__, "--train",
-               "--step-ms", str(arguments.step_ms), "--directory", str(directory)]
-    total, stood = [], []
-    with open(directory / "log", "ab") as log:
-        agent = subprocess.Popen(command, env=dict(os.environ, OMP_NUM_THREADS="1"), stdout=log, stderr=log)
-    lives: dict[int, list[float]] = {}
+    figures = peers.Figures()
+    agent = None
     try:
-        lives = wait_for_steps(directory, 0.0)
         for number in range(arguments.rounds):
-            victim = sorted(lives)[number % WORKERS]
+            if agent is None:
+                begin = time.time()
+                agent = Agent(directory, arguments.step_ms)
+                lives = peers.wait_for_steps(directory, begin, peers.WORKERS, peers.START_LIMIT_S, agent.check)
             fault = time.time()
-            os.kill(victim, signal.SIGKILL)
-            lives = wait_for_steps(directory, fault)
-            before = [float(line) for path in directory.glob("steps.*") if int(path.suffix[1:]) not in lives
-                      for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
-            first = max(times[0] for times in lives.values())
-            total.append((first - fault) * 1e3)
-            stood.append((first - max(before)) * 1e3)
+            os.kill(sorted(lives)[number % peers.WORKERS], signal.SIGKILL)
+            try:
+                after = peers.wait_for_steps(directory, fault + 0.5, peers.WORKERS, peers.LIMIT_S, agent.check)
+            except TimeoutError as died:
+                print(f"recovery_torchrun.py: {died}", file=sys.stderr)
+                figures.died += 1
+                agent.end()
+                agent = None
+                continue
+            everything = peers.read_lives(directory)
+            after = {pid: everything[pid] for pid in after}
+            figures.add({pid: steps for pid, steps in everything.items() if pid in lives}, after, fault)
+            lives = after
     finally:
-        agent.terminate()
-        agent.wait()
-    figures = {"bench": "torchrun", "fault": "kill_worker", "kills": len(total), "step_ms": arguments.step_ms}
-    for name, values in (("total", total), ("stood", stood)):
-        figures[f"{name}_p50_ms"] = round(percentile(values, 0.5), 1)
-        figures[f"{name}_p95_ms"] = round(percentile(values, 0.95), 1)
-    print(json.dumps(figures))
+        if agent is not None:
+            agent.end()
+    figures.print("torchrun")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--train", action="store_true")
-    parser.add_argument("--rounds", type=int, default=50)
-    parser.add_argument("--step-ms", type=float, default=7.0)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--step-ms", type=float, default=5.0)
     parser.add_argument("--directory", type=pathlib.Path, required=True)
     arguments = parser.parse_args()
     if arguments.train:

@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <cstdlib>
@@ -10,6 +11,8 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "common/liveness/activity.h"
+#include "common/liveness/proc.h"
 #include "tests/contracts/communicator_contract.h"
 #include "tests/contracts/communicator_directory_store.h"
 #include "worker/collectives/completion.h"
@@ -87,6 +90,63 @@ TEST_CASE("gloo: real processes sum, and the survivors of a SIGKILL get Aborted"
       }
     }
   }
+}
+
+// What the collectives' thread of this process does, as a dump says it. Children share the page.
+std::string CollectivesDo() {
+  const std::vector<int> own = liveness::ThreadsOf(getpid());
+  for (const auto& thread : liveness::ReadActivities(liveness::OwnPage(), liveness::MonotonicNs())) {
+    if (thread.name == "collectives" && std::count(own.begin(), own.end(), thread.tid) > 0)
+      return liveness::DoingText(thread.doing);
+  }
+  return "";
+}
+
+// One of three ranks begins a collective.
+Handle StartCall(Communicator& communicator, bool gathers) {
+  static std::vector<int64_t> values(200000, 1);
+  static std::vector<char> bytes(30);
+  if (!gathers) return communicator.AllReduceSum({}, absl::MakeSpan(values));
+  return communicator.AllGather({}, absl::MakeSpan(bytes), std::vector<int64_t>{10, 10, 10});
+}
+
+TEST_CASE("gloo: what a collective waits for is named as people know it", "[gloo]") {
+  const bool gathers = GENERATE(false, true);
+  const TemporaryDirectory directory;
+  std::vector<pid_t> children;
+  for (int rank = 1; rank < 3; ++rank) {
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    children.push_back(child);
+    if (child != 0) continue;
+    DirectoryStore store(directory.path());
+    const auto formed = FormGloo({.generation = kGeneration, .rank = rank, .size = 3}, store);
+    if (!formed.ok()) _exit(kNotFormed);
+    if (rank == 2) kill(getpid(), SIGSTOP);
+    StartCall(**formed, gathers)->Wait(kLong).IgnoreError();
+    _exit(kAsExpected);
+  }
+  DirectoryStore store(directory.path());
+  const auto formed =
+      FormGloo({.generation = kGeneration,
+                .rank = 0,
+                .size = 3,
+                .names = {"worker-7 at 10.0.0.7:1", "worker-8 at 10.0.0.8:1", "worker-9 at 10.0.0.9:1"}},
+               store);
+  std::string doing;
+  if (formed.ok()) {
+    const Handle call = StartCall(**formed, gathers);
+    const std::string expected = gathers ? "gathering from worker-9 at 10.0.0.9:1 for " : "receiving from worker-9 at ";
+    while (doing.find(expected) == std::string::npos && !call->Done()) doing = CollectivesDo();
+    CHECK_THAT(doing, Catch::Contains(expected) && Catch::Contains(" with 2 peers"));
+    (*formed)->Abort(absl::AbortedError("seen"));
+    CHECK_FALSE(call->Wait(kLong).ok());
+  }
+  for (const pid_t child : children) {
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  }
+  CHECK(formed.ok());
 }
 
 TEST_CASE("gloo: a peer that stands still while its connection stands is named", "[gloo]") {

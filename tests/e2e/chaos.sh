@@ -10,24 +10,30 @@
 #     --faults LIST     only these, as kill_worker,cut_pair (default: all; --list names them)
 #     --steps N         how long a round's job is (default: 3000): on a slow machine a round of that many takes long
 #     --job PATH        the job to play (default: deploy/jobs/fashion_mnist_short.yaml)
-#     --keep DIR        where logs of rounds that fail are kept (default: chaos.SEED in the folder for temporary files)
+#     --round SECONDS   how long faults come in a round, at most (default: 65, at least 15)
+#     --keep DIR        where rounds that fail are kept (default: chaos.SEED in the folder for temporary files): logs,
+#                       records, the job's directory, the journal, a dump of every process, the settings
 #
-# A round fails when the job makes no step for four minutes after all is mended, ends with another digest than the
-# undisturbed run on one worker, when any process ends with a code that is no consequence of a fault, when chiefs commit
-# out of turn, or when generations follow each other without end. The seed gives the same draws again, not the same
-# timing.
-# The last line is `N passed, N failed`, counted in rounds. Exit 0 only if nothing failed; 64: usage.
+# A round fails when the job makes no step for longer than docs/guarantees.md (11) allows after all is mended, ends with
+# another digest than the undisturbed run on one worker, when any process ends with a code that is no consequence of a
+# fault, when chiefs commit out of turn, or when generations follow each other without a step between them. Time in
+# which the job waits for a processor does not count; a machine that gives it none for half an hour leaves a round
+# unjudged, which counts as skipped. The seed gives the same draws again, not the same timing.
+# The last line is `N passed, N failed[, N skipped]`, counted in rounds. Exit 0 only if nothing failed; 64: usage.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=tests/e2e/hosts.sh
 source "$here/hosts.sh"
 # shellcheck source=tests/e2e/chaos_faults.sh
 source "$here/chaos_faults.sh"
+# shellcheck source=tests/e2e/chaos_judge.sh
+source "$here/chaos_judge.sh"
 
-all_faults=(kill_worker kill_worker kill_chief kill_chief kill_all term_worker term_chief stop_worker stop_worker
-  stop_chief isolate_worker isolate_chief unplug_worker cut_pair cut_pair cut_one_way flap slow readdress full_disk
-  leave move_chief second_chief)
-lockstep=bazel-bin/deploy/cli/lockstep job=deploy/jobs/fashion_mnist_short.yaml keep='' steps=3000 positional=()
+all_faults=(kill_worker kill_worker kill_chief kill_chief kill_all term_worker term_chief term_all stop_worker
+  stop_worker stop_chief stop_all isolate_worker isolate_chief unplug_worker cut_pair cut_pair cut_one_way flap slow
+  readdress full_disk leave move_chief second_chief)
+lockstep=bazel-bin/deploy/cli/lockstep job=deploy/jobs/fashion_mnist_short.yaml keep='' steps=3000 most_faults_s=65
+positional=()
 faults=("${all_faults[@]}")
 words=("$@")
 while [ $# -gt 0 ]; do
@@ -36,6 +42,7 @@ while [ $# -gt 0 ]; do
     --job) job=${2:?--job needs a path}; shift ;;
     --faults) IFS=, read -ra faults <<<"${2:?--faults needs a list}"; shift ;;
     --steps) steps=${2:?--steps needs a number}; shift ;;
+    --round) most_faults_s=${2:?--round needs a number}; shift ;;
     --keep) keep=${2:?--keep needs a directory}; shift ;;
     --list) printf '%s\n' "${all_faults[@]}" | sort -u; exit 0 ;;
     -*) echo "chaos.sh: unknown argument '$1' (see the head of the file)" >&2; exit 64 ;;
@@ -55,7 +62,10 @@ if ! enter_own_network "${words[@]}"; then
   exit 0
 fi
 
-readonly hosts=7 spare_host=6 workers=4 disk_mib=24 patience=240
+# docs/guarantees.md (11): within so many seconds a step is made, once all is mended. Beyond it a round is broken; after
+# `most_patience` on a machine that has no processor to give, it is not judged.
+readonly patience=500 most_patience=1800 most_in_a_row=100
+readonly hosts=7 spare_host=6 workers=4 disk_mib=24
 keep=${keep:-${TMPDIR:-/tmp}/chaos.$seed}
 root=$(mktemp -d)
 disk=$root/disk dir=$root/disk/job
@@ -64,7 +74,8 @@ mount -t tmpfs -o "size=${disk_mib}m" chaos "$disk" || { echo "chaos.sh: cannot 
 RANDOM=$seed
 declare -A pid=() host_of=() address=() absent=() stopped=()
 undo_at=() undo_do=()
-passed=0 failed=0 round=0 total_faults=0 most_generations=0
+declare -A waited_before=()
+passed=0 failed=0 skipped=0 round=0 total_faults=0 most_generations=0
 
 # Draws a number below $1 into `drawn`. No subshell: that would have draws of its own.
 draw() { drawn=$(((RANDOM * 32768 + RANDOM) % $1)); }
@@ -100,26 +111,19 @@ await_start() {  # NAME: until the child is the program
   while alive "$1" && [[ $(cat "/proc/${pid[$1]}/comm" 2>/dev/null) != lockstep* ]]; do sleep 0.005; done
 }
 
-alive() { [ -n "${pid[$1]:-}" ] && kill -0 "${pid[$1]}" 2>/dev/null; }
+# A child that lives: the number of one that has ended may be another's by now.
+alive() {  # NAME
+  local stat
+  [ -n "${pid[$1]:-}" ] || return 1
+  { read -r stat <"/proc/${pid[$1]}/stat"; } 2>/dev/null || return 1
+  # shellcheck disable=SC2086  # fields
+  set -- ${stat##*) }
+  [ "$1" != Z ] && [ "$2" = $$ ]
+}
 
 signal() {  # NAME SIGNAL: false when there is no such process
   alive "$1" || return 1
   kill "-$2" "${pid[$1]}" 2>/dev/null
-}
-
-# What a process may end with while it is disturbed: done, killed, preempted (by the signal itself where it had not
-# begun to listen), unreachable chief.
-expected_end() {  # NAME CODE
-  case "$2" in
-    0 | 143) return 0 ;;
-    137) [ -n "${killed[$1]:-}" ] ;;
-    69) [[ $1 == worker-* ]] ;;
-    75) return 0 ;;
-    76) [ -n "${usurped:-}" ] && [[ $1 == *chief ]] ;;
-    # The lock is held again; or it was to listen on an address that had just gone.
-    78) [ "$1" = old_chief ] || [ -n "${moved[$1]:-}" ] ;;
-    *) return 1 ;;
-  esac
 }
 
 # Notes who has ended. Sets `done_at` when the chief ended with 0.
@@ -132,7 +136,10 @@ reap() {
     unset "pid[$name]" "stopped[$name]"
     expected_end "$name" "$code" || fail "$name ended with code $code"
     unset "killed[$name]"
-    [ "$name" != chief ] || [ "$code" != 0 ] || job_done=1
+    if [ "$name" = chief ] && [ "$code" = 0 ]; then
+      now
+      job_done=1 home_at=$((now_ms + 5000))
+    fi
     [ "$code" = 137 ] || say "$name ended with $code"
   done
 }
@@ -148,6 +155,16 @@ restart_missing() {
   for ((number = 1; number <= workers; number++)); do
     if [ -z "${pid[worker-$number]:-}${absent[$number]:-}" ]; then start_worker "$number"; fi
   done
+}
+
+# Workers that did not hear of the end wait for a chief: whoever started them ends them, as `lockstep run` does.
+send_home() {
+  local name
+  [ -z "$sent_home" ] || return 0
+  now
+  [ "$now_ms" -ge "$home_at" ] || return 0
+  sent_home=1
+  for name in "${!pid[@]}"; do signal "$name" TERM && say "$name is sent home"; done
 }
 
 # ---- rounds
@@ -181,23 +198,6 @@ fault_is_due() {
   [ -n "$fault_at" ] && [ "$now_ms" -ge "$fault_at" ]
 }
 
-fail() {
-  say "FAILED: $*"
-  broken=1
-}
-
-# A job that makes steps has time, and so have processes that end when it is done.
-look_for_progress() {
-  local seen
-  look_at=$((now_ms + 1000))
-  if [ -n "$job_done" ]; then
-    seen="done, ${#pid[@]} left"
-  else
-    seen=$(cat "$root"/log/chief-* | grep -oE '^(step|saved step) [0-9]+' | grep -oE '[0-9]+$' | sort -n | tail -n 1)
-  fi
-  if [ "$seen" != "$newest" ]; then newest=$seen deadline=$((now_ms + patience * 1000)); fi
-}
-
 choose_settings() {
   local data=/usr/share/datasets/fashion-mnist
   draw 3
@@ -228,45 +228,10 @@ undisturbed() {  # The digest of this variant on one worker, once; with the best
   rm -rf "$root/undisturbed"
 }
 
-result_of() {
-  "$lockstep" checkpoint digest "$1" 2>&1
-  cat "$1/best" 2>/dev/null
-}
-
-# Every manifest that is there was published by a chief of the same term as the one before it, or of a later one.
-terms_in_order() {
-  grep -ho '"term": *[0-9]*' "$dir"/checkpoints/step-*/manifest.json 2>/dev/null | grep -o '[0-9]*$' |
-    sort -nc 2>/dev/null
-}
-
-judge() {
-  [ "$(result_of "$dir")" = "${digest[$variant]}" ] || fail "the digest is another one than undisturbed"
-  terms_in_order || fail "a chief of an older term committed after one of a newer term"
-  generations=$(cat "$root"/log/chief-* | grep -cE ': generation [0-9]+\.[0-9]+: .* at step ')
-  [ "$generations" -le "$most_generations" ] || most_generations=$generations
-  # A fault breaks a generation, its end lets somebody join again, and a cut is tried anew now and then.
-  [ "$generations" -le $((30 + 10 * count)) ] || fail "$generations generations for $count faults"
-  ! grep -hE 'must hold|broken invariant|alarm|differs from' "$root"/log/* | head -n 3 | grep . ||
-    fail "a process says so itself (the lines above)"
-}
-
-end_round() {
-  local name
-  for name in "${!pid[@]}"; do kill -KILL "${pid[$name]}" 2>/dev/null; wait "${pid[$name]}" 2>/dev/null; done
-  if [ -n "$broken" ]; then
-    failed=$((failed + 1))
-    mkdir -p "$keep/round-$round"
-    cp -r "$root/log" "$root/records" "$root/journal" "$keep/round-$round/"
-    cp -r "$dir" "$keep/round-$round/job"
-    say "logs are in $keep/round-$round"
-  else
-    passed=$((passed + 1))
-  fi
-}
-
 play_round() {
   local until number
-  round=$((round + 1)) count=0 lives=0 broken='' job_done='' usurped='' generations='' chief_host=0 chief_back_at=0
+  round=$((round + 1)) count=0 lives=0 broken='' job_done='' usurped='' was_full='' unjudged='' generations=''
+  chief_host=0 chief_back_at=0 sent_home='' home_at=0
   pid=() stopped=() absent=() undo_at=() undo_do=()
   declare -gA killed=() taken=() moved=()
   rm -rf "$dir" "$root/log" "$root/records" "$root/journal" "$disk/fill"
@@ -274,7 +239,7 @@ play_round() {
   choose_settings
   undisturbed
   for ((number = 1; number <= workers; number++)); do address[$number]=$(host_address "$number"); done
-  draw 50
+  draw $((most_faults_s - 14))
   say "round $round, variant $variant, faults for $((drawn + 15)) s"
   now
   until=$((now_ms + (drawn + 15) * 1000))
@@ -294,15 +259,14 @@ play_round() {
   absent=() chief_back_at=0
   [ -n "$job_done" ] || say "all is mended"
 
-  newest='' look_at=0
-  look_for_progress
+  now
+  newest='' stood_ms=0 looked_at=$now_ms progress_at=$now_ms look_at=0
   until [ -n "$broken" ] || { [ -n "$job_done" ] && [ ${#pid[@]} = 0 ]; }; do
     reap
-    [ -n "$job_done" ] || restart_missing
+    if [ -n "$job_done" ]; then send_home; else restart_missing; fi
     sleep 0.02
     now
     [ "$now_ms" -lt "$look_at" ] || look_for_progress
-    [ "$now_ms" -lt "$deadline" ] || fail "no step for $patience s although all is mended; still there: ${!pid[*]}"
   done
   [ -n "$broken" ] || judge
   total_faults=$((total_faults + count))
@@ -331,5 +295,7 @@ while :; do
   [ "$SECONDS" -lt "$end" ] || break
 done
 echo "chaos: seed $seed, $total_faults faults in $round rounds, at most $most_generations generations in one"
-echo "$passed passed, $failed failed"
+line="$passed passed, $failed failed"
+[ "$skipped" = 0 ] || line="$line, $skipped skipped"
+echo "$line"
 [ "$failed" = 0 ]

@@ -51,6 +51,12 @@ kill_all() {
 term_worker() { some_worker; signal "worker-$chosen" TERM && say "SIGTERM worker-$chosen"; }
 term_chief() { signal chief TERM && say "SIGTERM chief"; }
 
+term_all() {
+  local name
+  for name in "${!pid[@]}"; do [[ $name == worker-* ]] && signal "$name" TERM; done
+  say "SIGTERM every worker"
+}
+
 go_on() {  # NAME NUMBER
   kill -CONT "$2" 2>/dev/null
   unset "stopped[$1]"
@@ -64,6 +70,18 @@ stop_process() {
 }
 stop_worker() { some_worker; stop_process "worker-$chosen"; }
 stop_chief() { stop_process chief; }
+# As when the machine below them is suspended.
+stop_all() {
+  local name length stopped_any=''
+  some_while
+  length=$while_ms
+  for name in "${!pid[@]}"; do
+    [ -z "${stopped[$name]:-}" ] && signal "$name" STOP || continue
+    stopped[$name]=1 stopped_any=1
+    later "$length" go_on "$name" "${pid[$name]}"
+  done
+  [ -n "$stopped_any" ] && say "SIGSTOP everything for $length ms"
+}
 
 isolate_host() {
   some_while
@@ -154,6 +172,7 @@ readdress_worker() {
 full_disk() {
   some_while
   take disk || return 1
+  was_full=1
   dd if=/dev/zero of="$disk/fill" bs=64k 2>/dev/null
   say "the disk is full for $while_ms ms"
   later "$while_ms" mended disk rm -f "$disk/fill"

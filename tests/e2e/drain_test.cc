@@ -125,5 +125,28 @@ TEST_CASE("drain: `lockstep run` does not start a drained worker again before th
   CHECK(run.End() == Ended{});
 }
 
+TEST_CASE("drain: a file sends all workers of `lockstep run` away, saved, until it is removed", "[e2e]") {
+  LocalJob job("drain_file", kJob, {});
+  const std::string file = TempPath("machine_goes");
+  CHECK(Run({"run", kJob, "--dir", job.directory(), "--notice", "nimbus"}).code == kExitUsage);
+  Watched run("drain_file", {"run", kJob, "--workers", "2", "--dir", job.directory(), "--notice-file", file},
+              Steps("1000000steps"));
+  job.WaitForStep(20);
+
+  Write(file, "60s");
+  run.WaitFor(absl::StrCat("worker-0 was sent away: it is started again when ", file, " is removed"));
+  run.WaitFor("worker-1 was sent away");
+  job.WaitForStatus("nobody is there", [](const proto::StatusReply& status) { return status.workers_size() == 0; });
+  const auto status = job.Status();
+  REQUIRE(status.has_value());
+  CHECK(status->published_step() == status->step());
+  CHECK(status->step() >= 20);
+
+  std::filesystem::remove(file);
+  job.WaitForStep(status->step() + 20);
+  CHECK(Run({"stop", "--dir", job.directory()}).code == kExitDone);
+  CHECK(run.End() == Ended{});
+}
+
 }  // namespace
 }  // namespace lockstep::e2e

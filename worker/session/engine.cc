@@ -154,6 +154,9 @@ void Engine::Do(const FormCommunicator& action) {
   gloo.size = static_cast<int>(action.members.size());
   gloo.host = options_.peer_host;
   gloo.form_limit = options_.form_limit;
+  for (const Member& member : action.members) {
+    gloo.names.push_back(absl::StrCat(member.name, " at ", member.address));
+  }
   std::shared_ptr<SessionStore> store;
   std::shared_ptr<GlooForming> forming;
   {

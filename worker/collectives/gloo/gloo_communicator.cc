@@ -166,6 +166,7 @@ absl::Status ExchangeHellos(const GlooOptions& options, Mesh& mesh, absl::Durati
   }
   for (int peer = 0; peer < options.size; ++peer) {
     if (peer == options.rank) continue;
+    const NowDoing waiting("waiting for the greeting of ", mesh.NameOf(peer));
     LS_RETURN_IF_ERROR(incoming[static_cast<size_t>(peer)]->AwaitReceive(limit));
     const Hello& other = heard[static_cast<size_t>(peer)];
     if (other != hello_of(peer)) {
@@ -210,7 +211,8 @@ absl::StatusOr<std::unique_ptr<Communicator>> GlooForming::Connect() {
   const absl::Time until = SteadyNow() + options_.form_limit;
   Mesh* mesh = nullptr;
   {
-    LS_ASSIGN_OR_RETURN(std::unique_ptr<Mesh> opened, Mesh::Open(options_.host, options_.rank, options_.size));
+    LS_ASSIGN_OR_RETURN(std::unique_ptr<Mesh> opened,
+                        Mesh::Open(options_.host, options_.rank, options_.size, options_.names));
     MutexLock lock(&mutex_);
     LS_RETURN_IF_ERROR(aborted_);
     mesh_ = std::move(opened);

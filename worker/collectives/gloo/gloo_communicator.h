@@ -18,6 +18,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -34,6 +35,8 @@ struct GlooOptions {
   int rank = 0;
   int size = 1;
   std::string host = "127.0.0.1";  // the address to bind and to be found at
+  // What the ranks are to people, by rank: "worker-1 at 10.0.0.2:4711". For notes of what is waited for; may be empty.
+  std::vector<std::string> names = {};
   absl::Duration form_limit = absl::Seconds(20);
   // A call waits for its peers for as long as they take. Now and then they are asked for a sign of life: who does not
   // answer in time is named, and the communicator aborted.

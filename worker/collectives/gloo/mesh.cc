@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/clock/clock.h"
+#include "common/liveness/activity.h"
 #include "common/status/status_macros.h"
 #include "worker/collectives/completion.h"
 #include "worker/collectives/gloo/loop_ticker.h"
@@ -75,16 +76,23 @@ class Mesh::PairContext final : public gloo::Context {
   std::unique_ptr<LoopTicker> ticker_;
 };
 
-Mesh::Mesh(std::unique_ptr<PairContext> context)
-    : rank_(context->rank), size_(context->size), context_(std::move(context)) {}
+Mesh::Mesh(std::unique_ptr<PairContext> context, std::vector<std::string> names)
+    : rank_(context->rank), size_(context->size), context_(std::move(context)), names_(std::move(names)) {
+  names_.resize(static_cast<size_t>(size_));
+  for (int rank = 0; rank < size_; ++rank) {
+    std::string& name = names_[static_cast<size_t>(rank)];
+    if (name.empty()) name = absl::StrCat("rank ", rank);
+  }
+}
 Mesh::~Mesh() = default;
 
-absl::StatusOr<std::unique_ptr<Mesh>> Mesh::Open(const std::string& host, int rank, int size) {
+absl::StatusOr<std::unique_ptr<Mesh>> Mesh::Open(const std::string& host, int rank, int size,
+                                                 std::vector<std::string> names) {
   IgnoreBrokenPipeSignal();
   try {
     auto context = std::make_unique<PairContext>(rank, size);
     context->Open(host);
-    return std::unique_ptr<Mesh>(new Mesh(std::move(context)));
+    return std::unique_ptr<Mesh>(new Mesh(std::move(context), std::move(names)));
   } catch (const std::exception& error) {
     return Blame(absl::UnavailableError(absl::StrCat("cannot listen for peers on '", host, "': ", error.what(),
                                                      ". Is it an address of this machine?")),
@@ -106,6 +114,7 @@ absl::Status Mesh::Connect(RendezvousStore& store, const std::string& prefix, ab
   std::vector<std::string> addresses(static_cast<size_t>(size()));
   for (int peer = 0; peer < size(); ++peer) {
     if (peer == rank()) continue;
+    const NowDoing waiting("waiting for the address of ", NameOf(peer));
     absl::StatusOr<std::string> address = store.Get(absl::StrCat(prefix, peer), until - SteadyNow());
     if (absl::IsDeadlineExceeded(address.status())) return Blame(address.status(), peer);
     LS_ASSIGN_OR_RETURN(addresses[static_cast<size_t>(peer)], std::move(address));

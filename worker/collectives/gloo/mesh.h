@@ -65,8 +65,9 @@ class Region {
 
 class Mesh {
  public:
-  // Opens this rank's listening sockets on `host`.
-  static absl::StatusOr<std::unique_ptr<Mesh>> Open(const std::string& host, int rank, int size);
+  // Opens this rank's listening sockets on `host`. `names`: what notes call the ranks; may be empty.
+  static absl::StatusOr<std::unique_ptr<Mesh>> Open(const std::string& host, int rank, int size,
+                                                    std::vector<std::string> names);
   ~Mesh();
 
   // Exchanges addresses through the store, under keys that begin with `prefix`, and connects to every peer.
@@ -74,6 +75,8 @@ class Mesh {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
+  // "worker-1 at 10.0.0.2:4711", or "rank 1" where it has no name.
+  const std::string& NameOf(int rank) const { return names_[static_cast<size_t>(rank)]; }
 
   // Ends every wait with `cause` as Aborted. True for the first cause. Does not touch the network.
   bool Break(const absl::Status& cause);
@@ -93,7 +96,7 @@ class Mesh {
   enum class Direction { kSend, kReceive };
   class PairContext;
 
-  explicit Mesh(std::unique_ptr<PairContext> context);
+  Mesh(std::unique_ptr<PairContext> context, std::vector<std::string> names);
   absl::Status ConnectPeer(int peer, const std::string& addresses);
   absl::Status Await(gloo::transport::UnboundBuffer& buffer, Direction direction, int peer, size_t bytes,
                      absl::Duration limit);
@@ -105,6 +108,7 @@ class Mesh {
   const int rank_;
   const int size_;
   const std::unique_ptr<PairContext> context_;
+  std::vector<std::string> names_;  // by rank
   std::atomic<uint64_t> bytes_moved_{0};
   mutable Mutex mutex_;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);

@@ -70,15 +70,19 @@ class Gather {
         slot_(SlotOf(call, Phase::kGather)),
         element_bytes_(element_bytes),
         blocks_(std::move(blocks)),
-        region_(mesh, bytes, static_cast<size_t>(blocks_.back().offset + blocks_.back().size) * element_bytes) {}
+        peers_(PeersOf(mesh)),
+        outgoing_(mesh, bytes, Bytes(blocks_.back().offset + blocks_.back().size)) {
+    for (size_t p = 0; p < peers_.size(); ++p) {
+      incoming_.emplace_back(mesh, bytes, Bytes(blocks_.back().offset + blocks_.back().size));
+    }
+  }
 
   absl::Status PostReceives() {
-    for (const int peer : PeersOf(mesh_)) {
-      const Block& block = blocks_[static_cast<size_t>(peer)];
+    for (size_t p = 0; p < peers_.size(); ++p) {
+      const Block& block = blocks_[static_cast<size_t>(peers_[p])];
       for (int64_t piece = 0; piece < block.pieces; ++piece) {
         const FlatRange range = PieceOf(block, piece);
-        LS_RETURN_IF_ERROR(region_.Receive(peer, slot_, Bytes(range.offset), Bytes(range.size)));
-        ++receives_;
+        LS_RETURN_IF_ERROR(incoming_[p].Receive(peers_[p], slot_, Bytes(range.offset), Bytes(range.size)));
       }
     }
     return absl::OkStatus();
@@ -86,8 +90,8 @@ class Gather {
 
   absl::Status SendPiece(int64_t piece) {
     const FlatRange range = PieceOf(own(), piece);
-    for (const int peer : PeersOf(mesh_)) {
-      LS_RETURN_IF_ERROR(region_.Send(peer, slot_, Bytes(range.offset), Bytes(range.size)));
+    for (const int peer : peers_) {
+      LS_RETURN_IF_ERROR(outgoing_.Send(peer, slot_, Bytes(range.offset), Bytes(range.size)));
     }
     return absl::OkStatus();
   }
@@ -98,9 +102,13 @@ class Gather {
   }
 
   absl::Status Finish() {
-    const NowDoing gathering("gathering: ", receives_, " pieces are to come");
-    for (; receives_ > 0; --receives_) LS_RETURN_IF_ERROR(region_.AwaitReceive());
-    return region_.AwaitAllSends();
+    for (size_t p = 0; p < peers_.size(); ++p) {
+      const NowDoing gathering("gathering from ", mesh_.NameOf(peers_[p]));
+      for (int64_t piece = 0; piece < blocks_[static_cast<size_t>(peers_[p])].pieces; ++piece) {
+        LS_RETURN_IF_ERROR(incoming_[p].AwaitReceive());
+      }
+    }
+    return outgoing_.AwaitAllSends();
   }
 
  private:
@@ -111,8 +119,9 @@ class Gather {
   const uint64_t slot_;
   const size_t element_bytes_;
   const std::vector<Block> blocks_;
-  Region region_;
-  int64_t receives_ = 0;
+  const std::vector<int> peers_;
+  std::vector<Region> incoming_;  // by place in peers_: each is awaited by itself, and named while it is
+  Region outgoing_;
 };
 
 // own += all others, in rank order where the order matters. sources[r] is null for the own rank.
@@ -211,7 +220,7 @@ absl::Status Transfers::ExchangePieces(const Call& call, absl::Span<const T> val
   std::vector<T*> received(static_cast<size_t>(mesh_.size()), nullptr);
   for (int64_t piece = 0; piece < own.pieces; ++piece) {
     for (size_t p = 0; p < peers.size(); ++p) {
-      const NowDoing receiving("receiving from rank ", peers[p]);
+      const NowDoing receiving("receiving from ", mesh_.NameOf(peers[p]));
       LS_RETURN_IF_ERROR(incoming[p].AwaitReceive());
       received[static_cast<size_t>(peers[p])] = scratch + p * ring + piece % kWindow * own.piece_size;
     }
@@ -301,7 +310,7 @@ absl::Status Transfers::Broadcast(const Call& call) {
   }
   for (size_t piece = 0; piece < pieces; ++piece) {
     if (position > 0) {
-      const NowDoing receiving("receiving from rank ", previous);
+      const NowDoing receiving("receiving from ", mesh_.NameOf(previous));
       LS_RETURN_IF_ERROR(region.AwaitReceive());
     }
     if (position + 1 < mesh_.size()) {
