@@ -104,8 +104,9 @@ void Cluster::Fail(std::string why) {
 
 void Cluster::WorkerGone(SimWorker* worker, ProcessEnd end) {
   ++ends_;
+  if (end.signal == 0 && end.exit_code == 0) ended_well_.insert(worker->slot());
   current_[worker->slot()] = nullptr;
-  if (worker->odd() && !(end.signal == 0 && end.exit_code == 0)) oracle->FlipGone(worker->lineage());
+  if (!(end.signal == 0 && end.exit_code == 0)) NoteEvidence(*worker);
   if (end.signal == 0) {
     const std::string wrong = worker->WhyNotExit(end.exit_code);
     if (!wrong.empty()) Fail(absl::StrCat(worker->name(), " exits with ", end.exit_code, ": ", wrong));
@@ -155,6 +156,10 @@ void Cluster::ChiefExited(SimChief* chief, int exit_code) {
     if (newest_chief_ == chief) {
       world->AfterOutside(absl::Seconds(exit_code == 70 ? 3 : 1),
                           [this, host = world->host(chief->process())] { StartChief(host); });
+      // Workers that were told of the end too.
+      world->AfterOutside(absl::Seconds(4), [this] {
+        for (const int slot : std::exchange(ended_well_, {})) StartWorker(slot);
+      });
     }
   } else if (newest_chief_ == chief) {
     // Two that started together may have claimed in the other order.
@@ -191,13 +196,16 @@ void Cluster::LiftDrain(const std::string& target) {
   SimChief* chief = newest_chief_;
   const bool answers = chief != nullptr && world->alive(chief->process()) && !world->paused(chief->process()) &&
                        chief->listening() && !chief->hung();
-  if (answers && !chief->KnowsDrain(target)) {
-    drained_.erase(target);
-    return;
-  }
   if (answers) {
+    const SimChief::DrainStatus status = chief->StatusOfDrain(target);
+    if (status == SimChief::DrainStatus::kNone) {
+      drained_.erase(target);
+      return;
+    }
+    // Only what this chief knows of can be undone; what stands on the disk alone is given once more first.
+    const bool undo = status != SimChief::DrainStatus::kStoredOnly;
     world->After(chief->process(), absl::ZeroDuration(),
-                 [chief, target] { chief->AskDrain(target, true, absl::InfiniteDuration()); });
+                 [chief, target, undo] { chief->AskDrain(target, undo, absl::InfiniteDuration()); });
   }
   world->AfterOutside(absl::Milliseconds(700), [this, target] { LiftDrain(target); });
 }
@@ -219,6 +227,15 @@ bool Cluster::MayBeLeftOut(int slot) const {
   const auto failures = failures_of_.find(HostOf(slot));
   const bool failed = failures != failures_of_.end() && failures->second >= after;
   return after != 0 && (failed || odd_hosts.count(HostNameOf(slot)) != 0);
+}
+
+// A flip cannot be seen once the replica that was hit is gone, or all of those that it could be compared with.
+void Cluster::NoteEvidence(const SimWorker& lost) {
+  if (!oracle->spoilt(lost.lineage())) return;
+  const bool witness = std::any_of(current_.begin(), current_.end(), [&](const SimWorker* other) {
+    return other != nullptr && other->has_state() && !other->odd() && other->lineage() == lost.lineage();
+  });
+  if (lost.odd() || !witness) oracle->FlipGone(lost.lineage());
 }
 
 // Where a flipped bit is in all of them alike, or in none and the others hold what followed from it, nobody can see it.

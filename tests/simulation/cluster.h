@@ -134,6 +134,7 @@ class Cluster {
   void WorkerGone(SimWorker* worker, ProcessEnd end);
   void Fail(std::string why);
   void LiftDrain(const std::string& target);
+  void NoteEvidence(const SimWorker& lost);
 
   std::vector<SimWorker*> current_;  // per slot; null while none runs
   std::vector<bool> mortal_;         // per slot: is restarted
@@ -143,6 +144,7 @@ class Cluster {
   bool done_ = false;
   uint64_t slices_ = 0;
   size_t ends_ = 0;
+  std::set<int> ended_well_;  // slots whose last process ended with 0
   std::set<std::string> drained_;      // that people asked for, and do not want back yet
   std::set<std::string> ever_drained_;
   std::map<HostId, uint32_t> failures_of_;

@@ -404,19 +404,23 @@ void SimChief::AskDrain(const std::string& target, bool undo, absl::Duration wit
   Step(chief::DrainRequested{++drain_requests_, {target}, undo, within, "a person"});
 }
 
-bool SimChief::KnowsDrain(const std::string& target) {
-  for (const chief::Drain& drain : cluster_->disk->drains) {
-    if (drain.target == target) return true;
-  }
+SimChief::DrainStatus SimChief::StatusOfDrain(const std::string& target) {
   const std::vector<std::string> drained = core_->View().drained;
-  return std::count(drained.begin(), drained.end(), target) != 0;
+  if (std::count(drained.begin(), drained.end(), target) != 0) return DrainStatus::kKnown;
+  if (drains_written_ < drain_writes_) return DrainStatus::kKnown;
+  for (const chief::Drain& drain : cluster_->disk->drains) {
+    if (drain.target == target) return DrainStatus::kStoredOnly;
+  }
+  return DrainStatus::kNone;
 }
 
 void SimChief::Perform(const chief::DrainDecided& action) {
   if (action.refused) return;
-  After(DiskDelay(), [this, action] {
+  After(DiskDelay(), [this, action, number = ++drain_writes_] {
     if (!cluster_->disk->HasStaging(term_)) return Step(chief::TermLost{cluster_->disk->highest_claim()});
-    if (!RefusesNow(DiskWrite::kDrains)) cluster_->disk->drains = action.drains;
+    const bool newest = number > drains_written_;
+    drains_written_ = std::max(drains_written_, number);
+    if (newest && !RefusesNow(DiskWrite::kDrains)) cluster_->disk->drains = action.drains;
   });
 }
 

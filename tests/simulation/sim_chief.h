@@ -46,8 +46,10 @@ class SimChief {
   void AskStop();  // SIGTERM: it saves, and all end to be started again
   // `lockstep drain`. `target`: a worker's name or a host's.
   void AskDrain(const std::string& target, bool undo, absl::Duration within);
-  // Whether it, or the next chief, keeps `target` away. REQUIRES: listening().
-  bool KnowsDrain(const std::string& target);
+  // kKnown: this chief keeps `target` away, or is about to write what it decided; kStoredOnly: the next one would.
+  // REQUIRES: listening().
+  enum class DrainStatus : uint8_t { kNone, kKnown, kStoredOnly };
+  DrainStatus StatusOfDrain(const std::string& target);
   // Why nothing that happened to this process explains that it ends with this code; empty when something does.
   std::string WhyNotExit(int exit_code) const;
 
@@ -115,6 +117,8 @@ class SimChief {
   int damaged_ = 0;                           // how many of its saves were not what was announced
   int errors_ = 0;                            // that workers reported, and crash signals
   uint64_t drain_requests_ = 0;
+  uint64_t drain_writes_ = 0;   // that were begun; they keep their order
+  uint64_t drains_written_ = 0;
   bool repair_ends_ = false;  // replicas differed twice in a row, or after the end
   bool stop_asked_ = false;
   bool hung_ = false;
