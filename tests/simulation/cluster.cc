@@ -68,6 +68,7 @@ void Cluster::KillProcess(ProcessId process) {
 
 void Cluster::KillWorker(int slot, int signal) {
   SimWorker* worker = current_[slot];
+  if (worker != nullptr && signal != 9) Failed(slot);
   if (worker == nullptr) return;
   if (world->tracing()) world->Trace(worker->name(), absl::StrCat("is killed by signal ", signal));
   KillProcess(worker->process());
@@ -91,6 +92,8 @@ void Cluster::WorkerExited(SimWorker* worker, int exit_code) {
   WorkerGone(worker, ProcessEnd{0, exit_code});
 }
 
+std::string Cluster::HostNameOf(int slot) const { return absl::StrCat("host-", HostOf(slot)); }
+
 std::string Cluster::NameOf(int slot) const {
   return settings.names.empty() ? absl::StrCat("worker-", slot) : settings.names[slot];
 }
@@ -100,10 +103,19 @@ void Cluster::Fail(std::string why) {
 }
 
 void Cluster::WorkerGone(SimWorker* worker, ProcessEnd end) {
+  ++ends_;
+  if (end.signal == 0 && end.exit_code == 0) ended_well_.insert(worker->slot());
   current_[worker->slot()] = nullptr;
+  if (!(end.signal == 0 && end.exit_code == 0)) NoteEvidence(*worker);
   if (end.signal == 0) {
     const std::string wrong = worker->WhyNotExit(end.exit_code);
     if (!wrong.empty()) Fail(absl::StrCat(worker->name(), " exits with ", end.exit_code, ": ", wrong));
+    if (end.exit_code == 78 && MayBeLeftOut(worker->slot())) {
+      // A person looks after the host, and starts it again.
+      Cover("a host is left out");
+      world->AfterOutside(absl::Seconds(10), [this, slot = worker->slot()] { StartWorker(slot); });
+      return;
+    }
     if (end.exit_code != 70 && Final(end.exit_code)) {
       mortal_[worker->slot()] = mortal_[worker->slot()] && end.exit_code == 0;
       return;
@@ -144,6 +156,10 @@ void Cluster::ChiefExited(SimChief* chief, int exit_code) {
     if (newest_chief_ == chief) {
       world->AfterOutside(absl::Seconds(exit_code == 70 ? 3 : 1),
                           [this, host = world->host(chief->process())] { StartChief(host); });
+      // Workers that were told of the end too.
+      world->AfterOutside(absl::Seconds(4), [this] {
+        for (const int slot : std::exchange(ended_well_, {})) StartWorker(slot);
+      });
     }
   } else if (newest_chief_ == chief) {
     // Two that started together may have claimed in the other order.
@@ -160,6 +176,76 @@ void Cluster::ChiefExited(SimChief* chief, int exit_code) {
       newest_chief_ = chief;
     }
   }
+}
+
+// ---- people ---------------------------------------------------------------------------------------------------------
+
+void Cluster::Drain(const std::string& target, absl::Duration within, absl::Duration time) {
+  SimChief* chief = newest_chief_;
+  if (chief == nullptr || !world->alive(chief->process()) || !chief->listening()) return;
+  if (!drained_.insert(target).second) return;
+  ever_drained_.insert(target);
+  Cover("drain");
+  world->After(chief->process(), absl::ZeroDuration(), [chief, target, within] { chief->AskDrain(target, false, within); });
+  world->AfterOutside(time, [this, target] { LiftDrain(target); });
+}
+
+// A person looks at the status until the drain is gone: a chief may die before it has stored that.
+void Cluster::LiftDrain(const std::string& target) {
+  if (drained_.count(target) == 0) return;
+  SimChief* chief = newest_chief_;
+  const bool answers = chief != nullptr && world->alive(chief->process()) && !world->paused(chief->process()) &&
+                       chief->listening() && !chief->hung();
+  if (answers) {
+    const SimChief::DrainStatus status = chief->StatusOfDrain(target);
+    if (status == SimChief::DrainStatus::kNone) {
+      drained_.erase(target);
+      return;
+    }
+    // Only what this chief knows of can be undone; what stands on the disk alone is given once more first.
+    const bool undo = status != SimChief::DrainStatus::kStoredOnly;
+    world->After(chief->process(), absl::ZeroDuration(),
+                 [chief, target, undo] { chief->AskDrain(target, undo, absl::InfiniteDuration()); });
+  }
+  world->AfterOutside(absl::Milliseconds(700), [this, target] { LiftDrain(target); });
+}
+
+void Cluster::EndDrains() {
+  for (const std::string& target : std::set<std::string>(drained_)) LiftDrain(target);
+}
+
+bool Cluster::IsDrained(int slot) const {
+  return !drained_.empty() && (drained_.count(HostNameOf(slot)) != 0 || drained_.count(NameOf(slot)) != 0);
+}
+
+bool Cluster::WasDrained(int slot) const {
+  return ever_drained_.count(HostNameOf(slot)) != 0 || ever_drained_.count(NameOf(slot)) != 0;
+}
+
+bool Cluster::MayBeLeftOut(int slot) const {
+  const uint32_t after = settings.policy.exclude_host_after;
+  const auto failures = failures_of_.find(HostOf(slot));
+  const bool failed = failures != failures_of_.end() && failures->second >= after;
+  return after != 0 && (failed || odd_hosts.count(HostNameOf(slot)) != 0);
+}
+
+// A flip cannot be seen once the replica that was hit is gone, or all of those that it could be compared with.
+void Cluster::NoteEvidence(const SimWorker& lost) {
+  if (!oracle->spoilt(lost.lineage())) return;
+  const bool witness = std::any_of(current_.begin(), current_.end(), [&](const SimWorker* other) {
+    return other != nullptr && other->has_state() && !other->odd() && other->lineage() == lost.lineage();
+  });
+  if (lost.odd() || !witness) oracle->FlipGone(lost.lineage());
+}
+
+// Where a flipped bit is in all of them alike, or in none and the others hold what followed from it, nobody can see it.
+void Cluster::Formed(const SimWorker& worker, const std::vector<Member>& members) {
+  if (odd_hosts.empty()) return;
+  for (const Member& member : members) {
+    const SimWorker* other = WorkerOf(member.incarnation);
+    if (!other->has_state() || !(other->state() == worker.state())) return;
+  }
+  oracle->BeginAlike(worker.lineage(), worker.state());
 }
 
 SimChief* Cluster::ChiefAtAddress() {

@@ -16,6 +16,7 @@
 
 #include "absl/strings/string_view.h"
 #include "chief/core/policy.h"
+#include "common/protocol/ids.h"
 #include "tests/simulation/coverage.h"
 #include "tests/simulation/disk.h"
 #include "tests/simulation/fabric.h"
@@ -45,6 +46,7 @@ struct ClusterSettings {
   int compute_scale = 1;           // how many times longer a step takes
   NetworkDelays delays;
   std::optional<FabricLimits> fabric_limits;            // none: ranks wait for their peers for ever
+  bool flips_alone = false;                             // bits flip, and nothing else fails
   absl::Duration keepalive = absl::InfiniteDuration();  // a session where nothing gets through for so long is given up
 };
 
@@ -90,9 +92,27 @@ class Cluster {
   // Counts what has happened, to see that schedules reach it.
   void Cover(absl::string_view what) { ++covered[what]; }
   HostId HostOf(int slot) const { return settings.hosts.empty() ? slot : settings.hosts[slot]; }
+  std::string HostNameOf(int slot) const;
   std::string NameOf(int slot) const;
+
+  // ---- people
+  // Asks the chief to drain a worker's name or a host, and after `time` to let it come back, until it does.
+  void Drain(const std::string& target, absl::Duration within, absl::Duration time);
+  void EndDrains();
+  // Names and hosts that are kept away, as far as people know.
+  bool IsDrained(int slot) const;
+  bool WasDrained(int slot) const;
+  // Its processes failed often enough, or had states that differed.
+  bool MayBeLeftOut(int slot) const;
+  void Failed(int slot) { ++failures_of_[HostOf(slot)]; }
+
+  // `worker` begins a generation of these.
+  void Formed(const SimWorker& worker, const std::vector<Member>& members);
+  std::set<std::string> odd_hosts;  // of replicas that a flipped bit is in, or was
   // Grows with everything that takes the job further: steps, slices, saves.
   uint64_t progress() const { return slices_ + static_cast<uint64_t>(oracle->applied() + oracle->commits()); }
+  // Of workers, whatever ended them.
+  size_t ends() const { return ends_; }
   bool mortal(int slot) const { return mortal_[slot]; }
   bool done() const { return done_; }
   const std::string& failure() const { return failure_; }
@@ -113,6 +133,8 @@ class Cluster {
  private:
   void WorkerGone(SimWorker* worker, ProcessEnd end);
   void Fail(std::string why);
+  void LiftDrain(const std::string& target);
+  void NoteEvidence(const SimWorker& lost);
 
   std::vector<SimWorker*> current_;  // per slot; null while none runs
   std::vector<bool> mortal_;         // per slot: is restarted
@@ -121,6 +143,11 @@ class Cluster {
   SimChief* address_ = nullptr;
   bool done_ = false;
   uint64_t slices_ = 0;
+  size_t ends_ = 0;
+  std::set<int> ended_well_;  // slots whose last process ended with 0
+  std::set<std::string> drained_;      // that people asked for, and do not want back yet
+  std::set<std::string> ever_drained_;
+  std::map<HostId, uint32_t> failures_of_;
   std::string failure_;
 };
 

@@ -10,6 +10,7 @@ void Disk::FenceOlder(Term term) { staging_.erase(staging_.begin(), staging_.low
 
 std::vector<Manifest> Disk::Scan(Term term) {
   newest_scan_ = std::max(newest_scan_, term);
+  if (repair_.has_value()) SetAsideNewer();
   std::vector<Manifest> accepted;
   for (auto it = checkpoints_.rbegin(); it != checkpoints_.rend(); ++it) {
     if (it->second.set_aside) continue;
@@ -32,7 +33,7 @@ Disk::PublishResult Disk::Publish(Term term, Manifest manifest) {
   manifest.term = term;
   // What an older term publishes after a newer one has made its list is on no list.
   manifest.set_aside = term < newest_scan_;
-  oracle_->Published(term, step, DigestText(manifest.state), !manifest.set_aside);
+  oracle_->Published(term, manifest.snapshot, DigestText(manifest.state), !manifest.set_aside);
   checkpoints_[step] = std::move(manifest);
   return PublishResult::kOk;
 }
@@ -52,11 +53,37 @@ void Disk::Amend(const SnapshotId& snapshot, const EvaluationLedger& ledger) {
 }
 
 void Disk::Retain(size_t keep, uint64_t best) {
+  const Manifest* const audited = NewestAudited();
   size_t newer = checkpoints_.size();
   for (auto it = checkpoints_.begin(); it != checkpoints_.end();) {
     const bool old = newer > keep && newer > 1;
     --newer;
-    it = old && it->first != best ? checkpoints_.erase(it) : std::next(it);
+    const bool needed = it->first == best || &it->second == audited;
+    it = old && !needed ? checkpoints_.erase(it) : std::next(it);
+  }
+}
+
+const Manifest* Disk::NewestAudited() const {
+  for (auto it = checkpoints_.rbegin(); it != checkpoints_.rend(); ++it) {
+    if (!it->second.set_aside && it->second.audited) return &it->second;
+  }
+  return nullptr;
+}
+
+const Manifest* Disk::BranchOff(const Lineage& lineage, uint64_t found_at, const std::vector<std::string>& hosts) {
+  if (lineage_ == lineage) return At(branched_at_);
+  const Manifest* const audited = NewestAudited();
+  if (audited == nullptr) return nullptr;
+  oracle_->WentBack(audited->snapshot.lineage, lineage, audited->state);
+  lineage_ = lineage;
+  branched_at_ = audited->snapshot.step;
+  repair_ = chief::PastRepair{found_at, hosts};
+  return audited;
+}
+
+void Disk::SetAsideNewer() {
+  for (auto& [step, manifest] : checkpoints_) {
+    if (step > branched_at_ && JobLineage(manifest.snapshot.lineage) != lineage_) manifest.set_aside = true;
   }
 }
 

@@ -8,12 +8,15 @@
 #ifndef LOCKSTEP_TESTS_SIMULATION_DISK_H_
 #define LOCKSTEP_TESTS_SIMULATION_DISK_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "chief/core/policy.h"
 #include "common/protocol/evaluation.h"
 #include "common/protocol/ids.h"
 #include "tests/simulation/oracle.h"
@@ -41,6 +44,10 @@ struct StoredPlan {
   Digest data_digest;
 };
 
+// What a chief writes there.
+enum class DiskWrite : uint8_t { kPlan, kOpen, kShare, kManifest, kPublish, kRepair, kDrains };
+inline constexpr size_t kDiskWrites = static_cast<size_t>(DiskWrite::kDrains) + 1;
+
 class Disk {
  public:
   explicit Disk(Oracle* oracle) : oracle_(oracle) {}
@@ -64,15 +71,28 @@ class Disk {
   // Leaves the newest `keep` and the one of step `best`.
   void Retain(size_t keep, uint64_t best);
   void MachineCrash(Random& random);
+  const Manifest* NewestAudited() const;
 
   std::optional<ReplicaState> Load(const SnapshotId& snapshot) const;
   // The newest visible checkpoint that is not set aside.
   const Manifest* Newest() const;
 
+  // ---- the way back after replicas differed
+  // Makes it durable that the job goes on as `lineage`, which it may be already, from its newest audited checkpoint;
+  // null where none is left. What is newer is set aside by SetAsideNewer or by the next Scan.
+  const Manifest* BranchOff(const Lineage& lineage, uint64_t found_at, const std::vector<std::string>& hosts);
+  void SetAsideNewer();
+  // Of the job; empty: as the job began.
+  const Lineage& lineage() const { return lineage_; }
+  const std::optional<chief::PastRepair>& repair() const { return repair_; }
+
   // Null when no checkpoint of that step stands there.
   const Manifest* At(uint64_t step) const;
 
   std::optional<StoredPlan> plan;
+  std::vector<chief::Drain> drains;
+  // What it refuses once, the next time.
+  std::set<DiskWrite> refuses_once;
   // It takes nothing for now: full, read-only, or out of order.
   bool refuses = false;
   // It answers nothing before then.
@@ -84,6 +104,9 @@ class Disk {
   std::set<Term> staging_;
   std::map<uint64_t, Manifest> checkpoints_;
   Term newest_scan_ = 0;
+  Lineage lineage_;
+  uint64_t branched_at_ = 0;
+  std::optional<chief::PastRepair> repair_;
 };
 
 }  // namespace lockstep::simulation

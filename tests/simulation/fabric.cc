@@ -48,7 +48,7 @@ void Fabric::Exchange(GroupKey key, int rank, const std::string& what, Contribut
 
 void Fabric::MaybeComplete(GroupKey key) {
   Group& group = groups_[key];
-  Gathered gathered;
+  std::vector<Contribution> all;
   for (const Member& member : group.members) {
     if (!member.entered) return;
   }
@@ -58,13 +58,14 @@ void Fabric::MaybeComplete(GroupKey key) {
                                 "' while another rank is in '", member.what, "'"));
       return;
     }
-    gathered.push_back(std::move(member.mine));
+    all.push_back(std::move(member.mine));
     member.entered = false;
   }
+  const auto gathered = std::make_shared<const std::vector<Contribution>>(std::move(all));
   for (size_t i = 0; i < group.members.size(); ++i) Deliver(key, static_cast<int>(i), gathered);
 }
 
-void Fabric::Deliver(GroupKey key, int rank, Gathered gathered) {
+void Fabric::Deliver(GroupKey key, int rank, const Gathered& gathered) {
   const Group& group = groups_[key];
   const Member& member = group.members[rank];
   const HostId me = world_->host(member.process);
@@ -75,7 +76,7 @@ void Fabric::Deliver(GroupKey key, int rank, Gathered gathered) {
   const uint64_t call = member.call;
   const absl::Duration delay = world_->random().Between(absl::Microseconds(100), absl::Milliseconds(3));
   const absl::Time when = world_->now() + delay;
-  auto deliver = [this, key, rank, call, when, gathered = std::move(gathered)] {
+  auto deliver = [this, key, rank, call, when, gathered] {
     Member& receiver = groups_[key].members[rank];
     if (receiver.aborted || receiver.call != call || when > receiver.cut) return;
     if (receiver.connect_done) {
@@ -133,6 +134,7 @@ void Fabric::Abort(GroupKey key, int rank) {
 
 void Fabric::ProcessDied(ProcessId process) {
   for (auto& [key, group] : groups_) {
+    if (group.broken) continue;
     for (const Member& member : group.members) {
       if (member.process == process) BreakGroup(key, -1, "connection reset by a peer");
     }
@@ -148,8 +150,8 @@ void Fabric::Watch(FabricLimits limits) {
 
 void Fabric::Look() {
   for (auto& [key, group] : groups_) {
-    for (size_t rank = 0; rank < group.members.size(); ++rank) {
-      if (!group.broken) GiveUpLate(key, group, static_cast<int>(rank));
+    for (size_t rank = 0; !group.broken && rank < group.members.size(); ++rank) {
+      GiveUpLate(key, group, static_cast<int>(rank));
     }
   }
   world_->AfterOutside(absl::Seconds(1), [this] { Look(); });

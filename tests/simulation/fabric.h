@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,7 @@ struct GroupKey {
 };
 
 using Contribution = std::vector<uint64_t>;
-using Gathered = std::vector<Contribution>;  // one per rank
+using Gathered = std::shared_ptr<const std::vector<Contribution>>;  // one per rank; the ranks share it
 using ConnectDone = std::function<void(absl::Status)>;
 using ExchangeDone = std::function<void(absl::StatusOr<Gathered>)>;
 
@@ -88,7 +89,7 @@ class Fabric {
   void Fail(Group& group, int rank, absl::string_view why);
   void BreakGroup(GroupKey key, int except, absl::string_view why);
   void MaybeComplete(GroupKey key);
-  void Deliver(GroupKey key, int rank, Gathered gathered);
+  void Deliver(GroupKey key, int rank, const Gathered& gathered);
   void Look();
   void GiveUpLate(GroupKey key, Group& group, int rank);
   // A member that `rank` gets no sign of life from; -1: none.

@@ -14,7 +14,8 @@ constexpr const char* kNames[] = {
     "kill worker",    "terminate worker", "pause worker", "kill chief",     "pause chief",      "pause chief at commit",
     "break session",  "break group",      "block",        "stop job",       "kill all workers", "fill disk",
     "stall disk",     "cut hosts",        "cut channel",  "refuse connect", "hang worker",      "hang chief",
-    "cannot prepare", "no peers",         "report error", "crash worker"};
+    "cannot prepare", "no peers",         "report error", "crash worker",
+    "flip bit",       "drain",            "bad host",     "refuse a write"};
 static_assert(std::size(kNames) == kFaultKinds);
 
 }  // namespace
@@ -62,6 +63,20 @@ void Faults::Inject(FaultKind kind, Random& random) {
       return RefuseConnects(random);
     case FaultKind::kHangChief:
       return HangChief(random);
+    case FaultKind::kFlipBit:
+      return FlipBit(random);
+    case FaultKind::kDrain:
+      return Drain(random);
+    case FaultKind::kBadHost: {
+      const HostId host = cluster_->HostOf(RandomSlot(random));
+      const int crashes = static_cast<int>(random.Between(2, 8));
+      Say(absl::StrCat("the processes of ", host, " crash ", crashes, " times"));
+      return BadHost(host, crashes, random);
+    }
+    case FaultKind::kRefuseOnce: {
+      cluster_->disk->refuses_once.insert(static_cast<DiskWrite>(random.Below(kDiskWrites)));
+      return;
+    }
     case FaultKind::kPauseWorker:
     case FaultKind::kHangWorker:
     case FaultKind::kCannotPrepare:
@@ -84,6 +99,7 @@ void Faults::OneWorker(FaultKind kind, Random& random) {
   if (kind == FaultKind::kCrashWorker) return cluster_->KillWorker(slot, 11);
   if (kind == FaultKind::kReportError) {
     Say(absl::StrCat(worker->name(), " breaks down"));
+    cluster_->Failed(slot);
     return world.After(worker->process(), absl::ZeroDuration(), [worker] { worker->BreakDown(); });
   }
   const absl::Duration time = random.Between(absl::Seconds(1), absl::Seconds(random.Chance(500) ? 8 : 40));
@@ -107,6 +123,37 @@ void Faults::CannotPrepare(int slot, Random& random) {
   Say(absl::StrCat(cluster_->worker(slot)->name(), " will not be able to prepare"));
   cluster_->worker(slot)->FailToPrepare(problem);
   cluster_->NeverRestart(slot);
+}
+
+void Faults::FlipBit(Random& random) {
+  SimWorker* worker = RandomWorker(random);
+  if (worker == nullptr || !worker->FlipBit(random)) return;
+  Say(absl::StrCat(worker->name(), ": a bit flips at step ", worker->state().step));
+}
+
+void Faults::Drain(Random& random) {
+  const int slot = RandomSlot(random);
+  const std::vector<std::string>& names = cluster_->settings.names;
+  const std::string name = cluster_->NameOf(slot);
+  const bool own = !name.empty() && std::count(names.begin(), names.end(), name) < 2;
+  const std::string target = own && random.Chance(600) ? name : cluster_->HostNameOf(slot);
+  const absl::Duration within = random.Chance(500) ? absl::InfiniteDuration()
+                                                   : random.Between(absl::ZeroDuration(), absl::Seconds(10));
+  const absl::Duration time = random.Between(absl::Milliseconds(100), absl::Seconds(random.Chance(500) ? 4 : 30));
+  Say(absl::StrCat(target, " is drained for ", absl::FormatDuration(time), ", within ", absl::FormatDuration(within)));
+  cluster_->Drain(target, within, time);
+}
+
+void Faults::BadHost(HostId host, int crashes, Random random) {
+  if (healed_ || crashes == 0) return;
+  for (int slot = 0; slot < cluster_->settings.workers; ++slot) {
+    if (cluster_->HostOf(slot) != host || cluster_->worker(slot) == nullptr) continue;
+    cluster_->KillWorker(slot, random.Chance(500) ? 11 : 6);
+    --crashes;
+    break;
+  }
+  const absl::Duration time = random.Between(absl::Milliseconds(50), absl::Seconds(3));
+  cluster_->world->AfterOutside(time, [this, host, crashes, random] { BadHost(host, crashes, random); });
 }
 
 void Faults::StopJob() {
@@ -270,6 +317,8 @@ void Faults::Heal() {
   healed_ = true;
   cluster_->on_commit = nullptr;
   cluster_->disk->refuses = false;
+  cluster_->disk->refuses_once.clear();
+  cluster_->EndDrains();
   cluster_->disk->stalls_until = absl::InfinitePast();
   cluster_->cut_off.clear();
   while (!blocked_.empty()) Open(blocked_.back().id);

@@ -37,8 +37,14 @@ enum class FaultKind : uint8_t {
   kNoPeers,         // it cannot listen for them
   kReportError,
   kCrashWorker,  // by a signal that is its own fault
+  // Of wide swarms alone.
+  kFlipBit,     // of a replica that steps with others
+  kDrain,       // a worker or a host is sent away, and may come back later
+  kBadHost,     // its processes crash again and again
+  kRefuseOnce,  // the disk refuses one write of a kind
 };
-inline constexpr size_t kFaultKinds = static_cast<size_t>(FaultKind::kCrashWorker) + 1;
+inline constexpr size_t kSwarmKinds = static_cast<size_t>(FaultKind::kCrashWorker) + 1;
+inline constexpr size_t kFaultKinds = static_cast<size_t>(FaultKind::kRefuseOnce) + 1;
 const char* NameOf(FaultKind kind);
 
 class Faults {
@@ -87,6 +93,9 @@ class Faults {
   void HangChief(Random& random);
   void OneWorker(FaultKind kind, Random& random);
   void CannotPrepare(int slot, Random& random);
+  void FlipBit(Random& random);
+  void Drain(Random& random);
+  void BadHost(HostId host, int crashes, Random random);
 
   Cluster* cluster_;
   std::function<void(ProcessId)> disturbed_;

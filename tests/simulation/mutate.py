@@ -1,18 +1,16 @@
 #!/usr/bin/env python3
-"""Breaks one rule of the protocol at a time in a copy of the tree and shows what catches it: the simulation, by a seed
+"""Breaks one rule of the protocol at a time and shows what catches it: the simulation, by a seed
 and an oracle, or, where the rest of the protocol makes up for the broken rule, a unit test of that core.
 
-    tests/simulation/mutate.py [--only NAME] [--seconds 20] [--compiler 'g++ -O1']
+    tests/simulation/mutate.py [--only NAME] [--check] [--seconds 20] [--compiler 'g++ -O1']
 
-Each mutation replaces one piece of text in one file; a piece that is not found exactly once is an error, so the list
-stays true to the code. Two of them break no shipped code but the simulated disk, whose rules the real storage keeps by
+Each mutation replaces one piece of text, which may stand in any file of its folder; one that is not found exactly once
+is an error, so the list stays true to the code. Only what depends on the changed file is compiled anew. Two of them break no shipped code but the simulated disk, whose rules the real storage keeps by
 itself (chief/term, chief/checkpoint): they show that the oracles would see it. The table that it prints belongs into
 README.md.
 """
 import argparse
-import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CORE = "worker/session/session_core"
 CHIEF = "chief/core/"
 
-# name, rule, file, text, replacement
+# name, rule, a file of the folder, text, replacement
 MUTATIONS = [
     ("own_slot_only", "1: act on the reduced word alone", CORE + "_boundary.cc",
      "published_}, word)", "published_}, word.slots.empty() ? word : ControlWord{{MySlot()}})"),
@@ -105,17 +103,89 @@ MUTATIONS = [
     ("losses_spend", "15: a loss spends nothing", CHIEF + "coordinator_failure.cc",
      "    gone_.Count(name, change, reason);\n",
      "    gone_.Count(name, change, reason);\n    SpendFailure(reason, member);\n"),
+    ("hang_for_ever", "17: who makes no progress is given up", CHIEF + "coordinator_failure.cc",
+     "now_ - worker->progressed <= no_progress_.Of(worker->name())", "true"),
+    ("differences_unseen", "22: states that differ are found", CHIEF + "coordinator_audit.cc",
+     "  if (audit_.Agrees(worker.id(), step, digest)) return;\n",
+     "  if (audit_.Agrees(worker.id(), step, digest) || true) return;\n"),
+    ("anybody_named", "22: only a minority is named", CHIEF + "coordinator_audit.cc",
+     "  for (const Incarnation& id : audit_.Minority()) {\n",
+     "  for (const Incarnation& id : current_.Ids()) {\n"),
+    ("back_to_the_newest", "22: only an audited state is gone back to (of the simulated disk)",
+     "tests/simulation/disk.cc", "if (!it->second.set_aside && it->second.audited) return &it->second;",
+     "if (!it->second.set_aside) return &it->second;"),
+    ("drained_come_back", "who is drained is turned away", CHIEF + "coordinator_join.cc",
+     "  if (RefuseDrained(session, hello)) return;\n", ""),
     ("unsynced_commit", "of the simulated disk: fsync before Published", "tests/simulation/disk.cc",
      "if (found != checkpoints_.end()) found->second.synced = true;", "(void)found;"),
 ]
 
 
-def simulate(tree, mutated, args):
-    out = tree / "simulation_main"
+# ---- building -----------------------------------------------------------------------------------------------------
+
+def wanted(path):
+    """What the simulation is built from; tests apart."""
+    if path.name.endswith("_test.cc"):
+        return False
+    return path.parent.name != "session" or path.name.startswith(("session_core", "boundary"))
+
+
+def sources_of_simulation():
     sources = [path for folder in ("chief/core", "worker/session", "tests/simulation", "common/status")
-               for path in sorted((tree / folder).glob("*.cc")) if wanted(path)]
-    sources.append(tree / "common/protocol/evaluation.cc")
-    build(tree, mutated, sources, out, args)
+               for path in sorted((ROOT / folder).glob("*.cc")) if wanted(path)]
+    return sources + [ROOT / "common/protocol/evaluation.cc"]
+
+
+def sources_of_unit_tests(folder):
+    """All tests of one core, and the core itself."""
+    own = ("session_core", "boundary") if folder == "worker/session" else ("",)
+    sources = [path for path in sorted((ROOT / folder).glob("*.cc")) if path.name.startswith(own)]
+    sources += [path for path in sorted((ROOT / "common/status").glob("*.cc")) if wanted(path)]
+    return sources + [ROOT / "common/protocol/evaluation.cc", ROOT / "bazel/catch_main.cc"]
+
+
+def dependencies(obj):
+    """The files that an object was made from, as the compiler listed them; none where it was never made."""
+    listed = obj.with_suffix(".d")
+    if not obj.exists() or not listed.exists():
+        return None
+    words = listed.read_text().replace("\\\n", " ").split()[1:]
+    return [ROOT / word for word in words if not word.startswith("/") and not word.endswith(":")]
+
+
+def compile_one(source, obj, args, overlay=None):
+    """`overlay` holds the changed file at its path and hides the one of the tree."""
+    obj.parent.mkdir(parents=True, exist_ok=True)
+    include = ["-I", str(overlay)] if overlay else []
+    subprocess.check_call(args.compiler.split() + ["-std=c++20", "-ffp-contract=off", *include, "-I.", "-MMD", "-c",
+                                                   str(source), "-o", str(obj)], cwd=ROOT)
+
+
+def build(mutated, overlay, sources, out, args):
+    """Links `out` from the cached objects of the tree, and from new ones of what depends on the changed file."""
+    objects = []
+    for source in sources:
+        relative = source.relative_to(ROOT)
+        obj = args.cache / relative.with_suffix(".o")
+        needs = dependencies(obj)
+        if needs is None or any(not need.exists() or need.stat().st_mtime > obj.stat().st_mtime for need in needs):
+            compile_one(relative, obj, args)
+            needs = dependencies(obj)
+        if ROOT / mutated in needs:
+            changed = overlay / relative.with_suffix(".o")
+            compile_one(overlay / relative if str(relative) == mutated else relative, changed, args, overlay)
+            obj = changed
+        objects.append(str(obj))
+    libs = subprocess.check_output(["pkg-config", "--libs", "absl_strings", "absl_str_format", "absl_status",
+                                    "absl_statusor", "absl_time", "absl_base"], text=True).split()
+    subprocess.check_call(args.compiler.split() + objects + ["-o", str(out)] + libs + ["-lpthread"])
+
+
+# ---- what catches it ------------------------------------------------------------------------------------------------
+
+def simulate(mutated, overlay, args):
+    out = overlay / "simulation_main"
+    build(mutated, overlay, sources_of_simulation(), out, args)
     run = subprocess.run([str(out), "--seconds", str(args.seconds), "--max-failures", "1"], text=True,
                          capture_output=True, timeout=args.seconds * 20 + 60)
     failed = [line for line in run.stdout.splitlines() if line.startswith("FAILED seed")]
@@ -124,16 +194,12 @@ def simulate(tree, mutated, args):
     return f"aborted: {run.stderr.strip()[-200:]}" if run.returncode < 0 else None
 
 
-def unit_tests(tree, mutated, args):
+def unit_tests(mutated, overlay, args):
     folder = str(pathlib.Path(mutated).parent)
     if folder not in ("worker/session", "chief/core"):
         return None
-    own = ("session_core", "boundary") if folder == "worker/session" else ("",)
-    sources = [path for path in sorted((tree / folder).glob("*.cc")) if path.name.startswith(own)]
-    sources += [path for path in sorted((tree / "common/status").glob("*.cc")) if wanted(path)]
-    sources += [tree / "common/protocol/evaluation.cc", tree / "bazel/catch_main.cc"]
-    out = tree / "unit_tests"
-    build(tree, mutated, sources, out, args)
+    out = overlay / "unit_tests"
+    build(mutated, overlay, sources_of_unit_tests(folder), out, args)
     run = subprocess.run([str(out), "-a"], text=True, capture_output=True, timeout=300)
     if run.returncode == 0:
         return None
@@ -142,56 +208,40 @@ def unit_tests(tree, mutated, args):
     return "unit test '" + (lines[ruler + 1] if ruler is not None else "aborted") + "'"
 
 
-def build(tree, mutated, sources, out, args):
-    libs = subprocess.check_output(["pkg-config", "--libs", "absl_strings", "absl_str_format", "absl_status",
-                                    "absl_statusor", "absl_time", "absl_base"], text=True).split()
-    objects = []
-    for source in sources:
-        relative = os.path.relpath(source, tree)
-        obj = args.cache / (relative.replace("/", "_") + ".o")
-        if relative == mutated:
-            obj = tree / "mutant.o"
-        if not obj.exists() or (relative != mutated and
-                                obj.stat().st_mtime < max(newest_header(), (ROOT / relative).stat().st_mtime)):
-            subprocess.check_call(args.compiler.split() + ["-std=c++20", "-ffp-contract=off", "-I", str(tree), "-c",
-                                                           str(source), "-o", str(obj)])
-        objects.append(str(obj))
-    subprocess.check_call(args.compiler.split() + objects + ["-o", str(out)] + libs)
-
-
-def wanted(path):
-    if path.name.endswith("_test.cc"):
-        return False
-    return path.parent.name != "session" or path.name.startswith(("session_core", "boundary"))
-
-
-def newest_header():
-    return max(path.stat().st_mtime for folder in ("chief/core", "worker/session", "tests/simulation",
-                                                   "common/protocol") for path in (ROOT / folder).glob("*.h"))
+def find(name, file, old):
+    """The file of that folder where the text stands: pieces of a core move between its files."""
+    folder = (ROOT / file).parent
+    found = [path for path in sorted(folder.iterdir())
+             if path.suffix in (".cc", ".h") and not path.name.endswith("_test.cc")
+             for _ in range(path.read_text().count(old))]
+    if len(found) != 1:
+        sys.exit(f"{name}: the text to replace stands {len(found)} times in {folder}")
+    return found[0]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", help="the mutations whose names contain this")
+    parser.add_argument("--check", action="store_true", help="only see that every text stands there once")
+    parser.add_argument("--no-unit-tests", action="store_true", help="leave out the tests of the core, which build long")
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--compiler", default="g++ -O1")
     parser.add_argument("--cache", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()) / "lockstep_mutate")
     args = parser.parse_args()
-    args.cache.mkdir(parents=True, exist_ok=True)
+    chosen = [mutation for mutation in MUTATIONS if args.only in mutation[0]]
+    places = [find(name, file, old) for name, rule, file, old, new in chosen]
+    if args.check:
+        return 0
     missed = 0
-    for name, rule, file, old, new in MUTATIONS:
-        if args.only and args.only not in name:
-            continue
-        text = (ROOT / file).read_text()
-        if text.count(old) != 1:
-            sys.exit(f"{name}: the text to replace stands {text.count(old)} times in {file}")
+    for (name, rule, _, old, new), place in zip(chosen, places):
         with tempfile.TemporaryDirectory() as folder:
-            tree = pathlib.Path(folder)
-            for part in ("chief/core", "common/math", "common/protocol", "common/status", "worker/session",
-                         "tests/simulation", "bazel"):
-                shutil.copytree(ROOT / part, tree / part)
-            (tree / file).write_text(text.replace(old, new))
-            caught = simulate(tree, file, args) or unit_tests(tree, file, args)
+            overlay = pathlib.Path(folder)
+            mutated = place.relative_to(ROOT)
+            (overlay / mutated).parent.mkdir(parents=True)
+            (overlay / mutated).write_text(place.read_text().replace(old, new))
+            caught = simulate(str(mutated), overlay, args)
+            if caught is None and not args.no_unit_tests:
+                caught = unit_tests(str(mutated), overlay, args)
         missed += caught is None
         print(f"| {name} | {rule} | {caught or 'NOT CAUGHT'} |", flush=True)
     return 1 if missed else 0

@@ -48,7 +48,7 @@ void Network::Carry(HostId from, ProcessId to, absl::Duration delay, Channel cha
     if (blocked(way.first, way.second, Only(channel))) {
       held_[way].push_back({to, channel, std::move(action)});
     } else {
-      world_->After(to, absl::ZeroDuration(), std::move(action));
+      world_->Enter(to, std::move(action));
     }
   });
 }
@@ -136,6 +136,7 @@ std::vector<ConnectionId> Network::LiveOf(ProcessId process) const {
 }
 
 bool Network::blocked(HostId from, HostId to, uint32_t channels) const {
+  if (blocked_.empty()) return false;
   const auto found = blocked_.find({from, to});
   if (found == blocked_.end()) return false;
   for (size_t channel = 0; channel < kChannels; ++channel) {

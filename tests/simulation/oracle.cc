@@ -9,7 +9,8 @@ namespace lockstep::simulation {
 
 void Oracle::Violation(std::string what) { violations_.push_back(std::move(what)); }
 
-void Oracle::CheckState(const std::string& who, const ReplicaState& state) {
+void Oracle::CheckState(const std::string& who, const Lineage& lineage, const ReplicaState& state) {
+  if (Excused(lineage, state.step)) return;
   if (state.step < 0 || state.step > reference_.end_step()) {
     return Violation(absl::StrCat(who, ": a state at step ", state.step, " of ", reference_.end_step()));
   }
@@ -25,28 +26,21 @@ void Oracle::CheckLedger(const std::string& who, const EvaluationLedger& ledger)
   }
 }
 
-void Oracle::Applied(const std::string& who, const ReplicaState& state, std::vector<uint64_t> shards) {
+void Oracle::Applied(const std::string& who, const Lineage& lineage, const ReplicaState& state,
+                     std::vector<uint64_t> shards) {
   ++applied_;
-  CheckState(who, state);
+  CheckState(who, lineage, state);
+  // The logical shards of a step are its samples, each once.
   std::sort(shards.begin(), shards.end());
-  std::vector<int64_t> samples;
-  for (uint64_t shard : shards) {
-    for (int64_t position : ShardPositions(job_, state.step - 1, static_cast<int>(shard))) samples.push_back(position);
-  }
-  bool once = static_cast<int64_t>(samples.size()) == job_.global_batch;
-  for (size_t i = 0; once && i < samples.size(); ++i) {
-    once = samples[i] == (state.step - 1) * job_.global_batch + static_cast<int64_t>(i);
-  }
+  bool once = shards.size() == static_cast<size_t>(job_.logical_shards);
+  for (size_t i = 0; once && i < shards.size(); ++i) once = shards[i] == i;
   if (!once) Violation(absl::StrCat(who, ": step ", state.step, " did not use each of its samples once"));
-  const auto [it, first] = samples_of_step_.emplace(state.step, samples);
-  if (!first && it->second != samples) {
-    Violation(absl::StrCat(who, ": step ", state.step, " used other samples than before"));
-  }
   highest_applied_ = std::max(highest_applied_, state.step);
 }
 
-void Oracle::Replaced(const std::string& who, bool had, const ReplicaState& before, const ReplicaState& after) {
-  CheckState(who, after);
+void Oracle::Replaced(const std::string& who, const Lineage& lineage, bool had, const ReplicaState& before,
+                      const ReplicaState& after) {
+  CheckState(who, lineage, after);
   if (had && before.step > after.step) {
     Violation(absl::StrCat(who, ": a live replica went back from step ", before.step, " to ", after.step));
   }
@@ -60,11 +54,13 @@ void Oracle::Started(const std::string& who, const Generation& generation, const
   }
 }
 
-void Oracle::Published(Term term, uint64_t step, const Digest& digest, bool accepted) {
+void Oracle::Published(Term term, const SnapshotId& snapshot, const Digest& digest, bool accepted) {
   if (!accepted) return;
+  const uint64_t step = snapshot.step;
   if (term < newest_scan_) {
     Violation(absl::StrCat("term ", term, " publishes step ", step, " after term ", newest_scan_, " took over"));
   }
+  if (Excused(snapshot.lineage, static_cast<int64_t>(step))) return;
   if (static_cast<int64_t>(step) > reference_.end_step() ||
       digest != DigestText(reference_.at(static_cast<int64_t>(step)))) {
     Violation(absl::StrCat("term ", term, " publishes another state as step ", step));
@@ -77,6 +73,51 @@ void Oracle::Scanned(Term term, int64_t newest) {
     Violation(absl::StrCat("term ", term, " finds step ", newest, " as the newest checkpoint, but step ",
                            highest_committed_, " was committed"));
   }
+}
+
+// ---- bits that flip -------------------------------------------------------------------------------------------------
+
+bool Oracle::Excused(const Lineage& lineage, int64_t step) const {
+  if (spoilt_.empty()) return false;
+  const auto found = spoilt_.find(JobLineage(lineage));
+  return found != spoilt_.end() && step >= found->second.from;
+}
+
+void Oracle::Flipped(const Lineage& lineage, int64_t step) {
+  const auto [it, first] = spoilt_.emplace(JobLineage(lineage), Spoilt{step});
+  if (!first) it->second.from = std::min(it->second.from, step);
+}
+
+void Oracle::FlipGone(const Lineage& lineage) {
+  const auto found = spoilt_.find(JobLineage(lineage));
+  if (found != spoilt_.end()) found->second.gone = true;
+}
+
+void Oracle::BeginAlike(const Lineage& lineage, const ReplicaState& state) {
+  const auto found = spoilt_.find(JobLineage(lineage));
+  if (found == spoilt_.end()) return;
+  const bool right = state.step <= reference_.end_step() && reference_.at(state.step) == state;
+  if (!right) found->second.alike = true;
+}
+
+bool Oracle::BeyondSight(const Lineage& lineage) const {
+  const auto found = spoilt_.find(JobLineage(lineage));
+  return found != spoilt_.end() && (found->second.gone || found->second.alike);
+}
+
+void Oracle::Differs(const Lineage& lineage, const std::string& reason) {
+  if (!spoilt(lineage)) Violation(absl::StrCat("replicas are said to differ, but none was hit: ", reason));
+}
+
+void Oracle::WentBack(const Lineage& from, const Lineage& lineage, const ReplicaState& checkpoint) {
+  // What came after it is set aside.
+  highest_committed_ = std::min(highest_committed_, checkpoint.step);
+  const bool right = checkpoint.step <= reference_.end_step() && reference_.at(checkpoint.step) == checkpoint;
+  if (right) return;
+  if (!BeyondSight(from)) {
+    return Violation(absl::StrCat("the job goes back to step ", checkpoint.step, ", whose bits are wrong"));
+  }
+  spoilt_[JobLineage(lineage)] = Spoilt{checkpoint.step, true, true};
 }
 
 }  // namespace lockstep::simulation

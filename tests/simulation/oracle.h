@@ -6,6 +6,11 @@
 //   * What was committed stays restorable; an older chief commits nothing once a newer one has scanned.
 //   * Every rank of a generation starts it at the same position.
 //   * The job ends where an undisturbed run ends, and with keep_best its best state stands on the disk.
+//   * Replicas are said to differ only after a bit of one flipped, and the job goes back to a state that is right.
+//
+// A bit that flips in a replica spoils the lineage that it is of: from its step on other states are excused there, until
+// the job goes on under another lineage, which is judged like any other. They stay excused to the end only where nobody
+// can see the flip any more (docs/design/0011, not covered): its replica is gone, and what is left is alike.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_TESTS_SIMULATION_ORACLE_H_
@@ -32,16 +37,17 @@ class Oracle {
   const std::vector<std::string>& violations() const { return violations_; }
 
   // A replica made the update that leads to `state`, from the gradients of these logical shards.
-  void Applied(const std::string& who, const ReplicaState& state, std::vector<uint64_t> shards);
+  void Applied(const std::string& who, const Lineage& lineage, const ReplicaState& state, std::vector<uint64_t> shards);
   // A replica took a state from a peer or a checkpoint in place of what it held (`had`: anything at all).
-  void Replaced(const std::string& who, bool had, const ReplicaState& before, const ReplicaState& after);
+  void Replaced(const std::string& who, const Lineage& lineage, bool had, const ReplicaState& before,
+                const ReplicaState& after);
   // A rank entered a generation.
   void Started(const std::string& who, const Generation& generation, const Position& position);
-  void CheckState(const std::string& who, const ReplicaState& state);
+  void CheckState(const std::string& who, const Lineage& lineage, const ReplicaState& state);
   // The ledger of a state whose evaluation, if one was due, was completed.
   void CheckLedger(const std::string& who, const EvaluationLedger& ledger);
   // A manifest became visible; not accepted: it will be set aside.
-  void Published(Term term, uint64_t step, const Digest& digest, bool accepted);
+  void Published(Term term, const SnapshotId& snapshot, const Digest& digest, bool accepted);
   // A published manifest is durable and its chief knows.
   void Committed(uint64_t step) {
     ++commits_;
@@ -51,22 +57,44 @@ class Oracle {
   // A chief accepted its list of manifests; older chiefs are over from here on. `newest` is -1 for an empty list.
   void Scanned(Term term, int64_t newest);
 
+  // ---- bits that flip
+  void Flipped(const Lineage& lineage, int64_t step);
+  // The replica that was hit ended, or took another state, before the job went back.
+  void FlipGone(const Lineage& lineage);
+  // The members of a generation begin with `state`, all of them.
+  void BeginAlike(const Lineage& lineage, const ReplicaState& state);
+  // The chief is about to give up what `lineage` computed.
+  void Differs(const Lineage& lineage, const std::string& reason);
+  // It is durable that the job goes on as `lineage` from `checkpoint`, of the lineage `from`.
+  void WentBack(const Lineage& from, const Lineage& lineage, const ReplicaState& checkpoint);
+  bool spoilt(const Lineage& lineage) const { return spoilt_.count(JobLineage(lineage)) != 0; }
+  // Whether what this lineage ends with may have other bits, because nobody could see that it has.
+  bool BeyondSight(const Lineage& lineage) const;
+
   const Reference& reference() const { return reference_; }
   int64_t highest_committed() const { return highest_committed_; }
   int64_t highest_applied() const { return highest_applied_; }
   int64_t applied() const { return applied_; }
 
  private:
+  struct Spoilt {
+    int64_t from = 0;      // the first step that may have other bits
+    bool gone = false;     // the replica that was hit
+    bool alike = false;    // a generation began with other bits, the same on all of its members
+  };
+
+  bool Excused(const Lineage& lineage, int64_t step) const;
+
   TinyJob job_;
   Reference reference_;
   std::vector<std::string> violations_;
   std::map<Generation, Position> started_;
-  std::map<int64_t, std::vector<int64_t>> samples_of_step_;
   int64_t highest_committed_ = -1;
   int64_t highest_applied_ = 0;
   int64_t applied_ = 0;
   int64_t commits_ = 0;
   Term newest_scan_ = 0;
+  std::map<Lineage, Spoilt> spoilt_;  // by the job's lineage
 };
 
 }  // namespace lockstep::simulation

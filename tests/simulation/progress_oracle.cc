@@ -17,50 +17,135 @@ namespace {
 constexpr absl::Duration kLookEvery = absl::Milliseconds(250);
 constexpr absl::Duration kConnectLimit = absl::Seconds(3);   // of an attempt that nothing answers
 constexpr absl::Duration kGreetingLimit = absl::Seconds(5);  // of a Hello that nothing answers
-constexpr absl::Duration kLongestPreparation = absl::Seconds(2);
+constexpr absl::Duration kLongestPreparation = absl::Milliseconds(1200);  // the plan, then the replica
 constexpr absl::Duration kUploadLimit = absl::Seconds(4);
 
 }  // namespace
+
+namespace {
+
+// Until somebody who is gone, cut off or hangs is given up: these run side by side.
+absl::Duration GivenUp(const ClusterSettings& settings, const Hardships& hardships) {
+  const chief::JobPolicy& policy = settings.policy;
+  absl::Duration longest = policy.heartbeat_limit;
+  if (settings.fabric_limits.has_value()) {
+    const absl::Duration group = std::max(settings.fabric_limits->form, settings.fabric_limits->answer);
+    if (hardships.cuts > 0) longest = std::max({longest, group, settings.keepalive});
+    if (hardships.peers > 0) longest = std::max(longest, std::min(group, Hardships::kLongestPeerTrouble));
+  }
+  if (hardships.hangs > 0) {
+    // Whoever was given up for standing still has twice as long the next time.
+    const absl::Duration limit = policy.no_progress_limit * (int64_t{1} << std::min(hardships.hangs - 1, 10));
+    longest = std::max(longest, std::min(limit, Hardships::kLongestHang) + worker::SessionCore::kTickGap);
+  }
+  return longest;
+}
+
+// A restore waits for workers that are expected.
+absl::Duration LastCall(const chief::JobPolicy& policy) {
+  return policy.expected_workers > policy.min_workers ? policy.last_call : absl::ZeroDuration();
+}
+
+}  // namespace
+
+void Hardships::Count(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::kCutHosts:
+    case FaultKind::kCutChannel:
+    case FaultKind::kRefuseConnects:
+      ++cuts;
+      break;
+    case FaultKind::kHangWorker:
+      ++hangs;
+      break;
+    case FaultKind::kBlockDirection:
+    case FaultKind::kPauseWorker:
+    case FaultKind::kBreakGroup:
+    case FaultKind::kNoPeers:
+      ++peers;
+      break;
+    case FaultKind::kFillDisk:
+    case FaultKind::kStallDisk:
+    case FaultKind::kRefuseOnce:
+      ++storage;
+      break;
+    case FaultKind::kFlipBit:
+      ++flips;
+      break;
+    default:
+      break;
+  }
+}
 
 absl::Duration ProgressOracle::Limit(const ClusterSettings& settings, const Hardships& hardships) {
   const chief::JobPolicy& policy = settings.policy;
   const TrainingPolicy& training = policy.training;
   const absl::Duration silence =
       std::max(worker::SessionCore::kChiefSilence, worker::SessionCore::kBeatsMissed * training.heartbeat_interval);
-  // A worker finds the chief: it gives up one that is silent, and perhaps an attempt and a Hello that nobody answers.
-  absl::Duration limit = silence + kConnectLimit + kGreetingLimit + 3 * training.retry_interval;
-  // The chief finds out who is gone, listens for a running generation, and is answered.
-  limit += 3 * policy.heartbeat_limit + 2 * policy.ack_limit;
-  // One of the others makes the plan, all prepare, a restore waits for more workers, broken generations pause.
-  limit += 2 * kLongestPreparation + policy.last_call + chief::FormationBackoff::kLongest;
-  // A pair that is in doubt, or whose test was lost, is tested again; a share that is lost is asked again.
-  limit += chief::Reachability::kPatience + chief::Reachability::kDoubt;
-  limit += chief::CheckpointTracker::kShareWait + kUploadLimit + 2 * chief::CheckpointTracker::kRetry;
-  const int others = settings.workers - static_cast<int>(policy.min_workers);
-  absl::Duration each = policy.heartbeat_limit + policy.ack_limit + policy.last_call;
-  if (hardships.cuts && settings.fabric_limits.has_value()) {
-    each += settings.fabric_limits->form + settings.fabric_limits->answer + settings.keepalive;
+  // Workers find the chief, which listens for a running generation and gives up who is not there, side by side.
+  const absl::Duration found = std::max({silence, kConnectLimit, kGreetingLimit}) + 2 * training.retry_interval;
+  absl::Duration limit = std::max(found, GivenUp(settings, hardships));
+  // What ran is ended, workers prepare, a restore waits for more of them.
+  limit += 2 * policy.ack_limit + kLongestPreparation + LastCall(policy);
+  // A save that members wait for: a share is asked again; where a member may be unable to tell of its snapshot, it is
+  // waited for.
+  limit += kUploadLimit + 2 * chief::CheckpointTracker::kRetry;
+  if (hardships.cuts + hardships.hangs + hardships.peers > 0) limit += chief::CheckpointTracker::kShareWait;
+  // A pair that is in doubt is tested again, and one that was apart, or a worker that could not do its part, pauses.
+  if (const int broken = hardships.peers + hardships.cuts; broken > 0) {
+    const absl::Duration doubled = absl::Seconds(1) * (int64_t{1} << std::min(broken, 10));
+    limit += std::min(doubled, chief::FormationBackoff::kLongest) + chief::Reachability::kDoubt;
+    limit += std::min(doubled, chief::Reachability::kLongestPause) + kConnectLimit;
   }
-  if (hardships.hangs) each += 2 * std::max(policy.no_progress_limit, hardships.longest_hang) + training.abort_limit;
-  // Each of the others may hold the job up once.
-  limit += others * each;
-  if (hardships.peers || hardships.cuts) limit += chief::Reachability::kLongestPause + kConnectLimit;
-  if (hardships.storage) limit += chief::StorageTrouble::kLastRetry;
+  if (hardships.cuts > 0) limit += chief::Reachability::kPatience;
+  if (hardships.storage > 0) limit += chief::StorageTrouble::kLastRetry;
+  // The digests of the others are awaited, then everybody goes back.
+  if (hardships.flips > 0) limit += policy.heartbeat_limit + 3 * policy.ack_limit;
   return limit;
 }
 
-ProgressOracle::ProgressOracle(Cluster* cluster, const Hardships& hardships)
+absl::Duration ProgressOracle::Each(const ClusterSettings& settings, const Hardships& hardships) {
+  return GivenUp(settings, hardships) + settings.policy.ack_limit + LastCall(settings.policy);
+}
+
+absl::Duration ProgressOracle::Most(const ClusterSettings& settings, const std::vector<FaultKind>& kinds) {
+  Hardships hardships;
+  for (const FaultKind kind : kinds) {
+    for (int i = 0; i < 10; ++i) hardships.Count(kind);
+  }
+  const int others = settings.workers - static_cast<int>(settings.policy.min_workers);
+  return Limit(settings, hardships) + others * Each(settings, hardships);
+}
+
+ProgressOracle::ProgressOracle(Cluster* cluster)
     : cluster_(cluster),
-      limit_(Limit(cluster->settings, hardships)),
       progressed_(cluster->world->now()),
       processes_(cluster->settings.workers, -1),
       since_(cluster->settings.workers, absl::InfiniteFuture()) {}
+
+void ProgressOracle::Struck(FaultKind kind) {
+  hardships_.Count(kind);
+  struck_.push_back(cluster_->world->now());
+  if (struck_.size() > since_.size()) struck_.pop_front();
+}
+
+absl::Duration ProgressOracle::AllowedSince(absl::Time since) const {
+  const ClusterSettings& settings = cluster_->settings;
+  const auto others = static_cast<int64_t>(since_.size()) - settings.policy.min_workers;
+  const auto struck = static_cast<int64_t>(
+      std::count_if(struck_.begin(), struck_.end(), [since](absl::Time when) { return when >= since; }));
+  return Limit(settings, hardships_) + std::min(struck, others) * Each(settings, hardships_);
+}
 
 void ProgressOracle::Look() {
   const absl::Time now = cluster_->world->now();
   if (cluster_->progress() != progress_) {
     progress_ = cluster_->progress();
     progressed_ = now;
+  }
+  for (; ends_ < cluster_->ends(); ++ends_) {
+    struck_.push_back(now);
+    if (struck_.size() > since_.size()) struck_.pop_front();
   }
   chief_since_ = ChiefSince();
   for (int slot = 0; slot < cluster_->settings.workers; ++slot) NoteWorker(slot);
@@ -95,7 +180,7 @@ void ProgressOracle::NoteWorker(int slot) {
   const SimWorker* worker = cluster_->worker(slot);
   const HostId host = cluster_->HostOf(slot);
   const bool able = worker != nullptr && world.alive(worker->process()) && !world.paused(worker->process()) &&
-                    worker->sound() && cluster_->cut_off.count(host) == 0 && cluster_->chief() != nullptr &&
+                    worker->sound() && cluster_->cut_off.count(host) == 0 && !cluster_->IsDrained(slot) && cluster_->chief() != nullptr &&
                     !cluster_->network->apart(host, world.host(cluster_->chief()->process()));
   if (!able) {
     since_[slot] = absl::InfiniteFuture();
@@ -143,7 +228,8 @@ void ProgressOracle::Judge() {
     // Members that were lost may come back to hear of the end.
     done_since_ = std::min(done_since_, now);
     progressed_ = now;
-    const absl::Duration bound = cluster_->settings.policy.training.chief_timeout + limit_;
+    const absl::Duration bound =
+        cluster_->settings.policy.training.chief_timeout + Limit(cluster_->settings, hardships_);
     if (chief_since_ != absl::InfiniteFuture() && now - std::max(done_since_, chief_since_) > bound) {
       cluster_->oracle->Violation(
           absl::StrCat("no progress: the chief tells of the end for more than ", absl::FormatDuration(bound)));
@@ -151,13 +237,17 @@ void ProgressOracle::Judge() {
     return;
   }
   done_since_ = absl::InfiniteFuture();
-  if (now - progressed_ <= longest_) return;
+  if (now - progressed_ < absl::Seconds(1)) return;
   const absl::Time since = std::max(progressed_, CliqueSince());
   if (since >= now) return;
-  longest_ = std::max(longest_, now - since);
-  if (longest_ <= limit_) return;
-  cluster_->oracle->Violation(absl::StrCat("no progress for ", absl::FormatDuration(longest_),
-                                           " although enough workers reach the chief and each other"));
+  const absl::Duration waited = now - since;
+  const absl::Duration allowed = AllowedSince(since);
+  longest_ = std::max(longest_, waited);
+  largest_share_ = std::max(largest_share_, absl::FDivDuration(waited, allowed));
+  if (waited <= allowed) return;
+  cluster_->oracle->Violation(absl::StrCat("no progress for ", absl::FormatDuration(waited),
+                                           " although enough workers reach the chief and each other, and ",
+                                           absl::FormatDuration(allowed), " are allowed"));
 }
 
 }  // namespace lockstep::simulation

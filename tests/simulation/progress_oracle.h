@@ -1,14 +1,17 @@
 // The promise of progress: whenever a live chief and at least the minimum of workers, all connected to it and to each
 // other, have stood for X without being disturbed, a step is applied or saved within X, whatever happens to the others.
 //
-// X is the sum of what the two cores may wait for, one after the other (Limit). A job whose chief tells its members of
-// the end is bounded by `chief_timeout` instead.
+// X follows from what has happened so far (Limit): each limit of the two cores counts once, those that run side by side
+// count as the longest of them, and what only some faults bring about counts once such a fault struck. While it waits,
+// each of the workers beyond the minimum may hold the job up once more by something new that happens to it. A job whose
+// chief tells its members of the end is bounded by `chief_timeout` instead.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_TESTS_SIMULATION_PROGRESS_ORACLE_H_
 #define LOCKSTEP_TESTS_SIMULATION_PROGRESS_ORACLE_H_
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
 #include <utility>
@@ -16,21 +19,26 @@
 
 #include "absl/time/time.h"
 #include "tests/simulation/cluster.h"
+#include "tests/simulation/faults.h"
 
 namespace lockstep::simulation {
 
-// What a job has to reckon with; each adds what the cores wait for it.
+// How often each has happened; the cores wait longer where some of it happened before.
 struct Hardships {
-  bool cuts = false;     // directions or channels that are blocked for longer than a heartbeat limit
-  bool hangs = false;    // workers that compute without end
-  bool peers = false;    // groups that break or cannot form although nobody died
-  bool storage = false;  // a disk that refuses or stands still
-  absl::Duration longest_hang = absl::ZeroDuration();
+  int cuts = 0;      // directions or channels that are blocked for longer than a heartbeat limit
+  int hangs = 0;     // workers that compute without end, each for kLongestHang at most
+  int peers = 0;     // groups that break or cannot form although nobody died
+  int storage = 0;   // a disk that refuses or stands still
+  int flips = 0;     // bits of replicas
+  void Count(FaultKind kind);
+
+  static constexpr absl::Duration kLongestHang = absl::Seconds(40);
+  static constexpr absl::Duration kLongestPeerTrouble = absl::Seconds(12);
 };
 
 class ProgressOracle {
  public:
-  ProgressOracle(Cluster* cluster, const Hardships& hardships);
+  explicit ProgressOracle(Cluster* cluster);
   ProgressOracle(const ProgressOracle&) = delete;
   ProgressOracle& operator=(const ProgressOracle&) = delete;
 
@@ -39,11 +47,19 @@ class ProgressOracle {
   // Something happened to this process that does not show in its state.
   void Disturbed(ProcessId process) { disturbed_[process] = cluster_->world->now(); }
 
-  absl::Duration limit() const { return limit_; }
-  // The longest that an undisturbed clique waited for a step.
-  absl::Duration longest() const { return longest_; }
+  // A fault of this kind strikes somebody.
+  void Struck(FaultKind kind);
 
+  // The longest that an undisturbed clique waited for a step, and the largest share of what it was allowed.
+  absl::Duration longest() const { return longest_; }
+  double largest_share() const { return largest_share_; }
+
+  // X, where nothing new happens meanwhile.
   static absl::Duration Limit(const ClusterSettings& settings, const Hardships& hardships);
+  // What one more worker adds that something happens to.
+  static absl::Duration Each(const ClusterSettings& settings, const Hardships& hardships);
+  // X of a seed with all of these faults, whatever happens.
+  static absl::Duration Most(const ClusterSettings& settings, const std::vector<FaultKind>& kinds);
 
  private:
   void Look();
@@ -54,9 +70,14 @@ class ProgressOracle {
   absl::Time CliqueSince() const;
   void Judge();
 
+  absl::Duration AllowedSince(absl::Time since) const;
+
   Cluster* cluster_;
-  const absl::Duration limit_;
+  Hardships hardships_;
+  std::deque<absl::Time> struck_;  // when something happened that may hold the job up, the newest ones
+  size_t ends_ = 0;                // of workers
   absl::Duration longest_ = absl::ZeroDuration();
+  double largest_share_ = 0;
   uint64_t progress_ = 0;
   absl::Time progressed_;
   absl::Time done_since_ = absl::InfiniteFuture();

@@ -21,31 +21,29 @@ uint64_t DigestOf(const ReplicaState& state) {
 
 std::string DigestText(const ReplicaState& state) { return absl::StrCat(absl::Hex(DigestOf(state), absl::kZeroPad16)); }
 
-std::vector<int64_t> ShardPositions(const TinyJob& job, int64_t step, int shard) {
+int64_t Shuffle::SampleAt(int64_t position) {
+  const int64_t n = job_.samples;
+  if (const int64_t epoch = position / n; epoch != epoch_) {
+    epoch_ = epoch;
+    // An affine map modulo the size is a permutation when the factor has no divisor in common with it.
+    const uint64_t key = Mix(job_.seed ^ Mix(epoch));
+    auto divisor = [](int64_t a, int64_t b) {
+      while (b != 0) a = std::exchange(b, a % b);
+      return a;
+    };
+    factor_ = 1 + static_cast<int64_t>(key % n);
+    while (divisor(factor_, n) != 1) ++factor_;
+    shift_ = static_cast<int64_t>((key >> 32) % n);
+  }
+  return (factor_ * (position % n) + shift_) % n;
+}
+
+Weights ShardGradient(const TinyJob& job, Shuffle& shuffle, const ReplicaState& state, int shard) {
   const int64_t size = job.global_batch / job.logical_shards;
-  std::vector<int64_t> positions;
-  for (int64_t i = 0; i < size; ++i) positions.push_back(step * job.global_batch + shard * size + i);
-  return positions;
-}
-
-int64_t SampleAt(const TinyJob& job, int64_t position) {
-  const int64_t epoch = position / job.samples;
-  // An affine map modulo the size is a permutation when the factor has no divisor in common with it.
-  const int64_t n = job.samples;
-  const uint64_t key = Mix(job.seed ^ Mix(epoch));
-  int64_t factor = 1 + static_cast<int64_t>(key % n);
-  auto divisor = [](int64_t a, int64_t b) {
-    while (b != 0) a = std::exchange(b, a % b);
-    return a;
-  };
-  while (divisor(factor, n) != 1) ++factor;
-  return (factor * (position % n) + static_cast<int64_t>((key >> 32) % n)) % n;
-}
-
-Weights ShardGradient(const TinyJob& job, const ReplicaState& state, int shard) {
+  const int64_t first = state.step * job.global_batch + shard * size;
   Weights gradient{};
-  for (int64_t position : ShardPositions(job, state.step, shard)) {
-    const uint64_t sample = static_cast<uint64_t>(SampleAt(job, position));
+  for (int64_t position = first; position < first + size; ++position) {
+    const uint64_t sample = static_cast<uint64_t>(shuffle.SampleAt(position));
     for (int i = 0; i < kWeights; ++i) gradient[i] += Mix(state.weights[i] ^ Mix(sample * kWeights + i));
   }
   return gradient;
@@ -65,12 +63,26 @@ EvaluationSums SliceSums(const ReplicaState& state, uint64_t slice) {
   return {.loss = static_cast<double>(Mix(DigestOf(state) ^ (slice + 1)) % 16), .denominator = 1};
 }
 
-Reference::Reference(const TinyJob& job, const TrainingPolicy& policy) {
+Weights Reference::GradientAt(const ReplicaState& state, int shard) const {
+  if (state.step >= 0 && state.step < end_step() && at(state.step) == state) {
+    return gradients_[static_cast<size_t>(state.step * job_.logical_shards + shard)];
+  }
+  Shuffle shuffle(job_);
+  return ShardGradient(job_, shuffle, state, shard);
+}
+
+Reference::Reference(const TinyJob& job, const TrainingPolicy& policy) : job_(job) {
+  Shuffle shuffle(job);
+  states_.reserve(static_cast<size_t>(job.steps) + 1);
+  gradients_.reserve(static_cast<size_t>(job.steps * job.logical_shards));
   states_.push_back(InitialState(job));
   while (states_.back().step < job.steps) {
     ReplicaState next = states_.back();
     Weights sum{};
-    for (int shard = 0; shard < job.logical_shards; ++shard) AddTo(sum, ShardGradient(job, states_.back(), shard));
+    for (int shard = 0; shard < job.logical_shards; ++shard) {
+      gradients_.push_back(ShardGradient(job, shuffle, states_.back(), shard));
+      AddTo(sum, gradients_.back());
+    }
     Apply(next, sum);
     states_.push_back(next);
     const uint64_t step = static_cast<uint64_t>(next.step);

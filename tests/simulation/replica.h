@@ -42,12 +42,22 @@ uint64_t DigestOf(const ReplicaState& state);
 // The digest as the cores carry it.
 std::string DigestText(const ReplicaState& state);
 
-// Samples of one logical shard of the step that follows `step`, as positions of the endless stream.
-std::vector<int64_t> ShardPositions(const TinyJob& job, int64_t step, int shard);
-// The data-set index at a position: a permutation of its own for each epoch.
-int64_t SampleAt(const TinyJob& job, int64_t position);
+// The data-set index at a position of the endless stream: a permutation of its own for each epoch.
+class Shuffle {
+ public:
+  explicit Shuffle(const TinyJob& job) : job_(job) {}
+  int64_t SampleAt(int64_t position);
+
+ private:
+  const TinyJob job_;
+  // Of the epoch that was asked for last.
+  int64_t epoch_ = -1;
+  int64_t factor_ = 1;
+  int64_t shift_ = 0;
+};
+
 // The gradient of one logical shard at `state`, for the step that follows it.
-Weights ShardGradient(const TinyJob& job, const ReplicaState& state, int shard);
+Weights ShardGradient(const TinyJob& job, Shuffle& shuffle, const ReplicaState& state, int shard);
 void AddTo(Weights& sum, const Weights& gradient);
 // The update: `sum` over all logical shards.
 void Apply(ReplicaState& state, const Weights& sum);
@@ -62,9 +72,13 @@ class Reference {
   const ReplicaState& at(int64_t step) const { return states_[step]; }
   int64_t end_step() const { return static_cast<int64_t>(states_.size()) - 1; }
   const EvaluationLedger& ledger() const { return ledger_; }
+  // ShardGradient, which is not computed twice at a state of this run.
+  Weights GradientAt(const ReplicaState& state, int shard) const;
 
  private:
+  const TinyJob job_;
   std::vector<ReplicaState> states_;
+  std::vector<Weights> gradients_;  // of every shard at every state but the last one
   EvaluationLedger ledger_;  // at the end
 };
 

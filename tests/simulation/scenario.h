@@ -23,12 +23,13 @@
 namespace lockstep::simulation {
 
 // How a seed is read. Classic schedules draw their faults while they run, all kinds in fixed shares; a swarm has a
-// subset of more kinds, drawn before.
-enum class Profile : uint8_t { kClassic, kSwarm };
+// subset of more kinds, drawn before; a wide swarm adds kinds to those that the swarm of its seed has.
+enum class Profile : uint8_t { kClassic, kSwarm, kWide };
+const char* NameOf(Profile profile);
 
 struct ScenarioOptions {
   uint64_t seed = 1;
-  Profile profile = Profile::kSwarm;
+  Profile profile = Profile::kWide;
   std::ostream* trace = nullptr;         // gets one line per happening; may be null
   std::optional<std::set<size_t>> only;  // of a swarm's faults, by number; all without it
   uint64_t salt = 0;                     // other delays for the same faults

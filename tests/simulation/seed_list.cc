@@ -18,8 +18,12 @@ absl::StatusOr<std::vector<ScenarioOptions>> ReadSeeds(const std::string& path) 
     std::string profile, seed, more;
     if (!(words >> profile)) continue;
     ScenarioOptions& options = schedules.emplace_back();
-    options.profile = profile == "classic" ? Profile::kClassic : Profile::kSwarm;
-    const bool known = profile == "classic" || profile == "swarm";
+    bool known = false;
+    for (const Profile one : {Profile::kClassic, Profile::kSwarm, Profile::kWide}) {
+      if (profile != NameOf(one)) continue;
+      options.profile = one;
+      known = true;
+    }
     if (!known || !(words >> seed) || words >> more || !absl::SimpleAtoi(seed, &options.seed)) {
       return absl::InvalidArgumentError(absl::StrCat("'", line, "' in ", path, " is not a profile and a seed"));
     }

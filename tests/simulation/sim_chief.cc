@@ -50,9 +50,15 @@ void SimChief::Fence() {
   Continue(&SimChief::Recover);
 }
 
-bool SimChief::Refused(const SnapshotId& snapshot) {
-  if (!cluster_->disk->refuses) return false;
+bool SimChief::RefusesNow(DiskWrite write) {
+  Disk& disk = *cluster_->disk;
+  if (!disk.refuses && disk.refuses_once.erase(write) == 0) return false;
   cluster_->Cover("the disk refuses");
+  return true;
+}
+
+bool SimChief::Refused(const SnapshotId& snapshot, DiskWrite write) {
+  if (!RefusesNow(write)) return false;
   Step(chief::StorageFailed{snapshot, "no space left", /*may_pass=*/true});
   return true;
 }
@@ -63,6 +69,7 @@ void SimChief::Recover() {
   const std::vector<Manifest> accepted = disk.Scan(term_);
   if (accepted.empty()) {
     Manifest first;
+    first.audited = true;
     first.state = InitialState(cluster_->settings.job);
     first.snapshot = SnapshotId{cluster_->settings.policy.lineage, 0, DigestText(first.state)};
     disk.Publish(term_, first);
@@ -80,8 +87,12 @@ void SimChief::Recover() {
   recovered.trained_for = newest.trained_for;
   recovered.evaluated = newest.evaluated;
   recovered.ledger = newest.ledger;
+  recovered.repair = disk.repair();
+  recovered.drains = disk.drains;
   newest_told_ = static_cast<int64_t>(newest.snapshot.step);
-  core_ = std::make_unique<chief::Coordinator>(chief::CoordinatorConfig{cluster_->settings.policy, recovered});
+  chief::JobPolicy policy = cluster_->settings.policy;
+  if (!disk.lineage().empty()) policy.lineage = disk.lineage();
+  core_ = std::make_unique<chief::Coordinator>(chief::CoordinatorConfig{policy, recovered});
   if (world().tracing()) Trace(absl::StrCat("listens, newest checkpoint ", newest.snapshot.step));
   listens_since_ = world().now();
   cluster_->ChiefListens(this);
@@ -130,7 +141,7 @@ void SimChief::Take(const chief::Event& event) {
     Trace(absl::StrCat("<- ", Describe(event)));
   }
   const std::vector<chief::Action> actions = core_->Step(world().now(), event);
-  if (!std::holds_alternative<chief::HeartbeatReceived>(event)) phase_ = core_->View().phase;
+  if (!std::holds_alternative<chief::HeartbeatReceived>(event)) phase_ = core_->phase();
   for (const chief::Action& action : actions) {
     if (world().tracing()) Trace(absl::StrCat("   -> ", Describe(action)));
     std::visit([this](const auto& a) { Perform(a); }, action);
@@ -183,7 +194,8 @@ std::string SimChief::WhyNotExit(int exit_code) const {
       return "";  // judged by the state of the disk, and by who else is alive
     case 70: {
       const bool spent = errors_ >= 3 || errors_ > static_cast<int>(policy.max_failures);
-      return spent ? "" : absl::StrCat("it heard of ", errors_, " errors of workers");
+      if (spent || repair_ends_) return "";
+      return absl::StrCat("it heard of ", errors_, " errors of workers");
     }
     case 74:
       return damaged_ >= 3 ? "" : "every save that came was what was announced";
@@ -204,7 +216,7 @@ void SimChief::ShareCame(const SnapshotId& snapshot, uint32_t share, uint32_t sh
     // The save may have been abandoned and opened again, for another number of shares.
     if (still_open == saves_.end() || still_open->second.shares != shares) return answer(false);
     if (!cluster_->disk->HasStaging(term_)) return Step(chief::TermLost{cluster_->disk->highest_claim()});
-    if (Refused(snapshot)) return answer(false);
+    if (Refused(snapshot, DiskWrite::kShare)) return answer(false);
     still_open->second.received[share] = state;
     answer(true);
     Step(chief::ShardStored{snapshot, share, shares});
@@ -230,12 +242,22 @@ void SimChief::Perform(const chief::Send& action) {
                                                " below its own checkpoint ", newest_told_));
     }
   }
+  if (const auto* refused = std::get_if<lockstep::Refused>(&action.command)) JudgeRefusal(*refused, found->second.worker);
   std::visit([this](const auto& c) { cluster_->Cover(std::decay_t<decltype(c)>::kTypeName); }, action.command);
   SimWorker* worker = cluster_->WorkerOf(found->second.worker);
   const ConnectionId connection = found->second.connection;
   cluster_->network->Send(connection, process_, [worker, connection, fence = action.fence, command = action.command] {
     worker->Receive(connection, fence, command);
   });
+}
+
+// Who is turned away for no fault of its process: a drain stands, or its host failed often enough.
+void SimChief::JudgeRefusal(const lockstep::Refused& refused, const Incarnation& incarnation) {
+  const SimWorker* worker = cluster_->WorkerOf(incarnation);
+  if (refused.exit_code == 75 && core_->View().drained.empty()) {
+    cluster_->oracle->Violation(absl::StrCat(worker->name(), " is turned away, but nothing is drained"));
+  }
+  if (refused.exit_code == 75) cluster_->Cover("a drained worker is turned away");
 }
 
 void SimChief::Perform(const chief::CloseSession& action) {
@@ -249,7 +271,7 @@ void SimChief::Perform(const chief::CloseSession& action) {
 void SimChief::Perform(const chief::StorePlan& action) {
   After(DiskDelay(), [this, action] {
     if (!cluster_->disk->HasStaging(term_)) return Step(chief::TermLost{cluster_->disk->highest_claim()});
-    if (Refused({})) return;
+    if (Refused({}, DiskWrite::kPlan)) return;
     cluster_->disk->plan = StoredPlan{action.plan_hash, action.plan, action.data_digest};
     Step(chief::PlanStored{action.plan_hash});
   });
@@ -258,7 +280,7 @@ void SimChief::Perform(const chief::StorePlan& action) {
 void SimChief::Perform(const chief::OpenSave& action) {
   saves_[action.snapshot] = OpenSave{action.shares, {}};
   // Opening makes directories; the shell tells of a failure by an event of its own.
-  if (cluster_->disk->refuses) {
+  if (RefusesNow(DiskWrite::kOpen)) {
     After(absl::ZeroDuration(), [this, snapshot = action.snapshot] {
       Step(chief::StorageFailed{snapshot, "no space left", /*may_pass=*/true});
     });
@@ -296,7 +318,7 @@ void SimChief::Perform(const chief::StoreManifest& action) {
   After(DiskDelay(), [this, manifest] {
     if (!cluster_->disk->HasStaging(term_)) return Step(chief::TermLost{cluster_->disk->highest_claim()});
     if (saves_.count(manifest.snapshot) == 0) return;
-    if (Refused(manifest.snapshot)) return;
+    if (Refused(manifest.snapshot, DiskWrite::kManifest)) return;
     // Now and then the disk is full for one write.
     if (world().random().Chance(5)) return Step(chief::StorageFailed{manifest.snapshot, "no space left", true});
     manifests_[manifest.snapshot] = manifest;
@@ -313,7 +335,7 @@ void SimChief::Perform(const chief::PublishCommit& action) {
   const Manifest manifest = manifests_[action.snapshot];
   if (cluster_->on_commit) cluster_->on_commit(process_);
   After(DiskDelay(), [this, manifest] {
-    if (Refused(manifest.snapshot)) return;
+    if (Refused(manifest.snapshot, DiskWrite::kPublish)) return;
     if (cluster_->disk->Publish(term_, manifest) == Disk::PublishResult::kFenced) {
       return Step(chief::TermLost{cluster_->disk->highest_claim()});
     }
@@ -335,16 +357,71 @@ void SimChief::Perform(const chief::AmendManifest& action) {
   cluster_->Cover("manifest amended");
   After(DiskDelay(), [this, action] {
     if (!cluster_->disk->HasStaging(term_)) return Step(chief::TermLost{cluster_->disk->highest_claim()});
-    if (Refused(action.snapshot)) return;
+    if (Refused(action.snapshot, DiskWrite::kManifest)) return;
     if (world().random().Chance(5)) return Step(chief::StorageFailed{action.snapshot, "no space left", true});
     cluster_->disk->Amend(action.snapshot, action.ledger);
     Step(chief::Published{action.snapshot});
   });
 }
 
-// No fault here touches a replica's state.
 void SimChief::Perform(const chief::RecordRepair& action) {
-  cluster_->oracle->Violation(absl::StrCat("replicas are said to differ: ", action.reason));
+  const Disk& disk = *cluster_->disk;
+  const Lineage& now = disk.lineage().empty() ? cluster_->settings.policy.lineage : disk.lineage();
+  if (action.lineage != now) cluster_->oracle->Differs(now, action.reason);
+  for (const std::string& host : action.hosts) {
+    if (cluster_->odd_hosts.count(host) != 0) continue;
+    cluster_->oracle->Violation(absl::StrCat(host, " is named, whose replicas were not hit: ", action.reason));
+  }
+  if (!action.hosts.empty()) cluster_->Cover("the replica that was hit is named");
+  After(DiskDelay(), [this, action] { BranchOff(action); });
+}
+
+void SimChief::BranchOff(const chief::RecordRepair& order) {
+  Disk& disk = *cluster_->disk;
+  if (!disk.HasStaging(term_)) return Step(chief::TermLost{disk.highest_claim()});
+  if (RefusesNow(DiskWrite::kRepair)) return Step(chief::RepairFailed{order.lineage, "no space left", true});
+  const std::optional<chief::PastRepair> before = disk.repair();
+  const bool begins = disk.lineage() != order.lineage;
+  if (disk.BranchOff(order.lineage, order.found_at, order.hosts) == nullptr) {
+    return Step(chief::RepairFailed{order.lineage, "no audited checkpoint is left", false});
+  }
+  const bool soon = before.has_value() && order.found_at <= before->found_at + chief::AuditRepair::kSoon;
+  if (begins && soon) repair_ends_ = true;
+  After(DiskDelay(), [this, order] {
+    Disk& there = *cluster_->disk;
+    if (!there.HasStaging(term_)) return Step(chief::TermLost{there.highest_claim()});
+    if (RefusesNow(DiskWrite::kRepair)) return Step(chief::RepairFailed{order.lineage, "no space left", true});
+    there.SetAsideNewer();
+    const Manifest newest = *there.Newest();
+    newest_told_ = static_cast<int64_t>(newest.snapshot.step);
+    if (phase_ == chief::Phase::kDone) repair_ends_ = true;
+    cluster_->Cover("went back to an audited state");
+    Step(chief::RepairRecorded{order.lineage, newest.snapshot, newest.trained_for, newest.evaluated, newest.ledger});
+  });
+}
+
+void SimChief::AskDrain(const std::string& target, bool undo, absl::Duration within) {
+  Step(chief::DrainRequested{++drain_requests_, {target}, undo, within, "a person"});
+}
+
+SimChief::DrainStatus SimChief::StatusOfDrain(const std::string& target) {
+  const std::vector<std::string> drained = core_->View().drained;
+  if (std::count(drained.begin(), drained.end(), target) != 0) return DrainStatus::kKnown;
+  if (drains_written_ < drain_writes_) return DrainStatus::kKnown;
+  for (const chief::Drain& drain : cluster_->disk->drains) {
+    if (drain.target == target) return DrainStatus::kStoredOnly;
+  }
+  return DrainStatus::kNone;
+}
+
+void SimChief::Perform(const chief::DrainDecided& action) {
+  if (action.refused) return;
+  After(DiskDelay(), [this, action, number = ++drain_writes_] {
+    if (!cluster_->disk->HasStaging(term_)) return Step(chief::TermLost{cluster_->disk->highest_claim()});
+    const bool newest = number > drains_written_;
+    drains_written_ = std::max(drains_written_, number);
+    if (newest && !RefusesNow(DiskWrite::kDrains)) cluster_->disk->drains = action.drains;
+  });
 }
 
 void SimChief::Perform(const chief::StepsAgreed& action) {

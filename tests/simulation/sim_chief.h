@@ -44,6 +44,12 @@ class SimChief {
   void ShareBroke(const SnapshotId& snapshot, uint32_t share, uint32_t shares, const Incarnation& sender);
   void ProcessEnded(const std::string& name, ProcessEnd end);
   void AskStop();  // SIGTERM: it saves, and all end to be started again
+  // `lockstep drain`. `target`: a worker's name or a host's.
+  void AskDrain(const std::string& target, bool undo, absl::Duration within);
+  // kKnown: this chief keeps `target` away, or is about to write what it decided; kStoredOnly: the next one would.
+  // REQUIRES: listening().
+  enum class DrainStatus : uint8_t { kNone, kKnown, kStoredOnly };
+  DrainStatus StatusOfDrain(const std::string& target);
   // Why nothing that happened to this process explains that it ends with this code; empty when something does.
   std::string WhyNotExit(int exit_code) const;
 
@@ -68,8 +74,11 @@ class SimChief {
   void Stage();
   void Fence();
   void Recover();
-  // True, and told to the core, where the disk takes nothing.
-  bool Refused(const SnapshotId& snapshot);
+  bool RefusesNow(DiskWrite write);
+  // True, and told to the core, where the disk does not take it.
+  bool Refused(const SnapshotId& snapshot, DiskWrite write);
+  void JudgeRefusal(const lockstep::Refused& refused, const Incarnation& incarnation);
+  void BranchOff(const chief::RecordRepair& order);
   void WatchTerm();
   void Step(const chief::Event& event);
   void Take(const chief::Event& event);
@@ -90,7 +99,7 @@ class SimChief {
   void Perform(const chief::SampleTold&) {}
   void Perform(const chief::WorkerChanged& action);
   void Perform(const chief::WorkerStats& action);
-  void Perform(const chief::DrainDecided&) {}  // nobody asks for a drain here
+  void Perform(const chief::DrainDecided& action);
   void Perform(const chief::Announce& action);
   void Perform(const chief::Exit& action);
 
@@ -107,6 +116,10 @@ class SimChief {
   std::set<SnapshotId> manifest_stored_;      // told to the core
   int damaged_ = 0;                           // how many of its saves were not what was announced
   int errors_ = 0;                            // that workers reported, and crash signals
+  uint64_t drain_requests_ = 0;
+  uint64_t drain_writes_ = 0;   // that were begun; they keep their order
+  uint64_t drains_written_ = 0;
+  bool repair_ends_ = false;  // replicas differed twice in a row, or after the end
   bool stop_asked_ = false;
   bool hung_ = false;
   chief::Phase phase_ = chief::Phase::kAdopting;

@@ -16,7 +16,7 @@ worker::SessionConfig Config(const Cluster& cluster, int slot, const Incarnation
   worker::SessionConfig config;
   config.incarnation = incarnation;
   config.preferred_name = cluster.NameOf(slot);
-  config.host = absl::StrCat("host-", cluster.HostOf(slot));
+  config.host = cluster.HostNameOf(slot);
   config.peer_address = absl::StrCat(config.host, ":", incarnation.low);
   config.device = "simulated";
   return config;
@@ -53,12 +53,12 @@ void SimWorker::BreakDown() {
 }
 
 void SimWorker::Compute(absl::Duration time, std::function<void()> action) {
-  After(time, [this, action = std::move(action)] { WaitForHang(action); });
+  After(time, [this, action = std::move(action)]() mutable { WaitForHang(std::move(action)); });
 }
 
 void SimWorker::WaitForHang(std::function<void()> action) {
   if (world().now() >= hangs_until_) return action();
-  After(absl::Milliseconds(50), [this, action = std::move(action)] { WaitForHang(action); });
+  After(absl::Milliseconds(50), [this, action = std::move(action)]() mutable { WaitForHang(std::move(action)); });
 }
 
 void SimWorker::Step(const worker::Event& event) {
@@ -140,6 +140,10 @@ void SimWorker::Perform(const worker::Disconnect&) {
 void SimWorker::Perform(const worker::Send& action) {
   if (!connection_.has_value()) return;
   std::visit([this](const auto& m) { cluster_->Cover(std::decay_t<decltype(m)>::kTypeName); }, action.message);
+  if (const auto* formed = std::get_if<Formed>(&action.message)) {
+    cluster_->oracle->Started(name_, formed->generation, formed->position);
+    cluster_->Formed(*this, members_);
+  }
   const ConnectionId id = *connection_;
   cluster_->network->Send(id, process_, [chief = chief_, id, fence = action.fence, message = action.message] {
     chief->Received(id, fence, message);
@@ -153,6 +157,7 @@ void SimWorker::Receive(ConnectionId connection, ChiefFence fence, ChiefCommand 
   if (std::holds_alternative<Fenced>(command) && std::exchange(welcome_, false)) alone_since_ = world().now();
   if (const auto* done = std::get_if<Done>(&command)) told_to_end_ = done->exit_code;
   if (const auto* shutdown = std::get_if<Shutdown>(&command)) told_to_end_ = shutdown->exit_code;
+  if (const auto* refused = std::get_if<Refused>(&command)) refused_with_ = refused->exit_code;
   Step(worker::CommandReceived{fence, std::move(command)});
 }
 
@@ -162,13 +167,15 @@ std::string SimWorker::WhyNotExit(int exit_code) const {
   switch (exit_code) {
     case 65:
     case 78:
-      return refused_to_prepare_ ? "" : "it was refused although it can do its part";
+      if (refused_to_prepare_ || (exit_code == 78 && refused_with_ == 78 && cluster_->MayBeLeftOut(slot_))) return "";
+      return "it was refused although it can do its part";
     case 69:
       if (!welcome_ && world().now() - alone_since_ >= policy.chief_timeout) return "";
       return absl::StrCat("it was without a chief for ", absl::FormatDuration(world().now() - alone_since_));
     case 70:
       return broke_down_ ? "" : "nothing of it broke";
     case 75:
+      if (refused_with_ == 75 && cluster_->WasDrained(slot_)) return "";
       if (terminated_ || (stop_.has_value() && world().now() - stop_since_ >= policy.abort_limit)) return "";
       return "nobody asked it to leave";
     default:

@@ -38,6 +38,13 @@ class SimWorker {
   void NoPeersUntil(absl::Time when) { no_peers_until_ = when; }
   // The next preparation, or the making of the plan, fails.
   void FailToPrepare(PrepareProblem problem) { prepare_problem_ = problem; }
+  // Flips a bit of its state, where it is a member that steps with others. False: it is none.
+  bool FlipBit(Random& random);
+  // It holds what a flip has left in this replica, or in the one that it received its state from.
+  bool odd() const { return odd_; }
+  const ReplicaState& state() const { return state_; }
+  bool has_state() const { return has_state_; }
+  const Lineage& lineage() const { return lineage_; }
   // Something of its own breaks: it reports that and ends with 70.
   void BreakDown();
   // Whether it does its part, as far as it is in its own hands.
@@ -101,6 +108,8 @@ class SimWorker {
                 std::function<void(const Gathered&)> then);
   void FetchShare(const worker::SyncState& action);
   void TakeState(const worker::SyncState& action, const ReplicaState& state, const EvaluationProgress& progress);
+  void SetOdd(bool odd);
+  void ExpectFound();
   void Reduced(const worker::RunStep& action, const Gathered& gathered);
 
   Cluster* cluster_;
@@ -123,6 +132,8 @@ class SimWorker {
   bool has_state_ = false;
   ReplicaState state_;
   Lineage lineage_;
+  bool odd_ = false;
+  int64_t hit_at_ = 0;  // the step of its newest flip
   std::map<SnapshotId, ReplicaState> snapshots_;
 
   // The communicator.
@@ -148,6 +159,7 @@ class SimWorker {
   bool broke_down_ = false;
   bool refused_to_prepare_ = false;
   std::optional<int> told_to_end_;  // the code that a chief gave
+  std::optional<int> refused_with_;
   std::optional<PrepareProblem> prepare_problem_;
   absl::Time hangs_until_ = absl::InfinitePast();
   absl::Time no_peers_until_ = absl::InfinitePast();

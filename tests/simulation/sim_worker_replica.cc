@@ -59,11 +59,13 @@ void SimWorker::Perform(const worker::SyncState& action) {
   if (rank_ == action.source_rank) {
     mine = {static_cast<uint64_t>(state_.step), state_.weights[0], state_.weights[1], state_.weights[2]};
     PutProgress(action.progress, mine);
+    mine.push_back(odd_ ? 1 : 0);
   }
   Exchange(action.generation, absl::StrCat("state at ", action.position.ToString()), std::move(mine), receives,
            [this, action, receives](const Gathered& gathered) {
-             const Contribution& sent = gathered[action.source_rank];
+             const Contribution& sent = (*gathered)[action.source_rank];
              ReplicaState received{static_cast<int64_t>(sent[0]), {sent[1], sent[2], sent[3]}};
+             if (receives) SetOdd(sent.back() != 0);
              TakeState(action, receives ? received : state_, TakeProgress(sent, 4));
            });
 }
@@ -82,8 +84,9 @@ void SimWorker::FetchShare(const worker::SyncState& action) {
     Exchange(action.generation, absl::StrCat("restore of step ", action.restore->step), std::move(mine), true,
              [this, action](const Gathered& gathered) {
                ReplicaState received;
-               received.step = static_cast<int64_t>(gathered[0][0]);
-               for (int i = 0; i < kWeights; ++i) received.weights[i] = gathered[i % gathered.size()][i + 1];
+               received.step = static_cast<int64_t>((*gathered)[0][0]);
+               SetOdd(false);
+               for (int i = 0; i < kWeights; ++i) received.weights[i] = (*gathered)[i % gathered->size()][i + 1];
                TakeState(action, received, action.progress);
              });
   });
@@ -92,13 +95,39 @@ void SimWorker::FetchShare(const worker::SyncState& action) {
 void SimWorker::TakeState(const worker::SyncState& action, const ReplicaState& state,
                           const EvaluationProgress& progress) {
   cluster_->Cover(action.restore.has_value() ? "state restored" : "state sent by a peer");
-  cluster_->oracle->Replaced(name_, has_state_ && lineage_ == action.lineage, state_, state);
+  cluster_->oracle->Replaced(name_, action.lineage, has_state_ && lineage_ == action.lineage, state_, state);
   has_state_ = true;
   state_ = state;
   lineage_ = action.lineage;
   End();
   Step(worker::StateSynced{action.generation, action.position, DigestText(state_), progress});
   MaybeStopped();
+}
+
+void SimWorker::SetOdd(bool odd) {
+  if (odd_ && !odd) cluster_->oracle->FlipGone(lineage_);
+  if (odd) cluster_->odd_hosts.insert(cluster_->HostNameOf(slot_));
+  odd_ = odd;
+}
+
+bool SimWorker::FlipBit(Random& random) {
+  if (!has_state_ || size_ < 2 || core_.phase() != worker::SessionCore::Phase::kRunning) return false;
+  state_.weights[random.Below(kWeights)] ^= uint64_t{1} << random.Below(64);
+  cluster_->oracle->Flipped(lineage_, state_.step);
+  cluster_->Cover("a bit flips");
+  SetOdd(true);
+  hit_at_ = state_.step;
+  return true;
+}
+
+// Where nothing else fails a flip is found by the first comparison that follows it, or by the next one.
+void SimWorker::ExpectFound() {
+  const TrainingPolicy& policy = cluster_->settings.policy.training;
+  const uint64_t every = policy.audit_every_steps > 0 ? policy.audit_every_steps : policy.snapshot_every_steps;
+  if (!odd_ || !cluster_->settings.flips_alone || state_.step != hit_at_ + 2 * static_cast<int64_t>(every)) return;
+  After(absl::Seconds(20), [this] {
+    if (odd_) cluster_->oracle->Violation(absl::StrCat(name_, ": a bit that flipped at step ", hit_at_, " is not found"));
+  });
 }
 
 // ---- Computing ------------------------------------------------------------------------------------------------------
@@ -115,7 +144,7 @@ constexpr size_t kSlotWords = kRequestKinds + 2;
 
 ControlWord TakeWord(const Gathered& gathered, size_t begin) {
   ControlWord word;
-  for (const Contribution& one : gathered) {
+  for (const Contribution& one : *gathered) {
     ControlContribution slot;
     std::copy_n(one.begin() + static_cast<std::ptrdiff_t>(begin), kRequestKinds, slot.requests.begin());
     slot.free_to_save = one[begin + kRequestKinds] != 0;
@@ -139,7 +168,7 @@ void SimWorker::Perform(const worker::RunStep& action) {
   PutSlot(action.slot, mine);
   Weights sum{};
   for (uint32_t shard = rank_; shard < static_cast<uint32_t>(job.logical_shards); shard += size_) {
-    AddTo(sum, ShardGradient(job, state_, static_cast<int>(shard)));
+    AddTo(sum, cluster_->oracle->reference().GradientAt(state_, static_cast<int>(shard)));
     mine.push_back(shard);
   }
   std::copy(sum.begin(), sum.end(), mine.begin());
@@ -159,13 +188,14 @@ void SimWorker::Reduced(const worker::RunStep& action, const Gathered& gathered)
   Compute(update, [this, action, gathered] {
     Weights sum{};
     std::vector<uint64_t> shards;
-    for (const Contribution& one : gathered) {
+    for (const Contribution& one : *gathered) {
       AddTo(sum, Weights{one[0], one[1], one[2]});
       shards.insert(shards.end(), one.begin() + kWeights + kSlotWords, one.end());
     }
     Apply(state_, sum);
     if (stop_.has_value()) cluster_->Cover("update finished while stopping");
-    cluster_->oracle->Applied(name_, state_, std::move(shards));
+    ExpectFound();
+    cluster_->oracle->Applied(name_, lineage_, state_, std::move(shards));
     End();
     worker::StepFinished finished;
     finished.generation = action.generation;

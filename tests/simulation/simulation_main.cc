@@ -6,19 +6,24 @@
 //   simulation_main --seed S --shrink                      the smallest schedule of it that still fails
 //
 // --seeds-file runs the seeds of a file first. Exit 1 when any schedule failed; --failures-to keeps the failing seeds.
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <optional>
 #include <random>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/sync/mutex.h"
 #include "tests/simulation/coverage.h"
 #include "tests/simulation/scenario.h"
 #include "tests/simulation/seed_list.h"
@@ -32,6 +37,7 @@ struct Options {
   uint64_t count = 0;  // run so many
   double seconds = 0;  // or go on for so long
   uint64_t max_failures = 10;
+  uint64_t jobs = std::max(1u, std::thread::hardware_concurrency());
   std::string seeds_file;
   std::string failures_to;
 };
@@ -68,26 +74,18 @@ int ShrinkAndSay(const ScenarioOptions& options) {
   return 1;
 }
 
+// Runs schedules on several threads and adds up what they met.
 class Runs {
  public:
-  explicit Runs(Options options) : options_(std::move(options)) {}
+  explicit Runs(Options options, ScenarioOptions schedule, std::vector<ScenarioOptions> first)
+      : options_(std::move(options)), schedule_(std::move(schedule)), first_(std::move(first)) {}
 
-  // False when nothing more is to run.
-  bool Run(const ScenarioOptions& schedule) {
-    const ScenarioResult result = RunScenario(schedule);
-    ++schedules_;
-    faults_ += result.faults;
-    steps_ += result.steps_applied;
-    for (const auto& [what, count] : result.covered) covered_[what] += count;
-    coverage_.Add(result.coverage);
-    if (result.wait_share > wait_share_) {
-      wait_share_ = result.wait_share;
-      longest_wait_ = absl::StrCat(absl::FormatDuration(result.longest_wait), " in seed ", schedule.seed);
-    }
-    if (!result.violations.empty()) Failed(schedule, result.violations[0]);
-    return failures_ < options_.max_failures;
+  void Run() {
+    std::vector<std::thread> threads;
+    for (uint64_t i = 1; i < options_.jobs; ++i) threads.emplace_back([this] { RunSome(); });
+    RunSome();
+    for (std::thread& thread : threads) thread.join();
   }
-  double elapsed() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
   int Conclude() const {
     for (const auto& [what, count] : covered_) std::cout << what << " " << count << "; ";
     std::cout << "\n" << coverage_.Text();
@@ -99,42 +97,89 @@ class Runs {
   }
 
  private:
+  // What one thread has met.
+  struct Met {
+    uint64_t schedules = 0, faults = 0, steps = 0;
+    std::map<std::string, uint64_t> covered;
+    Coverage coverage;
+  };
+
+  double elapsed() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+  // The next schedule; nullopt when nothing more is to run.
+  std::optional<ScenarioOptions> Next() {
+    MutexLock lock(&mutex_);
+    if (failures_ >= options_.max_failures) return std::nullopt;
+    if (next_ < first_.size()) return first_[next_++];
+    const uint64_t i = next_ - first_.size();
+    if (i >= options_.count && elapsed() >= options_.seconds) return std::nullopt;
+    ++next_;
+    ScenarioOptions schedule = schedule_;
+    schedule.seed = options_.first + i;
+    return schedule;
+  }
+
+  void RunSome() {
+    Met met;
+    while (const std::optional<ScenarioOptions> schedule = Next()) {
+      const ScenarioResult result = RunScenario(*schedule);
+      ++met.schedules;
+      met.faults += result.faults;
+      met.steps += result.steps_applied;
+      for (const auto& [what, count] : result.covered) met.covered[what] += count;
+      met.coverage.Add(result.coverage);
+      if (result.violations.empty() && result.wait_share <= wait_share_.load()) continue;
+      MutexLock lock(&mutex_);
+      if (result.wait_share > wait_share_.load()) {
+        wait_share_ = result.wait_share;
+        longest_wait_ = absl::StrCat(absl::FormatDuration(result.longest_wait), " in seed ", schedule->seed);
+      }
+      if (!result.violations.empty()) Failed(*schedule, result.violations[0]);
+    }
+    MutexLock lock(&mutex_);
+    schedules_ += met.schedules;
+    faults_ += met.faults;
+    steps_ += met.steps;
+    for (const auto& [what, count] : met.covered) covered_[what] += count;
+    coverage_.Add(met.coverage);
+  }
+
   void Failed(const ScenarioOptions& schedule, const std::string& violation) {
     ++failures_;
     std::cout << "FAILED seed " << schedule.seed << ": " << violation << "\n  replay: " << ReplayCommand(schedule)
               << std::endl;
     if (options_.failures_to.empty()) return;
-    const char* const profile = schedule.profile == Profile::kClassic ? "classic" : "swarm";
     std::ofstream(options_.failures_to, std::ios::app)
-        << profile << " " << schedule.seed << "  # " << violation << std::endl;
+        << NameOf(schedule.profile) << " " << schedule.seed << "  # " << violation << std::endl;
   }
 
   const Options options_;
+  const ScenarioOptions schedule_;
+  const std::vector<ScenarioOptions> first_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+
+  Mutex mutex_;  // of what follows
+  uint64_t next_ = 0;
   uint64_t schedules_ = 0, faults_ = 0, steps_ = 0, failures_ = 0;
   std::map<std::string, uint64_t> covered_;
   Coverage coverage_;
-  double wait_share_ = 0;
+  std::atomic<double> wait_share_ = 0;
   std::string longest_wait_ = "none";
 };
 
-int RunMany(const Options& options, ScenarioOptions schedule) {
-  Runs runs(options);
+int RunMany(const Options& options, const ScenarioOptions& schedule) {
+  std::vector<ScenarioOptions> first;
   if (!options.seeds_file.empty()) {
-    const auto schedules = ReadSeeds(options.seeds_file);
+    auto schedules = ReadSeeds(options.seeds_file);
     if (!schedules.ok()) {
       std::cerr << schedules.status().message() << "\n";
       return 64;
     }
-    for (const ScenarioOptions& one : *schedules) {
-      if (!runs.Run(one)) return runs.Conclude();
-    }
+    first = *std::move(schedules);
   }
   std::cout << "seeds from " << options.first << std::endl;
-  for (uint64_t i = 0; i < options.count || runs.elapsed() < options.seconds; ++i) {
-    schedule.seed = options.first + i;
-    if (!runs.Run(schedule)) break;
-  }
+  Runs runs(options, schedule, std::move(first));
+  runs.Run();
   return runs.Conclude();
 }
 
@@ -152,22 +197,25 @@ int main(int argc, char** argv) {
   CLI::App app("Seeded fault schedules against the two pure cores");
   Options options;
   ScenarioOptions schedule;
-  bool trace = false, fresh = false, classic = false, shrink = false;
+  bool trace = false, fresh = false, classic = false, swarm = false, shrink = false;
   std::vector<size_t> only;
   CLI::Option* one = app.add_option("--seed", schedule.seed, "run this seed alone");
   app.add_flag("--trace", trace, "print every message and decision of the one seed");
   app.add_flag("--shrink", shrink, "leave out what the one seed does not need to fail, and print what is left");
   app.add_option("--only", only, "of the faults of the one seed, by number")->delimiter(',')->expected(0, 1 << 20);
   app.add_option("--salt", schedule.salt, "other delays for the same faults");
+  app.add_flag("--swarm", swarm, "without the kinds of faults that wide swarms add");
   app.add_flag("--classic", classic, "fewer kinds of faults, all of them in every schedule");
   CLI::Option* from = app.add_option("--seeds-from", options.first, "the first of consecutive seeds");
   app.add_flag("--fresh", fresh, "begin at a seed that chance draws")->excludes(from);
   app.add_option("--count", options.count, "run so many");
   app.add_option("--seconds", options.seconds, "go on for so long");
+  app.add_option("--jobs", options.jobs, "threads; as many as there are cores without it")->check(CLI::PositiveNumber);
   app.add_option("--max-failures", options.max_failures, "stop after so many failing seeds");
   app.add_option("--seeds-file", options.seeds_file, "run the seeds of this file first");
   app.add_option("--failures-to", options.failures_to, "append failing seeds to this file");
   CLI11_PARSE(app, argc, argv);
+  if (swarm) schedule.profile = Profile::kSwarm;
   if (classic) schedule.profile = Profile::kClassic;
   if (app.count("--only") > 0) schedule.only.emplace(only.begin(), only.end());
   if (one->count() > 0) return shrink ? ShrinkAndSay(schedule) : Replay(schedule, trace);

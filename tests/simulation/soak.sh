@@ -16,7 +16,7 @@ trap 'rm -rf "$logs"' EXIT
 
 jobs=()
 for core in $(seq "$(nproc)"); do
-  nice "$simulator" --fresh --seconds "$seconds" --max-failures 100 --failures-to "$failures" >"$logs/$core" &
+  nice "$simulator" --jobs 1 --fresh --seconds "$seconds" --max-failures 100 --failures-to "$failures" >"$logs/$core" &
   jobs+=($!)
 done
 failed=0

@@ -109,7 +109,7 @@ Swarm DrawSwarm(uint64_t seed) {
   if (long_run) settings.compute_scale = static_cast<int>(random.Between(4, 30));
 
   std::vector<FaultKind> drawn;  // each as often as its weight
-  for (size_t kind = 0; kind < kFaultKinds; ++kind) {
+  for (size_t kind = 0; kind < kSwarmKinds; ++kind) {
     if (!random.Chance(300)) continue;
     swarm.kinds.push_back(static_cast<FaultKind>(kind));
     for (int64_t weight = random.Between(1, 8); weight > 0; --weight) drawn.push_back(swarm.kinds.back());
@@ -126,33 +126,31 @@ Swarm DrawSwarm(uint64_t seed) {
   return swarm;
 }
 
-Hardships HardshipsOf(const std::vector<FaultKind>& kinds) {
-  Hardships hardships;
-  for (const FaultKind kind : kinds) {
-    switch (kind) {
-      case FaultKind::kCutHosts:
-      case FaultKind::kCutChannel:
-        hardships.cuts = true;
-        break;
-      case FaultKind::kHangWorker:
-        hardships.hangs = true;
-        hardships.longest_hang = absl::Seconds(40);
-        break;
-      case FaultKind::kBlockDirection:
-      case FaultKind::kPauseWorker:
-      case FaultKind::kBreakGroup:
-      case FaultKind::kNoPeers:
-        hardships.peers = true;
-        break;
-      case FaultKind::kFillDisk:
-      case FaultKind::kStallDisk:
-        hardships.storage = true;
-        break;
-      default:
-        break;
+Swarm DrawWideSwarm(uint64_t seed) {
+  Swarm swarm = DrawSwarm(seed);
+  for (size_t kind = kSwarmKinds; kind < kFaultKinds; ++kind) {
+    Random random(Mix(Mix(seed ^ 0x31de5ull) + kind));
+    if (!random.Chance(300)) continue;
+    swarm.kinds.push_back(static_cast<FaultKind>(kind));
+    const bool flips = swarm.kinds.back() == FaultKind::kFlipBit;
+    if (flips && random.Chance(250)) {
+      // Nothing else fails, so that nothing is excused.
+      swarm.settings.flips_alone = true;
+      swarm.kinds = {FaultKind::kFlipBit};
+      swarm.faults.clear();
     }
+    const bool rare = flips || random.Chance(500);
+    const absl::Duration rate = std::max(absl::Milliseconds(20), swarm.fault_phase / random.Between(1, rare ? 3 : 20));
+    absl::Duration at = random.Between(absl::ZeroDuration(), rate);
+    while (at < swarm.fault_phase && swarm.faults.size() < 2 * kMostFaults) {
+      swarm.faults.push_back({at, swarm.kinds.back(), random.Next()});
+      at += random.Between(absl::ZeroDuration(), 2 * rate);
+    }
+    if (swarm.settings.flips_alone) return swarm;
   }
-  return hardships;
+  Random random(Mix(seed ^ 0xe8c1ull));
+  if (random.Chance(300)) swarm.settings.policy.exclude_host_after = static_cast<uint32_t>(random.Between(1, 4));
+  return swarm;
 }
 
 }  // namespace lockstep::simulation

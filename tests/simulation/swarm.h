@@ -14,7 +14,6 @@
 #include "absl/time/time.h"
 #include "tests/simulation/cluster.h"
 #include "tests/simulation/faults.h"
-#include "tests/simulation/progress_oracle.h"
 #include "tests/simulation/random.h"
 
 namespace lockstep::simulation {
@@ -36,8 +35,9 @@ struct Swarm {
 };
 
 Swarm DrawSwarm(uint64_t seed);
-// What these faults, and the delays of this cluster, make the job reckon with.
-Hardships HardshipsOf(const std::vector<FaultKind>& kinds);
+// The same, with more kinds of faults, each drawn from a stream of its own: where none of them strikes, it is the swarm
+// of that seed.
+Swarm DrawWideSwarm(uint64_t seed);
 
 }  // namespace lockstep::simulation
 

@@ -54,25 +54,46 @@ void World::AfterOutside(absl::Duration delay, std::function<void()> action) {
 }
 
 void World::Push(ProcessId process, absl::Time when, std::function<void()> action) {
-  queue_.push({when, next_order_++, process, std::move(action)});
+  uint32_t slot = 0;
+  if (free_.empty()) {
+    slot = static_cast<uint32_t>(actions_.size());
+    actions_.push_back(std::move(action));
+  } else {
+    slot = free_.back();
+    free_.pop_back();
+    actions_[slot] = std::move(action);
+  }
+  queue_.push_back({when, process, next_order_++, slot});
+  std::push_heap(queue_.begin(), queue_.end(), Later());
+}
+
+void World::Enter(ProcessId process, std::function<void()> action) {
+  if (!queue_.empty() && queue_.front().when <= now_) return Push(process, now_, std::move(action));
+  Run(process, std::move(action));
 }
 
 bool World::RunOne() {
   if (queue_.empty()) return false;
-  // The queue hands out constant references; the entry is dropped right after the move.
-  Scheduled next = std::move(const_cast<Scheduled&>(queue_.top()));
-  queue_.pop();
+  std::pop_heap(queue_.begin(), queue_.end(), Later());
+  const Scheduled next = queue_.back();
+  queue_.pop_back();
+  std::function<void()> action = std::exchange(actions_[next.slot], nullptr);
+  free_.push_back(next.slot);
   now_ = next.when;
-  if (next.process != kOutside) {
-    Process& process = processes_[next.process];
-    if (!process.alive) return true;
+  Run(next.process, std::move(action));
+  return true;
+}
+
+void World::Run(ProcessId id, std::function<void()> action) {
+  if (id != kOutside) {
+    Process& process = processes_[id];
+    if (!process.alive) return;
     if (process.paused) {
-      process.waiting.push_back(std::move(next.action));
-      return true;
+      process.waiting.push_back(std::move(action));
+      return;
     }
   }
-  next.action();
-  return true;
+  action();
 }
 
 void World::Trace(absl::string_view who, absl::string_view what) {

@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <functional>
 #include <ostream>
-#include <queue>
 #include <string>
 #include <vector>
 
@@ -52,6 +51,10 @@ class World {
   // Runs `action` outside every process: the network, the disk, whoever restarts processes, the faults.
   void AfterOutside(absl::Duration delay, std::function<void()> action);
 
+  // Of an action that runs now, outside every process: what After with no delay would do, at once where nothing else
+  // is due at this instant.
+  void Enter(ProcessId process, std::function<void()> action);
+
   // Takes the next event. False when nothing is left.
   bool RunOne();
 
@@ -61,11 +64,12 @@ class World {
 
  private:
   static constexpr ProcessId kOutside = -1;
+  // Kept small: the queue moves these about; the actions stay in their slots.
   struct Scheduled {
     absl::Time when;
-    uint64_t order;
     ProcessId process;
-    std::function<void()> action;
+    uint64_t order;
+    uint32_t slot;
   };
   struct Later {
     bool operator()(const Scheduled& a, const Scheduled& b) const {
@@ -80,13 +84,16 @@ class World {
   };
 
   void Push(ProcessId process, absl::Time when, std::function<void()> action);
+  void Run(ProcessId process, std::function<void()> action);
 
   const absl::Time start_;
   absl::Time now_;
   Random random_;
   std::ostream* trace_;
   uint64_t next_order_ = 0;
-  std::priority_queue<Scheduled, std::vector<Scheduled>, Later> queue_;
+  std::vector<Scheduled> queue_;  // a heap, the next one first
+  std::vector<std::function<void()>> actions_;
+  std::vector<uint32_t> free_;  // slots of actions_
   std::vector<Process> processes_;
 };
 
