@@ -61,7 +61,7 @@ class Coordinator {
   // events came since.
   absl::Time NextDeadline() const;
   CoordinatorView View();
-  Phase phase() const { return phase_; }  // View().phase, without the rest of it
+  Phase phase() const { return life_.phase(); }  // View().phase, without the rest of it
   // The newest generation, and how many members it was formed of.
   const Generation& generation() const { return life_.current().id; }
   size_t member_count() const { return life_.current().members.size(); }
