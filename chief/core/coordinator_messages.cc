@@ -137,11 +137,8 @@ bool Coordinator::TellProgress() {
 void Coordinator::OnMessage(Worker& worker, const Report& message) {
   if (!message.stats.empty()) out_.Add(WorkerStats{worker.name(), message.stats});
   if (message.lineage == history_.lineage()) progress_.AddRecords(message.records);
-  if (life_.Is(Phase::kAdopting)) {
-    // Whether its generation goes on is not known yet; if so, it goes on from here.
-    if (message.generation == worker.busy && worker.claimed.has_value()) worker.claimed->position = message.position;
-    return;
-  }
+  // Whether its generation goes on is not known yet; if so, it goes on from here.
+  if (life_.Is(Phase::kAdopting)) return life_.Moved(worker, message.generation, message.position);
   if (!life_.InCurrent(Context(), worker, message.generation) || message.lineage != history_.lineage()) return;
   signs_.Progressed(worker, now_);
   stragglers_.NoteSpeed(Context(), Spares(), worker, message);

@@ -58,8 +58,9 @@ struct CoreFixture {
   void Hold(int index, uint64_t step) { worker(index).held = HeldState{history.lineage(), {step, 0}, ""}; }
   std::vector<Worker*> All() { return roster.InOrder(); }
 
-  // How many actions of this kind came out since the last call of TakeActions.
+  // What came out since the last call …
   std::vector<Action> TakeActions() { return out.Take(); }
+  // … and the commands of one kind in it, once for each session that hears it.
   template <typename Command>
   static std::vector<Command> CommandsIn(const std::vector<Action>& actions) {
     std::vector<Command> found;

@@ -68,11 +68,17 @@ void GenerationLife::NoteSilence(const CoreContext& context) {
 
 void GenerationLife::TakeIn(const CoreContext& context, Worker& worker, const Hello& hello,
                             const ProgressTracker& progress) {
+  std::optional<HeldState> state;
+  if (hello.has_state) state = HeldState{hello.lineage, hello.position, Digest()};
+  if (hello.activity == Activity::kIdle) {
+    worker.held = std::move(state);
+    return;
+  }
   const bool finishes = Is(Phase::kFinishing) && hello.activity == Activity::kFinished;
   const bool goes_on = MayGoOn(hello, context.roster) || finishes;
   if (goes_on && Is(Phase::kWaiting)) ListenAgain(context, absl::StrCat(worker.name(), " came back"), progress);
   worker.busy = hello.generation;
-  if (hello.has_state) worker.claimed = HeldState{hello.lineage, hello.position, Digest()};
+  worker.claimed = std::move(state);
   worker.claims = claims_.Shared(hello.members);
   worker.finished = hello.activity == Activity::kFinished;
   if (!goes_on) SendVerdict(context, worker, "its generation ended when its session did");
@@ -320,11 +326,6 @@ void GenerationLife::Rest(Worker& worker, const Generation& last, std::optional<
   worker.last_generation = last;
   worker.held = std::move(held);
   worker.rest_asked.reset();
-}
-
-bool GenerationLife::Forget(const Incarnation& incarnation, const std::string& name, absl::Time now) {
-  if (current_.Has(incarnation)) backoff_.EndEarly(name, now);
-  return joined_.erase(incarnation) != 0;
 }
 
 void GenerationLife::MemberLost(const CoreContext& context, const std::string& name, const std::string& reason,

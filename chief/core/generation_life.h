@@ -111,8 +111,12 @@ class GenerationLife {
   void NoteSilence(const CoreContext& context);
 
   // ---- adopting
-  // A worker says Hello that may step. What it runs goes on, or it is told that it is over.
+  // A worker says Hello: what it holds at rest; or what it runs, which goes on, or it is told that it is over.
   void TakeIn(const CoreContext& context, Worker& worker, const Hello& hello, const ProgressTracker& progress);
+  // It reports to a chief that listens: its claim is at `position` by now.
+  void Moved(Worker& worker, const Generation& generation, const Position& position) const {
+    if (worker.busy == generation && worker.claimed.has_value()) worker.claimed->position = position;
+  }
   // `published`: the lineage of the newest checkpoint.
   std::optional<Adoption> AdvanceAdopting(const CoreContext& context, const Lineage& published);
   // Whoever runs a generation is to end it: none is adopted.
@@ -164,7 +168,10 @@ class GenerationLife {
   // No state of what went on so far counts any more.
   void Part() { parted_ = over_ = std::max(over_, newest_); }
   // A worker left the roster. True: it was a member of some generation of this chief.
-  bool Forget(const Incarnation& incarnation, const std::string& name, absl::Time now);
+  bool Forget(const Incarnation& incarnation, const std::string& name, absl::Time now) {
+    if (current_.Has(incarnation)) backoff_.EndEarly(name, now);
+    return joined_.erase(incarnation) != 0;
+  }
   // It was a member.
   void MemberLost(const CoreContext& context, const std::string& name, const std::string& reason,
                   const ProgressTracker& progress);
