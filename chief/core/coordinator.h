@@ -50,6 +50,7 @@
 #include "chief/core/host_scores.h"
 #include "chief/core/join_backoff.h"
 #include "chief/core/limits.h"
+#include "chief/core/member_claims.h"
 #include "chief/core/no_progress.h"
 #include "chief/core/outbox.h"
 #include "chief/core/plan_tracker.h"
@@ -161,8 +162,6 @@ class Coordinator {
   // A worker that cannot do its part: it ends with `code`, and `message` is its last line.
   void RefuseWorker(Worker& worker, int32_t code, const std::string& message);
   void Admit(Worker& worker, const Hello& hello);
-  // This list; where the last worker named the same, that one's. Null for none.
-  std::shared_ptr<const std::vector<Member>> Claims(const std::vector<Member>& members);
   // With lineages per generation: a chief that has neither adopted nor formed a generation learns the newest lineage
   // from its workers.
   void TakeUpLineage(const Lineage& lineage);
@@ -264,6 +263,7 @@ class Coordinator {
   // coordinator_checkpoint.cc: reports, saves, the end
   void OnMessage(Worker& worker, const Report& message);
   void OnMessage(Worker& worker, const SnapshotTaken& message);
+  void TakeEarlySnapshots(Worker& worker);
   void OnMessage(Worker& worker, const ShareFailed& message);
   void OnMessage(Worker& worker, const EvalReport& message);
   void OnMessage(Worker& worker, const TextSample& message);
@@ -354,7 +354,7 @@ class Coordinator {
   };
 
   Roster roster_;
-  std::weak_ptr<const std::vector<Member>> last_claims_;
+  MemberClaims claims_;
   std::map<SessionId, NameClaim> name_claims_;   // wait until it is known whether the name's holder lives
   absl::Time last_came_ = absl::InfinitePast();  // a worker
   Departures gone_;

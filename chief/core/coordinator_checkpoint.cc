@@ -1,5 +1,6 @@
 // What members report, what is saved, and how the job ends (rules 6, 7, 18 to 21).
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -69,6 +70,12 @@ void Coordinator::OnMessage(Worker& worker, const SnapshotTaken& message) {
     return;
   }
   const bool of_current = message.generation == current_.id && current_.Has(worker.id());
+  const bool of_claimed = !of_current && !worker.AtRest() && message.generation == worker.busy;
+  if (of_claimed && worker.claims == nullptr && !worker.claim.empty()) {
+    // Whose save it is will be known when its members are named.
+    if (worker.early_snapshots.size() < kMaxHeldSnapshots) worker.early_snapshots.push_back(message);
+    return;
+  }
   std::vector<Incarnation> members = {worker.id()};
   bool audits = true;  // when all `members` have reported it, it is audited
   if (message.cause == SnapshotCause::kAtRest) {
@@ -80,7 +87,7 @@ void Coordinator::OnMessage(Worker& worker, const SnapshotTaken& message) {
   } else if (of_current) {
     members = current_.Ids();
     progress_.Applied(worker.id(), Position{snapshot.step, 0});
-  } else if (message.generation == worker.busy && worker.claims != nullptr) {
+  } else if (of_claimed && worker.claims != nullptr) {
     members.clear();
     for (const Member& member : *worker.claims) members.push_back(member.incarnation);
   } else {
@@ -118,6 +125,10 @@ void Coordinator::OnMessage(Worker& worker, const SnapshotTaken& message) {
     phase_ = Phase::kFinishing;
   }
   TellProgress();
+}
+
+void Coordinator::TakeEarlySnapshots(Worker& worker) {
+  for (const SnapshotTaken& taken : std::exchange(worker.early_snapshots, {})) OnMessage(worker, taken);
 }
 
 void Coordinator::OnMessage(Worker& worker, const ShareFailed& message) {

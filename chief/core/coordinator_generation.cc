@@ -1,7 +1,6 @@
 // A generation's life: adopted or formed, met at a boundary, broken on evidence, acknowledged (rules 4, 8, 10, 14).
 #include <algorithm>
 #include <map>
-#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -43,7 +42,7 @@ bool Coordinator::ClaimComplete(const Worker& witness) {
   for (const Member& member : *witness.claims) {
     const Worker* worker = roster_.Find(member.incarnation);
     if (worker == nullptr || worker->busy != witness.busy || worker->claims == nullptr ||
-        worker->claims->size() != witness.claims->size()) {
+        worker->claim != witness.claim) {
       return false;
     }
     if (!worker->claimed.has_value() || worker->claimed->lineage != witness.claimed->lineage) return false;
@@ -68,12 +67,13 @@ bool Coordinator::ClaimImpossible(const Worker& witness) {
 
 void Coordinator::ListenAgain(const std::string& reason) {
   out_.Say(Level::kWarning, absl::StrCat(reason, ": members may step on without this chief; it listens for them"));
-  const auto claims = std::make_shared<const std::vector<Member>>(current_.members);
+  std::vector<Worker*> here;
   for (Worker* worker : roster_.InOrder()) {
     if (worker->AtRest() || worker->busy != current_.id) continue;
-    worker->claims = claims;
+    here.push_back(worker);
     worker->claimed = HeldState{history_.lineage(), progress_.AppliedBy(worker->id()), Digest()};
   }
+  claims_.Give(current_.id, current_.members, here);
   current_ = CurrentGeneration();
   phase_ = Phase::kAdopting;
   phase_since_ = now_;
@@ -163,11 +163,13 @@ void Coordinator::Rest(Worker& worker, const Generation& last, std::optional<Hel
   worker.verdict_sent = false;
   worker.finished = false;
   worker.claims.reset();
+  worker.claim.clear();
   worker.claimed.reset();
   worker.last_generation = last;
   worker.held = std::move(held);
   worker.rest_asked.reset();
   saves_.NotExpected(worker.id());
+  TakeEarlySnapshots(worker);
 }
 
 void Coordinator::OnMessage(Worker& worker, const VerdictAck& message) {

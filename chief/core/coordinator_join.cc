@@ -98,22 +98,12 @@ void Coordinator::Admit(Worker& worker, const Hello& hello) {
     if (goes_on && phase_ == Phase::kWaiting) ListenAgain(absl::StrCat(worker.name(), " came back"));
     worker.busy = hello.generation;
     worker.claimed = state;
-    worker.claims = Claims(hello.members);
+    for (Worker* other : claims_.Take(hello, worker, roster_)) TakeEarlySnapshots(*other);
     worker.finished = hello.activity == Activity::kFinished;
     if (!goes_on) SendVerdict(worker, "its generation ended when its session did");
   }
   if (worker.finished) WelcomeFinished(worker, hello);
   if (hello.ready.has_value() && IsOfThisJob(*hello.ready) && plan_.known()) AcceptReady(worker, *hello.ready);
-}
-
-std::shared_ptr<const std::vector<Member>> Coordinator::Claims(const std::vector<Member>& members) {
-  if (members.empty()) return nullptr;
-  auto known = last_claims_.lock();
-  if (known == nullptr || *known != members) {
-    known = std::make_shared<const std::vector<Member>>(members);
-    last_claims_ = known;
-  }
-  return known;
 }
 
 void Coordinator::TakeUpLineage(const Lineage& lineage) {
@@ -127,8 +117,12 @@ void Coordinator::TakeUpLineage(const Lineage& lineage) {
 void Coordinator::WelcomeFinished(Worker& worker, const Hello& hello) {
   // The last snapshot is what the job waits for. Others are told again by SnapshotTaken once the worker is welcome.
   const bool evaluated = hello.position >= RestoredPosition(policy_.training, hello.position.step);
+  // Until somebody names the members it waits for that message as well.
+  if (worker.claims == nullptr && !worker.claim.empty()) return;
   std::vector<Incarnation> members;
-  for (const Member& member : hello.members) members.push_back(member.incarnation);
+  if (worker.claims != nullptr) {
+    for (const Member& member : *worker.claims) members.push_back(member.incarnation);
+  }
   for (const SnapshotId& snapshot : hello.snapshots) {
     if (snapshot.lineage != history_.lineage() || snapshot.step != hello.position.step) continue;
     CompareDigest(worker, snapshot.step, snapshot.digest);
