@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "chief/core/coordinator.h"
+#include "common/protocol/member_list.h"
 #include "common/protocol/recording.h"
 
 namespace lockstep::chief {
@@ -105,7 +106,7 @@ class ChiefHarness {
     const bool at_end = w.position.step >= config_.policy.training.end_step;
     if (!w.generation.IsNone() && at_end) hello.activity = Activity::kFinished;
     hello.generation = w.generation;
-    hello.members = w.members;
+    NameMembers(w.members, w.id, hello);
     hello.snapshots.assign(w.snapshots.begin(), w.snapshots.end());
     if (w.has_state) hello.ready = w.ready;
     hello.highest_term = w.term;

@@ -80,7 +80,6 @@ std::string Coordinator::Broken(const SnapshotId& published_before, bool same_jo
 }
 
 // ---- time
-// ------------------------------------------------------------------------------------------------------------
 
 void Coordinator::NoteTime(absl::Time now) {
   if (now_ == absl::InfinitePast()) {
@@ -143,7 +142,6 @@ void Coordinator::On(const Tick&) {
 }
 
 // ---- the order of things
-// ---------------------------------------------------------------------------------------------
 
 void Coordinator::AdvancePhase() {
   switch (life_.phase()) {
@@ -193,7 +191,6 @@ void Coordinator::Advance() {
 }
 
 // ---- what the storage, people and supervisors say
-// --------------------------------------------------------------------------------------------------
 
 void Coordinator::On(const Published& event) {
   if (!saves_.PublishDone(event.snapshot, now_, out_, roster_)) return;
@@ -256,7 +253,6 @@ void Coordinator::EndJob(int32_t code, const std::string& reason) {
 }
 
 // ---- what parts are handed, what people see
-// --------------------------------------------------------------------------
 
 CheckpointTracker::Context Coordinator::SaveContext() const {
   return {now_, preparation_.plan().hash(), clock_.trained_for(), history_};

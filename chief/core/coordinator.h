@@ -145,6 +145,8 @@ class Coordinator {
   void OnMessage(Worker& worker, const EvalReport& message);
   void OnMessage(Worker& worker, const TextSample& message);
   void OnMessage(Worker& worker, const SnapshotTaken& message);
+  // Those that came before the members of their generation were named.
+  void TakeEarlySnapshots(Worker& worker);
   void OnMessage(Worker& worker, const ShareFailed& message);
   void OnMessage(Worker& worker, const LeaveIntent& message);
   void OnMessage(Worker& worker, const Left& message);

@@ -7,7 +7,6 @@ namespace lockstep::chief {
 namespace {
 
 // ---- adoption (rule 14)
-// ----------------------------------------------------------------------------------------------
 
 // Two workers that run a generation of term 1 at step 30.
 void RunUnderOldChief(ChiefHarness& chief) {

@@ -335,7 +335,6 @@ TEST_CASE("coordinator: training hours end in a stop", "[core]") {
 }
 
 // ---- agreed steps and evaluation (rule 7)
-// ----------------------------------------------------------------------------
 
 TEST_CASE("coordinator: a step is agreed when every member applied it, and told once", "[core]") {
   ChiefHarness chief({.workers = 2});

@@ -260,7 +260,6 @@ TEST_CASE("coordinator: a drained worker that lost its session goes when it is b
 }
 
 // ---- by a time
-// ----------------------------------------------------------------------------------------------------
 
 TEST_CASE("coordinator: a drained member whose time is over goes in the middle of a step", "[core]") {
   ChiefHarness chief({.workers = 2});

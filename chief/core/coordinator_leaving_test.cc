@@ -9,7 +9,6 @@ namespace {
 using Catch::Matchers::Contains;
 
 // ---- leaving (rules 4, 21)
-// -------------------------------------------------------------------------------------------
 
 TEST_CASE("coordinator: a leaver goes at the boundary, and the others go on without rollback", "[core]") {
   ChiefHarness chief({.workers = 3});
@@ -91,7 +90,6 @@ TEST_CASE("coordinator: a worker outside a generation leaves at once", "[core]")
 }
 
 // ---- the end
-// ------------------------------------------------------------------------------------------------------
 
 TEST_CASE("coordinator: a spare whose session was cut at the end is waited for a moment, and hears Done", "[core]") {
   ChiefHarness chief({.workers = 2, .end_step = 50, .logical_shards = 1});

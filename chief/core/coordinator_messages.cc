@@ -40,7 +40,6 @@ void Coordinator::On(const HeartbeatReceived& event) {
 void Coordinator::OnMessage(Worker&, const Hello&) {}  // handled by OnHello, before a session is looked up
 
 // ---- getting ready
-// ---------------------------------------------------------------------------------------------------
 
 void Coordinator::OnMessage(Worker& worker, const PlanMade& message) {
   RefuseWorker(worker, preparation_.Made(Context(), worker, message));
@@ -60,11 +59,11 @@ void Coordinator::OnMessage(Worker& worker, const PeersTested& message) {
 }
 
 // ---- generations
-// -----------------------------------------------------------------------------------------------------
 
 void Coordinator::Rest(Worker& worker, const Generation& last, std::optional<HeldState> held) {
   life_.Rest(worker, last, std::move(held));
   saves_.NotExpected(worker.id());
+  TakeEarlySnapshots(worker);
 }
 
 void Coordinator::OnMessage(Worker& worker, const VerdictAck& message) {
@@ -120,7 +119,6 @@ void Coordinator::OnMessage(Worker& worker, const CommandRejected& message) {
 }
 
 // ---- steps
-// -----------------------------------------------------------------------------------------------------------
 
 bool Coordinator::TellProgress() {
   auto agreed = progress_.TakeAgreed();
@@ -159,7 +157,6 @@ void Coordinator::OnMessage(Worker&, const TextSample& message) {
 }
 
 // ---- saves
-// -----------------------------------------------------------------------------------------------------------
 
 void Coordinator::OnMessage(Worker& worker, const SnapshotTaken& message) {
   const SnapshotId& snapshot = message.snapshot;
@@ -168,6 +165,10 @@ void Coordinator::OnMessage(Worker& worker, const SnapshotTaken& message) {
     return;
   }
   const SnapshotTerms terms = TermsOf(Context(), life_, worker, message);
+  if (terms.early) {
+    if (worker.early_snapshots.size() < kMaxHeldSnapshots) worker.early_snapshots.push_back(message);
+    return;
+  }
   const bool at_rest = message.cause == SnapshotCause::kAtRest;
   if (terms.of_current && !at_rest) progress_.Applied(worker.id(), Position{snapshot.step, 0});
   life_.RequestServed(RequestKind::kSnapshot);
@@ -186,6 +187,10 @@ void Coordinator::OnMessage(Worker& worker, const SnapshotTaken& message) {
   TellProgress();
 }
 
+void Coordinator::TakeEarlySnapshots(Worker& worker) {
+  for (const SnapshotTaken& taken : std::exchange(worker.early_snapshots, {})) OnMessage(worker, taken);
+}
+
 void Coordinator::OnMessage(Worker& worker, const ShareFailed& message) {
   if (!saves_.Failed(worker.id(), message)) return;  // a consequence of what the storage said
   out_.Say(Level::kWarning, absl::StrCat(worker.name(), " could not send share ", message.share + 1, " of ",
@@ -193,7 +198,6 @@ void Coordinator::OnMessage(Worker& worker, const ShareFailed& message) {
 }
 
 // ---- leaving, failing
-// ------------------------------------------------------------------------------------------------
 
 void Coordinator::OnMessage(Worker& worker, const LeaveIntent& message) {
   if (worker.leaving && !worker.drained) return;

@@ -216,7 +216,6 @@ TEST_CASE("coordinator: who leaves while the last state is saved", "[core]") {
 }
 
 // ---- what a short grace asks for
-// --------------------------------------------------------------------------------
 
 TEST_CASE("coordinator: of leavers at several steps the newest is saved, and settles the others", "[core]") {
   ChiefHarness chief({.workers = 2, .end_step = kEnd});

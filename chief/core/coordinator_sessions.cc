@@ -81,7 +81,7 @@ void Coordinator::Admit(Worker& worker, const Hello& hello) {
                Welcome{policy_.job, worker.name(), history_.lineage(), policy_.metagraph, policy_.training},
                absl::StrCat("Hello of ", worker.name(), " on ", hello.host));
   if (end_.result().has_value()) return end_.Tell(Context(), worker, saves_, gone_);
-  life_.TakeIn(Context(), worker, hello, progress_);
+  for (Worker* other : life_.TakeIn(Context(), worker, hello, progress_)) TakeEarlySnapshots(*other);
   if (worker.finished) WelcomeFinished(worker, hello);
   if (hello.ready.has_value()) RefuseWorker(worker, preparation_.Kept(Context(), worker, *hello.ready, pairs_));
 }
@@ -97,8 +97,12 @@ void Coordinator::TakeUpLineage(const Lineage& lineage) {
 void Coordinator::WelcomeFinished(Worker& worker, const Hello& hello) {
   // The last snapshot is what the job waits for. Others are told again by SnapshotTaken once the worker is welcome.
   const bool evaluated = hello.position >= RestoredPosition(policy_.training, hello.position.step);
+  // Until somebody names the members it waits for that message as well.
+  if (worker.claims == nullptr && !worker.claim.empty()) return;
   std::vector<Incarnation> members;
-  for (const Member& member : hello.members) members.push_back(member.incarnation);
+  if (worker.claims != nullptr) {
+    for (const Member& member : *worker.claims) members.push_back(member.incarnation);
+  }
   for (const SnapshotId& snapshot : hello.snapshots) {
     if (snapshot.lineage != history_.lineage() || snapshot.step != hello.position.step) continue;
     CompareDigest(worker, snapshot.step, snapshot.digest);

@@ -41,7 +41,6 @@ void GenerationLife::Replace(const Generation& id) {
 }
 
 // ---- time
-// ------------------------------------------------------------------------------------------------------------
 
 void GenerationLife::Begin(absl::Time now, Term term, const JobPolicy& policy) {
   phase_since_ = now;
@@ -64,24 +63,24 @@ void GenerationLife::NoteSilence(const CoreContext& context) {
 }
 
 // ---- adopting
-// --------------------------------------------------------------------------------------------------------
 
-void GenerationLife::TakeIn(const CoreContext& context, Worker& worker, const Hello& hello,
-                            const ProgressTracker& progress) {
+std::vector<Worker*> GenerationLife::TakeIn(const CoreContext& context, Worker& worker, const Hello& hello,
+                                            const ProgressTracker& progress) {
   std::optional<HeldState> state;
   if (hello.has_state) state = HeldState{hello.lineage, hello.position, Digest()};
   if (hello.activity == Activity::kIdle) {
     worker.held = std::move(state);
-    return;
+    return {};
   }
   const bool finishes = Is(Phase::kFinishing) && hello.activity == Activity::kFinished;
   const bool goes_on = MayGoOn(hello, context.roster) || finishes;
   if (goes_on && Is(Phase::kWaiting)) ListenAgain(context, absl::StrCat(worker.name(), " came back"), progress);
   worker.busy = hello.generation;
   worker.claimed = std::move(state);
-  worker.claims = claims_.Shared(hello.members);
+  std::vector<Worker*> named = claims_.Take(hello, worker, context.roster);
   worker.finished = hello.activity == Activity::kFinished;
   if (!goes_on) SendVerdict(context, worker, "its generation ended when its session did");
+  return named;
 }
 
 bool GenerationLife::MayGoOn(const Hello& hello, const Roster& roster) const {
@@ -96,12 +95,13 @@ void GenerationLife::ListenAgain(const CoreContext& context, const std::string& 
                                  const ProgressTracker& progress) {
   context.out.Say(Level::kWarning,
                   absl::StrCat(reason, ": members may step on without this chief; it listens for them"));
-  const auto claims = std::make_shared<const std::vector<Member>>(current_.members);
+  std::vector<Worker*> here;
   for (Worker* worker : context.roster.InOrder()) {
     if (!Runs(*worker)) continue;
-    worker->claims = claims;
+    here.push_back(worker);
     worker->claimed = HeldState{context.history.lineage(), progress.AppliedBy(worker->id()), Digest()};
   }
+  claims_.Give(current_.id, current_.members, here);
   Replace(Generation());
   Enter(Phase::kAdopting, context.now);
   deadline_ = context.now + context.policy.heartbeat_limit;
@@ -170,7 +170,6 @@ GenerationLife::Adoption GenerationLife::Adopt(const CoreContext& context, const
 }
 
 // ---- forming, running
-// ---------------------------------------------------------------------------------------------------------
 
 std::optional<GenerationLife::FailedRestores> GenerationLife::CountFailedRestore(Roster& roster) {
   std::string failure = std::exchange(evidence_.restore_failure, "");
@@ -271,7 +270,6 @@ void GenerationLife::Finished(Worker& worker, const Generation& generation, uint
 }
 
 // ---- ending
-// ----------------------------------------------------------------------------------------------------------
 
 bool GenerationLife::MeetAt(const CoreContext& context, const Position& position) {
   if (!Is(Phase::kRunning) && !Is(Phase::kForming)) return false;
@@ -322,6 +320,7 @@ void GenerationLife::Rest(Worker& worker, const Generation& last, std::optional<
   worker.verdict_sent = false;
   worker.finished = false;
   worker.claims.reset();
+  worker.claim.clear();
   worker.claimed.reset();
   worker.last_generation = last;
   worker.held = std::move(held);

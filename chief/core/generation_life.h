@@ -44,6 +44,7 @@
 #include "chief/core/coordinator_view.h"
 #include "chief/core/core_context.h"
 #include "chief/core/formation_backoff.h"
+#include "chief/core/member_claims.h"
 #include "chief/core/progress_tracker.h"
 #include "chief/core/roster.h"
 #include "chief/core/running_claims.h"
@@ -111,8 +112,10 @@ class GenerationLife {
   void NoteSilence(const CoreContext& context);
 
   // ---- adopting
-  // A worker says Hello: what it holds at rest; or what it runs, which goes on, or it is told that it is over.
-  void TakeIn(const CoreContext& context, Worker& worker, const Hello& hello, const ProgressTracker& progress);
+  // A worker says Hello: what it holds at rest; or what it runs, which goes on, or it is told that it is over. Returns
+  // the others whose fellow members it names.
+  std::vector<Worker*> TakeIn(const CoreContext& context, Worker& worker, const Hello& hello,
+                              const ProgressTracker& progress);
   // It reports to a chief that listens: its claim is at `position` by now.
   void Moved(Worker& worker, const Generation& generation, const Position& position) const {
     if (worker.busy == generation && worker.claimed.has_value()) worker.claimed->position = position;
@@ -213,7 +216,7 @@ class GenerationLife {
   absl::Time phase_since_;
   absl::Time deadline_ = absl::InfiniteFuture();  // of Adopting and Breaking
   absl::Time away_until_ = absl::InfinitePast();  // sessions that end before then say nothing of their workers
-  ClaimLists claims_;
+  MemberClaims claims_;
 
   Current current_;
   Evidence evidence_;

@@ -35,7 +35,6 @@ Reachability::State Reachability::StateOf(const Incarnation& a, const Incarnatio
 }
 
 // ---- what is known
-// -----------------------------------------------------------------------------------------------------
 
 bool Reachability::ReachesAll(const Incarnation& worker, const Ids& others) const {
   if (others.size() <= kCrowd) {
@@ -127,7 +126,6 @@ bool Reachability::MayForm(const Incarnation& worker, absl::Time now) const {
 }
 
 // ---- changes
-// ---------------------------------------------------------------------------------------------------------
 
 template <typename Change>
 void Reachability::Edit(const Incarnation& a, const Incarnation& b, const Change& change) {
@@ -179,7 +177,6 @@ void Reachability::Forget(const Incarnation& gone) {
 }
 
 // ---- tests
-// -----------------------------------------------------------------------------------------------------------
 
 bool Reachability::TestDue(const Incarnation& a, const Incarnation& b, absl::Time now) const {
   if (!MayForm(a, now) || !MayForm(b, now) || StateOf(a, b) == State::kReached) return false;
@@ -270,7 +267,6 @@ bool Reachability::Failed(const Incarnation& a, const Incarnation& b, absl::Time
 }
 
 // ---- generations
-// -----------------------------------------------------------------------------------------------------
 
 void Reachability::FormedTogether(const Ids& members) {
   ++generations_;

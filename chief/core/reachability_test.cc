@@ -43,7 +43,6 @@ TEST_CASE("reachability: the next test, the end of a doubt and the end of a paus
 }
 
 // ---- crowds
-// ----------------------------------------------------------------------------------------------------------
 
 constexpr size_t kMany = 500;
 

@@ -50,10 +50,12 @@ struct Worker {
   Generation busy;            // that it runs or may still run; none: at rest
   bool verdict_sent = false;  // for `busy`
   bool finished = false;      // holds the last snapshot and waits for Done
-  // Members of `busy` as its Hello named them; null: none were named. Shared by all that named the same.
+  // Members of `busy`; null: nobody has named them yet. Shared by all that claim the same (member_claims.h).
   std::shared_ptr<const std::vector<Member>> claims;
-  std::optional<HeldState> claimed;  // where it stood then: used for an adoption only
-  Generation last_generation;        // for commands at rest
+  Digest claim;                                // their digest, as its Hello says; empty: it says nothing of members
+  std::vector<SnapshotTaken> early_snapshots;  // of `busy`, while its members are not named yet
+  std::optional<HeldState> claimed;            // where it stood then: used for an adoption only
+  Generation last_generation;                  // for commands at rest
   std::optional<HeldState> held;
   std::optional<Position> rest_asked;  // TakeSnapshot was sent for this position
 

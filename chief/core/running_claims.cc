@@ -7,7 +7,7 @@ bool ClaimComplete(const CoreContext& context, const Worker& witness, const Line
   for (const Member& member : *witness.claims) {
     const Worker* worker = context.roster.Find(member.incarnation);
     if (worker == nullptr || worker->busy != witness.busy || worker->claims == nullptr ||
-        worker->claims->size() != witness.claims->size()) {
+        worker->claim != witness.claim) {
       return false;
     }
     if (!worker->claimed.has_value() || worker->claimed->lineage != witness.claimed->lineage) return false;
@@ -28,16 +28,6 @@ bool ClaimImpossible(const CoreContext& context, const Worker& witness) {
     left = left || worker->busy != witness.busy || worker->verdict_sent;
   }
   return left;
-}
-
-std::shared_ptr<const std::vector<Member>> ClaimLists::Shared(const std::vector<Member>& members) {
-  if (members.empty()) return nullptr;
-  auto known = newest_.lock();
-  if (known == nullptr || *known != members) {
-    known = std::make_shared<const std::vector<Member>>(members);
-    newest_ = known;
-  }
-  return known;
 }
 
 }  // namespace lockstep::chief

@@ -5,13 +5,9 @@
 #ifndef LOCKSTEP_CHIEF_CORE_RUNNING_CLAIMS_H_
 #define LOCKSTEP_CHIEF_CORE_RUNNING_CLAIMS_H_
 
-#include <memory>
-#include <vector>
-
 #include "chief/core/core_context.h"
 #include "chief/core/roster.h"
 #include "common/protocol/ids.h"
-#include "common/protocol/messages.h"
 
 namespace lockstep::chief {
 
@@ -20,16 +16,6 @@ namespace lockstep::chief {
 bool ClaimComplete(const CoreContext& context, const Worker& witness, const Lineage& published);
 // Whether all members that `witness` names are here, and one of them runs that generation no more.
 bool ClaimImpossible(const CoreContext& context, const Worker& witness);
-
-// Lists of members, one for all workers that name the same: a thousand workers name a thousand each.
-class ClaimLists {
- public:
-  // This list; where the newest one is the same, that one. Null for none.
-  std::shared_ptr<const std::vector<Member>> Shared(const std::vector<Member>& members);
-
- private:
-  std::weak_ptr<const std::vector<Member>> newest_;
-};
 
 }  // namespace lockstep::chief
 

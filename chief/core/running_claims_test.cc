@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "chief/core/core_fixture.h"
+#include "chief/core/member_claims.h"
 
 namespace lockstep::chief {
 namespace {
@@ -16,11 +17,11 @@ struct Pair : CoreFixture {
   void Claim(int index, const std::vector<Member>& members) {
     Worker& claimant = worker(index);
     claimant.busy = Generation{1, 3};
-    claimant.claims = lists.Shared(members);
+    lists.Give(claimant.busy, members, {&claimant});
     claimant.claimed = HeldState{"lineage", {40, 0}, ""};
   }
 
-  ClaimLists lists;
+  MemberClaims lists;
 };
 
 TEST_CASE("running claims: complete when all that are named say the same", "[core]") {
@@ -55,17 +56,6 @@ TEST_CASE("running claims: impossible once all are here and one runs it no more"
 
   pair.Remove(1);  // it may come back, and hold more than the others
   CHECK_FALSE(ClaimImpossible(pair.Now(), pair.worker(0)));
-}
-
-TEST_CASE("running claims: workers that name the same share one list", "[core]") {
-  ClaimLists lists;
-  const std::vector<Member> members = {Member{CoreFixture::Id(0), "worker-0", ""}};
-
-  const auto one = lists.Shared(members);
-
-  CHECK(lists.Shared(members) == one);
-  CHECK(lists.Shared({}) == nullptr);
-  CHECK(lists.Shared({Member{CoreFixture::Id(1), "worker-1", ""}}) != one);
 }
 
 }  // namespace

@@ -8,6 +8,8 @@ SnapshotTerms TermsOf(const CoreContext& context, const GenerationLife& life, co
   const bool at_rest = message.cause == SnapshotCause::kAtRest;
   SnapshotTerms terms;
   terms.of_current = message.generation == life.current().id && life.current().Has(worker.id());
+  const bool of_claimed = !terms.of_current && !worker.AtRest() && message.generation == worker.busy;
+  terms.early = of_claimed && worker.claims == nullptr && !worker.claim.empty();
   if (at_rest) {
     for (const Worker* other : context.roster.InOrder()) {
       if (other->rest_asked.has_value() && other->rest_asked->step == step) terms.members.push_back(other->id());
@@ -15,7 +17,7 @@ SnapshotTerms TermsOf(const CoreContext& context, const GenerationLife& life, co
     terms.audits = terms.members.size() > 1;
   } else if (terms.of_current) {
     terms.members = life.current().Ids();
-  } else if (message.generation == worker.busy && worker.claims != nullptr) {
+  } else if (of_claimed && worker.claims != nullptr) {
     for (const Member& member : *worker.claims) terms.members.push_back(member.incarnation);
   } else {
     terms.members = {worker.id()};

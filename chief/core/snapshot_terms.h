@@ -16,6 +16,7 @@
 namespace lockstep::chief {
 
 struct SnapshotTerms {
+  bool early = false;                // of a generation whose members nobody has named yet: it waits until somebody does
   bool of_current = false;           // taken by a member of the current generation
   std::vector<Incarnation> members;  // that take it too, in rank order
   bool audits = true;                // once all `members` have reported it, it is audited

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "chief/core/core_fixture.h"
-#include "chief/core/running_claims.h"
+#include "chief/core/member_claims.h"
 
 namespace lockstep::chief {
 namespace {
@@ -39,13 +39,24 @@ TEST_CASE("snapshot terms: a member's counts for all members of its generation",
 TEST_CASE("snapshot terms: before an adoption it counts for those that its Hello named", "[core]") {
   Taken taken;
   taken.worker(2).busy = Generation{1, 5};
-  taken.worker(2).claims = ClaimLists().Shared({taken.worker(2).member, taken.worker(0).member});
+  MemberClaims().Give({1, 5}, {taken.worker(2).member, taken.worker(0).member}, {&taken.worker(2)});
 
   const SnapshotTerms terms = taken.Terms(2, SnapshotCause::kDue, {1, 5});
 
   CHECK_FALSE(terms.of_current);
   CHECK(terms.members == std::vector<Incarnation>{taken.Id(2), taken.Id(0)});
   CHECK(terms.audits);
+}
+
+TEST_CASE("snapshot terms: it waits while nobody has named the members of its generation", "[core]") {
+  Taken taken;
+  taken.worker(2).busy = Generation{1, 5};
+  CHECK_FALSE(taken.Terms(2, SnapshotCause::kDue, {1, 5}).early);
+
+  taken.worker(2).claim = "their digest";
+
+  CHECK(taken.Terms(2, SnapshotCause::kDue, {1, 5}).early);
+  CHECK_FALSE(taken.Terms(2, SnapshotCause::kDue, {1, 4}).early);
 }
 
 TEST_CASE("snapshot terms: of a generation that is over it audits nothing", "[core]") {

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -29,6 +30,7 @@
 #include "common/liveness/dump.h"
 #include "common/log/log.h"
 #include "common/log/output.h"
+#include "common/net/descriptors.h"
 #include "common/net/listen.h"
 #include "common/net/rpc.h"
 #include "common/status/exit_code.h"
@@ -41,6 +43,9 @@ namespace lockstep::chief {
 namespace {
 
 constexpr absl::Duration kFlushLimit = absl::Seconds(1);
+// Of a worker: its session, its heartbeats, and what it fetches and sends. Of the chief itself: files and listeners.
+constexpr uint64_t kDescriptorsPerWorker = 4;
+constexpr uint64_t kOwnDescriptors = 64;
 
 std::string LogFolder(const std::string& directory) { return absl::StrCat(directory, "/", layout::kLogs); }
 
@@ -83,6 +88,16 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> Listen(const std::string& wanted, 
     return server;
   }
   return CannotListen(wanted);
+}
+
+// A limit of the system that is too low is told before workers are refused by it.
+void RaiseDescriptorLimitFor(const JobPolicy& policy) {
+  const uint64_t workers = std::max(policy.min_workers, policy.expected_workers);
+  const uint64_t needed = workers * kDescriptorsPerWorker + kOwnDescriptors;
+  if (const uint64_t limit = RaiseDescriptorLimit(); limit < needed) {
+    LS_LOG(warn, workers, " workers may need ", needed, " open files and sockets here; the hard limit is ", limit,
+           ". Raise it (ulimit -Hn, LimitNOFILE= of systemd, --ulimit nofile= of containers)");
+  }
 }
 
 // Makes attempts until one succeeds, fails in a way that does not pass, or `limit` is over. Cancelled when a signal
@@ -208,6 +223,7 @@ int ChiefMain(const ChiefOptions& options) {
   absl::StatusOr<JobSetup> setup = SetUpJob(options, exit_code);
   if (!setup.ok()) return EndEarly(setup.status(), exit_code);
   SetDumpFolder(LogFolder(setup->directory));
+  RaiseDescriptorLimitFor(setup->policy);
   const absl::StatusOr<std::unique_ptr<JobStore>> store = OpenStore(*setup, signals, exit_code);
   if (!store.ok()) return EndEarly(store.status(), exit_code);
   const int code = Serve(options, *setup, **store, signals);

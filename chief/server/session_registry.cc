@@ -1,6 +1,5 @@
 #include "chief/server/session_registry.h"
 
-#include <algorithm>
 #include <chrono>
 #include <utility>
 #include <vector>
@@ -22,18 +21,29 @@ void SessionRegistry::Remove(SessionId session) {
   if (found == sessions_.end()) return;
   removed = std::move(found->second);
   sessions_.erase(found);
-  workers_.erase(session);
+  ForgetWorkerLocked(session);
   removed_.SignalAll();
+}
+
+void SessionRegistry::ForgetWorkerLocked(SessionId session) {
+  const auto worker = workers_.find(session);
+  if (worker == workers_.end()) return;
+  const auto open = open_.find(worker->second);
+  if (--open->second == 0) open_.erase(open);
+  workers_.erase(worker);
 }
 
 void SessionRegistry::SaidHello(SessionId session, const Incarnation& worker) {
   MutexLock lock(&mutex_);
-  if (sessions_.count(session) != 0) workers_[session] = worker;
+  if (sessions_.count(session) == 0) return;
+  ForgetWorkerLocked(session);  // a Hello may be said again
+  workers_[session] = worker;
+  ++open_[worker];
 }
 
 bool SessionRegistry::Has(const Incarnation& worker) const {
   MutexLock lock(&mutex_);
-  return std::any_of(workers_.begin(), workers_.end(), [&](const auto& entry) { return entry.second == worker; });
+  return open_.count(worker) != 0;
 }
 
 std::shared_ptr<SessionStream> SessionRegistry::Find(SessionId session) {

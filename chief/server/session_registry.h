@@ -4,6 +4,7 @@
 #ifndef LOCKSTEP_CHIEF_SERVER_SESSION_REGISTRY_H_
 #define LOCKSTEP_CHIEF_SERVER_SESSION_REGISTRY_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -49,12 +50,14 @@ class SessionRegistry {
 
  private:
   std::shared_ptr<SessionStream> Find(SessionId session);
+  void ForgetWorkerLocked(SessionId session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable Mutex mutex_;
   CondVar removed_;
   SessionId last_ GUARDED_BY(mutex_) = 0;
   std::map<SessionId, std::shared_ptr<SessionStream>> sessions_ GUARDED_BY(mutex_);
   std::map<SessionId, Incarnation> workers_ GUARDED_BY(mutex_);  // of sessions that said Hello
+  std::map<Incarnation, size_t> open_ GUARDED_BY(mutex_);        // their sessions: every fetch and every share asks
 };
 
 }  // namespace lockstep::chief

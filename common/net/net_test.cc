@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -7,6 +8,7 @@
 #include <string>
 
 #include "common/net/answer_limit.h"
+#include "common/net/descriptors.h"
 #include "common/net/rpc.h"
 #include "common/net/token.h"
 
@@ -77,6 +79,19 @@ TEST_CASE("answer limit: it follows what answers take, and grows while none come
   CHECK(limit.limit() == absl::Seconds(1));
   for (int i = 0; i < 9; ++i) limit.Missed();
   CHECK(limit.limit() == absl::Seconds(8));
+}
+
+TEST_CASE("descriptors: the soft limit becomes the hard one", "[net]") {
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const rlimit low{before.rlim_max / 2, before.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &low) == 0);
+
+  CHECK(RaiseDescriptorLimit() == before.rlim_max);
+
+  rlimit after{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &after) == 0);
+  CHECK(after.rlim_cur == before.rlim_max);
 }
 
 TEST_CASE("status: codes and messages survive both ways", "[net]") {

@@ -58,13 +58,14 @@ struct Hello {
   Position position;        // of its state
   EvaluationLedger ledger;  // of its state
   Activity activity = Activity::kIdle;
-  Generation generation;              // unless idle: the generation that it runs …
-  std::vector<Member> members;        // … and its members in rank order (rule 14)
+  Generation generation;              // unless idle: the generation that it runs,
+  std::vector<Member> members;        // its members in rank order, if this is one of the lowest ranks,
+  Digest members_digest;              // and from every member their digest (member_list.h; rule 14)
   std::vector<SnapshotId> snapshots;  // still held in memory
   bool leaving = false;               // SIGTERM came
   std::optional<Ready> ready;         // kept from before, when it still holds
   LS_FIELDS(Hello, job, preferred_name, host, peer_address, device, highest_term, has_state, lineage, position, ledger,
-            activity, generation, members, snapshots, leaving, ready)
+            activity, generation, members, members_digest, snapshots, leaving, ready)
 };
 
 // Answer to MakePlan: the kernel plan of the job and the recorded probe, in one blob (rule 30).

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/protocol/member_list.h"
 #include "common/status/exit_code.h"
 #include "worker/session/session_core.h"
 
@@ -93,7 +94,7 @@ void SessionCore::SayHello() {
   } else {
     hello.activity = hold_ == Hold::kFinished ? Activity::kFinished : Activity::kRunning;
     hello.generation = generation_;
-    hello.members = members_;
+    NameMembers(members_, config_.incarnation, hello);
   }
   for (const Snapshot& snapshot : snapshots_) {
     if (snapshot.id.has_value()) hello.snapshots.push_back(*snapshot.id);

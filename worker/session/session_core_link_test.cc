@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
+#include "common/protocol/member_list.h"
 #include "worker/session/session_core.h"
 #include "worker/session/session_core_harness.h"
 
@@ -233,6 +234,27 @@ TEST_CASE("session: a worker that was paused listens before it gives its chief u
   CHECK_FALSE(worker.Has<Disconnect>());
 
   CHECK(TimeUntilGivenUp(worker) >= absl::Seconds(7));
+}
+
+TEST_CASE("session: a member of a high rank names its generation's members by their digest alone",
+          "[session][rule14]") {
+  WorkerHarness worker;
+  worker.Join();
+  worker.Prepare();
+  const uint32_t rank = GENERATE(0, 2, 3, 4);
+  CAPTURE(rank);
+  worker.FormAt(1, 5, rank, {10, 0});
+  std::vector<Member> members;
+  for (uint32_t r = 0; r < 5; ++r) members.push_back(Member{{0, r == rank ? WorkerHarness::kSelf : 100 + r}, "", ""});
+
+  worker.Give(ChiefDisconnected{"reset", false});
+  worker.Wait(absl::Seconds(2));
+  worker.Give(ChiefConnected{});
+
+  const Hello hello = worker.Message<Hello>();
+  CHECK(hello.generation == Generation{3, 1});
+  CHECK(hello.members.size() == (rank < 3 ? 5 : 0));
+  CHECK(hello.members_digest == DigestOfMembers({3, 1}, members));
 }
 
 }  // namespace

@@ -21,6 +21,7 @@
 #include "common/clock/clock.h"
 #include "common/liveness/dump.h"
 #include "common/log/log.h"
+#include "common/net/descriptors.h"
 #include "common/net/rpc.h"
 #include "common/net/token.h"
 #include "common/status/exit_code.h"
@@ -118,6 +119,7 @@ int WorkerMain(const WorkerOptions& options) {
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);  // what fails is said here, once
   const sigset_t signals = BlockStopSignals();
   SurviveTerminal();
+  RaiseDescriptorLimit();  // one for each peer, and more while they connect
   StartLiveness(options.name.empty() ? "worker" : options.name, DumpFolder(options));
 
   if (options.chief.empty() == options.chief_file.empty()) {

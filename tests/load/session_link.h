@@ -1,0 +1,100 @@
+// One session of a generated worker: a stream to the chief on a connection of its own, which can be cut as the kernel
+// cuts that of a process that is killed.
+//
+//   1 connecting ──opened──▶ 2 open ──closed──▶ 3 ended
+//                └──────────closed────────────▶ 3
+//
+// Threading: thread-safe. The callbacks come from gRPC's threads, `closed` once and last.
+#ifndef LOCKSTEP_TESTS_LOAD_SESSION_LINK_H_
+#define LOCKSTEP_TESTS_LOAD_SESSION_LINK_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/protocol/wire.h"
+#include "common/sync/mutex.h"
+#include "protos/session.grpc.pb.h"
+
+namespace lockstep::load {
+
+// Messages and their bytes by kind: the number of the field in the oneof.
+class Traffic {
+ public:
+  static constexpr size_t kKinds = 32;
+  struct Count {
+    uint64_t messages = 0;
+    uint64_t bytes = 0;
+  };
+
+  void Add(int kind, size_t bytes) {
+    messages_[static_cast<size_t>(kind)] += 1;
+    bytes_[static_cast<size_t>(kind)] += bytes;
+  }
+  Count Of(int kind) const { return {messages_[static_cast<size_t>(kind)], bytes_[static_cast<size_t>(kind)]}; }
+  Count Total() const;
+
+ private:
+  std::array<std::atomic<uint64_t>, kKinds> messages_{};
+  std::array<std::atomic<uint64_t>, kKinds> bytes_{};
+};
+
+// Of all sessions together.
+struct Traffics {
+  Traffic to_chief;
+  Traffic from_chief;
+};
+
+class SessionLink final : public grpc::ClientBidiReactor<proto::WorkerEnvelope, proto::ChiefEnvelope> {
+ public:
+  struct Callbacks {
+    std::function<void()> opened;
+    std::function<void(FencedCommand)> command;
+    std::function<void(const absl::Status&)> closed;
+  };
+
+  // Connects, which blocks, gives the link to `take` and begins the session. False when nobody listens at `address`;
+  // nothing is called then.
+  static bool Open(const std::string& address, const std::string& token, Traffics* traffics, Callbacks callbacks,
+                   const std::function<void(std::shared_ptr<SessionLink>)>& take);
+  ~SessionLink() override;
+
+  // Queues a message; dropped once the session ended.
+  void Send(const proto::WorkerEnvelope& envelope);
+  // Ends the session in order.
+  void Cancel() { context_.TryCancel(); }
+  // Cuts the connection without a word.
+  void Cut();
+
+  void OnReadInitialMetadataDone(bool ok) override;
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnDone(const grpc::Status& status) override;
+
+ private:
+  SessionLink(Traffics* traffics, Callbacks callbacks) : traffics_(*traffics), callbacks_(std::move(callbacks)) {}
+  void WriteNextLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  Traffics& traffics_;
+  const Callbacks callbacks_;
+  std::shared_ptr<SessionLink> self_;  // as long as gRPC uses this
+  int socket_ = -1;                    // the connection's, once more
+  grpc::ClientContext context_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<proto::Session::Stub> stub_;
+  proto::ChiefEnvelope incoming_;
+  Mutex mutex_;
+  std::deque<proto::WorkerEnvelope> outgoing_ GUARDED_BY(mutex_);  // the first one is being written
+  bool open_ GUARDED_BY(mutex_) = false;
+  bool writing_ GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace lockstep::load
+
+#endif  // LOCKSTEP_TESTS_LOAD_SESSION_LINK_H_

@@ -1,0 +1,50 @@
+// The job's state, once for all generated workers: they hold equal bits, so one copy serves them. It is restored from
+// the chief's shares, and steps change its number alone.
+//
+// Threading: thread-safe.
+#ifndef LOCKSTEP_TESTS_LOAD_SHARED_STATE_H_
+#define LOCKSTEP_TESTS_LOAD_SHARED_STATE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "common/checkpoint_format/shares.h"
+#include "common/protocol/ids.h"
+#include "common/sync/mutex.h"
+#include "worker/session/chief_client.h"
+#include "worker/step/host_state.h"
+
+namespace lockstep::load {
+
+// The state at one step.
+struct StateAt {
+  std::shared_ptr<const worker::HostState> state;
+  Digest digest;
+};
+
+class SharedState {
+ public:
+  // Takes the state's form from the job's metagraph.
+  absl::Status Prepare(const std::string& metagraph);
+  uint64_t bytes() const;
+  // Fetches one of `shares` shares of a checkpoint and puts it in its place. Blocks.
+  absl::Status Restore(worker::ChiefClient& client, const WorkerFence& fence, const SnapshotId& snapshot,
+                       uint32_t share, uint32_t shares);
+  // What every worker holds after so many steps.
+  StateAt At(uint64_t step);
+
+ private:
+  static constexpr size_t kKept = 8;
+
+  mutable Mutex mutex_;
+  std::optional<worker::HostState> state_ GUARDED_BY(mutex_);
+  std::map<uint64_t, StateAt> at_ GUARDED_BY(mutex_);  // the newest steps that were asked for
+};
+
+}  // namespace lockstep::load
+
+#endif  // LOCKSTEP_TESTS_LOAD_SHARED_STATE_H_
