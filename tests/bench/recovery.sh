@@ -108,7 +108,7 @@ awk '
     print "|---|---|---|---|---|---|---|---|---|---|---|---|---|"
     m = split("detect abort choose form sync step total stood", columns, " ")
   }
-  {
+  /^{/ {  # others may print more
     gsub(/[{}"]/, ""); n = split($0, pairs, ","); delete v
     for (i = 1; i <= n; i++) { split(pairs[i], kv, ":"); gsub(/^ | $/, "", kv[1]); v[kv[1]] = kv[2] }
     gsub(/^ /, "", v["fault"]); gsub(/^ /, "", v["bench"])
