@@ -51,7 +51,7 @@ failed=0
 
 measure() {  # NAME COMMAND…
   local begin=$SECONDS
-  (cd "$root" && "${@:2}") >>"$figures" || { failed=1; echo "recovery.sh: $1 was not measured as asked for" >&2; }
+  (cd "$root" && "${@:2}" | { grep "^{" || true; }) >>"$figures" || { failed=1; echo "recovery.sh: $1 was not measured as asked for" >&2; }
   echo "$1: $((SECONDS - begin)) s" >&2
 }
 
@@ -108,7 +108,7 @@ awk '
     print "|---|---|---|---|---|---|---|---|---|---|---|---|---|"
     m = split("detect abort choose form sync step total stood", columns, " ")
   }
-  {
+  /^{/ {  # others may print more
     gsub(/[{}"]/, ""); n = split($0, pairs, ","); delete v
     for (i = 1; i <= n; i++) { split(pairs[i], kv, ":"); gsub(/^ | $/, "", kv[1]); v[kv[1]] = kv[2] }
     gsub(/^ /, "", v["fault"]); gsub(/^ /, "", v["bench"])

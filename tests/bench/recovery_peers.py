@@ -1,8 +1,8 @@
 """What the measurements of other programs' recovery share: the model, the log of steps, the rounds and the figures.
 
-Each worker appends `STEP SECONDS MEMBERS` to a file of its own, DIRECTORY/steps.PID, after each step. A round kills one of the
-workers, by SIGKILL, and ends when all that should step have made some steps more. Prints one JSON object in the form of
-recovery_bench.
+Each worker appends `STEP SECONDS MEMBERS` to a file of its own, DIRECTORY/steps.PID, after each step. A round kills one
+of the workers, by SIGKILL, and ends when all that should step have made some steps more. Prints one JSON object in the
+form of recovery_bench.
 """
 
 import collections.abc
@@ -16,7 +16,8 @@ import time
 
 WORKERS = 3
 SETTLE_STEPS = 20
-LIMIT_S = 60.0  # without a step after a kill: the run has died
+LIMIT_S = 60.0  # without a step after a kill: the run has died; on a busy machine LIMIT_STARTS times a start
+LIMIT_STARTS = 4
 START_LIMIT_S = 300.0  # importing torch three times on a small machine
 
 
@@ -58,10 +59,16 @@ class StepLog:
         self._file.write(f"{number} {self._begin:.6f} {members}\n")
 
 
+def limit_after(start_s: float) -> float:
+    """How long to wait after a kill where a start of everything took so long."""
+    return max(LIMIT_S, LIMIT_STARTS * start_s)
+
+
 def read_lives(directory: pathlib.Path) -> Lives:
     lives = {}
     for path in directory.glob("steps.*"):
-        lines = [line.split() for line in path.read_text(encoding="ascii").splitlines(keepends=True) if line[-1] == "\n"]
+        text = path.read_text(encoding="ascii")
+        lines = [line.split() for line in text[: text.rfind("\n") + 1].splitlines()]
         lives[int(path.suffix[1:])] = [Step(int(number), float(at), int(members)) for number, at, members in lines]
     return lives
 

@@ -2,8 +2,8 @@
 
 A lighthouse and three replica groups of one worker each, averaging gradients with Gloo: the arrangement in which the
 survivors go on without the dead. Counted is the time from SIGKILL of one worker to the first step that both others
-commit without it. Then the worker starts again. Where no such step comes within a minute the run has died; everything
-is started again.
+commit without it. Then the worker starts again. Where no such step comes within a minute, or four times
+as long as the start took, the run has died; everything is started again.
 
 Prints one JSON object in the form of recovery_bench. Needs torch and torchft (torchft-nightly); nothing else of
 Lockstep does.
@@ -102,15 +102,16 @@ def measure(arguments: argparse.Namespace) -> None:
     job = None
     try:
         for number in range(arguments.rounds):
+            begin = time.time()
             if job is None:
                 job = Job(directory, arguments.step_ms)
-            lives = peers.wait_for_steps(directory, time.time(), peers.WORKERS, peers.START_LIMIT_S,
-                                         members=peers.WORKERS)
+            lives = peers.wait_for_steps(directory, begin, peers.WORKERS, peers.START_LIMIT_S, job.check)
+            limit = peers.limit_after(time.time() - begin)
             victim = sorted(lives)[number % peers.WORKERS]
             fault = time.time()
             job.kill(victim)
             try:
-                after = peers.wait_for_steps(directory, fault, peers.WORKERS - 1, peers.LIMIT_S, job.check,
+                after = peers.wait_for_steps(directory, fault, peers.WORKERS - 1, limit, job.check,
                                              members=peers.WORKERS - 1)
             except TimeoutError as died:
                 print(f"recovery_torchft.py: {died}", file=sys.stderr)

@@ -3,8 +3,8 @@
 One elastic agent with three workers: the case in which torchrun has least to do, for no agents need to find each other
 again. A worker trains a small model under DistributedDataParallel with Gloo; rank 0 saves the model after every step,
 and all load it at a restart, so that no more than the broken step is lost. Counted is the time from SIGKILL of one
-worker to the first step of the slowest of the three that the agent starts then. Where none comes within a minute the
-run has died; the agent is started again.
+worker to the first step of the slowest of the three that the agent starts then. Where none comes within a minute, or
+four times as long as the first start took, the run has died; the agent is started again.
 
 Prints one JSON object in the form of recovery_bench. Needs torch; nothing else of Lockstep does.
 """
@@ -86,10 +86,11 @@ def measure(arguments: argparse.Namespace) -> None:
                 begin = time.time()
                 agent = Agent(directory, arguments.step_ms)
                 lives = peers.wait_for_steps(directory, begin, peers.WORKERS, peers.START_LIMIT_S, agent.check)
+                limit = peers.limit_after(time.time() - begin)
             fault = time.time()
             os.kill(sorted(lives)[number % peers.WORKERS], signal.SIGKILL)
             try:
-                after = peers.wait_for_steps(directory, fault + 0.5, peers.WORKERS, peers.LIMIT_S, agent.check)
+                after = peers.wait_for_steps(directory, fault + 0.5, peers.WORKERS, limit, agent.check)
             except TimeoutError as died:
                 print(f"recovery_torchrun.py: {died}", file=sys.stderr)
                 figures.died += 1
