@@ -178,6 +178,32 @@ void Cluster::ChiefExited(SimChief* chief, int exit_code) {
   }
 }
 
+void Cluster::CheckEnd() {
+  const Reference& reference = oracle->reference();
+  const int64_t last = reference.end_step();
+  const Manifest* newest = disk->Newest();
+  if (newest != nullptr && oracle->BeyondSight(newest->snapshot.lineage)) {
+    if (settings.flips_alone) oracle->Violation("a bit flipped, nothing else failed, and nobody saw it");
+    return Cover("a flip that nobody could see");
+  }
+  if (newest == nullptr || static_cast<int64_t>(newest->snapshot.step) != last) {
+    return oracle->Violation(absl::StrCat("the job ended without a checkpoint of step ", last));
+  }
+  if (!(reference.at(last) == newest->state)) {
+    oracle->Violation("the job ended with other bits than an undisturbed run");
+  }
+  if (!newest->evaluated) oracle->Violation("the job ended without the evaluation of its last step");
+  oracle->CheckLedger("the last checkpoint", newest->ledger);
+  if (last < settings.job.steps) Cover("job ended early");
+  const EvaluationLedger& ledger = reference.ledger();
+  if (!settings.policy.training.evaluation.keep_best || ledger.best_step == 0) return;
+  Cover("best state kept");
+  const Manifest* best = disk->At(ledger.best_step);
+  if (best == nullptr || best->set_aside) {
+    oracle->Violation(absl::StrCat("the best state, of step ", ledger.best_step, ", was not kept"));
+  }
+}
+
 // ---- people ---------------------------------------------------------------------------------------------------------
 
 void Cluster::Drain(const std::string& target, absl::Duration within, absl::Duration time) {
@@ -186,7 +212,8 @@ void Cluster::Drain(const std::string& target, absl::Duration within, absl::Dura
   if (!drained_.insert(target).second) return;
   ever_drained_.insert(target);
   Cover("drain");
-  world->After(chief->process(), absl::ZeroDuration(), [chief, target, within] { chief->AskDrain(target, false, within); });
+  world->After(chief->process(), absl::ZeroDuration(),
+               [chief, target, within] { chief->AskDrain(target, false, within); });
   world->AfterOutside(time, [this, target] { LiftDrain(target); });
 }
 
@@ -224,8 +251,13 @@ bool Cluster::WasDrained(int slot) const {
 
 bool Cluster::MayBeLeftOut(int slot) const {
   const uint32_t after = settings.policy.exclude_host_after;
-  const auto failures = failures_of_.find(HostOf(slot));
-  const bool failed = failures != failures_of_.end() && failures->second >= after;
+  // Supervisors report by name: where workers share one, the chief gives some of them names that others ask for, and
+  // takes the one for the other.
+  const bool shared =
+      std::set<std::string>(settings.names.begin(), settings.names.end()).size() < settings.names.size();
+  uint32_t failures = 0;
+  for (const auto& [host, count] : failures_of_) failures += shared || host == HostOf(slot) ? count : 0;
+  const bool failed = failures >= after;
   return after != 0 && (failed || odd_hosts.count(HostNameOf(slot)) != 0);
 }
 

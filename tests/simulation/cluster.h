@@ -79,6 +79,8 @@ class Cluster {
   void WorkerExited(SimWorker* worker, int exit_code);
   void ChiefExited(SimChief* chief, int exit_code);
   void ChiefListens(SimChief* chief) { address_ = chief; }
+  // What must stand on the disk once the job is done; a violation goes to the oracle.
+  void CheckEnd();
   // Another slice of an evaluation is done.
   void Evaluated() { ++slices_; }
 
@@ -108,6 +110,17 @@ class Cluster {
 
   // `worker` begins a generation of these.
   void Formed(const SimWorker& worker, const std::vector<Member>& members);
+  // Of what each process took in, in its order; processes count alike in whatever order they ran. Zero unless recorded.
+  bool record_history = false;
+  uint64_t history() const {
+    uint64_t sum = 0;
+    for (const auto& [process, hash] : histories_) sum += Mix(hash);
+    return sum;
+  }
+  void TakesIn(ProcessId process, const std::string& event) {
+    uint64_t& hash = histories_[process];
+    hash = Mix(hash ^ static_cast<uint64_t>(process)) ^ std::hash<std::string>()(event);
+  }
   std::set<std::string> odd_hosts;  // of replicas that a flipped bit is in, or was
   // Grows with everything that takes the job further: steps, slices, saves.
   uint64_t progress() const { return slices_ + static_cast<uint64_t>(oracle->applied() + oracle->commits()); }
@@ -144,8 +157,9 @@ class Cluster {
   bool done_ = false;
   uint64_t slices_ = 0;
   size_t ends_ = 0;
-  std::set<int> ended_well_;  // slots whose last process ended with 0
-  std::set<std::string> drained_;      // that people asked for, and do not want back yet
+  std::map<ProcessId, uint64_t> histories_;
+  std::set<int> ended_well_;       // slots whose last process ended with 0
+  std::set<std::string> drained_;  // that people asked for, and do not want back yet
   std::set<std::string> ever_drained_;
   std::map<HostId, uint32_t> failures_of_;
   std::string failure_;

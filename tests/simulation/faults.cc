@@ -14,8 +14,8 @@ constexpr const char* kNames[] = {
     "kill worker",    "terminate worker", "pause worker", "kill chief",     "pause chief",      "pause chief at commit",
     "break session",  "break group",      "block",        "stop job",       "kill all workers", "fill disk",
     "stall disk",     "cut hosts",        "cut channel",  "refuse connect", "hang worker",      "hang chief",
-    "cannot prepare", "no peers",         "report error", "crash worker",
-    "flip bit",       "drain",            "bad host",     "refuse a write"};
+    "cannot prepare", "no peers",         "report error", "crash worker",   "flip bit",         "drain",
+    "bad host",       "refuse a write"};
 static_assert(std::size(kNames) == kFaultKinds);
 
 }  // namespace
@@ -137,8 +137,8 @@ void Faults::Drain(Random& random) {
   const std::string name = cluster_->NameOf(slot);
   const bool own = !name.empty() && std::count(names.begin(), names.end(), name) < 2;
   const std::string target = own && random.Chance(600) ? name : cluster_->HostNameOf(slot);
-  const absl::Duration within = random.Chance(500) ? absl::InfiniteDuration()
-                                                   : random.Between(absl::ZeroDuration(), absl::Seconds(10));
+  const absl::Duration within =
+      random.Chance(500) ? absl::InfiniteDuration() : random.Between(absl::ZeroDuration(), absl::Seconds(10));
   const absl::Duration time = random.Between(absl::Milliseconds(100), absl::Seconds(random.Chance(500) ? 4 : 30));
   Say(absl::StrCat(target, " is drained for ", absl::FormatDuration(time), ", within ", absl::FormatDuration(within)));
   cluster_->Drain(target, within, time);

@@ -186,12 +186,15 @@ def build(mutated, overlay, sources, out, args):
 def simulate(mutated, overlay, args):
     out = overlay / "simulation_main"
     build(mutated, overlay, sources_of_simulation(), out, args)
-    run = subprocess.run([str(out), "--seconds", str(args.seconds), "--max-failures", "1"], text=True,
-                         capture_output=True, timeout=args.seconds * 20 + 60)
-    failed = [line for line in run.stdout.splitlines() if line.startswith("FAILED seed")]
-    if failed:
-        return failed[0][len("FAILED "):]
-    return f"aborted: {run.stderr.strip()[-200:]}" if run.returncode < 0 else None
+    for profile, seconds in (([], args.seconds), (["--classic"], args.seconds / 2)):
+        run = subprocess.run([str(out), *profile, "--seconds", str(seconds), "--max-failures", "1"], text=True,
+                             capture_output=True, timeout=args.seconds * 20 + 60)
+        failed = [line for line in run.stdout.splitlines() if line.startswith("FAILED seed")]
+        if failed:
+            return " ".join([*profile, failed[0][len("FAILED "):]])
+        if run.returncode < 0:
+            return f"aborted: {run.stderr.strip()[-200:]}"
+    return None
 
 
 def unit_tests(mutated, overlay, args):

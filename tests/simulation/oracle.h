@@ -8,9 +8,9 @@
 //   * The job ends where an undisturbed run ends, and with keep_best its best state stands on the disk.
 //   * Replicas are said to differ only after a bit of one flipped, and the job goes back to a state that is right.
 //
-// A bit that flips in a replica spoils the lineage that it is of: from its step on other states are excused there, until
-// the job goes on under another lineage, which is judged like any other. They stay excused to the end only where nobody
-// can see the flip any more (docs/design/0011, not covered): its replica is gone, and what is left is alike.
+// A bit that flips in a replica spoils the lineage that it is of: from its step on other states are excused there,
+// until the job goes on under another lineage, which is judged like any other. They stay excused to the end only where
+// nobody can see the flip any more (docs/design/0011, not covered): its replica is gone, and what is left is alike.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_TESTS_SIMULATION_ORACLE_H_
@@ -78,9 +78,9 @@ class Oracle {
 
  private:
   struct Spoilt {
-    int64_t from = 0;      // the first step that may have other bits
-    bool gone = false;     // the replica that was hit
-    bool alike = false;    // a generation began with other bits, the same on all of its members
+    int64_t from = 0;    // the first step that may have other bits
+    bool gone = false;   // the replica that was hit
+    bool alike = false;  // a generation began with other bits, the same on all of its members
   };
 
   bool Excused(const Lineage& lineage, int64_t step) const;

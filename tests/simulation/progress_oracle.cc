@@ -15,8 +15,8 @@ namespace lockstep::simulation {
 namespace {
 
 constexpr absl::Duration kLookEvery = absl::Milliseconds(250);
-constexpr absl::Duration kConnectLimit = absl::Seconds(3);   // of an attempt that nothing answers
-constexpr absl::Duration kGreetingLimit = absl::Seconds(5);  // of a Hello that nothing answers
+constexpr absl::Duration kConnectLimit = absl::Seconds(3);                // of an attempt that nothing answers
+constexpr absl::Duration kGreetingLimit = absl::Seconds(5);               // of a Hello that nothing answers
 constexpr absl::Duration kLongestPreparation = absl::Milliseconds(1200);  // the plan, then the replica
 constexpr absl::Duration kUploadLimit = absl::Seconds(4);
 
@@ -180,7 +180,8 @@ void ProgressOracle::NoteWorker(int slot) {
   const SimWorker* worker = cluster_->worker(slot);
   const HostId host = cluster_->HostOf(slot);
   const bool able = worker != nullptr && world.alive(worker->process()) && !world.paused(worker->process()) &&
-                    worker->sound() && cluster_->cut_off.count(host) == 0 && !cluster_->IsDrained(slot) && cluster_->chief() != nullptr &&
+                    worker->sound() && cluster_->cut_off.count(host) == 0 && !cluster_->IsDrained(slot) &&
+                    cluster_->chief() != nullptr &&
                     !cluster_->network->apart(host, world.host(cluster_->chief()->process()));
   if (!able) {
     since_[slot] = absl::InfiniteFuture();

@@ -25,11 +25,11 @@ namespace lockstep::simulation {
 
 // How often each has happened; the cores wait longer where some of it happened before.
 struct Hardships {
-  int cuts = 0;      // directions or channels that are blocked for longer than a heartbeat limit
-  int hangs = 0;     // workers that compute without end, each for kLongestHang at most
-  int peers = 0;     // groups that break or cannot form although nobody died
-  int storage = 0;   // a disk that refuses or stands still
-  int flips = 0;     // bits of replicas
+  int cuts = 0;     // directions or channels that are blocked for longer than a heartbeat limit
+  int hangs = 0;    // workers that compute without end, each for kLongestHang at most
+  int peers = 0;    // groups that break or cannot form although nobody died
+  int storage = 0;  // a disk that refuses or stands still
+  int flips = 0;    // bits of replicas
   void Count(FaultKind kind);
 
   static constexpr absl::Duration kLongestHang = absl::Seconds(40);

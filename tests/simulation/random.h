@@ -4,7 +4,9 @@
 #ifndef LOCKSTEP_TESTS_SIMULATION_RANDOM_H_
 #define LOCKSTEP_TESTS_SIMULATION_RANDOM_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "absl/time/time.h"
 
@@ -18,6 +20,21 @@ inline uint64_t Mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
+// Takes the place of chance where all of its outcomes are to be tried (explore.h): each draw gives the lowest of its
+// values, except for those that are named, which give the highest.
+struct Script {
+  std::vector<uint64_t> highest;  // numbers of draws, in order
+  uint64_t draws = 0;             // that were made
+  size_t next = 0;
+
+  bool IsHighest() {
+    const bool named = next < highest.size() && highest[next] == draws;
+    if (named) ++next;
+    ++draws;
+    return named;
+  }
+};
+
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(Mix(seed)) {}
@@ -27,18 +44,28 @@ class Random {
     return Mix(state_);
   }
   // A value in [0, bound). REQUIRES: bound > 0. The bias of the remainder does not matter here.
-  uint64_t Below(uint64_t bound) { return Next() % bound; }
+  uint64_t Below(uint64_t bound) {
+    if (script_ != nullptr) return bound > 1 && script_->IsHighest() ? bound - 1 : 0;
+    return Next() % bound;
+  }
   // A value in [low, high], both included.
   int64_t Between(int64_t low, int64_t high) { return low + static_cast<int64_t>(Below(high - low + 1)); }
   // True in `per_mille` of 1,000 cases.
-  bool Chance(int per_mille) { return static_cast<int>(Below(1000)) < per_mille; }
+  bool Chance(int per_mille) {
+    if (script_ != nullptr) return per_mille >= 1000 || (per_mille > 0 && script_->IsHighest());
+    return static_cast<int>(Below(1000)) < per_mille;
+  }
   absl::Duration Between(absl::Duration low, absl::Duration high) {
     const int64_t span = absl::ToInt64Microseconds(high - low);
     return low + absl::Microseconds(span <= 0 ? 0 : static_cast<int64_t>(Below(span + 1)));
   }
 
+  // From now on. `script` outlives this.
+  void Follow(Script* script) { script_ = script; }
+
  private:
   uint64_t state_;
+  Script* script_ = nullptr;
 };
 
 }  // namespace lockstep::simulation

@@ -79,7 +79,7 @@ class Reference {
   const TinyJob job_;
   std::vector<ReplicaState> states_;
   std::vector<Weights> gradients_;  // of every shard at every state but the last one
-  EvaluationLedger ledger_;  // at the end
+  EvaluationLedger ledger_;         // at the end
 };
 
 }  // namespace lockstep::simulation

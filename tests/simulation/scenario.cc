@@ -147,29 +147,19 @@ class Schedule {
     }
     for (size_t i = slots.size(); i > 1; --i) std::swap(slots[i - 1], slots[random_.Below(i)]);
     const auto able = static_cast<int64_t>(slots.size());
-    const int64_t core = fault_free_ ? able : random_.Between(cluster_.settings.policy.min_workers, able);
+    const bool all = fault_free_ || cluster_.settings.flips_alone;
+    const int64_t core = all ? able : random_.Between(cluster_.settings.policy.min_workers, able);
     for (size_t i = static_cast<size_t>(core); i < slots.size(); ++i) {
       cluster_.NeverRestart(slots[i]);
       cluster_.KillWorker(slots[i], 9);
     }
     faults_.WakeAll(random_);
     // What is left is computed, saved and told; each begins within the limit of progress.
-    const absl::Duration begins = classic_ ? absl::Seconds(90) : 3 * ProgressOracle::Most(cluster_.settings, swarm_.kinds);
+    const absl::Duration begins =
+        classic_ ? absl::Seconds(90) : 3 * ProgressOracle::Most(cluster_.settings, swarm_.kinds);
     deadline_ = world.now() + begins +
                 cluster_.settings.job.steps * cluster_.settings.compute_scale * absl::Milliseconds(60) +
                 cluster_.settings.policy.training.chief_timeout;
-  }
-
-  void CheckBest() {
-    const TrainingPolicy& training = cluster_.settings.policy.training;
-    const EvaluationLedger& ledger = cluster_.oracle->reference().ledger();
-    if (last_is_early()) cluster_.Cover("job ended early");
-    if (!training.evaluation.keep_best || ledger.best_step == 0) return;
-    cluster_.Cover("best state kept");
-    const Manifest* best = cluster_.disk->At(ledger.best_step);
-    if (best == nullptr || best->set_aside) {
-      cluster_.oracle->Violation(absl::StrCat("the best state, of step ", ledger.best_step, ", was not kept"));
-    }
   }
 
   // Nobody can be late by the network alone.
@@ -177,7 +167,6 @@ class Schedule {
     return cluster_.settings.delays.high <= absl::Milliseconds(2) && cluster_.settings.delays.rare_per_mille <= 10 &&
            cluster_.settings.policy.ack_limit >= absl::Seconds(1);
   }
-  bool last_is_early() const { return cluster_.oracle->reference().end_step() < cluster_.settings.job.steps; }
 
   void Conclude() {
     Oracle& oracle = *cluster_.oracle;
@@ -191,22 +180,7 @@ class Schedule {
     if (fault_free_ && IsCalm() && cluster_.covered["Verdict"] > 0) {
       oracle.Violation("a generation was broken although nothing failed");
     }
-    const Manifest* newest = cluster_.disk->Newest();
-    if (!oracle.violated() && newest != nullptr && oracle.BeyondSight(newest->snapshot.lineage)) {
-      if (cluster_.settings.flips_alone) oracle.Violation("a bit flipped, nothing else failed, and nobody saw it");
-      cluster_.Cover("a flip that nobody could see");
-    } else if (!oracle.violated()) {
-      if (newest == nullptr || static_cast<int64_t>(newest->snapshot.step) != last) {
-        oracle.Violation(absl::StrCat("the job ended without a checkpoint of step ", last));
-      } else {
-        if (!(oracle.reference().at(last) == newest->state)) {
-          oracle.Violation("the job ended with other bits than an undisturbed run");
-        }
-        if (!newest->evaluated) oracle.Violation("the job ended without the evaluation of its last step");
-        oracle.CheckLedger("the last checkpoint", newest->ledger);
-        CheckBest();
-      }
-    }
+    if (!oracle.violated()) cluster_.CheckEnd();
     result_.violations = oracle.violations();
     result_.steps_applied = static_cast<uint64_t>(oracle.applied());
     result_.worker_lives = cluster_.workers.size();

@@ -140,6 +140,9 @@ void SimChief::Take(const chief::Event& event) {
       !std::holds_alternative<chief::HeartbeatReceived>(event)) {
     Trace(absl::StrCat("<- ", Describe(event)));
   }
+  if (cluster_->record_history && !std::holds_alternative<chief::Tick>(event)) {
+    cluster_->TakesIn(process_, Describe(event));
+  }
   const std::vector<chief::Action> actions = core_->Step(world().now(), event);
   if (!std::holds_alternative<chief::HeartbeatReceived>(event)) phase_ = core_->phase();
   for (const chief::Action& action : actions) {
@@ -242,7 +245,8 @@ void SimChief::Perform(const chief::Send& action) {
                                                " below its own checkpoint ", newest_told_));
     }
   }
-  if (const auto* refused = std::get_if<lockstep::Refused>(&action.command)) JudgeRefusal(*refused, found->second.worker);
+  if (const auto* refused = std::get_if<lockstep::Refused>(&action.command))
+    JudgeRefusal(*refused, found->second.worker);
   std::visit([this](const auto& c) { cluster_->Cover(std::decay_t<decltype(c)>::kTypeName); }, action.command);
   SimWorker* worker = cluster_->WorkerOf(found->second.worker);
   const ConnectionId connection = found->second.connection;

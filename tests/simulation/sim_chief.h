@@ -117,7 +117,7 @@ class SimChief {
   int damaged_ = 0;                           // how many of its saves were not what was announced
   int errors_ = 0;                            // that workers reported, and crash signals
   uint64_t drain_requests_ = 0;
-  uint64_t drain_writes_ = 0;   // that were begun; they keep their order
+  uint64_t drain_writes_ = 0;  // that were begun; they keep their order
   uint64_t drains_written_ = 0;
   bool repair_ends_ = false;  // replicas differed twice in a row, or after the end
   bool stop_asked_ = false;

@@ -66,6 +66,9 @@ void SimWorker::Step(const worker::Event& event) {
   if (world().tracing() && !std::holds_alternative<worker::Tick>(event)) {
     Trace(absl::StrCat("<- ", Describe(event)));
   }
+  if (cluster_->record_history && !std::holds_alternative<worker::Tick>(event)) {
+    cluster_->TakesIn(process_, Describe(event));
+  }
   for (const worker::Action& action : core_.Step(world().now(), event)) {
     if (world().tracing() && !std::holds_alternative<worker::SetPhase>(action)) {
       Trace(absl::StrCat("   -> ", Describe(action)));

@@ -4,6 +4,7 @@
 //   simulation_main --fresh --seconds 20                   seeds that nobody ran before; the first one is printed
 //   simulation_main --seed S --trace                       replays one with every message and decision
 //   simulation_main --seed S --shrink                      the smallest schedule of it that still fails
+//   simulation_main --explore --kills 1 --late 1           all schedules of a small scope
 //
 // --seeds-file runs the seeds of a file first. Exit 1 when any schedule failed; --failures-to keeps the failing seeds.
 #include <algorithm>
@@ -25,6 +26,7 @@
 #include "absl/strings/str_format.h"
 #include "common/sync/mutex.h"
 #include "tests/simulation/coverage.h"
+#include "tests/simulation/explore.h"
 #include "tests/simulation/scenario.h"
 #include "tests/simulation/seed_list.h"
 #include "tests/simulation/shrink.h"
@@ -183,6 +185,15 @@ int RunMany(const Options& options, const ScenarioOptions& schedule) {
   return runs.Conclude();
 }
 
+int ExploreAndSay(const Scope& scope) {
+  const Explored explored = Explore(scope);
+  for (const std::string& failure : explored.failures) std::cout << "FAILED " << failure << "\n";
+  std::cout << absl::StrFormat(
+      "%d distinct schedules in %d runs; %s\n", explored.distinct, explored.runs,
+      explored.exhausted ? "nothing of the scope was left out" : "the scope was not exhausted");
+  return explored.failures.empty() ? 0 : 1;
+}
+
 uint64_t FreshSeed() {
   std::random_device device;
   // Room for a run that goes on for days.
@@ -197,7 +208,8 @@ int main(int argc, char** argv) {
   CLI::App app("Seeded fault schedules against the two pure cores");
   Options options;
   ScenarioOptions schedule;
-  bool trace = false, fresh = false, classic = false, swarm = false, shrink = false;
+  Scope scope;
+  bool trace = false, fresh = false, classic = false, swarm = false, shrink = false, explore = false;
   std::vector<size_t> only;
   CLI::Option* one = app.add_option("--seed", schedule.seed, "run this seed alone");
   app.add_flag("--trace", trace, "print every message and decision of the one seed");
@@ -214,7 +226,12 @@ int main(int argc, char** argv) {
   app.add_option("--max-failures", options.max_failures, "stop after so many failing seeds");
   app.add_option("--seeds-file", options.seeds_file, "run the seeds of this file first");
   app.add_option("--failures-to", options.failures_to, "append failing seeds to this file");
+  app.add_flag("--explore", explore, "all schedules of a small scope (explore.h)");
+  app.add_option("--kills", scope.kills, "at most so many processes are killed in the small scope");
+  app.add_option("--late", scope.late, "at most so many of its delays are long");
+  app.add_option("--stride", scope.stride, "try only every so many of its choices");
   CLI11_PARSE(app, argc, argv);
+  if (explore) return ExploreAndSay(scope);
   if (swarm) schedule.profile = Profile::kSwarm;
   if (classic) schedule.profile = Profile::kClassic;
   if (app.count("--only") > 0) schedule.only.emplace(only.begin(), only.end());

@@ -1,0 +1,38 @@
+// Tries all schedules of a small scope: one chief, two workers, a job of four steps with a save in the middle.
+//
+// Chance is replaced by a script. Every delay, and everything else that chance decides, takes the lowest of its values,
+// but at most `late` of them in a schedule, which take the highest: a message that overtakes nothing is overtaken by
+// everything then, per connection in order. At most `kills` times a process is killed, before any event. All choices
+// within these limits are tried, by replay from the start. Messages to different processes commute: schedules in which
+// every process takes in the same events in the same order count once, and what follows from them is tried once.
+//
+// Threading: thread-compatible.
+#ifndef LOCKSTEP_TESTS_SIMULATION_EXPLORE_H_
+#define LOCKSTEP_TESTS_SIMULATION_EXPLORE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lockstep::simulation {
+
+struct Scope {
+  uint64_t kills = 1;
+  uint64_t late = 1;
+  // Of the choices that stand open at each schedule only every so many is tried; 1: all.
+  uint64_t stride = 1;
+  uint64_t most_runs = UINT64_MAX;
+};
+
+struct Explored {
+  uint64_t runs = 0;
+  uint64_t distinct = 0;              // schedules
+  bool exhausted = true;              // nothing within the scope was left out
+  std::vector<std::string> failures;  // the first ones: which choices, and what was violated
+};
+
+Explored Explore(const Scope& scope);
+
+}  // namespace lockstep::simulation
+
+#endif  // LOCKSTEP_TESTS_SIMULATION_EXPLORE_H_
