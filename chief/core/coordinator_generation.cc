@@ -177,6 +177,7 @@ void Coordinator::OnMessage(Worker& worker, const VerdictAck& message) {
   if (message.has_state) TakeUpLineage(message.lineage);
   if (held.has_value()) CompareHeld(worker, *held);
   Rest(worker, message.generation, std::move(held));
+  worker.Keeps(message.kept);
 }
 
 void Coordinator::AdvanceBreaking() {
@@ -229,6 +230,7 @@ void Coordinator::OnMessage(Worker& worker, const AtBoundary& message) {
   const HeldState held{message.lineage, message.position, message.digest};
   CompareHeld(worker, held);
   Rest(worker, message.generation, held);
+  worker.Keeps(message.kept);
   TellProgress();
 }
 

@@ -91,6 +91,7 @@ void Coordinator::Admit(Worker& worker, const Hello& hello) {
   if (result_.has_value()) return SendDone(worker);
   std::optional<HeldState> state;
   if (hello.has_state) state = HeldState{hello.lineage, hello.position, Digest()};
+  worker.Keeps(hello.kept);
   if (hello.activity == Activity::kIdle) {
     worker.held = state;
   } else {

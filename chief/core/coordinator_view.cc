@@ -26,7 +26,7 @@ CoordinatorView Coordinator::View() {
   if (phase_ != Phase::kRunning && phase_ != Phase::kDone) view.waiting_for = WaitingText();
   if (saves_.Insists() && !saves_.TroubleText(now_).empty()) view.waiting_for = saves_.TroubleText(now_);
   if (const std::string trouble = plan_.TroubleText(now_); !trouble.empty()) view.waiting_for = trouble;
-  if (repair_.pending()) view.waiting_for = repair_.Text(now_);
+  if (const std::string way_back = repair_.Text(now_); !way_back.empty()) view.waiting_for = way_back;
   std::map<Incarnation, int32_t> ranks;
   for (const Member& member : current_.members) ranks.emplace(member.incarnation, ranks.size());
   for (const Worker* worker : roster_.InOrder()) {

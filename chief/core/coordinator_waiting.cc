@@ -25,6 +25,7 @@ Worker* Coordinator::BestAtRest(bool leavers_too) {
 }
 
 void Coordinator::AdvanceWaiting() {
+  if (!AdvanceReturn()) return;
   Worker* best = BestAtRest(/*leavers_too=*/true);
   const bool at_end = best != nullptr && best->held->position.step >= policy_.training.end_step &&
                       best->held->position >= RestoredPosition(policy_.training, policy_.training.end_step);
