@@ -30,7 +30,10 @@ void Coordinator::OnMessage(Worker& worker, const Report& message) {
   if (message.lineage == history_.lineage()) progress_.AddRecords(message.records);
   if (phase_ == Phase::kAdopting) {
     // Whether its generation goes on is not known yet; if so, it goes on from here.
-    if (message.generation == worker.busy && worker.claimed.has_value()) worker.claimed->position = message.position;
+    if (message.generation != worker.busy || !worker.claimed.has_value()) return;
+    worker.claimed->position = message.position;
+    if (message.lineage != history_.lineage()) return;
+    for (const StateDigest& digest : message.digests) CompareDigest(worker, digest.position.step, digest.digest);
     return;
   }
   if (!InCurrent(worker, message.generation) || message.lineage != history_.lineage()) return;
