@@ -116,9 +116,15 @@ absl::StatusOr<FoundMark> Rebuild(const Storage& storage, const std::string& fau
 std::optional<int64_t> PartedAt(const Manifest& manifest, const DirectoryMark& mark) {
   if (manifest.job_id() != mark.job_id()) return std::nullopt;
   int64_t shared = std::numeric_limits<int64_t>::max();
+  bool audited_only = false;
   for (const Ancestor& ancestor : mark.ancestors()) {
-    shared = std::min(shared, ancestor.last_step());
-    if (ancestor.lineage() == JobLineage(manifest.lineage())) return shared;
+    if (ancestor.last_step() == kNothingShared) {
+      audited_only = true;
+    } else {
+      shared = std::min(shared, ancestor.last_step());
+    }
+    if (ancestor.lineage() != JobLineage(manifest.lineage())) continue;
+    return audited_only && !IsAudited(manifest) ? kNothingShared : shared;
   }
   return std::nullopt;
 }

@@ -61,6 +61,11 @@ class Scan {
     }
     const std::optional<int64_t> parted = mark_ ? PartedAt(manifest, *mark_) : std::nullopt;
     if (parted.has_value() && manifest.step() > *parted) {
+      if (*parted == kNothingShared) {
+        return Refusal{name, kUnaudited,
+                       "replicas of its lineage differed, and nobody knows whether its state is right: it is not "
+                       "audited"};
+      }
       return Refusal{name, kUnaudited,
                      absl::StrCat("it is of lineage ", manifest.lineage(), ", which ", mark_->lineage(),
                                   " left after step ", *parted, " because replicas differed")};

@@ -110,6 +110,20 @@ struct RecordRepair {
   LS_FIELDS(RecordRepair, lineage, found_at, hosts, reason)
 };
 
+// The way back that RepairRecorded made durable ends at `step`: what was told of later steps is told again, under
+// `lineage`. `from_copy`: that is later than the checkpoint, and workers kept it in memory.
+struct WentBack {
+  Lineage lineage;
+  uint64_t step = 0;
+  bool from_copy = false;
+  uint64_t found_at = 0;           // the step at which replicas differed
+  std::vector<std::string> names;  // of the workers in the minority
+  std::vector<std::string> hosts;  // theirs
+  EvaluationLedger ledger;         // of the checkpoint
+  std::string reason;
+  LS_FIELDS(WentBack, lineage, step, from_copy, found_at, names, hosts, ledger, reason)
+};
+
 // Steps up to `step` are agreed by every member. Records are of agreed steps only, in order.
 struct StepsAgreed {
   Lineage lineage;
@@ -186,8 +200,8 @@ struct Exit {
 };
 
 using Action = std::variant<Send, SendToAll, CloseSession, StorePlan, OpenSave, AbandonSave, StoreManifest,
-                            PublishCommit, AmendManifest, RecordRepair, StepsAgreed, EvaluationDone, SampleTold,
-                            WorkerChanged, WorkerStats, Announce, DrainDecided, Exit>;
+                            PublishCommit, AmendManifest, RecordRepair, WentBack, StepsAgreed, EvaluationDone,
+                            SampleTold, WorkerChanged, WorkerStats, Announce, DrainDecided, Exit>;
 
 }  // namespace lockstep::chief
 

@@ -13,6 +13,7 @@ void Audit::Begin(uint64_t step, const std::vector<Incarnation>& members) {
 void Audit::Restored(uint64_t step, const std::vector<Incarnation>& members) {
   Begin(step, members);
   digests_.clear();
+  audited_.erase(audited_.upper_bound(step), audited_.end());
   differs_at_.reset();
   origins_.clear();
   origins_known_ = true;
@@ -21,7 +22,10 @@ void Audit::Restored(uint64_t step, const std::vector<Incarnation>& members) {
 void Audit::GoesOn(uint64_t step, const std::vector<Incarnation>& members, const Incarnation& source,
                    const std::set<Incarnation>& receivers, bool same_bits) {
   Begin(step, members);
-  if (!same_bits) digests_.erase(digests_.upper_bound(step), digests_.end());
+  if (!same_bits) {
+    digests_.erase(digests_.upper_bound(step), digests_.end());
+    audited_.erase(audited_.upper_bound(step), audited_.end());
+  }
   const Incarnation origin = OriginOf(source);
   for (const Incarnation& receiver : receivers) origins_[receiver] = origin;
   // Who is gone may have left copies behind; who is neither here nor an origin is of no use.
@@ -43,7 +47,7 @@ bool Audit::AllAgree(const Digests& digests) const {
   });
 }
 
-bool Audit::Agrees(const Incarnation& member, uint64_t step, const Digest& digest) {
+bool Audit::Agrees(const Incarnation& member, uint64_t step, const Digest& digest, absl::Duration trained_for) {
   Digests& at = digests_[step];
   const bool agrees = std::all_of(at.begin(), at.end(), [&](const auto& entry) { return entry.second == digest; });
   at[member] = digest;
@@ -51,6 +55,8 @@ bool Audit::Agrees(const Incarnation& member, uint64_t step, const Digest& diges
   if (!differs_at_.has_value() && step > begin_ && AllAgree(at)) {
     origins_.clear();
     origins_known_ = true;
+    audited_.try_emplace(step, Audited{digest, trained_for});
+    if (audited_.size() > kMaxAudited) audited_.erase(audited_.begin());
   }
   while (digests_.size() > kMaxSteps) {
     // What speaks of a difference stays.

@@ -16,6 +16,7 @@
 #include <set>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "common/protocol/ids.h"
 
 namespace lockstep::chief {
@@ -23,6 +24,14 @@ namespace lockstep::chief {
 class Audit {
  public:
   static constexpr size_t kMaxSteps = 64;
+  // Audits come every 16 steps, and copies that workers keep may be many audits old.
+  static constexpr size_t kMaxAudited = 8192;
+
+  // A state that every member of its generation had.
+  struct Audited {
+    Digest digest;
+    absl::Duration trained_for;  // when the last of them told
+  };
 
   // A generation begins at `step`: its members restored a checkpoint, each whole and under its digest. What was
   // compared before is forgotten.
@@ -36,7 +45,12 @@ class Audit {
 
   // `member` says that its state at `step` has this digest. False: another one of the same step is known. Keeps the
   // newest kMaxSteps steps.
-  bool Agrees(const Incarnation& member, uint64_t step, const Digest& digest);
+  bool Agrees(const Incarnation& member, uint64_t step, const Digest& digest, absl::Duration trained_for = {});
+  // What all had at this step; null where that is not known. Keeps the newest kMaxAudited steps.
+  const Audited* AuditedAt(uint64_t step) const {
+    const auto found = audited_.find(step);
+    return found == audited_.end() ? nullptr : &found->second;
+  }
 
   // The members of the newest generation that have not told the digest of the first step at which replicas differ.
   std::vector<Incarnation> Awaited() const;
@@ -55,11 +69,12 @@ class Audit {
   bool AllAgree(const Digests& digests) const;
 
   std::map<uint64_t, Digests> digests_;  // by step
+  std::map<uint64_t, Audited> audited_;  // by step
   std::optional<uint64_t> differs_at_;   // the first step of which two digests came
   std::set<Incarnation> members_;
   uint64_t begin_ = 0;                          // where they began
   std::map<Incarnation, Incarnation> origins_;  // of copies: whose state it was
-  bool origins_known_ = true;
+  bool origins_known_ = false;                  // not before a generation began under this chief
 };
 
 }  // namespace lockstep::chief

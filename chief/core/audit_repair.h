@@ -25,6 +25,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "chief/core/actions.h"
+#include "chief/core/audit_return.h"
 #include "chief/core/policy.h"
 #include "chief/core/storage_trouble.h"
 #include "common/protocol/ids.h"
@@ -50,6 +51,8 @@ class AuditRepair {
   // What was found, for people; empty while nothing is pending.
   const std::string& finding() const { return finding_; }
   const std::vector<Named>& named() const { return named_; }
+  // REQUIRES: pending().
+  uint64_t found_at() const { return *found_; }
 
   // Replicas differ at `step`. Digests of the others are awaited until `limit`. False: one is pending already.
   bool Found(uint64_t step, std::string finding, absl::Time limit) {
@@ -100,18 +103,23 @@ class AuditRepair {
     recording_ = false;
   }
 
+  // What follows once it is durable.
+  AuditReturn& way() { return way_; }
+
   // What is waited for, for people; empty while nothing is.
   std::string Text(absl::Time now) const {
+    if (way_.pending()) return "a worker to take up the audited state that it keeps in memory";
     if (!pending()) return "";
-    return absl::StrCat("the way back to the newest audited checkpoint, because ", finding_,
+    return absl::StrCat("the way back to the newest audited state, because ", finding_,
                         trouble_.active() ? absl::StrCat("; ", trouble_.Text(now)) : "");
   }
   absl::Time NextDeadline(absl::Time now) const {
-    const absl::Time next = recording_ ? absl::InfiniteFuture() : std::min(limit(), Retry());
+    const absl::Time next = recording_ ? absl::InfiniteFuture() : std::min({limit(), Retry(), way_.limit()});
     return next > now ? next : absl::InfiniteFuture();
   }
   void ShiftDeadlines(absl::Duration gap) {
     limit_ += gap;
+    way_.ShiftDeadlines(gap);
     trouble_.ShiftDeadlines(gap);
   }
 
@@ -126,6 +134,7 @@ class AuditRepair {
   std::optional<RecordRepair> order_;  // once it was given
   bool recording_ = false;
   StorageTrouble trouble_;
+  AuditReturn way_;
 };
 
 }  // namespace lockstep::chief

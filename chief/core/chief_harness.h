@@ -45,11 +45,11 @@ struct FakeWorker {
   std::vector<Member> members;
   std::map<RequestKind, uint64_t> requests;
   std::set<SnapshotId> snapshots;
+  std::vector<KeptState> kept;
   std::set<std::string> unreachable;  // addresses
   bool keeps_shares = false;          // does not answer AskShare
   Ready ready{"plan-1", "data-1", absl::ZeroDuration(), 100};
-  bool can_run = true;  // the plan of others
-  bool cannot_run_its_own = false;
+  bool can_run = true, cannot_run_its_own = false;  // the plan of others
 };
 
 class ChiefHarness {
@@ -108,6 +108,7 @@ class ChiefHarness {
     hello.generation = w.generation;
     NameMembers(w.members, w.id, hello);
     hello.snapshots.assign(w.snapshots.begin(), w.snapshots.end());
+    hello.kept = w.kept;
     if (w.has_state) hello.ready = w.ready;
     hello.highest_term = w.term;
     Do(FromWorker{w.session, WorkerFence{"", 0, w.id}, hello});
@@ -162,7 +163,7 @@ class ChiefHarness {
   }
   void ComeToBoundary(int index) {
     FakeWorker& w = worker(index);
-    const AtBoundary message{w.generation, w.lineage, w.position, "", w.leaving};
+    const AtBoundary message{w.generation, w.lineage, w.position, "", w.leaving, w.kept};
     w.generation = Generation();
     Say(index, message);
   }
@@ -357,7 +358,7 @@ class ChiefHarness {
   }
   void Obey(int index, FakeWorker& w, const ChiefFence& fence, const Verdict&) {
     w.generation = Generation();
-    Say(index, VerdictAck{fence.generation, w.has_state, w.lineage, w.position, ""});
+    Say(index, VerdictAck{fence.generation, w.has_state, w.lineage, w.position, "", w.kept});
   }
   void Obey(int, FakeWorker& w, const ChiefFence&, const BoundaryRequest& c) { w.requests[c.kind] = c.number; }
   void Obey(int index, FakeWorker& w, const ChiefFence& fence, const TakeSnapshot& command) {

@@ -285,7 +285,7 @@ CoordinatorView Coordinator::View() {
   if (saves_.Insists() && !saves_.TroubleText(now_).empty()) view.waiting_for = saves_.TroubleText(now_);
   const std::string trouble = preparation_.plan().TroubleText(now_);
   if (!trouble.empty()) view.waiting_for = trouble;
-  if (repair_.pending()) view.waiting_for = repair_.Text(now_);
+  if (const std::string way_back = repair_.Text(now_); !way_back.empty()) view.waiting_for = way_back;
   return view;
 }
 

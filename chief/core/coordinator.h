@@ -158,19 +158,20 @@ class Coordinator {
   // coordinator_audit.cc: replicas that differ
   void On(const RepairRecorded& event);
   void On(const RepairFailed& event);
+  void OnMessage(Worker& worker, const Returned& message);
   void CompareDigest(const Worker& worker, uint64_t step, const Digest& digest);
-  // Of a worker at rest, where its acknowledgement has a digest.
   void CompareHeld(const Worker& worker, const HeldState& held);
-  // What is compared in the generation that `form` begins.
   void BeginAudit(const Form& form);
   void OnDifference(uint64_t step, const std::string& finding);
   bool GathersDigests();
-  // Ends what runs, so that all can go back.
   void BreakToRepair();
-  // Nobody steps: makes the way back durable. What follows comes with RepairRecorded.
+  // Nobody steps: makes the way back durable. What follows comes with RepairRecorded, and in AdvanceReturn.
   void AdvanceRepair();
+  std::vector<AuditReturn::Offer> KeptOffers(const RepairRecorded& event);
+  // Whether the job may go on: no copy of an audited state is awaited (any more).
+  bool AdvanceReturn();
+  void GoOnFrom(const AuditReturn::Outcome& outcome);
   void SendNamedAway(const std::vector<AuditRepair::Named>& named, const std::string& reason);
-  // It is the second time in a row; `host` was named both times, if any was.
   void LeaveOutOrStop(const std::string& host, const std::string& finding);
 
   // What parts are handed.

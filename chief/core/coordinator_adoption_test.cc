@@ -43,6 +43,28 @@ TEST_CASE("coordinator: a restarted chief adopts a generation that is complete, 
   CHECK(chief.LastCommand<Form>(1).position == Position{31, 0});
 }
 
+TEST_CASE("coordinator: what members report of their states while a chief listens for them is compared",
+          "[core][rule22]") {
+  const bool differ = GENERATE(false, true);
+  ChiefHarness chief({.term = 2, .plan = "plan-1"});
+  RunUnderOldChief(chief);
+  for (int i : {0, 1}) chief.worker(i).members.push_back(Member{Incarnation{9, 9}, "worker-2", ""});
+  for (int i : {0, 1}) chief.Connect(i);
+  REQUIRE(chief.phase() == Phase::kAdopting);
+
+  for (int i : {0, 1}) {
+    FakeWorker& w = chief.worker(i);
+    w.position = Position{32, 0};
+    if (differ && i == 1) w.digest_suffix = "-flipped";
+    chief.Audit(i);
+  }
+
+  CHECK(chief.Count<RecordRepair>() == (differ ? 1 : 0));
+  if (!differ) return;
+  CHECK(chief.Last<RecordRepair>().found_at == 32);
+  CHECK(chief.Last<RecordRepair>().hosts.empty());  // who copied from whom, the chief before knew
+}
+
 TEST_CASE("coordinator: a generation that is incomplete when the window ends is broken and formed anew", "[core]") {
   ChiefHarness chief({.min = 1, .term = 2, .plan = "plan-1"});
   RunUnderOldChief(chief);

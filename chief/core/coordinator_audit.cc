@@ -1,6 +1,7 @@
 // What happens when replicas differ: who is named, how the job goes back to the newest audited checkpoint under a new
 // lineage, and when it goes no further (rule 22).
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -11,10 +12,11 @@
 namespace lockstep::chief {
 
 void Coordinator::CompareDigest(const Worker& worker, uint64_t step, const Digest& digest) {
-  if (audit_.Agrees(worker.id(), step, digest)) return;
+  if (audit_.Agrees(worker.id(), step, digest, clock_.trained_for())) return;
   OnDifference(step, absl::StrCat("the states of replicas differ at step ", step));
 }
 
+// Of a worker at rest, where its acknowledgement has a digest.
 void Coordinator::CompareHeld(const Worker& worker, const HeldState& held) {
   if (held.digest.empty() || held.lineage != history_.lineage()) return;
   CompareDigest(worker, held.position.step, held.digest);
@@ -33,7 +35,7 @@ void Coordinator::OnDifference(uint64_t step, const std::string& finding) {
   if (!repair_.Found(step, finding, now_ + AckWindow(Context()))) return;
   out_.Say(Level::kError, absl::StrCat(finding,
                                        ": nothing more is saved, and the job goes back to its newest audited "
-                                       "checkpoint"));
+                                       "state"));
   saves_.AbandonAll("replicas differ", out_, roster_);
 }
 
@@ -74,34 +76,112 @@ void Coordinator::On(const RepairFailed& event) {
 
 void Coordinator::On(const RepairRecorded& event) {
   if (!repair_.IsOrdered(event.lineage)) return;
+  const bool again = repair_.IsSoon();
+  const bool at_once = again || life_.Is(Phase::kDone) || end_.pending().has_value();
+  const std::vector<AuditReturn::Offer> offers = at_once ? std::vector<AuditReturn::Offer>() : KeptOffers(event);
   // No state of the old lineage counts from here on, whoever holds it and however far it came.
   job_lineage_ = event.lineage;
   history_.BeginAs(event.lineage);
   life_.Part();
   saves_.GoBack(event);
-  progress_.GoOnAs(event.lineage, event.checkpoint.step);
-  audit_.Restored(event.checkpoint.step, {});
-  clock_.GoBack(event.trained_for, now_);
+  progress_.Begin(event.lineage, {});  // nobody steps, and what was applied before tells nothing
+  clock_.Saved(now_);
   gathering_.LastCall(now_);  // who comes later joins as ever
-  const bool again = repair_.IsSoon();
   const std::string host = repair_.NamedTwice();
+  WentBack told{event.lineage, event.checkpoint.step, false, repair_.found_at(), {}, {}, event.ledger, ""};
   std::vector<std::string> names;
-  for (const AuditRepair::Named& named : repair_.named()) names.push_back(absl::StrCat(named.name, " on ", named.host));
+  for (const AuditRepair::Named& named : repair_.named()) {
+    names.push_back(absl::StrCat(named.name, " on ", named.host));
+    told.names.push_back(named.name);
+    told.hosts.push_back(named.host);
+  }
   const std::string text =
       absl::StrCat(repair_.finding(), "; ",
                    names.empty() ? "nobody can be named"
                                  : absl::StrCat(absl::StrJoin(names, ", "), names.size() == 1 ? " differs" : " differ",
                                                 " from the majority: memory or device there corrupts data"));
-  out_.Say(Level::kError, absl::StrCat(text, ". The job goes back to step ", event.checkpoint.step,
-                                       ", the newest audited checkpoint; newer ones are set aside"));
+  told.reason = text;
   SendNamedAway(repair_.named(), text);
   repair_.Done(now_);
+  repair_.way().Begin({std::move(told), event.trained_for}, offers);
+  audit_.Restored(repair_.way().Newest().value_or(event.checkpoint.step), {});
+  if (at_once) AdvanceReturn();
   if (life_.Is(Phase::kDone)) {
     return EndJob(kExitBug,
                   absl::StrCat(text, ". Workers have ended already: start the job again; it resumes from step ",
                                event.checkpoint.step));
   }
   if (again) LeaveOutOrStop(host, text);
+}
+
+// Between the checkpoint and a newer one that was set aside nothing was published, so that all that a state there says
+// of earlier evaluations still stands on the disk.
+std::vector<AuditReturn::Offer> Coordinator::KeptOffers(const RepairRecorded& event) {
+  std::vector<AuditReturn::Offer> offers;
+  const std::vector<AuditRepair::Named>& named = repair_.named();
+  for (const Worker* worker : roster_.InOrder()) {
+    const bool is_named =
+        std::any_of(named.begin(), named.end(), [&](const auto& one) { return one.id == worker->id(); });
+    if (is_named || !worker->AtRest() || !worker->IsReady() || worker->leaving || worker->dismissed) continue;
+    for (const KeptState& kept : worker->kept) {
+      const uint64_t step = kept.position.step;
+      const Audit::Audited* audited = audit_.AuditedAt(step);
+      const bool lies_between =
+          step > event.checkpoint.step && (event.set_aside_from == 0 || step < event.set_aside_from);
+      if (audited == nullptr || audited->digest != kept.digest || !lies_between) continue;
+      if (history_.Includes(kept.lineage, step)) offers.push_back({worker->id(), kept, audited->trained_for});
+    }
+  }
+  return offers;
+}
+
+bool Coordinator::AdvanceReturn() {
+  AuditReturn& way = repair_.way();
+  if (!way.pending()) return true;
+  const auto is_there = [this](const Incarnation& id) {
+    const Worker* worker = roster_.Find(id);
+    return worker != nullptr && worker->AtRest() && worker->IsReady();
+  };
+  if (Context().Passed(way.limit())) way.Late();
+  way.Forget(is_there);
+  for (;;) {
+    if (const std::optional<AuditReturn::Outcome> outcome = way.Take()) {
+      GoOnFrom(*outcome);
+      return true;
+    }
+    if (way.Waits()) return false;
+    absl::Duration window;
+    for (const Worker* worker : roster_.InOrder()) window = std::max(window, worker->ready.longest_node);
+    const auto order = way.Next(now_ + policy_.ack_limit + window + AuditReturn::kPatience, is_there);
+    if (!order.has_value()) continue;  // none of the others is here: the checkpoint is left
+    for (const Incarnation& holder : order->holders) {
+      Worker& worker = *roster_.Find(holder);
+      out_.Command(worker, worker.last_generation, ReturnTo{order->state, job_lineage_},
+                   absl::StrCat("all had this state at ", order->state.position.ToString()));
+    }
+    return false;
+  }
+}
+
+void Coordinator::GoOnFrom(const AuditReturn::Outcome& outcome) {
+  clock_.GoBack(outcome.trained_for, now_);
+  progress_.GoOnAs(outcome.told.lineage, outcome.told.step);
+  out_.Say(Level::kError, absl::StrCat(outcome.told.reason, ". The job goes back to step ", outcome.told.step,
+                                       outcome.told.from_copy ? ", an audited state that workers kept in memory"
+                                                              : ", the newest audited checkpoint",
+                                       "; newer checkpoints are set aside"));
+  out_.Add(outcome.told);
+}
+
+void Coordinator::OnMessage(Worker& worker, const Returned& message) {
+  if (!worker.AtRest()) return;  // it stepped on since, as a member of a generation that this chief formed
+  if (message.done) {
+    GenerationLife::TookUp(worker, HeldState{job_lineage_, message.state.position, message.state.digest});
+  } else {
+    out_.Say(Level::kWarning,
+             absl::StrCat(worker.name(), " cannot take up ", message.state.ToString(), ": ", message.message));
+  }
+  repair_.way().Answered(worker.id(), message.state, message.done);
 }
 
 void Coordinator::SendNamedAway(const std::vector<AuditRepair::Named>& named, const std::string& reason) {
@@ -115,6 +195,7 @@ void Coordinator::SendNamedAway(const std::vector<AuditRepair::Named>& named, co
   }
 }
 
+// It is the second time in a row; `host` was named both times, if any was.
 void Coordinator::LeaveOutOrStop(const std::string& host, const std::string& finding) {
   if (host.empty() || !hosts_.MayExclude() || !hosts_.OthersSuffice(Context(), host)) {
     return EndJob(kExitBug,

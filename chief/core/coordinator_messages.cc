@@ -73,6 +73,7 @@ void Coordinator::OnMessage(Worker& worker, const VerdictAck& message) {
   if (message.has_state) TakeUpLineage(message.lineage);
   if (held.has_value()) CompareHeld(worker, *held);
   Rest(worker, message.generation, std::move(held));
+  worker.Keeps(message.kept);
 }
 
 void Coordinator::OnMessage(Worker& worker, const AtBoundary& message) {
@@ -84,6 +85,7 @@ void Coordinator::OnMessage(Worker& worker, const AtBoundary& message) {
   const HeldState held{message.lineage, message.position, message.digest};
   CompareHeld(worker, held);
   Rest(worker, message.generation, held);
+  worker.Keeps(message.kept);
   TellProgress();
 }
 
@@ -135,8 +137,12 @@ bool Coordinator::TellProgress() {
 void Coordinator::OnMessage(Worker& worker, const Report& message) {
   if (!message.stats.empty()) out_.Add(WorkerStats{worker.name(), message.stats});
   if (message.lineage == history_.lineage()) progress_.AddRecords(message.records);
-  // Whether its generation goes on is not known yet; if so, it goes on from here.
-  if (life_.Is(Phase::kAdopting)) return life_.Moved(worker, message.generation, message.position);
+  if (life_.Is(Phase::kAdopting)) {
+    // Whether its generation goes on is not known yet; if so, it goes on from here.
+    if (!life_.Moved(worker, message.generation, message.position) || message.lineage != history_.lineage()) return;
+    for (const StateDigest& digest : message.digests) CompareDigest(worker, digest.position.step, digest.digest);
+    return;
+  }
   if (!life_.InCurrent(Context(), worker, message.generation) || message.lineage != history_.lineage()) return;
   signs_.Progressed(worker, now_);
   stragglers_.NoteSpeed(Context(), Spares(), worker, message);

@@ -53,6 +53,7 @@ void Coordinator::AdvanceDone() {
 }
 
 void Coordinator::AdvanceWaiting() {
+  if (!AdvanceReturn()) return;
   const WaitingStep next = NextWaitingStep(Context(), life_, gathering_, Teams(), saves_, end_);
   switch (next.kind) {
     case WaitingStep::Kind::kWait:

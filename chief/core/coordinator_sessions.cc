@@ -81,6 +81,7 @@ void Coordinator::Admit(Worker& worker, const Hello& hello) {
                Welcome{policy_.job, worker.name(), history_.lineage(), policy_.metagraph, policy_.training},
                absl::StrCat("Hello of ", worker.name(), " on ", hello.host));
   if (end_.result().has_value()) return end_.Tell(Context(), worker, saves_, gone_);
+  worker.Keeps(hello.kept);
   for (Worker* other : life_.TakeIn(Context(), worker, hello, progress_)) TakeEarlySnapshots(*other);
   if (worker.finished) WelcomeFinished(worker, hello);
   if (hello.ready.has_value()) RefuseWorker(worker, preparation_.Kept(Context(), worker, *hello.ready, pairs_));

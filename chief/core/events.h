@@ -104,7 +104,8 @@ struct RepairRecorded {
   absl::Duration trained_for;
   bool evaluated = true;
   EvaluationLedger ledger;
-  LS_FIELDS(RepairRecorded, lineage, checkpoint, trained_for, evaluated, ledger)
+  uint64_t set_aside_from = 0;  // the lowest step of those that are set aside; 0: none was
+  LS_FIELDS(RepairRecorded, lineage, checkpoint, trained_for, evaluated, ledger, set_aside_from)
 };
 
 // The storage refused RecordRepair, or no audited checkpoint is left. `may_pass` as of StorageFailed.

@@ -37,6 +37,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -116,9 +117,11 @@ class GenerationLife {
   // the others whose fellow members it names.
   std::vector<Worker*> TakeIn(const CoreContext& context, Worker& worker, const Hello& hello,
                               const ProgressTracker& progress);
-  // It reports to a chief that listens: its claim is at `position` by now.
-  void Moved(Worker& worker, const Generation& generation, const Position& position) const {
-    if (worker.busy == generation && worker.claimed.has_value()) worker.claimed->position = position;
+  // It reports to a chief that listens: its claim is at `position` by now. False: it claims no such generation.
+  bool Moved(Worker& worker, const Generation& generation, const Position& position) const {
+    if (worker.busy != generation || !worker.claimed.has_value()) return false;
+    worker.claimed->position = position;
+    return true;
   }
   // `published`: the lineage of the newest checkpoint.
   std::optional<Adoption> AdvanceAdopting(const CoreContext& context, const Lineage& published);
@@ -166,6 +169,8 @@ class GenerationLife {
   void SendVerdict(const CoreContext& context, Worker& worker, const std::string& reason);
   // The worker acknowledged the end of `last`.
   void Rest(Worker& worker, const Generation& last, std::optional<HeldState> held);
+  // A worker at rest holds another state than it had when it came to rest.
+  static void TookUp(Worker& worker, HeldState held) { worker.held = std::move(held); }
   // Nobody goes on with this generation, or an older one.
   void GiveUp(const Generation& generation) { over_ = std::max(over_, generation); }
   // No state of what went on so far counts any more.

@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -58,6 +59,7 @@ struct Worker {
   Generation last_generation;                  // for commands at rest
   std::optional<HeldState> held;
   std::optional<Position> rest_asked;  // TakeSnapshot was sent for this position
+  std::vector<KeptState> kept;         // as it said when it came to rest
 
   bool leaving = false;
   bool drained = false;  // it leaves because of a drain, and does not know it: it was not asked itself
@@ -73,6 +75,10 @@ struct Worker {
   const std::string& name() const { return member.name; }
   bool AtRest() const { return busy.IsNone(); }
   bool IsReady() const { return stage == Stage::kReady; }
+  void Keeps(std::vector<KeptState> states) {
+    if (states.size() > kMaxKeptStates) states.resize(kMaxKeptStates);
+    kept = std::move(states);
+  }
 };
 
 // Whether a worker in this phase must make progress: one that waits for a peer or the chief need not (rule 6).

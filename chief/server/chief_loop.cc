@@ -251,6 +251,7 @@ proto::StatusReply ChiefLoop::Describe() {
   reply.set_eta_seconds(progress_.eta_seconds(now));
   DescribeWorkers(view, reply);
   for (const std::string& target : view.drained) reply.add_drained(target);
+  DescribeRepairs(reply);
   const EvaluationBoard& board = progress_.board();
   reply.set_evaluation_step(board.step());
   reply.set_metric(board.metric());

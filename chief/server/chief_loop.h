@@ -91,6 +91,7 @@ class ChiefLoop {
   void Perform(const PublishCommit& action);
   void Perform(const AmendManifest& action);
   void Perform(const RecordRepair& action);
+  void Perform(const WentBack& action);
   void Perform(const StepsAgreed& action);
   void Perform(const EvaluationDone& action);
   void Perform(const SampleTold& action);
@@ -103,7 +104,7 @@ class ChiefLoop {
   // On the storage's thread: what came of a publication.
   void OnPublished(const SnapshotId& snapshot, const absl::StatusOr<PublishedCheckpoint>& published);
   // The job went back.
-  void OnRepaired(const RecordRepair& order, const RepairRecorded& repair);
+  void OnRepaired(const RepairRecorded& repair);
   // The step that retention keeps besides the newest; 0: none.
   int64_t BestOf(const EvaluationLedger& ledger) const;
   void PostStorageFailure(const SnapshotId& snapshot, const absl::Status& status);
@@ -121,6 +122,7 @@ class ChiefLoop {
   void EndDrains();
   proto::StatusReply Describe();
   static void DescribeWorkers(const CoordinatorView& view, proto::StatusReply& reply);
+  void DescribeRepairs(proto::StatusReply& reply) const;
 
   const Options options_;
   SteadyClock clock_;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "chief/server/chief_loop.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/log/log.h"
@@ -94,7 +95,7 @@ void ChiefLoop::Perform(const RecordRepair& action) {
     std::vector<std::string> messages;
     const absl::StatusOr<RepairRecorded> repair = options_.store->Repair(action, messages);
     for (const std::string& message : messages) LS_LOG(warn, message);
-    if (repair.ok()) return Post(Question([this, action, done = *repair] { OnRepaired(action, done); }));
+    if (repair.ok()) return Post(Question([this, done = *repair] { OnRepaired(done); }));
     if (IsFenced(repair.status())) {
       Post(TermLost{options_.config.recovered.term + 1}, true);
     } else {
@@ -103,12 +104,23 @@ void ChiefLoop::Perform(const RecordRepair& action) {
   });
 }
 
-void ChiefLoop::OnRepaired(const RecordRepair& order, const RepairRecorded& repair) {
+void ChiefLoop::OnRepaired(const RepairRecorded& repair) {
   const auto step = static_cast<int64_t>(repair.checkpoint.step);
   last_checkpoint_ = options_.store->Describe(layout::CheckpointPath(step));
-  progress_.WentBack(order, repair);
-  stats_.WentBack(repair.lineage, step);
+  stats_.CommittedIs(step);
   Step(repair);
+}
+
+void ChiefLoop::Perform(const WentBack& action) {
+  progress_.On(action);
+  RepairStats repair;
+  repair.set_at_ms(absl::ToUnixMillis(absl::Now()));
+  repair.set_found_at(static_cast<int64_t>(action.found_at));
+  repair.set_back_to(static_cast<int64_t>(action.step));
+  repair.set_from_copy(action.from_copy);
+  for (const std::string& name : action.names) repair.add_workers(name);
+  for (const std::string& host : action.hosts) repair.add_hosts(host);
+  stats_.WentBack(action.lineage, repair);
 }
 
 int64_t ChiefLoop::BestOf(const EvaluationLedger& ledger) const {

@@ -90,6 +90,18 @@ void ChiefLoop::DescribeWorkers(const CoordinatorView& view, proto::StatusReply&
   }
 }
 
+void ChiefLoop::DescribeRepairs(proto::StatusReply& reply) const {
+  for (const RepairStats& repair : stats_.repairs()) {
+    proto::Repair& line = *reply.add_repairs();
+    line.set_at_ms(static_cast<uint64_t>(repair.at_ms()));
+    line.set_found_at(static_cast<uint64_t>(repair.found_at()));
+    line.set_back_to(static_cast<uint64_t>(repair.back_to()));
+    line.set_from_copy(repair.from_copy());
+    *line.mutable_workers() = repair.workers();
+    *line.mutable_hosts() = repair.hosts();
+  }
+}
+
 void ChiefLoop::WriteStats(absl::Time now) {
   next_stats_ = now + kStatsEvery;
   if (stats_are_written_.exchange(true)) return;  // a slow disk must not gather a queue of them

@@ -134,6 +134,7 @@ class JobStore {
   Mutex mutex_;  // held while the storage works: the loop takes it in no call
   std::unique_ptr<TermHold> hold_ GUARDED_BY(mutex_);
   DirectoryMark mark_ GUARDED_BY(mutex_);
+  uint64_t set_aside_from_ GUARDED_BY(mutex_) = 0;  // by the repair under way; 0: nothing
   EvaluationRule rule_;
   std::optional<ManifestStore> manifests_ GUARDED_BY(mutex_);
   std::map<SnapshotId, StoredShards> stored_ GUARDED_BY(mutex_);

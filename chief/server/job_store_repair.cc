@@ -37,11 +37,19 @@ absl::Status JobStore::BranchOff(const RecordRepair& order, int64_t step) {
 absl::StatusOr<RepairRecorded> JobStore::Repair(const RecordRepair& order, std::vector<std::string>& messages) {
   MutexLock lock(&mutex_);
   if (mark_.lineage() != order.lineage) {
+    set_aside_from_ = 0;
     absl::StatusOr<std::string> name = manifests_->FindAudited(messages);
+    // Nothing is right for sure, and the next chief must not begin with it either.
+    if (absl::IsDataLoss(name.status())) LS_RETURN_IF_ERROR(BranchOff(order, kNothingShared));
     if (!name.ok()) return hold_->Explain(name.status());
     LS_RETURN_IF_ERROR(BranchOff(order, manifests_->accepted().at(*name).manifest.step()));
   }
   const int64_t step = mark_.ancestors(0).last_step();
+  if (step == kNothingShared) return manifests_->FindAudited(messages).status();
+  const auto above = manifests_->accepted().upper_bound(layout::StepName(step));
+  if (set_aside_from_ == 0 && above != manifests_->accepted().end()) {
+    set_aside_from_ = static_cast<uint64_t>(above->second.manifest.step());
+  }
   const auto found = manifests_->accepted().find(layout::StepName(step));
   if (found == manifests_->accepted().end()) {
     return absl::DataLossError("the checkpoint that the job went back to is gone");
@@ -52,7 +60,8 @@ absl::StatusOr<RepairRecorded> JobStore::Repair(const RecordRepair& order, std::
                         {manifest.lineage(), static_cast<uint64_t>(step), manifest.state_digest()},
                         absl::Milliseconds(manifest.trained_ms()),
                         !manifest.evaluation_pending(),
-                        FromProto(manifest.evaluations())};
+                        FromProto(manifest.evaluations()),
+                        set_aside_from_};
   if (rule_.keep_best) LS_RETURN_IF_ERROR(manifests_->SettleBest(rule_, repair.ledger, messages));
   return repair;
 }

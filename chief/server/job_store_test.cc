@@ -291,6 +291,7 @@ TEST_CASE("job store: replicas that differ lead back to the audited checkpoint, 
   CHECK(repair->checkpoint.step == 30);
   CHECK(repair->checkpoint.lineage == first);
   CHECK(repair->ledger == before);
+  CHECK(repair->set_aside_from == 40);
   CHECK(fs::exists(job.In("set_aside/step-000000050-unaudited-term-000002")));
   CHECK((*store)->Repair(order, messages).value() == *repair);  // ordered once more
   CHECK((*store)->FindBest().value().step == 10);
@@ -308,6 +309,49 @@ TEST_CASE("job store: replicas that differ lead back to the audited checkpoint, 
   REQUIRE(store.status() == absl::OkStatus());
   CHECK((*store)->recovered().checkpoint.step == 40);
   CHECK((*store)->recovered().checkpoint.lineage == order.lineage);
+}
+
+TEST_CASE("job store: where no audited checkpoint is left the next chief refuses as well, until one is put back",
+          "[server][rule22]") {
+  Job job;
+  job.Train();
+  auto store = job.Open();
+  REQUIRE(store.status() == absl::OkStatus());
+  const EvaluationLedger ledger = (*store)->recovered().ledger;
+  const Lineage first = (*store)->recovered().checkpoint.lineage;
+  for (const uint64_t step : {40, 50}) {
+    REQUIRE(job.Save(**store, step, ledger, /*audited=*/false).status() == absl::OkStatus());
+  }
+  fs::copy(job.In("checkpoints/step-000000030"), job.In("backup"), fs::copy_options::recursive);
+  for (const auto& entry : fs::recursive_directory_iterator(job.In("checkpoints"))) {
+    const std::string path = entry.path();
+    const bool audited = !absl::StrContains(path, "000000040") && !absl::StrContains(path, "000000050");
+    if (!audited || entry.path().extension() != ".safetensors") continue;
+    std::string bytes = Read(path);
+    bytes.back() ^= 1;
+    Write(path, bytes);
+  }
+  std::vector<std::string> messages;
+
+  const absl::Status nothing = (*store)->Repair({first + "~1", 48, {"alpha"}, "replicas differ"}, messages).status();
+
+  CHECK(absl::IsDataLoss(nothing));
+  CHECK((*store)->Repair({first + "~1", 48, {"alpha"}, "replicas differ"}, messages).status() == nothing);
+  store->reset();
+  for (int starts = 0; starts < 2; ++starts) {
+    const absl::Status refused = job.Open().status();
+    CHECK(absl::IsDataLoss(refused));
+    CHECK(job.code == kExitStorage);
+    CHECK_THAT(std::string(refused.message()), Contains("not audited"));
+    CHECK(fs::exists(job.In("checkpoints/step-000000050")));
+  }
+  fs::copy(job.In("backup"), job.In("checkpoints/step-000000030"), fs::copy_options::recursive);
+  store = job.Open();
+  REQUIRE(store.status() == absl::OkStatus());
+  CHECK((*store)->recovered().checkpoint.step == 30);
+  CHECK(fs::exists(job.In("set_aside/step-000000050-unaudited-term-000005")));
+  store->reset();
+  REQUIRE(job.Open().status() == absl::OkStatus());
 }
 
 }  // namespace

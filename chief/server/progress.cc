@@ -69,16 +69,19 @@ double Progress::CheckpointSeconds() const {
   return total;
 }
 
-void Progress::WentBack(const RecordRepair& order, const RepairRecorded& repair) {
+void Progress::On(const WentBack& action) {
   recent_.clear();
   opened_.clear();
-  step_ = repair.checkpoint.step;
-  board_.StartAgain(repair.ledger);
-  options_.tell({.name = "repaired",
-                 .text = absl::StrCat("went back to step ", step_, ": ", order.reason),
-                 .fields = {{"step", static_cast<int64_t>(step_)},
-                            {"found_at", static_cast<int64_t>(order.found_at)},
-                            {"hosts", absl::StrJoin(order.hosts, ", ")}}});
+  step_ = action.step;
+  // The checkpoint's history is older than the copy, which was evaluated since.
+  action.from_copy ? board_.GoBackTo(action.step) : board_.StartAgain(action.ledger);
+  options_.tell(
+      {.name = "repaired",
+       .text = absl::StrCat("went back to step ", step_, action.from_copy ? ", kept in memory: " : ": ", action.reason),
+       .fields = {{"step", static_cast<int64_t>(step_)},
+                  {"found_at", static_cast<int64_t>(action.found_at)},
+                  {"from_copy", int64_t{action.from_copy}},
+                  {"hosts", absl::StrJoin(action.hosts, ", ")}}});
 }
 
 void Progress::SaveOpened(absl::Time now, const SnapshotId& snapshot) { opened_[snapshot] = now; }

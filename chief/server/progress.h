@@ -57,7 +57,7 @@ class Progress {
   void On(const AmendManifest& action) { board_.Follow(action.ledger); }
   void On(const WorkerStats& action);
   // Replicas differed: what was told of later steps does not count.
-  void WentBack(const RecordRepair& order, const RepairRecorded& repair);
+  void On(const WentBack& action);
   void SaveOpened(absl::Time now, const SnapshotId& snapshot);
   void SavePublished(absl::Time now, const SnapshotId& snapshot);
 

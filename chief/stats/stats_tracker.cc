@@ -10,6 +10,7 @@ namespace lockstep::chief {
 namespace {
 
 constexpr size_t kStepWindow = 1024;
+constexpr int kMaxRepairs = 16;
 constexpr absl::Duration kRateWindow = absl::Seconds(10);
 
 // The value that a share `quantile` of the others does not exceed (nearest rank); 0 without values.
@@ -44,6 +45,7 @@ void StatsTracker::Continue(const WorkerStatsFile& before) {
     worker.stats.set_straggler(false);
   }
   *totals_.mutable_hosts() = before.hosts();
+  *totals_.mutable_repairs() = before.repairs();
 }
 
 StatsTracker::Worker& StatsTracker::Find(absl::string_view name) {
@@ -124,13 +126,16 @@ void StatsTracker::DigestMismatch(absl::string_view name) {
   stats.set_connected(false);
 }
 
-void StatsTracker::WentBack(absl::string_view lineage, int64_t step) {
+void StatsTracker::WentBack(absl::string_view lineage, const RepairStats& repair) {
   totals_.set_lineage(std::string(lineage));
   JobStats& job = *totals_.mutable_job();
   job.set_digest_mismatches(job.digest_mismatches() + 1);
-  job.set_step(step);
-  job.set_committed_step(step);
+  job.set_step(repair.back_to());
+  *totals_.add_repairs() = repair;
+  if (totals_.repairs_size() > kMaxRepairs) totals_.mutable_repairs()->DeleteSubrange(0, 1);
 }
+
+void StatsTracker::CommittedIs(int64_t step) { totals_.mutable_job()->set_committed_step(step); }
 
 void StatsTracker::Compared(absl::string_view name, bool straggler, double slowdown) {
   WorkerStats& stats = Find(name).stats;

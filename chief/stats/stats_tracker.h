@@ -51,8 +51,10 @@ class StatsTracker {
   void Uploaded(absl::string_view worker, absl::Duration spent, int64_t bytes);
   // Its state differed from the majority's; it left, to be started again.
   void DigestMismatch(absl::string_view worker);
-  // Replicas differed: the job went back to this step, under this lineage.
-  void WentBack(absl::string_view lineage, int64_t step);
+  // Replicas differed: the job went back as `repair` says, under this lineage.
+  void WentBack(absl::string_view lineage, const RepairStats& repair);
+  // The newest checkpoint, after newer ones were set aside.
+  void CommittedIs(int64_t step);
   // How a worker that takes part compares with the others (protos/stats.proto).
   void Compared(absl::string_view worker, bool straggler, double slowdown);
   // The hosts that failed so far, sorted by name. Replaces what was said before.
@@ -65,6 +67,9 @@ class StatsTracker {
   void SetEndStep(int64_t step);
   // The chief ends with `exit_code` because of `reason`; `completed`: the job is done.
   void Ended(int32_t exit_code, absl::string_view reason, bool completed);
+
+  // Oldest first.
+  const google::protobuf::RepeatedPtrField<RepairStats>& repairs() const { return totals_.repairs(); }
 
   // The file's content now. Rates count what connected workers reported in the last 10 s, or since they joined.
   WorkerStatsFile Snapshot(absl::Time now) const;

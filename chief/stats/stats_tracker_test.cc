@@ -87,15 +87,39 @@ TEST_CASE("stats: a way back is counted once, whoever differed, and the steps gi
   tracker.Committed(60);
 
   tracker.DigestMismatch("a");
-  tracker.WentBack("line~1", 40);
+  RepairStats repair;
+  repair.set_found_at(64);
+  repair.set_back_to(48);
+  repair.set_from_copy(true);
+  repair.add_workers("a");
+  tracker.CommittedIs(40);
+  tracker.WentBack("line~1", repair);
 
   const WorkerStatsFile file = tracker.Snapshot(kStart + absl::Seconds(2));
   CHECK(file.lineage() == "line~1");
   CHECK(file.job().digest_mismatches() == 1);
-  CHECK(file.job().step() == 40);
+  CHECK(file.job().step() == 48);
   CHECK(file.job().committed_step() == 40);
+  REQUIRE(file.repairs_size() == 1);
+  CHECK(file.repairs(0).back_to() == 48);
   CHECK(file.workers(0).digest_mismatches() == 1);
   CHECK_FALSE(file.workers(0).connected());
+}
+
+TEST_CASE("stats: the newest repairs are kept, also by the next chief", "[stats]") {
+  StatsTracker before("job", "line", 1);
+  RepairStats repair;
+  for (int i = 1; i <= 20; ++i) {
+    repair.set_found_at(i);
+    before.WentBack("line~1", repair);
+  }
+
+  StatsTracker after("job", "line~1", 2);
+  after.Continue(ParseWorkerStats(EncodeWorkerStats(before.Snapshot(kStart)), "f").value());
+
+  REQUIRE(after.repairs().size() == 16);
+  CHECK(after.repairs()[0].found_at() == 5);
+  CHECK(after.Snapshot(kStart).repairs(15).found_at() == 20);
 }
 
 TEST_CASE("stats: totals go on under the next chief, by way of the file", "[stats]") {

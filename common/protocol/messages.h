@@ -20,14 +20,12 @@
 #include "common/protocol/fields.h"
 #include "common/protocol/heartbeat.h"
 #include "common/protocol/ids.h"
+#include "common/protocol/kept_state.h"
 #include "common/protocol/training_policy.h"
 
 namespace lockstep {
 
-// ---------------------------------------------------------------------------------------------------------------------
-// Worker → chief
-// ---------------------------------------------------------------------------------------------------------------------
-
+// ---- worker → chief -----------------------------------------------------------------------------------------------
 // The worker is ready to join: planned, allocated, warmed up, probed (rules 11, 31).
 struct Ready {
   std::string plan_hash;
@@ -64,8 +62,9 @@ struct Hello {
   std::vector<SnapshotId> snapshots;  // still held in memory
   bool leaving = false;               // SIGTERM came
   std::optional<Ready> ready;         // kept from before, when it still holds
+  std::vector<KeptState> kept;        // at most kMaxKeptStates
   LS_FIELDS(Hello, job, preferred_name, host, peer_address, device, highest_term, has_state, lineage, position, ledger,
-            activity, generation, members, members_digest, snapshots, leaving, ready)
+            activity, generation, members, members_digest, snapshots, leaving, ready, kept)
 };
 
 // Answer to MakePlan: the kernel plan of the job and the recorded probe, in one blob (rule 30).
@@ -108,7 +107,8 @@ struct VerdictAck {
   Lineage lineage;
   Position position;
   Digest digest;  // only with TrainingPolicy::digest_in_acks
-  LS_FIELDS(VerdictAck, generation, has_state, lineage, position, digest)
+  std::vector<KeptState> kept;
+  LS_FIELDS(VerdictAck, generation, has_state, lineage, position, digest, kept)
 };
 
 // The word asked for a boundary (leave or form): the worker stands at it, its communicator idle, and waits. Counts as
@@ -119,7 +119,8 @@ struct AtBoundary {
   Position position;
   Digest digest;  // only with digest_in_acks
   bool leaving = false;
-  LS_FIELDS(AtBoundary, generation, lineage, position, digest, leaving)
+  std::vector<KeptState> kept;
+  LS_FIELDS(AtBoundary, generation, lineage, position, digest, leaving, kept)
 };
 
 // Communicator formed and state synchronised: this member steps now.
@@ -236,7 +237,7 @@ struct ErrorReport {
   LS_FIELDS(ErrorReport, exit_code, step, message)
 };
 
-// Gloo's rendezvous store, carried by the session: the chief passes it to the other members of the generation.
+// Gloo's rendezvous store: the chief passes it to the other members of the generation.
 struct StoreSet {
   Generation generation;
   std::string key;
@@ -255,12 +256,9 @@ struct CommandRejected {
 
 using WorkerMessage = std::variant<Hello, PlanMade, Ready, PrepareFailed, PeersTested, VerdictAck, AtBoundary, Formed,
                                    PeerFailed, Report, SnapshotTaken, ShareFailed, EvalReport, TextSample, LeaveIntent,
-                                   Left, ErrorReport, StoreSet, CommandRejected>;
+                                   Left, ErrorReport, StoreSet, CommandRejected, Returned>;
 
-// ---------------------------------------------------------------------------------------------------------------------
-// Chief → worker
-// ---------------------------------------------------------------------------------------------------------------------
-
+// ---- chief → worker -----------------------------------------------------------------------------------------------
 // Answer to an accepted Hello. The term is in the fence and holds from here on. A worker that runs a generation goes on
 // with it until a Verdict says otherwise (rule 14: adoption needs no message).
 struct Welcome {
@@ -387,8 +385,9 @@ struct StorePush {
   LS_FIELDS(StorePush, key, value)
 };
 
-using ChiefCommand = std::variant<Welcome, Refused, MakePlan, Prepare, TestPeers, Verdict, Form, BoundaryRequest,
-                                  TakeSnapshot, AskShare, SnapshotEnded, Dismiss, Shutdown, Done, Fenced, StorePush>;
+using ChiefCommand =
+    std::variant<Welcome, Refused, MakePlan, Prepare, TestPeers, Verdict, Form, BoundaryRequest, TakeSnapshot, AskShare,
+                 SnapshotEnded, Dismiss, Shutdown, Done, Fenced, StorePush, ReturnTo>;
 
 // Limits on what is accepted from a worker; larger is refused with a message.
 inline constexpr uint64_t kMaxPlanBytes = 16u << 20;

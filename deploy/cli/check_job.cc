@@ -52,6 +52,14 @@ std::optional<worker::ReplicaForecast> CheckPlan(const PreparedJob& prepared, co
                                         static_cast<double>(forecast->host_total()) / kMiB,
                                         static_cast<double>(forecast->beside.process) / kMiB,
                                         static_cast<double>(forecast->beside.data) / kMiB));
+  if (forecast->kept_bytes > 0) {
+    findings.Ok("audit", absl::StrFormat("%d copies of audited states in each worker's memory, %.1f MiB",
+                                         worker::kKeptCopies, static_cast<double>(forecast->kept_bytes) / kMiB));
+  } else if (prepared.job.cluster().workers().max() > 1) {
+    findings.Ok("audit",
+                "no copies of audited states in memory: `resources.cpu_memory` has no room for them, and when replicas "
+                "differ the job goes back to a checkpoint");
+  }
   if (forecast->device_memory > 0) {
     findings.Ok("gpu memory", absl::StrFormat("%.1f MiB per worker, of %.1f MiB that it may take",
                                               static_cast<double>(forecast->device_total()) / kMiB,

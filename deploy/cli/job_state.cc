@@ -56,6 +56,34 @@ std::string Ago(absl::Time then, absl::Time now) {
   return absl::StrCat(absl::FormatDuration(rounded), " ago");
 }
 
+// "repaired <when>: replicas differed at step 48, back to step 32, kept in memory; worker-1 on b differed"
+std::string RepairLine(const proto::Repair& repair) {
+  std::vector<std::string> named;
+  for (int i = 0; i < repair.workers_size(); ++i) {
+    named.push_back(i < repair.hosts_size() ? absl::StrCat(repair.workers(i), " on ", repair.hosts(i))
+                                            : repair.workers(i));
+  }
+  const absl::Time at = absl::FromUnixMillis(static_cast<int64_t>(repair.at_ms()));
+  return absl::StrCat(
+      "repaired ", absl::FormatTime(absl::RFC3339_sec, at, absl::UTCTimeZone()), ": replicas differed at step ",
+      repair.found_at(), ", back to step ", repair.back_to(),
+      repair.from_copy() ? ", kept in memory" : ", a checkpoint", "; ",
+      named.empty() ? "nobody could be named" : absl::StrCat(EscapeControls(absl::StrJoin(named, ", ")), " differed"),
+      "\n");
+}
+
+void AddRepairs(const WorkerStatsFile& stats, proto::StatusReply& status) {
+  for (const RepairStats& repair : stats.repairs()) {
+    proto::Repair& line = *status.add_repairs();
+    line.set_at_ms(static_cast<uint64_t>(repair.at_ms()));
+    line.set_found_at(static_cast<uint64_t>(repair.found_at()));
+    line.set_back_to(static_cast<uint64_t>(repair.back_to()));
+    line.set_from_copy(repair.from_copy());
+    *line.mutable_workers() = repair.workers();
+    *line.mutable_hosts() = repair.hosts();
+  }
+}
+
 // A cell of a table, with blanks behind a short one.
 std::string Cell(const std::string& text, size_t columns) {
   return absl::StrCat(text, std::string(columns - std::min(columns, ColumnsOf(text)), ' '));
@@ -94,6 +122,7 @@ absl::StatusOr<JobState> ReadDirectory(const Storage& storage, const std::string
   state.status.set_job((*stats)->job_id());
   state.status.set_term(static_cast<uint64_t>((*stats)->term()));
   state.status.set_end_step(static_cast<uint64_t>(job.end_step()));
+  AddRepairs(**stats, state.status);
   if (job.ended().empty()) return state;
   state.exit_code = job.exit_code();
   state.reason = job.ended();
@@ -189,6 +218,7 @@ std::string JobStateText(const JobState& state, absl::Time now) {
     } else if (HasEnded(state) && status.phase() != kDone) {
       absl::StrAppend(&text, "the command that started it goes on from step ", status.published_step(), "\n");
     }
+    for (const proto::Repair& repair : status.repairs()) absl::StrAppend(&text, RepairLine(repair));
     return text;
   }
   const std::string eta = std::isfinite(status.eta_seconds())
@@ -217,6 +247,7 @@ std::string JobStateText(const JobState& state, absl::Time now) {
                           worker.state(), worker.rank(), worker.step(), EscapeControls(worker.host()),
                           EscapeControls(worker.device()));
   }
+  for (const proto::Repair& repair : status.repairs()) absl::StrAppend(&text, RepairLine(repair));
   if (status.drained_size() > 0) {
     absl::StrAppend(&text, "drained: ", EscapeControls(absl::StrJoin(status.drained(), ", ")), "\n");
   }

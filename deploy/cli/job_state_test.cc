@@ -159,6 +159,32 @@ TEST_CASE("status: a host that is left out has a line of its own, with the cause
   CHECK_THAT(text, Contains("straggler rank 0"));
 }
 
+TEST_CASE("status: ways back that happened are told, with who was named, also of a job that does not run", "[cli]") {
+  JobState state = Running();
+  auto& first = *state.status.add_repairs();
+  first.set_at_ms(1767323045000);
+  first.set_found_at(48);
+  first.set_back_to(20);
+  auto& second = *state.status.add_repairs();
+  second = first;
+  second.set_back_to(32);
+  second.set_from_copy(true);
+  second.add_workers("worker-1");
+  second.add_hosts("b");
+  state.answered = GENERATE(true, false);
+
+  const std::string text = JobStateText(state, kNow);
+
+  CHECK_THAT(text, Contains("repaired 2026-01-02T03:04:05Z: replicas differed at step 48, back to step 20, a "
+                            "checkpoint; nobody could be named\n"));
+  CHECK_THAT(text, Contains("back to step 32, kept in memory; worker-1 on b differed\n"));
+  const auto json = nlohmann::json::parse(JobStateJson(state, true));
+  REQUIRE(json["repairs"].size() == 2);
+  CHECK(json["repairs"][1]["back_to"] == 32);
+  CHECK(json["repairs"][1]["from_copy"] == true);
+  CHECK(json["repairs"][1]["workers"][0] == "worker-1");
+}
+
 TEST_CASE("status: a worker cannot move the cursor with its name", "[cli]") {
   JobState state = Running();
   state.status.mutable_workers(0)->set_name("a\x1b[2J");

@@ -85,5 +85,29 @@ TEST_CASE("promise: a chief that dies right after the way back does not return t
   job.ReplayRecords();
 }
 
+TEST_CASE("promise: where no checkpoint was made for long, all go back to a state that workers keep in memory",
+          "[e2e]") {
+  LocalJob job("kept", kJob, {"train.duration=200steps", "checkpoint.every=500steps", "train.ema.decay=0.99"});
+  job.StartChief(3);
+  job.StartWorker(0);
+  StartFlippingWorker(job, 1, 50);
+  job.StartWorker(2);
+
+  CHECK(job.WaitForEnd("worker-1") == Ended{kRestart, 0});
+  job.StartWorker(1);
+  CHECK(job.WaitForEnd("chief") == Ended{});
+  for (const char* worker : {"worker-0", "worker-1", "worker-2"}) CHECK(job.WaitForEnd(worker) == Ended{});
+
+  // The first audit, at step 16, and 5 s later the next one that is kept.
+  CHECK_THAT(job.LogOf("chief"), Catch::Contains(", kept in memory: ") && !Catch::Contains("went back to step 0"));
+  REQUIRE(job.Stats().repairs_size() == 1);
+  CHECK(job.Stats().repairs(0).from_copy());
+  CHECK(job.Stats().repairs(0).back_to() >= 16);
+  CHECK(job.Stats().repairs(0).found_at() == 64);
+  CHECK(job.Stats().repairs(0).workers(0) == "worker-1");
+  CHECK(job.Digest() == UndisturbedDigest());
+  job.ReplayRecords();
+}
+
 }  // namespace
 }  // namespace lockstep::e2e

@@ -94,6 +94,7 @@ class SimChief {
   void Perform(const chief::PublishCommit& action);
   void Perform(const chief::AmendManifest& action);
   void Perform(const chief::RecordRepair& action);
+  void Perform(const chief::WentBack&) {}
   void Perform(const chief::StepsAgreed& action);
   void Perform(const chief::EvaluationDone& action);
   void Perform(const chief::SampleTold&) {}

@@ -79,6 +79,8 @@ class SimWorker {
   void Perform(const worker::AbortCollectives& action);
   void Perform(const worker::StopComputing& action);
   void Perform(const worker::ComputeDigest& action);
+  void Perform(const worker::TakeUpKept&) {}  // no copies are kept here
+  void Perform(const worker::DropKept&) {}
   void Perform(const worker::ReleaseMemory&) {}
   void Perform(const worker::TakeSnapshot& action);
   void Perform(const worker::UploadShare& action);

@@ -151,11 +151,27 @@ struct StopComputing {
   LS_FIELDS(StopComputing, generation, reason)
 };
 
-// Digest of the state as it stands at `position`. → DigestComputed
+// Digest of the state as it stands at `position`. With `keep_as` a copy is kept in memory, as SnapshotId{keep_as, step,
+// digest}, until DropKept. → DigestComputed
 struct ComputeDigest {
   Position position;
   std::string reason;
-  LS_FIELDS(ComputeDigest, position, reason)
+  Lineage keep_as;
+  LS_FIELDS(ComputeDigest, position, reason, keep_as)
+};
+
+// The kept copy becomes the state, if its digest is still the one in its name. → KeptTakenUp
+struct TakeUpKept {
+  SnapshotId copy;
+  std::string reason;
+  LS_FIELDS(TakeUpKept, copy, reason)
+};
+
+// Free a kept copy.
+struct DropKept {
+  SnapshotId copy;
+  std::string reason;
+  LS_FIELDS(DropKept, copy, reason)
 };
 
 // Give back the memory that only steps need, where it is worth having (the engine knows). The next FormCommunicator
@@ -206,10 +222,10 @@ struct Exit {
   LS_FIELDS(Exit, code, reason, stuck)
 };
 
-using Action =
-    std::variant<Connect, Disconnect, Send, SetPhase, MakeKernelPlan, PrepareReplica, TestConnections, FormCommunicator,
-                 DeliverStore, SyncState, RunStep, RunSlice, WriteSample, CancelSample, AbortCollectives, StopComputing,
-                 ComputeDigest, ReleaseMemory, TakeSnapshot, UploadShare, DropSnapshot, Announce, Exit>;
+using Action = std::variant<Connect, Disconnect, Send, SetPhase, MakeKernelPlan, PrepareReplica, TestConnections,
+                            FormCommunicator, DeliverStore, SyncState, RunStep, RunSlice, WriteSample, CancelSample,
+                            AbortCollectives, StopComputing, ComputeDigest, TakeUpKept, DropKept, ReleaseMemory,
+                            TakeSnapshot, UploadShare, DropSnapshot, Announce, Exit>;
 
 }  // namespace lockstep::worker
 

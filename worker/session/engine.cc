@@ -56,6 +56,8 @@ void Engine::Perform(const RunSlice& action) { Enqueue(action); }
 void Engine::Perform(const CancelSample&) { CancelSamples(); }
 void Engine::Perform(const StopComputing& action) { Enqueue(action); }
 void Engine::Perform(const ComputeDigest& action) { Enqueue(action); }
+void Engine::Perform(const TakeUpKept& action) { Enqueue(action); }
+void Engine::Perform(const DropKept& action) { Enqueue(action); }
 void Engine::Perform(const ReleaseMemory& action) { Enqueue(action); }
 void Engine::Perform(const TakeSnapshot& action) { Enqueue(action); }
 
@@ -306,16 +308,6 @@ void Engine::Do(const StopComputing& action) {
   while (communicator.use_count() > 1) absl::SleepFor(absl::Microseconds(100));
   communicator.reset();
   options_.post(ComputingStopped{action.generation, std::exchange(sync_voided_, false)});
-}
-
-void Engine::Do(const ComputeDigest& action) {
-  const NowDoing digesting("the digest of step ", action.position.step);
-  ReplicaState& state = replica_->state();
-  if (const absl::Status fetched = state.Fetch(); !fetched.ok()) {
-    FailForGood(fetched);
-    return;
-  }
-  options_.post(DigestComputed{action.position, state.host().Digest(&pulse_)});
 }
 
 void Engine::Do(const TakeSnapshot& action) {

@@ -67,6 +67,8 @@ class Engine {
   void Perform(const CancelSample& action);
   void Perform(const StopComputing& action);
   void Perform(const ComputeDigest& action);
+  void Perform(const TakeUpKept& action);
+  void Perform(const DropKept& action);
   void Perform(const ReleaseMemory& action);
   void Perform(const TakeSnapshot& action);
   // At once, whatever the engine's thread is doing.
@@ -104,6 +106,10 @@ class Engine {
   void WriteText(const WriteSample& action, uint64_t number);
   void Do(const StopComputing& action);
   void Do(const ComputeDigest& action);
+  // False: memory does not suffice for a copy.
+  bool KeepCopy(const ComputeDigest& action);
+  void Do(const TakeUpKept& action);
+  void Do(const DropKept& action);
   void Do(const ReleaseMemory& action);
   void Do(const TakeSnapshot& action);
 
@@ -146,6 +152,7 @@ class Engine {
   const Options options_;
   Pulse pulse_;
   SnapshotStore snapshots_;
+  SnapshotStore kept_;                          // copies of the state at audits
   Replica* replica_ = nullptr;                  // owned by the engine's thread: what shared_replica_ points to
   std::string metagraph_;                       // likewise: what the replica was made from
   bool sync_voided_ = false;                    // likewise: a half-received state was overwritten in this generation

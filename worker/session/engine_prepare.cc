@@ -84,7 +84,8 @@ std::unique_ptr<Replica> Engine::MakeReplica(const std::string& metagraph, const
   if (*replica == nullptr) return nullptr;
   LS_LOG(info, "computes on ", (*replica)->device_reason());
   pulse_.Advance();
-  const absl::Status reserved = snapshots_.Reserve((*replica)->state(), kSnapshotBuffers);
+  absl::Status reserved = snapshots_.Reserve((*replica)->state(), kSnapshotBuffers);
+  if (reserved.ok()) reserved = kept_.Reserve((*replica)->state(), (*replica)->kept_copies());
   if (!reserved.ok()) {
     problem = {PrepareProblem::kDoesNotFit, reserved};
     return nullptr;
@@ -160,7 +161,8 @@ void Engine::Do(const PrepareReplica& action) {
   }
   options_.post(Prepared{Ready{replica_->plan_hash(), replica_->data_digest(), replica_->longest_node(),
                                static_cast<uint64_t>(replica_->state().layout().TotalBytes()), replica_->settings(),
-                               replica_->device_text()}});
+                               replica_->device_text()},
+                         replica_->kept_copies() > 0});
 }
 
 void Engine::Do(const SyncState& action) {

@@ -57,7 +57,8 @@ struct PlanFinished {
 };
 struct Prepared {
   Ready result;
-  LS_FIELDS(Prepared, result)
+  bool may_keep = false;  // memory suffices for copies of audited states
+  LS_FIELDS(Prepared, result, may_keep)
 };
 struct PreparationFailed {
   PrepareFailed result;
@@ -137,11 +138,22 @@ struct ComputingStopped {
   LS_FIELDS(ComputingStopped, generation, state_void)
 };
 
-// Answer to ComputeDigest, for the state that stood at `position`.
+// Answer to ComputeDigest, for the state that stood at `position`. `kept`: a copy is held now, and making it took so
+// long. `keep_failed`: memory did not suffice for one.
 struct DigestComputed {
   Position position;
   Digest digest;
-  LS_FIELDS(DigestComputed, position, digest)
+  bool kept = false;
+  absl::Duration took;
+  bool keep_failed = false;
+  LS_FIELDS(DigestComputed, position, digest, kept, took, keep_failed)
+};
+
+// Answer to TakeUpKept. `message`: why not, and the state is what it was; empty: it is the copy's.
+struct KeptTakenUp {
+  SnapshotId copy;
+  std::string message;
+  LS_FIELDS(KeptTakenUp, copy, message)
 };
 
 // Answer to TakeSnapshot: the copy stands in memory and its digest is known. Training may have gone on meanwhile; the
@@ -183,7 +195,7 @@ struct InternalError {
 using Event = std::variant<Tick, ChiefConnected, ChiefDisconnected, BeatAnswered, CommandReceived, PlanFinished,
                            Prepared, PreparationFailed, PeersTestedHere, CommunicatorFormed, StateSynced,
                            CollectiveFailed, StepFinished, SliceFinished, TextWritten, ComputingStopped, DigestComputed,
-                           SnapshotDone, ShareUploaded, ShareUploadFailed, TermSignal, InternalError>;
+                           KeptTakenUp, SnapshotDone, ShareUploaded, ShareUploadFailed, TermSignal, InternalError>;
 
 }  // namespace lockstep::worker
 

@@ -51,6 +51,7 @@ std::vector<Action> SessionCore::Step(absl::Time now, const Event& event) {
         }
         if constexpr (std::is_same_v<T, ComputingStopped>) OnComputingStopped(e);
         if constexpr (std::is_same_v<T, DigestComputed>) OnDigestComputed(e);
+        if constexpr (std::is_same_v<T, KeptTakenUp>) OnKeptTakenUp(e);
         if constexpr (std::is_same_v<T, SnapshotDone>) OnSnapshotDone(e);
         if constexpr (std::is_same_v<T, ShareUploaded>) {
           // The chief hears of it from the upload itself.
@@ -86,6 +87,7 @@ void SessionCore::UpdatePhase() {
   Heartbeat::Phase phase = Heartbeat::Phase::kIdle;
   switch (phase_) {
     case Phase::kPreparing:
+    case Phase::kReturning:
       phase = Heartbeat::Phase::kPreparing;
       break;
     case Phase::kForming:
@@ -166,6 +168,7 @@ void SessionCore::OnPlanFinished(const PlanFinished& event) {
 void SessionCore::OnPrepared(const Prepared& event) {
   if (phase_ == Phase::kPreparing) phase_ = Phase::kIdle;
   ready_ = event.result;
+  may_keep_ = event.may_keep;
   idle_since_ = now_;
   Tell(event.result);
 }

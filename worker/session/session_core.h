@@ -30,6 +30,7 @@
 #include "worker/session/actions.h"
 #include "worker/session/boundary.h"
 #include "worker/session/events.h"
+#include "worker/session/keep_policy.h"
 
 namespace lockstep::worker {
 
@@ -60,6 +61,7 @@ struct SessionConfig {
 //   2  Hello is sent, Welcome awaited.
 //   3  MakePlan or Prepare is under way.
 //   4  outside a generation, with or without state; prepared workers answer TestPeers and Form. 4 and 9 are one phase.
+//      On ReturnTo a copy that was kept becomes the state; then here again.
 //   5  FormCommunicator, then SyncState (left out when nobody receives).
 //   6  RunStep and RunSlice, with PlanBoundary between them.
 //   7  waits at a boundary for SnapshotEnded, Form, Dismiss or Done. Ends in 6 when the chief is lost, unless the job
@@ -70,7 +72,7 @@ struct SessionConfig {
 //   Whoever stays in 4 or 9 for a while says ReleaseMemory, once.
 class SessionCore {
  public:
-  enum class Phase { kIdle, kPreparing, kForming, kSyncing, kRunning, kHolding, kStopping, kExited };
+  enum class Phase { kIdle, kPreparing, kReturning, kForming, kSyncing, kRunning, kHolding, kStopping, kExited };
   // A chief that says nothing and answers no heartbeat for so long hangs or cannot be reached: the session is given up.
   // Longer where the job allows workers a longer silence.
   static constexpr absl::Duration kChiefSilence = absl::Seconds(8);
@@ -180,6 +182,21 @@ class SessionCore {
   void OnSnapshotEnded(const SnapshotEnded& command);
   void TellSnapshot(const Snapshot& snapshot);
 
+  // session_core_kept.cc
+  struct Kept {
+    SnapshotId copy;  // as it was named when it was taken
+    KeptState state;
+    EvaluationProgress progress;
+  };
+  bool KeepsThisAudit() const;
+  void Audit();
+  void NoteCopy(const DigestComputed& event);
+  std::vector<KeptState> KeptStates() const;
+  void DropAllKept(const std::string& reason);
+  void OnReturnTo(const ReturnTo& command);
+  void OnKeptTakenUp(const KeptTakenUp& event);
+  void ForgetKeptAfter(uint64_t step);
+
   // session_core_leave.cc
   void OnTermSignal(const TermSignal& event);
   void LeaveIfGraceEnds();
@@ -236,6 +253,13 @@ class SessionCore {
 
   // Snapshots, oldest first.
   std::vector<Snapshot> snapshots_;
+
+  // Copies of states at audits, oldest first; at most kMaxKeptStates.
+  std::vector<Kept> kept_;
+  bool may_keep_ = false;
+  KeepPolicy keep_policy_;
+  absl::Time keep_begin_;
+  ReturnTo returning_;  // while returning
 
   // Reports.
   std::vector<StepRecord> records_;

@@ -74,9 +74,7 @@ void SessionCore::AtBoundaryWith(const ControlWord& word) {
   }
   // A snapshot finds the digest on its way.
   if (boundary_.audit && !boundary_.save.has_value()) {
-    work_ = Work::kDigest;
-    Emit(ComputeDigest{position_, "audit"});
-    return;
+    return Audit();
   }
   ServeSave();
 }
@@ -90,6 +88,7 @@ void SessionCore::OnDigestComputed(const DigestComputed& event) {
   }
   if (work_ != Work::kDigest || (phase_ != Phase::kRunning && phase_ != Phase::kStopping)) return;
   work_ = Work::kNone;
+  NoteCopy(event);
   // Also of a generation that ends meanwhile: it may be what says whose state is wrong.
   digests_.push_back(StateDigest{event.position, event.digest});
   if (phase_ == Phase::kRunning) ServeSave();
@@ -139,7 +138,7 @@ void SessionCore::TellMeeting() {
 
 void SessionCore::MeetAtBoundary(Digest digest) {
   if (link_ == Link::kWelcomed) {
-    Tell(AtBoundary{generation_, lineage_, position_, std::move(digest), leaving_});
+    Tell(AtBoundary{generation_, lineage_, position_, std::move(digest), leaving_, KeptStates()});
   } else if (!boundary_.part) {
     ResumeFromHold("the chief is not there");
   }

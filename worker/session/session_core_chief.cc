@@ -34,7 +34,7 @@ void SessionCore::OnConnected() {
 
 void SessionCore::Greet() {
   link_ = Link::kGreeting;
-  if (phase_ == Phase::kStopping) {
+  if (phase_ == Phase::kStopping || phase_ == Phase::kReturning) {
     hello_waits_ = true;  // what it would say of our position may still change
     greeting_limit_ = absl::InfiniteFuture();
   } else {
@@ -101,6 +101,7 @@ void SessionCore::SayHello() {
   }
   hello.leaving = leaving_;
   hello.ready = ready_;
+  hello.kept = KeptStates();
   // The fence of a Hello names the job and the process; the term is the chief's to say.
   Emit(Send{WorkerFence{job_, 0, config_.incarnation}, std::move(hello), "a new session begins"});
 }
@@ -146,6 +147,7 @@ void SessionCore::Handle(const ChiefFence& fence, const ChiefCommand& command) {
         if constexpr (std::is_same_v<T, BoundaryRequest>) OnBoundaryRequest(fence, c);
         if constexpr (std::is_same_v<T, lockstep::TakeSnapshot>) OnTakeSnapshot(fence, c);
         if constexpr (std::is_same_v<T, AskShare>) OnAskShare(c);
+        if constexpr (std::is_same_v<T, ReturnTo>) OnReturnTo(c);
         if constexpr (std::is_same_v<T, SnapshotEnded>) OnSnapshotEnded(c);
         if constexpr (std::is_same_v<T, Dismiss>) {
           if (!leaving_) return Reject(fence, T::kTypeName, "this worker does not leave");
@@ -174,6 +176,7 @@ void SessionCore::OnPrepare(const ChiefFence& fence, const char* command, const 
   phase_ = Phase::kPreparing;
   preparing_ = wanted;
   released_ = false;
+  DropAllKept("another replica is made");
   if (wanted.plan_hash.empty()) {
     Emit(MakeKernelPlan{wanted.metagraph, "the chief chose this worker to make the kernel plan"});
   } else {

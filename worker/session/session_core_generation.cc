@@ -82,6 +82,7 @@ void SessionCore::OnStateSynced(const StateSynced& event) {
     records_.clear();
     digests_.clear();
   }
+  if (!keeps && JobLineage(lineage_) != JobLineage(form_.lineage)) DropAllKept("the job went back");
   has_state_ = true;
   lineage_ = form_.lineage;
   position_ = event.position;
@@ -163,7 +164,8 @@ void SessionCore::Acknowledge(Generation generation) {
 }
 
 void SessionCore::SendAck(Generation generation, Digest digest) {
-  Tell(VerdictAck{generation, has_state_, lineage_, position_, std::move(digest)}, "all computing has stopped");
+  Tell(VerdictAck{generation, has_state_, lineage_, position_, std::move(digest), KeptStates()},
+       "all computing has stopped");
 }
 
 }  // namespace lockstep::worker

@@ -124,6 +124,7 @@ std::string PartsText(const ReplicaForecast& forecast, bool device, bool host) {
   part(host && forecast.beside.data > 0, "data", forecast.beside.data);
   part(device, "state", forecast.state_bytes);
   part(host, "snapshots of it", forecast.snapshot_bytes);
+  part(host && forecast.kept_bytes > 0, "copies of audited states", forecast.kept_bytes);
   part(device, "sums of gradients", forecast.exchange_bytes);
   part(device && forecast.input_bytes > 0, "inputs ahead", forecast.input_bytes);
   part(host, "batches", forecast.batch_bytes);
@@ -176,6 +177,15 @@ absl::StatusOr<ReplicaForecast> ForecastOf(const MetaGraph& metagraph, const Job
   return forecast;
 }
 
+void KeepWhatFits(const JobSpec& job, ReplicaForecast& forecast) {
+  forecast.kept_bytes = 0;
+  if (job.cluster().workers().max() < 2) return;  // nothing is compared
+  const int64_t bytes = kKeptCopies * forecast.state_bytes;
+  const bool fits =
+      !job.resources().has_cpu_memory() || forecast.host_total() + bytes <= job.resources().cpu_memory().bytes();
+  if (fits) forecast.kept_bytes = bytes;
+}
+
 absl::Status CheckMemoryLimit(const ReplicaForecast& forecast, const MetaGraph& metagraph, const JobSpec& job,
                               Pulse* pulse, const device::WorkerDevice& where) {
   const bool has_memory = forecast.device_memory > 0;
@@ -207,6 +217,7 @@ absl::StatusOr<ReplicaForecast> ForecastReplica(const MetaGraph& metagraph, cons
                                                 const device::WorkerDevice& where) {
   LS_ASSIGN_OR_RETURN(const ReplicaPlans plans, DraftReplicaPlans(metagraph, job, nullptr, nullptr, nullptr, where));
   LS_ASSIGN_OR_RETURN(ReplicaForecast forecast, ForecastOf(metagraph, job, plans));
+  KeepWhatFits(job, forecast);
   LS_RETURN_IF_ERROR(CheckMemoryLimit(forecast, metagraph, job, nullptr, where));
   return forecast;
 }
@@ -217,6 +228,7 @@ absl::StatusOr<ReplicaForecast> ForecastWorker(const MetaGraph& metagraph, const
   LS_ASSIGN_OR_RETURN(ReplicaForecast forecast,
                       ForecastOf(metagraph, job, plans, {.process = ProcessBytes(), .data = data_bytes}));
   forecast.beside.process += std::min(forecast.state_bytes, kMostChunksBytes);
+  KeepWhatFits(job, forecast);
   LS_RETURN_IF_ERROR(CheckMemoryLimit(forecast, metagraph, job, nullptr, where));
   return forecast;
 }

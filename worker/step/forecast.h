@@ -21,6 +21,9 @@ namespace lockstep::worker {
 // Copies of the state that a worker keeps ready for saves.
 inline constexpr int kSnapshotBuffers = 2;
 
+// Copies of its state at audits that a worker keeps for a way back after replicas differed, where memory allows.
+inline constexpr int kKeptCopies = 2;
+
 // What a worker holds beside its replica.
 struct HostUse {
   int64_t process = 0;  // the program itself: libraries, graphs, kernels that were drafted, connections
@@ -34,6 +37,7 @@ struct ReplicaForecast {
   PlanMemory text;        // likewise
   int64_t state_bytes = 0;
   int64_t snapshot_bytes = 0;
+  int64_t kept_bytes = 0;       // copies of audited states; KeepWhatFits decides
   int64_t exchange_bytes = 0;   // sums of gradients over logical shards
   int64_t input_bytes = 0;      // of the next pass, on their way to a device with memory of its own
   int64_t batch_bytes = 0;      // training batches read ahead, and the evaluation batch
@@ -47,7 +51,7 @@ struct ReplicaForecast {
 
   // The peak. Everything is held at once: all plans live as long as the replica.
   int64_t total() const {
-    return near_device() + snapshot_bytes + batch_bytes + host_copy_bytes + beside.process + beside.data;
+    return near_device() + snapshot_bytes + kept_bytes + batch_bytes + host_copy_bytes + beside.process + beside.data;
   }
   // Of that, what lies in a device's own memory, and in the host's: there are snapshots, batches, copies and `beside`.
   int64_t device_total() const { return device_memory > 0 ? near_device() : 0; }
@@ -62,6 +66,10 @@ struct ReplicaForecast {
 // Of a worker with these plans. ResourceExhausted when the state alone is over every limit.
 absl::StatusOr<ReplicaForecast> ForecastOf(const MetaGraph& metagraph, const JobSpec& job, const ReplicaPlans& plans,
                                            const HostUse& beside = {});
+
+// Adds copies of audited states to the forecast where the job compares replicas, wants them and `resources.cpu_memory`
+// has room for them. They are the first to go: no job is refused because of them.
+void KeepWhatFits(const JobSpec& job, ReplicaForecast& forecast);
 
 // ResourceExhausted when the forecast is over `resources.cpu_memory`, or over what the device has to give by
 // `resources.gpu_memory` and by what is free, with the largest values named and what would fit, which takes further

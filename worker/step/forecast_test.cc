@@ -70,6 +70,21 @@ TEST_CASE("forecast: a limit that is not met is refused with what is largest and
   CHECK(ForecastReplica(by_64, fitting).ok());
 }
 
+TEST_CASE("forecast: copies of audited states count where there is room, and are the first to go", "[step]") {
+  JobSpec job = Job();
+  const ReplicaForecast alone = ForecastReplica(Mlp(), job).value();
+  job.mutable_cluster()->mutable_workers()->set_max(3);
+  const ReplicaForecast several = ForecastReplica(Mlp(), job).value();
+
+  CHECK(alone.kept_bytes == 0);
+  CHECK(several.kept_bytes == kKeptCopies * several.state_bytes);
+  CHECK(several.total() == alone.total() + several.kept_bytes);
+  job.mutable_resources()->mutable_cpu_memory()->set_bytes(several.total());
+  CHECK(ForecastReplica(Mlp(), job).value().kept_bytes == several.kept_bytes);
+  job.mutable_resources()->mutable_cpu_memory()->set_bytes(several.total() - 1);
+  CHECK(ForecastReplica(Mlp(), job).value().kept_bytes == 0);
+}
+
 TEST_CASE("forecast: where no micro-batch fits, what the smallest needs is said", "[step]") {
   JobSpec job = Job();
   job.mutable_resources()->mutable_cpu_memory()->set_bytes(1000);

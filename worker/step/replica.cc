@@ -102,7 +102,9 @@ class ReplicaBuilder {
   absl::Status CheckLimit(int64_t process) {
     HostUse beside{.process = process, .data = replica_->train_->held_bytes()};
     if (replica_->eval_ != nullptr) beside.data += replica_->eval_->held_bytes();
-    LS_ASSIGN_OR_RETURN(const ReplicaForecast forecast, ForecastOf(config_.metagraph, job_, replica_->plans_, beside));
+    LS_ASSIGN_OR_RETURN(ReplicaForecast forecast, ForecastOf(config_.metagraph, job_, replica_->plans_, beside));
+    KeepWhatFits(job_, forecast);
+    replica_->kept_copies_ = forecast.kept_bytes > 0 ? kKeptCopies : 0;
     LS_RETURN_IF_ERROR(CheckMemoryLimit(forecast, config_.metagraph, job_, pulse_, where_));
     replica_->releasable_bytes_ = forecast.device_total() - forecast.state_bytes;
     return absl::OkStatus();

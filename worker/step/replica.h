@@ -88,6 +88,8 @@ class Replica {
   const std::string& plan_hash() const { return plan_hash_; }
   // Over the job's training data; that of evaluations is checked against the job's own hash.
   const std::string& data_digest() const { return data_digest_; }
+  // Copies of audited states for which memory suffices; beside the replica.
+  int kept_copies() const { return kept_copies_; }
   // TrainingPolicy::settings of the job that it was made from.
   const std::string& settings() const { return settings_; }
   // The longest that a node ran in the warm-up.
@@ -109,6 +111,7 @@ class Replica {
   std::map<std::string, std::byte*> evaluated_;  // those that the evaluation reads
   bool grows_ = false;                           // the job's `resources.gpu_memory`
   int64_t releasable_bytes_ = 0;
+  int kept_copies_ = 0;
   Pulse* pulse_ = nullptr;
   Mutex mutex_;
   StepRunner* cancellable_ GUARDED_BY(mutex_) = nullptr;  // runner_, for other threads
