@@ -51,7 +51,8 @@ failed=0
 
 measure() {  # NAME COMMAND…
   local begin=$SECONDS
-  (cd "$root" && "${@:2}" | { grep "^{" || true; }) >>"$figures" || { failed=1; echo "recovery.sh: $1 was not measured as asked for" >&2; }
+  (cd "$root" && "${@:2}" | { grep "^{" || true; }) >>"$figures" ||
+    { failed=1; echo "recovery.sh: $1 was not measured as asked for" >&2; }
   echo "$1: $((SECONDS - begin)) s" >&2
 }
 

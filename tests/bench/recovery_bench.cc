@@ -298,7 +298,7 @@ bool Measure(const Job& job, const std::string& fault, const Arguments& argument
 std::vector<std::string> OverridesFor(const std::string& fault, const Arguments& arguments) {
   std::vector<std::string> overrides = arguments.overrides;
   if (fault == "stop_worker" || fault == "cut_worker") {
-    overrides.insert(overrides.begin(), "failure.heartbeat_timeout=2s");
+    overrides.insert(overrides.begin(), "cluster.heartbeat_timeout=2s");
   }
   return overrides;
 }

@@ -89,7 +89,8 @@ count_generations() {
     if [ "$step" = "$before" ]; then row=$((row + 1)); else row=1; fi
     before=$step
     [ "$row" -le "$longest_row" ] || longest_row=$row
-  done < <(cat $(ls -v "$root"/log/chief-*) | sed -nE 's/.*generation [0-9]+\.[0-9]+: [^:]* at (step [0-9]+( \+ [0-9]+)?).*/\1/p')
+  done < <(cat $(ls -v "$root"/log/chief-*) |
+    sed -nE 's/.*generation [0-9]+\.[0-9]+: [^:]* at (step [0-9]+( \+ [0-9]+)?).*/\1/p')
 }
 
 judge() {
