@@ -1,5 +1,5 @@
-// How many files and sockets a process may have open. The usual soft limit, 1,024, is too low for a chief with more than
-// 500 workers, and for a worker with as many peers; the hard one is far higher almost everywhere.
+// How many files and sockets a process may have open. The usual soft limit, 1,024, is too low for a chief with more
+// than 500 workers, and for a worker with as many peers; the hard one is far higher almost everywhere.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_COMMON_NET_DESCRIPTORS_H_

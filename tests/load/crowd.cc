@@ -100,12 +100,12 @@ void Crowd::Drive() {
 }
 
 void Crowd::Ask(Task task) {
-  std::promise<void> done;
-  Run([&] {
+  const auto done = std::make_shared<std::promise<void>>();
+  Run([done, &task] {
     task();
-    done.set_value();
+    done->set_value();
   });
-  done.get_future().wait();
+  done->get_future().wait();
 }
 
 void Crowd::Post(size_t worker, worker::Event event, uint64_t stream) {

@@ -76,9 +76,12 @@ class Crowd {
   void PostBeatEnd(size_t worker, bool answered, Term term);
   // Runs `task` on the driving thread, later.
   void Run(std::function<void()> task) { inputs_.Push(std::move(task)); }
-  // gRPC works for a worker, from the one call to the other.
+  // gRPC works for a worker, from LinkBegins to one of the others. What it used is dropped on the driving thread.
   void LinkBegins();
   void LinkEnded();
+  void Drop(std::shared_ptr<void> used) {
+    Run([this, used = std::move(used)] { LinkEnded(); });
+  }
   // Runs what blocks, on another thread.
   void Elsewhere(std::function<void()> work) { work_.Push(std::move(work)); }
   void Upload(size_t worker, worker::ShareJob job);

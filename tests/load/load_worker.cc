@@ -86,10 +86,10 @@ void LoadWorker::Perform(const worker::Connect&) {
     callbacks.command = [&crowd, index, stream](FencedCommand command) {
       crowd.Post(index, worker::CommandReceived{command.fence, std::move(command.command)}, stream);
     };
-    callbacks.closed = [&crowd, index, stream](const absl::Status& status) {
-      crowd.LinkEnded();
+    callbacks.closed = [&crowd, index, stream](const absl::Status& status, std::shared_ptr<SessionLink> link) {
       crowd.Post(index, worker::ChiefDisconnected{std::string(status.message()), absl::IsUnauthenticated(status)},
                  stream);
+      crowd.Drop(std::move(link));
     };
     crowd.LinkBegins();
     const auto take = [&](std::shared_ptr<SessionLink> link) {
@@ -145,9 +145,9 @@ void LoadWorker::Beat() {
   beat_under_way_ = true;
   crowd_.LinkBegins();
   call->stub->async()->Beat(&call->context, &call->request, &call->reply,
-                            [&crowd = crowd_, index = index_, call](const grpc::Status& status) {
+                            [&crowd = crowd_, index = index_, call](const grpc::Status& status) mutable {
                               crowd.PostBeatEnd(index, status.ok(), call->reply.term());
-                              crowd.LinkEnded();
+                              crowd.Drop(std::move(call));
                             });
 }
 

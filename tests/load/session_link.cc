@@ -117,8 +117,9 @@ void SessionLink::OnWriteDone(bool) {
 }
 
 void SessionLink::OnDone(const grpc::Status& status) {
-  callbacks_.closed(status.ok() ? absl::UnavailableError("the chief closed the session") : FromGrpc(status));
-  const std::shared_ptr<SessionLink> last = std::move(self_);
+  const Callbacks callbacks = std::move(callbacks_);
+  callbacks.closed(status.ok() ? absl::UnavailableError("the chief closed the session") : FromGrpc(status),
+                   std::move(self_));
 }
 
 }  // namespace lockstep::load

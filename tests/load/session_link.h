@@ -56,7 +56,8 @@ class SessionLink final : public grpc::ClientBidiReactor<proto::WorkerEnvelope, 
   struct Callbacks {
     std::function<void()> opened;
     std::function<void(FencedCommand)> command;
-    std::function<void(const absl::Status&)> closed;
+    // With the link itself, for another thread than gRPC's to drop: the last channel takes gRPC's threads with it.
+    std::function<void(const absl::Status&, std::shared_ptr<SessionLink>)> closed;
   };
 
   // Connects, which blocks, gives the link to `take` and begins the session. False when nobody listens at `address`;
@@ -82,7 +83,7 @@ class SessionLink final : public grpc::ClientBidiReactor<proto::WorkerEnvelope, 
   void WriteNextLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Traffics& traffics_;
-  const Callbacks callbacks_;
+  Callbacks callbacks_;
   std::shared_ptr<SessionLink> self_;  // as long as gRPC uses this
   int socket_ = -1;                    // the connection's, once more
   grpc::ClientContext context_;
