@@ -31,8 +31,8 @@ TEST_CASE("explore: a counted part of two kills, and of a kill and a late messag
 
   CheckNothingFailed(two);
   CheckNothingFailed(both);
-  CHECK(two.distinct > 500);
-  CHECK(both.distinct > 500);
+  CHECK(two.distinct > 100);
+  CHECK(both.distinct > 100);
 }
 
 }  // namespace

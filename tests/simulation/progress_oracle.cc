@@ -18,6 +18,7 @@ constexpr absl::Duration kLookEvery = absl::Milliseconds(250);
 constexpr absl::Duration kConnectLimit = absl::Seconds(3);                // of an attempt that nothing answers
 constexpr absl::Duration kGreetingLimit = absl::Seconds(5);               // of a Hello that nothing answers
 constexpr absl::Duration kLongestPreparation = absl::Milliseconds(1200);  // the plan, then the replica
+constexpr absl::Duration kMessages = absl::Seconds(1);  // between all of what follows, each late now and then
 constexpr absl::Duration kUploadLimit = absl::Seconds(4);
 
 }  // namespace
@@ -85,12 +86,13 @@ absl::Duration ProgressOracle::Limit(const ClusterSettings& settings, const Hard
   // Workers find the chief, which listens for a running generation and gives up who is not there, side by side.
   const absl::Duration found = std::max({silence, kConnectLimit, kGreetingLimit}) + 2 * training.retry_interval;
   absl::Duration limit = std::max(found, GivenUp(settings, hardships));
+  limit += kMessages;
   // What ran is ended, workers prepare, a restore waits for more of them.
   limit += 2 * policy.ack_limit + kLongestPreparation + LastCall(policy);
   // A save that members wait for: a share is asked again; where a member may be unable to tell of its snapshot, it is
   // waited for.
   limit += kUploadLimit + 2 * chief::CheckpointTracker::kRetry;
-  if (hardships.cuts + hardships.hangs + hardships.peers > 0) limit += chief::CheckpointTracker::kShareWait;
+  if (hardships.cuts + hardships.peers > 0) limit += chief::CheckpointTracker::kShareWait;
   // A pair that is in doubt is tested again, and one that was apart, or a worker that could not do its part, pauses.
   if (const int broken = hardships.peers + hardships.cuts; broken > 0) {
     const absl::Duration doubled = absl::Seconds(1) * (int64_t{1} << std::min(broken, 10));

@@ -155,6 +155,16 @@ Swarm DrawWideSwarm(uint64_t seed) {
     swarm.faults.clear();
     return swarm;
   }
+  // Or one worker hangs, and nothing else fails: nothing but the limit of no progress gets the job on.
+  if (random.Chance(40)) {
+    swarm.kinds = {FaultKind::kHangWorker};
+    swarm.faults.clear();
+    swarm.fault_phase = std::max(swarm.fault_phase, absl::Seconds(50));
+    swarm.settings.compute_scale = std::max(swarm.settings.compute_scale, 12);
+    const absl::Duration at = random.Between(absl::Seconds(1), absl::Seconds(6));
+    swarm.faults.push_back({at, FaultKind::kHangWorker, random.Next()});
+    return swarm;
+  }
   if (random.Chance(300)) swarm.settings.policy.exclude_host_after = static_cast<uint32_t>(random.Between(1, 4));
   return swarm;
 }
