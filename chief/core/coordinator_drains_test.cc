@@ -76,7 +76,7 @@ TEST_CASE("coordinator: a name that nobody has is refused, with those that there
   CHECK_THAT(answer.lines.at(0), Contains("'worker-7'") && Contains("worker-0 on host-0, worker-1 on host-1"));
   CHECK(chief.View().drained.empty());
   CHECK(chief.worker(0).requests.empty());
-  CHECK(Undo(chief, {"worker-1"}).refused);
+  CHECK(Undo(chief, {"worker-9"}).refused);
   CHECK_THAT(chief.Last<DrainDecided>().lines.at(0), Contains("nothing is drained"));
 }
 

@@ -74,7 +74,8 @@ std::string DrainDesk::WhyNot(const DrainRequested& event, bool ended) const {
   if (ended) return "the job has ended";
   if (event.targets.empty()) return "name a worker or a host";
   for (const std::string& target : event.targets) {
-    if (event.undo && !drains_.Has(target)) {
+    // One that was undone and could not be stored is undone once more.
+    if (event.undo && !drains_.Knows(target)) {
       const std::string others =
           drains_.empty() ? "nothing is drained" : absl::StrCat("drained are ", Listed(drains_.Targets()));
       return absl::StrCat("'", target, "' is not drained; ", others);
@@ -110,8 +111,9 @@ void DrainDesk::Add(const CoreContext& context, const DrainRequested& event, std
 
 void DrainDesk::Lift(const CoreContext& context, const DrainRequested& event, std::vector<std::string>& lines) {
   for (const std::string& target : event.targets) {
+    const bool drained = drains_.Has(target);
     drains_.Lift(target);
-    lines.push_back(absl::StrCat("'", target, "' may come back"));
+    lines.push_back(absl::StrCat("'", target, drained ? "' may come back" : "' is not drained"));
   }
   Mark(context.roster);
 }

@@ -44,6 +44,18 @@ TEST_CASE("drain desk: whoever a drain names leaves, and stays when it is lifted
   CHECK(test.desk.drains().empty());
 }
 
+TEST_CASE("drain desk: a drain is lifted once more, where the storage refused the first time", "[core]") {
+  Desk test;
+  test.Ask("host-1");
+  test.Ask("host-1", /*undo=*/true);
+
+  const DrainDecided again = test.Ask("host-1", /*undo=*/true);
+
+  CHECK_FALSE(again.refused);  // so that it is stored
+  CHECK(again.drains.empty());
+  CHECK_THAT(again.lines.at(0), Contains("is not drained"));
+}
+
 TEST_CASE("drain desk: who was asked to leave itself, or was dismissed, goes though the drain is lifted", "[core]") {
   Desk test;
   test.worker(0).leaving = true;
@@ -61,7 +73,7 @@ TEST_CASE("drain desk: who was asked to leave itself, or was dismissed, goes tho
 TEST_CASE("drain desk: what cannot be met is refused and changes nothing", "[core]") {
   Desk test;
   CHECK_THAT(test.Ask("host-9").lines.at(0), Contains("no worker and no host 'host-9'") && Contains("worker-0"));
-  CHECK_THAT(test.Ask("host-1", true).lines.at(0), Contains("is not drained"));
+  CHECK(test.Ask("host-9", true).refused);
   CHECK(test.desk.Decide(test.Now(), DrainRequested{7, {"host-1"}, false, {}, "ops"}, true).refused);
   CHECK(test.desk.drains().empty());
 }
