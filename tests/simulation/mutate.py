@@ -182,7 +182,7 @@ def build(mutated, overlay, sources, out, args):
         objects.append(str(obj))
     libs = subprocess.check_output(["pkg-config", "--libs", "absl_strings", "absl_str_format", "absl_status",
                                     "absl_statusor", "absl_time", "absl_base"], text=True).split()
-    subprocess.check_call(args.compiler.split() + objects + ["-o", str(out)] + libs + ["-lpthread"])
+    subprocess.check_call(args.compiler.split() + objects + ["-o", str(out)] + libs + ["-lcrypto", "-lpthread"])
 
 
 # ---- what catches it ------------------------------------------------------------------------------------------------
