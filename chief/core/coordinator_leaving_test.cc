@@ -142,5 +142,43 @@ TEST_CASE("coordinator: a spare whose session was cut at the end is waited for a
   CHECK(chief.Last<Exit>().code == 0);
 }
 
+TEST_CASE("coordinator: a worker that cannot prepare again is refused once what it alone holds is saved", "[core]") {
+  ChiefHarness chief({.min = 1, .term = 2, .plan = "plan-1"});
+  FakeWorker& holder = chief.worker(0);
+  holder.has_state = true;
+  holder.lineage = "lineage-1";
+  holder.position = Position{30, 0};
+  holder.ready.plan_hash = "another plan";
+  holder.can_run = false;
+
+  chief.Connect(0);
+  chief.Advance(absl::Seconds(10));
+
+  CHECK(chief.Last<PublishCommit>().snapshot.step == 30);
+  CHECK(chief.LastCommand<Refused>(0).exit_code == 78);
+  CHECK_THAT(chief.LastCommand<Refused>(0).message, Contains("no AVX-512 here"));
+}
+
+TEST_CASE("coordinator: a worker that cannot prepare again is refused at once where others hold what it holds",
+          "[core]") {
+  ChiefHarness chief({.min = 1, .term = 2, .plan = "plan-1"});
+  for (const int i : {0, 1}) {
+    FakeWorker& holder = chief.worker(i);
+    holder.has_state = true;
+    holder.lineage = "lineage-1";
+    holder.position = Position{30, 0};
+    if (i == 0) continue;
+    holder.ready.plan_hash = "another plan";
+    holder.can_run = false;
+  }
+
+  for (const int i : {0, 1}) chief.Connect(i);
+  chief.Advance(absl::Seconds(10));
+
+  CHECK(chief.LastCommand<Refused>(1).exit_code == 78);
+  CHECK(chief.Count<PublishCommit>() == 0);
+  CHECK(chief.LastCommand<Form>(0).position == Position{30, 0});
+}
+
 }  // namespace
 }  // namespace lockstep::chief

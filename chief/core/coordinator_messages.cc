@@ -51,7 +51,11 @@ void Coordinator::OnMessage(Worker& worker, const Ready& message) {
 
 void Coordinator::OnMessage(Worker& worker, const PrepareFailed& message) {
   const bool untrained = saves_.published().step == 0;
-  RefuseWorker(worker, preparation_.Failed(Context(), worker, message, untrained));
+  const std::optional<Preparation::Refusal> refusal = preparation_.Failed(Context(), worker, message, untrained);
+  if (!refusal.has_value() || !worker.held.has_value()) return RefuseWorker(worker, refusal);
+  // It goes as leavers do: what it alone holds is saved first.
+  worker.unfit = Refused{refusal->code, refusal->message};
+  worker.leaving = true;
 }
 
 void Coordinator::OnMessage(Worker& worker, const PeersTested& message) {

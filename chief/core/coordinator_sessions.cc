@@ -146,6 +146,8 @@ void Coordinator::ServeLeavers() {
       SaveAtRest(Context(), saves_, worker->held->position, "its last copy would leave");
     } else if (next == LeaverStep::kGoes && hosts_.IsExcluded(worker->host)) {
       RefuseWorker(*worker, {{kExitBadJob, hosts_.RefusalText(worker->host)}});
+    } else if (next == LeaverStep::kGoes && worker->unfit.has_value()) {
+      RefuseWorker(*worker, {{worker->unfit->exit_code, worker->unfit->message}});
     } else if (next == LeaverStep::kGoes && worker->drained) {
       drains_.Dismiss(Context(), *worker, done);
     } else if (next == LeaverStep::kGoes) {

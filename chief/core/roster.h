@@ -64,6 +64,7 @@ struct Worker {
   bool leaving = false;
   bool drained = false;  // it leaves because of a drain, and does not know it: it was not asked itself
   bool dismissed = false;
+  std::optional<Refused> unfit;  // it could not prepare, and is refused as soon as nothing would be lost: it leaves
 
   // Life signs (rules 8, 17).
   absl::Time heard;

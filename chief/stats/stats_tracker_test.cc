@@ -91,7 +91,7 @@ TEST_CASE("stats: a way back is counted once, whoever differed, and the steps gi
   repair.set_found_at(64);
   repair.set_back_to(48);
   repair.set_from_copy(true);
-  repair.add_workers("a");
+  *repair.add_workers() = std::string("worker-0");
   tracker.CommittedIs(40);
   tracker.WentBack("line~1", repair);
 

@@ -69,6 +69,8 @@ class LoadWorker {
   void Perform(const worker::CancelSample&) {}
   void Perform(const worker::ReleaseMemory&) {}
   void Perform(const worker::DropSnapshot&) {}
+  void Perform(const worker::TakeUpKept&) {}  // no copies are kept here
+  void Perform(const worker::DropKept&) {}
   void Perform(const worker::Announce& action);
 
   void Prepare(const std::string& metagraph, const std::string& plan_hash, const Digest& settings);

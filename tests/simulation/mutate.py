@@ -35,7 +35,7 @@ MUTATIONS = [
     ("early_ack", "8: acknowledge after computing has stopped", CORE + "_generation.cc",
      "  verdicts_.push_back(fence.generation);", "  Acknowledge(fence.generation);"),
     ("early_hello", "8: Hello waits until computing has stopped", CORE + "_chief.cc",
-     "  if (phase_ == Phase::kStopping) {\n    hello_waits_ = true;  // what",
+     "  if (phase_ == Phase::kStopping || phase_ == Phase::kReturning) {\n    hello_waits_ = true;  // what",
      "  if (false) {\n    hello_waits_ = true;  // what"),
     ("tell_before_welcome", "14: nothing under the old term between Hello and Welcome", CORE + ".cc",
      "!(link_ == Link::kGreeting && cannot_wait)", "link_ != Link::kGreeting"),
@@ -50,18 +50,18 @@ MUTATIONS = [
      "  if (event.state_void) has_state_ = false;\n  stop_limit_", "  stop_limit_"),
     ("save_mid_evaluation", "2: evaluate before saving", "worker/session/boundary.cc",
      "    work.evaluate = true;\n    return work;", "    work.evaluate = true;"),
-    ("restore_too_early", "14: no restore while somebody may hold newer", CHIEF + "coordinator_waiting.cc",
-     "if (may_hold) return;", "if (may_hold) break;"),
+    ("restore_too_early", "14: no restore while somebody may hold newer", CHIEF + "waiting_step.cc",
+     "if (may_hold) return true;", "if (may_hold) break;"),
     ("trust_the_shares", "20: recompute the digest before publishing", CHIEF + "checkpoint_tracker.cc",
      "if (event.recomputed != save->id.digest) {", "if (false) {"),
     ("store_half", "9: a manifest is stored when every share is", CHIEF + "checkpoint_tracker.cc",
      "std::all_of(save.shares.begin(), save.shares.end(), [](const Share& share) { return share.stored; });",
      "std::any_of(save.shares.begin(), save.shares.end(), [](const Share& share) { return share.stored; });"),
-    ("rest_before_ack", "8: who has not acknowledged is not at rest", CHIEF + "coordinator_generation.cc",
+    ("rest_before_ack", "8: who has not acknowledged is not at rest", CHIEF + "generation_life.cc",
      "  worker.verdict_sent = true;",
      "  worker.verdict_sent = true;\n  if (worker.claimed.has_value()) { worker.held = worker.claimed; "
      "worker.busy = Generation(); }"),
-    ("forget_term_fence", "10: messages carry the term", CHIEF + "coordinator.cc",
+    ("forget_term_fence", "10: messages carry the term", CHIEF + "coordinator_messages.cc",
      "} else if (event.fence.term != term_) {", "} else if (false) {"),
     ("old_chief_writes", "13: of the simulated disk: neither staging nor the list of the newer chief fences",
      "tests/simulation/disk.cc",
@@ -85,8 +85,8 @@ MUTATIONS = [
      "  // What an older term publishes after a newer one has made its list is on no list.\n"),
     ("ledger_stays_home", "27: what was evaluated travels with the state", CORE + "_generation.cc",
      "  progress_ = event.progress;\n", ""),
-    ("restore_without_ledger", "27: a restore brings what was evaluated", CHIEF + "coordinator_waiting.cc",
-     "    form.ledger = saves_.published_ledger();\n", ""),
+    ("restore_without_ledger", "27: a restore brings what was evaluated", CHIEF + "beginning.cc",
+     "    form.ledger = saves.published_ledger();\n", ""),
     ("sums_of_two", "27: an evaluation counts its own slices", CORE + "_boundary.cc", "  progress_.sums = {};\n", ""),
     ("best_not_awaited", "27: members wait for the best state", "worker/session/boundary.cc",
      "work.save = SnapshotCause::kBest;", "work.save = SnapshotCause::kDue;"),
@@ -100,25 +100,29 @@ MUTATIONS = [
      "return snapshot == published_;"),
     ("full_disk_ends", "a storage that refuses for a while is waited for", CHIEF + "checkpoint_tracker.cc",
      "  if (!event.may_pass) {", "  if (true) {"),
-    ("losses_spend", "15: a loss spends nothing", CHIEF + "coordinator_failure.cc",
+    ("losses_spend", "15: a loss spends nothing", CHIEF + "coordinator_sessions.cc",
      "    gone_.Count(name, change, reason);\n",
-     "    gone_.Count(name, change, reason);\n    SpendFailure(reason, member);\n"),
-    ("hang_for_ever", "17: who makes no progress is given up", CHIEF + "coordinator_failure.cc",
-     "now_ - worker->progressed <= no_progress_.Of(worker->name())", "true"),
+     "    gone_.Count(name, change, reason);\n    CountFailure(host, reason, member);\n"),
+    ("hang_for_ever", "17: who makes no progress is given up", CHIEF + "life_signs.cc",
+     "now - worker.progressed <= no_progress_.Of(worker.name())", "true"),
     ("differences_unseen", "22: states that differ are found", CHIEF + "coordinator_audit.cc",
-     "  if (audit_.Agrees(worker.id(), step, digest)) return;\n",
-     "  if (audit_.Agrees(worker.id(), step, digest) || true) return;\n"),
+     "  if (audit_.Agrees(worker.id(), step, digest, clock_.trained_for())) return;\n",
+     "  if (audit_.Agrees(worker.id(), step, digest, clock_.trained_for()) || true) return;\n"),
     ("anybody_named", "22: only a minority is named", CHIEF + "coordinator_audit.cc",
      "  for (const Incarnation& id : audit_.Minority()) {\n",
-     "  for (const Incarnation& id : current_.Ids()) {\n"),
+     "  for (const Incarnation& id : life_.current().Ids()) {\n"),
     ("back_to_the_newest", "22: only an audited state is gone back to (of the simulated disk)",
      "tests/simulation/disk.cc", "if (!it->second.set_aside && it->second.audited) return &it->second;",
      "if (!it->second.set_aside) return &it->second;"),
-    ("drained_come_back", "who is drained is turned away", CHIEF + "coordinator_join.cc",
-     "  if (RefuseDrained(session, hello)) return;\n", ""),
+    ("drained_come_back", "who is drained is turned away", CHIEF + "coordinator_sessions.cc",
+     "  if (away.has_value()) {", "  if (false) {"),
     ("unsynced_commit", "of the simulated disk: fsync before Published", "tests/simulation/disk.cc",
      "if (found != checkpoints_.end()) found->second.synced = true;", "(void)found;"),
 ]
+
+
+# Both cores are built from these as well.
+SHARED = ("common/protocol/evaluation.cc", "common/protocol/member_list.cc", "common/digest/sha256.cc")
 
 
 # ---- building -----------------------------------------------------------------------------------------------------
@@ -133,7 +137,7 @@ def wanted(path):
 def sources_of_simulation():
     sources = [path for folder in ("chief/core", "worker/session", "tests/simulation", "common/status")
                for path in sorted((ROOT / folder).glob("*.cc")) if wanted(path)]
-    return sources + [ROOT / "common/protocol/evaluation.cc"]
+    return sources + [ROOT / path for path in SHARED]
 
 
 def sources_of_unit_tests(folder):
@@ -141,7 +145,7 @@ def sources_of_unit_tests(folder):
     own = ("session_core", "boundary") if folder == "worker/session" else ("",)
     sources = [path for path in sorted((ROOT / folder).glob("*.cc")) if path.name.startswith(own)]
     sources += [path for path in sorted((ROOT / "common/status").glob("*.cc")) if wanted(path)]
-    return sources + [ROOT / "common/protocol/evaluation.cc", ROOT / "bazel/catch_main.cc"]
+    return sources + [ROOT / path for path in SHARED + ("bazel/catch_main.cc",)]
 
 
 def dependencies(obj):
@@ -178,7 +182,7 @@ def build(mutated, overlay, sources, out, args):
         objects.append(str(obj))
     libs = subprocess.check_output(["pkg-config", "--libs", "absl_strings", "absl_str_format", "absl_status",
                                     "absl_statusor", "absl_time", "absl_base"], text=True).split()
-    subprocess.check_call(args.compiler.split() + objects + ["-o", str(out)] + libs + ["-lpthread"])
+    subprocess.check_call(args.compiler.split() + objects + ["-o", str(out)] + libs + ["-lcrypto", "-lpthread"])
 
 
 # ---- what catches it ------------------------------------------------------------------------------------------------
