@@ -47,9 +47,8 @@ struct FakeWorker {
   std::set<SnapshotId> snapshots;
   std::vector<KeptState> kept;
   std::set<std::string> unreachable;  // addresses
-  bool keeps_shares = false;          // does not answer AskShare
   Ready ready{"plan-1", "data-1", absl::ZeroDuration(), 100};
-  bool can_run = true, cannot_run_its_own = false;  // the plan of others
+  bool can_run = true, cannot_run_its_own = false, keeps_shares = false;
 };
 
 class ChiefHarness {

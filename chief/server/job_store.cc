@@ -333,16 +333,10 @@ absl::Status JobStore::WriteStats(const std::string& json) {
   return hold_->Replace(layout::kLiveStats, json);
 }
 
-absl::Status JobStore::WriteSample(int64_t step, const std::string& text) {
+absl::Status JobStore::WriteText(const char* folder, const std::string& name, const std::string& text) {
   MutexLock lock(&mutex_);
-  LS_RETURN_IF_ERROR(hold_->EnsureDirectory(layout::kSamples));
-  return hold_->Replace(absl::StrCat(layout::kSamples, "/", layout::StepName(step), ".txt"), text);
-}
-
-absl::Status JobStore::WriteLastEvents(const std::string& text) {
-  MutexLock lock(&mutex_);
-  LS_RETURN_IF_ERROR(hold_->EnsureDirectory(layout::kLogs));
-  return hold_->Replace(absl::StrCat(layout::kLogs, "/last-events-term-", hold_->term(), ".txt"), text);
+  LS_RETURN_IF_ERROR(hold_->EnsureDirectory(folder));
+  return hold_->Replace(absl::StrCat(folder, "/", name, ".txt"), text);
 }
 
 absl::Status JobStore::AppendEvents(const std::string& records) {

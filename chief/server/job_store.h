@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "chief/checkpoint/checkpoint_reader.h"
 #include "chief/checkpoint/manifest_store.h"
@@ -25,6 +26,7 @@
 #include "chief/server/open_saves.h"
 #include "chief/term/storage_term_registry.h"
 #include "chief/term/term_claim.h"
+#include "common/checkpoint_format/naming.h"
 #include "common/storage/storage.h"
 #include "common/sync/mutex.h"
 #include "protos/checkpoint.pb.h"
@@ -84,9 +86,13 @@ class JobStore {
   // Replaces it.
   absl::Status WriteStats(const std::string& json);
   // What the model wrote after the evaluation of a step; replaces what is there.
-  absl::Status WriteSample(int64_t step, const std::string& text);
+  absl::Status WriteSample(int64_t step, const std::string& text) {
+    return WriteText(layout::kSamples, layout::StepName(step), text);
+  }
   // The last events of this chief's core, in logs/, when it ends by a defect or a spent budget; replaces what is there.
-  absl::Status WriteLastEvents(const std::string& text);
+  absl::Status WriteLastEvents(const std::string& text) {
+    return WriteText(layout::kLogs, absl::StrCat("last-events-term-", recovered_.term), text);
+  }
   // Makes records of events durable, in a file of this chief's that the first call creates. After an error the file
   // ends for its readers; the next call, with the same records again, begins another.
   absl::Status AppendEvents(const std::string& records);
@@ -101,6 +107,8 @@ class JobStore {
  private:
   JobStore() = default;
 
+  // For people: `folder`/`name`.txt; replaces it.
+  absl::Status WriteText(const char* folder, const std::string& name, const std::string& text);
   absl::Status TakeOver(JobSetup& setup, int& exit_code);
   // Becomes the directory's chief and takes its token. Returns its mark; nullopt where nothing was trained.
   absl::StatusOr<std::optional<DirectoryMark>> Claim(int& exit_code) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -65,7 +65,7 @@ std::string RepairLine(const proto::Repair& repair) {
   }
   const absl::Time at = absl::FromUnixMillis(static_cast<int64_t>(repair.at_ms()));
   return absl::StrCat(
-      "repaired ", absl::FormatTime(absl::RFC3339_sec, at, absl::UTCTimeZone()), ": replicas differed at step ",
+      "repaired ", absl::FormatTime("%Y-%m-%d%ET%H:%M:%SZ", at, absl::UTCTimeZone()), ": replicas differed at step ",
       repair.found_at(), ", back to step ", repair.back_to(),
       repair.from_copy() ? ", kept in memory" : ", a checkpoint", "; ",
       named.empty() ? "nobody could be named" : absl::StrCat(EscapeControls(absl::StrJoin(named, ", ")), " differed"),

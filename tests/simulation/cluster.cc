@@ -186,6 +186,11 @@ void Cluster::CheckEnd() {
     if (settings.flips_alone) oracle->Violation("a bit flipped, nothing else failed, and nobody saw it");
     return Cover("a flip that nobody could see");
   }
+  // A member that no chief heard until the end told nothing of its state: the last checkpoint says that it is not
+  // audited.
+  if (newest != nullptr && !newest->audited && oracle->spoilt(newest->snapshot.lineage) && !settings.flips_alone) {
+    return Cover("a flip of a worker that was not heard before the end");
+  }
   if (newest == nullptr || static_cast<int64_t>(newest->snapshot.step) != last) {
     return oracle->Violation(absl::StrCat("the job ended without a checkpoint of step ", last));
   }
@@ -245,7 +250,13 @@ bool Cluster::IsDrained(int slot) const {
   return !drained_.empty() && (drained_.count(HostNameOf(slot)) != 0 || drained_.count(NameOf(slot)) != 0);
 }
 
+bool Cluster::SharesNames() const {
+  return std::set<std::string>(settings.names.begin(), settings.names.end()).size() < settings.names.size();
+}
+
 bool Cluster::WasDrained(int slot) const {
+  // Who asks for a name that another process has gets one of the chief's, and passes for the drained one's successor.
+  if (SharesNames() && !ever_drained_.empty()) return true;
   return ever_drained_.count(HostNameOf(slot)) != 0 || ever_drained_.count(NameOf(slot)) != 0;
 }
 
@@ -253,8 +264,7 @@ bool Cluster::MayBeLeftOut(int slot) const {
   const uint32_t after = settings.policy.exclude_host_after;
   // Supervisors report by name: where workers share one, the chief gives some of them names that others ask for, and
   // takes the one for the other.
-  const bool shared =
-      std::set<std::string>(settings.names.begin(), settings.names.end()).size() < settings.names.size();
+  const bool shared = SharesNames();
   uint32_t failures = 0;
   for (const auto& [host, count] : failures_of_) failures += shared || host == HostOf(slot) ? count : 0;
   const bool failed = failures >= after;

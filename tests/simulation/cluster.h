@@ -104,6 +104,8 @@ class Cluster {
   // Names and hosts that are kept away, as far as people know.
   bool IsDrained(int slot) const;
   bool WasDrained(int slot) const;
+  // Whether several workers ask for one name.
+  bool SharesNames() const;
   // Its processes failed often enough, or had states that differed.
   bool MayBeLeftOut(int slot) const;
   void Failed(int slot) { ++failures_of_[HostOf(slot)]; }
