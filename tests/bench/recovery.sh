@@ -47,6 +47,7 @@ TEST_TMPDIR=$(mktemp -d "$dir/lockstep-recovery-XXXXXX")
 export TEST_TMPDIR
 trap 'rm -rf "$TEST_TMPDIR"' EXIT
 figures=$TEST_TMPDIR/figures
+: >"$figures"  # also where no fault is measured
 failed=0
 
 measure() {  # NAME COMMAND…
