@@ -110,6 +110,7 @@ void Oracle::Differs(const Lineage& lineage, const std::string& reason) {
 }
 
 void Oracle::WentBack(const Lineage& from, const Lineage& lineage, const ReplicaState& checkpoint) {
+  given_up_.insert(JobLineage(from));
   // What came after it is set aside.
   highest_committed_ = std::min(highest_committed_, checkpoint.step);
   const bool right = checkpoint.step <= reference_.end_step() && reference_.at(checkpoint.step) == checkpoint;

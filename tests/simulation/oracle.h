@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,8 @@ class Oracle {
   // It is durable that the job goes on as `lineage` from `checkpoint`, of the lineage `from`.
   void WentBack(const Lineage& from, const Lineage& lineage, const ReplicaState& checkpoint);
   bool spoilt(const Lineage& lineage) const { return spoilt_.count(JobLineage(lineage)) != 0; }
+  // Whether the job went back, and on as another one.
+  bool GivenUp(const Lineage& lineage) const { return given_up_.count(JobLineage(lineage)) != 0; }
   // Whether what this lineage ends with may have other bits, because nobody could see that it has.
   bool BeyondSight(const Lineage& lineage) const;
 
@@ -95,6 +98,7 @@ class Oracle {
   int64_t commits_ = 0;
   Term newest_scan_ = 0;
   std::map<Lineage, Spoilt> spoilt_;  // by the job's lineage
+  std::set<Lineage> given_up_;
 };
 
 }  // namespace lockstep::simulation
