@@ -43,6 +43,20 @@ TEST_CASE("coordinator: a restarted chief adopts a generation that is complete, 
   CHECK(chief.LastCommand<Form>(1).position == Position{31, 0});
 }
 
+TEST_CASE("coordinator: a member that had no state yet when it said Hello is adopted once it reports one", "[core]") {
+  ChiefHarness chief({.term = 2, .plan = "plan-1"});
+  RunUnderOldChief(chief);
+  chief.worker(1).has_state = false;
+  for (int i : {0, 1}) chief.Connect(i);
+  REQUIRE(chief.phase() == Phase::kAdopting);
+
+  chief.worker(1).has_state = true;
+  chief.Say(1, Report{Generation{1, 4}, "lineage-1", {31, 0}, {}, {}, {}});
+
+  CHECK(chief.phase() == Phase::kRunning);
+  CHECK(chief.View().generation == Generation{1, 4});
+}
+
 TEST_CASE("coordinator: what members report of their states while a chief listens for them is compared",
           "[core][rule22]") {
   const bool differ = GENERATE(false, true);

@@ -143,7 +143,8 @@ void Coordinator::OnMessage(Worker& worker, const Report& message) {
   if (message.lineage == history_.lineage()) progress_.AddRecords(message.records);
   if (life_.Is(Phase::kAdopting)) {
     // Whether its generation goes on is not known yet; if so, it goes on from here.
-    if (!life_.Moved(worker, message.generation, message.position) || message.lineage != history_.lineage()) return;
+    if (!life_.Moved(worker, message.generation, message.lineage, message.position)) return;
+    if (message.lineage != history_.lineage()) return;
     for (const StateDigest& digest : message.digests) CompareDigest(worker, digest.position.step, digest.digest);
     return;
   }

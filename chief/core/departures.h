@@ -86,6 +86,8 @@ class Departures {
   // The chief was paused for so long: what it heard before is as fresh as it was.
   void ShiftDeadlines(absl::Duration gap) {
     for (auto& [name, when] : exited_) when += gap;
+    for (auto& [id, lost] : may_return_) lost.since += gap;
+    last_lost_ += gap;
   }
 
  private:

@@ -29,6 +29,17 @@ TEST_CASE("departures: the order in which an end is heard of does not matter", "
   CHECK(gone.NobodyMayReturn());
 }
 
+TEST_CASE("departures: a pause of the chief makes no loss older", "[core]") {
+  Departures gone;
+  gone.Went(kFirst, "worker-0", WorkerChange::kLost, kNow);
+
+  gone.ShiftDeadlines(absl::Seconds(60));
+
+  CHECK(gone.last_lost() == kNow + absl::Seconds(60));
+  gone.GiveUpBefore(kNow + absl::Seconds(30));
+  CHECK_FALSE(gone.NobodyMayReturn());
+}
+
 TEST_CASE("departures: one that comes back, itself or its successor, is not waited for any more", "[core]") {
   const Incarnation comes = GENERATE(kFirst, kSecond);
   Departures gone;

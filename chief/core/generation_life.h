@@ -117,9 +117,11 @@ class GenerationLife {
   // the others whose fellow members it names.
   std::vector<Worker*> TakeIn(const CoreContext& context, Worker& worker, const Hello& hello,
                               const ProgressTracker& progress);
-  // It reports to a chief that listens: its claim is at `position` by now. False: it claims no such generation.
-  bool Moved(Worker& worker, const Generation& generation, const Position& position) const {
-    if (worker.busy != generation || !worker.claimed.has_value()) return false;
+  // It reports to a chief that listens: its claim is at `position` by now, also of one that had no state yet when it
+  // said Hello. False: it claims no such generation.
+  bool Moved(Worker& worker, const Generation& generation, const Lineage& lineage, const Position& position) const {
+    if (worker.AtRest() || worker.busy != generation) return false;
+    if (!worker.claimed.has_value()) worker.claimed = HeldState{lineage, position, Digest()};
     worker.claimed->position = position;
     return true;
   }

@@ -50,8 +50,13 @@ void SessionCore::OnReturnTo(const ReturnTo& command) {
   const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& kept) {
     return kept.state.position == command.state.position && kept.state.digest == command.state.digest;
   });
-  if (phase_ != Phase::kIdle) return Tell(Returned{command.state, false, "this worker is busy"});
+  const bool meets = phase_ == Phase::kHolding && hold_ == Hold::kMeeting;  // at rest for the chief
+  if (phase_ != Phase::kIdle && !meets) return Tell(Returned{command.state, false, "this worker is busy"});
   if (found == kept_.end()) return Tell(Returned{command.state, false, "this copy is not held here"});
+  if (meets) {
+    Emit(AbortCollectives{generation_, "all go back"});
+    Park();
+  }
   phase_ = Phase::kReturning;
   returning_ = command;
   Emit(TakeUpKept{found->copy, absl::StrCat("all go back to ", command.state.position.ToString())});

@@ -43,6 +43,21 @@ struct Keeper : WorkerHarness {
   uint64_t dropped = 0;
 };
 
+TEST_CASE("session: who met at a boundary goes back as well", "[session][rule22]") {
+  Keeper worker;
+  worker.AuditAt(12);
+  REQUIRE(worker.kept);
+  ControlWord word = worker.Word();
+  word.slots[0].requests[static_cast<size_t>(RequestKind::kForm)] = 7;
+  worker.Finish(13, word);
+  REQUIRE(worker.core.phase() == SessionCore::Phase::kHolding);
+
+  worker.Command(ReturnTo{{"lineage", {12, 0}, Keeper::DigestOf(12)}, "lineage~1"});
+
+  CHECK(worker.core.phase() == SessionCore::Phase::kReturning);
+  CHECK(worker.Last<TakeUpKept>().copy.step == 12);
+}
+
 TEST_CASE("session: the newest two copies are kept, as far apart as the policy says, and told with the acknowledgement",
           "[session][rule22]") {
   Keeper worker;

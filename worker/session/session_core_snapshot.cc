@@ -28,7 +28,10 @@ void SessionCore::OnSnapshotDone(const SnapshotDone& event) {
   for (Snapshot& snapshot : snapshots_) {
     if (snapshot.lineage != event.snapshot.lineage || snapshot.step != event.snapshot.step) continue;
     snapshot.id = event.snapshot;
-    digests_.push_back(StateDigest{Position{snapshot.step, 0}, event.snapshot.digest});
+    // Reports speak of the present lineage; of a snapshot that a repair gave up they must not.
+    if (snapshot.lineage == lineage_) {
+      digests_.push_back(StateDigest{Position{snapshot.step, 0}, event.snapshot.digest});
+    }
     FlushReport();
     TellSnapshot(snapshot);
     return;
