@@ -18,7 +18,8 @@ constexpr absl::Duration kLookEvery = absl::Milliseconds(250);
 constexpr absl::Duration kConnectLimit = absl::Seconds(3);                // of an attempt that nothing answers
 constexpr absl::Duration kGreetingLimit = absl::Seconds(5);               // of a Hello that nothing answers
 constexpr absl::Duration kLongestPreparation = absl::Milliseconds(1200);  // the plan, then the replica
-constexpr absl::Duration kMessages = absl::Seconds(1);  // between all of what follows, each late now and then
+// Between all of what follows, each late now and then; and the half second between two ticks, which alone judge time.
+constexpr absl::Duration kMessages = absl::Milliseconds(1500);
 constexpr absl::Duration kUploadLimit = absl::Seconds(4);
 
 }  // namespace
