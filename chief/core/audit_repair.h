@@ -62,7 +62,9 @@ class AuditRepair {
     limit_ = limit;
     return true;
   }
-  absl::Time limit() const { return pending() && !order_.has_value() ? limit_ : absl::InfiniteFuture(); }
+  // Until when digests are awaited: not any more once the way back was written down, or was to be.
+  bool Gathers() const { return pending() && !order_.has_value(); }
+  absl::Time limit() const { return Gathers() ? limit_ : absl::InfiniteFuture(); }
 
   // Whether RecordRepair is to be given now: nothing is under way, and the storage is not waited for.
   bool MayRecord(absl::Time now) const { return pending() && !recording_ && now >= trouble_.retry_at(); }

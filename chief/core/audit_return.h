@@ -2,7 +2,7 @@
 // that workers kept in memory are newer than the audited checkpoint; they are tried from the newest down.
 //
 //   1 none ──Begin──▶ 2 choosing ──Next──▶ 3 asked: ReturnTo was sent to every holder of one state
-//      ▲                 ▲  │                │  all have answered, are gone, or are late
+//      ▲                 ▲  │                │  all have answered, are gone, or are late (and are given up)
 //      │                 └──┼── none has it ─┤
 //      └── Take ── 4 settled ◀── one has it ─┘
 //                       (also when no state is left: then it is the checkpoint)
@@ -13,11 +13,11 @@
 #ifndef LOCKSTEP_CHIEF_CORE_AUDIT_RETURN_H_
 #define LOCKSTEP_CHIEF_CORE_AUDIT_RETURN_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -32,6 +32,8 @@ class AuditReturn {
  public:
   // For a worker to verify a large copy, and to bring it to its device.
   static constexpr absl::Duration kPatience = absl::Seconds(20);
+  // For one that lost its session to come back: what it took up meanwhile it says in its Hello.
+  static constexpr absl::Duration kComesBack = absl::Seconds(3);
 
   // A copy that may be used: its worker is at rest and not named, and all members had this state.
   struct Offer {
@@ -87,9 +89,9 @@ class AuditReturn {
       if (order.holders.empty()) continue;
       asked_ = order.state;
       trained_for_ = choice.trained_for;
-      awaited_ = std::set<Incarnation>(order.holders.begin(), order.holders.end());
+      awaited_.clear();
+      for (const Incarnation& holder : order.holders) awaited_[holder] = limit;
       returned_ = false;
-      limit_ = limit;
       return order;
     }
     return std::nullopt;
@@ -100,15 +102,41 @@ class AuditReturn {
     returned_ = returned_ || done;
     return true;
   }
-  // Those of whom nothing can be awaited any more.
-  template <typename IsThere>
-  void Forget(IsThere is_there) {
-    std::erase_if(awaited_, [&](const Incarnation& holder) { return !is_there(holder); });
+  // A holder said Hello, at rest with this state or with none: that is its answer.
+  void CameBack(const Incarnation& holder, const std::optional<Position>& took_up) {
+    if (awaited_.count(holder) == 0) return;
+    Answered(holder, *asked_, took_up == asked_->position);
   }
-  void Late() { awaited_.clear(); }
+  // A holder lost its session.
+  void Lost(const Incarnation& holder, absl::Time now) {
+    const auto found = awaited_.find(holder);
+    if (found != awaited_.end()) found->second = std::min(found->second, now + kComesBack);
+  }
+  // Those who were to have answered by `now`: they are awaited no longer.
+  std::vector<Incarnation> TakeLate(absl::Time now) {
+    std::vector<Incarnation> late;
+    for (auto it = awaited_.begin(); it != awaited_.end();) {
+      if (it->second > now) {
+        ++it;
+        continue;
+      }
+      late.push_back(it->first);
+      it = awaited_.erase(it);
+    }
+    return late;
+  }
+  // The checkpoint does, unless a copy was taken up already.
+  void StopTrying() {
+    choices_.clear();
+    awaited_.clear();
+  }
   // Whether an answer is awaited.
   bool Waits() const { return asked_.has_value() && !awaited_.empty(); }
-  absl::Time limit() const { return Waits() ? limit_ : absl::InfiniteFuture(); }
+  absl::Time limit() const {
+    absl::Time next = absl::InfiniteFuture();
+    for (const auto& [holder, limit] : awaited_) next = std::min(next, limit);
+    return next;
+  }
 
   // What came of it; nullopt: nothing yet, ask for the Next. Ends the way back.
   std::optional<Outcome> Take() {
@@ -126,7 +154,9 @@ class AuditReturn {
     return outcome_;
   }
 
-  void ShiftDeadlines(absl::Duration gap) { limit_ += gap; }
+  void ShiftDeadlines(absl::Duration gap) {
+    for (auto& [holder, limit] : awaited_) limit += gap;
+  }
 
  private:
   struct Choice {
@@ -143,9 +173,8 @@ class AuditReturn {
   std::map<std::pair<Position, Digest>, Choice> choices_;
   std::optional<KeptState> asked_;
   absl::Duration trained_for_;
-  std::set<Incarnation> awaited_;
+  std::map<Incarnation, absl::Time> awaited_;  // until then
   bool returned_ = false;
-  absl::Time limit_;
 };
 
 }  // namespace lockstep::chief

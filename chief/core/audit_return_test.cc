@@ -52,8 +52,12 @@ TEST_CASE("audit return: a state that nobody has is followed by the one before i
   way.Begin(ToCheckpoint(), {{kA, At(32), absl::Seconds(3)}, {kB, At(48), absl::Seconds(5)}});
   const auto fail = [&](const Incarnation& holder, uint64_t step) {
     if (how == 0) way.Answered(holder, At(step), false);
-    if (how == 1) way.Forget([](const Incarnation&) { return false; });
-    if (how == 2) way.Late();
+    if (how == 1) {
+      way.Lost(holder, kLimit - absl::Seconds(10));
+      CHECK(way.TakeLate(way.limit() - absl::Milliseconds(1)).empty());
+      CHECK(way.TakeLate(kLimit - absl::Seconds(10) + AuditReturn::kComesBack) == std::vector<Incarnation>{holder});
+    }
+    if (how == 2) CHECK(way.TakeLate(kLimit) == std::vector<Incarnation>{holder});
   };
 
   REQUIRE(way.Next(kLimit, Everybody)->state == At(48));
@@ -82,8 +86,31 @@ TEST_CASE("audit return: holders that are gone are not asked, and without offers
 
   REQUIRE(order.has_value());
   CHECK(order->state == At(32));
-  way.Late();
+  way.StopTrying();
   CHECK(way.Take()->told.step == 10);
+}
+
+TEST_CASE("audit return: who lost its session answers by its Hello", "[core]") {
+  AuditReturn way;
+  way.Begin(ToCheckpoint(), {{kA, At(48), absl::Seconds(5)}});
+  way.Next(kLimit, Everybody);
+  way.Lost(kA, kLimit - absl::Seconds(1));
+  CHECK(way.limit() == kLimit);  // never later than before
+
+  way.CameBack(kB, Position{48, 0});
+  CHECK(way.Waits());
+  SECTION("with the copy") {
+    way.CameBack(kA, Position{48, 0});
+    CHECK(way.Take()->told.from_copy);
+  }
+  SECTION("with another state") {
+    way.CameBack(kA, Position{64, 0});
+    CHECK(way.Take()->told.step == 10);
+  }
+  SECTION("with none") {
+    way.CameBack(kA, std::nullopt);
+    CHECK(way.Take()->told.step == 10);
+  }
 }
 
 }  // namespace

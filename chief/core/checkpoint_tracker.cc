@@ -114,6 +114,7 @@ bool CheckpointTracker::Failed(const Incarnation& holder, const ShareFailed& mes
   if (save == nullptr || message.share >= save->shares.size()) return false;
   Share& share = save->shares[message.share];
   share.failed.insert(holder);
+  if (message.gone) save->holders.erase(holder);
   if (share.asked != holder) return false;
   share.asked = Incarnation();
   return save->stage == Stage::kCollecting;
@@ -212,10 +213,24 @@ bool CheckpointTracker::Completes(const Save& save, const Context& context) cons
          context.history.Includes(save.id.lineage, save.id.step);
 }
 
+bool CheckpointTracker::IsHeldAnew(const Save& save) const {
+  return std::any_of(saves_.begin(), saves_.end(), [&](const auto& entry) {
+    const Save& other = entry.second;
+    const bool same = other.id.step == save.id.step && other.id.digest == save.id.digest;
+    const bool is_as_good = other.evaluated >= save.evaluated && other.insist >= save.insist && !other.holders.empty();
+    return same && is_as_good && BegunBy(save.id.lineage) < BegunBy(other.id.lineage);
+  });
+}
+
 void CheckpointTracker::DropSuperseded(const Context& context, Outbox& out, Roster& roster) {
   for (auto it = saves_.begin(); it != saves_.end();) {
     Save& save = it->second;
     const bool called_back = save.stage == Stage::kWaiting || save.stage == Stage::kCollecting;
+    if (save.stage == Stage::kWaiting && IsHeldAnew(save)) {
+      Tell(save, false, "a newer lineage holds the same state", out, roster);
+      it = saves_.erase(it);
+      continue;
+    }
     if (!called_back || !IsSuperseded(save, context)) {
       ++it;
       continue;

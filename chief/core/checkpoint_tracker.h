@@ -10,7 +10,8 @@
 // A published state whose evaluation ends later goes from waiting to publishing at once, by AmendManifest.
 //
 // A state is its step and its bits. Where every generation has a lineage of its own, one state may be held under
-// several lineages: each is a save of its own until the first of them is published, which settles the others.
+// several lineages: each is a save of its own until the first of them is published, which settles the others. Of those
+// that wait, the newest lineage's is enough.
 //
 // Invariants
 //   * PublishCommit{s} is emitted only after ManifestStored{s} came in with the digest that the replicas announced.
@@ -77,7 +78,7 @@ class CheckpointTracker {
 
   void Stored(const ShardStored& event);
   void Broken(const ShardBroken& event, Outbox& out);
-  // True when the share was awaited of this holder.
+  // True when the share was awaited of this holder. Who says that its snapshot is gone is a holder no longer.
   bool Failed(const Incarnation& holder, const ShareFailed& message);
   void ManifestDone(const ManifestStored& event, const Context& context, Outbox& out, Roster& roster);
   // True when this is the save that was awaited (not a repetition).
@@ -167,6 +168,9 @@ class CheckpointTracker {
   bool IsSuperseded(const Save& save, const Context& context) const;
   // Whether it brings the published state the evaluation that its manifest lacks.
   bool Completes(const Save& save, const Context& context) const;
+  // Whether holders of a newer lineage have the same state: while the storage refuses, generation after generation may
+  // take a snapshot of one step.
+  bool IsHeldAnew(const Save& save) const;
   void DropSuperseded(const Context& context, Outbox& out, Roster& roster);
   // Room for one more: false when every save that waits is insisted on.
   bool MakeRoom(Outbox& out, Roster& roster);

@@ -115,7 +115,8 @@ void Coordinator::NoteTime(absl::Time now) {
 }
 
 absl::Time Coordinator::NextDeadline() const {
-  absl::Time next = std::min(last_tick_ + kTickEvery, life_.deadline());
+  absl::Time next = last_tick_ + kTickEvery;
+  if (life_.deadline() > last_tick_) next = std::min(next, life_.deadline());  // ticks alone judge it, and once
   if (life_.Is(Phase::kWaiting)) {
     if (life_.backoff().until() > advanced_) next = std::min(next, life_.backoff().until());
     next = std::min(next, gathering_.NextDeadline(advanced_, policy_));

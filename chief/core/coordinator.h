@@ -159,6 +159,8 @@ class Coordinator {
   void On(const RepairRecorded& event);
   void On(const RepairFailed& event);
   void OnMessage(Worker& worker, const Returned& message);
+  // Its answer to ReturnTo may have gone with the session before.
+  void AnswerByHello(const Worker& worker, const Hello& hello);
   void CompareDigest(const Worker& worker, uint64_t step, const Digest& digest);
   void CompareHeld(const Worker& worker, const HeldState& held);
   void BeginAudit(const Form& form);

@@ -44,7 +44,7 @@ bool Coordinator::GathersDigests() {
   const std::vector<Incarnation> awaited = audit_.Awaited();
   const bool comes = std::any_of(awaited.begin(), awaited.end(),
                                  [this](const Incarnation& id) { return roster_.Find(id) != nullptr; });
-  return comes && !Context().Passed(repair_.limit());
+  return comes && repair_.Gathers() && !Context().Passed(repair_.limit());
 }
 
 void Coordinator::BreakToRepair() {
@@ -142,8 +142,13 @@ bool Coordinator::AdvanceReturn() {
     const Worker* worker = roster_.Find(id);
     return worker != nullptr && worker->AtRest() && worker->IsReady();
   };
-  if (Context().Passed(way.limit())) way.Late();
-  way.Forget(is_there);
+  if (end_.pending().has_value()) way.StopTrying();
+  if (judging_) {
+    // Whoever is still at it is no member of what is formed now: it would break that.
+    for (const Incarnation& late : way.TakeLate(now_)) {
+      Lose(late, WorkerChange::kLost, "it did not take up its copy in time", /*close=*/true);
+    }
+  }
   for (;;) {
     if (const std::optional<AuditReturn::Outcome> outcome = way.Take()) {
       GoOnFrom(*outcome);
@@ -182,6 +187,11 @@ void Coordinator::OnMessage(Worker& worker, const Returned& message) {
              absl::StrCat(worker.name(), " cannot take up ", message.state.ToString(), ": ", message.message));
   }
   repair_.way().Answered(worker.id(), message.state, message.done);
+}
+
+void Coordinator::AnswerByHello(const Worker& worker, const Hello& hello) {
+  const bool has = hello.activity == Activity::kIdle && hello.has_state && hello.lineage == job_lineage_;
+  repair_.way().CameBack(worker.id(), has ? std::optional(hello.position) : std::nullopt);
 }
 
 void Coordinator::SendNamedAway(const std::vector<AuditRepair::Named>& named, const std::string& reason) {

@@ -197,6 +197,26 @@ TEST_CASE("coordinator: a worker that was cut off with the old lineage is never 
   CHECK(chief.Count<OpenSave>() == 0);
 }
 
+TEST_CASE("coordinator: while a chief that listens awaits digests, its deadline wakes it once", "[core][rule22]") {
+  ChiefHarness chief({.workers = 4});
+  chief.StepTo(10);
+  chief.Pause(absl::Seconds(30));
+  chief.Reset(2);
+  REQUIRE(chief.phase() == Phase::kAdopting);
+  chief.Advance(chief.config().policy.heartbeat_limit - absl::Milliseconds(500));
+  chief.StepTo(12);
+  chief.worker(1).digest_suffix = "-flipped";
+  for (int i : {0, 1}) chief.Audit(i);
+
+  chief.Advance(absl::Milliseconds(500));
+
+  REQUIRE(chief.phase() == Phase::kAdopting);
+  CHECK(chief.NextDeadline() > chief.now());
+  chief.Audit(3);
+  CHECK(chief.phase() == Phase::kWaiting);
+  CHECK(chief.Last<RecordRepair>().hosts == std::vector<std::string>{"host-1"});
+}
+
 TEST_CASE("coordinator: a chief that starts after a repair does not adopt what the repair gave up", "[core][rule22]") {
   const bool fast = GENERATE(false, true);
   JobPolicy policy;

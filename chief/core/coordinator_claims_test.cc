@@ -60,6 +60,18 @@ TEST_CASE("coordinator: a generation whose members nobody names is formed anew, 
   for (const int i : {3, 4}) CHECK(chief.worker(i).snapshots.empty());
 }
 
+TEST_CASE("coordinator: a snapshot for which there is no room before members are named is given up aloud", "[core]") {
+  ChiefHarness chief({.min = 1, .term = 2, .plan = "plan-1"});
+  RunCrowdUnderOldChief(chief);
+  chief.Connect(4);
+  for (uint64_t step = 1; step <= kMaxHeldSnapshots; ++step) {
+    CHECK(chief.Commands<SnapshotEnded>(4).empty());
+    const SnapshotId snapshot{"lineage-1", step, "digest"};
+    chief.Say(4, SnapshotTaken{chief.worker(4).generation, snapshot, SnapshotCause::kDue});
+  }
+  CHECK(chief.Commands<SnapshotEnded>(4).size() == 1);
+}
+
 TEST_CASE("coordinator: a member whose digest is of other members does not go on with them", "[core]") {
   ChiefHarness chief({.min = 1, .term = 2, .plan = "plan-1"});
   RunCrowdUnderOldChief(chief);

@@ -151,6 +151,22 @@ TEST_CASE("coordinator: a budget that is spent while nothing steps saves what is
   CHECK_THAT(chief.Last<Exit>().reason, Contains("broken invariant") && Contains("step 7 is published"));
 }
 
+TEST_CASE("coordinator: a job that is to end does so although processes crash one after the other", "[core]") {
+  ChiefHarness chief({.workers = 2});
+  chief.StepTo(5);
+  chief.Kill(0);
+  chief.Kill(1);  // what they held is lost
+  chief.Do(StopRequested{"SIGTERM", 75});
+
+  for (int crash = 0; crash < 10 && !chief.ended(); ++crash) {
+    chief.Connect(1);
+    chief.Advance(chief.config().policy.heartbeat_limit / 4);
+    if (!chief.ended()) chief.Kill(1);
+  }
+
+  CHECK(chief.Last<Exit>().code == 75);
+}
+
 TEST_CASE("coordinator: an error that was reported is not counted again when the process dies of it", "[core]") {
   ChiefHarness chief({.workers = 2});
   chief.StepTo(3);

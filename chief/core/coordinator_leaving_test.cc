@@ -80,6 +80,25 @@ TEST_CASE("coordinator: the last copy does not leave before it is saved", "[core
   CHECK_FALSE(chief.ended());
 }
 
+TEST_CASE("coordinator: a last copy that was dropped just as it was asked for is asked for anew", "[core]") {
+  ChiefHarness chief({.workers = 1});
+  chief.StepTo(10);
+  FakeWorker& w = chief.worker(0);
+  w.leaving = w.keeps_shares = true;
+  chief.Say(0, LeaveIntent{absl::Seconds(25)});
+  chief.MeetAtBoundary();
+  REQUIRE(chief.Commands<TakeSnapshot>(0).size() == 1);
+  const AskShare ask = chief.LastCommand<AskShare>(0);
+
+  w.snapshots.clear();
+  w.keeps_shares = false;
+  chief.Say(0, ShareFailed{ask.snapshot, ask.share, ask.shares, "this snapshot is not held here", /*gone=*/true});
+
+  CHECK(chief.Commands<TakeSnapshot>(0).size() == 2);
+  CHECK(chief.View().published_step == 10);
+  CHECK(w.exit_code == 75);
+}
+
 TEST_CASE("coordinator: a worker outside a generation leaves at once", "[core]") {
   ChiefHarness chief({.workers = 1, .min = 2, .max = 2});
 

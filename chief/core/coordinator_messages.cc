@@ -177,7 +177,11 @@ void Coordinator::OnMessage(Worker& worker, const SnapshotTaken& message) {
   }
   const SnapshotTerms terms = TermsOf(Context(), life_, worker, message);
   if (terms.early) {
-    if (worker.early_snapshots.size() < kMaxHeldSnapshots) worker.early_snapshots.push_back(message);
+    if (worker.early_snapshots.size() < kMaxHeldSnapshots) {
+      worker.early_snapshots.push_back(message);
+    } else {
+      out_.Command(worker, Generation(), SnapshotEnded{snapshot, false}, "too many snapshots wait for their members");
+    }
     return;
   }
   const bool at_rest = message.cause == SnapshotCause::kAtRest;

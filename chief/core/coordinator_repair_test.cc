@@ -71,6 +71,24 @@ TEST_CASE("coordinator: the way back waits for a storage that refuses, and ends 
   CHECK(chief.LastCommand<Form>(1).lineage == order.lineage);
 }
 
+TEST_CASE("coordinator: a way back that the storage refused waits for nobody who comes back meanwhile", "[core][rule22]") {
+  ChiefHarness chief({.workers = 3});
+  chief.StepTo(48);
+  chief.worker(1).digest_suffix = "-flipped";
+  for (int i : {0, 1}) chief.Audit(i);
+  chief.Reset(2);
+  REQUIRE(chief.Count<RecordRepair>() == 1);
+  const RecordRepair order = chief.Last<RecordRepair>();
+  chief.Do(RepairFailed{order.lineage, "no space left", /*may_pass=*/true});
+
+  chief.Connect(2);
+  REQUIRE(chief.worker(2).generation.IsNone());  // it never told its digest of that step
+  chief.Advance(absl::Seconds(3));
+
+  REQUIRE(chief.Count<RecordRepair>() == 2);
+  CHECK(chief.Last<RecordRepair>() == order);
+}
+
 TEST_CASE("coordinator: a state that differs is not saved for who leaves, nor for a stop", "[core][rule22]") {
   ChiefHarness chief({.workers = 2});
   FlipAt(chief, 48, 1);

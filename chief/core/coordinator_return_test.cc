@@ -104,13 +104,19 @@ TEST_CASE("coordinator: a copy that cannot be taken up is followed by the next b
   REQUIRE(chief.LastCommand<ReturnTo>(0).state.position.step == 48);
 
   if (how == 0) Answer(chief, 0, false);
-  if (how == 1) chief.Kill(0);
-  if (how == 2) chief.Advance(AuditReturn::kPatience + absl::Seconds(3));
+  if (how == 1) {
+    chief.Kill(0);
+    chief.Advance(AuditReturn::kComesBack);
+  }
+  if (how == 2) {
+    chief.Advance(AuditReturn::kPatience + absl::Seconds(3));
+    CHECK_FALSE(chief.worker(0).connected);  // it would break the next generation
+  }
   REQUIRE(chief.Commands<ReturnTo>(2).size() == 1);
   CHECK(chief.LastCommand<ReturnTo>(2).state.position.step == 32);
   CHECK(chief.Commands<Form>(2).size() == 1);
   Answer(chief, 2, older_works);
-  if (how != 1) Answer(chief, 0, older_works);  // it is asked for both
+  if (how == 0) Answer(chief, 0, older_works);  // it is asked for both
   chief.Advance(absl::Seconds(4));
 
   CHECK(chief.Last<WentBack>().step == (older_works ? 32 : 20));
@@ -231,20 +237,66 @@ TEST_CASE("coordinator: the second way back in a row trusts the disk alone", "[c
   CHECK_FALSE(chief.Last<WentBack>().from_copy);
 }
 
-TEST_CASE("coordinator: an answer that comes when the job went on is not taken for a state at rest", "[core][rule22]") {
+TEST_CASE("coordinator: a worker that takes up its copy too late is lost, and its answer counts for nothing",
+          "[core][rule22]") {
   ChiefHarness chief({.workers = 3});
   AuditAt(chief, 48, {0});
   FlipAt(chief, 64, 1);
   Record(chief, 0);
   chief.Advance(AuditReturn::kPatience + absl::Seconds(3));
-  REQUIRE(chief.LastCommand<Form>(0).restore.has_value());
-  const size_t formed = chief.Commands<Form>(0).size();
+  REQUIRE(chief.LastCommand<Form>(2).restore.has_value());
+  CHECK_FALSE(chief.worker(0).connected);
+  CHECK(chief.Commands<Form>(0).size() == 1);  // the one of the beginning
 
   chief.Say(0, Returned{chief.LastCommand<ReturnTo>(0).state, true, ""});
   chief.StepTo(70);
 
-  CHECK(chief.Commands<Form>(0).size() == formed);
   CHECK(chief.View().agreed_step == 70);
+}
+
+TEST_CASE("coordinator: who took up its copy and lost its session before it could say so has answered",
+          "[core][rule22]") {
+  const bool taken_up = GENERATE(true, false);
+  ChiefHarness chief({.workers = 3});
+  Differ(chief);
+  Record(chief, 20);
+  const ReturnTo command = chief.LastCommand<ReturnTo>(0);
+  REQUIRE(command.state.position.step == 48);
+  chief.Reset(0);
+  CHECK(chief.Commands<ReturnTo>(2).empty());
+
+  FakeWorker& w = chief.worker(0);
+  if (taken_up) {
+    w.lineage = command.lineage;
+    w.position = command.state.position;
+  }
+  chief.Connect(0);
+  if (!taken_up) {
+    // The next state is asked for, of whoever has it.
+    REQUIRE(chief.LastCommand<ReturnTo>(2).state.position.step == 32);
+    Answer(chief, 2, true);
+    Answer(chief, 0, false);
+  }
+  chief.Advance(absl::Seconds(4));
+
+  CHECK(chief.Last<WentBack>().step == (taken_up ? 48 : 32));
+  CHECK(chief.Last<WentBack>().from_copy);
+  chief.MeetAtBoundary();  // the two have met since
+  CHECK(chief.LastCommand<Form>(2).position.step == (taken_up ? 48 : 32));
+  CHECK(chief.View().agreed_step == (taken_up ? 48 : 32));
+}
+
+TEST_CASE("coordinator: a stop does not wait for copies", "[core][rule22]") {
+  ChiefHarness chief({.workers = 3});
+  Differ(chief);
+  Record(chief, 20);
+  REQUIRE(chief.Commands<ReturnTo>(0).size() == 1);
+
+  chief.Do(StopRequested{"SIGTERM", 75});
+  chief.Advance(absl::Seconds(1));
+
+  CHECK(chief.Last<WentBack>().step == 20);
+  CHECK(chief.phase() != Phase::kWaiting);
 }
 
 }  // namespace

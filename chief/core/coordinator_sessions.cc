@@ -82,6 +82,7 @@ void Coordinator::Admit(Worker& worker, const Hello& hello) {
                absl::StrCat("Hello of ", worker.name(), " on ", hello.host));
   if (end_.result().has_value()) return end_.Tell(Context(), worker, saves_, gone_);
   worker.Keeps(hello.kept);
+  AnswerByHello(worker, hello);
   for (Worker* other : life_.TakeIn(Context(), worker, hello, progress_)) TakeEarlySnapshots(*other);
   if (worker.finished) WelcomeFinished(worker, hello);
   if (hello.ready.has_value()) RefuseWorker(worker, preparation_.Kept(Context(), worker, *hello.ready, pairs_));
@@ -138,10 +139,12 @@ void Coordinator::ServeLeavers() {
   if (repair_.pending()) return;  // what they hold is not worth a save, and what they tell still is
   hosts_.MarkExcluded(Context());
   const Worker* best = BestAtRest(history_, roster_, /*leavers_too=*/true);
+  std::optional<Position> newest_leaver;  // a copy: who holds it may be gone before the others are looked at
+  if (best != nullptr && best->leaving) newest_leaver = best->held->position;
   const std::string done = "its state is not needed any more";
   for (Worker* worker : roster_.InOrder()) {
     if (!worker->leaving || worker->dismissed) continue;
-    const LeaverStep next = NextStepOf(Context(), life_, saves_, *worker, best);
+    const LeaverStep next = NextStepOf(Context(), life_, saves_, *worker, newest_leaver);
     if (next == LeaverStep::kIsSaved) {
       SaveAtRest(Context(), saves_, worker->held->position, "its last copy would leave");
     } else if (next == LeaverStep::kGoes && hosts_.IsExcluded(worker->host)) {
@@ -170,6 +173,7 @@ void Coordinator::Lose(Incarnation incarnation, WorkerChange change, const std::
   const std::string name = worker->name();
   const std::string host = worker->host;
   const bool member = life_.IsMember(*worker);
+  const bool holds = MayHoldNewer(Context(), life_, saves_, *worker);
   if (change != WorkerChange::kLost) life_.GiveUp(worker->busy);  // it will not come back to it
   if (close) out_.Add(CloseSession{worker->session, reason});
   const bool done = life_.Is(Phase::kDone);
@@ -184,7 +188,8 @@ void Coordinator::Lose(Incarnation incarnation, WorkerChange change, const std::
   drains_.Forget(incarnation);
   pairs_.Forget(incarnation);
   saves_.HolderGone(incarnation);
-  gone_.Went(incarnation, name, change, now_);
+  repair_.way().Lost(incarnation, now_);
+  gone_.Went(incarnation, name, change, holds, now_);
   if (member) life_.MemberLost(Context(), name, reason, progress_);
 }
 

@@ -29,12 +29,12 @@ class Departures {
     std::erase_if(may_return_, [&](const auto& entry) { return entry.second.name == name || entry.first == id; });
     std::erase_if(to_hear_, [&](const auto& entry) { return entry.second == name && entry.first != id; });
   }
-  // A worker left the roster.
-  void Went(const Incarnation& id, const std::string& name, WorkerChange change, absl::Time now) {
+  // A worker left the roster. `holds`: it may hold what nobody has saved.
+  void Went(const Incarnation& id, const std::string& name, WorkerChange change, bool holds, absl::Time now) {
     const bool ended = exited_.count(name) != 0;
     if (ended) to_hear_.erase(id);
     if (change != WorkerChange::kLost) return;
-    last_lost_ = now;
+    if (holds && !ended) holder_lost_ = now;
     if (!ended && may_return_.size() < kMaxWorkers) may_return_[id] = {name, now};
   }
   // What people hear of that.
@@ -66,7 +66,8 @@ class Departures {
   }
   // Why those are gone that are, by name.
   const std::map<std::string, std::string>& reasons() const { return reasons_; }
-  absl::Time last_lost() const { return last_lost_; }
+  // When the last one was lost that may hold what nobody has saved.
+  absl::Time holder_lost() const { return holder_lost_; }
   uint64_t losses() const { return losses_; }
   uint64_t preemptions() const { return preemptions_; }
 
@@ -87,7 +88,7 @@ class Departures {
   void ShiftDeadlines(absl::Duration gap) {
     for (auto& [name, when] : exited_) when += gap;
     for (auto& [id, lost] : may_return_) lost.since += gap;
-    last_lost_ += gap;
+    holder_lost_ += gap;
   }
 
  private:
@@ -101,7 +102,7 @@ class Departures {
   std::set<std::string> reported_error_;        // names
   std::map<Incarnation, Lost> may_return_;      // lost their sessions, and were not seen to end
   std::map<Incarnation, std::string> to_hear_;  // of the end, with their names
-  absl::Time last_lost_ = absl::InfinitePast();
+  absl::Time holder_lost_ = absl::InfinitePast();
   uint64_t losses_ = 0;
   uint64_t preemptions_ = 0;
 };

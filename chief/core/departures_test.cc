@@ -12,7 +12,7 @@ constexpr Incarnation kSecond{0, 2};
 TEST_CASE("departures: one that lost its session may return, until its process was seen to end", "[core]") {
   Departures gone;
 
-  gone.Went(kFirst, "worker-0", WorkerChange::kLost, kNow);
+  gone.Went(kFirst, "worker-0", WorkerChange::kLost, true, kNow);
   CHECK_FALSE(gone.NobodyMayReturn());
   gone.Exited("worker-0", std::nullopt, kNow);
 
@@ -24,18 +24,18 @@ TEST_CASE("departures: the order in which an end is heard of does not matter", "
   Departures gone;
 
   gone.Exited("worker-0", kFirst, kNow);  // its session has not ended yet
-  gone.Went(kFirst, "worker-0", WorkerChange::kLost, kNow);
+  gone.Went(kFirst, "worker-0", WorkerChange::kLost, true, kNow);
 
   CHECK(gone.NobodyMayReturn());
 }
 
 TEST_CASE("departures: a pause of the chief makes no loss older", "[core]") {
   Departures gone;
-  gone.Went(kFirst, "worker-0", WorkerChange::kLost, kNow);
+  gone.Went(kFirst, "worker-0", WorkerChange::kLost, true, kNow);
 
   gone.ShiftDeadlines(absl::Seconds(60));
 
-  CHECK(gone.last_lost() == kNow + absl::Seconds(60));
+  CHECK(gone.holder_lost() == kNow + absl::Seconds(60));
   gone.GiveUpBefore(kNow + absl::Seconds(30));
   CHECK_FALSE(gone.NobodyMayReturn());
 }
@@ -43,7 +43,7 @@ TEST_CASE("departures: a pause of the chief makes no loss older", "[core]") {
 TEST_CASE("departures: one that comes back, itself or its successor, is not waited for any more", "[core]") {
   const Incarnation comes = GENERATE(kFirst, kSecond);
   Departures gone;
-  gone.Went(kFirst, "worker-0", WorkerChange::kLost, kNow);
+  gone.Went(kFirst, "worker-0", WorkerChange::kLost, true, kNow);
   gone.Count("worker-0", WorkerChange::kLost, "reset");
   REQUIRE(gone.reasons().at("worker-0") == "reset");
 
@@ -56,8 +56,8 @@ TEST_CASE("departures: one that comes back, itself or its successor, is not wait
 TEST_CASE("departures: those that said goodbye, or gave up long ago, are not waited for", "[core]") {
   Departures gone;
   gone.IsTold(kFirst, "worker-0");
-  gone.Went(kFirst, "worker-0", WorkerChange::kLost, kNow);
-  gone.Went(kSecond, "worker-1", WorkerChange::kLost, kNow);
+  gone.Went(kFirst, "worker-0", WorkerChange::kLost, true, kNow);
+  gone.Went(kSecond, "worker-1", WorkerChange::kLost, true, kNow);
 
   gone.SaidGoodbye(kFirst);
   CHECK(gone.AllHeard());
@@ -76,13 +76,13 @@ TEST_CASE("departures: who has to hear of the end", "[core]") {
   gone.MustHear(kSecond, "worker-1");
   CHECK_FALSE(gone.AllHeard());
   SECTION("not one whose process ended after its session") {
-    gone.Went(kSecond, "worker-1", WorkerChange::kLost, kNow);
+    gone.Went(kSecond, "worker-1", WorkerChange::kLost, true, kNow);
     CHECK_FALSE(gone.Exited("worker-1", std::nullopt, kNow));
   }
   SECTION("not one whose process ended before its session") {
     gone.Exited("worker-1", kSecond, kNow);
     CHECK_FALSE(gone.AllHeard());  // the session may still bring its goodbye
-    gone.Went(kSecond, "worker-1", WorkerChange::kLost, kNow);
+    gone.Went(kSecond, "worker-1", WorkerChange::kLost, true, kNow);
   }
   SECTION("not one whose name another process has") { gone.Came(kFirst, "worker-1"); }
 

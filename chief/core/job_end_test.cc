@@ -52,13 +52,26 @@ TEST_CASE("job end: the first ending counts", "[core]") {
   CHECK_THAT(test.Reached()->reason, Contains("a signal; step 10 is published"));
 }
 
+TEST_CASE("job end: a stop does not wait for lost workers that cannot hold anything new", "[core]") {
+  Ends test;
+  test.end.Stop({70, "too many failures"});
+  test.gone.Went(test.Id(5), "worker-5", WorkerChange::kLost, true, test.now);
+  for (int i = 0; i < 4; ++i) {
+    CHECK_FALSE(test.Reached(11).has_value());
+    test.TickAfter(test.policy.heartbeat_limit / 4);
+    test.gone.Went(test.Id(6 + i), "worker-6", WorkerChange::kLost, false, test.now);
+  }
+  CHECK(test.end.Reached(test.TickAfter(absl::ZeroDuration()), test.life, CheckpointTracker(test.recovered), test.gone, 11)
+            .has_value());
+}
+
 TEST_CASE("job end: a stop waits for what is held, or may be held, beyond the checkpoint", "[core]") {
   Ends test;
   test.end.Stop({75, "a signal"});
   SECTION("held at rest") { test.Hold(0, 11); }
   SECTION("by a worker that may step") { test.worker(0).busy = Generation{2, 9}; }
   SECTION("by a worker that lost its session a moment ago") {
-    test.gone.Went(test.Id(5), "worker-5", WorkerChange::kLost, test.now);
+    test.gone.Went(test.Id(5), "worker-5", WorkerChange::kLost, true, test.now);
     CHECK_FALSE(test.Reached(/*agreed=*/12).has_value());
     test.now += absl::Seconds(5);
     CHECK(

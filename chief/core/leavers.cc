@@ -39,10 +39,10 @@ bool MayHoldNewer(const CoreContext& context, const GenerationLife& life, const 
 }
 
 LeaverStep NextStepOf(const CoreContext& context, const GenerationLife& life, const CheckpointTracker& saves,
-                      const Worker& leaver, const Worker* best) {
+                      const Worker& leaver, const std::optional<Position>& newest_leaver) {
   if (!MayGo(context, life, saves, leaver)) return LeaverStep::kWaits;
   if (life.Is(Phase::kFinishing) || !LastCopyLeaves(context, life, saves, leaver)) return LeaverStep::kGoes;
-  const bool newer_leaves = best != nullptr && best->leaving && best->held->position > leaver.held->position;
+  const bool newer_leaves = newest_leaver.has_value() && *newest_leaver > leaver.held->position;
   return newer_leaves ? LeaverStep::kWaits : LeaverStep::kIsSaved;
 }
 

@@ -7,6 +7,7 @@
 #ifndef LOCKSTEP_CHIEF_CORE_LEAVERS_H_
 #define LOCKSTEP_CHIEF_CORE_LEAVERS_H_
 
+#include <optional>
 #include <string>
 
 #include "chief/core/checkpoint_tracker.h"
@@ -25,10 +26,10 @@ bool MayHoldNewer(const CoreContext& context, const GenerationLife& life, const 
                   const Worker& worker);
 
 enum class LeaverStep : uint8_t { kWaits, kIsSaved, kGoes };
-// What is next for a leaver that was not dismissed. `best`: of all at rest, the one that holds most; of several leavers
-// its state is saved, and settles the others: a grace may be short.
+// What is next for a leaver that was not dismissed. `newest_leaver`: where the one at rest that holds most leaves too,
+// that is saved and settles the others, since a grace may be short; its position, or none.
 LeaverStep NextStepOf(const CoreContext& context, const GenerationLife& life, const CheckpointTracker& saves,
-                      const Worker& leaver, const Worker* best);
+                      const Worker& leaver, const std::optional<Position>& newest_leaver);
 
 // Asks everybody at rest at `position` for a snapshot, once.
 void SaveAtRest(const CoreContext& context, const CheckpointTracker& saves, const Position& position,

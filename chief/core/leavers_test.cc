@@ -19,7 +19,10 @@ struct Resting : CoreFixture {
   CheckpointTracker Saves() const { return CheckpointTracker(recovered); }
   bool LastCopy(int index) { return LastCopyLeaves(Now(), life, Saves(), worker(index)); }
   bool MayHold(int index) { return MayHoldNewer(Now(), life, Saves(), worker(index)); }
-  LeaverStep Next(int index, int best) { return NextStepOf(Now(), life, Saves(), worker(index), &worker(best)); }
+  LeaverStep Next(int index, int best) {
+    const std::optional<HeldState>& held = worker(best).held;
+    return NextStepOf(Now(), life, Saves(), worker(index), held ? std::optional(held->position) : std::nullopt);
+  }
 
   RecoveredState recovered;
   GenerationLife life;
@@ -58,7 +61,7 @@ TEST_CASE("leavers: nobody goes while it steps, or while what others hold is not
 
   GenerationLife listens;
   listens.Begin(test.now, test.term, test.policy);
-  CHECK(NextStepOf(test.Now(), listens, test.Saves(), test.worker(0), nullptr) == LeaverStep::kWaits);
+  CHECK(NextStepOf(test.Now(), listens, test.Saves(), test.worker(0), std::nullopt) == LeaverStep::kWaits);
 }
 
 TEST_CASE("leavers: who steps may hold anything, who was parted by a repair or is of another job's life nothing",

@@ -25,6 +25,7 @@ void MemberClaims::Give(const Generation& generation, const std::vector<Member>&
   const Digest digest = DigestOfMembers(generation, members);
   List list = Find(digest);
   if (list == nullptr) list = Add(digest, members);
+  given_ = list;
   for (Worker* worker : workers) {
     worker->claim = digest;
     worker->claims = list;

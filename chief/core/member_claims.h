@@ -22,7 +22,8 @@ class MemberClaims {
   // The worker claims what its Hello says. Returns those of `roster` whose list this is: they had named it by its
   // digest alone, and have it now.
   std::vector<Worker*> Take(const Hello& hello, Worker& worker, const Roster& roster);
-  // The worker claims to run `generation` with `members`, as this chief knows itself.
+  // The workers claim to run `generation` with `members`, as this chief knows itself: others that come may name them
+  // by their digest, also when none of these is here.
   void Give(const Generation& generation, const std::vector<Member>& members, const std::vector<Worker*>& workers);
 
  private:
@@ -31,6 +32,7 @@ class MemberClaims {
   List Add(const Digest& digest, const std::vector<Member>& members);
 
   std::map<Digest, std::weak_ptr<const std::vector<Member>>> lists_;  // workers hold them
+  List given_;                                                        // the newest one that this chief knows itself
 };
 
 }  // namespace lockstep::chief

@@ -80,6 +80,18 @@ TEST_CASE("claims: a worker that sends a list and no digest claims that list", "
   CHECK(other.claim == naming.claim);
 }
 
+TEST_CASE("claims: the list that this chief knows itself lasts although nobody is here", "[core]") {
+  Roster roster;
+  MemberClaims claims;
+  claims.Give(kGeneration, Members(), {});
+  Worker& late = Come(roster, 2);
+
+  claims.Take(Says(false), late, roster);
+
+  REQUIRE(late.claims != nullptr);
+  CHECK(*late.claims == Members());
+}
+
 TEST_CASE("claims: a list lasts as long as somebody claims it", "[core]") {
   Roster roster;
   MemberClaims claims;

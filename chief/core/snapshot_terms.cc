@@ -24,12 +24,14 @@ SnapshotTerms TermsOf(const CoreContext& context, const GenerationLife& life, co
     terms.audits = false;
   }
   // Steps evaluate before they save; a state that is saved at rest may have stopped halfway, and one that was finished
-  // under an earlier chief may not have known of evaluations.
+  // or saved under an earlier chief may not have known of evaluations.
   const Position evaluated = RestoredPosition(context.policy.training, step);
   if (at_rest) {
     terms.evaluated = worker.held.has_value() && worker.held->position >= evaluated;
   } else if (worker.finished && worker.claimed.has_value() && worker.claimed->position.step == step) {
     terms.evaluated = worker.claimed->position >= evaluated;
+  } else if (worker.held.has_value() && worker.held->position.step == step) {
+    terms.evaluated = worker.held->position >= evaluated;
   }
   return terms;
 }

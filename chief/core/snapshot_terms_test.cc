@@ -48,6 +48,18 @@ TEST_CASE("snapshot terms: before an adoption it counts for those that its Hello
   CHECK(terms.audits);
 }
 
+TEST_CASE("snapshot terms: of a worker that came to rest since it counts as evaluated as its state is", "[core]") {
+  Taken taken;
+  const auto evaluated = [&](const Position& held) {
+    taken.worker(2).held = HeldState{"lineage", held, ""};
+    return taken.Terms(2, SnapshotCause::kDue, {1, 5}).evaluated;
+  };
+  CHECK_FALSE(evaluated({20, 0}));
+  CHECK_FALSE(evaluated({20, 3}));
+  CHECK(evaluated({20, 4}));
+  CHECK(evaluated({21, 0}));  // steps evaluate before they go on
+}
+
 TEST_CASE("snapshot terms: it waits while nobody has named the members of its generation", "[core]") {
   Taken taken;
   taken.worker(2).busy = Generation{1, 5};

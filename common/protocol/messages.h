@@ -189,7 +189,8 @@ struct ShareFailed {
   uint32_t share = 0;
   uint32_t shares = 0;
   std::string message;
-  LS_FIELDS(ShareFailed, snapshot, share, shares, message)
+  bool gone = false;  // the snapshot is not held any more: its end and the chief's wish for it crossed
+  LS_FIELDS(ShareFailed, snapshot, share, shares, message, gone)
 };
 
 // What one evaluation slice gave, to be folded in slice order (rule 26).

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "chief/core/checkpoint_tracker.h"
+#include "chief/core/coordinator.h"
 #include "chief/core/formation_backoff.h"
 #include "chief/core/reachability.h"
 #include "chief/core/storage_trouble.h"
@@ -18,8 +19,7 @@ constexpr absl::Duration kLookEvery = absl::Milliseconds(250);
 constexpr absl::Duration kConnectLimit = absl::Seconds(3);                // of an attempt that nothing answers
 constexpr absl::Duration kGreetingLimit = absl::Seconds(5);               // of a Hello that nothing answers
 constexpr absl::Duration kLongestPreparation = absl::Milliseconds(1200);  // the plan, then the replica
-// Between all of what follows, each late now and then; and the half second between two ticks, which alone judge time.
-constexpr absl::Duration kMessages = absl::Milliseconds(1500);
+constexpr absl::Duration kMessages = absl::Seconds(1);  // between all of what follows, each late now and then
 constexpr absl::Duration kUploadLimit = absl::Seconds(4);
 
 }  // namespace
@@ -40,7 +40,7 @@ absl::Duration GivenUp(const ClusterSettings& settings, const Hardships& hardshi
     const absl::Duration limit = policy.no_progress_limit * (int64_t{1} << std::min(hardships.hangs - 1, 10));
     longest = std::max(longest, std::min(limit, Hardships::kLongestHang) + worker::SessionCore::kTickGap);
   }
-  return longest;
+  return longest + chief::Coordinator::kTickEvery;  // ticks alone judge it
 }
 
 // A restore waits for workers that are expected.

@@ -115,7 +115,12 @@ void SessionCore::OnTick() {
   LeaveIfGraceEnds();
   if (phase_ == Phase::kExited) return;
   if (now_ >= stop_limit_) {
-    return ExitWith(kExitPreempted, "computing did not stop after its collectives were aborted", /*stuck=*/true);
+    const bool returns = phase_ == Phase::kReturning;
+    return ExitWith(kExitPreempted,
+                    returns ? absl::StrCat("the copy of ", returning_.state.position.ToString(), " was not taken up in ",
+                                           absl::FormatDuration(kReturnLimit))
+                            : "computing did not stop after its collectives were aborted",
+                    /*stuck=*/true);
   }
   if (link_ == Link::kGreeting && now_ >= greeting_limit_) GiveUpLink("the chief did not answer Hello");
   if (link_ == Link::kWelcomed && now_ >= heard_ + ChiefSilence()) {

@@ -77,6 +77,8 @@ class SessionCore {
   // Longer where the job allows workers a longer silence.
   static constexpr absl::Duration kChiefSilence = absl::Seconds(8);
   static constexpr int kBeatsMissed = 16;
+  // To verify a copy and bring it to the device; longer, and the device or its driver hangs.
+  static constexpr absl::Duration kReturnLimit = absl::Minutes(2);
   // Between two events, longer: this process was paused, and what looks late may lie in its queue.
   static constexpr absl::Duration kTickGap = absl::Milliseconds(1500);
 

@@ -59,12 +59,14 @@ void SessionCore::OnReturnTo(const ReturnTo& command) {
   }
   phase_ = Phase::kReturning;
   returning_ = command;
+  stop_limit_ = now_ + kReturnLimit;
   Emit(TakeUpKept{found->copy, absl::StrCat("all go back to ", command.state.position.ToString())});
 }
 
 void SessionCore::OnKeptTakenUp(const KeptTakenUp& event) {
   if (phase_ != Phase::kReturning) return;
   phase_ = Phase::kIdle;
+  stop_limit_ = absl::InfiniteFuture();
   parked_since_ = idle_since_ = now_;
   const auto found =
       std::find_if(kept_.begin(), kept_.end(), [&](const Kept& kept) { return kept.copy == event.copy; });

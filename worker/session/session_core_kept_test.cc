@@ -58,6 +58,22 @@ TEST_CASE("session: who met at a boundary goes back as well", "[session][rule22]
   CHECK(worker.Last<TakeUpKept>().copy.step == 12);
 }
 
+TEST_CASE("session: a copy that is never taken up ends the process, with a chief or without one", "[session][rule22]") {
+  const bool chief_is_there = GENERATE(true, false);
+  Keeper worker;
+  worker.AuditAt(12);
+  const VerdictAck ack = worker.Rest();
+  worker.Command(ReturnTo{ack.kept.at(0), "line~1"});
+  if (!chief_is_there) worker.Give(ChiefDisconnected{"gone"});
+  CHECK(worker.core.NextDeadline() <= worker.now + SessionCore::kReturnLimit);
+
+  worker.Wait(SessionCore::kReturnLimit);
+
+  REQUIRE(worker.Has<Exit>());
+  CHECK(worker.Last<Exit>().code == kExitPreempted);
+  CHECK(worker.Last<Exit>().stuck);
+}
+
 TEST_CASE("session: the newest two copies are kept, as far apart as the policy says, and told with the acknowledgement",
           "[session][rule22]") {
   Keeper worker;

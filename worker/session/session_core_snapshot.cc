@@ -62,7 +62,7 @@ void SessionCore::OnAskShare(const AskShare& command) {
     Emit(UploadShare{WorkerFence{job_, term_, config_.incarnation}, command.snapshot, command.share, command.shares});
     return;
   }
-  Tell(ShareFailed{command.snapshot, command.share, command.shares, "this snapshot is not held here"});
+  Tell(ShareFailed{command.snapshot, command.share, command.shares, "this snapshot is not held here", /*gone=*/true});
 }
 
 void SessionCore::OnShareFailed(const ShareUploadFailed& event) {
