@@ -26,14 +26,18 @@ CheckpointTracker::Save* CheckpointTracker::Current() {
   return saves_.empty() ? nullptr : &saves_.begin()->second;
 }
 
-bool CheckpointTracker::MakeRoom(Outbox& out, Roster& roster) {
+bool CheckpointTracker::MakeRoom(uint64_t step, Outbox& out, Roster& roster) {
   if (saves_.size() < kMaxHeldSnapshots) return true;
-  const auto idle = std::find_if(saves_.begin(), saves_.end(), [](const auto& entry) {
-    return entry.second.stage == Stage::kWaiting && !entry.second.insist;
-  });
-  if (idle == saves_.end()) return false;
-  Tell(idle->second, false, "too many saves wait", out, roster);
-  saves_.erase(idle);
+  const auto first = [this](const auto& gives_way) {
+    return std::find_if(saves_.begin(), saves_.end(), [&](const auto& entry) {
+      return entry.second.stage == Stage::kWaiting && gives_way(entry.second);
+    });
+  };
+  auto found = first([](const Save& save) { return !save.insist; });
+  if (found == saves_.end()) found = first([step](const Save& save) { return save.id.step < step; });
+  if (found == saves_.end()) return false;
+  Tell(found->second, false, "too many saves wait", out, roster);
+  saves_.erase(found);
   return true;
 }
 
@@ -52,7 +56,7 @@ std::string CheckpointTracker::Taken(const Incarnation& holder, const SnapshotTa
                         ", that of another replica ", other.id.digest);
   }
   if (Find(snapshot) == nullptr) {
-    if (!MakeRoom(out, roster)) {
+    if (!MakeRoom(snapshot.step, out, roster)) {
       out.Command(*roster.Find(holder), Generation(), SnapshotEnded{snapshot, false}, "too many saves wait");
       return "";
     }

@@ -172,8 +172,9 @@ class CheckpointTracker {
   // take a snapshot of one step.
   bool IsHeldAnew(const Save& save) const;
   void DropSuperseded(const Context& context, Outbox& out, Roster& roster);
-  // Room for one more: false when every save that waits is insisted on.
-  bool MakeRoom(Outbox& out, Roster& roster);
+  // Room for a save of `step`: false when every other one that waits is insisted on, and none is of an older step. Of
+  // an older step nobody waits any more: the job went on from it.
+  bool MakeRoom(uint64_t step, Outbox& out, Roster& roster);
   static void WriteAs(Save& save) {
     save.written_evaluated = save.evaluated;
     save.written_ledger = save.ledger;

@@ -80,6 +80,29 @@ TEST_CASE("coordinator: the last copy does not leave before it is saved", "[core
   CHECK_FALSE(chief.ended());
 }
 
+TEST_CASE("coordinator: while the storage refuses, last copies of older steps make room for a newer one", "[core]") {
+  ChiefHarness chief({.workers = 1});
+  chief.storage_error = "no space left";
+  // A drain that is taken back after the worker stood still, again and again.
+  for (uint64_t step = 1; step <= 2 * kMaxHeldSnapshots; ++step) {
+    chief.StepTo(step);
+    chief.Do(DrainRequested{step, {"worker-0"}, false, absl::InfiniteDuration(), "a person"});
+    chief.MeetAtBoundary();
+    REQUIRE(chief.Commands<TakeSnapshot>(0).size() == step);  // asked once
+    chief.Do(DrainRequested{step, {"worker-0"}, true, absl::InfiniteDuration(), "a person"});
+    chief.Advance(absl::Milliseconds(500));
+    REQUIRE(chief.Members().size() == 1);
+  }
+
+  chief.StepTo(50);
+  chief.TakeSnapshots(SnapshotCause::kBest);
+
+  CHECK(chief.worker(0).snapshots.count(SnapshotId{"lineage-1", 50, "digest-of-50"}) == 1);
+  chief.storage_error.clear();
+  chief.Advance(absl::Minutes(2));
+  CHECK(chief.View().published_step == 50);
+}
+
 TEST_CASE("coordinator: a last copy that was dropped just as it was asked for is asked for anew", "[core]") {
   ChiefHarness chief({.workers = 1});
   chief.StepTo(10);
