@@ -93,6 +93,7 @@ class Disk {
   std::vector<chief::Drain> drains;
   // What it refuses once, the next time.
   std::set<DiskWrite> refuses_once;
+  size_t refused = 0;  // writes
   // It takes nothing for now: full, read-only, or out of order.
   bool refuses = false;
   // It answers nothing before then.

@@ -150,6 +150,10 @@ void ProgressOracle::Look() {
     struck_.push_back(now);
     if (struck_.size() > since_.size()) struck_.pop_front();
   }
+  if (refused_ != cluster_->disk->refused && cluster_->chief() != nullptr) {
+    refused_ = cluster_->disk->refused;
+    Disturbed(cluster_->chief()->process());
+  }
   chief_since_ = ChiefSince();
   for (int slot = 0; slot < cluster_->settings.workers; ++slot) NoteWorker(slot);
   for (int a = 0; a < cluster_->settings.workers; ++a) {

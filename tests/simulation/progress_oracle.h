@@ -76,6 +76,7 @@ class ProgressOracle {
   Hardships hardships_;
   std::deque<absl::Time> struck_;  // when something happened that may hold the job up, the newest ones
   size_t ends_ = 0;                // of workers
+  size_t refused_ = 0;             // writes of the chief: the next attempt comes later
   absl::Duration longest_ = absl::ZeroDuration();
   double largest_share_ = 0;
   uint64_t progress_ = 0;

@@ -54,6 +54,7 @@ bool SimChief::RefusesNow(DiskWrite write) {
   Disk& disk = *cluster_->disk;
   if (!disk.refuses && disk.refuses_once.erase(write) == 0) return false;
   cluster_->Cover("the disk refuses");
+  ++disk.refused;
   return true;
 }
 
