@@ -47,6 +47,7 @@ struct ClusterSettings {
   NetworkDelays delays;
   std::optional<FabricLimits> fabric_limits;            // none: ranks wait for their peers for ever
   bool flips_alone = false;                             // bits flip, and nothing else fails
+  bool keeps_copies = false;                            // workers keep copies of audited states
   absl::Duration keepalive = absl::InfiniteDuration();  // a session where nothing gets through for so long is given up
 };
 

@@ -118,6 +118,19 @@ MUTATIONS = [
      "  if (away.has_value()) {", "  if (false) {"),
     ("unsynced_commit", "of the simulated disk: fsync before Published", "tests/simulation/disk.cc",
      "if (found != checkpoints_.end()) found->second.synced = true;", "(void)found;"),
+    ("any_copy", "22: only a state that all compared is gone back to", CHIEF + "coordinator_audit.cc",
+     "if (audited == nullptr || audited->digest != kept.digest || !lies_between) continue;\n"
+     "      if (history_.Includes(kept.lineage, step)) offers.push_back({worker->id(), kept, audited->trained_for});",
+     "if (!lies_between) continue;\n"
+     "      offers.push_back({worker->id(), kept, audited == nullptr ? absl::Duration() : audited->trained_for});"),
+    ("late_digest_awaited", "22: once the way back is ordered, nothing is awaited", CHIEF + "coordinator_audit.cc",
+     "comes && repair_.Gathers() &&", "comes &&"),
+    ("every_loss_counts", "6: a stop waits for those alone that may hold what nobody saved", CHIEF + "departures.h",
+     "if (holds && !ended) holder_lost_ = now;", "holder_lost_ = now;"),
+    ("gone_still_holds", "19: whose snapshot is gone is no holder", CHIEF + "checkpoint_tracker.cc",
+     "  if (message.gone) save->holders.erase(holder);\n", ""),
+    ("queue_is_full", "19: a newer save finds room", CHIEF + "checkpoint_tracker.cc",
+     "if (found == saves_.end()) found = first(", "if (false) found = first("),
 ]
 
 

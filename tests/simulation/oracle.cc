@@ -121,4 +121,17 @@ void Oracle::WentBack(const Lineage& from, const Lineage& lineage, const Replica
   spoilt_[JobLineage(lineage)] = Spoilt{checkpoint.step, true, true};
 }
 
+void Oracle::TookUp(const std::string& who, const Lineage& from, const Lineage& lineage, const ReplicaState& copy) {
+  if (JobLineage(from) == JobLineage(lineage)) {
+    return Violation(absl::StrCat(who, ": takes up a copy of step ", copy.step, ", but the job did not go back"));
+  }
+  const bool right = copy.step <= reference_.end_step() && reference_.at(copy.step) == copy;
+  if (right) return;
+  if (!BeyondSight(from)) {
+    return Violation(absl::StrCat(who, ": takes up a copy of step ", copy.step, ", whose bits are wrong"));
+  }
+  const auto [it, first] = spoilt_.emplace(JobLineage(lineage), Spoilt{copy.step, true, true});
+  if (!first) it->second = Spoilt{std::min(it->second.from, copy.step), true, true};
+}
+
 }  // namespace lockstep::simulation

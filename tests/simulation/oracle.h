@@ -68,6 +68,8 @@ class Oracle {
   void Differs(const Lineage& lineage, const std::string& reason);
   // It is durable that the job goes on as `lineage` from `checkpoint`, of the lineage `from`.
   void WentBack(const Lineage& from, const Lineage& lineage, const ReplicaState& checkpoint);
+  // A replica took up a copy of a state that `from` had, and begins `lineage` with it.
+  void TookUp(const std::string& who, const Lineage& from, const Lineage& lineage, const ReplicaState& copy);
   bool spoilt(const Lineage& lineage) const { return spoilt_.count(JobLineage(lineage)) != 0; }
   // Whether the job went back, and on as another one.
   bool GivenUp(const Lineage& lineage) const { return given_up_.count(JobLineage(lineage)) != 0; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "chief/core/audit_return.h"
 #include "chief/core/checkpoint_tracker.h"
 #include "chief/core/coordinator.h"
 #include "chief/core/formation_backoff.h"
@@ -104,6 +105,10 @@ absl::Duration ProgressOracle::Limit(const ClusterSettings& settings, const Hard
   if (hardships.storage > 0) limit += chief::StorageTrouble::kLastRetry;
   // The digests of the others are awaited, then everybody goes back.
   if (hardships.flips > 0) limit += policy.heartbeat_limit + 3 * policy.ack_limit;
+  // Copies are tried one after the other; who is to take up one is lost meanwhile, or stands still.
+  if (hardships.flips > 0 && settings.keeps_copies) {
+    limit += static_cast<int64_t>(kMaxKeptStates) * (chief::AuditReturn::kComesBack + GivenUp(settings, hardships));
+  }
   return limit;
 }
 

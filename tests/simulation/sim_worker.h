@@ -79,8 +79,8 @@ class SimWorker {
   void Perform(const worker::AbortCollectives& action);
   void Perform(const worker::StopComputing& action);
   void Perform(const worker::ComputeDigest& action);
-  void Perform(const worker::TakeUpKept&) {}  // no copies are kept here
-  void Perform(const worker::DropKept&) {}
+  void Perform(const worker::TakeUpKept& action);
+  void Perform(const worker::DropKept& action) { kept_.erase(action.copy); }
   void Perform(const worker::ReleaseMemory&) {}
   void Perform(const worker::TakeSnapshot& action);
   void Perform(const worker::UploadShare& action);
@@ -137,6 +137,11 @@ class SimWorker {
   bool odd_ = false;
   int64_t hit_at_ = 0;  // the step of its newest flip
   std::map<SnapshotId, ReplicaState> snapshots_;
+  struct Copy {
+    ReplicaState state;
+    bool odd = false;
+  };
+  std::map<SnapshotId, Copy> kept_;  // of audited states
 
   // The communicator.
   Generation generation_;

@@ -238,7 +238,34 @@ void SimWorker::Perform(const worker::WriteSample& action) {
 
 void SimWorker::Perform(const worker::ComputeDigest& action) {
   After(world().random().Between(absl::Microseconds(100), absl::Milliseconds(3)), [this, action] {
-    Step(worker::DigestComputed{action.position, DigestText(state_)});
+    worker::DigestComputed computed{action.position, DigestText(state_)};
+    if (!action.keep_as.empty()) {
+      kept_[SnapshotId{action.keep_as, action.position.step, computed.digest}] = Copy{state_, odd_};
+      computed.kept = true;
+      computed.took = absl::Milliseconds(1);
+    }
+    Step(computed);
+  });
+}
+
+void SimWorker::Perform(const worker::TakeUpKept& action) {
+  if (busy_.has_value()) {
+    cluster_->oracle->Violation(absl::StrCat(name_, ": takes up a copy while a ", busy_with_, " is under way"));
+  }
+  After(world().random().Between(absl::Milliseconds(1), absl::Milliseconds(60)), [this, action] {
+    const auto found = kept_.find(action.copy);
+    // Now and then the copy is what was damaged.
+    if (found == kept_.end() || Mix(incarnation_.low ^ action.copy.step) % 8 == 0) {
+      return Step(worker::KeptTakenUp{action.copy, "its bits are not those that it was named for"});
+    }
+    const Lineage left = lineage_;
+    SetOdd(found->second.odd);
+    has_state_ = true;
+    state_ = found->second.state;
+    Step(worker::KeptTakenUp{action.copy, ""});
+    lineage_ = core_.lineage();
+    cluster_->Cover("a copy was taken up");
+    cluster_->oracle->TookUp(name_, left, lineage_, state_);
   });
 }
 

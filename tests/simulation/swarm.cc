@@ -128,6 +128,7 @@ Swarm DrawSwarm(uint64_t seed) {
 
 Swarm DrawWideSwarm(uint64_t seed) {
   Swarm swarm = DrawSwarm(seed);
+  swarm.settings.keeps_copies = Mix(seed ^ 0xc091ull) % 4 != 0;
   for (size_t kind = kSwarmKinds; kind < kFaultKinds; ++kind) {
     Random random(Mix(Mix(seed ^ 0x31de5ull) + kind));
     if (!random.Chance(300)) continue;
