@@ -19,11 +19,13 @@ CheckpointTracker::Save* CheckpointTracker::InStorage(const SnapshotId& stored_a
   return nullptr;
 }
 
-CheckpointTracker::Save* CheckpointTracker::Current() {
+CheckpointTracker::Save* CheckpointTracker::Current(absl::Time now) {
+  Save* next = nullptr;
   for (auto& [key, save] : saves_) {
     if (save.stage != Stage::kWaiting) return &save;
+    if (next == nullptr || (now < NotBefore(*next) && now >= NotBefore(save))) next = &save;
   }
-  return saves_.empty() ? nullptr : &saves_.begin()->second;
+  return next;
 }
 
 bool CheckpointTracker::MakeRoom(uint64_t step, Outbox& out, Roster& roster) {
@@ -253,7 +255,7 @@ void CheckpointTracker::DropSuperseded(const Context& context, Outbox& out, Rost
 
 void CheckpointTracker::Advance(const Context& context, Outbox& out, Roster& roster) {
   DropSuperseded(context, out, roster);
-  while (Save* const current = Current()) {
+  while (Save* const current = Current(context.now)) {
     Save& save = *current;
     if (save.stage == Stage::kWaiting && IsSuperseded(save, context)) {
       if (context.now < NotBefore(save)) return;

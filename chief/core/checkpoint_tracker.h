@@ -159,8 +159,9 @@ class CheckpointTracker {
   Save* Find(const SnapshotId& snapshot);
   // The one under way that the storage knows under this name; null when there is none.
   Save* InStorage(const SnapshotId& stored_as);
-  // The one that is under way, else the first of the lowest step; null when there is none.
-  Save* Current();
+  // The one that is under way, else the first of the lowest step that may be opened by now, else the first that may be
+  // later; null when there is none. One that fails again and again holds up no other.
+  Save* Current(absl::Time now);
   bool IsPublished(const SnapshotId& snapshot) const {
     return snapshot.step == published_.step && snapshot.digest == published_.digest;
   }

@@ -86,7 +86,7 @@ void Coordinator::On(const RepairRecorded& event) {
   saves_.GoBack(event);
   progress_.Begin(event.lineage, {});  // nobody steps, and what was applied before tells nothing
   clock_.Saved(now_);
-  gathering_.LastCall(now_);  // who comes later joins as ever
+  gathering_.NoLastCall(now_);
   const std::string host = repair_.NamedTwice();
   WentBack told{event.lineage, event.checkpoint.step, false, repair_.found_at(), {}, {}, event.ledger, ""};
   std::vector<std::string> names;

@@ -132,6 +132,7 @@ bool Coordinator::TellProgress() {
   if (went_on) out_.Add(*std::move(agreed));
   if (progress_.LowestApplied() > life_.current().begin.step) {
     hosts_.StepAgreed();
+    gathering_.Stepped();
     signs_.Stepped(life_.current().members);
   }
   for (EvaluationDone& evaluation : progress_.TakeEvaluations()) out_.Add(std::move(evaluation));
@@ -194,7 +195,11 @@ void Coordinator::OnMessage(Worker& worker, const SnapshotTaken& message) {
   } else {
     const std::string finding =
         saves_.Taken(worker.id(), message, terms.evaluated, terms.members, terms.audits, out_, roster_);
-    if (!finding.empty()) OnDifference(snapshot.step, absl::StrCat(worker.name(), ": ", finding));
+    if (!finding.empty()) {
+      // It is no save's, and nobody else would tell the worker that it may let go of it.
+      out_.Command(worker, Generation(), SnapshotEnded{snapshot, false}, finding);
+      OnDifference(snapshot.step, absl::StrCat(worker.name(), ": ", finding));
+    }
   }
   if (at_rest) worker.rest_asked.reset();  // if that save fails, it is asked again
   const bool last = message.cause == SnapshotCause::kEnd || message.cause == SnapshotCause::kStop;

@@ -89,6 +89,21 @@ TEST_CASE("coordinator: a way back that the storage refused waits for nobody who
   CHECK(chief.Last<RecordRepair>() == order);
 }
 
+TEST_CASE("coordinator: a worker may let go of a snapshot that shows a difference", "[core][rule22]") {
+  ChiefHarness chief({.term = 2, .checkpoint_step = 10, .plan = "plan-1"});
+  FakeWorker& w = chief.worker(0);
+  w.has_state = true;
+  w.lineage = "lineage-1";
+  w.position = Position{10, 0};
+  w.digest_suffix = "-flipped";
+  w.snapshots.insert(SnapshotId{"lineage-1", 10, chief.DigestOf(w)});
+
+  chief.Connect(0);  // it tells of its snapshot once it is welcome
+
+  CHECK(chief.Count<RecordRepair>() + chief.Count<WentBack>() > 0);
+  CHECK(w.snapshots.empty());  // else it is never free to save again
+}
+
 TEST_CASE("coordinator: a state that differs is not saved for who leaves, nor for a stop", "[core][rule22]") {
   ChiefHarness chief({.workers = 2});
   FlipAt(chief, 48, 1);

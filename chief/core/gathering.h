@@ -25,8 +25,15 @@ class Gathering {
 
   // A worker came.
   void Came(absl::Time now) { last_came_ = now; }
-  // Restores wait until then at most.
-  void LastCall(absl::Time until) { last_call_until_ = until; }
+  // Restores wait until then at most. Between two steps there is one last call: who dies in each restore must not put
+  // it off for ever.
+  void LastCall(absl::Time until) {
+    if (!called_) last_call_until_ = until;
+    called_ = true;
+  }
+  void Stepped() { called_ = false; }
+  // They wait for nobody: who comes later joins as ever.
+  void NoLastCall(absl::Time now) { last_call_until_ = now; }
   // Whether a restore waits for more than `team`.
   bool AwaitsMore(const CoreContext& context, const GenerationLife& life, const Team& team) const;
 
@@ -47,6 +54,7 @@ class Gathering {
 
  private:
   absl::Time last_call_until_;
+  bool called_ = false;  // since the newest step
   absl::Time last_came_ = absl::InfinitePast();
   std::optional<absl::Time> parked_since_;
 };

@@ -75,6 +75,7 @@ std::vector<Worker*> GenerationLife::TakeIn(const CoreContext& context, Worker& 
   const bool finishes = Is(Phase::kFinishing) && hello.activity == Activity::kFinished;
   const bool goes_on = MayGoOn(hello, context.roster) || finishes;
   if (goes_on && Is(Phase::kWaiting)) ListenAgain(context, absl::StrCat(worker.name(), " came back"), progress);
+  if (goes_on) heard_ = std::max(heard_, hello.generation);
   worker.busy = hello.generation;
   worker.claimed = std::move(state);
   std::vector<Worker*> named = claims_.Take(hello, worker, context.roster);
@@ -103,6 +104,7 @@ void GenerationLife::ListenAgain(const CoreContext& context, const std::string& 
   }
   claims_.Give(current_.id, current_.members, here);
   Replace(Generation());
+  heard_ = Generation();
   Enter(Phase::kAdopting, context.now);
   deadline_ = context.now + context.policy.heartbeat_limit;
 }
@@ -124,7 +126,10 @@ std::optional<GenerationLife::Adoption> GenerationLife::AdvanceAdopting(const Co
     SendVerdict(context, *worker, "a member of its generation runs it no more");
   }
   // A worker that still runs a generation runs it without some of its members.
-  if (newest_is_over || context.Passed(deadline_)) {
+  const bool late = context.Passed(deadline_);
+  // Also where nobody of it is here now: else a session that comes and goes keeps this chief listening for ever.
+  if (late) GiveUp(heard_);
+  if (newest_is_over || late) {
     EndClaims(context, "not all members of its generation came back to the new chief");
   }
   return std::nullopt;
@@ -174,9 +179,9 @@ GenerationLife::Adoption GenerationLife::Adopt(const CoreContext& context, const
 std::optional<GenerationLife::FailedRestores> GenerationLife::CountFailedRestore(Roster& roster) {
   std::string failure = std::exchange(evidence_.restore_failure, "");
   if (failure.empty()) return std::nullopt;
-  // Who died while it restored has left the roster by now: a loss says nothing about the files.
+  // Who died while it restored has left the roster by now: a loss says nothing about the files, for or against.
   const bool all_live = MembersHere(roster).size() == current_.members.size();
-  failed_restores_ = all_live ? failed_restores_ + 1 : 0;
+  if (all_live) ++failed_restores_;
   if (failed_restores_ < kFailedRestoresBeforeEnd) return std::nullopt;
   return FailedRestores{failed_restores_, std::move(failure)};
 }
@@ -289,7 +294,9 @@ std::string GenerationLife::Accuse(const CoreContext& context, Worker& worker, c
     SendVerdict(context, worker, "the others stand at the last step");
     return "";
   }
-  if (Is(Phase::kForming) && current_.restores && message.damaged) {
+  // The word of damage may come behind that of a member which only lost its peer.
+  const bool was_formed = current_.formed.size() == current_.ids.size();
+  if (current_.restores && !was_formed && message.damaged) {
     evidence_.restore_failure = absl::StrCat(worker.name(), ": ", message.message);
   }
   const bool other = suspect != nullptr && suspect != &worker;

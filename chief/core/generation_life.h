@@ -228,6 +228,7 @@ class GenerationLife {
   Current current_;
   Evidence evidence_;
   Generation newest_;
+  Generation heard_;  // the newest one that this chief listens for since it listens
   Generation over_;
   Generation parted_;
   uint64_t generations_ = 0;

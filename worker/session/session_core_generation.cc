@@ -103,7 +103,7 @@ void SessionCore::OnCollectiveFailed(const CollectiveFailed& event) {
   if (event.generation != generation_ || generation_.IsNone()) return;
   if (event.state_void) has_state_ = false;
   if (phase_ == Phase::kStopping) return;
-  const bool forming = phase_ == Phase::kForming;
+  const bool forming = phase_ == Phase::kForming || phase_ == Phase::kSyncing;
   failure_ = PeerFailed{generation_, event.suspect, forming, event.message, event.damaged};
   if (link_ == Link::kWelcomed) Tell(*std::exchange(failure_, std::nullopt));
   Break(event.message);

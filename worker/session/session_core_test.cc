@@ -324,6 +324,8 @@ TEST_CASE("session: a state that was half overwritten is no state", "[session][r
   SECTION("its own transfer failed") {
     worker.Give(CollectiveFailed{{3, 2}, {0, 101}, true, "reset"});
     CHECK(worker.Message<PeerFailed>().suspect == Incarnation{0, 101});
+    // A pair that connects and cannot carry a state is not used again and again.
+    CHECK(worker.Message<PeerFailed>().while_forming);
     worker.Give(ComputingStopped{{3, 2}, false});
     worker.Command(Verdict{"it failed"}, {3, 2});
   }
