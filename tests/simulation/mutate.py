@@ -2,7 +2,7 @@
 """Breaks one rule of the protocol at a time and shows what catches it: the simulation, by a seed
 and an oracle, or, where the rest of the protocol makes up for the broken rule, a unit test of that core.
 
-    tests/simulation/mutate.py [--only NAME] [--check] [--seconds 20] [--compiler 'g++ -O1']
+    tests/simulation/mutate.py [--only NAME] [--from NAME] [--check] [--seconds 20] [--compiler 'g++ -O1']
 
 Each mutation replaces one piece of text, which may stand in any file of its folder; one that is not found exactly once
 is an error, so the list stays true to the code. Only what depends on the changed file is compiled anew. Two of them break no shipped code but the simulated disk, whose rules the real storage keeps by
@@ -242,13 +242,18 @@ def find(name, file, old):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="the mutations whose names contain this")
+    parser.add_argument("--from", dest="first", default="", help="begin with the mutation of this name")
     parser.add_argument("--check", action="store_true", help="only see that every text stands there once")
     parser.add_argument("--no-unit-tests", action="store_true", help="leave out the tests of the core, which build long")
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--compiler", default="g++ -O1")
     parser.add_argument("--cache", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()) / "lockstep_mutate")
     args = parser.parse_args()
-    chosen = [mutation for mutation in MUTATIONS if args.only in mutation[0]]
+    names = [mutation[0] for mutation in MUTATIONS]
+    if args.first and args.first not in names:
+        sys.exit(f"--from: there is no mutation {args.first}")
+    chosen = [mutation for mutation in MUTATIONS[names.index(args.first) if args.first else 0:]
+              if args.only in mutation[0]]
     places = [find(name, file, old) for name, rule, file, old, new in chosen]
     if args.check:
         return 0
