@@ -2,10 +2,11 @@
 
 load("//bazel:lockstep.bzl", "ls_test")
 
-def e2e_test(name, srcs = None, data = [], deps = [], alone = True):
+def e2e_test(name, srcs = None, data = [], deps = [], alone = False):
     """A test that runs `lockstep` with the example jobs.
 
-    `alone`: no other test runs beside it. A machine without a free core delays its processes by seconds.
+    `alone`: no other test runs beside it, because it measures memory, or counts seconds that a machine without a free
+    core does not keep. The others wait most of their time.
     """
     ls_test(
         name = name,
