@@ -54,8 +54,14 @@ void Disk::Amend(const SnapshotId& snapshot, const EvaluationLedger& ledger) {
 
 void Disk::Retain(size_t keep, uint64_t best) {
   const Manifest* const audited = NewestAudited();
-  size_t newer = checkpoints_.size();
+  // What was set aside counts for nothing, and nobody removes it.
+  size_t newer =
+      std::count_if(checkpoints_.begin(), checkpoints_.end(), [](const auto& e) { return !e.second.set_aside; });
   for (auto it = checkpoints_.begin(); it != checkpoints_.end();) {
+    if (it->second.set_aside) {
+      ++it;
+      continue;
+    }
     const bool old = newer > keep && newer > 1;
     --newer;
     const bool needed = it->first == best || &it->second == audited;
