@@ -1,5 +1,6 @@
 #include "tests/simulation/disk.h"
 
+#include <algorithm>
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
