@@ -43,14 +43,17 @@ bool Audit::AllAgree(const Digests& digests) const {
   if (members_.empty()) return false;
   return std::all_of(members_.begin(), members_.end(), [&](const Incarnation& member) {
     const auto found = digests.find(member);
-    return found != digests.end() && found->second == digests.begin()->second;
+    return found != digests.end() && found->second.digest == digests.begin()->second.digest;
   });
 }
 
 bool Audit::Agrees(const Incarnation& member, uint64_t step, const Digest& digest, absl::Duration trained_for) {
   Digests& at = digests_[step];
-  const bool agrees = std::all_of(at.begin(), at.end(), [&](const auto& entry) { return entry.second == digest; });
-  at[member] = digest;
+  const bool agrees =
+      std::all_of(at.begin(), at.end(), [&](const auto& entry) { return entry.second.digest == digest; });
+  // What is told once more, by a snapshot or in a new session, is no new witness.
+  Told& told = at.try_emplace(member, Told{digest, OriginOf(member)}).first->second;
+  if (told.digest != digest) told = Told{digest, OriginOf(member)};
   if (!agrees && !differs_at_.has_value()) differs_at_ = step;
   if (!differs_at_.has_value() && step > begin_ && AllAgree(at)) {
     origins_.clear();
@@ -80,7 +83,7 @@ std::vector<Incarnation> Audit::Minority() const {
   const auto at = differs_at_.has_value() ? digests_.find(*differs_at_) : digests_.end();
   if (at == digests_.end() || !origins_known_) return {};
   std::map<Digest, std::set<Incarnation>> voices;
-  for (const auto& [member, digest] : at->second) voices[digest].insert(OriginOf(member));
+  for (const auto& [member, told] : at->second) voices[told.digest].insert(told.origin);
   size_t all = 0;
   const Digest* most = nullptr;
   for (const auto& [digest, who] : voices) {
@@ -89,8 +92,8 @@ std::vector<Incarnation> Audit::Minority() const {
   }
   if (voices.size() < 2 || voices.at(*most).size() * 2 <= all) return {};
   std::vector<Incarnation> minority;
-  for (const auto& [member, digest] : at->second) {
-    if (digest != *most) minority.push_back(member);
+  for (const auto& [member, told] : at->second) {
+    if (told.digest != *most) minority.push_back(member);
   }
   return minority;
 }

@@ -2,8 +2,8 @@
 //
 // All replicas of one lineage hold the same bits at the same step. Two digests of one step that differ mean that one of
 // the states was hit; whose, only a majority can tell. Not every replica is a witness of its own: one that received its
-// state from another holds whatever the sender held. Until the next comparison that all members pass, such copies count
-// as one voice.
+// state from another holds whatever the sender held. Until the next comparison that all members pass, that one
+// included, such copies count as one voice.
 //
 // Threading: thread-compatible; owned by Coordinator.
 #ifndef LOCKSTEP_CHIEF_CORE_AUDIT_H_
@@ -59,7 +59,11 @@ class Audit {
   std::vector<Incarnation> Minority() const;
 
  private:
-  using Digests = std::map<Incarnation, Digest>;
+  struct Told {
+    Digest digest;
+    Incarnation origin;  // whose state it was then
+  };
+  using Digests = std::map<Incarnation, Told>;
 
   void Begin(uint64_t step, const std::vector<Incarnation>& members);
   const Incarnation& OriginOf(const Incarnation& member) const {

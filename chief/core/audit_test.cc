@@ -78,6 +78,21 @@ TEST_CASE("audit: a copy is no witness beside its source until all agreed once",
   }
 }
 
+TEST_CASE("audit: copies that agreed with each other are one voice at that step for ever", "[core][rule22]") {
+  Audit audit;
+  audit.Restored(0, {kA, kD});
+  audit.GoesOn(20, {kA, kB, kC}, kA, {kB, kC}, true);  // of a state that was hit, perhaps
+  for (const Incarnation& who : {kA, kB, kC}) CHECK(audit.Agrees(who, 32, "x"));
+  for (const Incarnation& who : {kA, kB, kC}) CHECK(audit.Agrees(who, 48, "y"));
+  for (const Incarnation& who : {kA, kB, kC}) CHECK(audit.Agrees(who, 32, "x"));  // by a snapshot
+
+  // They are gone, and the one that was left out computes these steps again.
+  audit.GoesOn(20, {kD}, kD, {}, true);
+  CHECK_FALSE(audit.Agrees(kD, 32, "d"));
+
+  CHECK(audit.Minority().empty());
+}
+
 TEST_CASE("audit: a copy that differs from its own source and a third is named", "[core][rule22]") {
   Audit audit;
   audit.Restored(0, {kA, kB});
