@@ -1,0 +1,93 @@
+#include "common/commit_log/storage_slots.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/status/status_macros.h"
+#include "common/storage/files.h"
+
+namespace lockstep {
+namespace {
+
+constexpr char kRecord[] = "record.json";
+constexpr char kLeftover[] = "tmp-";
+// The highest number of 19 digits: a name is it less the number, with a 0 before it to 20 digits.
+constexpr uint64_t kLast = 9'999'999'999'999'999'999u;
+
+std::string NameOf(uint64_t number) { return absl::StrFormat("%020d", kLast - number); }
+
+std::optional<uint64_t> NumberOf(absl::string_view name) {
+  uint64_t rest = 0;
+  const bool digits = name.size() == 20 && std::all_of(name.begin(), name.end(), absl::ascii_isdigit);
+  if (!digits || !absl::SimpleAtoi(name, &rest) || rest >= kLast) return std::nullopt;
+  return kLast - rest;
+}
+
+}  // namespace
+
+std::string StorageSlots::PathOf(uint64_t number) const { return JoinPath(folder_, NameOf(number)); }
+
+std::string StorageSlots::LeftoverPath(absl::string_view what) const {
+  return JoinPath(folder_, absl::StrCat(kLeftover, what, "-", make_name_()));
+}
+
+absl::StatusOr<std::vector<uint64_t>> StorageSlots::Newest(size_t limit) {
+  std::vector<uint64_t> numbers;
+  const absl::StatusOr<std::vector<DirectoryEntry>> entries = storage_.List(folder_);
+  if (absl::IsNotFound(entries.status())) return numbers;
+  LS_RETURN_IF_ERROR(entries.status());
+  for (const DirectoryEntry& entry : *entries) {
+    if (const auto number = NumberOf(entry.name); number.has_value()) numbers.push_back(*number);
+    if (numbers.size() == limit) break;  // in the order of names, which is that of the numbers turned round
+  }
+  return numbers;
+}
+
+absl::StatusOr<std::string> StorageSlots::Get(uint64_t number) {
+  const std::string path = PathOf(number);
+  absl::StatusOr<std::string> bytes = ReadWholeFile(storage_, JoinPath(path, kRecord), kMaxBytes);
+  if (!absl::IsNotFound(bytes.status())) return bytes;
+  LS_ASSIGN_OR_RETURN(const bool filled, storage_.Exists(path));
+  if (!filled) return bytes;
+  return absl::DataLossError(absl::StrCat(storage_.Describe(path), " has no ", kRecord));
+}
+
+absl::Status StorageSlots::Create(uint64_t number, absl::string_view bytes) {
+  LS_RETURN_IF_ERROR(storage_.CreateDirectories(folder_));
+  const std::string staged = LeftoverPath("new");
+  LS_RETURN_IF_ERROR(storage_.CreateDirectoryExclusive(staged));
+  LS_RETURN_IF_ERROR(WriteNewFile(storage_, JoinPath(staged, kRecord), bytes, Access::kShared));
+  LS_RETURN_IF_ERROR(storage_.SyncDirectory(staged));
+  const absl::Status renamed = storage_.Rename(staged, PathOf(number));
+  // After another error it may have happened: what is left then is swept by whoever takes over.
+  if (absl::IsAlreadyExists(renamed)) storage_.RemoveTree(staged).IgnoreError();
+  return renamed;
+}
+
+// Its name goes first: a reader finds all of a record, or none.
+absl::Status StorageSlots::Remove(uint64_t number) {
+  const std::string gone = LeftoverPath("old");
+  const absl::Status renamed = storage_.Rename(PathOf(number), gone);
+  if (absl::IsNotFound(renamed)) return absl::OkStatus();
+  LS_RETURN_IF_ERROR(renamed);
+  return storage_.RemoveTree(gone);
+}
+
+absl::Status StorageSlots::SweepLeftovers() {
+  const absl::StatusOr<std::vector<DirectoryEntry>> entries = storage_.List(folder_);
+  if (absl::IsNotFound(entries.status())) return absl::OkStatus();
+  LS_RETURN_IF_ERROR(entries.status());
+  for (const DirectoryEntry& entry : *entries) {
+    if (absl::StartsWith(entry.name, kLeftover)) {
+      LS_RETURN_IF_ERROR(storage_.RemoveTree(JoinPath(folder_, entry.name)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace lockstep
