@@ -111,6 +111,8 @@ TEST_CASE("slots: the power goes at any operation, and a record is there whole o
       CHECK(messages.empty());
       CHECK((found->change() == "the last one" || found->nonce() == before.nonce()));
       if (appended.ok()) CHECK(found->change() == "the last one");
+      const std::vector<uint64_t> listed = slots.Newest(100).value();
+      for (const uint64_t number : listed) CHECK(slots.Get(number).ok());
       // It goes on, and what was left is swept.
       REQUIRE(reader.Append(*found).value() == Appended::kDone);
       REQUIRE(slots.SweepLeftovers().ok());
