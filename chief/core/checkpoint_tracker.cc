@@ -39,8 +39,7 @@ bool CheckpointTracker::MakeRoom(uint64_t step, Outbox& out, Roster& roster) {
   if (found == saves_.end()) found = first([step](const Save& save) { return save.id.step < step; });
   if (found == saves_.end()) return false;
   Tell(found->second, false, "too many saves wait", out, roster);
-  saves_.erase(found);
-  return true;
+  return saves_.erase(found), true;
 }
 
 std::string CheckpointTracker::Taken(const Incarnation& holder, const SnapshotTaken& taken, bool evaluated,
@@ -222,9 +221,9 @@ bool CheckpointTracker::Completes(const Save& save, const Context& context) cons
 bool CheckpointTracker::IsHeldAnew(const Save& save) const {
   return std::any_of(saves_.begin(), saves_.end(), [&](const auto& entry) {
     const Save& other = entry.second;
-    const bool same = other.id.step == save.id.step && other.id.digest == save.id.digest;
-    const bool is_as_good = other.evaluated >= save.evaluated && other.insist >= save.insist && !other.holders.empty();
-    return same && is_as_good && BegunBy(save.id.lineage) < BegunBy(other.id.lineage);
+    if (other.id.step != save.id.step || other.id.digest != save.id.digest || other.holders.empty()) return false;
+    return other.evaluated >= save.evaluated && other.insist >= save.insist &&
+           BegunBy(save.id.lineage) < BegunBy(other.id.lineage);
   });
 }
 

@@ -392,25 +392,5 @@ TEST_CASE("coordinator: a chief that meets a newer term ends and tells nobody an
   CHECK(chief.Count<Send>() == 0);
 }
 
-TEST_CASE("coordinator: a member whose session comes and goes does not keep a new chief listening for ever", "[core]") {
-  ChiefHarness chief({.expected = 2, .term = 2, .plan = "plan-1"});
-  chief.Connect(1);
-  FakeWorker& flaps = chief.worker(0);
-  flaps.has_state = true;
-  flaps.lineage = "lineage-1";
-  flaps.position = Position{10, 0};
-  flaps.generation = Generation{1, 5};
-  flaps.members = {Member{flaps.id, "worker-0", "10.0.0.0:1"}, Member{{9, 9}, "gone", "10.0.0.9:1"}};
-
-  for (int round = 0; round < 12 && chief.Commands<Form>(1).empty(); ++round) {
-    chief.Connect(0);
-    chief.Advance(absl::Seconds(2));
-    if (flaps.connected) chief.Reset(0);
-    chief.Advance(absl::Seconds(6));
-  }
-
-  CHECK_FALSE(chief.Commands<Form>(1).empty());
-}
-
 }  // namespace
 }  // namespace lockstep::chief

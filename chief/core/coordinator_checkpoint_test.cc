@@ -99,30 +99,6 @@ TEST_CASE("coordinator: a save that nobody can complete is abandoned; after two 
   CHECK(chief.Last<PublishCommit>().snapshot.step == 41);
 }
 
-TEST_CASE("coordinator: a save that cannot be sent does not hold up one of a newer step", "[core]") {
-  ChiefHarness chief({.workers = 1});
-  chief.StepTo(10);
-  chief.worker(0).keeps_shares = true;
-  chief.TakeSnapshotAt(0, SnapshotCause::kBest);
-  chief.Connect(1);
-  chief.Advance(absl::Seconds(2));
-  chief.MeetAtBoundary();
-  chief.StepTo(20);
-  chief.TakeSnapshots(SnapshotCause::kBest);
-
-  // Worker 0 cannot upload; worker 1 can, and holds the newer snapshot alone by then.
-  size_t seen = 0;
-  for (int round = 0; round < 30 && chief.View().published_step < 20; ++round) {
-    const std::vector<AskShare> asks = chief.Commands<AskShare>(0);
-    for (; seen < asks.size(); ++seen) {
-      chief.Say(0, ShareFailed{asks[seen].snapshot, asks[seen].share, asks[seen].shares, "broken pipe"});
-    }
-    chief.Advance(absl::Milliseconds(500));
-  }
-
-  CHECK(chief.View().published_step == 20);
-}
-
 TEST_CASE("coordinator: saves that are not what was announced, three in a row, end the job with 74", "[core]") {
   ChiefHarness chief({.workers = 2});
   chief.storage_error = "step 10 was published with other bits";

@@ -96,37 +96,6 @@ TEST_CASE("coordinator: under `fast` a save goes on when a newcomer joins, and i
   CHECK_FALSE(chief.LastCommand<SnapshotEnded>(2).published);
 }
 
-TEST_CASE("coordinator: under `fast` one state is saved once, however many lives hold it while the storage refuses",
-          "[core]") {
-  ChiefHarness chief({.workers = 2, .min = 2, .policy = Fast()});
-  chief.storage_error = "no space left";
-  chief.StepTo(20);
-  chief.TakeSnapshots(SnapshotCause::kBest);
-  REQUIRE(chief.Count<AbandonSave>() == 1);
-
-  // Generation after generation stands at this step, and waits for the save.
-  for (uint64_t life = 0; life < 2 * kMaxHeldSnapshots; ++life) {
-    const int lost = static_cast<int>(life % 2);
-    chief.Kill(lost);
-    chief.Connect(lost);
-    chief.Advance(absl::Milliseconds(500));
-    REQUIRE(chief.Members().size() == 2);
-    REQUIRE(chief.worker(lost).position == Position{20, 0});
-    chief.Forget();
-    chief.TakeSnapshots(SnapshotCause::kBest);
-    for (int i : {0, 1}) {
-      for (const SnapshotEnded& ended : chief.Commands<SnapshotEnded>(i)) {
-        CHECK(ended.snapshot.lineage != chief.worker(i).lineage);
-      }
-      CHECK(chief.worker(i).snapshots.size() <= 2);
-    }
-  }
-  chief.storage_error.clear();
-  chief.Advance(absl::Minutes(2));
-  CHECK(chief.View().published_step == 20);
-  CHECK(chief.Last<PublishCommit>().snapshot.lineage == chief.View().lineage);
-}
-
 // Worker 0 alone has applied step 100 and its snapshot is stored, worker 1 holds step 99. Returns that snapshot.
 SnapshotId StoreStepOfOne(ChiefHarness& chief) {
   chief.StepTo(99);

@@ -71,7 +71,8 @@ TEST_CASE("coordinator: the way back waits for a storage that refuses, and ends 
   CHECK(chief.LastCommand<Form>(1).lineage == order.lineage);
 }
 
-TEST_CASE("coordinator: a way back that the storage refused waits for nobody who comes back meanwhile", "[core][rule22]") {
+TEST_CASE("coordinator: a way back that the storage refused waits for nobody who comes back meanwhile",
+          "[core][rule22]") {
   ChiefHarness chief({.workers = 3});
   chief.StepTo(48);
   chief.worker(1).digest_suffix = "-flipped";

@@ -263,5 +263,63 @@ TEST_CASE("coordinator: restores that fail end the job only when the checkpoint 
   CHECK_THAT(chief.Last<Exit>().reason, Contains("3 times in a row") && Contains("does not verify"));
 }
 
+TEST_CASE("coordinator: a save that cannot be sent does not hold up one of a newer step", "[core]") {
+  ChiefHarness chief({.workers = 1});
+  chief.StepTo(10);
+  chief.worker(0).keeps_shares = true;
+  chief.TakeSnapshotAt(0, SnapshotCause::kBest);
+  chief.Connect(1);
+  chief.Advance(absl::Seconds(2));
+  chief.MeetAtBoundary();
+  chief.StepTo(20);
+  chief.TakeSnapshots(SnapshotCause::kBest);
+
+  // Worker 0 cannot upload; worker 1 can, and holds the newer snapshot alone by then.
+  size_t seen = 0;
+  for (int round = 0; round < 30 && chief.View().published_step < 20; ++round) {
+    const std::vector<AskShare> asks = chief.Commands<AskShare>(0);
+    for (; seen < asks.size(); ++seen) {
+      chief.Say(0, ShareFailed{asks[seen].snapshot, asks[seen].share, asks[seen].shares, "broken pipe"});
+    }
+    chief.Advance(absl::Milliseconds(500));
+  }
+
+  CHECK(chief.View().published_step == 20);
+}
+
+TEST_CASE("coordinator: under `fast` one state is saved once, however many lives hold it while the storage refuses",
+          "[core]") {
+  JobPolicy fast;
+  fast.training.digest_in_acks = true;
+  fast.lineage_per_generation = true;
+  ChiefHarness chief({.workers = 2, .min = 2, .policy = fast});
+  chief.storage_error = "no space left";
+  chief.StepTo(20);
+  chief.TakeSnapshots(SnapshotCause::kBest);
+  REQUIRE(chief.Count<AbandonSave>() == 1);
+
+  // Generation after generation stands at this step, and waits for the save.
+  for (uint64_t life = 0; life < 2 * kMaxHeldSnapshots; ++life) {
+    const int lost = static_cast<int>(life % 2);
+    chief.Kill(lost);
+    chief.Connect(lost);
+    chief.Advance(absl::Milliseconds(500));
+    REQUIRE(chief.Members().size() == 2);
+    REQUIRE(chief.worker(lost).position == Position{20, 0});
+    chief.Forget();
+    chief.TakeSnapshots(SnapshotCause::kBest);
+    for (int i : {0, 1}) {
+      for (const SnapshotEnded& ended : chief.Commands<SnapshotEnded>(i)) {
+        CHECK(ended.snapshot.lineage != chief.worker(i).lineage);
+      }
+      CHECK(chief.worker(i).snapshots.size() <= 2);
+    }
+  }
+  chief.storage_error.clear();
+  chief.Advance(absl::Minutes(2));
+  CHECK(chief.View().published_step == 20);
+  CHECK(chief.Last<PublishCommit>().snapshot.lineage == chief.View().lineage);
+}
+
 }  // namespace
 }  // namespace lockstep::chief

@@ -42,12 +42,6 @@ void GenerationLife::Replace(const Generation& id) {
 
 // ---- time
 
-void GenerationLife::Begin(absl::Time now, Term term, const JobPolicy& policy) {
-  phase_since_ = now;
-  // A first chief has no predecessor whose generation could still run.
-  deadline_ = term == 1 ? now : now + policy.heartbeat_limit;
-}
-
 void GenerationLife::WasAway(absl::Duration gap, absl::Time now, const JobPolicy& policy) {
   if (gap >= std::min(policy.heartbeat_limit, kNoticed)) away_until_ = now + policy.heartbeat_limit;
   phase_since_ += gap;

@@ -106,7 +106,11 @@ class GenerationLife {
   bool HasRequested(RequestKind kind) const { return evidence_.requested.count(kind) != 0; }
 
   // ---- time
-  void Begin(absl::Time now, Term term, const JobPolicy& policy);
+  void Begin(absl::Time now, Term term, const JobPolicy& policy) {
+    phase_since_ = now;
+    // A first chief has no predecessor whose generation could still run.
+    deadline_ = term == 1 ? now : now + policy.heartbeat_limit;
+  }
   // This process did not run for so long.
   void WasAway(absl::Duration gap, absl::Time now, const JobPolicy& policy);
   // A member was not heard for long. Several members, and none of them was: this chief is cut off.

@@ -186,8 +186,7 @@ struct SnapshotTaken {
 // Share `share` of `shares` could not be sent (after retries of the shell) or its snapshot is gone.
 struct ShareFailed {
   SnapshotId snapshot;
-  uint32_t share = 0;
-  uint32_t shares = 0;
+  uint32_t share = 0, shares = 0;
   std::string message;
   bool gone = false;  // the snapshot is not held any more: its end and the chief's wish for it crossed
   LS_FIELDS(ShareFailed, snapshot, share, shares, message, gone)
