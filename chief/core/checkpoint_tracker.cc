@@ -39,7 +39,8 @@ bool CheckpointTracker::MakeRoom(uint64_t step, Outbox& out, Roster& roster) {
   if (found == saves_.end()) found = first([step](const Save& save) { return save.id.step < step; });
   if (found == saves_.end()) return false;
   Tell(found->second, false, "too many saves wait", out, roster);
-  return saves_.erase(found), true;
+  saves_.erase(found);
+  return true;
 }
 
 std::string CheckpointTracker::Taken(const Incarnation& holder, const SnapshotTaken& taken, bool evaluated,
@@ -135,8 +136,7 @@ void CheckpointTracker::ManifestDone(const ManifestStored& event, const Context&
     return;
   }
   if (IsSuperseded(*save, context)) {
-    // While it was being stored, a newer one was published, or survivors went on from an earlier step: it must not
-    // become the newest.
+    // Meanwhile a newer one was published, or survivors went on from an earlier step: it must not become the newest.
     const std::string why = "superseded";
     out.Add(AbandonSave{save->id, why});
     Tell(*save, IsPublished(save->id), why, out, roster);

@@ -88,10 +88,14 @@ const Manifest* Disk::BranchOff(const Lineage& lineage, uint64_t found_at, const
   return audited;
 }
 
-void Disk::SetAsideNewer() {
+uint64_t Disk::SetAsideNewer() {
+  uint64_t lowest = 0;
   for (auto& [step, manifest] : checkpoints_) {
-    if (step > branched_at_ && JobLineage(manifest.snapshot.lineage) != lineage_) manifest.set_aside = true;
+    if (step <= branched_at_ || JobLineage(manifest.snapshot.lineage) == lineage_) continue;
+    manifest.set_aside = true;
+    if (lowest == 0) lowest = step;
   }
+  return lowest;
 }
 
 void Disk::MachineCrash(Random& random) {

@@ -81,7 +81,8 @@ class Disk {
   // Makes it durable that the job goes on as `lineage`, which it may be already, from its newest audited checkpoint;
   // null where none is left. What is newer is set aside by SetAsideNewer or by the next Scan.
   const Manifest* BranchOff(const Lineage& lineage, uint64_t found_at, const std::vector<std::string>& hosts);
-  void SetAsideNewer();
+  // Returns the lowest step that is set aside; 0: none is.
+  uint64_t SetAsideNewer();
   // Of the job; empty: as the job began.
   const Lineage& lineage() const { return lineage_; }
   const std::optional<chief::PastRepair>& repair() const { return repair_; }

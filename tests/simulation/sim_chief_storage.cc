@@ -134,12 +134,13 @@ void SimChief::BranchOff(const chief::RecordRepair& order) {
     Disk& there = *cluster_->disk;
     if (!there.HasStaging(term_)) return Step(chief::TermLost{there.highest_claim()});
     if (RefusesNow(DiskWrite::kRepair)) return Step(chief::RepairFailed{order.lineage, "no space left", true});
-    there.SetAsideNewer();
+    const uint64_t set_aside_from = there.SetAsideNewer();
     const Manifest newest = *there.Newest();
     newest_told_ = static_cast<int64_t>(newest.snapshot.step);
     if (phase_ == chief::Phase::kDone) repair_ends_ = true;
     cluster_->Cover("went back to an audited state");
-    Step(chief::RepairRecorded{order.lineage, newest.snapshot, newest.trained_for, newest.evaluated, newest.ledger});
+    Step(chief::RepairRecorded{order.lineage, newest.snapshot, newest.trained_for, newest.evaluated, newest.ledger,
+                               set_aside_from});
   });
 }
 
