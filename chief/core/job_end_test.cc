@@ -61,7 +61,8 @@ TEST_CASE("job end: a stop does not wait for lost workers that cannot hold anyth
     test.TickAfter(test.policy.heartbeat_limit / 4);
     test.gone.Went(test.Id(6 + i), "worker-6", WorkerChange::kLost, false, test.now);
   }
-  CHECK(test.end.Reached(test.TickAfter(absl::ZeroDuration()), test.life, CheckpointTracker(test.recovered), test.gone, 11)
+  CHECK(test.end
+            .Reached(test.TickAfter(absl::ZeroDuration()), test.life, CheckpointTracker(test.recovered), test.gone, 11)
             .has_value());
 }
 

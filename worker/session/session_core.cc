@@ -117,8 +117,8 @@ void SessionCore::OnTick() {
   if (now_ >= stop_limit_) {
     const bool returns = phase_ == Phase::kReturning;
     return ExitWith(kExitPreempted,
-                    returns ? absl::StrCat("the copy of ", returning_.state.position.ToString(), " was not taken up in ",
-                                           absl::FormatDuration(kReturnLimit))
+                    returns ? absl::StrCat("the copy of ", returning_.state.position.ToString(),
+                                           " was not taken up in ", absl::FormatDuration(kReturnLimit))
                             : "computing did not stop after its collectives were aborted",
                     /*stuck=*/true);
   }
