@@ -85,7 +85,10 @@ void SimChief::Perform(const chief::PublishCommit& action) {
     After(DiskDelay(), [this, manifest] {
       cluster_->disk->SyncPublished(manifest.snapshot);
       const Manifest* there = cluster_->disk->At(manifest.snapshot.step);
-      if (there != nullptr && !there->set_aside) cluster_->oracle->Committed(manifest.snapshot.step);
+      if (there == nullptr) {  // lost when a machine went down: this one cannot make durable what is not there
+        return Step(chief::StorageFailed{manifest.snapshot, "no such directory", /*may_pass=*/true});
+      }
+      if (!there->set_aside) cluster_->oracle->Committed(manifest.snapshot.step);
       const uint64_t best = cluster_->settings.policy.training.evaluation.keep_best ? manifest.ledger.best_step : 0;
       if (cluster_->disk->HasStaging(term_)) cluster_->disk->Retain(cluster_->settings.keep_checkpoints, best);
       newest_told_ = std::max(newest_told_, static_cast<int64_t>(manifest.snapshot.step));
