@@ -62,8 +62,9 @@ class AuditRepair {
     limit_ = limit;
     return true;
   }
-  // Until when digests are awaited: not any more once the way back was written down, or was to be.
+  // Whether digests are awaited: not any more once the way back was ordered.
   bool Gathers() const { return pending() && !order_.has_value(); }
+  // Until when.
   absl::Time limit() const { return Gathers() ? limit_ : absl::InfiniteFuture(); }
 
   // Whether RecordRepair is to be given now: nothing is under way, and the storage is not waited for.

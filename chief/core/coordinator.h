@@ -165,6 +165,8 @@ class Coordinator {
   void CompareHeld(const Worker& worker, const HeldState& held);
   void BeginAudit(const Form& form);
   void OnDifference(uint64_t step, const std::string& finding);
+  // A snapshot that shows a difference is no save's: the worker may let go of it.
+  void OnDifference(Worker& worker, const SnapshotId& snapshot, const std::string& finding);
   bool GathersDigests();
   void BreakToRepair();
   // Nobody steps: makes the way back durable. What follows comes with RepairRecorded, and in AdvanceReturn.

@@ -39,6 +39,11 @@ void Coordinator::OnDifference(uint64_t step, const std::string& finding) {
   saves_.AbandonAll("replicas differ", out_, roster_);
 }
 
+void Coordinator::OnDifference(Worker& worker, const SnapshotId& snapshot, const std::string& finding) {
+  out_.Command(worker, Generation(), SnapshotEnded{snapshot, false}, finding);
+  OnDifference(snapshot.step, absl::StrCat(worker.name(), ": ", finding));
+}
+
 // Who is in the minority is known when all have told. Members step on meanwhile: what they compute is given up anyway.
 bool Coordinator::GathersDigests() {
   const std::vector<Incarnation> awaited = audit_.Awaited();

@@ -195,11 +195,7 @@ void Coordinator::OnMessage(Worker& worker, const SnapshotTaken& message) {
   } else {
     const std::string finding =
         saves_.Taken(worker.id(), message, terms.evaluated, terms.members, terms.audits, out_, roster_);
-    if (!finding.empty()) {
-      // It is no save's, and nobody else would tell the worker that it may let go of it.
-      out_.Command(worker, Generation(), SnapshotEnded{snapshot, false}, finding);
-      OnDifference(snapshot.step, absl::StrCat(worker.name(), ": ", finding));
-    }
+    if (!finding.empty()) OnDifference(worker, snapshot, finding);
   }
   if (at_rest) worker.rest_asked.reset();  // if that save fails, it is asked again
   const bool last = message.cause == SnapshotCause::kEnd || message.cause == SnapshotCause::kStop;

@@ -112,10 +112,7 @@ void Coordinator::WelcomeFinished(Worker& worker, const Hello& hello) {
     const std::string finding =
         saves_.Taken(worker.id(), SnapshotTaken{hello.generation, snapshot, SnapshotCause::kEnd, hello.ledger},
                      evaluated, members, /*audits=*/!members.empty(), out_, roster_);
-    if (!finding.empty()) {
-      out_.Command(worker, Generation(), SnapshotEnded{snapshot, false}, finding);
-      OnDifference(snapshot.step, absl::StrCat(worker.name(), ": ", finding));
-    }
+    if (!finding.empty()) OnDifference(worker, snapshot, finding);
   }
 }
 

@@ -31,8 +31,7 @@ namespace lockstep {
 
 enum class Appended : uint8_t {
   kDone,     // head() is the record
-  kEarlier,  // an Append before, whose outcome was unknown, had gone through: head() is that record. Nothing else was
-             // done
+  kEarlier,  // an Append before, whose outcome was unknown, had gone through: head() is that record, this one is none
   kFenced,   // head() is not the newest any more: another process has the job
 };
 
