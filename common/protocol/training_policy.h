@@ -28,7 +28,7 @@ struct TrainingPolicy {
   bool digest_in_acks = false;  // `reduction: fast`: equal positions do not mean equal bits (rule 8)
   absl::Duration heartbeat_interval = absl::Milliseconds(500);
   absl::Duration report_interval = absl::Milliseconds(200);
-  absl::Duration retry_interval = absl::Seconds(1);   // between attempts to reach the chief
+  absl::Duration retry_interval = absl::Seconds(1);   // between attempts to reach the chief: half of it to all
   absl::Duration chief_timeout = absl::Seconds(600);  // how long a parked worker keeps its state without a chief
   absl::Duration abort_limit = absl::Seconds(10);     // an abort that does not return ends the process
   absl::Duration grace_period = absl::Seconds(25);    // from SIGTERM to the end of a worker

@@ -133,6 +133,7 @@ void SessionCore::OnTick() {
   if (link_ == Link::kDown && now_ >= next_connect_) {
     link_ = Link::kConnecting;
     last_attempt_ = now_;
+    ++attempts_;
     Emit(Connect{"no session with a chief"});
   }
   if (const auto time = ReleaseTime(); time.has_value() && now_ >= *time) {

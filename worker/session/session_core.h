@@ -135,6 +135,7 @@ class SessionCore {
   void OnBeatAnswered(const BeatAnswered& event);
   void GiveUpLink(const std::string& reason);
   void LoseLink(const std::string& reason);
+  absl::Duration RetryWait() const;
   void SayHello();
   void OnCommand(const CommandReceived& event);
   void OnWelcome(const ChiefFence& fence, const Welcome& welcome);
@@ -214,6 +215,7 @@ class SessionCore {
   bool hello_waits_ = false;  // connected while computing was being stopped: Hello goes out after that
   absl::Time next_connect_ = absl::InfinitePast();
   absl::Time last_attempt_ = absl::InfinitePast();
+  uint64_t attempts_ = 0;  // to reach a chief, in this process
   absl::Time greeting_limit_ = absl::InfiniteFuture();
   absl::Time link_down_since_ = absl::InfinitePast();
   absl::Time heard_ = absl::InfinitePast();  // a chief that this worker is welcome at

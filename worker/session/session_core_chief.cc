@@ -57,6 +57,14 @@ void SessionCore::GiveUpLink(const std::string& reason) {
   LoseLink(reason);
 }
 
+// Between half of the interval and all of it. Incarnations are random and multiples of the golden ratio spread evenly,
+// so that a thousand workers that lost their chief at one instant do not come back at one instant.
+absl::Duration SessionCore::RetryWait() const {
+  constexpr uint64_t kGoldenRatio = 0x9E3779B97F4A7C15;  // 2^64 / 1.618...
+  const uint64_t place = config_.incarnation.low + attempts_ * kGoldenRatio;
+  return policy_.retry_interval * (0.5 + 0.5 * (static_cast<double>(place >> 11) * 0x1p-53));
+}
+
 void SessionCore::LoseLink(const std::string& reason) {
   // A chief that accepts a stream and never says Welcome is no chief: its attempts do not restart chief_timeout.
   if (link_ == Link::kWelcomed) link_down_since_ = now_;
@@ -66,7 +74,7 @@ void SessionCore::LoseLink(const std::string& reason) {
   link_ = Link::kDown;
   hello_waits_ = false;
   greeting_limit_ = absl::InfiniteFuture();
-  next_connect_ = std::max(now_, last_attempt_ + policy_.retry_interval);
+  next_connect_ = std::max(now_, last_attempt_ + RetryWait());
   verdicts_.clear();
   ack_waits_for_digest_.reset();
   // The rendezvous of a communicator runs over the session; a state sync does not.

@@ -20,7 +20,7 @@ class WorkerHarness {
   static constexpr uint64_t kSelf = 1;
   static constexpr Term kTerm = 3;
 
-  WorkerHarness() : core(Config()) {
+  explicit WorkerHarness(Incarnation incarnation = {0, kSelf}) : core(Config(incarnation)) {
     policy.end_step = 1000;
     policy.audit_every_steps = 0;
   }
@@ -128,9 +128,9 @@ class WorkerHarness {
   std::vector<Action> all;
 
  private:
-  static SessionConfig Config() {
+  static SessionConfig Config(Incarnation incarnation) {
     SessionConfig config;
-    config.incarnation = {0, kSelf};
+    config.incarnation = incarnation;
     config.preferred_name = "worker-0";
     config.host = "here";
     config.peer_address = "here:1";

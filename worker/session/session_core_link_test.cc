@@ -1,5 +1,7 @@
 // Between a session and the next one: what a worker says before it is welcomed, and what it says again afterwards.
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <numeric>
 #include <vector>
 
 #include "common/protocol/member_list.h"
@@ -19,6 +21,21 @@ void Greet(WorkerHarness& worker) {
 
 void BeWelcomed(WorkerHarness& worker, Term term) {
   worker.Command(Welcome{"job", "worker-0", "line", "graph", worker.policy}, {}, term);
+}
+
+TEST_CASE("session: workers that lost their chief at one instant try it again at different ones", "[session]") {
+  std::vector<int> per_tenth(10, 0);  // how many of 100 workers come back in each tenth of the second
+  for (uint64_t i = 0; i < 100; ++i) {
+    WorkerHarness worker({i, i * uint64_t{0xD1342543DE82EF95}});
+    worker.Give(Tick{});
+    worker.Give(ChiefDisconnected{"refused", false});
+    size_t tenth = 0;
+    for (; tenth < 10 && !worker.Has<Connect>(); ++tenth) worker.Wait(absl::Milliseconds(100));
+    REQUIRE(worker.Has<Connect>());
+    ++per_tenth[tenth - 1];
+  }
+  CHECK(std::accumulate(per_tenth.begin(), per_tenth.begin() + 5, 0) == 0);
+  CHECK(*std::max_element(per_tenth.begin(), per_tenth.end()) < 40);
 }
 
 TEST_CASE("session: an evaluation of any length is told anew in messages that the chief takes", "[session]") {
