@@ -56,16 +56,4 @@ absl::StatusOr<std::optional<int64_t>> AcceptedLists::LateFor(const Manifest& ma
   return std::optional<int64_t>();
 }
 
-absl::Status AcceptedLists::Store(const AcceptedCheckpoints& accepted) {
-  AcceptedManifests list;
-  list.set_term(hold_.term());
-  for (auto it = accepted.rbegin(); it != accepted.rend(); ++it) {
-    AcceptedManifest* entry = list.add_manifests();
-    entry->set_directory(it->first);
-    entry->set_manifest_sha256(it->second.manifest.manifest_sha256());
-    entry->set_state_digest(it->second.manifest.state_digest());
-  }
-  return hold_.Replace(JoinPath(layout::TermPath(hold_.term()), kAcceptedFile), SealJson(&list));
-}
-
 }  // namespace lockstep::chief

@@ -1,5 +1,5 @@
-// chief/term-…/accepted.json: what each chief found when it took over. By these lists a checkpoint is known that an
-// older chief published after a newer one had looked.
+// chief/term-…/accepted.json: what each chief found when it took over, before there was a commit log. By these lists a
+// checkpoint is known that an older chief published after a newer one had looked.
 //
 // Invariants
 //   * The first chief after the one that published a checkpoint decides whether it came in time: its list has the
@@ -30,9 +30,6 @@ class AcceptedLists {
 
   // The term whose chief had taken over before this was published; nullopt when it came in time.
   absl::StatusOr<std::optional<int64_t>> LateFor(const Manifest& manifest);
-
-  // Stores the list of this term.
-  absl::Status Store(const AcceptedCheckpoints& accepted);
 
   // The damaged lists that were met, for the log.
   const std::vector<std::string>& damage() const { return damage_; }

@@ -259,7 +259,7 @@ TEST_CASE("recovery: checkpoints of an abandoned lineage are set aside, those of
   Ancestor* ancestor = mark.add_ancestors();
   ancestor->set_lineage("line-1");
   ancestor->set_last_step(10);
-  REQUIRE(WriteDirectoryMark(*chief->hold, mark).ok());
+  REQUIRE(chief->SetHistory(mark).ok());
   chief.reset();
 
   const auto restarted = SmallChief::Start(storage, 5).value();

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "chief/checkpoint/checkpoint_test_util.h"
+#include "chief/checkpoint/older_directory.h"
 #include "common/checkpoint_format/manifest.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/digest/sha256.h"
@@ -24,8 +25,7 @@ absl::Status Publish(SmallChief& chief, int64_t step, bool audited, const std::s
   info.audited = audited;
   auto shards = StoreAll(*chief.hold, SmallState(step), 2, 400, lineage);
   LS_RETURN_IF_ERROR(shards.status());
-  LS_RETURN_IF_ERROR(chief.store->Publish(*std::move(shards), info).status());
-  return WriteDirectoryMark(*chief.hold, SmallMark(true));
+  return chief.store->Publish(*std::move(shards), info).status();
 }
 
 // As a repair of line-1 that went back to `step` leaves it.
@@ -78,7 +78,8 @@ TEST_CASE("repair: it goes back to the newest audited checkpoint that verifies, 
   const auto found = chief->store->FindAudited(messages);
   REQUIRE(found.status() == absl::OkStatus());
   CHECK(*found == (damaged ? "step-000000010" : "step-000000020"));
-  REQUIRE(WriteDirectoryMark(*chief->hold, Repaired(damaged ? 10 : 20)).ok());
+  CHECK(chief->store->ForgetAbove(damaged ? 10 : 20) == 30);
+  REQUIRE(chief->SetHistory(Repaired(damaged ? 10 : 20)).ok());
   REQUIRE(chief->store->SetAsideAbove(damaged ? 10 : 20, messages).ok());
   REQUIRE(chief->store->SetAsideAbove(damaged ? 10 : 20, messages).ok());  // once more: nothing is left to do
 
@@ -103,7 +104,7 @@ TEST_CASE("repair: a chief that starts between the decision and its doing finish
   MemoryStorage storage;
   auto chief = SmallChief::Start(storage, 9).value();
   for (const int64_t step : {0, 10, 20, 30, 40}) REQUIRE(Publish(*chief, step, step <= 20).ok());
-  REQUIRE(WriteDirectoryMark(*chief->hold, Repaired(20)).ok());
+  REQUIRE(chief->SetHistory(Repaired(20)).ok());
   const bool begun = GENERATE(false, true);
   if (begun) REQUIRE(chief->store->SetAside("step-000000040", kUnaudited).ok());
   chief.reset();
@@ -167,8 +168,9 @@ TEST_CASE("repair: a damaged mark is rebuilt from the manifests of the lineages 
   for (const int64_t step : {0, 10, 20, 30}) REQUIRE(Publish(*chief, step, step <= 20).ok());
   // The checkpoint of step 30 was about to be set aside.
   REQUIRE(Publish(*chief, 40, true, "line-1~1").ok());
-  REQUIRE(WriteDirectoryMark(*chief->hold, Repaired(20)).ok());
+  REQUIRE(chief->SetHistory(Repaired(20)).ok());
   chief.reset();
+  MakeOlder(storage);
   REQUIRE(storage.FlipBit(layout::kMark, 40, 1).ok());
 
   chief = SmallChief::Start(storage, 9).value();
@@ -176,12 +178,11 @@ TEST_CASE("repair: a damaged mark is rebuilt from the manifests of the lineages 
   CHECK(chief->newest->manifest().step() == 40);
   CHECK(Names(storage, layout::kCheckpoints) ==
         NameList{"step-000000000", "step-000000010", "step-000000020", "step-000000040"});
-  const auto mark = ReadDirectoryMark(storage).value();
-  REQUIRE(mark.has_value());
-  CHECK(mark->lineage() == "line-1~1");
-  REQUIRE(mark->ancestors_size() == 1);
-  CHECK(mark->ancestors(0).lineage() == "line-1");
-  CHECK(mark->ancestors(0).last_step() == 20);
+  const CommitRecord record = chief->log.head();
+  CHECK(record.lineage() == "line-1~1");
+  REQUIRE(record.ancestors_size() == 1);
+  CHECK(record.ancestors(0).lineage() == "line-1");
+  CHECK(record.ancestors(0).last_step() == 20);
 }
 
 }  // namespace

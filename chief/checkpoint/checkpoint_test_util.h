@@ -14,6 +14,8 @@
 #include "chief/checkpoint/recovery.h"
 #include "chief/checkpoint/shard_sink.h"
 #include "chief/term/directory_mark.h"
+#include "chief/term/job_log.h"
+#include "chief/term/log_term_registry.h"
 #include "chief/term/storage_term_registry.h"
 #include "chief/term/term_claim.h"
 #include "common/digest/crc32c.h"
@@ -106,28 +108,43 @@ struct SmallChief {
     TermOwner owner;
     owner.set_pid(17);
     owner.set_host("alpha");
-    LS_ASSIGN_OR_RETURN(const FoundMark found, FindMark(storage));
-    const std::optional<DirectoryMark>& mark = found.mark;
+    LS_ASSIGN_OR_RETURN(FoundMark found, FindMark(storage, chief->log));
     LS_ASSIGN_OR_RETURN(chief->hold, TermHold::Take(storage, chief->registry, owner));
-    LS_RETURN_IF_ERROR(MendMark(*chief->hold, found));
-    LS_ASSIGN_OR_RETURN(Recovered recovered, Recover(*chief->hold, mark));
+    if (const CommitRecord head = chief->log.head(); !head.lineage().empty()) {
+      found.mark = MarkOf(head);
+      found.in_log = true;
+    }
+    LS_RETURN_IF_ERROR(chief->log.Sweep());
+    LS_RETURN_IF_ERROR(KeepDamagedMark(*chief->hold, found));
+    LS_ASSIGN_OR_RETURN(Recovered recovered, Recover(*chief->hold, chief->log, found));
     chief->messages = recovered.messages;
     if (!found.repair.empty()) chief->messages.push_back(found.repair);
     if (recovered.newest) chief->newest = std::move(recovered.newest);
-    chief->store.emplace(*chief->hold, std::move(recovered.accepted), keep_latest);
-    if (!mark) LS_RETURN_IF_ERROR(WriteDirectoryMark(*chief->hold, SmallMark(false)));
+    chief->store.emplace(*chief->hold, chief->log, std::move(recovered.accepted), keep_latest);
+    LS_RETURN_IF_ERROR(chief->SetHistory(found.mark.value_or(SmallMark(false))));
+    LS_RETURN_IF_ERROR(MarkAsLogged(*chief->hold));
     return chief;
   }
-  explicit SmallChief(Storage& storage) : registry(storage) {}
+  explicit SmallChief(Storage& storage) : log(storage), older_terms(storage), registry(log, older_terms) {}
+
+  // Puts into the log that the directory belongs to this, and what the store knows of.
+  absl::Status SetHistory(const DirectoryMark& mark) {
+    return log.Change("the history", [&](CommitRecord& record) {
+      record.set_job_id(mark.job_id());
+      record.set_lineage(mark.lineage());
+      *record.mutable_ancestors() = mark.ancestors();
+      store->Fill(record);
+    });
+  }
 
   absl::StatusOr<PublishedCheckpoint> Save(const SmallState& state, int shares = 2, std::string lineage = "line-1") {
     LS_ASSIGN_OR_RETURN(StoredShards shards, StoreAll(*hold, state, shares, 400, std::move(lineage)));
-    LS_ASSIGN_OR_RETURN(PublishedCheckpoint published, store->Publish(std::move(shards), SmallCommit()));
-    LS_RETURN_IF_ERROR(WriteDirectoryMark(*hold, SmallMark(true)));
-    return published;
+    return store->Publish(std::move(shards), SmallCommit());
   }
 
-  StorageTermRegistry registry;
+  JobLog log;
+  StorageTermRegistry older_terms;
+  LogTermRegistry registry;
   std::unique_ptr<TermHold> hold;
   std::optional<CheckpointReader> newest;
   std::optional<ManifestStore> store;

@@ -1,5 +1,5 @@
-// Damage to the small files that decide about checkpoints: they are named and rebuilt, and condemn nothing that is
-// good.
+// Damage to the small files that decide about checkpoints: the records of the log, and in a directory of a program
+// without a log LOCKSTEP and the lists of each term. They are named and made up for, and condemn nothing that is good.
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>
@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "chief/checkpoint/checkpoint_test_util.h"
+#include "chief/checkpoint/older_directory.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/storage/files.h"
 #include "common/storage/memory/memory_storage.h"
@@ -20,20 +21,21 @@ using Catch::Contains;
 const char kAcceptedOfSecond[] = "chief/term-000002/accepted.json";
 
 // Steps 10 and 20, published by term 1; term 2 looked at them and did nothing more.
-void Prepare(MemoryStorage& storage) {
+void PrepareWithLog(MemoryStorage& storage) {
   auto first = SmallChief::Start(storage, 5).value();
   for (const int64_t step : {10, 20}) REQUIRE(first->Save(SmallState(step)).ok());
   first.reset();
   REQUIRE(SmallChief::Start(storage, 5).ok());
 }
 
-std::string Content(const Storage& storage, absl::string_view path) {
-  return ReadWholeFile(storage, path, 1 << 20).value();
+// The same as a program without a log left it.
+void Prepare(MemoryStorage& storage) {
+  PrepareWithLog(storage);
+  MakeOlder(storage);
 }
 
-void Write(Storage& storage, const std::string& path, const std::string& content) {
-  REQUIRE(storage.RemoveTree(path).ok());
-  REQUIRE(WriteNewFile(storage, path, content, Access::kShared).ok());
+std::string Content(const Storage& storage, absl::string_view path) {
+  return ReadWholeFile(storage, path, 1 << 20).value();
 }
 
 // `file` as a program without digests in such files wrote it.
@@ -58,7 +60,7 @@ void CheckNothingLost(const Storage& storage, const SmallChief& chief) {
   CHECK(StepsSetAside(storage).empty());
 }
 
-// Flips a bit of `file` and starts a chief. Puts the bit back where the chief left it.
+// Flips a bit of `file` and starts a chief, which carries the directory over; then makes it an older one again.
 void StartWithFlip(MemoryStorage& storage, const std::string& file, uint64_t at, int bit) {
   const std::string good = Content(storage, file);
   REQUIRE(storage.FlipBit(file, at, bit).ok());
@@ -69,13 +71,13 @@ void StartWithFlip(MemoryStorage& storage, const std::string& file, uint64_t at,
   // A newer format is not judged by this program, also when a flipped bit made it one.
   if (absl::StrContains(damaged, "\"format_version\": 5")) {
     CHECK_THAT(std::string(restarted.status().message()), Contains(file) && Contains("newer"));
-    Write(storage, file, good);
+    PutFile(storage, file, good);
     restarted = SmallChief::Start(storage, 5);
   }
   REQUIRE(restarted.status() == absl::OkStatus());
   CheckNothingLost(storage, **restarted);
   restarted->reset();
-  if (Content(storage, file) == damaged) Write(storage, file, good);
+  MakeOlder(storage);
 }
 
 TEST_CASE("control files: a bit flipped anywhere stops no start, but for a newer format, and condemns no checkpoint",
@@ -95,6 +97,94 @@ TEST_CASE("control files: a bit flipped anywhere stops no start, but for a newer
   }
 }
 
+std::string NewestRecord(Storage& storage) {
+  return JoinPath(JoinPath(layout::kLog, Names(storage, layout::kLog).front()), "record.json");
+}
+
+TEST_CASE("control files: a damaged record of the log is named, and nothing that was committed is lost with it",
+          "[checkpoint]") {
+  for (const std::string damage : {"flipped", "cut", "gone"}) {
+    MemoryStorage probe;
+    PrepareWithLog(probe);
+    const size_t size = Content(probe, NewestRecord(probe)).size();
+    for (size_t at = 0; at < size; at += damage == "gone" ? size : 1) {
+      CAPTURE(damage, at);
+      MemoryStorage storage;
+      auto first = SmallChief::Start(storage, 5).value();
+      for (const int64_t step : {10, 20}) REQUIRE(first->Save(SmallState(step)).ok());  // the newest record has step 20
+      first.reset();
+      const std::string file = NewestRecord(storage);
+      if (damage == "flipped" && at < Content(storage, file).size()) {
+        REQUIRE(storage.FlipBit(file, at, static_cast<int>(at % 8)).ok());
+      }
+      if (damage == "cut") REQUIRE(storage.Truncate(file, std::min(at, Content(storage, file).size() - 1)).ok());
+      if (damage == "gone") REQUIRE(storage.RemoveTree(file).ok());
+
+      const auto restarted = SmallChief::Start(storage, 5);
+
+      if (absl::IsFailedPrecondition(restarted.status())) {  // a bit made it one of a newer program
+        CHECK_THAT(std::string(restarted.status().message()), Contains("newer") && Contains(file));
+        continue;
+      }
+      REQUIRE(restarted.status() == absl::OkStatus());
+      CheckNothingLost(storage, **restarted);
+      if (at < size / 2) CHECK_THAT(absl::StrJoin((*restarted)->messages, "\n"), Contains("log/"));
+    }
+  }
+}
+
+TEST_CASE("control files: without its log a directory is not begun anew, and the error says what to do",
+          "[checkpoint]") {
+  MemoryStorage storage;
+  PrepareWithLog(storage);
+  REQUIRE(storage.RemoveTree(layout::kLog).ok());
+
+  const auto restarted = SmallChief::Start(storage, 5);
+
+  CHECK(absl::IsFailedPrecondition(restarted.status()));
+  CHECK_THAT(std::string(restarted.status().message()), Contains("log is gone") && Contains("Put it back"));
+  CHECK(Names(storage, layout::kCheckpoints).size() == 2);
+}
+
+TEST_CASE("control files: an older directory is carried over once, and an earlier program refuses it from then on",
+          "[checkpoint]") {
+  MemoryStorage storage;
+  Prepare(storage);
+  auto chief = SmallChief::Start(storage, 5).value();
+  CheckNothingLost(storage, *chief);
+  CHECK(chief->hold->term() == 3);
+  CHECK_THAT(Content(storage, layout::kMark), Contains("\"format_version\": 2"));
+  REQUIRE(chief->Save(SmallState(30)).ok());
+  chief.reset();
+
+  // Nothing of the old files is asked any more.
+  for (const std::string term : {"term-000001", "term-000002", "term-000003"}) {
+    REQUIRE(storage.RemoveTree("chief/" + term).ok());
+  }
+  chief = SmallChief::Start(storage, 5).value();
+
+  CHECK(chief->newest->manifest().step() == 30);
+  CHECK(chief->hold->term() == 4);
+  CHECK(chief->messages.empty());
+}
+
+TEST_CASE("control files: a chief of an earlier program that claims while the directory is carried over fences",
+          "[checkpoint]") {
+  MemoryStorage storage;
+  Prepare(storage);
+  JobLog log(storage);
+  StorageTermRegistry older(storage);
+  LogTermRegistry registry(log, older);
+  TermOwner owner;
+  const auto hold = TermHold::Take(storage, registry, owner).value();
+  CHECK(hold->term() == 3);
+  CHECK(hold->CheckCurrent().ok());
+
+  REQUIRE(older.Claim(owner).value() == 4);
+
+  CHECK(IsFenced(hold->CheckCurrent()));
+}
+
 TEST_CASE("control files: without a digest, manifests that agree outweigh a mark that contradicts them all",
           "[checkpoint]") {
   for (const auto& [was, is] :
@@ -104,30 +194,30 @@ TEST_CASE("control files: without a digest, manifests that agree outweigh a mark
     Prepare(storage);
     std::string mark = WithoutDigest(Content(storage, layout::kMark));
     mark.replace(mark.find(was), was.size(), is);
-    Write(storage, layout::kMark, mark);
+    PutFile(storage, layout::kMark, mark);
 
     const auto restarted = SmallChief::Start(storage, 5);
 
     REQUIRE(restarted.status() == absl::OkStatus());
     CheckNothingLost(storage, **restarted);
     CHECK_THAT(absl::StrJoin((*restarted)->messages, "\n"), Contains("LOCKSTEP") && Contains("2 manifests"));
-    CHECK_THAT(Content(storage, layout::kMark), Contains(was) && Contains("sha256"));
+    const CommitRecord record = (*restarted)->log.head();
+    CHECK_THAT(record.job_id() + record.lineage(), Contains(was));
     CHECK(Content(storage, "set_aside/LOCKSTEP-bad-term-000003") == mark);
   }
 }
 
-TEST_CASE("control files: a good mark without a digest is read, and gets one", "[checkpoint]") {
+TEST_CASE("control files: a good mark without a digest is read", "[checkpoint]") {
   MemoryStorage storage;
   Prepare(storage);
-  Write(storage, layout::kMark, WithoutDigest(Content(storage, layout::kMark)));
-  Write(storage, kAcceptedOfSecond, WithoutDigest(Content(storage, kAcceptedOfSecond)));
+  PutFile(storage, layout::kMark, WithoutDigest(Content(storage, layout::kMark)));
+  PutFile(storage, kAcceptedOfSecond, WithoutDigest(Content(storage, kAcceptedOfSecond)));
 
   const auto restarted = SmallChief::Start(storage, 5);
 
   REQUIRE(restarted.status() == absl::OkStatus());
   CheckNothingLost(storage, **restarted);
   CHECK((*restarted)->messages.empty());
-  CHECK_THAT(Content(storage, layout::kMark), Contains("sha256"));
 }
 
 TEST_CASE("control files: a damaged mark that manifests of two lineages cannot rebuild is named, nothing is moved",
@@ -137,6 +227,7 @@ TEST_CASE("control files: a damaged mark that manifests of two lineages cannot r
   REQUIRE(chief->Save(SmallState(10)).ok());
   REQUIRE(chief->Save(SmallState(20), 2, "line-2").ok());
   chief.reset();
+  MakeOlder(storage);
   REQUIRE(storage.FlipBit(layout::kMark, 40, 0).ok());
 
   const auto restarted = SmallChief::Start(storage, 5);
@@ -155,8 +246,10 @@ TEST_CASE("control files: a sound mark that no checkpoint belongs to stops the s
   REQUIRE(chief->Save(SmallState(10)).ok());
   DirectoryMark mark = SmallMark(true);
   mark.set_lineage("line-9");
-  REQUIRE(WriteDirectoryMark(*chief->hold, mark).ok());
+  REQUIRE(chief->SetHistory(mark).ok());
   chief.reset();
+  const bool older = GENERATE(false, true);
+  if (older) MakeOlder(storage);
 
   const auto restarted = SmallChief::Start(storage, 5);
 
@@ -177,7 +270,7 @@ TEST_CASE("control files: a list without a digest condemns nothing by one change
     Prepare(storage);
     std::string changed = list;
     changed[at] = changed[at] == '9' || changed[at] == 'z' ? '1' : static_cast<char>(changed[at] + 1);
-    Write(storage, kAcceptedOfSecond, changed);
+    PutFile(storage, kAcceptedOfSecond, changed);
 
     const auto restarted = SmallChief::Start(storage, 5);
 
@@ -203,7 +296,7 @@ TEST_CASE("control files: one that is longer than it can be is damaged, and is n
     MemoryStorage storage;
     Prepare(storage);
     const size_t limit = file == "LOCKSTEP" ? size_t{1} << 20 : size_t{64} << 20;
-    Write(storage, file, std::string(limit + 1, 'x'));
+    PutFile(storage, file, std::string(limit + 1, 'x'));
 
     const auto restarted = SmallChief::Start(storage, 5);
 
@@ -215,9 +308,9 @@ TEST_CASE("control files: one that is longer than it can be is damaged, and is n
 
 TEST_CASE("control files: a hint of the best checkpoint that is too long names none", "[checkpoint]") {
   MemoryStorage storage;
-  auto chief = SmallChief::Start(storage).value();
-  REQUIRE(chief->Save(SmallState(10)).ok());
-  Write(storage, "best", std::string(1000, 'x'));
+  Prepare(storage);
+  PutFile(storage, "best", std::string(1000, 'x'));
+  const auto chief = SmallChief::Start(storage, 5).value();
   EvaluationRule rule;
   EvaluationLedger ledger;
   std::vector<std::string> messages;
@@ -248,7 +341,7 @@ TEST_CASE("recovery: the mark's old contradiction is mended also when everything
   Prepare(storage);
   std::string mark = WithoutDigest(Content(storage, layout::kMark));
   mark.replace(mark.find("line-1"), 6, "line-9");
-  Write(storage, layout::kMark, mark);
+  PutFile(storage, layout::kMark, mark);
   for (const std::string step : {"step-000000010", "step-000000020"}) {
     REQUIRE(storage.Rename("checkpoints/" + step, "set_aside/" + step + "-abandoned-term-000003").ok());
   }
@@ -266,6 +359,7 @@ TEST_CASE("recovery: only what is newer than the newest and of this history is p
   for (const int64_t step : {10, 20, 30}) REQUIRE(chief->Save(SmallState(step)).ok());
   REQUIRE(chief->Save(SmallState(40), 2, "line-2").ok());
   chief.reset();
+  MakeOlder(storage);
   const std::vector<std::string> aside = {"step-000000010-late-term-000001", "step-000000030-bad-term-000001",
                                           "step-000000040-abandoned-term-000001"};
   for (const std::string& name : aside) {
@@ -286,7 +380,6 @@ TEST_CASE("recovery: a checkpoint whose evaluation was written behind by a later
   info.evaluation_pending = true;
   auto shards = StoreAll(*chief->hold, SmallState(10), 2, 400, "line-1");
   REQUIRE(chief->store->Publish(*std::move(shards), info).ok());
-  REQUIRE(WriteDirectoryMark(*chief->hold, SmallMark(true)).ok());
   chief.reset();
   chief = SmallChief::Start(storage, 5).value();
   REQUIRE(chief->store->Amend(SmallState(10).Id(), {.rule = 1, .step = 10, .best_step = 10}, 0).ok());

@@ -64,13 +64,12 @@ bool Agree(const Votes& votes) {
   });
 }
 
-// The lineage of the latest repair, and the ones before it up to their newest audited checkpoint: what stands in place
-// above that is what a repair had no time to set aside. REQUIRES: Agree(votes).
-DirectoryMark MarkOf(const Votes& votes) {
+// By their votes: the lineage of the latest repair, and the ones before it up to their newest audited checkpoint: what
+// stands in place above that is what a repair had no time to set aside. REQUIRES: Agree(votes).
+DirectoryMark MarkByVotes(const Votes& votes) {
   std::map<uint64_t, const Votes::value_type*, std::greater<>> newest_first;
   for (const auto& vote : votes) newest_first[RepairsOf(vote.first.second)] = &vote;
   DirectoryMark mark;
-  mark.set_format_version(kDirectoryFormatVersion);
   mark.set_job_id(votes.begin()->first.first);
   mark.set_step_zero_published(true);
   for (const auto& [number, vote] : newest_first) {
@@ -100,7 +99,7 @@ absl::StatusOr<FoundMark> Rebuild(const Storage& storage, const std::string& fau
                                             "was moved"));
   }
   FoundMark found;
-  found.mark = MarkOf(votes);
+  found.mark = MarkByVotes(votes);
   size_t manifests = 0;
   for (const auto& vote : votes) manifests += vote.second.size();
   found.repair =
@@ -136,8 +135,29 @@ bool BelongsTo(const Manifest& manifest, const DirectoryMark& mark) {
   return parted.has_value() && manifest.step() <= *parted;
 }
 
-absl::StatusOr<FoundMark> FindMark(const Storage& storage) {
+DirectoryMark MarkOf(const CommitRecord& record) {
+  DirectoryMark mark;
+  mark.set_job_id(record.job_id());
+  mark.set_lineage(record.lineage());
+  mark.set_step_zero_published(record.begun());
+  *mark.mutable_ancestors() = record.ancestors();
+  return mark;
+}
+
+absl::StatusOr<FoundMark> FindMark(const Storage& storage, JobLog& log) {
   FoundMark found;
+  const absl::StatusOr<std::optional<CommitRecord>> record = log.Read();
+  if (absl::IsDataLoss(record.status())) {
+    return absl::DataLossError(absl::StrCat(
+        record.status().message(), ". Put a good copy of one of them back, or start again with another --dir"));
+  }
+  LS_RETURN_IF_ERROR(record.status());
+  if (record->has_value() && !(*record)->lineage().empty()) {
+    found.mark = MarkOf(**record);
+    found.in_log = true;
+    found.repair = absl::StrJoin(log.damage(), "; ");
+    return found;
+  }
   absl::StatusOr<std::optional<DirectoryMark>> read = ReadDirectoryMark(storage);
   if (read.ok()) {
     found.mark = *std::move(read);
@@ -158,10 +178,9 @@ absl::StatusOr<FoundMark> FindMark(const Storage& storage) {
       votes);
 }
 
-absl::Status MendMark(TermHold& hold, const FoundMark& found) {
-  if (!found.mark.has_value() || (found.repair.empty() && !found.mark->sha256().empty())) return absl::OkStatus();
-  if (!found.repair.empty()) LS_RETURN_IF_ERROR(hold.KeepCopy(layout::kMark, "bad").status());
-  return WriteDirectoryMark(hold, *found.mark);
+absl::Status KeepDamagedMark(TermHold& hold, const FoundMark& found) {
+  if (found.in_log || found.repair.empty()) return absl::OkStatus();
+  return hold.KeepCopy(layout::kMark, "bad").status();
 }
 
 }  // namespace lockstep::chief

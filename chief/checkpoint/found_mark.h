@@ -1,7 +1,9 @@
-// LOCKSTEP as a chief finds it at its start. A mark that is damaged is rebuilt from the manifests, which carry the same
-// names under digests of their own: it never speaks against checkpoints that are good.
+// What a directory belongs to, as a chief finds it at its start: by its commit log, or, where an earlier program left
+// it, by the file LOCKSTEP. A LOCKSTEP that is damaged is rebuilt from the manifests, which carry the same names under
+// digests of their own: it never speaks against checkpoints that are good.
 //
 // Invariants
+//   * A log that has a history decides alone.
 //   * A mark with a sound digest is taken as it is.
 //   * A damaged one, or one without a digest that contradicts every intact manifest, is rebuilt when all intact
 //     manifests are of one job and lineage, or of lineages that repairs began from one; else it is an error that names
@@ -15,23 +17,30 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "chief/term/job_log.h"
 #include "chief/term/term_claim.h"
 #include "common/storage/storage.h"
 #include "protos/checkpoint.pb.h"
+#include "protos/commit_log.pb.h"
 
 namespace lockstep::chief {
 
 struct FoundMark {
   std::optional<DirectoryMark> mark;  // nullopt: a directory where nothing was trained
-  std::string repair;                 // what was wrong with the file and how it was rebuilt; empty: nothing
+  bool in_log = false;                // it is the log's: nothing is to be carried over
+  std::string repair;                 // what was wrong and what is used instead; empty: nothing
 };
 
-// Reads the mark, and manifests where it does not stand by itself. Changes nothing, so it can be asked before the
-// directory is claimed. Codes as ReadDirectoryMark (chief/term/directory_mark.h); DataLoss: it cannot be rebuilt.
-absl::StatusOr<FoundMark> FindMark(const Storage& storage);
+// What `record` says a directory belongs to. REQUIRES: it has a lineage.
+DirectoryMark MarkOf(const CommitRecord& record);
 
-// Stores the mark where the file is not good: rebuilt (the old bytes are kept in set_aside/) or without a digest.
-absl::Status MendMark(TermHold& hold, const FoundMark& found);
+// Reads the log, else LOCKSTEP, and manifests where that does not stand by itself. Changes nothing, so it can be asked
+// before the directory is claimed. Codes as JobLog::Read and ReadDirectoryMark (chief/term/directory_mark.h); DataLoss:
+// it cannot be rebuilt.
+absl::StatusOr<FoundMark> FindMark(const Storage& storage, JobLog& log);
+
+// Keeps the bytes of a LOCKSTEP that had to be rebuilt, in set_aside/.
+absl::Status KeepDamagedMark(TermHold& hold, const FoundMark& found);
 
 // True when a checkpoint belongs to the history that `mark` stands for: its lineage, or an ancestor's up to where they
 // part.

@@ -22,8 +22,41 @@ bool IsDamage(const absl::Status& status) {
 
 }  // namespace
 
-ManifestStore::ManifestStore(TermHold& hold, AcceptedCheckpoints accepted, int keep_latest)
-    : hold_(hold), accepted_(std::move(accepted)), keep_latest_(std::max(1, keep_latest)) {}
+ManifestStore::ManifestStore(TermHold& hold, JobLog& log, AcceptedCheckpoints accepted, int keep_latest)
+    : hold_(hold),
+      log_(log),
+      accepted_(std::move(accepted)),
+      carries_(log.head().lineage().empty()),
+      keep_latest_(std::max(1, keep_latest)) {
+  const std::string best(BaseName(log.head().best()));
+  if (accepted_.contains(best)) best_ = best;
+}
+
+void ManifestStore::Fill(CommitRecord& record) const {
+  record.clear_live();
+  for (const auto& [name, checkpoint] : accepted_) {
+    const Manifest& manifest = checkpoint.manifest;
+    LiveCheckpoint* live = record.add_live();
+    live->set_step(manifest.step());
+    live->set_prefix(JoinPath(layout::kCheckpoints, name));
+    live->set_manifest_sha256(manifest.manifest_sha256());
+    live->set_state_digest(manifest.state_digest());
+    live->set_lineage(manifest.lineage());
+    live->set_term(manifest.term());
+    live->set_audited(IsAudited(manifest));
+  }
+  if (!accepted_.empty()) record.set_begun(true);
+  record.set_best(best_.empty() ? "" : JoinPath(layout::kCheckpoints, best_));
+  record.clear_retired();
+  for (const std::string& name : retired_) record.add_retired(JoinPath(layout::kCheckpoints, name));
+}
+
+absl::Status ManifestStore::Record(absl::string_view what) {
+  recorded_ = false;
+  LS_RETURN_IF_ERROR(log_.Change(what, [this](CommitRecord& record) { Fill(record); }));
+  recorded_ = true;
+  return absl::OkStatus();
+}
 
 absl::Status ManifestStore::AddFile(const StoredShards& shards, absl::string_view path, absl::string_view content,
                                     Manifest& manifest) {
@@ -97,6 +130,7 @@ absl::StatusOr<ManifestStore::Unknown> ManifestStore::Judge(const std::string& n
   }
   LS_RETURN_IF_ERROR(hold_.storage().SyncDirectory(layout::kCheckpoints));
   accepted_[name] = {*manifest, true};
+  recorded_ = false;
   return Unknown{};
 }
 
@@ -158,11 +192,12 @@ absl::StatusOr<PublishedCheckpoint> ManifestStore::Publish(StoredShards shards, 
     published.existed = true;
     published.manifest = accepted_.at(name).manifest;
     storage.RemoveTree(shards.directory).IgnoreError();
-    return published;
+    if (recorded_) return published;
+  } else {
+    if (absl::Status renamed = storage.Rename(shards.directory, published.path); !renamed.ok()) return give_up(renamed);
+    accepted_[name] = {published.manifest, true};
   }
-  if (absl::Status renamed = storage.Rename(shards.directory, published.path); !renamed.ok()) return give_up(renamed);
-  accepted_[name] = {published.manifest, true};
-  KeepHouse(info.keep_step, published.messages);
+  LS_RETURN_IF_ERROR(Commit(absl::StrCat(name, " committed"), info.keep_step, published.messages));
   return published;
 }
 
@@ -184,35 +219,44 @@ absl::StatusOr<PublishedCheckpoint> ManifestStore::Amend(const SnapshotId& id, c
   LS_ASSIGN_OR_RETURN(const std::string json, EncodeManifest(amended.manifest));
   LS_RETURN_IF_ERROR(hold_.Replace(JoinPath(amended.path, layout::kManifest), json));
   found->second.manifest = amended.manifest;
-  KeepHouse(keep_step, amended.messages);
+  LS_RETURN_IF_ERROR(Commit(absl::StrCat(name, " evaluated"), keep_step, amended.messages));
   return amended;
 }
 
-// The checkpoint is published: a failure here is a message, not an error.
-void ManifestStore::KeepHouse(int64_t keep_step, std::vector<std::string>& messages) {
-  const auto note = [&](absl::string_view what, const absl::Status& status) {
-    if (!status.ok()) messages.push_back(absl::StrCat(what, ": ", status.message()));
+absl::Status ManifestStore::Commit(absl::string_view what, int64_t keep_step, std::vector<std::string>& messages) {
+  const auto note = [&](absl::string_view task, const absl::Status& status) {
+    if (!status.ok()) messages.push_back(absl::StrCat(task, ": ", status.message()));
   };
-  note("could not renew the hint `latest`", hold_.Replace(layout::kLatest, accepted_.rbegin()->first + "\n"));
+  std::string best = best_;
   if (keep_step == 0) {
     best_.clear();
+    best.clear();
     best_unknown_ = false;
   } else if (keep_step != kKeepNamed) {
     // Workers may still speak of a best state whose checkpoint was lost: what took its place stays.
     const std::string wanted = layout::StepName(keep_step);
-    const std::string best = accepted_.contains(wanted) ? wanted : BestLeft();
-    if (!best.empty()) note("could not renew the hint `best`", NameBest(best));
+    best = accepted_.contains(wanted) ? wanted : BestLeft();
+    if (!best.empty()) best_unknown_ = false;
   }
-  note("could not remove older checkpoints", Retain(messages));
+  if (!best.empty()) best_ = best;
+  note("could not retire older checkpoints", Retire());
+  LS_RETURN_IF_ERROR(Record(what));
+  note("could not renew the hint `latest`", hold_.Replace(layout::kLatest, accepted_.rbegin()->first + "\n"));
+  if (keep_step != kKeepNamed && !best.empty()) note("could not renew the hint `best`", HintBest());
+  note("could not remove older checkpoints", RemoveRetired(messages));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> ManifestStore::SetAside(absl::string_view base_name, absl::string_view why) {
-  LS_ASSIGN_OR_RETURN(std::string to, hold_.SetAside(JoinPath(layout::kCheckpoints, base_name), why));
-  accepted_.erase(std::string(base_name));
-  return to;
+  const auto counts = accepted_.find(std::string(base_name));
+  if (counts != accepted_.end()) {
+    accepted_.erase(counts);
+    LS_RETURN_IF_ERROR(Record(absl::StrCat(base_name, " set aside: ", why)));
+  }
+  return hold_.SetAside(JoinPath(layout::kCheckpoints, base_name), why);
 }
 
-absl::Status ManifestStore::Retain(std::vector<std::string>& messages) {
+absl::Status ManifestStore::Retire() {
   if (best_unknown_) return absl::OkStatus();
   LS_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, hold_.storage().List(layout::kCheckpoints));
   std::set<std::string> there;
@@ -224,25 +268,27 @@ absl::Status ManifestStore::Retain(std::vector<std::string>& messages) {
     if (kept >= keep_latest_ && it->first != best_ && !needed.contains(it->first)) old.push_back(it->first);
     if (it->second.verified && there.contains(it->first)) ++kept;
   }
-  for (const std::string& name : old) LS_RETURN_IF_ERROR(Remove(name, messages));
+  for (const std::string& name : old) {
+    accepted_.erase(name);
+    retired_.insert(name);
+  }
   return absl::OkStatus();
 }
 
-absl::Status ManifestStore::Remove(const std::string& name, std::vector<std::string>& messages) {
-  Storage& storage = hold_.storage();
-  const std::string path = JoinPath(layout::kCheckpoints, name);
-  LS_ASSIGN_OR_RETURN(const std::string staged, hold_.Scratch(absl::StrCat("removed-", name)));
-  const absl::Status renamed = hold_.Explain(storage.Rename(path, staged));
-  if (absl::IsNotFound(renamed)) {
-    LS_ASSIGN_OR_RETURN(const bool there, storage.Exists(path));
-    if (there) return renamed;
-    messages.push_back(absl::StrCat(storage.Describe(path), " is gone: it was removed by hand"));
-    accepted_.erase(name);
-    return absl::OkStatus();
+absl::Status ManifestStore::RemoveRetired(std::vector<std::string>& messages) {
+  while (!retired_.empty()) {
+    const std::string path = JoinPath(layout::kCheckpoints, *retired_.begin());
+    const absl::Status removed = hold_.Remove(path);
+    if (absl::IsNotFound(removed)) {
+      LS_ASSIGN_OR_RETURN(const bool there, hold_.storage().Exists(path));
+      if (there) return removed;
+      messages.push_back(absl::StrCat(hold_.storage().Describe(path), " is gone: it was removed by hand"));
+    } else {
+      LS_RETURN_IF_ERROR(removed);
+    }
+    retired_.erase(retired_.begin());
   }
-  LS_RETURN_IF_ERROR(renamed);
-  accepted_.erase(name);
-  return storage.RemoveTree(staged);
+  return absl::OkStatus();
 }
 
 }  // namespace lockstep::chief

@@ -1,8 +1,10 @@
 // Publishes saves: the last stage of the data flow. Commit order: shards synced (ShardSink) → index, stats, job,
-// manifest → fsync each → fsync the directory → one rename → fsync the parent → `latest` → retention.
+// manifest → fsync each → fsync the directory → one rename → fsync the parent → one record of the commit log → `latest`
+// → what retention took off the record is removed.
 //
 // Invariants
 //   * A checkpoint's directory appears under its name complete and durable, or not at all.
+//   * It counts from the moment the log has it, and nothing that a record of the log may still name is removed.
 //   * What is published is never changed: Amend replaces a manifest, retention and setting aside move all of it.
 //   * Publishing onto an equal digest is success. Onto another of the same lineage and step it is an alarm (DataLoss);
 //     one of another lineage, which this one replaces, is set aside.
@@ -25,9 +27,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "chief/checkpoint/shard_sink.h"
+#include "chief/term/job_log.h"
 #include "chief/term/term_claim.h"
 #include "common/protocol/evaluation.h"
 #include "protos/checkpoint.pb.h"
+#include "protos/commit_log.pb.h"
 
 namespace lockstep::chief {
 
@@ -72,8 +76,8 @@ struct PublishedCheckpoint {
 class ManifestStore {
  public:
   // `accepted`: what Recover found. At least one checkpoint is kept, whatever `keep_latest` says, and that of
-  // CommitInfo::keep_step on top.
-  ManifestStore(TermHold& hold, AcceptedCheckpoints accepted, int keep_latest);
+  // CommitInfo::keep_step on top. `hold` and `log` are not owned.
+  ManifestStore(TermHold& hold, JobLog& log, AcceptedCheckpoints accepted, int keep_latest);
 
   // Commits a save. Codes: Aborted with IsFenced (a newer chief), DataLoss (the same step with other bits: an alarm),
   // ResourceExhausted, else of the storage. After an error the save is not published, or it is and a repeated Publish
@@ -84,15 +88,23 @@ class ManifestStore {
   // `ledger`; then `best` and retention as after Publish (`keep_step` as in CommitInfo). NotFound when it is not there.
   absl::StatusOr<PublishedCheckpoint> Amend(const SnapshotId& id, const EvaluationLedger& ledger, int64_t keep_step);
 
-  // Moves a checkpoint out of checkpoints/ into set_aside/, whole, and accepts it no more. Returns the new path. `why`
-  // is one word.
+  // Sets in a record what this store knows of: the checkpoints that count, the best, what is being removed.
+  void Fill(CommitRecord& record) const;
+  // Appends that to the log. Codes as JobLog::Change.
+  absl::Status Record(absl::string_view what);
+
+  // Moves a checkpoint out of checkpoints/ into set_aside/, whole, and accepts it no more, after the log said so.
+  // Returns the new path. `why` is one word.
   absl::StatusOr<std::string> SetAside(absl::string_view base_name, absl::string_view why);
 
   // What a repair goes back to (rule 22): the base name of the newest checkpoint that is audited and verifies, every
   // byte of it. Those that do not are set aside. DataLoss: none is left. Else codes of the storage.
   absl::StatusOr<std::string> FindAudited(std::vector<std::string>& messages);
-  // Sets aside every checkpoint above `step`, accepted or not, and renews the hint `latest`. Codes of the storage;
-  // after an error a repeated call does what is left.
+  // Accepts no checkpoint above `step` any more; the caller puts that into the log. Returns the step of the first one;
+  // 0: there is none.
+  int64_t ForgetAbove(int64_t step);
+  // Sets aside every checkpoint above `step` that stands there, and renews the hint `latest`. Codes of the storage;
+  // after an error a repeated call does what is left. REQUIRES: the log has none of them any more.
   absl::Status SetAsideAbove(int64_t step, std::vector<std::string>& messages);
 
   // Once, before the first Publish, of a job with `checkpoint.keep_best`: reads through the checkpoint that `ledger`
@@ -124,13 +136,15 @@ class ManifestStore {
   absl::Status SettleUnknown(std::vector<std::string>& messages);
   // What to do about an accepted checkpoint under the same name: true when it is equal.
   absl::StatusOr<bool> SameIsThere(const Manifest& mine, std::vector<std::string>& messages);
-  // Leaves the newest that are there, the best, and what a repair would need: the newest audited one and the best of
-  // its own history.
-  absl::Status Retain(std::vector<std::string>& messages);
+  // Accepts what counts no more by retention as retired. Leaves the newest that are there, the best, and what a repair
+  // would need: the newest audited one and the best of its own history.
+  absl::Status Retire();
   std::set<std::string> NeededByRepair() const;
-  // Removes a checkpoint; one that somebody removed by hand is forgotten.
-  absl::Status Remove(const std::string& name, std::vector<std::string>& messages);
-  void KeepHouse(int64_t keep_step, std::vector<std::string>& messages);
+  // Removes what is retired; what somebody removed by hand is named.
+  absl::Status RemoveRetired(std::vector<std::string>& messages);
+  // The end of Publish and Amend: what is the best and what retention leaves, all in one record; then the hints and the
+  // removals, whose failures are messages.
+  absl::Status Commit(absl::string_view what, int64_t keep_step, std::vector<std::string>& messages);
   // The accepted checkpoint whose own evaluation is the best by the rule; empty when none has one.
   std::string BestLeft() const;
   // Verifies an accepted checkpoint, its bytes too when `content`. False when it is gone or damaged: then it is
@@ -138,11 +152,17 @@ class ManifestStore {
   absl::StatusOr<bool> StillGood(const std::string& name, bool content, std::vector<std::string>& messages);
   absl::Status NameBest(const std::string& name);
   absl::Status NameNoBest();
-  // What the hint `best` names, when that is accepted; sets best_unknown_ when it cannot be told.
-  absl::Status ReadBestHint(std::vector<std::string>& messages);
+  absl::Status HintBest();
+  // What the log names, or in a directory that is carried over the hint `best`, when that is accepted; sets
+  // best_unknown_ when it cannot be told.
+  absl::Status FindNamedBest(std::vector<std::string>& messages);
 
   TermHold& hold_;
+  JobLog& log_;
   AcceptedCheckpoints accepted_;
+  std::set<std::string> retired_;  // base names of what is being removed
+  bool recorded_ = true;           // the newest record says what stands here
+  const bool carries_;             // the log has no history yet: the hint `best` is that of an earlier program
   int keep_latest_;
   std::optional<EvaluationRule> rule_;  // of a job that keeps the best
   std::string best_;                    // base name of what retention leaves besides the newest; empty: nothing

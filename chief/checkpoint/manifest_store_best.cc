@@ -67,18 +67,23 @@ absl::StatusOr<bool> ManifestStore::StillGood(const std::string& name, bool cont
   return false;
 }
 
+absl::Status ManifestStore::HintBest() {
+  const std::string content = best_ + "\n";
+  if (ReadWholeFile(hold_.storage(), layout::kBest, kMaxHintBytes).value_or("") == content) return absl::OkStatus();
+  return hold_.Replace(layout::kBest, content);
+}
+
 absl::Status ManifestStore::NameBest(const std::string& name) {
-  const bool same = best_ == name && !best_unknown_;
+  const bool same = best_ == name && !best_unknown_ && BaseName(log_.head().best()) == name;
   best_ = name;
   best_unknown_ = false;
-  if (same && ReadWholeFile(hold_.storage(), layout::kBest, kMaxHintBytes).value_or("") == name + "\n") {
-    return absl::OkStatus();
-  }
-  return hold_.Replace(layout::kBest, name + "\n");
+  if (!same) LS_RETURN_IF_ERROR(Record(absl::StrCat(name, " is the best")));
+  return HintBest();
 }
 
 absl::Status ManifestStore::NameNoBest() {
   best_.clear();
+  if (!log_.head().best().empty()) LS_RETURN_IF_ERROR(Record("none is the best"));
   // By way of staging: a chief that was overtaken removes nothing.
   LS_ASSIGN_OR_RETURN(const std::string removed, hold_.Scratch("best"));
   const absl::Status renamed = hold_.storage().Rename(layout::kBest, removed);
@@ -87,7 +92,13 @@ absl::Status ManifestStore::NameNoBest() {
   return hold_.storage().RemoveTree(removed);
 }
 
-absl::Status ManifestStore::ReadBestHint(std::vector<std::string>& messages) {
+absl::Status ManifestStore::FindNamedBest(std::vector<std::string>& messages) {
+  if (!carries_) {
+    const std::string named(BaseName(log_.head().best()));
+    if (named.empty() || named == best_) return absl::OkStatus();
+    messages.push_back(absl::StrCat("the best checkpoint, ", named, ", is lost"));
+    return NameNoBest();
+  }
   absl::StatusOr<std::string> hint = ReadWholeFile(hold_.storage(), layout::kBest, kMaxHintBytes);
   if (absl::IsNotFound(hint.status())) return absl::OkStatus();
   if (!hint.ok() && !absl::IsDataLoss(hint.status())) return hint.status();
@@ -106,7 +117,7 @@ absl::Status ManifestStore::ReadBestHint(std::vector<std::string>& messages) {
 absl::Status ManifestStore::SettleBest(const EvaluationRule& rule, EvaluationLedger& ledger,
                                        std::vector<std::string>& messages) {
   rule_ = rule;
-  if (ledger.rule != rule.id || ledger.best_step == 0) return ReadBestHint(messages);
+  if (ledger.rule != rule.id || ledger.best_step == 0) return FindNamedBest(messages);
   const std::string wanted = layout::StepName(static_cast<int64_t>(ledger.best_step));
   std::string best = wanted;
   if (!accepted_.contains(wanted)) {

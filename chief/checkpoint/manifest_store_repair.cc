@@ -7,6 +7,7 @@
 #include "common/checkpoint_format/manifest.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/status/status_macros.h"
+#include "common/storage/files.h"
 
 namespace lockstep::chief {
 
@@ -38,15 +39,22 @@ absl::StatusOr<std::string> ManifestStore::FindAudited(std::vector<std::string>&
                                           "right. Start again with another --dir"));
 }
 
+int64_t ManifestStore::ForgetAbove(int64_t step) {
+  const auto first = accepted_.upper_bound(layout::StepName(step));
+  const int64_t first_step = first == accepted_.end() ? 0 : first->second.manifest.step();
+  accepted_.erase(first, accepted_.end());
+  if (!best_.empty() && !accepted_.contains(best_)) best_.clear();
+  return first_step;
+}
+
 absl::Status ManifestStore::SetAsideAbove(int64_t step, std::vector<std::string>& messages) {
   LS_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, hold_.storage().List(layout::kCheckpoints));
   for (const DirectoryEntry& entry : entries) {
     if (layout::ParseStepName(entry.name).value_or(step) <= step) continue;
-    LS_ASSIGN_OR_RETURN(const std::string to, SetAside(entry.name, kUnaudited));
+    LS_ASSIGN_OR_RETURN(const std::string to, hold_.SetAside(JoinPath(layout::kCheckpoints, entry.name), kUnaudited));
     messages.push_back(absl::StrCat("set aside ", entry.name, ": replicas differed after step ", step,
                                     ", the newest audited one; it is now ", hold_.storage().Describe(to)));
   }
-  for (auto it = accepted_.upper_bound(layout::StepName(step)); it != accepted_.end();) it = accepted_.erase(it);
   return hold_.Replace(layout::kLatest, layout::StepName(step) + "\n");
 }
 

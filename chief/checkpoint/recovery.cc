@@ -1,6 +1,7 @@
 #include "chief/checkpoint/recovery.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -18,6 +19,7 @@ namespace {
 
 constexpr char kBad[] = "bad";
 constexpr char kLate[] = "late";
+constexpr char kUnlisted[] = "unlisted";
 constexpr char kAbandoned[] = "abandoned";
 
 // Only damage lets a checkpoint be set aside. An error of the place (permissions, a device, a newer format) proves
@@ -35,30 +37,80 @@ struct Refusal {
 
 class Scan {
  public:
-  Scan(TermHold& hold, const std::optional<DirectoryMark>& mark) : hold_(hold), mark_(mark), lists_(hold) {}
+  Scan(TermHold& hold, JobLog& log, const FoundMark& found)
+      : hold_(hold), mark_(found.mark), in_log_(found.in_log), record_(log.head()), lists_(hold) {
+    if (!in_log_) return;
+    takes_unlisted_ = !log.damage().empty();  // what the damaged record committed is not known
+    for (const LiveCheckpoint& live : record_.live()) live_[std::string(BaseName(live.prefix()))] = &live;
+  }
 
   absl::StatusOr<Recovered> Run() {
-    LS_RETURN_IF_ERROR(PutBackMisjudged());
+    if (!in_log_) LS_RETURN_IF_ERROR(PutBackMisjudged());
+    if (in_log_) LS_RETURN_IF_ERROR(RemoveRetired());
     LS_RETURN_IF_ERROR(JudgeAll());
+    if (!recovered_.newest.has_value() && any_unlisted_) LS_RETURN_IF_ERROR(JudgeAgainWithUnlisted());
     LS_RETURN_IF_ERROR(CheckSomethingIsLeft());
     for (const Refusal& refusal : refused_) LS_RETURN_IF_ERROR(SetAside(refusal));
     recovered_.messages.insert(recovered_.messages.end(), lists_.damage().begin(), lists_.damage().end());
     if (!recovered_.newest && mark_ && mark_->step_zero_published()) return NothingLeft();
     // A chief that died between its rename and its sync left what a crash of the machine could still take away.
     LS_RETURN_IF_ERROR(hold_.storage().SyncDirectory(layout::kCheckpoints));
-    LS_RETURN_IF_ERROR(lists_.Store(recovered_.accepted));
     return std::move(recovered_);
   }
 
  private:
+  // What a chief before this one took off the log and had no time to remove.
+  absl::Status RemoveRetired() {
+    for (const std::string& path : record_.retired()) {
+      const absl::Status removed = hold_.Remove(path);
+      if (!absl::IsNotFound(removed)) LS_RETURN_IF_ERROR(removed);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status JudgeAgainWithUnlisted() {
+    takes_unlisted_ = true;
+    refused_.clear();
+    recovered_.accepted.clear();
+    return JudgeAll();
+  }
+
+  // By the log. Nullopt: it has the checkpoint, or the chief that died last published it and had no time to say so.
+  std::optional<Refusal> JudgeByLog(const std::string& name, const Manifest& manifest) {
+    const auto live = live_.find(name);
+    if (live != live_.end()) {
+      const bool same =
+          live->second->state_digest() == manifest.state_digest() && live->second->lineage() == manifest.lineage();
+      if (same) return std::nullopt;
+      return Refusal{
+          name, kBad,
+          absl::StrCat("it is another checkpoint than the one that ", hold_.storage().Describe(layout::kLog),
+                       " names: state digest ", manifest.state_digest(), " instead of ", live->second->state_digest())};
+    }
+    if (takes_unlisted_ || manifest.term() + 1 >= hold_.term()) return std::nullopt;
+    any_unlisted_ = true;
+    return Refusal{
+        name, kUnlisted,
+        absl::StrCat(hold_.storage().Describe(layout::kLog), " does not have it: the chief of term ", manifest.term(),
+                     " published it after term ", manifest.term() + 1, " had taken over, or somebody put it there")};
+  }
+
+  // By the lists of programs without a log.
+  absl::StatusOr<std::optional<Refusal>> JudgeByLists(const std::string& name, const Manifest& manifest) {
+    LS_ASSIGN_OR_RETURN(const std::optional<int64_t> taken_over, lists_.LateFor(manifest));
+    if (!taken_over.has_value()) return std::optional<Refusal>();
+    return std::optional(Refusal{name, kLate,
+                                 absl::StrCat("the chief of term ", manifest.term(), " published it after term ",
+                                              *taken_over, " had taken over")});
+  }
+
   // By what the manifest says alone. Nullopt: nothing speaks against it.
   absl::StatusOr<std::optional<Refusal>> Judge(const std::string& name, const Manifest& manifest) {
-    LS_ASSIGN_OR_RETURN(const std::optional<int64_t> taken_over, lists_.LateFor(manifest));
-    if (taken_over.has_value()) {
-      return Refusal{name, kLate,
-                     absl::StrCat("the chief of term ", manifest.term(), " published it after term ", *taken_over,
-                                  " had taken over")};
+    std::optional<Refusal> refused = in_log_ ? JudgeByLog(name, manifest) : std::nullopt;
+    if (!in_log_) {
+      LS_ASSIGN_OR_RETURN(refused, JudgeByLists(name, manifest));
     }
+    if (refused.has_value()) return refused;
     const std::optional<int64_t> parted = mark_ ? PartedAt(manifest, *mark_) : std::nullopt;
     if (parted.has_value() && manifest.step() > *parted) {
       if (*parted == kNothingShared) {
@@ -135,6 +187,11 @@ class Scan {
   absl::Status Look(const std::string& name) {
     absl::StatusOr<CheckpointReader> reader =
         CheckpointReader::Open(hold_.storage(), JoinPath(layout::kCheckpoints, name));
+    if (!reader.ok() && recovered_.newest.has_value() && !IsDamage(reader.status())) {
+      // An error of the place: it proves nothing, and the job goes on without this one.
+      recovered_.messages.push_back(absl::StrCat("left ", name, " alone: ", reader.status().message()));
+      return absl::OkStatus();
+    }
     if (!reader.ok()) return RefuseIfDamaged(name, reader.status());
     const Manifest& manifest = reader->manifest();
     LS_ASSIGN_OR_RETURN(const std::optional<Refusal> refusal, Judge(name, manifest));
@@ -164,8 +221,10 @@ class Scan {
     if (recovered_.newest.has_value() || !any_intact) return absl::OkStatus();
     return absl::DataLossError(absl::StrCat(
         "no checkpoint in ", hold_.storage().Describe(layout::kCheckpoints), " can be used, and some are intact (",
-        Reasons(), "). They are judged by ", hold_.storage().Describe(layout::kMark), " and ",
-        hold_.storage().Describe(layout::kChief), "/term-*/accepted.json",
+        Reasons(), "). They are judged by ",
+        in_log_ ? hold_.storage().Describe(layout::kLog)
+                : absl::StrCat(hold_.storage().Describe(layout::kMark), " and ",
+                               hold_.storage().Describe(layout::kChief), "/term-*/accepted.json"),
         ": put the files there back that belong to them, or start again with another --dir; nothing was moved"));
   }
 
@@ -211,15 +270,20 @@ class Scan {
 
   TermHold& hold_;
   const std::optional<DirectoryMark>& mark_;
-  AcceptedLists lists_;
+  const bool in_log_;
+  const CommitRecord record_;
+  std::map<std::string, const LiveCheckpoint*> live_;  // of the record, by base name
+  bool takes_unlisted_ = false;
+  bool any_unlisted_ = false;
+  AcceptedLists lists_;  // of a directory without a log
   Recovered recovered_;
   std::vector<Refusal> refused_;
 };
 
 }  // namespace
 
-absl::StatusOr<Recovered> Recover(TermHold& hold, const std::optional<DirectoryMark>& mark) {
-  return Scan(hold, mark).Run();
+absl::StatusOr<Recovered> Recover(TermHold& hold, JobLog& log, const FoundMark& found) {
+  return Scan(hold, log, found).Run();
 }
 
 }  // namespace lockstep::chief

@@ -5,9 +5,11 @@
 //   * A checkpoint is used only after every byte of it was verified.
 //   * A bad one is moved to set_aside/ with a message, never deleted; the next older one is tried.
 //   * Nothing is moved before everything was judged: when no checkpoint is left although some are intact, the files
-//     that speak against them (LOCKSTEP, accepted.json) are named, and nothing changes.
-//   * What was set aside for its history or its time, and by today's judgement belongs here, is put back when it is
-//     newer than what is left.
+//     that speak against them are named, and nothing changes.
+//   * A checkpoint counts when the log has it. One that the log does not have is used when the chief before this one
+//     published it and died before it could say so; when the newest record is damaged; and when nothing else is left.
+//   * In a directory without a log, that of an earlier program: what was set aside for its history or its time, and by
+//     today's judgement belongs here, is put back when it is newer than what is left.
 //   * After step 0 was published, "none verifies" is an error, never an empty start (rule 18).
 //   * Whether the directory belongs to the job is asked before (directory_mark.h); nothing is moved for that here.
 // Threading: as the storage; every call blocks.
@@ -21,7 +23,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "chief/checkpoint/checkpoint_reader.h"
+#include "chief/checkpoint/found_mark.h"
 #include "chief/checkpoint/manifest_store.h"
+#include "chief/term/job_log.h"
 #include "chief/term/term_claim.h"
 #include "protos/checkpoint.pb.h"
 
@@ -33,9 +37,9 @@ struct Recovered {
   std::vector<std::string> messages;       // what was set aside and why: for the log
 };
 
-// Scans, verifies, sets bad and late ones aside and stores the accepted list of this term. `mark` is the directory's
-// mark. DataLoss: step 0 was published and nothing verifies; the message lists every reason.
-absl::StatusOr<Recovered> Recover(TermHold& hold, const std::optional<DirectoryMark>& mark);
+// Scans, verifies, and sets bad and late ones aside. `log` has the claim of `hold`, `found` is what the directory
+// belongs to. DataLoss: step 0 was published and nothing verifies; the message lists every reason.
+absl::StatusOr<Recovered> Recover(TermHold& hold, JobLog& log, const FoundMark& found);
 
 }  // namespace lockstep::chief
 

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "chief/core/storage_trouble.h"
@@ -25,6 +26,8 @@
 #include "chief/server/session_registry.h"
 #include "chief/server/session_service.h"
 #include "chief/server/watchdog.h"
+#include "chief/standby/chief_beat.h"
+#include "chief/standby/stand_by.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/clock/clock.h"
 #include "common/liveness/dump.h"
@@ -124,12 +127,13 @@ absl::Status Outlast(absl::Duration limit, const sigset_t& signals, const std::f
 
 // The job's directory, taken over. Where the job has been trained already, workers may hold steps that nobody has
 // saved: an outage of the storage is waited for then.
-absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(JobSetup& setup, const sigset_t& signals, int& exit_code) {
+absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(JobSetup& setup, IfLocked if_locked, const sigset_t& signals,
+                                                    int& exit_code) {
   absl::StatusOr<std::unique_ptr<JobStore>> store;
   const bool begun = MayHoldCheckpoint(setup.directory);
   const absl::Duration limit = begun ? setup.policy.training.chief_timeout : absl::ZeroDuration();
   const absl::Status opened = Outlast(limit, signals, [&] {
-    store = JobStore::Open(setup, exit_code);
+    store = JobStore::Open(setup, exit_code, if_locked);
     return store.status();
   });
   if (absl::IsCancelled(opened)) {
@@ -137,6 +141,22 @@ absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(JobSetup& setup, const sigse
     return opened;
   }
   return store;
+}
+
+// The job's directory. A standby chief first waits for its turn; of several the first to claim has it, and the others
+// stand by again.
+absl::StatusOr<std::unique_ptr<JobStore>> OpenInTurn(const ChiefOptions& options, JobSetup& setup,
+                                                     const sigset_t& signals, int& exit_code) {
+  if (!options.standby) return OpenStore(setup, IfLocked::kRefuse, signals, exit_code);
+  for (;;) {
+    if (const std::optional<int> ended = StandBy(setup.directory, signals); ended.has_value()) {
+      exit_code = *ended;
+      return absl::CancelledError("standing by is over");
+    }
+    auto store = OpenStore(setup, IfLocked::kTakeOver, signals, exit_code);
+    if (!IsFenced(store.status())) return store;
+    LS_LOG(info, "another chief was faster: ", store.status().message());
+  }
 }
 
 // A core file tells the rest.
@@ -190,8 +210,11 @@ int Serve(const ChiefOptions& options, JobSetup& setup, JobStore& store, const s
       loop.Post(StopRequested{StopSignalName(signal), kExitPreempted}, false);
     });
     const Watchdog watchdog([&loop] { return loop.SinceTurn(); }, EndHungProcess);
+    SteadyClock clock;
+    ChiefBeat beat;
     code = loop.Run([&] {
       absl::Status kept = store.KeepAddress();
+      if (kept.ok() && beat.Due(clock.Now(), sessions.workers())) kept = store.Beat();
       if (!IsFenced(kept) && !options.address_file.empty()) {
         kept.Update(RestoreAddressFile(options.address_file, address));
       }
@@ -201,6 +224,10 @@ int Serve(const ChiefOptions& options, JobSetup& setup, JobStore& store, const s
     LS_LOG(info, written.message());
   } else {
     ReportFailure(written);
+  }
+  if (code != kExitFenced) {
+    const absl::Status told = store.RecordEnd(code);
+    if (!told.ok() && !IsFenced(told)) LS_LOG(warn, "the end of this chief was not recorded: ", told.message());
   }
   sessions.CloseAll(kFlushLimit);
   (*server)->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
@@ -224,7 +251,11 @@ int ChiefMain(const ChiefOptions& options) {
   if (!setup.ok()) return EndEarly(setup.status(), exit_code);
   SetDumpFolder(LogFolder(setup->directory));
   RaiseDescriptorLimitFor(setup->policy);
-  const absl::StatusOr<std::unique_ptr<JobStore>> store = OpenStore(*setup, signals, exit_code);
+  const absl::StatusOr<std::unique_ptr<JobStore>> store = OpenInTurn(options, *setup, signals, exit_code);
+  if (!store.ok() && options.standby && absl::IsCancelled(store.status())) {  // said already
+    FlushLog();
+    return exit_code;
+  }
   if (!store.ok()) return EndEarly(store.status(), exit_code);
   const int code = Serve(options, *setup, **store, signals);
   FlushLog();

@@ -32,6 +32,8 @@ struct ChiefOptions {
   DataInspector inspect_data;
   // Executes one node, to fold the constants of an imported model (worker/device/evaluate_node.h).
   NodeEvaluator evaluate_node;
+  // Waits until the chief that has the job is gone or silent, and takes the job over then (chief/standby).
+  bool standby = false;
   // Not empty: every event and action of the core is recorded in this directory, one file per start.
   std::string record_directory;
   // A pipe to the supervisor, which says why this process failed behind everybody's last words; -1: none.

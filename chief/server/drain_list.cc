@@ -34,21 +34,31 @@ absl::StatusOr<std::vector<Drain>> ReadDrains(const Storage& storage) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<Drain>> FindDrains(TermHold& hold) {
-  absl::StatusOr<std::vector<Drain>> drains = ReadDrains(hold.storage());
+std::vector<Drain> DrainsOf(const CommitRecord& record) {
+  std::vector<Drain> drains;
+  for (const DrainedTarget& drained : record.drains()) {
+    Drain& drain = drains.emplace_back();
+    absl::CUnescape(drained.target(), &drain.target);
+    absl::CUnescape(drained.host(), &drain.host);
+  }
+  return drains;
+}
+
+void SetDrains(const std::vector<Drain>& drains, CommitRecord& record) {
+  record.clear_drains();
+  for (const Drain& drain : drains) {
+    DrainedTarget* drained = record.add_drains();
+    drained->set_target(absl::CEscape(drain.target));
+    drained->set_host(absl::CEscape(drain.host));
+  }
+}
+
+absl::StatusOr<std::vector<Drain>> ReadOlderDrains(const Storage& storage) {
+  absl::StatusOr<std::vector<Drain>> drains = ReadDrains(storage);
   if (absl::IsNotFound(drains.status())) return std::vector<Drain>();
   if (!absl::IsDataLoss(drains.status())) return drains;
   LS_LOG(warn, drains.status().message(), "; nobody is drained until `lockstep drain` is given again");
-  LS_RETURN_IF_ERROR(hold.SetAside(kDrainList, "bad").status());
   return std::vector<Drain>();
-}
-
-absl::Status WriteDrains(TermHold& hold, const std::vector<Drain>& drains) {
-  std::string text;
-  for (const Drain& drain : drains) {
-    absl::StrAppend(&text, absl::CEscape(drain.target), "\t", absl::CEscape(drain.host), "\n");
-  }
-  return hold.Replace(kDrainList, SealText(text));
 }
 
 }  // namespace lockstep::chief

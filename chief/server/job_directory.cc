@@ -18,6 +18,7 @@
 #include "absl/strings/str_format.h"
 #include "chief/checkpoint/found_mark.h"
 #include "chief/term/directory_mark.h"
+#include "chief/term/job_log.h"
 #include "chief/term/other_chief.h"
 #include "chief/term/token.h"
 #include "common/checkpoint_format/naming.h"
@@ -142,8 +143,9 @@ void LookAtLogs(const Storage& storage, Findings& findings) {
 }
 
 // The directory of an earlier start. Returns whether a chief would begin anew in it.
-bool LookAtEarlier(const JobReading& job, const PreparedJob* prepared, const Storage& storage, Findings& findings) {
-  const absl::StatusOr<FoundMark> found = FindMark(storage);
+bool LookAtEarlier(const JobReading& job, const PreparedJob* prepared, Storage& storage, Findings& findings) {
+  JobLog log(storage);
+  const absl::StatusOr<FoundMark> found = FindMark(storage, log);
   if (!found.ok()) {
     findings.Error("directory", found.status(), StorageExitCode(found.status()));
     return false;

@@ -32,7 +32,7 @@ bool IsHexDigest(absl::string_view text) {
 
 struct Current {
   JobPlan plan;
-  bool sealed = false;
+  bool sealed = true;  // a digest vouches for it
 };
 
 // DataLoss when it is damaged, NotFound when it is missing.
@@ -46,10 +46,6 @@ absl::StatusOr<Current> ReadCurrent(const Storage& storage) {
     return absl::DataLossError(absl::StrCat(shown, " was damaged: it does not hold the two digests that it should"));
   }
   return Current{{lines[0], lines[1]}, text.size() != content.size()};
-}
-
-absl::Status WriteCurrent(TermHold& hold, const JobPlan& plan) {
-  return hold.Replace(kCurrentPlan, SealText(absl::StrCat(plan.hash, "\n", plan.data_digest, "\n")));
 }
 
 // The hashes of the plans that are there whole.
@@ -83,40 +79,27 @@ absl::Status CheckIsThere(const Storage& storage, const std::string& hash) {
                                                  "the file back, or start again with another --dir"));
 }
 
-// Makes plans/current say `plan`, under a digest. What it said is kept in set_aside/ where it was wrong.
-absl::Status Mend(TermHold& hold, const absl::StatusOr<Current>& current, const JobPlan& plan) {
-  const bool missing = absl::IsNotFound(current.status());
-  const bool same = current.ok() && current->plan.hash == plan.hash && current->plan.data_digest == plan.data_digest;
-  if ((same && current->sealed) || (missing && plan.hash.empty())) return absl::OkStatus();
-  if (!same) {
-    const std::string fault =
-        current.ok() ? absl::StrCat(hold.storage().Describe(kCurrentPlan), " names another plan than the checkpoints")
-                     : std::string(current.status().message());
-    LS_LOG(warn, fault, "; the job's plan is ", plan.hash.empty() ? "made anew" : plan.hash.substr(0, 12));
-  }
-  if (plan.hash.empty()) return hold.SetAside(kCurrentPlan, "bad").status();
-  if (!same && !missing) LS_RETURN_IF_ERROR(hold.KeepCopy(kCurrentPlan, "bad").status());
-  return WriteCurrent(hold, plan);
-}
-
 }  // namespace
 
 absl::StatusOr<std::string> LoadJobPlan(const Storage& storage, const std::string& hash) {
   return LoadArtifact(storage, layout::kPlans, hash, NameOfPlan);
 }
 
-absl::Status StoreJobPlan(TermHold& hold, const JobPlan& plan, const std::string& bytes) {
+absl::Status StoreJobPlan(TermHold& hold, JobLog& log, const JobPlan& plan, const std::string& bytes) {
   if (!plan.data_digest.empty() && !IsHexDigest(plan.data_digest)) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", absl::CHexEscape(plan.data_digest.substr(0, 80)), "' is no digest of data"));
   }
   LS_RETURN_IF_ERROR(StoreArtifact(hold, layout::kPlans, plan.hash, bytes, NameOfPlan).status());
-  return WriteCurrent(hold, plan);
+  return log.Change("the kernel plan", [&](CommitRecord& record) {
+    record.set_kernel_plan(plan.hash);
+    record.set_data_digest(plan.data_digest);
+  });
 }
 
-absl::StatusOr<JobPlan> FindJobPlan(TermHold& hold, const std::string& trained_with, const std::string& data_digest) {
-  const Storage& storage = hold.storage();
-  absl::StatusOr<Current> current = ReadCurrent(storage);
+absl::StatusOr<JobPlan> FindJobPlan(const Storage& storage, const std::optional<JobPlan>& logged,
+                                    const std::string& trained_with, const std::string& data_digest) {
+  absl::StatusOr<Current> current = logged.has_value() ? Current{*logged} : ReadCurrent(storage);
   if (current.ok() && trained_with.empty() && !current->sealed && !LoadJobPlan(storage, current->plan.hash).ok()) {
     current = absl::DataLossError(
         absl::StrCat(storage.Describe(kCurrentPlan), " carries no digest and names a plan that is not there whole"));
@@ -131,7 +114,12 @@ absl::StatusOr<JobPlan> FindJobPlan(TermHold& hold, const std::string& trained_w
   const bool same_plan = current.ok() && current->plan.hash == plan.hash;
   if (plan.data_digest.empty() && same_plan) plan.data_digest = current->plan.data_digest;
   if (!plan.hash.empty()) LS_RETURN_IF_ERROR(CheckIsThere(storage, plan.hash));
-  LS_RETURN_IF_ERROR(Mend(hold, current, plan));
+  if (damaged || (current.ok() && !same_plan && !current->plan.hash.empty())) {
+    const std::string fault = damaged ? std::string(current.status().message())
+                                      : absl::StrCat("the checkpoints were made under another kernel plan than ",
+                                                     current->plan.hash.substr(0, 12));
+    LS_LOG(warn, fault, "; the job's plan is ", plan.hash.empty() ? "made anew" : plan.hash.substr(0, 12));
+  }
   return plan;
 }
 

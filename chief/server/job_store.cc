@@ -2,31 +2,21 @@
 
 #include <unistd.h>
 
-#include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "chief/checkpoint/found_mark.h"
-#include "chief/checkpoint/recovery.h"
 #include "chief/events/event_log.h"
 #include "chief/metagraph/artifact_store.h"
 #include "chief/server/drain_list.h"
 #include "chief/server/job_directory.h"
 #include "chief/server/job_plan.h"
 #include "chief/stats/stats_tracker.h"
-#include "chief/term/directory_mark.h"
 #include "chief/term/token.h"
-#include "common/checkpoint_format/manifest.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/checkpoint_format/state_tensors.h"
-#include "common/digest/crc32c.h"
-#include "common/digest/random_secret.h"
-#include "common/digest/state_digest.h"
 #include "common/graph/serialize.h"
 #include "common/log/log.h"
 #include "common/net/rpc.h"
-#include "common/protocol/messages.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
@@ -39,12 +29,14 @@ namespace {
 constexpr uint32_t kMaxShares = 4096;
 constexpr uint64_t kMaxStatsBytes = 64u << 20;
 
-absl::StatusOr<std::string> NameOfMetagraph(absl::string_view bytes) {
+}  // namespace
+
+absl::StatusOr<std::string> JobStore::NameOfMetagraph(absl::string_view bytes) {
   LS_ASSIGN_OR_RETURN(const MetaGraph metagraph, ParseMetaGraph(bytes));
   return Fingerprint(metagraph);
 }
 
-TermOwner ThisProcess() {
+TermOwner JobStore::ThisProcess() {
   TermOwner owner;
   owner.set_pid(getpid());
   char host[256] = {};
@@ -53,17 +45,18 @@ TermOwner ThisProcess() {
   return owner;
 }
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Open(JobSetup& setup, int& exit_code) {
+absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Open(JobSetup& setup, int& exit_code, IfLocked if_locked) {
   std::unique_ptr<JobStore> store(new JobStore);
+  store->if_locked_ = if_locked;
   exit_code = kExitStorage;
   LS_RETURN_IF_ERROR(CheckWritable(setup.directory));
   if (!MayHoldCheckpoint(setup.directory)) {
     LS_RETURN_IF_ERROR(CheckRoom(setup.directory, setup.layout.TotalBytes()));
   }
   LS_ASSIGN_OR_RETURN(store->storage_, LocalStorage::Create(setup.directory));
-  store->registry_ = std::make_unique<StorageTermRegistry>(*store->storage_);
+  store->log_ = std::make_unique<JobLog>(*store->storage_);
+  store->older_terms_ = std::make_unique<StorageTermRegistry>(*store->storage_);
+  store->registry_ = std::make_unique<LogTermRegistry>(*store->log_, *store->older_terms_);
   store->job_id_ = setup.policy.job;
   store->fingerprint_ = setup.fingerprint;
   store->job_yaml_ = ResolvedYaml(setup.job);
@@ -72,141 +65,6 @@ absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Open(JobSetup& setup, int& e
   if (IsFenced(taken)) exit_code = kExitFenced;
   LS_RETURN_IF_ERROR(taken);
   return store;
-}
-
-absl::Status JobStore::TakeOver(JobSetup& setup, int& exit_code) {
-  MutexLock lock(&mutex_);
-  LS_ASSIGN_OR_RETURN(std::optional<DirectoryMark> mark, Claim(exit_code));
-  exit_code = kExitStorage;
-  LS_ASSIGN_OR_RETURN(Recovered found, Recover(*hold_, mark));
-  for (const std::string& message : found.messages) LS_LOG(warn, message);
-  if (found.newest.has_value()) {
-    exit_code = kExitBadJob;
-    LS_RETURN_IF_ERROR(CheckGoesOn(setup, *found.newest));
-    exit_code = kExitStorage;
-  } else {
-    LS_RETURN_IF_ERROR(CheckRoom(setup.directory, setup.layout.TotalBytes()));
-  }
-  if (!mark.has_value()) {
-    LS_ASSIGN_OR_RETURN(mark, MakeMark());
-  }
-  setup.policy.lineage = mark->lineage();
-  LS_RETURN_IF_ERROR(
-      StoreArtifact(*hold_, layout::kMetagraphs, fingerprint_, setup.metagraph_bytes, NameOfMetagraph).status());
-  manifests_.emplace(*hold_, std::move(found.accepted), static_cast<int>(setup.job.checkpoint().keep_latest()));
-  recovered_.term = static_cast<Term>(hold_->term());
-  std::string trained_with;
-  if (found.newest.has_value()) {
-    TakeUp(*found.newest);
-    trained_with = found.newest->manifest().kernel_plan();
-    reader_ = std::move(found.newest);
-  } else {
-    LS_RETURN_IF_ERROR(PublishStepZero(setup));
-  }
-  LS_RETURN_IF_ERROR(SettleBest(setup.policy.training.evaluation));
-  if (!mark->step_zero_published()) {
-    mark->set_step_zero_published(true);
-    LS_RETURN_IF_ERROR(WriteDirectoryMark(*hold_, *mark));
-  }
-  mark_ = *mark;
-  if (mark_.ancestors_size() > 0) {
-    const Ancestor& nearest = mark_.ancestors(0);
-    recovered_.repair =
-        PastRepair{static_cast<uint64_t>(nearest.found_at()), {nearest.hosts().begin(), nearest.hosts().end()}};
-  }
-  LS_ASSIGN_OR_RETURN(const JobPlan plan, FindJobPlan(*hold_, trained_with, setup.facts.train_sha256));
-  recovered_.plan_hash = plan.hash;
-  recovered_.data_digest = plan.hash.empty() ? "" : plan.data_digest;
-  TakeUpHosts();
-  LS_ASSIGN_OR_RETURN(recovered_.drains, FindDrains(*hold_));
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::optional<DirectoryMark>> JobStore::Claim(int& exit_code) {
-  absl::StatusOr<FoundMark> found = FindMark(*storage_);
-  exit_code = StorageExitCode(found.status());
-  LS_RETURN_IF_ERROR(found.status());
-  exit_code = kExitBadJob;
-  if (found->mark.has_value()) LS_RETURN_IF_ERROR(CheckSameJob(*storage_, *found->mark, job_id_));
-  absl::StatusOr<std::unique_ptr<TermHold>> hold = TermHold::Take(*storage_, *registry_, ThisProcess());
-  exit_code = StorageExitCode(hold.status());
-  LS_RETURN_IF_ERROR(hold.status());
-  hold_ = *std::move(hold);
-  exit_code = kExitStorage;
-  LS_RETURN_IF_ERROR(MendMark(*hold_, *found));
-  if (!found->repair.empty()) LS_LOG(warn, found->repair);
-  if (const auto earlier = ReadAddress(*storage_); earlier.ok()) earlier_address_ = earlier->address;
-  absl::StatusOr<std::string> token = LoadOrMakeToken(*hold_);
-  exit_code = TokenExitCode(token.status());
-  LS_RETURN_IF_ERROR(token.status());
-  token_ = *std::move(token);
-  return std::move(found->mark);
-}
-
-absl::Status JobStore::CheckGoesOn(const JobSetup& setup, const CheckpointReader& newest) {
-  LS_RETURN_IF_ERROR(CheckResume(setup, *storage_, newest));
-  LS_ASSIGN_OR_RETURN(const JobDifference difference, DifferenceTo(setup.job, *storage_, newest));
-  for (const JobDifference::Setting& setting : difference.allowed) {
-    LS_LOG(info, "since the last save the job changed ", setting.key, ": ", setting.before, " -> ", setting.after);
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<DirectoryMark> JobStore::MakeMark() {
-  DirectoryMark mark;
-  mark.set_job_id(job_id_);
-  LS_ASSIGN_OR_RETURN(const std::string lineage, RandomSecretHex(16));
-  mark.set_lineage(lineage);
-  LS_RETURN_IF_ERROR(WriteDirectoryMark(*hold_, mark));
-  return mark;
-}
-
-absl::Status JobStore::PublishStepZero(const JobSetup& setup) {
-  LS_ASSIGN_OR_RETURN(const std::vector<Tensor> initial, InitialStateOf(setup));
-  StateDigestBuilder digest;
-  const auto bytes_of = [&](int tensor) {
-    const auto bytes = initial[tensor].bytes();
-    return absl::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  };
-  for (size_t t = 0; t < initial.size(); ++t) LS_RETURN_IF_ERROR(digest.Add(layout_[t].spec, bytes_of(t)));
-  const SnapshotId id{setup.policy.lineage, 0, digest.Hex()};
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<ShardSink> sink, ShardSink::Open(*hold_, id, layout_, 1));
-  LS_ASSIGN_OR_RETURN(const SharePlan plan, PlanShares(layout_, 1));
-  for (const SharePiece& piece : plan.shares[0].pieces) {
-    const absl::string_view bytes = bytes_of(piece.tensor);
-    for (size_t at = 0; at < bytes.size(); at += kChunkBytes) {
-      const absl::string_view chunk = bytes.substr(at, kChunkBytes);
-      LS_RETURN_IF_ERROR(sink->Accept(id, 0, piece.begin + at, chunk, Crc32c(chunk)));
-    }
-  }
-  LS_ASSIGN_OR_RETURN(StoredShards stored, sink->Finish());
-  CommitInfo info;
-  info.job_id = job_id_;
-  info.fingerprint = fingerprint_;
-  info.job_yaml = job_yaml_;
-  info.audited = true;
-  info.worker_stats_json = "{}\n";
-  LS_RETURN_IF_ERROR(manifests_->Publish(std::move(stored), info).status());
-  recovered_.checkpoint = id;
-  return absl::OkStatus();
-}
-
-void JobStore::TakeUp(const CheckpointReader& newest) {
-  const Manifest& manifest = newest.manifest();
-  recovered_.checkpoint = {manifest.lineage(), static_cast<uint64_t>(manifest.step()), manifest.state_digest()};
-  recovered_.trained_for = absl::Milliseconds(manifest.trained_ms());
-  recovered_.evaluated = !manifest.evaluation_pending();
-  recovered_.ledger = FromProto(manifest.evaluations());
-}
-
-// Without statistics that can be read every host begins anew.
-void JobStore::TakeUpHosts() {
-  const absl::StatusOr<WorkerStatsFile> stats = ReadStats();
-  if (!stats.ok()) return;
-  for (const HostStats& host : stats->hosts()) {
-    const int64_t failures = std::clamp<int64_t>(host.failures(), 0, std::numeric_limits<uint32_t>::max() / 2);
-    recovered_.hosts.push_back({host.host(), static_cast<uint32_t>(failures), host.excluded(), host.cause()});
-  }
 }
 
 absl::Status JobStore::SettleBest(const EvaluationRule& rule) {
@@ -233,7 +91,20 @@ absl::StatusOr<FoundBest> JobStore::FindBest() {
 absl::Status JobStore::WriteAddress(const std::string& address) {
   MutexLock lock(&mutex_);
   address_ = address;
-  return chief::WriteAddress(*hold_, address_);
+  LS_RETURN_IF_ERROR(chief::WriteAddress(*hold_, address_));
+  return log_->Change(absl::StrCat("listening at ", address),
+                      [&](CommitRecord& record) { record.mutable_owner()->set_address(address); });
+}
+
+absl::Status JobStore::Beat() {
+  MutexLock lock(&mutex_);
+  return hold_->Replace(layout::kAlive, absl::StrCat("term ", hold_->term(), ", beat ", ++beats_, "\n"));
+}
+
+absl::Status JobStore::RecordEnd(int exit_code) {
+  MutexLock lock(&mutex_);
+  return log_->Change(absl::StrCat("the chief ended with ", exit_code),
+                      [&](CommitRecord& record) { record.set_ended_with(exit_code); });
 }
 
 absl::Status JobStore::KeepAddress() {
@@ -299,8 +170,8 @@ absl::StatusOr<PublishedCheckpoint> JobStore::Publish(const SnapshotId& id, Comm
 
 absl::Status JobStore::ExplainMissing(const absl::Status& error) const {
   // Of a directory that is not mounted for a moment nothing is there.
-  LS_ASSIGN_OR_RETURN(const bool mounted, storage_->Exists(layout::TermPath(hold_->term())));
-  return mounted ? absl::DataLossError(absl::StrCat("it was removed: ", error.message())) : error;
+  LS_ASSIGN_OR_RETURN(const int64_t newest, registry_->Newest());
+  return newest >= hold_->term() ? absl::DataLossError(absl::StrCat("it was removed: ", error.message())) : error;
 }
 
 absl::StatusOr<PublishedCheckpoint> JobStore::Amend(const SnapshotId& id, const EvaluationLedger& ledger,
@@ -314,12 +185,12 @@ absl::StatusOr<PublishedCheckpoint> JobStore::Amend(const SnapshotId& id, const 
 
 absl::Status JobStore::StorePlan(const std::string& hash, const std::string& bytes, const std::string& data_digest) {
   MutexLock lock(&mutex_);
-  return StoreJobPlan(*hold_, {hash, data_digest}, bytes);
+  return StoreJobPlan(*hold_, *log_, {hash, data_digest}, bytes);
 }
 
 absl::Status JobStore::StoreDrains(const std::vector<Drain>& drains) {
   MutexLock lock(&mutex_);
-  return WriteDrains(*hold_, drains);
+  return log_->Change("drains", [&](CommitRecord& record) { SetDrains(drains, record); });
 }
 
 absl::StatusOr<WorkerStatsFile> JobStore::ReadStats() {

@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "chief/checkpoint/checkpoint_reader.h"
+#include "chief/checkpoint/found_mark.h"
 #include "chief/checkpoint/manifest_store.h"
 #include "chief/checkpoint/shard_sink.h"
 #include "chief/core/actions.h"
@@ -24,6 +25,8 @@
 #include "chief/core/policy.h"
 #include "chief/server/job_setup.h"
 #include "chief/server/open_saves.h"
+#include "chief/term/job_log.h"
+#include "chief/term/log_term_registry.h"
 #include "chief/term/storage_term_registry.h"
 #include "chief/term/term_claim.h"
 #include "common/checkpoint_format/naming.h"
@@ -45,13 +48,18 @@ class JobStore {
  public:
   // Takes over the directory of the job, restores what is there, and writes step 0 where nothing is (rule 18). Sets
   // setup.policy.lineage. `exit_code` is set when it fails.
-  static absl::StatusOr<std::unique_ptr<JobStore>> Open(JobSetup& setup, int& exit_code);
+  static absl::StatusOr<std::unique_ptr<JobStore>> Open(JobSetup& setup, int& exit_code,
+                                                        IfLocked if_locked = IfLocked::kRefuse);
 
   const RecoveredState& recovered() const { return recovered_; }
   const std::string& token() const { return token_; }
   // Where the chief before this one listened; empty when there was none.
   const std::string& earlier_address() const { return earlier_address_; }
   absl::Status WriteAddress(const std::string& address);
+  // Tells standby chiefs that this one lives.
+  absl::Status Beat();
+  // Tells them, and whoever reads the log, that this chief ends by itself.
+  absl::Status RecordEnd(int exit_code);
   // Writes it again where somebody removed or damaged it, or made another lock beside it.
   absl::Status KeepAddress();
   // A path below the directory as a user would find it.
@@ -71,7 +79,7 @@ class JobStore {
   absl::StatusOr<std::string> FinishShards(const SnapshotId& id);
   absl::StatusOr<PublishedCheckpoint> Publish(const SnapshotId& id, CommitInfo info);
   absl::StatusOr<PublishedCheckpoint> Amend(const SnapshotId& id, const EvaluationLedger& ledger, int64_t keep_step);
-  // Goes back to the newest audited checkpoint, as ordered (rule 22). Durable once LOCKSTEP names the new lineage;
+  // Goes back to the newest audited checkpoint, as ordered (rule 22). Durable once the log has the new lineage;
   // after an error a repeated call does what is left. `messages`: what was set aside, for the log. DataLoss: no audited
   // checkpoint is left; else codes of the storage.
   absl::StatusOr<RepairRecorded> Repair(const RecordRepair& order, std::vector<std::string>& messages);
@@ -107,14 +115,24 @@ class JobStore {
  private:
   JobStore() = default;
 
+  static absl::StatusOr<std::string> NameOfMetagraph(absl::string_view bytes);
+  static TermOwner ThisProcess();
+
   // For people: `folder`/`name`.txt; replaces it.
   absl::Status WriteText(const char* folder, const std::string& name, const std::string& text);
   absl::Status TakeOver(JobSetup& setup, int& exit_code);
-  // Becomes the directory's chief and takes its token. Returns its mark; nullopt where nothing was trained.
-  absl::StatusOr<std::optional<DirectoryMark>> Claim(int& exit_code) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Becomes the directory's chief and takes its token. Returns what it belongs to.
+  absl::StatusOr<FoundMark> Claim(const JobSetup& setup, int& exit_code) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Asked before the claim: a chief that runs the job elsewhere is not replaced by one that could not go on.
+  absl::Status CheckMayClaim(const JobSetup& setup, const std::optional<DirectoryMark>& mark);
   // OK when the job may go on from `newest`; the log gets what changed.
   absl::Status CheckGoesOn(const JobSetup& setup, const CheckpointReader& newest);
-  absl::StatusOr<DirectoryMark> MakeMark() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Gives a new job its lineage.
+  absl::Status BeginHistory() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The end of taking over: finds plan and drains, and puts all that is true of the job into one record. `in_log`: the
+  // log had it before.
+  absl::Status Settle(const JobSetup& setup, bool in_log, const std::string& trained_with)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Makes the lineage of `order` the job's, from `step` of the present one on.
   absl::Status BranchOff(const RecordRepair& order, int64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status PublishStepZero(const JobSetup& setup);
@@ -128,7 +146,10 @@ class JobStore {
   absl::StatusOr<std::unique_ptr<ShardSink>> MakeSink(const SnapshotId& id, uint32_t shares);
 
   std::unique_ptr<Storage> storage_;
-  std::unique_ptr<StorageTermRegistry> registry_;
+  std::unique_ptr<JobLog> log_;
+  std::unique_ptr<StorageTermRegistry> older_terms_;
+  std::unique_ptr<LogTermRegistry> registry_;
+  IfLocked if_locked_ = IfLocked::kRefuse;
   std::string job_id_;
   std::string fingerprint_;
   std::string job_yaml_;
@@ -141,14 +162,16 @@ class JobStore {
 
   Mutex mutex_;  // held while the storage works: the loop takes it in no call
   std::unique_ptr<TermHold> hold_ GUARDED_BY(mutex_);
-  DirectoryMark mark_ GUARDED_BY(mutex_);
-  uint64_t set_aside_from_ GUARDED_BY(mutex_) = 0;  // by the repair under way; 0: nothing
+  DirectoryMark mark_ GUARDED_BY(mutex_);           // the job's history
+  std::string repairing_ GUARDED_BY(mutex_);        // the lineage of the repair under way
+  uint64_t set_aside_from_ GUARDED_BY(mutex_) = 0;  // by it; 0: nothing
   EvaluationRule rule_;
   std::optional<ManifestStore> manifests_ GUARDED_BY(mutex_);
   std::map<SnapshotId, StoredShards> stored_ GUARDED_BY(mutex_);
   std::optional<CheckpointReader> reader_ GUARDED_BY(mutex_);  // of the checkpoint that is being fetched
   std::unique_ptr<WritableFile> events_ GUARDED_BY(mutex_);
   std::string address_ GUARDED_BY(mutex_);
+  uint64_t beats_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace lockstep::chief

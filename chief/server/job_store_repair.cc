@@ -1,11 +1,10 @@
-// JobStore: the way back after replicas differed. LOCKSTEP is written first: from that moment on no checkpoint above
-// the audited one belongs to the job, whoever looks.
+// JobStore: the way back after replicas differed. One record of the log comes first: from that moment on no checkpoint
+// above the audited one belongs to the job, whoever looks.
 #include <string>
 #include <utility>
 
 #include "chief/checkpoint/found_mark.h"
 #include "chief/server/job_store.h"
-#include "chief/term/directory_mark.h"
 #include "common/checkpoint_format/manifest.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/status/status_macros.h"
@@ -29,7 +28,12 @@ absl::Status JobStore::BranchOff(const RecordRepair& order, int64_t step) {
   for (const Ancestor& older : mark_.ancestors()) {
     if (mark.ancestors_size() < kMaxAncestors) *mark.add_ancestors() = older;
   }
-  LS_RETURN_IF_ERROR(hold_->Explain(WriteDirectoryMark(*hold_, mark)));
+  LS_RETURN_IF_ERROR(
+      log_->Change(absl::StrCat("replicas differed at step ", order.found_at), [&](CommitRecord& record) {
+        record.set_lineage(mark.lineage());
+        *record.mutable_ancestors() = mark.ancestors();
+        manifests_->Fill(record);
+      }));
   mark_ = std::move(mark);
   return absl::OkStatus();
 }
@@ -37,19 +41,18 @@ absl::Status JobStore::BranchOff(const RecordRepair& order, int64_t step) {
 absl::StatusOr<RepairRecorded> JobStore::Repair(const RecordRepair& order, std::vector<std::string>& messages) {
   MutexLock lock(&mutex_);
   if (mark_.lineage() != order.lineage) {
-    set_aside_from_ = 0;
     absl::StatusOr<std::string> name = manifests_->FindAudited(messages);
     // Nothing is right for sure, and the next chief must not begin with it either.
     if (absl::IsDataLoss(name.status())) LS_RETURN_IF_ERROR(BranchOff(order, kNothingShared));
     if (!name.ok()) return hold_->Explain(name.status());
-    LS_RETURN_IF_ERROR(BranchOff(order, manifests_->accepted().at(*name).manifest.step()));
+    const int64_t audited = manifests_->accepted().at(*name).manifest.step();
+    const auto first = static_cast<uint64_t>(manifests_->ForgetAbove(audited));
+    if (repairing_ != order.lineage || set_aside_from_ == 0) set_aside_from_ = first;
+    repairing_ = order.lineage;
+    LS_RETURN_IF_ERROR(BranchOff(order, audited));
   }
   const int64_t step = mark_.ancestors(0).last_step();
   if (step == kNothingShared) return manifests_->FindAudited(messages).status();
-  const auto above = manifests_->accepted().upper_bound(layout::StepName(step));
-  if (set_aside_from_ == 0 && above != manifests_->accepted().end()) {
-    set_aside_from_ = static_cast<uint64_t>(above->second.manifest.step());
-  }
   const auto found = manifests_->accepted().find(layout::StepName(step));
   if (found == manifests_->accepted().end()) {
     return absl::DataLossError("the checkpoint that the job went back to is gone");

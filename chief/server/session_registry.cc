@@ -52,6 +52,11 @@ std::shared_ptr<SessionStream> SessionRegistry::Find(SessionId session) {
   return found == sessions_.end() ? nullptr : found->second;
 }
 
+size_t SessionRegistry::workers() const {
+  MutexLock lock(&mutex_);
+  return open_.size();
+}
+
 void SessionRegistry::Send(SessionId session, const ChiefFence& fence, const ChiefCommand& command) {
   Send(std::vector<SessionId>{session}, fence, command);
 }

@@ -39,6 +39,8 @@ class SessionRegistry {
   void SaidHello(SessionId session, const Incarnation& worker);
   // Is a session of this process open?
   bool Has(const Incarnation& worker) const;
+  // Of how many processes is a session open?
+  size_t workers() const;
   // Dropped when the session is gone.
   void Send(SessionId session, const ChiefFence& fence, const ChiefCommand& command);
   // One message, shared by all of them.

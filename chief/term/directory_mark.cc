@@ -12,6 +12,7 @@ namespace lockstep::chief {
 namespace {
 
 constexpr uint64_t kMaxMarkBytes = 1 << 20;
+constexpr int kFormatWithLog = 2;
 
 // Where a checkpoint stands that was trained here, be it one that was set aside; empty: nowhere.
 absl::StatusOr<std::string> PlaceOfCheckpoints(const Storage& storage) {
@@ -39,16 +40,24 @@ absl::StatusOr<std::optional<DirectoryMark>> ReadDirectoryMark(const Storage& st
   }
   LS_RETURN_IF_ERROR(json.status());
   DirectoryMark mark;
-  LS_RETURN_IF_ERROR(ReadSealedJson(*json, shown, kDirectoryFormatVersion, &mark));
+  LS_RETURN_IF_ERROR(ReadSealedJson(*json, shown, kFormatWithLog, &mark));
+  if (mark.format_version() == kFormatWithLog) {
+    return absl::FailedPreconditionError(absl::StrCat(shown, " says that the job has a commit log, and ",
+                                                      storage.Describe(layout::kLog),
+                                                      " is gone. Put it back, or start again with another --dir"));
+  }
   if (mark.format_version() < 1 || mark.job_id().empty() || mark.lineage().empty()) {
     return absl::DataLossError(absl::StrCat(shown, " lacks format_version, job_id or lineage"));
   }
   return std::optional<DirectoryMark>(std::move(mark));
 }
 
-absl::Status WriteDirectoryMark(TermHold& hold, DirectoryMark mark) {
-  mark.set_format_version(kDirectoryFormatVersion);
-  return hold.Replace(layout::kMark, SealJson(&mark));
+absl::Status MarkAsLogged(TermHold& hold) {
+  DirectoryMark mark;
+  mark.set_format_version(kFormatWithLog);
+  const std::string json = SealJson(&mark);
+  const absl::StatusOr<std::string> there = ReadWholeFile(hold.storage(), layout::kMark, kMaxMarkBytes);
+  return there.ok() && *there == json ? absl::OkStatus() : hold.Replace(layout::kMark, json);
 }
 
 absl::Status CheckSameJob(const Storage& storage, const DirectoryMark& mark, absl::string_view job_id) {

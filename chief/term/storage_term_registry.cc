@@ -1,5 +1,7 @@
 #include "chief/term/storage_term_registry.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -42,6 +44,13 @@ absl::StatusOr<int64_t> StorageTermRegistry::Claim(TermOwner owner) {
         WriteNewFile(storage_, JoinPath(layout::TermPath(term), kOwnerFile), ToJson(owner), Access::kShared));
     return term;
   }
+}
+
+// A change of one's own there, as a claim is one, makes every file system look again.
+absl::Status StorageTermRegistry::Refresh() {
+  const std::string change = absl::StrCat(layout::kChief, "/recheck-", getpid(), "-", ++looks_);
+  LS_RETURN_IF_ERROR(storage_.CreateDirectoryExclusive(change));
+  return storage_.RemoveTree(change);
 }
 
 absl::StatusOr<TermOwner> StorageTermRegistry::OwnerOf(int64_t term) const {

@@ -22,10 +22,12 @@ constexpr absl::string_view kAsidePrefix = "aside-";
 
 constexpr uint64_t kMaxCopyBytes = 64u << 20;
 
-absl::StatusOr<std::unique_ptr<StorageLock>> LockDirectory(Storage& storage, const TermOwner& owner) {
+absl::StatusOr<std::unique_ptr<StorageLock>> LockDirectory(Storage& storage, const TermOwner& owner,
+                                                           IfLocked if_locked) {
   auto lock = storage.Lock(layout::kLock, absl::StrCat("the chief with pid ", owner.pid(), " on host ", owner.host()));
   if (absl::IsUnimplemented(lock.status())) return std::unique_ptr<StorageLock>();  // only the term decides there
   if (!absl::IsFailedPrecondition(lock.status())) return lock;
+  if (if_locked == IfLocked::kTakeOver) return std::unique_ptr<StorageLock>();
   return OtherChiefError(storage, lock.status().message());
 }
 
@@ -47,12 +49,12 @@ TermHold::TermHold(Storage& storage, TermRegistry& registry, int64_t term, std::
       lock_(std::move(lock)) {}
 
 absl::StatusOr<std::unique_ptr<TermHold>> TermHold::Take(Storage& storage, TermRegistry& registry,
-                                                         const TermOwner& owner) {
+                                                         const TermOwner& owner, IfLocked if_locked) {
   for (const char* directory : {layout::kChief, layout::kStaging, layout::kCheckpoints, layout::kMetagraphs,
                                 layout::kPlans, layout::kStats, layout::kEvents, layout::kSetAside}) {
     LS_RETURN_IF_ERROR(storage.CreateDirectories(directory));
   }
-  LS_ASSIGN_OR_RETURN(std::unique_ptr<StorageLock> lock, LockDirectory(storage, owner));
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<StorageLock> lock, LockDirectory(storage, owner, if_locked));
   LS_ASSIGN_OR_RETURN(const int64_t term, registry.Claim(owner));
   std::unique_ptr<TermHold> hold(new TermHold(storage, registry, term, std::move(lock)));
   LS_RETURN_IF_ERROR(hold->Explain(storage.CreateDirectoryExclusive(hold->staging_)));
@@ -71,11 +73,7 @@ absl::Status TermHold::EnsureStaging() {
     LS_RETURN_IF_ERROR(EnsureDirectory(layout::kStaging));
     LS_RETURN_IF_ERROR(Explain(storage_.CreateDirectoryExclusive(staging_)));
   }
-  // A network file system may answer from an earlier look at chief/. A change of one's own there, as a claim is one,
-  // makes it look again.
-  const std::string change = absl::StrCat(layout::kChief, "/recheck-", layout::TermName(term_), "-", ++scratch_count_);
-  LS_RETURN_IF_ERROR(storage_.CreateDirectoryExclusive(change));
-  LS_RETURN_IF_ERROR(storage_.RemoveTree(change));
+  LS_RETURN_IF_ERROR(registry_.Refresh());
   LS_RETURN_IF_ERROR(CheckCurrent());
   staging_is_checked_ = true;
   return absl::OkStatus();
@@ -92,8 +90,7 @@ absl::Status TermHold::EnsureDirectory(absl::string_view path) {
 absl::Status TermHold::CheckSamePlace() const {
   LS_ASSIGN_OR_RETURN(const int64_t newest, registry_.Newest());
   if (newest >= term_) return CheckCurrent();
-  return absl::NotFoundError(absl::StrCat(storage_.Describe(layout::TermPath(term_)),
-                                          " is gone: ", storage_.Describe(""),
+  return absl::NotFoundError(absl::StrCat(registry_.Describe(term_), " is gone: ", storage_.Describe(""),
                                           " is not the directory that this chief took over. Mount it again, or put it "
                                           "back"));
 }
@@ -186,6 +183,12 @@ absl::Status TermHold::Explain(absl::Status error) const {
 absl::StatusOr<std::string> TermHold::Scratch(absl::string_view hint) {
   LS_RETURN_IF_ERROR(EnsureStaging());
   return JoinPath(staging_, absl::StrCat(++scratch_count_, "-", hint));
+}
+
+absl::Status TermHold::Remove(absl::string_view path) {
+  LS_ASSIGN_OR_RETURN(const std::string staged, Scratch(absl::StrCat("removed-", BaseName(path))));
+  LS_RETURN_IF_ERROR(Explain(storage_.Rename(path, staged)));
+  return storage_.RemoveTree(staged);
 }
 
 absl::Status TermHold::Replace(absl::string_view path, absl::string_view content, Access access) {

@@ -33,12 +33,19 @@
 
 namespace lockstep::chief {
 
+// What to do while another chief of this machine holds the directory's lock. The lock spares a user who starts a second
+// one by mistake a surprise; the term decides.
+enum class IfLocked {
+  kRefuse,
+  kTakeOver,  // that chief is known to do nothing
+};
+
 class TermHold {
  public:
   // Takes the directory over (steps 1 to 5). Neither `storage` nor `registry` is owned; both must outlive the hold.
   // FailedPrecondition: another chief holds the lock. Aborted: a newer term exists (see IsFenced).
   static absl::StatusOr<std::unique_ptr<TermHold>> Take(Storage& storage, TermRegistry& registry,
-                                                        const TermOwner& owner);
+                                                        const TermOwner& owner, IfLocked if_locked = IfLocked::kRefuse);
 
   int64_t term() const { return term_; }
   const std::string& staging() const { return staging_; }
@@ -66,6 +73,10 @@ class TermHold {
   // Copies a small file to set_aside/, as SetAside would name it, and leaves it where it is. Returns the new path.
   absl::StatusOr<std::string> KeepCopy(absl::string_view path, absl::string_view why);
 
+  // Removes a published file or directory by way of the staging directory: nothing half removed stands under its name.
+  // NotFound: it is not there.
+  absl::Status Remove(absl::string_view path);
+
   // Replaces a small file atomically by way of the staging directory.
   absl::Status Replace(absl::string_view path, absl::string_view content, Access access = Access::kShared);
 
@@ -74,7 +85,7 @@ class TermHold {
 
   // Steps 3 and 4 again where the staging directory is gone.
   absl::Status EnsureStaging();
-  // OK while this term is there and is the newest. NotFound: it is gone; Aborted as CheckCurrent.
+  // OK while this term's claim is there and is the newest. NotFound: it is gone; Aborted as CheckCurrent.
   absl::Status CheckSamePlace() const;
   absl::Status EvictOlder();
   absl::Status Evict(const std::string& name);

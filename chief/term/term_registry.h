@@ -1,5 +1,5 @@
 // The claim of terms: who may be the chief. The one place where two chiefs are told apart for good; a lock on a machine
-// only makes a clearer message. The storage directory decides today; a replicated store can take its place.
+// only makes a clearer message.
 //
 // Invariants
 //   * No term is given out twice, whatever crashes in between.
@@ -10,7 +10,9 @@
 #define LOCKSTEP_CHIEF_TERM_TERM_REGISTRY_H_
 
 #include <cstdint>
+#include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "protos/checkpoint.pb.h"
 
@@ -25,6 +27,10 @@ class TermRegistry {
   virtual absl::StatusOr<int64_t> Newest() const = 0;
   // Who claimed a term, as far as it is known; for messages. NotFound when it is not.
   virtual absl::StatusOr<TermOwner> OwnerOf(int64_t term) const = 0;
+  // Makes the next Newest look at the storage itself: a network file system may answer from an earlier look.
+  virtual absl::Status Refresh() = 0;
+  // Where a claim stands, as a user finds it.
+  virtual std::string Describe(int64_t term) const = 0;
 };
 
 }  // namespace lockstep::chief

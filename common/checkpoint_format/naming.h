@@ -25,9 +25,11 @@ inline constexpr char kChief[] = "chief";
 inline constexpr char kStaging[] = "staging";
 inline constexpr char kSetAside[] = "set_aside";
 inline constexpr char kLogs[] = "logs";
+inline constexpr char kLog[] = "log";  // the commit log
 inline constexpr char kLock[] = "chief/lock";
 inline constexpr char kToken[] = "chief/token";
 inline constexpr char kAddress[] = "chief/address";
+inline constexpr char kAlive[] = "chief/alive";
 inline constexpr char kLiveStats[] = "stats/worker_stats.json";
 
 // Within one checkpoint.

@@ -68,6 +68,19 @@ absl::StatusOr<Appended> CommitLog::Append(CommitRecord next) {
   return created;
 }
 
+absl::StatusOr<std::optional<CommitRecord>> CommitLog::Newer() {
+  LS_CHECK(read_, "a log is read before anything is compared with it");
+  LS_ASSIGN_OR_RETURN(const std::vector<uint64_t> newest, slots_.Newest(1));
+  const uint64_t there = newest.empty() ? 0 : newest.front();
+  const uint64_t head = head_.has_value() ? static_cast<uint64_t>(head_->number()) : 0;
+  if (there < head) return absl::NotFoundError(absl::StrCat(slots_.Describe(head), " is gone"));
+  if (there == head) return std::optional<CommitRecord>();
+  LS_ASSIGN_OR_RETURN(CommitRecord record, ReadSlot(there));
+  if (asked_.contains(record.nonce())) return std::optional<CommitRecord>();
+  fenced_ = true;
+  return std::optional<CommitRecord>(std::move(record));
+}
+
 absl::StatusOr<Appended> CommitLog::Judge(uint64_t number, const std::string& nonce) {
   const absl::StatusOr<CommitRecord> there = ReadSlot(number);
   // It was filled and is gone: so many were appended since that it was removed.

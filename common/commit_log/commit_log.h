@@ -51,6 +51,12 @@ class CommitLog {
   absl::StatusOr<CommitRecord> Read(std::vector<std::string>& messages);
   const std::optional<CommitRecord>& head() const { return head_; }
 
+  // The newest record when another process appended it behind the head; nullopt when head() is the newest, or a record
+  // whose outcome this process does not know yet. After a record nothing is appended any more. NotFound: the head is
+  // gone, so these are not the slots that were read. Codes of the slots; DataLoss: the newest record is damaged.
+  // REQUIRES: as Append.
+  absl::StatusOr<std::optional<CommitRecord>> Newer();
+
   // Appends what the head says with one change: the caller has set every field but format, number, nonce, follows and
   // the digest. An error: it is unknown whether it went in; the data that it names must stay until a later call says
   // what happened. REQUIRES: Read was called, and said OK or NotFound.

@@ -32,6 +32,8 @@ std::optional<uint64_t> NumberOf(absl::string_view name) {
 
 std::string StorageSlots::PathOf(uint64_t number) const { return JoinPath(folder_, NameOf(number)); }
 
+std::string StorageSlots::FileOf(uint64_t number) const { return JoinPath(PathOf(number), kRecord); }
+
 std::string StorageSlots::LeftoverPath(absl::string_view what) const {
   return JoinPath(folder_, absl::StrCat(kLeftover, what, "-", make_name_()));
 }
@@ -50,7 +52,7 @@ absl::StatusOr<std::vector<uint64_t>> StorageSlots::Newest(size_t limit) {
 
 absl::StatusOr<std::string> StorageSlots::Get(uint64_t number) {
   const std::string path = PathOf(number);
-  absl::StatusOr<std::string> bytes = ReadWholeFile(storage_, JoinPath(path, kRecord), kMaxBytes);
+  absl::StatusOr<std::string> bytes = ReadWholeFile(storage_, FileOf(number), kMaxBytes);
   if (!absl::IsNotFound(bytes.status())) return bytes;
   LS_ASSIGN_OR_RETURN(const bool filled, storage_.Exists(path));
   if (!filled) return bytes;
@@ -58,7 +60,8 @@ absl::StatusOr<std::string> StorageSlots::Get(uint64_t number) {
 }
 
 absl::Status StorageSlots::Create(uint64_t number, absl::string_view bytes) {
-  LS_RETURN_IF_ERROR(storage_.CreateDirectories(folder_));
+  // Later ones lie where the first one does: where that folder is gone, the storage is another one.
+  if (number == 1) LS_RETURN_IF_ERROR(storage_.CreateDirectories(folder_));
   const std::string staged = LeftoverPath("new");
   LS_RETURN_IF_ERROR(storage_.CreateDirectoryExclusive(staged));
   LS_RETURN_IF_ERROR(WriteNewFile(storage_, JoinPath(staged, kRecord), bytes, Access::kShared));

@@ -36,13 +36,14 @@ class StorageSlots final : public Slots {
   absl::StatusOr<std::string> Get(uint64_t number) override;
   absl::Status Create(uint64_t number, absl::string_view bytes) override;
   absl::Status Remove(uint64_t number) override;
-  std::string Describe(uint64_t number) const override { return storage_.Describe(PathOf(number)); }
+  std::string Describe(uint64_t number) const override { return storage_.Describe(FileOf(number)); }
 
   // Removes what killed processes have left. A Create that is under way in another process fails.
   absl::Status SweepLeftovers();
 
  private:
   std::string PathOf(uint64_t number) const;
+  std::string FileOf(uint64_t number) const;
   std::string LeftoverPath(absl::string_view what) const;
 
   Storage& storage_;

@@ -25,6 +25,8 @@ void AddChief(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(0, 4096));
   command->add_option("--address-file", options->address_file,
                       "Also write the address here, for workers that are to follow this chief and no other");
+  command->add_flag("--standby", options->standby,
+                    "Wait until the job's chief is gone or silent, then take the job over");
   command->add_option("--record", options->record_directory, "Record every decision in this directory");
   command->add_option("--cause-fd", options->cause_fd)->group("");
   options->inspect_data = worker::InspectData;

@@ -5,7 +5,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "chief/term/job_log.h"
 #include "common/status/exit_code.h"
+#include "common/storage/local/local_storage.h"
 #include "tests/e2e/commands.h"
 
 namespace lockstep::e2e {
@@ -38,7 +40,10 @@ TEST_CASE("bad input: an idle chief whose directory a newer one took ends with 7
   chief.WaitFor("listening on");
 
   // What a newer chief of another machine does: the next term is claimed, older staging directories are moved away.
-  fs::create_directory(directory + "/chief/term-000002");
+  const auto storage = LocalStorage::Open(directory).value();
+  chief::JobLog log(*storage);
+  REQUIRE(log.Read().ok());
+  REQUIRE(log.Change("term 2 claimed", [](CommitRecord& record) { record.set_term(2); }).ok());
   fs::remove_all(directory + "/staging/term-000001");
 
   CHECK(chief.End() == Ended{kExitFenced, 0});

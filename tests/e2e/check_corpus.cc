@@ -359,8 +359,17 @@ std::vector<Setting> OfDirectories() {
        }},
       {{}, true, "goes on", "", [](const std::string& dir) { fs::remove(dir + "/chief/token"); }},
       {{}, true, "goes on", "", [](const std::string& dir) { Replace(dir + "/latest", "step-00x"); }},
-      {{}, true, "LOCKSTEP is malformed", "", [](const std::string& dir) { fs::resize_file(dir + "/LOCKSTEP", 30); }},
-      {{}, false, "is missing, yet ", "", [](const std::string& dir) { fs::remove(dir + "/LOCKSTEP"); }},
+      {{}, true, "goes on", "", [](const std::string& dir) { fs::resize_file(dir + "/LOCKSTEP", 30); }},
+      {{}, true, "goes on", "", [](const std::string& dir) { fs::remove(dir + "/LOCKSTEP"); }},
+      {{}, false, "log is gone", "", [](const std::string& dir) { fs::remove_all(dir + "/log"); }},
+      {{},
+       false,
+       "is missing, yet ",
+       "",
+       [](const std::string& dir) {
+         fs::remove_all(dir + "/log");
+         fs::remove(dir + "/LOCKSTEP");
+       }},
   };
 }
 

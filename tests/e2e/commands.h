@@ -76,6 +76,16 @@ inline std::string Digest(const std::string& directory) {
   return result.output;
 }
 
+// The newest record of a job's commit log.
+inline std::string NewestRecord(const std::string& directory) {
+  std::string newest;
+  for (const auto& entry : std::filesystem::directory_iterator(directory + "/log")) {
+    const std::string name = entry.path().filename();
+    if (newest.empty() || name < newest) newest = name;
+  }
+  return directory + "/log/" + newest + "/record.json";
+}
+
 // A job that ended with checkpoints of the steps 0, 10 and 20; made once.
 inline const std::string& FinishedJob() {
   static const std::string directory = [] {

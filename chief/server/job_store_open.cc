@@ -1,0 +1,218 @@
+// JobStore: taking the directory over, up to the record that says so.
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "chief/checkpoint/recovery.h"
+#include "chief/metagraph/artifact_store.h"
+#include "chief/server/drain_list.h"
+#include "chief/server/job_directory.h"
+#include "chief/server/job_plan.h"
+#include "chief/server/job_store.h"
+#include "chief/stats/stats_tracker.h"
+#include "chief/term/directory_mark.h"
+#include "chief/term/other_chief.h"
+#include "chief/term/token.h"
+#include "common/checkpoint_format/manifest.h"
+#include "common/checkpoint_format/naming.h"
+#include "common/digest/crc32c.h"
+#include "common/digest/random_secret.h"
+#include "common/digest/state_digest.h"
+#include "common/log/log.h"
+#include "common/net/rpc.h"
+#include "common/protocol/messages.h"
+#include "common/status/exit_code.h"
+#include "common/status/status_macros.h"
+#include "common/storage/files.h"
+
+namespace lockstep::chief {
+namespace {
+
+namespace fs = std::filesystem;
+
+}  // namespace
+
+absl::Status JobStore::TakeOver(JobSetup& setup, int& exit_code) {
+  MutexLock lock(&mutex_);
+  LS_ASSIGN_OR_RETURN(const FoundMark found, Claim(setup, exit_code));
+  exit_code = kExitStorage;
+  LS_ASSIGN_OR_RETURN(Recovered state, Recover(*hold_, *log_, found));
+  for (const std::string& message : state.messages) LS_LOG(warn, message);
+  if (state.newest.has_value()) {
+    exit_code = kExitBadJob;
+    LS_RETURN_IF_ERROR(CheckGoesOn(setup, *state.newest));
+    exit_code = kExitStorage;
+  } else {
+    LS_RETURN_IF_ERROR(CheckRoom(setup.directory, setup.layout.TotalBytes()));
+  }
+  if (found.mark.has_value()) mark_ = *found.mark;
+  if (!found.mark.has_value()) LS_RETURN_IF_ERROR(BeginHistory());
+  setup.policy.lineage = mark_.lineage();
+  LS_RETURN_IF_ERROR(
+      StoreArtifact(*hold_, layout::kMetagraphs, fingerprint_, setup.metagraph_bytes, NameOfMetagraph).status());
+  manifests_.emplace(*hold_, *log_, std::move(state.accepted), static_cast<int>(setup.job.checkpoint().keep_latest()));
+  recovered_.term = static_cast<Term>(hold_->term());
+  std::string trained_with;
+  if (state.newest.has_value()) {
+    TakeUp(*state.newest);
+    trained_with = state.newest->manifest().kernel_plan();
+    reader_ = std::move(state.newest);
+  } else {
+    LS_RETURN_IF_ERROR(PublishStepZero(setup));
+  }
+  LS_RETURN_IF_ERROR(SettleBest(setup.policy.training.evaluation));
+  TakeUpHosts();
+  return Settle(setup, found.in_log, trained_with);
+}
+
+absl::Status JobStore::Settle(const JobSetup& setup, bool in_log, const std::string& trained_with) {
+  if (mark_.ancestors_size() > 0) {
+    const Ancestor& nearest = mark_.ancestors(0);
+    recovered_.repair =
+        PastRepair{static_cast<uint64_t>(nearest.found_at()), {nearest.hosts().begin(), nearest.hosts().end()}};
+  }
+  const CommitRecord head = log_->head();
+  const auto logged = in_log ? std::optional(JobPlan{head.kernel_plan(), head.data_digest()}) : std::nullopt;
+  LS_ASSIGN_OR_RETURN(const JobPlan plan, FindJobPlan(*storage_, logged, trained_with, setup.facts.train_sha256));
+  recovered_.plan_hash = plan.hash;
+  recovered_.data_digest = plan.hash.empty() ? "" : plan.data_digest;
+  recovered_.drains = DrainsOf(head);
+  if (!in_log) {
+    LS_ASSIGN_OR_RETURN(recovered_.drains, ReadOlderDrains(*storage_));
+  }
+  const std::string what =
+      in_log ? absl::StrCat("taken over at step ", recovered_.checkpoint.step) : "the job's history, as it was found";
+  LS_RETURN_IF_ERROR(log_->Change(what, [&](CommitRecord& record) {
+    record.set_job_id(job_id_);
+    record.set_lineage(mark_.lineage());
+    *record.mutable_ancestors() = mark_.ancestors();
+    record.set_kernel_plan(recovered_.plan_hash);
+    record.set_data_digest(recovered_.data_digest);
+    SetDrains(recovered_.drains, record);
+    manifests_->Fill(record);
+  }));
+  return MarkAsLogged(*hold_);
+}
+
+absl::StatusOr<FoundMark> JobStore::Claim(const JobSetup& setup, int& exit_code) {
+  absl::StatusOr<FoundMark> found = FindMark(*storage_, *log_);
+  exit_code = StorageExitCode(found.status());
+  LS_RETURN_IF_ERROR(found.status());
+  exit_code = kExitBadJob;
+  LS_RETURN_IF_ERROR(CheckMayClaim(setup, found->mark));
+  absl::StatusOr<std::unique_ptr<TermHold>> hold = TermHold::Take(*storage_, *registry_, ThisProcess(), if_locked_);
+  exit_code = StorageExitCode(hold.status());
+  LS_RETURN_IF_ERROR(hold.status());
+  hold_ = *std::move(hold);
+  if (const CommitRecord head = log_->head(); !head.lineage().empty()) {  // as it stood when the claim went in
+    found->mark = MarkOf(head);
+    found->in_log = true;
+  }
+  exit_code = kExitStorage;
+  LS_RETURN_IF_ERROR(log_->Sweep());
+  LS_RETURN_IF_ERROR(KeepDamagedMark(*hold_, *found));
+  if (!found->repair.empty()) LS_LOG(warn, found->repair);
+  if (const auto earlier = ReadAddress(*storage_); earlier.ok()) earlier_address_ = earlier->address;
+  absl::StatusOr<std::string> token = LoadOrMakeToken(*hold_);
+  exit_code = TokenExitCode(token.status());
+  LS_RETURN_IF_ERROR(token.status());
+  token_ = *std::move(token);
+  return found;
+}
+
+absl::Status JobStore::CheckMayClaim(const JobSetup& setup, const std::optional<DirectoryMark>& mark) {
+  if (!mark.has_value()) return absl::OkStatus();
+  LS_RETURN_IF_ERROR(CheckSameJob(*storage_, *mark, job_id_));
+  // What is wrong with the directory itself is said first, and by whoever meets it.
+  const absl::Status token = ReadToken(*storage_).status();
+  const bool lock_is_link = fs::is_symlink(storage_->Describe(layout::kLock));
+  const bool locked = if_locked_ == IfLocked::kRefuse && !CheckNoOtherChief(*storage_).ok();
+  if (lock_is_link || locked || !(token.ok() || absl::IsNotFound(token))) {
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<std::vector<CheckpointSummary>> all = ListCheckpoints(*storage_);
+  if (!all.ok()) return absl::OkStatus();
+  for (const CheckpointSummary& summary : *all) {
+    if (!summary.status.ok() || !BelongsTo(summary.manifest, *mark)) continue;
+    const auto reader = CheckpointReader::Open(*storage_, JoinPath(layout::kCheckpoints, summary.name));
+    if (!reader.ok()) continue;
+    const absl::Status goes_on = CheckResume(setup, *storage_, *reader);
+    if (goes_on.ok() || reader->VerifyContent().ok()) return goes_on;  // a damaged one speaks against nothing
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JobStore::CheckGoesOn(const JobSetup& setup, const CheckpointReader& newest) {
+  LS_RETURN_IF_ERROR(CheckResume(setup, *storage_, newest));
+  LS_ASSIGN_OR_RETURN(const JobDifference difference, DifferenceTo(setup.job, *storage_, newest));
+  for (const JobDifference::Setting& setting : difference.allowed) {
+    LS_LOG(info, "since the last save the job changed ", setting.key, ": ", setting.before, " -> ", setting.after);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JobStore::BeginHistory() {
+  LS_ASSIGN_OR_RETURN(const std::string lineage, RandomSecretHex(16));
+  mark_.set_job_id(job_id_);
+  mark_.set_lineage(lineage);
+  LS_RETURN_IF_ERROR(log_->Change("the job begins", [&](CommitRecord& record) {
+    record.set_job_id(job_id_);
+    record.set_lineage(lineage);
+  }));
+  return MarkAsLogged(*hold_);
+}
+
+absl::Status JobStore::PublishStepZero(const JobSetup& setup) {
+  LS_ASSIGN_OR_RETURN(const std::vector<Tensor> initial, InitialStateOf(setup));
+  StateDigestBuilder digest;
+  const auto bytes_of = [&](int tensor) {
+    const auto bytes = initial[tensor].bytes();
+    return absl::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  };
+  for (size_t t = 0; t < initial.size(); ++t) LS_RETURN_IF_ERROR(digest.Add(layout_[t].spec, bytes_of(t)));
+  const SnapshotId id{setup.policy.lineage, 0, digest.Hex()};
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<ShardSink> sink, ShardSink::Open(*hold_, id, layout_, 1));
+  LS_ASSIGN_OR_RETURN(const SharePlan plan, PlanShares(layout_, 1));
+  for (const SharePiece& piece : plan.shares[0].pieces) {
+    const absl::string_view bytes = bytes_of(piece.tensor);
+    for (size_t at = 0; at < bytes.size(); at += kChunkBytes) {
+      const absl::string_view chunk = bytes.substr(at, kChunkBytes);
+      LS_RETURN_IF_ERROR(sink->Accept(id, 0, piece.begin + at, chunk, Crc32c(chunk)));
+    }
+  }
+  LS_ASSIGN_OR_RETURN(StoredShards stored, sink->Finish());
+  CommitInfo info;
+  info.job_id = job_id_;
+  info.fingerprint = fingerprint_;
+  info.job_yaml = job_yaml_;
+  info.audited = true;
+  info.worker_stats_json = "{}\n";
+  LS_RETURN_IF_ERROR(manifests_->Publish(std::move(stored), info).status());
+  recovered_.checkpoint = id;
+  return absl::OkStatus();
+}
+
+void JobStore::TakeUp(const CheckpointReader& newest) {
+  const Manifest& manifest = newest.manifest();
+  recovered_.checkpoint = {manifest.lineage(), static_cast<uint64_t>(manifest.step()), manifest.state_digest()};
+  recovered_.trained_for = absl::Milliseconds(manifest.trained_ms());
+  recovered_.evaluated = !manifest.evaluation_pending();
+  recovered_.ledger = FromProto(manifest.evaluations());
+}
+
+// Without statistics that can be read every host begins anew.
+void JobStore::TakeUpHosts() {
+  const absl::StatusOr<WorkerStatsFile> stats = ReadStats();
+  if (!stats.ok()) return;
+  for (const HostStats& host : stats->hosts()) {
+    const int64_t failures = std::clamp<int64_t>(host.failures(), 0, std::numeric_limits<uint32_t>::max() / 2);
+    recovered_.hosts.push_back({host.host(), static_cast<uint32_t>(failures), host.excluded(), host.cause()});
+  }
+}
+
+}  // namespace lockstep::chief

@@ -1,0 +1,86 @@
+#include "chief/standby/stand_by.h"
+
+#include <ctime>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "chief/term/job_log.h"
+#include "chief/term/other_chief.h"
+#include "common/checkpoint_format/naming.h"
+#include "common/clock/clock.h"
+#include "common/log/log.h"
+#include "common/status/exit_code.h"
+#include "common/status/status_macros.h"
+#include "common/storage/files.h"
+#include "common/storage/local/local_storage.h"
+#include "common/sync/stop_signals.h"
+
+namespace lockstep::chief {
+namespace {
+
+constexpr uint64_t kMaxBeatBytes = 4096;
+
+absl::StatusOr<JobSight> LookAtDirectory(const std::string& directory) {
+  const absl::StatusOr<std::unique_ptr<LocalStorage>> storage = LocalStorage::Open(directory);
+  if (absl::IsNotFound(storage.status())) return JobSight();
+  LS_RETURN_IF_ERROR(storage.status());
+  return LookAtJob(**storage);
+}
+
+}  // namespace
+
+absl::StatusOr<JobSight> LookAtJob(Storage& storage) {
+  JobSight sight;
+  JobLog log(storage);
+  LS_ASSIGN_OR_RETURN(const std::optional<CommitRecord> record, log.Read());
+  if (record.has_value()) {
+    sight.term = record->term();
+    sight.record = record->number();
+    if (record->has_ended_with()) sight.ended_with = record->ended_with();
+  }
+  const absl::StatusOr<std::string> beat = ReadWholeFile(storage, layout::kAlive, kMaxBeatBytes);
+  if (!beat.ok() && !absl::IsNotFound(beat.status())) return beat.status();
+  sight.beat = beat.value_or("");
+  sight.lock_holder = LockHolderHere(storage);
+  return sight;
+}
+
+std::optional<int> StandBy(const std::string& directory, const sigset_t& signals) {
+  SteadyClock clock;
+  StandbyWatch watch;
+  std::optional<int64_t> told_term;
+  bool told_failure = false;
+  for (;;) {
+    const absl::StatusOr<JobSight> sight = LookAtDirectory(directory);
+    if (!sight.ok()) {
+      watch.LookFailed();
+      if (!told_failure) LS_LOG(warn, "standing by: ", sight.status().message(), "; looking again every second");
+      told_failure = true;
+    } else {
+      told_failure = false;
+      const StandbyWatch::Verdict verdict = watch.Look(clock.Now(), *sight);
+      if (verdict == StandbyWatch::Verdict::kTakeOver) {
+        LS_LOG(info, "taking the job over: ", watch.reason());
+        return std::nullopt;
+      }
+      if (verdict == StandbyWatch::Verdict::kEnd) {
+        LS_LOG(info, "standing by is over: ", watch.reason());
+        return watch.exit_code();
+      }
+      if (told_term != sight->term) {
+        LS_LOG(info, "standing by: ",
+               sight->term == 0 ? std::string("no chief has begun the job yet")
+                                : absl::StrCat("the chief of term ", sight->term, " has the job"));
+      }
+      told_term = sight->term;
+    }
+    const timespec wait = absl::ToTimespec(StandbyWatch::kLookEvery);
+    const int signal = sigtimedwait(&signals, nullptr, &wait);
+    if (signal > 0 && signal != SIGUSR1) {  // that one means nothing from others (SignalThread)
+      LS_LOG(info, "standing by ends: ", StopSignalName(signal));
+      return kExitPreempted;
+    }
+  }
+}
+
+}  // namespace lockstep::chief

@@ -1,0 +1,27 @@
+// A standby chief's wait: looks at the job's directory again and again until the job is to be taken over.
+//
+// Threading: call it from one thread, with `signals` blocked in all of them.
+#ifndef LOCKSTEP_CHIEF_STANDBY_STAND_BY_H_
+#define LOCKSTEP_CHIEF_STANDBY_STAND_BY_H_
+
+#include <signal.h>
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "chief/standby/standby_watch.h"
+#include "common/storage/storage.h"
+
+namespace lockstep::chief {
+
+// What the directory shows now. Codes of the storage; DataLoss: the newest records of the log are damaged.
+absl::StatusOr<JobSight> LookAtJob(Storage& storage);
+
+// Blocks until the job at `directory` is to be taken over (nullopt), has ended (its exit code), or one of `signals`
+// comes (75).
+std::optional<int> StandBy(const std::string& directory, const sigset_t& signals);
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_STANDBY_STAND_BY_H_

@@ -1,0 +1,54 @@
+#include "chief/standby/standby_watch.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/status/exit_code.h"
+
+namespace lockstep::chief {
+namespace {
+
+// The codes of a chief that another one, started on the same job, goes on after. What is wrong with a job is wrong on
+// every machine.
+bool GoesOnAfter(int exit_code) {
+  return exit_code == kExitPreempted || exit_code == kExitStorage || exit_code == kExitFenced;
+}
+
+}  // namespace
+
+StandbyWatch::Verdict StandbyWatch::TakeOver(std::string reason) {
+  reason_ = std::move(reason);
+  seen_.reset();
+  last_look_.reset();
+  silence_ = absl::ZeroDuration();
+  return Verdict::kTakeOver;
+}
+
+StandbyWatch::Verdict StandbyWatch::Look(absl::Time now, const JobSight& sight) {
+  const std::optional<JobSight> before = std::exchange(seen_, sight);
+  const std::optional<absl::Time> last = std::exchange(last_look_, now);
+  if (sight.ended_with.has_value()) {
+    if (GoesOnAfter(*sight.ended_with)) {
+      return TakeOver(absl::StrCat("the chief of term ", sight.term, " ended with ", *sight.ended_with));
+    }
+    exit_code_ = *sight.ended_with;
+    reason_ = absl::StrCat("the chief of term ", sight.term, " ended with ", exit_code_);
+    return Verdict::kEnd;
+  }
+  if (before.has_value() && before->term == sight.term && before->lock_holder.has_value() &&
+      !sight.lock_holder.has_value()) {
+    return TakeOver(absl::StrCat(*before->lock_holder, " is gone"));
+  }
+  if (before != sight) {
+    silence_ = absl::ZeroDuration();
+    return Verdict::kWatching;
+  }
+  if (last.has_value()) silence_ += std::min(now - *last, kLongestLook);
+  if (silence_ < kSilence) return Verdict::kWatching;
+  return TakeOver(sight.term == 0 ? "no chief has begun the job"
+                                  : absl::StrCat("the chief of term ", sight.term, " has been silent for ",
+                                                 absl::FormatDuration(kSilence)));
+}
+
+}  // namespace lockstep::chief

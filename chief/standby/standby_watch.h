@@ -1,0 +1,63 @@
+// Decides when a standby chief takes a job over. Pure: looks at the job's directory come in with the time of each.
+//
+//   1 kWatching ──the chief is gone, or silent for kSilence──▶ 2 kTakeOver ──the claim was lost to another──▶ 1
+//        └──────the job ended, as its log says────────────────▶ 3 kEnd
+//
+// Invariants
+//   * Only time between two looks that went through counts as silence, and at most kLongestLook of it: a storage that
+//     hangs for everybody makes no chief look dead.
+//   * Taking over a chief that lives is no harm but the time of a restart: the commit log decides who is the chief.
+// Threading: thread-compatible.
+#ifndef LOCKSTEP_CHIEF_STANDBY_STANDBY_WATCH_H_
+#define LOCKSTEP_CHIEF_STANDBY_STANDBY_WATCH_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/time/time.h"
+
+namespace lockstep::chief {
+
+// What one look at a job's directory shows.
+struct JobSight {
+  int64_t term = 0;                        // of the newest record of the log; 0: no chief has begun the job
+  int64_t record = 0;                      // its number
+  std::string beat;                        // what the chief writes again and again while it serves
+  std::optional<int> ended_with;           // the exit code of the chief of this term, when it ended by itself
+  std::optional<std::string> lock_holder;  // the chief on this machine that holds the directory's lock
+
+  friend bool operator==(const JobSight&, const JobSight&) = default;
+};
+
+class StandbyWatch {
+ public:
+  static constexpr absl::Duration kLookEvery = absl::Seconds(1);
+  static constexpr absl::Duration kSilence = absl::Seconds(15);
+  static constexpr absl::Duration kLongestLook = absl::Seconds(2);
+
+  enum class Verdict { kWatching, kTakeOver, kEnd };
+
+  // A look that went through at `now`, of a monotonic clock. After kTakeOver it begins anew.
+  Verdict Look(absl::Time now, const JobSight& sight);
+  // A look that failed.
+  void LookFailed() { last_look_.reset(); }
+
+  // Why it decided so, for people.
+  const std::string& reason() const { return reason_; }
+  // With kEnd: how the job ended.
+  int exit_code() const { return exit_code_; }
+
+ private:
+  Verdict TakeOver(std::string reason);
+
+  std::optional<JobSight> seen_;
+  std::optional<absl::Time> last_look_;
+  absl::Duration silence_ = absl::ZeroDuration();
+  std::string reason_;
+  int exit_code_ = 0;
+};
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_STANDBY_STANDBY_WATCH_H_

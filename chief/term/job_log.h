@@ -1,0 +1,73 @@
+// What is true of a job, as its commit log says it, in the hands of one process: the newest record, and changes to it
+// (docs/design/0014-commit-log.md). The chief changes it; everybody else reads.
+//
+// Invariants
+//   * A change counts from the moment Change said OK, and every later reader sees it.
+//   * Once another chief has appended, no change goes through.
+// Threading: thread-safe; every call but head() blocks on the storage.
+#ifndef LOCKSTEP_CHIEF_TERM_JOB_LOG_H_
+#define LOCKSTEP_CHIEF_TERM_JOB_LOG_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/commit_log/commit_log.h"
+#include "common/commit_log/storage_slots.h"
+#include "common/storage/storage.h"
+#include "common/sync/mutex.h"
+#include "protos/commit_log.pb.h"
+
+namespace lockstep::chief {
+
+class JobLog {
+ public:
+  // `storage` is not owned and outlives the log.
+  explicit JobLog(Storage& storage);
+
+  // Reads the newest record that is whole; nullopt: there is no log. Changes nothing. DataLoss: records are there, and
+  // the newest are all damaged. FailedPrecondition: the newest is of a newer program. Else codes of the storage.
+  absl::StatusOr<std::optional<CommitRecord>> Read();
+  // The damaged records that Read passed over, a message each. The newest changes of the job are lost with them.
+  std::vector<std::string> damage() const;
+  // The record that was read, with every change since; empty when there is none.
+  CommitRecord head() const;
+
+  // Appends the head with `change` made to it; `what` says it in the record, for people. `change` may be called more
+  // than once, on different heads, and sets what it sets whatever was there. Aborted with IsFenced: another chief has
+  // the job. Else of the storage: it is unknown whether the change counts, and what it names must stay.
+  // REQUIRES: Read said OK.
+  absl::Status Change(absl::string_view what, const std::function<void(CommitRecord&)>& change);
+
+  // The term of the newest record, whoever appended it; 0 when there is none, or the log that was read is not there any
+  // more. Codes of the storage.
+  absl::StatusOr<int64_t> NewestTerm();
+  // Who claimed the newest term, as far as NewestTerm or Read saw it.
+  LogOwner owner() const;
+
+  // Removes what killed processes left between the records. REQUIRES: this process claimed the newest term.
+  absl::Status Sweep();
+  // As TermRegistry::Refresh.
+  absl::Status Refresh();
+  // Where it lies, as a user finds it.
+  std::string Describe() const;
+
+ private:
+  absl::StatusOr<std::optional<CommitRecord>> ReadLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  mutable Mutex mutex_;
+  Storage& storage_;
+  StorageSlots slots_ GUARDED_BY(mutex_);
+  std::optional<CommitLog> log_ GUARDED_BY(mutex_);
+  std::vector<std::string> damage_ GUARDED_BY(mutex_);
+  std::optional<CommitRecord> newer_ GUARDED_BY(mutex_);  // another process's, behind the head
+};
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_TERM_JOB_LOG_H_

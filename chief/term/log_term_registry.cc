@@ -1,0 +1,56 @@
+#include "chief/term/log_term_registry.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "common/checkpoint_format/naming.h"
+#include "common/status/status_macros.h"
+
+namespace lockstep::chief {
+
+absl::StatusOr<int64_t> LogTermRegistry::Claim(TermOwner owner) {
+  LS_ASSIGN_OR_RETURN(const std::optional<CommitRecord> newest, log_.Read());
+  LS_ASSIGN_OR_RETURN(const int64_t older, older_.Newest());
+  carries_ = older > 0 && (!newest.has_value() || newest->lineage().empty());
+  int64_t term = std::max(older, newest.has_value() ? newest->term() : 0) + 1;
+  if (carries_) {
+    LS_ASSIGN_OR_RETURN(const int64_t claimed, older_.Claim(owner));
+    term = std::max(term, claimed);
+  }
+  LS_RETURN_IF_ERROR(log_.Change(absl::StrCat("term ", term, " claimed"), [&](CommitRecord& record) {
+    record.set_term(term);
+    record.mutable_owner()->set_host(owner.host());
+    record.mutable_owner()->set_pid(owner.pid());
+    record.mutable_owner()->clear_address();
+    record.clear_ended_with();
+  }));
+  return term;
+}
+
+absl::StatusOr<int64_t> LogTermRegistry::Newest() const {
+  LS_ASSIGN_OR_RETURN(const int64_t newest, log_.NewestTerm());
+  if (!carries_) return newest;
+  LS_ASSIGN_OR_RETURN(const int64_t older, older_.Newest());
+  return std::max(newest, older);
+}
+
+absl::StatusOr<TermOwner> LogTermRegistry::OwnerOf(int64_t term) const {
+  LS_ASSIGN_OR_RETURN(const int64_t newest, log_.NewestTerm());
+  if (newest != term) return older_.OwnerOf(term);
+  const LogOwner found = log_.owner();
+  TermOwner owner;
+  owner.set_term(term);
+  owner.set_pid(found.pid());
+  owner.set_host(found.host());
+  return owner;
+}
+
+absl::Status LogTermRegistry::Refresh() {
+  LS_RETURN_IF_ERROR(log_.Refresh());
+  return carries_ ? older_.Refresh() : absl::OkStatus();
+}
+
+std::string LogTermRegistry::Describe(int64_t term) const { return carries_ ? older_.Describe(term) : log_.Describe(); }
+
+}  // namespace lockstep::chief

@@ -1,0 +1,39 @@
+// Terms in the job's commit log: a claim is one append. In a directory of an earlier program, which has no log yet, a
+// chief claims in the old way as well, so that a paused chief of that program is fenced by its own rules.
+//
+// Threading: as JobLog; every call blocks.
+#ifndef LOCKSTEP_CHIEF_TERM_LOG_TERM_REGISTRY_H_
+#define LOCKSTEP_CHIEF_TERM_LOG_TERM_REGISTRY_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "chief/term/job_log.h"
+#include "chief/term/term_registry.h"
+
+namespace lockstep::chief {
+
+class LogTermRegistry : public TermRegistry {
+ public:
+  // Neither is owned. `older` has the terms from before the log.
+  LogTermRegistry(JobLog& log, TermRegistry& older) : log_(log), older_(older) {}
+
+  // Aborted with IsFenced: another chief claimed at the same instant.
+  absl::StatusOr<int64_t> Claim(TermOwner owner) override;
+  absl::StatusOr<int64_t> Newest() const override;
+  absl::StatusOr<TermOwner> OwnerOf(int64_t term) const override;
+  absl::Status Refresh() override;
+  std::string Describe(int64_t term) const override;
+
+ private:
+  JobLog& log_;
+  TermRegistry& older_;
+  // Terms were claimed in the old way and the log does not have the job's history yet: a chief of an earlier program
+  // may claim another.
+  bool carries_ = false;
+};
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_TERM_LOG_TERM_REGISTRY_H_
