@@ -103,8 +103,10 @@ absl::Status JobStore::Beat() {
 
 absl::Status JobStore::RecordEnd(int exit_code) {
   MutexLock lock(&mutex_);
-  return log_->Change(absl::StrCat("the chief ended with ", exit_code),
-                      [&](CommitRecord& record) { record.set_ended_with(exit_code); });
+  return log_->Change(absl::StrCat("the chief ended with ", exit_code), [&](CommitRecord& record) {
+    record.set_ended(true);
+    record.set_exit_code(exit_code);
+  });
 }
 
 absl::Status JobStore::KeepAddress() {

@@ -36,7 +36,7 @@ absl::StatusOr<JobSight> LookAtJob(Storage& storage) {
   if (record.has_value()) {
     sight.term = record->term();
     sight.record = record->number();
-    if (record->has_ended_with()) sight.ended_with = record->ended_with();
+    if (record->ended()) sight.ended_with = record->exit_code();
   }
   const absl::StatusOr<std::string> beat = ReadWholeFile(storage, layout::kAlive, kMaxBeatBytes);
   if (!beat.ok() && !absl::IsNotFound(beat.status())) return beat.status();

@@ -1,6 +1,7 @@
 #include "chief/standby/standby_watch.h"
 
 #include <catch2/catch.hpp>
+#include <string>
 
 #include "chief/standby/chief_beat.h"
 #include "common/status/exit_code.h"

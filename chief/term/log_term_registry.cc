@@ -23,7 +23,8 @@ absl::StatusOr<int64_t> LogTermRegistry::Claim(TermOwner owner) {
     record.mutable_owner()->set_host(owner.host());
     record.mutable_owner()->set_pid(owner.pid());
     record.mutable_owner()->clear_address();
-    record.clear_ended_with();
+    record.clear_ended();
+    record.clear_exit_code();
   }));
   return term;
 }
