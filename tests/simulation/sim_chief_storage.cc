@@ -116,6 +116,7 @@ void SimChief::Perform(const chief::RecordRepair& action) {
   if (action.lineage != now) cluster_->oracle->Differs(now, action.reason);
   for (const std::string& host : action.hosts) {
     if (cluster_->odd_hosts.count(host) != 0) continue;
+    if (cluster_->oracle->SomeHitAlike(static_cast<int64_t>(action.found_at))) continue;
     cluster_->oracle->Violation(absl::StrCat(host, " is named, whose replicas were not hit: ", action.reason));
   }
   if (!action.hosts.empty()) cluster_->Cover("the replica that was hit is named");
