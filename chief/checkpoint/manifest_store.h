@@ -124,8 +124,8 @@ class ManifestStore {
   absl::Status SettleUnknown(std::vector<std::string>& messages);
   // What to do about an accepted checkpoint under the same name: true when it is equal.
   absl::StatusOr<bool> SameIsThere(const Manifest& mine, std::vector<std::string>& messages);
-  // Leaves the newest that are there, the best, and what a repair would need: the newest audited one and the best of
-  // its own history.
+  // Leaves the newest that are there, the best, and what a repair would need: the newest audited one and, of a job that
+  // keeps the best, the best of its own history and the first one after it.
   absl::Status Retain(std::vector<std::string>& messages);
   std::set<std::string> NeededByRepair() const;
   // Removes a checkpoint; one that somebody removed by hand is forgotten.

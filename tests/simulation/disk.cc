@@ -58,7 +58,12 @@ void Disk::Retain(size_t keep, const EvaluationLedger* ledger) {
   const Manifest* const audited = NewestAudited();
   if (audited != nullptr) needed.insert(audited->snapshot.step);
   if (ledger != nullptr) needed.insert(ledger->best_step);
-  if (ledger != nullptr && audited != nullptr) needed.insert(audited->ledger.best_step);
+  if (ledger != nullptr && audited != nullptr) {
+    needed.insert(audited->ledger.best_step);
+    auto above = checkpoints_.upper_bound(audited->snapshot.step);
+    while (above != checkpoints_.end() && above->second.set_aside) ++above;
+    if (above != checkpoints_.end()) needed.insert(above->first);
+  }
   // What was set aside counts for nothing, and nobody removes it.
   size_t newer =
       std::count_if(checkpoints_.begin(), checkpoints_.end(), [](const auto& e) { return !e.second.set_aside; });

@@ -69,7 +69,7 @@ class Disk {
   // Puts another manifest in the place of a published one, durably.
   void Amend(const SnapshotId& snapshot, const EvaluationLedger& ledger);
   // Leaves the newest `keep` and what a way back would need. `ledger`, of a job that keeps its best state: the one of
-  // its best step stays too, and the best as the newest audited one knows it.
+  // its best step stays too, the best as the newest audited one knows it, and the first one after that.
   void Retain(size_t keep, const EvaluationLedger* ledger);
   void MachineCrash(Random& random);
   const Manifest* NewestAudited() const;

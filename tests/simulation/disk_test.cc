@@ -45,12 +45,13 @@ TEST_CASE("disk: retention leaves the newest ones and the best", "[simulation]")
   CHECK(kept.Steps() == std::vector<uint64_t>{10, 20, 30});
 }
 
-TEST_CASE("disk: retention leaves the best as the newest audited checkpoint knows it", "[simulation]") {
+TEST_CASE("disk: retention leaves the best as the newest audited checkpoint knows it, and the first one after it",
+          "[simulation]") {
   Kept kept;
 
-  for (const uint64_t step : {32, 34}) kept.Publish(step, false, 34);
+  for (const uint64_t step : {32, 34, 36, 38}) kept.Publish(step, false, 38);
 
-  CHECK(kept.Steps() == std::vector<uint64_t>{10, 30, 32, 34});
+  CHECK(kept.Steps() == std::vector<uint64_t>{10, 30, 32, 36, 38});
 }
 
 TEST_CASE("disk: where the best is not kept only the newest and the audited one are", "[simulation]") {
