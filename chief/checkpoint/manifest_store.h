@@ -137,7 +137,8 @@ class ManifestStore {
   // What to do about an accepted checkpoint under the same name: true when it is equal.
   absl::StatusOr<bool> SameIsThere(const Manifest& mine, std::vector<std::string>& messages);
   // Accepts what counts no more by retention as retired. Leaves the newest that are there, the best, and what a repair
-  // would need: the newest audited one and the best of its own history.
+  // would need: the newest audited one and, of a job that keeps the best, the best of its own history and the first one
+  // after it.
   absl::Status Retire();
   std::set<std::string> NeededByRepair() const;
   // Removes what is retired; what somebody removed by hand is named.

@@ -13,10 +13,15 @@ namespace lockstep::chief {
 
 std::set<std::string> ManifestStore::NeededByRepair() const {
   std::set<std::string> needed;
+  std::string above;  // the next newer one
   for (auto it = accepted_.rbegin(); it != accepted_.rend(); ++it) {
     const Manifest& manifest = it->second.manifest;
+    const std::string newer = std::exchange(above, it->first);
     if (!IsAudited(manifest)) continue;
     needed.insert(it->first);
+    // Copies of states that workers keep are gone back to only below the first one that is set aside: a later copy may
+    // know a best state that goes with it.
+    if (rule_.has_value() && !newer.empty()) needed.insert(newer);
     const Evaluations& evaluations = manifest.evaluations();
     const bool has_best = rule_.has_value() && evaluations.rule() == rule_->id && evaluations.best_step() > 0;
     if (has_best) needed.insert(layout::StepName(evaluations.best_step()));

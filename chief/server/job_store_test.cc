@@ -346,6 +346,31 @@ TEST_CASE("job store: replicas that differ lead back to the audited checkpoint, 
   CHECK((*store)->recovered().checkpoint.lineage == order.lineage);
 }
 
+TEST_CASE("job store: a way back names the first checkpoint after the audited one, however many were saved since",
+          "[server][rule22]") {
+  Job job;
+  job.Train();
+  auto store = job.Open();
+  REQUIRE(store.status() == absl::OkStatus());
+  const Lineage first = (*store)->recovered().checkpoint.lineage;
+  EvaluationLedger ledger = (*store)->recovered().ledger;
+  // Step 40 is the best until a wrong state is better.
+  for (const auto& [step, loss] :
+       std::vector<std::pair<uint64_t, double>>{{40, 0.2}, {50, 0.7}, {60, 0.1}, {70, 0.7}, {80, 0.7}}) {
+    ledger = Judge(job.rule(), ledger, step, {.loss = loss, .denominator = 1});
+    REQUIRE(job.Save(**store, step, ledger, /*audited=*/false).status() == absl::OkStatus());
+  }
+  CHECK_FALSE(fs::exists(job.In("checkpoints/step-000000050")));
+  std::vector<std::string> messages;
+
+  const auto repair = (*store)->Repair({first + "~1", 64, {}, "replicas differ"}, messages);
+
+  // A copy of step 50 or later says that the best is step 40, which is none of the new lineage's.
+  REQUIRE(repair.status() == absl::OkStatus());
+  CHECK(repair->checkpoint.step == 30);
+  CHECK(repair->set_aside_from == 40);
+}
+
 TEST_CASE("job store: where no audited checkpoint is left the next chief refuses as well, until one is put back",
           "[server][rule22]") {
   Job job;

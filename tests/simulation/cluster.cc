@@ -182,6 +182,9 @@ void Cluster::CheckEnd() {
   const Reference& reference = oracle->reference();
   const int64_t last = reference.end_step();
   const Manifest* newest = disk->Newest();
+  if (newest != nullptr && oracle->AllHitAlike(newest->snapshot.lineage)) {
+    return Cover("bits that flipped in all replicas alike");
+  }
   if (newest != nullptr && oracle->BeyondSight(newest->snapshot.lineage)) {
     if (settings.flips_alone) oracle->Violation("a bit flipped, nothing else failed, and nobody saw it");
     return Cover("a flip that nobody could see");

@@ -53,8 +53,17 @@ void Disk::Amend(const SnapshotId& snapshot, const EvaluationLedger& ledger) {
   found->second.ledger = ledger;
 }
 
-void Disk::Retain(size_t keep, uint64_t best) {
+void Disk::Retain(size_t keep, const EvaluationLedger* ledger) {
+  std::set<uint64_t> needed;  // steps
   const Manifest* const audited = NewestAudited();
+  if (audited != nullptr) needed.insert(audited->snapshot.step);
+  if (ledger != nullptr) needed.insert(ledger->best_step);
+  if (ledger != nullptr && audited != nullptr) {
+    needed.insert(audited->ledger.best_step);
+    auto above = checkpoints_.upper_bound(audited->snapshot.step);
+    while (above != checkpoints_.end() && above->second.set_aside) ++above;
+    if (above != checkpoints_.end()) needed.insert(above->first);
+  }
   // What was set aside counts for nothing, and nobody removes it.
   size_t newer =
       std::count_if(checkpoints_.begin(), checkpoints_.end(), [](const auto& e) { return !e.second.set_aside; });
@@ -65,8 +74,7 @@ void Disk::Retain(size_t keep, uint64_t best) {
     }
     const bool old = newer > keep && newer > 1;
     --newer;
-    const bool needed = it->first == best || &it->second == audited;
-    it = old && !needed ? checkpoints_.erase(it) : std::next(it);
+    it = old && needed.count(it->first) == 0 ? checkpoints_.erase(it) : std::next(it);
   }
 }
 

@@ -68,8 +68,9 @@ class Disk {
   void SyncPublished(const SnapshotId& snapshot);
   // Puts another manifest in the place of a published one, durably.
   void Amend(const SnapshotId& snapshot, const EvaluationLedger& ledger);
-  // Leaves the newest `keep` and the one of step `best`.
-  void Retain(size_t keep, uint64_t best);
+  // Leaves the newest `keep` and what a way back would need. `ledger`, of a job that keeps its best state: the one of
+  // its best step stays too, the best as the newest audited one knows it, and the first one after that.
+  void Retain(size_t keep, const EvaluationLedger* ledger);
   void MachineCrash(Random& random);
   const Manifest* NewestAudited() const;
 

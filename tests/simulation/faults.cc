@@ -127,8 +127,7 @@ void Faults::CannotPrepare(int slot, Random& random) {
 
 void Faults::FlipBit(Random& random) {
   SimWorker* worker = RandomWorker(random);
-  if (worker == nullptr || !worker->FlipBit(random)) return;
-  Say(absl::StrCat(worker->name(), ": a bit flips at step ", worker->state().step));
+  if (worker != nullptr) worker->FlipBit(random);
 }
 
 void Faults::Drain(Random& random) {

@@ -83,9 +83,36 @@ bool Oracle::Excused(const Lineage& lineage, int64_t step) const {
   return found != spoilt_.end() && step >= found->second.from;
 }
 
-void Oracle::Flipped(const Lineage& lineage, int64_t step) {
+bool Oracle::IsRight(const ReplicaState& state) const {
+  return state.step >= 0 && state.step <= reference_.end_step() && reference_.at(state.step) == state;
+}
+
+void Oracle::Flipped(const Seat& seat, const Lineage& lineage, int64_t step) {
   const auto [it, first] = spoilt_.emplace(JobLineage(lineage), Spoilt{step});
   if (!first) it->second.from = std::min(it->second.from, step);
+  hit_[seat.generation].insert(seat.rank);
+}
+
+// Two replicas that step on from different states never come to equal ones, so members that were all hit and are equal
+// were hit in the same way at the same step.
+void Oracle::Digested(const Seat& seat, const Lineage& lineage, const ReplicaState& state) {
+  const auto hit = hit_.find(seat.generation);
+  if (hit == hit_.end() || hit->second.count(seat.rank) == 0 || IsRight(state)) return;
+  std::set<uint32_t>& ranks = hit_alike_[{state.step, seat.generation, DigestOf(state)}];
+  ranks.insert(seat.rank);
+  if (ranks.size() < seat.size) return;
+  held_by_all_.insert(DigestOf(state));
+  spoilt_[JobLineage(lineage)].all_hit_alike = true;
+}
+
+bool Oracle::AllHitAlike(const Lineage& lineage) const {
+  const auto found = spoilt_.find(JobLineage(lineage));
+  return found != spoilt_.end() && found->second.all_hit_alike;
+}
+
+bool Oracle::SomeHitAlike(int64_t step) const {
+  return std::any_of(hit_alike_.begin(), hit_alike_.end(),
+                     [step](const auto& entry) { return std::get<0>(entry.first) == step && entry.second.size() > 1; });
 }
 
 void Oracle::FlipGone(const Lineage& lineage) {
@@ -96,8 +123,7 @@ void Oracle::FlipGone(const Lineage& lineage) {
 void Oracle::BeginAlike(const Lineage& lineage, const ReplicaState& state) {
   const auto found = spoilt_.find(JobLineage(lineage));
   if (found == spoilt_.end()) return;
-  const bool right = state.step <= reference_.end_step() && reference_.at(state.step) == state;
-  if (!right) found->second.alike = true;
+  if (!IsRight(state)) found->second.alike = true;
 }
 
 bool Oracle::BeyondSight(const Lineage& lineage) const {
@@ -113,25 +139,27 @@ void Oracle::WentBack(const Lineage& from, const Lineage& lineage, const Replica
   given_up_.insert(JobLineage(from));
   // What came after it is set aside.
   highest_committed_ = std::min(highest_committed_, checkpoint.step);
-  const bool right = checkpoint.step <= reference_.end_step() && reference_.at(checkpoint.step) == checkpoint;
-  if (right) return;
-  if (!BeyondSight(from)) {
-    return Violation(absl::StrCat("the job goes back to step ", checkpoint.step, ", whose bits are wrong"));
-  }
-  spoilt_[JobLineage(lineage)] = Spoilt{checkpoint.step, true, true};
+  if (IsRight(checkpoint) || GoesOnWrong(from, lineage, checkpoint)) return;
+  Violation(absl::StrCat("the job goes back to step ", checkpoint.step, ", whose bits are wrong"));
 }
 
 void Oracle::TookUp(const std::string& who, const Lineage& from, const Lineage& lineage, const ReplicaState& copy) {
   if (JobLineage(from) == JobLineage(lineage)) {
     return Violation(absl::StrCat(who, ": takes up a copy of step ", copy.step, ", but the job did not go back"));
   }
-  const bool right = copy.step <= reference_.end_step() && reference_.at(copy.step) == copy;
-  if (right) return;
-  if (!BeyondSight(from)) {
-    return Violation(absl::StrCat(who, ": takes up a copy of step ", copy.step, ", whose bits are wrong"));
-  }
-  const auto [it, first] = spoilt_.emplace(JobLineage(lineage), Spoilt{copy.step, true, true});
-  if (!first) it->second = Spoilt{std::min(it->second.from, copy.step), true, true};
+  if (IsRight(copy) || GoesOnWrong(from, lineage, copy)) return;
+  Violation(absl::StrCat(who, ": takes up a copy of step ", copy.step, ", whose bits are wrong"));
+}
+
+bool Oracle::GoesOnWrong(const Lineage& from, const Lineage& lineage, const ReplicaState& state) {
+  const bool held_by_all = held_by_all_.count(DigestOf(state)) != 0;
+  if (!held_by_all && !BeyondSight(from)) return false;
+  const Spoilt wrong{state.step, true, true, held_by_all || AllHitAlike(from)};
+  const auto [it, first] = spoilt_.emplace(JobLineage(lineage), wrong);
+  const int64_t since = first ? state.step : std::min(it->second.from, state.step);
+  it->second = wrong;
+  it->second.from = since;
+  return true;
 }
 
 }  // namespace lockstep::simulation

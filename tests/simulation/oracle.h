@@ -10,7 +10,8 @@
 //
 // A bit that flips in a replica spoils the lineage that it is of: from its step on other states are excused there,
 // until the job goes on under another lineage, which is judged like any other. They stay excused to the end only where
-// nobody can see the flip any more (docs/design/0011, not covered): its replica is gone, and what is left is alike.
+// nobody can see the flip any more (docs/design/0011, not covered): its replica is gone, and what is left is alike; or
+// every member was hit in the same way, so that all that can be compared is equal.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_TESTS_SIMULATION_ORACLE_H_
@@ -21,6 +22,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "common/protocol/ids.h"
@@ -59,7 +61,15 @@ class Oracle {
   void Scanned(Term term, int64_t newest);
 
   // ---- bits that flip
-  void Flipped(const Lineage& lineage, int64_t step);
+  // A member of a generation.
+  struct Seat {
+    Generation generation;
+    uint32_t rank = 0;
+    uint32_t size = 0;  // of the generation
+  };
+  void Flipped(const Seat& seat, const Lineage& lineage, int64_t step);
+  // A member computes the digest of its state, or takes a snapshot of it.
+  void Digested(const Seat& seat, const Lineage& lineage, const ReplicaState& state);
   // The replica that was hit ended, or took another state, before the job went back.
   void FlipGone(const Lineage& lineage);
   // The members of a generation begin with `state`, all of them.
@@ -75,6 +85,11 @@ class Oracle {
   bool GivenUp(const Lineage& lineage) const { return given_up_.count(JobLineage(lineage)) != 0; }
   // Whether what this lineage ends with may have other bits, because nobody could see that it has.
   bool BeyondSight(const Lineage& lineage) const;
+  // Whether bits flipped in every member of a generation of this lineage, and left the same wrong state in all of them.
+  bool AllHitAlike(const Lineage& lineage) const;
+  // Whether bits flipped in several members of a generation, and left the same wrong state of this step in them: they
+  // outvote those that are right.
+  bool SomeHitAlike(int64_t step) const;
 
   const Reference& reference() const { return reference_; }
   int64_t highest_committed() const { return highest_committed_; }
@@ -86,9 +101,13 @@ class Oracle {
     int64_t from = 0;    // the first step that may have other bits
     bool gone = false;   // the replica that was hit
     bool alike = false;  // a generation began with other bits, the same on all of its members
+    bool all_hit_alike = false;
   };
 
   bool Excused(const Lineage& lineage, int64_t step) const;
+  bool IsRight(const ReplicaState& state) const;
+  // The job goes on as `lineage` from `state` of the lineage `from`, which is wrong. False: somebody could see that.
+  bool GoesOnWrong(const Lineage& from, const Lineage& lineage, const ReplicaState& state);
 
   TinyJob job_;
   Reference reference_;
@@ -101,6 +120,10 @@ class Oracle {
   Term newest_scan_ = 0;
   std::map<Lineage, Spoilt> spoilt_;  // by the job's lineage
   std::set<Lineage> given_up_;
+  std::map<Generation, std::set<uint32_t>> hit_;  // ranks
+  // Of wrong states, by step, generation and digest: the ranks that were hit in this generation and then held it.
+  std::map<std::tuple<int64_t, Generation, uint64_t>, std::set<uint32_t>> hit_alike_;
+  std::set<uint64_t> held_by_all_;  // digests of those that every member came to in this way
 };
 
 }  // namespace lockstep::simulation

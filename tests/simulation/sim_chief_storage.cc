@@ -89,8 +89,10 @@ void SimChief::Perform(const chief::PublishCommit& action) {
         return Step(chief::StorageFailed{manifest.snapshot, "no such directory", /*may_pass=*/true});
       }
       if (!there->set_aside) cluster_->oracle->Committed(manifest.snapshot.step);
-      const uint64_t best = cluster_->settings.policy.training.evaluation.keep_best ? manifest.ledger.best_step : 0;
-      if (cluster_->disk->HasStaging(term_)) cluster_->disk->Retain(cluster_->settings.keep_checkpoints, best);
+      const bool keeps_best = cluster_->settings.policy.training.evaluation.keep_best;
+      if (cluster_->disk->HasStaging(term_)) {
+        cluster_->disk->Retain(cluster_->settings.keep_checkpoints, keeps_best ? &manifest.ledger : nullptr);
+      }
       newest_told_ = std::max(newest_told_, static_cast<int64_t>(manifest.snapshot.step));
       saves_.erase(manifest.snapshot);
       manifests_.erase(manifest.snapshot);
@@ -116,6 +118,7 @@ void SimChief::Perform(const chief::RecordRepair& action) {
   if (action.lineage != now) cluster_->oracle->Differs(now, action.reason);
   for (const std::string& host : action.hosts) {
     if (cluster_->odd_hosts.count(host) != 0) continue;
+    if (cluster_->oracle->SomeHitAlike(static_cast<int64_t>(action.found_at))) continue;
     cluster_->oracle->Violation(absl::StrCat(host, " is named, whose replicas were not hit: ", action.reason));
   }
   if (!action.hosts.empty()) cluster_->Cover("the replica that was hit is named");

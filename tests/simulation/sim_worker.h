@@ -38,8 +38,8 @@ class SimWorker {
   void NoPeersUntil(absl::Time when) { no_peers_until_ = when; }
   // The next preparation, or the making of the plan, fails.
   void FailToPrepare(PrepareProblem problem) { prepare_problem_ = problem; }
-  // Flips a bit of its state, where it is a member that steps with others. False: it is none.
-  bool FlipBit(Random& random);
+  // Flips a bit of its state, where it is a member that steps with others.
+  void FlipBit(Random& random);
   // It holds what a flip has left in this replica, or in the one that it received its state from.
   bool odd() const { return odd_; }
   const ReplicaState& state() const { return state_; }
@@ -95,6 +95,7 @@ class SimWorker {
   void KeepAlive();
   void ConnectionLost(const std::string& reason);
   void Heartbeat();
+  Oracle::Seat Seat() const { return {generation_, rank_, size_}; }
   GroupKey Key() const { return {generation_.term, generation_.counter}; }
   void MaybeConnectGroup();
   // The member that the communicator takes for the cause of its end; none when it names nobody.

@@ -110,14 +110,16 @@ void SimWorker::SetOdd(bool odd) {
   odd_ = odd;
 }
 
-bool SimWorker::FlipBit(Random& random) {
-  if (!has_state_ || size_ < 2 || core_.phase() != worker::SessionCore::Phase::kRunning) return false;
-  state_.weights[random.Below(kWeights)] ^= uint64_t{1} << random.Below(64);
-  cluster_->oracle->Flipped(lineage_, state_.step);
+void SimWorker::FlipBit(Random& random) {
+  if (!has_state_ || size_ < 2 || core_.phase() != worker::SessionCore::Phase::kRunning) return;
+  const uint64_t bit = random.Below(64);
+  const uint64_t weight = random.Below(kWeights);
+  state_.weights[weight] ^= uint64_t{1} << bit;
+  if (world().tracing()) Trace(absl::StrCat("bit ", bit, " of weight ", weight, " flips at step ", state_.step));
+  cluster_->oracle->Flipped(Seat(), lineage_, state_.step);
   cluster_->Cover("a bit flips");
   SetOdd(true);
   hit_at_ = state_.step;
-  return true;
 }
 
 // Where nothing else fails a flip is found by the first comparison that follows it, or by the next one.
@@ -126,8 +128,9 @@ void SimWorker::ExpectFound() {
   const uint64_t every = policy.audit_every_steps > 0 ? policy.audit_every_steps : policy.snapshot_every_steps;
   if (!odd_ || !cluster_->settings.flips_alone || state_.step != hit_at_ + 2 * static_cast<int64_t>(every)) return;
   After(absl::Seconds(20), [this] {
-    if (odd_ && !cluster_->oracle->GivenUp(lineage_))  // else it is a spare worker that keeps what is of no use
-      cluster_->oracle->Violation(absl::StrCat(name_, ": a bit that flipped at step ", hit_at_, " is not found"));
+    // One of a lineage that was given up is a spare worker that keeps what is of no use.
+    if (!odd_ || cluster_->oracle->GivenUp(lineage_) || cluster_->oracle->AllHitAlike(lineage_)) return;
+    cluster_->oracle->Violation(absl::StrCat(name_, ": a bit that flipped at step ", hit_at_, " is not found"));
   });
 }
 
@@ -238,6 +241,7 @@ void SimWorker::Perform(const worker::WriteSample& action) {
 
 void SimWorker::Perform(const worker::ComputeDigest& action) {
   After(world().random().Between(absl::Microseconds(100), absl::Milliseconds(3)), [this, action] {
+    cluster_->oracle->Digested(Seat(), lineage_, state_);
     worker::DigestComputed computed{action.position, DigestText(state_)};
     if (!action.keep_as.empty()) {
       kept_[SnapshotId{action.keep_as, action.position.step, computed.digest}] = Copy{state_, odd_};
@@ -277,6 +281,7 @@ void SimWorker::Perform(const worker::TakeSnapshot& action) {
         absl::StrCat(name_, ": takes a snapshot of step ", action.step, " but stands at ", state_.step));
     return;
   }
+  cluster_->oracle->Digested(Seat(), lineage_, state_);
   const SnapshotId id{action.lineage, action.step, DigestText(state_)};
   After(world().random().Between(absl::Milliseconds(1), absl::Milliseconds(40)), [this, id, copy = state_] {
     snapshots_[id] = copy;
