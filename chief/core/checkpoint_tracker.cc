@@ -64,6 +64,7 @@ std::string CheckpointTracker::Taken(const Incarnation& holder, const SnapshotTa
     }
     Save added;
     added.id = snapshot;
+    added.generation = taken.generation;
     added.audits = audits;
     added.members.insert(members.begin(), members.end());
     added.shares.resize(std::max<size_t>(members.size(), 1));
@@ -320,10 +321,7 @@ Incarnation CheckpointTracker::ChooseSender(const Save& save, const Share& share
     return save.holders.count(id) != 0 && share.failed.count(id) == 0 && roster.Find(id) != nullptr;
   };
   if (usable(share.preferred)) return share.preferred;
-  const bool may_still_report = save.holders.count(share.preferred) == 0 &&
-                                save.not_expected.count(share.preferred) == 0 &&
-                                roster.Find(share.preferred) != nullptr;
-  if (may_still_report && now < save.opened + kShareWait) return Incarnation();
+  if (now < save.opened + kShareWait && MayReport(save, roster.Find(share.preferred))) return Incarnation();
   Incarnation best;
   size_t least = 0;
   for (const Incarnation& holder : save.holders) {

@@ -1,5 +1,6 @@
 // A storage that refuses for a while, one that does not answer, and checkpoints that cannot be restored.
 #include <catch2/catch.hpp>
+#include <set>
 
 #include "chief/core/chief_harness.h"
 
@@ -207,6 +208,28 @@ TEST_CASE("coordinator: the broken stream of one that died is not held against w
 
   CHECK(chief.View().published_step == 20);
   CHECK(chief.Commands<AskShare>(0).size() == 2);
+}
+
+TEST_CASE("coordinator: no share is awaited of a member that came to rest before anybody told of the snapshot",
+          "[core]") {
+  ChiefHarness chief({.workers = 3, .min = 3, .end_step = 42});
+  chief.StepTo(41);
+  FakeWorker& ahead = chief.worker(1);
+  const Generation last = ahead.generation;
+  const SnapshotId snapshot{ahead.lineage, 42, "digest-of-42"};
+
+  // Worker 1 alone applies the last step. Worker 0 comes to rest before it tells of its snapshot, worker 2 behind it.
+  chief.worker(2).mute = true;
+  chief.Reset(1);
+  ahead.position = Position{42, 0};
+  chief.Connect(1);
+  chief.Say(1, SnapshotTaken{last, snapshot, SnapshotCause::kEnd});
+
+  std::set<uint32_t> asked;
+  for (const AskShare& ask : chief.Commands<AskShare>(1)) asked.insert(ask.share);
+  CHECK(asked == std::set<uint32_t>{0, 1});
+  chief.Say(2, VerdictAck{last, true, snapshot.lineage, Position{41, 0}, ""});
+  CHECK(chief.View().published_step == 42);
 }
 
 TEST_CASE("coordinator: a save that waits for a share keeps no core busy", "[core]") {
