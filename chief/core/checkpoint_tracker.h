@@ -191,7 +191,7 @@ class CheckpointTracker {
     if (member == nullptr || save.holders.count(member->id()) != 0) return false;
     if (save.not_expected.count(member->id()) != 0) return false;
     if (member->AtRest()) return member->rest_asked.has_value() && member->rest_asked->step == save.id.step;
-    return member->busy == save.generation;
+    return member->busy == save.generation && save.reported.count(member->id()) == 0;
   }
   Incarnation ChooseSender(const Save& save, const Share& share, absl::Time now, Roster& roster) const;
   void Abandon(Save& save, const std::string& why, bool again, absl::Time now, Outbox& out, Roster& roster);

@@ -232,6 +232,18 @@ TEST_CASE("coordinator: no share is awaited of a member that came to rest before
   CHECK(chief.View().published_step == 42);
 }
 
+TEST_CASE("coordinator: no share is awaited of a member whose snapshot is gone", "[core]") {
+  ChiefHarness chief({.workers = 2});
+  chief.StepTo(20);
+  chief.worker(1).keeps_shares = true;
+  chief.TakeSnapshots(SnapshotCause::kHold);
+  REQUIRE(chief.LastCommand<AskShare>(1).share == 1);
+
+  chief.Say(1, ShareFailed{chief.Last<OpenSave>().snapshot, 1, 2, "too many snapshots are held", /*gone=*/true});
+
+  CHECK(chief.View().published_step == 20);
+}
+
 TEST_CASE("coordinator: a save that waits for a share keeps no core busy", "[core]") {
   ChiefHarness chief({.workers = 2});
   chief.StepTo(20);
