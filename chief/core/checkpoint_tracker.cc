@@ -296,6 +296,7 @@ void CheckpointTracker::Advance(const Context& context, Outbox& out, Roster& ros
 void CheckpointTracker::Open(Save& save, const Context& context, Outbox& out) {
   save.stage = Stage::kCollecting;
   save.opened = context.now;
+  save.awaited_until = std::min(save.awaited_until, context.now + kShareWait);
   save.said_slow = absl::ZeroDuration();
   save.stored_as = save.id;
   for (Share& share : save.shares) share = Share{share.preferred, Incarnation(), false, {}};
@@ -321,7 +322,7 @@ Incarnation CheckpointTracker::ChooseSender(const Save& save, const Share& share
     return save.holders.count(id) != 0 && share.failed.count(id) == 0 && roster.Find(id) != nullptr;
   };
   if (usable(share.preferred)) return share.preferred;
-  if (now < save.opened + kShareWait && MayReport(save, roster.Find(share.preferred))) return Incarnation();
+  if (now < save.awaited_until && MayReport(save, roster.Find(share.preferred))) return Incarnation();
   Incarnation best;
   size_t least = 0;
   for (const Incarnation& holder : save.holders) {
@@ -340,7 +341,7 @@ absl::Time CheckpointTracker::NextDeadline(absl::Time now) const {
   };
   for (const auto& [key, save] : saves_) {
     if (save.stage == Stage::kWaiting) at(NotBefore(save));
-    if (save.stage == Stage::kCollecting) at(save.opened + kShareWait);
+    if (save.stage == Stage::kCollecting) at(save.awaited_until);
   }
   return next;
 }
@@ -349,6 +350,7 @@ void CheckpointTracker::ShiftDeadlines(absl::Duration gap) {
   trouble_.ShiftDeadlines(gap);
   for (auto& [key, save] : saves_) {
     save.opened += gap;
+    save.awaited_until += gap;
     save.not_before += gap;
   }
 }

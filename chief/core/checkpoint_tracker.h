@@ -47,7 +47,7 @@ class CheckpointTracker {
  public:
   static constexpr uint32_t kAbandonedBeforeHold = 2;  // rule 19
   static constexpr uint32_t kDamagedBeforeEnd = 3;     // saves in a row that were not what was announced
-  // For members that have not reported a snapshot yet.
+  // For members that have not reported a snapshot yet, once for each save.
   static constexpr absl::Duration kShareWait = absl::Seconds(10);
   static constexpr absl::Duration kRetry = absl::Seconds(1);
   static constexpr absl::Duration kSlowSave = absl::Seconds(30);  // people hear of a save that takes longer
@@ -151,6 +151,7 @@ class CheckpointTracker {
     std::set<Incarnation> members;       // of its generation
     std::set<Incarnation> not_expected;  // of them
     absl::Time not_before = absl::InfinitePast();
+    absl::Time awaited_until = absl::InfiniteFuture();  // members that have not reported it
     absl::Time opened;
     absl::Duration said_slow;  // after so long people heard of it
   };

@@ -244,6 +244,23 @@ TEST_CASE("coordinator: no share is awaited of a member whose snapshot is gone",
   CHECK(chief.View().published_step == 20);
 }
 
+TEST_CASE("coordinator: a member that does not tell of its snapshot is awaited once, however often a share breaks",
+          "[core]") {
+  ChiefHarness chief({.workers = 2});
+  chief.StepTo(20);
+  chief.worker(0).keeps_shares = true;
+  chief.TakeSnapshotAt(0, SnapshotCause::kHold);
+  chief.Advance(CheckpointTracker::kShareWait);
+  REQUIRE(chief.Commands<AskShare>(0).size() == 2);
+
+  chief.worker(0).keeps_shares = false;
+  chief.Do(ShardBroken{chief.Last<OpenSave>().snapshot, 1, 2, "the stream broke", chief.worker(0).id});
+  REQUIRE(chief.Count<AbandonSave>() == 1);
+  chief.Advance(CheckpointTracker::kRetry);
+
+  CHECK(chief.View().published_step == 20);
+}
+
 TEST_CASE("coordinator: a save that waits for a share keeps no core busy", "[core]") {
   ChiefHarness chief({.workers = 2});
   chief.StepTo(20);
