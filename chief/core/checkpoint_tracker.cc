@@ -64,6 +64,7 @@ std::string CheckpointTracker::Taken(const Incarnation& holder, const SnapshotTa
     }
     Save added;
     added.id = snapshot;
+    added.generation = taken.generation;
     added.audits = audits;
     added.members.insert(members.begin(), members.end());
     added.shares.resize(std::max<size_t>(members.size(), 1));
@@ -295,6 +296,7 @@ void CheckpointTracker::Advance(const Context& context, Outbox& out, Roster& ros
 void CheckpointTracker::Open(Save& save, const Context& context, Outbox& out) {
   save.stage = Stage::kCollecting;
   save.opened = context.now;
+  save.awaited_until = std::min(save.awaited_until, context.now + kShareWait);
   save.said_slow = absl::ZeroDuration();
   save.stored_as = save.id;
   for (Share& share : save.shares) share = Share{share.preferred, Incarnation(), false, {}};
@@ -320,10 +322,7 @@ Incarnation CheckpointTracker::ChooseSender(const Save& save, const Share& share
     return save.holders.count(id) != 0 && share.failed.count(id) == 0 && roster.Find(id) != nullptr;
   };
   if (usable(share.preferred)) return share.preferred;
-  const bool may_still_report = save.holders.count(share.preferred) == 0 &&
-                                save.not_expected.count(share.preferred) == 0 &&
-                                roster.Find(share.preferred) != nullptr;
-  if (may_still_report && now < save.opened + kShareWait) return Incarnation();
+  if (now < save.awaited_until && MayReport(save, roster.Find(share.preferred))) return Incarnation();
   Incarnation best;
   size_t least = 0;
   for (const Incarnation& holder : save.holders) {
@@ -342,7 +341,7 @@ absl::Time CheckpointTracker::NextDeadline(absl::Time now) const {
   };
   for (const auto& [key, save] : saves_) {
     if (save.stage == Stage::kWaiting) at(NotBefore(save));
-    if (save.stage == Stage::kCollecting) at(save.opened + kShareWait);
+    if (save.stage == Stage::kCollecting) at(save.awaited_until);
   }
   return next;
 }
@@ -351,6 +350,7 @@ void CheckpointTracker::ShiftDeadlines(absl::Duration gap) {
   trouble_.ShiftDeadlines(gap);
   for (auto& [key, save] : saves_) {
     save.opened += gap;
+    save.awaited_until += gap;
     save.not_before += gap;
   }
 }

@@ -45,9 +45,10 @@ namespace lockstep::chief {
 
 class CheckpointTracker {
  public:
-  static constexpr uint32_t kAbandonedBeforeHold = 2;              // rule 19
-  static constexpr uint32_t kDamagedBeforeEnd = 3;                 // saves in a row that were not what was announced
-  static constexpr absl::Duration kShareWait = absl::Seconds(10);  // for a member that has not reported yet
+  static constexpr uint32_t kAbandonedBeforeHold = 2;  // rule 19
+  static constexpr uint32_t kDamagedBeforeEnd = 3;     // saves in a row that were not what was announced
+  // For members that have not reported a snapshot yet, once for each save.
+  static constexpr absl::Duration kShareWait = absl::Seconds(10);
   static constexpr absl::Duration kRetry = absl::Seconds(1);
   static constexpr absl::Duration kSlowSave = absl::Seconds(30);  // people hear of a save that takes longer
 
@@ -72,7 +73,8 @@ class CheckpointTracker {
   // snapshot.
   std::string Taken(const Incarnation& holder, const SnapshotTaken& taken, bool evaluated,
                     const std::vector<Incarnation>& members, bool audits, Outbox& out, Roster& roster);
-  // This member will not report a snapshot (any more): its share is asked of another.
+  // This member, which may still run its generation, will not report a snapshot (any more): its share is asked of
+  // another.
   void NotExpected(const Incarnation& member);
   void HolderGone(const Incarnation& holder);
 
@@ -136,6 +138,7 @@ class CheckpointTracker {
     SnapshotId id;         // as its holders know it
     SnapshotId stored_as;  // as the storage knows it, from the opening on: an amended one has an older lineage
     Stage stage = Stage::kWaiting;
+    Generation generation;  // that took it
     bool insist = false;
     bool audits = false;  // all members having reported it makes it an audited state
     bool evaluated = false;
@@ -148,6 +151,7 @@ class CheckpointTracker {
     std::set<Incarnation> members;       // of its generation
     std::set<Incarnation> not_expected;  // of them
     absl::Time not_before = absl::InfinitePast();
+    absl::Time awaited_until = absl::InfiniteFuture();  // members that have not reported it
     absl::Time opened;
     absl::Duration said_slow;  // after so long people heard of it
   };
@@ -182,6 +186,14 @@ class CheckpointTracker {
   }
   void Open(Save& save, const Context& context, Outbox& out);
   void AskShares(Save& save, const Context& context, Outbox& out, Roster& roster);
+  // Whether this member, null when it is not here, may still report the snapshot: it runs the generation that took it,
+  // or was asked for it at rest.
+  static bool MayReport(const Save& save, const Worker* member) {
+    if (member == nullptr || save.holders.count(member->id()) != 0) return false;
+    if (save.not_expected.count(member->id()) != 0) return false;
+    if (member->AtRest()) return member->rest_asked.has_value() && member->rest_asked->step == save.id.step;
+    return member->busy == save.generation && save.reported.count(member->id()) == 0;
+  }
   Incarnation ChooseSender(const Save& save, const Share& share, absl::Time now, Roster& roster) const;
   void Abandon(Save& save, const std::string& why, bool again, absl::Time now, Outbox& out, Roster& roster);
   void Tell(const Save& save, bool published, const std::string& why, Outbox& out, Roster& roster);

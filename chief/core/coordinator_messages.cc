@@ -66,7 +66,6 @@ void Coordinator::OnMessage(Worker& worker, const PeersTested& message) {
 
 void Coordinator::Rest(Worker& worker, const Generation& last, std::optional<HeldState> held) {
   life_.Rest(worker, last, std::move(held));
-  saves_.NotExpected(worker.id());
   TakeEarlySnapshots(worker);
 }
 

@@ -1,5 +1,6 @@
 // A storage that refuses for a while, one that does not answer, and checkpoints that cannot be restored.
 #include <catch2/catch.hpp>
+#include <set>
 
 #include "chief/core/chief_harness.h"
 
@@ -207,6 +208,57 @@ TEST_CASE("coordinator: the broken stream of one that died is not held against w
 
   CHECK(chief.View().published_step == 20);
   CHECK(chief.Commands<AskShare>(0).size() == 2);
+}
+
+TEST_CASE("coordinator: no share is awaited of a member that came to rest before anybody told of the snapshot",
+          "[core]") {
+  ChiefHarness chief({.workers = 3, .min = 3, .end_step = 42});
+  chief.StepTo(41);
+  FakeWorker& ahead = chief.worker(1);
+  const Generation last = ahead.generation;
+  const SnapshotId snapshot{ahead.lineage, 42, "digest-of-42"};
+
+  // Worker 1 alone applies the last step. Worker 0 comes to rest before it tells of its snapshot, worker 2 behind it.
+  chief.worker(2).mute = true;
+  chief.Reset(1);
+  ahead.position = Position{42, 0};
+  chief.Connect(1);
+  chief.Say(1, SnapshotTaken{last, snapshot, SnapshotCause::kEnd});
+
+  std::set<uint32_t> asked;
+  for (const AskShare& ask : chief.Commands<AskShare>(1)) asked.insert(ask.share);
+  CHECK(asked == std::set<uint32_t>{0, 1});
+  chief.Say(2, VerdictAck{last, true, snapshot.lineage, Position{41, 0}, ""});
+  CHECK(chief.View().published_step == 42);
+}
+
+TEST_CASE("coordinator: no share is awaited of a member whose snapshot is gone", "[core]") {
+  ChiefHarness chief({.workers = 2});
+  chief.StepTo(20);
+  chief.worker(1).keeps_shares = true;
+  chief.TakeSnapshots(SnapshotCause::kHold);
+  REQUIRE(chief.LastCommand<AskShare>(1).share == 1);
+
+  chief.Say(1, ShareFailed{chief.Last<OpenSave>().snapshot, 1, 2, "too many snapshots are held", /*gone=*/true});
+
+  CHECK(chief.View().published_step == 20);
+}
+
+TEST_CASE("coordinator: a member that does not tell of its snapshot is awaited once, however often a share breaks",
+          "[core]") {
+  ChiefHarness chief({.workers = 2});
+  chief.StepTo(20);
+  chief.worker(0).keeps_shares = true;
+  chief.TakeSnapshotAt(0, SnapshotCause::kHold);
+  chief.Advance(CheckpointTracker::kShareWait);
+  REQUIRE(chief.Commands<AskShare>(0).size() == 2);
+
+  chief.worker(0).keeps_shares = false;
+  chief.Do(ShardBroken{chief.Last<OpenSave>().snapshot, 1, 2, "the stream broke", chief.worker(0).id});
+  REQUIRE(chief.Count<AbandonSave>() == 1);
+  chief.Advance(CheckpointTracker::kRetry);
+
+  CHECK(chief.View().published_step == 20);
 }
 
 TEST_CASE("coordinator: a save that waits for a share keeps no core busy", "[core]") {
