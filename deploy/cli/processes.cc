@@ -1,8 +1,11 @@
 // `lockstep chief` and `lockstep worker`: one process of the job, started by hand.
 #include <memory>
+#include <string>
 
 #include "chief/server/chief_main.h"
+#include "common/checkpoint_format/naming.h"
 #include "common/status/exit_code.h"
+#include "common/storage/files.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/notice_options.h"
 #include "worker/device/evaluate_node.h"
@@ -41,6 +44,10 @@ void AddWorker(CLI::App& app, int& exit_code) {
   CLI::Option* file =
       command->add_option("--chief-file", options->chief_file, "A file with the address: DIR/chief/address");
   chief->excludes(file);
+  auto job = std::make_shared<std::string>();
+  command->add_option("--job", *job, "The job's directory, where the chief's address and the token are found")
+      ->excludes(chief)
+      ->excludes(file);
   command->add_option("--token-file", options->token_file,
                       "The job's token, DIR/chief/token (default: the variable LOCKSTEP_TOKEN)");
   command->add_option("--name", options->name, "Preferred name (default: the chief chooses)");
@@ -60,9 +67,13 @@ void AddWorker(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_option("--record", options->record_directory, "Record every decision in this directory");
   command->add_option("--cause-fd", options->cause_fd)->group("");
-  command->callback([options, &exit_code] {
+  command->callback([options, job, &exit_code] {
+    if (!job->empty()) {
+      options->chief_file = JoinPath(*job, layout::kAddress);
+      if (options->token_file.empty()) options->token_file = JoinPath(*job, layout::kToken);
+    }
     if (options->chief.empty() && options->chief_file.empty()) {
-      exit_code = Fail(absl::InvalidArgumentError("worker: give --chief HOST:PORT or --chief-file DIR/chief/address"),
+      exit_code = Fail(absl::InvalidArgumentError("worker: give --chief HOST:PORT, --job DIR or --chief-file FILE"),
                        kExitUsage);
       return;
     }

@@ -32,8 +32,7 @@ struct WithStandby {
     for (int i = 0; i < 2; ++i) {
       const std::string worker = absl::StrCat("worker-", i);
       workers.push_back(std::make_unique<Watched>(absl::StrCat("standby.", worker),
-                                                  Words{"worker", "--chief-file", directory + "/chief/address",
-                                                        "--token-file", directory + "/chief/token", "--name", worker}));
+                                                  Words{"worker", "--job", directory, "--name", worker}));
     }
   }
 
