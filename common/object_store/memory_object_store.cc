@@ -159,7 +159,7 @@ absl::Status MemoryObjectStore::Assemble(const Upload& upload, absl::Span<const 
   for (const UploadedPart& part : parts) {
     const auto stored = found->second.bytes.find(part.number);
     const bool known = stored != found->second.bytes.end() && EtagOf(stored->second) == part.etag;
-    if (!known || part.number <= last) {
+    if (!known || part.number != last + 1) {
       return absl::InvalidArgumentError(absl::StrCat("part ", part.number, " is not known, or not in order"));
     }
     if (&part != &parts.back() && stored->second.size() < kMinPartBytes) {
@@ -168,7 +168,10 @@ absl::Status MemoryObjectStore::Assemble(const Upload& upload, absl::Span<const 
     last = part.number;
     whole += stored->second;
   }
-  if (parts.empty()) return absl::InvalidArgumentError("an upload has one part at least");
+  if (parts.empty() || parts.size() != found->second.bytes.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("an upload of ", found->second.bytes.size(), " parts ends with ", parts.size()));
+  }
   const std::string etag = EtagOf(whole) + suffix;
   objects_[upload.key] = {std::move(whole), etag};
   uploads_.erase(found);

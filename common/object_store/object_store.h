@@ -98,9 +98,10 @@ class ObjectStore {
   virtual absl::StatusOr<Upload> StartUpload(absl::string_view key) = 0;
   // A part that is sent again replaces the one before. NotFound: there is no such upload any more.
   virtual absl::StatusOr<UploadedPart> PutPart(const Upload& upload, int number, absl::string_view bytes) = 0;
-  // Makes the object of `parts`, in this order. Called again after it went through, it is OK when the object is there
-  // with that many parts and bytes: a key serves one upload. InvalidArgument: a part other than the last is too small,
-  // or parts are missing or not in order.
+  // Makes the object of `parts`: all that were sent, numbered 1, 2, … and in this order. Called again after it went
+  // through, it is OK when the object is there with that many parts and bytes: a key serves one upload.
+  // InvalidArgument: a part other than the last is too small, or parts are missing or not in order. After AbortUpload
+  // it is NotFound, or Unavailable: some servers do not tell an upload that is gone from one that is busy.
   virtual absl::Status CompleteUpload(const Upload& upload, absl::Span<const UploadedPart> parts) = 0;
   // Forgets the upload and its parts. OK when there is none.
   virtual absl::Status AbortUpload(const Upload& upload) = 0;

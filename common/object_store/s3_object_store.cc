@@ -46,7 +46,7 @@ absl::Status CheckParts(absl::Span<const UploadedPart> parts) {
   if (parts.empty()) return absl::InvalidArgumentError("an upload has one part at least");
   int last = 0;
   for (const UploadedPart& part : parts) {
-    if (part.number <= last || part.number > kMaxParts) {
+    if (part.number != last + 1) {
       return absl::InvalidArgumentError(absl::StrCat("part ", part.number, " follows part ", last));
     }
     if (&part != &parts.back() && part.size < kMinPartBytes) {
@@ -68,18 +68,19 @@ struct S3ObjectStore::Owned {
 };
 
 absl::StatusOr<std::unique_ptr<S3ObjectStore>> S3ObjectStore::Open(absl::string_view url,
-                                                                   const Environment& environment) {
+                                                                   const Environment& environment,
+                                                                   S3Patience patience) {
   LS_ASSIGN_OR_RETURN(S3Url parsed, ParseS3Url(url));
   LS_ASSIGN_OR_RETURN(S3Settings settings, ReadS3Settings(environment));
   auto owned = std::make_unique<Owned>(settings);
-  const auto wall_clock = WithDefaults({}).wall_clock;
-  owned->credentials = std::make_unique<S3CredentialsSource>(environment, &owned->metadata, wall_clock);
+  patience = WithDefaults(std::move(patience));
+  owned->credentials = std::make_unique<S3CredentialsSource>(environment, &owned->metadata, patience.wall_clock);
   if (settings.region.empty() && settings.endpoint.empty()) {
     settings.region = owned->credentials->MachineRegion().value_or("");
   }
   LS_ASSIGN_OR_RETURN(S3Endpoint endpoint, MakeS3Endpoint(settings, parsed.bucket));
   auto store = std::make_unique<S3ObjectStore>(std::move(parsed), std::move(endpoint), &owned->client,
-                                               owned->credentials.get(), S3Patience());
+                                               owned->credentials.get(), std::move(patience));
   store->owned_ = std::move(owned);
   return store;
 }
@@ -284,14 +285,12 @@ absl::Status S3ObjectStore::CompleteUpload(const Upload& upload, absl::Span<cons
   call.take = [](const HttpAnswer& answer) { return ParseCompleted(answer.body); };
   for (const UploadedPart& part : parts) call.expected += part.size / 16;  // the server puts them together
   const absl::Status status = Perform(call).status();
-  if (!absl::IsNotFound(status)) return status;
-  // An earlier request may have gone through, and its answer been lost.
+  if (!absl::IsNotFound(status) && !absl::IsUnavailable(status)) return status;
+  // A request may have gone through, and its answer been lost.
   uint64_t size = 0;
   for (const UploadedPart& part : parts) size += part.size;
   const absl::StatusOr<ObjectFacts> facts = Head(upload.key);
-  if (absl::IsNotFound(facts.status())) return status;
-  LS_RETURN_IF_ERROR(facts.status());
-  const bool same = facts->size == size && absl::EndsWith(facts->etag, absl::StrCat("-", parts.size()));
+  const bool same = facts.ok() && facts->size == size && absl::EndsWith(facts->etag, absl::StrCat("-", parts.size()));
   return same ? absl::OkStatus() : status;
 }
 

@@ -46,7 +46,8 @@ class S3ObjectStore final : public ObjectStore {
  public:
   // Opens s3://bucket/prefix with what the environment says. Sends nothing to the bucket. InvalidArgument: the URL or a
   // setting is wrong.
-  static absl::StatusOr<std::unique_ptr<S3ObjectStore>> Open(absl::string_view url, const Environment& environment);
+  static absl::StatusOr<std::unique_ptr<S3ObjectStore>> Open(absl::string_view url, const Environment& environment,
+                                                             S3Patience patience = {});
 
   // `transport` and `credentials` are not owned.
   S3ObjectStore(S3Url url, S3Endpoint endpoint, HttpTransport* transport, S3CredentialsSource* credentials,
