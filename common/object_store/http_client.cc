@@ -73,16 +73,16 @@ long Milliseconds(absl::Duration duration) {
   return static_cast<long>(std::max<int64_t>(1, absl::ToInt64Milliseconds(duration)));
 }
 
-absl::Status ErrorOf(CURLcode code, absl::string_view detail, const HttpRequest& request, const std::string& bundle) {
-  const absl::string_view place = absl::string_view(request.url).substr(0, request.url.find('?'));
-  const std::string what =
-      absl::StrCat(request.method, " ", place, ": ", detail.empty() ? curl_easy_strerror(code) : detail);
+absl::Status ErrorOf(CURLcode code, const char* detail, const std::string& bundle) {
+  const std::string what(*detail == '\0' ? curl_easy_strerror(code) : detail);
   switch (code) {
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_ISSUER_ERROR:
-      return absl::FailedPreconditionError(
-          absl::StrCat(what, ". Set AWS_CA_BUNDLE to the file with the certificate that signed the server's",
-                       bundle.empty() ? "" : absl::StrCat("; it is ", bundle)));
+      return absl::FailedPreconditionError(absl::StrCat(
+          what,
+          ". Set AWS_CA_BUNDLE to the file with the certificate that signed the server's, or AWS_ENDPOINT_URL "
+          "to a name that it has",
+          bundle.empty() ? "" : absl::StrCat("; it is ", bundle)));
     case CURLE_SSL_CACERT_BADFILE:
       return absl::FailedPreconditionError(absl::StrCat(what, ". AWS_CA_BUNDLE is '", bundle, "'"));
     case CURLE_UNSUPPORTED_PROTOCOL:
@@ -179,7 +179,7 @@ absl::StatusOr<HttpAnswer> HttpClient::Send(const HttpRequest& request) {
     return absl::ResourceExhaustedError(
         absl::StrCat(request.method, " ", request.url, ": the answer has more than ", request.max_answer, " bytes"));
   }
-  if (code != CURLE_OK) return ErrorOf(code, detail.data(), request, options_.ca_bundle);
+  if (code != CURLE_OK) return ErrorOf(code, detail.data(), options_.ca_bundle);
   receiver.answer.code = static_cast<int>(status);
   return std::move(receiver.answer);
 }

@@ -16,7 +16,6 @@
 namespace lockstep {
 namespace {
 
-using Catch::Contains;
 
 HttpRequest Ask(const std::string& method, const std::string& url, absl::string_view body = "") {
   HttpRequest request;
@@ -84,12 +83,10 @@ TEST_CASE("http client: an answer that ends too early is none", "[object_store]"
   CHECK(absl::IsUnavailable(client.Send(Ask("GET", server.url())).status()));
 }
 
-TEST_CASE("http client: a connection that is closed or refused is unavailable, and names the place", "[object_store]") {
+TEST_CASE("http client: a connection that is closed or refused is unavailable", "[object_store]") {
   TestHttpServer server([](const auto&) { return HttpAnswer{}; });
   HttpClient client({});
-  const absl::Status closed = client.Send(Ask("GET", server.url() + "/key?secret=1")).status();
-  CHECK(absl::IsUnavailable(closed));
-  CHECK_THAT(std::string(closed.message()), Contains("GET " + server.url() + "/key: "));
+  CHECK(absl::IsUnavailable(client.Send(Ask("GET", server.url() + "/key?secret=1")).status()));
   CHECK(absl::IsUnavailable(client.Send(Ask("GET", "http://127.0.0.1:1/")).status()));
   CHECK(absl::IsFailedPrecondition(client.Send(Ask("GET", "ftp://127.0.0.1:1/")).status()));
 }

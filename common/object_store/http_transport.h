@@ -36,6 +36,7 @@ class HttpTransport {
   // An answer of whatever code is OK. Redirections are not followed. Unavailable: no whole answer came in time, and the
   // request may have had its effect, or may still have it; ResourceExhausted: the answer is longer than `max_answer`;
   // FailedPrecondition: the server's certificate is not trusted, or this machine lacks what the request needs.
+  // Messages do not repeat the request.
   virtual absl::StatusOr<HttpAnswer> Send(const HttpRequest& request) = 0;
 };
 

@@ -179,7 +179,9 @@ absl::StatusOr<std::string> S3CredentialsSource::Ask(const std::string& method, 
   request.max_answer = size_t{64} << 10;
   absl::StatusOr<HttpAnswer> answer = transport_.Send(request);
   if (!answer.ok() || answer->code >= 500) answer = transport_.Send(request);  // once more
-  LS_RETURN_IF_ERROR(answer.status());
+  if (!answer.ok()) {
+    return absl::Status(answer.status().code(), absl::StrCat(method, " ", url, ": ", answer.status().message()));
+  }
   if (answer->code != 200) {
     return absl::PermissionDeniedError(absl::StrCat(method, " ", url, " answers ", answer->code));
   }
