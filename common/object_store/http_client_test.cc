@@ -16,7 +16,6 @@
 namespace lockstep {
 namespace {
 
-
 HttpRequest Ask(const std::string& method, const std::string& url, absl::string_view body = "") {
   HttpRequest request;
   request.method = method;

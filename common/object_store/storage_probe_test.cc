@@ -52,7 +52,7 @@ TEST_CASE("storage probe: a server without conditions is found, in either way", 
   SECTION("it refuses them") {
     s3.fake.conditions = FakeS3::Conditions::kRefused;
     const std::vector<Proof> proofs = ProbeObjectStore(*s3.store, "probe-1");
-    CHECK(Broken(proofs) == "exclusive, listing");
+    CHECK(Broken(proofs) == "exclusive");
     CHECK(absl::IsFailedPrecondition(Find(proofs, "exclusive").status));
     CHECK_THAT(std::string(Find(proofs, "exclusive").status.message()),
                Contains("answers 501 NotImplemented") && Contains("If-None-Match"));

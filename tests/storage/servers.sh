@@ -67,7 +67,7 @@ rgw data = $1/rgw
 run dir = $1/run
 admin socket = $1/run/\$name.\$pid.asok
 log file = $1/log/\$name.log
-rgw frontends = beast endpoint=127.0.0.1:$2 ssl_endpoint=127.0.0.1:$(($2 + 1)) ssl_certificate=$1/server.pem ssl_private_key=$1/server.key
+rgw frontends = beast endpoint=127.0.0.1:$2 ssl_endpoint=127.0.0.1:$(($2 + 1)) ssl_certificate=$1/server.pem ssl_private_key=$1/server.key tcp_nodelay=1
 CONFIG
 }
 
