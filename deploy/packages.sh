@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs, by name, the Debian packages that Lockstep is built from and trained with. Does nothing for those that
-# are there. Usage: deploy/packages.sh [build|data|test]… (build, when none is given). Needs root or sudo.
+# are there. Usage: deploy/packages.sh [build|data|test|storage]… (build, when none is given). Needs root or sudo.
 # Exit 64: no such group. 78: not Debian, no rights, or apt-get failed.
 set -euo pipefail
 
@@ -8,9 +8,11 @@ build=(
   bazel-bootstrap bazel-rules-java bazel-rules-proto bazel-platforms bazel-skylib g++ zlib1g-dev
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev libspdlog-dev libfmt-dev
   libgloo-dev libdnnl-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libisal-dev libssl-dev
+  libcurl4-openssl-dev libtinyxml2-dev
 )
 data=(dataset-fashion-mnist bible-kjv)
 test=(catch2 libboost-context-dev clang-format git binutils iproute2 libonnx-dev libonnx-testdata)
+storage=(ceph-common ceph-mon ceph-osd radosgw swift-account swift-container swift-object swift-proxy memcached curl openssl)
 
 wanted=()
 for group in "${@:-build}"; do
@@ -18,7 +20,8 @@ for group in "${@:-build}"; do
     build) wanted+=("${build[@]}") ;;
     data) wanted+=("${data[@]}") ;;
     test) wanted+=("${test[@]}") ;;
-    *) echo "packages.sh: unknown group '$group'; the groups are build, data and test" >&2; exit 64 ;;
+    storage) wanted+=("${storage[@]}") ;;
+    *) echo "packages.sh: unknown group '$group'; the groups are build, data, test and storage" >&2; exit 64 ;;
   esac
 done
 

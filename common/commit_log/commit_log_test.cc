@@ -1,17 +1,13 @@
 #include "common/commit_log/commit_log.h"
 
-#include <algorithm>
 #include <catch2/catch.hpp>
-#include <map>
-#include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "common/checkpoint_format/sealed.h"
+#include "common/commit_log/commit_log_play.h"
 #include "common/commit_log/memory_slots.h"
-#include "common/random/random.h"
 
 namespace lockstep {
 namespace {
@@ -159,62 +155,15 @@ TEST_CASE("commit log: a record of a newer program is not passed over", "[commit
   CHECK(absl::IsFailedPrecondition(one.log.Read(one.messages).status()));
 }
 
-// Several chiefs that take over from each other, sleep, and lose requests and answers. What one of them was told is
-// done stands in the chain of records, each of which follows the one before.
 TEST_CASE("commit log: whatever is lost, doubled or late, what was said to be done stays", "[commit_log]") {
   const int seed = GENERATE(range(1, 400));
   CAPTURE(seed);
-  const RandomStream random = RandomStream::For(static_cast<uint64_t>(seed), 0);
-  uint64_t drawn = 0;
-  const auto below = [&](uint64_t n) { return random.At(drawn++) % n; };
   MemorySlots slots;
-  bool faults = true;
-  slots.next_fault = [&] { return faults && below(4) == 0 ? static_cast<SlotFault>(1 + below(4)) : SlotFault::kNone; };
-  std::vector<std::string> messages;
-  std::vector<std::unique_ptr<CommitLog>> chiefs;
-  std::vector<bool> over;
-  std::set<std::string> done;
-  for (int turn = 0; turn < 120; ++turn) {
-    if (below(10) == 0) slots.Arrive(below(3));
-    if (chiefs.empty() || below(12) == 0) {
-      chiefs.push_back(std::make_unique<CommitLog>(&slots, Nonce, /*kept=*/1000));
-      over.push_back(false);
-      const auto read = chiefs.back()->Read(messages);
-      over.back() = !read.ok() && !absl::IsNotFound(read.status());
-      continue;
-    }
-    const size_t who = chiefs.size() - 1 - below(std::min<size_t>(chiefs.size(), 3));
-    if (over[who]) continue;
-    CommitLog& chief = *chiefs[who];
-    const absl::StatusOr<Appended> appended = chief.Append(Next(chief, absl::StrCat("turn ", turn)));
-    if (!appended.ok()) continue;
-    if (*appended == Appended::kFenced) {
-      over[who] = true;
-      continue;
-    }
-    done.insert(chief.head()->nonce());
-  }
-  faults = false;
-  slots.Arrive(1000);
-  CommitLog reader(&slots, Nonce);
-  const absl::StatusOr<CommitRecord> newest = reader.Read(messages);
-  if (!newest.ok()) {
-    CHECK(done.empty());
-    return;
-  }
-  // Every record follows the one before it, back to the first.
-  std::string follows = newest->nonce();
-  for (auto number = static_cast<uint64_t>(newest->number()); number >= 1; --number) {
-    REQUIRE(slots.filled().count(number) == 1);
-    CommitRecord record;
-    REQUIRE(ReadSealedJson(slots.filled()[number], "", CommitLog::kFormat, &record).ok());
-    REQUIRE(record.nonce() == follows);
-    done.erase(record.nonce());
-    follows = record.follows();
-  }
-  CHECK(follows.empty());
-  CHECK(done.empty());
-  CHECK(messages.empty());
+  Dice dice(seed);
+  slots.next_fault = [&] { return dice.Below(4) == 0 ? static_cast<SlotFault>(1 + dice.Below(4)) : SlotFault::kNone; };
+  PlayCommitLog(
+      dice, slots, [&](size_t count) { slots.Arrive(count); },
+      [&] { slots.next_fault = [] { return SlotFault::kNone; }; });
 }
 
 }  // namespace

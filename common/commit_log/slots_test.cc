@@ -1,10 +1,12 @@
-// What every implementation of Slots keeps, and what a crash leaves of those on a storage.
+// What every implementation of Slots keeps, and what a crash leaves of those on a storage. Those in a real bucket run
+// when LOCKSTEP_TEST_S3 has its URL.
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
 #include <memory>
 #include <set>
 #include <string>
@@ -15,6 +17,9 @@
 #include "common/commit_log/commit_log.h"
 #include "common/commit_log/memory_slots.h"
 #include "common/commit_log/storage_slots.h"
+#include "common/object_store/memory_object_store.h"
+#include "common/object_store/object_slots.h"
+#include "common/object_store/s3_on_fake.h"
 #include "common/storage/local/local_storage.h"
 #include "common/storage/memory/memory_storage.h"
 
@@ -33,20 +38,42 @@ std::string FreshDirectory(const std::string& name) {
   return path;
 }
 
+constexpr char kRealUrl[] = "LOCKSTEP_TEST_S3";
+constexpr int kRealBucket = 5;
+
+int Kinds() { return std::getenv(kRealUrl) == nullptr ? kRealBucket : kRealBucket + 1; }
+
+std::unique_ptr<ObjectStore> OpenBucket() {
+  return S3ObjectStore::Open(std::getenv(kRealUrl), ProcessEnvironment()).value();
+}
+
 // One of each kind.
 struct AnySlots {
   explicit AnySlots(int kind) {
     if (kind == 0) slots = std::make_unique<MemorySlots>();
     if (kind == 1) storage = std::make_unique<MemoryStorage>();
     if (kind == 2) storage = LocalStorage::Create(FreshDirectory("slots")).value();
-    if (kind != 0) slots = std::make_unique<StorageSlots>(storage.get(), "log", Name);
+    if (kind == 3) objects = std::make_unique<MemoryObjectStore>();
+    if (kind == 4) fake = std::make_unique<S3OnFake>();
+    if (kind == kRealBucket) objects = OpenBucket();
+    if (storage) slots = std::make_unique<StorageSlots>(storage.get(), "log", Name);
+    if (objects)
+      slots = std::make_unique<ObjectSlots>(objects.get(), absl::StrCat("slots-", absl::ToUnixMicros(absl::Now())));
+    if (fake) slots = std::make_unique<ObjectSlots>(fake->store.get(), "log");
+  }
+  ~AnySlots() {
+    if (!objects) return;
+    const std::vector<uint64_t> numbers = slots->Newest(100).value();
+    for (const uint64_t number : numbers) slots->Remove(number).IgnoreError();
   }
   std::unique_ptr<Storage> storage;
+  std::unique_ptr<ObjectStore> objects;
+  std::unique_ptr<S3OnFake> fake;
   std::unique_ptr<Slots> slots;
 };
 
 TEST_CASE("slots: each is filled once, whole, and the newest are listed first", "[commit_log]") {
-  AnySlots any(GENERATE(0, 1, 2));
+  AnySlots any(GENERATE(range(0, Kinds())));
   Slots& slots = *any.slots;
   CHECK(slots.Newest(3).value().empty());
   CHECK(absl::IsNotFound(slots.Get(1).status()));
@@ -124,31 +151,38 @@ TEST_CASE("slots: the power goes at any operation, and a record is there whole o
   CHECK(states > 8 * 8);
 }
 
-// Processes that append to one log on a real file system, each reading anew when it is fenced.
-TEST_CASE("slots: of processes that append at once each record is one's, and all follow each other", "[commit_log]") {
-  constexpr int kProcesses = 4, kAppends = 25;
-  const std::string root = FreshDirectory("race");
-  REQUIRE(LocalStorage::Create(root).ok());
+// What an appending process sees of the slots.
+struct OpenSlots {
+  std::unique_ptr<Storage> storage;
+  std::unique_ptr<ObjectStore> objects;
+  std::unique_ptr<Slots> slots;
+};
+
+// Appends in a process of its own, reading anew when it is fenced. The code that it ends with.
+int AppendAll(OpenSlots open, int process, int appends) {
+  int done = 0;
+  while (done < appends) {
+    CommitLog log(open.slots.get(), Name);
+    std::vector<std::string> messages;
+    const auto read = log.Read(messages);
+    if (!read.ok() && !absl::IsNotFound(read.status())) return 1;
+    CommitRecord next = log.head().value_or(CommitRecord());
+    next.set_change(absl::StrCat(process, "/", done));
+    const auto appended = log.Append(next);
+    if (!appended.ok()) return 2;
+    done += *appended == Appended::kDone ? 1 : 0;
+  }
+  return 0;
+}
+
+// `open` is called in each process.
+template <typename Open>
+void Race(const Open& open, int appends) {
+  constexpr int kProcesses = 4;
   std::vector<pid_t> children;
   for (int i = 0; i < kProcesses; ++i) {
     const pid_t child = fork();
-    if (child == 0) {
-      const auto storage = LocalStorage::Open(root).value();
-      StorageSlots slots(storage.get(), "log", Name);
-      int done = 0;
-      while (done < kAppends) {
-        CommitLog log(&slots, Name);
-        std::vector<std::string> messages;
-        const auto read = log.Read(messages);
-        if (!read.ok() && !absl::IsNotFound(read.status())) _exit(1);
-        CommitRecord next = log.head().value_or(CommitRecord());
-        next.set_change(absl::StrCat(i, "/", done));
-        const auto appended = log.Append(next);
-        if (!appended.ok()) _exit(2);
-        done += *appended == Appended::kDone ? 1 : 0;
-      }
-      _exit(0);
-    }
+    if (child == 0) _exit(AppendAll(open(), i, appends));
     children.push_back(child);
   }
   for (const pid_t child : children) {
@@ -156,20 +190,49 @@ TEST_CASE("slots: of processes that append at once each record is one's, and all
     REQUIRE(waitpid(child, &status, 0) == child);
     CHECK(status == 0);
   }
-  const auto storage = LocalStorage::Open(root).value();
-  StorageSlots slots(storage.get(), "log", Name);
-  const std::vector<uint64_t> numbers = slots.Newest(100000).value();
+  const OpenSlots opened = open();
+  const std::vector<uint64_t> numbers = opened.slots->Newest(100000).value();
   std::set<std::string> changes;
   std::string follows;
   for (auto number = numbers.rbegin(); number != numbers.rend(); ++number) {
     CommitRecord record;
-    REQUIRE(ReadSealedJson(slots.Get(*number).value(), "", CommitLog::kFormat, &record).ok());
+    REQUIRE(ReadSealedJson(opened.slots->Get(*number).value(), "", CommitLog::kFormat, &record).ok());
     CHECK(record.follows() == follows);
     follows = record.nonce();
     changes.insert(record.change());
   }
   // A record that was fenced at its confirmation counts as well: its change came twice then.
-  CHECK(changes.size() == kProcesses * kAppends);
+  CHECK(changes.size() == static_cast<size_t>(kProcesses * appends));
+  if (opened.objects) {
+    for (const uint64_t number : numbers) opened.slots->Remove(number).IgnoreError();
+  }
+}
+
+TEST_CASE("slots: of processes that append at once each record is one's, and all follow each other", "[commit_log]") {
+  const std::string root = FreshDirectory("race");
+  REQUIRE(LocalStorage::Create(root).ok());
+  const auto open = [&root] {
+    OpenSlots opened;
+    opened.storage = LocalStorage::Open(root).value();
+    opened.slots = std::make_unique<StorageSlots>(opened.storage.get(), "log", Name);
+    return opened;
+  };
+  Race(open, 25);
+}
+
+TEST_CASE("slots: processes append at once to a log in a bucket", "[commit_log]") {
+  if (std::getenv(kRealUrl) == nullptr) {
+    std::cout << "SKIPPED: " << kRealUrl << " names no bucket\n";
+    return;
+  }
+  const std::string folder = absl::StrCat("race-", absl::ToUnixMicros(absl::Now()));
+  const auto open = [&folder] {
+    OpenSlots opened;
+    opened.objects = OpenBucket();
+    opened.slots = std::make_unique<ObjectSlots>(opened.objects.get(), folder);
+    return opened;
+  };
+  Race(open, 10);
 }
 
 }  // namespace

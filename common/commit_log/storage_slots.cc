@@ -1,13 +1,8 @@
 #include "common/commit_log/storage_slots.h"
 
-#include <algorithm>
-#include <optional>
-
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "common/commit_log/slot_name.h"
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
 
@@ -16,21 +11,9 @@ namespace {
 
 constexpr char kRecord[] = "record.json";
 constexpr char kLeftover[] = "tmp-";
-// The highest number of 19 digits: a name is it less the number, with a 0 before it to 20 digits.
-constexpr uint64_t kLast = 9'999'999'999'999'999'999u;
-
-std::string NameOf(uint64_t number) { return absl::StrFormat("%020d", kLast - number); }
-
-std::optional<uint64_t> NumberOf(absl::string_view name) {
-  uint64_t rest = 0;
-  const bool digits = name.size() == 20 && std::all_of(name.begin(), name.end(), absl::ascii_isdigit);
-  if (!digits || !absl::SimpleAtoi(name, &rest) || rest >= kLast) return std::nullopt;
-  return kLast - rest;
-}
-
 }  // namespace
 
-std::string StorageSlots::PathOf(uint64_t number) const { return JoinPath(folder_, NameOf(number)); }
+std::string StorageSlots::PathOf(uint64_t number) const { return JoinPath(folder_, SlotName(number)); }
 
 std::string StorageSlots::FileOf(uint64_t number) const { return JoinPath(PathOf(number), kRecord); }
 
@@ -44,7 +27,7 @@ absl::StatusOr<std::vector<uint64_t>> StorageSlots::Newest(size_t limit) {
   if (absl::IsNotFound(entries.status())) return numbers;
   LS_RETURN_IF_ERROR(entries.status());
   for (const DirectoryEntry& entry : *entries) {
-    if (const auto number = NumberOf(entry.name); number.has_value()) numbers.push_back(*number);
+    if (const auto number = SlotOfName(entry.name); number.has_value()) numbers.push_back(*number);
     if (numbers.size() == limit) break;  // in the order of names, which is that of the numbers turned round
   }
   return numbers;

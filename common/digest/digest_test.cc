@@ -8,6 +8,7 @@
 #include <string>
 
 #include "common/digest/crc32c.h"
+#include "common/digest/hmac.h"
 #include "common/digest/sha256.h"
 #include "common/digest/state_digest.h"
 
@@ -59,6 +60,13 @@ TEST_CASE("digest: SHA-256 gives the published values, whole or in pieces", "[di
   hash.Update("");
   hash.Update("bc");
   CHECK(ToHex(hash.Finish()) == abc);
+}
+
+TEST_CASE("digest: HMAC with SHA-256 gives the values of RFC 4231", "[digest]") {
+  CHECK(ToHex(HmacSha256("Jefe", "what do ya want for nothing?")) ==
+        "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+  CHECK(ToHex(HmacSha256(std::string(20, '\x0b'), "Hi There")) ==
+        "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
 }
 
 TEST_CASE("digest: a tensor's digest covers exactly its name, dtype, shape and bytes", "[digest]") {

@@ -8,6 +8,7 @@
 #include "common/log/escape.h"
 #include "common/status/exit_code.h"
 #include "deploy/cli/check_job.h"
+#include "deploy/cli/check_storage.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/machine.h"
 #include "worker/device/device_choice.h"
@@ -24,6 +25,7 @@ struct CheckOptions {
   std::string device = "auto";
   bool plan = false;
   bool machine = false;
+  std::string storage;
 };
 
 const char* Word(Gravity gravity) {
@@ -78,6 +80,12 @@ void PrintPlan(const worker::ReplicaForecast& forecast) {
 }
 
 int Check(CheckOptions options) {
+  if (!options.storage.empty()) {
+    Findings findings;
+    CheckStorage(options.storage, findings);
+    Print(findings);
+    return findings.exit_code();
+  }
   const absl::StatusOr<device::WorkerDevice> device = device::ParseWorkerDevice(options.device);
   if (!device.ok()) return Fail(device.status(), kExitUsage);
   Findings findings;
@@ -108,9 +116,16 @@ void AddCheck(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_option("--listen", options->job.listen, "Where the chief will be told to listen, HOST:PORT");
   command->add_flag("--machine", options->machine, "Say what this machine has to compute with, without a job");
+  command->add_option("--storage", options->storage,
+                      "Prove that jobs are safe in this place: s3://bucket/prefix, or a directory");
   command->callback([options, &exit_code] {
-    if (options->job.path.empty() && !options->machine) {
-      exit_code = Fail(absl::InvalidArgumentError("check: give a job file, or --machine"), kExitUsage);
+    const int asked = (options->job.path.empty() ? 0 : 1) + (options->storage.empty() ? 0 : 1);
+    if (asked == 0 && !options->machine) {
+      exit_code = Fail(absl::InvalidArgumentError("check: give a job file, --machine or --storage"), kExitUsage);
+      return;
+    }
+    if (asked == 2 || (options->machine && !options->storage.empty())) {
+      exit_code = Fail(absl::InvalidArgumentError("check: --storage stands alone"), kExitUsage);
       return;
     }
     exit_code = Check(*options);

@@ -1,0 +1,54 @@
+// A TCP proxy that resets connections after a number of bytes, for tests: a network that fails in the middle of a
+// request or of an answer.
+//
+// Threading: thread-safe; a thread per connection. The destructor ends and joins them.
+#ifndef LOCKSTEP_COMMON_OBJECT_STORE_CUTTING_PROXY_H_
+#define LOCKSTEP_COMMON_OBJECT_STORE_CUTTING_PROXY_H_
+
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "common/sync/mutex.h"
+
+namespace lockstep {
+
+class CuttingProxy {
+ public:
+  enum class Way : uint8_t { kRequests, kAnswers };
+
+  // Listens on a free port of the loopback and connects to `target_port` there.
+  explicit CuttingProxy(int target_port);
+  ~CuttingProxy();
+
+  int port() const { return port_; }
+  // From now on: when `bytes` have gone that way, whatever comes next is dropped and its connection reset; so `times`
+  // times, counting anew after each.
+  void Cut(Way way, uint64_t bytes, int times);
+  // How many connections were cut since Cut.
+  int cuts() const;
+
+ private:
+  void Accept();
+  void Carry(int client, int server);
+  // How many of `count` bytes may go that way before the connection is cut; `count`: it is not.
+  uint64_t Allow(Way way, uint64_t count, bool& cut);
+
+  const int target_port_;
+  int listener_ = -1;
+  int port_ = 0;
+  mutable Mutex mutex_;
+  bool ended_ GUARDED_BY(mutex_) = false;
+  Way way_ GUARDED_BY(mutex_) = Way::kRequests;
+  uint64_t bytes_ GUARDED_BY(mutex_) = 0;
+  uint64_t left_ GUARDED_BY(mutex_) = 0;
+  int times_ GUARDED_BY(mutex_) = 0;
+  int cuts_ GUARDED_BY(mutex_) = 0;
+  std::vector<int> sockets_ GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_ GUARDED_BY(mutex_);
+  std::thread acceptor_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_OBJECT_STORE_CUTTING_PROXY_H_

@@ -1,0 +1,31 @@
+// The place of a job in an S3 bucket: s3://bucket/prefix.
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_COMMON_OBJECT_STORE_S3_URL_H_
+#define LOCKSTEP_COMMON_OBJECT_STORE_S3_URL_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace lockstep {
+
+struct S3Url {
+  std::string bucket;
+  std::string prefix;  // no '/' at either end; "": the bucket's root
+
+  friend bool operator==(const S3Url&, const S3Url&) = default;
+};
+
+// Whether `text` is meant to be one: it begins with "s3:".
+bool IsS3Url(absl::string_view text);
+
+// One '/' at the end is ignored. InvalidArgument: the message says which part is wrong and gives an example.
+absl::StatusOr<S3Url> ParseS3Url(absl::string_view text);
+
+std::string ToString(const S3Url& url);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_OBJECT_STORE_S3_URL_H_

@@ -1,0 +1,54 @@
+// A small HTTP server on a free port of the loopback, for tests: it hands each request to a function.
+//
+// Threading: thread-safe; a thread per connection, which stays open between requests. The destructor ends and joins
+// them.
+#ifndef LOCKSTEP_COMMON_OBJECT_STORE_TEST_HTTP_SERVER_H_
+#define LOCKSTEP_COMMON_OBJECT_STORE_TEST_HTTP_SERVER_H_
+
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/object_store/http_transport.h"
+#include "common/sync/mutex.h"
+
+namespace lockstep {
+
+class TestHttpServer {
+ public:
+  struct Request {
+    std::string method;
+    std::string target;                          // path and query, as they came
+    std::map<std::string, std::string> headers;  // lower-case names
+    std::string body;
+  };
+  // Code 0 closes the connection without an answer. A header "content-length" is sent in place of the right one.
+  using Handler = std::function<HttpAnswer(const Request&)>;
+
+  explicit TestHttpServer(Handler handler);
+  ~TestHttpServer();
+
+  int port() const { return port_; }
+  std::string url() const;  // "http://127.0.0.1:PORT"
+  int connections() const;  // that came so far
+
+ private:
+  void Accept();
+  void Serve(int socket);
+
+  const Handler handler_;
+  int listener_ = -1;
+  int port_ = 0;
+  mutable Mutex mutex_;
+  bool ended_ GUARDED_BY(mutex_) = false;
+  int connections_ GUARDED_BY(mutex_) = 0;
+  std::vector<int> sockets_ GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_ GUARDED_BY(mutex_);
+  std::thread acceptor_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_OBJECT_STORE_TEST_HTTP_SERVER_H_
