@@ -37,19 +37,22 @@ absl::Status InPieces(uint64_t size, ReadAt read_at, Take take) {
 
 bool IsSafetensors(absl::string_view path) { return absl::EndsWith(path, ".safetensors"); }
 
-// A missing file of a published checkpoint is damage, not an absence to be handled.
-absl::Status AsDamage(const absl::Status& status) {
+}  // namespace
+
+absl::Status CheckpointReader::ExplainMissing(const absl::Status& status) const {
   if (!absl::IsNotFound(status)) return status;
+  const absl::StatusOr<bool> there = storage_->Exists(path_);
+  if (there.ok() && !*there) {
+    return absl::NotFoundError(absl::StrCat(storage_->Describe(path_), " is gone: it was removed meanwhile"));
+  }
   return absl::DataLossError(absl::StrCat("a file that the manifest lists is missing: ", status.message()));
 }
-
-}  // namespace
 
 absl::StatusOr<CheckpointReader> CheckpointReader::Open(const Storage& storage, std::string path) {
   CheckpointReader reader(storage, std::move(path));
   const std::string manifest_path = JoinPath(reader.path_, layout::kManifest);
   const absl::StatusOr<std::string> json = ReadWholeFile(storage, manifest_path, kMaxManifestBytes);
-  LS_RETURN_IF_ERROR(AsDamage(json.status()));
+  LS_RETURN_IF_ERROR(reader.ExplainMissing(json.status()));
   LS_ASSIGN_OR_RETURN(reader.manifest_, ParseManifest(*json, storage.Describe(manifest_path)));
   if (BaseName(reader.path_) != layout::StepName(reader.manifest_.step())) {
     return absl::DataLossError(absl::StrCat(storage.Describe(manifest_path), " is of step ", reader.manifest_.step()));
@@ -66,14 +69,15 @@ absl::Status CheckpointReader::OpenFiles() {
   for (const ManifestFile& file : manifest_.files()) {
     const std::string path = JoinPath(path_, file.path());
     const absl::StatusOr<std::unique_ptr<ReadableFile>> open = storage_->OpenFile(path);
-    LS_RETURN_IF_ERROR(AsDamage(open.status()));
+    LS_RETURN_IF_ERROR(ExplainMissing(open.status()));
     if ((*open)->size() != file.size()) {
       return absl::DataLossError(
           absl::StrCat(storage_->Describe(path), " has ", (*open)->size(), " bytes; the manifest says ", file.size()));
     }
     if (!IsSafetensors(file.path())) continue;
-    LS_ASSIGN_OR_RETURN(SafetensorsReader reader, SafetensorsReader::Open(*storage_, path));
-    files_.emplace(file.path(), std::move(reader));
+    absl::StatusOr<SafetensorsReader> reader = SafetensorsReader::Open(*storage_, path);
+    LS_RETURN_IF_ERROR(ExplainMissing(reader.status()));
+    files_.emplace(file.path(), *std::move(reader));
   }
   return absl::OkStatus();
 }
@@ -109,7 +113,7 @@ absl::Status CheckpointReader::CheckIndex(absl::string_view group) const {
   if (found.size() <= 1) return absl::OkStatus();
   const std::string path = JoinPath(path_, layout::IndexPath(group));
   const absl::StatusOr<std::string> json = ReadWholeFile(*storage_, path, kMaxIndexBytes);
-  LS_RETURN_IF_ERROR(AsDamage(json.status()));
+  LS_RETURN_IF_ERROR(ExplainMissing(json.status()));
   LS_ASSIGN_OR_RETURN(const ShardIndex index, ParseShardIndex(*json, storage_->Describe(path)));
   return CheckShardIndex(index, found, total, storage_->Describe(path));
 }
@@ -117,7 +121,7 @@ absl::Status CheckpointReader::CheckIndex(absl::string_view group) const {
 absl::Status CheckpointReader::VerifyFile(const ManifestFile& file) const {
   const std::string path = JoinPath(path_, file.path());
   const absl::StatusOr<std::unique_ptr<ReadableFile>> open = storage_->OpenFile(path);
-  LS_RETURN_IF_ERROR(AsDamage(open.status()));
+  LS_RETURN_IF_ERROR(ExplainMissing(open.status()));
   Sha256 hash;
   LS_RETURN_IF_ERROR(InPieces(
       file.header_size() != 0 ? file.header_size() : file.size(),
@@ -144,9 +148,10 @@ absl::StatusOr<Sha256Digest> CheckpointReader::DigestOf(int tensor, uint32_t* cr
   return digest.Finish();
 }
 
-absl::Status CheckpointReader::VerifyContent() const {
+absl::Status CheckpointReader::VerifyContent(const std::atomic<bool>* stop) const {
   for (const ManifestFile& file : manifest_.files()) LS_RETURN_IF_ERROR(VerifyFile(file));
   for (int i = 0; i < manifest_.tensors_size(); ++i) {
+    if (stop != nullptr && *stop) return absl::CancelledError("told to stop");
     const ManifestTensor& tensor = manifest_.tensors(i);
     uint32_t crc = 0;
     LS_ASSIGN_OR_RETURN(const Sha256Digest digest, DigestOf(i, &crc));
@@ -240,6 +245,7 @@ absl::StatusOr<std::vector<CheckpointSummary>> ListCheckpoints(const Storage& st
     summary.name = name;
     const absl::StatusOr<CheckpointReader> reader =
         CheckpointReader::Open(storage, JoinPath(layout::kCheckpoints, name));
+    if (absl::IsNotFound(reader.status())) continue;  // removed since the listing
     summary.status = reader.status();
     if (reader.ok()) summary.manifest = reader->manifest();
     summaries.push_back(std::move(summary));
@@ -251,7 +257,9 @@ absl::StatusOr<CheckpointReader> OpenCheckpoint(const Storage& storage, std::opt
   LS_ASSIGN_OR_RETURN(const std::vector<CheckpointSummary> summaries, ListCheckpoints(storage));
   for (const CheckpointSummary& summary : summaries) {
     if (step ? summary.name == layout::StepName(*step) : summary.status.ok()) {
-      return CheckpointReader::Open(storage, JoinPath(layout::kCheckpoints, summary.name));
+      absl::StatusOr<CheckpointReader> reader =
+          CheckpointReader::Open(storage, JoinPath(layout::kCheckpoints, summary.name));
+      if (!absl::IsNotFound(reader.status())) return reader;  // else retention was faster
     }
   }
   const std::string which = step ? absl::StrCat("checkpoint of step ", *step) : "readable checkpoint";

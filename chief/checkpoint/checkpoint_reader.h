@@ -4,6 +4,7 @@
 #ifndef LOCKSTEP_CHIEF_CHECKPOINT_CHECKPOINT_READER_H_
 #define LOCKSTEP_CHIEF_CHECKPOINT_CHECKPOINT_READER_H_
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -26,11 +27,13 @@ namespace lockstep::chief {
 class CheckpointReader {
  public:
   // Opens the checkpoint at `path` ("checkpoints/step-…"): manifest, files' sizes, safetensors headers and indexes, all
-  // compared with each other. Tensor bytes are not read yet. DataLoss names the first thing that is wrong.
+  // compared with each other. Tensor bytes are not read yet. DataLoss names the first thing that is wrong. NotFound:
+  // the checkpoint is not there, or was removed meanwhile, of every call that reads.
   static absl::StatusOr<CheckpointReader> Open(const Storage& storage, std::string path);
 
   // Reads every byte: file digests, CRCs, tensor digests, state digest. DataLoss names the first thing that is wrong.
-  absl::Status VerifyContent() const;
+  // Cancelled: `stop` became true.
+  absl::Status VerifyContent(const std::atomic<bool>* stop = nullptr) const;
 
   // The state digest computed from the files' bytes alone.
   absl::StatusOr<std::string> ComputeStateDigest() const;
@@ -58,6 +61,8 @@ class CheckpointReader {
  private:
   CheckpointReader(const Storage& storage, std::string path) : storage_(&storage), path_(std::move(path)) {}
 
+  // A file that is missing while the checkpoint is there is damage, not an absence to be handled.
+  absl::Status ExplainMissing(const absl::Status& status) const;
   absl::Status OpenFiles();
   absl::Status CheckTensors() const;
   absl::Status CheckIndex(absl::string_view group) const;

@@ -44,6 +44,42 @@ TEST_CASE("checkpoint: retention keeps the newest verified ones and never remove
   CHECK(Names(storage, "staging/term-000004").empty());
 }
 
+TEST_CASE("checkpoint: a job that is started anew again and again keeps no more, once its chiefs verify older ones",
+          "[checkpoint]") {
+  MemoryStorage storage;
+  for (int64_t life = 0; life < 10; ++life) {
+    auto chief = SmallChief::Start(storage, 3).value();
+    for (std::string name = chief->store->NextUnverified(); !name.empty(); name = chief->store->NextUnverified()) {
+      chief->store->MarkVerified(name, chief->store->accepted().at(name).manifest.state_digest());
+    }
+    REQUIRE(chief->Save(SmallState(life * 10)).ok());
+  }
+
+  CHECK(Names(storage, "checkpoints") ==
+        std::vector<std::string>{"step-000000070", "step-000000080", "step-000000090"});
+}
+
+TEST_CASE("checkpoint: a save that does not fit gets the room of what retention lets go", "[checkpoint]") {
+  MemoryStorage storage;
+  for (int64_t life = 0; life < 6; ++life) {
+    auto chief = SmallChief::Start(storage, 3).value();
+    REQUIRE(chief->Save(SmallState(life * 10)).ok());
+  }
+  auto chief = SmallChief::Start(storage, 3).value();
+  REQUIRE(Names(storage, "checkpoints").size() == 6);
+  REQUIRE(storage.FlipBit("checkpoints/step-000000040/model-00001-of-00002.safetensors", 300, 1).ok());
+  std::vector<std::string> messages;
+
+  REQUIRE(chief->store->MakeRoom(messages).ok());
+
+  // The damaged one counts for nothing, and the three newest that are whole stay.
+  CHECK(Names(storage, "checkpoints") ==
+        std::vector<std::string>{"step-000000020", "step-000000030", "step-000000050"});
+  CHECK(Names(storage, "set_aside").size() == 1);
+  REQUIRE(messages.size() == 1);
+  CHECK_THAT(messages[0], Catch::Contains("step-000000040"));
+}
+
 TEST_CASE("checkpoint: retention leaves the best checkpoint, and `best` names it", "[checkpoint]") {
   MemoryStorage storage;
   auto chief = SmallChief::Start(storage, 2).value();

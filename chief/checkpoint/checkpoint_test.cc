@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -259,6 +260,40 @@ TEST_CASE("checkpoint: listings go newest first and say which ones are damaged",
   CHECK(OpenCheckpoint(storage, 0)->manifest().step() == 0);
   CHECK(OpenCheckpoint(storage, 20).status().code() == absl::StatusCode::kDataLoss);
   CHECK(OpenCheckpoint(storage, 15).status().code() == absl::StatusCode::kNotFound);
+}
+
+// Removes a checkpoint, as retention does, before the n-th file is opened.
+class RacedByRetention final : public MemoryStorage {
+ public:
+  absl::StatusOr<std::unique_ptr<ReadableFile>> OpenFile(absl::string_view path) const override {
+    if (before_removal-- == 0) {
+      REQUIRE(const_cast<RacedByRetention*>(this)->Rename("checkpoints/step-000000010", "staging/removed").ok());
+    }
+    return MemoryStorage::OpenFile(path);
+  }
+  mutable int before_removal = -1;
+};
+
+TEST_CASE("checkpoint: who reads while retention removes never reports damage", "[checkpoint]") {
+  bool finished = false;
+  for (int at = 0; !finished; ++at) {
+    CAPTURE(at);
+    RacedByRetention storage;
+    auto chief = SmallChief::Start(storage, 5).value();
+    for (const int64_t step : {10, 20}) REQUIRE(chief->Save(SmallState(step)).ok());
+    storage.before_removal = at;
+
+    const auto list = ListCheckpoints(storage).value();
+    const bool removed_in_list = storage.before_removal < 0;
+    const auto opened = OpenCheckpoint(storage, 10);
+    const absl::Status content = opened.ok() ? opened->VerifyContent() : opened.status();
+
+    for (const CheckpointSummary& summary : list) CHECK(summary.status == absl::OkStatus());
+    CHECK((content.ok() || absl::IsNotFound(content)));
+    if (removed_in_list) CHECK(absl::IsNotFound(content));
+    finished = storage.before_removal >= 0;
+    CHECK(finished == content.ok());
+  }
 }
 
 TEST_CASE("checkpoint: another state's layout is refused by its first difference", "[checkpoint]") {

@@ -275,6 +275,33 @@ absl::Status ManifestStore::Retire() {
   return absl::OkStatus();
 }
 
+std::string ManifestStore::NextUnverified() const {
+  for (auto it = accepted_.rbegin(); it != accepted_.rend(); ++it) {
+    if (!it->second.verified) return it->first;
+  }
+  return "";
+}
+
+void ManifestStore::MarkVerified(const std::string& name, absl::string_view state_digest) {
+  const auto found = accepted_.find(name);
+  if (found != accepted_.end() && found->second.manifest.state_digest() == state_digest) found->second.verified = true;
+}
+
+absl::Status ManifestStore::MakeRoom(std::vector<std::string>& messages) {
+  const auto verified = [this] {
+    return std::count_if(accepted_.begin(), accepted_.end(), [](const auto& entry) { return entry.second.verified; });
+  };
+  while (verified() < keep_latest_) {
+    const std::string name = NextUnverified();
+    if (name.empty()) break;
+    LS_RETURN_IF_ERROR(StillGood(name, /*content=*/true, messages).status());
+  }
+  LS_RETURN_IF_ERROR(Retire());
+  if (retired_.empty()) return absl::OkStatus();
+  LS_RETURN_IF_ERROR(Record("room for a save"));
+  return RemoveRetired(messages);
+}
+
 absl::Status ManifestStore::RemoveRetired(std::vector<std::string>& messages) {
   while (!retired_.empty()) {
     const std::string path = JoinPath(layout::kCheckpoints, *retired_.begin());

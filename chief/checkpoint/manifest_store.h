@@ -97,6 +97,17 @@ class ManifestStore {
   // Returns the new path. `why` is one word.
   absl::StatusOr<std::string> SetAside(absl::string_view base_name, absl::string_view why);
 
+  // The newest accepted checkpoint of which this process has not read every byte; empty: there is none.
+  std::string NextUnverified() const;
+  // Every byte of it was read and is that of this state.
+  void MarkVerified(const std::string& name, absl::string_view state_digest);
+  // Verifies an accepted checkpoint, its bytes too when `content`. False when it is gone or damaged: then it is
+  // accepted no more, and `messages` say why. Codes of the storage.
+  absl::StatusOr<bool> StillGood(const std::string& name, bool content, std::vector<std::string>& messages);
+  // For a save that does not fit: reads through older checkpoints until as many as are kept are verified, and removes
+  // what retention lets go then. Codes of the storage.
+  absl::Status MakeRoom(std::vector<std::string>& messages);
+
   // What a repair goes back to (rule 22): the base name of the newest checkpoint that is audited and verifies, every
   // byte of it. Those that do not are set aside. DataLoss: none is left. Else codes of the storage.
   absl::StatusOr<std::string> FindAudited(std::vector<std::string>& messages);
@@ -148,9 +159,6 @@ class ManifestStore {
   absl::Status Commit(absl::string_view what, int64_t keep_step, std::vector<std::string>& messages);
   // The accepted checkpoint whose own evaluation is the best by the rule; empty when none has one.
   std::string BestLeft() const;
-  // Verifies an accepted checkpoint, its bytes too when `content`. False when it is gone or damaged: then it is
-  // accepted no more, and `messages` say why.
-  absl::StatusOr<bool> StillGood(const std::string& name, bool content, std::vector<std::string>& messages);
   absl::Status NameBest(const std::string& name);
   absl::Status NameNoBest();
   absl::Status HintBest();

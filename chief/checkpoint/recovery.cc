@@ -192,6 +192,10 @@ class Scan {
       recovered_.messages.push_back(absl::StrCat("left ", name, " alone: ", reader.status().message()));
       return absl::OkStatus();
     }
+    if (absl::IsNotFound(reader.status())) {
+      recovered_.messages.emplace_back(reader.status().message());
+      return absl::OkStatus();
+    }
     if (!reader.ok()) return RefuseIfDamaged(name, reader.status());
     const Manifest& manifest = reader->manifest();
     LS_ASSIGN_OR_RETURN(const std::optional<Refusal> refusal, Judge(name, manifest));

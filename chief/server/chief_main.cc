@@ -23,6 +23,7 @@
 #include "chief/server/job_directory.h"
 #include "chief/server/job_setup.h"
 #include "chief/server/job_store.h"
+#include "chief/server/older_checks.h"
 #include "chief/server/session_registry.h"
 #include "chief/server/session_service.h"
 #include "chief/server/watchdog.h"
@@ -210,6 +211,7 @@ int Serve(const ChiefOptions& options, JobSetup& setup, JobStore& store, const s
       loop.Post(StopRequested{StopSignalName(signal), kExitPreempted}, false);
     });
     const Watchdog watchdog([&loop] { return loop.SinceTurn(); }, EndHungProcess);
+    const OlderChecks older_checks(&store);
     SteadyClock clock;
     ChiefBeat beat;
     code = loop.Run([&] {

@@ -120,7 +120,34 @@ absl::Status JobStore::KeepAddress() {
 
 absl::StatusOr<std::unique_ptr<ShardSink>> JobStore::MakeSink(const SnapshotId& id, uint32_t shares) {
   MutexLock lock(&mutex_);
+  auto sink = ShardSink::Open(*hold_, id, layout_, static_cast<int>(shares));
+  if (!absl::IsResourceExhausted(sink.status()) || !manifests_.has_value()) return sink;
+  std::vector<std::string> messages;
+  const absl::Status made = manifests_->MakeRoom(messages);
+  for (const std::string& message : messages) LS_LOG(warn, message);
+  if (!made.ok()) LS_LOG(warn, "no older checkpoint could be removed for a save: ", made.message());
   return ShardSink::Open(*hold_, id, layout_, static_cast<int>(shares));
+}
+
+absl::StatusOr<bool> JobStore::VerifyNext(const std::atomic<bool>* stop, std::vector<std::string>& messages) {
+  std::string name;
+  {
+    MutexLock lock(&mutex_);
+    name = manifests_->NextUnverified();
+  }
+  if (name.empty()) return false;
+  const auto reader = CheckpointReader::Open(*storage_, JoinPath(layout::kCheckpoints, name));
+  const absl::Status content = reader.ok() ? reader->VerifyContent(stop) : reader.status();
+  if (absl::IsCancelled(content)) return content;
+  MutexLock lock(&mutex_);
+  if (content.ok()) {
+    manifests_->MarkVerified(name, reader->manifest().state_digest());
+    return true;
+  }
+  if (!manifests_->accepted().contains(name)) return true;  // retention was faster
+  // Read again with nothing else going on: only what is damaged then is set aside.
+  LS_RETURN_IF_ERROR(hold_->Explain(manifests_->StillGood(name, /*content=*/true, messages).status()));
+  return true;
 }
 
 void JobStore::AbandonSave(const SnapshotId& id, const std::shared_ptr<OpenSaves::Save>& save) {

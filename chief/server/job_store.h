@@ -5,6 +5,7 @@
 #ifndef LOCKSTEP_CHIEF_SERVER_JOB_STORE_H_
 #define LOCKSTEP_CHIEF_SERVER_JOB_STORE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -85,6 +86,10 @@ class JobStore {
   absl::StatusOr<RepairRecorded> Repair(const RecordRepair& order, std::vector<std::string>& messages);
   // The best checkpoint as it stands now, with `checkpoint.keep_best`. Codes of the storage.
   absl::StatusOr<FoundBest> FindBest();
+
+  // Reads through the next checkpoint that an earlier chief left, so that retention counts it; sets a damaged one
+  // aside. False: all are verified. Cancelled: `stop` became true. Codes of the storage.
+  absl::StatusOr<bool> VerifyNext(const std::atomic<bool>* stop, std::vector<std::string>& messages);
 
   absl::Status StorePlan(const std::string& hash, const std::string& bytes, const std::string& data_digest);
   // Who is kept away from the job, for the next chief.

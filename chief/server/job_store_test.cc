@@ -1,6 +1,7 @@
 // A job's directory over several lives of its chief, with damage in between: JobStore on a real file system.
 #include "chief/server/job_store.h"
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <memory>
 #include <string>
@@ -152,6 +153,30 @@ TEST_CASE("job store: of a directory of an earlier program, the plan that checkp
     REQUIRE(store.status() == absl::OkStatus());
     CheckRightState(**store);
   }
+}
+
+TEST_CASE("job store: older checkpoints are verified one by one, and a damaged one is set aside", "[server]") {
+  Job job;
+  job.Train();
+  {
+    auto store = job.Open().value();
+    REQUIRE(job.Save(*store, 40, store->recovered().ledger).ok());
+  }
+  std::string bytes = Read(job.In("checkpoints/step-000000030/model.safetensors"));
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  Write(job.In("checkpoints/step-000000030/model.safetensors"), bytes);
+  auto store = job.Open().value();
+  std::vector<std::string> messages;
+  const std::atomic<bool> stopped{true};
+  CHECK(absl::IsCancelled(store->VerifyNext(&stopped, messages).status()));
+
+  int steps = 0;
+  while (store->VerifyNext(nullptr, messages).value()) ++steps;
+
+  CHECK(steps >= 1);
+  REQUIRE(messages.size() == 1);
+  CHECK_THAT(messages[0], Contains("set aside step-000000030"));
+  CHECK_FALSE(fs::exists(job.In("checkpoints/step-000000030")));
 }
 
 TEST_CASE("job store: a plan that is lost stops the start, which says what it decides", "[server]") {

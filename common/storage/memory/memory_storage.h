@@ -36,7 +36,7 @@ struct StorageFaults {
   uint64_t capacity_bytes = ~uint64_t{0};  // of all files together
 };
 
-class MemoryStorage final : public Storage {
+class MemoryStorage : public Storage {
  public:
   MemoryStorage();
   ~MemoryStorage() override;

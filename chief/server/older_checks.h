@@ -1,0 +1,63 @@
+// Reads through the checkpoints that an earlier chief left, one by one, while the job runs: retention counts only what
+// was verified, so that without it a job that is often started anew would keep ever more of them.
+//
+// Threading: owns one thread, which blocks on the storage; the destructor waits for what it is at.
+#ifndef LOCKSTEP_CHIEF_SERVER_OLDER_CHECKS_H_
+#define LOCKSTEP_CHIEF_SERVER_OLDER_CHECKS_H_
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "chief/server/job_store.h"
+#include "common/liveness/activity.h"
+#include "common/log/log.h"
+#include "common/sync/mutex.h"
+
+namespace lockstep::chief {
+
+class OlderChecks {
+ public:
+  // Begins after `rest`, in which members restore from the same disk. `store` is not owned.
+  explicit OlderChecks(JobStore* store, absl::Duration rest = absl::Seconds(30))
+      : store_(*store), thread_([this, rest] { Run(rest); }) {}
+  ~OlderChecks() {
+    stop_ = true;
+    {
+      MutexLock lock(&mutex_);
+      changed_.Signal();
+    }
+    thread_.join();
+  }
+  OlderChecks(const OlderChecks&) = delete;
+  OlderChecks& operator=(const OlderChecks&) = delete;
+
+ private:
+  void Run(absl::Duration rest) {
+    NameThread("older checks");
+    {
+      MutexLock lock(&mutex_);
+      if (!stop_) changed_.WaitWithTimeout(&mutex_, rest);
+    }
+    while (!stop_) {
+      std::vector<std::string> messages;
+      const absl::StatusOr<bool> more = store_.VerifyNext(&stop_, messages);
+      for (const std::string& message : messages) LS_LOG(warn, message);
+      if (!more.ok() && !stop_) LS_LOG(warn, "older checkpoints: ", more.status().message());
+      if (!more.ok() || !*more) return;
+    }
+  }
+
+  JobStore& store_;
+  std::atomic<bool> stop_{false};
+  Mutex mutex_;
+  CondVar changed_;
+  std::thread thread_;
+};
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_SERVER_OLDER_CHECKS_H_
