@@ -71,6 +71,8 @@ absl::StatusOr<HttpAnswer> FakeS3::Send(const HttpRequest& request) {
       return Error(409, "ConditionalRequestConflict");
     case S3Fault::kSlowDown:
       return Error(503, "SlowDown");
+    case S3Fault::kExpired:
+      return Error(400, "ExpiredToken");
     case S3Fault::kTooMany:
       return HttpAnswer{429, {}, ""};
     case S3Fault::kHidden:

@@ -29,8 +29,9 @@ enum class S3Fault : uint8_t {
   kInternal,    // 500, after the effect
   kHidden,      // 200 with an error for a body, no effect; as kInternal where the answer has no body
   kPage,        // 200 with a page of HTML, no effect; as kInternal where the answer has no body
+  kExpired,     // 400: the session of the keys is over. Not for random schedules
 };
-constexpr int kS3Faults = 10;
+constexpr int kS3Faults = 10;  // but kExpired
 
 class FakeS3 final : public HttpTransport {
  public:

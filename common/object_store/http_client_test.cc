@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/clock/clock.h"
 #include "common/object_store/test_http_server.h"
 
 namespace lockstep {
@@ -105,7 +106,9 @@ TEST_CASE("http client: a server that is silent is given up at the deadline", "[
   SECTION("of the request") { request.timeout = absl::Milliseconds(50); }
   SECTION("of a stalled transfer") { options.stalled_after = absl::Seconds(1); }
   HttpClient client(options);
+  const absl::Time start = SteadyNow();
   CHECK(absl::IsUnavailable(client.Send(request).status()));
+  CHECK(SteadyNow() - start < absl::Seconds(15));  // the default of the other limit is 20 s or more
   close(listener);
 }
 

@@ -86,6 +86,16 @@ TEST_CASE("s3: keys that are wrong or over, and a bucket that is not there, are 
   CHECK_THAT(MessageOf(status), Contains("NoSuchBucket") && Contains("Create the bucket"));
 }
 
+TEST_CASE("s3: keys whose session is over are fetched anew, once", "[object_store]") {
+  S3OnFake s3;
+  Fail(s3.fake, {S3Fault::kExpired});
+  CHECK(s3.store->Put("a", "", PutCondition::kNone).ok());
+  CHECK(s3.fake.requests() == 2);
+  Fail(s3.fake, {S3Fault::kExpired, S3Fault::kExpired});
+  CHECK(absl::IsPermissionDenied(s3.store->Put("a", "", PutCondition::kNone)));
+  CHECK(s3.fake.requests() == 4);
+}
+
 TEST_CASE("s3: a listing that is out of order, or a page of something else, is no listing", "[object_store]") {
   S3OnFake s3;
   for (const char* key : {"a/1", "a/2", "a/3"}) REQUIRE(s3.store->Put(key, "", PutCondition::kNone).ok());

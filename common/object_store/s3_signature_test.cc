@@ -70,6 +70,7 @@ TEST_CASE("s3 signature: names and values are encoded as the signature wants it,
   CHECK(S3Query({}).empty());
   CHECK(S3Query({{"start-after", "x/y"}, {"list-type", "2"}, {"uploads", ""}}) ==
         "list-type=2&start-after=x%2Fy&uploads=");
+  CHECK(S3Query({{"a-", ""}, {"a:", ""}}) == "a%3A=&a-=");  // by what is sent
 }
 
 }  // namespace

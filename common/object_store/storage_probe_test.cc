@@ -85,11 +85,12 @@ TEST_CASE("storage probe: a place that cannot be reached is said once", "[object
 // Lies in one way.
 class LyingStore final : public ObjectStore {
  public:
-  enum class Lie : uint8_t { kBothWin, kOtherRange };
+  enum class Lie : uint8_t { kBothWin, kReplaces, kOtherRange };
 
   explicit LyingStore(Lie lie) : lie_(lie) {}
   absl::Status Put(absl::string_view key, absl::string_view bytes, PutCondition condition) override {
     const absl::Status put = inner_.Put(key, bytes, condition);
+    if (lie_ == Lie::kReplaces) inner_.Put(key, bytes, PutCondition::kNone).IgnoreError();
     return lie_ == Lie::kBothWin && bytes != "second" && absl::IsAlreadyExists(put) ? absl::OkStatus() : put;
   }
   absl::StatusOr<std::string> Get(absl::string_view key, uint64_t max) override { return inner_.Get(key, max); }
@@ -122,6 +123,8 @@ TEST_CASE("storage probe: two winners of one slot, and ranges that read wrong, a
   const std::vector<Proof> proofs = ProbeObjectStore(both, "probe-1");
   CHECK(Broken(proofs) == "exclusive");
   CHECK_THAT(std::string(Find(proofs, "exclusive").status.message()), Contains("both were told"));
+  LyingStore replaces(LyingStore::Lie::kReplaces);
+  CHECK(Broken(ProbeObjectStore(replaces, "probe-1")) == "exclusive");
   LyingStore shifted(LyingStore::Lie::kOtherRange);
   CHECK(Broken(ProbeObjectStore(shifted, "probe-1")) == "ranges");
 }
