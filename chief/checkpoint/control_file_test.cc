@@ -1,5 +1,5 @@
-// Damage to the small files that decide about checkpoints: the records of the log, and in a directory of a program
-// without a log LOCKSTEP and the lists of each term. They are named and made up for, and condemn nothing that is good.
+// Damage to the small files that decide about checkpoints in a directory of a program without a log: LOCKSTEP and the
+// lists of each term. They are named and made up for, and condemn nothing that is good.
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>
@@ -7,8 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "chief/checkpoint/checkpoint_test_util.h"
-#include "chief/checkpoint/older_directory.h"
+#include "chief/checkpoint/control_file_harness.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/storage/files.h"
 #include "common/storage/memory/memory_storage.h"
@@ -20,44 +19,11 @@ using Catch::Contains;
 
 const char kAcceptedOfSecond[] = "chief/term-000002/accepted.json";
 
-// Steps 10 and 20, published by term 1; term 2 looked at them and did nothing more.
-void PrepareWithLog(MemoryStorage& storage) {
-  auto first = SmallChief::Start(storage, 5).value();
-  for (const int64_t step : {10, 20}) REQUIRE(first->Save(SmallState(step)).ok());
-  first.reset();
-  REQUIRE(SmallChief::Start(storage, 5).ok());
-}
-
-// The same as a program without a log left it.
-void Prepare(MemoryStorage& storage) {
-  PrepareWithLog(storage);
-  MakeOlder(storage);
-}
-
-std::string Content(const Storage& storage, absl::string_view path) {
-  return ReadWholeFile(storage, path, 1 << 20).value();
-}
-
 // `file` as a program without digests in such files wrote it.
 std::string WithoutDigest(std::string json) {
   const size_t field = json.find(",\n  \"sha256\"");
   if (field != std::string::npos) json.erase(field, json.rfind("\n}") - field);
   return json;
-}
-
-std::vector<std::string> StepsSetAside(const Storage& storage) {
-  std::vector<std::string> steps;
-  for (const std::string& name : Names(storage, layout::kSetAside)) {
-    if (absl::StartsWith(name, "step-")) steps.push_back(name);
-  }
-  return steps;
-}
-
-void CheckNothingLost(const Storage& storage, const SmallChief& chief) {
-  REQUIRE(chief.newest.has_value());
-  CHECK(chief.newest->manifest().step() == 20);
-  CHECK(Names(storage, layout::kCheckpoints) == std::vector<std::string>{"step-000000010", "step-000000020"});
-  CHECK(StepsSetAside(storage).empty());
 }
 
 // Flips a bit of `file` and starts a chief, which carries the directory over; then makes it an older one again.
@@ -95,94 +61,6 @@ TEST_CASE("control files: a bit flipped anywhere stops no start, but for a newer
       StartWithFlip(*storage, file, at, static_cast<int>(at % 5));
     }
   }
-}
-
-std::string NewestRecord(Storage& storage) {
-  return JoinPath(JoinPath(layout::kLog, Names(storage, layout::kLog).front()), "record.json");
-}
-
-TEST_CASE("control files: a damaged record of the log is named, and nothing that was committed is lost with it",
-          "[checkpoint]") {
-  for (const std::string damage : {"flipped", "cut", "gone"}) {
-    MemoryStorage probe;
-    PrepareWithLog(probe);
-    const size_t size = Content(probe, NewestRecord(probe)).size();
-    for (size_t at = 0; at < size; at += damage == "gone" ? size : 1) {
-      CAPTURE(damage, at);
-      MemoryStorage storage;
-      auto first = SmallChief::Start(storage, 5).value();
-      for (const int64_t step : {10, 20}) REQUIRE(first->Save(SmallState(step)).ok());  // the newest record has step 20
-      first.reset();
-      const std::string file = NewestRecord(storage);
-      if (damage == "flipped" && at < Content(storage, file).size()) {
-        REQUIRE(storage.FlipBit(file, at, static_cast<int>(at % 8)).ok());
-      }
-      if (damage == "cut") REQUIRE(storage.Truncate(file, std::min(at, Content(storage, file).size() - 1)).ok());
-      if (damage == "gone") REQUIRE(storage.RemoveTree(file).ok());
-
-      const auto restarted = SmallChief::Start(storage, 5);
-
-      if (absl::IsFailedPrecondition(restarted.status())) {  // a bit made it one of a newer program
-        CHECK_THAT(std::string(restarted.status().message()), Contains("newer") && Contains(file));
-        continue;
-      }
-      REQUIRE(restarted.status() == absl::OkStatus());
-      CheckNothingLost(storage, **restarted);
-      if (at < size / 2) CHECK_THAT(absl::StrJoin((*restarted)->messages, "\n"), Contains("log/"));
-    }
-  }
-}
-
-TEST_CASE("control files: without its log a directory is not begun anew, and the error says what to do",
-          "[checkpoint]") {
-  MemoryStorage storage;
-  PrepareWithLog(storage);
-  REQUIRE(storage.RemoveTree(layout::kLog).ok());
-
-  const auto restarted = SmallChief::Start(storage, 5);
-
-  CHECK(absl::IsFailedPrecondition(restarted.status()));
-  CHECK_THAT(std::string(restarted.status().message()), Contains("log is gone") && Contains("Put it back"));
-  CHECK(Names(storage, layout::kCheckpoints).size() == 2);
-}
-
-TEST_CASE("control files: an older directory is carried over once, and an earlier program refuses it from then on",
-          "[checkpoint]") {
-  MemoryStorage storage;
-  Prepare(storage);
-  auto chief = SmallChief::Start(storage, 5).value();
-  CheckNothingLost(storage, *chief);
-  CHECK(chief->hold->term() == 3);
-  CHECK_THAT(Content(storage, layout::kMark), Contains("\"format_version\": 2"));
-  REQUIRE(chief->Save(SmallState(30)).ok());
-  chief.reset();
-
-  // Nothing of the old files is asked any more.
-  for (const std::string term : {"term-000001", "term-000002", "term-000003"}) {
-    REQUIRE(storage.RemoveTree("chief/" + term).ok());
-  }
-  chief = SmallChief::Start(storage, 5).value();
-
-  CHECK(chief->newest->manifest().step() == 30);
-  CHECK(chief->hold->term() == 4);
-  CHECK(chief->messages.empty());
-}
-
-TEST_CASE("control files: a chief of an earlier program that claims while the directory is carried over fences",
-          "[checkpoint]") {
-  MemoryStorage storage;
-  Prepare(storage);
-  JobLog log(storage);
-  StorageTermRegistry older(storage);
-  LogTermRegistry registry(log, older);
-  TermOwner owner;
-  const auto hold = TermHold::Take(storage, registry, owner).value();
-  CHECK(hold->term() == 3);
-  CHECK(hold->CheckCurrent().ok());
-
-  REQUIRE(older.Claim(owner).value() == 4);
-
-  CHECK(IsFenced(hold->CheckCurrent()));
 }
 
 TEST_CASE("control files: without a digest, manifests that agree outweigh a mark that contradicts them all",
