@@ -266,6 +266,29 @@ TEST_CASE("coordinator: a worker without progress is given up with what it was d
                                                            Contains("s: node 'fc1' for 9s, in step 5 for 9s"));
 }
 
+TEST_CASE("coordinator: a worker that stands still with what nobody saved is waited for while it lives, not for ever",
+          "[core]") {
+  JobPolicy policy;
+  policy.last_call = absl::Seconds(2);
+  ChiefHarness chief({.workers = 2, .logical_shards = 1, .policy = policy});
+  chief.StepTo(5);
+  REQUIRE(chief.Members() == std::vector<int>{0});
+  FakeWorker& hangs = chief.worker(0);
+  hangs.phase = Heartbeat::Phase::kComputing;
+  hangs.mute = true;
+  while (hangs.connected) chief.Advance(absl::Milliseconds(500));
+  chief.Connect(0);
+  chief.Advance(absl::Seconds(15));
+  CHECK(chief.Commands<Form>(1).empty());
+
+  SECTION("until it ends its process") { chief.Kill(0); }
+  SECTION("until it is given up once more") { chief.Advance(absl::Seconds(6)); }
+
+  chief.Advance(absl::Seconds(1));
+  REQUIRE(chief.Commands<Form>(1).size() == 1);
+  CHECK(chief.Commands<Form>(1)[0].restore.has_value());
+}
+
 TEST_CASE("coordinator: progress is nodes and bytes, and waiting is no lack of it", "[core]") {
   ChiefHarness chief({.workers = 2});
   chief.Forget();

@@ -22,10 +22,16 @@ constexpr absl::Duration kGreetingLimit = absl::Seconds(5);               // of 
 constexpr absl::Duration kLongestPreparation = absl::Milliseconds(1200);  // the plan, then the replica
 constexpr absl::Duration kMessages = absl::Seconds(1);  // between all of what follows, each late now and then
 constexpr absl::Duration kUploadLimit = absl::Seconds(4);
+constexpr absl::Duration kLateTick = worker::SessionCore::kTickGap;
 
 }  // namespace
 
 namespace {
+
+// Until a worker that hangs is given up: it has twice as long each time.
+absl::Duration NoProgress(const ClusterSettings& settings, const Hardships& hardships) {
+  return settings.policy.no_progress_limit * (int64_t{1} << std::min(hardships.hangs - 1, 10));
+}
 
 // Until somebody who is gone, cut off or hangs is given up: these run side by side.
 absl::Duration GivenUp(const ClusterSettings& settings, const Hardships& hardships) {
@@ -37,11 +43,18 @@ absl::Duration GivenUp(const ClusterSettings& settings, const Hardships& hardshi
     if (hardships.peers > 0) longest = std::max(longest, std::min(group, Hardships::kLongestPeerTrouble));
   }
   if (hardships.hangs > 0) {
-    // Whoever was given up for standing still has twice as long the next time.
-    const absl::Duration limit = policy.no_progress_limit * (int64_t{1} << std::min(hardships.hangs - 1, 10));
-    longest = std::max(longest, std::min(limit, Hardships::kLongestHang) + worker::SessionCore::kTickGap);
+    longest = std::max(longest, std::min(NoProgress(settings, hardships), Hardships::kLongestHang) + kLateTick);
   }
   return longest + chief::Coordinator::kTickEvery;  // ticks alone judge it
+}
+
+// Until nothing waits for it any more either. A worker that hangs keeps its session, and may hold what nobody has
+// saved: nothing older is restored until it stopped computing, or ended its process because it did not.
+absl::Duration Over(const ClusterSettings& settings, const Hardships& hardships) {
+  const absl::Duration given_up = GivenUp(settings, hardships);
+  if (hardships.hangs == 0) return given_up;
+  const absl::Duration ended = NoProgress(settings, hardships) + settings.policy.training.abort_limit;
+  return std::max(given_up, std::min(ended, Hardships::kLongestHang) + kLateTick + chief::Coordinator::kTickEvery);
 }
 
 // A restore waits for workers that are expected.
@@ -87,7 +100,7 @@ absl::Duration ProgressOracle::Limit(const ClusterSettings& settings, const Hard
       std::max(worker::SessionCore::kChiefSilence, worker::SessionCore::kBeatsMissed * training.heartbeat_interval);
   // Workers find the chief, which listens for a running generation and gives up who is not there, side by side.
   const absl::Duration found = std::max({silence, kConnectLimit, kGreetingLimit}) + 2 * training.retry_interval;
-  absl::Duration limit = std::max(found, GivenUp(settings, hardships));
+  absl::Duration limit = std::max(found, Over(settings, hardships));
   limit += kMessages;
   // What ran is ended, workers prepare, a restore waits for more of them.
   limit += 2 * policy.ack_limit + kLongestPreparation + LastCall(policy);
@@ -113,7 +126,7 @@ absl::Duration ProgressOracle::Limit(const ClusterSettings& settings, const Hard
 }
 
 absl::Duration ProgressOracle::Each(const ClusterSettings& settings, const Hardships& hardships) {
-  return GivenUp(settings, hardships) + settings.policy.ack_limit + LastCall(settings.policy);
+  return Over(settings, hardships) + settings.policy.ack_limit + LastCall(settings.policy);
 }
 
 absl::Duration ProgressOracle::Most(const ClusterSettings& settings, const std::vector<FaultKind>& kinds) {
