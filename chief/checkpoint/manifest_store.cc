@@ -22,10 +22,12 @@ bool IsDamage(const absl::Status& status) {
 
 }  // namespace
 
-ManifestStore::ManifestStore(TermHold& hold, JobLog& log, AcceptedCheckpoints accepted, int keep_latest)
+ManifestStore::ManifestStore(TermHold& hold, JobLog& log, AcceptedCheckpoints accepted, int keep_latest,
+                             std::set<std::string> retired)
     : hold_(hold),
       log_(log),
       accepted_(std::move(accepted)),
+      retired_(std::move(retired)),
       carries_(log.head().lineage().empty()),
       keep_latest_(std::max(1, keep_latest)) {
   const std::string best(BaseName(log.head().best()));
@@ -140,7 +142,8 @@ absl::Status ManifestStore::SettleUnknown(std::vector<std::string>& messages) {
   LS_RETURN_IF_ERROR(hold_.EnsureDirectory(layout::kCheckpoints));
   LS_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, storage.List(layout::kCheckpoints));
   for (const DirectoryEntry& entry : entries) {
-    if (accepted_.contains(entry.name) || !layout::ParseStepName(entry.name)) continue;
+    const bool known = accepted_.contains(entry.name) || retired_.contains(entry.name);
+    if (known || !layout::ParseStepName(entry.name)) continue;
     LS_ASSIGN_OR_RETURN(const Unknown unknown, Judge(entry.name));
     if (unknown.why.empty()) continue;
     LS_ASSIGN_OR_RETURN(const std::string to, hold_.SetAside(JoinPath(layout::kCheckpoints, entry.name), unknown.why));
@@ -174,6 +177,16 @@ absl::StatusOr<bool> ManifestStore::SameIsThere(const Manifest& mine, std::vecto
   return false;
 }
 
+// What retention let go and could not remove may stand under the name of a step that is computed again.
+absl::Status ManifestStore::FreeName(const std::string& name) {
+  if (!retired_.contains(name)) return absl::OkStatus();
+  if (!recorded_) LS_RETURN_IF_ERROR(Record(absl::StrCat(name, " retired")));
+  const absl::Status removed = hold_.Remove(JoinPath(layout::kCheckpoints, name));
+  if (!absl::IsNotFound(removed)) LS_RETURN_IF_ERROR(removed);
+  retired_.erase(name);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<PublishedCheckpoint> ManifestStore::Publish(StoredShards shards, const CommitInfo& info) {
   Storage& storage = hold_.storage();
   PublishedCheckpoint published;
@@ -194,6 +207,7 @@ absl::StatusOr<PublishedCheckpoint> ManifestStore::Publish(StoredShards shards, 
     storage.RemoveTree(shards.directory).IgnoreError();
     if (recorded_) return published;
   } else {
+    if (absl::Status freed = FreeName(name); !freed.ok()) return give_up(freed);
     if (absl::Status renamed = storage.Rename(shards.directory, published.path); !renamed.ok()) return give_up(renamed);
     accepted_[name] = {published.manifest, true};
   }
@@ -306,12 +320,13 @@ absl::Status ManifestStore::RemoveRetired(std::vector<std::string>& messages) {
   while (!retired_.empty()) {
     const std::string path = JoinPath(layout::kCheckpoints, *retired_.begin());
     const absl::Status removed = hold_.Remove(path);
-    if (absl::IsNotFound(removed)) {
+    if (!removed.ok()) {
+      LS_RETURN_IF_ERROR(hold_.CheckSamePlace());
       LS_ASSIGN_OR_RETURN(const bool there, hold_.storage().Exists(path));
       if (there) return removed;
-      messages.push_back(absl::StrCat(hold_.storage().Describe(path), " is gone: it was removed by hand"));
-    } else {
-      LS_RETURN_IF_ERROR(removed);
+      messages.push_back(absl::IsNotFound(removed)
+                             ? absl::StrCat(hold_.storage().Describe(path), " is gone: it was removed by hand")
+                             : absl::StrCat("what is left of ", path, " goes later: ", removed.message()));
     }
     retired_.erase(retired_.begin());
   }

@@ -76,8 +76,9 @@ struct PublishedCheckpoint {
 class ManifestStore {
  public:
   // `accepted`: what Recover found. At least one checkpoint is kept, whatever `keep_latest` says, and that of
-  // CommitInfo::keep_step on top. `hold` and `log` are not owned.
-  ManifestStore(TermHold& hold, JobLog& log, AcceptedCheckpoints accepted, int keep_latest);
+  // CommitInfo::keep_step on top. `retired`: base names of what is still to be removed. `hold` and `log` are not owned.
+  ManifestStore(TermHold& hold, JobLog& log, AcceptedCheckpoints accepted, int keep_latest,
+                std::set<std::string> retired = {});
 
   // Commits a save. Codes: Aborted with IsFenced (a newer chief), DataLoss (the same step with other bits: an alarm),
   // ResourceExhausted, else of the storage. After an error the save is not published, or it is and a repeated Publish
@@ -152,6 +153,7 @@ class ManifestStore {
   // after it.
   absl::Status Retire();
   std::set<std::string> NeededByRepair() const;
+  absl::Status FreeName(const std::string& name);
   // Removes what is retired; what somebody removed by hand is named.
   absl::Status RemoveRetired(std::vector<std::string>& messages);
   // The end of Publish and Amend: what is the best and what retention leaves, all in one record; then the hints and the

@@ -56,6 +56,8 @@ absl::StatusOr<bool> ManifestStore::StillGood(const std::string& name, bool cont
     return true;
   }
   if (absl::IsNotFound(status)) {
+    // Of a directory that is not mounted for a moment nothing is there.
+    LS_RETURN_IF_ERROR(hold_.CheckSamePlace());
     messages.push_back(std::string(status.message()));
     accepted_.erase(name);
     return false;

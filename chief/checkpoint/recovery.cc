@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -42,15 +43,19 @@ class Scan {
     if (!in_log_) return;
     takes_unlisted_ = !log.damage().empty();  // what the damaged record committed is not known
     for (const LiveCheckpoint& live : record_.live()) live_[std::string(BaseName(live.prefix()))] = &live;
+    for (const std::string& path : record_.retired()) {
+      const std::string name(BaseName(path));
+      if (!live_.contains(name)) retired_.insert(name);
+    }
   }
 
   absl::StatusOr<Recovered> Run() {
     if (!in_log_) LS_RETURN_IF_ERROR(PutBackMisjudged());
-    if (in_log_) LS_RETURN_IF_ERROR(RemoveRetired());
     LS_RETURN_IF_ERROR(JudgeAll());
     if (!recovered_.newest.has_value() && any_unlisted_) LS_RETURN_IF_ERROR(JudgeAgainWithUnlisted());
     LS_RETURN_IF_ERROR(CheckSomethingIsLeft());
     for (const Refusal& refusal : refused_) LS_RETURN_IF_ERROR(SetAside(refusal));
+    RemoveRetired();
     recovered_.messages.insert(recovered_.messages.end(), lists_.damage().begin(), lists_.damage().end());
     if (!recovered_.newest && mark_ && mark_->step_zero_published()) return NothingLeft();
     // A chief that died between its rename and its sync left what a crash of the machine could still take away.
@@ -59,13 +64,15 @@ class Scan {
   }
 
  private:
-  // What a chief before this one took off the log and had no time to remove.
-  absl::Status RemoveRetired() {
-    for (const std::string& path : record_.retired()) {
-      const absl::Status removed = hold_.Remove(path);
-      if (!absl::IsNotFound(removed)) LS_RETURN_IF_ERROR(removed);
+  // What a chief before this one took off the log and had no time to remove. What cannot be removed stays for later.
+  void RemoveRetired() {
+    for (const std::string& name : retired_) {
+      if (recovered_.accepted.contains(name)) continue;  // nothing better was left
+      const absl::Status removed = hold_.Remove(JoinPath(layout::kCheckpoints, name));
+      if (removed.ok() || absl::IsNotFound(removed)) continue;
+      recovered_.retired.insert(name);
+      recovered_.messages.push_back(absl::StrCat("could not remove ", name, ": ", removed.message()));
     }
-    return absl::OkStatus();
   }
 
   absl::Status JudgeAgainWithUnlisted() {
@@ -180,7 +187,13 @@ class Scan {
 
   absl::Status JudgeAll() {
     LS_ASSIGN_OR_RETURN(const auto found, NewestFirst(layout::kCheckpoints, layout::ParseStepName));
-    for (const auto& [step, name] : found) LS_RETURN_IF_ERROR(Look(name));
+    for (const auto& [step, name] : found) {
+      if (retired_.contains(name) && !takes_unlisted_) {
+        any_unlisted_ = true;
+        continue;
+      }
+      LS_RETURN_IF_ERROR(Look(name));
+    }
     return absl::OkStatus();
   }
 
@@ -277,6 +290,7 @@ class Scan {
   const bool in_log_;
   const CommitRecord record_;
   std::map<std::string, const LiveCheckpoint*> live_;  // of the record, by base name
+  std::set<std::string> retired_;                      // of the record, base names
   bool takes_unlisted_ = false;
   bool any_unlisted_ = false;
   AcceptedLists lists_;  // of a directory without a log

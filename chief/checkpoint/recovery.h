@@ -17,6 +17,7 @@
 #define LOCKSTEP_CHIEF_CHECKPOINT_RECOVERY_H_
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,7 @@ namespace lockstep::chief {
 struct Recovered {
   std::optional<CheckpointReader> newest;  // verified; none only before step 0 was published
   AcceptedCheckpoints accepted;            // for ManifestStore
+  std::set<std::string> retired;           // base names of what is still to be removed: for ManifestStore
   std::vector<std::string> messages;       // what was set aside and why: for the log
 };
 

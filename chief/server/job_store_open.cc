@@ -55,7 +55,8 @@ absl::Status JobStore::TakeOver(JobSetup& setup, int& exit_code) {
   setup.policy.lineage = mark_.lineage();
   LS_RETURN_IF_ERROR(
       StoreArtifact(*hold_, layout::kMetagraphs, fingerprint_, setup.metagraph_bytes, NameOfMetagraph).status());
-  manifests_.emplace(*hold_, *log_, std::move(state.accepted), static_cast<int>(setup.job.checkpoint().keep_latest()));
+  manifests_.emplace(*hold_, *log_, std::move(state.accepted), static_cast<int>(setup.job.checkpoint().keep_latest()),
+                     std::move(state.retired));
   recovered_.term = static_cast<Term>(hold_->term());
   std::string trained_with;
   if (state.newest.has_value()) {
@@ -113,7 +114,10 @@ absl::StatusOr<FoundMark> JobStore::Claim(const JobSetup& setup, int& exit_code)
     found->mark = MarkOf(head);
     found->in_log = true;
   }
+  exit_code = kExitBadJob;
+  if (found->mark.has_value()) LS_RETURN_IF_ERROR(CheckSameJob(*storage_, *found->mark, job_id_));
   exit_code = kExitStorage;
+  LS_RETURN_IF_ERROR(hold_->CheckCurrent());  // else a newer chief's record may be under way
   LS_RETURN_IF_ERROR(log_->Sweep());
   LS_RETURN_IF_ERROR(KeepDamagedMark(*hold_, *found));
   if (!found->repair.empty()) LS_LOG(warn, found->repair);

@@ -36,6 +36,7 @@ absl::StatusOr<JobSight> LookAtJob(Storage& storage) {
   if (record.has_value()) {
     sight.term = record->term();
     sight.record = record->number();
+    sight.serves = !record->owner().address().empty();
     if (record->ended()) sight.ended_with = record->exit_code();
   }
   const absl::StatusOr<std::string> beat = ReadWholeFile(storage, layout::kAlive, kMaxBeatBytes);

@@ -45,10 +45,11 @@ StandbyWatch::Verdict StandbyWatch::Look(absl::Time now, const JobSight& sight) 
     return Verdict::kWatching;
   }
   if (last.has_value()) silence_ += std::min(now - *last, kLongestLook);
-  if (silence_ < kSilence) return Verdict::kWatching;
+  const absl::Duration limit = sight.term == 0 || sight.serves ? kSilence : kTakingOver;
+  if (silence_ < limit) return Verdict::kWatching;
   return TakeOver(sight.term == 0 ? "no chief has begun the job"
                                   : absl::StrCat("the chief of term ", sight.term, " has been silent for ",
-                                                 absl::FormatDuration(kSilence)));
+                                                 absl::FormatDuration(limit)));
 }
 
 }  // namespace lockstep::chief

@@ -21,10 +21,11 @@ namespace lockstep::chief {
 
 // What one look at a job's directory shows.
 struct JobSight {
-  int64_t term = 0;                        // of the newest record of the log; 0: no chief has begun the job
-  int64_t record = 0;                      // its number
-  std::string beat;                        // what the chief writes again and again while it serves
-  std::optional<int> ended_with;           // the exit code of the chief of this term, when it ended by itself
+  int64_t term = 0;               // of the newest record of the log; 0: no chief has begun the job
+  int64_t record = 0;             // its number
+  bool serves = false;            // that chief listens; until then it reads the newest checkpoint and writes nothing
+  std::string beat;               // what the chief writes again and again while it serves
+  std::optional<int> ended_with;  // the exit code of the chief of this term, when it ended by itself
   std::optional<std::string> lock_holder;  // the chief on this machine that holds the directory's lock
 
   friend bool operator==(const JobSight&, const JobSight&) = default;
@@ -34,6 +35,7 @@ class StandbyWatch {
  public:
   static constexpr absl::Duration kLookEvery = absl::Seconds(1);
   static constexpr absl::Duration kSilence = absl::Seconds(15);
+  static constexpr absl::Duration kTakingOver = absl::Minutes(5);  // of a chief that does not serve yet
   static constexpr absl::Duration kLongestLook = absl::Seconds(2);
 
   enum class Verdict { kWatching, kTakeOver, kEnd };

@@ -25,7 +25,7 @@ struct Watched {
 
   absl::Time now = absl::FromUnixSeconds(1000);
   int looks = 0;
-  JobSight sight{.term = 3, .record = 7, .beat = "1"};
+  JobSight sight{.term = 3, .record = 7, .serves = true, .beat = "1"};
   StandbyWatch watch;
 };
 
@@ -106,6 +106,13 @@ TEST_CASE("standby: a chief beats until it has been without workers for a while"
   CHECK(beats(absl::Minutes(2), 0) <= 1);
   CHECK(beats(absl::Minutes(2), 1) == 30);
   CHECK(ChiefBeat::kEvery * 3 < StandbyWatch::kSilence);
+}
+
+TEST_CASE("standby: a chief that takes over is given the time to read a large checkpoint", "[chief]") {
+  Watched job;
+  job.sight.serves = false;
+  CHECK(job.Look(absl::Minutes(4)) == Verdict::kWatching);
+  CHECK(job.Look(absl::Minutes(2)) == Verdict::kTakeOver);
 }
 
 TEST_CASE("standby: a job that nobody began is begun after the limit", "[chief]") {

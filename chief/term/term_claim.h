@@ -54,6 +54,9 @@ class TermHold {
   // OK while no newer term was claimed; else an Aborted status for which IsFenced is true, naming its owner.
   absl::Status CheckCurrent() const;
 
+  // OK while this term's claim is there and is the newest. NotFound: it is gone; Aborted as CheckCurrent.
+  absl::Status CheckSamePlace() const;
+
   // Turns the error of a failed write into the fenced status when a newer term is the cause; else returns it as it is.
   absl::Status Explain(absl::Status error) const;
 
@@ -85,8 +88,6 @@ class TermHold {
 
   // Steps 3 and 4 again where the staging directory is gone.
   absl::Status EnsureStaging();
-  // OK while this term's claim is there and is the newest. NotFound: it is gone; Aborted as CheckCurrent.
-  absl::Status CheckSamePlace() const;
   absl::Status EvictOlder();
   absl::Status Evict(const std::string& name);
   absl::Status Rescue(const std::string& evicted);

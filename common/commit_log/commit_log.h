@@ -63,6 +63,7 @@ class CommitLog {
   absl::StatusOr<Appended> Append(CommitRecord next);
 
  private:
+  absl::StatusOr<CommitRecord> ReadOnce(std::vector<std::string>& messages);
   absl::StatusOr<CommitRecord> ReadSlot(uint64_t number);
   // The slot of the next record, which `nonce` was to be, is taken: by whom?
   absl::StatusOr<Appended> Judge(uint64_t number, const std::string& nonce);
