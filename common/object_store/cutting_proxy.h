@@ -6,9 +6,8 @@
 #define LOCKSTEP_COMMON_OBJECT_STORE_CUTTING_PROXY_H_
 
 #include <cstdint>
-#include <thread>
-#include <vector>
 
+#include "common/net/loopback_server.h"
 #include "common/sync/mutex.h"
 
 namespace lockstep {
@@ -19,9 +18,8 @@ class CuttingProxy {
 
   // Listens on a free port of the loopback and connects to `target_port` there.
   explicit CuttingProxy(int target_port);
-  ~CuttingProxy();
 
-  int port() const { return port_; }
+  int port() const { return server_.port(); }
   // From now on: when `bytes` have gone that way, whatever comes next is dropped and its connection reset; so `times`
   // times, counting anew after each.
   void Cut(Way way, uint64_t bytes, int times);
@@ -29,24 +27,18 @@ class CuttingProxy {
   int cuts() const;
 
  private:
-  void Accept();
-  void Carry(int client, int server);
+  void Carry(int client);
   // How many of `count` bytes may go that way before the connection is cut; `count`: it is not.
   uint64_t Allow(Way way, uint64_t count, bool& cut);
 
   const int target_port_;
-  int listener_ = -1;
-  int port_ = 0;
   mutable Mutex mutex_;
-  bool ended_ GUARDED_BY(mutex_) = false;
   Way way_ GUARDED_BY(mutex_) = Way::kRequests;
   uint64_t bytes_ GUARDED_BY(mutex_) = 0;
   uint64_t left_ GUARDED_BY(mutex_) = 0;
   int times_ GUARDED_BY(mutex_) = 0;
   int cuts_ GUARDED_BY(mutex_) = 0;
-  std::vector<int> sockets_ GUARDED_BY(mutex_);
-  std::vector<std::thread> threads_ GUARDED_BY(mutex_);
-  std::thread acceptor_;
+  LoopbackServer server_;  // last: it ends first
 };
 
 }  // namespace lockstep

@@ -1,11 +1,7 @@
 #include "common/object_store/test_http_server.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -13,19 +9,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "common/status/check.h"
 
 namespace lockstep {
 namespace {
-
-bool SendAll(int socket, absl::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t sent = send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (sent <= 0) return false;
-    bytes.remove_prefix(static_cast<size_t>(sent));
-  }
-  return true;
-}
 
 // Appends what comes; false at the end of the connection.
 bool ReceiveMore(int socket, std::string& buffer) {
@@ -67,56 +53,10 @@ std::optional<TestHttpServer::Request> ReceiveRequest(int socket, std::string& b
 
 }  // namespace
 
-TestHttpServer::TestHttpServer(Handler handler) : handler_(std::move(handler)) {
-  listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  LS_CHECK(bind(listener_, generic, size) == 0 && listen(listener_, 64) == 0, "the loopback has a free port");
-  LS_CHECK(getsockname(listener_, generic, &size) == 0, "a socket knows its port");
-  port_ = ntohs(address.sin_port);
-  acceptor_ = std::thread([this] { Accept(); });
-}
+TestHttpServer::TestHttpServer(Handler handler)
+    : handler_(std::move(handler)), server_([this](int socket) { Serve(socket); }) {}
 
-TestHttpServer::~TestHttpServer() {
-  std::vector<std::thread> threads;
-  {
-    MutexLock lock(&mutex_);
-    ended_ = true;
-    shutdown(listener_, SHUT_RDWR);
-    for (const int socket : sockets_) shutdown(socket, SHUT_RDWR);
-  }
-  acceptor_.join();
-  {
-    MutexLock lock(&mutex_);
-    threads.swap(threads_);
-  }
-  for (std::thread& thread : threads) thread.join();
-  close(listener_);
-}
-
-std::string TestHttpServer::url() const { return absl::StrCat("http://127.0.0.1:", port_); }
-
-int TestHttpServer::connections() const {
-  MutexLock lock(&mutex_);
-  return connections_;
-}
-
-void TestHttpServer::Accept() {
-  while (true) {
-    const int socket = accept(listener_, nullptr, nullptr);
-    MutexLock lock(&mutex_);
-    if (socket < 0 || ended_) {
-      if (socket >= 0) close(socket);
-      return;
-    }
-    ++connections_;
-    sockets_.push_back(socket);
-    threads_.emplace_back([this, socket] { Serve(socket); });
-  }
-}
+std::string TestHttpServer::url() const { return absl::StrCat("http://127.0.0.1:", port()); }
 
 void TestHttpServer::Serve(int socket) {
   std::string buffer;
@@ -132,9 +72,6 @@ void TestHttpServer::Serve(int socket) {
     if (!SendAll(socket, absl::StrCat(head, request->method == "HEAD" ? "" : answer.body))) break;
     if (answer.headers.count("connection") != 0) break;
   }
-  MutexLock lock(&mutex_);
-  sockets_.erase(std::find(sockets_.begin(), sockets_.end(), socket));
-  close(socket);
 }
 
 }  // namespace lockstep

@@ -8,11 +8,9 @@
 #include <functional>
 #include <map>
 #include <string>
-#include <thread>
-#include <vector>
 
+#include "common/net/loopback_server.h"
 #include "common/object_store/http_transport.h"
-#include "common/sync/mutex.h"
 
 namespace lockstep {
 
@@ -28,25 +26,16 @@ class TestHttpServer {
   using Handler = std::function<HttpAnswer(const Request&)>;
 
   explicit TestHttpServer(Handler handler);
-  ~TestHttpServer();
 
-  int port() const { return port_; }
-  std::string url() const;  // "http://127.0.0.1:PORT"
-  int connections() const;  // that came so far
+  int port() const { return server_.port(); }
+  std::string url() const;                                   // "http://127.0.0.1:PORT"
+  int connections() const { return server_.connections(); }  // that came so far
 
  private:
-  void Accept();
   void Serve(int socket);
 
   const Handler handler_;
-  int listener_ = -1;
-  int port_ = 0;
-  mutable Mutex mutex_;
-  bool ended_ GUARDED_BY(mutex_) = false;
-  int connections_ GUARDED_BY(mutex_) = 0;
-  std::vector<int> sockets_ GUARDED_BY(mutex_);
-  std::vector<std::thread> threads_ GUARDED_BY(mutex_);
-  std::thread acceptor_;
+  LoopbackServer server_;  // last: it ends first
 };
 
 }  // namespace lockstep
