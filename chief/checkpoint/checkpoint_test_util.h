@@ -110,10 +110,7 @@ struct SmallChief {
     owner.set_host("alpha");
     LS_ASSIGN_OR_RETURN(FoundMark found, FindMark(storage, chief->log));
     LS_ASSIGN_OR_RETURN(chief->hold, TermHold::Take(storage, chief->registry, owner));
-    if (const CommitRecord head = chief->log.head(); !head.lineage().empty()) {
-      found.mark = MarkOf(head);
-      found.in_log = true;
-    }
+    TakeFromHead(chief->log, found);
     LS_RETURN_IF_ERROR(chief->log.Sweep());
     LS_RETURN_IF_ERROR(KeepDamagedMark(*chief->hold, found));
     LS_ASSIGN_OR_RETURN(Recovered recovered, Recover(*chief->hold, chief->log, found));

@@ -178,6 +178,13 @@ absl::StatusOr<FoundMark> FindMark(const Storage& storage, JobLog& log) {
       votes);
 }
 
+void TakeFromHead(const JobLog& log, FoundMark& found) {
+  const CommitRecord head = log.head();
+  if (head.lineage().empty()) return;
+  found.mark = MarkOf(head);
+  found.in_log = true;
+}
+
 absl::Status KeepDamagedMark(TermHold& hold, const FoundMark& found) {
   if (found.in_log || found.repair.empty()) return absl::OkStatus();
   return hold.KeepCopy(layout::kMark, "bad").status();

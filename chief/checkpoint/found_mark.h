@@ -39,6 +39,10 @@ DirectoryMark MarkOf(const CommitRecord& record);
 // it cannot be rebuilt.
 absl::StatusOr<FoundMark> FindMark(const Storage& storage, JobLog& log);
 
+// Makes `found` what the head of the log says, once the claim is in it: another chief may have been there since
+// FindMark.
+void TakeFromHead(const JobLog& log, FoundMark& found);
+
 // Keeps the bytes of a LOCKSTEP that had to be rebuilt, in set_aside/.
 absl::Status KeepDamagedMark(TermHold& hold, const FoundMark& found);
 

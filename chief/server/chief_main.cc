@@ -13,7 +13,6 @@
 #include <cstring>
 #include <functional>
 #include <memory>
-#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "chief/core/storage_trouble.h"
@@ -55,7 +54,7 @@ std::string LogFolder(const std::string& directory) { return absl::StrCat(direct
 
 // The last words of a chief that ends before it serves: a cause, or why it was stopped.
 int EndEarly(const absl::Status& status, int code) {
-  if (code == kExitPreempted) {
+  if (code == kExitPreempted || code == kExitDone) {
     LS_LOG(info, status.message());
     FlushLog();
   } else {
@@ -150,10 +149,7 @@ absl::StatusOr<std::unique_ptr<JobStore>> OpenInTurn(const ChiefOptions& options
                                                      const sigset_t& signals, int& exit_code) {
   if (!options.standby) return OpenStore(setup, IfLocked::kRefuse, signals, exit_code);
   for (;;) {
-    if (const std::optional<int> ended = StandBy(setup.directory, signals); ended.has_value()) {
-      exit_code = *ended;
-      return absl::CancelledError("standing by is over");
-    }
+    LS_RETURN_IF_ERROR(StandBy(setup.directory, signals, exit_code));
     auto store = OpenStore(setup, IfLocked::kTakeOver, signals, exit_code);
     if (!IsFenced(store.status())) return store;
     LS_LOG(info, "another chief was faster: ", store.status().message());
@@ -254,10 +250,6 @@ int ChiefMain(const ChiefOptions& options) {
   SetDumpFolder(LogFolder(setup->directory));
   RaiseDescriptorLimitFor(setup->policy);
   const absl::StatusOr<std::unique_ptr<JobStore>> store = OpenInTurn(options, *setup, signals, exit_code);
-  if (!store.ok() && options.standby && absl::IsCancelled(store.status())) {  // said already
-    FlushLog();
-    return exit_code;
-  }
   if (!store.ok()) return EndEarly(store.status(), exit_code);
   const int code = Serve(options, *setup, **store, signals);
   FlushLog();

@@ -110,10 +110,7 @@ absl::StatusOr<FoundMark> JobStore::Claim(const JobSetup& setup, int& exit_code)
   exit_code = StorageExitCode(hold.status());
   LS_RETURN_IF_ERROR(hold.status());
   hold_ = *std::move(hold);
-  if (const CommitRecord head = log_->head(); !head.lineage().empty()) {  // as it stood when the claim went in
-    found->mark = MarkOf(head);
-    found->in_log = true;
-  }
+  TakeFromHead(*log_, *found);
   exit_code = kExitBadJob;
   if (found->mark.has_value()) LS_RETURN_IF_ERROR(CheckSameJob(*storage_, *found->mark, job_id_));
   exit_code = kExitStorage;

@@ -2,6 +2,7 @@
 
 #include <ctime>
 #include <memory>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "chief/term/job_log.h"
@@ -46,7 +47,7 @@ absl::StatusOr<JobSight> LookAtJob(Storage& storage) {
   return sight;
 }
 
-std::optional<int> StandBy(const std::string& directory, const sigset_t& signals) {
+absl::Status StandBy(const std::string& directory, const sigset_t& signals, int& exit_code) {
   SteadyClock clock;
   StandbyWatch watch;
   std::optional<int64_t> told_term;
@@ -62,11 +63,11 @@ std::optional<int> StandBy(const std::string& directory, const sigset_t& signals
       const StandbyWatch::Verdict verdict = watch.Look(clock.Now(), *sight);
       if (verdict == StandbyWatch::Verdict::kTakeOver) {
         LS_LOG(info, "taking the job over: ", watch.reason());
-        return std::nullopt;
+        return absl::OkStatus();
       }
       if (verdict == StandbyWatch::Verdict::kEnd) {
-        LS_LOG(info, "standing by is over: ", watch.reason());
-        return watch.exit_code();
+        exit_code = watch.exit_code();
+        return absl::CancelledError(absl::StrCat("standing by is over: ", watch.reason()));
       }
       if (told_term != sight->term) {
         LS_LOG(info, "standing by: ",
@@ -78,8 +79,8 @@ std::optional<int> StandBy(const std::string& directory, const sigset_t& signals
     const timespec wait = absl::ToTimespec(StandbyWatch::kLookEvery);
     const int signal = sigtimedwait(&signals, nullptr, &wait);
     if (signal > 0 && signal != SIGUSR1) {  // that one means nothing from others (SignalThread)
-      LS_LOG(info, "standing by ends: ", StopSignalName(signal));
-      return kExitPreempted;
+      exit_code = kExitPreempted;
+      return absl::CancelledError(absl::StrCat("standing by is over: ", StopSignalName(signal)));
     }
   }
 }

@@ -6,9 +6,9 @@
 
 #include <signal.h>
 
-#include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "chief/standby/standby_watch.h"
 #include "common/storage/storage.h"
@@ -18,9 +18,9 @@ namespace lockstep::chief {
 // What the directory shows now. Codes of the storage; DataLoss: the newest records of the log are damaged.
 absl::StatusOr<JobSight> LookAtJob(Storage& storage);
 
-// Blocks until the job at `directory` is to be taken over (nullopt), has ended (its exit code), or one of `signals`
-// comes (75).
-std::optional<int> StandBy(const std::string& directory, const sigset_t& signals);
+// Blocks until the job at `directory` is to be taken over (OK), or has ended, or one of `signals` comes: Cancelled with
+// the reason then, and `exit_code` is set to that of the job, or to 75.
+absl::Status StandBy(const std::string& directory, const sigset_t& signals, int& exit_code);
 
 }  // namespace lockstep::chief
 
