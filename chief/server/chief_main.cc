@@ -13,6 +13,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "chief/core/storage_trouble.h"
@@ -127,13 +128,13 @@ absl::Status Outlast(absl::Duration limit, const sigset_t& signals, const std::f
 
 // The job's directory, taken over. Where the job has been trained already, workers may hold steps that nobody has
 // saved: an outage of the storage is waited for then.
-absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(JobSetup& setup, IfLocked if_locked, const sigset_t& signals,
-                                                    int& exit_code) {
+absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(JobSetup& setup, std::optional<int64_t> succeeds,
+                                                    const sigset_t& signals, int& exit_code) {
   absl::StatusOr<std::unique_ptr<JobStore>> store;
   const bool begun = MayHoldCheckpoint(setup.directory);
   const absl::Duration limit = begun ? setup.policy.training.chief_timeout : absl::ZeroDuration();
   const absl::Status opened = Outlast(limit, signals, [&] {
-    store = JobStore::Open(setup, exit_code, if_locked);
+    store = JobStore::Open(setup, exit_code, succeeds);
     return store.status();
   });
   if (absl::IsCancelled(opened)) {
@@ -147,10 +148,10 @@ absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(JobSetup& setup, IfLocked if
 // stand by again.
 absl::StatusOr<std::unique_ptr<JobStore>> OpenInTurn(const ChiefOptions& options, JobSetup& setup,
                                                      const sigset_t& signals, int& exit_code) {
-  if (!options.standby) return OpenStore(setup, IfLocked::kRefuse, signals, exit_code);
+  if (!options.standby) return OpenStore(setup, std::nullopt, signals, exit_code);
   for (;;) {
-    LS_RETURN_IF_ERROR(StandBy(setup.directory, signals, exit_code));
-    auto store = OpenStore(setup, IfLocked::kTakeOver, signals, exit_code);
+    LS_ASSIGN_OR_RETURN(const int64_t succeeds, StandBy(setup.directory, signals, exit_code));
+    auto store = OpenStore(setup, succeeds, signals, exit_code);
     if (!IsFenced(store.status())) return store;
     LS_LOG(info, "another chief was faster: ", store.status().message());
   }

@@ -45,9 +45,10 @@ TermOwner JobStore::ThisProcess() {
   return owner;
 }
 
-absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Open(JobSetup& setup, int& exit_code, IfLocked if_locked) {
+absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Open(JobSetup& setup, int& exit_code,
+                                                         std::optional<int64_t> succeeds) {
   std::unique_ptr<JobStore> store(new JobStore);
-  store->if_locked_ = if_locked;
+  if (succeeds.has_value()) store->if_locked_ = IfLocked::kTakeOver;
   exit_code = kExitStorage;
   LS_RETURN_IF_ERROR(CheckWritable(setup.directory));
   if (!MayHoldCheckpoint(setup.directory)) {
@@ -56,7 +57,7 @@ absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Open(JobSetup& setup, int& e
   LS_ASSIGN_OR_RETURN(store->storage_, LocalStorage::Create(setup.directory));
   store->log_ = std::make_unique<JobLog>(*store->storage_);
   store->older_terms_ = std::make_unique<StorageTermRegistry>(*store->storage_);
-  store->registry_ = std::make_unique<LogTermRegistry>(*store->log_, *store->older_terms_);
+  store->registry_ = std::make_unique<LogTermRegistry>(*store->log_, *store->older_terms_, succeeds);
   store->job_id_ = setup.policy.job;
   store->fingerprint_ = setup.fingerprint;
   store->job_yaml_ = ResolvedYaml(setup.job);

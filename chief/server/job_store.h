@@ -48,9 +48,10 @@ struct FoundBest {
 class JobStore {
  public:
   // Takes over the directory of the job, restores what is there, and writes step 0 where nothing is (rule 18). Sets
-  // setup.policy.lineage. `exit_code` is set when it fails.
+  // setup.policy.lineage. `exit_code` is set when it fails. `succeeds`: the term that a standby saw end or fall silent
+  // (LogTermRegistry); its lock is passed over.
   static absl::StatusOr<std::unique_ptr<JobStore>> Open(JobSetup& setup, int& exit_code,
-                                                        IfLocked if_locked = IfLocked::kRefuse);
+                                                        std::optional<int64_t> succeeds = std::nullopt);
 
   const RecoveredState& recovered() const { return recovered_; }
   const std::string& token() const { return token_; }

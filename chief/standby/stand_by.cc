@@ -47,7 +47,7 @@ absl::StatusOr<JobSight> LookAtJob(Storage& storage) {
   return sight;
 }
 
-absl::Status StandBy(const std::string& directory, const sigset_t& signals, int& exit_code) {
+absl::StatusOr<int64_t> StandBy(const std::string& directory, const sigset_t& signals, int& exit_code) {
   SteadyClock clock;
   StandbyWatch watch;
   std::optional<int64_t> told_term;
@@ -63,7 +63,7 @@ absl::Status StandBy(const std::string& directory, const sigset_t& signals, int&
       const StandbyWatch::Verdict verdict = watch.Look(clock.Now(), *sight);
       if (verdict == StandbyWatch::Verdict::kTakeOver) {
         LS_LOG(info, "taking the job over: ", watch.reason());
-        return absl::OkStatus();
+        return sight->term;
       }
       if (verdict == StandbyWatch::Verdict::kEnd) {
         exit_code = watch.exit_code();

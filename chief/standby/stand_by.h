@@ -18,9 +18,10 @@ namespace lockstep::chief {
 // What the directory shows now. Codes of the storage; DataLoss: the newest records of the log are damaged.
 absl::StatusOr<JobSight> LookAtJob(Storage& storage);
 
-// Blocks until the job at `directory` is to be taken over (OK), or has ended, or one of `signals` comes: Cancelled with
-// the reason then, and `exit_code` is set to that of the job, or to 75.
-absl::Status StandBy(const std::string& directory, const sigset_t& signals, int& exit_code);
+// Blocks until the job at `directory` is to be taken over, and returns the term to succeed: 0 when no chief has begun
+// the job. Cancelled with the reason when the job has ended, or one of `signals` comes; `exit_code` is set then, to
+// that of the job or to 75.
+absl::StatusOr<int64_t> StandBy(const std::string& directory, const sigset_t& signals, int& exit_code);
 
 }  // namespace lockstep::chief
 

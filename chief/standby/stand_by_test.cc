@@ -1,10 +1,12 @@
 #include "chief/standby/stand_by.h"
 
 #include <catch2/catch.hpp>
+#include <string>
 
 #include "chief/term/job_log.h"
 #include "chief/term/log_term_registry.h"
 #include "chief/term/storage_term_registry.h"
+#include "chief/term/term_claim.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/status/exit_code.h"
 #include "common/storage/files.h"
@@ -40,6 +42,27 @@ TEST_CASE("standby: what a directory shows of its chief changes with each term, 
   REQUIRE(registry.Claim(TermOwner()).value() == 2);  // the next chief has not ended
   CHECK(LookAtJob(storage)->term == 2);
   CHECK_FALSE(LookAtJob(storage)->ended_with.has_value());
+}
+
+TEST_CASE("standby: of two that saw the same chief end, the second to claim stands by again", "[chief]") {
+  MemoryStorage storage;
+  StorageTermRegistry older(storage);
+  JobLog log(storage), first_log(storage), second_log(storage);
+  TermOwner first, second;
+  first.set_pid(7);
+  second.set_pid(8);
+  int64_t seen = 0;
+  SECTION("of a job that no chief has begun") {}
+  SECTION("of a job whose chief ended") { seen = LogTermRegistry(log, older).Claim(TermOwner()).value(); }
+
+  CHECK(LogTermRegistry(first_log, older, seen).Claim(first).value() == seen + 1);
+  const absl::StatusOr<int64_t> late = LogTermRegistry(second_log, older, seen).Claim(second);
+  CHECK(IsFenced(late.status()));
+  CHECK_THAT(std::string(late.status().message()), Catch::Contains("the chief with pid 7"));
+  CHECK(log.Read().value()->term() == seen + 1);
+
+  // The first one was not told that its claim went in: it is still its turn.
+  CHECK(LogTermRegistry(first_log, older, seen).Claim(first).value() == seen + 2);
 }
 
 }  // namespace

@@ -4,13 +4,23 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "common/checkpoint_format/naming.h"
+#include "chief/term/term_claim.h"
 #include "common/status/status_macros.h"
 
 namespace lockstep::chief {
 
+absl::Status LogTermRegistry::CheckTurn(const std::optional<CommitRecord>& newest, const TermOwner& owner) const {
+  if (!succeeds_.has_value() || !newest.has_value() || newest->term() <= *succeeds_) return absl::OkStatus();
+  const LogOwner& other = newest->owner();
+  // Its own claim, whose outcome it was not told.
+  if (other.host() == owner.host() && other.pid() == owner.pid()) return absl::OkStatus();
+  return FencedError(absl::StrCat("the chief with pid ", other.pid(), " on host ", other.host(), " claimed term ",
+                                  newest->term(), " of ", Describe(newest->term())));
+}
+
 absl::StatusOr<int64_t> LogTermRegistry::Claim(TermOwner owner) {
   LS_ASSIGN_OR_RETURN(const std::optional<CommitRecord> newest, log_.Read());
+  LS_RETURN_IF_ERROR(CheckTurn(newest, owner));
   LS_ASSIGN_OR_RETURN(const int64_t older, older_.Newest());
   carries_ = older > 0 && (!newest.has_value() || newest->lineage().empty());
   int64_t term = std::max(older, newest.has_value() ? newest->term() : 0) + 1;

@@ -57,7 +57,7 @@ struct WithStandby {
     return digest;
   }
 
-  static inline const Words sets = Settings("4000steps", "500steps");
+  static inline const Words sets = Settings("2000steps", "250steps");
   const std::string directory;
   Watched first;
   std::optional<Watched> standby;
@@ -73,7 +73,7 @@ TEST_CASE("standby: a chief that is killed is followed at once, and the weights 
 
   job.standby->WaitFor("taking the job over: the chief with pid");
   job.CheckDone(expected);
-  CHECK_THAT(job.standby->Output(), Contains("term 2, listening on") && Contains("done at step 4000"));
+  CHECK_THAT(job.standby->Output(), Contains("term 2, listening on") && Contains("done at step 2000"));
 }
 
 TEST_CASE("standby: a chief that stands still is replaced, and does no harm when it wakes up", "[e2e]") {
