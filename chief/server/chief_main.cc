@@ -27,7 +27,7 @@
 #include "chief/server/session_registry.h"
 #include "chief/server/session_service.h"
 #include "chief/server/watchdog.h"
-#include "chief/standby/chief_beat.h"
+#include "chief/standby/beat_thread.h"
 #include "chief/standby/stand_by.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/clock/clock.h"
@@ -209,11 +209,9 @@ int Serve(const ChiefOptions& options, JobSetup& setup, JobStore& store, const s
     });
     const Watchdog watchdog([&loop] { return loop.SinceTurn(); }, EndHungProcess);
     const OlderChecks older_checks(&store);
-    SteadyClock clock;
-    ChiefBeat beat;
+    const BeatThread beat([&] { return store.Beat(); }, [&] { return sessions.workers(); });
     code = loop.Run([&] {
       absl::Status kept = store.KeepAddress();
-      if (kept.ok() && beat.Due(clock.Now(), sessions.workers())) kept = store.Beat();
       if (!IsFenced(kept) && !options.address_file.empty()) {
         kept.Update(RestoreAddressFile(options.address_file, address));
       }

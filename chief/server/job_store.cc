@@ -98,8 +98,9 @@ absl::Status JobStore::WriteAddress(const std::string& address) {
 }
 
 absl::Status JobStore::Beat() {
-  MutexLock lock(&mutex_);
-  return hold_->Replace(layout::kAlive, absl::StrCat("term ", hold_->term(), ", beat ", ++beats_, "\n"));
+  const std::string scratch = JoinPath(layout::StagingPath(static_cast<int64_t>(recovered_.term)), "beat");
+  return ReplaceFile(*storage_, scratch, layout::kAlive,
+                     absl::StrCat("term ", recovered_.term, ", beat ", ++beats_, "\n"), Access::kShared);
 }
 
 absl::Status JobStore::RecordEnd(int exit_code) {
@@ -112,6 +113,7 @@ absl::Status JobStore::RecordEnd(int exit_code) {
 
 absl::Status JobStore::KeepAddress() {
   MutexLock lock(&mutex_);
+  LS_RETURN_IF_ERROR(hold_->TakeFreeLock(ThisProcess()));
   if (address_.empty()) return absl::OkStatus();
   const absl::Status found = ReadAddress(*storage_).status();
   // Somebody removed it, or the lock that it was bound to, or damaged it.

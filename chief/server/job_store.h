@@ -58,11 +58,13 @@ class JobStore {
   // Where the chief before this one listened; empty when there was none.
   const std::string& earlier_address() const { return earlier_address_; }
   absl::Status WriteAddress(const std::string& address);
-  // Tells standby chiefs that this one lives.
+  // Tells standby chiefs that this one lives. Waits for no other call; by one thread at a time. After a newer chief
+  // took over it fails.
   absl::Status Beat();
   // Tells them, and whoever reads the log, that this chief ends by itself.
   absl::Status RecordEnd(int exit_code);
-  // Writes it again where somebody removed or damaged it, or made another lock beside it.
+  // Writes it again where somebody removed or damaged it, or made another lock beside it. A chief that took over from
+  // one that held the directory's lock takes it once that one has ended.
   absl::Status KeepAddress();
   // A path below the directory as a user would find it.
   std::string Describe(absl::string_view path) const { return storage_->Describe(path); }
@@ -177,7 +179,7 @@ class JobStore {
   std::optional<CheckpointReader> reader_ GUARDED_BY(mutex_);  // of the checkpoint that is being fetched
   std::unique_ptr<WritableFile> events_ GUARDED_BY(mutex_);
   std::string address_ GUARDED_BY(mutex_);
-  uint64_t beats_ GUARDED_BY(mutex_) = 0;
+  uint64_t beats_ = 0;  // of the thread that calls Beat
 };
 
 }  // namespace lockstep::chief

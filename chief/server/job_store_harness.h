@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -87,11 +88,11 @@ checkpoint: {every: 10steps, keep_latest: 2, keep_best: true}
   fs::path In(const std::string& path) const { return fs::path(dir()) / path; }
 
   // The next life of the chief.
-  absl::StatusOr<std::unique_ptr<JobStore>> Open() {
+  absl::StatusOr<std::unique_ptr<JobStore>> Open(std::optional<int64_t> succeeds = std::nullopt) {
     absl::StatusOr<JobSetup> setup = SetUpJob(options_, code);
     if (!setup.ok()) return setup.status();
     setup_ = *std::move(setup);
-    return JobStore::Open(setup_, code);
+    return JobStore::Open(setup_, code, succeeds);
   }
 
   const EvaluationRule& rule() const { return setup_.policy.training.evaluation; }

@@ -52,6 +52,27 @@ TEST_CASE("job store: the last events of a chief that was wrong are in logs/, un
   CHECK(Read(job.In("logs/last-events-term-1.txt")) == "E 1 Tick\n");
 }
 
+TEST_CASE("job store: a standby takes the lock when the chief that it followed has ended, and beats in its place",
+          "[server]") {
+  Job job;
+  auto first = job.Open();
+  REQUIRE((*first)->Beat().ok());
+  CHECK(job.Open().status().code() == absl::StatusCode::kFailedPrecondition);
+
+  const auto second = job.Open(/*succeeds=*/1);
+  REQUIRE(second.status() == absl::OkStatus());
+  CHECK_FALSE((*first)->Beat().ok());
+  REQUIRE((*second)->Beat().ok());
+  CHECK(Read(job.In("chief/alive")) == "term 2, beat 1\n");
+  REQUIRE((*second)->KeepAddress().ok());  // the first one, which has the lock, still runs
+  first->reset();
+  REQUIRE((*second)->KeepAddress().ok());
+
+  CHECK_THAT(std::string(job.Open().status().message()), Contains("another chief runs this job"));
+  CHECK(job.code == kExitBadJob);
+  CHECK((*second)->Beat().ok());
+}
+
 TEST_CASE("job store: what one life of the chief stored, the next one finds", "[server]") {
   Job job;
   job.Train();

@@ -36,19 +36,26 @@ class OlderChecks {
   OlderChecks& operator=(const OlderChecks&) = delete;
 
  private:
+  static constexpr absl::Duration kAgain = absl::Minutes(1);  // after an error, which may pass
+
   void Run(absl::Duration rest) {
     NameThread("older checks");
-    {
-      MutexLock lock(&mutex_);
-      if (!stop_) changed_.WaitWithTimeout(&mutex_, rest);
-    }
+    Rest(rest);
     while (!stop_) {
       std::vector<std::string> messages;
       const absl::StatusOr<bool> more = store_.VerifyNext(&stop_, messages);
       for (const std::string& message : messages) LS_LOG(warn, message);
       if (!more.ok() && !stop_) LS_LOG(warn, "older checkpoints: ", more.status().message());
-      if (!more.ok() || !*more) return;
+      if (!more.ok()) {
+        Rest(kAgain);
+      } else if (!*more) {
+        return;
+      }
     }
+  }
+  void Rest(absl::Duration duration) {
+    MutexLock lock(&mutex_);
+    if (!stop_) changed_.WaitWithTimeout(&mutex_, duration);
   }
 
   JobStore& store_;

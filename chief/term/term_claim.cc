@@ -64,6 +64,12 @@ absl::StatusOr<std::unique_ptr<TermHold>> TermHold::Take(Storage& storage, TermR
   return hold;
 }
 
+absl::Status TermHold::TakeFreeLock(const TermOwner& owner) {
+  if (lock_ != nullptr) return absl::OkStatus();
+  LS_ASSIGN_OR_RETURN(lock_, LockDirectory(storage_, owner, IfLocked::kTakeOver));
+  return absl::OkStatus();
+}
+
 absl::Status TermHold::EnsureStaging() {
   LS_ASSIGN_OR_RETURN(const bool there, storage_.Exists(staging_));
   if (there && staging_is_checked_) return absl::OkStatus();

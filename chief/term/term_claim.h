@@ -57,6 +57,9 @@ class TermHold {
   // OK while this term's claim is there and is the newest. NotFound: it is gone; Aborted as CheckCurrent.
   absl::Status CheckSamePlace() const;
 
+  // Takes the directory's lock where this chief has none and nobody holds it. Codes of the storage.
+  absl::Status TakeFreeLock(const TermOwner& owner);
+
   // Turns the error of a failed write into the fenced status when a newer term is the cause; else returns it as it is.
   absl::Status Explain(absl::Status error) const;
 
