@@ -6,16 +6,19 @@
 #   --sanitize=address|undefined|thread        everything under that sanitizer
 #   --simulate COUNT                           how many fault schedules run, the same seeds in every run, with a tenth
 #                                              of fresh ones after them (1,000; 0: none); --only leaves them out
+#   --chaos SECONDS                            how long random faults hit real processes (120; 0: not at all); --only
+#                                              and --sanitize leave it out
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-build_only=0 only='' simulate=1000 flags=()
+build_only=0 only='' simulate=1000 chaos=120 flags=()
 while [ $# -gt 0 ]; do
   case "$1" in
     --build-only) build_only=1 ;;
     --only) only=${2:?--only needs a pattern}; shift ;;
     --only=*) only=${1#*=} ;;
     --sanitize=address | --sanitize=undefined | --sanitize=thread) flags+=("--config=${1#*=}") ;;
+    --chaos) chaos=${2:?--chaos needs a number of seconds}; shift ;;
     --simulate) simulate=${2:?--simulate needs a count}; shift ;;
     *) echo "tests/run.sh: unknown argument '$1' (see the head of the file)" >&2; exit 64 ;;
   esac
@@ -55,7 +58,7 @@ fi
 
 results=$(mktemp)
 trap 'rm -f "$results"' EXIT
-bazel test "${quiet[@]}" "${flags[@]}" --keep_going "${targets[@]}" 2>&1 | tee "$results" || true
+bazel test "${quiet[@]}" "${flags[@]}" --keep_going --test_output=errors "${targets[@]}" 2>&1 | tee "$results" || true
 
 passed=0 failed=0 skipped=${#skipped_targets[@]}
 for label in "${targets[@]}"; do
@@ -72,13 +75,24 @@ for label in "${targets[@]}"; do
   passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 done
 
+# Adds what the log of a script says to the counts.
+count_log() {
+  read -r p f s < <(summarise "$1")
+  rm -f "$1"
+  passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+}
+
 # Objects of a sanitizer are not what tidy's look at symbols is about.
 if [ ${#flags[@]} -eq 0 ] && { [ -z "$only" ] || [[ tidy == *"$only"* ]]; }; then
   tidy_log=$(mktemp)
   tests/tidy/tidy.sh | tee "$tidy_log" || true
-  read -r p f s < <(summarise "$tidy_log")
-  rm -f "$tidy_log"
-  passed=$((passed + p)) failed=$((failed + f))
+  count_log "$tidy_log"
+fi
+
+if [ ${#flags[@]} -eq 0 ] && [ -z "$only" ] && [ "$chaos" -gt 0 ]; then
+  chaos_log=$(mktemp)
+  tests/e2e/chaos.sh "$chaos" | tee "$chaos_log" || true
+  count_log "$chaos_log"
 fi
 
 simulator=bazel-bin/tests/simulation/simulation_main

@@ -57,7 +57,7 @@ for fault in "${faults[@]}"; do
 done
 [ -x "$lockstep" ] || { echo "chaos.sh: no program at $lockstep; build //deploy/cli:lockstep" >&2; exit 64; }
 if ! enter_own_network "${words[@]}"; then
-  echo "SKIPPED: network namespaces are not allowed here"
+  echo "network namespaces are not allowed here, so nothing ran"
   echo "0 passed, 0 failed, 1 skipped"
   exit 0
 fi
