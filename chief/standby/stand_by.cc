@@ -32,6 +32,11 @@ absl::StatusOr<JobSight> LookAtDirectory(const std::string& directory) {
 
 absl::StatusOr<JobSight> LookAtJob(Storage& storage) {
   JobSight sight;
+  // The log comes last: a chief that ends says so there before it lets go of the lock.
+  const std::optional<std::string> holder = LockHolderHere(storage);
+  const absl::StatusOr<std::string> beat = ReadWholeFile(storage, layout::kAlive, kMaxBeatBytes);
+  if (!beat.ok() && !absl::IsNotFound(beat.status())) return beat.status();
+  sight.beat = beat.value_or("");
   JobLog log(storage);
   LS_ASSIGN_OR_RETURN(const std::optional<CommitRecord> record, log.Read());
   if (record.has_value()) {
@@ -39,11 +44,9 @@ absl::StatusOr<JobSight> LookAtJob(Storage& storage) {
     sight.record = record->number();
     sight.serves = !record->owner().address().empty();
     if (record->ended()) sight.ended_with = record->exit_code();
+    // A chief that was followed while it stood still has the lock until it ends, which is no news of the present one.
+    if (holder == LockText(record->owner().pid(), record->owner().host())) sight.lock_holder = holder;
   }
-  const absl::StatusOr<std::string> beat = ReadWholeFile(storage, layout::kAlive, kMaxBeatBytes);
-  if (!beat.ok() && !absl::IsNotFound(beat.status())) return beat.status();
-  sight.beat = beat.value_or("");
-  sight.lock_holder = LockHolderHere(storage);
   return sight;
 }
 

@@ -26,7 +26,7 @@ struct JobSight {
   bool serves = false;            // that chief listens; until then it reads the newest checkpoint and writes nothing
   std::string beat;               // what the chief writes again and again while it serves
   std::optional<int> ended_with;  // the exit code of the chief of this term, when it ended by itself
-  std::optional<std::string> lock_holder;  // the chief on this machine that holds the directory's lock
+  std::optional<std::string> lock_holder;  // that chief, while it holds the directory's lock here
 
   friend bool operator==(const JobSight&, const JobSight&) = default;
 };

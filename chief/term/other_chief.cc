@@ -40,6 +40,10 @@ absl::Status OtherChiefError(const Storage& storage, absl::string_view held) {
                                                     ") or choose another --dir"));
 }
 
+std::string LockText(int64_t pid, absl::string_view host) {
+  return absl::StrCat("the chief with pid ", pid, " on host ", host);
+}
+
 std::optional<std::string> LockHolderHere(const Storage& storage) {
   struct stat info;
   const absl::StatusOr<std::string> owner = ReadWholeFile(storage, layout::kLock, kMaxOwnerBytes);

@@ -4,6 +4,7 @@
 #ifndef LOCKSTEP_CHIEF_TERM_OTHER_CHIEF_H_
 #define LOCKSTEP_CHIEF_TERM_OTHER_CHIEF_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -16,7 +17,10 @@ namespace lockstep::chief {
 // FailedPrecondition with the remedy. `held`: "DIR/chief/lock is held by the chief with pid 7 on host a".
 absl::Status OtherChiefError(const Storage& storage, absl::string_view held);
 
-// The chief that holds the lock of the directory, "the chief with pid 7 on host a", while a process of this machine
+// What a chief leaves in the lock file: "the chief with pid 7 on host a".
+std::string LockText(int64_t pid, absl::string_view host);
+
+// The chief that holds the lock of the directory, as LockText says it, while a process of this machine
 // does; takes no lock itself, which another chief could meet. nullopt too where it cannot be known.
 std::optional<std::string> LockHolderHere(const Storage& storage);
 

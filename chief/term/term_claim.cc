@@ -24,7 +24,7 @@ constexpr uint64_t kMaxCopyBytes = 64u << 20;
 
 absl::StatusOr<std::unique_ptr<StorageLock>> LockDirectory(Storage& storage, const TermOwner& owner,
                                                            IfLocked if_locked) {
-  auto lock = storage.Lock(layout::kLock, absl::StrCat("the chief with pid ", owner.pid(), " on host ", owner.host()));
+  auto lock = storage.Lock(layout::kLock, LockText(owner.pid(), owner.host()));
   if (absl::IsUnimplemented(lock.status())) return std::unique_ptr<StorageLock>();  // only the term decides there
   if (!absl::IsFailedPrecondition(lock.status())) return lock;
   if (if_locked == IfLocked::kTakeOver) return std::unique_ptr<StorageLock>();

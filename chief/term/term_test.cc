@@ -13,6 +13,7 @@
 #include "chief/term/token.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/storage/files.h"
+#include "common/storage/forwarding_storage.h"
 #include "common/storage/local/local_storage.h"
 #include "common/storage/memory/memory_storage.h"
 
@@ -29,33 +30,12 @@ TermOwner Owner(int64_t pid, const std::string& host = "alpha") {
 }
 
 // A storage on which locks do not exist, as on some network mounts: then only the term decides.
-class Unlocked final : public Storage {
+class Unlocked final : public ForwardingStorage {
  public:
-  explicit Unlocked(Storage& below) : below_(below) {}
-  absl::Status CreateDirectoryExclusive(absl::string_view path) override {
-    return below_.CreateDirectoryExclusive(path);
-  }
-  absl::Status CreateDirectories(absl::string_view path) override { return below_.CreateDirectories(path); }
-  absl::StatusOr<std::unique_ptr<WritableFile>> CreateFile(absl::string_view path, Access access) override {
-    return below_.CreateFile(path, access);
-  }
-  absl::StatusOr<std::unique_ptr<ReadableFile>> OpenFile(absl::string_view path) const override {
-    return below_.OpenFile(path);
-  }
-  absl::StatusOr<std::vector<DirectoryEntry>> List(absl::string_view path) const override { return below_.List(path); }
-  absl::StatusOr<bool> Exists(absl::string_view path) const override { return below_.Exists(path); }
-  absl::Status Rename(absl::string_view from, absl::string_view to) override { return below_.Rename(from, to); }
-  absl::Status Replace(absl::string_view from, absl::string_view to) override { return below_.Replace(from, to); }
-  absl::Status RemoveTree(absl::string_view path) override { return below_.RemoveTree(path); }
-  absl::Status SyncDirectory(absl::string_view path) override { return below_.SyncDirectory(path); }
-  absl::StatusOr<uint64_t> FreeBytes() const override { return below_.FreeBytes(); }
+  using ForwardingStorage::ForwardingStorage;
   absl::StatusOr<std::unique_ptr<StorageLock>> Lock(absl::string_view, absl::string_view) override {
     return absl::UnimplementedError("no locks here");
   }
-  std::string Describe(absl::string_view path) const override { return below_.Describe(path); }
-
- private:
-  Storage& below_;
 };
 
 TEST_CASE("term: a second chief on one directory is told who holds it, and changes nothing", "[term]") {
