@@ -167,10 +167,10 @@ struct WorkerChanged {
 };
 
 // Cumulative counters that a worker reported.
-struct WorkerStats {
+struct WorkerCounters {
   std::string name;
   std::vector<NamedValue> stats;
-  LS_FIELDS(WorkerStats, name, stats)
+  LS_FIELDS(WorkerCounters, name, stats)
 };
 
 enum class Level : uint8_t { kInfo = 0, kWarning = 1, kError = 2 };
@@ -201,7 +201,7 @@ struct Exit {
 
 using Action = std::variant<Send, SendToAll, CloseSession, StorePlan, OpenSave, AbandonSave, StoreManifest,
                             PublishCommit, AmendManifest, RecordRepair, WentBack, StepsAgreed, EvaluationDone,
-                            SampleTold, WorkerChanged, WorkerStats, Announce, DrainDecided, Exit>;
+                            SampleTold, WorkerChanged, WorkerCounters, Announce, DrainDecided, Exit>;
 
 }  // namespace lockstep::chief
 

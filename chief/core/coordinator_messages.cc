@@ -139,7 +139,7 @@ bool Coordinator::TellProgress() {
 }
 
 void Coordinator::OnMessage(Worker& worker, const Report& message) {
-  if (!message.stats.empty()) out_.Add(WorkerStats{worker.name(), message.stats});
+  if (!message.stats.empty()) out_.Add(WorkerCounters{worker.name(), message.stats});
   if (message.lineage == history_.lineage()) progress_.AddRecords(message.records);
   if (life_.Is(Phase::kAdopting)) {
     // Whether its generation goes on is not known yet; if so, it goes on from here.

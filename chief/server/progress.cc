@@ -59,7 +59,7 @@ void Progress::On(const SampleTold& action) {
                  .fields = {{"step", static_cast<int64_t>(action.step)}, {"sample", action.text}}});
 }
 
-void Progress::On(const WorkerStats& action) {
+void Progress::On(const WorkerCounters& action) {
   checkpoint_seconds_[action.name] = ValueOf(action.stats, "checkpoint_seconds");
 }
 

@@ -55,7 +55,7 @@ class Progress {
   void On(const SampleTold& action);
   void On(const StoreManifest& action) { board_.Follow(action.ledger); }
   void On(const AmendManifest& action) { board_.Follow(action.ledger); }
-  void On(const WorkerStats& action);
+  void On(const WorkerCounters& action);
   // Replicas differed: what was told of later steps does not count.
   void On(const WentBack& action);
   void SaveOpened(absl::Time now, const SnapshotId& snapshot);

@@ -287,7 +287,7 @@ void SimChief::Perform(const chief::EvaluationDone& action) {
 }
 
 void SimChief::Perform(const chief::WorkerChanged&) {}
-void SimChief::Perform(const chief::WorkerStats&) {}
+void SimChief::Perform(const chief::WorkerCounters&) {}
 void SimChief::Perform(const chief::Announce& action) {
   if (absl::StrContains(action.text, "goes on under term")) cluster_->Cover("generation adopted");
 }

@@ -99,7 +99,7 @@ class SimChief {
   void Perform(const chief::EvaluationDone& action);
   void Perform(const chief::SampleTold&) {}
   void Perform(const chief::WorkerChanged& action);
-  void Perform(const chief::WorkerStats& action);
+  void Perform(const chief::WorkerCounters& action);
   void Perform(const chief::DrainDecided& action);
   void Perform(const chief::Announce& action);
   void Perform(const chief::Exit& action);
