@@ -71,11 +71,16 @@ ChiefLoop::ChiefLoop(Options options)
       progress_(ProgressOptions(options_)),
       stats_(options_.config.policy.job, options_.config.policy.lineage,
              static_cast<int64_t>(options_.config.recovered.term)),
+      event_backlog_("records for TensorBoard",
+                     [this](const std::string& records) { return options_.store->AppendEvents(records); }),
+      history_backlog_("lines of the job's history",
+                       [this](const std::string& lines) { return options_.store->AppendHistory(lines); }),
       last_checkpoint_(options_.store->Describe(
           layout::CheckpointPath(static_cast<int64_t>(options_.config.recovered.checkpoint.step)))),
       storage_("storage", kQueuedStorageWork) {
   progress_.StartAt(options_.config.recovered.checkpoint.step);
   if (const auto before = options_.store->ReadStats(); before.ok()) stats_.Continue(*before);
+  history_.StartFrom(clock_.Now(), stats_.Snapshot(clock_.Now()));
   stats_.SetEndStep(static_cast<int64_t>(options_.config.policy.training.end_step));
   if (!options_.record_path.empty()) {
     record_.open(options_.record_path, std::ios::binary | std::ios::app);

@@ -19,6 +19,7 @@
 #include "chief/core/coordinator.h"
 #include "chief/core/policy.h"
 #include "chief/events/event_log.h"
+#include "chief/server/backlog.h"
 #include "chief/server/burst.h"
 #include "chief/server/job_setup.h"
 #include "chief/server/job_store.h"
@@ -26,6 +27,7 @@
 #include "chief/server/progress.h"
 #include "chief/server/session_registry.h"
 #include "chief/server/tick_gate.h"
+#include "chief/stats/stats_history.h"
 #include "chief/stats/stats_tracker.h"
 #include "common/clock/clock.h"
 #include "common/sync/queue.h"
@@ -96,7 +98,7 @@ class ChiefLoop {
   void Perform(const EvaluationDone& action);
   void Perform(const SampleTold& action);
   void Perform(const WorkerChanged& action);
-  void Perform(const WorkerStats& action);
+  void Perform(const WorkerCounters& action);
   void Perform(const Announce& action);
   void Perform(const DrainDecided& action);
   void Perform(const Exit& action);
@@ -111,10 +113,9 @@ class ChiefLoop {
   void WriteStats(absl::Time now);
   // The file's content now.
   std::string EncodeStats(absl::Time now);
-  // Appends to the event file, or keeps what it does not take for the next call. Called by the storage's thread, and
-  // after its end.
-  void WriteEvents(const std::string& records);
-  // Waits for the storage's thread and writes the last events.
+  // Lines for the job's history when an interval has ended, or `at_end`; else nothing.
+  std::string TakeHistory(absl::Time now, bool at_end);
+  // Waits for the storage's thread and writes the last events and lines of the history.
   void FinishStorage();
   // The best checkpoint of a job that is done. Makes it one that failed (74) when the storage does.
   FoundBest FindResult();
@@ -133,9 +134,11 @@ class ChiefLoop {
   Burst burst_;
   Progress progress_;
   StatsTracker stats_;
+  StatsHistory history_;
   EventLog events_;
-  std::string unwritten_events_;  // at most kMaxUnwrittenEvents; owned by who calls WriteEvents
-  bool stats_failed_ = false;     // owned by the storage's thread
+  Backlog event_backlog_;  // this and the next: of the storage's thread, and of FinishStorage after its end
+  Backlog history_backlog_;
+  bool stats_failed_ = false;  // owned by the storage's thread
   std::function<absl::Status()> keep_addresses_;
   absl::Time next_stats_ = absl::InfinitePast();
   std::atomic<bool> stats_are_written_{false};

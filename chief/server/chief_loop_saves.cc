@@ -78,7 +78,7 @@ void ChiefLoop::Perform(const PublishCommit& action) {
   CommitInfo info = std::move(found->second);
   commits_.erase(found);
   storage_.Post([this, snapshot = action.snapshot, info = std::move(info), events = events_.Take()] {
-    WriteEvents(events);  // who goes on from this checkpoint finds what was told of the steps before it
+    event_backlog_.Write(events);  // who goes on from this checkpoint finds what was told of the steps before it
     OnPublished(snapshot, options_.store->Publish(snapshot, info));
   });
 }

@@ -15,13 +15,12 @@ namespace {
 
 constexpr int64_t kMaxStepsPerReport = 1 << 20;
 constexpr absl::Duration kStatsEvery = absl::Seconds(2);
-constexpr size_t kMaxUnwrittenEvents = 16 << 20;
 // The state of a line of the status that stands for the workers of a host that is left out, all of which are refused.
 constexpr char kExcludedHost[] = "excluded";
 
 }  // namespace
 
-void ChiefLoop::Perform(const WorkerStats& action) {
+void ChiefLoop::Perform(const WorkerCounters& action) {
   progress_.On(action);
   const absl::Time now = clock_.Now();
   std::map<std::string, double> values;
@@ -105,8 +104,9 @@ void ChiefLoop::DescribeRepairs(proto::StatusReply& reply) const {
 void ChiefLoop::WriteStats(absl::Time now) {
   next_stats_ = now + kStatsEvery;
   if (stats_are_written_.exchange(true)) return;  // a slow disk must not gather a queue of them
-  storage_.Post([this, json = EncodeStats(now), events = events_.Take()] {
-    WriteEvents(events);
+  storage_.Post([this, json = EncodeStats(now), events = events_.Take(), history = TakeHistory(now, false)] {
+    event_backlog_.Write(events);
+    history_backlog_.Write(history);
     absl::Status status = options_.store->WriteStats(json);
     status.Update(keep_addresses_());
     // The one write of a chief that has nothing to save: here it learns that a newer one took the directory.
@@ -121,27 +121,18 @@ void ChiefLoop::WriteStats(absl::Time now) {
   });
 }
 
-void ChiefLoop::WriteEvents(const std::string& records) {
-  const bool failed_before = !unwritten_events_.empty();
-  unwritten_events_ += records;
-  if (unwritten_events_.empty()) return;
-  const absl::Status status = options_.store->AppendEvents(unwritten_events_);
-  if (status.ok()) {
-    unwritten_events_.clear();
-    return;
-  }
-  if (!failed_before) {
-    LS_LOG(warn, "records for TensorBoard: ", status.message(), "; they are written when the storage takes them");
-  }
-  if (unwritten_events_.size() <= kMaxUnwrittenEvents) return;
-  LS_LOG(warn, unwritten_events_.size(), " bytes for TensorBoard are dropped: the storage has not taken them for long");
-  unwritten_events_.clear();
+std::string ChiefLoop::TakeHistory(absl::Time now, bool at_end) {
+  if (!at_end && !history_.Due(now, static_cast<int>(worker_stats_.size()))) return "";
+  return history_.Take(now, absl::Now(), stats_.Snapshot(now));
 }
 
 void ChiefLoop::FinishStorage() {
   storage_.Finish();
-  WriteEvents(events_.Take());
-  if (!unwritten_events_.empty()) LS_LOG(warn, "the newest records for TensorBoard were not written");
+  event_backlog_.Write(events_.Take());
+  history_backlog_.Write(TakeHistory(clock_.Now(), /*at_end=*/true));
+  for (const Backlog* backlog : {&event_backlog_, &history_backlog_}) {
+    if (!backlog->empty()) LS_LOG(warn, backlog->what(), ": the newest were not written");
+  }
 }
 
 void ChiefLoop::Perform(const WorkerChanged& action) {

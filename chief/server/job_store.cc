@@ -258,6 +258,14 @@ absl::Status JobStore::AppendEvents(const std::string& records) {
   return status;
 }
 
+absl::Status JobStore::AppendHistory(const std::string& lines) {
+  MutexLock lock(&mutex_);
+  LS_RETURN_IF_ERROR(hold_->EnsureDirectory(layout::kStats));
+  LS_RETURN_IF_ERROR(hold_->EnsureDirectory(kHistoryFolder));
+  if (!history_.has_value()) history_.emplace(*storage_, hold_->term());
+  return history_->Append(lines);
+}
+
 absl::StatusOr<std::string> JobStore::ReadMetagraph(const std::string& fingerprint) {
   MutexLock lock(&mutex_);
   return LoadArtifact(*storage_, layout::kMetagraphs, fingerprint, NameOfMetagraph);

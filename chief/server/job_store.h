@@ -26,6 +26,7 @@
 #include "chief/core/policy.h"
 #include "chief/server/job_setup.h"
 #include "chief/server/open_saves.h"
+#include "chief/stats/history_files.h"
 #include "chief/term/job_log.h"
 #include "chief/term/log_term_registry.h"
 #include "chief/term/storage_term_registry.h"
@@ -112,6 +113,8 @@ class JobStore {
   // Makes records of events durable, in a file of this chief's that the first call creates. After an error the file
   // ends for its readers; the next call, with the same records again, begins another.
   absl::Status AppendEvents(const std::string& records);
+  // The same for lines of the job's history.
+  absl::Status AppendHistory(const std::string& lines);
 
   // What workers fetch.
   const std::string& job_yaml() const { return job_yaml_; }
@@ -178,6 +181,7 @@ class JobStore {
   std::map<SnapshotId, StoredShards> stored_ GUARDED_BY(mutex_);
   std::optional<CheckpointReader> reader_ GUARDED_BY(mutex_);  // of the checkpoint that is being fetched
   std::unique_ptr<WritableFile> events_ GUARDED_BY(mutex_);
+  std::optional<HistoryFiles> history_ GUARDED_BY(mutex_);
   std::string address_ GUARDED_BY(mutex_);
   uint64_t beats_ = 0;  // of the thread that calls Beat
 };

@@ -102,6 +102,7 @@ void StatsTracker::Stepped(absl::Time now, absl::string_view name, const std::ve
     worker.step_ms.push_back(absl::ToDoubleMilliseconds(step.total));
     if (worker.step_ms.size() > kStepWindow) worker.step_ms.pop_front();
     recent.samples += step.samples;
+    stats.set_step_seconds(stats.step_seconds() + absl::ToDoubleSeconds(step.total));
     stats.set_compute_seconds(stats.compute_seconds() + absl::ToDoubleSeconds(step.compute));
     stats.set_all_reduce_seconds(stats.all_reduce_seconds() + absl::ToDoubleSeconds(step.all_reduce));
     stats.set_data_seconds(stats.data_seconds() + absl::ToDoubleSeconds(step.data));

@@ -1,0 +1,102 @@
+#include "chief/stats/stats_history.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "chief/stats/history_files.h"
+#include "common/storage/files.h"
+#include "common/storage/memory/memory_storage.h"
+
+namespace lockstep::chief {
+namespace {
+
+using Catch::Contains;
+
+const absl::Time kStart = absl::FromUnixSeconds(1'000'000);
+const absl::Time kWall = absl::FromUnixMillis(1'700'000'000'123);
+
+WorkerStats& Add(WorkerStatsFile& totals, const std::string& name, int64_t steps, double step_seconds) {
+  WorkerStats& worker = *totals.add_workers();
+  worker.set_worker(name);
+  worker.set_steps(steps);
+  worker.set_samples(steps * 8);
+  worker.set_step_seconds(step_seconds);
+  worker.set_joins(1);
+  return worker;
+}
+
+std::vector<WorkerInterval> ReadBack(MemoryStorage& storage, int& damaged) {
+  damaged = 0;
+  return ReadHistory(storage, damaged).value();
+}
+
+TEST_CASE("history: a line has what a worker did since the last one, and who did nothing has none", "[stats]") {
+  WorkerStatsFile before;
+  Add(before, "worker-0", 100, 5);
+  Add(before, "worker-1", 100, 5);
+  StatsHistory history;
+  history.StartFrom(kStart, before);
+  CHECK_FALSE(history.Due(kStart + absl::Seconds(59), 2));
+  CHECK(history.Due(kStart + absl::Seconds(60), 2));
+
+  WorkerStatsFile now;
+  now.mutable_job()->set_step(1300);
+  Add(now, "worker-0", 1300, 65.1).set_preemptions(1);
+  Add(now, "worker-1", 100, 5);
+  Add(now, "worker-2", 10, 0.3);
+  const std::string lines = history.Take(kStart + absl::Seconds(60), kWall, now);
+
+  CHECK(lines ==
+        "{\"at_ms\":1700000000123,\"seconds\":60,\"worker\":\"worker-0\",\"job_step\":1300,\"steps\":1200,"
+        "\"samples\":9600,\"step_seconds\":60.1,\"preemptions\":1}\n"
+        "{\"at_ms\":1700000000123,\"seconds\":60,\"worker\":\"worker-2\",\"job_step\":1300,\"steps\":10,"
+        "\"samples\":80,\"step_seconds\":0.3,\"joins\":1}\n");
+  CHECK(history.Take(kStart + absl::Seconds(120), kWall, now).empty());
+}
+
+TEST_CASE("history: of many workers an interval is longer, so that a minute has a thousand lines", "[stats]") {
+  StatsHistory history;
+  history.StartFrom(kStart, WorkerStatsFile());
+  CHECK_FALSE(history.Due(kStart + absl::Minutes(10) - absl::Seconds(1), 10'000));
+  CHECK(history.Due(kStart + absl::Minutes(10), 10'000));
+}
+
+TEST_CASE("history files: what several chiefs appended reads as one history, without a line that was cut", "[stats]") {
+  MemoryStorage storage;
+  REQUIRE(storage.CreateDirectories(kHistoryFolder).ok());
+  int damaged = 0;
+  CHECK(absl::IsNotFound(ReadHistory(MemoryStorage(), damaged).status()));
+
+  HistoryFiles first(storage, 1), second(storage, 2);
+  REQUIRE(first.Append("{\"at_ms\":1,\"worker\":\"a\"}\n").ok());
+  REQUIRE(first.Append("{\"at_ms\":3,\"worker\":\"a\"}\n{\"at_ms\":4,\"wor").ok());
+  REQUIRE(second.Append("{\"at_ms\":2,\"worker\":\"b\"}\n").ok());
+
+  const std::vector<WorkerInterval> history = ReadBack(storage, damaged);
+  REQUIRE(history.size() == 3);
+  CHECK(history[1].worker() == "b");
+  CHECK(history[2].at_ms() == 3);
+  CHECK(damaged == 1);
+}
+
+TEST_CASE("history files: a chief that begins again in its term has other files, and the oldest go", "[stats]") {
+  MemoryStorage storage;
+  REQUIRE(storage.CreateDirectories(kHistoryFolder).ok());
+  for (int i = 0; i < 7; ++i) {
+    HistoryFiles files(storage, 1, {.file_bytes = 10, .files = 3});
+    REQUIRE(files.Append(absl::StrCat("{\"at_ms\":", i, "}\n")).ok());
+  }
+  int damaged = 0;
+  const std::vector<WorkerInterval> history = ReadBack(storage, damaged);
+  REQUIRE(history.size() == 3);
+  CHECK(history.front().at_ms() == 4);
+
+  HistoryFiles files(storage, 2, {.file_bytes = 10, .files = 3});
+  for (int i = 7; i < 10; ++i) REQUIRE(files.Append(absl::StrCat("{\"at_ms\":", i, "}\n")).ok());
+  CHECK(ReadBack(storage, damaged).size() == 3);
+  CHECK(ReadBack(storage, damaged).front().at_ms() == 7);
+}
+
+}  // namespace
+}  // namespace lockstep::chief

@@ -1,0 +1,93 @@
+// `lockstep stats`: what the workers of a job did over time, from its history.
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "chief/stats/history_files.h"
+#include "common/job/units.h"
+#include "common/status/exit_code.h"
+#include "common/status/status_macros.h"
+#include "common/storage/local/local_storage.h"
+#include "deploy/cli/commands.h"
+#include "deploy/cli/stats_chart.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr size_t kWidthOfFiles = 100;
+
+struct Question {
+  std::string directory;
+  std::string worker;
+  std::string last;
+  bool json = false;
+};
+
+size_t Width() {
+  winsize size = {};
+  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+  return known ? size.ws_col - 1 : kWidthOfFiles;
+}
+
+// Leaves the lines that are asked for. NotFound when there is none.
+absl::Status Select(const Question& question, std::vector<WorkerInterval>& history) {
+  if (!question.worker.empty()) {
+    std::erase_if(history, [&](const WorkerInterval& line) { return line.worker() != question.worker; });
+    if (history.empty()) {
+      return absl::NotFoundError(absl::StrCat("the history of ", question.directory, " has no worker '",
+                                              question.worker, "'; without --worker it shows all of them"));
+    }
+  }
+  if (!question.last.empty() && !history.empty()) {
+    const absl::StatusOr<absl::Duration> last = job::ParseTime(question.last);
+    if (!last.ok()) return absl::InvalidArgumentError(absl::StrCat("--last: ", last.status().message()));
+    const int64_t from = history.back().at_ms() - absl::ToInt64Milliseconds(*last);
+    std::erase_if(history, [&](const WorkerInterval& line) { return line.at_ms() <= from; });
+  }
+  if (history.empty()) {
+    return absl::NotFoundError(absl::StrCat("the history of ", question.directory,
+                                            " is empty yet: the chief adds to it every minute, and when it ends"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Show(const Question& question) {
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<LocalStorage> storage, LocalStorage::Open(question.directory));
+  int damaged = 0;
+  absl::StatusOr<std::vector<WorkerInterval>> history = chief::ReadHistory(*storage, damaged);
+  if (absl::IsNotFound(history.status())) history = std::vector<WorkerInterval>();
+  LS_RETURN_IF_ERROR(history.status());
+  LS_RETURN_IF_ERROR(Select(question, *history));
+  if (question.json) {
+    for (const WorkerInterval& line : *history) std::cout << chief::HistoryLine(line);
+  } else {
+    std::cout << StatsChart(*history, Width(), absl::LocalTimeZone());
+  }
+  if (damaged > 0) std::cerr << "lockstep: " << damaged << " lines of the history were cut off or damaged\n";
+  return absl::OkStatus();
+}
+
+int Code(const absl::Status& status) {
+  if (status.ok()) return kExitDone;
+  return Fail(status, absl::IsInvalidArgument(status) ? kExitUsage : kExitBadData);
+}
+
+}  // namespace
+
+void AddStats(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("stats", "What the workers of a job did over time, drawn from its history");
+  auto question = std::make_shared<Question>();
+  command->add_option("directory", question->directory, "The job's directory")->required();
+  command->add_option("--worker", question->worker, "Of this worker alone");
+  command->add_option("--last", question->last, "Of this long before the newest line, as 2h; without it: all");
+  command->add_flag("--json", question->json, "The lines themselves, for other programs");
+  command->callback([question, &exit_code] { exit_code = Code(Show(*question)); });
+}
+
+}  // namespace lockstep::cli
