@@ -137,6 +137,7 @@ class SimWorker {
   Lineage lineage_;
   bool odd_ = false;
   int64_t hit_at_ = 0;  // the step of its newest flip
+  int times_odd_ = 0;   // how often odd_ began
   std::map<SnapshotId, ReplicaState> snapshots_;
   struct Copy {
     ReplicaState state;

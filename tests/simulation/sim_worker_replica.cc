@@ -106,6 +106,7 @@ void SimWorker::TakeState(const worker::SyncState& action, const ReplicaState& s
 
 void SimWorker::SetOdd(bool odd) {
   if (odd_ && !odd) cluster_->oracle->FlipGone(lineage_);
+  if (odd && !odd_) ++times_odd_;
   if (odd) cluster_->odd_hosts.insert(cluster_->HostNameOf(slot_));
   odd_ = odd;
 }
@@ -127,9 +128,10 @@ void SimWorker::ExpectFound() {
   const TrainingPolicy& policy = cluster_->settings.policy.training;
   const uint64_t every = policy.audit_every_steps > 0 ? policy.audit_every_steps : policy.snapshot_every_steps;
   if (!odd_ || !cluster_->settings.flips_alone || state_.step != hit_at_ + 2 * static_cast<int64_t>(every)) return;
-  After(absl::Seconds(20), [this] {
+  After(absl::Seconds(20), [this, time = times_odd_] {
+    if (!odd_ || times_odd_ != time) return;  // found; what hit it since has its own time
     // One of a lineage that was given up is a spare worker that keeps what is of no use.
-    if (!odd_ || cluster_->oracle->GivenUp(lineage_) || cluster_->oracle->AllHitAlike(lineage_)) return;
+    if (cluster_->oracle->GivenUp(lineage_) || cluster_->oracle->AllHitAlike(lineage_)) return;
     cluster_->oracle->Violation(absl::StrCat(name_, ": a bit that flipped at step ", hit_at_, " is not found"));
   });
 }
