@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -187,6 +188,51 @@ TEST_CASE("status: status --watch keeps to a narrow terminal and redraws in plac
   }
   CHECK_THAT(pictures.front(), Contains("loss"));
   CHECK_THAT(pictures.back(), StartsWith("STOPPED  step "));
+}
+
+TEST_CASE("stats: the history of a job adds up to its statistics, also over a stop, and is drawn", "[e2e]") {
+  const std::string directory = TempPath("history");
+  const Words words = {"run", kJob, "--workers", "2", "--dir", directory};
+  {
+    Watched run("history_stopped", words, Settings("100000steps"));
+    run.WaitFor("saved step 10 ");
+    run.process().Signal(SIGTERM);
+    CHECK(run.End() == Ended{kExitPreempted, 0});
+  }
+  {
+    Watched run("history_again", words, Settings("100000steps"));
+    run.WaitFor("steps from step");
+    run.WaitFor("saved step");
+    run.process().Signal(SIGTERM);
+    CHECK(run.End() == Ended{kExitPreempted, 0});
+  }
+
+  const Result lines = Run({"stats", directory, "--json"});
+  CHECK(lines.code == kExitDone);
+  std::map<std::string, int64_t> steps, samples, joins;
+  for (const std::string& text : Lines(lines.output)) {
+    const json line = json::parse(text);
+    const std::string worker = line["worker"];
+    steps[worker] += line.value("steps", int64_t{0});
+    samples[worker] += line.value("samples", int64_t{0});
+    joins[worker] += line.value("joins", int64_t{0});
+  }
+  const json totals = json::parse(Read(directory + "/stats/worker_stats.json"));
+  REQUIRE(totals["workers"].size() == 2);
+  for (const json& worker : totals["workers"]) {
+    const std::string name = worker["worker"];
+    CAPTURE(name);
+    CHECK(steps[name] > 0);
+    CHECK(steps[name] == worker["steps"]);
+    CHECK(samples[name] == worker["samples"]);
+    CHECK(joins[name] == 2);
+  }
+
+  const Result drawn = Run({"stats", directory});
+  CHECK(drawn.code == kExitDone);
+  CHECK_THAT(drawn.output, Contains("samples/s") && Contains("4 joined (+)") && Contains("worker-1"));
+  CHECK_THAT(Run({"stats", directory, "--worker", "worker-1"}).output, Contains("2 joined (+)"));
+  CHECK(Run({"stats", directory, "--worker", "nobody"}).code != kExitDone);
 }
 
 TEST_CASE("status: a directory without a job ends with 74", "[e2e]") {
