@@ -117,7 +117,7 @@ struct SmallChief {
     chief->messages = recovered.messages;
     if (!found.repair.empty()) chief->messages.push_back(found.repair);
     if (recovered.newest) chief->newest = std::move(recovered.newest);
-    chief->store.emplace(*chief->hold, chief->log, std::move(recovered.accepted), keep_latest, recovered.retired);
+    chief->store.emplace(*chief->hold, chief->log, std::move(recovered.checkpoints), keep_latest);
     LS_RETURN_IF_ERROR(chief->SetHistory(found.mark.value_or(SmallMark(false))));
     LS_RETURN_IF_ERROR(MarkAsLogged(*chief->hold));
     return chief;

@@ -20,14 +20,18 @@ bool IsDamage(const absl::Status& status) {
   return absl::IsDataLoss(status) || absl::IsInvalidArgument(status) || absl::IsOutOfRange(status);
 }
 
+std::string ManifestPath(const std::string& name) {
+  return absl::StrCat(layout::kCheckpoints, "/", name, "/", layout::kManifest);
+}
+
 }  // namespace
 
-ManifestStore::ManifestStore(TermHold& hold, JobLog& log, AcceptedCheckpoints accepted, int keep_latest,
-                             std::set<std::string> retired)
+ManifestStore::ManifestStore(TermHold& hold, JobLog& log, FoundCheckpoints found, int keep_latest)
     : hold_(hold),
       log_(log),
-      accepted_(std::move(accepted)),
-      retired_(std::move(retired)),
+      accepted_(std::move(found.accepted)),
+      unread_(std::move(found.unread)),
+      retired_(std::move(found.retired)),
       carries_(log.head().lineage().empty()),
       keep_latest_(std::max(1, keep_latest)) {
   const std::string best(BaseName(log.head().best()));
@@ -47,6 +51,9 @@ void ManifestStore::Fill(CommitRecord& record) const {
     live->set_term(manifest.term());
     live->set_audited(IsAudited(manifest));
   }
+  for (const auto& [name, live] : unread_) *record.add_live() = live;
+  std::sort(record.mutable_live()->begin(), record.mutable_live()->end(),
+            [](const LiveCheckpoint& a, const LiveCheckpoint& b) { return a.step() < b.step(); });
   if (!accepted_.empty()) record.set_begun(true);
   record.set_best(best_.empty() ? "" : JoinPath(layout::kCheckpoints, best_));
   record.clear_retired();
@@ -113,22 +120,18 @@ absl::Status ManifestStore::Stage(const StoredShards& shards, const CommitInfo& 
   return absl::OkStatus();
 }
 
-absl::StatusOr<ManifestStore::Unknown> ManifestStore::Judge(const std::string& name) {
-  const Storage& storage = hold_.storage();
-  const std::string path = absl::StrCat(layout::kCheckpoints, "/", name, "/", layout::kManifest);
-  const absl::StatusOr<std::string> json = ReadWholeFile(storage, path, kMaxManifestBytes);
-  if (absl::IsNotFound(json.status()) || absl::IsDataLoss(json.status())) {
-    return Unknown{"bad", std::string(json.status().message())};
-  }
-  LS_RETURN_IF_ERROR(json.status());
-  const absl::StatusOr<Manifest> manifest = ParseManifest(*json, storage.Describe(path));
+absl::StatusOr<ManifestStore::Unknown> ManifestStore::Judge(const std::string& name,
+                                                            const absl::StatusOr<std::string>& json) {
+  if (!json.ok()) return Unknown{"bad", std::string(json.status().message())};
+  const std::string place = hold_.storage().Describe(ManifestPath(name));
+  const absl::StatusOr<Manifest> manifest = ParseManifest(*json, place);
   if (IsDamage(manifest.status())) return Unknown{"bad", std::string(manifest.status().message())};
   // A format that this program does not know is not its own either.
   if (!manifest.ok() || manifest->term() != hold_.term()) {
     return Unknown{"late", absl::StrCat("an older chief published it after term ", hold_.term(), " was claimed")};
   }
   if (layout::StepName(manifest->step()) != name) {
-    return Unknown{"bad", absl::StrCat(storage.Describe(path), " is of step ", manifest->step())};
+    return Unknown{"bad", absl::StrCat(place, " is of step ", manifest->step())};
   }
   LS_RETURN_IF_ERROR(hold_.storage().SyncDirectory(layout::kCheckpoints));
   accepted_[name] = {*manifest, true};
@@ -142,9 +145,14 @@ absl::Status ManifestStore::SettleUnknown(std::vector<std::string>& messages) {
   LS_RETURN_IF_ERROR(hold_.EnsureDirectory(layout::kCheckpoints));
   LS_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, storage.List(layout::kCheckpoints));
   for (const DirectoryEntry& entry : entries) {
-    const bool known = accepted_.contains(entry.name) || retired_.contains(entry.name);
+    const bool known = accepted_.contains(entry.name) || unread_.contains(entry.name) || retired_.contains(entry.name);
     if (known || !layout::ParseStepName(entry.name)) continue;
-    LS_ASSIGN_OR_RETURN(const Unknown unknown, Judge(entry.name));
+    const absl::StatusOr<std::string> json = ReadWholeFile(storage, ManifestPath(entry.name), kMaxManifestBytes);
+    if (!json.ok() && !absl::IsNotFound(json.status()) && !absl::IsDataLoss(json.status())) {
+      messages.push_back(absl::StrCat("left ", entry.name, " alone: ", json.status().message()));
+      continue;
+    }
+    LS_ASSIGN_OR_RETURN(const Unknown unknown, Judge(entry.name, json));
     if (unknown.why.empty()) continue;
     LS_ASSIGN_OR_RETURN(const std::string to, hold_.SetAside(JoinPath(layout::kCheckpoints, entry.name), unknown.why));
     messages.push_back(

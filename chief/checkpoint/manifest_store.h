@@ -66,6 +66,15 @@ inline constexpr char kUnaudited[] = "unaudited";
 // By base name, so that they sort by step.
 using AcceptedCheckpoints = std::map<std::string, AcceptedCheckpoint>;
 
+// What a chief finds of its job's checkpoints when it starts.
+struct FoundCheckpoints {
+  AcceptedCheckpoints accepted;
+  // Of the log, by base name: the place gave an error for them, which proves nothing. They stay in the log, and a later
+  // start judges them.
+  std::map<std::string, LiveCheckpoint> unread;
+  std::set<std::string> retired;  // base names of what is still to be removed
+};
+
 struct PublishedCheckpoint {
   Manifest manifest;
   std::string path;                   // "checkpoints/step-000001200"
@@ -75,10 +84,9 @@ struct PublishedCheckpoint {
 
 class ManifestStore {
  public:
-  // `accepted`: what Recover found. At least one checkpoint is kept, whatever `keep_latest` says, and that of
-  // CommitInfo::keep_step on top. `retired`: base names of what is still to be removed. `hold` and `log` are not owned.
-  ManifestStore(TermHold& hold, JobLog& log, AcceptedCheckpoints accepted, int keep_latest,
-                std::set<std::string> retired = {});
+  // `found`: by Recover. At least one checkpoint is kept, whatever `keep_latest` says, and that of
+  // CommitInfo::keep_step on top. `hold` and `log` are not owned.
+  ManifestStore(TermHold& hold, JobLog& log, FoundCheckpoints found, int keep_latest);
 
   // Commits a save. Codes: Aborted with IsFenced (a newer chief), DataLoss (the same step with other bits: an alarm),
   // ResourceExhausted, else of the storage. After an error the save is not published, or it is and a repeated Publish
@@ -142,9 +150,10 @@ class ManifestStore {
   };
   // This term's own (a rename whose outcome was not known) is accepted. One without a whole manifest is bad: no chief
   // publishes such a thing. Every other one is late: its chief had it published after this term looked.
-  absl::StatusOr<Unknown> Judge(const std::string& name);
-  // Judges what is published and not accepted, and sets aside what something speaks against. Aborted when a newer chief
-  // has the job.
+  // `json`: of its manifest, or NotFound, or DataLoss.
+  absl::StatusOr<Unknown> Judge(const std::string& name, const absl::StatusOr<std::string>& json);
+  // Judges what is published and not accepted, and sets aside what something speaks against; what cannot be read for
+  // now waits. Aborted when a newer chief has the job.
   absl::Status SettleUnknown(std::vector<std::string>& messages);
   // What to do about an accepted checkpoint under the same name: true when it is equal.
   absl::StatusOr<bool> SameIsThere(const Manifest& mine, std::vector<std::string>& messages);
@@ -171,9 +180,10 @@ class ManifestStore {
   TermHold& hold_;
   JobLog& log_;
   AcceptedCheckpoints accepted_;
-  std::set<std::string> retired_;  // base names of what is being removed
-  bool recorded_ = true;           // the newest record says what stands here
-  const bool carries_;             // the log has no history yet: the hint `best` is that of an earlier program
+  std::map<std::string, LiveCheckpoint> unread_;  // as in FoundCheckpoints
+  std::set<std::string> retired_;                 // base names of what is being removed
+  bool recorded_ = true;                          // the newest record says what stands here
+  const bool carries_;  // the log has no history yet: the hint `best` is that of an earlier program
   int keep_latest_;
   std::optional<EvaluationRule> rule_;  // of a job that keeps the best
   std::string best_;                    // base name of what retention leaves besides the newest; empty: nothing

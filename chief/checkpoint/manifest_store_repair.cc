@@ -48,6 +48,7 @@ int64_t ManifestStore::ForgetAbove(int64_t step) {
   const auto first = accepted_.upper_bound(layout::StepName(step));
   const int64_t first_step = first == accepted_.end() ? 0 : first->second.manifest.step();
   accepted_.erase(first, accepted_.end());
+  unread_.erase(unread_.upper_bound(layout::StepName(step)), unread_.end());
   if (!best_.empty() && !accepted_.contains(best_)) best_.clear();
   return first_step;
 }

@@ -67,10 +67,10 @@ class Scan {
   // What a chief before this one took off the log and had no time to remove. What cannot be removed stays for later.
   void RemoveRetired() {
     for (const std::string& name : retired_) {
-      if (recovered_.accepted.contains(name)) continue;  // nothing better was left
+      if (recovered_.checkpoints.accepted.contains(name)) continue;  // nothing better was left
       const absl::Status removed = hold_.Remove(JoinPath(layout::kCheckpoints, name));
       if (removed.ok() || absl::IsNotFound(removed)) continue;
-      recovered_.retired.insert(name);
+      recovered_.checkpoints.retired.insert(name);
       recovered_.messages.push_back(absl::StrCat("could not remove ", name, ": ", removed.message()));
     }
   }
@@ -78,7 +78,7 @@ class Scan {
   absl::Status JudgeAgainWithUnlisted() {
     takes_unlisted_ = true;
     refused_.clear();
-    recovered_.accepted.clear();
+    recovered_.checkpoints.accepted.clear();
     return JudgeAll();
   }
 
@@ -200,13 +200,13 @@ class Scan {
   absl::Status Look(const std::string& name) {
     absl::StatusOr<CheckpointReader> reader =
         CheckpointReader::Open(hold_.storage(), JoinPath(layout::kCheckpoints, name));
-    if (!reader.ok() && recovered_.newest.has_value() && !IsDamage(reader.status())) {
-      // An error of the place: it proves nothing, and the job goes on without this one.
-      recovered_.messages.push_back(absl::StrCat("left ", name, " alone: ", reader.status().message()));
-      return absl::OkStatus();
-    }
     if (absl::IsNotFound(reader.status())) {
       recovered_.messages.emplace_back(reader.status().message());
+      return absl::OkStatus();
+    }
+    if (MayWait(name, reader.status())) {
+      recovered_.checkpoints.unread[name] = *live_.at(name);
+      recovered_.messages.push_back(absl::StrCat("left ", name, " alone: ", reader.status().message()));
       return absl::OkStatus();
     }
     if (!reader.ok()) return RefuseIfDamaged(name, reader.status());
@@ -220,9 +220,16 @@ class Scan {
     if (verify) {
       if (absl::Status content = reader->VerifyContent(); !content.ok()) return RefuseIfDamaged(name, content);
     }
-    recovered_.accepted[name] = {manifest, verify};
+    recovered_.checkpoints.accepted[name] = {manifest, verify};
     if (verify) recovered_.newest.emplace(*std::move(reader));
     return absl::OkStatus();
+  }
+
+  // An error of the place proves nothing, and the job goes on without an older checkpoint. The best one would have to
+  // be found anew, which nobody could take back.
+  bool MayWait(const std::string& name, const absl::Status& status) const {
+    if (status.ok() || IsDamage(status) || !recovered_.newest.has_value()) return false;
+    return live_.contains(name) && BaseName(record_.best()) != name;
   }
 
   absl::Status RefuseIfDamaged(const std::string& name, const absl::Status& status) {

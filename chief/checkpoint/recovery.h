@@ -10,6 +10,8 @@
 //     published it and died before it could say so; when the newest record is damaged; and when nothing else is left.
 //   * In a directory without a log, that of an earlier program: what was set aside for its history or its time, and by
 //     today's judgement belongs here, is put back when it is newer than what is left.
+//   * An error of the place for an older checkpoint of the log stops nothing and changes nothing: the log keeps it. For
+//     the best one, and in a directory without a log, it stops the start.
 //   * After step 0 was published, "none verifies" is an error, never an empty start (rule 18).
 //   * Whether the directory belongs to the job is asked before (directory_mark.h); nothing is moved for that here.
 // Threading: as the storage; every call blocks.
@@ -34,8 +36,7 @@ namespace lockstep::chief {
 
 struct Recovered {
   std::optional<CheckpointReader> newest;  // verified; none only before step 0 was published
-  AcceptedCheckpoints accepted;            // for ManifestStore
-  std::set<std::string> retired;           // base names of what is still to be removed: for ManifestStore
+  FoundCheckpoints checkpoints;            // for ManifestStore
   std::vector<std::string> messages;       // what was set aside and why: for the log
 };
 

@@ -55,8 +55,8 @@ absl::Status JobStore::TakeOver(JobSetup& setup, int& exit_code) {
   setup.policy.lineage = mark_.lineage();
   LS_RETURN_IF_ERROR(
       StoreArtifact(*hold_, layout::kMetagraphs, fingerprint_, setup.metagraph_bytes, NameOfMetagraph).status());
-  manifests_.emplace(*hold_, *log_, std::move(state.accepted), static_cast<int>(setup.job.checkpoint().keep_latest()),
-                     std::move(state.retired));
+  manifests_.emplace(*hold_, *log_, std::move(state.checkpoints),
+                     static_cast<int>(setup.job.checkpoint().keep_latest()));
   recovered_.term = static_cast<Term>(hold_->term());
   std::string trained_with;
   if (state.newest.has_value()) {

@@ -1,0 +1,89 @@
+// Errors of the place for one checkpoint: what cannot be read for now is neither lost nor in the way.
+#include <catch2/catch.hpp>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "chief/checkpoint/checkpoint_test_util.h"
+#include "common/storage/files.h"
+#include "common/storage/forwarding_storage.h"
+#include "common/storage/memory/memory_storage.h"
+
+namespace lockstep::chief {
+namespace {
+
+using Catch::Contains;
+
+// A place that gives an error for every file of one folder.
+class FailingFolder : public ForwardingStorage {
+ public:
+  FailingFolder(Storage& below, std::string folder) : ForwardingStorage(below), folder_(std::move(folder)) {}
+
+  absl::StatusOr<std::unique_ptr<ReadableFile>> OpenFile(absl::string_view path) const override {
+    if (absl::StartsWith(path, folder_)) return absl::UnavailableError(absl::StrCat(path, ": Input/output error"));
+    return ForwardingStorage::OpenFile(path);
+  }
+
+ private:
+  const std::string folder_;
+};
+
+TEST_CASE("recovery: an older checkpoint that cannot be read for now stops nothing, and counts again when it can",
+          "[checkpoint]") {
+  MemoryStorage storage;
+  auto chief = SmallChief::Start(storage, 9).value();
+  for (const int64_t step : {0, 10, 20}) REQUIRE(chief->Save(SmallState(step)).ok());
+  chief.reset();
+  {
+    FailingFolder failing(storage, "checkpoints/step-000000010/");
+    auto without = SmallChief::Start(failing, 9).value();
+    CHECK(without->store->accepted().size() == 2);
+    REQUIRE(without->messages.size() == 1);
+    CHECK_THAT(without->messages[0], Contains("step-000000010") && Contains("Input/output error"));
+    REQUIRE(without->Save(SmallState(30)).ok());
+    REQUIRE(without->log.head().live_size() == 4);
+    CHECK(without->log.head().live(1).step() == 10);
+  }
+  auto again = SmallChief::Start(storage, 9).value();
+  REQUIRE(again->Save(SmallState(40)).ok());
+
+  CHECK(again->store->accepted().contains("step-000000010"));
+  CHECK(again->log.head().live_size() == 5);
+  CHECK(Names(storage, "set_aside").empty());
+}
+
+TEST_CASE("recovery: a checkpoint that turns up and cannot be read does not keep the others from being saved",
+          "[checkpoint]") {
+  MemoryStorage storage;
+  FailingFolder failing(storage, "checkpoints/step-000000010/");
+  auto chief = SmallChief::Start(failing, 9).value();
+  REQUIRE(chief->Save(SmallState(0)).ok());
+  REQUIRE(storage.CreateDirectories("checkpoints/step-000000010").ok());
+  REQUIRE(WriteNewFile(storage, "checkpoints/step-000000010/manifest.json", "{}", Access::kShared).ok());
+
+  const auto saved = chief->Save(SmallState(20));
+
+  REQUIRE(saved.ok());
+  REQUIRE(saved->messages.size() == 1);
+  CHECK_THAT(saved->messages[0], Contains("left step-000000010 alone"));
+}
+
+TEST_CASE("recovery: the best checkpoint, when it cannot be read for now, stops the start and stays the best",
+          "[checkpoint]") {
+  MemoryStorage storage;
+  auto chief = SmallChief::Start(storage, 9).value();
+  for (const int64_t step : {0, 10, 20}) REQUIRE(chief->Save(SmallState(step)).ok());
+  REQUIRE(
+      chief->log.Change("the best", [](CommitRecord& record) { record.set_best("checkpoints/step-000000010"); }).ok());
+  chief.reset();
+  FailingFolder failing(storage, "checkpoints/step-000000010/");
+
+  CHECK(absl::IsUnavailable(SmallChief::Start(failing, 9).status()));
+
+  CHECK(SmallChief::Start(storage, 9).value()->log.head().best() == "checkpoints/step-000000010");
+}
+
+}  // namespace
+}  // namespace lockstep::chief
