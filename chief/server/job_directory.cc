@@ -16,6 +16,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "chief/checkpoint/found_mark.h"
 #include "chief/term/directory_mark.h"
 #include "chief/term/job_log.h"
@@ -23,6 +24,7 @@
 #include "chief/term/token.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/checkpoint_format/state_tensors.h"
+#include "common/graph/metagraph_diff.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
@@ -223,6 +225,24 @@ absl::StatusOr<JobDifference> DifferenceTo(const JobSpec& job, const Storage& st
   return CompareJobs(before, job);
 }
 
+namespace {
+
+// What the model of `newest` and that of the job differ in, the first of it; empty where the former cannot be read.
+std::string DifferenceOfModels(const PreparedJob& job, const Storage& storage, const CheckpointReader& newest) {
+  constexpr uint64_t kLargestMetagraph = uint64_t{2} << 30;
+  constexpr size_t kShown = 4;
+  const std::string path = layout::MetagraphPath(newest.manifest().fingerprint());
+  const absl::StatusOr<std::string> before = ReadWholeFile(storage, path, kLargestMetagraph);
+  if (!before.ok()) return "";
+  absl::StatusOr<std::vector<std::string>> lines = DiffMetaGraphs(*before, job.metagraph_bytes);
+  if (!lines.ok() || lines->empty()) return "";
+  const size_t more = lines->size() - std::min(lines->size(), kShown);
+  lines->resize(lines->size() - more);
+  return absl::StrCat(" (", absl::StrJoin(*lines, "; "), more > 0 ? absl::StrCat("; and ", more, " more") : "", ")");
+}
+
+}  // namespace
+
 absl::Status CheckResume(const PreparedJob& job, const Storage& storage, const CheckpointReader& newest) {
   const std::string where = storage.Describe(newest.path());
   if (job.job.checkpoint().resume() == job::Checkpoint::RESUME_NEVER) {
@@ -238,8 +258,8 @@ absl::Status CheckResume(const PreparedJob& job, const Storage& storage, const C
   if (newest.manifest().fingerprint() != job.fingerprint) {
     return absl::FailedPreconditionError(
         absl::StrCat("the model is not that of ", where, " (metagraph ", job.fingerprint.substr(0, 12), " instead of ",
-                     newest.manifest().fingerprint().substr(0, 12),
-                     "): the file of model.onnx has changed. Bring it back, or start anew with another --dir"));
+                     newest.manifest().fingerprint().substr(0, 12), "): the file of model.onnx has changed",
+                     DifferenceOfModels(job, storage, newest), ". Bring it back, or start anew with another --dir"));
   }
   return newest.CheckLayout(ToCheckpointTensors(job.layout));
 }
