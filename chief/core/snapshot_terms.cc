@@ -33,6 +33,8 @@ SnapshotTerms TermsOf(const CoreContext& context, const GenerationLife& life, co
   } else if (worker.held.has_value() && worker.held->position.step == step) {
     terms.evaluated = worker.held->position >= evaluated;
   }
+  // It is told again with every new session, and the worker may have gone on since: its own ledger is that of then.
+  if (evaluated.evaluated_slices > 0 && message.ledger.step < step) terms.evaluated = false;
   return terms;
 }
 

@@ -16,8 +16,11 @@ struct Taken : CoreFixture {
     for (int index = 0; index < 3; ++index) Add(index);
     life.SendForm(Now(), Form(), {&worker(0), &worker(1)}, 0);
   }
-  SnapshotTerms Terms(int index, SnapshotCause cause, const Generation& generation, uint64_t step = 20) {
+  // `judged`: the newest evaluation that the ledger of the snapshot has.
+  SnapshotTerms Terms(int index, SnapshotCause cause, const Generation& generation, uint64_t judged = 20) {
+    constexpr uint64_t step = 20;
     SnapshotTaken message;
+    message.ledger.step = judged;
     message.generation = generation;
     message.snapshot = SnapshotId{"lineage", step, "digest"};
     message.cause = cause;
@@ -58,6 +61,14 @@ TEST_CASE("snapshot terms: of a worker that came to rest since it counts as eval
   CHECK_FALSE(evaluated({20, 3}));
   CHECK(evaluated({20, 4}));
   CHECK(evaluated({21, 0}));  // steps evaluate before they go on
+}
+
+TEST_CASE("snapshot terms: one that is told again after its worker went on is evaluated as it was when it was taken",
+          "[core]") {
+  Taken taken;
+  taken.worker(2).held = HeldState{"lineage", {20, 4}, ""};
+  CHECK_FALSE(taken.Terms(2, SnapshotCause::kAtRest, {1, 5}, /*judged=*/10).evaluated);
+  CHECK(taken.Terms(2, SnapshotCause::kAtRest, {1, 5}, /*judged=*/20).evaluated);
 }
 
 TEST_CASE("snapshot terms: it waits while nobody has named the members of its generation", "[core]") {
