@@ -31,6 +31,7 @@ void ChiefHarness::Connect(int index) {
   hello.has_state = w.has_state;
   hello.lineage = w.lineage;
   hello.position = w.position;
+  if (w.position.evaluated_slices >= config_.policy.training.eval_slices) hello.ledger.step = w.position.step;
   hello.leaving = w.leaving;
   hello.activity = w.generation.IsNone() ? Activity::kIdle : Activity::kRunning;
   const bool at_end = w.position.step >= config_.policy.training.end_step;
@@ -72,7 +73,12 @@ void ChiefHarness::TakeSnapshotAt(int index, SnapshotCause cause) {
   FakeWorker& w = worker(index);
   const SnapshotId snapshot{w.lineage, w.position.step, DigestOf(w)};
   w.snapshots.insert(snapshot);
-  Say(index, SnapshotTaken{w.generation, snapshot, cause});
+  // Steps evaluate before they save; one at rest may have stopped halfway.
+  const bool halfway =
+      cause == SnapshotCause::kAtRest && w.position.evaluated_slices < config_.policy.training.eval_slices;
+  EvaluationLedger ledger;
+  if (!halfway) ledger.step = snapshot.step;
+  Say(index, SnapshotTaken{w.generation, snapshot, cause, ledger});
 }
 
 void ChiefHarness::ComeToBoundary(int index) {
@@ -169,7 +175,7 @@ void ChiefHarness::Carry(const SendToAll& action) {
 
 void ChiefHarness::Obey(int index, FakeWorker& w, const ChiefFence&, const Welcome&) {
   for (const SnapshotId& snapshot : std::set<SnapshotId>(w.snapshots)) {
-    Say(index, SnapshotTaken{w.generation, snapshot, SnapshotCause::kDue});
+    Say(index, SnapshotTaken{w.generation, snapshot, SnapshotCause::kDue, {.step = snapshot.step}});
   }
 }
 
