@@ -10,6 +10,8 @@
 //     published it and died before it could say so; when the newest record is damaged; and when nothing else is left.
 //   * In a directory without a log, that of an earlier program: what was set aside for its history or its time, and by
 //     today's judgement belongs here, is put back when it is newer than what is left.
+//   * In a bucket only what the log has is looked at. Other folders there are saves that did not come to their record,
+//     and are looked through only when the newest record is damaged, or nothing that the log has verifies.
 //   * After step 0 was published, "none verifies" is an error, never an empty start (rule 18).
 //   * Whether the directory belongs to the job is asked before (directory_mark.h); nothing is moved for that here.
 // Threading: as the storage; every call blocks.
@@ -36,6 +38,8 @@ struct Recovered {
   std::optional<CheckpointReader> newest;  // verified; none only before step 0 was published
   AcceptedCheckpoints accepted;            // for ManifestStore
   std::set<std::string> retired;           // base names of what is still to be removed: for ManifestStore
+  SetAsideInPlace set_aside;               // in a bucket: for ManifestStore
+  bool used_unlisted = false;              // the log did not say everything: nothing that it does not name may go
   std::vector<std::string> messages;       // what was set aside and why: for the log
 };
 
