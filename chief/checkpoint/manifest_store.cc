@@ -208,11 +208,10 @@ absl::Status ManifestStore::FreeName(const std::string& name) {
 }
 
 absl::StatusOr<PublishedCheckpoint> ManifestStore::Publish(StoredShards shards, const CommitInfo& info) {
-  Storage& storage = hold_.storage();
   PublishedCheckpoint published;
   const auto give_up = [&](absl::Status error) {
     error = hold_.Explain(std::move(error));
-    storage.RemoveTree(shards.directory).IgnoreError();
+    hold_.Discard(shards.directory).IgnoreError();
     return error;
   };
   if (absl::Status staged = Stage(shards, info, published.manifest); !staged.ok()) return give_up(staged);
@@ -224,7 +223,7 @@ absl::StatusOr<PublishedCheckpoint> ManifestStore::Publish(StoredShards shards, 
     published.existed = true;
     published.manifest = accepted_.at(name).manifest;
     published.path = PathOf(name);
-    storage.RemoveTree(shards.directory).IgnoreError();
+    hold_.Discard(shards.directory).IgnoreError();
     if (recorded_) return published;
   } else {
     if (absl::Status freed = FreeName(name); !freed.ok()) return give_up(freed);

@@ -257,7 +257,7 @@ absl::Status ShardSink::Abandon() {
     share->file.reset();
   }
   if (directory_.empty()) return absl::OkStatus();
-  return storage_.RemoveTree(directory_);
+  return hold_.Discard(directory_);
 }
 
 }  // namespace lockstep::chief

@@ -85,7 +85,17 @@ absl::StatusOr<std::string> BucketHold::NewCheckpoint(int64_t step, const std::s
 
 absl::StatusOr<std::string> BucketHold::PlaceCheckpoint(const std::string& folder, int64_t) {
   LS_RETURN_IF_ERROR(CheckCurrent());
+  MutexLock lock(&mutex_);
+  placed_.insert(folder);
   return folder;
+}
+
+absl::Status BucketHold::Discard(const std::string& folder) {
+  {
+    MutexLock lock(&mutex_);
+    if (placed_.contains(folder)) return absl::OkStatus();
+  }
+  return bucket_.RemoveTree(folder);
 }
 
 absl::Status BucketHold::StoreNew(absl::string_view path, absl::string_view content) {

@@ -24,6 +24,7 @@
 #include "chief/term/term_claim.h"
 #include "chief/term/term_registry.h"
 #include "common/object_store/bucket_storage.h"
+#include "common/sync/mutex.h"
 #include "protos/commit_log.pb.h"
 
 namespace lockstep::chief {
@@ -46,6 +47,7 @@ class BucketHold final : public TermHold {
   absl::Status EnsureDirectory(absl::string_view path) override;
   absl::StatusOr<std::string> NewCheckpoint(int64_t step, const std::set<std::string>& folders) override;
   absl::StatusOr<std::string> PlaceCheckpoint(const std::string& folder, int64_t step) override;
+  absl::Status Discard(const std::string& folder) override;
   absl::Status StoreNew(absl::string_view path, absl::string_view content) override;
   absl::StatusOr<std::string> SetAside(absl::string_view path, absl::string_view why) override;
   absl::Status PutBack(absl::string_view name, absl::string_view path) override;
@@ -59,6 +61,8 @@ class BucketHold final : public TermHold {
 
   BucketStorage& bucket_;
   int64_t scratch_count_ = 0;
+  Mutex mutex_;
+  std::set<std::string> placed_ GUARDED_BY(mutex_);  // folders that a record may name
 };
 
 }  // namespace lockstep::chief

@@ -49,6 +49,7 @@ class DirectoryHold final : public TermHold {
   absl::Status EnsureDirectory(absl::string_view path) override;
   absl::StatusOr<std::string> NewCheckpoint(int64_t step, const std::set<std::string>& folders) override;
   absl::StatusOr<std::string> PlaceCheckpoint(const std::string& folder, int64_t step) override;
+  absl::Status Discard(const std::string& folder) override { return storage_.RemoveTree(folder); }
   absl::Status StoreNew(absl::string_view path, absl::string_view content) override;
   absl::StatusOr<std::string> SetAside(absl::string_view path, absl::string_view why) override;
   absl::Status PutBack(absl::string_view name, absl::string_view path) override;

@@ -86,6 +86,10 @@ class TermHold {
   // AlreadyExists: something is there. Aborted with IsFenced; else codes of the storage.
   virtual absl::StatusOr<std::string> PlaceCheckpoint(const std::string& folder, int64_t step) = 0;
 
+  // Removes the folder of a save that is given up. Does nothing once it has its place: a record may name it.
+  // Thread-safe.
+  virtual absl::Status Discard(const std::string& folder) = 0;
+
   // Stores a file whose name tells its content. AlreadyExists: one has that name. Codes as of Scratch.
   virtual absl::Status StoreNew(absl::string_view path, absl::string_view content) = 0;
 
