@@ -34,6 +34,8 @@ class JobPlace {
   explicit JobPlace(std::unique_ptr<Storage> directory) : directory_(std::move(directory)) {}
   explicit JobPlace(std::unique_ptr<ObjectStore> objects)
       : objects_(std::move(objects)), bucket_(std::make_unique<BucketStorage>(objects_.get())) {}
+  // `objects` is not owned.
+  explicit JobPlace(ObjectStore* objects) : bucket_(std::make_unique<BucketStorage>(objects)) {}
 
   Storage& storage() const { return bucket_ == nullptr ? *directory_ : *bucket_; }
   // Null: it is a directory.
