@@ -338,7 +338,7 @@ TEST_CASE("commit: a chief that was overtaken publishes nothing and says so", "[
     CHECK(storage.Exists("checkpoints/step-000000020").value() == seen);
     CHECK(newer->Save(SmallState(20)).value().existed == seen);
     CHECK(IsFenced(older->Save(SmallState(30)).status()));
-    CHECK_FALSE(storage.Exists(older->hold->staging()).value());
+    CHECK_FALSE(storage.Exists(layout::StagingPath(older->hold->term())).value());
     CHECK(CheckAllVerify(storage) >= 1);
   }
   CHECK(fenced > 20);

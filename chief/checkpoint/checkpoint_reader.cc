@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint_format/bucket_naming.h"
 #include "common/checkpoint_format/index.h"
 #include "common/checkpoint_format/manifest.h"
 #include "common/checkpoint_format/naming.h"
@@ -54,7 +55,8 @@ absl::StatusOr<CheckpointReader> CheckpointReader::Open(const Storage& storage, 
   const absl::StatusOr<std::string> json = ReadWholeFile(storage, manifest_path, kMaxManifestBytes);
   LS_RETURN_IF_ERROR(reader.ExplainMissing(json.status()));
   LS_ASSIGN_OR_RETURN(reader.manifest_, ParseManifest(*json, storage.Describe(manifest_path)));
-  if (BaseName(reader.path_) != layout::StepName(reader.manifest_.step())) {
+  const auto folder = layout::ParseCheckpointFolder(BaseName(reader.path_));
+  if (!folder.has_value() || folder->step != reader.manifest_.step()) {
     return absl::DataLossError(absl::StrCat(storage.Describe(manifest_path), " is of step ", reader.manifest_.step()));
   }
   reader.layout_ = ManifestLayout(reader.manifest_);
@@ -230,21 +232,35 @@ absl::StatusOr<std::string> CheckpointReader::ReadJob() const {
   return ReadWholeFile(*storage_, JoinPath(path_, layout::kJob), kMaxJobBytes);
 }
 
-absl::StatusOr<std::vector<CheckpointSummary>> ListCheckpoints(const Storage& storage) {
+absl::StatusOr<CheckpointPaths> CheckpointsOfDirectory(const Storage& storage) {
   const absl::StatusOr<std::vector<DirectoryEntry>> entries = storage.List(layout::kCheckpoints);
-  if (absl::IsNotFound(entries.status())) return std::vector<CheckpointSummary>();
+  if (absl::IsNotFound(entries.status())) return CheckpointPaths();
   LS_RETURN_IF_ERROR(entries.status());
-  std::vector<std::pair<int64_t, std::string>> found;
+  CheckpointPaths paths;
   for (const DirectoryEntry& entry : *entries) {
-    if (const auto step = layout::ParseStepName(entry.name)) found.emplace_back(*step, entry.name);
+    if (layout::ParseStepName(entry.name)) paths.push_back(JoinPath(layout::kCheckpoints, entry.name));
+  }
+  return paths;
+}
+
+CheckpointPaths CheckpointsOfRecord(const CommitRecord& record) {
+  CheckpointPaths paths;
+  for (const LiveCheckpoint& live : record.live()) paths.push_back(live.prefix());
+  return paths;
+}
+
+absl::StatusOr<std::vector<CheckpointSummary>> ListCheckpoints(const Storage& storage, const CheckpointPaths& paths) {
+  std::vector<std::pair<int64_t, std::string>> found;
+  for (const std::string& path : paths) {
+    if (const auto folder = layout::ParseCheckpointFolder(BaseName(path))) found.emplace_back(folder->step, path);
   }
   std::sort(found.rbegin(), found.rend());
   std::vector<CheckpointSummary> summaries;
-  for (const auto& [step, name] : found) {
+  for (const auto& [step, path] : found) {
     CheckpointSummary summary;
-    summary.name = name;
-    const absl::StatusOr<CheckpointReader> reader =
-        CheckpointReader::Open(storage, JoinPath(layout::kCheckpoints, name));
+    summary.name = layout::StepName(step);
+    summary.path = path;
+    const absl::StatusOr<CheckpointReader> reader = CheckpointReader::Open(storage, path);
     if (absl::IsNotFound(reader.status())) continue;  // removed since the listing
     summary.status = reader.status();
     if (reader.ok()) summary.manifest = reader->manifest();
@@ -253,17 +269,27 @@ absl::StatusOr<std::vector<CheckpointSummary>> ListCheckpoints(const Storage& st
   return summaries;
 }
 
-absl::StatusOr<CheckpointReader> OpenCheckpoint(const Storage& storage, std::optional<int64_t> step) {
-  LS_ASSIGN_OR_RETURN(const std::vector<CheckpointSummary> summaries, ListCheckpoints(storage));
+absl::StatusOr<std::vector<CheckpointSummary>> ListCheckpoints(const Storage& storage) {
+  LS_ASSIGN_OR_RETURN(const CheckpointPaths paths, CheckpointsOfDirectory(storage));
+  return ListCheckpoints(storage, paths);
+}
+
+absl::StatusOr<CheckpointReader> OpenCheckpoint(const Storage& storage, const CheckpointPaths& paths,
+                                                std::optional<int64_t> step) {
+  LS_ASSIGN_OR_RETURN(const std::vector<CheckpointSummary> summaries, ListCheckpoints(storage, paths));
   for (const CheckpointSummary& summary : summaries) {
     if (step ? summary.name == layout::StepName(*step) : summary.status.ok()) {
-      absl::StatusOr<CheckpointReader> reader =
-          CheckpointReader::Open(storage, JoinPath(layout::kCheckpoints, summary.name));
+      absl::StatusOr<CheckpointReader> reader = CheckpointReader::Open(storage, summary.path);
       if (!absl::IsNotFound(reader.status())) return reader;  // else retention was faster
     }
   }
   const std::string which = step ? absl::StrCat("checkpoint of step ", *step) : "readable checkpoint";
   return absl::NotFoundError(absl::StrCat("there is no ", which, " in ", storage.Describe(layout::kCheckpoints)));
+}
+
+absl::StatusOr<CheckpointReader> OpenCheckpoint(const Storage& storage, std::optional<int64_t> step) {
+  LS_ASSIGN_OR_RETURN(const CheckpointPaths paths, CheckpointsOfDirectory(storage));
+  return OpenCheckpoint(storage, paths, step);
 }
 
 }  // namespace lockstep::chief

@@ -21,14 +21,16 @@
 #include "common/digest/sha256.h"
 #include "common/storage/storage.h"
 #include "protos/checkpoint.pb.h"
+#include "protos/commit_log.pb.h"
 
 namespace lockstep::chief {
 
 class CheckpointReader {
  public:
-  // Opens the checkpoint at `path` ("checkpoints/step-…"): manifest, files' sizes, safetensors headers and indexes, all
-  // compared with each other. Tensor bytes are not read yet. DataLoss names the first thing that is wrong. NotFound:
-  // the checkpoint is not there, or was removed meanwhile, of every call that reads.
+  // Opens the checkpoint at `path` ("checkpoints/step-…", layout::ParseCheckpointFolder): manifest, files' sizes,
+  // safetensors headers and indexes, all compared with each other. Tensor bytes are not read yet. DataLoss names the
+  // first thing that is wrong. NotFound: the checkpoint is not there, or was removed meanwhile, of every call that
+  // reads.
   static absl::StatusOr<CheckpointReader> Open(const Storage& storage, std::string path);
 
   // Reads every byte: file digests, CRCs, tensor digests, state digest. DataLoss names the first thing that is wrong.
@@ -80,15 +82,29 @@ class CheckpointReader {
 // One line of `checkpoint ls`.
 struct CheckpointSummary {
   std::string name;     // "step-000001200"
+  std::string path;     // where it lies
   absl::Status status;  // of Open
   Manifest manifest;    // empty when the status is not OK
 };
 
-// Every checkpoint of a directory, newest first. An empty list when there is none.
+// Where the checkpoints of a job are, in any order.
+using CheckpointPaths = std::vector<std::string>;
+
+// Those of a directory. An empty list when there is none.
+absl::StatusOr<CheckpointPaths> CheckpointsOfDirectory(const Storage& storage);
+// Those that a job in a bucket has by this record of its log.
+CheckpointPaths CheckpointsOfRecord(const CommitRecord& record);
+
+// Opens each of them, newest first; one that was removed meanwhile is left out.
+absl::StatusOr<std::vector<CheckpointSummary>> ListCheckpoints(const Storage& storage, const CheckpointPaths& paths);
+// Every checkpoint of a directory.
 absl::StatusOr<std::vector<CheckpointSummary>> ListCheckpoints(const Storage& storage);
 
 // Opens the checkpoint of a step, or the newest one that opens. NotFound when there is none; for a step that is there
 // and damaged, its error.
+absl::StatusOr<CheckpointReader> OpenCheckpoint(const Storage& storage, const CheckpointPaths& paths,
+                                                std::optional<int64_t> step);
+// The same of a directory.
 absl::StatusOr<CheckpointReader> OpenCheckpoint(const Storage& storage, std::optional<int64_t> step);
 
 }  // namespace lockstep::chief

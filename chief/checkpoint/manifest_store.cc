@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint_format/bucket_naming.h"
 #include "common/checkpoint_format/index.h"
 #include "common/checkpoint_format/manifest.h"
 #include "common/checkpoint_format/naming.h"
@@ -32,10 +33,22 @@ ManifestStore::ManifestStore(TermHold& hold, JobLog& log, FoundCheckpoints found
       accepted_(std::move(found.accepted)),
       unread_(std::move(found.unread)),
       retired_(std::move(found.retired)),
+      set_aside_(std::move(found.set_aside)),
       carries_(log.head().lineage().empty()),
       keep_latest_(std::max(1, keep_latest)) {
-  const std::string best(BaseName(log.head().best()));
+  const std::string best = BestInLog();
   if (accepted_.contains(best)) best_ = best;
+}
+
+std::string ManifestStore::PathOf(const std::string& name) const {
+  const auto found = accepted_.find(name);
+  const bool known = found != accepted_.end() && !found->second.path.empty();
+  return known ? found->second.path : JoinPath(layout::kCheckpoints, name);
+}
+
+std::string ManifestStore::BestInLog() const {
+  const auto folder = layout::ParseCheckpointFolder(BaseName(log_.head().best()));
+  return folder.has_value() ? layout::StepName(folder->step) : std::string();
 }
 
 void ManifestStore::Fill(CommitRecord& record) const {
@@ -44,7 +57,7 @@ void ManifestStore::Fill(CommitRecord& record) const {
     const Manifest& manifest = checkpoint.manifest;
     LiveCheckpoint* live = record.add_live();
     live->set_step(manifest.step());
-    live->set_prefix(JoinPath(layout::kCheckpoints, name));
+    live->set_prefix(PathOf(name));
     live->set_manifest_sha256(manifest.manifest_sha256());
     live->set_state_digest(manifest.state_digest());
     live->set_lineage(manifest.lineage());
@@ -55,9 +68,15 @@ void ManifestStore::Fill(CommitRecord& record) const {
   std::sort(record.mutable_live()->begin(), record.mutable_live()->end(),
             [](const LiveCheckpoint& a, const LiveCheckpoint& b) { return a.step() < b.step(); });
   if (!accepted_.empty()) record.set_begun(true);
-  record.set_best(best_.empty() ? "" : JoinPath(layout::kCheckpoints, best_));
+  record.set_best(best_.empty() ? "" : PathOf(best_));
   record.clear_retired();
   for (const std::string& name : retired_) record.add_retired(JoinPath(layout::kCheckpoints, name));
+  record.clear_set_aside();
+  for (const auto& [path, why] : set_aside_) {
+    SetAsideCheckpoint* aside = record.add_set_aside();
+    aside->set_prefix(path);
+    aside->set_why(why);
+  }
 }
 
 absl::Status ManifestStore::Record(absl::string_view what) {
@@ -141,6 +160,7 @@ absl::StatusOr<ManifestStore::Unknown> ManifestStore::Judge(const std::string& n
 
 absl::Status ManifestStore::SettleUnknown(std::vector<std::string>& messages) {
   LS_RETURN_IF_ERROR(hold_.CheckCurrent());
+  if (hold_.in_bucket()) return absl::OkStatus();  // what no record names is nothing there
   Storage& storage = hold_.storage();
   LS_RETURN_IF_ERROR(hold_.EnsureDirectory(layout::kCheckpoints));
   LS_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, storage.List(layout::kCheckpoints));
@@ -165,7 +185,7 @@ absl::StatusOr<bool> ManifestStore::SameIsThere(const Manifest& mine, std::vecto
   const std::string name = layout::StepName(mine.step());
   const auto it = accepted_.find(name);
   if (it == accepted_.end()) return false;
-  LS_ASSIGN_OR_RETURN(const bool there, hold_.storage().Exists(JoinPath(layout::kCheckpoints, name)));
+  LS_ASSIGN_OR_RETURN(const bool there, hold_.storage().Exists(PathOf(name)));
   if (!there) {  // removed by hand
     accepted_.erase(it);
     return false;
@@ -196,12 +216,10 @@ absl::Status ManifestStore::FreeName(const std::string& name) {
 }
 
 absl::StatusOr<PublishedCheckpoint> ManifestStore::Publish(StoredShards shards, const CommitInfo& info) {
-  Storage& storage = hold_.storage();
   PublishedCheckpoint published;
-  published.path = layout::CheckpointPath(static_cast<int64_t>(shards.id.step));
   const auto give_up = [&](absl::Status error) {
     error = hold_.Explain(std::move(error));
-    storage.RemoveTree(shards.directory).IgnoreError();
+    hold_.Discard(shards.directory).IgnoreError();
     return error;
   };
   if (absl::Status staged = Stage(shards, info, published.manifest); !staged.ok()) return give_up(staged);
@@ -212,13 +230,16 @@ absl::StatusOr<PublishedCheckpoint> ManifestStore::Publish(StoredShards shards, 
   if (*same) {
     published.existed = true;
     published.manifest = accepted_.at(name).manifest;
-    storage.RemoveTree(shards.directory).IgnoreError();
+    published.path = PathOf(name);
+    hold_.Discard(shards.directory).IgnoreError();
     if (recorded_) return published;
   } else {
     if (absl::Status freed = FreeName(name); !freed.ok()) return give_up(freed);
-    if (absl::Status renamed = storage.Rename(shards.directory, published.path); !renamed.ok()) return give_up(renamed);
-    accepted_[name] = {published.manifest, true};
+    const absl::StatusOr<std::string> placed = hold_.PlaceCheckpoint(shards.directory, published.manifest.step());
+    if (!placed.ok()) return give_up(placed.status());
+    accepted_[name] = {published.manifest, true, *placed};
   }
+  published.path = PathOf(name);
   LS_RETURN_IF_ERROR(Commit(absl::StrCat(name, " committed"), info.keep_step, published.messages));
   return published;
 }
@@ -232,7 +253,7 @@ absl::StatusOr<PublishedCheckpoint> ManifestStore::Amend(const SnapshotId& id, c
     return absl::NotFoundError(absl::StrCat(id.ToString(), " is not published"));
   }
   PublishedCheckpoint amended;
-  amended.path = layout::CheckpointPath(static_cast<int64_t>(id.step));
+  amended.path = PathOf(name);
   amended.existed = true;
   amended.manifest = found->second.manifest;
   amended.manifest.set_evaluation_pending(false);
@@ -263,19 +284,22 @@ absl::Status ManifestStore::Commit(absl::string_view what, int64_t keep_step, st
   if (!best.empty()) best_ = best;
   note("could not retire older checkpoints", Retire());
   LS_RETURN_IF_ERROR(Record(what));
-  note("could not renew the hint `latest`", hold_.Replace(layout::kLatest, accepted_.rbegin()->first + "\n"));
+  note("could not renew the hint `latest`",
+       hold_.Replace(layout::kLatest, absl::StrCat(BaseName(PathOf(accepted_.rbegin()->first)), "\n")));
   if (keep_step != kKeepNamed && !best.empty()) note("could not renew the hint `best`", HintBest());
   note("could not remove older checkpoints", RemoveRetired(messages));
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> ManifestStore::SetAside(absl::string_view base_name, absl::string_view why) {
+  const std::string path = PathOf(std::string(base_name));
   const auto counts = accepted_.find(std::string(base_name));
   if (counts != accepted_.end()) {
     accepted_.erase(counts);
+    if (hold_.in_bucket()) set_aside_[path] = std::string(why);
     LS_RETURN_IF_ERROR(Record(absl::StrCat(base_name, " set aside: ", why)));
   }
-  return hold_.SetAside(JoinPath(layout::kCheckpoints, base_name), why);
+  return hold_.SetAside(path, why);
 }
 
 absl::Status ManifestStore::Retire() {
@@ -287,12 +311,13 @@ absl::Status ManifestStore::Retire() {
   int kept = 0;
   std::vector<std::string> old;
   for (auto it = accepted_.rbegin(); it != accepted_.rend(); ++it) {
+    const bool stands = there.contains(std::string(BaseName(PathOf(it->first))));
     if (kept >= keep_latest_ && it->first != best_ && !needed.contains(it->first)) old.push_back(it->first);
-    if (it->second.verified && there.contains(it->first)) ++kept;
+    if (it->second.verified && stands) ++kept;
   }
   for (const std::string& name : old) {
+    retired_.emplace(BaseName(PathOf(name)));
     accepted_.erase(name);
-    retired_.insert(name);
   }
   return absl::OkStatus();
 }
@@ -332,9 +357,10 @@ absl::Status ManifestStore::RemoveRetired(std::vector<std::string>& messages) {
       LS_RETURN_IF_ERROR(hold_.CheckSamePlace());
       LS_ASSIGN_OR_RETURN(const bool there, hold_.storage().Exists(path));
       if (there) return removed;
-      messages.push_back(absl::IsNotFound(removed)
-                             ? absl::StrCat(hold_.storage().Describe(path), " is gone: it was removed by hand")
-                             : absl::StrCat("what is left of ", path, " goes later: ", removed.message()));
+      const bool by_hand = absl::IsNotFound(removed);
+      if (by_hand || !hold_.in_bucket())
+        messages.push_back(by_hand ? absl::StrCat(hold_.storage().Describe(path), " is gone: it was removed by hand")
+                                   : absl::StrCat("what is left of ", path, " goes later: ", removed.message()));
     }
     retired_.erase(retired_.begin());
   }

@@ -1,6 +1,7 @@
 // Publishes saves: the last stage of the data flow. Commit order: shards synced (ShardSink) → index, stats, job,
 // manifest → fsync each → fsync the directory → one rename → fsync the parent → one record of the commit log → `latest`
-// → what retention took off the record is removed.
+// → what retention took off the record is removed. In a bucket, where nothing is renamed, the files lie under their
+// final names from the start, and the record alone makes them a checkpoint.
 //
 // Invariants
 //   * A checkpoint's directory appears under its name complete and durable, or not at all.
@@ -58,12 +59,16 @@ struct CommitInfo {
 struct AcceptedCheckpoint {
   Manifest manifest;
   bool verified = false;  // every byte was read or written under its digest by this process
+  std::string path;       // where its files lie; empty: "checkpoints/" and its name
 };
 
 // In set_aside/, of what a repair gave up: never put back.
 inline constexpr char kUnaudited[] = "unaudited";
 
-// By base name, so that they sort by step.
+// In a bucket: why what stands there counts no more, one word, by path.
+using SetAsideInPlace = std::map<std::string, std::string>;
+
+// By name ("step-000001200"), so that they sort by step; there is one of a step.
 using AcceptedCheckpoints = std::map<std::string, AcceptedCheckpoint>;
 
 // What a chief finds of its job's checkpoints when it starts.
@@ -73,11 +78,12 @@ struct FoundCheckpoints {
   // start judges them.
   std::map<std::string, LiveCheckpoint> unread;
   std::set<std::string> retired;  // base names of what is still to be removed
+  SetAsideInPlace set_aside;
 };
 
 struct PublishedCheckpoint {
   Manifest manifest;
-  std::string path;                   // "checkpoints/step-000001200"
+  std::string path;                   // "checkpoints/step-000001200", in a bucket with term and random number
   bool existed = false;               // an equal one was there
   std::vector<std::string> messages;  // what was set aside or removed, and failures of retention: for the log
 };
@@ -102,8 +108,8 @@ class ManifestStore {
   // Appends that to the log. Codes as JobLog::Change.
   absl::Status Record(absl::string_view what);
 
-  // Moves a checkpoint out of checkpoints/ into set_aside/, whole, and accepts it no more, after the log said so.
-  // Returns the new path. `why` is one word.
+  // Moves a checkpoint out of checkpoints/ into set_aside/, whole, and accepts it no more, after the log said so. In a
+  // bucket it stays, and the log says why. Returns the new path. `why` is one word.
   absl::StatusOr<std::string> SetAside(absl::string_view base_name, absl::string_view why);
 
   // The newest accepted checkpoint of which this process has not read every byte; empty: there is none.
@@ -137,6 +143,8 @@ class ManifestStore {
   absl::StatusOr<std::string> FindBest(std::vector<std::string>& messages);
 
   const AcceptedCheckpoints& accepted() const { return accepted_; }
+  // Where the accepted checkpoint of this name lies, or would lie in a directory.
+  std::string PathOf(const std::string& name) const;
 
  private:
   absl::Status Stage(const StoredShards& shards, const CommitInfo& info, Manifest& manifest);
@@ -173,6 +181,8 @@ class ManifestStore {
   absl::Status NameBest(const std::string& name);
   absl::Status NameNoBest();
   absl::Status HintBest();
+  // The name of the checkpoint that the log calls the best; empty: none is.
+  std::string BestInLog() const;
   // What the log names, or in a directory that is carried over the hint `best`, when that is accepted; sets
   // best_unknown_ when it cannot be told.
   absl::Status FindNamedBest(std::vector<std::string>& messages);
@@ -182,8 +192,10 @@ class ManifestStore {
   AcceptedCheckpoints accepted_;
   std::map<std::string, LiveCheckpoint> unread_;  // as in FoundCheckpoints
   std::set<std::string> retired_;                 // base names of what is being removed
-  bool recorded_ = true;                          // the newest record says what stands here
-  const bool carries_;  // the log has no history yet: the hint `best` is that of an earlier program
+  SetAsideInPlace set_aside_;
+  std::vector<std::string> forgotten_;  // paths, of ForgetAbove, in a bucket
+  bool recorded_ = true;                // the newest record says what stands here
+  const bool carries_;                  // the log has no history yet: the hint `best` is that of an earlier program
   int keep_latest_;
   std::optional<EvaluationRule> rule_;  // of a job that keeps the best
   std::string best_;                    // base name of what retention leaves besides the newest; empty: nothing

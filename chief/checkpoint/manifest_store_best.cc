@@ -41,7 +41,7 @@ std::string ManifestStore::BestLeft() const {
 
 absl::StatusOr<bool> ManifestStore::StillGood(const std::string& name, bool content,
                                               std::vector<std::string>& messages) {
-  const std::string path = JoinPath(layout::kCheckpoints, name);
+  const std::string path = PathOf(name);
   absl::Status status;
   const absl::StatusOr<bool> there = hold_.storage().Exists(path);
   LS_RETURN_IF_ERROR(there.status());
@@ -70,13 +70,13 @@ absl::StatusOr<bool> ManifestStore::StillGood(const std::string& name, bool cont
 }
 
 absl::Status ManifestStore::HintBest() {
-  const std::string content = best_ + "\n";
+  const std::string content = absl::StrCat(BaseName(PathOf(best_)), "\n");
   if (ReadWholeFile(hold_.storage(), layout::kBest, kMaxHintBytes).value_or("") == content) return absl::OkStatus();
   return hold_.Replace(layout::kBest, content);
 }
 
 absl::Status ManifestStore::NameBest(const std::string& name) {
-  const bool same = best_ == name && !best_unknown_ && BaseName(log_.head().best()) == name;
+  const bool same = best_ == name && !best_unknown_ && BestInLog() == name;
   best_ = name;
   best_unknown_ = false;
   if (!same) LS_RETURN_IF_ERROR(Record(absl::StrCat(name, " is the best")));
@@ -86,17 +86,13 @@ absl::Status ManifestStore::NameBest(const std::string& name) {
 absl::Status ManifestStore::NameNoBest() {
   best_.clear();
   if (!log_.head().best().empty()) LS_RETURN_IF_ERROR(Record("none is the best"));
-  // By way of staging: a chief that was overtaken removes nothing.
-  LS_ASSIGN_OR_RETURN(const std::string removed, hold_.Scratch("best"));
-  const absl::Status renamed = hold_.storage().Rename(layout::kBest, removed);
-  if (absl::IsNotFound(renamed)) return hold_.CheckCurrent();
-  LS_RETURN_IF_ERROR(hold_.Explain(renamed));
-  return hold_.storage().RemoveTree(removed);
+  const absl::Status removed = hold_.Remove(layout::kBest);
+  return absl::IsNotFound(removed) ? hold_.CheckCurrent() : removed;
 }
 
 absl::Status ManifestStore::FindNamedBest(std::vector<std::string>& messages) {
   if (!carries_) {
-    const std::string named(BaseName(log_.head().best()));
+    const std::string named = BestInLog();
     if (named.empty() || named == best_) return absl::OkStatus();
     messages.push_back(absl::StrCat("the best checkpoint, ", named, ", is lost"));
     return NameNoBest();

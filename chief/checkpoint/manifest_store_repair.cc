@@ -47,21 +47,34 @@ absl::StatusOr<std::string> ManifestStore::FindAudited(std::vector<std::string>&
 int64_t ManifestStore::ForgetAbove(int64_t step) {
   const auto first = accepted_.upper_bound(layout::StepName(step));
   const int64_t first_step = first == accepted_.end() ? 0 : first->second.manifest.step();
+  for (auto above = first; hold_.in_bucket() && above != accepted_.end(); ++above) {
+    forgotten_.push_back(PathOf(above->first));
+    set_aside_[forgotten_.back()] = kUnaudited;
+  }
   accepted_.erase(first, accepted_.end());
-  unread_.erase(unread_.upper_bound(layout::StepName(step)), unread_.end());
+  for (const auto& [name, live] : unread_) {
+    if (hold_.in_bucket() && live.step() > step) set_aside_[live.prefix()] = kUnaudited;
+  }
+  std::erase_if(unread_, [step](const auto& entry) { return entry.second.step() > step; });
   if (!best_.empty() && !accepted_.contains(best_)) best_.clear();
   return first_step;
 }
 
 absl::Status ManifestStore::SetAsideAbove(int64_t step, std::vector<std::string>& messages) {
-  LS_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, hold_.storage().List(layout::kCheckpoints));
-  for (const DirectoryEntry& entry : entries) {
-    if (layout::ParseStepName(entry.name).value_or(step) <= step) continue;
-    LS_ASSIGN_OR_RETURN(const std::string to, hold_.SetAside(JoinPath(layout::kCheckpoints, entry.name), kUnaudited));
-    messages.push_back(absl::StrCat("set aside ", entry.name, ": replicas differed after step ", step,
+  std::vector<std::string> above = std::exchange(forgotten_, {});
+  if (!hold_.in_bucket()) {
+    LS_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, hold_.storage().List(layout::kCheckpoints));
+    for (const DirectoryEntry& entry : entries) {
+      if (layout::ParseStepName(entry.name).value_or(step) <= step) continue;
+      above.push_back(JoinPath(layout::kCheckpoints, entry.name));
+    }
+  }
+  for (const std::string& path : above) {
+    LS_ASSIGN_OR_RETURN(const std::string to, hold_.SetAside(path, kUnaudited));
+    messages.push_back(absl::StrCat("set aside ", BaseName(path), ": replicas differed after step ", step,
                                     ", the newest audited one; it is now ", hold_.storage().Describe(to)));
   }
-  return hold_.Replace(layout::kLatest, layout::StepName(step) + "\n");
+  return hold_.Replace(layout::kLatest, absl::StrCat(BaseName(PathOf(layout::StepName(step))), "\n"));
 }
 
 }  // namespace lockstep::chief

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "chief/checkpoint/accepted_lists.h"
 #include "chief/checkpoint/found_mark.h"
+#include "common/checkpoint_format/bucket_naming.h"
 #include "common/checkpoint_format/manifest.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/status/status_macros.h"
@@ -29,6 +30,13 @@ bool IsDamage(const absl::Status& status) {
   return absl::IsDataLoss(status) || absl::IsInvalidArgument(status) || absl::IsOutOfRange(status);
 }
 
+// A checkpoint that stands there.
+struct Found {
+  int64_t step = 0;
+  std::string path;
+  bool listed = true;  // in a bucket: the log has it
+};
+
 // What speaks against a checkpoint.
 struct Refusal {
   std::string name;
@@ -43,6 +51,8 @@ class Scan {
     if (!in_log_) return;
     takes_unlisted_ = !log.damage().empty();  // what the damaged record committed is not known
     for (const LiveCheckpoint& live : record_.live()) live_[std::string(BaseName(live.prefix()))] = &live;
+    for (const SetAsideCheckpoint& aside : record_.set_aside())
+      recovered_.checkpoints.set_aside[aside.prefix()] = aside.why();
     for (const std::string& path : record_.retired()) {
       const std::string name(BaseName(path));
       if (!live_.contains(name)) retired_.insert(name);
@@ -53,6 +63,7 @@ class Scan {
     if (!in_log_) LS_RETURN_IF_ERROR(PutBackMisjudged());
     LS_RETURN_IF_ERROR(JudgeAll());
     if (!recovered_.newest.has_value() && any_unlisted_) LS_RETURN_IF_ERROR(JudgeAgainWithUnlisted());
+    recovered_.used_unlisted = takes_unlisted_;
     LS_RETURN_IF_ERROR(CheckSomethingIsLeft());
     for (const Refusal& refusal : refused_) LS_RETURN_IF_ERROR(SetAside(refusal));
     RemoveRetired();
@@ -67,7 +78,7 @@ class Scan {
   // What a chief before this one took off the log and had no time to remove. What cannot be removed stays for later.
   void RemoveRetired() {
     for (const std::string& name : retired_) {
-      if (recovered_.checkpoints.accepted.contains(name)) continue;  // nothing better was left
+      if (used_.contains(name)) continue;  // nothing better was left
       const absl::Status removed = hold_.Remove(JoinPath(layout::kCheckpoints, name));
       if (removed.ok() || absl::IsNotFound(removed)) continue;
       recovered_.checkpoints.retired.insert(name);
@@ -79,6 +90,7 @@ class Scan {
     takes_unlisted_ = true;
     refused_.clear();
     recovered_.checkpoints.accepted.clear();
+    used_.clear();
     return JudgeAll();
   }
 
@@ -186,26 +198,59 @@ class Scan {
   }
 
   absl::Status JudgeAll() {
+    if (hold_.in_bucket()) return JudgeBucket();
     LS_ASSIGN_OR_RETURN(const auto found, NewestFirst(layout::kCheckpoints, layout::ParseStepName));
     for (const auto& [step, name] : found) {
       if (retired_.contains(name) && !takes_unlisted_) {
         any_unlisted_ = true;
         continue;
       }
-      LS_RETURN_IF_ERROR(Look(name));
+      LS_RETURN_IF_ERROR(Look({step, JoinPath(layout::kCheckpoints, name)}));
     }
     return absl::OkStatus();
   }
 
-  absl::Status Look(const std::string& name) {
-    absl::StatusOr<CheckpointReader> reader =
-        CheckpointReader::Open(hold_.storage(), JoinPath(layout::kCheckpoints, name));
+  absl::Status JudgeBucket() {
+    std::vector<Found> found;
+    for (const auto& [name, live] : live_) found.push_back({live->step(), live->prefix()});
+    if (takes_unlisted_ || !recovered_.checkpoints.set_aside.empty()) {
+      LS_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, hold_.storage().List(layout::kCheckpoints));
+      ForgetRemoved(entries);
+      for (const DirectoryEntry& entry : entries) {
+        if (!takes_unlisted_) break;
+        const auto folder = layout::ParseCheckpointFolder(entry.name);
+        std::string path = JoinPath(layout::kCheckpoints, entry.name);
+        if (!folder.has_value() || live_.contains(entry.name) || recovered_.checkpoints.set_aside.contains(path))
+          continue;
+        found.push_back({folder->step, std::move(path), /*listed=*/false});
+      }
+    }
+    // Of one step what the log has comes first.
+    std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.step > b.step; });
+    for (const Found& checkpoint : found) LS_RETURN_IF_ERROR(Look(checkpoint));
+    any_unlisted_ = !takes_unlisted_;
+    return absl::OkStatus();
+  }
+
+  // Somebody may remove by hand what was set aside.
+  void ForgetRemoved(const std::vector<DirectoryEntry>& entries) {
+    std::set<std::string> there;
+    for (const DirectoryEntry& entry : entries) there.insert(JoinPath(layout::kCheckpoints, entry.name));
+    std::erase_if(recovered_.checkpoints.set_aside, [&](const auto& aside) { return !there.contains(aside.first); });
+  }
+
+  absl::Status Look(const Found& found) {
+    const std::string name(BaseName(found.path));
+    const bool again = recovered_.checkpoints.accepted.contains(layout::StepName(found.step));
+    if (again) return absl::OkStatus();  // another save of the step
+    absl::StatusOr<CheckpointReader> reader = CheckpointReader::Open(hold_.storage(), found.path);
+    if (!found.listed && IsDamage(reader.status())) return absl::OkStatus();  // it did not become whole
     if (absl::IsNotFound(reader.status())) {
       recovered_.messages.emplace_back(reader.status().message());
       return absl::OkStatus();
     }
     if (MayWait(name, reader.status())) {
-      recovered_.checkpoints.unread[name] = *live_.at(name);
+      if (const auto live = live_.find(name); live != live_.end()) recovered_.checkpoints.unread[name] = *live->second;
       recovered_.messages.push_back(absl::StrCat("left ", name, " alone: ", reader.status().message()));
       return absl::OkStatus();
     }
@@ -216,12 +261,16 @@ class Scan {
       refused_.push_back(*refusal);
       return absl::OkStatus();
     }
-    const bool verify = !recovered_.newest.has_value();  // the newest good one; older ones when they are needed
+    // The newest good one; older ones when they are needed.
+    const bool verify = !recovered_.newest.has_value() || !found.listed;
     if (verify) {
-      if (absl::Status content = reader->VerifyContent(); !content.ok()) return RefuseIfDamaged(name, content);
+      const absl::Status content = reader->VerifyContent();
+      if (!found.listed && IsDamage(content)) return absl::OkStatus();
+      if (!content.ok()) return RefuseIfDamaged(name, content);
     }
-    recovered_.checkpoints.accepted[name] = {manifest, verify};
-    if (verify) recovered_.newest.emplace(*std::move(reader));
+    recovered_.checkpoints.accepted[layout::StepName(found.step)] = {manifest, verify, found.path};
+    used_.insert(name);
+    if (!recovered_.newest.has_value()) recovered_.newest.emplace(*std::move(reader));
     return absl::OkStatus();
   }
 
@@ -229,7 +278,7 @@ class Scan {
   // be found anew, which nobody could take back.
   bool MayWait(const std::string& name, const absl::Status& status) const {
     if (status.ok() || IsDamage(status) || !recovered_.newest.has_value()) return false;
-    return live_.contains(name) && BaseName(record_.best()) != name;
+    return in_log_ && BaseName(record_.best()) != name;
   }
 
   absl::Status RefuseIfDamaged(const std::string& name, const absl::Status& status) {
@@ -253,8 +302,9 @@ class Scan {
   }
 
   absl::Status SetAside(const Refusal& refusal) {
-    LS_ASSIGN_OR_RETURN(const std::string to,
-                        hold_.SetAside(JoinPath(layout::kCheckpoints, refusal.name), refusal.why));
+    const std::string path = JoinPath(layout::kCheckpoints, refusal.name);
+    LS_ASSIGN_OR_RETURN(const std::string to, hold_.SetAside(path, refusal.why));
+    if (hold_.in_bucket()) recovered_.checkpoints.set_aside[path] = refusal.why;
     recovered_.messages.push_back(
         absl::StrCat("set aside ", refusal.name, ": ", refusal.reason, ". It is now ", hold_.storage().Describe(to)));
     return absl::OkStatus();
@@ -298,6 +348,7 @@ class Scan {
   const CommitRecord record_;
   std::map<std::string, const LiveCheckpoint*> live_;  // of the record, by base name
   std::set<std::string> retired_;                      // of the record, base names
+  std::set<std::string> used_;                         // base names of what is accepted
   bool takes_unlisted_ = false;
   bool any_unlisted_ = false;
   AcceptedLists lists_;  // of a directory without a log

@@ -12,6 +12,8 @@
 //     today's judgement belongs here, is put back when it is newer than what is left.
 //   * An error of the place for an older checkpoint of the log stops nothing and changes nothing: the log keeps it. For
 //     the best one, and in a directory without a log, it stops the start.
+//   * In a bucket only what the log has is looked at. Other folders there are saves that did not come to their record,
+//     and are looked through only when the newest record is damaged, or nothing that the log has verifies.
 //   * After step 0 was published, "none verifies" is an error, never an empty start (rule 18).
 //   * Whether the directory belongs to the job is asked before (directory_mark.h); nothing is moved for that here.
 // Threading: as the storage; every call blocks.
@@ -37,6 +39,7 @@ namespace lockstep::chief {
 struct Recovered {
   std::optional<CheckpointReader> newest;  // verified; none only before step 0 was published
   FoundCheckpoints checkpoints;            // for ManifestStore
+  bool used_unlisted = false;              // the log did not say everything: nothing that it does not name may go
   std::vector<std::string> messages;       // what was set aside and why: for the log
 };
 

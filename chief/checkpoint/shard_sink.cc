@@ -79,16 +79,12 @@ absl::StatusOr<std::unique_ptr<ShardSink>> ShardSink::Open(TermHold& hold, Snaps
 
 // Makes the directories and finishes what has no bytes.
 absl::Status ShardSink::Prepare() {
-  LS_ASSIGN_OR_RETURN(directory_, hold_.Scratch(layout::StepName(static_cast<int64_t>(id_.step))));
-  LS_RETURN_IF_ERROR(storage_.CreateDirectoryExclusive(directory_));
-  // Never with missing parents: a staging directory that a newer chief took away must not come back unchecked.
   std::set<std::string> groups;
   for (const Share& share : plan_.shares) {
     for (const ShareFile& file : share.files) groups.emplace(ParentPath(file.path));
   }
-  for (const std::string& group : groups) {
-    if (!group.empty()) LS_RETURN_IF_ERROR(storage_.CreateDirectoryExclusive(JoinPath(directory_, group)));
-  }
+  groups.erase("");
+  LS_ASSIGN_OR_RETURN(directory_, hold_.NewCheckpoint(static_cast<int64_t>(id_.step), groups));
   for (auto& share : shares_) {
     MutexLock lock(&share->mutex);
     LS_RETURN_IF_ERROR(share->Write(storage_, directory_, ""));
@@ -261,7 +257,7 @@ absl::Status ShardSink::Abandon() {
     share->file.reset();
   }
   if (directory_.empty()) return absl::OkStatus();
-  return storage_.RemoveTree(directory_);
+  return hold_.Discard(directory_);
 }
 
 }  // namespace lockstep::chief

@@ -43,14 +43,10 @@ absl::StatusOr<bool> StoreArtifact(TermHold& hold, absl::string_view directory, 
   } else if (!absl::IsNotFound(there)) {
     return there;
   }
-  LS_RETURN_IF_ERROR(hold.EnsureDirectory(directory));
-  LS_ASSIGN_OR_RETURN(const std::string staged, hold.Scratch(absl::StrCat(name, ".pb")));
-  absl::Status stored = WriteNewFile(storage, staged, bytes, Access::kShared);
-  if (stored.ok()) stored = storage.Rename(staged, path);
+  const absl::Status stored = hold.StoreNew(path, bytes);
   if (stored.ok()) return true;
-  storage.RemoveTree(staged).IgnoreError();
   if (absl::IsAlreadyExists(stored)) return false;  // an equal one was stored meanwhile
-  return hold.Explain(stored);
+  return stored;
 }
 
 }  // namespace lockstep::chief

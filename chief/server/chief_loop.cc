@@ -75,8 +75,7 @@ ChiefLoop::ChiefLoop(Options options)
                      [this](const std::string& records) { return options_.store->AppendEvents(records); }),
       history_backlog_("lines of the job's history",
                        [this](const std::string& lines) { return options_.store->AppendHistory(lines); }),
-      last_checkpoint_(options_.store->Describe(
-          layout::CheckpointPath(static_cast<int64_t>(options_.config.recovered.checkpoint.step)))),
+      last_checkpoint_(options_.store->DescribeCheckpoint(options_.config.recovered.checkpoint.step)),
       storage_("storage", kQueuedStorageWork) {
   progress_.StartAt(options_.config.recovered.checkpoint.step);
   if (const auto before = options_.store->ReadStats(); before.ok()) stats_.Continue(*before);

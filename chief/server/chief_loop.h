@@ -106,7 +106,7 @@ class ChiefLoop {
   // On the storage's thread: what came of a publication.
   void OnPublished(const SnapshotId& snapshot, const absl::StatusOr<PublishedCheckpoint>& published);
   // The job went back.
-  void OnRepaired(const RepairRecorded& repair);
+  void OnRepaired(const RepairRecorded& repair, const std::string& path);
   // The step that retention keeps besides the newest; 0: none.
   int64_t BestOf(const EvaluationLedger& ledger) const;
   void PostStorageFailure(const SnapshotId& snapshot, const absl::Status& status);

@@ -95,7 +95,10 @@ void ChiefLoop::Perform(const RecordRepair& action) {
     std::vector<std::string> messages;
     const absl::StatusOr<RepairRecorded> repair = options_.store->Repair(action, messages);
     for (const std::string& message : messages) LS_LOG(warn, message);
-    if (repair.ok()) return Post(Question([this, done = *repair] { OnRepaired(done); }));
+    if (repair.ok()) {
+      const std::string path = options_.store->DescribeCheckpoint(repair->checkpoint.step);
+      return Post(Question([this, done = *repair, path] { OnRepaired(done, path); }));
+    }
     if (IsFenced(repair.status())) {
       Post(TermLost{options_.config.recovered.term + 1}, true);
     } else {
@@ -104,10 +107,9 @@ void ChiefLoop::Perform(const RecordRepair& action) {
   });
 }
 
-void ChiefLoop::OnRepaired(const RepairRecorded& repair) {
-  const auto step = static_cast<int64_t>(repair.checkpoint.step);
-  last_checkpoint_ = options_.store->Describe(layout::CheckpointPath(step));
-  stats_.CommittedIs(step);
+void ChiefLoop::OnRepaired(const RepairRecorded& repair, const std::string& path) {
+  last_checkpoint_ = path;
+  stats_.CommittedIs(static_cast<int64_t>(repair.checkpoint.step));
   Step(repair);
 }
 

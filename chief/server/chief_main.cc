@@ -31,6 +31,7 @@
 #include "chief/standby/stand_by.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/clock/clock.h"
+#include "common/job_place/job_place.h"
 #include "common/liveness/dump.h"
 #include "common/log/log.h"
 #include "common/log/output.h"
@@ -51,7 +52,10 @@ constexpr absl::Duration kFlushLimit = absl::Seconds(1);
 constexpr uint64_t kDescriptorsPerWorker = 4;
 constexpr uint64_t kOwnDescriptors = 64;
 
-std::string LogFolder(const std::string& directory) { return absl::StrCat(directory, "/", layout::kLogs); }
+// Of this machine; empty for a job in a bucket: dumps go to this process's own log then.
+std::string LogFolder(const std::string& directory) {
+  return IsInBucket(directory) ? "" : absl::StrCat(directory, "/", layout::kLogs);
+}
 
 // The last words of a chief that ends before it serves: a cause, or why it was stopped.
 int EndEarly(const absl::Status& status, int code) {
@@ -246,7 +250,7 @@ int ChiefMain(const ChiefOptions& options) {
   int exit_code = kExitBug;
   absl::StatusOr<JobSetup> setup = SetUpJob(options, exit_code);
   if (!setup.ok()) return EndEarly(setup.status(), exit_code);
-  SetDumpFolder(LogFolder(setup->directory));
+  if (!IsInBucket(setup->directory)) SetDumpFolder(LogFolder(setup->directory));
   RaiseDescriptorLimitFor(setup->policy);
   const absl::StatusOr<std::unique_ptr<JobStore>> store = OpenInTurn(options, *setup, signals, exit_code);
   if (!store.ok()) return EndEarly(store.status(), exit_code);

@@ -22,14 +22,15 @@
 #include "chief/term/job_log.h"
 #include "chief/term/other_chief.h"
 #include "chief/term/token.h"
+#include "common/checkpoint_format/bucket_naming.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/checkpoint_format/state_tensors.h"
 #include "common/graph/metagraph_diff.h"
+#include "common/job_place/job_place.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
 #include "common/storage/local/local_files.h"
-#include "common/storage/local/local_storage.h"
 
 namespace lockstep::chief {
 namespace {
@@ -97,9 +98,9 @@ void LookAtToken(const Storage& storage, Findings& findings) {
 }
 
 // The newest checkpoint of the directory's history that opens; nullopt where a chief would begin anew.
-absl::StatusOr<std::optional<CheckpointReader>> Newest(const Storage& storage, const DirectoryMark& mark,
-                                                       Findings& findings) {
-  const absl::StatusOr<std::vector<CheckpointSummary>> all = ListCheckpoints(storage);
+absl::StatusOr<std::optional<CheckpointReader>> Newest(const Storage& storage, const CheckpointPaths& paths,
+                                                       const DirectoryMark& mark, Findings& findings) {
+  const absl::StatusOr<std::vector<CheckpointSummary>> all = ListCheckpoints(storage, paths);
   LS_RETURN_IF_ERROR(all.status());
   for (const CheckpointSummary& summary : *all) {
     if (!summary.status.ok()) {
@@ -107,8 +108,7 @@ absl::StatusOr<std::optional<CheckpointReader>> Newest(const Storage& storage, c
       continue;
     }
     if (!BelongsTo(summary.manifest, mark)) continue;
-    LS_ASSIGN_OR_RETURN(CheckpointReader reader,
-                        CheckpointReader::Open(storage, JoinPath(layout::kCheckpoints, summary.name)));
+    LS_ASSIGN_OR_RETURN(CheckpointReader reader, CheckpointReader::Open(storage, summary.path));
     const absl::Status content = reader.VerifyContent();
     if (content.ok()) return std::optional<CheckpointReader>(std::move(reader));
     findings.Warn("directory", absl::StrCat(summary.name, " will be set aside: ", content.message()));
@@ -145,9 +145,11 @@ void LookAtLogs(const Storage& storage, Findings& findings) {
 }
 
 // The directory of an earlier start. Returns whether a chief would begin anew in it.
-bool LookAtEarlier(const JobReading& job, const PreparedJob* prepared, Storage& storage, Findings& findings) {
-  JobLog log(storage);
-  const absl::StatusOr<FoundMark> found = FindMark(storage, log);
+bool LookAtEarlier(const JobReading& job, const PreparedJob* prepared, const JobPlace& place, Findings& findings) {
+  Storage& storage = place.storage();
+  const bool in_bucket = place.bucket() != nullptr;
+  const auto log = in_bucket ? std::make_unique<JobLog>(place.bucket()->objects()) : std::make_unique<JobLog>(storage);
+  const absl::StatusOr<FoundMark> found = FindMark(storage, *log);
   if (!found.ok()) {
     findings.Error("directory", found.status(), StorageExitCode(found.status()));
     return false;
@@ -161,10 +163,18 @@ bool LookAtEarlier(const JobReading& job, const PreparedJob* prepared, Storage& 
       return false;
     }
   }
-  LookAtLock(storage, findings);
-  LookAtToken(storage, findings);
+  if (!in_bucket) {
+    LookAtLock(storage, findings);
+    LookAtToken(storage, findings);
+  }
   if (!mark.has_value()) return true;
-  const auto newest = Newest(storage, *mark, findings);
+  const absl::StatusOr<CheckpointPaths> paths =
+      in_bucket ? CheckpointsOfRecord(log->head()) : CheckpointsOfDirectory(storage);
+  if (!paths.ok()) {
+    findings.Error("directory", paths.status(), kExitStorage);
+    return false;
+  }
+  const auto newest = Newest(storage, *paths, *mark, findings);
   if (!newest.ok()) {
     findings.Error("directory", newest.status(), kExitStorage);
     return false;
@@ -177,9 +187,18 @@ bool LookAtEarlier(const JobReading& job, const PreparedJob* prepared, Storage& 
   return false;
 }
 
+void LookAtBucket(const JobReading& job, const PreparedJob* prepared, const std::string& url, Findings& findings) {
+  const absl::StatusOr<std::unique_ptr<JobPlace>> place = JobPlace::Open(url);
+  if (!place.ok()) return findings.Error("directory", place.status(), StorageExitCode(place.status()));
+  const bool begins = LookAtEarlier(job, prepared, **place, findings);
+  if (begins)
+    findings.Ok("directory", absl::StrCat(url, ": a bucket; lockstep check --storage shows whether it serves"));
+}
+
 }  // namespace
 
 absl::Status CheckWritable(const std::string& directory) {
+  if (IsInBucket(directory)) return absl::OkStatus();  // the first request tells
   const fs::path place = NearestExisting(directory);
   std::error_code error;
   std::string problem;
@@ -199,10 +218,11 @@ absl::Status CheckWritable(const std::string& directory) {
 
 bool MayHoldCheckpoint(const std::string& directory) {
   const auto holds = [&]() -> absl::StatusOr<bool> {
-    LS_ASSIGN_OR_RETURN(const std::unique_ptr<LocalStorage> storage, LocalStorage::Open(directory));
-    LS_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, storage->List(layout::kCheckpoints));
-    return std::any_of(entries.begin(), entries.end(),
-                       [](const DirectoryEntry& entry) { return layout::ParseStepName(entry.name).has_value(); });
+    LS_ASSIGN_OR_RETURN(const std::unique_ptr<JobPlace> place, JobPlace::Open(directory));
+    LS_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, place->storage().List(layout::kCheckpoints));
+    return std::any_of(entries.begin(), entries.end(), [](const DirectoryEntry& entry) {
+      return layout::ParseCheckpointFolder(entry.name).has_value();
+    });
   };
   const absl::StatusOr<bool> found = holds();
   return found.ok() ? *found : !absl::IsNotFound(found.status());
@@ -268,15 +288,16 @@ void LookAtDirectory(const JobReading& job, const PreparedJob* prepared, const s
                      Findings& findings) {
   const absl::Status writable = CheckWritable(directory);
   if (!writable.ok()) return findings.Error("directory", writable, kExitStorage);
+  if (IsInBucket(directory)) return LookAtBucket(job, prepared, directory, findings);
   const bool empty = !MayHoldCheckpoint(directory);
   if (empty && prepared != nullptr) LookAtRoom(job, *prepared, directory, /*begins=*/true, findings);
   bool begins = true;
-  const absl::StatusOr<std::unique_ptr<LocalStorage>> storage = LocalStorage::Open(directory);
-  if (storage.ok()) {
-    begins = LookAtEarlier(job, prepared, **storage, findings);
-    LookAtLogs(**storage, findings);
-  } else if (!absl::IsNotFound(storage.status())) {
-    return findings.Error("directory", storage.status(), kExitStorage);
+  const absl::StatusOr<std::unique_ptr<JobPlace>> place = JobPlace::Open(directory);
+  if (place.ok()) {
+    begins = LookAtEarlier(job, prepared, **place, findings);
+    LookAtLogs((*place)->storage(), findings);
+  } else if (!absl::IsNotFound(place.status())) {
+    return findings.Error("directory", place.status(), kExitStorage);
   }
   if (!empty && prepared != nullptr) LookAtRoom(job, *prepared, directory, begins, findings);
 }

@@ -12,6 +12,7 @@
 #include "chief/server/job_plan.h"
 #include "chief/stats/stats_tracker.h"
 #include "chief/term/token.h"
+#include "common/checkpoint_format/bucket_naming.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/checkpoint_format/state_tensors.h"
 #include "common/graph/serialize.h"
@@ -20,7 +21,6 @@
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
-#include "common/storage/local/local_storage.h"
 
 namespace lockstep::chief {
 namespace {
@@ -28,6 +28,8 @@ namespace {
 // As many as a job may have workers.
 constexpr uint32_t kMaxShares = 4096;
 constexpr uint64_t kMaxStatsBytes = 64u << 20;
+// Every append stores the whole file again in a bucket.
+constexpr uint64_t kMaxEventsInBucket = 256u << 10;
 
 }  // namespace
 
@@ -47,15 +49,26 @@ TermOwner JobStore::ThisProcess() {
 
 absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Open(JobSetup& setup, int& exit_code,
                                                          std::optional<int64_t> succeeds) {
-  std::unique_ptr<JobStore> store(new JobStore);
-  if (succeeds.has_value()) store->if_locked_ = IfLocked::kTakeOver;
   exit_code = kExitStorage;
   LS_RETURN_IF_ERROR(CheckWritable(setup.directory));
-  if (!MayHoldCheckpoint(setup.directory)) {
+  if (!IsInBucket(setup.directory) && !MayHoldCheckpoint(setup.directory)) {
     LS_RETURN_IF_ERROR(CheckRoom(setup.directory, setup.layout.TotalBytes()));
   }
-  LS_ASSIGN_OR_RETURN(store->storage_, LocalStorage::Create(setup.directory));
-  store->log_ = std::make_unique<JobLog>(*store->storage_);
+  absl::StatusOr<std::unique_ptr<JobPlace>> place = JobPlace::Create(setup.directory);
+  if (absl::IsInvalidArgument(place.status())) exit_code = kExitBadJob;
+  LS_RETURN_IF_ERROR(place.status());
+  return OpenAt(*std::move(place), setup, exit_code, succeeds);
+}
+
+absl::StatusOr<std::unique_ptr<JobStore>> JobStore::OpenAt(std::unique_ptr<JobPlace> place, JobSetup& setup,
+                                                           int& exit_code, std::optional<int64_t> succeeds) {
+  std::unique_ptr<JobStore> store(new JobStore);
+  if (succeeds.has_value()) store->if_locked_ = IfLocked::kTakeOver;
+  store->place_ = std::move(place);
+  store->storage_ = &store->place_->storage();
+  BucketStorage* const bucket = store->place_->bucket();
+  store->log_ =
+      bucket == nullptr ? std::make_unique<JobLog>(*store->storage_) : std::make_unique<JobLog>(bucket->objects());
   store->older_terms_ = std::make_unique<StorageTermRegistry>(*store->storage_);
   store->registry_ = std::make_unique<LogTermRegistry>(*store->log_, *store->older_terms_, succeeds);
   store->job_id_ = setup.policy.job;
@@ -77,6 +90,15 @@ absl::Status JobStore::SettleBest(const EvaluationRule& rule) {
   return settled;
 }
 
+std::string JobStore::PathOf(int64_t step) const {
+  return manifests_.has_value() ? manifests_->PathOf(layout::StepName(step)) : layout::CheckpointPath(step);
+}
+
+std::string JobStore::DescribeCheckpoint(uint64_t step) {
+  MutexLock lock(&mutex_);
+  return Describe(PathOf(static_cast<int64_t>(step)));
+}
+
 absl::StatusOr<FoundBest> JobStore::FindBest() {
   MutexLock lock(&mutex_);
   FoundBest found;
@@ -85,22 +107,23 @@ absl::StatusOr<FoundBest> JobStore::FindBest() {
   const Manifest& manifest = manifests_->accepted().at(name).manifest;
   found.step = static_cast<uint64_t>(manifest.step());
   found.value = manifest.evaluations().value();
-  found.path = Describe(layout::CheckpointPath(manifest.step()));
+  found.path = Describe(manifests_->PathOf(name));
   return found;
 }
 
 absl::Status JobStore::WriteAddress(const std::string& address) {
   MutexLock lock(&mutex_);
   address_ = address;
-  LS_RETURN_IF_ERROR(chief::WriteAddress(*hold_, address_));
+  if (!hold_->in_bucket()) LS_RETURN_IF_ERROR(chief::WriteAddress(*hold_, address_));
   return log_->Change(absl::StrCat("listening at ", address),
                       [&](CommitRecord& record) { record.mutable_owner()->set_address(address); });
 }
 
 absl::Status JobStore::Beat() {
-  const std::string scratch = JoinPath(layout::StagingPath(static_cast<int64_t>(recovered_.term)), "beat");
-  return ReplaceFile(*storage_, scratch, layout::kAlive,
-                     absl::StrCat("term ", recovered_.term, ", beat ", ++beats_, "\n"), Access::kShared);
+  const auto term = static_cast<int64_t>(recovered_.term);
+  const std::string beat = absl::StrCat("term ", term, ", beat ", ++beats_, "\n");
+  if (place_->bucket() != nullptr) return place_->bucket()->PutFile(layout::AlivePath(term), beat);
+  return ReplaceFile(*storage_, JoinPath(layout::StagingPath(term), "beat"), layout::kAlive, beat, Access::kShared);
 }
 
 absl::Status JobStore::RecordEnd(int exit_code) {
@@ -114,7 +137,7 @@ absl::Status JobStore::RecordEnd(int exit_code) {
 absl::Status JobStore::KeepAddress() {
   MutexLock lock(&mutex_);
   LS_RETURN_IF_ERROR(hold_->TakeFreeLock(ThisProcess()));
-  if (address_.empty()) return absl::OkStatus();
+  if (address_.empty() || hold_->in_bucket()) return absl::OkStatus();  // a record of a bucket keeps it
   const absl::Status found = ReadAddress(*storage_).status();
   // Somebody removed it, or the lock that it was bound to, or damaged it.
   const bool lost = absl::IsNotFound(found) || absl::IsFailedPrecondition(found) || absl::IsDataLoss(found);
@@ -134,12 +157,14 @@ absl::StatusOr<std::unique_ptr<ShardSink>> JobStore::MakeSink(const SnapshotId& 
 
 absl::StatusOr<bool> JobStore::VerifyNext(const std::atomic<bool>* stop, std::vector<std::string>& messages) {
   std::string name;
+  std::string path;
   {
     MutexLock lock(&mutex_);
     name = manifests_->NextUnverified();
+    path = manifests_->PathOf(name);
   }
   if (name.empty()) return false;
-  const auto reader = CheckpointReader::Open(*storage_, JoinPath(layout::kCheckpoints, name));
+  const auto reader = CheckpointReader::Open(*storage_, path);
   const absl::Status content = reader.ok() ? reader->VerifyContent(stop) : reader.status();
   if (absl::IsCancelled(content)) return content;
   MutexLock lock(&mutex_);
@@ -244,14 +269,17 @@ absl::Status JobStore::WriteText(const char* folder, const std::string& name, co
 
 absl::Status JobStore::AppendEvents(const std::string& records) {
   MutexLock lock(&mutex_);
+  if (hold_->in_bucket() && event_bytes_ >= kMaxEventsInBucket) events_.reset();
   if (events_ == nullptr) {
     const TermOwner owner = ThisProcess();
     const absl::Time now = absl::Now();
     const std::string name = EventFileName(now, owner.host(), owner.pid(), hold_->term());
     LS_RETURN_IF_ERROR(hold_->EnsureDirectory(layout::kEvents));
     LS_ASSIGN_OR_RETURN(events_, CreateEventFile(*storage_, name, now, records));
+    event_bytes_ = records.size();
     return absl::OkStatus();
   }
+  event_bytes_ += records.size();
   absl::Status status = events_->Append(records);
   if (status.ok()) status = events_->Sync();
   if (!status.ok()) events_.reset();  // nothing is readable behind a torn record
@@ -292,8 +320,7 @@ absl::StatusOr<std::string> JobStore::ReadShare(const SnapshotId& id, const Shar
            reader.manifest().state_digest() == id.digest;
   };
   if (!reader_.has_value() || !is_wanted(*reader_)) {
-    absl::StatusOr<CheckpointReader> reader =
-        CheckpointReader::Open(*storage_, layout::CheckpointPath(static_cast<int64_t>(id.step)));
+    absl::StatusOr<CheckpointReader> reader = CheckpointReader::Open(*storage_, PathOf(static_cast<int64_t>(id.step)));
     if (absl::IsNotFound(reader.status())) return ExplainMissing(reader.status());
     LS_RETURN_IF_ERROR(reader.status());
     if (!is_wanted(*reader)) return absl::DataLossError(absl::StrCat(id.ToString(), " is not published here"));

@@ -1,5 +1,5 @@
-// The job's directory in the hands of one chief: claimed, recovered, and from then on the only way to its bytes. Joins
-// the parts of chief/term, chief/checkpoint and chief/metagraph.
+// The job's directory, or its place in a bucket, in the hands of one chief: claimed, recovered, and from then on the
+// only way to its bytes. Joins the parts of chief/term, chief/checkpoint and chief/metagraph.
 //
 // Threading: thread-safe; every call blocks on the storage, one at a time but for Accept.
 #ifndef LOCKSTEP_CHIEF_SERVER_JOB_STORE_H_
@@ -27,11 +27,13 @@
 #include "chief/server/job_setup.h"
 #include "chief/server/open_saves.h"
 #include "chief/stats/history_files.h"
+#include "chief/term/bucket_hold.h"
 #include "chief/term/job_log.h"
 #include "chief/term/log_term_registry.h"
 #include "chief/term/storage_term_registry.h"
 #include "chief/term/term_claim.h"
 #include "common/checkpoint_format/naming.h"
+#include "common/job_place/job_place.h"
 #include "common/storage/storage.h"
 #include "common/sync/mutex.h"
 #include "protos/checkpoint.pb.h"
@@ -53,6 +55,10 @@ class JobStore {
   // (LogTermRegistry); its lock is passed over.
   static absl::StatusOr<std::unique_ptr<JobStore>> Open(JobSetup& setup, int& exit_code,
                                                         std::optional<int64_t> succeeds = std::nullopt);
+  // The same at a place that is open.
+  static absl::StatusOr<std::unique_ptr<JobStore>> OpenAt(std::unique_ptr<JobPlace> place, JobSetup& setup,
+                                                          int& exit_code,
+                                                          std::optional<int64_t> succeeds = std::nullopt);
 
   const RecoveredState& recovered() const { return recovered_; }
   const std::string& token() const { return token_; }
@@ -69,6 +75,9 @@ class JobStore {
   absl::Status KeepAddress();
   // A path below the directory as a user would find it.
   std::string Describe(absl::string_view path) const { return storage_->Describe(path); }
+
+  // Where the checkpoint of this step is, as a user finds it.
+  std::string DescribeCheckpoint(uint64_t step);
 
   // Saves. Codes as ShardSink and ManifestStore.
   void OpenSave(const SnapshotId& id, uint32_t shares) { saves_.Open(id, shares); }  // does not block on the storage
@@ -138,6 +147,12 @@ class JobStore {
   absl::Status CheckMayClaim(const JobSetup& setup, const std::optional<DirectoryMark>& mark);
   // OK when the job may go on from `newest`; the log gets what changed.
   absl::Status CheckGoesOn(const JobSetup& setup, const CheckpointReader& newest);
+  // Claims the next term in the directory or the bucket.
+  absl::StatusOr<std::unique_ptr<TermHold>> Hold() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // In a bucket: removes what earlier chiefs left and no record names. OK unless a newer chief has the job.
+  absl::Status SweepBucket() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of a checkpoint that need not be there.
+  std::string PathOf(int64_t step) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Gives a new job its lineage.
   absl::Status BeginHistory() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The end of taking over: finds plan and drains, and puts all that is true of the job into one record. `in_log`: the
@@ -156,7 +171,8 @@ class JobStore {
   absl::Status ExplainMissing(const absl::Status& error) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::unique_ptr<ShardSink>> MakeSink(const SnapshotId& id, uint32_t shares);
 
-  std::unique_ptr<Storage> storage_;
+  std::unique_ptr<JobPlace> place_;
+  Storage* storage_ = nullptr;  // of place_
   std::unique_ptr<JobLog> log_;
   std::unique_ptr<StorageTermRegistry> older_terms_;
   std::unique_ptr<LogTermRegistry> registry_;
@@ -173,14 +189,16 @@ class JobStore {
 
   Mutex mutex_;  // held while the storage works: the loop takes it in no call
   std::unique_ptr<TermHold> hold_ GUARDED_BY(mutex_);
-  DirectoryMark mark_ GUARDED_BY(mutex_);           // the job's history
-  std::string repairing_ GUARDED_BY(mutex_);        // the lineage of the repair under way
-  uint64_t set_aside_from_ GUARDED_BY(mutex_) = 0;  // by it; 0: nothing
+  BucketHold* bucket_hold_ GUARDED_BY(mutex_) = nullptr;  // hold_, in a bucket
+  DirectoryMark mark_ GUARDED_BY(mutex_);                 // the job's history
+  std::string repairing_ GUARDED_BY(mutex_);              // the lineage of the repair under way
+  uint64_t set_aside_from_ GUARDED_BY(mutex_) = 0;        // by it; 0: nothing
   EvaluationRule rule_;
   std::optional<ManifestStore> manifests_ GUARDED_BY(mutex_);
   std::map<SnapshotId, StoredShards> stored_ GUARDED_BY(mutex_);
   std::optional<CheckpointReader> reader_ GUARDED_BY(mutex_);  // of the checkpoint that is being fetched
   std::unique_ptr<WritableFile> events_ GUARDED_BY(mutex_);
+  uint64_t event_bytes_ GUARDED_BY(mutex_) = 0;  // of events_
   std::optional<HistoryFiles> history_ GUARDED_BY(mutex_);
   std::string address_ GUARDED_BY(mutex_);
   uint64_t beats_ = 0;  // of the thread that calls Beat

@@ -1,4 +1,4 @@
-// A tiny job in a directory of its own, over several lives of its chief, for tests of JobStore on a real file system.
+// A tiny job in a directory of its own, or elsewhere, over several lives of its chief, for tests of JobStore.
 //
 // Threading: thread-compatible; tests only.
 #ifndef LOCKSTEP_CHIEF_SERVER_JOB_STORE_HARNESS_H_
@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -26,6 +27,7 @@
 #include "common/digest/sha256.h"
 #include "common/digest/state_digest.h"
 #include "common/status/exit_code.h"
+#include "common/status/status_macros.h"
 #include "common/storage/local/no_room.h"
 #include "common/training/job_data.h"
 
@@ -61,6 +63,11 @@ class SmallData : public JobData {
   DataFacts facts_;
 };
 
+struct SaveAttempt {
+  absl::Status status;  // the first that was not OK
+  bool published = false;
+};
+
 // A tiny job in a directory of its own below TEST_TMPDIR, removed when dropped.
 class Job {
  public:
@@ -92,6 +99,7 @@ checkpoint: {every: 10steps, keep_latest: 2, keep_best: true}
     absl::StatusOr<JobSetup> setup = SetUpJob(options_, code);
     if (!setup.ok()) return setup.status();
     setup_ = *std::move(setup);
+    if (place) return JobStore::OpenAt(place(), setup_, code, succeeds);
     return JobStore::Open(setup_, code, succeeds);
   }
 
@@ -108,18 +116,15 @@ checkpoint: {every: 10steps, keep_latest: 2, keep_best: true}
       REQUIRE(digest.Add(tensor.spec, bytes.back()).ok());
     }
     const SnapshotId id{setup_.policy.lineage, step, digest.Hex()};
-    store.OpenSave(id, 1);
-    const SharePlan plan = PlanShares(layout, 1).value();
-    std::string stream;
-    for (const SharePiece& piece : plan.shares[0].pieces) stream += bytes[piece.tensor];
-    REQUIRE(store.Accept(id, 0, 1, 0, stream, Crc32c(stream)).ok());
-    REQUIRE(store.FinishShards(id).ok());
-    CommitInfo info;
-    info.kernel_plan = Sha256Hex(kPlan);
-    info.evaluations = ledger;
-    info.audited = audited;
-    info.keep_step = ledger.best_step == 0 ? kKeepNamed : static_cast<int64_t>(ledger.best_step);
-    return store.Publish(id, info);
+    absl::StatusOr<PublishedCheckpoint> published = Store(store, id, layout, bytes, ledger, audited);
+    if (!published.ok()) store.AbandonSave(id, store.CloseSave(id));
+    return published;
+  }
+
+  // The same where it may fail.
+  SaveAttempt TrySave(JobStore& store, uint64_t step, const EvaluationLedger& ledger) {
+    const auto published = Save(store, step, ledger);
+    return {published.status(), published.ok()};
   }
 
   // Steps 10, 20, 30, of which 10 has the lowest loss, under the job's plan.
@@ -136,8 +141,28 @@ checkpoint: {every: 10steps, keep_latest: 2, keep_best: true}
   }
 
   int code = 0;
+  // Where the job is kept instead of its directory.
+  std::function<std::unique_ptr<JobPlace>()> place;
 
  private:
+  absl::StatusOr<PublishedCheckpoint> Store(JobStore& store, const SnapshotId& id,
+                                            const std::vector<CheckpointTensor>& layout,
+                                            const std::vector<std::string>& bytes, const EvaluationLedger& ledger,
+                                            bool audited) {
+    store.OpenSave(id, 1);
+    const SharePlan plan = PlanShares(layout, 1).value();
+    std::string stream;
+    for (const SharePiece& piece : plan.shares[0].pieces) stream += bytes[piece.tensor];
+    LS_RETURN_IF_ERROR(store.Accept(id, 0, 1, 0, stream, Crc32c(stream)));
+    LS_RETURN_IF_ERROR(store.FinishShards(id).status());
+    CommitInfo info;
+    info.kernel_plan = Sha256Hex(kPlan);
+    info.evaluations = ledger;
+    info.audited = audited;
+    info.keep_step = ledger.best_step == 0 ? kKeepNamed : static_cast<int64_t>(ledger.best_step);
+    return store.Publish(id, info);
+  }
+
   fs::path root_;
   ChiefOptions options_;
   JobSetup setup_;

@@ -47,7 +47,7 @@ absl::Status JobStore::TakeOver(JobSetup& setup, int& exit_code) {
     exit_code = kExitBadJob;
     LS_RETURN_IF_ERROR(CheckGoesOn(setup, *state.newest));
     exit_code = kExitStorage;
-  } else {
+  } else if (!hold_->in_bucket()) {
     LS_RETURN_IF_ERROR(CheckRoom(setup.directory, setup.layout.TotalBytes()));
   }
   if (found.mark.has_value()) mark_ = *found.mark;
@@ -68,7 +68,25 @@ absl::Status JobStore::TakeOver(JobSetup& setup, int& exit_code) {
   }
   LS_RETURN_IF_ERROR(SettleBest(setup.policy.training.evaluation));
   TakeUpHosts();
-  return Settle(setup, found.in_log, trained_with);
+  LS_RETURN_IF_ERROR(Settle(setup, found.in_log, trained_with));
+  return state.used_unlisted ? absl::OkStatus() : SweepBucket();
+}
+
+absl::StatusOr<std::unique_ptr<TermHold>> JobStore::Hold() {
+  if (place_->bucket() == nullptr) return TermHold::Take(*storage_, *registry_, ThisProcess(), if_locked_);
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<BucketHold> hold, BucketHold::Take(*place_->bucket(), *registry_, ThisProcess()));
+  bucket_hold_ = hold.get();
+  return hold;
+}
+
+absl::Status JobStore::SweepBucket() {
+  if (bucket_hold_ == nullptr) return absl::OkStatus();
+  std::vector<std::string> messages;
+  const absl::Status swept = bucket_hold_->Sweep(log_->head(), messages);
+  for (const std::string& message : messages) LS_LOG(warn, message);
+  if (IsFenced(swept)) return swept;
+  if (!swept.ok()) LS_LOG(warn, "what earlier chiefs left in the bucket stays for now: ", swept.message());
+  return absl::OkStatus();
 }
 
 absl::Status JobStore::Settle(const JobSetup& setup, bool in_log, const std::string& trained_with) {
@@ -106,7 +124,8 @@ absl::StatusOr<FoundMark> JobStore::Claim(const JobSetup& setup, int& exit_code)
   LS_RETURN_IF_ERROR(found.status());
   exit_code = kExitBadJob;
   LS_RETURN_IF_ERROR(CheckMayClaim(setup, found->mark));
-  absl::StatusOr<std::unique_ptr<TermHold>> hold = TermHold::Take(*storage_, *registry_, ThisProcess(), if_locked_);
+  const std::string address_in_log = log_->head().owner().address();
+  absl::StatusOr<std::unique_ptr<TermHold>> hold = Hold();
   exit_code = StorageExitCode(hold.status());
   LS_RETURN_IF_ERROR(hold.status());
   hold_ = *std::move(hold);
@@ -118,7 +137,11 @@ absl::StatusOr<FoundMark> JobStore::Claim(const JobSetup& setup, int& exit_code)
   LS_RETURN_IF_ERROR(log_->Sweep());
   LS_RETURN_IF_ERROR(KeepDamagedMark(*hold_, *found));
   if (!found->repair.empty()) LS_LOG(warn, found->repair);
-  if (const auto earlier = ReadAddress(*storage_); earlier.ok()) earlier_address_ = earlier->address;
+  if (hold_->in_bucket()) {
+    earlier_address_ = address_in_log;
+  } else if (const auto earlier = ReadAddress(*storage_); earlier.ok()) {
+    earlier_address_ = earlier->address;
+  }
   absl::StatusOr<std::string> token = LoadOrMakeToken(*hold_);
   exit_code = TokenExitCode(token.status());
   LS_RETURN_IF_ERROR(token.status());
@@ -136,11 +159,13 @@ absl::Status JobStore::CheckMayClaim(const JobSetup& setup, const std::optional<
   if (lock_is_link || locked || !(token.ok() || absl::IsNotFound(token))) {
     return absl::OkStatus();
   }
-  const absl::StatusOr<std::vector<CheckpointSummary>> all = ListCheckpoints(*storage_);
+  const absl::StatusOr<std::vector<CheckpointSummary>> all =
+      place_->bucket() == nullptr ? ListCheckpoints(*storage_)
+                                  : ListCheckpoints(*storage_, CheckpointsOfRecord(log_->head()));
   if (!all.ok()) return absl::OkStatus();
   for (const CheckpointSummary& summary : *all) {
     if (!summary.status.ok() || !BelongsTo(summary.manifest, *mark)) continue;
-    const auto reader = CheckpointReader::Open(*storage_, JoinPath(layout::kCheckpoints, summary.name));
+    const auto reader = CheckpointReader::Open(*storage_, summary.path);
     if (!reader.ok()) continue;
     const absl::Status goes_on = CheckResume(setup, *storage_, *reader);
     if (goes_on.ok() || reader->VerifyContent().ok()) return goes_on;  // a damaged one speaks against nothing

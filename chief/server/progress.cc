@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -31,6 +32,15 @@ std::string Eta(double seconds) {
   if (hours > 0) return absl::StrFormat("%dh%02dm", hours, minutes);
   if (minutes > 0) return absl::StrFormat("%dm%02ds", minutes, absl::ToInt64Seconds(left) % 60);
   return absl::StrFormat("%ds", absl::ToInt64Seconds(left));
+}
+
+std::string HowToLoad(const std::string& checkpoint) {
+  if (absl::StartsWith(checkpoint, "s3://")) {
+    return "\nfetch its files model*.safetensors to load it in PyTorch, or write it as ONNX: lockstep model export";
+  }
+  return absl::StrCat("\nload it in PyTorch:\n  import glob, safetensors.torch\n  files = glob.glob(\"", checkpoint,
+                      "/model*.safetensors\")\n  model.load_state_dict({k: v for f in files for k, v "
+                      "in safetensors.torch.load_file(f).items()})");
 }
 
 }  // namespace
@@ -184,11 +194,7 @@ void Progress::Close(const std::string& checkpoint, const BestResult& best, bool
   const std::string why = early ? absl::StrCat(", ", board_.metric(), " no longer improves") : "";
   const std::string how = step_ >= options_.end_step || early ? "done" : "stopped";
   options_.tell({.name = how,
-                 .text = absl::StrCat(how, " at step ", step, why, "; checkpoint ", checkpoint,
-                                      "\nload it in PyTorch:\n  import glob, safetensors.torch\n  files = glob.glob(\"",
-                                      checkpoint,
-                                      "/model*.safetensors\")\n  model.load_state_dict({k: v for f in files for k, v "
-                                      "in safetensors.torch.load_file(f).items()})"),
+                 .text = absl::StrCat(how, " at step ", step, why, "; checkpoint ", checkpoint, HowToLoad(checkpoint)),
                  .fields = {{"step", step}, {"checkpoint", checkpoint}},
                  .good = true});
 }

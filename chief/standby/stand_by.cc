@@ -7,13 +7,14 @@
 #include "absl/strings/str_cat.h"
 #include "chief/term/job_log.h"
 #include "chief/term/other_chief.h"
+#include "common/checkpoint_format/bucket_naming.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/clock/clock.h"
+#include "common/job_place/job_place.h"
 #include "common/log/log.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
-#include "common/storage/local/local_storage.h"
 #include "common/sync/stop_signals.h"
 
 namespace lockstep::chief {
@@ -21,32 +22,53 @@ namespace {
 
 constexpr uint64_t kMaxBeatBytes = 4096;
 
-absl::StatusOr<JobSight> LookAtDirectory(const std::string& directory) {
-  const absl::StatusOr<std::unique_ptr<LocalStorage>> storage = LocalStorage::Open(directory);
-  if (absl::IsNotFound(storage.status())) return JobSight();
-  LS_RETURN_IF_ERROR(storage.status());
-  return LookAtJob(**storage);
+// Opens the job's place where it is not open yet. A directory is opened at each look: it may not be made yet, or be
+// mounted anew.
+absl::StatusOr<JobSight> LookAgain(const std::string& where, std::unique_ptr<JobPlace>& bucket) {
+  if (bucket != nullptr) return LookAtBucket(*bucket->bucket());
+  absl::StatusOr<std::unique_ptr<JobPlace>> place = JobPlace::Open(where);
+  if (absl::IsNotFound(place.status())) return JobSight();
+  LS_RETURN_IF_ERROR(place.status());
+  if ((*place)->bucket() == nullptr) return LookAtJob((*place)->storage());
+  bucket = *std::move(place);
+  return LookAtBucket(*bucket->bucket());
+}
+
+absl::StatusOr<std::string> ReadBeat(const Storage& storage, const std::string& path) {
+  absl::StatusOr<std::string> beat = ReadWholeFile(storage, path, kMaxBeatBytes);
+  return absl::IsNotFound(beat.status()) ? std::string() : beat;
+}
+
+void TakeRecord(const CommitRecord& record, JobSight& sight) {
+  sight.term = record.term();
+  sight.record = record.number();
+  sight.serves = !record.owner().address().empty();
+  if (record.ended()) sight.ended_with = record.exit_code();
 }
 
 }  // namespace
+
+// There are no locks, and a chief that was followed may still write its beat: that of the newest term counts.
+absl::StatusOr<JobSight> LookAtBucket(BucketStorage& bucket) {
+  JobSight sight;
+  LS_ASSIGN_OR_RETURN(const std::optional<CommitRecord> record, ReadNewestRecord(bucket));
+  if (!record.has_value()) return sight;
+  TakeRecord(*record, sight);
+  LS_ASSIGN_OR_RETURN(sight.beat, ReadBeat(bucket, layout::AlivePath(sight.term)));
+  return sight;
+}
 
 absl::StatusOr<JobSight> LookAtJob(Storage& storage) {
   JobSight sight;
   // The log comes last: a chief that ends says so there before it lets go of the lock.
   const std::optional<std::string> holder = LockHolderHere(storage);
-  const absl::StatusOr<std::string> beat = ReadWholeFile(storage, layout::kAlive, kMaxBeatBytes);
-  if (!beat.ok() && !absl::IsNotFound(beat.status())) return beat.status();
-  sight.beat = beat.value_or("");
+  LS_ASSIGN_OR_RETURN(sight.beat, ReadBeat(storage, layout::kAlive));
   JobLog log(storage);
   LS_ASSIGN_OR_RETURN(const std::optional<CommitRecord> record, log.Read());
-  if (record.has_value()) {
-    sight.term = record->term();
-    sight.record = record->number();
-    sight.serves = !record->owner().address().empty();
-    if (record->ended()) sight.ended_with = record->exit_code();
-    // A chief that was followed while it stood still has the lock until it ends, which is no news of the present one.
-    if (holder == LockText(record->owner().pid(), record->owner().host())) sight.lock_holder = holder;
-  }
+  if (!record.has_value()) return sight;
+  TakeRecord(*record, sight);
+  // A chief that was followed while it stood still has the lock until it ends, which is no news of the present one.
+  if (holder == LockText(record->owner().pid(), record->owner().host())) sight.lock_holder = holder;
   return sight;
 }
 
@@ -55,8 +77,9 @@ absl::StatusOr<int64_t> StandBy(const std::string& directory, const sigset_t& si
   StandbyWatch watch;
   std::optional<int64_t> told_term;
   bool told_failure = false;
+  std::unique_ptr<JobPlace> bucket;
   for (;;) {
-    const absl::StatusOr<JobSight> sight = LookAtDirectory(directory);
+    const absl::StatusOr<JobSight> sight = LookAgain(directory, bucket);
     if (!sight.ok()) {
       watch.LookFailed();
       if (!told_failure) LS_LOG(warn, "standing by: ", sight.status().message(), "; looking again every second");

@@ -23,7 +23,19 @@ std::string RandomName() {
 
 }  // namespace
 
-JobLog::JobLog(Storage& storage) : storage_(storage), slots_(&storage, layout::kLog, RandomName) {}
+JobLog::JobLog(Storage& storage)
+    : job_place_(storage.Describe("")),
+      log_place_(storage.Describe(layout::kLog)),
+      storage_(&storage),
+      storage_slots_(std::make_unique<StorageSlots>(&storage, layout::kLog, RandomName)),
+      slots_(*storage_slots_) {}
+
+JobLog::JobLog(ObjectStore& objects)
+    : job_place_(objects.Describe("")),
+      log_place_(objects.Describe(layout::kLog)),
+      storage_(nullptr),
+      object_slots_(std::make_unique<ObjectSlots>(&objects, layout::kLog)),
+      slots_(*object_slots_) {}
 
 absl::StatusOr<std::optional<CommitRecord>> JobLog::Read() {
   MutexLock lock(&mutex_);
@@ -60,12 +72,11 @@ absl::Status JobLog::Change(absl::string_view what, const std::function<void(Com
     LS_ASSIGN_OR_RETURN(const Appended appended, log_->Append(std::move(next)));
     if (appended == Appended::kDone) return absl::OkStatus();
     if (appended == Appended::kFenced) {
-      return FencedError(absl::StrCat("another chief took ", storage_.Describe(""),
-                                      " over; this one ends without writing anything more"));
+      return FencedError(
+          absl::StrCat("another chief took ", job_place_, " over; this one ends without writing anything more"));
     }
   }
-  return absl::UnavailableError(
-      absl::StrCat("the record of '", what, "' in ", storage_.Describe(layout::kLog), " was not written"));
+  return absl::UnavailableError(absl::StrCat("the record of '", what, "' in ", log_place_, " was not written"));
 }
 
 absl::StatusOr<int64_t> JobLog::NewestTerm() {
@@ -87,15 +98,16 @@ LogOwner JobLog::owner() const {
 
 absl::Status JobLog::Sweep() {
   MutexLock lock(&mutex_);
-  return slots_.SweepLeftovers();
+  return storage_slots_ == nullptr ? absl::OkStatus() : storage_slots_->SweepLeftovers();
 }
 
-std::string JobLog::Describe() const { return storage_.Describe(layout::kLog); }
+std::string JobLog::Describe() const { return log_place_; }
 
 absl::Status JobLog::Refresh() {
+  if (storage_ == nullptr) return absl::OkStatus();
   const std::string change = absl::StrCat(layout::kLog, "/tmp-look-", RandomName());
-  LS_RETURN_IF_ERROR(storage_.CreateDirectoryExclusive(change));
-  return storage_.RemoveTree(change);
+  LS_RETURN_IF_ERROR(storage_->CreateDirectoryExclusive(change));
+  return storage_->RemoveTree(change);
 }
 
 }  // namespace lockstep::chief

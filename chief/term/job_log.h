@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,7 +19,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/commit_log/commit_log.h"
+#include "common/commit_log/slots.h"
 #include "common/commit_log/storage_slots.h"
+#include "common/object_store/object_slots.h"
+#include "common/object_store/object_store.h"
 #include "common/storage/storage.h"
 #include "common/sync/mutex.h"
 #include "protos/commit_log.pb.h"
@@ -27,8 +31,10 @@ namespace lockstep::chief {
 
 class JobLog {
  public:
-  // `storage` is not owned and outlives the log.
+  // The log of a directory. `storage` is not owned and outlives the log.
   explicit JobLog(Storage& storage);
+  // The log of a job in a bucket. `objects` is not owned and outlives the log.
+  explicit JobLog(ObjectStore& objects);
 
   // Reads the newest record that is whole; nullopt: there is no log. Changes nothing. DataLoss: records are there, and
   // the newest are all damaged. FailedPrecondition: the newest is of a newer program. Else codes of the storage.
@@ -50,9 +56,10 @@ class JobLog {
   // Who claimed the newest term, as far as NewestTerm or Read saw it.
   LogOwner owner() const;
 
-  // Removes what killed processes left between the records. REQUIRES: this process claimed the newest term.
+  // Removes what killed processes left between the records: in a bucket they leave nothing. REQUIRES: this process
+  // claimed the newest term.
   absl::Status Sweep();
-  // As TermRegistry::Refresh.
+  // As TermRegistry::Refresh. A bucket always shows the present.
   absl::Status Refresh();
   // Where it lies, as a user finds it.
   std::string Describe() const;
@@ -60,9 +67,15 @@ class JobLog {
  private:
   absl::StatusOr<std::optional<CommitRecord>> ReadLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // Where the job and its log lie, as a user finds them.
+  const std::string job_place_;
+  const std::string log_place_;
+  Storage* const storage_;  // of a directory; null in a bucket
+
   mutable Mutex mutex_;
-  Storage& storage_;
-  StorageSlots slots_ GUARDED_BY(mutex_);
+  std::unique_ptr<StorageSlots> storage_slots_ GUARDED_BY(mutex_);  // of a directory
+  std::unique_ptr<ObjectSlots> object_slots_ GUARDED_BY(mutex_);    // in a bucket
+  Slots& slots_ GUARDED_BY(mutex_);                                 // one of these
   std::optional<CommitLog> log_ GUARDED_BY(mutex_);
   std::vector<std::string> damage_ GUARDED_BY(mutex_);
   std::optional<CommitRecord> newer_ GUARDED_BY(mutex_);  // another process's, behind the head

@@ -105,7 +105,7 @@ TEST_CASE("staging: what was made while a newer chief claimed is never used", "[
 
     CHECK(IsFenced(hold->Scratch("save").status()));
 
-    made = made || storage.Exists(hold->staging()).value();
+    made = made || storage.Exists(layout::StagingPath(hold->term())).value();
     CHECK(IsFenced(hold->Replace(layout::kLatest, "x\n")));
     CHECK(IsFenced(hold->SetAside(layout::kCheckpoints, "bad").status()));
     CHECK_FALSE(storage.Exists(layout::kLatest).value());

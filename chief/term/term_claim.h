@@ -1,4 +1,5 @@
-// Rule 13: how a chief takes over a job's directory, and how it notices that another took it from it.
+// Rule 13: how a chief takes over a job's directory, and how it notices that another took it from it. A bucket is taken
+// over by the claim alone (bucket_hold.h).
 //
 //   1 lock       another chief of this machine alive → FailedPrecondition with its pid and host
 //   2 claim      the next term, by exclusive create
@@ -22,7 +23,9 @@
 #ifndef LOCKSTEP_CHIEF_TERM_TERM_CLAIM_H_
 #define LOCKSTEP_CHIEF_TERM_TERM_CLAIM_H_
 
+#include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -40,15 +43,17 @@ enum class IfLocked {
   kTakeOver,  // that chief is known to do nothing
 };
 
+// What a chief does to its job's place, and no chief before it can do any more. A directory and a bucket
+// (bucket_hold.h) have one each.
 class TermHold {
  public:
-  // Takes the directory over (steps 1 to 5). Neither `storage` nor `registry` is owned; both must outlive the hold.
+  // Takes a directory over (steps 1 to 5). Neither `storage` nor `registry` is owned; both must outlive the hold.
   // FailedPrecondition: another chief holds the lock. Aborted: a newer term exists (see IsFenced).
   static absl::StatusOr<std::unique_ptr<TermHold>> Take(Storage& storage, TermRegistry& registry,
                                                         const TermOwner& owner, IfLocked if_locked = IfLocked::kRefuse);
+  virtual ~TermHold() = default;
 
   int64_t term() const { return term_; }
-  const std::string& staging() const { return staging_; }
   Storage& storage() const { return storage_; }
 
   // OK while no newer term was claimed; else an Aborted status for which IsFenced is true, naming its owner.
@@ -57,52 +62,65 @@ class TermHold {
   // OK while this term's claim is there and is the newest. NotFound: it is gone; Aborted as CheckCurrent.
   absl::Status CheckSamePlace() const;
 
-  // Takes the directory's lock where this chief has none and nobody holds it. Codes of the storage.
-  absl::Status TakeFreeLock(const TermOwner& owner);
-
   // Turns the error of a failed write into the fenced status when a newer term is the cause; else returns it as it is.
   absl::Status Explain(absl::Status error) const;
 
-  // A path in staging/<term>/ that was not given out before; the directory is there, made again where it has to be.
-  // Aborted with IsFenced; NotFound: this is not the directory that was claimed (any more); else codes of the storage.
-  absl::StatusOr<std::string> Scratch(absl::string_view hint);
+  // Whether nothing is moved here: data lies under its final name from the first byte and counts when a record of the
+  // log names it; what is set aside stays where it is, and a record has to say so.
+  virtual bool in_bucket() const = 0;
+
+  // Takes the place's lock where this chief has none and nobody holds it. Codes of the storage.
+  virtual absl::Status TakeFreeLock(const TermOwner& owner) = 0;
+
+  // A path for passing use that was not given out before, of this term alone; in a directory below staging/, which is
+  // made again where it has to be. Aborted with IsFenced; NotFound: this is not the place that was claimed (any more);
+  // else codes of the storage.
+  virtual absl::StatusOr<std::string> Scratch(absl::string_view hint) = 0;
 
   // Makes one of the job's directories again where somebody removed it. Codes as of Scratch.
-  absl::Status EnsureDirectory(absl::string_view path);
+  virtual absl::Status EnsureDirectory(absl::string_view path) = 0;
 
-  // Moves a published file or directory out of the way without losing it, to set_aside/<name>-<why>-term-000007[-2…],
-  // and returns the new path. It goes through the staging directory, so that a fenced chief cannot move anything.
-  absl::StatusOr<std::string> SetAside(absl::string_view path, absl::string_view why);
+  // A new folder, with these folders in it, for the files of a save of this step. Codes as of Scratch.
+  virtual absl::StatusOr<std::string> NewCheckpoint(int64_t step, const std::set<std::string>& folders) = 0;
+  // Gives that folder, whose files are all durable, the place that it has as a checkpoint, and returns it.
+  // AlreadyExists: something is there. Aborted with IsFenced; else codes of the storage.
+  virtual absl::StatusOr<std::string> PlaceCheckpoint(const std::string& folder, int64_t step) = 0;
+
+  // Removes the folder of a save that is given up. Does nothing once it has its place: a record may name it.
+  // Thread-safe.
+  virtual absl::Status Discard(const std::string& folder) = 0;
+
+  // Stores a file whose name tells its content. AlreadyExists: one has that name. Codes as of Scratch.
+  virtual absl::Status StoreNew(absl::string_view path, absl::string_view content) = 0;
+
+  // Puts something published out of the way without losing it, and returns where it is then: in a directory, and of a
+  // file in a bucket, set_aside/<name>-<why>-term-000007[-2…]; a checkpoint in a bucket stays. A fenced chief cannot
+  // move anything.
+  virtual absl::StatusOr<std::string> SetAside(absl::string_view path, absl::string_view why) = 0;
 
   // The other way round: moves set_aside/<name> to `path`. AlreadyExists: something is there, and nothing was moved.
-  absl::Status PutBack(absl::string_view name, absl::string_view path);
+  // REQUIRES: a directory.
+  virtual absl::Status PutBack(absl::string_view name, absl::string_view path) = 0;
   // Copies a small file to set_aside/, as SetAside would name it, and leaves it where it is. Returns the new path.
-  absl::StatusOr<std::string> KeepCopy(absl::string_view path, absl::string_view why);
+  virtual absl::StatusOr<std::string> KeepCopy(absl::string_view path, absl::string_view why) = 0;
 
-  // Removes a published file or directory by way of the staging directory: nothing half removed stands under its name.
-  // NotFound: it is not there.
-  absl::Status Remove(absl::string_view path);
+  // Removes a published file or directory: in a directory nothing half removed stands under its name; in a bucket no
+  // record may name it any more. NotFound: it is not there.
+  virtual absl::Status Remove(absl::string_view path) = 0;
 
-  // Replaces a small file atomically by way of the staging directory.
-  absl::Status Replace(absl::string_view path, absl::string_view content, Access access = Access::kShared);
+  // Replaces a small file atomically.
+  virtual absl::Status Replace(absl::string_view path, absl::string_view content, Access access = Access::kShared) = 0;
+
+ protected:
+  TermHold(Storage& storage, TermRegistry& registry, int64_t term)
+      : storage_(storage), registry_(registry), term_(term) {}
+
+  TermRegistry& registry() const { return registry_; }
 
  private:
-  TermHold(Storage& storage, TermRegistry& registry, int64_t term, std::unique_ptr<StorageLock> lock);
-
-  // Steps 3 and 4 again where the staging directory is gone.
-  absl::Status EnsureStaging();
-  absl::Status EvictOlder();
-  absl::Status Evict(const std::string& name);
-  absl::Status Rescue(const std::string& evicted);
-  absl::StatusOr<std::string> KeepAside(absl::string_view staged, absl::string_view label);
-
   Storage& storage_;
   TermRegistry& registry_;
-  int64_t term_;
-  std::string staging_;
-  std::unique_ptr<StorageLock> lock_;
-  int64_t scratch_count_ = 0;
-  bool staging_is_checked_ = false;  // step 4 has passed since the staging directory was created
+  const int64_t term_;
 };
 
 // True for the statuses that mean: a newer chief has the job; exit with code 76.

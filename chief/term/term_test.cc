@@ -73,7 +73,7 @@ TEST_CASE("term: a newer chief fences the older one, which can publish nothing m
   CHECK(IsFenced(WriteAddress(*older, "stale:1")));
   CHECK(IsFenced(older->SetAside("checkpoints", "bad").status()));
   CHECK_FALSE(storage.Exists("staging/term-000001").value());
-  CHECK(storage.List(newer->staging()).value().empty());
+  CHECK(storage.List(layout::StagingPath(newer->term())).value().empty());
   CHECK(WriteAddress(*newer, "fresh:1").ok());
   CHECK(ReadAddress(storage)->address == "fresh:1");
 }
@@ -151,7 +151,7 @@ TEST_CASE("term: a claim that is cut off by a crash at any operation leaves the 
       CHECK((*next)->term() > claimed);
       CHECK((*next)->CheckCurrent().ok());
       CHECK(storage.List(layout::kStaging).value().size() == 1);
-      CHECK(storage.List((*next)->staging()).value().empty());
+      CHECK(storage.List(layout::StagingPath((*next)->term())).value().empty());
     }
   }
 }

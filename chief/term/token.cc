@@ -65,12 +65,19 @@ absl::Status CheckTokenIsOwn(const Storage& storage, const FileFacts& own) {
 
 absl::StatusOr<std::string> LoadOrMakeToken(TermHold& hold) {
   absl::StatusOr<std::string> token = ReadToken(hold.storage());
-  if (token.ok()) {
+  if (token.ok() && !hold.in_bucket()) {  // whoever has the keys of a bucket may read and write all of it
     LS_ASSIGN_OR_RETURN(const FileFacts own, FactsOfOwnFile(hold));
     LS_RETURN_IF_ERROR(CheckTokenIsOwn(hold.storage(), own));
   }
   if (!absl::IsNotFound(token.status())) return token;
   LS_ASSIGN_OR_RETURN(const std::string made, RandomSecretHex(kTokenBytes));
+  if (hold.in_bucket()) {
+    const absl::Status stored = hold.StoreNew(layout::kToken, made + "\n");
+    if (absl::IsAlreadyExists(stored))
+      return ReadToken(hold.storage());  // another chief was faster, or this call twice
+    LS_RETURN_IF_ERROR(stored);
+    return made;
+  }
   LS_RETURN_IF_ERROR(hold.Replace(layout::kToken, made + "\n", Access::kPrivate));
   return made;
 }

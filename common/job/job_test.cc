@@ -71,6 +71,7 @@ TEST_CASE("job: what the file leaves out is filled in, and paths are relative to
   CHECK(Good(kJob, {"train.optimizer.name=adamw"}).train().optimizer().weight_decay() == 0.01);
   CHECK(Good(kJob, {"train.optimizer.name=adam"}).train().optimizer().weight_decay() == 0);
   CHECK(Good(kJob, {"data.train.inputs=/abs/x", "checkpoint.dir=../out"}).checkpoint().dir() == "/out");
+  CHECK(Good(kJob, {"checkpoint.dir=s3://models/runs/7"}).checkpoint().dir() == "s3://models/runs/7");
 }
 
 TEST_CASE("job: a set of data is inputs with labels, or tokens with their length", "[job]") {

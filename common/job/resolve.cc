@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "common/job/scalar.h"
 #include "common/job/suggest.h"
+#include "common/object_store/s3_url.h"
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
 
@@ -95,10 +96,17 @@ class Filling {
     if (key.path()) {
       const std::string text = message->GetReflection()->GetString(*message, field);
       if (text.empty()) return places_.Error(path, "is an empty path");
+      if (path == "checkpoint.dir" && IsS3Url(text)) return ResolveUrl(path, text);
       message->GetReflection()->SetString(message, field,
                                           (std::filesystem::path(directory_) / text).lexically_normal().string());
     }
     return absl::OkStatus();
+  }
+
+  // A place in a bucket lies beside nothing.
+  absl::Status ResolveUrl(const std::string& path, const std::string& text) const {
+    const absl::Status url = ParseS3Url(text).status();
+    return url.ok() ? url : places_.Error(path, std::string(url.message()));
   }
 
   const Places& places_;

@@ -8,13 +8,17 @@
 #include "absl/strings/str_cat.h"
 #include "chief/term/token.h"
 #include "common/checkpoint_format/naming.h"
+#include "common/job_place/job_place.h"
 #include "common/net/chief_address.h"
 #include "common/net/rpc.h"
 #include "common/status/status_macros.h"
+#include "common/storage/files.h"
 #include "common/storage/local/local_storage.h"
 
 namespace lockstep::cli {
 namespace {
+
+constexpr absl::Duration kBucketPatience = absl::Seconds(10);
 
 void Prepare(grpc::ClientContext& context, const std::string& token, absl::Duration deadline) {
   context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(deadline));
@@ -26,8 +30,26 @@ void Prepare(grpc::ClientContext& context, const std::string& token, absl::Durat
 AdminClient::AdminClient(const std::string& address, std::string token)
     : address_(address), token_(std::move(token)), stub_(proto::Admin::NewStub(MakeChannel(address, "admin"))) {}
 
+absl::StatusOr<std::unique_ptr<AdminClient>> AdminClient::ForBucket(const std::string& url,
+                                                                    const std::string& address_file) {
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<JobPlace> place, JobPlace::Open(url, kBucketPatience));
+  std::string address;
+  if (address_file.empty()) {
+    LS_ASSIGN_OR_RETURN(address, ReadAddressInLog(*place->bucket()));
+  } else {
+    const std::string folder(ParentPath(address_file));
+    LS_ASSIGN_OR_RETURN(const std::unique_ptr<LocalStorage> local, LocalStorage::Open(folder.empty() ? "." : folder));
+    LS_ASSIGN_OR_RETURN(const ChiefAddress found,
+                        ReadChiefAddress(*local, BaseName(address_file), BaseName(layout::kLock)));
+    address = found.address;
+  }
+  LS_ASSIGN_OR_RETURN(std::string token, chief::ReadToken(place->storage()));
+  return std::make_unique<AdminClient>(address, std::move(token));
+}
+
 absl::StatusOr<std::unique_ptr<AdminClient>> AdminClient::ForDirectory(const std::string& directory,
                                                                        const std::string& address_file) {
+  if (IsInBucket(directory)) return ForBucket(directory, address_file);
   LS_ASSIGN_OR_RETURN(std::unique_ptr<LocalStorage> storage, LocalStorage::Open(directory));
   LS_ASSIGN_OR_RETURN(const ChiefAddress address, address_file.empty()
                                                       ? chief::ReadAddress(*storage)

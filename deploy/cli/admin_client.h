@@ -19,7 +19,8 @@ class AdminClient {
   AdminClient(const std::string& address, std::string token);
 
   // Where the chief of a job's directory listens, with the directory's token. NotFound when no chief ever ran there.
-  // With `address_file`, a path below the directory, the chief whose address stands there.
+  // With `address_file`, a path below the directory, the chief whose address stands there. Of a job in a bucket,
+  // s3://BUCKET/PREFIX, the log gives the address, or `address_file` does, which is a path of this machine then.
   static absl::StatusOr<std::unique_ptr<AdminClient>> ForDirectory(const std::string& directory,
                                                                    const std::string& address_file = "");
 
@@ -33,6 +34,9 @@ class AdminClient {
   const std::string& address() const { return address_; }
 
  private:
+  static absl::StatusOr<std::unique_ptr<AdminClient>> ForBucket(const std::string& url,
+                                                                const std::string& address_file);
+
   std::string address_;
   std::string token_;
   std::unique_ptr<proto::Admin::Stub> stub_;

@@ -9,11 +9,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "chief/checkpoint/checkpoint_reader.h"
+#include "chief/checkpoint/checkpoints_of_job.h"
 #include "common/checkpoint_format/naming.h"
+#include "common/job_place/job_place.h"
 #include "common/log/escape.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
-#include "common/storage/local/local_storage.h"
 #include "deploy/cli/commands.h"
 
 namespace lockstep::cli {
@@ -42,8 +43,13 @@ absl::StatusOr<std::vector<chief::CheckpointSummary>> Choose(std::vector<chief::
                    "in ", options.directory, "; give the job's directory, the one that holds LOCKSTEP"));
 }
 
-absl::StatusOr<std::vector<chief::CheckpointSummary>> Select(const Storage& storage, const CheckpointOptions& options) {
-  LS_ASSIGN_OR_RETURN(std::vector<chief::CheckpointSummary> all, chief::ListCheckpoints(storage));
+absl::StatusOr<std::vector<chief::CheckpointSummary>> ListAll(const JobPlace& place) {
+  LS_ASSIGN_OR_RETURN(const chief::CheckpointPaths paths, chief::CheckpointsOfJob(place));
+  return chief::ListCheckpoints(place.storage(), paths);
+}
+
+absl::StatusOr<std::vector<chief::CheckpointSummary>> Select(const JobPlace& place, const CheckpointOptions& options) {
+  LS_ASSIGN_OR_RETURN(std::vector<chief::CheckpointSummary> all, ListAll(place));
   return Choose(std::move(all), options);
 }
 
@@ -60,8 +66,8 @@ std::string EvaluationText(const Manifest& manifest, int64_t best_step) {
   return absl::StrFormat("  evaluated %.4f%s", evaluations.value(), manifest.step() == best_step ? " (best)" : "");
 }
 
-absl::Status List(const Storage& storage, const CheckpointOptions& options) {
-  LS_ASSIGN_OR_RETURN(std::vector<chief::CheckpointSummary> all, chief::ListCheckpoints(storage));
+absl::Status List(const JobPlace& place, const CheckpointOptions& options) {
+  LS_ASSIGN_OR_RETURN(std::vector<chief::CheckpointSummary> all, ListAll(place));
   const int64_t best_step = BestStep(all);
   LS_ASSIGN_OR_RETURN(all, Choose(std::move(all), options));
   for (const chief::CheckpointSummary& summary : all) {
@@ -79,13 +85,13 @@ absl::Status List(const Storage& storage, const CheckpointOptions& options) {
   return absl::OkStatus();
 }
 
-absl::Status Verify(const Storage& storage, const CheckpointOptions& options) {
-  LS_ASSIGN_OR_RETURN(std::vector<chief::CheckpointSummary> all, Select(storage, options));
+absl::Status Verify(const JobPlace& place, const CheckpointOptions& options) {
+  LS_ASSIGN_OR_RETURN(std::vector<chief::CheckpointSummary> all, Select(place, options));
   absl::Status first_bad;
   for (const chief::CheckpointSummary& summary : all) {
     absl::Status status = summary.status;
     if (status.ok()) {
-      auto reader = chief::CheckpointReader::Open(storage, absl::StrCat(layout::kCheckpoints, "/", summary.name));
+      auto reader = chief::CheckpointReader::Open(place.storage(), summary.path);
       status = reader.ok() ? reader->VerifyContent() : reader.status();
     }
     const std::string verdict = status.ok() ? "  ok" : absl::StrCat("  BAD  ", status.message());
@@ -96,25 +102,24 @@ absl::Status Verify(const Storage& storage, const CheckpointOptions& options) {
   return absl::DataLossError("at least one checkpoint is damaged; a restore falls back to the newest that verifies");
 }
 
-absl::Status Digest(const Storage& storage, const CheckpointOptions& options) {
-  LS_ASSIGN_OR_RETURN(std::vector<chief::CheckpointSummary> all, Select(storage, options));
-  const std::string path = absl::StrCat(layout::kCheckpoints, "/", all.front().name);
-  LS_ASSIGN_OR_RETURN(chief::CheckpointReader reader, chief::CheckpointReader::Open(storage, path));
+absl::Status Digest(const JobPlace& place, const CheckpointOptions& options) {
+  LS_ASSIGN_OR_RETURN(std::vector<chief::CheckpointSummary> all, Select(place, options));
+  LS_ASSIGN_OR_RETURN(chief::CheckpointReader reader, chief::CheckpointReader::Open(place.storage(), all.front().path));
   LS_ASSIGN_OR_RETURN(std::string digest, reader.ComputeStateDigest());
   std::cout << digest << "\n";
   return absl::OkStatus();
 }
 
-using Action = absl::Status (*)(const Storage&, const CheckpointOptions&);
+using Action = absl::Status (*)(const JobPlace&, const CheckpointOptions&);
 
 void Add(CLI::App& parent, const char* name, const char* what, Action action, int& exit_code) {
   CLI::App* command = parent.add_subcommand(name, what);
   auto options = std::make_shared<CheckpointOptions>();
-  command->add_option("dir", options->directory, "The job's directory")->required();
+  command->add_option("dir", options->directory, "The job's directory, or s3://BUCKET/PREFIX")->required();
   command->add_option("--step", options->step, "Only the checkpoint of this step")->check(CLI::NonNegativeNumber);
   command->callback([options, action, &exit_code] {
-    auto storage = LocalStorage::Open(options->directory);
-    const absl::Status status = storage.ok() ? action(**storage, *options) : storage.status();
+    const auto place = JobPlace::Open(options->directory);
+    const absl::Status status = place.ok() ? action(**place, *options) : place.status();
     exit_code = status.ok() ? static_cast<int>(kExitDone) : Fail(status, kExitStorage);
   });
 }

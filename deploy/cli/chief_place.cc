@@ -11,7 +11,7 @@ namespace lockstep::cli {
 std::shared_ptr<ChiefPlace> AddChiefPlace(CLI::App& command) {
   auto place = std::make_shared<ChiefPlace>();
   CLI::Option_group* group = command.add_option_group("place", "Which job");
-  group->add_option("--dir", place->directory, "The job's directory on this machine");
+  group->add_option("--dir", place->directory, "The job's directory on this machine, or s3://BUCKET/PREFIX");
   group->add_option("--chief", place->address, "The chief's address, HOST:PORT");
   group->require_option(1);
   command.add_option("--token-file", place->token_file,

@@ -15,14 +15,15 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "chief/checkpoint/checkpoint_reader.h"
+#include "chief/checkpoint/checkpoints_of_job.h"
 #include "chief/stats/stats_tracker.h"
 #include "chief/term/other_chief.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/checkpoint_format/proto_json.h"
+#include "common/job_place/job_place.h"
 #include "common/log/escape.h"
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
-#include "common/storage/local/local_storage.h"
 #include "deploy/cli/admin_client.h"
 #include "deploy/cli/columns.h"
 
@@ -99,9 +100,11 @@ absl::StatusOr<std::optional<WorkerStatsFile>> ReadStats(const Storage& storage)
 }
 
 // What lies in the directory: the newest checkpoint, and the chief's last statistics.
-absl::StatusOr<JobState> ReadDirectory(const Storage& storage, const std::string& directory) {
+absl::StatusOr<JobState> ReadPlace(const JobPlace& place, const std::string& directory) {
+  const Storage& storage = place.storage();
   JobState state;
-  const absl::StatusOr<chief::CheckpointReader> newest = chief::OpenCheckpoint(storage, std::nullopt);
+  LS_ASSIGN_OR_RETURN(const chief::CheckpointPaths paths, chief::CheckpointsOfJob(place));
+  const absl::StatusOr<chief::CheckpointReader> newest = chief::OpenCheckpoint(storage, paths, std::nullopt);
   if (!newest.ok() && !absl::IsNotFound(newest.status())) return newest.status();
   if (newest.ok()) {
     state.status.set_job(newest->manifest().job_id());
@@ -134,6 +137,13 @@ absl::StatusOr<JobState> ReadDirectory(const Storage& storage, const std::string
   return state;
 }
 
+// A bucket does not tell when something was written.
+absl::StatusOr<bool> HoldsJob(const std::string& directory) {
+  if (!IsInBucket(directory)) return WrittenAt(absl::StrCat(directory, "/", layout::kMark)) != absl::InfinitePast();
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<JobPlace> place, JobPlace::Open(directory));
+  return place->storage().Exists(layout::kMark);
+}
+
 }  // namespace
 
 bool HasEnded(const JobState& state) {
@@ -142,7 +152,8 @@ bool HasEnded(const JobState& state) {
 }
 
 absl::StatusOr<JobState> ReadJobState(const std::string& directory, absl::Duration deadline) {
-  if (WrittenAt(absl::StrCat(directory, "/", layout::kMark)) == absl::InfinitePast()) {
+  LS_ASSIGN_OR_RETURN(const bool is_job, HoldsJob(directory));
+  if (!is_job) {
     return absl::NotFoundError(absl::StrCat("no job in ", directory, ": it holds no file ", layout::kMark,
                                             ". Give the job's directory with --dir"));
   }
@@ -154,10 +165,12 @@ absl::StatusOr<JobState> ReadJobState(const std::string& directory, absl::Durati
     asked = reply.status();
   }
   if (absl::IsPermissionDenied(asked) || absl::IsUnauthenticated(asked)) return asked;
-  LS_ASSIGN_OR_RETURN(std::unique_ptr<LocalStorage> storage, LocalStorage::Open(directory));
-  LS_ASSIGN_OR_RETURN(JobState state, ReadDirectory(*storage, directory));
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<JobPlace> place, JobPlace::Open(directory));
+  LS_ASSIGN_OR_RETURN(JobState state, ReadPlace(*place, directory));
   const std::string where = client.ok() ? absl::StrCat(" at ", (*client)->address()) : "";
-  if (const std::optional<std::string> holder = chief::LockHolderHere(*storage); holder.has_value()) {
+  const std::optional<std::string> holder =
+      place->bucket() == nullptr ? chief::LockHolderHere(place->storage()) : std::nullopt;
+  if (holder.has_value()) {
     state.status.set_phase(kUnreachable);
     state.reason = absl::StrCat(*holder, " has the directory but does not answer", where,
                                 ": it is starting, or stopped, or too busy");

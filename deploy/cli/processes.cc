@@ -45,7 +45,9 @@ void AddWorker(CLI::App& app, int& exit_code) {
       command->add_option("--chief-file", options->chief_file, "A file with the address: DIR/chief/address");
   chief->excludes(file);
   auto job = std::make_shared<std::string>();
-  command->add_option("--job", *job, "The job's directory, where the chief's address and the token are found")
+  command
+      ->add_option("--job", *job,
+                   "The job's directory or s3://BUCKET/PREFIX, where the chief's address and the token are found")
       ->excludes(chief)
       ->excludes(file);
   command->add_option("--token-file", options->token_file,

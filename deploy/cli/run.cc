@@ -22,6 +22,7 @@
 #include "common/job/job.h"
 #include "common/job/log_settings.h"
 #include "common/job/units.h"
+#include "common/job_place/job_place.h"
 #include "common/log/log.h"
 #include "common/log/output.h"
 #include "common/net/answer_limit.h"
@@ -51,6 +52,7 @@ struct RunOptions {
   std::string job_path;
   std::vector<std::string> overrides;
   std::string directory;
+  std::string logs;
   int workers = 0;
   std::string kill_every;
   uint64_t kill_seed = 0;
@@ -85,8 +87,13 @@ absl::StatusOr<supervisor::KillSchedule> ParseKills(const RunOptions& options) {
 // Commands, logs and questions to the chief for the processes of one run.
 class LocalRun {
  public:
-  LocalRun(RunOptions options, std::string directory, int workers)
-      : options_(std::move(options)), directory_(std::move(directory)), workers_(workers), self_(OwnPath()) {
+  // `folder`: where logs and the address of this run's chief go; the job's directory, unless that is in a bucket.
+  LocalRun(RunOptions options, std::string directory, std::string folder, int workers)
+      : options_(std::move(options)),
+        directory_(std::move(directory)),
+        folder_(std::move(folder)),
+        workers_(workers),
+        self_(OwnPath()) {
     id_ = RandomSecretHex(8).value_or(absl::StrCat(getpid()));
     for (int i = 0; i < workers_; ++i) {
       std::error_code none;
@@ -118,7 +125,7 @@ class LocalRun {
 
   std::string LogPath(const supervisor::Role& role) const {
     if (role.chief) return "";
-    return absl::StrCat(directory_, "/", layout::kLogs, "/", supervisor::RoleName(role), ".log");
+    return absl::StrCat(folder_, "/", layout::kLogs, "/", supervisor::RoleName(role), ".log");
   }
 
   std::optional<int64_t> ReadStep() {
@@ -144,7 +151,7 @@ class LocalRun {
   }
 
   void ReportExit(const supervisor::ReportExit& exited) {
-    auto client = AdminClient::ForDirectory(directory_, AddressFile());
+    auto client = Connect();
     if (!client.ok()) return;
     proto::ExitReport report;
     report.set_name(supervisor::RoleName(exited.role));
@@ -170,12 +177,15 @@ class LocalRun {
  private:
   // Where this run's chief says its address: another run's chief may live in the directory, and this one's be refused.
   std::string AddressFile() const { return absl::StrCat(layout::kLogs, "/", kAddressPrefix, id_, kAddressSuffix); }
-  std::string AddressPath() const { return absl::StrCat(directory_, "/", AddressFile()); }
+  std::string AddressPath() const { return absl::StrCat(folder_, "/", AddressFile()); }
+  absl::StatusOr<std::unique_ptr<AdminClient>> Connect() const {
+    return AdminClient::ForDirectory(directory_, IsInBucket(directory_) ? AddressPath() : AddressFile());
+  }
 
   // A connection is kept while it answers: a chief that starts again may listen elsewhere.
   std::optional<proto::StatusReply> AskChief() {
     if (client_ == nullptr) {
-      auto client = AdminClient::ForDirectory(directory_, AddressFile());
+      auto client = Connect();
       if (!client.ok()) return std::nullopt;
       client_ = *std::move(client);
     }
@@ -192,6 +202,7 @@ class LocalRun {
 
   const RunOptions options_;
   const std::string directory_;
+  const std::string folder_;
   const int workers_;
   const std::string self_;
   std::string id_;                                 // of this run: pids are equal in two containers
@@ -244,6 +255,11 @@ absl::Status MakeLogFolder(const std::string& directory) {
       absl::StrCat("cannot make the folder ", folder, ": ", error.message(), "; choose another with --dir"));
 }
 
+// For the logs of a job in a bucket: where the directory of the job would be by default.
+std::string FolderBeside(const std::string& job_path, const JobSpec& job) {
+  return (std::filesystem::path(job_path).parent_path() / "runs" / job.name()).string();
+}
+
 int Run(const RunOptions& options) {
   InitLog({.role = "run"});
   const JobReading reading = ReadJob(options.job_path, options.overrides);
@@ -263,11 +279,17 @@ int Run(const RunOptions& options) {
   const std::string directory = options.directory.empty() ? job.checkpoint().dir() : options.directory;
   const int workers = options.workers > 0 ? options.workers : static_cast<int>(job.cluster().workers().min());
   absl::Status usable = chief::CheckWritable(directory);
-  if (usable.ok()) usable = MakeLogFolder(directory);
+  if (!options.logs.empty() && !IsInBucket(directory)) {
+    return End(absl::InvalidArgumentError("--logs goes with a job in a bucket; this one has its logs in its directory"),
+               kExitUsage);
+  }
+  const std::string beside = options.logs.empty() ? FolderBeside(options.job_path, job) : options.logs;
+  const std::string folder = IsInBucket(directory) ? beside : directory;
+  if (usable.ok()) usable = MakeLogFolder(folder);
   if (!usable.ok()) return End(usable, kExitStorage);
-  RemoveOldAddresses(directory);
+  RemoveOldAddresses(folder);
 
-  LocalRun run(options, directory, workers);
+  LocalRun run(options, directory, folder, workers);
   supervisor::SupervisorOptions supervised;
   supervised.policy.workers = workers;
   supervised.policy.kills = *kills;
@@ -303,7 +325,10 @@ void AddRun(CLI::App& app, int& exit_code) {
   command->add_option("job", options->job_path, "The job file")->required();
   command->add_option("--workers", options->workers, "Workers to start (default: the fewest the job asks for)")
       ->check(CLI::Range(1, 4096));
-  command->add_option("--dir", options->directory, "The job's directory (default: checkpoint.dir of the job)");
+  command->add_option("--dir", options->directory,
+                      "The job's directory or s3://BUCKET/PREFIX (default: checkpoint.dir of the job)");
+  command->add_option("--logs", options->logs,
+                      "Of a job in a bucket: a directory for logs/ (default: runs/NAME beside the job file)");
   command->add_option("--set", options->overrides, "Override a setting: key=value")->allow_extra_args(false);
   command->add_option("--kill-worker-every", options->kill_every,
                       "SIGKILL a random worker on this period: 5s, 40steps. To watch that nothing changes");

@@ -4,13 +4,14 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "chief/checkpoint/checkpoints_of_job.h"
 #include "chief/metagraph/artifact_store.h"
+#include "common/checkpoint_format/bucket_naming.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/graph/serialize.h"
 #include "common/graph/state_layout.h"
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
-#include "common/storage/local/local_storage.h"
 
 namespace lockstep::cli {
 namespace {
@@ -29,8 +30,8 @@ absl::StatusOr<int64_t> BestStep(const Storage& storage) {
                                             "evaluated yet; leave out --best"));
   }
   LS_RETURN_IF_ERROR(name.status());
-  const std::optional<int64_t> step = layout::ParseStepName(absl::StripTrailingAsciiWhitespace(*name));
-  if (step.has_value()) return *step;
+  const auto folder = layout::ParseCheckpointFolder(absl::StripTrailingAsciiWhitespace(*name));
+  if (folder.has_value()) return folder->step;
   return absl::DataLossError(
       absl::StrCat(storage.Describe(layout::kBest), " names no checkpoint; give the step with --step"));
 }
@@ -38,7 +39,7 @@ absl::StatusOr<int64_t> BestStep(const Storage& storage) {
 }  // namespace
 
 void AddTrainedModelChoice(CLI::App& command, TrainedModelChoice& choice) {
-  command.add_option("dir", choice.directory, "The job's directory")->required();
+  command.add_option("dir", choice.directory, "The job's directory, or s3://BUCKET/PREFIX")->required();
   CLI::Option* const step =
       command.add_option("--step", choice.step, "The checkpoint of this step (default: the newest that is whole)")
           ->check(CLI::NonNegativeNumber);
@@ -46,30 +47,32 @@ void AddTrainedModelChoice(CLI::App& command, TrainedModelChoice& choice) {
   command.add_flag("--ema", choice.average, "The average of the weights instead of the weights (train.ema)");
 }
 
-TrainedModel::TrainedModel(TrainedModelChoice choice, std::unique_ptr<Storage> storage,
+TrainedModel::TrainedModel(TrainedModelChoice choice, std::unique_ptr<JobPlace> place,
                            chief::CheckpointReader checkpoint, MetaGraph metagraph)
     : choice_(std::move(choice)),
-      storage_(std::move(storage)),
+      place_(std::move(place)),
       checkpoint_(std::move(checkpoint)),
       metagraph_(std::move(metagraph)) {}
 
 absl::StatusOr<TrainedModel> TrainedModel::Open(const TrainedModelChoice& choice) {
-  LS_ASSIGN_OR_RETURN(std::unique_ptr<LocalStorage> storage, LocalStorage::Open(choice.directory));
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<JobPlace> place, JobPlace::Open(choice.directory));
+  const Storage& storage = place->storage();
   std::optional<int64_t> step = choice.step;
   if (choice.best) {
-    LS_ASSIGN_OR_RETURN(step, BestStep(*storage));
+    LS_ASSIGN_OR_RETURN(step, BestStep(storage));
   }
-  LS_ASSIGN_OR_RETURN(chief::CheckpointReader checkpoint, chief::OpenCheckpoint(*storage, step));
+  LS_ASSIGN_OR_RETURN(const chief::CheckpointPaths paths, chief::CheckpointsOfJob(*place));
+  LS_ASSIGN_OR_RETURN(chief::CheckpointReader checkpoint, chief::OpenCheckpoint(storage, paths, step));
   LS_RETURN_IF_ERROR(checkpoint.VerifyContent());
   LS_ASSIGN_OR_RETURN(
       const std::string bytes,
-      chief::LoadArtifact(*storage, layout::kMetagraphs, checkpoint.manifest().fingerprint(), NameOfMetagraph));
+      chief::LoadArtifact(storage, layout::kMetagraphs, checkpoint.manifest().fingerprint(), NameOfMetagraph));
   LS_ASSIGN_OR_RETURN(MetaGraph metagraph, ParseMetaGraph(bytes));
   if (choice.average && !metagraph.update.ema.has_value()) {
     return absl::FailedPreconditionError(absl::StrCat(
         checkpoint.path(), " holds no average of the weights: the job has no `train.ema`; leave out --ema"));
   }
-  return TrainedModel(choice, std::move(storage), std::move(checkpoint), std::move(metagraph));
+  return TrainedModel(choice, std::move(place), std::move(checkpoint), std::move(metagraph));
 }
 
 std::string TrainedModel::Describe() const {

@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "chief/checkpoint/checkpoint_reader.h"
 #include "common/graph/metagraph.h"
-#include "common/storage/storage.h"
+#include "common/job_place/job_place.h"
 #include "common/tensor/tensor.h"
 
 namespace lockstep::cli {
@@ -44,11 +44,11 @@ class TrainedModel {
   absl::StatusOr<Tensor> Read(const Variable& variable) const;
 
  private:
-  TrainedModel(TrainedModelChoice choice, std::unique_ptr<Storage> storage, chief::CheckpointReader checkpoint,
+  TrainedModel(TrainedModelChoice choice, std::unique_ptr<JobPlace> place, chief::CheckpointReader checkpoint,
                MetaGraph metagraph);
 
   TrainedModelChoice choice_;
-  std::unique_ptr<Storage> storage_;  // which the checkpoint reads from
+  std::unique_ptr<JobPlace> place_;  // which the checkpoint reads from
   chief::CheckpointReader checkpoint_;
   MetaGraph metagraph_;
 };

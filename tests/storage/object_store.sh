@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # The object store against real servers on this machine: radosgw, plain and over TLS, and Swift, which refuses
-# conditions. Installs them by name, starts them in a temporary folder, runs the contract suites, cuts connections, and
-# asks `lockstep check --storage`. The last line is `N passed, N failed`. Takes about five minutes. Needs root.
+# conditions. Installs them by name, starts them in a temporary folder, runs the contract suites, cuts connections, asks
+# `lockstep check --storage`, and trains a job in a bucket whose processes are killed in the middle. The last line is `N passed, N failed`. Takes about five minutes. Needs root.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . tests/storage/servers.sh
+. tests/storage/bucket_job.sh
 
-deploy/packages.sh build test storage
+deploy/packages.sh build data test storage
 read -ra bazel <<<"${LOCKSTEP_BAZEL:-bazel}"
 "${bazel[@]}" build --noshow_progress --ui_event_filters=-info //common/object_store/... \
   //common/commit_log:slots_test //deploy/cli:lockstep
@@ -62,6 +63,9 @@ suite common/object_store/object_store_test
 suite common/commit_log/slots_test
 suite common/object_store/s3_cuts_test
 check radosgw 0 'jobs are safe in' "$LOCKSTEP_TEST_S3"
+bucket_job "$folder/job" s3://lockstep-tests/job && got=0 || got=1
+echo "job in a bucket: $got"
+count 'a job in a bucket is killed and goes on to the same weights' "$got"
 check 'no bucket' 78 'Create the bucket' s3://lockstep-gone/x
 check 'a wrong secret' 74 'AWS_SECRET_ACCESS_KEY' "$LOCKSTEP_TEST_S3" AWS_SECRET_ACCESS_KEY=wrong
 check 'TLS' 0 'jobs are safe in' "$LOCKSTEP_TEST_S3" AWS_ENDPOINT_URL="https://127.0.0.1:$((port + 1))" \

@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/digest/crc32c.h"
+#include "common/job_place/job_place.h"
 #include "common/log/log.h"
 #include "common/net/chief_address.h"
 #include "common/net/rpc.h"
@@ -17,6 +19,9 @@
 namespace lockstep::worker {
 
 namespace {
+
+// A worker may well wait for a bucket at each attempt, but not longer than for a chief.
+constexpr absl::Duration kBucketPatience = absl::Seconds(5);
 
 // A stream that breaks half way ends with one of these, whoever is to blame: the next attempt may well succeed.
 bool IsTransportError(const grpc::Status& status) {
@@ -95,7 +100,26 @@ absl::StatusOr<std::string> ChiefClient::Address() const {
   return last_address_;
 }
 
+absl::StatusOr<std::string> ChiefClient::ReadAddressInBucket() const {
+  std::shared_ptr<JobPlace> place;
+  {
+    MutexLock lock(&bucket_mutex_);
+    if (bucket_ == nullptr) {
+      absl::string_view url = location_.file;
+      if (!absl::ConsumeSuffix(&url, absl::StrCat("/", layout::kAddress))) {
+        return absl::InvalidArgumentError(absl::StrCat(location_.file,
+                                                       " is no place of a job's chief; give the job with "
+                                                       "--job s3://BUCKET/PREFIX"));
+      }
+      LS_ASSIGN_OR_RETURN(bucket_, JobPlace::Open(std::string(url), kBucketPatience));
+    }
+    place = bucket_;
+  }
+  return ReadAddressInLog(*place->bucket());
+}
+
 absl::StatusOr<std::string> ChiefClient::ReadAddress() const {
+  if (IsInBucket(location_.file)) return ReadAddressInBucket();
   const std::string path = location_.file.find('/') == std::string::npos ? "./" + location_.file : location_.file;
   const std::string directory(ParentPath(path));
   const absl::StatusOr<std::unique_ptr<LocalStorage>> place = LocalStorage::Open(directory.empty() ? "/" : directory);

@@ -21,11 +21,15 @@
 #include "common/sync/mutex.h"
 #include "protos/session.grpc.pb.h"
 
+namespace lockstep {
+class JobPlace;
+}  // namespace lockstep
+
 namespace lockstep::worker {
 
 struct ChiefLocation {
   std::string address;  // HOST:PORT; empty: read from `file` at every attempt
-  std::string file;
+  std::string file;     // DIR/chief/address; of a job in a bucket it stands for the newest record of the log
   std::string token;
 };
 
@@ -88,11 +92,15 @@ class ChiefClient {
 
   // What the file says now.
   absl::StatusOr<std::string> ReadAddress() const;
+  // What the job's log in the bucket says now.
+  absl::StatusOr<std::string> ReadAddressInBucket() const;
   absl::Status Fetch(const proto::FetchRequest& request, CallGroup& group,
                      const std::function<void(uint64_t, absl::Span<const char>)>& take);
   absl::StatusOr<std::string> FetchWhole(const proto::FetchRequest& request);
 
   const ChiefLocation location_;
+  mutable Mutex bucket_mutex_;
+  mutable std::shared_ptr<JobPlace> bucket_ GUARDED_BY(bucket_mutex_);  // once it was opened
   mutable AnswerLimit connect_limit_;
   mutable Mutex mutex_;
   mutable std::string last_address_ GUARDED_BY(mutex_);

@@ -15,16 +15,21 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/clock/clock.h"
+#include "common/job_place/job_place.h"
 #include "common/liveness/dump.h"
 #include "common/log/log.h"
 #include "common/net/descriptors.h"
 #include "common/net/rpc.h"
 #include "common/net/token.h"
 #include "common/status/exit_code.h"
+#include "common/status/status_macros.h"
+#include "common/storage/files.h"
 #include "common/sync/signal_thread.h"
 #include "common/sync/stop_signals.h"
 #include "worker/collectives/peer_probe.h"
@@ -42,6 +47,9 @@ namespace {
 constexpr absl::Duration kEndLimit = absl::Seconds(2);
 // A chief that starts beside this worker has made its token by then.
 constexpr absl::Duration kSayAfter = absl::Seconds(1);
+constexpr uint64_t kMaxTokenBytes = 4096;
+constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 50'000'000};
+constexpr timespec kPauseOfBucket{.tv_sec = 1, .tv_nsec = 0};  // whose answers cost time and money
 
 Incarnation NewIncarnation() {
   Incarnation incarnation;
@@ -57,12 +65,25 @@ int Fail(const absl::Status& status, int code) {
   return code;
 }
 
+// From `file`, which may be in a bucket. Codes as ReadCallerToken, and of the storage.
+absl::StatusOr<std::string> ReadTokenAt(const std::string& file) {
+  absl::string_view url = file;
+  if (!IsInBucket(file)) return ReadCallerToken(file);
+  if (!absl::ConsumeSuffix(&url, absl::StrCat("/", layout::kToken))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file, " is no token of a job; give the job with --job s3://BUCKET/PREFIX"));
+  }
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<JobPlace> place, JobPlace::Open(std::string(url)));
+  LS_ASSIGN_OR_RETURN(const std::string content, ReadWholeFile(place->storage(), layout::kToken, kMaxTokenBytes));
+  return std::string(absl::StripAsciiWhitespace(content));
+}
+
 // The token, waiting for a chief that has not made its file yet. Cancelled when a signal comes meanwhile.
 absl::StatusOr<std::string> AwaitToken(const WorkerOptions& options, const sigset_t& signals) {
   const absl::Time begin = SteadyNow();
   bool said = false;
   for (;;) {
-    absl::StatusOr<std::string> token = ReadCallerToken(options.token_file);
+    absl::StatusOr<std::string> token = ReadTokenAt(options.token_file);
     const absl::Duration waited = SteadyNow() - begin;
     if (!absl::IsNotFound(token.status()) || options.token_file.empty()) return token;
     if (waited >= absl::Seconds(options.connect_timeout_s)) return token;
@@ -70,7 +91,7 @@ absl::StatusOr<std::string> AwaitToken(const WorkerOptions& options, const sigse
       LS_LOG(warn, "waiting for the job's token: ", token.status().message(),
              ". The chief makes DIR/chief/token when it starts; is --token-file that one?");
     }
-    const timespec pause{.tv_sec = 0, .tv_nsec = 50'000'000};
+    const timespec& pause = IsInBucket(options.token_file) ? kPauseOfBucket : kPause;
     const int signal = sigtimedwait(&signals, nullptr, &pause);
     if (signal > 0 && signal != SIGUSR1) return absl::CancelledError("asked to leave before it joined");
   }
@@ -83,6 +104,7 @@ bool IsLoopback(absl::string_view host) {
 // The logs of the job's directory, where an option names a file of it; "" otherwise.
 std::string DumpFolder(const WorkerOptions& options) {
   for (const std::string& file : {options.chief_file, options.token_file}) {
+    if (IsInBucket(file)) continue;
     const std::filesystem::path folder = std::filesystem::path(file).parent_path();
     if (folder.filename() == layout::kLogs) return folder.string();
     if (folder.filename() == "chief") return (folder.parent_path() / layout::kLogs).string();

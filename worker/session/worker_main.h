@@ -15,9 +15,10 @@ namespace lockstep::worker {
 struct WorkerOptions {
   // The chief, HOST:PORT. Exactly one of this and `chief_file` is given.
   std::string chief;
-  // A file that holds the chief's address (DIR/chief/address), read anew at every attempt to connect.
+  // A file that holds the chief's address (DIR/chief/address), read anew at every attempt to connect. DIR may be in a
+  // bucket, s3://BUCKET/PREFIX: the newest record of the job's log gives the address then.
   std::string chief_file;
-  // File with the job's token (DIR/chief/token); empty: the environment's LOCKSTEP_TOKEN.
+  // File with the job's token (DIR/chief/token), also in a bucket; empty: the environment's LOCKSTEP_TOKEN.
   std::string token_file;
   // Preferred name; empty: the chief chooses one.
   std::string name;

@@ -1,0 +1,36 @@
+// Names that a job has in a bucket alone. Data lies under its final name from the first byte there, and counts when a
+// record of the log names it: so every save has a name of its own, which tells the term that wrote it.
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_COMMON_CHECKPOINT_FORMAT_BUCKET_NAMING_H_
+#define LOCKSTEP_COMMON_CHECKPOINT_FORMAT_BUCKET_NAMING_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace lockstep::layout {
+
+// "checkpoints/step-000001200.t7-5f0c33aa91d2e4b8". REQUIRES: `nonce` is letters and digits, not empty.
+std::string BucketCheckpointPath(int64_t step, int64_t term, absl::string_view nonce);
+
+// The folder of a checkpoint, on a disk or in a bucket.
+struct CheckpointFolder {
+  int64_t step = 0;
+  std::optional<int64_t> term;  // that wrote it; of a folder in a bucket
+
+  friend bool operator==(const CheckpointFolder&, const CheckpointFolder&) = default;
+};
+
+// Of "step-000001200" and "step-000001200.t7-5f0c33aa91d2e4b8"; nullopt for any other name.
+std::optional<CheckpointFolder> ParseCheckpointFolder(absl::string_view name);
+
+// "chief/alive-term-000007": what the chief of this term writes again and again. A chief that was followed and does not
+// know it yet writes another one.
+std::string AlivePath(int64_t term);
+
+}  // namespace lockstep::layout
+
+#endif  // LOCKSTEP_COMMON_CHECKPOINT_FORMAT_BUCKET_NAMING_H_

@@ -1,0 +1,224 @@
+#include "common/object_store/bucket_storage.h"
+
+#include <catch2/catch.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/object_store/memory_object_store.h"
+#include "common/object_store/s3_on_fake.h"
+#include "common/storage/files.h"
+
+namespace lockstep {
+namespace {
+
+using Catch::Contains;
+
+std::string Bytes(size_t size, int seed) {
+  std::string bytes(size, '\0');
+  uint32_t state = 2654435761u * static_cast<uint32_t>(seed + 1);
+  for (char& byte : bytes) byte = static_cast<char>((state = state * 1664525u + 1013904223u) >> 24);
+  return bytes;
+}
+
+// Hands everything on, and counts what is read.
+class CountedStore final : public ObjectStore {
+ public:
+  absl::Status Put(absl::string_view key, absl::string_view bytes, PutCondition condition) override {
+    return store.Put(key, bytes, condition);
+  }
+  absl::StatusOr<std::string> Get(absl::string_view key, uint64_t max_bytes) override {
+    ++gets;
+    return store.Get(key, max_bytes);
+  }
+  absl::StatusOr<std::string> GetRange(absl::string_view key, uint64_t offset, uint64_t length) override {
+    lengths.push_back(length);
+    return store.GetRange(key, offset, length);
+  }
+  absl::StatusOr<ObjectFacts> Head(absl::string_view key) override { return store.Head(key); }
+  absl::StatusOr<Listing> List(const ListRequest& request) override { return store.List(request); }
+  absl::Status Delete(absl::string_view key) override { return store.Delete(key); }
+  absl::StatusOr<Upload> StartUpload(absl::string_view key) override { return store.StartUpload(key); }
+  absl::StatusOr<UploadedPart> PutPart(const Upload& upload, int number, absl::string_view bytes) override {
+    return store.PutPart(upload, number, bytes);
+  }
+  absl::Status CompleteUpload(const Upload& upload, absl::Span<const UploadedPart> parts) override {
+    return store.CompleteUpload(upload, parts);
+  }
+  absl::Status AbortUpload(const Upload& upload) override { return store.AbortUpload(upload); }
+  absl::StatusOr<std::vector<Upload>> ListUploads(absl::string_view prefix) override {
+    return store.ListUploads(prefix);
+  }
+  std::string Describe(absl::string_view key) const override { return store.Describe(key); }
+
+  MemoryObjectStore store;
+  int gets = 0;
+  std::vector<uint64_t> lengths;
+};
+
+TEST_CASE("bucket storage: a small file is there after a sync, and after the next one with what came since",
+          "[object_store]") {
+  MemoryObjectStore store;
+  BucketStorage bucket(&store);
+  auto file = bucket.CreateFile("events/a", Access::kShared).value();
+
+  REQUIRE(file->Append("one ").ok());
+  CHECK(absl::IsNotFound(bucket.OpenFile("events/a").status()));
+  REQUIRE(file->Sync().ok());
+  CHECK(ReadWholeFile(bucket, "events/a", 100).value() == "one ");
+  REQUIRE(file->Append("two").ok());
+  REQUIRE(file->Sync().ok());
+
+  CHECK(ReadWholeFile(bucket, "events/a", 100).value() == "one two");
+  CHECK(file->Close().ok());
+  CHECK(absl::IsFailedPrecondition(file->Append("three")));
+  CHECK(absl::IsAlreadyExists(bucket.CreateFile("events/a", Access::kShared).status()));
+}
+
+TEST_CASE("bucket storage: a long file is an upload of parts that shows nothing before it is whole", "[object_store]") {
+  const bool over_s3 = GENERATE(false, true);
+  S3OnFake fake;
+  MemoryObjectStore memory;
+  ObjectStore& store = over_s3 ? static_cast<ObjectStore&>(*fake.store) : memory;
+  BucketStorage bucket(&store, {.part_bytes = kMinPartBytes, .whole_bytes = 1 << 20});
+  const std::string content = Bytes(2 * kMinPartBytes + 1000, 1);
+
+  auto file = bucket.CreateFile("checkpoints/s/model", Access::kShared).value();
+  for (size_t at = 0; at < content.size(); at += 700'000) REQUIRE(file->Append(content.substr(at, 700'000)).ok());
+  CHECK_FALSE(bucket.Exists("checkpoints/s").value());
+  CHECK(store.ListUploads("").value().size() == 1);
+  REQUIRE(file->Sync().ok());
+  REQUIRE(file->Close().ok());
+
+  CHECK(ReadWholeFile(bucket, "checkpoints/s/model", 1 << 30).value() == content);
+  CHECK(store.ListUploads("").value().empty());
+}
+
+TEST_CASE("bucket storage: a long file that is dropped leaves nothing, not even its upload", "[object_store]") {
+  MemoryObjectStore store;
+  BucketStorage bucket(&store, {.part_bytes = 100});
+  auto file = bucket.CreateFile("a", Access::kShared).value();
+  REQUIRE(file->Append(Bytes(1000, 2)).ok());
+  REQUIRE(store.ListUploads("").value().size() == 1);
+
+  file.reset();
+
+  CHECK(store.ListUploads("").value().empty());
+  CHECK_FALSE(bucket.Exists("a").value());
+}
+
+TEST_CASE("bucket storage: a long file does not grow after it was complete", "[object_store]") {
+  MemoryObjectStore store;
+  BucketStorage bucket(&store, {.part_bytes = kMinPartBytes});
+  auto file = bucket.CreateFile("a", Access::kShared).value();
+  REQUIRE(file->Append(Bytes(kMinPartBytes + 1, 2)).ok());
+  REQUIRE(file->Sync().ok());
+
+  const absl::Status grown = file->Append("more");
+
+  CHECK(absl::IsFailedPrecondition(grown));
+  CHECK_THAT(std::string(grown.message()), Contains("cannot grow"));
+  CHECK(bucket.OpenFile("a").value()->size() == kMinPartBytes + 1);
+}
+
+TEST_CASE("bucket storage: what is read in order is fetched in blocks that grow", "[object_store]") {
+  CountedStore store;
+  BucketStorage bucket(&store, {.whole_bytes = 10, .first_block = 100, .longest_block = 1600});
+  const std::string content = Bytes(10'000, 3);
+  REQUIRE(bucket.PutFile("a", content).ok());
+  const auto file = bucket.OpenFile("a").value();
+
+  std::string read(content.size(), '\0');
+  for (size_t at = 0; at < read.size(); at += 50) {
+    REQUIRE(file->ReadAt(at, absl::MakeSpan(&read[at], 50)).ok());
+  }
+
+  CHECK(read == content);
+  CHECK(store.lengths == std::vector<uint64_t>{100, 400, 1600, 1600, 1600, 1600, 1600, 1500});
+  CHECK(store.gets == 0);
+}
+
+TEST_CASE("bucket storage: reads here and there give the bytes that lie there", "[object_store]") {
+  MemoryObjectStore store;
+  BucketStorage bucket(&store, {.whole_bytes = 10, .first_block = 64, .longest_block = 512});
+  const std::string content = Bytes(5000, 4);
+  REQUIRE(bucket.PutFile("a", content).ok());
+  const auto file = bucket.OpenFile("a").value();
+
+  uint32_t state = 1;
+  for (int i = 0; i < 500; ++i) {
+    state = state * 1664525u + 1013904223u;
+    const size_t offset = (state >> 8) % content.size();
+    const size_t size = std::min<size_t>((state >> 4) % 1200, content.size() - offset);
+    std::string out(size, '\0');
+    REQUIRE(file->ReadAt(offset, absl::MakeSpan(out.data(), size)).ok());
+    REQUIRE(out == content.substr(offset, size));
+  }
+  std::string beyond(11, '\0');
+  CHECK(absl::IsDataLoss(file->ReadAt(4990, absl::MakeSpan(beyond.data(), beyond.size()))));
+}
+
+TEST_CASE("bucket storage: a small file that is replaced while it is open reads as it was", "[object_store]") {
+  MemoryObjectStore store;
+  BucketStorage bucket(&store);
+  REQUIRE(bucket.PutFile("stats", "before").ok());
+  const auto file = bucket.OpenFile("stats").value();
+
+  REQUIRE(bucket.PutFile("stats", "after it").ok());
+
+  std::string read(file->size(), '\0');
+  REQUIRE(file->ReadAt(0, absl::MakeSpan(read.data(), read.size())).ok());
+  CHECK(read == "before");
+}
+
+TEST_CASE("bucket storage: directories are implied, and list what lies in them", "[object_store]") {
+  MemoryObjectStore store;
+  BucketStorage bucket(&store);
+  CHECK(bucket.CreateDirectories("a/b").ok());
+  CHECK(bucket.List("a").value().empty());
+  REQUIRE(bucket.PutFile("a/b/c", "12").ok());
+  REQUIRE(bucket.PutFile("a/b.txt", "1").ok());
+  REQUIRE(bucket.PutFile("ab", "1").ok());
+
+  CHECK(bucket.List("a").value() == std::vector<DirectoryEntry>{{"b", true, 0}, {"b.txt", false, 1}});
+  CHECK(bucket.Exists("a/b").value());
+  CHECK_FALSE(bucket.Exists("a/b/d").value());
+  REQUIRE(bucket.RemoveTree("a/b").ok());
+  CHECK(bucket.List("").value() == std::vector<DirectoryEntry>{{"a", true, 0}, {"ab", false, 1}});
+  CHECK(bucket.List("a").value() == std::vector<DirectoryEntry>{{"b.txt", false, 1}});
+}
+
+TEST_CASE("bucket storage: what a bucket lacks is refused", "[object_store]") {
+  MemoryObjectStore store;
+  BucketStorage bucket(&store);
+  REQUIRE(bucket.PutFile("a/b", "1").ok());
+
+  CHECK(absl::IsUnimplemented(bucket.Rename("a", "b")));
+  CHECK(absl::IsUnimplemented(bucket.Lock("chief/lock", "me").status()));
+  CHECK(absl::IsInvalidArgument(bucket.PutFile("../a", "1")));
+  CHECK(absl::IsNotFound(bucket.OpenFile("a").status()));
+
+  CHECK(ReplaceFile(bucket, "scratch", "a/b", "2", Access::kShared).ok());
+  CHECK(ReadWholeFile(bucket, "a/b", 10).value() == "2");
+  CHECK_FALSE(bucket.Exists("scratch").value());
+  CHECK(absl::IsAlreadyExists(bucket.PutNewFile("a/b", "3")));
+}
+
+TEST_CASE("bucket storage: a file whose parts could not all be sent is not there", "[object_store]") {
+  MemoryObjectStore store;
+  BucketStorage bucket(&store, {.part_bytes = kMinPartBytes});
+  auto file = bucket.CreateFile("a", Access::kShared).value();
+  REQUIRE(file->Append(Bytes(kMinPartBytes, 5)).ok());
+  int requests = 0;
+  store.next_fault = [&] { return ++requests == 2 ? ObjectFault::kLost : ObjectFault::kNone; };
+
+  CHECK(absl::IsUnavailable(file->Append("x")));
+  file.reset();
+
+  CHECK_FALSE(bucket.Exists("a").value());
+  CHECK(store.ListUploads("").value().empty());
+}
+
+}  // namespace
+}  // namespace lockstep
