@@ -28,8 +28,8 @@ namespace {
 // As many as a job may have workers.
 constexpr uint32_t kMaxShares = 4096;
 constexpr uint64_t kMaxStatsBytes = 64u << 20;
-// Every append stores the whole file again in a bucket.
-constexpr uint64_t kMaxEventsInBucket = 256u << 10;
+// Of events and history. Every append stores the whole file again in a bucket.
+constexpr uint64_t kMaxAppendedInBucket = 256u << 10;
 
 }  // namespace
 
@@ -269,7 +269,7 @@ absl::Status JobStore::WriteText(const char* folder, const std::string& name, co
 
 absl::Status JobStore::AppendEvents(const std::string& records) {
   MutexLock lock(&mutex_);
-  if (hold_->in_bucket() && event_bytes_ >= kMaxEventsInBucket) events_.reset();
+  if (hold_->in_bucket() && event_bytes_ >= kMaxAppendedInBucket) events_.reset();
   if (events_ == nullptr) {
     const TermOwner owner = ThisProcess();
     const absl::Time now = absl::Now();
@@ -290,7 +290,11 @@ absl::Status JobStore::AppendHistory(const std::string& lines) {
   MutexLock lock(&mutex_);
   LS_RETURN_IF_ERROR(hold_->EnsureDirectory(layout::kStats));
   LS_RETURN_IF_ERROR(hold_->EnsureDirectory(kHistoryFolder));
-  if (!history_.has_value()) history_.emplace(*storage_, hold_->term());
+  if (!history_.has_value()) {
+    HistoryFiles::Limits limits;
+    if (hold_->in_bucket()) limits = {.file_bytes = kMaxAppendedInBucket, .files = 256};
+    history_.emplace(*storage_, hold_->term(), limits);
+  }
   return history_->Append(lines);
 }
 

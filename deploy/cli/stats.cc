@@ -11,9 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "chief/stats/history_files.h"
 #include "common/job/units.h"
+#include "common/job_place/job_place.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
-#include "common/storage/local/local_storage.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/stats_chart.h"
 
@@ -58,9 +58,9 @@ absl::Status Select(const Question& question, std::vector<WorkerInterval>& histo
 }
 
 absl::Status Show(const Question& question) {
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<LocalStorage> storage, LocalStorage::Open(question.directory));
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<JobPlace> place, JobPlace::Open(question.directory));
   int damaged = 0;
-  absl::StatusOr<std::vector<WorkerInterval>> history = chief::ReadHistory(*storage, damaged);
+  absl::StatusOr<std::vector<WorkerInterval>> history = chief::ReadHistory(place->storage(), damaged);
   if (absl::IsNotFound(history.status())) history = std::vector<WorkerInterval>();
   LS_RETURN_IF_ERROR(history.status());
   LS_RETURN_IF_ERROR(Select(question, *history));
@@ -83,7 +83,7 @@ int Code(const absl::Status& status) {
 void AddStats(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("stats", "What the workers of a job did over time, drawn from its history");
   auto question = std::make_shared<Question>();
-  command->add_option("directory", question->directory, "The job's directory")->required();
+  command->add_option("directory", question->directory, "The job's directory, or s3://BUCKET/PREFIX")->required();
   command->add_option("--worker", question->worker, "Of this worker alone");
   command->add_option("--last", question->last, "Of this long before the newest line, as 2h; without it: all");
   command->add_flag("--json", question->json, "The lines themselves, for other programs");
