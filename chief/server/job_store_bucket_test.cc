@@ -252,12 +252,17 @@ TEST_CASE("bucket: behind a damaged record the checkpoint that it committed is f
     if (!absl::StrContains(bytes, newest)) break;
     REQUIRE(job.objects->Put(record.key, bytes.substr(0, 100), PutCondition::kNone).ok());
   }
+  const std::string part = "checkpoints/step-000000040.t1-abcd";
+  REQUIRE(job.objects->Put(JoinPath(part, "model.safetensors"), "a part", PutCondition::kNone).ok());
 
   const auto store = job.Open();
 
   REQUIRE(store.status() == absl::OkStatus());
   CHECK((*store)->recovered().checkpoint.step == 30);
   CHECK(job.Live().contains(newest));
+  CHECK(job.Standing().contains(part));
+  REQUIRE(job.Open(/*succeeds=*/2).status() == absl::OkStatus());  // whose newest record is whole
+  CHECK_FALSE(job.Standing().contains(part));
 }
 
 TEST_CASE("bucket: a repair goes back to the newest audited checkpoint, and the newer ones stay aside",
