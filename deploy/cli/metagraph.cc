@@ -9,10 +9,10 @@
 #include "common/checkpoint_format/naming.h"
 #include "common/graph/metagraph_diff.h"
 #include "common/graph/serialize.h"
+#include "common/job_place/job_place.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
-#include "common/storage/local/local_storage.h"
 #include "deploy/cli/commands.h"
 
 namespace lockstep::cli {
@@ -20,7 +20,8 @@ namespace {
 
 constexpr uint64_t kLargestMetagraph = uint64_t{2} << 30;
 
-// The bytes of a metagraph. `place` is a file, or a job's directory with one metagraph or a fingerprint to choose by.
+// The bytes of a metagraph. `place` is a file, or a job's directory or bucket with one metagraph or a fingerprint to
+// choose by.
 absl::StatusOr<std::string> Load(const std::string& place, const std::string& fingerprint) {
   std::string root = place;
   std::string path;
@@ -29,18 +30,19 @@ absl::StatusOr<std::string> Load(const std::string& place, const std::string& fi
     if (root.empty()) root = absl::StartsWith(place, "/") ? "/" : ".";
     path = std::string(BaseName(place));
   }
-  LS_ASSIGN_OR_RETURN(std::unique_ptr<LocalStorage> storage, LocalStorage::Open(root));
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<JobPlace> job, JobPlace::Open(root));
+  const Storage& storage = job->storage();
   if (path.empty()) {
-    LS_ASSIGN_OR_RETURN(std::vector<DirectoryEntry> entries, storage->List(layout::kMetagraphs));
+    LS_ASSIGN_OR_RETURN(std::vector<DirectoryEntry> entries, storage.List(layout::kMetagraphs));
     std::erase_if(entries, [&](const DirectoryEntry& entry) { return !absl::StartsWith(entry.name, fingerprint); });
     if (entries.size() != 1) {
       return absl::NotFoundError(absl::StrCat(place, " has ", entries.size(), " metagraphs that fit; name one of ",
-                                              storage->Describe(layout::kMetagraphs),
+                                              storage.Describe(layout::kMetagraphs),
                                               ", or for `show` choose it with --fingerprint (its first digits do)"));
     }
     path = JoinPath(layout::kMetagraphs, entries.front().name);
   }
-  return ReadWholeFile(*storage, path, kLargestMetagraph);
+  return ReadWholeFile(storage, path, kLargestMetagraph);
 }
 
 absl::Status Show(const std::string& place, const std::string& fingerprint) {

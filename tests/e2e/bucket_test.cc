@@ -109,6 +109,7 @@ TEST_CASE("bucket: all processes of a job are killed, and it goes on to the weig
   CHECK_THAT(Run({"checkpoint", "ls", url}).output, Contains("step-000001000  "));
   CHECK_THAT(Run({"status", "--dir", url}).output, Contains("DONE  step 1000"));
   CHECK_THAT(Run({"stats", url}).output, Contains("samples/s"));
+  CHECK_THAT(Run({"metagraph", "diff", url, url}).output, Contains("the same"));
 }
 
 TEST_CASE("bucket: `lockstep run` is killed with its processes, and the same command goes on", "[e2e]") {
