@@ -11,6 +11,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -131,6 +132,44 @@ TEST_CASE("slots: a record that gets its slot while another process sweeps is wh
   const absl::StatusOr<std::string> second = slots.Get(2);
   CHECK((absl::IsNotFound(second.status()) || second.value() == "two"));
   CHECK(slots.Get(1).value() == "one");
+}
+
+std::string SealedRecord(int64_t number) {
+  CommitRecord record;
+  record.set_format_version(CommitLog::kFormat);
+  record.set_number(number);
+  record.set_nonce("before");
+  return SealJson(&record);
+}
+
+// `paused` is called once, when a record is written and does not have its slot yet.
+struct PausedRename final : ForwardingStorage {
+  using ForwardingStorage::ForwardingStorage;
+  absl::Status Rename(absl::string_view from, absl::string_view to) override {
+    std::exchange(paused, [] {})();
+    return ForwardingStorage::Rename(from, to);
+  }
+  std::function<void()> paused = [] {};
+};
+
+TEST_CASE("slots: who wakes up before its record and finds it swept away is fenced", "[commit_log]") {
+  const int before = GENERATE(0, 1);  // records when it reads the log
+  MemoryStorage memory;
+  PausedRename storage(memory);
+  StorageSlots mine(&storage, "log", Name), others(&memory, "log", Name);
+  CommitLog log(&mine, Name), other(&others, Name);
+  std::vector<std::string> messages;
+  if (before == 1) REQUIRE(others.Create(1, SealedRecord(1)).ok());
+  for (CommitLog* each : {&log, &other}) CHECK(each->Read(messages).ok() == (before == 1));
+  storage.paused = [&] {
+    REQUIRE(other.Append(CommitRecord()).value() == Appended::kDone);
+    REQUIRE(others.SweepLeftovers().ok());
+  };
+
+  const absl::StatusOr<Appended> appended = log.Append(CommitRecord());
+
+  REQUIRE(appended.status() == absl::OkStatus());
+  CHECK(*appended == Appended::kFenced);
 }
 
 std::set<std::string> NamesIn(Storage& storage) {
