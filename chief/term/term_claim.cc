@@ -55,9 +55,15 @@ absl::StatusOr<std::unique_ptr<TermHold>> TermHold::Take(Storage& storage, TermR
     LS_RETURN_IF_ERROR(storage.CreateDirectories(directory));
   }
   LS_ASSIGN_OR_RETURN(std::unique_ptr<StorageLock> lock, LockDirectory(storage, owner, if_locked));
-  LS_ASSIGN_OR_RETURN(const int64_t term, registry.Claim(owner));
+  int64_t term = 0;
+  absl::Status staged;
+  do {
+    LS_ASSIGN_OR_RETURN(term, registry.Claim(owner));
+    staged = storage.CreateDirectoryExclusive(layout::StagingPath(term));
+    // Another chief has this term, and its claim cannot be read any more: the next one is free.
+  } while (absl::IsAlreadyExists(staged));
   std::unique_ptr<TermHold> hold(new TermHold(storage, registry, term, std::move(lock)));
-  LS_RETURN_IF_ERROR(hold->Explain(storage.CreateDirectoryExclusive(hold->staging_)));
+  LS_RETURN_IF_ERROR(hold->Explain(staged));
   LS_RETURN_IF_ERROR(hold->CheckCurrent());
   hold->staging_is_checked_ = true;
   LS_RETURN_IF_ERROR(hold->Explain(hold->EvictOlder()));
