@@ -8,6 +8,8 @@
 #include <string>
 
 #include "chief/term/directory_mark.h"
+#include "chief/term/job_log.h"
+#include "chief/term/log_term_registry.h"
 #include "chief/term/storage_term_registry.h"
 #include "chief/term/term_claim.h"
 #include "chief/term/token.h"
@@ -154,6 +156,27 @@ TEST_CASE("term: a claim that is cut off by a crash at any operation leaves the 
       CHECK(storage.List(layout::StagingPath((*next)->term())).value().empty());
     }
   }
+}
+
+TEST_CASE("term: a claim whose record was damaged hinders nobody", "[term]") {
+  MemoryStorage memory;
+  Unlocked storage(memory);
+  StorageTermRegistry older(storage);
+  const auto claim = [&](JobLog& log, int64_t pid) {
+    LogTermRegistry registry(log, older);
+    return TermHold::Take(storage, registry, Owner(pid)).status();
+  };
+  JobLog first(storage), second(storage), third(storage);
+  REQUIRE(claim(first, 17).ok());
+  REQUIRE(claim(second, 18).ok());
+  const std::string newest = storage.List(layout::kLog).value().front().name;
+  REQUIRE(memory.FlipBit(JoinPath(JoinPath(layout::kLog, newest), "record.json"), 40, 0).ok());
+
+  REQUIRE(claim(third, 19) == absl::OkStatus());
+
+  CHECK(third.NewestTerm().value() == 3);
+  CHECK(storage.List(layout::kStaging).value().size() == 1);
+  CHECK(IsFenced(second.Change("x", [](CommitRecord&) {})));
 }
 
 TEST_CASE("term: what was being set aside when its chief died arrives in its place", "[term]") {

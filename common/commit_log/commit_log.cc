@@ -77,6 +77,8 @@ absl::StatusOr<Appended> CommitLog::Append(CommitRecord next) {
   const std::string nonce = next.nonce();
   asked_[nonce] = std::move(next);
   if (absl::IsAlreadyExists(created)) return Judge(number, nonce);
+  // The record was taken away before it had its slot: whoever takes over sweeps.
+  if (absl::IsNotFound(created) && IsFollowed()) return Appended::kFenced;
   return created;
 }
 
@@ -91,6 +93,11 @@ absl::StatusOr<std::optional<CommitRecord>> CommitLog::Newer() {
   if (asked_.contains(record.nonce())) return std::optional<CommitRecord>();
   fenced_ = true;
   return std::optional<CommitRecord>(std::move(record));
+}
+
+bool CommitLog::IsFollowed() {
+  const absl::StatusOr<std::optional<CommitRecord>> newer = Newer();
+  return newer.ok() && newer->has_value();
 }
 
 absl::StatusOr<Appended> CommitLog::Judge(uint64_t number, const std::string& nonce) {

@@ -67,6 +67,8 @@ class CommitLog {
   absl::StatusOr<CommitRecord> ReadSlot(uint64_t number);
   // The slot of the next record, which `nonce` was to be, is taken: by whom?
   absl::StatusOr<Appended> Judge(uint64_t number, const std::string& nonce);
+  // Whether another process has appended behind the head. False where that cannot be seen.
+  bool IsFollowed();
   // The record stands in its slot: it counts when there is no higher one.
   absl::StatusOr<Appended> Confirm(const CommitRecord& record);
   void RemoveOld(uint64_t newest);

@@ -6,10 +6,12 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -20,6 +22,8 @@
 #include "common/object_store/memory_object_store.h"
 #include "common/object_store/object_slots.h"
 #include "common/object_store/s3_on_fake.h"
+#include "common/storage/files.h"
+#include "common/storage/forwarding_storage.h"
 #include "common/storage/local/local_storage.h"
 #include "common/storage/memory/memory_storage.h"
 
@@ -100,6 +104,72 @@ TEST_CASE("slots: a directory without its file is damage, not an empty slot", "[
   REQUIRE(storage.RemoveTree("log/09999999999999999998/record.json").ok());
   CHECK(absl::IsDataLoss(slots.Get(1).status()));
   CHECK(absl::IsAlreadyExists(slots.Create(1, "others")));
+}
+
+// Removes file by file, as disks do: `paused` is called when the record in a directory went, and the directory did not.
+struct PausedRemoval final : ForwardingStorage {
+  using ForwardingStorage::ForwardingStorage;
+  absl::Status RemoveTree(absl::string_view path) override {
+    const absl::Status removed = ForwardingStorage::RemoveTree(JoinPath(path, "record.json"));
+    paused();
+    return removed.ok() ? ForwardingStorage::RemoveTree(path) : removed;
+  }
+  std::function<void()> paused = [] {};
+};
+
+TEST_CASE("slots: a record that gets its slot while another process sweeps is whole, or does not get it",
+          "[commit_log]") {
+  MemoryStorage memory;
+  PausedRemoval storage(memory);
+  StorageSlots slots(&storage, "log", Name);
+  REQUIRE(slots.Create(1, "one").ok());
+  REQUIRE(memory.CreateDirectoryExclusive("log/tmp-new-7").ok());
+  REQUIRE(WriteNewFile(memory, "log/tmp-new-7/record.json", "two", Access::kShared).ok());
+  storage.paused = [&] { memory.Rename("log/tmp-new-7", "log/09999999999999999997").IgnoreError(); };
+
+  REQUIRE(slots.SweepLeftovers().ok());
+
+  const absl::StatusOr<std::string> second = slots.Get(2);
+  CHECK((absl::IsNotFound(second.status()) || second.value() == "two"));
+  CHECK(slots.Get(1).value() == "one");
+}
+
+std::string SealedRecord(int64_t number) {
+  CommitRecord record;
+  record.set_format_version(CommitLog::kFormat);
+  record.set_number(number);
+  record.set_nonce("before");
+  return SealJson(&record);
+}
+
+// `paused` is called once, when a record is written and does not have its slot yet.
+struct PausedRename final : ForwardingStorage {
+  using ForwardingStorage::ForwardingStorage;
+  absl::Status Rename(absl::string_view from, absl::string_view to) override {
+    std::exchange(paused, [] {})();
+    return ForwardingStorage::Rename(from, to);
+  }
+  std::function<void()> paused = [] {};
+};
+
+TEST_CASE("slots: who wakes up before its record and finds it swept away is fenced", "[commit_log]") {
+  const int before = GENERATE(0, 1);  // records when it reads the log
+  MemoryStorage memory;
+  PausedRename storage(memory);
+  StorageSlots mine(&storage, "log", Name), others(&memory, "log", Name);
+  CommitLog log(&mine, Name), other(&others, Name);
+  std::vector<std::string> messages;
+  if (before == 1) REQUIRE(others.Create(1, SealedRecord(1)).ok());
+  for (CommitLog* each : {&log, &other}) CHECK(each->Read(messages).ok() == (before == 1));
+  storage.paused = [&] {
+    REQUIRE(other.Append(CommitRecord()).value() == Appended::kDone);
+    REQUIRE(others.SweepLeftovers().ok());
+  };
+
+  const absl::StatusOr<Appended> appended = log.Append(CommitRecord());
+
+  REQUIRE(appended.status() == absl::OkStatus());
+  CHECK(*appended == Appended::kFenced);
 }
 
 std::set<std::string> NamesIn(Storage& storage) {

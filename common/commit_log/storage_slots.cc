@@ -55,10 +55,11 @@ absl::Status StorageSlots::Create(uint64_t number, absl::string_view bytes) {
   return renamed;
 }
 
-// Its name goes first: a reader finds all of a record, or none.
-absl::Status StorageSlots::Remove(uint64_t number) {
+absl::Status StorageSlots::Remove(uint64_t number) { return RemoveNameFirst(PathOf(number)); }
+
+absl::Status StorageSlots::RemoveNameFirst(const std::string& path) {
   const std::string gone = LeftoverPath("old");
-  const absl::Status renamed = storage_.Rename(PathOf(number), gone);
+  const absl::Status renamed = storage_.Rename(path, gone);
   if (absl::IsNotFound(renamed)) return absl::OkStatus();
   LS_RETURN_IF_ERROR(renamed);
   return storage_.RemoveTree(gone);
@@ -70,7 +71,7 @@ absl::Status StorageSlots::SweepLeftovers() {
   LS_RETURN_IF_ERROR(entries.status());
   for (const DirectoryEntry& entry : *entries) {
     if (absl::StartsWith(entry.name, kLeftover)) {
-      LS_RETURN_IF_ERROR(storage_.RemoveTree(JoinPath(folder_, entry.name)));
+      LS_RETURN_IF_ERROR(RemoveNameFirst(JoinPath(folder_, entry.name)));
     }
   }
   return absl::OkStatus();

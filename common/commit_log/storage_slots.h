@@ -45,6 +45,8 @@ class StorageSlots final : public Slots {
   std::string PathOf(uint64_t number) const;
   std::string FileOf(uint64_t number) const;
   std::string LeftoverPath(absl::string_view what) const;
+  // A reader finds all of a record, or none; and a record that gets its slot meanwhile is whole.
+  absl::Status RemoveNameFirst(const std::string& path);
 
   Storage& storage_;
   const std::string folder_;
