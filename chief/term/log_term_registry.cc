@@ -23,7 +23,9 @@ absl::StatusOr<int64_t> LogTermRegistry::Claim(TermOwner owner) {
   LS_RETURN_IF_ERROR(CheckTurn(newest, owner));
   LS_ASSIGN_OR_RETURN(const int64_t older, older_.Newest());
   carries_ = older > 0 && (!newest.has_value() || newest->lineage().empty());
-  int64_t term = std::max(older, newest.has_value() ? newest->term() : 0) + 1;
+  // Each record that is damaged may have been the claim of a term, whose chief lives: theirs are passed over.
+  const auto unknown = static_cast<int64_t>(log_.damage().size());
+  int64_t term = std::max(older, newest.has_value() ? newest->term() : 0) + unknown + 1;
   if (carries_) {
     LS_ASSIGN_OR_RETURN(const int64_t claimed, older_.Claim(owner));
     term = std::max(term, claimed);

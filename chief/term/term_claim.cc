@@ -40,8 +40,8 @@ class DirectoryHold final : public TermHold {
         staging_(layout::StagingPath(term)),
         lock_(std::move(lock)) {}
 
-  // Steps 3 to 5. `staged`: what making the staging directory said.
-  absl::Status Begin(const absl::Status& staged);
+  // Steps 3 to 5.
+  absl::Status Begin();
 
   bool in_bucket() const override { return false; }
   absl::Status TakeFreeLock(const TermOwner& owner) override;
@@ -89,20 +89,14 @@ absl::StatusOr<std::unique_ptr<TermHold>> TermHold::Take(Storage& storage, TermR
     LS_RETURN_IF_ERROR(storage.CreateDirectories(directory));
   }
   LS_ASSIGN_OR_RETURN(std::unique_ptr<StorageLock> lock, LockDirectory(storage, owner, if_locked));
-  int64_t term = 0;
-  absl::Status staged;
-  do {
-    LS_ASSIGN_OR_RETURN(term, registry.Claim(owner));
-    staged = storage.CreateDirectoryExclusive(layout::StagingPath(term));
-    // Another chief has this term, and its claim cannot be read any more: the next one is free.
-  } while (absl::IsAlreadyExists(staged));
+  LS_ASSIGN_OR_RETURN(const int64_t term, registry.Claim(owner));
   auto hold = std::make_unique<DirectoryHold>(storage, registry, term, std::move(lock));
-  LS_RETURN_IF_ERROR(hold->Begin(staged));
+  LS_RETURN_IF_ERROR(hold->Begin());
   return hold;
 }
 
-absl::Status DirectoryHold::Begin(const absl::Status& staged) {
-  LS_RETURN_IF_ERROR(Explain(staged));
+absl::Status DirectoryHold::Begin() {
+  LS_RETURN_IF_ERROR(Explain(storage_.CreateDirectoryExclusive(staging_)));
   LS_RETURN_IF_ERROR(CheckCurrent());
   staging_is_checked_ = true;
   return Explain(EvictOlder());
