@@ -8,9 +8,20 @@ namespace lockstep::chief {
 void Audit::Begin(uint64_t step, const std::vector<Incarnation>& members) {
   members_ = std::set<Incarnation>(members.begin(), members.end());
   begin_ = step;
+  for (const Incarnation& member : members) since_.try_emplace(member, step);
+}
+
+bool Audit::HasTold(const Incarnation& member) const {
+  return std::any_of(digests_.begin(), digests_.end(), [&](const auto& at) { return at.second.contains(member); });
+}
+
+Audit::Told Audit::Tell(const Incarnation& member, uint64_t step, const Digest& digest) const {
+  const auto since = since_.find(member);
+  return {digest, OriginOf(member), since != since_.end() && step >= since->second};
 }
 
 void Audit::Restored(uint64_t step, const std::vector<Incarnation>& members) {
+  since_.clear();
   Begin(step, members);
   digests_.clear();
   audited_.erase(audited_.upper_bound(step), audited_.end());
@@ -32,6 +43,7 @@ void Audit::GoesOn(uint64_t step, const std::vector<Incarnation>& members, const
   std::set<Incarnation> needed = members_;
   for (const Incarnation& member : members) needed.insert(OriginOf(member));
   std::erase_if(origins_, [&](const auto& entry) { return needed.count(entry.first) == 0; });
+  std::erase_if(since_, [&](const auto& entry) { return !members_.contains(entry.first) && !HasTold(entry.first); });
 }
 
 void Audit::Adopted(uint64_t step, const std::vector<Incarnation>& members) {
@@ -52,8 +64,8 @@ bool Audit::Agrees(const Incarnation& member, uint64_t step, const Digest& diges
   const bool agrees =
       std::all_of(at.begin(), at.end(), [&](const auto& entry) { return entry.second.digest == digest; });
   // What is told once more, by a snapshot or in a new session, is no new witness.
-  Told& told = at.try_emplace(member, Told{digest, OriginOf(member)}).first->second;
-  if (told.digest != digest) told = Told{digest, OriginOf(member)};
+  Told& told = at.try_emplace(member, Tell(member, step, digest)).first->second;
+  if (told.digest != digest) told = Tell(member, step, digest);
   if (!agrees && !differs_at_.has_value()) differs_at_ = step;
   if (!differs_at_.has_value() && step > begin_ && AllAgree(at)) {
     origins_.clear();
@@ -83,7 +95,9 @@ std::vector<Incarnation> Audit::Minority() const {
   const auto at = differs_at_.has_value() ? digests_.find(*differs_at_) : digests_.end();
   if (at == digests_.end() || !origins_known_) return {};
   std::map<Digest, std::set<Incarnation>> voices;
-  for (const auto& [member, told] : at->second) voices[told.digest].insert(told.origin);
+  for (const auto& [member, told] : at->second) {
+    if (told.together) voices[told.digest].insert(told.origin);
+  }
   size_t all = 0;
   const Digest* most = nullptr;
   for (const auto& [digest, who] : voices) {
@@ -93,7 +107,7 @@ std::vector<Incarnation> Audit::Minority() const {
   if (voices.size() < 2 || voices.at(*most).size() * 2 <= all) return {};
   std::vector<Incarnation> minority;
   for (const auto& [member, told] : at->second) {
-    if (told.digest != *most) minority.push_back(member);
+    if (told.together && told.digest != *most) minority.push_back(member);
   }
   return minority;
 }

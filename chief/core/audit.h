@@ -1,9 +1,10 @@
 // Compares what replicas say of their states, and names the ones in the minority (rule 22).
 //
 // All replicas of one lineage hold the same bits at the same step. Two digests of one step that differ mean that one of
-// the states was hit; whose, only a majority can tell. Not every replica is a witness of its own: one that received its
-// state from another holds whatever the sender held. Until the next comparison that all members pass, that one
-// included, such copies count as one voice.
+// the states was hit; whose, only a majority can tell, and only of those that computed the step together: the gradients
+// of a replica that was hit make those of its whole generation other ones. Not every replica is a witness of its own:
+// one that received its state from another holds whatever the sender held. Until the next comparison that all members
+// pass, that one included, such copies count as one voice.
 //
 // Threading: thread-compatible; owned by Coordinator.
 #ifndef LOCKSTEP_CHIEF_CORE_AUDIT_H_
@@ -62,6 +63,7 @@ class Audit {
   struct Told {
     Digest digest;
     Incarnation origin;  // whose state it was then
+    bool together;       // it was computed with the members since the newest restore, not before in another generation
   };
   using Digests = std::map<Incarnation, Told>;
 
@@ -71,12 +73,15 @@ class Audit {
     return found == origins_.end() ? member : found->second;
   }
   bool AllAgree(const Digests& digests) const;
+  Told Tell(const Incarnation& member, uint64_t step, const Digest& digest) const;
+  bool HasTold(const Incarnation& member) const;
 
   std::map<uint64_t, Digests> digests_;  // by step
   std::map<uint64_t, Audited> audited_;  // by step
   std::optional<uint64_t> differs_at_;   // the first step of which two digests came
   std::set<Incarnation> members_;
   uint64_t begin_ = 0;                          // where they began
+  std::map<Incarnation, uint64_t> since_;       // from this step on each computed with the others
   std::map<Incarnation, Incarnation> origins_;  // of copies: whose state it was
   bool origins_known_ = false;                  // not before a generation began under this chief
 };

@@ -151,6 +151,27 @@ TEST_CASE("audit: survivors compare with what a dead replica told; a restore for
   }
 }
 
+TEST_CASE("audit: who computed a step in another generation, before it joined, is not named for it", "[core][rule22]") {
+  Audit audit;
+  audit.Restored(10, {kA, kB});
+  REQUIRE(audit.Agrees(kA, 20, "d"));
+  REQUIRE(audit.Agrees(kB, 20, "d"));
+  REQUIRE(audit.Agrees(kA, 40, "e"));
+  REQUIRE(audit.Agrees(kB, 40, "e"));
+  // A worker that stepped on beside one that was hit comes with a state of its own, and gets that of A.
+  audit.GoesOn(30, {kA, kB, kC}, kA, {kC}, true);
+
+  SECTION("what it had before") {
+    CHECK_FALSE(audit.Agrees(kC, 20, "x"));
+    CHECK(audit.Awaited().empty());
+    CHECK(audit.Minority().empty());
+  }
+  SECTION("what it computed since") {
+    CHECK_FALSE(audit.Agrees(kC, 40, "x"));
+    CHECK(audit.Minority() == List{kC});
+  }
+}
+
 TEST_CASE("audit: only so many steps are kept, and the one that differs among them", "[core][rule22]") {
   Audit audit;
   audit.Restored(0, {kA, kB});
