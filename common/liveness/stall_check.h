@@ -19,9 +19,10 @@ class StallCheck {
 
   absl::Duration every() const { return every_; }
   // `since_turn`: how long ago it turned. After a longer pause between two calls the caller itself was paused, and what
-  // it watches may have been paused with it: that has the whole limit from then on.
+  // it watches may have been paused with it: that has the whole limit from then on. So it has from the first call on,
+  // before which nobody knows.
   bool Stands(absl::Time now, absl::Duration since_turn) {
-    if (last_ != absl::InfinitePast() && now - last_ > 3 * every_) excused_until_ = now + limit_;
+    if (now - last_ > 3 * every_) excused_until_ = now + limit_;
     last_ = now;
     return since_turn > limit_ && now >= excused_until_;
   }

@@ -35,5 +35,13 @@ TEST_CASE("stall check: after a pause of its own everybody has the whole limit a
   CHECK(WatchFor(check, woken + absl::Seconds(7), absl::Seconds(7), begin) < absl::InfiniteFuture());
 }
 
+TEST_CASE("stall check: a pause before the first call is one as well", "[liveness]") {
+  StallCheck check;
+  const absl::Time begin = absl::FromUnixSeconds(1000);
+
+  CHECK(WatchFor(check, begin + absl::Minutes(1), absl::Seconds(7), begin) == absl::InfiniteFuture());
+  CHECK(WatchFor(check, begin + absl::Minutes(1) + absl::Seconds(7), absl::Seconds(3), begin) < absl::InfiniteFuture());
+}
+
 }  // namespace
 }  // namespace lockstep
