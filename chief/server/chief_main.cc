@@ -228,7 +228,12 @@ int Serve(const ChiefOptions& options, JobSetup& setup, JobStore& store, const s
   }
   if (code != kExitFenced) {
     const absl::Status told = store.RecordEnd(code);
-    if (!told.ok() && !IsFenced(told)) LS_LOG(warn, "the end of this chief was not recorded: ", told.message());
+    if (IsFenced(told)) {
+      LS_LOG(warn, "this chief ends with ", kExitFenced, " in place of ", code, ": ", told.message());
+      code = kExitFenced;  // how the job ends is its successor's to say
+    } else if (!told.ok()) {
+      LS_LOG(warn, "the end of this chief was not recorded: ", told.message());
+    }
   }
   sessions.CloseAll(kFlushLimit);
   (*server)->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));

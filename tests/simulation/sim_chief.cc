@@ -291,6 +291,10 @@ void SimChief::Perform(const chief::WorkerCounters&) {}
 void SimChief::Perform(const chief::Announce& action) {
   if (absl::StrContains(action.text, "goes on under term")) cluster_->Cover("generation adopted");
 }
-void SimChief::Perform(const chief::Exit& action) { cluster_->ChiefExited(this, action.code); }
+void SimChief::Perform(const chief::Exit& action) {
+  // Its end is a record of the log, which one that was followed cannot append.
+  const bool followed = cluster_->disk->highest_claim() > term_;
+  cluster_->ChiefExited(this, followed ? 76 : action.code);
+}
 
 }  // namespace lockstep::simulation
