@@ -8,7 +8,13 @@ namespace lockstep::chief {
 void Audit::Begin(uint64_t step, const std::vector<Incarnation>& members) {
   members_ = std::set<Incarnation>(members.begin(), members.end());
   begin_ = step;
-  for (const Incarnation& member : members) since_.try_emplace(member, step);
+  ++generation_;
+  for (const Incarnation& member : members) {
+    std::map<uint64_t, int>& of_member = generations_[member];
+    of_member.erase(of_member.lower_bound(step), of_member.end());  // it computes those steps again
+    of_member[step] = generation_;
+    if (of_member.size() > kMaxGenerations) of_member.erase(of_member.begin());
+  }
 }
 
 bool Audit::HasTold(const Incarnation& member) const {
@@ -16,12 +22,17 @@ bool Audit::HasTold(const Incarnation& member) const {
 }
 
 Audit::Told Audit::Tell(const Incarnation& member, uint64_t step, const Digest& digest) const {
-  const auto since = since_.find(member);
-  return {digest, OriginOf(member), since != since_.end() && step >= since->second};
+  int generation = 0;
+  if (const auto found = generations_.find(member); found != generations_.end()) {
+    const auto next = found->second.upper_bound(step);
+    if (next != found->second.begin()) generation = std::prev(next)->second;
+  }
+  return {digest, OriginOf(member), generation};
 }
 
 void Audit::Restored(uint64_t step, const std::vector<Incarnation>& members) {
-  since_.clear();
+  generations_.clear();
+  generation_ = 0;
   Begin(step, members);
   digests_.clear();
   audited_.erase(audited_.upper_bound(step), audited_.end());
@@ -43,7 +54,8 @@ void Audit::GoesOn(uint64_t step, const std::vector<Incarnation>& members, const
   std::set<Incarnation> needed = members_;
   for (const Incarnation& member : members) needed.insert(OriginOf(member));
   std::erase_if(origins_, [&](const auto& entry) { return needed.count(entry.first) == 0; });
-  std::erase_if(since_, [&](const auto& entry) { return !members_.contains(entry.first) && !HasTold(entry.first); });
+  std::erase_if(generations_,
+                [&](const auto& entry) { return !members_.contains(entry.first) && !HasTold(entry.first); });
 }
 
 void Audit::Adopted(uint64_t step, const std::vector<Incarnation>& members) {
@@ -94,10 +106,19 @@ std::vector<Incarnation> Audit::Awaited() const {
 std::vector<Incarnation> Audit::Minority() const {
   const auto at = differs_at_.has_value() ? digests_.find(*differs_at_) : digests_.end();
   if (at == digests_.end() || !origins_known_) return {};
-  std::map<Digest, std::set<Incarnation>> voices;
-  for (const auto& [member, told] : at->second) {
-    if (told.together) voices[told.digest].insert(told.origin);
+  std::map<int, Digests> by_generation;
+  for (const auto& [member, told] : at->second) by_generation[told.generation].emplace(member, told);
+  for (const auto& [generation, digests] : by_generation) {
+    if (generation == 0) continue;
+    std::vector<Incarnation> minority = MinorityOf(digests);
+    if (!minority.empty()) return minority;
   }
+  return {};
+}
+
+std::vector<Incarnation> Audit::MinorityOf(const Digests& digests) {
+  std::map<Digest, std::set<Incarnation>> voices;
+  for (const auto& [member, told] : digests) voices[told.digest].insert(told.origin);
   size_t all = 0;
   const Digest* most = nullptr;
   for (const auto& [digest, who] : voices) {
@@ -106,8 +127,8 @@ std::vector<Incarnation> Audit::Minority() const {
   }
   if (voices.size() < 2 || voices.at(*most).size() * 2 <= all) return {};
   std::vector<Incarnation> minority;
-  for (const auto& [member, told] : at->second) {
-    if (told.together && told.digest != *most) minority.push_back(member);
+  for (const auto& [member, told] : digests) {
+    if (told.digest != *most) minority.push_back(member);
   }
   return minority;
 }

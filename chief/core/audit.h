@@ -27,6 +27,8 @@ class Audit {
   static constexpr size_t kMaxSteps = 64;
   // Audits come every 16 steps, and copies that workers keep may be many audits old.
   static constexpr size_t kMaxAudited = 8192;
+  // Of a member, for what it tells late.
+  static constexpr size_t kMaxGenerations = 8;
 
   // A state that every member of its generation had.
   struct Audited {
@@ -63,7 +65,7 @@ class Audit {
   struct Told {
     Digest digest;
     Incarnation origin;  // whose state it was then
-    bool together;       // it was computed with the members since the newest restore, not before in another generation
+    int generation;      // that computed it, counted from the newest restore; 0: one of before
   };
   using Digests = std::map<Incarnation, Told>;
 
@@ -75,13 +77,17 @@ class Audit {
   bool AllAgree(const Digests& digests) const;
   Told Tell(const Incarnation& member, uint64_t step, const Digest& digest) const;
   bool HasTold(const Incarnation& member) const;
+  // Of digests that one generation computed.
+  static std::vector<Incarnation> MinorityOf(const Digests& digests);
 
   std::map<uint64_t, Digests> digests_;  // by step
   std::map<uint64_t, Audited> audited_;  // by step
   std::optional<uint64_t> differs_at_;   // the first step of which two digests came
   std::set<Incarnation> members_;
-  uint64_t begin_ = 0;                          // where they began
-  std::map<Incarnation, uint64_t> since_;       // from this step on each computed with the others
+  uint64_t begin_ = 0;  // where they began
+  int generation_ = 0;  // the newest, counted from the newest restore
+  // By member, and by where they began: the newest generations that it was in.
+  std::map<Incarnation, std::map<uint64_t, int>> generations_;
   std::map<Incarnation, Incarnation> origins_;  // of copies: whose state it was
   bool origins_known_ = false;                  // not before a generation began under this chief
 };

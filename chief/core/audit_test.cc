@@ -156,8 +156,6 @@ TEST_CASE("audit: who computed a step in another generation, before it joined, i
   audit.Restored(10, {kA, kB});
   REQUIRE(audit.Agrees(kA, 20, "d"));
   REQUIRE(audit.Agrees(kB, 20, "d"));
-  REQUIRE(audit.Agrees(kA, 40, "e"));
-  REQUIRE(audit.Agrees(kB, 40, "e"));
   // A worker that stepped on beside one that was hit comes with a state of its own, and gets that of A.
   audit.GoesOn(30, {kA, kB, kC}, kA, {kC}, true);
 
@@ -167,9 +165,26 @@ TEST_CASE("audit: who computed a step in another generation, before it joined, i
     CHECK(audit.Minority().empty());
   }
   SECTION("what it computed since") {
+    REQUIRE(audit.Agrees(kA, 40, "e"));
+    REQUIRE(audit.Agrees(kB, 40, "e"));
     CHECK_FALSE(audit.Agrees(kC, 40, "x"));
     CHECK(audit.Minority() == List{kC});
   }
+}
+
+TEST_CASE("audit: a step that two generations computed, each by itself, names nobody", "[core][rule22]") {
+  Audit audit;
+  audit.Restored(10, {kA, kB});
+  // A was hit, and C got its state: they agree with each other, and are two voices from then on.
+  audit.GoesOn(20, {kA, kC}, kA, {kC}, true);
+  REQUIRE(audit.Agrees(kA, 30, "x"));
+  REQUIRE(audit.Agrees(kC, 30, "x"));
+  // Both are gone, and B goes on from where it stood.
+  audit.GoesOn(20, {kB}, kB, {}, true);
+
+  CHECK_FALSE(audit.Agrees(kB, 30, "d"));
+
+  CHECK(audit.Minority().empty());
 }
 
 TEST_CASE("audit: only so many steps are kept, and the one that differs among them", "[core][rule22]") {
