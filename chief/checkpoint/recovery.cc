@@ -51,8 +51,9 @@ class Scan {
     if (!in_log_) return;
     takes_unlisted_ = !log.damage().empty();  // what the damaged record committed is not known
     for (const LiveCheckpoint& live : record_.live()) live_[std::string(BaseName(live.prefix()))] = &live;
-    for (const SetAsideCheckpoint& aside : record_.set_aside())
+    for (const SetAsideCheckpoint& aside : record_.set_aside()) {
       recovered_.checkpoints.set_aside[aside.prefix()] = aside.why();
+    }
     for (const std::string& path : record_.retired()) {
       const std::string name(BaseName(path));
       if (!live_.contains(name)) retired_.insert(name);
@@ -220,9 +221,8 @@ class Scan {
         if (!takes_unlisted_) break;
         const auto folder = layout::ParseCheckpointFolder(entry.name);
         std::string path = JoinPath(layout::kCheckpoints, entry.name);
-        if (!folder.has_value() || live_.contains(entry.name) || recovered_.checkpoints.set_aside.contains(path))
-          continue;
-        found.push_back({folder->step, std::move(path), /*listed=*/false});
+        const bool known = live_.contains(entry.name) || recovered_.checkpoints.set_aside.contains(path);
+        if (folder.has_value() && !known) found.push_back({folder->step, std::move(path), /*listed=*/false});
       }
     }
     // Of one step what the log has comes first.

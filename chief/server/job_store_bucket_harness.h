@@ -12,57 +12,43 @@
 
 #include "chief/server/job_store_harness.h"
 #include "common/job_place/job_place.h"
+#include "common/object_store/forwarding_object_store.h"
 #include "common/object_store/memory_object_store.h"
 #include "common/object_store/s3_on_fake.h"
 #include "common/storage/files.h"
 
 namespace lockstep::chief {
 
-// Hands requests on; `before` hears of each first, and what it returns instead of OK is the answer.
-class WatchedObjects final : public ObjectStore {
+// `before` hears first of each request but those of uploads, and what it returns instead of OK is the answer.
+class WatchedObjects final : public ForwardingObjectStore {
  public:
-  explicit WatchedObjects(ObjectStore& below) : below_(below) {}
+  using ForwardingObjectStore::ForwardingObjectStore;
   std::function<absl::Status()> before = [] { return absl::OkStatus(); };
 
   absl::Status Put(absl::string_view key, absl::string_view bytes, PutCondition condition) override {
     const absl::Status status = before();
-    return status.ok() ? below_.Put(key, bytes, condition) : status;
+    return status.ok() ? ForwardingObjectStore::Put(key, bytes, condition) : status;
   }
   absl::StatusOr<std::string> Get(absl::string_view key, uint64_t max_bytes) override {
     const absl::Status status = before();
-    return status.ok() ? below_.Get(key, max_bytes) : status;
+    return status.ok() ? ForwardingObjectStore::Get(key, max_bytes) : status;
   }
   absl::StatusOr<std::string> GetRange(absl::string_view key, uint64_t offset, uint64_t length) override {
     const absl::Status status = before();
-    return status.ok() ? below_.GetRange(key, offset, length) : status;
+    return status.ok() ? ForwardingObjectStore::GetRange(key, offset, length) : status;
   }
   absl::StatusOr<ObjectFacts> Head(absl::string_view key) override {
     const absl::Status status = before();
-    return status.ok() ? below_.Head(key) : status;
+    return status.ok() ? ForwardingObjectStore::Head(key) : status;
   }
   absl::StatusOr<Listing> List(const ListRequest& request) override {
     const absl::Status status = before();
-    return status.ok() ? below_.List(request) : status;
+    return status.ok() ? ForwardingObjectStore::List(request) : status;
   }
   absl::Status Delete(absl::string_view key) override {
     const absl::Status status = before();
-    return status.ok() ? below_.Delete(key) : status;
+    return status.ok() ? ForwardingObjectStore::Delete(key) : status;
   }
-  absl::StatusOr<Upload> StartUpload(absl::string_view key) override { return below_.StartUpload(key); }
-  absl::StatusOr<UploadedPart> PutPart(const Upload& upload, int number, absl::string_view bytes) override {
-    return below_.PutPart(upload, number, bytes);
-  }
-  absl::Status CompleteUpload(const Upload& upload, absl::Span<const UploadedPart> parts) override {
-    return below_.CompleteUpload(upload, parts);
-  }
-  absl::Status AbortUpload(const Upload& upload) override { return below_.AbortUpload(upload); }
-  absl::StatusOr<std::vector<Upload>> ListUploads(absl::string_view prefix) override {
-    return below_.ListUploads(prefix);
-  }
-  std::string Describe(absl::string_view key) const override { return below_.Describe(key); }
-
- private:
-  ObjectStore& below_;
 };
 
 // A job in a bucket of its own.

@@ -9,12 +9,6 @@
 #include "common/status/status_macros.h"
 
 namespace lockstep {
-namespace {
-
-// Of the parts that servers take, with blocks of buffer_ that are not copied about.
-constexpr uint64_t kMostParts = kMaxParts - 1;
-
-}  // namespace
 
 BucketWriter::~BucketWriter() {
   if (upload_.has_value() && !complete_) store_.AbortUpload(*upload_).IgnoreError();
@@ -41,7 +35,7 @@ absl::Status BucketWriter::SendPart() {
   if (!upload_.has_value()) {
     LS_ASSIGN_OR_RETURN(upload_, store_.StartUpload(key_));
   }
-  if (parts_.size() >= kMostParts) {
+  if (parts_.size() >= static_cast<size_t>(kMaxParts)) {
     return absl::ResourceExhaustedError(absl::StrCat(store_.Describe(key_), " would have more than ", kMaxParts,
                                                      " parts of ", part_bytes_,
                                                      " bytes. Use more workers, so that "

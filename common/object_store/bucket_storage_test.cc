@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/object_store/forwarding_object_store.h"
 #include "common/object_store/memory_object_store.h"
 #include "common/object_store/s3_on_fake.h"
 #include "common/storage/files.h"
@@ -22,12 +23,11 @@ std::string Bytes(size_t size, int seed) {
   return bytes;
 }
 
-// Hands everything on, and counts what is read.
-class CountedStore final : public ObjectStore {
+// Counts what is read.
+class CountedStore final : public ForwardingObjectStore {
  public:
-  absl::Status Put(absl::string_view key, absl::string_view bytes, PutCondition condition) override {
-    return store.Put(key, bytes, condition);
-  }
+  CountedStore() : ForwardingObjectStore(store) {}
+
   absl::StatusOr<std::string> Get(absl::string_view key, uint64_t max_bytes) override {
     ++gets;
     return store.Get(key, max_bytes);
@@ -36,21 +36,6 @@ class CountedStore final : public ObjectStore {
     lengths.push_back(length);
     return store.GetRange(key, offset, length);
   }
-  absl::StatusOr<ObjectFacts> Head(absl::string_view key) override { return store.Head(key); }
-  absl::StatusOr<Listing> List(const ListRequest& request) override { return store.List(request); }
-  absl::Status Delete(absl::string_view key) override { return store.Delete(key); }
-  absl::StatusOr<Upload> StartUpload(absl::string_view key) override { return store.StartUpload(key); }
-  absl::StatusOr<UploadedPart> PutPart(const Upload& upload, int number, absl::string_view bytes) override {
-    return store.PutPart(upload, number, bytes);
-  }
-  absl::Status CompleteUpload(const Upload& upload, absl::Span<const UploadedPart> parts) override {
-    return store.CompleteUpload(upload, parts);
-  }
-  absl::Status AbortUpload(const Upload& upload) override { return store.AbortUpload(upload); }
-  absl::StatusOr<std::vector<Upload>> ListUploads(absl::string_view prefix) override {
-    return store.ListUploads(prefix);
-  }
-  std::string Describe(absl::string_view key) const override { return store.Describe(key); }
 
   MemoryObjectStore store;
   int gets = 0;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/object_store/forwarding_object_store.h"
 #include "common/object_store/memory_object_store.h"
 #include "common/object_store/s3_on_fake.h"
 #include "common/storage/local/local_storage.h"
@@ -83,35 +84,19 @@ TEST_CASE("storage probe: a place that cannot be reached is said once", "[object
 }
 
 // Lies in one way.
-class LyingStore final : public ObjectStore {
+class LyingStore final : public ForwardingObjectStore {
  public:
   enum class Lie : uint8_t { kBothWin, kReplaces, kOtherRange };
 
-  explicit LyingStore(Lie lie) : lie_(lie) {}
+  explicit LyingStore(Lie lie) : ForwardingObjectStore(inner_), lie_(lie) {}
   absl::Status Put(absl::string_view key, absl::string_view bytes, PutCondition condition) override {
     const absl::Status put = inner_.Put(key, bytes, condition);
     if (lie_ == Lie::kReplaces) inner_.Put(key, bytes, PutCondition::kNone).IgnoreError();
     return lie_ == Lie::kBothWin && bytes != "second" && absl::IsAlreadyExists(put) ? absl::OkStatus() : put;
   }
-  absl::StatusOr<std::string> Get(absl::string_view key, uint64_t max) override { return inner_.Get(key, max); }
   absl::StatusOr<std::string> GetRange(absl::string_view key, uint64_t offset, uint64_t length) override {
     return inner_.GetRange(key, lie_ == Lie::kOtherRange && offset > 0 ? offset - 1 : offset, length);
   }
-  absl::StatusOr<ObjectFacts> Head(absl::string_view key) override { return inner_.Head(key); }
-  absl::StatusOr<Listing> List(const ListRequest& request) override { return inner_.List(request); }
-  absl::Status Delete(absl::string_view key) override { return inner_.Delete(key); }
-  absl::StatusOr<Upload> StartUpload(absl::string_view key) override { return inner_.StartUpload(key); }
-  absl::StatusOr<UploadedPart> PutPart(const Upload& upload, int number, absl::string_view bytes) override {
-    return inner_.PutPart(upload, number, bytes);
-  }
-  absl::Status CompleteUpload(const Upload& upload, absl::Span<const UploadedPart> parts) override {
-    return inner_.CompleteUpload(upload, parts);
-  }
-  absl::Status AbortUpload(const Upload& upload) override { return inner_.AbortUpload(upload); }
-  absl::StatusOr<std::vector<Upload>> ListUploads(absl::string_view prefix) override {
-    return inner_.ListUploads(prefix);
-  }
-  std::string Describe(absl::string_view key) const override { return inner_.Describe(key); }
 
  private:
   const Lie lie_;
