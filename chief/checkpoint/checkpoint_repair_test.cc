@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "chief/checkpoint/checkpoint_test_util.h"
+#include "chief/checkpoint/found_mark.h"
 #include "chief/checkpoint/older_directory.h"
 #include "common/checkpoint_format/manifest.h"
 #include "common/checkpoint_format/naming.h"
@@ -75,7 +76,7 @@ TEST_CASE("repair: it goes back to the newest audited checkpoint that verifies, 
   if (damaged) REQUIRE(storage.FlipBit("checkpoints/step-000000020/model-00001-of-00002.safetensors", 300, 1).ok());
   std::vector<std::string> messages;
 
-  const auto found = chief->store->FindAudited(messages);
+  const auto found = chief->store->FindAudited(100, messages);
   REQUIRE(found.status() == absl::OkStatus());
   CHECK(*found == (damaged ? "step-000000010" : "step-000000020"));
   CHECK(chief->store->ForgetAbove(damaged ? 10 : 20) == 30);
@@ -124,7 +125,7 @@ TEST_CASE("repair: before the decision is written everything is as it was", "[ch
   auto chief = SmallChief::Start(storage, 9).value();
   for (const int64_t step : {0, 10, 20}) REQUIRE(Publish(*chief, step, step == 0).ok());
   std::vector<std::string> messages;
-  REQUIRE(chief->store->FindAudited(messages).value() == "step-000000000");
+  REQUIRE(chief->store->FindAudited(100, messages).value() == "step-000000000");
   chief.reset();
 
   chief = SmallChief::Start(storage, 9).value();
@@ -149,13 +150,39 @@ TEST_CASE("repair: retention leaves the newest audited checkpoint", "[checkpoint
   CHECK(Names(storage, layout::kCheckpoints) == NameList{"step-000000060", "step-000000070"});
 }
 
+TEST_CASE("repair: what is audited after the step of the difference followed from it", "[checkpoint][rule22]") {
+  MemoryStorage storage;
+  auto chief = SmallChief::Start(storage, 9).value();
+  for (const int64_t step : {10, 20, 30}) REQUIRE(Publish(*chief, step, true).ok());
+  std::vector<std::string> messages;
+
+  CHECK(chief->store->FindAudited(25, messages).value() == "step-000000020");
+  CHECK(chief->store->FindAudited(20, messages).value() == "step-000000020");
+  const auto found = chief->store->FindAudited(9, messages);
+
+  CHECK(absl::IsDataLoss(found.status()));
+  CHECK_THAT(std::string(found.status().message()), Contains("up to step 9"));
+  // A job that stops for it does not begin with the later ones when it is started again.
+  DirectoryMark mark = Repaired(kNothingShared);
+  mark.mutable_ancestors(0)->set_found_at(9);
+  REQUIRE(chief->SetHistory(mark).ok());
+  chief.reset();
+  CHECK_FALSE(SmallChief::Start(storage, 9).ok());
+  mark.mutable_ancestors(0)->set_found_at(20);
+  Manifest later;
+  later.set_job_id(mark.job_id());
+  later.set_lineage("line-1");
+  later.set_audited(true);
+  CHECK(PartedAt(later, mark) == 20);
+}
+
 TEST_CASE("repair: with nothing audited left there is nothing to go back to", "[checkpoint][rule22]") {
   MemoryStorage storage;
   auto chief = SmallChief::Start(storage, 9).value();
   for (const int64_t step : {10, 20}) REQUIRE(Publish(*chief, step, false).ok());
   std::vector<std::string> messages;
 
-  const auto found = chief->store->FindAudited(messages);
+  const auto found = chief->store->FindAudited(100, messages);
 
   CHECK(absl::IsDataLoss(found.status()));
   CHECK(Names(storage, layout::kCheckpoints).size() == 2);

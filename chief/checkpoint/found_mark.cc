@@ -119,6 +119,7 @@ std::optional<int64_t> PartedAt(const Manifest& manifest, const DirectoryMark& m
   for (const Ancestor& ancestor : mark.ancestors()) {
     if (ancestor.last_step() == kNothingShared) {
       audited_only = true;
+      if (ancestor.found_at() > 0) shared = std::min(shared, ancestor.found_at());
     } else {
       shared = std::min(shared, ancestor.last_step());
     }

@@ -50,8 +50,8 @@ absl::Status KeepDamagedMark(TermHold& hold, const FoundMark& found);
 // part.
 bool BelongsTo(const Manifest& manifest, const DirectoryMark& mark);
 
-// As the last step of an ancestor: replicas differed, and no checkpoint there was known to be audited. One that is (it
-// was put back) still belongs to the history.
+// As the last step of an ancestor: replicas differed, and no checkpoint up to the step of the difference was known to
+// be audited. One that is (it was put back) still belongs to the history.
 inline constexpr int64_t kNothingShared = -1;
 
 // The last step that the manifest's lineage shares with the mark's; nullopt when it is no ancestor of it.

@@ -123,9 +123,11 @@ class ManifestStore {
   // what retention lets go then. Codes of the storage.
   absl::Status MakeRoom(std::vector<std::string>& messages);
 
-  // What a repair goes back to (rule 22): the base name of the newest checkpoint that is audited and verifies, every
-  // byte of it. Those that do not are set aside. DataLoss: none is left. Else codes of the storage.
-  absl::StatusOr<std::string> FindAudited(std::vector<std::string>& messages);
+  // What a repair goes back to (rule 22): the base name of the newest checkpoint of a step up to `found_at` that is
+  // audited and verifies, every byte of it. A later one is of a state that followed from the difference, even if all
+  // that were left agreed on it. Those that do not verify are set aside. DataLoss: none is left. Else codes of the
+  // storage.
+  absl::StatusOr<std::string> FindAudited(uint64_t found_at, std::vector<std::string>& messages);
   // Accepts no checkpoint above `step` any more; the caller puts that into the log. Returns the step of the first one;
   // 0: there is none.
   int64_t ForgetAbove(int64_t step);

@@ -30,16 +30,19 @@ std::set<std::string> ManifestStore::NeededByRepair() const {
   return needed;
 }
 
-absl::StatusOr<std::string> ManifestStore::FindAudited(std::vector<std::string>& messages) {
+absl::StatusOr<std::string> ManifestStore::FindAudited(uint64_t found_at, std::vector<std::string>& messages) {
   std::vector<std::string> newest_first;
   for (auto it = accepted_.rbegin(); it != accepted_.rend(); ++it) {
-    if (IsAudited(it->second.manifest)) newest_first.push_back(it->first);
+    const Manifest& manifest = it->second.manifest;
+    const bool before = static_cast<uint64_t>(manifest.step()) <= found_at;
+    if (before && IsAudited(manifest)) newest_first.push_back(it->first);
   }
   for (const std::string& name : newest_first) {
     LS_ASSIGN_OR_RETURN(const bool good, StillGood(name, /*content=*/true, messages));
     if (good) return name;
   }
-  return absl::DataLossError(absl::StrCat("no checkpoint in ", hold_.storage().Describe(layout::kCheckpoints),
+  return absl::DataLossError(absl::StrCat("no checkpoint up to step ", found_at, " in ",
+                                          hold_.storage().Describe(layout::kCheckpoints),
                                           " is audited and verifies: of the others nobody knows whether their state is "
                                           "right. Start again with another --dir"));
 }

@@ -199,6 +199,7 @@ class ChiefHarness {
   void Obey(int index, FakeWorker& w, const ChiefFence& fence, const TakeSnapshot& command);
   void Obey(int, FakeWorker& w, const ChiefFence&, const AskShare& command);
   void Obey(int, FakeWorker& w, const ChiefFence&, const SnapshotEnded& c);
+  void Obey(int, FakeWorker& w, const ChiefFence&, const StatesDiffer& c) { w.hello.differ = c; }
   void Obey(int index, FakeWorker&, const ChiefFence&, const Dismiss&);
   void Obey(int index, FakeWorker&, const ChiefFence&, const Done& command);
   void Obey(int index, FakeWorker&, const ChiefFence&, const Shutdown& command);

@@ -165,6 +165,7 @@ class Coordinator {
   void CompareHeld(const Worker& worker, const HeldState& held);
   void BeginAudit(const Form& form);
   void OnDifference(uint64_t step, const std::string& finding);
+  void HearOfDifference(const Worker& worker, const Hello& hello);
   // A snapshot that shows a difference is no save's: the worker may let go of it.
   void OnDifference(Worker& worker, const SnapshotId& snapshot, const std::string& finding);
   bool GathersDigests();

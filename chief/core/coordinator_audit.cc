@@ -37,6 +37,18 @@ void Coordinator::OnDifference(uint64_t step, const std::string& finding) {
                                        ": nothing more is saved, and the job goes back to its newest audited "
                                        "state"));
   saves_.AbandonAll("replicas differ", out_, roster_);
+  for (Worker* worker : roster_.InOrder()) {
+    out_.Command(*worker, Generation(), StatesDiffer{history_.lineage(), step}, finding);
+  }
+}
+
+// A chief before this one may have ended before it could record what it had found, and the replica that was hit may be
+// out of reach now.
+void Coordinator::HearOfDifference(const Worker& worker, const Hello& hello) {
+  if (!hello.differ.has_value() || JobLineage(hello.differ->lineage) != job_lineage_) return;
+  if (!history_.Includes(hello.differ->lineage, hello.differ->step)) return;
+  OnDifference(hello.differ->step, absl::StrCat("the states of replicas differ at step ", hello.differ->step,
+                                                ", as an earlier chief told ", worker.name()));
 }
 
 void Coordinator::OnDifference(Worker& worker, const SnapshotId& snapshot, const std::string& finding) {
@@ -131,8 +143,8 @@ std::vector<AuditReturn::Offer> Coordinator::KeptOffers(const RepairRecorded& ev
     for (const KeptState& kept : worker->kept) {
       const uint64_t step = kept.position.step;
       const Audit::Audited* audited = audit_.AuditedAt(step);
-      const bool lies_between =
-          step > event.checkpoint.step && (event.set_aside_from == 0 || step < event.set_aside_from);
+      const bool lies_between = step > event.checkpoint.step && step <= repair_.found_at() &&
+                                (event.set_aside_from == 0 || step < event.set_aside_from);
       if (audited == nullptr || audited->digest != kept.digest || !lies_between) continue;
       if (history_.Includes(kept.lineage, step)) offers.push_back({worker->id(), kept, audited->trained_for});
     }

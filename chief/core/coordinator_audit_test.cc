@@ -248,5 +248,42 @@ TEST_CASE("coordinator: a chief that starts after a repair does not adopt what t
   CHECK(JobLineage(form.lineage) == "lineage-1");
 }
 
+TEST_CASE("coordinator: everybody hears at once that replicas differ", "[core][rule22]") {
+  ChiefHarness chief({.workers = 3});
+  chief.StepTo(48);
+  chief.worker(1).digest_suffix = "-flipped";
+  for (int i : {0, 1}) chief.Audit(i);
+
+  REQUIRE(chief.Count<RecordRepair>() == 0);  // the third has not told
+  for (int i : {0, 1, 2}) CHECK(chief.LastCommand<StatesDiffer>(i) == StatesDiffer{"lineage-1", 48});
+}
+
+TEST_CASE("coordinator: a difference that an earlier chief found sends all back, also without the one that differs",
+          "[core][rule22]") {
+  ChiefHarness chief({.workers = 0, .expected = 2, .term = 2, .checkpoint_step = 32, .plan = "plan-1"});
+  const Lineage told = GENERATE("lineage-1", "lineage-0");
+  for (int i : {0, 1}) {
+    FakeWorker& w = chief.worker(i);
+    w.has_state = true;
+    w.lineage = "lineage-1";
+    w.position = Position{70, 0};
+    if (i == 1) w.hello.differ = StatesDiffer{told, 48};
+    chief.Connect(i);
+  }
+  chief.Advance(absl::Seconds(40));
+
+  if (told == "lineage-0") {  // the job went back since
+    CHECK(chief.Count<RecordRepair>() == 0);
+    CHECK(chief.LastCommand<Form>(0).position == Position{70, 0});
+    return;
+  }
+  REQUIRE(chief.Count<RecordRepair>() == 1);
+  CHECK(chief.Last<RecordRepair>().found_at == 48);
+  CHECK(chief.Last<RecordRepair>().hosts.empty());
+  CHECK_THAT(chief.Last<RecordRepair>().reason, Contains("an earlier chief told worker-1"));
+  GoBackTo(chief, 32);
+  CHECK(chief.LastCommand<Form>(0).restore->step == 32);
+}
+
 }  // namespace
 }  // namespace lockstep::chief

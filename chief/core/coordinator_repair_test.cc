@@ -149,9 +149,15 @@ TEST_CASE("coordinator: a difference that is found after the job's end is record
   chief.Do(ShardStored{{"lineage-1", 50, "digest-of-50"}, 1, 2});
   chief.TakeSnapshotAt(0, SnapshotCause::kEnd);
   REQUIRE(chief.phase() == Phase::kDone);
-  chief.worker(1).digest_suffix = "-flipped";
-  chief.TakeSnapshotAt(1, SnapshotCause::kEnd);
-
+  SECTION("in its snapshot") {
+    chief.worker(1).digest_suffix = "-flipped";
+    chief.TakeSnapshotAt(1, SnapshotCause::kEnd);
+  }
+  SECTION("by an earlier chief, as a worker tells that could not reach this one before") {
+    chief.worker(2).hello.differ = StatesDiffer{"lineage-1", 48};
+    chief.Connect(2);
+    CHECK(chief.Last<RecordRepair>().found_at == 48);
+  }
   GoBackTo(chief, 0);
 
   CHECK(chief.Last<Exit>().code == 70);

@@ -299,5 +299,25 @@ TEST_CASE("coordinator: a stop does not wait for copies", "[core][rule22]") {
   CHECK(chief.phase() != Phase::kWaiting);
 }
 
+TEST_CASE("coordinator: a copy of a step after the difference is of a state that followed from it", "[core][rule22]") {
+  ChiefHarness chief({.workers = 3});
+  AuditAt(chief, 16, {});
+  SaveAt(chief, 20);
+  AuditAt(chief, 32, {0});
+  chief.Reset(2);
+  chief.Advance(absl::Seconds(10));
+  chief.MeetAtBoundary();
+  REQUIRE(chief.Members().size() == 2);
+  AuditAt(chief, 48, {0});
+  FakeWorker& late = chief.worker(2);
+  late.hello.differ = StatesDiffer{"lineage-1", 36};
+
+  chief.Connect(2);
+  chief.Advance(absl::Seconds(1));
+  Record(chief, 20);
+
+  CHECK(chief.LastCommand<ReturnTo>(0).state.position == Position{32, 0});
+}
+
 }  // namespace
 }  // namespace lockstep::chief

@@ -80,6 +80,7 @@ void Coordinator::Admit(Worker& worker, const Hello& hello) {
   out_.Command(worker, fence_generation,
                Welcome{policy_.job, worker.name(), history_.lineage(), policy_.metagraph, policy_.training},
                absl::StrCat("Hello of ", worker.name(), " on ", hello.host));
+  HearOfDifference(worker, hello);
   if (end_.result().has_value()) return end_.Tell(Context(), worker, saves_, gone_);
   worker.Keeps(hello.kept);
   AnswerByHello(worker, hello);

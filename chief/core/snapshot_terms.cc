@@ -1,6 +1,19 @@
 #include "chief/core/snapshot_terms.h"
 
+#include <algorithm>
+#include <set>
+
 namespace lockstep::chief {
+namespace {
+
+// Whether the current generation computed the state of this step. One that began at it only took over what members of
+// an earlier one computed, of which some may not be here to tell theirs.
+bool Computed(const CoreContext& context, const GenerationLife::Current& generation, uint64_t step) {
+  const bool formed_here = generation.id.term == context.term;
+  return !generation.ids.empty() && (!formed_here || step > generation.begin.step);
+}
+
+}  // namespace
 
 SnapshotTerms TermsOf(const CoreContext& context, const GenerationLife& life, const Worker& worker,
                       const SnapshotTaken& message) {
@@ -14,9 +27,13 @@ SnapshotTerms TermsOf(const CoreContext& context, const GenerationLife& life, co
     for (const Worker* other : context.roster.InOrder()) {
       if (other->rest_asked.has_value() && other->rest_asked->step == step) terms.members.push_back(other->id());
     }
-    terms.audits = terms.members.size() > 1;
+    const std::set<Incarnation>& ids = life.current().ids;
+    const std::set<Incarnation> asked(terms.members.begin(), terms.members.end());
+    terms.audits =
+        Computed(context, life.current(), step) && std::includes(asked.begin(), asked.end(), ids.begin(), ids.end());
   } else if (terms.of_current) {
     terms.members = life.current().Ids();
+    terms.audits = Computed(context, life.current(), step);
   } else if (of_claimed && worker.claims != nullptr) {
     for (const Member& member : *worker.claims) terms.members.push_back(member.incarnation);
   } else {

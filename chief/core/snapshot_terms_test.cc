@@ -89,18 +89,22 @@ TEST_CASE("snapshot terms: of a generation that is over it audits nothing", "[co
   CHECK_FALSE(terms.audits);
 }
 
-TEST_CASE("snapshot terms: at rest it counts for those that were asked, one alone audits nothing", "[core]") {
+TEST_CASE("snapshot terms: at rest it counts for those that were asked, and audits if all that computed it are asked",
+          "[core]") {
   Taken taken;
-  taken.Hold(2, 20);
-  taken.worker(2).rest_asked = Position{20, 0};
-  SnapshotTerms terms = taken.Terms(2, SnapshotCause::kAtRest, {});
+  taken.Hold(0, 20);
+  taken.worker(0).rest_asked = Position{20, 0};
+  SnapshotTerms terms = taken.Terms(0, SnapshotCause::kAtRest, {});
   CHECK_FALSE(terms.audits);
   CHECK_FALSE(terms.evaluated);  // it stopped before the evaluation was done
 
-  taken.Add(3).rest_asked = Position{20, 0};
-  taken.worker(2).held->position.evaluated_slices = 4;
-  terms = taken.Terms(2, SnapshotCause::kAtRest, {});
-  CHECK(terms.members == std::vector<Incarnation>{taken.Id(2), taken.Id(3)});
+  taken.worker(2).rest_asked = Position{20, 0};  // it received its state from another
+  CHECK_FALSE(taken.Terms(0, SnapshotCause::kAtRest, {}).audits);
+
+  taken.worker(1).rest_asked = Position{20, 0};
+  taken.worker(0).held->position.evaluated_slices = 4;
+  terms = taken.Terms(0, SnapshotCause::kAtRest, {});
+  CHECK(terms.members == std::vector<Incarnation>{taken.Id(0), taken.Id(1), taken.Id(2)});
   CHECK(terms.audits);
   CHECK(terms.evaluated);
 }
@@ -112,6 +116,14 @@ TEST_CASE("snapshot terms: a state that was finished under an earlier chief may 
   CHECK_FALSE(taken.Terms(0, SnapshotCause::kEnd, {2, 1}).evaluated);
   taken.worker(0).claimed->position.evaluated_slices = 4;
   CHECK(taken.Terms(0, SnapshotCause::kEnd, {2, 1}).evaluated);
+}
+
+TEST_CASE("snapshot terms: of the step that a generation began at nothing is audited", "[core]") {
+  Taken taken;
+  Form form;
+  form.position = Position{20, 0};
+  taken.life.SendForm(taken.Now(), form, {&taken.worker(0), &taken.worker(1)}, 0);
+  CHECK_FALSE(taken.Terms(0, SnapshotCause::kEnd, {2, 2}).audits);
 }
 
 }  // namespace

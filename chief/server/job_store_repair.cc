@@ -41,7 +41,7 @@ absl::Status JobStore::BranchOff(const RecordRepair& order, int64_t step) {
 absl::StatusOr<RepairRecorded> JobStore::Repair(const RecordRepair& order, std::vector<std::string>& messages) {
   MutexLock lock(&mutex_);
   if (mark_.lineage() != order.lineage) {
-    absl::StatusOr<std::string> name = manifests_->FindAudited(messages);
+    absl::StatusOr<std::string> name = manifests_->FindAudited(order.found_at, messages);
     // Nothing is right for sure, and the next chief must not begin with it either.
     if (absl::IsDataLoss(name.status())) LS_RETURN_IF_ERROR(BranchOff(order, kNothingShared));
     if (!name.ok()) return hold_->Explain(name.status());
@@ -52,7 +52,7 @@ absl::StatusOr<RepairRecorded> JobStore::Repair(const RecordRepair& order, std::
     LS_RETURN_IF_ERROR(BranchOff(order, audited));
   }
   const int64_t step = mark_.ancestors(0).last_step();
-  if (step == kNothingShared) return manifests_->FindAudited(messages).status();
+  if (step == kNothingShared) return manifests_->FindAudited(order.found_at, messages).status();
   const auto found = manifests_->accepted().find(layout::StepName(step));
   if (found == manifests_->accepted().end()) {
     return absl::DataLossError("the checkpoint that the job went back to is gone");

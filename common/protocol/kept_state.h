@@ -1,11 +1,12 @@
-// Copies of audited states that workers keep in memory, so that the way back after replicas differed is short (rule
-// 22): what a worker says of them, and what the chief asks for.
+// What chief and workers say of a difference between replicas, and of the copies of audited states that workers keep in
+// memory so that the way back after it is short (rule 22).
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_PROTOCOL_KEPT_STATE_H_
 #define LOCKSTEP_COMMON_PROTOCOL_KEPT_STATE_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -41,6 +42,14 @@ struct Returned {
   bool done = false;
   std::string message;
   LS_FIELDS(Returned, state, done, message)
+};
+
+// To everybody, as soon as two digests of one step differ: what stands at this step of this lineage, and what follows,
+// is not to be trusted. A worker tells it in every Hello from then on, so that it outlives the chief that found it.
+struct StatesDiffer {
+  Lineage lineage;
+  uint64_t step = 0;
+  LS_FIELDS(StatesDiffer, lineage, step)
 };
 
 }  // namespace lockstep

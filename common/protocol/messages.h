@@ -56,15 +56,16 @@ struct Hello {
   Position position;        // of its state
   EvaluationLedger ledger;  // of its state
   Activity activity = Activity::kIdle;
-  Generation generation;              // unless idle: the generation that it runs,
-  std::vector<Member> members;        // its members in rank order, if this is one of the lowest ranks,
-  Digest members_digest;              // and from every member their digest (member_list.h; rule 14)
-  std::vector<SnapshotId> snapshots;  // still held in memory
-  bool leaving = false;               // SIGTERM came
-  std::optional<Ready> ready;         // kept from before, when it still holds
-  std::vector<KeptState> kept;        // at most kMaxKeptStates
+  Generation generation;               // unless idle: the generation that it runs,
+  std::vector<Member> members;         // its members in rank order, if this is one of the lowest ranks,
+  Digest members_digest;               // and from every member their digest (member_list.h; rule 14)
+  std::vector<SnapshotId> snapshots;   // still held in memory
+  bool leaving = false;                // SIGTERM came
+  std::optional<Ready> ready;          // kept from before, when it still holds
+  std::vector<KeptState> kept;         // at most kMaxKeptStates
+  std::optional<StatesDiffer> differ;  // the newest that it was told of
   LS_FIELDS(Hello, job, preferred_name, host, peer_address, device, highest_term, has_state, lineage, position, ledger,
-            activity, generation, members, members_digest, snapshots, leaving, ready, kept)
+            activity, generation, members, members_digest, snapshots, leaving, ready, kept, differ)
 };
 
 // Answer to MakePlan: the kernel plan of the job and the recorded probe, in one blob (rule 30).
@@ -387,7 +388,7 @@ struct StorePush {
 
 using ChiefCommand =
     std::variant<Welcome, Refused, MakePlan, Prepare, TestPeers, Verdict, Form, BoundaryRequest, TakeSnapshot, AskShare,
-                 SnapshotEnded, Dismiss, Shutdown, Done, Fenced, StorePush, ReturnTo>;
+                 SnapshotEnded, Dismiss, Shutdown, Done, Fenced, StorePush, ReturnTo, StatesDiffer>;
 
 // Limits on what is accepted from a worker; larger is refused with a message.
 inline constexpr uint64_t kMaxPlanBytes = 16u << 20;

@@ -78,16 +78,16 @@ void Disk::Retain(size_t keep, const EvaluationLedger* ledger) {
   }
 }
 
-const Manifest* Disk::NewestAudited() const {
+const Manifest* Disk::NewestAudited(uint64_t up_to) const {
   for (auto it = checkpoints_.rbegin(); it != checkpoints_.rend(); ++it) {
-    if (!it->second.set_aside && it->second.audited) return &it->second;
+    if (it->first <= up_to && !it->second.set_aside && it->second.audited) return &it->second;
   }
   return nullptr;
 }
 
 const Manifest* Disk::BranchOff(const Lineage& lineage, uint64_t found_at, const std::vector<std::string>& hosts) {
   if (lineage_ == lineage) return At(branched_at_);
-  const Manifest* const audited = NewestAudited();
+  const Manifest* const audited = NewestAudited(found_at);
   if (audited == nullptr) return nullptr;
   oracle_->WentBack(audited->snapshot.lineage, lineage, audited->state);
   lineage_ = lineage;

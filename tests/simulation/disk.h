@@ -72,7 +72,8 @@ class Disk {
   // its best step stays too, the best as the newest audited one knows it, and the first one after that.
   void Retain(size_t keep, const EvaluationLedger* ledger);
   void MachineCrash(Random& random);
-  const Manifest* NewestAudited() const;
+  // Of a step up to `up_to`; null: there is none.
+  const Manifest* NewestAudited(uint64_t up_to = ~uint64_t{0}) const;
 
   std::optional<ReplicaState> Load(const SnapshotId& snapshot) const;
   // The newest visible checkpoint that is not set aside.

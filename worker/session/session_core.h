@@ -264,6 +264,7 @@ class SessionCore {
   KeepPolicy keep_policy_;
   absl::Time keep_begin_;
   ReturnTo returning_;  // while returning
+  std::optional<StatesDiffer> differ_;
 
   // Reports.
   std::vector<StepRecord> records_;

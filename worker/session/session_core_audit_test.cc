@@ -42,5 +42,17 @@ TEST_CASE("session: an audit that a verdict meets is told before the acknowledge
   CHECK(worker.Told<VerdictAck>());
 }
 
+TEST_CASE("session: what a worker was told of a difference it tells the next chief", "[session][rule22]") {
+  WorkerHarness worker;
+  worker.Run();
+  worker.Command(StatesDiffer{"line", 9});
+
+  worker.Give(ChiefDisconnected{"the stream was reset"});
+  worker.Wait(absl::Seconds(10));
+  worker.Give(ChiefConnected{});
+
+  CHECK(worker.Message<Hello>().differ == StatesDiffer{"line", 9});
+}
+
 }  // namespace
 }  // namespace lockstep::worker

@@ -110,6 +110,7 @@ void SessionCore::SayHello() {
   hello.leaving = leaving_;
   hello.ready = ready_;
   hello.kept = KeptStates();
+  hello.differ = differ_;
   // The fence of a Hello names the job and the process; the term is the chief's to say.
   Emit(Send{WorkerFence{job_, 0, config_.incarnation}, std::move(hello), "a new session begins"});
 }
@@ -156,6 +157,7 @@ void SessionCore::Handle(const ChiefFence& fence, const ChiefCommand& command) {
         if constexpr (std::is_same_v<T, lockstep::TakeSnapshot>) OnTakeSnapshot(fence, c);
         if constexpr (std::is_same_v<T, AskShare>) OnAskShare(c);
         if constexpr (std::is_same_v<T, ReturnTo>) OnReturnTo(c);
+        if constexpr (std::is_same_v<T, StatesDiffer>) differ_ = c;
         if constexpr (std::is_same_v<T, SnapshotEnded>) OnSnapshotEnded(c);
         if constexpr (std::is_same_v<T, Dismiss>) {
           if (!leaving_) return Reject(fence, T::kTypeName, "this worker does not leave");
