@@ -176,6 +176,24 @@ TEST_CASE("repair: what is audited after the step of the difference followed fro
   CHECK(PartedAt(later, mark) == 20);
 }
 
+TEST_CASE("repair: retention leaves the newest audited checkpoint up to the audit floor", "[checkpoint][rule22]") {
+  MemoryStorage storage;
+  auto chief = SmallChief::Start(storage, 2).value();
+  const auto publish = [&](int64_t step, int64_t floor) {
+    CommitInfo info = SmallCommit();
+    info.audited = true;
+    info.audit_floor = floor;
+    REQUIRE(chief->store->Publish(StoreAll(*chief->hold, SmallState(step), 2).value(), info).ok());
+  };
+  for (const int64_t step : {10, 20, 30, 40, 50}) publish(step, 25);
+  CHECK(Names(storage, layout::kCheckpoints) == NameList{"step-000000020", "step-000000040", "step-000000050"});
+  CHECK(chief->store->OldestAudited() == 20);
+
+  publish(60, CommitInfo().audit_floor);
+
+  CHECK(Names(storage, layout::kCheckpoints) == NameList{"step-000000050", "step-000000060"});
+}
+
 TEST_CASE("repair: with nothing audited left there is nothing to go back to", "[checkpoint][rule22]") {
   MemoryStorage storage;
   auto chief = SmallChief::Start(storage, 9).value();

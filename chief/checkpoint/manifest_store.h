@@ -18,6 +18,7 @@
 #define LOCKSTEP_CHIEF_CHECKPOINT_MANIFEST_STORE_H_
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -50,7 +51,9 @@ struct CommitInfo {
   bool evaluation_pending = false;
   bool audited = false;
   EvaluationLedger evaluations;
-  int64_t keep_step = 0;          // retention leaves this checkpoint: the best so far; 0: none, or kKeepNamed
+  int64_t keep_step = 0;  // retention leaves this checkpoint: the best so far; 0: none, or kKeepNamed
+  // Retention leaves the newest audited checkpoint up to this step as well as the newest.
+  int64_t audit_floor = std::numeric_limits<int64_t>::max();
   std::string job_yaml;           // the resolved job
   std::string worker_stats_json;  // the bytes of the live stats file
 };
@@ -112,6 +115,8 @@ class ManifestStore {
   // bucket it stays, and the log says why. Returns the new path. `why` is one word.
   absl::StatusOr<std::string> SetAside(absl::string_view base_name, absl::string_view why);
 
+  // The step of the oldest audited checkpoint; 0 also where there is none.
+  int64_t OldestAudited() const;
   // The newest accepted checkpoint of which this process has not read every byte; empty: there is none.
   std::string NextUnverified() const;
   // Every byte of it was read and is that of this state.
@@ -168,10 +173,11 @@ class ManifestStore {
   // What to do about an accepted checkpoint under the same name: true when it is equal.
   absl::StatusOr<bool> SameIsThere(const Manifest& mine, std::vector<std::string>& messages);
   // Accepts what counts no more by retention as retired. Leaves the newest that are there, the best, and what a repair
-  // would need: the newest audited one and, of a job that keeps the best, the best of its own history and the first one
-  // after it.
+  // would need: the newest audited one, that up to the audit floor and, of a job that keeps the best, the best of the
+  // history of each and the first one after it.
   absl::Status Retire();
   std::set<std::string> NeededByRepair() const;
+  void AddNeededToGoBack(int64_t found_at, std::set<std::string>& needed) const;
   absl::Status FreeName(const std::string& name);
   // Removes what is retired; what somebody removed by hand is named.
   absl::Status RemoveRetired(std::vector<std::string>& messages);
@@ -199,9 +205,10 @@ class ManifestStore {
   bool recorded_ = true;                // the newest record says what stands here
   const bool carries_;                  // the log has no history yet: the hint `best` is that of an earlier program
   int keep_latest_;
-  std::optional<EvaluationRule> rule_;  // of a job that keeps the best
-  std::string best_;                    // base name of what retention leaves besides the newest; empty: nothing
-  bool best_unknown_ = false;           // something is the best and its name was lost: retention removes nothing
+  int64_t audit_floor_ = CommitInfo().audit_floor;  // of the newest Publish
+  std::optional<EvaluationRule> rule_;              // of a job that keeps the best
+  std::string best_;           // base name of what retention leaves besides the newest; empty: nothing
+  bool best_unknown_ = false;  // something is the best and its name was lost: retention removes nothing
 };
 
 }  // namespace lockstep::chief

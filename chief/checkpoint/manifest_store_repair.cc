@@ -1,4 +1,7 @@
 // What an audit's repair asks of the checkpoints: one to go back to, and the newer ones out of the way.
+#include <cstdint>
+#include <limits>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -11,13 +14,26 @@
 
 namespace lockstep::chief {
 
+int64_t ManifestStore::OldestAudited() const {
+  for (const auto& [name, checkpoint] : accepted_) {
+    if (IsAudited(checkpoint.manifest)) return checkpoint.manifest.step();
+  }
+  return 0;
+}
+
 std::set<std::string> ManifestStore::NeededByRepair() const {
   std::set<std::string> needed;
+  AddNeededToGoBack(std::numeric_limits<int64_t>::max(), needed);
+  AddNeededToGoBack(audit_floor_, needed);
+  return needed;
+}
+
+void ManifestStore::AddNeededToGoBack(int64_t found_at, std::set<std::string>& needed) const {
   std::string above;  // the next newer one
   for (auto it = accepted_.rbegin(); it != accepted_.rend(); ++it) {
     const Manifest& manifest = it->second.manifest;
     const std::string newer = std::exchange(above, it->first);
-    if (!IsAudited(manifest)) continue;
+    if (manifest.step() > found_at || !IsAudited(manifest)) continue;
     needed.insert(it->first);
     // Copies of states that workers keep are gone back to only below the first one that is set aside: a later copy may
     // know a best state that goes with it.
@@ -27,7 +43,6 @@ std::set<std::string> ManifestStore::NeededByRepair() const {
     if (has_best) needed.insert(layout::StepName(evaluations.best_step()));
     if (it->second.verified) break;  // an older one is needed where this one may turn out damaged
   }
-  return needed;
 }
 
 absl::StatusOr<std::string> ManifestStore::FindAudited(uint64_t found_at, std::vector<std::string>& messages) {

@@ -78,8 +78,9 @@ struct StoreManifest {
   bool evaluated = true;  // the evaluation due at this step, if one is, was completed
   EvaluationLedger ledger;
   absl::Duration trained_for;  // time the job has been stepping, for `duration: 2h`
+  uint64_t audit_floor = 0;    // the newest audited checkpoint up to this step stays (audit_floor.h)
   std::string reason;
-  LS_FIELDS(StoreManifest, snapshot, shares, plan_hash, audited, evaluated, ledger, trained_for, reason)
+  LS_FIELDS(StoreManifest, snapshot, shares, plan_hash, audited, evaluated, ledger, trained_for, audit_floor, reason)
 };
 
 // Manifest last, then the one rename into place, then retention (chief/checkpoint/manifest_store.h). Answered by

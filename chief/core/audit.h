@@ -55,6 +55,11 @@ class Audit {
     return found == audited_.end() ? nullptr : &found->second;
   }
 
+  // The newest of those steps; 0: there is none.
+  uint64_t NewestAudited() const { return audited_.empty() ? 0 : audited_.rbegin()->first; }
+  // Of the newest generation.
+  const std::set<Incarnation>& members() const { return members_; }
+
   // The members of the newest generation that have not told the digest of the first step at which replicas differ.
   std::vector<Incarnation> Awaited() const;
   // Who differs from a majority of independent witnesses at that step; empty while nobody differs, or where there is no

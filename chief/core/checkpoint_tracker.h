@@ -32,6 +32,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "chief/core/audit_floor.h"
 #include "chief/core/events.h"
 #include "chief/core/history.h"
 #include "chief/core/outbox.h"
@@ -63,6 +64,7 @@ class CheckpointTracker {
     std::string plan_hash;
     absl::Duration trained_for;
     const History& history;
+    uint64_t audit_floor = AuditFloor::kNone;
   };
 
   // `holder` has this snapshot. `evaluated`: no evaluation is due at its step that was not completed; only a state

@@ -34,6 +34,7 @@ Coordinator::Coordinator(const CoordinatorConfig& config)
                 config.recovered.ledger.step),
       saves_(config.recovered),
       clock_(config.recovered.trained_for),
+      floor_(config.recovered.oldest_audited),
       repair_(config.recovered.repair),
       signs_(config.policy.no_progress_limit),
       hosts_(config.policy, config.recovered),
@@ -85,6 +86,7 @@ void Coordinator::NoteTime(absl::Time now) {
   if (now_ == absl::InfinitePast()) {
     now_ = last_tick_ = said_ = now;
     clock_.Saved(now);
+    if (term_ > 1) floor_.Begin(now);
     life_.Begin(now, term_, policy_);
     return;
   }
@@ -105,6 +107,7 @@ void Coordinator::NoteTime(absl::Time now) {
   names_.ShiftDeadlines(gap);
   gone_.ShiftDeadlines(gap);
   end_.ShiftDeadlines(gap);
+  floor_.ShiftDeadlines(gap);
   repair_.ShiftDeadlines(gap);
   saves_.ShiftDeadlines(gap);
   preparation_.ShiftDeadlines(gap);
@@ -256,7 +259,7 @@ void Coordinator::EndJob(int32_t code, const std::string& reason) {
 // ---- what parts are handed, what people see
 
 CheckpointTracker::Context Coordinator::SaveContext() const {
-  return {now_, preparation_.plan().hash(), clock_.trained_for(), history_};
+  return {now_, preparation_.plan().hash(), clock_.trained_for(), history_, floor_.step()};
 }
 
 TeamChoice Coordinator::Teams() {

@@ -22,6 +22,7 @@
 #include "absl/time/time.h"
 #include "chief/core/actions.h"
 #include "chief/core/audit.h"
+#include "chief/core/audit_floor.h"
 #include "chief/core/audit_repair.h"
 #include "chief/core/awaited_text.h"
 #include "chief/core/checkpoint_tracker.h"
@@ -212,6 +213,7 @@ class Coordinator {
   CheckpointTracker saves_;
   TrainingClock clock_;
   Audit audit_;
+  AuditFloor floor_;
   AuditRepair repair_;
   LifeSigns signs_;
   HostPolicy hosts_;

@@ -12,7 +12,13 @@
 namespace lockstep::chief {
 
 void Coordinator::CompareDigest(const Worker& worker, uint64_t step, const Digest& digest) {
-  if (audit_.Agrees(worker.id(), step, digest, clock_.trained_for())) return;
+  const uint64_t audited = audit_.NewestAudited();
+  const bool agrees = audit_.Agrees(worker.id(), step, digest, clock_.trained_for());
+  if (audit_.NewestAudited() > audited) {
+    floor_.Passed(audit_.members());
+    floor_.GiveUp(now_, policy_.training.chief_timeout + absl::Minutes(1));
+  }
+  if (agrees) return;
   OnDifference(step, absl::StrCat("the states of replicas differ at step ", step));
 }
 
@@ -24,6 +30,11 @@ void Coordinator::CompareHeld(const Worker& worker, const HeldState& held) {
 
 void Coordinator::BeginAudit(const Form& form) {
   const std::vector<Incarnation> members = life_.current().Ids();
+  std::set<Incarnation> before;
+  for (const Incarnation& each : audit_.members()) {
+    if (roster_.Find(each) != nullptr || gone_.MayReturn(each)) before.insert(each);
+  }
+  floor_.Forms(before, life_.current().ids, audit_.NewestAudited(), now_);
   if (form.restore.has_value()) return audit_.Restored(form.position.step, members);
   std::set<Incarnation> receivers;
   for (const uint32_t rank : form.receivers) receivers.insert(members[rank]);
@@ -101,6 +112,7 @@ void Coordinator::On(const RepairRecorded& event) {
   history_.BeginAs(event.lineage);
   life_.Part();
   saves_.GoBack(event);
+  floor_.WentBack(event.checkpoint.step);
   progress_.Begin(event.lineage, {});  // nobody steps, and what was applied before tells nothing
   clock_.Saved(now_);
   gathering_.NoLastCall(now_);

@@ -285,5 +285,34 @@ TEST_CASE("coordinator: a difference that an earlier chief found sends all back,
   CHECK(chief.LastCommand<Form>(0).restore->step == 32);
 }
 
+TEST_CASE("coordinator: while a worker is out of reach the state stays that all had compared before", "[core][rule22]") {
+  ChiefHarness chief({.workers = 3});
+  chief.StepTo(16);
+  for (int i : {0, 1, 2}) chief.Audit(i);
+  SaveAt(chief, 20);
+  CHECK(chief.Last<StoreManifest>().audit_floor == AuditFloor::kNone);
+  const bool leaves = GENERATE(false, true);
+  if (leaves) chief.Say(2, Left{75, "its machine is wanted elsewhere"});
+  if (!leaves) chief.Reset(2);
+  chief.Advance(absl::Seconds(10));
+  REQUIRE(chief.Members().size() == 2);
+
+  chief.StepTo(32);
+  for (int i : {0, 1}) chief.Audit(i);
+  SaveAt(chief, 40);
+  CHECK(chief.Last<StoreManifest>().audited);
+  CHECK(chief.Last<StoreManifest>().audit_floor == (leaves ? AuditFloor::kNone : 20));  // the save compared them
+
+  chief.Connect(2);
+  chief.Advance(absl::Seconds(1));
+  chief.MeetAtBoundary();
+  chief.Advance(absl::Seconds(5));
+  REQUIRE(chief.Members().size() == 3);
+  chief.StepTo(48);
+  for (int i : {0, 1, 2}) chief.Audit(i);
+  SaveAt(chief, 60);
+  CHECK(chief.Last<StoreManifest>().audit_floor == AuditFloor::kNone);
+}
+
 }  // namespace
 }  // namespace lockstep::chief

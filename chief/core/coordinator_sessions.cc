@@ -175,7 +175,10 @@ void Coordinator::Lose(Incarnation incarnation, WorkerChange change, const std::
   const std::string host = worker->host;
   const bool member = life_.IsMember(*worker);
   const bool holds = MayHoldNewer(Context(), life_, saves_, *worker);
-  if (change != WorkerChange::kLost) life_.GiveUp(worker->busy);  // it will not come back to it
+  if (change != WorkerChange::kLost) {  // it will not come back to it
+    life_.GiveUp(worker->busy);
+    floor_.Ended(incarnation);
+  }
   if (close) out_.Add(CloseSession{worker->session, reason});
   const bool done = life_.Is(Phase::kDone);
   if (!done) {

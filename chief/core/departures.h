@@ -82,6 +82,7 @@ class Departures {
   void GiveUpBefore(absl::Time then) {
     std::erase_if(may_return_, [&](const auto& entry) { return entry.second.since < then; });
   }
+  bool MayReturn(const Incarnation& id) const { return may_return_.contains(id); }
   bool NobodyMayReturn() const { return may_return_.empty(); }
 
   // The chief was paused for so long: what it heard before is as fresh as it was.

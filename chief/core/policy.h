@@ -67,9 +67,10 @@ struct RecoveredState {
   EvaluationLedger ledger;           // of the checkpoint
   std::vector<HostRecord> hosts;     // that failed, as the last chief wrote it into the statistics
   std::optional<PastRepair> repair;  // the newest of the job
+  uint64_t oldest_audited = 0;       // the step of the oldest audited checkpoint; 0 also where there is none
   std::vector<Drain> drains;
   LS_FIELDS(RecoveredState, term, checkpoint, plan_hash, data_digest, trained_for, evaluated, ledger, hosts, repair,
-            drains)
+            oldest_audited, drains)
 };
 
 // Both, as the first line of a record.

@@ -55,6 +55,7 @@ void ChiefLoop::Perform(const StoreManifest& action) {
   }
   info.evaluation_pending = !action.evaluated;
   info.audited = action.audited;
+  info.audit_floor = static_cast<int64_t>(std::min<uint64_t>(action.audit_floor, info.audit_floor));
   info.evaluations = action.ledger;
   info.keep_step = BestOf(action.ledger);
   info.numerics_relaxed = options_.setup->job.numerics().mode() == job::Numerics::MODE_RELAXED;

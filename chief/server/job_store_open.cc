@@ -95,6 +95,7 @@ absl::Status JobStore::Settle(const JobSetup& setup, bool in_log, const std::str
     recovered_.repair =
         PastRepair{static_cast<uint64_t>(nearest.found_at()), {nearest.hosts().begin(), nearest.hosts().end()}};
   }
+  recovered_.oldest_audited = static_cast<uint64_t>(manifests_->OldestAudited());
   const CommitRecord head = log_->head();
   const auto logged = in_log ? std::optional(JobPlan{head.kernel_plan(), head.data_digest()}) : std::nullopt;
   LS_ASSIGN_OR_RETURN(const JobPlan plan, FindJobPlan(*storage_, logged, trained_with, setup.facts.train_sha256));

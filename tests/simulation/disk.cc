@@ -53,12 +53,13 @@ void Disk::Amend(const SnapshotId& snapshot, const EvaluationLedger& ledger) {
   found->second.ledger = ledger;
 }
 
-void Disk::Retain(size_t keep, const EvaluationLedger* ledger) {
+void Disk::Retain(size_t keep, const EvaluationLedger* ledger, uint64_t audit_floor) {
   std::set<uint64_t> needed;  // steps
-  const Manifest* const audited = NewestAudited();
-  if (audited != nullptr) needed.insert(audited->snapshot.step);
   if (ledger != nullptr) needed.insert(ledger->best_step);
-  if (ledger != nullptr && audited != nullptr) {
+  for (const Manifest* const audited : {NewestAudited(), NewestAudited(audit_floor)}) {
+    if (audited == nullptr) continue;
+    needed.insert(audited->snapshot.step);
+    if (ledger == nullptr) continue;
     needed.insert(audited->ledger.best_step);
     auto above = checkpoints_.upper_bound(audited->snapshot.step);
     while (above != checkpoints_.end() && above->second.set_aside) ++above;
@@ -76,6 +77,13 @@ void Disk::Retain(size_t keep, const EvaluationLedger* ledger) {
     --newer;
     it = old && needed.count(it->first) == 0 ? checkpoints_.erase(it) : std::next(it);
   }
+}
+
+uint64_t Disk::OldestAudited() const {
+  for (const auto& [step, manifest] : checkpoints_) {
+    if (!manifest.set_aside && manifest.audited) return step;
+  }
+  return 0;
 }
 
 const Manifest* Disk::NewestAudited(uint64_t up_to) const {

@@ -30,6 +30,7 @@ struct Manifest {
   Term term = 0;
   std::string plan_hash;
   bool audited = false;
+  uint64_t audit_floor = ~uint64_t{0};  // for retention, when it is published
   bool evaluated = true;
   EvaluationLedger ledger;
   absl::Duration trained_for;
@@ -70,8 +71,10 @@ class Disk {
   void Amend(const SnapshotId& snapshot, const EvaluationLedger& ledger);
   // Leaves the newest `keep` and what a way back would need. `ledger`, of a job that keeps its best state: the one of
   // its best step stays too, the best as the newest audited one knows it, and the first one after that.
-  void Retain(size_t keep, const EvaluationLedger* ledger);
+  // The same for the newest audited one up to `audit_floor`.
+  void Retain(size_t keep, const EvaluationLedger* ledger, uint64_t audit_floor = ~uint64_t{0});
   void MachineCrash(Random& random);
+  uint64_t OldestAudited() const;
   // Of a step up to `up_to`; null: there is none.
   const Manifest* NewestAudited(uint64_t up_to = ~uint64_t{0}) const;
 

@@ -89,6 +89,7 @@ void SimChief::Recover() {
   recovered.evaluated = newest.evaluated;
   recovered.ledger = newest.ledger;
   recovered.repair = disk.repair();
+  recovered.oldest_audited = disk.OldestAudited();
   recovered.drains = disk.drains;
   newest_told_ = static_cast<int64_t>(newest.snapshot.step);
   chief::JobPolicy policy = cluster_->settings.policy;

@@ -46,6 +46,7 @@ void SimChief::Perform(const chief::StoreManifest& action) {
   manifest.term = term_;
   manifest.plan_hash = action.plan_hash;
   manifest.audited = action.audited;
+  manifest.audit_floor = action.audit_floor;
   manifest.evaluated = action.evaluated;
   manifest.ledger = action.ledger;
   manifest.trained_for = action.trained_for;
@@ -91,7 +92,8 @@ void SimChief::Perform(const chief::PublishCommit& action) {
       if (!there->set_aside) cluster_->oracle->Committed(manifest.snapshot.step);
       const bool keeps_best = cluster_->settings.policy.training.evaluation.keep_best;
       if (cluster_->disk->HasStaging(term_)) {
-        cluster_->disk->Retain(cluster_->settings.keep_checkpoints, keeps_best ? &manifest.ledger : nullptr);
+        cluster_->disk->Retain(cluster_->settings.keep_checkpoints, keeps_best ? &manifest.ledger : nullptr,
+                               manifest.audit_floor);
       }
       newest_told_ = std::max(newest_told_, static_cast<int64_t>(manifest.snapshot.step));
       saves_.erase(manifest.snapshot);
