@@ -28,9 +28,11 @@
 #include "chief/server/session_service.h"
 #include "chief/server/watchdog.h"
 #include "chief/standby/beat_thread.h"
+#include "chief/standby/owner_lease.h"
 #include "chief/standby/stand_by.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/clock/clock.h"
+#include "common/etcd/etcd_client.h"
 #include "common/job_place/job_place.h"
 #include "common/liveness/dump.h"
 #include "common/log/log.h"
@@ -150,11 +152,11 @@ absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(JobSetup& setup, std::option
 
 // The job's directory. A standby chief first waits for its turn; of several the first to claim has it, and the others
 // stand by again.
-absl::StatusOr<std::unique_ptr<JobStore>> OpenInTurn(const ChiefOptions& options, JobSetup& setup,
+absl::StatusOr<std::unique_ptr<JobStore>> OpenInTurn(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup,
                                                      const sigset_t& signals, int& exit_code) {
   if (!options.standby) return OpenStore(setup, std::nullopt, signals, exit_code);
   for (;;) {
-    LS_ASSIGN_OR_RETURN(const int64_t succeeds, StandBy(setup.directory, signals, exit_code));
+    LS_ASSIGN_OR_RETURN(const int64_t succeeds, StandBy(setup.directory, etcd, signals, exit_code));
     auto store = OpenStore(setup, succeeds, signals, exit_code);
     if (!IsFenced(store.status())) return store;
     LS_LOG(info, "another chief was faster: ", store.status().message());
@@ -172,7 +174,7 @@ absl::StatusOr<std::unique_ptr<JobStore>> OpenInTurn(const ChiefOptions& options
   std::abort();
 }
 
-int Serve(const ChiefOptions& options, JobSetup& setup, JobStore& store, const sigset_t& signals) {
+int Serve(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup, JobStore& store, const sigset_t& signals) {
   SessionRegistry sessions;
   ChiefLoop::Options loop_options;
   loop_options.setup = &setup;
@@ -204,6 +206,7 @@ int Serve(const ChiefOptions& options, JobSetup& setup, JobStore& store, const s
     if (!own.ok() || options.address_file.empty()) return own;
     return WriteAddressFile(options.address_file, address);
   });
+  std::optional<OwnerLease> lease;
   int code = IsFenced(written) ? kExitFenced : absl::IsCancelled(written) ? kExitPreempted : kExitStorage;
   if (written.ok()) {
     LS_LOG(info, "term ", store.recovered().term, ", listening on ", address, ", from ",
@@ -213,6 +216,9 @@ int Serve(const ChiefOptions& options, JobSetup& setup, JobStore& store, const s
     });
     const Watchdog watchdog([&loop] { return loop.SinceTurn(); }, EndHungProcess);
     const OlderChecks older_checks(&store);
+    if (etcd != nullptr) {
+      lease.emplace(etcd, store.recovered().term, address, [&] { return sessions.workers(); });
+    }
     const BeatThread beat([&] { return store.Beat(); }, [&] { return sessions.workers(); });
     code = loop.Run([&] {
       absl::Status kept = store.KeepAddress();
@@ -235,6 +241,7 @@ int Serve(const ChiefOptions& options, JobSetup& setup, JobStore& store, const s
       LS_LOG(warn, "the end of this chief was not recorded: ", told.message());
     }
   }
+  lease.reset();  // behind the record of the end: a standby reads that then
   sessions.CloseAll(kFlushLimit);
   (*server)->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
   loop.Close();
@@ -257,9 +264,15 @@ int ChiefMain(const ChiefOptions& options) {
   if (!setup.ok()) return EndEarly(setup.status(), exit_code);
   if (!IsInBucket(setup->directory)) SetDumpFolder(LogFolder(setup->directory));
   RaiseDescriptorLimitFor(setup->policy);
-  const absl::StatusOr<std::unique_ptr<JobStore>> store = OpenInTurn(options, *setup, signals, exit_code);
+  std::unique_ptr<EtcdClient> etcd;
+  if (!options.etcd.empty()) {
+    auto opened = EtcdClient::Open(options.etcd);
+    if (!opened.ok()) return EndEarly(opened.status(), kExitUsage);
+    etcd = *std::move(opened);
+  }
+  const absl::StatusOr<std::unique_ptr<JobStore>> store = OpenInTurn(options, etcd.get(), *setup, signals, exit_code);
   if (!store.ok()) return EndEarly(store.status(), exit_code);
-  const int code = Serve(options, *setup, **store, signals);
+  const int code = Serve(options, etcd.get(), *setup, **store, signals);
   FlushLog();
   return code;
 }

@@ -34,6 +34,9 @@ struct ChiefOptions {
   NodeEvaluator evaluate_node;
   // Waits until the chief that has the job is gone or silent, and takes the job over then (chief/standby).
   bool standby = false;
+  // Not empty: where etcd knows of the job (common/etcd/etcd_url.h). Standby chiefs learn there within seconds that the
+  // chief is gone, and workers where it is.
+  std::string etcd;
   // Not empty: every event and action of the core is recorded in this directory, one file per start.
   std::string record_directory;
   // A pipe to the supervisor, which says why this process failed behind everybody's last words; -1: none.

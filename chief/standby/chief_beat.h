@@ -20,11 +20,14 @@ class ChiefBeat {
   // Whether to beat at `now`, of a monotonic clock, with sessions of `workers` workers open. A chief that never had one
   // beats.
   bool Due(absl::Time now, size_t workers) {
-    if (workers > 0) heard_ = now;
-    if (heard_.has_value() && now - *heard_ > kAlone) return false;
-    if (now < next_) return false;
+    if (Alone(now, workers) || now < next_) return false;
     next_ = now + kEvery;
     return true;
+  }
+  // It had workers, and has had none for kAlone.
+  bool Alone(absl::Time now, size_t workers) {
+    if (workers > 0) heard_ = now;
+    return heard_.has_value() && now - *heard_ > kAlone;
   }
 
  private:

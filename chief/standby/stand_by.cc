@@ -10,6 +10,7 @@
 #include "common/checkpoint_format/bucket_naming.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/clock/clock.h"
+#include "common/etcd/owner_key.h"
 #include "common/job_place/job_place.h"
 #include "common/log/log.h"
 #include "common/status/exit_code.h"
@@ -21,6 +22,7 @@ namespace lockstep::chief {
 namespace {
 
 constexpr uint64_t kMaxBeatBytes = 4096;
+constexpr absl::Duration kAskEtcdEvery = absl::Milliseconds(300);
 
 // Opens the job's place where it is not open yet. A directory is opened at each look: it may not be made yet, or be
 // mounted anew.
@@ -72,37 +74,52 @@ absl::StatusOr<JobSight> LookAtJob(Storage& storage) {
   return sight;
 }
 
-absl::StatusOr<int64_t> StandBy(const std::string& directory, const sigset_t& signals, int& exit_code) {
+absl::StatusOr<int64_t> StandBy(const std::string& directory, EtcdClient* etcd, const sigset_t& signals,
+                                int& exit_code) {
   SteadyClock clock;
   StandbyWatch watch;
   std::optional<int64_t> told_term;
-  bool told_failure = false;
+  bool told_failure = false, told_etcd = false;
   std::unique_ptr<JobPlace> bucket;
+  absl::Time next_look = absl::InfinitePast();
   for (;;) {
-    const absl::StatusOr<JobSight> sight = LookAgain(directory, bucket);
-    if (!sight.ok()) {
-      watch.LookFailed();
-      if (!told_failure) LS_LOG(warn, "standing by: ", sight.status().message(), "; looking again every second");
-      told_failure = true;
-    } else {
-      told_failure = false;
-      const StandbyWatch::Verdict verdict = watch.Look(clock.Now(), *sight);
-      if (verdict == StandbyWatch::Verdict::kTakeOver) {
-        LS_LOG(info, "taking the job over: ", watch.reason());
-        return sight->term;
+    // Before the look: a chief that ends says so in the log before it gives its lease back.
+    bool ended = false;
+    if (etcd != nullptr && told_term.value_or(0) > 0) {
+      const auto address = etcd->Get(OwnerKey(*told_term));
+      ended = address.ok() && watch.LeaseEnded(*told_term, address->has_value());
+      if (!address.ok() && !told_etcd) {
+        LS_LOG(warn, "standing by: ", address.status().message(), "; going by the log meanwhile");
       }
-      if (verdict == StandbyWatch::Verdict::kEnd) {
-        exit_code = watch.exit_code();
-        return absl::CancelledError(absl::StrCat("standing by is over: ", watch.reason()));
-      }
-      if (told_term != sight->term) {
-        LS_LOG(info, "standing by: ",
-               sight->term == 0 ? std::string("no chief has begun the job yet")
-                                : absl::StrCat("the chief of term ", sight->term, " has the job"));
-      }
-      told_term = sight->term;
+      told_etcd = !address.ok();
     }
-    const timespec wait = absl::ToTimespec(StandbyWatch::kLookEvery);
+    if (ended || clock.Now() >= next_look) {
+      next_look = clock.Now() + StandbyWatch::kLookEvery;
+      const absl::StatusOr<JobSight> sight = LookAgain(directory, bucket);
+      if (!sight.ok()) {
+        watch.LookFailed();
+        if (!told_failure) LS_LOG(warn, "standing by: ", sight.status().message(), "; looking again every second");
+        told_failure = true;
+      } else {
+        told_failure = false;
+        const StandbyWatch::Verdict verdict = watch.Look(clock.Now(), *sight);
+        if (verdict == StandbyWatch::Verdict::kTakeOver) {
+          LS_LOG(info, "taking the job over: ", watch.reason());
+          return sight->term;
+        }
+        if (verdict == StandbyWatch::Verdict::kEnd) {
+          exit_code = watch.exit_code();
+          return absl::CancelledError(absl::StrCat("standing by is over: ", watch.reason()));
+        }
+        if (told_term != sight->term) {
+          LS_LOG(info, "standing by: ",
+                 sight->term == 0 ? std::string("no chief has begun the job yet")
+                                  : absl::StrCat("the chief of term ", sight->term, " has the job"));
+        }
+        told_term = sight->term;
+      }
+    }
+    const timespec wait = absl::ToTimespec(etcd != nullptr ? kAskEtcdEvery : StandbyWatch::kLookEvery);
     const int signal = sigtimedwait(&signals, nullptr, &wait);
     if (signal > 0 && signal != SIGUSR1) {  // that one means nothing from others (SignalThread)
       exit_code = kExitPreempted;

@@ -20,9 +20,16 @@ bool GoesOnAfter(int exit_code) {
 StandbyWatch::Verdict StandbyWatch::TakeOver(std::string reason) {
   reason_ = std::move(reason);
   seen_.reset();
+  leased_term_ = 0;
   last_look_.reset();
   silence_ = absl::ZeroDuration();
   return Verdict::kTakeOver;
+}
+
+bool StandbyWatch::LeaseEnded(int64_t term, bool leased) {
+  if (leased) leased_term_ = term;
+  lease_ended_ = !leased && leased_term_ == term && term != 0;
+  return lease_ended_;
 }
 
 StandbyWatch::Verdict StandbyWatch::Look(absl::Time now, const JobSight& sight) {
@@ -35,6 +42,9 @@ StandbyWatch::Verdict StandbyWatch::Look(absl::Time now, const JobSight& sight) 
     exit_code_ = *sight.ended_with;
     reason_ = absl::StrCat("the chief of term ", sight.term, " ended with ", exit_code_);
     return Verdict::kEnd;
+  }
+  if (lease_ended_ && leased_term_ == sight.term) {
+    return TakeOver(absl::StrCat("the lease of the chief of term ", sight.term, " in etcd has ended"));
   }
   if (before.has_value() && before->term == sight.term && before->lock_holder.has_value() &&
       !sight.lock_holder.has_value()) {

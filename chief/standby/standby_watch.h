@@ -1,6 +1,6 @@
 // Decides when a standby chief takes a job over. Pure: looks at the job's directory come in with the time of each.
 //
-//   1 kWatching ──the chief is gone, or silent for kSilence──▶ 2 kTakeOver ──the claim was lost to another──▶ 1
+//   1 kWatching ──its lease ended, it is gone or silent──▶ 2 kTakeOver ──the claim was lost to another──▶ 1
 //        └──────the job ended, as its log says────────────────▶ 3 kEnd
 //
 // Invariants
@@ -42,6 +42,8 @@ class StandbyWatch {
 
   // A look that went through at `now`, of a monotonic clock. After kTakeOver it begins anew.
   Verdict Look(absl::Time now, const JobSight& sight);
+  // What etcd says of the lease of the chief of this term. True: it was there and is gone; look now.
+  bool LeaseEnded(int64_t term, bool leased);
   // A look that failed.
   void LookFailed() { last_look_.reset(); }
 
@@ -53,6 +55,8 @@ class StandbyWatch {
  private:
   Verdict TakeOver(std::string reason);
 
+  int64_t leased_term_ = 0;   // whose lease was seen; 0: nobody's
+  bool lease_ended_ = false;  // and it is there no more
   std::optional<JobSight> seen_;
   std::optional<absl::Time> last_look_;
   absl::Duration silence_ = absl::ZeroDuration();

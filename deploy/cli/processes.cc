@@ -30,6 +30,8 @@ void AddChief(CLI::App& app, int& exit_code) {
                       "Also write the address here, for workers that are to follow this chief and no other");
   command->add_flag("--standby", options->standby,
                     "Wait until the job's chief is gone or silent, then take the job over");
+  command->add_option("--etcd", options->etcd,
+                      "http(s)://HOST:PORT[,...]/PREFIX in etcd: a standby with it follows a chief with it within 5 s");
   command->add_option("--record", options->record_directory, "Record every decision in this directory");
   command->add_option("--cause-fd", options->cause_fd)->group("");
   options->inspect_data = worker::InspectData;
@@ -50,6 +52,12 @@ void AddWorker(CLI::App& app, int& exit_code) {
                    "The job's directory or s3://BUCKET/PREFIX, where the chief's address and the token are found")
       ->excludes(chief)
       ->excludes(file);
+  command
+      ->add_option("--etcd", options->chief_etcd,
+                   "Where etcd knows of the job, as its chief was told; the chief's address is found there")
+      ->excludes(chief)
+      ->excludes(file)
+      ->excludes("--job");
   command->add_option("--token-file", options->token_file,
                       "The job's token, DIR/chief/token (default: the variable LOCKSTEP_TOKEN)");
   command->add_option("--name", options->name, "Preferred name (default: the chief chooses)");
@@ -74,9 +82,10 @@ void AddWorker(CLI::App& app, int& exit_code) {
       options->chief_file = JoinPath(*job, layout::kAddress);
       if (options->token_file.empty()) options->token_file = JoinPath(*job, layout::kToken);
     }
-    if (options->chief.empty() && options->chief_file.empty()) {
-      exit_code = Fail(absl::InvalidArgumentError("worker: give --chief HOST:PORT, --job DIR or --chief-file FILE"),
-                       kExitUsage);
+    if (options->chief.empty() && options->chief_file.empty() && options->chief_etcd.empty()) {
+      exit_code =
+          Fail(absl::InvalidArgumentError("worker: give --chief HOST:PORT, --job DIR, --etcd URL or --chief-file FILE"),
+               kExitUsage);
       return;
     }
     exit_code = worker::WorkerMain(*options);

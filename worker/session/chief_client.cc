@@ -1,12 +1,14 @@
 #include "worker/session/chief_client.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/digest/crc32c.h"
+#include "common/etcd/owner_key.h"
 #include "common/job_place/job_place.h"
 #include "common/log/log.h"
 #include "common/net/chief_address.h"
@@ -95,7 +97,7 @@ absl::StatusOr<std::string> ChiefClient::Address() const {
   if (last_address_.empty()) return found;
   if (!std::exchange(said_, true)) {
     LS_LOG(warn, "the chief's address cannot be read any more: ", found.status().message(), "; the last one, ",
-           last_address_, ", is used until ", location_.file, " gives another");
+           last_address_, ", is used until ", location_.etcd, location_.file, " gives another");
   }
   return last_address_;
 }
@@ -118,7 +120,24 @@ absl::StatusOr<std::string> ChiefClient::ReadAddressInBucket() const {
   return ReadAddressInLog(*place->bucket());
 }
 
+absl::StatusOr<std::string> ChiefClient::AskEtcd() const {
+  EtcdClient* etcd = nullptr;
+  {
+    MutexLock lock(&etcd_mutex_);
+    if (etcd_ == nullptr) {
+      LS_ASSIGN_OR_RETURN(etcd_, EtcdClient::Open(location_.etcd));
+    }
+    etcd = etcd_.get();
+  }
+  LS_ASSIGN_OR_RETURN(const std::optional<std::string> address, etcd->GetLast(kOwnerKeys));
+  if (!address.has_value()) {
+    return absl::NotFoundError(absl::StrCat(location_.etcd, " knows of no chief (yet); was it started with --etcd?"));
+  }
+  return *address;
+}
+
 absl::StatusOr<std::string> ChiefClient::ReadAddress() const {
+  if (!location_.etcd.empty()) return AskEtcd();
   if (IsInBucket(location_.file)) return ReadAddressInBucket();
   const std::string path = location_.file.find('/') == std::string::npos ? "./" + location_.file : location_.file;
   const std::string directory(ParentPath(path));

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "common/etcd/etcd_client.h"
 #include "common/net/answer_limit.h"
 #include "common/protocol/ids.h"
 #include "common/sync/mutex.h"
@@ -28,9 +29,10 @@ class JobPlace;
 namespace lockstep::worker {
 
 struct ChiefLocation {
-  std::string address;  // HOST:PORT; empty: read from `file` at every attempt
+  std::string address;  // HOST:PORT; empty: read from `file`, or asked of `etcd`, at every attempt
   std::string file;     // DIR/chief/address; of a job in a bucket it stands for the newest record of the log
   std::string token;
+  std::string etcd;  // where etcd knows of the job
 };
 
 // Calls that end together, from any thread.
@@ -63,8 +65,8 @@ class ChiefClient {
 
   explicit ChiefClient(ChiefLocation location, absl::Duration least_connect_limit = kLeastConnectLimit);
 
-  // The chief's address now, or the last one that the file gave while it gives none: a file that somebody removes says
-  // nothing of the chief. The log hears of that once. NotFound when the file never gave one and is missing or empty.
+  // The chief's address now, or the last one that the file or etcd gave while it gives none: a file that somebody
+  // removes says nothing of the chief. The log hears of that once. NotFound when there never was one.
   absl::StatusOr<std::string> Address() const;
   const std::string& token() const { return location_.token; }
   AnswerLimit& connect_limit() const { return connect_limit_; }
@@ -92,6 +94,8 @@ class ChiefClient {
 
   // What the file says now.
   absl::StatusOr<std::string> ReadAddress() const;
+  // What etcd says now.
+  absl::StatusOr<std::string> AskEtcd() const;
   // What the job's log in the bucket says now.
   absl::StatusOr<std::string> ReadAddressInBucket() const;
   absl::Status Fetch(const proto::FetchRequest& request, CallGroup& group,
@@ -101,6 +105,8 @@ class ChiefClient {
   const ChiefLocation location_;
   mutable Mutex bucket_mutex_;
   mutable std::shared_ptr<JobPlace> bucket_ GUARDED_BY(bucket_mutex_);  // once it was opened
+  mutable Mutex etcd_mutex_;
+  mutable std::unique_ptr<EtcdClient> etcd_ GUARDED_BY(etcd_mutex_);  // once it was opened
   mutable AnswerLimit connect_limit_;
   mutable Mutex mutex_;
   mutable std::string last_address_ GUARDED_BY(mutex_);

@@ -21,6 +21,7 @@
 #include "absl/strings/strip.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/clock/clock.h"
+#include "common/etcd/etcd_client.h"
 #include "common/job_place/job_place.h"
 #include "common/liveness/dump.h"
 #include "common/log/log.h"
@@ -144,8 +145,13 @@ int WorkerMain(const WorkerOptions& options) {
   RaiseDescriptorLimit();  // one for each peer, and more while they connect
   StartLiveness(options.name.empty() ? "worker" : options.name, DumpFolder(options));
 
-  if (options.chief.empty() == options.chief_file.empty()) {
+  const int given = !options.chief.empty() + !options.chief_file.empty() + !options.chief_etcd.empty();
+  if (given != 1) {
     return Fail(absl::InvalidArgumentError("give the chief's address: --chief HOST:PORT"), kExitUsage);
+  }
+  if (!options.chief_etcd.empty()) {
+    const absl::Status usable = EtcdClient::Open(options.chief_etcd).status();
+    if (!usable.ok()) return Fail(usable, kExitUsage);
   }
   if (!options.chief.empty()) {
     const absl::StatusOr<HostPort> address = ParseHostPort(options.chief);
@@ -177,7 +183,7 @@ int WorkerMain(const WorkerOptions& options) {
   loop_options.core.peer_address = (*probe)->address();
   loop_options.core.device = device::WorkerDeviceText(*device);
   loop_options.device = *device;
-  loop_options.chief = {options.chief, options.chief_file, *token};
+  loop_options.chief = {options.chief, options.chief_file, *token, options.chief_etcd};
   loop_options.peer_host = options.peer_host;
   loop_options.connect_timeout = absl::Seconds(options.connect_timeout_s);
   if (!options.record_directory.empty()) {

@@ -13,11 +13,14 @@
 namespace lockstep::worker {
 
 struct WorkerOptions {
-  // The chief, HOST:PORT. Exactly one of this and `chief_file` is given.
+  // The chief, HOST:PORT. Exactly one of this, `chief_file` and `chief_etcd` is given.
   std::string chief;
   // A file that holds the chief's address (DIR/chief/address), read anew at every attempt to connect. DIR may be in a
   // bucket, s3://BUCKET/PREFIX: the newest record of the job's log gives the address then.
   std::string chief_file;
+  // Where etcd knows of the job (common/etcd/etcd_url.h): the address of its newest chief is asked for at every
+  // attempt.
+  std::string chief_etcd;
   // File with the job's token (DIR/chief/token), also in a bucket; empty: the environment's LOCKSTEP_TOKEN.
   std::string token_file;
   // Preferred name; empty: the chief chooses one.
