@@ -11,7 +11,8 @@ build=(
   libcurl4-openssl-dev libtinyxml2-dev
 )
 data=(dataset-fashion-mnist bible-kjv)
-test=(catch2 libboost-context-dev clang-format git binutils iproute2 libonnx-dev libonnx-testdata)
+test=(catch2 libboost-context-dev clang-format git binutils iproute2 libonnx-dev libonnx-testdata etcd-server
+  openssl)
 storage=(ceph-common ceph-mon ceph-osd radosgw swift-account swift-container swift-object swift-proxy memcached curl openssl)
 
 wanted=()

@@ -122,5 +122,38 @@ TEST_CASE("standby: a job that nobody began is begun after the limit", "[chief]"
   CHECK_THAT(job.watch.reason(), Catch::Contains("no chief"));
 }
 
+TEST_CASE("standby: a chief whose lease was seen is replaced when it is gone, and at no other time", "[chief]") {
+  Watched job;
+  CHECK(job.Look(absl::Seconds(3)) == Verdict::kWatching);
+  CHECK_FALSE(job.watch.LeaseEnded(3, false));  // it may have none
+  CHECK(job.Look(absl::Seconds(3), /*beats=*/1) == Verdict::kWatching);
+  CHECK_FALSE(job.watch.LeaseEnded(3, true));
+  CHECK(job.Look(absl::Seconds(3), /*beats=*/1) == Verdict::kWatching);
+
+  SECTION("it goes") {
+    CHECK(job.watch.LeaseEnded(3, false));
+    CHECK(job.Look(absl::Seconds(1), /*beats=*/1) == Verdict::kTakeOver);
+    CHECK_THAT(job.watch.reason(), Catch::Contains("the lease of the chief of term 3 in etcd has ended"));
+    // The claim may be lost: then it begins anew.
+    CHECK(job.Look(absl::Seconds(3)) == Verdict::kWatching);
+  }
+  SECTION("it goes because the job is done") {
+    CHECK(job.watch.LeaseEnded(3, false));
+    job.sight.ended_with = kExitDone;
+    CHECK(job.Look(absl::Seconds(1)) == Verdict::kEnd);
+  }
+  SECTION("it comes back before the look") {
+    CHECK(job.watch.LeaseEnded(3, false));
+    CHECK_FALSE(job.watch.LeaseEnded(3, true));
+    CHECK(job.Look(absl::Seconds(3), /*beats=*/1) == Verdict::kWatching);
+  }
+  SECTION("another chief has the job") {
+    CHECK(job.watch.LeaseEnded(3, false));
+    job.sight.term = 4;
+    CHECK(job.Look(absl::Seconds(3), /*beats=*/1) == Verdict::kWatching);
+    CHECK_FALSE(job.watch.LeaseEnded(4, false));
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::chief

@@ -1,0 +1,47 @@
+// A real etcd on the loopback for tests: the program `etcd` of Debian's etcd-server.
+//
+// Threading: owned by the test.
+#ifndef LOCKSTEP_COMMON_ETCD_REAL_ETCD_H_
+#define LOCKSTEP_COMMON_ETCD_REAL_ETCD_H_
+
+#include <sys/types.h>
+
+#include <string>
+
+namespace lockstep {
+
+class RealEtcd {
+ public:
+  // Starts one node with its data in `folder`, which is made, and waits until it serves. `certificates`: a folder as
+  // MakeCertificates leaves it; clients must show one then. Throws std::runtime_error with the end of its log.
+  explicit RealEtcd(std::string folder, std::string certificates = "");
+  ~RealEtcd() { Kill(); }
+  RealEtcd(const RealEtcd&) = delete;
+  RealEtcd& operator=(const RealEtcd&) = delete;
+
+  // Of a job in this etcd.
+  std::string Url(const std::string& prefix) const;
+  std::string endpoint() const;  // HOST:PORT
+  // SIGKILL; and again with the same data, on the same port.
+  void Kill();
+  void Start();
+
+ private:
+  bool Serves() const;
+
+  const std::string folder_;
+  const std::string certificates_;
+  int port_ = 0;
+  int peer_port_ = 0;
+  pid_t process_ = 0;
+};
+
+// An authority, a certificate for servers on the loopback, and one for clients, by openssl: ca.crt, server.crt,
+// server.key, client.crt, client.key in `folder`.
+void MakeCertificates(const std::string& folder);
+// Names those of clients in this process's environment, and in that of what it starts.
+void UseCertificates(const std::string& folder);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_ETCD_REAL_ETCD_H_
