@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint_format/naming.h"
 #include "tests/e2e/traced_job.h"
 
 namespace lockstep::e2e {
@@ -222,6 +223,29 @@ TEST_CASE("calls: a chief that is held at any of them until its successor has co
     HoldAt(call, turn % 2 == 0, coverage);
   }
   CHECK(coverage.hits() > 0);
+}
+
+TEST_CASE("calls: a chief that another has followed before the record of its end ends with 76", "[e2e]") {
+  if (!TracedProcess::Allowed("a chief held before the record of its end")) return;
+  TracedJob job;
+  const std::string last = absl::StrCat(job.directory(), "/checkpoints/", layout::StepName(TracedJob::last_step()));
+  const auto appends = [last](const TracedCall& call) {
+    return absl::StrContains(call.path, " -> log/") && fs::exists(last);
+  };
+  job.StartTraced({.kind = HitKind::kHold, .call = 2, .counts = appends});  // the first one commits that checkpoint
+  job.StartWorker();
+  REQUIRE(job.WaitUntilHeld());
+  CHECK(job.CheckLog().newest == TracedJob::last_step());
+  job.KillWorker();
+  job.ForgetLock();
+  job.StartChief();
+  job.CheckDone();
+
+  job.traced().Release();
+
+  CHECK(job.EndOfTraced() == Ended{kExitFenced, 0});
+  CHECK_THAT(job.TracedOutput(), Contains("in place of 0"));
+  job.CheckDirectory();
 }
 
 }  // namespace
