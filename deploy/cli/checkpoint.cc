@@ -1,13 +1,15 @@
-// `lockstep checkpoint ls|verify|digest`: reads a job's directory; changes nothing and needs no chief.
+// `lockstep checkpoint ls|verify|digest|diff`: reads a job's directory; changes nothing and needs no chief.
 #include <algorithm>
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "chief/checkpoint/checkpoint_diff.h"
 #include "chief/checkpoint/checkpoint_reader.h"
 #include "chief/checkpoint/checkpoints_of_job.h"
 #include "common/checkpoint_format/naming.h"
@@ -110,6 +112,41 @@ absl::Status Digest(const JobPlace& place, const CheckpointOptions& options) {
   return absl::OkStatus();
 }
 
+// The checkpoint of that step, or the newest one that opens. `place` must outlive it.
+absl::StatusOr<chief::CheckpointReader> OpenOne(const JobPlace& place, std::optional<int64_t> step) {
+  LS_ASSIGN_OR_RETURN(const chief::CheckpointPaths paths, chief::CheckpointsOfJob(place));
+  return chief::OpenCheckpoint(place.storage(), paths, step);
+}
+
+absl::Status Diff(const CheckpointOptions& first, const CheckpointOptions& second) {
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<JobPlace> one, JobPlace::Open(first.directory));
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<JobPlace> other, JobPlace::Open(second.directory));
+  LS_ASSIGN_OR_RETURN(const chief::CheckpointReader before, OpenOne(*one, first.step));
+  LS_ASSIGN_OR_RETURN(const chief::CheckpointReader after, OpenOne(*other, second.step));
+  LS_ASSIGN_OR_RETURN(const std::vector<std::string> lines, chief::DiffCheckpoints(before, after));
+  for (const std::string& line : lines) std::cout << EscapeControls(line) << "\n";
+  const int all = std::max(before.manifest().tensors_size(), after.manifest().tensors_size());
+  std::cout << "step " << before.manifest().step() << " and step " << after.manifest().step()
+            << (lines.empty() ? absl::StrCat(" hold the same state, bit for bit: ", all, " tensors")
+                              : absl::StrCat(": ", lines.size(), " of ", all, " tensors differ"))
+            << "\n";
+  return absl::OkStatus();
+}
+
+void AddDiff(CLI::App& parent, int& exit_code) {
+  CLI::App* command = parent.add_subcommand("diff", "What the newest checkpoints of two jobs differ in");
+  auto first = std::make_shared<CheckpointOptions>();
+  auto second = std::make_shared<CheckpointOptions>();
+  command->add_option("first", first->directory, "A job's directory, or s3://BUCKET/PREFIX")->required();
+  command->add_option("second", second->directory, "Another one, or the same")->required();
+  command->add_option("--step", first->step, "The first one's checkpoint of this step")->check(CLI::NonNegativeNumber);
+  command->add_option("--other-step", second->step, "The second one's")->check(CLI::NonNegativeNumber);
+  command->callback([first, second, &exit_code] {
+    const absl::Status status = Diff(*first, *second);
+    exit_code = status.ok() ? static_cast<int>(kExitDone) : Fail(status, kExitStorage);
+  });
+}
+
 using Action = absl::Status (*)(const JobPlace&, const CheckpointOptions&);
 
 void Add(CLI::App& parent, const char* name, const char* what, Action action, int& exit_code) {
@@ -132,6 +169,7 @@ void AddCheckpoint(CLI::App& app, int& exit_code) {
   Add(*command, "ls", "List them, newest first", List, exit_code);
   Add(*command, "verify", "Read every byte and compare every digest", Verify, exit_code);
   Add(*command, "digest", "Print one hash over the state of the newest one", Digest, exit_code);
+  AddDiff(*command, exit_code);
 }
 
 }  // namespace lockstep::cli
