@@ -53,7 +53,10 @@ class Agent:
                    f"--nproc-per-node={peers.WORKERS}", "--max-restarts=1000000", "--monitor-interval=0.1", __file__,
                    "--train", "--step-ms", str(step_ms), "--directory", str(directory)]
         self._directory = directory
-        environment = dict(os.environ, OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo")
+        # Workers that share the agent's store find the addresses of the group before there, and never meet: torch 2.15
+        # gives a new group no keys of its own. With a store that each group makes they do.
+        environment = dict(os.environ, OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo",
+                           TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1")
         with open(directory / "log", "ab") as log:
             self._process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
 
