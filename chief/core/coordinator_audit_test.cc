@@ -285,7 +285,8 @@ TEST_CASE("coordinator: a difference that an earlier chief found sends all back,
   CHECK(chief.LastCommand<Form>(0).restore->step == 32);
 }
 
-TEST_CASE("coordinator: while a worker is out of reach the state stays that all had compared before", "[core][rule22]") {
+TEST_CASE("coordinator: while a worker is out of reach the state stays that all had compared before",
+          "[core][rule22]") {
   ChiefHarness chief({.workers = 3});
   chief.StepTo(16);
   for (int i : {0, 1, 2}) chief.Audit(i);
@@ -311,6 +312,21 @@ TEST_CASE("coordinator: while a worker is out of reach the state stays that all 
   chief.StepTo(48);
   for (int i : {0, 1, 2}) chief.Audit(i);
   SaveAt(chief, 60);
+  CHECK(chief.Last<StoreManifest>().audit_floor == AuditFloor::kNone);
+}
+
+TEST_CASE("coordinator: a chief does not know whom the one before it had lost: the oldest audited state stays",
+          "[core][rule22]") {
+  ChiefHarness chief({.workers = 2, .term = 2, .checkpoint_step = 10, .plan = "plan-1"});
+  chief.Advance(absl::Seconds(40));  // it listens for generations of before
+  SaveAt(chief, 20);
+  CHECK(chief.Last<StoreManifest>().audit_floor == 0);  // of the oldest that it found
+
+  // A worker that reaches no chief for so long has ended.
+  chief.Advance(chief.config().policy.training.chief_timeout + absl::Minutes(2));
+  chief.StepTo(32);
+  for (int i : {0, 1}) chief.Audit(i);
+  SaveAt(chief, 40);
   CHECK(chief.Last<StoreManifest>().audit_floor == AuditFloor::kNone);
 }
 

@@ -120,7 +120,7 @@ MUTATIONS = [
     ("taken_over_is_audited", "22: a state counts as audited only for the generation that computed it",
      CHIEF + "snapshot_terms.cc", "(!formed_here || step > generation.begin.step)", "true"),
     ("difference_forgotten", "22: a difference that an earlier chief found is not forgotten",
-     CHIEF + "coordinator_audit.cc", "if (!hello.differ.has_value() || ", "if (hello.differ.has_value() || "),
+     CHIEF + "coordinator_audit.cc", "if (!hello.differ.has_value() || ", "if (true || "),
     ("copy_of_after", "22: no copy of a step after the difference is gone back to", CHIEF + "coordinator_audit.cc",
      " && step <= repair_.found_at() &&\n", " &&\n"),
     ("no_audit_floor", "22: what all had compared stays while a worker that was there may come back",
