@@ -278,8 +278,7 @@ void CheckpointTracker::Advance(const Context& context, Outbox& out, Roster& ros
       const bool audited = save.audits && std::includes(save.reported.begin(), save.reported.end(),
                                                         save.members.begin(), save.members.end());
       out.Add(StoreManifest{save.id, static_cast<uint32_t>(save.shares.size()), context.plan_hash, audited,
-                            save.evaluated, save.ledger, context.trained_for, context.audit_floor,
-                            "every share is stored"});
+                            save.evaluated, save.ledger, context.trained_for, context.audit_floor, "it is complete"});
       WriteAs(save);
       return;
     }

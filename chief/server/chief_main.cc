@@ -174,6 +174,19 @@ absl::StatusOr<std::unique_ptr<JobStore>> OpenInTurn(const ChiefOptions& options
   std::abort();
 }
 
+// Puts into the log that this chief ends with `code`. Returns how it ends: with 76 when another one has followed it,
+// whose it is then to say how the job ends.
+int RecordEnd(JobStore& store, int code) {
+  if (code == kExitFenced) return code;
+  const absl::Status told = store.RecordEnd(code);
+  if (IsFenced(told)) {
+    LS_LOG(warn, "this chief ends with ", kExitFenced, " in place of ", code, ": ", told.message());
+    return kExitFenced;
+  }
+  if (!told.ok()) LS_LOG(warn, "the end of this chief was not recorded: ", told.message());
+  return code;
+}
+
 int Serve(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup, JobStore& store, const sigset_t& signals) {
   SessionRegistry sessions;
   ChiefLoop::Options loop_options;
@@ -232,15 +245,7 @@ int Serve(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup, JobSto
   } else {
     ReportFailure(written);
   }
-  if (code != kExitFenced) {
-    const absl::Status told = store.RecordEnd(code);
-    if (IsFenced(told)) {
-      LS_LOG(warn, "this chief ends with ", kExitFenced, " in place of ", code, ": ", told.message());
-      code = kExitFenced;  // how the job ends is its successor's to say
-    } else if (!told.ok()) {
-      LS_LOG(warn, "the end of this chief was not recorded: ", told.message());
-    }
-  }
+  code = RecordEnd(store, code);
   lease.reset();  // behind the record of the end: a standby reads that then
   sessions.CloseAll(kFlushLimit);
   (*server)->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/clock/clock.h"
 #include "common/etcd/etcd_client.h"
 
 namespace lockstep {
@@ -91,10 +91,10 @@ void RealEtcd::Start() {
     dprintf(STDERR_FILENO, "cannot start etcd; it is in Debian's etcd-server (deploy/packages.sh test)\n");
     _exit(127);
   }
-  const absl::Time until = absl::Now() + absl::Seconds(60);
+  const absl::Time until = SteadyNow() + absl::Seconds(60);
   while (!Serves()) {
     const bool ended = waitpid(process_, nullptr, WNOHANG) != 0;
-    if (!ended && absl::Now() < until) continue;
+    if (!ended && SteadyNow() < until) continue;
     if (ended) process_ = 0;
     std::ifstream in(log, std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(in), {}};

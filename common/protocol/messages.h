@@ -329,8 +329,7 @@ struct BoundaryRequest {
   LS_FIELDS(BoundaryRequest, kind, number)
 };
 
-// To a replica that does not step: take a snapshot of exactly this state (rule 3). Answered by SnapshotTaken{kAtRest}
-// or CommandRejected.
+// To a replica at rest: snapshot this very state (rule 3). Answered by SnapshotTaken{kAtRest} or CommandRejected.
 struct TakeSnapshot {
   Lineage lineage;
   Position position;
