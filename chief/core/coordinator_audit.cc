@@ -48,9 +48,7 @@ void Coordinator::OnDifference(uint64_t step, const std::string& finding) {
                                        ": nothing more is saved, and the job goes back to its newest audited "
                                        "state"));
   saves_.AbandonAll("replicas differ", out_, roster_);
-  for (Worker* worker : roster_.InOrder()) {
-    out_.Command(*worker, Generation(), StatesDiffer{history_.lineage(), step}, finding);
-  }
+  out_.CommandAll(roster_.InOrder(), Generation(), StatesDiffer{history_.lineage(), step}, finding);
 }
 
 // A chief before this one may have ended before it could record what it had found, and the replica that was hit may be

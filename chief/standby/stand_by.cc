@@ -48,6 +48,16 @@ void TakeRecord(const CommitRecord& record, JobSight& sight) {
   if (record.ended()) sight.ended_with = record.exit_code();
 }
 
+// Whether the chief of `term` had a lease that has ended. `said`: that etcd does not answer; said once.
+bool LeaseEnded(EtcdClient& etcd, int64_t term, StandbyWatch& watch, bool& said) {
+  const auto address = etcd.Get(OwnerKey(term));
+  if (!address.ok() && !said) {
+    LS_LOG(warn, "standing by: ", address.status().message(), "; going by the log meanwhile");
+  }
+  said = !address.ok();
+  return address.ok() && watch.LeaseEnded(term, address->has_value());
+}
+
 }  // namespace
 
 // There are no locks, and a chief that was followed may still write its beat: that of the newest term counts.
@@ -84,15 +94,8 @@ absl::StatusOr<int64_t> StandBy(const std::string& directory, EtcdClient* etcd, 
   absl::Time next_look = absl::InfinitePast();
   for (;;) {
     // Before the look: a chief that ends says so in the log before it gives its lease back.
-    bool ended = false;
-    if (etcd != nullptr && told_term.value_or(0) > 0) {
-      const auto address = etcd->Get(OwnerKey(*told_term));
-      ended = address.ok() && watch.LeaseEnded(*told_term, address->has_value());
-      if (!address.ok() && !told_etcd) {
-        LS_LOG(warn, "standing by: ", address.status().message(), "; going by the log meanwhile");
-      }
-      told_etcd = !address.ok();
-    }
+    const bool asks = etcd != nullptr && told_term.value_or(0) > 0;
+    const bool ended = asks && LeaseEnded(*etcd, *told_term, watch, told_etcd);
     if (ended || clock.Now() >= next_look) {
       next_look = clock.Now() + StandbyWatch::kLookEvery;
       const absl::StatusOr<JobSight> sight = LookAgain(directory, bucket);

@@ -61,10 +61,8 @@ bool IsAway(const grpc::Status& status) {
          status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
 }
 
-// The first key behind all that begin with `beginning`.
+// The first key behind all that begin with `beginning`, which is neither empty nor ends with the last byte.
 std::string Behind(std::string beginning) {
-  while (!beginning.empty() && beginning.back() == '\xFF') beginning.pop_back();
-  if (beginning.empty()) return std::string(1, '\0');  // to etcd: the end of all keys
   ++beginning.back();
   return beginning;
 }

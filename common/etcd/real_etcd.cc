@@ -3,16 +3,19 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <random>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -25,18 +28,20 @@
 namespace lockstep {
 namespace {
 
-// Of the loopback, and free a moment ago.
+// Of the loopback, free a moment ago, and below those that connections are given.
 int FreePort() {
-  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in place = {};
-  place.sin_family = AF_INET;
-  place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof place;
-  const bool bound = bind(listener, reinterpret_cast<sockaddr*>(&place), size) == 0 &&
-                     getsockname(listener, reinterpret_cast<sockaddr*>(&place), &size) == 0;
-  close(listener);
-  if (!bound) throw std::runtime_error("no free port");
-  return ntohs(place.sin_port);
+  static std::mt19937 random(std::random_device{}());
+  for (;;) {
+    const int port = std::uniform_int_distribution<int>(15000, 29999)(random);
+    const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const sockaddr_in place = {.sin_family = AF_INET,
+                               .sin_port = htons(static_cast<uint16_t>(port)),
+                               .sin_addr = {htonl(INADDR_LOOPBACK)},
+                               .sin_zero = {}};
+    const bool bound = bind(listener, reinterpret_cast<const sockaddr*>(&place), sizeof place) == 0;
+    close(listener);
+    if (bound) return port;
+  }
 }
 
 void Shell(const std::string& command) {
@@ -84,6 +89,7 @@ void RealEtcd::Start() {
   argv.push_back(nullptr);
   process_ = fork();
   if (process_ == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
     dup2(out, STDOUT_FILENO);
     dup2(out, STDERR_FILENO);

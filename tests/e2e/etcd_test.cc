@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/etcd/etcd_client.h"
 #include "common/etcd/owner_key.h"
 #include "common/etcd/real_etcd.h"
 #include "common/status/exit_code.h"
 #include "tests/e2e/commands.h"
+#include "tests/e2e/standby_job.h"
 
 namespace lockstep::e2e {
 namespace {
@@ -29,9 +29,11 @@ struct WithEtcd {
       : etcd(TempPath(name + ".etcd"), certificates),
         url(etcd.Url("jobs/" + name)),
         directory(TempPath(name)),
-        first(name + ".first", {"chief", kJob, "--dir", directory, "--expected-workers", "2", "--etcd", url}, sets) {
+        first(name + ".first", {"chief", kJob, "--dir", directory, "--expected-workers", "2", "--etcd", url},
+              StandbyJob::sets) {
     first.WaitFor("listening on");
-    standby.emplace(name + ".standby", Words{"chief", kJob, "--dir", directory, "--standby", "--etcd", url}, sets);
+    standby.emplace(name + ".standby", Words{"chief", kJob, "--dir", directory, "--standby", "--etcd", url},
+                    StandbyJob::sets);
     standby->WaitFor("the chief of term 1 has the job");
     for (int i = 0; i < 2; ++i) {
       const std::string worker = absl::StrCat("worker-", i);
@@ -42,28 +44,10 @@ struct WithEtcd {
   }
 
   void CheckDone() {
-    CHECK(standby->End() == Ended{});
-    INFO(standby->Output());
-    for (auto& worker : workers) {
-      CHECK(worker->End() == Ended{});
-      INFO(worker->Output());
-    }
-    CHECK(Digest(directory) == Undisturbed());
+    StandbyJob::CheckDone(directory, *standby, workers);
     CHECK(EtcdClient::Open(url).value()->GetLast(kOwnerKeys).value() == std::nullopt);  // it ended with the chief
   }
 
-  static const std::string& Undisturbed() {
-    static const std::string digest = [] {
-      const std::string directory = TempPath("etcd.undisturbed");
-      const Result result = Run({"run", kJob, "--workers", "1", "--dir", directory}, sets);
-      INFO(result.output);
-      REQUIRE(result.code == kExitDone);
-      return Digest(directory);
-    }();
-    return digest;
-  }
-
-  static inline const Words sets = Settings("2000steps", "250steps");
   RealEtcd etcd;
   const std::string url;
   const std::string directory;
