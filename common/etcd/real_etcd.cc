@@ -31,7 +31,7 @@ namespace {
 // Of the loopback, free a moment ago, and below those that connections are given.
 int FreePort() {
   static std::mt19937 random(std::random_device{}());
-  for (;;) {
+  for (int attempt = 0; attempt < 100; ++attempt) {
     const int port = std::uniform_int_distribution<int>(15000, 29999)(random);
     const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const sockaddr_in place = {.sin_family = AF_INET,
@@ -42,6 +42,7 @@ int FreePort() {
     close(listener);
     if (bound) return port;
   }
+  throw std::runtime_error("no free port");
 }
 
 void Shell(const std::string& command) {
