@@ -26,6 +26,7 @@ class AuditFloor {
   // Nobody is out of reach: the newest audited checkpoint will do.
   static constexpr uint64_t kNone = std::numeric_limits<uint64_t>::max();
   static constexpr size_t kMaxParted = 4096;
+  static constexpr absl::Duration kMargin = absl::Minutes(1);
 
   // `oldest`: the step of the oldest audited checkpoint that this chief found.
   explicit AuditFloor(uint64_t oldest) : base_(oldest) {}
@@ -51,9 +52,9 @@ class AuditFloor {
     base_ = checkpoint;
     parted_.clear();
   }
-  // Who reaches no chief for `patience` has ended by itself.
+  // Who reaches no chief for `patience` ends by itself; kMargin later it has.
   void GiveUp(absl::Time now, absl::Duration patience) {
-    std::erase_if(parted_, [&](const auto& entry) { return now - entry.second.since > patience; });
+    std::erase_if(parted_, [&](const auto& entry) { return now - entry.second.since > patience + kMargin; });
   }
 
   uint64_t step() const {

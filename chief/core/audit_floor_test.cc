@@ -7,6 +7,7 @@ namespace {
 
 constexpr Incarnation kOne{0, 1}, kTwo{0, 2}, kThree{0, 3};
 const absl::Time kNow = absl::UnixEpoch();
+constexpr absl::Duration kTimeout = absl::Seconds(600), kMargin = AuditFloor::kMargin, kSecond = absl::Seconds(1);
 
 struct Floor : AuditFloor {
   Floor() : AuditFloor(40) {}  // nothing is known to be out of reach before Begin
@@ -19,12 +20,12 @@ TEST_CASE("audit floor: whom the chief before had lost is not known for a while"
   CHECK(floor.step() == 40);
 
   floor.Passed({kOne, kTwo});
-  floor.GiveUp(kNow + absl::Seconds(600), absl::Seconds(600));
+  floor.GiveUp(kNow + kTimeout + kMargin, kTimeout);
   CHECK(floor.step() == 40);
   floor.ShiftDeadlines(absl::Seconds(5));
-  floor.GiveUp(kNow + absl::Seconds(605), absl::Seconds(600));
+  floor.GiveUp(kNow + kTimeout + kMargin + 5 * kSecond, kTimeout);
   CHECK(floor.step() == 40);
-  floor.GiveUp(kNow + absl::Seconds(606), absl::Seconds(600));
+  floor.GiveUp(kNow + kTimeout + kMargin + 6 * kSecond, kTimeout);
   CHECK(floor.step() == AuditFloor::kNone);
 }
 
@@ -42,7 +43,7 @@ TEST_CASE("audit floor: who is left behind holds it at what all had compared, un
   SECTION("heard") { floor.Passed({kOne, kThree}); }
   SECTION("gone") { floor.Ended(kThree); }
   SECTION("the job went back") { floor.WentBack(80); }
-  SECTION("it gives up") { floor.GiveUp(kNow + absl::Seconds(601), absl::Seconds(600)); }
+  SECTION("it gives up") { floor.GiveUp(kNow + kTimeout + kMargin + kSecond, kTimeout); }
   CHECK(floor.step() == AuditFloor::kNone);
 }
 

@@ -16,7 +16,7 @@ void Coordinator::CompareDigest(const Worker& worker, uint64_t step, const Diges
   const bool agrees = audit_.Agrees(worker.id(), step, digest, clock_.trained_for());
   if (audit_.NewestAudited() > audited) {
     floor_.Passed(audit_.members());
-    floor_.GiveUp(now_, policy_.training.chief_timeout + absl::Minutes(1));
+    floor_.GiveUp(now_, policy_.training.chief_timeout);
   }
   if (agrees) return;
   OnDifference(step, absl::StrCat("the states of replicas differ at step ", step));
