@@ -151,6 +151,86 @@ TEST_CASE("checkpoint: retention leaves the best checkpoint, and `best` names it
   CHECK(std::isnan(CheckpointReader::Open(storage, "checkpoints/step-000000050")->manifest().evaluations().value()));
 }
 
+TEST_CASE("checkpoint: one of each distance stays, whoever is the chief", "[checkpoint]") {
+  MemoryStorage storage;
+  const RetentionRule rule{.keep_latest = 1, .keep_every_steps = 20};
+  auto chief = SmallChief::StartWith(storage, rule).value();
+  for (const int64_t step : {0, 10, 20, 30, 40, 50}) REQUIRE(chief->Save(SmallState(step)).ok());
+  CHECK(Names(storage, "checkpoints") ==
+        std::vector<std::string>{"step-000000020", "step-000000040", "step-000000050"});
+
+  chief.reset();
+  chief = SmallChief::StartWith(storage, rule).value();
+  REQUIRE(chief->Save(SmallState(60)).ok());
+  // Until 40 was read again, 50 may be the one that has to stand for it.
+  CHECK(Names(storage, "checkpoints") ==
+        std::vector<std::string>{"step-000000020", "step-000000040", "step-000000050", "step-000000060"});
+  std::vector<std::string> messages;
+  for (std::string name = chief->store->NextUnverified(); !name.empty(); name = chief->store->NextUnverified()) {
+    REQUIRE(chief->store->StillGood(name, /*content=*/true, messages).value());
+  }
+  REQUIRE(chief->Save(SmallState(70)).ok());
+
+  CHECK(Names(storage, "checkpoints") ==
+        std::vector<std::string>{"step-000000020", "step-000000040", "step-000000060", "step-000000070"});
+}
+
+TEST_CASE("checkpoint: what is pinned stays until it is unpinned, whoever is the chief", "[checkpoint]") {
+  MemoryStorage storage;
+  auto chief = SmallChief::Start(storage, 1).value();
+  REQUIRE(chief->Save(SmallState(10)).ok());
+  CHECK_THAT(chief->store->Change(CheckpointChange::kPin, 10).value(), Catch::Contains("step-000000010 is pinned"));
+  CHECK_THAT(chief->store->Change(CheckpointChange::kPin, 10).value(), Catch::Contains("already"));
+  CHECK(absl::IsNotFound(chief->store->Change(CheckpointChange::kPin, 20).status()));
+  for (const int64_t step : {20, 30}) REQUIRE(chief->Save(SmallState(step)).ok());
+  CHECK(chief->log.head().live(0).pinned());
+  CHECK_FALSE(chief->log.head().live(1).pinned());
+
+  chief.reset();
+  chief = SmallChief::Start(storage, 1).value();
+  for (const int64_t step : {40, 50}) REQUIRE(chief->Save(SmallState(step)).ok());
+  CHECK(Names(storage, "checkpoints") == std::vector<std::string>{"step-000000010", "step-000000050"});
+  CHECK(chief->store->Change(CheckpointChange::kRemove, 10).status().code() == absl::StatusCode::kFailedPrecondition);
+
+  REQUIRE(chief->store->Change(CheckpointChange::kUnpin, 10).ok());
+  CHECK(Names(storage, "checkpoints").size() == 2);
+  REQUIRE(chief->Save(SmallState(60)).ok());
+  CHECK(Names(storage, "checkpoints") == std::vector<std::string>{"step-000000060"});
+}
+
+TEST_CASE("checkpoint: one is removed by hand unless the job needs it", "[checkpoint]") {
+  MemoryStorage storage;
+  auto chief = SmallChief::Start(storage, 10).value();
+  CommitInfo info = SmallCommit();
+  info.evaluations = {.rule = 1, .step = 10, .value = 0.5, .best_step = 10, .best_value = 0.5, .reference = 0.5};
+  info.keep_step = 10;
+  for (const int64_t step : {0, 10, 20, 30, 40}) {
+    info.audited = step == 30;
+    auto shards = StoreAll(*chief->hold, SmallState(step), 2, 400, "line-1");
+    REQUIRE(shards.ok());
+    REQUIRE(chief->store->Publish(*std::move(shards), info).ok());
+  }
+  const auto refusal = [&](int64_t step) {
+    const absl::Status status = chief->store->Change(CheckpointChange::kRemove, step).status();
+    CHECK(absl::IsFailedPrecondition(status));
+    return std::string(status.message());
+  };
+  CHECK_THAT(refusal(40), Catch::Contains("the newest"));
+  CHECK_THAT(refusal(10), Catch::Contains("the best"));
+  CHECK_THAT(refusal(30), Catch::Contains("audit"));
+
+  CHECK(chief->store->Change(CheckpointChange::kRemove, 20).value() == "step-000000020 is removed");
+
+  CHECK(Names(storage, "checkpoints") ==
+        std::vector<std::string>{"step-000000000", "step-000000010", "step-000000030", "step-000000040"});
+  CHECK(chief->log.head().live_size() == 4);
+  CHECK(absl::IsNotFound(chief->store->Change(CheckpointChange::kRemove, 20).status()));
+  chief.reset();
+  chief = SmallChief::Start(storage, 10).value();
+  CHECK(chief->messages.empty());
+  CHECK(chief->store->accepted().size() == 4);
+}
+
 TEST_CASE("checkpoint: an evaluation that ended after its state was published is written into the manifest",
           "[checkpoint]") {
   MemoryStorage storage;

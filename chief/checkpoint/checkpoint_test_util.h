@@ -104,6 +104,9 @@ inline absl::StatusOr<StoredShards> StoreAll(TermHold& hold, const SmallState& s
 // A chief's hold on a storage: claimed, recovered, ready to publish.
 struct SmallChief {
   static absl::StatusOr<std::unique_ptr<SmallChief>> Start(Storage& storage, int keep_latest = 2) {
+    return StartWith(storage, {.keep_latest = keep_latest});
+  }
+  static absl::StatusOr<std::unique_ptr<SmallChief>> StartWith(Storage& storage, const RetentionRule& retention) {
     auto chief = std::make_unique<SmallChief>(storage);
     TermOwner owner;
     owner.set_pid(17);
@@ -117,7 +120,7 @@ struct SmallChief {
     chief->messages = recovered.messages;
     if (!found.repair.empty()) chief->messages.push_back(found.repair);
     if (recovered.newest) chief->newest = std::move(recovered.newest);
-    chief->store.emplace(*chief->hold, chief->log, std::move(recovered.checkpoints), keep_latest);
+    chief->store.emplace(*chief->hold, chief->log, std::move(recovered.checkpoints), retention);
     LS_RETURN_IF_ERROR(chief->SetHistory(found.mark.value_or(SmallMark(false))));
     LS_RETURN_IF_ERROR(MarkAsLogged(*chief->hold));
     return chief;

@@ -1,14 +1,20 @@
 // Where the checkpoints of a job are, for those who only read: in a directory what lies there, in a bucket what the
-// newest record of the log names.
+// newest record of the log names; and which of them are pinned.
 //
 // Threading: thread-safe; blocks on the storage.
 #ifndef LOCKSTEP_CHIEF_CHECKPOINT_CHECKPOINTS_OF_JOB_H_
 #define LOCKSTEP_CHIEF_CHECKPOINT_CHECKPOINTS_OF_JOB_H_
 
+#include <cstdint>
+#include <optional>
+#include <set>
+
 #include "absl/status/statusor.h"
 #include "chief/checkpoint/checkpoint_reader.h"
+#include "chief/term/job_log.h"
 #include "common/job_place/job_place.h"
 #include "common/status/status_macros.h"
+#include "protos/commit_log.pb.h"
 
 namespace lockstep::chief {
 
@@ -17,6 +23,22 @@ inline absl::StatusOr<CheckpointPaths> CheckpointsOfJob(const JobPlace& place) {
   if (place.bucket() == nullptr) return CheckpointsOfDirectory(place.storage());
   LS_ASSIGN_OR_RETURN(const auto record, ReadNewestRecord(*place.bucket()));
   return record.has_value() ? CheckpointsOfRecord(*record) : CheckpointPaths();
+}
+
+// Steps of the checkpoints that are pinned by the newest record of the log. Codes as JobLog::Read.
+inline absl::StatusOr<std::set<int64_t>> PinnedSteps(const JobPlace& place) {
+  std::optional<CommitRecord> record;
+  if (place.bucket() == nullptr) {
+    LS_ASSIGN_OR_RETURN(record, JobLog(place.storage()).Read());
+  } else {
+    LS_ASSIGN_OR_RETURN(record, ReadNewestRecord(*place.bucket()));
+  }
+  std::set<int64_t> steps;
+  if (!record.has_value()) return steps;
+  for (const LiveCheckpoint& live : record->live()) {
+    if (live.pinned()) steps.insert(live.step());
+  }
+  return steps;
 }
 
 }  // namespace lockstep::chief

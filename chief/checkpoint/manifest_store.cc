@@ -27,7 +27,7 @@ std::string ManifestPath(const std::string& name) {
 
 }  // namespace
 
-ManifestStore::ManifestStore(TermHold& hold, JobLog& log, FoundCheckpoints found, int keep_latest)
+ManifestStore::ManifestStore(TermHold& hold, JobLog& log, FoundCheckpoints found, const RetentionRule& retention)
     : hold_(hold),
       log_(log),
       accepted_(std::move(found.accepted)),
@@ -35,7 +35,7 @@ ManifestStore::ManifestStore(TermHold& hold, JobLog& log, FoundCheckpoints found
       retired_(std::move(found.retired)),
       set_aside_(std::move(found.set_aside)),
       carries_(log.head().lineage().empty()),
-      keep_latest_(std::max(1, keep_latest)) {
+      retention_(retention) {
   const std::string best = BestInLog();
   if (accepted_.contains(best)) best_ = best;
 }
@@ -63,6 +63,7 @@ void ManifestStore::Fill(CommitRecord& record) const {
     live->set_lineage(manifest.lineage());
     live->set_term(manifest.term());
     live->set_audited(IsAudited(manifest));
+    live->set_pinned(checkpoint.pinned);
   }
   for (const auto& [name, live] : unread_) *record.add_live() = live;
   std::sort(record.mutable_live()->begin(), record.mutable_live()->end(),
@@ -205,16 +206,6 @@ absl::StatusOr<bool> ManifestStore::SameIsThere(const Manifest& mine, std::vecto
   return false;
 }
 
-// What retention let go and could not remove may stand under the name of a step that is computed again.
-absl::Status ManifestStore::FreeName(const std::string& name) {
-  if (!retired_.contains(name)) return absl::OkStatus();
-  if (!recorded_) LS_RETURN_IF_ERROR(Record(absl::StrCat(name, " retired")));
-  const absl::Status removed = hold_.Remove(JoinPath(layout::kCheckpoints, name));
-  if (!absl::IsNotFound(removed)) LS_RETURN_IF_ERROR(removed);
-  retired_.erase(name);
-  return absl::OkStatus();
-}
-
 absl::StatusOr<PublishedCheckpoint> ManifestStore::Publish(StoredShards shards, const CommitInfo& info) {
   PublishedCheckpoint published;
   const auto give_up = [&](absl::Status error) {
@@ -303,26 +294,6 @@ absl::StatusOr<std::string> ManifestStore::SetAside(absl::string_view base_name,
   return hold_.SetAside(path, why);
 }
 
-absl::Status ManifestStore::Retire() {
-  if (best_unknown_) return absl::OkStatus();
-  LS_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, hold_.storage().List(layout::kCheckpoints));
-  std::set<std::string> there;
-  for (const DirectoryEntry& entry : entries) there.insert(entry.name);
-  const std::set<std::string> needed = NeededByRepair();
-  int kept = 0;
-  std::vector<std::string> old;
-  for (auto it = accepted_.rbegin(); it != accepted_.rend(); ++it) {
-    const bool stands = there.contains(std::string(BaseName(PathOf(it->first))));
-    if (kept >= keep_latest_ && it->first != best_ && !needed.contains(it->first)) old.push_back(it->first);
-    if (it->second.verified && stands) ++kept;
-  }
-  for (const std::string& name : old) {
-    retired_.emplace(BaseName(PathOf(name)));
-    accepted_.erase(name);
-  }
-  return absl::OkStatus();
-}
-
 std::string ManifestStore::NextUnverified() const {
   for (auto it = accepted_.rbegin(); it != accepted_.rend(); ++it) {
     if (!it->second.verified) return it->first;
@@ -333,39 +304,6 @@ std::string ManifestStore::NextUnverified() const {
 void ManifestStore::MarkVerified(const std::string& name, absl::string_view state_digest) {
   const auto found = accepted_.find(name);
   if (found != accepted_.end() && found->second.manifest.state_digest() == state_digest) found->second.verified = true;
-}
-
-absl::Status ManifestStore::MakeRoom(std::vector<std::string>& messages) {
-  const auto verified = [this] {
-    return std::count_if(accepted_.begin(), accepted_.end(), [](const auto& entry) { return entry.second.verified; });
-  };
-  while (verified() < keep_latest_) {
-    const std::string name = NextUnverified();
-    if (name.empty()) break;
-    LS_RETURN_IF_ERROR(StillGood(name, /*content=*/true, messages).status());
-  }
-  LS_RETURN_IF_ERROR(Retire());
-  if (retired_.empty()) return absl::OkStatus();
-  LS_RETURN_IF_ERROR(Record("room for a save"));
-  return RemoveRetired(messages);
-}
-
-absl::Status ManifestStore::RemoveRetired(std::vector<std::string>& messages) {
-  while (!retired_.empty()) {
-    const std::string path = JoinPath(layout::kCheckpoints, *retired_.begin());
-    const absl::Status removed = hold_.Remove(path);
-    if (!removed.ok()) {
-      LS_RETURN_IF_ERROR(hold_.CheckSamePlace());
-      LS_ASSIGN_OR_RETURN(const bool there, hold_.storage().Exists(path));
-      if (there) return removed;
-      const bool by_hand = absl::IsNotFound(removed);
-      if (by_hand || !hold_.in_bucket())
-        messages.push_back(by_hand ? absl::StrCat(hold_.storage().Describe(path), " is gone: it was removed by hand")
-                                   : absl::StrCat("what is left of ", path, " goes later: ", removed.message()));
-    }
-    retired_.erase(retired_.begin());
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace lockstep::chief

@@ -28,6 +28,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "chief/checkpoint/retention.h"
 #include "chief/checkpoint/shard_sink.h"
 #include "chief/term/job_log.h"
 #include "chief/term/term_claim.h"
@@ -63,7 +64,11 @@ struct AcceptedCheckpoint {
   Manifest manifest;
   bool verified = false;  // every byte was read or written under its digest by this process
   std::string path;       // where its files lie; empty: "checkpoints/" and its name
+  bool pinned = false;    // retention leaves it
 };
+
+// What people ask for one checkpoint.
+enum class CheckpointChange { kPin, kUnpin, kRemove };
 
 // In set_aside/, of what a repair gave up: never put back.
 inline constexpr char kUnaudited[] = "unaudited";
@@ -93,9 +98,9 @@ struct PublishedCheckpoint {
 
 class ManifestStore {
  public:
-  // `found`: by Recover. At least one checkpoint is kept, whatever `keep_latest` says, and that of
-  // CommitInfo::keep_step on top. `hold` and `log` are not owned.
-  ManifestStore(TermHold& hold, JobLog& log, FoundCheckpoints found, int keep_latest);
+  // `found`: by Recover. Besides what `retention` keeps, that of CommitInfo::keep_step and those that are pinned stay.
+  // `hold` and `log` are not owned.
+  ManifestStore(TermHold& hold, JobLog& log, FoundCheckpoints found, const RetentionRule& retention);
 
   // Commits a save. Codes: Aborted with IsFenced (a newer chief), DataLoss (the same step with other bits: an alarm),
   // ResourceExhausted, else of the storage. After an error the save is not published, or it is and a repeated Publish
@@ -105,6 +110,11 @@ class ManifestStore {
   // Replaces the manifest of a published checkpoint, atomically, by one whose evaluation is no longer pending and gave
   // `ledger`; then `best` and retention as after Publish (`keep_step` as in CommitInfo). NotFound when it is not there.
   absl::StatusOr<PublishedCheckpoint> Amend(const SnapshotId& id, const EvaluationLedger& ledger, int64_t keep_step);
+
+  // Makes the change, durably, and says what came of it, for people. A checkpoint that is pinned stays until it is
+  // unpinned; only a repair and damage set it aside. NotFound: none of this step counts. FailedPrecondition with the
+  // reason: it is not removed, because it is pinned, or the job needs it. Else codes as JobLog::Change.
+  absl::StatusOr<std::string> Change(CheckpointChange change, int64_t step);
 
   // Sets in a record what this store knows of: the checkpoints that count, the best, what is being removed.
   void Fill(CommitRecord& record) const;
@@ -177,6 +187,8 @@ class ManifestStore {
   // history of each and the first one after it.
   absl::Status Retire();
   std::set<std::string> NeededByRepair() const;
+  // Why a checkpoint that is accepted is not to be removed; empty: it may be.
+  std::string WhyItStays(const std::string& name) const;
   void AddNeededToGoBack(int64_t found_at, std::set<std::string>& needed) const;
   absl::Status FreeName(const std::string& name);
   // Removes what is retired; what somebody removed by hand is named.
@@ -204,7 +216,7 @@ class ManifestStore {
   std::vector<std::string> forgotten_;  // paths, of ForgetAbove, in a bucket
   bool recorded_ = true;                // the newest record says what stands here
   const bool carries_;                  // the log has no history yet: the hint `best` is that of an earlier program
-  int keep_latest_;
+  const RetentionRule retention_;
   int64_t audit_floor_ = CommitInfo().audit_floor;  // of the newest Publish
   std::optional<EvaluationRule> rule_;              // of a job that keeps the best
   std::string best_;           // base name of what retention leaves besides the newest; empty: nothing

@@ -268,7 +268,9 @@ class Scan {
       if (!found.listed && IsDamage(content)) return absl::OkStatus();
       if (!content.ok()) return RefuseIfDamaged(name, content);
     }
-    recovered_.checkpoints.accepted[layout::StepName(found.step)] = {manifest, verify, found.path};
+    const auto live = live_.find(name);
+    const bool pinned = live != live_.end() && live->second->pinned();
+    recovered_.checkpoints.accepted[layout::StepName(found.step)] = {manifest, verify, found.path, pinned};
     used_.insert(name);
     if (!recovered_.newest.has_value()) recovered_.newest.emplace(*std::move(reader));
     return absl::OkStatus();

@@ -1,11 +1,28 @@
 #include "chief/server/admin_service.h"
 
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "common/net/rpc.h"
 
 namespace lockstep::chief {
+namespace {
+
+std::optional<CheckpointChange> ChangeOf(proto::ChangeCheckpointRequest::Change change) {
+  switch (change) {
+    case proto::ChangeCheckpointRequest::CHANGE_PIN:
+      return CheckpointChange::kPin;
+    case proto::ChangeCheckpointRequest::CHANGE_UNPIN:
+      return CheckpointChange::kUnpin;
+    case proto::ChangeCheckpointRequest::CHANGE_REMOVE:
+      return CheckpointChange::kRemove;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
 
 grpc::Status AdminService::Status(grpc::ServerContext* call, const proto::StatusRequest*, proto::StatusReply* reply) {
   if (const grpc::Status allowed = CheckToken(context_, *call); !allowed.ok()) return allowed;
@@ -35,6 +52,17 @@ grpc::Status AdminService::Drain(grpc::ServerContext* call, const proto::DrainRe
   const absl::StatusOr<std::vector<std::string>> lines = loop_.Drain(std::move(drain));
   if (!lines.ok()) return ToGrpc(lines.status());
   for (const std::string& line : *lines) reply->add_lines(line);
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::ChangeCheckpoint(grpc::ServerContext* call, const proto::ChangeCheckpointRequest* request,
+                                            proto::ChangeCheckpointReply* reply) {
+  if (const grpc::Status allowed = CheckToken(context_, *call); !allowed.ok()) return allowed;
+  const std::optional<CheckpointChange> change = ChangeOf(request->change());
+  if (!change.has_value()) return {grpc::StatusCode::INVALID_ARGUMENT, "this chief does not know such a change"};
+  const absl::StatusOr<std::string> text = loop_.ChangeCheckpoint(*change, request->step());
+  if (!text.ok()) return ToGrpc(text.status());
+  reply->set_text(*text);
   return grpc::Status::OK;
 }
 

@@ -21,6 +21,8 @@ class AdminService final : public proto::Admin::Service {
   grpc::Status Status(grpc::ServerContext* call, const proto::StatusRequest* request,
                       proto::StatusReply* reply) override;
   grpc::Status Stop(grpc::ServerContext* call, const proto::StopRequest* request, proto::StopReply* reply) override;
+  grpc::Status ChangeCheckpoint(grpc::ServerContext* call, const proto::ChangeCheckpointRequest* request,
+                                proto::ChangeCheckpointReply* reply) override;
   grpc::Status Drain(grpc::ServerContext* call, const proto::DrainRequest* request, proto::DrainReply* reply) override;
   grpc::Status ReportExit(grpc::ServerContext* call, const proto::ExitReport* request,
                           proto::ExitReply* reply) override;

@@ -67,6 +67,9 @@ class ChiefLoop {
   // Drains workers and hosts, or lifts drains, durably: lines for people. InvalidArgument: refused, nothing is changed.
   // Blocks, for seconds at most; DeadlineExceeded when that is not enough.
   absl::StatusOr<std::vector<std::string>> Drain(DrainRequested request);
+  // Pins, unpins or removes a checkpoint (ManifestStore::Change), behind what the storage has to do already. Blocks,
+  // for half a minute at most; DeadlineExceeded: the storage is still at it.
+  absl::StatusOr<std::string> ChangeCheckpoint(CheckpointChange change, int64_t step);
 
  private:
   using Question = std::function<void()>;

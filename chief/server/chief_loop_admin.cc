@@ -1,4 +1,4 @@
-// What people ask of the loop: how the job is, and to drain workers.
+// What people ask of the loop: how the job is, to drain workers, to change a checkpoint.
 #include <chrono>
 #include <future>
 #include <memory>
@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::chrono::seconds kAnswerLimit(2);
 constexpr std::chrono::seconds kDrainLimit(4);  // the storage takes part
+constexpr std::chrono::seconds kChangeLimit(30);
 
 }  // namespace
 
@@ -42,6 +43,24 @@ absl::StatusOr<std::vector<std::string>> ChiefLoop::Drain(DrainRequested request
     return absl::DeadlineExceededError(
         "the chief or its storage is too busy to answer; `lockstep status` shows what "
         "is drained");
+  }
+  return future.get();
+}
+
+absl::StatusOr<std::string> ChiefLoop::ChangeCheckpoint(CheckpointChange change, int64_t step) {
+  auto answer = std::make_shared<std::promise<absl::StatusOr<std::string>>>();
+  std::future<absl::StatusOr<std::string>> future = answer->get_future();
+  const auto ask = [this, answer, change, step] {
+    storage_.Post([this, answer, change, step] {
+      const absl::StatusOr<std::string> changed = options_.store->ChangeCheckpoint(change, step);
+      if (IsFenced(changed.status())) Post(TermLost{options_.config.recovered.term + 1}, true);
+      if (changed.ok()) LS_LOG(info, *changed);
+      answer->set_value(changed);
+    });
+  };
+  if (!inputs_.TryPush(Question(ask))) return absl::UnavailableError("the chief is ending, or too busy");
+  if (future.wait_for(kChangeLimit) != std::future_status::ready) {
+    return absl::DeadlineExceededError("the storage is still at it; `lockstep checkpoint ls` shows what is done");
   }
   return future.get();
 }

@@ -18,6 +18,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "chief/checkpoint/found_mark.h"
+#include "chief/server/job_retention.h"
 #include "chief/term/directory_mark.h"
 #include "chief/term/job_log.h"
 #include "chief/term/other_chief.h"
@@ -64,11 +65,11 @@ void LookAtRoom(const JobReading& job, const PreparedJob& prepared, const std::s
     const absl::Status room = CheckFree(directory, space.available, state);
     if (!room.ok()) return findings.Error("disk", room, kExitStorage);
   }
-  // One more than is kept: the new checkpoint is complete before the oldest goes.
-  const int64_t kept = job.spec.checkpoint().keep_latest() + 1;
-  const double needed = static_cast<double>(state) * static_cast<double>(kept);
-  const std::string text = absl::StrFormat("%s: %.0f MiB free, %d checkpoints need %.1f MiB", directory,
-                                           static_cast<double>(space.available) / kMiB, kept, needed / kMiB);
+  const RoomNeeded room = RoomFor(job.spec, prepared.facts.train_samples, prepared.training.end_step);
+  const double needed = static_cast<double>(state) * static_cast<double>(room.checkpoints);
+  const std::string text =
+      absl::StrFormat("%s: %.0f MiB free, %d checkpoints need %.1f MiB%s", directory,
+                      static_cast<double>(space.available) / kMiB, room.checkpoints, needed / kMiB, room.more);
   if (static_cast<double>(space.available) < needed) return findings.Warn("disk", text);
   findings.Ok("disk", text);
 }

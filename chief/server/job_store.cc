@@ -1,7 +1,5 @@
 #include "chief/server/job_store.h"
 
-#include <unistd.h>
-
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +8,7 @@
 #include "chief/server/drain_list.h"
 #include "chief/server/job_directory.h"
 #include "chief/server/job_plan.h"
+#include "chief/server/this_process.h"
 #include "chief/stats/stats_tracker.h"
 #include "chief/term/token.h"
 #include "common/checkpoint_format/bucket_naming.h"
@@ -36,15 +35,6 @@ constexpr uint64_t kMaxAppendedInBucket = 256u << 10;
 absl::StatusOr<std::string> JobStore::NameOfMetagraph(absl::string_view bytes) {
   LS_ASSIGN_OR_RETURN(const MetaGraph metagraph, ParseMetaGraph(bytes));
   return Fingerprint(metagraph);
-}
-
-TermOwner JobStore::ThisProcess() {
-  TermOwner owner;
-  owner.set_pid(getpid());
-  char host[256] = {};
-  gethostname(host, sizeof host - 1);
-  owner.set_host(host);
-  return owner;
 }
 
 absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Open(JobSetup& setup, int& exit_code,
@@ -238,6 +228,13 @@ absl::StatusOr<PublishedCheckpoint> JobStore::Amend(const SnapshotId& id, const 
   if (absl::IsNotFound(amended.status())) return ExplainMissing(amended.status());
   if (!amended.ok()) return hold_->Explain(amended.status());
   return amended;
+}
+
+absl::StatusOr<std::string> JobStore::ChangeCheckpoint(CheckpointChange change, int64_t step) {
+  MutexLock lock(&mutex_);
+  absl::StatusOr<std::string> changed = manifests_->Change(change, step);
+  if (!changed.ok()) return hold_->Explain(changed.status());
+  return changed;
 }
 
 absl::Status JobStore::StorePlan(const std::string& hash, const std::string& bytes, const std::string& data_digest) {

@@ -97,6 +97,8 @@ class JobStore {
   // after an error a repeated call does what is left. `messages`: what was set aside, for the log. DataLoss: no audited
   // checkpoint is left; else codes of the storage.
   absl::StatusOr<RepairRecorded> Repair(const RecordRepair& order, std::vector<std::string>& messages);
+  // As ManifestStore::Change.
+  absl::StatusOr<std::string> ChangeCheckpoint(CheckpointChange change, int64_t step);
   // The best checkpoint as it stands now, with `checkpoint.keep_best`. Codes of the storage.
   absl::StatusOr<FoundBest> FindBest();
 
@@ -136,7 +138,6 @@ class JobStore {
   JobStore() = default;
 
   static absl::StatusOr<std::string> NameOfMetagraph(absl::string_view bytes);
-  static TermOwner ThisProcess();
 
   // For people: `folder`/`name`.txt; replaces it.
   absl::Status WriteText(const char* folder, const std::string& name, const std::string& text);

@@ -13,7 +13,9 @@
 #include "chief/server/drain_list.h"
 #include "chief/server/job_directory.h"
 #include "chief/server/job_plan.h"
+#include "chief/server/job_retention.h"
 #include "chief/server/job_store.h"
+#include "chief/server/this_process.h"
 #include "chief/stats/stats_tracker.h"
 #include "chief/term/directory_mark.h"
 #include "chief/term/other_chief.h"
@@ -55,8 +57,7 @@ absl::Status JobStore::TakeOver(JobSetup& setup, int& exit_code) {
   setup.policy.lineage = mark_.lineage();
   LS_RETURN_IF_ERROR(
       StoreArtifact(*hold_, layout::kMetagraphs, fingerprint_, setup.metagraph_bytes, NameOfMetagraph).status());
-  manifests_.emplace(*hold_, *log_, std::move(state.checkpoints),
-                     static_cast<int>(setup.job.checkpoint().keep_latest()));
+  manifests_.emplace(*hold_, *log_, std::move(state.checkpoints), RetentionOf(setup.job, setup.facts.train_samples));
   recovered_.term = static_cast<Term>(hold_->term());
   std::string trained_with;
   if (state.newest.has_value()) {

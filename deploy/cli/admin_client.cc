@@ -93,6 +93,15 @@ absl::StatusOr<proto::DrainReply> AdminClient::Drain(const proto::DrainRequest& 
   return reply;
 }
 
+absl::StatusOr<std::string> AdminClient::ChangeCheckpoint(const proto::ChangeCheckpointRequest& request,
+                                                          absl::Duration deadline) const {
+  grpc::ClientContext context;
+  Prepare(context, token_, deadline);
+  proto::ChangeCheckpointReply reply;
+  LS_RETURN_IF_ERROR(FromGrpc(stub_->ChangeCheckpoint(&context, request, &reply)));
+  return reply.text();
+}
+
 absl::Status AdminClient::ReportExit(const proto::ExitReport& report, absl::Duration deadline) const {
   grpc::ClientContext context;
   Prepare(context, token_, deadline);

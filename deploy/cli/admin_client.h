@@ -1,4 +1,4 @@
-// Asks a running chief how it is, to stop or to drain workers: what `status`, `stop`, `drain` and `run` need of the
+// Asks a running chief how it is, to stop, to drain workers or to change a checkpoint: what the commands need of the
 // Admin service.
 //
 // Threading: thread-safe; every call blocks, for `deadline` at most.
@@ -29,6 +29,9 @@ class AdminClient {
   absl::Status Stop(const std::string& by, absl::Duration deadline) const;
   // InvalidArgument: refused, with the reason.
   absl::StatusOr<proto::DrainReply> Drain(const proto::DrainRequest& request, absl::Duration deadline) const;
+  // FailedPrecondition: it is not done, with the reason. NotFound: there is no such checkpoint.
+  absl::StatusOr<std::string> ChangeCheckpoint(const proto::ChangeCheckpointRequest& request,
+                                               absl::Duration deadline) const;
   absl::Status ReportExit(const proto::ExitReport& report, absl::Duration deadline) const;
 
   const std::string& address() const { return address_; }

@@ -1,8 +1,10 @@
-// `lockstep checkpoint ls|verify|digest|diff`: reads a job's directory; changes nothing and needs no chief.
+// `lockstep checkpoint ls|verify|digest|diff`: reads a job's directory; changes nothing and needs no chief. What
+// changes something is in checkpoint_change.cc.
 #include <algorithm>
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -71,6 +73,8 @@ std::string EvaluationText(const Manifest& manifest, int64_t best_step) {
 absl::Status List(const JobPlace& place, const CheckpointOptions& options) {
   LS_ASSIGN_OR_RETURN(std::vector<chief::CheckpointSummary> all, ListAll(place));
   const int64_t best_step = BestStep(all);
+  // A log that cannot be read hides no checkpoint of a directory.
+  const std::set<int64_t> pinned = chief::PinnedSteps(place).value_or(std::set<int64_t>());
   LS_ASSIGN_OR_RETURN(all, Choose(std::move(all), options));
   for (const chief::CheckpointSummary& summary : all) {
     if (!summary.status.ok()) {
@@ -78,10 +82,11 @@ absl::Status List(const JobPlace& place, const CheckpointOptions& options) {
       continue;
     }
     std::cout << EscapeControls(absl::StrFormat(
-                     "%s  %.1f MiB  %d tensors  term %d  lineage %s  digest %s%s", summary.name,
+                     "%s  %.1f MiB  %d tensors  term %d  lineage %s  digest %s%s%s", summary.name,
                      static_cast<double>(TotalBytes(summary.manifest)) / (1 << 20), summary.manifest.tensors_size(),
                      summary.manifest.term(), summary.manifest.lineage().substr(0, 12),
-                     summary.manifest.state_digest().substr(0, 16), EvaluationText(summary.manifest, best_step)))
+                     summary.manifest.state_digest().substr(0, 16), EvaluationText(summary.manifest, best_step),
+                     pinned.contains(summary.manifest.step()) ? "  pinned" : ""))
               << "\n";
   }
   return absl::OkStatus();
@@ -164,12 +169,13 @@ void Add(CLI::App& parent, const char* name, const char* what, Action action, in
 }  // namespace
 
 void AddCheckpoint(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("checkpoint", "Look at the checkpoints of a job");
+  CLI::App* command = app.add_subcommand("checkpoint", "Look at the checkpoints of a job, keep or remove one");
   command->require_subcommand(1);
   Add(*command, "ls", "List them, newest first", List, exit_code);
   Add(*command, "verify", "Read every byte and compare every digest", Verify, exit_code);
   Add(*command, "digest", "Print one hash over the state of the newest one", Digest, exit_code);
   AddDiff(*command, exit_code);
+  AddCheckpointChanges(*command, exit_code);
 }
 
 }  // namespace lockstep::cli

@@ -22,6 +22,8 @@ void AddStop(CLI::App& app, int& exit_code);
 void AddDrain(CLI::App& app, int& exit_code);
 void AddDump(CLI::App& app, int& exit_code);
 void AddCheckpoint(CLI::App& app, int& exit_code);
+// `lockstep checkpoint pin|unpin|rm`, below `checkpoint`.
+void AddCheckpointChanges(CLI::App& checkpoint, int& exit_code);
 void AddMetagraph(CLI::App& app, int& exit_code);
 void AddData(CLI::App& app, int& exit_code);
 void AddModel(CLI::App& app, int& exit_code);

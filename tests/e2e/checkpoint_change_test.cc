@@ -1,0 +1,93 @@
+// `lockstep checkpoint pin|unpin|rm` and `checkpoint.keep_every`, on real processes.
+#include <unistd.h>
+
+#include <filesystem>
+#include <iterator>
+#include <regex>
+#include <set>
+#include <string>
+
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "common/status/exit_code.h"
+#include "tests/e2e/commands.h"
+
+namespace lockstep::e2e {
+namespace {
+
+using Catch::Matchers::Contains;
+namespace fs = std::filesystem;
+
+std::set<std::string> Checkpoints(const std::string& directory) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(directory + "/checkpoints")) names.insert(entry.path().filename());
+  return names;
+}
+
+// "saved step N" of a chief's log, without step 0.
+std::set<std::string> Saved(const std::string& output) {
+  std::set<std::string> names;
+  const std::regex saved("saved step ([0-9]+)");
+  for (std::sregex_iterator found(output.begin(), output.end(), saved), end; found != end; ++found) {
+    if ((*found)[1] != "0") names.insert(absl::StrFormat("step-%09d", std::stoll((*found)[1])));
+  }
+  return names;
+}
+
+std::string StepOf(const std::string& name) { return std::to_string(std::stoll(name.substr(name.find('-') + 1))); }
+
+TEST_CASE("checkpoint: one of each distance stays, and so does what was pinned while the job ran", "[e2e]") {
+  const std::string directory = TempPath("kept");
+  Words sets = Settings("100000steps", "10steps");
+  // Saves are further apart than a step, so each of them stays.
+  sets.insert(sets.end(), {"checkpoint.keep_latest=1", "checkpoint.keep_every=1steps"});
+  Watched first("kept.first", {"run", kJob, "--workers", "1", "--dir", directory}, sets);
+  const absl::Time until = absl::Now() + kLimit;
+  while (Saved(first.Output()).size() < 4 && absl::Now() < until) usleep(2000);
+  const std::set<std::string> saved = Saved(first.Output());
+  REQUIRE(saved.size() >= 4);
+  const std::string pinned = StepOf(*saved.begin()), removed = StepOf(*std::next(saved.begin()));
+
+  const Result pin = Run({"checkpoint", "pin", directory, "--step", pinned});
+  INFO(pin.output);
+  REQUIRE(pin.code == kExitDone);
+  const Result kept = Run({"checkpoint", "rm", directory, "--step", pinned});
+  CHECK(kept.code == kExitBadJob);
+  CHECK_THAT(kept.output, Contains("is pinned"));
+  const Result missing = Run({"checkpoint", "pin", directory, "--step", "15"});
+  CHECK(missing.code == kExitStorage);
+  CHECK_THAT(missing.output, Contains("no checkpoint of step 15"));
+  CHECK(Run({"checkpoint", "rm", directory, "--step", removed}).code == kExitDone);
+  CHECK_THAT(Run({"checkpoint", "ls", directory, "--step", pinned}).output, Contains("  pinned"));
+  REQUIRE(Run({"stop", "--dir", directory}).code == kExitDone);
+  first.End();
+  std::set<std::string> all = Saved(first.Output());
+  all.erase(*std::next(saved.begin()));
+  CHECK(Checkpoints(directory) == all);
+
+  // Without a chief.
+  const std::string before = Digest(directory);
+  const std::string third = *std::next(saved.begin(), 2);
+  CHECK(Run({"checkpoint", "rm", directory, "--step", StepOf(third)}).code == kExitDone);
+  CHECK_FALSE(Checkpoints(directory).contains(third));
+  CHECK(Run({"checkpoint", "unpin", directory, "--step", pinned}).code == kExitDone);
+  CHECK(Run({"checkpoint", "verify", directory}).code == kExitDone);
+  CHECK(Digest(directory) == before);
+}
+
+TEST_CASE("checkpoint: the job goes on to the same state after its checkpoints were pinned and removed", "[e2e]") {
+  const std::string directory = CopyOfFinishedJob("upkept");
+  CHECK(Run({"checkpoint", "pin", directory, "--step", "0"}).code == kExitDone);
+  CHECK(Run({"checkpoint", "rm", directory, "--step", "10"}).code == kExitDone);
+  const Words longer = Settings("40steps");
+  const Result on = Run({"run", kJob, "--workers", "1", "--dir", directory}, longer);
+  INFO(on.output);
+  REQUIRE(on.code == kExitDone);
+  CHECK_THAT(on.output, Contains("from step 20"));
+  const std::string undisturbed = TempPath("upkept.undisturbed");
+  REQUIRE(Run({"run", kJob, "--workers", "1", "--dir", undisturbed}, longer).code == kExitDone);
+  CHECK(Digest(directory) == Digest(undisturbed));
+}
+
+}  // namespace
+}  // namespace lockstep::e2e
