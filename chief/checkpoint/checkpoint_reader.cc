@@ -30,11 +30,13 @@ absl::Status InPieces(uint64_t size, ReadAt read_at, Take take) {
   for (uint64_t offset = 0; offset < size;) {
     const auto piece = absl::MakeSpan(buffer.data(), std::min<uint64_t>(buffer.size(), size - offset));
     LS_RETURN_IF_ERROR(read_at(offset, piece));
-    take(absl::string_view(piece.data(), piece.size()));
+    LS_RETURN_IF_ERROR(take(absl::string_view(piece.data(), piece.size())));
     offset += piece.size();
   }
   return absl::OkStatus();
 }
+
+absl::Status ForDigestsOnly(absl::string_view) { return absl::OkStatus(); }
 
 bool IsSafetensors(absl::string_view path) { return absl::EndsWith(path, ".safetensors"); }
 
@@ -128,50 +130,59 @@ absl::Status CheckpointReader::VerifyFile(const ManifestFile& file) const {
   LS_RETURN_IF_ERROR(InPieces(
       file.header_size() != 0 ? file.header_size() : file.size(),
       [&](uint64_t offset, absl::Span<char> out) { return (*open)->ReadAt(offset, out); },
-      [&](absl::string_view piece) { hash.Update(piece); }));
+      [&](absl::string_view piece) {
+        hash.Update(piece);
+        return absl::OkStatus();
+      }));
   const std::string actual = ToHex(hash.Finish());
   if (actual == file.sha256()) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(storage_->Describe(path), " was damaged: its SHA-256 is ", actual,
                                           ", the manifest says ", file.sha256()));
 }
 
-absl::StatusOr<Sha256Digest> CheckpointReader::DigestOf(int tensor, uint32_t* crc) const {
-  const ManifestTensor& entry = manifest_.tensors(tensor);
+absl::StatusOr<CheckpointReader::Digests> CheckpointReader::Read(size_t tensor, const TakeBytes& take) const {
+  const ManifestTensor& entry = manifest_.tensors(static_cast<int>(tensor));
   const SafetensorsReader& file = files_.at(entry.file());
   const SafetensorsEntry* place = file.Find(NameInFile(entry.name(), entry.group()));
-  TensorDigest digest(layout_[static_cast<size_t>(tensor)].spec);
-  *crc = 0;
+  TensorDigest digest(layout_[tensor].spec);
+  uint32_t crc = 0;
   LS_RETURN_IF_ERROR(InPieces(
       place->end - place->begin, [&](uint64_t offset, absl::Span<char> out) { return file.Read(*place, offset, out); },
       [&](absl::string_view piece) {
         digest.Update(piece);
-        *crc = Crc32c(piece, *crc);
+        crc = Crc32c(piece, crc);
+        return take(piece);
       }));
-  return digest.Finish();
+  return Digests{digest.Finish(), crc};
 }
 
-absl::Status CheckpointReader::VerifyContent(const std::atomic<bool>* stop) const {
+absl::Status CheckpointReader::StreamTensor(size_t tensor, const TakeBytes& take) const {
+  const ManifestTensor& entry = manifest_.tensors(static_cast<int>(tensor));
+  LS_ASSIGN_OR_RETURN(const Digests actual, Read(tensor, take));
+  if (ToHex(actual.sha256) == entry.sha256() && actual.crc32c == entry.crc32c()) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("tensor '", entry.name(), "' in ",
+                                          storage_->Describe(JoinPath(path_, entry.file())),
+                                          " has another digest than the manifest says"));
+}
+
+absl::Status CheckpointReader::VerifyContent(const std::atomic<bool>* stop, const OnBytes& on_bytes) const {
   for (const ManifestFile& file : manifest_.files()) LS_RETURN_IF_ERROR(VerifyFile(file));
-  for (int i = 0; i < manifest_.tensors_size(); ++i) {
+  const auto count = [&on_bytes](absl::string_view piece) {
+    if (on_bytes) on_bytes(piece.size());
+    return absl::OkStatus();
+  };
+  for (size_t i = 0; i < layout_.size(); ++i) {
     if (stop != nullptr && *stop) return absl::CancelledError("told to stop");
-    const ManifestTensor& tensor = manifest_.tensors(i);
-    uint32_t crc = 0;
-    LS_ASSIGN_OR_RETURN(const Sha256Digest digest, DigestOf(i, &crc));
-    if (ToHex(digest) != tensor.sha256() || crc != tensor.crc32c()) {
-      return absl::DataLossError(absl::StrCat("tensor '", tensor.name(), "' in ",
-                                              storage_->Describe(JoinPath(path_, tensor.file())),
-                                              " has another digest than the manifest says"));
-    }
+    LS_RETURN_IF_ERROR(StreamTensor(i, count));
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> CheckpointReader::ComputeStateDigest() const {
   StateDigestBuilder state;
-  for (int i = 0; i < manifest_.tensors_size(); ++i) {
-    uint32_t crc = 0;
-    LS_ASSIGN_OR_RETURN(const Sha256Digest digest, DigestOf(i, &crc));
-    LS_RETURN_IF_ERROR(state.Add(manifest_.tensors(i).name(), digest));
+  for (size_t i = 0; i < layout_.size(); ++i) {
+    LS_ASSIGN_OR_RETURN(const Digests digests, Read(i, ForDigestsOnly));
+    LS_RETURN_IF_ERROR(state.Add(layout_[i].spec.name, digests.sha256));
   }
   return state.Hex();
 }

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -27,6 +28,11 @@ namespace lockstep::chief {
 
 class CheckpointReader {
  public:
+  // Takes some of the bytes of a tensor.
+  using TakeBytes = std::function<absl::Status(absl::string_view)>;
+  // Hears how many more bytes of tensors are done.
+  using OnBytes = std::function<void(uint64_t)>;
+
   // Opens the checkpoint at `path` ("checkpoints/step-…", layout::ParseCheckpointFolder): manifest, files' sizes,
   // safetensors headers and indexes, all compared with each other. Tensor bytes are not read yet. DataLoss names the
   // first thing that is wrong. NotFound: the checkpoint is not there, or was removed meanwhile, of every call that
@@ -35,7 +41,11 @@ class CheckpointReader {
 
   // Reads every byte: file digests, CRCs, tensor digests, state digest. DataLoss names the first thing that is wrong.
   // Cancelled: `stop` became true.
-  absl::Status VerifyContent(const std::atomic<bool>* stop = nullptr) const;
+  absl::Status VerifyContent(const std::atomic<bool>* stop = nullptr, const OnBytes& on_bytes = nullptr) const;
+
+  // Hands the bytes of layout()[tensor] to `take`, in pieces, and compares them with their digest. DataLoss, after the
+  // last piece: they are not those of the manifest. Errors of `take` end it.
+  absl::Status StreamTensor(size_t tensor, const TakeBytes& take) const;
 
   // The state digest computed from the files' bytes alone.
   absl::StatusOr<std::string> ComputeStateDigest() const;
@@ -69,7 +79,11 @@ class CheckpointReader {
   absl::Status CheckTensors() const;
   absl::Status CheckIndex(absl::string_view group) const;
   absl::Status VerifyFile(const ManifestFile& file) const;
-  absl::StatusOr<Sha256Digest> DigestOf(int tensor, uint32_t* crc) const;
+  struct Digests {
+    Sha256Digest sha256;
+    uint32_t crc32c = 0;
+  };
+  absl::StatusOr<Digests> Read(size_t tensor, const TakeBytes& take) const;
 
   const Storage* storage_;
   std::string path_;

@@ -1,5 +1,5 @@
 // `lockstep checkpoint ls|verify|digest|diff`: reads a job's directory; changes nothing and needs no chief. What
-// changes something is in checkpoint_change.cc.
+// changes something is in checkpoint_change.cc, what writes a file elsewhere in checkpoint_export.cc.
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -20,6 +20,7 @@
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "deploy/cli/commands.h"
+#include "deploy/cli/progress_line.h"
 
 namespace lockstep::cli {
 namespace {
@@ -92,15 +93,18 @@ absl::Status List(const JobPlace& place, const CheckpointOptions& options) {
   return absl::OkStatus();
 }
 
+absl::Status VerifyOne(const JobPlace& place, const chief::CheckpointSummary& summary) {
+  LS_ASSIGN_OR_RETURN(const auto reader, chief::CheckpointReader::Open(place.storage(), summary.path));
+  ProgressLine progress(summary.name, TotalBytes(summary.manifest));
+  return reader.VerifyContent(/*stop=*/nullptr, [&progress](uint64_t bytes) { progress.Advance(bytes); });
+}
+
 absl::Status Verify(const JobPlace& place, const CheckpointOptions& options) {
   LS_ASSIGN_OR_RETURN(std::vector<chief::CheckpointSummary> all, Select(place, options));
   absl::Status first_bad;
   for (const chief::CheckpointSummary& summary : all) {
     absl::Status status = summary.status;
-    if (status.ok()) {
-      auto reader = chief::CheckpointReader::Open(place.storage(), summary.path);
-      status = reader.ok() ? reader->VerifyContent() : reader.status();
-    }
+    if (status.ok()) status = VerifyOne(place, summary);
     const std::string verdict = status.ok() ? "  ok" : absl::StrCat("  BAD  ", status.message());
     std::cout << EscapeControls(absl::StrCat(summary.name, verdict)) << "\n";
     if (first_bad.ok()) first_bad = status;
@@ -176,6 +180,7 @@ void AddCheckpoint(CLI::App& app, int& exit_code) {
   Add(*command, "digest", "Print one hash over the state of the newest one", Digest, exit_code);
   AddDiff(*command, exit_code);
   AddCheckpointChanges(*command, exit_code);
+  AddCheckpointExport(*command, exit_code);
 }
 
 }  // namespace lockstep::cli

@@ -24,6 +24,8 @@ void AddDump(CLI::App& app, int& exit_code);
 void AddCheckpoint(CLI::App& app, int& exit_code);
 // `lockstep checkpoint pin|unpin|rm`, below `checkpoint`.
 void AddCheckpointChanges(CLI::App& checkpoint, int& exit_code);
+// `lockstep checkpoint export`.
+void AddCheckpointExport(CLI::App& checkpoint, int& exit_code);
 void AddMetagraph(CLI::App& app, int& exit_code);
 void AddData(CLI::App& app, int& exit_code);
 void AddModel(CLI::App& app, int& exit_code);

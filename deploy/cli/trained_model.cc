@@ -2,16 +2,12 @@
 
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "chief/checkpoint/checkpoints_of_job.h"
 #include "chief/metagraph/artifact_store.h"
-#include "common/checkpoint_format/bucket_naming.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/graph/serialize.h"
 #include "common/graph/state_layout.h"
 #include "common/status/status_macros.h"
-#include "common/storage/files.h"
 
 namespace lockstep::cli {
 namespace {
@@ -21,29 +17,10 @@ absl::StatusOr<std::string> NameOfMetagraph(absl::string_view bytes) {
   return Fingerprint(metagraph);
 }
 
-// The step of the checkpoint that the directory's hint calls the best.
-absl::StatusOr<int64_t> BestStep(const Storage& storage) {
-  const absl::StatusOr<std::string> name = ReadWholeFile(storage, layout::kBest, 256);
-  if (absl::IsNotFound(name.status())) {
-    return absl::NotFoundError(absl::StrCat(storage.Describe(layout::kBest),
-                                            " is not there: the job has no `checkpoint.keep_best`, or nothing was "
-                                            "evaluated yet; leave out --best"));
-  }
-  LS_RETURN_IF_ERROR(name.status());
-  const auto folder = layout::ParseCheckpointFolder(absl::StripTrailingAsciiWhitespace(*name));
-  if (folder.has_value()) return folder->step;
-  return absl::DataLossError(
-      absl::StrCat(storage.Describe(layout::kBest), " names no checkpoint; give the step with --step"));
-}
-
 }  // namespace
 
 void AddTrainedModelChoice(CLI::App& command, TrainedModelChoice& choice) {
-  command.add_option("dir", choice.directory, "The job's directory, or s3://BUCKET/PREFIX")->required();
-  CLI::Option* const step =
-      command.add_option("--step", choice.step, "The checkpoint of this step (default: the newest that is whole)")
-          ->check(CLI::NonNegativeNumber);
-  command.add_flag("--best", choice.best, "The best checkpoint (checkpoint.keep_best)")->excludes(step);
+  AddCheckpointChoice(command, choice);
   command.add_flag("--ema", choice.average, "The average of the weights instead of the weights (train.ema)");
 }
 
@@ -56,17 +33,11 @@ TrainedModel::TrainedModel(TrainedModelChoice choice, std::unique_ptr<JobPlace> 
 
 absl::StatusOr<TrainedModel> TrainedModel::Open(const TrainedModelChoice& choice) {
   LS_ASSIGN_OR_RETURN(std::unique_ptr<JobPlace> place, JobPlace::Open(choice.directory));
-  const Storage& storage = place->storage();
-  std::optional<int64_t> step = choice.step;
-  if (choice.best) {
-    LS_ASSIGN_OR_RETURN(step, BestStep(storage));
-  }
-  LS_ASSIGN_OR_RETURN(const chief::CheckpointPaths paths, chief::CheckpointsOfJob(*place));
-  LS_ASSIGN_OR_RETURN(chief::CheckpointReader checkpoint, chief::OpenCheckpoint(storage, paths, step));
+  LS_ASSIGN_OR_RETURN(chief::CheckpointReader checkpoint, OpenChosen(*place, choice));
   LS_RETURN_IF_ERROR(checkpoint.VerifyContent());
   LS_ASSIGN_OR_RETURN(
       const std::string bytes,
-      chief::LoadArtifact(storage, layout::kMetagraphs, checkpoint.manifest().fingerprint(), NameOfMetagraph));
+      chief::LoadArtifact(place->storage(), layout::kMetagraphs, checkpoint.manifest().fingerprint(), NameOfMetagraph));
   LS_ASSIGN_OR_RETURN(MetaGraph metagraph, ParseMetaGraph(bytes));
   if (choice.average && !metagraph.update.ema.has_value()) {
     return absl::FailedPreconditionError(absl::StrCat(

@@ -5,9 +5,7 @@
 #define LOCKSTEP_DEPLOY_CLI_TRAINED_MODEL_H_
 
 #include <CLI/CLI.hpp>
-#include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -15,18 +13,16 @@
 #include "common/graph/metagraph.h"
 #include "common/job_place/job_place.h"
 #include "common/tensor/tensor.h"
+#include "deploy/cli/checkpoint_choice.h"
 
 namespace lockstep::cli {
 
 // Which trained model is meant.
-struct TrainedModelChoice {
-  std::string directory;
-  std::optional<int64_t> step;  // none: the newest that is whole
-  bool best = false;            // the one that `checkpoint.keep_best` keeps
-  bool average = false;         // the average of the weights (train.ema)
+struct TrainedModelChoice : CheckpointChoice {
+  bool average = false;  // the average of the weights (train.ema)
 };
 
-// "dir", --step, --best and --ema, read into `choice`, which outlives the parsing.
+// Those of AddCheckpointChoice and --ema, read into `choice`, which outlives the parsing.
 void AddTrainedModelChoice(CLI::App& command, TrainedModelChoice& choice);
 
 class TrainedModel {

@@ -82,6 +82,30 @@ TEST_CASE("ema: the average comes home under the model's names, and evaluations 
   CHECK(Read(trained_file) != Read(ema_file));
 }
 
+TEST_CASE("ema: a checkpoint's weights, or their average, come home in one file", "[e2e]") {
+  const Trained trained = Train("one_file", {"train.ema.decay=0.9"});
+  const std::string weights = TempPath("weights.safetensors"), average = TempPath("average.safetensors");
+
+  const Result exported = Run({"checkpoint", "export", trained.directory, "-o", weights});
+  INFO(exported.output);
+  REQUIRE(exported.code == kExitDone);
+  REQUIRE(Run({"checkpoint", "export", trained.directory, "-o", average, "--ema"}).code == kExitDone);
+
+  std::set<std::string> shards;
+  for (const auto& entry : fs::directory_iterator(trained.directory + kLast)) {
+    if (entry.path().extension() == ".safetensors") shards.merge(NamesOf(entry.path().string()));
+  }
+  CHECK(NamesOf(weights) == shards);
+  CHECK(NamesOf(average) == shards);
+  CHECK(Read(weights) != Read(average));
+  const Result refused = Run({"checkpoint", "export", trained.directory, "-o", "/nowhere/x.safetensors"});
+  CHECK(refused.code == kExitStorage);
+  CHECK_THAT(refused.output, Contains("/nowhere"));
+  const Result missing = Run({"checkpoint", "export", trained.directory, "--step", "3", "-o", weights});
+  CHECK(missing.code == kExitStorage);
+  CHECK_THAT(missing.output, Contains("step 3"));
+}
+
 TEST_CASE("ema: an average that has not begun to lag is the model, in files and evaluations", "[e2e]") {
   const Trained late = Train("late", {"train.ema={decay: 0.9, start: 20steps}"});
   const Trained none = Train("none", {});
