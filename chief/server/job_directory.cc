@@ -23,6 +23,7 @@
 #include "chief/term/job_log.h"
 #include "chief/term/other_chief.h"
 #include "chief/term/token.h"
+#include "chief/warm_start/warm_start.h"
 #include "common/checkpoint_format/bucket_naming.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/checkpoint_format/state_tensors.h"
@@ -188,12 +189,21 @@ bool LookAtEarlier(const JobReading& job, const PreparedJob* prepared, const Job
   return false;
 }
 
+// What a job that begins takes its weights from.
+void LookAtWeights(const PreparedJob& prepared, Findings& findings) {
+  if (!prepared.job.model().has_from()) return;
+  const absl::StatusOr<WarmStartReport> report = CheckWarmStart(prepared.job.model().from(), prepared.layout);
+  if (!report.ok()) return findings.Error("weights", report.status(), WarmStartExitCode(report.status()));
+  findings.Ok("weights", report->Line());
+}
+
 void LookAtBucket(const JobReading& job, const PreparedJob* prepared, const std::string& url, Findings& findings) {
   const absl::StatusOr<std::unique_ptr<JobPlace>> place = JobPlace::Open(url);
   if (!place.ok()) return findings.Error("directory", place.status(), StorageExitCode(place.status()));
   const bool begins = LookAtEarlier(job, prepared, **place, findings);
-  if (begins)
-    findings.Ok("directory", absl::StrCat(url, ": a bucket; lockstep check --storage shows whether it serves"));
+  if (!begins) return;
+  if (prepared != nullptr) LookAtWeights(*prepared, findings);
+  findings.Ok("directory", absl::StrCat(url, ": a bucket; lockstep check --storage shows whether it serves"));
 }
 
 }  // namespace
@@ -301,6 +311,7 @@ void LookAtDirectory(const JobReading& job, const PreparedJob* prepared, const s
     return findings.Error("directory", place.status(), kExitStorage);
   }
   if (!empty && prepared != nullptr) LookAtRoom(job, *prepared, directory, begins, findings);
+  if (begins && prepared != nullptr) LookAtWeights(*prepared, findings);
 }
 
 }  // namespace lockstep::chief

@@ -9,6 +9,8 @@
 #include "common/job/log_settings.h"
 #include "common/job/units.h"
 #include "common/log/log.h"
+#include "common/status/exit_code.h"
+#include "common/status/status_macros.h"
 
 namespace lockstep::chief {
 namespace {
@@ -58,13 +60,21 @@ absl::StatusOr<JobSetup> SetUpJob(const ChiefOptions& options, int& exit_code) {
   return setup;
 }
 
-absl::StatusOr<std::vector<Tensor>> InitialStateOf(const JobSetup& setup) {
+absl::StatusOr<InitialState> InitialStateOf(const JobSetup& setup, int& exit_code) {
+  exit_code = kExitBadJob;
   const auto of_model = [&](const std::string&, const std::string& tensor) -> absl::StatusOr<Tensor> {
     const auto found = setup.initial.find(tensor);
     if (found == setup.initial.end()) return absl::NotFoundError("the model does not hold it");
     return found->second.Clone();
   };
-  return MakeInitialState(setup.metagraph, setup.job.train().seed(), of_model);
+  InitialState initial;
+  LS_ASSIGN_OR_RETURN(initial.tensors, MakeInitialState(setup.metagraph, setup.job.train().seed(), of_model));
+  if (!setup.job.model().has_from()) return initial;
+  absl::StatusOr<WarmStartReport> trained = BeginFrom(setup.job.model().from(), setup.layout, initial.tensors);
+  exit_code = WarmStartExitCode(trained.status());
+  LS_RETURN_IF_ERROR(trained.status());
+  initial.trained = *std::move(trained);
+  return initial;
 }
 
 }  // namespace lockstep::chief

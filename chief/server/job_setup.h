@@ -4,11 +4,13 @@
 #ifndef LOCKSTEP_CHIEF_SERVER_JOB_SETUP_H_
 #define LOCKSTEP_CHIEF_SERVER_JOB_SETUP_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "chief/core/policy.h"
 #include "chief/server/chief_main.h"
+#include "chief/warm_start/warm_start.h"
 #include "common/training/prepare_job.h"
 
 namespace lockstep::chief {
@@ -22,8 +24,14 @@ struct JobSetup : PreparedJob {
 // job, 65 for its data.
 absl::StatusOr<JobSetup> SetUpJob(const ChiefOptions& options, int& exit_code);
 
-// The state at step 0: what the model file holds, the rest drawn from the seed. One tensor per entry of the layout.
-absl::StatusOr<std::vector<Tensor>> InitialStateOf(const JobSetup& setup);
+struct InitialState {
+  std::vector<Tensor> tensors;             // one per entry of the layout
+  std::optional<WarmStartReport> trained;  // of `model.from`
+};
+
+// The state at step 0: what the model file holds, the rest drawn from the seed, and over both what `model.from` names.
+// `exit_code` is set when it fails.
+absl::StatusOr<InitialState> InitialStateOf(const JobSetup& setup, int& exit_code);
 
 }  // namespace lockstep::chief
 

@@ -162,7 +162,9 @@ class JobStore {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Makes the lineage of `order` the job's, from `step` of the present one on.
   absl::Status BranchOff(const RecordRepair& order, int64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status PublishStepZero(const JobSetup& setup);
+  absl::Status PublishStepZero(const JobSetup& setup) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // For people: what the job began from.
+  absl::Status WriteWarmStart(const WarmStartReport& report) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What the checkpoint that is restored says.
   void TakeUp(const CheckpointReader& newest);
   void TakeUpHosts();
@@ -189,6 +191,7 @@ class JobStore {
   OpenSaves saves_{[this](const SnapshotId& id, uint32_t shares) { return MakeSink(id, shares); }};
 
   Mutex mutex_;  // held while the storage works: the loop takes it in no call
+  std::optional<InitialState> initial_ GUARDED_BY(mutex_);  // of a job that begins, until it is published
   std::unique_ptr<TermHold> hold_ GUARDED_BY(mutex_);
   BucketHold* bucket_hold_ GUARDED_BY(mutex_) = nullptr;  // hold_, in a bucket
   DirectoryMark mark_ GUARDED_BY(mutex_);                 // the job's history

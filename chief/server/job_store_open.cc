@@ -64,6 +64,7 @@ absl::Status JobStore::TakeOver(JobSetup& setup, int& exit_code) {
     TakeUp(*state.newest);
     trained_with = state.newest->manifest().kernel_plan();
     reader_ = std::move(state.newest);
+    initial_.reset();
   } else {
     LS_RETURN_IF_ERROR(PublishStepZero(setup));
   }
@@ -126,6 +127,9 @@ absl::StatusOr<FoundMark> JobStore::Claim(const JobSetup& setup, int& exit_code)
   LS_RETURN_IF_ERROR(found.status());
   exit_code = kExitBadJob;
   LS_RETURN_IF_ERROR(CheckMayClaim(setup, found->mark));
+  if (!found->mark.has_value() || !found->mark->step_zero_published()) {
+    LS_ASSIGN_OR_RETURN(initial_, InitialStateOf(setup, exit_code));
+  }
   const std::string address_in_log = log_->head().owner().address();
   absl::StatusOr<std::unique_ptr<TermHold>> hold = Hold();
   exit_code = StorageExitCode(hold.status());
@@ -178,6 +182,9 @@ absl::Status JobStore::CheckMayClaim(const JobSetup& setup, const std::optional<
 absl::Status JobStore::CheckGoesOn(const JobSetup& setup, const CheckpointReader& newest) {
   LS_RETURN_IF_ERROR(CheckResume(setup, *storage_, newest));
   LS_ASSIGN_OR_RETURN(const JobDifference difference, DifferenceTo(setup.job, *storage_, newest));
+  if (setup.job.model().has_from()) {
+    LS_LOG(info, "model.from is not read: the job goes on from step ", newest.manifest().step());
+  }
   for (const JobDifference::Setting& setting : difference.allowed) {
     LS_LOG(info, "since the last save the job changed ", setting.key, ": ", setting.before, " -> ", setting.after);
   }
@@ -196,7 +203,10 @@ absl::Status JobStore::BeginHistory() {
 }
 
 absl::Status JobStore::PublishStepZero(const JobSetup& setup) {
-  LS_ASSIGN_OR_RETURN(const std::vector<Tensor> initial, InitialStateOf(setup));
+  if (!initial_.has_value()) return absl::InternalError("a job that begins has made its first state");
+  const InitialState begin = *std::exchange(initial_, std::nullopt);
+  const std::vector<Tensor>& initial = begin.tensors;
+  if (begin.trained.has_value()) LS_RETURN_IF_ERROR(WriteWarmStart(*begin.trained));
   StateDigestBuilder digest;
   const auto bytes_of = [&](int tensor) {
     const auto bytes = initial[tensor].bytes();
@@ -223,6 +233,12 @@ absl::Status JobStore::PublishStepZero(const JobSetup& setup) {
   LS_RETURN_IF_ERROR(manifests_->Publish(std::move(stored), info).status());
   recovered_.checkpoint = id;
   return absl::OkStatus();
+}
+
+absl::Status JobStore::WriteWarmStart(const WarmStartReport& report) {
+  LS_LOG(info, "model.from: ", report.Line());
+  LS_RETURN_IF_ERROR(hold_->EnsureDirectory(layout::kStats));
+  return hold_->Replace(layout::kWarmStart, report.Text());
 }
 
 void JobStore::TakeUp(const CheckpointReader& newest) {

@@ -31,6 +31,7 @@ inline constexpr char kToken[] = "chief/token";
 inline constexpr char kAddress[] = "chief/address";
 inline constexpr char kAlive[] = "chief/alive";
 inline constexpr char kLiveStats[] = "stats/worker_stats.json";
+inline constexpr char kWarmStart[] = "stats/warm_start.txt";
 
 // Within one checkpoint.
 inline constexpr char kManifest[] = "manifest.json";

@@ -74,6 +74,27 @@ TEST_CASE("job: what the file leaves out is filled in, and paths are relative to
   CHECK(Good(kJob, {"checkpoint.dir=s3://models/runs/7"}).checkpoint().dir() == "s3://models/runs/7");
 }
 
+TEST_CASE("job: weights to begin from are a path, or a section with one", "[job]") {
+  const auto path_of = [](const JobSpec& spec) { return spec.model().from().path(); };
+  const std::string builtin = "model: {builtin: {name: lenet}}";
+  CHECK_FALSE(Good(kJob).model().has_from());
+  const JobSpec plain = Good(With(builtin, "model: {builtin: {name: lenet}, from: runs/7}"));
+  CHECK(path_of(plain) == "/jobs/runs/7");
+  CHECK(plain.model().from().weights() == job::WarmStart::WEIGHTS_MODEL);
+  CHECK(path_of(Good(With(builtin, "model: {builtin: {name: lenet}, from: {path: runs/7}}"))) == "/jobs/runs/7");
+  CHECK(path_of(Good(kJob, {"model.from=runs/7"})) == "/jobs/runs/7");
+  CHECK(path_of(Good(kJob, {"model.from=s3://models/runs/7"})) == "s3://models/runs/7");
+  CHECK(Good(kJob, {"model.from=a", "model.from.rename={\"x.*\": \"y.*\"}"}).model().from().rename().at("x.*") ==
+        "y.*");
+  CHECK_FALSE(Good(kJob, {"model.from=runs/7", "model.from=null"}).model().has_from());
+  // Where a job began matters to no checkpoint that it has.
+  CHECK(CompareJobs(plain, Good(kJob)).CanResume());
+
+  CheckError(kJob, {"model.from.step=7"}, {"model.from.path", "is required"});
+  CheckError(kJob, {"model.from=[a, b]"}, {"model.from", "expected a section of keys, found a list"});
+  CheckError(kJob, {"model.from=s3://"}, {"model.from"});
+}
+
 TEST_CASE("job: a set of data is inputs with labels, or tokens with their length", "[job]") {
   const std::string inputs = "train: {inputs: x.idx, labels: y.idx}";
   const auto with_train = [&](const std::string& train) { return With(inputs, "train: {" + train + "}"); };

@@ -96,7 +96,7 @@ class Filling {
     if (key.path()) {
       const std::string text = message->GetReflection()->GetString(*message, field);
       if (text.empty()) return places_.Error(path, "is an empty path");
-      if (path == "checkpoint.dir" && IsS3Url(text)) return ResolveUrl(path, text);
+      if (key.or_bucket() && IsS3Url(text)) return ResolveUrl(path, text);
       message->GetReflection()->SetString(message, field,
                                           (std::filesystem::path(directory_) / text).lexically_normal().string());
     }

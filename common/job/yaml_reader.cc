@@ -113,7 +113,10 @@ class Reader {
       return mistakes_.Add(key, Fail(key, at, absl::StrCat("has no value; expected ", ExpectedText(field))));
     }
     if (IsSection(field)) {
-      return Section(node, key, at, message->GetReflection()->MutableMessage(message, field));
+      Message* const section = message->GetReflection()->MutableMessage(message, field);
+      const std::string& plain = KeyOf(field).plain();
+      if (plain.empty() || !node.IsScalar()) return Section(node, key, at, section);
+      return Value(node, Join(key, plain), key_mark, section->GetDescriptor()->FindFieldByName(plain), section);
     }
     mistakes_.Add(key, Plain(node, key, at, field, message));
   }

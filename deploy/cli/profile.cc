@@ -77,8 +77,9 @@ class TraceFile {
 };
 
 absl::Status LoadInitialState(const chief::JobSetup& setup, worker::Replica& replica) {
-  LS_ASSIGN_OR_RETURN(const std::vector<Tensor> initial, chief::InitialStateOf(setup));
-  LS_RETURN_IF_ERROR(replica.state().host().Load(initial));
+  int exit_code = kExitDone;
+  LS_ASSIGN_OR_RETURN(const chief::InitialState initial, chief::InitialStateOf(setup, exit_code));
+  LS_RETURN_IF_ERROR(replica.state().host().Load(initial.tensors));
   LS_RETURN_IF_ERROR(replica.state().Store());
   replica.runner().StateReplaced();
   return absl::OkStatus();

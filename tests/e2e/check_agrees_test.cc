@@ -52,8 +52,8 @@ absl::Status FirstStep(const std::string& path, const Sets& sets, const std::str
   const auto replica = worker::Replica::Make(setup.metagraph_bytes, job, "", nullptr, problem);
   exit_code = problem.problem == PrepareProblem::kData ? kExitBadData : kExitBadJob;
   if (replica == nullptr) return problem.status;
-  LS_ASSIGN_OR_RETURN(const std::vector<Tensor> initial, chief::InitialStateOf(setup));
-  LS_RETURN_IF_ERROR(replica->state().host().Load(initial));
+  LS_ASSIGN_OR_RETURN(const chief::InitialState initial, chief::InitialStateOf(setup, exit_code));
+  LS_RETURN_IF_ERROR(replica->state().host().Load(initial.tensors));
   LS_RETURN_IF_ERROR(replica->state().Store());
   replica->runner().StateReplaced();
   exit_code = kExitBadData;
