@@ -18,18 +18,20 @@ constexpr double kMiB = 1 << 20;
 }  // namespace
 
 ProgressLine::ProgressLine(std::string what, uint64_t total)
-    : ProgressLine(std::move(what), total, std::cerr, isatty(STDERR_FILENO) != 0) {}
+    : ProgressLine(std::move(what), total, std::cerr, steady_, isatty(STDERR_FILENO) != 0) {}
 
-ProgressLine::ProgressLine(std::string what, uint64_t total, std::ostream& out, bool shown)
-    : what_(std::move(what)), total_(total), out_(out), shown_(shown) {}
+ProgressLine::ProgressLine(std::string what, uint64_t total, std::ostream& out, const Clock& clock, bool shown)
+    : what_(std::move(what)), total_(total), out_(out), clock_(clock), shown_(shown) {}
 
 ProgressLine::~ProgressLine() {
   if (drawn_) out_ << kClear << std::flush;
 }
 
-void ProgressLine::Advance(uint64_t bytes, absl::Time now) {
+void ProgressLine::Advance(uint64_t bytes) {
   done_ += bytes;
-  if (!shown_ || now < next_) return;
+  if (!shown_) return;
+  const absl::Time now = clock_.Now();
+  if (now < next_) return;
   next_ = now + kBetween;
   drawn_ = true;
   const double part = total_ == 0 ? 1 : std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_));

@@ -8,8 +8,8 @@
 #include <ostream>
 #include <string>
 
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/clock/clock.h"
 
 namespace lockstep::cli {
 
@@ -17,19 +17,21 @@ class ProgressLine {
  public:
   // `total`: bytes to do. On stderr, when that is a terminal.
   ProgressLine(std::string what, uint64_t total);
-  // For tests. `out` is not owned; it is written to when `shown`.
-  ProgressLine(std::string what, uint64_t total, std::ostream& out, bool shown);
+  // For tests. `out` and `clock` are not owned; `out` is written to when `shown`.
+  ProgressLine(std::string what, uint64_t total, std::ostream& out, const Clock& clock, bool shown);
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
   ~ProgressLine();  // takes the line away
 
-  // So many bytes more are done, at `now`. The line changes five times a second at most.
-  void Advance(uint64_t bytes, absl::Time now = absl::Now());
+  // So many bytes more are done. The line changes five times a second at most.
+  void Advance(uint64_t bytes);
 
  private:
+  const SteadyClock steady_;
   const std::string what_;
   const uint64_t total_;
   std::ostream& out_;
+  const Clock& clock_;
   const bool shown_;
   uint64_t done_ = 0;
   bool drawn_ = false;
