@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -11,7 +12,7 @@
 #include "absl/strings/strip.h"
 #include "chief/checkpoint/checkpoint_reader.h"
 #include "chief/checkpoint/checkpoints_of_job.h"
-#include "common/checkpoint_format/naming.h"
+#include "common/checkpoint_format/bucket_naming.h"
 #include "common/checkpoint_format/safetensors.h"
 #include "common/job_place/job_place.h"
 #include "common/status/status_macros.h"
@@ -206,8 +207,7 @@ absl::StatusOr<std::unique_ptr<WeightSource>> OpenWeights(const job::WarmStart& 
   }
   LS_ASSIGN_OR_RETURN(std::unique_ptr<JobPlace> place, JobPlace::Open(from.path()));
   const Storage& storage = place->storage();
-  LS_ASSIGN_OR_RETURN(const bool is_checkpoint, storage.Exists(layout::kManifest));
-  if (is_checkpoint) return OpenFolderOfCheckpoint(from);
+  if (layout::ParseCheckpointFolder(Split(from.path()).name).has_value()) return OpenFolderOfCheckpoint(from);
   for (const char* const name : {kIndex, kSingle}) {
     LS_ASSIGN_OR_RETURN(const bool there, storage.Exists(name));
     if (!there) continue;

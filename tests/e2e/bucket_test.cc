@@ -132,6 +132,32 @@ TEST_CASE("bucket: `lockstep run` is killed with its processes, and the same com
   CHECK(Digest(url) == expected);
 }
 
+TEST_CASE("bucket: checkpoints are pinned, removed, exported, and begun from", "[e2e]") {
+  Server server;
+  const std::string url = server.Url("source"), file = TempPath("bucket.safetensors");
+  REQUIRE(Run({"run", kJob, "--workers", "1", "--dir", url, "--logs", TempPath("bucket.logs")}, Settings()).code ==
+          kExitDone);
+
+  CHECK(Run({"checkpoint", "pin", url, "--step", "0"}).code == kExitDone);
+  CHECK_THAT(Run({"checkpoint", "ls", url, "--step", "0"}).output, Contains("  pinned"));
+  CHECK(Run({"checkpoint", "rm", url, "--step", "10"}).code == kExitDone);
+  CHECK(Run({"checkpoint", "verify", url, "--step", "10"}).code == kExitStorage);
+  REQUIRE(Run({"checkpoint", "export", url, "-o", file}).code == kExitDone);
+
+  // One step from the weights there, and from the file.
+  std::vector<std::string> digests;
+  for (const std::string& from : {url, file}) {
+    Words sets = Settings("1steps");
+    sets.push_back("model.from=" + from);
+    const std::string directory = TempPath(absl::StrCat("bucket.from", digests.size()));
+    const Result result = Run({"run", kJob, "--workers", "1", "--dir", directory}, sets);
+    INFO(result.output);
+    REQUIRE(result.code == kExitDone);
+    digests.push_back(Digest(directory));
+  }
+  CHECK(digests[0] == digests[1]);
+}
+
 TEST_CASE("bucket: a standby takes the job over when its chief is killed", "[e2e]") {
   const std::string& expected = Undisturbed();
   Server server;
