@@ -136,7 +136,7 @@ class Matching {
     }
     if (!differ.empty()) {
       Problem("model.from: tensors of ", source_, " do not fit: ", Listed(differ),
-              "; leave them out with model.from.only");
+              "; name those that do with model.from.only");
     }
   }
 

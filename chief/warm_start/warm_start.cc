@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "chief/warm_start/match_weights.h"
 #include "chief/warm_start/weight_source.h"
@@ -15,6 +16,18 @@
 
 namespace lockstep::chief {
 namespace {
+
+// A storage does not know which key of the job named it.
+absl::Status NamingTheKey(const absl::Status& status) {
+  if (status.ok() || absl::StartsWith(status.message(), "model.from")) return status;
+  return absl::Status(status.code(), absl::StrCat("model.from: ", status.message()));
+}
+
+absl::StatusOr<std::unique_ptr<WeightSource>> Open(const job::WarmStart& from) {
+  absl::StatusOr<std::unique_ptr<WeightSource>> source = OpenWeights(from);
+  if (!source.ok()) return NamingTheKey(source.status());
+  return source;
+}
 
 // The tensors of the model as the layout has them.
 std::vector<WantedTensor> WantedOf(const StateLayout& layout) {
@@ -148,7 +161,7 @@ std::string WarmStartReport::Text() const {
 }
 
 absl::StatusOr<WarmStartReport> CheckWarmStart(const job::WarmStart& from, const StateLayout& layout) {
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<WeightSource> source, OpenWeights(from));
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<WeightSource> source, Open(from));
   LS_ASSIGN_OR_RETURN(const WeightMatch match,
                       MatchWeights(WantedOf(layout), source->tensors(), RulesOf(from), source->description()));
   return ReportOf(*source, match);
@@ -156,10 +169,10 @@ absl::StatusOr<WarmStartReport> CheckWarmStart(const job::WarmStart& from, const
 
 absl::StatusOr<WarmStartReport> BeginFrom(const job::WarmStart& from, const StateLayout& layout,
                                           std::vector<Tensor>& state) {
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<WeightSource> source, OpenWeights(from));
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<WeightSource> source, Open(from));
   LS_ASSIGN_OR_RETURN(const WeightMatch match,
                       MatchWeights(WantedOf(layout), source->tensors(), RulesOf(from), source->description()));
-  LS_RETURN_IF_ERROR(Weights(layout, state).Take(*source, match));
+  LS_RETURN_IF_ERROR(NamingTheKey(Weights(layout, state).Take(*source, match)));
   return ReportOf(*source, match);
 }
 

@@ -229,7 +229,7 @@ TEST_CASE("warm start: what is no source of weights is refused with what would b
   };
   CHECK_THAT(message(folder.path + "/model.bin"), Contains("is no .safetensors file") && Contains("save_file"));
   CHECK_THAT(message(folder.path), Contains("holds no trained weights") && Contains("save_file"));
-  CHECK_THAT(message(folder.path + "/nothing"), Contains("/nothing"));
+  CHECK_THAT(message(folder.path + "/nothing"), Contains("model.from: ") && Contains("/nothing"));
   CHECK_THAT(message(folder.path + "/nothing.safetensors"), Contains("nothing.safetensors"));
 }
 
