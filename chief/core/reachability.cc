@@ -184,14 +184,27 @@ bool Reachability::TestDue(const Incarnation& a, const Incarnation& b, absl::Tim
   return pair == nullptr || now >= pair->next_test;
 }
 
+std::map<Incarnation, size_t> Reachability::IndexOf(const std::vector<Candidate>& candidates) {
+  std::map<Incarnation, size_t> index_of;
+  for (size_t index = 0; index < candidates.size(); ++index) index_of.emplace(candidates[index].id, index);
+  return index_of;
+}
+
 std::vector<Reachability::Test> Reachability::TakeTests(const std::vector<Candidate>& ready, absl::Time now) {
   const bool crowd = IsCrowd();
-  std::map<Incarnation, size_t> index_of;
-  for (size_t index = 0; crowd && index < ready.size(); ++index) index_of.emplace(ready[index].id, index);
+  std::map<Incarnation, size_t> index_of;  // of `ready`: made when the first worker with exceptions needs it
   std::vector<Test> tests;
   for (size_t tester = 0; tester < ready.size(); ++tester) {
     if (!ready[tester].at_rest) continue;
-    Test test{tester, crowd ? SampleFor(ready, index_of, tester, now) : TestsOf(ready, tester, now)};
+    Test test{tester, {}};
+    if (crowd) {
+      const Known* known = Find(ready[tester].id);
+      if (known == nullptr || (IsVouchedFor(*known) && known->exceptions.empty())) continue;
+      if (index_of.empty() && !known->exceptions.empty()) index_of = IndexOf(ready);
+      test.peers = SampleFor(ready, index_of, *known, tester, now);
+    } else {
+      test.peers = TestsOf(ready, tester, now);
+    }
     for (const size_t peer : test.peers) Asked(ready[tester].id, ready[peer].id, now);
     if (!test.peers.empty()) tests.push_back(std::move(test));
   }
@@ -210,27 +223,23 @@ std::vector<size_t> Reachability::TestsOf(const std::vector<Candidate>& ready, s
 // What failed or is in doubt, as it falls due; then as many others as are missing until the worker is vouched for:
 // those at distances of powers of two first, then any.
 std::vector<size_t> Reachability::SampleFor(const std::vector<Candidate>& ready,
-                                            const std::map<Incarnation, size_t>& index_of, size_t tester,
-                                            absl::Time now) const {
+                                            const std::map<Incarnation, size_t>& index_of, const Known& known,
+                                            size_t tester, absl::Time now) const {
   const Incarnation& id = ready[tester].id;
-  const Known* known = Find(id);
-  if (known == nullptr) return {};
-  const bool vouched = IsVouchedFor(*known);
   std::vector<size_t> due;
-  if (vouched && known->exceptions.empty()) return due;
-  for (const Incarnation& other : known->exceptions) {
+  for (const Incarnation& other : known.exceptions) {
     const auto peer = index_of.find(other);
     if (peer != index_of.end() && TestDue(id, other, now)) due.push_back(peer->second);
   }
   // Who was asked and has not answered for too long is asked again, or another one is.
-  const size_t under_way = now < known->asked_until ? known->asked.size() : 0;
+  const size_t under_way = now < known.asked_until ? known.asked.size() : 0;
   const size_t needed = SampleOf(known_.size() - 1);
-  const size_t have = known->met + under_way;
-  if (vouched || have >= needed) return due;
+  const size_t have = known.met + under_way;
+  if (IsVouchedFor(known) || have >= needed) return due;
   size_t missing = needed - have;
   std::set<size_t> chosen(due.begin(), due.end());
   const auto ask = [&](size_t peer) {
-    if (missing == 0 || peer == tester || known->exceptions.count(ready[peer].id) != 0) return;
+    if (missing == 0 || peer == tester || known.exceptions.count(ready[peer].id) != 0) return;
     if (!TestDue(id, ready[peer].id, now) || !chosen.insert(peer).second) return;
     due.push_back(peer);
     --missing;

@@ -144,9 +144,10 @@ class Reachability {
   void Edit(const Incarnation& a, const Incarnation& b, const Change& change);
   void Erase(const Incarnation& a, const Incarnation& b);
   std::vector<size_t> TestsOf(const std::vector<Candidate>& ready, size_t tester, absl::Time now) const;
-  // In a crowd. `index_of`: of `ready`.
+  static std::map<Incarnation, size_t> IndexOf(const std::vector<Candidate>& candidates);
+  // In a crowd. `index_of`: of `ready`, where `known`, of the tester, has exceptions.
   std::vector<size_t> SampleFor(const std::vector<Candidate>& ready, const std::map<Incarnation, size_t>& index_of,
-                                size_t tester, absl::Time now) const;
+                                const Known& known, size_t tester, absl::Time now) const;
 
   std::map<Incarnation, Known> known_;
   std::map<PairKey, Pair> pairs_;
