@@ -156,6 +156,24 @@ absl::StatusOr<CheckpointReader::Digests> CheckpointReader::Read(size_t tensor, 
   return Digests{digest.Finish(), crc};
 }
 
+std::vector<CheckpointReader::TensorInFile> CheckpointReader::TensorsOf(absl::string_view group) const {
+  std::vector<TensorInFile> tensors;
+  for (size_t i = 0; i < layout_.size(); ++i) {
+    if (layout_[i].group != group) continue;
+    tensors.push_back({layout_[i].spec, i});
+    tensors.back().spec.name = NameInFile(layout_[i].spec.name, group);
+  }
+  return tensors;
+}
+
+uint64_t CheckpointReader::TensorBytes(absl::string_view group) const {
+  uint64_t bytes = 0;
+  for (const ManifestTensor& tensor : manifest_.tensors()) {
+    if (group.empty() || tensor.group() == group) bytes += tensor.end() - tensor.begin();
+  }
+  return bytes;
+}
+
 absl::Status CheckpointReader::StreamTensor(size_t tensor, const TakeBytes& take) const {
   const ManifestTensor& entry = manifest_.tensors(static_cast<int>(tensor));
   LS_ASSIGN_OR_RETURN(const Digests actual, Read(tensor, take));

@@ -55,6 +55,15 @@ class CheckpointReader {
   // The state, sorted by name.
   const std::vector<CheckpointTensor>& layout() const { return layout_; }
 
+  // A tensor as the files of its group have it.
+  struct TensorInFile {
+    TensorSpec spec;      // under its name there
+    size_t position = 0;  // in layout()
+  };
+  std::vector<TensorInFile> TensorsOf(absl::string_view group) const;
+  // Bytes of the tensors of `group`; empty: of all of them.
+  uint64_t TensorBytes(absl::string_view group = "") const;
+
   // Reads a whole tensor or a part of it.
   absl::Status ReadTensor(absl::string_view name, uint64_t offset, absl::Span<char> out) const;
 

@@ -13,6 +13,14 @@
 namespace lockstep::chief {
 namespace {
 
+// Step 10 is the best.
+CommitInfo CommitWithBest() {
+  CommitInfo info = SmallCommit();
+  info.evaluations = {.rule = 1, .step = 10, .value = 0.5, .best_step = 10, .best_value = 0.5, .reference = 0.5};
+  info.keep_step = 10;
+  return info;
+}
+
 TEST_CASE("checkpoint: retention keeps the newest verified ones and never removes the last", "[checkpoint]") {
   MemoryStorage storage;
   auto chief = SmallChief::Start(storage, 2).value();
@@ -117,9 +125,7 @@ TEST_CASE("checkpoint: a save that does not fit gets the room of what retention 
 TEST_CASE("checkpoint: retention leaves the best checkpoint, and `best` names it", "[checkpoint]") {
   MemoryStorage storage;
   auto chief = SmallChief::Start(storage, 2).value();
-  CommitInfo info = SmallCommit();
-  info.evaluations = {.rule = 1, .step = 10, .value = 0.5, .best_step = 10, .best_value = 0.5, .reference = 0.5};
-  info.keep_step = 10;
+  CommitInfo info = CommitWithBest();
   for (const int64_t step : {0, 10, 20, 30, 40}) {
     auto shards = StoreAll(*chief->hold, SmallState(step), 2, 400, "line-1");
     REQUIRE(shards.ok());
@@ -201,9 +207,7 @@ TEST_CASE("checkpoint: what is pinned stays until it is unpinned, whoever is the
 TEST_CASE("checkpoint: one is removed by hand unless the job needs it", "[checkpoint]") {
   MemoryStorage storage;
   auto chief = SmallChief::Start(storage, 10).value();
-  CommitInfo info = SmallCommit();
-  info.evaluations = {.rule = 1, .step = 10, .value = 0.5, .best_step = 10, .best_value = 0.5, .reference = 0.5};
-  info.keep_step = 10;
+  CommitInfo info = CommitWithBest();
   for (const int64_t step : {0, 10, 20, 30, 40}) {
     info.audited = step == 30;
     auto shards = StoreAll(*chief->hold, SmallState(step), 2, 400, "line-1");

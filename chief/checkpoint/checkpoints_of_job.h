@@ -27,12 +27,7 @@ inline absl::StatusOr<CheckpointPaths> CheckpointsOfJob(const JobPlace& place) {
 
 // Steps of the checkpoints that are pinned by the newest record of the log. Codes as JobLog::Read.
 inline absl::StatusOr<std::set<int64_t>> PinnedSteps(const JobPlace& place) {
-  std::optional<CommitRecord> record;
-  if (place.bucket() == nullptr) {
-    LS_ASSIGN_OR_RETURN(record, JobLog(place.storage()).Read());
-  } else {
-    LS_ASSIGN_OR_RETURN(record, ReadNewestRecord(*place.bucket()));
-  }
+  LS_ASSIGN_OR_RETURN(const std::optional<CommitRecord> record, JobLog::Of(place)->Read());
   std::set<int64_t> steps;
   if (!record.has_value()) return steps;
   for (const LiveCheckpoint& live : record->live()) {

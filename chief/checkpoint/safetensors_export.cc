@@ -12,26 +12,19 @@
 namespace lockstep::chief {
 namespace {
 
-// The tensors of a group in the order of a file: what they are there, and where the checkpoint has them.
+// The tensors of a group in the order of a file.
 struct GroupTensors {
   std::vector<TensorSpec> specs;
   std::vector<size_t> positions;  // in layout()
 };
 
-GroupTensors TensorsOf(const CheckpointReader& checkpoint, absl::string_view group) {
+GroupTensors InOrder(const std::vector<CheckpointReader::TensorInFile>& tensors) {
   std::vector<TensorSpec> specs;
-  std::vector<size_t> positions;
-  for (size_t i = 0; i < checkpoint.layout().size(); ++i) {
-    const CheckpointTensor& tensor = checkpoint.layout()[i];
-    if (tensor.group != group) continue;
-    specs.push_back(tensor.spec);
-    specs.back().name = NameInFile(tensor.spec.name, group);
-    positions.push_back(i);
-  }
+  for (const auto& tensor : tensors) specs.push_back(tensor.spec);
   GroupTensors ordered;
   for (const int i : SafetensorsOrder(specs)) {
-    ordered.specs.push_back(specs[static_cast<size_t>(i)]);
-    ordered.positions.push_back(positions[static_cast<size_t>(i)]);
+    ordered.specs.push_back(tensors[static_cast<size_t>(i)].spec);
+    ordered.positions.push_back(tensors[static_cast<size_t>(i)].position);
   }
   return ordered;
 }
@@ -59,7 +52,7 @@ absl::StatusOr<SafetensorsExport> Write(const CheckpointReader& checkpoint, cons
 absl::StatusOr<SafetensorsExport> ExportSafetensors(const CheckpointReader& checkpoint, absl::string_view group,
                                                     Storage& storage, absl::string_view path,
                                                     const CheckpointReader::OnBytes& on_bytes) {
-  const GroupTensors tensors = TensorsOf(checkpoint, group);
+  const GroupTensors tensors = InOrder(checkpoint.TensorsOf(group));
   if (tensors.specs.empty()) {
     return absl::NotFoundError(absl::StrCat(checkpoint.path(), " holds no tensors of the group '", group, "'"));
   }

@@ -150,7 +150,7 @@ void LookAtLogs(const Storage& storage, Findings& findings) {
 bool LookAtEarlier(const JobReading& job, const PreparedJob* prepared, const JobPlace& place, Findings& findings) {
   Storage& storage = place.storage();
   const bool in_bucket = place.bucket() != nullptr;
-  const auto log = in_bucket ? std::make_unique<JobLog>(place.bucket()->objects()) : std::make_unique<JobLog>(storage);
+  const std::unique_ptr<JobLog> log = JobLog::Of(place);
   const absl::StatusOr<FoundMark> found = FindMark(storage, *log);
   if (!found.ok()) {
     findings.Error("directory", found.status(), StorageExitCode(found.status()));

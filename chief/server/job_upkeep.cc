@@ -42,8 +42,7 @@ absl::StatusOr<std::unique_ptr<TermHold>> TakeHold(const JobPlace& place, TermRe
 absl::StatusOr<std::string> ChangeWithoutChief(const JobPlace& place, CheckpointChange change, int64_t step, bool force,
                                                std::vector<std::string>& messages) {
   Storage& storage = place.storage();
-  const auto log = place.bucket() == nullptr ? std::make_unique<JobLog>(storage)
-                                             : std::make_unique<JobLog>(place.bucket()->objects());
+  const std::unique_ptr<JobLog> log = JobLog::Of(place);
   LS_ASSIGN_OR_RETURN(FoundMark found, FindMark(storage, *log));
   if (!found.mark.has_value()) {
     return absl::NotFoundError(absl::StrCat("nothing was trained in ", storage.Describe("")));

@@ -26,8 +26,7 @@ absl::StatusOr<std::string> Change(Job& job, CheckpointChange change, int64_t st
 
 CommitRecord NewestOf(Job& job) {
   const std::unique_ptr<JobPlace> place = PlaceOf(job);
-  if (place->bucket() != nullptr) return *ReadNewestRecord(*place->bucket()).value();
-  return *JobLog(place->storage()).Read().value();
+  return *JobLog::Of(*place)->Read().value();
 }
 
 // Steps 10 (the best), 20 and 30, by a chief that said how it ended.

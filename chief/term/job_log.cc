@@ -23,6 +23,11 @@ std::string RandomName() {
 
 }  // namespace
 
+std::unique_ptr<JobLog> JobLog::Of(const JobPlace& place) {
+  if (place.bucket() == nullptr) return std::make_unique<JobLog>(place.storage());
+  return std::make_unique<JobLog>(place.bucket()->objects());
+}
+
 JobLog::JobLog(Storage& storage)
     : job_place_(storage.Describe("")),
       log_place_(storage.Describe(layout::kLog)),

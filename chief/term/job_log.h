@@ -21,6 +21,7 @@
 #include "common/commit_log/commit_log.h"
 #include "common/commit_log/slots.h"
 #include "common/commit_log/storage_slots.h"
+#include "common/job_place/job_place.h"
 #include "common/object_store/object_slots.h"
 #include "common/object_store/object_store.h"
 #include "common/storage/storage.h"
@@ -35,6 +36,8 @@ class JobLog {
   explicit JobLog(Storage& storage);
   // The log of a job in a bucket. `objects` is not owned and outlives the log.
   explicit JobLog(ObjectStore& objects);
+  // The log of a job wherever it is kept. `place` outlives the log.
+  static std::unique_ptr<JobLog> Of(const JobPlace& place);
 
   // Reads the newest record that is whole; nullopt: there is no log. Changes nothing. DataLoss: records are there, and
   // the newest are all damaged. FailedPrecondition: the newest is of a newer program. Else codes of the storage.

@@ -23,12 +23,6 @@ absl::Status NamingTheKey(const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat("model.from: ", status.message()));
 }
 
-absl::StatusOr<std::unique_ptr<WeightSource>> Open(const job::WarmStart& from) {
-  absl::StatusOr<std::unique_ptr<WeightSource>> source = OpenWeights(from);
-  if (!source.ok()) return NamingTheKey(source.status());
-  return source;
-}
-
 // The tensors of the model as the layout has them.
 std::vector<WantedTensor> WantedOf(const StateLayout& layout) {
   std::vector<WantedTensor> wanted;
@@ -47,6 +41,20 @@ WeightRules RulesOf(const job::WarmStart& from) {
           .rename = {from.rename().begin(), from.rename().end()},
           .allow_missing = {from.allow_missing().begin(), from.allow_missing().end()},
           .allow_unused = {from.allow_unused().begin(), from.allow_unused().end()}};
+}
+
+// A source, and what of it the model takes.
+struct Matched {
+  std::unique_ptr<WeightSource> source;
+  WeightMatch match;
+};
+
+absl::StatusOr<Matched> Match(const job::WarmStart& from, const StateLayout& layout) {
+  absl::StatusOr<std::unique_ptr<WeightSource>> source = OpenWeights(from);
+  LS_RETURN_IF_ERROR(NamingTheKey(source.status()));
+  LS_ASSIGN_OR_RETURN(WeightMatch match,
+                      MatchWeights(WantedOf(layout), (*source)->tensors(), RulesOf(from), (*source)->description()));
+  return Matched{*std::move(source), std::move(match)};
 }
 
 WarmStartReport ReportOf(const WeightSource& source, const WeightMatch& match) {
@@ -161,19 +169,15 @@ std::string WarmStartReport::Text() const {
 }
 
 absl::StatusOr<WarmStartReport> CheckWarmStart(const job::WarmStart& from, const StateLayout& layout) {
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<WeightSource> source, Open(from));
-  LS_ASSIGN_OR_RETURN(const WeightMatch match,
-                      MatchWeights(WantedOf(layout), source->tensors(), RulesOf(from), source->description()));
-  return ReportOf(*source, match);
+  LS_ASSIGN_OR_RETURN(const Matched matched, Match(from, layout));
+  return ReportOf(*matched.source, matched.match);
 }
 
 absl::StatusOr<WarmStartReport> BeginFrom(const job::WarmStart& from, const StateLayout& layout,
                                           std::vector<Tensor>& state) {
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<WeightSource> source, Open(from));
-  LS_ASSIGN_OR_RETURN(const WeightMatch match,
-                      MatchWeights(WantedOf(layout), source->tensors(), RulesOf(from), source->description()));
-  LS_RETURN_IF_ERROR(NamingTheKey(Weights(layout, state).Take(*source, match)));
-  return ReportOf(*source, match);
+  LS_ASSIGN_OR_RETURN(const Matched matched, Match(from, layout));
+  LS_RETURN_IF_ERROR(NamingTheKey(Weights(layout, state).Take(*matched.source, matched.match)));
+  return ReportOf(*matched.source, matched.match);
 }
 
 ExitCode WarmStartExitCode(const absl::Status& status) {

@@ -36,11 +36,9 @@ class CheckpointWeights final : public WeightSource {
     const absl::string_view group = average ? kEmaGroup : kModelGroup;
     std::vector<TensorSpec> tensors;
     std::vector<size_t> positions;
-    for (size_t i = 0; i < reader.layout().size(); ++i) {
-      if (reader.layout()[i].group != group) continue;
-      tensors.push_back(reader.layout()[i].spec);
-      tensors.back().name = NameInFile(tensors.back().name, group);
-      positions.push_back(i);
+    for (const auto& [spec, position] : reader.TensorsOf(group)) {
+      tensors.push_back(spec);
+      positions.push_back(position);
     }
     const std::string where = place->storage().Describe(reader.path());
     if (tensors.empty()) {
@@ -123,17 +121,16 @@ class FileWeights final : public WeightSource {
   const std::vector<Place> places_;
 };
 
+// The folder that `path`, of this machine or in a bucket, lies in, and its name there.
 struct SplitPath {
+  explicit SplitPath(const std::string& path) {
+    const std::filesystem::path whole(std::string(absl::StripSuffix(path, "/")));
+    folder = whole.has_parent_path() ? whole.parent_path().string() : ".";
+    name = whole.filename().string();
+  }
   std::string folder;
   std::string name;
 };
-
-SplitPath Split(absl::string_view path) {
-  path = absl::StripSuffix(path, "/");
-  const size_t slash = path.rfind('/');
-  if (slash == absl::string_view::npos) return {".", std::string(path)};
-  return {std::string(slash == 0 ? "/" : path.substr(0, slash)), std::string(path.substr(slash + 1))};
-}
 
 // The files of a sharded model. Of the index only the names of its files are used: what they hold they say themselves.
 absl::StatusOr<std::set<std::string>> FilesOfIndex(const Storage& storage) {
@@ -169,7 +166,7 @@ absl::Status CheckNoJobKeys(const job::WarmStart& from) {
 
 absl::StatusOr<std::unique_ptr<WeightSource>> OpenFile(const job::WarmStart& from) {
   LS_RETURN_IF_ERROR(CheckNoJobKeys(from));
-  const SplitPath path = Split(from.path());
+  const SplitPath path(from.path());
   LS_ASSIGN_OR_RETURN(std::unique_ptr<JobPlace> place, JobPlace::Open(path.folder));
   return FileWeights::Make(std::move(place), {path.name});
 }
@@ -190,7 +187,7 @@ absl::StatusOr<std::unique_ptr<WeightSource>> OpenFolderOfCheckpoint(const job::
     return absl::InvalidArgumentError(
         absl::StrCat("model.from.step: ", from.path(), " is one checkpoint; leave the key out"));
   }
-  const SplitPath path = Split(from.path());
+  const SplitPath path(from.path());
   LS_ASSIGN_OR_RETURN(std::unique_ptr<JobPlace> place, JobPlace::Open(path.folder));
   LS_ASSIGN_OR_RETURN(CheckpointReader reader, CheckpointReader::Open(place->storage(), path.name));
   return CheckpointWeights::Make(std::move(place), std::move(reader), from.weights() == job::WarmStart::WEIGHTS_EMA);
@@ -207,7 +204,7 @@ absl::StatusOr<std::unique_ptr<WeightSource>> OpenWeights(const job::WarmStart& 
   }
   LS_ASSIGN_OR_RETURN(std::unique_ptr<JobPlace> place, JobPlace::Open(from.path()));
   const Storage& storage = place->storage();
-  if (layout::ParseCheckpointFolder(Split(from.path()).name).has_value()) return OpenFolderOfCheckpoint(from);
+  if (layout::ParseCheckpointFolder(SplitPath(from.path()).name).has_value()) return OpenFolderOfCheckpoint(from);
   for (const char* const name : {kIndex, kSingle}) {
     LS_ASSIGN_OR_RETURN(const bool there, storage.Exists(name));
     if (!there) continue;

@@ -95,7 +95,7 @@ absl::Status List(const JobPlace& place, const CheckpointOptions& options) {
 
 absl::Status VerifyOne(const JobPlace& place, const chief::CheckpointSummary& summary) {
   LS_ASSIGN_OR_RETURN(const auto reader, chief::CheckpointReader::Open(place.storage(), summary.path));
-  ProgressLine progress(summary.name, TotalBytes(summary.manifest));
+  ProgressLine progress(summary.name, reader.TensorBytes());
   return reader.VerifyContent(/*stop=*/nullptr, [&progress](uint64_t bytes) { progress.Advance(bytes); });
 }
 

@@ -45,4 +45,9 @@ absl::StatusOr<chief::CheckpointReader> OpenChosen(const JobPlace& place, const 
   return chief::OpenCheckpoint(place.storage(), paths, step);
 }
 
+absl::Status NoAverage(const chief::CheckpointReader& checkpoint) {
+  return absl::FailedPreconditionError(
+      absl::StrCat(checkpoint.path(), " holds no average of the weights: the job has no `train.ema`; leave out --ema"));
+}
+
 }  // namespace lockstep::cli

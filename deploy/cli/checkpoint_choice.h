@@ -28,6 +28,9 @@ void AddCheckpointChoice(CLI::App& command, CheckpointChoice& choice);
 // with what to do, when there is none; else as chief::OpenCheckpoint.
 absl::StatusOr<chief::CheckpointReader> OpenChosen(const JobPlace& place, const CheckpointChoice& choice);
 
+// For --ema, where `checkpoint` holds no average of its weights.
+absl::Status NoAverage(const chief::CheckpointReader& checkpoint);
+
 }  // namespace lockstep::cli
 
 #endif  // LOCKSTEP_DEPLOY_CLI_CHECKPOINT_CHOICE_H_

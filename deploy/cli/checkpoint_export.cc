@@ -1,18 +1,16 @@
 // `lockstep checkpoint export`: the weights of a checkpoint in one safetensors file.
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "chief/checkpoint/safetensors_export.h"
 #include "common/log/escape.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
-#include "common/storage/local/local_storage.h"
 #include "deploy/cli/checkpoint_choice.h"
 #include "deploy/cli/commands.h"
+#include "deploy/cli/output_file.h"
 #include "deploy/cli/progress_line.h"
 
 namespace lockstep::cli {
@@ -24,32 +22,19 @@ struct ExportOptions {
   std::string path;
 };
 
-uint64_t BytesOf(const Manifest& manifest, absl::string_view group) {
-  uint64_t bytes = 0;
-  for (const ManifestTensor& tensor : manifest.tensors()) {
-    if (tensor.group() == group) bytes += tensor.end() - tensor.begin();
-  }
-  return bytes;
-}
-
 absl::Status Export(const ExportOptions& options) {
-  const std::filesystem::path file(options.path);
-  if (!file.has_filename())
-    return absl::InvalidArgumentError(absl::StrCat("'", options.path, "' is no name of a file"));
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<LocalStorage> home,
-                      LocalStorage::Open(file.has_parent_path() ? file.parent_path().string() : "."));
+  LS_ASSIGN_OR_RETURN(const OutputFile file, OutputFile::At(options.path));
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<JobPlace> place, JobPlace::Open(options.checkpoint.directory));
   LS_ASSIGN_OR_RETURN(const chief::CheckpointReader checkpoint, OpenChosen(*place, options.checkpoint));
   const absl::string_view group = options.average ? kEmaGroup : kModelGroup;
-  const uint64_t bytes = BytesOf(checkpoint.manifest(), group);
+  const uint64_t bytes = checkpoint.TensorBytes(group);
   if (options.average && bytes == 0) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        checkpoint.path(), " holds no average of the weights: the job has no `train.ema`; leave out --ema"));
+    return NoAverage(checkpoint);
   }
   absl::StatusOr<chief::SafetensorsExport> written;
   {
     ProgressLine progress(options.path, bytes);
-    written = chief::ExportSafetensors(checkpoint, group, *home, file.filename().string(),
+    written = chief::ExportSafetensors(checkpoint, group, *file.folder, file.name,
                                        [&progress](uint64_t more) { progress.Advance(more); });
   }
   LS_RETURN_IF_ERROR(written.status());

@@ -1,25 +1,21 @@
 // `lockstep model`: ONNX files and built-in architectures, without a job.
 #include "deploy/cli/model.h"
 
-#include <filesystem>
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/status/status_macros.h"
-#include "common/storage/local/local_storage.h"
 #include "common/version/version.h"
 #include "deploy/cli/commands.h"
+#include "deploy/cli/output_file.h"
 
 namespace lockstep::cli {
 
 absl::Status WriteModel(const Graph& graph, const VariableReader& read, int64_t batch, const std::string& path) {
-  const std::filesystem::path file(path);
-  if (!file.has_filename()) return absl::InvalidArgumentError(absl::StrCat("'", path, "' is no name of a file"));
-  const std::string folder = file.has_parent_path() ? file.parent_path().string() : ".";
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<LocalStorage> storage, LocalStorage::Open(folder));
+  LS_ASSIGN_OR_RETURN(const OutputFile file, OutputFile::At(path));
   const OnnxWriteOptions options{.batch = batch, .program = kVersion};
-  LS_ASSIGN_OR_RETURN(const OnnxWritten written, WriteOnnx(graph, read, options, *storage, file.filename().string()));
+  LS_ASSIGN_OR_RETURN(const OnnxWritten written, WriteOnnx(graph, read, options, *file.folder, file.name));
   std::cout << absl::StreamFormat("wrote %s: opset %d, %d tensors, %.1f MiB%s\n", path, written.opset,
                                   graph.variables.size(), static_cast<double>(written.weight_bytes) / (1 << 20),
                                   written.external ? absl::StrCat(", weights in ", path, ".data") : "");

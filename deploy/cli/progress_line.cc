@@ -15,10 +15,15 @@ constexpr absl::Duration kBetween = absl::Milliseconds(200);
 constexpr char kClear[] = "\r\x1b[K";  // back to the line's begin, and all of it away
 constexpr double kMiB = 1 << 20;
 
+const Clock& ProcessClock() {
+  static const SteadyClock clock;
+  return clock;
+}
+
 }  // namespace
 
 ProgressLine::ProgressLine(std::string what, uint64_t total)
-    : ProgressLine(std::move(what), total, std::cerr, steady_, isatty(STDERR_FILENO) != 0) {}
+    : ProgressLine(std::move(what), total, std::cerr, ProcessClock(), isatty(STDERR_FILENO) != 0) {}
 
 ProgressLine::ProgressLine(std::string what, uint64_t total, std::ostream& out, const Clock& clock, bool shown)
     : what_(std::move(what)), total_(total), out_(out), clock_(clock), shown_(shown) {}

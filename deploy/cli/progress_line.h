@@ -27,7 +27,6 @@ class ProgressLine {
   void Advance(uint64_t bytes);
 
  private:
-  const SteadyClock steady_;
   const std::string what_;
   const uint64_t total_;
   std::ostream& out_;

@@ -39,10 +39,7 @@ absl::StatusOr<TrainedModel> TrainedModel::Open(const TrainedModelChoice& choice
       const std::string bytes,
       chief::LoadArtifact(place->storage(), layout::kMetagraphs, checkpoint.manifest().fingerprint(), NameOfMetagraph));
   LS_ASSIGN_OR_RETURN(MetaGraph metagraph, ParseMetaGraph(bytes));
-  if (choice.average && !metagraph.update.ema.has_value()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        checkpoint.path(), " holds no average of the weights: the job has no `train.ema`; leave out --ema"));
-  }
+  if (choice.average && !metagraph.update.ema.has_value()) return NoAverage(checkpoint);
   return TrainedModel(choice, std::move(place), std::move(checkpoint), std::move(metagraph));
 }
 

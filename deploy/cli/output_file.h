@@ -1,0 +1,25 @@
+// A file that a command is told to write, whole and durably, in a folder that is there.
+//
+// Threading: thread-compatible; opening blocks on the file system.
+#ifndef LOCKSTEP_DEPLOY_CLI_OUTPUT_FILE_H_
+#define LOCKSTEP_DEPLOY_CLI_OUTPUT_FILE_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/storage/local/local_storage.h"
+
+namespace lockstep::cli {
+
+struct OutputFile {
+  // InvalidArgument: `path` names no file. NotFound: its folder is not there.
+  static absl::StatusOr<OutputFile> At(const std::string& path);
+
+  std::unique_ptr<LocalStorage> folder;
+  std::string name;  // in it
+};
+
+}  // namespace lockstep::cli
+
+#endif  // LOCKSTEP_DEPLOY_CLI_OUTPUT_FILE_H_
