@@ -4,9 +4,9 @@
 #include <cmath>
 #include <cstddef>
 
+#include "common/graph/schedule.h"
 #include "common/status/check.h"
 #include "worker/optimizer/element_update.h"
-#include "worker/optimizer/schedule.h"
 
 namespace lockstep::worker {
 

@@ -23,9 +23,6 @@ using device::UpdateScalars;
 // The formula of a rule.
 device::UpdateFormula FormulaOf(const OptimizerRule& rule);
 
-// The learning rate of the update from `step` to `step` + 1, by the formulas of ScheduleRule.
-double LearningRate(const ScheduleRule& schedule, int64_t step);
-
 // Euclidean norm of the mean gradient: of all `gradients` (reduced sums, in the order of the parameters) divided by
 // `denominator`. Squares are summed in float64, in blocks of 4,096 elements of a parameter, blocks in order. NaN or
 // infinity when an element is not finite.

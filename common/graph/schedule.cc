@@ -1,11 +1,10 @@
-#include "worker/optimizer/schedule.h"
+#include "common/graph/schedule.h"
 
 #include <algorithm>
 
 #include "common/status/check.h"
-#include "worker/optimizer/optimizer.h"
 
-namespace lockstep::worker {
+namespace lockstep {
 namespace {
 
 // Taylor series about 0 for |t| <= pi/4, from the smallest term on: the first one left out is below 2^-56.
@@ -60,4 +59,4 @@ double LearningRate(const ScheduleRule& schedule, int64_t step) {
   LS_CHECK(false, "every schedule is named above");
 }
 
-}  // namespace lockstep::worker
+}  // namespace lockstep

@@ -1,0 +1,26 @@
+// The learning rate of a step, and what else an update depends on that only its number decides: in float64 without
+// libm, so that every machine and library version makes the same bits.
+//
+// Threading: thread-safe (pure functions).
+#ifndef LOCKSTEP_COMMON_GRAPH_SCHEDULE_H_
+#define LOCKSTEP_COMMON_GRAPH_SCHEDULE_H_
+
+#include <cstdint>
+
+#include "common/graph/metagraph.h"
+
+namespace lockstep {
+
+// The learning rate of the update from `step` to `step` + 1, by the formulas of ScheduleRule.
+double LearningRate(const ScheduleRule& schedule, int64_t step);
+
+// base^exponent by repeated squaring; relative error below exponent's number of bits times 2^-51. REQUIRES:
+// exponent >= 0.
+double IntegerPower(double base, int64_t exponent);
+
+// cos(pi * x) for x in [0, 1], exact at 0, 1/2 and 1; absolute error below 2^-51.
+double CosPi(double x);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_GRAPH_SCHEDULE_H_

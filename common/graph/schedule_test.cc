@@ -1,0 +1,75 @@
+#include "common/graph/schedule.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+// The learning rates of torch.optim.lr_scheduler, as tests/conformance/pytorch/optimizers.py wrote them.
+std::vector<double> RatesOf(const std::string& schedule) {
+  std::ifstream file("tests/conformance/pytorch/optimizers.txt");
+  REQUIRE(file.good());
+  std::vector<double> rates;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string name;
+    int step = 0;
+    words >> name >> step;
+    for (double rate = 0; name == schedule && words >> rate;) rates.push_back(rate);
+  }
+  return rates;
+}
+
+TEST_CASE("schedule: step and cosine are PyTorch's, the warm-up is a straight line", "[graph]") {
+  const ScheduleRule step{.kind = ScheduleKind::kStep, .lr = 0.1, .step_size = 3, .gamma = 0.5};
+  const ScheduleRule cosine{.kind = ScheduleKind::kCosine, .lr = 0.1, .total_steps = 12, .min_lr = 0.001};
+  const std::vector<double> stepped = RatesOf("schedule_step");
+  const std::vector<double> annealed = RatesOf("schedule_cosine");
+  REQUIRE(stepped.size() == 12);
+  REQUIRE(annealed.size() == 12);
+  for (int s = 0; s < 12; ++s) {
+    CHECK(LearningRate(step, s) == Approx(stepped[static_cast<size_t>(s)]).epsilon(1e-13));
+    CHECK(LearningRate(cosine, s) == Approx(annealed[static_cast<size_t>(s)]).epsilon(1e-12));
+  }
+  CHECK(LearningRate(cosine, 12) == 0.001);
+  CHECK(LearningRate(cosine, 1000) == 0.001);
+
+  const ScheduleRule warm{.kind = ScheduleKind::kCosine, .lr = 0.4, .warmup_steps = 4, .total_steps = 8};
+  CHECK(LearningRate(warm, 0) == 0.1);
+  CHECK(LearningRate(warm, 3) == 0.4);
+  CHECK(LearningRate(warm, 4) == 0.4);
+  CHECK(LearningRate(warm, 6) == 0.2);
+  CHECK(LearningRate(warm, 8) == 0);
+  CHECK(LearningRate({.lr = 0.3}, 1 << 20) == 0.3);
+}
+
+TEST_CASE("schedule: powers and cosines without libm are as good as libm's", "[graph]") {
+  double worst = 0;
+  for (int i = 0; i <= 100000; ++i) {
+    const double x = i / 100000.0;
+    const double exact =
+        static_cast<double>(std::cos(3.14159265358979323846264338327950288L * static_cast<long double>(x)));
+    worst = std::max(worst, std::abs(CosPi(x) - exact));
+  }
+  CHECK(worst < 0x1p-51);
+  CHECK(CosPi(0) == 1);
+  CHECK(CosPi(0.5) == 0);
+  CHECK(CosPi(1) == -1);
+
+  for (const double base : {0.9, 0.999, 0.5, 1.0}) {
+    for (const int64_t n : {0, 1, 2, 3, 10, 1000, 99999}) {
+      const double exact = std::pow(base, static_cast<double>(n));
+      CHECK(IntegerPower(base, n) == Approx(exact).epsilon(1e-11).margin(1e-300));
+    }
+  }
+  CHECK(IntegerPower(0.9, int64_t{1} << 60) == 0);
+}
+
+}  // namespace
+}  // namespace lockstep
