@@ -1,0 +1,36 @@
+// A checkpoint as TensorFlow loads it: an index and its data files (docs/formats/tensorflow.md).
+//
+// Threading: thread-safe; blocks on both storages.
+#ifndef LOCKSTEP_CHIEF_CHECKPOINT_TENSORFLOW_EXPORT_H_
+#define LOCKSTEP_CHIEF_CHECKPOINT_TENSORFLOW_EXPORT_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "chief/checkpoint/checkpoint_reader.h"
+#include "chief/checkpoint/tensorflow_plan.h"
+#include "common/storage/storage.h"
+#include "common/tensorflow_bundle/bundle_writer.h"
+
+namespace lockstep::chief {
+
+struct TensorflowExport {
+  uint64_t bytes = 0;     // of all files
+  bool is_newest = true;  // the folder's file `checkpoint` names it; false: that file is another program's, and stays
+};
+
+// Writes PREFIX.index and its data files to `storage`, durably, and names them in the file `checkpoint` beside them
+// unless another program wrote that. Each tensor is read once and compared with its digest on the way. After an error
+// nothing is there that was not before, or all but the file `checkpoint`. `on_bytes` hears how many more bytes of
+// tensors were written.
+// AlreadyExists: a checkpoint of that prefix is there. FailedPrecondition: `plan` is of another metagraph. NotFound:
+// the checkpoint was removed meanwhile. DataLoss: it is damaged. Else codes of the storages.
+absl::StatusOr<TensorflowExport> ExportTensorflow(const CheckpointReader& checkpoint, const TensorflowPlan& plan,
+                                                  Storage& storage, absl::string_view prefix,
+                                                  const CheckpointReader::OnBytes& on_bytes = nullptr,
+                                                  uint64_t shard_bytes = BundleWriter::kShardBytes);
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_CHECKPOINT_TENSORFLOW_EXPORT_H_
