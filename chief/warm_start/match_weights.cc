@@ -17,11 +17,6 @@ namespace {
 
 constexpr size_t kNamed = 8;
 
-bool MatchesAny(const std::string& name, const std::vector<std::string>& patterns) {
-  return std::any_of(patterns.begin(), patterns.end(),
-                     [&](const std::string& pattern) { return fnmatch(pattern.c_str(), name.c_str(), 0) == 0; });
-}
-
 std::string Listed(const std::vector<std::string>& names) {
   const size_t named = std::min(names.size(), kNamed);
   return absl::StrCat(absl::StrJoin(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(named), ", "),
@@ -53,8 +48,8 @@ std::string TypeText(const TensorSpec& spec) { return absl::StrCat(DTypeName(spe
 class Matching {
  public:
   Matching(absl::Span<const WantedTensor> wanted, absl::Span<const TensorSpec> offered, const WeightRules& rules,
-           absl::string_view source)
-      : wanted_(wanted), offered_(offered), rules_(rules), source_(source) {}
+           absl::string_view source, const std::map<std::string, size_t>& second_names)
+      : wanted_(wanted), offered_(offered), rules_(rules), source_(source), second_names_(second_names) {}
 
   absl::StatusOr<WeightMatch> Run() {
     Rename();
@@ -99,6 +94,7 @@ class Matching {
     for (const std::string& pattern : idle) {
       Problem("model.from.rename: no tensor of ", source_, " matches '", pattern, "'");
     }
+    by_name_.insert(second_names_.begin(), second_names_.end());  // where no first name is the same
   }
 
   // Fills chosen_: what `only` leaves of the model, with the second names of what it matches.
@@ -159,11 +155,14 @@ class Matching {
   }
 
   void FindUnused() {
-    std::set<std::string> known;
-    for (const WantedTensor& tensor : wanted_) known.insert(tensor.spec.name);
+    std::set<size_t> known;
+    for (const WantedTensor& tensor : wanted_) {
+      const auto found = by_name_.find(tensor.spec.name);
+      if (found != by_name_.end()) known.insert(found->second);
+    }
     std::vector<std::string> wrong;
     for (const auto& [name, index] : by_name_) {
-      if (known.contains(name)) continue;
+      if (known.contains(index)) continue;
       const std::string& there = offered_[index].name;
       (MatchesAny(there, rules_.allow_unused) ? match_.unused : wrong).push_back(there);
     }
@@ -185,6 +184,7 @@ class Matching {
   const absl::Span<const TensorSpec> offered_;
   const WeightRules& rules_;
   const absl::string_view source_;
+  const std::map<std::string, size_t>& second_names_;
   std::map<std::string, size_t> by_name_;
   std::vector<const WantedTensor*> chosen_;
   std::vector<std::string> problems_;
@@ -193,9 +193,15 @@ class Matching {
 
 }  // namespace
 
+bool MatchesAny(const std::string& name, const std::vector<std::string>& patterns) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return fnmatch(pattern.c_str(), name.c_str(), 0) == 0; });
+}
+
 absl::StatusOr<WeightMatch> MatchWeights(absl::Span<const WantedTensor> wanted, absl::Span<const TensorSpec> offered,
-                                         const WeightRules& rules, absl::string_view source) {
-  return Matching(wanted, offered, rules, source).Run();
+                                         const WeightRules& rules, absl::string_view source,
+                                         const std::map<std::string, size_t>& second_names) {
+  return Matching(wanted, offered, rules, source, second_names).Run();
 }
 
 }  // namespace lockstep::chief

@@ -39,11 +39,16 @@ struct WeightMatch {
 };
 
 // A tensor and its second names need one of them in the source. A tensor of F16 or BF16 serves one of F32, which holds
-// all of its values. `source` is for messages. InvalidArgument names everything that does not fit, and what to do: a
+// all of its values. `second_names`: names under which the source has a tensor besides that of `offered`, and which; it
+// needs none of them. `source` is for messages. InvalidArgument names everything that does not fit, and what to do: a
 // tensor of the model that the source lacks, one of the source that the model lacks, another shape or type, two names
 // that become one, a pattern of `only` or `rename` that nothing matches.
 absl::StatusOr<WeightMatch> MatchWeights(absl::Span<const WantedTensor> wanted, absl::Span<const TensorSpec> offered,
-                                         const WeightRules& rules, absl::string_view source);
+                                         const WeightRules& rules, absl::string_view source,
+                                         const std::map<std::string, size_t>& second_names = {});
+
+// True when one of the patterns matches the whole name.
+bool MatchesAny(const std::string& name, const std::vector<std::string>& patterns);
 
 }  // namespace lockstep::chief
 

@@ -92,6 +92,20 @@ TEST_CASE("match weights: one of a tensor's names is enough", "[warm_start]") {
   CHECK(Match({Spec("lm_head")}, {.only = {"wte"}}, tied)->taken.size() == 1);
 }
 
+TEST_CASE("match weights: a second name of the source serves, and none of them is left over", "[warm_start]") {
+  const std::vector<WantedTensor> tied = {{Spec("wte"), ""}, {Spec("lm_head"), "wte"}};
+  const std::vector<TensorSpec> offered = {Spec("head"), Spec("other")};
+  const auto match = MatchWeights(tied, offered, {.allow_unused = {"other"}}, "THERE", {{"lm_head", 0}, {"wte", 0}});
+  REQUIRE(match.status() == absl::OkStatus());
+  CHECK(match->taken == std::map<std::string, size_t>{{"lm_head", 0}, {"wte", 0}});
+  CHECK(match->unused == Names{"other"});
+
+  // A first name goes before it.
+  const auto first = MatchWeights(tied, {Spec("wte"), Spec("x")}, {.allow_unused = {"x"}}, "THERE", {{"wte", 1}});
+  REQUIRE(first.status() == absl::OkStatus());
+  CHECK(first->taken == std::map<std::string, size_t>{{"wte", 0}});
+}
+
 TEST_CASE("match weights: what the job counts itself may be there, and is not taken", "[warm_start]") {
   const std::vector<WantedTensor> wanted = {{Spec("w"), ""},
                                             {.spec = Spec("seen", {}, DType::kI64), .same_as = "step", .of_job = true}};

@@ -4,11 +4,13 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "chief/warm_start/match_weights.h"
+#include "chief/warm_start/open_weights.h"
 #include "chief/warm_start/weight_source.h"
 #include "common/status/status_macros.h"
 #include "common/tensor/bf16.h"
@@ -52,8 +54,14 @@ struct Matched {
 absl::StatusOr<Matched> Match(const job::WarmStart& from, const StateLayout& layout) {
   absl::StatusOr<std::unique_ptr<WeightSource>> source = OpenWeights(from);
   LS_RETURN_IF_ERROR(NamingTheKey(source.status()));
-  LS_ASSIGN_OR_RETURN(WeightMatch match,
-                      MatchWeights(WantedOf(layout), (*source)->tensors(), RulesOf(from), (*source)->description()));
+  const std::vector<WantedTensor> wanted = WantedOf(layout);
+  std::map<std::string, size_t> second_names;
+  for (const WantedTensor& tensor : wanted) {
+    const std::optional<size_t> found = (*source)->FindSecondName(tensor.spec.name);
+    if (found.has_value()) second_names.emplace(tensor.spec.name, *found);
+  }
+  LS_ASSIGN_OR_RETURN(WeightMatch match, MatchWeights(wanted, (*source)->tensors(), RulesOf(from),
+                                                      (*source)->description(), second_names));
   return Matched{*std::move(source), std::move(match)};
 }
 

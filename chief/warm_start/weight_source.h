@@ -1,19 +1,19 @@
-// Trained weights that a job may begin from (`model.from`): a checkpoint of a job, a file of safetensors, or a folder
-// of such files as Hugging Face lays them out; in a directory or in a bucket.
+// Trained weights that a job may begin from, opened: tensors under the names that they have there.
 //
 // Threading: thread-compatible; every call blocks on the storage.
 #ifndef LOCKSTEP_CHIEF_WARM_START_WEIGHT_SOURCE_H_
 #define LOCKSTEP_CHIEF_WARM_START_WEIGHT_SOURCE_H_
 
-#include <memory>
+#include <cstddef>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/tensor/tensor.h"
-#include "protos/job.pb.h"
 
 namespace lockstep::chief {
 
@@ -24,6 +24,8 @@ class WeightSource {
   const std::vector<TensorSpec>& tensors() const { return tensors_; }
   // Where it lies, and of a job also which checkpoint: for people.
   const std::string& description() const { return description_; }
+  // The tensor that goes by this name too; nullopt: none does.
+  virtual std::optional<size_t> FindSecondName(absl::string_view name) const = 0;
   // All bytes of one tensor. REQUIRES: `out` has its size. DataLoss: they are damaged.
   virtual absl::Status Read(size_t tensor, absl::Span<char> out) const = 0;
 
@@ -35,10 +37,6 @@ class WeightSource {
   std::vector<TensorSpec> tensors_;
   std::string description_;
 };
-
-// Opens what `from` names; reads no tensor yet. NotFound: nothing of the kind is there. InvalidArgument: it is
-// something else, or a key of `from` does not go with it. DataLoss: it is damaged. Else codes of the storage.
-absl::StatusOr<std::unique_ptr<WeightSource>> OpenWeights(const job::WarmStart& from);
 
 }  // namespace lockstep::chief
 

@@ -1,4 +1,4 @@
-#include "chief/warm_start/weight_source.h"
+#include "chief/warm_start/open_weights.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -12,11 +12,14 @@
 #include "absl/strings/strip.h"
 #include "chief/checkpoint/checkpoint_reader.h"
 #include "chief/checkpoint/checkpoints_of_job.h"
+#include "chief/warm_start/tensorflow_weights.h"
 #include "common/checkpoint_format/bucket_naming.h"
 #include "common/checkpoint_format/safetensors.h"
 #include "common/job_place/job_place.h"
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
+#include "common/tensorflow_bundle/bundle_index.h"
+#include "common/tensorflow_bundle/checkpoint_state.h"
 
 namespace lockstep::chief {
 namespace {
@@ -25,8 +28,9 @@ constexpr uint64_t kMaxIndexBytes = 256u << 20;
 constexpr char kSingle[] = "model.safetensors";
 constexpr char kIndex[] = "model.safetensors.index.json";
 constexpr char kWhatServes[] =
-    "give the directory of a job, one of its checkpoints, a .safetensors file, or a folder with model.safetensors or "
-    "model.safetensors.index.json; in PyTorch, safetensors.torch.save_file(model.state_dict(), FILE) writes one";
+    "give the directory of a job, one of its checkpoints, a .safetensors file, a folder with model.safetensors or "
+    "model.safetensors.index.json, or the prefix of a TensorFlow checkpoint (of PREFIX.index); in PyTorch, "
+    "safetensors.torch.save_file(model.state_dict(), FILE) writes a file";
 
 // The model, or its average, of a job's checkpoint.
 class CheckpointWeights final : public WeightSource {
@@ -50,6 +54,8 @@ class CheckpointWeights final : public WeightSource {
     return std::unique_ptr<WeightSource>(new CheckpointWeights(
         std::move(tensors), std::move(description), std::move(place), std::move(reader), std::move(positions)));
   }
+
+  std::optional<size_t> FindSecondName(absl::string_view) const override { return std::nullopt; }
 
   absl::Status Read(size_t tensor, absl::Span<char> out) const override {
     size_t at = 0;
@@ -98,6 +104,8 @@ class FileWeights final : public WeightSource {
     return std::unique_ptr<WeightSource>(new FileWeights(std::move(tensors), std::move(description), std::move(place),
                                                          std::move(files), std::move(places)));
   }
+
+  std::optional<size_t> FindSecondName(absl::string_view) const override { return std::nullopt; }
 
   absl::Status Read(size_t tensor, absl::Span<char> out) const override {
     return files_[places_[tensor].file].Read(places_[tensor].entry, 0, out);
@@ -171,9 +179,26 @@ absl::StatusOr<std::unique_ptr<WeightSource>> OpenFile(const job::WarmStart& fro
   return FileWeights::Make(std::move(place), {path.name});
 }
 
+// The checkpoint of that prefix; nullptr: there is none.
+absl::StatusOr<std::unique_ptr<WeightSource>> OpenPrefix(const job::WarmStart& from, const std::string& prefix) {
+  const SplitPath path(prefix);
+  absl::StatusOr<std::unique_ptr<JobPlace>> place = JobPlace::Open(path.folder);
+  if (absl::IsNotFound(place.status())) return nullptr;
+  LS_RETURN_IF_ERROR(place.status());
+  LS_ASSIGN_OR_RETURN(const bool there, (*place)->storage().Exists(absl::StrCat(path.name, kIndexSuffix)));
+  if (!there) return nullptr;
+  LS_RETURN_IF_ERROR(CheckNoJobKeys(from));
+  return OpenTensorflowWeights(from, *std::move(place), path.name);
+}
+
 absl::StatusOr<std::unique_ptr<WeightSource>> OpenJob(const job::WarmStart& from, std::unique_ptr<JobPlace> place) {
   LS_ASSIGN_OR_RETURN(const CheckpointPaths paths, CheckpointsOfJob(*place));
   if (paths.empty()) {
+    // In a bucket a folder and the beginning of a name are told apart by what is there.
+    if (place->bucket() != nullptr) {
+      LS_ASSIGN_OR_RETURN(std::unique_ptr<WeightSource> weights, OpenPrefix(from, from.path()));
+      if (weights != nullptr) return weights;
+    }
     return absl::NotFoundError(absl::StrCat("model.from: ", from.path(), " holds no trained weights; ", kWhatServes));
   }
   const auto step = from.has_step() ? std::optional<int64_t>(from.step()) : std::nullopt;
@@ -197,7 +222,13 @@ absl::StatusOr<std::unique_ptr<WeightSource>> OpenFolderOfCheckpoint(const job::
 
 absl::StatusOr<std::unique_ptr<WeightSource>> OpenWeights(const job::WarmStart& from) {
   if (absl::EndsWith(from.path(), ".safetensors")) return OpenFile(from);
+  const bool is_index = absl::EndsWith(from.path(), kIndexSuffix);
   std::error_code error;
+  if (is_index || (!IsInBucket(from.path()) && !std::filesystem::is_directory(from.path(), error))) {
+    LS_ASSIGN_OR_RETURN(std::unique_ptr<WeightSource> weights,
+                        OpenPrefix(from, std::string(absl::StripSuffix(from.path(), kIndexSuffix))));
+    if (weights != nullptr) return weights;
+  }
   if (std::filesystem::is_regular_file(from.path(), error)) {
     return absl::InvalidArgumentError(
         absl::StrCat("model.from: ", from.path(), " is no .safetensors file; ", kWhatServes));
@@ -215,7 +246,11 @@ absl::StatusOr<std::unique_ptr<WeightSource>> OpenWeights(const job::WarmStart& 
     }
     return FileWeights::Make(std::move(place), files);
   }
-  return OpenJob(from, std::move(place));
+  LS_ASSIGN_OR_RETURN(const bool names_newest, storage.Exists(kCheckpointStateFile));
+  if (!names_newest) return OpenJob(from, std::move(place));
+  LS_RETURN_IF_ERROR(CheckNoJobKeys(from));
+  LS_ASSIGN_OR_RETURN(const std::string prefix, NewestTensorflowCheckpoint(storage));
+  return OpenTensorflowWeights(from, std::move(place), prefix);
 }
 
 }  // namespace lockstep::chief

@@ -1,0 +1,31 @@
+// The variables of a TensorFlow V2 checkpoint as weights to begin from (docs/formats/tensorflow.md): those of the
+// model, without what optimizers keep.
+//
+// Threading: thread-compatible; every call blocks on the storage.
+#ifndef LOCKSTEP_CHIEF_WARM_START_TENSORFLOW_WEIGHTS_H_
+#define LOCKSTEP_CHIEF_WARM_START_TENSORFLOW_WEIGHTS_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "chief/warm_start/weight_source.h"
+#include "common/job_place/job_place.h"
+#include "protos/job.pb.h"
+
+namespace lockstep::chief {
+
+// Opens the checkpoint `prefix` within `place`. InvalidArgument: a variable that `from.allow_unused` does not name is
+// partitioned or of a type that no job has; else as BundleReader::Open and VariableNames.
+absl::StatusOr<std::unique_ptr<WeightSource>> OpenTensorflowWeights(const job::WarmStart& from,
+                                                                    std::unique_ptr<JobPlace> place,
+                                                                    absl::string_view prefix);
+
+// The prefix that the file `checkpoint` of `storage` names, within it. DataLoss: it names none. InvalidArgument: one
+// that cannot be in this folder.
+absl::StatusOr<std::string> NewestTensorflowCheckpoint(const Storage& storage);
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_WARM_START_TENSORFLOW_WEIGHTS_H_
