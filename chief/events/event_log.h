@@ -1,46 +1,30 @@
-// What a chief tells TensorBoard (docs/formats/events.md): gathered in memory as records, and the file they go to. One
-// file per start of a chief; a file is never continued, so a torn tail stays where it is and hides nothing that came
-// later.
+// What a chief tells TensorBoard of training (docs/formats/events.md), gathered in memory as records.
 //
-// Threading: EventLog is thread-compatible and never blocks; CreateEventFile blocks on the storage.
+// Threading: thread-compatible; never blocks.
 #ifndef LOCKSTEP_CHIEF_EVENTS_EVENT_LOG_H_
 #define LOCKSTEP_CHIEF_EVENTS_EVENT_LOG_H_
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "common/storage/storage.h"
+#include "chief/events/event_record.h"
 
 namespace lockstep::chief {
 
-// One record of a TFRecord file: u64 length, masked CRC-32C of it, the data, masked CRC-32C of the data.
-std::string EncodeEventRecord(absl::string_view data);
-
-// "events.out.tfevents.<10-digit seconds>.<host>.<pid>.<uid>"
-std::string EventFileName(absl::Time now, absl::string_view host, int64_t pid, int64_t uid);
-
-// Starts events/`name` with the version record and `records`, durably. After an error the file is removed again: a disk
-// that stays full gathers no files without a record. AlreadyExists when that name is taken: choose another uid.
-absl::StatusOr<std::unique_ptr<WritableFile>> CreateEventFile(Storage& storage, absl::string_view name, absl::Time now,
-                                                              absl::string_view records);
-
 class EventLog {
  public:
-  // Values by tag, e.g. {"loss", 0.31}.
-  using Scalars = std::vector<std::pair<std::string, double>>;
-
-  // What training says of one step. The first step of a file, and one that is not later than the step before (training
-  // went back), are preceded by the mark at which readers drop what they have of that step and later ones.
+  // What training says of one step, the loss first. The first step of this chief, and one that is not later than the
+  // step before (training went back), are preceded by the mark at which readers drop what they have of that step and
+  // later ones.
   void Trained(absl::Time now, int64_t step, const Scalars& values);
-  // What an evaluation of the state after `step` says.
-  void Evaluated(absl::Time now, int64_t step, const Scalars& values);
+  // What was measured of the state after `step`, or up to it.
+  void Measured(absl::Time now, int64_t step, const Scalars& values);
+  // What people read of `step` in the Text tab.
+  void Noted(absl::Time now, int64_t step, absl::string_view tag, absl::string_view markdown);
   // A checkpoint was published.
   void Published(absl::Time now, int64_t step, absl::string_view path);
 
@@ -49,7 +33,7 @@ class EventLog {
   std::string Take() { return std::exchange(records_, ""); }
 
  private:
-  void Add(absl::string_view event);
+  void Add(const std::string& record);
 
   std::string records_;
   std::optional<int64_t> last_step_;

@@ -71,6 +71,7 @@ ChiefLoop::ChiefLoop(Options options)
       progress_(ProgressOptions(options_)),
       stats_(options_.config.policy.job, options_.config.policy.lineage,
              static_cast<int64_t>(options_.config.recovered.term)),
+      series_(options_.setup->metagraph.update.schedule, options_.setup->job.train().global_batch_size()),
       event_backlog_("records for TensorBoard",
                      [this](const std::string& records) { return options_.store->AppendEvents(records); }),
       history_backlog_("lines of the job's history",
@@ -184,17 +185,19 @@ void ChiefLoop::Perform(const StepsAgreed& action) {
   progress_.On(clock_.Now(), action);
   stats_.Agreed(static_cast<int64_t>(action.step));
   for (const StepRecord& record : action.records) {
-    events_.Trained(absl::Now(), static_cast<int64_t>(record.step), {{"loss", record.loss}});
+    told_step_ = static_cast<int64_t>(record.step);
+    events_.Trained(absl::Now(), told_step_, series_.OfStep(told_step_, record.loss));
   }
+  if (!action.records.empty()) TellSeries(/*at_end=*/false);
 }
 
 void ChiefLoop::Perform(const EvaluationDone& action) {
   progress_.On(action);
-  EventLog::Scalars values;
+  Scalars values;
   for (const NamedValue& value : progress_.board().metrics()) {
     values.emplace_back(absl::StrCat("evaluation/", value.name), value.value);
   }
-  events_.Evaluated(absl::Now(), static_cast<int64_t>(action.step), values);
+  events_.Measured(absl::Now(), static_cast<int64_t>(action.step), values);
 }
 
 void ChiefLoop::Perform(const SampleTold& action) {

@@ -19,6 +19,7 @@
 #include "chief/core/coordinator.h"
 #include "chief/core/policy.h"
 #include "chief/events/event_log.h"
+#include "chief/events/training_series.h"
 #include "chief/server/backlog.h"
 #include "chief/server/burst.h"
 #include "chief/server/job_setup.h"
@@ -106,14 +107,18 @@ class ChiefLoop {
   void Perform(const DrainDecided& action);
   void Perform(const Exit& action);
 
-  // On the storage's thread: what came of a publication.
-  void OnPublished(const SnapshotId& snapshot, const absl::StatusOr<PublishedCheckpoint>& published);
+  // On the storage's thread: what came of a publication, or of a manifest's amendment.
+  void OnPublished(const SnapshotId& snapshot, const absl::StatusOr<PublishedCheckpoint>& published, bool amended);
   // The job went back.
   void OnRepaired(const RepairRecorded& repair, const std::string& path);
   // The step that retention keeps besides the newest; 0: none.
   int64_t BestOf(const EvaluationLedger& ledger) const;
   void PostStorageFailure(const SnapshotId& snapshot, const absl::Status& status);
   void WriteStats(absl::Time now);
+  // Tells what is due behind the loss of the newest step, or `at_end`.
+  void TellSeries(bool at_end);
+  // On the storage's thread: stores the events of the metagraph, once.
+  absl::Status StoreMetagraphEvents();
   // The file's content now.
   std::string EncodeStats(absl::Time now);
   // Lines for the job's history when an interval has ended, or `at_end`; else nothing.
@@ -139,9 +144,12 @@ class ChiefLoop {
   StatsTracker stats_;
   StatsHistory history_;
   EventLog events_;
+  TrainingSeries series_;
+  int64_t told_step_ = 0;  // the newest whose loss this chief told of; 0: none
   Backlog event_backlog_;  // this and the next: of the storage's thread, and of FinishStorage after its end
   Backlog history_backlog_;
-  bool stats_failed_ = false;  // owned by the storage's thread
+  bool stats_failed_ = false;  // this and the next: owned by the storage's thread
+  bool metagraph_events_stored_ = false;
   std::function<absl::Status()> keep_addresses_;
   absl::Time next_stats_ = absl::InfinitePast();
   std::atomic<bool> stats_are_written_{false};

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "chief/server/chief_loop.h"
 #include "common/checkpoint_format/naming.h"
@@ -80,14 +82,14 @@ void ChiefLoop::Perform(const PublishCommit& action) {
   commits_.erase(found);
   storage_.Post([this, snapshot = action.snapshot, info = std::move(info), events = events_.Take()] {
     event_backlog_.Write(events);  // who goes on from this checkpoint finds what was told of the steps before it
-    OnPublished(snapshot, options_.store->Publish(snapshot, info));
+    OnPublished(snapshot, options_.store->Publish(snapshot, info), /*amended=*/false);
   });
 }
 
 void ChiefLoop::Perform(const AmendManifest& action) {
   progress_.On(action);
   storage_.Post([this, action, keep_step = BestOf(action.ledger)] {
-    OnPublished(action.snapshot, options_.store->Amend(action.snapshot, action.ledger, keep_step));
+    OnPublished(action.snapshot, options_.store->Amend(action.snapshot, action.ledger, keep_step), /*amended=*/true);
   });
 }
 
@@ -124,6 +126,8 @@ void ChiefLoop::Perform(const WentBack& action) {
   for (const std::string& name : action.names) repair.add_workers(name);
   for (const std::string& host : action.hosts) repair.add_hosts(host);
   stats_.WentBack(action.lineage, repair);
+  series_.Changed(absl::StrCat("back to step ", action.step, ", replicas differed at step ", action.found_at, ": ",
+                               absl::StrJoin(action.names, ", ")));
 }
 
 int64_t ChiefLoop::BestOf(const EvaluationLedger& ledger) const {
@@ -133,14 +137,17 @@ int64_t ChiefLoop::BestOf(const EvaluationLedger& ledger) const {
   return known ? static_cast<int64_t>(ledger.best_step) : kKeepNamed;
 }
 
-void ChiefLoop::OnPublished(const SnapshotId& snapshot, const absl::StatusOr<PublishedCheckpoint>& published) {
+void ChiefLoop::OnPublished(const SnapshotId& snapshot, const absl::StatusOr<PublishedCheckpoint>& published,
+                            bool amended) {
   if (!published.ok()) return PostStorageFailure(snapshot, published.status());
   for (const std::string& message : published->messages) LS_LOG(info, message);
-  Post(Question([this, snapshot, path = published->path] {
+  Post(Question([this, snapshot, path = published->path, amended] {
     last_checkpoint_ = options_.store->Describe(path);
-    progress_.SavePublished(clock_.Now(), snapshot);
-    stats_.Committed(static_cast<int64_t>(snapshot.step));
-    events_.Published(absl::Now(), static_cast<int64_t>(snapshot.step), path);
+    if (!amended) {
+      progress_.SavePublished(clock_.Now(), snapshot);
+      stats_.Committed(static_cast<int64_t>(snapshot.step));
+      events_.Published(absl::Now(), static_cast<int64_t>(snapshot.step), path);
+    }
     Step(lockstep::chief::Published{snapshot});
   }));
 }

@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "chief/events/graph_event.h"
 #include "chief/server/chief_loop.h"
 #include "common/log/log.h"
+#include "common/status/status_macros.h"
 
 namespace lockstep::chief {
 namespace {
@@ -18,6 +20,24 @@ constexpr absl::Duration kStatsEvery = absl::Seconds(2);
 // The state of a line of the status that stands for the workers of a host that is left out, all of which are refused.
 constexpr char kExcludedHost[] = "excluded";
 
+const char* ChangeName(WorkerChange change) {
+  switch (change) {
+    case WorkerChange::kJoined:
+      return "joined";
+    case WorkerChange::kLost:
+      return "lost";
+    case WorkerChange::kPreempted:
+      return "left";
+    case WorkerChange::kCrashed:
+      return "crashed";
+    case WorkerChange::kRefused:
+      return "refused";
+    case WorkerChange::kDigestMismatch:
+      return "differed";
+  }
+  return "changed";
+}
+
 }  // namespace
 
 void ChiefLoop::Perform(const WorkerCounters& action) {
@@ -25,6 +45,7 @@ void ChiefLoop::Perform(const WorkerCounters& action) {
   const absl::Time now = clock_.Now();
   std::map<std::string, double> values;
   for (const NamedValue& value : action.stats) values[value.name] = value.value;
+  series_.GradientNormed(static_cast<int64_t>(values["gradient_norm_step"]), values["gradient_norm"]);
   const auto [entry, first] = worker_stats_.try_emplace(action.name, ReportedStats{now, values});
   const ReportedStats before = std::exchange(entry->second, ReportedStats{now, values});
   if (first) return;
@@ -47,6 +68,7 @@ void ChiefLoop::Perform(const WorkerCounters& action) {
     timings.front().samples += samples % steps;
     timings.front().bytes_reduced += bytes % steps;
     stats_.Stepped(now, action.name, timings);
+    series_.Stepped(action.name, steps, now - before.when);
   }
   const int64_t uploaded = static_cast<int64_t>(grown("bytes_uploaded"));
   if (uploaded > 0) stats_.Uploaded(action.name, absl::Seconds(grown("checkpoint_seconds")), uploaded);
@@ -108,12 +130,13 @@ void ChiefLoop::WriteStats(absl::Time now) {
     event_backlog_.Write(events);
     history_backlog_.Write(history);
     absl::Status status = options_.store->WriteStats(json);
+    status.Update(StoreMetagraphEvents());
     status.Update(keep_addresses_());
     // The one write of a chief that has nothing to save: here it learns that a newer one took the directory.
     if (IsFenced(status)) {
       Post(TermLost{options_.config.recovered.term + 1}, true);
     } else if (!status.ok() && !stats_failed_) {
-      LS_LOG(warn, "worker statistics and addresses: ", status.message(),
+      LS_LOG(warn, "worker statistics, addresses and the graph for TensorBoard: ", status.message(),
              "; they are written when the storage takes them");
     }
     stats_failed_ = !status.ok();
@@ -126,8 +149,27 @@ std::string ChiefLoop::TakeHistory(absl::Time now, bool at_end) {
   return history_.Take(now, absl::Now(), stats_.Snapshot(now));
 }
 
+void ChiefLoop::TellSeries(bool at_end) {
+  const TrainingSeries::Told told = series_.Take(clock_.Now(), told_step_, core_.member_count(), stats_.job(), at_end);
+  if (!told.values.empty()) events_.Measured(absl::Now(), told_step_, told.values);
+  if (told.gradient.has_value()) {
+    events_.Measured(absl::Now(), told.gradient->step, {{"gradient_norm", told.gradient->value}});
+  }
+  if (!told.changes.empty()) events_.Noted(absl::Now(), told_step_, TrainingSeries::kChangesTag, told.changes);
+}
+
+absl::Status ChiefLoop::StoreMetagraphEvents() {
+  if (metagraph_events_stored_) return absl::OkStatus();
+  const JobSetup& setup = *options_.setup;
+  LS_RETURN_IF_ERROR(options_.store->StoreMetagraphEvents(
+      [&] { return GraphRecords(absl::Now(), setup.metagraph, setup.fingerprint, setup.account); }));
+  metagraph_events_stored_ = true;
+  return absl::OkStatus();
+}
+
 void ChiefLoop::FinishStorage() {
   storage_.Finish();
+  if (told_step_ > 0) TellSeries(/*at_end=*/true);
   event_backlog_.Write(events_.Take());
   history_backlog_.Write(TakeHistory(clock_.Now(), /*at_end=*/true));
   for (const Backlog* backlog : {&event_backlog_, &history_backlog_}) {
@@ -136,6 +178,9 @@ void ChiefLoop::FinishStorage() {
 }
 
 void ChiefLoop::Perform(const WorkerChanged& action) {
+  if (action.change != WorkerChange::kRefused) {
+    series_.Changed(absl::StrCat(action.name, " ", ChangeName(action.change), ": ", action.reason));
+  }
   switch (action.change) {
     case WorkerChange::kJoined: {
       const Worker* worker = core_.Find(action.incarnation);

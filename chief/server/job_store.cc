@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "chief/events/event_log.h"
+#include "chief/events/event_files.h"
 #include "chief/metagraph/artifact_store.h"
 #include "chief/server/drain_list.h"
 #include "chief/server/job_directory.h"
@@ -29,6 +29,7 @@ constexpr uint32_t kMaxShares = 4096;
 constexpr uint64_t kMaxStatsBytes = 64u << 20;
 // Of events and history. Every append stores the whole file again in a bucket.
 constexpr uint64_t kMaxAppendedInBucket = 256u << 10;
+constexpr uint64_t kMaxEventFile = 64u << 20;
 
 }  // namespace
 
@@ -266,21 +267,18 @@ absl::Status JobStore::WriteText(const char* folder, const std::string& name, co
 
 absl::Status JobStore::AppendEvents(const std::string& records) {
   MutexLock lock(&mutex_);
-  if (hold_->in_bucket() && event_bytes_ >= kMaxAppendedInBucket) events_.reset();
-  if (events_ == nullptr) {
+  if (!events_.has_value()) {
     const TermOwner owner = ThisProcess();
-    const absl::Time now = absl::Now();
-    const std::string name = EventFileName(now, owner.host(), owner.pid(), hold_->term());
-    LS_RETURN_IF_ERROR(hold_->EnsureDirectory(layout::kEvents));
-    LS_ASSIGN_OR_RETURN(events_, CreateEventFile(*storage_, name, now, records));
-    event_bytes_ = records.size();
-    return absl::OkStatus();
+    events_.emplace(*storage_, absl::StrCat(owner.host(), ".", owner.pid(), ".", hold_->term()),
+                    hold_->in_bucket() ? kMaxAppendedInBucket : kMaxEventFile);
   }
-  event_bytes_ += records.size();
-  absl::Status status = events_->Append(records);
-  if (status.ok()) status = events_->Sync();
-  if (!status.ok()) events_.reset();  // nothing is readable behind a torn record
-  return status;
+  if (events_->NeedsFile()) LS_RETURN_IF_ERROR(hold_->EnsureDirectory(layout::kEvents));
+  return events_->Append(absl::Now(), records);
+}
+
+absl::Status JobStore::StoreMetagraphEvents(const std::function<std::string()>& make_records) {
+  MutexLock lock(&mutex_);
+  return StoreGraphEvents(*hold_, absl::Now(), fingerprint_, make_records);
 }
 
 absl::Status JobStore::AppendHistory(const std::string& lines) {

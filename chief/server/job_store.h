@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -24,6 +25,7 @@
 #include "chief/core/actions.h"
 #include "chief/core/events.h"
 #include "chief/core/policy.h"
+#include "chief/events/event_files.h"
 #include "chief/server/job_setup.h"
 #include "chief/server/open_saves.h"
 #include "chief/stats/history_files.h"
@@ -121,9 +123,10 @@ class JobStore {
   absl::Status WriteLastEvents(const std::string& text) {
     return WriteText(layout::kLogs, absl::StrCat("last-events-term-", recovered_.term), text);
   }
-  // Makes records of events durable, in a file of this chief's that the first call creates. After an error the file
-  // ends for its readers; the next call, with the same records again, begins another.
+  // Makes records of events durable, as EventFiles::Append.
   absl::Status AppendEvents(const std::string& records);
+  // Stores the events of the job's metagraph where no chief of the job has yet. Codes of the storage.
+  absl::Status StoreMetagraphEvents(const std::function<std::string()>& make_records);
   // The same for lines of the job's history.
   absl::Status AppendHistory(const std::string& lines);
 
@@ -201,8 +204,7 @@ class JobStore {
   std::optional<ManifestStore> manifests_ GUARDED_BY(mutex_);
   std::map<SnapshotId, StoredShards> stored_ GUARDED_BY(mutex_);
   std::optional<CheckpointReader> reader_ GUARDED_BY(mutex_);  // of the checkpoint that is being fetched
-  std::unique_ptr<WritableFile> events_ GUARDED_BY(mutex_);
-  uint64_t event_bytes_ GUARDED_BY(mutex_) = 0;  // of events_
+  std::optional<EventFiles> events_ GUARDED_BY(mutex_);
   std::optional<HistoryFiles> history_ GUARDED_BY(mutex_);
   std::string address_ GUARDED_BY(mutex_);
   uint64_t beats_ = 0;  // of the thread that calls Beat

@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "chief/events/event_record.h"
 #include "chief/server/job_store_bucket_harness.h"
 #include "chief/server/job_store_harness.h"
 #include "chief/standby/stand_by.h"
@@ -20,6 +21,7 @@ namespace lockstep::chief {
 namespace {
 
 using Catch::Contains;
+using Catch::StartsWith;
 
 TEST_CASE("bucket: what one life of the chief stored, the next one finds", "[server][object_store]") {
   BucketJob job(GENERATE(false, true));
@@ -314,19 +316,39 @@ TEST_CASE("bucket: a standby hears the chief of the newest term alone", "[server
   CHECK(LookAtBucket(bucket)->ended_with == kExitPreempted);
 }
 
+TEST_CASE("bucket: the metagraph's events are stored by the first chief alone", "[server][object_store]") {
+  BucketJob job;
+  int made = 0;
+  const auto make = [&] {
+    ++made;
+    return TextRecord(absl::Now(), 0, "metagraph", "text");
+  };
+  REQUIRE((*job.Open())->StoreMetagraphEvents(make).ok());
+  const auto second = job.Open(/*succeeds=*/1);
+  REQUIRE(second.status() == absl::OkStatus());
+  REQUIRE((*second)->StoreMetagraphEvents(make).ok());
+
+  CHECK(made == 1);
+  const auto events = BucketStorage(job.objects).List(layout::kEvents).value();
+  REQUIRE(events.size() == 1);
+  CHECK_THAT(events[0].name, StartsWith("events.out.tfevents.0000000000.metagraph."));
+}
+
 TEST_CASE("bucket: events and the job's history grow, and go on in new files", "[server][object_store]") {
   BucketJob job;
   const auto store = job.Open();
-  const std::string records(200'000, 'e');
+  const std::string records = TextRecord(absl::Now(), 1, "text", std::string(200'000, 'e'));
   for (int i = 0; i < 2; ++i) REQUIRE((*store)->AppendEvents(records).ok());
+  REQUIRE((*store)->AppendEvents("").ok());
   REQUIRE((*store)->AppendHistory("{}\n").ok());
   REQUIRE((*store)->AppendHistory("{\"a\": 1}\n").ok());
   REQUIRE((*store)->WriteStats("{}").ok());
 
   BucketStorage bucket(job.objects);
   const auto events = bucket.List(layout::kEvents).value();
-  REQUIRE(events.size() == 1);
+  REQUIRE(events.size() == 2);
   CHECK(events[0].size > 2 * records.size());
+  CHECK(events[1].size < 100);
   const auto history = bucket.List("stats/history").value();
   REQUIRE(history.size() == 1);
   CHECK(ReadWholeFile(bucket, JoinPath("stats/history", history[0].name), 100).value() == "{}\n{\"a\": 1}\n");

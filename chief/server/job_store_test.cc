@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "chief/checkpoint/older_directory.h"
+#include "chief/events/event_record.h"
 #include "chief/server/job_store_harness.h"
 #include "chief/stats/stats_tracker.h"
 #include "chief/term/token.h"
@@ -340,13 +341,14 @@ TEST_CASE("job store: a disk that stays full gets no event file at each attempt"
   Job job;
   auto store = job.Open();
   REQUIRE(store.ok());
+  const std::string records = StartRecord(absl::Now(), 1);
   {
     const NoRoom full;
-    for (int attempt = 0; attempt < 3; ++attempt) CHECK_FALSE((*store)->AppendEvents("records").ok());
+    for (int attempt = 0; attempt < 3; ++attempt) CHECK_FALSE((*store)->AppendEvents(records).ok());
   }
 
   CHECK(fs::is_empty(job.In(layout::kEvents)));
-  CHECK((*store)->AppendEvents("records").ok());
+  CHECK((*store)->AppendEvents(records).ok());
   CHECK_FALSE(fs::is_empty(job.In(layout::kEvents)));
 }
 

@@ -68,6 +68,8 @@ class StatsTracker {
   // The chief ends with `exit_code` because of `reason`; `completed`: the job is done.
   void Ended(int32_t exit_code, absl::string_view reason, bool completed);
 
+  // Counts of the whole job. Its rates are Snapshot's.
+  const JobStats& job() const { return totals_.job(); }
   // Oldest first.
   const google::protobuf::RepeatedPtrField<RepairStats>& repairs() const { return totals_.repairs(); }
 

@@ -252,6 +252,7 @@ void Engine::Do(const RunStep& action) {
       replica_->runner().RunStep(**communicator, static_cast<int64_t>(action.step), action.slot);
   if (!result.ok()) return Fail(action.generation, result.status());
   if (result->applied) ++steps_;
+  norm_ = result->norm.value_or(norm_);
   if (const absl::Status flipped = FlipForTest(action.step); !flipped.ok()) return Fail(action.generation, flipped);
   PublishStats();
   options_.post(StepFinished{action.generation, action.step,
@@ -372,7 +373,9 @@ void Engine::PublishStats() {
             {"data_seconds", absl::ToDoubleSeconds(times.data)},
             {"checkpoint_seconds", absl::ToDoubleSeconds(checkpoint_time_)},
             {"bytes_reduced", static_cast<double>(bytes)},
-            {"redone_attempts", static_cast<double>(times.redone)}};
+            {"redone_attempts", static_cast<double>(times.redone)},
+            {"gradient_norm", norm_.value},
+            {"gradient_norm_step", static_cast<double>(norm_.step)}};
 }
 
 }  // namespace lockstep::worker

@@ -161,6 +161,7 @@ class Engine {
   std::atomic<uint64_t> retired_bytes_{0};      // moved by communicators that are gone
   absl::Duration checkpoint_time_;              // owned by the engine's thread
   int64_t steps_ = 0;                           // likewise
+  GradientNorm norm_;                           // likewise: the newest; of step 0: none
   bool flipped_ = false;                        // likewise
 
   mutable Mutex mutex_;

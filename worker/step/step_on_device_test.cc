@@ -2,6 +2,7 @@
 #include <barrier>
 #include <bit>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <thread>
@@ -31,6 +32,7 @@ struct Run {
   std::vector<std::string> digests;    // of the state after every step
   std::vector<std::string> snapshots;  // likewise, taken before the next step and read after it
   std::vector<uint64_t> losses;        // as bits: a loss may be NaN
+  std::vector<GradientNorm> norms;
   std::vector<EvaluationSums> evaluated;
   int64_t redone = 0;
   bool applied = true;
@@ -48,6 +50,7 @@ Run TrainRank(const Setting& setting, Communicator& communicator, SmallReplica& 
     const StepResult result = replica.runner->RunStep(communicator, step, {}).value();
     run.applied = result.applied;
     run.losses.push_back(std::bit_cast<uint64_t>(result.record.loss));
+    if (result.norm.has_value()) run.norms.push_back(*result.norm);
     if (before.state != nullptr) {
       MustOk(before.Wait());
       run.snapshots.push_back(before.state->Digest());
@@ -115,6 +118,44 @@ TEST_CASE("step on a device: a redo, clipping, averages, statistics and evaluati
   CHECK(Train(setting)[0].redone >= 1);
 
   CheckEverywhere(setting);
+}
+
+// By the length of what plain gradient descent moves the parameters.
+TEST_CASE("step on a device: a step tells the norm of the gradient before it, as it was before it was clipped",
+          "[step]") {
+  const MadeUpData data;
+  MetaGraph metagraph = SmallModel({.optimizer = {.kind = OptimizerKind::kSgd}});
+  const auto moved = [&](double clip, GradientNorm& norm) {
+    metagraph.update.clip_global_norm = clip;
+    SmallReplica replica({.metagraph = metagraph, .kind = kCpu, .memory = Memory::kHidden}, data);
+    const auto communicators = MakeLoopback({1, 1}, 1);
+    double squares = 0;
+    MustOk(replica.state->Fetch());
+    std::vector<std::vector<float>> before;
+    const auto values = [&](const Variable& variable) {
+      const absl::Span<float> all = replica.state->host().floats(replica.state->layout().Find(variable.name));
+      return std::vector<float>(all.begin(), all.end());
+    };
+    for (const Variable& variable : metagraph.forward.variables) before.push_back(values(variable));
+    CHECK_FALSE(replica.runner->RunStep(*communicators[0], 1, {}).value().norm.has_value());
+    MustOk(replica.state->Fetch());
+    for (size_t v = 0; v < before.size(); ++v) {
+      if (metagraph.forward.variables[v].kind != VariableKind::kParameter) continue;
+      const std::vector<float> after = values(metagraph.forward.variables[v]);
+      for (size_t i = 0; i < after.size(); ++i) squares += std::pow(double{after[i]} - before[v][i], 2);
+    }
+    norm = replica.runner->RunStep(*communicators[0], 2, {}).value().norm.value();
+    return std::sqrt(squares) / metagraph.update.schedule.lr;
+  };
+
+  GradientNorm whole, clipped;
+  const double length = moved(1e6, whole);
+  const double half = moved(length / 2, clipped);
+
+  CHECK(whole.step == 1);
+  CHECK(whole.value == Approx(length).epsilon(1e-3));
+  CHECK(half == Approx(length / 2).epsilon(1e-3));
+  CHECK(clipped.value == whole.value);
 }
 
 TEST_CASE("step on a device: every optimizer has the host's bits", "[step]") {

@@ -90,6 +90,7 @@ void StepRunner::StateReplaced() {
   training_stale_ = true;
   eval_stale_ = true;
   next_step_ = -1;
+  squares_of_.reset();
   exchange_->DropSums();
 }
 
@@ -146,6 +147,7 @@ absl::StatusOr<StepResult> StepRunner::RunStep(Communicator& communicator, int64
   // The gate: every bucket is reduced, the word is read, every rank comes to the same decision.
   StepResult result;
   result.word = word.control;
+  result.norm = TakeNorm();
   const WordShape shape{.ranks = communicator.size(),
                         .logical_shards = config_.logical_shards,
                         .tensors = static_cast<int>(parameters_.size()),

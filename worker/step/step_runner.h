@@ -23,7 +23,9 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -80,11 +82,20 @@ struct StepTimes {
   StepTimes& operator+=(const StepTimes& other);
 };
 
+// Of the mean gradient of a step, before it was clipped.
+struct GradientNorm {
+  int64_t step = 0;
+  double value = 0;
+  friend bool operator==(const GradientNorm&, const GradientNorm&) = default;
+};
+
 struct StepResult {
   bool applied = true;  // false: on_nan says stop, nothing was updated
   ControlWord word;
   StepRecord record;
   std::string message;  // which tensor, when not finite
+  // Where the rule clips: of the newest step before this one that was applied; once.
+  std::optional<GradientNorm> norm;
 };
 
 struct SliceOutcome {
@@ -132,7 +143,7 @@ class StepRunner {
   absl::Status MakeUpdateTables();
   absl::Status MakeOutputTables();
 
-  float* clip_factor() const { return reinterpret_cast<float*>(squares_->address()) + 2 * parameters_.size(); }
+  float* clip_factor() const { return reinterpret_cast<float*>(squares_.on_device()) + 2 * parameters_.size(); }
   // Losses, denominators, then every element of a statistic.
   int slots_per_shard() const;
   absl::Status EnsureCurrent(Plan& plan, bool& stale);
@@ -152,7 +163,9 @@ class StepRunner {
                                       ShardAssignment shards);
   absl::StatusOr<Verdict> JudgeWord(const ReducedWord& word);
   absl::Status Update(int64_t step, const ReducedWord& word, double denominator);
-  absl::Status FindClip(double denominator);
+  absl::Status FindClip(int64_t step, double denominator);
+  // What FindClip left. REQUIRES: the device has done what was queued then.
+  std::optional<GradientNorm> TakeNorm();
   absl::Status MoveStatistics(const ReducedWord& word);
   absl::StatusOr<std::vector<uint64_t>> EvaluateBatch(int64_t step, int64_t index);
 
@@ -184,7 +197,9 @@ class StepRunner {
   std::unique_ptr<device::StatisticTable> statistics_;                 // null: the model has none
   device::MirroredBuffer means_;                                       // float64 per element of a statistic
   std::vector<std::unique_ptr<device::TensorTable>> declared_tables_;  // by bucket; indices in the declared order
-  std::unique_ptr<device::Buffer> squares_;                            // float64 per tensor, then the factor that clips
+  device::MirroredBuffer squares_;                                     // float64 per tensor, then the factor that clips
+  // The step whose squares those are, and what its gradient is divided by; none: they were told, or mean nothing.
+  std::optional<std::pair<int64_t, double>> squares_of_;
 
   // Where the host sees the device's memory, passes read the reader's batches themselves, and `staging_` is null. Else
   // batches lie in pinned blocks, and the inputs of the next pass are copied ahead, as far as its batch was read.

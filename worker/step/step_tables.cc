@@ -65,7 +65,8 @@ absl::Status StepRunner::MakeUpdateTables() {
     }
     LS_ASSIGN_OR_RETURN(declared_tables_.emplace_back(), math_.MakeTensorTable(ranges));
   }
-  LS_ASSIGN_OR_RETURN(squares_, config_.device->Allocate(parameters_.size() * sizeof(double) + sizeof(float)));
+  LS_ASSIGN_OR_RETURN(
+      squares_, device::MirroredBuffer::Make(*config_.device, parameters_.size() * sizeof(double) + sizeof(float)));
   return absl::OkStatus();
 }
 

@@ -1,6 +1,8 @@
 // StepRunner past the gate: the update of the state, and evaluation.
+#include <cmath>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "common/clock/clock.h"
 #include "common/status/check.h"
@@ -27,7 +29,7 @@ absl::Status StepRunner::Update(int64_t step, const ReducedWord& word, double de
   LS_RETURN_IF_ERROR(state_->BeginWrite(stream));
   const float* clip = nullptr;
   if (rule.clip_global_norm.has_value()) {
-    LS_RETURN_IF_ERROR(FindClip(denominator));
+    LS_RETURN_IF_ERROR(FindClip(step, denominator));
     clip = clip_factor();
   }
   const UpdateScalars scalars = MakeUpdateScalars(rule, step - 1, denominator, /*norm=*/0);
@@ -45,17 +47,26 @@ absl::Status StepRunner::Update(int64_t step, const ReducedWord& word, double de
   return absl::OkStatus();
 }
 
-absl::Status StepRunner::FindClip(double denominator) {
+absl::Status StepRunner::FindClip(int64_t step, double denominator) {
   device::Stream& stream = plan_->stream();
-  auto* const squares = reinterpret_cast<double*>(squares_->address());
+  auto* const squares = reinterpret_cast<double*>(squares_.on_device());
   const std::vector<Bucket>& buckets = plan_->gradient_layout().buckets();
   for (size_t b = 0; b < buckets.size(); ++b) {
     // A bucket begins with its first tensor.
     const float* const values = exchange_->gradient(buckets[b].first_tensor);
     LS_RETURN_IF_ERROR(math_.SumSquares(stream, *declared_tables_[b], values, squares));
   }
+  squares_of_ = {step, denominator};
+  LS_RETURN_IF_ERROR(squares_.ToHost(stream, 0, parameters_.size() * sizeof(double)));
   return math_.FindClip(stream, squares, static_cast<int64_t>(parameters_.size()), denominator,
                         *config_.metagraph.update.clip_global_norm, clip_factor());
+}
+
+std::optional<GradientNorm> StepRunner::TakeNorm() {
+  if (!squares_of_.has_value()) return std::nullopt;
+  const auto [step, denominator] = *std::exchange(squares_of_, std::nullopt);
+  const auto* const squares = reinterpret_cast<const double*>(squares_.on_host());
+  return GradientNorm{step, std::sqrt(std::accumulate(squares, squares + parameters_.size(), 0.0)) / denominator};
 }
 
 absl::Status StepRunner::MoveStatistics(const ReducedWord& word) {

@@ -1,0 +1,44 @@
+// One event of TensorBoard, and the record that holds it in a file (docs/formats/events.md).
+//
+// Threading: stateless.
+#ifndef LOCKSTEP_CHIEF_EVENTS_EVENT_RECORD_H_
+#define LOCKSTEP_CHIEF_EVENTS_EVENT_RECORD_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "protos/tensorboard.pb.h"
+
+namespace lockstep::chief {
+
+// Values by tag, e.g. {"loss", 0.31}.
+using Scalars = std::vector<std::pair<std::string, double>>;
+
+// What every agreed step has a value of.
+inline constexpr char kLossTag[] = "loss";
+
+// An event without content.
+tensorboard::Event EventAt(absl::Time now, int64_t step);
+
+// One record of a TFRecord file: u64 length, masked CRC-32C of it, the data, masked CRC-32C of the data.
+std::string EncodeEventRecord(absl::string_view data);
+
+// The record of an event.
+std::string VersionRecord(absl::Time now);  // the first of every file
+std::string StartRecord(absl::Time now, int64_t step);
+std::string ScalarsRecord(absl::Time now, int64_t step, const Scalars& values);
+// `markdown`: what the Text tab shows under `tag`.
+std::string TextRecord(absl::Time now, int64_t step, absl::string_view tag, absl::string_view markdown);
+
+// The step of the first loss in `records`, which are whole records; nullopt where there is none, or a START stands
+// before it.
+std::optional<int64_t> FirstUnmarkedStep(absl::string_view records);
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_EVENTS_EVENT_RECORD_H_

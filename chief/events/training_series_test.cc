@@ -1,0 +1,150 @@
+#include "chief/events/training_series.h"
+
+#include <catch2/catch.hpp>
+#include <map>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace lockstep::chief {
+namespace {
+
+using Catch::Contains;
+
+const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
+constexpr size_t kWorkers = 2;
+
+TrainingSeries Series() { return {{.kind = ScheduleKind::kConstant, .lr = 0.5, .warmup_steps = 4}, 32}; }
+
+std::map<std::string, double> ByTag(const Scalars& values) {
+  std::map<std::string, double> by_tag;
+  for (const auto& [tag, value] : values) CHECK(by_tag.emplace(tag, value).second);
+  return by_tag;
+}
+
+TEST_CASE("series: every step has its loss first, and the learning rate of the update that made it", "[events]") {
+  const TrainingSeries series = Series();
+  CHECK(series.OfStep(1, 2.5) == Scalars{{"loss", 2.5}, {"learning_rate", 0.125}});
+  CHECK(series.OfStep(4, 2.0) == Scalars{{"loss", 2.0}, {"learning_rate", 0.5}});
+}
+
+TEST_CASE("series: throughput and step times are means over an interval", "[events]") {
+  TrainingSeries series = Series();
+  CHECK(ByTag(series.Take(kStart, 10, kWorkers, {}, false).values).count("samples_per_second") == 0);
+  series.Stepped("worker-0", 20, absl::Seconds(1));
+  series.Stepped("worker-0", 20, absl::Seconds(3));
+  series.Stepped("worker-1", 10, absl::Seconds(2));
+  CHECK(series.Take(kStart + absl::Seconds(4), 40, kWorkers, {}, false).values.empty());
+
+  const auto values = ByTag(series.Take(kStart + absl::Seconds(5), 50, kWorkers, {}, false).values);
+  CHECK(values.at("samples_per_second") == 40 * 32 / 5);
+  CHECK(values.at("worker/worker-0/step_ms") == 100);
+  CHECK(values.at("worker/worker-1/step_ms") == 200);
+  CHECK(values.at("cluster/workers") == 2);
+
+  // Of the next interval alone; a worker that did nothing has no value.
+  series.Stepped("worker-1", 1, absl::Seconds(1));
+  const auto next = ByTag(series.Take(kStart + absl::Seconds(15), 51, kWorkers, {}, false).values);
+  CHECK(next.at("samples_per_second") == Approx(3.2));
+  CHECK(next.count("worker/worker-0/step_ms") == 0);
+  CHECK(next.at("worker/worker-1/step_ms") == 1000);
+}
+
+TEST_CASE("series: an interval that is cut short at the end is told", "[events]") {
+  TrainingSeries series = Series();
+  series.Take(kStart, 10, kWorkers, {}, false);
+
+  const auto values = ByTag(series.Take(kStart + absl::Seconds(2), 30, kWorkers, {}, true).values);
+
+  CHECK(values.at("samples_per_second") == 20 * 32 / 2);
+  CHECK(series.Take(kStart + absl::Seconds(2), 30, kWorkers, {}, true).values.empty());
+}
+
+TEST_CASE("series: what happens to workers is told at the next step, in counts and in words", "[events]") {
+  TrainingSeries series = Series();
+  JobStats totals;
+  totals.set_joins(2);
+  totals.set_chief_starts(1);
+  series.Take(kStart, 10, kWorkers, totals, false);
+  CHECK(series.Take(kStart + absl::Seconds(1), 11, kWorkers, totals, false).values.empty());
+
+  totals.set_losses(1);
+  totals.set_checkpoints(3);
+  series.Changed("worker-1: reset");
+  const auto told = series.Take(kStart + absl::Seconds(2), 12, 1, totals, false);
+
+  const auto values = ByTag(told.values);
+  CHECK(values.at("cluster/workers") == 1);
+  CHECK(values.at("cluster/joined") == 2);
+  CHECK(values.at("cluster/lost") == 1);
+  CHECK(values.at("cluster/preempted") == 0);
+  CHECK(values.at("cluster/crashed") == 0);
+  CHECK(values.at("cluster/repairs") == 0);
+  CHECK(values.at("cluster/checkpoints") == 3);
+  CHECK(values.at("cluster/chief_starts") == 1);
+  CHECK(values.count("samples_per_second") == 0);
+  CHECK(told.changes == "- worker-1: reset\n");
+  CHECK(series.Take(kStart + absl::Seconds(3), 13, 1, totals, false).changes.empty());
+}
+
+TEST_CASE("series: no tag gets two values for a step, until it is trained again", "[events]") {
+  TrainingSeries series = Series();
+  CHECK_FALSE(series.Take(kStart, 10, 2, {}, false).values.empty());
+  CHECK(series.Take(kStart + absl::Seconds(9), 10, 1, {}, false).values.empty());
+  CHECK_FALSE(series.Take(kStart + absl::Seconds(9), 20, 1, {}, false).values.empty());
+
+  // Back to step 5: nothing is compared with what was told of later steps.
+  const auto values = ByTag(series.Take(kStart + absl::Seconds(20), 6, 1, {}, false).values);
+  CHECK(values.count("cluster/workers") == 1);
+  CHECK(values.count("samples_per_second") == 0);
+  CHECK_FALSE(series.Take(kStart + absl::Seconds(30), 10, 1, {}, false).values.empty());
+}
+
+TEST_CASE("series: the gradient's norm is told of a step that is agreed, with the rates, once", "[events]") {
+  TrainingSeries series = Series();
+  series.Take(kStart, 10, kWorkers, {}, false);
+  series.GradientNormed(21, 0.5);
+  series.GradientNormed(22, 0.75);
+  CHECK_FALSE(series.Take(kStart + absl::Seconds(5), 20, kWorkers, {}, false).gradient.has_value());
+  CHECK_FALSE(series.Take(kStart + absl::Seconds(6), 30, kWorkers, {}, false).gradient.has_value());
+
+  const auto told = series.Take(kStart + absl::Seconds(10), 40, kWorkers, {}, false).gradient;
+
+  REQUIRE(told.has_value());
+  CHECK(told->step == 21);
+  CHECK(told->value == 0.5);
+  series.GradientNormed(21, 0.5);  // another worker's report of the same step
+  CHECK_FALSE(series.Take(kStart + absl::Seconds(15), 50, kWorkers, {}, false).gradient.has_value());
+
+  // Of steps that were given up there is nothing to tell.
+  series.GradientNormed(60, 0.25);
+  series.Take(kStart + absl::Seconds(20), 15, kWorkers, {}, false);
+  CHECK_FALSE(series.Take(kStart + absl::Seconds(25), 70, kWorkers, {}, false).gradient.has_value());
+  series.GradientNormed(16, 0.125);
+  CHECK(series.Take(kStart + absl::Seconds(30), 80, kWorkers, {}, false).gradient->step == 16);
+}
+
+TEST_CASE("series: of many workers and changes the first are shown", "[events]") {
+  TrainingSeries series = Series();
+  series.Take(kStart, 1, kWorkers, {}, false);
+  for (int i = 0; i < 1000; ++i) {
+    series.Stepped(absl::StrCat("worker-", i), 1, absl::Seconds(1));
+    series.Changed(absl::StrCat("worker-", i, ": joined"));
+  }
+
+  const auto told = series.Take(kStart + absl::Seconds(5), 2, kWorkers, {}, false);
+
+  size_t workers = 0;
+  for (const auto& [tag, value] : told.values) workers += absl::StartsWith(tag, "worker/") ? 1 : 0;
+  CHECK(workers == TrainingSeries::kMostWorkers);
+  CHECK_THAT(told.changes, Contains("worker-63: joined") && !Contains("worker-64: joined") && Contains("and 936 more"));
+  series.Stepped("worker-999", 1, absl::Seconds(1));
+  series.Stepped("worker-3", 1, absl::Seconds(1));
+  const auto next = ByTag(series.Take(kStart + absl::Seconds(10), 3, kWorkers, {}, false).values);
+  CHECK(next.count("worker/worker-3/step_ms") == 1);
+  CHECK(next.count("worker/worker-999/step_ms") == 0);
+}
+
+}  // namespace
+}  // namespace lockstep::chief
