@@ -89,7 +89,7 @@ absl::StatusOr<std::unique_ptr<WeightSource>> OpenTensorflowWeights(const job::W
   }
   std::string description = absl::StrCat("TensorFlow checkpoint ", bundle.shown());
   if (names->of_optimizers() > 0) {
-    absl::StrAppend(&description, " without ", names->of_optimizers(), " variables of its optimizer");
+    absl::StrAppend(&description, " (", names->of_optimizers(), " variables of its optimizer are left out)");
   }
   return std::unique_ptr<WeightSource>(new TensorflowWeights(std::move(tensors), std::move(description),
                                                              std::move(place), std::move(bundle), *std::move(names),

@@ -105,7 +105,7 @@ TEST_CASE("tensorflow weights: a checkpoint by its prefix, its index or its fold
   REQUIRE(source.ok());
   CHECK(NamesOf(**source) == std::set<std::string>{"features.0.bias", "features.0.weight", "norm.num_batches_tracked",
                                                    "norm.running_mean", "places", "table"});
-  CHECK_THAT((*source)->description(), Contains("ck-7") && Contains("without 7 variables of its optimizer"));
+  CHECK_THAT((*source)->description(), Contains("ck-7") && Contains("7 variables of its optimizer are left out"));
 }
 
 TEST_CASE("tensorflow weights: a checkpoint in a bucket", "[warm_start]") {

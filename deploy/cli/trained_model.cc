@@ -24,6 +24,13 @@ void AddTrainedModelChoice(CLI::App& command, TrainedModelChoice& choice) {
   command.add_flag("--ema", choice.average, "The average of the weights instead of the weights (train.ema)");
 }
 
+absl::StatusOr<MetaGraph> MetagraphOf(const JobPlace& place, const chief::CheckpointReader& checkpoint) {
+  LS_ASSIGN_OR_RETURN(
+      const std::string bytes,
+      chief::LoadArtifact(place.storage(), layout::kMetagraphs, checkpoint.manifest().fingerprint(), NameOfMetagraph));
+  return ParseMetaGraph(bytes);
+}
+
 TrainedModel::TrainedModel(TrainedModelChoice choice, std::unique_ptr<JobPlace> place,
                            chief::CheckpointReader checkpoint, MetaGraph metagraph)
     : choice_(std::move(choice)),
@@ -35,10 +42,7 @@ absl::StatusOr<TrainedModel> TrainedModel::Open(const TrainedModelChoice& choice
   LS_ASSIGN_OR_RETURN(std::unique_ptr<JobPlace> place, JobPlace::Open(choice.directory));
   LS_ASSIGN_OR_RETURN(chief::CheckpointReader checkpoint, OpenChosen(*place, choice));
   LS_RETURN_IF_ERROR(checkpoint.VerifyContent());
-  LS_ASSIGN_OR_RETURN(
-      const std::string bytes,
-      chief::LoadArtifact(place->storage(), layout::kMetagraphs, checkpoint.manifest().fingerprint(), NameOfMetagraph));
-  LS_ASSIGN_OR_RETURN(MetaGraph metagraph, ParseMetaGraph(bytes));
+  LS_ASSIGN_OR_RETURN(MetaGraph metagraph, MetagraphOf(*place, checkpoint));
   if (choice.average && !metagraph.update.ema.has_value()) return NoAverage(checkpoint);
   return TrainedModel(choice, std::move(place), std::move(checkpoint), std::move(metagraph));
 }

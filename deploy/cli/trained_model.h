@@ -25,6 +25,9 @@ struct TrainedModelChoice : CheckpointChoice {
 // Those of AddCheckpointChoice and --ema, read into `choice`, which outlives the parsing.
 void AddTrainedModelChoice(CLI::App& command, TrainedModelChoice& choice);
 
+// The metagraph of which `checkpoint`, of `place`, is a state. NotFound: it is not there. DataLoss: it is damaged.
+absl::StatusOr<MetaGraph> MetagraphOf(const JobPlace& place, const chief::CheckpointReader& checkpoint);
+
 class TrainedModel {
  public:
   // The checkpoint that is meant; its content is verified. NotFound and FailedPrecondition, with what to do, when there

@@ -39,6 +39,38 @@ TEST_CASE("warm start: wherever the same weights lie, the same state follows", "
   CHECK(DigestFrom("of_part", {"model.from=" + file, "model.from.only=conv*"}) != from_job);
 }
 
+TEST_CASE("warm start: a checkpoint of TensorFlow gives the weights that it was exported with", "[e2e]") {
+  const std::string trained = CopyOfFinishedJob("tensorflow"), folder = TempPath("exported");
+  fs::create_directories(folder);
+  const Result exported = Run({"checkpoint", "export", trained, "--format", "tensorflow", "-o", folder + "/ck-20"});
+  INFO(exported.output);
+  REQUIRE(exported.code == kExitDone);
+  CHECK_THAT(exported.output, Contains("10 variables of the model, 10 slots of the optimizer") &&
+                                  Contains("mean nothing to TensorFlow: lockstep.exponent.conv1.weight"));
+  CHECK(fs::exists(folder + "/ck-20.data-00000-of-00001"));
+
+  const std::string from_job = DigestFrom("of_job_again", {"model.from=" + trained});
+  CHECK(DigestFrom("of_prefix", {"model.from=" + folder + "/ck-20"}) == from_job);
+  CHECK(DigestFrom("of_index", {"model.from=" + folder + "/ck-20.index"}) == from_job);
+  CHECK(DigestFrom("of_newest", {"model.from=" + folder}) == from_job);
+
+  // It stays as it is, and the next one becomes the folder's newest.
+  const std::string before = Read(folder + "/ck-20.index");
+  const Result again = Run({"checkpoint", "export", trained, "--format", "tensorflow", "-o", folder + "/ck-20"});
+  CHECK(again.code == kExitStorage);
+  CHECK_THAT(again.output, Contains("name another prefix"));
+  CHECK(Read(folder + "/ck-20.index") == before);
+  const Result first = Run({"checkpoint", "export", trained, "--step", "0", "--format", "tensorflow", "--weights-only",
+                            "-o", folder + "/ck-0"});
+  CHECK(first.code == kExitDone);
+  CHECK_THAT(first.output, Contains(" 0 slots"));
+  CHECK_THAT(Read(folder + "/checkpoint"), Contains("model_checkpoint_path: \"ck-0\""));
+  CHECK(DigestFrom("of_first", {"model.from=" + folder}) != from_job);
+
+  CHECK_THAT(Run({"checkpoint", "export", trained, "--format", "tensorflow", "--ema", "-o", folder + "/a"}).output,
+             Contains("leave out --ema"));
+}
+
 TEST_CASE("warm start: the first checkpoint holds the weights, and a report lies beside it", "[e2e]") {
   const std::string trained = CopyOfFinishedJob("source"), directory = TempPath("begun");
   const std::string before = TempPath("before.safetensors"), after = TempPath("after.safetensors");
