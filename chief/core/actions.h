@@ -77,10 +77,12 @@ struct StoreManifest {
   bool audited = false;   // every member of its generation reported this digest, be it the only one (rule 22)
   bool evaluated = true;  // the evaluation due at this step, if one is, was completed
   EvaluationLedger ledger;
-  absl::Duration trained_for;  // time the job has been stepping, for `duration: 2h`
-  uint64_t audit_floor = 0;    // the newest audited checkpoint up to this step stays (audit_floor.h)
+  absl::Duration trained_for;        // time the job has been stepping, for `duration: 2h`
+  uint64_t audit_floor = 0;          // the newest audited checkpoint up to this step stays (audit_floor.h)
+  std::vector<Incarnation> members;  // of the generation that computed it, by rank
   std::string reason;
-  LS_FIELDS(StoreManifest, snapshot, shares, plan_hash, audited, evaluated, ledger, trained_for, audit_floor, reason)
+  LS_FIELDS(StoreManifest, snapshot, shares, plan_hash, audited, evaluated, ledger, trained_for, audit_floor, members,
+            reason)
 };
 
 // Manifest last, then the one rename into place, then retention (chief/checkpoint/manifest_store.h). Answered by

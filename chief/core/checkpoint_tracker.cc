@@ -103,7 +103,7 @@ void CheckpointTracker::Stored(const ShardStored& event) {
   if (event.share < save->shares.size()) save->shares[event.share].stored = true;
 }
 
-void CheckpointTracker::Broken(const ShardBroken& event, Outbox& out) {
+void CheckpointTracker::Broken(const ShardBroken& event, Outbox& out, Roster& roster) {
   Save* save = InStorage(event.snapshot);
   if (save == nullptr || save->stage == Stage::kPublishing || event.share >= save->shares.size()) return;
   Share& share = save->shares[event.share];
@@ -112,8 +112,10 @@ void CheckpointTracker::Broken(const ShardBroken& event, Outbox& out) {
   share.asked = Incarnation();
   share.stored = false;
   if (save->stage == Stage::kStoring) save->stage = Stage::kCollecting;
+  const Worker* const sender = roster.Find(event.sender);
+  const std::string from = sender == nullptr ? "" : absl::StrCat(" from ", sender->name(), " on ", sender->host);
   out.Say(Level::kWarning, absl::StrCat("share ", event.share + 1, " of ", save->shares.size(), " of ",
-                                        event.snapshot.ToString(), " was broken: ", event.message));
+                                        event.snapshot.ToString(), from, " was broken: ", event.message));
 }
 
 bool CheckpointTracker::Failed(const Incarnation& holder, const ShareFailed& message) {
@@ -277,8 +279,13 @@ void CheckpointTracker::Advance(const Context& context, Outbox& out, Roster& ros
       save.stage = Stage::kStoring;
       const bool audited = save.audits && std::includes(save.reported.begin(), save.reported.end(),
                                                         save.members.begin(), save.members.end());
+      std::vector<Incarnation> by_rank;
+      for (const Share& share : save.shares) {
+        if (!share.preferred.IsNone()) by_rank.push_back(share.preferred);
+      }
       out.Add(StoreManifest{save.id, static_cast<uint32_t>(save.shares.size()), context.plan_hash, audited,
-                            save.evaluated, save.ledger, context.trained_for, context.audit_floor, "it is complete"});
+                            save.evaluated, save.ledger, context.trained_for, context.audit_floor, std::move(by_rank),
+                            "it is complete"});
       WriteAs(save);
       return;
     }

@@ -81,7 +81,7 @@ class CheckpointTracker {
   void HolderGone(const Incarnation& holder);
 
   void Stored(const ShardStored& event);
-  void Broken(const ShardBroken& event, Outbox& out);
+  void Broken(const ShardBroken& event, Outbox& out, Roster& roster);
   // True when the share was awaited of this holder. Who says that its snapshot is gone is a holder no longer.
   bool Failed(const Incarnation& holder, const ShareFailed& message);
   void ManifestDone(const ManifestStored& event, const Context& context, Outbox& out, Roster& roster);

@@ -34,6 +34,7 @@ Coordinator::Coordinator(const CoordinatorConfig& config)
                 config.recovered.ledger.step),
       saves_(config.recovered),
       clock_(config.recovered.trained_for),
+      timed_up_to_(config.recovered.checkpoint.step),
       floor_(config.recovered.oldest_audited),
       repair_(config.recovered.repair),
       signs_(config.policy.no_progress_limit),
@@ -82,6 +83,14 @@ std::string Coordinator::Broken(const SnapshotId& published_before, bool same_jo
 
 // ---- time
 
+void Coordinator::Trained(absl::Duration passed) {
+  clock_.Stepped(passed);
+  const uint64_t agreed = progress_.agreed();
+  const uint64_t steps = agreed > timed_up_to_ ? agreed - timed_up_to_ : 0;
+  timed_up_to_ = agreed;
+  save_period_.Ran(passed, steps, static_cast<int>(life_.current().members.size()), saves_.Busy());
+}
+
 void Coordinator::NoteTime(absl::Time now) {
   if (now_ == absl::InfinitePast()) {
     now_ = last_tick_ = said_ = now;
@@ -94,7 +103,7 @@ void Coordinator::NoteTime(absl::Time now) {
   const absl::Duration gap = now - now_;
   now_ = now;
   if (gap <= kTickGap) {
-    if (life_.Is(Phase::kRunning)) clock_.Stepped(gap);
+    if (life_.Is(Phase::kRunning)) Trained(gap);
     return;
   }
   // This process did not run, or its machine slept: what looks late may lie in the queue (rule 16).
@@ -199,6 +208,10 @@ void Coordinator::Advance() {
 void Coordinator::On(const Published& event) {
   if (!saves_.PublishDone(event.snapshot, now_, out_, roster_)) return;
   clock_.Saved(now_);
+  save_period_.Saved();
+  if (const std::string news = policy_.save_automatic ? save_period_.News() : ""; !news.empty()) {
+    out_.Say(Level::kInfo, news);
+  }
   hosts_.SavePublished(Context(), event.snapshot.step, clock_.trained_for());
   FinishIfPublished();
 }

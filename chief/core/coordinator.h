@@ -45,6 +45,7 @@
 #include "chief/core/progress_tracker.h"
 #include "chief/core/reachability.h"
 #include "chief/core/roster.h"
+#include "chief/core/save_period.h"
 #include "chief/core/straggler_watch.h"
 #include "chief/core/team_choice.h"
 #include "chief/core/training_clock.h"
@@ -80,7 +81,7 @@ class Coordinator {
   // coordinator.cc: time, the order of things
   void On(const Tick& event);
   void On(const ShardStored& event) { saves_.Stored(event); }
-  void On(const ShardBroken& event) { saves_.Broken(event, out_); }
+  void On(const ShardBroken& event) { saves_.Broken(event, out_, roster_); }
   void On(const ManifestStored& event) { saves_.ManifestDone(event, SaveContext(), out_, roster_); }
   void On(const Published& event);
   void On(const StorageFailed& event);
@@ -92,6 +93,9 @@ class Coordinator {
   void On(const BurstBegins&) { in_burst_ = true; }
   void On(const BurstEnds&) { in_burst_ = false; }
   void NoteTime(absl::Time now);
+  // Members computed for so long.
+  void Trained(absl::Duration passed);
+  absl::Duration SaveEvery() const { return policy_.save_automatic ? save_period_.Every() : policy_.save_every; }
   void Advance();
   void AdvancePhase();
   void CountFailure(const std::string& host, const std::string& cause, bool broke_generation);
@@ -212,6 +216,8 @@ class Coordinator {
   ProgressTracker progress_;
   CheckpointTracker saves_;
   TrainingClock clock_;
+  SavePeriod save_period_;    // of a job with `checkpoint.every: auto`
+  uint64_t timed_up_to_ = 0;  // the step up to which it knows of
   Audit audit_;
   AuditFloor floor_;
   AuditRepair repair_;

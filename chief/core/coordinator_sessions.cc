@@ -184,6 +184,7 @@ void Coordinator::Lose(Incarnation incarnation, WorkerChange change, const std::
   if (!done) {
     out_.Add(WorkerChanged{name, incarnation, change, reason});
     gone_.Count(name, change, reason);
+    if (member) save_period_.Lost();
   }
   roster_.Remove(incarnation);
   const bool had_joined = life_.Forget(incarnation, name, now_);

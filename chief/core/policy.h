@@ -35,10 +35,11 @@ struct JobPolicy {
   absl::Duration ack_limit = absl::Seconds(1);
   absl::Duration no_progress_limit = absl::Seconds(10);
   absl::Duration save_every = absl::InfiniteDuration();    // `checkpoint.every: 10m`
+  bool save_automatic = false;                             // `checkpoint.every: auto`
   absl::Duration max_duration = absl::InfiniteDuration();  // `duration: 2h`
   LS_FIELDS(JobPolicy, job, lineage, metagraph, training, min_workers, max_workers, expected_workers,
             lineage_per_generation, max_failures, exclude_host_after, replace_stragglers, wait_for_min, last_call,
-            heartbeat_limit, ack_limit, no_progress_limit, save_every, max_duration)
+            heartbeat_limit, ack_limit, no_progress_limit, save_every, save_automatic, max_duration)
 };
 
 // A time that replicas differed and the job went back (rule 22).

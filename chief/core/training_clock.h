@@ -21,8 +21,8 @@ class TrainingClock {
 
   // A save was published now, or none is due before its time from now on.
   void Saved(absl::Time now) { last_save_ = now; }
-  // `checkpoint.every: 10m` has passed.
-  bool IsSaveDue(absl::Time now, const JobPolicy& policy) const { return now - last_save_ >= policy.save_every; }
+  // `every` has passed since then.
+  bool IsSaveDue(absl::Time now, absl::Duration every) const { return now - last_save_ >= every; }
   // The job went back to a checkpoint of then.
   void GoBack(absl::Duration trained_for, absl::Time now) {
     trained_for_ = trained_for;

@@ -30,6 +30,7 @@ JobPolicy PolicyOf(const JobSpec& job, const TrainingPolicy& training, const Chi
   policy.heartbeat_limit = job::ToDuration(job.cluster().heartbeat_timeout());
   policy.training.heartbeat_interval = policy.heartbeat_limit / 10;
   policy.save_every = AmountTime(job.checkpoint().every()).value_or(absl::InfiniteDuration());
+  policy.save_automatic = job.checkpoint().every().automatic();
   policy.max_duration = AmountTime(job.train().duration()).value_or(absl::InfiniteDuration());
   return policy;
 }

@@ -37,8 +37,12 @@ int64_t CeilDiv(__int128 a, __int128 b) { return static_cast<int64_t>(std::min<_
 absl::StatusOr<job::Amount> ParseAmount(absl::string_view text) {
   const absl::Status bad = absl::InvalidArgumentError(
       absl::StrCat("expected an amount with its unit, such as 10ep, 500steps, 60000samples or 2h, found '", text, "'"));
-  if (text.empty() || text.front() < '0' || text.front() > '9' || absl::StrContains(text, ' ')) return bad;
   job::Amount amount;
+  if (text == "auto") {
+    amount.set_automatic(true);
+    return amount;
+  }
+  if (text.empty() || text.front() < '0' || text.front() > '9' || absl::StrContains(text, ' ')) return bad;
   absl::string_view number = text;
   int64_t value = 0;
   if (absl::ConsumeSuffix(&number, "ep")) {
@@ -85,6 +89,8 @@ std::string AmountText(const job::Amount& amount) {
       const absl::Duration time = job::ToDuration(amount.time());
       return time == absl::ZeroDuration() ? "0s" : job::TimeText(time);
     }
+    case job::Amount::kAutomatic:
+      return "auto";
     case job::Amount::AMOUNT_NOT_SET:
       break;
   }
@@ -107,6 +113,7 @@ std::optional<int64_t> StepsOf(const job::Amount& amount, int64_t epoch_samples,
     case job::Amount::kSamples:
       return CeilDiv(amount.samples(), global_batch_size);
     case job::Amount::kTime:
+    case job::Amount::kAutomatic:
       return std::nullopt;
     case job::Amount::AMOUNT_NOT_SET:
       break;

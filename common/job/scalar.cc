@@ -64,6 +64,8 @@ absl::string_view UnitOf(const Amount& amount) {
       return "steps";
     case Amount::kSamples:
       return "samples";
+    case Amount::kAutomatic:
+      return "auto";
     default:
       return "time";
   }

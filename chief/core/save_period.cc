@@ -1,0 +1,63 @@
+#include "chief/core/save_period.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace lockstep::chief {
+
+absl::Duration DalyInterval(absl::Duration cost, absl::Duration between_failures) {
+  const double c = absl::ToDoubleSeconds(cost);
+  const double m = absl::ToDoubleSeconds(between_failures);
+  if (c >= 2 * m) return between_failures;
+  const double root = std::sqrt(c / (2 * m));
+  return absl::Seconds(std::sqrt(2 * c * m) * (1 + root / 3 + root * root / 9) - c);
+}
+
+void SavePeriod::Ran(absl::Duration passed, uint64_t steps, int members, bool saving) {
+  Time& time = saving ? saving_ : calm_;
+  time.passed += passed;
+  time.steps += static_cast<double>(steps);
+  worker_time_ += passed * members;
+}
+
+void SavePeriod::Saved() {
+  if (++saves_ < kSavesRemembered) return;
+  saves_ /= 2;
+  for (Time* time : {&saving_, &calm_}) {
+    time->passed /= 2;
+    time->steps /= 2;
+  }
+}
+
+absl::Duration SavePeriod::Cost() const {
+  const absl::Duration undisturbed =
+      calm_.steps > 0 ? calm_.passed * (saving_.steps / calm_.steps) : absl::ZeroDuration();
+  return std::max(saving_.passed - undisturbed, absl::ZeroDuration()) / saves_;
+}
+
+absl::Duration SavePeriod::Every() const {
+  if (saves_ == 0) return kFirst;
+  // Saves do not overlap, and leave as much time between them as they take.
+  const absl::Duration least = std::max(kLeast, 2 * (saving_.passed / saves_));
+  const absl::Duration cost = Cost();
+  const absl::Duration best = cost > absl::ZeroDuration() ? DalyInterval(cost, BetweenLosses()) : kLeast;
+  return std::clamp(best, std::min(least, kMost), kMost);
+}
+
+std::string SavePeriod::News() {
+  const absl::Duration every = Every();
+  if (saves_ == 0 || (every < told_ * 1.25 && every > told_ * 0.75)) return "";
+  told_ = every;
+  return absl::StrFormat(
+      "saves are %s apart: one costs %s of training, and %d losses of workers in %s of theirs make %s "
+      "between two",
+      absl::FormatDuration(absl::Trunc(every, absl::Seconds(1))),
+      absl::FormatDuration(absl::Trunc(Cost(), absl::Milliseconds(1))), losses_,
+      absl::FormatDuration(absl::Trunc(worker_time_, absl::Seconds(1))),
+      absl::FormatDuration(absl::Trunc(BetweenLosses(), absl::Seconds(1))));
+}
+
+}  // namespace lockstep::chief

@@ -1,0 +1,86 @@
+#include "chief/core/save_period.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+namespace lockstep::chief {
+namespace {
+
+using Catch::Matchers::Contains;
+
+// What a job loses per second of training with saves `every` apart: the saves, and after each failure half the distance
+// on average. Failures come by chance, at a constant rate.
+double Overhead(double every, double cost, double between_failures) {
+  return between_failures * (std::exp((every + cost) / between_failures) - 1) / every - 1;
+}
+
+TEST_CASE("save period: Daly's interval is where saves and failures cost least", "[core]") {
+  for (const double cost : {0.01, 0.5, 20.0, 300.0}) {
+    for (const double between : {600.0, 3600.0, 86400.0}) {
+      const double best = absl::ToDoubleSeconds(DalyInterval(absl::Seconds(cost), absl::Seconds(between)));
+      CAPTURE(cost, between, best);
+      const double least = Overhead(best, cost, between);
+      for (const double factor : {0.5, 0.8, 1.25, 2.0}) CHECK(Overhead(best * factor, cost, between) > least);
+    }
+  }
+  CHECK(DalyInterval(absl::Seconds(100), absl::Seconds(10)) == absl::Seconds(10));
+}
+
+// A job of `members` whose steps take 100 ms, and `slower` while a save of `seconds` is under way.
+void RunAndSave(SavePeriod& period, int members, absl::Duration calm, absl::Duration saving, double slower) {
+  period.Ran(calm, static_cast<uint64_t>(calm / absl::Milliseconds(100)), members, /*saving=*/false);
+  period.Ran(saving, static_cast<uint64_t>(saving / (absl::Milliseconds(100) * slower)), members, /*saving=*/true);
+  period.Saved();
+}
+
+TEST_CASE("save period: one minute until a save was measured, then by its cost", "[core]") {
+  SavePeriod period;
+  CHECK(period.Every() == SavePeriod::kFirst);
+  CHECK(period.News().empty());
+
+  RunAndSave(period, 2, absl::Seconds(60), absl::Seconds(4), 2.0);  // 20 steps in 4 s: 2 s lost
+
+  const absl::Duration expected =
+      DalyInterval(absl::Seconds(2), absl::Hours(24) + 2 * absl::Seconds(64));  // nobody was lost
+  CHECK(absl::AbsDuration(period.Every() - expected) < absl::Milliseconds(1));
+  CHECK_THAT(period.News(), Contains("saves are 9m") && Contains("one costs 2s") && Contains("0 losses"));
+  CHECK(period.News().empty());  // told once
+}
+
+TEST_CASE("save period: the more often workers are lost, the closer saves are", "[core]") {
+  SavePeriod period;
+  RunAndSave(period, 4, absl::Seconds(60), absl::Seconds(4), 2.0);
+  const absl::Duration before = period.Every();
+  period.News();
+
+  for (int i = 0; i < 99; ++i) period.Lost();
+
+  CHECK(period.Every() < before / 9);
+  CHECK(period.Every() > before / 12);
+  CHECK_THAT(period.News(), Contains("99 losses"));
+}
+
+TEST_CASE("save period: saves that cost nothing come as often as they may, and never overlap", "[core]") {
+  SavePeriod free;
+  RunAndSave(free, 1, absl::Seconds(60), absl::Seconds(1), 1.0);
+  CHECK(free.Every() == SavePeriod::kLeast);
+
+  SavePeriod slow;
+  RunAndSave(slow, 1, absl::Seconds(60), absl::Seconds(40), 1.0);
+  CHECK(slow.Every() == absl::Seconds(80));
+
+  SavePeriod endless;
+  RunAndSave(endless, 1, absl::Seconds(60), absl::Hours(3), 1.0);
+  CHECK(endless.Every() == SavePeriod::kMost);
+}
+
+TEST_CASE("save period: a storage that becomes slow is noticed", "[core]") {
+  SavePeriod period;
+  for (int i = 0; i < 200; ++i) RunAndSave(period, 1, absl::Seconds(20), absl::Seconds(1), 1.1);
+  const absl::Duration before = period.Every();
+  for (int i = 0; i < 40; ++i) RunAndSave(period, 1, absl::Seconds(20), absl::Seconds(8), 2.0);
+  CHECK(period.Every() > 3 * before);
+}
+
+}  // namespace
+}  // namespace lockstep::chief
