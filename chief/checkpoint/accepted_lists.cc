@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint_format/manifest.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/checkpoint_format/sealed.h"
 #include "common/status/status_macros.h"
@@ -22,7 +23,7 @@ bool Covers(const AcceptedManifests& list, const Manifest& manifest) {
   int64_t newest = -1;
   for (const AcceptedManifest& accepted : list.manifests()) {
     const int64_t step = layout::ParseStepName(accepted.directory()).value_or(-1);
-    const bool same_state = accepted.state_digest().empty() || accepted.state_digest() == manifest.state_digest();
+    const bool same_state = accepted.state_digest().empty() || IsStateOf(accepted.state_digest(), manifest);
     if (accepted.manifest_sha256() == manifest.manifest_sha256()) return true;
     if (step == manifest.step()) return same_state;
     newest = std::max(newest, step);

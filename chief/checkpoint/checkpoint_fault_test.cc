@@ -30,7 +30,7 @@ int CheckAllVerify(const Storage& storage) {
     REQUIRE(summary.status == absl::OkStatus());
     const auto reader = CheckpointReader::Open(storage, JoinPath(layout::kCheckpoints, summary.name));
     REQUIRE(reader->VerifyContent() == absl::OkStatus());
-    CHECK(reader->ComputeStateDigest().value() == SmallState(summary.manifest.step()).Digest());
+    CHECK(reader->ComputeDigests()->state == SmallState(summary.manifest.step()).Digest());
   }
   return static_cast<int>(list.size());
 }
@@ -202,7 +202,7 @@ TEST_CASE("recovery: a device error or a newer format stops, and moves nothing",
   chief.reset();
   const std::string path = "checkpoints/step-000000000/manifest.json";
   std::string json = ReadWholeFile(storage, path, 1 << 20).value();
-  json.replace(json.find("\"format_version\": 1"), 19, "\"format_version\": 9");
+  json.replace(json.find("\"format_version\": 2"), 19, "\"format_version\": 9");
   REQUIRE(storage.RemoveTree(path).ok());
   REQUIRE(WriteNewFile(storage, path, json, Access::kShared).ok());
 

@@ -2,41 +2,26 @@
 
 #include <algorithm>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint_format/bucket_naming.h"
 #include "common/checkpoint_format/index.h"
-#include "common/checkpoint_format/manifest.h"
 #include "common/checkpoint_format/naming.h"
-#include "common/digest/crc32c.h"
 #include "common/digest/sha256.h"
-#include "common/digest/state_digest.h"
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
+#include "common/sync/mutex.h"
 
 namespace lockstep::chief {
 namespace {
 
 constexpr size_t kReadBytes = 1 << 20;
+constexpr uint64_t kBytesPerThread = 32u << 20;  // fewer are not worth a thread
 constexpr uint64_t kMaxIndexBytes = 256u << 20;
 constexpr uint64_t kMaxJobBytes = 16u << 20;
-
-// Hands a range of something readable to `take` in pieces.
-template <typename ReadAt, typename Take>
-absl::Status InPieces(uint64_t size, ReadAt read_at, Take take) {
-  std::vector<char> buffer(std::min<uint64_t>(kReadBytes, size));
-  for (uint64_t offset = 0; offset < size;) {
-    const auto piece = absl::MakeSpan(buffer.data(), std::min<uint64_t>(buffer.size(), size - offset));
-    LS_RETURN_IF_ERROR(read_at(offset, piece));
-    LS_RETURN_IF_ERROR(take(absl::string_view(piece.data(), piece.size())));
-    offset += piece.size();
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ForDigestsOnly(absl::string_view) { return absl::OkStatus(); }
 
 bool IsSafetensors(absl::string_view path) { return absl::EndsWith(path, ".safetensors"); }
 
@@ -52,15 +37,21 @@ absl::Status CheckpointReader::ExplainMissing(const absl::Status& status) const 
 }
 
 absl::StatusOr<CheckpointReader> CheckpointReader::Open(const Storage& storage, std::string path) {
+  LS_ASSIGN_OR_RETURN(CheckpointReader reader, OpenFolder(storage, std::move(path)));
+  const auto folder = layout::ParseCheckpointFolder(BaseName(reader.path_));
+  if (!folder.has_value() || folder->step != reader.manifest_.step()) {
+    return absl::DataLossError(absl::StrCat(storage.Describe(JoinPath(reader.path_, layout::kManifest)), " is of step ",
+                                            reader.manifest_.step()));
+  }
+  return reader;
+}
+
+absl::StatusOr<CheckpointReader> CheckpointReader::OpenFolder(const Storage& storage, std::string path) {
   CheckpointReader reader(storage, std::move(path));
   const std::string manifest_path = JoinPath(reader.path_, layout::kManifest);
   const absl::StatusOr<std::string> json = ReadWholeFile(storage, manifest_path, kMaxManifestBytes);
   LS_RETURN_IF_ERROR(reader.ExplainMissing(json.status()));
   LS_ASSIGN_OR_RETURN(reader.manifest_, ParseManifest(*json, storage.Describe(manifest_path)));
-  const auto folder = layout::ParseCheckpointFolder(BaseName(reader.path_));
-  if (!folder.has_value() || folder->step != reader.manifest_.step()) {
-    return absl::DataLossError(absl::StrCat(storage.Describe(manifest_path), " is of step ", reader.manifest_.step()));
-  }
   reader.layout_ = ManifestLayout(reader.manifest_);
   for (int i = 0; i < reader.manifest_.tensors_size(); ++i) reader.tensors_[reader.manifest_.tensors(i).name()] = i;
   LS_RETURN_IF_ERROR(reader.OpenFiles());
@@ -127,33 +118,66 @@ absl::Status CheckpointReader::VerifyFile(const ManifestFile& file) const {
   const absl::StatusOr<std::unique_ptr<ReadableFile>> open = storage_->OpenFile(path);
   LS_RETURN_IF_ERROR(ExplainMissing(open.status()));
   Sha256 hash;
-  LS_RETURN_IF_ERROR(InPieces(
-      file.header_size() != 0 ? file.header_size() : file.size(),
-      [&](uint64_t offset, absl::Span<char> out) { return (*open)->ReadAt(offset, out); },
-      [&](absl::string_view piece) {
-        hash.Update(piece);
-        return absl::OkStatus();
-      }));
+  const uint64_t size = file.header_size() != 0 ? file.header_size() : file.size();
+  std::vector<char> piece;
+  for (uint64_t at = 0; at < size; at += piece.size()) {
+    piece.resize(std::min<uint64_t>(kReadBytes, size - at));
+    LS_RETURN_IF_ERROR((*open)->ReadAt(at, absl::MakeSpan(piece)));
+    hash.Update({piece.data(), piece.size()});
+  }
   const std::string actual = ToHex(hash.Finish());
   if (actual == file.sha256()) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(storage_->Describe(path), " was damaged: its SHA-256 is ", actual,
                                           ", the manifest says ", file.sha256()));
 }
 
-absl::StatusOr<CheckpointReader::Digests> CheckpointReader::Read(size_t tensor, const TakeBytes& take) const {
-  const ManifestTensor& entry = manifest_.tensors(static_cast<int>(tensor));
+absl::Status CheckpointReader::ReadLeaf(const Leaf& leaf, std::vector<char>& out) const {
+  const ManifestTensor& entry = manifest_.tensors(static_cast<int>(leaf.tensor));
   const SafetensorsReader& file = files_.at(entry.file());
-  const SafetensorsEntry* place = file.Find(NameInFile(entry.name(), entry.group()));
-  TensorDigest digest(layout_[tensor].spec);
-  uint32_t crc = 0;
-  LS_RETURN_IF_ERROR(InPieces(
-      place->end - place->begin, [&](uint64_t offset, absl::Span<char> out) { return file.Read(*place, offset, out); },
-      [&](absl::string_view piece) {
-        digest.Update(piece);
-        crc = Crc32c(piece, crc);
-        return take(piece);
-      }));
-  return Digests{digest.Finish(), crc};
+  out.resize(LeafSize(entry.end() - entry.begin(), leaf.index));
+  return file.Read(*file.Find(NameInFile(entry.name(), entry.group())), leaf.index * kLeafBytes, absl::MakeSpan(out));
+}
+
+absl::Status CheckpointReader::CheckLeaf(const Leaf& leaf, absl::string_view bytes) const {
+  const ManifestTensor& entry = manifest_.tensors(static_cast<int>(leaf.tensor));
+  if (Sha256Hex(bytes) == entry.leaves(static_cast<int>(leaf.index))) return absl::OkStatus();
+  const uint64_t begin = leaf.index * kLeafBytes;
+  return absl::DataLossError(absl::StrCat(
+      "tensor '", entry.name(), "' in ", storage_->Describe(JoinPath(path_, entry.file())), " was damaged: its bytes ",
+      begin, " to ", begin + bytes.size(), " have another digest than the ", "manifest says"));
+}
+
+absl::Status CheckpointReader::ForEachLeaf(
+    int threads, const std::atomic<bool>* stop,
+    const std::function<absl::Status(const Leaf&, absl::string_view)>& take) const {
+  std::vector<Leaf> leaves;
+  for (size_t tensor = 0; tensor < layout_.size(); ++tensor) {
+    const ManifestTensor& entry = manifest_.tensors(static_cast<int>(tensor));
+    for (uint64_t i = 0; i < LeafCount(entry.end() - entry.begin()); ++i) leaves.push_back({tensor, i});
+  }
+  std::atomic<size_t> next{0};
+  Mutex mutex;
+  size_t failed = leaves.size();
+  absl::Status error;
+  const auto work = [&] {
+    std::vector<char> bytes;
+    for (size_t i = next++; i < leaves.size(); i = next++) {
+      absl::Status done = absl::OkStatus();
+      if (stop != nullptr && *stop) done = absl::CancelledError("told to stop");
+      if (done.ok()) done = ReadLeaf(leaves[i], bytes);
+      if (done.ok()) done = take(leaves[i], {bytes.data(), bytes.size()});
+      if (done.ok()) continue;
+      next = leaves.size();
+      MutexLock lock(&mutex);
+      if (i < failed) failed = i, error = std::move(done);
+    }
+  };
+  std::vector<std::thread> helpers;
+  const size_t useful = std::min(static_cast<size_t>(std::max(threads, 1)), TensorBytes() / kBytesPerThread);
+  for (size_t thread = 1; thread < useful; ++thread) helpers.emplace_back(work);
+  work();
+  for (std::thread& helper : helpers) helper.join();
+  return error;
 }
 
 std::vector<CheckpointReader::TensorInFile> CheckpointReader::TensorsOf(absl::string_view group) const {
@@ -175,34 +199,73 @@ uint64_t CheckpointReader::TensorBytes(absl::string_view group) const {
 }
 
 absl::Status CheckpointReader::StreamTensor(size_t tensor, const TakeBytes& take) const {
+  if (!has_leaves()) return StreamFlat(tensor, take);
   const ManifestTensor& entry = manifest_.tensors(static_cast<int>(tensor));
-  LS_ASSIGN_OR_RETURN(const Digests actual, Read(tensor, take));
-  if (ToHex(actual.sha256) == entry.sha256() && actual.crc32c == entry.crc32c()) return absl::OkStatus();
+  std::vector<char> bytes;
+  for (int i = 0; i < entry.leaves_size(); ++i) {
+    const Leaf leaf{tensor, static_cast<uint64_t>(i)};
+    LS_RETURN_IF_ERROR(ReadLeaf(leaf, bytes));
+    LS_RETURN_IF_ERROR(CheckLeaf(leaf, {bytes.data(), bytes.size()}));
+    LS_RETURN_IF_ERROR(take({bytes.data(), bytes.size()}));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointReader::StreamFlat(size_t tensor, const TakeBytes& take) const {
+  const ManifestTensor& entry = manifest_.tensors(static_cast<int>(tensor));
+  FlatTensorDigest digest(layout_[tensor].spec);
+  std::vector<char> bytes;
+  for (uint64_t i = 0; i < LeafCount(entry.end() - entry.begin()); ++i) {
+    LS_RETURN_IF_ERROR(ReadLeaf({tensor, i}, bytes));
+    digest.Update({bytes.data(), bytes.size()});
+    LS_RETURN_IF_ERROR(take({bytes.data(), bytes.size()}));
+  }
+  if (ToHex(digest.Finish()) == entry.sha256()) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat("tensor '", entry.name(), "' in ",
                                           storage_->Describe(JoinPath(path_, entry.file())),
                                           " has another digest than the manifest says"));
 }
 
-absl::Status CheckpointReader::VerifyContent(const std::atomic<bool>* stop, const OnBytes& on_bytes) const {
+absl::Status CheckpointReader::VerifyContent(const std::atomic<bool>* stop, const OnBytes& on_bytes,
+                                             int threads) const {
   for (const ManifestFile& file : manifest_.files()) LS_RETURN_IF_ERROR(VerifyFile(file));
-  const auto count = [&on_bytes](absl::string_view piece) {
-    if (on_bytes) on_bytes(piece.size());
+  Mutex mutex;
+  const auto count = [&](absl::string_view bytes) {
+    if (on_bytes == nullptr) return absl::OkStatus();
+    MutexLock lock(&mutex);
+    on_bytes(bytes.size());
     return absl::OkStatus();
   };
+  if (has_leaves()) {
+    return ForEachLeaf(threads, stop, [&](const Leaf& leaf, absl::string_view bytes) {
+      LS_RETURN_IF_ERROR(CheckLeaf(leaf, bytes));
+      return count(bytes);
+    });
+  }
   for (size_t i = 0; i < layout_.size(); ++i) {
     if (stop != nullptr && *stop) return absl::CancelledError("told to stop");
-    LS_RETURN_IF_ERROR(StreamTensor(i, count));
+    LS_RETURN_IF_ERROR(StreamFlat(i, count));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> CheckpointReader::ComputeStateDigest() const {
-  StateDigestBuilder state;
+absl::StatusOr<StateDigests> CheckpointReader::ComputeDigests() const {
+  StateDigests state;
   for (size_t i = 0; i < layout_.size(); ++i) {
-    LS_ASSIGN_OR_RETURN(const Digests digests, Read(i, ForDigestsOnly));
-    LS_RETURN_IF_ERROR(state.Add(layout_[i].spec.name, digests.sha256));
+    const ManifestTensor& entry = manifest_.tensors(static_cast<int>(i));
+    state.tensors.emplace_back().leaves.resize(LeafCount(entry.end() - entry.begin()));
   }
-  return state.Hex();
+  LS_RETURN_IF_ERROR(ForEachLeaf(kReadingThreads, nullptr, [&](const Leaf& leaf, absl::string_view bytes) {
+    state.tensors[leaf.tensor].leaves[leaf.index] = Sha256Of(bytes);
+    return absl::OkStatus();
+  }));
+  StateDigestBuilder root;
+  for (size_t i = 0; i < layout_.size(); ++i) {
+    state.tensors[i].digest = TensorDigestOf(layout_[i].spec, state.tensors[i].leaves);
+    LS_RETURN_IF_ERROR(root.Add(layout_[i].spec.name, state.tensors[i].digest));
+  }
+  state.state = root.Hex();
+  return state;
 }
 
 absl::Status CheckpointReader::ReadTensor(absl::string_view name, uint64_t offset, absl::Span<char> out) const {

@@ -17,9 +17,10 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/checkpoint_format/checkpoint_tensor.h"
+#include "common/checkpoint_format/manifest.h"
 #include "common/checkpoint_format/safetensors.h"
 #include "common/checkpoint_format/shares.h"
-#include "common/digest/sha256.h"
+#include "common/digest/state_digest.h"
 #include "common/storage/storage.h"
 #include "protos/checkpoint.pb.h"
 #include "protos/commit_log.pb.h"
@@ -32,25 +33,32 @@ class CheckpointReader {
   using TakeBytes = std::function<absl::Status(absl::string_view)>;
   // Hears how many more bytes of tensors are done.
   using OnBytes = std::function<void(uint64_t)>;
+  static constexpr int kReadingThreads = 4;
 
   // Opens the checkpoint at `path` ("checkpoints/step-…", layout::ParseCheckpointFolder): manifest, files' sizes,
   // safetensors headers and indexes, all compared with each other. Tensor bytes are not read yet. DataLoss names the
   // first thing that is wrong. NotFound: the checkpoint is not there, or was removed meanwhile, of every call that
   // reads.
   static absl::StatusOr<CheckpointReader> Open(const Storage& storage, std::string path);
+  // The same in a folder of any name: a backup, or one that was set aside.
+  static absl::StatusOr<CheckpointReader> OpenFolder(const Storage& storage, std::string path);
 
-  // Reads every byte: file digests, CRCs, tensor digests, state digest. DataLoss names the first thing that is wrong.
-  // Cancelled: `stop` became true.
-  absl::Status VerifyContent(const std::atomic<bool>* stop = nullptr, const OnBytes& on_bytes = nullptr) const;
+  // Reads every byte and compares it with the digests of the manifest: of files, and of each leaf of each tensor. Large
+  // checkpoints are read on up to `threads` threads; `on_bytes` is called by one at a time. DataLoss names the first
+  // file, or tensor and range, that is wrong. Cancelled: `stop` became true.
+  absl::Status VerifyContent(const std::atomic<bool>* stop = nullptr, const OnBytes& on_bytes = nullptr,
+                             int threads = kReadingThreads) const;
 
-  // Hands the bytes of layout()[tensor] to `take`, in pieces, and compares them with their digest. DataLoss, after the
-  // last piece: they are not those of the manifest. Errors of `take` end it.
+  // Hands the bytes of layout()[tensor] to `take`, leaf by leaf, each after it was compared with its digest. DataLoss:
+  // they are not those of the manifest. Of a manifest of format version 1, which has no leaves, that is known after the
+  // last piece only. Errors of `take` end it.
   absl::Status StreamTensor(size_t tensor, const TakeBytes& take) const;
 
-  // The state digest computed from the files' bytes alone.
-  absl::StatusOr<std::string> ComputeStateDigest() const;
+  // The digests computed from the files' bytes alone, in the order of layout().
+  absl::StatusOr<StateDigests> ComputeDigests() const;
 
   const Manifest& manifest() const { return manifest_; }
+  const Storage& storage() const { return *storage_; }
   const std::string& path() const { return path_; }
   // The state, sorted by name.
   const std::vector<CheckpointTensor>& layout() const { return layout_; }
@@ -88,11 +96,18 @@ class CheckpointReader {
   absl::Status CheckTensors() const;
   absl::Status CheckIndex(absl::string_view group) const;
   absl::Status VerifyFile(const ManifestFile& file) const;
-  struct Digests {
-    Sha256Digest sha256;
-    uint32_t crc32c = 0;
+  // A leaf of layout()[tensor].
+  struct Leaf {
+    size_t tensor = 0;
+    uint64_t index = 0;
   };
-  absl::StatusOr<Digests> Read(size_t tensor, const TakeBytes& take) const;
+  // Reads leaves on several threads, and hands each to `take` on one of them. The first error in their order ends it.
+  absl::Status ForEachLeaf(int threads, const std::atomic<bool>* stop,
+                           const std::function<absl::Status(const Leaf&, absl::string_view)>& take) const;
+  absl::Status ReadLeaf(const Leaf& leaf, std::vector<char>& out) const;
+  absl::Status CheckLeaf(const Leaf& leaf, absl::string_view bytes) const;
+  absl::Status StreamFlat(size_t tensor, const TakeBytes& take) const;
+  bool has_leaves() const { return manifest_.format_version() >= kManifestWithLeaves; }
 
   const Storage* storage_;
   std::string path_;

@@ -23,10 +23,9 @@ TEST_CASE("removed by hand: without its staging directory a chief loses one save
 
   // In the middle of a save: that one fails as an outage does, and succeeds when it is tried again.
   const SmallState state(30);
-  const auto sink = ShardSink::Open(*chief->hold, state.Id(), state.layout, 1).value();
+  const std::shared_ptr<ShardSink> sink = ShardSink::Open(*chief->hold, state.Id(), state.layout, 1).value();
   REQUIRE(storage.RemoveTree(layout::kStaging).ok());
-  const std::string stream = state.Stream(0, 1);
-  absl::Status cut = sink->Accept(state.Id(), 0, 0, stream, Crc32c(stream));
+  absl::Status cut = SendShare(sink, state, 0);
   if (cut.ok()) cut = sink->Finish().status();
   CHECK(absl::IsNotFound(cut));
   CHECK(sink->Abandon().ok());

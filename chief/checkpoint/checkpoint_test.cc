@@ -41,7 +41,7 @@ TEST_CASE("checkpoint: what was streamed in is published, verifies and reads bac
     const auto reader = CheckpointReader::Open(storage, published->path);
     REQUIRE(reader.status() == absl::OkStatus());
     CHECK(reader->VerifyContent() == absl::OkStatus());
-    CHECK(reader->ComputeStateDigest().value() == state.Digest());
+    CHECK(reader->ComputeDigests()->state == state.Digest());
     CHECK(reader->CheckLayout(state.layout) == absl::OkStatus());
     CHECK(reader->ReadJob().value() == "model: lenet\n");
     for (size_t i = 0; i < state.layout.size(); ++i) {
@@ -92,54 +92,45 @@ TEST_CASE("checkpoint: files carry the names that PyTorch's tools look for", "[c
   CHECK(Names(storage, "staging/term-000001").empty());
 }
 
-TEST_CASE("checkpoint: shares are accepted by lineage, step and digest, in any split and from any sender",
-          "[checkpoint]") {
+TEST_CASE("checkpoint: a share is taken leaf by leaf, from any sender", "[checkpoint]") {
   MemoryStorage storage;
   auto chief = SmallChief::Start(storage).value();
   const SmallState state(3);
-  const SnapshotId id = state.Id();
-  auto sink = ShardSink::Open(*chief->hold, id, state.layout, 2).value();
-  const std::string stream = state.Stream(0, 2);
-  const auto accept = [&](const SnapshotId& as, int share, size_t offset, const std::string& part) {
-    return sink->Accept(as, share, offset, part, Crc32c(part)).code();
+  std::shared_ptr<ShardSink> sink = ShardSink::Open(*chief->hold, state.Id(), state.layout, 2).value();
+  const SharePiece& first = sink->share(0).pieces[0];
+  const std::string leaf = state.bytes[static_cast<size_t>(first.tensor)];
+  const auto accept = [&](int share, uint64_t offset, const std::string& bytes) {
+    return sink->AcceptLeaf(share, offset, bytes, Sha256Of(bytes)).code();
   };
 
-  CHECK(accept({"line-2", 3, id.digest}, 0, 0, stream) == absl::StatusCode::kInvalidArgument);
-  CHECK(accept({"line-1", 4, id.digest}, 0, 0, stream) == absl::StatusCode::kInvalidArgument);
-  CHECK(accept({"line-1", 3, std::string(64, '0')}, 0, 0, stream) == absl::StatusCode::kInvalidArgument);
-  CHECK(accept(id, 2, 0, stream) == absl::StatusCode::kInvalidArgument);
-  CHECK(accept(id, -1, 0, stream) == absl::StatusCode::kInvalidArgument);
-  CHECK(accept(id, 0, 0, stream + "x") == absl::StatusCode::kInvalidArgument);
-  CHECK(accept(id, 0, ~uint64_t{0}, "x") == absl::StatusCode::kInvalidArgument);
-  CHECK(accept(id, 0, 10, stream.substr(10, 5)) == absl::StatusCode::kOutOfRange);
-  CHECK(sink->Accept(id, 0, 0, stream, Crc32c(stream) ^ 1).code() == absl::StatusCode::kDataLoss);
+  CHECK(accept(2, 0, leaf) == absl::StatusCode::kInvalidArgument);
+  CHECK(accept(-1, 0, leaf) == absl::StatusCode::kInvalidArgument);
+  CHECK(accept(0, 0, leaf + "x") == absl::StatusCode::kInvalidArgument);
+  CHECK(accept(0, 0, leaf.substr(1)) == absl::StatusCode::kInvalidArgument);
+  CHECK(accept(0, 10, leaf) == absl::StatusCode::kOutOfRange);
+  CHECK(accept(0, ~uint64_t{0}, "x") == absl::StatusCode::kOutOfRange);
   CHECK(sink->NextOffset(0) == 0);
   CHECK(sink->Finish().status().code() == absl::StatusCode::kFailedPrecondition);
 
-  CHECK(accept(id, 0, 0, stream.substr(0, 50)) == absl::StatusCode::kOk);
-  CHECK(accept(id, 0, 0, stream.substr(0, 50)) == absl::StatusCode::kOk);    // repeated
-  CHECK(accept(id, 0, 20, stream.substr(20, 60)) == absl::StatusCode::kOk);  // half of it known
-  CHECK(sink->NextOffset(0) == 80);
-  CHECK(accept(id, 0, 80, stream.substr(80)) == absl::StatusCode::kOk);
+  CHECK(accept(0, 0, leaf) == absl::StatusCode::kOk);
+  CHECK(accept(0, 0, leaf) == absl::StatusCode::kOk);  // repeated
+  CHECK(accept(0, 10, leaf) == absl::StatusCode::kInvalidArgument);
+  CHECK(sink->NextOffset(0) == leaf.size());
+  CHECK(SendShare(sink, state, 0) == absl::OkStatus());  // from another one, which begins at the beginning
   CHECK(sink->ShareComplete(0));
   CHECK_FALSE(sink->Complete());
-  CHECK(accept(id, 1, 0, state.Stream(1, 2)) == absl::StatusCode::kOk);
+  CHECK(SendShare(sink, state, 1) == absl::OkStatus());
   CHECK(sink->Complete());
+  CHECK(accept(0, sink->share(0).bytes, "x") == absl::StatusCode::kInvalidArgument);
   CHECK(sink->Finish().status() == absl::OkStatus());
 }
 
-// Sends every share on a thread of its own, one byte per chunk, and returns what the last chunk of each was answered.
-std::vector<absl::Status> SendSideBySide(ShardSink& sink, const SmallState& state) {
-  std::vector<absl::Status> answers(static_cast<size_t>(sink.shares()));
+// Sends every share on a thread of its own, one byte per chunk, and returns what each was answered.
+std::vector<absl::Status> SendSideBySide(const std::shared_ptr<ShardSink>& sink, const SmallState& state) {
+  std::vector<absl::Status> answers(static_cast<size_t>(sink->shares()));
   std::vector<std::thread> senders;
-  for (int share = 0; share < sink.shares(); ++share) {
-    senders.emplace_back([&, share] {
-      const std::string stream = state.Stream(share, sink.shares());
-      for (size_t at = 0; at < stream.size(); ++at) {
-        const std::string byte = stream.substr(at, 1);
-        answers[share] = sink.Accept(sink.id(), share, at, byte, Crc32c(byte));
-      }
-    });
+  for (int share = 0; share < sink->shares(); ++share) {
+    senders.emplace_back([&, share] { answers[static_cast<size_t>(share)] = SendShare(sink, state, share, 1); });
   }
   for (std::thread& sender : senders) sender.join();
   return answers;
@@ -150,10 +141,10 @@ TEST_CASE("checkpoint: shares are taken in side by side", "[checkpoint]") {
   auto storage = LocalStorage::Create(directory).value();
   auto chief = SmallChief::Start(*storage).value();
   const SmallState state(3);
-  const auto sink = ShardSink::Open(*chief->hold, state.Id(), state.layout, 4).value();
+  const std::shared_ptr<ShardSink> sink = ShardSink::Open(*chief->hold, state.Id(), state.layout, 4).value();
 
   SECTION("to the end") {
-    for (const absl::Status& answer : SendSideBySide(*sink, state)) CHECK(answer == absl::OkStatus());
+    for (const absl::Status& answer : SendSideBySide(sink, state)) CHECK(answer == absl::OkStatus());
     const auto published = chief->store->Publish(sink->Finish().value(), SmallCommit());
     REQUIRE(published.status() == absl::OkStatus());
     const auto reader = CheckpointReader::Open(*storage, published->path).value();
@@ -162,10 +153,10 @@ TEST_CASE("checkpoint: shares are taken in side by side", "[checkpoint]") {
   SECTION("until the save is abandoned: nothing is left behind") {
     absl::Status abandoned;
     std::thread abandon([&] { abandoned = sink->Abandon(); });
-    SendSideBySide(*sink, state);
+    SendSideBySide(sink, state);
     abandon.join();
     CHECK(abandoned == absl::OkStatus());
-    CHECK(sink->Accept(state.Id(), 0, 0, "x", Crc32c("x")).code() == absl::StatusCode::kCancelled);
+    CHECK(sink->AcceptLeaf(0, 0, "x", Sha256Of("x")).code() == absl::StatusCode::kCancelled);
     CHECK(Names(*storage, "staging/term-000001").empty());
   }
   std::filesystem::remove_all(directory);
@@ -176,18 +167,20 @@ TEST_CASE("checkpoint: shards that do not make the announced digest are never pu
   auto chief = SmallChief::Start(storage).value();
   SmallState state(3);
   const SnapshotId id = state.Id();
-  auto sink = ShardSink::Open(*chief->hold, id, state.layout, 1).value();
-  state.bytes[0][5] = static_cast<char>(state.bytes[0][5] ^ 1);  // one bit, in one replica
-  const std::string stream = state.Stream(0, 1);
+  const auto sink = ShardSink::Open(*chief->hold, id, state.layout, 1).value();
+  state.bytes[0][5] = static_cast<char>(state.bytes[0][5] ^ 1);  // one bit, which nobody compared before
+  for (const SharePiece& piece : sink->share(0).pieces) {
+    const std::string& bytes = state.bytes[static_cast<size_t>(piece.tensor)];
+    if (!bytes.empty()) REQUIRE(sink->AcceptLeaf(0, piece.begin, bytes, Sha256Of(bytes)).ok());
+  }
 
-  REQUIRE(sink->Accept(id, 0, 0, stream, Crc32c(stream)).ok());
   const auto finished = sink->Finish();
 
   CHECK(finished.status().code() == absl::StatusCode::kDataLoss);
   CHECK_THAT(std::string(finished.status().message()), Contains("step 3") && Contains(id.digest));
   CHECK(sink->Abandon().ok());
   CHECK(Names(storage, "staging/term-000001").empty());
-  CHECK(sink->Accept(id, 0, 0, stream, Crc32c(stream)).code() == absl::StatusCode::kDataLoss);
+  CHECK(sink->AcceptLeaf(0, 0, "x", Sha256Of("x")).code() == absl::StatusCode::kDataLoss);
 }
 
 TEST_CASE("checkpoint: the same step with equal bits is success, with other bits an alarm", "[checkpoint]") {
@@ -337,7 +330,7 @@ TEST_CASE("checkpoint: on a real file system too, a chief's saves are found by t
   REQUIRE(next.status() == absl::OkStatus());
   CHECK((*next)->hold->term() == 2);
   CHECK((*next)->messages.empty());
-  CHECK((*next)->newest->ComputeStateDigest().value() == SmallState(20).Digest());
+  CHECK((*next)->newest->ComputeDigests()->state == SmallState(20).Digest());
   CHECK(Names(*storage, "checkpoints") == std::vector<std::string>{"step-000000010", "step-000000020"});
   CHECK(Names(*storage, "staging") == std::vector<std::string>{"term-000002"});
   std::filesystem::remove_all(directory);

@@ -13,11 +13,13 @@
 #include "chief/checkpoint/manifest_store.h"
 #include "chief/checkpoint/recovery.h"
 #include "chief/checkpoint/shard_sink.h"
+#include "chief/checkpoint/share_receiver.h"
 #include "chief/term/directory_mark.h"
 #include "chief/term/job_log.h"
 #include "chief/term/log_term_registry.h"
 #include "chief/term/storage_term_registry.h"
 #include "chief/term/term_claim.h"
+#include "common/checkpoint_format/share_proof.h"
 #include "common/digest/crc32c.h"
 #include "common/digest/state_digest.h"
 #include "common/status/status_macros.h"
@@ -45,11 +47,12 @@ struct SmallState {
     add(kOptimizerGroup, {"lockstep.step", DType::kI64, {}});
   }
 
-  std::string Digest() const {
-    StateDigestBuilder digest;
-    for (size_t i = 0; i < layout.size(); ++i) digest.Add(layout[i].spec, bytes[i]).IgnoreError();
-    return digest.Hex();
+  StateDigests Digests() const {
+    std::vector<TensorBytes> tensors;
+    for (size_t i = 0; i < layout.size(); ++i) tensors.push_back({&layout[i].spec, bytes[i]});
+    return DigestState(tensors, 1);
   }
+  std::string Digest() const { return Digests().state; }
   SnapshotId Id(std::string lineage = "line-1") const {
     return {std::move(lineage), static_cast<uint64_t>(step), Digest()};
   }
@@ -86,18 +89,31 @@ inline DirectoryMark SmallMark(bool published) {
   return mark;
 }
 
+// Begins to send share k of a save of this state.
+inline absl::StatusOr<ShareReceiver> BeginShare(const std::shared_ptr<ShardSink>& sink, const SmallState& state,
+                                                int share) {
+  const ShareProof proof = ProofOf(state.Digests(), sink->share(share));
+  return ShareReceiver::Begin(sink, static_cast<uint32_t>(share), TensorDigestBytes(proof), LeafDigestBytes(proof));
+}
+
+// Sends it whole, in chunks.
+inline absl::Status SendShare(const std::shared_ptr<ShardSink>& sink, const SmallState& state, int share,
+                              size_t chunk = 100) {
+  LS_ASSIGN_OR_RETURN(ShareReceiver receiver, BeginShare(sink, state, share));
+  const std::string stream = state.Stream(share, sink->shares());
+  for (size_t offset = 0; offset < stream.size(); offset += chunk) {
+    const std::string part = stream.substr(offset, chunk);
+    LS_RETURN_IF_ERROR(receiver.Add(part, Crc32c(part)));
+  }
+  return receiver.End();
+}
+
 // Streams every share of a state into a sink, in chunks, and finishes it.
 inline absl::StatusOr<StoredShards> StoreAll(TermHold& hold, const SmallState& state, int shares, size_t chunk = 100,
                                              std::string lineage = "line-1") {
   const SnapshotId id = state.Id(std::move(lineage));
-  LS_ASSIGN_OR_RETURN(auto sink, ShardSink::Open(hold, id, state.layout, shares));
-  for (int share = 0; share < shares; ++share) {
-    const std::string stream = state.Stream(share, shares);
-    for (size_t offset = 0; offset < stream.size(); offset += chunk) {
-      const std::string part = stream.substr(offset, chunk);
-      LS_RETURN_IF_ERROR(sink->Accept(id, share, offset, part, Crc32c(part)));
-    }
-  }
+  LS_ASSIGN_OR_RETURN(std::shared_ptr<ShardSink> sink, ShardSink::Open(hold, id, state.layout, shares));
+  for (int share = 0; share < shares; ++share) LS_RETURN_IF_ERROR(SendShare(sink, state, share, chunk));
   return sink->Finish();
 }
 

@@ -120,6 +120,9 @@ absl::Status ManifestStore::Stage(const StoredShards& shards, const CommitInfo& 
   manifest.set_state_digest(shards.id.digest);
   manifest.set_trained_ms(info.trained_ms);
   manifest.set_position(info.position);
+  manifest.set_epoch(info.epoch);
+  manifest.set_written_ms(info.written_ms);
+  manifest.mutable_members()->Assign(info.members.begin(), info.members.end());
   manifest.set_numerics_relaxed(info.numerics_relaxed);
   manifest.set_evaluation_pending(info.evaluation_pending);
   *manifest.mutable_evaluations() = ToProto(info.evaluations);
@@ -234,6 +237,14 @@ absl::StatusOr<PublishedCheckpoint> ManifestStore::Publish(StoredShards shards, 
   audit_floor_ = info.audit_floor;
   LS_RETURN_IF_ERROR(Commit(absl::StrCat(name, " committed"), info.keep_step, published.messages));
   return published;
+}
+
+absl::Status ManifestStore::Take(const std::string& folder, const Manifest& manifest) {
+  const std::string name = layout::StepName(manifest.step());
+  LS_RETURN_IF_ERROR(FreeName(name));
+  LS_ASSIGN_OR_RETURN(const std::string path, hold_.PlaceCheckpoint(folder, manifest.step()));
+  accepted_[name] = {manifest, /*verified=*/true, path};
+  return Record(absl::StrCat(name, " adopted"));
 }
 
 absl::StatusOr<PublishedCheckpoint> ManifestStore::Amend(const SnapshotId& id, const EvaluationLedger& ledger,

@@ -48,6 +48,9 @@ struct CommitInfo {
   std::string kernel_plan;
   int64_t trained_ms = 0;
   int64_t position = 0;
+  int64_t epoch = 0;                    // whole passes over the training data
+  int64_t written_ms = 0;               // wall clock, since 1970
+  std::vector<ManifestMember> members;  // of the generation that computed it, by rank
   bool numerics_relaxed = false;
   bool evaluation_pending = false;
   bool audited = false;
@@ -116,6 +119,10 @@ class ManifestStore {
   // reason: it is not removed, because it is pinned, or the job needs it. Else codes as JobLog::Change.
   absl::StatusOr<std::string> Change(CheckpointChange change, int64_t step);
 
+  // Gives the whole, verified and durable checkpoint in `folder` (TermHold::NewCheckpoint) its place, and puts it into
+  // the log. AlreadyExists: something stands there. Else codes of the storage. REQUIRES: none of its step is accepted.
+  absl::Status Take(const std::string& folder, const Manifest& manifest);
+
   // Sets in a record what this store knows of: the checkpoints that count, the best, what is being removed.
   void Fill(CommitRecord& record) const;
   // Appends that to the log. Codes as JobLog::Change.
@@ -142,6 +149,7 @@ class ManifestStore {
   // audited and verifies, every byte of it. A later one is of a state that followed from the difference, even if all
   // that were left agreed on it. Those that do not verify are set aside. DataLoss: none is left. Else codes of the
   // storage.
+  // Its manifest is one of today's format.
   absl::StatusOr<std::string> FindAudited(uint64_t found_at, std::vector<std::string>& messages);
   // Accepts no checkpoint above `step` any more; the caller puts that into the log. Returns the step of the first one;
   // 0: there is none.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "chief/checkpoint/carry_over_manifest.h"
 #include "chief/checkpoint/manifest_store.h"
 #include "common/checkpoint_format/manifest.h"
 #include "common/checkpoint_format/naming.h"
@@ -54,7 +55,9 @@ absl::StatusOr<std::string> ManifestStore::FindAudited(uint64_t found_at, std::v
   }
   for (const std::string& name : newest_first) {
     LS_ASSIGN_OR_RETURN(const bool good, StillGood(name, /*content=*/true, messages));
-    if (good) return name;
+    if (!good) continue;
+    LS_ASSIGN_OR_RETURN(accepted_.at(name).manifest, CarryOverManifest(hold_, PathOf(name)));
+    return name;
   }
   return absl::DataLossError(absl::StrCat("no checkpoint up to step ", found_at, " in ",
                                           hold_.storage().Describe(layout::kCheckpoints),

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "chief/checkpoint/accepted_lists.h"
+#include "chief/checkpoint/carry_over_manifest.h"
 #include "chief/checkpoint/found_mark.h"
 #include "common/checkpoint_format/bucket_naming.h"
 #include "common/checkpoint_format/manifest.h"
@@ -70,6 +71,7 @@ class Scan {
     RemoveRetired();
     recovered_.messages.insert(recovered_.messages.end(), lists_.damage().begin(), lists_.damage().end());
     if (!recovered_.newest && mark_ && mark_->step_zero_published()) return NothingLeft();
+    LS_RETURN_IF_ERROR(CarryOver());
     // A chief that died between its rename and its sync left what a crash of the machine could still take away.
     LS_RETURN_IF_ERROR(hold_.storage().SyncDirectory(layout::kCheckpoints));
     return std::move(recovered_);
@@ -87,6 +89,21 @@ class Scan {
     }
   }
 
+  // The job goes on from a manifest of today's format.
+  absl::Status CarryOver() {
+    if (!recovered_.newest.has_value() || recovered_.newest->manifest().format_version() >= kManifestWithLeaves) {
+      return absl::OkStatus();
+    }
+    const std::string path = recovered_.newest->path();
+    LS_ASSIGN_OR_RETURN(const Manifest manifest, CarryOverManifest(hold_, path));
+    recovered_.checkpoints.accepted.at(layout::StepName(manifest.step())).manifest = manifest;
+    LS_ASSIGN_OR_RETURN(CheckpointReader reader, CheckpointReader::Open(hold_.storage(), path));
+    recovered_.newest.emplace(std::move(reader));
+    recovered_.messages.push_back(absl::StrCat("the manifest of ", BaseName(path), " was of format version 1; it is ",
+                                               "one of version ", kManifestFormatVersion, " now"));
+    return absl::OkStatus();
+  }
+
   absl::Status JudgeAgainWithUnlisted() {
     takes_unlisted_ = true;
     refused_.clear();
@@ -100,7 +117,7 @@ class Scan {
     const auto live = live_.find(name);
     if (live != live_.end()) {
       const bool same =
-          live->second->state_digest() == manifest.state_digest() && live->second->lineage() == manifest.lineage();
+          IsStateOf(live->second->state_digest(), manifest) && live->second->lineage() == manifest.lineage();
       if (same) return std::nullopt;
       return Refusal{
           name, kBad,
@@ -326,7 +343,7 @@ class Scan {
     return absl::DataLossError(
         absl::StrCat("no checkpoint in ", hold_.storage().Describe(layout::kCheckpoints),
                      " verifies, and this job has been trained before",
-                     refused_.empty() ? "" : absl::StrCat(" (", Reasons(), ")"), ". Put a good one back", place,
+                     refused_.empty() ? "" : absl::StrCat(" (", Reasons(), ")"), ". Put a good one back with `lockstep checkpoint adopt`", place,
                      ", or start again with another --dir; training does not restart from random weights by itself"));
   }
 

@@ -8,7 +8,6 @@
 #include "common/checkpoint_format/naming.h"
 #include "common/checkpoint_format/safetensors.h"
 #include "common/digest/crc32c.h"
-#include "common/digest/sha256.h"
 #include "common/digest/state_digest.h"
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
@@ -22,14 +21,17 @@ constexpr uint64_t kOverheadBytes = 1 << 20;
 
 }  // namespace
 
-// A share on its way to its files. Pieces and files are finished as soon as their last byte is there, empty pieces with
+// A share on its way to its files. Pieces and files are finished as soon as their last leaf is there, empty pieces with
 // the piece or the opening before them.
 struct ShardSink::OpenShare {
   OpenShare(const Share& the_plan, const std::vector<CheckpointTensor>& the_layout)
       : plan(the_plan), layout(the_layout) {}
 
-  absl::Status Write(Storage& storage, const std::string& directory, absl::string_view bytes)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // InvalidArgument: `bytes` are not the next leaf.
+  absl::Status Write(Storage& storage, const std::string& directory, absl::string_view bytes,
+                     const Sha256Digest& digest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // Opens the present piece's file; finishes pieces that have no bytes.
+  absl::Status BeginPiece(Storage& storage, const std::string& directory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   absl::Status BeginFile(Storage& storage, const std::string& directory, const ShareFile& to)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   absl::Status EndPiece(const SharePiece& of) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
@@ -39,11 +41,10 @@ struct ShardSink::OpenShare {
 
   Mutex mutex;
   uint64_t received GUARDED_BY(mutex) = 0;
-  size_t piece GUARDED_BY(mutex) = 0;  // index of the present piece; pieces before it are finished
-  uint64_t in_piece GUARDED_BY(mutex) = 0;
+  size_t piece GUARDED_BY(mutex) = 0;          // index of the present piece; pieces before it are finished
   uint64_t data_offset GUARDED_BY(mutex) = 0;  // of the present piece in its file's data section
   std::unique_ptr<WritableFile> file GUARDED_BY(mutex);
-  std::optional<TensorDigest> tensor_hash GUARDED_BY(mutex);
+  LeafDigests leaves GUARDED_BY(mutex);  // of the present piece
   uint32_t tensor_crc GUARDED_BY(mutex) = 0;
   // What is finished.
   std::vector<ManifestTensor> tensors GUARDED_BY(mutex);
@@ -87,24 +88,7 @@ absl::Status ShardSink::Prepare() {
   LS_ASSIGN_OR_RETURN(directory_, hold_.NewCheckpoint(static_cast<int64_t>(id_.step), groups));
   for (auto& share : shares_) {
     MutexLock lock(&share->mutex);
-    LS_RETURN_IF_ERROR(share->Write(storage_, directory_, ""));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ShardSink::CheckChunk(const SnapshotId& id, int share, uint64_t offset, absl::string_view bytes) const {
-  if (id != id_) {
-    return absl::InvalidArgumentError(absl::StrCat("a shard of ", id.ToString(), " of lineage ", id.lineage,
-                                                   " does not belong to the save of ", id_.ToString(), " of lineage ",
-                                                   id_.lineage));
-  }
-  if (share < 0 || share >= shares()) {
-    return absl::InvalidArgumentError(absl::StrCat("there is no share ", share, " of ", shares()));
-  }
-  const uint64_t size = plan_.shares[share].bytes;
-  if (offset > size || bytes.size() > size - offset) {
-    return absl::InvalidArgumentError(absl::StrCat("share ", share, " of ", id_.ToString(), " has ", size,
-                                                   " bytes; got ", bytes.size(), " at ", offset));
+    LS_RETURN_IF_ERROR(share->BeginPiece(storage_, directory_));
   }
   return absl::OkStatus();
 }
@@ -120,43 +104,43 @@ absl::Status ShardSink::Break(absl::Status error) {
   return broken_;
 }
 
-absl::Status ShardSink::Accept(const SnapshotId& id, int share, uint64_t offset, absl::string_view bytes,
-                               uint32_t crc32c) {
-  LS_RETURN_IF_ERROR(CheckChunk(id, share, offset, bytes));
-  if (Crc32c(bytes) != crc32c) {
-    return absl::DataLossError(absl::StrCat("a chunk of share ", share, " of ", id_.ToString(), " at ", offset,
-                                            " was damaged on its way: its CRC-32C differs"));
+absl::Status ShardSink::AcceptLeaf(int share, uint64_t offset, absl::string_view bytes, const Sha256Digest& digest) {
+  if (share < 0 || share >= shares()) {
+    return absl::InvalidArgumentError(absl::StrCat("there is no share ", share, " of ", shares()));
   }
-  OpenShare& open = *shares_[share];
+  OpenShare& open = *shares_[static_cast<size_t>(share)];
   MutexLock lock(&open.mutex);
   LS_RETURN_IF_ERROR(Broken());  // under the share's lock: once abandoned, nothing is written any more
+  if (offset < open.received && bytes.size() <= open.received - offset) return absl::OkStatus();
   if (offset > open.received) {
     return absl::OutOfRangeError(
         absl::StrCat("share ", share, " of ", id_.ToString(), " continues at ", open.received, ", not at ", offset));
   }
-  const uint64_t known = open.received - offset;
-  if (known >= bytes.size()) return absl::OkStatus();
-  const absl::Status written = open.Write(storage_, directory_, bytes.substr(known));
-  return written.ok() ? written : Break(hold_.Explain(written));
+  const absl::Status written = offset == open.received ? open.Write(storage_, directory_, bytes, digest)
+                                                       : absl::InvalidArgumentError("two leaves overlap");
+  return written.ok() || absl::IsInvalidArgument(written) ? written : Break(hold_.Explain(written));
 }
 
-absl::Status ShardSink::OpenShare::Write(Storage& storage, const std::string& directory, absl::string_view bytes) {
+absl::Status ShardSink::OpenShare::Write(Storage& storage, const std::string& directory, absl::string_view bytes,
+                                         const Sha256Digest& digest) {
+  const SharePiece* const present = piece < plan.pieces.size() ? &plan.pieces[piece] : nullptr;
+  if (present == nullptr || bytes.size() != LeafSize(present->bytes, leaves.size())) {
+    return absl::InvalidArgumentError(absl::StrCat(bytes.size(), " bytes at ", received, " are no leaf of the share"));
+  }
+  LS_RETURN_IF_ERROR(file->Append(bytes));
+  leaves.push_back(digest);
+  tensor_crc = Crc32c(bytes, tensor_crc);
+  received += bytes.size();
+  if (leaves.size() < LeafCount(present->bytes)) return absl::OkStatus();
+  LS_RETURN_IF_ERROR(EndPiece(*present));
+  return BeginPiece(storage, directory);
+}
+
+absl::Status ShardSink::OpenShare::BeginPiece(Storage& storage, const std::string& directory) {
   while (piece < plan.pieces.size()) {
     const SharePiece& present = plan.pieces[piece];
     if (file == nullptr) LS_RETURN_IF_ERROR(BeginFile(storage, directory, plan.files[present.file]));
-    if (!tensor_hash) {
-      tensor_hash.emplace(layout[present.tensor].spec);
-      tensor_crc = 0;
-      in_piece = 0;
-    }
-    const absl::string_view part = bytes.substr(0, std::min<uint64_t>(bytes.size(), present.bytes - in_piece));
-    if (!part.empty()) LS_RETURN_IF_ERROR(file->Append(part));
-    tensor_hash->Update(part);
-    tensor_crc = Crc32c(part, tensor_crc);
-    in_piece += part.size();
-    received += part.size();
-    bytes.remove_prefix(part.size());
-    if (in_piece < present.bytes) return absl::OkStatus();
+    if (present.bytes > 0) return absl::OkStatus();
     LS_RETURN_IF_ERROR(EndPiece(present));
   }
   return absl::OkStatus();
@@ -182,8 +166,7 @@ absl::Status ShardSink::OpenShare::BeginFile(Storage& storage, const std::string
 absl::Status ShardSink::OpenShare::EndPiece(const SharePiece& of) {
   const CheckpointTensor& tensor = layout[of.tensor];
   const ShareFile& in = plan.files[of.file];
-  const Sha256Digest digest = tensor_hash->Finish();
-  tensor_hash.reset();
+  const Sha256Digest digest = TensorDigestOf(tensor.spec, leaves);
   digests.push_back(digest);
   ManifestTensor& entry = tensors.emplace_back();
   entry.set_name(tensor.spec.name);
@@ -195,6 +178,9 @@ absl::Status ShardSink::OpenShare::EndPiece(const SharePiece& of) {
   entry.set_end(data_offset + of.bytes);
   entry.set_crc32c(tensor_crc);
   entry.set_sha256(ToHex(digest));
+  for (const Sha256Digest& leaf : leaves) entry.add_leaves(ToHex(leaf));
+  leaves.clear();
+  tensor_crc = 0;
   data_offset += of.bytes;
   ++piece;
   if (of.tensor != in.tensors.back()) return absl::OkStatus();

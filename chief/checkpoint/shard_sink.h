@@ -1,15 +1,17 @@
 // Takes in the shares of one save as they stream in and lays them down as safetensors files under the staging
 // directory. Headers are known before the first byte arrives, so every file is written front to back, once.
 //
-//   1 open ──Accept…──▶ 2 complete (every share's last byte stored and synced) ──Finish──▶ 3 stored
+//   1 open ──AcceptLeaf…──▶ 2 complete (every share's last byte stored and synced) ──Finish──▶ 3 stored
 //
 // Invariants
 //   * Shares are accepted by (lineage, step, digest of the whole state), whatever the generation or the sender (rule
 //   19):
 //     bits are bits. A share can be continued by another sender where the last one stopped.
-//   * Finish succeeds only if the digest recomputed from the bytes on their way to disk is the announced one (rule 20).
-// Threading: Accept and the questions about a share are thread-safe, and shares are taken in side by side: one sender's
-// bytes are digested while another's are written. Finish and Abandon may come while senders are still at work.
+//   * Bytes are written by whole leaves (common/digest/state_digest.h), each digested and compared before
+//     (share_receiver.h): what one sender brings wrong is not in the way of the next one.
+//   * Finish succeeds only if the digests of the bytes on their way to disk make the announced one (rule 20).
+// Threading: AcceptLeaf and the questions about a share are thread-safe, and shares are taken in side by side: one
+// sender's bytes are digested while another's are written. Finish and Abandon may come while senders are still at work.
 // Every call blocks on the storage.
 #ifndef LOCKSTEP_CHIEF_CHECKPOINT_SHARD_SINK_H_
 #define LOCKSTEP_CHIEF_CHECKPOINT_SHARD_SINK_H_
@@ -27,6 +29,7 @@
 #include "chief/term/term_claim.h"
 #include "common/checkpoint_format/checkpoint_tensor.h"
 #include "common/checkpoint_format/shares.h"
+#include "common/digest/sha256.h"
 #include "common/protocol/ids.h"
 #include "common/sync/mutex.h"
 #include "protos/checkpoint.pb.h"
@@ -49,14 +52,17 @@ class ShardSink {
                                                          std::vector<CheckpointTensor> layout, int shares);
   ~ShardSink();
 
-  // Takes the next bytes of a share. `crc32c` is over `bytes`. Bytes that were taken before are skipped (a repeated
-  // chunk is OK). Codes: InvalidArgument (another save, no such share, beyond the end), OutOfRange (a gap: continue at
-  // NextOffset), DataLoss (the CRC differs: send again), else of the storage; after one of those only Abandon helps.
-  absl::Status Accept(const SnapshotId& id, int share, uint64_t offset, absl::string_view bytes, uint32_t crc32c);
+  // Takes the leaf that begins at `offset` of a share's stream; `digest` is that of `bytes`. A leaf that was taken
+  // before is skipped. Codes: InvalidArgument (no such share, no leaf of it), OutOfRange (a gap: continue at
+  // NextOffset), else of the storage; after one of those only Abandon helps.
+  absl::Status AcceptLeaf(int share, uint64_t offset, absl::string_view bytes, const Sha256Digest& digest);
 
   int shares() const { return static_cast<int>(shares_.size()); }
   const SnapshotId& id() const { return id_; }
-  // Where a sender of this share continues. REQUIRES: 0 <= share < shares().
+  const std::vector<CheckpointTensor>& layout() const { return layout_; }
+  // REQUIRES, of this and what follows: 0 <= share < shares().
+  const Share& share(int share) const { return plan_.shares[static_cast<size_t>(share)]; }
+  // Where a sender of this share continues: the end of the leaves that are there.
   uint64_t NextOffset(int share) const;
   bool ShareComplete(int share) const;
   bool Complete() const;
@@ -74,7 +80,6 @@ class ShardSink {
   ShardSink(TermHold& hold, SnapshotId id, std::vector<CheckpointTensor> layout, SharePlan plan);
 
   absl::Status Prepare();
-  absl::Status CheckChunk(const SnapshotId& id, int share, uint64_t offset, absl::string_view bytes) const;
   absl::Status Broken() const;
   // The first error that cannot be mended is kept and returned ever after.
   absl::Status Break(absl::Status error);

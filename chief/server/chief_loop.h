@@ -121,6 +121,8 @@ class ChiefLoop {
   absl::Status StoreMetagraphEvents();
   // The file's content now.
   std::string EncodeStats(absl::Time now);
+  // For the manifest of a save.
+  std::vector<ManifestMember> MembersOf(const StoreManifest& action);
   // Lines for the job's history when an interval has ended, or `at_end`; else nothing.
   std::string TakeHistory(absl::Time now, bool at_end);
   // Waits for the storage's thread and writes the last events and lines of the history.

@@ -55,6 +55,8 @@ void ChiefLoop::Perform(const StoreManifest& action) {
                              options_.setup->job.train().global_batch_size(), &info.position)) {
     info.position = std::numeric_limits<int64_t>::max();
   }
+  info.epoch = info.position / options_.setup->facts.train_samples;
+  info.members = MembersOf(action);
   info.evaluation_pending = !action.evaluated;
   info.audited = action.audited;
   info.audit_floor = static_cast<int64_t>(std::min<uint64_t>(action.audit_floor, info.audit_floor));
@@ -73,6 +75,19 @@ void ChiefLoop::Perform(const StoreManifest& action) {
       PostStorageFailure(action.snapshot, digest.status());
     }
   });
+}
+
+std::vector<ManifestMember> ChiefLoop::MembersOf(const StoreManifest& action) {
+  std::vector<ManifestMember> members;
+  for (const Incarnation& incarnation : action.members) {
+    ManifestMember& member = members.emplace_back();
+    const Worker* worker = core_.Find(incarnation);
+    if (worker == nullptr) continue;  // gone since: its rank is kept without a name
+    member.set_name(worker->name());
+    member.set_host(worker->host);
+    member.set_device(worker->device);
+  }
+  return members;
 }
 
 void ChiefLoop::Perform(const PublishCommit& action) {

@@ -117,8 +117,8 @@ absl::StatusOr<std::optional<CheckpointReader>> Newest(const Storage& storage, c
   }
   if (!mark.step_zero_published()) return std::optional<CheckpointReader>();
   return absl::DataLossError(absl::StrCat("no checkpoint in ", storage.Describe(layout::kCheckpoints),
-                                          " verifies, and this job has been trained before. Put a good one back, or "
-                                          "start again with another --dir"));
+                                          " verifies, and this job has been trained before. Put a good one back with "
+                                          "`lockstep checkpoint adopt`, or start again with another --dir"));
 }
 
 // OK unless a link lies where the job writes: another user may have put it there.

@@ -156,7 +156,7 @@ absl::StatusOr<bool> JobStore::VerifyNext(const std::atomic<bool>* stop, std::ve
   }
   if (name.empty()) return false;
   const auto reader = CheckpointReader::Open(*storage_, path);
-  const absl::Status content = reader.ok() ? reader->VerifyContent(stop) : reader.status();
+  const absl::Status content = reader.ok() ? reader->VerifyContent(stop, nullptr, 1) : reader.status();
   if (absl::IsCancelled(content)) return content;
   MutexLock lock(&mutex_);
   if (content.ok()) {
@@ -175,22 +175,14 @@ void JobStore::AbandonSave(const SnapshotId& id, const std::shared_ptr<OpenSaves
   stored_.erase(id);
 }
 
-absl::Status JobStore::Accept(const SnapshotId& id, uint32_t share, uint32_t shares, uint64_t offset,
-                              absl::string_view bytes, uint32_t crc32c) {
-  LS_ASSIGN_OR_RETURN(const std::shared_ptr<ShardSink> sink, saves_.Sink(id));
+absl::StatusOr<ShareReceiver> JobStore::Receive(const SnapshotId& id, uint32_t share, uint32_t shares,
+                                                absl::string_view tensor_digests, absl::string_view leaf_digests) {
+  LS_ASSIGN_OR_RETURN(std::shared_ptr<ShardSink> sink, saves_.Sink(id));
   if (shares != static_cast<uint32_t>(sink->shares())) {
     return absl::InvalidArgumentError(
         absl::StrCat("the save of ", id.ToString(), " is cut into ", sink->shares(), " shares, not ", shares));
   }
-  return sink->Accept(id, static_cast<int>(share), offset, bytes, crc32c);
-}
-
-absl::Status JobStore::CheckShareComplete(const SnapshotId& id, uint32_t share) {
-  LS_ASSIGN_OR_RETURN(const std::shared_ptr<ShardSink> sink, saves_.Sink(id));
-  if (share >= static_cast<uint32_t>(sink->shares()) || !sink->ShareComplete(static_cast<int>(share))) {
-    return absl::DataLossError(absl::StrCat("share ", share, " ended early"));
-  }
-  return absl::OkStatus();
+  return ShareReceiver::Begin(std::move(sink), share, tensor_digests, leaf_digests);
 }
 
 absl::StatusOr<std::string> JobStore::FinishShards(const SnapshotId& id) {
@@ -206,14 +198,19 @@ absl::StatusOr<PublishedCheckpoint> JobStore::Publish(const SnapshotId& id, Comm
   MutexLock lock(&mutex_);
   const auto found = stored_.find(id);
   if (found == stored_.end()) return absl::InternalError(absl::StrCat(id.ToString(), " is not stored"));
-  info.job_id = job_id_;
-  info.fingerprint = fingerprint_;
-  info.job_yaml = job_yaml_;
-  absl::StatusOr<PublishedCheckpoint> published = manifests_->Publish(found->second, info);
+  absl::StatusOr<PublishedCheckpoint> published = PublishStored(found->second, std::move(info));
   if (!published.ok()) return hold_->Explain(published.status());
   stored_.erase(found);
   saves_.Close(id);
   return published;
+}
+
+absl::StatusOr<PublishedCheckpoint> JobStore::PublishStored(const StoredShards& shards, CommitInfo info) {
+  info.job_id = job_id_;
+  info.fingerprint = fingerprint_;
+  info.job_yaml = job_yaml_;
+  info.written_ms = absl::ToUnixMillis(absl::Now());
+  return manifests_->Publish(shards, info);
 }
 
 absl::Status JobStore::ExplainMissing(const absl::Status& error) const {

@@ -1,7 +1,7 @@
 // The job's directory, or its place in a bucket, in the hands of one chief: claimed, recovered, and from then on the
 // only way to its bytes. Joins the parts of chief/term, chief/checkpoint and chief/metagraph.
 //
-// Threading: thread-safe; every call blocks on the storage, one at a time but for Accept.
+// Threading: thread-safe; every call blocks on the storage, one at a time but for Receive and what it returns.
 #ifndef LOCKSTEP_CHIEF_SERVER_JOB_STORE_H_
 #define LOCKSTEP_CHIEF_SERVER_JOB_STORE_H_
 
@@ -22,6 +22,7 @@
 #include "chief/checkpoint/found_mark.h"
 #include "chief/checkpoint/manifest_store.h"
 #include "chief/checkpoint/shard_sink.h"
+#include "chief/checkpoint/share_receiver.h"
 #include "chief/core/actions.h"
 #include "chief/core/events.h"
 #include "chief/core/policy.h"
@@ -86,11 +87,10 @@ class JobStore {
   std::shared_ptr<OpenSaves::Save> CloseSave(const SnapshotId& id) { return saves_.Close(id); }  // neither does this
   // What CloseSave returned.
   void AbandonSave(const SnapshotId& id, const std::shared_ptr<OpenSaves::Save>& save);
-  // InvalidArgument also when the save was cut into another number of shares, FailedPrecondition when it is not open.
-  absl::Status Accept(const SnapshotId& id, uint32_t share, uint32_t shares, uint64_t offset, absl::string_view bytes,
-                      uint32_t crc32c);
-  // OK when the share's last byte is stored.
-  absl::Status CheckShareComplete(const SnapshotId& id, uint32_t share);
+  // Where a sender's bytes of a share go; as ShareReceiver::Begin. InvalidArgument also when the save was cut into
+  // another number of shares, FailedPrecondition when it is not open.
+  absl::StatusOr<ShareReceiver> Receive(const SnapshotId& id, uint32_t share, uint32_t shares,
+                                        absl::string_view tensor_digests, absl::string_view leaf_digests);
   // The digest computed from the stored bytes.
   absl::StatusOr<std::string> FinishShards(const SnapshotId& id);
   absl::StatusOr<PublishedCheckpoint> Publish(const SnapshotId& id, CommitInfo info);
@@ -165,6 +165,9 @@ class JobStore {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Makes the lineage of `order` the job's, from `step` of the present one on.
   absl::Status BranchOff(const RecordRepair& order, int64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Says in the manifest what this store knows, too.
+  absl::StatusOr<PublishedCheckpoint> PublishStored(const StoredShards& shards, CommitInfo info)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status PublishStepZero(const JobSetup& setup) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // For people: what the job began from.
   absl::Status WriteWarmStart(const WarmStartReport& report) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

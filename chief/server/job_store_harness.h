@@ -21,6 +21,7 @@
 #include "chief/server/job_store.h"
 #include "chief/stats/stats_tracker.h"
 #include "common/checkpoint_format/naming.h"
+#include "common/checkpoint_format/share_proof.h"
 #include "common/checkpoint_format/shares.h"
 #include "common/checkpoint_format/state_tensors.h"
 #include "common/digest/crc32c.h"
@@ -110,13 +111,14 @@ checkpoint: {every: 10steps, keep_latest: 2, keep_best: true}
                                            bool audited = true) {
     const std::vector<CheckpointTensor> layout = ToCheckpointTensors(MakeStateLayout(setup_.metagraph));
     std::vector<std::string> bytes;
-    StateDigestBuilder digest;
     for (const CheckpointTensor& tensor : layout) {
       bytes.emplace_back(CheckedByteSize(tensor.spec.dtype, tensor.spec.shape).value(), static_cast<char>(step));
-      REQUIRE(digest.Add(tensor.spec, bytes.back()).ok());
     }
-    const SnapshotId id{setup_.policy.lineage, step, digest.Hex()};
-    absl::StatusOr<PublishedCheckpoint> published = Store(store, id, layout, bytes, ledger, audited);
+    std::vector<TensorBytes> tensors;
+    for (size_t i = 0; i < layout.size(); ++i) tensors.push_back({&layout[i].spec, bytes[i]});
+    const StateDigests digests = DigestState(tensors, 1);
+    const SnapshotId id{setup_.policy.lineage, step, digests.state};
+    absl::StatusOr<PublishedCheckpoint> published = Store(store, id, layout, tensors, digests, ledger, audited);
     if (!published.ok()) store.AbandonSave(id, store.CloseSave(id));
     return published;
   }
@@ -147,13 +149,19 @@ checkpoint: {every: 10steps, keep_latest: 2, keep_best: true}
  private:
   absl::StatusOr<PublishedCheckpoint> Store(JobStore& store, const SnapshotId& id,
                                             const std::vector<CheckpointTensor>& layout,
-                                            const std::vector<std::string>& bytes, const EvaluationLedger& ledger,
-                                            bool audited) {
+                                            const std::vector<TensorBytes>& tensors, const StateDigests& digests,
+                                            const EvaluationLedger& ledger, bool audited) {
     store.OpenSave(id, 1);
     const SharePlan plan = PlanShares(layout, 1).value();
     std::string stream;
-    for (const SharePiece& piece : plan.shares[0].pieces) stream += bytes[piece.tensor];
-    LS_RETURN_IF_ERROR(store.Accept(id, 0, 1, 0, stream, Crc32c(stream)));
+    for (const SharePiece& piece : plan.shares[0].pieces) {
+      absl::StrAppend(&stream, tensors[static_cast<size_t>(piece.tensor)].bytes);
+    }
+    const ShareProof proof = ProofOf(digests, plan.shares[0]);
+    LS_ASSIGN_OR_RETURN(ShareReceiver receiver,
+                        store.Receive(id, 0, 1, TensorDigestBytes(proof), LeafDigestBytes(proof)));
+    LS_RETURN_IF_ERROR(receiver.Add(stream, Crc32c(stream)));
+    LS_RETURN_IF_ERROR(receiver.End());
     LS_RETURN_IF_ERROR(store.FinishShards(id).status());
     CommitInfo info;
     info.kernel_plan = Sha256Hex(kPlan);

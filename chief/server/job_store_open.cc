@@ -22,7 +22,6 @@
 #include "chief/term/token.h"
 #include "common/checkpoint_format/manifest.h"
 #include "common/checkpoint_format/naming.h"
-#include "common/digest/crc32c.h"
 #include "common/digest/random_secret.h"
 #include "common/digest/state_digest.h"
 #include "common/log/log.h"
@@ -207,30 +206,27 @@ absl::Status JobStore::PublishStepZero(const JobSetup& setup) {
   const InitialState begin = *std::exchange(initial_, std::nullopt);
   const std::vector<Tensor>& initial = begin.tensors;
   if (begin.trained.has_value()) LS_RETURN_IF_ERROR(WriteWarmStart(*begin.trained));
-  StateDigestBuilder digest;
-  const auto bytes_of = [&](int tensor) {
-    const auto bytes = initial[tensor].bytes();
-    return absl::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  };
-  for (size_t t = 0; t < initial.size(); ++t) LS_RETURN_IF_ERROR(digest.Add(layout_[t].spec, bytes_of(t)));
-  const SnapshotId id{setup.policy.lineage, 0, digest.Hex()};
+  std::vector<TensorBytes> tensors;
+  for (size_t t = 0; t < initial.size(); ++t) {
+    const auto bytes = initial[t].bytes();
+    tensors.push_back({&layout_[t].spec, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}});
+  }
+  const StateDigests digests = DigestState(tensors, CheckpointReader::kReadingThreads);
+  const SnapshotId id{setup.policy.lineage, 0, digests.state};
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<ShardSink> sink, ShardSink::Open(*hold_, id, layout_, 1));
-  LS_ASSIGN_OR_RETURN(const SharePlan plan, PlanShares(layout_, 1));
-  for (const SharePiece& piece : plan.shares[0].pieces) {
-    const absl::string_view bytes = bytes_of(piece.tensor);
-    for (size_t at = 0; at < bytes.size(); at += kChunkBytes) {
-      const absl::string_view chunk = bytes.substr(at, kChunkBytes);
-      LS_RETURN_IF_ERROR(sink->Accept(id, 0, piece.begin + at, chunk, Crc32c(chunk)));
+  for (const SharePiece& piece : sink->share(0).pieces) {
+    const auto tensor = static_cast<size_t>(piece.tensor);
+    for (uint64_t leaf = 0; leaf < LeafCount(piece.bytes); ++leaf) {
+      const absl::string_view bytes = tensors[tensor].bytes.substr(leaf * kLeafBytes, kLeafBytes);
+      const uint64_t at = piece.begin + leaf * kLeafBytes;
+      LS_RETURN_IF_ERROR(sink->AcceptLeaf(0, at, bytes, digests.tensors[tensor].leaves[leaf]));
     }
   }
-  LS_ASSIGN_OR_RETURN(StoredShards stored, sink->Finish());
+  LS_ASSIGN_OR_RETURN(const StoredShards stored, sink->Finish());
   CommitInfo info;
-  info.job_id = job_id_;
-  info.fingerprint = fingerprint_;
-  info.job_yaml = job_yaml_;
   info.audited = true;
   info.worker_stats_json = "{}\n";
-  LS_RETURN_IF_ERROR(manifests_->Publish(std::move(stored), info).status());
+  LS_RETURN_IF_ERROR(PublishStored(stored, std::move(info)).status());
   recovered_.checkpoint = id;
   return absl::OkStatus();
 }

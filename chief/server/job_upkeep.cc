@@ -1,9 +1,11 @@
 #include "chief/server/job_upkeep.h"
 
+#include <functional>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "chief/checkpoint/adopt.h"
 #include "chief/checkpoint/found_mark.h"
 #include "chief/checkpoint/recovery.h"
 #include "chief/server/this_process.h"
@@ -37,10 +39,19 @@ absl::StatusOr<std::unique_ptr<TermHold>> TakeHold(const JobPlace& place, TermRe
   return BucketHold::Take(*place.bucket(), registry, ThisProcess());
 }
 
-}  // namespace
+// The job in the hands of this process.
+struct Upkeep {
+  TermHold& hold;
+  const DirectoryMark& mark;
+  ManifestStore& manifests;
+  const absl::Status& lost;  // DataLoss: no checkpoint of the job verifies
+};
 
-absl::StatusOr<std::string> ChangeWithoutChief(const JobPlace& place, CheckpointChange change, int64_t step, bool force,
-                                               std::vector<std::string>& messages) {
+using UpkeepTask = std::function<absl::StatusOr<std::string>(const Upkeep&)>;
+
+// Takes the job over, does the task, and leaves what the log says of the last chief's end as it was.
+absl::StatusOr<std::string> ActWithoutChief(const JobPlace& place, bool force, std::vector<std::string>& messages,
+                                            const UpkeepTask& task) {
   Storage& storage = place.storage();
   const std::unique_ptr<JobLog> log = JobLog::Of(place);
   LS_ASSIGN_OR_RETURN(FoundMark found, FindMark(storage, *log));
@@ -60,16 +71,41 @@ absl::StatusOr<std::string> ChangeWithoutChief(const JobPlace& place, Checkpoint
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<TermHold> hold, TakeHold(place, registry));
   TakeFromHead(*log, found);
   LS_RETURN_IF_ERROR(log->Sweep());
-  LS_ASSIGN_OR_RETURN(Recovered recovered, Recover(*hold, *log, found));
-  messages = std::move(recovered.messages);
-  ManifestStore manifests(*hold, *log, std::move(recovered.checkpoints), RetentionRule{});
-  absl::StatusOr<std::string> changed = manifests.Change(change, step);
+  absl::StatusOr<Recovered> recovered = Recover(*hold, *log, found);
+  const absl::Status lost = absl::IsDataLoss(recovered.status()) ? recovered.status() : absl::OkStatus();
+  if (!lost.ok()) recovered = Recovered();
+  LS_RETURN_IF_ERROR(recovered.status());
+  messages = std::move(recovered->messages);
+  ManifestStore manifests(*hold, *log, std::move(recovered->checkpoints), RetentionRule{});
+  absl::StatusOr<std::string> done = task({*hold, *found.mark, manifests, lost});
   LS_RETURN_IF_ERROR(log->Change(absl::StrCat("after ", last.change()), [&](CommitRecord& record) {
-    manifests.Fill(record);
+    if (manifests.accepted().empty()) {
+      *record.mutable_live() = last.live();  // nothing was put in the place of what is damaged
+    } else {
+      manifests.Fill(record);
+    }
     record.set_ended(last.ended());
     record.set_exit_code(last.exit_code());
   }));
-  return changed;
+  return done;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ChangeWithoutChief(const JobPlace& place, CheckpointChange change, int64_t step, bool force,
+                                               std::vector<std::string>& messages) {
+  return ActWithoutChief(place, force, messages, [&](const Upkeep& job) -> absl::StatusOr<std::string> {
+    LS_RETURN_IF_ERROR(job.lost);
+    return job.manifests.Change(change, step);
+  });
+}
+
+absl::StatusOr<std::string> AdoptWithoutChief(const JobPlace& place, const CheckpointReader& checkpoint, bool force,
+                                              std::vector<std::string>& messages,
+                                              const CheckpointReader::OnBytes& on_bytes) {
+  return ActWithoutChief(place, force, messages, [&](const Upkeep& job) {
+    return Adopt(checkpoint, job.hold, job.mark, job.manifests, on_bytes);
+  });
 }
 
 }  // namespace lockstep::chief

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "chief/checkpoint/checkpoint_reader.h"
 #include "chief/checkpoint/manifest_store.h"
 #include "common/job_place/job_place.h"
 
@@ -22,6 +23,12 @@ namespace lockstep::chief {
 // meanwhile. Else codes of the storage.
 absl::StatusOr<std::string> ChangeWithoutChief(const JobPlace& place, CheckpointChange change, int64_t step, bool force,
                                                std::vector<std::string>& messages);
+
+// Makes a checkpoint that lies elsewhere one of the job's (chief/checkpoint/adopt.h), in the same way; also where no
+// checkpoint of the job verifies any more.
+absl::StatusOr<std::string> AdoptWithoutChief(const JobPlace& place, const CheckpointReader& checkpoint, bool force,
+                                              std::vector<std::string>& messages,
+                                              const CheckpointReader::OnBytes& on_bytes = nullptr);
 
 }  // namespace lockstep::chief
 

@@ -211,19 +211,11 @@ grpc::Status SessionService::UploadShare(grpc::ServerContext* call, grpc::Server
 
 absl::Status SessionService::TakeShare(const proto::ShareHeader& header, const SnapshotId& id,
                                        grpc::ServerReader<proto::ShareChunk>& chunks) {
-  LS_ASSIGN_OR_RETURN(const Share share, context_.store->ShareOf(header.share(), header.shares()));
-  if (header.tensors_size() != static_cast<int>(share.pieces.size())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the share holds ", header.tensors_size(), " tensors, expected were ", share.pieces.size()));
-  }
+  LS_ASSIGN_OR_RETURN(ShareReceiver receiver, context_.store->Receive(id, header.share(), header.shares(),
+                                                                      header.tensor_digests(), header.leaf_digests()));
   proto::ShareChunk chunk;
-  uint64_t offset = 0;
-  while (chunks.Read(&chunk)) {
-    LS_RETURN_IF_ERROR(
-        context_.store->Accept(id, header.share(), header.shares(), offset, chunk.data(), chunk.crc32c()));
-    offset += chunk.data().size();
-  }
-  return context_.store->CheckShareComplete(id, header.share());
+  while (chunks.Read(&chunk)) LS_RETURN_IF_ERROR(receiver.Add(chunk.data(), chunk.crc32c()));
+  return receiver.End();
 }
 
 grpc::Status SessionService::Fetch(grpc::ServerContext* call, const proto::FetchRequest* request,

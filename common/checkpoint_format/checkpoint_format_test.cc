@@ -153,11 +153,9 @@ Manifest SomeManifest() {
   manifest.set_position(int64_t{1} << 40);
   manifest.set_audited(true);
   const TensorSpec spec{"w", DType::kF32, {2}};
-  TensorDigest digest(spec);
-  digest.Update("12345678");
-  const Sha256Digest raw = digest.Finish();
+  const TensorDigests digests = DigestTensor(spec, "12345678");
   StateDigestBuilder state;
-  state.Add("w", raw).IgnoreError();
+  state.Add("w", digests.digest).IgnoreError();
   ManifestTensor* tensor = manifest.add_tensors();
   tensor->set_name("w");
   tensor->set_group("model");
@@ -165,7 +163,8 @@ Manifest SomeManifest() {
   tensor->add_shape(2);
   tensor->set_file("model.safetensors");
   tensor->set_end(8);
-  tensor->set_sha256(ToHex(raw));
+  tensor->set_sha256(ToHex(digests.digest));
+  tensor->add_leaves(ToHex(digests.leaves[0]));
   ManifestFile* file = manifest.add_files();
   file->set_path("model.safetensors");
   file->set_size(100);
@@ -215,12 +214,18 @@ TEST_CASE("manifest: one that contradicts itself is not written", "[manifest]") 
   CHECK_THAT(refused([](Manifest& m) { *m.add_tensors() = m.tensors(0); }), Contains("out of order"));
   CHECK_THAT(refused([](Manifest& m) { m.set_state_digest(std::string(64, '0')); }), Contains("state digest"));
   CHECK_THAT(refused([](Manifest& m) { m.set_term(0); }), Contains("term"));
+  const std::string other(64, '0');
+  CHECK_THAT(refused([&](Manifest& m) { m.mutable_tensors(0)->set_leaves(0, other); }), Contains("'w' has leaves"));
+  CHECK_THAT(refused([&](Manifest& m) { m.mutable_tensors(0)->add_leaves(other); }), Contains("'w' has leaves"));
+  CHECK_THAT(refused([](Manifest& m) { m.mutable_tensors(0)->clear_leaves(); }), Contains("'w' has leaves"));
+  CHECK_THAT(refused([](Manifest& m) { m.mutable_tensors(0)->set_leaves(0, std::string(1, 'x')); }),
+             Contains("'w' has leaves"));
 }
 
 TEST_CASE("manifest: a newer format is told apart from damage", "[manifest]") {
   Manifest manifest = SomeManifest();
   const std::string json = EncodeManifest(manifest).value();
-  const std::string newer = absl::StrReplaceAll(json, {{"\"format_version\": 1", "\"format_version\": 2"}});
+  const std::string newer = absl::StrReplaceAll(json, {{"\"format_version\": 2", "\"format_version\": 3"}});
   CHECK(ParseManifest(newer, "m").status().code() == absl::StatusCode::kFailedPrecondition);
 }
 

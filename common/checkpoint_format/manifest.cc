@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "absl/strings/ascii.h"
@@ -10,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint_format/proto_json.h"
 #include "common/digest/sha256.h"
-#include "common/digest/state_digest.h"
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
 
@@ -26,6 +26,27 @@ bool IsHexDigest(absl::string_view text) {
 
 absl::Status Malformed(absl::string_view file, absl::string_view what) {
   return absl::DataLossError(absl::StrCat(file, " is not a valid manifest: ", what));
+}
+
+// Nullopt: it is none of 64 hexadecimal digits.
+std::optional<Sha256Digest> ParseDigest(const std::string& hex) {
+  if (!IsHexDigest(hex)) return std::nullopt;
+  const std::string raw = absl::HexStringToBytes(hex);
+  Sha256Digest digest;
+  std::copy(raw.begin(), raw.end(), digest.begin());
+  return digest;
+}
+
+// Whether the leaves that the manifest lists make the digest of their tensor.
+bool LeavesHold(const TensorSpec& spec, const ManifestTensor& tensor) {
+  LeafDigests leaves;
+  for (const std::string& leaf : tensor.leaves()) {
+    const std::optional<Sha256Digest> digest = ParseDigest(leaf);
+    if (!digest.has_value()) return false;
+    leaves.push_back(*digest);
+  }
+  const uint64_t bytes = tensor.end() - tensor.begin();
+  return leaves.size() == LeafCount(bytes) && ToHex(TensorDigestOf(spec, leaves)) == tensor.sha256();
 }
 
 absl::Status CheckFiles(const Manifest& manifest, absl::string_view file, std::set<absl::string_view>& paths) {
@@ -59,6 +80,10 @@ absl::Status CheckTensors(const Manifest& manifest, absl::string_view file, cons
     }
     if (!paths.contains(tensor.file())) return Malformed(file, shown + "lies in a file that is not listed");
     if (!IsHexDigest(tensor.sha256())) return Malformed(file, shown + "has no digest");
+    const TensorSpec spec{tensor.name(), *dtype, Shape(tensor.shape().begin(), tensor.shape().end())};
+    if (manifest.format_version() >= kManifestWithLeaves && !LeavesHold(spec, tensor)) {
+      return Malformed(file, shown + "has leaves that do not make its digest");
+    }
   }
   return absl::OkStatus();
 }
@@ -125,14 +150,29 @@ std::vector<CheckpointTensor> ManifestLayout(const Manifest& manifest) {
 absl::StatusOr<std::string> StateDigestOf(const Manifest& manifest) {
   StateDigestBuilder state;
   for (const ManifestTensor& tensor : manifest.tensors()) {
-    const std::string raw = absl::HexStringToBytes(tensor.sha256());
-    Sha256Digest digest;
-    if (raw.size() != digest.size())
-      return absl::DataLossError(absl::StrCat("tensor '", tensor.name(), "' has no digest"));
-    std::copy(raw.begin(), raw.end(), digest.begin());
-    LS_RETURN_IF_ERROR(state.Add(tensor.name(), digest));
+    const std::optional<Sha256Digest> digest = ParseDigest(tensor.sha256());
+    if (!digest.has_value()) return absl::DataLossError(absl::StrCat("tensor '", tensor.name(), "' has no digest"));
+    LS_RETURN_IF_ERROR(state.Add(tensor.name(), *digest));
   }
   return state.Hex();
+}
+
+absl::Status AddLeaves(const StateDigests& digests, Manifest& manifest) {
+  if (static_cast<int>(digests.tensors.size()) != manifest.tensors_size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("digests of ", digests.tensors.size(), " tensors for a manifest of ", manifest.tensors_size()));
+  }
+  for (int i = 0; i < manifest.tensors_size(); ++i) {
+    ManifestTensor& tensor = *manifest.mutable_tensors(i);
+    const TensorDigests& of = digests.tensors[static_cast<size_t>(i)];
+    tensor.set_sha256(ToHex(of.digest));
+    tensor.clear_leaves();
+    for (const Sha256Digest& leaf : of.leaves) tensor.add_leaves(ToHex(leaf));
+  }
+  manifest.set_flat_state_digest(manifest.state_digest());
+  manifest.set_state_digest(digests.state);
+  manifest.set_format_version(kManifestFormatVersion);
+  return absl::OkStatus();
 }
 
 Evaluations ToProto(const EvaluationLedger& ledger) {

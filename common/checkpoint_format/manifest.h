@@ -11,12 +11,15 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/checkpoint_format/checkpoint_tensor.h"
+#include "common/digest/state_digest.h"
 #include "common/protocol/evaluation.h"
 #include "protos/checkpoint.pb.h"
 
 namespace lockstep {
 
-inline constexpr int kManifestFormatVersion = 1;
+inline constexpr int kManifestFormatVersion = 2;
+// From this version on tensor digests are made of leaves (common/digest/state_digest.h).
+inline constexpr int kManifestWithLeaves = 2;
 inline constexpr uint64_t kMaxManifestBytes = 256u << 20;
 
 // The file's bytes; sets `manifest.manifest_sha256` to their digest.
@@ -31,6 +34,17 @@ std::vector<CheckpointTensor> ManifestLayout(const Manifest& manifest);
 
 // The state digest that the manifest's tensor digests make.
 absl::StatusOr<std::string> StateDigestOf(const Manifest& manifest);
+
+// Makes a manifest of format version 1 one of today's, given the digests of the state in the order of ManifestLayout.
+// It keeps the state digest that it had (`flat_state_digest`), by which logs and lists of earlier programs know it.
+// InvalidArgument: they are not of as many tensors.
+absl::Status AddLeaves(const StateDigests& digests, Manifest& manifest);
+
+// Whether a log or a list that gives this state digest means the state of this manifest.
+inline bool IsStateOf(absl::string_view state_digest, const Manifest& manifest) {
+  if (state_digest == manifest.state_digest()) return true;
+  return !manifest.flat_state_digest().empty() && state_digest == manifest.flat_state_digest();
+}
 
 // Whether the job may go back to it when replicas differ: every worker of its generation held this state. Step 0
 // counts, and so does a manifest of an earlier program, which says nothing of it.

@@ -2,10 +2,12 @@
 #include <cpuid.h>
 #endif
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "common/digest/crc32c.h"
 #include "common/digest/hmac.h"
@@ -69,16 +71,80 @@ TEST_CASE("digest: HMAC with SHA-256 gives the values of RFC 4231", "[digest]") 
         "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
 }
 
+std::string AsBytes(const Sha256Digest& digest) { return {digest.begin(), digest.end()}; }
+
 TEST_CASE("digest: a tensor's digest covers exactly its name, dtype, shape and bytes", "[digest]") {
   const TensorSpec spec{"w", DType::kF32, {1, 2}};
   const std::string bytes("\x01\x02\x03\x04\x05\x06\x07\x08", 8);
-  // u32 1 · w · u32 3 · F32 · u32 2 · i64 1 · i64 2 · bytes
-  const std::string encoded = std::string("\1\0\0\0w\3\0\0\0F32\2\0\0\0", 16) + std::string("\1\0\0\0\0\0\0\0", 8) +
-                              std::string("\2\0\0\0\0\0\0\0", 8) + bytes;
-  TensorDigest digest(spec);
-  digest.Update(bytes.substr(0, 3));
-  digest.Update(bytes.substr(3));
-  CHECK(ToHex(digest.Finish()) == Sha256Hex(encoded));
+  // u32 1 · w · u32 3 · F32 · u32 2 · i64 1 · i64 2
+  const std::string head = std::string("\1\0\0\0w\3\0\0\0F32\2\0\0\0", 16) + std::string("\1\0\0\0\0\0\0\0", 8) +
+                           std::string("\2\0\0\0\0\0\0\0", 8);
+
+  const TensorDigests digests = DigestTensor(spec, bytes);
+
+  REQUIRE(digests.leaves.size() == 1);
+  CHECK(ToHex(digests.leaves[0]) == Sha256Hex(bytes));
+  CHECK(ToHex(digests.digest) == Sha256Hex(head + AsBytes(digests.leaves[0])));
+  FlatTensorDigest flat(spec);
+  flat.Update(bytes.substr(0, 3));
+  flat.Update(bytes.substr(3));
+  CHECK(ToHex(flat.Finish()) == Sha256Hex(head + bytes));
+}
+
+TEST_CASE("digest: a tensor has a leaf for every 4 MiB and one for the rest", "[digest]") {
+  CHECK(LeafCount(0) == 0);
+  CHECK(LeafCount(1) == 1);
+  CHECK(LeafCount(kLeafBytes) == 1);
+  CHECK(LeafCount(kLeafBytes + 1) == 2);
+  CHECK(LeafCount(~uint64_t{0}) == uint64_t{1} << 42);
+  CHECK(LeafSize(2 * kLeafBytes + 5, 1) == kLeafBytes);
+  CHECK(LeafSize(2 * kLeafBytes + 5, 2) == 5);
+  CHECK(LeafSize(kLeafBytes, 0) == kLeafBytes);
+
+  const TensorSpec spec{"w", DType::kU8, {static_cast<int64_t>(2 * kLeafBytes + 5)}};
+  std::string bytes(2 * kLeafBytes + 5, 'a');
+  const TensorDigests before = DigestTensor(spec, bytes);
+  bytes[kLeafBytes] = 'b';
+  const TensorDigests after = DigestTensor(spec, bytes);
+
+  REQUIRE(after.leaves.size() == 3);
+  CHECK(after.leaves[0] == before.leaves[0]);
+  CHECK(after.leaves[1] == Sha256Of(bytes.substr(kLeafBytes, kLeafBytes)));
+  CHECK(after.leaves[1] != before.leaves[1]);
+  CHECK(after.leaves[2] == Sha256Of("aaaaa"));
+  CHECK(after.digest == TensorDigestOf(spec, after.leaves));
+  CHECK(after.digest != before.digest);
+  CHECK(DigestTensor({"w", DType::kF32, {0, 3}}, "").leaves.empty());
+}
+
+TEST_CASE("digest: a state gives the same digests on any number of threads", "[digest]") {
+  std::vector<std::string> bytes;
+  for (size_t t = 0; t < 5; ++t) bytes.emplace_back(3 * kLeafBytes * t + t, static_cast<char>('a' + t));
+  std::vector<TensorSpec> specs;
+  for (size_t t = 0; t < bytes.size(); ++t) {
+    specs.push_back({"t" + std::to_string(5 - t), DType::kU8, {static_cast<int64_t>(bytes[t].size())}});
+  }
+  std::vector<TensorBytes> tensors;
+  StateDigestBuilder one_by_one;
+  uint64_t total = 0;
+  for (size_t t = 0; t < bytes.size(); ++t) {
+    tensors.push_back({&specs[t], bytes[t]});
+    REQUIRE(one_by_one.Add(specs[t], bytes[t]).ok());
+    total += bytes[t].size();
+  }
+
+  for (const int threads : {0, 1, 3, 100}) {
+    std::atomic<uint64_t> heard{0};
+    const StateDigests state = DigestState(tensors, threads, [&heard](uint64_t more) { heard += more; });
+    CHECK(state.state == one_by_one.Hex());
+    CHECK(heard == total);
+    REQUIRE(state.tensors.size() == bytes.size());
+    for (size_t t = 0; t < bytes.size(); ++t) {
+      CHECK(state.tensors[t].digest == DigestTensor(specs[t], bytes[t]).digest);
+      CHECK(state.tensors[t].leaves == DigestTensor(specs[t], bytes[t]).leaves);
+    }
+  }
+  CHECK(DigestState({}, 4).state == Sha256Hex(""));
 }
 
 TEST_CASE("digest: the state's digest ignores the order of arrival and nothing else", "[digest]") {
@@ -93,13 +159,7 @@ TEST_CASE("digest: the state's digest ignores the order of arrival and nothing e
   const std::string expected = state({a, b}, bytes);
 
   CHECK(state({b, a}, bytes) == expected);
-  CHECK(expected == [&] {
-    TensorDigest da(a), db(b);
-    da.Update(bytes);
-    db.Update(bytes);
-    const Sha256Digest ra = da.Finish(), rb = db.Finish();
-    return Sha256Hex(std::string(ra.begin(), ra.end()) + std::string(rb.begin(), rb.end()));
-  }());
+  CHECK(expected == Sha256Hex(AsBytes(DigestTensor(a, bytes).digest) + AsBytes(DigestTensor(b, bytes).digest)));
 
   CHECK(state({a, {"b", DType::kU64, {}}}, bytes) != expected);
   CHECK(state({a, {"b", DType::kI64, {1}}}, bytes) != expected);

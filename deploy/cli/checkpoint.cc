@@ -116,8 +116,8 @@ absl::Status Verify(const JobPlace& place, const CheckpointOptions& options) {
 absl::Status Digest(const JobPlace& place, const CheckpointOptions& options) {
   LS_ASSIGN_OR_RETURN(std::vector<chief::CheckpointSummary> all, Select(place, options));
   LS_ASSIGN_OR_RETURN(chief::CheckpointReader reader, chief::CheckpointReader::Open(place.storage(), all.front().path));
-  LS_ASSIGN_OR_RETURN(std::string digest, reader.ComputeStateDigest());
-  std::cout << digest << "\n";
+  LS_ASSIGN_OR_RETURN(const StateDigests digests, reader.ComputeDigests());
+  std::cout << digests.state << "\n";
   return absl::OkStatus();
 }
 
@@ -181,6 +181,7 @@ void AddCheckpoint(CLI::App& app, int& exit_code) {
   AddDiff(*command, exit_code);
   AddCheckpointChanges(*command, exit_code);
   AddCheckpointExport(*command, exit_code);
+  AddCheckpointAdopt(*command, exit_code);
 }
 
 }  // namespace lockstep::cli

@@ -25,6 +25,7 @@ void AddCheckpoint(CLI::App& app, int& exit_code);
 // `lockstep checkpoint pin|unpin|rm`, below `checkpoint`.
 void AddCheckpointChanges(CLI::App& checkpoint, int& exit_code);
 // `lockstep checkpoint export`.
+void AddCheckpointAdopt(CLI::App& checkpoint, int& exit_code);
 void AddCheckpointExport(CLI::App& checkpoint, int& exit_code);
 void AddMetagraph(CLI::App& app, int& exit_code);
 void AddData(CLI::App& app, int& exit_code);

@@ -39,13 +39,13 @@ struct Arguments {
 struct Upload {
   struct Chunk {
     int share;
-    uint64_t offset;
     absl::string_view bytes;
     uint32_t crc32c;
   };
   SnapshotId id;
   std::vector<CheckpointTensor> layout;
   std::vector<std::string> streams;
+  std::vector<ShareProof> proofs;
   std::vector<Chunk> chunks;
 };
 
@@ -61,7 +61,6 @@ absl::StatusOr<Upload> MakeUpload(const Arguments& arguments) {
   const int64_t values = arguments.mib * (int64_t{1} << 20) / kTensors / 4;
   std::vector<std::string> tensors;
   uint64_t random = 1;
-  StateDigestBuilder digest;
   for (int t = 0; t < kTensors; ++t) {
     upload.layout.push_back({std::string(kModelGroup), {absl::StrCat("weight", t), DType::kF32, {values}}});
     std::string& bytes = tensors.emplace_back(static_cast<size_t>(values) * 4, '\0');
@@ -69,11 +68,14 @@ absl::StatusOr<Upload> MakeUpload(const Arguments& arguments) {
       random = random * 6364136223846793005u + 1442695040888963407u;
       std::memcpy(&bytes[i], &random, 8);
     }
-    LS_RETURN_IF_ERROR(digest.Add(upload.layout.back().spec, bytes));
   }
-  upload.id = {"line-1", 1, digest.Hex()};
+  std::vector<TensorBytes> views;
+  for (size_t t = 0; t < tensors.size(); ++t) views.push_back({&upload.layout[t].spec, tensors[t]});
+  const StateDigests digests = DigestState(views, 1);
+  upload.id = {"line-1", 1, digests.state};
   LS_ASSIGN_OR_RETURN(const SharePlan plan, PlanShares(upload.layout, kShares));
   for (const auto& share : plan.shares) {
+    upload.proofs.push_back(ProofOf(digests, share));
     std::string& stream = upload.streams.emplace_back();
     for (const SharePiece& piece : share.pieces) {
       stream += tensors[piece.tensor];
@@ -85,7 +87,7 @@ absl::StatusOr<Upload> MakeUpload(const Arguments& arguments) {
     const absl::string_view stream = upload.streams[static_cast<size_t>(share)];
     for (size_t at = 0; at < stream.size(); at += kChunk) {
       const absl::string_view bytes = stream.substr(at, kChunk);
-      upload.chunks.push_back({share, at, bytes, Crc32c(bytes)});
+      upload.chunks.push_back({share, bytes, Crc32c(bytes)});
     }
   }
   return upload;
@@ -95,14 +97,18 @@ absl::StatusOr<double> Save(const std::string& directory, const Upload& upload) 
   LS_ASSIGN_OR_RETURN(auto storage, LocalStorage::Create(directory));
   LS_ASSIGN_OR_RETURN(auto chief, SmallChief::Start(*storage));
   const auto start = Clock::now();
-  LS_ASSIGN_OR_RETURN(auto sink, ShardSink::Open(*chief->hold, upload.id, upload.layout, kShares));
+  LS_ASSIGN_OR_RETURN(std::shared_ptr<ShardSink> sink,
+                      ShardSink::Open(*chief->hold, upload.id, upload.layout, kShares));
   std::vector<absl::Status> sent(kShares);
   std::vector<std::thread> senders;
   for (int share = 0; share < kShares; ++share) {
     senders.emplace_back([&, share] {
+      const ShareProof& proof = upload.proofs[static_cast<size_t>(share)];
+      auto receiver =
+          ShareReceiver::Begin(sink, static_cast<uint32_t>(share), TensorDigestBytes(proof), LeafDigestBytes(proof));
+      sent[share] = receiver.status();
       for (const Upload::Chunk& chunk : upload.chunks) {
-        if (chunk.share != share) continue;
-        sent[share].Update(sink->Accept(upload.id, share, chunk.offset, chunk.bytes, chunk.crc32c));
+        if (chunk.share == share && sent[share].ok()) sent[share] = receiver->Add(chunk.bytes, chunk.crc32c);
       }
     });
   }

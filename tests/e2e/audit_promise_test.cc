@@ -53,6 +53,24 @@ TEST_CASE("promise: of three workers the one whose memory is hit is named, and t
   job.ReplayRecords();
 }
 
+TEST_CASE("promise: a snapshot that changed in memory costs no save: it is named, and another worker sends the rest",
+          "[e2e]") {
+  LocalJob job("snapshot", kJob, Settings());
+  job.StartChief(2);
+  job.StartWorker(0);
+  setenv("LOCKSTEP_TEST_FLIP_SNAPSHOT_OF_STEP", "40", 1);
+  job.StartWorker(1);
+  unsetenv("LOCKSTEP_TEST_FLIP_SNAPSHOT_OF_STEP");
+  for (const char* process : {"chief", "worker-0", "worker-1"}) CHECK(job.WaitForEnd(process) == Ended{});
+
+  const std::string log = job.LogOf("chief");
+  CHECK_THAT(job.LogOf("worker-1"), Catch::Contains("bits of the snapshot of step 40 are flipped"));
+  CHECK_THAT(log, Catch::Contains("from worker-1 on ") && Catch::Contains("are not those that were announced"));
+  CHECK_THAT(log, !Catch::Contains("abandoned"));
+  CHECK(job.Stats().job().losses() == 0);
+  CHECK(job.Digest() == UndisturbedDigest());
+}
+
 TEST_CASE("promise: of two workers nobody is named, both go back, and the last bits are right", "[e2e]") {
   LocalJob job("two", kJob, Settings());
   job.StartChief(2);

@@ -1,5 +1,6 @@
 // `lockstep checkpoint pin|unpin|rm` and `checkpoint.keep_every`, on real processes.
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <regex>
 #include <set>
@@ -82,6 +83,42 @@ TEST_CASE("checkpoint: the job goes on to the same state after its checkpoints w
   const std::string undisturbed = TempPath("upkept.undisturbed");
   REQUIRE(Run({"run", kJob, "--workers", "1", "--dir", undisturbed}, longer).code == kExitDone);
   CHECK(Digest(directory) == Digest(undisturbed));
+}
+
+// Changes the last byte of every shard of the model in these checkpoints.
+void Damage(const std::string& checkpoints) {
+  for (const auto& entry : fs::recursive_directory_iterator(checkpoints)) {
+    if (entry.path().extension() != ".safetensors" || entry.path().parent_path().filename() == "optimizer") continue;
+    std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(-1, std::ios::end);
+    const char last = static_cast<char>(file.get() ^ 1);
+    file.seekp(-1, std::ios::end);
+    file.put(last);
+  }
+}
+
+TEST_CASE("checkpoint: a backup is adopted where no checkpoint verifies any more, and the job ends as it would have",
+          "[e2e]") {
+  const std::string directory = TempPath("adopted"), backup = TempPath("adopted.backup");
+  const auto run = [&] {
+    return Run({"run", kJob, "--workers", "1", "--dir", directory}, Settings("60steps", "20steps"));
+  };
+  REQUIRE(run().code == kExitDone);
+  const std::string undisturbed = Run({"checkpoint", "digest", directory}).output;
+  fs::copy(directory + "/checkpoints/step-000000020", backup, fs::copy_options::recursive);
+  Damage(directory + "/checkpoints");
+  const Result lost = run();
+  CHECK(lost.code == kExitStorage);
+  CHECK_THAT(lost.output, Contains("lockstep checkpoint adopt"));
+
+  const Result adopted = Run({"checkpoint", "adopt", directory, backup});
+  INFO(adopted.output);
+  REQUIRE(adopted.code == kExitDone);
+  CHECK_THAT(adopted.output, Contains("step-000000020 is adopted") && Contains("from which the job goes on"));
+  CHECK_THAT(Run({"checkpoint", "adopt", directory, backup}).output, Contains("counts already"));
+
+  REQUIRE(run().code == kExitDone);
+  CHECK(Run({"checkpoint", "digest", directory}).output == undisturbed);
 }
 
 }  // namespace

@@ -311,6 +311,22 @@ void Engine::Do(const StopComputing& action) {
   options_.post(ComputingStopped{action.generation, std::exchange(sync_voided_, false)});
 }
 
+namespace {
+
+// Changes a bit of every tensor of a snapshot after its digests were made, as memory that fails would.
+void FlipSnapshotForTest(uint64_t step, const HostState& snapshot) {
+  static const char* const kOf = std::getenv("LOCKSTEP_TEST_FLIP_SNAPSHOT_OF_STEP");
+  uint64_t of = 0;
+  if (kOf == nullptr || !absl::SimpleAtoi(kOf, &of) || step != of) return;
+  LS_LOG(warn, "LOCKSTEP_TEST_FLIP_SNAPSHOT_OF_STEP: bits of the snapshot of step ", step, " are flipped");
+  for (size_t i = 0; i < snapshot.layout().tensors.size(); ++i) {
+    const absl::Span<const std::byte> bytes = snapshot.tensor(static_cast<int>(i));
+    if (!bytes.empty()) const_cast<std::byte*>(bytes.data())[0] ^= std::byte{0x10};
+  }
+}
+
+}  // namespace
+
 void Engine::Do(const TakeSnapshot& action) {
   const NowDoing taking("the snapshot of step ", action.step);
   const absl::Time begin = SteadyNow();
@@ -329,8 +345,10 @@ void Engine::Do(const TakeSnapshot& action) {
           copied, absl::InternalError(absl::StrCat("snapshot of step ", action.step, ": ", copied.message()))));
       return;
     }
-    const SnapshotId id{action.lineage, action.step, copy.state->Digest()};
-    snapshots_.Name(id, copy.state);
+    const auto digests = std::make_shared<const StateDigests>(copy.state->Digests());
+    const SnapshotId id{action.lineage, action.step, digests->state};
+    FlipSnapshotForTest(action.step, *copy.state);
+    snapshots_.Name(id, {copy.state, digests});
     options_.post(SnapshotDone{id});
   });
 }

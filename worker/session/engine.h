@@ -108,6 +108,8 @@ class Engine {
   void Do(const ComputeDigest& action);
   // False: memory does not suffice for a copy.
   bool KeepCopy(const ComputeDigest& action);
+  // While nothing else computes: on as many threads as the replica has.
+  std::string DigestOf(const HostState& state) { return state.Digest(&pulse_, replica_->digest_threads()); }
   void Do(const TakeUpKept& action);
   void Do(const DropKept& action);
   void Do(const ReleaseMemory& action);

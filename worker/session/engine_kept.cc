@@ -17,7 +17,7 @@ void Engine::Do(const ComputeDigest& action) {
     FailForGood(fetched);
     return;
   }
-  options_.post(DigestComputed{action.position, state.host().Digest(&pulse_), /*kept=*/false, absl::ZeroDuration(),
+  options_.post(DigestComputed{action.position, DigestOf(state.host()), /*kept=*/false, absl::ZeroDuration(),
                                /*keep_failed=*/!action.keep_as.empty()});
 }
 
@@ -34,17 +34,17 @@ bool Engine::KeepCopy(const ComputeDigest& action) {
     return true;
   }
   const absl::Duration took = SteadyNow() - begin;
-  const SnapshotId id{action.keep_as, action.position.step, copy->state->Digest(&pulse_)};
-  kept_.Name(id, copy->state);
+  const SnapshotId id{action.keep_as, action.position.step, DigestOf(*copy->state)};
+  kept_.Name(id, {copy->state, nullptr});
   options_.post(DigestComputed{action.position, id.digest, /*kept=*/true, took});
   return true;
 }
 
 void Engine::Do(const TakeUpKept& action) {
   const NowDoing returning("going back to the copy of step ", action.copy.step);
-  const std::shared_ptr<const HostState> copy = kept_.Find(action.copy);
+  const std::shared_ptr<const HostState> copy = kept_.Find(action.copy).state;
   if (copy == nullptr) return options_.post(KeptTakenUp{action.copy, "this copy is not held here"});
-  const std::string digest = copy->Digest(&pulse_);
+  const std::string digest = DigestOf(*copy);
   if (digest != action.copy.digest || copy->step() != static_cast<int64_t>(action.copy.step)) {
     return options_.post(KeptTakenUp{
         action.copy, absl::StrCat("the copy of ", action.copy.ToString(), " has digest ", digest.substr(0, 12),

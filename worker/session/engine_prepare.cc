@@ -192,7 +192,7 @@ absl::StatusOr<std::string> Engine::Transfer(Communicator& communicator, const S
   TransferHeader header{};
   if (communicator.rank() == root) {
     LS_RETURN_IF_ERROR(state.Fetch());
-    const std::string digest = state.host().Digest(&pulse_);
+    const std::string digest = DigestOf(state.host());
     std::memcpy(header.digest, digest.data(), sizeof header.digest);
     header.step = state.step();
     header.progress = progress;
@@ -209,7 +209,7 @@ absl::StatusOr<std::string> Engine::Transfer(Communicator& communicator, const S
   if (receives) sync_voided_ = true;
   LS_RETURN_IF_ERROR(sync.Send(root, receives));
   if (!receives) return expected;
-  const std::string digest = state.host().Digest(&pulse_);
+  const std::string digest = DigestOf(state.host());
   if (digest != expected) {
     return absl::DataLossError(
         absl::StrCat("the state received from rank ", root, " has digest ", digest, ", the sender's is ", expected));
@@ -251,7 +251,7 @@ absl::StatusOr<std::string> Engine::Restore(Communicator& communicator, const Sy
   }
   StateSync sync(communicator, {static_cast<int64_t>(action.restore->step), kSyncAttempt}, live, &pulse_);
   LS_RETURN_IF_ERROR(sync.Gather(plan));
-  const std::string digest = state.Digest(&pulse_);
+  const std::string digest = DigestOf(state);
   if (digest != action.restore->digest || state.step() != static_cast<int64_t>(action.restore->step)) {
     return absl::DataLossError(absl::StrCat("the restored state has digest ", digest, " at step ", state.step(),
                                             ", the checkpoint is ", action.restore->ToString()));

@@ -210,10 +210,10 @@ void SessionLoop::Perform(const UploadShare& action) {
   };
   const auto address = client_.Address();
   if (!address.ok()) return failed(address.status().message());
-  auto state = engine_.snapshots().Find(action.snapshot);
-  if (state == nullptr) return failed("the snapshot is not held here");
-  const absl::Status started =
-      uploader_.Start({*address, action.fence, action.snapshot, action.share, action.shares, std::move(state)});
+  HeldSnapshot held = engine_.snapshots().Find(action.snapshot);
+  if (held.state == nullptr) return failed("the snapshot is not held here");
+  const absl::Status started = uploader_.Start({*address, action.fence, action.snapshot, action.share, action.shares,
+                                                std::move(held.state), std::move(held.digests)});
   if (!started.ok()) failed(started.message());
 }
 

@@ -133,7 +133,8 @@ TEST_CASE("slow link: fetches and uploads end well", "[session]") {
   BoundedQueue<absl::Status> ended(1);
   ShareUploader uploader("token", [&](const ShareJob&, const absl::Status& status) { ended.Push(status); });
   const auto state = std::make_shared<const HostState>(HostState::Create(layout).value());
-  REQUIRE(uploader.Start({chief.location().address, {}, {"line", 7, "digest"}, 0, 1, state}).ok());
+  const auto digests = std::make_shared<const StateDigests>(state->Digests());
+  REQUIRE(uploader.Start({chief.location().address, {}, {"line", 7, digests->state}, 0, 1, state, digests}).ok());
 
   const std::optional<absl::Status> status = ended.Pop(kNever);
   REQUIRE(status.has_value());

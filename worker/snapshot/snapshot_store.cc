@@ -38,19 +38,19 @@ absl::StatusOr<Snapshot> SnapshotStore::Take(ReplicaState& state) {
   return Snapshot{std::shared_ptr<const HostState>(buffer.release(), give_back), std::move(copied)};
 }
 
-void SnapshotStore::Name(const SnapshotId& id, std::shared_ptr<const HostState> snapshot) {
+void SnapshotStore::Name(const SnapshotId& id, HeldSnapshot snapshot) {
   MutexLock lock(&mutex_);
   held_[id] = std::move(snapshot);
 }
 
-std::shared_ptr<const HostState> SnapshotStore::Find(const SnapshotId& id) const {
+HeldSnapshot SnapshotStore::Find(const SnapshotId& id) const {
   MutexLock lock(&mutex_);
   const auto found = held_.find(id);
-  return found == held_.end() ? nullptr : found->second;
+  return found == held_.end() ? HeldSnapshot() : found->second;
 }
 
 void SnapshotStore::Drop(const SnapshotId& id) {
-  std::shared_ptr<const HostState> dropped;
+  HeldSnapshot dropped;
   MutexLock lock(&mutex_);
   const auto found = held_.find(id);
   if (found == held_.end()) return;

@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/digest/state_digest.h"
 #include "common/protocol/ids.h"
 #include "common/sync/mutex.h"
 #include "worker/device/device.h"
@@ -33,6 +34,12 @@ struct Snapshot {
   absl::Status Wait() const { return copied == nullptr ? absl::OkStatus() : copied->Wait(); }
 };
 
+// A snapshot that is held under its name.
+struct HeldSnapshot {
+  std::shared_ptr<const HostState> state;       // null: there is none
+  std::shared_ptr<const StateDigests> digests;  // of `state`, which make the name's; null: nobody asks for them
+};
+
 class SnapshotStore {
  public:
   SnapshotStore() : pool_(std::make_shared<Pool>()) {}
@@ -45,9 +52,9 @@ class SnapshotStore {
   absl::StatusOr<Snapshot> Take(ReplicaState& state);
 
   // Holds `snapshot`, which was waited for, under its name until Drop.
-  void Name(const SnapshotId& id, std::shared_ptr<const HostState> snapshot);
-  // Null when none of that name is held.
-  std::shared_ptr<const HostState> Find(const SnapshotId& id) const;
+  void Name(const SnapshotId& id, HeldSnapshot snapshot);
+  // Without a state when none of that name is held.
+  HeldSnapshot Find(const SnapshotId& id) const;
   void Drop(const SnapshotId& id);
 
  private:
@@ -58,7 +65,7 @@ class SnapshotStore {
 
   const std::shared_ptr<Pool> pool_;  // snapshots return their buffers to it, also when they outlive the store
   mutable Mutex mutex_;
-  std::map<SnapshotId, std::shared_ptr<const HostState>> held_ GUARDED_BY(mutex_);
+  std::map<SnapshotId, HeldSnapshot> held_ GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep::worker

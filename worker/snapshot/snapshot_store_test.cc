@@ -41,11 +41,11 @@ TEST_CASE("snapshot: a dropped one lives on for who reads it, and its buffer is 
   const SnapshotId id{"l", 7, "d"};
   auto reader = store.Take(*state).value().state;
   const void* address = reader->bytes().data();
-  store.Name(id, reader);
-  REQUIRE(store.Find(id) == reader);
+  store.Name(id, {reader, nullptr});
+  REQUIRE(store.Find(id).state == reader);
 
   store.Drop(id);
-  CHECK(store.Find(id) == nullptr);
+  CHECK(store.Find(id).state == nullptr);
   auto second = store.Take(*state).value().state;
   CHECK(second->bytes().data() != address);
 

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint_format/state_tensors.h"
-#include "common/digest/state_digest.h"
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
 #include "worker/device/host_memory.h"
@@ -107,13 +106,12 @@ absl::Status HostState::Load(absl::Span<const Tensor> initial) {
   return absl::OkStatus();
 }
 
-std::string HostState::Digest(Pulse* pulse) const {
-  StateDigestBuilder digest;
+StateDigests HostState::Digests(Pulse* pulse, int threads) const {
+  std::vector<TensorBytes> tensors;
   for (size_t i = 0; i < layout_.tensors.size(); ++i) {
-    LS_CHECK(digest.Add(layout_.tensors[i].spec, AsText(tensor(i))).ok(), "names in a layout are unique");
-    AdvancePulse(pulse, sizes_[i]);
+    tensors.push_back({&layout_.tensors[i].spec, AsText(tensor(static_cast<int>(i)))});
   }
-  return digest.Hex();
+  return DigestState(tensors, threads, [pulse](uint64_t bytes) { AdvancePulse(pulse, bytes); });
 }
 
 std::vector<CheckpointTensor> HostState::CheckpointLayout() const { return ToCheckpointTensors(layout_); }

@@ -19,6 +19,7 @@
 #include "absl/types/span.h"
 #include "common/checkpoint_format/checkpoint_tensor.h"
 #include "common/checkpoint_format/shares.h"
+#include "common/digest/state_digest.h"
 #include "common/graph/state_layout.h"
 #include "common/sync/pulse.h"
 #include "common/tensor/tensor.h"
@@ -58,8 +59,11 @@ class HostState {
   // type or shape.
   absl::Status Load(absl::Span<const Tensor> initial);
 
-  // The digest of common/digest/state_digest.h. Advances `pulse` (may be null) by the bytes.
-  std::string Digest(Pulse* pulse = nullptr) const;
+  // The digests of common/digest/state_digest.h, in the order of the layout, made on up to `threads` threads. Advances
+  // `pulse` (may be null) by the bytes.
+  StateDigests Digests(Pulse* pulse = nullptr, int threads = 1) const;
+  // That of the whole state.
+  std::string Digest(Pulse* pulse = nullptr, int threads = 1) const { return Digests(pulse, threads).state; }
 
   // The layout in the words of checkpoints.
   std::vector<CheckpointTensor> CheckpointLayout() const;

@@ -75,6 +75,7 @@ class ReplicaBuilder {
     }
     replica_->data_digest_ = replica_->train_->content_hash();
     replica_->settings_ = MadeWithSettings(job_);
+    replica_->digest_threads_ = static_cast<int>(job_.resources().cpu_threads());
     return absl::OkStatus();
   }
 

@@ -5,6 +5,7 @@
 #ifndef LOCKSTEP_WORKER_STEP_REPLICA_H_
 #define LOCKSTEP_WORKER_STEP_REPLICA_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -88,6 +89,9 @@ class Replica {
   const std::string& plan_hash() const { return plan_hash_; }
   // Over the job's training data; that of evaluations is checked against the job's own hash.
   const std::string& data_digest() const { return data_digest_; }
+  // On which a digest of the state may be made while nothing else computes: the job's, which are few where a GPU does
+  // the work.
+  int digest_threads() const { return gpu().has_value() ? std::max(digest_threads_, 4) : digest_threads_; }
   // Copies of audited states for which memory suffices; beside the replica.
   int kept_copies() const { return kept_copies_; }
   // TrainingPolicy::settings of the job that it was made from.
@@ -112,6 +116,7 @@ class Replica {
   bool grows_ = false;                           // the job's `resources.gpu_memory`
   int64_t releasable_bytes_ = 0;
   int kept_copies_ = 0;
+  int digest_threads_ = 1;
   Pulse* pulse_ = nullptr;
   Mutex mutex_;
   StepRunner* cancellable_ GUARDED_BY(mutex_) = nullptr;  // runner_, for other threads

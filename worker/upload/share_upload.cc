@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint_format/share_proof.h"
 #include "common/checkpoint_format/shares.h"
 #include "common/digest/crc32c.h"
 #include "common/liveness/activity.h"
@@ -25,16 +26,9 @@ proto::ShareChunk HeaderOf(const ShareJob& job, const Share& share) {
   *header.mutable_snapshot() = ToWire(job.snapshot);
   header.set_share(job.share);
   header.set_shares(job.shares);
-  const std::vector<CheckpointTensor> layout = job.state->CheckpointLayout();
-  for (const SharePiece& piece : share.pieces) {
-    const CheckpointTensor& tensor = layout[piece.tensor];
-    proto::ShareTensor& described = *header.add_tensors();
-    described.set_name(tensor.spec.name);
-    described.set_dtype(std::string(DTypeName(tensor.spec.dtype)));
-    for (const int64_t dim : tensor.spec.shape) described.add_shape(dim);
-    described.set_bytes(piece.bytes);
-    described.set_group(tensor.group);
-  }
+  const ShareProof proof = ProofOf(*job.digests, share);
+  header.set_tensor_digests(TensorDigestBytes(proof));
+  header.set_leaf_digests(LeafDigestBytes(proof));
   return chunk;
 }
 

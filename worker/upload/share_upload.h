@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "absl/status/status.h"
+#include "common/digest/state_digest.h"
 #include "common/protocol/ids.h"
 #include "common/sync/mutex.h"
 #include "common/sync/queue.h"
@@ -31,6 +32,7 @@ struct ShareJob {
   uint32_t share = 0;
   uint32_t shares = 0;
   std::shared_ptr<const HostState> state;
+  std::shared_ptr<const StateDigests> digests;  // as they were when the snapshot was announced
 };
 
 class ShareUploader {
