@@ -21,6 +21,7 @@
 #include "common/storage/memory/memory_storage.h"
 #include "common/tensorflow_bundle/bundle_writer.h"
 #include "common/tensorflow_bundle/object_key.h"
+#include "common/tensorflow_bundle/table.h"
 #include "protos/tensorflow_bundle.pb.h"
 
 namespace lockstep::chief {
@@ -177,6 +178,25 @@ TEST_CASE("tensorflow weights: what a job cannot take is refused by name, unless
   std::string bytes(4, '\0');
   REQUIRE((*source)->Read(0, absl::MakeSpan(bytes)).ok());
   CHECK(bytes == four);
+}
+
+TEST_CASE("tensorflow weights: a partitioned variable is refused by name, unless it is not needed", "[warm_start]") {
+  Folder folder("partitioned");
+  tf::BundleHeader header;
+  header.set_num_shards(1);
+  tf::BundleEntry entry;
+  entry.set_dtype(ToTensorflowType(DType::kF32));
+  entry.mutable_shape()->add_dim()->set_size(4);
+  entry.add_slices();
+  const std::string index =
+      EncodeTable({{"", header.SerializeAsString()}, {"dense/kernel", entry.SerializeAsString()}});
+  REQUIRE(WriteNewFile(*folder.storage, "ck.index", index, Access::kShared).ok());
+
+  job::WarmStart from = From(folder.path + "/ck");
+  CHECK_THAT(MessageOf(from),
+             Contains("variable dense.kernel") && Contains("partitioned") && Contains("save it whole"));
+  from.add_allow_unused("dense.*");
+  CHECK(OpenWeights(from).value()->tensors().empty());
 }
 
 TEST_CASE("tensorflow weights: a variable of use to no job does not shift those behind it", "[warm_start]") {
