@@ -108,7 +108,8 @@ void AddCheckpointExport(CLI::App& checkpoint, int& exit_code) {
       ->required();
   command->callback([options, &exit_code] {
     const absl::Status status = Export(*options);
-    exit_code = status.ok() ? static_cast<int>(kExitDone) : Fail(status, StorageExitCode(status));
+    const ExitCode failed = absl::IsAlreadyExists(status) ? kExitUsage : StorageExitCode(status);
+    exit_code = status.ok() ? static_cast<int>(kExitDone) : Fail(status, failed);
   });
 }
 

@@ -57,7 +57,7 @@ TEST_CASE("warm start: a checkpoint of TensorFlow gives the weights that it was 
   // It stays as it is, and the next one becomes the folder's newest.
   const std::string before = Read(folder + "/ck-20.index");
   const Result again = Run({"checkpoint", "export", trained, "--format", "tensorflow", "-o", folder + "/ck-20"});
-  CHECK(again.code == kExitStorage);
+  CHECK(again.code == kExitUsage);
   CHECK_THAT(again.output, Contains("name another prefix"));
   CHECK(Read(folder + "/ck-20.index") == before);
   const Result first = Run({"checkpoint", "export", trained, "--step", "0", "--format", "tensorflow", "--weights-only",
