@@ -7,18 +7,15 @@
 #include <utility>
 #include <variant>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/str_split.h"
 #include "chief/events/event_record.h"
+#include "chief/events/module_paths.h"
 #include "common/checkpoint_format/proto_json.h"
 #include "common/graph/graph_editor.h"
 #include "common/graph/ops/schema.h"
 #include "common/graph/serialize_update.h"
-#include "common/graph/state_names.h"
 #include "common/status/check.h"
 #include "common/tensor/tensor.h"
 #include "protos/metagraph.pb.h"
@@ -28,16 +25,6 @@ namespace {
 
 constexpr char kShapes[] = "_output_shapes";  // what the graph tab writes at edges
 constexpr size_t kShownInputs = 8;
-
-// A name of the model as a path of modules, in the characters that names of nodes may have.
-std::string ModulePath(absl::string_view name) {
-  const char* const separator = absl::StrContains(name, '/') ? "/" : ".";
-  std::string path = absl::StrJoin(absl::StrSplit(name, separator, absl::SkipEmpty()), "/");
-  for (char& c : path) {
-    if (!absl::ascii_isalnum(c) && !absl::StrContains("/._-", c)) c = '_';
-  }
-  return path.empty() ? "_" : path;
-}
 
 std::string OpOf(OpType type) {
   return OpDomain(type).empty() ? std::string(OpName(type)) : absl::StrCat(OpDomain(type), ".", OpName(type));
@@ -72,9 +59,7 @@ tensorboard::AttrValue ValueOf(const RawAttribute& raw) {
 class GraphWriter {
  public:
   // `graph` is not owned; its shapes are inferred, or its values unknown.
-  explicit GraphWriter(const Graph& graph) : graph_(graph) {
-    for (const Variable& variable : graph.variables) variables_.insert(variable.name);
-  }
+  explicit GraphWriter(const Graph& graph) : graph_(graph) {}
 
   tensorboard::NodeDef& Add(const std::string& path, const std::string& op) {
     std::string name = path;
@@ -85,13 +70,12 @@ class GraphWriter {
     return node;
   }
 
-  void AddSource(const std::string& name, const std::string& op) {
-    tensorboard::NodeDef& node = Add(ModulePath(name), op);
-    AddOutputs({name}, node);
+  void AddSource(const std::string& value, const std::string& path, const std::string& op) {
+    AddOutputs({value}, Add(path, op));
   }
 
-  void AddNode(const Node& from) {
-    tensorboard::NodeDef& node = Add(PathOf(from), OpOf(from.op));
+  void AddNode(const Node& from, const std::string& path) {
+    tensorboard::NodeDef& node = Add(path, OpOf(from.op));
     AddInputs(from.inputs, node);
     AddOutputs(from.outputs, node);
     for (const auto& [name, value] : SchemaOf(from.op).format(from.attributes)) {
@@ -108,18 +92,6 @@ class GraphWriter {
   tensorboard::GraphDef Finish() { return std::move(to_); }
 
  private:
-  std::string PathOf(const Node& node) const {
-    const std::string path = ModulePath(node.name);
-    if (absl::StrContains(path, '/')) return path;
-    for (const std::string& input : node.inputs) {
-      if (variables_.count(input) == 0) continue;
-      const std::string layer = LayerOf(input);
-      if (layer.empty() || layer == node.name) break;
-      return absl::StrCat(ModulePath(layer), "/", path);
-    }
-    return path;
-  }
-
   void AddOutputs(const std::vector<std::string>& values, tensorboard::NodeDef& node) {
     for (size_t k = 0; k < values.size(); ++k) {
       if (values[k].empty()) continue;  // nobody asked for it
@@ -133,7 +105,6 @@ class GraphWriter {
 
   const Graph& graph_;
   tensorboard::GraphDef to_;
-  std::set<std::string> variables_;
   std::set<std::string> taken_;
   std::map<std::string, std::string> sources_;  // by value: how a node's input names it
 };
@@ -183,10 +154,15 @@ tensorboard::GraphDef MakeGraphDef(const MetaGraph& metagraph) {
   BindBatch(&graph, metagraph.pass_batch);
   if (!InferShapes(&graph).ok()) graph.values.clear();  // shown without shapes
   GraphWriter writer(graph);
-  for (const GraphInput& input : graph.inputs) writer.AddSource(input.name, "Placeholder");
-  for (const Variable& variable : graph.variables) writer.AddSource(variable.name, OpOf(variable.kind));
-  for (const Constant& constant : graph.constants) writer.AddSource(constant.name, "Const");
-  for (const Node& node : graph.nodes) writer.AddNode(node);
+  const ModulePaths paths = FindModulePaths(graph);
+  for (const GraphInput& input : graph.inputs) writer.AddSource(input.name, ModulePath(input.name), "Placeholder");
+  for (const Variable& variable : graph.variables) {
+    writer.AddSource(variable.name, ModulePath(variable.name), OpOf(variable.kind));
+  }
+  for (size_t i = 0; i < graph.constants.size(); ++i) {
+    writer.AddSource(graph.constants[i].name, paths.constants[i], "Const");
+  }
+  for (size_t i = 0; i < graph.nodes.size(); ++i) writer.AddNode(graph.nodes[i], paths.nodes[i]);
   const LossRule& loss = metagraph.loss;
   if (loss.kind != LossKind::kGraphOutput) {
     writer.AddInputs({loss.output, loss.label}, writer.Add("loss", LossOp(loss.kind)));

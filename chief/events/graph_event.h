@@ -17,8 +17,7 @@
 namespace lockstep::chief {
 
 // One node per input, variable, constant and node of the forward graph, and one for the loss. Names are paths of
-// modules, so that the graph tab folds them: those of the model with '/' where PyTorch has '.', and a node whose name
-// has no path stands in the module of the first variable that it reads. Shapes are those of one pass.
+// modules (module_paths.h), so that the graph tab folds them. Shapes are those of one pass.
 tensorboard::GraphDef MakeGraphDef(const MetaGraph& metagraph);
 
 // The records that tell of a metagraph: one graph event, one metagraph event with the fingerprint, and a text.

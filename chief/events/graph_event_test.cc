@@ -125,8 +125,8 @@ TEST_CASE("graph event: an imported model's names become paths of their own", "[
 
   CHECK(InputsOf(nodes.at("encoder/0/node_linear")) == std::vector<std::string>{"x", "encoder/0/weight"});
   CHECK(InputsOf(nodes.at("encoder/layers.0/Mul")) ==
-        std::vector<std::string>{"encoder/0/node_linear", "onnx__Mul_12"});
-  CHECK(nodes.at("onnx__Mul_12").op() == "Const");
+        std::vector<std::string>{"encoder/0/node_linear", "encoder/layers.0/onnx__Mul_12"});
+  CHECK(nodes.at("encoder/layers.0/onnx__Mul_12").op() == "Const");
   CHECK(InputsOf(nodes.at("encoder/layers/0/Mul")) == std::vector<std::string>{"encoder/layers.0/Mul", "scale"});
   CHECK(InputsOf(nodes.at("encoder/layers/0/Mul_1")) == std::vector<std::string>{"encoder/layers/0/Mul"});
   CHECK(InputsOf(nodes.at("Add_0")) == std::vector<std::string>{"encoder/layers/0/Mul_1", "encoder/layers/0/Mul_1:1"});

@@ -86,6 +86,8 @@ TEST_CASE("series: what happens to workers is told at the next step, in counts a
   CHECK(values.count("samples_per_second") == 0);
   CHECK(told.changes == "- worker-1: reset\n");
   CHECK(series.Take(kStart + absl::Seconds(3), 13, 1, totals, false).changes.empty());
+  series.Changed("worker-1: differed");  // which counts nowhere
+  CHECK(series.Take(kStart + absl::Seconds(4), 14, 1, totals, false).changes == "- worker-1: differed\n");
 }
 
 TEST_CASE("series: no tag gets two values for a step, until it is trained again", "[events]") {

@@ -36,19 +36,20 @@ def expect(condition, what):
 
 
 def check_curves(curves, steps):
-    """`curves`: steps by tag, as a reader gives them."""
-    for tag, told in sorted(curves.items()):
-        if not told:
+    """`curves`: (step, value) by tag, as a reader gives them."""
+    for tag, points in sorted(curves.items()):
+        if not points:
             expect(False, f"{tag} has values")
             continue
+        told = [step for step, _ in points]
         expect(all(a < b for a, b in zip(told, told[1:])), f"{tag}: a step counts twice or comes late")
-        print(f"    {tag}: {len(told)} values, steps {told[0]} to {told[-1]}")
+        print(f"    {tag}: {len(told)} values, steps {told[0]} to {told[-1]}, the last {points[-1][1]:.6g}")
     for tag in ("loss", "learning_rate", "samples_per_second", "cluster/workers", "cluster/lost", "cluster/chief_starts"):
         expect(tag in curves, f"{tag} is shown")
     expect(any(re.fullmatch(r"worker/.*/step_ms", tag) for tag in curves), "a worker's step time is shown")
     for tag in ("loss", "learning_rate"):
         if tag in curves and steps:
-            expect(curves[tag][-1] == steps, f"{tag} ends with step {steps}")
+            expect(curves[tag][-1][0] == steps, f"{tag} ends with step {steps}")
 
 
 def check_graph(graph):
@@ -80,7 +81,7 @@ def check_accumulator(directory, steps):
     accumulator = event_accumulator.EventAccumulator(directory, size_guidance={"scalars": 0, "tensors": 0})
     accumulator.Reload()
     tags = accumulator.Tags()
-    check_curves({tag: [e.step for e in accumulator.Scalars(tag)] for tag in tags["scalars"]}, steps)
+    check_curves({tag: [(e.step, e.value) for e in accumulator.Scalars(tag)] for tag in tags["scalars"]}, steps)
     expect(tags["graph"] and tags["meta_graph"], "there are a graph and a metagraph")
     check_graph(accumulator.Graph())
     for tag in tags["tensors"]:
@@ -123,9 +124,9 @@ def check_server(directory, steps, fast):
         for _ in range(100):  # the server is still reading
             time.sleep(0.1)
             tags = json.loads(server.get("plugin/scalars/tags"))[run]
-            curves = {tag: [point[1] for point in json.loads(server.get("plugin/scalars/scalars", run=run, tag=tag))]
-                      for tag in tags}
-            if all(curves.values()) and (not steps or curves.get("loss", [0])[-1:] == [steps]):
+            curves = {tag: [(step, value) for _, step, value
+                            in json.loads(server.get("plugin/scalars/scalars", run=run, tag=tag))] for tag in tags}
+            if all(curves.values()) and (not steps or curves.get("loss", [(0, 0)])[-1][0] == steps):
                 break
         check_curves(curves, steps)
         expect(json.loads(server.get("plugin/graphs/info"))[run]["run_graph"], "the graph tab has a graph")
