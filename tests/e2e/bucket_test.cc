@@ -3,15 +3,19 @@
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/object_store/bucket_storage.h"
 #include "common/object_store/fake_s3.h"
 #include "common/object_store/test_http_server.h"
 #include "common/status/exit_code.h"
+#include "common/storage/files.h"
 #include "tests/e2e/commands.h"
+#include "tests/e2e/shown_events.h"
 
 namespace lockstep::e2e {
 namespace {
@@ -62,6 +66,18 @@ const std::string& Undisturbed() {
   return digest;
 }
 
+// Contents by name.
+std::map<std::string, std::string> EventsOf(Server& server, const std::string& job) {
+  BucketStorage bucket(&server.fake.objects());
+  const std::string folder = absl::StrCat("runs/", job, "/events");
+  const std::vector<DirectoryEntry> entries = bucket.List(folder).value();
+  std::map<std::string, std::string> files;
+  for (const DirectoryEntry& entry : entries) {
+    files[entry.name] = ReadWholeFile(bucket, JoinPath(folder, entry.name), 64 << 20).value();
+  }
+  return files;
+}
+
 // A chief and two workers that know of the job no more than its place.
 struct Processes {
   Processes(const std::string& name, const std::string& url)
@@ -110,6 +126,14 @@ TEST_CASE("bucket: all processes of a job are killed, and it goes on to the weig
   CHECK_THAT(Run({"status", "--dir", url}).output, Contains("DONE  step 1000"));
   CHECK_THAT(Run({"stats", url}).output, Contains("samples/s"));
   CHECK_THAT(Run({"metagraph", "diff", url, url}).output, Contains("the same"));
+
+  const Shown shown = ShowEvents(EventsOf(server, "killed"));
+  CHECK(shown.graphs == 1);
+  CHECK(shown.metagraphs == 1);
+  CHECK(shown.starts.size() == 2);
+  CHECK(shown.curves.at("loss").rbegin()->first == 1000);
+  CHECK(shown.Last("cluster/chief_starts") == 2);
+  CHECK(shown.Last("samples_per_second") > 0);
 }
 
 TEST_CASE("bucket: `lockstep run` is killed with its processes, and the same command goes on", "[e2e]") {

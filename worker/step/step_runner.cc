@@ -147,7 +147,7 @@ absl::StatusOr<StepResult> StepRunner::RunStep(Communicator& communicator, int64
   // The gate: every bucket is reduced, the word is read, every rank comes to the same decision.
   StepResult result;
   result.word = word.control;
-  result.norm = TakeNorm();
+  result.norm = NewestNorm();
   const WordShape shape{.ranks = communicator.size(),
                         .logical_shards = config_.logical_shards,
                         .tensors = static_cast<int>(parameters_.size()),

@@ -94,7 +94,7 @@ struct StepResult {
   ControlWord word;
   StepRecord record;
   std::string message;  // which tensor, when not finite
-  // Where the rule clips: of the newest step before this one that was applied; once.
+  // Where the rule clips: of the newest update before this one.
   std::optional<GradientNorm> norm;
 };
 
@@ -165,7 +165,7 @@ class StepRunner {
   absl::Status Update(int64_t step, const ReducedWord& word, double denominator);
   absl::Status FindClip(int64_t step, double denominator);
   // What FindClip left. REQUIRES: the device has done what was queued then.
-  std::optional<GradientNorm> TakeNorm();
+  std::optional<GradientNorm> NewestNorm() const;
   absl::Status MoveStatistics(const ReducedWord& word);
   absl::StatusOr<std::vector<uint64_t>> EvaluateBatch(int64_t step, int64_t index);
 
@@ -198,7 +198,7 @@ class StepRunner {
   device::MirroredBuffer means_;                                       // float64 per element of a statistic
   std::vector<std::unique_ptr<device::TensorTable>> declared_tables_;  // by bucket; indices in the declared order
   device::MirroredBuffer squares_;                                     // float64 per tensor, then the factor that clips
-  // The step whose squares those are, and what its gradient is divided by; none: they were told, or mean nothing.
+  // The step whose squares those are, and what its gradient is divided by; none: they mean nothing.
   std::optional<std::pair<int64_t, double>> squares_of_;
 
   // Where the host sees the device's memory, passes read the reader's batches themselves, and `staging_` is null. Else

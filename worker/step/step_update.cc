@@ -2,7 +2,6 @@
 #include <cmath>
 #include <numeric>
 #include <tuple>
-#include <utility>
 
 #include "common/clock/clock.h"
 #include "common/status/check.h"
@@ -62,9 +61,9 @@ absl::Status StepRunner::FindClip(int64_t step, double denominator) {
                         *config_.metagraph.update.clip_global_norm, clip_factor());
 }
 
-std::optional<GradientNorm> StepRunner::TakeNorm() {
+std::optional<GradientNorm> StepRunner::NewestNorm() const {
   if (!squares_of_.has_value()) return std::nullopt;
-  const auto [step, denominator] = *std::exchange(squares_of_, std::nullopt);
+  const auto& [step, denominator] = *squares_of_;
   const auto* const squares = reinterpret_cast<const double*>(squares_.on_host());
   return GradientNorm{step, std::sqrt(std::accumulate(squares, squares + parameters_.size(), 0.0)) / denominator};
 }
