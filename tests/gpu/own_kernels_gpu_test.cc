@@ -5,7 +5,11 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "common/graph/training_graph.h"
 #include "tests/contracts/device_cases.h"
 #include "tests/contracts/device_comparison.h"
@@ -22,15 +26,21 @@ std::string OnHostPath() {
   return std::filesystem::read_symlink("/proc/self/exe").replace_filename("liblockstep_cuda_on_host.so").string();
 }
 
-// Equal numbers, in all their bits. NaNs are equal: which one comes out is not computed.
-int Differences(const std::vector<double>& a, const std::vector<double>& b) {
-  REQUIRE(a.size() == b.size());
+bool IsNegative(double value) { return std::signbit(value); }
+
+// Where two lists are not equal numbers, in all their bits: how often, and the first place. NaNs are equal: which one
+// comes out is not computed.
+std::string Differences(const std::vector<double>& expected, const std::vector<double>& got) {
+  REQUIRE(expected.size() == got.size());
   int count = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    const bool same = a[i] == b[i] ? std::signbit(a[i]) == std::signbit(b[i]) : std::isnan(a[i]) && std::isnan(b[i]);
-    if (!same) ++count;
+  std::string first;
+  for (size_t i = 0; i < got.size(); ++i) {
+    const double a = expected[i], b = got[i];
+    const bool same = a == b ? IsNegative(a) == IsNegative(b) : std::isnan(a) && std::isnan(b);
+    if (same) continue;
+    if (++count == 1) first = absl::StrFormat("[%d]: %a on the host, %a on the GPU", i, a, b);
   }
-  return count;
+  return count == 0 ? "" : absl::StrCat(count, " of ", got.size(), ", the first at ", first);
 }
 
 TEST_CASE("own kernels: a GPU gives the bits of host execution, for every op over random shapes", "[gpu]") {
@@ -50,7 +60,7 @@ TEST_CASE("own kernels: a GPU gives the bits of host execution, for every op ove
         const Values got = RunCase(*gpu, graph, seed, false, &own);
         for (const auto& [name, values] : expected) {
           INFO(name);
-          CHECK(Differences(values, got.at(name)) == 0);
+          CHECK(Differences(values, got.at(name)) == "");
         }
       }
     }

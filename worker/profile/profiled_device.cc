@@ -18,24 +18,30 @@ constexpr absl::string_view kGradientPrefix = "lockstep.grad";
 
 class ProfiledStream final : public device::Stream {
  public:
-  ProfiledStream(std::unique_ptr<device::Stream> inner, Profiler* profiler)
-      : inner_(std::move(inner)), profiler_(profiler) {}
+  // `waits`: what is queued is not done when the call returns.
+  ProfiledStream(std::unique_ptr<device::Stream> inner, Profiler* profiler, bool waits)
+      : inner_(std::move(inner)), profiler_(profiler), waits_(waits) {}
 
-  device::Stream& inner() { return *inner_; }
+  // Queues work in the stream inside, and returns when it is done.
+  template <typename Queue>
+  absl::Status Finish(Queue queue) {
+    LS_RETURN_IF_ERROR(queue(*inner_));
+    return waits_ ? inner_->Synchronize() : absl::OkStatus();
+  }
 
   absl::Status Record(device::Event& event) override { return inner_->Record(event); }
   absl::Status WaitFor(device::Event& event) override { return inner_->WaitFor(event); }
   absl::Status CopyToDevice(std::byte* device, const std::byte* host, size_t bytes) override {
     const Profiler::Scope scope(profiler_, ProfileTrack::kData, "(copy to device)");
-    return inner_->CopyToDevice(device, host, bytes);
+    return Finish([&](device::Stream& inner) { return inner.CopyToDevice(device, host, bytes); });
   }
   absl::Status CopyToHost(std::byte* host, const std::byte* device, size_t bytes) override {
     const Profiler::Scope scope(profiler_, ProfileTrack::kReduction, "(copy to host)");
-    return inner_->CopyToHost(host, device, bytes);
+    return Finish([&](device::Stream& inner) { return inner.CopyToHost(host, device, bytes); });
   }
   absl::Status CopyOnDevice(std::byte* to, const std::byte* from, size_t bytes) override {
     const Profiler::Scope scope(profiler_, ProfileTrack::kForward, "(copy)");
-    return inner_->CopyOnDevice(to, from, bytes);
+    return Finish([&](device::Stream& inner) { return inner.CopyOnDevice(to, from, bytes); });
   }
   absl::Status Zero(std::byte* device, size_t bytes) override { return inner_->Zero(device, bytes); }
   absl::Status Synchronize() override { return inner_->Synchronize(); }
@@ -48,6 +54,7 @@ class ProfiledStream final : public device::Stream {
  private:
   std::unique_ptr<device::Stream> inner_;
   Profiler* const profiler_;
+  const bool waits_;
 };
 
 class ProfiledKernel final : public device::Kernel {
@@ -63,7 +70,8 @@ class ProfiledKernel final : public device::Kernel {
   absl::Status Bind(const device::KernelArguments& arguments) override { return inner_->Bind(arguments); }
   absl::Status Launch(device::Stream& stream) override {
     const int64_t begin = profiler_->now();
-    absl::Status status = inner_->Launch(static_cast<ProfiledStream&>(stream).inner());
+    absl::Status status =
+        static_cast<ProfiledStream&>(stream).Finish([this](device::Stream& inner) { return inner_->Launch(inner); });
     profiler_->Record(work_, begin, profiler_->now());
     return status;
   }
@@ -87,7 +95,7 @@ ProfiledDevice::ProfiledDevice(std::unique_ptr<device::Device> inner, Profiler* 
     : inner_(std::move(inner)),
       profiler_(profiler),
       step_math_(&inner_->step_math(), [](device::Stream& stream, const device::WrappedStepMath::Work& work) {
-        return work(static_cast<ProfiledStream&>(stream).inner());
+        return static_cast<ProfiledStream&>(stream).Finish(work);
       }) {}
 
 ProfileTrack ProfiledDevice::TrackOf(const Node& node) {
@@ -105,7 +113,7 @@ ProfileTrack ProfiledDevice::TrackOf(const Node& node) {
 
 absl::StatusOr<std::unique_ptr<device::Stream>> ProfiledDevice::NewStream() {
   LS_ASSIGN_OR_RETURN(std::unique_ptr<device::Stream> inner, inner_->NewStream());
-  return std::make_unique<ProfiledStream>(std::move(inner), profiler_);
+  return std::make_unique<ProfiledStream>(std::move(inner), profiler_, !inner_->host_visible());
 }
 
 absl::StatusOr<std::unique_ptr<device::Kernel>> ProfiledDevice::MakeKernel(const device::KernelRequest& request) {

@@ -1,8 +1,8 @@
 // A device whose kernels and copies tell a profiler when they ran; they are those of the device inside, with the same
 // bits. Kernels of nodes behind the loss's gradient stand on the backward track, others on the forward one.
 //
-// Times launches: REQUIRES that the device inside does its work before a launch returns, as those do that compute in
-// host memory.
+// A device with memory of its own goes on by itself after a launch; there every kernel and copy is waited for, so that
+// its time is its own. It holds the launch, some microseconds, and steps take longer than those that nobody watches.
 //
 // Threading: as device.h.
 #ifndef LOCKSTEP_WORKER_PROFILE_PROFILED_DEVICE_H_

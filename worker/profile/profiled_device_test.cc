@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "worker/device/deferred/make_device.h"
 #include "worker/device/devices.h"
 #include "worker/plan/plan_test_models.h"
 #include "worker/profile/operations.h"
@@ -64,6 +65,22 @@ TEST_CASE("profiled device: every node of a pass is a span, once per pass, and t
   const auto expected = Must(plain->RunPassWithDigests(inputs.bytes, {}));
   REQUIRE(digests.size() == expected.size());
   for (size_t i = 0; i < digests.size(); ++i) CHECK(digests[i].sha256 == expected[i].sha256);
+}
+
+TEST_CASE("profiled device: what a device does by itself is done when a call returns, so that its time is counted",
+          "[profile]") {
+  Profiler profiler;
+  ProfiledDevice watched(device::MakeDeferredDevice(Cpu(), device::DeferredMemory::kHidden), &profiler);
+  REQUIRE_FALSE(watched.host_visible());
+  const auto stream = Must(watched.NewStream());
+  const auto memory = Must(watched.Allocate(3));
+  std::vector<std::byte> in = {std::byte{1}, std::byte{2}, std::byte{3}}, out(3);
+
+  MustOk(stream->CopyToDevice(memory->address(), in.data(), 3));
+  in[0] = std::byte{9};  // too late to matter
+  MustOk(stream->CopyToHost(out.data(), memory->address(), 3));
+
+  CHECK(out == std::vector<std::byte>{std::byte{1}, std::byte{2}, std::byte{3}});
 }
 
 TEST_CASE("operations: products and convolutions count what their definition multiplies", "[profile]") {
