@@ -340,11 +340,11 @@ class Scan {
     const std::string place = aside.empty() ? ""
                                             : absl::StrCat(" (", aside.size(), " that were set aside are in ",
                                                            hold_.storage().Describe(layout::kSetAside), ")");
-    return absl::DataLossError(
-        absl::StrCat("no checkpoint in ", hold_.storage().Describe(layout::kCheckpoints),
-                     " verifies, and this job has been trained before",
-                     refused_.empty() ? "" : absl::StrCat(" (", Reasons(), ")"), ". Put a good one back with `lockstep checkpoint adopt`", place,
-                     ", or start again with another --dir; training does not restart from random weights by itself"));
+    return absl::DataLossError(absl::StrCat(
+        "no checkpoint in ", hold_.storage().Describe(layout::kCheckpoints),
+        " verifies, and this job has been trained before", refused_.empty() ? "" : absl::StrCat(" (", Reasons(), ")"),
+        ". Put a good one back with `lockstep checkpoint adopt`", place,
+        ", or start again with another --dir; training does not restart from random weights by itself"));
   }
 
   using Steps = std::vector<std::pair<int64_t, std::string>>;

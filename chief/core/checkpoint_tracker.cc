@@ -173,45 +173,6 @@ bool CheckpointTracker::PublishDone(const SnapshotId& snapshot, absl::Time now, 
   return true;
 }
 
-void CheckpointTracker::StorageRefused(const StorageFailed& event, const Context& context, Outbox& out,
-                                       Roster& roster) {
-  Save* save = InStorage(event.snapshot);
-  // One error of the disk reaches every sender of a share: it counts once, and the save waits already.
-  if (save == nullptr) return;
-  if (!event.may_pass && save->stage == Stage::kPublishing && IsPublished(save->id) && !published_is_lost_) {
-    out.Say(Level::kWarning, absl::StrCat("the evaluation of ", published_.ToString(), " cannot be added to it: ",
-                                          event.message, ". It is saved once more, as a whole"));
-    published_is_lost_ = true;
-    save->stage = Stage::kWaiting;
-    save->not_before = context.now + kRetry;
-    return;
-  }
-  if (!event.may_pass) {
-    if (++damaged_in_a_row_ >= kDamagedBeforeEnd) {
-      storage_verdict_ = absl::StrCat("saving ", event.snapshot.ToString(), " failed ", damaged_in_a_row_,
-                                      " times in a row: ", event.message, ". The last published checkpoint is step ",
-                                      published_.step, "; nothing of it was touched.");
-    }
-    return Abandon(*save, event.message, save->insist, context.now, out, roster);
-  }
-  const bool say =
-      trouble_.Refused(context.now, absl::StrCat(save->id.ToString(), " cannot be saved: ", event.message));
-  if (say || (save->insist && !said_that_members_wait_)) {
-    said_that_members_wait_ = save->insist;
-    out.Say(Level::kError,
-            absl::StrCat(trouble_.Text(context.now), ". Nothing is lost: ",
-                         save->insist ? "the workers wait with their state in memory" : "training goes on",
-                         ", the newest checkpoint is step ", published_.step,
-                         ", and saving is tried again until the storage takes it"));
-  }
-  out.Add(AbandonSave{save->stored_as, event.message});
-  save->stage = Stage::kWaiting;
-  if (save->insist) return;
-  // Not worth keeping: by the next attempt there is a newer state.
-  Tell(*save, false, "the storage refuses", out, roster);
-  saves_.erase(KeyOf(save->id));
-}
-
 bool CheckpointTracker::IsSuperseded(const Save& save, const Context& context) const {
   return !IsNewer(save.id.step) || !context.history.Includes(save.id.lineage, save.id.step);
 }

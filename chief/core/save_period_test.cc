@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "chief/core/chief_harness.h"
+
 namespace lockstep::chief {
 namespace {
 
@@ -80,6 +82,26 @@ TEST_CASE("save period: a storage that becomes slow is noticed", "[core]") {
   const absl::Duration before = period.Every();
   for (int i = 0; i < 40; ++i) RunAndSave(period, 1, absl::Seconds(20), absl::Seconds(8), 2.0);
   CHECK(period.Every() > 3 * before);
+}
+
+TEST_CASE("coordinator: saves that fall due by what they cost begin after a minute, and people hear of the distance",
+          "[core]") {
+  JobPolicy policy;
+  policy.save_automatic = true;
+  ChiefHarness chief({.workers = 2, .policy = policy});
+  chief.StepTo(5);
+  CHECK(chief.worker(0).requests.count(RequestKind::kSnapshot) == 0);
+  chief.Advance(SavePeriod::kFirst);
+  CHECK(chief.worker(0).requests.count(RequestKind::kSnapshot) == 1);
+  const uint64_t number = chief.worker(0).requests[RequestKind::kSnapshot];
+  chief.TakeSnapshots(SnapshotCause::kDue);
+  CHECK(chief.View().published_step == 5);
+  CHECK_THAT(chief.Last<Announce>().text, Contains("saves are 5s apart"));  // it took no time
+
+  chief.StepTo(6);
+  chief.Advance(SavePeriod::kLeast + absl::Seconds(1));
+
+  CHECK(chief.worker(0).requests[RequestKind::kSnapshot] > number);
 }
 
 }  // namespace

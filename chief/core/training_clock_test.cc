@@ -17,16 +17,15 @@ TEST_CASE("training clock: the time limit counts what all chiefs trained", "[cor
 }
 
 TEST_CASE("training clock: a save is due so long after the last one, a pause of the chief not counted", "[core]") {
-  JobPolicy policy;
-  policy.save_every = absl::Minutes(10);
+  const absl::Duration every = absl::Minutes(10);
   const absl::Time begin = absl::FromUnixSeconds(1000);
   TrainingClock clock(absl::ZeroDuration());
   clock.Saved(begin);
-  CHECK_FALSE(clock.IsSaveDue(begin + absl::Minutes(9), policy));
-  CHECK(clock.IsSaveDue(begin + absl::Minutes(10), policy));
+  CHECK_FALSE(clock.IsSaveDue(begin + absl::Minutes(9), every));
+  CHECK(clock.IsSaveDue(begin + absl::Minutes(10), every));
   clock.ShiftDeadlines(absl::Minutes(1));
-  CHECK_FALSE(clock.IsSaveDue(begin + absl::Minutes(10), policy));
-  CHECK(clock.IsSaveDue(begin + absl::Minutes(11), policy));
+  CHECK_FALSE(clock.IsSaveDue(begin + absl::Minutes(10), every));
+  CHECK(clock.IsSaveDue(begin + absl::Minutes(11), every));
 }
 
 }  // namespace

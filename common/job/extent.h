@@ -27,7 +27,8 @@ std::string AmountText(const job::Amount& amount);
 std::optional<absl::Duration> AmountTime(const job::Amount& amount);
 
 // The first step at whose end `amount` of training is reached, rounding up: 10ep of 60,000 samples at 256 per step are
-// 2,344 steps. nullopt for an amount of time and for `auto`. Saturates at 2^62. REQUIRES: epoch_samples, global_batch_size > 0.
+// 2,344 steps. nullopt for an amount of time and for `auto`. Saturates at 2^62. REQUIRES: epoch_samples,
+// global_batch_size > 0.
 std::optional<int64_t> StepsOf(const job::Amount& amount, int64_t epoch_samples, int64_t global_batch_size);
 
 // Samples of one forward and backward pass: `train.micro_batch`, else a logical shard.

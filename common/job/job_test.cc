@@ -222,6 +222,7 @@ TEST_CASE("job: amounts, names, lists and structure are checked as well", "[job]
   CheckErrors({
       {"10ep", "10", {"expected an amount with its unit", "found '10'"}},
       {"10ep", "0ep", {"must be more than nothing"}},
+      {"10ep", "auto", {"is given in ep, steps, samples, time, found auto"}},
       {"10ep", "0.0001ep", {"at most three decimals"}},
       {"10ep", "-3steps", {"expected an amount"}},
       {"10ep", "2h\n  schedule: {name: cosine}", {"cosine ends with the job"}},

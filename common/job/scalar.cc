@@ -76,6 +76,7 @@ absl::Status CheckAmount(const Key& key, const Amount& amount, absl::string_view
   if (!absl::StrContains(absl::StrCat(" ", key.units(), " "), absl::StrCat(" ", UnitOf(amount), " "))) {
     return absl::InvalidArgumentError(absl::StrCat("is given in ", absl::StrJoin(units, ", "), ", found ", shown));
   }
+  if (amount.automatic()) return absl::OkStatus();
   const double value = amount.has_time()
                            ? absl::ToDoubleSeconds(ToDuration(amount.time()))
                            : static_cast<double>(amount.milli_epochs() + amount.steps() + amount.samples());

@@ -19,7 +19,7 @@ int64_t Steps(const std::string& text, int64_t epoch, int64_t batch) {
 
 TEST_CASE("extent: amounts are read with their unit and written back the same", "[job]") {
   for (const char* text :
-       {"10ep", "0.5ep", "0.001ep", "12.34ep", "500steps", "60000samples", "2h", "1h30m", "250ms", "0steps"}) {
+       {"10ep", "0.5ep", "0.001ep", "12.34ep", "500steps", "60000samples", "2h", "1h30m", "250ms", "0steps", "auto"}) {
     const auto amount = ParseAmount(text);
     REQUIRE(amount.ok());
     CHECK(AmountText(*amount) == text);
