@@ -5,13 +5,16 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "chief/server/job_upkeep.h"
 #include "chief/term/term_claim.h"
+#include "common/checkpoint_format/naming.h"
 #include "common/job_place/job_place.h"
 #include "common/log/escape.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
+#include "common/storage/files.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/progress_line.h"
 
@@ -27,9 +30,15 @@ struct AdoptOptions {
 absl::Status Adopt(const AdoptOptions& options) {
   const std::filesystem::path from(std::string(absl::StripSuffix(options.from, "/")));
   const std::string folder = from.has_parent_path() ? from.parent_path().string() : ".";
+  const std::string name = from.filename().string();
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<JobPlace> source, JobPlace::Open(folder));
+  LS_ASSIGN_OR_RETURN(const bool there, source->storage().Exists(JoinPath(name, layout::kManifest)));
+  if (!there) {
+    return absl::NotFoundError(absl::StrCat(options.from, " is no checkpoint: it holds no ", layout::kManifest,
+                                            "; give the folder of one, step-000001200 of a backup or of set_aside/"));
+  }
   LS_ASSIGN_OR_RETURN(const chief::CheckpointReader checkpoint,
-                      chief::CheckpointReader::OpenFolder(source->storage(), from.filename().string()));
+                      chief::CheckpointReader::OpenFolder(source->storage(), name));
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<JobPlace> place, JobPlace::Open(options.directory));
   std::vector<std::string> messages;
   absl::StatusOr<std::string> adopted;
