@@ -238,7 +238,7 @@ void LoadWorker::MaybeConnected() {
 void LoadWorker::Perform(const worker::SyncState& action) {
   const auto meet = [this, action] {
     Meet(action.generation, {}, absl::ZeroDuration(), [this, action](const ControlWord&) {
-      return worker::StateSynced{action.generation, action.position, crowd_.state().At(action.position.step).digest,
+      return worker::StateSynced{action.generation, action.position, crowd_.state().At(action.position.step).digest(),
                                  action.progress};
     });
   };
@@ -278,20 +278,21 @@ void LoadWorker::Perform(const worker::StopComputing& action) {
 }
 
 void LoadWorker::Perform(const worker::ComputeDigest& action) {
-  crowd_.Post(index_, worker::DigestComputed{action.position, crowd_.state().At(action.position.step).digest});
+  crowd_.Post(index_, worker::DigestComputed{action.position, crowd_.state().At(action.position.step).digest()});
 }
 
 // ---- saves
 
 void LoadWorker::Perform(const worker::TakeSnapshot& action) {
   const StateAt at = crowd_.state().At(action.step);
-  crowd_.Post(index_, worker::SnapshotDone{SnapshotId{action.lineage, action.step, at.digest}});
+  crowd_.Post(index_, worker::SnapshotDone{SnapshotId{action.lineage, action.step, at.digest()}});
 }
 
 void LoadWorker::Perform(const worker::UploadShare& action) {
   const absl::StatusOr<std::string> address = crowd_.client().Address();
-  crowd_.Upload(index_, {address.value_or(""), action.fence, action.snapshot, action.share, action.shares,
-                         crowd_.state().At(action.snapshot.step).state});
+  const StateAt at = crowd_.state().At(action.snapshot.step);
+  crowd_.Upload(
+      index_, {address.value_or(""), action.fence, action.snapshot, action.share, action.shares, at.state, at.digests});
 }
 
 void LoadWorker::Perform(const worker::Announce& action) {

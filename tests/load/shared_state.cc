@@ -45,7 +45,7 @@ StateAt SharedState::At(uint64_t step) {
   auto copy = std::make_shared<worker::HostState>(worker::HostState::Create(state_->layout()).value());
   copy->CopyFrom(*state_);
   copy->step() = static_cast<int64_t>(step);
-  StateAt at{copy, copy->Digest()};
+  StateAt at{copy, std::make_shared<const StateDigests>(copy->Digests())};
   at_[step] = at;
   if (at_.size() > kKept) at_.erase(at_.begin());
   return at;

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "common/checkpoint_format/shares.h"
+#include "common/digest/state_digest.h"
 #include "common/protocol/ids.h"
 #include "common/sync/mutex.h"
 #include "worker/session/chief_client.h"
@@ -23,7 +24,9 @@ namespace lockstep::load {
 // The state at one step.
 struct StateAt {
   std::shared_ptr<const worker::HostState> state;
-  Digest digest;
+  std::shared_ptr<const StateDigests> digests;
+
+  const Digest& digest() const { return digests->state; }
 };
 
 class SharedState {
