@@ -13,8 +13,9 @@ constexpr size_t kMaxPendingBytes = 16u << 20;
 }  // namespace
 
 void EventLog::Trained(absl::Time now, int64_t step, const Scalars& values) {
-  if (!last_step_.has_value() || step <= *last_step_) Add(StartRecord(now, step));
+  const bool goes_back = !last_step_.has_value() || step <= *last_step_;
   last_step_ = step;
+  if (goes_back) Add(StartRecord(now, step));
   Add(ScalarsRecord(now, step, values));
 }
 
@@ -32,7 +33,11 @@ void EventLog::Published(absl::Time now, int64_t step, absl::string_view path) {
 }
 
 void EventLog::Add(const std::string& record) {
-  if (records_.size() <= kMaxPendingBytes) absl::StrAppend(&records_, record);
+  if (records_.size() <= kMaxPendingBytes) {
+    absl::StrAppend(&records_, record);
+  } else {
+    last_step_.reset();  // the mark at which readers drop steps may be lost: the next step makes one
+  }
 }
 
 }  // namespace lockstep::chief

@@ -29,7 +29,7 @@ class EventLog {
   void Published(absl::Time now, int64_t step, absl::string_view path);
 
   // The records since the last call; empty when there are none. What exceeds 16 MiB between two calls is dropped: a
-  // storage that stands still costs points of a curve, not memory.
+  // storage that stands still costs points of a curve, not memory. The next step is then marked as the first one is.
   std::string Take() { return std::exchange(records_, ""); }
 
  private:

@@ -53,5 +53,20 @@ TEST_CASE("events: what nobody takes is bounded", "[events]") {
   CHECK(log.Take().size() < (17u << 20));
 }
 
+TEST_CASE("events: where the mark of going back was dropped, the next step has one", "[events]") {
+  EventLog log;
+  log.Trained(kNow, 7, {{"loss", 1.0}});
+  log.Noted(kNow, 7, "text", std::string(17u << 20, 'x'));
+  log.Trained(kNow, 5, {{"loss", 1.0}});
+  log.Take();
+
+  for (const int64_t step : {6, 7}) log.Trained(kNow, step, {{"loss", 1.0}});
+
+  const auto events = ReadEvents(log.Take());
+  REQUIRE(events.size() == 3);
+  CHECK(events[0].session_log().status() == tensorboard::SessionLog::START);
+  CHECK(events[0].step() == 6);
+}
+
 }  // namespace
 }  // namespace lockstep::chief
