@@ -14,6 +14,8 @@ namespace {
 constexpr absl::string_view kFirstLine =
     "# Written by `lockstep checkpoint export`, which replaces it when it writes another checkpoint here.\n";
 
+constexpr int kMaxDepth = 16;  // of messages in messages: else a nested text takes the whole stack
+
 // Its own errors say enough.
 class Silent final : public google::protobuf::io::ErrorCollector {
  public:
@@ -38,6 +40,7 @@ absl::StatusOr<std::string> ParseCheckpointState(absl::string_view text) {
   google::protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&silent);
   parser.AllowUnknownField(true);
+  parser.SetRecursionLimit(kMaxDepth);
   tf::CheckpointState state;
   if (parser.ParseFromString(std::string(text), &state) && !state.model_checkpoint_path().empty()) {
     return state.model_checkpoint_path();

@@ -27,5 +27,11 @@ TEST_CASE("checkpoint state: a file that names nothing is refused", "[tensorflow
   }
 }
 
+TEST_CASE("checkpoint state: no file is nested so deep that the reader ends", "[tensorflow]") {
+  std::string text;
+  for (int i = 0; i < 100'000; ++i) text += "a{";
+  CHECK(absl::IsDataLoss(ParseCheckpointState(text).status()));
+}
+
 }  // namespace
 }  // namespace lockstep
