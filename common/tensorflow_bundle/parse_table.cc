@@ -102,17 +102,22 @@ absl::StatusOr<Table> Parse(absl::string_view file) {
   LS_ASSIGN_OR_RETURN(const BlockHandle place, TakeHandle(footer));
   LS_ASSIGN_OR_RETURN(const absl::string_view index, ReadBlock(file, place));
   Table table;
-  size_t key_bytes = 0, value_bytes = 0;
+  size_t key_bytes = 0;
+  uint64_t end = 0;  // of the block before: none is read twice
   LS_RETURN_IF_ERROR(ForEachEntry(index, [&](const std::string&, absl::string_view in) -> absl::Status {
     LS_ASSIGN_OR_RETURN(const BlockHandle handle, TakeHandle(in));
+    if (handle.offset < end) return Damaged(absl::StrCat("its blocks overlap, or are not in order: ", At(handle)));
     LS_ASSIGN_OR_RETURN(const absl::string_view block, ReadBlock(file, handle));
+    end = handle.offset + handle.size + kBlockTrailerBytes;
     return ForEachEntry(block, [&](const std::string& key, absl::string_view value) -> absl::Status {
       if (!table.empty() && key <= table.rbegin()->first) return Damaged("its keys are not in order");
       key_bytes += key.size();
-      value_bytes += value.size();
-      if (value_bytes > file.size()) return Damaged("its blocks overlap");
       if (key_bytes > kMaxTableBytes) {
         return absl::InvalidArgumentError(absl::StrCat("its keys have more than ", kMaxTableBytes, " bytes"));
+      }
+      if (table.size() == kMaxTableEntries) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("it has more entries than are read, at most ", kMaxTableEntries));
       }
       table.emplace_hint(table.end(), key, value);
       return absl::OkStatus();

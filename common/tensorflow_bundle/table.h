@@ -20,7 +20,8 @@ namespace lockstep {
 
 using Table = std::map<std::string, std::string>;
 
-inline constexpr size_t kMaxTableBytes = 64 << 20;     // of a file, and of its keys written out
+inline constexpr size_t kMaxTableBytes = 64 << 20;  // of a file, and of its keys written out
+inline constexpr size_t kMaxTableEntries = 1'000'000;
 inline constexpr size_t kMaxTableKeyBytes = 64 << 10;  // of one key
 inline constexpr size_t kTableBlockBytes = 256 << 10;  // after which a block ends
 
@@ -29,7 +30,7 @@ inline constexpr size_t kTableBlockBytes = 256 << 10;  // after which a block en
 std::string EncodeTable(const Table& table, size_t block_bytes = kTableBlockBytes);
 
 // The entries of a file. `file` is for messages. DataLoss: it is damaged, or no such file. InvalidArgument: it is
-// compressed, or larger than what is read.
+// compressed, or has more bytes, keys or entries than are read. (BundleReader says DataLoss of a file with more bytes.)
 absl::StatusOr<Table> ParseTable(absl::string_view bytes, absl::string_view file);
 
 }  // namespace lockstep

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/digest/crc32c.h"
+#include "common/tensorflow_bundle/table_layout.h"
 #include "common/tensorflow_bundle/varint.h"
 
 namespace lockstep {
@@ -35,15 +36,26 @@ std::string Block(const std::string& content, char type = '\0') {
   return content + type + Fixed32(MaskCrc32c(Crc32c(content + type)));
 }
 
-// A file of one block of data with these entries, whatever they are.
-std::string FileOf(const std::string& entries, char type = '\0') {
-  const std::string end = Fixed32(0) + Fixed32(1);  // one restart point
-  const std::string data = Block(entries + end, type), meta = Block(end);
-  const std::string place = Varints({0, entries.size() + end.size()});
-  const std::string index = Varints({0, 1, place.size()}) + "z" + place + end;
+const std::string kEnd("\0\0\0\0\1\0\0\0", 8);  // of a block: one restart point
+
+// A file that begins with `data`, and whose index names these blocks of it.
+std::string FileWith(const std::string& data, const std::vector<BlockHandle>& handles) {
+  const std::string& end = kEnd;
+  const std::string meta = Block(end);
+  std::string index;
+  for (const BlockHandle& handle : handles) {
+    const std::string place = EncodeHandle(handle);
+    index += Varints({0, 1, place.size()}) + "z" + place;
+  }
+  index += end;
   std::string footer = Varints({data.size(), end.size(), data.size() + meta.size(), index.size()});
   footer.resize(40);
   return data + meta + Block(index) + footer + Fixed32(0x8b80fb57) + Fixed32(0xdb477524);
+}
+
+// A file of one block of data with these entries, whatever they are.
+std::string FileOf(const std::string& entries, char type = '\0') {
+  return FileWith(Block(entries + kEnd, type), {{0, entries.size() + kEnd.size()}});
 }
 
 std::string Refusal(const std::string& file) {
@@ -97,6 +109,26 @@ TEST_CASE("table: what its checksums do not tell is refused too", "[tensorflow]"
 TEST_CASE("table: a compressed one is refused with what to do", "[tensorflow]") {
   CHECK_THAT(Refusal(FileOf("", 1)), Contains("Snappy") && Contains("tf.train.Checkpoint.write"));
   CHECK_THAT(Refusal(FileOf("", 2)), Contains("compressed"));
+}
+
+// Else a small file would cost the square of its size.
+TEST_CASE("table: a block is named once, and shares no bytes with another", "[tensorflow]") {
+  const std::string empty = Block(kEnd);
+  REQUIRE(ParseTable(FileWith(empty + empty, {{0, kEnd.size()}, {empty.size(), kEnd.size()}}), "x").ok());
+  CHECK_THAT(Refusal(FileWith(empty, {{0, kEnd.size()}, {0, kEnd.size()}})), Contains("overlap"));
+  // A block that lies in the value of an entry of another one.
+  const std::string entry = Varints({0, 1, empty.size()}) + "a";
+  const std::string outer = entry + empty + kEnd;
+  const BlockHandle whole{0, outer.size()}, inner{entry.size(), kEnd.size()};
+  REQUIRE(ParseTable(FileWith(Block(outer), {inner}), "x").ok());
+  CHECK_THAT(Refusal(FileWith(Block(outer), {whole, inner})), Contains("overlap"));
+  CHECK_THAT(Refusal(FileWith(Block(outer), {inner, whole})), Contains("overlap"));
+}
+
+TEST_CASE("table: a file of too many entries is refused", "[tensorflow]") {
+  std::string entries;
+  for (size_t i = 0; i <= kMaxTableEntries; ++i) entries += Varints({0, 7, 0}) + absl::StrFormat("%07d", i);
+  CHECK_THAT(Refusal(FileOf(entries)), Contains("at most 1000000"));
 }
 
 // Keys of 60,000 bytes each, for 4 bytes of the file.
