@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kVersion = 1;  // of the format, as TensorFlow counts
 constexpr int kMaxShards = 99'999;
+constexpr size_t kMaxEntryBytes = 1 << 20;  // of the value of one key
 
 struct TypeRow {
   int number;
@@ -65,6 +66,10 @@ absl::StatusOr<BundleEntry> ParseEntry(const std::string& key, const std::string
   const auto bad = [&key](const auto&... what) {
     return absl::DataLossError(absl::StrCat("the entry of '", absl::CHexEscape(key), "' ", what...));
   };
+  if (value.size() > kMaxEntryBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("the entry of '", absl::CHexEscape(key), "' has ", value.size(),
+                                                   " bytes; at most ", kMaxEntryBytes, " are read"));
+  }
   tf::BundleEntry proto;
   if (!proto.ParseFromString(value)) return bad("is malformed");
   BundleEntry entry{.key = key, .type = proto.dtype(), .partitioned = proto.slices_size() > 0};
@@ -95,6 +100,7 @@ absl::StatusOr<BundleEntry> ParseEntry(const std::string& key, const std::string
 
 absl::StatusOr<BundleIndex> FromTable(const Table& table) {
   if (table.empty() || !table.begin()->first.empty()) return absl::DataLossError("it has no header");
+  if (table.begin()->second.size() > kMaxEntryBytes) return absl::DataLossError("its header is malformed");
   tf::BundleHeader header;
   if (!header.ParseFromString(table.begin()->second)) return absl::DataLossError("its header is malformed");
   LS_RETURN_IF_ERROR(CheckHeader(header));

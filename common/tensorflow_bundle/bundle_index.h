@@ -54,7 +54,7 @@ std::string EncodeBundleIndex(const BundleIndex& index);
 
 // Parses the bytes of an index; `file` is for messages. DataLoss on anything malformed: a size that is not that of
 // shape and type, a place outside of 63 bits, a shard that is not there. InvalidArgument: a format of another machine
-// or a later one; else as ParseTable.
+// or a later one, an entry longer than what is read; else as ParseTable.
 absl::StatusOr<BundleIndex> ParseBundleIndex(absl::string_view bytes, absl::string_view file);
 
 // "PREFIX.data-00000-of-00002"

@@ -78,6 +78,15 @@ TEST_CASE("bundle index: a size that is not the tensor's and a place that cannot
   CHECK_THAT(Refusal(EncodeTable({{"", "\x08\x01"}, {"a", "\x0f"}})), Contains("entry of 'a'"));
 }
 
+TEST_CASE("bundle index: a shape of very many dimensions is refused before objects are made of it", "[tensorflow]") {
+  std::string dims;
+  for (int i = 0; i < 1 << 19; ++i) dims += std::string("\x12\0", 2);
+  tf::BundleEntry entry;
+  REQUIRE(entry.mutable_shape()->ParseFromString(dims));
+  const std::string file = EncodeTable({{"", "\x08\x01"}, {"a", entry.SerializeAsString()}});
+  CHECK_THAT(Refusal(file, absl::StatusCode::kInvalidArgument), Contains("entry of 'a'") && Contains("at most"));
+}
+
 TEST_CASE("bundle index: other machines and later formats are refused by name", "[tensorflow]") {
   constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
   CHECK_THAT(Refusal(OfHeader([](tf::BundleHeader& h) { h.set_endianness(tf::BundleHeader::BIG); }), kInvalid),

@@ -9,13 +9,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
+#include "common/tensorflow_bundle/varint.h"
 #include "protos/tensorflow_bundle.pb.h"
 
 namespace lockstep {
 namespace {
 
-constexpr size_t kMaxPathBytes = 4096;
-constexpr size_t kMaxAllPathBytes = 16 << 20;
+constexpr size_t kMaxGraphCount = 1'000'000;  // of objects, and of what they hold: edges, variables, slots
 constexpr size_t kRoot = 0;
 
 // How a walk over all nodes came to one.
@@ -24,29 +24,65 @@ struct Arrival {
   const std::string* name = nullptr;  // of the edge; null: none came
 };
 
-// The way to `node`, gone backwards to the root; `all_bytes` counts those of all ways.
-absl::StatusOr<ObjectPath> PathTo(size_t node, const std::vector<Arrival>& arrivals, size_t& all_bytes) {
-  ObjectPath path;
+// The way to `node`, gone backwards to the root.
+absl::StatusOr<ObjectPath> PathTo(const size_t node, const std::vector<Arrival>& arrivals, PathBounds& bounds) {
   size_t bytes = 0;
-  for (; node != kRoot; node = arrivals[node].from) {
-    bytes += arrivals[node].name->size() + 1;
-    all_bytes += arrivals[node].name->size() + 1;
-    if (bytes > kMaxPathBytes || all_bytes > kMaxAllPathBytes) {
-      return absl::InvalidArgumentError(absl::StrCat("the paths to its variables are too long: at most ", kMaxPathBytes,
-                                                     " bytes are read of one, and ", kMaxAllPathBytes, " of all"));
-    }
-    path.push_back(*arrivals[node].name);
+  for (size_t at = node; at != kRoot && bytes <= kMaxPathBytes; at = arrivals[at].from) {
+    bytes += arrivals[at].name->size() + 1;
   }
+  LS_RETURN_IF_ERROR(bounds.Add(bytes));
+  ObjectPath path;
+  for (size_t at = node; at != kRoot; at = arrivals[at].from) path.push_back(*arrivals[at].name);
   std::reverse(path.begin(), path.end());
   return path;
+}
+
+absl::Status Malformed() { return absl::DataLossError("the graph of its objects is malformed"); }
+
+// Hands the content of each field that has a length to `take`, whatever its number.
+template <typename Take>
+absl::Status ForEachLongField(absl::string_view in, Take take) {
+  while (!in.empty()) {
+    const std::optional<uint64_t> tag = TakeVarint(in);
+    if (!tag.has_value()) return Malformed();
+    const uint64_t wire_type = *tag & 7;
+    uint64_t bytes = wire_type == 1 ? 8 : 4;
+    if (wire_type == 0 || wire_type == 2) {
+      const std::optional<uint64_t> number = TakeVarint(in);
+      if (!number.has_value()) return Malformed();
+      bytes = wire_type == 2 ? *number : 0;
+    } else if (wire_type != 1 && wire_type != 5) {
+      return Malformed();
+    }
+    if (bytes > in.size()) return Malformed();
+    if (wire_type == 2) LS_RETURN_IF_ERROR(take(in.substr(0, bytes)));
+    in.remove_prefix(bytes);
+  }
+  return absl::OkStatus();
+}
+
+// Before objects are made of them: one takes 50 times its bytes.
+absl::Status CheckCounts(absl::string_view graph) {
+  size_t nodes = 0, edges = 0;
+  const auto too_many = [](absl::string_view what) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the graph of its objects has more than ", kMaxGraphCount, " ", what, ", which are not read"));
+  };
+  return ForEachLongField(graph, [&](absl::string_view node) -> absl::Status {
+    if (++nodes > kMaxGraphCount) return too_many("objects");
+    return ForEachLongField(node, [&](absl::string_view) -> absl::Status {
+      return ++edges > kMaxGraphCount ? too_many("edges") : absl::OkStatus();
+    });
+  });
 }
 
 }  // namespace
 
 absl::StatusOr<ObjectGraph> ObjectGraph::Parse(absl::string_view bytes) {
+  LS_RETURN_IF_ERROR(CheckCounts(bytes));
   tf::TrackableObjectGraph proto;
   if (!proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) || proto.nodes().empty()) {
-    return absl::DataLossError("the graph of its objects is malformed");
+    return Malformed();
   }
   ObjectGraph graph;
   graph.nodes_.resize(static_cast<size_t>(proto.nodes_size()));
@@ -82,13 +118,14 @@ absl::Status ObjectGraph::SetPaths() {
   std::vector<Arrival> arrivals(nodes_.size());
   std::deque<size_t> reached = {kRoot};
   std::vector<bool> seen(nodes_.size());
-  size_t all_bytes = 0;
+  PathBounds bounds;
   seen[kRoot] = true;
   for (; !reached.empty(); reached.pop_front()) {
     const size_t from = reached.front();
     if (nodes_[from].variable.has_value() && from != kRoot) {
       Variable& variable = variables_[*nodes_[from].variable];
-      LS_ASSIGN_OR_RETURN(variable.path, PathTo(from, arrivals, all_bytes));
+      LS_ASSIGN_OR_RETURN(variable.path, PathTo(from, arrivals, bounds));
+      LS_RETURN_IF_ERROR(bounds.Add(variable.key.size()));
       const std::optional<ObjectPath> of_key = PathOfKey(variable.key);
       if (of_key.has_value() && Leads(*of_key, from)) variable.path = *of_key;
     }

@@ -32,8 +32,8 @@ class ObjectGraph {
     ObjectPath path;
   };
 
-  // Parses the value of kObjectGraphKey. DataLoss: it is malformed. InvalidArgument: a path is longer than what is
-  // read.
+  // Parses the value of kObjectGraphKey. DataLoss: it is malformed. InvalidArgument: it has more objects or
+  // edges, or longer paths, than what is read.
   static absl::StatusOr<ObjectGraph> Parse(absl::string_view bytes);
 
   const std::vector<Variable>& variables() const { return variables_; }

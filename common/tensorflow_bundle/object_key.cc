@@ -22,6 +22,15 @@ std::string Joined(const ObjectPath& path) {
 
 }  // namespace
 
+absl::Status PathBounds::Add(size_t bytes) {
+  if (bytes > kMaxPathBytes || bytes > kMaxAllPathBytes - all_) {
+    return absl::InvalidArgumentError(absl::StrCat("the paths to its variables are too long: at most ", kMaxPathBytes,
+                                                   " bytes are read of one, and ", kMaxAllPathBytes, " of all"));
+  }
+  all_ += bytes;
+  return absl::OkStatus();
+}
+
 std::string VariableKey(const ObjectPath& path) { return absl::StrCat(Joined(path), kValue); }
 
 std::string SlotKey(const ObjectPath& path, const ObjectPath& optimizer, absl::string_view slot) {

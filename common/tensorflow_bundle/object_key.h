@@ -5,16 +5,31 @@
 #ifndef LOCKSTEP_COMMON_TENSORFLOW_BUNDLE_OBJECT_KEY_H_
 #define LOCKSTEP_COMMON_TENSORFLOW_BUNDLE_OBJECT_KEY_H_
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
 namespace lockstep {
 
 // From the root: names of attributes, keys of dictionaries, places in lists.
 using ObjectPath = std::vector<std::string>;
+
+inline constexpr size_t kMaxPathBytes = 4096;
+inline constexpr size_t kMaxAllPathBytes = 16 << 20;
+
+// Counts the paths of a checkpoint, so that a small file does not become long lists.
+class PathBounds {
+ public:
+  // Before a path of so many bytes is made. InvalidArgument: it, or all of them together, are longer than what is read.
+  absl::Status Add(size_t bytes);
+
+ private:
+  size_t all_ = 0;
+};
 
 // The key of the variable there.
 std::string VariableKey(const ObjectPath& path);

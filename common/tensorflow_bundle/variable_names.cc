@@ -84,6 +84,7 @@ absl::StatusOr<VariableNames> VariableNames::OfObjects(const BundleIndex& index,
 absl::StatusOr<VariableNames> VariableNames::OfNames(const BundleIndex& index) {
   VariableNames names;
   std::vector<std::pair<ObjectPath, size_t>> paths;
+  PathBounds bounds;
   for (size_t i = 0; i < index.entries.size(); ++i) {
     const BundleEntry& entry = index.entries[i];
     if (absl::StartsWith(entry.key, absl::string_view("\0", 1))) continue;  // a slice of a partitioned variable
@@ -91,6 +92,7 @@ absl::StatusOr<VariableNames> VariableNames::OfNames(const BundleIndex& index) {
       ++names.of_optimizers_;
       continue;
     }
+    LS_RETURN_IF_ERROR(bounds.Add(entry.key.size()));
     paths.emplace_back(absl::StrSplit(entry.key, '/'), i);
   }
   LS_RETURN_IF_ERROR(names.Take(index, paths));

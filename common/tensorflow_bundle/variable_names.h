@@ -30,7 +30,8 @@ class VariableNames {
   // Of a checkpoint that goes by objects. `graph` is the value of kObjectGraphKey. InvalidArgument: two variables come
   // to one name. DataLoss: the graph is malformed, or names a key that the index lacks.
   static absl::StatusOr<VariableNames> OfObjects(const BundleIndex& index, absl::string_view graph);
-  // Of a checkpoint that goes by names, as tf.compat.v1.train.Saver writes it.
+  // Of a checkpoint that goes by names, as tf.compat.v1.train.Saver writes it. InvalidArgument also where names are
+  // longer than what is read.
   static absl::StatusOr<VariableNames> OfNames(const BundleIndex& index);
 
   const std::vector<Variable>& variables() const { return variables_; }

@@ -2,7 +2,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "absl/strings/str_cat.h"
 #include "common/tensorflow_bundle/object_key.h"
+#include "common/tensorflow_bundle/varint.h"
 #include "protos/tensorflow_bundle.pb.h"
 
 namespace lockstep {
@@ -203,6 +205,49 @@ TEST_CASE("variable names: a checkpoint that goes by names", "[tensorflow]") {
   CHECK(NamesOf(*names) == Names{"Adam", "bias", "dense.kernel", "dense.kernel.Momentum", "lone.Adam"});
   CHECK(names->of_optimizers() == 4);
   CHECK_FALSE(names->FindSecondName("dense.kernel").has_value());
+}
+
+std::string Repeated(absl::string_view piece, size_t times) {
+  std::string all;
+  for (size_t i = 0; i < times; ++i) absl::StrAppend(&all, piece);
+  return all;
+}
+
+// A field of `protos/tensorflow_bundle.proto` with number 1 and these bytes.
+std::string Field1(const std::string& bytes) {
+  std::string field = "\n";
+  AppendVarint(bytes.size(), field);
+  return field + bytes;
+}
+
+TEST_CASE("variable names: a graph of too many nodes or edges is refused", "[tensorflow]") {
+  const absl::string_view empty("\n\0", 2);
+  const auto refusal = [](const std::string& graph) {
+    const absl::Status status = VariableNames::OfObjects({}, graph).status();
+    CHECK(absl::IsInvalidArgument(status));
+    return std::string(status.message());
+  };
+  CHECK(VariableNames::OfObjects({}, Repeated(empty, 1000)).ok());
+  CHECK_THAT(refusal(Repeated(empty, 1'000'001)), Contains("more than 1000000 objects"));
+  CHECK_THAT(refusal(Field1(Repeated(empty, 1'000'001))), Contains("more than 1000000 edges"));
+  CHECK_THAT(refusal(Field1(Repeated(empty, 600'000)) + Field1(Repeated(empty, 600'000))), Contains("edges"));
+}
+
+TEST_CASE("variable names: paths that keys and names give are as short as those of objects", "[tensorflow]") {
+  const ObjectPath path(5000, "");
+  Objects objects;
+  objects.Edge(0, "", 0);
+  objects.Variable(0, "w", Key(path));
+  CHECK(absl::IsInvalidArgument(objects.Names().status()));
+
+  BundleIndex index;
+  index.entries.push_back({.key = std::string(5000, '/'), .type = 1});
+  CHECK(absl::IsInvalidArgument(VariableNames::OfNames(index).status()));
+  index.entries.clear();
+  for (int i = 0; i < 5000; ++i) {
+    index.entries.push_back({.key = absl::StrCat(std::string(4000, 'k'), 10000 + i), .type = 1});
+  }
+  CHECK_THAT(std::string(VariableNames::OfNames(index).status().message()), Contains("too long"));
 }
 
 }  // namespace
