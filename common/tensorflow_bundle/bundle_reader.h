@@ -20,7 +20,8 @@ namespace lockstep {
 class BundleReader {
  public:
   // Reads the index PREFIX.index and opens the data files that it names; `storage` outlives the reader. NotFound:
-  // a file is missing. DataLoss also when one is shorter than the index says. Else as ParseBundleIndex.
+  // a file is missing. DataLoss also when one is shorter than the index says, or the index has more than
+  // kMaxTableBytes. Else as ParseBundleIndex.
   static absl::StatusOr<BundleReader> Open(const Storage& storage, absl::string_view prefix);
 
   const BundleIndex& index() const { return index_; }

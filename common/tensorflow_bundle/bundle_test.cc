@@ -148,8 +148,16 @@ TEST_CASE("bundle: after a crash the checkpoint is whole or not there", "[tensor
     INFO("operation " << at);
     if (*storage.Exists("ck.index")) CHECK(ReadValues(storage, "ck") == absl::OkStatus());
     if (written.ok()) break;
-    // What is left of it is in nobody's way.
-    if (!*storage.Exists("ck.index")) REQUIRE(WriteValues(storage, "ck") == absl::OkStatus());
+    // What is left of it under scratch names is in nobody's way; what has its name is named.
+    if (!*storage.Exists("ck.index")) {
+      absl::Status again = WriteValues(storage, "ck", /*shard_bytes=*/16);
+      if (absl::IsAlreadyExists(again)) {
+        CHECK_THAT(std::string(again.message()), Contains("ck.data-00000-of-00003") && Contains("remove"));
+        for (int i = 0; i < 3; ++i) REQUIRE(storage.RemoveTree(DataFileName("ck", i, 3)).ok());
+        again = WriteValues(storage, "ck", /*shard_bytes=*/16);
+      }
+      REQUIRE(again == absl::OkStatus());
+    }
     CHECK(ReadValues(storage, "ck") == absl::OkStatus());
   }
 }
@@ -161,6 +169,29 @@ TEST_CASE("bundle: a checkpoint that is there is not written over", "[tensorflow
   CHECK(absl::IsAlreadyExists(again));
   CHECK_THAT(std::string(again.message()), Contains("ck.index") && Contains("another prefix"));
   CHECK(ReadValues(storage, "ck") == absl::OkStatus());
+}
+
+TEST_CASE("bundle: a data file that is there is neither replaced nor removed", "[tensorflow]") {
+  MemoryStorage storage;
+  REQUIRE(WriteNewFile(storage, "ck.data-00001-of-00003", "another's", Access::kShared).ok());
+  const absl::Status refused = WriteValues(storage, "ck", /*shard_bytes=*/16);
+  CHECK(absl::IsAlreadyExists(refused));
+  CHECK_THAT(std::string(refused.message()), Contains("ck.data-00001-of-00003") && Contains("another prefix"));
+  CHECK(Names(storage) == std::vector<std::string>{"ck.data-00001-of-00003"});
+  CHECK(*ReadWholeFile(storage, "ck.data-00001-of-00003", 100) == "another's");
+}
+
+TEST_CASE("bundle: of two writers of one prefix the first has it, whole", "[tensorflow]") {
+  MemoryStorage storage;
+  auto late = BundleWriter::Begin(storage, "ck");
+  const std::string four = "1234";
+  REQUIRE((*late)->Add({"a", DType::kF32, {1}}, InPieces(four)).ok());
+  const uint64_t shard_bytes = GENERATE(uint64_t{16}, BundleWriter::kShardBytes);
+  REQUIRE(WriteValues(storage, "ck", shard_bytes) == absl::OkStatus());
+  CHECK(absl::IsAlreadyExists((*late)->Finish().status()));
+  late->reset();
+  CHECK(ReadValues(storage, "ck") == absl::OkStatus());
+  CHECK(Names(storage).size() == (shard_bytes == 16 ? 4 : 2));
 }
 
 TEST_CASE("bundle: a tensor comes with all its bytes and under a key of its own", "[tensorflow]") {

@@ -1,6 +1,7 @@
 #include "common/tensorflow_bundle/bundle_writer.h"
 
 #include <algorithm>
+#include <random>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -13,18 +14,28 @@
 namespace lockstep {
 
 BundleWriter::BundleWriter(Storage& storage, absl::string_view prefix, uint64_t shard_bytes)
-    : storage_(storage), prefix_(prefix), shard_bytes_(shard_bytes) {
+    : storage_(storage),
+      prefix_(prefix),
+      scratch_(absl::StrCat(absl::Hex(std::random_device()(), absl::kZeroPad8))),
+      shard_bytes_(shard_bytes) {
   index_.shards = 0;
 }
 
-absl::StatusOr<std::unique_ptr<BundleWriter>> BundleWriter::Begin(Storage& storage, absl::string_view prefix,
-                                                                  uint64_t shard_bytes) {
+namespace {
+
+absl::Status CheckFree(const Storage& storage, absl::string_view prefix) {
   const std::string index = absl::StrCat(prefix, kIndexSuffix);
   LS_ASSIGN_OR_RETURN(const bool taken, storage.Exists(index));
-  if (taken) {
-    return absl::AlreadyExistsError(
-        absl::StrCat(storage.Describe(index), " is there; name another prefix, or remove that checkpoint first"));
-  }
+  if (!taken) return absl::OkStatus();
+  return absl::AlreadyExistsError(
+      absl::StrCat(storage.Describe(index), " is there; name another prefix, or remove that checkpoint first"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BundleWriter>> BundleWriter::Begin(Storage& storage, absl::string_view prefix,
+                                                                  uint64_t shard_bytes) {
+  LS_RETURN_IF_ERROR(CheckFree(storage, prefix));
   return std::unique_ptr<BundleWriter>(new BundleWriter(storage, prefix, shard_bytes));
 }
 
@@ -35,7 +46,7 @@ BundleWriter::~BundleWriter() {
 }
 
 std::string BundleWriter::Scratch(absl::string_view what) const {
-  return JoinPath(ParentPath(prefix_), absl::StrCat(".", BaseName(prefix_), ".", what, ".partial"));
+  return JoinPath(ParentPath(prefix_), absl::StrCat(".", BaseName(prefix_), ".", what, ".", scratch_, ".partial"));
 }
 
 absl::Status BundleWriter::CloseShard() {
@@ -52,7 +63,6 @@ absl::Status BundleWriter::MakeRoom(uint64_t bytes) {
   if (file_ != nullptr && fits) return absl::OkStatus();
   LS_RETURN_IF_ERROR(CloseShard());
   const std::string scratch = Scratch(absl::StrCat("data-", index_.shards));
-  LS_RETURN_IF_ERROR(storage_.RemoveTree(scratch));
   made_.push_back(scratch);
   LS_ASSIGN_OR_RETURN(file_, storage_.CreateFile(scratch, Access::kShared));
   ++index_.shards;
@@ -107,24 +117,30 @@ absl::Status BundleWriter::AddString(absl::string_view key, absl::string_view va
       [&](const TakeBytes& take) { return take(encoded.bytes); });
 }
 
+// Gives a file its name, unless another file has it.
+absl::Status BundleWriter::Rename(const std::string& scratch, const std::string& name) {
+  const absl::Status renamed = storage_.Rename(scratch, name);
+  if (absl::IsAlreadyExists(renamed)) {
+    return absl::AlreadyExistsError(absl::StrCat(storage_.Describe(name), " is there, and no index was; name another ",
+                                                 "prefix, or remove it where nothing writes that checkpoint"));
+  }
+  // It may have its name in spite of an error.
+  made_.push_back(name);
+  return renamed;
+}
+
 // Data first: whoever finds the index finds what it names.
 absl::Status BundleWriter::Place() {
+  LS_RETURN_IF_ERROR(CheckFree(storage_, prefix_));
   const std::string scratch = Scratch("index");
   const std::string bytes = EncodeBundleIndex(index_);
   bytes_ += bytes.size();
-  LS_RETURN_IF_ERROR(storage_.RemoveTree(scratch));
   made_.push_back(scratch);
   LS_RETURN_IF_ERROR(WriteNewFile(storage_, scratch, bytes, Access::kShared));
   for (int shard = 0; shard < index_.shards; ++shard) {
-    const std::string data = DataFileName(prefix_, shard, index_.shards);
-    made_.push_back(data);
-    LS_RETURN_IF_ERROR(storage_.Replace(Scratch(absl::StrCat("data-", shard)), data));
+    LS_RETURN_IF_ERROR(Rename(Scratch(absl::StrCat("data-", shard)), DataFileName(prefix_, shard, index_.shards)));
   }
-  const std::string index = absl::StrCat(prefix_, kIndexSuffix);
-  const absl::Status placed = storage_.Rename(scratch, index);
-  // It may have its name in spite of an error.
-  if (!absl::IsAlreadyExists(placed)) made_.push_back(index);
-  return placed;
+  return Rename(scratch, absl::StrCat(prefix_, kIndexSuffix));
 }
 
 absl::StatusOr<uint64_t> BundleWriter::Finish() {

@@ -31,8 +31,7 @@ class BundleWriter {
   using GiveBytes = std::function<absl::Status(const TakeBytes&)>;
 
   // Begins PREFIX.index and its data files. A data file takes tensors up to `shard_bytes`, or a single larger one.
-  // AlreadyExists: a checkpoint of that prefix is there, which stays as it is. `storage` outlives the writer. REQUIRES:
-  // nobody else writes to this prefix meanwhile.
+  // AlreadyExists: a checkpoint of that prefix is there, which stays as it is. `storage` outlives the writer.
   static absl::StatusOr<std::unique_ptr<BundleWriter>> Begin(Storage& storage, absl::string_view prefix,
                                                              uint64_t shard_bytes = kShardBytes);
   ~BundleWriter();
@@ -45,7 +44,8 @@ class BundleWriter {
   // Adds a scalar string.
   absl::Status AddString(absl::string_view key, absl::string_view value);
 
-  // Gives the files their names, durably; returns the bytes of all of them.
+  // Gives the files their names, durably; returns the bytes of all of them. AlreadyExists: another writer was first, or
+  // a data file is there; what is there stays as it is.
   absl::StatusOr<uint64_t> Finish();
 
  private:
@@ -55,10 +55,12 @@ class BundleWriter {
   absl::Status MakeRoom(uint64_t bytes);
   absl::Status CloseShard();
   absl::Status Place();
+  absl::Status Rename(const std::string& scratch, const std::string& name);
   std::string Scratch(absl::string_view what) const;
 
   Storage& storage_;
   const std::string prefix_;
+  const std::string scratch_;  // in the scratch names: no other writer has it
   const uint64_t shard_bytes_;
   BundleIndex index_;
   std::set<std::string> keys_;
