@@ -191,8 +191,8 @@ absl::StatusOr<std::unique_ptr<WeightSource>> OpenPrefix(const job::WarmStart& f
   return OpenTensorflowWeights(from, *std::move(place), path.name);
 }
 
-absl::StatusOr<std::unique_ptr<WeightSource>> OpenJob(const job::WarmStart& from, std::unique_ptr<JobPlace> place) {
-  LS_ASSIGN_OR_RETURN(const CheckpointPaths paths, CheckpointsOfJob(*place));
+absl::StatusOr<std::unique_ptr<WeightSource>> OpenJob(const job::WarmStart& from, std::unique_ptr<JobPlace> place,
+                                                      const CheckpointPaths& paths) {
   if (paths.empty()) {
     // In a bucket a folder and the beginning of a name are told apart by what is there.
     if (place->bucket() != nullptr) {
@@ -246,8 +246,10 @@ absl::StatusOr<std::unique_ptr<WeightSource>> OpenWeights(const job::WarmStart& 
     }
     return FileWeights::Make(std::move(place), files);
   }
+  // A job's own checkpoints come first: its directory may have an export in it.
+  LS_ASSIGN_OR_RETURN(const CheckpointPaths paths, CheckpointsOfJob(*place));
   LS_ASSIGN_OR_RETURN(const bool names_newest, storage.Exists(kCheckpointStateFile));
-  if (!names_newest) return OpenJob(from, std::move(place));
+  if (!paths.empty() || !names_newest) return OpenJob(from, std::move(place), paths);
   LS_RETURN_IF_ERROR(CheckNoJobKeys(from));
   LS_ASSIGN_OR_RETURN(const std::string prefix, NewestTensorflowCheckpoint(storage));
   return OpenTensorflowWeights(from, std::move(place), prefix);

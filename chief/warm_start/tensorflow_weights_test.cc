@@ -250,6 +250,20 @@ TEST_CASE("tensorflow weights: the file of a folder's newest checkpoint", "[warm
   CHECK_THAT(MessageOf(From(folder.path)), Contains("names no checkpoint"));
 }
 
+TEST_CASE("tensorflow weights: an export into a job's directory does not hide the job's checkpoints", "[warm_start]") {
+  Folder folder("job");
+  const auto chief = SmallChief::Start(*folder.storage).value();
+  REQUIRE(chief->Save(TensorflowTestState(TensorflowTestGraph(), kStep)).ok());
+  ExportTo(*folder.storage, "ck-7");
+  REQUIRE(folder.storage->Exists("checkpoint").value());
+
+  const auto source = OpenWeights(From(folder.path));
+
+  REQUIRE(source.status() == absl::OkStatus());
+  CHECK_THAT((*source)->description(), Contains(", state ") && !Contains("TensorFlow"));
+  CheckBegins(folder.path + "/ck-7");
+}
+
 TEST_CASE("tensorflow weights: keys that go with a job's checkpoints are refused", "[warm_start]") {
   Folder folder("keys");
   ExportTo(*folder.storage, "ck");
