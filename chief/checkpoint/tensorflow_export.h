@@ -16,16 +16,18 @@
 namespace lockstep::chief {
 
 struct TensorflowExport {
-  uint64_t bytes = 0;     // of all files
-  bool is_newest = true;  // the folder's file `checkpoint` names it; false: that file is another program's, and stays
+  uint64_t bytes = 0;  // of all files
+  // The folder's file `checkpoint` names it, as the one written last; false: that file is another program's, and stays.
+  bool is_newest = true;
 };
 
 // Writes PREFIX.index and its data files to `storage`, durably, and names them in the file `checkpoint` beside them
 // unless another program wrote that. Each tensor is read once and compared with its digest on the way. After an error
 // nothing is there that was not before, or all but the file `checkpoint`. `on_bytes` hears how many more bytes of
 // tensors were written.
-// AlreadyExists: a checkpoint of that prefix is there. FailedPrecondition: `plan` is of another metagraph. NotFound:
-// the checkpoint was removed meanwhile. DataLoss: it is damaged. Else codes of the storages.
+// AlreadyExists: a checkpoint of that prefix is there, or a data file of its name. FailedPrecondition: `plan` is of
+// another metagraph. NotFound: the checkpoint was removed meanwhile. DataLoss: it is damaged. Else codes of the
+// storages.
 absl::StatusOr<TensorflowExport> ExportTensorflow(const CheckpointReader& checkpoint, const TensorflowPlan& plan,
                                                   Storage& storage, absl::string_view prefix,
                                                   const CheckpointReader::OnBytes& on_bytes = nullptr,

@@ -17,13 +17,15 @@
 namespace lockstep::chief {
 
 // Opens the checkpoint `prefix` within `place`. InvalidArgument: a variable that `from.allow_unused` does not name is
-// partitioned or of a type that no job has; else as BundleReader::Open and VariableNames.
+// partitioned or of a type that no job has; else as BundleReader::Open (NotFound: a file is missing),
+// BundleReader::ReadString and VariableNames.
 absl::StatusOr<std::unique_ptr<WeightSource>> OpenTensorflowWeights(const job::WarmStart& from,
                                                                     std::unique_ptr<JobPlace> place,
                                                                     absl::string_view prefix);
 
-// The prefix that the file `checkpoint` of `storage` names, within it. DataLoss: it names none. InvalidArgument: one
-// that cannot be in this folder.
+// The prefix that the file `checkpoint` of `storage` names, within it: that of the checkpoint written last. NotFound:
+// there is no such file, or no index of that prefix. DataLoss: it names none, or has more than
+// kMaxCheckpointStateBytes. InvalidArgument: it names one that cannot be in this folder.
 absl::StatusOr<std::string> NewestTensorflowCheckpoint(const Storage& storage);
 
 }  // namespace lockstep::chief
