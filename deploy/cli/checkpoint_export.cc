@@ -107,6 +107,12 @@ void AddCheckpointExport(CLI::App& checkpoint, int& exit_code) {
   command->add_option("-o,--output", options->path, "The file to write; of tensorflow the prefix of its files")
       ->required();
   command->callback([options, &exit_code] {
+    if (options->choice.weights_only && options->format != kTensorflow) {
+      exit_code = Fail(absl::InvalidArgumentError("checkpoint export: --weights-only goes with --format tensorflow; "
+                                                  "safetensors has the weights alone, so leave it out"),
+                       kExitUsage);
+      return;
+    }
     const absl::Status status = Export(*options);
     const ExitCode failed = absl::IsAlreadyExists(status) ? kExitUsage : StorageExitCode(status);
     exit_code = status.ok() ? static_cast<int>(kExitDone) : Fail(status, failed);
