@@ -76,15 +76,20 @@ absl::Status Copy(const CheckpointReader& checkpoint, Storage& to, const std::st
 }  // namespace
 
 absl::StatusOr<std::string> Adopt(const CheckpointReader& checkpoint, TermHold& hold, const DirectoryMark& mark,
-                                  ManifestStore& manifests, const CheckpointReader::OnBytes& on_bytes) {
+                                  ManifestStore& manifests, std::vector<std::string>& messages,
+                                  const CheckpointReader::OnBytes& on_bytes) {
   const Manifest& manifest = checkpoint.manifest();
   const std::string name = layout::StepName(manifest.step());
   LS_RETURN_IF_ERROR(CheckBelongs(manifest, mark));
   if (const auto there = manifests.accepted().find(name); there != manifests.accepted().end()) {
-    if (there->second.manifest.state_digest() == manifest.state_digest()) return absl::StrCat(name, " counts already");
-    return absl::FailedPreconditionError(
-        absl::StrCat(name, " is not adopted: the job has one of that step with state digest ",
-                     there->second.manifest.state_digest(), ", and this one has ", manifest.state_digest()));
+    const Manifest mine = there->second.manifest;
+    if (!IsStateOf(mine.state_digest(), manifest) && !IsStateOf(manifest.state_digest(), mine)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(name, " is not adopted: the job has one of that step with state ", "digest ",
+                       mine.state_digest(), ", and this one has ", manifest.state_digest()));
+    }
+    LS_ASSIGN_OR_RETURN(const bool good, manifests.StillGood(name, /*content=*/true, messages));
+    if (good) return absl::StrCat(name, " counts already");
   }
   LS_RETURN_IF_ERROR(checkpoint.VerifyContent(/*stop=*/nullptr, on_bytes));
   LS_ASSIGN_OR_RETURN(const std::string folder, hold.NewCheckpoint(manifest.step(), FoldersOf(manifest)));
@@ -95,7 +100,8 @@ absl::StatusOr<std::string> Adopt(const CheckpointReader& checkpoint, TermHold& 
     return hold.Explain(taken);
   }
   const bool newest = manifests.accepted().rbegin()->first == name;
-  return absl::StrCat(name, " is adopted", newest ? ": it is the newest one, from which the job goes on" : "");
+  return absl::StrCat(name, " is adopted, and pinned: retention leaves it until `lockstep checkpoint unpin`",
+                      newest ? "; it is the newest one, from which the job goes on" : "");
 }
 
 }  // namespace lockstep::chief

@@ -6,6 +6,7 @@
 #define LOCKSTEP_CHIEF_CHECKPOINT_ADOPT_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "chief/checkpoint/checkpoint_reader.h"
@@ -15,12 +16,14 @@
 
 namespace lockstep::chief {
 
-// Verifies `checkpoint`, copies it byte by byte into the place of `hold`, and has `manifests` accept it, which the
-// caller records. Returns what came of it, for people. FailedPrecondition: it is of another job, of a history that the
-// job has left (`mark`), or the job has another checkpoint of its step. DataLoss: it is damaged. `on_bytes` hears how
-// many more bytes of tensors were read and copied. Else codes of the storages; then nothing counts that did not before.
+// Verifies `checkpoint`, copies it byte by byte into the place of `hold`, and puts it into the log, pinned: retention
+// leaves it. A damaged one of its step that the job has is set aside first, which `messages` say. Returns what came of
+// it, for people. FailedPrecondition: it is of another job, of a history that the job has left (`mark`), or the job has
+// another state of its step. DataLoss: it is damaged. `on_bytes` hears how many more bytes of tensors were read. Else
+// codes of the storages.
 absl::StatusOr<std::string> Adopt(const CheckpointReader& checkpoint, TermHold& hold, const DirectoryMark& mark,
-                                  ManifestStore& manifests, const CheckpointReader::OnBytes& on_bytes = nullptr);
+                                  ManifestStore& manifests, std::vector<std::string>& messages,
+                                  const CheckpointReader::OnBytes& on_bytes = nullptr);
 
 }  // namespace lockstep::chief
 

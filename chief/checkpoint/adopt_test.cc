@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "chief/checkpoint/checkpoint_test_util.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/storage/files.h"
@@ -34,18 +35,27 @@ struct Job {
     for (const int64_t step : steps) REQUIRE(chief->Save(SmallState(step)).ok());
   }
   absl::StatusOr<std::string> Adopt(const CheckpointReader& checkpoint, const DirectoryMark& mark = SmallMark(true)) {
-    return chief::Adopt(checkpoint, *chief->hold, mark, *chief->store);
+    return chief::Adopt(checkpoint, *chief->hold, mark, *chief->store, messages);
   }
 
   MemoryStorage storage;
   std::unique_ptr<SmallChief> chief;
+  std::vector<std::string> messages;
 };
+
+// Changes the last byte of a shard of this step.
+void Damage(Storage& storage, int64_t step) {
+  const std::string shard = absl::StrCat(layout::CheckpointPath(step), "/model-00001-of-00002.safetensors");
+  std::string bytes = ReadWholeFile(storage, shard, 1 << 20).value();
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  REQUIRE(ReplaceFile(storage, "scratch", shard, bytes, Access::kShared).ok());
+}
 
 TEST_CASE("adopt: a checkpoint from elsewhere counts, is whole, and is still there at the next start", "[checkpoint]") {
   const Backup backup;
   Job job({0, 30});
 
-  CHECK(job.Adopt(backup.At(20)).value() == "step-000000020 is adopted");
+  CHECK_THAT(job.Adopt(backup.At(20)).value(), Contains("step-000000020 is adopted, and pinned"));
 
   CHECK(job.chief->log.head().live_size() == 3);
   CHECK(Names(job.storage, "staging/term-000001").empty());
@@ -93,6 +103,26 @@ TEST_CASE("adopt: what is there already is no error, and another state of its st
   CHECK(other.chief->store->accepted().at("step-000000020").manifest.state_digest() == state.Digest());
 }
 
+TEST_CASE("adopt: a backup takes the place of a damaged checkpoint, which is set aside", "[checkpoint]") {
+  const Backup backup;
+  Job job({0, 20, 30});
+  Damage(job.storage, 20);
+
+  CHECK_THAT(job.Adopt(backup.At(20)).value(), Contains("is adopted"));
+
+  CHECK_THAT(absl::StrJoin(job.messages, "\n"), Contains("set aside step-000000020"));
+  CHECK(CheckpointReader::Open(job.storage, layout::CheckpointPath(20))->VerifyContent() == absl::OkStatus());
+}
+
+TEST_CASE("adopt: retention leaves it", "[checkpoint]") {
+  const Backup backup;
+  Job job({0, 30});
+  REQUIRE(job.Adopt(backup.At(10)).ok());
+  for (const int64_t step : {40, 50, 60, 70, 80, 90}) REQUIRE(job.chief->Save(SmallState(step)).ok());
+  CHECK(job.chief->store->accepted().contains("step-000000010"));
+  CHECK_FALSE(job.chief->store->accepted().contains("step-000000030"));
+}
+
 TEST_CASE("adopt: another job's, another history's and damaged ones are refused, and nothing is left of them",
           "[checkpoint]") {
   Backup backup;
@@ -115,10 +145,7 @@ TEST_CASE("adopt: another job's, another history's and damaged ones are refused,
   parent.set_last_step(10);
   CHECK_THAT(refused(backup.At(20), other_line), Contains("replicas differed"));
 
-  const std::string shard = absl::StrCat(layout::CheckpointPath(20), "/model-00001-of-00002.safetensors");
-  std::string bytes = ReadWholeFile(backup.storage, shard, 1 << 20).value();
-  bytes.back() = static_cast<char>(bytes.back() ^ 1);
-  REQUIRE(ReplaceFile(backup.storage, "scratch", shard, bytes, Access::kShared).ok());
+  Damage(backup.storage, 20);
   CHECK_THAT(refused(backup.At(20), SmallMark(true)), Contains("was damaged"));
 }
 

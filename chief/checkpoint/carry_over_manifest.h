@@ -6,17 +6,24 @@
 #ifndef LOCKSTEP_CHIEF_CHECKPOINT_CARRY_OVER_MANIFEST_H_
 #define LOCKSTEP_CHIEF_CHECKPOINT_CARRY_OVER_MANIFEST_H_
 
-#include <string>
-
 #include "absl/status/statusor.h"
+#include "chief/checkpoint/checkpoint_reader.h"
 #include "chief/term/term_claim.h"
+#include "common/digest/state_digest.h"
 #include "protos/checkpoint.pb.h"
 
 namespace lockstep::chief {
 
-// The manifest of the checkpoint at `path`, which was verified. One of an older format is replaced first, atomically,
-// for which every byte of the checkpoint is read once more. Codes of the storage.
-absl::StatusOr<Manifest> CarryOverManifest(TermHold& hold, const std::string& path);
+// Whether a checkpoint has such a manifest.
+bool IsFormat1(const CheckpointReader& checkpoint);
+
+// Today's digests of its tensors, each from the same reading in which its bytes were compared with the manifest.
+// DataLoss: they are damaged. Codes of the storage. REQUIRES: IsFormat1.
+absl::StatusOr<StateDigests> DigestFormat1(const CheckpointReader& checkpoint);
+
+// Replaces the manifest, atomically, by one of today's with these digests, and returns that. Codes of the storage.
+absl::StatusOr<Manifest> CarryOverManifest(TermHold& hold, const CheckpointReader& checkpoint,
+                                           const StateDigests& digests);
 
 }  // namespace lockstep::chief
 

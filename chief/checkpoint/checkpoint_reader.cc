@@ -173,8 +173,10 @@ absl::Status CheckpointReader::ForEachLeaf(
     }
   };
   std::vector<std::thread> helpers;
-  const size_t useful = std::min(static_cast<size_t>(std::max(threads, 1)), TensorBytes() / kBytesPerThread);
-  for (size_t thread = 1; thread < useful; ++thread) helpers.emplace_back(work);
+  if (threads == 0) {
+    threads = static_cast<int>(std::min<uint64_t>(kReadingThreads, TensorBytes() / kBytesPerThread));
+  }
+  for (int thread = 1; thread < threads; ++thread) helpers.emplace_back(work);
   work();
   for (std::thread& helper : helpers) helper.join();
   return error;
@@ -255,7 +257,7 @@ absl::StatusOr<StateDigests> CheckpointReader::ComputeDigests() const {
     const ManifestTensor& entry = manifest_.tensors(static_cast<int>(i));
     state.tensors.emplace_back().leaves.resize(LeafCount(entry.end() - entry.begin()));
   }
-  LS_RETURN_IF_ERROR(ForEachLeaf(kReadingThreads, nullptr, [&](const Leaf& leaf, absl::string_view bytes) {
+  LS_RETURN_IF_ERROR(ForEachLeaf(/*threads=*/0, nullptr, [&](const Leaf& leaf, absl::string_view bytes) {
     state.tensors[leaf.tensor].leaves[leaf.index] = Sha256Of(bytes);
     return absl::OkStatus();
   }));

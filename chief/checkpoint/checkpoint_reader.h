@@ -43,11 +43,11 @@ class CheckpointReader {
   // The same in a folder of any name: a backup, or one that was set aside.
   static absl::StatusOr<CheckpointReader> OpenFolder(const Storage& storage, std::string path);
 
-  // Reads every byte and compares it with the digests of the manifest: of files, and of each leaf of each tensor. Large
-  // checkpoints are read on up to `threads` threads; `on_bytes` is called by one at a time. DataLoss names the first
-  // file, or tensor and range, that is wrong. Cancelled: `stop` became true.
+  // Reads every byte and compares it with the digests of the manifest: of files, and of each leaf of each tensor. On
+  // `threads` threads; 0: on up to four, as many as its size is worth. `on_bytes` is called by one at a time. DataLoss
+  // names the first file, or tensor and range, that is wrong. Cancelled: `stop` became true.
   absl::Status VerifyContent(const std::atomic<bool>* stop = nullptr, const OnBytes& on_bytes = nullptr,
-                             int threads = kReadingThreads) const;
+                             int threads = 0) const;
 
   // Hands the bytes of layout()[tensor] to `take`, leaf by leaf, each after it was compared with its digest. DataLoss:
   // they are not those of the manifest. Of a manifest of format version 1, which has no leaves, that is known after the
@@ -101,7 +101,8 @@ class CheckpointReader {
     size_t tensor = 0;
     uint64_t index = 0;
   };
-  // Reads leaves on several threads, and hands each to `take` on one of them. The first error in their order ends it.
+  // Reads leaves on so many threads (as VerifyContent), and hands each to `take` on one of them. The first error in
+  // their order ends it.
   absl::Status ForEachLeaf(int threads, const std::atomic<bool>* stop,
                            const std::function<absl::Status(const Leaf&, absl::string_view)>& take) const;
   absl::Status ReadLeaf(const Leaf& leaf, std::vector<char>& out) const;

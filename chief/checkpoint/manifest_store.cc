@@ -243,8 +243,10 @@ absl::Status ManifestStore::Take(const std::string& folder, const Manifest& mani
   const std::string name = layout::StepName(manifest.step());
   LS_RETURN_IF_ERROR(FreeName(name));
   LS_ASSIGN_OR_RETURN(const std::string path, hold_.PlaceCheckpoint(folder, manifest.step()));
-  accepted_[name] = {manifest, /*verified=*/true, path};
-  return Record(absl::StrCat(name, " adopted"));
+  accepted_[name] = {manifest, /*verified=*/true, path, /*pinned=*/true};
+  const absl::Status recorded = Record(absl::StrCat(name, " adopted"));
+  if (!recorded.ok()) accepted_.erase(name);
+  return recorded;
 }
 
 absl::StatusOr<PublishedCheckpoint> ManifestStore::Amend(const SnapshotId& id, const EvaluationLedger& ledger,

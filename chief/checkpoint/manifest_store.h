@@ -120,7 +120,8 @@ class ManifestStore {
   absl::StatusOr<std::string> Change(CheckpointChange change, int64_t step);
 
   // Gives the whole, verified and durable checkpoint in `folder` (TermHold::NewCheckpoint) its place, and puts it into
-  // the log. AlreadyExists: something stands there. Else codes of the storage. REQUIRES: none of its step is accepted.
+  // the log, pinned. AlreadyExists: something stands there. Else codes of the storage: it does not count. REQUIRES:
+  // none of its step is accepted.
   absl::Status Take(const std::string& folder, const Manifest& manifest);
 
   // Sets in a record what this store knows of: the checkpoints that count, the best, what is being removed.
@@ -149,7 +150,7 @@ class ManifestStore {
   // audited and verifies, every byte of it. A later one is of a state that followed from the difference, even if all
   // that were left agreed on it. Those that do not verify are set aside. DataLoss: none is left. Else codes of the
   // storage.
-  // Its manifest is one of today's format.
+  // One whose manifest is of format version 1 gets one of today's first (carry_over_manifest.h).
   absl::StatusOr<std::string> FindAudited(uint64_t found_at, std::vector<std::string>& messages);
   // Accepts no checkpoint above `step` any more; the caller puts that into the log. Returns the step of the first one;
   // 0: there is none.
@@ -195,6 +196,8 @@ class ManifestStore {
   // history of each and the first one after it.
   absl::Status Retire();
   std::set<std::string> NeededByRepair() const;
+  // As FindAudited says of it. DataLoss: it is damaged.
+  absl::Status CarryOver(const std::string& name);
   // Why a checkpoint that is accepted is not to be removed; empty: it may be.
   std::string WhyItStays(const std::string& name) const;
   void AddNeededToGoBack(int64_t found_at, std::set<std::string>& needed) const;

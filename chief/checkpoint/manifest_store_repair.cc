@@ -46,6 +46,14 @@ void ManifestStore::AddNeededToGoBack(int64_t found_at, std::set<std::string>& n
   }
 }
 
+absl::Status ManifestStore::CarryOver(const std::string& name) {
+  LS_ASSIGN_OR_RETURN(const CheckpointReader checkpoint, CheckpointReader::Open(hold_.storage(), PathOf(name)));
+  if (!IsFormat1(checkpoint)) return absl::OkStatus();
+  LS_ASSIGN_OR_RETURN(const StateDigests digests, DigestFormat1(checkpoint));
+  LS_ASSIGN_OR_RETURN(accepted_.at(name).manifest, CarryOverManifest(hold_, checkpoint, digests));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::string> ManifestStore::FindAudited(uint64_t found_at, std::vector<std::string>& messages) {
   std::vector<std::string> newest_first;
   for (auto it = accepted_.rbegin(); it != accepted_.rend(); ++it) {
@@ -56,8 +64,12 @@ absl::StatusOr<std::string> ManifestStore::FindAudited(uint64_t found_at, std::v
   for (const std::string& name : newest_first) {
     LS_ASSIGN_OR_RETURN(const bool good, StillGood(name, /*content=*/true, messages));
     if (!good) continue;
-    LS_ASSIGN_OR_RETURN(accepted_.at(name).manifest, CarryOverManifest(hold_, PathOf(name)));
-    return name;
+    const absl::Status carried = CarryOver(name);
+    if (carried.ok()) return name;
+    if (!absl::IsDataLoss(carried)) return carried;
+    LS_ASSIGN_OR_RETURN(const std::string to, SetAside(name, "bad"));
+    messages.push_back(
+        absl::StrCat("set aside ", name, ": ", carried.message(), "; it is now ", hold_.storage().Describe(to)));
   }
   return absl::DataLossError(absl::StrCat("no checkpoint up to step ", found_at, " in ",
                                           hold_.storage().Describe(layout::kCheckpoints),

@@ -91,11 +91,9 @@ class Scan {
 
   // The job goes on from a manifest of today's format.
   absl::Status CarryOver() {
-    if (!recovered_.newest.has_value() || recovered_.newest->manifest().format_version() >= kManifestWithLeaves) {
-      return absl::OkStatus();
-    }
+    if (!recovered_.newest.has_value() || !IsFormat1(*recovered_.newest)) return absl::OkStatus();
     const std::string path = recovered_.newest->path();
-    LS_ASSIGN_OR_RETURN(const Manifest manifest, CarryOverManifest(hold_, path));
+    LS_ASSIGN_OR_RETURN(const Manifest manifest, CarryOverManifest(hold_, *recovered_.newest, format_1_digests_));
     recovered_.checkpoints.accepted.at(layout::StepName(manifest.step())).manifest = manifest;
     LS_ASSIGN_OR_RETURN(CheckpointReader reader, CheckpointReader::Open(hold_.storage(), path));
     recovered_.newest.emplace(std::move(reader));
@@ -284,6 +282,11 @@ class Scan {
       const absl::Status content = reader->VerifyContent();
       if (!found.listed && IsDamage(content)) return absl::OkStatus();
       if (!content.ok()) return RefuseIfDamaged(name, content);
+      if (!recovered_.newest.has_value() && IsFormat1(*reader)) {
+        absl::StatusOr<StateDigests> digests = DigestFormat1(*reader);
+        if (!digests.ok()) return RefuseIfDamaged(name, digests.status());
+        format_1_digests_ = *std::move(digests);
+      }
     }
     const auto live = live_.find(name);
     const bool pinned = live != live_.end() && live->second->pinned();
@@ -370,7 +373,8 @@ class Scan {
   std::set<std::string> used_;                         // base names of what is accepted
   bool takes_unlisted_ = false;
   bool any_unlisted_ = false;
-  AcceptedLists lists_;  // of a directory without a log
+  AcceptedLists lists_;            // of a directory without a log
+  StateDigests format_1_digests_;  // of recovered_.newest, where its manifest is of format version 1
   Recovered recovered_;
   std::vector<Refusal> refused_;
 };

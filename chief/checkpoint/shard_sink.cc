@@ -27,7 +27,9 @@ struct ShardSink::OpenShare {
   OpenShare(const Share& the_plan, const std::vector<CheckpointTensor>& the_layout)
       : plan(the_plan), layout(the_layout) {}
 
-  // InvalidArgument: `bytes` are not the next leaf.
+  // 0: no leaf is missing.
+  uint64_t NextLeafSize() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // REQUIRES: `bytes` are the next leaf.
   absl::Status Write(Storage& storage, const std::string& directory, absl::string_view bytes,
                      const Sha256Digest& digest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // Opens the present piece's file; finishes pieces that have no bytes.
@@ -116,23 +118,26 @@ absl::Status ShardSink::AcceptLeaf(int share, uint64_t offset, absl::string_view
     return absl::OutOfRangeError(
         absl::StrCat("share ", share, " of ", id_.ToString(), " continues at ", open.received, ", not at ", offset));
   }
-  const absl::Status written = offset == open.received ? open.Write(storage_, directory_, bytes, digest)
-                                                       : absl::InvalidArgumentError("two leaves overlap");
-  return written.ok() || absl::IsInvalidArgument(written) ? written : Break(hold_.Explain(written));
+  if (offset < open.received || bytes.size() != open.NextLeafSize()) {
+    return absl::InvalidArgumentError(absl::StrCat(bytes.size(), " bytes at ", offset, " are no leaf of the share"));
+  }
+  const absl::Status written = open.Write(storage_, directory_, bytes, digest);
+  return written.ok() ? written : Break(hold_.Explain(written));
+}
+
+uint64_t ShardSink::OpenShare::NextLeafSize() const {
+  return piece < plan.pieces.size() ? LeafSize(plan.pieces[piece].bytes, leaves.size()) : 0;
 }
 
 absl::Status ShardSink::OpenShare::Write(Storage& storage, const std::string& directory, absl::string_view bytes,
                                          const Sha256Digest& digest) {
-  const SharePiece* const present = piece < plan.pieces.size() ? &plan.pieces[piece] : nullptr;
-  if (present == nullptr || bytes.size() != LeafSize(present->bytes, leaves.size())) {
-    return absl::InvalidArgumentError(absl::StrCat(bytes.size(), " bytes at ", received, " are no leaf of the share"));
-  }
+  const SharePiece& present = plan.pieces[piece];
   LS_RETURN_IF_ERROR(file->Append(bytes));
   leaves.push_back(digest);
   tensor_crc = Crc32c(bytes, tensor_crc);
   received += bytes.size();
-  if (leaves.size() < LeafCount(present->bytes)) return absl::OkStatus();
-  LS_RETURN_IF_ERROR(EndPiece(*present));
+  if (leaves.size() < LeafCount(present.bytes)) return absl::OkStatus();
+  LS_RETURN_IF_ERROR(EndPiece(present));
   return BeginPiece(storage, directory);
 }
 

@@ -26,7 +26,7 @@ void ShareReceiver::SkipEmptyPieces() {
 
 absl::Status ShareReceiver::Add(absl::string_view bytes, uint32_t crc32c) {
   if (Crc32c(bytes) != crc32c) {
-    return absl::DataLossError("a chunk was damaged on its way: its CRC-32C differs");
+    return absl::AbortedError("a chunk was damaged on its way: its CRC-32C differs");
   }
   while (!bytes.empty()) {
     if (complete()) {
@@ -70,7 +70,7 @@ absl::Status ShareReceiver::TakeLeaf(absl::string_view bytes) {
 
 absl::Status ShareReceiver::End() const {
   if (complete()) return absl::OkStatus();
-  return absl::DataLossError(
+  return absl::AbortedError(
       absl::StrCat("the share ended at byte ", LeafBegin() + pending_.size(), " of ", share().bytes));
 }
 

@@ -25,12 +25,13 @@ class ShareReceiver {
   static absl::StatusOr<ShareReceiver> Begin(std::shared_ptr<ShardSink> sink, uint32_t share,
                                              absl::string_view tensor_digests, absl::string_view leaf_digests);
 
-  // The next bytes of the share's stream, which begins at its first byte whatever is there already. DataLoss: `crc32c`
-  // is not theirs, or a leaf is another one than was announced. InvalidArgument: they go beyond the end. Else codes of
+  // The next bytes of the share's stream, which begins at its first byte whatever is there already. DataLoss: a
+  // leaf is another one than was announced, so the sender's memory is wrong. Aborted: `crc32c` is not theirs, so they
+  // are to be sent again. InvalidArgument: they go beyond the end. Else codes of
   // ShardSink::AcceptLeaf.
   absl::Status Add(absl::string_view bytes, uint32_t crc32c);
 
-  // The stream has ended. DataLoss: too early.
+  // The stream has ended. Aborted: too early.
   absl::Status End() const;
 
  private:

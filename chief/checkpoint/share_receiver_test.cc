@@ -1,11 +1,16 @@
 #include "chief/checkpoint/share_receiver.h"
 
+#include <atomic>
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "chief/checkpoint/checkpoint_test_util.h"
+#include "common/checkpoint_format/naming.h"
+#include "common/storage/files.h"
+#include "common/storage/local/local_storage.h"
 #include "common/storage/memory/memory_storage.h"
 
 namespace lockstep::chief {
@@ -126,6 +131,37 @@ TEST_CASE("share receiver: digests that do not make the announced one are refuse
   }
 }
 
+TEST_CASE("reader: leaves are verified on several threads, and the first that is wrong is named", "[checkpoint]") {
+  const std::string directory = absl::StrCat(std::getenv("TEST_TMPDIR"), "/threads");
+  const auto storage = LocalStorage::Create(directory).value();
+  const LargeState state;
+  {
+    const auto chief = SmallChief::Start(*storage).value();
+    REQUIRE(chief->Save(state, 1).status() == absl::OkStatus());
+  }
+  const std::string path = layout::CheckpointPath(9);
+  const CheckpointReader reader = CheckpointReader::Open(*storage, path).value();
+  for (const int threads : {1, 2, 8}) {
+    uint64_t heard = 0;
+    CHECK(reader.VerifyContent(
+              nullptr, [&heard](uint64_t more) { heard += more; }, threads) == absl::OkStatus());
+    CHECK(heard == state.bytes[0].size() + state.bytes[2].size());
+  }
+  const std::atomic<bool> stop = true;
+  CHECK(absl::IsCancelled(reader.VerifyContent(&stop, nullptr, 4)));
+
+  const std::string file = JoinPath(path, "model.safetensors");
+  std::string bytes = ReadWholeFile(*storage, file, 64 << 20).value();
+  const size_t large = bytes.find(std::string(1000, 'a'));
+  for (const size_t leaf : {0, 2}) bytes[large + leaf * kLeafBytes] = 'b';
+  REQUIRE(ReplaceFile(*storage, "scratch", file, bytes, Access::kShared).ok());
+  const CheckpointReader damaged = CheckpointReader::Open(*storage, path).value();
+  for (const int threads : {1, 4}) {
+    CHECK_THAT(std::string(damaged.VerifyContent(nullptr, nullptr, threads).message()),
+               Contains("'large'") && Contains("was damaged"));
+  }
+}
+
 TEST_CASE("share receiver: damage on the way, a stream that ends early and one that goes on are errors",
           "[checkpoint]") {
   const SmallState state(3);
@@ -133,12 +169,12 @@ TEST_CASE("share receiver: damage on the way, a stream that ends early and one t
   const std::string stream = state.Stream(1, 2);
 
   ShareReceiver damaged = BeginShare(save.sink, state, 1).value();
-  CHECK(damaged.Add(stream, Crc32c(stream) ^ 1).code() == absl::StatusCode::kDataLoss);
+  CHECK(damaged.Add(stream, Crc32c(stream) ^ 1).code() == absl::StatusCode::kAborted);
   CHECK(save.sink->NextOffset(1) == 0);
 
   ShareReceiver early = BeginShare(save.sink, state, 1).value();
   REQUIRE(Add(early, stream.substr(0, stream.size() - 1)) == absl::OkStatus());
-  CHECK(early.End().code() == absl::StatusCode::kDataLoss);
+  CHECK(early.End().code() == absl::StatusCode::kAborted);
   CHECK_FALSE(save.sink->ShareComplete(1));
 
   ShareReceiver beyond = BeginShare(save.sink, state, 1).value();

@@ -108,6 +108,7 @@ void CheckpointTracker::Broken(const ShardBroken& event, Outbox& out, Roster& ro
   if (save == nullptr || save->stage == Stage::kPublishing || event.share >= save->shares.size()) return;
   Share& share = save->shares[event.share];
   share.failed.insert(event.sender);
+  if (event.wrong) share.wrong = event.message;
   if (share.asked != event.sender) return;  // the last bytes of one that died; another is at it
   share.asked = Incarnation();
   share.stored = false;
@@ -256,6 +257,9 @@ void CheckpointTracker::Advance(const Context& context, Outbox& out, Roster& ros
              ChooseSender(save, share, absl::InfiniteFuture(), roster).IsNone();
     });
     if (!hopeless) return;
+    const auto wrong = std::find_if(save.shares.begin(), save.shares.end(),
+                                    [](const Share& share) { return !share.stored && !share.wrong.empty(); });
+    if (wrong != save.shares.end()) CountDamage(save.id, wrong->wrong);
     const bool again = save.insist && !save.holders.empty();
     Abandon(save, "no worker that holds this snapshot can send a missing share", again, context.now, out, roster);
   }

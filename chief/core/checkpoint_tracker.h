@@ -135,6 +135,7 @@ class CheckpointTracker {
     Incarnation asked;  // none: not asked
     bool stored = false;
     std::set<Incarnation> failed;  // who could not send it
+    std::string wrong = {};        // what was wrong with the bytes of one of them; empty: nothing
   };
   struct Save {
     SnapshotId id;         // as its holders know it
@@ -197,6 +198,8 @@ class CheckpointTracker {
     return member->busy == save.generation && save.reported.count(member->id()) == 0;
   }
   Incarnation ChooseSender(const Save& save, const Share& share, absl::Time now, Roster& roster) const;
+  // Another save of which not all bytes are what was announced.
+  void CountDamage(const SnapshotId& snapshot, const std::string& what);
   void Abandon(Save& save, const std::string& why, bool again, absl::Time now, Outbox& out, Roster& roster);
   void Tell(const Save& save, bool published, const std::string& why, Outbox& out, Roster& roster);
 

@@ -18,6 +18,13 @@ void CheckpointTracker::Abandon(Save& save, const std::string& why, bool again, 
   saves_.erase(KeyOf(save.id));
 }
 
+void CheckpointTracker::CountDamage(const SnapshotId& snapshot, const std::string& what) {
+  if (++damaged_in_a_row_ < kDamagedBeforeEnd) return;
+  storage_verdict_ =
+      absl::StrCat("saving ", snapshot.ToString(), " failed ", damaged_in_a_row_, " times in a row: ", what,
+                   ". The last published checkpoint is step ", published_.step, "; nothing of it was touched.");
+}
+
 void CheckpointTracker::StorageRefused(const StorageFailed& event, const Context& context, Outbox& out,
                                        Roster& roster) {
   Save* save = InStorage(event.snapshot);
@@ -32,11 +39,7 @@ void CheckpointTracker::StorageRefused(const StorageFailed& event, const Context
     return;
   }
   if (!event.may_pass) {
-    if (++damaged_in_a_row_ >= kDamagedBeforeEnd) {
-      storage_verdict_ = absl::StrCat("saving ", event.snapshot.ToString(), " failed ", damaged_in_a_row_,
-                                      " times in a row: ", event.message, ". The last published checkpoint is step ",
-                                      published_.step, "; nothing of it was touched.");
-    }
+    CountDamage(event.snapshot, event.message);
     return Abandon(*save, event.message, save->insist, context.now, out, roster);
   }
   const bool say =

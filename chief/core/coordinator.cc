@@ -34,7 +34,7 @@ Coordinator::Coordinator(const CoordinatorConfig& config)
                 config.recovered.ledger.step),
       saves_(config.recovered),
       clock_(config.recovered.trained_for),
-      timed_up_to_(config.recovered.checkpoint.step),
+      step_timer_{.from = config.recovered.checkpoint.step},
       floor_(config.recovered.oldest_audited),
       repair_(config.recovered.repair),
       signs_(config.policy.no_progress_limit),
@@ -85,10 +85,20 @@ std::string Coordinator::Broken(const SnapshotId& published_before, bool same_jo
 
 void Coordinator::Trained(absl::Duration passed) {
   clock_.Stepped(passed);
+  if (!policy_.save_automatic) return;
+  save_period_.Ran(passed * static_cast<double>(life_.current().members.size()));
+  step_timer_.took += passed;
+  step_timer_.saving = step_timer_.saving || saves_.Busy() || life_.HasRequested(RequestKind::kSnapshot);
+  step_timer_.counts = step_timer_.counts && saves_.TroubleText(now_).empty();
   const uint64_t agreed = progress_.agreed();
-  const uint64_t steps = agreed > timed_up_to_ ? agreed - timed_up_to_ : 0;
-  timed_up_to_ = agreed;
-  save_period_.Ran(passed, steps, static_cast<int>(life_.current().members.size()), saves_.Busy());
+  if (agreed == step_timer_.from) return;
+  // Steps of which nothing else is known to have taken a part of the time.
+  bool counts = step_timer_.counts && agreed > step_timer_.from;
+  for (uint64_t step = step_timer_.from; counts && step < agreed; ++step) {
+    counts = !EvaluationDue(policy_.training, step);
+  }
+  if (counts) save_period_.Stepped(step_timer_.took, agreed - step_timer_.from, step_timer_.saving);
+  step_timer_ = {.from = agreed};
 }
 
 void Coordinator::NoteTime(absl::Time now) {
@@ -206,9 +216,10 @@ void Coordinator::Advance() {
 // ---- what the storage, people and supervisors say
 
 void Coordinator::On(const Published& event) {
+  const bool amended = event.snapshot == saves_.published();
   if (!saves_.PublishDone(event.snapshot, now_, out_, roster_)) return;
   clock_.Saved(now_);
-  save_period_.Saved();
+  if (!amended) save_period_.Saved();
   if (const std::string news = policy_.save_automatic ? save_period_.News() : ""; !news.empty()) {
     out_.Say(Level::kInfo, news);
   }

@@ -93,7 +93,7 @@ class Coordinator {
   void On(const BurstBegins&) { in_burst_ = true; }
   void On(const BurstEnds&) { in_burst_ = false; }
   void NoteTime(absl::Time now);
-  // Members computed for so long.
+  // The job has been in its phase of training for so much longer.
   void Trained(absl::Duration passed);
   absl::Duration SaveEvery() const { return policy_.save_automatic ? save_period_.Every() : policy_.save_every; }
   void Advance();
@@ -216,8 +216,15 @@ class Coordinator {
   ProgressTracker progress_;
   CheckpointTracker saves_;
   TrainingClock clock_;
-  SavePeriod save_period_;    // of a job with `checkpoint.every: auto`
-  uint64_t timed_up_to_ = 0;  // the step up to which it knows of
+  SavePeriod save_period_;  // of a job with `checkpoint.every: auto`
+  // The time since the newest agreed step, which is told when more are agreed.
+  struct StepTimer {
+    uint64_t from = 0;
+    absl::Duration took = absl::ZeroDuration();
+    bool saving = false;
+    bool counts = true;
+  };
+  StepTimer step_timer_;
   Audit audit_;
   AuditFloor floor_;
   AuditRepair repair_;

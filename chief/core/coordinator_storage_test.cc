@@ -261,6 +261,24 @@ TEST_CASE("coordinator: a member that does not tell of its snapshot is awaited o
   CHECK(chief.View().published_step == 20);
 }
 
+TEST_CASE("coordinator: where every holder sends other bytes than were announced the job ends, not a save that stays",
+          "[core]") {
+  ChiefHarness chief({.workers = 1, .end_step = 20});
+  chief.worker(0).keeps_shares = true;
+  chief.StepTo(20);
+  for (uint32_t i = 1; i < CheckpointTracker::kDamagedBeforeEnd; ++i) {
+    chief.Do(ShardBroken{chief.Last<OpenSave>().snapshot, 0, 1, "bytes 0 to 24", chief.worker(0).id, /*wrong=*/true});
+    CHECK(chief.Count<Exit>() == 0);
+    chief.Advance(CheckpointTracker::kRetry);
+  }
+
+  chief.Do(ShardBroken{chief.Last<OpenSave>().snapshot, 0, 1, "bytes 0 to 24", chief.worker(0).id, /*wrong=*/true});
+  chief.Advance(CheckpointTracker::kRetry);
+
+  CHECK(chief.Last<Exit>().code == 74);
+  CHECK_THAT(chief.Last<Exit>().reason, Contains("bytes 0 to 24") && Contains("3 times in a row"));
+}
+
 TEST_CASE("coordinator: a save that waits for a share keeps no core busy", "[core]") {
   ChiefHarness chief({.workers = 2});
   chief.StepTo(20);

@@ -71,7 +71,8 @@ struct ShardBroken {
   uint32_t shares = 0;
   std::string message;
   Incarnation sender;
-  LS_FIELDS(ShardBroken, snapshot, share, shares, message, sender)
+  bool wrong = false;  // the sender holds other bytes than were announced; else its stream broke
+  LS_FIELDS(ShardBroken, snapshot, share, shares, message, sender, wrong)
 };
 
 // StoreManifest is done: everything is fsynced in staging. `recomputed` is the digest of the state as computed from the

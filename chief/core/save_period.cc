@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 
 namespace lockstep::chief {
 
@@ -16,11 +15,10 @@ absl::Duration DalyInterval(absl::Duration cost, absl::Duration between_failures
   return absl::Seconds(std::sqrt(2 * c * m) * (1 + root / 3 + root * root / 9) - c);
 }
 
-void SavePeriod::Ran(absl::Duration passed, uint64_t steps, int members, bool saving) {
+void SavePeriod::Stepped(absl::Duration took, uint64_t steps, bool saving) {
   Time& time = saving ? saving_ : calm_;
-  time.passed += passed;
+  time.passed += took;
   time.steps += static_cast<double>(steps);
-  worker_time_ += passed * members;
 }
 
 void SavePeriod::Saved() {
@@ -51,13 +49,14 @@ std::string SavePeriod::News() {
   const absl::Duration every = Every();
   if (saves_ == 0 || (every < told_ * 1.25 && every > told_ * 0.75)) return "";
   told_ = every;
-  return absl::StrFormat(
-      "saves are %s apart: one costs %s of training, and %d losses of workers in %s of theirs make %s "
-      "between two",
-      absl::FormatDuration(absl::Trunc(every, absl::Seconds(1))),
-      absl::FormatDuration(absl::Trunc(Cost(), absl::Milliseconds(1))), losses_,
-      absl::FormatDuration(absl::Trunc(worker_time_, absl::Seconds(1))),
-      absl::FormatDuration(absl::Trunc(BetweenLosses(), absl::Seconds(1))));
+  const auto text = [](absl::Duration duration, absl::Duration unit) {
+    return absl::FormatDuration(absl::Trunc(duration, unit));
+  };
+  return absl::StrCat("saves are ", text(every, absl::Seconds(1)), " apart from now on: a save costs ",
+                      text(Cost(), absl::Milliseconds(1)), " of training, and a worker is taken to be lost every ",
+                      text(BetweenLosses(), absl::Seconds(1)), " (", losses_, " were, in ",
+                      text(worker_time_, absl::Seconds(1)), " of worker time, and one more per ",
+                      absl::FormatDuration(kAssumed), " is assumed)");
 }
 
 }  // namespace lockstep::chief

@@ -1,7 +1,8 @@
 // How far apart saves are with `checkpoint.every: auto`: the distance at which what saves cost and what a failure would
 // take are smallest together (J. W. Young 1974, J. T. Daly 2006), from what this chief has measured.
 //
-//   * A save costs what training is slower by while one is under way.
+//   * A save costs what steps take longer than others while one is asked for or under way. Steps after which an
+//     evaluation ran say nothing, nor does the time in which the storage refuses.
 //   * A state is lost when every worker that holds it is. How often that happens is not known before it did, so it is
 //     assumed to be as often as one worker is lost: what takes one may take all. Until workers were lost, one loss in
 //     24 hours of a worker is assumed.
@@ -28,8 +29,10 @@ class SavePeriod {
   static constexpr absl::Duration kMost = absl::Hours(1);
   static constexpr absl::Duration kAssumed = absl::Hours(24);  // of a worker, between two losses
 
-  // The job trained for so long, with `members` workers, and applied `steps` steps. `saving`: a save was under way.
-  void Ran(absl::Duration passed, uint64_t steps, int members, bool saving);
+  // So much time of workers was spent on training.
+  void Ran(absl::Duration worker_time) { worker_time_ += worker_time; }
+  // `steps` steps took so long. `saving`: a save was asked for or under way meanwhile. REQUIRES: steps > 0.
+  void Stepped(absl::Duration took, uint64_t steps, bool saving);
   // A save was published.
   void Saved();
   // A worker was lost, preempted or crashed.

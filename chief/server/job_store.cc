@@ -185,6 +185,14 @@ absl::StatusOr<ShareReceiver> JobStore::Receive(const SnapshotId& id, uint32_t s
   return ShareReceiver::Begin(std::move(sink), share, tensor_digests, leaf_digests);
 }
 
+absl::Status JobStore::CheckShareComplete(const SnapshotId& id, uint32_t share) {
+  LS_ASSIGN_OR_RETURN(const std::shared_ptr<ShardSink> sink, saves_.Sink(id));
+  if (share < static_cast<uint32_t>(sink->shares()) && sink->ShareComplete(static_cast<int>(share))) {
+    return absl::OkStatus();
+  }
+  return absl::AbortedError(absl::StrCat("the save was begun anew while share ", share, " came"));
+}
+
 absl::StatusOr<std::string> JobStore::FinishShards(const SnapshotId& id) {
   LS_ASSIGN_OR_RETURN(const std::shared_ptr<ShardSink> sink, saves_.Sink(id));
   MutexLock lock(&mutex_);

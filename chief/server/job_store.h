@@ -91,6 +91,8 @@ class JobStore {
   // another number of shares, FailedPrecondition when it is not open.
   absl::StatusOr<ShareReceiver> Receive(const SnapshotId& id, uint32_t share, uint32_t shares,
                                         absl::string_view tensor_digests, absl::string_view leaf_digests);
+  // OK when all of the share is in the save that is open now. Aborted: it is not.
+  absl::Status CheckShareComplete(const SnapshotId& id, uint32_t share);
   // The digest computed from the stored bytes.
   absl::StatusOr<std::string> FinishShards(const SnapshotId& id);
   absl::StatusOr<PublishedCheckpoint> Publish(const SnapshotId& id, CommitInfo info);
@@ -165,7 +167,7 @@ class JobStore {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Makes the lineage of `order` the job's, from `step` of the present one on.
   absl::Status BranchOff(const RecordRepair& order, int64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Says in the manifest what this store knows, too.
+  // Publishes, with the job, its file and the time in the manifest.
   absl::StatusOr<PublishedCheckpoint> PublishStored(const StoredShards& shards, CommitInfo info)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status PublishStepZero(const JobSetup& setup) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

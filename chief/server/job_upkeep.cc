@@ -16,6 +16,7 @@
 #include "chief/term/storage_term_registry.h"
 #include "chief/term/term_claim.h"
 #include "common/status/status_macros.h"
+#include "common/storage/files.h"
 
 namespace lockstep::chief {
 namespace {
@@ -49,6 +50,17 @@ struct Upkeep {
 
 using UpkeepTask = std::function<absl::StatusOr<std::string>(const Upkeep&)>;
 
+// What there is of a job none of whose checkpoints verifies. In a bucket, where what no record names is removed, they
+// stay, set aside.
+FoundCheckpoints NothingCounts(const CommitRecord& last, const TermHold& hold) {
+  FoundCheckpoints found;
+  for (const std::string& path : last.retired()) found.retired.emplace(BaseName(path));
+  if (!hold.in_bucket()) return found;
+  for (const SetAsideCheckpoint& aside : last.set_aside()) found.set_aside[aside.prefix()] = aside.why();
+  for (const LiveCheckpoint& live : last.live()) found.set_aside[live.prefix()] = "bad";
+  return found;
+}
+
 // Takes the job over, does the task, and leaves what the log says of the last chief's end as it was.
 absl::StatusOr<std::string> ActWithoutChief(const JobPlace& place, bool force, std::vector<std::string>& messages,
                                             const UpkeepTask& task) {
@@ -73,15 +85,18 @@ absl::StatusOr<std::string> ActWithoutChief(const JobPlace& place, bool force, s
   LS_RETURN_IF_ERROR(log->Sweep());
   absl::StatusOr<Recovered> recovered = Recover(*hold, *log, found);
   const absl::Status lost = absl::IsDataLoss(recovered.status()) ? recovered.status() : absl::OkStatus();
-  if (!lost.ok()) recovered = Recovered();
+  if (!lost.ok()) {
+    recovered = Recovered();
+    recovered->checkpoints = NothingCounts(last, *hold);
+    recovered->messages.emplace_back(lost.message());
+  }
   LS_RETURN_IF_ERROR(recovered.status());
   messages = std::move(recovered->messages);
   ManifestStore manifests(*hold, *log, std::move(recovered->checkpoints), RetentionRule{});
   absl::StatusOr<std::string> done = task({*hold, *found.mark, manifests, lost});
   LS_RETURN_IF_ERROR(log->Change(absl::StrCat("after ", last.change()), [&](CommitRecord& record) {
-    if (manifests.accepted().empty()) {
-      *record.mutable_live() = last.live();  // nothing was put in the place of what is damaged
-    } else {
+    // Else nothing was put in the place of what is damaged, and all stays as it was.
+    if (!manifests.accepted().empty()) {
       manifests.Fill(record);
     }
     record.set_ended(last.ended());
@@ -104,7 +119,7 @@ absl::StatusOr<std::string> AdoptWithoutChief(const JobPlace& place, const Check
                                               std::vector<std::string>& messages,
                                               const CheckpointReader::OnBytes& on_bytes) {
   return ActWithoutChief(place, force, messages, [&](const Upkeep& job) {
-    return Adopt(checkpoint, job.hold, job.mark, job.manifests, on_bytes);
+    return Adopt(checkpoint, job.hold, job.mark, job.manifests, messages, on_bytes);
   });
 }
 

@@ -8,7 +8,10 @@
 
 #include "chief/server/job_store_bucket_harness.h"
 #include "chief/server/job_store_harness.h"
+#include "common/checkpoint_format/naming.h"
 #include "common/status/exit_code.h"
+#include "common/storage/files.h"
+#include "common/storage/memory/memory_storage.h"
 
 namespace lockstep::chief {
 namespace {
@@ -113,6 +116,63 @@ TEST_CASE("upkeep: where nothing was trained nothing is made", "[server]") {
   BucketJob job;
   CHECK(absl::IsNotFound(Change(job, CheckpointChange::kPin, 20).status()));
   CHECK(job.Standing().empty());
+}
+
+// Changes a byte of every shard of every checkpoint.
+void DamageAll(Job& job) {
+  const std::unique_ptr<JobPlace> place = PlaceOf(job);
+  const CommitRecord newest = NewestOf(job);
+  for (const LiveCheckpoint& live : newest.live()) {
+    const CheckpointReader reader = CheckpointReader::Open(place->storage(), live.prefix()).value();
+    for (const ManifestFile& file : reader.manifest().files()) {
+      if (file.header_size() == 0) continue;
+      const std::string path = JoinPath(live.prefix(), file.path());
+      std::string bytes = ReadWholeFile(place->storage(), path, 1 << 20).value();
+      bytes.back() = static_cast<char>(bytes.back() ^ 1);
+      REQUIRE(ReplaceFile(place->storage(), "scratch", path, bytes, Access::kShared).ok());
+    }
+  }
+}
+
+TEST_CASE("upkeep: a backup is adopted where no checkpoint verifies, and the damaged ones are not removed",
+          "[server]") {
+  const std::unique_ptr<Job> job = SomeJob();
+  TrainToEnd(*job, kExitDone);
+  const std::unique_ptr<JobPlace> place = PlaceOf(*job);
+  // A backup of step 20, in a storage of its own.
+  MemoryStorage backup;
+  REQUIRE(backup.CreateDirectories("backup/optimizer").ok());
+  const CommitRecord before = NewestOf(*job);
+  for (const LiveCheckpoint& live : before.live()) {
+    if (live.step() != 20) continue;
+    const CheckpointReader reader = CheckpointReader::Open(place->storage(), live.prefix()).value();
+    std::vector<std::string> files = {layout::kManifest};
+    for (const ManifestFile& file : reader.manifest().files()) files.push_back(file.path());
+    for (const std::string& file : files) {
+      const std::string bytes = ReadWholeFile(place->storage(), JoinPath(live.prefix(), file), 1 << 20).value();
+      REQUIRE(WriteNewFile(backup, JoinPath("backup", file), bytes, Access::kShared).ok());
+    }
+  }
+  DamageAll(*job);
+  REQUIRE(absl::IsDataLoss(job->Open().status()));
+  std::vector<std::string> messages;
+
+  const auto adopted = AdoptWithoutChief(*place, CheckpointReader::OpenFolder(backup, "backup").value(),
+                                         /*force=*/true, messages);
+
+  REQUIRE(adopted.status() == absl::OkStatus());
+  CHECK_THAT(*adopted, Contains("step-000000020 is adopted") && Contains("from which the job goes on"));
+  REQUIRE(!messages.empty());
+  CHECK_THAT(messages[0], Contains("verifies"));
+  auto store = job->Open();
+  REQUIRE(store.status() == absl::OkStatus());
+  CHECK((*store)->recovered().checkpoint.step == 20);
+  if (!job->place) return;
+  // In a bucket what no record names is removed.
+  for (const LiveCheckpoint& live : before.live()) {
+    CAPTURE(live.prefix());
+    CHECK(place->storage().Exists(JoinPath(live.prefix(), layout::kManifest)).value());
+  }
 }
 
 }  // namespace

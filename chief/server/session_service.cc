@@ -203,7 +203,7 @@ grpc::Status SessionService::UploadShare(grpc::ServerContext* call, grpc::Server
   } else {
     const proto::Incarnation& sender = header.fence().incarnation();
     context_.post(ShardBroken{*id, header.share(), header.shares(), std::string(status.message()),
-                              Incarnation{sender.high(), sender.low()}},
+                              Incarnation{sender.high(), sender.low()}, absl::IsDataLoss(status)},
                   true);
   }
   return grpc::Status::OK;
@@ -215,7 +215,8 @@ absl::Status SessionService::TakeShare(const proto::ShareHeader& header, const S
                                                                       header.tensor_digests(), header.leaf_digests()));
   proto::ShareChunk chunk;
   while (chunks.Read(&chunk)) LS_RETURN_IF_ERROR(receiver.Add(chunk.data(), chunk.crc32c()));
-  return receiver.End();
+  LS_RETURN_IF_ERROR(receiver.End());
+  return context_.store->CheckShareComplete(id, header.share());
 }
 
 grpc::Status SessionService::Fetch(grpc::ServerContext* call, const proto::FetchRequest* request,

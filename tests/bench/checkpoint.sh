@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What checkpoints cost: a table in Markdown. docs/benchmarks.md says what the rows mean and has the figures.
+# What checkpoints cost: a table in Markdown.
 #   --mib LIST       sizes of what is saved (default: 1024,4096); the first is also that of the job's state
 #   --rounds N       of each (default: 3); medians are shown
 #   --dir DIR        a folder on the disk that is measured (default: /tmp)

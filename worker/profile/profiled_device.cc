@@ -43,7 +43,9 @@ class ProfiledStream final : public device::Stream {
     const Profiler::Scope scope(profiler_, ProfileTrack::kForward, "(copy)");
     return Finish([&](device::Stream& inner) { return inner.CopyOnDevice(to, from, bytes); });
   }
-  absl::Status Zero(std::byte* device, size_t bytes) override { return inner_->Zero(device, bytes); }
+  absl::Status Zero(std::byte* device, size_t bytes) override {
+    return Finish([&](device::Stream& inner) { return inner.Zero(device, bytes); });
+  }
   absl::Status Synchronize() override { return inner_->Synchronize(); }
   // A profile is about single kernels.
   bool can_record() const override { return false; }
