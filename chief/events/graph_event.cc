@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "chief/events/event_record.h"
+#include "chief/events/markdown.h"
 #include "chief/events/module_paths.h"
 #include "common/checkpoint_format/proto_json.h"
 #include "common/graph/graph_editor.h"
@@ -111,7 +111,7 @@ class GraphWriter {
 
 // One row of a table.
 std::string Row(absl::string_view what, absl::string_view text) {
-  return absl::StrCat("| ", what, " | ", absl::StrReplaceAll(text, {{"|", "\\|"}}), " |\n");
+  return absl::StrCat("| ", MarkdownLine(what), " | ", MarkdownLine(text), " |\n");
 }
 
 std::string CodeBlock(absl::string_view what, const google::protobuf::Message& message) {

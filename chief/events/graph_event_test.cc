@@ -151,8 +151,18 @@ TEST_CASE("graph event: a metagraph is one graph event, one metagraph event and 
   CHECK(def.meta_info_def().meta_graph_version() == fingerprint);
   const auto& text = events[2].summary().value(0);
   CHECK(text.tag() == "metagraph/" + fingerprint.substr(0, 12));
-  CHECK_THAT(text.tensor().string_val(0), Contains(fingerprint) && Contains("images F32[-1, 1, 32, 32]") &&
+  CHECK_THAT(text.tensor().string_val(0), Contains(fingerprint) && Contains("images F32\\[-1, 1, 32, 32]") &&
                                               Contains("| trained | ") && Contains("\"clip_global_norm\": 1.5"));
+}
+
+TEST_CASE("graph event: a name with a line break or a bar stays in its cell", "[events]") {
+  MetaGraph metagraph = Builtin("lenet");
+  metagraph.signature[0].name = "a\n| b";
+
+  const auto events = ReadEvents(GraphRecords(absl::UnixEpoch(), metagraph, "0123456789abcdef", {}));
+
+  REQUIRE(events.size() == 3);
+  CHECK_THAT(events[2].summary().value(0).tensor().string_val(0), Contains("\n| inputs | a &#124; b F32"));
 }
 
 }  // namespace

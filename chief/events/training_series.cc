@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "chief/events/markdown.h"
 #include "common/graph/schedule.h"
 
 namespace lockstep::chief {
@@ -19,10 +21,11 @@ Scalars TrainingSeries::OfStep(int64_t step, double loss) const {
 }
 
 void TrainingSeries::Stepped(absl::string_view worker, int64_t steps, absl::Duration took) {
-  auto it = by_worker_.find(std::string(worker));
+  std::string name = absl::StrReplaceAll(worker, {{"/", "_"}});  // a tag's parts stand between slashes
+  auto it = by_worker_.find(name);
   if (it == by_worker_.end()) {
     if (by_worker_.size() >= kMostWorkers) return;
-    it = by_worker_.emplace(std::string(worker), Sum()).first;
+    it = by_worker_.emplace(std::move(name), Sum()).first;
   }
   it->second.steps += steps;
   it->second.took += took;
@@ -34,18 +37,19 @@ void TrainingSeries::GradientNormed(int64_t step, double norm) {
 
 void TrainingSeries::Changed(absl::string_view line) {
   if (changes_.size() < kMostChanges) {
-    changes_.emplace_back(line);
+    changes_.push_back(MarkdownLine(line));
   } else {
     ++changes_left_out_;
   }
 }
 
+void TrainingSeries::WentBack() {
+  told_.reset();
+  rates_from_.reset();
+}
+
 TrainingSeries::Told TrainingSeries::Take(absl::Time now, int64_t step, size_t workers, const JobStats& totals,
                                           bool at_end) {
-  if (told_.has_value() && step < *told_) {  // training went back
-    told_.reset();
-    rates_from_.reset();
-  }
   if (!told_.has_value()) {  // of earlier steps another chief may have told
     gradient_.reset();
     gradient_told_ = step - 1;

@@ -53,12 +53,17 @@ class TrainingSeries {
   // Every agreed step has these.
   Scalars OfStep(int64_t step, double loss) const;
 
-  // A worker applied `steps` steps in `took`, from one to the next. Its name may be beyond kMostWorkers.
+  // A worker applied `steps` steps in `took`, from one to the next. Its name may be beyond kMostWorkers. Names that
+  // differ in `/` against `_` alone share a series.
   void Stepped(absl::string_view worker, int64_t steps, absl::Duration took);
   // The norm of the gradient of `step`, which may not be agreed yet; step 0: none. One is kept until it is told.
   void GradientNormed(int64_t step, double norm);
-  // Something happened to the workers or to the state: a line for people.
+  // Something happened to the workers or to the state: a line for people, who see the beginning of a long one.
   void Changed(absl::string_view line);
+
+  // Training goes on with a step that was agreed before, or with an earlier one. Readers drop what was told of it and
+  // of later ones.
+  void WentBack();
 
   // What is to be told behind the loss of `step`, which is the newest agreed one, with `workers` members and the job's
   // `totals`: counts when one of them changed, and with the rates once in kInterval, or `at_end`.

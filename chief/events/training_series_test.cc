@@ -1,5 +1,6 @@
 #include "chief/events/training_series.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
 #include <string>
@@ -11,6 +12,8 @@ namespace lockstep::chief {
 namespace {
 
 using Catch::Contains;
+using Catch::EndsWith;
+using Catch::StartsWith;
 
 const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
 constexpr size_t kWorkers = 2;
@@ -97,10 +100,51 @@ TEST_CASE("series: no tag gets two values for a step, until it is trained again"
   CHECK_FALSE(series.Take(kStart + absl::Seconds(9), 20, 1, {}, false).values.empty());
 
   // Back to step 5: nothing is compared with what was told of later steps.
+  series.WentBack();
   const auto values = ByTag(series.Take(kStart + absl::Seconds(20), 6, 1, {}, false).values);
   CHECK(values.count("cluster/workers") == 1);
   CHECK(values.count("samples_per_second") == 0);
   CHECK_FALSE(series.Take(kStart + absl::Seconds(30), 10, 1, {}, false).values.empty());
+}
+
+TEST_CASE("series: training that comes back to the step that was told last tells it again", "[events]") {
+  TrainingSeries series = Series();
+  CHECK_FALSE(series.Take(kStart, 10, 2, {}, false).values.empty());
+  series.WentBack();
+
+  const auto values = ByTag(series.Take(kStart + absl::Seconds(1), 10, 2, {}, false).values);
+
+  CHECK(values.at("cluster/workers") == 2);
+  CHECK(values.count("samples_per_second") == 0);
+}
+
+TEST_CASE("series: training that goes back to a step after the one that was told last counts rates anew", "[events]") {
+  TrainingSeries series = Series();
+  series.Take(kStart, 10, 2, {}, false);
+  series.GradientNormed(13, 0.5);
+  CHECK(series.Take(kStart + absl::Seconds(4), 12, 2, {}, false).values.empty());
+  series.WentBack();
+
+  CHECK(ByTag(series.Take(kStart + absl::Seconds(6), 11, 2, {}, false).values).count("samples_per_second") == 0);
+
+  const auto told = series.Take(kStart + absl::Seconds(11), 21, 2, {}, false);
+  CHECK(ByTag(told.values).at("samples_per_second") == 10 * 32 / 5);
+  CHECK_FALSE(told.gradient.has_value());  // 13 was made again
+}
+
+TEST_CASE("series: names and reasons break neither tags nor the list of changes", "[events]") {
+  TrainingSeries series = Series();
+  series.Take(kStart, 1, kWorkers, {}, false);
+  series.Stepped("rack/7", 1, absl::Seconds(1));
+  series.Stepped("rack_7", 1, absl::Seconds(3));
+  series.Changed("rack/7 crashed: \n\n# Traceback\n" + std::string(32u << 20, 'x'));
+
+  const auto told = series.Take(kStart + absl::Seconds(5), 2, kWorkers, {}, false);
+
+  CHECK(ByTag(told.values).at("worker/rack_7/step_ms") == 2000);
+  CHECK_THAT(told.changes, StartsWith("- rack/7 crashed:   \\# Traceback xxx") && EndsWith("x...\n"));
+  CHECK(told.changes.size() < 600);
+  CHECK(std::count(told.changes.begin(), told.changes.end(), '\n') == 1);
 }
 
 TEST_CASE("series: the gradient's norm is told of a step that is agreed, with the rates, once", "[events]") {
@@ -121,6 +165,7 @@ TEST_CASE("series: the gradient's norm is told of a step that is agreed, with th
 
   // Of steps that were given up there is nothing to tell.
   series.GradientNormed(60, 0.25);
+  series.WentBack();
   series.Take(kStart + absl::Seconds(20), 15, kWorkers, {}, false);
   CHECK_FALSE(series.Take(kStart + absl::Seconds(25), 70, kWorkers, {}, false).gradient.has_value());
   series.GradientNormed(16, 0.125);

@@ -185,7 +185,9 @@ void ChiefLoop::Perform(const StepsAgreed& action) {
   progress_.On(clock_.Now(), action);
   stats_.Agreed(static_cast<int64_t>(action.step));
   for (const StepRecord& record : action.records) {
-    told_step_ = static_cast<int64_t>(record.step);
+    const auto step = static_cast<int64_t>(record.step);
+    if (step <= told_step_) series_.WentBack();
+    told_step_ = step;
     events_.Trained(absl::Now(), told_step_, series_.OfStep(told_step_, record.loss));
   }
   if (!action.records.empty()) TellSeries(/*at_end=*/false);

@@ -20,6 +20,12 @@ constexpr absl::Duration kStatsEvery = absl::Seconds(2);
 // The state of a line of the status that stands for the workers of a host that is left out, all of which are refused.
 constexpr char kExcludedHost[] = "excluded";
 
+// A count that a worker reported; 0 for what no count is, such as NaN.
+int64_t CountOf(double reported) {
+  constexpr double kMost = 1ull << 53;  // beyond it not every count has a double of its own
+  return reported >= 0 && reported <= kMost ? static_cast<int64_t>(reported) : 0;
+}
+
 const char* ChangeName(WorkerChange change) {
   switch (change) {
     case WorkerChange::kJoined:
@@ -45,7 +51,7 @@ void ChiefLoop::Perform(const WorkerCounters& action) {
   const absl::Time now = clock_.Now();
   std::map<std::string, double> values;
   for (const NamedValue& value : action.stats) values[value.name] = value.value;
-  series_.GradientNormed(static_cast<int64_t>(values["gradient_norm_step"]), values["gradient_norm"]);
+  series_.GradientNormed(CountOf(values["gradient_norm_step"]), values["gradient_norm"]);
   const auto [entry, first] = worker_stats_.try_emplace(action.name, ReportedStats{now, values});
   const ReportedStats before = std::exchange(entry->second, ReportedStats{now, values});
   if (first) return;
@@ -53,15 +59,15 @@ void ChiefLoop::Perform(const WorkerCounters& action) {
     const auto earlier = before.values.find(name);
     return values[name] - (earlier == before.values.end() ? 0 : earlier->second);
   };
-  const int64_t steps = std::min(static_cast<int64_t>(grown("steps")), kMaxStepsPerReport);
+  const int64_t steps = std::min(CountOf(grown("steps")), kMaxStepsPerReport);
   if (steps > 0) {
     StepTiming each;
     each.total = (now - before.when) / steps;
     each.compute = absl::Seconds(grown("compute_seconds") / steps);
     each.all_reduce = absl::Seconds(grown("all_reduce_seconds") / steps);
     each.data = absl::Seconds(grown("data_seconds") / steps);
-    const int64_t samples = static_cast<int64_t>(grown("samples"));
-    const int64_t bytes = static_cast<int64_t>(grown("bytes_reduced"));
+    const int64_t samples = CountOf(grown("samples"));
+    const int64_t bytes = CountOf(grown("bytes_reduced"));
     each.samples = samples / steps;
     each.bytes_reduced = bytes / steps;
     std::vector<StepTiming> timings(steps, each);
@@ -70,7 +76,7 @@ void ChiefLoop::Perform(const WorkerCounters& action) {
     stats_.Stepped(now, action.name, timings);
     series_.Stepped(action.name, steps, now - before.when);
   }
-  const int64_t uploaded = static_cast<int64_t>(grown("bytes_uploaded"));
+  const int64_t uploaded = CountOf(grown("bytes_uploaded"));
   if (uploaded > 0) stats_.Uploaded(action.name, absl::Seconds(grown("checkpoint_seconds")), uploaded);
 }
 

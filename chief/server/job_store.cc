@@ -277,6 +277,8 @@ absl::Status JobStore::AppendEvents(const std::string& records) {
     events_.emplace(*storage_, absl::StrCat(owner.host(), ".", owner.pid(), ".", hold_->term()),
                     hold_->in_bucket() ? kMaxAppendedInBucket : kMaxEventFile);
   }
+  // A file of a chief that was followed would make readers drop what its successor told.
+  LS_RETURN_IF_ERROR(hold_->CheckCurrent());
   if (events_->NeedsFile()) LS_RETURN_IF_ERROR(hold_->EnsureDirectory(layout::kEvents));
   return events_->Append(absl::Now(), records);
 }

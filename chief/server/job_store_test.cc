@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -350,6 +352,31 @@ TEST_CASE("job store: a disk that stays full gets no event file at each attempt"
   CHECK(fs::is_empty(job.In(layout::kEvents)));
   CHECK((*store)->AppendEvents(records).ok());
   CHECK_FALSE(fs::is_empty(job.In(layout::kEvents)));
+}
+
+TEST_CASE("job store: a chief that was superseded tells TensorBoard nothing more, whether it had begun a file or not",
+          "[server]") {
+  const bool began = GENERATE(false, true);
+  CAPTURE(began);
+  Job job;
+  const auto first = job.Open();
+  if (began) REQUIRE((*first)->AppendEvents(StartRecord(absl::Now(), 1)).ok());
+  const auto second = job.Open(/*succeeds=*/1);
+  REQUIRE(second.status() == absl::OkStatus());
+  REQUIRE((*second)->AppendEvents(StartRecord(absl::Now(), 9)).ok());
+  const auto told = [&] {
+    std::map<std::string, uintmax_t> sizes;
+    for (const auto& file : fs::directory_iterator(job.In(layout::kEvents))) sizes[file.path()] = file.file_size();
+    return sizes;
+  };
+  const auto before = told();
+
+  const absl::Status refused = (*first)->AppendEvents(StartRecord(absl::Now(), 5));
+
+  CHECK(IsFenced(refused));
+  CHECK(before.size() == (began ? 2 : 1));
+  CHECK(told() == before);
+  CHECK((*second)->AppendEvents(StartRecord(absl::Now(), 10)).ok());
 }
 
 }  // namespace
