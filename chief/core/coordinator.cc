@@ -34,7 +34,6 @@ Coordinator::Coordinator(const CoordinatorConfig& config)
                 config.recovered.ledger.step),
       saves_(config.recovered),
       clock_(config.recovered.trained_for),
-      step_timer_{.from = config.recovered.checkpoint.step},
       floor_(config.recovered.oldest_audited),
       repair_(config.recovered.repair),
       signs_(config.policy.no_progress_limit),
@@ -86,19 +85,12 @@ std::string Coordinator::Broken(const SnapshotId& published_before, bool same_jo
 void Coordinator::Trained(absl::Duration passed) {
   clock_.Stepped(passed);
   if (!policy_.save_automatic) return;
-  save_period_.Ran(passed * static_cast<double>(life_.current().members.size()));
-  step_timer_.took += passed;
-  step_timer_.saving = step_timer_.saving || saves_.Busy() || life_.HasRequested(RequestKind::kSnapshot);
-  step_timer_.counts = step_timer_.counts && saves_.TroubleText(now_).empty();
-  const uint64_t agreed = progress_.agreed();
-  if (agreed == step_timer_.from) return;
-  // Steps of which nothing else is known to have taken a part of the time.
-  bool counts = step_timer_.counts && agreed > step_timer_.from;
-  for (uint64_t step = step_timer_.from; counts && step < agreed; ++step) {
-    counts = !EvaluationDue(policy_.training, step);
-  }
-  if (counts) save_period_.Stepped(step_timer_.took, agreed - step_timer_.from, step_timer_.saving);
-  step_timer_ = {.from = agreed};
+  const bool saving = saves_.Busy() || life_.HasRequested(RequestKind::kSnapshot);
+  save_period_.Ran(policy_.training, {.passed = passed,
+                                      .members = static_cast<int>(life_.current().members.size()),
+                                      .agreed = progress_.agreed(),
+                                      .saving = saving,
+                                      .trouble = !saves_.TroubleText(now_).empty()});
 }
 
 void Coordinator::NoteTime(absl::Time now) {

@@ -217,14 +217,6 @@ class Coordinator {
   CheckpointTracker saves_;
   TrainingClock clock_;
   SavePeriod save_period_;  // of a job with `checkpoint.every: auto`
-  // The time since the newest agreed step, which is told when more are agreed.
-  struct StepTimer {
-    uint64_t from = 0;
-    absl::Duration took = absl::ZeroDuration();
-    bool saving = false;
-    bool counts = true;
-  };
-  StepTimer step_timer_;
   Audit audit_;
   AuditFloor floor_;
   AuditRepair repair_;

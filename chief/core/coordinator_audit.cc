@@ -112,6 +112,7 @@ void Coordinator::On(const RepairRecorded& event) {
   saves_.GoBack(event);
   floor_.WentBack(event.checkpoint.step);
   progress_.Begin(event.lineage, {});  // nobody steps, and what was applied before tells nothing
+  save_period_.Begin();
   clock_.Saved(now_);
   gathering_.NoLastCall(now_);
   const std::string host = repair_.NamedTwice();

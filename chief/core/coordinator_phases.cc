@@ -18,6 +18,7 @@ void Coordinator::AdvanceAdopting() {
   history_.Rename(adoption->lineage);
   pairs_.FormedTogether(current.ids);
   progress_.Begin(history_.lineage(), adoption->positions);
+  save_period_.Begin();
   audit_.Adopted(current.begin.step, current.Ids());
   gathering_.EndPark();
 }
@@ -96,6 +97,7 @@ void Coordinator::FormGeneration(const Team& team) {
     newcomers_.Joined(*worker, progress_.agreed());
   }
   progress_.Begin(history_.lineage(), positions);
+  save_period_.Begin();
   BeginAudit(form);
   TellProgress();
 }

@@ -15,10 +15,21 @@ absl::Duration DalyInterval(absl::Duration cost, absl::Duration between_failures
   return absl::Seconds(std::sqrt(2 * c * m) * (1 + root / 3 + root * root / 9) - c);
 }
 
-void SavePeriod::Stepped(absl::Duration took, uint64_t steps, bool saving) {
-  Time& time = saving ? saving_ : calm_;
-  time.passed += took;
-  time.steps += static_cast<double>(steps);
+void SavePeriod::Ran(const TrainingPolicy& policy, const Span& span) {
+  worker_time_ += span.passed * span.members;
+  open_.took += span.passed;
+  open_.saving = open_.saving || span.saving;
+  open_.counts = open_.counts && !span.trouble;
+  if (span.agreed == open_.from) return;
+  const uint64_t steps = span.agreed > open_.from ? span.agreed - open_.from : 0;
+  bool counts = open_.counts && steps > 0;
+  for (uint64_t step = open_.from; counts && step < span.agreed; ++step) counts = !EvaluationDue(policy, step);
+  if (counts) {
+    Time& time = open_.saving ? saving_ : calm_;
+    time.passed += open_.took;
+    time.steps += static_cast<double>(steps);
+  }
+  open_ = {.from = span.agreed};
 }
 
 void SavePeriod::Saved() {

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "common/protocol/training_policy.h"
 
 namespace lockstep::chief {
 
@@ -29,10 +30,19 @@ class SavePeriod {
   static constexpr absl::Duration kMost = absl::Hours(1);
   static constexpr absl::Duration kAssumed = absl::Hours(24);  // of a worker, between two losses
 
-  // So much time of workers was spent on training.
-  void Ran(absl::Duration worker_time) { worker_time_ += worker_time; }
-  // `steps` steps took so long. `saving`: a save was asked for or under way meanwhile. REQUIRES: steps > 0.
-  void Stepped(absl::Duration took, uint64_t steps, bool saving);
+  // What the job did for a while.
+  struct Span {
+    absl::Duration passed;
+    int members = 0;
+    uint64_t agreed = 0;   // the newest agreed step at its end
+    bool saving = false;   // a save was asked for or under way
+    bool trouble = false;  // the storage refuses
+  };
+
+  // A generation begins, maybe one of workers that are further than was agreed: its first steps are not measured.
+  void Begin() { open_.counts = false; }
+  // The generation trained. `policy` says after which steps an evaluation runs.
+  void Ran(const TrainingPolicy& policy, const Span& span);
   // A save was published.
   void Saved();
   // A worker was lost, preempted or crashed.
@@ -51,9 +61,18 @@ class SavePeriod {
     double steps = 0;
   };
 
+  // The time since the newest agreed step, until more are agreed.
+  struct Open {
+    uint64_t from = 0;
+    absl::Duration took = absl::ZeroDuration();
+    bool saving = false;
+    bool counts = true;
+  };
+
   absl::Duration Cost() const;
   absl::Duration BetweenLosses() const { return (worker_time_ + kAssumed) / (losses_ + 1); }
 
+  Open open_;
   Time saving_;
   Time calm_;
   double saves_ = 0;

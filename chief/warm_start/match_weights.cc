@@ -10,18 +10,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/graph/state_names.h"
 #include "common/tensor/dtype.h"
 
 namespace lockstep::chief {
 namespace {
-
-constexpr size_t kNamed = 8;
-
-std::string Listed(const std::vector<std::string>& names) {
-  const size_t named = std::min(names.size(), kNamed);
-  return absl::StrCat(absl::StrJoin(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(named), ", "),
-                      names.size() > named ? absl::StrCat(" and ", names.size() - named, " more") : "");
-}
 
 // The name that `pattern` -> `replacement` makes of `name`; nullopt: the pattern does not match.
 std::optional<std::string> Renamed(absl::string_view name, absl::string_view pattern, absl::string_view replacement) {
@@ -131,7 +124,7 @@ class Matching {
       match_.taken.emplace(tensor->spec.name, found->second);
     }
     if (!differ.empty()) {
-      Problem("model.from: tensors of ", source_, " do not fit: ", Listed(differ),
+      Problem("model.from: tensors of ", source_, " do not fit: ", ListNames(differ),
               "; name those that do with model.from.only");
     }
   }
@@ -149,7 +142,7 @@ class Matching {
       (allowed ? match_.missing : wrong).push_back(tensor->spec.name);
     }
     if (wrong.empty()) return;
-    Problem("model.from: ", source_, " lacks tensors of the model: ", Listed(wrong),
+    Problem("model.from: ", source_, " lacks tensors of the model: ", ListNames(wrong),
             "; say what they are called there with model.from.rename, or that they begin anew with "
             "model.from.allow_missing");
   }
@@ -167,7 +160,7 @@ class Matching {
       (MatchesAny(there, rules_.allow_unused) ? match_.unused : wrong).push_back(there);
     }
     if (wrong.empty()) return;
-    Problem("model.from: the model has no tensors for some of ", source_, ": ", Listed(wrong),
+    Problem("model.from: the model has no tensors for some of ", source_, ": ", ListNames(wrong),
             "; say what they are called here with model.from.rename, or that they are not needed with "
             "model.from.allow_unused");
   }

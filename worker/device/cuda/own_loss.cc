@@ -188,8 +188,8 @@ struct LossGradientRow {
           const float log_prob = kGiven == Given::kScores ? (x - largest) - log_sum : x;
           const float probability = kGiven == Given::kNothing ? 0.0f : Exp(log_prob);
           const float difference = probability - (cell.i == target ? 1.0f : 0.0f);
-          // By log_prob nothing but the target has a gradient. A factor times zero would be it too, but for the sign,
-          // which was not the host's on a GPU.
+          // By log_prob only the target has a gradient. The others are set to zero: the sign of a product with zero
+          // differs between compilers.
           const bool none = kGiven == Given::kNothing && label.valid && cell.i != target;
           out[cell.at] = label.ignored || none ? 0.0f : rounded * difference;
         });
