@@ -108,6 +108,16 @@ absl::Status BucketStorage::Replace(absl::string_view from, absl::string_view to
   return store_.Delete(from);
 }
 
+absl::Status BucketStorage::Link(absl::string_view from, absl::string_view to) {
+  LS_RETURN_IF_ERROR(CheckStoragePath(from));
+  LS_RETURN_IF_ERROR(CheckStoragePath(to));
+  const absl::StatusOr<ObjectFacts> there = store_.Head(to);
+  if (there.ok()) return absl::AlreadyExistsError(absl::StrCat(Describe(to), " is there"));
+  if (!absl::IsNotFound(there.status())) return there.status();
+  const absl::Status copied = store_.Copy(from, to);
+  return absl::IsFailedPrecondition(copied) ? absl::UnimplementedError(copied.message()) : copied;
+}
+
 absl::Status BucketStorage::RemoveTree(absl::string_view path) {
   LS_RETURN_IF_ERROR(CheckStoragePath(path));
   if (!path.empty()) LS_RETURN_IF_ERROR(store_.Delete(path));

@@ -60,6 +60,8 @@ class BucketStorage final : public Storage {
   absl::Status Rename(absl::string_view from, absl::string_view to) override;
   // For small files: `from` is read whole.
   absl::Status Replace(absl::string_view from, absl::string_view to) override;
+  // A copy that the server makes.
+  absl::Status Link(absl::string_view from, absl::string_view to) override;
   absl::Status RemoveTree(absl::string_view path) override;
   absl::Status SyncDirectory(absl::string_view path) override;
   // As many as can be said.

@@ -142,6 +142,13 @@ HttpAnswer FakeS3::Handle(const HttpRequest& request) {
 }
 
 HttpAnswer FakeS3::HandleObject(const Parsed& request) {
+  if (const std::string source = At(request.headers, "x-amz-copy-source"); !source.empty()) {
+    const std::string from = Decode(source);
+    const std::string root = absl::StrCat("/", bucket, "/");
+    if (request.method != "PUT" || !absl::StartsWith(from, root)) return Error(400, "InvalidArgument");
+    const absl::Status copied = objects_.Copy(from.substr(root.size()), request.key);
+    return copied.ok() ? HttpAnswer{200, {}, "<CopyObjectResult><ETag>x</ETag></CopyObjectResult>"} : Of(copied);
+  }
   if (request.method == "PUT") {
     const bool conditional = request.headers.count("if-none-match") != 0;
     if (conditional && conditions == Conditions::kRefused) return Error(501, "NotImplemented");

@@ -24,6 +24,7 @@ class ForwardingObjectStore : public ObjectStore {
   absl::Status Put(absl::string_view key, absl::string_view bytes, PutCondition condition) override {
     return below_.Put(key, bytes, condition);
   }
+  absl::Status Copy(absl::string_view from, absl::string_view to) override { return below_.Copy(from, to); }
   absl::StatusOr<std::string> Get(absl::string_view key, uint64_t max_bytes) override {
     return below_.Get(key, max_bytes);
   }

@@ -45,6 +45,18 @@ absl::Status MemoryObjectStore::Store(const std::string& key, absl::string_view 
   return absl::OkStatus();
 }
 
+absl::Status MemoryObjectStore::Copy(absl::string_view from, absl::string_view to) {
+  LS_RETURN_IF_ERROR(CheckObjectKey(from));
+  LS_RETURN_IF_ERROR(CheckObjectKey(to));
+  MutexLock lock(&mutex_);
+  return Apply<absl::Status>([&]() EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
+    const auto found = objects_.find(std::string(from));
+    if (found == objects_.end()) return absl::NotFoundError(Describe(from));
+    objects_.insert_or_assign(std::string(to), Object(found->second));
+    return absl::OkStatus();
+  });
+}
+
 absl::StatusOr<std::string> MemoryObjectStore::Get(absl::string_view key, uint64_t max_bytes) {
   LS_RETURN_IF_ERROR(CheckObjectKey(key));
   MutexLock lock(&mutex_);

@@ -31,6 +31,7 @@ class MemoryObjectStore final : public ObjectStore {
   std::function<ObjectFault()> next_fault = [] { return ObjectFault::kNone; };
 
   absl::Status Put(absl::string_view key, absl::string_view bytes, PutCondition condition) override;
+  absl::Status Copy(absl::string_view from, absl::string_view to) override;
   absl::StatusOr<std::string> Get(absl::string_view key, uint64_t max_bytes) override;
   absl::StatusOr<std::string> GetRange(absl::string_view key, uint64_t offset, uint64_t length) override;
   absl::StatusOr<ObjectFacts> Head(absl::string_view key) override;

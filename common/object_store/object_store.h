@@ -83,6 +83,10 @@ class ObjectStore {
   // the server takes no conditions.
   virtual absl::Status Put(absl::string_view key, absl::string_view bytes, PutCondition condition) = 0;
 
+  // Makes the object `to` of the bytes of `from`, which do not travel; in the place of what is there.
+  // FailedPrecondition: the server does not copy, or not an object of this size (5 GB and more).
+  virtual absl::Status Copy(absl::string_view from, absl::string_view to) = 0;
+
   // The whole object. ResourceExhausted: it is longer than `max_bytes`.
   virtual absl::StatusOr<std::string> Get(absl::string_view key, uint64_t max_bytes) = 0;
   // `length` bytes from `offset`. DataLoss: the object ends before. REQUIRES: length > 0.

@@ -111,6 +111,22 @@ TEST_CASE("object store: what was put is read, whole and in ranges, until it is 
   CHECK(absl::IsNotFound(store.Get(key, kAny).status()));
 }
 
+TEST_CASE("object store: a copy is an object of its own", "[object_store]") {
+  AnyStore any(AnyKind());
+  ObjectStore& store = *any.store;
+  const std::string from = any.Key("from/a_b=c");
+  const std::string to = any.Key("to");
+  REQUIRE(store.Put(from, "content", PutCondition::kNone).ok());
+  REQUIRE(store.Copy(from, to).ok());
+  REQUIRE(store.Delete(from).ok());
+  CHECK(store.Get(to, kAny).value() == "content");
+  REQUIRE(store.Put(from, "other", PutCondition::kNone).ok());
+  REQUIRE(store.Copy(from, to).ok());
+  CHECK(store.Get(to, kAny).value() == "other");
+  CHECK(absl::IsNotFound(store.Copy(any.Key("none"), to)));
+  CHECK(store.Get(to, kAny).value() == "other");
+}
+
 TEST_CASE("object store: a put that must find nothing keeps what is there", "[object_store]") {
   AnyStore any(AnyKind());
   ObjectStore& store = *any.store;

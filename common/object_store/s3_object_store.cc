@@ -21,6 +21,7 @@ namespace lockstep {
 namespace {
 
 constexpr uint64_t kErrorBytes = uint64_t{64} << 10;  // of an answer that tells of an error
+constexpr uint64_t kMaxCopied = 5'000'000'000;        // by one request
 constexpr uint64_t kExpected = uint64_t{64} << 20;    // of an object whose size is not known
 
 S3Patience WithDefaults(S3Patience patience) {
@@ -180,6 +181,21 @@ absl::Status S3ObjectStore::Put(absl::string_view key, absl::string_view bytes, 
   call.body = bytes;
   call.conditional = condition == PutCondition::kIfAbsent;
   if (call.conditional) call.headers["if-none-match"] = "*";
+  return Perform(call).status();
+}
+
+absl::Status S3ObjectStore::Copy(absl::string_view from, absl::string_view to) {
+  LS_RETURN_IF_ERROR(CheckObjectKey(from));
+  LS_RETURN_IF_ERROR(CheckObjectKey(to));
+  LS_ASSIGN_OR_RETURN(const ObjectFacts facts, Head(from));
+  if (facts.size > kMaxCopied) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(Describe(from), " has ", facts.size, " bytes; a server copies at most ", kMaxCopied));
+  }
+  Call call = {"PUT", FullKey(to)};
+  call.headers["x-amz-copy-source"] = S3Encode(absl::StrCat("/", url_.bucket, "/", FullKey(from)), /*keep_slash=*/true);
+  call.expected = facts.size;  // the server needs time for them
+  call.take = [](const HttpAnswer& answer) { return ParseCopied(answer.body); };
   return Perform(call).status();
 }
 

@@ -55,6 +55,7 @@ class S3ObjectStore final : public ObjectStore {
   ~S3ObjectStore() override;
 
   absl::Status Put(absl::string_view key, absl::string_view bytes, PutCondition condition) override;
+  absl::Status Copy(absl::string_view from, absl::string_view to) override;
   absl::StatusOr<std::string> Get(absl::string_view key, uint64_t max_bytes) override;
   absl::StatusOr<std::string> GetRange(absl::string_view key, uint64_t offset, uint64_t length) override;
   absl::StatusOr<ObjectFacts> Head(absl::string_view key) override;

@@ -108,6 +108,11 @@ absl::Status ParseCompleted(absl::string_view text) {
   return Root(document, text, "CompleteMultipartUploadResult").status();
 }
 
+absl::Status ParseCopied(absl::string_view text) {
+  XMLDocument document;
+  return Root(document, text, "CopyObjectResult").status();
+}
+
 std::string CompletionBody(absl::Span<const UploadedPart> parts, bool with_checksums) {
   constexpr bool kCompact = true;
   tinyxml2::XMLPrinter printer(nullptr, kCompact);

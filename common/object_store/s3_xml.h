@@ -41,6 +41,8 @@ absl::StatusOr<S3UploadsPage> ParseUploadsPage(absl::string_view text);
 absl::StatusOr<std::string> ParseUploadId(absl::string_view text);
 // OK: the upload is complete.
 absl::Status ParseCompleted(absl::string_view text);
+// OK: the object is copied.
+absl::Status ParseCopied(absl::string_view text);
 
 // The body of CompleteMultipartUpload.
 std::string CompletionBody(absl::Span<const UploadedPart> parts, bool with_checksums);

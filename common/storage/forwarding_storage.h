@@ -35,6 +35,7 @@ class ForwardingStorage : public Storage {
   absl::StatusOr<bool> Exists(absl::string_view path) const override { return below_.Exists(path); }
   absl::Status Rename(absl::string_view from, absl::string_view to) override { return below_.Rename(from, to); }
   absl::Status Replace(absl::string_view from, absl::string_view to) override { return below_.Replace(from, to); }
+  absl::Status Link(absl::string_view from, absl::string_view to) override { return below_.Link(from, to); }
   absl::Status RemoveTree(absl::string_view path) override { return below_.RemoveTree(path); }
   absl::Status SyncDirectory(absl::string_view path) override { return below_.SyncDirectory(path); }
   absl::StatusOr<uint64_t> FreeBytes() const override { return below_.FreeBytes(); }

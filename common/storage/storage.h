@@ -102,6 +102,11 @@ class Storage {
   // Puts the file `from` in the place of the file `to`, which may be there or not, durably.
   virtual absl::Status Replace(absl::string_view from, absl::string_view to) = 0;
 
+  // Gives the bytes of the file `from` a second name `to`, without reading them: as one file of two names, or as a copy
+  // that the place makes by itself. The name is durable after SyncDirectory; removing one leaves the other. NotFound,
+  // AlreadyExists. Unimplemented: the place cannot do it with this file.
+  virtual absl::Status Link(absl::string_view from, absl::string_view to) = 0;
+
   // Removes a file, or a directory with everything in it; not atomic. OK when nothing has that name.
   virtual absl::Status RemoveTree(absl::string_view path) = 0;
 

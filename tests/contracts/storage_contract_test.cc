@@ -169,6 +169,28 @@ TEMPLATE_TEST_CASE("storage: a file is replaced in one step", "[storage]", Local
   CHECK_FALSE(s.Replace("latest", "staging").ok());
 }
 
+TEMPLATE_TEST_CASE("storage: a second name keeps the bytes when the first one goes", "[storage]", Local, Memory) {
+  TestType place;
+  Storage& storage = *place.storage;
+  REQUIRE(storage.CreateDirectories("a").ok());
+  REQUIRE(storage.CreateDirectories("b").ok());
+  REQUIRE(WriteNewFile(storage, "a/file", "content", Access::kShared).ok());
+  REQUIRE(WriteNewFile(storage, "a/other", "other", Access::kShared).ok());
+
+  REQUIRE(storage.Link("a/file", "b/same").ok());
+  CHECK(absl::IsAlreadyExists(storage.Link("a/other", "b/same")));
+  CHECK(absl::IsNotFound(storage.Link("a/none", "b/none")));
+  CHECK(absl::IsNotFound(storage.Link("a/file", "c/same")));
+  const uint64_t identity = storage.OpenFile("a/file").value()->facts().identity;
+  CHECK(storage.OpenFile("b/same").value()->facts().identity == identity);
+  CHECK(storage.OpenFile("a/other").value()->facts().identity != identity);
+
+  REQUIRE(storage.RemoveTree("a").ok());
+  CHECK(ReadWholeFile(storage, "b/same", 100).value() == "content");
+  REQUIRE(storage.RemoveTree("b/same").ok());
+  CHECK(storage.Exists("b/same").value() == false);
+}
+
 TEMPLATE_TEST_CASE("storage: removing takes everything below a name, and nothing is fine", "[storage]", Local, Memory) {
   TestType fixture;
   Storage& s = *fixture.storage;

@@ -25,16 +25,21 @@
 namespace lockstep {
 namespace {
 
-// Makes `path` and its missing parents, syncing the directory that each new one appears in.
+// Makes `path` and its missing parents, syncing the directory that each appears in. Also that of one that is there:
+// whoever made it may have ended before that.
 absl::Status MakeDirectories(const std::string& path) {
-  struct stat info;
-  if (stat(path.c_str(), &info) == 0) {
-    if (S_ISDIR(info.st_mode)) return absl::OkStatus();
-    return absl::FailedPreconditionError(absl::StrCat(path, " is a file; expected a directory. Choose another --dir"));
-  }
-  if (errno != ENOENT) return PosixError(errno, "use", path);
   const std::string above = std::filesystem::path(path).parent_path().string();
   const std::string parent = above.empty() ? std::string(1, '.') : above;
+  struct stat info;
+  if (stat(path.c_str(), &info) == 0) {
+    if (!S_ISDIR(info.st_mode)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(path, " is a file; expected a directory. Choose another --dir"));
+    }
+    const absl::Status synced = SyncLocalDirectory(parent);
+    return absl::IsPermissionDenied(synced) ? absl::OkStatus() : synced;  // of another user, who made it
+  }
+  if (errno != ENOENT) return PosixError(errno, "use", path);
   if (parent != path) LS_RETURN_IF_ERROR(MakeDirectories(parent));
   if (mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) return PosixError(errno, "create directory", path);
   return SyncLocalDirectory(parent);
@@ -67,6 +72,7 @@ std::string LocalStorage::Describe(absl::string_view path) const {
 absl::Status LocalStorage::CreateDirectoryExclusive(absl::string_view path) {
   LS_RETURN_IF_ERROR(CheckStoragePath(path));
   const std::string full = Describe(path);
+  const NowDoing making("making ", NoteTail(full));
   if (mkdir(full.c_str(), 0777) != 0) return PosixError(errno, "create directory", full);
   return SyncLocalDirectory(Describe(ParentPath(path)));
 }
@@ -153,6 +159,20 @@ absl::Status LocalStorage::Replace(absl::string_view from, absl::string_view to)
     return PosixError(errno, "rename", absl::StrCat(Describe(from), " to ", Describe(to)));
   }
   return SyncParents(from, to);
+}
+
+absl::Status LocalStorage::Link(absl::string_view from, absl::string_view to) {
+  LS_RETURN_IF_ERROR(CheckStoragePath(from));
+  LS_RETURN_IF_ERROR(CheckStoragePath(to));
+  const std::string source = Describe(from);
+  const std::string target = Describe(to);
+  const NowDoing linking("linking ", NoteTail(target));
+  if (link(source.c_str(), target.c_str()) == 0) return absl::OkStatus();
+  const std::string what = absl::StrCat(source, " to ", target);
+  // No second names here, or no more of this file, or not of a file of another user.
+  const bool cannot = errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS || errno == EMLINK || errno == EXDEV;
+  const absl::Status error = PosixError(errno, "link", what);
+  return cannot ? absl::UnimplementedError(error.message()) : error;
 }
 
 absl::Status LocalStorage::RemoveTree(absl::string_view path) {

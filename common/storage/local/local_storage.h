@@ -31,6 +31,7 @@ class LocalStorage final : public Storage {
   absl::StatusOr<bool> Exists(absl::string_view path) const override;
   absl::Status Rename(absl::string_view from, absl::string_view to) override;
   absl::Status Replace(absl::string_view from, absl::string_view to) override;
+  absl::Status Link(absl::string_view from, absl::string_view to) override;
   absl::Status RemoveTree(absl::string_view path) override;
   absl::Status SyncDirectory(absl::string_view path) override;
   absl::StatusOr<uint64_t> FreeBytes() const override;

@@ -8,10 +8,20 @@
 
 namespace lockstep {
 
-uint64_t MemoryStorage::Node::TotalBytes(const Node& node) {
-  uint64_t total = node.data.size();
-  for (const auto& [name, child] : node.names) total += TotalBytes(*child);
+void MemoryStorage::Node::ForgetLinks(Node& node) {
+  node.links = 0;
+  for (const auto& [name, child] : node.names) ForgetLinks(*child);
+}
+
+uint64_t MemoryStorage::Node::CountLinks(Node& node) {
+  uint64_t total = ++node.links == 1 ? node.data.size() : 0;
+  for (const auto& [name, child] : node.names) total += CountLinks(*child);
   return total;
+}
+
+uint64_t MemoryStorage::Node::Recount(Node& directory) {
+  ForgetLinks(directory);
+  return CountLinks(directory);
 }
 
 MemoryWritableFile::MemoryWritableFile(MemoryStorage& storage, MemoryStorage::NodePtr node, std::string path)

@@ -19,8 +19,15 @@ struct MemoryStorage::Node {
   std::map<std::string, NodePtr> durable_names;  // as a crash leaves it
   std::string data;                              // of a file
   size_t synced = 0;                             // bytes of it that survive a crash
+  int links = 1;                                 // names that callers see
+  uint64_t identity = 0;                         // of a file
 
-  static uint64_t TotalBytes(const Node& node);
+  // Counts the names of every file below `directory` anew, and returns the bytes of all of them.
+  static uint64_t Recount(Node& directory);
+
+ private:
+  static void ForgetLinks(Node& node);
+  static uint64_t CountLinks(Node& node);
 };
 
 class MemoryWritableFile final : public WritableFile {
@@ -46,7 +53,7 @@ class MemoryReadableFile final : public ReadableFile {
   MemoryReadableFile(const MemoryStorage& storage, MemoryStorage::NodePtr node, std::string path);
 
   uint64_t size() const override { return size_; }
-  FileFacts facts() const override { return {}; }  // no users, no copies
+  FileFacts facts() const override { return {.identity = node_->identity}; }  // no users
   absl::Status ReadAt(uint64_t offset, absl::Span<char> out) const override;
 
  private:

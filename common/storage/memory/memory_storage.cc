@@ -160,7 +160,11 @@ void MemoryStorage::Restart(Survival survival, uint64_t seed) {
   }
   pending_.clear();
   LoseUnsynced(*root_, survival, seed);
-  used_bytes_ = Node::TotalBytes(*root_);
+  used_bytes_ = Node::Recount(*root_);
+  KillProcess();
+}
+
+void MemoryStorage::KillProcess() {
   locks_.clear();
   faults_ = {};
   operations_ = 0;
@@ -201,8 +205,12 @@ absl::Status MemoryStorage::CreateDirectories(absl::string_view path) {
   LS_RETURN_IF_ERROR(CheckStoragePath(path));
   const NodePtr node = Find(path);
   if (node != nullptr) {
-    return node->is_directory ? absl::OkStatus()
-                              : absl::FailedPreconditionError(absl::StrCat(Describe(path), " is a file"));
+    if (!node->is_directory) return absl::FailedPreconditionError(absl::StrCat(Describe(path), " is a file"));
+    if (path.empty()) return absl::OkStatus();
+    // Whoever made it may have ended before its name was synced.
+    LS_RETURN_IF_ERROR(Begin("sync the parent of", path, 0));
+    SyncNames(Find(ParentPath(path)));
+    return absl::OkStatus();
   }
   LS_RETURN_IF_ERROR(CreateDirectories(ParentPath(path)));
   const absl::Status created = CreateDirectoryExclusive(path);
@@ -215,6 +223,7 @@ absl::StatusOr<std::unique_ptr<WritableFile>> MemoryStorage::CreateFile(absl::st
   const std::string name(BaseName(path));
   if (parent->names.contains(name)) return Taken(Describe(path));
   auto node = std::make_shared<Node>();
+  node->identity = ++last_identity_;
   Apply({{{parent, name, node}}});
   return std::make_unique<MemoryWritableFile>(*this, node, std::string(path));
 }
@@ -261,10 +270,27 @@ absl::Status MemoryStorage::Move(absl::string_view from, absl::string_view to, b
       return absl::FailedPreconditionError(absl::StrCat(Describe(to), " is a directory"));
     }
   }
-  if (taken != target->names.end()) used_bytes_ -= taken->second->data.size();
+  if (taken != target->names.end()) Unlinked(*taken->second);
   Apply({{{source, std::string(BaseName(from)), nullptr}, {target, std::string(BaseName(to)), node}}});
   LS_RETURN_IF_ERROR(Begin("sync the parent of", to, 0));
   SyncNames(target);
+  return absl::OkStatus();
+}
+
+void MemoryStorage::Unlinked(Node& node) {
+  if (--node.links == 0) used_bytes_ -= node.data.size();
+}
+
+absl::Status MemoryStorage::Link(absl::string_view from, absl::string_view to) {
+  LS_RETURN_IF_ERROR(Begin("link", from, 0));
+  LS_RETURN_IF_ERROR(CheckStoragePath(from));
+  LS_ASSIGN_OR_RETURN(const NodePtr target, FindParent(to));
+  const NodePtr node = Find(from);
+  if (node == nullptr) return Missing(Describe(from));
+  if (node->is_directory) return absl::FailedPreconditionError(absl::StrCat(Describe(from), " is a directory"));
+  if (target->names.contains(std::string(BaseName(to)))) return Taken(Describe(to));
+  ++node->links;
+  Apply({{{target, std::string(BaseName(to)), node}}});
   return absl::OkStatus();
 }
 
@@ -282,7 +308,7 @@ absl::Status MemoryStorage::RemoveNode(const NodePtr& parent, const std::string&
   }
   LS_RETURN_IF_ERROR(Begin("remove", path, 0));
   if (!parent->names.contains(name)) return absl::OkStatus();
-  used_bytes_ -= node->data.size();
+  Unlinked(*node);
   Apply({{{parent, name, nullptr}}});
   return absl::OkStatus();
 }

@@ -53,6 +53,9 @@ class MemoryStorage : public Storage {
   // The power goes and comes back: unsynced changes are lost as described above, locks are released, files that were
   // open fail, and there are no faults planned any more.
   void Restart(Survival survival, uint64_t seed);
+  // The process that uses it ends and the machine goes on: what was not synced is there as before, and may be lost
+  // later. Locks are released, files that were open fail, and there are no faults planned any more.
+  void KillProcess();
   // Forgets who holds which lock, as if each belonged to a machine of its own.
   void DropLocks() { locks_.clear(); }
   // Flips one bit of a file, or cuts it to `size`; for tests of damage. NotFound.
@@ -67,6 +70,7 @@ class MemoryStorage : public Storage {
   absl::StatusOr<bool> Exists(absl::string_view path) const override;
   absl::Status Rename(absl::string_view from, absl::string_view to) override;
   absl::Status Replace(absl::string_view from, absl::string_view to) override;
+  absl::Status Link(absl::string_view from, absl::string_view to) override;
   absl::Status RemoveTree(absl::string_view path) override;
   absl::Status SyncDirectory(absl::string_view path) override;
   absl::StatusOr<uint64_t> FreeBytes() const override;
@@ -100,6 +104,7 @@ class MemoryStorage : public Storage {
   void SyncNames(const NodePtr& directory);
   static void LoseUnsynced(Node& node, Survival survival, uint64_t& random);
   absl::Status Move(absl::string_view from, absl::string_view to, bool replace);
+  void Unlinked(Node& node);
   absl::Status RemoveNode(const NodePtr& parent, const std::string& name, absl::string_view path);
 
   NodePtr root_;
@@ -107,6 +112,7 @@ class MemoryStorage : public Storage {
   std::map<std::string, std::string> locks_;
   StorageFaults faults_;
   uint64_t used_bytes_ = 0;
+  uint64_t last_identity_ = 0;  // of a file
   int64_t operations_ = 0;
   uint64_t epoch_ = 0;  // counts crashes: files opened before are dead
   bool down_ = false;
