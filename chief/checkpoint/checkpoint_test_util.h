@@ -59,7 +59,7 @@ struct SmallState {
   // The stream of share k of n.
   std::string Stream(int share, int shares) const {
     std::string stream;
-    const SharePlan plan = PlanShares(layout, shares).value();
+    const SharePlan plan = PlanSave(layout, shares).value();
     for (const SharePiece& piece : plan.shares[share].pieces) stream += bytes[piece.tensor];
     return stream;
   }

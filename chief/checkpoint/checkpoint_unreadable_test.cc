@@ -30,6 +30,61 @@ class FailingFolder : public ForwardingStorage {
   const std::string folder_;
 };
 
+// Opens its files, and fails to read the bytes of tensors.
+class FailingContent : public ForwardingStorage {
+ public:
+  FailingContent(Storage& below, std::string folder) : ForwardingStorage(below), folder_(std::move(folder)) {}
+
+  absl::StatusOr<std::unique_ptr<ReadableFile>> OpenFile(absl::string_view path) const override {
+    LS_ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, ForwardingStorage::OpenFile(path));
+    if (!absl::StartsWith(path, folder_) || !absl::EndsWith(path, ".safetensors")) return file;
+    return std::make_unique<File>(std::move(file));
+  }
+
+ private:
+  struct File : ReadableFile {
+    explicit File(std::unique_ptr<ReadableFile> the_file) : file(std::move(the_file)) {}
+    uint64_t size() const override { return file->size(); }
+    FileFacts facts() const override { return file->facts(); }
+    absl::Status ReadAt(uint64_t offset, absl::Span<char> out) const override {
+      if (offset + out.size() == size()) return absl::UnavailableError("Input/output error");
+      return file->ReadAt(offset, out);
+    }
+    std::unique_ptr<ReadableFile> file;
+  };
+
+  const std::string folder_;
+};
+
+TEST_CASE("retention: a checkpoint whose bytes cannot be read for now does not keep the others from being verified",
+          "[checkpoint]") {
+  MemoryStorage storage;
+  {
+    const auto chief = SmallChief::Start(storage, 9).value();
+    for (const int64_t step : {0, 10, 20, 30}) REQUIRE(chief->Save(SmallState(step)).ok());
+  }
+  FailingContent failing(storage, "checkpoints/step-000000020/");
+  const auto chief = SmallChief::Start(failing, 3).value();
+  CHECK(chief->store->NextUnverified() == "step-000000020");
+  std::vector<std::string> messages;
+
+  SECTION("one after another") {
+    CHECK(absl::IsUnavailable(chief->store->StillGood("step-000000020", true, messages).status()));
+    chief->store->Postpone("step-000000020");
+    CHECK(chief->store->NextUnverified() == "step-000000010");
+    REQUIRE(chief->store->StillGood("step-000000010", true, messages).value());
+    REQUIRE(chief->store->StillGood("step-000000000", true, messages).value());
+    CHECK(chief->store->NextUnverified() == "step-000000020");  // again, when nothing else is left
+  }
+  SECTION("where a save needs room") {
+    CHECK(chief->store->MakeRoom(messages).ok());
+    REQUIRE(messages.size() == 1);
+    CHECK_THAT(messages[0], Contains("step-000000020 was not read through"));
+    CHECK(chief->store->accepted().at("step-000000010").verified);
+    CHECK(chief->store->accepted().contains("step-000000020"));
+  }
+}
+
 TEST_CASE("recovery: an older checkpoint that cannot be read for now stops nothing, and counts again when it can",
           "[checkpoint]") {
   MemoryStorage storage;

@@ -5,9 +5,11 @@
 #ifndef LOCKSTEP_CHIEF_CHECKPOINT_CHECKPOINTS_OF_JOB_H_
 #define LOCKSTEP_CHIEF_CHECKPOINT_CHECKPOINTS_OF_JOB_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "chief/checkpoint/checkpoint_reader.h"
@@ -23,6 +25,13 @@ inline absl::StatusOr<CheckpointPaths> CheckpointsOfJob(const JobPlace& place) {
   if (place.bucket() == nullptr) return CheckpointsOfDirectory(place.storage());
   LS_ASSIGN_OR_RETURN(const auto record, ReadNewestRecord(*place.bucket()));
   return record.has_value() ? CheckpointsOfRecord(*record) : CheckpointPaths();
+}
+
+// Whether the checkpoint at `path`, which could not be read, does not count any more: retention or somebody removed it
+// meanwhile. False also where that cannot be told.
+inline bool WasRemoved(const JobPlace& place, const std::string& path) {
+  const absl::StatusOr<CheckpointPaths> now = CheckpointsOfJob(place);
+  return now.ok() && std::find(now->begin(), now->end(), path) == now->end();
 }
 
 // Steps of the checkpoints that are pinned by the newest record of the log. Codes as JobLog::Read.

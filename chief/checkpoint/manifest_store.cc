@@ -307,11 +307,22 @@ absl::StatusOr<std::string> ManifestStore::SetAside(absl::string_view base_name,
   return hold_.SetAside(path, why);
 }
 
-std::string ManifestStore::NextUnverified() const {
+std::vector<FrozenSource> ManifestStore::FrozenSources() const {
+  std::vector<FrozenSource> sources;
   for (auto it = accepted_.rbegin(); it != accepted_.rend(); ++it) {
-    if (!it->second.verified) return it->first;
+    if (it->second.verified) sources.push_back({&it->second.manifest, PathOf(it->first)});
   }
-  return "";
+  return sources;
+}
+
+std::string ManifestStore::NextUnverified() const {
+  std::string postponed;
+  for (auto it = accepted_.rbegin(); it != accepted_.rend(); ++it) {
+    if (it->second.verified) continue;
+    if (!postponed_.contains(it->first)) return it->first;
+    if (postponed.empty()) postponed = it->first;
+  }
+  return postponed;
 }
 
 void ManifestStore::MarkVerified(const std::string& name, absl::string_view state_digest) {

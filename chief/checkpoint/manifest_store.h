@@ -135,8 +135,14 @@ class ManifestStore {
 
   // The step of the oldest audited checkpoint; 0 also where there is none.
   int64_t OldestAudited() const;
-  // The newest accepted checkpoint of which this process has not read every byte; empty: there is none.
+  // The accepted checkpoints that were verified, newest first: what a save may take over of them. Valid until the next
+  // change.
+  std::vector<FrozenSource> FrozenSources() const;
+  // The newest accepted checkpoint of which this process has not read every byte, one that was not postponed before
+  // those that were; empty: there is none.
   std::string NextUnverified() const;
+  // The place gave an error for it, which proves nothing: the others are read first.
+  void Postpone(const std::string& name) { postponed_.insert(name); }
   // Every byte of it was read and is that of this state.
   void MarkVerified(const std::string& name, absl::string_view state_digest);
   // Verifies an accepted checkpoint, its bytes too when `content`. False when it is gone or damaged: then it is
@@ -230,8 +236,9 @@ class ManifestStore {
   const RetentionRule retention_;
   int64_t audit_floor_ = CommitInfo().audit_floor;  // of the newest Publish
   std::optional<EvaluationRule> rule_;              // of a job that keeps the best
-  std::string best_;           // base name of what retention leaves besides the newest; empty: nothing
-  bool best_unknown_ = false;  // something is the best and its name was lost: retention removes nothing
+  std::string best_;                 // base name of what retention leaves besides the newest; empty: nothing
+  std::set<std::string> postponed_;  // names
+  bool best_unknown_ = false;        // something is the best and its name was lost: retention removes nothing
 };
 
 }  // namespace lockstep::chief

@@ -40,10 +40,14 @@ absl::Status ManifestStore::MakeRoom(std::vector<std::string>& messages) {
   const auto verified = [this] {
     return std::count_if(accepted_.begin(), accepted_.end(), [](const auto& entry) { return entry.second.verified; });
   };
+  std::set<std::string> tried;
   while (verified() < retention_.keep_latest) {
     const std::string name = NextUnverified();
-    if (name.empty()) break;
-    LS_RETURN_IF_ERROR(StillGood(name, /*content=*/true, messages).status());
+    if (name.empty() || !tried.insert(name).second) break;
+    const absl::Status read = StillGood(name, /*content=*/true, messages).status();
+    if (read.ok()) continue;
+    messages.push_back(absl::StrCat(name, " was not read through: ", read.message()));
+    Postpone(name);
   }
   LS_RETURN_IF_ERROR(Retire());
   if (retired_.empty()) return absl::OkStatus();

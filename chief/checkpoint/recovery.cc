@@ -74,6 +74,11 @@ class Scan {
     LS_RETURN_IF_ERROR(CarryOver());
     // A chief that died between its rename and its sync left what a crash of the machine could still take away.
     LS_RETURN_IF_ERROR(hold_.storage().SyncDirectory(layout::kCheckpoints));
+    if (recovered_.newest.has_value()) replaced_.insert(layout::StepName(recovered_.newest->manifest().step()));
+    for (const std::string& name : replaced_) {
+      if (hold_.in_bucket() || !recovered_.checkpoints.accepted.contains(name)) continue;
+      LS_RETURN_IF_ERROR(hold_.storage().SyncDirectory(JoinPath(layout::kCheckpoints, name)));
+    }
     return std::move(recovered_);
   }
 
@@ -116,7 +121,11 @@ class Scan {
     if (live != live_.end()) {
       const bool same =
           IsStateOf(live->second->state_digest(), manifest) && live->second->lineage() == manifest.lineage();
-      if (same) return std::nullopt;
+      if (same) {
+        const bool replaced = live->second->manifest_sha256() != manifest.manifest_sha256();
+        if (replaced) replaced_.insert(name);
+        return std::nullopt;
+      }
       return Refusal{
           name, kBad,
           absl::StrCat("it is another checkpoint than the one that ", hold_.storage().Describe(layout::kLog),
@@ -371,6 +380,7 @@ class Scan {
   std::map<std::string, const LiveCheckpoint*> live_;  // of the record, by base name
   std::set<std::string> retired_;                      // of the record, base names
   std::set<std::string> used_;                         // base names of what is accepted
+  std::set<std::string> replaced_;                     // names where the log knows another manifest of the same state
   bool takes_unlisted_ = false;
   bool any_unlisted_ = false;
   AcceptedLists lists_;            // of a directory without a log

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "chief/checkpoint/frozen_files.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/checkpoint_format/safetensors.h"
 #include "common/digest/crc32c.h"
@@ -37,6 +38,9 @@ struct ShardSink::OpenShare {
   absl::Status BeginFile(Storage& storage, const std::string& directory, const ShareFile& to)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   absl::Status EndPiece(const SharePiece& of) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // Completes the share by `files` of the checkpoint at `from`. After an error nothing has changed.
+  absl::Status TakeOver(Storage& storage, const std::string& from, const std::string& directory,
+                        const FrozenFiles& files) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
   const Share& plan;
   const std::vector<CheckpointTensor>& layout;
@@ -62,37 +66,66 @@ ShardSink::ShardSink(TermHold& hold, SnapshotId id, std::vector<CheckpointTensor
 ShardSink::~ShardSink() = default;
 
 absl::StatusOr<std::unique_ptr<ShardSink>> ShardSink::Open(TermHold& hold, SnapshotId id,
-                                                           std::vector<CheckpointTensor> layout, int shares) {
-  LS_ASSIGN_OR_RETURN(SharePlan plan, PlanShares(layout, shares));
-  uint64_t needed = kOverheadBytes;
-  for (const Share& share : plan.shares) needed += share.bytes;
-  LS_ASSIGN_OR_RETURN(const uint64_t available, hold.storage().FreeBytes());
-  if (available < needed) {
-    return absl::ResourceExhaustedError(absl::StrCat("no room in ", hold.storage().Describe(""), " to save step ",
-                                                     id.step, ": needed ", needed, " bytes, available ", available,
-                                                     " bytes. Free some space or lower checkpoint.keep_latest"));
-  }
+                                                           std::vector<CheckpointTensor> layout, int shares,
+                                                           absl::Span<const FrozenSource> sources) {
+  LS_ASSIGN_OR_RETURN(SharePlan plan, PlanSave(layout, shares));
   std::unique_ptr<ShardSink> sink(new ShardSink(hold, std::move(id), std::move(layout), std::move(plan)));
-  if (absl::Status prepared = sink->Prepare(); !prepared.ok()) {
+  if (absl::Status prepared = sink->Prepare(sources); !prepared.ok()) {
     sink->Abandon().IgnoreError();
     return hold.Explain(prepared);
   }
   return sink;
 }
 
-// Makes the directories and finishes what has no bytes.
-absl::Status ShardSink::Prepare() {
+// Makes the directories, takes over what is there already and finishes what has no bytes.
+absl::Status ShardSink::Prepare(absl::Span<const FrozenSource> sources) {
   std::set<std::string> groups;
   for (const Share& share : plan_.shares) {
     for (const ShareFile& file : share.files) groups.emplace(ParentPath(file.path));
   }
   groups.erase("");
   LS_ASSIGN_OR_RETURN(directory_, hold_.NewCheckpoint(static_cast<int64_t>(id_.step), groups));
+  if (HasFrozenShare(layout_)) TakeOverFrozen(sources);
+  LS_RETURN_IF_ERROR(CheckRoom());
   for (auto& share : shares_) {
     MutexLock lock(&share->mutex);
     LS_RETURN_IF_ERROR(share->BeginPiece(storage_, directory_));
   }
   return absl::OkStatus();
+}
+
+absl::Status ShardSink::CheckRoom() const {
+  uint64_t needed = kOverheadBytes;
+  for (const auto& share : shares_) {
+    MutexLock lock(&share->mutex);
+    needed += share->plan.bytes - share->received;
+  }
+  LS_ASSIGN_OR_RETURN(const uint64_t available, storage_.FreeBytes());
+  if (available >= needed) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("no room in ", storage_.Describe(""), " to save step ", id_.step,
+                                                   ": needed ", needed, " bytes, available ", available,
+                                                   " bytes. Free some space or lower checkpoint.keep_latest"));
+}
+
+void ShardSink::TakeOverFrozen(absl::Span<const FrozenSource> sources) {
+  OpenShare& open = *shares_.back();
+  std::optional<uint64_t> newest;  // the identity of its first file
+  for (const FrozenSource& source : sources) {
+    const absl::StatusOr<FrozenFiles> files = FindFrozenFiles(layout_, open.plan, *source.manifest);
+    if (!files.ok()) continue;
+    const auto first = storage_.OpenFile(JoinPath(source.path, files->from.front()));
+    if (!first.ok()) continue;
+    const uint64_t identity = (*first)->facts().identity;
+    // Where one file cannot be told from another, nobody would know how many copies there are.
+    if (!hold_.in_bucket() && (identity == 0 || newest == identity)) continue;
+    // Before there are two copies the newest one is not shared.
+    if (!hold_.in_bucket() && !newest.has_value()) {
+      newest = identity;
+      continue;
+    }
+    MutexLock lock(&open.mutex);
+    if (open.TakeOver(storage_, source.path, directory_, *files).ok()) return;
+  }
 }
 
 absl::Status ShardSink::Broken() const {
@@ -123,6 +156,24 @@ absl::Status ShardSink::AcceptLeaf(int share, uint64_t offset, absl::string_view
   }
   const absl::Status written = open.Write(storage_, directory_, bytes, digest);
   return written.ok() ? written : Break(hold_.Explain(written));
+}
+
+absl::Status ShardSink::OpenShare::TakeOver(Storage& storage, const std::string& from, const std::string& directory,
+                                            const FrozenFiles& source) {
+  for (size_t i = 0; i < source.from.size(); ++i) {
+    const absl::Status linked = storage.Link(JoinPath(from, source.from[i]), JoinPath(directory, plan.files[i].path));
+    if (linked.ok()) continue;
+    for (size_t made = 0; made <= i; ++made) {
+      LS_RETURN_IF_ERROR(storage.RemoveTree(JoinPath(directory, plan.files[made].path)));
+    }
+    return linked;
+  }
+  tensors = source.tensors;
+  digests = source.digests;
+  files = source.files;
+  piece = plan.pieces.size();
+  received = plan.bytes;
+  return absl::OkStatus();
 }
 
 uint64_t ShardSink::OpenShare::NextLeafSize() const {

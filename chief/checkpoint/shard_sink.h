@@ -36,6 +36,12 @@
 
 namespace lockstep::chief {
 
+// A checkpoint whose frozen tensors a save may take over. REQUIRES: its content was verified, or written by this chief.
+struct FrozenSource {
+  const Manifest* manifest = nullptr;
+  std::string path;  // of the checkpoint
+};
+
 // The files of a save, all durable in `directory`, not yet published.
 struct StoredShards {
   SnapshotId id;
@@ -46,10 +52,13 @@ struct StoredShards {
 
 class ShardSink {
  public:
-  // Opens a save of `shares` shares of a state with this layout. `hold` is not owned. Refuses with ResourceExhausted
-  // when the disk has not enough free bytes for the whole save.
+  // Opens a save of `shares` shares (PlanSave) of a state with this layout. `hold` is not owned. The frozen share is
+  // complete from the beginning where the storage can give its files of one of `sources`, newest first, a second name:
+  // of two copies on a disk in turn, so that no damage to one file is a damage to every checkpoint. Refuses with
+  // ResourceExhausted when the disk has not enough free bytes for the rest.
   static absl::StatusOr<std::unique_ptr<ShardSink>> Open(TermHold& hold, SnapshotId id,
-                                                         std::vector<CheckpointTensor> layout, int shares);
+                                                         std::vector<CheckpointTensor> layout, int shares,
+                                                         absl::Span<const FrozenSource> sources = {});
   ~ShardSink();
 
   // Takes the leaf that begins at `offset` of a share's stream; `digest` is that of `bytes`. A leaf that was taken
@@ -79,7 +88,9 @@ class ShardSink {
 
   ShardSink(TermHold& hold, SnapshotId id, std::vector<CheckpointTensor> layout, SharePlan plan);
 
-  absl::Status Prepare();
+  absl::Status Prepare(absl::Span<const FrozenSource> sources);
+  absl::Status CheckRoom() const;
+  void TakeOverFrozen(absl::Span<const FrozenSource> sources);
   absl::Status Broken() const;
   // The first error that cannot be mended is kept and returned ever after.
   absl::Status Break(absl::Status error);

@@ -67,12 +67,12 @@ std::string CheckpointTracker::Taken(const Incarnation& holder, const SnapshotTa
     added.generation = taken.generation;
     added.audits = audits;
     added.members.insert(members.begin(), members.end());
-    added.shares.resize(std::max<size_t>(members.size(), 1));
+    added.shares.resize(std::max<size_t>(members.size(), 1) + (rules_.frozen_share ? 1 : 0));
     for (size_t i = 0; i < members.size(); ++i) added.shares[i].preferred = members[i];
     saves_.emplace(KeyOf(snapshot), std::move(added));
   }
   Save& save = *Find(snapshot);
-  save.insist = save.insist || taken.cause != SnapshotCause::kDue;
+  save.insist = save.insist || rules_.insists || taken.cause != SnapshotCause::kDue;
   if (save.evaluated && evaluated && save.ledger != taken.ledger) {
     return absl::StrCat("the evaluations up to step ", snapshot.step, " gave other results than on another replica");
   }
@@ -100,7 +100,14 @@ void CheckpointTracker::HolderGone(const Incarnation& holder) {
 void CheckpointTracker::Stored(const ShardStored& event) {
   Save* save = InStorage(event.snapshot);
   if (save == nullptr || save->stage != Stage::kCollecting || event.shares != save->shares.size()) return;
-  if (event.share < save->shares.size()) save->shares[event.share].stored = true;
+  if (event.share >= save->shares.size()) return;
+  save->shares[event.share].stored = true;
+  save->shares[event.share].awaits_storage = false;
+}
+
+void CheckpointTracker::FrozenMissing(const FrozenShareMissing& event) {
+  Save* save = InStorage(event.snapshot);
+  if (save != nullptr && save->stage == Stage::kCollecting) save->shares.back().awaits_storage = false;
 }
 
 void CheckpointTracker::Broken(const ShardBroken& event, Outbox& out, Roster& roster) {
@@ -253,7 +260,7 @@ void CheckpointTracker::Advance(const Context& context, Outbox& out, Roster& ros
     }
     AskShares(save, context, out, roster);
     const bool hopeless = std::any_of(save.shares.begin(), save.shares.end(), [&](const Share& share) {
-      return !share.stored && share.asked.IsNone() &&
+      return !share.stored && !share.awaits_storage && share.asked.IsNone() &&
              ChooseSender(save, share, absl::InfiniteFuture(), roster).IsNone();
     });
     if (!hopeless) return;
@@ -271,7 +278,8 @@ void CheckpointTracker::Open(Save& save, const Context& context, Outbox& out) {
   save.awaited_until = std::min(save.awaited_until, context.now + kShareWait);
   save.said_slow = absl::ZeroDuration();
   save.stored_as = save.id;
-  for (Share& share : save.shares) share = Share{share.preferred, Incarnation(), false, {}};
+  for (Share& share : save.shares) share = Share{.preferred = share.preferred};
+  save.shares.back().awaits_storage = rules_.frozen_share;
   out.Add(OpenSave{save.id, static_cast<uint32_t>(save.shares.size()),
                    absl::StrCat("a snapshot of ", save.id.ToString(), " was taken")});
 }
@@ -279,7 +287,7 @@ void CheckpointTracker::Open(Save& save, const Context& context, Outbox& out) {
 void CheckpointTracker::AskShares(Save& save, const Context& context, Outbox& out, Roster& roster) {
   for (uint32_t i = 0; i < save.shares.size(); ++i) {
     Share& share = save.shares[i];
-    if (share.stored || !share.asked.IsNone()) continue;
+    if (share.stored || share.awaits_storage || !share.asked.IsNone()) continue;
     const Incarnation sender = ChooseSender(save, share, context.now, roster);
     if (sender.IsNone()) continue;
     share.asked = sender;

@@ -18,6 +18,8 @@
 //   * It is emitted only while the history includes s.
 //   * Shares are fixed when the save opens; whoever holds the same snapshot may send any of them (rule 19).
 //   * Every holder hears how its save ended, except the one that is lost.
+//   * No worker is asked for the frozen share, the last one of a job that has it, before the storage has said that it
+//     has no such tensors.
 // Threading: thread-compatible; owned by Coordinator.
 #ifndef LOCKSTEP_CHIEF_CORE_CHECKPOINT_TRACKER_H_
 #define LOCKSTEP_CHIEF_CORE_CHECKPOINT_TRACKER_H_
@@ -53,8 +55,15 @@ class CheckpointTracker {
   static constexpr absl::Duration kRetry = absl::Seconds(1);
   static constexpr absl::Duration kSlowSave = absl::Seconds(30);  // people hear of a save that takes longer
 
-  explicit CheckpointTracker(const RecoveredState& recovered)
-      : published_(recovered.checkpoint),
+  struct Rules {
+    bool frozen_share = false;  // saves have one more share, of tensors that the storage may have already
+    bool insists = false;       // every save is tried until the storage takes it, as if members waited for it
+  };
+
+  explicit CheckpointTracker(const RecoveredState& recovered) : CheckpointTracker(recovered, Rules()) {}
+  CheckpointTracker(const RecoveredState& recovered, const Rules& rules)
+      : rules_(rules),
+        published_(recovered.checkpoint),
         published_evaluated_(recovered.evaluated),
         published_ledger_(recovered.ledger) {}
 
@@ -81,6 +90,8 @@ class CheckpointTracker {
   void HolderGone(const Incarnation& holder);
 
   void Stored(const ShardStored& event);
+  // The storage has no frozen tensors to take over: workers have to send them.
+  void FrozenMissing(const FrozenShareMissing& event);
   void Broken(const ShardBroken& event, Outbox& out, Roster& roster);
   // True when the share was awaited of this holder. Who says that its snapshot is gone is a holder no longer.
   bool Failed(const Incarnation& holder, const ShareFailed& message);
@@ -125,6 +136,8 @@ class CheckpointTracker {
   std::string TroubleText(absl::Time now) const { return trouble_.Text(now); }
   // Whether somebody waits for a save.
   bool Insists() const;
+  // Attempts that were given up, by the storage or as their holders were lost.
+  uint64_t failed() const { return failed_; }
   // Not empty: what is stored is not what was announced, again and again; end the job.
   const std::string& storage_verdict() const { return storage_verdict_; }
 
@@ -134,6 +147,7 @@ class CheckpointTracker {
     Incarnation preferred;
     Incarnation asked;  // none: not asked
     bool stored = false;
+    bool awaits_storage = false;   // frozen: the storage has not said yet whether it has it
     std::set<Incarnation> failed;  // who could not send it
     std::string wrong = {};        // what was wrong with the bytes of one of them; empty: nothing
   };
@@ -203,11 +217,13 @@ class CheckpointTracker {
   void Abandon(Save& save, const std::string& why, bool again, absl::Time now, Outbox& out, Roster& roster);
   void Tell(const Save& save, bool published, const std::string& why, Outbox& out, Roster& roster);
 
+  const Rules rules_;
   SnapshotId published_;
   bool published_is_lost_ = false;  // it cannot be amended: its files are gone
   bool published_evaluated_ = true;
   EvaluationLedger published_ledger_;
   std::map<Key, Save> saves_;  // at most kMaxHeldSnapshots, one of them under way
+  uint64_t failed_ = 0;
   uint32_t abandoned_in_a_row_ = 0;
   uint32_t damaged_in_a_row_ = 0;
   StorageTrouble trouble_;

@@ -6,6 +6,7 @@ namespace lockstep::chief {
 
 void CheckpointTracker::Abandon(Save& save, const std::string& why, bool again, absl::Time now, Outbox& out,
                                 Roster& roster) {
+  ++failed_;
   out.Say(Level::kWarning, absl::StrCat("the save of ", save.id.ToString(), " was abandoned: ", why));
   out.Add(AbandonSave{save.id, why});
   if (again) {
@@ -42,8 +43,9 @@ void CheckpointTracker::StorageRefused(const StorageFailed& event, const Context
     CountDamage(event.snapshot, event.message);
     return Abandon(*save, event.message, save->insist, context.now, out, roster);
   }
-  const bool say =
-      trouble_.Refused(context.now, absl::StrCat(save->id.ToString(), " cannot be saved: ", event.message));
+  ++failed_;
+  const bool say = trouble_.Refused(context.now, absl::StrCat(save->id.ToString(), " cannot be saved: ", event.message),
+                                    save->insist);
   if (say || (save->insist && !said_that_members_wait_)) {
     said_that_members_wait_ = save->insist;
     out.Say(Level::kError,

@@ -1,6 +1,7 @@
 #include "chief/core/coordinator.h"
 
 #include <algorithm>
+#include <bit>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
@@ -32,8 +33,10 @@ Coordinator::Coordinator(const CoordinatorConfig& config)
       preparation_(config.recovered),
       progress_(history_.lineage(), config.recovered.checkpoint.step, config.policy.training.eval_slices,
                 config.recovered.ledger.step),
-      saves_(config.recovered),
+      saves_(config.recovered,
+             {.frozen_share = config.policy.frozen_share, .insists = config.policy.training.wait_for_saves}),
       clock_(config.recovered.trained_for),
+      skipped_(config.policy.training.snapshot_every_steps, config.recovered.checkpoint.step),
       floor_(config.recovered.oldest_audited),
       repair_(config.recovered.repair),
       signs_(config.policy.no_progress_limit),
@@ -210,13 +213,26 @@ void Coordinator::Advance() {
 void Coordinator::On(const Published& event) {
   const bool amended = event.snapshot == saves_.published();
   if (!saves_.PublishDone(event.snapshot, now_, out_, roster_)) return;
-  clock_.Saved(now_);
+  if (!policy_.training.wait_for_saves) clock_.Saved(now_);
   if (!amended) save_period_.Saved();
   if (const std::string news = policy_.save_automatic ? save_period_.News() : ""; !news.empty()) {
     out_.Say(Level::kInfo, news);
   }
   hosts_.SavePublished(Context(), event.snapshot.step, clock_.trained_for());
   FinishIfPublished();
+}
+
+void Coordinator::NoteTaken(uint64_t step) {
+  // Members that wait for the save before are asked for the next one by how long ago that was taken.
+  if (policy_.training.wait_for_saves) clock_.Saved(now_);
+  const uint64_t before = skipped_.count();
+  if (skipped_.Taken(step) == 0) return;
+  if (std::bit_width(skipped_.count()) == std::bit_width(before)) return;  // said now and then
+  out_.Say(Level::kWarning, absl::StrCat(skipped_.count(),
+                                         skipped_.count() == 1 ? " save that was due was" : " saves that were due were",
+                                         " left out before step ", step,
+                                         ", because the one before was not stored yet or a generation "
+                                         "had just begun. `checkpoint.when_busy: wait` makes training wait for it"));
 }
 
 void Coordinator::On(const StorageFailed& event) {
@@ -297,6 +313,9 @@ CoordinatorView Coordinator::View() {
   view.failures = hosts_.spent();
   view.preemptions = gone_.preemptions();
   view.losses = gone_.losses();
+  view.saves_failed = saves_.failed();
+  view.saves_skipped = skipped_.count();
+  view.storage_trouble = saves_.TroubleText(now_);
   view.drained = drains_.drains().Targets();
   view.hosts = hosts_.Records();
   view.workers = WorkerLines(roster_, life_, stragglers_.marks());

@@ -46,6 +46,7 @@
 #include "chief/core/reachability.h"
 #include "chief/core/roster.h"
 #include "chief/core/save_period.h"
+#include "chief/core/skipped_saves.h"
 #include "chief/core/straggler_watch.h"
 #include "chief/core/team_choice.h"
 #include "chief/core/training_clock.h"
@@ -81,6 +82,7 @@ class Coordinator {
   // coordinator.cc: time, the order of things
   void On(const Tick& event);
   void On(const ShardStored& event) { saves_.Stored(event); }
+  void On(const FrozenShareMissing& event) { saves_.FrozenMissing(event); }
   void On(const ShardBroken& event) { saves_.Broken(event, out_, roster_); }
   void On(const ManifestStored& event) { saves_.ManifestDone(event, SaveContext(), out_, roster_); }
   void On(const Published& event);
@@ -95,6 +97,9 @@ class Coordinator {
   void NoteTime(absl::Time now);
   // The job has been in its phase of training for so much longer.
   void Trained(absl::Duration passed);
+  // Whether a save that is due may be asked for: members would wait with it for the one under way, or there is none.
+  bool MaySave() const { return policy_.training.wait_for_saves || !saves_.Busy(); }
+  void NoteTaken(uint64_t step);
   absl::Duration SaveEvery() const { return policy_.save_automatic ? save_period_.Every() : policy_.save_every; }
   void Advance();
   void AdvancePhase();
@@ -217,6 +222,7 @@ class Coordinator {
   CheckpointTracker saves_;
   TrainingClock clock_;
   SavePeriod save_period_;  // of a job with `checkpoint.every: auto`
+  SkippedSaves skipped_;
   Audit audit_;
   AuditFloor floor_;
   AuditRepair repair_;

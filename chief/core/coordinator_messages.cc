@@ -184,6 +184,7 @@ void Coordinator::OnMessage(Worker& worker, const SnapshotTaken& message) {
     }
     return;
   }
+  NoteTaken(snapshot.step);
   const bool at_rest = message.cause == SnapshotCause::kAtRest;
   if (terms.of_current && !at_rest) progress_.Applied(worker.id(), Position{snapshot.step, 0});
   life_.RequestServed(RequestKind::kSnapshot);

@@ -113,7 +113,7 @@ void Coordinator::RequestBoundaries() {
   }
   if (!saves_.Busy() && saves_.MustHold()) {
     ask(RequestKind::kSnapshotHold, "two saves were abandoned: the next one is waited for");
-  } else if (!saves_.Busy() && clock_.IsSaveDue(now_, SaveEvery()) && saves_.IsNewer(progress_.agreed())) {
+  } else if (MaySave() && clock_.IsSaveDue(now_, SaveEvery()) && saves_.IsNewer(progress_.agreed())) {
     ask(RequestKind::kSnapshot, "a save is due");
   } else if (saves_.RetryDue(now_) && saves_.IsNewer(progress_.agreed())) {
     ask(RequestKind::kSnapshot, "the storage refused the save before");

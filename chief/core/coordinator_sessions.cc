@@ -35,6 +35,11 @@ void Coordinator::OnHello(SessionId session, const WorkerFence& fence, const Hel
                   absl::StrCat("it belongs to job ", hello.job, "; this chief runs job ", policy_.job,
                                ". Give the worker this chief's address, or none of the other job."));
   }
+  if (hello.protocol != kProtocol) {
+    return Refuse(session, kExitBadJob,
+                  absl::StrCat("it speaks protocol ", hello.protocol, ", this chief ", kProtocol,
+                               ": install the same version of Lockstep on both"));
+  }
   if (fence.incarnation.IsNone()) return Refuse(session, kExitBadJob, "its Hello names no incarnation");
   if (const Worker* same = roster_.Find(fence.incarnation)) {
     const bool other_stream = same->session != session;

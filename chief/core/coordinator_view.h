@@ -35,7 +35,10 @@ struct CoordinatorView {
   uint32_t failures = 0;
   uint64_t preemptions = 0;
   uint64_t losses = 0;
-  std::string waiting_for;  // empty while the job steps
+  uint64_t saves_failed = 0;    // attempts of this chief
+  uint64_t saves_skipped = 0;   // that were due and not begun
+  std::string storage_trouble;  // what the storage refuses; empty while it works
+  std::string waiting_for;      // empty while the job steps
   std::vector<WorkerLine> workers;
   std::vector<HostRecord> hosts;     // that failed
   std::vector<std::string> drained;  // workers and hosts that are kept away

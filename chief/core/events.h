@@ -64,6 +64,13 @@ struct ShardStored {
   LS_FIELDS(ShardStored, snapshot, share, shares)
 };
 
+// The storage has not got the frozen tensors of an open save, where the last share is for them: a worker is to send it.
+// Where it has them, it says ShardStored.
+struct FrozenShareMissing {
+  SnapshotId snapshot;
+  LS_FIELDS(FrozenShareMissing, snapshot)
+};
+
 // A share on its way was lost or refused: a broken stream, a bad checksum. Not a failure of the storage.
 struct ShardBroken {
   SnapshotId snapshot;
@@ -162,7 +169,7 @@ struct BurstEnds {
 
 using Event = std::variant<Tick, FromWorker, SessionClosed, HeartbeatReceived, PlanStored, ShardStored, ShardBroken,
                            ManifestStored, Published, StorageFailed, RepairRecorded, RepairFailed, TermLost,
-                           ProcessExited, StopRequested, DrainRequested, BurstBegins, BurstEnds>;
+                           ProcessExited, StopRequested, DrainRequested, BurstBegins, BurstEnds, FrozenShareMissing>;
 
 }  // namespace lockstep::chief
 

@@ -37,9 +37,10 @@ struct JobPolicy {
   absl::Duration save_every = absl::InfiniteDuration();    // `checkpoint.every: 10m`
   bool save_automatic = false;                             // `checkpoint.every: auto`
   absl::Duration max_duration = absl::InfiniteDuration();  // `duration: 2h`
+  bool frozen_share = false;                               // shares.h; of the state's layout
   LS_FIELDS(JobPolicy, job, lineage, metagraph, training, min_workers, max_workers, expected_workers,
             lineage_per_generation, max_failures, exclude_host_after, replace_stragglers, wait_for_min, last_call,
-            heartbeat_limit, ack_limit, no_progress_limit, save_every, save_automatic, max_duration)
+            heartbeat_limit, ack_limit, no_progress_limit, save_every, save_automatic, max_duration, frozen_share)
 };
 
 // A time that replicas differed and the job went back (rule 22).

@@ -1,5 +1,6 @@
 // A storage that refuses for a while, as a full disk does: when it is tried again, and when people hear of it. Attempts
-// back off from kFirstRetry to kLastRetry; the cause is said at once and then every kSayEvery.
+// back off from kFirstRetry to kLastRetry; the cause is said at once and then every kSayEvery, more often where the job
+// stands still for it.
 //
 // Threading: thread-compatible; owned by CheckpointTracker and Coordinator.
 #ifndef LOCKSTEP_CHIEF_CORE_STORAGE_TROUBLE_H_
@@ -17,18 +18,20 @@ namespace lockstep::chief {
 class StorageTrouble {
  public:
   static constexpr absl::Duration kFirstRetry = absl::Seconds(1);
-  static constexpr absl::Duration kLastRetry = absl::Seconds(30);
+  static constexpr absl::Duration kLastRetry = absl::Seconds(10);
   static constexpr absl::Duration kSayEvery = absl::Minutes(1);
+  static constexpr absl::Duration kSayEveryToWaiting = absl::Seconds(10);
 
   bool active() const { return active_; }
   // Nothing is written before; InfinitePast while the storage works.
   absl::Time retry_at() const { return active_ ? retry_at_ : absl::InfinitePast(); }
 
-  // The storage refused, for the reason in `text`. True when people are to hear of it.
-  bool Refused(absl::Time now, std::string text) {
+  // The storage refused, for the reason in `text`. True when people are to hear of it; `job_waits`: nothing else goes
+  // on meanwhile.
+  bool Refused(absl::Time now, std::string text, bool job_waits = false) {
     wait_ = active_ ? std::min(2 * wait_, kLastRetry) : kFirstRetry;
     if (!active_) since_ = now;
-    const bool say = !active_ || now - said_ >= kSayEvery;
+    const bool say = !active_ || now - said_ >= (job_waits ? kSayEveryToWaiting : kSayEvery);
     if (say) said_ = now;
     active_ = true;
     retry_at_ = now + wait_;

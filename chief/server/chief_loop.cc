@@ -77,7 +77,7 @@ ChiefLoop::ChiefLoop(Options options)
       history_backlog_("lines of the job's history",
                        [this](const std::string& lines) { return options_.store->AppendHistory(lines); }),
       last_checkpoint_(options_.store->DescribeCheckpoint(options_.config.recovered.checkpoint.step)),
-      storage_("storage", kQueuedStorageWork) {
+      storage_(kStorageThread, kQueuedStorageWork) {
   progress_.StartAt(options_.config.recovered.checkpoint.step);
   if (const auto before = options_.store->ReadStats(); before.ok()) stats_.Continue(*before);
   history_.StartFrom(clock_.Now(), stats_.Snapshot(clock_.Now()));
@@ -103,6 +103,7 @@ int ChiefLoop::Run(std::function<absl::Status()> keep_addresses) {
     const absl::Time now = clock_.Now();
     progress_.Tick(now);
     if (now >= next_stats_) WriteStats(now);
+    if (storage_watch_.Due(now)) LookAtStorage(now);
   }
   turned_ = std::numeric_limits<int64_t>::max();
   FinishStorage();
@@ -120,6 +121,11 @@ int ChiefLoop::Run(std::function<absl::Status()> keep_addresses) {
     progress_.Close(last_checkpoint_, {best.path, best.step, best.value}, done);
   }
   return exit_->code;
+}
+
+void ChiefLoop::LookAtStorage(absl::Time now) {
+  const std::string news = storage_watch_.Look(now, liveness::StandsAt(kStorageThread, StorageWatch::kSilent));
+  if (!news.empty()) LS_LOG(warn, news);
 }
 
 void ChiefLoop::TakeTurn() {
@@ -258,6 +264,12 @@ proto::StatusReply ChiefLoop::Describe() {
   reply.set_loss(progress_.loss());
   reply.set_samples_per_second(progress_.samples_per_second(now));
   reply.set_eta_seconds(progress_.eta_seconds(now));
+  stats_.SetSaves(static_cast<int64_t>(view.saves_failed), static_cast<int64_t>(view.saves_skipped));
+  reply.set_saves_failed(static_cast<uint64_t>(stats_.job().saves_failed()));
+  reply.set_saves_skipped(static_cast<uint64_t>(stats_.job().saves_skipped()));
+  reply.set_storage_trouble(storage_watch_.stands().empty()
+                                ? view.storage_trouble
+                                : absl::StrCat("it does not answer: ", storage_watch_.stands()));
   DescribeWorkers(view, reply);
   for (const std::string& target : view.drained) reply.add_drained(target);
   DescribeRepairs(reply);

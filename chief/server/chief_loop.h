@@ -27,6 +27,7 @@
 #include "chief/server/last_events.h"
 #include "chief/server/progress.h"
 #include "chief/server/session_registry.h"
+#include "chief/server/storage_watch.h"
 #include "chief/server/tick_gate.h"
 #include "chief/stats/stats_history.h"
 #include "chief/stats/stats_tracker.h"
@@ -41,6 +42,7 @@ class ChiefLoop {
  public:
   // Of the thread that calls Run, in dumps: its notes name the event and the action that it works on.
   static constexpr char kThreadName[] = "chief loop";
+  static constexpr char kStorageThread[] = "storage";
 
   struct Options {
     const JobSetup* setup = nullptr;
@@ -115,6 +117,7 @@ class ChiefLoop {
   int64_t BestOf(const EvaluationLedger& ledger) const;
   void PostStorageFailure(const SnapshotId& snapshot, const absl::Status& status);
   void WriteStats(absl::Time now);
+  void LookAtStorage(absl::Time now);
   // Tells what is due behind the loss of the newest step, or `at_end`.
   void TellSeries(bool at_end);
   // On the storage's thread: stores the events of the metagraph, once.
@@ -154,6 +157,7 @@ class ChiefLoop {
   bool metagraph_events_stored_ = false;
   std::function<absl::Status()> keep_addresses_;
   absl::Time next_stats_ = absl::InfinitePast();
+  StorageWatch storage_watch_;
   std::atomic<bool> stats_are_written_{false};
   std::map<std::string, ReportedStats> worker_stats_;  // by worker
   Generation generation_;                              // of the last steps that were agreed

@@ -36,6 +36,17 @@ void ChiefLoop::Perform(const OpenSave& action) {
   progress_.SaveOpened(clock_.Now(), action.snapshot);
   // Done at once: a share may arrive as soon as the next action went out.
   options_.store->OpenSave(action.snapshot, action.shares);
+  if (!options_.config.policy.frozen_share) return;
+  storage_.Post([this, action] {
+    const absl::StatusOr<bool> there = options_.store->HasFrozenShare(action.snapshot);
+    if (absl::IsFailedPrecondition(there.status())) return;  // given up meanwhile
+    if (!there.ok()) return PostStorageFailure(action.snapshot, there.status());
+    if (*there) {
+      Post(ShardStored{action.snapshot, action.shares - 1, action.shares}, true);
+    } else {
+      Post(FrozenShareMissing{action.snapshot}, true);
+    }
+  });
 }
 
 void ChiefLoop::Perform(const AbandonSave& action) {

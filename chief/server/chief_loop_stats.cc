@@ -85,6 +85,7 @@ std::string ChiefLoop::EncodeStats(absl::Time now) {
   for (const auto& line : view.workers) {
     if (line.slowdown > 0) stats_.Compared(line.name, line.straggles, line.slowdown);
   }
+  stats_.SetSaves(static_cast<int64_t>(view.saves_failed), static_cast<int64_t>(view.saves_skipped));
   std::vector<HostStats> hosts;
   for (const HostRecord& record : view.hosts) {
     HostStats& host = hosts.emplace_back();

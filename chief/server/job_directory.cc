@@ -26,6 +26,7 @@
 #include "chief/warm_start/warm_start.h"
 #include "common/checkpoint_format/bucket_naming.h"
 #include "common/checkpoint_format/naming.h"
+#include "common/checkpoint_format/shares.h"
 #include "common/checkpoint_format/state_tensors.h"
 #include "common/graph/metagraph_diff.h"
 #include "common/job_place/job_place.h"
@@ -40,6 +41,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kMiB = 1 << 20;
+constexpr double kFrozenCopies = 2;
 
 // What exists on the way to `directory`: where its bytes will lie.
 fs::path NearestExisting(const std::string& directory) {
@@ -67,7 +69,11 @@ void LookAtRoom(const JobReading& job, const PreparedJob& prepared, const std::s
     if (!room.ok()) return findings.Error("disk", room, kExitStorage);
   }
   const RoomNeeded room = RoomFor(job.spec, prepared.facts.train_samples, prepared.training.end_step);
-  const double needed = static_cast<double>(state) * static_cast<double>(room.checkpoints);
+  // Frozen tensors are there twice at most.
+  const auto frozen = static_cast<double>(FrozenShareBytes(ToCheckpointTensors(prepared.layout)));
+  const auto checkpoints = static_cast<double>(room.checkpoints);
+  const double needed =
+      (static_cast<double>(state) - frozen) * checkpoints + frozen * std::min(checkpoints, kFrozenCopies);
   const std::string text =
       absl::StrFormat("%s: %.0f MiB free, %d checkpoints need %.1f MiB%s", directory,
                       static_cast<double>(space.available) / kMiB, room.checkpoints, needed / kMiB, room.more);

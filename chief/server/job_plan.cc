@@ -71,18 +71,18 @@ absl::StatusOr<std::string> OnlyPlan(const Storage& storage, const absl::Status&
                                           "trained yet, remove it and those plans"));
 }
 
-absl::Status CheckIsThere(const Storage& storage, const std::string& hash) {
+}  // namespace
+
+absl::StatusOr<std::string> LoadJobPlan(const Storage& storage, const std::string& hash) {
+  return LoadArtifact(storage, layout::kPlans, hash, NameOfPlan);
+}
+
+absl::Status CheckPlanIsThere(const Storage& storage, const std::string& hash) {
   const absl::Status there = LoadJobPlan(storage, hash).status();
   if (there.ok()) return there;
   return absl::Status(there.code(), absl::StrCat(there.message(),
                                                  ". This kernel plan decides the bits of the job: put a good copy of "
                                                  "the file back, or start again with another --dir"));
-}
-
-}  // namespace
-
-absl::StatusOr<std::string> LoadJobPlan(const Storage& storage, const std::string& hash) {
-  return LoadArtifact(storage, layout::kPlans, hash, NameOfPlan);
 }
 
 absl::Status StoreJobPlan(TermHold& hold, JobLog& log, const JobPlan& plan, const std::string& bytes) {
@@ -113,7 +113,7 @@ absl::StatusOr<JobPlan> FindJobPlan(const Storage& storage, const std::optional<
   }
   const bool same_plan = current.ok() && current->plan.hash == plan.hash;
   if (plan.data_digest.empty() && same_plan) plan.data_digest = current->plan.data_digest;
-  if (!plan.hash.empty()) LS_RETURN_IF_ERROR(CheckIsThere(storage, plan.hash));
+  if (!plan.hash.empty()) LS_RETURN_IF_ERROR(CheckPlanIsThere(storage, plan.hash));
   if (damaged || (current.ok() && !same_plan && !current->plan.hash.empty())) {
     const std::string fault = damaged ? std::string(current.status().message())
                                       : absl::StrCat("the checkpoints were made under another kernel plan than ",

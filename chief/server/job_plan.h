@@ -32,6 +32,9 @@ absl::Status StoreJobPlan(TermHold& hold, JobLog& log, const JobPlan& plan, cons
 absl::StatusOr<JobPlan> FindJobPlan(const Storage& storage, const std::optional<JobPlan>& logged,
                                     const std::string& trained_with, const std::string& data_digest);
 
+// OK when the plan is there whole. Else what it decides, and what to do.
+absl::Status CheckPlanIsThere(const Storage& storage, const std::string& hash);
+
 // The bytes of a plan, verified.
 absl::StatusOr<std::string> LoadJobPlan(const Storage& storage, const std::string& hash);
 

@@ -3,6 +3,8 @@
 #include <optional>
 #include <utility>
 
+#include "common/checkpoint_format/shares.h"
+#include "common/checkpoint_format/state_tensors.h"
 #include "common/graph/initial_state.h"
 #include "common/job/extent.h"
 #include "common/job/findings.h"
@@ -57,6 +59,8 @@ absl::StatusOr<JobSetup> SetUpJob(const ChiefOptions& options, int& exit_code) {
   JobSetup setup{*std::move(prepared), "", {}};
   setup.directory = options.directory.empty() ? setup.job.checkpoint().dir() : options.directory;
   setup.policy = PolicyOf(setup.job, setup.training, options);
+  setup.listen = options.listen;
+  setup.policy.frozen_share = HasFrozenShare(ToCheckpointTensors(setup.layout));
   setup.policy.metagraph = setup.fingerprint;
   return setup;
 }

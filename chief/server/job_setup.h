@@ -17,7 +17,8 @@ namespace lockstep::chief {
 
 struct JobSetup : PreparedJob {
   std::string directory;
-  JobPolicy policy;  // without its lineage, which the directory knows
+  JobPolicy policy;    // without its lineage, which the directory knows
+  std::string listen;  // where the chief is to listen; empty: nowhere
 };
 
 // Logs what else is found when several things are wrong, and warnings. `exit_code` is set when it fails: 78 for the

@@ -64,6 +64,7 @@ absl::StatusOr<std::unique_ptr<JobStore>> JobStore::OpenAt(std::unique_ptr<JobPl
   store->registry_ = std::make_unique<LogTermRegistry>(*store->log_, *store->older_terms_, succeeds);
   store->job_id_ = setup.policy.job;
   store->fingerprint_ = setup.fingerprint;
+  store->metagraph_ = setup.metagraph_bytes;
   store->job_yaml_ = ResolvedYaml(setup.job);
   store->layout_ = ToCheckpointTensors(MakeStateLayout(setup.metagraph));
   const absl::Status taken = store->TakeOver(setup, exit_code);
@@ -137,13 +138,23 @@ absl::Status JobStore::KeepAddress() {
 
 absl::StatusOr<std::unique_ptr<ShardSink>> JobStore::MakeSink(const SnapshotId& id, uint32_t shares) {
   MutexLock lock(&mutex_);
-  auto sink = ShardSink::Open(*hold_, id, layout_, static_cast<int>(shares));
+  const auto open = [&]() EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    std::vector<FrozenSource> sources;
+    if (manifests_.has_value()) sources = manifests_->FrozenSources();
+    return ShardSink::Open(*hold_, id, layout_, static_cast<int>(shares), sources);
+  };
+  auto sink = open();
   if (!absl::IsResourceExhausted(sink.status()) || !manifests_.has_value()) return sink;
   std::vector<std::string> messages;
   const absl::Status made = manifests_->MakeRoom(messages);
   for (const std::string& message : messages) LS_LOG(warn, message);
   if (!made.ok()) LS_LOG(warn, "no older checkpoint could be removed for a save: ", made.message());
-  return ShardSink::Open(*hold_, id, layout_, static_cast<int>(shares));
+  return open();
+}
+
+absl::StatusOr<bool> JobStore::HasFrozenShare(const SnapshotId& id) {
+  LS_ASSIGN_OR_RETURN(const std::shared_ptr<ShardSink> sink, saves_.Sink(id));
+  return sink->ShareComplete(sink->shares() - 1);
 }
 
 absl::StatusOr<bool> JobStore::VerifyNext(const std::atomic<bool>* stop, std::vector<std::string>& messages) {
@@ -165,7 +176,9 @@ absl::StatusOr<bool> JobStore::VerifyNext(const std::atomic<bool>* stop, std::ve
   }
   if (!manifests_->accepted().contains(name)) return true;  // retention was faster
   // Read again with nothing else going on: only what is damaged then is set aside.
-  LS_RETURN_IF_ERROR(hold_->Explain(manifests_->StillGood(name, /*content=*/true, messages).status()));
+  const absl::Status read = manifests_->StillGood(name, /*content=*/true, messages).status();
+  if (!read.ok()) manifests_->Postpone(name);
+  LS_RETURN_IF_ERROR(hold_->Explain(read));
   return true;
 }
 
@@ -210,6 +223,7 @@ absl::StatusOr<PublishedCheckpoint> JobStore::Publish(const SnapshotId& id, Comm
   if (!published.ok()) return hold_->Explain(published.status());
   stored_.erase(found);
   saves_.Close(id);
+  reader_.reset();  // retention may remove what it holds open, and the room comes back when nobody does
   return published;
 }
 
@@ -245,7 +259,9 @@ absl::StatusOr<std::string> JobStore::ChangeCheckpoint(CheckpointChange change, 
 
 absl::Status JobStore::StorePlan(const std::string& hash, const std::string& bytes, const std::string& data_digest) {
   MutexLock lock(&mutex_);
-  return StoreJobPlan(*hold_, *log_, {hash, data_digest}, bytes);
+  LS_RETURN_IF_ERROR(StoreJobPlan(*hold_, *log_, {hash, data_digest}, bytes));
+  KeepPlan(hash, bytes);
+  return absl::OkStatus();
 }
 
 absl::Status JobStore::StoreDrains(const std::vector<Drain>& drains) {
@@ -301,13 +317,26 @@ absl::Status JobStore::AppendHistory(const std::string& lines) {
 }
 
 absl::StatusOr<std::string> JobStore::ReadMetagraph(const std::string& fingerprint) {
+  if (fingerprint == fingerprint_) return metagraph_;
   MutexLock lock(&mutex_);
   return LoadArtifact(*storage_, layout::kMetagraphs, fingerprint, NameOfMetagraph);
 }
 
 absl::StatusOr<std::string> JobStore::ReadPlan(const std::string& hash) {
+  {
+    MutexLock lock(&plan_mutex_);
+    if (hash == plan_hash_) return plan_;
+  }
   MutexLock lock(&mutex_);
-  return LoadJobPlan(*storage_, hash);
+  LS_ASSIGN_OR_RETURN(std::string plan, LoadJobPlan(*storage_, hash));
+  KeepPlan(hash, plan);
+  return plan;
+}
+
+void JobStore::KeepPlan(const std::string& hash, const std::string& plan) {
+  MutexLock lock(&plan_mutex_);
+  plan_hash_ = hash;
+  plan_ = plan;
 }
 
 absl::StatusOr<Share> JobStore::ShareOf(uint32_t share, uint32_t shares) const {

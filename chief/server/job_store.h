@@ -85,6 +85,9 @@ class JobStore {
   // Saves. Codes as ShardSink and ManifestStore.
   void OpenSave(const SnapshotId& id, uint32_t shares) { saves_.Open(id, shares); }  // does not block on the storage
   std::shared_ptr<OpenSaves::Save> CloseSave(const SnapshotId& id) { return saves_.Close(id); }  // neither does this
+  // Of a save with a frozen share: whether an earlier checkpoint gave it. FailedPrecondition when it is not open; else
+  // codes of ShardSink::Open.
+  absl::StatusOr<bool> HasFrozenShare(const SnapshotId& id);
   // What CloseSave returned.
   void AbandonSave(const SnapshotId& id, const std::shared_ptr<OpenSaves::Save>& save);
   // Where a sender's bytes of a share go; as ShareReceiver::Begin. InvalidArgument also when the save was cut into
@@ -132,7 +135,8 @@ class JobStore {
   // The same for lines of the job's history.
   absl::Status AppendHistory(const std::string& lines);
 
-  // What workers fetch.
+  // What workers fetch. The metagraph, and a plan that was stored or read once, are kept in memory: workers can prepare
+  // while the storage does not answer.
   const std::string& job_yaml() const { return job_yaml_; }
   absl::StatusOr<std::string> ReadMetagraph(const std::string& fingerprint);
   absl::StatusOr<std::string> ReadPlan(const std::string& hash);
@@ -142,6 +146,7 @@ class JobStore {
  private:
   JobStore() = default;
 
+  void KeepPlan(const std::string& hash, const std::string& plan);
   static absl::StatusOr<std::string> NameOfMetagraph(absl::string_view bytes);
 
   // For people: `folder`/`name`.txt; replaces it.
@@ -150,7 +155,9 @@ class JobStore {
   // Becomes the directory's chief and takes its token. Returns what it belongs to.
   absl::StatusOr<FoundMark> Claim(const JobSetup& setup, int& exit_code) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Asked before the claim: a chief that runs the job elsewhere is not replaced by one that could not go on.
-  absl::Status CheckMayClaim(const JobSetup& setup, const std::optional<DirectoryMark>& mark);
+  absl::Status CheckMayClaim(const JobSetup& setup, const std::optional<DirectoryMark>& mark, int& exit_code);
+  // The same of the newest checkpoint and what it needs.
+  absl::Status CheckNewestGoesOn(const JobSetup& setup, const DirectoryMark& mark, int& exit_code);
   // OK when the job may go on from `newest`; the log gets what changed.
   absl::Status CheckGoesOn(const JobSetup& setup, const CheckpointReader& newest);
   // Claims the next term in the directory or the bucket.
@@ -190,6 +197,7 @@ class JobStore {
   IfLocked if_locked_ = IfLocked::kRefuse;
   std::string job_id_;
   std::string fingerprint_;
+  std::string metagraph_;
   std::string job_yaml_;
   std::string token_;
   std::string earlier_address_;
@@ -197,6 +205,10 @@ class JobStore {
   RecoveredState recovered_;
 
   OpenSaves saves_{[this](const SnapshotId& id, uint32_t shares) { return MakeSink(id, shares); }};
+
+  Mutex plan_mutex_;  // never held while the storage works
+  std::string plan_hash_ GUARDED_BY(plan_mutex_);
+  std::string plan_ GUARDED_BY(plan_mutex_);
 
   Mutex mutex_;  // held while the storage works: the loop takes it in no call
   std::optional<InitialState> initial_ GUARDED_BY(mutex_);  // of a job that begins, until it is published

@@ -92,6 +92,7 @@ checkpoint: {every: 10steps, keep_latest: 2, keep_best: true}
   ~Job() { fs::remove_all(root_); }
 
   void Set(const std::string& setting) { options_.overrides.push_back(setting); }
+  void Listen(const std::string& address) { options_.listen = address; }
   std::string dir() const { return root_ / "dir"; }
   fs::path In(const std::string& path) const { return fs::path(dir()) / path; }
 

@@ -25,6 +25,7 @@
 #include "common/digest/random_secret.h"
 #include "common/digest/state_digest.h"
 #include "common/log/log.h"
+#include "common/net/listen.h"
 #include "common/net/rpc.h"
 #include "common/protocol/messages.h"
 #include "common/status/exit_code.h"
@@ -124,8 +125,7 @@ absl::StatusOr<FoundMark> JobStore::Claim(const JobSetup& setup, int& exit_code)
   absl::StatusOr<FoundMark> found = FindMark(*storage_, *log_);
   exit_code = StorageExitCode(found.status());
   LS_RETURN_IF_ERROR(found.status());
-  exit_code = kExitBadJob;
-  LS_RETURN_IF_ERROR(CheckMayClaim(setup, found->mark));
+  LS_RETURN_IF_ERROR(CheckMayClaim(setup, found->mark, exit_code));
   if (!found->mark.has_value() || !found->mark->step_zero_published()) {
     LS_ASSIGN_OR_RETURN(initial_, InitialStateOf(setup, exit_code));
   }
@@ -154,25 +154,36 @@ absl::StatusOr<FoundMark> JobStore::Claim(const JobSetup& setup, int& exit_code)
   return found;
 }
 
-absl::Status JobStore::CheckMayClaim(const JobSetup& setup, const std::optional<DirectoryMark>& mark) {
-  if (!mark.has_value()) return absl::OkStatus();
-  LS_RETURN_IF_ERROR(CheckSameJob(*storage_, *mark, job_id_));
-  // What is wrong with the directory itself is said first, and by whoever meets it.
-  const absl::Status token = ReadToken(*storage_).status();
+absl::Status JobStore::CheckMayClaim(const JobSetup& setup, const std::optional<DirectoryMark>& mark, int& exit_code) {
+  exit_code = kExitBadJob;
+  if (mark.has_value()) LS_RETURN_IF_ERROR(CheckSameJob(*storage_, *mark, job_id_));
+  // Who holds the lock is said by whoever tries to take it.
   const bool lock_is_link = fs::is_symlink(storage_->Describe(layout::kLock));
   const bool locked = if_locked_ == IfLocked::kRefuse && !CheckNoOtherChief(*storage_).ok();
-  if (lock_is_link || locked || !(token.ok() || absl::IsNotFound(token))) {
-    return absl::OkStatus();
-  }
+  if (lock_is_link || locked) return absl::OkStatus();
+  const absl::Status token = ReadToken(*storage_).status();
+  exit_code = TokenExitCode(token);
+  if (!absl::IsNotFound(token)) LS_RETURN_IF_ERROR(token);
+  if (mark.has_value()) LS_RETURN_IF_ERROR(CheckNewestGoesOn(setup, *mark, exit_code));
+  exit_code = kExitBadJob;
+  return setup.listen.empty() ? absl::OkStatus() : CheckListen(setup.listen);
+}
+
+absl::Status JobStore::CheckNewestGoesOn(const JobSetup& setup, const DirectoryMark& mark, int& exit_code) {
   const absl::StatusOr<std::vector<CheckpointSummary>> all =
       place_->bucket() == nullptr ? ListCheckpoints(*storage_)
                                   : ListCheckpoints(*storage_, CheckpointsOfRecord(log_->head()));
   if (!all.ok()) return absl::OkStatus();
   for (const CheckpointSummary& summary : *all) {
-    if (!summary.status.ok() || !BelongsTo(summary.manifest, *mark)) continue;
+    if (!summary.status.ok() || !BelongsTo(summary.manifest, mark)) continue;
     const auto reader = CheckpointReader::Open(*storage_, summary.path);
     if (!reader.ok()) continue;
-    const absl::Status goes_on = CheckResume(setup, *storage_, *reader);
+    exit_code = kExitBadJob;
+    absl::Status goes_on = CheckResume(setup, *storage_, *reader);
+    if (const std::string& plan = summary.manifest.kernel_plan(); goes_on.ok() && !plan.empty()) {
+      exit_code = kExitStorage;
+      goes_on = CheckPlanIsThere(*storage_, plan);
+    }
     if (goes_on.ok() || reader->VerifyContent().ok()) return goes_on;  // a damaged one speaks against nothing
   }
   return absl::OkStatus();
@@ -213,13 +224,16 @@ absl::Status JobStore::PublishStepZero(const JobSetup& setup) {
   }
   const StateDigests digests = DigestState(tensors, CheckpointReader::kReadingThreads);
   const SnapshotId id{setup.policy.lineage, 0, digests.state};
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<ShardSink> sink, ShardSink::Open(*hold_, id, layout_, 1));
-  for (const SharePiece& piece : sink->share(0).pieces) {
-    const auto tensor = static_cast<size_t>(piece.tensor);
-    for (uint64_t leaf = 0; leaf < LeafCount(piece.bytes); ++leaf) {
-      const absl::string_view bytes = tensors[tensor].bytes.substr(leaf * kLeafBytes, kLeafBytes);
-      const uint64_t at = piece.begin + leaf * kLeafBytes;
-      LS_RETURN_IF_ERROR(sink->AcceptLeaf(0, at, bytes, Sha256Of(bytes)));
+  const int shares = setup.policy.frozen_share ? 2 : 1;
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<ShardSink> sink, ShardSink::Open(*hold_, id, layout_, shares));
+  for (int share = 0; share < shares; ++share) {
+    for (const SharePiece& piece : sink->share(share).pieces) {
+      const auto tensor = static_cast<size_t>(piece.tensor);
+      for (uint64_t leaf = 0; leaf < LeafCount(piece.bytes); ++leaf) {
+        const absl::string_view bytes = tensors[tensor].bytes.substr(leaf * kLeafBytes, kLeafBytes);
+        const uint64_t at = piece.begin + leaf * kLeafBytes;
+        LS_RETURN_IF_ERROR(sink->AcceptLeaf(share, at, bytes, Sha256Of(bytes)));
+      }
     }
   }
   LS_ASSIGN_OR_RETURN(const StoredShards stored, sink->Finish());

@@ -37,6 +37,8 @@ void StatsTracker::Continue(const WorkerStatsFile& before) {
   *totals_.mutable_job() = before.job();
   totals_.mutable_job()->set_chief_starts(starts);
   Ended(0, "", false);  // that was the chief before
+  failed_before_ = before.job().saves_failed();
+  skipped_before_ = before.job().saves_skipped();
   for (const WorkerStats& stats : before.workers()) {
     Worker& worker = workers_[stats.worker()];
     worker.stats = stats;
@@ -156,6 +158,11 @@ void StatsTracker::Agreed(int64_t step) { totals_.mutable_job()->set_step(step);
 void StatsTracker::Committed(int64_t step) {
   totals_.mutable_job()->set_committed_step(step);
   totals_.mutable_job()->set_checkpoints(totals_.job().checkpoints() + 1);
+}
+
+void StatsTracker::SetSaves(int64_t failed, int64_t skipped) {
+  totals_.mutable_job()->set_saves_failed(failed_before_ + failed);
+  totals_.mutable_job()->set_saves_skipped(skipped_before_ + skipped);
 }
 
 void StatsTracker::SetEndStep(int64_t step) { totals_.mutable_job()->set_end_step(step); }

@@ -63,6 +63,8 @@ class StatsTracker {
   void GenerationFormed();
   void Agreed(int64_t step);
   void Committed(int64_t step);
+  // Attempts to save that failed, and saves that were due and not begun, of this chief. Replaces what was said before.
+  void SetSaves(int64_t failed, int64_t skipped);
   void SetTrained(absl::Duration trained);
   void SetEndStep(int64_t step);
   // The chief ends with `exit_code` because of `reason`; `completed`: the job is done.
@@ -90,7 +92,9 @@ class StatsTracker {
 
   Worker& Find(absl::string_view worker);
 
-  WorkerStatsFile totals_;  // without workers
+  WorkerStatsFile totals_;     // without workers
+  int64_t failed_before_ = 0;  // saves, of earlier chiefs
+  int64_t skipped_before_ = 0;
   std::map<std::string, Worker, std::less<>> workers_;
 };
 

@@ -130,6 +130,7 @@ TEST_CASE("stats: totals go on under the next chief, by way of the file", "[stat
   before.Agreed(2);
   before.Committed(0);
   before.SetTrained(absl::Seconds(1));
+  before.SetSaves(1, 2);
   const std::string json = EncodeWorkerStats(before.Snapshot(kStart + absl::Seconds(2)));
 
   StatsTracker after("job", "line-2", 2);
@@ -137,6 +138,8 @@ TEST_CASE("stats: totals go on under the next chief, by way of the file", "[stat
   after.Joined(kStart + absl::Seconds(9), "a", "h2", "cpu", "i");
   after.Stepped(kStart + absl::Seconds(10), "a", {Step(10)});
   after.Committed(3);
+  after.SetSaves(3, 4);
+  after.SetSaves(10, 4);
 
   const WorkerStatsFile file = after.Snapshot(kStart + absl::Seconds(10));
   CHECK(file.term() == 2);
@@ -147,6 +150,8 @@ TEST_CASE("stats: totals go on under the next chief, by way of the file", "[stat
   CHECK(file.workers(0).samples_per_second() == Approx(32));
   CHECK(file.job().chief_starts() == 2);
   CHECK(file.job().checkpoints() == 2);
+  CHECK(file.job().saves_failed() == 11);
+  CHECK(file.job().saves_skipped() == 6);
   CHECK(file.job().generations() == 1);
   CHECK(file.job().step() == 2);
   CHECK(file.job().trained_seconds() == 1);

@@ -26,8 +26,11 @@ inline constexpr absl::string_view kEmaPrefix = "lockstep.ema.";
 struct CheckpointTensor {
   std::string group;  // one of kGroups
   TensorSpec spec;
+  bool frozen = false;  // training never changes its bytes; no checkpoint says it, so it is not compared
 
-  friend bool operator==(const CheckpointTensor&, const CheckpointTensor&) = default;
+  friend bool operator==(const CheckpointTensor& a, const CheckpointTensor& b) {
+    return a.group == b.group && a.spec == b.spec;
+  }
 };
 
 // True when a state may hold a tensor of that name in that group.

@@ -53,7 +53,20 @@ struct SharePlan {
 // far (then fewest items, then lowest index). `loads` carries bytes already given to each share; it is updated.
 std::vector<int> SpreadBySize(absl::Span<const uint64_t> sizes, absl::Span<uint64_t> loads);
 
-// Cuts a state into `shares` shares. InvalidArgument: shares < 1, an unknown group, a name twice, a bad tensor.
+// Frozen tensors of fewer bytes than this, all together, stay with the others.
+inline constexpr uint64_t kLeastFrozenBytes = 1 << 20;
+
+// The bytes of the frozen tensors of this layout where they have a share of their own in saves, else 0. It makes files of
+// their own of them, which a storage that has them already need not take in again.
+uint64_t FrozenShareBytes(absl::Span<const CheckpointTensor> layout);
+inline bool HasFrozenShare(absl::Span<const CheckpointTensor> layout) { return FrozenShareBytes(layout) > 0; }
+
+// Cuts a state into `shares` shares to save it. Of a layout with a frozen share the last one holds the frozen tensors,
+// the others are spread over those before it. InvalidArgument: as PlanShares; also one share where there are to be two.
+absl::StatusOr<SharePlan> PlanSave(absl::Span<const CheckpointTensor> layout, int shares);
+
+// Cuts a state into `shares` shares that are alike, to fetch it. InvalidArgument: shares < 1, an unknown group, a name
+// twice, a bad tensor.
 absl::StatusOr<SharePlan> PlanShares(absl::Span<const CheckpointTensor> layout, int shares);
 
 }  // namespace lockstep

@@ -50,10 +50,9 @@ struct ControlWord {
     for (const auto& slot : slots) highest = std::max(highest, slot.request(kind));
     return highest;
   }
-  // A save may be taken: every rank is free for one and hears the chief.
-  bool SaveAllowed() const {
-    return std::all_of(slots.begin(), slots.end(),
-                       [](const ControlContribution& s) { return s.free_to_save && s.hears_chief; });
+  // No rank holds a snapshot that is not stored yet.
+  bool AllFreeToSave() const {
+    return std::all_of(slots.begin(), slots.end(), [](const ControlContribution& s) { return s.free_to_save; });
   }
   // The ranks that ask to leave, in rank order.
   std::vector<uint32_t> LeavingRanks() const {

@@ -25,6 +25,10 @@
 
 namespace lockstep {
 
+// What a chief and its workers must both speak. Counted up with every change that two programs could take for something
+// else: of messages, of the layout of shares, of digests. Programs from before it was told say 0.
+inline constexpr uint64_t kProtocol = 1;
+
 // ---- worker → chief -----------------------------------------------------------------------------------------------
 // The worker is ready to join: planned, allocated, warmed up, probed (rules 11, 31).
 struct Ready {
@@ -64,8 +68,9 @@ struct Hello {
   std::optional<Ready> ready;          // kept from before, when it still holds
   std::vector<KeptState> kept;         // at most kMaxKeptStates
   std::optional<StatesDiffer> differ;  // the newest that it was told of
+  uint64_t protocol = kProtocol;
   LS_FIELDS(Hello, job, preferred_name, host, peer_address, device, highest_term, has_state, lineage, position, ledger,
-            activity, generation, members, members_digest, snapshots, leaving, ready, kept, differ)
+            activity, generation, members, members_digest, snapshots, leaving, ready, kept, differ, protocol)
 };
 
 // Answer to MakePlan: the kernel plan of the job and the recorded probe, in one blob (rule 30).
@@ -268,7 +273,8 @@ struct Welcome {
   Lineage lineage;
   std::string metagraph;  // fingerprint, to fetch
   TrainingPolicy policy;
-  LS_FIELDS(Welcome, job, name, lineage, metagraph, policy)
+  uint64_t protocol = kProtocol;
+  LS_FIELDS(Welcome, job, name, lineage, metagraph, policy, protocol)
 };
 
 // The worker is not wanted; it exits with `exit_code`.

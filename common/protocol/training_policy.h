@@ -18,9 +18,11 @@ namespace lockstep {
 struct TrainingPolicy {
   uint64_t end_step = 0;              // the job is done at this step
   uint64_t snapshot_every_steps = 0;  // 0: saves come by request only
-  uint64_t audit_every_steps = 16;    // 0: never
-  uint64_t eval_every_steps = 0;      // 0: only at end_step (if eval_slices is not 0)
-  uint64_t eval_slices = 0;           // 0: the job does not evaluate
+  // A save that is due while an earlier one is not stored: wait for that one, or else leave this one out.
+  bool wait_for_saves = false;
+  uint64_t audit_every_steps = 16;  // 0: never
+  uint64_t eval_every_steps = 0;    // 0: only at end_step (if eval_slices is not 0)
+  uint64_t eval_slices = 0;         // 0: the job does not evaluate
   EvaluationRule evaluation;
   bool samples_text = false;  // rank 0 lets the model write after each evaluation
   Digest settings;            // of what may change at a resume and is built into a replica (MadeWithSettings)
@@ -34,9 +36,9 @@ struct TrainingPolicy {
   absl::Duration grace_period = absl::Seconds(25);    // from SIGTERM to the end of a worker
   absl::Duration late_leave = absl::Seconds(5);       // without a chief, a leaver asks this long before its grace ends
 
-  LS_FIELDS(TrainingPolicy, end_step, snapshot_every_steps, audit_every_steps, eval_every_steps, eval_slices,
-            evaluation, samples_text, settings, logical_shards, digest_in_acks, heartbeat_interval, report_interval,
-            retry_interval, chief_timeout, abort_limit, late_leave, grace_period)
+  LS_FIELDS(TrainingPolicy, end_step, snapshot_every_steps, wait_for_saves, audit_every_steps, eval_every_steps,
+            eval_slices, evaluation, samples_text, settings, logical_shards, digest_in_acks, heartbeat_interval,
+            report_interval, retry_interval, chief_timeout, abort_limit, late_leave, grace_period)
 };
 
 // Whether the job ends at this position: its last step, or one at which evaluations stopped improving.

@@ -67,6 +67,7 @@ absl::StatusOr<TrainingPolicy> MakeTrainingPolicy(const JobSpec& spec, const Dat
   policy.end_step = TotalSteps(spec, facts.train_samples).value_or(std::numeric_limits<int64_t>::max());
   if (policy.end_step == 0) return absl::InvalidArgumentError("train.duration: the job has no step");
   policy.snapshot_every_steps = PeriodSteps(spec.checkpoint().every(), facts.train_samples, batch);
+  policy.wait_for_saves = spec.checkpoint().when_busy() == job::Checkpoint::WHEN_BUSY_WAIT;
   if (facts.eval_samples > 0) {
     policy.eval_slices = EvalSlices(spec, facts.eval_samples);
     policy.eval_every_steps = PeriodSteps(spec.eval().every(), facts.train_samples, batch);

@@ -79,6 +79,7 @@ absl::Status List(const JobPlace& place, const CheckpointOptions& options) {
   LS_ASSIGN_OR_RETURN(all, Choose(std::move(all), options));
   for (const chief::CheckpointSummary& summary : all) {
     if (!summary.status.ok()) {
+      if (chief::WasRemoved(place, summary.path)) continue;
       std::cout << EscapeControls(absl::StrCat(summary.name, "  BAD  ", summary.status.message())) << "\n";
       continue;
     }
@@ -105,6 +106,10 @@ absl::Status Verify(const JobPlace& place, const CheckpointOptions& options) {
   for (const chief::CheckpointSummary& summary : all) {
     absl::Status status = summary.status;
     if (status.ok()) status = VerifyOne(place, summary);
+    if (!status.ok() && chief::WasRemoved(place, summary.path)) {
+      std::cout << EscapeControls(absl::StrCat(summary.name, "  was removed meanwhile")) << "\n";
+      continue;
+    }
     const std::string verdict = status.ok() ? "  ok" : absl::StrCat("  BAD  ", status.message());
     std::cout << EscapeControls(absl::StrCat(summary.name, verdict)) << "\n";
     if (first_bad.ok()) first_bad = status;

@@ -11,13 +11,20 @@
 namespace lockstep::cli {
 namespace {
 
-// The step of the checkpoint that the directory's hint calls the best.
-absl::StatusOr<int64_t> BestStep(const Storage& storage) {
-  const absl::StatusOr<std::string> name = ReadWholeFile(storage, layout::kBest, 256);
+// The step of the best checkpoint: by the log, or, in a directory of a program without one, by the hint.
+absl::StatusOr<int64_t> BestStep(const JobPlace& place) {
+  const Storage& storage = place.storage();
+  LS_ASSIGN_OR_RETURN(const std::optional<CommitRecord> record, chief::JobLog::Of(place)->Read());
+  if (record.has_value()) {
+    const auto best = layout::ParseCheckpointFolder(BaseName(record->best()));
+    if (best.has_value()) return best->step;
+  }
+  absl::StatusOr<std::string> name = absl::NotFoundError("the log names none");
+  if (!record.has_value()) name = ReadWholeFile(storage, layout::kBest, 256);
   if (absl::IsNotFound(name.status())) {
-    return absl::NotFoundError(absl::StrCat(storage.Describe(layout::kBest),
-                                            " is not there: the job has no `checkpoint.keep_best`, or nothing was "
-                                            "evaluated yet; leave out --best"));
+    return absl::NotFoundError(absl::StrCat("there is no best checkpoint in ", storage.Describe(""),
+                                            ": the job has no `checkpoint.keep_best`, or nothing was evaluated yet; "
+                                            "leave out --best"));
   }
   LS_RETURN_IF_ERROR(name.status());
   const auto folder = layout::ParseCheckpointFolder(absl::StripTrailingAsciiWhitespace(*name));
@@ -39,7 +46,7 @@ void AddCheckpointChoice(CLI::App& command, CheckpointChoice& choice) {
 absl::StatusOr<chief::CheckpointReader> OpenChosen(const JobPlace& place, const CheckpointChoice& choice) {
   std::optional<int64_t> step = choice.step;
   if (choice.best) {
-    LS_ASSIGN_OR_RETURN(step, BestStep(place.storage()));
+    LS_ASSIGN_OR_RETURN(step, BestStep(place));
   }
   LS_ASSIGN_OR_RETURN(const chief::CheckpointPaths paths, chief::CheckpointsOfJob(place));
   return chief::OpenCheckpoint(place.storage(), paths, step);

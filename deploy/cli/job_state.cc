@@ -125,6 +125,8 @@ absl::StatusOr<JobState> ReadPlace(const JobPlace& place, const std::string& dir
   state.status.set_job((*stats)->job_id());
   state.status.set_term(static_cast<uint64_t>((*stats)->term()));
   state.status.set_end_step(static_cast<uint64_t>(job.end_step()));
+  state.status.set_saves_failed(static_cast<uint64_t>(job.saves_failed()));
+  state.status.set_saves_skipped(static_cast<uint64_t>(job.saves_skipped()));
   AddRepairs(**stats, state.status);
   if (job.ended().empty()) return state;
   state.exit_code = job.exit_code();
@@ -261,6 +263,12 @@ std::string JobStateText(const JobState& state, absl::Time now) {
                           EscapeControls(worker.device()));
   }
   for (const proto::Repair& repair : status.repairs()) absl::StrAppend(&text, RepairLine(repair));
+  if (status.saves_failed() + status.saves_skipped() > 0) {
+    absl::StrAppend(&text, "saves: ", status.saves_failed(), " given up, ", status.saves_skipped(), " left out\n");
+  }
+  if (!status.storage_trouble().empty()) {
+    absl::StrAppend(&text, "storage: ", EscapeControls(status.storage_trouble()), "\n");
+  }
   if (status.drained_size() > 0) {
     absl::StrAppend(&text, "drained: ", EscapeControls(absl::StrJoin(status.drained(), ", ")), "\n");
   }

@@ -6,6 +6,7 @@
 
 #include "common/log/escape.h"
 #include "common/log/log.h"
+#include "common/net/descriptors.h"
 #include "common/status/exit_code.h"
 #include "common/version/version.h"
 #include "deploy/cli/commands.h"
@@ -42,6 +43,7 @@ void AddHelp(CLI::App& app, int& exit_code) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  lockstep::RaiseDescriptorLimit();  // a checkpoint may have more files than the usual limit allows
   CLI::App app{"Trains one model on many machines that may disappear at any moment; the result does not change.",
                "lockstep"};
   app.set_version_flag("--version", lockstep::kVersion);

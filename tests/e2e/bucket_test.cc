@@ -156,7 +156,7 @@ TEST_CASE("bucket: `lockstep run` is killed with its processes, and the same com
   CHECK(Digest(url) == expected);
 }
 
-TEST_CASE("bucket: checkpoints are pinned, removed, exported, and begun from", "[e2e]") {
+TEST_CASE("bucket: checkpoints are pinned, removed, adopted, compared, exported, and begun from", "[e2e]") {
   Server server;
   const std::string url = server.Url("source"), file = TempPath("bucket.safetensors");
   REQUIRE(Run({"run", kJob, "--workers", "1", "--dir", url, "--logs", TempPath("bucket.logs")}, Settings()).code ==
@@ -166,6 +166,11 @@ TEST_CASE("bucket: checkpoints are pinned, removed, exported, and begun from", "
   CHECK_THAT(Run({"checkpoint", "ls", url, "--step", "0"}).output, Contains("  pinned"));
   CHECK(Run({"checkpoint", "rm", url, "--step", "10"}).code == kExitDone);
   CHECK(Run({"checkpoint", "verify", url, "--step", "10"}).code == kExitStorage);
+  const Result adopted = Run({"checkpoint", "adopt", url, FinishedJob() + "/checkpoints/step-000000010"});
+  CHECK_THAT(adopted.output, Contains("not in the history of"));
+  CHECK(adopted.code != kExitDone);
+  CHECK_THAT(Run({"checkpoint", "diff", url, url, "--step", "0"}).output, Contains("tensors differ"));
+  CHECK_THAT(Run({"checkpoint", "diff", url, FinishedJob()}).output, Contains("hold the same state, bit for bit"));
   REQUIRE(Run({"checkpoint", "export", url, "-o", file}).code == kExitDone);
 
   // One step from the weights there, and from the file.

@@ -85,6 +85,18 @@ TEST_CASE("checkpoint: the job goes on to the same state after its checkpoints w
   CHECK(Digest(directory) == Digest(undisturbed));
 }
 
+TEST_CASE("checkpoint: a resume with another model is refused, and says what the two differ in", "[e2e]") {
+  const std::string directory = CopyOfFinishedJob("other_model");
+  Words sets = Settings("40steps");
+  sets.push_back("model.builtin={name: lenet, classes: 12}");
+  const Result refused = Run({"run", kJob, "--workers", "1", "--dir", directory}, sets);
+  CHECK(refused.code == kExitBadJob);
+  INFO(refused.output);
+  CHECK_THAT(refused.output, Contains("model.builtin") && Contains("12"));
+  CHECK_THAT(Run({"checkpoint", "diff", directory, FinishedJob()}).output, Contains("the same state, bit for bit"));
+  CHECK_THAT(Run({"checkpoint", "diff", directory, FinishedJob(), "--step", "10"}).output, Contains("tensors differ"));
+}
+
 // Changes the last byte of every shard of the model in these checkpoints.
 void Damage(const std::string& checkpoints) {
   for (const auto& entry : fs::recursive_directory_iterator(checkpoints)) {

@@ -120,6 +120,7 @@ class TracedProcess::Tracer {
       int status = 0;
       const pid_t thread = NextReport(status);
       if (thread > 0 && WIFSTOPPED(status)) On(thread, status);
+      if (!hung_.empty()) LetHungGoOn();
     }
   }
 
@@ -234,13 +235,16 @@ class TracedProcess::Tracer {
         break;
       case HitKind::kHold:
         return Hold(thread);
+      case HitKind::kHang:
+        return Hang(thread);
     }
     Continue(thread, 0);
   }
 
   bool IsHit(const TracedCall& call) {
-    if (!process_.hit_.counts(call)) return false;
     const std::lock_guard lock(process_.mutex_);
+    if (process_.hit_.kind == HitKind::kHang && process_.was_hit_.has_value()) return !process_.released_;
+    if (!process_.hit_.counts(call)) return false;
     process_.calls_.push_back(call);
     if (process_.hit_.kind == HitKind::kNone || process_.was_hit_.has_value()) return false;
     if (process_.calls_.size() != static_cast<size_t>(process_.hit_.call)) return false;
@@ -279,6 +283,23 @@ class TracedProcess::Tracer {
     }
   }
 
+  // Leaves the thread before its call. Release makes another report come, behind which it goes on.
+  void Hang(pid_t thread) {
+    hung_.push_back(thread);
+    const std::lock_guard lock(process_.mutex_);
+    process_.held_ = true;
+    process_.changed_.notify_all();
+  }
+
+  void LetHungGoOn() {
+    {
+      const std::lock_guard lock(process_.mutex_);
+      if (!process_.released_) return;
+      process_.held_ = false;
+    }
+    for (const pid_t thread : std::exchange(hung_, {})) Continue(thread, 0);
+  }
+
   void AwaitRelease() {
     std::unique_lock lock(process_.mutex_);
     process_.held_ = true;
@@ -290,6 +311,7 @@ class TracedProcess::Tracer {
   TracedProcess& process_;
   pid_t pid_ = -1;
   bool ended_ = false;
+  std::vector<pid_t> hung_;
 };
 
 bool TracedProcess::Allowed(const std::string& what) {
@@ -332,6 +354,8 @@ void TracedProcess::Release() {
   const std::lock_guard lock(mutex_);
   released_ = true;
   changed_.notify_all();
+  // A thread that stops for it wakes the tracer; to the process it means nothing.
+  if (hit_.kind == HitKind::kHang && pid_ > 0 && !ended_.has_value()) kill(pid_, SIGURG);
 }
 
 std::optional<Ended> TracedProcess::Wait(absl::Duration limit) {

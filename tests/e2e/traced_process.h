@@ -35,7 +35,14 @@ struct TracedCall {
   std::string Kind() const;
 };
 
-enum class HitKind { kNone, kKillBefore, kKillAfter, kFail, kHold };
+enum class HitKind {
+  kNone,
+  kKillBefore,
+  kKillAfter,
+  kFail,
+  kHold,  // all threads
+  kHang,  // from that call on, each thread that would make any, as with a mount that hangs
+};
 
 // What happens, and at which call.
 struct Hit {

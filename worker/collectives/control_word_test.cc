@@ -22,7 +22,7 @@ double Loss(int shard, int slot) { return 0.1 * (shard + 1) + 1e17 * slot * (sha
 RankWord WordOf(const WordShape& shape, int rank) {
   RankWord word{.tag = kTag, .magnitudes = {1, static_cast<uint32_t>(10 * rank), 0}};
   word.control.request(RequestKind::kSnapshot) = 40 + static_cast<uint64_t>(rank);
-  word.control.free_to_save = true;
+  word.control.free_to_save = rank != 1;
   word.control.hears_chief = rank != 1;
   const ShardRange shards = ShardsOf(rank, shape.ranks, shape.logical_shards);
   for (int k = shards.first; k < shards.last; ++k) {
@@ -52,7 +52,7 @@ TEST_CASE("control word: everyone folds the same word, whatever the number of ra
     REQUIRE(folded->control.slots.size() == static_cast<size_t>(ranks));
     CHECK(folded->control.Highest(RequestKind::kSnapshot) == static_cast<uint64_t>(40 + ranks - 1));
     CHECK(folded->control.Highest(RequestKind::kStop) == 0);
-    CHECK(folded->control.SaveAllowed() == (ranks == 1));
+    CHECK(folded->control.AllFreeToSave() == (ranks == 1));
     CHECK(folded->magnitudes == std::vector<uint32_t>{1, static_cast<uint32_t>(10 * (ranks - 1)), 0});
     CHECK(folded->audits[0] == std::vector<uint8_t>(32, 0xab));
     if (ranks > 1) CHECK(folded->audits[1].empty());

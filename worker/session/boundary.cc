@@ -42,11 +42,17 @@ BoundaryWork PlanBoundary(const TrainingPolicy& policy, const Standing& standing
     work.save = SnapshotCause::kStop;
   } else if (rule.keep_best && !standing.published && IsBest(rule, standing.ledger, position.step)) {
     work.save = SnapshotCause::kBest;
-  } else if (!fresh && word.SaveAllowed()) {
-    if (asked(RequestKind::kSnapshotHold)) {
-      work.save = SnapshotCause::kHold;
-    } else if (asked(RequestKind::kSnapshot) || Every(policy.snapshot_every_steps, position.step)) {
+  } else if (!fresh && AllHearChief(word)) {
+    const bool due = asked(RequestKind::kSnapshot) || Every(policy.snapshot_every_steps, position.step);
+    if (word.AllFreeToSave()) {
+      if (asked(RequestKind::kSnapshotHold)) {
+        work.save = SnapshotCause::kHold;
+      } else if (due) {
+        work.save = SnapshotCause::kDue;
+      }
+    } else if (due && policy.wait_for_saves) {
       work.save = SnapshotCause::kDue;
+      work.wait_for_earlier = true;
     }
   }
   if (work.save.has_value()) {

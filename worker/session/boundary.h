@@ -20,8 +20,9 @@ struct BoundaryWork {
   bool audit = false;
   // kDue: step on meanwhile; kHold: wait for its end; kBest: wait until it is published; kEnd, kStop: wait for Done
   std::optional<SnapshotCause> save;
-  bool leave = false;  // some rank leaves: all wait here for what the chief makes of it
-  bool form = false;   // the chief wants another generation: likewise
+  bool wait_for_earlier = false;  // before `save`, which is kDue: until no earlier snapshot is held here
+  bool leave = false;             // some rank leaves: all wait here for what the chief makes of it
+  bool form = false;              // the chief wants another generation: likewise
   // A leaver asked although not every rank hears the chief: nobody can form anew, so this generation ends here.
   bool part = false;
   bool evaluate = false;  // the next piece of work is a slice, not a step
@@ -38,8 +39,8 @@ struct Standing {
 
 // `word` is the one that the last step or slice ended with; an empty word where the generation begins. While an
 // evaluation is under way only leave and form are served: a saved state is an evaluated one. What must be saved (end,
-// stop, the best state so far) is saved in any case, every other save only if each rank is free for it and hears the
-// chief.
+// stop, the best state so far) is saved in any case, every other save only if each rank hears the chief, and is free
+// for it or, by the policy, waits until it is.
 BoundaryWork PlanBoundary(const TrainingPolicy& policy, const Standing& standing, const ControlWord& word);
 
 }  // namespace lockstep::worker

@@ -45,6 +45,24 @@ TEST_CASE("boundary: a due save needs every rank free and hearing the chief", "[
   CHECK_FALSE(PlanBoundary(Policy(), {31, 0}, Word()).save.has_value());
 }
 
+TEST_CASE("boundary: where saves wait for each other, one that is due is taken when the earlier one has ended",
+          "[session][rule2]") {
+  TrainingPolicy policy = Policy();
+  policy.wait_for_saves = true;
+  ControlWord busy = Word();
+  busy.slots[0].free_to_save = false;
+
+  const BoundaryWork due = PlanBoundary(policy, {30, 0}, busy);
+  CHECK(due.save == SnapshotCause::kDue);
+  CHECK(due.wait_for_earlier);
+  CHECK_FALSE(PlanBoundary(policy, {31, 0}, busy).save.has_value());
+  CHECK_FALSE(PlanBoundary(policy, {30, 0}, Word()).wait_for_earlier);
+  busy.slots[1].request(RequestKind::kSnapshot) = 3;
+  CHECK(PlanBoundary(policy, {31, 0}, busy).wait_for_earlier);
+  busy.slots[1].hears_chief = false;  // nobody could say that the earlier one ended
+  CHECK_FALSE(PlanBoundary(policy, {30, 0}, busy).save.has_value());
+}
+
 TEST_CASE("boundary: a save that must wait stays asked for", "[session][rule2]") {
   ControlWord word = Word();
   word.slots[0].free_to_save = false;

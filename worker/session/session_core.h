@@ -101,7 +101,7 @@ class SessionCore {
  private:
   enum class Link { kDown, kConnecting, kGreeting, kWelcomed };
   // What a member waits for at a boundary.
-  enum class Hold { kNone, kSave, kBest, kMeeting, kFinished };
+  enum class Hold { kNone, kEarlierSave, kSave, kBest, kMeeting, kFinished };
   // The work under way while running.
   enum class Work { kNone, kStep, kSlice, kDigest };
   struct Snapshot {
@@ -169,6 +169,7 @@ class SessionCore {
   void OnDigestComputed(const DigestComputed& event);
   void AtBoundaryWith(const ControlWord& word);
   void ServeSave();
+  void HoldFor(Hold hold);
   void ServeMeeting();
   void GoOn();
   void TellMeeting();

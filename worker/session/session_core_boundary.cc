@@ -96,26 +96,27 @@ void SessionCore::OnDigestComputed(const DigestComputed& event) {
 
 void SessionCore::ServeSave() {
   if (!boundary_.save.has_value()) return ServeMeeting();
+  if (boundary_.wait_for_earlier && !snapshots_.empty()) return HoldFor(Hold::kEarlierSave);
   StartSnapshot(*boundary_.save);
   switch (*boundary_.save) {
     case SnapshotCause::kEnd:
     case SnapshotCause::kStop:
-      phase_ = Phase::kHolding;
-      hold_ = Hold::kFinished;
-      parked_since_ = now_;
-      FlushReport();
-      return;
+      return HoldFor(Hold::kFinished);
     case SnapshotCause::kHold:
+      return HoldFor(Hold::kSave);
     case SnapshotCause::kBest:
-      phase_ = Phase::kHolding;
-      hold_ = *boundary_.save == SnapshotCause::kBest ? Hold::kBest : Hold::kSave;
-      parked_since_ = now_;
-      FlushReport();
-      return;
+      return HoldFor(Hold::kBest);
     case SnapshotCause::kDue:
     case SnapshotCause::kAtRest:
       return ServeMeeting();
   }
+}
+
+void SessionCore::HoldFor(Hold hold) {
+  phase_ = Phase::kHolding;
+  hold_ = hold;
+  parked_since_ = now_;
+  FlushReport();
 }
 
 void SessionCore::ServeMeeting() {
@@ -123,10 +124,7 @@ void SessionCore::ServeMeeting() {
     return Break("a member leaves, and without the chief nobody can form a generation without it");
   }
   if (!boundary_.leave && !boundary_.form) return GoOn();
-  phase_ = Phase::kHolding;
-  hold_ = Hold::kMeeting;
-  parked_since_ = now_;
-  FlushReport();
+  HoldFor(Hold::kMeeting);
   TellMeeting();
 }
 
@@ -152,7 +150,8 @@ void SessionCore::ResumeFromHold(const std::string& reason) {
   }
   phase_ = Phase::kRunning;
   Emit(Announce{false, absl::StrCat("going on at ", position_.ToString(), ": ", reason)});
-  if (hold == Hold::kSave || hold == Hold::kBest) return ServeMeeting();
+  if (hold == Hold::kEarlierSave && snapshots_.empty()) return ServeSave();
+  if (hold == Hold::kEarlierSave || hold == Hold::kSave || hold == Hold::kBest) return ServeMeeting();
   GoOn();
 }
 

@@ -79,7 +79,7 @@ void SessionCore::LoseLink(const std::string& reason) {
   ack_waits_for_digest_.reset();
   // The rendezvous of a communicator runs over the session; a state sync does not.
   if (phase_ == Phase::kForming) return Break("the chief was lost while the communicator was being formed");
-  const bool may_go_on = hold_ == Hold::kSave || hold_ == Hold::kMeeting;
+  const bool may_go_on = hold_ == Hold::kEarlierSave || hold_ == Hold::kSave || hold_ == Hold::kMeeting;
   if (phase_ == Phase::kHolding && may_go_on) ResumeFromHold("the chief was lost");
 }
 
@@ -195,6 +195,10 @@ void SessionCore::OnPrepare(const ChiefFence& fence, const char* command, const 
 }
 
 void SessionCore::OnWelcome(const ChiefFence& fence, const Welcome& welcome) {
+  if (welcome.protocol != kProtocol) {
+    return ExitWith(kExitBadJob, absl::StrCat("the chief speaks protocol ", welcome.protocol, ", this worker ",
+                                              kProtocol, ": install the same version of Lockstep on both"));
+  }
   link_ = Link::kWelcomed;
   greeting_limit_ = absl::InfiniteFuture();
   term_ = highest_term_ = fence.term;

@@ -76,6 +76,9 @@ void SessionCore::OnSnapshotEnded(const SnapshotEnded& command) {
     Emit(DropSnapshot{command.snapshot, command.published ? "published" : "abandoned"});
     break;
   }
+  if (phase_ == Phase::kHolding && hold_ == Hold::kEarlierSave && snapshots_.empty()) {
+    return ResumeFromHold("the save before has ended");
+  }
   const bool waits = hold_ == Hold::kSave || hold_ == Hold::kBest;
   if (phase_ == Phase::kHolding && waits && command.snapshot.lineage == lineage_ &&
       command.snapshot.step == position_.step) {

@@ -79,7 +79,7 @@ void ShareUploader::Run() {
 }
 
 absl::Status ShareUploader::Upload(const ShareJob& job) {
-  LS_ASSIGN_OR_RETURN(const SharePlan plan, PlanShares(job.state->CheckpointLayout(), static_cast<int>(job.shares)));
+  LS_ASSIGN_OR_RETURN(const SharePlan plan, PlanSave(job.state->CheckpointLayout(), static_cast<int>(job.shares)));
   if (job.share >= job.shares) return absl::InvalidArgumentError(absl::StrCat("there is no share ", job.share));
   const Share& share = plan.shares[job.share];
 
