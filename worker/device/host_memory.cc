@@ -1,5 +1,8 @@
 #include "worker/device/host_memory.h"
 
+#include <sys/mman.h>
+
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
@@ -8,10 +11,30 @@
 namespace lockstep::device {
 namespace {
 
+constexpr size_t kPage = size_t{64} << 10;  // a multiple of any page
+constexpr size_t kHugePage = size_t{2} << 20;
+// Buffers of so many bytes lie in mappings of their own, in huge pages where the system has them.
+constexpr size_t kMapFrom = size_t{4} << 20;
+// AddressSanitizer watches over what it allocates alone.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kMaps = false;
+#else
+constexpr bool kMaps = true;
+#endif
+
+size_t RoundUp(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
+
 class HostBuffer final : public Buffer {
  public:
-  HostBuffer(std::byte* address, size_t size) : address_(address), size_(size) {}
-  ~HostBuffer() override { std::free(address_); }
+  // `mapped`: bytes of its mapping; 0: it comes from the heap.
+  HostBuffer(std::byte* address, size_t size, size_t mapped) : address_(address), size_(size), mapped_(mapped) {}
+  ~HostBuffer() override {
+    if (mapped_ == 0) {
+      std::free(address_);
+    } else {
+      munmap(address_, mapped_);
+    }
+  }
   HostBuffer(const HostBuffer&) = delete;
   HostBuffer& operator=(const HostBuffer&) = delete;
 
@@ -22,7 +45,32 @@ class HostBuffer final : public Buffer {
  private:
   std::byte* address_;
   size_t size_;
+  size_t mapped_;
 };
+
+// Zeroed memory that begins at a huge page, every page touched; null when there is none. REQUIRES: a multiple of kPage.
+std::byte* Map(size_t bytes) {
+  const size_t reserved = bytes + kHugePage;
+  if (reserved < bytes) return nullptr;
+  void* const found = mmap(nullptr, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (found == MAP_FAILED) return nullptr;
+  auto* const from = static_cast<std::byte*>(found);
+  const size_t before = (kHugePage - reinterpret_cast<uintptr_t>(from) % kHugePage) % kHugePage;
+  if (before > 0) munmap(from, before);
+  std::byte* const address = from + before;
+  if (before < kHugePage) munmap(address + bytes, kHugePage - before);
+  madvise(address, bytes, MADV_HUGEPAGE);  // a hint
+  // Older kernels do not know how to touch pages at once.
+  if (madvise(address, bytes, MADV_POPULATE_WRITE) != 0) std::memset(address, 0, bytes);
+  return address;
+}
+
+// The same of the heap. REQUIRES: a multiple of Buffer::kAlignment.
+std::byte* Allocate(size_t bytes) {
+  auto* const address = static_cast<std::byte*>(std::aligned_alloc(Buffer::kAlignment, bytes));
+  if (address != nullptr) std::memset(address, 0, bytes);
+  return address;
+}
 
 class ImmediateEvent final : public Event {
  public:
@@ -69,14 +117,15 @@ class ImmediateStream final : public Stream {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Buffer>> AllocateHostBuffer(size_t bytes) {
-  const size_t rounded = (bytes + Buffer::kAlignment) / Buffer::kAlignment * Buffer::kAlignment;
-  auto* address = rounded > bytes ? static_cast<std::byte*>(std::aligned_alloc(Buffer::kAlignment, rounded)) : nullptr;
+  const bool maps = kMaps && bytes >= kMapFrom;
+  const size_t rounded = RoundUp(bytes + 1, maps ? kPage : Buffer::kAlignment);
+  std::byte* address = nullptr;
+  if (rounded > bytes) address = maps ? Map(rounded) : Allocate(rounded);
   if (address == nullptr) {
     return absl::ResourceExhaustedError(
         absl::StrCat("could not allocate ", bytes, " bytes of host memory; lower the batch size or give more memory"));
   }
-  std::memset(address, 0, rounded);
-  return std::make_unique<HostBuffer>(address, bytes);
+  return std::make_unique<HostBuffer>(address, bytes, maps ? rounded : 0);
 }
 
 std::unique_ptr<Stream> NewImmediateStream() { return std::make_unique<ImmediateStream>(); }

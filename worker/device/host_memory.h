@@ -14,7 +14,8 @@
 
 namespace lockstep::device {
 
-// Zeroed host memory at Buffer::kAlignment. ResourceExhausted names the size.
+// Zeroed host memory at Buffer::kAlignment, every page touched; large buffers lie in huge pages where the system has
+// them. ResourceExhausted names the size.
 absl::StatusOr<std::unique_ptr<Buffer>> AllocateHostBuffer(size_t bytes);
 
 // A stream that does everything at once, and its marks. A kernel that fails returns its failure from Launch.
