@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "absl/strings/match.h"
+#include "common/random/random.h"
 #include "worker/device/devices.h"
 #include "worker/plan/plan_test_models.h"
 #include "worker/plan/probe.h"
@@ -143,6 +144,31 @@ TEST_CASE("probe: the first difference is named", "[plan]") {
   other = maker.kernels.probe;
   other.pop_back();
   CHECK_FALSE(CompareProbes(maker.kernels.probe, other).ok());
+}
+
+TEST_CASE("probe: every variable gets the numbers of its name, which the probes of stored plans were made with",
+          "[plan]") {
+  MetaGraphRequest request = ImageRequest("mlp", 4);
+  request.model.hidden_sizes = {101, 3};  // of 79,184 and 303 weights
+  request.model.batch_norm = true;
+  const MetaGraph metagraph = Must(BuildMetaGraph(request));
+  Worker worker(metagraph);
+
+  REQUIRE(SeedProbeVariables(*worker.training, worker.training_graph.graph, worker.variables.addresses).ok());
+
+  for (const Variable& variable : worker.training_graph.graph.variables) {
+    const RandomStream stream = RandomStream::For(0x4c6f636b73746570, StreamOfName(variable.name));
+    const auto* const values = reinterpret_cast<const float*>(worker.variables.addresses.at(variable.name));
+    const auto count = static_cast<size_t>(Must(CheckedByteSize(variable.dtype, variable.shape))) / sizeof(float);
+    const bool statistic = variable.kind == VariableKind::kStatistic;
+    size_t others = 0;
+    for (size_t i = 0; i < count; ++i) {
+      const float unit = SymmetricUnit(stream.At(i));
+      if (values[i] != (statistic ? 1.0f + 0.5f * unit : 0.25f * unit)) ++others;
+    }
+    INFO(variable.name);
+    CHECK(others == 0);
+  }
 }
 
 TEST_CASE("probe: it depends on every weight", "[plan]") {

@@ -1,6 +1,7 @@
 #include "worker/plan/probe.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -25,12 +26,25 @@ int64_t ClassesOf(const Graph& graph, const std::string& label) {
   return 2;
 }
 
-// Writes value(random number) to every element.
+// Numbers of a stream are made by fours. Variables are filled by pieces of so many elements, a multiple of that.
+constexpr size_t kBlock = 4;
+constexpr size_t kPieceElements = size_t{1} << 16;
+
+RandomStream StreamOf(const std::string& name) { return RandomStream::For(kSeed, StreamOfName(name)); }
+
+// Writes value(stream.At(first)) and what follows. REQUIRES: `first` is a multiple of kBlock.
+template <typename T, typename Value>
+void Fill(absl::Span<T> elements, const RandomStream& stream, size_t first, Value value) {
+  for (size_t begin = 0; begin < elements.size(); begin += kBlock) {
+    const std::array<uint32_t, kBlock> bits = stream.Block((first + begin) / kBlock);
+    const size_t count = std::min(kBlock, elements.size() - begin);
+    for (size_t i = 0; i < count; ++i) elements[begin + i] = static_cast<T>(value(bits[i]));
+  }
+}
+
 template <typename T, typename Value>
 void Fill(Tensor& tensor, const std::string& name, Value value) {
-  const RandomStream stream = RandomStream::For(kSeed, StreamOfName(name));
-  const absl::Span<T> elements = tensor.elements<T>();
-  for (size_t i = 0; i < elements.size(); ++i) elements[i] = static_cast<T>(value(stream.At(i)));
+  Fill(tensor.elements<T>(), StreamOf(name), 0, value);
 }
 
 absl::StatusOr<Tensor> SeededInput(const Graph& graph, const TensorSpec& spec) {
@@ -62,21 +76,28 @@ absl::StatusOr<Tensor> SeededInput(const Graph& graph, const TensorSpec& spec) {
 }  // namespace
 
 absl::Status SeedProbeVariables(Plan& plan, const Graph& graph, const std::map<std::string, std::byte*>& variables) {
+  std::vector<float> piece;
   for (const Variable& variable : graph.variables) {
     if (variable.kind == VariableKind::kFrozen && !IsFloating(variable.dtype)) continue;  // no node reads it
     if (variable.dtype != DType::kF32) {
       return absl::InvalidArgumentError(absl::StrCat("variable '", variable.name, "' has element type ",
                                                      DTypeName(variable.dtype), "; a probe sets F32"));
     }
-    LS_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Create(variable.dtype, variable.shape));
+    LS_ASSIGN_OR_RETURN(const int64_t bytes, CheckedByteSize(variable.dtype, variable.shape));
+    const size_t elements = static_cast<size_t>(bytes) / sizeof(float);
     // Statistics may be variances: they are kept between 0.5 and 1.5.
     const bool statistic = variable.kind == VariableKind::kStatistic;
-    Fill<float>(tensor, variable.name, [statistic](uint32_t bits) {
-      return statistic ? 1.0f + 0.5f * SymmetricUnit(bits) : 0.25f * SymmetricUnit(bits);
-    });
-    LS_RETURN_IF_ERROR(plan.stream().CopyToDevice(variables.at(variable.name), tensor.data(),
-                                                  static_cast<size_t>(tensor.byte_size())));
-    LS_RETURN_IF_ERROR(plan.Synchronize());
+    const RandomStream stream = StreamOf(variable.name);
+    for (size_t first = 0; first < elements; first += kPieceElements) {
+      piece.resize(std::min(kPieceElements, elements - first));
+      Fill(absl::MakeSpan(piece), stream, first, [statistic](uint32_t bits) {
+        return statistic ? 1.0f + 0.5f * SymmetricUnit(bits) : 0.25f * SymmetricUnit(bits);
+      });
+      LS_RETURN_IF_ERROR(plan.stream().CopyToDevice(variables.at(variable.name) + first * sizeof(float),
+                                                    reinterpret_cast<const std::byte*>(piece.data()),
+                                                    piece.size() * sizeof(float)));
+      LS_RETURN_IF_ERROR(plan.Synchronize());
+    }
     AdvancePulse(plan.pulse());
   }
   return plan.RefreshVariables();
