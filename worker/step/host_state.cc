@@ -116,6 +116,14 @@ StateDigests HostState::Digests(Pulse* pulse, int threads) const {
 
 std::vector<CheckpointTensor> HostState::CheckpointLayout() const { return ToCheckpointTensors(layout_); }
 
+std::vector<absl::string_view> HostState::ViewShare(const Share& share, uint64_t offset, uint64_t size) const {
+  std::vector<absl::string_view> pieces;
+  ForEachPiece(share, offset, size, [&](int index, uint64_t from, uint64_t, uint64_t count) {
+    pieces.push_back(AsText(tensor(index)).substr(from, count));
+  });
+  return pieces;
+}
+
 void HostState::ReadShare(const Share& share, uint64_t offset, absl::Span<char> out) const {
   ForEachPiece(share, offset, out.size(), [&](int index, uint64_t from, uint64_t to, uint64_t count) {
     std::memcpy(out.data() + to, tensor(index).data() + from, count);

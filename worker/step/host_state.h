@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/checkpoint_format/checkpoint_tensor.h"
 #include "common/checkpoint_format/shares.h"
@@ -67,8 +68,10 @@ class HostState {
 
   // The layout in the words of checkpoints.
   std::vector<CheckpointTensor> CheckpointLayout() const;
-  // Copies a share's stream out of the state, or into it. REQUIRES: the share is of a plan over CheckpointLayout();
-  // offset + size stays within it.
+  // Where a part of a share's stream lies. REQUIRES, of this and what follows: the share is of a plan over
+  // CheckpointLayout(); offset + size stays within it.
+  std::vector<absl::string_view> ViewShare(const Share& share, uint64_t offset, uint64_t size) const;
+  // Copies a part of the stream out of the state, or into it.
   void ReadShare(const Share& share, uint64_t offset, absl::Span<char> out) const;
   void WriteShare(const Share& share, uint64_t offset, absl::Span<const char> in);
 

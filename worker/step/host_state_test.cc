@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "common/digest/state_digest.h"
 
 namespace lockstep::worker {
@@ -54,6 +55,8 @@ TEST_CASE("state: any number of shares, read in any pieces, carries it whole", "
         for (uint64_t offset = 0; offset < share.bytes; offset += chunk) {
           std::vector<char> piece(std::min(chunk, share.bytes - offset));
           state.ReadShare(share, offset, absl::MakeSpan(piece));
+          const std::vector<absl::string_view> views = state.ViewShare(share, offset, piece.size());
+          CHECK(absl::StrJoin(views, "") == absl::string_view(piece.data(), piece.size()));
           copy.WriteShare(share, offset, piece);
         }
       }

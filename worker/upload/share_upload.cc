@@ -7,12 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint_format/share_proof.h"
 #include "common/checkpoint_format/shares.h"
-#include "common/digest/crc32c.h"
 #include "common/liveness/activity.h"
+#include "common/net/raw_chunk.h"
 #include "common/net/rpc.h"
 #include "common/protocol/wire.h"
 #include "common/status/status_macros.h"
-#include "protos/session.grpc.pb.h"
+#include "protos/session.pb.h"
 
 namespace lockstep::worker {
 namespace {
@@ -91,19 +91,15 @@ absl::Status ShareUploader::Upload(const ShareJob& job) {
     current_ = &context;
     current_snapshot_ = job.snapshot;
   }
-  const auto stub = proto::Session::NewStub(MakeChannel(job.chief, "upload"));
+  const std::shared_ptr<grpc::Channel> channel = MakeChannel(job.chief, "upload");
   proto::UploadReply reply;
-  const auto stream = stub->UploadShare(&context, &reply);
-  bool open = stream->Write(HeaderOf(job, share));
+  const auto stream = BeginRawUpload(channel, context, reply);
+  bool open = stream->Write(RawChunk(HeaderOf(job, share)));
   for (uint64_t offset = 0; open && offset < share.bytes; offset += kChunkBytes) {
-    proto::ShareChunk chunk;
-    std::string& data = *chunk.mutable_data();
-    data.resize(std::min<uint64_t>(kChunkBytes, share.bytes - offset));
-    job.state->ReadShare(share, offset, absl::MakeSpan(data));
-    chunk.set_crc32c(Crc32c(data));
+    const uint64_t size = std::min<uint64_t>(kChunkBytes, share.bytes - offset);
     const NowDoing sending("sending from byte ", offset, " of ", share.bytes);
-    open = stream->Write(chunk);
-    bytes_sent_ += data.size();
+    open = stream->Write(RawChunk(job.state->ViewShare(share, offset, size), job.state));
+    bytes_sent_ += size;
   }
   stream->WritesDone();
   const grpc::Status status = stream->Finish();
