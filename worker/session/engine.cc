@@ -252,6 +252,7 @@ void Engine::Do(const RunStep& action) {
       replica_->runner().RunStep(**communicator, static_cast<int64_t>(action.step), action.slot);
   if (!result.ok()) return Fail(action.generation, result.status());
   if (result->applied) ++steps_;
+  checkpoint_time_ += replica_->state().TakeWaited();
   norm_ = result->norm.value_or(norm_);
   if (const absl::Status flipped = FlipForTest(action.step); !flipped.ok()) return Fail(action.generation, flipped);
   PublishStats();

@@ -3,11 +3,42 @@
 #include <cstring>
 #include <utility>
 
+#include "common/clock/clock.h"
+#include "common/liveness/activity.h"
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
+#include "common/sync/mutex.h"
 
 namespace lockstep::worker {
 namespace {
+
+// Less is copied at once: to wake a thread would take as long.
+constexpr size_t kCopiedByThread = size_t{1} << 20;
+constexpr size_t kQueuedCopies = 64;
+
+// A copy that a thread makes.
+class ThreadCopy final : public device::Event {
+ public:
+  void Done() {
+    MutexLock lock(&mutex_);
+    done_ = true;
+    changed_.SignalAll();
+  }
+  bool Ready() const override {
+    MutexLock lock(&mutex_);
+    return done_;
+  }
+  absl::Status Wait() override {
+    MutexLock lock(&mutex_);
+    while (!done_) changed_.Wait(&mutex_);
+    return absl::OkStatus();
+  }
+
+ private:
+  mutable Mutex mutex_;
+  CondVar changed_;
+  bool done_ GUARDED_BY(mutex_) = false;
+};
 
 bool LivesOnHost(StateKind kind) { return kind == StateKind::kExponent || kind == StateKind::kCounter; }
 
@@ -18,7 +49,12 @@ absl::StatusOr<std::unique_ptr<ReplicaState>> ReplicaState::Create(StateLayout l
   LS_ASSIGN_OR_RETURN(std::unique_ptr<device::Buffer> memory, device.Allocate(static_cast<size_t>(bytes)));
   if (memory->host_visible()) {
     LS_ASSIGN_OR_RETURN(HostState host, HostState::In(std::move(layout), std::move(memory)));
-    return std::unique_ptr<ReplicaState>(new ReplicaState(std::move(host), device));
+    std::unique_ptr<ReplicaState> state(new ReplicaState(std::move(host), device));
+    state->FindRuns();
+    if (state->host_.bytes().size() >= kCopiedByThread) {
+      state->copier_ = std::make_unique<SerialExecutor>("copies", kQueuedCopies);
+    }
+    return state;
   }
   LS_ASSIGN_OR_RETURN(std::unique_ptr<device::Buffer> copy, device.AllocateHost(static_cast<size_t>(bytes)));
   LS_ASSIGN_OR_RETURN(HostState host, HostState::In(std::move(layout), std::move(copy)));
@@ -27,15 +63,20 @@ absl::StatusOr<std::unique_ptr<ReplicaState>> ReplicaState::Create(StateLayout l
   LS_ASSIGN_OR_RETURN(state->copies_, device.NewStream());
   LS_ASSIGN_OR_RETURN(state->written_, device.NewEvent());
   LS_ASSIGN_OR_RETURN(state->settled_, device.NewEvent());
-  const std::vector<StateTensor>& tensors = state->layout().tensors;
+  state->FindRuns();
+  return state;
+}
+
+void ReplicaState::FindRuns() {
+  const std::vector<StateTensor>& tensors = layout().tensors;
   size_t end = 0;
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (tensors[i].kind == StateKind::kAlias) continue;
-    const size_t begin = state->host_.offset(static_cast<int>(i));
+    const size_t begin = host_.offset(static_cast<int>(i));
     LS_CHECK(begin >= end, "tensors lie in the order of the layout");
-    end = begin + state->host_.tensor(static_cast<int>(i)).size();
-    std::vector<Run>& runs = LivesOnHost(tensors[i].kind) ? state->on_host_ : state->on_device_;
-    std::vector<Run>& others = LivesOnHost(tensors[i].kind) ? state->on_device_ : state->on_host_;
+    end = begin + host_.tensor(static_cast<int>(i)).size();
+    std::vector<Run>& runs = LivesOnHost(tensors[i].kind) ? on_host_ : on_device_;
+    std::vector<Run>& others = LivesOnHost(tensors[i].kind) ? on_device_ : on_host_;
     const bool goes_on = !runs.empty() && (others.empty() || others.back().begin < runs.back().begin);
     if (goes_on) {
       runs.back().bytes = end - runs.back().begin;
@@ -43,7 +84,6 @@ absl::StatusOr<std::unique_ptr<ReplicaState>> ReplicaState::Create(StateLayout l
       runs.push_back({begin, end - begin});
     }
   }
-  return state;
 }
 
 ReplicaState::~ReplicaState() {
@@ -66,7 +106,22 @@ absl::Status ReplicaState::BeginRead(device::Stream& stream) {
   return in_place() ? absl::OkStatus() : stream.WaitFor(*written_);
 }
 
+HostState& ReplicaState::host() {
+  if (in_place()) WaitForCopies();
+  return host_;
+}
+
+void ReplicaState::WaitForCopies() {
+  if (copied_ == nullptr) return;
+  const absl::Time begin = SteadyNow();
+  const NowDoing waiting("waiting for the copy of a snapshot");
+  (void)copied_->Wait();  // it cannot fail; those before it were made before
+  copied_.reset();
+  waited_ += SteadyNow() - begin;
+}
+
 absl::Status ReplicaState::BeginWrite(device::Stream& stream) {
+  if (in_place()) WaitForCopies();
   return copied_ == nullptr ? absl::OkStatus() : stream.WaitFor(*copied_);
 }
 
@@ -118,16 +173,26 @@ absl::StatusOr<HostState> ReplicaState::NewCopy() const {
 }
 
 absl::StatusOr<std::shared_ptr<device::Event>> ReplicaState::CopyTo(HostState& copy) {
-  if (in_place()) {
+  if (in_place() && copier_ == nullptr) {
     copy.CopyFrom(host_);
     return nullptr;
   }
   LS_CHECK(copy.bytes().size() == host_.bytes().size(), "states of one layout are copied");
-  LS_ASSIGN_OR_RETURN(std::shared_ptr<device::Event> copied, device_.NewEvent());
-  LS_RETURN_IF_ERROR(CopyRuns(copy));
-  LS_RETURN_IF_ERROR(copies_->Record(*copied));
-  for (const Run& run : on_host_) {
-    std::memcpy(copy.bytes().data() + run.begin, host_.bytes().data() + run.begin, run.bytes);
+  const std::byte* const from = host_.bytes().data();
+  std::byte* const to = copy.bytes().data();
+  for (const Run& run : on_host_) std::memcpy(to + run.begin, from + run.begin, run.bytes);
+  std::shared_ptr<device::Event> copied;
+  if (in_place()) {
+    const auto made = std::make_shared<ThreadCopy>();
+    copier_->Post([this, from, to, made] {
+      for (const Run& run : on_device_) std::memcpy(to + run.begin, from + run.begin, run.bytes);
+      made->Done();
+    });
+    copied = made;
+  } else {
+    LS_ASSIGN_OR_RETURN(copied, device_.NewEvent());
+    LS_RETURN_IF_ERROR(CopyRuns(copy));
+    LS_RETURN_IF_ERROR(copies_->Record(*copied));
   }
   copied_ = copied;
   return copied;

@@ -3,7 +3,9 @@
 // for what no kernel reads (the step counter and the exponents), which lives there alone.
 //
 //   update:    BeginWrite ─▶ (queue what writes) ─▶ EndWrite
-//   snapshot:  CopyTo: the copy runs beside the next step's passes, and the next BeginWrite waits for it, on the device
+//   snapshot:  CopyTo: the copy runs beside the next step's passes, and the next BeginWrite waits for it: on the
+//   device,
+//              or, in place, for the thread that copies
 //   transfer:  Fetch ─▶ read host(),  or  write all of host() ─▶ Store;
 //              from device to device: Settled ─▶ (replace what on_device() names) ─▶ Fetch
 //
@@ -14,11 +16,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/graph/state_layout.h"
+#include "common/sync/serial_executor.h"
 #include "worker/device/device.h"
 #include "worker/step/host_state.h"
 
@@ -59,7 +64,8 @@ class ReplicaState {
   absl::Status BeginWrite(device::Stream& stream);
   absl::Status EndWrite(device::Stream& stream);
 
-  HostState& host() { return host_; }
+  // To write, or to read. In place the first waits for copies, and what it gives is written to before the next CopyTo.
+  HostState& host();
   const HostState& host() const { return host_; }
   // Brings host() up to date. Blocks.
   absl::Status Fetch();
@@ -79,24 +85,33 @@ class ReplicaState {
   // Memory for a copy: what copies reach fastest.
   absl::StatusOr<HostState> NewCopy() const;
   // Copies the state as it stands after the last EndWrite or Store into `copy`, of the same layout, which stays
-  // untouched until the event returned is ready. Null: it is done.
+  // untouched until the event returned is ready. Null: it is done. The step counter and the exponents are in the copy
+  // when it returns.
   absl::StatusOr<std::shared_ptr<device::Event>> CopyTo(HostState& copy);
+  // How long updates waited here for copies since the last call.
+  absl::Duration TakeWaited() { return std::exchange(waited_, absl::ZeroDuration()); }
 
  private:
   ReplicaState(HostState host, device::Device& device) : device_(device), host_(std::move(host)) {}
 
+  void FindRuns();
   // Queues a copy of all that lives on the device.
   absl::Status CopyRuns(HostState& to);
+  // Of copies that a thread makes.
+  void WaitForCopies();
 
   device::Device& device_;
   std::unique_ptr<device::Buffer> memory_;  // null: in place
   HostState host_;
-  std::vector<Run> on_device_;  // pieces of the buffer, in order
+  std::vector<Run> on_device_;  // pieces of the buffer, in order; in place: as if it were not
   std::vector<Run> on_host_;    // likewise: those that live on the host alone
   std::unique_ptr<device::Stream> copies_;
   std::unique_ptr<device::Event> written_;
   std::unique_ptr<device::Event> settled_;
-  std::shared_ptr<device::Event> copied_;  // the newest copy; null before the first
+  std::shared_ptr<device::Event>
+      copied_;  // the newest copy; null before the first, and in place once it was waited for
+  absl::Duration waited_;
+  std::unique_ptr<SerialExecutor> copier_;  // in place, of a large state; last: it reads host_
 };
 
 }  // namespace lockstep::worker
