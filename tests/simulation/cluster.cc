@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tests/simulation/model_disk.h"
 #include "tests/simulation/sim_chief.h"
 #include "tests/simulation/sim_worker.h"
 
@@ -24,10 +25,11 @@ Cluster::Cluster(uint64_t seed, ClusterSettings cluster_settings, std::ostream* 
     : settings(std::move(cluster_settings)),
       world(std::make_unique<World>(seed, trace)),
       network(std::make_unique<Network>(world.get(), settings.delays)),
-      oracle(std::make_unique<Oracle>(settings.job, settings.policy.training)),
+      oracle(std::make_unique<Oracle>(settings.job, settings.policy.training,
+                                      [this](const ReplicaState& state) { return disk->DigestOf(state); })),
       fabric(std::make_unique<Fabric>(world.get(), network.get(),
                                       [this](std::string what) { oracle->Violation(std::move(what)); })),
-      disk(std::make_unique<Disk>(oracle.get())),
+      disk(settings.make_disk ? settings.make_disk(this) : std::make_unique<ModelDisk>(this, oracle.get())),
       current_(settings.workers, nullptr),
       mortal_(settings.workers, true) {
   if (settings.fabric_limits.has_value()) fabric->Watch(*settings.fabric_limits);
@@ -62,6 +64,9 @@ void Cluster::StartWorker(int slot) {
 
 void Cluster::KillProcess(ProcessId process) {
   world->Kill(process);
+  for (const auto& chief : chiefs) {
+    if (chief->process() == process) chief->Die();
+  }
   network->BreakAllOf(process);
   fabric->ProcessDied(process);
 }
@@ -146,6 +151,7 @@ void Cluster::KillChief(bool machine) {
 void Cluster::ChiefExited(SimChief* chief, int exit_code) {
   if (world->tracing()) world->Trace("chief", absl::StrCat("of term ", chief->term(), " exits with ", exit_code));
   world->Kill(chief->process());
+  chief->Die();
   for (ConnectionId id : network->LiveOf(chief->process())) network->Close(id, chief->process());
   const std::string wrong = chief->WhyNotExit(exit_code);
   if (!wrong.empty()) Fail(absl::StrCat("the chief of term ", chief->term(), " exits with ", exit_code, ": ", wrong));
@@ -181,20 +187,20 @@ void Cluster::ChiefExited(SimChief* chief, int exit_code) {
 void Cluster::CheckEnd() {
   const Reference& reference = oracle->reference();
   const int64_t last = reference.end_step();
-  const Manifest* newest = disk->Newest();
-  if (newest != nullptr && oracle->AllHitAlike(newest->snapshot.lineage)) {
+  const std::optional<StoredCheckpoint> newest = disk->FindNewest();
+  if (newest.has_value() && oracle->AllHitAlike(newest->snapshot.lineage)) {
     return Cover("bits that flipped in all replicas alike");
   }
-  if (newest != nullptr && oracle->BeyondSight(newest->snapshot.lineage)) {
+  if (newest.has_value() && oracle->BeyondSight(newest->snapshot.lineage)) {
     if (settings.flips_alone) oracle->Violation("a bit flipped, nothing else failed, and nobody saw it");
     return Cover("a flip that nobody could see");
   }
   // A member that no chief heard until the end told nothing of its state: the last checkpoint says that it is not
   // audited.
-  if (newest != nullptr && !newest->audited && oracle->spoilt(newest->snapshot.lineage) && !settings.flips_alone) {
+  if (newest.has_value() && !newest->audited && oracle->spoilt(newest->snapshot.lineage) && !settings.flips_alone) {
     return Cover("a flip of a worker that was not heard before the end");
   }
-  if (newest == nullptr || static_cast<int64_t>(newest->snapshot.step) != last) {
+  if (!newest.has_value() || static_cast<int64_t>(newest->snapshot.step) != last) {
     return oracle->Violation(absl::StrCat("the job ended without a checkpoint of step ", last));
   }
   if (!(reference.at(last) == newest->state)) {
@@ -206,8 +212,8 @@ void Cluster::CheckEnd() {
   const EvaluationLedger& ledger = reference.ledger();
   if (!settings.policy.training.evaluation.keep_best || ledger.best_step == 0) return;
   Cover("best state kept");
-  const Manifest* best = disk->At(ledger.best_step);
-  if (best == nullptr || best->set_aside) {
+  const std::optional<StoredCheckpoint> best = disk->FindAt(ledger.best_step);
+  if (!best.has_value() || best->set_aside) {
     oracle->Violation(absl::StrCat("the best state, of step ", ledger.best_step, ", was not kept"));
   }
 }

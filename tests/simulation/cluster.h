@@ -27,6 +27,7 @@
 
 namespace lockstep::simulation {
 
+class Cluster;
 class SimChief;
 class SimWorker;
 
@@ -49,6 +50,7 @@ struct ClusterSettings {
   bool flips_alone = false;                             // bits flip, and nothing else fails
   bool keeps_copies = false;                            // workers keep copies of audited states
   absl::Duration keepalive = absl::InfiniteDuration();  // a session where nothing gets through for so long is given up
+  std::function<std::unique_ptr<Disk>(Cluster*)> make_disk;  // none: the model
 };
 
 class Cluster {

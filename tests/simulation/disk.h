@@ -1,8 +1,6 @@
-// The chief's durable state, simulated: claimed terms, staging directories, published checkpoints, the lists of
-// accepted manifests, the kernel plan.
-//
-// What is here survives the death of a process. A published checkpoint is visible at once but survives a crash of the
-// machine only after its directory was synced.
+// Where a simulated job keeps what is durable, and what one life of its chief does with it. There are two: a model
+// (model_disk.h), and the chief's own JobStore over a storage in memory (job_store/real_disk.h). The shell of the chief
+// is the same for both.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_TESTS_SIMULATION_DISK_H_
@@ -10,93 +8,110 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "chief/core/actions.h"
+#include "chief/core/events.h"
 #include "chief/core/policy.h"
 #include "common/protocol/evaluation.h"
 #include "common/protocol/ids.h"
-#include "tests/simulation/oracle.h"
 #include "tests/simulation/random.h"
 #include "tests/simulation/replica.h"
+#include "tests/simulation/world.h"
 
 namespace lockstep::simulation {
 
-struct Manifest {
+// A checkpoint as a reader finds it.
+struct StoredCheckpoint {
   SnapshotId snapshot;
-  Term term = 0;
-  std::string plan_hash;
   bool audited = false;
-  uint64_t audit_floor = ~uint64_t{0};  // for retention, when it is published
   bool evaluated = true;
   EvaluationLedger ledger;
-  absl::Duration trained_for;
   ReplicaState state;
-  bool synced = false;
   bool set_aside = false;
-};
-
-struct StoredPlan {
-  std::string hash;
-  std::string plan;
-  Digest data_digest;
 };
 
 // What a chief writes there.
 enum class DiskWrite : uint8_t { kPlan, kOpen, kShare, kManifest, kPublish, kRepair, kDrains };
 inline constexpr size_t kDiskWrites = static_cast<size_t>(DiskWrite::kDrains) + 1;
 
+// What a chief finds when it takes over.
+struct TakenOver {
+  chief::RecoveredState recovered;
+  Lineage lineage;  // of the job
+};
+
+// A share as it comes in.
+struct IncomingShare {
+  SnapshotId snapshot;
+  uint32_t share = 0;
+  uint32_t shares = 0;
+  ReplicaState state;  // its bytes are of this one
+  bool torn = false;   // the stream breaks
+};
+
+// What one life of a chief does with its storage. Each call ends by `done`, inside the process: at once or later, and
+// never after the process died. Codes as JobStore, but that Aborted says one thing alone: a newer chief has the job.
+class ChiefStore {
+ public:
+  using Done = std::function<void(absl::Status)>;
+  virtual ~ChiefStore() = default;
+
+  virtual void TakeOver(std::function<void(absl::StatusOr<TakenOver>)> done) = 0;
+  // OK unless a newer chief has the job. `done` hears of an outage too.
+  virtual void LookForNewer(Done done) = 0;
+  virtual void StorePlan(const chief::StorePlan& order, Done done) = 0;
+  virtual void StoreDrains(const std::vector<chief::Drain>& drains, Done done) = 0;
+
+  // `failed` is called only where opening fails.
+  virtual void OpenSave(const SnapshotId& id, uint32_t shares, Done failed) = 0;
+  virtual void AbandonSave(const SnapshotId& id) = 0;
+  // FailedPrecondition: no such save is open. Cancelled: the stream broke. DataLoss: the sender's bytes are not those
+  // of the snapshot.
+  virtual void TakeShare(const IncomingShare& share, Done done) = 0;
+  // The digest of what is stored. FailedPrecondition: shares are missing.
+  virtual void FinishShares(const chief::StoreManifest& order, std::function<void(absl::StatusOr<Digest>)> done) = 0;
+  // REQUIRES: FinishShares said OK.
+  virtual void Publish(const SnapshotId& id, Done done) = 0;
+  virtual void Amend(const chief::AmendManifest& order, Done done) = 0;
+  virtual void Repair(const chief::RecordRepair& order,
+                      std::function<void(absl::StatusOr<chief::RepairRecorded>)> done) = 0;
+  // A state for `readers` workers that take a share each.
+  virtual void Read(const SnapshotId& id, uint32_t readers,
+                    std::function<void(std::optional<ReplicaState>)> done) = 0;
+  // The chief ends with `code`; `done` says with which one it does: 76 where it was followed.
+  virtual void End(int code, std::function<void(int)> done) = 0;
+
+  // The process is gone: it changes nothing any more.
+  virtual void Die() = 0;
+};
+
 class Disk {
  public:
-  explicit Disk(Oracle* oracle) : oracle_(oracle) {}
+  virtual ~Disk() = default;
 
-  // The steps of a chief's start, in this order; a chief may die or sleep between any two.
-  Term ClaimTerm() { return ++highest_claim_; }
-  void CreateStaging(Term term) { staging_.insert(term); }
-  void FenceOlder(Term term);
-  // Stores the list of what `term` accepts and returns it, newest step first. Sets aside what an older term
-  // published after the newest list was made.
-  std::vector<Manifest> Scan(Term term);
+  virtual std::unique_ptr<ChiefStore> NewLife(ProcessId process) = 0;
+  // What was not synced may be gone.
+  virtual void MachineCrash(Random& random) = 0;
+  // The digest of a state, as the cores carry it.
+  virtual Digest DigestOf(const ReplicaState& state) const = 0;
 
-  Term highest_claim() const { return highest_claim_; }
-  bool HasStaging(Term term) const { return staging_.count(term) > 0; }
+  // ---- as whoever looks finds it
+  virtual Term highest_claim() const = 0;
+  // The newest checkpoint that counts.
+  virtual std::optional<StoredCheckpoint> FindNewest() const = 0;
+  virtual std::optional<StoredCheckpoint> FindAt(uint64_t step) const = 0;
+  virtual std::vector<chief::Drain> FindDrains() const = 0;
 
-  enum class PublishResult { kOk, kFenced };
-  PublishResult Publish(Term term, Manifest manifest);
-  void SyncPublished(const SnapshotId& snapshot);
-  // Puts another manifest in the place of a published one, durably.
-  void Amend(const SnapshotId& snapshot, const EvaluationLedger& ledger);
-  // Leaves the newest `keep` and what a way back would need. `ledger`, of a job that keeps its best state: the one of
-  // its best step stays too, the best as the newest audited one knows it, and the first one after that.
-  // The same for the newest audited one up to `audit_floor`.
-  void Retain(size_t keep, const EvaluationLedger* ledger, uint64_t audit_floor = ~uint64_t{0});
-  void MachineCrash(Random& random);
-  uint64_t OldestAudited() const;
-  // Of a step up to `up_to`; null: there is none.
-  const Manifest* NewestAudited(uint64_t up_to = ~uint64_t{0}) const;
-
-  std::optional<ReplicaState> Load(const SnapshotId& snapshot) const;
-  // The newest visible checkpoint that is not set aside.
-  const Manifest* Newest() const;
-
-  // ---- the way back after replicas differed
-  // Makes it durable that the job goes on as `lineage`, which it may be already, from its newest audited checkpoint;
-  // null where none is left. What is newer is set aside by SetAsideNewer or by the next Scan.
-  const Manifest* BranchOff(const Lineage& lineage, uint64_t found_at, const std::vector<std::string>& hosts);
-  // Returns the lowest step that is set aside; 0: none is.
-  uint64_t SetAsideNewer();
-  // Of the job; empty: as the job began.
-  const Lineage& lineage() const { return lineage_; }
-  const std::optional<chief::PastRepair>& repair() const { return repair_; }
-
-  // Null when no checkpoint of that step stands there.
-  const Manifest* At(uint64_t step) const;
-
-  std::optional<StoredPlan> plan;
-  std::vector<chief::Drain> drains;
+  // ---- faults
   // What it refuses once, the next time.
   std::set<DiskWrite> refuses_once;
   size_t refused = 0;  // writes
@@ -104,16 +119,6 @@ class Disk {
   bool refuses = false;
   // It answers nothing before then.
   absl::Time stalls_until = absl::InfinitePast();
-
- private:
-  Oracle* oracle_;
-  Term highest_claim_ = 0;
-  std::set<Term> staging_;
-  std::map<uint64_t, Manifest> checkpoints_;
-  Term newest_scan_ = 0;
-  Lineage lineage_;
-  uint64_t branched_at_ = 0;
-  std::optional<chief::PastRepair> repair_;
 };
 
 }  // namespace lockstep::simulation

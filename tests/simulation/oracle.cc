@@ -62,7 +62,7 @@ void Oracle::Published(Term term, const SnapshotId& snapshot, const Digest& dige
   }
   if (Excused(snapshot.lineage, static_cast<int64_t>(step))) return;
   if (static_cast<int64_t>(step) > reference_.end_step() ||
-      digest != DigestText(reference_.at(static_cast<int64_t>(step)))) {
+      digest != digest_of_(reference_.at(static_cast<int64_t>(step)))) {
     Violation(absl::StrCat("term ", term, " publishes another state as step ", step));
   }
 }

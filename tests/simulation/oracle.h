@@ -19,10 +19,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "common/protocol/ids.h"
@@ -32,7 +34,9 @@ namespace lockstep::simulation {
 
 class Oracle {
  public:
-  Oracle(const TinyJob& job, const TrainingPolicy& policy) : job_(job), reference_(job, policy) {}
+  using DigestFunction = std::function<Digest(const ReplicaState&)>;
+  Oracle(const TinyJob& job, const TrainingPolicy& policy, DigestFunction digest_of = DigestText)
+      : job_(job), reference_(job, policy), digest_of_(std::move(digest_of)) {}
 
   // The first violation counts; what follows is mostly its consequence.
   void Violation(std::string what);
@@ -111,6 +115,7 @@ class Oracle {
 
   TinyJob job_;
   Reference reference_;
+  DigestFunction digest_of_;  // as checkpoints are named
   std::vector<std::string> violations_;
   std::map<Generation, Position> started_;
   int64_t highest_committed_ = -1;

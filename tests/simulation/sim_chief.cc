@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/storage/may_pass.h"
 #include "tests/simulation/describe.h"
 #include "tests/simulation/sim_worker.h"
 
@@ -17,85 +18,27 @@ void SimChief::Trace(const std::string& what) const {
   world().Trace(absl::StrCat("chief#", process_, term_ == 0 ? "" : absl::StrCat(" t", term_)), what);
 }
 
-absl::Duration SimChief::DiskDelay() {
-  Random& random = world().random();
-  const absl::Duration stall = std::max(cluster_->disk->stalls_until - world().now(), absl::ZeroDuration());
-  return stall +
-         random.Between(absl::Microseconds(200), random.Chance(50) ? absl::Milliseconds(400) : absl::Milliseconds(8));
-}
-
-void SimChief::Start() { Continue(&SimChief::Claim); }
-
-void SimChief::Continue(void (SimChief::*part)()) {
-  After(DiskDelay(), [this, part] {
-    if (!cluster_->disk->refuses) return (this->*part)();
+void SimChief::Start() {
+  store_->TakeOver([this](const absl::StatusOr<TakenOver>& found) {
+    if (found.ok()) return Listen(*found);
+    if (absl::IsAborted(found.status())) return cluster_->ChiefExited(this, 76);
+    if (!MayPass(found.status())) {
+      return cluster_->oracle->Violation(absl::StrCat("a chief cannot take over: ", found.status().ToString()));
+    }
     cluster_->Cover("chief waits for the disk");
     After(absl::Seconds(1), [this] { Start(); });
   });
 }
 
-void SimChief::Claim() {
-  term_ = cluster_->disk->ClaimTerm();
-  if (world().tracing()) Trace("claims its term");
-  Continue(&SimChief::Stage);
-}
-
-void SimChief::Stage() {
-  cluster_->disk->CreateStaging(term_);
-  Continue(&SimChief::Fence);
-}
-
-void SimChief::Fence() {
-  cluster_->disk->FenceOlder(term_);
-  Continue(&SimChief::Recover);
-}
-
-bool SimChief::RefusesNow(DiskWrite write) {
-  Disk& disk = *cluster_->disk;
-  if (!disk.refuses && disk.refuses_once.erase(write) == 0) return false;
-  cluster_->Cover("the disk refuses");
-  ++disk.refused;
-  return true;
-}
-
-bool SimChief::Refused(const SnapshotId& snapshot, DiskWrite write) {
-  if (!RefusesNow(write)) return false;
-  Step(chief::StorageFailed{snapshot, "no space left", /*may_pass=*/true});
-  return true;
-}
-
-void SimChief::Recover() {
-  Disk& disk = *cluster_->disk;
-  if (!disk.HasStaging(term_) || disk.highest_claim() != term_) return cluster_->ChiefExited(this, 76);
-  const std::vector<Manifest> accepted = disk.Scan(term_);
-  if (accepted.empty()) {
-    Manifest first;
-    first.audited = true;
-    first.state = InitialState(cluster_->settings.job);
-    first.snapshot = SnapshotId{cluster_->settings.policy.lineage, 0, DigestText(first.state)};
-    disk.Publish(term_, first);
-    disk.SyncPublished(first.snapshot);
-    cluster_->oracle->Committed(0);
-  }
-  const Manifest newest = *disk.Newest();
-  chief::RecoveredState recovered;
-  recovered.term = term_;
-  recovered.checkpoint = newest.snapshot;
-  if (disk.plan.has_value()) {
-    recovered.plan_hash = disk.plan->hash;
-    recovered.data_digest = disk.plan->data_digest;
-  }
-  recovered.trained_for = newest.trained_for;
-  recovered.evaluated = newest.evaluated;
-  recovered.ledger = newest.ledger;
-  recovered.repair = disk.repair();
-  recovered.oldest_audited = disk.OldestAudited();
-  recovered.drains = disk.drains;
-  newest_told_ = static_cast<int64_t>(newest.snapshot.step);
+void SimChief::Listen(const TakenOver& found) {
+  term_ = found.recovered.term;
+  lineage_ = found.lineage;
+  repair_ = found.recovered.repair;
+  newest_told_ = static_cast<int64_t>(found.recovered.checkpoint.step);
   chief::JobPolicy policy = cluster_->settings.policy;
-  if (!disk.lineage().empty()) policy.lineage = disk.lineage();
-  core_ = std::make_unique<chief::Coordinator>(chief::CoordinatorConfig{policy, recovered});
-  if (world().tracing()) Trace(absl::StrCat("listens, newest checkpoint ", newest.snapshot.step));
+  policy.lineage = lineage_;
+  core_ = std::make_unique<chief::Coordinator>(chief::CoordinatorConfig{policy, found.recovered});
+  if (world().tracing()) Trace(absl::StrCat("listens, newest checkpoint ", newest_told_));
   listens_since_ = world().now();
   cluster_->ChiefListens(this);
   Step(chief::Tick{});
@@ -105,8 +48,9 @@ void SimChief::Recover() {
 // A chief that writes nothing would never meet the fence: it looks for it now and then.
 void SimChief::WatchTerm() {
   After(absl::Seconds(2), [this] {
-    if (!cluster_->disk->HasStaging(term_)) return Step(chief::TermLost{cluster_->disk->highest_claim()});
-    WatchTerm();
+    store_->LookForNewer([this](const absl::Status& looked) {
+      absl::IsAborted(looked) ? Failed({}, looked) : WatchTerm();
+    });
   });
 }
 
@@ -123,7 +67,7 @@ void SimChief::ScheduleTick() {
 }
 
 void SimChief::Step(const chief::Event& event) {
-  if (core_ == nullptr || hung_) return;
+  if (core_ == nullptr || hung_ || ending_) return;
   if (std::holds_alternative<chief::Tick>(event)) {
     burst_left_ = 0;
   } else if (burst_left_ == 0 && ++taken_ % kBurstEvery == 0) {
@@ -150,7 +94,7 @@ void SimChief::Take(const chief::Event& event) {
   for (const chief::Action& action : actions) {
     if (world().tracing()) Trace(absl::StrCat("   -> ", Describe(action)));
     std::visit([this](const auto& a) { Perform(a); }, action);
-    if (!world().alive(process_)) return;
+    if (!world().alive(process_) || ending_) return;
   }
   ScheduleTick();
 }
@@ -210,26 +154,6 @@ std::string SimChief::WhyNotExit(int exit_code) const {
     default:
       return "nothing ends a chief so";
   }
-}
-
-void SimChief::ShareCame(const SnapshotId& snapshot, uint32_t share, uint32_t shares, const ReplicaState& state,
-                         std::function<void(bool)> answer) {
-  const auto open = saves_.find(snapshot);
-  if (open == saves_.end() || open->second.shares != shares) return answer(false);
-  After(DiskDelay(), [this, snapshot, share, shares, state, answer = std::move(answer)] {
-    const auto still_open = saves_.find(snapshot);
-    // The save may have been abandoned and opened again, for another number of shares.
-    if (still_open == saves_.end() || still_open->second.shares != shares) return answer(false);
-    if (!cluster_->disk->HasStaging(term_)) return Step(chief::TermLost{cluster_->disk->highest_claim()});
-    if (Refused(snapshot, DiskWrite::kShare)) return answer(false);
-    still_open->second.received[share] = state;
-    answer(true);
-    Step(chief::ShardStored{snapshot, share, shares});
-  });
-}
-
-void SimChief::ShareBroke(const SnapshotId& snapshot, uint32_t share, uint32_t shares, const Incarnation& sender) {
-  if (saves_.count(snapshot) > 0) Step(chief::ShardBroken{snapshot, share, shares, "the stream broke", sender});
 }
 
 void SimChief::Perform(const chief::SendToAll& action) {
@@ -293,9 +217,8 @@ void SimChief::Perform(const chief::Announce& action) {
   if (absl::StrContains(action.text, "goes on under term")) cluster_->Cover("generation adopted");
 }
 void SimChief::Perform(const chief::Exit& action) {
-  // Its end is a record of the log, which one that was followed cannot append.
-  const bool followed = cluster_->disk->highest_claim() > term_;
-  cluster_->ChiefExited(this, followed ? 76 : action.code);
+  store_->End(action.code, [this](int code) { cluster_->ChiefExited(this, code); });
+  ending_ = true;
 }
 
 }  // namespace lockstep::simulation

@@ -7,8 +7,10 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "chief/core/coordinator.h"
 #include "tests/simulation/cluster.h"
@@ -20,7 +22,8 @@ namespace lockstep::simulation {
 
 class SimChief {
  public:
-  SimChief(Cluster* cluster, ProcessId process) : cluster_(cluster), process_(process) {}
+  SimChief(Cluster* cluster, ProcessId process)
+      : cluster_(cluster), process_(process), store_(cluster->disk->NewLife(process)) {}
 
   ProcessId process() const { return process_; }
   Term term() const { return term_; }
@@ -31,17 +34,21 @@ class SimChief {
   void Hang() { hung_ = true; }
   bool hung() const { return hung_; }
 
-  // Claims a term, fences, scans, and then listens.
+  // Takes the job over, and then listens.
   void Start();
+  // The process is gone, in whatever way.
+  void Die() { store_->Die(); }
   // What follows runs inside this process.
   void Opened(ConnectionId connection, const Incarnation& worker);
   void Received(ConnectionId connection, const WorkerFence& fence, const WorkerMessage& message);
   void Reset(ConnectionId connection);
   void HeartbeatCame(const WorkerFence& fence, const Heartbeat& heartbeat);
-  // `answer(ok)` runs here as well; the share's bytes are those of `state`.
-  void ShareCame(const SnapshotId& snapshot, uint32_t share, uint32_t shares, const ReplicaState& state,
-                 std::function<void(bool)> answer);
-  void ShareBroke(const SnapshotId& snapshot, uint32_t share, uint32_t shares, const Incarnation& sender);
+  // `answer(ok)` runs here as well.
+  void ShareCame(const IncomingShare& share, const Incarnation& sender, std::function<void(bool)> answer);
+  // A worker reads the checkpoint that it restores, for `readers` that take a share each.
+  void Read(const SnapshotId& id, uint32_t readers, std::function<void(std::optional<ReplicaState>)> done) {
+    store_->Read(id, readers, std::move(done));
+  }
   void ProcessEnded(const std::string& name, ProcessEnd end);
   void AskStop();  // SIGTERM: it saves, and all end to be started again
   // `lockstep drain`. `target`: a worker's name or a host's.
@@ -54,10 +61,6 @@ class SimChief {
   std::string WhyNotExit(int exit_code) const;
 
  private:
-  struct OpenSave {
-    uint32_t shares = 0;
-    std::map<uint32_t, ReplicaState> received;
-  };
   struct Session {
     ConnectionId connection = 0;
     Incarnation worker;
@@ -65,20 +68,12 @@ class SimChief {
 
   World& world() const { return *cluster_->world; }
   void After(absl::Duration delay, std::function<void()> action) { world().After(process_, delay, std::move(action)); }
-  // A write to the disk, then what follows from it.
-  absl::Duration DiskDelay();
   void Trace(const std::string& what) const;
-  // Runs the next part of a start, or begins anew a second later where the disk refuses.
-  void Continue(void (SimChief::*part)());
-  void Claim();
-  void Stage();
-  void Fence();
-  void Recover();
-  bool RefusesNow(DiskWrite write);
-  // True, and told to the core, where the disk does not take it.
-  bool Refused(const SnapshotId& snapshot, DiskWrite write);
+  void Listen(const TakenOver& found);
+  // Tells the core why a write went wrong.
+  void Failed(const SnapshotId& snapshot, const absl::Status& status);
   void JudgeRefusal(const lockstep::Refused& refused, const Incarnation& incarnation);
-  void BranchOff(const chief::RecordRepair& order);
+  void Repaired(const chief::RecordRepair& order, const absl::StatusOr<chief::RepairRecorded>& repair);
   void WatchTerm();
   void Step(const chief::Event& event);
   void Take(const chief::Event& event);
@@ -106,14 +101,17 @@ class SimChief {
 
   Cluster* cluster_;
   const ProcessId process_;
+  const std::unique_ptr<ChiefStore> store_;
   Term term_ = 0;
+  Lineage lineage_;                          // of the job, as this chief knows it
+  std::optional<chief::PastRepair> repair_;  // the newest that it knows of
+  bool ending_ = false;
   std::unique_ptr<chief::Coordinator> core_;
   absl::Time tick_at_ = absl::InfiniteFuture();
   chief::SessionId next_session_ = 1;
   std::map<chief::SessionId, Session> sessions_;
   std::map<ConnectionId, chief::SessionId> by_connection_;
-  std::map<SnapshotId, OpenSave> saves_;
-  std::map<SnapshotId, Manifest> manifests_;  // stored in staging, not yet published
+  std::set<SnapshotId> saves_;  // that are open
   std::set<SnapshotId> manifest_stored_;      // told to the core
   int damaged_ = 0;                           // how many of its saves were not what was announced
   int errors_ = 0;                            // that workers reported, and crash signals

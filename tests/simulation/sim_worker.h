@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -109,7 +110,10 @@ class SimWorker {
   void Failed(const Generation& generation, const absl::Status& status, bool state_void);
   void Exchange(const Generation& generation, const std::string& what, Contribution mine, bool receives,
                 std::function<void(const Gathered&)> then);
+  // Nothing until it has come; null: there is no such state.
+  using FetchAnswer = std::optional<std::optional<ReplicaState>>;
   void FetchShare(const worker::SyncState& action);
+  void AwaitShare(const worker::SyncState& action, const std::shared_ptr<FetchAnswer>& answer);
   void TakeState(const worker::SyncState& action, const ReplicaState& state, const EvaluationProgress& progress);
   void SetOdd(bool odd);
   void ExpectFound();

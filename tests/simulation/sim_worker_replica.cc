@@ -1,5 +1,7 @@
 // The simulated worker's replica at work: transfers of state, steps, evaluation, snapshots and uploads.
 #include <bit>
+#include <memory>
+#include <optional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -73,23 +75,35 @@ void SimWorker::Perform(const worker::SyncState& action) {
 void SimWorker::FetchShare(const worker::SyncState& action) {
   // One share each from the chief, which must be there for it.
   After(world().random().Between(absl::Milliseconds(1), absl::Milliseconds(50)), [this, action] {
-    const std::optional<ReplicaState> stored = cluster_->disk->Load(*action.restore);
-    if (!connected_ || !world().alive(chief_->process()) || !stored.has_value()) {
-      return Failed(action.generation, absl::UnavailableError("a share of the checkpoint did not come"), false);
+    const auto answer = std::make_shared<FetchAnswer>();
+    if (connected_ && world().alive(chief_->process())) {
+      chief_->Read(*action.restore, size_, [answer](const std::optional<ReplicaState>& state) { *answer = state; });
     }
-    Contribution mine = {static_cast<uint64_t>(stored->step)};
-    for (int i = 0; i < kWeights; ++i) {
-      mine.push_back(i % static_cast<int>(size_) == static_cast<int>(rank_) ? stored->weights[i] : 0);
-    }
-    Exchange(action.generation, absl::StrCat("restore of step ", action.restore->step), std::move(mine), true,
-             [this, action](const Gathered& gathered) {
-               ReplicaState received;
-               received.step = static_cast<int64_t>((*gathered)[0][0]);
-               SetOdd(false);
-               for (int i = 0; i < kWeights; ++i) received.weights[i] = (*gathered)[i % gathered->size()][i + 1];
-               TakeState(action, received, action.progress);
-             });
+    AwaitShare(action, answer);
   });
+}
+
+void SimWorker::AwaitShare(const worker::SyncState& action, const std::shared_ptr<FetchAnswer>& answer) {
+  const bool comes = connected_ && world().alive(chief_->process()) && !stop_.has_value();
+  if (!answer->has_value() && comes) {
+    return After(absl::Milliseconds(3), [this, action, answer] { AwaitShare(action, answer); });
+  }
+  if (!answer->has_value() || !(*answer)->has_value()) {
+    return Failed(action.generation, absl::UnavailableError("a share of the checkpoint did not come"), false);
+  }
+  const ReplicaState& stored = ***answer;
+  Contribution mine = {static_cast<uint64_t>(stored.step)};
+  for (int i = 0; i < kWeights; ++i) {
+    mine.push_back(i % static_cast<int>(size_) == static_cast<int>(rank_) ? stored.weights[i] : 0);
+  }
+  Exchange(action.generation, absl::StrCat("restore of step ", action.restore->step), std::move(mine), true,
+           [this, action](const Gathered& gathered) {
+             ReplicaState received;
+             received.step = static_cast<int64_t>((*gathered)[0][0]);
+             SetOdd(false);
+             for (int i = 0; i < kWeights; ++i) received.weights[i] = (*gathered)[i % gathered->size()][i + 1];
+             TakeState(action, received, action.progress);
+           });
 }
 
 void SimWorker::TakeState(const worker::SyncState& action, const ReplicaState& state,
@@ -100,7 +114,7 @@ void SimWorker::TakeState(const worker::SyncState& action, const ReplicaState& s
   state_ = state;
   lineage_ = action.lineage;
   End();
-  Step(worker::StateSynced{action.generation, action.position, DigestText(state_), progress});
+  Step(worker::StateSynced{action.generation, action.position, cluster_->disk->DigestOf(state_), progress});
   MaybeStopped();
 }
 
@@ -244,7 +258,7 @@ void SimWorker::Perform(const worker::WriteSample& action) {
 void SimWorker::Perform(const worker::ComputeDigest& action) {
   After(world().random().Between(absl::Microseconds(100), absl::Milliseconds(3)), [this, action] {
     cluster_->oracle->Digested(Seat(), lineage_, state_);
-    worker::DigestComputed computed{action.position, DigestText(state_)};
+    worker::DigestComputed computed{action.position, cluster_->disk->DigestOf(state_)};
     if (!action.keep_as.empty()) {
       kept_[SnapshotId{action.keep_as, action.position.step, computed.digest}] = Copy{state_, odd_};
       computed.kept = true;
@@ -284,7 +298,7 @@ void SimWorker::Perform(const worker::TakeSnapshot& action) {
     return;
   }
   cluster_->oracle->Digested(Seat(), lineage_, state_);
-  const SnapshotId id{action.lineage, action.step, DigestText(state_)};
+  const SnapshotId id{action.lineage, action.step, cluster_->disk->DigestOf(state_)};
   After(world().random().Between(absl::Milliseconds(1), absl::Milliseconds(40)), [this, id, copy = state_] {
     snapshots_[id] = copy;
     Step(worker::SnapshotDone{id});
@@ -317,11 +331,7 @@ void SimWorker::Perform(const worker::UploadShare& action) {
         network->Carry(world().host(chief->process()), process_, network->Delay(), Channel::kUploads,
                        [finish, ok] { finish(ok); });
       };
-      if (torn) {
-        chief->ShareBroke(action.snapshot, action.share, action.shares, incarnation_);
-        return answer(false);
-      }
-      chief->ShareCame(action.snapshot, action.share, action.shares, state, answer);
+      chief->ShareCame({action.snapshot, action.share, action.shares, state, torn}, incarnation_, answer);
     });
   });
 }

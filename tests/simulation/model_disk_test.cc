@@ -1,4 +1,4 @@
-#include "tests/simulation/disk.h"
+#include "tests/simulation/model_disk.h"
 
 #include <catch2/catch.hpp>
 #include <vector>
@@ -9,7 +9,7 @@ namespace {
 // Of a job that keeps two checkpoints. Step 30 is audited, and its best state is that of step 10.
 class Kept {
  public:
-  Kept() : oracle_(TinyJob{}, TrainingPolicy{}), disk_(&oracle_) {
+  Kept() : oracle_(TinyJob{}, TrainingPolicy{}), disk_(nullptr, &oracle_) {
     disk_.CreateStaging(disk_.ClaimTerm());
     for (const uint64_t step : {0, 10, 20, 30}) Publish(step, true, 10);
   }
@@ -20,7 +20,7 @@ class Kept {
     manifest.snapshot = {"lineage", step, DigestText(manifest.state)};
     manifest.audited = audited;
     manifest.ledger.best_step = best;
-    REQUIRE(disk_.Publish(1, manifest) == Disk::PublishResult::kOk);
+    REQUIRE(disk_.Publish(1, manifest) == ModelDisk::PublishResult::kOk);
     disk_.Retain(2, keeps_best ? &manifest.ledger : nullptr);
   }
 
@@ -36,16 +36,16 @@ class Kept {
 
  private:
   Oracle oracle_;
-  Disk disk_;
+  ModelDisk disk_;
 };
 
-TEST_CASE("disk: retention leaves the newest ones and the best", "[simulation]") {
+TEST_CASE("model disk: retention leaves the newest ones and the best", "[simulation]") {
   Kept kept;
 
   CHECK(kept.Steps() == std::vector<uint64_t>{10, 20, 30});
 }
 
-TEST_CASE("disk: retention leaves the best as the newest audited checkpoint knows it, and the first one after it",
+TEST_CASE("model disk: retention leaves the best as the newest audited checkpoint knows it, and the first one after it",
           "[simulation]") {
   Kept kept;
 
@@ -54,7 +54,7 @@ TEST_CASE("disk: retention leaves the best as the newest audited checkpoint know
   CHECK(kept.Steps() == std::vector<uint64_t>{10, 30, 32, 36, 38});
 }
 
-TEST_CASE("disk: where the best is not kept only the newest and the audited one are", "[simulation]") {
+TEST_CASE("model disk: where the best is not kept only the newest and the audited one are", "[simulation]") {
   Kept kept;
   kept.keeps_best = false;
 

@@ -1,15 +1,20 @@
-#include "tests/simulation/disk.h"
+#include "tests/simulation/model_disk.h"
 
 #include <algorithm>
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "tests/simulation/model_store.h"
 
 namespace lockstep::simulation {
 
-void Disk::FenceOlder(Term term) { staging_.erase(staging_.begin(), staging_.lower_bound(term)); }
+std::unique_ptr<ChiefStore> ModelDisk::NewLife(ProcessId process) {
+  return std::make_unique<ModelStore>(cluster_, this, process);
+}
 
-std::vector<Manifest> Disk::Scan(Term term) {
+void ModelDisk::FenceOlder(Term term) { staging_.erase(staging_.begin(), staging_.lower_bound(term)); }
+
+std::vector<Manifest> ModelDisk::Scan(Term term) {
   newest_scan_ = std::max(newest_scan_, term);
   if (repair_.has_value()) SetAsideNewer();
   std::vector<Manifest> accepted;
@@ -23,7 +28,7 @@ std::vector<Manifest> Disk::Scan(Term term) {
   return accepted;
 }
 
-Disk::PublishResult Disk::Publish(Term term, Manifest manifest) {
+ModelDisk::PublishResult ModelDisk::Publish(Term term, Manifest manifest) {
   if (!HasStaging(term)) return PublishResult::kFenced;
   const uint64_t step = manifest.snapshot.step;
   const auto found = checkpoints_.find(step);
@@ -39,12 +44,12 @@ Disk::PublishResult Disk::Publish(Term term, Manifest manifest) {
   return PublishResult::kOk;
 }
 
-void Disk::SyncPublished(const SnapshotId& snapshot) {
+void ModelDisk::SyncPublished(const SnapshotId& snapshot) {
   const auto found = checkpoints_.find(snapshot.step);
   if (found != checkpoints_.end()) found->second.synced = true;
 }
 
-void Disk::Amend(const SnapshotId& snapshot, const EvaluationLedger& ledger) {
+void ModelDisk::Amend(const SnapshotId& snapshot, const EvaluationLedger& ledger) {
   const auto found = checkpoints_.find(snapshot.step);
   if (found == checkpoints_.end() || found->second.snapshot != snapshot) {
     return oracle_->Violation(absl::StrCat("step ", snapshot.step, " is amended, but not published"));
@@ -53,7 +58,7 @@ void Disk::Amend(const SnapshotId& snapshot, const EvaluationLedger& ledger) {
   found->second.ledger = ledger;
 }
 
-void Disk::Retain(size_t keep, const EvaluationLedger* ledger, uint64_t audit_floor) {
+void ModelDisk::Retain(size_t keep, const EvaluationLedger* ledger, uint64_t audit_floor) {
   std::set<uint64_t> needed;  // steps
   if (ledger != nullptr) needed.insert(ledger->best_step);
   for (const Manifest* const audited : {NewestAudited(), NewestAudited(audit_floor)}) {
@@ -79,21 +84,21 @@ void Disk::Retain(size_t keep, const EvaluationLedger* ledger, uint64_t audit_fl
   }
 }
 
-uint64_t Disk::OldestAudited() const {
+uint64_t ModelDisk::OldestAudited() const {
   for (const auto& [step, manifest] : checkpoints_) {
     if (!manifest.set_aside && manifest.audited) return step;
   }
   return 0;
 }
 
-const Manifest* Disk::NewestAudited(uint64_t up_to) const {
+const Manifest* ModelDisk::NewestAudited(uint64_t up_to) const {
   for (auto it = checkpoints_.rbegin(); it != checkpoints_.rend(); ++it) {
     if (it->first <= up_to && !it->second.set_aside && it->second.audited) return &it->second;
   }
   return nullptr;
 }
 
-const Manifest* Disk::BranchOff(const Lineage& lineage, uint64_t found_at, const std::vector<std::string>& hosts) {
+const Manifest* ModelDisk::BranchOff(const Lineage& lineage, uint64_t found_at, const std::vector<std::string>& hosts) {
   if (lineage_ == lineage) return At(branched_at_);
   const Manifest* const audited = NewestAudited(found_at);
   if (audited == nullptr) return nullptr;
@@ -104,7 +109,7 @@ const Manifest* Disk::BranchOff(const Lineage& lineage, uint64_t found_at, const
   return audited;
 }
 
-uint64_t Disk::SetAsideNewer() {
+uint64_t ModelDisk::SetAsideNewer() {
   uint64_t lowest = 0;
   for (auto& [step, manifest] : checkpoints_) {
     if (step <= branched_at_ || JobLineage(manifest.snapshot.lineage) == lineage_) continue;
@@ -114,13 +119,13 @@ uint64_t Disk::SetAsideNewer() {
   return lowest;
 }
 
-void Disk::MachineCrash(Random& random) {
+void ModelDisk::MachineCrash(Random& random) {
   for (auto it = checkpoints_.begin(); it != checkpoints_.end();) {
     it = !it->second.synced && random.Chance(500) ? checkpoints_.erase(it) : std::next(it);
   }
 }
 
-std::optional<ReplicaState> Disk::Load(const SnapshotId& snapshot) const {
+std::optional<ReplicaState> ModelDisk::Load(const SnapshotId& snapshot) const {
   const auto found = checkpoints_.find(snapshot.step);
   if (found == checkpoints_.end() || found->second.set_aside || !(found->second.snapshot.digest == snapshot.digest)) {
     return std::nullopt;
@@ -128,16 +133,26 @@ std::optional<ReplicaState> Disk::Load(const SnapshotId& snapshot) const {
   return found->second.state;
 }
 
-const Manifest* Disk::Newest() const {
+const Manifest* ModelDisk::Newest() const {
   for (auto it = checkpoints_.rbegin(); it != checkpoints_.rend(); ++it) {
     if (!it->second.set_aside) return &it->second;
   }
   return nullptr;
 }
 
-const Manifest* Disk::At(uint64_t step) const {
+const Manifest* ModelDisk::At(uint64_t step) const {
   const auto found = checkpoints_.find(step);
   return found == checkpoints_.end() ? nullptr : &found->second;
+}
+
+std::optional<StoredCheckpoint> ModelDisk::FindNewest() const {
+  const Manifest* const newest = Newest();
+  return newest == nullptr ? std::nullopt : std::optional<StoredCheckpoint>(*newest);
+}
+
+std::optional<StoredCheckpoint> ModelDisk::FindAt(uint64_t step) const {
+  const Manifest* const found = At(step);
+  return found == nullptr ? std::nullopt : std::optional<StoredCheckpoint>(*found);
 }
 
 }  // namespace lockstep::simulation
