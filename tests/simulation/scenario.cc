@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "tests/simulation/cluster.h"
 #include "tests/simulation/faults.h"
+#include "tests/simulation/job_store/make_real_disk.h"
 #include "tests/simulation/progress_oracle.h"
 #include "tests/simulation/swarm.h"
 
@@ -49,8 +50,21 @@ class Schedule {
 
  private:
   Swarm Drawn() {
-    if (classic_) return Classic();
-    return options_.profile == Profile::kWide ? DrawWideSwarm(options_.seed) : DrawSwarm(options_.seed);
+    Swarm swarm;
+    if (classic_) {
+      swarm = Classic();
+    } else {
+      swarm = options_.profile == Profile::kWide ? DrawWideSwarm(options_.seed) : DrawSwarm(options_.seed);
+    }
+    if (RunsJobStore()) {
+      swarm.settings.make_disk = [seed = options_.seed](Cluster* cluster) { return MakeRealDisk(cluster, seed); };
+    }
+    return swarm;
+  }
+
+  bool RunsJobStore() const {
+    if (options_.store != StoreKind::kDrawn) return options_.store == StoreKind::kReal;
+    return options_.profile == Profile::kWide && Mix(options_.seed ^ 0x570e1ull) % 16 == 0;
   }
 
   // ---- faults that were drawn before
@@ -224,11 +238,24 @@ const char* NameOf(Profile profile) {
   return "";
 }
 
+const char* NameOf(StoreKind kind) {
+  switch (kind) {
+    case StoreKind::kDrawn:
+      return "drawn";
+    case StoreKind::kModel:
+      return "model";
+    case StoreKind::kReal:
+      return "real";
+  }
+  return "";
+}
+
 ScenarioResult RunScenario(const ScenarioOptions& options) { return Schedule(options).Run(); }
 
 std::string ReplayCommand(const ScenarioOptions& options) {
   std::string command = absl::StrCat("bazel-bin/tests/simulation/simulation_main --seed ", options.seed, " --trace");
   if (options.profile != Profile::kWide) absl::StrAppend(&command, " --", NameOf(options.profile));
+  if (options.store != StoreKind::kDrawn) absl::StrAppend(&command, " --store ", NameOf(options.store));
   if (options.only.has_value()) absl::StrAppend(&command, " --only '", absl::StrJoin(*options.only, ","), "'");
   if (options.salt != 0) absl::StrAppend(&command, " --salt ", options.salt);
   return command;

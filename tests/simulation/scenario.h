@@ -27,9 +27,15 @@ namespace lockstep::simulation {
 enum class Profile : uint8_t { kClassic, kSwarm, kWide };
 const char* NameOf(Profile profile);
 
+// What keeps the job: the model of a disk, or the chief's own JobStore. kDrawn: the latter in one of sixteen wide
+// schedules, as a stream of its own says.
+enum class StoreKind : uint8_t { kDrawn, kModel, kReal };
+const char* NameOf(StoreKind kind);
+
 struct ScenarioOptions {
   uint64_t seed = 1;
   Profile profile = Profile::kWide;
+  StoreKind store = StoreKind::kDrawn;
   std::ostream* trace = nullptr;         // gets one line per happening; may be null
   std::optional<std::set<size_t>> only;  // of a swarm's faults, by number; all without it
   uint64_t salt = 0;                     // other delays for the same faults

@@ -152,7 +152,8 @@ class Runs {
               << std::endl;
     if (options_.failures_to.empty()) return;
     std::ofstream(options_.failures_to, std::ios::app)
-        << NameOf(schedule.profile) << " " << schedule.seed << "  # " << violation << std::endl;
+        << NameOf(schedule.profile) << " " << schedule.seed << (schedule.store == StoreKind::kReal ? " real" : "")
+        << "  # " << violation << std::endl;
   }
 
   const Options options_;
@@ -218,6 +219,9 @@ int main(int argc, char** argv) {
   app.add_option("--salt", schedule.salt, "other delays for the same faults");
   app.add_flag("--swarm", swarm, "without the kinds of faults that wide swarms add");
   app.add_flag("--classic", classic, "fewer kinds of faults, all of them in every schedule");
+  const std::map<std::string, StoreKind> stores = {{"model", StoreKind::kModel}, {"real", StoreKind::kReal}};
+  app.add_option("--store", schedule.store, "the model of a disk or the chief's own JobStore, for every seed")
+      ->transform(CLI::CheckedTransformer(stores));
   CLI::Option* from = app.add_option("--seeds-from", options.first, "the first of consecutive seeds");
   app.add_flag("--fresh", fresh, "begin at a seed that chance draws")->excludes(from);
   app.add_option("--count", options.count, "run so many");

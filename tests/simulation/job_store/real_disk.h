@@ -1,0 +1,88 @@
+// The job's place as the chief's own JobStore keeps it: a directory in memory, or a bucket in memory.
+//
+// What the oracles ask is read from there as any reader would: the newest record of the log, and the checkpoints that
+// it names.
+//
+// Threading: thread-compatible.
+#ifndef LOCKSTEP_TESTS_SIMULATION_JOB_STORE_REAL_DISK_H_
+#define LOCKSTEP_TESTS_SIMULATION_JOB_STORE_REAL_DISK_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "chief/checkpoint/checkpoint_reader.h"
+#include "chief/server/job_setup.h"
+#include "common/job_place/job_place.h"
+#include "common/object_store/memory_object_store.h"
+#include "common/storage/memory/memory_storage.h"
+#include "protos/commit_log.pb.h"
+#include "tests/simulation/cluster.h"
+#include "tests/simulation/disk.h"
+#include "tests/simulation/job_store/operation_gate.h"
+#include "tests/simulation/random.h"
+
+namespace lockstep::simulation {
+
+class RealDisk final : public Disk {
+ public:
+  // `cluster` is not owned. `seed` says what goes wrong beyond the faults of the schedule.
+  RealDisk(Cluster* cluster, uint64_t seed);
+
+  std::unique_ptr<ChiefStore> NewLife(ProcessId process) override;
+  void MachineCrash(Random& random) override;
+  Digest DigestOf(const ReplicaState& state) const override;
+  Term highest_claim() const override;
+  std::optional<StoredCheckpoint> FindNewest() const override;
+  std::optional<StoredCheckpoint> FindAt(uint64_t step) const override;
+  std::vector<chief::Drain> FindDrains() const override;
+
+  // ---- for the lives of chiefs
+  bool in_bucket() const { return in_bucket_; }
+  // In the hands of one process; `gate` outlives it.
+  std::unique_ptr<JobPlace> Open(OperationGate& gate);
+  // Whose call runs now; null: nobody's.
+  void Runs(OperationGate* gate) { running_ = gate; }
+  const chief::JobSetup& setup() const { return setup_; }
+  Random& random() { return random_; }
+  // Of 1,000 calls, those that stop halfway.
+  int stops_per_mille() const { return stops_per_mille_; }
+
+  // A chief took over: what of the oracle follows from what it found.
+  void TookOver(const TakenOver& found);
+  // It is durable that the job goes on as `lineage`, which this disk may know, from `checkpoint`.
+  void WentBack(const Lineage& lineage, const SnapshotId& checkpoint);
+  // A chief was told that `id` is committed.
+  void Committed(Term term, const SnapshotId& id, bool audited, const EvaluationLedger& ledger);
+
+ private:
+  CommitRecord NewestRecord() const;
+  std::optional<StoredCheckpoint> Load(const LiveCheckpoint& live) const;
+  void BeginJob();
+  void BeforeParentSync(int64_t number);
+  ObjectFault NextObjectFault();
+  // What a way back, the best state or a restart would need is what the log names.
+  void CheckRetention(const SnapshotId& id, const EvaluationLedger& ledger) const;
+
+  Cluster* cluster_;
+  Random random_;
+  const bool in_bucket_;
+  const int stops_per_mille_;
+  const int object_faults_per_mille_;  // of requests to the bucket
+  mutable MemoryStorage directory_;
+  mutable MemoryObjectStore bucket_;
+  std::unique_ptr<JobPlace> place_;  // for readers
+  chief::JobSetup setup_;
+  OperationGate* running_ = nullptr;
+  bool fault_planned_ = false;  // in directory_
+  Lineage lineage_;
+  Term newest_scan_ = 0;
+  int64_t newest_found_ = -1;        // by it
+  std::map<uint64_t, bool> commits_;  // of the job's history: by step, whether it is audited
+};
+
+}  // namespace lockstep::simulation
+
+#endif  // LOCKSTEP_TESTS_SIMULATION_JOB_STORE_REAL_DISK_H_
