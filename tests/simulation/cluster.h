@@ -143,6 +143,7 @@ class Cluster {
   const std::unique_ptr<Disk> disk;
 
   std::function<void(ProcessId)> on_commit;       // a chief is about to rename a checkpoint into place
+  std::function<void(ProcessId)> on_stop;         // a call of this chief to its storage has stopped halfway
   std::map<absl::string_view, uint64_t> covered;  // keys are literals
   Coverage coverage;
   std::vector<std::unique_ptr<SimChief>> chiefs;

@@ -101,6 +101,8 @@ class Disk {
   virtual std::unique_ptr<ChiefStore> NewLife(ProcessId process) = 0;
   // What was not synced may be gone.
   virtual void MachineCrash(Random& random) = 0;
+  // Whether calls may stop halfway, for others to go on.
+  virtual bool stops_halfway() const = 0;
   // The digest of a state, as the cores carry it.
   virtual Digest DigestOf(const ReplicaState& state) const = 0;
 

@@ -36,7 +36,7 @@ void Faults::Inject(FaultKind kind, Random& random) {
     case FaultKind::kTerminateWorker:
       return Terminate(random);
     case FaultKind::kKillChief:
-      return cluster_->KillChief(random.Chance(200));
+      return KillChief(random);
     case FaultKind::kPauseChief:
       return PauseChief(cluster_->chief()->process(), random.Chance(500), random);
     case FaultKind::kPauseChiefAtCommit:
@@ -213,6 +213,20 @@ void Faults::Wake(ProcessId process) {
   cluster_->world->Resume(process);
 }
 
+void Faults::KillChief(Random& random) {
+  const bool machine = random.Chance(200);
+  if (!cluster_->disk->stops_halfway() || random.Chance(500)) return cluster_->KillChief(machine);
+  // In the middle of its next call to the storage.
+  cluster_->on_stop = [faults = this, machine](ProcessId process) {
+    Cluster* const cluster = faults->cluster_;
+    const bool down = machine;
+    if (process != cluster->chief()->process()) return;
+    cluster->on_stop = nullptr;  // this function is gone from here on
+    cluster->Cover(down ? "a machine goes down within a call" : "a chief is killed within a call");
+    cluster->KillChief(down);
+  };
+}
+
 void Faults::PauseChief(ProcessId chief, bool replace, Random& random) {
   if (!cluster_->world->alive(chief)) return;
   Pause(chief, random.Between(absl::Milliseconds(50), absl::Seconds(10)));
@@ -315,6 +329,7 @@ void Faults::StallDisk(absl::Duration time) {
 void Faults::Heal() {
   healed_ = true;
   cluster_->on_commit = nullptr;
+  cluster_->on_stop = nullptr;
   cluster_->disk->refuses = false;
   cluster_->disk->refuses_once.clear();
   cluster_->EndDrains();

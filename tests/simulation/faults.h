@@ -78,6 +78,7 @@ class Faults {
   void Terminate(Random& random);
   void Pause(ProcessId process, absl::Duration time);
   void Wake(ProcessId process);
+  void KillChief(Random& random);
   void PauseChiefAtCommit(Random& random);
   void BreakConnection(Random& random);
   void BreakGroup(Random& random);

@@ -50,6 +50,7 @@ class ModelDisk : public Disk {
 
   std::unique_ptr<ChiefStore> NewLife(ProcessId process) override;
   void MachineCrash(Random& random) override;
+  bool stops_halfway() const override { return false; }
   Digest DigestOf(const ReplicaState& state) const override { return DigestText(state); }
   Term highest_claim() const override { return highest_claim_; }
   std::optional<StoredCheckpoint> FindNewest() const override;

@@ -1,4 +1,5 @@
-// Lists of seeds in files: the name of a profile, a seed, and after a '#' why it is kept; a line each.
+// Lists of seeds in files: the name of a profile, a seed, `real` where it needs the chief's JobStore, and after a '#'
+// why it is kept; a line each.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_TESTS_SIMULATION_SEED_LIST_H_

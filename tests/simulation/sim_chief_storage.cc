@@ -30,6 +30,7 @@ void SimChief::ShareCame(const IncomingShare& share, const Incarnation& sender, 
       return Step(chief::ShardStored{id, share, shares});
     }
     if (absl::IsFailedPrecondition(taken)) return answer(false);  // no such save is open any more
+    if (absl::IsDataLoss(taken)) ++damaged_;
     if (absl::IsAborted(taken) || MayPass(taken)) {
       Failed(id, taken);
     } else {

@@ -1,16 +1,20 @@
 #include "tests/simulation/sim_worker.h"
 
 #include <algorithm>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/digest/sha256.h"
 #include "tests/simulation/describe.h"
 #include "tests/simulation/sim_chief.h"
 
 namespace lockstep::simulation {
 namespace {
+
+const std::string kDataDigest(64, 'd');
 
 worker::SessionConfig Config(const Cluster& cluster, int slot, const Incarnation& incarnation) {
   worker::SessionConfig config;
@@ -238,7 +242,8 @@ void SimWorker::Perform(const worker::Exit& action) {
 void SimWorker::Perform(const worker::MakeKernelPlan&) {
   Compute(world().random().Between(absl::Milliseconds(20), absl::Milliseconds(400)), [this] {
     if (CannotPrepare()) return;
-    Step(worker::PlanFinished{PlanMade{absl::StrCat("plan-of-", incarnation_.low), "the plan", "data"}});
+    const std::string plan = absl::StrCat("the plan of ", incarnation_.low);
+    Step(worker::PlanFinished{PlanMade{Sha256Hex(plan), plan, kDataDigest}});
   });
 }
 
@@ -246,7 +251,7 @@ void SimWorker::Perform(const worker::PrepareReplica& action) {
   Compute(world().random().Between(absl::Milliseconds(10), absl::Milliseconds(800)), [this, action] {
     if (CannotPrepare()) return;
     Step(
-        worker::Prepared{Ready{action.plan_hash, "data", absl::Milliseconds(10), sizeof(ReplicaState), action.settings},
+        worker::Prepared{Ready{action.plan_hash, kDataDigest, absl::Milliseconds(10), sizeof(ReplicaState), action.settings},
                          cluster_->settings.keeps_copies});
   });
 }

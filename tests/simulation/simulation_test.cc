@@ -50,6 +50,34 @@ TEST_CASE("simulation: whatever dies, the job ends with the state of an undistur
   }
 }
 
+TEST_CASE("simulation: whatever happens to the chief's own storage, it keeps what it promised", "[simulation]") {
+  constexpr uint64_t kSeeds = 400;
+
+  std::map<std::string, uint64_t> covered;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    const ScenarioOptions options{.seed = seed, .store = StoreKind::kReal};
+    const ScenarioResult result = RunScenario(options);
+    for (const auto& [what, count] : result.covered) covered[what] += count;
+    INFO("replay: " << ReplayCommand(options));
+    for (const std::string& violation : result.violations) FAIL_CHECK(violation);
+  }
+
+  for (const char* what : {"a call stops halfway",
+                           "a machine went down with the directory",
+                           "a request to the bucket is lost, late or comes twice",
+                           "the disk refuses",
+                           "chief waits for the disk",
+                           "chief fenced by the storage",
+                           "save abandoned",
+                           "manifest amended",
+                           "went back to an audited state",
+                           "state restored",
+                           "best state kept"}) {
+    INFO(what);
+    CHECK(covered[what] > 0);
+  }
+}
+
 TEST_CASE("simulation: schedules that failed before pass", "[simulation]") {
   const auto schedules = ReadSeeds("tests/simulation/regression_seeds.txt");
 
@@ -63,13 +91,15 @@ TEST_CASE("simulation: schedules that failed before pass", "[simulation]") {
 }
 
 TEST_CASE("simulation: a seed replays exactly", "[simulation]") {
-  std::ostringstream first, second;
+  for (const StoreKind store : {StoreKind::kModel, StoreKind::kReal}) {
+    std::ostringstream first, second;
 
-  RunScenario({.seed = 5, .trace = &first});
-  RunScenario({.seed = 5, .trace = &second});
+    RunScenario({.seed = 5, .store = store, .trace = &first});
+    RunScenario({.seed = 5, .store = store, .trace = &second});
 
-  CHECK(first.str() == second.str());
-  CHECK(first.str().size() > 1000);
+    CHECK(first.str() == second.str());
+    CHECK(first.str().size() > 1000);
+  }
 }
 
 }  // namespace

@@ -21,6 +21,18 @@
 
 namespace lockstep::simulation {
 
+namespace {
+
+// In the layout of the state; a checkpoint has an order of its own.
+size_t IndexOf(const std::string& tensor) {
+  size_t index = 0;
+  while (index < TinyLayout().size() && TinyLayout()[index].spec.name != tensor) ++index;
+  LS_CHECK(index < TinyLayout().size(), "a checkpoint holds the tensors of the job");
+  return index;
+}
+
+}  // namespace
+
 std::unique_ptr<Disk> MakeRealDisk(Cluster* cluster, uint64_t seed) {
   return std::make_unique<RealDisk>(cluster, seed);
 }
@@ -133,10 +145,10 @@ std::optional<StoredCheckpoint> RealDisk::FindAt(uint64_t step) const {
 std::optional<StoredCheckpoint> RealDisk::Load(const LiveCheckpoint& live) const {
   std::optional<StoredCheckpoint> found;
   const auto reader = chief::CheckpointReader::Open(place_->storage(), live.prefix());
-  std::vector<std::string> tensors;
+  std::vector<std::string> tensors(TinyLayout().size());
   absl::Status read = reader.status();
   for (size_t i = 0; read.ok() && i < reader->layout().size(); ++i) {
-    std::string& bytes = tensors.emplace_back();
+    std::string& bytes = tensors[IndexOf(reader->layout()[i].spec.name)];
     read = reader->StreamTensor(i, [&bytes](absl::string_view more) {
       absl::StrAppend(&bytes, more);
       return absl::OkStatus();
@@ -171,7 +183,9 @@ void RealDisk::TookOver(const TakenOver& found) {
   cluster_->oracle->Scanned(found.recovered.term, newest_found_);
   cluster_->oracle->Published(found.recovered.term, newest, newest.digest, /*accepted=*/true);
   if (first) cluster_->oracle->Committed(newest.step);
-  commits_.emplace(newest.step, newest.step == 0);
+  // Also one that its chief was never told of.
+  const std::optional<StoredCheckpoint> there = FindAt(newest.step);
+  commits_[newest.step] = there.has_value() && there->audited;
 }
 
 void RealDisk::WentBack(const Lineage& lineage, const SnapshotId& checkpoint) {
@@ -218,7 +232,7 @@ void RealDisk::CheckRetention(const SnapshotId& id, const EvaluationLedger& ledg
       std::find_if(commits_.rbegin(), commits_.rend(), [](const auto& commit) { return commit.second; });
   if (audited != commits_.rend()) check(audited->first, "the newest audited checkpoint");
   const bool keeps_best = cluster_->settings.policy.training.evaluation.keep_best;
-  if (keeps_best && commits_.count(ledger.best_step) != 0) check(ledger.best_step, "the best checkpoint");
+  if (keeps_best && ledger.best_step > 0 && commits_.count(ledger.best_step) != 0) check(ledger.best_step, "the best checkpoint");
 }
 
 }  // namespace lockstep::simulation

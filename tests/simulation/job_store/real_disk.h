@@ -33,6 +33,7 @@ class RealDisk final : public Disk {
 
   std::unique_ptr<ChiefStore> NewLife(ProcessId process) override;
   void MachineCrash(Random& random) override;
+  bool stops_halfway() const override { return true; }
   Digest DigestOf(const ReplicaState& state) const override;
   Term highest_claim() const override;
   std::optional<StoredCheckpoint> FindNewest() const override;

@@ -73,6 +73,9 @@ void RealStore::DrawFaults() {
   Call& call = calls_.front();
   gate_.StopIn(random.Chance(disk_->stops_per_mille()) ? 1 + random.Below(40) : 0);
   gate_.FailIn(0);
+  if (cluster_->on_stop || (call.write == DiskWrite::kPublish && cluster_->on_commit)) {
+    gate_.StopIn(1 + random.Below(40));
+  }
   if (!call.write.has_value()) return;
   // A save is opened by its first share.
   if (call.write == DiskWrite::kShare && disk_->refuses_once.count(DiskWrite::kOpen) != 0) call.write = DiskWrite::kOpen;
@@ -94,6 +97,9 @@ void RealStore::Went(bool ended) {
   disk_->Runs(nullptr);
   if (!ended) {
     cluster_->Cover("a call stops halfway");
+    if (calls_.front().write == DiskWrite::kPublish && cluster_->on_commit) cluster_->on_commit(process_);
+    if (cluster_->on_stop) cluster_->on_stop(process_);
+    if (gate_.dead()) return;
     return After(Delay(), [this] {
       disk_->Runs(&gate_);
       Went(thread_.Resume());
