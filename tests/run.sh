@@ -5,7 +5,8 @@
 #   --only PATTERN                             only targets whose label contains PATTERN
 #   --sanitize=address|undefined|thread        everything under that sanitizer
 #   --simulate COUNT                           how many fault schedules run, the same seeds in every run, with a tenth
-#                                              of fresh ones after them (1,000; 0: none); --only leaves them out
+#                                              of fresh ones after them, and a twentieth on the chief's own storage
+#                                              (1,000; 0: none); --only leaves them out
 #   --chaos SECONDS                            how long random faults hit real processes (120; 0: not at all); --only
 #                                              and --sanitize leave it out
 set -euo pipefail
@@ -100,7 +101,8 @@ simulator=bazel-bin/tests/simulation/simulation_main
 if [ -x "$simulator" ] && [ -z "$only" ] && [ "$simulate" -gt 0 ]; then
   simulations() {
     "$simulator" --seeds-file tests/simulation/regression_seeds.txt --seeds-from 1 --count "$simulate" &&
-      "$simulator" --fresh --count $((simulate / 10))
+      "$simulator" --fresh --count $((simulate / 10)) &&
+      "$simulator" --store real --fresh --count $((simulate / 20))
   }
   if simulations; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
 fi

@@ -85,8 +85,7 @@ class ChiefStore {
   virtual void Repair(const chief::RecordRepair& order,
                       std::function<void(absl::StatusOr<chief::RepairRecorded>)> done) = 0;
   // A state for `readers` workers that take a share each.
-  virtual void Read(const SnapshotId& id, uint32_t readers,
-                    std::function<void(std::optional<ReplicaState>)> done) = 0;
+  virtual void Read(const SnapshotId& id, uint32_t readers, std::function<void(std::optional<ReplicaState>)> done) = 0;
   // The chief ends with `code`; `done` says with which one it does: 76 where it was followed.
   virtual void End(int code, std::function<void(int)> done) = 0;
 

@@ -64,7 +64,7 @@ MUTATIONS = [
     ("forget_term_fence", "10: messages carry the term", CHIEF + "coordinator_messages.cc",
      "} else if (event.fence.term != term_) {", "} else if (false) {"),
     ("old_chief_writes", "13: of the simulated disk: neither staging nor the list of the newer chief fences",
-     "tests/simulation/disk.cc",
+     "tests/simulation/model_disk.cc",
      "  if (!HasStaging(term)) return PublishResult::kFenced;\n"
      "  const uint64_t step = manifest.snapshot.step;\n"
      "  const auto found = checkpoints_.find(step);\n"
@@ -111,11 +111,11 @@ MUTATIONS = [
      "  for (const Incarnation& id : audit_.Minority()) {\n",
      "  for (const Incarnation& id : life_.current().Ids()) {\n"),
     ("back_to_the_newest", "22: only an audited state is gone back to (of the simulated disk)",
-     "tests/simulation/disk.cc", "<= up_to && !it->second.set_aside && it->second.audited) return &it->second;",
+     "tests/simulation/model_disk.cc", "<= up_to && !it->second.set_aside && it->second.audited) return &it->second;",
      "<= up_to && !it->second.set_aside) return &it->second;"),
     ("drained_come_back", "who is drained is turned away", CHIEF + "coordinator_sessions.cc",
      "  if (away.has_value()) {", "  if (false) {"),
-    ("unsynced_commit", "of the simulated disk: fsync before Published", "tests/simulation/disk.cc",
+    ("unsynced_commit", "of the simulated disk: fsync before Published", "tests/simulation/model_disk.cc",
      "if (found != checkpoints_.end()) found->second.synced = true;", "(void)found;"),
     ("taken_over_is_audited", "22: a state counts as audited only for the generation that computed it",
      CHIEF + "snapshot_terms.cc", "(!formed_here || step > generation.begin.step)", "true"),

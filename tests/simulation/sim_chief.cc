@@ -48,9 +48,8 @@ void SimChief::Listen(const TakenOver& found) {
 // A chief that writes nothing would never meet the fence: it looks for it now and then.
 void SimChief::WatchTerm() {
   After(absl::Seconds(2), [this] {
-    store_->LookForNewer([this](const absl::Status& looked) {
-      absl::IsAborted(looked) ? Failed({}, looked) : WatchTerm();
-    });
+    store_->LookForNewer(
+        [this](const absl::Status& looked) { absl::IsAborted(looked) ? Failed({}, looked) : WatchTerm(); });
   });
 }
 

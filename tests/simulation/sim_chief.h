@@ -111,10 +111,10 @@ class SimChief {
   chief::SessionId next_session_ = 1;
   std::map<chief::SessionId, Session> sessions_;
   std::map<ConnectionId, chief::SessionId> by_connection_;
-  std::set<SnapshotId> saves_;  // that are open
-  std::set<SnapshotId> manifest_stored_;      // told to the core
-  int damaged_ = 0;                           // how many of its saves were not what was announced
-  int errors_ = 0;                            // that workers reported, and crash signals
+  std::set<SnapshotId> saves_;            // that are open
+  std::set<SnapshotId> manifest_stored_;  // told to the core
+  int damaged_ = 0;                       // how many of its saves were not what was announced
+  int errors_ = 0;                        // that workers reported, and crash signals
   uint64_t drain_requests_ = 0;
   uint64_t drain_writes_ = 0;  // that were begun; they keep their order
   uint64_t drains_written_ = 0;

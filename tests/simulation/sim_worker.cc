@@ -250,9 +250,9 @@ void SimWorker::Perform(const worker::MakeKernelPlan&) {
 void SimWorker::Perform(const worker::PrepareReplica& action) {
   Compute(world().random().Between(absl::Milliseconds(10), absl::Milliseconds(800)), [this, action] {
     if (CannotPrepare()) return;
-    Step(
-        worker::Prepared{Ready{action.plan_hash, kDataDigest, absl::Milliseconds(10), sizeof(ReplicaState), action.settings},
-                         cluster_->settings.keeps_copies});
+    Step(worker::Prepared{
+        Ready{action.plan_hash, kDataDigest, absl::Milliseconds(10), sizeof(ReplicaState), action.settings},
+        cluster_->settings.keeps_copies});
   });
 }
 

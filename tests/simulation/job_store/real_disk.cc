@@ -232,7 +232,8 @@ void RealDisk::CheckRetention(const SnapshotId& id, const EvaluationLedger& ledg
       std::find_if(commits_.rbegin(), commits_.rend(), [](const auto& commit) { return commit.second; });
   if (audited != commits_.rend()) check(audited->first, "the newest audited checkpoint");
   const bool keeps_best = cluster_->settings.policy.training.evaluation.keep_best;
-  if (keeps_best && ledger.best_step > 0 && commits_.count(ledger.best_step) != 0) check(ledger.best_step, "the best checkpoint");
+  if (keeps_best && ledger.best_step > 0 && commits_.count(ledger.best_step) != 0)
+    check(ledger.best_step, "the best checkpoint");
 }
 
 }  // namespace lockstep::simulation

@@ -80,7 +80,7 @@ class RealDisk final : public Disk {
   bool fault_planned_ = false;  // in directory_
   Lineage lineage_;
   Term newest_scan_ = 0;
-  int64_t newest_found_ = -1;        // by it
+  int64_t newest_found_ = -1;         // by it
   std::map<uint64_t, bool> commits_;  // of the job's history: by step, whether it is audited
 };
 

@@ -78,7 +78,8 @@ void RealStore::DrawFaults() {
   }
   if (!call.write.has_value()) return;
   // A save is opened by its first share.
-  if (call.write == DiskWrite::kShare && disk_->refuses_once.count(DiskWrite::kOpen) != 0) call.write = DiskWrite::kOpen;
+  if (call.write == DiskWrite::kShare && disk_->refuses_once.count(DiskWrite::kOpen) != 0)
+    call.write = DiskWrite::kOpen;
   const bool once = disk_->refuses_once.count(*call.write) != 0;
   // Now and then the disk is full for one write.
   if (once || random.Chance(5)) gate_.FailIn(1 + random.Below(once ? 12 : 40));

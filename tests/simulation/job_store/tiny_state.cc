@@ -75,9 +75,8 @@ Tiny MakeTiny() {
   for (size_t i = 0; i < tensors.size(); ++i) {
     const bool parameter = tensors[i].kind == StateKind::kParameter;
     if (parameter) tiny.parameters.push_back(i);
-    const absl::StatusOr<Tensor> begin =
-        parameter ? Tensor::Create(tensors[i].spec.dtype, tensors[i].spec.shape)
-                  : MakeInitialTensor(tiny.prepared.metagraph, tensors[i], 1);
+    const absl::StatusOr<Tensor> begin = parameter ? Tensor::Create(tensors[i].spec.dtype, tensors[i].spec.shape)
+                                                   : MakeInitialTensor(tiny.prepared.metagraph, tensors[i], 1);
     LS_CHECK(begin.ok() && (!parameter || begin->byte_size() % kWord == 0), "a parameter is made of whole words");
     tiny.bytes.emplace_back(reinterpret_cast<const char*>(begin->bytes().data()), begin->bytes().size());
   }
