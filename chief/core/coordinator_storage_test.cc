@@ -51,18 +51,6 @@ TEST_CASE("storage trouble: attempts back off, the cause is said at intervals, a
   CHECK(trouble.Worked(now) == absl::ZeroDuration());
 }
 
-TEST_CASE("storage trouble: where the job stands still for it, the cause is said every ten seconds", "[core]") {
-  StorageTrouble trouble;
-  absl::Time now = absl::FromUnixSeconds(1000);
-  int said = trouble.Refused(now, "full", /*job_waits=*/true) ? 1 : 0;
-  for (const absl::Time end = now + absl::Minutes(10); now < end;) {
-    now = trouble.retry_at();
-    said += trouble.Refused(now, "full", /*job_waits=*/true) ? 1 : 0;
-  }
-  CHECK(said >= 58);
-  CHECK(said <= 62);
-}
-
 TEST_CASE("coordinator: a full disk ends nothing: training goes on, and a fresh state is saved when it has room again",
           "[core]") {
   ChiefHarness chief({.workers = 2});

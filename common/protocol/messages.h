@@ -1,8 +1,7 @@
 // What workers and the chief say to each other, as plain structs. Both pure cores and the simulation speak these;
 // common/protocol/wire.h turns them into protos/session.proto and back. Every WorkerMessage travels with a WorkerFence,
-// every ChiefCommand with a ChiefFence (ids.h); a command about a generation carries it in its fence, a message of a
-// worker about a generation carries it as its first field. A mismatch is answered (Fenced, CommandRejected), never only
-// dropped; a first Hello is exempt.
+// every ChiefCommand with a ChiefFence (ids.h); a command about a generation has it in its fence, a worker's message as
+// its first field. A mismatch is answered (Fenced, CommandRejected), never only dropped; a first Hello is exempt.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_PROTOCOL_MESSAGES_H_
@@ -21,13 +20,10 @@
 #include "common/protocol/heartbeat.h"
 #include "common/protocol/ids.h"
 #include "common/protocol/kept_state.h"
+#include "common/protocol/protocol_number.h"
 #include "common/protocol/training_policy.h"
 
 namespace lockstep {
-
-// What a chief and its workers must both speak. Counted up with every change that two programs could take for something
-// else: of messages, of the layout of shares, of digests. Programs from before it was told say 0.
-inline constexpr uint64_t kProtocol = 1;
 
 // ---- worker → chief -----------------------------------------------------------------------------------------------
 // The worker is ready to join: planned, allocated, warmed up, probed (rules 11, 31).
@@ -117,8 +113,7 @@ struct VerdictAck {
   LS_FIELDS(VerdictAck, generation, has_state, lineage, position, digest, kept)
 };
 
-// The word asked for a boundary (leave or form): the worker stands at it, its communicator idle, and waits. Counts as
-// an acknowledgement of the generation's end.
+// The word asked for a boundary (leave or form): the worker waits at it. Acknowledges the end of its generation.
 struct AtBoundary {
   Generation generation;
   Lineage lineage;
@@ -314,8 +309,7 @@ struct Verdict {
 
 // Become a member of the generation in the fence: form the communicator, synchronise, step from `position`.
 // Live: `source_rank` sends to `receivers`, everybody else keeps what it has. Restore (`restore` set): every rank
-// fetches share rank/N of that checkpoint and the peers broadcast; source_rank and receivers mean nothing, and `ledger`
-// is the checkpoint's.
+// fetches share rank/N of that checkpoint and the peers broadcast; `ledger` is its, source_rank and receivers nothing.
 struct Form {
   std::vector<Member> members;
   Lineage lineage;

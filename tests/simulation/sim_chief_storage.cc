@@ -44,6 +44,10 @@ void SimChief::Perform(const chief::OpenSave& action) {
   saves_.insert(action.snapshot);
   store_->OpenSave(action.snapshot, action.shares,
                    [this, id = action.snapshot](const absl::Status& opened) { Failed(id, opened); });
+  if (!cluster_->settings.policy.frozen_share) return;
+  // The replica has no frozen tensors: it takes the storage a while to find that it has none.
+  After(world().random().Between(absl::ZeroDuration(), absl::Milliseconds(200)),
+        [this, id = action.snapshot] { Step(chief::FrozenShareMissing{id}); });
 }
 
 void SimChief::Perform(const chief::AbandonSave& action) {

@@ -129,6 +129,8 @@ Swarm DrawSwarm(uint64_t seed) {
 Swarm DrawWideSwarm(uint64_t seed) {
   Swarm swarm = DrawSwarm(seed);
   swarm.settings.keeps_copies = Mix(seed ^ 0xc091ull) % 4 != 0;
+  swarm.settings.policy.training.wait_for_saves = Mix(seed ^ 0x5a7eull) % 5 == 0;
+  swarm.settings.policy.frozen_share = Mix(seed ^ 0xf20full) % 5 == 0;
   for (size_t kind = kSwarmKinds; kind < kFaultKinds; ++kind) {
     Random random(Mix(Mix(seed ^ 0x31de5ull) + kind));
     if (!random.Chance(300)) continue;

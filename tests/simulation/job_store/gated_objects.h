@@ -22,6 +22,10 @@ class GatedObjects final : public ForwardingObjectStore {
     LS_RETURN_IF_ERROR(gate_.Before(/*writes=*/true));
     return ForwardingObjectStore::Put(key, bytes, condition);
   }
+  absl::Status Copy(absl::string_view from, absl::string_view to) override {
+    LS_RETURN_IF_ERROR(gate_.Before(/*writes=*/true));
+    return ForwardingObjectStore::Copy(from, to);
+  }
   absl::StatusOr<std::string> Get(absl::string_view key, uint64_t max_bytes) override {
     LS_RETURN_IF_ERROR(gate_.Before(/*writes=*/false));
     return ForwardingObjectStore::Get(key, max_bytes);

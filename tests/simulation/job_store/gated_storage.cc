@@ -72,6 +72,11 @@ absl::Status GatedStorage::Rename(absl::string_view from, absl::string_view to) 
   return ForwardingStorage::Rename(from, to);
 }
 
+absl::Status GatedStorage::Link(absl::string_view from, absl::string_view to) {
+  LS_RETURN_IF_ERROR(gate_.Before(kWrites));
+  return ForwardingStorage::Link(from, to);
+}
+
 absl::Status GatedStorage::Replace(absl::string_view from, absl::string_view to) {
   LS_RETURN_IF_ERROR(gate_.Before(kWrites));
   return ForwardingStorage::Replace(from, to);

@@ -26,6 +26,7 @@ class GatedStorage final : public ForwardingStorage {
   absl::StatusOr<std::vector<DirectoryEntry>> List(absl::string_view path) const override;
   absl::StatusOr<bool> Exists(absl::string_view path) const override;
   absl::Status Rename(absl::string_view from, absl::string_view to) override;
+  absl::Status Link(absl::string_view from, absl::string_view to) override;
   absl::Status Replace(absl::string_view from, absl::string_view to) override;
   absl::Status RemoveTree(absl::string_view path) override;
   absl::Status SyncDirectory(absl::string_view path) override;
