@@ -65,7 +65,7 @@ TEST_CASE("simulation: whatever happens to the chief's own storage, it keeps wha
   for (const char* what : {"a call stops halfway", "a machine went down with the directory",
                            "a request to the bucket is lost, late or comes twice", "the disk refuses",
                            "chief waits for the disk", "chief fenced by the storage", "save abandoned",
-                           "manifest amended", "went back to an audited state", "state restored", "best state kept"}) {
+                           "went back to an audited state", "state restored", "best state kept"}) {
     INFO(what);
     CHECK(covered[what] > 0);
   }
