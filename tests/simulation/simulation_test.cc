@@ -51,7 +51,7 @@ TEST_CASE("simulation: whatever dies, the job ends with the state of an undistur
 }
 
 TEST_CASE("simulation: whatever happens to the chief's own storage, it keeps what it promised", "[simulation]") {
-  constexpr uint64_t kSeeds = 400;
+  constexpr uint64_t kSeeds = 250;
 
   std::map<std::string, uint64_t> covered;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
