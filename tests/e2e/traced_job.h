@@ -55,6 +55,9 @@ class TracedJob {
   void CheckDone();
   // The second half of it alone.
   void CheckDirectory() const;
+  // Of a checkpoint that the log never had: a chief that comes two terms after the one that wrote it cannot know
+  // whether that was before the next one took over, sets it aside under this name, and the job computes it again.
+  void MaySetAside(const std::string& name) { may_be_set_aside_ = name; }
 
   const std::string& directory() const { return directory_; }
 
@@ -73,6 +76,7 @@ class TracedJob {
   std::string Name(const std::string& process) const;
 
   const std::string directory_;
+  std::string may_be_set_aside_;
   int started_ = 0;
   std::optional<TracedProcess> traced_;
   std::optional<Watched> chief_;
