@@ -56,8 +56,8 @@ std::vector<int> SpreadBySize(absl::Span<const uint64_t> sizes, absl::Span<uint6
 // Frozen tensors of fewer bytes than this, all together, stay with the others.
 inline constexpr uint64_t kLeastFrozenBytes = 1 << 20;
 
-// The bytes of the frozen tensors of this layout where they have a share of their own in saves, else 0. It makes files of
-// their own of them, which a storage that has them already need not take in again.
+// The bytes of the frozen tensors of this layout where they have a share of their own in saves, else 0. It makes files
+// of their own of them, which a storage that has them already need not take in again.
 uint64_t FrozenShareBytes(absl::Span<const CheckpointTensor> layout);
 inline bool HasFrozenShare(absl::Span<const CheckpointTensor> layout) { return FrozenShareBytes(layout) > 0; }
 
