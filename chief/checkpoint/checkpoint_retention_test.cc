@@ -67,6 +67,27 @@ TEST_CASE("checkpoint: a job that is started anew again and again keeps no more,
         std::vector<std::string>{"step-000000070", "step-000000080", "step-000000090"});
 }
 
+TEST_CASE("checkpoint: a save that failed behind its rename does not push out the one that is published after it",
+          "[checkpoint]") {
+  for (int64_t at = 0, done = 0; done == 0; ++at) {
+    INFO("the save of step 20 fails at operation " << at);
+    MemoryStorage storage;
+    const auto chief = SmallChief::Start(storage, /*keep_latest=*/1).value();
+    REQUIRE(chief->Save(SmallState(10)).ok());
+    storage.SetFaults({.at = {{at, StorageFaults::Kind::kIoError}}});
+    done = chief->Save(SmallState(20)).ok() && storage.operations() <= at;
+    storage.SetFaults({});
+    if (done != 0) break;
+
+    // Every worker is lost, and the job goes on from step 10.
+    const auto published = chief->Save(SmallState(15));
+    REQUIRE(published.status() == absl::OkStatus());
+    const auto reader = CheckpointReader::Open(storage, published->path);
+    REQUIRE(reader.status() == absl::OkStatus());
+    CHECK(reader->VerifyContent() == absl::OkStatus());
+  }
+}
+
 TEST_CASE("checkpoint: what retention could not remove does not take a step with it that is computed again",
           "[checkpoint]") {
   int left = 0;

@@ -234,6 +234,7 @@ absl::StatusOr<PublishedCheckpoint> ManifestStore::Publish(StoredShards shards, 
     accepted_[name] = {published.manifest, true, *placed};
   }
   published.path = PathOf(name);
+  published_ = name;
   audit_floor_ = info.audit_floor;
   LS_RETURN_IF_ERROR(Commit(absl::StrCat(name, " committed"), info.keep_step, published.messages));
   return published;

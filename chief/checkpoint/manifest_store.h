@@ -238,7 +238,10 @@ class ManifestStore {
   std::optional<EvaluationRule> rule_;              // of a job that keeps the best
   std::string best_;                 // base name of what retention leaves besides the newest; empty: nothing
   std::set<std::string> postponed_;  // names
-  bool best_unknown_ = false;        // something is the best and its name was lost: retention removes nothing
+  // The name that was published last. The job goes on from it: a newer one whose save failed behind its rename counts
+  // by now, and does not push it out.
+  std::string published_;
+  bool best_unknown_ = false;  // something is the best and its name was lost: retention removes nothing
 };
 
 }  // namespace lockstep::chief

@@ -27,7 +27,7 @@ absl::Status ManifestStore::Retire() {
                           .trained_ms = checkpoint.manifest.trained_ms(),
                           .verified = checkpoint.verified,
                           .stands = there.contains(std::string(BaseName(PathOf(name)))),
-                          .needed = checkpoint.pinned || name == best_ || needed.contains(name)});
+                          .needed = checkpoint.pinned || name == best_ || name == published_ || needed.contains(name)});
   }
   for (const std::string& name : ToRetire(candidates, retention_)) {
     retired_.emplace(BaseName(PathOf(name)));
