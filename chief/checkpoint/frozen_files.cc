@@ -1,10 +1,10 @@
 #include "chief/checkpoint/frozen_files.h"
 
-#include <algorithm>
 #include <map>
+#include <optional>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint_format/manifest.h"
 #include "common/checkpoint_format/safetensors.h"
 #include "common/digest/state_digest.h"
 #include "common/status/status_macros.h"
@@ -13,13 +13,6 @@ namespace lockstep::chief {
 namespace {
 
 using TensorsByName = std::map<absl::string_view, const ManifestTensor*>;
-
-Sha256Digest DigestOfHex(const std::string& hex) {
-  Sha256Digest digest{};
-  const std::string bytes = absl::HexStringToBytes(hex);
-  std::copy_n(bytes.begin(), std::min(bytes.size(), digest.size()), digest.begin());
-  return digest;
-}
 
 // Adds the file of the checkpoint that is `wanted`, byte for byte.
 absl::Status AddFile(absl::Span<const CheckpointTensor> layout, const ShareFile& wanted, const TensorsByName& tensors,
@@ -37,11 +30,13 @@ absl::Status AddFile(absl::Span<const CheckpointTensor> layout, const ShareFile&
     LS_ASSIGN_OR_RETURN(const int64_t bytes, CheckedByteSize(tensor.spec.dtype, tensor.spec.shape));
     const uint64_t end = offset + static_cast<uint64_t>(bytes);
     const bool has_leaves = static_cast<uint64_t>(entry.leaves_size()) == LeafCount(end - offset);
-    if (entry.file() != path || entry.begin() != offset || entry.end() != end || !has_leaves) return other;
+    const std::optional<Sha256Digest> digest = ParseDigest(entry.sha256());
+    const bool in_place = entry.file() == path && entry.begin() == offset && entry.end() == end;
+    if (!in_place || !has_leaves || !digest.has_value()) return other;
     offset = end;
     specs.push_back(tensor.spec);
     specs.back().name = NameInFile(tensor.spec.name, wanted.group);
-    found.digests.push_back(DigestOfHex(entry.sha256()));
+    found.digests.push_back(*digest);
     entry.set_file(wanted.path);
     found.tensors.push_back(std::move(entry));
   }

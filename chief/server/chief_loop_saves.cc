@@ -82,7 +82,7 @@ void ChiefLoop::Perform(const StoreManifest& action) {
     if (digest.ok()) {
       Post(ManifestStored{action.snapshot, *digest}, true);
     } else {
-      // Other bits than announced among them: whose they were is not known, so it counts like an error of the storage.
+      // Every leaf was compared as it came in, so this is the storage's.
       PostStorageFailure(action.snapshot, digest.status());
     }
   });

@@ -28,15 +28,6 @@ absl::Status Malformed(absl::string_view file, absl::string_view what) {
   return absl::DataLossError(absl::StrCat(file, " is not a valid manifest: ", what));
 }
 
-// Nullopt: it is none of 64 hexadecimal digits.
-std::optional<Sha256Digest> ParseDigest(const std::string& hex) {
-  if (!IsHexDigest(hex)) return std::nullopt;
-  const std::string raw = absl::HexStringToBytes(hex);
-  Sha256Digest digest;
-  std::copy(raw.begin(), raw.end(), digest.begin());
-  return digest;
-}
-
 // Whether the leaves that the manifest lists make the digest of their tensor.
 bool LeavesHold(const TensorSpec& spec, const ManifestTensor& tensor) {
   LeafDigests leaves;
@@ -89,6 +80,14 @@ absl::Status CheckTensors(const Manifest& manifest, absl::string_view file, cons
 }
 
 }  // namespace
+
+std::optional<Sha256Digest> ParseDigest(const std::string& hex) {
+  if (!IsHexDigest(hex)) return std::nullopt;
+  const std::string raw = absl::HexStringToBytes(hex);
+  Sha256Digest digest;
+  std::copy(raw.begin(), raw.end(), digest.begin());
+  return digest;
+}
 
 absl::StatusOr<std::string> EncodeManifest(Manifest& manifest) {
   manifest.set_format_version(kManifestFormatVersion);

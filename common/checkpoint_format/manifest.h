@@ -4,6 +4,7 @@
 #ifndef LOCKSTEP_COMMON_CHECKPOINT_FORMAT_MANIFEST_H_
 #define LOCKSTEP_COMMON_CHECKPOINT_FORMAT_MANIFEST_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/checkpoint_format/checkpoint_tensor.h"
+#include "common/digest/sha256.h"
 #include "common/digest/state_digest.h"
 #include "common/protocol/evaluation.h"
 #include "protos/checkpoint.pb.h"
@@ -24,6 +26,9 @@ inline constexpr uint64_t kMaxManifestBytes = 256u << 20;
 
 // The file's bytes; sets `manifest.manifest_sha256` to their digest.
 absl::StatusOr<std::string> EncodeManifest(Manifest& manifest);
+
+// A digest as a manifest has it; nullopt: it is none of 64 hexadecimal digits.
+std::optional<Sha256Digest> ParseDigest(const std::string& hex);
 
 // DataLoss when the bytes do not have the digest they carry, are malformed or inconsistent (names, sizes, order);
 // FailedPrecondition on a newer format version. `file` is used in messages.

@@ -3,8 +3,7 @@
 // for what no kernel reads (the step counter and the exponents), which lives there alone.
 //
 //   update:    BeginWrite ─▶ (queue what writes) ─▶ EndWrite
-//   snapshot:  CopyTo: the copy runs beside the next step's passes, and the next BeginWrite waits for it: on the
-//   device,
+//   snapshot:  CopyTo: the copy runs beside the next step's passes, and the next BeginWrite waits for it, on the device
 //              or, in place, for the thread that copies
 //   transfer:  Fetch ─▶ read host(),  or  write all of host() ─▶ Store;
 //              from device to device: Settled ─▶ (replace what on_device() names) ─▶ Fetch
@@ -108,8 +107,8 @@ class ReplicaState {
   std::unique_ptr<device::Stream> copies_;
   std::unique_ptr<device::Event> written_;
   std::unique_ptr<device::Event> settled_;
-  std::shared_ptr<device::Event>
-      copied_;  // the newest copy; null before the first, and in place once it was waited for
+  // The newest copy; null before the first, and in place once it was waited for.
+  std::shared_ptr<device::Event> copied_;
   absl::Duration waited_;
   std::unique_ptr<SerialExecutor> copier_;  // in place, of a large state; last: it reads host_
 };
