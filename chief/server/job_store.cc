@@ -347,22 +347,27 @@ absl::StatusOr<Share> JobStore::ShareOf(uint32_t share, uint32_t shares) const {
   return std::move(plan.shares[share]);
 }
 
-absl::StatusOr<std::string> JobStore::ReadShare(const SnapshotId& id, const Share& share, uint64_t offset,
-                                                uint64_t bytes) {
+absl::StatusOr<std::shared_ptr<const CheckpointReader>> JobStore::ReaderOf(const SnapshotId& id) {
   MutexLock lock(&mutex_);
   const auto is_wanted = [&](const CheckpointReader& reader) {
     return reader.manifest().lineage() == id.lineage && reader.manifest().step() == static_cast<int64_t>(id.step) &&
            reader.manifest().state_digest() == id.digest;
   };
-  if (!reader_.has_value() || !is_wanted(*reader_)) {
-    absl::StatusOr<CheckpointReader> reader = CheckpointReader::Open(*storage_, PathOf(static_cast<int64_t>(id.step)));
-    if (absl::IsNotFound(reader.status())) return ExplainMissing(reader.status());
-    LS_RETURN_IF_ERROR(reader.status());
-    if (!is_wanted(*reader)) return absl::DataLossError(absl::StrCat(id.ToString(), " is not published here"));
-    reader_.emplace(*std::move(reader));
-  }
+  if (reader_ != nullptr && is_wanted(*reader_)) return reader_;
+  absl::StatusOr<CheckpointReader> reader = CheckpointReader::Open(*storage_, PathOf(static_cast<int64_t>(id.step)));
+  if (absl::IsNotFound(reader.status())) return ExplainMissing(reader.status());
+  LS_RETURN_IF_ERROR(reader.status());
+  if (!is_wanted(*reader)) return absl::DataLossError(absl::StrCat(id.ToString(), " is not published here"));
+  reader_ = std::make_shared<const CheckpointReader>(*std::move(reader));
+  return reader_;
+}
+
+// Workers read side by side, and behind nothing else that the storage does.
+absl::StatusOr<std::string> JobStore::ReadShare(const SnapshotId& id, const Share& share, uint64_t offset,
+                                                uint64_t bytes) {
+  LS_ASSIGN_OR_RETURN(const std::shared_ptr<const CheckpointReader> reader, ReaderOf(id));
   std::string out(bytes, '\0');
-  LS_RETURN_IF_ERROR(reader_->ReadShare(layout_, share, offset, absl::MakeSpan(out)));
+  LS_RETURN_IF_ERROR(reader->ReadShare(layout_, share, offset, absl::MakeSpan(out)));
   return out;
 }
 

@@ -147,6 +147,7 @@ class JobStore {
   JobStore() = default;
 
   void KeepPlan(const std::string& hash, const std::string& plan);
+  absl::StatusOr<std::shared_ptr<const CheckpointReader>> ReaderOf(const SnapshotId& id);
   static absl::StatusOr<std::string> NameOfMetagraph(absl::string_view bytes);
 
   // For people: `folder`/`name`.txt; replaces it.
@@ -220,7 +221,7 @@ class JobStore {
   EvaluationRule rule_;
   std::optional<ManifestStore> manifests_ GUARDED_BY(mutex_);
   std::map<SnapshotId, StoredShards> stored_ GUARDED_BY(mutex_);
-  std::optional<CheckpointReader> reader_ GUARDED_BY(mutex_);  // of the checkpoint that is being fetched
+  std::shared_ptr<const CheckpointReader> reader_ GUARDED_BY(mutex_);  // of the checkpoint that is being fetched
   std::optional<EventFiles> events_ GUARDED_BY(mutex_);
   std::optional<HistoryFiles> history_ GUARDED_BY(mutex_);
   std::string address_ GUARDED_BY(mutex_);

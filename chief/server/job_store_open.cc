@@ -63,7 +63,7 @@ absl::Status JobStore::TakeOver(JobSetup& setup, int& exit_code) {
   if (state.newest.has_value()) {
     TakeUp(*state.newest);
     trained_with = state.newest->manifest().kernel_plan();
-    reader_ = std::move(state.newest);
+    reader_ = std::make_shared<const CheckpointReader>(*std::move(state.newest));
     initial_.reset();
   } else {
     LS_RETURN_IF_ERROR(PublishStepZero(setup));

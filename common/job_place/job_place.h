@@ -21,6 +21,8 @@ namespace lockstep {
 
 class JobPlace {
  public:
+  // Parts of checkpoints that are on their way to a bucket at once: 8 MiB of memory each.
+  static constexpr int kSenders = 8;
   // How long a call to a bucket waits for an answer; a directory has no such limit.
   static constexpr absl::Duration kPatience = absl::Seconds(60);
 
@@ -33,7 +35,8 @@ class JobPlace {
 
   explicit JobPlace(std::unique_ptr<Storage> directory) : directory_(std::move(directory)) {}
   explicit JobPlace(std::unique_ptr<ObjectStore> objects)
-      : objects_(std::move(objects)), bucket_(std::make_unique<BucketStorage>(objects_.get())) {}
+      : objects_(std::move(objects)),
+        bucket_(std::make_unique<BucketStorage>(objects_.get(), BucketStorage::Limits{.senders = kSenders})) {}
   // `objects` is not owned.
   explicit JobPlace(ObjectStore* objects) : bucket_(std::make_unique<BucketStorage>(objects)) {}
 

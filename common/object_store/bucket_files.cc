@@ -4,13 +4,21 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
 
 namespace lockstep {
+namespace {
+
+// Of one file: the others want threads too.
+constexpr int kMostPartsUnderWay = 4;
+
+}  // namespace
 
 BucketWriter::~BucketWriter() {
+  WaitForParts(0).IgnoreError();
   if (upload_.has_value() && !complete_) store_.AbortUpload(*upload_).IgnoreError();
 }
 
@@ -35,21 +43,60 @@ absl::Status BucketWriter::SendPart() {
   if (!upload_.has_value()) {
     LS_ASSIGN_OR_RETURN(upload_, store_.StartUpload(key_));
   }
-  if (parts_.size() >= static_cast<size_t>(kMaxParts)) {
+  LS_RETURN_IF_ERROR(WaitForParts(kMostPartsUnderWay - 1));
+  size_t index = 0;
+  {
+    MutexLock lock(&mutex_);
+    index = parts_.size();
+    if (index < static_cast<size_t>(kMaxParts)) parts_.emplace_back();
+  }
+  if (index == static_cast<size_t>(kMaxParts)) {
     return absl::ResourceExhaustedError(absl::StrCat(store_.Describe(key_), " would have more than ", kMaxParts,
                                                      " parts of ", part_bytes_,
                                                      " bytes. Use more workers, so that "
                                                      "each file of a checkpoint is smaller"));
   }
-  LS_ASSIGN_OR_RETURN(UploadedPart part, store_.PutPart(*upload_, static_cast<int>(parts_.size()) + 1, buffer_));
-  parts_.push_back(std::move(part));
-  buffer_.clear();
+  {
+    MutexLock lock(&mutex_);
+    ++under_way_;
+  }
+  if (senders_ == nullptr) {
+    PutPart(index, std::exchange(buffer_, std::string()));
+    return WaitForParts(0);
+  }
+  senders_->Run(
+      [this, index, bytes = std::exchange(buffer_, std::string())]() mutable { PutPart(index, std::move(bytes)); });
   return absl::OkStatus();
+}
+
+void BucketWriter::PutPart(size_t index, std::string bytes) {
+  absl::StatusOr<UploadedPart> part = store_.PutPart(*upload_, static_cast<int>(index) + 1, bytes);
+  bytes = std::string();
+  MutexLock lock(&mutex_);
+  if (part.ok()) {
+    parts_[index] = *std::move(part);
+  } else if (failed_.ok()) {
+    failed_ = part.status();
+  }
+  --under_way_;
+  part_ended_.SignalAll();  // under the lock: whoever waits may end this object
+}
+
+absl::Status BucketWriter::WaitForParts(int most) {
+  MutexLock lock(&mutex_);
+  while (under_way_ > most) part_ended_.Wait(&mutex_);
+  return failed_;
 }
 
 absl::Status BucketWriter::Complete() {
   if (!buffer_.empty()) LS_RETURN_IF_ERROR(SendPart());
-  LS_RETURN_IF_ERROR(store_.CompleteUpload(*upload_, parts_));
+  LS_RETURN_IF_ERROR(WaitForParts(0));
+  std::vector<UploadedPart> parts;
+  {
+    MutexLock lock(&mutex_);
+    parts = parts_;
+  }
+  LS_RETURN_IF_ERROR(store_.CompleteUpload(*upload_, parts));
   complete_ = true;
   buffer_ = std::string();
   return absl::OkStatus();

@@ -1,6 +1,7 @@
 // One file of a bucket that is written or read (bucket_storage.h).
 //
-// Threading: BucketWriter is thread-compatible, BucketReader thread-safe; every call blocks on the store.
+// Threading: BucketWriter is thread-compatible, BucketReader thread-safe; every call blocks on the store. A writer with
+// senders blocks on what they have sent only in Sync and Close, and while it may have no more parts under way.
 #ifndef LOCKSTEP_COMMON_OBJECT_STORE_BUCKET_FILES_H_
 #define LOCKSTEP_COMMON_OBJECT_STORE_BUCKET_FILES_H_
 
@@ -14,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/object_store/object_store.h"
+#include "common/object_store/part_senders.h"
 #include "common/storage/storage.h"
 #include "common/sync/mutex.h"
 
@@ -21,11 +23,13 @@ namespace lockstep {
 
 //   1 buffered ──more than a part──▶ 2 uploading ──Sync or Close──▶ 3 complete
 //        └─ every Sync and Close stores the whole file ─▶ 1
+//
+// A part that could not be sent fails the call that finds out, and those after it.
 class BucketWriter final : public WritableFile {
  public:
-  // `store` is not owned.
-  BucketWriter(ObjectStore* store, std::string key, uint64_t part_bytes)
-      : store_(*store), key_(std::move(key)), part_bytes_(part_bytes) {}
+  // Neither is owned; without `senders` every part is sent by the call that fills it.
+  BucketWriter(ObjectStore* store, PartSenders* senders, std::string key, uint64_t part_bytes)
+      : store_(*store), senders_(senders), key_(std::move(key)), part_bytes_(part_bytes) {}
   // Gives an upload up that is not complete.
   ~BucketWriter() override;
 
@@ -35,15 +39,23 @@ class BucketWriter final : public WritableFile {
 
  private:
   absl::Status SendPart();
+  void PutPart(size_t index, std::string bytes);
+  // Until at most `most` parts are under way. The first error of one that was.
+  absl::Status WaitForParts(int most);
   absl::Status Complete();
 
   ObjectStore& store_;
+  PartSenders* const senders_;
   const std::string key_;
   const uint64_t part_bytes_;
   std::string buffer_;   // of a file without an upload all of it, else what is in no part yet
   bool stored_ = false;  // what buffer_ holds; of a file without an upload
   std::optional<Upload> upload_;
-  std::vector<UploadedPart> parts_;
+  Mutex mutex_;
+  CondVar part_ended_;
+  std::vector<UploadedPart> parts_ GUARDED_BY(mutex_);
+  int under_way_ GUARDED_BY(mutex_) = 0;
+  absl::Status failed_ GUARDED_BY(mutex_);  // of a part
   bool complete_ = false;
   bool closed_ = false;
 };

@@ -40,7 +40,8 @@ absl::StatusOr<std::unique_ptr<WritableFile>> BucketStorage::CreateFile(absl::st
   const absl::Status there = store_.Head(path).status();
   if (there.ok()) return absl::AlreadyExistsError(absl::StrCat(Describe(path), " is there already"));
   if (!absl::IsNotFound(there)) return there;
-  return std::unique_ptr<WritableFile>(std::make_unique<BucketWriter>(&store_, std::string(path), limits_.part_bytes));
+  return std::unique_ptr<WritableFile>(
+      std::make_unique<BucketWriter>(&store_, senders_.get(), std::string(path), limits_.part_bytes));
 }
 
 absl::StatusOr<std::unique_ptr<ReadableFile>> BucketStorage::OpenFile(absl::string_view path) const {

@@ -26,6 +26,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/object_store/object_store.h"
+#include "common/object_store/part_senders.h"
 #include "common/storage/storage.h"
 
 namespace lockstep {
@@ -34,13 +35,16 @@ class BucketStorage final : public Storage {
  public:
   struct Limits {
     uint64_t part_bytes = uint64_t{8} << 20;   // of an upload; a file that is written holds as much memory
+    int senders = 0;                           // threads that send parts, each with a part; 0: writers send their own
     uint64_t whole_bytes = uint64_t{4} << 20;  // files up to here are fetched when they are opened
     uint64_t first_block = uint64_t{64} << 10;
     uint64_t longest_block = uint64_t{8} << 20;  // a file that is read holds as much memory
   };
 
   // `store` is not owned. REQUIRES: limits.part_bytes >= kMinPartBytes, for any store but one in memory.
-  BucketStorage(ObjectStore* store, Limits limits) : store_(*store), limits_(limits) {}
+  BucketStorage(ObjectStore* store, Limits limits) : store_(*store), limits_(limits) {
+    if (limits_.senders > 0) senders_ = std::make_unique<PartSenders>(limits_.senders);
+  }
   explicit BucketStorage(ObjectStore* store) : BucketStorage(store, Limits()) {}
 
   ObjectStore& objects() const { return store_; }
@@ -72,6 +76,7 @@ class BucketStorage final : public Storage {
  private:
   ObjectStore& store_;
   const Limits limits_;
+  std::unique_ptr<PartSenders> senders_;  // null: none
 };
 
 }  // namespace lockstep

@@ -1,5 +1,6 @@
 #include "common/object_store/bucket_storage.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <memory>
 #include <string>
@@ -10,6 +11,8 @@
 #include "common/object_store/memory_object_store.h"
 #include "common/object_store/s3_on_fake.h"
 #include "common/storage/files.h"
+#include "common/sync/mutex.h"
+#include "common/sync/mutex.h"
 
 namespace lockstep {
 namespace {
@@ -91,6 +94,70 @@ TEST_CASE("bucket storage: a long file that is dropped leaves nothing, not even 
 
   CHECK(store.ListUploads("").value().empty());
   CHECK_FALSE(bucket.Exists("a").value());
+}
+
+// A store to which parts are sent slowly, or not at all.
+class SlowParts final : public ForwardingObjectStore {
+ public:
+  explicit SlowParts(ObjectStore& below) : ForwardingObjectStore(below) {}
+
+  absl::StatusOr<UploadedPart> PutPart(const Upload& upload, int number, absl::string_view bytes) override {
+    {
+      MutexLock lock(&mutex_);
+      most = std::max(most, ++under_way_);
+      changed_.SignalAll();
+      while (under_way_ < wait_for && most < wait_for) changed_.Wait(&mutex_);
+    }
+    absl::StatusOr<UploadedPart> part = number == fails ? absl::StatusOr<UploadedPart>(absl::UnavailableError("lost"))
+                                                        : ForwardingObjectStore::PutPart(upload, number, bytes);
+    MutexLock lock(&mutex_);
+    --under_way_;
+    return part;
+  }
+
+  int wait_for = 1;  // no part is sent before so many were on their way at once
+  int fails = 0;     // the number of a part
+  int most = 0;      // on their way at once
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  int under_way_ GUARDED_BY(mutex_) = 0;
+};
+
+TEST_CASE("bucket storage: with senders the parts of a long file go side by side, to one whole", "[object_store]") {
+  MemoryObjectStore memory;
+  SlowParts store(memory);
+  store.wait_for = 4;
+  BucketStorage bucket(&store, {.part_bytes = kMinPartBytes, .senders = 8, .whole_bytes = 1 << 20});
+  const std::string content = Bytes(9 * kMinPartBytes + 1000, 1);
+
+  auto file = bucket.CreateFile("model", Access::kShared).value();
+  for (size_t at = 0; at < content.size(); at += 1'700'000) REQUIRE(file->Append(content.substr(at, 1'700'000)).ok());
+  REQUIRE(file->Sync().ok());
+
+  CHECK(store.most == 4);  // more of one file are not held in memory
+  CHECK(ReadWholeFile(bucket, "model", 1 << 30).value() == content);
+}
+
+TEST_CASE("bucket storage: a part that is lost while others are sent fails the file, and leaves nothing",
+          "[object_store]") {
+  MemoryObjectStore memory;
+  SlowParts store(memory);
+  store.fails = GENERATE(1, 3, 6);
+  BucketStorage bucket(&store, {.part_bytes = kMinPartBytes, .senders = 2});
+  auto file = bucket.CreateFile("model", Access::kShared).value();
+  absl::Status status;
+  for (int part = 0; part < 6; ++part) status.Update(file->Append(Bytes(kMinPartBytes, part)));
+  status.Update(file->Sync());
+  CHECK(absl::IsUnavailable(status));
+  CHECK(absl::IsUnavailable(file->Append(Bytes(2 * kMinPartBytes, 7))));
+  CHECK(absl::IsUnavailable(file->Sync()));
+
+  file.reset();
+
+  CHECK_FALSE(bucket.Exists("model").value());
+  CHECK(memory.ListUploads("").value().empty());
 }
 
 TEST_CASE("bucket storage: a long file does not grow after it was complete", "[object_store]") {

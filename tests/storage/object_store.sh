@@ -80,7 +80,7 @@ stop_servers
 port=$(free_port)
 start_swift "$folder/swift" "$port"
 export AWS_ACCESS_KEY_ID=$S3_KEY AWS_SECRET_ACCESS_KEY=$S3_SECRET AWS_ENDPOINT_URL=http://127.0.0.1:$port
-swift_bucket "$port" lockstep-tests
+wait_until 60 swift_bucket "$port" lockstep-tests  # its parts come up one by one
 check 'Swift, which refuses conditions' 78 'If-None-Match' s3://lockstep-tests/x
 check 'a server that is gone' 74 'Gave up after' s3://lockstep-tests/x AWS_ENDPOINT_URL=http://127.0.0.1:1
 

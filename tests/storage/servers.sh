@@ -1,6 +1,6 @@
 # Real S3 servers on the loopback, for the scripts that source this: a Ceph cluster of one monitor and one OSD in memory
 # with radosgw, and OpenStack Swift, which refuses conditions. Everything lies under the folder that is given. Needs
-# root. Sets S3_KEY and S3_SECRET; stop_servers ends what was started.
+# root. Sets S3_KEY and S3_SECRET; stop_servers ends what was started. LOCKSTEP_STORE_MIB is the room of the OSD.
 
 server_pids=()
 start_server() {  # LOG COMMAND…: in the background.
@@ -59,6 +59,7 @@ osd pool default min size = 1
 osd pool default pg num = 4
 osd pool default pg autoscale mode = off
 osd objectstore = memstore
+memstore device bytes = $((${LOCKSTEP_STORE_MIB:-1024} << 20))
 paxos propose interval = 0.05
 paxos min wait = 0.01
 mon data = $1/mon
