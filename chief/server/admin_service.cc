@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/net/chief_channel.h"
 #include "common/net/rpc.h"
 
 namespace lockstep::chief {
@@ -25,7 +26,7 @@ std::optional<CheckpointChange> ChangeOf(proto::ChangeCheckpointRequest::Change 
 }  // namespace
 
 grpc::Status AdminService::Status(grpc::ServerContext* call, const proto::StatusRequest*, proto::StatusReply* reply) {
-  if (const grpc::Status allowed = CheckToken(context_, *call); !allowed.ok()) return allowed;
+  if (const grpc::Status allowed = CheckRole(*call, Role::kRead); !allowed.ok()) return allowed;
   absl::StatusOr<proto::StatusReply> answer = loop_.Ask();
   if (!answer.ok()) return ToGrpc(answer.status());
   *reply = *std::move(answer);
@@ -34,14 +35,14 @@ grpc::Status AdminService::Status(grpc::ServerContext* call, const proto::Status
 }
 
 grpc::Status AdminService::Stop(grpc::ServerContext* call, const proto::StopRequest* request, proto::StopReply*) {
-  if (const grpc::Status allowed = CheckToken(context_, *call); !allowed.ok()) return allowed;
+  if (const grpc::Status allowed = CheckRole(*call, Role::kAdmin); !allowed.ok()) return allowed;
   loop_.Post(StopRequested{request->by()}, true);
   return grpc::Status::OK;
 }
 
 grpc::Status AdminService::Drain(grpc::ServerContext* call, const proto::DrainRequest* request,
                                  proto::DrainReply* reply) {
-  if (const grpc::Status allowed = CheckToken(context_, *call); !allowed.ok()) return allowed;
+  if (const grpc::Status allowed = CheckRole(*call, Role::kAdmin); !allowed.ok()) return allowed;
   DrainRequested drain;
   drain.targets.assign(request->targets().begin(), request->targets().end());
   drain.undo = request->undo();
@@ -57,7 +58,7 @@ grpc::Status AdminService::Drain(grpc::ServerContext* call, const proto::DrainRe
 
 grpc::Status AdminService::ChangeCheckpoint(grpc::ServerContext* call, const proto::ChangeCheckpointRequest* request,
                                             proto::ChangeCheckpointReply* reply) {
-  if (const grpc::Status allowed = CheckToken(context_, *call); !allowed.ok()) return allowed;
+  if (const grpc::Status allowed = CheckRole(*call, Role::kAdmin); !allowed.ok()) return allowed;
   const std::optional<CheckpointChange> change = ChangeOf(request->change());
   if (!change.has_value()) return {grpc::StatusCode::INVALID_ARGUMENT, "this chief does not know such a change"};
   const absl::StatusOr<std::string> text = loop_.ChangeCheckpoint(*change, request->step());
@@ -67,7 +68,7 @@ grpc::Status AdminService::ChangeCheckpoint(grpc::ServerContext* call, const pro
 }
 
 grpc::Status AdminService::ReportExit(grpc::ServerContext* call, const proto::ExitReport* request, proto::ExitReply*) {
-  if (const grpc::Status allowed = CheckToken(context_, *call); !allowed.ok()) return allowed;
+  if (const grpc::Status allowed = CheckRole(*call, Role::kAdmin); !allowed.ok()) return allowed;
   loop_.Post(ProcessExited{request->name(), request->signal(), request->exit_code(), request->last(), request->cause()},
              true);
   return grpc::Status::OK;

@@ -37,11 +37,13 @@
 #include "common/liveness/dump.h"
 #include "common/log/log.h"
 #include "common/log/output.h"
+#include "common/net/chief_channel.h"
 #include "common/net/descriptors.h"
 #include "common/net/listen.h"
 #include "common/net/rpc.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
+#include "common/storage/files.h"
 #include "common/storage/may_pass.h"
 #include "common/sync/signal_thread.h"
 #include "common/sync/stop_signals.h"
@@ -70,13 +72,21 @@ int EndEarly(const absl::Status& status, int code) {
   return code;
 }
 
+// Where a chief listens, and as whom.
+struct Doors {
+  std::string wanted;   // HOST:PORT
+  std::string earlier;  // of the chief before
+  std::string socket;   // "": none
+  std::shared_ptr<grpc::ServerCredentials> credentials;
+  std::shared_ptr<grpc::ServerCredentials> socket_credentials;
+};
+
 // The gRPC server, listening. Sets `address` to where it does.
-absl::StatusOr<std::unique_ptr<grpc::Server>> Listen(const std::string& wanted, const std::string& earlier,
-                                                     SessionService& session, AdminService& admin,
+absl::StatusOr<std::unique_ptr<grpc::Server>> Listen(const Doors& doors, SessionService& session, AdminService& admin,
                                                      std::string& address) {
-  LS_ASSIGN_OR_RETURN(const HostPort place, ParseHostPort(wanted));
+  LS_ASSIGN_OR_RETURN(const HostPort place, ParseHostPort(doors.wanted));
   std::vector<int> ports = {place.port};
-  const absl::StatusOr<HostPort> before = ParseHostPort(earlier);
+  const absl::StatusOr<HostPort> before = ParseHostPort(doors.earlier);
   if (place.port == 0 && before.ok() && before->host == place.host) ports.insert(ports.begin(), before->port);
   for (const int port : ports) {
     HostPort tried = place;
@@ -88,7 +98,10 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> Listen(const std::string& wanted, 
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
     builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
     builder.SetMaxSendMessageSize(kMaxMessageBytes);
-    builder.AddListeningPort(tried.ToString(), grpc::InsecureServerCredentials(), &bound);
+    builder.AddListeningPort(tried.ToString(), doors.credentials, &bound);
+    if (!doors.socket.empty()) {
+      builder.AddListeningPort(absl::StrCat("unix:", doors.socket), doors.socket_credentials);
+    }
     builder.RegisterService(&session);
     builder.RegisterService(&admin);
     std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
@@ -97,7 +110,13 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> Listen(const std::string& wanted, 
     address = tried.ToString();
     return server;
   }
-  return CannotListen(wanted);
+  return CannotListen(doors.wanted);
+}
+
+// For the workers of this machine; "" where there is no folder for it.
+std::string SocketOf(const ChiefOptions& options, const std::string& directory) {
+  if (!options.address_file.empty()) return SocketBeside(options.address_file);
+  return IsInBucket(directory) ? "" : SocketBeside(JoinPath(directory, layout::kAddress));
 }
 
 // A limit of the system that is too low is told before workers are refused by it.
@@ -202,7 +221,6 @@ int Serve(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup, JobSto
   ServiceContext context;
   context.job = setup.policy.job;
   context.term = store.recovered().term;
-  context.token = store.token();
   context.store = &store;
   context.sessions = &sessions;
   context.post = [&loop](Event event, bool wait) { return loop.Post(std::move(event), wait); };
@@ -210,9 +228,17 @@ int Serve(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup, JobSto
   SessionService session_service(&context);
   AdminService admin_service(&context, &loop);
 
+  const auto refused = [&context] { ++context.refused_callers; };
+  const auto credentials = MakeChiefCredentials(store.token(), refused);
+  if (!credentials.ok()) return EndEarly(credentials.status(), kExitBug);
+  Doors doors = {options.listen, store.earlier_address(), SocketOf(options, setup.directory), *credentials,
+                 MakeSocketCredentials(store.token(), refused)};
   std::string address;
-  absl::StatusOr<std::unique_ptr<grpc::Server>> server =
-      Listen(options.listen, store.earlier_address(), session_service, admin_service, address);
+  absl::StatusOr<std::unique_ptr<grpc::Server>> server = Listen(doors, session_service, admin_service, address);
+  if (!server.ok() && !doors.socket.empty()) {  // not every file system has sockets
+    doors.socket.clear();
+    server = Listen(doors, session_service, admin_service, address);
+  }
   if (!server.ok()) return EndEarly(server.status(), kExitBadJob);
   const absl::Status written = Outlast(setup.policy.training.chief_timeout, signals, [&] {
     const absl::Status own = store.WriteAddress(address);

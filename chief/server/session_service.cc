@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/digest/crc32c.h"
 #include "common/liveness/activity.h"
+#include "common/net/chief_channel.h"
 #include "common/net/rpc.h"
 #include "common/protocol/wire.h"
 #include "common/status/status_macros.h"
@@ -129,15 +130,9 @@ class OpenStream final : public grpc::ServerBidiReactor<proto::WorkerEnvelope, p
 
 }  // namespace
 
-grpc::Status CheckToken(ServiceContext& context, const grpc::ServerContextBase& call) {
-  if (HasToken(call, context.token)) return grpc::Status::OK;
-  ++context.refused_callers;
-  return {grpc::StatusCode::UNAUTHENTICATED, "this call does not carry the job's token (DIR/chief/token)"};
-}
-
 grpc::ServerBidiReactor<proto::WorkerEnvelope, proto::ChiefEnvelope>* SessionService::Connect(
     grpc::CallbackServerContext* call) {
-  const grpc::Status allowed = CheckToken(context_, *call);
+  const grpc::Status allowed = CheckRole(*call, Role::kJoin);
   if (!allowed.ok()) return new RefusedStream(allowed);
   return OpenStream::Start(context_, call);
 }
@@ -145,7 +140,7 @@ grpc::ServerBidiReactor<proto::WorkerEnvelope, proto::ChiefEnvelope>* SessionSer
 grpc::ServerUnaryReactor* SessionService::Beat(grpc::CallbackServerContext* call,
                                                const proto::HeartbeatRequest* request, proto::HeartbeatReply* reply) {
   grpc::ServerUnaryReactor* const reactor = call->DefaultReactor();
-  grpc::Status status = CheckToken(context_, *call);
+  grpc::Status status = CheckRole(*call, Role::kJoin);
   if (status.ok()) {
     absl::StatusOr<FencedHeartbeat> beat = FromWire(*request);
     status = ToGrpc(beat.status());
@@ -179,7 +174,7 @@ absl::Status SessionService::CheckFence(const proto::WorkerFence& fence) const {
 
 grpc::Status SessionService::UploadShare(grpc::ServerContext* call, grpc::ServerReader<proto::ShareChunk>* chunks,
                                          proto::UploadReply* reply) {
-  if (const grpc::Status allowed = CheckToken(context_, *call); !allowed.ok()) return allowed;
+  if (const grpc::Status allowed = CheckRole(*call, Role::kJoin); !allowed.ok()) return allowed;
   proto::ShareChunk first;
   if (!chunks->Read(&first) || !first.has_header()) {
     return {grpc::StatusCode::INVALID_ARGUMENT, "an upload begins with its header"};
@@ -221,7 +216,7 @@ absl::Status SessionService::TakeShare(const proto::ShareHeader& header, const S
 
 grpc::Status SessionService::Fetch(grpc::ServerContext* call, const proto::FetchRequest* request,
                                    grpc::ServerWriter<proto::FetchChunk>* chunks) {
-  if (const grpc::Status allowed = CheckToken(context_, *call); !allowed.ok()) return allowed;
+  if (const grpc::Status allowed = CheckRole(*call, Role::kJoin); !allowed.ok()) return allowed;
   if (const absl::Status fence = CheckFence(request->fence()); !fence.ok()) return ToGrpc(fence);
   absl::StatusOr<std::string> bytes = std::string();
   switch (request->what_case()) {

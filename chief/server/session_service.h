@@ -2,7 +2,7 @@
 // every decision is the core's.
 //
 // Invariants
-//   * A call without the job's token is refused before a byte of it is looked at, and counted.
+//   * A call without the job's secret is refused before a byte of it is read (common/net/chief_channel.h), and counted.
 //   * Every session gives its events in order, SessionClosed last.
 // Threading: thread-safe; handlers run on gRPC's threads.
 #ifndef LOCKSTEP_CHIEF_SERVER_SESSION_SERVICE_H_
@@ -26,19 +26,15 @@ namespace lockstep::chief {
 struct ServiceContext {
   std::string job;
   Term term = 0;
-  std::string token;
   JobStore* store = nullptr;
   SessionRegistry* sessions = nullptr;
   // Gives an event to the loop. `wait`: block while the queue is full. False: it was dropped.
   std::function<bool(Event event, bool wait)> post;
   // How long ago the loop turned last.
   std::function<absl::Duration()> since_turn;
-  // Callers without the token, so far.
+  // Calls without a secret of the job's, so far.
   std::atomic<uint64_t> refused_callers{0};
 };
-
-// OK, or Unauthenticated; counts refusals.
-grpc::Status CheckToken(ServiceContext& context, const grpc::ServerContextBase& call);
 
 class SessionService final : public proto::Session::WithCallbackMethod_Connect<
                                  proto::Session::WithCallbackMethod_Beat<proto::Session::Service>> {

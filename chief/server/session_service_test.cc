@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/net/chief_channel.h"
 #include "common/net/rpc.h"
 #include "common/protocol/wire.h"
 #include "common/sync/queue.h"
@@ -23,23 +24,22 @@ class Server {
   Server() {
     context_.job = "job-1";
     context_.term = 3;
-    context_.token = "token";
     context_.sessions = &sessions_;
     context_.post = [this](Event event, bool) { return events.Push(std::move(event)); };
     context_.since_turn = [this] { return absl::Seconds(since_turn_seconds.load()); };
     grpc::ServerBuilder builder;
     int port = 0;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.AddListeningPort("127.0.0.1:0", MakeChiefCredentials("token", [] {}).value(), &port);
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
     REQUIRE(server_ != nullptr);
-    stub = proto::Session::NewStub(MakeChannel(absl::StrCat("127.0.0.1:", port), "test"));
+    stub = proto::Session::NewStub(
+        MakeChiefChannel(absl::StrCat("127.0.0.1:", port), "test", CallerKeyOf("token", Role::kJoin).value()).channel);
   }
   ~Server() { server_->Shutdown(std::chrono::system_clock::now()); }
 
   grpc::Status Beat(const std::string& doing = "") {
     grpc::ClientContext call;
-    SetToken(call, "token");
     if (!doing.empty()) SetDoing(call, doing);
     proto::HeartbeatReply reply;
     return stub->Beat(&call, ToWire(WorkerFence{}, Heartbeat{}), &reply);
@@ -47,7 +47,6 @@ class Server {
   // What comes of a fetch that asks for nothing: InvalidArgument when its fence is right.
   grpc::StatusCode Fetch(const WorkerFence& fence) {
     grpc::ClientContext call;
-    SetToken(call, "token");
     proto::FetchRequest request;
     *request.mutable_fence() = ToWire(fence);
     const auto stream = stub->Fetch(&call, request);
@@ -58,7 +57,6 @@ class Server {
   }
   grpc::StatusCode Upload(const WorkerFence& fence) {
     grpc::ClientContext call;
-    SetToken(call, "token");
     proto::UploadReply reply;
     const auto stream = stub->UploadShare(&call, &reply);
     proto::ShareChunk chunk;
@@ -87,7 +85,6 @@ TEST_CASE("session service: only a process with an open session fetches and uplo
   CHECK(server.Upload(fence) == grpc::StatusCode::UNAVAILABLE);
 
   grpc::ClientContext call;
-  SetToken(call, "token");
   const auto session = server.stub->Connect(&call);
   REQUIRE(session->Write(ToWire(WorkerFence{"job-1", 0, kWorker}, Hello{})));
   const auto hello = server.events.Pop(kNever);

@@ -4,7 +4,6 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "common/net/token.h"
 
 namespace lockstep {
 namespace {
@@ -38,32 +37,6 @@ absl::StatusOr<HostPort> ParseHostPort(absl::string_view text) {
     return bad("has a port that is not a number from 0 to 65535");
   }
   return parsed;
-}
-
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, absl::string_view purpose) {
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
-  arguments.SetMaxSendMessageSize(kMaxMessageBytes);
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  // Not a pause between attempts: gRPC gives up an attempt that takes longer. A refused one ends at once.
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectLimitMs);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5000);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetString("lockstep.purpose", std::string(purpose));
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
-}
-
-void SetToken(grpc::ClientContext& context, const std::string& token) { context.AddMetadata(kTokenMetadataKey, token); }
-
-bool HasToken(const grpc::ServerContextBase& context, absl::string_view token) {
-  const auto& metadata = context.client_metadata();
-  const auto found = metadata.find(kTokenMetadataKey);
-  if (found == metadata.end()) return false;
-  return SameToken({found->second.data(), found->second.size()}, token);
 }
 
 void SetDoing(grpc::ClientContext& context, absl::string_view doing) {

@@ -1,4 +1,4 @@
-// What every gRPC client and server here has in common: limits, credentials' place, addresses and status conversion.
+// What every gRPC client and server here has in common: limits, addresses and status conversion.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_COMMON_NET_RPC_H_
@@ -6,7 +6,6 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
@@ -31,16 +30,6 @@ struct HostPort {
 
 // "host:port" or "[v6]:port"; port 0 to 65535. InvalidArgument says what is wrong.
 absl::StatusOr<HostPort> ParseHostPort(absl::string_view text);
-
-// A channel with a connection of its own (equal arguments would share one), without gRPC's growing back-off: callers
-// retry at their own pace. Keep-alive finds a peer that vanished without a reset.
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, absl::string_view purpose);
-
-// Adds the token to a call.
-void SetToken(grpc::ClientContext& context, const std::string& token);
-
-// True when the call shows `token`.
-bool HasToken(const grpc::ServerContextBase& context, absl::string_view token);
 
 // Words for people beside a call: what the caller has been at for a while. Long ones are cut.
 void SetDoing(grpc::ClientContext& context, absl::string_view doing);

@@ -1,4 +1,4 @@
-// The job's token: the secret that every call shows in its metadata. A caller without it learns nothing.
+// The job's token, from which the keys of its chief and of its callers are made (chief_key.h).
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_NET_TOKEN_H_
@@ -11,8 +11,6 @@
 
 namespace lockstep {
 
-// The metadata key that carries it.
-inline constexpr char kTokenMetadataKey[] = "lockstep-token";
 // The environment variable that gives it where no file does.
 inline constexpr char kTokenVariable[] = "LOCKSTEP_TOKEN";
 

@@ -10,6 +10,7 @@
 #include "common/checkpoint_format/naming.h"
 #include "common/job_place/job_place.h"
 #include "common/net/chief_address.h"
+#include "common/net/chief_channel.h"
 #include "common/net/rpc.h"
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
@@ -20,15 +21,14 @@ namespace {
 
 constexpr absl::Duration kBucketPatience = absl::Seconds(10);
 
-void Prepare(grpc::ClientContext& context, const std::string& token, absl::Duration deadline) {
+void SetDeadline(grpc::ClientContext& context, absl::Duration deadline) {
   context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(deadline));
-  SetToken(context, token);
 }
 
 }  // namespace
 
-AdminClient::AdminClient(const std::string& address, std::string token)
-    : address_(address), token_(std::move(token)), stub_(proto::Admin::NewStub(MakeChannel(address, "admin"))) {}
+AdminClient::AdminClient(const std::string& address, const CallerKey& key)
+    : address_(address), stub_(proto::Admin::NewStub(MakeChiefChannel(address, "admin", key).channel)) {}
 
 absl::StatusOr<std::unique_ptr<AdminClient>> AdminClient::ForBucket(const std::string& url,
                                                                     const std::string& address_file) {
@@ -43,8 +43,9 @@ absl::StatusOr<std::unique_ptr<AdminClient>> AdminClient::ForBucket(const std::s
                         ReadChiefAddress(*local, BaseName(address_file), BaseName(layout::kLock)));
     address = found.address;
   }
-  LS_ASSIGN_OR_RETURN(std::string token, chief::ReadToken(place->storage()));
-  return std::make_unique<AdminClient>(address, std::move(token));
+  LS_ASSIGN_OR_RETURN(const std::string token, chief::ReadToken(place->storage()));
+  LS_ASSIGN_OR_RETURN(const CallerKey key, CallerKeyOf(token, Role::kAdmin));
+  return std::make_unique<AdminClient>(address, key);
 }
 
 absl::StatusOr<std::unique_ptr<AdminClient>> AdminClient::ForDirectory(const std::string& directory,
@@ -54,22 +55,14 @@ absl::StatusOr<std::unique_ptr<AdminClient>> AdminClient::ForDirectory(const std
   LS_ASSIGN_OR_RETURN(const ChiefAddress address, address_file.empty()
                                                       ? chief::ReadAddress(*storage)
                                                       : ReadChiefAddress(*storage, address_file, layout::kLock));
-  LS_ASSIGN_OR_RETURN(std::string token, chief::ReadToken(*storage));
-  // The token goes to that address: whoever wrote it must be one who knows the token.
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> token_file, storage->OpenFile(layout::kToken));
-  const uint32_t owner = token_file->facts().owner;
-  if (address.owner != owner && address.owner != geteuid() && address.owner != 0) {
-    return absl::PermissionDeniedError(
-        absl::StrCat(storage->Describe(address_file.empty() ? layout::kAddress : address_file),
-                     " belongs to the user with id ", address.owner, ", the token beside it to ", owner,
-                     ": the token is not sent to an address that somebody else wrote. See who may write ", directory));
-  }
-  return std::make_unique<AdminClient>(address.address, std::move(token));
+  LS_ASSIGN_OR_RETURN(const std::string token, chief::ReadToken(*storage));
+  LS_ASSIGN_OR_RETURN(const CallerKey key, CallerKeyOf(token, Role::kAdmin));
+  return std::make_unique<AdminClient>(address.address, key);
 }
 
 absl::StatusOr<proto::StatusReply> AdminClient::Status(absl::Duration deadline) const {
   grpc::ClientContext context;
-  Prepare(context, token_, deadline);
+  SetDeadline(context, deadline);
   proto::StatusReply reply;
   LS_RETURN_IF_ERROR(FromGrpc(stub_->Status(&context, {}, &reply)));
   return reply;
@@ -77,7 +70,7 @@ absl::StatusOr<proto::StatusReply> AdminClient::Status(absl::Duration deadline) 
 
 absl::Status AdminClient::Stop(const std::string& by, absl::Duration deadline) const {
   grpc::ClientContext context;
-  Prepare(context, token_, deadline);
+  SetDeadline(context, deadline);
   proto::StopRequest request;
   request.set_by(by);
   proto::StopReply reply;
@@ -87,7 +80,7 @@ absl::Status AdminClient::Stop(const std::string& by, absl::Duration deadline) c
 absl::StatusOr<proto::DrainReply> AdminClient::Drain(const proto::DrainRequest& request,
                                                      absl::Duration deadline) const {
   grpc::ClientContext context;
-  Prepare(context, token_, deadline);
+  SetDeadline(context, deadline);
   proto::DrainReply reply;
   LS_RETURN_IF_ERROR(FromGrpc(stub_->Drain(&context, request, &reply)));
   return reply;
@@ -96,7 +89,7 @@ absl::StatusOr<proto::DrainReply> AdminClient::Drain(const proto::DrainRequest& 
 absl::StatusOr<std::string> AdminClient::ChangeCheckpoint(const proto::ChangeCheckpointRequest& request,
                                                           absl::Duration deadline) const {
   grpc::ClientContext context;
-  Prepare(context, token_, deadline);
+  SetDeadline(context, deadline);
   proto::ChangeCheckpointReply reply;
   LS_RETURN_IF_ERROR(FromGrpc(stub_->ChangeCheckpoint(&context, request, &reply)));
   return reply.text();
@@ -104,7 +97,7 @@ absl::StatusOr<std::string> AdminClient::ChangeCheckpoint(const proto::ChangeChe
 
 absl::Status AdminClient::ReportExit(const proto::ExitReport& report, absl::Duration deadline) const {
   grpc::ClientContext context;
-  Prepare(context, token_, deadline);
+  SetDeadline(context, deadline);
   proto::ExitReply reply;
   return FromGrpc(stub_->ReportExit(&context, report, &reply));
 }

@@ -10,13 +10,14 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/net/chief_key.h"
 #include "protos/session.grpc.pb.h"
 
 namespace lockstep::cli {
 
 class AdminClient {
  public:
-  AdminClient(const std::string& address, std::string token);
+  AdminClient(const std::string& address, const CallerKey& key);
 
   // Where the chief of a job's directory listens, with the directory's token. NotFound when no chief ever ran there.
   // With `address_file`, a path below the directory, the chief whose address stands there. Of a job in a bucket,
@@ -41,7 +42,6 @@ class AdminClient {
                                                                 const std::string& address_file);
 
   std::string address_;
-  std::string token_;
   std::unique_ptr<proto::Admin::Stub> stub_;
 };
 

@@ -21,10 +21,11 @@ std::shared_ptr<ChiefPlace> AddChiefPlace(CLI::App& command) {
 
 absl::StatusOr<std::unique_ptr<AdminClient>> ConnectTo(const ChiefPlace& place) {
   if (!place.directory.empty()) return AdminClient::ForDirectory(place.directory);
-  absl::StatusOr<std::string> found = ReadCallerToken(place.token_file);
+  const absl::StatusOr<std::string> found = ReadCallerToken(place.token_file);
   if (!found.ok()) return absl::UnauthenticatedError(found.status().message());
-  std::string token = *std::move(found);
-  return std::make_unique<AdminClient>(place.address, std::move(token));
+  const absl::StatusOr<CallerKey> key = CallerKeyOf(*found, Role::kAdmin);
+  if (!key.ok()) return absl::UnauthenticatedError(key.status().message());
+  return std::make_unique<AdminClient>(place.address, *key);
 }
 
 int ChiefFailure(const absl::Status& status) {

@@ -21,6 +21,7 @@ void AddStats(CLI::App& app, int& exit_code);
 void AddStop(CLI::App& app, int& exit_code);
 void AddDrain(CLI::App& app, int& exit_code);
 void AddDump(CLI::App& app, int& exit_code);
+void AddToken(CLI::App& app, int& exit_code);
 void AddCheckpoint(CLI::App& app, int& exit_code);
 // `lockstep checkpoint pin|unpin|rm`, below `checkpoint`.
 void AddCheckpointChanges(CLI::App& checkpoint, int& exit_code);

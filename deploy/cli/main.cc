@@ -59,6 +59,7 @@ int main(int argc, char** argv) {
   lockstep::cli::AddStop(app, exit_code);
   lockstep::cli::AddDrain(app, exit_code);
   lockstep::cli::AddDump(app, exit_code);
+  lockstep::cli::AddToken(app, exit_code);
   lockstep::cli::AddCheckpoint(app, exit_code);
   lockstep::cli::AddMetagraph(app, exit_code);
   lockstep::cli::AddData(app, exit_code);

@@ -154,6 +154,27 @@ TEST_CASE("bad input: callers without the token are refused and counted, and the
   CHECK(other.code == kExitBadToken);
   CHECK_THAT(other.output, Contains("token"));
 
+  // Who knows the chief's key and no secret: it is the chief that refuses.
+  const Result made = Run({"token", "--dir", directory, "--role", "join"});
+  REQUIRE(made.code == kExitDone);
+  const std::string pin = made.output.substr(made.output.rfind('-'));
+  Write(wrong, "lockstep-join-" + std::string(64, '0') + pin);
+  const Result forged = Run({"worker", "--chief-file", address, "--token-file", wrong, "--connect-timeout", "5"});
+  CHECK(forged.code == kExitBadToken);
+  CHECK_THAT(forged.output, Contains("secret"));
+
+  const Result reader = Run({"token", "--dir", directory, "--role", "read"});
+  Write(wrong, reader.output);
+  const Result joined = Run({"worker", "--chief-file", address, "--token-file", wrong, "--connect-timeout", "5"});
+  CHECK(joined.code == kExitBadToken);
+  CHECK_THAT(joined.output, Contains("'join'") && Contains("'read'"));
+  const std::string port = Read(address).substr(0, Read(address).find_first_of(" \n"));
+  const Result seen = Run({"status", "--chief", port, "--token-file", wrong});
+  CHECK(seen.code == kExitDone);
+  const Result stopped = Run({"stop", "--chief", port, "--token-file", wrong});
+  CHECK(stopped.code == kExitBadToken);
+  CHECK_THAT(stopped.output, Contains("'admin'"));
+
   // The chief may still be about to make it: it is waited for, but not in silence.
   Write(wrong, "");
   const Result empty = Run({"worker", "--chief-file", address, "--token-file", wrong, "--connect-timeout", "2"});

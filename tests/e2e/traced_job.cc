@@ -130,6 +130,7 @@ Logged TracedJob::CheckLog() const {
 
 Files TracedJob::ReadFiles() const {
   Files files;
+  if (!fs::exists(directory_)) return files;  // whoever would make it is held at that call
   for (const auto& entry : fs::recursive_directory_iterator(directory_)) {
     if (entry.is_regular_file()) files[fs::relative(entry.path(), directory_).string()] = Read(entry.path().string());
   }

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint_format/naming.h"
+#include "common/net/chief_key.h"
 #include "common/net/token.h"
 #include "common/status/check.h"
 
@@ -23,7 +24,7 @@ worker::ChiefLocation LocationOf(const std::string& directory) {
   location.file = absl::StrCat(directory, "/", layout::kAddress);
   const absl::StatusOr<std::string> token = ReadCallerToken(absl::StrCat(directory, "/", layout::kToken));
   LS_CHECK(token.ok(), "the chief has made its token before its crowd starts");
-  location.token = *token;
+  location.key = CallerKeyOf(*token, Role::kJoin).value();
   return location;
 }
 
@@ -37,7 +38,7 @@ Crowd::Crowd(Options options)
       work_(kQueued) {
   for (int i = 0; i < kUploaders; ++i) {
     uploaders_.push_back(std::make_unique<worker::ShareUploader>(
-        client_.token(), [this](const worker::ShareJob& job, const absl::Status& status) {
+        client_.key(), [this](const worker::ShareJob& job, const absl::Status& status) {
           size_t sender = 0;
           {
             MutexLock lock(&mutex_);

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/digest/sha256.h"
+#include "common/net/chief_channel.h"
 #include "common/net/rpc.h"
 #include "common/protocol/wire.h"
 #include "common/status/status_macros.h"
@@ -64,7 +65,7 @@ absl::Time LoadWorker::NextTick() const { return std::min(crowd_.now() + kTickEv
 
 void LoadWorker::Kill() {
   alive_ = false;
-  if (link_ != nullptr) link_->Cut();
+  if (link_ != nullptr) link_->Cancel();
   link_ = nullptr;
   beats_ = nullptr;
   if (!generation_.IsNone()) crowd_.BreakMeeting(generation_, incarnation_);
@@ -76,11 +77,10 @@ void LoadWorker::Perform(const worker::Connect&) {
   link_ = nullptr;
   const uint64_t stream = ++stream_;
   crowd_.Elsewhere([&crowd = crowd_, this, index = index_, stream] {
-    const auto fails = [&](const std::string& why) {
-      crowd.Post(index, worker::ChiefDisconnected{why, false}, stream);
-    };
     const absl::StatusOr<std::string> address = crowd.client().Address();
-    if (!address.ok()) return fails(std::string(address.status().message()));
+    if (!address.ok()) {
+      return crowd.Post(index, worker::ChiefDisconnected{std::string(address.status().message()), false}, stream);
+    }
     SessionLink::Callbacks callbacks;
     callbacks.opened = [&crowd, index, stream] { crowd.Post(index, worker::ChiefConnected{}, stream); };
     callbacks.command = [&crowd, index, stream](FencedCommand command) {
@@ -101,9 +101,7 @@ void LoadWorker::Perform(const worker::Connect&) {
         }
       });
     };
-    if (SessionLink::Open(*address, crowd.client().token(), &crowd.traffics(), callbacks, take)) return;
-    crowd.LinkEnded();
-    fails(absl::StrCat("no chief answers at ", *address));
+    SessionLink::Open(*address, crowd.client().key(), &crowd.traffics(), callbacks, take);
   });
 }
 
@@ -129,7 +127,7 @@ void LoadWorker::Beat() {
   if (!address.ok()) return;
   if (beats_ == nullptr || *address != beats_to_) {
     beats_to_ = *address;
-    beats_ = proto::Session::NewStub(MakeChannel(beats_to_, "heartbeat"));
+    beats_ = proto::Session::NewStub(MakeChiefChannel(beats_to_, "heartbeat", crowd_.client().key()).channel);
   }
   struct Call {
     std::shared_ptr<proto::Session::Stub> stub;
@@ -139,7 +137,6 @@ void LoadWorker::Beat() {
   };
   auto call = std::make_shared<Call>();
   call->stub = beats_;
-  SetToken(call->context, crowd_.client().token());
   call->context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(kBeatLimit));
   call->request = ToWire(phase_->fence, Heartbeat{phase_->phase, progress_, phase_->position});
   beat_under_way_ = true;

@@ -18,6 +18,7 @@
 #include <memory>
 #include <string>
 
+#include "common/net/chief_key.h"
 #include "common/protocol/wire.h"
 #include "common/sync/mutex.h"
 #include "protos/session.grpc.pb.h"
@@ -60,18 +61,14 @@ class SessionLink final : public grpc::ClientBidiReactor<proto::WorkerEnvelope, 
     std::function<void(const absl::Status&, std::shared_ptr<SessionLink>)> closed;
   };
 
-  // Connects, which blocks, gives the link to `take` and begins the session. False when nobody listens at `address`;
-  // nothing is called then.
-  static bool Open(const std::string& address, const std::string& token, Traffics* traffics, Callbacks callbacks,
+  // Gives the link to `take` and begins to connect and the session.
+  static void Open(const std::string& address, const CallerKey& key, Traffics* traffics, Callbacks callbacks,
                    const std::function<void(std::shared_ptr<SessionLink>)>& take);
-  ~SessionLink() override;
 
   // Queues a message; dropped once the session ended.
   void Send(const proto::WorkerEnvelope& envelope);
   // Ends the session in order.
   void Cancel() { context_.TryCancel(); }
-  // Cuts the connection without a word.
-  void Cut();
 
   void OnReadInitialMetadataDone(bool ok) override;
   void OnReadDone(bool ok) override;
@@ -85,7 +82,6 @@ class SessionLink final : public grpc::ClientBidiReactor<proto::WorkerEnvelope, 
   Traffics& traffics_;
   Callbacks callbacks_;
   std::shared_ptr<SessionLink> self_;  // as long as gRPC uses this
-  int socket_ = -1;                    // the connection's, once more
   grpc::ClientContext context_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<proto::Session::Stub> stub_;

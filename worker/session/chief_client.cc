@@ -12,6 +12,7 @@
 #include "common/job_place/job_place.h"
 #include "common/log/log.h"
 #include "common/net/chief_address.h"
+#include "common/net/chief_channel.h"
 #include "common/net/rpc.h"
 #include "common/protocol/wire.h"
 #include "common/status/status_macros.h"
@@ -156,10 +157,9 @@ absl::Status ChiefClient::Fetch(const proto::FetchRequest& request, CallGroup& g
   const absl::StatusOr<std::string> address = Address();
   if (!address.ok()) return absl::UnavailableError(address.status().message());
   grpc::ClientContext context;
-  SetToken(context, location_.token);
   const Call call(all_, group, context);
   if (call.refused()) return absl::CancelledError("the fetch was ended");
-  const auto stub = proto::Session::NewStub(MakeChannel(*address, "fetch"));
+  const auto stub = proto::Session::NewStub(MakeChiefChannel(*address, "fetch", location_.key).channel);
   const auto stream = stub->Fetch(&context, request);
   proto::FetchChunk chunk;
   uint64_t offset = 0;

@@ -1,4 +1,4 @@
-// How a worker reaches its chief: where it is, the token, and what can be fetched from it.
+// How a worker reaches its chief: where it is, the key, and what can be fetched from it.
 //
 // Threading: thread-safe. Fetches block and are called by whoever needs the bytes; Shutdown ends them.
 #ifndef LOCKSTEP_WORKER_SESSION_CHIEF_CLIENT_H_
@@ -18,6 +18,7 @@
 #include "absl/types/span.h"
 #include "common/etcd/etcd_client.h"
 #include "common/net/answer_limit.h"
+#include "common/net/chief_key.h"
 #include "common/protocol/ids.h"
 #include "common/sync/mutex.h"
 #include "protos/session.grpc.pb.h"
@@ -31,7 +32,7 @@ namespace lockstep::worker {
 struct ChiefLocation {
   std::string address;  // HOST:PORT; empty: read from `file`, or asked of `etcd`, at every attempt
   std::string file;     // DIR/chief/address; of a job in a bucket it stands for the newest record of the log
-  std::string token;
+  CallerKey key;
   std::string etcd;  // where etcd knows of the job
 };
 
@@ -68,7 +69,12 @@ class ChiefClient {
   // The chief's address now, or the last one that the file or etcd gave while it gives none: a file that somebody
   // removes says nothing of the chief. The log hears of that once. NotFound when there never was one.
   absl::StatusOr<std::string> Address() const;
-  const std::string& token() const { return location_.token; }
+  const CallerKey& key() const { return location_.key; }
+  // The chief has proved its key to this process, so that it has the right one.
+  void SetProved() const { proved_ = true; }
+  bool proved() const { return proved_; }
+  // True the first time: that somebody else answers in the chief's place is said once.
+  bool FirstStranger() const { return !met_stranger_.exchange(true); }
   AnswerLimit& connect_limit() const { return connect_limit_; }
 
   // The resolved job as YAML.
@@ -113,6 +119,8 @@ class ChiefClient {
   mutable bool said_ GUARDED_BY(mutex_) = false;  // that the file gives no address any more
   CallGroup all_;
   std::atomic<uint64_t> bytes_fetched_{0};
+  mutable std::atomic<bool> proved_{false};
+  mutable std::atomic<bool> met_stranger_{false};
 };
 
 }  // namespace lockstep::worker

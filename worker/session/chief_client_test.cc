@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/digest/crc32c.h"
 #include "common/log/log.h"
+#include "common/net/chief_channel.h"
 
 namespace lockstep::worker {
 namespace {
@@ -23,7 +24,7 @@ class OneChunk final : public proto::Session::Service {
  public:
   explicit OneChunk(grpc::StatusCode code) : code_(code) {
     grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.AddListeningPort("127.0.0.1:0", MakeChiefCredentials("token", [] {}).value(), &port_);
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
     REQUIRE(server_ != nullptr);
@@ -52,7 +53,7 @@ TEST_CASE("chief client: a stream that breaks is no bug of ours, and is tried ag
   for (const grpc::StatusCode code :
        {grpc::StatusCode::INTERNAL, grpc::StatusCode::UNKNOWN, grpc::StatusCode::CANCELLED}) {
     OneChunk chief(code);
-    ChiefClient client({chief.address(), "", "token"});
+    ChiefClient client({chief.address(), "", CallerKeyOf("token", Role::kJoin).value()});
 
     const absl::Status status = client.FetchJob({}).status();
 
@@ -63,16 +64,17 @@ TEST_CASE("chief client: a stream that breaks is no bug of ours, and is tried ag
 
 TEST_CASE("chief client: what the chief itself says about a fetch is passed on", "[session]") {
   OneChunk chief(grpc::StatusCode::NOT_FOUND);
-  ChiefClient client({chief.address(), "", "token"});
+  ChiefClient client({chief.address(), "", CallerKeyOf("token", Role::kJoin).value()});
 
   CHECK(absl::IsNotFound(client.FetchMetagraph({}, "none").status()));
   CHECK(client.bytes_fetched() == 5);
-  CHECK(absl::IsUnavailable(ChiefClient({"", "/nowhere/address", "token"}).FetchJob({}).status()));
+  CHECK(absl::IsUnavailable(
+      ChiefClient({"", "/nowhere/address", CallerKeyOf("token", Role::kJoin).value()}).FetchJob({}).status()));
 }
 
 TEST_CASE("chief client: the fetch of a share ends with its group, and with the client", "[session]") {
   OneChunk chief(grpc::StatusCode::OK);
-  ChiefClient client({chief.address(), "", "token"});
+  ChiefClient client({chief.address(), "", CallerKeyOf("token", Role::kJoin).value()});
   const bool by_group = GENERATE(true, false);
   CallGroup group;
 
@@ -106,7 +108,7 @@ class AddressFile {
 TEST_CASE("chief client: an address file that gives no address leaves the last one, and a new one is taken",
           "[session]") {
   const AddressFile file;
-  const ChiefClient client({"", file.path(), "token"});
+  const ChiefClient client({"", file.path(), CallerKeyOf("token", Role::kJoin).value()});
   CHECK(absl::IsNotFound(client.Address().status()));
   file.Say("127.0.0.1:1\n");
   CHECK(client.Address().value_or("none") == "127.0.0.1:1");
@@ -145,7 +147,7 @@ std::string Logged(F speak) {
 
 TEST_CASE("chief client: the log hears once that an address file gives no address any more", "[session]") {
   const AddressFile file;
-  const ChiefClient client({"", file.path(), "token"});
+  const ChiefClient client({"", file.path(), CallerKeyOf("token", Role::kJoin).value()});
 
   const std::string text = Logged([&] {
     for (int outage = 0; outage < 3; ++outage) {

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/log/log.h"
+#include "common/net/chief_channel.h"
 #include "common/net/rpc.h"
 #include "common/status/status_macros.h"
 
@@ -53,10 +55,9 @@ void ChiefStream::Run() {
 
 absl::Status ChiefStream::Converse() {
   LS_ASSIGN_OR_RETURN(const std::string address, client_->Address());
-  SetToken(context_, client_->token());
-  const std::shared_ptr<grpc::Channel> channel = MakeChannel(address, "session");
-  LS_RETURN_IF_ERROR(AwaitConnection(*channel, address));
-  const auto stub = proto::Session::NewStub(channel);
+  const ChiefChannel chief = MakeChiefChannel(address, "session", client_->key());
+  LS_RETURN_IF_ERROR(AwaitConnection(chief, address));
+  const auto stub = proto::Session::NewStub(chief.channel);
   const std::unique_ptr<Stream> stream = stub->Connect(&context_);
   stream->WaitForInitialMetadata();
   std::thread writer;
@@ -82,15 +83,16 @@ absl::Status ChiefStream::Converse() {
   return FromGrpc(status);
 }
 
-absl::Status ChiefStream::AwaitConnection(grpc::Channel& channel, const std::string& address) {
+absl::Status ChiefStream::AwaitConnection(const ChiefChannel& chief, const std::string& address) {
   const auto begin = std::chrono::steady_clock::now();
   const auto until = begin + absl::ToChronoMilliseconds(client_->connect_limit().limit());
   bool connected = false;
   while (!connected && std::chrono::steady_clock::now() < until) {
     const std::chrono::nanoseconds left = until - std::chrono::steady_clock::now();
-    connected = channel.WaitForConnected(std::chrono::system_clock::now() +
-                                         std::min<std::chrono::nanoseconds>(left, kLookEvery));
+    connected = chief.channel->WaitForConnected(std::chrono::system_clock::now() +
+                                                std::min<std::chrono::nanoseconds>(left, kLookEvery));
     if (connected) break;
+    if (*chief.stranger) return Stranger(address);
     if (outgoing_.closed()) return absl::CancelledError("the attempt was ended");
     if (const auto now = client_->Address(); now.ok() && *now != address) {
       return absl::UnavailableError(absl::StrCat("the chief has moved from ", address, " to ", *now));
@@ -100,8 +102,23 @@ absl::Status ChiefStream::AwaitConnection(grpc::Channel& channel, const std::str
     client_->connect_limit().Missed();
     return absl::UnavailableError(absl::StrCat("no chief answers at ", address));
   }
+  client_->SetProved();
   client_->connect_limit().Answered(absl::FromChrono(std::chrono::steady_clock::now() - begin));
   return absl::OkStatus();
+}
+
+// Whoever has taken the port of a chief that is gone ends no worker; but a worker that never had a session may have the
+// wrong token.
+absl::Status ChiefStream::Stranger(const std::string& address) {
+  if (client_->proved()) {
+    const std::string what =
+        absl::StrCat("who answers at ", address, " is not the job's chief: its key is another one");
+    if (client_->FirstStranger()) LS_LOG(warn, what, ". It is told nothing; the chief is waited for");
+    return absl::UnavailableError(what);
+  }
+  return absl::UnauthenticatedError(
+      absl::StrCat("who answers at ", address, " has another key than the chief of this token's job: either the token ",
+                   "is of another job (it is DIR/chief/token), or the address is not the chief's"));
 }
 
 void ChiefStream::Write(Stream* stream) {

@@ -17,6 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "common/net/chief_channel.h"
 #include "common/protocol/wire.h"
 #include "common/sync/mutex.h"
 #include "common/sync/queue.h"
@@ -30,7 +31,7 @@ class ChiefStream {
   struct Callbacks {
     std::function<void()> opened;
     std::function<void(FencedCommand)> command;
-    // Unauthenticated: the token was refused.
+    // Unauthenticated or PermissionDenied: the token is not the right one.
     std::function<void(const absl::Status&)> closed;
   };
 
@@ -49,7 +50,8 @@ class ChiefStream {
 
   void Run();
   absl::Status Converse();
-  absl::Status AwaitConnection(grpc::Channel& channel, const std::string& address);
+  absl::Status AwaitConnection(const ChiefChannel& chief, const std::string& address);
+  absl::Status Stranger(const std::string& address);
   void Write(Stream* stream);
 
   const ChiefClient* const client_;

@@ -42,7 +42,7 @@ struct EngineUnderTest {
 
   BoundedQueue<Event> events{64};
   BoundedQueue<std::string> keys{64};
-  ChiefClient client{ChiefLocation{"127.0.0.1:1", "", "token"}};
+  ChiefClient client{ChiefLocation{"127.0.0.1:1", "", CallerKeyOf("token", Role::kJoin).value()}};
   Engine engine;
 };
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/liveness/activity.h"
+#include "common/net/chief_channel.h"
 #include "common/net/rpc.h"
 #include "common/protocol/wire.h"
 #include "protos/session.grpc.pb.h"
@@ -67,10 +68,9 @@ void HeartbeatThread::Run() {
     if (!send || !now.ok()) continue;
     if (stub == nullptr || *now != address) {
       address = *now;
-      stub = proto::Session::NewStub(MakeChannel(address, "heartbeat"));
+      stub = proto::Session::NewStub(MakeChiefChannel(address, "heartbeat", options_.client->key()).channel);
     }
     grpc::ClientContext context;
-    SetToken(context, options_.client->token());
     if (!signs.doing.empty()) SetDoing(context, signs.doing);
     context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(limit_.limit()));
     proto::HeartbeatReply reply;

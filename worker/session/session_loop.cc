@@ -37,7 +37,7 @@ SessionLoop::SessionLoop(Options options)
                .send_store = [this](const Generation& generation, const std::string& key,
                                     const std::string& value) { SendStoreKey(generation, key, value); },
                .device = options_.device}),
-      uploader_(options_.chief.token,
+      uploader_(options_.chief.key,
                 [this](const ShareJob& job, const absl::Status& status) {
                   if (status.ok()) {
                     Post(ShareUploaded{job.snapshot, job.share, job.shares});
@@ -152,17 +152,18 @@ void SessionLoop::Perform(const Connect&) {
   old.reset();
   const uint64_t number = ++stream_number_;
   auto stream = std::make_shared<ChiefStream>(
-      &client_,
-      ChiefStream::Callbacks{
-          .opened = [this, number] { Post(ChiefConnected{}, number); },
-          .command =
-              [this, number](FencedCommand command) {
-                Post(CommandReceived{command.fence, std::move(command.command)}, number);
-              },
-          .closed =
-              [this, number](const absl::Status& status) {
-                Post(ChiefDisconnected{std::string(status.message()), absl::IsUnauthenticated(status)}, number);
-              }});
+      &client_, ChiefStream::Callbacks{
+                    .opened = [this, number] { Post(ChiefConnected{}, number); },
+                    .command =
+                        [this, number](FencedCommand command) {
+                          Post(CommandReceived{command.fence, std::move(command.command)}, number);
+                        },
+                    .closed =
+                        [this, number](const absl::Status& status) {
+                          Post(ChiefDisconnected{std::string(status.message()),
+                                                 absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status)},
+                               number);
+                        }});
   MutexLock lock(&mutex_);
   stream_ = std::move(stream);
 }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/digest/crc32c.h"
+#include "common/net/chief_channel.h"
 #include "common/net/delaying_proxy.h"
 #include "common/net/rpc.h"
 #include "common/sync/queue.h"
@@ -26,7 +27,7 @@ class DistantChief final : public proto::Session::Service {
  public:
   DistantChief() {
     grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.AddListeningPort("127.0.0.1:0", MakeChiefCredentials("token", [] {}).value(), &port_);
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
     REQUIRE(server_ != nullptr);
@@ -36,7 +37,7 @@ class DistantChief final : public proto::Session::Service {
     server_->Shutdown(std::chrono::system_clock::now());
     proxy_.reset();
   }
-  ChiefLocation location() const { return {proxy_->address(), "", "token"}; }
+  ChiefLocation location() const { return {proxy_->address(), "", CallerKeyOf("token", Role::kJoin).value()}; }
 
   grpc::Status Connect(grpc::ServerContext* call,
                        grpc::ServerReaderWriter<proto::ChiefEnvelope, proto::WorkerEnvelope>* stream) override {
@@ -131,7 +132,8 @@ TEST_CASE("slow link: fetches and uploads end well", "[session]") {
   layout.tensors.push_back({{"w", DType::kF32, {2, 3}}, StateGroup::kModel, StateKind::kParameter, "w"});
   layout.tensors.push_back({{kStepCounterName, DType::kI64, {}}, StateGroup::kOptimizer, StateKind::kCounter, ""});
   BoundedQueue<absl::Status> ended(1);
-  ShareUploader uploader("token", [&](const ShareJob&, const absl::Status& status) { ended.Push(status); });
+  ShareUploader uploader(CallerKeyOf("token", Role::kJoin).value(),
+                         [&](const ShareJob&, const absl::Status& status) { ended.Push(status); });
   const auto state = std::make_shared<const HostState>(HostState::Create(layout).value());
   const auto digests = std::make_shared<const StateDigests>(state->Digests());
   REQUIRE(uploader.Start({chief.location().address, {}, {"line", 7, digests->state}, 0, 1, state, digests}).ok());

@@ -25,6 +25,7 @@
 #include "common/job_place/job_place.h"
 #include "common/liveness/dump.h"
 #include "common/log/log.h"
+#include "common/net/chief_channel.h"
 #include "common/net/descriptors.h"
 #include "common/net/rpc.h"
 #include "common/net/token.h"
@@ -172,7 +173,10 @@ int WorkerMain(const WorkerOptions& options) {
     FlushLog();
     return kExitPreempted;
   }
-  if (!token.ok()) return Fail(token.status(), kExitBadToken);
+  absl::StatusOr<CallerKey> key =
+      token.ok() ? CallerKeyOf(*token, Role::kJoin) : absl::StatusOr<CallerKey>(token.status());
+  if (!key.ok()) return Fail(key.status(), kExitBadToken);
+  if (!options.chief_file.empty() && !IsInBucket(options.chief_file)) key->socket = SocketBeside(options.chief_file);
 
   SessionLoop::Options loop_options;
   loop_options.core.incarnation = NewIncarnation();
@@ -183,7 +187,7 @@ int WorkerMain(const WorkerOptions& options) {
   loop_options.core.peer_address = (*probe)->address();
   loop_options.core.device = device::WorkerDeviceText(*device);
   loop_options.device = *device;
-  loop_options.chief = {options.chief, options.chief_file, *token, options.chief_etcd};
+  loop_options.chief = {options.chief, options.chief_file, *key, options.chief_etcd};
   loop_options.peer_host = options.peer_host;
   loop_options.connect_timeout = absl::Seconds(options.connect_timeout_s);
   if (!options.record_directory.empty()) {

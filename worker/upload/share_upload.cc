@@ -8,6 +8,7 @@
 #include "common/checkpoint_format/share_proof.h"
 #include "common/checkpoint_format/shares.h"
 #include "common/liveness/activity.h"
+#include "common/net/chief_channel.h"
 #include "common/net/raw_chunk.h"
 #include "common/net/rpc.h"
 #include "common/protocol/wire.h"
@@ -34,8 +35,8 @@ proto::ShareChunk HeaderOf(const ShareJob& job, const Share& share) {
 
 }  // namespace
 
-ShareUploader::ShareUploader(std::string token, Done done)
-    : token_(std::move(token)), done_(std::move(done)), queue_(kWaitingShares), thread_([this] { Run(); }) {}
+ShareUploader::ShareUploader(CallerKey key, Done done)
+    : key_(std::move(key)), done_(std::move(done)), queue_(kWaitingShares), thread_([this] { Run(); }) {}
 
 ShareUploader::~ShareUploader() {
   queue_.Close();
@@ -84,14 +85,13 @@ absl::Status ShareUploader::Upload(const ShareJob& job) {
   const Share& share = plan.shares[job.share];
 
   grpc::ClientContext context;
-  SetToken(context, token_);
   {
     MutexLock lock(&mutex_);
     if (stopping_) return absl::CancelledError("the worker is ending");
     current_ = &context;
     current_snapshot_ = job.snapshot;
   }
-  const std::shared_ptr<grpc::Channel> channel = MakeChannel(job.chief, "upload");
+  const std::shared_ptr<grpc::Channel> channel = MakeChiefChannel(job.chief, "upload", key_).channel;
   proto::UploadReply reply;
   const auto stream = BeginRawUpload(channel, context, reply);
   bool open = stream->Write(RawChunk(HeaderOf(job, share)));

@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "common/digest/state_digest.h"
+#include "common/net/chief_key.h"
 #include "common/protocol/ids.h"
 #include "common/sync/mutex.h"
 #include "common/sync/queue.h"
@@ -41,7 +42,7 @@ class ShareUploader {
   // Cancel.
   using Done = std::function<void(const ShareJob& job, const absl::Status& status)>;
 
-  ShareUploader(std::string token, Done done);
+  ShareUploader(CallerKey key, Done done);
   // Cancels what is under way.
   ~ShareUploader();
 
@@ -57,7 +58,7 @@ class ShareUploader {
   void Run();
   absl::Status Upload(const ShareJob& job);
 
-  const std::string token_;
+  const CallerKey key_;
   const Done done_;
   BoundedQueue<ShareJob> queue_;
   std::atomic<uint64_t> bytes_sent_{0};

@@ -1,0 +1,80 @@
+#include "common/net/chief_key.h"
+
+#include <catch2/catch.hpp>
+#include <set>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace lockstep {
+namespace {
+
+using Catch::Contains;
+
+const std::string kToken = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+TEST_CASE("chief key: secrets and pin are those of the formulas in any version", "[net]") {
+  // By a program of its own: HMAC-SHA512, and the multiple of P-256's generator in plain integers.
+  const CallerKey key = CallerKeyOf(kToken, Role::kJoin).value();
+
+  CHECK(key.secret == "8e1880e0f163f1dbf70fc9c850aa5f60b937e780aaea162a799857c3b0c5bff0");
+  CHECK(key.pin == "73b82a545a016722058d21c64357d0af7a4343b93c4920c7222077a7f535a805");
+}
+
+TEST_CASE("chief key: every role and every token has a secret of its own, and a token one pin", "[net]") {
+  std::set<std::string> secrets = {kToken};
+  std::set<std::string> pins;
+  for (const std::string& token : {kToken, kToken + "0", std::string("token")}) {
+    for (const Role role : {Role::kRead, Role::kJoin, Role::kAdmin}) {
+      const CallerKey key = CallerKeyOf(token, role).value();
+      CHECK(secrets.insert(key.secret).second);
+      pins.insert(key.pin);
+      CHECK(RoleOfSecret(token, key.secret) == role);
+      CHECK(RoleOfSecret(token + "x", key.secret) == std::nullopt);
+    }
+    CHECK(RoleOfSecret(token, token) == std::nullopt);
+    CHECK(RoleOfSecret(token, "") == std::nullopt);
+  }
+  CHECK(pins.size() == 3);
+}
+
+TEST_CASE("chief key: a role credential has one role's secret and the pin, and nothing of the token", "[net]") {
+  for (const Role role : {Role::kRead, Role::kJoin, Role::kAdmin}) {
+    const std::string credential = RoleCredential(kToken, role).value();
+    const CallerKey whole = CallerKeyOf(kToken, role).value();
+    CHECK_FALSE(absl::StrContains(credential, kToken));
+
+    const CallerKey key = CallerKeyOf(credential, Role::kAdmin).value();
+
+    CHECK(key.role == role);
+    CHECK(key.secret == whole.secret);
+    CHECK(key.pin == whole.pin);
+    CHECK_FALSE(RoleCredential(credential, Role::kAdmin).ok());
+  }
+}
+
+TEST_CASE("chief key: a damaged role credential is refused, and an empty token", "[net]") {
+  const std::string credential = RoleCredential(kToken, Role::kJoin).value();
+  for (const std::string& damaged : {credential.substr(0, credential.size() - 1), credential + "0",
+                                     absl::StrCat("lockstep-guest", credential.substr(13)),
+                                     std::string("lockstep-join"), std::string("lockstep-")}) {
+    INFO(damaged);
+    const absl::Status refused = CallerKeyOf(damaged, Role::kJoin).status();
+    CHECK(absl::IsInvalidArgument(refused));
+    CHECK_THAT(std::string(refused.message()), Contains("lockstep token"));
+  }
+  CHECK(absl::IsInvalidArgument(CallerKeyOf("", Role::kRead).status()));
+}
+
+TEST_CASE("chief key: the certificate has the pin of the token", "[net]") {
+  const ChiefIdentity identity = ChiefIdentityOf(kToken).value();
+
+  CHECK(PinOf(identity.certificate) == CallerKeyOf(kToken, Role::kRead).value().pin);
+  CHECK(PinOf(ChiefIdentityOf("other").value().certificate) != PinOf(identity.certificate));
+  CHECK(PinOf("no certificate").empty());
+  CHECK(PinOf("").empty());
+}
+
+}  // namespace
+}  // namespace lockstep
