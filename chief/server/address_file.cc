@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "common/net/chief_channel.h"
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
 #include "common/storage/local/local_storage.h"
@@ -49,6 +50,7 @@ void RemoveAddressFile(const std::string& path) {
   std::error_code none;
   fs::remove(path, none);
   fs::remove(absl::StrCat(path, kStaged), none);
+  if (const std::string socket = SocketBeside(path); !socket.empty()) fs::remove(socket, none);
 }
 
 }  // namespace lockstep::chief

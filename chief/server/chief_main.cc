@@ -52,6 +52,10 @@ namespace lockstep::chief {
 namespace {
 
 constexpr absl::Duration kFlushLimit = absl::Seconds(1);
+// Of a caller that nobody knows yet: several round trips of a second each.
+constexpr int kHandshakeLimitMs = 5000;
+// Each of a worker's connections has one purpose, and one or two calls at a time.
+constexpr int kMostCallsOfAConnection = 16;
 // Of a worker: its session, its heartbeats, and what it fetches and sends. Of the chief itself: files and listeners.
 constexpr uint64_t kDescriptorsPerWorker = 4;
 constexpr uint64_t kOwnDescriptors = 64;
@@ -96,6 +100,8 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> Listen(const Doors& doors, Session
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeLimitMs);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostCallsOfAConnection);
     builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
     builder.SetMaxSendMessageSize(kMaxMessageBytes);
     builder.AddListeningPort(tried.ToString(), doors.credentials, &bound);
@@ -285,7 +291,6 @@ int Serve(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup, JobSto
 int ChiefMain(const ChiefOptions& options) {
   InitLog({.role = "chief"});
   HandOverLastLine(options.cause_fd, /*also_logged=*/false);
-  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);  // what fails is said here, once
   const sigset_t signals = BlockStopSignals();
   SurviveTerminal();
   StartLiveness("chief", options.directory.empty() ? "" : LogFolder(options.directory));

@@ -145,7 +145,7 @@ absl::StatusOr<FoundMark> JobStore::Claim(const JobSetup& setup, int& exit_code)
   if (hold_->in_bucket()) {
     earlier_address_ = address_in_log;
   } else if (const auto earlier = ReadAddress(*storage_); earlier.ok()) {
-    earlier_address_ = earlier->address;
+    earlier_address_ = *earlier;
   }
   absl::StatusOr<std::string> token = LoadOrMakeToken(*hold_);
   exit_code = TokenExitCode(token.status());

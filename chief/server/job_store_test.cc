@@ -324,7 +324,7 @@ TEST_CASE("job store: the address is bound to the lock that somebody made again"
 
   CHECK((*store)->KeepAddress().ok());
 
-  CHECK(ReadAddress(*storage)->address == "127.0.0.1:4242");
+  CHECK(ReadAddress(*storage).value() == "127.0.0.1:4242");
 }
 
 TEST_CASE("job store: a disk that stays full gets no event file at each attempt", "[server]") {

@@ -77,7 +77,7 @@ TEST_CASE("term: a newer chief fences the older one, which can publish nothing m
   CHECK_FALSE(storage.Exists("staging/term-000001").value());
   CHECK(storage.List(layout::StagingPath(newer->term())).value().empty());
   CHECK(WriteAddress(*newer, "fresh:1").ok());
-  CHECK(ReadAddress(storage)->address == "fresh:1");
+  CHECK(ReadAddress(storage).value() == "fresh:1");
 }
 
 TEST_CASE("term: of two claims in a race, at every interleaving, exactly the newer can publish", "[term]") {
@@ -249,16 +249,16 @@ TEST_CASE("address: a copy of the directory does not lead to the chief of the or
   std::filesystem::copy(place.path() + "/original", place.path() + "/copy", std::filesystem::copy_options::recursive);
   const auto copy = LocalStorage::Open(place.path() + "/copy").value();
 
-  CHECK(ReadAddress(*original)->address == "127.0.0.1:4242");
+  CHECK(ReadAddress(*original).value() == "127.0.0.1:4242");
   CHECK(content.substr(0, 15) == "127.0.0.1:4242\n");
   CHECK(ReadAddress(*copy).status().code() == absl::StatusCode::kFailedPrecondition);
   CHECK_THAT(std::string(ReadAddress(*copy).status().message()), Contains("copy/chief/address"));
 
   // A directory that was moved is the same one; an address without a lock beside it is taken as it is.
   std::filesystem::rename(place.path() + "/original", place.path() + "/moved");
-  CHECK(ReadAddress(*LocalStorage::Open(place.path() + "/moved").value())->address == "127.0.0.1:4242");
+  CHECK(ReadAddress(*LocalStorage::Open(place.path() + "/moved").value()).value() == "127.0.0.1:4242");
   std::filesystem::remove(place.path() + "/copy/chief/lock");
-  CHECK(ReadAddress(*copy)->address == "127.0.0.1:4242");
+  CHECK(ReadAddress(*copy).value() == "127.0.0.1:4242");
 }
 
 TEST_CASE("address: one that was damaged is named, and a single line is read", "[term]") {
@@ -272,7 +272,7 @@ TEST_CASE("address: one that was damaged is named, and a single line is read", "
 
   REQUIRE(hold->Replace(layout::kAddress, "host:5\n").ok());
 
-  CHECK(ReadAddress(storage)->address == "host:5");
+  CHECK(ReadAddress(storage).value() == "host:5");
 }
 
 TEST_CASE("claim: of a copy that there is no room for, the next chief keeps no part", "[term]") {

@@ -88,7 +88,7 @@ absl::Status WriteAddress(TermHold& hold, absl::string_view address) {
   return hold.Replace(layout::kAddress, EncodeChiefAddress(address, lock.ok() ? (*lock)->facts().identity : 0));
 }
 
-absl::StatusOr<ChiefAddress> ReadAddress(const Storage& storage) {
+absl::StatusOr<std::string> ReadAddress(const Storage& storage) {
   return ReadChiefAddress(storage, layout::kAddress, layout::kLock);
 }
 

@@ -27,7 +27,7 @@ absl::Status CheckTokenIsOwn(const Storage& storage, const FileFacts& own);
 
 // Where the chief of the newest term listens, "HOST:PORT". Codes of reading as ReadChiefAddress.
 absl::Status WriteAddress(TermHold& hold, absl::string_view address);
-absl::StatusOr<ChiefAddress> ReadAddress(const Storage& storage);
+absl::StatusOr<std::string> ReadAddress(const Storage& storage);
 
 }  // namespace lockstep::chief
 

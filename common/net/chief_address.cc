@@ -25,7 +25,7 @@ std::string EncodeChiefAddress(absl::string_view address, uint64_t lock_identity
   return SealText(absl::StrCat(address, "\n", lock));
 }
 
-absl::StatusOr<ChiefAddress> ReadChiefAddress(const Storage& storage, absl::string_view path,
+absl::StatusOr<std::string> ReadChiefAddress(const Storage& storage, absl::string_view path,
                                               absl::string_view lock_path) {
   const std::string shown = storage.Describe(path);
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, storage.OpenFile(path));
@@ -40,8 +40,8 @@ absl::StatusOr<ChiefAddress> ReadChiefAddress(const Storage& storage, absl::stri
   if (lines.size() > 2 || (lines.size() == 2 && !bound)) {
     return absl::DataLossError(absl::StrCat(shown, " was damaged: it holds more than an address"));
   }
-  ChiefAddress found{std::string(absl::StripAsciiWhitespace(lines[0])), file->facts().owner};
-  if (found.address.empty()) return absl::NotFoundError(absl::StrCat(shown, " is empty"));
+  std::string found(absl::StripAsciiWhitespace(lines[0]));
+  if (found.empty()) return absl::NotFoundError(absl::StrCat(shown, " is empty"));
   if (!bound) return found;
   const auto beside = storage.OpenFile(lock_path);
   const uint64_t identity = beside.ok() ? (*beside)->facts().identity : 0;

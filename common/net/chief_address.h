@@ -18,19 +18,14 @@
 
 namespace lockstep {
 
-struct ChiefAddress {
-  std::string address;  // HOST:PORT
-  uint32_t owner = 0;   // user that the file belongs to
-};
-
 // The file's content. `lock_identity`: FileFacts::identity of the lock beside it, 0 when there is none.
 std::string EncodeChiefAddress(absl::string_view address, uint64_t lock_identity);
 
-// Reads the address at `path`, with the lock at `lock_path` beside it. NotFound: no chief ever listened; DataLoss: the
+// Reads the address at `path`, HOST:PORT, with the lock at `lock_path` beside it. NotFound: no chief ever listened; DataLoss: the
 // file is damaged; FailedPrecondition: another lock lay beside it when it was written, so it is of the directory that
 // this one is a copy of, or of a chief whose lock somebody removed. A chief that lives writes its own again.
-absl::StatusOr<ChiefAddress> ReadChiefAddress(const Storage& storage, absl::string_view path,
-                                              absl::string_view lock_path);
+absl::StatusOr<std::string> ReadChiefAddress(const Storage& storage, absl::string_view path,
+                                             absl::string_view lock_path);
 
 }  // namespace lockstep
 

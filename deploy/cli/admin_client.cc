@@ -10,7 +10,6 @@
 #include "common/checkpoint_format/naming.h"
 #include "common/job_place/job_place.h"
 #include "common/net/chief_address.h"
-#include "common/net/chief_channel.h"
 #include "common/net/rpc.h"
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
@@ -27,8 +26,20 @@ void SetDeadline(grpc::ClientContext& context, absl::Duration deadline) {
 
 }  // namespace
 
-AdminClient::AdminClient(const std::string& address, const CallerKey& key)
-    : address_(address), stub_(proto::Admin::NewStub(MakeChiefChannel(address, "admin", key).channel)) {}
+AdminClient::AdminClient(const std::string& address, const CallerKey& key, bool of_directory)
+    : address_(address),
+      of_directory_(of_directory),
+      chief_(MakeChiefChannel(address, "admin", key)),
+      stub_(proto::Admin::NewStub(chief_.channel)) {}
+
+absl::Status AdminClient::Explain(const grpc::Status& status) const {
+  if (status.ok() || !*chief_.stranger) return FromGrpc(status);
+  const std::string what = absl::StrCat("who answers at ", address_, " has another key than the chief of this ");
+  if (of_directory_) return absl::UnavailableError(absl::StrCat(what, "job, and was told nothing"));
+  return absl::UnauthenticatedError(absl::StrCat(
+      what,
+      "token's job, and was told nothing: either the token is of another job, or the address is not the chief's"));
+}
 
 absl::StatusOr<std::unique_ptr<AdminClient>> AdminClient::ForBucket(const std::string& url,
                                                                     const std::string& address_file) {
@@ -39,32 +50,30 @@ absl::StatusOr<std::unique_ptr<AdminClient>> AdminClient::ForBucket(const std::s
   } else {
     const std::string folder(ParentPath(address_file));
     LS_ASSIGN_OR_RETURN(const std::unique_ptr<LocalStorage> local, LocalStorage::Open(folder.empty() ? "." : folder));
-    LS_ASSIGN_OR_RETURN(const ChiefAddress found,
-                        ReadChiefAddress(*local, BaseName(address_file), BaseName(layout::kLock)));
-    address = found.address;
+    LS_ASSIGN_OR_RETURN(address, ReadChiefAddress(*local, BaseName(address_file), BaseName(layout::kLock)));
   }
   LS_ASSIGN_OR_RETURN(const std::string token, chief::ReadToken(place->storage()));
   LS_ASSIGN_OR_RETURN(const CallerKey key, CallerKeyOf(token, Role::kAdmin));
-  return std::make_unique<AdminClient>(address, key);
+  return std::make_unique<AdminClient>(address, key, /*of_directory=*/true);
 }
 
 absl::StatusOr<std::unique_ptr<AdminClient>> AdminClient::ForDirectory(const std::string& directory,
                                                                        const std::string& address_file) {
   if (IsInBucket(directory)) return ForBucket(directory, address_file);
   LS_ASSIGN_OR_RETURN(std::unique_ptr<LocalStorage> storage, LocalStorage::Open(directory));
-  LS_ASSIGN_OR_RETURN(const ChiefAddress address, address_file.empty()
-                                                      ? chief::ReadAddress(*storage)
-                                                      : ReadChiefAddress(*storage, address_file, layout::kLock));
+  LS_ASSIGN_OR_RETURN(const std::string address, address_file.empty()
+                                                     ? chief::ReadAddress(*storage)
+                                                     : ReadChiefAddress(*storage, address_file, layout::kLock));
   LS_ASSIGN_OR_RETURN(const std::string token, chief::ReadToken(*storage));
   LS_ASSIGN_OR_RETURN(const CallerKey key, CallerKeyOf(token, Role::kAdmin));
-  return std::make_unique<AdminClient>(address.address, key);
+  return std::make_unique<AdminClient>(address, key, /*of_directory=*/true);
 }
 
 absl::StatusOr<proto::StatusReply> AdminClient::Status(absl::Duration deadline) const {
   grpc::ClientContext context;
   SetDeadline(context, deadline);
   proto::StatusReply reply;
-  LS_RETURN_IF_ERROR(FromGrpc(stub_->Status(&context, {}, &reply)));
+  LS_RETURN_IF_ERROR(Explain(stub_->Status(&context, {}, &reply)));
   return reply;
 }
 
@@ -74,7 +83,7 @@ absl::Status AdminClient::Stop(const std::string& by, absl::Duration deadline) c
   proto::StopRequest request;
   request.set_by(by);
   proto::StopReply reply;
-  return FromGrpc(stub_->Stop(&context, request, &reply));
+  return Explain(stub_->Stop(&context, request, &reply));
 }
 
 absl::StatusOr<proto::DrainReply> AdminClient::Drain(const proto::DrainRequest& request,
@@ -82,7 +91,7 @@ absl::StatusOr<proto::DrainReply> AdminClient::Drain(const proto::DrainRequest& 
   grpc::ClientContext context;
   SetDeadline(context, deadline);
   proto::DrainReply reply;
-  LS_RETURN_IF_ERROR(FromGrpc(stub_->Drain(&context, request, &reply)));
+  LS_RETURN_IF_ERROR(Explain(stub_->Drain(&context, request, &reply)));
   return reply;
 }
 
@@ -91,7 +100,7 @@ absl::StatusOr<std::string> AdminClient::ChangeCheckpoint(const proto::ChangeChe
   grpc::ClientContext context;
   SetDeadline(context, deadline);
   proto::ChangeCheckpointReply reply;
-  LS_RETURN_IF_ERROR(FromGrpc(stub_->ChangeCheckpoint(&context, request, &reply)));
+  LS_RETURN_IF_ERROR(Explain(stub_->ChangeCheckpoint(&context, request, &reply)));
   return reply.text();
 }
 
@@ -99,7 +108,7 @@ absl::Status AdminClient::ReportExit(const proto::ExitReport& report, absl::Dura
   grpc::ClientContext context;
   SetDeadline(context, deadline);
   proto::ExitReply reply;
-  return FromGrpc(stub_->ReportExit(&context, report, &reply));
+  return Explain(stub_->ReportExit(&context, report, &reply));
 }
 
 }  // namespace lockstep::cli

@@ -10,14 +10,15 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/net/chief_key.h"
+#include "common/net/chief_channel.h"
 #include "protos/session.grpc.pb.h"
 
 namespace lockstep::cli {
 
 class AdminClient {
  public:
-  AdminClient(const std::string& address, const CallerKey& key);
+  // `of_directory`: the key is of the directory that gave the address, so that it is right.
+  AdminClient(const std::string& address, const CallerKey& key, bool of_directory = false);
 
   // Where the chief of a job's directory listens, with the directory's token. NotFound when no chief ever ran there.
   // With `address_file`, a path below the directory, the chief whose address stands there. Of a job in a bucket,
@@ -25,7 +26,8 @@ class AdminClient {
   static absl::StatusOr<std::unique_ptr<AdminClient>> ForDirectory(const std::string& directory,
                                                                    const std::string& address_file = "");
 
-  // Unavailable when nobody answers, PermissionDenied for a wrong token.
+  // Unavailable when the chief does not answer, also when another program has its port; Unauthenticated when that may
+  // be since the token is of another job; PermissionDenied where the token's role is too low.
   absl::StatusOr<proto::StatusReply> Status(absl::Duration deadline) const;
   absl::Status Stop(const std::string& by, absl::Duration deadline) const;
   // InvalidArgument: refused, with the reason.
@@ -41,8 +43,12 @@ class AdminClient {
   static absl::StatusOr<std::unique_ptr<AdminClient>> ForBucket(const std::string& url,
                                                                 const std::string& address_file);
 
-  std::string address_;
-  std::unique_ptr<proto::Admin::Stub> stub_;
+  absl::Status Explain(const grpc::Status& status) const;
+
+  const std::string address_;
+  const bool of_directory_;
+  const ChiefChannel chief_;
+  const std::unique_ptr<proto::Admin::Stub> stub_;
 };
 
 }  // namespace lockstep::cli

@@ -1,4 +1,5 @@
 // The `lockstep` command line. Parses, hands over to a subcommand, ends with its exit code.
+#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -43,6 +44,7 @@ void AddHelp(CLI::App& app, int& exit_code) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);  // what fails is said by the commands, once
   lockstep::RaiseDescriptorLimit();  // a checkpoint may have more files than the usual limit allows
   CLI::App app{"Trains one model on many machines that may disappear at any moment; the result does not change.",
                "lockstep"};

@@ -143,13 +143,12 @@ absl::StatusOr<std::string> ChiefClient::ReadAddress() const {
   const std::string path = location_.file.find('/') == std::string::npos ? "./" + location_.file : location_.file;
   const std::string directory(ParentPath(path));
   const absl::StatusOr<std::unique_ptr<LocalStorage>> place = LocalStorage::Open(directory.empty() ? "/" : directory);
-  absl::StatusOr<ChiefAddress> found = place.ok() ? ReadChiefAddress(**place, BaseName(path), BaseName(layout::kLock))
-                                                  : absl::StatusOr<ChiefAddress>(place.status());
+  absl::StatusOr<std::string> found = place.ok() ? ReadChiefAddress(**place, BaseName(path), BaseName(layout::kLock))
+                                                 : absl::StatusOr<std::string>(place.status());
   if (absl::IsNotFound(found.status())) {
     return absl::NotFoundError(absl::StrCat(location_.file, " does not give a chief's address (yet)"));
   }
-  LS_RETURN_IF_ERROR(found.status());
-  return std::move(found->address);
+  return found;
 }
 
 absl::Status ChiefClient::Fetch(const proto::FetchRequest& request, CallGroup& group,

@@ -140,7 +140,6 @@ int WorkerMain(const WorkerOptions& options) {
   InitLog({.role = options.name.empty() ? "worker" : options.name});
   HandOverLastLine(options.cause_fd, /*also_logged=*/true);
   if (device::ClearKernelEnvironment().must_restart) return Fail(ExecuteAgain(), kExitBug);
-  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);  // what fails is said here, once
   const sigset_t signals = BlockStopSignals();
   SurviveTerminal();
   RaiseDescriptorLimit();  // one for each peer, and more while they connect
