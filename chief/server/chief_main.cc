@@ -212,6 +212,21 @@ int RecordEnd(JobStore& store, int code) {
   return code;
 }
 
+// Listens at the address, and at the socket where the folder can have one.
+absl::StatusOr<std::unique_ptr<grpc::Server>> OpenDoors(const ChiefOptions& options, const JobSetup& setup,
+                                                        const JobStore& store, ServiceContext& context,
+                                                        SessionService& session, AdminService& admin,
+                                                        std::string& address) {
+  const auto refused = [&context] { ++context.refused_callers; };
+  Doors doors = {options.listen, store.earlier_address(), SocketOf(options, setup.directory), nullptr,
+                 MakeSocketCredentials(store.token(), refused)};
+  LS_ASSIGN_OR_RETURN(doors.credentials, MakeChiefCredentials(store.token(), refused));
+  absl::StatusOr<std::unique_ptr<grpc::Server>> server = Listen(doors, session, admin, address);
+  if (server.ok() || doors.socket.empty()) return server;
+  doors.socket.clear();  // not every file system has sockets
+  return Listen(doors, session, admin, address);
+}
+
 int Serve(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup, JobStore& store, const sigset_t& signals) {
   SessionRegistry sessions;
   ChiefLoop::Options loop_options;
@@ -234,17 +249,9 @@ int Serve(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup, JobSto
   SessionService session_service(&context);
   AdminService admin_service(&context, &loop);
 
-  const auto refused = [&context] { ++context.refused_callers; };
-  const auto credentials = MakeChiefCredentials(store.token(), refused);
-  if (!credentials.ok()) return EndEarly(credentials.status(), kExitBug);
-  Doors doors = {options.listen, store.earlier_address(), SocketOf(options, setup.directory), *credentials,
-                 MakeSocketCredentials(store.token(), refused)};
   std::string address;
-  absl::StatusOr<std::unique_ptr<grpc::Server>> server = Listen(doors, session_service, admin_service, address);
-  if (!server.ok() && !doors.socket.empty()) {  // not every file system has sockets
-    doors.socket.clear();
-    server = Listen(doors, session_service, admin_service, address);
-  }
+  absl::StatusOr<std::unique_ptr<grpc::Server>> server =
+      OpenDoors(options, setup, store, context, session_service, admin_service, address);
   if (!server.ok()) return EndEarly(server.status(), kExitBadJob);
   const absl::Status written = Outlast(setup.policy.training.chief_timeout, signals, [&] {
     const absl::Status own = store.WriteAddress(address);

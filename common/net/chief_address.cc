@@ -26,7 +26,7 @@ std::string EncodeChiefAddress(absl::string_view address, uint64_t lock_identity
 }
 
 absl::StatusOr<std::string> ReadChiefAddress(const Storage& storage, absl::string_view path,
-                                              absl::string_view lock_path) {
+                                             absl::string_view lock_path) {
   const std::string shown = storage.Describe(path);
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, storage.OpenFile(path));
   if (file->size() > kMaxAddressBytes) return absl::DataLossError(absl::StrCat(shown, " is too long for an address"));

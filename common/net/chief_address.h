@@ -21,9 +21,10 @@ namespace lockstep {
 // The file's content. `lock_identity`: FileFacts::identity of the lock beside it, 0 when there is none.
 std::string EncodeChiefAddress(absl::string_view address, uint64_t lock_identity);
 
-// Reads the address at `path`, HOST:PORT, with the lock at `lock_path` beside it. NotFound: no chief ever listened; DataLoss: the
-// file is damaged; FailedPrecondition: another lock lay beside it when it was written, so it is of the directory that
-// this one is a copy of, or of a chief whose lock somebody removed. A chief that lives writes its own again.
+// Reads the address at `path`, HOST:PORT, with the lock at `lock_path` beside it. NotFound: no chief ever listened;
+// DataLoss: the file is damaged; FailedPrecondition: another lock lay beside it when it was written, so it is of the
+// directory that this one is a copy of, or of a chief whose lock somebody removed. A chief that lives writes its own
+// again.
 absl::StatusOr<std::string> ReadChiefAddress(const Storage& storage, absl::string_view path,
                                              absl::string_view lock_path);
 

@@ -12,7 +12,6 @@
 #include "common/object_store/s3_on_fake.h"
 #include "common/storage/files.h"
 #include "common/sync/mutex.h"
-#include "common/sync/mutex.h"
 
 namespace lockstep {
 namespace {

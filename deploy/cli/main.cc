@@ -45,7 +45,7 @@ void AddHelp(CLI::App& app, int& exit_code) {
 
 int main(int argc, char** argv) {
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);  // what fails is said by the commands, once
-  lockstep::RaiseDescriptorLimit();  // a checkpoint may have more files than the usual limit allows
+  lockstep::RaiseDescriptorLimit();                   // a checkpoint may have more files than the usual limit allows
   CLI::App app{"Trains one model on many machines that may disappear at any moment; the result does not change.",
                "lockstep"};
   app.set_version_flag("--version", lockstep::kVersion);

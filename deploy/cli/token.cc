@@ -1,10 +1,11 @@
 // `lockstep token`: a credential for one role, made from the job's token.
 
+#include "chief/term/token.h"
+
 #include <iostream>
 #include <memory>
 #include <string>
 
-#include "chief/term/token.h"
 #include "common/job_place/job_place.h"
 #include "common/net/chief_key.h"
 #include "common/status/exit_code.h"
