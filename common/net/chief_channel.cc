@@ -38,10 +38,8 @@ class PinnedKey final : public grpc::experimental::ExternalCertificateVerifier {
     const grpc::string_ref certificate = request->peer_cert();
     const bool is_chief = PinOf({certificate.data(), certificate.size()}) == pin_;
     *stranger_ = !is_chief;
-    if (!is_chief) {
-      *status = {grpc::StatusCode::UNAUTHENTICATED, "who answers has another key than the chief of this token's job"};
-    }
-    return true;  // it was answered at once
+    if (!is_chief) *status = {grpc::StatusCode::UNAUTHENTICATED, "another key"};  // NotTheChief says it to people
+    return true;                                                                  // it was answered at once
   }
   void Cancel(grpc::experimental::TlsCustomVerificationCheckRequest*) override {}
 
@@ -146,6 +144,14 @@ ChiefChannel MakeChiefChannel(const std::string& address, absl::string_view purp
   tls.set_certificate_verifier(grpc::experimental::ExternalCertificateVerifier::Create<PinnedKey>(key.pin, stranger));
   const auto credentials = grpc::CompositeChannelCredentials(grpc::experimental::TlsCredentials(tls), secret);
   return {grpc::CreateCustomChannel(address, credentials, ArgumentsFor(purpose)), std::move(stranger)};
+}
+
+absl::Status NotTheChief(absl::string_view address, bool token_is_right) {
+  const std::string what =
+      absl::StrCat("who answers at ", address, " is not the job's chief: its key is another one. ");
+  if (token_is_right) return absl::UnavailableError(absl::StrCat(what, "It was told nothing"));
+  return absl::UnauthenticatedError(absl::StrCat(
+      what, "Either the token is of another job (it is DIR/chief/token), or the address is not the chief's"));
 }
 
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeChiefCredentials(const std::string& token,

@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/net/chief_key.h"
@@ -33,6 +34,10 @@ std::string SocketBeside(const std::string& address_file);
 // retry at their own pace. Keep-alive finds a peer that vanished without a reset. Every call on it carries the key's
 // secret. Goes by `key.socket` where a process of this user, or root's, listens there now.
 ChiefChannel MakeChiefChannel(const std::string& address, absl::string_view purpose, const CallerKey& key);
+
+// What is said of a stranger at `address`. Unavailable where the token is known to be right: somebody has taken the
+// chief's port. Else Unauthenticated: the token may be of another job.
+absl::Status NotTheChief(absl::string_view address, bool token_is_right);
 
 // What a chief with this token listens with, at an address and at its socket. `refused` hears of every call that
 // carries no secret of the token's; such a call ends with Unauthenticated.

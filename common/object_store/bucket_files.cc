@@ -48,16 +48,13 @@ absl::Status BucketWriter::SendPart() {
   {
     MutexLock lock(&mutex_);
     index = parts_.size();
-    if (index < static_cast<size_t>(kMaxParts)) parts_.emplace_back();
-  }
-  if (index == static_cast<size_t>(kMaxParts)) {
-    return absl::ResourceExhaustedError(absl::StrCat(store_.Describe(key_), " would have more than ", kMaxParts,
-                                                     " parts of ", part_bytes_,
-                                                     " bytes. Use more workers, so that "
-                                                     "each file of a checkpoint is smaller"));
-  }
-  {
-    MutexLock lock(&mutex_);
+    if (index == static_cast<size_t>(kMaxParts)) {
+      return absl::ResourceExhaustedError(absl::StrCat(store_.Describe(key_), " would have more than ", kMaxParts,
+                                                       " parts of ", part_bytes_,
+                                                       " bytes. Use more workers, so that each file of a checkpoint is "
+                                                       "smaller"));
+    }
+    parts_.emplace_back();
     ++under_way_;
   }
   if (senders_ == nullptr) {

@@ -34,11 +34,7 @@ AdminClient::AdminClient(const std::string& address, const CallerKey& key, bool 
 
 absl::Status AdminClient::Explain(const grpc::Status& status) const {
   if (status.ok() || !*chief_.stranger) return FromGrpc(status);
-  const std::string what = absl::StrCat("who answers at ", address_, " has another key than the chief of this ");
-  if (of_directory_) return absl::UnavailableError(absl::StrCat(what, "job, and was told nothing"));
-  return absl::UnauthenticatedError(absl::StrCat(
-      what,
-      "token's job, and was told nothing: either the token is of another job, or the address is not the chief's"));
+  return NotTheChief(address_, of_directory_);
 }
 
 absl::StatusOr<std::unique_ptr<AdminClient>> AdminClient::ForBucket(const std::string& url,

@@ -18,6 +18,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 . tests/storage/servers.sh
+. tests/bench/mlp_job.sh
 deploy/packages.sh build data storage
 bazel build --noshow_progress --ui_event_filters=-info //deploy/cli:lockstep
 lockstep=bazel-bin/deploy/cli/lockstep
@@ -32,25 +33,7 @@ ceph_bucket "$port" puts
 export AWS_ACCESS_KEY_ID=$S3_KEY AWS_SECRET_ACCESS_KEY=$S3_SECRET AWS_REGION=us-east-1
 export AWS_ENDPOINT_URL=http://127.0.0.1:$port
 
-# Weights and Adam's two slots of an mlp of two hidden layers.
-width=$(awk -v mib="$mib" 'BEGIN { b = 795; c = mib * 1048576 / 12; printf "%d", (sqrt(b * b + 4 * c) - b) / 2 }')
-data=/usr/share/datasets/fashion-mnist
-cat >"$folder/job.yaml" <<JOB
-name: bucket-bench
-model:
-  builtin: {name: mlp, hidden: [$width, $width], classes: 10}
-  loss: softmax_cross_entropy
-data:
-  train: {inputs: $data/t10k-images-idx3-ubyte.gz, labels: $data/t10k-labels-idx1-ubyte.gz}
-  normalize: {divide_by: 255, mean: 0.2860, std: 0.3530}
-train:
-  seed: 1
-  duration: 1steps
-  global_batch_size: 16
-  logical_shards: 2
-  optimizer: {name: adam, lr: 0.001}
-checkpoint: {keep_latest: 1}
-JOB
+mlp_job bucket-bench "$mib" 1 1 >"$folder/job.yaml"
 
 save() {  # ROUND: of a job that begins, so that no older checkpoint is read meanwhile; prints how long it took, in seconds.
   "$lockstep" run "$folder/job.yaml" --workers 2 --dir "s3://saves/job-$1" --logs "$folder/logs" \
@@ -66,7 +49,6 @@ put() {  # Prints how long the PUTs took, in seconds.
     "$AWS_ENDPOINT_URL/puts/{}"
   awk -v begin="$begin" -v end="$(date +%s.%N)" 'BEGIN { printf "%.3f\n", end - begin }'
 }
-median() { sort -n | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 
 saves=() plain=()
 for round in $(seq "$rounds"); do

@@ -8,6 +8,7 @@
 #                      python3 -m venv DIR && DIR/bin/pip install torch numpy
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+. tests/bench/mlp_job.sh
 
 sizes=1024,4096 rounds=3 dir=/tmp memory=/dev/shm python=''
 while [ $# -gt 0 ]; do
@@ -32,7 +33,6 @@ on_disk=$(mktemp -d "$dir/lockstep-checkpoint-XXXXXX")
 in_memory=$(mktemp -d "$memory/lockstep-checkpoint-XXXXXX")
 trap 'rm -rf "$on_disk" "$in_memory"' EXIT
 
-median() { sort -n | awk '{ v[NR] = $1 } END { if (NR) print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 row() { printf '| %-62s | %s |\n' "$1" "$2"; }
 over() { awk -v a="$1" -v b="$2" -v digits="${3:-2}" 'BEGIN { printf "%.*f", digits, a / b }'; }
 
@@ -45,26 +45,8 @@ for mib in ${sizes//,/ }; do
     "$(of save_over_dd) ($(of save_mib_per_s) and $(of dd_mib_per_s) MiB/s)"
 done
 
-# A job whose state has about so many bytes: weights and Adam's two slots of an mlp of two hidden layers.
 mib=${sizes%%,*}
-width=$(awk -v mib="$mib" 'BEGIN { b = 795; c = mib * 1048576 / 12; printf "%d", (sqrt(b * b + 4 * c) - b) / 2 }')
-data=/usr/share/datasets/fashion-mnist
-cat >"$on_disk/job.yaml" <<JOB
-name: checkpoint-bench
-model:
-  builtin: {name: mlp, hidden: [$width, $width], classes: 10}
-  loss: softmax_cross_entropy
-data:
-  train: {inputs: $data/train-images-idx3-ubyte.gz, labels: $data/train-labels-idx1-ubyte.gz}
-  normalize: {divide_by: 255, mean: 0.2860, std: 0.3530}
-train:
-  seed: 1
-  duration: $((20 * rounds + 20))steps
-  global_batch_size: 16
-  logical_shards: 2
-  optimizer: {name: adam, lr: 0.001}
-checkpoint: {every: 20steps, keep_latest: 1}
-JOB
+mlp_job checkpoint-bench "$mib" $((20 * rounds + 20)) 20 >"$on_disk/job.yaml"
 
 seconds_of() {  # TIME of day, as logs begin with it.
   awk -F: '{ print $1 * 3600 + $2 * 60 + $3 }' <<<"$1"

@@ -45,6 +45,20 @@ std::string AddressOf(const LocalJob& job) {
   return address;
 }
 
+// Starts a chief and a worker, which train when this returns the chief's address.
+std::string StartTraining(LocalJob& job) {
+  job.StartChief(1);
+  job.StartWorker(0);
+  job.WaitForStep(20);
+  return AddressOf(job);
+}
+
+void CheckUndisturbed(LocalJob& job) {
+  CHECK(job.WaitForEnd("worker-0") == Ended{});
+  CHECK(job.WaitForEnd("chief") == Ended{});
+  CHECK(job.Digest() == Undisturbed());
+}
+
 // A gRPC server with a key of its own at the address of a chief that is gone. Ends every call that comes to it as a
 // chief ends one with a wrong token.
 class FalseChief final : public proto::Session::Service {
@@ -68,10 +82,7 @@ class FalseChief final : public proto::Session::Service {
 
 TEST_CASE("stranger: who takes the port of a dead chief is told nothing, and ends no worker", "[e2e]") {
   LocalJob job("job", kJob, {kSteps});
-  job.StartChief(1);
-  job.StartWorker(0);
-  job.WaitForStep(20);
-  const std::string address = AddressOf(job);
+  const std::string address = StartTraining(job);
   job.Kill("chief");
   const Result gone = Run({"status", "--dir", job.directory()});
   {
@@ -89,9 +100,7 @@ TEST_CASE("stranger: who takes the port of a dead chief is told nothing, and end
 
   job.StartChief(1);
 
-  CHECK(job.WaitForEnd("worker-0") == Ended{});
-  CHECK(job.WaitForEnd("chief") == Ended{});
-  CHECK(job.Digest() == Undisturbed());
+  CheckUndisturbed(job);
 }
 
 // A connection to `address` that takes nothing; its socket.
@@ -123,10 +132,7 @@ int64_t ResidentMib(pid_t pid) {
 
 TEST_CASE("stranger: a thousand connections that say nothing, half a hello or garbage are shown out", "[e2e]") {
   LocalJob job("job", kJob, {kSteps});
-  job.StartChief(1);
-  job.StartWorker(0);
-  job.WaitForStep(20);
-  const std::string address = AddressOf(job);
+  const std::string address = StartTraining(job);
   REQUIRE(RaiseDescriptorLimit() > 2000);
   const int64_t before = ResidentMib(job.chief().pid());
 
@@ -141,9 +147,7 @@ TEST_CASE("stranger: a thousand connections that say nothing, half a hello or ga
             [&] { return std::all_of(strangers.begin(), strangers.end(), EndedByPeer) || !job.chief().Running(); });
   for (const int fd : strangers) close(fd);
 
-  CHECK(job.WaitForEnd("worker-0") == Ended{});
-  CHECK(job.WaitForEnd("chief") == Ended{});
-  CHECK(job.Digest() == Undisturbed());
+  CheckUndisturbed(job);
 }
 
 }  // namespace

@@ -110,15 +110,9 @@ absl::Status ChiefStream::AwaitConnection(const ChiefChannel& chief, const std::
 // Whoever has taken the port of a chief that is gone ends no worker; but a worker that never had a session may have the
 // wrong token.
 absl::Status ChiefStream::Stranger(const std::string& address) {
-  if (client_->proved()) {
-    const std::string what =
-        absl::StrCat("who answers at ", address, " is not the job's chief: its key is another one");
-    if (client_->FirstStranger()) LS_LOG(warn, what, ". It is told nothing; the chief is waited for");
-    return absl::UnavailableError(what);
-  }
-  return absl::UnauthenticatedError(
-      absl::StrCat("who answers at ", address, " has another key than the chief of this token's job: either the token ",
-                   "is of another job (it is DIR/chief/token), or the address is not the chief's"));
+  absl::Status status = NotTheChief(address, client_->proved());
+  if (client_->proved() && client_->FirstStranger()) LS_LOG(warn, status.message(), "; the chief is waited for");
+  return status;
 }
 
 void ChiefStream::Write(Stream* stream) {
