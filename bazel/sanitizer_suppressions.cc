@@ -28,20 +28,7 @@ extern "C" const char* __tsan_default_suppressions() {
       "called_from_lib:libabsl_graphcycles_internal.so\n"
       "called_from_lib:libabsl_synchronization.so\n"
       // A status that threads share is counted by atomics in libabsl_status; whoever lets go last deletes it.
-      "race:absl::*::Status::Unref\n"
-      // Gloo's event loop keeps an unbound buffer alive through a reference count while it signals a completion, and
-      // the destructor waits for that count; the count lives in libgloo.
-      "race:gloo::transport::tcp::UnboundBuffer::~UnboundBuffer\n"
-      "race:lockstep::worker::Region::~Region\n";
-}
-
-#endif
-
-#if defined(__SANITIZE_ADDRESS__)
-
-extern "C" const char* __lsan_default_suppressions() {
-  // Gloo does not give back what the resolver answered.
-  return "leak:gloo::transport::tcp::CreateDevice\n";
+      "race:absl::*::Status::Unref\n";
 }
 
 #endif

@@ -1,7 +1,7 @@
 // How fast gradients are summed, and how fast a broken generation is noticed, on this machine over loopback. Prints
 // one JSON object per line; figures that are compared are taken in turns within one run (A B C A B C), medians.
 //
-//   allreduce_bench [--values N] [--rounds N]
+//   allreduce_bench [--values N] [--rounds N] [--encrypted 0|1]
 #include <arpa/inet.h>
 #include <gloo/allreduce.h>
 #include <gloo/math.h>
@@ -31,9 +31,9 @@
 #include <vector>
 
 #include "tests/contracts/communicator_directory_store.h"
+#include "tests/contracts/local_sockets.h"
 #include "worker/collectives/bucketer.h"
 #include "worker/collectives/exact_sum.h"
-#include "worker/collectives/gloo/gloo_communicator.h"
 
 namespace lockstep::worker {
 namespace {
@@ -149,6 +149,17 @@ class TcpRing {
   std::vector<int> in_;
 };
 
+PeerSecurity g_security = PeerSecurity::kEncryptedBeyondHost;
+
+absl::StatusOr<std::unique_ptr<Communicator>> FormRank(int rank, int size, RendezvousStore& store) {
+  SocketForming::Options options;
+  options.group.generation = {.term = 1, .counter = 1};
+  options.group.rank = rank;
+  options.group.size = size;
+  options.security = g_security;
+  return FormSockets(options, store);
+}
+
 std::shared_ptr<gloo::Context> FormStock(gloo::rendezvous::Store& store, int rank, int size) {
   gloo::transport::tcp::attr attributes;
   attributes.hostname = "127.0.0.1";
@@ -189,7 +200,7 @@ void BenchRanks(int size, int64_t values, int rounds) {
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
-      auto formed = FormGloo({.generation = {.term = 1, .counter = 1}, .rank = rank, .size = size}, store);
+      auto formed = FormRank(rank, size, store);
       Require(formed.status());
       Communicator& comm = **formed;
       const auto stock = FormStock(stock_store, rank, size);
@@ -259,7 +270,7 @@ void BenchBreak(int size, bool killed, int rounds) {
       if (child == 0) {
         DirectoryStore store(directory);
         const int64_t begin = NowNs();
-        auto formed = FormGloo({.generation = {.term = 1, .counter = 1}, .rank = rank, .size = size}, store);
+        auto formed = FormRank(rank, size, store);
         Require(formed.status());
         const int64_t took = NowNs() - begin;
         if (took > shared->formed_ns) shared->formed_ns = took;
@@ -315,8 +326,10 @@ int main(int argc, char** argv) {
       values = std::atoll(argv[i + 1]);
     } else if (std::string(argv[i]) == "--rounds") {
       rounds = std::atoi(argv[i + 1]);
+    } else if (std::string(argv[i]) == "--encrypted") {
+      if (std::atoi(argv[i + 1]) != 0) lockstep::worker::g_security = lockstep::worker::PeerSecurity::kEncrypted;
     } else {
-      std::fprintf(stderr, "usage: allreduce_bench [--values N] [--rounds N]\n");
+      std::fprintf(stderr, "usage: allreduce_bench [--values N] [--rounds N] [--encrypted 0|1]\n");
       return 64;
     }
   }

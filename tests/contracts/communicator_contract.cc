@@ -181,11 +181,12 @@ void CheckOrderOfCalls(const GroupFactory& make, int size) {
   const auto group = make(size);
   Findings findings(group.size());
   OnEveryRank(group, [&](Communicator& comm) {
-    // Each call works on what the one before left: only the order in which they were made gives this result.
-    std::vector<int64_t> values(1000, 1);
+    // Of falling sizes, so that each would be done before the one that was made before it.
+    std::vector<std::vector<int64_t>> values;
+    for (size_t i = 0; i < 10; ++i) values.emplace_back(100000 >> i, static_cast<int64_t>(i) + 1);
     std::vector<Handle> handles;
-    for (int i = 0; i < 10; ++i) {
-      handles.push_back(comm.AllReduceSum({.step = i, .attempt = 0}, absl::MakeSpan(values)));
+    for (size_t i = 0; i < values.size(); ++i) {
+      handles.push_back(comm.AllReduceSum({.step = static_cast<int64_t>(i), .attempt = 0}, absl::MakeSpan(values[i])));
     }
     std::vector<int64_t> other(5, comm.rank());
     handles.push_back(comm.AllReduceSum({.step = 10, .attempt = 0}, absl::MakeSpan(other)));
@@ -194,9 +195,10 @@ void CheckOrderOfCalls(const GroupFactory& make, int size) {
       findings.Expect(comm.rank(), handle->Done() && handle->Wait(absl::ZeroDuration()).ok(),
                       "a call before one that is complete is not");
     }
-    int64_t expected = 1;
-    for (int i = 0; i < 10; ++i) expected *= size;
-    findings.Expect(comm.rank(), values == std::vector<int64_t>(1000, expected), "the calls ran in another order");
+    for (size_t i = 0; i < values.size(); ++i) {
+      const std::vector<int64_t> expected(100000 >> i, size * (static_cast<int64_t>(i) + 1));
+      findings.Expect(comm.rank(), values[i] == expected, "a call took another one's values");
+    }
     findings.Expect(comm.rank(), other == std::vector<int64_t>(5, size * (size - 1) / 2), "the last sum is wrong");
   });
   findings.Check();

@@ -3,8 +3,8 @@
 #include <thread>
 
 #include "tests/contracts/communicator_contract.h"
+#include "tests/contracts/local_sockets.h"
 #include "worker/collectives/deferred/deferred_communicator.h"
-#include "worker/collectives/gloo/gloo_communicator.h"
 #include "worker/collectives/loopback/loopback_communicator.h"
 #include "worker/collectives/rendezvous_store.h"
 
@@ -28,8 +28,9 @@ Group FormGroup(RendezvousStore& store, Generation generation, int size, absl::D
   std::vector<absl::Status> statuses(static_cast<size_t>(size));
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
-      auto formed = FormGloo(
-          {.generation = generation, .rank = rank, .size = size, .ask_every = ask_every, .piece_elements = 1000},
+      auto formed = FormSockets(
+          {.group =
+               {.generation = generation, .rank = rank, .size = size, .ask_every = ask_every, .piece_elements = 1000}},
           store);
       statuses[static_cast<size_t>(rank)] = formed.status();
       if (formed.ok()) group[static_cast<size_t>(rank)] = std::move(*formed);
@@ -43,7 +44,7 @@ Group FormGroup(RendezvousStore& store, Generation generation, int size, absl::D
   return group;
 }
 
-Group MakeGlooGroup(int size) {
+Group MakeSocketGroup(int size) {
   InProcessStore store;
   return FormGroup(store, {.term = 3, .counter = 9}, size, absl::Seconds(20));
 }
@@ -55,7 +56,7 @@ struct Kind {
 
 const std::vector<Kind>& Kinds() {
   static const std::vector<Kind> kinds = {
-      {"loopback", MakeLoopbackGroup}, {"deferred", MakeDeferredGroup}, {"gloo", MakeGlooGroup}};
+      {"loopback", MakeLoopbackGroup}, {"deferred", MakeDeferredGroup}, {"sockets", MakeSocketGroup}};
   return kinds;
 }
 
@@ -77,7 +78,7 @@ TEST_CASE("communicator: gather and broadcast copy every block to every rank", "
   }
 }
 
-TEST_CASE("communicator: calls run in the order in which they were made", "[contract]") {
+TEST_CASE("communicator: calls end in the order in which they were made", "[contract]") {
   for (const Kind& kind : Kinds()) {
     for (const int size : {1, 2, 4}) {
       INFO(kind.name << " with " << size);

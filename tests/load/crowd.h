@@ -47,8 +47,8 @@ class Crowd {
   struct Options {
     std::string directory;  // of the job
     absl::Duration step_time = absl::Seconds(1);
-    // What each rank gives away of itself per peer while the communicator forms.
-    size_t address_bytes = 136;
+    // Of the secret and address that each rank leaves for the others while the communicator forms; 0: none is left.
+    size_t address_bytes = 85;
     bool verbose = false;  // what workers say goes to stderr
   };
 

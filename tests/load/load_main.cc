@@ -2,7 +2,7 @@
 // a real job, and as many generated workers (load_worker.h) that form, step, lose a member, take one in, save and
 // outlive the chief. Prints one table; every figure but `seconds` is the chief's own.
 //
-//   load_main [--workers 100,300,1000] [--seconds 10] [--step-ms 1000] [--address-bytes 136] [--set key=value]…
+//   load_main [--workers 100,300,1000] [--seconds 10] [--step-ms 1000] [--address-bytes 85] [--set key=value]…
 //             [--kinds] [--verbose]
 #include <sys/resource.h>
 #include <unistd.h>
@@ -35,7 +35,7 @@ struct Arguments {
   std::vector<size_t> workers = {100, 300, 1000};
   int seconds = 10;
   int step_ms = 1000;
-  size_t address_bytes = 136;
+  size_t address_bytes = 85;
   std::vector<std::string> settings;
   bool kinds = false;
   bool verbose = false;
@@ -201,7 +201,8 @@ int main(int argc, char** argv) {
   app.add_option("--workers", arguments.workers, "how many, one measurement for each")->delimiter(',');
   app.add_option("--seconds", arguments.seconds, "of steady training");
   app.add_option("--step-ms", arguments.step_ms, "that a step takes");
-  app.add_option("--address-bytes", arguments.address_bytes, "that a rank gives away per peer while forming");
+  app.add_option("--address-bytes", arguments.address_bytes,
+                 "of the secret and address that a rank leaves for the others while a generation forms");
   app.add_option("--set", arguments.settings, "of the job, key=value");
   app.add_flag("--kinds", arguments.kinds, "bytes by kind of message");
   app.add_flag("--verbose", arguments.verbose, "what workers say");

@@ -212,8 +212,8 @@ void LoadWorker::Perform(const worker::FormCommunicator& action) {
   addresses_.clear();
   forming_ = true;
   if (crowd_.options().address_bytes != 0 && members_.size() > 1 && link_ != nullptr) {
-    const std::string own((members_.size() - 1) * crowd_.options().address_bytes, static_cast<char>('a' + rank_ % 26));
-    link_->Send(ToWire(fence_, StoreSet{generation_, absl::StrCat("gloo/", rank_), own}));
+    const std::string own(crowd_.options().address_bytes, static_cast<char>('a' + rank_ % 26));
+    link_->Send(ToWire(fence_, StoreSet{generation_, absl::StrCat("peers/", rank_), own}));
   }
   MaybeConnected();
 }

@@ -54,7 +54,7 @@ only_in() {  # PATTERN FOLDER…: the include may stand in these folders alone.
 
 vendor_headers() {
   only_in 'dnnl|oneapi/dnnl' worker/device/cpu/
-  only_in 'gloo/' worker/collectives/gloo/ tests/bench/
+  only_in 'gloo/' tests/bench/
   only_in 'spdlog/|fmt/' common/log/
   only_in 'yaml-cpp/' common/job/
   only_in 'CLI/' deploy/cli/ tests/

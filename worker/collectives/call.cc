@@ -5,9 +5,7 @@
 #include "absl/strings/str_cat.h"
 
 namespace lockstep::worker {
-namespace {
-
-const char* KindName(CallKind kind) {
+const char* Call::KindName() const {
   switch (kind) {
     case CallKind::kReduceScatterSum:
       return "reduce-scatter";
@@ -24,8 +22,6 @@ const char* KindName(CallKind kind) {
   }
   return "unknown call";
 }
-
-}  // namespace
 
 absl::Status Call::Check(int ranks) const {
   switch (kind) {
@@ -52,7 +48,7 @@ absl::Status Call::Check(int ranks) const {
 }
 
 std::string Call::Name() const {
-  return absl::StrCat(KindName(kind), " ", sequence, " of step ", tag.step, ", attempt ", tag.attempt);
+  return absl::StrCat(KindName(), " ", sequence, " of step ", tag.step, ", attempt ", tag.attempt);
 }
 
 std::string Call::DifferenceFrom(const Call& other) const {

@@ -41,6 +41,7 @@ struct Call {
   absl::Status Check(int ranks) const;
   // Empty when both ranks mean the same call, else the difference in words.
   std::string DifferenceFrom(const Call& other) const;
+  const char* KindName() const;  // "reduce-scatter"
   // "reduce-scatter 17 of step 41, attempt 0".
   std::string Name() const;
 };

@@ -1,12 +1,14 @@
 // Moves numbers between the ranks of one generation. Every call only enqueues, in the same order on every rank, and
 // returns a handle; a thread of the communicator does the work. Implementations live in sibling folders (loopback,
-// gloo, deferred) behind one contract suite.
+// sockets, deferred) behind one contract suite.
 //
 // Invariants
 //   * A communicator belongs to one generation for its whole life; nothing of another generation is ever taken.
 //   * After the first failure or Abort every handle, pending or new, ends with Aborted and the first cause.
 //   * A buffer may be read, written or freed again as soon as its handle is done, never before. (A handle that ended
 //     with Aborted is done too: nothing touches the buffer any more, its content is unspecified.)
+//   * Calls may run side by side: no two that are under way share memory that one of them writes. They end in the order
+//     in which they were made.
 //   * Integer sums do not depend on the order or grouping in which they are formed. Float sums are formed in rank
 //     order: they repeat for the same number of ranks.
 //

@@ -150,22 +150,22 @@ void Engine::Do(const FormCommunicator& action) {
                             action.generation.term, ".", action.generation.counter);
   // Before anybody waits for this rank.
   if (!HasMemoryAgain()) return;
-  GlooOptions gloo;
-  gloo.generation = action.generation;
-  gloo.rank = static_cast<int>(action.rank);
-  gloo.size = static_cast<int>(action.members.size());
-  gloo.host = options_.peer_host;
-  gloo.form_limit = options_.form_limit;
+  SocketForming::Options sockets;
+  sockets.group.generation = action.generation;
+  sockets.group.rank = static_cast<int>(action.rank);
+  sockets.group.size = static_cast<int>(action.members.size());
+  sockets.host = options_.peer_host;
+  sockets.form_limit = options_.form_limit;
   for (const Member& member : action.members) {
-    gloo.names.push_back(absl::StrCat(member.name, " at ", member.address));
+    sockets.group.names.push_back(absl::StrCat(member.name, " at ", member.address));
   }
   std::shared_ptr<SessionStore> store;
-  std::shared_ptr<GlooForming> forming;
+  std::shared_ptr<SocketForming> forming;
   {
     MutexLock lock(&mutex_);
     if (attempt_.generation == action.generation && attempt_.aborted.ok()) {
       store = attempt_.store;
-      forming = attempt_.forming = std::make_shared<GlooForming>(gloo, *store);
+      forming = attempt_.forming = std::make_shared<SocketForming>(sockets, *options_.peer_listener, *store);
     }
   }
   if (forming == nullptr) return Fail(action.generation, absl::AbortedError("aborted before it was formed"));

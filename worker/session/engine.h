@@ -22,7 +22,8 @@
 #include "common/sync/pulse.h"
 #include "common/sync/serial_executor.h"
 #include "worker/collectives/communicator.h"
-#include "worker/collectives/gloo/gloo_communicator.h"
+#include "worker/collectives/sockets/peer_listener.h"
+#include "worker/collectives/sockets/socket_forming.h"
 #include "worker/device/device_choice.h"
 #include "worker/session/actions.h"
 #include "worker/session/chief_client.h"
@@ -40,8 +41,9 @@ class Engine {
 
   struct Options {
     std::string peer_host;
+    PeerListener* peer_listener = nullptr;  // at peer_host; outlives this
     // How long the members of a generation have to connect.
-    absl::Duration form_limit = GlooOptions().form_limit;
+    absl::Duration form_limit = SocketForming::Options().form_limit;
     ChiefClient* client = nullptr;
     // Receives what happened; does not block.
     std::function<void(Event)> post;
@@ -90,7 +92,7 @@ class Engine {
     std::vector<Member> members;
     std::shared_ptr<SessionStore> store;
     std::shared_ptr<CallGroup> fetches;
-    std::shared_ptr<GlooForming> forming;  // while the communicator is formed
+    std::shared_ptr<SocketForming> forming;  // while the communicator is formed
     std::shared_ptr<Communicator> communicator;
     absl::Status aborted;
   };

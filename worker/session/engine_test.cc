@@ -20,9 +20,11 @@ const std::vector<Member> kMembers = {{{0, 1}, "w", "a"}, {{0, 2}, "v", "b"}, {{
 
 // An engine whose events and rendezvous keys the test reads.
 struct EngineUnderTest {
-  explicit EngineUnderTest(const std::string& host = "127.0.0.1", absl::Duration form_limit = GlooOptions().form_limit)
+  explicit EngineUnderTest(const std::string& host = "127.0.0.1",
+                           absl::Duration form_limit = SocketForming::Options().form_limit)
       : engine(
             {.peer_host = host,
+             .peer_listener = listener.get(),
              .form_limit = form_limit,
              .client = &client,
              .post = [this](Event event) { events.Push(std::move(event)); },
@@ -42,6 +44,7 @@ struct EngineUnderTest {
 
   BoundedQueue<Event> events{64};
   BoundedQueue<std::string> keys{64};
+  std::unique_ptr<PeerListener> listener = PeerListener::Start("127.0.0.1", {0, 1}).value();
   ChiefClient client{ChiefLocation{"127.0.0.1:1", "", CallerKeyOf("token", Role::kJoin).value()}};
   Engine engine;
 };
@@ -49,7 +52,9 @@ struct EngineUnderTest {
 // A rank that listens and has left its address, but hears of nobody else's: its connections never come about.
 class DeafPeer final : public RendezvousStore {
  public:
-  DeafPeer() : forming_({.generation = kGeneration, .rank = 1, .size = 2, .form_limit = absl::Hours(1)}, *this) {
+  DeafPeer()
+      : forming_({.group = {.generation = kGeneration, .rank = 1, .size = 2}, .form_limit = absl::Hours(1)}, *listener_,
+                 *this) {
     thread_ = std::thread([this] { (void)forming_.Run(); });
   }
   ~DeafPeer() override {
@@ -70,7 +75,8 @@ class DeafPeer final : public RendezvousStore {
 
  private:
   InProcessStore nothing_;
-  GlooForming forming_;
+  const std::unique_ptr<PeerListener> listener_ = PeerListener::Start("127.0.0.1", {0, 2}).value();
+  SocketForming forming_;
   std::thread thread_;
 };
 

@@ -31,6 +31,7 @@ SessionLoop::SessionLoop(Options options)
       started_(clock_.Now()),
       client_(options_.chief),
       engine_({.peer_host = options_.peer_host,
+               .peer_listener = options_.peer_listener,
                .client = &client_,
                .post = [this](Event event) { Post(std::move(event)); },
                .fence = [this] { return fence(); },

@@ -16,7 +16,7 @@
 #include "common/clock/clock.h"
 #include "common/sync/mutex.h"
 #include "common/sync/queue.h"
-#include "worker/collectives/peer_tester.h"
+#include "worker/collectives/sockets/peer_tester.h"
 #include "worker/session/chief_client.h"
 #include "worker/session/chief_stream.h"
 #include "worker/session/engine.h"
@@ -32,6 +32,7 @@ class SessionLoop {
     SessionConfig core;
     ChiefLocation chief;
     std::string peer_host;
+    PeerListener* peer_listener = nullptr;  // at peer_host; outlives this
     std::string record_path;  // empty: nothing is recorded
     absl::Duration connect_timeout;
     device::WorkerDevice device;  // what this worker was told to compute on

@@ -34,7 +34,7 @@
 #include "common/storage/files.h"
 #include "common/sync/signal_thread.h"
 #include "common/sync/stop_signals.h"
-#include "worker/collectives/peer_probe.h"
+#include "worker/collectives/sockets/peer_listener.h"
 #include "worker/device/cpu/environment.h"
 #include "worker/device/device_choice.h"
 #include "worker/notice/notices.h"
@@ -179,15 +179,16 @@ int WorkerMain(const WorkerOptions& options) {
 
   SessionLoop::Options loop_options;
   loop_options.core.incarnation = NewIncarnation();
-  const auto probe = PeerProbeServer::Start(options.peer_host, loop_options.core.incarnation);
-  if (!probe.ok()) return Fail(probe.status(), kExitBadJob);
+  const auto listener = PeerListener::Start(options.peer_host, loop_options.core.incarnation);
+  if (!listener.ok()) return Fail(listener.status(), kExitBadJob);
   loop_options.core.preferred_name = options.name;
   loop_options.core.host = HostName();
-  loop_options.core.peer_address = (*probe)->address();
+  loop_options.core.peer_address = (*listener)->address();
   loop_options.core.device = device::WorkerDeviceText(*device);
   loop_options.device = *device;
   loop_options.chief = {options.chief, options.chief_file, *key, options.chief_etcd};
   loop_options.peer_host = options.peer_host;
+  loop_options.peer_listener = listener->get();
   loop_options.connect_timeout = absl::Seconds(options.connect_timeout_s);
   if (!options.record_directory.empty()) {
     loop_options.record_path = absl::StrCat(options.record_directory, "/worker-", getpid(), "-",

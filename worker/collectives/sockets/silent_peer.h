@@ -1,8 +1,8 @@
 // A peer for tests that takes connections into its backlog and says nothing.
 //
 // Threading: owned by the test.
-#ifndef LOCKSTEP_WORKER_COLLECTIVES_SILENT_PEER_H_
-#define LOCKSTEP_WORKER_COLLECTIVES_SILENT_PEER_H_
+#ifndef LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_SILENT_PEER_H_
+#define LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_SILENT_PEER_H_
 
 #include <arpa/inet.h>
 #include <sys/socket.h>
@@ -39,4 +39,4 @@ class SilentPeer {
 
 }  // namespace lockstep::worker
 
-#endif  // LOCKSTEP_WORKER_COLLECTIVES_SILENT_PEER_H_
+#endif  // LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_SILENT_PEER_H_

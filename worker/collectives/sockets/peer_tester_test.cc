@@ -1,4 +1,4 @@
-#include "worker/collectives/peer_tester.h"
+#include "worker/collectives/sockets/peer_tester.h"
 
 #include <catch2/catch.hpp>
 #include <optional>
@@ -8,8 +8,9 @@
 #include "common/net/delaying_proxy.h"
 #include "common/net/rpc.h"
 #include "common/sync/queue.h"
-#include "worker/collectives/peer_probe.h"
-#include "worker/collectives/silent_peer.h"
+#include "worker/collectives/sockets/peer_listener.h"
+#include "worker/collectives/sockets/peer_probe.h"
+#include "worker/collectives/sockets/silent_peer.h"
 
 namespace lockstep::worker {
 namespace {
@@ -31,8 +32,8 @@ struct Peers {
   Member Near() const { return {kNear, "near", (*near)->address()}; }
   Member Far() const { return {kFar, "far", link->address()}; }
 
-  absl::StatusOr<std::unique_ptr<PeerProbeServer>> near = PeerProbeServer::Start("127.0.0.1", kNear);
-  absl::StatusOr<std::unique_ptr<PeerProbeServer>> far = PeerProbeServer::Start("127.0.0.1", kFar);
+  absl::StatusOr<std::unique_ptr<PeerListener>> near = PeerListener::Start("127.0.0.1", kNear);
+  absl::StatusOr<std::unique_ptr<PeerListener>> far = PeerListener::Start("127.0.0.1", kFar);
   std::optional<DelayingProxy> link;
 };
 

@@ -1,11 +1,12 @@
-#include "worker/collectives/peer_probe.h"
+#include "worker/collectives/sockets/peer_probe.h"
 
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "worker/collectives/silent_peer.h"
+#include "worker/collectives/sockets/peer_listener.h"
+#include "worker/collectives/sockets/silent_peer.h"
 
 namespace lockstep::worker {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 constexpr Incarnation kSelf{.high = 0x0123456789abcdef, .low = 0xfedcba9876543210};
 
 TEST_CASE("peer probe: a worker answers with its incarnation, as often as asked", "[probe]") {
-  auto server = PeerProbeServer::Start("127.0.0.1", kSelf);
+  auto server = PeerListener::Start("127.0.0.1", kSelf);
   REQUIRE(server.ok());
 
   for (int i = 0; i < 20; ++i) {
@@ -24,7 +25,7 @@ TEST_CASE("peer probe: a worker answers with its incarnation, as often as asked"
 }
 
 TEST_CASE("peer probe: another incarnation at the address is told apart, and named", "[probe]") {
-  auto server = PeerProbeServer::Start("127.0.0.1", kSelf);
+  auto server = PeerListener::Start("127.0.0.1", kSelf);
   REQUIRE(server.ok());
 
   const absl::Status status = ProbePeer((*server)->address(), {.high = 1, .low = 2}, absl::Seconds(20));
@@ -40,7 +41,7 @@ TEST_CASE("peer probe: an address that this machine does not have is told", "[pr
 }
 
 TEST_CASE("peer probe: a worker that is gone, silent or unknown is told apart from one that answers", "[probe]") {
-  auto server = PeerProbeServer::Start("127.0.0.1", kSelf);
+  auto server = PeerListener::Start("127.0.0.1", kSelf);
   REQUIRE(server.ok());
   const std::string address = (*server)->address();
   server->reset();
@@ -57,7 +58,7 @@ TEST_CASE("peer probe: a worker that is gone, silent or unknown is told apart fr
   CHECK(ProbePeer("no-such-host.invalid:1", kSelf, absl::Seconds(1)).code() == absl::StatusCode::kUnavailable);
   CHECK(ProbePeer("127.0.0.1", kSelf, absl::Seconds(1)).code() == absl::StatusCode::kInvalidArgument);
   CHECK(ProbePeer("127.0.0.1:99999", kSelf, absl::Seconds(1)).code() == absl::StatusCode::kInvalidArgument);
-  CHECK(PeerProbeServer::Start("no-such-host.invalid", kSelf).status().code() == absl::StatusCode::kUnavailable);
+  CHECK(PeerListener::Start("no-such-host.invalid", kSelf).status().code() == absl::StatusCode::kUnavailable);
 }
 
 }  // namespace

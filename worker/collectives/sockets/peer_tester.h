@@ -6,8 +6,8 @@
 //     pile up nothing.
 //   * Each peer has as long as its answers took (common/net/answer_limit.h).
 // Threading: thread-safe; owns one thread, and others while tests are under way. The destructor ends those.
-#ifndef LOCKSTEP_WORKER_COLLECTIVES_PEER_TESTER_H_
-#define LOCKSTEP_WORKER_COLLECTIVES_PEER_TESTER_H_
+#ifndef LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_PEER_TESTER_H_
+#define LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_PEER_TESTER_H_
 
 #include <cstdint>
 #include <functional>
@@ -73,4 +73,4 @@ class PeerTester {
 
 }  // namespace lockstep::worker
 
-#endif  // LOCKSTEP_WORKER_COLLECTIVES_PEER_TESTER_H_
+#endif  // LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_PEER_TESTER_H_

@@ -1,4 +1,4 @@
-#include "worker/collectives/peer_tester.h"
+#include "worker/collectives/sockets/peer_tester.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "worker/collectives/peer_probe.h"
+#include "worker/collectives/sockets/peer_probe.h"
 
 namespace lockstep::worker {
 namespace {

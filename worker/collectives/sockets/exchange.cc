@@ -1,0 +1,322 @@
+#include "worker/collectives/sockets/exchange.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "worker/collectives/bucketer.h"
+#include "worker/collectives/exact_sum.h"
+
+namespace lockstep::worker {
+namespace {
+
+// Up to here one hop with more bytes beats two hops with fewer.
+constexpr size_t kSmallBytes = 32 * 1024;
+constexpr int64_t kBroadcastPieceBytes = 512 * 1024;
+// Where nothing is computed meanwhile, pieces are larger.
+constexpr int64_t kGatherFactor = 8;
+
+uint64_t Digest(const std::vector<int64_t>& sizes) {
+  uint64_t digest = 14695981039346656037u;  // FNV-1a, by numbers
+  for (const int64_t size : sizes) digest = (digest ^ static_cast<uint64_t>(size)) * 1099511628211u;
+  return digest;
+}
+
+absl::Status BelongsNowhere() { return absl::UnavailableError("it sent a piece that this call does not have"); }
+
+// own = the sum of all, in rank order.
+void SumInRankOrder(const std::vector<const float*>& sources, int64_t n, float* own) {
+  constexpr int64_t kTile = 256;
+  float tile[kTile];
+  for (int64_t begin = 0; begin < n; begin += kTile) {
+    const int64_t size = std::min(kTile, n - begin);
+    for (size_t r = 0; r < sources.size(); ++r) {
+      const float* const source = sources[r] + begin;
+      for (int64_t i = 0; i < size; ++i) tile[i] = r == 0 ? source[i] : tile[i] + source[i];
+    }
+    std::copy_n(tile, size, own + begin);
+  }
+}
+
+}  // namespace
+
+CallWords CallWords::Of(const Call& call) {
+  return {.step = call.tag.step,
+          .attempt = call.tag.attempt,
+          .kind = static_cast<uint32_t>(call.kind),
+          .root = call.root,
+          .elements = call.integers.size() + call.addends.size() + call.floats.size(),
+          .bytes = call.bytes.size(),
+          .blocks = Digest(call.blocks)};
+}
+
+std::string CallWords::Name() const {
+  Call call;
+  call.kind = static_cast<CallKind>(kind);
+  return absl::StrCat(call.KindName(), " of step ", step, ", attempt ", attempt, ", over ", elements, " elements and ",
+                      bytes, " bytes");
+}
+
+Exchange::Exchange(Call call, int rank, int size, int64_t most_elements, SendFrame send)
+    : call_(std::move(call)),
+      rank_(rank),
+      size_(size),
+      most_elements_(most_elements),
+      send_(std::move(send)),
+      expected_(static_cast<size_t>(size)),
+      held_(static_cast<size_t>(size)),
+      released_(static_cast<size_t>(size)) {
+  SetUp();
+  SendFirst();
+}
+
+void Exchange::Cut(const std::vector<int64_t>& sizes, int64_t most_elements) {
+  int64_t offset = 0;
+  for (const int64_t size : sizes) {
+    blocks_.push_back({offset, size, most_elements, (size + most_elements - 1) / most_elements});
+    offset += size;
+  }
+}
+
+void Exchange::SetUp() {
+  switch (call_.kind) {
+    case CallKind::kReduceScatterSum:
+      Cut(call_.blocks, most_elements_);
+      reduce_bytes_ = sizeof(int64_t);
+      addends_ = reinterpret_cast<const char*>(call_.integers.data());
+      break;
+    case CallKind::kAllGather:
+      Cut(call_.blocks, most_elements_ * kGatherFactor);
+      gather_bytes_ = 1;
+      gathered_ = call_.bytes.data();
+      break;
+    case CallKind::kReduceConvertGather:
+      Cut(call_.blocks, most_elements_);
+      reduce_bytes_ = sizeof(int64_t);
+      gather_bytes_ = sizeof(float);
+      addends_ = reinterpret_cast<const char*>(call_.addends.data());
+      gathered_ = reinterpret_cast<char*>(call_.floats.data());
+      break;
+    case CallKind::kAllReduceSumInt64:
+    case CallKind::kAllReduceSumFloat: {
+      const bool integers = call_.kind == CallKind::kAllReduceSumInt64;
+      const size_t element = integers ? sizeof(int64_t) : sizeof(float);
+      const size_t n = integers ? call_.integers.size() : call_.floats.size();
+      char* const values =
+          integers ? reinterpret_cast<char*>(call_.integers.data()) : reinterpret_cast<char*>(call_.floats.data());
+      gather_bytes_ = element;
+      gathered_ = values;
+      small_ = n * element <= kSmallBytes;
+      if (small_) {
+        Cut(std::vector<int64_t>(static_cast<size_t>(size_), static_cast<int64_t>(n)), most_elements_);
+        all_.resize((n * element * static_cast<size_t>(size_) + sizeof(int64_t) - 1) / sizeof(int64_t));
+        gathered_ = reinterpret_cast<char*>(all_.data());
+        if (n > 0) std::memcpy(gathered_ + static_cast<size_t>(rank_) * n * element, values, n * element);
+      } else {
+        Cut(BlockSizes(static_cast<int64_t>(n), size_), most_elements_);
+        reduce_bytes_ = element;
+        addends_ = values;
+      }
+      break;
+    }
+    case CallKind::kBroadcast:
+      return SetUpBroadcast();
+  }
+  for (int peer = 0; peer < size_; ++peer) {
+    if (peer == rank_) continue;
+    Expected& expected = expected_[static_cast<size_t>(peer)];
+    if (reduce_bytes_ > 0) expected.reduce = own().pieces;
+    if (gather_bytes_ > 0) expected.gather = blocks_[static_cast<size_t>(peer)].pieces;
+    left_ += expected.reduce + expected.gather;
+  }
+  if (reduce_bytes_ == 0) return;
+  came_.resize(static_cast<size_t>(own().pieces));
+  if (call_.kind == CallKind::kAllReduceSumFloat) floats_.resize(static_cast<size_t>(own().size * size_));
+  if (call_.kind == CallKind::kReduceConvertGather && size_ > 2) sums_.resize(static_cast<size_t>(own().size));
+}
+
+void Exchange::SetUpBroadcast() {
+  blocks_.assign(static_cast<size_t>(size_), {});
+  const auto bytes = static_cast<int64_t>(call_.bytes.size());
+  const int64_t pieces = (bytes + kBroadcastPieceBytes - 1) / kBroadcastPieceBytes;
+  // The block belongs to whom it comes from: the root, or the rank before this one in the chain.
+  const int position = (rank_ - call_.root + size_) % size_;
+  const int previous = (rank_ + size_ - 1) % size_;
+  const int source = position == 0 ? rank_ : previous;
+  blocks_[static_cast<size_t>(source)] = {0, bytes, kBroadcastPieceBytes, pieces};
+  gather_bytes_ = 1;
+  gathered_ = call_.bytes.data();
+  if (position + 1 < size_) forwards_to_ = (rank_ + 1) % size_;
+  if (position > 0) {
+    expected_[static_cast<size_t>(previous)].gather = pieces;
+    left_ = pieces;
+  }
+}
+
+void Exchange::SendFirst() {
+  if (call_.kind == CallKind::kBroadcast) {
+    for (int64_t piece = 0; forwards_to_ >= 0 && piece < own().pieces; ++piece) {
+      SendPiece(forwards_to_, FrameKind::kGather, own(), piece, gathered_, gather_bytes_);
+    }
+    return;
+  }
+  if (reduce_bytes_ == 0) {
+    for (int64_t piece = 0; piece < own().pieces; ++piece) SendGathered(piece);
+    if (small_ && left_ == 0) SumSmall();
+    return;
+  }
+  // In staggered order, so that not everybody begins with rank 0.
+  for (int k = 1; k < size_; ++k) {
+    const int peer = (rank_ + k) % size_;
+    const Block& block = blocks_[static_cast<size_t>(peer)];
+    for (int64_t piece = 0; piece < block.pieces; ++piece) {
+      SendPiece(peer, FrameKind::kReduce, block, piece, addends_, reduce_bytes_);
+    }
+  }
+}
+
+Exchange::Piece Exchange::PieceOf(const Block& block, int64_t piece) {
+  const int64_t begin = piece * block.piece_size;
+  return {begin, std::min(block.piece_size, block.size - begin)};
+}
+
+void Exchange::SendPiece(int peer, FrameKind kind, const Block& block, int64_t piece, const char* base,
+                         size_t element_bytes) {
+  const Piece range = PieceOf(block, piece);
+  OutgoingFrame frame;
+  frame.head = {.kind = kind,
+                .bytes = static_cast<uint32_t>(static_cast<size_t>(range.size) * element_bytes),
+                .sequence = call_.sequence,
+                .offset = static_cast<uint64_t>(range.begin)};
+  frame.bytes = base + static_cast<size_t>(block.offset + range.begin) * element_bytes;
+  frame.unsent = &unsent_;
+  ++unsent_;
+  const auto at = static_cast<size_t>(peer);
+  if (released_[at] != 0) return send_(peer, std::move(frame));
+  held_[at].push_back(std::move(frame));
+}
+
+void Exchange::SendGathered(int64_t piece) {
+  for (int k = 1; k < size_; ++k) {
+    SendPiece((rank_ + k) % size_, FrameKind::kGather, own(), piece, gathered_, gather_bytes_);
+  }
+}
+
+size_t Exchange::FirstBytes() const {
+  size_t most = 0;
+  for (const std::vector<OutgoingFrame>& frames : held_) {
+    size_t bytes = 0;
+    for (const OutgoingFrame& frame : frames) bytes += frame.head.bytes;
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
+void Exchange::Release(int peer) {
+  const auto at = static_cast<size_t>(peer);
+  if (std::exchange(released_[at], 1) != 0) return;
+  for (OutgoingFrame& frame : held_[at]) send_(peer, std::move(frame));
+  held_[at].clear();
+}
+
+absl::StatusOr<char*> Exchange::PlaceFor(int peer, const FrameHead& head, std::vector<char>& scratch) {
+  const auto at = static_cast<size_t>(peer);
+  Expected& expected = expected_[at];
+  const bool reduces = head.kind == FrameKind::kReduce;
+  int64_t& next = reduces ? expected.next_reduce : expected.next_gather;
+  if (next == (reduces ? expected.reduce : expected.gather)) return BelongsNowhere();
+  const Block& block = reduces ? own() : blocks_[at];
+  const Piece piece = PieceOf(block, next);
+  const size_t element = reduces ? reduce_bytes_ : gather_bytes_;
+  const size_t bytes = static_cast<size_t>(piece.size) * element;
+  if (head.offset != static_cast<uint64_t>(piece.begin) || head.bytes != bytes) return BelongsNowhere();
+  ++next;
+  if (!reduces) return gathered_ + static_cast<size_t>(block.offset + piece.begin) * element;
+  if (!floats_.empty()) return reinterpret_cast<char*>(floats_.data() + peer * own().size + piece.begin);
+  if (scratch.size() < bytes) scratch.resize(bytes);
+  return scratch.data();
+}
+
+void Exchange::Came(int peer, const FrameHead& head, char* place) {
+  --left_;
+  if (head.kind == FrameKind::kReduce) {
+    const int64_t piece = static_cast<int64_t>(head.offset) / own().piece_size;
+    if (floats_.empty()) AddPiece(piece, place);
+    if (++came_[static_cast<size_t>(piece)] == size_ - 1) Reduced(piece);
+    return;
+  }
+  if (call_.kind == CallKind::kBroadcast && forwards_to_ >= 0) {
+    const Block& block = blocks_[static_cast<size_t>(peer)];
+    SendPiece(forwards_to_, FrameKind::kGather, block, static_cast<int64_t>(head.offset) / block.piece_size, gathered_,
+              gather_bytes_);
+  }
+  if (small_ && left_ == 0) SumSmall();
+}
+
+// With two ranks the sum is formed where the peer's piece lies, with more where the first one's is copied.
+void Exchange::AddPiece(int64_t piece, char* place) {
+  const Piece range = PieceOf(own(), piece);
+  const auto begin = static_cast<size_t>(range.begin), at = static_cast<size_t>(own().offset) + begin;
+  const absl::Span<int64_t> came(reinterpret_cast<int64_t*>(place), static_cast<size_t>(range.size));
+  if (call_.kind != CallKind::kReduceConvertGather) return AddInto(came, call_.integers.subspan(at, came.size()));
+  const absl::Span<const int64_t> addends = call_.addends.subspan(at, came.size());
+  if (size_ == 2) {
+    AddInto(addends, came);
+    return call_.convert(range.begin, range.begin + range.size, came);
+  }
+  const absl::Span<int64_t> sums = absl::MakeSpan(sums_).subspan(begin, came.size());
+  const bool first = came_[static_cast<size_t>(piece)] == 0;
+  if (first) std::copy(came.begin(), came.end(), sums.begin());
+  AddInto(first ? addends : came, sums);
+}
+
+void Exchange::Reduced(int64_t piece) {
+  const Piece range = PieceOf(own(), piece);
+  if (call_.kind == CallKind::kAllReduceSumFloat) {
+    std::vector<const float*> sources;
+    float* const values = call_.floats.data() + own().offset + range.begin;
+    for (int r = 0; r < size_; ++r) {
+      sources.push_back(r == rank_ ? values : floats_.data() + r * own().size + range.begin);
+    }
+    SumInRankOrder(sources, range.size, values);
+  }
+  if (call_.kind == CallKind::kReduceConvertGather && size_ > 2) {
+    call_.convert(range.begin, range.begin + range.size,
+                  absl::MakeSpan(sums_).subspan(static_cast<size_t>(range.begin), static_cast<size_t>(range.size)));
+  }
+  if (gather_bytes_ > 0) SendGathered(piece);
+}
+
+void Exchange::SumSmall() {
+  const auto sum = [&](auto* values, size_t n) {
+    const auto* const all = reinterpret_cast<const std::remove_reference_t<decltype(*values)>*>(all_.data());
+    for (size_t i = 0; i < n; ++i) {
+      auto total = all[i];
+      for (size_t r = 1; r < static_cast<size_t>(size_); ++r) total += all[r * n + i];
+      values[i] = total;
+    }
+  };
+  if (call_.kind == CallKind::kAllReduceSumInt64) sum(call_.integers.data(), call_.integers.size());
+  if (call_.kind == CallKind::kAllReduceSumFloat) sum(call_.floats.data(), call_.floats.size());
+}
+
+int Exchange::Awaited() const {
+  for (int peer = 0; peer < size_; ++peer) {
+    const Expected& expected = expected_[static_cast<size_t>(peer)];
+    if (expected.next_reduce < expected.reduce) return peer;
+  }
+  for (int peer = 0; peer < size_; ++peer) {
+    const Expected& expected = expected_[static_cast<size_t>(peer)];
+    if (expected.next_gather < expected.gather) return peer;
+  }
+  return -1;
+}
+
+bool Exchange::Gathers() const {
+  return std::all_of(expected_.begin(), expected_.end(), [](const Expected& e) { return e.next_reduce == e.reduce; });
+}
+
+}  // namespace lockstep::worker

@@ -1,0 +1,120 @@
+// One call of a communicator under way: which pieces go to whom, where those that come belong, and what is summed,
+// converted and passed on as they come. The collectives themselves, without sockets.
+//
+// Each rank sends each other one its block at once, in pieces, and the reduced own block to everybody, piece by piece
+// (docs/design/0002-direct-exchange.md). A broadcast goes through the ranks as a chain. Pieces are cut by the size of
+// their block alone, so in the same way on every rank, and those of a block come in order.
+//
+// Threading: thread-compatible; the communicator's thread owns it.
+#ifndef LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_EXCHANGE_H_
+#define LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_EXCHANGE_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "worker/collectives/call.h"
+#include "worker/collectives/sockets/peer_link.h"
+
+namespace lockstep::worker {
+
+// What ranks tell one another of a call before they exchange a byte of it. Of the machine's byte order.
+struct CallWords {
+  int64_t step = 0;
+  uint32_t attempt = 0;
+  uint32_t kind = 0;
+  int64_t root = 0;
+  uint64_t elements = 0;  // integers, addends or floats
+  uint64_t bytes = 0;
+  uint64_t blocks = 0;  // a digest of their sizes
+
+  friend bool operator==(const CallWords&, const CallWords&) = default;
+  static CallWords Of(const Call& call);
+  std::string Name() const;  // "reduce-scatter of step 41, attempt 0, over 100 elements and 0 bytes"
+};
+
+class Exchange {
+ public:
+  using SendFrame = std::function<void(int peer, OutgoingFrame frame)>;
+  // `most_elements` limits a piece, the same on every rank. `send` is called from the members below.
+  Exchange(Call call, int rank, int size, int64_t most_elements, SendFrame send);
+
+  const Call& call() const { return call_; }
+  // Bytes that this rank sends a peer at most before it has heard anything of it.
+  size_t FirstBytes() const;
+
+  // Sends what there is to send a peer; nothing is sent to it before.
+  void Release(int peer);
+
+  // Where a frame of `peer` belongs; `scratch` holds a piece for as long as Came takes. Unavailable: it belongs
+  // nowhere.
+  absl::StatusOr<char*> PlaceFor(int peer, const FrameHead& head, std::vector<char>& scratch);
+  void Came(int peer, const FrameHead& head, char* place);
+
+  // All came, and all was sent. Whoever waits has the result, and the buffers.
+  bool Done() const { return left_ == 0 && unsent_ == 0; }
+  // The lowest rank that something is awaited of, or -1.
+  int Awaited() const;
+  bool Gathers() const;  // what is awaited is the result
+
+ private:
+  struct Block {
+    int64_t offset = 0;  // elements
+    int64_t size = 0;
+    int64_t piece_size = 0;
+    int64_t pieces = 0;
+  };
+  struct Piece {
+    int64_t begin = 0;  // in the block
+    int64_t size = 0;
+  };
+  // Pieces that a peer has yet to send.
+  struct Expected {
+    int64_t reduce = 0;
+    int64_t gather = 0;
+    int64_t next_reduce = 0;
+    int64_t next_gather = 0;
+  };
+
+  void SetUp();
+  void Cut(const std::vector<int64_t>& sizes, int64_t most_elements);
+  void SetUpBroadcast();
+  void SendFirst();
+  const Block& own() const { return blocks_[static_cast<size_t>(rank_)]; }
+  static Piece PieceOf(const Block& block, int64_t piece);
+  void SendPiece(int peer, FrameKind kind, const Block& block, int64_t piece, const char* base, size_t element_bytes);
+  void SendGathered(int64_t piece);
+
+  // The own block's piece has come from every peer.
+  void Reduced(int64_t piece);
+  void AddPiece(int64_t piece, char* place);
+  void SumSmall();
+
+  Call call_;
+  const int rank_;
+  const int size_;
+  const int64_t most_elements_;
+  const SendFrame send_;
+  std::vector<Block> blocks_;  // by rank
+  size_t reduce_bytes_ = 0;    // of an element that is summed; 0: none is
+  size_t gather_bytes_ = 0;    // of an element that is gathered; 0: none is
+  const char* addends_ = nullptr;
+  char* gathered_ = nullptr;
+  bool small_ = false;  // an all-reduce by gathering everything
+  int forwards_to_ = -1;
+  std::vector<Expected> expected_;  // by rank
+  int64_t left_ = 0;                // frames that have yet to come
+  int unsent_ = 0;
+  std::vector<std::vector<OutgoingFrame>> held_;  // by rank: until it is released
+  std::vector<char> released_;                    // by rank
+  std::vector<int> came_;                         // by piece of the own block: peers that sent theirs
+  std::vector<int64_t> sums_;                     // of the own block, where addends must stay and pieces wait
+  std::vector<float> floats_;                     // of float sums: by rank the own block
+  std::vector<int64_t> all_;                      // of a small all-reduce: by rank the values
+};
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_EXCHANGE_H_

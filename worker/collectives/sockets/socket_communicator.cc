@@ -1,0 +1,458 @@
+#include "worker/collectives/sockets/socket_communicator.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/clock/clock.h"
+#include "common/liveness/activity.h"
+#include "common/status/status_macros.h"
+#include "common/sync/mutex.h"
+#include "worker/collectives/call.h"
+#include "worker/collectives/completion.h"
+#include "worker/collectives/sockets/exchange.h"
+#include "worker/collectives/sockets/peer_link.h"
+
+namespace lockstep::worker {
+namespace {
+
+// A call that sends a peer no more than this is sent before the peer is in it, up to so many calls.
+constexpr size_t kEagerBytes = 32 * 1024;
+constexpr int kEagerCalls = 8;
+// What a peer may have said of calls that this rank is not in yet.
+constexpr size_t kMostAhead = 64 * 1024;
+constexpr size_t kMostNoteBytes = 4096;
+// How long a rank that aborts waits for its notes to leave before it closes the connections.
+constexpr absl::Duration kNoteLimit = absl::Milliseconds(5);
+// A loop that looks so much later than it meant to was stopped itself, and blames nobody for that.
+constexpr absl::Duration kPaused = absl::Seconds(1);
+
+class SocketCommunicator final : public CallCommunicator, public LinkEvents {
+ public:
+  SocketCommunicator(SocketGroup group, std::vector<std::unique_ptr<PeerStream>> streams)
+      : group_(std::move(group)), peers_(static_cast<size_t>(group_.size)) {
+    group_.names.resize(peers_.size());
+    for (size_t rank = 0; rank < peers_.size(); ++rank) {
+      if (group_.names[rank].empty()) group_.names[rank] = absl::StrCat("rank ", rank);
+      if (streams[rank] == nullptr) continue;
+      peers_[rank].link = std::make_unique<PeerLink>(static_cast<int>(rank), std::move(streams[rank]), *this);
+      links_.push_back(&peers_[rank]);
+    }
+  }
+
+  absl::Status Start() {
+    epoll_ = Descriptor(epoll_create1(EPOLL_CLOEXEC));
+    wake_ = Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!epoll_.is_open() || !wake_.is_open()) return SystemError("cannot wait for peers");
+    epoll_event event = {.events = EPOLLIN, .data = {.u64 = kWake}};
+    bool added = epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) == 0;
+    for (const Peer* peer : links_) {
+      event = {.events = EPOLLIN, .data = {.u64 = static_cast<uint64_t>(peer->link->peer())}};
+      added = added && epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, peer->link->fd(), &event) == 0;
+    }
+    if (!added) return SystemError("cannot wait for peers");
+    thread_ = std::thread([this] { Run(); });
+    return absl::OkStatus();
+  }
+
+  ~SocketCommunicator() override {
+    Abort(absl::AbortedError(absl::StrCat("rank ", rank(), " closed its communicator")));
+    if (thread_.joinable()) thread_.join();
+  }
+
+  Generation generation() const override { return group_.generation; }
+  int rank() const override { return group_.rank; }
+  int size() const override { return group_.size; }
+  uint64_t bytes_moved() const override { return bytes_moved_.load(std::memory_order_relaxed); }
+
+  absl::Status status() const override {
+    MutexLock lock(&mutex_);
+    return status_;
+  }
+
+  void Abort(const absl::Status& cause) override {
+    {
+      MutexLock lock(&mutex_);
+      if (!status_.ok()) return;
+      status_ = AsAborted(cause);
+    }
+    broken_.store(true, std::memory_order_release);
+    Wake();
+  }
+
+ protected:
+  void Enqueue(Call call) override {
+    bool asleep = false;
+    {
+      MutexLock lock(&mutex_);
+      if (!status_.ok()) return call.completion->End(status_);
+      asleep = posted_.empty();
+      posted_.push_back(std::move(call));
+    }
+    if (asleep) Wake();
+  }
+
+ private:
+  static constexpr uint64_t kWake = ~uint64_t{0};
+
+  // What a peer sent of a call that this rank is not in yet.
+  struct Early {
+    FrameHead head;
+    std::vector<char> bytes;
+  };
+  struct Peer {
+    std::unique_ptr<PeerLink> link;
+    bool wants_write = false;
+    std::vector<char> scratch;
+    std::vector<char> small;              // of a frame that is for the communicator itself
+    std::map<uint64_t, CallWords> is_in;  // calls that it said it is in, until this rank is done with them
+    std::map<uint64_t, std::deque<Early>> early;
+    size_t early_bytes = 0;
+    absl::Time heard;
+    bool asked = false;
+    absl::Time asked_at;
+  };
+
+  void Wake() {
+    const uint64_t one = 1;
+    (void)!write(wake_.get(), &one, sizeof(one));
+  }
+
+  void Run() {
+    NameThread("collectives");
+    const absl::Time now = SteadyNow();
+    for (Peer* peer : links_) peer->heard = now;
+    while (!broken_.load(std::memory_order_acquire)) {
+      absl::Status status = TakePosted();
+      for (size_t i = 0; status.ok() && i < links_.size(); ++i) status = WriteTo(*links_[i]);
+      EndDone();
+      if (status.ok()) status = Wait();
+      if (!status.ok()) Abort(status);
+    }
+    Close();
+  }
+
+  // A connection's failure, as this layer tells it.
+  absl::Status Lost(int peer, const absl::Status& why) const {
+    if (absl::IsAborted(why)) return why;  // it is known already
+    return Blame(absl::AbortedError(absl::StrCat("lost the connection to rank ", peer, ": ", why.message())), peer);
+  }
+
+  absl::Status TakePosted() {
+    std::vector<Call> calls;
+    {
+      MutexLock lock(&mutex_);
+      calls.swap(posted_);
+    }
+    for (Call& call : calls) LS_RETURN_IF_ERROR(Begin(std::move(call)));
+    return absl::OkStatus();
+  }
+
+  absl::Status Begin(Call call) {
+    const uint64_t sequence = call.sequence;
+    const CallWords words = CallWords::Of(call);
+    last_begun_ = sequence;
+    for (Peer* peer : links_) {
+      OutgoingFrame frame;
+      frame.owned.assign(reinterpret_cast<const char*>(&words), sizeof(words));
+      frame.head = {.kind = FrameKind::kCall, .bytes = sizeof(words), .sequence = sequence};
+      peer->link->Send(std::move(frame));
+    }
+    auto exchange = std::make_unique<Exchange>(
+        std::move(call), rank(), size(), group_.piece_elements,
+        [this](int peer, OutgoingFrame frame) { peers_[peer].link->Send(std::move(frame)); });
+    Exchange& begun = *(active_[sequence] = std::move(exchange));
+    const bool eager = begun.FirstBytes() <= kEagerBytes;
+    for (Peer* peer : links_) {
+      const auto known = peer->is_in.find(sequence);
+      if (known != peer->is_in.end()) LS_RETURN_IF_ERROR(Compare(*peer, sequence, known->second));
+      if (known != peer->is_in.end() || (eager && Ahead(*peer) < kEagerCalls)) begun.Release(peer->link->peer());
+      LS_RETURN_IF_ERROR(Deliver(*peer, begun));
+    }
+    return absl::OkStatus();
+  }
+
+  // Calls that this rank is in and the peer has not said to be in.
+  int Ahead(const Peer& peer) const {
+    int ahead = 0;
+    for (const auto& [sequence, exchange] : active_) ahead += peer.is_in.count(sequence) == 0;
+    return ahead;
+  }
+
+  // What came before this rank was in the call.
+  absl::Status Deliver(Peer& peer, Exchange& exchange) {
+    const auto early = peer.early.find(exchange.call().sequence);
+    if (early == peer.early.end()) return absl::OkStatus();
+    const int rank = peer.link->peer();
+    for (const Early& frame : early->second) {
+      const absl::StatusOr<char*> place = exchange.PlaceFor(rank, frame.head, peer.scratch);
+      if (!place.ok()) return Lost(rank, place.status());
+      if (!frame.bytes.empty()) std::memcpy(*place, frame.bytes.data(), frame.bytes.size());
+      exchange.Came(rank, frame.head, *place);
+      peer.early_bytes -= frame.bytes.size();
+    }
+    peer.early.erase(early);
+    return absl::OkStatus();
+  }
+
+  absl::Status Compare(const Peer& peer, uint64_t sequence, const CallWords& words) {
+    const CallWords own = CallWords::Of(active_.at(sequence)->call());
+    if (own == words) return absl::OkStatus();
+    return absl::AbortedError(absl::StrCat("rank ", peer.link->peer(), " is in ", words.Name(), ", this rank in ",
+                                           own.Name(), " at the same place"));
+  }
+
+  absl::Status WriteTo(Peer& peer) {
+    if (const absl::Status written = peer.link->Write(); !written.ok()) {
+      // What it said before it went is worth more than that it went.
+      const absl::Status read = peer.link->Read();
+      return Lost(peer.link->peer(), absl::IsAborted(read) ? read : written);
+    }
+    if (peer.link->blocked() == peer.wants_write) return absl::OkStatus();
+    peer.wants_write = peer.link->blocked();
+    epoll_event event = {.events = EPOLLIN | (peer.wants_write ? uint32_t{EPOLLOUT} : 0u),
+                         .data = {.u64 = static_cast<uint64_t>(peer.link->peer())}};
+    return epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, peer.link->fd(), &event) == 0 ? absl::OkStatus()
+                                                                                : SystemError("cannot wait for a peer");
+  }
+
+  void EndDone() {
+    uint64_t moved = 0;
+    for (const Peer* peer : links_) moved += peer->link->bytes_moved();
+    bytes_moved_.store(moved, std::memory_order_relaxed);
+    for (auto it = active_.begin(); it != active_.end() && it->second->Done();) {
+      for (Peer* peer : links_) peer->is_in.erase(it->first);
+      const std::shared_ptr<Completion> completion = it->second->call().completion;
+      it = active_.erase(it);
+      completion->End(absl::OkStatus());
+    }
+  }
+
+  // Waits for peers, new calls, or the time to ask; takes in what came.
+  absl::Status Wait() {
+    for (const Peer* peer : links_) {
+      // Read ahead of what the socket will announce.
+      if (peer->link->HoldsInput()) LS_RETURN_IF_ERROR(ReadFrom(peer->link->peer()));
+    }
+    const absl::Time next = NextLook();
+    epoll_event events[64];
+    int count = 0;
+    if (active_.empty()) {
+      count = Poll(events, next);
+    } else {
+      const Exchange& first = *active_.begin()->second;
+      const NowDoing running(first.call().Name(), " with ", size() - 1, " peers");
+      const int awaited = first.Awaited();
+      const char* const verb = awaited < 0 ? "sending to " : first.Gathers() ? "gathering from " : "receiving from ";
+      const NowDoing waiting(verb, awaited < 0 ? std::string("peers") : group_.names[static_cast<size_t>(awaited)]);
+      count = Poll(events, next);
+    }
+    for (int i = 0; i < count; ++i) {
+      if (events[i].data.u64 == kWake) {
+        uint64_t times = 0;
+        (void)!read(wake_.get(), &times, sizeof(times));
+      } else if ((events[i].events & ~uint32_t{EPOLLOUT}) != 0) {
+        LS_RETURN_IF_ERROR(ReadFrom(static_cast<int>(events[i].data.u64)));
+      }
+    }
+    return AskWhoIsSilent(next);
+  }
+
+  template <size_t kMost>
+  int Poll(epoll_event (&events)[kMost], absl::Time next) {
+    const int64_t left = std::max<int64_t>(0, absl::ToInt64Milliseconds(next - SteadyNow()) + 1);
+    return epoll_wait(epoll_.get(), events, kMost, static_cast<int>(std::min<int64_t>(left, 1 << 30)));
+  }
+
+  absl::Status ReadFrom(int rank) {
+    Peer& peer = peers_[static_cast<size_t>(rank)];
+    const absl::Status status = peer.link->Read();
+    peer.heard = SteadyNow();
+    peer.asked = false;
+    return status.ok() ? status : Lost(rank, status);
+  }
+
+  absl::Time NextLook() const {
+    absl::Time next = absl::InfiniteFuture();
+    for (const Peer* peer : links_) {
+      next = std::min(next, peer->asked ? peer->asked_at + group_.answer_limit : peer->heard + group_.ask_every);
+    }
+    return next;
+  }
+
+  absl::Status AskWhoIsSilent(absl::Time meant) {
+    const absl::Time now = SteadyNow();
+    const bool paused = now - meant > kPaused;
+    for (Peer* peer : links_) {
+      if (paused && peer->asked) peer->asked_at = now;
+      if (peer->asked && now - peer->asked_at >= group_.answer_limit) {
+        const int rank = peer->link->peer();
+        return Blame(
+            absl::AbortedError(absl::StrCat("rank ", rank, " cannot be reached: its connection stands, but ",
+                                            "it has not answered for ", absl::FormatDuration(group_.answer_limit))),
+            rank);
+      }
+      if (peer->asked || now - peer->heard < group_.ask_every) continue;
+      peer->asked = true;
+      peer->asked_at = now;
+      OutgoingFrame frame;
+      frame.head = {.kind = FrameKind::kAsk};
+      peer->link->Send(std::move(frame));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<char*> PlaceFor(int rank, const FrameHead& head) override {
+    Peer& peer = peers_[static_cast<size_t>(rank)];
+    const auto of_its_own = [&](size_t most) -> absl::StatusOr<char*> {
+      if (head.bytes > most) return absl::UnavailableError("what it sent is no frame");
+      peer.small.resize(head.bytes);
+      return peer.small.data();
+    };
+    switch (head.kind) {
+      case FrameKind::kCall:
+        return of_its_own(sizeof(CallWords));
+      case FrameKind::kNote:
+        return of_its_own(kMostNoteBytes);
+      case FrameKind::kAsk:
+      case FrameKind::kAnswer:
+        return of_its_own(0);
+      case FrameKind::kReduce:
+      case FrameKind::kGather:
+        break;
+      default:
+        return absl::UnavailableError("what it sent is no frame");
+    }
+    if (const auto active = active_.find(head.sequence); active != active_.end()) {
+      return active->second->PlaceFor(rank, head, peer.scratch);
+    }
+    peer.early_bytes += head.bytes;
+    if (head.sequence <= last_begun_ || peer.early_bytes > kEagerBytes * kEagerCalls) {
+      return absl::UnavailableError("it sent a piece of a call that this rank is not in");
+    }
+    std::deque<Early>& early = peer.early[head.sequence];
+    early.push_back({head, std::vector<char>(head.bytes)});
+    return early.back().bytes.data();
+  }
+
+  absl::Status Came(int rank, const FrameHead& head, char* place) override {
+    Peer& peer = peers_[static_cast<size_t>(rank)];
+    switch (head.kind) {
+      case FrameKind::kCall:
+        return SaidToBeIn(peer, head, place);
+      case FrameKind::kNote:
+        return absl::AbortedError(absl::StrCat("rank ", rank, " aborted: ", absl::string_view(place, head.bytes)));
+      case FrameKind::kAsk: {
+        OutgoingFrame frame;
+        frame.head = {.kind = FrameKind::kAnswer};
+        peer.link->Send(std::move(frame));
+        return absl::OkStatus();
+      }
+      case FrameKind::kAnswer:
+        return absl::OkStatus();
+      case FrameKind::kReduce:
+      case FrameKind::kGather:
+        break;
+    }
+    const auto active = active_.find(head.sequence);
+    if (active != active_.end()) active->second->Came(rank, head, place);
+    return absl::OkStatus();
+  }
+
+  absl::Status SaidToBeIn(Peer& peer, const FrameHead& head, const char* place) {
+    CallWords words;
+    if (head.bytes != sizeof(words)) return absl::UnavailableError("what it sent is no frame");
+    std::memcpy(&words, place, sizeof(words));
+    const auto active = active_.find(head.sequence);
+    if (active == active_.end() && head.sequence <= last_begun_) return absl::OkStatus();  // done here
+    if (peer.is_in.size() >= kMostAhead) return absl::UnavailableError("it is in too many calls");
+    peer.is_in[head.sequence] = words;
+    if (active == active_.end()) return absl::OkStatus();
+    LS_RETURN_IF_ERROR(Compare(peer, head.sequence, words));
+    active->second->Release(peer.link->peer());
+    return absl::OkStatus();
+  }
+
+  // Ends every call, tells the peers why, and closes the connections.
+  void Close() {
+    std::vector<Call> posted;
+    {
+      MutexLock lock(&mutex_);
+      posted.swap(posted_);
+    }
+    const absl::Status cause = status();
+    for (Peer* peer : links_) peer->link->GiveUp();
+    for (const auto& [sequence, exchange] : active_) exchange->call().completion->End(cause);
+    active_.clear();
+    for (const Call& call : posted) call.completion->End(cause);
+
+    for (Peer* peer : links_) {
+      OutgoingFrame frame;
+      frame.owned = std::string(cause.message().substr(0, kMostNoteBytes));
+      frame.head = {.kind = FrameKind::kNote, .bytes = static_cast<uint32_t>(frame.owned.size())};
+      peer->link->Send(std::move(frame));
+    }
+    const absl::Time until = SteadyNow() + kNoteLimit;
+    std::vector<Peer*> telling = links_;
+    while (!telling.empty() && SteadyNow() < until) {
+      std::erase_if(telling, [&](const Peer* peer) { return !peer->link->Write().ok() || !peer->link->blocked(); });
+      if (!telling.empty()) Breathe(telling);
+    }
+    for (const Peer* peer : links_) shutdown(peer->link->fd(), SHUT_WR);
+    for (Peer* peer : links_) DrainUntilItCloses(*peer, until);
+    for (Peer* peer : links_) peer->link.reset();
+    links_.clear();
+  }
+
+  void Breathe(const std::vector<Peer*>& telling) {
+    (void)AwaitReady(telling.front()->link->fd(), POLLOUT, -1, SteadyNow() + absl::Milliseconds(1), "");
+  }
+
+  // A connection that is closed while something came and was not read is reset, and takes with it what was sent.
+  void DrainUntilItCloses(const Peer& peer, absl::Time until) {
+    static thread_local std::vector<char> sink(256 * 1024);
+    while (SteadyNow() < until) {
+      const ssize_t n = recv(peer.link->fd(), sink.data(), sink.size(), MSG_DONTWAIT);
+      if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) return;
+      if (n < 0 && !AwaitReady(peer.link->fd(), POLLIN, -1, until, "").ok()) return;
+    }
+  }
+
+  SocketGroup group_;
+  Descriptor epoll_;
+  Descriptor wake_;
+  // Of the thread.
+  std::vector<Peer> peers_;   // by rank
+  std::vector<Peer*> links_;  // the other ranks
+  std::map<uint64_t, std::unique_ptr<Exchange>> active_;
+  uint64_t last_begun_ = 0;
+
+  std::atomic<uint64_t> bytes_moved_{0};
+  std::atomic<bool> broken_{false};
+  mutable Mutex mutex_;
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Call> posted_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Communicator>> MakeSocketCommunicator(SocketGroup group,
+                                                                     std::vector<std::unique_ptr<PeerStream>> streams) {
+  auto communicator = std::make_unique<SocketCommunicator>(std::move(group), std::move(streams));
+  LS_RETURN_IF_ERROR(communicator->Start());
+  return communicator;
+}
+
+}  // namespace lockstep::worker
