@@ -1,6 +1,7 @@
 // Somebody who is not of the job, on real processes: what is told to him, and what he can do to it.
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -10,13 +11,19 @@
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <chrono>
+#include <deque>
+#include <filesystem>
 #include <fstream>
 #include <memory>
+#include <set>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "common/net/chief_channel.h"
 #include "common/net/descriptors.h"
 #include "protos/session.grpc.pb.h"
@@ -103,16 +110,22 @@ TEST_CASE("stranger: who takes the port of a dead chief is told nothing, and end
   CheckUndisturbed(job);
 }
 
-// A connection to `address` that takes nothing; its socket.
-int ConnectTo(const std::string& address) {
+// A connection to `address` that takes nothing; its socket, or -1.
+int TryToConnect(const std::string& address) {
   const size_t colon = address.rfind(':');
   sockaddr_in to = {};
   to.sin_family = AF_INET;
   to.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(colon + 1))));
   inet_pton(AF_INET, address.substr(0, colon).c_str(), &to.sin_addr);
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd >= 0 && connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0) return fd;
+  close(fd);
+  return -1;
+}
+
+int ConnectTo(const std::string& address) {
+  const int fd = TryToConnect(address);
   REQUIRE(fd >= 0);
-  REQUIRE(connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0);
   return fd;
 }
 
@@ -148,6 +161,101 @@ TEST_CASE("stranger: a thousand connections that say nothing, half a hello or ga
   for (const int fd : strangers) close(fd);
 
   CheckUndisturbed(job);
+}
+
+// Where the process listens on 127.0.0.1, as any user of the machine can see.
+std::vector<std::string> ListeningAddresses(pid_t pid) {
+  std::set<std::string> sockets;
+  for (const auto& entry : std::filesystem::directory_iterator(absl::StrCat("/proc/", pid, "/fd"))) {
+    std::error_code gone;
+    const std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
+    if (absl::StartsWith(target, "socket:[")) sockets.insert(target.substr(8, target.size() - 9));
+  }
+  std::ifstream table("/proc/net/tcp");
+  std::vector<std::string> addresses;
+  for (std::string line; std::getline(table, line);) {
+    const std::vector<std::string> fields = absl::StrSplit(line, ' ', absl::SkipEmpty());
+    if (fields.size() < 10 || fields[3] != "0A" || sockets.count(fields[9]) == 0) continue;
+    addresses.push_back(absl::StrCat("127.0.0.1:", std::stoi(fields[1].substr(9), nullptr, 16)));
+  }
+  return addresses;
+}
+
+// Connects again and again, says something else each time, and stays until the next but fifty.
+class Pest {
+ public:
+  explicit Pest(std::vector<std::string> addresses) : addresses_(std::move(addresses)), thread_([this] { Run(); }) {}
+  ~Pest() {
+    ended_ = true;
+    thread_.join();
+  }
+  int visits() const { return visits_; }
+
+ private:
+  void Run() {
+    // Nothing; garbage; half of what a rank says, and the whole of it without the secret; a ClientHello; the frames
+    // that Gloo took: a message for an unknown buffer, and one that says nothing.
+    const std::vector<std::string> words = {
+        "",
+        std::string(4096, 'g'),
+        "LSpeer01r",
+        "LSpeer01r" + std::string(39, '\1'),
+        "\x16\x03\x01\x02\x01\x01",
+        std::string(8, '\x30') + std::string("\1\0\0\0\0\0\0\0", 8) + std::string(32, '\x7f'),
+        std::string(48, '\0')};
+    std::deque<int> open;
+    while (!ended_) {
+      const std::string& address = addresses_[static_cast<size_t>(visits_) % addresses_.size()];
+      const int fd = TryToConnect(address);
+      if (fd < 0) continue;
+      open.push_back(fd);
+      const std::string& word = words[static_cast<size_t>(visits_) / addresses_.size() % words.size()];
+      send(open.back(), word.data(), word.size(), MSG_NOSIGNAL);
+      // Until it is shown out, or clearly not.
+      pollfd answer = {.fd = fd, .events = POLLIN, .revents = 0};
+      poll(&answer, 1, /*milliseconds=*/10);
+      ++visits_;
+      if (open.size() <= 50) continue;
+      close(open.front());
+      open.pop_front();
+    }
+    for (const int fd : open) close(fd);
+  }
+
+  const std::vector<std::string> addresses_;
+  std::atomic<bool> ended_{false};
+  std::atomic<int> visits_{0};
+  std::thread thread_;
+};
+
+TEST_CASE("stranger: who pesters a worker's port ends no generation, and hinders none from forming", "[e2e]") {
+  LocalJob job("job", kJob, {kSteps, "security.peers=encrypted"});
+  job.StartChief(1);
+  job.StartWorker(0);
+  job.StartWorker(1);
+  job.WaitForStep(20);
+  const std::vector<std::string> addresses = ListeningAddresses(job.worker(0).pid());
+  REQUIRE(addresses.size() == 1);
+
+  const Pest pest(addresses);
+  for (int life = 0; life < 3; ++life) {
+    const int before = pest.visits();
+    WaitUntil("a hundred visits more", [&] { return pest.visits() > before + 100; });
+    job.Kill("worker-1");
+    job.StartWorker(1);
+    uint64_t step = 0;
+    job.WaitForStatus("the workers step together again", [&](const proto::StatusReply& status) {
+      const auto steps = [](const proto::WorkerStatus& worker) { return worker.state() == "member"; };
+      if (std::count_if(status.workers().begin(), status.workers().end(), steps) < 2) return false;
+      if (step == 0) step = status.step();
+      return status.step() > step + 5;
+    });
+  }
+
+  CHECK(job.WaitForEnd("worker-1") == Ended{});
+  CheckUndisturbed(job);
+  const WorkerStatsFile stats = job.Stats();
+  for (const auto& worker : stats.workers()) CHECK(worker.crashes() == 0);
 }
 
 }  // namespace

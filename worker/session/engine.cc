@@ -155,6 +155,7 @@ void Engine::Do(const FormCommunicator& action) {
   sockets.group.rank = static_cast<int>(action.rank);
   sockets.group.size = static_cast<int>(action.members.size());
   sockets.host = options_.peer_host;
+  sockets.security = peer_security_;
   sockets.form_limit = options_.form_limit;
   for (const Member& member : action.members) {
     sockets.group.names.push_back(absl::StrCat(member.name, " at ", member.address));

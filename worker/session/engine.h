@@ -156,9 +156,10 @@ class Engine {
   const Options options_;
   Pulse pulse_;
   SnapshotStore snapshots_;
-  SnapshotStore kept_;                          // copies of the state at audits
-  Replica* replica_ = nullptr;                  // owned by the engine's thread: what shared_replica_ points to
-  std::string metagraph_;                       // likewise: what the replica was made from
+  SnapshotStore kept_;          // copies of the state at audits
+  Replica* replica_ = nullptr;  // owned by the engine's thread: what shared_replica_ points to
+  std::string metagraph_;       // likewise: what the replica was made from
+  PeerSecurity peer_security_ = PeerSecurity::kEncryptedBeyondHost;  // likewise: of the job
   bool sync_voided_ = false;                    // likewise: a half-received state was overwritten in this generation
   std::atomic<uint64_t> samples_{0};            // asked for
   std::atomic<uint64_t> cancelled_samples_{0};  // of them, from the first on

@@ -38,6 +38,17 @@ bool Receives(const SyncState& action, const Communicator& communicator) {
   return std::find(action.receivers.begin(), action.receivers.end(), rank) != action.receivers.end();
 }
 
+PeerSecurity PeerSecurityOf(const JobSpec& job) {
+  switch (job.security().peers()) {
+    case job::Security::PEERS_ENCRYPTED:
+      return PeerSecurity::kEncrypted;
+    case job::Security::PEERS_AUTHENTICATED:
+      return PeerSecurity::kAuthenticated;
+    default:
+      return PeerSecurity::kEncryptedBeyondHost;
+  }
+}
+
 // Between replicas of the same layout.
 absl::Status MoveState(ReplicaState& from, ReplicaState& to) {
   LS_RETURN_IF_ERROR(from.Fetch());
@@ -68,6 +79,7 @@ std::unique_ptr<Replica> Engine::MakeReplica(const std::string& metagraph, const
                         FetchPatiently([&](const auto& fence) { return client.FetchJob(fence); }));
     LS_ASSIGN_OR_RETURN(const JobSpec job, ParseJob(yaml, "/job.yaml"));
     ApplyLogSettings(job);
+    peer_security_ = PeerSecurityOf(job);
     LS_ASSIGN_OR_RETURN(const std::string graph,
                         FetchPatiently([&](const auto& fence) { return client.FetchMetagraph(fence, metagraph); }));
     std::string plan;

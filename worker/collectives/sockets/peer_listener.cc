@@ -25,10 +25,6 @@ constexpr absl::Duration kBreather = absl::Milliseconds(50);
 
 }  // namespace
 
-bool Encrypts(PeerSecurity security, const sockaddr_in& other) {
-  return security == PeerSecurity::kEncrypted || (security == PeerSecurity::kEncryptedBeyondHost && !IsLoopback(other));
-}
-
 ExpectedPeers::ExpectedPeers(Generation generation, int rank, int size, std::string secret, PeerSecurity security)
     : generation_(generation),
       rank_(rank),
@@ -61,7 +57,7 @@ std::string ExpectedPeers::KeyOf(absl::string_view bytes, const sockaddr_in& oth
   const std::optional<Prelude> prelude = lockstep::worker::ReadPrelude(bytes);
   const auto size = static_cast<uint32_t>(size_);
   if (!prelude.has_value() || prelude->kind != PreludeKind::kRank || prelude->from >= size ||
-      prelude->encrypts != Encrypts(security_, other)) {
+      (Encrypts(security_, IsLoopback(other)) && !prelude->encrypts)) {
     return "";
   }
   const PeerPair pair{.generation = generation_,

@@ -27,16 +27,6 @@
 
 namespace lockstep::worker {
 
-// Whether what ranks send one another is encrypted beyond the handshake.
-enum class PeerSecurity {
-  kEncryptedBeyondHost,  // not within 127.0.0.0/8
-  kEncrypted,
-  kAuthenticated,  // not
-};
-
-// The same at both ends of a connection. `other`: the address of the other end.
-bool Encrypts(PeerSecurity security, const sockaddr_in& other);
-
 // The ranks of one generation that connect to this one.
 class ExpectedPeers {
  public:
@@ -49,7 +39,7 @@ class ExpectedPeers {
   void Abort(const absl::Status& cause);
 
   // The key of a connection that began with `bytes`, a prelude; "" where it shows no secret, is of a rank that does not
-  // connect to this one or has already, or is encrypted where it may not be, or the reverse.
+  // connect to this one, or is not encrypted where it has to be.
   std::string KeyOf(absl::string_view bytes, const sockaddr_in& other);
   void Arrived(int from, std::unique_ptr<PeerStream> stream);
 

@@ -30,12 +30,19 @@ std::string Head(PreludeKind kind, uint32_t from, bool encrypts) {
 
 }  // namespace
 
+bool Encrypts(PeerSecurity security, bool loopback) {
+  return security == PeerSecurity::kEncrypted || (security == PeerSecurity::kEncryptedBeyondHost && !loopback);
+}
+
 absl::StatusOr<PeerCard> PeerCard::Parse(absl::string_view text) {
-  const size_t space = text.find(' ');
-  if (space != kSecretDigits || space + 1 == text.size()) {
+  constexpr size_t kHead = kSecretDigits + 3;
+  const bool whole = text.size() > kHead && text[kSecretDigits] == ' ' && text[kHead - 1] == ' ';
+  const auto security = static_cast<PeerSecurity>(whole ? text[kSecretDigits + 1] : '?');
+  if (security != PeerSecurity::kEncryptedBeyondHost && security != PeerSecurity::kEncrypted &&
+      security != PeerSecurity::kAuthenticated) {
     return absl::InvalidArgumentError("what a rank left for the others is no secret and address");
   }
-  return PeerCard{std::string(text.substr(0, space)), std::string(text.substr(space + 1))};
+  return PeerCard{std::string(text.substr(0, kSecretDigits)), security, std::string(text.substr(kHead))};
 }
 
 std::string ProbePrelude() {

@@ -31,12 +31,23 @@ struct PeerPair {
   bool encrypts = true;  // after the handshake
 };
 
-// What a rank leaves for the others in the rendezvous store: "SECRET HOST:PORT".
+// Whether what ranks send one another is encrypted beyond the handshake. Of two ranks that differ, the stricter one is
+// followed.
+enum class PeerSecurity : char {
+  kEncryptedBeyondHost = 'h',  // not where the other end's address is in 127.0.0.0/8
+  kEncrypted = 'e',
+  kAuthenticated = 'a',  // not
+};
+// `loopback`: the other end's address is in 127.0.0.0/8.
+bool Encrypts(PeerSecurity security, bool loopback);
+
+// What a rank leaves for the others in the rendezvous store: "SECRET h|e|a HOST:PORT".
 struct PeerCard {
   std::string secret;  // 64 hexadecimal digits
+  PeerSecurity security = PeerSecurity::kEncryptedBeyondHost;
   std::string address;
 
-  std::string Text() const { return secret + " " + address; }
+  std::string Text() const { return secret + ' ' + static_cast<char>(security) + ' ' + address; }
   // InvalidArgument where `text` is none. Messages never hold it.
   static absl::StatusOr<PeerCard> Parse(absl::string_view text);
 };

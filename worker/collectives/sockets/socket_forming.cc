@@ -93,7 +93,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> SocketForming::Connect() {
     expected = expected_ = listener_.Expect(group.generation, group.rank, group.size, secret, options_.security);
   }
   if (const absl::Status here = CanListen(options_.host); !here.ok()) return Blame(here, group.rank);
-  const PeerCard card{std::move(secret), listener_.address()};
+  const PeerCard card{std::move(secret), options_.security, listener_.address()};
   LS_RETURN_IF_ERROR(store_.Set(absl::StrCat(prefix, group.rank), card.Text()));
   std::vector<std::unique_ptr<PeerStream>> streams(static_cast<size_t>(group.size));
   for (int peer = 0; peer < group.rank; ++peer) {
@@ -113,11 +113,12 @@ absl::StatusOr<std::unique_ptr<PeerStream>> SocketForming::Dial(int peer, const 
     LS_ASSIGN_OR_RETURN(const sockaddr_in target, ResolveAddress(card.address));
     const std::string what = absl::StrCat("connecting to ", card.address);
     LS_ASSIGN_OR_RETURN(Descriptor socket, ConnectTo(target, cancel_read_.get(), until, what));
-    const PeerPair pair{.generation = group.generation,
-                        .from = group.rank,
-                        .to = peer,
-                        .size = group.size,
-                        .encrypts = Encrypts(options_.security, target)};
+    const PeerPair pair{
+        .generation = group.generation,
+        .from = group.rank,
+        .to = peer,
+        .size = group.size,
+        .encrypts = Encrypts(options_.security, IsLoopback(target)) || Encrypts(card.security, IsLoopback(target))};
     const std::string prelude = RankPrelude(card.secret, pair);
     // Fits into an empty send buffer.
     if (send(socket.get(), prelude.data(), prelude.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(prelude.size())) {
