@@ -177,6 +177,31 @@ void CheckGatherAndBroadcast(const GroupFactory& make, int size) {
   findings.Check();
 }
 
+void CheckManyCallsAhead(const GroupFactory& make, int size) {
+  const auto group = make(size);
+  Findings findings(group.size());
+  constexpr int kCalls = 100;
+  std::atomic<bool> root_is_ahead{false};
+  OnEveryRank(group, [&](Communicator& comm) {
+    const bool root = comm.rank() == 0;
+    std::vector<std::vector<char>> words(kCalls, std::vector<char>(16 * 1024, root ? 'r' : ' '));
+    while (!root && !root_is_ahead) std::this_thread::yield();
+    std::vector<Handle> handles;
+    for (int i = 0; i < kCalls; ++i) {
+      handles.push_back(comm.Broadcast({.step = i, .attempt = 0}, 0, absl::MakeSpan(words[static_cast<size_t>(i)])));
+      // As many as are done without the others.
+      if (root && !root_is_ahead)
+        root_is_ahead = handles.back()->Wait(absl::Milliseconds(20)).code() != absl::StatusCode::kOk;
+    }
+    root_is_ahead = true;
+    for (const Handle& handle : handles) findings.Expect(comm.rank(), handle->Wait(kLong).ok(), "a call fails");
+    for (const auto& word : words) {
+      findings.Expect(comm.rank(), word == std::vector<char>(16 * 1024, 'r'), "a word did not come");
+    }
+  });
+  findings.Check();
+}
+
 void CheckOrderOfCalls(const GroupFactory& make, int size) {
   const auto group = make(size);
   Findings findings(group.size());

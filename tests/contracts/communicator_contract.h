@@ -22,6 +22,8 @@ void OnEveryRank(const std::vector<std::unique_ptr<Communicator>>& group,
 // The suite, one function per promise; called inside a TEST_CASE.
 void CheckSums(const GroupFactory& make, int size);
 void CheckGatherAndBroadcast(const GroupFactory& make, int size);
+// A rank is far ahead of the others, by calls that it can end without them.
+void CheckManyCallsAhead(const GroupFactory& make, int size);
 void CheckOrderOfCalls(const GroupFactory& make, int size);
 void CheckBadSizes(const GroupFactory& make);
 void CheckAbortFromEachSide(const GroupFactory& make, int size);

@@ -78,6 +78,15 @@ TEST_CASE("communicator: gather and broadcast copy every block to every rank", "
   }
 }
 
+TEST_CASE("communicator: a rank may be far ahead of the others", "[contract]") {
+  for (const Kind& kind : Kinds()) {
+    for (const int size : {2, 3}) {
+      INFO(kind.name << " with " << size);
+      CheckManyCallsAhead(kind.make, size);
+    }
+  }
+}
+
 TEST_CASE("communicator: calls end in the order in which they were made", "[contract]") {
   for (const Kind& kind : Kinds()) {
     for (const int size : {1, 2, 4}) {

@@ -26,6 +26,9 @@ std::vector<std::string> OnCpu(int steps) {
           "checkpoint.every=50steps"};
 }
 
+// Longer than the test takes to look, kill and start again.
+constexpr int kCpuSteps = 1000;
+
 std::vector<std::string> OnGpu(int steps) {
   const std::string file = std::filesystem::absolute("tests/conformance/pytorch/import/cnn").string();
   return {"model.builtin=null",
@@ -60,7 +63,7 @@ TEST_CASE("promise: fast sums keep every step and equal replicas with workers ki
   const bool gpu = GENERATE(false, true);
   CAPTURE(gpu);
   setenv("LOCKSTEP_CUDA_LIBRARY", std::filesystem::absolute(kLibrary).c_str(), 1);
-  const int steps = gpu ? 20 : 200;
+  const int steps = gpu ? 20 : kCpuSteps;
   LocalJob job(gpu ? "fast.gpu" : "fast.cpu", kJob, gpu ? OnGpu(steps) : OnCpu(steps));
   job.StartChief(3);
   job.StartWorker(0);
@@ -93,7 +96,7 @@ TEST_CASE("promise: fast sums keep every step and equal replicas with workers ki
 
 TEST_CASE("promise: fast sums go on from the newest state when the chief is killed, and from the save without it",
           "[e2e]") {
-  LocalJob job("fast.chief", kJob, OnCpu(200));
+  LocalJob job("fast.chief", kJob, OnCpu(kCpuSteps));
   job.StartChief(2);
   job.StartWorker(0);
   job.StartWorker(1);
@@ -112,7 +115,7 @@ TEST_CASE("promise: fast sums go on from the newest state when the chief is kill
 
   CHECK(job.WaitForEnd("chief") == Ended{});
   CHECK(job.WaitForEnd("worker-0") == Ended{});
-  CHECK(StepsTold(job).rbegin()->first == 200);
+  CHECK(StepsTold(job).rbegin()->first == kCpuSteps);
   job.ReplayRecords();
 }
 

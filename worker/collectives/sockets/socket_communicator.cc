@@ -1,16 +1,14 @@
 #include "worker/collectives/sockets/socket_communicator.h"
 
-#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <deque>
 #include <map>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -21,27 +19,29 @@
 #include "common/sync/mutex.h"
 #include "worker/collectives/call.h"
 #include "worker/collectives/completion.h"
+#include "worker/collectives/sockets/early_frames.h"
 #include "worker/collectives/sockets/exchange.h"
+#include "worker/collectives/sockets/link_closing.h"
 #include "worker/collectives/sockets/peer_link.h"
+#include "worker/collectives/sockets/silence_watch.h"
 
 namespace lockstep::worker {
 namespace {
 
 // A call that sends a peer no more than this is sent before the peer is in it, up to so many calls.
 constexpr size_t kEagerBytes = 32 * 1024;
-constexpr int kEagerCalls = 8;
+constexpr size_t kEagerCalls = 8;
 // What a peer may have said of calls that this rank is not in yet.
-constexpr size_t kMostAhead = 64 * 1024;
-constexpr size_t kMostNoteBytes = 4096;
+constexpr size_t kMostSaid = 64 * 1024;
 // How long a rank that aborts waits for its notes to leave before it closes the connections.
 constexpr absl::Duration kNoteLimit = absl::Milliseconds(5);
-// A loop that looks so much later than it meant to was stopped itself, and blames nobody for that.
-constexpr absl::Duration kPaused = absl::Seconds(1);
 
 class SocketCommunicator final : public CallCommunicator, public LinkEvents {
  public:
   SocketCommunicator(SocketGroup group, std::vector<std::unique_ptr<PeerStream>> streams)
-      : group_(std::move(group)), peers_(static_cast<size_t>(group_.size)) {
+      : group_(std::move(group)),
+        silence_(group_.ask_every, group_.answer_limit),
+        peers_(static_cast<size_t>(group_.size)) {
     group_.names.resize(peers_.size());
     for (size_t rank = 0; rank < peers_.size(); ++rank) {
       if (group_.names[rank].empty()) group_.names[rank] = absl::StrCat("rank ", rank);
@@ -106,22 +106,14 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
  private:
   static constexpr uint64_t kWake = ~uint64_t{0};
 
-  // What a peer sent of a call that this rank is not in yet.
-  struct Early {
-    FrameHead head;
-    std::vector<char> bytes;
-  };
   struct Peer {
     std::unique_ptr<PeerLink> link;
     bool wants_write = false;
     std::vector<char> scratch;
     std::vector<char> small;              // of a frame that is for the communicator itself
     std::map<uint64_t, CallWords> is_in;  // calls that it said it is in, until this rank is done with them
-    std::map<uint64_t, std::deque<Early>> early;
-    size_t early_bytes = 0;
-    absl::Time heard;
-    bool asked = false;
-    absl::Time asked_at;
+    std::set<uint64_t> sent_ahead;        // calls that were sent to it before it said that
+    EarlyFrames early{kEagerBytes * kEagerCalls};
   };
 
   void Wake() {
@@ -132,13 +124,15 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
   void Run() {
     NameThread("collectives");
     const absl::Time now = SteadyNow();
-    for (Peer* peer : links_) peer->heard = now;
+    for (const Peer* peer : links_) silence_.Heard(peer->link->peer(), now);
     while (!broken_.load(std::memory_order_acquire)) {
       absl::Status status = TakePosted();
       for (size_t i = 0; status.ok() && i < links_.size(); ++i) status = WriteTo(*links_[i]);
       EndDone();
       if (status.ok()) status = Wait();
-      if (!status.ok()) Abort(status);
+      if (status.ok()) continue;
+      EndDone();  // what was complete before the failure
+      Abort(status);
     }
     Close();
   }
@@ -177,32 +171,23 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
     for (Peer* peer : links_) {
       const auto known = peer->is_in.find(sequence);
       if (known != peer->is_in.end()) LS_RETURN_IF_ERROR(Compare(*peer, sequence, known->second));
-      if (known != peer->is_in.end() || (eager && Ahead(*peer) < kEagerCalls)) begun.Release(peer->link->peer());
+      const bool ahead = known == peer->is_in.end() && eager && peer->sent_ahead.size() < kEagerCalls;
+      if (ahead) peer->sent_ahead.insert(sequence);
+      if (ahead || known != peer->is_in.end()) begun.Release(peer->link->peer());
       LS_RETURN_IF_ERROR(Deliver(*peer, begun));
     }
     return absl::OkStatus();
   }
 
-  // Calls that this rank is in and the peer has not said to be in.
-  int Ahead(const Peer& peer) const {
-    int ahead = 0;
-    for (const auto& [sequence, exchange] : active_) ahead += peer.is_in.count(sequence) == 0;
-    return ahead;
-  }
-
   // What came before this rank was in the call.
   absl::Status Deliver(Peer& peer, Exchange& exchange) {
-    const auto early = peer.early.find(exchange.call().sequence);
-    if (early == peer.early.end()) return absl::OkStatus();
     const int rank = peer.link->peer();
-    for (const Early& frame : early->second) {
+    for (const EarlyFrame& frame : peer.early.Take(exchange.call().sequence)) {
       const absl::StatusOr<char*> place = exchange.PlaceFor(rank, frame.head, peer.scratch);
       if (!place.ok()) return Lost(rank, place.status());
       if (!frame.bytes.empty()) std::memcpy(*place, frame.bytes.data(), frame.bytes.size());
       exchange.Came(rank, frame.head, *place);
-      peer.early_bytes -= frame.bytes.size();
     }
-    peer.early.erase(early);
     return absl::OkStatus();
   }
 
@@ -245,7 +230,7 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
       // Read ahead of what the socket will announce.
       if (peer->link->HoldsInput()) LS_RETURN_IF_ERROR(ReadFrom(peer->link->peer()));
     }
-    const absl::Time next = NextLook();
+    const absl::Time next = silence_.NextLook();
     epoll_event events[64];
     int count = 0;
     if (active_.empty()) {
@@ -278,39 +263,27 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
   absl::Status ReadFrom(int rank) {
     Peer& peer = peers_[static_cast<size_t>(rank)];
     const absl::Status status = peer.link->Read();
-    peer.heard = SteadyNow();
-    peer.asked = false;
+    silence_.Heard(rank, SteadyNow());
     return status.ok() ? status : Lost(rank, status);
   }
 
-  absl::Time NextLook() const {
-    absl::Time next = absl::InfiniteFuture();
-    for (const Peer* peer : links_) {
-      next = std::min(next, peer->asked ? peer->asked_at + group_.answer_limit : peer->heard + group_.ask_every);
+  absl::Status AskWhoIsSilent(absl::Time meant) {
+    const SilenceWatch::Findings found = silence_.Look(SteadyNow(), meant);
+    if (found.silent >= 0) {
+      return Blame(absl::AbortedError(absl::StrCat(
+                       "rank ", found.silent, " cannot be reached: its connection stands, but it has not answered for ",
+                       absl::FormatDuration(group_.answer_limit))),
+                   found.silent);
     }
-    return next;
+    for (const int rank : found.to_ask) SendMark(rank, FrameKind::kAsk);
+    return absl::OkStatus();
   }
 
-  absl::Status AskWhoIsSilent(absl::Time meant) {
-    const absl::Time now = SteadyNow();
-    const bool paused = now - meant > kPaused;
-    for (Peer* peer : links_) {
-      if (paused && peer->asked) peer->asked_at = now;
-      if (peer->asked && now - peer->asked_at >= group_.answer_limit) {
-        const int rank = peer->link->peer();
-        return Blame(
-            absl::AbortedError(absl::StrCat("rank ", rank, " cannot be reached: its connection stands, but ",
-                                            "it has not answered for ", absl::FormatDuration(group_.answer_limit))),
-            rank);
-      }
-      if (peer->asked || now - peer->heard < group_.ask_every) continue;
-      peer->asked = true;
-      peer->asked_at = now;
-      OutgoingFrame frame;
-      frame.head = {.kind = FrameKind::kAsk};
-      peer->link->Send(std::move(frame));
-    }
-    return absl::OkStatus();
+  // A frame without bytes.
+  void SendMark(int rank, FrameKind kind) {
+    OutgoingFrame frame;
+    frame.head = {.kind = kind};
+    peers_[static_cast<size_t>(rank)].link->Send(std::move(frame));
   }
 
   absl::StatusOr<char*> PlaceFor(int rank, const FrameHead& head) override {
@@ -337,13 +310,8 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
     if (const auto active = active_.find(head.sequence); active != active_.end()) {
       return active->second->PlaceFor(rank, head, peer.scratch);
     }
-    peer.early_bytes += head.bytes;
-    if (head.sequence <= last_begun_ || peer.early_bytes > kEagerBytes * kEagerCalls) {
-      return absl::UnavailableError("it sent a piece of a call that this rank is not in");
-    }
-    std::deque<Early>& early = peer.early[head.sequence];
-    early.push_back({head, std::vector<char>(head.bytes)});
-    return early.back().bytes.data();
+    if (head.sequence <= last_begun_) return absl::UnavailableError("it sent a piece of a call that is done");
+    return peer.early.PlaceFor(head);
   }
 
   absl::Status Came(int rank, const FrameHead& head, char* place) override {
@@ -353,12 +321,9 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
         return SaidToBeIn(peer, head, place);
       case FrameKind::kNote:
         return absl::AbortedError(absl::StrCat("rank ", rank, " aborted: ", absl::string_view(place, head.bytes)));
-      case FrameKind::kAsk: {
-        OutgoingFrame frame;
-        frame.head = {.kind = FrameKind::kAnswer};
-        peer.link->Send(std::move(frame));
+      case FrameKind::kAsk:
+        SendMark(rank, FrameKind::kAnswer);
         return absl::OkStatus();
-      }
       case FrameKind::kAnswer:
         return absl::OkStatus();
       case FrameKind::kReduce:
@@ -374,9 +339,10 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
     CallWords words;
     if (head.bytes != sizeof(words)) return absl::UnavailableError("what it sent is no frame");
     std::memcpy(&words, place, sizeof(words));
+    peer.sent_ahead.erase(head.sequence);
     const auto active = active_.find(head.sequence);
     if (active == active_.end() && head.sequence <= last_begun_) return absl::OkStatus();  // done here
-    if (peer.is_in.size() >= kMostAhead) return absl::UnavailableError("it is in too many calls");
+    if (peer.is_in.size() >= kMostSaid) return absl::UnavailableError("it is in too many calls");
     peer.is_in[head.sequence] = words;
     if (active == active_.end()) return absl::OkStatus();
     LS_RETURN_IF_ERROR(Compare(peer, head.sequence, words));
@@ -397,42 +363,18 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
     active_.clear();
     for (const Call& call : posted) call.completion->End(cause);
 
-    for (Peer* peer : links_) {
-      OutgoingFrame frame;
-      frame.owned = std::string(cause.message().substr(0, kMostNoteBytes));
-      frame.head = {.kind = FrameKind::kNote, .bytes = static_cast<uint32_t>(frame.owned.size())};
-      peer->link->Send(std::move(frame));
-    }
-    const absl::Time until = SteadyNow() + kNoteLimit;
-    std::vector<Peer*> telling = links_;
-    while (!telling.empty() && SteadyNow() < until) {
-      std::erase_if(telling, [&](const Peer* peer) { return !peer->link->Write().ok() || !peer->link->blocked(); });
-      if (!telling.empty()) Breathe(telling);
-    }
-    for (const Peer* peer : links_) shutdown(peer->link->fd(), SHUT_WR);
-    for (Peer* peer : links_) DrainUntilItCloses(*peer, until);
+    std::vector<PeerLink*> links;
+    for (const Peer* peer : links_) links.push_back(peer->link.get());
+    TellAndShutDown(links, cause.message(), kNoteLimit);
     for (Peer* peer : links_) peer->link.reset();
     links_.clear();
-  }
-
-  void Breathe(const std::vector<Peer*>& telling) {
-    (void)AwaitReady(telling.front()->link->fd(), POLLOUT, -1, SteadyNow() + absl::Milliseconds(1), "");
-  }
-
-  // A connection that is closed while something came and was not read is reset, and takes with it what was sent.
-  void DrainUntilItCloses(const Peer& peer, absl::Time until) {
-    static thread_local std::vector<char> sink(256 * 1024);
-    while (SteadyNow() < until) {
-      const ssize_t n = recv(peer.link->fd(), sink.data(), sink.size(), MSG_DONTWAIT);
-      if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) return;
-      if (n < 0 && !AwaitReady(peer.link->fd(), POLLIN, -1, until, "").ok()) return;
-    }
   }
 
   SocketGroup group_;
   Descriptor epoll_;
   Descriptor wake_;
   // Of the thread.
+  SilenceWatch silence_;
   std::vector<Peer> peers_;   // by rank
   std::vector<Peer*> links_;  // the other ranks
   std::map<uint64_t, std::unique_ptr<Exchange>> active_;
