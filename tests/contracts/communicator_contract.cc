@@ -180,23 +180,26 @@ void CheckGatherAndBroadcast(const GroupFactory& make, int size) {
 void CheckManyCallsAhead(const GroupFactory& make, int size) {
   const auto group = make(size);
   Findings findings(group.size());
-  constexpr int kCalls = 100;
-  std::atomic<bool> root_is_ahead{false};
+  constexpr size_t kCalls = 100;
+  std::atomic<bool> others_stand{false};
   OnEveryRank(group, [&](Communicator& comm) {
     const bool root = comm.rank() == 0;
-    std::vector<std::vector<char>> words(kCalls, std::vector<char>(16 * 1024, root ? 'r' : ' '));
-    while (!root && !root_is_ahead) std::this_thread::yield();
+    // A large one, which those between the root and the last rank have to pass on, and many small ones.
+    std::vector<std::vector<char>> words;
+    for (size_t i = 0; i < kCalls; ++i) words.emplace_back(i > 0 ? 16 << 10 : 2 << 20, root ? 'r' : ' ');
+    while (comm.rank() == size - 1 && !others_stand) std::this_thread::yield();
     std::vector<Handle> handles;
-    for (int i = 0; i < kCalls; ++i) {
-      handles.push_back(comm.Broadcast({.step = i, .attempt = 0}, 0, absl::MakeSpan(words[static_cast<size_t>(i)])));
-      // As many as are done without the others.
-      if (root && !root_is_ahead)
-        root_is_ahead = handles.back()->Wait(absl::Milliseconds(20)).code() != absl::StatusCode::kOk;
+    for (size_t i = 0; i < kCalls; ++i) {
+      handles.push_back(comm.Broadcast({.step = static_cast<int64_t>(i), .attempt = 0}, 0, absl::MakeSpan(words[i])));
     }
-    root_is_ahead = true;
+    if (comm.rank() == size - 2) {
+      // For as long as it takes to send what it should not.
+      (void)handles.back()->Wait(absl::Milliseconds(100));
+      others_stand = true;
+    }
     for (const Handle& handle : handles) findings.Expect(comm.rank(), handle->Wait(kLong).ok(), "a call fails");
     for (const auto& word : words) {
-      findings.Expect(comm.rank(), word == std::vector<char>(16 * 1024, 'r'), "a word did not come");
+      findings.Expect(comm.rank(), word == std::vector<char>(word.size(), 'r'), "a word did not come");
     }
   });
   findings.Check();

@@ -60,7 +60,7 @@ vendor_headers() {
   only_in 'CLI/' deploy/cli/ tests/
   only_in 'nlohmann/' common/ chief/ deploy/cli/ tests/ worker/device/cuda/fake_cudnn
   only_in 'isa-l|isal|crc.h' common/digest/
-  only_in 'openssl/' common/digest/ common/net/
+  only_in 'openssl/' common/digest/ common/net/ worker/collectives/sockets/
   only_in 'curl/|tinyxml2' common/object_store/
   only_in 'zlib' worker/data/
   only_in 'grpcpp/|grpc/' common/net/ common/etcd/ chief/server/ worker/session/ worker/upload/ deploy/cli/ tests/

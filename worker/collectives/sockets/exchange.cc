@@ -205,14 +205,16 @@ void Exchange::SendGathered(int64_t piece) {
   }
 }
 
-size_t Exchange::FirstBytes() const {
+size_t Exchange::MostBytesToAPeer() const {
   size_t most = 0;
   for (const std::vector<OutgoingFrame>& frames : held_) {
     size_t bytes = 0;
     for (const OutgoingFrame& frame : frames) bytes += frame.head.bytes;
     most = std::max(most, bytes);
   }
-  return most;
+  // What it will pass on of what comes.
+  if (call_.kind == CallKind::kBroadcast) return forwards_to_ < 0 ? 0 : call_.bytes.size();
+  return most + (reduce_bytes_ > 0 ? static_cast<size_t>(own().size) * gather_bytes_ : 0);
 }
 
 void Exchange::Release(int peer) {

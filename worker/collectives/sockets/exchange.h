@@ -42,8 +42,8 @@ class Exchange {
   Exchange(Call call, int rank, int size, int64_t most_elements, SendFrame send);
 
   const Call& call() const { return call_; }
-  // Bytes that this rank sends a peer at most before it has heard anything of it.
-  size_t FirstBytes() const;
+  // Bytes that this rank sends a peer at most, from the first piece to the last. REQUIRES: nobody was released.
+  size_t MostBytesToAPeer() const;
 
   // Sends what there is to send a peer; nothing is sent to it before.
   void Release(int peer);

@@ -167,7 +167,7 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
         std::move(call), rank(), size(), group_.piece_elements,
         [this](int peer, OutgoingFrame frame) { peers_[peer].link->Send(std::move(frame)); });
     Exchange& begun = *(active_[sequence] = std::move(exchange));
-    const bool eager = begun.FirstBytes() <= kEagerBytes;
+    const bool eager = begun.MostBytesToAPeer() <= kEagerBytes;
     for (Peer* peer : links_) {
       const auto known = peer->is_in.find(sequence);
       if (known != peer->is_in.end()) LS_RETURN_IF_ERROR(Compare(*peer, sequence, known->second));
