@@ -237,6 +237,29 @@ TEST_CASE("sockets: a peer that is alive may take as long as it likes", "[socket
   for (const auto& sum : values) CHECK(sum == std::vector<int64_t>(20000, 3));
 }
 
+TEST_CASE("sockets: sums larger than any buffer on the way, encrypted or not", "[sockets]") {
+  const PeerSecurity security = GENERATE(PeerSecurity::kEncrypted, PeerSecurity::kAuthenticated);
+  const int size = GENERATE(2, 3);
+  CAPTURE(size);
+  InProcessStore store;
+  std::vector<SocketForming::Options> ranks;
+  for (int rank = 0; rank < size; ++rank) {
+    ranks.push_back({.group = {.generation = kGeneration, .rank = rank, .size = size}, .security = security});
+  }
+  const Group group = Form(store, ranks);
+  for (const auto& rank : group) REQUIRE(rank.ok());
+  constexpr size_t kValues = 4'000'000;
+  std::vector<std::vector<int64_t>> values;
+  std::vector<Handle> handles;
+  for (int rank = 0; rank < size; ++rank) values.emplace_back(kValues, rank + 1);
+  for (size_t r = 0; r < group.size(); ++r) {
+    handles.push_back((*group[r])->AllReduceSum({}, absl::MakeSpan(values[r])));
+  }
+
+  for (const Handle& handle : handles) CHECK(handle->Wait(kLong).ok());
+  for (const auto& sum : values) CHECK(sum == std::vector<int64_t>(kValues, size * (size + 1) / 2));
+}
+
 TEST_CASE("sockets: a peer that does not come ends forming at its limit", "[sockets]") {
   InProcessStore store;
   const Group group =

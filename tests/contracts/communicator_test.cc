@@ -22,7 +22,8 @@ Group MakeDeferredGroup(int size) {
 }
 
 // Each rank forms on a thread of its own. Pieces are small, so that short buffers have many of them.
-Group FormGroup(RendezvousStore& store, Generation generation, int size, absl::Duration ask_every) {
+Group FormGroup(RendezvousStore& store, Generation generation, int size, absl::Duration ask_every,
+                PeerSecurity security = PeerSecurity::kEncryptedBeyondHost) {
   Group group(static_cast<size_t>(size));
   std::vector<std::thread> threads;
   std::vector<absl::Status> statuses(static_cast<size_t>(size));
@@ -30,7 +31,8 @@ Group FormGroup(RendezvousStore& store, Generation generation, int size, absl::D
     threads.emplace_back([&, rank] {
       auto formed = FormSockets(
           {.group =
-               {.generation = generation, .rank = rank, .size = size, .ask_every = ask_every, .piece_elements = 1000}},
+               {.generation = generation, .rank = rank, .size = size, .ask_every = ask_every, .piece_elements = 1000},
+           .security = security},
           store);
       statuses[static_cast<size_t>(rank)] = formed.status();
       if (formed.ok()) group[static_cast<size_t>(rank)] = std::move(*formed);
@@ -49,14 +51,21 @@ Group MakeSocketGroup(int size) {
   return FormGroup(store, {.term = 3, .counter = 9}, size, absl::Seconds(20));
 }
 
+Group MakeEncryptedGroup(int size) {
+  InProcessStore store;
+  return FormGroup(store, {.term = 3, .counter = 9}, size, absl::Seconds(20), PeerSecurity::kEncrypted);
+}
+
 struct Kind {
   const char* name;
   GroupFactory make;
 };
 
 const std::vector<Kind>& Kinds() {
-  static const std::vector<Kind> kinds = {
-      {"loopback", MakeLoopbackGroup}, {"deferred", MakeDeferredGroup}, {"sockets", MakeSocketGroup}};
+  static const std::vector<Kind> kinds = {{"loopback", MakeLoopbackGroup},
+                                          {"deferred", MakeDeferredGroup},
+                                          {"sockets", MakeSocketGroup},
+                                          {"encrypted sockets", MakeEncryptedGroup}};
   return kinds;
 }
 

@@ -96,6 +96,7 @@ void PeerLink::GiveUp() {
 }
 
 absl::Status PeerLink::Read() {
+  has_more_ = false;
   for (size_t budget = kReadBudget; budget > 0;) {
     std::array<iovec, 2> parts;
     size_t count = 0;
@@ -119,6 +120,7 @@ absl::Status PeerLink::Read() {
       if (body_have_ > head_.bytes) LS_RETURN_IF_ERROR(TakeBody());
     }
   }
+  has_more_ = true;
   return absl::OkStatus();
 }
 

@@ -71,9 +71,9 @@ class PeerLink {
   absl::Status Write();
   bool blocked() const { return blocked_; }  // the socket takes no more now
 
-  // Takes in what is there, up to a few MiB: more may be there.
+  // Takes in what is there, up to a few MiB.
   absl::Status Read();
-  bool HoldsInput() const { return stream_->HoldsInput(); }
+  bool has_more() const { return has_more_; }  // the last Read left some, which the socket may not announce
 
   // Drops what is not sent; a frame under way will not count.
   void GiveUp();
@@ -105,6 +105,7 @@ class PeerLink {
   std::vector<char> zeros_;  // in place of what was given up
 
   // In. Behind a frame's bytes its mark and the next head are read with them.
+  bool has_more_ = false;
   FrameHead head_;
   size_t head_have_ = 0;
   bool in_body_ = false;

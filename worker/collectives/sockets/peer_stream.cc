@@ -56,7 +56,6 @@ class PlainStream final : public PeerStream {
   }
 
   absl::StatusOr<bool> Flush() override { return true; }
-  bool HoldsInput() const override { return false; }
 
  private:
   const Descriptor socket_;
@@ -227,7 +226,6 @@ class TlsStream final : public PeerStream {
   }
 
   absl::StatusOr<bool> Flush() override { return transport_->Flush(); }
-  bool HoldsInput() const override { return SSL_has_pending(ssl_.get()) == 1; }
 
  private:
   absl::Status CountForKey(size_t bytes) {

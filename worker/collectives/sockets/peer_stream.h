@@ -24,7 +24,8 @@ class PeerStream {
   virtual ~PeerStream() = default;
   virtual int fd() const = 0;
 
-  // Reads what is there, up to all of `into`, in order; 0: nothing now. Unavailable: the other end closed the
+  // Reads what is there, up to all of `into`, in order; 0: nothing now, and the socket will announce more. Until then
+  // bytes may wait here that it does not announce. Unavailable: the other end closed the
   // connection, or it broke, or what came is not what the other end sent.
   virtual absl::StatusOr<size_t> Read(absl::Span<const iovec> into) = 0;
 
@@ -34,9 +35,6 @@ class PeerStream {
 
   // Sends what Write took and kept. False: not all went, the socket takes no more now.
   virtual absl::StatusOr<bool> Flush() = 0;
-
-  // True when bytes wait here that the socket will not announce.
-  virtual bool HoldsInput() const = 0;
 };
 
 // The handshake of one end.

@@ -226,10 +226,14 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
 
   // Waits for peers, new calls, or the time to ask; takes in what came.
   absl::Status Wait() {
+    bool reads_on = false;
     for (const Peer* peer : links_) {
-      // Read ahead of what the socket will announce.
-      if (peer->link->HoldsInput()) LS_RETURN_IF_ERROR(ReadFrom(peer->link->peer()));
+      if (!peer->link->has_more()) continue;
+      LS_RETURN_IF_ERROR(ReadFrom(peer->link->peer()));
+      reads_on = true;
     }
+    // What was read may have something to be sent: then nothing is waited for.
+    if (reads_on) return absl::OkStatus();
     const absl::Time next = silence_.NextLook();
     epoll_event events[64];
     int count = 0;
