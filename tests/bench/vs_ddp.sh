@@ -8,7 +8,7 @@
 #   --seconds N     that a run steps, about (default: 10)
 #   --busy          a third process takes half of a core meanwhile
 #   --set KEY=VALUE another setting of our job, such as security.peers=encrypted
-# One JSON object per model: samples per second of one and two, what the second one brings, and ours over DDP's with two.
+# One JSON object per model: samples per second of one and of two, what the second one brings, and ours over DDP's.
 # docs/benchmarks.md keeps the figures. Exit 78: no PYTHON with torch.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

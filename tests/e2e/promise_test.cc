@@ -14,7 +14,8 @@
 namespace lockstep::e2e {
 namespace {
 
-constexpr uint64_t kSteps = 200;
+// The last wait of a test leaves a fifth of them, which take far longer than a look at the step.
+constexpr uint64_t kSteps = 600;
 constexpr int kPreempted = 75;
 
 std::vector<std::string> Settings() {
@@ -57,13 +58,13 @@ TEST_CASE("promise: 1, 2, 3 and 4 workers end with the same bits", "[e2e]") {
   }
 }
 
-TEST_CASE("promise: a worker killed every 40 steps changes nothing", "[e2e]") {
+TEST_CASE("promise: a worker killed every 120 steps changes nothing", "[e2e]") {
   LocalJob job("killed", kJob, Settings());
   job.StartChief(3);
   for (int i = 0; i < 3; ++i) job.StartWorker(i);
 
   int kills = 0;
-  for (uint64_t step = 40; step < kSteps; step += 40) {
+  for (uint64_t step = 120; step < kSteps; step += 120) {
     job.WaitForStep(step);
     const int victim = kills++ % 3;
     job.Kill(absl::StrCat("worker-", victim));
