@@ -238,7 +238,7 @@ struct ErrorReport {
   LS_FIELDS(ErrorReport, exit_code, step, message)
 };
 
-// Gloo's rendezvous store: the chief passes it to the other members of the generation.
+// What a rank leaves for the other members of its generation while their communicator forms: the chief passes it on.
 struct StoreSet {
   Generation generation;
   std::string key;

@@ -1,5 +1,5 @@
 // One generated worker: the session core that ships, over a stub of everything behind it. Preparing fetches what a real
-// worker fetches and makes nothing of it; forming exchanges as many addresses as Gloo's mesh does; steps are meetings
+// worker fetches and makes nothing of it; forming exchanges as many addresses as real ranks do; steps are meetings
 // of the members; snapshots are real bytes and are uploaded.
 //
 // Threading: owned by Crowd, on its thread. What runs elsewhere posts events.

@@ -150,13 +150,12 @@ void Engine::Do(const FormCommunicator& action) {
                             action.generation.term, ".", action.generation.counter);
   // Before anybody waits for this rank.
   if (!HasMemoryAgain()) return;
-  SocketForming::Options sockets;
-  sockets.group.generation = action.generation;
-  sockets.group.rank = static_cast<int>(action.rank);
-  sockets.group.size = static_cast<int>(action.members.size());
-  sockets.host = options_.peer_host;
-  sockets.security = peer_security_;
-  sockets.form_limit = options_.form_limit;
+  SocketForming::Options sockets{.group = {.generation = action.generation,
+                                           .rank = static_cast<int>(action.rank),
+                                           .size = static_cast<int>(action.members.size())},
+                                 .host = options_.peer_host,
+                                 .security = peer_security_,
+                                 .form_limit = options_.form_limit};
   for (const Member& member : action.members) {
     sockets.group.names.push_back(absl::StrCat(member.name, " at ", member.address));
   }

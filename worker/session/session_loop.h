@@ -33,7 +33,7 @@ class SessionLoop {
     ChiefLocation chief;
     std::string peer_host;
     PeerListener* peer_listener = nullptr;  // at peer_host; outlives this
-    std::string record_path;  // empty: nothing is recorded
+    std::string record_path;                // empty: nothing is recorded
     absl::Duration connect_timeout;
     device::WorkerDevice device;  // what this worker was told to compute on
   };

@@ -158,10 +158,8 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
     const CallWords words = CallWords::Of(call);
     last_begun_ = sequence;
     for (Peer* peer : links_) {
-      OutgoingFrame frame;
-      frame.owned.assign(reinterpret_cast<const char*>(&words), sizeof(words));
-      frame.head = {.kind = FrameKind::kCall, .bytes = sizeof(words), .sequence = sequence};
-      peer->link->Send(std::move(frame));
+      peer->link->Send({.head = {.kind = FrameKind::kCall, .bytes = sizeof(words), .sequence = sequence},
+                        .owned = std::string(reinterpret_cast<const char*>(&words), sizeof(words))});
     }
     auto exchange = std::make_unique<Exchange>(
         std::move(call), rank(), size(), group_.piece_elements,
@@ -284,11 +282,7 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
   }
 
   // A frame without bytes.
-  void SendMark(int rank, FrameKind kind) {
-    OutgoingFrame frame;
-    frame.head = {.kind = kind};
-    peers_[static_cast<size_t>(rank)].link->Send(std::move(frame));
-  }
+  void SendMark(int rank, FrameKind kind) { peers_[static_cast<size_t>(rank)].link->Send({.head = {.kind = kind}}); }
 
   absl::StatusOr<char*> PlaceFor(int rank, const FrameHead& head) override {
     Peer& peer = peers_[static_cast<size_t>(rank)];
