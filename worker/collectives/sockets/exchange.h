@@ -20,7 +20,7 @@
 
 namespace lockstep::worker {
 
-// What ranks tell one another of a call before they exchange a byte of it. Of the machine's byte order.
+// What ranks tell one another of a call before they exchange a byte of it.
 struct CallWords {
   int64_t step = 0;
   uint32_t attempt = 0;

@@ -58,15 +58,14 @@ absl::Status PeerLink::Write() {
       add(given_up ? &kVoid : &kCounts, kMarkBytes);
     }
     LS_ASSIGN_OR_RETURN(const size_t sent, stream_->Write(absl::MakeConstSpan(parts.data(), count)));
-    flushed_ = false;
     Account(sent);
     if (sent < offered) {
       blocked_ = true;
       return absl::OkStatus();
     }
   }
-  LS_ASSIGN_OR_RETURN(flushed_, stream_->Flush());
-  blocked_ = !flushed_;
+  LS_ASSIGN_OR_RETURN(const bool flushed, stream_->Flush());
+  blocked_ = !flushed;
   return absl::OkStatus();
 }
 

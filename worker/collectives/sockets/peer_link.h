@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/time/time.h"
 #include "worker/collectives/sockets/peer_stream.h"
 
 namespace lockstep::worker {
@@ -30,7 +29,8 @@ enum class FrameKind : uint32_t {
   kAnswer,
 };
 
-// Of the machine's byte order: the ranks of a generation are of one build (the session checks it).
+// Of the machine's byte order, as CallWords: the ranks of a generation speak one protocol (the session checks its
+// number), which is of little-endian machines.
 struct FrameHead {
   FrameKind kind = FrameKind::kCall;
   uint32_t bytes = 0;
@@ -77,7 +77,6 @@ class PeerLink {
 
   // Drops what is not sent; a frame under way will not count.
   void GiveUp();
-  bool idle() const { return started_.empty() && waiting_.empty() && flushed_; }
 
   uint64_t bytes_moved() const { return bytes_moved_; }
 
@@ -101,7 +100,6 @@ class PeerLink {
   size_t sent_ = 0;  // of the first of started_
   bool void_ = false;
   bool blocked_ = false;
-  bool flushed_ = true;
   std::vector<char> zeros_;  // in place of what was given up
 
   // In. Behind a frame's bytes its mark and the next head are read with them.

@@ -2,8 +2,9 @@
 // and takes the connections of ranks of the generations that are expected. Docs: docs/design/0022-peer-transport.md.
 //
 // Invariants
-//   * Nobody without the secret of an expected generation gets more than a comparison of 48 bytes, and holds a
-//     descriptor for longer than 2 s. Of those who have not shown it at most 256 are held, the oldest of them go.
+//   * Nobody without the secret of an expected generation gets more than a comparison of 48 bytes, or, with a prelude
+//     that he recorded, the beginning of a handshake; he holds a descriptor for 2 s at most. At most 256 who have not
+//     finished their handshake are held; of those who have not shown a prelude the oldest goes.
 //   * What a stranger sends changes nothing for a generation: a connection that fails its handshake is dropped, and the
 //     rank it claimed to be is still waited for.
 //

@@ -100,6 +100,7 @@ TEST_CASE("peer listener: a recorded prelude opens nothing, and takes nobody's p
   const Descriptor late = ConnectAndSay(*listener, recorded);
 
   CheckShownOut(silent);  // after two seconds
+  CheckShownOut(late);
   REQUIRE(AwaitReady(garbage.get(), POLLIN, -1, Never(), "test").ok());
 }
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cstring>
 #include <map>
 #include <set>
@@ -42,9 +41,7 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
       : group_(std::move(group)),
         silence_(group_.ask_every, group_.answer_limit),
         peers_(static_cast<size_t>(group_.size)) {
-    group_.names.resize(peers_.size());
     for (size_t rank = 0; rank < peers_.size(); ++rank) {
-      if (group_.names[rank].empty()) group_.names[rank] = absl::StrCat("rank ", rank);
       if (streams[rank] == nullptr) continue;
       peers_[rank].link = std::make_unique<PeerLink>(static_cast<int>(rank), std::move(streams[rank]), *this);
       links_.push_back(&peers_[rank]);

@@ -30,7 +30,8 @@ struct SocketGroup {
   Generation generation;
   int rank = 0;
   int size = 1;
-  // What the ranks are to people, by rank: "worker-1 at 10.0.0.2:4711". For notes of what is waited for; may be empty.
+  // What the ranks are to people, by rank: "worker-1 at 10.0.0.2:4711". For notes of what is waited for; SocketForming
+  // gives those a name that have none.
   std::vector<std::string> names = {};
   absl::Duration ask_every = absl::Seconds(30);
   absl::Duration answer_limit = absl::Seconds(30);
