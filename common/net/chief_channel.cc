@@ -143,7 +143,9 @@ ChiefChannel MakeChiefChannel(const std::string& address, absl::string_view purp
   tls.set_check_call_host(false);
   tls.set_certificate_verifier(grpc::experimental::ExternalCertificateVerifier::Create<PinnedKey>(key.pin, stranger));
   const auto credentials = grpc::CompositeChannelCredentials(grpc::experimental::TlsCredentials(tls), secret);
-  return {grpc::CreateCustomChannel(address, credentials, ArgumentsFor(purpose)), std::move(stranger)};
+  grpc::ChannelArguments arguments = ArgumentsFor(purpose);
+  arguments.SetSslTargetNameOverride(ServerNameOf(key.secret));
+  return {grpc::CreateCustomChannel(address, credentials, arguments), std::move(stranger)};
 }
 
 absl::Status NotTheChief(absl::string_view address, bool token_is_right) {

@@ -9,6 +9,7 @@
 #include <openssl/param_build.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
+#include <openssl/x509v3.h>
 
 #include <array>
 #include <cstdint>
@@ -29,6 +30,8 @@ namespace {
 constexpr Role kRoles[] = {Role::kRead, Role::kJoin, Role::kAdmin};
 constexpr absl::string_view kCredential = "lockstep-";
 constexpr size_t kHexDigits = 64;
+constexpr size_t kServerNameBytes = 16;
+constexpr absl::string_view kServerNameEnd = ".chief.lockstep";
 
 template <auto free_it>
 struct Free {
@@ -46,11 +49,11 @@ bool IsCredential(absl::string_view token) { return absl::StartsWith(token, kCre
 
 absl::Status Failed(absl::string_view what) { return absl::InternalError(absl::StrCat("OpenSSL: no ", what)); }
 
-// 64 bytes that tell nothing of `token`.
+// 64 bytes that tell nothing of `secret`.
 using Derived = std::array<uint8_t, 64>;
-Derived Derive(absl::string_view token, absl::string_view purpose) {
+Derived Derive(absl::string_view secret, absl::string_view purpose) {
   Derived out;
-  HMAC(EVP_sha512(), token.data(), static_cast<int>(token.size()), reinterpret_cast<const uint8_t*>(purpose.data()),
+  HMAC(EVP_sha512(), secret.data(), static_cast<int>(secret.size()), reinterpret_cast<const uint8_t*>(purpose.data()),
        purpose.size(), out.data(), nullptr);
   return out;
 }
@@ -110,6 +113,14 @@ std::string ContentOf(BIO* bio) {
   return std::string(data, static_cast<size_t>(size));
 }
 
+// gRPC's server looks for the name that a caller asks for among those of the certificate, and logs an error where it is
+// missing.
+bool AddServerNames(X509* certificate) {
+  const Owned<X509_EXTENSION, X509_EXTENSION_free> names(
+      X509V3_EXT_conf_nid(nullptr, nullptr, NID_subject_alt_name, absl::StrCat("DNS:*", kServerNameEnd).c_str()));
+  return names != nullptr && X509_add_ext(certificate, names.get(), -1) == 1;
+}
+
 }  // namespace
 
 absl::string_view NameOf(Role role) {
@@ -146,6 +157,18 @@ absl::StatusOr<CallerKey> CallerKeyOf(absl::string_view token, Role role) {
   return CallerKey{*given, std::string(words[2]), std::string(words[3]), ""};
 }
 
+std::string ServerNameOf(absl::string_view secret) {
+  const Derived derived = Derive(secret, "lockstep server name");
+  return absl::StrCat(absl::BytesToHexString({reinterpret_cast<const char*>(derived.data()), kServerNameBytes}),
+                      kServerNameEnd);
+}
+
+std::vector<std::string> ServerNames(absl::string_view token) {
+  std::vector<std::string> names;
+  for (const Role role : kRoles) names.push_back(ServerNameOf(SecretOf(token, role)));
+  return names;
+}
+
 absl::StatusOr<std::string> RoleCredential(absl::string_view token, Role role) {
   if (IsCredential(token))
     return absl::InvalidArgumentError("this is a role credential; others are made from the token");
@@ -173,7 +196,7 @@ absl::StatusOr<ChiefIdentity> ChiefIdentityOf(absl::string_view token) {
       !X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, reinterpret_cast<const uint8_t*>("lockstep-chief"), -1, -1,
                                   0) ||
       !X509_set_issuer_name(certificate.get(), name) || !X509_set_pubkey(certificate.get(), key.get()) ||
-      !X509_sign(certificate.get(), key.get(), EVP_sha256())) {
+      !AddServerNames(certificate.get()) || !X509_sign(certificate.get(), key.get(), EVP_sha256())) {
     return Failed("certificate");
   }
   const Owned<BIO, BIO_free_all> private_pem(BIO_new(BIO_s_secmem()));

@@ -2,7 +2,7 @@
 // of the role that the call needs, and the chief proves by TLS that it has the private key made from it
 // (docs/design/0021-chief-on-the-wire.md).
 //
-//   token ─┬─ HMAC "lockstep admin", "… join", "… read" ──▶ the secrets of the roles
+//   token ─┬─ HMAC "lockstep admin", "… join", "… read" ──▶ the secrets of the roles ── HMAC ──▶ their server names
 //          └─ HMAC "lockstep chief key" ──▶ P-256 private key ──▶ certificate, and its pin: SHA-256 of the public key
 //
 // A role credential has a role's secret and the pin, and not the token: who has one can neither take another role nor
@@ -14,6 +14,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -40,6 +41,13 @@ struct CallerKey {
 // The key of `role` by a token, or the one that a role credential is, whatever its role. InvalidArgument: a damaged
 // role credential, or an empty token.
 absl::StatusOr<CallerKey> CallerKeyOf(absl::string_view token, Role role);
+
+// The server name that the holder of a role's secret asks for in its ClientHello, by which a chief tells holders from
+// strangers before it answers (guarded_listener.h). It tells nothing of the secret.
+std::string ServerNameOf(absl::string_view secret);
+
+// Those of all roles.
+std::vector<std::string> ServerNames(absl::string_view token);
 
 // "lockstep-ROLE-SECRET-PIN". InvalidArgument: `token` is a role credential itself, or empty.
 absl::StatusOr<std::string> RoleCredential(absl::string_view token, Role role);

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -52,6 +53,23 @@ TEST_CASE("chief key: a role credential has one role's secret and the pin, and n
     CHECK(key.pin == whole.pin);
     CHECK_FALSE(RoleCredential(credential, Role::kAdmin).ok());
   }
+}
+
+TEST_CASE("chief key: holders of a credential ask for a server name that others cannot know", "[net]") {
+  const std::vector<std::string> names = ServerNames(kToken);
+  const std::set<std::string> different(names.begin(), names.end());
+  CHECK(different.size() == 3);
+  for (const Role role : {Role::kRead, Role::kJoin, Role::kAdmin}) {
+    const CallerKey key = CallerKeyOf(kToken, role).value();
+    const std::string name = ServerNameOf(key.secret);
+    CHECK(different.contains(name));
+    CHECK_FALSE(absl::StrContains(name, key.secret.substr(0, 8)));
+    CHECK_FALSE(absl::StrContains(name, key.pin.substr(0, 8)));
+    CHECK(name == ServerNameOf(CallerKeyOf(RoleCredential(kToken, role).value(), role).value().secret));
+  }
+  for (const std::string& name : ServerNames("other")) CHECK_FALSE(different.contains(name));
+  // By a program of its own, as above.
+  CHECK(ServerNameOf(std::string(64, '0')) == "303d57c6b21bcee9fb379a3c4e025302.chief.lockstep");
 }
 
 TEST_CASE("chief key: a damaged role credential is refused, and an empty token", "[net]") {

@@ -1,44 +1,20 @@
 // TCP sockets over IPv4, by "host:port" or by host: made, connected and waited for.
 //
-// Threading: thread-safe; a Descriptor is thread-compatible.
+// Threading: thread-safe.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_TCP_H_
 #define LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_TCP_H_
 
 #include <netinet/in.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <string>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/net/descriptor.h"
 
 namespace lockstep::worker {
-
-// Owns a file descriptor; -1: none.
-class Descriptor {
- public:
-  explicit Descriptor(int fd = -1) : fd_(fd) {}
-  ~Descriptor() { Close(); }
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    if (this != &other) {
-      Close();
-      fd_ = std::exchange(other.fd_, -1);
-    }
-    return *this;
-  }
-  int get() const { return fd_; }
-  bool is_open() const { return fd_ >= 0; }
-  void Close() {
-    if (fd_ >= 0) close(std::exchange(fd_, -1));
-  }
-
- private:
-  int fd_;
-};
 
 // Unavailable, with what errno says.
 absl::Status SystemError(const std::string& what);

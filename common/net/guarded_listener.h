@@ -1,0 +1,107 @@
+// Listens for the callers of a gRPC server, and gives it only connections that begin with a ClientHello for one of the
+// job's server names (chief_key.h), as holders of a credential send. gRPC reads nothing of anybody else, keeps no
+// memory for them, and makes no signature. Docs: docs/design/0021-chief-on-the-wire.md, docs/security.md (limits).
+//
+//   1 connected ──its ClientHello, for a name of the job──▶ 2 gRPC's
+//       │   └─────its ClientHello, for another name──▶ 3 is shown the chief's certificate ──▶ 4 closed
+//       └──5 s, other bytes, or too many others──▶ 4 closed
+//
+// Invariants
+//   * A connection in 1 costs a descriptor and less than 1 KiB; of more than `most_guests` the oldest is closed. At
+//   most
+//     16 are in 3, and at most 100 a second get there: a handshake has its price.
+//   * It accepts as long as it lives. Where descriptors run out, the oldest connections of strangers go first.
+//
+// Threading: thread-safe. Owns one thread.
+#ifndef LOCKSTEP_COMMON_NET_GUARDED_LISTENER_H_
+#define LOCKSTEP_COMMON_NET_GUARDED_LISTENER_H_
+
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/net/descriptor.h"
+#include "common/net/listen.h"
+#include "common/net/rpc.h"
+#include "common/net/stranger_answer.h"
+
+namespace lockstep {
+
+class GuardedListener {
+ public:
+  struct Options {
+    std::string token;
+    size_t most_guests = 1024;
+    // Hears of connections that were closed: from where (HOST:PORT), and why. On the listener's thread; must not block.
+    // One that its own end closed before it said anything is nobody's business: monitors ask so whether a port is open.
+    std::function<void(const std::string& peer, absl::string_view why)> refused;
+  };
+  // Takes a connection over, which does not block.
+  using Admit = std::function<void(int listener, Descriptor connection)>;
+
+  // Listens; nobody is accepted before Start. CannotListen where it cannot; Internal: the token makes no key.
+  static absl::StatusOr<std::unique_ptr<GuardedListener>> Listen(const HostPort& place, Options options);
+  // Nobody is admitted after this has returned.
+  ~GuardedListener();
+  GuardedListener(const GuardedListener&) = delete;
+  GuardedListener& operator=(const GuardedListener&) = delete;
+
+  int port() const { return listeners_.port; }
+  // Once.
+  void Start(Admit admit);
+
+ private:
+  struct Guest {
+    Descriptor socket;
+    int listener = -1;
+    sockaddr_storage other = {};
+    absl::Time until;
+    std::optional<StrangerAnswer> answer;
+  };
+  using Guests = std::map<uint64_t, Guest>;  // the oldest first
+
+  GuardedListener(Listeners listeners, StrangerAnswers answers, Options options);
+  void Serve();
+  void ShowOutLate(absl::Time now);
+  void Accept(int listener);
+  void Watch(Guests::iterator guest);
+  void Pause(bool pause);
+  // Reads what there is to be read. The guest may be gone then.
+  void Advance(Guests::iterator guest);
+  void ReadHello(Guests::iterator guest);
+  void AnswerStranger(Guests::iterator guest);
+  void ShowOut(Guests::iterator guest, absl::string_view why);
+  void Forget(Guests::iterator guest);
+  bool IsNameOfTheJob(absl::string_view name) const;
+
+  const Options options_;
+  const std::vector<std::string> names_;
+  const Listeners listeners_;
+  const StrangerAnswers answers_;
+  Descriptor epoll_;
+  Descriptor wake_read_;
+  Descriptor wake_write_;
+  Admit admit_;
+  // Of the thread.
+  Guests guests_;
+  uint64_t next_guest_;
+  size_t answering_ = 0;
+  absl::Time answers_since_ = absl::InfinitePast();  // a second of them
+  int answers_begun_ = 0;
+  bool paused_ = false;
+  std::thread thread_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_NET_GUARDED_LISTENER_H_
