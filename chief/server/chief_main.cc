@@ -1,13 +1,11 @@
 #include "chief/server/chief_main.h"
 
 #include <fcntl.h>
-#include <grpcpp/grpcpp.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -19,7 +17,9 @@
 #include "chief/core/storage_trouble.h"
 #include "chief/server/address_file.h"
 #include "chief/server/admin_service.h"
+#include "chief/server/caller_log.h"
 #include "chief/server/chief_loop.h"
+#include "chief/server/chief_server.h"
 #include "chief/server/job_directory.h"
 #include "chief/server/job_setup.h"
 #include "chief/server/job_store.h"
@@ -39,8 +39,6 @@
 #include "common/log/output.h"
 #include "common/net/chief_channel.h"
 #include "common/net/descriptors.h"
-#include "common/net/listen.h"
-#include "common/net/rpc.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
@@ -52,10 +50,6 @@ namespace lockstep::chief {
 namespace {
 
 constexpr absl::Duration kFlushLimit = absl::Seconds(1);
-// Of a caller that nobody knows yet: several round trips of a second each.
-constexpr int kHandshakeLimitMs = 5000;
-// Each of a worker's connections has one purpose, and one or two calls at a time.
-constexpr int kMostCallsOfAConnection = 16;
 // Of a worker: its session, its heartbeats, and what it fetches and sends. Of the chief itself: files and listeners.
 constexpr uint64_t kDescriptorsPerWorker = 4;
 constexpr uint64_t kOwnDescriptors = 64;
@@ -76,49 +70,6 @@ int EndEarly(const absl::Status& status, int code) {
   return code;
 }
 
-// Where a chief listens, and as whom.
-struct Doors {
-  std::string wanted;   // HOST:PORT
-  std::string earlier;  // of the chief before
-  std::string socket;   // "": none
-  std::shared_ptr<grpc::ServerCredentials> credentials;
-  std::shared_ptr<grpc::ServerCredentials> socket_credentials;
-};
-
-// The gRPC server, listening. Sets `address` to where it does.
-absl::StatusOr<std::unique_ptr<grpc::Server>> Listen(const Doors& doors, SessionService& session, AdminService& admin,
-                                                     std::string& address) {
-  LS_ASSIGN_OR_RETURN(const HostPort place, ParseHostPort(doors.wanted));
-  std::vector<int> ports = {place.port};
-  const absl::StatusOr<HostPort> before = ParseHostPort(doors.earlier);
-  if (place.port == 0 && before.ok() && before->host == place.host) ports.insert(ports.begin(), before->port);
-  for (const int port : ports) {
-    HostPort tried = place;
-    tried.port = port;
-    int bound = 0;
-    grpc::ServerBuilder builder;
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeLimitMs);
-    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostCallsOfAConnection);
-    builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
-    builder.SetMaxSendMessageSize(kMaxMessageBytes);
-    builder.AddListeningPort(tried.ToString(), doors.credentials, &bound);
-    if (!doors.socket.empty()) {
-      builder.AddListeningPort(absl::StrCat("unix:", doors.socket), doors.socket_credentials);
-    }
-    builder.RegisterService(&session);
-    builder.RegisterService(&admin);
-    std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-    if (server == nullptr || bound == 0) continue;
-    tried.port = bound;
-    address = tried.ToString();
-    return server;
-  }
-  return CannotListen(doors.wanted);
-}
-
 // For the workers of this machine; "" where there is no folder for it.
 std::string SocketOf(const ChiefOptions& options, const std::string& directory) {
   if (!options.address_file.empty()) return SocketBeside(options.address_file);
@@ -128,7 +79,7 @@ std::string SocketOf(const ChiefOptions& options, const std::string& directory) 
 // A limit of the system that is too low is told before workers are refused by it.
 void RaiseDescriptorLimitFor(const JobPolicy& policy) {
   const uint64_t workers = std::max(policy.min_workers, policy.expected_workers);
-  const uint64_t needed = workers * kDescriptorsPerWorker + kOwnDescriptors;
+  const uint64_t needed = (workers * kDescriptorsPerWorker + kOwnDescriptors) * 4 / 3;  // a quarter is for strangers
   if (const uint64_t limit = RaiseDescriptorLimit(); limit < needed) {
     LS_LOG(warn, workers, " workers may need ", needed, " open files and sockets here; the hard limit is ", limit,
            ". Raise it (ulimit -Hn, LimitNOFILE= of systemd, --ulimit nofile= of containers)");
@@ -212,21 +163,6 @@ int RecordEnd(JobStore& store, int code) {
   return code;
 }
 
-// Listens at the address, and at the socket where the folder can have one.
-absl::StatusOr<std::unique_ptr<grpc::Server>> OpenDoors(const ChiefOptions& options, const JobSetup& setup,
-                                                        const JobStore& store, ServiceContext& context,
-                                                        SessionService& session, AdminService& admin,
-                                                        std::string& address) {
-  const auto refused = [&context] { ++context.refused_callers; };
-  Doors doors = {options.listen, store.earlier_address(), SocketOf(options, setup.directory), nullptr,
-                 MakeSocketCredentials(store.token(), refused)};
-  LS_ASSIGN_OR_RETURN(doors.credentials, MakeChiefCredentials(store.token(), refused));
-  absl::StatusOr<std::unique_ptr<grpc::Server>> server = Listen(doors, session, admin, address);
-  if (server.ok() || doors.socket.empty()) return server;
-  doors.socket.clear();  // not every file system has sockets
-  return Listen(doors, session, admin, address);
-}
-
 int Serve(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup, JobStore& store, const sigset_t& signals) {
   SessionRegistry sessions;
   ChiefLoop::Options loop_options;
@@ -239,7 +175,9 @@ int Serve(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup, JobSto
     loop_options.record_path = absl::StrCat(options.record_directory, "/chief-", store.recovered().term, ".record");
   }
   ChiefLoop loop(loop_options);
+  CallerLog callers;
   ServiceContext context;
+  context.callers = &callers;
   context.job = setup.policy.job;
   context.term = store.recovered().term;
   context.store = &store;
@@ -249,10 +187,15 @@ int Serve(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup, JobSto
   SessionService session_service(&context);
   AdminService admin_service(&context, &loop);
 
-  std::string address;
-  absl::StatusOr<std::unique_ptr<grpc::Server>> server =
-      OpenDoors(options, setup, store, context, session_service, admin_service, address);
+  absl::StatusOr<std::unique_ptr<ChiefServer>> server =
+      ChiefServer::Start({.listen = options.listen,
+                          .earlier = store.earlier_address(),
+                          .socket = SocketOf(options, setup.directory),
+                          .token = store.token(),
+                          .services = {&session_service, &admin_service},
+                          .context = &context});
   if (!server.ok()) return EndEarly(server.status(), kExitBadJob);
+  const std::string& address = (*server)->address();
   const absl::Status written = Outlast(setup.policy.training.chief_timeout, signals, [&] {
     const absl::Status own = store.WriteAddress(address);
     if (!own.ok() || options.address_file.empty()) return own;
@@ -287,7 +230,7 @@ int Serve(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup, JobSto
   code = RecordEnd(store, code);
   lease.reset();  // behind the record of the end: a standby reads that then
   sessions.CloseAll(kFlushLimit);
-  (*server)->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
+  (*server)->Shutdown(kFlushLimit);
   loop.Close();
   if (code != kExitDone && code != kExitPreempted) WriteLastLine(FirstFailure(), code);
   return code;

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/digest/crc32c.h"
 #include "common/liveness/activity.h"
-#include "common/net/chief_channel.h"
 #include "common/net/rpc.h"
 #include "common/protocol/wire.h"
 #include "common/status/status_macros.h"
@@ -132,7 +131,7 @@ class OpenStream final : public grpc::ServerBidiReactor<proto::WorkerEnvelope, p
 
 grpc::ServerBidiReactor<proto::WorkerEnvelope, proto::ChiefEnvelope>* SessionService::Connect(
     grpc::CallbackServerContext* call) {
-  const grpc::Status allowed = CheckRole(*call, Role::kJoin);
+  const grpc::Status allowed = context_.Admit(*call, Role::kJoin);
   if (!allowed.ok()) return new RefusedStream(allowed);
   return OpenStream::Start(context_, call);
 }
@@ -140,7 +139,7 @@ grpc::ServerBidiReactor<proto::WorkerEnvelope, proto::ChiefEnvelope>* SessionSer
 grpc::ServerUnaryReactor* SessionService::Beat(grpc::CallbackServerContext* call,
                                                const proto::HeartbeatRequest* request, proto::HeartbeatReply* reply) {
   grpc::ServerUnaryReactor* const reactor = call->DefaultReactor();
-  grpc::Status status = CheckRole(*call, Role::kJoin);
+  grpc::Status status = context_.Admit(*call, Role::kJoin);
   if (status.ok()) {
     absl::StatusOr<FencedHeartbeat> beat = FromWire(*request);
     status = ToGrpc(beat.status());
@@ -174,7 +173,7 @@ absl::Status SessionService::CheckFence(const proto::WorkerFence& fence) const {
 
 grpc::Status SessionService::UploadShare(grpc::ServerContext* call, grpc::ServerReader<proto::ShareChunk>* chunks,
                                          proto::UploadReply* reply) {
-  if (const grpc::Status allowed = CheckRole(*call, Role::kJoin); !allowed.ok()) return allowed;
+  if (const grpc::Status allowed = context_.Admit(*call, Role::kJoin); !allowed.ok()) return allowed;
   proto::ShareChunk first;
   if (!chunks->Read(&first) || !first.has_header()) {
     return {grpc::StatusCode::INVALID_ARGUMENT, "an upload begins with its header"};
@@ -216,7 +215,7 @@ absl::Status SessionService::TakeShare(const proto::ShareHeader& header, const S
 
 grpc::Status SessionService::Fetch(grpc::ServerContext* call, const proto::FetchRequest* request,
                                    grpc::ServerWriter<proto::FetchChunk>* chunks) {
-  if (const grpc::Status allowed = CheckRole(*call, Role::kJoin); !allowed.ok()) return allowed;
+  if (const grpc::Status allowed = context_.Admit(*call, Role::kJoin); !allowed.ok()) return allowed;
   if (const absl::Status fence = CheckFence(request->fence()); !fence.ok()) return ToGrpc(fence);
   absl::StatusOr<std::string> bytes = std::string();
   switch (request->what_case()) {

@@ -10,14 +10,15 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
 
 #include "chief/core/events.h"
+#include "chief/server/caller_log.h"
 #include "chief/server/job_store.h"
 #include "chief/server/session_registry.h"
+#include "common/net/chief_channel.h"
 #include "protos/session.grpc.pb.h"
 
 namespace lockstep::chief {
@@ -32,8 +33,15 @@ struct ServiceContext {
   std::function<bool(Event event, bool wait)> post;
   // How long ago the loop turned last.
   std::function<absl::Duration()> since_turn;
-  // Calls without a secret of the job's, so far.
-  std::atomic<uint64_t> refused_callers{0};
+  CallerLog* callers = nullptr;
+  // Hears where every call came from that carried a secret of the job (GuardedListener::Proved). Set before calls come.
+  std::function<void(const std::string& peer)> proved = [](const std::string&) {};
+
+  // OK when the call's role may do what `least` may; else PermissionDenied.
+  grpc::Status Admit(const grpc::ServerContextBase& call, Role least) const {
+    proved(call.peer());
+    return CheckRole(call, least);
+  }
 };
 
 class SessionService final : public proto::Session::WithCallbackMethod_Connect<

@@ -121,6 +121,11 @@ grpc::ChannelArguments ArgumentsFor(absl::string_view purpose) {
   return arguments;
 }
 
+std::optional<Role> RoleOf(const grpc::ServerContextBase& call) {
+  const std::vector<grpc::string_ref> found = call.auth_context()->FindPropertyValues(kRoleProperty);
+  return found.empty() ? std::nullopt : RoleNamed({found.back().data(), found.back().size()});
+}
+
 }  // namespace
 
 std::string SocketBeside(const std::string& address_file) {
@@ -174,12 +179,16 @@ std::shared_ptr<grpc::ServerCredentials> MakeSocketCredentials(const std::string
 }
 
 grpc::Status CheckRole(const grpc::ServerContextBase& call, Role least) {
-  const std::vector<grpc::string_ref> found = call.auth_context()->FindPropertyValues(kRoleProperty);
-  const std::optional<Role> role = found.empty() ? std::nullopt : RoleNamed({found.back().data(), found.back().size()});
+  const std::optional<Role> role = RoleOf(call);
   if (role.has_value() && *role >= least) return grpc::Status::OK;
   return {grpc::StatusCode::PERMISSION_DENIED,
           absl::StrCat("this call needs the role '", NameOf(least), "', the token that it shows has '",
                        role.has_value() ? NameOf(*role) : "none", "'")};
+}
+
+std::string CallerOf(const grpc::ServerContextBase& call) {
+  const std::optional<Role> role = RoleOf(call);
+  return absl::StrCat(role.has_value() ? NameOf(*role) : "nobody", " at ", call.peer());
 }
 
 }  // namespace lockstep

@@ -49,6 +49,9 @@ std::shared_ptr<grpc::ServerCredentials> MakeSocketCredentials(const std::string
 // MakeChiefCredentials alone.
 grpc::Status CheckRole(const grpc::ServerContextBase& call, Role least);
 
+// Who calls, for people: "admin at ipv4:10.0.0.2:4711". REQUIRES: CheckRole found a role.
+std::string CallerOf(const grpc::ServerContextBase& call);
+
 }  // namespace lockstep
 
 #endif  // LOCKSTEP_COMMON_NET_CHIEF_CHANNEL_H_

@@ -1,7 +1,6 @@
 #include "common/net/guarded_listener.h"
 
 #include <fcntl.h>
-#include <netdb.h>
 #include <sys/epoll.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include "common/clock/clock.h"
 #include "common/liveness/activity.h"
 #include "common/net/client_hello.h"
+#include "common/net/socket_name.h"
 #include "common/net/token.h"
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
@@ -28,21 +28,14 @@ constexpr int kAnswersPerSecond = 100;
 constexpr int kAcceptedAtOnce = 64;
 // How long nobody is accepted when descriptors have run out.
 constexpr absl::Duration kBreather = absl::Milliseconds(50);
+// Holders of a credential whose connection has not brought a call yet: more wait for them.
+constexpr size_t kMostUnproved = 512;
+constexpr absl::Duration kUntilNextLook = absl::Milliseconds(5);
 
 // What epoll tells events apart by: the pipe, listeners by number, and guests.
 constexpr uint64_t kWake = 0;
 constexpr uint64_t kFirstListener = 1;
 constexpr uint64_t kFirstGuest = 1000;
-
-std::string NameOf(const sockaddr_storage& address) {
-  char host[NI_MAXHOST];
-  char port[NI_MAXSERV];
-  if (getnameinfo(reinterpret_cast<const sockaddr*>(&address), sizeof address, host, sizeof host, port, sizeof port,
-                  NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
-    return "?";
-  }
-  return absl::StrCat(address.ss_family == AF_INET6 ? absl::StrCat("[", host, "]") : host, ":", port);
-}
 
 bool NoDescriptorsLeft(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
 
@@ -61,6 +54,7 @@ GuardedListener::GuardedListener(Listeners listeners, StrangerAnswers answers, O
       names_(ServerNames(options_.token)),
       listeners_(std::move(listeners)),
       answers_(std::move(answers)),
+      unproved_(kMostUnproved),
       next_guest_(kFirstGuest) {
   LS_CHECK(options_.most_guests > 0, "somebody may come");
   LS_CHECK(listeners_.sockets.size() < kFirstGuest - kFirstListener, "a host has few addresses");
@@ -95,8 +89,10 @@ void GuardedListener::Serve() {
   for (;;) {
     const absl::Time now = SteadyNow();
     ShowOutLate(now);
+    AdmitWaiting();
     absl::Duration wait = guests_.empty() ? absl::InfiniteDuration() : guests_.begin()->second.until - now;
     if (paused_) wait = std::min(wait, kBreather);
+    if (!waiting_.empty()) wait = std::min(wait, kUntilNextLook);
     const int timeout = wait == absl::InfiniteDuration() ? -1 : static_cast<int>(absl::ToInt64Milliseconds(wait)) + 1;
     const int ready = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout);
     if (paused_) Pause(false);
@@ -114,7 +110,8 @@ void GuardedListener::Serve() {
 
 void GuardedListener::ShowOutLate(absl::Time now) {
   while (!guests_.empty() && now >= guests_.begin()->second.until) {
-    ShowOut(guests_.begin(), "it has said nothing whole in 5 s");
+    ShowOut(guests_.begin(), waiting_.contains(guests_.begin()->first) ? "too many others have shown no credential yet"
+                                                                       : "it has said nothing whole in 5 s");
   }
 }
 
@@ -154,14 +151,14 @@ void GuardedListener::Pause(bool pause) {
 }
 
 void GuardedListener::Advance(Guests::iterator guest) {
+  if (waiting_.contains(guest->first)) return;
   if (!guest->second.answer.has_value()) return ReadHello(guest);
   if (!guest->second.answer->Advance()) Forget(guest);
 }
 
 void GuardedListener::ReadHello(Guests::iterator guest) {
   std::array<char, kMostHelloBytes> bytes;
-  Guest& caller = guest->second;
-  const ssize_t size = recv(caller.socket.get(), bytes.data(), bytes.size(), MSG_PEEK);
+  const ssize_t size = recv(guest->second.socket.get(), bytes.data(), bytes.size(), MSG_PEEK);
   if (size == 0) return Forget(guest);
   if (size < 0) {
     if (errno != EAGAIN && errno != EINTR) Forget(guest);
@@ -177,15 +174,26 @@ void GuardedListener::ReadHello(Guests::iterator guest) {
       break;
   }
   if (!IsNameOfTheJob(hello.server_name)) return AnswerStranger(guest);
-  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, caller.socket.get(), nullptr);
-  const int listener = caller.listener;
-  Descriptor connection = std::move(caller.socket);
-  Forget(guest);
-  admit_(listener, std::move(connection));
+  waiting_.insert(guest->first);
+  AdmitWaiting();
+}
+
+void GuardedListener::AdmitWaiting() {
+  while (!waiting_.empty() && unproved_.MakeRoom(SteadyNow())) {
+    const auto guest = guests_.find(*waiting_.begin());
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, guest->second.socket.get(), nullptr);
+    const int listener = guest->second.listener;
+    Descriptor connection = std::move(guest->second.socket);
+    Forget(guest);
+    Descriptor same(fcntl(connection.get(), F_DUPFD_CLOEXEC, 0));
+    if (!same.is_open()) return;  // no descriptors are left: it comes again
+    unproved_.Add(SteadyNow(), std::move(same));
+    admit_(listener, std::move(connection));
+  }
 }
 
 void GuardedListener::AnswerStranger(Guests::iterator guest) {
-  options_.refused(NameOf(guest->second.other), "it has no credential of this job");
+  options_.refused(SocketName(guest->second.other), "it has no credential of this job");
   const absl::Time now = SteadyNow();
   if (now - answers_since_ >= absl::Seconds(1)) {
     answers_since_ = now;
@@ -202,12 +210,13 @@ void GuardedListener::AnswerStranger(Guests::iterator guest) {
 
 void GuardedListener::ShowOut(Guests::iterator guest, absl::string_view why) {
   // Of one that was answered this was said before.
-  if (!guest->second.answer.has_value()) options_.refused(NameOf(guest->second.other), why);
+  if (!guest->second.answer.has_value()) options_.refused(SocketName(guest->second.other), why);
   Forget(guest);
 }
 
 void GuardedListener::Forget(Guests::iterator guest) {
   if (guest->second.answer.has_value()) --answering_;
+  waiting_.erase(guest->first);
   guests_.erase(guest);  // closes the socket, which ends the watching
 }
 

@@ -2,7 +2,7 @@
 // job's server names (chief_key.h), as holders of a credential send. gRPC reads nothing of anybody else, keeps no
 // memory for them, and makes no signature. Docs: docs/design/0021-chief-on-the-wire.md, docs/security.md (limits).
 //
-//   1 connected ──its ClientHello, for a name of the job──▶ 2 gRPC's
+//   1 connected ──its ClientHello, for a name of the job──▶ (waits for room) ──▶ 2 gRPC's
 //       │   └─────its ClientHello, for another name──▶ 3 is shown the chief's certificate ──▶ 4 closed
 //       └──5 s, other bytes, or too many others──▶ 4 closed
 //
@@ -10,6 +10,7 @@
 //   * A connection in 1 costs a descriptor and less than 1 KiB; of more than `most_guests` the oldest is closed. At
 //   most
 //     16 are in 3, and at most 100 a second get there: a handshake has its price.
+//   * At most 512 are in 2 without having brought a call with a secret (unproved_connections.h).
 //   * It accepts as long as it lives. Where descriptors run out, the oldest connections of strangers go first.
 //
 // Threading: thread-safe. Owns one thread.
@@ -23,6 +24,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -34,6 +36,7 @@
 #include "common/net/listen.h"
 #include "common/net/rpc.h"
 #include "common/net/stranger_answer.h"
+#include "common/net/unproved_connections.h"
 
 namespace lockstep {
 
@@ -59,6 +62,9 @@ class GuardedListener {
   int port() const { return listeners_.port; }
   // Once.
   void Start(Admit admit);
+  // A call with a secret of the job came from `peer`, as gRPC writes it. Until then a connection that was admitted
+  // counts as one of those that have proved nothing.
+  void Proved(absl::string_view peer) { unproved_.Proved(peer); }
 
  private:
   struct Guest {
@@ -80,6 +86,7 @@ class GuardedListener {
   void Advance(Guests::iterator guest);
   void ReadHello(Guests::iterator guest);
   void AnswerStranger(Guests::iterator guest);
+  void AdmitWaiting();
   void ShowOut(Guests::iterator guest, absl::string_view why);
   void Forget(Guests::iterator guest);
   bool IsNameOfTheJob(absl::string_view name) const;
@@ -91,9 +98,11 @@ class GuardedListener {
   Descriptor epoll_;
   Descriptor wake_read_;
   Descriptor wake_write_;
+  UnprovedConnections unproved_;
   Admit admit_;
   // Of the thread.
   Guests guests_;
+  std::set<uint64_t> waiting_;  // those that may be admitted when there is room
   uint64_t next_guest_;
   size_t answering_ = 0;
   absl::Time answers_since_ = absl::InfinitePast();  // a second of them

@@ -1,6 +1,7 @@
 // Somebody who is not of the job, on real processes: what is told to him, and what he can do to it.
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <openssl/ssl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -25,7 +26,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/net/chief_channel.h"
+#include "common/net/chief_key.h"
 #include "common/net/descriptors.h"
+#include "common/net/token.h"
 #include "protos/session.grpc.pb.h"
 #include "tests/e2e/commands.h"
 #include "tests/e2e/local_job.h"
@@ -143,24 +146,57 @@ int64_t ResidentMib(pid_t pid) {
   return resident * sysconf(_SC_PAGESIZE) >> 20;
 }
 
-TEST_CASE("stranger: a thousand connections that say nothing, half a hello or garbage are shown out", "[e2e]") {
+// What a holder of `credential` says first: a ClientHello, as somebody on the way could record it.
+std::string HelloOfHolder(const std::string& token_file) {
+  const CallerKey key = CallerKeyOf(ReadCallerToken(token_file).value(), Role::kJoin).value();
+  const std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> context(SSL_CTX_new(TLS_client_method()), SSL_CTX_free);
+  const std::unique_ptr<SSL, void (*)(SSL*)> client(SSL_new(context.get()), SSL_free);
+  REQUIRE(SSL_set_tlsext_host_name(client.get(), ServerNameOf(key.secret).c_str()) == 1);
+  BIO* const out = BIO_new(BIO_s_mem());
+  SSL_set_bio(client.get(), BIO_new(BIO_s_mem()), out);
+  REQUIRE(SSL_connect(client.get()) < 0);
+  char* bytes = nullptr;
+  const long size = BIO_get_mem_data(out, &bytes);
+  return std::string(bytes, static_cast<size_t>(size));
+}
+
+TEST_CASE("stranger: eleven thousand connections hinder no worker, and cost the chief less than 64 MiB", "[e2e]") {
+  const uint64_t descriptors = RaiseDescriptorLimit();
+  const int silent = static_cast<int>(std::min<uint64_t>(10000, descriptors - 1200));
   LocalJob job("job", kJob, {kSteps});
   const std::string address = StartTraining(job);
-  REQUIRE(RaiseDescriptorLimit() > 2000);
+  const std::string token = job.directory() + "/chief/token";
   const int64_t before = ResidentMib(job.chief().pid());
 
   std::vector<int> strangers;
-  for (int i = 0; i < 1000; ++i) {
+  const auto come = [&](const std::string& begin) {
     strangers.push_back(ConnectTo(address));
-    const std::string begin = i % 3 == 0 ? "" : i % 3 == 1 ? "\x16\x03\x01\x02" : "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     send(strangers.back(), begin.data(), begin.size(), MSG_NOSIGNAL);
+  };
+  const std::string recorded = HelloOfHolder(token);
+  for (int i = 0; i < silent; ++i) {
+    come(i % 3 == 0 ? "" : i % 3 == 1 ? "\x16\x03\x01\x02" : "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
   }
+  for (int i = 0; i < 1000; ++i) come(recorded);
+  Process late({kLockstep, "worker", "--chief", address, "--token-file", token, "--name", "late"},
+               job.directory() + ".late.log");
+  job.WaitForStatus("the worker that came among them trains", [](const proto::StatusReply& status) {
+    return std::any_of(status.workers().begin(), status.workers().end(), [](const proto::WorkerStatus& worker) {
+      return worker.name() == "late" && worker.state() == "member";
+    });
+  });
   CHECK(ResidentMib(job.chief().pid()) - before < 64);
+  job.WaitForStatus("strangers are counted", [&](const proto::StatusReply& status) {
+    return status.refused_callers() >= static_cast<uint64_t>(silent) / 2;
+  });
   WaitUntil("all of them are shown out",
             [&] { return std::all_of(strangers.begin(), strangers.end(), EndedByPeer) || !job.chief().Running(); });
   for (const int fd : strangers) close(fd);
-
+  CHECK(late.Wait(absl::Minutes(5)) == Ended{});
   CheckUndisturbed(job);
+  const std::vector<std::string> named = absl::StrSplit(job.LogOf("chief"), "audit: refused 127.0.0.1:");
+  CHECK(named.size() > 10);
+  CHECK(named.size() < 100);  // ten a minute
 }
 
 // Where the process listens on 127.0.0.1, as any user of the machine can see.

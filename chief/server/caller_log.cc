@@ -1,0 +1,32 @@
+#include "chief/server/caller_log.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/clock/clock.h"
+#include "common/log/log.h"
+
+namespace lockstep::chief {
+namespace {
+
+void Write(absl::string_view line) {
+  LogEventLine({.name = "audit", .text = absl::StrCat("audit: ", line), .fields = {}});
+}
+
+}  // namespace
+
+void CallerLog::Refused(absl::string_view peer, absl::string_view why) {
+  MutexLock lock(&mutex_);
+  for (const std::string& line : refusals_.Add(SteadyNow(), peer, why)) Write(line);
+}
+
+void CallerLog::Did(absl::string_view caller, absl::string_view what) { Write(absl::StrCat(caller, ": ", what)); }
+
+uint64_t CallerLog::refused() const {
+  MutexLock lock(&mutex_);
+  return refusals_.total();
+}
+
+}  // namespace lockstep::chief
