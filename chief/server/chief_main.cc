@@ -15,9 +15,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "chief/core/storage_trouble.h"
+#include "chief/server/access_log.h"
 #include "chief/server/address_file.h"
 #include "chief/server/admin_service.h"
-#include "chief/server/caller_log.h"
 #include "chief/server/chief_loop.h"
 #include "chief/server/chief_server.h"
 #include "chief/server/job_directory.h"
@@ -175,9 +175,9 @@ int Serve(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup, JobSto
     loop_options.record_path = absl::StrCat(options.record_directory, "/chief-", store.recovered().term, ".record");
   }
   ChiefLoop loop(loop_options);
-  CallerLog callers;
+  AccessLog access;
   ServiceContext context;
-  context.callers = &callers;
+  context.access = &access;
   context.job = setup.policy.job;
   context.term = store.recovered().term;
   context.store = &store;

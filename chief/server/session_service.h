@@ -15,7 +15,7 @@
 #include <string>
 
 #include "chief/core/events.h"
-#include "chief/server/caller_log.h"
+#include "chief/server/access_log.h"
 #include "chief/server/job_store.h"
 #include "chief/server/session_registry.h"
 #include "common/net/chief_channel.h"
@@ -33,7 +33,7 @@ struct ServiceContext {
   std::function<bool(Event event, bool wait)> post;
   // How long ago the loop turned last.
   std::function<absl::Duration()> since_turn;
-  CallerLog* callers = nullptr;
+  AccessLog* access = nullptr;
   // Hears where every call came from that carried a secret of the job (GuardedListener::Proved). Set before calls come.
   std::function<void(const std::string& peer)> proved = [](const std::string&) {};
 

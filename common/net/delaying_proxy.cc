@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/clock/clock.h"
@@ -41,7 +42,8 @@ bool SendAll(int to, const std::string& bytes) {
 
 }  // namespace
 
-DelayingProxy::DelayingProxy(int target_port, absl::Duration one_way) : target_port_(target_port), one_way_(one_way) {
+DelayingProxy::DelayingProxy(int target_port, absl::Duration one_way, Change change)
+    : target_port_(target_port), one_way_(one_way), change_(std::move(change)) {
   listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address = Loopback(0);
   socklen_t length = sizeof(address);
@@ -90,13 +92,14 @@ void DelayingProxy::Accept() {
       shutdown(client, SHUT_RDWR);
       shutdown(server, SHUT_RDWR);
     }
-    threads_.emplace_back([this, client, server] { Carry(client, server); });
-    threads_.emplace_back([this, client, server] { Carry(server, client); });
+    threads_.emplace_back([this, client, server] { Carry(client, server, /*to_target=*/true); });
+    threads_.emplace_back([this, client, server] { Carry(server, client, /*to_target=*/false); });
   }
 }
 
-void DelayingProxy::Carry(int from, int to) {
+void DelayingProxy::Carry(int from, int to, bool to_target) {
   std::deque<Piece> pieces;
+  uint64_t offset = 0;
   bool open = true;
   while (open || !pieces.empty()) {
     int wait_ms = -1;
@@ -111,6 +114,8 @@ void DelayingProxy::Carry(int from, int to) {
       const ssize_t n = recv(from, bytes.data(), bytes.size(), 0);
       open = n > 0;
       bytes.resize(open ? static_cast<size_t>(n) : 0);
+      if (open && change_ != nullptr) change_(to_target, offset, bytes);
+      offset += bytes.size();
       pieces.push_back({SteadyNow() + one_way_, std::move(bytes)});
     }
     while (!pieces.empty() && pieces.front().due <= SteadyNow()) {

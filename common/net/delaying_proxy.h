@@ -1,9 +1,12 @@
-// A TCP proxy that hands every byte on a fixed time after it came, in both directions: a distant peer, for tests.
+// A TCP proxy that hands every byte on a fixed time after it came, in both directions, and may change it: a distant
+// peer and somebody on the way, for tests.
 //
 // Threading: thread-safe; a thread for each direction of each connection. The destructor ends and joins them.
 #ifndef LOCKSTEP_COMMON_NET_DELAYING_PROXY_H_
 #define LOCKSTEP_COMMON_NET_DELAYING_PROXY_H_
 
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,8 +18,12 @@ namespace lockstep {
 
 class DelayingProxy {
  public:
+  // Changes bytes on their way, the next ones of one direction of a connection; `offset` of them have gone before.
+  // Called by several threads at once.
+  using Change = std::function<void(bool to_target, uint64_t offset, std::string& bytes)>;
+
   // Listens on a free port of the loopback and connects to `target_port` there. `one_way`: the delay of each direction.
-  DelayingProxy(int target_port, absl::Duration one_way);
+  DelayingProxy(int target_port, absl::Duration one_way, Change change = nullptr);
   ~DelayingProxy();
 
   // "127.0.0.1:PORT"
@@ -24,10 +31,11 @@ class DelayingProxy {
 
  private:
   void Accept();
-  void Carry(int from, int to);
+  void Carry(int from, int to, bool to_target);
 
   const int target_port_;
   const absl::Duration one_way_;
+  const Change change_;
   int listener_ = -1;
   int port_ = 0;
   Mutex mutex_;

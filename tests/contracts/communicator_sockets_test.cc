@@ -178,19 +178,6 @@ TEST_CASE("sockets: a peer that stands still while its connection stands is name
   CHECK(BlamedRank(status) == 1);
 }
 
-using Group = std::vector<absl::StatusOr<std::unique_ptr<Communicator>>>;
-
-Group Form(RendezvousStore& store, const std::vector<SocketForming::Options>& ranks) {
-  Group group;
-  for (size_t i = 0; i < ranks.size(); ++i) group.emplace_back(absl::UnknownError("not formed"));
-  std::vector<std::thread> threads;
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    threads.emplace_back([&, i] { group[i] = FormSockets(ranks[i], store); });
-  }
-  for (std::thread& thread : threads) thread.join();
-  return group;
-}
-
 TEST_CASE("sockets: a hundred generations form in a row over one store", "[sockets]") {
   InProcessStore store;
   for (uint64_t counter = 1; counter <= 100; ++counter) {

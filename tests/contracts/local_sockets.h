@@ -1,11 +1,12 @@
-// A rank of a group on this machine, with a listener of its own.
+// Ranks of a group on this machine, each with a listener of its own.
 //
 // Threading: owned by the test.
 #ifndef LOCKSTEP_TESTS_CONTRACTS_LOCAL_SOCKETS_H_
 #define LOCKSTEP_TESTS_CONTRACTS_LOCAL_SOCKETS_H_
 
 #include <memory>
-#include <utility>
+#include <thread>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/status/status_macros.h"
@@ -19,6 +20,21 @@ inline absl::StatusOr<std::unique_ptr<Communicator>> FormSockets(const SocketFor
                                                                  RendezvousStore& store) {
   LS_ASSIGN_OR_RETURN(const auto listener, PeerListener::Start("127.0.0.1", {.high = 0, .low = 1}));
   return SocketForming(options, *listener, store).Run();
+}
+
+// What became of each rank.
+using Group = std::vector<absl::StatusOr<std::unique_ptr<Communicator>>>;
+
+// Forms them side by side over one store.
+inline Group Form(RendezvousStore& store, const std::vector<SocketForming::Options>& ranks) {
+  Group group;
+  for (size_t i = 0; i < ranks.size(); ++i) group.emplace_back(absl::UnknownError("not formed"));
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    threads.emplace_back([&, i] { group[i] = FormSockets(ranks[i], store); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return group;
 }
 
 }  // namespace lockstep::worker

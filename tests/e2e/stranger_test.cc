@@ -27,6 +27,7 @@
 #include "absl/strings/str_split.h"
 #include "common/net/chief_channel.h"
 #include "common/net/chief_key.h"
+#include "common/net/delaying_proxy.h"
 #include "common/net/descriptors.h"
 #include "common/net/token.h"
 #include "protos/session.grpc.pb.h"
@@ -194,7 +195,7 @@ TEST_CASE("stranger: eleven thousand connections hinder no worker, and cost the 
   for (const int fd : strangers) close(fd);
   CHECK(late.Wait(absl::Minutes(5)) == Ended{});
   CheckUndisturbed(job);
-  const std::vector<std::string> named = absl::StrSplit(job.LogOf("chief"), "audit: refused 127.0.0.1:");
+  const std::vector<std::string> named = absl::StrSplit(job.LogOf("chief"), "access: refused 127.0.0.1:");
   CHECK(named.size() > 10);
   CHECK(named.size() < 100);  // ten a minute
 }
@@ -292,6 +293,32 @@ TEST_CASE("stranger: who pesters a worker's port ends no generation, and hinders
   CheckUndisturbed(job);
   const WorkerStatsFile stats = job.Stats();
   for (const auto& worker : stats.workers()) CHECK(worker.crashes() == 0);
+}
+
+TEST_CASE("stranger: who changes bytes between chief and worker only makes them connect again", "[e2e]") {
+  LocalJob job("job", kJob, {kSteps, "checkpoint.every=200steps"});
+  job.StartChief(1);
+  WaitUntil("the chief has an address", [&] { return !AddressOf(job).empty(); });
+  const std::string address = AddressOf(job);
+  // A bit in the middle of a share, of the first five connections that get so far; of others one in what they begin
+  // with.
+  std::atomic<int> flipped_late{0};
+  std::atomic<int> connections{0};
+  const auto flip = [&](bool to_target, uint64_t offset, std::string& bytes) {
+    constexpr uint64_t kAt = 100'000;
+    if (to_target && offset == 0 && ++connections % 4 == 3) bytes.back() ^= 0x01;
+    if (kAt < offset || kAt >= offset + bytes.size() || ++flipped_late > 5) return;
+    bytes[kAt - offset] ^= 0x01;
+  };
+  const DelayingProxy way(std::stoi(address.substr(address.rfind(':') + 1)), absl::ZeroDuration(), flip);
+  Process worker({kLockstep, "worker", "--chief", way.address(), "--token-file", job.directory() + "/chief/token"},
+                 job.directory() + ".worker.log");
+
+  CHECK(worker.Wait(absl::Minutes(5)) == Ended{});
+  CHECK(job.WaitForEnd("chief") == Ended{});
+  CHECK(job.Digest() == Undisturbed());
+  CHECK(flipped_late >= 5);
+  CHECK(connections >= 8);
 }
 
 }  // namespace

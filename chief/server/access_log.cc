@@ -1,4 +1,4 @@
-#include "chief/server/caller_log.h"
+#include "chief/server/access_log.h"
 
 #include <string>
 #include <utility>
@@ -12,19 +12,19 @@ namespace lockstep::chief {
 namespace {
 
 void Write(absl::string_view line) {
-  LogEventLine({.name = "audit", .text = absl::StrCat("audit: ", line), .fields = {}});
+  LogEventLine({.name = "access", .text = absl::StrCat("access: ", line), .fields = {}});
 }
 
 }  // namespace
 
-void CallerLog::Refused(absl::string_view peer, absl::string_view why) {
+void AccessLog::Refused(absl::string_view peer, absl::string_view why) {
   MutexLock lock(&mutex_);
   for (const std::string& line : refusals_.Add(SteadyNow(), peer, why)) Write(line);
 }
 
-void CallerLog::Did(absl::string_view caller, absl::string_view what) { Write(absl::StrCat(caller, ": ", what)); }
+void AccessLog::Did(absl::string_view caller, absl::string_view what) { Write(absl::StrCat(caller, ": ", what)); }
 
-uint64_t CallerLog::refused() const {
+uint64_t AccessLog::refused() const {
   MutexLock lock(&mutex_);
   return refusals_.total();
 }

@@ -1,9 +1,9 @@
-// What the chief's log says of callers: who was refused, and who changed something. Lines begin with "audit:"; in the
+// What the chief's log says of callers: who was refused, and who changed something. Lines begin with "access:"; in the
 // format json they are events of that name.
 //
 // Threading: thread-safe; does not block (common/log).
-#ifndef LOCKSTEP_CHIEF_SERVER_CALLER_LOG_H_
-#define LOCKSTEP_CHIEF_SERVER_CALLER_LOG_H_
+#ifndef LOCKSTEP_CHIEF_SERVER_ACCESS_LOG_H_
+#define LOCKSTEP_CHIEF_SERVER_ACCESS_LOG_H_
 
 #include <cstdint>
 
@@ -13,7 +13,7 @@
 
 namespace lockstep::chief {
 
-class CallerLog {
+class AccessLog {
  public:
   // `peer` (an address, or what is known) was refused.
   void Refused(absl::string_view peer, absl::string_view why);
@@ -30,4 +30,4 @@ class CallerLog {
 
 }  // namespace lockstep::chief
 
-#endif  // LOCKSTEP_CHIEF_SERVER_CALLER_LOG_H_
+#endif  // LOCKSTEP_CHIEF_SERVER_ACCESS_LOG_H_
