@@ -44,13 +44,13 @@ grpc::Status AdminService::Status(grpc::ServerContext* call, const proto::Status
   absl::StatusOr<proto::StatusReply> answer = loop_.Ask();
   if (!answer.ok()) return ToGrpc(answer.status());
   *reply = *std::move(answer);
-  reply->set_refused_callers(context_.access->refused());
+  reply->set_refused_callers(context_.access.refused());
   return grpc::Status::OK;
 }
 
 grpc::Status AdminService::Stop(grpc::ServerContext* call, const proto::StopRequest* request, proto::StopReply*) {
   if (const grpc::Status allowed = context_.Admit(*call, Role::kAdmin); !allowed.ok()) return allowed;
-  context_.access->Did(CallerOf(*call), absl::StrCat("stop, for ", request->by()));
+  context_.access.Did(CallerOf(*call), absl::StrCat("stop, for ", request->by()));
   loop_.Post(StopRequested{request->by()}, true);
   return grpc::Status::OK;
 }
@@ -65,8 +65,8 @@ grpc::Status AdminService::Drain(grpc::ServerContext* call, const proto::DrainRe
     drain.within = absl::Seconds(request->within().seconds()) + absl::Nanoseconds(request->within().nanos());
   }
   drain.by = request->by();
-  context_.access->Did(CallerOf(*call), absl::StrCat(drain.undo ? "drain no more " : "drain ",
-                                                     absl::StrJoin(drain.targets, ", "), ", for ", drain.by));
+  context_.access.Did(CallerOf(*call), absl::StrCat(drain.undo ? "drain no more " : "drain ",
+                                                    absl::StrJoin(drain.targets, ", "), ", for ", drain.by));
   const absl::StatusOr<std::vector<std::string>> lines = loop_.Drain(std::move(drain));
   if (!lines.ok()) return ToGrpc(lines.status());
   for (const std::string& line : *lines) reply->add_lines(line);
@@ -78,7 +78,7 @@ grpc::Status AdminService::ChangeCheckpoint(grpc::ServerContext* call, const pro
   if (const grpc::Status allowed = context_.Admit(*call, Role::kAdmin); !allowed.ok()) return allowed;
   const std::optional<CheckpointChange> change = ChangeOf(request->change());
   if (!change.has_value()) return {grpc::StatusCode::INVALID_ARGUMENT, "this chief does not know such a change"};
-  context_.access->Did(CallerOf(*call), absl::StrCat(VerbOf(*change), " checkpoint ", request->step()));
+  context_.access.Did(CallerOf(*call), absl::StrCat(VerbOf(*change), " checkpoint ", request->step()));
   const absl::StatusOr<std::string> text = loop_.ChangeCheckpoint(*change, request->step());
   if (!text.ok()) return ToGrpc(text.status());
   reply->set_text(*text);

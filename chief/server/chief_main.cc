@@ -15,7 +15,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "chief/core/storage_trouble.h"
-#include "chief/server/access_log.h"
 #include "chief/server/address_file.h"
 #include "chief/server/admin_service.h"
 #include "chief/server/chief_loop.h"
@@ -163,21 +162,24 @@ int RecordEnd(JobStore& store, int code) {
   return code;
 }
 
+ChiefLoop::Options LoopOptions(const ChiefOptions& options, JobSetup& setup, JobStore& store,
+                               SessionRegistry& sessions) {
+  ChiefLoop::Options loop;
+  loop.setup = &setup;
+  loop.config = {setup.policy, store.recovered()};
+  loop.store = &store;
+  loop.sessions = &sessions;
+  loop.live = StyleOf(STDOUT_FILENO).live && CurrentLogFormat() == LogFormat::text;
+  if (!options.record_directory.empty()) {
+    loop.record_path = absl::StrCat(options.record_directory, "/chief-", store.recovered().term, ".record");
+  }
+  return loop;
+}
+
 int Serve(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup, JobStore& store, const sigset_t& signals) {
   SessionRegistry sessions;
-  ChiefLoop::Options loop_options;
-  loop_options.setup = &setup;
-  loop_options.config = {setup.policy, store.recovered()};
-  loop_options.store = &store;
-  loop_options.sessions = &sessions;
-  loop_options.live = StyleOf(STDOUT_FILENO).live && CurrentLogFormat() == LogFormat::text;
-  if (!options.record_directory.empty()) {
-    loop_options.record_path = absl::StrCat(options.record_directory, "/chief-", store.recovered().term, ".record");
-  }
-  ChiefLoop loop(loop_options);
-  AccessLog access;
+  ChiefLoop loop(LoopOptions(options, setup, store, sessions));
   ServiceContext context;
-  context.access = &access;
   context.job = setup.policy.job;
   context.term = store.recovered().term;
   context.store = &store;

@@ -72,8 +72,8 @@ absl::Status ChiefServer::Listen(const Options& options) {
   GuardedListener::Options guarded;
   guarded.token = options.token;
   guarded.most_guests = MostGuests();
-  guarded.refused = [access = options.context->access](const std::string& peer, absl::string_view why) {
-    access->Refused(peer, why);
+  guarded.refused = [&access = options.context->access](const std::string& peer, absl::string_view why) {
+    access.Refused(peer, why);
   };
   absl::Status failed;
   for (HostPort place : PlacesOf(wanted, options.earlier)) {
@@ -89,8 +89,8 @@ absl::Status ChiefServer::Listen(const Options& options) {
 }
 
 absl::Status ChiefServer::Serve(const Options& options, const std::string& socket) {
-  const auto refused = [access = options.context->access] {
-    access->Refused("a caller", "its call carries no secret of the job");
+  const auto refused = [&access = options.context->access] {
+    access.Refused("a caller", "its call carries no secret of the job");
   };
   LS_ASSIGN_OR_RETURN(const auto credentials, MakeChiefCredentials(options.token, refused));
   grpc::ServerBuilder builder;

@@ -33,7 +33,7 @@ struct ServiceContext {
   std::function<bool(Event event, bool wait)> post;
   // How long ago the loop turned last.
   std::function<absl::Duration()> since_turn;
-  AccessLog* access = nullptr;
+  AccessLog access;
   // Hears where every call came from that carried a secret of the job (GuardedListener::Proved). Set before calls come.
   std::function<void(const std::string& peer)> proved = [](const std::string&) {};
 

@@ -1,44 +1,29 @@
 #include "common/net/client_hello.h"
 
-#include <openssl/ssl.h>
-
 #include <catch2/catch.hpp>
-#include <memory>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/net/sample_hello.h"
 
 namespace lockstep {
 namespace {
 
 using State = ClientHello::State;
 
-// What OpenSSL says first when it connects to `name`; "": to nobody by name.
-std::string HelloOf(const std::string& name) {
-  const std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> context(SSL_CTX_new(TLS_client_method()), SSL_CTX_free);
-  const std::unique_ptr<SSL, void (*)(SSL*)> client(SSL_new(context.get()), SSL_free);
-  if (!name.empty()) REQUIRE(SSL_set_tlsext_host_name(client.get(), name.c_str()) == 1);
-  BIO* const out = BIO_new(BIO_s_mem());
-  SSL_set_bio(client.get(), BIO_new(BIO_s_mem()), out);
-  REQUIRE(SSL_connect(client.get()) < 0);
-  char* bytes = nullptr;
-  const long size = BIO_get_mem_data(out, &bytes);
-  return std::string(bytes, static_cast<size_t>(size));
-}
-
 TEST_CASE("client hello: the server name of OpenSSL's is read, whatever follows it", "[net]") {
   const std::string name = "0123456789abcdef0123456789abcdef.chief.lockstep";
   for (const std::string& behind : {std::string(), std::string("more")}) {
-    const ClientHello hello = ReadClientHello(HelloOf(name) + behind);
+    const ClientHello hello = ReadClientHello(SampleHello(name) + behind);
     CHECK(hello.state == State::kWhole);
     CHECK(hello.server_name == name);
   }
-  CHECK(ReadClientHello(HelloOf("")).state == State::kWhole);
-  CHECK(ReadClientHello(HelloOf("")).server_name.empty());
+  CHECK(ReadClientHello(SampleHello("")).state == State::kWhole);
+  CHECK(ReadClientHello(SampleHello("")).server_name.empty());
 }
 
 TEST_CASE("client hello: every beginning of one is partial, down to nothing", "[net]") {
-  const std::string whole = HelloOf("name.chief.lockstep");
+  const std::string whole = SampleHello("name.chief.lockstep");
   for (size_t size = 0; size < whole.size(); ++size) {
     INFO(size);
     CHECK(ReadClientHello(absl::string_view(whole).substr(0, size)).state == State::kPartial);
@@ -54,7 +39,7 @@ TEST_CASE("client hello: other protocols, other messages and lengths that do not
   CHECK(ReadClientHello(std::string("\x16\x03\x01\x10\x00", 5)).state == State::kNone);  // longer than is taken
   CHECK(ReadClientHello(std::string("\x16\x03\x01\x0f\xfb", 5)).state == State::kPartial);
 
-  const std::string whole = HelloOf("name.chief.lockstep");
+  const std::string whole = SampleHello("name.chief.lockstep");
   std::string other = whole;
   other[5] = 2;  // a ServerHello
   CHECK(ReadClientHello(other).state == State::kNone);
@@ -64,7 +49,7 @@ TEST_CASE("client hello: other protocols, other messages and lengths that do not
 }
 
 TEST_CASE("client hello: a name is only read from where lengths lead", "[net]") {
-  const std::string whole = HelloOf("name.chief.lockstep");
+  const std::string whole = SampleHello("name.chief.lockstep");
   const size_t at = whole.find("name.chief.lockstep");
   REQUIRE(at != std::string::npos);
   for (const size_t length_at : {at - 1, at - 4, at - 6}) {  // of the name, of the list, of the extension

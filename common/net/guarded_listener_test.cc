@@ -17,6 +17,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/net/chief_channel.h"
+#include "common/net/sample_hello.h"
 #include "common/sync/mutex.h"
 #include "protos/session.grpc.pb.h"
 
@@ -51,7 +52,7 @@ bool IsOpen(const Descriptor& connection) {
   return poll(&entry, 1, 0) == 0;
 }
 
-// A caller by OpenSSL, which asks for `name` ("": none). Its hello is sent when Handshake runs.
+// A caller by OpenSSL, which asks for `name` ("": none).
 class TlsCaller {
  public:
   TlsCaller(int port, const std::string& name)
@@ -59,15 +60,6 @@ class TlsCaller {
         context_(SSL_CTX_new(TLS_client_method()), SSL_CTX_free),
         ssl_(SSL_new(context_.get()), SSL_free) {
     if (!name.empty()) REQUIRE(SSL_set_tlsext_host_name(ssl_.get(), name.c_str()) == 1);
-  }
-  // What it says first, unsent.
-  std::string Hello() {
-    BIO* const out = BIO_new(BIO_s_mem());
-    SSL_set_bio(ssl_.get(), BIO_new(BIO_s_mem()), out);
-    SSL_connect(ssl_.get());
-    char* bytes = nullptr;
-    const long size = BIO_get_mem_data(out, &bytes);
-    return std::string(bytes, static_cast<size_t>(size));
   }
   bool Handshake() { return SSL_set_fd(ssl_.get(), socket_.get()) == 1 && SSL_connect(ssl_.get()) == 1; }
   std::string CertificateOfPeer() {
@@ -151,14 +143,14 @@ TEST_CASE("guarded listener: a holder of any credential is admitted with all tha
   door.Start();
   size_t count = 0;
   for (const Role role : {Role::kRead, Role::kJoin, Role::kAdmin}) {
-    TlsCaller caller(door.port(), NameOfHolder(role));
-    const std::string hello = caller.Hello();
+    const Descriptor caller = ConnectTo(door.port());
+    const std::string hello = SampleHello(NameOfHolder(role));
 
-    for (const char byte : hello) Say(caller.socket(), absl::string_view(&byte, 1));
+    for (const char byte : hello) Say(caller, absl::string_view(&byte, 1));
     door.AwaitAdmitted(++count);
 
     CHECK(door.ReadAdmitted(count - 1) == hello);
-    CHECK(IsOpen(caller.socket()));
+    CHECK(IsOpen(caller));
   }
   CHECK(door.refused() == 0);
 }
@@ -215,8 +207,8 @@ TEST_CASE("guarded listener: of too many silent connections the oldest go, and h
   for (int i = 0; i < 12; ++i) AwaitEnd(silent[static_cast<size_t>(i)]);
   for (size_t i = 12; i < silent.size(); ++i) CHECK(IsOpen(silent[i]));
 
-  TlsCaller holder(door.port(), NameOfHolder(Role::kJoin));
-  Say(holder.socket(), holder.Hello());
+  const Descriptor holder = ConnectTo(door.port());
+  Say(holder, SampleHello(NameOfHolder(Role::kJoin)));
   door.AwaitAdmitted(1);
 
   CHECK(door.AwaitRefused("too many came at once", 13) == 13);
@@ -225,17 +217,17 @@ TEST_CASE("guarded listener: of too many silent connections the oldest go, and h
 TEST_CASE("guarded listener: of strangers who stop in their handshake sixteen are held", "[net]") {
   Door door;
   door.Start();
-  std::vector<std::unique_ptr<TlsCaller>> strangers;
+  std::vector<Descriptor> strangers;
   for (int i = 0; i < 17; ++i) {
-    strangers.push_back(std::make_unique<TlsCaller>(door.port(), ""));
-    Say(strangers.back()->socket(), strangers.back()->Hello());
+    strangers.push_back(ConnectTo(door.port()));
+    Say(strangers.back(), SampleHello(""));
     door.AwaitRefused("it has no credential of this job", i + 1);
   }
 
-  AwaitEnd(strangers.back()->socket());
+  AwaitEnd(strangers.back());
   char byte = 0;
   for (int i = 0; i < 16; ++i) {
-    CHECK(recv(strangers[static_cast<size_t>(i)]->socket().get(), &byte, 1, 0) == 1);  // its ServerHello
+    CHECK(recv(strangers[static_cast<size_t>(i)].get(), &byte, 1, 0) == 1);  // its ServerHello
   }
   strangers.erase(strangers.begin(), strangers.begin() + 4);
   TlsCaller next(door.port(), "");
@@ -246,8 +238,8 @@ TEST_CASE("guarded listener: where descriptors run out strangers go, and a holde
   Door door;
   std::vector<Descriptor> silent;
   for (int i = 0; i < 40; ++i) silent.push_back(ConnectTo(door.port()));  // they wait to be accepted
-  TlsCaller holder(door.port(), NameOfHolder(Role::kJoin));
-  Say(holder.socket(), holder.Hello());
+  const Descriptor holder = ConnectTo(door.port());
+  Say(holder, SampleHello(NameOfHolder(Role::kJoin)));
   rlimit before{};
   REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
   const Descriptor highest(dup(0));
@@ -259,8 +251,8 @@ TEST_CASE("guarded listener: where descriptors run out strangers go, and a holde
   REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
 
   CHECK(door.AwaitRefused("there are no descriptors left", 30) >= 30);
-  TlsCaller later(door.port(), NameOfHolder(Role::kRead));
-  Say(later.socket(), later.Hello());
+  const Descriptor later = ConnectTo(door.port());
+  Say(later, SampleHello(NameOfHolder(Role::kRead)));
   door.AwaitAdmitted(2);
 }
 

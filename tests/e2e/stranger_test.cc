@@ -1,7 +1,6 @@
 // Somebody who is not of the job, on real processes: what is told to him, and what he can do to it.
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <openssl/ssl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -29,6 +28,7 @@
 #include "common/net/chief_key.h"
 #include "common/net/delaying_proxy.h"
 #include "common/net/descriptors.h"
+#include "common/net/sample_hello.h"
 #include "common/net/token.h"
 #include "protos/session.grpc.pb.h"
 #include "tests/e2e/commands.h"
@@ -147,20 +147,6 @@ int64_t ResidentMib(pid_t pid) {
   return resident * sysconf(_SC_PAGESIZE) >> 20;
 }
 
-// What a holder of `credential` says first: a ClientHello, as somebody on the way could record it.
-std::string HelloOfHolder(const std::string& token_file) {
-  const CallerKey key = CallerKeyOf(ReadCallerToken(token_file).value(), Role::kJoin).value();
-  const std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> context(SSL_CTX_new(TLS_client_method()), SSL_CTX_free);
-  const std::unique_ptr<SSL, void (*)(SSL*)> client(SSL_new(context.get()), SSL_free);
-  REQUIRE(SSL_set_tlsext_host_name(client.get(), ServerNameOf(key.secret).c_str()) == 1);
-  BIO* const out = BIO_new(BIO_s_mem());
-  SSL_set_bio(client.get(), BIO_new(BIO_s_mem()), out);
-  REQUIRE(SSL_connect(client.get()) < 0);
-  char* bytes = nullptr;
-  const long size = BIO_get_mem_data(out, &bytes);
-  return std::string(bytes, static_cast<size_t>(size));
-}
-
 TEST_CASE("stranger: eleven thousand connections hinder no worker, and cost the chief less than 64 MiB", "[e2e]") {
   const uint64_t descriptors = RaiseDescriptorLimit();
   const int silent = static_cast<int>(std::min<uint64_t>(10000, descriptors - 1200));
@@ -174,7 +160,9 @@ TEST_CASE("stranger: eleven thousand connections hinder no worker, and cost the 
     strangers.push_back(ConnectTo(address));
     send(strangers.back(), begin.data(), begin.size(), MSG_NOSIGNAL);
   };
-  const std::string recorded = HelloOfHolder(token);
+  // As somebody on the way could have recorded it.
+  const CallerKey key = CallerKeyOf(ReadCallerToken(token).value(), Role::kJoin).value();
+  const std::string recorded = SampleHello(ServerNameOf(key.secret));
   for (int i = 0; i < silent; ++i) {
     come(i % 3 == 0 ? "" : i % 3 == 1 ? "\x16\x03\x01\x02" : "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
   }
