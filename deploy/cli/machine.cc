@@ -59,6 +59,9 @@ std::vector<Finding> DescribeMachine(const device::DeviceInfo& cpu, const absl::
   DescribeToolkit(*cuda, &findings);
   for (const device::CudaGpu& gpu : cuda->gpus) findings.push_back(Describe(gpu));
   findings.push_back(Describe("nccl", cuda->nccl));
+  if (!cuda->nccl.version.empty()) {
+    findings.back().text += "; what it sends between hosts is not encrypted: use a private network, or WireGuard";
+  }
   return findings;
 }
 

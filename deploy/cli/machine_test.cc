@@ -43,7 +43,7 @@ TEST_CASE("machine: driver, toolkit, every GPU and NCCL have a line each", "[cli
             "ok gpu 0: H200, compute capability 9.0, 130.0 of 140.0 GiB free, reaches the memory of GPU 1",
             "warn gpu 1: K80, compute capability 3.7, 0.0 of 12.0 GiB free; cannot be used: compute capability 8.0 is "
             "needed",
-            "ok nccl: 2.28.9",
+            "ok nccl: 2.28.9; what it sends between hosts is not encrypted: use a private network, or WireGuard",
         });
 }
 
