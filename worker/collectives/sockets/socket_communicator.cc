@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <set>
 #include <thread>
 #include <utility>
@@ -34,6 +35,8 @@ constexpr size_t kEagerCalls = 8;
 constexpr size_t kMostSaid = 64 * 1024;
 // How long a rank that aborts waits for its notes to leave before it closes the connections.
 constexpr absl::Duration kNoteLimit = absl::Milliseconds(5);
+
+absl::Status CallIsDone() { return absl::UnavailableError("it sent a piece of a call that is done"); }
 
 class SocketCommunicator final : public CallCommunicator, public LinkEvents {
  public:
@@ -168,20 +171,12 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
       if (known != peer->is_in.end()) LS_RETURN_IF_ERROR(Compare(*peer, sequence, known->second));
       const bool ahead = known == peer->is_in.end() && eager && peer->sent_ahead.size() < kEagerCalls;
       if (ahead) peer->sent_ahead.insert(sequence);
-      if (ahead || known != peer->is_in.end()) begun.Release(peer->link->peer());
-      LS_RETURN_IF_ERROR(Deliver(*peer, begun));
-    }
-    return absl::OkStatus();
-  }
-
-  // What came before this rank was in the call.
-  absl::Status Deliver(Peer& peer, Exchange& exchange) {
-    const int rank = peer.link->peer();
-    for (const EarlyFrame& frame : peer.early.Take(exchange.call().sequence)) {
-      const absl::StatusOr<char*> place = exchange.PlaceFor(rank, frame.head, peer.scratch);
-      if (!place.ok()) return Lost(rank, place.status());
-      if (!frame.bytes.empty()) std::memcpy(*place, frame.bytes.data(), frame.bytes.size());
-      exchange.Came(rank, frame.head, *place);
+      const int rank = peer->link->peer();
+      if (ahead || known != peer->is_in.end()) begun.Release(rank);
+      for (const EarlyFrame& frame : peer->early.Take(sequence)) {
+        const absl::Status taken = begun.TakeWaited(rank, frame.head, frame.bytes);
+        if (!taken.ok()) return Lost(rank, taken);
+      }
     }
     return absl::OkStatus();
   }
@@ -283,6 +278,7 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
 
   absl::StatusOr<char*> PlaceFor(int rank, const FrameHead& head) override {
     Peer& peer = peers_[static_cast<size_t>(rank)];
+    peer.early.DropUnfinished();
     const auto of_its_own = [&](size_t most) -> absl::StatusOr<char*> {
       if (head.bytes > most) return absl::UnavailableError("what it sent is no frame");
       peer.small.resize(head.bytes);
@@ -305,7 +301,7 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
     if (const auto active = active_.find(head.sequence); active != active_.end()) {
       return active->second->PlaceFor(rank, head, peer.scratch);
     }
-    if (head.sequence <= last_begun_) return absl::UnavailableError("it sent a piece of a call that is done");
+    if (head.sequence <= last_begun_) return CallIsDone();
     return peer.early.PlaceFor(head);
   }
 
@@ -326,7 +322,15 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
         break;
     }
     const auto active = active_.find(head.sequence);
-    if (active != active_.end()) active->second->Came(rank, head, place);
+    std::optional<EarlyFrame> early = peer.early.Finish();
+    if (!early.has_value()) {
+      if (active != active_.end()) active->second->Came(rank, head, place);
+      return absl::OkStatus();
+    }
+    // Its call may have been begun since the frame began to come.
+    if (active != active_.end()) return active->second->TakeWaited(rank, early->head, early->bytes);
+    if (head.sequence <= last_begun_) return CallIsDone();
+    peer.early.Keep(*std::move(early));
     return absl::OkStatus();
   }
 
