@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -35,8 +36,6 @@ constexpr size_t kEagerCalls = 8;
 constexpr size_t kMostSaid = 64 * 1024;
 // How long a rank that aborts waits for its notes to leave before it closes the connections.
 constexpr absl::Duration kNoteLimit = absl::Milliseconds(5);
-
-absl::Status CallIsDone() { return absl::UnavailableError("it sent a piece of a call that is done"); }
 
 class SocketCommunicator final : public CallCommunicator, public LinkEvents {
  public:
@@ -144,13 +143,16 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
   }
 
   absl::Status TakePosted() {
-    std::vector<Call> calls;
-    {
-      MutexLock lock(&mutex_);
-      calls.swap(posted_);
+    for (;;) {
+      Call call;
+      {
+        MutexLock lock(&mutex_);
+        if (posted_.empty()) return absl::OkStatus();
+        call = std::move(posted_.front());
+        posted_.pop_front();
+      }
+      LS_RETURN_IF_ERROR(Begin(std::move(call)));  // Close ends those that are still there
     }
-    for (Call& call : calls) LS_RETURN_IF_ERROR(Begin(std::move(call)));
-    return absl::OkStatus();
   }
 
   absl::Status Begin(Call call) {
@@ -255,8 +257,7 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
   }
 
   absl::Status ReadFrom(int rank) {
-    Peer& peer = peers_[static_cast<size_t>(rank)];
-    const absl::Status status = peer.link->Read();
+    const absl::Status status = peers_[static_cast<size_t>(rank)].link->Read();
     silence_.Heard(rank, SteadyNow());
     return status.ok() ? status : Lost(rank, status);
   }
@@ -301,7 +302,7 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
     if (const auto active = active_.find(head.sequence); active != active_.end()) {
       return active->second->PlaceFor(rank, head, peer.scratch);
     }
-    if (head.sequence <= last_begun_) return CallIsDone();
+    if (head.sequence <= last_begun_) return absl::UnavailableError("it sent a piece of a call that is done");
     return peer.early.PlaceFor(head);
   }
 
@@ -327,10 +328,9 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
       if (active != active_.end()) active->second->Came(rank, head, place);
       return absl::OkStatus();
     }
-    // Its call may have been begun since the frame began to come.
+    // Its call may have been begun, and even have ended, since the frame began to come.
     if (active != active_.end()) return active->second->TakeWaited(rank, early->head, early->bytes);
-    if (head.sequence <= last_begun_) return CallIsDone();
-    peer.early.Keep(*std::move(early));
+    if (head.sequence > last_begun_) peer.early.Keep(*std::move(early));
     return absl::OkStatus();
   }
 
@@ -351,7 +351,7 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
 
   // Ends every call, tells the peers why, and closes the connections.
   void Close() {
-    std::vector<Call> posted;
+    std::deque<Call> posted;
     {
       MutexLock lock(&mutex_);
       posted.swap(posted_);
@@ -383,7 +383,7 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
   std::atomic<bool> broken_{false};
   mutable Mutex mutex_;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
-  std::vector<Call> posted_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Call> posted_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

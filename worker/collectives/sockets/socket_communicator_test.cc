@@ -131,5 +131,20 @@ TEST_CASE("sockets: a piece that is under way is not harmed when a later call be
   CHECK(std::vector<int64_t>(second.begin(), second.begin() + 4) == std::vector<int64_t>{105, 206, 307, 408});
 }
 
+TEST_CASE("sockets: when a call cannot begin, those that were asked for after it end too", "[sockets]") {
+  std::vector<int64_t> first = {1, 2, 3}, second = {4};
+  for (int i = 0; i < 200; ++i) {
+    ScriptedPeer peer;
+    const auto communicator = RankZeroOfTwo(peer);
+    peer.Give(SaysItSums());  // two integers, not three
+
+    const Handle one = communicator->AllReduceSum({}, absl::MakeSpan(first));
+    const Handle two = communicator->AllReduceSum({}, absl::MakeSpan(second));
+
+    REQUIRE(one->Wait(kLong).code() == absl::StatusCode::kAborted);
+    REQUIRE(two->Wait(kLong).code() == absl::StatusCode::kAborted);
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::worker
