@@ -32,7 +32,8 @@ deploy/packages.sh build fuzz
 
 # Compiler and flags differ from those of the normal build, whose outputs have the same paths: an output base of its own
 # keeps both, and without links in the tree bazel-bin stays what it was.
-bazel=(bazel "--output_base=$base")
+read -ra bazel <<<"${LOCKSTEP_BAZEL:-bazel}"
+bazel+=("--output_base=$base")
 flags=(--config=libfuzzer --symlink_prefix=/ --noshow_progress --ui_event_filters=-info)
 export CC=clang-14
 mapfile -t labels < <(printf '//tests/fuzz:%s_libfuzzer\n' "${targets[@]}")
@@ -54,15 +55,22 @@ seed() {  # TARGET: its corpus, as a copy; for ONNX the models of its test suite
   done
 }
 
+count_finds() {  # TARGET. What was only slow is kept beside them, and is none.
+  find "$out/$1/finds" -type f ! -name 'slow-unit-*' | wc -l
+}
+
 hunt() {  # TARGET
-  local log=$out/$1/log code=0 last executions finds
+  local log=$out/$1/log code=0 before last executions finds fuzzer
   seed "$1"
+  before=$(count_finds "$1")
   nice -n 10 "$bin/${1}_libfuzzer" -max_total_time=$((minutes * 60)) -max_len=65536 -timeout=20 -rss_limit_mb=2560 \
-    -malloc_limit_mb=1024 -print_final_stats=1 -artifact_prefix="$out/$1/finds/" "$out/$1/corpus" >"$log" 2>&1 || code=$?
+    -malloc_limit_mb=1024 -print_final_stats=1 -artifact_prefix="$out/$1/finds/" "$out/$1/corpus" >"$log" 2>&1 &
+  fuzzer=$!
+  trap 'kill $fuzzer' TERM
+  wait $fuzzer || code=$?
   last=$(grep -oE 'cov: [0-9]+ ft: [0-9]+' "$log" | tail -n 1)
   executions=$(sed -nE 's/^stat::number_of_executed_units: *([0-9]+)$/\1/p' "$log")
-  # What was only slow is kept beside them, and is no find.
-  finds=$(find "$out/$1/finds" -type f ! -name 'slow-unit-*' | wc -l)
+  finds=$(($(count_finds "$1") - before))
   printf '%-17s %10s executions  %-20s corpus: %5d  finds: %d\n' "$1" "${executions:-?}" "${last:-cov: ?}" \
     "$(find "$out/$1/corpus" -type f | wc -l)" "$finds"
   [ "$code" = 0 ] && [ "$finds" = 0 ] && return
