@@ -41,6 +41,21 @@ TEST_CASE("coordinator: the record of a run replays to the same actions", "[core
   CHECK(replayed->actions > 30);
 }
 
+TEST_CASE("coordinator: a member that rests although nobody ended its generation breaks it", "[core]") {
+  ChiefHarness chief({.workers = 2, .min = 2});
+  chief.StepTo(41);
+  FakeWorker& first = chief.worker(0);
+  const Generation left = first.generation;
+  first.generation = Generation();
+
+  chief.Say(0, VerdictAck{left, true, first.lineage, first.position, "", {}});
+
+  CHECK_FALSE(chief.ended());
+  CHECK_THAT(chief.Said(), Contains("worker-0 left generation") && Contains("which nobody had ended"));
+  CHECK(chief.phase() == Phase::kRunning);
+  CHECK(first.generation.counter == left.counter + 1);
+}
+
 TEST_CASE("coordinator: a reset breaks the generation at once and the survivors go on without rollback", "[core]") {
   ChiefHarness chief({.workers = 3});
   chief.StepTo(41);

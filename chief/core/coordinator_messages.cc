@@ -71,6 +71,9 @@ void Coordinator::Rest(Worker& worker, const Generation& last, std::optional<Hel
 
 void Coordinator::OnMessage(Worker& worker, const VerdictAck& message) {
   if (worker.AtRest() || message.generation != worker.busy) return;  // repeated
+  if (life_.IsMember(worker) && !worker.verdict_sent) {
+    Break(absl::StrCat(worker.name(), " left generation ", message.generation.ToString(), ", which nobody had ended"));
+  }
   std::optional<HeldState> held;
   if (message.has_state) held = HeldState{message.lineage, message.position, message.digest};
   if (message.has_state) TakeUpLineage(message.lineage);

@@ -20,6 +20,7 @@
 #include "common/status/exit_code.h"
 #include "tests/fuzz/fuzz_file.h"
 #include "tests/fuzz/mutate.h"
+#include "tests/fuzz/structured_mutator.h"
 
 namespace lockstep::fuzz {
 namespace {
@@ -86,8 +87,9 @@ int Main(int argc, char** argv) {
     std::fprintf(stderr, "fuzz: %s is empty\n", argv[1]);
     return kExitUsage;
   }
+  const StructuredMutator* const structured = TargetMutator != nullptr ? &TargetMutator() : nullptr;
   for (uint64_t run = first; run < first + runs; ++run) {
-    RunOn(Mutant(corpus, seed, run),
+    RunOn(Mutant(corpus, seed, run, structured),
           absl::StrCat("run ", run, " of --seed ", seed, "; again: --first ", run, " --runs 1"));
   }
   std::printf("fuzz: %zu files of the corpus, %llu changed ones of seed %llu\n1 passed, 0 failed\n", corpus.size(),

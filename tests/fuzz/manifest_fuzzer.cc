@@ -5,6 +5,7 @@
 #include "common/checkpoint_format/manifest.h"
 #include "common/checkpoint_format/proto_json.h"
 #include "tests/fuzz/fuzz_file.h"
+#include "tests/fuzz/json_mutator.h"
 
 // Gives every tensor as many leaves as its size asks for, and the digest that they make. False: it has no such size.
 static bool GiveLeaves(lockstep::ManifestTensor& tensor) {
@@ -17,6 +18,11 @@ static bool GiveLeaves(lockstep::ManifestTensor& tensor) {
   const lockstep::Shape shape(tensor.shape().begin(), tensor.shape().end());
   tensor.set_sha256(lockstep::ToHex(lockstep::TensorDigestOf({tensor.name(), *dtype, shape}, leaves)));
   return true;
+}
+
+const lockstep::fuzz::StructuredMutator& lockstep::fuzz::TargetMutator() {
+  static const JsonMutator<Manifest> mutator;
+  return mutator;
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

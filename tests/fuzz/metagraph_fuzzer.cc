@@ -7,6 +7,8 @@
 #include "common/graph/training_graph.h"
 #include "protos/metagraph.pb.h"
 #include "tests/fuzz/fuzz_file.h"
+#include "tests/fuzz/graph_words.h"
+#include "tests/fuzz/message_mutator.h"
 
 namespace {
 
@@ -26,6 +28,11 @@ void Try(const std::string& input) {
 }
 
 }  // namespace
+
+const lockstep::fuzz::StructuredMutator& lockstep::fuzz::TargetMutator() {
+  static const BinaryMutator<proto::MetaGraph> mutator(GraphWords());
+  return mutator;
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static google::protobuf::LogSilencer silence;

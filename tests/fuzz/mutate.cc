@@ -1,40 +1,15 @@
 #include "tests/fuzz/mutate.h"
 
 #include <algorithm>
-#include <random>
+#include <optional>
 
 namespace lockstep::fuzz {
 namespace {
 
 constexpr size_t kLargest = size_t{1} << 16;
 
-class Dice {
- public:
-  Dice(uint64_t seed, uint64_t run) : random_(seed * 0x9e3779b97f4a7c15 + run) {}
-  // In [0, limit). REQUIRES: limit > 0.
-  size_t Below(size_t limit) { return static_cast<size_t>(random_() % limit); }
-
- private:
-  std::mt19937_64 random_;
-};
-
-// A number that stands at the edge of some type, or is a small one.
-uint64_t EdgeNumber(Dice& dice) {
-  const uint64_t power = uint64_t{1} << dice.Below(64);
-  switch (dice.Below(4)) {
-    case 0:
-      return power;
-    case 1:
-      return power - 1;
-    case 2:
-      return ~power;
-    default:
-      return dice.Below(17);
-  }
-}
-
 std::string Number(Dice& dice) {
-  const uint64_t value = EdgeNumber(dice);
+  const uint64_t value = dice.EdgeNumber();
   if (dice.Below(4) == 0) return std::to_string(static_cast<int64_t>(value));
   std::string bytes;
   const size_t count = size_t{1} << dice.Below(4);
@@ -49,7 +24,9 @@ std::string Piece(Dice& dice, const std::string& from) {
   return from.substr(at, 1 + dice.Below(std::min<size_t>(from.size() - at, 64)));
 }
 
-void Change(Dice& dice, const std::vector<std::string>& corpus, std::string& bytes) {
+}  // namespace
+
+void ChangeBytes(Dice& dice, const std::vector<std::string>& corpus, std::string& bytes) {
   if (bytes.empty()) {
     bytes = Number(dice);
     return;
@@ -88,13 +65,25 @@ void Change(Dice& dice, const std::vector<std::string>& corpus, std::string& byt
   }
 }
 
-}  // namespace
-
-std::string Mutant(const std::vector<std::string>& corpus, uint64_t seed, uint64_t run) {
-  Dice dice(seed, run);
+std::string Mutant(const std::vector<std::string>& corpus, uint64_t seed, uint64_t run,
+                   const StructuredMutator* structured) {
+  Dice dice(seed * 0x9e3779b97f4a7c15 + run);
   std::string bytes = corpus[dice.Below(corpus.size())];
   const size_t changes = 1 + dice.Below(8);
-  for (size_t i = 0; i < changes; ++i) Change(dice, corpus, bytes);
+  // After a change of bytes little is left of a message.
+  const bool by_bytes = structured == nullptr || dice.Once(8);
+  for (size_t i = 0; i < changes; ++i) {
+    std::optional<std::string> changed;
+    if (!by_bytes) {
+      changed = dice.Once(8) ? structured->Cross(bytes, corpus[dice.Below(corpus.size())], dice)
+                             : structured->Change(bytes, dice);
+    }
+    if (changed.has_value() && changed->size() <= kLargest) {
+      bytes = *std::move(changed);
+    } else {
+      ChangeBytes(dice, corpus, bytes);
+    }
+  }
   if (bytes.size() > kLargest) bytes.resize(kLargest);
   return bytes;
 }

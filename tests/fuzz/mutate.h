@@ -8,11 +8,19 @@
 #include <string>
 #include <vector>
 
+#include "tests/fuzz/dice.h"
+#include "tests/fuzz/structured_mutator.h"
+
 namespace lockstep::fuzz {
 
-// A file of the corpus after one to eight changes: bits, bytes and numbers at the edges of their types, pieces left
-// out, doubled, moved or taken from another file, a cut. A function of its arguments. REQUIRES: a corpus.
-std::string Mutant(const std::vector<std::string>& corpus, uint64_t seed, uint64_t run);
+// Changes bits, bytes and numbers at the edges of their types, leaves pieces out, doubles, moves or takes them from a
+// file of the corpus, cuts. REQUIRES: a corpus.
+void ChangeBytes(Dice& dice, const std::vector<std::string>& corpus, std::string& bytes);
+
+// A file of the corpus after one to eight changes: of bytes, or by `structured`, where there is one, most often. A
+// function of its arguments. REQUIRES: a corpus.
+std::string Mutant(const std::vector<std::string>& corpus, uint64_t seed, uint64_t run,
+                   const StructuredMutator* structured = nullptr);
 
 }  // namespace lockstep::fuzz
 

@@ -7,7 +7,10 @@
 
 #include "common/graph/check_trainable.h"
 #include "common/graph/onnx/import.h"
+#include "protos/onnx.pb.h"
 #include "tests/fuzz/fuzz_file.h"
+#include "tests/fuzz/graph_words.h"
+#include "tests/fuzz/message_mutator.h"
 #include "worker/device/evaluate_node.h"
 
 namespace {
@@ -27,6 +30,11 @@ class Folder {
 };
 
 }  // namespace
+
+const lockstep::fuzz::StructuredMutator& lockstep::fuzz::TargetMutator() {
+  static const BinaryMutator<onnx::ModelProto> mutator(GraphWords());
+  return mutator;
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static google::protobuf::LogSilencer silence;

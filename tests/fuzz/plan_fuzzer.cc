@@ -1,8 +1,15 @@
 // Kernel plans. What is accepted can be written, and is the same then.
 #include <google/protobuf/stubs/logging.h>
 
+#include "protos/kernel_plan.pb.h"
 #include "tests/fuzz/fuzz_file.h"
+#include "tests/fuzz/message_mutator.h"
 #include "worker/plan/kernel_plan.h"
+
+const lockstep::fuzz::StructuredMutator& lockstep::fuzz::TargetMutator() {
+  static const BinaryMutator<KernelPlanProto> mutator;
+  return mutator;
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lockstep::worker;

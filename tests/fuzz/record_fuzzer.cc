@@ -8,6 +8,12 @@
 #include "common/commit_log/commit_log.h"
 #include "common/storage/files.h"
 #include "tests/fuzz/fuzz_file.h"
+#include "tests/fuzz/json_mutator.h"
+
+const lockstep::fuzz::StructuredMutator& lockstep::fuzz::TargetMutator() {
+  static const JsonMutator<CommitRecord> mutator;
+  return mutator;
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static google::protobuf::LogSilencer silence;

@@ -4,6 +4,7 @@
 
 #include "common/protocol/wire.h"
 #include "tests/fuzz/fuzz_file.h"
+#include "tests/fuzz/message_mutator.h"
 
 namespace {
 
@@ -22,7 +23,35 @@ void Try(absl::string_view bytes, Resend resend) {
   LS_CHECK(resend(*again).SerializeAsString() == sent.SerializeAsString(), "nothing is lost on the way");
 }
 
+class Mutator final : public lockstep::fuzz::MessageMutator {
+ protected:
+  std::unique_ptr<google::protobuf::Message> Parse(const std::string& input) const override {
+    if (input.empty()) return nullptr;
+    std::unique_ptr<google::protobuf::Message> message;
+    switch (static_cast<uint8_t>(input.back()) % 3) {
+      case 0:
+        message = std::make_unique<lockstep::proto::WorkerEnvelope>();
+        break;
+      case 1:
+        message = std::make_unique<lockstep::proto::ChiefEnvelope>();
+        break;
+      default:
+        message = std::make_unique<lockstep::proto::HeartbeatRequest>();
+        break;
+    }
+    return message->ParseFromArray(input.data(), static_cast<int>(input.size() - 1)) ? std::move(message) : nullptr;
+  }
+  std::string Write(const google::protobuf::Message& message, const std::string& input) const override {
+    return message.SerializeAsString() + input.back();
+  }
+};
+
 }  // namespace
+
+const lockstep::fuzz::StructuredMutator& lockstep::fuzz::TargetMutator() {
+  static const Mutator mutator;
+  return mutator;
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static google::protobuf::LogSilencer silence;

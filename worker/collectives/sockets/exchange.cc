@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/status/status_macros.h"
 #include "worker/collectives/bucketer.h"
 #include "worker/collectives/exact_sum.h"
 
@@ -256,6 +257,14 @@ void Exchange::Came(int peer, const FrameHead& head, char* place) {
               gather_bytes_);
   }
   if (small_ && left_ == 0) SumSmall();
+}
+
+absl::Status Exchange::TakeWaited(int peer, const FrameHead& head, absl::Span<const char> bytes) {
+  std::vector<char> scratch;
+  LS_ASSIGN_OR_RETURN(char* const place, PlaceFor(peer, head, scratch));
+  std::copy(bytes.begin(), bytes.end(), place);
+  Came(peer, head, place);
+  return absl::OkStatus();
 }
 
 // With two ranks the sum is formed where the peer's piece lies, with more where the first one's is copied.

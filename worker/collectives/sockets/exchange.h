@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "worker/collectives/call.h"
 #include "worker/collectives/sockets/peer_link.h"
 
@@ -52,6 +53,8 @@ class Exchange {
   // nowhere.
   absl::StatusOr<char*> PlaceFor(int peer, const FrameHead& head, std::vector<char>& scratch);
   void Came(int peer, const FrameHead& head, char* place);
+  // Both, for a frame that waited. It needs no scratch, which a frame of another call may be under way into.
+  absl::Status TakeWaited(int peer, const FrameHead& head, absl::Span<const char> bytes);
 
   // All came, and all was sent. Whoever waits has the result, and the buffers.
   bool Done() const { return left_ == 0 && unsent_ == 0; }

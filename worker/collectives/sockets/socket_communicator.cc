@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <deque>
 #include <map>
+#include <optional>
 #include <set>
 #include <thread>
 #include <utility>
@@ -141,13 +143,16 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
   }
 
   absl::Status TakePosted() {
-    std::vector<Call> calls;
-    {
-      MutexLock lock(&mutex_);
-      calls.swap(posted_);
+    for (;;) {
+      Call call;
+      {
+        MutexLock lock(&mutex_);
+        if (posted_.empty()) return absl::OkStatus();
+        call = std::move(posted_.front());
+        posted_.pop_front();
+      }
+      LS_RETURN_IF_ERROR(Begin(std::move(call)));  // Close ends those that are still there
     }
-    for (Call& call : calls) LS_RETURN_IF_ERROR(Begin(std::move(call)));
-    return absl::OkStatus();
   }
 
   absl::Status Begin(Call call) {
@@ -168,20 +173,12 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
       if (known != peer->is_in.end()) LS_RETURN_IF_ERROR(Compare(*peer, sequence, known->second));
       const bool ahead = known == peer->is_in.end() && eager && peer->sent_ahead.size() < kEagerCalls;
       if (ahead) peer->sent_ahead.insert(sequence);
-      if (ahead || known != peer->is_in.end()) begun.Release(peer->link->peer());
-      LS_RETURN_IF_ERROR(Deliver(*peer, begun));
-    }
-    return absl::OkStatus();
-  }
-
-  // What came before this rank was in the call.
-  absl::Status Deliver(Peer& peer, Exchange& exchange) {
-    const int rank = peer.link->peer();
-    for (const EarlyFrame& frame : peer.early.Take(exchange.call().sequence)) {
-      const absl::StatusOr<char*> place = exchange.PlaceFor(rank, frame.head, peer.scratch);
-      if (!place.ok()) return Lost(rank, place.status());
-      if (!frame.bytes.empty()) std::memcpy(*place, frame.bytes.data(), frame.bytes.size());
-      exchange.Came(rank, frame.head, *place);
+      const int rank = peer->link->peer();
+      if (ahead || known != peer->is_in.end()) begun.Release(rank);
+      for (const EarlyFrame& frame : peer->early.Take(sequence)) {
+        const absl::Status taken = begun.TakeWaited(rank, frame.head, frame.bytes);
+        if (!taken.ok()) return Lost(rank, taken);
+      }
     }
     return absl::OkStatus();
   }
@@ -260,8 +257,7 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
   }
 
   absl::Status ReadFrom(int rank) {
-    Peer& peer = peers_[static_cast<size_t>(rank)];
-    const absl::Status status = peer.link->Read();
+    const absl::Status status = peers_[static_cast<size_t>(rank)].link->Read();
     silence_.Heard(rank, SteadyNow());
     return status.ok() ? status : Lost(rank, status);
   }
@@ -283,6 +279,7 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
 
   absl::StatusOr<char*> PlaceFor(int rank, const FrameHead& head) override {
     Peer& peer = peers_[static_cast<size_t>(rank)];
+    peer.early.DropUnfinished();
     const auto of_its_own = [&](size_t most) -> absl::StatusOr<char*> {
       if (head.bytes > most) return absl::UnavailableError("what it sent is no frame");
       peer.small.resize(head.bytes);
@@ -326,7 +323,14 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
         break;
     }
     const auto active = active_.find(head.sequence);
-    if (active != active_.end()) active->second->Came(rank, head, place);
+    std::optional<EarlyFrame> early = peer.early.Finish();
+    if (!early.has_value()) {
+      if (active != active_.end()) active->second->Came(rank, head, place);
+      return absl::OkStatus();
+    }
+    // Its call may have been begun, and even have ended, since the frame began to come.
+    if (active != active_.end()) return active->second->TakeWaited(rank, early->head, early->bytes);
+    if (head.sequence > last_begun_) peer.early.Keep(*std::move(early));
     return absl::OkStatus();
   }
 
@@ -347,7 +351,7 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
 
   // Ends every call, tells the peers why, and closes the connections.
   void Close() {
-    std::vector<Call> posted;
+    std::deque<Call> posted;
     {
       MutexLock lock(&mutex_);
       posted.swap(posted_);
@@ -379,7 +383,7 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
   std::atomic<bool> broken_{false};
   mutable Mutex mutex_;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
-  std::vector<Call> posted_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Call> posted_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

@@ -107,16 +107,15 @@ static void PackRows(const float* from, int64_t stride, int64_t count, int64_t s
 // Four rows of four become four columns.
 static void TransposeFour(const float* from, int64_t stride, float* to) {
   typedef float Four __attribute__((vector_size(16)));
-  typedef int32_t Picks __attribute__((vector_size(16)));
   Four row[4];
   for (int64_t r = 0; r < 4; ++r) std::memcpy(&row[r], from + r * stride, sizeof(Four));
-  const Four low01 = __builtin_shuffle(row[0], row[1], Picks{0, 4, 1, 5});
-  const Four low23 = __builtin_shuffle(row[2], row[3], Picks{0, 4, 1, 5});
-  const Four high01 = __builtin_shuffle(row[0], row[1], Picks{2, 6, 3, 7});
-  const Four high23 = __builtin_shuffle(row[2], row[3], Picks{2, 6, 3, 7});
+  const Four low01 = __builtin_shufflevector(row[0], row[1], 0, 4, 1, 5);
+  const Four low23 = __builtin_shufflevector(row[2], row[3], 0, 4, 1, 5);
+  const Four high01 = __builtin_shufflevector(row[0], row[1], 2, 6, 3, 7);
+  const Four high23 = __builtin_shufflevector(row[2], row[3], 2, 6, 3, 7);
   const Four columns[4] = {
-      __builtin_shuffle(low01, low23, Picks{0, 1, 4, 5}), __builtin_shuffle(low01, low23, Picks{2, 3, 6, 7}),
-      __builtin_shuffle(high01, high23, Picks{0, 1, 4, 5}), __builtin_shuffle(high01, high23, Picks{2, 3, 6, 7})};
+      __builtin_shufflevector(low01, low23, 0, 1, 4, 5), __builtin_shufflevector(low01, low23, 2, 3, 6, 7),
+      __builtin_shufflevector(high01, high23, 0, 1, 4, 5), __builtin_shufflevector(high01, high23, 2, 3, 6, 7)};
   for (int64_t i = 0; i < 4; ++i) std::memcpy(to + i * kPanel, &columns[i], sizeof(Four));
 }
 

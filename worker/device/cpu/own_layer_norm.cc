@@ -89,7 +89,8 @@ struct Row {
 };
 
 void LayerNormRow(const Row& r, float mean, float inv_std, const Block& block) {
-  const auto [dy, x, scale, beside, dx, width] = r;
+  const float *const dy = r.dy, *const x = r.x, *const scale = r.scale;
+  const int64_t width = r.width;
   const auto count = static_cast<double>(width);
   const double sum = LaneSum(width, [=](int64_t i) { return double{dy[i] * scale[i]}; });
   const double dot = LaneSum(width, [=](int64_t i) { return double{dy[i] * scale[i]} * ((x[i] - mean) * inv_std); });
@@ -97,18 +98,19 @@ void LayerNormRow(const Row& r, float mean, float inv_std, const Block& block) {
     block.dscale[i] += dy[i] * ((x[i] - mean) * inv_std);
     block.dbias[i] += dy[i];
   }
-  if (dx == nullptr) return;
+  if (r.dx == nullptr) return;
   const auto mean_g = static_cast<float>(sum / count);
   const auto slope = static_cast<float>(dot / count);
   r.Write([=](int64_t i) { return inv_std * (dy[i] * scale[i] - mean_g - (x[i] - mean) * inv_std * slope); });
 }
 
 void RmsNormRow(const Row& r, double epsilon, const Block& block) {
-  const auto [dy, x, scale, beside, dx, width] = r;
+  const float *const dy = r.dy, *const x = r.x, *const scale = r.scale;
+  const int64_t width = r.width;
   const auto inverse = static_cast<float>(InverseRms(x, width, epsilon));
   const double dot = LaneSum(width, [=](int64_t i) { return double{dy[i] * scale[i]} * (x[i] * inverse); });
   for (int64_t i = 0; i < width; ++i) block.dscale[i] += dy[i] * (x[i] * inverse);
-  if (dx == nullptr) return;
+  if (r.dx == nullptr) return;
   const auto slope = static_cast<float>(dot / static_cast<double>(width));
   r.Write([=](int64_t i) { return inverse * (dy[i] * scale[i] - x[i] * inverse * slope); });
 }

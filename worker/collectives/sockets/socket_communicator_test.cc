@@ -1,0 +1,150 @@
+// What a peer may do to a communicator that two honest ranks rarely do to each other.
+#include "worker/collectives/sockets/socket_communicator.h"
+
+#include <catch2/catch.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "worker/collectives/sockets/exchange.h"
+#include "worker/collectives/sockets/scripted_peer.h"
+
+namespace lockstep::worker {
+namespace {
+
+constexpr absl::Duration kLong = absl::Seconds(30);
+
+std::unique_ptr<Communicator> RankZeroOfTwo(ScriptedPeer& peer) {
+  std::vector<std::unique_ptr<PeerStream>> streams(2);
+  streams[1] = peer.Stream();
+  auto communicator = MakeSocketCommunicator({.rank = 0, .size = 2, .names = {"own", "peer"}}, std::move(streams));
+  REQUIRE(communicator.ok());
+  return *std::move(communicator);
+}
+
+// The peer's values of the first call, which are few: a frame.
+std::string Values(const std::vector<int64_t>& values, bool counts = true) {
+  const std::string bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(int64_t));
+  return ScriptedPeer::Frame(
+      {.kind = FrameKind::kGather, .bytes = static_cast<uint32_t>(bytes.size()), .sequence = 1, .offset = 0}, bytes,
+      counts);
+}
+
+// It is in the first call: a sum of two integers.
+std::string SaysItSums() {
+  Call call{.kind = CallKind::kAllReduceSumInt64};
+  std::vector<int64_t> values(2);
+  call.integers = absl::MakeSpan(values);
+  const CallWords words = CallWords::Of(call);
+  return ScriptedPeer::Frame({.kind = FrameKind::kCall, .bytes = sizeof(words), .sequence = 1},
+                             std::string(reinterpret_cast<const char*>(&words), sizeof(words)));
+}
+
+// The rank begins to sum; it has told the peer when this returns.
+Handle BeginSum(Communicator& communicator, ScriptedPeer& peer, std::vector<int64_t>& values) {
+  const size_t before = peer.written();
+  Handle sum = communicator.AllReduceSum({}, absl::MakeSpan(values));
+  peer.AwaitMoreThan(before);
+  return sum;
+}
+
+TEST_CASE("sockets: a frame that came in part before its call was begun counts when the rest is there", "[sockets]") {
+  const std::string frame = Values({30, 40});
+  const size_t cut = GENERATE(sizeof(FrameHead), sizeof(FrameHead) + 5, sizeof(FrameHead) + 16);
+  CAPTURE(cut);
+  ScriptedPeer peer;
+  const auto communicator = RankZeroOfTwo(peer);
+  std::vector<int64_t> values = {1, 2};
+
+  peer.Give(SaysItSums() + frame.substr(0, cut));
+  const Handle sum = BeginSum(*communicator, peer, values);
+  peer.Give(frame.substr(cut));
+
+  CHECK(sum->Wait(kLong).ok());
+  CHECK(values == std::vector<int64_t>{31, 42});
+}
+
+TEST_CASE("sockets: a frame that came whole before its call was begun counts", "[sockets]") {
+  ScriptedPeer peer;
+  const auto communicator = RankZeroOfTwo(peer);
+  std::vector<int64_t> values = {1, 2};
+
+  peer.Give(SaysItSums() + Values({30, 40}));
+
+  CHECK(BeginSum(*communicator, peer, values)->Wait(kLong).ok());
+  CHECK(values == std::vector<int64_t>{31, 42});
+}
+
+TEST_CASE("sockets: a frame that was given up does not count in a call that was begun later", "[sockets]") {
+  ScriptedPeer peer;
+  const auto communicator = RankZeroOfTwo(peer);
+  std::vector<int64_t> values = {1, 2};
+
+  peer.Give(SaysItSums() + Values({0, 0}, /*counts=*/false));
+  const Handle sum = BeginSum(*communicator, peer, values);
+  peer.Give(ScriptedPeer::Frame({.kind = FrameKind::kNote, .bytes = 3}, "why"));
+
+  const absl::Status ended = sum->Wait(kLong);
+  CHECK(ended.code() == absl::StatusCode::kAborted);
+  CHECK_THAT(std::string(ended.message()), Catch::Contains("why"));
+}
+
+// A piece of the rank's block, as a reduce-scatter sends it.
+std::string Addends(uint64_t sequence, const std::vector<int64_t>& addends) {
+  const std::string bytes(reinterpret_cast<const char*>(addends.data()), addends.size() * sizeof(int64_t));
+  return ScriptedPeer::Frame(
+      {.kind = FrameKind::kReduce, .bytes = static_cast<uint32_t>(bytes.size()), .sequence = sequence}, bytes);
+}
+
+TEST_CASE("sockets: a piece that is under way is not harmed when a later call begins whose pieces are there",
+          "[sockets]") {
+  ScriptedPeer peer;
+  const auto communicator = RankZeroOfTwo(peer);
+  const std::vector<int64_t> blocks = {4, 4};
+  std::vector<int64_t> first = {1, 2, 3, 4, 0, 0, 0, 0}, second = {5, 6, 7, 8, 0, 0, 0, 0};
+  const auto begin = [&](std::vector<int64_t>& values) {
+    const size_t before = peer.written();
+    Handle sum = communicator->ReduceScatterSum({}, absl::MakeSpan(values), blocks);
+    peer.AwaitMoreThan(before);
+    return sum;
+  };
+  const std::string piece = Addends(1, {10, 20, 30, 40});
+
+  peer.Give(Addends(2, {100, 200, 300, 400}));
+  const Handle one = begin(first);
+  peer.Give(piece.substr(0, piece.size() - 8));
+  const Handle two = begin(second);
+  peer.Give(piece.substr(piece.size() - 8));
+
+  const auto words = [&](uint64_t sequence, std::vector<int64_t>& values) {
+    const CallWords said = CallWords::Of({.kind = CallKind::kReduceScatterSum,
+                                          .sequence = sequence,
+                                          .integers = absl::MakeSpan(values),
+                                          .blocks = blocks});
+    return ScriptedPeer::Frame({.kind = FrameKind::kCall, .bytes = sizeof(said), .sequence = sequence},
+                               std::string(reinterpret_cast<const char*>(&said), sizeof(said)));
+  };
+  peer.Give(words(1, first) + words(2, second));
+  CHECK(one->Wait(kLong).ok());
+  CHECK(two->Wait(kLong).ok());
+  CHECK(std::vector<int64_t>(first.begin(), first.begin() + 4) == std::vector<int64_t>{11, 22, 33, 44});
+  CHECK(std::vector<int64_t>(second.begin(), second.begin() + 4) == std::vector<int64_t>{105, 206, 307, 408});
+}
+
+TEST_CASE("sockets: when a call cannot begin, those that were asked for after it end too", "[sockets]") {
+  std::vector<int64_t> first = {1, 2, 3}, second = {4};
+  for (int i = 0; i < 200; ++i) {
+    ScriptedPeer peer;
+    const auto communicator = RankZeroOfTwo(peer);
+    peer.Give(SaysItSums());  // two integers, not three
+
+    const Handle one = communicator->AllReduceSum({}, absl::MakeSpan(first));
+    const Handle two = communicator->AllReduceSum({}, absl::MakeSpan(second));
+
+    REQUIRE(one->Wait(kLong).code() == absl::StatusCode::kAborted);
+    REQUIRE(two->Wait(kLong).code() == absl::StatusCode::kAborted);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::worker
