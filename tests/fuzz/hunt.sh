@@ -61,6 +61,8 @@ count_finds() {  # TARGET. What was only slow is kept beside them, and is none.
 
 hunt() {  # TARGET
   local log=$out/$1/log code=0 before last executions finds fuzzer
+  mkdir -p "$out/$1"
+  touch "$out/$1/failed"  # until it is known that it did not
   seed "$1"
   before=$(count_finds "$1")
   nice -n 10 "$bin/${1}_libfuzzer" -max_total_time=$((minutes * 60)) -max_len=65536 -timeout=20 -rss_limit_mb=2560 \
@@ -68,17 +70,18 @@ hunt() {  # TARGET
   fuzzer=$!
   trap 'kill $fuzzer' TERM
   wait $fuzzer || code=$?
-  last=$(grep -oE 'cov: [0-9]+ ft: [0-9]+' "$log" | tail -n 1)
+  last=$(grep -oE 'cov: [0-9]+ ft: [0-9]+' "$log" | tail -n 1) || true
   executions=$(sed -nE 's/^stat::number_of_executed_units: *([0-9]+)$/\1/p' "$log")
   finds=$(($(count_finds "$1") - before))
   printf '%-17s %10s executions  %-20s corpus: %5d  finds: %d\n' "$1" "${executions:-?}" "${last:-cov: ?}" \
     "$(find "$out/$1/corpus" -type f | wc -l)" "$finds"
-  [ "$code" = 0 ] && [ "$finds" = 0 ] && return
-  grep -hE -m 3 'ERROR: |runtime error|SUMMARY: |is not true' "$log" || tail -n 3 "$log"
-  touch "$out/failed"
+  if [ "$code" = 0 ] && [ "$finds" = 0 ]; then
+    rm "$out/$1/failed"
+    return
+  fi
+  grep -hE -m 3 'ERROR: |runtime error|broken invariant' "$log" || tail -n 3 "$log"
 }
 
-rm -f "$out/failed"
 trap 'kill $(jobs -p) 2>/dev/null; exit 130' INT TERM
 for target in "${targets[@]}"; do
   while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n || true; done
@@ -86,4 +89,4 @@ for target in "${targets[@]}"; do
 done
 wait
 echo "corpora, logs and finds: $out/TARGET/{corpus,log,finds}"
-[ ! -f "$out/failed" ]
+for target in "${targets[@]}"; do [ ! -f "$out/$target/failed" ] || exit 1; done

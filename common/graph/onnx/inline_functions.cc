@@ -14,7 +14,7 @@ namespace {
 constexpr int kMaxDepth = 32;
 // What inlining may write, in the nodes that it copies and in the calls that it follows: functions that call others
 // more than once grow with every level.
-constexpr int64_t kMaxCalls = 1 << 20;
+constexpr int64_t kMaxCalls = 1 << 17;
 constexpr size_t kMaxBytes = size_t{1} << 30;
 
 using FunctionKey = std::tuple<std::string, std::string, std::string>;  // domain, name, overload

@@ -132,7 +132,7 @@ absl::StatusOr<std::string> FindExternal(const onnx::TensorProto& message, const
 // OK when the elements are there, as many as the shape says: only then may memory be taken for them.
 absl::Status CheckElements(const onnx::TensorProto& message, DType dtype, const Shape& shape, int64_t bytes) {
   const int64_t raw = static_cast<int64_t>(message.raw_data().size());
-  if (raw > 0 || bytes == 0) {
+  if (raw > 0) {
     if (raw == bytes) return absl::OkStatus();
     return absl::InvalidArgumentError(
         absl::StrCat("has ", raw, " bytes; its shape ", ShapeString(shape), " needs ", bytes));

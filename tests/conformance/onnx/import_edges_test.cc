@@ -97,6 +97,8 @@ TEST_CASE("import: what has no memory behind it takes none", "[onnx]") {
   const std::string add = absl::StrCat(kX, kY, Node("Add", "xw", "y"));
   CHECK_THAT(Refusal(absl::StrCat(add, "initializer { name: 'w' data_type: 1 dims: 1099511627776 float_data: 1 }")),
              Contains("tensor 'w'") && Contains("has 1 elements"));
+  CHECK_THAT(Refusal(absl::StrCat(add, "initializer { name: 'w' data_type: 1 dims: 0 float_data: [1, 2] }")),
+             Contains("tensor 'w'") && Contains("has 2 elements"));
   CHECK_THAT(Refusal(absl::StrCat("input { name: 'x' type { tensor_type { elem_type: 1 shape { dim { dim_value: "
                                   "1099511627776 } } } } } ",
                                   kY, Node("SplitToSequence", "x", "q"), Node("SequenceAt", "qi", "y"),
