@@ -49,6 +49,9 @@ bool IsCredential(absl::string_view token) { return absl::StartsWith(token, kCre
 
 absl::Status Failed(absl::string_view what) { return absl::InternalError(absl::StrCat("OpenSSL: no ", what)); }
 
+// Of a credential, before its last word. It is no secret, and protects from slips alone.
+std::string CheckOf(absl::string_view words) { return Sha256Hex(words).substr(0, 8); }
+
 // 64 bytes that tell nothing of `secret`.
 using Derived = std::array<uint8_t, 64>;
 Derived Derive(absl::string_view secret, absl::string_view purpose) {
@@ -149,10 +152,12 @@ absl::StatusOr<CallerKey> CallerKeyOf(absl::string_view token, Role role) {
     LS_ASSIGN_OR_RETURN(const OwnedKey key, KeyOf(token));
     return CallerKey{role, SecretOf(token, role), PinOfKey(key.get()), ""};
   }
-  const std::optional<Role> given = words.size() == 4 ? RoleNamed(words[1]) : std::nullopt;
-  if (!given.has_value() || words[2].size() != kHexDigits || words[3].size() != kHexDigits) {
+  const std::optional<Role> given = words.size() == 5 ? RoleNamed(words[1]) : std::nullopt;
+  if (!given.has_value() || words[2].size() != kHexDigits || words[3].size() != kHexDigits ||
+      words[4] != CheckOf(token.substr(0, token.rfind('-')))) {
     return absl::InvalidArgumentError(
-        "the token is a damaged role credential; expected lockstep-ROLE-SECRET-PIN as `lockstep token` prints it");
+        "the token is a damaged role credential; expected lockstep-ROLE-SECRET-PIN-CHECK as `lockstep token` prints "
+        "it");
   }
   return CallerKey{*given, std::string(words[2]), std::string(words[3]), ""};
 }
@@ -173,7 +178,8 @@ absl::StatusOr<std::string> RoleCredential(absl::string_view token, Role role) {
   if (IsCredential(token))
     return absl::InvalidArgumentError("this is a role credential; others are made from the token");
   LS_ASSIGN_OR_RETURN(const CallerKey key, CallerKeyOf(token, role));
-  return absl::StrCat(kCredential, NameOf(role), "-", key.secret, "-", key.pin);
+  const std::string checked = absl::StrCat(kCredential, NameOf(role), "-", key.secret, "-", key.pin);
+  return absl::StrCat(checked, "-", CheckOf(checked));
 }
 
 std::optional<Role> RoleOfSecret(absl::string_view token, absl::string_view secret) {

@@ -49,7 +49,8 @@ std::string ServerNameOf(absl::string_view secret);
 // Those of all roles.
 std::vector<std::string> ServerNames(absl::string_view token);
 
-// "lockstep-ROLE-SECRET-PIN". InvalidArgument: `token` is a role credential itself, or empty.
+// "lockstep-ROLE-SECRET-PIN-CHECK"; the last word shows damage before a chief is asked. InvalidArgument: `token` is a
+// role credential itself, or empty.
 absl::StatusOr<std::string> RoleCredential(absl::string_view token, Role role);
 
 // The role whose secret this is, by `token`. Takes as long for every secret of a length.

@@ -82,6 +82,11 @@ TEST_CASE("chief key: a damaged role credential is refused, and an empty token",
     CHECK(absl::IsInvalidArgument(refused));
     CHECK_THAT(std::string(refused.message()), Contains("lockstep token"));
   }
+  for (const size_t at : {credential.find('-', 14) - 1, credential.rfind('-') - 1, credential.size() - 1}) {
+    std::string mistyped = credential;  // in the secret, the pin, the check
+    mistyped[at] = mistyped[at] == '0' ? '1' : '0';
+    CHECK(absl::IsInvalidArgument(CallerKeyOf(mistyped, Role::kJoin).status()));
+  }
   CHECK(absl::IsInvalidArgument(CallerKeyOf("", Role::kRead).status()));
 }
 

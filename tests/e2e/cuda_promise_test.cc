@@ -42,7 +42,7 @@ TEST_CASE("promise: devices whose memory is their own keep it with workers kille
   UseHostExecution();
   const auto [model, batch, precision] = GENERATE(std::tuple("gpt2", 4, "bf16"), std::tuple("cnn", 16, "fp32"));
   CAPTURE(model, precision);
-  const std::vector<std::string> settings = Settings(model, batch, 14, precision);
+  const std::vector<std::string> settings = Settings(model, batch, 40, precision);
   LocalJob undisturbed(absl::StrCat("undisturbed.", model), kJob, settings);
   undisturbed.RunUndisturbed(1);
 

@@ -12,7 +12,7 @@
 namespace lockstep::e2e {
 namespace {
 
-constexpr uint64_t kSteps = 24;
+constexpr uint64_t kSteps = 150;
 
 std::vector<std::string> Settings(const std::string& device) {
   return {absl::StrCat("resources.device=", device),
@@ -21,7 +21,7 @@ std::vector<std::string> Settings(const std::string& device) {
           "train.micro_batch=2",
           "train.clip_norm=1.0",
           "train.ema.decay=0.9",
-          "checkpoint.every=6steps",
+          "checkpoint.every=10steps",
           "model.builtin.name=mlp"};
 }
 

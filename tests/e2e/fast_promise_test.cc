@@ -108,12 +108,13 @@ TEST_CASE("promise: fast sums go on from the newest state when the chief is kill
   job.Kill("worker-1");
   job.StartChief(2);
   job.StartWorker(1);
-  std::optional<uint64_t> published;  // by the chief before
-  job.WaitForStatus("a save by the new chief", [&](const proto::StatusReply& s) {
-    if (!published.has_value()) published = s.published_step();
-    return s.published_step() > *published;
-  });
-  CHECK(absl::StrContains(job.LogOf("chief"), "from the state of worker-0"));
+  std::optional<uint64_t> published;  // before the new generation: the chief before, or what a worker still had to send
+  job.WaitForStatus("a save by the new generation, which goes on from the newest state",
+                    [&](const proto::StatusReply& s) {
+                      if (!absl::StrContains(job.LogOf("chief"), "from the state of worker-0")) return false;
+                      if (!published.has_value()) published = s.published_step();
+                      return s.published_step() > *published;
+                    });
   job.KillEverything();
   job.StartChief(1);
   job.StartWorker(0);

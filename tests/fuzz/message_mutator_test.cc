@@ -25,7 +25,7 @@ onnx::ModelProto Model() {
   node->add_input("x");
   node->add_input("w");
   node->add_output("y");
-  onnx::AttributeProto* const attribute = node->add_attribute();
+  auto* const attribute = node->add_attribute();
   attribute->set_name("transB");
   attribute->set_i(1);
   onnx::TensorProto* const weights = model.mutable_graph()->add_initializer();
