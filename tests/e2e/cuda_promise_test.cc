@@ -40,9 +40,11 @@ void UseHostExecution() { setenv("LOCKSTEP_CUDA_LIBRARY", std::filesystem::absol
 TEST_CASE("promise: devices whose memory is their own keep it with workers killed and a chief that begins again",
           "[e2e][cuda]") {
   UseHostExecution();
-  const auto [model, batch, precision] = GENERATE(std::tuple("gpt2", 4, "bf16"), std::tuple("cnn", 16, "fp32"));
+  // A step of the first takes a second here, one of the other a fiftieth.
+  const auto [model, batch, steps, precision] =
+      GENERATE(std::tuple("gpt2", 4, 14, "bf16"), std::tuple("cnn", 16, 100, "fp32"));
   CAPTURE(model, precision);
-  const std::vector<std::string> settings = Settings(model, batch, 40, precision);
+  const std::vector<std::string> settings = Settings(model, batch, steps, precision);
   LocalJob undisturbed(absl::StrCat("undisturbed.", model), kJob, settings);
   undisturbed.RunUndisturbed(1);
 
@@ -101,7 +103,7 @@ TEST_CASE("promise: two workers under limits share one GPU, and a limit that is 
 TEST_CASE("promise: a worker that is parked gives its GPU's memory back, and goes on when the others are there again",
           "[e2e][cuda]") {
   UseHostExecution();
-  const std::vector<std::string> settings = Settings("cnn", 16, 10);
+  const std::vector<std::string> settings = Settings("cnn", 16, 100);
   LocalJob undisturbed("not.parked", kJob, settings);
   undisturbed.RunUndisturbed(1);
 
