@@ -55,8 +55,9 @@ absl::StatusOr<std::unique_ptr<ChiefServer>> ChiefServer::Start(Options options)
   LS_RETURN_IF_ERROR(server->Listen(options));
   options.context->proved = [listener = server->listener_.get()](const std::string& peer) { listener->Proved(peer); };
   absl::Status serves = server->Serve(options, options.socket);
-  if (!serves.ok() && !options.socket.empty())
+  if (!serves.ok() && !options.socket.empty()) {
     serves = server->Serve(options, "");  // not every file system has sockets
+  }
   LS_RETURN_IF_ERROR(serves);
   server->listener_->Start([acceptor = server->acceptor_.get()](int listener, Descriptor connection) {
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters given;

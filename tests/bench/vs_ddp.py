@@ -86,7 +86,9 @@ def write_job(arguments, name):
         data = f"{{inputs: {at}.x.npy, labels: {at}.y.npy}}"
         optimizer = "{name: sgd, lr: 1e-3, momentum: 0.9}"
     with open(at + ".yaml", "w") as job:
-        job.write(f"name: {name}\nmodel: {{onnx: {at}.onnx, loss: softmax_cross_entropy}}\n"
+        # Of the GPTs there are as many classes as tokens: which dimension they are has to be said.
+        axis = "last" if name.startswith("gpt") else "auto"
+        job.write(f"name: {name}\nmodel: {{onnx: {at}.onnx, loss: softmax_cross_entropy, class_axis: {axis}}}\n"
                   f"data: {{train: {data}}}\n"
                   f"train: {{seed: 1, duration: 100steps, global_batch_size: {batch}, logical_shards: 2, "
                   f"optimizer: {optimizer}}}\n"
