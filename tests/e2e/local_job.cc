@@ -166,10 +166,19 @@ void LocalJob::KillEverything() {
 }
 
 std::optional<proto::StatusReply> LocalJob::Status() {
-  auto client = cli::AdminClient::ForDirectory(directory_);
-  if (!client.ok()) return std::nullopt;
-  auto reply = (*client)->Status(kAskDeadline);
-  if (!reply.ok()) return std::nullopt;
+  // Asked again and again: a connection is kept while it answers. To end one takes gRPC a second now and then.
+  static std::map<std::string, std::unique_ptr<cli::AdminClient>> clients;
+  std::unique_ptr<cli::AdminClient>& client = clients[directory_];
+  if (client == nullptr) {
+    auto made = cli::AdminClient::ForDirectory(directory_);
+    if (!made.ok()) return std::nullopt;
+    client = *std::move(made);
+  }
+  auto reply = client->Status(kAskDeadline);
+  if (!reply.ok()) {
+    client.reset();
+    return std::nullopt;
+  }
   return *std::move(reply);
 }
 
