@@ -126,6 +126,14 @@ std::optional<Role> RoleOf(const grpc::ServerContextBase& call) {
   return found.empty() ? std::nullopt : RoleNamed({found.back().data(), found.back().size()});
 }
 
+// gRPC 1.51 ends its event engine with the last channel, and waits a second for its threads where a wake-up is missed.
+// An idle channel that stays keeps the engine, and connects to nobody.
+void KeepEventEngine() {
+  static const auto* const idle =
+      new std::shared_ptr<grpc::Channel>(grpc::CreateChannel("unix:idle", grpc::InsecureChannelCredentials()));
+  static_cast<void>(idle);
+}
+
 }  // namespace
 
 std::string SocketBeside(const std::string& address_file) {
@@ -136,6 +144,7 @@ std::string SocketBeside(const std::string& address_file) {
 }
 
 ChiefChannel MakeChiefChannel(const std::string& address, absl::string_view purpose, const CallerKey& key) {
+  KeepEventEngine();
   auto stranger = std::make_shared<std::atomic<bool>>(false);
   const auto secret = grpc::MetadataCredentialsFromPlugin(std::make_unique<ShowSecret>(key.secret));
   if (OwnProcessListensAt(key.socket)) {
