@@ -16,6 +16,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/net/beat_on.h"
 #include "common/net/loopback_server.h"
 #include "common/sync/mutex.h"
 #include "protos/session.grpc.pb.h"
@@ -53,13 +54,6 @@ class Chief final : public proto::Session::Service {
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };
-
-grpc::Status BeatOn(const std::shared_ptr<grpc::Channel>& channel) {
-  grpc::ClientContext call;
-  call.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
-  proto::HeartbeatReply reply;
-  return proto::Session::NewStub(channel)->Beat(&call, {}, &reply);
-}
 
 TEST_CASE("chief channel: who has the token is served by its role", "[net]") {
   Chief chief(kToken);

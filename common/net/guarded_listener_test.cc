@@ -16,6 +16,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/net/beat_on.h"
 #include "common/net/chief_channel.h"
 #include "common/net/sample_hello.h"
 #include "common/sync/mutex.h"
@@ -309,13 +310,6 @@ class Chief final : public proto::Session::Service {
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
 };
-
-grpc::Status BeatOn(const std::shared_ptr<grpc::Channel>& channel) {
-  grpc::ClientContext call;
-  call.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
-  proto::HeartbeatReply reply;
-  return proto::Session::NewStub(channel)->Beat(&call, {}, &reply);
-}
 
 TEST_CASE("guarded listener: gRPC serves holders behind it, and a caller with another token learns why not", "[net]") {
   Chief chief;

@@ -62,7 +62,6 @@ absl::StatusOr<StrangerAnswers> StrangerAnswers::Make(const ChiefIdentity& ident
   SSL_CTX_set_alpn_select_cb(context, ChooseHttp2, nullptr);
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);
-  SSL_CTX_set_max_cert_list(context, 1);  // it asks for none
   return answers;
 }
 

@@ -34,7 +34,7 @@ class StrangerAnswers {
  public:
   // Internal: OpenSSL does not take the identity.
   static absl::StatusOr<StrangerAnswers> Make(const ChiefIdentity& identity);
-  // Internal: OpenSSL has no memory.
+  // Internal: OpenSSL has no memory. REQUIRES: SIGPIPE is ignored.
   absl::StatusOr<StrangerAnswer> Begin(int socket) const;
 
  private:
