@@ -42,7 +42,7 @@ TEST_CASE("promise: devices whose memory is their own keep it with workers kille
   UseHostExecution();
   // A step of the first takes a second here, one of the other a fiftieth.
   const auto [model, batch, steps, precision] =
-      GENERATE(std::tuple("gpt2", 4, 14, "bf16"), std::tuple("cnn", 16, 100, "fp32"));
+      GENERATE(std::tuple("gpt2", 4, 10, "bf16"), std::tuple("cnn", 16, 60, "fp32"));
   CAPTURE(model, precision);
   const std::vector<std::string> settings = Settings(model, batch, steps, precision);
   LocalJob undisturbed(absl::StrCat("undisturbed.", model), kJob, settings);
@@ -103,7 +103,7 @@ TEST_CASE("promise: two workers under limits share one GPU, and a limit that is 
 TEST_CASE("promise: a worker that is parked gives its GPU's memory back, and goes on when the others are there again",
           "[e2e][cuda]") {
   UseHostExecution();
-  const std::vector<std::string> settings = Settings("cnn", 16, 100);
+  const std::vector<std::string> settings = Settings("cnn", 16, 60);
   LocalJob undisturbed("not.parked", kJob, settings);
   undisturbed.RunUndisturbed(1);
 
