@@ -84,7 +84,7 @@ void BenchExactSum(int64_t values) {
     gradient[i] = static_cast<float>(static_cast<int>(i * 2654435761u % 2001) - 1000) * 1e-4f;
   }
   std::vector<int64_t> sums(n), other(n, 1);
-  std::vector<float> out(n);
+  std::vector<float> out(n), kept(n, 0.25f);
   const int32_t exponent = FittingExponent(QuantizeStore(gradient, kExponentUnset, absl::MakeSpan(sums)));
   const double ns = 1e9 / static_cast<double>(values);
   const double scale = 0x1p40;
@@ -94,11 +94,14 @@ void BenchExactSum(int64_t values) {
       BestOf(5, [&] { exact_sum_internal::ScalarQuantize(gradient.data(), values, scale, true, sums.data()); });
   const double sum = BestOf(20, [&] { AddInto(other, absl::MakeSpan(sums)); });
   const double back = BestOf(20, [&] { Dequantize(sums, exponent, absl::MakeSpan(out)); });
+  const std::vector<ExactAddends> two = {{.values = gradient}, {.values = kept}};
+  const double of_two = BestOf(20, [&] { SumExactly(two, exponent, absl::MakeSpan(out)); });
   const double copy = BestOf(20, [&] { std::memcpy(out.data(), gradient.data(), n * sizeof(float)); });
   std::printf(
       "{\"bench\":\"exact_sum\",\"values\":%lld,\"quantize_store_ns\":%.3f,\"quantize_add_ns\":%.3f,"
-      "\"quantize_add_scalar_ns\":%.3f,\"add_into_ns\":%.3f,\"dequantize_ns\":%.3f,\"memcpy_float_ns\":%.3f}\n",
-      static_cast<long long>(values), store * ns, add * ns, scalar * ns, sum * ns, back * ns, copy * ns);
+      "\"quantize_add_scalar_ns\":%.3f,\"add_into_ns\":%.3f,\"dequantize_ns\":%.3f,\"sum_of_two_ns\":%.3f,\"memcpy_"
+      "float_ns\":%.3f}\n",
+      static_cast<long long>(values), store * ns, add * ns, scalar * ns, sum * ns, back * ns, of_two * ns, copy * ns);
 }
 
 // A ring of plain sockets: each rank sends to the next and receives from the one before.
@@ -149,6 +152,8 @@ class TcpRing {
   std::vector<int> in_;
 };
 
+std::atomic<uint32_t> g_largest;  // so that it is looked for
+
 PeerSecurity g_security = PeerSecurity::kEncryptedBeyondHost;
 
 absl::StatusOr<std::unique_ptr<Communicator>> FormRank(int rank, int size, RendezvousStore& store) {
@@ -176,17 +181,24 @@ void StockAllReduce(const std::shared_ptr<gloo::Context>& context, std::vector<f
   gloo::allreduce(options);
 }
 
-// The whole of one bucket's life on a rank: quantise, reduce, convert, gather.
-void ExactAllReduce(Communicator& comm, const std::vector<float>& gradient, int32_t exponent,
-                    std::vector<int64_t>& sums, std::vector<float>& out) {
-  QuantizeStore(gradient, exponent, absl::MakeSpan(sums));
-  const std::vector<int64_t> blocks = BlockSizes(static_cast<int64_t>(sums.size()), comm.size());
-  int64_t offset = 0;
-  for (int r = 0; r < comm.rank(); ++r) offset += blocks[static_cast<size_t>(r)];
-  const auto convert = [&](int64_t begin, int64_t, absl::Span<const int64_t> reduced) {
-    Dequantize(reduced, exponent, absl::MakeSpan(out).subspan(static_cast<size_t>(offset + begin), reduced.size()));
-  };
-  Require(comm.ReduceConvertGather({}, sums, absl::MakeSpan(out), blocks, convert)->Wait(absl::Seconds(60)));
+constexpr int32_t kExponent = -40;
+
+void ExactAllReduce(Communicator& comm, const ExactAddends& addends, std::vector<float>& out) {
+  const std::vector<ExactRun> runs = {{.begin = 0, .size = static_cast<int64_t>(out.size()), .exponent = kExponent}};
+  Require(comm.AllReduceExact({}, addends, absl::MakeSpan(out), runs)->Wait(absl::Seconds(60)));
+}
+
+// The whole of one bucket's life on a rank of several logical shards, and on one of one.
+void ReduceSums(Communicator& comm, const std::vector<float>& gradient, std::vector<int64_t>& sums,
+                std::vector<float>& out) {
+  QuantizeStore(gradient, kExponent, absl::MakeSpan(sums));
+  ExactAllReduce(comm, {.integers = sums}, out);
+}
+void ReduceValues(Communicator& comm, const std::vector<float>& gradient, std::vector<float>& kept,
+                  std::vector<float>& out) {
+  std::copy(gradient.begin(), gradient.end(), kept.begin());
+  g_largest = LargestMagnitude(kept);
+  ExactAllReduce(comm, {.values = kept}, out);
 }
 
 void BenchRanks(int size, int64_t values, int rounds) {
@@ -195,7 +207,7 @@ void BenchRanks(int size, int64_t values, int rounds) {
   gloo::rendezvous::HashStore stock_store;
   TcpRing ring(size);
   std::barrier together(size);
-  enum What { kExact, kFloat, kStock, kRaw, kWord, kWhats };
+  enum What { kExact, kValues, kFloat, kStock, kRaw, kWord, kWhats };
   std::vector<std::vector<double>> times(kWhats), cpu_times(kWhats);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) {
@@ -204,14 +216,15 @@ void BenchRanks(int size, int64_t values, int rounds) {
       Require(formed.status());
       Communicator& comm = **formed;
       const auto stock = FormStock(stock_store, rank, size);
-      std::vector<float> gradient(n, 0.25f), out(n), from(n);
+      std::vector<float> gradient(n, 0.25f), kept(n), out(n), from(n);
       std::vector<int64_t> sums(n);
       std::vector<char> word(static_cast<size_t>(size) * 512);
       const std::vector<int64_t> word_blocks(static_cast<size_t>(size), 512);
       const size_t traffic = n * sizeof(float) * 2 * static_cast<size_t>(size - 1) / static_cast<size_t>(size);
       std::vector<char> raw(traffic), raw_in(traffic);
       const std::vector<std::function<void()>> bodies = {
-          [&] { ExactAllReduce(comm, gradient, -40, sums, out); },
+          [&] { ReduceSums(comm, gradient, sums, out); },
+          [&] { ReduceValues(comm, gradient, kept, out); },
           [&] { Require(comm.AllReduceSum(Tag{}, absl::MakeSpan(from))->Wait(absl::Seconds(60))); },
           [&] { StockAllReduce(stock, from); },
           [&] { ring.Exchange(static_cast<size_t>(rank), raw.data(), raw_in.data(), traffic); },
@@ -234,14 +247,17 @@ void BenchRanks(int size, int64_t values, int rounds) {
   }
   for (std::thread& thread : threads) thread.join();
   std::printf("{\"bench\":\"allreduce\",\"ranks\":%d,\"values\":%lld", size, static_cast<long long>(values));
-  const char* names[] = {"exact", "float", "gloo_float", "raw_tcp", "word"};
+  const char* names[] = {"exact", "values", "float", "gloo_float", "raw_tcp", "word"};
   for (size_t what = 0; what < kWhats; ++what) {
     std::printf(",\"%s_ms\":%.3f,\"%s_cpu_ms\":%.3f", names[what], Median(times[what]) * 1e3, names[what],
                 Median(cpu_times[what]) * 1e3);
   }
-  std::printf(",\"exact_over_gloo\":%.2f,\"exact_over_raw\":%.2f,\"exact_over_gloo_cpu\":%.2f}\n",
-              Median(times[kExact]) / Median(times[kStock]), Median(times[kExact]) / Median(times[kRaw]),
-              Median(cpu_times[kExact]) / Median(cpu_times[kStock]));
+  for (const What what : {kExact, kValues}) {
+    std::printf(",\"%s_over_gloo\":%.2f,\"%s_over_raw\":%.2f,\"%s_over_gloo_cpu\":%.2f", names[what],
+                Median(times[what]) / Median(times[kStock]), names[what], Median(times[what]) / Median(times[kRaw]),
+                names[what], Median(cpu_times[what]) / Median(cpu_times[kStock]));
+  }
+  std::printf("}\n");
   std::fflush(stdout);
 }
 

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <string>
 #include <thread>
 
 #include "worker/collectives/bucketer.h"
+#include "worker/collectives/exact_sum.h"
 
 namespace lockstep::worker {
 namespace {
@@ -50,14 +52,58 @@ std::vector<int64_t> UnevenBlocks(size_t n, int size) {
   return blocks;
 }
 
+// Who contributes values.
+enum class Form { kIntegers, kValues, kMixed };
+
+// Rank r's values: 24 bits, of many magnitudes, some of which the last exponent rounds off.
+std::vector<float> FloatsOf(int rank, size_t n) {
+  std::vector<float> values(n);
+  for (size_t i = 0; i < n; ++i) {
+    const int64_t value = ValueOf(rank, i);
+    values[i] = std::ldexp(static_cast<float>(value), -56 - static_cast<int>((value >> 5) & 31));
+  }
+  return values;
+}
+
+// Of several exponents, with elements between and behind them that belong to none.
+std::vector<ExactRun> RunsOver(size_t n) {
+  const auto elements = static_cast<int64_t>(n);
+  if (n < 10) return {{.begin = 0, .size = elements, .exponent = -40}};
+  const int64_t third = elements / 3;
+  return {{.begin = 0, .size = third, .exponent = -48},
+          {.begin = third + 2, .size = third - 2, .exponent = kExponentUnset},
+          {.begin = 2 * third, .size = elements - 2 * third - 1, .exponent = -30}};
+}
+
+// What the ranks' contributions sum up to, by integers alone.
+std::vector<float> ExactSums(Form form, int size, size_t n) {
+  std::vector<float> sums(n);
+  for (const ExactRun& run : RunsOver(n)) {
+    const auto at = static_cast<size_t>(run.begin), count = static_cast<size_t>(run.size);
+    std::vector<int64_t> total(count, 0);
+    for (int rank = 0; rank < size; ++rank) {
+      if (form == Form::kValues || (form == Form::kMixed && rank % 2 == 0)) {
+        QuantizeAdd(absl::MakeConstSpan(FloatsOf(rank, n)).subspan(at, count), run.exponent, absl::MakeSpan(total));
+      } else {
+        AddInto(absl::MakeConstSpan(ValuesOf(rank, n)).subspan(at, count), absl::MakeSpan(total));
+      }
+    }
+    Dequantize(total, run.exponent, absl::MakeSpan(sums).subspan(at, count));
+  }
+  return sums;
+}
+
+bool EqualInRuns(const std::vector<float>& a, const std::vector<float>& b, size_t n) {
+  for (const ExactRun& run : RunsOver(n)) {
+    if (!std::equal(a.begin() + run.begin, a.begin() + run.end(), b.begin() + run.begin)) return false;
+  }
+  return true;
+}
+
 FlatRange OwnBlock(const std::vector<int64_t>& blocks, int rank) {
   int64_t offset = 0;
   for (int r = 0; r < rank; ++r) offset += blocks[static_cast<size_t>(r)];
   return {offset, blocks[static_cast<size_t>(rank)]};
-}
-
-bool EqualIn(const std::vector<int64_t>& a, const std::vector<int64_t>& b, FlatRange range) {
-  return std::equal(a.begin() + range.offset, a.begin() + range.end(), b.begin() + range.offset);
 }
 
 // Catch's assertions are not thread-safe: ranks collect what they saw, the main thread checks.
@@ -97,30 +143,17 @@ void CheckSums(const GroupFactory& make, int size) {
       const auto expect = [&](bool holds, const char* what) {
         findings.Expect(r, holds, std::string(what) + " over " + std::to_string(n));
       };
-      for (const auto& blocks : {BlockSizes(static_cast<int64_t>(n), size), UnevenBlocks(n, size)}) {
-        std::vector<int64_t> values = ValuesOf(r, n);
-        expect(comm.ReduceScatterSum(kTag, absl::MakeSpan(values), blocks)->Wait(kLong).ok(), "reduce-scatter fails");
-        expect(EqualIn(values, expected, OwnBlock(blocks, r)), "reduce-scatter is wrong");
-
-        const std::vector<int64_t> addends = ValuesOf(r, n);
+      for (const Form form : {Form::kIntegers, Form::kValues, Form::kMixed}) {
+        const bool gives_values = form == Form::kValues || (form == Form::kMixed && r % 2 == 0);
+        const std::vector<int64_t> integers = ValuesOf(r, n);
+        const std::vector<float> values = FloatsOf(r, n);
+        ExactAddends addends = {.integers = integers};
+        if (gives_values) addends = {.values = values};
         std::vector<float> out(n, -1.0f);
-        const FlatRange own = OwnBlock(blocks, r);
-        int64_t converted = 0;
-        const auto handle =
-            comm.ReduceConvertGather(kTag, addends, absl::MakeSpan(out), blocks,
-                                     [&](int64_t begin, int64_t end, absl::Span<const int64_t> sums) {
-                                       if (begin == converted && sums.size() == static_cast<size_t>(end - begin))
-                                         converted = end;
-                                       for (size_t i = 0; i < sums.size(); ++i) {
-                                         out[static_cast<size_t>(own.offset + begin) + i] = static_cast<float>(sums[i]);
-                                       }
-                                     });
-        expect(handle->Wait(kLong).ok(), "reduce-convert-gather fails");
-        expect(addends == ValuesOf(r, n), "reduce-convert-gather changed what it summed");
-        expect(converted == own.size, "convert did not cover the block in order");
-        bool equal = true;
-        for (size_t i = 0; i < n; ++i) equal = equal && out[i] == static_cast<float>(expected[i]);
-        expect(equal, "reduce-convert-gather is wrong");
+        expect(comm.AllReduceExact(kTag, addends, absl::MakeSpan(out), RunsOver(n))->Wait(kLong).ok(),
+               "exact all-reduce fails");
+        expect(integers == ValuesOf(r, n) && values == FloatsOf(r, n), "exact all-reduce changed what it summed");
+        expect(EqualInRuns(out, ExactSums(form, size, n), n), "exact all-reduce is wrong");
       }
       std::vector<int64_t> all = ValuesOf(r, n);
       expect(comm.AllReduceSum(kTag, absl::MakeSpan(all))->Wait(kLong).ok(), "integer all-reduce fails");
@@ -238,10 +271,18 @@ void CheckBadSizes(const GroupFactory& make) {
   std::vector<float> floats(9);
   const auto code = [](const Handle& handle) { return handle->Wait(kLong).code(); };
 
-  CHECK(code(group[0]->ReduceScatterSum(kTag, absl::MakeSpan(values), {9})) == absl::StatusCode::kInvalidArgument);
-  CHECK(code(group[0]->ReduceScatterSum(kTag, absl::MakeSpan(values), {5, 5})) == absl::StatusCode::kInvalidArgument);
-  CHECK(code(group[0]->ReduceConvertGather(kTag, absl::MakeSpan(values), absl::MakeSpan(floats), {10}, nullptr)) ==
-        absl::StatusCode::kInvalidArgument);
+  std::vector<char> bytes(10);
+  CHECK(code(group[0]->AllGather(kTag, absl::MakeSpan(bytes), {9})) == absl::StatusCode::kInvalidArgument);
+  CHECK(code(group[0]->AllGather(kTag, absl::MakeSpan(bytes), {5, 5})) == absl::StatusCode::kInvalidArgument);
+  const auto exact = [&](const std::vector<ExactRun>& runs) {
+    const ExactAddends addends = {.integers = values};
+    return code(group[0]->AllReduceExact(kTag, addends, absl::MakeSpan(floats), runs));
+  };
+  CHECK(exact({}) == absl::StatusCode::kInvalidArgument);
+  values.resize(9);
+  CHECK(exact({{.begin = 0, .size = 9}}) == absl::StatusCode::kOk);
+  CHECK(exact({{.begin = 0, .size = 10}}) == absl::StatusCode::kInvalidArgument);
+  CHECK(exact({{.begin = 4, .size = 2}, {.begin = 5, .size = 2}}) == absl::StatusCode::kInvalidArgument);
   CHECK(code(group[0]->Broadcast(kTag, 1, {})) == absl::StatusCode::kInvalidArgument);
   CHECK(group[0]->status().ok());
 }

@@ -66,9 +66,10 @@ constexpr int64_t kPieceElements = 4;
 // The buffers of one call.
 struct Buffers {
   std::vector<int64_t> integers;
-  std::vector<float> floats;
+  std::vector<float> floats, values;
   std::vector<char> bytes;
   std::vector<int64_t> blocks;
+  std::vector<ExactRun> runs;
 };
 
 // A rank and its peers, which the script moves.
@@ -120,6 +121,8 @@ class Peers {
     Buffers buffers;
     buffers.integers.resize(count, 1);
     buffers.floats.resize(count, 1);
+    buffers.values.resize(count, 1);
+    buffers.runs = {{.begin = 0, .size = count, .exponent = -20}};
     buffers.bytes.resize(count, 'x');
     for (int rank = 0; rank < size_; ++rank) buffers.blocks.push_back(count / size_ + (rank < count % size_ ? 1 : 0));
     return buffers;
@@ -137,17 +140,12 @@ class Peers {
     const auto integers = absl::MakeSpan(buffers.integers);
     switch (kind % 6) {
       case 0:
-        return communicator_->ReduceScatterSum({}, integers, buffers.blocks);
+        return communicator_->AllReduceExact({}, {.values = buffers.values}, absl::MakeSpan(buffers.floats),
+                                             buffers.runs);
       case 1:
         return communicator_->AllGather({}, absl::MakeSpan(buffers.bytes), buffers.blocks);
       case 2:
-        return communicator_->ReduceConvertGather(
-            {}, integers, absl::MakeSpan(buffers.floats), buffers.blocks,
-            [&buffers](int64_t begin, int64_t end, absl::Span<const int64_t> sums) {
-              for (int64_t i = begin; i < end; ++i) {
-                buffers.floats[static_cast<size_t>(i)] = static_cast<float>(sums[static_cast<size_t>(i - begin)]);
-              }
-            });
+        return communicator_->AllReduceExact({}, {.integers = integers}, absl::MakeSpan(buffers.floats), buffers.runs);
       case 3:
         return communicator_->AllReduceSum({}, integers);
       case 4:
@@ -163,18 +161,14 @@ class Peers {
     Call call;
     switch (kind % 6) {
       case 0:
-        call = {.kind = CallKind::kReduceScatterSum,
-                .integers = absl::MakeSpan(buffers.integers),
-                .blocks = buffers.blocks};
+      case 2:
+        call = {.kind = CallKind::kAllReduceExact,
+                .addends = {.integers = buffers.integers},
+                .floats = absl::MakeSpan(buffers.floats),
+                .runs = buffers.runs};
         break;
       case 1:
         call = {.kind = CallKind::kAllGather, .bytes = absl::MakeSpan(buffers.bytes), .blocks = buffers.blocks};
-        break;
-      case 2:
-        call = {.kind = CallKind::kReduceConvertGather,
-                .addends = buffers.integers,
-                .floats = absl::MakeSpan(buffers.floats),
-                .blocks = buffers.blocks};
         break;
       case 3:
         call = {.kind = CallKind::kAllReduceSumInt64, .integers = absl::MakeSpan(buffers.integers)};

@@ -5,14 +5,28 @@
 #include "absl/strings/str_cat.h"
 
 namespace lockstep::worker {
+namespace {
+
+absl::Status CheckRuns(absl::Span<const ExactRun> runs, int64_t elements) {
+  int64_t end = 0;
+  for (const ExactRun& run : runs) {
+    if (run.begin < end || run.size < 0 || run.end() > elements) {
+      return absl::InvalidArgumentError(absl::StrCat("a run of ", run.size, " elements from ", run.begin,
+                                                     " on does not follow those that end at ", end, " of ", elements));
+    }
+    end = run.end();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 const char* Call::KindName() const {
   switch (kind) {
-    case CallKind::kReduceScatterSum:
-      return "reduce-scatter";
     case CallKind::kAllGather:
       return "all-gather";
-    case CallKind::kReduceConvertGather:
-      return "reduce-convert-gather";
+    case CallKind::kAllReduceExact:
+      return "exact all-reduce";
     case CallKind::kAllReduceSumInt64:
       return "integer all-reduce";
     case CallKind::kAllReduceSumFloat:
@@ -25,16 +39,14 @@ const char* Call::KindName() const {
 
 absl::Status Call::Check(int ranks) const {
   switch (kind) {
-    case CallKind::kReduceScatterSum:
-      return CheckBlocks(blocks, ranks, integers.size());
     case CallKind::kAllGather:
       return CheckBlocks(blocks, ranks, bytes.size());
-    case CallKind::kReduceConvertGather:
+    case CallKind::kAllReduceExact:
       if (addends.size() != floats.size()) {
         return absl::InvalidArgumentError(
-            absl::StrCat(addends.size(), " sums cannot be converted into ", floats.size(), " floats"));
+            absl::StrCat(addends.size(), " addends cannot be summed into ", floats.size(), " floats"));
       }
-      return CheckBlocks(blocks, ranks, addends.size());
+      return CheckRuns(runs, static_cast<int64_t>(floats.size()));
     case CallKind::kBroadcast:
       if (root < 0 || root >= ranks) {
         return absl::InvalidArgumentError(absl::StrCat("no rank ", root, " among ", ranks, " to broadcast from"));
@@ -52,7 +64,7 @@ std::string Call::Name() const {
 }
 
 std::string Call::DifferenceFrom(const Call& other) const {
-  if (kind == other.kind && tag == other.tag && root == other.root && blocks == other.blocks &&
+  if (kind == other.kind && tag == other.tag && root == other.root && blocks == other.blocks && runs == other.runs &&
       integers.size() == other.integers.size() && addends.size() == other.addends.size() &&
       floats.size() == other.floats.size() && bytes.size() == other.bytes.size()) {
     return "";
@@ -72,26 +84,18 @@ Handle CallCommunicator::Submit(Call call) {
   return handle;
 }
 
-Handle CallCommunicator::ReduceScatterSum(Tag tag, absl::Span<int64_t> values, absl::Span<const int64_t> block_sizes) {
-  return Submit({.kind = CallKind::kReduceScatterSum,
-                 .tag = tag,
-                 .integers = values,
-                 .blocks = {block_sizes.begin(), block_sizes.end()}});
-}
-
 Handle CallCommunicator::AllGather(Tag tag, absl::Span<char> bytes, absl::Span<const int64_t> block_bytes) {
   return Submit(
       {.kind = CallKind::kAllGather, .tag = tag, .bytes = bytes, .blocks = {block_bytes.begin(), block_bytes.end()}});
 }
 
-Handle CallCommunicator::ReduceConvertGather(Tag tag, absl::Span<const int64_t> addends, absl::Span<float> out,
-                                             absl::Span<const int64_t> block_sizes, ConvertPiece convert) {
-  return Submit({.kind = CallKind::kReduceConvertGather,
+Handle CallCommunicator::AllReduceExact(Tag tag, ExactAddends addends, absl::Span<float> out,
+                                        absl::Span<const ExactRun> runs) {
+  return Submit({.kind = CallKind::kAllReduceExact,
                  .tag = tag,
                  .addends = addends,
                  .floats = out,
-                 .blocks = {block_sizes.begin(), block_sizes.end()},
-                 .convert = std::move(convert)});
+                 .runs = {runs.begin(), runs.end()}});
 }
 
 Handle CallCommunicator::AllReduceSum(Tag tag, absl::Span<int64_t> values) {

@@ -16,9 +16,8 @@
 namespace lockstep::worker {
 
 enum class CallKind : uint8_t {
-  kReduceScatterSum = 1,
   kAllGather = 2,
-  kReduceConvertGather = 3,
+  kAllReduceExact = 3,
   kAllReduceSumInt64 = 4,
   kAllReduceSumFloat = 5,
   kBroadcast = 6,
@@ -29,11 +28,11 @@ struct Call {
   Tag tag;
   uint64_t sequence = 0;  // counts the calls of a communicator from 1
   absl::Span<int64_t> integers;
-  absl::Span<const int64_t> addends;  // of a reduce-convert-gather, instead of integers
+  ExactAddends addends;
   absl::Span<float> floats;
   absl::Span<char> bytes;
   std::vector<int64_t> blocks;
-  ConvertPiece convert;
+  std::vector<ExactRun> runs;
   int root = 0;
   std::shared_ptr<Completion> completion = std::make_shared<Completion>();
 
@@ -41,18 +40,16 @@ struct Call {
   absl::Status Check(int ranks) const;
   // Empty when both ranks mean the same call, else the difference in words.
   std::string DifferenceFrom(const Call& other) const;
-  const char* KindName() const;  // "reduce-scatter"
-  // "reduce-scatter 17 of step 41, attempt 0".
+  const char* KindName() const;  // "all-gather"
+  // "all-gather 17 of step 41, attempt 0".
   std::string Name() const;
 };
 
 // A communicator whose collectives all end in one function.
 class CallCommunicator : public Communicator {
  public:
-  Handle ReduceScatterSum(Tag tag, absl::Span<int64_t> values, absl::Span<const int64_t> block_sizes) override;
   Handle AllGather(Tag tag, absl::Span<char> bytes, absl::Span<const int64_t> block_bytes) override;
-  Handle ReduceConvertGather(Tag tag, absl::Span<const int64_t> addends, absl::Span<float> out,
-                             absl::Span<const int64_t> block_sizes, ConvertPiece convert) override;
+  Handle AllReduceExact(Tag tag, ExactAddends addends, absl::Span<float> out, absl::Span<const ExactRun> runs) override;
   Handle AllReduceSum(Tag tag, absl::Span<int64_t> values) override;
   Handle AllReduceSum(Tag tag, absl::Span<float> values) override;
   Handle Broadcast(Tag tag, int root, absl::Span<char> bytes) override;

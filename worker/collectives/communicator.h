@@ -19,13 +19,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/protocol/ids.h"
+#include "worker/collectives/exact_addends.h"
 
 namespace lockstep::worker {
 
@@ -50,11 +50,6 @@ class Pending {
 };
 using Handle = std::shared_ptr<Pending>;
 
-// Turns `sums`, elements [begin, end) of the block this rank reduced (counted from the block's start), into what is
-// gathered. Runs on a thread of the communicator, pieces in ascending order, together covering the block once. The sums
-// are gone when it returns.
-using ConvertPiece = std::function<void(int64_t begin, int64_t end, absl::Span<const int64_t> sums)>;
-
 class DeviceCommunicator;
 
 class Communicator {
@@ -65,18 +60,15 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Sums `values` over the ranks. block_sizes[r] elements belong to rank r, blocks lie one after another and fill
-  // `values`. Afterwards this rank's own block holds the sum; the others are unspecified.
-  virtual Handle ReduceScatterSum(Tag tag, absl::Span<int64_t> values, absl::Span<const int64_t> block_sizes) = 0;
-
   // In place: rank r's block of block_bytes[r] bytes is copied to the same place on every rank. Blocks fill `bytes`.
   virtual Handle AllGather(Tag tag, absl::Span<char> bytes, absl::Span<const int64_t> block_bytes) = 0;
 
-  // Sums `addends` as ReduceScatterSum does, `convert` on this rank's block, which writes the same elements of `out`,
-  // then AllGather of `out` in the same blocks: one call, so that conversion and both transfers overlap. The addends
-  // stay what they are, also when the call fails. REQUIRES: addends.size() == out.size().
-  virtual Handle ReduceConvertGather(Tag tag, absl::Span<const int64_t> addends, absl::Span<float> out,
-                                     absl::Span<const int64_t> block_sizes, ConvertPiece convert) = 0;
+  // out = the exact sums of every rank's addends (SumExactly), the same on every rank: with the exponents of `runs`,
+  // which ascend and are the same on every rank; elements between runs are unspecified. Whether a rank contributes
+  // integers or values is for it to say. The addends stay what they are, also when the call fails.
+  // REQUIRES: addends.size() == out.size(), runs within them.
+  virtual Handle AllReduceExact(Tag tag, ExactAddends addends, absl::Span<float> out,
+                                absl::Span<const ExactRun> runs) = 0;
 
   // In place, the same sum on every rank.
   virtual Handle AllReduceSum(Tag tag, absl::Span<int64_t> values) = 0;

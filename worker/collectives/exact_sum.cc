@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "absl/container/inlined_vector.h"
 #include "common/status/check.h"
 #include "worker/collectives/exact_sum_avx2.h"
 #include "worker/device/exact_formulas.h"
@@ -89,6 +90,38 @@ void AddInto(absl::Span<const int64_t> addends, absl::Span<int64_t> sums) {
   for (int64_t i = 0; i < n; ++i) sums[i] = device::AddExact(sums[i], addends[i]);
 }
 
+void AddExactly(const ExactAddends& addends, int32_t exponent, bool store, absl::Span<int64_t> sums) {
+  LS_CHECK(addends.size() == sums.size(), "one addend per sum");
+  if (!addends.values.empty()) {
+    Quantize(addends.values, exponent, !store, sums);
+  } else if (store) {
+    std::copy(addends.integers.begin(), addends.integers.end(), sums.begin());
+  } else {
+    AddInto(addends.integers, sums);
+  }
+}
+
+void SumExactly(absl::Span<const ExactAddends> addends, int32_t exponent, absl::Span<float> out) {
+  for (const ExactAddends& one : addends) LS_CHECK(one.size() == out.size(), "one addend per value");
+  if (exponent == kExponentUnset) {
+    std::fill(out.begin(), out.end(), 0.0f);
+    return;
+  }
+  PlainFloatMode mode;
+  return exact_sum_internal::HasAvx2() ? exact_sum_internal::Avx2Sum(addends, exponent, out)
+                                       : exact_sum_internal::ScalarSum(addends, exponent, out);
+}
+
+void ForEachRunIn(absl::Span<const ExactRun> runs, int64_t begin, int64_t end,
+                  absl::FunctionRef<void(const ExactRun& part)> fn) {
+  auto run = std::upper_bound(runs.begin(), runs.end(), begin,
+                              [](int64_t at, const ExactRun& candidate) { return at < candidate.end(); });
+  for (; run != runs.end() && run->begin < end; ++run) {
+    const int64_t first = std::max(begin, run->begin);
+    fn({.begin = first, .size = std::min(end, run->end()) - first, .exponent = run->exponent});
+  }
+}
+
 bool IsNonFinite(uint32_t magnitude) { return magnitude >= kNonFiniteBits; }
 
 bool Overflows(uint32_t magnitude, int32_t exponent) {
@@ -153,6 +186,37 @@ void Avx2Dequantize(const int64_t* sums, int64_t n, double scale, float* values)
   const int64_t whole = n & ~int64_t{7};
   exact_sum_avx2::Dequantize(sums, whole, scale, values);
   ScalarDequantize(sums + whole, n - whole, scale, values + whole);
+}
+
+void ScalarSum(absl::Span<const ExactAddends> addends, int32_t exponent, absl::Span<float> out) {
+  const double scale = PowerOfTwo(-exponent), unscale = PowerOfTwo(exponent);
+  for (size_t i = 0; i < out.size(); ++i) {
+    int64_t sum = 0;
+    for (const ExactAddends& one : addends) {
+      sum = device::AddExact(sum, one.values.empty() ? one.integers[i] : device::QuantizeElement(one.values[i], scale));
+    }
+    out[i] = device::DequantizeElement(sum, unscale);
+  }
+}
+
+void Avx2Sum(absl::Span<const ExactAddends> addends, int32_t exponent, absl::Span<float> out) {
+  absl::InlinedVector<const int64_t*, 4> integers;
+  absl::InlinedVector<const float*, 4> values;
+  absl::InlinedVector<ExactAddends, 4> rest;
+  const size_t whole = out.size() & ~size_t{7};
+  for (const ExactAddends& one : addends) {
+    if (!one.values.empty()) values.push_back(one.values.data());
+    if (!one.integers.empty()) integers.push_back(one.integers.data());
+    rest.push_back(one.subspan(whole, out.size() - whole));
+  }
+  const double scale = PowerOfTwo(-exponent), unscale = PowerOfTwo(exponent);
+  const auto n = static_cast<int64_t>(whole);
+  if (integers.empty() && values.size() <= exact_sum_avx2::kMostValues) {
+    exact_sum_avx2::SumValues(values.data(), values.size(), n, scale, unscale, out.data());
+  } else {
+    exact_sum_avx2::Sum(values.data(), values.size(), integers.data(), integers.size(), n, scale, unscale, out.data());
+  }
+  ScalarSum(rest, exponent, out.subspan(whole));
 }
 
 }  // namespace exact_sum_internal

@@ -18,7 +18,9 @@
 
 #include <cstdint>
 
+#include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
+#include "worker/collectives/exact_addends.h"
 #include "worker/device/exact_formulas.h"
 
 namespace lockstep::worker {
@@ -51,6 +53,17 @@ void Dequantize(absl::Span<const int64_t> sums, int32_t exponent, absl::Span<flo
 // sums[i] += addends[i]. REQUIRES: equal sizes.
 void AddInto(absl::Span<const int64_t> addends, absl::Span<int64_t> sums);
 
+// Stores `addends` in `sums`, or adds them. REQUIRES: equal sizes.
+void AddExactly(const ExactAddends& addends, int32_t exponent, bool store, absl::Span<int64_t> sums);
+
+// out[i] = the float32 nearest to the sum of every rank's addend of i (ties to even): AddExactly and Dequantize in one
+// pass. kExponentUnset gives zeros. REQUIRES: equal sizes, the sum of all is at most 2^62 in magnitude.
+void SumExactly(absl::Span<const ExactAddends> addends, int32_t exponent, absl::Span<float> out);
+
+// Calls fn(part) for the parts of `runs` that lie in [begin, end), in ascending order. REQUIRES: runs ascend.
+void ForEachRunIn(absl::Span<const ExactRun> runs, int64_t begin, int64_t end,
+                  absl::FunctionRef<void(const ExactRun& part)> fn);
+
 bool IsNonFinite(uint32_t magnitude);
 // True when an element of this magnitude would need more than kMaxBits bits. REQUIRES: finite.
 bool Overflows(uint32_t magnitude, int32_t exponent);
@@ -80,6 +93,8 @@ uint32_t ScalarQuantize(const float* values, int64_t n, double scale, bool add, 
 uint32_t Avx2Quantize(const float* values, int64_t n, double scale, bool add, int64_t* sums);
 void ScalarDequantize(const int64_t* sums, int64_t n, double scale, float* values);
 void Avx2Dequantize(const int64_t* sums, int64_t n, double scale, float* values);
+void ScalarSum(absl::Span<const ExactAddends> addends, int32_t exponent, absl::Span<float> out);
+void Avx2Sum(absl::Span<const ExactAddends> addends, int32_t exponent, absl::Span<float> out);
 }  // namespace exact_sum_internal
 
 }  // namespace lockstep::worker

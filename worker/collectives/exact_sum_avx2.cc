@@ -11,6 +11,11 @@ static inline __m256i Round(__m128 values, __m256d scale, __m256d rounder) {
   return _mm256_sub_epi64(_mm256_castpd_si256(sum), _mm256_castpd_si256(rounder));
 }
 
+// The same integers as doubles.
+static inline __m256d RoundToDouble(__m128 values, __m256d scale, __m256d rounder) {
+  return _mm256_sub_pd(_mm256_add_pd(_mm256_mul_pd(_mm256_cvtps_pd(values), scale), rounder), rounder);
+}
+
 static inline uint32_t LargestOf(__m256i lanes) {
   __m128i m = _mm_max_epu32(_mm256_castsi256_si128(lanes), _mm256_extracti128_si256(lanes, 1));
   m = _mm_max_epu32(m, _mm_shuffle_epi32(m, 0x4e));
@@ -102,6 +107,38 @@ void Add(const int64_t* addends, int64_t n, int64_t* sums) {
     _mm256_storeu_si256(out, _mm256_add_epi64(_mm256_loadu_si256(out), in));
   }
   for (; i < n; ++i) sums[i] = static_cast<int64_t>(static_cast<uint64_t>(sums[i]) + static_cast<uint64_t>(addends[i]));
+}
+
+void Sum(const float* const* values, size_t value_count, const int64_t* const* integers, size_t integer_count,
+         int64_t n, double scale_value, double unscale_value, float* out) {
+  const __m256d scale = _mm256_set1_pd(scale_value), unscale = _mm256_set1_pd(unscale_value);
+  const __m256d rounder = _mm256_set1_pd(6755399441055744.0);
+  for (int64_t i = 0; i < n; i += 4) {
+    __m256i sum = _mm256_setzero_si256();
+    for (size_t k = 0; k < value_count; ++k) {
+      sum = _mm256_add_epi64(sum, Round(_mm_loadu_ps(values[k] + i), scale, rounder));
+    }
+    for (size_t k = 0; k < integer_count; ++k) {
+      sum = _mm256_add_epi64(sum, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(integers[k] + i)));
+    }
+    _mm_storeu_ps(out + i, Value(sum, unscale));
+  }
+}
+
+void SumValues(const float* const* values, size_t count, int64_t n, double scale_value, double unscale_value,
+               float* out) {
+  const __m256d scale = _mm256_set1_pd(scale_value), unscale = _mm256_set1_pd(unscale_value);
+  const __m256d rounder = _mm256_set1_pd(6755399441055744.0);
+  for (int64_t i = 0; i < n; i += 8) {
+    __m256d low = _mm256_setzero_pd(), high = _mm256_setzero_pd();
+    for (size_t k = 0; k < count; ++k) {
+      const __m256 v = _mm256_loadu_ps(values[k] + i);
+      low = _mm256_add_pd(low, RoundToDouble(_mm256_castps256_ps128(v), scale, rounder));
+      high = _mm256_add_pd(high, RoundToDouble(_mm256_extractf128_ps(v, 1), scale, rounder));
+    }
+    _mm_storeu_ps(out + i, _mm256_cvtpd_ps(_mm256_mul_pd(low, unscale)));
+    _mm_storeu_ps(out + i + 4, _mm256_cvtpd_ps(_mm256_mul_pd(high, unscale)));
+  }
 }
 
 }  // namespace lockstep::worker::exact_sum_avx2

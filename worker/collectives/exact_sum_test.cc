@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -188,6 +189,84 @@ TEST_CASE("exact sum: the AVX2 and the scalar kernels give the same bits", "[exa
     exact_sum_internal::Avx2Dequantize(sums.data(), static_cast<int64_t>(n), 1.0 / scale, vector.data());
     CHECK(BitsOf(scalar) == BitsOf(vector));
   }
+}
+
+// The shards' sum as one rank forms it.
+Tensor SumByIntegers(const std::vector<Tensor>& shards, int32_t exponent) {
+  std::vector<size_t> all(shards.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  return ValuesOf(SumOf(shards, all, exponent), exponent);
+}
+
+TEST_CASE("exact sum: whether ranks contribute values or integers, the sum has the same bits", "[exact]") {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    INFO("seed " << seed);
+    std::mt19937_64 random(seed);
+    // Up to 8 values go another way than more of them, or some with integers.
+    const std::vector<Tensor> shards = RandomShards(random, 1 + random() % 12, 1 + random() % 70, -3);
+    const int32_t exponent = FittingExponent(LargestMagnitude(shards)) + static_cast<int32_t>(random() % 8);
+    const size_t n = shards[0].size();
+    const auto expected = BitsOf(SumByIntegers(shards, exponent));
+    // Each shard by itself, or together with the next one as integers.
+    std::vector<std::vector<int64_t>> sums;
+    std::vector<ExactAddends> values, mixed;
+    for (const Tensor& shard : shards) values.push_back({.values = shard});
+    for (size_t k = 0; k < shards.size();) {
+      const size_t together = std::min<size_t>(random() % 3, shards.size() - k);
+      if (together == 0) {
+        mixed.push_back(values[k++]);
+        continue;
+      }
+      sums.emplace_back(n);
+      for (size_t i = 0; i < together; ++i, ++k) {
+        AddExactly(values[k], exponent, /*store=*/i == 0, absl::MakeSpan(sums.back()));
+      }
+      mixed.push_back({.integers = sums.back()});
+    }
+    for (const auto& addends : {values, mixed}) {
+      Tensor out(n, -1), scalar(n, -1);
+      SumExactly(addends, exponent, absl::MakeSpan(out));
+      CHECK(BitsOf(out) == expected);
+      exact_sum_internal::ScalarSum(addends, exponent, absl::MakeSpan(scalar));
+      CHECK(BitsOf(scalar) == expected);
+    }
+  }
+}
+
+TEST_CASE("exact sum: eight values at the limit are summed exactly", "[exact]") {
+  // 2^50 units each and a few units: the sum has 53 bits.
+  const Tensor large(8, 0x1p50f), small(8, 3);
+  std::vector<ExactAddends> addends(7, {.values = large});
+  addends.push_back({.values = small});
+  Tensor out(8);
+  SumExactly(addends, 0, absl::MakeSpan(out));
+  for (const float value : out) CHECK(value == static_cast<float>(7 * 0x1p50 + 3));
+  addends.back() = {.values = large};
+  SumExactly(addends, 0, absl::MakeSpan(out));
+  for (const float value : out) CHECK(value == 0x1p53f);
+}
+
+TEST_CASE("exact sum: without an exponent the sum is zero, whatever is contributed", "[exact]") {
+  const Tensor values(9, 1.0f);
+  const std::vector<int64_t> integers(9, 5);
+  Tensor out(9, -1);
+  SumExactly({{.values = values}, {.integers = integers}}, kExponentUnset, absl::MakeSpan(out));
+  CHECK(out == Tensor(9, 0.0f));
+}
+
+TEST_CASE("exact sum: the parts of runs that lie in a piece", "[exact]") {
+  const std::vector<ExactRun> runs = {{0, 4, -1}, {6, 10, -2}, {16, 1, -3}, {20, 5, -4}};
+  const auto parts = [&](int64_t begin, int64_t end) {
+    std::vector<ExactRun> found;
+    ForEachRunIn(runs, begin, end, [&](const ExactRun& part) { found.push_back(part); });
+    return found;
+  };
+  CHECK(parts(0, 25) == runs);
+  CHECK(parts(2, 7) == std::vector<ExactRun>{{2, 2, -1}, {6, 1, -2}});
+  CHECK(parts(4, 6).empty());
+  CHECK(parts(8, 10) == std::vector<ExactRun>{{8, 2, -2}});
+  CHECK(parts(15, 21) == std::vector<ExactRun>{{15, 1, -2}, {16, 1, -3}, {20, 1, -4}});
+  CHECK(parts(25, 30).empty());
 }
 
 TEST_CASE("exact sum: a thread that flushes denormals or rounds otherwise gets the same bits", "[exact]") {

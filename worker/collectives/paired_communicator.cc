@@ -24,15 +24,12 @@ class PairedCommunicator final : public Communicator {
     device_->Abort(host_->status());
   }
 
-  Handle ReduceScatterSum(Tag tag, absl::Span<int64_t> values, absl::Span<const int64_t> block_sizes) override {
-    return host_->ReduceScatterSum(tag, values, block_sizes);
-  }
   Handle AllGather(Tag tag, absl::Span<char> bytes, absl::Span<const int64_t> block_bytes) override {
     return host_->AllGather(tag, bytes, block_bytes);
   }
-  Handle ReduceConvertGather(Tag tag, absl::Span<const int64_t> addends, absl::Span<float> out,
-                             absl::Span<const int64_t> block_sizes, ConvertPiece convert) override {
-    return host_->ReduceConvertGather(tag, addends, out, block_sizes, std::move(convert));
+  Handle AllReduceExact(Tag tag, ExactAddends addends, absl::Span<float> out,
+                        absl::Span<const ExactRun> runs) override {
+    return host_->AllReduceExact(tag, addends, out, runs);
   }
   Handle AllReduceSum(Tag tag, absl::Span<int64_t> values) override { return host_->AllReduceSum(tag, values); }
   Handle AllReduceSum(Tag tag, absl::Span<float> values) override { return host_->AllReduceSum(tag, values); }

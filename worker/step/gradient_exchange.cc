@@ -141,15 +141,43 @@ absl::Status GradientExchange::Begin(Communicator& communicator, Tag tag, absl::
   if (zero_from < record_bytes()) {
     LS_RETURN_IF_ERROR(options_.stream->Zero(records_.on_device() + zero_from, record_bytes() - zero_from));
   }
+  LS_RETURN_IF_ERROR(ChooseForm());
   began_ = true;
   return added_ == own_shards() ? SendAll() : absl::OkStatus();
+}
+
+int GradientExchange::kept_buckets() const {
+  return added_ > 0 ? static_cast<int>(options_.layout.buckets().size()) : begun_buckets_;
+}
+
+absl::Status GradientExchange::ChooseForm() {
+  const bool nothing_kept = kept_buckets() == 0;
+  const bool had_values = keeps_values_ && !nothing_kept;
+  keeps_values_ = sums_integers() && floats_.in_place() && own_shards() <= 1 && (nothing_kept || had_values);
+  if (!had_values || keeps_values_) return absl::OkStatus();
+  for (int bucket = 0; bucket < kept_buckets(); ++bucket) {
+    const device::TensorTable& table = *tables_[static_cast<size_t>(bucket)];
+    // Out of the way of the integers.
+    LS_RETURN_IF_ERROR(
+        math_.AddFloats(*options_.stream, table, Accumulate::kStore, kept_values(bucket), floats(bucket)));
+    LS_RETURN_IF_ERROR(math_.Quantize(*options_.stream, table, Accumulate::kStore, floats(bucket), exponents(),
+                                      sums(bucket), magnitudes()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GradientExchange::KeepValues(int bucket) {
+  const device::TensorTable& table = *tables_[static_cast<size_t>(bucket)];
+  const float* const values = options_.buckets[static_cast<size_t>(bucket)];
+  LS_RETURN_IF_ERROR(math_.AddFloats(*options_.stream, table, Accumulate::kStore, values, kept_values(bucket)));
+  return math_.FindMagnitudes(*options_.stream, table, kept_values(bucket), magnitudes());
 }
 
 // Of a rank that has nothing to compute.
 absl::Status GradientExchange::SendAll() {
   for (int bucket = 0; bucket < static_cast<int>(options_.layout.buckets().size()); ++bucket) {
     if (order_.empty()) {
-      const auto bytes = static_cast<size_t>(range_of(bucket).size) * sizeof(int64_t);
+      const auto bytes = static_cast<size_t>(range_of(bucket).size) * (keeps_values_ ? sizeof(float) : sizeof(int64_t));
       LS_RETURN_IF_ERROR(options_.stream->Zero(reinterpret_cast<std::byte*>(sums(bucket)), bytes));
     }
     LS_RETURN_IF_ERROR(SendBucket(bucket));
@@ -168,8 +196,9 @@ absl::Status GradientExchange::AddBucket(int bucket) {
   if (options_.reduction == ReductionMode::kFast) {
     LS_RETURN_IF_ERROR(math_.AddFloats(stream, table, accumulate, values, floats(bucket)));
   } else if (bucket >= begun_buckets_) {
-    const auto* const exponents = reinterpret_cast<const int32_t*>(exponents_.on_device());
-    LS_RETURN_IF_ERROR(math_.Quantize(stream, table, accumulate, values, exponents, sums(bucket), magnitudes()));
+    LS_RETURN_IF_ERROR(
+        keeps_values_ ? KeepValues(bucket)
+                      : math_.Quantize(stream, table, accumulate, values, exponents(), sums(bucket), magnitudes()));
   }
   return in_last_shard() ? SendBucket(bucket) : absl::OkStatus();
 }
@@ -187,14 +216,13 @@ absl::Status GradientExchange::SendBucket(int bucket) {
   if (DeviceCommunicator* const on_device = communicator_->on_device(); on_device != nullptr) {
     LS_RETURN_IF_ERROR(stream.Record(*filled_));
     const bool exact = sums_integers();
-    handles_.push_back(
-        on_device->Reduce(tag_,
-                          {.tensors = tables_[static_cast<size_t>(bucket)].get(),
-                           .size = range_of(bucket).size,
-                           .sums = exact ? sums(bucket) : nullptr,
-                           .exponents = exact ? reinterpret_cast<const int32_t*>(exponents_.on_device()) : nullptr,
-                           .floats = floats(bucket)},
-                          *filled_));
+    handles_.push_back(on_device->Reduce(tag_,
+                                         {.tensors = tables_[static_cast<size_t>(bucket)].get(),
+                                          .size = range_of(bucket).size,
+                                          .sums = exact ? sums(bucket) : nullptr,
+                                          .exponents = exact ? exponents() : nullptr,
+                                          .floats = floats(bucket)},
+                                         *filled_));
     return absl::OkStatus();
   }
   if (floats_.in_place()) {
@@ -205,7 +233,7 @@ absl::Status GradientExchange::SendBucket(int bucket) {
   if (!goes_over_host()) {
     if (!sums_integers()) return absl::OkStatus();
     return math_.Dequantize(stream, *tables_[static_cast<size_t>(bucket)], 0, range_of(bucket).size, sums(bucket),
-                            reinterpret_cast<const int32_t*>(exponents_.on_device()), floats(bucket));
+                            exponents(), floats(bucket));
   }
   const FlatRange range = range_of(bucket);
   const MirroredBuffer& run = sums_integers() ? sums_ : floats_;
@@ -238,20 +266,15 @@ void GradientExchange::SubmitToHost(int bucket) {
     handles_.push_back(communicator_->AllReduceSum(tag_, floats));
     return;
   }
-  const auto* const all_sums = reinterpret_cast<const int64_t*>(sums_.on_host());
-  const std::vector<int64_t> blocks = BlockSizes(range.size, communicator_->size());
-  const int64_t own =
-      range.offset + std::accumulate(blocks.begin(), blocks.begin() + communicator_->rank(), int64_t{0});
-  handles_.push_back(communicator_->ReduceConvertGather(
-      tag_, absl::MakeConstSpan(all_sums + range.offset, floats.size()), floats, blocks,
-      [this, own, all_floats](int64_t begin, int64_t end, absl::Span<const int64_t> sums) {
-        const auto* const exponents = reinterpret_cast<const int32_t*>(exponents_.on_host());
-        options_.layout.ForEachTensorIn({own + begin, end - begin}, [&](int tensor, FlatRange part) {
-          const auto at = static_cast<size_t>(part.offset - own - begin);
-          Dequantize(sums.subspan(at, static_cast<size_t>(part.size)), exponents[tensor],
-                     absl::MakeSpan(all_floats + part.offset, static_cast<size_t>(part.size)));
-        });
-      }));
+  const auto* const sums = reinterpret_cast<const int64_t*>(sums_.on_host()) + range.offset;
+  ExactAddends addends = {.integers = absl::MakeConstSpan(sums, floats.size())};
+  if (keeps_values_) addends = {.values = absl::MakeConstSpan(reinterpret_cast<const float*>(sums), floats.size())};
+  const auto* const exponents = reinterpret_cast<const int32_t*>(exponents_.on_host());
+  std::vector<ExactRun> runs;
+  options_.layout.ForEachTensorIn(range, [&](int tensor, FlatRange part) {
+    runs.push_back({.begin = part.offset - range.offset, .size = part.size, .exponent = exponents[tensor]});
+  });
+  handles_.push_back(communicator_->AllReduceExact(tag_, addends, floats, runs));
 }
 
 absl::Status GradientExchange::WaitForPasses() {

@@ -11,7 +11,8 @@
 // Until Finish everything is queued in the stream that computes, behind the passes; Finish is the gate at which the
 // host waits, once, for the shards' totals and magnitudes. A bucket leaves in one of these ways:
 //
-//   * the host sees the device's memory: the communicator takes the sums in place;
+//   * the host sees the device's memory: the communicator takes the sums in place. Of a rank with one shard, it takes
+//     that shard's float32 values, half as many bytes, and they are quantised where they are added (exact_addends.h);
 //   * it does not, and the communicator works on host memory: the sums are copied to the host behind backward, reduced
 //     and converted there, and the floats are copied back;
 //   * the communicator works on device memory (device_communicator.h): it reduces in a stream of its own;
@@ -125,6 +126,9 @@ class GradientExchange {
   absl::Status Allocate();
   // Takes over what a claim said, or begins with nothing.
   void OrderShards(const ShardClaim& kept);
+  // Whether this attempt keeps its only shard's values; quantises those that a broken one left, where it does not.
+  absl::Status ChooseForm();
+  absl::Status KeepValues(int bucket);
   absl::Status SendAll();
   absl::Status SendBucket(int bucket);
   absl::Status SubmitStaged(bool wait);
@@ -146,12 +150,17 @@ class GradientExchange {
   size_t totals_at() const;
   size_t record_bytes() const { return row_at(own_shards()); }  // of this rank's shards
   int64_t* sums(int bucket) const { return reinterpret_cast<int64_t*>(sums_.on_device()) + range_of(bucket).offset; }
+  // In the memory of the bucket's sums.
+  float* kept_values(int bucket) const { return reinterpret_cast<float*>(sums(bucket)); }
+  const int32_t* exponents() const { return reinterpret_cast<const int32_t*>(exponents_.on_device()); }
+  // Buckets that hold something of an attempt which broke.
+  int kept_buckets() const;
   float* floats(int bucket) const { return reinterpret_cast<float*>(floats_.on_device()) + range_of(bucket).offset; }
 
   const Options options_;
   device::StepMath& math_;
   std::vector<std::unique_ptr<device::TensorTable>> tables_;  // by bucket; indices are those of tensors
-  device::MirroredBuffer sums_;                               // int64, flat, as the layout says
+  device::MirroredBuffer sums_;                               // int64, flat, as the layout says; or keeps_values_
   device::MirroredBuffer floats_;                             // likewise: what is gathered
   device::MirroredBuffer records_;          // magnitudes, then totals by shard, in the order of order_
   device::MirroredBuffer exponents_;        // int32, one per tensor
@@ -167,6 +176,7 @@ class GradientExchange {
   int added_ = 0;                         // shards ended
   int next_bucket_ = 0;                   // of the current shard
   int begun_buckets_ = 0;                 // of the current shard: these hold it since a broken attempt
+  bool keeps_values_ = false;             // the sums of a bucket are float32 values, of one shard at most
   bool began_ = false;
   bool broken_ = false;  // the attempt is over, and its sums may be claimed
   int sent_ = 0;         // buckets on their way to the host or further

@@ -1,5 +1,6 @@
 #include "worker/step/gradient_exchange.h"
 
+#include <algorithm>
 #include <barrier>
 #include <bit>
 #include <catch2/catch.hpp>
@@ -237,47 +238,52 @@ TEST_CASE("gradient exchange: native sums are equal on every rank", "[step]") {
   CHECK(outcomes[0].sums == Reduce(Where::kHost, 3, ReductionMode::kFast, kShards, kExponents)[0].sums);
 }
 
-// What a rank does of an attempt before it breaks: whole shards, then buckets of the next one.
+// What a rank does of an attempt before it breaks, if it has so much to do: whole shards, then buckets of the next one.
 struct Part {
   int shards = 0;
   size_t buckets = 0;
 };
 
-// Attempts of two ranks, each broken after a part of what was to be computed but the last. `computed` gets, by rank and
-// attempt, the shards that the rank had to compute.
+// Attempts of one or two ranks, each broken after a part of what was to be computed but the last, which `last_ranks`
+// make. `computed` gets, by rank and attempt, the shards that the rank had to compute.
 std::vector<Outcome> ReduceBroken(Where where, const std::vector<std::vector<Part>>& broken,
-                                  std::vector<std::vector<std::vector<int>>>& computed) {
+                                  std::vector<std::vector<std::vector<int>>>& computed, int logical_shards = kShards,
+                                  int last_ranks = 2) {
   constexpr int kRanks = 2;
   std::deque<Rank> ranks;
-  std::vector<Outcome> outcomes(kRanks);
-  for (int r = 0; r < kRanks; ++r) ranks.emplace_back(where, ReductionMode::kExact, kShards);
+  std::vector<Outcome> outcomes(static_cast<size_t>(last_ranks));
+  for (int r = 0; r < kRanks; ++r) ranks.emplace_back(where, ReductionMode::kExact, logical_shards);
   computed.assign(kRanks, {});
   for (size_t attempt = 0; attempt <= broken.size(); ++attempt) {
-    auto communicators = MakeLoopback({1, attempt + 1}, kRanks);
-    auto buckets = MakeLoopback({1, attempt + 1}, kRanks);
+    const bool breaks = attempt < broken.size();
+    const int size = breaks ? static_cast<int>(broken[attempt].size()) : last_ranks;
+    auto communicators = MakeLoopback({1, attempt + 1}, size);
+    auto buckets = MakeLoopback({1, attempt + 1}, size);
     std::vector<ShardClaim> claims;
-    for (const Rank& rank : ranks) claims.push_back(rank.exchange->Claim({5, 0}, kExponents));
+    for (int r = 0; r < size; ++r) claims.push_back(ranks[r].exchange->Claim({5, 0}, kExponents));
     std::vector<std::thread> threads;
-    std::barrier all(kRanks);
-    for (int r = 0; r < kRanks; ++r) {
+    std::barrier all(size);
+    for (int r = 0; r < size; ++r) {
       threads.emplace_back([&, r] {
         Rank& rank = ranks[r];
         std::unique_ptr<Communicator> communicator = std::move(communicators[r]);
         if (where == Where::kReducedOnDevice) {
           communicator = MakeLoopbackOnDevice(std::move(communicator), std::move(buckets[r]), *rank.device).value();
         }
-        MustOk(rank.exchange->Begin(*communicator, {5, 0}, kExponents, AssignShards(claims, kShards)));
+        MustOk(rank.exchange->Begin(*communicator, {5, 0}, kExponents, AssignShards(claims, logical_shards)));
         const std::vector<int> shards = rank.exchange->shards();
         computed[r].push_back(shards);
-        const bool breaks = attempt < broken.size();
         const Part part = breaks ? broken[attempt][r] : Part{static_cast<int>(shards.size()), 0};
-        for (int i = 0; i < part.shards; ++i) rank.AddShard(shards[i], /*kept=*/false);
-        if (part.buckets > 0) rank.AddBuckets(shards[part.shards], part.buckets, /*kept=*/false);
+        const size_t whole = std::min(static_cast<size_t>(part.shards), shards.size());
+        for (size_t i = 0; i < whole; ++i) rank.AddShard(shards[i], /*kept=*/false);
+        if (part.buckets > 0 && whole < shards.size()) rank.AddBuckets(shards[whole], part.buckets, /*kept=*/false);
         auto word = rank.exchange->Finish({}, breaks ? absl::CancelledError("stopped") : absl::OkStatus());
-        outcomes[r].status = word.status();
-        if (word.ok()) {
-          outcomes[r].word = *word;
-          outcomes[r].sums = rank.Sums();
+        if (!breaks) {
+          outcomes[r].status = word.status();
+          if (word.ok()) {
+            outcomes[r].word = *word;
+            outcomes[r].sums = rank.Sums();
+          }
         }
         all.arrive_and_wait();
       });
@@ -321,6 +327,39 @@ TEST_CASE("gradient exchange: an attempt may break anywhere", "[step]") {
         CHECK(outcome.sums == alone.sums);
         CHECK(outcome.word.slots == alone.word.slots);
         CHECK(outcome.word.magnitudes == alone.word.magnitudes);
+      }
+    }
+  }
+}
+
+// Ranks of one shard each keep its values, and may have to add another shard to them.
+TEST_CASE("gradient exchange: values that a broken attempt left are the same in the next one's sums", "[step]") {
+  const Where where = GENERATE(Where::kHost, Where::kDeferred, Where::kHidden);
+  CAPTURE(static_cast<int>(where));
+  const Outcome alone = Reduce(Where::kHost, 1, ReductionMode::kExact, 2, kExponents)[0];
+  const int buckets = static_cast<int>(GradientLayout(kSizes, 256).buckets().size());
+  std::vector<std::vector<std::vector<int>>> computed;
+  // How far a rank gets: buckets of its first shard, or all and the shard's end.
+  const auto part = [&](int some) { return some > buckets ? Part{1, 0} : Part{0, static_cast<size_t>(some)}; };
+  for (int first = 0; first <= buckets + 1; ++first) {
+    for (int second = 0; second <= buckets + 1; ++second) {
+      const std::vector<std::vector<std::vector<Part>>> breaks = {
+          {{part(first), part(second)}},                      // values, then whatever comes
+          {{part(first)}, {part(second)}},                    // integers twice
+          {{part(first), part(second)}, {Part{}}},            // values, then integers
+          {{part(first)}, {Part{}, part(second)}},            // integers, then values at one rank
+          {{part(first), part(0)}, {part(0), part(second)}},  // values twice
+      };
+      for (size_t way = 0; way < breaks.size(); ++way) {
+        for (const int last_ranks : {1, 2}) {
+          CAPTURE(first, second, way, last_ranks);
+          for (const Outcome& outcome : ReduceBroken(where, breaks[way], computed, 2, last_ranks)) {
+            REQUIRE(outcome.status.ok());
+            CHECK(outcome.sums == alone.sums);
+            CHECK(outcome.word.slots == alone.word.slots);
+            CHECK(outcome.word.magnitudes == alone.word.magnitudes);
+          }
+        }
       }
     }
   }

@@ -95,19 +95,14 @@ class DeferredCommunicator final : public Communicator {
   uint64_t bytes_moved() const override { return inner_->bytes_moved(); }
   DeviceCommunicator* on_device() override { return inner_->on_device(); }
 
-  Handle ReduceScatterSum(Tag tag, absl::Span<int64_t> values, absl::Span<const int64_t> block_sizes) override {
-    return Put([tag, values, blocks = Copy(block_sizes)](Communicator& inner) {
-      return inner.ReduceScatterSum(tag, values, blocks);
-    });
-  }
   Handle AllGather(Tag tag, absl::Span<char> bytes, absl::Span<const int64_t> block_bytes) override {
     return Put(
         [tag, bytes, blocks = Copy(block_bytes)](Communicator& inner) { return inner.AllGather(tag, bytes, blocks); });
   }
-  Handle ReduceConvertGather(Tag tag, absl::Span<const int64_t> addends, absl::Span<float> out,
-                             absl::Span<const int64_t> block_sizes, ConvertPiece convert) override {
-    return Put([tag, addends, out, blocks = Copy(block_sizes), convert = std::move(convert)](Communicator& inner) {
-      return inner.ReduceConvertGather(tag, addends, out, blocks, convert);
+  Handle AllReduceExact(Tag tag, ExactAddends addends, absl::Span<float> out,
+                        absl::Span<const ExactRun> runs) override {
+    return Put([tag, addends, out, own = std::vector<ExactRun>(runs.begin(), runs.end())](Communicator& inner) {
+      return inner.AllReduceExact(tag, addends, out, own);
     });
   }
   Handle AllReduceSum(Tag tag, absl::Span<int64_t> values) override {

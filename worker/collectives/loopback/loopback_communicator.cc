@@ -27,38 +27,19 @@ int64_t OffsetOf(const std::vector<int64_t>& blocks, size_t rank) {
   return offset;
 }
 
-void SumBlockInto(Round& round, size_t owner, int64_t offset, int64_t n) {
-  const auto own = round.ranks[owner]->integers.subspan(static_cast<size_t>(offset), static_cast<size_t>(n));
-  for (size_t r = 0; r < round.ranks.size(); ++r) {
-    if (r == owner) continue;
-    AddInto(round.ranks[r]->integers.subspan(static_cast<size_t>(offset), static_cast<size_t>(n)), own);
-  }
-}
-
 void CopyBytes(char* to, const char* from, int64_t n) {
   if (n > 0) std::memcpy(to, from, static_cast<size_t>(n));
 }
 
-void ReduceScatter(Round& round) {
-  const auto& blocks = round.ranks[0]->blocks;
-  for (size_t r = 0; r < round.ranks.size(); ++r) SumBlockInto(round, r, OffsetOf(blocks, r), blocks[r]);
-}
-
-void ReduceConvertGather(Round& round) {
-  const auto& blocks = round.ranks[0]->blocks;
-  // Of one rank the addends are the sums: nothing is copied.
-  if (round.ranks.size() == 1 && blocks[0] > 0) return round.ranks[0]->convert(0, blocks[0], round.ranks[0]->addends);
-  std::vector<int64_t> sums;
-  for (size_t r = 0; r < round.ranks.size(); ++r) {
-    const int64_t offset = OffsetOf(blocks, r);
-    sums.assign(static_cast<size_t>(blocks[r]), 0);
-    for (const auto& from : round.ranks) {
-      AddInto(from->addends.subspan(static_cast<size_t>(offset), sums.size()), absl::MakeSpan(sums));
-    }
-    if (blocks[r] > 0) round.ranks[r]->convert(0, blocks[r], sums);
-    for (size_t to = 0; to < round.ranks.size(); ++to) {
-      if (to == r) continue;
-      std::copy_n(round.ranks[r]->floats.data() + offset, blocks[r], round.ranks[to]->floats.data() + offset);
+void AllReduceExact(Round& round) {
+  for (const ExactRun& run : round.ranks[0]->runs) {
+    const auto begin = static_cast<size_t>(run.begin), size = static_cast<size_t>(run.size);
+    std::vector<ExactAddends> addends;
+    for (const auto& rank : round.ranks) addends.push_back(rank->addends.subspan(begin, size));
+    const absl::Span<float> sums = round.ranks[0]->floats.subspan(begin, size);
+    SumExactly(addends, run.exponent, sums);
+    for (size_t to = 1; to < round.ranks.size(); ++to) {
+      std::copy(sums.begin(), sums.end(), round.ranks[to]->floats.data() + begin);
     }
   }
 }
@@ -100,12 +81,10 @@ void Run(Round& round) {
     floats.push_back(call->floats);
   }
   switch (round.ranks[0]->kind) {
-    case CallKind::kReduceScatterSum:
-      return ReduceScatter(round);
     case CallKind::kAllGather:
       return AllGather(round);
-    case CallKind::kReduceConvertGather:
-      return ReduceConvertGather(round);
+    case CallKind::kAllReduceExact:
+      return AllReduceExact(round);
     case CallKind::kAllReduceSumInt64:
       return AllReduce(integers);
     case CallKind::kAllReduceSumFloat:
@@ -186,7 +165,7 @@ class Hub {
       if (status.ok() && size_ > 0) {
         Run(round);
         const Call& call = *round.ranks[0];
-        bytes_moved_ += (call.integers.size() + call.addends.size()) * sizeof(int64_t) +
+        bytes_moved_ += call.integers.size() * sizeof(int64_t) + call.addends.size() * call.addends.element_bytes() +
                         call.floats.size() * sizeof(float) + call.bytes.size();
       }
       for (const auto& call : round.ranks) call->completion->End(status);

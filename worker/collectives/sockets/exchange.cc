@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
@@ -20,9 +21,15 @@ constexpr int64_t kBroadcastPieceBytes = 512 * 1024;
 // Where nothing is computed meanwhile, pieces are larger.
 constexpr int64_t kGatherFactor = 8;
 
-uint64_t Digest(const std::vector<int64_t>& sizes) {
+uint64_t DigestOf(const Call& call) {
   uint64_t digest = 14695981039346656037u;  // FNV-1a, by numbers
-  for (const int64_t size : sizes) digest = (digest ^ static_cast<uint64_t>(size)) * 1099511628211u;
+  const auto add = [&](int64_t number) { digest = (digest ^ static_cast<uint64_t>(number)) * 1099511628211u; };
+  for (const int64_t size : call.blocks) add(size);
+  for (const ExactRun& run : call.runs) {
+    add(run.begin);
+    add(run.size);
+    add(run.exponent);
+  }
   return digest;
 }
 
@@ -51,7 +58,7 @@ CallWords CallWords::Of(const Call& call) {
           .root = call.root,
           .elements = call.integers.size() + call.addends.size() + call.floats.size(),
           .bytes = call.bytes.size(),
-          .blocks = Digest(call.blocks)};
+          .blocks = DigestOf(call)};
 }
 
 std::string CallWords::Name() const {
@@ -84,21 +91,16 @@ void Exchange::Cut(const std::vector<int64_t>& sizes, int64_t most_elements) {
 
 void Exchange::SetUp() {
   switch (call_.kind) {
-    case CallKind::kReduceScatterSum:
-      Cut(call_.blocks, most_elements_);
-      reduce_bytes_ = sizeof(int64_t);
-      addends_ = reinterpret_cast<const char*>(call_.integers.data());
-      break;
     case CallKind::kAllGather:
       Cut(call_.blocks, most_elements_ * kGatherFactor);
       gather_bytes_ = 1;
       gathered_ = call_.bytes.data();
       break;
-    case CallKind::kReduceConvertGather:
-      Cut(call_.blocks, most_elements_);
-      reduce_bytes_ = sizeof(int64_t);
+    case CallKind::kAllReduceExact:
+      Cut(BlockSizes(static_cast<int64_t>(call_.floats.size()), size_), most_elements_);
+      reduce_bytes_ = call_.addends.element_bytes();
       gather_bytes_ = sizeof(float);
-      addends_ = reinterpret_cast<const char*>(call_.addends.data());
+      addends_ = call_.addends.bytes();
       gathered_ = reinterpret_cast<char*>(call_.floats.data());
       break;
     case CallKind::kAllReduceSumInt64:
@@ -136,7 +138,7 @@ void Exchange::SetUp() {
   if (reduce_bytes_ == 0) return;
   came_.resize(static_cast<size_t>(own().pieces));
   if (call_.kind == CallKind::kAllReduceSumFloat) floats_.resize(static_cast<size_t>(own().size * size_));
-  if (call_.kind == CallKind::kReduceConvertGather && size_ > 2) sums_.resize(static_cast<size_t>(own().size));
+  if (call_.kind == CallKind::kAllReduceExact && size_ > 2) sums_.resize(static_cast<size_t>(own().size));
 }
 
 void Exchange::SetUpBroadcast() {
@@ -233,23 +235,26 @@ absl::StatusOr<char*> Exchange::PlaceFor(int peer, const FrameHead& head, std::v
   if (next == (reduces ? expected.reduce : expected.gather)) return BelongsNowhere();
   const Block& block = reduces ? own() : blocks_[at];
   const Piece piece = PieceOf(block, next);
-  const size_t element = reduces ? reduce_bytes_ : gather_bytes_;
-  const size_t bytes = static_cast<size_t>(piece.size) * element;
-  if (head.offset != static_cast<uint64_t>(piece.begin) || head.bytes != bytes) return BelongsNowhere();
+  const bool fits =
+      reduces ? FitsReduced(piece.size, head.bytes) : head.bytes == static_cast<size_t>(piece.size) * gather_bytes_;
+  if (head.offset != static_cast<uint64_t>(piece.begin) || !fits) return BelongsNowhere();
   ++next;
-  if (!reduces) return gathered_ + static_cast<size_t>(block.offset + piece.begin) * element;
+  if (!reduces) return gathered_ + static_cast<size_t>(block.offset + piece.begin) * gather_bytes_;
   if (!floats_.empty()) return reinterpret_cast<char*>(floats_.data() + peer * own().size + piece.begin);
-  if (scratch.size() < bytes) scratch.resize(bytes);
+  if (scratch.size() < head.bytes) scratch.resize(head.bytes);
   return scratch.data();
+}
+
+bool Exchange::FitsReduced(int64_t elements, size_t bytes) const {
+  const auto n = static_cast<size_t>(elements);
+  if (call_.kind != CallKind::kAllReduceExact) return bytes == n * reduce_bytes_;
+  return bytes == n * sizeof(int64_t) || bytes == n * sizeof(float);
 }
 
 void Exchange::Came(int peer, const FrameHead& head, char* place) {
   --left_;
   if (head.kind == FrameKind::kReduce) {
-    const int64_t piece = static_cast<int64_t>(head.offset) / own().piece_size;
-    if (floats_.empty()) AddPiece(piece, place);
-    if (++came_[static_cast<size_t>(piece)] == size_ - 1) Reduced(piece);
-    return;
+    return AddPiece(static_cast<int64_t>(head.offset) / own().piece_size, head.bytes, place);
   }
   if (call_.kind == CallKind::kBroadcast && forwards_to_ >= 0) {
     const Block& block = blocks_[static_cast<size_t>(peer)];
@@ -267,38 +272,59 @@ absl::Status Exchange::TakeWaited(int peer, const FrameHead& head, absl::Span<co
   return absl::OkStatus();
 }
 
-// With two ranks the sum is formed where the peer's piece lies, with more where the first one's is copied.
-void Exchange::AddPiece(int64_t piece, char* place) {
+void Exchange::AddPiece(int64_t piece, size_t bytes, char* place) {
   const Piece range = PieceOf(own(), piece);
-  const auto begin = static_cast<size_t>(range.begin), at = static_cast<size_t>(own().offset) + begin;
-  const absl::Span<int64_t> came(reinterpret_cast<int64_t*>(place), static_cast<size_t>(range.size));
-  if (call_.kind != CallKind::kReduceConvertGather) return AddInto(came, call_.integers.subspan(at, came.size()));
-  const absl::Span<const int64_t> addends = call_.addends.subspan(at, came.size());
-  if (size_ == 2) {
-    AddInto(addends, came);
-    return call_.convert(range.begin, range.begin + range.size, came);
+  const auto n = static_cast<size_t>(range.size);
+  const int before = came_[static_cast<size_t>(piece)]++;
+  const bool last = before + 1 == size_ - 1;
+  const absl::Span<int64_t> integers(reinterpret_cast<int64_t*>(place), n);
+  switch (call_.kind) {
+    case CallKind::kAllReduceExact: {
+      ExactAddends came = {.integers = integers};
+      if (bytes == n * sizeof(float)) came = {.values = absl::MakeSpan(reinterpret_cast<const float*>(place), n)};
+      if (last) {
+        SumExactPiece(range, came);
+        break;
+      }
+      ForEachRunIn(call_.runs, own().offset + range.begin, own().offset + range.begin + range.size,
+                   [&](const ExactRun& run) {
+                     const auto size = static_cast<size_t>(run.size);
+                     const auto at = static_cast<size_t>(run.begin - own().offset);
+                     AddExactly(came.subspan(at - static_cast<size_t>(range.begin), size), run.exponent, before == 0,
+                                absl::MakeSpan(sums_).subspan(at, size));
+                   });
+      break;
+    }
+    case CallKind::kAllReduceSumInt64:
+      AddInto(integers, call_.integers.subspan(static_cast<size_t>(own().offset + range.begin), n));
+      break;
+    default:
+      if (last) SumFloatPiece(range);
   }
-  const absl::Span<int64_t> sums = absl::MakeSpan(sums_).subspan(begin, came.size());
-  const bool first = came_[static_cast<size_t>(piece)] == 0;
-  if (first) std::copy(came.begin(), came.end(), sums.begin());
-  AddInto(first ? addends : came, sums);
+  if (last) SendGathered(piece);
 }
 
-void Exchange::Reduced(int64_t piece) {
-  const Piece range = PieceOf(own(), piece);
-  if (call_.kind == CallKind::kAllReduceSumFloat) {
-    std::vector<const float*> sources;
-    float* const values = call_.floats.data() + own().offset + range.begin;
-    for (int r = 0; r < size_; ++r) {
-      sources.push_back(r == rank_ ? values : floats_.data() + r * own().size + range.begin);
+void Exchange::SumExactPiece(const Piece& piece, const ExactAddends& last) {
+  const int64_t begin = own().offset + piece.begin;
+  ForEachRunIn(call_.runs, begin, begin + piece.size, [&](const ExactRun& run) {
+    const auto at = static_cast<size_t>(run.begin), size = static_cast<size_t>(run.size);
+    absl::InlinedVector<ExactAddends, 3> all = {last.subspan(static_cast<size_t>(run.begin - begin), size),
+                                                call_.addends.subspan(at, size)};
+    if (!sums_.empty()) {
+      const auto before = absl::MakeConstSpan(sums_).subspan(static_cast<size_t>(run.begin - own().offset), size);
+      all.push_back({.integers = before});
     }
-    SumInRankOrder(sources, range.size, values);
+    SumExactly(all, run.exponent, call_.floats.subspan(at, size));
+  });
+}
+
+void Exchange::SumFloatPiece(const Piece& piece) {
+  std::vector<const float*> sources;
+  float* const values = call_.floats.data() + own().offset + piece.begin;
+  for (int r = 0; r < size_; ++r) {
+    sources.push_back(r == rank_ ? values : floats_.data() + r * own().size + piece.begin);
   }
-  if (call_.kind == CallKind::kReduceConvertGather && size_ > 2) {
-    call_.convert(range.begin, range.begin + range.size,
-                  absl::MakeSpan(sums_).subspan(static_cast<size_t>(range.begin), static_cast<size_t>(range.size)));
-  }
-  if (gather_bytes_ > 0) SendGathered(piece);
+  SumInRankOrder(sources, piece.size, values);
 }
 
 void Exchange::SumSmall() {

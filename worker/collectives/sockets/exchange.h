@@ -1,5 +1,5 @@
-// One call of a communicator under way: which pieces go to whom, where those that come belong, and what is summed,
-// converted and passed on as they come. The collectives themselves, without sockets.
+// One call of a communicator under way: which pieces go to whom, where those that come belong, and what is summed and
+// passed on as they come. The collectives themselves, without sockets.
 //
 // Each rank sends each other one its block at once, in pieces, and the reduced own block to everybody, piece by piece
 // (docs/design/0002-direct-exchange.md). A broadcast goes through the ranks as a chain. Pieces are cut by the size of
@@ -29,11 +29,11 @@ struct CallWords {
   int64_t root = 0;
   uint64_t elements = 0;  // integers, addends or floats
   uint64_t bytes = 0;
-  uint64_t blocks = 0;  // a digest of their sizes
+  uint64_t blocks = 0;  // a digest of their sizes, or of the runs of an exact sum
 
   friend bool operator==(const CallWords&, const CallWords&) = default;
   static CallWords Of(const Call& call);
-  std::string Name() const;  // "reduce-scatter of step 41, attempt 0, over 100 elements and 0 bytes"
+  std::string Name() const;  // "all-gather of step 41, attempt 0, over 0 elements and 100 bytes"
 };
 
 class Exchange {
@@ -90,9 +90,12 @@ class Exchange {
   void SendPiece(int peer, FrameKind kind, const Block& block, int64_t piece, const char* base, size_t element_bytes);
   void SendGathered(int64_t piece);
 
-  // The own block's piece has come from every peer.
-  void Reduced(int64_t piece);
-  void AddPiece(int64_t piece, char* place);
+  // Whether a peer's piece of the own block, of so many elements, may take these bytes.
+  bool FitsReduced(int64_t elements, size_t bytes) const;
+  void AddPiece(int64_t piece, size_t bytes, char* place);
+  // The last piece has come: adds it and what this rank contributes to what came before, and rounds.
+  void SumExactPiece(const Piece& piece, const ExactAddends& last);
+  void SumFloatPiece(const Piece& piece);
   void SumSmall();
 
   Call call_;
@@ -101,7 +104,7 @@ class Exchange {
   const int64_t most_elements_;
   const SendFrame send_;
   std::vector<Block> blocks_;  // by rank
-  size_t reduce_bytes_ = 0;    // of an element that is summed; 0: none is
+  size_t reduce_bytes_ = 0;    // of an element that this rank has summed; 0: none is
   size_t gather_bytes_ = 0;    // of an element that is gathered; 0: none is
   const char* addends_ = nullptr;
   char* gathered_ = nullptr;
@@ -113,7 +116,7 @@ class Exchange {
   std::vector<std::vector<OutgoingFrame>> held_;  // by rank: until it is released
   std::vector<char> released_;                    // by rank
   std::vector<int> came_;                         // by piece of the own block: peers that sent theirs
-  std::vector<int64_t> sums_;                     // of the own block, where addends must stay and pieces wait
+  std::vector<int64_t> sums_;                     // of an exact sum: of the own block, what came from all but the last
   std::vector<float> floats_;                     // of float sums: by rank the own block
   std::vector<int64_t> all_;                      // of a small all-reduce: by rank the values
 };

@@ -89,7 +89,7 @@ TEST_CASE("sockets: a frame that was given up does not count in a call that was 
   CHECK_THAT(std::string(ended.message()), Catch::Contains("why"));
 }
 
-// A piece of the rank's block, as a reduce-scatter sends it.
+// A piece of the rank's block, as an exact all-reduce sends it.
 std::string Addends(uint64_t sequence, const std::vector<int64_t>& addends) {
   const std::string bytes(reinterpret_cast<const char*>(addends.data()), addends.size() * sizeof(int64_t));
   return ScriptedPeer::Frame(
@@ -100,35 +100,38 @@ TEST_CASE("sockets: a piece that is under way is not harmed when a later call be
           "[sockets]") {
   ScriptedPeer peer;
   const auto communicator = RankZeroOfTwo(peer);
-  const std::vector<int64_t> blocks = {4, 4};
-  std::vector<int64_t> first = {1, 2, 3, 4, 0, 0, 0, 0}, second = {5, 6, 7, 8, 0, 0, 0, 0};
-  const auto begin = [&](std::vector<int64_t>& values) {
+  // So few that all are this rank's.
+  const std::vector<ExactRun> runs = {{.begin = 0, .size = 4, .exponent = 0}};
+  const std::vector<int64_t> ones = {1, 2, 3, 4}, fives = {5, 6, 7, 8};
+  std::vector<float> first(4), second(4);
+  const auto begin = [&](const std::vector<int64_t>& addends, std::vector<float>& out) {
     const size_t before = peer.written();
-    Handle sum = communicator->ReduceScatterSum({}, absl::MakeSpan(values), blocks);
+    Handle sum = communicator->AllReduceExact({}, {.integers = addends}, absl::MakeSpan(out), runs);
     peer.AwaitMoreThan(before);
     return sum;
   };
   const std::string piece = Addends(1, {10, 20, 30, 40});
 
   peer.Give(Addends(2, {100, 200, 300, 400}));
-  const Handle one = begin(first);
+  const Handle one = begin(ones, first);
   peer.Give(piece.substr(0, piece.size() - 8));
-  const Handle two = begin(second);
+  const Handle two = begin(fives, second);
   peer.Give(piece.substr(piece.size() - 8));
 
-  const auto words = [&](uint64_t sequence, std::vector<int64_t>& values) {
-    const CallWords said = CallWords::Of({.kind = CallKind::kReduceScatterSum,
+  const auto words = [&](uint64_t sequence, std::vector<float>& out) {
+    const CallWords said = CallWords::Of({.kind = CallKind::kAllReduceExact,
                                           .sequence = sequence,
-                                          .integers = absl::MakeSpan(values),
-                                          .blocks = blocks});
+                                          .addends = {.integers = ones},
+                                          .floats = absl::MakeSpan(out),
+                                          .runs = runs});
     return ScriptedPeer::Frame({.kind = FrameKind::kCall, .bytes = sizeof(said), .sequence = sequence},
                                std::string(reinterpret_cast<const char*>(&said), sizeof(said)));
   };
   peer.Give(words(1, first) + words(2, second));
   CHECK(one->Wait(kLong).ok());
   CHECK(two->Wait(kLong).ok());
-  CHECK(std::vector<int64_t>(first.begin(), first.begin() + 4) == std::vector<int64_t>{11, 22, 33, 44});
-  CHECK(std::vector<int64_t>(second.begin(), second.begin() + 4) == std::vector<int64_t>{105, 206, 307, 408});
+  CHECK(first == std::vector<float>{11, 22, 33, 44});
+  CHECK(second == std::vector<float>{105, 206, 307, 408});
 }
 
 TEST_CASE("sockets: when a call cannot begin, those that were asked for after it end too", "[sockets]") {
