@@ -1,7 +1,7 @@
 // How fast gradients are summed, and how fast a broken generation is noticed, on this machine over loopback. Prints
 // one JSON object per line; figures that are compared are taken in turns within one run (A B C A B C), medians.
 //
-//   allreduce_bench [--values N] [--rounds N] [--encrypted 0|1]
+//   allreduce_bench [--values N] [--rounds N] [--encrypted 0|1] [--only exact|values|float|gloo_float|raw_tcp|word]
 #include <arpa/inet.h>
 #include <gloo/allreduce.h>
 #include <gloo/math.h>
@@ -152,6 +152,7 @@ class TcpRing {
   std::vector<int> in_;
 };
 
+std::string g_only;               // of two ranks nothing but this is measured
 std::atomic<uint32_t> g_largest;  // so that it is looked for
 
 PeerSecurity g_security = PeerSecurity::kEncryptedBeyondHost;
@@ -207,6 +208,7 @@ void BenchRanks(int size, int64_t values, int rounds) {
   gloo::rendezvous::HashStore stock_store;
   TcpRing ring(size);
   std::barrier together(size);
+  static const char* const kNames[] = {"exact", "values", "float", "gloo_float", "raw_tcp", "word"};
   enum What { kExact, kValues, kFloat, kStock, kRaw, kWord, kWhats };
   std::vector<std::vector<double>> times(kWhats), cpu_times(kWhats);
   std::vector<std::thread> threads;
@@ -232,6 +234,7 @@ void BenchRanks(int size, int64_t values, int rounds) {
       };
       for (int round = -2; round < rounds; ++round) {
         for (size_t what = 0; what < kWhats; ++what) {
+          if (!g_only.empty() && g_only != kNames[what]) continue;
           together.arrive_and_wait();
           const auto start = Clock::now();
           const double cpu_start = CpuSeconds();
@@ -247,15 +250,16 @@ void BenchRanks(int size, int64_t values, int rounds) {
   }
   for (std::thread& thread : threads) thread.join();
   std::printf("{\"bench\":\"allreduce\",\"ranks\":%d,\"values\":%lld", size, static_cast<long long>(values));
-  const char* names[] = {"exact", "values", "float", "gloo_float", "raw_tcp", "word"};
   for (size_t what = 0; what < kWhats; ++what) {
-    std::printf(",\"%s_ms\":%.3f,\"%s_cpu_ms\":%.3f", names[what], Median(times[what]) * 1e3, names[what],
+    if (times[what].empty()) continue;
+    std::printf(",\"%s_ms\":%.3f,\"%s_cpu_ms\":%.3f", kNames[what], Median(times[what]) * 1e3, kNames[what],
                 Median(cpu_times[what]) * 1e3);
   }
   for (const What what : {kExact, kValues}) {
-    std::printf(",\"%s_over_gloo\":%.2f,\"%s_over_raw\":%.2f,\"%s_over_gloo_cpu\":%.2f", names[what],
-                Median(times[what]) / Median(times[kStock]), names[what], Median(times[what]) / Median(times[kRaw]),
-                names[what], Median(cpu_times[what]) / Median(cpu_times[kStock]));
+    if (!g_only.empty()) break;
+    std::printf(",\"%s_over_gloo\":%.2f,\"%s_over_raw\":%.2f,\"%s_over_gloo_cpu\":%.2f", kNames[what],
+                Median(times[what]) / Median(times[kStock]), kNames[what], Median(times[what]) / Median(times[kRaw]),
+                kNames[what], Median(cpu_times[what]) / Median(cpu_times[kStock]));
   }
   std::printf("}\n");
   std::fflush(stdout);
@@ -344,10 +348,16 @@ int main(int argc, char** argv) {
       rounds = std::atoi(argv[i + 1]);
     } else if (std::string(argv[i]) == "--encrypted") {
       if (std::atoi(argv[i + 1]) != 0) lockstep::worker::g_security = lockstep::worker::PeerSecurity::kEncrypted;
+    } else if (std::string(argv[i]) == "--only") {
+      lockstep::worker::g_only = argv[i + 1];
     } else {
-      std::fprintf(stderr, "usage: allreduce_bench [--values N] [--rounds N] [--encrypted 0|1]\n");
+      std::fprintf(stderr, "usage: allreduce_bench [--values N] [--rounds N] [--encrypted 0|1] [--only NAME]\n");
       return 64;
     }
+  }
+  if (!lockstep::worker::g_only.empty()) {
+    lockstep::worker::BenchRanks(2, values, rounds);
+    return 0;
   }
   // Processes are forked before any thread has run.
   for (const int size : {2, 3, 4}) {

@@ -30,6 +30,13 @@ class PlainFloatMode {
   const unsigned saved_;
 };
 
+// The magnitude, as float bits, from which on a float32 is a multiple of 2^exponent; 0 where that is none that a normal
+// float32 has.
+uint32_t LimitOfRounding(int32_t exponent) {
+  const int32_t biased = exponent + 23 + 127;
+  return biased >= 1 && biased <= 254 ? static_cast<uint32_t>(biased) << 23 : 0;
+}
+
 uint32_t Quantize(absl::Span<const float> values, int32_t exponent, bool add, absl::Span<int64_t> sums) {
   LS_CHECK(values.size() == sums.size(), "one sum per value");
   if (exponent == kExponentUnset) {
@@ -212,7 +219,7 @@ void Avx2Sum(absl::Span<const ExactAddends> addends, int32_t exponent, absl::Spa
   const double scale = PowerOfTwo(-exponent), unscale = PowerOfTwo(exponent);
   const auto n = static_cast<int64_t>(whole);
   if (integers.empty() && values.size() <= exact_sum_avx2::kMostValues) {
-    exact_sum_avx2::SumValues(values.data(), values.size(), n, scale, unscale, out.data());
+    exact_sum_avx2::SumValues(values.data(), values.size(), n, scale, unscale, LimitOfRounding(exponent), out.data());
   } else {
     exact_sum_avx2::Sum(values.data(), values.size(), integers.data(), integers.size(), n, scale, unscale, out.data());
   }

@@ -70,6 +70,38 @@ static inline __m128 Value(__m256i sum, __m256d scale) {
   return _mm256_cvtpd_ps(_mm256_mul_pd(ToDouble(exact), scale));
 }
 
+// Whether a value is so small, but not zero, that quantising rounds bits of it off. `limit`: 2^(exponent + 23), whose
+// last bit is worth one unit, as float bits.
+static inline __m256i RoundedOff(__m256 values, __m256i limit) {
+  const __m256i one = _mm256_set1_epi32(1);
+  const __m256i below = _mm256_sub_epi32(_mm256_and_si256(_mm256_castps_si256(values), _mm256_set1_epi32(0x7fffffff)),
+                                         one);  // zero goes to the top
+  return _mm256_cmpeq_epi32(_mm256_min_epu32(below, _mm256_sub_epi32(limit, _mm256_set1_epi32(2))), below);
+}
+
+// Two values that quantising leaves what they are have a sum that one addition of float32 rounds in the same way.
+static inline void SumPairs(const float* a, const float* b, int64_t n, double scale_value, double unscale_value,
+                            uint32_t limit_bits, float* out) {
+  const __m256d scale = _mm256_set1_pd(scale_value), unscale = _mm256_set1_pd(unscale_value);
+  const __m256d rounder = _mm256_set1_pd(6755399441055744.0);
+  const __m256i limit = _mm256_set1_epi32(static_cast<int>(limit_bits));
+  for (int64_t i = 0; i < n; i += 8) {
+    const __m256 x = _mm256_loadu_ps(a + i), y = _mm256_loadu_ps(b + i);
+    const __m256i rounded_off = _mm256_or_si256(RoundedOff(x, limit), RoundedOff(y, limit));
+    if (_mm256_testz_si256(rounded_off, rounded_off)) {
+      // The second addition makes a sum of negative zeros what integers make of it.
+      _mm256_storeu_ps(out + i, _mm256_add_ps(_mm256_add_ps(x, y), _mm256_setzero_ps()));
+      continue;
+    }
+    const __m256d low = _mm256_add_pd(RoundToDouble(_mm256_castps256_ps128(x), scale, rounder),
+                                      RoundToDouble(_mm256_castps256_ps128(y), scale, rounder));
+    const __m256d high = _mm256_add_pd(RoundToDouble(_mm256_extractf128_ps(x, 1), scale, rounder),
+                                       RoundToDouble(_mm256_extractf128_ps(y, 1), scale, rounder));
+    _mm_storeu_ps(out + i, _mm256_cvtpd_ps(_mm256_mul_pd(low, unscale)));
+    _mm_storeu_ps(out + i + 4, _mm256_cvtpd_ps(_mm256_mul_pd(high, unscale)));
+  }
+}
+
 }  // namespace
 
 uint32_t QuantizeStore(const float* values, int64_t n, double scale, int64_t* sums) {
@@ -126,7 +158,8 @@ void Sum(const float* const* values, size_t value_count, const int64_t* const* i
 }
 
 void SumValues(const float* const* values, size_t count, int64_t n, double scale_value, double unscale_value,
-               float* out) {
+               uint32_t limit, float* out) {
+  if (count == 2 && limit != 0) return SumPairs(values[0], values[1], n, scale_value, unscale_value, limit, out);
   const __m256d scale = _mm256_set1_pd(scale_value), unscale = _mm256_set1_pd(unscale_value);
   const __m256d rounder = _mm256_set1_pd(6755399441055744.0);
   for (int64_t i = 0; i < n; i += 8) {

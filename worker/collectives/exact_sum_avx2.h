@@ -21,8 +21,10 @@ void Add(const int64_t* addends, int64_t n, int64_t* sums);
 void Sum(const float* const* values, size_t value_count, const int64_t* const* integers, size_t integer_count,
          int64_t n, double scale, double unscale, float* out);
 // The same of values alone. So many sums of integers of 50 bits are doubles, exactly. REQUIRES: at most kMostValues.
+// `limit`: the smallest magnitude, as float bits, from which on no value is rounded when it is quantised; 0: unknown.
 inline constexpr size_t kMostValues = 8;
-void SumValues(const float* const* values, size_t count, int64_t n, double scale, double unscale, float* out);
+void SumValues(const float* const* values, size_t count, int64_t n, double scale, double unscale, uint32_t limit,
+               float* out);
 
 }  // namespace lockstep::worker::exact_sum_avx2
 

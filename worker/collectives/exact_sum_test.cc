@@ -233,6 +233,35 @@ TEST_CASE("exact sum: whether ranks contribute values or integers, the sum has t
   }
 }
 
+TEST_CASE("exact sum: two values around where quantising begins to round", "[exact]") {
+  // The exponents at which that is the smallest and largest normal magnitude too, and beyond.
+  for (const int32_t exponent : {-200, -151, -150, -149, -148, -60, 0, 70, 76, 77, 78}) {
+    CAPTURE(exponent);
+    const float limit = static_cast<float>(std::ldexp(1.0, std::clamp(exponent + 23, -149, 127)));
+    std::vector<float> candidates = {0.0f, -0.0f};
+    if (!Overflows(1, exponent)) candidates.insert(candidates.end(), {1e-45f, -1e-45f});
+    for (const float near : {limit, limit / 2, limit / 4, 2 * limit}) {
+      for (const float value : {near, std::nextafter(near, 0.0f), std::nextafter(near, INFINITY)}) {
+        const uint32_t magnitude = std::bit_cast<uint32_t>(std::abs(value));
+        if (IsNonFinite(magnitude) || Overflows(magnitude, exponent)) continue;
+        candidates.push_back(value);
+        candidates.push_back(-value);
+      }
+    }
+    Tensor a, b;
+    for (const float x : candidates) {
+      for (const float y : candidates) {
+        // Eight of each pair: by themselves in a vector, all of them go the same way.
+        a.insert(a.end(), 8, x);
+        b.insert(b.end(), 8, y);
+      }
+    }
+    Tensor out(a.size());
+    SumExactly({{.values = a}, {.values = b}}, exponent, absl::MakeSpan(out));
+    CHECK(BitsOf(out) == BitsOf(SumByIntegers({a, b}, exponent)));
+  }
+}
+
 TEST_CASE("exact sum: eight values at the limit are summed exactly", "[exact]") {
   // 2^50 units each and a few units: the sum has 53 bits.
   const Tensor large(8, 0x1p50f), small(8, 3);
