@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
+#include "worker/collectives/sockets/fast_gcm.h"
 
 namespace lockstep::worker {
 namespace {
@@ -140,7 +141,9 @@ int FindSession(SSL* ssl, const unsigned char*, size_t, SSL_SESSION** session) {
 }
 
 SSL_CTX* MakeContext(bool dials, bool encrypts) {
-  SSL_CTX* const context = SSL_CTX_new(dials ? TLS_client_method() : TLS_server_method());
+  OSSL_LIB_CTX* const fast = FastGcmLibrary();
+  SSL_CTX* const context = SSL_CTX_new_ex(fast, fast != nullptr ? kFastGcmProperties : nullptr,
+                                          dials ? TLS_client_method() : TLS_server_method());
   LS_CHECK(context != nullptr, "OpenSSL has memory");
   const bool set = SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
                    SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256") == 1 &&
