@@ -298,8 +298,12 @@ void Exchange::AddPiece(int64_t piece, size_t bytes, char* place) {
     case CallKind::kAllReduceSumInt64:
       AddInto(integers, call_.integers.subspan(static_cast<size_t>(own().offset + range.begin), n));
       break;
-    default:
+    case CallKind::kAllReduceSumFloat:
       if (last) SumFloatPiece(range);
+      break;
+    case CallKind::kAllGather:
+    case CallKind::kBroadcast:
+      break;  // nothing is reduced
   }
   if (last) SendGathered(piece);
 }
