@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs, by name, the Debian packages that Lockstep is built from and trained with. Does nothing for those that
-# are there. Usage: deploy/packages.sh [build|data|test|storage|fuzz]… (build, when none is given). Needs root or sudo.
+# are there. Usage: deploy/packages.sh [build|data|test|storage|package|fuzz]… (build, when none is given). Needs root or sudo.
 # Exit 64: no such group. 78: not Debian, no rights, or apt-get failed.
 set -euo pipefail
 
@@ -12,8 +12,9 @@ build=(
 )
 data=(dataset-fashion-mnist bible-kjv)
 test=(catch2 libboost-context-dev clang-format git binutils iproute2 libonnx-dev libonnx-testdata etcd-server
-  openssl)
+  fish mandoc openssl zsh)
 storage=(ceph-common ceph-mon ceph-osd radosgw swift-account swift-container swift-object swift-proxy memcached curl openssl)
+package=(binutils ca-certificates dpkg-dev patchelf xz-utils)
 fuzz=(clang-14 libclang-rt-14-dev libonnx-testdata)
 
 wanted=()
@@ -23,8 +24,9 @@ for group in "${@:-build}"; do
     data) wanted+=("${data[@]}") ;;
     test) wanted+=("${test[@]}") ;;
     storage) wanted+=("${storage[@]}") ;;
+    package) wanted+=("${package[@]}") ;;
     fuzz) wanted+=("${fuzz[@]}") ;;
-    *) echo "packages.sh: unknown group '$group'; the groups are build, data, test, storage and fuzz" >&2; exit 64 ;;
+    *) echo "packages.sh: unknown group '$group'; the groups are build, data, test, storage, package and fuzz" >&2; exit 64 ;;
   esac
 done
 

@@ -32,7 +32,8 @@ void AddData(CLI::App& app, int& exit_code) {
   tokenize->add_option("--eval-fraction", options->eval_fraction,
                        "The part at the end of the text kept for evaluation");
   tokenize->add_option("--eval-out", options->eval_out, "The file for that part (data.eval.tokens)");
-  tokenize->callback([options, &exit_code] { exit_code = Tokenize(*options); });
+  // `bytes` is written when the line is parsed, and has to live until then.
+  tokenize->callback([options, bytes, &exit_code] { exit_code = Tokenize(*options); });
 }
 
 }  // namespace lockstep::cli

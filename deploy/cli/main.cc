@@ -11,6 +11,7 @@
 #include "common/status/exit_code.h"
 #include "common/version/version.h"
 #include "deploy/cli/commands.h"
+#include "deploy/cli/documentation.h"
 #include "deploy/cli/usage.h"
 
 namespace lockstep::cli {
@@ -66,6 +67,7 @@ int main(int argc, char** argv) {
   lockstep::cli::AddMetagraph(app, exit_code);
   lockstep::cli::AddData(app, exit_code);
   lockstep::cli::AddModel(app, exit_code);
+  lockstep::cli::AddDocumentation(app, exit_code);
   AddHelp(app, exit_code);
   for (CLI::App* command : app.get_subcommands({})) command->set_version_flag("--version", lockstep::kVersion);
   if (argc <= 1) {

@@ -1,0 +1,46 @@
+// The command line as plain data: what completions and manual pages are made from.
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_DEPLOY_CLI_COMMAND_TREE_H_
+#define LOCKSTEP_DEPLOY_CLI_COMMAND_TREE_H_
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace lockstep::cli {
+
+enum class ValueKind : uint8_t {
+  kNone,    // a flag
+  kText,    // often a path
+  kNumber,  // integers and fractions
+};
+
+struct OptionText {
+  std::vector<std::string> names;  // "-o", "--output", as they are written; of an argument its one name, "job"
+  std::string description;
+  ValueKind value = ValueKind::kText;
+  std::vector<std::string> choices;  // the only values that it takes; empty: any
+  std::string default_value;         // empty: none is shown
+  bool required = false;
+  bool repeated = false;  // it may be given more than once
+};
+
+struct CommandText {
+  std::string called;  // "lockstep checkpoint ls"
+  std::string name;    // "ls"
+  std::string description;
+  std::vector<OptionText> options;    // those of its groups included, hidden ones left out
+  std::vector<OptionText> arguments;  // in the order in which they are given
+  std::vector<CommandText> commands;  // in the order of its help
+};
+
+// What `app` has, called `called` on the command line. Hidden commands and options are left out.
+CommandText DescribeCommands(const CLI::App& app, const std::string& called);
+
+// `command` and all below it, parents first.
+std::vector<const CommandText*> AllCommands(const CommandText& command);
+
+}  // namespace lockstep::cli
+
+#endif  // LOCKSTEP_DEPLOY_CLI_COMMAND_TREE_H_
