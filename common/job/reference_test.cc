@@ -42,7 +42,7 @@ TEST_CASE("reference: the example of docs/job_file.md is a job", "[job]") {
 }
 
 TEST_CASE("reference: the jobs that are shipped are jobs", "[job]") {
-  for (const char* name : {"fashion_mnist.yaml", "fashion_mnist_short.yaml", "gpt_text.yaml"}) {
+  for (const char* name : {"fashion_mnist.yaml", "fashion_mnist_short.yaml", "gpt_text.yaml", "text.yaml"}) {
     const auto spec = LoadJob(std::string("deploy/jobs/") + name);
     INFO(spec.status());
     CHECK(spec.ok());
