@@ -99,8 +99,8 @@ void BenchExactSum(int64_t values) {
   const double copy = BestOf(20, [&] { std::memcpy(out.data(), gradient.data(), n * sizeof(float)); });
   std::printf(
       "{\"bench\":\"exact_sum\",\"values\":%lld,\"quantize_store_ns\":%.3f,\"quantize_add_ns\":%.3f,"
-      "\"quantize_add_scalar_ns\":%.3f,\"add_into_ns\":%.3f,\"dequantize_ns\":%.3f,\"sum_of_two_ns\":%.3f,\"memcpy_"
-      "float_ns\":%.3f}\n",
+      "\"quantize_add_scalar_ns\":%.3f,\"add_into_ns\":%.3f,\"dequantize_ns\":%.3f,\"sum_of_two_ns\":%.3f,"
+      "\"memcpy_float_ns\":%.3f}\n",
       static_cast<long long>(values), store * ns, add * ns, scalar * ns, sum * ns, back * ns, of_two * ns, copy * ns);
 }
 
@@ -202,14 +202,15 @@ void ReduceValues(Communicator& comm, const std::vector<float>& gradient, std::v
   ExactAllReduce(comm, {.values = kept}, out);
 }
 
+enum What { kExact, kValues, kFloat, kStock, kRaw, kWord, kWhats };
+constexpr const char* kNames[kWhats] = {"exact", "values", "float", "gloo_float", "raw_tcp", "word"};
+
 void BenchRanks(int size, int64_t values, int rounds) {
   const auto n = static_cast<size_t>(values);
   InProcessStore store;
   gloo::rendezvous::HashStore stock_store;
   TcpRing ring(size);
   std::barrier together(size);
-  static const char* const kNames[] = {"exact", "values", "float", "gloo_float", "raw_tcp", "word"};
-  enum What { kExact, kValues, kFloat, kStock, kRaw, kWord, kWhats };
   std::vector<std::vector<double>> times(kWhats), cpu_times(kWhats);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) {
@@ -355,7 +356,12 @@ int main(int argc, char** argv) {
       return 64;
     }
   }
-  if (!lockstep::worker::g_only.empty()) {
+  const auto& names = lockstep::worker::kNames;
+  if (const std::string& only = lockstep::worker::g_only; !only.empty()) {
+    if (std::find(std::begin(names), std::end(names), only) == std::end(names)) {
+      std::fprintf(stderr, "allreduce_bench: nothing is called '%s' (see the head of the file)\n", only.c_str());
+      return 64;
+    }
     lockstep::worker::BenchRanks(2, values, rounds);
     return 0;
   }

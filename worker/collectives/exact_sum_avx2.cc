@@ -16,6 +16,22 @@ static inline __m256d RoundToDouble(__m128 values, __m256d scale, __m256d rounde
   return _mm256_sub_pd(_mm256_add_pd(_mm256_mul_pd(_mm256_cvtps_pd(values), scale), rounder), rounder);
 }
 
+// Sums of eight values' integers, as doubles.
+struct EightSums {
+  __m256d low = _mm256_setzero_pd();
+  __m256d high = _mm256_setzero_pd();
+};
+
+static inline void AddRounded(__m256 values, __m256d scale, __m256d rounder, EightSums& sums) {
+  sums.low = _mm256_add_pd(sums.low, RoundToDouble(_mm256_castps256_ps128(values), scale, rounder));
+  sums.high = _mm256_add_pd(sums.high, RoundToDouble(_mm256_extractf128_ps(values, 1), scale, rounder));
+}
+
+static inline void StoreRounded(const EightSums& sums, __m256d unscale, float* out) {
+  _mm_storeu_ps(out, _mm256_cvtpd_ps(_mm256_mul_pd(sums.low, unscale)));
+  _mm_storeu_ps(out + 4, _mm256_cvtpd_ps(_mm256_mul_pd(sums.high, unscale)));
+}
+
 static inline uint32_t LargestOf(__m256i lanes) {
   __m128i m = _mm_max_epu32(_mm256_castsi256_si128(lanes), _mm256_extracti128_si256(lanes, 1));
   m = _mm_max_epu32(m, _mm_shuffle_epi32(m, 0x4e));
@@ -93,12 +109,10 @@ static inline void SumPairs(const float* a, const float* b, int64_t n, double sc
       _mm256_storeu_ps(out + i, _mm256_add_ps(_mm256_add_ps(x, y), _mm256_setzero_ps()));
       continue;
     }
-    const __m256d low = _mm256_add_pd(RoundToDouble(_mm256_castps256_ps128(x), scale, rounder),
-                                      RoundToDouble(_mm256_castps256_ps128(y), scale, rounder));
-    const __m256d high = _mm256_add_pd(RoundToDouble(_mm256_extractf128_ps(x, 1), scale, rounder),
-                                       RoundToDouble(_mm256_extractf128_ps(y, 1), scale, rounder));
-    _mm_storeu_ps(out + i, _mm256_cvtpd_ps(_mm256_mul_pd(low, unscale)));
-    _mm_storeu_ps(out + i + 4, _mm256_cvtpd_ps(_mm256_mul_pd(high, unscale)));
+    EightSums sums;
+    AddRounded(x, scale, rounder, sums);
+    AddRounded(y, scale, rounder, sums);
+    StoreRounded(sums, unscale, out + i);
   }
 }
 
@@ -163,14 +177,9 @@ void SumValues(const float* const* values, size_t count, int64_t n, double scale
   const __m256d scale = _mm256_set1_pd(scale_value), unscale = _mm256_set1_pd(unscale_value);
   const __m256d rounder = _mm256_set1_pd(6755399441055744.0);
   for (int64_t i = 0; i < n; i += 8) {
-    __m256d low = _mm256_setzero_pd(), high = _mm256_setzero_pd();
-    for (size_t k = 0; k < count; ++k) {
-      const __m256 v = _mm256_loadu_ps(values[k] + i);
-      low = _mm256_add_pd(low, RoundToDouble(_mm256_castps256_ps128(v), scale, rounder));
-      high = _mm256_add_pd(high, RoundToDouble(_mm256_extractf128_ps(v, 1), scale, rounder));
-    }
-    _mm_storeu_ps(out + i, _mm256_cvtpd_ps(_mm256_mul_pd(low, unscale)));
-    _mm_storeu_ps(out + i + 4, _mm256_cvtpd_ps(_mm256_mul_pd(high, unscale)));
+    EightSums sums;
+    for (size_t k = 0; k < count; ++k) AddRounded(_mm256_loadu_ps(values[k] + i), scale, rounder, sums);
+    StoreRounded(sums, unscale, out + i);
   }
 }
 

@@ -69,6 +69,13 @@ std::vector<Outcome> ReduceBroken(Where where, const std::vector<std::vector<Par
   return outcomes;
 }
 
+void CheckSame(const Outcome& outcome, const Outcome& alone) {
+  REQUIRE(outcome.status.ok());
+  CHECK(outcome.sums == alone.sums);
+  CHECK(outcome.word.slots == alone.word.slots);
+  CHECK(outcome.word.magnitudes == alone.word.magnitudes);
+}
+
 TEST_CASE("gradient exchange: what was summed before an attempt broke is not computed again", "[step]") {
   const Where where = GENERATE(Where::kHost, Where::kDeferred, Where::kHidden);
   CAPTURE(static_cast<int>(where));
@@ -84,10 +91,7 @@ TEST_CASE("gradient exchange: what was summed before an attempt broke is not com
   CHECK(computed[0] == std::vector<std::vector<int>>{{0, 1, 2}, {5}, {5}, {5}});
   CHECK(computed[1] == std::vector<std::vector<int>>{{3, 4, 5}, {4}, {4}, {}});
   for (const Outcome& outcome : outcomes) {
-    REQUIRE(outcome.status.ok());
-    CHECK(outcome.sums == alone.sums);
-    CHECK(outcome.word.slots == alone.word.slots);
-    CHECK(outcome.word.magnitudes == alone.word.magnitudes);
+    CheckSame(outcome, alone);
   }
 }
 
@@ -100,9 +104,7 @@ TEST_CASE("gradient exchange: an attempt may break anywhere", "[step]") {
   for (int shards = 0; shards < 3; ++shards) {
     for (size_t some = 0; some <= buckets; ++some) {
       for (const Outcome& outcome : ReduceBroken(where, {{{shards, some}, {2, buckets - some}}}, computed)) {
-        CHECK(outcome.sums == alone.sums);
-        CHECK(outcome.word.slots == alone.word.slots);
-        CHECK(outcome.word.magnitudes == alone.word.magnitudes);
+        CheckSame(outcome, alone);
       }
     }
   }
@@ -130,10 +132,7 @@ TEST_CASE("gradient exchange: values that a broken attempt left are the same in 
         for (const int last_ranks : {1, 2}) {
           CAPTURE(first, second, way, last_ranks);
           for (const Outcome& outcome : ReduceBroken(where, breaks[way], computed, 2, last_ranks)) {
-            REQUIRE(outcome.status.ok());
-            CHECK(outcome.sums == alone.sums);
-            CHECK(outcome.word.slots == alone.word.slots);
-            CHECK(outcome.word.magnitudes == alone.word.magnitudes);
+            CheckSame(outcome, alone);
           }
         }
       }
