@@ -1,11 +1,15 @@
 """Macros of the build: tests on Catch2, protos by the packaged compiler."""
 
-def ls_test(name, srcs, deps = [], size = "small", **kwargs):
+# How tests are compiled: their own speed matters less than how soon they are built.
+TEST_COPTS = ["-O1"]
+
+def ls_test(name, srcs, deps = [], copts = [], size = "small", **kwargs):
     """A Catch2 test binary: sources with TEST_CASEs, main comes from //bazel:catch_main."""
     native.cc_test(
         name = name,
         srcs = srcs,
-        deps = deps + ["//bazel:catch_main"],
+        copts = TEST_COPTS + ["-include", "bazel/test_precompiled.h"] + copts,
+        deps = deps + ["//bazel:catch_main", "//bazel:test_precompiled"],
         linkstatic = True,
         size = size,
         **kwargs
