@@ -85,6 +85,9 @@ make_deb() {
   ln -s ../lib/lockstep/lockstep "$root/usr/bin/lockstep"
   share "$root/usr/share" zsh/vendor-completions
   install -m 644 deploy/package/copyright "$root/usr/share/doc/lockstep/copyright"
+  install -d "$root/usr/lib/systemd/system" "$root/etc/lockstep"
+  install -m 644 deploy/systemd/*.service "$root/usr/lib/systemd/system/"
+  install -m 755 deploy/package/postinst deploy/package/postrm "$root/DEBIAN/"
 
   mkdir -p "$work/debian"
   printf 'Source: lockstep\n\nPackage: lockstep\nArchitecture: amd64\n' >"$work/debian/control"
@@ -127,6 +130,7 @@ tree() {
   libraries "$root/bin/lockstep" "$root/lib" "\$ORIGIN/../lib"
   share "$root/share" zsh/site-functions
   install -m 644 LICENSE "$root/share/doc/lockstep/LICENSE"
+  install -m 644 deploy/systemd/*.service "$root/share/doc/lockstep/examples/"
   install -d "$root/share/doc/lockstep/licenses"
   sort -u "$work/packages" | while read -r package; do
     install -m 644 "/usr/share/doc/$package/copyright" "$root/share/doc/lockstep/licenses/$package"

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -13,6 +14,7 @@
 #include <memory>
 #include <optional>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "chief/core/storage_trouble.h"
 #include "chief/server/address_file.h"
@@ -38,6 +40,7 @@
 #include "common/log/output.h"
 #include "common/net/chief_channel.h"
 #include "common/net/descriptors.h"
+#include "common/service_manager/service_manager.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
@@ -128,14 +131,32 @@ absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(JobSetup& setup, std::option
 // The job's directory. A standby chief first waits for its turn; of several the first to claim has it, and the others
 // stand by again.
 absl::StatusOr<std::unique_ptr<JobStore>> OpenInTurn(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup,
-                                                     const sigset_t& signals, int& exit_code) {
+                                                     const sigset_t& signals, ServiceManager& service, int& exit_code) {
   if (!options.standby) return OpenStore(setup, std::nullopt, signals, exit_code);
   for (;;) {
+    std::optional<ServiceManager::Watch> watch;
+    watch.emplace(&service, ServiceManager::Subject{[] { return absl::ZeroDuration(); }, [] { return "standing by"; }});
     LS_ASSIGN_OR_RETURN(const int64_t succeeds, StandBy(setup.directory, etcd, signals, exit_code));
+    watch.reset();
     auto store = OpenStore(setup, succeeds, signals, exit_code);
     if (!IsFenced(store.status())) return store;
     LS_LOG(info, "another chief was faster: ", store.status().message());
   }
+}
+
+// For the service manager; "" while the loop does not answer.
+std::string ServiceStatus(ChiefLoop& loop) {
+  const absl::StatusOr<proto::StatusReply> status = loop.Ask();
+  if (!status.ok()) return "";
+  std::string line = absl::StrCat(absl::AsciiStrToLower(status->phase()), ", step ", status->step());
+  if (std::isfinite(status->eta_seconds())) {
+    absl::StrAppend(&line, ", ", absl::FormatDuration(absl::Seconds(std::round(status->eta_seconds()))), " to go");
+  }
+  absl::StrAppend(&line, ", workers: ", status->workers_size());
+  for (const std::string* trouble : {&status->waiting_for(), &status->storage_trouble()}) {
+    if (!trouble->empty()) absl::StrAppend(&line, "; ", *trouble);
+  }
+  return line;
 }
 
 // A core file tells the rest.
@@ -176,7 +197,8 @@ ChiefLoop::Options LoopOptions(const ChiefOptions& options, JobSetup& setup, Job
   return loop;
 }
 
-int Serve(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup, JobStore& store, const sigset_t& signals) {
+int Serve(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup, JobStore& store, const sigset_t& signals,
+          ServiceManager& service) {
   SessionRegistry sessions;
   ChiefLoop loop(LoopOptions(options, setup, store, sessions));
   ServiceContext context;
@@ -208,10 +230,13 @@ int Serve(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup, JobSto
   if (written.ok()) {
     LS_LOG(info, "term ", store.recovered().term, ", listening on ", address, ", from ",
            store.recovered().checkpoint.ToString());
-    const SignalThread signal_thread(signals, [&loop](int signal) {
+    const SignalThread signal_thread(signals, [&](int signal) {
+      service.Stopping();
       loop.Post(StopRequested{StopSignalName(signal), kExitPreempted}, false);
     });
     const Watchdog watchdog([&loop] { return loop.SinceTurn(); }, EndHungProcess);
+    const ServiceManager::Watch service_watch(
+        &service, {[&loop] { return loop.SinceTurn(); }, [&loop] { return ServiceStatus(loop); }});
     const OlderChecks older_checks(&store);
     if (etcd != nullptr) {
       lease.emplace(etcd, store.recovered().term, address, [&] { return sessions.workers(); });
@@ -245,6 +270,7 @@ int ChiefMain(const ChiefOptions& options) {
   HandOverLastLine(options.cause_fd, /*also_logged=*/false);
   const sigset_t signals = BlockStopSignals();
   SurviveTerminal();
+  ServiceManager service;
   StartLiveness("chief", options.directory.empty() ? "" : LogFolder(options.directory));
 
   int exit_code = kExitBug;
@@ -258,9 +284,10 @@ int ChiefMain(const ChiefOptions& options) {
     if (!opened.ok()) return EndEarly(opened.status(), kExitUsage);
     etcd = *std::move(opened);
   }
-  const absl::StatusOr<std::unique_ptr<JobStore>> store = OpenInTurn(options, etcd.get(), *setup, signals, exit_code);
+  const absl::StatusOr<std::unique_ptr<JobStore>> store =
+      OpenInTurn(options, etcd.get(), *setup, signals, service, exit_code);
   if (!store.ok()) return EndEarly(store.status(), exit_code);
-  const int code = Serve(options, etcd.get(), *setup, **store, signals);
+  const int code = Serve(options, etcd.get(), *setup, **store, signals, service);
   FlushLog();
   return code;
 }

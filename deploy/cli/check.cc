@@ -11,6 +11,7 @@
 #include "deploy/cli/check_storage.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/machine.h"
+#include "deploy/cli/print_findings.h"
 #include "worker/device/device_choice.h"
 #include "worker/step/forecast.h"
 
@@ -28,29 +29,6 @@ struct CheckOptions {
   std::string storage;
 };
 
-const char* Word(Gravity gravity) {
-  switch (gravity) {
-    case Gravity::kOk:
-      return "ok";
-    case Gravity::kWarning:
-      return "warn";
-    default:
-      return "error";
-  }
-}
-
-void Print(Gravity gravity, const std::string& what, const std::string& text) {
-  std::cout << absl::StreamFormat("%-5s %-11s %s\n", Word(gravity), what, EscapeControls(text));
-}
-
-void Print(const Findings& findings) {
-  for (const Finding& finding : findings.all()) Print(finding.gravity, finding.what, finding.text);
-}
-
-std::string Counted(int count, const char* noun) {
-  return absl::StrFormat("%d %s%s", count, noun, count == 1 ? "" : "s");
-}
-
 double MiB(int64_t bytes) { return static_cast<double>(bytes) / kMiB; }
 
 std::string MemoryText(const worker::PlanMemory& memory) {
@@ -61,7 +39,9 @@ std::string MemoryText(const worker::PlanMemory& memory) {
 
 // Where a worker's memory goes, and the kernels that it will run.
 void PrintPlan(const worker::ReplicaForecast& forecast) {
-  const auto part = [](const std::string& what, const std::string& text) { Print(Gravity::kOk, "  " + what, text); };
+  const auto part = [](const std::string& what, const std::string& text) {
+    PrintFinding(Gravity::kOk, "  " + what, text);
+  };
   part("state",
        absl::StrFormat("%.1f MiB, snapshots of it %.1f MiB", MiB(forecast.state_bytes), MiB(forecast.snapshot_bytes)));
   part("steps", absl::StrFormat("sums of gradients %.1f MiB, batches %.1f MiB", MiB(forecast.exchange_bytes),
@@ -83,7 +63,7 @@ int Check(CheckOptions options) {
   if (!options.storage.empty()) {
     Findings findings;
     CheckStorage(options.storage, findings);
-    Print(findings);
+    PrintFindings(findings);
     return findings.exit_code();
   }
   const absl::StatusOr<device::WorkerDevice> device = device::ParseWorkerDevice(options.device);
@@ -91,15 +71,14 @@ int Check(CheckOptions options) {
   Findings findings;
   if (options.job.path.empty()) {
     AddMachine(/*needs_gpu=*/true, findings);
-    Print(findings);
+    PrintFindings(findings);
     return findings.exit_code();
   }
   options.job.device = *device;
   const std::optional<worker::ReplicaForecast> forecast = CheckJob(options.job, findings);
-  Print(findings);
+  PrintFindings(findings);
   if (options.plan && forecast.has_value()) PrintPlan(*forecast);
-  std::cout << Counted(findings.Count(Gravity::kError), "error") << ", "
-            << Counted(findings.Count(Gravity::kWarning), "warning") << "\n";
+  PrintCounts(findings);
   return findings.exit_code();
 }
 

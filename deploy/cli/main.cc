@@ -11,6 +11,7 @@
 #include "common/status/exit_code.h"
 #include "common/version/version.h"
 #include "deploy/cli/commands.h"
+#include "deploy/cli/doctor.h"
 #include "deploy/cli/documentation.h"
 #include "deploy/cli/usage.h"
 
@@ -56,6 +57,7 @@ int main(int argc, char** argv) {
   lockstep::cli::AddChief(app, exit_code);
   lockstep::cli::AddWorker(app, exit_code);
   lockstep::cli::AddCheck(app, exit_code);
+  lockstep::cli::AddDoctor(app, exit_code);
   lockstep::cli::AddProfile(app, exit_code);
   lockstep::cli::AddStatus(app, exit_code);
   lockstep::cli::AddStats(app, exit_code);

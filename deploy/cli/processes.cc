@@ -61,8 +61,9 @@ void AddWorker(CLI::App& app, int& exit_code) {
   command->add_option("--token-file", options->token_file,
                       "The job's token, DIR/chief/token (default: the variable LOCKSTEP_TOKEN)");
   command->add_option("--name", options->name, "Preferred name (default: the chief chooses)");
-  command->add_option("--peer-host", options->peer_host, "The address under which the other workers reach this one")
-      ->capture_default_str();
+  command->add_option("--peer-host", options->peer_host,
+                      "The address under which the other workers reach this one (default: the one that its packets to "
+                      "the chief leave from)");
   command
       ->add_option("--device", options->device,
                    "Which of its machine's devices it computes on: auto, cpu, cuda or cuda:N. The job decides the kind")

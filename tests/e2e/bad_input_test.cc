@@ -200,8 +200,8 @@ TEST_CASE("bad input: a worker that is stopped while it waits for a token says s
 }
 
 TEST_CASE("bad input: a worker that listens on loopback for a chief elsewhere is told of --peer-host", "[e2e]") {
-  const Result result = Run(
-      {"worker", "--chief", "192.0.2.1:1", "--connect-timeout", "1", "--token-file", FinishedJob() + "/chief/token"});
+  const Result result = Run({"worker", "--chief", "192.0.2.1:1", "--peer-host", "127.0.0.1", "--connect-timeout", "1",
+                             "--token-file", FinishedJob() + "/chief/token"});
   CHECK(result.code == kExitChiefUnreachable);
   CHECK_THAT(result.output, Contains("warn: the chief is at 192.0.2.1") && Contains("--peer-host"));
   CHECK(result.output.find("--peer-host") < result.output.find("exit 69"));

@@ -22,6 +22,30 @@ constexpr absl::Duration kFlushLimit = absl::Seconds(1);
 // What takes longer is told to the chief.
 constexpr absl::Duration kTellsAfter = absl::Seconds(1);
 
+const char* PhaseName(SessionCore::Phase phase) {
+  switch (phase) {
+    case SessionCore::Phase::kIdle:
+      return "outside of a generation";
+    case SessionCore::Phase::kPreparing:
+      return "preparing";
+    case SessionCore::Phase::kReturning:
+      return "going back";
+    case SessionCore::Phase::kForming:
+      return "forming";
+    case SessionCore::Phase::kSyncing:
+      return "receiving the state";
+    case SessionCore::Phase::kRunning:
+      return "running";
+    case SessionCore::Phase::kHolding:
+      return "waiting at a step boundary";
+    case SessionCore::Phase::kStopping:
+      return "stopping a step";
+    case SessionCore::Phase::kExited:
+      return "ending";
+  }
+  return "";
+}
+
 }  // namespace
 
 SessionLoop::SessionLoop(Options options)
@@ -29,6 +53,7 @@ SessionLoop::SessionLoop(Options options)
       core_(options_.core),
       inputs_(kQueuedInputs),
       started_(clock_.Now()),
+      turned_(absl::ToUnixNanos(started_)),
       client_(options_.chief),
       engine_({.peer_host = options_.peer_host,
                .peer_listener = options_.peer_listener,
@@ -77,6 +102,7 @@ int SessionLoop::Run() {
   Step(Tick{});
   absl::Time next_tick = clock_.Now() + kTickEvery;
   while (!exit_code_.has_value()) {
+    BeginTurn();
     const absl::Time due = std::min(next_tick, core_.NextDeadline());
     std::optional<Input> input = inputs_.Pop(std::max(absl::ZeroDuration(), due - clock_.Now()));
     if (input.has_value() && (input->stream == 0 || input->stream == stream_number_)) {
@@ -93,6 +119,19 @@ int SessionLoop::Run() {
     }
   }
   return *exit_code_;
+}
+
+void SessionLoop::BeginTurn() {
+  turned_ = absl::ToUnixNanos(clock_.Now());
+  MutexLock lock(&mutex_);
+  shown_.phase = core_.phase();
+  shown_.step = core_.position().step;
+}
+
+std::string SessionLoop::Status() const {
+  MutexLock lock(&mutex_);
+  if (shown_.name.empty()) return "";
+  return absl::StrCat(shown_.name, " ", PhaseName(shown_.phase), ", step ", shown_.step);
 }
 
 void SessionLoop::LeaveWhenDone(Term least) {
@@ -122,6 +161,8 @@ void SessionLoop::Step(const Event& event) {
     if (const auto* welcome = std::get_if<Welcome>(&command->command)) {
       SetLogRole(welcome->name);
       SetLivenessRole(welcome->name);
+      MutexLock lock(&mutex_);
+      shown_.name = welcome->name;
     }
   }
   const absl::Time now = clock_.Now();

@@ -5,6 +5,7 @@
 #ifndef LOCKSTEP_WORKER_SESSION_SESSION_LOOP_H_
 #define LOCKSTEP_WORKER_SESSION_SESSION_LOOP_H_
 
+#include <atomic>
 #include <cstdint>
 #include <fstream>
 #include <memory>
@@ -44,6 +45,11 @@ class SessionLoop {
   // Runs until the core says Exit; returns its code. Blocks.
   int Run();
 
+  // How long ago a turn of the loop began. Thread-safe; does not block.
+  absl::Duration SinceTurn() const { return clock_.Now() - absl::FromUnixNanos(turned_); }
+  // A line for people; "" before the chief has taken this worker in. Thread-safe.
+  std::string Status() const;
+
   // SIGTERM came, or a notice that this process ends in `grace`; zero: in the job's grace period. Thread-safe.
   void Terminate(absl::Duration grace = absl::ZeroDuration()) { Post(TermSignal{grace}); }
 
@@ -74,6 +80,14 @@ class SessionLoop {
     engine_.Perform(action);
   }
 
+  // For Status.
+  struct Shown {
+    std::string name;
+    SessionCore::Phase phase = SessionCore::Phase::kIdle;
+    uint64_t step = 0;
+  };
+
+  void BeginTurn();
   void SetFence(const WorkerFence& fence);
   WorkerFence fence() const;
   void SendStoreKey(const Generation& generation, const std::string& key, const std::string& value);
@@ -90,10 +104,12 @@ class SessionLoop {
   bool ever_connected_ = false;
   std::optional<int> exit_code_;
   uint64_t stream_number_ = 0;
-  std::string hang_;  // what this process hung at when it was given up; "" as long as it was not
+  std::atomic<int64_t> turned_;  // when the newest turn began, in nanoseconds of `clock_`
+  std::string hang_;             // what this process hung at when it was given up; "" as long as it was not
 
   mutable Mutex mutex_;
   WorkerFence fence_ GUARDED_BY(mutex_);
+  Shown shown_ GUARDED_BY(mutex_);
   std::shared_ptr<ChiefStream> stream_ GUARDED_BY(mutex_);
 
   ChiefClient client_;

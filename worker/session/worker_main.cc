@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +30,7 @@
 #include "common/net/descriptors.h"
 #include "common/net/rpc.h"
 #include "common/net/token.h"
+#include "common/service_manager/service_manager.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
@@ -39,6 +41,7 @@
 #include "worker/device/device_choice.h"
 #include "worker/notice/notices.h"
 #include "worker/session/end_of_process.h"
+#include "worker/session/peer_host.h"
 #include "worker/session/session_loop.h"
 #include "worker/step/process_memory.h"
 
@@ -65,6 +68,13 @@ Incarnation NewIncarnation() {
 int Fail(const absl::Status& status, int code) {
   WriteLastLine(status, code);
   return code;
+}
+
+// It was asked to leave before it joined.
+int EndPreempted(const absl::Status& why) {
+  LS_LOG(info, why.message());
+  FlushLog();
+  return kExitPreempted;
 }
 
 // From `file`, which may be in a bucket. Codes as ReadCallerToken, and of the storage.
@@ -114,6 +124,18 @@ std::string DumpFolder(const WorkerOptions& options) {
   return "";
 }
 
+// Where the other workers reach this one: as it was told, or by the way to the chief, whose address is waited for.
+absl::StatusOr<std::string> PeerHost(const WorkerOptions& options, const ChiefLocation& location,
+                                     const sigset_t& signals) {
+  if (!options.peer_host.empty()) return options.peer_host;
+  const absl::Duration limit = absl::Seconds(options.connect_timeout_s);
+  absl::StatusOr<std::string> own = AwaitAddressTowards(location, limit, signals);
+  if (own.ok() || absl::IsCancelled(own.status())) return own;
+  const std::string where = absl::StrCat(options.chief, options.chief_file, options.chief_etcd);
+  return absl::UnavailableError(absl::StrCat("no chief was found at ", where, " for ", absl::FormatDuration(limit),
+                                             ": ", own.status().message(), ". Is it running, is the place right?"));
+}
+
 std::string HostName() {
   char name[256] = {};
   gethostname(name, sizeof name - 1);
@@ -142,6 +164,7 @@ int WorkerMain(const WorkerOptions& options) {
   if (device::ClearKernelEnvironment().must_restart) return Fail(ExecuteAgain(), kExitBug);
   const sigset_t signals = BlockStopSignals();
   SurviveTerminal();
+  ServiceManager service;
   RaiseDescriptorLimit();  // one for each peer, and more while they connect
   StartLiveness(options.name.empty() ? "worker" : options.name, DumpFolder(options));
 
@@ -156,7 +179,7 @@ int WorkerMain(const WorkerOptions& options) {
   if (!options.chief.empty()) {
     const absl::StatusOr<HostPort> address = ParseHostPort(options.chief);
     if (!address.ok()) return Fail(address.status(), kExitUsage);
-    if (!IsLoopback(address->host) && IsLoopback(options.peer_host)) {
+    if (!IsLoopback(address->host) && !options.peer_host.empty() && IsLoopback(options.peer_host)) {
       LS_LOG(warn, "the chief is at ", address->host, ", but this worker listens for the others on ", options.peer_host,
              " alone: workers of other machines cannot reach it. Give --peer-host ADDRESS, one of this machine's");
     }
@@ -167,27 +190,28 @@ int WorkerMain(const WorkerOptions& options) {
   const absl::StatusOr<NoticePlan> notices = PlanNotices(options.notices);
   if (!notices.ok()) return Fail(notices.status(), kExitUsage);
   const absl::StatusOr<std::string> token = AwaitToken(options, signals);
-  if (absl::IsCancelled(token.status())) {
-    LS_LOG(info, token.status().message());
-    FlushLog();
-    return kExitPreempted;
-  }
+  if (absl::IsCancelled(token.status())) return EndPreempted(token.status());
   absl::StatusOr<CallerKey> key =
       token.ok() ? CallerKeyOf(*token, Role::kJoin) : absl::StatusOr<CallerKey>(token.status());
   if (!key.ok()) return Fail(key.status(), kExitBadToken);
   if (!options.chief_file.empty() && !IsInBucket(options.chief_file)) key->socket = SocketBeside(options.chief_file);
 
+  const ChiefLocation location{options.chief, options.chief_file, *key, options.chief_etcd};
+  const absl::StatusOr<std::string> peer_host = PeerHost(options, location, signals);
+  if (absl::IsCancelled(peer_host.status())) return EndPreempted(peer_host.status());
+  if (!peer_host.ok()) return Fail(peer_host.status(), kExitChiefUnreachable);
+
   SessionLoop::Options loop_options;
   loop_options.core.incarnation = NewIncarnation();
-  const auto listener = PeerListener::Start(options.peer_host, loop_options.core.incarnation);
+  const auto listener = PeerListener::Start(*peer_host, loop_options.core.incarnation);
   if (!listener.ok()) return Fail(listener.status(), kExitBadJob);
   loop_options.core.preferred_name = options.name;
   loop_options.core.host = HostName();
   loop_options.core.peer_address = (*listener)->address();
   loop_options.core.device = device::WorkerDeviceText(*device);
   loop_options.device = *device;
-  loop_options.chief = {options.chief, options.chief_file, *key, options.chief_etcd};
-  loop_options.peer_host = options.peer_host;
+  loop_options.chief = location;
+  loop_options.peer_host = *peer_host;
   loop_options.peer_listener = listener->get();
   loop_options.connect_timeout = absl::Seconds(options.connect_timeout_s);
   if (!options.record_directory.empty()) {
@@ -195,9 +219,16 @@ int WorkerMain(const WorkerOptions& options) {
                                             loop_options.core.incarnation.ToString().substr(0, 8), ".record");
   }
   SessionLoop loop(std::move(loop_options));
-  const SignalThread signal_thread(signals, [&loop](int) { loop.Terminate(); });
+  const SignalThread signal_thread(signals, [&](int) {
+    service.Stopping();
+    loop.Terminate();
+  });
   const auto watches = WatchNotices(*notices, [&loop](const Notice& notice) { loop.Terminate(notice.grace); });
+  std::optional<ServiceManager::Watch> service_watch;
+  service_watch.emplace(
+      &service, ServiceManager::Subject{[&loop] { return loop.SinceTurn(); }, [&loop] { return loop.Status(); }});
   const int code = loop.Run();
+  service_watch.reset();
   if (code != kExitDone && code != kExitPreempted) WriteLastLine(FirstFailure(), code);
   FlushLog();
   // A computation that does not stop is joined below: the process must not wait for it.

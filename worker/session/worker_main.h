@@ -25,8 +25,9 @@ struct WorkerOptions {
   std::string token_file;
   // Preferred name; empty: the chief chooses one.
   std::string name;
-  // The address of this machine under which peers connect to it.
-  std::string peer_host = "127.0.0.1";
+  // The address of this machine under which peers connect to it; empty: the one that its packets to the chief leave
+  // from.
+  std::string peer_host;
   // Which of its machine's devices it computes on: auto, cpu, cuda or cuda:N.
   std::string device = "auto";
   // Which worker of its machine it is: without a number in `device`, workers take GPUs in turn.

@@ -1,0 +1,77 @@
+#include "worker/session/peer_host.h"
+
+#include <netdb.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "common/clock/clock.h"
+#include "common/job_place/job_place.h"
+#include "common/net/descriptor.h"
+#include "common/net/rpc.h"
+#include "common/status/status_macros.h"
+
+namespace lockstep::worker {
+namespace {
+
+constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 50'000'000};
+constexpr timespec kPauseOfRemote{.tv_sec = 1, .tv_nsec = 0};  // buckets and etcd, whose answers cost time and money
+
+struct FreeAddresses {
+  void operator()(addrinfo* addresses) const { freeaddrinfo(addresses); }
+};
+
+// Of this end of a connection to `to`; "" when no route leads there. A datagram socket connects without a packet.
+std::string OwnEnd(const addrinfo& to) {
+  const Descriptor descriptor(socket(to.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!descriptor.is_open() || connect(descriptor.get(), to.ai_addr, to.ai_addrlen) != 0) return "";
+  sockaddr_storage own = {};
+  socklen_t bytes = sizeof own;
+  char host[NI_MAXHOST] = {};
+  if (getsockname(descriptor.get(), reinterpret_cast<sockaddr*>(&own), &bytes) != 0) return "";
+  if (getnameinfo(reinterpret_cast<sockaddr*>(&own), bytes, host, sizeof host, nullptr, 0, NI_NUMERICHOST) != 0)
+    return "";
+  return host;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> AddressTowards(const std::string& chief) {
+  LS_ASSIGN_OR_RETURN(const HostPort place, ParseHostPort(chief));
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_DGRAM;
+  addrinfo* found = nullptr;
+  const int code = getaddrinfo(place.host.c_str(), absl::StrCat(place.port).c_str(), &hints, &found);
+  const std::unique_ptr<addrinfo, FreeAddresses> addresses(found);
+  if (code != 0) {
+    return absl::UnavailableError(absl::StrCat("the chief's host ", place.host, " is not known: ", gai_strerror(code)));
+  }
+  int error = 0;
+  for (const addrinfo* to = found; to != nullptr; to = to->ai_next) {
+    const std::string own = OwnEnd(*to);
+    if (!own.empty()) return own;
+    error = errno;
+  }
+  return absl::UnavailableError(absl::StrCat("no route leads to the chief at ", chief, " (", std::strerror(error),
+                                             "); --peer-host says at which address other workers reach this one"));
+}
+
+absl::StatusOr<std::string> AwaitAddressTowards(const ChiefLocation& location, absl::Duration limit,
+                                                const sigset_t& signals) {
+  const ChiefClient client(location);
+  const timespec& pause = !location.etcd.empty() || IsInBucket(location.file) ? kPauseOfRemote : kPause;
+  const absl::Time begin = SteadyNow();
+  for (;;) {
+    absl::StatusOr<std::string> own = client.Address();
+    if (own.ok()) own = AddressTowards(*own);
+    if (own.ok() || absl::IsInvalidArgument(own.status()) || SteadyNow() - begin >= limit) return own;
+    const int signal = sigtimedwait(&signals, nullptr, &pause);
+    if (signal > 0 && signal != SIGUSR1) return absl::CancelledError("asked to leave before it joined");
+  }
+}
+
+}  // namespace lockstep::worker
