@@ -1,7 +1,13 @@
 // What most tests include, for the compiler to read once (precompiled_header.bzl). Never included by name: a test says
 // itself what it needs.
+//
+// Threading: nothing is declared here.
+#ifndef LOCKSTEP_BAZEL_TEST_HEADERS_H_
+#define LOCKSTEP_BAZEL_TEST_HEADERS_H_
+
 #include <algorithm>
 #include <atomic>
+#include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -21,8 +27,6 @@
 #include <variant>
 #include <vector>
 
-#include <catch2/catch.hpp>
-
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
@@ -36,3 +40,5 @@
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+
+#endif  // LOCKSTEP_BAZEL_TEST_HEADERS_H_

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs, by name, the Debian packages that Lockstep is built from and trained with. Does nothing for those that
-# are there. Usage: deploy/packages.sh [build|data|test|storage|package|systemd|fuzz]… (build, when none is given). Needs root or sudo.
+# are there. Usage: deploy/packages.sh [build|data|test|storage|package|systemd|ssh|fuzz]… (build, when none is given). Needs root or sudo.
 # Exit 64: no such group. 78: not Debian, no rights, or apt-get failed.
 set -euo pipefail
 
@@ -16,6 +16,7 @@ test=(catch2 libboost-context-dev clang-format git binutils iproute2 libonnx-dev
 storage=(ceph-common ceph-mon ceph-osd radosgw swift-account swift-container swift-object swift-proxy memcached curl openssl)
 package=(binutils ca-certificates dpkg-dev patchelf xz-utils)
 systemd=(debootstrap systemd-container)
+ssh=(iproute2 openssh-client openssh-server)
 fuzz=(clang-14 libclang-rt-14-dev libonnx-testdata)
 
 wanted=()
@@ -27,8 +28,9 @@ for group in "${@:-build}"; do
     storage) wanted+=("${storage[@]}") ;;
     package) wanted+=("${package[@]}") ;;
     systemd) wanted+=("${systemd[@]}") ;;
+    ssh) wanted+=("${ssh[@]}") ;;
     fuzz) wanted+=("${fuzz[@]}") ;;
-    *) echo "packages.sh: unknown group '$group'; the groups are build, data, test, storage, package, systemd and fuzz" >&2; exit 64 ;;
+    *) echo "packages.sh: unknown group '$group'; the groups are build, data, test, storage, package, systemd, ssh and fuzz" >&2; exit 64 ;;
   esac
 done
 

@@ -13,6 +13,8 @@
 #include "deploy/cli/commands.h"
 #include "deploy/cli/doctor.h"
 #include "deploy/cli/documentation.h"
+#include "deploy/cli/hosts.h"
+#include "deploy/cli/ssh_worker.h"
 #include "deploy/cli/usage.h"
 
 namespace lockstep::cli {
@@ -54,6 +56,8 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   int exit_code = lockstep::kExitDone;
   lockstep::cli::AddRun(app, exit_code);
+  lockstep::cli::AddHosts(app, exit_code);
+  lockstep::cli::AddSshWorker(app, exit_code);
   lockstep::cli::AddChief(app, exit_code);
   lockstep::cli::AddWorker(app, exit_code);
   lockstep::cli::AddCheck(app, exit_code);

@@ -74,6 +74,8 @@ void AddWorker(CLI::App& app, int& exit_code) {
       ->capture_default_str()
       ->check(CLI::Range(0, 4095));
   AddNoticeOptions(*command, options->notices);
+  command->add_flag("--notice-eof", options->notices.input,
+                    "Leave as on SIGTERM when the standard input ends, as that of an ssh connection does");
   command->add_option("--connect-timeout", options->connect_timeout_s, "Seconds to try to reach the chief at first")
       ->capture_default_str();
   command->add_option("--record", options->record_directory, "Record every decision in this directory");

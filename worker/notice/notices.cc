@@ -1,11 +1,14 @@
 #include "worker/notice/notices.h"
 
+#include <unistd.h>
+
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/log/log.h"
 #include "common/status/status_macros.h"
 #include "worker/notice/notice_file.h"
+#include "worker/notice/notice_input.h"
 
 namespace lockstep::worker {
 namespace {
@@ -38,6 +41,7 @@ std::unique_ptr<NoticeWatch> Watch(std::unique_ptr<NoticeSource> source, absl::D
 absl::StatusOr<NoticePlan> PlanNotices(const NoticeOptions& options, const std::string& dmi) {
   NoticePlan plan;
   plan.file = options.file;
+  plan.input = options.input;
   LS_ASSIGN_OR_RETURN(plan.cloud, ReadCloud(options.cloud, dmi));
   const absl::StatusOr<HttpEndpoint> endpoint =
       ParseEndpoint(options.endpoint.empty() ? kMetadataEndpoint : options.endpoint);
@@ -57,6 +61,7 @@ std::vector<std::unique_ptr<NoticeWatch>> WatchNotices(const NoticePlan& plan,
   if (!plan.file.empty()) {
     watches.push_back(Watch(std::make_unique<NoticeFile>(plan.file), kLookAtFileEvery, on_notice));
   }
+  if (plan.input) watches.push_back(Watch(std::make_unique<NoticeInput>(STDIN_FILENO), kLookAtFileEvery, on_notice));
   if (plan.cloud != Cloud::kNone) {
     LS_LOG(info, "notices of ", CloudName(plan.cloud), " are looked for at ", plan.endpoint.ToString());
     watches.push_back(Watch(MakeCloudSource(plan.cloud, plan.endpoint), LookEvery(plan.cloud), on_notice));

@@ -21,6 +21,7 @@ struct NoticeOptions {
   std::string cloud = "none";  // aws, gcp, azure, none, or auto: as the machine's firmware says
   std::string endpoint;        // of the metadata server; empty: where clouds have it
   std::string file;            // empty: none
+  bool input = false;          // the end of the standard input
 };
 
 // What they come to. InvalidArgument: an option is wrong.
@@ -28,6 +29,7 @@ struct NoticePlan {
   Cloud cloud = Cloud::kNone;
   HttpEndpoint endpoint;
   std::string file;
+  bool input = false;
 };
 absl::StatusOr<NoticePlan> PlanNotices(const NoticeOptions& options, const std::string& dmi = "/sys/class/dmi/id");
 

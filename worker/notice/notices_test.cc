@@ -12,6 +12,7 @@
 #include "common/sync/queue.h"
 #include "worker/notice/fake_metadata_server.h"
 #include "worker/notice/notice_file.h"
+#include "worker/notice/notice_input.h"
 
 namespace lockstep::worker {
 namespace {
@@ -55,6 +56,22 @@ TEST_CASE("notices: the file that appears is the notice, with the time that stan
   CHECK(source.Look(kNoCancel)->notice.has_value());
   std::filesystem::remove(path);
   CHECK_FALSE(source.Look(kNoCancel)->notice.has_value());
+}
+
+TEST_CASE("notices: an input that ends is the notice, whatever came on it before", "[notice]") {
+  int input[2], cancel[2];
+  REQUIRE(pipe(input) == 0);
+  REQUIRE(pipe(cancel) == 0);
+  NoticeInput source(input[0]);
+  REQUIRE(write(input[1], "text", 4) == 4);
+  REQUIRE(write(cancel[1], "x", 1) == 1);
+  CHECK_FALSE(source.Look(cancel[0])->notice.has_value());  // the watch ends
+
+  char byte = 0;
+  REQUIRE(read(cancel[0], &byte, 1) == 1);
+  close(input[1]);
+  CHECK_THAT(source.Look(cancel[0])->notice->what, Contains("the standard input has ended"));
+  for (const int fd : {input[0], cancel[0], cancel[1]}) close(fd);
 }
 
 TEST_CASE("notices: a file and a server are watched side by side", "[notice]") {

@@ -1,6 +1,7 @@
 #include "worker/session/peer_host.h"
 
 #include <netdb.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -24,6 +25,18 @@ constexpr timespec kPauseOfRemote{.tv_sec = 1, .tv_nsec = 0};  // buckets and et
 struct FreeAddresses {
   void operator()(addrinfo* addresses) const { freeaddrinfo(addresses); }
 };
+
+// The loopback address of its kind, where `to` is one; else "". Loopback needs no route: it may even be down, where
+// chief and worker talk by a socket.
+std::string OwnLoopback(const addrinfo& to) {
+  if (to.ai_family == AF_INET) {
+    const auto* address = reinterpret_cast<const sockaddr_in*>(to.ai_addr);
+    return (ntohl(address->sin_addr.s_addr) >> 24) == IN_LOOPBACKNET ? "127.0.0.1" : "";
+  }
+  if (to.ai_family != AF_INET6) return "";
+  const auto* address = reinterpret_cast<const sockaddr_in6*>(to.ai_addr);
+  return IN6_IS_ADDR_LOOPBACK(&address->sin6_addr) ? "::1" : "";
+}
 
 // Of this end of a connection to `to`; "" when no route leads there. A datagram socket connects without a packet.
 std::string OwnEnd(const addrinfo& to) {
@@ -52,7 +65,8 @@ absl::StatusOr<std::string> AddressTowards(const std::string& chief) {
   }
   int error = 0;
   for (const addrinfo* to = found; to != nullptr; to = to->ai_next) {
-    const std::string own = OwnEnd(*to);
+    std::string own = OwnLoopback(*to);
+    if (own.empty()) own = OwnEnd(*to);
     if (!own.empty()) return own;
     error = errno;
   }

@@ -124,6 +124,20 @@ std::string DumpFolder(const WorkerOptions& options) {
   return "";
 }
 
+// Exactly one place of the chief, and one that can be. Warns of a worker that no other machine would reach.
+absl::Status CheckChiefOptions(const WorkerOptions& options) {
+  const int given = !options.chief.empty() + !options.chief_file.empty() + !options.chief_etcd.empty();
+  if (given != 1) return absl::InvalidArgumentError("give the chief's address: --chief HOST:PORT");
+  if (!options.chief_etcd.empty()) return EtcdClient::Open(options.chief_etcd).status();
+  if (options.chief.empty()) return absl::OkStatus();
+  LS_ASSIGN_OR_RETURN(const HostPort address, ParseHostPort(options.chief));
+  if (!IsLoopback(address.host) && !options.peer_host.empty() && IsLoopback(options.peer_host)) {
+    LS_LOG(warn, "the chief is at ", address.host, ", but this worker listens for the others on ", options.peer_host,
+           " alone: workers of other machines cannot reach it. Give --peer-host ADDRESS, one of this machine's");
+  }
+  return absl::OkStatus();
+}
+
 // Where the other workers reach this one: as it was told, or by the way to the chief, whose address is waited for.
 absl::StatusOr<std::string> PeerHost(const WorkerOptions& options, const ChiefLocation& location,
                                      const sigset_t& signals) {
@@ -168,22 +182,8 @@ int WorkerMain(const WorkerOptions& options) {
   RaiseDescriptorLimit();  // one for each peer, and more while they connect
   StartLiveness(options.name.empty() ? "worker" : options.name, DumpFolder(options));
 
-  const int given = !options.chief.empty() + !options.chief_file.empty() + !options.chief_etcd.empty();
-  if (given != 1) {
-    return Fail(absl::InvalidArgumentError("give the chief's address: --chief HOST:PORT"), kExitUsage);
-  }
-  if (!options.chief_etcd.empty()) {
-    const absl::Status usable = EtcdClient::Open(options.chief_etcd).status();
-    if (!usable.ok()) return Fail(usable, kExitUsage);
-  }
-  if (!options.chief.empty()) {
-    const absl::StatusOr<HostPort> address = ParseHostPort(options.chief);
-    if (!address.ok()) return Fail(address.status(), kExitUsage);
-    if (!IsLoopback(address->host) && !options.peer_host.empty() && IsLoopback(options.peer_host)) {
-      LS_LOG(warn, "the chief is at ", address->host, ", but this worker listens for the others on ", options.peer_host,
-             " alone: workers of other machines cannot reach it. Give --peer-host ADDRESS, one of this machine's");
-    }
-  }
+  const absl::Status usable = CheckChiefOptions(options);
+  if (!usable.ok()) return Fail(usable, kExitUsage);
   absl::StatusOr<device::WorkerDevice> device = device::ParseWorkerDevice(options.device);
   if (!device.ok()) return Fail(device.status(), kExitUsage);
   device->local_rank = options.local_rank;
