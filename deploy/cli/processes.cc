@@ -73,6 +73,11 @@ void AddWorker(CLI::App& app, int& exit_code) {
                    "Which worker of its machine it is: workers without a number in --device take GPUs in turn")
       ->capture_default_str()
       ->check(CLI::Range(0, 4095));
+  auto data_roots = std::make_shared<std::vector<std::string>>();
+  command
+      ->add_option("--data-root", *data_roots,
+                   "FROM=TO: what the job's data has below the folder FROM lies below TO on this machine")
+      ->allow_extra_args(false);
   AddNoticeOptions(*command, options->notices);
   command->add_flag("--notice-eof", options->notices.input,
                     "Leave as on SIGTERM when the standard input ends, as that of an ssh connection does");
@@ -80,7 +85,15 @@ void AddWorker(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_option("--record", options->record_directory, "Record every decision in this directory");
   command->add_option("--cause-fd", options->cause_fd)->group("");
-  command->callback([options, job, &exit_code] {
+  command->callback([options, job, data_roots, &exit_code] {
+    for (const std::string& text : *data_roots) {
+      absl::StatusOr<worker::DataRoot> root = worker::ParseDataRoot(text);
+      if (!root.ok()) {
+        exit_code = Fail(root.status(), kExitUsage);
+        return;
+      }
+      options->data_roots.push_back(*std::move(root));
+    }
     if (!job->empty()) {
       options->chief_file = JoinPath(*job, layout::kAddress);
       if (options->token_file.empty()) options->token_file = JoinPath(*job, layout::kToken);

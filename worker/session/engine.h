@@ -27,6 +27,7 @@
 #include "worker/device/device_choice.h"
 #include "worker/session/actions.h"
 #include "worker/session/chief_client.h"
+#include "worker/session/data_roots.h"
 #include "worker/session/events.h"
 #include "worker/session/session_store.h"
 #include "worker/snapshot/snapshot_store.h"
@@ -53,6 +54,8 @@ class Engine {
     std::function<void(const Generation&, const std::string& key, const std::string& value)> send_store;
     // What this worker was told to compute on.
     device::WorkerDevice device;
+    // Where this machine has the job's data.
+    std::vector<DataRoot> data_roots;
   };
 
   explicit Engine(Options options);

@@ -77,7 +77,8 @@ std::unique_ptr<Replica> Engine::MakeReplica(const std::string& metagraph, const
   const auto fetch = [&]() -> absl::StatusOr<std::unique_ptr<Replica>> {
     LS_ASSIGN_OR_RETURN(const std::string yaml,
                         FetchPatiently([&](const auto& fence) { return client.FetchJob(fence); }));
-    LS_ASSIGN_OR_RETURN(const JobSpec job, ParseJob(yaml, "/job.yaml"));
+    LS_ASSIGN_OR_RETURN(JobSpec job, ParseJob(yaml, "/job.yaml"));
+    MoveData(options_.data_roots, job);
     ApplyLogSettings(job);
     peer_security_ = PeerSecurityOf(job);
     LS_ASSIGN_OR_RETURN(const std::string graph,

@@ -62,7 +62,8 @@ SessionLoop::SessionLoop(Options options)
                .fence = [this] { return fence(); },
                .send_store = [this](const Generation& generation, const std::string& key,
                                     const std::string& value) { SendStoreKey(generation, key, value); },
-               .device = options_.device}),
+               .device = options_.device,
+               .data_roots = options_.data_roots}),
       uploader_(options_.chief.key,
                 [this](const ShareJob& job, const absl::Status& status) {
                   if (status.ok()) {

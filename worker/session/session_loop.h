@@ -37,6 +37,7 @@ class SessionLoop {
     std::string record_path;                // empty: nothing is recorded
     absl::Duration connect_timeout;
     device::WorkerDevice device;  // what this worker was told to compute on
+    std::vector<DataRoot> data_roots;
   };
 
   explicit SessionLoop(Options options);

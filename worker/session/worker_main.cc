@@ -210,6 +210,7 @@ int WorkerMain(const WorkerOptions& options) {
   loop_options.core.peer_address = (*listener)->address();
   loop_options.core.device = device::WorkerDeviceText(*device);
   loop_options.device = *device;
+  loop_options.data_roots = options.data_roots;
   loop_options.chief = location;
   loop_options.peer_host = *peer_host;
   loop_options.peer_listener = listener->get();

@@ -6,9 +6,11 @@
 #define LOCKSTEP_WORKER_SESSION_WORKER_MAIN_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "worker/notice/notices.h"
+#include "worker/session/data_roots.h"
 
 namespace lockstep::worker {
 
@@ -32,6 +34,8 @@ struct WorkerOptions {
   std::string device = "auto";
   // Which worker of its machine it is: without a number in `device`, workers take GPUs in turn.
   int local_rank = 0;
+  // Where this machine has the job's data.
+  std::vector<DataRoot> data_roots;
   // What announces that its machine is taken away, besides SIGTERM.
   NoticeOptions notices;
   // How long to try to reach the chief for the first time before exiting with 69.
