@@ -7,15 +7,18 @@
 #   --simulate COUNT                           how many fault schedules run, the same seeds in every run, with a tenth
 #                                              of fresh ones after them, and a twentieth on the chief's own storage
 #                                              (1,000; 0: none); --only leaves them out
+#   --cluster                                  also the packages and real engines: tests/package/package.sh and
+#                                              tests/cluster/*.sh (root, the network, about 20 minutes)
 #   --chaos SECONDS                            how long random faults hit real processes (120; 0: not at all); --only
 #                                              and --sanitize leave it out
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-build_only=0 only='' simulate=1000 chaos=120 flags=()
+build_only=0 only='' simulate=1000 chaos=120 cluster=0 flags=()
 while [ $# -gt 0 ]; do
   case "$1" in
     --build-only) build_only=1 ;;
+    --cluster) cluster=1 ;;
     --only) only=${2:?--only needs a pattern}; shift ;;
     --only=*) only=${1#*=} ;;
     --sanitize=address | --sanitize=undefined | --sanitize=thread) flags+=("--config=${1#*=}") ;;
@@ -94,6 +97,14 @@ if [ ${#flags[@]} -eq 0 ] && [ -z "$only" ] && [ "$chaos" -gt 0 ]; then
   chaos_log=$(mktemp)
   tests/e2e/chaos.sh "$chaos" | tee "$chaos_log" || true
   count_log "$chaos_log"
+fi
+
+if [ "$cluster" = 1 ]; then
+  for script in tests/package/package.sh tests/cluster/{kubernetes,slurm,ssh,systemd}.sh; do
+    script_log=$(mktemp)
+    "$script" 2>&1 | tee "$script_log" || true
+    count_log "$script_log"
+  done
 fi
 
 simulator=bazel-bin/tests/simulation/simulation_main

@@ -1,18 +1,67 @@
 // `lockstep chief` and `lockstep worker`: one process of the job, started by hand.
+#include <algorithm>
+#include <cstdlib>
+#include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "chief/server/chief_main.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/status/exit_code.h"
+#include "common/status/status_macros.h"
 #include "common/storage/files.h"
 #include "deploy/cli/commands.h"
+#include "deploy/cli/launcher.h"
 #include "deploy/cli/notice_options.h"
 #include "worker/device/evaluate_node.h"
 #include "worker/session/inspect_data.h"
 #include "worker/session/worker_main.h"
 
 namespace lockstep::cli {
+
+namespace {
+
+// Exactly one of these says where the chief is.
+constexpr const char* kChiefOptions[] = {"--chief", "--chief-file", "--job", "--etcd"};
+
+// What was not given on the command line is what a launcher says.
+absl::Status TakeFromLauncher(const CLI::App& command, worker::WorkerOptions& options) {
+  LS_ASSIGN_OR_RETURN(const std::optional<LaunchedTask> task,
+                      ThisLaunchedTask([](const char* name) -> const char* { return std::getenv(name); }));
+  if (!task.has_value()) return absl::OkStatus();
+  std::vector<std::string> taken;
+  const auto given = [&command](const char* option) { return command.count(option) > 0; };
+  if (!task->chief.empty() && std::none_of(std::begin(kChiefOptions), std::end(kChiefOptions), given)) {
+    options.chief = task->chief;
+    taken.push_back(absl::StrCat("--chief ", task->chief));
+  }
+  if (!given("--name")) {
+    options.name = task->name;
+    taken.push_back(absl::StrCat("--name ", task->name));
+  }
+  if (task->local_rank.has_value() && !given("--local-rank")) {
+    options.local_rank = *task->local_rank;
+    taken.push_back(absl::StrCat("--local-rank ", *task->local_rank));
+  }
+  if (!taken.empty())
+    options.assumed = absl::StrCat("by ", task->by, " of the environment: ", absl::StrJoin(taken, " "));
+  return absl::OkStatus();
+}
+
+absl::Status ReadDataRoots(const std::vector<std::string>& texts, worker::WorkerOptions& options) {
+  for (const std::string& text : texts) {
+    LS_ASSIGN_OR_RETURN(worker::DataRoot root, worker::ParseDataRoot(text));
+    options.data_roots.push_back(std::move(root));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 void AddChief(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("chief", "Run the chief of a job; workers connect to it");
@@ -85,14 +134,12 @@ void AddWorker(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_option("--record", options->record_directory, "Record every decision in this directory");
   command->add_option("--cause-fd", options->cause_fd)->group("");
-  command->callback([options, job, data_roots, &exit_code] {
-    for (const std::string& text : *data_roots) {
-      absl::StatusOr<worker::DataRoot> root = worker::ParseDataRoot(text);
-      if (!root.ok()) {
-        exit_code = Fail(root.status(), kExitUsage);
-        return;
-      }
-      options->data_roots.push_back(*std::move(root));
+  command->callback([command, options, job, data_roots, &exit_code] {
+    absl::Status read = ReadDataRoots(*data_roots, *options);
+    read.Update(TakeFromLauncher(*command, *options));
+    if (!read.ok()) {
+      exit_code = Fail(read, kExitUsage);
+      return;
     }
     if (!job->empty()) {
       options->chief_file = JoinPath(*job, layout::kAddress);

@@ -181,6 +181,7 @@ int WorkerMain(const WorkerOptions& options) {
   ServiceManager service;
   RaiseDescriptorLimit();  // one for each peer, and more while they connect
   StartLiveness(options.name.empty() ? "worker" : options.name, DumpFolder(options));
+  if (!options.assumed.empty()) LS_LOG(info, options.assumed);
 
   const absl::Status usable = CheckChiefOptions(options);
   if (!usable.ok()) return Fail(usable, kExitUsage);

@@ -42,6 +42,8 @@ struct WorkerOptions {
   int connect_timeout_s = 60;
   // Not empty: every event and action of the core is recorded in this directory, one file per start.
   std::string record_directory;
+  // What was taken from the environment in place of options, for people; "": nothing.
+  std::string assumed;
   // A pipe to the supervisor, which says why this process failed behind everybody's last words; -1: none.
   int cause_fd = -1;
 };
