@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs, by name, the Debian packages that Lockstep is built from and trained with. Does nothing for those that
-# are there. Usage: deploy/packages.sh [build|data|test|storage|package|fuzz]… (build, when none is given). Needs root or sudo.
+# are there. Usage: deploy/packages.sh [build|data|test|storage|package|fuzz|slurm]…
+# (build, when none is given). Needs root or sudo.
 # Exit 64: no such group. 78: not Debian, no rights, or apt-get failed.
 set -euo pipefail
 
@@ -16,6 +17,7 @@ test=(catch2 libboost-context-dev clang-format git binutils iproute2 libonnx-dev
 storage=(ceph-common ceph-mon ceph-osd radosgw swift-account swift-container swift-object swift-proxy memcached curl openssl)
 package=(binutils ca-certificates dpkg-dev patchelf xz-utils)
 fuzz=(clang-14 libclang-rt-14-dev libonnx-testdata)
+slurm=(slurmctld slurmd slurm-client munge iproute2)
 
 wanted=()
 for group in "${@:-build}"; do
@@ -26,7 +28,8 @@ for group in "${@:-build}"; do
     storage) wanted+=("${storage[@]}") ;;
     package) wanted+=("${package[@]}") ;;
     fuzz) wanted+=("${fuzz[@]}") ;;
-    *) echo "packages.sh: unknown group '$group'; the groups are build, data, test, storage, package and fuzz" >&2; exit 64 ;;
+    slurm) wanted+=("${slurm[@]}") ;;
+    *) echo "packages.sh: unknown group '$group'; the groups are build, data, test, storage, package, fuzz and slurm" >&2; exit 64 ;;
   esac
 done
 

@@ -55,6 +55,7 @@ int main(int argc, char** argv) {
   lockstep::cli::AddRun(app, exit_code);
   lockstep::cli::AddChief(app, exit_code);
   lockstep::cli::AddWorker(app, exit_code);
+  lockstep::cli::AddSlurm(app, exit_code);
   lockstep::cli::AddCheck(app, exit_code);
   lockstep::cli::AddProfile(app, exit_code);
   lockstep::cli::AddStatus(app, exit_code);

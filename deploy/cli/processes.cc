@@ -1,18 +1,36 @@
 // `lockstep chief` and `lockstep worker`: one process of the job, started by hand.
+#include <cstdlib>
 #include <memory>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "chief/server/chief_main.h"
 #include "common/checkpoint_format/naming.h"
+#include "common/net/listen.h"
 #include "common/status/exit_code.h"
 #include "common/storage/files.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/notice_options.h"
+#include "deploy/cli/slurm_task.h"
 #include "worker/device/evaluate_node.h"
 #include "worker/session/inspect_data.h"
 #include "worker/session/worker_main.h"
 
 namespace lockstep::cli {
+namespace {
+
+// In a task that srun started, what was not given on the command line is what Slurm says.
+void TakeFromSlurm(const CLI::App& command, worker::WorkerOptions& options) {
+  const auto task = ThisSlurmTask([](const char* name) -> const char* { return std::getenv(name); });
+  if (!task.has_value()) return;
+  const auto open = [&command](const char* option) { return command.count(option) == 0; };
+  if (open("--name")) options.name = task->name;
+  if (open("--local-rank")) options.local_rank = task->local_rank;
+  // Where the node's name is none of an address, the default stays.
+  if (open("--peer-host") && CheckListen(absl::StrCat(task->node, ":0")).ok()) options.peer_host = task->node;
+}
+
+}  // namespace
 
 void AddChief(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("chief", "Run the chief of a job; workers connect to it");
@@ -60,8 +78,11 @@ void AddWorker(CLI::App& app, int& exit_code) {
       ->excludes("--job");
   command->add_option("--token-file", options->token_file,
                       "The job's token, DIR/chief/token (default: the variable LOCKSTEP_TOKEN)");
-  command->add_option("--name", options->name, "Preferred name (default: the chief chooses)");
-  command->add_option("--peer-host", options->peer_host, "The address under which the other workers reach this one")
+  command->add_option("--name", options->name,
+                      "Preferred name (default: the chief chooses; of a Slurm task NODE-PROCID)");
+  command
+      ->add_option("--peer-host", options->peer_host,
+                   "The address under which the other workers reach this one (of a Slurm task: its node's name)")
       ->capture_default_str();
   command
       ->add_option("--device", options->device,
@@ -69,7 +90,8 @@ void AddWorker(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command
       ->add_option("--local-rank", options->local_rank,
-                   "Which worker of its machine it is: workers without a number in --device take GPUs in turn")
+                   "Which worker of its machine it is (of a Slurm task: SLURM_LOCALID): workers without a number in "
+                   "--device take GPUs in turn")
       ->capture_default_str()
       ->check(CLI::Range(0, 4095));
   AddNoticeOptions(*command, options->notices);
@@ -77,7 +99,8 @@ void AddWorker(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_option("--record", options->record_directory, "Record every decision in this directory");
   command->add_option("--cause-fd", options->cause_fd)->group("");
-  command->callback([options, job, &exit_code] {
+  command->callback([command, options, job, &exit_code] {
+    TakeFromSlurm(*command, *options);
     if (!job->empty()) {
       options->chief_file = JoinPath(*job, layout::kAddress);
       if (options->token_file.empty()) options->token_file = JoinPath(*job, layout::kToken);

@@ -44,6 +44,7 @@ constexpr absl::Duration kMostAskLimit = absl::Seconds(2);
 constexpr absl::Duration kStuckAfterGrace = absl::Seconds(5);
 constexpr int kTailLines = 15;
 constexpr std::streamoff kTailBytes = 64 << 10;  // of a log of any length
+constexpr char kPeerHost[] = "127.0.0.1";        // also where Slurm would say another one
 constexpr char kAddressPrefix[] = "run-";
 constexpr char kAddressSuffix[] = ".address";
 constexpr std::chrono::hours kOldAddress(24);
@@ -112,9 +113,10 @@ class LocalRun {
                                  absl::StrCat(workers_), "--address-file", AddressPath()});
       for (const std::string& set : options_.overrides) words.insert(words.end(), {"--set", set});
     } else {
-      words.insert(words.end(), {"worker", "--chief-file", AddressPath(), "--token-file",
-                                 absl::StrCat(directory_, "/", layout::kToken), "--name", supervisor::RoleName(role),
-                                 "--device", options_.device, "--local-rank", absl::StrCat(role.index)});
+      words.insert(words.end(),
+                   {"worker", "--chief-file", AddressPath(), "--token-file",
+                    absl::StrCat(directory_, "/", layout::kToken), "--name", supervisor::RoleName(role), "--peer-host",
+                    kPeerHost, "--device", options_.device, "--local-rank", absl::StrCat(role.index)});
       const std::vector<std::string> notices = NoticeWords(options_.notices);
       words.insert(words.end(), notices.begin(), notices.end());
     }

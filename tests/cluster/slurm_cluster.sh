@@ -104,16 +104,20 @@ cluster_idle() { [ "$(sinfo -h -N -t idle -o %N -p low | wc -l)" = "$cluster_nod
 
 node_up() { cluster_start "n$1" slurmd -D -N "n$1"; }
 
-# What runs on a node has slurmd or slurmstepd with the node's name above it, or the name in its environment.
+# What slurmd starts on a node has the node's name in its environment, but for slurmstepd, which is its parent. Daemons
+# end first: they must not tell anybody.
 node_lost() {
-  local process
+  local process daemons=() others=()
+  for process in $(pgrep -f "^slurmd -D -N n$1\$"); do daemons+=("$process"); done
   for process in /proc/[0-9]*; do
     process=${process#/proc/}
-    if tr '\0' ' ' <"/proc/$process/cmdline" 2>/dev/null | grep -qE "^slurmd .*-N n$1 " ||
-      tr '\0' '\n' <"/proc/$process/environ" 2>/dev/null | grep -qx "SLURMD_NODENAME=n$1"; then
-      kill -KILL "$process" 2>/dev/null || true
-    fi
+    tr '\0' '\n' <"/proc/$process/environ" 2>/dev/null | grep -qx "SLURMD_NODENAME=n$1" || continue
+    others+=("$process")
+    process=$(ps -o ppid= -p "$process" | tr -d ' ')
+    [[ $(cat "/proc/$process/comm" 2>/dev/null) != slurmstepd ]] || daemons+=("$process")
   done
+  kill -KILL "${daemons[@]}" 2>/dev/null || true
+  kill -KILL "${others[@]}" 2>/dev/null || true
 }
 
 node_forgotten() { cluster_await 60 sh -c "sinfo -h -N -n n$1 -o %T | grep -qE '^down'"; }
