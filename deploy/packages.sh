@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs, by name, the Debian packages that Lockstep is built from and trained with. Does nothing for those that
-# are there. Usage: deploy/packages.sh [build|data|test|storage|package|systemd|ssh|fuzz]… (build, when none is given). Needs root or sudo.
+# are there. Usage: deploy/packages.sh [build|data|test|storage|package|systemd|ssh|slurm|fuzz]…
+# (build, when none is given). Needs root or sudo.
 # Exit 64: no such group. 78: not Debian, no rights, or apt-get failed.
 set -euo pipefail
 
@@ -18,6 +19,7 @@ package=(binutils ca-certificates dpkg-dev patchelf xz-utils)
 systemd=(debootstrap systemd-container)
 ssh=(iproute2 openssh-client openssh-server)
 fuzz=(clang-14 libclang-rt-14-dev libonnx-testdata)
+slurm=(slurmctld slurmd slurm-client munge iproute2)
 
 wanted=()
 for group in "${@:-build}"; do
@@ -30,7 +32,8 @@ for group in "${@:-build}"; do
     systemd) wanted+=("${systemd[@]}") ;;
     ssh) wanted+=("${ssh[@]}") ;;
     fuzz) wanted+=("${fuzz[@]}") ;;
-    *) echo "packages.sh: unknown group '$group'; the groups are build, data, test, storage, package, systemd, ssh and fuzz" >&2; exit 64 ;;
+    slurm) wanted+=("${slurm[@]}") ;;
+    *) echo "packages.sh: unknown group '$group'; the groups are build, data, test, storage, package, systemd, ssh, slurm and fuzz" >&2; exit 64 ;;
   esac
 done
 

@@ -80,6 +80,23 @@ TEST_CASE("coordinator: the last copy does not leave before it is saved", "[core
   CHECK_FALSE(chief.ended());
 }
 
+TEST_CASE("coordinator: a stop after every worker has left in order waits for none of them", "[core]") {
+  ChiefHarness chief({.workers = 2});
+  chief.StepTo(10);
+  for (int i : {0, 1}) {
+    chief.worker(i).leaving = true;
+    chief.Say(i, LeaveIntent{absl::Seconds(25)});
+  }
+  chief.MeetAtBoundary();
+  REQUIRE(chief.worker(0).exit_code == 75);
+  REQUIRE(chief.worker(1).exit_code == 75);
+
+  chief.Do(StopRequested{"SIGTERM", 75});
+
+  CHECK(chief.View().published_step == 10);
+  CHECK(chief.Last<Exit>().code == 75);
+}
+
 TEST_CASE("coordinator: while the storage refuses, last copies of older steps make room for a newer one", "[core]") {
   ChiefHarness chief({.workers = 1});
   chief.storage_error = "no space left";

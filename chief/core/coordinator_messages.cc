@@ -228,9 +228,10 @@ void Coordinator::OnMessage(Worker& worker, const LeaveIntent& message) {
 
 void Coordinator::OnMessage(Worker& worker, const Left& message) {
   const Incarnation id = worker.id();
+  const std::string name = worker.name();
   Lose(id, message.exit_code == kExitPreempted ? WorkerChange::kPreempted : WorkerChange::kLost,
        absl::StrCat("it left: ", message.reason), /*close=*/true);
-  gone_.SaidGoodbye(id);
+  gone_.SaidGoodbye(id, name);
 }
 
 void Coordinator::OnMessage(Worker& worker, const ErrorReport& message) {

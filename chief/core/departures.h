@@ -26,6 +26,7 @@ class Departures {
     reasons_.erase(name);
     reported_error_.erase(name);
     exited_.erase(name);
+    goodbyes_.erase(name);
     std::erase_if(may_return_, [&](const auto& entry) { return entry.second.name == name || entry.first == id; });
     std::erase_if(to_hear_, [&](const auto& entry) { return entry.second == name && entry.first != id; });
   }
@@ -44,7 +45,8 @@ class Departures {
     if (reasons_.size() < kMaxWorkers) reasons_[name] = reason;
   }
   // It said so itself: it knows all it has to, and does not come back.
-  void SaidGoodbye(const Incarnation& id) {
+  void SaidGoodbye(const Incarnation& id, const std::string& name) {
+    if (goodbyes_.size() < kMaxWorkers) goodbyes_[name] = id;
     to_hear_.erase(id);
     may_return_.erase(id);
   }
@@ -72,8 +74,10 @@ class Departures {
   uint64_t preemptions() const { return preemptions_; }
 
   // ---- the end of the job
-  // This worker is to hear of it, unless its process is known to end anyway.
+  // This worker is to hear of it, unless it has said goodbye or its process is known to end anyway.
   void MustHear(const Incarnation& id, const std::string& name) {
+    const auto goodbye = goodbyes_.find(name);
+    if (goodbye != goodbyes_.end() && goodbye->second == id) return;
     if (exited_.count(name) == 0 && reported_error_.count(name) == 0) to_hear_[id] = name;
   }
   void IsTold(const Incarnation& id, const std::string& name) { to_hear_[id] = name; }
@@ -98,11 +102,12 @@ class Departures {
     absl::Time since;
   };
 
-  std::map<std::string, std::string> reasons_;  // name → why, for messages
-  std::map<std::string, absl::Time> exited_;    // names whose process a supervisor saw end, and when it said so
-  std::set<std::string> reported_error_;        // names
-  std::map<Incarnation, Lost> may_return_;      // lost their sessions, and were not seen to end
-  std::map<Incarnation, std::string> to_hear_;  // of the end, with their names
+  std::map<std::string, std::string> reasons_;   // name → why, for messages
+  std::map<std::string, absl::Time> exited_;     // names whose process a supervisor saw end, and when it said so
+  std::map<std::string, Incarnation> goodbyes_;  // by name
+  std::set<std::string> reported_error_;         // names
+  std::map<Incarnation, Lost> may_return_;       // lost their sessions, and were not seen to end
+  std::map<Incarnation, std::string> to_hear_;   // of the end, with their names
   absl::Time holder_lost_ = absl::InfinitePast();
   uint64_t losses_ = 0;
   uint64_t preemptions_ = 0;

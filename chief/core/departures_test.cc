@@ -59,7 +59,7 @@ TEST_CASE("departures: those that said goodbye, or gave up long ago, are not wai
   gone.Went(kFirst, "worker-0", WorkerChange::kLost, true, kNow);
   gone.Went(kSecond, "worker-1", WorkerChange::kLost, true, kNow);
 
-  gone.SaidGoodbye(kFirst);
+  gone.SaidGoodbye(kFirst, "worker-0");
   CHECK(gone.AllHeard());
   CHECK_FALSE(gone.NobodyMayReturn());
   gone.GiveUpBefore(kNow + absl::Seconds(1));
@@ -73,6 +73,11 @@ TEST_CASE("departures: who has to hear of the end", "[core]") {
   gone.MustHear(kFirst, "worker-0");  // its process ends by itself
   CHECK(gone.AllHeard());
 
+  gone.SaidGoodbye(kSecond, "worker-1");
+  gone.MustHear(kSecond, "worker-1");  // it left before the end
+  CHECK(gone.AllHeard());
+
+  gone.Came(kSecond, "worker-1");
   gone.MustHear(kSecond, "worker-1");
   CHECK_FALSE(gone.AllHeard());
   SECTION("not one whose process ended after its session") {

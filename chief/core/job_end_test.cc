@@ -101,7 +101,7 @@ TEST_CASE("job end: the chief goes when all have heard", "[core]") {
   CHECK_FALSE(test.end.MayExit(test.Now(), test.life, test.gone));
 
   test.Remove(0);
-  test.gone.SaidGoodbye(test.Id(0));
+  test.gone.SaidGoodbye(test.Id(0), "worker-0");
   CHECK(test.end.MayExit(test.Now(), test.life, test.gone));
 }
 
@@ -110,7 +110,7 @@ TEST_CASE("job end: a later chief does not know the members, and waits a moment;
   test.Finish();
   test.Remove(0);
   SECTION("a moment") {
-    test.gone.SaidGoodbye(test.Id(0));
+    test.gone.SaidGoodbye(test.Id(0), "worker-0");
     CHECK_FALSE(test.end.MayExit(test.Now(), test.life, test.gone));
     CHECK(test.end.MayExit(test.TickAfter(absl::Seconds(5)), test.life, test.gone));
   }

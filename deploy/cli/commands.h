@@ -12,6 +12,7 @@
 namespace lockstep::cli {
 
 void AddRun(CLI::App& app, int& exit_code);
+void AddSlurm(CLI::App& app, int& exit_code);
 void AddChief(CLI::App& app, int& exit_code);
 void AddWorker(CLI::App& app, int& exit_code);
 void AddCheck(CLI::App& app, int& exit_code);

@@ -60,6 +60,7 @@ int main(int argc, char** argv) {
   lockstep::cli::AddSshWorker(app, exit_code);
   lockstep::cli::AddChief(app, exit_code);
   lockstep::cli::AddWorker(app, exit_code);
+  lockstep::cli::AddSlurm(app, exit_code);
   lockstep::cli::AddCheck(app, exit_code);
   lockstep::cli::AddDoctor(app, exit_code);
   lockstep::cli::AddProfile(app, exit_code);

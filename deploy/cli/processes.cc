@@ -18,21 +18,25 @@
 #include "deploy/cli/commands.h"
 #include "deploy/cli/launcher.h"
 #include "deploy/cli/notice_options.h"
+#include "deploy/cli/slurm_task.h"
 #include "worker/device/evaluate_node.h"
 #include "worker/session/inspect_data.h"
 #include "worker/session/worker_main.h"
 
 namespace lockstep::cli {
-
 namespace {
 
 // Exactly one of these says where the chief is.
 constexpr const char* kChiefOptions[] = {"--chief", "--chief-file", "--job", "--etcd"};
 
+const char* Variable(const char* name) { return std::getenv(name); }
+
 // What was not given on the command line is what a launcher says.
 absl::Status TakeFromLauncher(const CLI::App& command, worker::WorkerOptions& options) {
-  LS_ASSIGN_OR_RETURN(const std::optional<LaunchedTask> task,
-                      ThisLaunchedTask([](const char* name) -> const char* { return std::getenv(name); }));
+  LS_ASSIGN_OR_RETURN(std::optional<LaunchedTask> task, ThisLaunchedTask(Variable));
+  if (const auto slurm = ThisSlurmTask(Variable); slurm.has_value() && !task.has_value()) {
+    task = LaunchedTask{.by = "Slurm", .name = slurm->name, .local_rank = slurm->local_rank};
+  }
   if (!task.has_value()) return absl::OkStatus();
   std::vector<std::string> taken;
   const auto given = [&command](const char* option) { return command.count(option) > 0; };
@@ -49,7 +53,7 @@ absl::Status TakeFromLauncher(const CLI::App& command, worker::WorkerOptions& op
     taken.push_back(absl::StrCat("--local-rank ", *task->local_rank));
   }
   if (!taken.empty())
-    options.assumed = absl::StrCat("by ", task->by, " of the environment: ", absl::StrJoin(taken, " "));
+    options.assumed = absl::StrCat("by ", task->by, " in the environment: ", absl::StrJoin(taken, " "));
   return absl::OkStatus();
 }
 
@@ -109,7 +113,8 @@ void AddWorker(CLI::App& app, int& exit_code) {
       ->excludes("--job");
   command->add_option("--token-file", options->token_file,
                       "The job's token, DIR/chief/token (default: the variable LOCKSTEP_TOKEN)");
-  command->add_option("--name", options->name, "Preferred name (default: the chief chooses)");
+  command->add_option("--name", options->name,
+                      "Preferred name (default: the chief chooses; of a Slurm task NODE-PROCID)");
   command->add_option("--peer-host", options->peer_host,
                       "The address under which the other workers reach this one (default: the one that its packets to "
                       "the chief leave from)");
@@ -119,7 +124,8 @@ void AddWorker(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command
       ->add_option("--local-rank", options->local_rank,
-                   "Which worker of its machine it is: workers without a number in --device take GPUs in turn")
+                   "Which worker of its machine it is (of a Slurm task: SLURM_LOCALID): workers without a number in "
+                   "--device take GPUs in turn")
       ->capture_default_str()
       ->check(CLI::Range(0, 4095));
   auto data_roots = std::make_shared<std::vector<std::string>>();

@@ -1,0 +1,211 @@
+#!/usr/bin/env bash
+# Lockstep on a real Slurm of virtual nodes (slurm_cluster.sh), hit by what Slurm does to jobs in life: steps that are
+# cancelled, preemption, time limits, nodes that die, workers that come and go, a job that is wrong. Every job that goes
+# on has to end COMPLETED, with the digest of an undisturbed run. Installs Slurm where it is missing; needs root.
+#   --lockstep PATH   the program (default: bazel-bin/deploy/cli/lockstep)
+#   --only WORD       only the tests with this word in their names: plain, step, preemption, time, growth, node, cancel, bad
+#   --keep DIR        where the cluster's and the jobs' files go, and stay (default: a folder that is removed)
+# The last line is `N passed, N failed`. Exit 0 only if nothing failed; 64: usage; 70: Slurm does not start; 78: not root.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+top=$(cd "$here/../.." && pwd)
+# shellcheck source=tests/cluster/slurm_cluster.sh
+source "$here/slurm_cluster.sh"
+
+lockstep=$top/bazel-bin/deploy/cli/lockstep only='' keep=''
+words=("$@")
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --lockstep) lockstep=$(realpath "${2:?--lockstep needs a path}"); shift ;;
+    --only) only=${2:?--only needs a word}; shift ;;
+    --keep) keep=$(realpath -m "${2:?--keep needs a folder}"); shift ;;
+    *) echo "slurm.sh: unknown argument '$1' (see the head of the file)" >&2; exit 64 ;;
+  esac
+  shift
+done
+[ -x "$lockstep" ] || { echo "slurm.sh: no program at $lockstep; build //deploy/cli:lockstep" >&2; exit 64; }
+[ "$(id -u)" = 0 ] || { echo "slurm.sh: run it as root: Slurm starts jobs for other users" >&2; exit 78; }
+[ -n "${LOCKSTEP_CLUSTER_TEST:-}" ] || "$top/deploy/packages.sh" data slurm
+enter_own_cluster "${words[@]}"
+
+passed=0 failed=0 extra=() job='' dir='' name=''
+root=${keep:-$(mktemp -d)}
+mkdir -p "$root/jobs"
+trap 'cluster_down; [ -n "$keep" ] || rm -rf "$root"' EXIT
+trap 'exit 130' INT TERM
+data=/usr/share/datasets/fashion-mnist
+settings=(--set "data.train.inputs=$data/t10k-images-idx3-ubyte.gz" --set "data.train.labels=$data/t10k-labels-idx1-ubyte.gz"
+  --set train.global_batch_size=16 --set "checkpoint={every: 200steps, keep_latest: 3}")
+
+verify() {  # WHAT COMMAND…: it passes when the command ends with 0.
+  local what=$1
+  shift
+  if "$@"; then
+    passed=$((passed + 1))
+    echo "ok      $what"
+    return 0
+  fi
+  failed=$((failed + 1))
+  echo "FAILED  $what"
+  [ ! -f "$root/jobs/$name.out" ] || tail -n 30 "$root/jobs/$name.out" | sed 's/^/        /'
+}
+
+equal() { [ "$1" = "$2" ] || { echo "        expected '$2', found '$1'"; return 1; }; }
+
+# Submits a job of this name in a directory of the same name; sets `job` and `dir`.
+submit() {  # NAME WORKERS OPTION-OF-SBATCH… ; `extra` holds more settings
+  name=$1 dir=$root/jobs/$1
+  "$lockstep" slurm submit "$top/deploy/jobs/fashion_mnist_short.yaml" --workers "$2" --dir "$dir" "${settings[@]}" \
+    "${extra[@]}" -- --output="$dir.out" "${@:3}" >"$dir.submitted"
+  job=$(sed -n 's/^job \([0-9]*\):.*/\1/p' "$dir.submitted")
+}
+
+state() { squeue --noheader --states=all --jobs "$1" --format %T; }
+field() { scontrol show job "$1" | grep -oE "\b$2=[^ ]+" | cut -d= -f2; }
+has_state() { [ "$(state "$1")" = "$2" ]; }
+at_step() { [ "$("$lockstep" status --dir "$dir" --json | grep -oE '"step": ?[0-9]+' | head -n 1 | grep -oE '[0-9]+')" -ge "$1" ]; }
+members() { "$lockstep" status --dir "$dir" --json | grep -cE '"state": ?"(member|straggler)"'; }
+has_members() { [ "$(members)" = "$1" ]; }
+said() { grep -qE "$1" "$dir.out"; }
+await() { cluster_await "$@" || { echo "        not within $1 s: ${*:2}"; return 1; }; }
+digest() { "$lockstep" checkpoint digest "$1" 2>&1 || true; }
+
+# It is over, as Slurm and the digest tell.
+completes() {
+  local until=$((SECONDS + 150))
+  while [[ $(state "$job") == @(PENDING|RUNNING|COMPLETING) ]] && [ "$SECONDS" -lt "$until" ]; do sleep 0.2; done
+  equal "$(state "$job")" COMPLETED || return 1
+  equal "$(digest "$dir")" "$wanted"
+}
+
+has_restarts() { [ "$(field "$job" Restarts)" -ge 1 ]; }
+restarts() { equal "$(field "$job" Restarts)" "$1"; }
+
+# The worker processes of node N. A process of a node has its name in its environment.
+workers_on() {
+  local process
+  for process in $(pgrep -f "^$lockstep worker "); do
+    if tr '\0' '\n' <"/proc/$process/environ" 2>/dev/null | grep -qx "SLURMD_NODENAME=n$1"; then echo "$process"; fi
+  done
+}
+
+test_plain() {
+  submit plain 3
+  verify "plain: a submitted job ends COMPLETED, with the undisturbed digest" completes
+  verify "plain: workers are named and reached by their nodes" said 'from step 0.*|n[123]-[012], n[123]-[012], n[123]-[012] at step 0'
+  verify "plain: it ran once" restarts 0
+}
+
+test_step() {
+  submit step 3
+  verify "step: it steps" await 60 at_step 200
+  kill -KILL "$(workers_on 2)"
+  verify "step: a worker that is killed is started again where it was" await 30 said 'n2-1.*(lost|ended|reset)'
+  verify "step: all are members again" await 30 has_members 3
+  scancel "$job.0"
+  verify "step: a step that is cancelled is started again" await 30 said "the workers' step ended.*started again"
+  verify "step: and the job ends as if undisturbed" completes
+  verify "step: in one run" restarts 0
+}
+
+test_preemption() {
+  submit preemption 3
+  verify "preemption: it steps" await 60 at_step 200
+  sbatch --parsable --partition=high --nodes=4 --output=/dev/null --wrap='sleep 1' >/dev/null
+  verify "preemption: it gives its nodes away and is queued again" await 60 has_state "$job" PENDING
+  verify "preemption: it was saved first" said 'saved step|queued again'
+  verify "preemption: it goes on and ends as if undisturbed" completes
+  verify "preemption: in a second run" restarts 1
+}
+
+# With 50 s of a minute still to go the batch script is told, and saves. Until then the worker runs a tenth of the time,
+# so that the job is not done before Slurm has looked at its clock.
+begin_time() {
+  submit time 1 --time=1 --signal=B:TERM@50 --nodelist=n4
+  verify "time: it steps" await 60 at_step 200
+  slow_down "$dir.out" &
+}
+slow_down() {  # LOG
+  local worker
+  until grep -q 'stop requested' "$1"; do
+    for worker in $(workers_on 4); do kill -STOP "$worker" && sleep 0.9 && kill -CONT "$worker"; done
+    sleep 0.1
+  done
+}
+end_time() {
+  name=time dir=$root/jobs/time
+  verify "time: a job whose time is nearly over is queued again until it is done" completes
+  verify "time: it said so" said 'queued again'
+  verify "time: in further runs" has_restarts
+}
+
+test_growth() {
+  local more
+  submit growth 1
+  verify "growth: it steps on one node" await 60 at_step 200
+  more=$("$lockstep" slurm join "$dir" --workers 2 -- --output="$dir.join.out" | sed -n 's/^job \([0-9]*\):.*/\1/p')
+  verify "growth: workers of a second job join" await 60 has_members 3
+  scancel "$more"
+  verify "growth: they leave when it is cancelled" await 30 has_members 1
+  verify "growth: at a step, without anything lost" said 'its state is not needed any more'
+  verify "growth: the job ends as if undisturbed" completes
+}
+
+test_node() {
+  submit node 3
+  verify "node: it steps" await 60 at_step 200
+  node_lost 2
+  verify "node: it goes on without a node that died" await 60 has_members 2
+  node_lost 1
+  verify "node: without its first node it is queued again" await 90 has_restarts
+  node_up 1
+  node_up 2
+  verify "node: it goes on elsewhere and ends as if undisturbed" completes
+}
+
+test_cancel() {
+  submit cancel 2
+  verify "cancel: it steps" await 60 at_step 200
+  scancel "$job"
+  verify "cancel: a cancelled job is not queued again" await 30 has_state "$job" CANCELLED
+  submit cancel 3
+  verify "cancel: submitted again it goes on" completes
+  verify "cancel: from what was saved" said 'term 2, .*from step [1-9]'
+}
+
+test_bad() {
+  extra=(--set "data.train.inputs=$root/no-such-file")
+  submit bad 2
+  extra=()
+  verify "bad: a job without data fails" await 60 has_state "$job" FAILED
+  verify "bad: with the code that says why" equal "$(field "$job" ExitCode)" 65:0
+  verify "bad: once" restarts 0
+  verify "bad: mistakes of the job file are told before it is queued" equal \
+    "$("$lockstep" slurm submit "$top/deploy/jobs/fashion_mnist_short.yaml" --workers 1 --set train.seed=x >/dev/null 2>&1; echo $?)" 78
+}
+
+# The job on one worker that nobody disturbs; sets `wanted` and `milliseconds`.
+undisturbed() {  # NAME STEPS
+  local begin=$EPOCHREALTIME
+  "$lockstep" run "$top/deploy/jobs/fashion_mnist_short.yaml" --workers 1 --dir "$root/jobs/$1" "${settings[@]}" \
+    --set "train.duration=$2steps" >"$root/jobs/$1.log" 2>&1 || { tail -n 20 "$root/jobs/$1.log" >&2; exit 70; }
+  wanted=$(digest "$root/jobs/$1")
+  milliseconds=$(((${EPOCHREALTIME/./} - ${begin/./}) / 1000))
+}
+
+cluster_up "$root/cluster" 4
+# As many steps as one worker makes in 15 s, however fast the machine is.
+undisturbed pace 600
+steps=$((600 * 15000 / milliseconds))
+steps=$((steps < 2000 ? 2000 : steps > 12000 ? 12000 : steps))
+undisturbed undisturbed "$steps"
+settings+=(--set "train.duration=${steps}steps")
+echo "jobs of $steps steps"
+wants() { [ -z "$only" ] || [ "$only" = "$1" ]; }
+if wants time; then begin_time; time_job=$job; fi
+for test in plain step preemption growth node cancel bad; do
+  if wants $test; then "test_$test"; fi
+done
+if wants time; then job=$time_job; end_time; fi
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
