@@ -34,8 +34,9 @@ struct RunOptions {
   // Of `lockstep hosts`: where each worker runs, in the order of their numbers; empty: all on this machine.
   std::vector<WorkerHost> hosts;
   std::string ssh = kDefaultSsh;
-  std::string program = "lockstep";  // on those hosts
-  std::string listen;                // the chief, HOST:PORT; empty: on loopback
+  std::string program = "lockstep";     // on those hosts
+  std::string listen;                   // the chief, HOST:PORT; empty: on loopback
+  std::vector<std::string> data_roots;  // of the workers
 };
 
 class LocalRun {

@@ -29,6 +29,7 @@
 #include "deploy/cli/notice_options.h"
 #include "deploy/supervisor/supervisor.h"
 #include "worker/device/device_choice.h"
+#include "worker/session/data_roots.h"
 #include "worker/session/peer_host.h"
 
 namespace lockstep::cli {
@@ -184,6 +185,9 @@ int RunOnHosts(RunOptions options, const std::string& hosts) {
   absl::StatusOr<std::vector<WorkerHost>> read = ReadHosts(hosts);
   if (!read.ok()) return Fail(read.status(), kExitUsage);
   options.hosts = *std::move(read);
+  for (const std::string& root : options.data_roots) {
+    if (const absl::Status status = worker::ParseDataRoot(root).status(); !status.ok()) return Fail(status, kExitUsage);
+  }
   options.workers = static_cast<int>(options.hosts.size());
   if (options.listen.empty()) {
     absl::StatusOr<std::string> listen = ListenTowards(options.hosts[0].host);
@@ -216,6 +220,10 @@ void AddHosts(CLI::App& app, int& exit_code) {
   AddOptions(command, options);
   command->add_option("--listen", options->listen,
                       "Where the hosts reach the chief, HOST:PORT (default: this machine's address towards the first)");
+  command
+      ->add_option("--data-root", options->data_roots,
+                   "FROM=TO: what the job's data has below the folder FROM lies below TO on those hosts")
+      ->allow_extra_args(false);
   command->add_option("--program", options->program, "The program on those hosts")->capture_default_str();
   command->add_option("--ssh", options->ssh, "The command that reaches a host")->capture_default_str();
   command->callback([options, hosts, &exit_code] { exit_code = RunOnHosts(*options, *hosts); });

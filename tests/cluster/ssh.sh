@@ -94,10 +94,18 @@ EOF
   done
 }
 
+data=/usr/share/datasets/fashion-mnist  # where the job has its data; the hosts have it elsewhere
+on_hosts=("$lockstep" hosts "$work/hosts" "$job" --dir "$work/job" --program "$lockstep"
+  --ssh "ssh -F $work/ssh_config" "${settings[@]}")
 start() {
-  "$lockstep" hosts "$work/hosts" "$job" --dir "$work/job" --program "$lockstep" --ssh "ssh -F $work/ssh_config" \
-    "${settings[@]}" >>"$work/log.run" 2>&1 &
+  "${on_hosts[@]}" --data-root "$data=$work/data" >>"$work/log.run" 2>&1 &
   run=$!
+}
+refused() {  # CODE TEXT COMMAND…
+  local wanted=$1 text=$2 code=0 said
+  shift 2
+  said=$("$@" 2>&1) || code=$?
+  equal "$code" "$wanted" && grep -q "$text" <<<"$said" || { echo "$said"; return 1; }
 }
 step() { "$lockstep" status --dir "$work/job" --json | sed -n 's/^  "step": \([0-9]*\),*$/\1/p'; }
 # shellcheck disable=SC2317
@@ -121,6 +129,10 @@ make_hosts 3
 make_ssh
 printf '%s\n' "$(host_address 0)" "$(host_address 1) slots=1" "$(host_address 2)  # the last" >"$work/hosts"
 
+cp -r "$data" "$work/data"
+
+verify "data that the hosts do not have is named with its path there" refused 65 "/nowhere/train-images" \
+  "${on_hosts[@]}" --data-root "$data=/nowhere"
 start
 verify "a worker trains on each of three hosts" trains_on 3
 verify "no command line has the token" no_secret
