@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs, by name, the Debian packages that Lockstep is built from and trained with. Does nothing for those that
-# are there. Usage: deploy/packages.sh [build|data|test|storage|package|fuzz]… (build, when none is given). Needs root or sudo.
+# are there. Usage: deploy/packages.sh [GROUP]… (build, when none is given): build, data, test, storage, package, kubernetes,
+# fuzz. Needs root or sudo.
 # Exit 64: no such group. 78: not Debian, no rights, or apt-get failed.
 set -euo pipefail
 
@@ -15,6 +16,7 @@ test=(catch2 libboost-context-dev clang-format git binutils iproute2 libonnx-dev
   fish mandoc openssl zsh)
 storage=(ceph-common ceph-mon ceph-osd radosgw swift-account swift-container swift-object swift-proxy memcached curl openssl)
 package=(binutils ca-certificates dpkg-dev patchelf xz-utils)
+kubernetes=(podman runc netavark aardvark-dns iptables jq python3-venv)
 fuzz=(clang-14 libclang-rt-14-dev libonnx-testdata)
 
 wanted=()
@@ -25,8 +27,9 @@ for group in "${@:-build}"; do
     test) wanted+=("${test[@]}") ;;
     storage) wanted+=("${storage[@]}") ;;
     package) wanted+=("${package[@]}") ;;
+    kubernetes) wanted+=("${kubernetes[@]}") ;;
     fuzz) wanted+=("${fuzz[@]}") ;;
-    *) echo "packages.sh: unknown group '$group'; the groups are build, data, test, storage, package and fuzz" >&2; exit 64 ;;
+    *) echo "packages.sh: unknown group '$group'; the groups are build, data, test, storage, package, kubernetes and fuzz" >&2; exit 64 ;;
   esac
 done
 
