@@ -16,7 +16,7 @@ test=(catch2 libboost-context-dev clang-format git binutils iproute2 libonnx-dev
   fish mandoc openssl zsh)
 storage=(ceph-common ceph-mon ceph-osd radosgw swift-account swift-container swift-object swift-proxy memcached curl openssl)
 package=(binutils ca-certificates dpkg-dev patchelf xz-utils)
-kubernetes=(podman runc netavark aardvark-dns iptables jq python3-venv)
+kubernetes=(podman catatonit runc netavark aardvark-dns iptables iproute2 jq python3-venv)
 fuzz=(clang-14 libclang-rt-14-dev libonnx-testdata)
 
 wanted=()
