@@ -22,13 +22,13 @@ need() {  # PACKAGE FILE…: all of them are there.
   done
 }
 
-# Everything that the image holds, but for /work.
+# Everything that the image holds, but for its home.
 fill_root() {
   local glibc=(/lib/x86_64-linux-gnu/{libc.so.6,libm.so.6,libdl.so.2,libpthread.so.0,librt.so.1,libresolv.so.2})
   local authorities=(/usr/share/ca-certificates/mozilla/*.crt) licenses=$root/opt/lockstep/share/doc/lockstep/licenses
   need libc6 "${glibc[@]}" /lib64/ld-linux-x86-64.so.2 /usr/share/doc/libc6/copyright
   need ca-certificates "${authorities[@]}" /usr/share/doc/ca-certificates/copyright
-  install -d "$root/opt" "$root/etc/ssl/certs" "$root/lib64" "$root/lib/x86_64-linux-gnu" "$root/work" "$blobs"
+  install -d "$root/opt" "$root/etc/ssl/certs" "$root/lib64" "$root/lib/x86_64-linux-gnu" "$root/home/lockstep" "$blobs"
   install -d -m 1777 "$root/tmp"
   cp -r "$tree" "$root/opt/lockstep"
   cp -L "${glibc[@]}" "$root/lib/x86_64-linux-gnu/"
@@ -36,7 +36,7 @@ fill_root() {
   cat "${authorities[@]}" >"$root/etc/ssl/certs/ca-certificates.crt"
   install -m 644 /usr/share/doc/libc6/copyright "$licenses/libc6"
   install -m 644 /usr/share/doc/ca-certificates/copyright "$licenses/ca-certificates"
-  printf 'root:x:0:0:root:/:/nonexistent\nlockstep:x:65532:65532::/work:/nonexistent\n' >"$root/etc/passwd"
+  printf 'root:x:0:0:root:/:/nonexistent\nlockstep:x:65532:65532::/home/lockstep:/nonexistent\n' >"$root/etc/passwd"
   printf 'root:x:0:\nlockstep:x:65532:\n' >"$root/etc/group"
   printf 'hosts: files dns\n' >"$root/etc/nsswitch.conf"
 }
@@ -51,8 +51,8 @@ keep() {  # FILE MEDIA_TYPE: becomes a blob. Prints what refers to it, without t
 }
 
 fill_root
-packed "$root" --owner=0 --group=0 --exclude=./work -cf "$work/layer" .
-packed "$root" --owner=65532 --group=65532 -rf "$work/layer" ./work  # the user's; everything else is root's
+packed "$root" --owner=0 --group=0 --exclude=./home -cf "$work/layer" .
+packed "$root" --owner=65532 --group=65532 -rf "$work/layer" ./home  # the user's; everything else is root's
 plain=$(sha256sum "$work/layer" | cut -d' ' -f1)
 gzip -6n "$work/layer"
 layer=$(keep "$work/layer.gz" layer.v1.tar+gzip)
@@ -60,8 +60,8 @@ layer=$(keep "$work/layer.gz" layer.v1.tar+gzip)
 created=$(date -u -d "@$epoch" +%FT%TZ)
 cat >"$work/config" <<JSON
 {"created": "$created", "architecture": "amd64", "os": "linux",
- "config": {"User": "65532:65532", "Entrypoint": ["/opt/lockstep/bin/lockstep"], "Cmd": ["help"], "WorkingDir": "/work",
-  "Env": ["PATH=/opt/lockstep/bin", "HOME=/work"], "StopSignal": "SIGTERM",
+ "config": {"User": "65532:65532", "Entrypoint": ["/opt/lockstep/bin/lockstep"], "Cmd": ["help"], "WorkingDir": "/home/lockstep",
+  "Env": ["PATH=/opt/lockstep/bin", "HOME=/home/lockstep"], "StopSignal": "SIGTERM",
   "Labels": {"org.opencontainers.image.title": "lockstep", "org.opencontainers.image.version": "$version",
    "org.opencontainers.image.licenses": "Apache-2.0"}},
  "rootfs": {"type": "layers", "diff_ids": ["sha256:$plain"]},

