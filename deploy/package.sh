@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Builds Lockstep and packs it, with manual pages, completions for shells and example jobs; both when none is named:
+# Builds Lockstep and packs it, with manual pages, completions for shells and example jobs; all when none is named:
 #   --deb        lockstep_VERSION_amd64.deb for Debian 12; apt installs the libraries that it needs
 #   --archive    lockstep-VERSION-linux-x86_64.tar.xz: runs from any folder on x86-64 Linux with glibc 2.36 or newer; all
 #                other libraries are inside. At most 60 MB. Where there is a CUDA toolkit, the library for GPUs comes
 #                as lockstep-VERSION-linux-x86_64-cuda.tar.xz beside it, to be unpacked over it
+#   --image      lockstep-VERSION-oci.tar: the archive as an OCI image without a shell, for `podman load` and a registry
 #   --out DIR    where they go (dist)
 #   --binary F   packs this program and builds nothing
 # The same commit and the same libraries give the same bytes. BAZEL: the command that builds (bazel).
@@ -19,15 +20,15 @@ fail() {  # CODE MESSAGE
 kinds=() out=dist binary=''
 while [ $# -gt 0 ]; do
   case "$1" in
-    --deb | --archive) kinds+=("${1#--}") ;;
+    --deb | --archive | --image) kinds+=("${1#--}") ;;
     --out) out=${2:?--out needs a folder}; shift ;;
     --binary) binary=${2:?--binary needs a file}; shift ;;
-    -h | --help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) fail 64 "unknown argument '$1' (see the head of the file)" ;;
   esac
   shift
 done
-[ ${#kinds[@]} -gt 0 ] || kinds=(deb archive)
+[ ${#kinds[@]} -gt 0 ] || kinds=(deb archive image)
 limit=60000000
 
 [ "$(dpkg --print-architecture 2>/dev/null)" = amd64 ] || fail 78 "this needs Debian 12 on x86-64"
@@ -121,9 +122,10 @@ package_of() {  # The package that brings a library: its real place may be known
   { dpkg-query -S "$real" 2>/dev/null || dpkg-query -S "${real#/usr}"; } | sed -n '1s/:.*//p'
 }
 
-# The tree of the archive.
+# The tree of the archive, made once.
 tree() {
   local root=$work/tree/lockstep-$version package
+  [ ! -d "$root" ] || return 0
   install -d "$root/bin" "$root/lib"
   : >"$work/packages"
   place "$binary" "$root/bin/lockstep"
@@ -152,6 +154,13 @@ make_archive() {
   for library in "$work/tree/lockstep-$version/lib/"*; do rm "$extra/lib/$(basename "$library")"; done
   pack "$work/cuda" "${file%.tar.xz}-cuda.tar.xz" "lockstep-$version"
   said "${file%.tar.xz}-cuda.tar.xz"
+}
+
+make_image() {
+  local file=$out/lockstep-$version-oci.tar
+  tree
+  deploy/package/image.sh "$work/tree/lockstep-$version" "$version" "$file"
+  said "$file"
 }
 
 for kind in "${kinds[@]}"; do "make_$kind"; done

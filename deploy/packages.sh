@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs, by name, the Debian packages that Lockstep is built from and trained with. Does nothing for those that
-# are there. Usage: deploy/packages.sh [build|data|test|storage|package|systemd|ssh|slurm|fuzz]…
-# (build, when none is given). Needs root or sudo.
+# are there. Usage: deploy/packages.sh [GROUP]… (build, when none is given): build, data, test, storage, package, systemd,
+# ssh, slurm, kubernetes, fuzz. Needs root or sudo.
 # Exit 64: no such group. 78: not Debian, no rights, or apt-get failed.
 set -euo pipefail
 
@@ -18,6 +18,7 @@ storage=(ceph-common ceph-mon ceph-osd radosgw swift-account swift-container swi
 package=(binutils ca-certificates dpkg-dev patchelf xz-utils)
 systemd=(debootstrap systemd-container)
 ssh=(iproute2 openssh-client openssh-server)
+kubernetes=(podman catatonit runc netavark aardvark-dns iptables iproute2 jq python3-venv)
 fuzz=(clang-14 libclang-rt-14-dev libonnx-testdata)
 slurm=(slurmctld slurmd slurm-client munge iproute2)
 
@@ -31,9 +32,10 @@ for group in "${@:-build}"; do
     package) wanted+=("${package[@]}") ;;
     systemd) wanted+=("${systemd[@]}") ;;
     ssh) wanted+=("${ssh[@]}") ;;
-    fuzz) wanted+=("${fuzz[@]}") ;;
     slurm) wanted+=("${slurm[@]}") ;;
-    *) echo "packages.sh: unknown group '$group'; the groups are build, data, test, storage, package, systemd, ssh, slurm and fuzz" >&2; exit 64 ;;
+    kubernetes) wanted+=("${kubernetes[@]}") ;;
+    fuzz) wanted+=("${fuzz[@]}") ;;
+    *) echo "packages.sh: there is no group '$group' (see the head of the file)" >&2; exit 64 ;;
   esac
 done
 
