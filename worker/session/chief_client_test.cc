@@ -131,6 +131,7 @@ template <typename F>
 std::string Logged(F speak) {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
+  FlushLog();  // what others wrote before
   const int saved = dup(STDERR_FILENO);
   dup2(ends[1], STDERR_FILENO);
   speak();
