@@ -79,6 +79,7 @@ SelectTypeParameters=CR_CPU
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 KillWait=5
+MinJobAge=3600
 SlurmdTimeout=6
 SlurmctldTimeout=6
 InactiveLimit=0
