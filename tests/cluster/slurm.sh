@@ -85,10 +85,10 @@ restarts() { equal "$(field "$job" Restarts)" "$1"; }
 begins_at() { sed -n "s/.*chief: term $1, listening on .*, from step \([0-9]*\).*/\1/p" "$dir.out"; }
 
 # The worker processes of node N. A process of a node has its name in its environment.
-workers_on() {
+workers_on() {  # N
   local process
   for process in $(pgrep -f "^$lockstep worker "); do
-    if tr '\0' '\n' <"/proc/$process/environ" 2>/dev/null | grep -qx "SLURMD_NODENAME=n$1"; then echo "$process"; fi
+    if grep -qzx "SLURMD_NODENAME=n$1" "/proc/$process/environ" 2>/dev/null; then echo "$process"; fi
   done
 }
 
@@ -122,22 +122,37 @@ test_preemption() {
   verify "preemption: in a second run" restarts 1
 }
 
-# With 50 s of a minute still to go the batch script is told, and saves. Until then the worker runs a tenth of the time,
-# so that the job is not done before Slurm has looked at its clock.
-begin_time() {
-  submit time 1 --time=1 --signal=B:TERM@50 --nodelist=n4
-  verify "time: it steps" await 60 at_step 200
-  slow_down "$dir.out" &
+# Lets the workers of node N run a tenth of the time only, so that no machine is too fast for what is to come. The
+# others wait for them. Until `at_full_speed`.
+slowly() {  # N
+  slowed=$dir.slow
+  touch "$slowed"
+  slow_down "$1" "$slowed" &
 }
-slow_down() {  # LOG
+slow_down() {  # N FILE
   local worker
-  until grep -q 'stop requested' "$1"; do
-    for worker in $(workers_on 4); do kill -STOP "$worker" && sleep 0.9 && kill -CONT "$worker"; done
+  while [ -e "$2" ]; do
+    for worker in $(workers_on "$1"); do
+      kill -STOP "$worker" 2>/dev/null || continue
+      sleep 0.9
+      kill -CONT "$worker" 2>/dev/null || true
+    done
     sleep 0.1
   done
 }
+at_full_speed() { rm -f "$slowed"; }
+
+# With 50 s of a minute still to go the batch script is told, and saves.
+begin_time() {
+  submit time 1 --time=1 --signal=B:TERM@50 --nodelist=n4
+  verify "time: it steps" await 60 at_step 200
+  slowly 4
+  time_slowed=$slowed
+}
 end_time() {
-  name=time dir=$root/jobs/time
+  name=time dir=$root/jobs/time slowed=$time_slowed
+  verify "time: it is told before its time is over" await 60 said 'stop requested'
+  at_full_speed
   verify "time: a job whose time is nearly over is queued again until it is done" completes
   verify "time: it said so" said 'queued again'
   verify "time: in further runs" has_restarts
@@ -147,21 +162,25 @@ test_growth() {
   local more
   submit growth 1
   verify "growth: it steps on one node" await 60 at_step 200
+  slowly "$(scontrol show job "$job" | sed -n 's/^ *NodeList=n//p')"
   more=$("$lockstep" slurm join "$dir" --workers 2 -- --output="$dir.join.out" | sed -n 's/^job \([0-9]*\):.*/\1/p')
   verify "growth: workers of a second job join" await 60 has_members 3
   scancel "$more"
   verify "growth: they leave when it is cancelled" await 30 has_members 1
-  verify "growth: at a step, without anything lost" said 'its state is not needed any more'
+  at_full_speed
+  verify "growth: at a step, without anything lost" await 30 said '(n2-0|n2-1|n3-1): it left: its state is not needed'
   verify "growth: the job ends as if undisturbed" completes
 }
 
 test_node() {
   submit node 3
   verify "node: it steps" await 60 at_step 200
+  slowly 3
   node_lost 2
   verify "node: it goes on without a node that died" await 60 has_members 2
   node_lost 1
   verify "node: without its first node it is queued again" await 90 has_restarts
+  at_full_speed
   node_up 1
   node_up 2
   verify "node: it goes on elsewhere and ends as if undisturbed" completes
