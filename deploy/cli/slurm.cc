@@ -108,10 +108,6 @@ absl::StatusOr<std::string> OutputOf(const std::vector<std::string>& command) {
 // Reads the job and completes what the user left open. Mistakes of its file are told now, not when the job has waited
 // for its nodes.
 absl::Status Complete(SlurmSubmission& submission) {
-  if (!submission.options.empty() && !absl::StartsWith(submission.options.front(), "-")) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", submission.options.front(), "' is no option of sbatch; such options come last, behind --"));
-  }
   if (submission.program.empty()) submission.program = OwnProgram();
   if (!submission.job_path.empty()) {
     std::vector<std::string> overrides = submission.overrides;
@@ -127,9 +123,10 @@ absl::Status Complete(SlurmSubmission& submission) {
 
 void SayWhatFollows(const SlurmSubmission& submission, const std::string& job) {
   const std::string& dir = submission.directory;
-  const std::string number = absl::StrCat(submission.workers, submission.workers == 1 ? " worker" : " workers");
-  std::cout << "job " << job << ": " << number << (submission.job_path.empty() ? " join " : " train in ") << dir
-            << "\n";
+  const bool one = submission.workers == 1;
+  const char* const verb = submission.job_path.empty() ? (one ? " worker joins in " : " workers join in ")
+                                                       : (one ? " worker trains in " : " workers train in ");
+  std::cout << "job " << job << ": " << submission.workers << verb << dir << "\n";
   const auto line = [](const char* what, const std::vector<std::string>& command) {
     std::cout << "  " << what << ShellLine(command) << "\n";
   };
@@ -144,6 +141,11 @@ void SayWhatFollows(const SlurmSubmission& submission, const std::string& job) {
 
 int Submit(SlurmOptions options) {
   SlurmSubmission& submission = options.submission;
+  if (!submission.options.empty() && !absl::StartsWith(submission.options.front(), "-")) {
+    return Fail(absl::InvalidArgumentError(absl::StrCat("'", submission.options.front(),
+                                                        "' is no option of sbatch; such options come last, behind --")),
+                kExitUsage);
+  }
   const absl::Status complete = Complete(submission);
   if (!complete.ok()) return Fail(complete, kExitBadJob);
   if (options.print) {

@@ -3,7 +3,7 @@
 # cancelled, preemption, time limits, nodes that die, workers that come and go, a job that is wrong. Every job that goes
 # on has to end COMPLETED, with the digest of an undisturbed run. Installs Slurm where it is missing; needs root.
 #   --lockstep PATH   the program (default: bazel-bin/deploy/cli/lockstep)
-#   --only WORD       only the tests with this word in their names: plain, step, preemption, time, growth, node, cancel, bad
+#   --only WORD       only the tests of this name: plain, step, preemption, time, growth, node, end, array, bad
 #   --keep DIR        where the cluster's and the jobs' files go, and stay (default: a folder that is removed)
 # The last line is `N passed, N failed`. Exit 0 only if nothing failed; 64: usage; 70: Slurm does not start; 78: not root.
 set -euo pipefail
@@ -81,18 +81,22 @@ completes() {
 has_restarts() { [ "$(field "$job" Restarts)" -ge 1 ]; }
 restarts() { equal "$(field "$job" Restarts)" "$1"; }
 
+# At which step the chief of a term began.
+begins_at() { sed -n "s/.*chief: term $1, listening on .*, from step \([0-9]*\).*/\1/p" "$dir.out"; }
+
 # The worker processes of node N. A process of a node has its name in its environment.
-workers_on() {
+workers_on() {  # N
   local process
   for process in $(pgrep -f "^$lockstep worker "); do
-    if tr '\0' '\n' <"/proc/$process/environ" 2>/dev/null | grep -qx "SLURMD_NODENAME=n$1"; then echo "$process"; fi
+    if grep -qzx "SLURMD_NODENAME=n$1" "/proc/$process/environ" 2>/dev/null; then echo "$process"; fi
   done
 }
 
 test_plain() {
   submit plain 3
   verify "plain: a submitted job ends COMPLETED, with the undisturbed digest" completes
-  verify "plain: workers are named and reached by their nodes" said 'from step 0.*|n[123]-[012], n[123]-[012], n[123]-[012] at step 0'
+  verify "plain: the chief is reached by its node's name" said 'chief: term 1, listening on n1:'
+  verify "plain: workers are named by node and number" said '1\.1: (n1-0|n2-1|n3-2), (n1-0|n2-1|n3-2), (n1-0|n2-1|n3-2) at step 0'
   verify "plain: it ran once" restarts 0
 }
 
@@ -113,27 +117,42 @@ test_preemption() {
   verify "preemption: it steps" await 60 at_step 200
   sbatch --parsable --partition=high --nodes=4 --output=/dev/null --wrap='sleep 1' >/dev/null
   verify "preemption: it gives its nodes away and is queued again" await 60 has_state "$job" PENDING
-  verify "preemption: it was saved first" said 'saved step|queued again'
   verify "preemption: it goes on and ends as if undisturbed" completes
+  verify "preemption: from the step that it had reached" equal "$(begins_at 2)" "$(sed -n 's/^stopped at step \([0-9]*\);.*/\1/p' "$dir.out")"
   verify "preemption: in a second run" restarts 1
 }
 
-# With 50 s of a minute still to go the batch script is told, and saves. Until then the worker runs a tenth of the time,
-# so that the job is not done before Slurm has looked at its clock.
-begin_time() {
-  submit time 1 --time=1 --signal=B:TERM@50 --nodelist=n4
-  verify "time: it steps" await 60 at_step 200
-  slow_down "$dir.out" &
+# Lets the workers of node N run a tenth of the time only, so that no machine is too fast for what is to come. The
+# others wait for them. Until `at_full_speed`.
+slowly() {  # N
+  slowed=$dir.slow
+  touch "$slowed"
+  slow_down "$1" "$slowed" &
 }
-slow_down() {  # LOG
+slow_down() {  # N FILE
   local worker
-  until grep -q 'stop requested' "$1"; do
-    for worker in $(workers_on 4); do kill -STOP "$worker" && sleep 0.9 && kill -CONT "$worker"; done
+  while [ -e "$2" ]; do
+    for worker in $(workers_on "$1"); do
+      kill -STOP "$worker" 2>/dev/null || continue
+      sleep 0.9
+      kill -CONT "$worker" 2>/dev/null || true
+    done
     sleep 0.1
   done
 }
+at_full_speed() { rm -f "$slowed"; }
+
+# With 50 s of a minute still to go the batch script is told, and saves.
+begin_time() {
+  submit time 1 --time=1 --signal=B:TERM@50 --nodelist=n4
+  verify "time: it steps" await 60 at_step 200
+  slowly 4
+  time_slowed=$slowed
+}
 end_time() {
-  name=time dir=$root/jobs/time
+  name=time dir=$root/jobs/time slowed=$time_slowed
+  verify "time: it is told before its time is over" await 60 said 'stop requested'
+  at_full_speed
   verify "time: a job whose time is nearly over is queued again until it is done" completes
   verify "time: it said so" said 'queued again'
   verify "time: in further runs" has_restarts
@@ -143,34 +162,58 @@ test_growth() {
   local more
   submit growth 1
   verify "growth: it steps on one node" await 60 at_step 200
+  slowly "$(scontrol show job "$job" | sed -n 's/^ *NodeList=n//p')"
   more=$("$lockstep" slurm join "$dir" --workers 2 -- --output="$dir.join.out" | sed -n 's/^job \([0-9]*\):.*/\1/p')
   verify "growth: workers of a second job join" await 60 has_members 3
   scancel "$more"
   verify "growth: they leave when it is cancelled" await 30 has_members 1
-  verify "growth: at a step, without anything lost" said 'its state is not needed any more'
+  at_full_speed
+  verify "growth: at a step, without anything lost" await 30 said '(n2-0|n2-1|n3-1): it left: its state is not needed'
   verify "growth: the job ends as if undisturbed" completes
 }
 
 test_node() {
   submit node 3
   verify "node: it steps" await 60 at_step 200
+  slowly 3
   node_lost 2
   verify "node: it goes on without a node that died" await 60 has_members 2
   node_lost 1
   verify "node: without its first node it is queued again" await 90 has_restarts
+  at_full_speed
   node_up 1
   node_up 2
   verify "node: it goes on elsewhere and ends as if undisturbed" completes
 }
 
-test_cancel() {
-  submit cancel 2
-  verify "cancel: it steps" await 60 at_step 200
+test_end() {
+  submit end 2
+  verify "end: it steps" await 60 at_step 200
+  "$lockstep" stop --dir "$dir" >/dev/null
+  verify "end: a job that is stopped is COMPLETED" await 30 has_state "$job" COMPLETED
+  submit end 2
+  verify "end: submitted again it goes on" await 60 at_step 500
   scancel "$job"
-  verify "cancel: a cancelled job is not queued again" await 30 has_state "$job" CANCELLED
-  submit cancel 3
-  verify "cancel: submitted again it goes on" completes
-  verify "cancel: from what was saved" said 'term 2, .*from step [1-9]'
+  verify "end: a cancelled job is not queued again" await 30 has_state "$job" CANCELLED
+  submit end 3
+  verify "end: and goes on when it is submitted again, as if undisturbed" completes
+  verify "end: from what was saved" sh -c "[ $(begins_at 3) -ge 500 ]"
+}
+
+test_array() {
+  local task one two
+  extra=(--set train.seed=%a --set train.duration=300steps)
+  submit array-%a 1 --array=0-1
+  extra=()
+  for task in 0 1; do
+    job=${job}_$task
+    verify "array: task $task is done" await 60 has_state "$job" COMPLETED
+    job=${job%_*}
+  done
+  one=$(digest "$root/jobs/array-0") two=$(digest "$root/jobs/array-1")
+  undisturbed array 300 --set train.seed=1
+  verify "array: each has a directory and settings of its own" equal "$two" "$(digest "$root/jobs/array")"
+  verify "array: which differ" sh -c "[ '$one' != '$two' ]"
 }
 
 test_bad() {
@@ -184,12 +227,11 @@ test_bad() {
     "$("$lockstep" slurm submit "$top/deploy/jobs/fashion_mnist_short.yaml" --workers 1 --set train.seed=x >/dev/null 2>&1; echo $?)" 78
 }
 
-# The job on one worker that nobody disturbs; sets `wanted` and `milliseconds`.
-undisturbed() {  # NAME STEPS
+# The job on one worker that nobody disturbs; sets `milliseconds`.
+undisturbed() {  # NAME STEPS MORE-SETTINGS…
   local begin=$EPOCHREALTIME
   "$lockstep" run "$top/deploy/jobs/fashion_mnist_short.yaml" --workers 1 --dir "$root/jobs/$1" "${settings[@]}" \
-    --set "train.duration=$2steps" >"$root/jobs/$1.log" 2>&1 || { tail -n 20 "$root/jobs/$1.log" >&2; exit 70; }
-  wanted=$(digest "$root/jobs/$1")
+    --set "train.duration=$2steps" "${@:3}" >"$root/jobs/$1.log" 2>&1 || { tail -n 20 "$root/jobs/$1.log" >&2; exit 70; }
   milliseconds=$(((${EPOCHREALTIME/./} - ${begin/./}) / 1000))
 }
 
@@ -199,11 +241,12 @@ undisturbed pace 600
 steps=$((600 * 15000 / milliseconds))
 steps=$((steps < 2000 ? 2000 : steps > 12000 ? 12000 : steps))
 undisturbed undisturbed "$steps"
+wanted=$(digest "$root/jobs/undisturbed")
 settings+=(--set "train.duration=${steps}steps")
 echo "jobs of $steps steps"
 wants() { [ -z "$only" ] || [ "$only" = "$1" ]; }
 if wants time; then begin_time; time_job=$job; fi
-for test in plain step preemption growth node cancel bad; do
+for test in plain step preemption growth node end array bad; do
   if wants $test; then "test_$test"; fi
 done
 if wants time; then job=$time_job; end_time; fi

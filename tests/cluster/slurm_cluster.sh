@@ -79,6 +79,7 @@ SelectTypeParameters=CR_CPU
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 KillWait=5
+MinJobAge=3600
 SlurmdTimeout=6
 SlurmctldTimeout=6
 InactiveLimit=0
@@ -111,7 +112,7 @@ node_lost() {
   for process in $(pgrep -f "^slurmd -D -N n$1\$"); do daemons+=("$process"); done
   for process in /proc/[0-9]*; do
     process=${process#/proc/}
-    tr '\0' '\n' <"/proc/$process/environ" 2>/dev/null | grep -qx "SLURMD_NODENAME=n$1" || continue
+    grep -qzx "SLURMD_NODENAME=n$1" "/proc/$process/environ" 2>/dev/null || continue
     others+=("$process")
     process=$(ps -o ppid= -p "$process" | tr -d ' ')
     [[ $(cat "/proc/$process/comm" 2>/dev/null) != slurmstepd ]] || daemons+=("$process")
