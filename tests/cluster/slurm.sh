@@ -142,16 +142,16 @@ slow_down() {  # N FILE
 }
 at_full_speed() { rm -f "$slowed"; }
 
-# With 50 s of a minute still to go the batch script is told, and saves.
+# With 45 s of two minutes still to go, or with up to a minute more, the batch script is told, and saves.
 begin_time() {
-  submit time 1 --time=1 --signal=B:TERM@50 --nodelist=n4
+  submit time 1 --time=2 --signal=B:TERM@45 --nodelist=n4
   verify "time: it steps" await 60 at_step 200
   slowly 4
   time_slowed=$slowed
 }
 end_time() {
   name=time dir=$root/jobs/time slowed=$time_slowed
-  verify "time: it is told before its time is over" await 60 said 'stop requested'
+  verify "time: it is told before its time is over" await 120 said 'stop requested'
   at_full_speed
   verify "time: a job whose time is nearly over is queued again until it is done" completes
   verify "time: it said so" said 'queued again'

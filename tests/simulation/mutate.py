@@ -91,7 +91,7 @@ MUTATIONS = [
     ("best_not_awaited", "27: members wait for the best state", "worker/session/boundary.cc",
      "work.save = SnapshotCause::kBest;", "work.save = SnapshotCause::kDue;"),
     ("best_forgets_chief", "27: they wait also for a chief that is away", CORE + "_chief.cc",
-     "const bool may_go_on = hold_ == Hold::kSave || hold_ == Hold::kMeeting;",
+     "const bool may_go_on = hold_ == Hold::kEarlierSave || hold_ == Hold::kSave || hold_ == Hold::kMeeting;",
      "const bool may_go_on = hold_ != Hold::kFinished;"),
     ("best_once_only", "27: who stands at the best state anew waits anew", "worker/session/boundary.cc",
      "} else if (rule.keep_best && !standing.published &&", "} else if (rule.keep_best && !fresh &&"),
