@@ -128,16 +128,20 @@ absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(JobSetup& setup, std::option
   return store;
 }
 
+// StandBy, for which the service manager takes this process as ready.
+absl::StatusOr<int64_t> AwaitTurn(const std::string& directory, EtcdClient* etcd, const sigset_t& signals,
+                                  ServiceManager& service, int& exit_code) {
+  const ServiceManager::Watch watch(&service, {[] { return absl::ZeroDuration(); }, [] { return "standing by"; }});
+  return StandBy(directory, etcd, signals, exit_code);
+}
+
 // The job's directory. A standby chief first waits for its turn; of several the first to claim has it, and the others
 // stand by again.
 absl::StatusOr<std::unique_ptr<JobStore>> OpenInTurn(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup,
                                                      const sigset_t& signals, ServiceManager& service, int& exit_code) {
   if (!options.standby) return OpenStore(setup, std::nullopt, signals, exit_code);
   for (;;) {
-    std::optional<ServiceManager::Watch> watch;
-    watch.emplace(&service, ServiceManager::Subject{[] { return absl::ZeroDuration(); }, [] { return "standing by"; }});
-    LS_ASSIGN_OR_RETURN(const int64_t succeeds, StandBy(setup.directory, etcd, signals, exit_code));
-    watch.reset();
+    LS_ASSIGN_OR_RETURN(const int64_t succeeds, AwaitTurn(setup.directory, etcd, signals, service, exit_code));
     auto store = OpenStore(setup, succeeds, signals, exit_code);
     if (!IsFenced(store.status())) return store;
     LS_LOG(info, "another chief was faster: ", store.status().message());

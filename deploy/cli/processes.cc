@@ -33,14 +33,16 @@ const char* Variable(const char* name) { return std::getenv(name); }
 
 // What was not given on the command line is what a launcher says.
 absl::Status TakeFromLauncher(const CLI::App& command, worker::WorkerOptions& options) {
+  const auto given = [&command](const char* option) { return command.count(option) > 0; };
+  const bool has_chief = std::any_of(std::begin(kChiefOptions), std::end(kChiefOptions), given);
+  if (has_chief && given("--name") && given("--local-rank")) return absl::OkStatus();
   LS_ASSIGN_OR_RETURN(std::optional<LaunchedTask> task, ThisLaunchedTask(Variable));
   if (const auto slurm = ThisSlurmTask(Variable); slurm.has_value() && !task.has_value()) {
     task = LaunchedTask{.by = "Slurm", .name = slurm->name, .local_rank = slurm->local_rank};
   }
   if (!task.has_value()) return absl::OkStatus();
   std::vector<std::string> taken;
-  const auto given = [&command](const char* option) { return command.count(option) > 0; };
-  if (!task->chief.empty() && std::none_of(std::begin(kChiefOptions), std::end(kChiefOptions), given)) {
+  if (!task->chief.empty() && !has_chief) {
     options.chief = task->chief;
     taken.push_back(absl::StrCat("--chief ", task->chief));
   }
@@ -52,8 +54,9 @@ absl::Status TakeFromLauncher(const CLI::App& command, worker::WorkerOptions& op
     options.local_rank = *task->local_rank;
     taken.push_back(absl::StrCat("--local-rank ", *task->local_rank));
   }
-  if (!taken.empty())
+  if (!taken.empty()) {
     options.assumed = absl::StrCat("by ", task->by, " in the environment: ", absl::StrJoin(taken, " "));
+  }
   return absl::OkStatus();
 }
 

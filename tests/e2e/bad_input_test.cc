@@ -207,6 +207,36 @@ TEST_CASE("bad input: a worker that listens on loopback for a chief elsewhere is
   CHECK(result.output.find("--peer-host") < result.output.find("exit 69"));
 }
 
+// Holds a variable of the environment, which processes inherit.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) { setenv(name, value, /*overwrite=*/1); }
+  ~Variable() { unsetenv(name_); }
+
+ private:
+  const char* const name_;
+};
+
+TEST_CASE("bad input: a worker says what it took from a launcher's variables, and that one is none", "[e2e]") {
+  const std::string token = FinishedJob() + "/chief/token";
+  {
+    const Variable config("TF_CONFIG",
+                          R"({"cluster": {"chief": ["127.0.0.1:1"]}, "task": {"type": "worker", "index": 3}})");
+    const Result taken = Run({"worker", "--connect-timeout", "1", "--token-file", token});
+    CHECK(taken.code == kExitChiefUnreachable);
+    CHECK_THAT(taken.output, Contains("by TF_CONFIG in the environment: --chief 127.0.0.1:1 --name worker-3") &&
+                                 Contains("no chief answered at 127.0.0.1:1"));
+  }
+  const Variable config("TF_CONFIG", "{");
+  const Result refused = Run({"worker", "--connect-timeout", "1", "--token-file", token});
+  CHECK(refused.code == kExitUsage);
+  CHECK_THAT(refused.output, Contains("TF_CONFIG is no JSON"));
+  // Nothing is asked of it where all is given.
+  CHECK(Run({"worker", "--chief", "127.0.0.1:1", "--name", "a", "--local-rank", "0", "--connect-timeout", "1",
+             "--token-file", token})
+            .code == kExitChiefUnreachable);
+}
+
 TEST_CASE("bad input: a worker that finds no chief ends with 69 and names the address", "[e2e]") {
   const Result result = Run(
       {"worker", "--chief", "127.0.0.1:1", "--connect-timeout", "1", "--token-file", FinishedJob() + "/chief/token"});

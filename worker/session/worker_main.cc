@@ -11,7 +11,6 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -226,11 +225,12 @@ int WorkerMain(const WorkerOptions& options) {
     loop.Terminate();
   });
   const auto watches = WatchNotices(*notices, [&loop](const Notice& notice) { loop.Terminate(notice.grace); });
-  std::optional<ServiceManager::Watch> service_watch;
-  service_watch.emplace(
-      &service, ServiceManager::Subject{[&loop] { return loop.SinceTurn(); }, [&loop] { return loop.Status(); }});
-  const int code = loop.Run();
-  service_watch.reset();
+  int code = kExitBug;
+  {
+    const ServiceManager::Watch service_watch(
+        &service, {[&loop] { return loop.SinceTurn(); }, [&loop] { return loop.Status(); }});
+    code = loop.Run();
+  }
   if (code != kExitDone && code != kExitPreempted) WriteLastLine(FirstFailure(), code);
   FlushLog();
   // A computation that does not stop is joined below: the process must not wait for it.
