@@ -28,7 +28,7 @@ namespace {
 
 constexpr double kGiB = int64_t{1} << 30;
 constexpr int64_t kLittleMemory = int64_t{2} << 30;
-// What a chief of 200 workers needs with room for strangers; see docs/operating.md.
+// Enough for a chief of some 700 workers.
 constexpr uint64_t kFewFiles = 4096;
 constexpr char kPciDevices[] = "/sys/bus/pci/devices";
 

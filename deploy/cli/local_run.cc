@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <climits>
 #include <filesystem>
 #include <fstream>
 #include <utility>
@@ -19,6 +18,7 @@
 #include "common/job_place/job_place.h"
 #include "common/log/log.h"
 #include "deploy/cli/notice_options.h"
+#include "deploy/cli/own_program.h"
 
 namespace lockstep::cli {
 namespace {
@@ -31,12 +31,6 @@ constexpr std::streamoff kTailBytes = 64 << 10;  // of a log of any length
 constexpr char kAddressPrefix[] = "run-";
 constexpr char kAddressSuffix[] = ".address";
 constexpr std::chrono::hours kOldAddress(24);
-
-std::string OwnPath() {
-  char path[PATH_MAX];
-  const ssize_t n = readlink("/proc/self/exe", path, sizeof(path));
-  return n > 0 ? std::string(path, static_cast<size_t>(n)) : std::string("lockstep");
-}
 
 // Removes what runs that were killed left behind. A chief that lives writes its file again.
 void RemoveOldAddresses(const std::string& directory) {
@@ -65,7 +59,7 @@ LocalRun::LocalRun(RunOptions options, std::string directory, std::string folder
       directory_(std::move(directory)),
       folder_(std::move(folder)),
       workers_(workers),
-      self_(OwnPath()),
+      self_(OwnProgram()),
       ask_limit_(kLeastAskLimit, kMostAskLimit) {
   RemoveOldAddresses(folder_);
   id_ = RandomSecretHex(8).value_or(absl::StrCat(getpid()));

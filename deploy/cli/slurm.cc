@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cerrno>
-#include <climits>
 #include <cstring>
 #include <filesystem>
 #include <iostream>
@@ -25,6 +24,7 @@
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "deploy/cli/commands.h"
+#include "deploy/cli/own_program.h"
 #include "deploy/cli/slurm_submission.h"
 #include "deploy/slurm/script.h"
 
@@ -38,12 +38,6 @@ struct SlurmOptions {
   SlurmSubmission submission;
   bool print = false;
 };
-
-std::string OwnProgram() {
-  char path[PATH_MAX];
-  const ssize_t n = readlink("/proc/self/exe", path, sizeof(path));
-  return n > 0 ? std::string(path, static_cast<size_t>(n)) : "lockstep";
-}
 
 std::string Absolute(const std::string& path) {
   if (path.empty() || IsInBucket(path)) return path;

@@ -43,20 +43,8 @@ clean_up() {
 unset CONTAINERS_STORAGE_CONF CONTAINERS_CONF
 trap clean_up EXIT
 
-verify() {  # WHAT COMMAND…: it passes when the command ends with 0; its output is shown when it does not.
-  local what=$1
-  shift
-  if "$@" >"$work/log" 2>&1; then
-    passed=$((passed + 1))
-    echo "ok      $what"
-  else
-    failed=$((failed + 1))
-    echo "FAILED  $what"
-    tail -n 20 "$work/log" | sed 's/^/        /'
-  fi
-}
-
-equal() { [ "$1" = "$2" ] || { echo "expected '$2', found '$1'"; return 1; }; }
+# shellcheck source=tests/verify.sh
+source tests/verify.sh
 refused() { if "$@"; then echo "it was accepted"; return 1; fi; }
 
 wait_for() {  # SECONDS COMMAND…: until the command ends with 0.

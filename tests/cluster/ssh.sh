@@ -41,27 +41,8 @@ end() {
 }
 trap end EXIT
 
-verify() {  # WHAT COMMAND…: it passes when the command ends with 0; its output is shown when it does not.
-  local what=$1
-  shift
-  if "$@" >"$work/log" 2>&1; then
-    passed=$((passed + 1))
-    echo "ok      $what"
-  else
-    failed=$((failed + 1))
-    echo "FAILED  $what"
-    tail -n 20 "$work/log" | sed 's/^/        /'
-  fi
-}
-equal() { [ "$1" = "$2" ] || { echo "expected '$2', found '$1'"; return 1; }; }
-await() {  # COMMAND…: it is run until it ends with 0.
-  local until=$((SECONDS + limit))
-  until "$@" >"$work/log.await" 2>&1; do
-    [ $SECONDS -lt $until ] || { echo "waited $limit s for: $*"; cat "$work/log.await"; return 1; }
-    sleep 0.1
-  done
-}
-
+# shellcheck source=tests/verify.sh
+source tests/verify.sh
 make_ssh() {
   mkdir -p /run/sshd
   ssh-keygen -q -t ed25519 -N '' -f "$work/host_key"

@@ -39,29 +39,9 @@ end() {
 }
 trap end EXIT
 
-verify() {  # WHAT COMMAND…: it passes when the command ends with 0; its output is shown when it does not.
-  local what=$1
-  shift
-  if "$@" >"$work/log" 2>&1; then
-    passed=$((passed + 1))
-    echo "ok      $what"
-  else
-    failed=$((failed + 1))
-    echo "FAILED  $what"
-    tail -n 20 "$work/log" | sed 's/^/        /'
-  fi
-}
-
-equal() { [ "$1" = "$2" ] || { echo "expected '$2', found '$1'"; return 1; }; }
+# shellcheck source=tests/verify.sh
+source tests/verify.sh
 at_most() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a != "" && a <= b) }' || { echo "found '$1', at most $2 is right"; return 1; }; }
-
-await() {  # COMMAND…: it is run until it ends with 0.
-  local until=$((SECONDS + limit))
-  until "$@" >"$work/log.await" 2>&1; do
-    [ $SECONDS -lt $until ] || { echo "waited $limit s for: $*"; cat "$work/log.await"; return 1; }
-    sleep 0.1
-  done
-}
 
 # --- the machine ------------------------------------------------------------------------------------------------------
 boot() {
@@ -80,18 +60,9 @@ lose_power() {
 }
 
 make_root() {
-  if [ -z "$base" ]; then
-    base=$work/base
-    debootstrap --variant=minbase --include=ca-certificates,systemd,systemd-sysv,dbus bookworm "$base" \
-      "$(apt-cache policy bash | grep -oE 'https?://[^ ]+' | head -1)" >"$work/log" 2>&1 || { tail -n 20 "$work/log"; exit 78; }
-  fi
-  cp -a "$base" "$root"
-  cp -rL /etc/apt/sources.list* /etc/apt/apt.conf.d /etc/apt/preferences.d "$root/etc/apt/" 2>/dev/null || true
-  cp -rL /usr/local/share/ca-certificates/. "$root/usr/local/share/ca-certificates/" 2>/dev/null || true
-  cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
+  make_bare_root "$base" ca-certificates,systemd,systemd-sysv,dbus
   cp "$packages"/lockstep_*.deb "$root/root/lockstep.deb"
-  for folder in proc sys dev; do mount --rbind "/$folder" "$root/$folder"; done
-  chroot "$root" sh -c 'update-ca-certificates && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install \
+  chroot "$root" sh -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install \
     -y -qq --no-install-recommends /root/lockstep.deb dataset-fashion-mnist' >"$work/log" 2>&1 ||
     { tail -n 20 "$work/log"; exit 78; }
   umount -R "$root"/{proc,sys,dev}

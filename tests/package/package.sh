@@ -32,34 +32,12 @@ work=$(mktemp -d)
 root=$work/root
 trap 'umount -R "$root"/{proc,sys,dev} 2>/dev/null; rm -rf --one-file-system "$work"' EXIT
 
-verify() {  # WHAT COMMAND…: it passes when the command ends with 0; its output is shown when it does not.
-  local what=$1
-  shift
-  if "$@" >"$work/log" 2>&1; then
-    passed=$((passed + 1))
-    echo "ok      $what"
-  else
-    failed=$((failed + 1))
-    echo "FAILED  $what"
-    tail -n 20 "$work/log" | sed 's/^/        /'
-  fi
-}
-
-equal() { [ "$1" = "$2" ] || { echo "expected '$2', found '$1'"; return 1; }; }
+# shellcheck source=tests/verify.sh
+source tests/verify.sh
 
 make_root() {
-  if [ -z "$base" ]; then
-    command -v debootstrap >/dev/null || { apt-get update -qq && apt-get install -y -qq debootstrap >/dev/null; }
-    base=$work/base
-    debootstrap --variant=minbase --include=ca-certificates bookworm "$base" \
-      "$(apt-cache policy bash | grep -oE 'https?://[^ ]+' | head -1)" >"$work/log" 2>&1 || { tail -n 20 "$work/log"; exit 78; }
-  fi
-  cp -a "$base" "$root"
-  cp -rL /etc/apt/sources.list* /etc/apt/apt.conf.d /etc/apt/preferences.d "$root/etc/apt/" 2>/dev/null || true
-  cp -rL /usr/local/share/ca-certificates/. "$root/usr/local/share/ca-certificates/" 2>/dev/null || true
-  cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
-  for folder in proc sys dev; do mount --rbind "/$folder" "$root/$folder"; done
-  chroot "$root" update-ca-certificates >/dev/null 2>&1 || true
+  [ -n "$base" ] || command -v debootstrap >/dev/null || { apt-get update -qq && apt-get install -y -qq debootstrap >/dev/null; }
+  make_bare_root "$base" ca-certificates
   chroot "$root" useradd --create-home trainer
 }
 
