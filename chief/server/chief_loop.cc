@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "chief/events/markdown.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/graph/state_layout.h"
 #include "common/liveness/activity.h"
@@ -20,6 +21,8 @@ namespace {
 
 constexpr size_t kQueuedInputs = 1 << 18;
 constexpr size_t kQueuedStorageWork = 4096;
+constexpr char kSampleTag[] = "samples/text";
+constexpr size_t kMostSampleBytes = 16 << 10;
 
 Progress::Options ProgressOptions(const ChiefLoop::Options& options) {
   const JobSetup& setup = *options.setup;
@@ -81,6 +84,7 @@ ChiefLoop::ChiefLoop(Options options)
   progress_.StartAt(options_.config.recovered.checkpoint.step);
   if (const auto before = options_.store->ReadStats(); before.ok()) stats_.Continue(*before);
   history_.StartFrom(clock_.Now(), stats_.Snapshot(clock_.Now()));
+  hooks_ = MakeHooks();
   stats_.SetEndStep(static_cast<int64_t>(options_.config.policy.training.end_step));
   if (!options_.record_path.empty()) {
     record_.open(options_.record_path, std::ios::binary | std::ios::app);
@@ -102,6 +106,7 @@ int ChiefLoop::Run(std::function<absl::Status()> keep_addresses) {
     TakeTurn();
     const absl::Time now = clock_.Now();
     progress_.Tick(now);
+    ServeHooks(now);
     if (now >= next_stats_) WriteStats(now);
     if (storage_watch_.Due(now)) LookAtStorage(now);
   }
@@ -114,12 +119,16 @@ int ChiefLoop::Run(std::function<absl::Status()> keep_addresses) {
   const bool done = exit_->code == kExitDone;
   const EvaluationBoard& board = progress_.board();
   const bool at_end = core_.View().published_step >= options_.config.policy.training.end_step || board.ended_early();
+  HookMarks marks = hooks_->marks();
+  if (done || exit_->code == kExitPreempted) marks.set_ended(static_cast<int64_t>(core_.View().published_step));
+  stats_.SetHooks(marks);
   stats_.Ended(exit_->code, exit_->reason, /*completed=*/done && (at_end || !stop_asked_));
   const absl::Status written = options_.store->WriteStats(EncodeStats(clock_.Now()));
   if (!written.ok() && !IsFenced(written)) LS_LOG(warn, "worker statistics: ", written.message());
   if (done || exit_->code == kExitPreempted) {
     progress_.Close(last_checkpoint_, {best.path, best.step, best.value}, done);
   }
+  FinishHooks();
   return exit_->code;
 }
 
@@ -162,6 +171,7 @@ void ChiefLoop::Step(const Event& event) {
   stop_asked_ = stop_asked_ || std::holds_alternative<StopRequested>(event);
   const absl::Time now = clock_.Now();
   const auto name = [](const auto& alternative) { return std::decay_t<decltype(alternative)>::kTypeName; };
+  ShowHooks(event);
   const NowDoing handling("the event ", std::visit(name, event));
   const std::vector<Action> actions = core_.Step(now, event);
   last_events_.Keep(now, event, actions);
@@ -197,6 +207,7 @@ void ChiefLoop::Perform(const StepsAgreed& action) {
     events_.Trained(absl::Now(), told_step_, series_.OfStep(told_step_, record.loss));
   }
   if (!action.records.empty()) TellSeries(/*at_end=*/false);
+  ShowHooks(clock_.Now(), action);
 }
 
 void ChiefLoop::Perform(const EvaluationDone& action) {
@@ -206,10 +217,13 @@ void ChiefLoop::Perform(const EvaluationDone& action) {
     values.emplace_back(absl::StrCat("evaluation/", value.name), value.value);
   }
   events_.Measured(absl::Now(), static_cast<int64_t>(action.step), values);
+  hooks_->Evaluated(static_cast<int64_t>(action.step));
 }
 
 void ChiefLoop::Perform(const SampleTold& action) {
   progress_.On(action);
+  events_.Noted(absl::Now(), static_cast<int64_t>(action.step), kSampleTag,
+                MarkdownBlock(action.text, kMostSampleBytes));
   storage_.Post([this, action] {
     const absl::Status status = options_.store->WriteSample(static_cast<int64_t>(action.step), action.text);
     if (!status.ok() && !IsFenced(status)) LS_LOG(warn, "sample of step ", action.step, ": ", status.message());

@@ -6,6 +6,7 @@
 #define LOCKSTEP_CHIEF_SERVER_CHIEF_LOOP_H_
 
 #include <atomic>
+#include <deque>
 #include <fstream>
 #include <functional>
 #include <future>
@@ -20,6 +21,7 @@
 #include "chief/core/policy.h"
 #include "chief/events/event_log.h"
 #include "chief/events/training_series.h"
+#include "chief/hooks/hook_desk.h"
 #include "chief/server/backlog.h"
 #include "chief/server/burst.h"
 #include "chief/server/job_setup.h"
@@ -103,11 +105,25 @@ class ChiefLoop {
   void Perform(const StepsAgreed& action);
   void Perform(const EvaluationDone& action);
   void Perform(const SampleTold& action);
+  void Perform(const ObservationTold& action);
   void Perform(const WorkerChanged& action);
   void Perform(const WorkerCounters& action);
   void Perform(const Announce& action);
   void Perform(const DrainDecided& action);
   void Perform(const Exit& action);
+
+  std::unique_ptr<HookDesk> MakeHooks();
+  // What hooks see of an event before the core has it.
+  void ShowHooks(const Event& event);
+  // What they see of agreed steps.
+  void ShowHooks(absl::Time now, const StepsAgreed& action);
+  // What they asked for: the job stops, or what fired is to be stored soon.
+  void ServeHooks(absl::Time now);
+  HookFacts FactsForHooks();
+  // Tells TensorBoard what workers looked at, up to a step that was told.
+  void TellObservations();
+  // The job ended. Waits for commands that still run.
+  void FinishHooks();
 
   // On the storage's thread: what came of a publication, or of a manifest's amendment.
   void OnPublished(const SnapshotId& snapshot, const absl::StatusOr<PublishedCheckpoint>& published, bool amended);
@@ -150,7 +166,9 @@ class ChiefLoop {
   StatsHistory history_;
   EventLog events_;
   TrainingSeries series_;
-  int64_t told_step_ = 0;  // the newest whose loss this chief told of; 0: none
+  std::unique_ptr<HookDesk> hooks_;
+  std::deque<ObservationTold> observations_;  // of steps that are not told yet
+  int64_t told_step_ = 0;                     // the newest whose loss this chief told of; 0: none
   Backlog event_backlog_;  // this and the next: of the storage's thread, and of FinishStorage after its end
   Backlog history_backlog_;
   bool stats_failed_ = false;  // this and the next: owned by the storage's thread

@@ -95,6 +95,7 @@ std::string ChiefLoop::EncodeStats(absl::Time now) {
     host.set_cause(record.cause);
   }
   stats_.SetHosts(std::move(hosts));
+  if (!exit_.has_value()) stats_.SetHooks(hooks_->marks());
   return EncodeWorkerStats(stats_.Snapshot(now));
 }
 

@@ -187,11 +187,21 @@ int RecordEnd(JobStore& store, int code) {
   return code;
 }
 
+// From which step on hooks stop the job. Where it was stopped, it goes on; where a chief was killed, a stop at the
+// checkpoint's own step may not have come to its end.
+uint64_t StopAfter(JobStore& store) {
+  const uint64_t step = store.recovered().checkpoint.step;
+  const absl::StatusOr<WorkerStatsFile> before = store.ReadStats();
+  const bool ended_here = before.ok() && before->job().hooks().ended() >= static_cast<int64_t>(step);
+  return ended_here || step == 0 ? step : step - 1;
+}
+
 ChiefLoop::Options LoopOptions(const ChiefOptions& options, JobSetup& setup, JobStore& store,
                                SessionRegistry& sessions) {
   ChiefLoop::Options loop;
   loop.setup = &setup;
   loop.config = {setup.policy, store.recovered()};
+  loop.config.policy.training.stop_after = StopAfter(store);
   loop.store = &store;
   loop.sessions = &sessions;
   loop.live = StyleOf(STDOUT_FILENO).live && CurrentLogFormat() == LogFormat::text;

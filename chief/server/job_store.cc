@@ -286,6 +286,14 @@ absl::Status JobStore::WriteText(const char* folder, const std::string& name, co
   return hold_->Replace(absl::StrCat(folder, "/", name, ".txt"), text);
 }
 
+absl::Status JobStore::WriteHookOutput(const std::string& name, const std::string& text) {
+  {
+    MutexLock lock(&mutex_);
+    LS_RETURN_IF_ERROR(hold_->EnsureDirectory(layout::kLogs));
+  }
+  return WriteText(layout::kHookLogs, name, text);
+}
+
 absl::Status JobStore::AppendEvents(const std::string& records) {
   MutexLock lock(&mutex_);
   if (!events_.has_value()) {

@@ -66,6 +66,7 @@ class StatsTracker {
   // Attempts to save that failed, and saves that were due and not begun, of this chief. Replaces what was said before.
   void SetSaves(int64_t failed, int64_t skipped);
   void SetTrained(absl::Duration trained);
+  void SetHooks(const HookMarks& marks) { *totals_.mutable_job()->mutable_hooks() = marks; }
   void SetEndStep(int64_t step);
   // The chief ends with `exit_code` because of `reason`; `completed`: the job is done.
   void Ended(int32_t exit_code, absl::string_view reason, bool completed);

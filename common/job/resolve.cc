@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "common/job/hook_rules.h"
 #include "common/job/scalar.h"
 #include "common/job/suggest.h"
 #include "common/object_store/s3_url.h"
@@ -60,7 +61,11 @@ class Filling {
     for (int i = 0; i < message->GetDescriptor()->field_count(); ++i) {
       const FieldDescriptor* field = message->GetDescriptor()->field(i);
       const std::string key = Join(path, field->name());
-      if (!IsSection(field)) {
+      if (IsSectionList(field)) {
+        for (int item = 0; item < message->GetReflection()->FieldSize(*message, field); ++item) {
+          Section(absl::StrCat(key, ".", item), message->GetReflection()->MutableRepeatedMessage(message, field, item));
+        }
+      } else if (!IsSection(field)) {
         if (!mistakes_.IsSpoilt(key)) mistakes_.Add(key, Value(path, key, field, message));
       } else if (!KeyOf(field).section_on_demand() || IsSet(*message, field)) {
         Section(key, message->GetReflection()->MutableMessage(message, field));
@@ -369,6 +374,7 @@ void FillDefaults(const Places& places, const std::string& directory, JobSpec& s
     spec.mutable_eval()->set_metric(classifies ? Eval::METRIC_ACCURACY : Eval::METRIC_LOSS);
   }
   Filling(places, directory, mistakes).Section("", &spec);
+  ResolveHooks(directory, spec);
 }
 
 void Validate(const Places& places, const JobSpec& spec, JobMistakes& mistakes) {
@@ -380,6 +386,7 @@ void Validate(const Places& places, const JobSpec& spec, JobMistakes& mistakes) 
   rules.Batch(spec.train());
   rules.Training(spec.train());
   rules.Numerics(spec.numerics());
+  ValidateHooks(places, spec, mistakes);
 }
 
 }  // namespace lockstep::job

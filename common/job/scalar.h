@@ -28,6 +28,9 @@ bool IsValueMessage(const google::protobuf::Descriptor* type);
 // True for a field that holds a section of keys.
 bool IsSection(const google::protobuf::FieldDescriptor* field);
 
+// True for a field that holds a list of sections.
+bool IsSectionList(const google::protobuf::FieldDescriptor* field);
+
 // The key options of a field; default-constructed when it has none.
 const Key& KeyOf(const google::protobuf::FieldDescriptor* field);
 
