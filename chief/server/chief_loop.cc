@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "chief/stats/history_lines.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/graph/state_layout.h"
 #include "common/liveness/activity.h"
@@ -75,7 +76,7 @@ ChiefLoop::ChiefLoop(Options options)
       event_backlog_("records for TensorBoard",
                      [this](const std::string& records) { return options_.store->AppendEvents(records); }),
       history_backlog_("lines of the job's history",
-                       [this](const std::string& lines) { return options_.store->AppendHistory(lines); }),
+                       [this](const std::string& lines) { return options_.store->AppendLines(kHistoryFolder, lines); }),
       last_checkpoint_(options_.store->DescribeCheckpoint(options_.config.recovered.checkpoint.step)),
       storage_(kStorageThread, kQueuedStorageWork) {
   progress_.StartAt(options_.config.recovered.checkpoint.step);
