@@ -7,6 +7,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "chief/stats/history_lines.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/graph/state_layout.h"
@@ -40,28 +43,6 @@ Progress::Options ProgressOptions(const ChiefLoop::Options& options) {
   return progress;
 }
 
-const char* PhaseName(Phase phase) {
-  switch (phase) {
-    case Phase::kAdopting:
-      return "ADOPTING";
-    case Phase::kWaiting:
-      return "WAITING";
-    case Phase::kForming:
-      return "FORMING";
-    case Phase::kRunning:
-      return "RUNNING";
-    case Phase::kBreaking:
-      return "BREAKING";
-    case Phase::kFinishing:
-      return "FINISHING";
-    case Phase::kDone:
-      return "DONE";
-    case Phase::kEnded:
-      return "ENDED";
-  }
-  return "UNKNOWN";
-}
-
 }  // namespace
 
 ChiefLoop::ChiefLoop(Options options)
@@ -77,10 +58,22 @@ ChiefLoop::ChiefLoop(Options options)
                      [this](const std::string& records) { return options_.store->AppendEvents(records); }),
       history_backlog_("lines of the job's history",
                        [this](const std::string& lines) { return options_.store->AppendLines(kHistoryFolder, lines); }),
+      timeline_(static_cast<int64_t>(options_.config.recovered.term)),
+      timeline_backlog_(
+          "lines of the job's timeline",
+          [this](const std::string& lines) { return options_.store->AppendLines(kTimelineFolder, lines); }),
       last_checkpoint_(options_.store->DescribeCheckpoint(options_.config.recovered.checkpoint.step)),
       storage_(kStorageThread, kQueuedStorageWork) {
   progress_.StartAt(options_.config.recovered.checkpoint.step);
-  if (const auto before = options_.store->ReadStats(); before.ok()) stats_.Continue(*before);
+  Goodput goodput;
+  if (const auto before = options_.store->ReadStats(); before.ok()) {
+    stats_.Continue(*before);
+    goodput = before->job().goodput();
+    goodput.set_no_chief(goodput.no_chief() + SecondsWithoutChief(before->job(), absl::ToUnixMillis(absl::Now())));
+  }
+  goodput_.StartFrom(clock_.Now(), goodput);
+  timeline_.ChiefStarted(absl::Now(), static_cast<int64_t>(options_.config.recovered.checkpoint.step),
+                         last_checkpoint_);
   history_.StartFrom(clock_.Now(), stats_.Snapshot(clock_.Now()));
   stats_.SetEndStep(static_cast<int64_t>(options_.config.policy.training.end_step));
   if (!options_.record_path.empty()) {
@@ -116,6 +109,8 @@ int ChiefLoop::Run(std::function<absl::Status()> keep_addresses) {
   const EvaluationBoard& board = progress_.board();
   const bool at_end = core_.View().published_step >= options_.config.policy.training.end_step || board.ended_early();
   stats_.Ended(exit_->code, exit_->reason, /*completed=*/done && (at_end || !stop_asked_));
+  timeline_.ChiefEnded(absl::Now(), exit_->code, exit_->reason);
+  timeline_backlog_.Write(timeline_.Take());
   const absl::Status written = options_.store->WriteStats(EncodeStats(clock_.Now()));
   if (!written.ok() && !IsFenced(written)) LS_LOG(warn, "worker statistics: ", written.message());
   if (done || exit_->code == kExitPreempted) {
@@ -126,7 +121,9 @@ int ChiefLoop::Run(std::function<absl::Status()> keep_addresses) {
 
 void ChiefLoop::LookAtStorage(absl::Time now) {
   const std::string news = storage_watch_.Look(now, liveness::StandsAt(kStorageThread, StorageWatch::kSilent));
-  if (!news.empty()) LS_LOG(warn, news);
+  if (news.empty()) return;
+  LS_LOG(warn, news);
+  timeline_.Warned(absl::Now(), news);
 }
 
 void ChiefLoop::TakeTurn() {
@@ -167,6 +164,7 @@ void ChiefLoop::Step(const Event& event) {
   const std::vector<Action> actions = core_.Step(now, event);
   last_events_.Keep(now, event, actions);
   if (record_.is_open()) record_ << RecordStep(now, event, actions) << std::flush;
+  See(now, actions);
   for (const Action& action : actions) {
     const NowDoing performing("the action ", std::visit(name, action));
     std::visit([this](const auto& alternative) { Perform(alternative); }, action);
@@ -191,6 +189,7 @@ void ChiefLoop::Perform(const StepsAgreed& action) {
   progress_.SetWorkers(core_.member_count());
   progress_.On(clock_.Now(), action);
   stats_.Agreed(static_cast<int64_t>(action.step));
+  goodput_.Agreed(clock_.Now());
   for (const StepRecord& record : action.records) {
     const auto step = static_cast<int64_t>(record.step);
     if (step <= told_step_) series_.WentBack();
@@ -207,6 +206,10 @@ void ChiefLoop::Perform(const EvaluationDone& action) {
     values.emplace_back(absl::StrCat("evaluation/", value.name), value.value);
   }
   events_.Measured(absl::Now(), static_cast<int64_t>(action.step), values);
+  const auto format = [](std::string* out, const std::pair<std::string, double>& value) {
+    absl::StrAppend(out, absl::StripPrefix(value.first, "evaluation/"), " ", absl::StrFormat("%.6g", value.second));
+  };
+  timeline_.Evaluated(absl::Now(), static_cast<int64_t>(action.step), absl::StrJoin(values, ", ", format));
 }
 
 void ChiefLoop::Perform(const SampleTold& action) {

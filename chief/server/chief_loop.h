@@ -31,6 +31,8 @@
 #include "chief/server/tick_gate.h"
 #include "chief/stats/stats_history.h"
 #include "chief/stats/stats_tracker.h"
+#include "chief/timeline/goodput_clock.h"
+#include "chief/timeline/timeline_recorder.h"
 #include "common/clock/clock.h"
 #include "common/sync/queue.h"
 #include "common/sync/serial_executor.h"
@@ -89,6 +91,8 @@ class ChiefLoop {
   // Waits for an input or a deadline, and handles it.
   void TakeTurn();
   void Step(const Event& event);
+  // What the core decided, for the timeline and for where time goes.
+  void See(absl::Time now, const std::vector<Action>& actions);
   void Perform(const Send& action);
   void Perform(const SendToAll& action);
   void Perform(const CloseSession& action);
@@ -151,8 +155,11 @@ class ChiefLoop {
   EventLog events_;
   TrainingSeries series_;
   int64_t told_step_ = 0;  // the newest whose loss this chief told of; 0: none
-  Backlog event_backlog_;  // this and the next: of the storage's thread, and of FinishStorage after its end
+  Backlog event_backlog_;  // this and the other two: of the storage's thread, and of Run after its end
   Backlog history_backlog_;
+  TimelineRecorder timeline_;
+  Backlog timeline_backlog_;  // as the others
+  GoodputClock goodput_;
   bool stats_failed_ = false;  // this and the next: owned by the storage's thread
   bool metagraph_events_stored_ = false;
   std::function<absl::Status()> keep_addresses_;

@@ -95,7 +95,22 @@ std::string ChiefLoop::EncodeStats(absl::Time now) {
     host.set_cause(record.cause);
   }
   stats_.SetHosts(std::move(hosts));
+  stats_.SetGoodput(goodput_.Totals(now), absl::ToUnixMillis(absl::Now()));
   return EncodeWorkerStats(stats_.Snapshot(now));
+}
+
+void ChiefLoop::See(absl::Time now, const std::vector<Action>& actions) {
+  goodput_.EnterPhase(now, core_.phase());
+  const auto members = [this] {
+    std::map<int32_t, std::string> names;
+    for (const auto& line : core_.View().workers) {
+      if (line.rank >= 0) names[line.rank] = line.name;
+    }
+    std::vector<std::string> by_rank;
+    for (auto& [rank, name] : names) by_rank.push_back(std::move(name));
+    return by_rank;
+  };
+  timeline_.Saw(absl::Now(), actions, {core_.phase(), core_.generation(), progress_.step(), members});
 }
 
 void ChiefLoop::DescribeWorkers(const CoordinatorView& view, proto::StatusReply& reply) {
@@ -133,9 +148,11 @@ void ChiefLoop::DescribeRepairs(proto::StatusReply& reply) const {
 void ChiefLoop::WriteStats(absl::Time now) {
   next_stats_ = now + kStatsEvery;
   if (stats_are_written_.exchange(true)) return;  // a slow disk must not gather a queue of them
-  storage_.Post([this, json = EncodeStats(now), events = events_.Take(), history = TakeHistory(now, false)] {
+  storage_.Post([this, json = EncodeStats(now), events = events_.Take(), history = TakeHistory(now, false),
+                 timeline = timeline_.Take()] {
     event_backlog_.Write(events);
     history_backlog_.Write(history);
+    timeline_backlog_.Write(timeline);
     absl::Status status = options_.store->WriteStats(json);
     status.Update(StoreMetagraphEvents());
     status.Update(keep_addresses_());
@@ -179,7 +196,8 @@ void ChiefLoop::FinishStorage() {
   if (told_step_ > 0) TellSeries(/*at_end=*/true);
   event_backlog_.Write(events_.Take());
   history_backlog_.Write(TakeHistory(clock_.Now(), /*at_end=*/true));
-  for (const Backlog* backlog : {&event_backlog_, &history_backlog_}) {
+  timeline_backlog_.Write(timeline_.Take());
+  for (const Backlog* backlog : {&event_backlog_, &history_backlog_, &timeline_backlog_}) {
     if (!backlog->empty()) LS_LOG(warn, backlog->what(), ": the newest were not written");
   }
 }

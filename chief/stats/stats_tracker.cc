@@ -173,6 +173,11 @@ void StatsTracker::Ended(int32_t exit_code, absl::string_view reason, bool compl
   totals_.mutable_job()->set_completed(completed);
 }
 
+void StatsTracker::SetGoodput(const Goodput& goodput, int64_t written_ms) {
+  *totals_.mutable_job()->mutable_goodput() = goodput;
+  totals_.mutable_job()->set_written_ms(written_ms);
+}
+
 void StatsTracker::SetTrained(absl::Duration trained) {
   totals_.mutable_job()->set_trained_seconds(absl::ToDoubleSeconds(trained));
 }

@@ -66,6 +66,8 @@ class StatsTracker {
   // Attempts to save that failed, and saves that were due and not begun, of this chief. Replaces what was said before.
   void SetSaves(int64_t failed, int64_t skipped);
   void SetTrained(absl::Duration trained);
+  // Where time went, as of `written_ms` (since 1970).
+  void SetGoodput(const Goodput& goodput, int64_t written_ms);
   void SetEndStep(int64_t step);
   // The chief ends with `exit_code` because of `reason`; `completed`: the job is done.
   void Ended(int32_t exit_code, absl::string_view reason, bool completed);
