@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "chief/logs/chief_logs.h"
 #include "chief/stats/history_lines.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/graph/state_layout.h"
@@ -62,9 +63,12 @@ ChiefLoop::ChiefLoop(Options options)
       timeline_backlog_(
           "lines of the job's timeline",
           [this](const std::string& lines) { return options_.store->AppendLines(kTimelineFolder, lines); }),
+      log_backlog_("lines of the chief's log",
+                   [this](const std::string& lines) { return options_.store->AppendLines(kChiefLogFolder, lines); }),
       last_checkpoint_(options_.store->DescribeCheckpoint(options_.config.recovered.checkpoint.step)),
       storage_(kStorageThread, kQueuedStorageWork) {
-  progress_.StartAt(options_.config.recovered.checkpoint.step);
+  agreed_step_ = options_.config.recovered.checkpoint.step;
+  progress_.StartAt(agreed_step_);
   Goodput goodput;
   if (const auto before = options_.store->ReadStats(); before.ok()) {
     stats_.Continue(*before);
@@ -164,6 +168,7 @@ void ChiefLoop::Step(const Event& event) {
   const std::vector<Action> actions = core_.Step(now, event);
   last_events_.Keep(now, event, actions);
   if (record_.is_open()) record_ << RecordStep(now, event, actions) << std::flush;
+  TellPosition();
   See(now, actions);
   for (const Action& action : actions) {
     const NowDoing performing("the action ", std::visit(name, action));
@@ -179,6 +184,12 @@ void ChiefLoop::Perform(const SendToAll& action) {
 
 void ChiefLoop::Perform(const CloseSession& action) { options_.sessions->Close(action.session); }
 
+void ChiefLoop::TellPosition() {
+  const std::pair<Generation, uint64_t> position(core_.generation(), agreed_step_);
+  if (std::exchange(log_position_, position) == position) return;
+  SetLogPosition(position.first.term, position.first.counter, position.second);
+}
+
 void ChiefLoop::Post(Question question) { inputs_.Push(std::move(question)); }
 
 void ChiefLoop::Perform(const StepsAgreed& action) {
@@ -187,6 +198,8 @@ void ChiefLoop::Perform(const StepsAgreed& action) {
   if (generation_ != generation && generation.term == options_.config.recovered.term) stats_.GenerationFormed();
   generation_ = generation;
   progress_.SetWorkers(core_.member_count());
+  agreed_step_ = action.step;
+  TellPosition();
   progress_.On(clock_.Now(), action);
   stats_.Agreed(static_cast<int64_t>(action.step));
   goodput_.Agreed(clock_.Now());
@@ -274,7 +287,7 @@ proto::StatusReply ChiefLoop::Describe() {
   reply.set_storage_trouble(storage_watch_.stands().empty()
                                 ? view.storage_trouble
                                 : absl::StrCat("it does not answer: ", storage_watch_.stands()));
-  DescribeWorkers(view, reply);
+  DescribeWorkers(now, view, reply);
   for (const std::string& target : view.drained) reply.add_drained(target);
   DescribeRepairs(reply);
   const EvaluationBoard& board = progress_.board();

@@ -17,6 +17,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "chief/core/storage_trouble.h"
+#include "chief/logs/log_keeper.h"
 #include "chief/server/address_file.h"
 #include "chief/server/admin_service.h"
 #include "chief/server/chief_loop.h"
@@ -187,13 +188,29 @@ int RecordEnd(JobStore& store, int code) {
   return code;
 }
 
-ChiefLoop::Options LoopOptions(const ChiefOptions& options, JobSetup& setup, JobStore& store,
-                               SessionRegistry& sessions) {
+// What this process says until it ends, for the job's directory.
+class KeptLog {
+ public:
+  KeptLog() {
+    SetLogTap([this](const LogRecord& record) { keeper_.Keep(record); });
+  }
+  ~KeptLog() { SetLogTap(nullptr); }
+  KeptLog(const KeptLog&) = delete;
+  KeptLog& operator=(const KeptLog&) = delete;
+  LogKeeper* keeper() { return &keeper_; }
+
+ private:
+  LogKeeper keeper_;
+};
+
+ChiefLoop::Options LoopOptions(const ChiefOptions& options, JobSetup& setup, JobStore& store, SessionRegistry& sessions,
+                               KeptLog& log) {
   ChiefLoop::Options loop;
   loop.setup = &setup;
   loop.config = {setup.policy, store.recovered()};
   loop.store = &store;
   loop.sessions = &sessions;
+  loop.log = log.keeper();
   loop.live = StyleOf(STDOUT_FILENO).live && CurrentLogFormat() == LogFormat::text;
   if (!options.record_directory.empty()) {
     loop.record_path = absl::StrCat(options.record_directory, "/chief-", store.recovered().term, ".record");
@@ -202,9 +219,9 @@ ChiefLoop::Options LoopOptions(const ChiefOptions& options, JobSetup& setup, Job
 }
 
 int Serve(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup, JobStore& store, const sigset_t& signals,
-          ServiceManager& service) {
+          ServiceManager& service, KeptLog& log) {
   SessionRegistry sessions;
-  ChiefLoop loop(LoopOptions(options, setup, store, sessions));
+  ChiefLoop loop(LoopOptions(options, setup, store, sessions, log));
   ServiceContext context;
   context.job = setup.policy.job;
   context.term = store.recovered().term;
@@ -264,13 +281,15 @@ int Serve(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup, JobSto
   (*server)->Shutdown(kFlushLimit);
   loop.Close();
   if (code != kExitDone && code != kExitPreempted) WriteLastLine(FirstFailure(), code);
+  if (code != kExitFenced) loop.KeepLastLines();
   return code;
 }
 
 }  // namespace
 
 int ChiefMain(const ChiefOptions& options) {
-  InitLog({.role = "chief"});
+  InitLog({.part = "chief"});
+  KeptLog log;
   HandOverLastLine(options.cause_fd, /*also_logged=*/false);
   const sigset_t signals = BlockStopSignals();
   SurviveTerminal();
@@ -291,7 +310,7 @@ int ChiefMain(const ChiefOptions& options) {
   const absl::StatusOr<std::unique_ptr<JobStore>> store =
       OpenInTurn(options, etcd.get(), *setup, signals, service, exit_code);
   if (!store.ok()) return EndEarly(store.status(), exit_code);
-  const int code = Serve(options, etcd.get(), *setup, **store, signals, service);
+  const int code = Serve(options, etcd.get(), *setup, **store, signals, service, log);
   FlushLog();
   return code;
 }

@@ -69,7 +69,6 @@ class Progress {
   // checkpoint.
   void Close(const std::string& checkpoint, const BestResult& best, bool done);
 
-  uint64_t step() const { return step_; }
   double loss() const { return loss_; }
   double samples_per_second(absl::Time now) const;
   double eta_seconds(absl::Time now) const;

@@ -126,6 +126,11 @@ void SessionLoop::BeginTurn() {
   turned_ = absl::ToUnixNanos(clock_.Now());
   MutexLock lock(&mutex_);
   shown_.phase = core_.phase();
+  const Generation generation = core_.generation();
+  if (generation != shown_.generation || shown_.step != core_.position().step) {
+    SetLogPosition(generation.term, generation.counter, core_.position().step);
+  }
+  shown_.generation = generation;
   shown_.step = core_.position().step;
 }
 
@@ -160,7 +165,7 @@ void SessionLoop::GiveUpUnreachable() {
 void SessionLoop::Step(const Event& event) {
   if (const auto* command = std::get_if<CommandReceived>(&event)) {
     if (const auto* welcome = std::get_if<Welcome>(&command->command)) {
-      SetLogRole(welcome->name);
+      SetLogWorker(welcome->name);
       SetLivenessRole(welcome->name);
       MutexLock lock(&mutex_);
       shown_.name = welcome->name;

@@ -81,10 +81,11 @@ class SessionLoop {
     engine_.Perform(action);
   }
 
-  // For Status.
+  // For Status, and where the log was told that the job stands.
   struct Shown {
     std::string name;
     SessionCore::Phase phase = SessionCore::Phase::kIdle;
+    Generation generation;
     uint64_t step = 0;
   };
 

@@ -172,7 +172,7 @@ absl::Status ExecuteAgain() {
 
 int WorkerMain(const WorkerOptions& options) {
   ReturnLargeBlocks();
-  InitLog({.role = options.name.empty() ? "worker" : options.name});
+  InitLog({.part = "worker", .worker = options.name});
   HandOverLastLine(options.cause_fd, /*also_logged=*/true);
   if (device::ClearKernelEnvironment().must_restart) return Fail(ExecuteAgain(), kExitBug);
   const sigset_t signals = BlockStopSignals();
