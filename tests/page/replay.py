@@ -123,9 +123,9 @@ class Job:
         if path == 'timeline':
             return {'entries': self.entries[-20000:], 'left_out': max(0, len(self.entries) - 20000)}
         if path == 'logs':
-            levels = ['debug', 'info', 'warn', 'error']
-            least = levels.index(query.get('level', 'info'))
-            lines = [line for line in self.lines if levels.index(line['level']) >= least]
+            levels = {'debug': 0, 'info': 1, 'warn': 2, 'error': 3}
+            least = levels[query.get('level', 'info')]
+            lines = [line for line in self.lines if levels.get(line['level'], 3) >= least]
             return {'lines': lines[-int(query.get('lines', 500)):]}
         if path == 'samples':
             return {'samples': self.samples}

@@ -116,10 +116,11 @@ export class Chart {
     const kind = JSON.stringify([names, view.axis, logscale]);
     const options = {
       file: this.#rows.map((row) => present(row, logscale)),
-      dateWindow: view.range(view.axis),
+      dateWindow: view.window(view.axis),
       colors: this.spec.bars ? [curveColour(0), curveColour(1)] : names.map((_, i) => curveColour(i)),
       axisLineColor: colour('line'),
       gridLineColor: colour('grid'),
+      gridLineWidth: 1,
       visibility: this.spec.bars ? [true, view.smoothing > 0 && this.spec.smooth === true] : names.map(() => true),
       strokeWidth: this.spec.bars && view.smoothing > 0 && this.spec.smooth ? 0.6 : 1.5,
       series: this.spec.bars ? { smoothed: { strokeWidth: 2 } } : {},
@@ -175,9 +176,15 @@ export class Chart {
   }
 
   #zoomed(from, to) {
-    const [first, last] = this.#graph.xAxisExtremes();
+    const [first, last] = this.#extremes();
     if (from <= first && to >= last) view.showAll();
     else view.zoom(view.axis, from, to);
+  }
+
+  // Of the whole history, also while a part is shown.
+  #extremes() {
+    const all = view.curve === null ? [] : view.axis === 'step' ? view.curve.step : view.curve.at_ms;
+    return all.length > 1 ? [all[0], all.at(-1)] : this.#graph.xAxisExtremes();
   }
 
   #key(event) {
@@ -193,7 +200,7 @@ export class Chart {
       const [from, to] = this.#graph.xAxisRange();
       const middle = this.#hovered ?? (from + to) / 2;
       const width = (to - from) * (event.key === '+' ? 0.5 : 2);
-      const [first, end] = this.#graph.xAxisExtremes();
+      const [first, end] = this.#extremes();
       this.#zoomed(Math.max(first, middle - width / 2), Math.min(end, middle + width / 2));
     } else {
       return;

@@ -48,6 +48,7 @@ export class Charts {
     try {
       if (this.#evaluations() || changed || before !== this.store.list.length) this.redraw();
       this.#offer();
+      this.shown?.();
     } catch (error) {
       console.error(error);  // a mistake of this page: the server did answer
     }

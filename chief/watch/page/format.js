@@ -21,6 +21,11 @@ export function number(value) {
   return String(Number(value.toPrecision(4))).replace(/^-/, '−');
 }
 
+// With as many decimals as its neighbours in a column.
+export function decimals(value) {
+  return value === undefined || value === null ? number(value) : value.toFixed(value < 100 ? 2 : 1);
+}
+
 // As the label of an axis: short.
 export function short(value) {
   const size = Math.abs(value);

@@ -75,7 +75,7 @@ export function showOverview(job) {
 function showProgress(job, words) {
   const share = job.end_step > 0 && job.step !== undefined ? Math.min(1, job.step / job.end_step) : undefined;
   setText(byId('step'), count(job.step));
-  setText(byId('end-step'), job.end_step === undefined ? 'until the clock ends the job' : `of ${count(job.end_step)}`);
+  setText(byId('end-step'), job.end_step !== undefined ? `of ${count(job.end_step)}` : job.step === undefined ? '' : 'until the clock ends the job');
   const bar = byId('bar');
   show(bar, share !== undefined);
   if (share !== undefined) {
@@ -121,8 +121,8 @@ function showTiles(job) {
 function unsaved(job) {
   const steps = job.step - job.published_step;
   const newest = (job.checkpoints ?? []).find((one) => one.step === job.published_step);
-  const when = newest?.at_ms > 0 ? `, ${ago(newest.at_ms, job.now_ms)}` : '';
-  return (steps > 0 ? `${count(steps)} steps ago` : 'nothing is unsaved') + (steps > 0 ? when : '');
+  const when = newest?.at_ms > 0 ? ago(newest.at_ms, job.now_ms) : '';
+  return [steps > 0 ? `${count(steps)} steps since` : 'nothing is unsaved', when].filter(Boolean).join(', ');
 }
 
 function epoch(job) {
@@ -140,6 +140,8 @@ function showGoodput(goodput) {
     element.title = `${part.name}: ${duration(part.seconds)}`;
   });
   byId('goodput-bar').setAttribute('aria-label', sum > 0 ? parts.map((part) => `${part.name} ${percent(part.share, 1)}`).join(', ') : 'nothing is measured yet');
+  show(byId('goodput-bar'), sum > 0);
+  show(byId('goodput-parts'), sum > 0);
   keyed(byId('goodput-parts'), parts, (part) => part.key, (part) => make('li', {}, make('i', { class: `swatch ${part.key}` }), make('span', {}, part.name), make('b'), make('span', { class: 'dim share' })), (element, part) => {
     setText(element.children[2], duration(part.seconds));
     setText(element.children[3], sum > 0 ? percent(part.share, 1) : '');
@@ -152,6 +154,7 @@ function showTotals(totals) {
     shown.push({ key: 'failures', name: 'failures of the budget', bad: totals.failures > 0,
       text: totals.failures_allowed === undefined ? count(totals.failures) : `${count(totals.failures)} of ${count(totals.failures_allowed)}` });
   }
+  show(byId('totals-panel'), shown.length > 0);
   keyed(byId('totals'), shown, (one) => one.key, (one) => make('div', {}, make('dt', {}, one.name), make('dd')), (element, one) => {
     setText(element.lastElementChild, one.text);
     element.lastElementChild.className = one.bad ? 'warn' : '';
@@ -166,7 +169,7 @@ function showEnding(job) {
     DONE: () => ['done', `The job is done at step ${count(job.step)}.`],
     STOPPED: () => ['', `The job was stopped at step ${count(job.step)}.`, 'Start the same command again: it goes on.'],
     FAILED: () => ['bad', 'The job failed.', remedy ?? 'Read the logs below for the first failure.'],
-    NOT_RUNNING: () => ['warn', `No chief is at work: it was killed, or its machine is gone. Step ${count(job.published_step)} is saved.`, 'Start the same command again: it goes on from there.'],
+    NOT_RUNNING: () => ['warn', `No chief is at work: it was killed, or its machine is gone. ${job.published_step > 0 ? `Step ${count(job.published_step)} is saved.` : ''}`.trim(), 'Start the same command again: it goes on from what is saved.'],
   }[job.phase]?.();
   const ended = lines !== undefined && !(job.live && job.phase === 'NOT_RUNNING');
   const key = ended ? JSON.stringify([lines, job.cause, job.exit_code]) : '';

@@ -71,6 +71,7 @@ polls.timeline = poll('timeline', () => 'api/timeline', (answer) => {
 polls.logs = poll('logs', () => `api/logs?lines=500&level=${logs.level}`, (answer) => logs.set(answer.lines));
 polls.samples = poll('samples', () => 'api/samples', (answer) => showSamples(answer.samples));
 charts.poll = polls.series;
+charts.shown = () => workers.show();
 logs.poll = polls.logs;
 
 // ---- whether what is shown is new -------------------------------------------------------------------------------------

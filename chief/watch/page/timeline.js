@@ -63,6 +63,7 @@ export class Timeline {
     show(byId('timeline-panel'), some);
     show(byId('timeline-empty'), !some);
     show(byId('events-panel'), some);
+    show(byId('timeline-legend'), some);
     if (!some) return;
     const range = view.range('time') ?? [model.from, model.to];
     const width = this.scroll.clientWidth;
@@ -134,7 +135,7 @@ export class Timeline {
     pen.textAlign = 'center';
     for (const [ms, label] of ticks(this.scale.from, this.scale.to, this.scale.inner / 90)) {
       pen.fillStyle = colour('dim');
-      pen.fillText(label, Math.max(names + 20, this.#x(ms)), 9);
+      if (this.#x(ms) > names + 24) pen.fillText(label, this.#x(ms), 9);
       pen.fillStyle = colour('line');
       pen.fillRect(this.#x(ms), 16, 1, kHeadRows);
     }
@@ -152,7 +153,9 @@ export class Timeline {
     const tall = model.workers.length * height + 6;
     const pen = this.#pen(this.body, tall);
     this.#clip(pen, tall);
-    model.generations.forEach((generation, i) => {
+    // Bands that are too narrow to be told apart are left out.
+    const bands = model.generations.length * 4 < this.scale.inner ? model.generations : [];
+    bands.forEach((generation, i) => {
       pen.fillStyle = colour(i % 2 === 0 ? 'band' : 'panel');
       this.#bar(pen, generation.from, generation.to, 0, tall);
     });
@@ -296,10 +299,9 @@ function drawMark(pen, { shape, colour: name }, x, y, r = 4.5) {
   if (shape === 'up') polygon([-1, 0.9], [0, -1], [1, 0.9]);
   if (shape === 'down') polygon([-1, -0.9], [0, 1], [1, -0.9]);
   if (shape === 'left') polygon([0.9, -1], [-1, 0], [0.9, 1]);
-  if (shape === 'right') polygon([-0.9, -1], [1, 0], [-0.9, 1]);
+  if (shape === 'right') polygon([-0.7, -0.8], [0.7, 0], [-0.7, 0.8]);
   if (shape === 'diamond') polygon([0, -1.1], [1.1, 0], [0, 1.1], [-1.1, 0]);
   if (shape === 'square') polygon([-0.8, -0.8], [0.8, -0.8], [0.8, 0.8], [-0.8, 0.8]);
-  if (shape === 'dot') pen.arc(x, y, r * 0.6, 0, 2 * Math.PI);
   if (shape === 'ring') pen.arc(x, y, r * 0.75, 0, 2 * Math.PI);
   if (shape === 'cross' || shape === 'star') {
     polygon([-0.9, -0.9], [0.9, 0.9]);

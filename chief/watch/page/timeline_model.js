@@ -18,7 +18,7 @@ export const kKinds = {
   save_began: { label: 'save began', group: 'saves' },
   saved: { label: 'saved', group: 'saves', row: 'saves', shape: 'down', colour: 'curve-0' },
   save_failed: { label: 'save failed', group: 'faults', row: 'saves', shape: 'cross', colour: 'bad' },
-  evaluated: { label: 'evaluated', group: 'saves', row: 'saves', shape: 'dot', colour: 'curve-2' },
+  evaluated: { label: 'evaluated', group: 'saves' },
   warning: { label: 'warning', group: 'faults', row: 'chief', shape: 'ring', colour: 'warn' },
   error: { label: 'error', group: 'faults', row: 'chief', shape: 'cross', colour: 'bad' },
 };

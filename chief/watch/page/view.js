@@ -41,6 +41,14 @@ class View extends EventTarget {
     return axis === 'step' ? [Math.floor(range[0]), Math.max(Math.ceil(range[1]), Math.floor(range[0]) + 1)] : range;
   }
 
+  // What charts show: the range, or all that the loss has, so that the charts share their axis.
+  window(axis) {
+    const range = this.range(axis);
+    if (range !== null || this.curve === null || this.curve.step.length < 2) return range;
+    const all = axis === 'step' ? this.curve.step : this.curve.at_ms;
+    return [all[0], all.at(-1)];
+  }
+
   timeOf(step) {
     return this.curve === null ? undefined : between(this.curve.step, this.curve.at_ms, step);
   }

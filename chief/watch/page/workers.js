@@ -1,6 +1,6 @@
 // The table of workers: sorted by any column, filtered, and where one chooses whose step times are drawn.
 import { byId, keyed, make, remember, remembered, setText, show } from './dom.js';
-import { byName, count, number, percent } from './format.js';
+import { byName, count, decimals, number, percent } from './format.js';
 
 const kUnknown = Number.NEGATIVE_INFINITY;
 const text = (value) => (value === undefined ? '–' : value);
@@ -12,7 +12,7 @@ const kColumns = [
   { key: 'rank', title: 'Rank', number: true, value: (w) => (w.rank >= 0 ? w.rank : Infinity), show: (w) => (w.rank >= 0 ? count(w.rank) : '–') },
   { key: 'step', title: 'Step', number: true, down: true, show: (w) => count(w.step) },
   { key: 'samples_per_second', title: 'Samples/s', number: true, down: true, show: (w) => number(w.samples_per_second) },
-  { key: 'step_ms', title: 'Step ms', number: true, down: true, show: (w) => number(w.step_ms) },
+  { key: 'step_ms', title: 'Step ms', number: true, down: true, show: (w) => decimals(w.step_ms) },
   { key: 'compute_share', title: 'Compute · reduce · data', down: true, split: true, hint: 'Share of its step time in computing, in all-reduce (waiting for others included) and in reading data' },
   { key: 'slowdown', title: 'Slowdown', number: true, down: true, show: (w) => (w.slowdown > 0 ? `${w.slowdown.toFixed(2)}×` : '–'), hint: 'Its own time per step over the median of the members' },
   { key: 'joins', title: 'Joined', number: true, down: true, show: (w) => count(w.joins) },
