@@ -14,7 +14,7 @@ build=(
 data=(dataset-fashion-mnist bible-kjv)
 test=(catch2 libboost-context-dev clang-format git binutils iproute2 libonnx-dev libonnx-testdata etcd-server
   fish mandoc openssl zsh)
-page=(chromium fonts-dejavu-core python3)
+page=(chromium libjs-dygraphs fonts-dejavu-core python3)
 storage=(ceph-common ceph-mon ceph-osd radosgw swift-account swift-container swift-object swift-proxy memcached curl openssl)
 package=(binutils ca-certificates dpkg-dev patchelf xz-utils)
 systemd=(debootstrap systemd-container)

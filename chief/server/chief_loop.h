@@ -35,6 +35,7 @@
 #include "chief/stats/stats_tracker.h"
 #include "chief/timeline/goodput_clock.h"
 #include "chief/timeline/timeline_recorder.h"
+#include "chief/watch/present_job.h"
 #include "common/clock/clock.h"
 #include "common/sync/queue.h"
 #include "common/sync/serial_executor.h"
@@ -74,6 +75,8 @@ class ChiefLoop {
   absl::Duration SinceTurn() const { return clock_.Now() - absl::FromUnixNanos(turned_); }
   // What the job is doing, as of the loop's next turn. DeadlineExceeded when the loop is busy for too long.
   absl::StatusOr<proto::StatusReply> Ask();
+  // The same with the workers' statistics, for the page and the metrics.
+  absl::StatusOr<PresentJob> AskPresent();
   // Drains workers and hosts, or lifts drains, durably: lines for people. InvalidArgument: refused, nothing is changed.
   // Blocks, for seconds at most; DeadlineExceeded when that is not enough.
   absl::StatusOr<std::vector<std::string>> Drain(DrainRequested request);
@@ -93,6 +96,9 @@ class ChiefLoop {
   };
 
   void Post(Question question);
+  // What `answer` gives on the loop's thread. Codes as Ask.
+  template <typename Answer>
+  absl::StatusOr<Answer> AskFor(std::function<Answer()> answer);
   // Waits for an input or a deadline, and handles it.
   void TakeTurn();
   void Step(const Event& event);
@@ -133,8 +139,9 @@ class ChiefLoop {
   void TellSeries(bool at_end);
   // On the storage's thread: stores the events of the metagraph, once.
   absl::Status StoreMetagraphEvents();
-  // The file's content now.
-  std::string EncodeStats(absl::Time now);
+  // What the statistics' file would hold now, and its bytes.
+  WorkerStatsFile StatsNow(absl::Time now);
+  std::string EncodeStats(absl::Time now) { return EncodeWorkerStats(StatsNow(now)); }
   // For the manifest of a save.
   std::vector<ManifestMember> MembersOf(const StoreManifest& action);
   // Lines for the job's history when an interval has ended, or `at_end`; else nothing.

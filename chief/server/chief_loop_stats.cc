@@ -81,7 +81,7 @@ void ChiefLoop::Perform(const WorkerCounters& action) {
   if (uploaded > 0) stats_.Uploaded(action.name, absl::Seconds(grown("checkpoint_seconds")), uploaded);
 }
 
-std::string ChiefLoop::EncodeStats(absl::Time now) {
+WorkerStatsFile ChiefLoop::StatsNow(absl::Time now) {
   const CoordinatorView view = core_.View();
   for (const auto& line : view.workers) {
     if (line.slowdown > 0) stats_.Compared(line.name, line.straggles, line.slowdown);
@@ -97,7 +97,7 @@ std::string ChiefLoop::EncodeStats(absl::Time now) {
   }
   stats_.SetHosts(std::move(hosts));
   stats_.SetGoodput(goodput_.Totals(now), absl::ToUnixMillis(absl::Now()));
-  return EncodeWorkerStats(stats_.Snapshot(now));
+  return stats_.Snapshot(now);
 }
 
 void ChiefLoop::See(absl::Time now, const std::vector<Action>& actions) {

@@ -23,6 +23,7 @@
 #include "chief/server/chief_loop.h"
 #include "chief/server/chief_server.h"
 #include "chief/server/job_directory.h"
+#include "chief/server/job_page.h"
 #include "chief/server/job_setup.h"
 #include "chief/server/job_store.h"
 #include "chief/server/older_checks.h"
@@ -262,6 +263,11 @@ int Serve(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup, JobSto
     if (etcd != nullptr) {
       lease.emplace(etcd, store.recovered().term, address, [&] { return sessions.workers(); });
     }
+    const std::unique_ptr<JobPage> page = JobPage::Start({.http = setup.job.observe().http(),
+                                                          .chief_address = address,
+                                                          .directory = setup.directory,
+                                                          .token = store.token(),
+                                                          .loop = &loop});
     const BeatThread beat([&] { return store.Beat(); }, [&] { return sessions.workers(); });
     code = loop.Run([&] {
       absl::Status kept = store.KeepAddress();

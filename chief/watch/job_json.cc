@@ -5,13 +5,16 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "chief/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint_format/naming.h"
 
 namespace lockstep::chief {
 namespace {
 
+constexpr absl::string_view kEvaluationPrefix = "evaluation/";
 constexpr char kGone[] = "gone";          // the state of a worker that the chief does not know now
 constexpr char kExcluded[] = "excluded";  // of a status line that stands for a host
 
@@ -46,15 +49,22 @@ Json TotalsJson(const PresentJob& present) {
           {"failures_allowed", present.status.failures_allowed()}};
 }
 
-Json EvaluationJson(const proto::StatusReply& status) {
-  Json evaluation = {{"step", status.evaluation_step()}, {"values", Json::object()}};
+// The newest evaluation: as the chief tells it, or as the record has it. Null: nothing was evaluated.
+Json EvaluationJson(const proto::StatusReply& status, const JobRecord& record) {
+  Json evaluation = {{"values", Json::object()}};
+  if (status.evaluation_size() > 0) evaluation["step"] = status.evaluation_step();
   for (const proto::NamedValue& value : status.evaluation()) evaluation["values"][value.name()] = Number(value.value());
+  for (const auto& [tag, series] : record.scalars().series()) {
+    if (status.evaluation_size() > 0 || series.empty() || !absl::StartsWith(tag, kEvaluationPrefix)) continue;
+    evaluation["step"] = series.newest().last_step;
+    evaluation["values"][tag.substr(kEvaluationPrefix.size())] = Number(series.newest().mean());
+  }
   if (!status.metric().empty()) evaluation["metric"] = status.metric();
   if (status.best_step() > 0) {
     evaluation["best_step"] = status.best_step();
     evaluation["best_value"] = Number(status.best_value());
   }
-  return evaluation;
+  return evaluation["values"].empty() ? Json(nullptr) : evaluation;
 }
 
 void AddStats(const WorkerStats& stats, Json& worker) {
@@ -188,7 +198,7 @@ Json JobJson(const PresentJob& present, const JobRecord& record, const std::stri
   if (present.epoch_samples > 0) json["epoch_samples"] = present.epoch_samples;
   json["goodput"] = GoodputJson(present.stats.job().goodput());
   json["totals"] = TotalsJson(present);
-  if (status.evaluation_size() > 0 || status.best_step() > 0) json["evaluation"] = EvaluationJson(status);
+  if (Json evaluation = EvaluationJson(status, record); !evaluation.is_null()) json["evaluation"] = evaluation;
   json["workers"] = WorkersJson(present);
   json["hosts"] = HostsJson(present.stats);
   json["drained"] = Json::array();

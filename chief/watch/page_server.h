@@ -1,9 +1,9 @@
-// The HTTP side of a job: its page, what the page asks for, metrics for Prometheus, and whether this process is healthy.
+// The HTTP side of a job: its page, what the page asks for, metrics for Prometheus, and whether this process is
+// healthy.
 //
-//   /healthz   200 while this process does its work; 503, with the reason, when it should be started again. Anybody may ask.
-//   /readyz    200 while it can do what it is for; 503 with what it waits for. Anybody may ask.
-//   /metrics   for Prometheus
-//   /api/…     what the page asks for (page_api.h)
+//   /healthz   200 while this process does its work; 503, with the reason, when it should be started again. Anybody may
+//   ask. /readyz    200 while it can do what it is for; 503 with what it waits for. Anybody may ask. /metrics   for
+//   Prometheus /api/…     what the page asks for (page_api.h)
 //   /, /page.css, …  the page
 //
 // Threading: thread-safe.

@@ -1,6 +1,7 @@
 #include "chief/watch/scalar_history.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <vector>
 
@@ -70,7 +71,7 @@ void ScalarHistory::TakeRecord(absl::string_view data) {
   for (const tensorboard::Summary::Value& value : event.summary().value()) {
     if (value.value_case() != tensorboard::Summary::Value::kSimpleValue) continue;
     if (series_.size() >= kMostSeries && series_.count(value.tag()) == 0) continue;
-    series_[value.tag()].Add(event.step(), static_cast<int64_t>(event.wall_time() * 1e3), value.simple_value());
+    series_[value.tag()].Add(event.step(), std::llround(event.wall_time() * 1e3), value.simple_value());
   }
 }
 

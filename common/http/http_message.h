@@ -21,6 +21,8 @@ struct HttpRequest {
   std::string authorization;                 // the header Authorization
   std::string cookie;                        // the header Cookie
   std::string if_none_match;                 // the header If-None-Match
+  bool on_loopback = false;                  // it came to a listener that only this machine reaches
+  int port = 0;                              // of that listener
 };
 
 struct HttpResponse {

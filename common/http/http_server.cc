@@ -64,7 +64,8 @@ HttpResponse Refusal(unsigned status, std::string why) {
 // All of it but the addresses. Its connections live on the thread `talking_`.
 class HttpServer::Core {
  public:
-  explicit Core(Options options) : options_(std::move(options)), slow_(kSlowThreads) {}
+  Core(Options options, bool on_loopback, int port)
+      : options_(std::move(options)), on_loopback_(on_loopback), port_(port), slow_(kSlowThreads) {}
 
   ~Core() {
     asio::post(context_, [this] { CloseAll(); });
@@ -109,6 +110,8 @@ class HttpServer::Core {
   void CloseAll();
 
   const Options options_;
+  const bool on_loopback_;
+  const int port_;
   asio::io_context context_;
   std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work_{context_.get_executor()};
   asio::steady_timer retry_{context_};
@@ -169,6 +172,8 @@ class HttpServer::Core::Connection : public std::enable_shared_from_this<Connect
     request->authorization = Text(head[http::field::authorization]);
     request->cookie = Text(head[http::field::cookie]);
     request->if_none_match = Text(head[http::field::if_none_match]);
+    request->on_loopback = core_.on_loopback_;
+    request->port = core_.port_;
     if (std::optional<HttpResponse> response = core_.options_.quick(*request)) return Answer(*std::move(response));
     if (core_.waiting_ >= kMostWaiting) return Answer(Refusal(503, "too many requests at once"));
     AnswerSlowly(*std::move(request));
@@ -261,7 +266,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(Options options) {
   for (const Descriptor& socket : listeners.sockets) {
     server->on_loopback_ = server->on_loopback_ && IsLoopback(socket.get());
   }
-  server->core_ = std::make_unique<Core>(std::move(options));
+  server->core_ = std::make_unique<Core>(std::move(options), server->on_loopback_, listeners.port);
   server->core_->Accept(std::move(listeners));
   return server;
 }

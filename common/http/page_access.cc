@@ -26,6 +26,9 @@ HttpResponse Refusal(unsigned status, const std::string& why) {
   return response;
 }
 
+// Browsers send a cookie to all ports of a host.
+std::string CookieName(const HttpRequest& request) { return absl::StrCat("lockstep_", request.port); }
+
 constexpr char kHowToAsk[] =
     "this page needs a credential. Make one on the chief's machine, `lockstep token --dir DIR --role read`, and open "
     "this address with ?token=CREDENTIAL behind it; programs send it as `Authorization: Bearer CREDENTIAL`";
@@ -34,7 +37,7 @@ constexpr char kHowToAsk[] =
 
 std::optional<HttpResponse> PageAccess::Refuse(const HttpRequest& request) const {
   const auto token = request.query.find("token");
-  if (on_loopback_) {
+  if (request.on_loopback) {
     if (!NamesLoopback(request.host)) {
       return Refusal(403, "this page is for this machine alone: ask for it as localhost or 127.0.0.1");
     }
@@ -42,7 +45,7 @@ std::optional<HttpResponse> PageAccess::Refuse(const HttpRequest& request) const
   }
   if (token != request.query.end()) return TakeLink(request, token->second);
   absl::string_view bearer = request.authorization;
-  std::string credential = CookieIn(request.cookie, cookie_);
+  std::string credential = CookieIn(request.cookie, CookieName(request));
   if (absl::ConsumePrefix(&bearer, "Bearer ")) credential = std::string(absl::StripAsciiWhitespace(bearer));
   if (credential.empty()) return Refusal(401, kHowToAsk);
   const absl::Status allowed = check_(credential);
@@ -57,7 +60,8 @@ std::optional<HttpResponse> PageAccess::TakeLink(const HttpRequest& request, con
   response.status = 303;
   // Relative, for proxies that serve the page below a prefix. The last part of the path is all that is needed.
   response.headers.emplace_back("Location", absl::StrCat("./", request.path.substr(request.path.rfind('/') + 1)));
-  response.headers.emplace_back("Set-Cookie", absl::StrCat(cookie_, "=", token, "; HttpOnly; SameSite=Lax; Path=/"));
+  response.headers.emplace_back("Set-Cookie",
+                                absl::StrCat(CookieName(request), "=", token, "; HttpOnly; SameSite=Lax; Path=/"));
   response.headers.emplace_back("Cache-Control", "no-store");
   return response;
 }

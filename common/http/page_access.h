@@ -21,9 +21,7 @@ class PageAccess {
   // OK when `credential` lets its holder read; else the reason, for people.
   using Check = std::function<absl::Status(const std::string& credential)>;
 
-  // `on_loopback`: of the listener, at `port`.
-  PageAccess(bool on_loopback, int port, Check check)
-      : on_loopback_(on_loopback), cookie_("lockstep_" + std::to_string(port)), check_(std::move(check)) {}
+  explicit PageAccess(Check check) : check_(std::move(check)) {}
 
   // What a caller gets who may not have what it asks for, or whose link is to become a cookie; nullopt: it may.
   std::optional<HttpResponse> Refuse(const HttpRequest& request) const;
@@ -31,8 +29,6 @@ class PageAccess {
  private:
   std::optional<HttpResponse> TakeLink(const HttpRequest& request, const std::string& token) const;
 
-  const bool on_loopback_;
-  const std::string cookie_;
   const Check check_;
 };
 

@@ -6,14 +6,14 @@
 namespace lockstep {
 namespace {
 
-PageAccess Access(bool on_loopback) {
-  return PageAccess(on_loopback, 29401, [](const std::string& credential) {
-    return credential == "good" ? absl::OkStatus() : absl::PermissionDeniedError("not of this job");
-  });
-}
+const PageAccess access([](const std::string& credential) {
+  return credential == "good" ? absl::OkStatus() : absl::PermissionDeniedError("not of this job");
+});
 
-HttpRequest Request(const std::string& target, const std::string& host) {
+HttpRequest Request(const std::string& target, const std::string& host, bool on_loopback) {
   HttpRequest request = ParseTarget(target).value();
+  request.on_loopback = on_loopback;
+  request.port = 29401;
   request.host = host;
   return request;
 }
@@ -28,25 +28,23 @@ std::string HeaderOf(const HttpResponse& response, const std::string& name) {
 }
 
 TEST_CASE("page access: on loopback whoever names this machine is answered, and no other site's page", "[http]") {
-  const PageAccess access = Access(true);
   for (const char* host : {"localhost", "localhost:29401", "127.0.0.1:29401", "127.3.2.1", "[::1]:29401", "[::1]",
                            "LOCALHOST:1", "job.localhost:29401"}) {
     CAPTURE(host);
-    CHECK_FALSE(access.Refuse(Request("/", host)).has_value());
+    CHECK_FALSE(access.Refuse(Request("/", host, true)).has_value());
   }
   for (const char* host : {"", "evil.example:29401", "127.0.0.1.evil.example", "localhost.evil.example:29401",
                            "127.0.0.1@evil.example", "10.0.0.1:29401", "127.evil.example"}) {
     CAPTURE(host);
-    CHECK(StatusOf(access.Refuse(Request("/", host))) == 403);
+    CHECK(StatusOf(access.Refuse(Request("/", host, true))) == 403);
   }
 }
 
 TEST_CASE("page access: beyond loopback a credential is asked for, as a header, a link or the link's cookie",
           "[http]") {
-  const PageAccess access = Access(false);
-  CHECK(StatusOf(access.Refuse(Request("/api/job", "localhost"))) == 401);
+  CHECK(StatusOf(access.Refuse(Request("/api/job", "localhost", false))) == 401);
 
-  HttpRequest program = Request("/metrics", "chief:29401");
+  HttpRequest program = Request("/metrics", "chief:29401", false);
   program.authorization = "Bearer good";
   CHECK_FALSE(access.Refuse(program).has_value());
   program.authorization = "Bearer bad";
@@ -54,13 +52,13 @@ TEST_CASE("page access: beyond loopback a credential is asked for, as a header, 
   program.authorization = "Basic good";
   CHECK(StatusOf(access.Refuse(program)) == 401);
 
-  CHECK(StatusOf(access.Refuse(Request("/?token=bad", "chief:29401"))) == 401);
-  const std::optional<HttpResponse> link = access.Refuse(Request("/?token=good", "chief:29401"));
+  CHECK(StatusOf(access.Refuse(Request("/?token=bad", "chief:29401", false))) == 401);
+  const std::optional<HttpResponse> link = access.Refuse(Request("/?token=good", "chief:29401", false));
   REQUIRE(StatusOf(link) == 303);
   CHECK(HeaderOf(*link, "Location") == "./");
   CHECK(HeaderOf(*link, "Set-Cookie") == "lockstep_29401=good; HttpOnly; SameSite=Lax; Path=/");
 
-  HttpRequest browser = Request("/api/job", "chief:29401");
+  HttpRequest browser = Request("/api/job", "chief:29401", false);
   browser.cookie = "other=1; lockstep_29401=good";
   CHECK_FALSE(access.Refuse(browser).has_value());
   browser.cookie = "lockstep_29402=good";

@@ -21,6 +21,7 @@ void AddStatus(CLI::App& app, int& exit_code);
 void AddStats(CLI::App& app, int& exit_code);
 void AddLogs(CLI::App& app, int& exit_code);
 void AddTop(CLI::App& app, int& exit_code);
+void AddView(CLI::App& app, int& exit_code);
 void AddStop(CLI::App& app, int& exit_code);
 void AddDrain(CLI::App& app, int& exit_code);
 void AddDump(CLI::App& app, int& exit_code);

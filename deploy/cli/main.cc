@@ -75,6 +75,7 @@ int main(int argc, char** argv) {
   lockstep::cli::AddLogs(app, exit_code);
   lockstep::cli::AddTop(app, exit_code);
   lockstep::cli::AddStats(app, exit_code);
+  lockstep::cli::AddView(app, exit_code);
   lockstep::cli::AddStop(app, exit_code);
   lockstep::cli::AddDrain(app, exit_code);
   lockstep::cli::AddDump(app, exit_code);

@@ -140,6 +140,24 @@ std::string SessionLoop::Status() const {
   return absl::StrCat(shown_.name, " ", PhaseName(shown_.phase), ", step ", shown_.step);
 }
 
+PresentWorker SessionLoop::Present() const {
+  PresentWorker present;
+  {
+    MutexLock lock(&mutex_);
+    present.name = shown_.name;
+    if (!shown_.name.empty()) present.phase = PhaseName(shown_.phase);
+    present.step = shown_.step;
+  }
+  present.statistics = Statistics();
+  return present;
+}
+
+std::vector<NamedValue> SessionLoop::Statistics() const {
+  std::vector<NamedValue> statistics = engine_.Stats();
+  statistics.push_back({"bytes_uploaded", static_cast<double>(uploader_.bytes_sent())});
+  return statistics;
+}
+
 void SessionLoop::LeaveWhenDone(Term least) {
   if (exit_code_.has_value()) return;
   const std::optional<JobEnd> end = FindJobEnd(options_.chief.file);
@@ -234,8 +252,7 @@ void SessionLoop::Perform(const Send& action) {
   if (stream == nullptr) return;
   if (const auto* report = std::get_if<Report>(&action.message)) {
     Report with_stats = *report;
-    with_stats.stats = engine_.Stats();
-    with_stats.stats.push_back({"bytes_uploaded", static_cast<double>(uploader_.bytes_sent())});
+    with_stats.stats = Statistics();
     stream->Send(action.fence, with_stats);
     return;
   }
