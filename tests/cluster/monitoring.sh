@@ -78,6 +78,12 @@ verify 'promtool accepts the alerts' promtool check rules deploy/monitoring/aler
 verify 'each alert fires when it should, and none while a job is well' promtool test rules deploy/monitoring/alerts_test.yaml
 verify 'promtool accepts the configuration' promtool check config deploy/monitoring/prometheus.yaml
 
+same_alerts() {  # As the Prometheus operator gets them.
+  diff <(sed -n '/^groups:/,$p' deploy/monitoring/alerts.yaml) \
+    <(sed -n '/^  groups:/,$p' deploy/kubernetes/monitoring/alerts.yaml | sed 's/^  //')
+}
+verify 'the alerts for Kubernetes are the same' same_alerts
+
 cp deploy/monitoring/alerts.yaml "$work/"
 sed -e "s/'127.0.0.1:29401'/'127.0.0.1:$chief'/" -e "s/'127.0.0.1:29411', '127.0.0.1:29412'/'127.0.0.1:$worker'/" \
   -e 's/scrape_interval: 5s/scrape_interval: 1s/' deploy/monitoring/prometheus.yaml >"$work/prometheus.yaml"
