@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs, by name, the Debian packages that Lockstep is built from and trained with. Does nothing for those that
 # are there. Usage: deploy/packages.sh [GROUP]… (build, when none is given): build, data, test, storage, package, systemd,
-# ssh, slurm, kubernetes, fuzz. Needs root or sudo.
+# ssh, slurm, kubernetes, monitoring, fuzz, page. Needs root or sudo.
 # Exit 64: no such group. 78: not Debian, no rights, or apt-get failed.
 set -euo pipefail
 
@@ -9,17 +9,19 @@ build=(
   bazel-bootstrap bazel-rules-java bazel-rules-proto bazel-platforms bazel-skylib g++ zlib1g-dev
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev libspdlog-dev libfmt-dev
   libgloo-dev libdnnl-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libisal-dev libssl-dev libipsec-mb-dev
-  libcurl4-openssl-dev libtinyxml2-dev
+  libcurl4-openssl-dev libtinyxml2-dev libboost-dev prometheus-cpp-dev libjs-dygraphs
 )
 data=(dataset-fashion-mnist bible-kjv)
 test=(catch2 libboost-context-dev clang-format git binutils iproute2 libonnx-dev libonnx-testdata etcd-server
   fish mandoc openssl zsh)
+page=(chromium libjs-dygraphs fonts-dejavu-core python3)
 storage=(ceph-common ceph-mon ceph-osd radosgw swift-account swift-container swift-object swift-proxy memcached curl openssl)
 package=(binutils ca-certificates dpkg-dev patchelf xz-utils)
 systemd=(debootstrap systemd-container)
 ssh=(iproute2 openssh-client openssh-server)
 kubernetes=(podman catatonit runc netavark aardvark-dns iptables iproute2 jq python3-venv)
 fuzz=(clang-14 libclang-rt-14-dev libonnx-testdata)
+monitoring=(curl prometheus python3-minimal)
 slurm=(slurmctld slurmd slurm-client munge iproute2)
 
 wanted=()
@@ -28,10 +30,12 @@ for group in "${@:-build}"; do
     build) wanted+=("${build[@]}") ;;
     data) wanted+=("${data[@]}") ;;
     test) wanted+=("${test[@]}") ;;
+    page) wanted+=("${page[@]}") ;;
     storage) wanted+=("${storage[@]}") ;;
     package) wanted+=("${package[@]}") ;;
     systemd) wanted+=("${systemd[@]}") ;;
     ssh) wanted+=("${ssh[@]}") ;;
+    monitoring) wanted+=("${monitoring[@]}") ;;
     slurm) wanted+=("${slurm[@]}") ;;
     kubernetes) wanted+=("${kubernetes[@]}") ;;
     fuzz) wanted+=("${fuzz[@]}") ;;

@@ -79,6 +79,18 @@ HookFacts ChiefLoop::FactsForHooks() {
   return facts;
 }
 
+HookMarks ChiefLoop::MarksAtEnd() {
+  HookMarks marks = hooks_->marks();
+  if (exit_->code == kExitDone || exit_->code == kExitPreempted) {
+    marks.set_ended(static_cast<int64_t>(core_.View().published_step));
+  }
+  return marks;
+}
+
+bool ChiefLoop::IsStopped() {
+  return stop_asked_ || StopsAt(options_.config.policy.training, core_.View().published_step);
+}
+
 void ChiefLoop::FinishHooks() {
   const int code = exit_->code;
   if (code == kExitFenced) hooks_->Cancel();  // they are the other chief's now

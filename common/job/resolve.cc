@@ -8,11 +8,11 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "common/job/hook_rules.h"
 #include "common/job/scalar.h"
 #include "common/job/suggest.h"
 #include "common/object_store/s3_url.h"
@@ -119,13 +119,6 @@ class Filling {
   JobMistakes& mistakes_;
 };
 
-bool IsHash(const std::string& text) {
-  for (const char c : text) {
-    if (!absl::ascii_isdigit(c) && !(c >= 'a' && c <= 'f')) return false;
-  }
-  return text.size() == 64;
-}
-
 // Notes what breaks a rule across keys, unless one of the keys is mistaken already.
 class Rules {
  public:
@@ -146,6 +139,7 @@ class Rules {
   void Batch(const Train& train);
   void Training(const Train& train);
   void Numerics(const job::Numerics& numerics);
+  void Observe(const job::Observe& observe);
 
  private:
   // Which files one section of the data names: tokens, inputs with labels, or one file of both.
@@ -359,6 +353,16 @@ void Rules::Numerics(const job::Numerics& numerics) {
                            numerics.plan(), "'"));
 }
 
+void Rules::Observe(const job::Observe& observe) {
+  const std::string& http = observe.http();
+  if (http == "auto" || http == "off") return;
+  const size_t colon = http.rfind(':');
+  int port = -1;
+  const bool reads = colon != std::string::npos && colon > 0 && absl::SimpleAtoi(http.substr(colon + 1), &port);
+  if (reads && port >= 0 && port <= 65535) return;
+  Error("observe.http", absl::StrCat("expected auto, off or HOST:PORT, found '", http, "'"));
+}
+
 }  // namespace
 
 void FillDefaults(const Places& places, const std::string& directory, JobSpec& spec, JobMistakes& mistakes) {
@@ -374,7 +378,6 @@ void FillDefaults(const Places& places, const std::string& directory, JobSpec& s
     spec.mutable_eval()->set_metric(classifies ? Eval::METRIC_ACCURACY : Eval::METRIC_LOSS);
   }
   Filling(places, directory, mistakes).Section("", &spec);
-  ResolveHooks(directory, spec);
 }
 
 void Validate(const Places& places, const JobSpec& spec, JobMistakes& mistakes) {
@@ -386,7 +389,7 @@ void Validate(const Places& places, const JobSpec& spec, JobMistakes& mistakes) 
   rules.Batch(spec.train());
   rules.Training(spec.train());
   rules.Numerics(spec.numerics());
-  ValidateHooks(places, spec, mistakes);
+  rules.Observe(spec.observe());
 }
 
 }  // namespace lockstep::job

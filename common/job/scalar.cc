@@ -345,6 +345,11 @@ std::string FieldText(const Message& message, const FieldDescriptor* field) {
   }
 }
 
+bool IsHash(absl::string_view text) {
+  const auto is_digit = [](char c) { return absl::ascii_isdigit(c) || (c >= 'a' && c <= 'f'); };
+  return text.size() == 64 && std::all_of(text.begin(), text.end(), is_digit);
+}
+
 bool IsSet(const Message& message, const FieldDescriptor* field) {
   return field->is_repeated() ? message.GetReflection()->FieldSize(message, field) > 0
                               : message.GetReflection()->HasField(message, field);

@@ -49,6 +49,9 @@ absl::Status SetScalar(const ScalarText& scalar, const google::protobuf::FieldDe
 // REQUIRES: the field is no section.
 std::string FieldText(const google::protobuf::Message& message, const google::protobuf::FieldDescriptor* field);
 
+// True for 64 lower-case hexadecimal digits.
+bool IsHash(absl::string_view text);
+
 // True when the field is set, or has elements if it is repeated.
 bool IsSet(const google::protobuf::Message& message, const google::protobuf::FieldDescriptor* field);
 

@@ -1,0 +1,30 @@
+// The files of the page that shows a job: HTML, CSS and JavaScript, the charting library and its licence. They are part
+// of the program; the page asks for nothing from elsewhere.
+//
+// Invariants
+//   * Sorted by path; no path is there twice; none begins with a slash.
+//   * No file needs inline scripts or styles: the policy `default-src 'self'` serves.
+// Threading: immutable.
+#ifndef LOCKSTEP_CHIEF_WATCH_PAGE_PAGE_FILES_H_
+#define LOCKSTEP_CHIEF_WATCH_PAGE_PAGE_FILES_H_
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace lockstep::chief {
+
+struct PageFile {
+  absl::string_view path;  // "page.css"
+  absl::string_view content_type;
+  absl::string_view content;
+  absl::string_view fingerprint;  // of the content, 16 hexadecimal digits: for an ETag
+};
+
+absl::Span<const PageFile> PageFiles();
+
+// The file that `path` names, "" being index.html; nullptr where there is none.
+const PageFile* FindPageFile(absl::string_view path);
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_WATCH_PAGE_PAGE_FILES_H_
