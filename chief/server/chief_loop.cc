@@ -91,6 +91,7 @@ ChiefLoop::ChiefLoop(Options options)
 }
 
 bool ChiefLoop::Post(Event event, bool wait) {
+  if (std::holds_alternative<StopRequested>(event)) stop_posted_ = true;
   return wait ? inputs_.Push(std::move(event)) : inputs_.TryPush(std::move(event));
 }
 

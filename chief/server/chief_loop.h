@@ -215,6 +215,7 @@ class ChiefLoop {
   std::ofstream record_;
   std::optional<Exit> exit_;
   bool stop_asked_ = false;
+  std::atomic<bool> stop_posted_{false};
   uint64_t drain_requests_ = 0;
   std::map<uint64_t, std::shared_ptr<DrainAnswer>> drain_answers_;  // requests that the core has not decided yet
   SerialExecutor storage_;                                          // last: it ends first

@@ -97,10 +97,10 @@ void ChiefLoop::FinishHooks() {
   // A job that a signal interrupts goes on.
   const bool ends = code != kExitFenced && code != kExitPreempted;
   ends ? hooks_->Ended(static_cast<int64_t>(core_.View().agreed_step)) : hooks_->Close();
+  stop_posted_ = false;
   while (!hooks_->idle()) {
-    std::optional<Input> input = inputs_.Pop(kLookEvery);
-    const auto* const event = input.has_value() ? std::get_if<Event>(&*input) : nullptr;
-    if (event != nullptr && std::holds_alternative<StopRequested>(*event)) hooks_->Cancel();
+    if (stop_posted_) hooks_->Cancel();
+    absl::SleepFor(kLookEvery);
   }
 }
 

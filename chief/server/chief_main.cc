@@ -189,13 +189,14 @@ int RecordEnd(JobStore& store, int code) {
   return code;
 }
 
-// From which step on hooks stop the job. Where it was stopped, it goes on; where a chief was killed, a stop at the
+// Behind which step hooks stop the job. Where it was stopped, it goes on; where a chief was killed, a stop at the
 // checkpoint's own step may not have come to its end.
 uint64_t StopAfter(JobStore& store) {
   const uint64_t step = store.recovered().checkpoint.step;
   const absl::StatusOr<WorkerStatsFile> before = store.ReadStats();
-  const bool ended_here = before.ok() && before->job().hooks().ended() >= static_cast<int64_t>(step);
-  return ended_here || step == 0 ? step : step - 1;
+  const bool killed = before.ok() && before->job().has_hooks() &&
+                      before->job().hooks().ended() < static_cast<int64_t>(step);
+  return killed ? step - 1 : step;
 }
 
 // What this process says until it ends, for the job's directory.
