@@ -85,12 +85,12 @@ class Job:
             self.tell('gradient_norm', step, abs(1.2 + 0.3 * self.random.gauss(0, 1)) * (1 + 3 * math.exp(-step / 300)))
         if step % 50 == 0:
             self.tell('samples_per_second', step, 12000 + 250 * self.random.gauss(0, 1))
-            self.tell('cluster/workers', step, len([w for w in self.job['workers'] if w['state'] == 'member']))
-            for worker in self.job['workers'][:64]:
+            self.tell('cluster/workers', step, len([w for w in self.job['workers'] if w.get('state') == 'member']))
+            for worker in [one for one in self.job['workers'][:64] if 'step_ms' in one]:
                 self.tell(f'worker/{worker["name"]}/step_ms', step, worker['step_ms'] + 0.3 * self.random.gauss(0, 1))
         self.job.update(step=step, loss=value)
         for worker in self.job['workers']:
-            if worker['state'] == 'member':
+            if worker.get('state') == 'member':
                 worker['step'] = step
 
     def entry(self, step, kind, **fields):
