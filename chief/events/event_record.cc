@@ -17,11 +17,14 @@ void AppendLittleEndian(T value, std::string& out) {
   for (size_t i = 0; i < sizeof(T); ++i) out.push_back(static_cast<char>(value >> (8 * i)));
 }
 
-size_t ReadLength(absl::string_view record) {
-  uint64_t length = 0;
-  for (size_t i = kLengthBytes; i-- > 0;) length = length << 8 | static_cast<uint8_t>(record[i]);
-  return length;
+template <typename T>
+T ReadLittleEndian(absl::string_view bytes) {
+  T value = 0;
+  for (size_t i = sizeof(T); i-- > 0;) value = static_cast<T>(value << 8) | static_cast<uint8_t>(bytes[i]);
+  return value;
 }
+
+size_t ReadLength(absl::string_view record) { return ReadLittleEndian<uint64_t>(record); }
 
 std::string Encode(const tensorboard::Event& event) { return EncodeEventRecord(event.SerializeAsString()); }
 
@@ -41,6 +44,20 @@ std::string EncodeEventRecord(absl::string_view data) {
   absl::StrAppend(&record, data);
   AppendLittleEndian(MaskCrc32c(Crc32c(data)), record);
   return record;
+}
+
+std::optional<EventData> FirstRecord(absl::string_view bytes) {
+  constexpr size_t kHead = kLengthBytes + kCrcBytes;
+  if (bytes.size() < kHead + kCrcBytes) return std::nullopt;
+  const auto is_crc_of = [&](absl::string_view covered, size_t at) {
+    return ReadLittleEndian<uint32_t>(bytes.substr(at, kCrcBytes)) == MaskCrc32c(Crc32c(covered));
+  };
+  const size_t length = ReadLength(bytes);
+  if (!is_crc_of(bytes.substr(0, kLengthBytes), kLengthBytes)) return std::nullopt;
+  if (length > bytes.size() - kHead - kCrcBytes) return std::nullopt;
+  const absl::string_view data = bytes.substr(kHead, length);
+  if (!is_crc_of(data, kHead + length)) return std::nullopt;
+  return EventData{data, kHead + length + kCrcBytes};
 }
 
 std::string VersionRecord(absl::Time now) {

@@ -4,6 +4,7 @@
 #ifndef LOCKSTEP_CHIEF_EVENTS_EVENT_RECORD_H_
 #define LOCKSTEP_CHIEF_EVENTS_EVENT_RECORD_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -27,6 +28,13 @@ tensorboard::Event EventAt(absl::Time now, int64_t step);
 
 // One record of a TFRecord file: u64 length, masked CRC-32C of it, the data, masked CRC-32C of the data.
 std::string EncodeEventRecord(absl::string_view data);
+
+// The first record of a file's bytes: its data, and how many bytes it takes. nullopt: it is not all there, or damaged.
+struct EventData {
+  absl::string_view data;
+  size_t bytes = 0;
+};
+std::optional<EventData> FirstRecord(absl::string_view bytes);
 
 // The record of an event.
 std::string VersionRecord(absl::Time now);  // the first of every file

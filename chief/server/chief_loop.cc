@@ -7,6 +7,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "chief/logs/chief_logs.h"
+#include "chief/stats/history_lines.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/graph/state_layout.h"
 #include "common/liveness/activity.h"
@@ -39,28 +44,6 @@ Progress::Options ProgressOptions(const ChiefLoop::Options& options) {
   return progress;
 }
 
-const char* PhaseName(Phase phase) {
-  switch (phase) {
-    case Phase::kAdopting:
-      return "ADOPTING";
-    case Phase::kWaiting:
-      return "WAITING";
-    case Phase::kForming:
-      return "FORMING";
-    case Phase::kRunning:
-      return "RUNNING";
-    case Phase::kBreaking:
-      return "BREAKING";
-    case Phase::kFinishing:
-      return "FINISHING";
-    case Phase::kDone:
-      return "DONE";
-    case Phase::kEnded:
-      return "ENDED";
-  }
-  return "UNKNOWN";
-}
-
 }  // namespace
 
 ChiefLoop::ChiefLoop(Options options)
@@ -75,11 +58,26 @@ ChiefLoop::ChiefLoop(Options options)
       event_backlog_("records for TensorBoard",
                      [this](const std::string& records) { return options_.store->AppendEvents(records); }),
       history_backlog_("lines of the job's history",
-                       [this](const std::string& lines) { return options_.store->AppendHistory(lines); }),
+                       [this](const std::string& lines) { return options_.store->AppendLines(kHistoryFolder, lines); }),
+      timeline_(static_cast<int64_t>(options_.config.recovered.term)),
+      timeline_backlog_(
+          "lines of the job's timeline",
+          [this](const std::string& lines) { return options_.store->AppendLines(kTimelineFolder, lines); }),
+      log_backlog_("lines of the chief's log",
+                   [this](const std::string& lines) { return options_.store->AppendLines(kChiefLogFolder, lines); }),
       last_checkpoint_(options_.store->DescribeCheckpoint(options_.config.recovered.checkpoint.step)),
       storage_(kStorageThread, kQueuedStorageWork) {
-  progress_.StartAt(options_.config.recovered.checkpoint.step);
-  if (const auto before = options_.store->ReadStats(); before.ok()) stats_.Continue(*before);
+  agreed_step_ = options_.config.recovered.checkpoint.step;
+  progress_.StartAt(agreed_step_);
+  Goodput goodput;
+  if (const auto before = options_.store->ReadStats(); before.ok()) {
+    stats_.Continue(*before);
+    goodput = before->job().goodput();
+    goodput.set_no_chief(goodput.no_chief() + SecondsWithoutChief(before->job(), absl::ToUnixMillis(absl::Now())));
+  }
+  goodput_.StartFrom(clock_.Now(), goodput);
+  timeline_.ChiefStarted(absl::Now(), static_cast<int64_t>(options_.config.recovered.checkpoint.step),
+                         last_checkpoint_);
   history_.StartFrom(clock_.Now(), stats_.Snapshot(clock_.Now()));
   stats_.SetEndStep(static_cast<int64_t>(options_.config.policy.training.end_step));
   if (!options_.record_path.empty()) {
@@ -115,6 +113,8 @@ int ChiefLoop::Run(std::function<absl::Status()> keep_addresses) {
   const EvaluationBoard& board = progress_.board();
   const bool at_end = core_.View().published_step >= options_.config.policy.training.end_step || board.ended_early();
   stats_.Ended(exit_->code, exit_->reason, /*completed=*/done && (at_end || !stop_asked_));
+  timeline_.ChiefEnded(absl::Now(), exit_->code, exit_->reason);
+  timeline_backlog_.Write(timeline_.Take());
   const absl::Status written = options_.store->WriteStats(EncodeStats(clock_.Now()));
   if (!written.ok() && !IsFenced(written)) LS_LOG(warn, "worker statistics: ", written.message());
   if (done || exit_->code == kExitPreempted) {
@@ -125,7 +125,9 @@ int ChiefLoop::Run(std::function<absl::Status()> keep_addresses) {
 
 void ChiefLoop::LookAtStorage(absl::Time now) {
   const std::string news = storage_watch_.Look(now, liveness::StandsAt(kStorageThread, StorageWatch::kSilent));
-  if (!news.empty()) LS_LOG(warn, news);
+  if (news.empty()) return;
+  LS_LOG(warn, news);
+  timeline_.Warned(absl::Now(), news);
 }
 
 void ChiefLoop::TakeTurn() {
@@ -166,6 +168,8 @@ void ChiefLoop::Step(const Event& event) {
   const std::vector<Action> actions = core_.Step(now, event);
   last_events_.Keep(now, event, actions);
   if (record_.is_open()) record_ << RecordStep(now, event, actions) << std::flush;
+  TellPosition();
+  See(now, actions);
   for (const Action& action : actions) {
     const NowDoing performing("the action ", std::visit(name, action));
     std::visit([this](const auto& alternative) { Perform(alternative); }, action);
@@ -180,6 +184,12 @@ void ChiefLoop::Perform(const SendToAll& action) {
 
 void ChiefLoop::Perform(const CloseSession& action) { options_.sessions->Close(action.session); }
 
+void ChiefLoop::TellPosition() {
+  const std::pair<Generation, uint64_t> position(core_.generation(), agreed_step_);
+  if (std::exchange(log_position_, position) == position) return;
+  SetLogPosition(position.first.term, position.first.counter, position.second);
+}
+
 void ChiefLoop::Post(Question question) { inputs_.Push(std::move(question)); }
 
 void ChiefLoop::Perform(const StepsAgreed& action) {
@@ -188,8 +198,11 @@ void ChiefLoop::Perform(const StepsAgreed& action) {
   if (generation_ != generation && generation.term == options_.config.recovered.term) stats_.GenerationFormed();
   generation_ = generation;
   progress_.SetWorkers(core_.member_count());
+  agreed_step_ = action.step;
+  TellPosition();
   progress_.On(clock_.Now(), action);
   stats_.Agreed(static_cast<int64_t>(action.step));
+  goodput_.Agreed(clock_.Now());
   for (const StepRecord& record : action.records) {
     const auto step = static_cast<int64_t>(record.step);
     if (step <= told_step_) series_.WentBack();
@@ -206,6 +219,10 @@ void ChiefLoop::Perform(const EvaluationDone& action) {
     values.emplace_back(absl::StrCat("evaluation/", value.name), value.value);
   }
   events_.Measured(absl::Now(), static_cast<int64_t>(action.step), values);
+  const auto format = [](std::string* out, const std::pair<std::string, double>& value) {
+    absl::StrAppend(out, absl::StripPrefix(value.first, "evaluation/"), " ", absl::StrFormat("%.6g", value.second));
+  };
+  timeline_.Evaluated(absl::Now(), static_cast<int64_t>(action.step), absl::StrJoin(values, ", ", format));
 }
 
 void ChiefLoop::Perform(const SampleTold& action) {
@@ -270,7 +287,7 @@ proto::StatusReply ChiefLoop::Describe() {
   reply.set_storage_trouble(storage_watch_.stands().empty()
                                 ? view.storage_trouble
                                 : absl::StrCat("it does not answer: ", storage_watch_.stands()));
-  DescribeWorkers(view, reply);
+  DescribeWorkers(now, view, reply);
   for (const std::string& target : view.drained) reply.add_drained(target);
   DescribeRepairs(reply);
   const EvaluationBoard& board = progress_.board();

@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "chief/core/policy.h"
 #include "chief/events/event_log.h"
 #include "chief/events/training_series.h"
+#include "chief/logs/log_keeper.h"
 #include "chief/server/backlog.h"
 #include "chief/server/burst.h"
 #include "chief/server/job_setup.h"
@@ -31,6 +33,9 @@
 #include "chief/server/tick_gate.h"
 #include "chief/stats/stats_history.h"
 #include "chief/stats/stats_tracker.h"
+#include "chief/timeline/goodput_clock.h"
+#include "chief/timeline/timeline_recorder.h"
+#include "chief/watch/present_job.h"
 #include "common/clock/clock.h"
 #include "common/sync/queue.h"
 #include "common/sync/serial_executor.h"
@@ -49,8 +54,9 @@ class ChiefLoop {
     CoordinatorConfig config;
     JobStore* store = nullptr;
     SessionRegistry* sessions = nullptr;
-    std::string record_path;  // empty: nothing is recorded
-    bool live = false;        // progress is a line of a terminal that is rewritten
+    std::string record_path;   // empty: nothing is recorded
+    bool live = false;         // progress is a line of a terminal that is rewritten
+    LogKeeper* log = nullptr;  // what this process says, for the job's directory; null: nothing is kept
   };
 
   explicit ChiefLoop(Options options);
@@ -61,12 +67,16 @@ class ChiefLoop {
 
   // Gives the core an event. With `wait` it blocks while the queue is full. False: it was dropped.
   bool Post(Event event, bool wait);
+  // Writes what was said since Run returned into the job's directory. Blocks on the storage.
+  void KeepLastLines();
   // Takes nothing more; whoever waits to give an event stops waiting.
   void Close() { inputs_.Close(); }
   // How long ago a turn of the loop began; negative when it has ended. Does not block.
   absl::Duration SinceTurn() const { return clock_.Now() - absl::FromUnixNanos(turned_); }
   // What the job is doing, as of the loop's next turn. DeadlineExceeded when the loop is busy for too long.
   absl::StatusOr<proto::StatusReply> Ask();
+  // The same with the workers' statistics, for the page and the metrics.
+  absl::StatusOr<PresentJob> AskPresent();
   // Drains workers and hosts, or lifts drains, durably: lines for people. InvalidArgument: refused, nothing is changed.
   // Blocks, for seconds at most; DeadlineExceeded when that is not enough.
   absl::StatusOr<std::vector<std::string>> Drain(DrainRequested request);
@@ -86,9 +96,16 @@ class ChiefLoop {
   };
 
   void Post(Question question);
+  // What `answer` gives on the loop's thread. Codes as Ask.
+  template <typename Answer>
+  absl::StatusOr<Answer> AskFor(std::function<Answer()> answer);
   // Waits for an input or a deadline, and handles it.
   void TakeTurn();
   void Step(const Event& event);
+  // What the core decided, for the timeline and for where time goes.
+  void See(absl::Time now, const std::vector<Action>& actions);
+  // Lines of the log say from now on where the job stands.
+  void TellPosition();
   void Perform(const Send& action);
   void Perform(const SendToAll& action);
   void Perform(const CloseSession& action);
@@ -122,12 +139,15 @@ class ChiefLoop {
   void TellSeries(bool at_end);
   // On the storage's thread: stores the events of the metagraph, once.
   absl::Status StoreMetagraphEvents();
-  // The file's content now.
-  std::string EncodeStats(absl::Time now);
+  // What the statistics' file would hold now, and its bytes.
+  WorkerStatsFile StatsNow(absl::Time now);
+  std::string EncodeStats(absl::Time now) { return EncodeWorkerStats(StatsNow(now)); }
   // For the manifest of a save.
   std::vector<ManifestMember> MembersOf(const StoreManifest& action);
   // Lines for the job's history when an interval has ended, or `at_end`; else nothing.
   std::string TakeHistory(absl::Time now, bool at_end);
+  // On the storage's thread: writes what this process said.
+  void WriteLog();
   // Waits for the storage's thread and writes the last events and lines of the history.
   void FinishStorage();
   // The best checkpoint of a job that is done. Makes it one that failed (74) when the storage does.
@@ -135,7 +155,7 @@ class ChiefLoop {
   // A job that is done keeps nobody away any more.
   void EndDrains();
   proto::StatusReply Describe();
-  static void DescribeWorkers(const CoordinatorView& view, proto::StatusReply& reply);
+  void DescribeWorkers(absl::Time now, const CoordinatorView& view, proto::StatusReply& reply) const;
   void DescribeRepairs(proto::StatusReply& reply) const;
 
   const Options options_;
@@ -151,8 +171,12 @@ class ChiefLoop {
   EventLog events_;
   TrainingSeries series_;
   int64_t told_step_ = 0;  // the newest whose loss this chief told of; 0: none
-  Backlog event_backlog_;  // this and the next: of the storage's thread, and of FinishStorage after its end
+  Backlog event_backlog_;  // the backlogs are of the storage's thread, and of Run after its end
   Backlog history_backlog_;
+  TimelineRecorder timeline_;
+  Backlog timeline_backlog_;
+  GoodputClock goodput_;
+  Backlog log_backlog_;
   bool stats_failed_ = false;  // this and the next: owned by the storage's thread
   bool metagraph_events_stored_ = false;
   std::function<absl::Status()> keep_addresses_;
@@ -161,6 +185,8 @@ class ChiefLoop {
   std::atomic<bool> stats_are_written_{false};
   std::map<std::string, ReportedStats> worker_stats_;  // by worker
   Generation generation_;                              // of the last steps that were agreed
+  uint64_t agreed_step_ = 0;
+  std::pair<Generation, uint64_t> log_position_;  // as the log was told
   std::map<SnapshotId, CommitInfo> commits_;
   std::string last_checkpoint_;
   LastEvents last_events_;

@@ -18,16 +18,32 @@ constexpr std::chrono::seconds kChangeLimit(30);
 
 }  // namespace
 
-absl::StatusOr<proto::StatusReply> ChiefLoop::Ask() {
-  auto answer = std::make_shared<std::promise<proto::StatusReply>>();
-  std::future<proto::StatusReply> future = answer->get_future();
-  if (!inputs_.TryPush(Question([this, answer] { answer->set_value(Describe()); }))) {
-    return absl::UnavailableError("the chief is ending, or too busy");
-  }
+template <typename Answer>
+absl::StatusOr<Answer> ChiefLoop::AskFor(std::function<Answer()> answer) {
+  auto promise = std::make_shared<std::promise<Answer>>();
+  std::future<Answer> future = promise->get_future();
+  const auto ask = [promise, answer = std::move(answer)] { promise->set_value(answer()); };
+  if (!inputs_.TryPush(Question(ask))) return absl::UnavailableError("the chief is ending, or too busy");
   if (future.wait_for(kAnswerLimit) != std::future_status::ready) {
     return absl::DeadlineExceededError("the chief is too busy to answer");
   }
   return future.get();
+}
+
+absl::StatusOr<proto::StatusReply> ChiefLoop::Ask() {
+  return AskFor<proto::StatusReply>([this] { return Describe(); });
+}
+
+absl::StatusOr<PresentJob> ChiefLoop::AskPresent() {
+  return AskFor<PresentJob>([this] {
+    PresentJob present;
+    present.status = Describe();
+    present.stats = StatsNow(clock_.Now());
+    present.live = true;
+    present.global_batch = options_.setup->job.train().global_batch_size();
+    present.epoch_samples = options_.setup->facts.train_samples;
+    return present;
+  });
 }
 
 absl::StatusOr<std::vector<std::string>> ChiefLoop::Drain(DrainRequested request) {

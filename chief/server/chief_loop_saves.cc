@@ -173,6 +173,7 @@ void ChiefLoop::OnPublished(const SnapshotId& snapshot, const absl::StatusOr<Pub
       progress_.SavePublished(clock_.Now(), snapshot);
       stats_.Committed(static_cast<int64_t>(snapshot.step));
       events_.Published(absl::Now(), static_cast<int64_t>(snapshot.step), path);
+      timeline_.Saved(absl::Now(), static_cast<int64_t>(snapshot.step), path);
     }
     Step(lockstep::chief::Published{snapshot});
   }));

@@ -1,6 +1,7 @@
 // What the loop keeps of a run beside its state: the workers' statistics, and TensorBoard's events. What it tells of
 // workers.
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 #include <utility>
@@ -15,7 +16,6 @@
 namespace lockstep::chief {
 namespace {
 
-constexpr int64_t kMaxStepsPerReport = 1 << 20;
 constexpr absl::Duration kStatsEvery = absl::Seconds(2);
 // The state of a line of the status that stands for the workers of a host that is left out, all of which are refused.
 constexpr char kExcludedHost[] = "excluded";
@@ -25,6 +25,9 @@ int64_t CountOf(double reported) {
   constexpr double kMost = 1ull << 53;  // beyond it not every count has a double of its own
   return reported >= 0 && reported <= kMost ? static_cast<int64_t>(reported) : 0;
 }
+
+// A time that a worker reported; 0 for what is none.
+double TimeOf(double reported) { return std::isfinite(reported) && reported >= 0 ? reported : 0; }
 
 const char* ChangeName(WorkerChange change) {
   switch (change) {
@@ -59,28 +62,26 @@ void ChiefLoop::Perform(const WorkerCounters& action) {
     const auto earlier = before.values.find(name);
     return values[name] - (earlier == before.values.end() ? 0 : earlier->second);
   };
-  const int64_t steps = std::min(CountOf(grown("steps")), kMaxStepsPerReport);
-  if (steps > 0) {
-    StepTiming each;
-    each.total = (now - before.when) / steps;
-    each.compute = absl::Seconds(grown("compute_seconds") / steps);
-    each.all_reduce = absl::Seconds(grown("all_reduce_seconds") / steps);
-    each.data = absl::Seconds(grown("data_seconds") / steps);
-    const int64_t samples = CountOf(grown("samples"));
-    const int64_t bytes = CountOf(grown("bytes_reduced"));
-    each.samples = samples / steps;
-    each.bytes_reduced = bytes / steps;
-    std::vector<StepTiming> timings(steps, each);
-    timings.front().samples += samples % steps;
-    timings.front().bytes_reduced += bytes % steps;
+  StepTimings timings;
+  timings.steps = CountOf(grown("steps"));
+  if (timings.steps > 0) {
+    timings.total = now - before.when;
+    timings.compute = absl::Seconds(grown("compute_seconds"));
+    timings.all_reduce = absl::Seconds(grown("all_reduce_seconds"));
+    timings.data = absl::Seconds(grown("data_seconds"));
+    timings.samples = CountOf(grown("samples"));
+    timings.bytes_reduced = CountOf(grown("bytes_reduced"));
     stats_.Stepped(now, action.name, timings);
-    series_.Stepped(action.name, steps, now - before.when);
+    series_.Stepped(action.name, timings.steps, timings.total);
+  }
+  if (values.count("step_ms_p50") > 0) {
+    stats_.SetStepQuantiles(action.name, TimeOf(values["step_ms_p50"]), TimeOf(values["step_ms_p95"]));
   }
   const int64_t uploaded = CountOf(grown("bytes_uploaded"));
   if (uploaded > 0) stats_.Uploaded(action.name, absl::Seconds(grown("checkpoint_seconds")), uploaded);
 }
 
-std::string ChiefLoop::EncodeStats(absl::Time now) {
+WorkerStatsFile ChiefLoop::StatsNow(absl::Time now) {
   const CoordinatorView view = core_.View();
   for (const auto& line : view.workers) {
     if (line.slowdown > 0) stats_.Compared(line.name, line.straggles, line.slowdown);
@@ -95,10 +96,25 @@ std::string ChiefLoop::EncodeStats(absl::Time now) {
     host.set_cause(record.cause);
   }
   stats_.SetHosts(std::move(hosts));
-  return EncodeWorkerStats(stats_.Snapshot(now));
+  stats_.SetGoodput(goodput_.Totals(now), absl::ToUnixMillis(absl::Now()));
+  return stats_.Snapshot(now);
 }
 
-void ChiefLoop::DescribeWorkers(const CoordinatorView& view, proto::StatusReply& reply) {
+void ChiefLoop::See(absl::Time now, const std::vector<Action>& actions) {
+  goodput_.EnterPhase(now, core_.phase());
+  const auto members = [this] {
+    std::map<int32_t, std::string> names;
+    for (const auto& line : core_.View().workers) {
+      if (line.rank >= 0) names[line.rank] = line.name;
+    }
+    std::vector<std::string> by_rank;
+    for (auto& [rank, name] : names) by_rank.push_back(std::move(name));
+    return by_rank;
+  };
+  timeline_.Saw(absl::Now(), actions, {core_.phase(), core_.generation(), agreed_step_, members});
+}
+
+void ChiefLoop::DescribeWorkers(absl::Time now, const CoordinatorView& view, proto::StatusReply& reply) const {
   for (const auto& line : view.workers) {
     proto::WorkerStatus& worker = *reply.add_workers();
     worker.set_name(line.name);
@@ -107,6 +123,21 @@ void ChiefLoop::DescribeWorkers(const CoordinatorView& view, proto::StatusReply&
     worker.set_rank(line.rank);
     worker.set_device(line.device);
     worker.set_step(line.step);
+    const WorkerStats stats = stats_.StatsOf(now, line.name);
+    worker.set_samples_per_second(stats.samples_per_second());
+    worker.set_step_ms_p50(stats.step_ms_p50());
+    worker.set_step_ms_p95(stats.step_ms_p95());
+    const StepMeans means = stats_.MeansOf(now, line.name);
+    worker.set_step_ms(means.total_ms);
+    worker.set_compute_ms(means.compute_ms);
+    worker.set_all_reduce_ms(means.all_reduce_ms);
+    worker.set_data_ms(means.data_ms);
+    worker.set_slowdown(line.slowdown);
+    worker.set_straggler(line.straggles);
+    worker.set_joins(stats.joins());
+    worker.set_preemptions(stats.preemptions());
+    worker.set_losses(stats.losses());
+    worker.set_crashes(stats.crashes());
   }
   for (const HostRecord& host : view.hosts) {
     if (!host.excluded) continue;
@@ -133,9 +164,12 @@ void ChiefLoop::DescribeRepairs(proto::StatusReply& reply) const {
 void ChiefLoop::WriteStats(absl::Time now) {
   next_stats_ = now + kStatsEvery;
   if (stats_are_written_.exchange(true)) return;  // a slow disk must not gather a queue of them
-  storage_.Post([this, json = EncodeStats(now), events = events_.Take(), history = TakeHistory(now, false)] {
+  storage_.Post([this, json = EncodeStats(now), events = events_.Take(), history = TakeHistory(now, false),
+                 timeline = timeline_.Take()] {
     event_backlog_.Write(events);
     history_backlog_.Write(history);
+    timeline_backlog_.Write(timeline);
+    WriteLog();
     absl::Status status = options_.store->WriteStats(json);
     status.Update(StoreMetagraphEvents());
     status.Update(keep_addresses_());
@@ -179,9 +213,20 @@ void ChiefLoop::FinishStorage() {
   if (told_step_ > 0) TellSeries(/*at_end=*/true);
   event_backlog_.Write(events_.Take());
   history_backlog_.Write(TakeHistory(clock_.Now(), /*at_end=*/true));
-  for (const Backlog* backlog : {&event_backlog_, &history_backlog_}) {
+  timeline_backlog_.Write(timeline_.Take());
+  WriteLog();
+  for (const Backlog* backlog : {&event_backlog_, &history_backlog_, &timeline_backlog_, &log_backlog_}) {
     if (!backlog->empty()) LS_LOG(warn, backlog->what(), ": the newest were not written");
   }
+}
+
+void ChiefLoop::WriteLog() {
+  if (options_.log != nullptr) log_backlog_.Write(options_.log->Take());
+}
+
+void ChiefLoop::KeepLastLines() {
+  storage_.Finish();
+  WriteLog();
 }
 
 void ChiefLoop::Perform(const WorkerChanged& action) {
@@ -215,7 +260,7 @@ void ChiefLoop::Perform(const WorkerChanged& action) {
     case WorkerChange::kRefused:
       return;  // an Announce says why
   }
-  LS_LOG(info, action.name, ": ", action.reason);
+  LogLineAbout(LogLevel::info, action.name, absl::StrCat(action.name, ": ", action.reason));
 }
 
 }  // namespace lockstep::chief

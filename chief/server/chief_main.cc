@@ -17,11 +17,13 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "chief/core/storage_trouble.h"
+#include "chief/logs/log_keeper.h"
 #include "chief/server/address_file.h"
 #include "chief/server/admin_service.h"
 #include "chief/server/chief_loop.h"
 #include "chief/server/chief_server.h"
 #include "chief/server/job_directory.h"
+#include "chief/server/job_page.h"
 #include "chief/server/job_setup.h"
 #include "chief/server/job_store.h"
 #include "chief/server/older_checks.h"
@@ -187,13 +189,29 @@ int RecordEnd(JobStore& store, int code) {
   return code;
 }
 
-ChiefLoop::Options LoopOptions(const ChiefOptions& options, JobSetup& setup, JobStore& store,
-                               SessionRegistry& sessions) {
+// What this process says until it ends, for the job's directory.
+class KeptLog {
+ public:
+  KeptLog() {
+    SetLogTap([this](const LogRecord& record) { keeper_.Keep(record); });
+  }
+  ~KeptLog() { SetLogTap(nullptr); }
+  KeptLog(const KeptLog&) = delete;
+  KeptLog& operator=(const KeptLog&) = delete;
+  LogKeeper* keeper() { return &keeper_; }
+
+ private:
+  LogKeeper keeper_;
+};
+
+ChiefLoop::Options LoopOptions(const ChiefOptions& options, JobSetup& setup, JobStore& store, SessionRegistry& sessions,
+                               KeptLog& log) {
   ChiefLoop::Options loop;
   loop.setup = &setup;
   loop.config = {setup.policy, store.recovered()};
   loop.store = &store;
   loop.sessions = &sessions;
+  loop.log = log.keeper();
   loop.live = StyleOf(STDOUT_FILENO).live && CurrentLogFormat() == LogFormat::text;
   if (!options.record_directory.empty()) {
     loop.record_path = absl::StrCat(options.record_directory, "/chief-", store.recovered().term, ".record");
@@ -202,9 +220,9 @@ ChiefLoop::Options LoopOptions(const ChiefOptions& options, JobSetup& setup, Job
 }
 
 int Serve(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup, JobStore& store, const sigset_t& signals,
-          ServiceManager& service) {
+          ServiceManager& service, KeptLog& log) {
   SessionRegistry sessions;
-  ChiefLoop loop(LoopOptions(options, setup, store, sessions));
+  ChiefLoop loop(LoopOptions(options, setup, store, sessions, log));
   ServiceContext context;
   context.job = setup.policy.job;
   context.term = store.recovered().term;
@@ -245,6 +263,11 @@ int Serve(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup, JobSto
     if (etcd != nullptr) {
       lease.emplace(etcd, store.recovered().term, address, [&] { return sessions.workers(); });
     }
+    const std::unique_ptr<JobPage> page = JobPage::Start({.http = setup.job.observe().http(),
+                                                          .chief_address = address,
+                                                          .directory = setup.directory,
+                                                          .token = store.token(),
+                                                          .loop = &loop});
     const BeatThread beat([&] { return store.Beat(); }, [&] { return sessions.workers(); });
     code = loop.Run([&] {
       absl::Status kept = store.KeepAddress();
@@ -264,13 +287,15 @@ int Serve(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup, JobSto
   (*server)->Shutdown(kFlushLimit);
   loop.Close();
   if (code != kExitDone && code != kExitPreempted) WriteLastLine(FirstFailure(), code);
+  if (code != kExitFenced) loop.KeepLastLines();
   return code;
 }
 
 }  // namespace
 
 int ChiefMain(const ChiefOptions& options) {
-  InitLog({.role = "chief"});
+  InitLog({.part = "chief"});
+  KeptLog log;
   HandOverLastLine(options.cause_fd, /*also_logged=*/false);
   const sigset_t signals = BlockStopSignals();
   SurviveTerminal();
@@ -291,7 +316,7 @@ int ChiefMain(const ChiefOptions& options) {
   const absl::StatusOr<std::unique_ptr<JobStore>> store =
       OpenInTurn(options, etcd.get(), *setup, signals, service, exit_code);
   if (!store.ok()) return EndEarly(store.status(), exit_code);
-  const int code = Serve(options, etcd.get(), *setup, **store, signals, service);
+  const int code = Serve(options, etcd.get(), *setup, **store, signals, service, log);
   FlushLog();
   return code;
 }

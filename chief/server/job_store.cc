@@ -304,16 +304,14 @@ absl::Status JobStore::StoreMetagraphEvents(const std::function<std::string()>& 
   return StoreGraphEvents(*hold_, absl::Now(), fingerprint_, make_records);
 }
 
-absl::Status JobStore::AppendHistory(const std::string& lines) {
+absl::Status JobStore::AppendLines(const char* folder, const std::string& lines) {
+  if (lines.empty()) return absl::OkStatus();
   MutexLock lock(&mutex_);
-  LS_RETURN_IF_ERROR(hold_->EnsureDirectory(layout::kStats));
-  LS_RETURN_IF_ERROR(hold_->EnsureDirectory(kHistoryFolder));
-  if (!history_.has_value()) {
-    HistoryFiles::Limits limits;
-    if (hold_->in_bucket()) limits = {.file_bytes = kMaxAppendedInBucket, .files = 256};
-    history_.emplace(*storage_, hold_->term(), limits);
-  }
-  return history_->Append(lines);
+  LS_RETURN_IF_ERROR(hold_->EnsureDirectory(ParentPath(folder)));
+  LS_RETURN_IF_ERROR(hold_->EnsureDirectory(folder));
+  LineFiles::Limits limits;
+  if (hold_->in_bucket()) limits = {.file_bytes = kMaxAppendedInBucket, .files = 256};
+  return lines_.try_emplace(folder, *storage_, folder, hold_->term(), limits).first->second.Append(lines);
 }
 
 absl::StatusOr<std::string> JobStore::ReadMetagraph(const std::string& fingerprint) {

@@ -29,7 +29,7 @@
 #include "chief/events/event_files.h"
 #include "chief/server/job_setup.h"
 #include "chief/server/open_saves.h"
-#include "chief/stats/history_files.h"
+#include "chief/stats/line_files.h"
 #include "chief/term/bucket_hold.h"
 #include "chief/term/job_log.h"
 #include "chief/term/log_term_registry.h"
@@ -132,8 +132,8 @@ class JobStore {
   absl::Status AppendEvents(const std::string& records);
   // Stores the events of the job's metagraph where no chief of the job has yet. Codes of the storage.
   absl::Status StoreMetagraphEvents(const std::function<std::string()>& make_records);
-  // The same for lines of the job's history.
-  absl::Status AppendHistory(const std::string& lines);
+  // Makes whole lines durable in files of `folder`, as LineFiles::Append.
+  absl::Status AppendLines(const char* folder, const std::string& lines);
 
   // What workers fetch. The metagraph, and a plan that was stored or read once, are kept in memory: workers can prepare
   // while the storage does not answer.
@@ -223,7 +223,7 @@ class JobStore {
   std::map<SnapshotId, StoredShards> stored_ GUARDED_BY(mutex_);
   std::shared_ptr<const CheckpointReader> reader_ GUARDED_BY(mutex_);  // of the checkpoint that is being fetched
   std::optional<EventFiles> events_ GUARDED_BY(mutex_);
-  std::optional<HistoryFiles> history_ GUARDED_BY(mutex_);
+  std::map<std::string, LineFiles> lines_ GUARDED_BY(mutex_);  // by folder
   std::string address_ GUARDED_BY(mutex_);
   uint64_t beats_ = 0;  // of the thread that calls Beat
 };

@@ -12,6 +12,7 @@
 #include "chief/server/job_store_bucket_harness.h"
 #include "chief/server/job_store_harness.h"
 #include "chief/standby/stand_by.h"
+#include "chief/stats/history_lines.h"
 #include "common/job_place/job_place.h"
 #include "common/object_store/memory_object_store.h"
 #include "common/object_store/s3_on_fake.h"
@@ -340,8 +341,8 @@ TEST_CASE("bucket: events and the job's history grow, and go on in new files", "
   const std::string records = TextRecord(absl::Now(), 1, "text", std::string(200'000, 'e'));
   for (int i = 0; i < 2; ++i) REQUIRE((*store)->AppendEvents(records).ok());
   REQUIRE((*store)->AppendEvents("").ok());
-  REQUIRE((*store)->AppendHistory("{}\n").ok());
-  REQUIRE((*store)->AppendHistory("{\"a\": 1}\n").ok());
+  REQUIRE((*store)->AppendLines(kHistoryFolder, "{}\n").ok());
+  REQUIRE((*store)->AppendLines(kHistoryFolder, "{\"a\": 1}\n").ok());
   REQUIRE((*store)->WriteStats("{}").ok());
 
   BucketStorage bucket(job.objects);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/status/exit_code.h"
 
 namespace lockstep::chief {
 namespace {
@@ -170,10 +171,11 @@ void Progress::Close(const std::string& checkpoint, const BestResult& best, bool
   Hide();
   const int64_t step = static_cast<int64_t>(step_);
   if (!done) {
-    return options_.tell({.name = "stopped",
-                          .text = absl::StrCat("stopped at step ", step, "; checkpoint ", checkpoint,
-                                               "; the same command goes on from there"),
-                          .fields = {{"step", step}, {"checkpoint", checkpoint}}});
+    return options_.tell(
+        {.name = "stopped",
+         .text = absl::StrCat("stopped at step ", step, "; checkpoint ", checkpoint,
+                              "; the same command goes on from there"),
+         .fields = {{"step", step}, {"checkpoint", checkpoint}, {"exit_code", int64_t{kExitPreempted}}}});
   }
   const double accuracy = ValueOf(board_.metrics(), "accuracy");
   if (accuracy > 0) {
@@ -195,7 +197,7 @@ void Progress::Close(const std::string& checkpoint, const BestResult& best, bool
   const std::string how = step_ >= options_.end_step || early ? "done" : "stopped";
   options_.tell({.name = how,
                  .text = absl::StrCat(how, " at step ", step, why, "; checkpoint ", checkpoint, HowToLoad(checkpoint)),
-                 .fields = {{"step", step}, {"checkpoint", checkpoint}},
+                 .fields = {{"step", step}, {"checkpoint", checkpoint}, {"exit_code", int64_t{kExitDone}}},
                  .good = true});
 }
 

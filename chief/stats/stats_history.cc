@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "chief/stats/history_files.h"
+#include "chief/stats/line_files.h"
 
 namespace lockstep::chief {
 namespace {
@@ -56,7 +56,7 @@ std::string StatsHistory::Take(absl::Time now, absl::Time wall, const WorkerStat
     line.set_at_ms(absl::ToUnixMillis(wall));
     line.set_seconds(Short(absl::ToDoubleSeconds(now - begin_)));
     line.set_job_step(totals.job().step());
-    lines += HistoryLine(line);
+    lines += JsonLine(line);
   }
   StartFrom(now, totals);
   return lines;

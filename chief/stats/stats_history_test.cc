@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "chief/stats/history_files.h"
+#include "chief/stats/history_lines.h"
+#include "chief/stats/line_files.h"
 #include "common/storage/files.h"
 #include "common/storage/memory/memory_storage.h"
 
@@ -68,7 +69,7 @@ TEST_CASE("history files: what several chiefs appended reads as one history, wit
   int damaged = 0;
   CHECK(absl::IsNotFound(ReadHistory(MemoryStorage(), damaged).status()));
 
-  HistoryFiles first(storage, 1), second(storage, 2);
+  LineFiles first(storage, kHistoryFolder, 1, {}), second(storage, kHistoryFolder, 2, {});
   REQUIRE(first.Append("{\"at_ms\":1,\"worker\":\"a\"}\n").ok());
   REQUIRE(first.Append("{\"at_ms\":3,\"worker\":\"a\"}\n{\"at_ms\":4,\"wor").ok());
   REQUIRE(second.Append("{\"at_ms\":2,\"worker\":\"b\"}\n").ok());
@@ -84,7 +85,7 @@ TEST_CASE("history files: a chief that begins again in its term has other files,
   MemoryStorage storage;
   REQUIRE(storage.CreateDirectories(kHistoryFolder).ok());
   for (int i = 0; i < 7; ++i) {
-    HistoryFiles files(storage, 1, {.file_bytes = 10, .files = 3});
+    LineFiles files(storage, kHistoryFolder, 1, {.file_bytes = 10, .files = 3});
     REQUIRE(files.Append(absl::StrCat("{\"at_ms\":", i, "}\n")).ok());
   }
   int damaged = 0;
@@ -92,10 +93,51 @@ TEST_CASE("history files: a chief that begins again in its term has other files,
   REQUIRE(history.size() == 3);
   CHECK(history.front().at_ms() == 4);
 
-  HistoryFiles files(storage, 2, {.file_bytes = 10, .files = 3});
+  LineFiles files(storage, kHistoryFolder, 2, {.file_bytes = 10, .files = 3});
   for (int i = 7; i < 10; ++i) REQUIRE(files.Append(absl::StrCat("{\"at_ms\":", i, "}\n")).ok());
   CHECK(ReadBack(storage, damaged).size() == 3);
   CHECK(ReadBack(storage, damaged).front().at_ms() == 7);
+}
+
+TEST_CASE("line files: a reader that comes again gets what is new, and a line only when it is whole", "[stats]") {
+  MemoryStorage storage;
+  REQUIRE(storage.CreateDirectories("lines").ok());
+  LineFiles first(storage, "lines", 1, {}), second(storage, "lines", 2, {});
+  LineReader reader("lines");
+  std::vector<std::string> lines;
+  const auto take = [&](absl::string_view line) { return lines.emplace_back(line) != "no"; };
+
+  REQUIRE(first.Append("a\nb\nhal").ok());
+  REQUIRE(reader.ReadNew(storage, take).ok());
+  CHECK(lines == std::vector<std::string>{"a", "b"});
+  CHECK(reader.unfinished() == 1);
+
+  REQUIRE(second.Append("c\n").ok());
+  REQUIRE(first.Append("f\nno\n").ok());
+  REQUIRE(reader.ReadNew(storage, take).ok());
+  REQUIRE(reader.ReadNew(storage, take).ok());
+  CHECK(lines == std::vector<std::string>{"a", "b", "half", "no", "c"});
+  CHECK(reader.unfinished() == 0);
+  CHECK(reader.damaged() == 1);
+}
+
+TEST_CASE("line files: a line longer than any is passed over", "[stats]") {
+  MemoryStorage storage;
+  REQUIRE(storage.CreateDirectories("lines").ok());
+  LineFiles files(storage, "lines", 1, {.file_bytes = 64 << 20});
+  REQUIRE(files.Append(std::string(9 << 20, 'x')).ok());
+  REQUIRE(files.Append("\nlast\n").ok());
+  LineReader reader("lines");
+  std::string last;
+  REQUIRE(reader
+              .ReadNew(storage,
+                       [&](absl::string_view line) {
+                         last = std::string(line);
+                         return true;
+                       })
+              .ok());
+  CHECK(last == "last");
+  CHECK(reader.damaged() >= 1);
 }
 
 }  // namespace

@@ -9,18 +9,8 @@
 namespace lockstep::chief {
 namespace {
 
-constexpr size_t kStepWindow = 1024;
 constexpr int kMaxRepairs = 16;
 constexpr absl::Duration kRateWindow = absl::Seconds(10);
-
-// The value that a share `quantile` of the others does not exceed (nearest rank); 0 without values.
-double Quantile(const std::deque<double>& values, double quantile) {
-  if (values.empty()) return 0;
-  std::vector<double> sorted(values.begin(), values.end());
-  const auto rank = static_cast<size_t>(quantile * static_cast<double>(sorted.size() - 1) + 0.5);
-  std::nth_element(sorted.begin(), sorted.begin() + static_cast<ptrdiff_t>(rank), sorted.end());
-  return sorted[rank];
-}
 
 }  // namespace
 
@@ -95,26 +85,26 @@ void StatsTracker::Departed(absl::string_view name, Departure how) {
   }
 }
 
-void StatsTracker::Stepped(absl::Time now, absl::string_view name, const std::vector<StepTiming>& steps) {
-  if (steps.empty()) return;
+void StatsTracker::Stepped(absl::Time now, absl::string_view name, const StepTimings& timings) {
+  if (timings.steps <= 0) return;
   Worker& worker = Find(name);
   WorkerStats& stats = worker.stats;
-  Recent recent{now, 0};
-  for (const StepTiming& step : steps) {
-    worker.step_ms.push_back(absl::ToDoubleMilliseconds(step.total));
-    if (worker.step_ms.size() > kStepWindow) worker.step_ms.pop_front();
-    recent.samples += step.samples;
-    stats.set_step_seconds(stats.step_seconds() + absl::ToDoubleSeconds(step.total));
-    stats.set_compute_seconds(stats.compute_seconds() + absl::ToDoubleSeconds(step.compute));
-    stats.set_all_reduce_seconds(stats.all_reduce_seconds() + absl::ToDoubleSeconds(step.all_reduce));
-    stats.set_data_seconds(stats.data_seconds() + absl::ToDoubleSeconds(step.data));
-    stats.set_bytes_reduced(stats.bytes_reduced() + step.bytes_reduced);
-    totals_.mutable_job()->set_bytes_reduced(totals_.job().bytes_reduced() + step.bytes_reduced);
-  }
-  stats.set_steps(stats.steps() + static_cast<int64_t>(steps.size()));
-  stats.set_samples(stats.samples() + recent.samples);
-  worker.recent.push_back(recent);
+  stats.set_steps(stats.steps() + timings.steps);
+  stats.set_samples(stats.samples() + timings.samples);
+  stats.set_step_seconds(stats.step_seconds() + absl::ToDoubleSeconds(timings.total));
+  stats.set_compute_seconds(stats.compute_seconds() + absl::ToDoubleSeconds(timings.compute));
+  stats.set_all_reduce_seconds(stats.all_reduce_seconds() + absl::ToDoubleSeconds(timings.all_reduce));
+  stats.set_data_seconds(stats.data_seconds() + absl::ToDoubleSeconds(timings.data));
+  stats.set_bytes_reduced(stats.bytes_reduced() + timings.bytes_reduced);
+  totals_.mutable_job()->set_bytes_reduced(totals_.job().bytes_reduced() + timings.bytes_reduced);
+  worker.recent.push_back({now, timings});
   while (worker.recent.front().when <= now - kRateWindow) worker.recent.pop_front();
+}
+
+void StatsTracker::SetStepQuantiles(absl::string_view name, double p50_ms, double p95_ms) {
+  WorkerStats& stats = Find(name).stats;
+  stats.set_step_ms_p50(p50_ms);
+  stats.set_step_ms_p95(p95_ms);
 }
 
 void StatsTracker::Uploaded(absl::string_view name, absl::Duration spent, int64_t bytes) {
@@ -173,8 +163,47 @@ void StatsTracker::Ended(int32_t exit_code, absl::string_view reason, bool compl
   totals_.mutable_job()->set_completed(completed);
 }
 
+void StatsTracker::SetGoodput(const Goodput& goodput, int64_t written_ms) {
+  *totals_.mutable_job()->mutable_goodput() = goodput;
+  totals_.mutable_job()->set_written_ms(written_ms);
+}
+
 void StatsTracker::SetTrained(absl::Duration trained) {
   totals_.mutable_job()->set_trained_seconds(absl::ToDoubleSeconds(trained));
+}
+
+lockstep::WorkerStats StatsTracker::StatsOf(absl::Time now, const Worker& worker) {
+  WorkerStats stats = worker.stats;
+  int64_t samples = 0;
+  for (const Recent& recent : worker.recent) {
+    if (recent.when > now - kRateWindow) samples += recent.timings.samples;
+  }
+  const double seconds = absl::ToDoubleSeconds(std::min(kRateWindow, now - worker.since));
+  stats.set_samples_per_second(stats.connected() && seconds > 0 ? static_cast<double>(samples) / seconds : 0);
+  return stats;
+}
+
+lockstep::WorkerStats StatsTracker::StatsOf(absl::Time now, absl::string_view name) const {
+  const auto found = workers_.find(name);
+  return found == workers_.end() ? WorkerStats() : StatsOf(now, found->second);
+}
+
+StepMeans StatsTracker::MeansOf(absl::Time now, absl::string_view name) const {
+  const auto found = workers_.find(name);
+  if (found == workers_.end() || found->second.recent.empty()) return {};
+  StepTimings sum;
+  for (const Recent& recent : found->second.recent) {
+    if (recent.when <= now - kRateWindow && &recent != &found->second.recent.back()) continue;
+    sum.steps += recent.timings.steps;
+    sum.total += recent.timings.total;
+    sum.compute += recent.timings.compute;
+    sum.all_reduce += recent.timings.all_reduce;
+    sum.data += recent.timings.data;
+  }
+  const auto each = [&](absl::Duration all) {
+    return absl::ToDoubleMilliseconds(all) / static_cast<double>(sum.steps);
+  };
+  return {each(sum.total), each(sum.compute), each(sum.all_reduce), each(sum.data)};
 }
 
 WorkerStatsFile StatsTracker::Snapshot(absl::Time now) const {
@@ -182,19 +211,8 @@ WorkerStatsFile StatsTracker::Snapshot(absl::Time now) const {
   double job_rate = 0;
   for (const auto& [name, worker] : workers_) {
     WorkerStats& stats = *file.add_workers();
-    stats = worker.stats;
-    if (!worker.step_ms.empty()) {
-      stats.set_step_ms_p50(Quantile(worker.step_ms, 0.50));
-      stats.set_step_ms_p95(Quantile(worker.step_ms, 0.95));
-    }
-    int64_t samples = 0;
-    for (const Recent& recent : worker.recent) {
-      if (recent.when > now - kRateWindow) samples += recent.samples;
-    }
-    const double seconds = absl::ToDoubleSeconds(std::min(kRateWindow, now - worker.since));
-    const double rate = stats.connected() && seconds > 0 ? static_cast<double>(samples) / seconds : 0;
-    stats.set_samples_per_second(rate);
-    job_rate += rate;
+    stats = StatsOf(now, worker);
+    job_rate += stats.samples_per_second();
   }
   file.mutable_job()->set_samples_per_second(job_rate);
   return file;

@@ -18,14 +18,23 @@
 
 namespace lockstep::chief {
 
-// Where a step's time went, as a worker measured it.
-struct StepTiming {
-  absl::Duration total;
+// Steps that a worker applied between two reports, and where their time went, all together.
+struct StepTimings {
+  int64_t steps = 0;
+  absl::Duration total;  // from one step to the next
   absl::Duration compute;
   absl::Duration all_reduce;
   absl::Duration data;
   int64_t samples = 0;        // that this worker computed
   int64_t bytes_reduced = 0;  // that it sent
+};
+
+// Means of one step over what a worker reported in the last 10 s, or last; zeros while nothing is known.
+struct StepMeans {
+  double total_ms = 0;
+  double compute_ms = 0;
+  double all_reduce_ms = 0;
+  double data_ms = 0;
 };
 
 enum class Departure {
@@ -45,8 +54,10 @@ class StatsTracker {
   bool Joined(absl::Time now, absl::string_view worker, absl::string_view host, absl::string_view device,
               absl::string_view incarnation);
   void Departed(absl::string_view worker, Departure how);
-  // Steps that a worker applied, oldest first. An unknown worker is added.
-  void Stepped(absl::Time now, absl::string_view worker, const std::vector<StepTiming>& steps);
+  // An unknown worker is added. Does nothing without steps.
+  void Stepped(absl::Time now, absl::string_view worker, const StepTimings& timings);
+  // The quantiles of its newest steps that a worker measured. Replaces what was said before.
+  void SetStepQuantiles(absl::string_view worker, double p50_ms, double p95_ms);
   // Time a worker spent on a snapshot, and bytes of state it sent.
   void Uploaded(absl::string_view worker, absl::Duration spent, int64_t bytes);
   // Its state differed from the majority's; it left, to be started again.
@@ -66,6 +77,8 @@ class StatsTracker {
   // Attempts to save that failed, and saves that were due and not begun, of this chief. Replaces what was said before.
   void SetSaves(int64_t failed, int64_t skipped);
   void SetTrained(absl::Duration trained);
+  // Where time went, as of `written_ms` (since 1970).
+  void SetGoodput(const Goodput& goodput, int64_t written_ms);
   void SetEndStep(int64_t step);
   // The chief ends with `exit_code` because of `reason`; `completed`: the job is done.
   void Ended(int32_t exit_code, absl::string_view reason, bool completed);
@@ -77,20 +90,23 @@ class StatsTracker {
 
   // The file's content now. Rates count what connected workers reported in the last 10 s, or since they joined.
   WorkerStatsFile Snapshot(absl::Time now) const;
+  // Of one worker, as Snapshot has it; nothing of an unknown one.
+  lockstep::WorkerStats StatsOf(absl::Time now, absl::string_view worker) const;
+  StepMeans MeansOf(absl::Time now, absl::string_view worker) const;
 
  private:
   struct Recent {
     absl::Time when;
-    int64_t samples = 0;
+    StepTimings timings;
   };
   struct Worker {
     lockstep::WorkerStats stats;
-    std::deque<double> step_ms;  // at most 1,024
-    std::deque<Recent> recent;
+    std::deque<Recent> recent;                  // of the last 10 s; the newest stays
     absl::Time since = absl::InfiniteFuture();  // when it joined
   };
 
   Worker& Find(absl::string_view worker);
+  static lockstep::WorkerStats StatsOf(absl::Time now, const Worker& worker);
 
   WorkerStatsFile totals_;     // without workers
   int64_t failed_before_ = 0;  // saves, of earlier chiefs

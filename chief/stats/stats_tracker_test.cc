@@ -7,24 +7,24 @@ namespace {
 
 const absl::Time kStart = absl::FromUnixSeconds(1000);
 
-StepTiming Step(double ms) {
-  StepTiming step;
-  step.total = absl::Milliseconds(ms);
-  step.compute = absl::Milliseconds(ms / 2);
-  step.all_reduce = absl::Milliseconds(ms / 4);
-  step.data = absl::Milliseconds(ms / 8);
-  step.samples = 32;
-  step.bytes_reduced = 1000;
-  return step;
+StepTimings Steps(int64_t steps, double ms) {
+  StepTimings timings;
+  timings.steps = steps;
+  timings.total = steps * absl::Milliseconds(ms);
+  timings.compute = timings.total / 2;
+  timings.all_reduce = timings.total / 4;
+  timings.data = timings.total / 8;
+  timings.samples = 32 * steps;
+  timings.bytes_reduced = 1000 * steps;
+  return timings;
 }
 
-TEST_CASE("stats: a worker's steps are totalled, with quantiles of their time and the recent rate", "[stats]") {
+TEST_CASE("stats: a worker's steps are totalled, with the quantiles that it measured and the recent rate", "[stats]") {
   StatsTracker tracker("job", "line", 3);
   tracker.Joined(kStart, "worker-0", "alpha", "cpu", "i1");
-  std::vector<StepTiming> steps;
-  for (int ms = 1; ms <= 100; ++ms) steps.push_back(Step(ms));
 
-  tracker.Stepped(kStart + absl::Seconds(4), "worker-0", steps);
+  tracker.Stepped(kStart + absl::Seconds(4), "worker-0", Steps(100, 50.5));
+  tracker.SetStepQuantiles("worker-0", 51, 95);
   tracker.Uploaded("worker-0", absl::Milliseconds(250), 4096);
 
   const WorkerStatsFile file = tracker.Snapshot(kStart + absl::Seconds(5));
@@ -36,8 +36,8 @@ TEST_CASE("stats: a worker's steps are totalled, with quantiles of their time an
   CHECK(stats.steps() == 100);
   CHECK(stats.samples() == 3200);
   CHECK(stats.samples_per_second() == Approx(640));
-  CHECK(stats.step_ms_p50() == Approx(51).margin(1));
-  CHECK(stats.step_ms_p95() == Approx(95).margin(1));
+  CHECK(stats.step_ms_p50() == 51);
+  CHECK(stats.step_ms_p95() == 95);
   CHECK(stats.compute_seconds() == Approx(2.525));
   CHECK(stats.all_reduce_seconds() == Approx(1.2625));
   CHECK(stats.data_seconds() == Approx(0.63125));
@@ -53,7 +53,7 @@ TEST_CASE("stats: departures are counted by kind, and a gone worker has no rate"
   StatsTracker tracker("job", "line", 1);
   for (const char* name : {"b", "a"}) {
     tracker.Joined(kStart, name, "h", "cpu", "i");
-    tracker.Stepped(kStart + absl::Seconds(1), name, {Step(10)});
+    tracker.Stepped(kStart + absl::Seconds(1), name, Steps(1, 10));
   }
 
   tracker.Departed("a", Departure::kPreempted);
@@ -125,7 +125,7 @@ TEST_CASE("stats: the newest repairs are kept, also by the next chief", "[stats]
 TEST_CASE("stats: totals go on under the next chief, by way of the file", "[stats]") {
   StatsTracker before("job", "line", 1);
   before.Joined(kStart, "a", "h", "cpu", "i");
-  before.Stepped(kStart + absl::Seconds(1), "a", {Step(10), Step(20)});
+  before.Stepped(kStart + absl::Seconds(1), "a", Steps(2, 15));
   before.GenerationFormed();
   before.Agreed(2);
   before.Committed(0);
@@ -136,7 +136,7 @@ TEST_CASE("stats: totals go on under the next chief, by way of the file", "[stat
   StatsTracker after("job", "line-2", 2);
   after.Continue(ParseWorkerStats(json, "f").value());
   after.Joined(kStart + absl::Seconds(9), "a", "h2", "cpu", "i");
-  after.Stepped(kStart + absl::Seconds(10), "a", {Step(10)});
+  after.Stepped(kStart + absl::Seconds(10), "a", Steps(1, 10));
   after.Committed(3);
   after.SetSaves(3, 4);
   after.SetSaves(10, 4);
@@ -184,12 +184,25 @@ TEST_CASE("stats: stragglers and hosts are as last told, and hosts go on under t
   CHECK_FALSE(before.Snapshot(kStart).workers(0).straggler());
 }
 
-TEST_CASE("stats: quantiles are over the last 1,024 steps", "[stats]") {
+TEST_CASE("stats: what a step takes now is the mean of the last 10 s, or of the last report", "[stats]") {
   StatsTracker tracker("job", "line", 1);
+  CHECK(tracker.MeansOf(kStart, "a").total_ms == 0);
   tracker.Joined(kStart, "a", "h", "cpu", "i");
-  tracker.Stepped(kStart, "a", std::vector<StepTiming>(5000, Step(100)));
-  tracker.Stepped(kStart, "a", std::vector<StepTiming>(1024, Step(1)));
-  CHECK(tracker.Snapshot(kStart).workers(0).step_ms_p95() == Approx(1));
+  CHECK(tracker.MeansOf(kStart, "a").total_ms == 0);
+  tracker.Stepped(kStart + absl::Seconds(1), "a", Steps(7, 1000));
+  tracker.Stepped(kStart + absl::Seconds(12), "a", Steps(1, 100));
+  tracker.Stepped(kStart + absl::Seconds(13), "a", Steps(3, 20));
+  tracker.Stepped(kStart + absl::Seconds(14), "a", {});
+
+  const StepMeans means = tracker.MeansOf(kStart + absl::Seconds(14), "a");
+
+  CHECK(means.total_ms == Approx(40));
+  CHECK(means.compute_ms == Approx(20));
+  CHECK(means.all_reduce_ms == Approx(10));
+  CHECK(means.data_ms == Approx(5));
+  CHECK(tracker.MeansOf(kStart + absl::Seconds(60), "a").total_ms == Approx(20));
+  CHECK(tracker.StatsOf(kStart + absl::Seconds(14), "a").steps() == 11);
+  CHECK(tracker.StatsOf(kStart + absl::Seconds(14), "b").worker().empty());
 }
 
 }  // namespace

@@ -237,6 +237,8 @@ TEST_CASE("job: amounts, names, lists and structure are checked as well", "[job]
       {"inputs: x.idx", "inputs: ''", {"data.train.inputs: is an empty path"}},
       {"inputs: x.idx", "inputs: x, sha256: AB", {"data.train.sha256: expected 64 lower-case"}},
       {"train:\n", "numerics: {plan: 12}\ntrain:\n", {"numerics.plan: expected the hash"}},
+      {"train:\n", "observe: {http: 29401}\ntrain:\n", {"observe.http: expected auto, off or HOST:PORT"}},
+      {"train:\n", "observe: {http: 'a:70000'}\ntrain:\n", {"observe.http: expected auto, off or HOST:PORT"}},
       {"train:\n", "numerics: {mode: relaxed}\ntrain:\n", {"numerics.mode: relaxed is not available"}},
       {"train:\n", "cluster: {workers: '8:1'}\ntrain:\n", {"the fewest workers (8) are more than the most (1)"}},
       {"train:\n", "cluster: {workers: 0}\ntrain:\n", {"must be at least 1"}},

@@ -8,6 +8,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -141,6 +142,7 @@ class Rules {
   void Batch(const Train& train);
   void Training(const Train& train);
   void Numerics(const job::Numerics& numerics);
+  void Observe(const job::Observe& observe);
 
  private:
   // Which files one section of the data names: tokens, inputs with labels, or one file of both.
@@ -354,6 +356,16 @@ void Rules::Numerics(const job::Numerics& numerics) {
                            numerics.plan(), "'"));
 }
 
+void Rules::Observe(const job::Observe& observe) {
+  const std::string& http = observe.http();
+  if (http == "auto" || http == "off") return;
+  const size_t colon = http.rfind(':');
+  int port = -1;
+  const bool reads = colon != std::string::npos && colon > 0 && absl::SimpleAtoi(http.substr(colon + 1), &port);
+  if (reads && port >= 0 && port <= 65535) return;
+  Error("observe.http", absl::StrCat("expected auto, off or HOST:PORT, found '", http, "'"));
+}
+
 }  // namespace
 
 void FillDefaults(const Places& places, const std::string& directory, JobSpec& spec, JobMistakes& mistakes) {
@@ -380,6 +392,7 @@ void Validate(const Places& places, const JobSpec& spec, JobMistakes& mistakes) 
   rules.Batch(spec.train());
   rules.Training(spec.train());
   rules.Numerics(spec.numerics());
+  rules.Observe(spec.observe());
 }
 
 }  // namespace lockstep::job

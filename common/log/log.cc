@@ -5,8 +5,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -20,13 +21,11 @@
 namespace lockstep {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr absl::Duration kFlushPatience = absl::Seconds(1);
-constexpr absl::string_view kNames[] = {"debug", "info", "warn", "error"};
-constexpr absl::string_view kColours[] = {"\x1b[2m", "", "\x1b[33m", "\x1b[1;31m"};
 constexpr absl::string_view kGood = "\x1b[32m";
 constexpr absl::string_view kPlain = "\x1b[0m";
+constexpr char kFormatVariable[] = "LOCKSTEP_LOG_FORMAT";
+constexpr char kLevelVariable[] = "LOCKSTEP_LOG_LEVEL";
 
 // Hands lines to the queue of an output of this process, which writes them. Owned by a Channel.
 class QueueSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
@@ -65,11 +64,24 @@ class Channel {
   spdlog::logger logger_;
 };
 
+// What holds where nothing else is said. A variable that cannot be read says nothing here: main refuses it.
+LogStyle StyleOfVariables() { return LogStyleOfEnvironment().value_or(LogStyle()); }
+
+struct Position {
+  std::string generation;
+  int64_t step = -1;
+};
+
 struct LogState {
   Mutex mutex;
   Channel timed GUARDED_BY(mutex){"%H:%M:%S.%e %v"};
   Channel bare GUARDED_BY(mutex){"%v"};
-  LogOptions options GUARDED_BY(mutex);
+  std::string part GUARDED_BY(mutex);
+  std::string worker GUARDED_BY(mutex);
+  LogLevel level GUARDED_BY(mutex) = StyleOfVariables().level.value_or(LogLevel::info);
+  LogFormat format GUARDED_BY(mutex) = StyleOfVariables().format.value_or(LogFormat::text);
+  Position position GUARDED_BY(mutex);
+  std::function<void(const LogRecord&)> tap GUARDED_BY(mutex);
   bool colour GUARDED_BY(mutex) = StyleOf(STDERR_FILENO).colour;
   absl::Status first_failure GUARDED_BY(mutex);
   int last_line_fd GUARDED_BY(mutex) = -1;
@@ -81,54 +93,60 @@ LogState& State() {
   return *state;
 }
 
-std::atomic<int> enabled_level{static_cast<int>(LogLevel::info)};
+std::atomic<int> enabled_level{static_cast<int>(StyleOfVariables().level.value_or(LogLevel::info))};
 
-Json JsonLine(const LogOptions& options, LogLevel level) {
-  return {{"time", absl::FormatTime("%Y-%m-%d%ET%H:%M:%E3SZ", absl::Now(), absl::UTCTimeZone())},
-          {"level", kNames[static_cast<int>(level)]},
-          {"role", options.role}};
+void SetStyle(LogState& state, std::optional<LogLevel> level, std::optional<LogFormat> format)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
+  const LogStyle variables = StyleOfVariables();
+  state.level = level.value_or(variables.level.value_or(LogLevel::info));
+  state.format = format.value_or(variables.format.value_or(LogFormat::text));
+  const LogLevel taken = state.tap == nullptr ? state.level : std::min(state.level, LogLevel::info);
+  enabled_level = static_cast<int>(taken);
 }
 
-std::string Dump(const Json& line) { return line.dump(-1, ' ', false, Json::error_handler_t::replace); }
+// A line of this moment.
+LogRecord RecordOf(const LogState& state, LogLevel level, absl::string_view message)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
+  LogRecord record;
+  record.at_ms = absl::ToUnixMillis(absl::Now());
+  record.level = level;
+  record.part = state.part;
+  record.worker = state.worker;
+  record.generation = state.position.generation;
+  record.step = state.position.step;
+  record.message = std::string(message);
+  return record;
+}
 
-// A line of the log as text, behind its time.
-std::string Compose(const LogOptions& options, bool colour, LogLevel level, absl::string_view message) {
-  const std::string role = options.role.empty() ? "" : absl::StrCat(options.role, ": ");
-  const int index = static_cast<int>(level);
-  std::string severity = level == LogLevel::info ? "" : absl::StrCat(kNames[index], ":");
-  if (!severity.empty()) {
-    severity = colour ? absl::StrCat(kColours[index], severity, kPlain, " ") : absl::StrCat(severity, " ");
+void Tap(LogState& state, const LogRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
+  if (state.tap != nullptr && record.level >= LogLevel::info) state.tap(record);
+}
+
+void Write(LogState& state, int fd, OutputKind kind, const LogRecord& record)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
+  if (state.format == LogFormat::text) {
+    state.timed.Write(fd, kind, LogRecordText(record, state.colour));
+  } else {
+    state.bare.Write(fd, kind, LogRecordJson(record));
   }
-  return absl::StrCat(role, severity, EscapeControls(message));
 }
 
 // Says what was dropped of `fd`'s lines since the last one, where there is room again.
 void NoteDropped(LogState& state, int fd) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
   const DroppedOutput dropped = ProcessOutput(fd).TakeDropped();
   if (dropped.lines + dropped.progress == 0) return;
-  const std::string text = absl::StrCat("not written, because nobody read this output: ", dropped.lines,
-                                        " lines of the log and ", dropped.progress, " of progress");
-  if (state.options.format == LogFormat::text) {
-    return state.timed.Write(fd, OutputKind::kLine, Compose(state.options, state.colour, LogLevel::warn, text));
-  }
-  Json json = JsonLine(state.options, LogLevel::warn);
-  json["message"] = text;
-  json["dropped_lines"] = dropped.lines;
-  json["dropped_progress"] = dropped.progress;
-  state.bare.Write(fd, OutputKind::kLine, Dump(json));
+  LogRecord record = RecordOf(state, LogLevel::warn,
+                              absl::StrCat("not written, because nobody read this output: ", dropped.lines,
+                                           " lines of the log and ", dropped.progress, " of progress"));
+  record.fields = {{"dropped_lines", dropped.lines}, {"dropped_progress", dropped.progress}};
+  Write(state, fd, OutputKind::kLine, record);
 }
 
-// A line of the log; `fields` stand behind the message where lines are JSON.
-void Put(LogState& state, LogLevel level, absl::string_view message, OutputKind kind, const Json& fields)
-    ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
+// A line of the log.
+void Put(LogState& state, const LogRecord& record, OutputKind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
+  if (record.level < state.level) return;
   NoteDropped(state, STDERR_FILENO);
-  if (state.options.format == LogFormat::text) {
-    return state.timed.Write(STDERR_FILENO, kind, Compose(state.options, state.colour, level, message));
-  }
-  Json json = JsonLine(state.options, level);
-  json["message"] = message;
-  json.update(fields);
-  state.bare.Write(STDERR_FILENO, kind, Dump(json));
+  Write(state, STDERR_FILENO, kind, record);
 }
 
 // True when the supervisor has taken the cause.
@@ -140,56 +158,103 @@ bool GiveToSupervisor(int fd, absl::string_view cause) {
 
 }  // namespace
 
-void InitLog(const LogOptions& options) {
-  MutexLock lock(&State().mutex);
-  State().options = options;
-  enabled_level = static_cast<int>(options.level);
+absl::StatusOr<LogStyle> ParseLogVariables(const char* format, const char* level) {
+  LogStyle style;
+  const absl::string_view wanted = format == nullptr ? "" : format;
+  if (wanted == "json") style.format = LogFormat::json;
+  if (wanted == "text") style.format = LogFormat::text;
+  if (!wanted.empty() && !style.format.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the variable ", kFormatVariable, " is '", wanted, "'; it may be text or json"));
+  }
+  if (level == nullptr || *level == '\0') return style;
+  style.level = ParseLogLevel(level);
+  if (style.level.has_value()) return style;
+  return absl::InvalidArgumentError(
+      absl::StrCat("the variable ", kLevelVariable, " is '", level, "'; it may be debug, info, warn or error"));
 }
 
-void SetLogStyle(LogLevel level, LogFormat format) {
-  MutexLock lock(&State().mutex);
-  State().options.level = level;
-  State().options.format = format;
-  enabled_level = static_cast<int>(level);
+absl::StatusOr<LogStyle> LogStyleOfEnvironment() {
+  return ParseLogVariables(std::getenv(kFormatVariable), std::getenv(kLevelVariable));
+}
+
+void InitLog(const LogOptions& options) {
+  LogState& state = State();
+  MutexLock lock(&state.mutex);
+  state.part = options.part;
+  state.worker = options.worker;
+  state.position = {};
+  SetStyle(state, options.level, options.format);
+}
+
+void SetLogStyle(std::optional<LogLevel> level, std::optional<LogFormat> format) {
+  LogState& state = State();
+  MutexLock lock(&state.mutex);
+  SetStyle(state, level, format);
 }
 
 LogFormat CurrentLogFormat() {
-  MutexLock lock(&State().mutex);
-  return State().options.format;
+  LogState& state = State();
+  MutexLock lock(&state.mutex);
+  return state.format;
 }
 
-void SetLogRole(absl::string_view role) {
-  MutexLock lock(&State().mutex);
-  State().options.role = std::string(role);
+void SetLogWorker(absl::string_view worker) {
+  LogState& state = State();
+  MutexLock lock(&state.mutex);
+  state.worker = std::string(worker);
+}
+
+void SetLogPosition(uint64_t term, uint64_t counter, uint64_t step) {
+  LogState& state = State();
+  std::string generation = term == 0 ? "" : absl::StrCat(term, ".", counter);
+  MutexLock lock(&state.mutex);
+  state.position = {std::move(generation), static_cast<int64_t>(step)};
+}
+
+void SetLogTap(std::function<void(const LogRecord&)> tap) {
+  LogState& state = State();
+  MutexLock lock(&state.mutex);
+  state.tap = std::move(tap);
+  SetStyle(state, state.level, state.format);
 }
 
 bool LogEnabled(LogLevel level) { return static_cast<int>(level) >= enabled_level; }
 
 void LogLine(LogLevel level, absl::string_view message) {
-  MutexLock lock(&State().mutex);
-  Put(State(), level, message, OutputKind::kLine, Json::object());
+  LogState& state = State();
+  MutexLock lock(&state.mutex);
+  const LogRecord record = RecordOf(state, level, message);
+  Tap(state, record);
+  Put(state, record, OutputKind::kLine);
+}
+
+void LogLineAbout(LogLevel level, absl::string_view worker, absl::string_view message) {
+  if (!LogEnabled(level)) return;
+  LogState& state = State();
+  MutexLock lock(&state.mutex);
+  LogRecord record = RecordOf(state, level, message);
+  record.worker = std::string(worker);
+  Tap(state, record);
+  Put(state, record, OutputKind::kLine);
 }
 
 void LogEventLine(const LogEvent& event) {
   LogState& state = State();
   MutexLock lock(&state.mutex);
   const OutputKind kind = event.regular ? OutputKind::kProgress : OutputKind::kLine;
+  LogRecord record = RecordOf(state, LogLevel::info, event.text);
+  record.event = event.name;
+  record.fields = event.fields;
+  if (!event.regular) Tap(state, record);
   NoteDropped(state, STDOUT_FILENO);
-  if (state.options.format == LogFormat::text) {
-    std::string text = EscapeControls(event.text);
-    if (event.good && StyleOf(STDOUT_FILENO).colour) {
-      text.insert(std::min(text.find('\n'), text.size()), std::string(kPlain));
-      text.insert(0, std::string(kGood));
-    }
-    return state.bare.Write(STDOUT_FILENO, kind, text);
+  if (state.format == LogFormat::json) return Write(state, STDOUT_FILENO, kind, record);
+  std::string text = EscapeControls(event.text);
+  if (event.good && StyleOf(STDOUT_FILENO).colour) {
+    text.insert(std::min(text.find('\n'), text.size()), std::string(kPlain));
+    text.insert(0, std::string(kGood));
   }
-  Json json = JsonLine(state.options, LogLevel::info);
-  json["event"] = event.name;
-  for (const auto& [name, value] : event.fields) {
-    std::visit([&json, &name = name](const auto& alternative) { json[name] = alternative; }, value);
-  }
-  json["message"] = event.text;
-  state.bare.Write(STDOUT_FILENO, kind, Dump(json));
+  state.bare.Write(STDOUT_FILENO, kind, text);
 }
 
 void ReportFailure(const absl::Status& status) {
@@ -216,11 +281,11 @@ void WriteLastLine(const absl::Status& cause, int exit_code) {
     MutexLock lock(&state.mutex);
     const absl::Status& shown = state.first_failure.ok() ? cause : state.first_failure;
     const bool given = GiveToSupervisor(state.last_line_fd, shown.message());
-    const std::string text = absl::StrCat("exit ", exit_code, ": ", shown.message());
+    LogRecord record = RecordOf(state, LogLevel::error, absl::StrCat("exit ", exit_code, ": ", shown.message()));
+    record.fields = {{"exit_code", int64_t{exit_code}}};
+    Tap(state, record);
     // Else the supervisor says it, behind its own lines.
-    if (!given || state.last_line_logged) {
-      Put(state, LogLevel::error, text, OutputKind::kLast, {{"exit_code", exit_code}});
-    }
+    if (!given || state.last_line_logged) Put(state, record, OutputKind::kLast);
   }
   FlushLog();
 }

@@ -1,7 +1,10 @@
 // What a process says, a line at a time, and how it says that it failed: the first cause stands on the last line, and
 // what followed from it is labelled so. No caller waits for who reads it (common/log/output.h).
 //
-//   InitLog({.role = "worker-1"});
+// Lines are text or JSON (common/log/record.h), as the job says; until it is read, and where it says nothing, as the
+// variables LOCKSTEP_LOG_FORMAT (text, json) and LOCKSTEP_LOG_LEVEL (debug, info, warn, error) say.
+//
+//   InitLog({.part = "worker", .worker = "worker-1"});
 //   LS_LOG(info, "synced ", position, " in ", duration);
 //
 // Threading: thread-safe.
@@ -9,46 +12,65 @@
 #define LOCKSTEP_COMMON_LOG_LOG_H_
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/log/record.h"
 
 namespace lockstep {
 
-enum class LogLevel { debug, info, warn, error };
-enum class LogFormat { text, json };
+// What the variables say; nothing where one is not set. InvalidArgument names the variable and what it may be.
+// `format` and `level` are their values; nullptr: not set.
+struct LogStyle {
+  std::optional<LogLevel> level;
+  std::optional<LogFormat> format;
+};
+absl::StatusOr<LogStyle> ParseLogVariables(const char* format, const char* level);
+absl::StatusOr<LogStyle> LogStyleOfEnvironment();
 
 struct LogOptions {
-  std::string role;  // "chief", "worker-1": stands before every line
-  LogLevel level = LogLevel::info;
-  LogFormat format = LogFormat::text;
+  std::string part;                 // of the program: "chief", "worker", "run"
+  std::string worker;               // its name, of a worker that knows it
+  std::optional<LogLevel> level;    // this and the next: where nothing is said, as the variables say
+  std::optional<LogFormat> format;  // else info and text
 };
 
-// Sets up the log of this process, to its standard error. May be called again; without a call, lines go out as text
-// at level info without a role.
+// Sets up the log of this process, to its standard error. May be called again; without a call, lines go out without a
+// part.
 void InitLog(const LogOptions& options);
 
-// Changes what is written and how, but not the role: for a program that learns it from its job.
-void SetLogStyle(LogLevel level, LogFormat format);
+// Changes what is written and how: for a program that learns it from its job. Where nothing is said the variables hold.
+void SetLogStyle(std::optional<LogLevel> level, std::optional<LogFormat> format);
 LogFormat CurrentLogFormat();
 
-// Changes the prefix, for example once a worker has learnt its name.
-void SetLogRole(absl::string_view role);
+// A worker has learnt its name.
+void SetLogWorker(absl::string_view worker);
 
-// True when lines of `level` are written.
+// Where the job stands, as this process knows it; every line says so from now on. Term 0: it is in no generation.
+void SetLogPosition(uint64_t term, uint64_t counter, uint64_t step);
+
+// From now on `tap` gets every line of level info and above, and each event that is not regular, whatever of them is
+// written; nullptr: no more. It is called under the log's lock: it must not block, nor log.
+void SetLogTap(std::function<void(const LogRecord&)> tap);
+
+// True when lines of `level` are written, or taken by the tap.
 bool LogEnabled(LogLevel level);
 
 // Writes one line. As text, control characters are shown as escapes and further lines are set in.
 void LogLine(LogLevel level, absl::string_view message);
+// The same of a chief about one worker.
+void LogLineAbout(LogLevel level, absl::string_view worker, absl::string_view message);
 
 // A line about the course of the job, for people and for programs.
 struct LogEvent {
-  using Value = std::variant<int64_t, double, std::string>;
+  using Value = LogRecord::Value;
 
   std::string name;                                   // "progress", "saved"
   std::string text;                                   // what people read

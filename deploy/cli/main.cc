@@ -66,6 +66,7 @@ int main(int argc, char** argv) {
   lockstep::cli::AddProfile(app, exit_code);
   lockstep::cli::AddStatus(app, exit_code);
   lockstep::cli::AddStats(app, exit_code);
+  lockstep::cli::AddView(app, exit_code);
   lockstep::cli::AddStop(app, exit_code);
   lockstep::cli::AddDrain(app, exit_code);
   lockstep::cli::AddDump(app, exit_code);

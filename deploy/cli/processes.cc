@@ -136,6 +136,8 @@ void AddWorker(CLI::App& app, int& exit_code) {
       ->add_option("--data-root", *data_roots,
                    "FROM=TO: what the job's data has below the folder FROM lies below TO on this machine")
       ->allow_extra_args(false);
+  command->add_option("--http", options->http,
+                      "Serve /healthz, /readyz and /metrics here, HOST:PORT (default: nowhere)");
   AddNoticeOptions(*command, options->notices);
   command->add_flag("--notice-eof", options->notices.input,
                     "Leave as on SIGTERM when the standard input ends, as that of an ssh connection does");

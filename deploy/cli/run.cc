@@ -91,7 +91,7 @@ std::string FolderBeside(const std::string& job_path, const JobSpec& job) {
 }
 
 int Run(const RunOptions& options) {
-  InitLog({.role = "run"});
+  InitLog({.part = "run"});
   const JobReading reading = ReadJob(options.job_path, options.overrides);
   const JobSpec& job = reading.spec;
   ApplyLogSettings(job);  // before the first line

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -85,8 +86,14 @@ int AwaitEnd(pid_t child, const sigset_t& signals, Descriptor& input) {
   }
 }
 
+// The worker's name among its words; "" where there is none.
+std::string NameAmong(const std::vector<std::string>& words) {
+  const auto name = std::find(words.begin(), words.end(), "--name");
+  return words.end() - name > 1 ? *(name + 1) : "";
+}
+
 int SshWorker(const SshWorkerOptions& options) {
-  InitLog({.role = options.target.host});
+  InitLog({.part = "ssh", .worker = NameAmong(options.words)});
   HandOverLastLine(options.target.cause_fd, /*also_logged=*/true);
   sigset_t signals = StopSignals();
   sigaddset(&signals, SIGCHLD);

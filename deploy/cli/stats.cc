@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "chief/stats/history_files.h"
+#include "chief/stats/history_lines.h"
+#include "chief/stats/line_files.h"
 #include "common/job/units.h"
 #include "common/job_place/job_place.h"
 #include "common/status/exit_code.h"
@@ -65,7 +66,7 @@ absl::Status Show(const Question& question) {
   LS_RETURN_IF_ERROR(history.status());
   LS_RETURN_IF_ERROR(Select(question, *history));
   if (question.json) {
-    for (const WorkerInterval& line : *history) std::cout << chief::HistoryLine(line);
+    for (const WorkerInterval& line : *history) std::cout << chief::JsonLine(line);
   } else {
     std::cout << StatsChart(*history, Width(), absl::LocalTimeZone());
   }

@@ -148,6 +148,7 @@ Incarnation Engine::Suspect(const Generation& generation, const absl::Status& st
 void Engine::Do(const FormCommunicator& action) {
   const NowDoing forming_it("connecting with ", action.members.size() - 1, " peers for generation ",
                             action.generation.term, ".", action.generation.counter);
+  BreakDurations();
   // Before anybody waits for this rank.
   if (!HasMemoryAgain()) return;
   SocketForming::Options sockets{.group = {.generation = action.generation,
@@ -248,10 +249,15 @@ void Engine::Do(const RunStep& action) {
   const auto communicator = CommunicatorOf(action.generation);
   if (!communicator.ok()) return Fail(action.generation, communicator.status());
   const NowDoing stepping("step ", action.step, ", rank ", (*communicator)->rank(), " of ", (*communicator)->size());
+  const absl::Time begin = SteadyNow();
   absl::StatusOr<StepResult> result =
       replica_->runner().RunStep(**communicator, static_cast<int64_t>(action.step), action.slot);
   if (!result.ok()) return Fail(action.generation, result.status());
-  if (result->applied) ++steps_;
+  if (result->applied) {
+    ++steps_;
+    MutexLock lock(&mutex_);
+    durations_.Applied(begin, SteadyNow());
+  }
   checkpoint_time_ += replica_->state().TakeWaited();
   norm_ = result->norm.value_or(norm_);
   if (const absl::Status flipped = FlipForTest(action.step); !flipped.ok()) return Fail(action.generation, flipped);
@@ -281,6 +287,7 @@ void Engine::Do(const RunSlice& action) {
   absl::StatusOr<SliceOutcome> outcome = replica_->runner().RunSlice(**communicator, static_cast<int64_t>(action.step),
                                                                      static_cast<int64_t>(action.slice), action.slot);
   if (!outcome.ok()) return Fail(action.generation, outcome.status());
+  BreakDurations();
   options_.post(SliceFinished{action.generation, action.step, std::move(outcome->word), std::move(outcome->result)});
 }
 
@@ -373,28 +380,6 @@ uint64_t Engine::progress() const {
   MutexLock lock(&mutex_);
   if (attempt_.communicator) total += attempt_.communicator->bytes_moved();
   return total;
-}
-
-std::vector<NamedValue> Engine::Stats() const {
-  MutexLock lock(&mutex_);
-  return stats_;
-}
-
-void Engine::PublishStats() {
-  const StepTimes times = replica_->times();
-  uint64_t bytes = retired_bytes_;
-  MutexLock lock(&mutex_);
-  if (attempt_.communicator) bytes += attempt_.communicator->bytes_moved();
-  stats_ = {{"steps", static_cast<double>(steps_)},
-            {"samples", static_cast<double>(times.samples)},
-            {"compute_seconds", absl::ToDoubleSeconds(times.compute + times.update)},
-            {"all_reduce_seconds", absl::ToDoubleSeconds(times.all_reduce)},
-            {"data_seconds", absl::ToDoubleSeconds(times.data)},
-            {"checkpoint_seconds", absl::ToDoubleSeconds(checkpoint_time_)},
-            {"bytes_reduced", static_cast<double>(bytes)},
-            {"redone_attempts", static_cast<double>(times.redone)},
-            {"gradient_norm", norm_.value},
-            {"gradient_norm_step", static_cast<double>(norm_.step)}};
 }
 
 }  // namespace lockstep::worker

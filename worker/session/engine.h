@@ -32,6 +32,7 @@
 #include "worker/session/session_store.h"
 #include "worker/snapshot/snapshot_store.h"
 #include "worker/step/replica.h"
+#include "worker/step/step_durations.h"
 
 namespace lockstep::worker {
 
@@ -85,7 +86,8 @@ class Engine {
   uint64_t progress() const;
   // The engine's thread waits for other ranks: that nothing progresses is their doing (rule 6).
   bool waits_for_peer() const { return pulse_.waits_for_peer(); }
-  // Cumulative counters for reports; see protos/stats.proto for the names.
+  // For reports: cumulative counters, and quantiles of the newest steps' durations; see protos/stats.proto for the
+  // names.
   std::vector<NamedValue> Stats() const;
 
  private:
@@ -153,6 +155,8 @@ class Engine {
   // Whether a generation of this worker lost a peer lately; waits a moment for the news of it.
   bool LostPeer();
   void PublishStats();
+  // The next step does not go on from the one before.
+  void BreakDurations();
   template <typename Action>
   void Enqueue(Action action);
 
@@ -178,6 +182,7 @@ class Engine {
   absl::Time broken_at_ GUARDED_BY(mutex_) = absl::InfinitePast();  // the newest generation of several that was
   std::vector<std::pair<Generation, std::pair<std::string, std::string>>> early_keys_ GUARDED_BY(mutex_);
   std::vector<NamedValue> stats_ GUARDED_BY(mutex_);
+  StepDurations durations_ GUARDED_BY(mutex_);
 
   SerialExecutor background_;  // digests of snapshots
   SerialExecutor thread_;      // last: it ends first

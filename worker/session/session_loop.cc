@@ -126,6 +126,11 @@ void SessionLoop::BeginTurn() {
   turned_ = absl::ToUnixNanos(clock_.Now());
   MutexLock lock(&mutex_);
   shown_.phase = core_.phase();
+  const Generation generation = core_.generation();
+  if (generation != shown_.generation || shown_.step != core_.position().step) {
+    SetLogPosition(generation.term, generation.counter, core_.position().step);
+  }
+  shown_.generation = generation;
   shown_.step = core_.position().step;
 }
 
@@ -133,6 +138,24 @@ std::string SessionLoop::Status() const {
   MutexLock lock(&mutex_);
   if (shown_.name.empty()) return "";
   return absl::StrCat(shown_.name, " ", PhaseName(shown_.phase), ", step ", shown_.step);
+}
+
+PresentWorker SessionLoop::Present() const {
+  PresentWorker present;
+  {
+    MutexLock lock(&mutex_);
+    present.name = shown_.name;
+    if (!shown_.name.empty()) present.phase = PhaseName(shown_.phase);
+    present.step = shown_.step;
+  }
+  present.statistics = Statistics();
+  return present;
+}
+
+std::vector<NamedValue> SessionLoop::Statistics() const {
+  std::vector<NamedValue> statistics = engine_.Stats();
+  statistics.push_back({"bytes_uploaded", static_cast<double>(uploader_.bytes_sent())});
+  return statistics;
 }
 
 void SessionLoop::LeaveWhenDone(Term least) {
@@ -160,7 +183,7 @@ void SessionLoop::GiveUpUnreachable() {
 void SessionLoop::Step(const Event& event) {
   if (const auto* command = std::get_if<CommandReceived>(&event)) {
     if (const auto* welcome = std::get_if<Welcome>(&command->command)) {
-      SetLogRole(welcome->name);
+      SetLogWorker(welcome->name);
       SetLivenessRole(welcome->name);
       MutexLock lock(&mutex_);
       shown_.name = welcome->name;
@@ -229,8 +252,7 @@ void SessionLoop::Perform(const Send& action) {
   if (stream == nullptr) return;
   if (const auto* report = std::get_if<Report>(&action.message)) {
     Report with_stats = *report;
-    with_stats.stats = engine_.Stats();
-    with_stats.stats.push_back({"bytes_uploaded", static_cast<double>(uploader_.bytes_sent())});
+    with_stats.stats = Statistics();
     stream->Send(action.fence, with_stats);
     return;
   }

@@ -18,6 +18,7 @@
 #include "common/sync/mutex.h"
 #include "common/sync/queue.h"
 #include "worker/collectives/sockets/peer_tester.h"
+#include "worker/metrics/worker_page.h"
 #include "worker/session/chief_client.h"
 #include "worker/session/chief_stream.h"
 #include "worker/session/engine.h"
@@ -50,6 +51,8 @@ class SessionLoop {
   absl::Duration SinceTurn() const { return clock_.Now() - absl::FromUnixNanos(turned_); }
   // A line for people; "" before the chief has taken this worker in. Thread-safe.
   std::string Status() const;
+  // The same for metrics. Thread-safe; does not block.
+  PresentWorker Present() const;
 
   // SIGTERM came, or a notice that this process ends in `grace`; zero: in the job's grace period. Thread-safe.
   void Terminate(absl::Duration grace = absl::ZeroDuration()) { Post(TermSignal{grace}); }
@@ -81,10 +84,11 @@ class SessionLoop {
     engine_.Perform(action);
   }
 
-  // For Status.
+  // For Status, and where the log was told that the job stands.
   struct Shown {
     std::string name;
     SessionCore::Phase phase = SessionCore::Phase::kIdle;
+    Generation generation;
     uint64_t step = 0;
   };
 

@@ -38,6 +38,7 @@
 #include "worker/collectives/sockets/peer_listener.h"
 #include "worker/device/cpu/environment.h"
 #include "worker/device/device_choice.h"
+#include "worker/metrics/worker_page.h"
 #include "worker/notice/notices.h"
 #include "worker/session/end_of_process.h"
 #include "worker/session/peer_host.h"
@@ -149,6 +150,16 @@ absl::StatusOr<std::string> PeerHost(const WorkerOptions& options, const ChiefLo
                                              ": ", own.status().message(), ". Is it running, is the place right?"));
 }
 
+// Null where no address is given.
+absl::StatusOr<std::unique_ptr<HttpServer>> StartPage(const std::string& listen, SessionLoop& loop) {
+  if (listen.empty()) return nullptr;
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<HttpServer> page,
+                      ServeWorkerPage(
+                          listen, [&loop] { return loop.Present(); }, [&loop] { return loop.SinceTurn(); }));
+  LS_LOG(info, "metrics: http://", page->address(), "/metrics");
+  return page;
+}
+
 std::string HostName() {
   char name[256] = {};
   gethostname(name, sizeof name - 1);
@@ -172,7 +183,7 @@ absl::Status ExecuteAgain() {
 
 int WorkerMain(const WorkerOptions& options) {
   ReturnLargeBlocks();
-  InitLog({.role = options.name.empty() ? "worker" : options.name});
+  InitLog({.part = "worker", .worker = options.name});
   HandOverLastLine(options.cause_fd, /*also_logged=*/true);
   if (device::ClearKernelEnvironment().must_restart) return Fail(ExecuteAgain(), kExitBug);
   const sigset_t signals = BlockStopSignals();
@@ -225,6 +236,8 @@ int WorkerMain(const WorkerOptions& options) {
     loop.Terminate();
   });
   const auto watches = WatchNotices(*notices, [&loop](const Notice& notice) { loop.Terminate(notice.grace); });
+  const auto page = StartPage(options.http, loop);
+  if (!page.ok()) return Fail(page.status(), absl::IsInvalidArgument(page.status()) ? kExitUsage : kExitBadJob);
   int code = kExitBug;
   {
     const ServiceManager::Watch service_watch(

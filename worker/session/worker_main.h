@@ -36,6 +36,8 @@ struct WorkerOptions {
   int local_rank = 0;
   // Where this machine has the job's data.
   std::vector<DataRoot> data_roots;
+  // Where it serves health and metrics, HOST:PORT; empty: nowhere.
+  std::string http;
   // What announces that its machine is taken away, besides SIGTERM.
   NoticeOptions notices;
   // How long to try to reach the chief for the first time before exiting with 69.

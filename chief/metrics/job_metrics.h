@@ -1,0 +1,18 @@
+// A job's metrics for Prometheus, from how it is now.
+//
+// Threading: thread-safe (a pure function, but for what the process tells of itself).
+#ifndef LOCKSTEP_CHIEF_METRICS_JOB_METRICS_H_
+#define LOCKSTEP_CHIEF_METRICS_JOB_METRICS_H_
+
+#include <string>
+
+#include "chief/watch/present_job.h"
+
+namespace lockstep::chief {
+
+// The text of /metrics; docs/monitoring.md lists the names.
+std::string JobMetricsText(const PresentJob& present);
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_METRICS_JOB_METRICS_H_

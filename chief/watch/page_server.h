@@ -1,0 +1,50 @@
+// The HTTP side of a job: its page, what the page asks for, metrics for Prometheus, and whether this process is
+// healthy.
+//
+//   /healthz   200 while this process does its work; 503, with the reason, when it should be started again. Anybody may
+//   ask. /readyz    200 while it can do what it is for; 503 with what it waits for. Anybody may ask. /metrics   for
+//   Prometheus /api/…     what the page asks for (page_api.h)
+//   /, /page.css, …  the page
+//
+// Threading: thread-safe.
+#ifndef LOCKSTEP_CHIEF_WATCH_PAGE_SERVER_H_
+#define LOCKSTEP_CHIEF_WATCH_PAGE_SERVER_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "chief/watch/page_api.h"
+#include "common/http/http_server.h"
+#include "common/http/observing.h"
+#include "common/http/page_access.h"
+
+namespace lockstep::chief {
+
+class PageServer {
+ public:
+  struct Options {
+    std::string listen;  // HOST:PORT
+    PageAccess::Check check_credential;
+    Health health;
+    // The text of /metrics; blocks for seconds at most.
+    std::function<std::string()> metrics;
+  };
+
+  // Codes as HttpServer::Start. `api` outlives the server.
+  static absl::StatusOr<std::unique_ptr<PageServer>> Start(Options options, PageApi* api);
+
+  // Where people open the page: "http://127.0.0.1:29401/".
+  std::string url() const;
+  bool on_loopback() const { return server_->on_loopback(); }
+
+ private:
+  PageServer() = default;
+
+  std::unique_ptr<HttpServer> server_;
+};
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_WATCH_PAGE_SERVER_H_

@@ -1,0 +1,57 @@
+// A line of the log as data, and its two forms: a line for people and a JSON object for programs. Every process of a
+// job writes these, and the chief keeps its own (docs/formats/log.md).
+//
+//   12:00:01.123 worker-1 3.7@4402: warn: gradients overflowed
+//   {"time":"2026-11-27T12:00:01.123Z","level":"warn","part":"worker","worker":"worker-1","generation":"3.7",
+//    "step":4402,"message":"gradients overflowed"}
+//
+// Threading: thread-safe (pure functions).
+#ifndef LOCKSTEP_COMMON_LOG_RECORD_H_
+#define LOCKSTEP_COMMON_LOG_RECORD_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace lockstep {
+
+enum class LogLevel { debug, info, warn, error };
+enum class LogFormat { text, json };
+
+// "warn", and back; nullopt for what is no level.
+absl::string_view LogLevelName(LogLevel level);
+std::optional<LogLevel> ParseLogLevel(absl::string_view name);
+
+struct LogRecord {
+  using Value = std::variant<int64_t, double, std::string>;
+
+  int64_t at_ms = 0;  // since 1970
+  LogLevel level = LogLevel::info;
+  std::string part;        // of the program: chief, worker, run
+  std::string worker;      // which one it is, or which one a chief's line is about; "": none
+  std::string generation;  // "3.7"; "": none was formed yet
+  int64_t step = -1;       // -1: not known
+  std::string event;       // of a line about the course of the job: "saved"; else ""
+  std::string message;
+  std::vector<std::pair<std::string, Value>> fields;  // more for programs, under names that a record does not use
+};
+
+// One line, without its end; `step` among the fields stands in place of the record's. What is not known is left out.
+// Bytes that are no UTF-8 are replaced.
+std::string LogRecordJson(const LogRecord& record);
+// The record of such a line; nullopt for what is none.
+std::optional<LogRecord> ParseLogRecord(absl::string_view json);
+
+// What stands behind the time, without an end. Control characters are shown as escapes, and further lines are set in.
+std::string LogRecordText(const LogRecord& record, bool colour);
+// "2026-11-27T12:00:01.123Z"
+std::string LogTimeText(int64_t at_ms);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_LOG_RECORD_H_
