@@ -113,11 +113,12 @@ def _(world):
 
 @check('every chart says its last value in words')
 def _(world):
-    page = world.open('job', jobs.running())
+    job = jobs.running()
+    page = world.open('job', job)
     charted(page)
     page.until('document.querySelectorAll("#chart-step_ms .legend li").length === 4 && document.getElementById("chart-evaluation/loss")?.hidden === false')
     said = page.value('Object.fromEntries([...document.querySelectorAll(".chart:not([hidden])")].map((one) => [one.id, one.querySelector(".plot").getAttribute("aria-label")]))')
-    holds(said['chart-loss'], 'Loss:', 'at step 4,402', 'lowest', '4,402 values')
+    holds(said['chart-loss'], f'Loss: {job.series["loss"][2][-1]:.4g} at step 4,402', 'lowest', '4,402 values')
     for name in ('samples_per_second', 'members', 'learning_rate', 'gradient_norm', 'evaluation/accuracy', 'evaluation/loss', 'step_ms'):
         assert f'chart-{name}' in said, f'there is no chart {name}: {sorted(said)}'
     holds(said['chart-step_ms'], 'worker-1', 'worker-4')
@@ -192,6 +193,8 @@ def _(world):
     job.samples.insert(0, {'step': 4490, 'text': 'a new sample'})
     page.until('document.querySelector("#step").textContent === "4,499"')
     page.until('document.querySelector("#workers-table tbody").textContent.includes("worker-new")')
+    page.until('document.querySelector("#workers-table tbody tr").cells[3].textContent === "4,499"')
+    page.until('document.querySelector("#tile-epoch").textContent.includes("9.60")')
     page.until('document.querySelector("#checkpoints-table tbody tr").textContent.includes("4,500")')
     page.until('document.querySelector("#chart-loss .plot").getAttribute("aria-label").includes("at step 4,499")')
     page.until('document.querySelector("#events-table").textContent.includes("worker-new")')
@@ -212,9 +215,11 @@ def _(world):
     holds(requests[0], 'points=')
     assert 'from=' not in requests[0], requests
     assert any('from=4403' in one for one in requests[1:]), requests
+    job.series['loss'][2][-1] = 7.25  # as many as before
+    job.job.update(term=3)
+    page.until('document.querySelector("#chart-loss .plot").getAttribute("aria-label").includes("7.25 at step 4,403")')
     for curve in job.series['loss']:
         del curve[4000:]
-    job.job.update(term=3, step=4000)
     page.until('document.querySelector("#chart-loss .plot").getAttribute("aria-label").includes("at step 4,000")')
 
 
@@ -483,6 +488,7 @@ def _(world):
     nameless = [node['role']['value'] for node in tree if not node.get('ignored') and node.get('role', {}).get('value') in roles
                 and node['role']['value'] != 'table' and not node.get('name', {}).get('value')]
     equal(nameless, [])
+    equal(page.value('[...document.querySelectorAll("main [tabindex=\\"0\\"]")].filter((one) => !one.getAttribute("aria-label")).length'), 0, 'places that Tab reaches without a name')
 
 
 @check('a phone: nothing has to be scrolled sideways, in any job')

@@ -47,7 +47,7 @@ class Job:
             'live': True, 'job': name, 'directory': f'runs/{name}', 'term': 1, 'lineage': '9f31', 'phase': 'RUNNING',
             'step': steps, 'end_step': 2 * steps, 'published_step': steps // 1000 * 1000, 'samples_per_second': 12000.5,
             'eta_seconds': 0.1 * steps, 'global_batch': 128, 'epoch_samples': 60000, 'exit_code': 0,
-            'goodput': {'stepping': 0.088 * steps, 'forming': 0.4, 'waiting': 0.009 * steps, 'stalled': 0.5, 'no_chief': 2.0, 'other': 0.3},
+            'goodput': {'stepping': 0.088 * steps, 'forming': 0.4, 'waiting': 0.009 * steps, 'stalled': 0.5, 'no_chief': 2.0, 'finishing': 0.3},
             'totals': {'generations': 1, 'joins': workers, 'preemptions': 0, 'losses': 0, 'crashes': 0, 'digest_mismatches': 0,
                        'checkpoints': steps // 1000, 'saves_failed': 0, 'saves_skipped': 0, 'chief_starts': 1, 'failures': 0,
                        'failures_allowed': 5},

@@ -34,8 +34,8 @@ const kParts = [
   ['waiting', 'waiting for workers'],
   ['forming', 'forming generations'],
   ['stalled', 'stalled'],
+  ['finishing', 'saving at the end'],
   ['no_chief', 'no chief'],
-  ['other', 'other'],
 ];
 
 const kTotals = [
@@ -87,7 +87,7 @@ function showProgress(job, words) {
   setText(byId('eta'), [share === undefined ? '' : percent(share, 1), left].filter(Boolean).join(' · '));
   const facts = [words];
   if (job.waiting_for) facts.push(job.waiting_for);
-  if (job.generation) facts.push(`generation ${job.generation}`);
+  if (job.generation && job.generation !== '0.0') facts.push(`generation ${job.generation}`);
   if (job.term !== undefined) facts.push(`term ${count(job.term)}`);
   setText(byId('doing'), facts.filter(Boolean).join(' · '));
   document.title = `${share === undefined ? `step ${count(job.step)}` : percent(share)} ${job.job ?? ''} ${job.phase === 'RUNNING' ? '' : `(${job.phase})`} – Lockstep`.replace(/ +/g, ' ');
