@@ -10,6 +10,7 @@ import json
 import math
 import os
 import random
+import sys
 import threading
 import time
 import urllib.parse
@@ -164,6 +165,10 @@ class Server(http.server.ThreadingHTTPServer):
         self.jobs = jobs
         self.requests = []
         self.address = f'http://127.0.0.1:{self.server_address[1]}'
+
+    def handle_error(self, *request):
+        if not isinstance(sys.exc_info()[1], ConnectionError):  # a tab was closed
+            super().handle_error(*request)
 
     def start(self):
         threading.Thread(target=self.serve_forever, daemon=True).start()

@@ -101,7 +101,7 @@ function showTiles(job) {
   const evaluation = job.evaluation;
   const metric = evaluation?.metric || Object.keys(evaluation?.values ?? {})[0];
   const tiles = [
-    ['loss', 'Loss', number(job.loss), job.loss === null ? 'not finite: training has diverged' : 'of the newest step', job.loss === null ? 'bad' : ''],
+    ['loss', 'Loss', number(job.loss), job.loss === null ? 'not finite: training has diverged' : job.loss === undefined ? '' : 'of the newest step', job.loss === null ? 'bad' : ''],
     ['speed', 'Samples per second', number(job.samples_per_second), job.global_batch === undefined ? '' : `${count(job.global_batch)} samples a step`],
     ['workers', 'Workers', count(members), [others > 0 ? `${count(others)} more connected` : '', gone > 0 ? `${count(gone)} gone` : ''].filter(Boolean).join(', ') || 'take part'],
     ['evaluation', metric === undefined ? 'Evaluation' : `Evaluation: ${metric}`, metric === undefined ? '–' : number(evaluation.values?.[metric]),
