@@ -295,6 +295,7 @@ int Serve(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup, JobSto
 
 int ChiefMain(const ChiefOptions& options) {
   InitLog({.part = "chief"});
+  WrapForeignOutput();
   KeptLog log;
   HandOverLastLine(options.cause_fd, /*also_logged=*/false);
   const sigset_t signals = BlockStopSignals();

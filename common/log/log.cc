@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/log/escape.h"
+#include "common/log/foreign_output.h"
 #include "common/log/output.h"
 #include "common/sync/mutex.h"
 #include "spdlog/details/null_mutex.h"
@@ -40,7 +41,7 @@ class QueueSink final : public spdlog::sinks::base_sink<spdlog::details::null_mu
   void sink_it_(const spdlog::details::log_msg& message) override {
     spdlog::memory_buf_t line;
     formatter_->format(message, line);
-    ProcessOutput(fd_).Write(fd_, std::string(line.data(), line.size()), kind_);
+    ProcessOutput(fd_).Write(OwnOutput(fd_), std::string(line.data(), line.size()), kind_);
   }
   void flush_() override {}  // FlushLog waits for the queues
 
@@ -86,6 +87,7 @@ struct LogState {
   absl::Status first_failure GUARDED_BY(mutex);
   int last_line_fd GUARDED_BY(mutex) = -1;
   bool last_line_logged GUARDED_BY(mutex) = true;
+  bool wraps_foreign GUARDED_BY(mutex) = false;
 };
 
 LogState& State() {
@@ -95,6 +97,8 @@ LogState& State() {
 
 std::atomic<int> enabled_level{static_cast<int>(StyleOfVariables().level.value_or(LogLevel::info))};
 
+void TakeForeign(absl::string_view line);
+
 void SetStyle(LogState& state, std::optional<LogLevel> level, std::optional<LogFormat> format)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
   const LogStyle variables = StyleOfVariables();
@@ -102,6 +106,9 @@ void SetStyle(LogState& state, std::optional<LogLevel> level, std::optional<LogF
   state.format = format.value_or(variables.format.value_or(LogFormat::text));
   const LogLevel taken = state.tap == nullptr ? state.level : std::min(state.level, LogLevel::info);
   enabled_level = static_cast<int>(taken);
+  if (!state.wraps_foreign || state.format != LogFormat::json) return;
+  ProcessOutput(STDERR_FILENO);  // it looks where the outputs lead
+  CaptureForeignOutput(TakeForeign, [] { return ProcessOutput(STDERR_FILENO).IsIdle(); });
 }
 
 // A line of this moment.
@@ -110,7 +117,7 @@ LogRecord RecordOf(const LogState& state, LogLevel level, absl::string_view mess
   LogRecord record;
   record.at_ms = absl::ToUnixMillis(absl::Now());
   record.level = level;
-  record.part = state.part;
+  record.part = state.part.empty() && state.format == LogFormat::json ? "lockstep" : state.part;
   record.worker = state.worker;
   record.generation = state.position.generation;
   record.step = state.position.step;
@@ -147,6 +154,19 @@ void Put(LogState& state, const LogRecord& record, OutputKind kind) ABSL_EXCLUSI
   if (record.level < state.level) return;
   NoteDropped(state, STDERR_FILENO);
   Write(state, STDERR_FILENO, kind, record);
+}
+
+// A line that another wrote to this process's outputs.
+void TakeForeign(absl::string_view line) {
+  LogState& state = State();
+  MutexLock lock(&state.mutex);
+  // Of a process whose lines are objects.
+  if (ParseLogRecord(line).has_value()) {
+    return state.bare.Write(STDERR_FILENO, OutputKind::kLine, line);
+  }
+  const LogRecord record = RecordOf(state, LogLevel::warn, line);
+  Tap(state, record);
+  Put(state, record, OutputKind::kLine);
 }
 
 // True when the supervisor has taken the cause.
@@ -298,7 +318,29 @@ void HandOverLastLine(int fd, bool also_logged) {
   State().last_line_logged = also_logged;
 }
 
+void ExportLogStyle() {
+  LogState& state = State();
+  MutexLock lock(&state.mutex);
+  setenv(kFormatVariable, state.format == LogFormat::json ? "json" : "text", /*overwrite=*/1);
+  setenv(kLevelVariable, std::string(LogLevelName(state.level)).c_str(), /*overwrite=*/1);
+}
+
+std::vector<std::string> LogStyleWords() {
+  LogState& state = State();
+  MutexLock lock(&state.mutex);
+  if (state.format == LogFormat::text) return {};
+  return {"env", absl::StrCat(kFormatVariable, "=json"), absl::StrCat(kLevelVariable, "=", LogLevelName(state.level))};
+}
+
+void WrapForeignOutput() {
+  LogState& state = State();
+  MutexLock lock(&state.mutex);
+  state.wraps_foreign = true;
+  SetStyle(state, state.level, state.format);
+}
+
 void FlushLog() {
+  DrainForeignOutput(kFlushPatience);
   ProcessOutput(STDOUT_FILENO).Flush(kFlushPatience);
   ProcessOutput(STDERR_FILENO).Flush(kFlushPatience);
 }

@@ -97,6 +97,15 @@ void WriteLastLine(const absl::Status& cause, int exit_code);
 // What is no pipe is ignored: the descriptor may serve another purpose by then.
 void HandOverLastLine(int fd, bool also_logged);
 
+// Children start with the style of this process: sets the variables.
+void ExportLogStyle();
+// The same as the beginning of a command line, by env, for a process on another machine; nothing where lines are text.
+std::vector<std::string> LogStyleWords();
+
+// From now on, while lines are JSON, what others write to this process's outputs becomes objects as well
+// (common/log/foreign_output.h). REQUIRES: this process executes no other program in its own place afterwards.
+void WrapForeignOutput();
+
 // Writes out what is buffered; gives up on an output that takes nothing.
 void FlushLog();
 

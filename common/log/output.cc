@@ -66,6 +66,7 @@ void OutputQueue::Write(int fd, std::string text, OutputKind kind) {
     return;
   }
   bytes_ += text.size();
+  idle_ = false;
   entries_.push_back({fd, std::move(text), kind});
   changed_.SignalAll();
 }
@@ -138,6 +139,7 @@ void OutputQueue::Run() {
     WriteAll(next.fd, next.text);
     MutexLock lock(&mutex_);
     writing_ = false;
+    if (!HasWork()) idle_ = true;
     changed_.SignalAll();
   }
 }

@@ -14,6 +14,7 @@
 #ifndef LOCKSTEP_COMMON_LOG_OUTPUT_H_
 #define LOCKSTEP_COMMON_LOG_OUTPUT_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -52,6 +53,8 @@ class OutputQueue {
   DroppedOutput TakeDropped();
   // Waits until everything was written. False when the output took nothing for `patience`.
   bool Flush(absl::Duration patience);
+  // True when everything was written. Async-signal-safe.
+  bool IsIdle() const { return idle_; }
 
  private:
   struct Entry {
@@ -78,6 +81,7 @@ class OutputQueue {
   bool live_shown_ GUARDED_BY(mutex_) = false;
   bool shared_ GUARDED_BY(mutex_) = false;
   bool writing_ GUARDED_BY(mutex_) = false;
+  std::atomic<bool> idle_{true};
   int64_t written_ GUARDED_BY(mutex_) = 0;  // grows with every write that took something
   std::set<int> dead_;                      // owned by the thread
 };

@@ -1,9 +1,13 @@
 #include "deploy/cli/chief_place.h"
 
+#include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/net/token.h"
 #include "common/status/exit_code.h"
+#include "common/status/status_macros.h"
 #include "deploy/cli/commands.h"
 
 namespace lockstep::cli {
@@ -26,6 +30,17 @@ absl::StatusOr<std::unique_ptr<AdminClient>> ConnectTo(const ChiefPlace& place) 
   const absl::StatusOr<CallerKey> key = CallerKeyOf(*found, Role::kAdmin);
   if (!key.ok()) return absl::UnauthenticatedError(key.status().message());
   return std::make_unique<AdminClient>(place.address, *key);
+}
+
+absl::StatusOr<JobState> LookAt(const ChiefPlace& place, absl::Duration deadline) {
+  if (!place.directory.empty()) return ReadJobState(place.directory, deadline);
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<AdminClient> client, ConnectTo(place));
+  absl::StatusOr<proto::StatusReply> status = client->Status(deadline);
+  if (status.ok()) return JobState{*std::move(status), true, std::nullopt, "", absl::Now(), std::nullopt};
+  if (!absl::IsUnavailable(status.status()) && !absl::IsDeadlineExceeded(status.status())) return status.status();
+  return absl::UnavailableError(absl::StrCat("no chief answers at ", place.address,
+                                             ": it has ended, or this machine does not reach it. On the chief's "
+                                             "machine `lockstep status --dir DIR` tells more"));
 }
 
 int ChiefFailure(const absl::Status& status) {

@@ -19,6 +19,8 @@ void AddCheck(CLI::App& app, int& exit_code);
 void AddProfile(CLI::App& app, int& exit_code);
 void AddStatus(CLI::App& app, int& exit_code);
 void AddStats(CLI::App& app, int& exit_code);
+void AddLogs(CLI::App& app, int& exit_code);
+void AddTop(CLI::App& app, int& exit_code);
 void AddView(CLI::App& app, int& exit_code);
 void AddStop(CLI::App& app, int& exit_code);
 void AddDrain(CLI::App& app, int& exit_code);

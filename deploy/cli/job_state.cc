@@ -128,6 +128,7 @@ absl::StatusOr<JobState> ReadPlace(const JobPlace& place, const std::string& dir
   state.status.set_saves_failed(static_cast<uint64_t>(job.saves_failed()));
   state.status.set_saves_skipped(static_cast<uint64_t>(job.saves_skipped()));
   AddRepairs(**stats, state.status);
+  state.stats = **stats;
   if (job.ended().empty()) return state;
   state.exit_code = job.exit_code();
   state.reason = job.ended();
@@ -163,7 +164,7 @@ absl::StatusOr<JobState> ReadJobState(const std::string& directory, absl::Durati
   absl::Status asked = client.status();
   if (client.ok()) {
     absl::StatusOr<proto::StatusReply> reply = (*client)->Status(deadline);
-    if (reply.ok()) return JobState{*std::move(reply), true, std::nullopt, "", absl::Now()};
+    if (reply.ok()) return JobState{*std::move(reply), true, std::nullopt, "", absl::Now(), std::nullopt};
     asked = reply.status();
   }
   if (absl::IsPermissionDenied(asked) || absl::IsUnauthenticated(asked)) return asked;

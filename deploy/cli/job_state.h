@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "protos/session.pb.h"
+#include "protos/stats.pb.h"
 
 namespace lockstep::cli {
 
@@ -19,9 +20,10 @@ struct JobState {
   // chief's own: DONE, STOPPED, FAILED, NOT_RUNNING (it ended without a word), UNREACHABLE.
   proto::StatusReply status;
   bool answered = false;
-  std::optional<int> exit_code;  // of a chief that ended with one
-  std::string reason;            // why it is not running, or not reached
-  absl::Time when;               // of what is said: now, or the last word of the chief
+  std::optional<int> exit_code;          // of a chief that ended with one
+  std::string reason;                    // why it is not running, or not reached
+  absl::Time when;                       // of what is said: now, or the last word of the chief
+  std::optional<WorkerStatsFile> stats;  // that the directory has, where no chief answered
 };
 
 // True when nothing will change by itself any more.

@@ -105,6 +105,8 @@ std::vector<std::string> LocalRun::WorkerWords(int index) const {
   } else {
     // Its input ends with the connection, which is all that it hears of this process.
     words = {options_.program, "worker", "--chief", options_.listen, "--notice-eof"};
+    const std::vector<std::string> style = LogStyleWords();
+    words.insert(words.begin(), style.begin(), style.end());
   }
   const int local_rank = here ? index : options_.hosts[static_cast<size_t>(index)].local_rank;
   words.insert(words.end(), {"--name", supervisor::RoleName({.chief = false, .index = index}), "--device",

@@ -20,6 +20,10 @@
 namespace lockstep::cli {
 
 int Fail(const absl::Status& status, int exit_code) {
+  if (CurrentLogFormat() == LogFormat::json) {
+    WriteLastLine(status, exit_code);
+    return exit_code;
+  }
   std::cerr << "lockstep: " << EscapeControls(status.message()) << "\n";
   return exit_code;
 }
@@ -49,7 +53,10 @@ void AddHelp(CLI::App& app, int& exit_code) {
 
 int main(int argc, char** argv) {
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);  // what fails is said by the commands, once
-  lockstep::RaiseDescriptorLimit();                   // a checkpoint may have more files than the usual limit allows
+  if (const absl::Status style = lockstep::LogStyleOfEnvironment().status(); !style.ok()) {
+    return lockstep::cli::Fail(style, lockstep::kExitUsage);
+  }
+  lockstep::RaiseDescriptorLimit();  // a checkpoint may have more files than the usual limit allows
   CLI::App app{"Trains one model on many machines that may disappear at any moment; the result does not change.",
                "lockstep"};
   app.set_version_flag("--version", lockstep::kVersion);
@@ -65,6 +72,8 @@ int main(int argc, char** argv) {
   lockstep::cli::AddDoctor(app, exit_code);
   lockstep::cli::AddProfile(app, exit_code);
   lockstep::cli::AddStatus(app, exit_code);
+  lockstep::cli::AddLogs(app, exit_code);
+  lockstep::cli::AddTop(app, exit_code);
   lockstep::cli::AddStats(app, exit_code);
   lockstep::cli::AddView(app, exit_code);
   lockstep::cli::AddStop(app, exit_code);
@@ -87,7 +96,11 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    std::cerr << lockstep::EscapeControls(lockstep::cli::ExplainUsage(app, error)) << "\n";
+    const std::string why = lockstep::cli::ExplainUsage(app, error);
+    if (lockstep::CurrentLogFormat() == lockstep::LogFormat::json) {
+      return lockstep::cli::Fail(absl::InvalidArgumentError(why), lockstep::kExitUsage);
+    }
+    std::cerr << lockstep::EscapeControls(why) << "\n";
     return lockstep::kExitUsage;
   }
   lockstep::FlushLog();

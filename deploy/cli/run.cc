@@ -95,6 +95,7 @@ int Run(const RunOptions& options) {
   const JobReading reading = ReadJob(options.job_path, options.overrides);
   const JobSpec& job = reading.spec;
   ApplyLogSettings(job);  // before the first line
+  ExportLogStyle();
   absl::StatusOr<supervisor::KillSchedule> kills = ParseKills(options);
   if (!kills.ok()) return End(kills.status(), kExitUsage);
   const absl::StatusOr<device::WorkerDevice> device = device::ParseWorkerDevice(options.device);

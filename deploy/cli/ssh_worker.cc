@@ -94,6 +94,7 @@ std::string NameAmong(const std::vector<std::string>& words) {
 
 int SshWorker(const SshWorkerOptions& options) {
   InitLog({.part = "ssh", .worker = NameAmong(options.words)});
+  WrapForeignOutput();
   HandOverLastLine(options.target.cause_fd, /*also_logged=*/true);
   sigset_t signals = StopSignals();
   sigaddset(&signals, SIGCHLD);

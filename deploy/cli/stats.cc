@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <iostream>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,11 +13,13 @@
 #include "absl/strings/str_cat.h"
 #include "chief/stats/history_lines.h"
 #include "chief/stats/line_files.h"
+#include "chief/watch/scalar_history.h"
 #include "common/job/units.h"
 #include "common/job_place/job_place.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "deploy/cli/commands.h"
+#include "deploy/cli/metric_plot.h"
 #include "deploy/cli/stats_chart.h"
 
 namespace lockstep::cli {
@@ -27,6 +31,7 @@ struct Question {
   std::string directory;
   std::string worker;
   std::string last;
+  std::string metric;
   bool json = false;
 };
 
@@ -58,14 +63,44 @@ absl::Status Select(const Question& question, std::vector<WorkerInterval>& histo
   return absl::OkStatus();
 }
 
+// The loss by step, from the job's events.
+absl::Status ShowLoss(const Question& question, const JobPlace& place) {
+  if (!question.worker.empty() || !question.last.empty() || question.json) {
+    return absl::InvalidArgumentError(
+        "--metric loss is of the whole job: it goes with neither --worker, --last nor --json");
+  }
+  chief::ScalarHistory history;
+  const absl::Status read = history.ReadNew(place.storage());
+  if (!absl::IsNotFound(read)) LS_RETURN_IF_ERROR(read);
+  const auto loss = history.series().find("loss");
+  if (loss == history.series().end() || loss->second.empty()) {
+    return absl::NotFoundError(absl::StrCat("the events of ", question.directory, " have no loss yet"));
+  }
+  std::vector<StepValue> values;
+  constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+  for (const auto& stretch : loss->second.Sample(0, kAll, PlotColumns(Width()))) {
+    values.push_back({stretch.last_step, stretch.mean()});
+  }
+  std::cout << StepPlot("loss", values, Width());
+  return absl::OkStatus();
+}
+
 absl::Status Show(const Question& question) {
+  if (!question.metric.empty() && !ParseMetric(question.metric).has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--metric '", question.metric, "': samples_per_second, step_ms, compute_ms, waiting and loss can be drawn"));
+  }
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<JobPlace> place, JobPlace::Open(question.directory));
+  if (ParseMetric(question.metric) == Metric::kLoss) return ShowLoss(question, *place);
   int damaged = 0;
   absl::StatusOr<std::vector<WorkerInterval>> history = chief::ReadHistory(place->storage(), damaged);
   if (absl::IsNotFound(history.status())) history = std::vector<WorkerInterval>();
   LS_RETURN_IF_ERROR(history.status());
   LS_RETURN_IF_ERROR(Select(question, *history));
-  if (question.json) {
+  const std::optional<Metric> metric = ParseMetric(question.metric);
+  if (metric.has_value()) {
+    std::cout << MetricPlot(*history, *metric, Width(), absl::LocalTimeZone());
+  } else if (question.json) {
     for (const WorkerInterval& line : *history) std::cout << chief::JsonLine(line);
   } else {
     std::cout << StatsChart(*history, Width(), absl::LocalTimeZone());
@@ -87,6 +122,9 @@ void AddStats(CLI::App& app, int& exit_code) {
   command->add_option("directory", question->directory, "The job's directory, or s3://BUCKET/PREFIX")->required();
   command->add_option("--worker", question->worker, "Of this worker alone");
   command->add_option("--last", question->last, "Of this long before the newest line, as 2h; without it: all");
+  command->add_option("--metric", question->metric,
+                      "One curve in detail, with a row for each worker: samples_per_second, step_ms, compute_ms, "
+                      "waiting or loss");
   command->add_flag("--json", question->json, "The lines themselves, for other programs");
   command->callback([question, &exit_code] { exit_code = Code(Show(*question)); });
 }

@@ -26,6 +26,7 @@ struct Sums {
   double samples = 0;
   double steps = 0;
   double step_seconds = 0;
+  double compute_seconds = 0;
   double all_reduce_seconds = 0;
   int64_t joins = 0;
   int64_t preemptions = 0;
@@ -37,6 +38,7 @@ struct Sums {
     samples += share * static_cast<double>(line.samples());
     steps += share * static_cast<double>(line.steps());
     step_seconds += share * line.step_seconds();
+    compute_seconds += share * line.compute_seconds();
     all_reduce_seconds += share * line.all_reduce_seconds();
   }
   void AddChanges(const WorkerInterval& line) {
@@ -46,6 +48,7 @@ struct Sums {
     crashes += line.crashes();
   }
   double step_ms() const { return steps > 0 ? 1000 * step_seconds / steps : 0; }
+  double compute_ms() const { return steps > 0 ? 1000 * compute_seconds / steps : 0; }
   double waiting() const { return step_seconds > 0 ? std::min(1.0, all_reduce_seconds / step_seconds) : 0; }
 };
 
@@ -133,6 +136,7 @@ std::vector<StatsColumn> Columns(const std::vector<WorkerInterval>& history, abs
   for (const Sums& column : sums) {
     result.push_back({.samples_per_second = column.samples / absl::ToDoubleSeconds(each),
                       .step_ms = column.step_ms(),
+                      .compute_ms = column.compute_ms(),
                       .waiting = column.waiting(),
                       .joins = column.joins,
                       .preemptions = column.preemptions,

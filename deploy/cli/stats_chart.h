@@ -18,6 +18,7 @@ namespace lockstep::cli {
 struct StatsColumn {
   double samples_per_second = 0;  // of all workers together
   double step_ms = 0;             // the mean of a step; 0: there was none
+  double compute_ms = 0;          // of it, what was computed
   double waiting = 0;             // share of that time that was spent in all-reduce, from 0 to 1
   int64_t joins = 0;
   int64_t preemptions = 0;

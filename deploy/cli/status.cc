@@ -32,17 +32,6 @@ struct Question {
   bool watch = false;
 };
 
-absl::StatusOr<JobState> Look(const ChiefPlace& place) {
-  if (!place.directory.empty()) return ReadJobState(place.directory, kDeadline);
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<AdminClient> client, ConnectTo(place));
-  absl::StatusOr<proto::StatusReply> status = client->Status(kDeadline);
-  if (status.ok()) return JobState{*std::move(status), true, std::nullopt, "", absl::Now()};
-  if (!absl::IsUnavailable(status.status()) && !absl::IsDeadlineExceeded(status.status())) return status.status();
-  return absl::UnavailableError(absl::StrCat("no chief answers at ", place.address,
-                                             ": it has ended, or this machine does not reach it. On the chief's "
-                                             "machine `lockstep status --dir DIR` tells more"));
-}
-
 // Replaces the last `lines` lines on the terminal by `text`, cut to its width. Returns the number of lines written.
 int Redraw(const std::string& text, int lines) {
   winsize size = {};
@@ -61,7 +50,7 @@ int Code(const JobState& state) { return state.answered || HasEnded(state) ? kEx
 int Watch(const Question& question) {
   const bool redraw = !question.json && StyleOf(STDOUT_FILENO).live;
   for (int lines = 0;;) {
-    const absl::StatusOr<JobState> state = Look(*question.place);
+    const absl::StatusOr<JobState> state = LookAt(*question.place, kDeadline);
     if (!state.ok()) return ChiefFailure(state.status());
     const std::string text = question.json ? JobStateJson(*state, /*compact=*/true) : JobStateText(*state, absl::Now());
     if (redraw) {
@@ -77,7 +66,7 @@ int Watch(const Question& question) {
 
 int Status(const Question& question) {
   if (question.watch) return Watch(question);
-  const absl::StatusOr<JobState> state = Look(*question.place);
+  const absl::StatusOr<JobState> state = LookAt(*question.place, kDeadline);
   if (!state.ok()) return ChiefFailure(state.status());
   std::cout << (question.json ? JobStateJson(*state, /*compact=*/false) : JobStateText(*state, absl::Now()));
   return Code(*state);

@@ -68,7 +68,7 @@ job() {  # NAME FOLDER
   "$lockstep" run "$on_disk/job.yaml" --workers 2 --dir "$2/$1" --set "train.duration=$((20 * rounds + 21))steps" \
     >"$log.again" 2>&1 || { tail -3 "$log.again" >&2; return 1; }
   start=$(sed -nE 's/^([0-9:.]+) chief: term .*/\1/p' "$log.again" | head -n 1)
-  begun=$(sed -nE 's/^([0-9:.]+) chief: generation .* steps from step .*/\1/p' "$log.again" | head -n 1)
+  begun=$(sed -nE 's/^([0-9:.]+) chief[^:]*: generation .* steps from step .*/\1/p' "$log.again" | head -n 1)
   row "from a listening chief to the first step from the checkpoint, $1" \
     "$(awk -v a="$(seconds_of "$start")" -v b="$(seconds_of "$begun")" 'BEGIN { printf "%.2f s", b - a }')"
 }

@@ -177,7 +177,8 @@ TEST_CASE("terminal: the last line of a chief alone, and of a worker alone, is t
   CHECK(nan.WaitForEnd("chief") == Ended{kExitBadData, 0});
   const std::string chief = nan.LogOf("chief");
   CAPTURE(chief);
-  CHECK_THAT(Lines(chief).back(), Contains("chief: error: exit 65: ") && Contains("lower train.optimizer.lr"));
+  CHECK_THAT(Lines(chief).back(),
+             Contains("chief 1.") && Contains(": error: exit 65: ") && Contains("lower train.optimizer.lr"));
   CHECK(CountOf(chief, "exit 65") == 1);
   CHECK_THAT(chief, !Contains("stop requested"));
 
@@ -230,7 +231,7 @@ TEST_CASE("terminal: a JSON run that fails says everything as JSON, the cause la
     CHECK(run.code == c.code);
     const json last = LastObject(run.output);
     CHECK(last["level"] == "error");
-    CHECK(last["role"] == "run");
+    CHECK(last["part"] == "run");
     CHECK(last["exit_code"] == c.code);
     CHECK_THAT(last["message"].get<std::string>(), Contains(c.cause));
   }
@@ -257,7 +258,7 @@ TEST_CASE("terminal: every JSON line has a time, and progress has numbers", "[e2
     CAPTURE(line);
     const json object = json::parse(line);
     CHECK(object["time"].is_string());
-    CHECK(object["role"].is_string());
+    CHECK(object["part"].is_string());
     if (!object.contains("event")) continue;
     ++events[object["event"].get<std::string>()];
     if (object["event"] != "progress") continue;

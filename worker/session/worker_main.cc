@@ -186,6 +186,7 @@ int WorkerMain(const WorkerOptions& options) {
   InitLog({.part = "worker", .worker = options.name});
   HandOverLastLine(options.cause_fd, /*also_logged=*/true);
   if (device::ClearKernelEnvironment().must_restart) return Fail(ExecuteAgain(), kExitBug);
+  WrapForeignOutput();
   const sigset_t signals = BlockStopSignals();
   SurviveTerminal();
   ServiceManager service;
