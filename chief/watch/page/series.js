@@ -24,7 +24,7 @@ async function fetchFull(name) {
   const full = await fetchSeries(name);
   if (!full.joined || full.step.length < 2) return full;
   const last = await fetchSeries(name, full.step.at(-2) + 1);
-  for (const field of kFields) full[field].splice(-1, 1, ...last[field]);
+  if (last.step.length > 0) for (const field of kFields) full[field].splice(-1, 1, ...last[field]);
   return full;
 }
 
