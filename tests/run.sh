@@ -93,6 +93,12 @@ if [ ${#flags[@]} -eq 0 ] && { [ -z "$only" ] || [[ tidy == *"$only"* ]]; }; the
   count_log "$tidy_log"
 fi
 
+if [ ${#flags[@]} -eq 0 ] && { [ -z "$only" ] || [[ page == *"$only"* ]]; }; then
+  page_log=$(mktemp)
+  tests/page/page.sh | tee "$page_log" || true
+  count_log "$page_log"
+fi
+
 if [ ${#flags[@]} -eq 0 ] && [ -z "$only" ] && [ "$chaos" -gt 0 ]; then
   chaos_log=$(mktemp)
   tests/e2e/chaos.sh "$chaos" | tee "$chaos_log" || true
