@@ -93,12 +93,6 @@ if [ ${#flags[@]} -eq 0 ] && { [ -z "$only" ] || [[ tidy == *"$only"* ]]; }; the
   count_log "$tidy_log"
 fi
 
-if [ ${#flags[@]} -eq 0 ] && { [ -z "$only" ] || [[ page == *"$only"* ]]; }; then
-  page_log=$(mktemp)
-  tests/page/page.sh | tee "$page_log" || true
-  count_log "$page_log"
-fi
-
 if [ ${#flags[@]} -eq 0 ] && [ -z "$only" ] && [ "$chaos" -gt 0 ]; then
   chaos_log=$(mktemp)
   tests/e2e/chaos.sh "$chaos" | tee "$chaos_log" || true
@@ -106,7 +100,7 @@ if [ ${#flags[@]} -eq 0 ] && [ -z "$only" ] && [ "$chaos" -gt 0 ]; then
 fi
 
 if [ "$cluster" = 1 ]; then
-  for script in tests/package/package.sh tests/cluster/{kubernetes,slurm,ssh,systemd}.sh; do
+  for script in tests/page/page.sh tests/package/package.sh tests/cluster/{kubernetes,monitoring,slurm,ssh,systemd}.sh; do
     script_log=$(mktemp)
     "$script" 2>&1 | tee "$script_log" || true
     count_log "$script_log"
