@@ -124,6 +124,8 @@ class JobStore {
   absl::Status WriteSample(int64_t step, const std::string& text) {
     return WriteText(layout::kSamples, layout::StepName(step), text);
   }
+  // What a command of a hook wrote, in logs/hooks/; replaces what is there.
+  absl::Status WriteHookOutput(const std::string& name, const std::string& text);
   // The last events of this chief's core, in logs/, when it ends by a defect or a spent budget; replaces what is there.
   absl::Status WriteLastEvents(const std::string& text) {
     return WriteText(layout::kLogs, absl::StrCat("last-events-term-", recovered_.term), text);
