@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs, by name, the Debian packages that Lockstep is built from and trained with. Does nothing for those that
 # are there. Usage: deploy/packages.sh [GROUP]… (build, when none is given): build, data, test, storage, package, systemd,
-# ssh, slurm, kubernetes, fuzz, page. Needs root or sudo.
+# ssh, slurm, kubernetes, monitoring, fuzz, page. Needs root or sudo.
 # Exit 64: no such group. 78: not Debian, no rights, or apt-get failed.
 set -euo pipefail
 
@@ -21,6 +21,7 @@ systemd=(debootstrap systemd-container)
 ssh=(iproute2 openssh-client openssh-server)
 kubernetes=(podman catatonit runc netavark aardvark-dns iptables iproute2 jq python3-venv)
 fuzz=(clang-14 libclang-rt-14-dev libonnx-testdata)
+monitoring=(curl prometheus python3-minimal)
 slurm=(slurmctld slurmd slurm-client munge iproute2)
 
 wanted=()
@@ -34,6 +35,7 @@ for group in "${@:-build}"; do
     package) wanted+=("${package[@]}") ;;
     systemd) wanted+=("${systemd[@]}") ;;
     ssh) wanted+=("${ssh[@]}") ;;
+    monitoring) wanted+=("${monitoring[@]}") ;;
     slurm) wanted+=("${slurm[@]}") ;;
     kubernetes) wanted+=("${kubernetes[@]}") ;;
     fuzz) wanted+=("${fuzz[@]}") ;;

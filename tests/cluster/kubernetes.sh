@@ -124,6 +124,16 @@ test_schemas() {
     verify "schemas: a number that is none is found ($version)" spoiled \
       '(.[] | .spec?.replicas? // empty) = "two"' "$version"
   done
+  # The schemas know no kinds of the Prometheus operator; its own operator refuses what it does not know.
+  mkdir -p "$work/watched" && printf 'resources: [%s]\ncomponents: [%s]\n' ../base ../monitoring >"$work/watched/kustomization.yaml"
+  cp -r deploy/kubernetes/base deploy/kubernetes/monitoring "$work/"
+  rendered "$work/watched" | as_json | jq '[.[] | select(.apiVersion | startswith("monitoring") | not)]' >"$work/watched.json"
+  for version in 1.33 1.37; do
+    verify "schemas: a job with metrics is valid in Kubernetes $version" valid "$work/watched.json" "$version"
+  done
+  verify "schemas: its chief, its workers and its Service have the port of metrics" equal \
+    "$(jq -c '[.[] | (.spec.template?.spec?.containers? // [])[].ports[]?, (select(.kind == "Service").spec.ports[])
+      | select(.name == "metrics") | .containerPort // .port] | sort' "$work/watched.json")" '[29401,29401,29402]'
   verify "schemas: the JobSet is one" valid_jobset "$work/jobset.json"
   # maxUnavailable needs a controller that can be scaled; with a Job's pods it would let nothing be evicted.
   verify "schemas: the budget of the JobSet counts what stays" equal \
