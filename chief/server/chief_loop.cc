@@ -300,6 +300,7 @@ proto::StatusReply ChiefLoop::Describe() {
   reply.set_storage_trouble(storage_watch_.stands().empty()
                                 ? view.storage_trouble
                                 : absl::StrCat("it does not answer: ", storage_watch_.stands()));
+  reply.set_goodput(GoodputShare(goodput_.Totals(now)));
   DescribeWorkers(now, view, reply);
   for (const std::string& target : view.drained) reply.add_drained(target);
   DescribeRepairs(reply);

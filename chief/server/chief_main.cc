@@ -274,11 +274,8 @@ int Serve(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup, JobSto
     if (etcd != nullptr) {
       lease.emplace(etcd, store.recovered().term, address, [&] { return sessions.workers(); });
     }
-    const std::unique_ptr<JobPage> page = JobPage::Start({.http = setup.job.observe().http(),
-                                                          .chief_address = address,
-                                                          .directory = setup.directory,
-                                                          .token = store.token(),
-                                                          .loop = &loop});
+    const std::unique_ptr<JobPage> page = JobPage::Start(
+        {.http = setup.job.observe().http(), .directory = setup.directory, .store = &store, .loop = &loop});
     const BeatThread beat([&] { return store.Beat(); }, [&] { return sessions.workers(); });
     code = loop.Run([&] {
       absl::Status kept = store.KeepAddress();

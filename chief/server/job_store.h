@@ -130,6 +130,10 @@ class JobStore {
   absl::Status WriteLastEvents(const std::string& text) {
     return WriteText(layout::kLogs, absl::StrCat("last-events-term-", recovered_.term), text);
   }
+  // Where people find the job's page, for them and for the next chief, which takes the port again.
+  absl::Status WritePage(const std::string& url) { return WriteText(layout::kChief, "page", url + "\n"); }
+  // As an earlier chief wrote it; empty: none did.
+  std::string ReadPage() const;
   // Makes records of events durable, as EventFiles::Append.
   absl::Status AppendEvents(const std::string& records);
   // Stores the events of the job's metagraph where no chief of the job has yet. Codes of the storage.

@@ -30,6 +30,7 @@ inline constexpr char kLog[] = "log";  // the commit log
 inline constexpr char kLock[] = "chief/lock";
 inline constexpr char kToken[] = "chief/token";
 inline constexpr char kAddress[] = "chief/address";
+inline constexpr char kPage[] = "chief/page.txt";
 inline constexpr char kAlive[] = "chief/alive";
 inline constexpr char kLiveStats[] = "stats/worker_stats.json";
 inline constexpr char kWarmStart[] = "stats/warm_start.txt";
