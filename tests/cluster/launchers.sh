@@ -23,13 +23,14 @@ done
 deploy/packages.sh data launchers
 binary=$(realpath "${binary:-bazel-bin/deploy/cli/lockstep}")
 
-passed=0 failed=0 limit=120 started=() ray=''
+passed=0 failed=0 limit=120 started=() moto='' ray=''
 work=$(mktemp -d)
 venv=${venv:-$work/venv}
 
 end() {
   exec 2>/dev/null  # who is killed here is no news
   kill_all
+  [ -z "$moto" ] || kill "$moto"
   [ -z "$ray" ] || { exec {to_ray}>&-; wait "$ray"; }
   [ -z "$keep" ] || { mkdir -p "$keep" && cp -r "$work"/*.log "$keep/"; }
   rm -rf "$work"
@@ -84,17 +85,24 @@ comes_again() {  # WORDS: it is killed, and there is another one.
 }
 nobody_left() { [ -z "$(processes '(chief|worker) ')" ]; }
 # The secret of a credential stands in no command line.
-no_secret() { for file in /proc/[0-9]*/cmdline; do tr '\0' ' ' <"$file" 2>/dev/null || true; done | { ! grep 'lockstep-join-[0-9a-f]'; }; }
+no_secret() { for file in /proc/[0-9]*/cmdline; do tr '\0' ' ' <"$file" 2>/dev/null || true; done | refused grep 'lockstep-join-[0-9a-f]'; }
 ends_with() {  # CODE PID
   local code=0
   wait "$2" || code=$?
   equal "$code" "$1"
 }
+mark=LOCKSTEP_TEST_OF=$work  # in the environment of what is started by launch, and of what that starts
+launch() {  # LOG COMMAND…
+  setsid env "$mark" "${@:2}" </dev/null >>"$work/$1.log" 2>&1 &
+  started+=($!)
+}
 kill_all() {
-  local group
-  for group in "${started[@]}"; do kill -KILL -- "-$group" 2>/dev/null || true; done
+  local place places
+  while places=$(grep -lszxF "$mark" /proc/[0-9]*/environ); do
+    for place in $places; do kill -KILL "$(basename "${place%/environ}")" || true; done
+  done 2>/dev/null
+  for place in "${started[@]}"; do wait "$place" || true; done 2>/dev/null
   started=()
-  pkill -KILL -f "^$program " 2>/dev/null || true
 }
 program=$work/none
 

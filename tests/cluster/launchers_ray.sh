@@ -14,9 +14,8 @@ in_cluster() {  # VERB NAME
   read -r -t 60 answer <&"$from_ray" && equal "$answer" "$*"
 }
 run_job() {  # ARGUMENT…
-  RAY_ADDRESS=$ray_address setsid "$venv/bin/python" deploy/ray/lockstep_ray.py "$@" --lockstep "$program" --dir "$dir" \
-    </dev/null >>"$work/ray.log" 2>&1 &
-  started=($!)
+  started=()
+  launch ray RAY_ADDRESS="$ray_address" "$venv/bin/python" deploy/ray/lockstep_ray.py "$@" --lockstep "$program" --dir "$dir"
 }
 # The process of Ray that holds a process of the program.
 holder_dies() {  # WORDS
@@ -27,7 +26,7 @@ holder_dies() {  # WORDS
 }
 
 test_ray() {
-  local wanted_digest digest
+  local wanted_digest
   need ray
   make_job 8000 "$work/job.yaml"
   wanted_digest=$(undisturbed "$work/job.yaml")

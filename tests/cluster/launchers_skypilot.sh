@@ -25,29 +25,47 @@ make_node() {  # RANK JOB
   cp "$2" "$home/job.yaml"
 }
 on_node() {  # RANK setup|run ADDRESS…
-  HOME=$work/sky/$1 LOCKSTEP_DIR=$dir exec setsid "$venv/bin/python" tests/cluster/sky_node.py deploy/skypilot/lockstep.yaml \
-    "$2" "$1" "${@:3}" </dev/null >>"$work/skypilot-$1.log" 2>&1
+  launch "skypilot-$1" HOME="$work/sky/$1" LOCKSTEP_DIR="$dir" "$venv/bin/python" tests/cluster/sky_node.py \
+    deploy/skypilot/lockstep.yaml "$2" "$1" "${@:3}"
 }
 run_nodes() {  # ADDRESS…: what SkyPilot does once the machines are there.
   local rank
   started=()
   for ((rank = 0; rank < $#; rank++)); do
-    on_node "$rank" run "$@" &
-    started+=($!)
+    on_node "$rank" run "$@"
   done
 }
 # SkyPilot's own process goes; what watches over it ends the script as on `sky jobs cancel`: SIGTERM for all of them.
 cancelled() {
   local pid
-  for pid in "${started[@]}"; do pkill -KILL -P "$pid" -f no-such-process || true; kill -KILL "$pid"; done
+  for pid in "${started[@]}"; do
+    kill -KILL "$pid"
+    wait "$pid" 2>/dev/null || true
+  done
   started=()
   await nobody_left
 }
 taken_back() { kill_all; nobody_left; }  # power off, without a word
 
+serve_bucket() {
+  export AWS_ACCESS_KEY_ID=a AWS_SECRET_ACCESS_KEY=b AWS_REGION=us-east-1 AWS_ENDPOINT_URL=http://$1:29480
+  "$venv/bin/moto_server" -H "$1" -p 29480 >"$work/moto.log" 2>&1 &
+  moto=$!
+  await "$venv/bin/python" -c 'import sys, urllib.request as u; u.urlopen(u.Request(sys.argv[1], method="PUT"))' \
+    "$AWS_ENDPOINT_URL/lockstep-test"
+}
+setup_nodes() {  # ADDRESS…
+  local rank
+  started=()
+  for ((rank = 0; rank < $#; rank++)); do on_node "$rank" setup "$@"; done
+  for rank in "${!started[@]}"; do
+    ends_with 0 "${started[rank]}" && [ -x "$work/sky/$rank/lockstep/bin/lockstep" ] || return 1
+  done
+}
+
 test_skypilot() {
   local net=127.$((RANDOM % 200 + 20)).$((RANDOM % 250)) wanted_digest before
-  need skypilot
+  need skypilot 'moto[server]'
   mkdir -p "$work/sky"
   verify "skypilot: it reads the file: two spot nodes, again after 75" equal \
     "$(read_by_sky deploy/skypilot/lockstep.yaml)" "2 True [75]"
@@ -59,7 +77,8 @@ test_skypilot() {
 
   make_job 8000 "$work/job.yaml"
   wanted_digest=$(undisturbed "$work/job.yaml")
-  dir=$work/skypilot-job
+  verify "skypilot: there is a bucket" serve_bucket "$net.9"
+  dir=s3://lockstep-test/job
   program="$work/sky/[0-9]/lockstep/bin/lockstep"
   mkdir -p "$work/archive/lockstep-0.1.0/bin"
   cp "$binary" "$work/archive/lockstep-0.1.0/bin/lockstep"
@@ -67,8 +86,7 @@ test_skypilot() {
   rm -r "$work/archive"
   make_node 0 "$work/job.yaml"
   make_node 1 "$work/job.yaml"
-  verify "skypilot: setup unpacks the program" eval \
-    '(on_node 0 setup "$net.1" "$net.2") && (on_node 1 setup "$net.1" "$net.2") && [ -x "$work/sky/1/lockstep/bin/lockstep" ]'
+  verify "skypilot: setup unpacks the program" setup_nodes "$net.1" "$net.2"
   run_nodes "$net.1" "$net.2"
   verify "skypilot: a worker of each node trains" trains_on 2
   verify "skypilot: no command line has the token" no_secret
@@ -81,18 +99,17 @@ test_skypilot() {
   verify "skypilot: other machines go on" trains_on 2
   verify "skypilot: not from the beginning" eval '[ "$(step)" -gt 100 ] && [ -n "$before" ]'
   verify "skypilot: cancelled, it saves and leaves nobody" cancelled
-  before=$("$binary" checkpoint digest "$dir")
   verify "skypilot: what is saved is whole" "$binary" checkpoint verify "$dir"
   run_nodes "$net.1" "$net.2"
   verify "skypilot: the first node ends with 0 when the job is done" ends_with 0 "${started[0]}"
   verify "skypilot: and the second" ends_with 0 "${started[1]}"
   verify "skypilot: the digest is that of an undisturbed run" equal "$("$binary" checkpoint digest "$dir")" "$wanted_digest"
 
-  dir=$work/skypilot-wrong
+  dir=s3://lockstep-test/wrong
   sed -i 's/global_batch_size/global_batch_sise/' "$work/sky/0/job.yaml"
   run_nodes "$net.1"
   verify "skypilot: a job file that is wrong ends with 78, which is not tried again" ends_with 78 "${started[0]}"
-  dir=$work/skypilot-alone
+  dir=s3://lockstep-test/alone
   sed -e 's/workers: "1:4"/workers: "2:4"\n  wait_for_min: 3s/' "$work/job.yaml" >"$work/sky/0/job.yaml"
   run_nodes "$net.1"
   verify "skypilot: a life that saved nothing is not tried again" ends_with 1 "${started[0]}"
