@@ -6,15 +6,17 @@
 # and PyPI. The last line is `N passed, N failed`. Exit 0 only if nothing failed. About five minutes.
 #   --only kubeflow|skypilot|ray   one of them        --venv DIR   Python packages are there, or come there
 #   --binary FILE   the program (bazel-bin/deploy/cli/lockstep)    --keep DIR   the logs go there
+#   --steps N   how long a job is, to outlast all faults (8000)
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-only='' binary='' keep='' venv=''
+only='' binary='' keep='' venv='' steps=8000
 while [ $# -gt 0 ]; do
   case "$1" in
     --only) only=${2:?--only needs kubeflow, skypilot or ray}; shift ;;
     --binary) binary=${2:?--binary needs a file}; shift ;;
     --venv) venv=${2:?--venv needs a folder}; shift ;;
+    --steps) steps=${2:?--steps needs a number}; shift ;;
     --keep) keep=${2:?--keep needs a folder}; shift ;;
     *) echo "launchers.sh: unknown argument '$1' (see the head of the file)" >&2; exit 64 ;;
   esac
@@ -36,6 +38,7 @@ end() {
   rm -rf "$work"
 }
 trap end EXIT
+trap 'exit 143' TERM INT
 
 # shellcheck source=tests/verify.sh
 source tests/verify.sh
@@ -49,8 +52,8 @@ need() {  # PACKAGE…: of PyPI
 
 # ---- What a job is up to.
 job=deploy/jobs/fashion_mnist_short.yaml
-make_job() {  # STEPS FILE
-  sed -e "s/duration: .*/duration: ${1}steps/; s/every: 10steps/every: 200steps/" "$job" >"$2"
+make_job() {  # FILE
+  sed -e "s/duration: .*/duration: ${steps}steps/; s/every: 10steps/every: 50steps/" "$job" >"$1"
 }
 undisturbed() {  # JOB: the digest of a run that nobody disturbs
   "$binary" run "$1" --workers 1 --dir "$work/undisturbed" >"$work/undisturbed.log" 2>&1 ||
@@ -60,10 +63,10 @@ undisturbed() {  # JOB: the digest of a run that nobody disturbs
 status() { "$binary" status --dir "$dir" --json; }
 step() { status | sed -n 's/^  "step": \([0-9]*\),*$/\1/p'; }
 members() { status | grep -c '"rank": *[0-9]' || true; }
-trains_on() {  # MEMBERS: from here, by a hundred steps, with so many workers.
+trains_on() {  # MEMBERS: from here, by twenty steps, with so many workers.
   local from
   from=$(step 2>/dev/null) || true
-  await eval 'equal "$(members)" '"$1"' && [ "$(step)" -gt $(('"${from:-0}"' + 100)) ]'
+  await eval 'equal "$(members)" '"$1"' && [ "$(step)" -gt $(('"${from:-0}"' + 20)) ]'
 }
 # Processes of the program whose words match.
 processes() { pgrep -f "^$program $1" || true; }
@@ -98,7 +101,7 @@ launch() {  # LOG COMMAND…
 }
 kill_all() {
   local place places
-  while places=$(grep -lszxF "$mark" /proc/[0-9]*/environ); do
+  while places=$(grep -lszxF "$mark" /proc/[0-9]*/environ || true) && [ -n "$places" ]; do
     for place in $places; do kill -KILL "$(basename "${place%/environ}")" || true; done
   done 2>/dev/null
   for place in "${started[@]}"; do wait "$place" || true; done 2>/dev/null

@@ -28,7 +28,7 @@ holder_dies() {  # WORDS
 test_ray() {
   local wanted_digest
   need ray
-  make_job 8000 "$work/job.yaml"
+  make_job "$work/job.yaml"
   wanted_digest=$(undisturbed "$work/job.yaml")
   dir=$work/ray-job program=$work/ray-bin/lockstep
   mkdir "$work/ray-bin" && cp "$binary" "$program"
