@@ -151,6 +151,15 @@ struct SampleTold {
   LS_FIELDS(SampleTold, lineage, step, text)
 };
 
+// What a worker observed for a hook.
+struct ObservationTold {
+  Lineage lineage;
+  uint64_t step = 0;
+  std::string hook;
+  std::string content;
+  LS_FIELDS(ObservationTold, lineage, step, hook, content)
+};
+
 enum class WorkerChange : uint8_t {
   kJoined = 0,          // first time in a generation
   kLost = 1,            // reset, silence, SIGKILL: spends nothing
@@ -204,7 +213,7 @@ struct Exit {
 
 using Action = std::variant<Send, SendToAll, CloseSession, StorePlan, OpenSave, AbandonSave, StoreManifest,
                             PublishCommit, AmendManifest, RecordRepair, WentBack, StepsAgreed, EvaluationDone,
-                            SampleTold, WorkerChanged, WorkerCounters, Announce, DrainDecided, Exit>;
+                            SampleTold, WorkerChanged, WorkerCounters, Announce, DrainDecided, Exit, ObservationTold>;
 
 }  // namespace lockstep::chief
 

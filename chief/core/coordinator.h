@@ -154,6 +154,7 @@ class Coordinator {
   void OnMessage(Worker& worker, const Report& message);
   void OnMessage(Worker& worker, const EvalReport& message);
   void OnMessage(Worker& worker, const TextSample& message);
+  void OnMessage(Worker& worker, const Observation& message);
   void OnMessage(Worker& worker, const SnapshotTaken& message);
   // Those that came before the members of their generation were named.
   void TakeEarlySnapshots(Worker& worker);

@@ -45,6 +45,33 @@ TEST_CASE("coordinator: a job whose evaluations no longer improve is done where 
   CHECK_THAT(chief.Said(), Contains("no longer improve"));
 }
 
+TEST_CASE("coordinator: a job that a hook stops ends well, with that step published", "[core][hooks]") {
+  JobPolicy policy;
+  policy.training.stops = {{.step = 30}};
+  ChiefHarness chief({.workers = 2, .end_step = 1000, .policy = policy});
+
+  TakeAll(chief, 30, SnapshotCause::kEnd, {});
+
+  CHECK(chief.LastCommand<Done>(1).step == 30);
+  CHECK(chief.Last<Exit>().code == 0);
+  CHECK_THAT(chief.Said(), Contains("stopped by a hook, step 30 is published"));
+}
+
+TEST_CASE("coordinator: a chief that finds the step of a stop published stops, unless the job was stopped there",
+          "[core][hooks]") {
+  JobPolicy policy;
+  policy.training.stops = {{.step = 30}};
+  policy.training.stop_after = 29;
+  ChiefHarness stops({.workers = 1, .end_step = 1000, .checkpoint_step = 30, .plan = "plan-1", .policy = policy});
+  stops.Advance(absl::Seconds(10));
+  CHECK_THAT(stops.Said(), Contains("stopped by a hook"));
+
+  policy.training.stop_after = 30;
+  ChiefHarness goes_on({.workers = 1, .end_step = 1000, .checkpoint_step = 30, .plan = "plan-1", .policy = policy});
+  goes_on.Advance(absl::Seconds(10));
+  CHECK_THAT(goes_on.Said(), !Contains("stopped by a hook"));
+}
+
 TEST_CASE("coordinator: the best state is saved again until it is published", "[core]") {
   ChiefHarness chief({.workers = 2, .end_step = 1000, .policy = Evaluating()});
   chief.storage_error = "no space left";

@@ -170,6 +170,11 @@ void Coordinator::OnMessage(Worker&, const TextSample& message) {
   if (message.lineage == history_.lineage()) out_.Add(SampleTold{message.lineage, message.step, message.text});
 }
 
+void Coordinator::OnMessage(Worker&, const Observation& message) {
+  if (message.lineage != history_.lineage()) return;
+  out_.Add(ObservationTold{message.lineage, message.step, message.hook, message.content});
+}
+
 // ---- saves
 
 void Coordinator::OnMessage(Worker& worker, const SnapshotTaken& message) {

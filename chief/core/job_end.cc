@@ -20,8 +20,12 @@ std::optional<JobEnd::Ending> JobEnd::Reached(const CoreContext& context, const 
   const JobPolicy& policy = context.policy;
   const uint64_t published = saves.published().step;
   if (EndsAt(policy.training, published, saves.published_ledger()) && saves.published_evaluated()) {
-    const char* const why = published < policy.training.end_step ? "evaluations no longer improve, " : "";
-    return Ending{0, absl::StrCat("the job is done: ", why, "step ", published, " is published")};
+    if (published >= policy.training.end_step) {
+      return Ending{0, absl::StrCat("the job is done: step ", published, " is published")};
+    }
+    const bool early = EndsEarly(policy.training.evaluation, saves.published_ledger(), published);
+    return Ending{0, absl::StrCat(early ? "the job is done: evaluations no longer improve" : "stopped by a hook",
+                                  ", step ", published, " is published")};
   }
   if (!pending_.has_value()) return std::nullopt;
   if (life.Is(Phase::kFinishing)) {

@@ -25,6 +25,11 @@ void EventLog::Noted(absl::Time now, int64_t step, absl::string_view tag, absl::
   Add(TextRecord(now, step, tag, markdown));
 }
 
+void EventLog::Counted(absl::Time now, int64_t step,
+                       const std::vector<std::pair<std::string, tensorboard::HistogramProto>>& histograms) {
+  Add(HistogramsRecord(now, step, histograms));
+}
+
 void EventLog::Published(absl::Time now, int64_t step, absl::string_view path) {
   tensorboard::Event event = EventAt(now, step);
   event.mutable_session_log()->set_status(tensorboard::SessionLog::CHECKPOINT);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -25,6 +26,9 @@ class EventLog {
   void Measured(absl::Time now, int64_t step, const Scalars& values);
   // What people read of `step` in the Text tab.
   void Noted(absl::Time now, int64_t step, absl::string_view tag, absl::string_view markdown);
+  // Histograms of the state after `step`, by tag.
+  void Counted(absl::Time now, int64_t step,
+               const std::vector<std::pair<std::string, tensorboard::HistogramProto>>& histograms);
   // A checkpoint was published.
   void Published(absl::Time now, int64_t step, absl::string_view path);
 

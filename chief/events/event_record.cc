@@ -94,6 +94,17 @@ std::string TextRecord(absl::Time now, int64_t step, absl::string_view tag, absl
   return Encode(event);
 }
 
+std::string HistogramsRecord(absl::Time now, int64_t step,
+                             const std::vector<std::pair<std::string, tensorboard::HistogramProto>>& histograms) {
+  tensorboard::Event event = EventAt(now, step);
+  for (const auto& [tag, histogram] : histograms) {
+    tensorboard::Summary::Value* value = event.mutable_summary()->add_value();
+    value->set_tag(tag);
+    *value->mutable_histo() = histogram;
+  }
+  return Encode(event);
+}
+
 std::optional<int64_t> FirstUnmarkedStep(absl::string_view records) {
   while (!records.empty()) {
     const size_t length = ReadLength(records);

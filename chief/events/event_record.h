@@ -43,6 +43,10 @@ std::string ScalarsRecord(absl::Time now, int64_t step, const Scalars& values);
 // `markdown`: what the Text tab shows under `tag`.
 std::string TextRecord(absl::Time now, int64_t step, absl::string_view tag, absl::string_view markdown);
 
+// Histograms by tag.
+std::string HistogramsRecord(absl::Time now, int64_t step,
+                             const std::vector<std::pair<std::string, tensorboard::HistogramProto>>& histograms);
+
 // The step of the first loss in `records`, which are whole records; nullopt where there is none, or a START stands
 // before it.
 std::optional<int64_t> FirstUnmarkedStep(absl::string_view records);

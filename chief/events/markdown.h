@@ -19,6 +19,10 @@ inline constexpr size_t kMostMarkdownBytes = 500;
 // character, line breaks among them, becomes a space. The cut does not part a character of UTF-8.
 std::string MarkdownLine(absl::string_view text);
 
+// `text` as it is, line breaks and all: a block of code. What is not UTF-8 is replaced. Of a text that is longer,
+// `most` bytes and "..." behind them.
+std::string MarkdownBlock(absl::string_view text, size_t most);
+
 }  // namespace lockstep::chief
 
 #endif  // LOCKSTEP_CHIEF_EVENTS_MARKDOWN_H_

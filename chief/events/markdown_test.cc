@@ -27,5 +27,13 @@ TEST_CASE("markdown: a long text is cut, between two characters", "[events]") {
   CHECK(MarkdownLine(std::string(1000, '\x80')).size() <= kMostMarkdownBytes + 3);  // not UTF-8
 }
 
+TEST_CASE("markdown: a text of several lines is a block of code, cut between characters", "[events]") {
+  CHECK(MarkdownBlock("# no title\n```\n*x*", 100) == "    # no title\n    ```\n    *x*");
+  CHECK(MarkdownBlock("a\rb\tc\x01", 100) == "    a b\tc ");
+  CHECK(MarkdownBlock("abc\xC3\xA4", 4) == "    abc...");
+  CHECK(MarkdownBlock("", 4) == "    ");
+  CHECK(MarkdownBlock("a\xFFz", 100) == "    a\xEF\xBF\xBDz");
+}
+
 }  // namespace
 }  // namespace lockstep::chief

@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "chief/events/markdown.h"
 #include "chief/logs/chief_logs.h"
 #include "chief/stats/history_lines.h"
 #include "common/checkpoint_format/naming.h"
@@ -25,6 +26,8 @@ namespace {
 
 constexpr size_t kQueuedInputs = 1 << 18;
 constexpr size_t kQueuedStorageWork = 4096;
+constexpr char kSampleTag[] = "samples/text";
+constexpr size_t kMostSampleBytes = 16 << 10;
 
 Progress::Options ProgressOptions(const ChiefLoop::Options& options) {
   const JobSetup& setup = *options.setup;
@@ -79,6 +82,7 @@ ChiefLoop::ChiefLoop(Options options)
   timeline_.ChiefStarted(absl::Now(), static_cast<int64_t>(options_.config.recovered.checkpoint.step),
                          last_checkpoint_);
   history_.StartFrom(clock_.Now(), stats_.Snapshot(clock_.Now()));
+  hooks_ = MakeHooks();
   stats_.SetEndStep(static_cast<int64_t>(options_.config.policy.training.end_step));
   if (!options_.record_path.empty()) {
     record_.open(options_.record_path, std::ios::binary | std::ios::app);
@@ -87,6 +91,7 @@ ChiefLoop::ChiefLoop(Options options)
 }
 
 bool ChiefLoop::Post(Event event, bool wait) {
+  if (std::holds_alternative<StopRequested>(event)) stop_posted_ = true;
   return wait ? inputs_.Push(std::move(event)) : inputs_.TryPush(std::move(event));
 }
 
@@ -100,6 +105,7 @@ int ChiefLoop::Run(std::function<absl::Status()> keep_addresses) {
     TakeTurn();
     const absl::Time now = clock_.Now();
     progress_.Tick(now);
+    ServeHooks(now);
     if (now >= next_stats_) WriteStats(now);
     if (storage_watch_.Due(now)) LookAtStorage(now);
   }
@@ -112,7 +118,8 @@ int ChiefLoop::Run(std::function<absl::Status()> keep_addresses) {
   const bool done = exit_->code == kExitDone;
   const EvaluationBoard& board = progress_.board();
   const bool at_end = core_.View().published_step >= options_.config.policy.training.end_step || board.ended_early();
-  stats_.Ended(exit_->code, exit_->reason, /*completed=*/done && (at_end || !stop_asked_));
+  stats_.SetHooks(MarksAtEnd());
+  stats_.Ended(exit_->code, exit_->reason, /*completed=*/done && (at_end || !IsStopped()));
   timeline_.ChiefEnded(absl::Now(), exit_->code, exit_->reason);
   timeline_backlog_.Write(timeline_.Take());
   const absl::Status written = options_.store->WriteStats(EncodeStats(clock_.Now()));
@@ -120,6 +127,7 @@ int ChiefLoop::Run(std::function<absl::Status()> keep_addresses) {
   if (done || exit_->code == kExitPreempted) {
     progress_.Close(last_checkpoint_, {best.path, best.step, best.value}, done);
   }
+  FinishHooks();
   return exit_->code;
 }
 
@@ -164,6 +172,7 @@ void ChiefLoop::Step(const Event& event) {
   stop_asked_ = stop_asked_ || std::holds_alternative<StopRequested>(event);
   const absl::Time now = clock_.Now();
   const auto name = [](const auto& alternative) { return std::decay_t<decltype(alternative)>::kTypeName; };
+  ShowHooks(event);
   const NowDoing handling("the event ", std::visit(name, event));
   const std::vector<Action> actions = core_.Step(now, event);
   last_events_.Keep(now, event, actions);
@@ -210,6 +219,7 @@ void ChiefLoop::Perform(const StepsAgreed& action) {
     events_.Trained(absl::Now(), told_step_, series_.OfStep(told_step_, record.loss));
   }
   if (!action.records.empty()) TellSeries(/*at_end=*/false);
+  ShowHooks(clock_.Now(), action);
 }
 
 void ChiefLoop::Perform(const EvaluationDone& action) {
@@ -223,10 +233,13 @@ void ChiefLoop::Perform(const EvaluationDone& action) {
     absl::StrAppend(out, absl::StripPrefix(value.first, "evaluation/"), " ", absl::StrFormat("%.6g", value.second));
   };
   timeline_.Evaluated(absl::Now(), static_cast<int64_t>(action.step), absl::StrJoin(values, ", ", format));
+  hooks_->Evaluated(static_cast<int64_t>(action.step));
 }
 
 void ChiefLoop::Perform(const SampleTold& action) {
   progress_.On(action);
+  events_.Noted(absl::Now(), static_cast<int64_t>(action.step), kSampleTag,
+                MarkdownBlock(action.text, kMostSampleBytes));
   storage_.Post([this, action] {
     const absl::Status status = options_.store->WriteSample(static_cast<int64_t>(action.step), action.text);
     if (!status.ok() && !IsFenced(status)) LS_LOG(warn, "sample of step ", action.step, ": ", status.message());
@@ -287,6 +300,7 @@ proto::StatusReply ChiefLoop::Describe() {
   reply.set_storage_trouble(storage_watch_.stands().empty()
                                 ? view.storage_trouble
                                 : absl::StrCat("it does not answer: ", storage_watch_.stands()));
+  reply.set_goodput(GoodputShare(goodput_.Totals(now)));
   DescribeWorkers(now, view, reply);
   for (const std::string& target : view.drained) reply.add_drained(target);
   DescribeRepairs(reply);

@@ -6,6 +6,7 @@
 #define LOCKSTEP_CHIEF_SERVER_CHIEF_LOOP_H_
 
 #include <atomic>
+#include <deque>
 #include <fstream>
 #include <functional>
 #include <future>
@@ -21,6 +22,7 @@
 #include "chief/core/policy.h"
 #include "chief/events/event_log.h"
 #include "chief/events/training_series.h"
+#include "chief/hooks/hook_desk.h"
 #include "chief/logs/log_keeper.h"
 #include "chief/server/backlog.h"
 #include "chief/server/burst.h"
@@ -120,11 +122,29 @@ class ChiefLoop {
   void Perform(const StepsAgreed& action);
   void Perform(const EvaluationDone& action);
   void Perform(const SampleTold& action);
+  void Perform(const ObservationTold& action);
   void Perform(const WorkerChanged& action);
   void Perform(const WorkerCounters& action);
   void Perform(const Announce& action);
   void Perform(const DrainDecided& action);
   void Perform(const Exit& action);
+
+  std::unique_ptr<HookDesk> MakeHooks();
+  // What hooks see of an event before the core has it.
+  void ShowHooks(const Event& event);
+  // What they see of agreed steps.
+  void ShowHooks(absl::Time now, const StepsAgreed& action);
+  // What they asked for: the job stops, or what fired is to be stored soon.
+  void ServeHooks(absl::Time now);
+  HookFacts FactsForHooks();
+  // Tells TensorBoard what workers looked at, up to a step that was told.
+  void TellObservations();
+  // What fired, and with which checkpoint the job ended by itself.
+  HookMarks MarksAtEnd();
+  // Whether the job was asked to stop, or a hook stopped it, before it was done.
+  bool IsStopped();
+  // The job ended. Waits for commands that still run.
+  void FinishHooks();
 
   // On the storage's thread: what came of a publication, or of a manifest's amendment.
   void OnPublished(const SnapshotId& snapshot, const absl::StatusOr<PublishedCheckpoint>& published, bool amended);
@@ -170,8 +190,10 @@ class ChiefLoop {
   StatsHistory history_;
   EventLog events_;
   TrainingSeries series_;
-  int64_t told_step_ = 0;  // the newest whose loss this chief told of; 0: none
-  Backlog event_backlog_;  // the backlogs are of the storage's thread, and of Run after its end
+  std::unique_ptr<HookDesk> hooks_;
+  std::deque<ObservationTold> observations_;  // of steps that are not told yet
+  int64_t told_step_ = 0;                     // the newest whose loss this chief told of; 0: none
+  Backlog event_backlog_;                     // the backlogs are of the storage's thread, and of Run after its end
   Backlog history_backlog_;
   TimelineRecorder timeline_;
   Backlog timeline_backlog_;
@@ -193,6 +215,7 @@ class ChiefLoop {
   std::ofstream record_;
   std::optional<Exit> exit_;
   bool stop_asked_ = false;
+  std::atomic<bool> stop_posted_{false};
   uint64_t drain_requests_ = 0;
   std::map<uint64_t, std::shared_ptr<DrainAnswer>> drain_answers_;  // requests that the core has not decided yet
   SerialExecutor storage_;                                          // last: it ends first

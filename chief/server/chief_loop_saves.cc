@@ -176,6 +176,7 @@ void ChiefLoop::OnPublished(const SnapshotId& snapshot, const absl::StatusOr<Pub
       timeline_.Saved(absl::Now(), static_cast<int64_t>(snapshot.step), path);
     }
     Step(lockstep::chief::Published{snapshot});
+    if (!amended) hooks_->Published(static_cast<int64_t>(snapshot.step));
   }));
 }
 

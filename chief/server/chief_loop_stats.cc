@@ -96,6 +96,7 @@ WorkerStatsFile ChiefLoop::StatsNow(absl::Time now) {
     host.set_cause(record.cause);
   }
   stats_.SetHosts(std::move(hosts));
+  if (!exit_.has_value()) stats_.SetHooks(hooks_->marks());
   stats_.SetGoodput(goodput_.Totals(now), absl::ToUnixMillis(absl::Now()));
   return stats_.Snapshot(now);
 }

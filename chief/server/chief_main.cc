@@ -189,6 +189,16 @@ int RecordEnd(JobStore& store, int code) {
   return code;
 }
 
+// Behind which step hooks stop the job. Where it was stopped, it goes on; where a chief was killed, a stop at the
+// checkpoint's own step may not have come to its end.
+uint64_t StopAfter(JobStore& store) {
+  const uint64_t step = store.recovered().checkpoint.step;
+  const absl::StatusOr<WorkerStatsFile> before = store.ReadStats();
+  const bool killed = before.ok() && before->job().has_hooks() &&
+                      before->job().hooks().ended() < static_cast<int64_t>(step);
+  return killed ? step - 1 : step;
+}
+
 // What this process says until it ends, for the job's directory.
 class KeptLog {
  public:
@@ -209,6 +219,7 @@ ChiefLoop::Options LoopOptions(const ChiefOptions& options, JobSetup& setup, Job
   ChiefLoop::Options loop;
   loop.setup = &setup;
   loop.config = {setup.policy, store.recovered()};
+  loop.config.policy.training.stop_after = StopAfter(store);
   loop.store = &store;
   loop.sessions = &sessions;
   loop.log = log.keeper();
@@ -263,11 +274,8 @@ int Serve(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup, JobSto
     if (etcd != nullptr) {
       lease.emplace(etcd, store.recovered().term, address, [&] { return sessions.workers(); });
     }
-    const std::unique_ptr<JobPage> page = JobPage::Start({.http = setup.job.observe().http(),
-                                                          .chief_address = address,
-                                                          .directory = setup.directory,
-                                                          .token = store.token(),
-                                                          .loop = &loop});
+    const std::unique_ptr<JobPage> page = JobPage::Start(
+        {.http = setup.job.observe().http(), .directory = setup.directory, .store = &store, .loop = &loop});
     const BeatThread beat([&] { return store.Beat(); }, [&] { return sessions.workers(); });
     code = loop.Run([&] {
       absl::Status kept = store.KeepAddress();

@@ -4,10 +4,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "chief/metrics/job_metrics.h"
+#include "common/checkpoint_format/naming.h"
 #include "common/log/log.h"
 #include "common/net/chief_key.h"
-#include "common/net/rpc.h"
 #include "common/status/status_macros.h"
 
 namespace lockstep::chief {
@@ -32,13 +33,17 @@ absl::Status CheckReader(const std::string& token, const std::string& credential
   return absl::OkStatus();
 }
 
-// Where to try to listen, in this order.
+// Where to try to listen, in this order: people have the page of the chief before open in their browsers.
 std::vector<std::string> PlacesOf(const JobPage::Options& options) {
   if (options.http != "auto") return {options.http};
-  const absl::StatusOr<HostPort> chief = ParseHostPort(options.chief_address);
+  const std::string earlier = options.store->ReadPage();
   std::vector<std::string> places;
-  if (chief.ok() && chief->port < 65535) places.push_back(HostPort{kLoopback, chief->port + 1}.ToString());
-  places.push_back(HostPort{kLoopback, 0}.ToString());
+  absl::string_view place = earlier;
+  if (absl::ConsumePrefix(&place, "http://") && absl::ConsumeSuffix(&place, "/") &&
+      absl::StartsWith(place, absl::StrCat(kLoopback, ":"))) {
+    places.emplace_back(place);
+  }
+  places.push_back(absl::StrCat(kLoopback, ":0"));
   return places;
 }
 
@@ -52,6 +57,8 @@ std::unique_ptr<JobPage> JobPage::Start(const Options& options) {
     LS_LOG(warn, "no page and no metrics are served: observe.http: ", served.message());
     return nullptr;
   }
+  const absl::Status written = options.store->WritePage(page->server_->url());
+  if (!written.ok()) LS_LOG(warn, layout::kPage, ": ", written.message());
   LS_LOG(info, "page: ", page->server_->url(), page->server_->on_loopback() ? "" : "?token=READ-CREDENTIAL");
   return page;
 }
@@ -62,7 +69,7 @@ absl::Status JobPage::Serve(const Options& options) {
   api_ = std::make_unique<PageApi>(PageApi::Options{
       .directory = options.directory, .place = place_.get(), .present = [loop] { return loop->AskPresent(); }});
   PageServer::Options server;
-  server.check_credential = [token = options.token](const std::string& credential) {
+  server.check_credential = [token = options.store->token()](const std::string& credential) {
     return CheckReader(token, credential);
   };
   server.health.healthy = [loop] {

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "chief/server/chief_loop.h"
+#include "chief/server/job_store.h"
 #include "chief/watch/page_api.h"
 #include "chief/watch/page_server.h"
 #include "common/job_place/job_place.h"
@@ -24,13 +25,13 @@ class JobPage {
 
   struct Options {
     std::string http;           // `observe.http`
-    std::string chief_address;  // HOST:PORT where workers reach the chief
     std::string directory;      // of the job
-    std::string token;          // of the job
+    JobStore* store = nullptr;  // outlives the page
     ChiefLoop* loop = nullptr;  // outlives the page
   };
 
-  // Serves, and logs where. Null: `http` is off, or it could not be served, which is logged.
+  // Serves, and says where in the log and in the job's directory. Null: `http` is off, or it could not be served, which
+  // is logged.
   static std::unique_ptr<JobPage> Start(const Options& options);
 
  private:

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "chief/events/event_files.h"
 #include "chief/metagraph/artifact_store.h"
@@ -26,6 +27,7 @@ namespace {
 
 // As many as a job may have workers.
 constexpr uint32_t kMaxShares = 4096;
+constexpr uint64_t kMaxPageBytes = 4096;
 constexpr uint64_t kMaxStatsBytes = 64u << 20;
 // Of events and history. Every append stores the whole file again in a bucket.
 constexpr uint64_t kMaxAppendedInBucket = 256u << 10;
@@ -284,6 +286,19 @@ absl::Status JobStore::WriteText(const char* folder, const std::string& name, co
   MutexLock lock(&mutex_);
   LS_RETURN_IF_ERROR(hold_->EnsureDirectory(folder));
   return hold_->Replace(absl::StrCat(folder, "/", name, ".txt"), text);
+}
+
+std::string JobStore::ReadPage() const {
+  const absl::StatusOr<std::string> url = ReadWholeFile(*storage_, layout::kPage, kMaxPageBytes);
+  return url.ok() ? std::string(absl::StripAsciiWhitespace(*url)) : "";
+}
+
+absl::Status JobStore::WriteHookOutput(const std::string& name, const std::string& text) {
+  {
+    MutexLock lock(&mutex_);
+    LS_RETURN_IF_ERROR(hold_->EnsureDirectory(layout::kLogs));
+  }
+  return WriteText(layout::kHookLogs, name, text);
 }
 
 absl::Status JobStore::AppendEvents(const std::string& records) {

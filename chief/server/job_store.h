@@ -124,10 +124,16 @@ class JobStore {
   absl::Status WriteSample(int64_t step, const std::string& text) {
     return WriteText(layout::kSamples, layout::StepName(step), text);
   }
+  // What a command of a hook wrote, in logs/hooks/; replaces what is there.
+  absl::Status WriteHookOutput(const std::string& name, const std::string& text);
   // The last events of this chief's core, in logs/, when it ends by a defect or a spent budget; replaces what is there.
   absl::Status WriteLastEvents(const std::string& text) {
     return WriteText(layout::kLogs, absl::StrCat("last-events-term-", recovered_.term), text);
   }
+  // Where people find the job's page, for them and for the next chief, which takes the port again.
+  absl::Status WritePage(const std::string& url) { return WriteText(layout::kChief, "page", url + "\n"); }
+  // As an earlier chief wrote it; empty: none did.
+  std::string ReadPage() const;
   // Makes records of events durable, as EventFiles::Append.
   absl::Status AppendEvents(const std::string& records);
   // Stores the events of the job's metagraph where no chief of the job has yet. Codes of the storage.

@@ -27,7 +27,9 @@ class LastEvents {
 
   void Keep(absl::Time now, const Event& event, const std::vector<Action>& actions) {
     ++seen_;
-    if (actions.empty()) return;
+    // What workers looked at for hooks is large, and decides nothing.
+    const auto* const message = std::get_if<FromWorker>(&event);
+    if (actions.empty() || (message != nullptr && std::holds_alternative<Observation>(message->message))) return;
     if (kept_.size() == kMost) kept_.pop_front();
     kept_.push_back({now, event, actions});
   }

@@ -77,6 +77,7 @@ class StatsTracker {
   // Attempts to save that failed, and saves that were due and not begun, of this chief. Replaces what was said before.
   void SetSaves(int64_t failed, int64_t skipped);
   void SetTrained(absl::Duration trained);
+  void SetHooks(const HookMarks& marks) { *totals_.mutable_job()->mutable_hooks() = marks; }
   // Where time went, as of `written_ms` (since 1970).
   void SetGoodput(const Goodput& goodput, int64_t written_ms);
   void SetEndStep(int64_t step);

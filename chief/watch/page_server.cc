@@ -13,7 +13,7 @@ namespace lockstep::chief {
 namespace {
 
 constexpr char kPolicy[] =
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 HttpResponse FileAnswer(const PageFile& file, const HttpRequest& request) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/job/hook_rules.h"
 #include "common/job/resolve.h"
 #include "common/job/yaml_reader.h"
 
@@ -46,7 +47,9 @@ JobReading ReadAll(absl::string_view text, const std::string& path, absl::Span<c
     return reading;
   }
   job::FillDefaults(places, absolute.parent_path().string(), spec, mistakes);
+  job::ResolveHooks(absolute.parent_path().string(), spec);
   job::Validate(places, spec, mistakes);
+  job::ValidateHooks(places, spec, mistakes);
   return reading;
 }
 

@@ -307,7 +307,7 @@ void ForEachKey(const google::protobuf::Descriptor* type, const std::string& pat
     const auto* field = type->field(i);
     const std::string key = path.empty() ? field->name() : path + "." + field->name();
     visit(key, field);
-    if (job::IsSection(field)) ForEachKey(field->message_type(), key, visit);
+    if (job::IsSection(field) || job::IsSectionList(field)) ForEachKey(field->message_type(), key, visit);
   }
 }
 

@@ -95,7 +95,7 @@ void AppendSection(const Descriptor* type, const std::string& path, job::Effect 
   std::string rows;
   for (int i = 0; i < type->field_count(); ++i) {
     const FieldDescriptor* field = type->field(i);
-    if (job::IsSection(field)) {
+    if (job::IsSection(field) || job::IsSectionList(field)) {
       sections.push_back(field);
       continue;
     }

@@ -61,7 +61,11 @@ class Filling {
     for (int i = 0; i < message->GetDescriptor()->field_count(); ++i) {
       const FieldDescriptor* field = message->GetDescriptor()->field(i);
       const std::string key = Join(path, field->name());
-      if (!IsSection(field)) {
+      if (IsSectionList(field)) {
+        for (int item = 0; item < message->GetReflection()->FieldSize(*message, field); ++item) {
+          Section(absl::StrCat(key, ".", item), message->GetReflection()->MutableRepeatedMessage(message, field, item));
+        }
+      } else if (!IsSection(field)) {
         if (!mistakes_.IsSpoilt(key)) mistakes_.Add(key, Value(path, key, field, message));
       } else if (!KeyOf(field).section_on_demand() || IsSet(*message, field)) {
         Section(key, message->GetReflection()->MutableMessage(message, field));
@@ -114,13 +118,6 @@ class Filling {
   const std::string& directory_;
   JobMistakes& mistakes_;
 };
-
-bool IsHash(const std::string& text) {
-  for (const char c : text) {
-    if (!absl::ascii_isdigit(c) && !(c >= 'a' && c <= 'f')) return false;
-  }
-  return text.size() == 64;
-}
 
 // Notes what breaks a rule across keys, unless one of the keys is mistaken already.
 class Rules {

@@ -12,7 +12,15 @@ void AppendSection(const google::protobuf::Message& message, int depth, std::str
     const auto* field = message.GetDescriptor()->field(i);
     if (!job::IsSet(message, field)) continue;
     const std::string indent(static_cast<size_t>(depth) * 2, ' ');
-    if (job::IsSection(field)) {
+    if (job::IsSectionList(field)) {
+      absl::StrAppend(&out, indent, field->name(), ":\n");
+      for (int item = 0; item < message.GetReflection()->FieldSize(message, field); ++item) {
+        std::string section;
+        AppendSection(message.GetReflection()->GetRepeatedMessage(message, field, item), depth + 2, section);
+        section[indent.size() + 2] = '-';
+        out += section;
+      }
+    } else if (job::IsSection(field)) {
       absl::StrAppend(&out, indent, field->name(), ":\n");
       AppendSection(message.GetReflection()->GetMessage(message, field), depth + 1, out);
     } else {

@@ -222,6 +222,21 @@ std::string ListText(const Message& message, const FieldDescriptor* field) {
   return absl::StrCat("[", absl::StrJoin(items, ", "), "]");
 }
 
+// Of sections that hold no sections.
+std::string SectionListText(const Message& message, const FieldDescriptor* field) {
+  std::vector<std::string> items;
+  for (int i = 0; i < message.GetReflection()->FieldSize(message, field); ++i) {
+    const Message& item = message.GetReflection()->GetRepeatedMessage(message, field, i);
+    std::vector<std::string> keys;
+    for (int k = 0; k < item.GetDescriptor()->field_count(); ++k) {
+      const FieldDescriptor* key = item.GetDescriptor()->field(k);
+      if (IsSet(item, key)) keys.push_back(absl::StrCat(key->name(), ": ", FieldText(item, key)));
+    }
+    items.push_back(absl::StrCat("{", absl::StrJoin(keys, ", "), "}"));
+  }
+  return absl::StrCat("[", absl::StrJoin(items, ", "), "]");
+}
+
 }  // namespace
 
 bool IsValueMessage(const Descriptor* type) {
@@ -231,7 +246,12 @@ bool IsValueMessage(const Descriptor* type) {
 
 bool IsSection(const FieldDescriptor* field) {
   return field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !IsValueMessage(field->message_type()) &&
-         !field->is_map();
+         !field->is_map() && !field->is_repeated();
+}
+
+bool IsSectionList(const FieldDescriptor* field) {
+  return field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !IsValueMessage(field->message_type()) &&
+         !field->is_map() && field->is_repeated();
 }
 
 const Key& KeyOf(const FieldDescriptor* field) { return field->options().GetExtension(key); }
@@ -246,6 +266,7 @@ std::vector<std::string> EnumTexts(const EnumDescriptor* type) {
 
 std::string ExpectedText(const FieldDescriptor* field) {
   if (field->is_map()) return "names with a text each, such as {a: b}";
+  if (IsSectionList(field)) return "a list of sections";
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_BOOL:
       return "true or false";
@@ -304,6 +325,7 @@ std::string FieldText(const Message& message, const FieldDescriptor* field) {
   LS_CHECK(!IsSection(field), "a section has no text of its own");
   const Reflection* reflection = message.GetReflection();
   if (field->is_map()) return MapText(message, field);
+  if (IsSectionList(field)) return SectionListText(message, field);
   if (field->is_repeated()) return ListText(message, field);
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_BOOL:
@@ -321,6 +343,11 @@ std::string FieldText(const Message& message, const FieldDescriptor* field) {
     default:
       return ValueMessageText(reflection->GetMessage(message, field));
   }
+}
+
+bool IsHash(absl::string_view text) {
+  const auto is_digit = [](char c) { return absl::ascii_isdigit(c) || (c >= 'a' && c <= 'f'); };
+  return text.size() == 64 && std::all_of(text.begin(), text.end(), is_digit);
 }
 
 bool IsSet(const Message& message, const FieldDescriptor* field) {

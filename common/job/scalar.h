@@ -28,6 +28,9 @@ bool IsValueMessage(const google::protobuf::Descriptor* type);
 // True for a field that holds a section of keys.
 bool IsSection(const google::protobuf::FieldDescriptor* field);
 
+// True for a field that holds a list of sections.
+bool IsSectionList(const google::protobuf::FieldDescriptor* field);
+
 // The key options of a field; default-constructed when it has none.
 const Key& KeyOf(const google::protobuf::FieldDescriptor* field);
 
@@ -45,6 +48,9 @@ absl::Status SetScalar(const ScalarText& scalar, const google::protobuf::FieldDe
 // The value of a field that is set, as SetScalar reads it; lists as "[a, b]", strings quoted where YAML needs it.
 // REQUIRES: the field is no section.
 std::string FieldText(const google::protobuf::Message& message, const google::protobuf::FieldDescriptor* field);
+
+// True for 64 lower-case hexadecimal digits.
+bool IsHash(absl::string_view text);
 
 // True when the field is set, or has elements if it is repeated.
 bool IsSet(const google::protobuf::Message& message, const google::protobuf::FieldDescriptor* field);

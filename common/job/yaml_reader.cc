@@ -118,10 +118,32 @@ class Reader {
       if (plain.empty() || !node.IsScalar()) return Section(node, key, at, section);
       return Value(node, Join(key, plain), key_mark, section->GetDescriptor()->FindFieldByName(plain), section);
     }
+    if (IsSectionList(field)) return SectionList(node, key, at, field, message);
     mistakes_.Add(key, Plain(node, key, at, field, message));
   }
 
  private:
+  // The sections are called "hooks.0", "hooks.1", ...
+  void SectionList(const YAML::Node& node, const std::string& key, const YAML::Mark& at, const FieldDescriptor* field,
+                   Message* message) {
+    message->GetReflection()->ClearField(message, field);
+    if (!node.IsSequence()) {
+      return mistakes_.Add(key,
+                           Fail(key, at, absl::StrCat("expected ", ExpectedText(field), ", found ", KindOf(node))));
+    }
+    if (node.size() > KeyOf(field).max_items()) {
+      return mistakes_.Add(
+          key, Fail(key, at,
+                    absl::StrCat("has ", node.size(), " entries; at most ", KeyOf(field).max_items(), " are allowed")));
+    }
+    int index = 0;
+    for (const YAML::Node& item : node) {
+      const std::string section = Join(key, absl::StrCat(index++));
+      places_.Set(section, PlaceOf(item.Mark()));
+      Section(item, section, item.Mark(), message->GetReflection()->AddMessage(message, field));
+    }
+  }
+
   // A value that is no section.
   absl::Status Plain(const YAML::Node& node, const std::string& key, const YAML::Mark& at, const FieldDescriptor* field,
                      Message* message) {

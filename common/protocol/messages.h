@@ -146,7 +146,8 @@ struct PeerFailed {
 struct StepRecord {
   uint64_t step = 0;
   double loss = 0;
-  LS_FIELDS(StepRecord, step, loss)
+  bool skipped = false;  // it changed nothing, because a gradient was not finite (`on_nan: skip_step`)
+  LS_FIELDS(StepRecord, step, loss, skipped)
 };
 
 struct StateDigest {
@@ -217,6 +218,16 @@ struct TextSample {
   LS_FIELDS(TextSample, lineage, step, text)
 };
 
+// What a hook had looked at of the state after `step`, or of the steps up to it: an Observed of
+// protos/observation.proto. From rank 0, and lost when that dies meanwhile.
+struct Observation {
+  Lineage lineage;
+  uint64_t step = 0;
+  std::string hook;
+  std::string content;
+  LS_FIELDS(Observation, lineage, step, hook, content)
+};
+
 // SIGTERM came. A worker outside a generation is dismissed at once; in one, the control word does it.
 struct LeaveIntent {
   absl::Duration grace;  // until the process will end in any case
@@ -257,7 +268,7 @@ struct CommandRejected {
 
 using WorkerMessage = std::variant<Hello, PlanMade, Ready, PrepareFailed, PeersTested, VerdictAck, AtBoundary, Formed,
                                    PeerFailed, Report, SnapshotTaken, ShareFailed, EvalReport, TextSample, LeaveIntent,
-                                   Left, ErrorReport, StoreSet, CommandRejected, Returned>;
+                                   Left, ErrorReport, StoreSet, CommandRejected, Returned, Observation>;
 
 // ---- chief → worker -----------------------------------------------------------------------------------------------
 // Answer to an accepted Hello. The term is in the fence and holds from here on. A worker that runs a generation goes on

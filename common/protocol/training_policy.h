@@ -5,8 +5,10 @@
 #ifndef LOCKSTEP_COMMON_PROTOCOL_TRAINING_POLICY_H_
 #define LOCKSTEP_COMMON_PROTOCOL_TRAINING_POLICY_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "common/protocol/evaluation.h"
@@ -14,6 +16,14 @@
 #include "common/protocol/ids.h"
 
 namespace lockstep {
+
+// Where a hook with `stop` ends the job; one of the three is set.
+struct StopRule {
+  uint64_t step = 0;           // at this step
+  uint64_t every = 0;          // at each multiple
+  bool on_evaluation = false;  // at each step with an evaluation
+  LS_FIELDS(StopRule, step, every, on_evaluation)
+};
 
 struct TrainingPolicy {
   uint64_t end_step = 0;              // the job is done at this step
@@ -35,21 +45,32 @@ struct TrainingPolicy {
   absl::Duration abort_limit = absl::Seconds(10);     // an abort that does not return ends the process
   absl::Duration grace_period = absl::Seconds(25);    // from SIGTERM to the end of a worker
   absl::Duration late_leave = absl::Seconds(5);       // without a chief, a leaver asks this long before its grace ends
+  std::vector<StopRule> stops;
+  uint64_t stop_after = 0;  // `stops` hold for later steps: those before were served
 
   LS_FIELDS(TrainingPolicy, end_step, snapshot_every_steps, wait_for_saves, audit_every_steps, eval_every_steps,
             eval_slices, evaluation, samples_text, settings, logical_shards, digest_in_acks, heartbeat_interval,
-            report_interval, retry_interval, chief_timeout, abort_limit, late_leave, grace_period)
+            report_interval, retry_interval, chief_timeout, abort_limit, late_leave, grace_period, stops, stop_after)
 };
-
-// Whether the job ends at this position: its last step, or one at which evaluations stopped improving.
-inline bool EndsAt(const TrainingPolicy& policy, uint64_t step, const EvaluationLedger& ledger) {
-  return step >= policy.end_step || EndsEarly(policy.evaluation, ledger, step);
-}
 
 // Whether the state at `step` is evaluated (never at step 0).
 inline bool EvaluationDue(const TrainingPolicy& policy, uint64_t step) {
   if (step == 0 || policy.eval_slices == 0) return false;
   return step == policy.end_step || (policy.eval_every_steps != 0 && step % policy.eval_every_steps == 0);
+}
+
+// Whether a hook stops the job at this step. What the job still has to do goes on when it is started again.
+inline bool StopsAt(const TrainingPolicy& policy, uint64_t step) {
+  if (step <= policy.stop_after) return false;
+  return std::any_of(policy.stops.begin(), policy.stops.end(), [&](const StopRule& rule) {
+    if (rule.on_evaluation) return EvaluationDue(policy, step);
+    return step == rule.step || (rule.every != 0 && step % rule.every == 0);
+  });
+}
+
+// Whether the job ends at this position: its last step, one at which evaluations stopped improving, or a hook's.
+inline bool EndsAt(const TrainingPolicy& policy, uint64_t step, const EvaluationLedger& ledger) {
+  return step >= policy.end_step || EndsEarly(policy.evaluation, ledger, step) || StopsAt(policy, step);
 }
 
 // The position of a state restored from the checkpoint of `step` when the evaluation due there was completed.

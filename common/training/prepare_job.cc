@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "common/digest/sha256.h"
 #include "common/graph/build_metagraph.h"
+#include "common/graph/parameter_patterns.h"
 #include "common/graph/serialize.h"
 #include "common/graph/training_graph.h"
 #include "common/job/extent.h"
@@ -85,6 +86,25 @@ class Preparation {
     for (const AccountLine& line : prepared_.account) findings_.Ok(line.what, line.text);
   }
 
+  // Patterns of hooks match tensors of the state.
+  void MatchHooks() {
+    if (prepared_.layout.tensors.empty() || findings_.failed()) return;
+    std::vector<std::string> names;
+    for (const StateTensor& tensor : prepared_.layout.tensors) {
+      if (tensor.spec.dtype == DType::kF32) names.push_back(tensor.spec.name);
+    }
+    for (int i = 0; i < job().hooks_size(); ++i) {
+      const job::Hook& hook = job().hooks(i);
+      for (const auto& [what, patterns] :
+           {std::pair("statistics", &hook.statistics()), std::pair("histograms", &hook.histograms())}) {
+        const std::string key = absl::StrCat("hooks.", i, ".", what);
+        const std::vector<std::string> list(patterns->begin(), patterns->end());
+        const absl::Status matched = MatchNames(names, list, key, "tensor of the state").status();
+        if (!matched.ok()) findings_.Error("hooks", findings_.At(key, matched), kExitBadJob);
+      }
+    }
+  }
+
   // Says how much data there is, unless its files or the model found an error in it.
   void JudgeData() {
     const auto& all = findings_.all();
@@ -140,6 +160,7 @@ std::optional<PreparedJob> PrepareJob(const JobReading& reading, const DataInspe
   preparation.OpenData(inspect);
   preparation.MakePolicy();
   preparation.BuildModel();
+  preparation.MatchHooks();
   preparation.JudgeData();
   return preparation.Take();
 }

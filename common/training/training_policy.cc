@@ -42,6 +42,22 @@ EvaluationRule RuleOf(const JobSpec& spec, const DataFacts& facts) {
   return rule;
 }
 
+// Those hooks that stop the job at steps which are known before.
+std::vector<StopRule> StopsOf(const JobSpec& spec, int64_t samples) {
+  std::vector<StopRule> stops;
+  for (const job::Hook& hook : spec.hooks()) {
+    if (!hook.stop()) continue;
+    StopRule rule;
+    rule.step = static_cast<uint64_t>(hook.step());
+    if (hook.has_every()) {
+      rule.every = static_cast<uint64_t>(PeriodSteps(hook.every(), samples, spec.train().global_batch_size()));
+    }
+    rule.on_evaluation = hook.on() == job::Hook::ON_EVALUATION;
+    if (rule != StopRule()) stops.push_back(rule);
+  }
+  return stops;
+}
+
 }  // namespace
 
 int64_t EvalBatch(const JobSpec& spec) { return PassBatch(spec); }
@@ -58,6 +74,9 @@ std::string MadeWithSettings(const JobSpec& spec) {
     built_in.mutable_eval()->set_weights(spec.eval().weights());
   }
   if (spec.eval().has_sample()) *built_in.mutable_eval()->mutable_sample() = spec.eval().sample();
+  for (const job::Hook& hook : spec.hooks()) {
+    if (hook.statistics_size() > 0 || hook.histograms_size() > 0) *built_in.add_hooks() = hook;
+  }
   return Sha256Hex(built_in.SerializeAsString());
 }
 
@@ -74,6 +93,7 @@ absl::StatusOr<TrainingPolicy> MakeTrainingPolicy(const JobSpec& spec, const Dat
     policy.evaluation = RuleOf(spec, facts);
     policy.samples_text = spec.eval().has_sample();
   }
+  policy.stops = StopsOf(spec, facts.train_samples);
   policy.settings = MadeWithSettings(spec);
   policy.logical_shards = spec.train().logical_shards();
   // Who computed a step shows in its bits: each generation is a lineage of its own, for the chief (JobPolicy) as for

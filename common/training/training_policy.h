@@ -36,7 +36,7 @@ int64_t EvalBatch(const JobSpec& spec);
 int64_t EvalSlices(const JobSpec& spec, int64_t eval_samples);
 
 // TrainingPolicy::settings: a hash of the settings that may change at a resume and that a worker builds into its
-// replica (what is evaluated, and the texts it writes).
+// replica (what is evaluated, the texts it writes, and the tensors that hooks look at).
 std::string MadeWithSettings(const JobSpec& spec);
 
 // InvalidArgument when the job's duration gives no step. A duration that a clock ends has end_step at its limit.

@@ -103,5 +103,30 @@ TEST_CASE("training policy: values of another metric, direction or data are not 
   CHECK(MakeTrainingPolicy(spec, kFacts)->evaluation.id != rule.id);
 }
 
+TEST_CASE("training policy: hooks stop the job at steps that follow from it alone", "[training][hooks]") {
+  JobSpec spec = Job("10ep", "10m");
+  const auto add = [&] {
+    job::Hook* hook = spec.add_hooks();
+    hook->set_stop(true);
+    return hook;
+  };
+  add()->set_step(33);
+  add()->mutable_every()->set_milli_epochs(1000);
+  add()->set_on(job::Hook::ON_EVALUATION);
+  add()->set_on(job::Hook::ON_NAN);                         // nobody knows when
+  add()->mutable_every()->mutable_time()->set_seconds(30);  // likewise
+  add()->set_step(44);
+  spec.mutable_hooks(5)->set_stop(false);
+
+  const auto policy = MakeTrainingPolicy(spec, kFacts);
+
+  REQUIRE(policy.ok());
+  CHECK(policy->stops ==
+        std::vector<StopRule>{{.step = 33}, {.every = policy->eval_every_steps}, {.on_evaluation = true}});
+  CHECK(StopsAt(*policy, 33));
+  CHECK(StopsAt(*policy, 2 * policy->eval_every_steps));
+  CHECK_FALSE(StopsAt(*policy, 44));
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -12,6 +12,7 @@
 #include "common/log/log.h"
 #include "common/net/listen.h"
 #include "common/training/prepare_job.h"
+#include "deploy/cli/check_hooks.h"
 #include "deploy/cli/machine.h"
 #include "worker/device/evaluate_node.h"
 #include "worker/session/inspect_data.h"
@@ -86,6 +87,7 @@ std::optional<worker::ReplicaForecast> CheckJob(const JobToCheck& job, Findings&
   }
   // A run meets its worker's limits after its directory's.
   if (prepared.has_value()) forecast = CheckPlan(*prepared, job.device, findings);
+  if (prepared.has_value()) CheckHooks(spec, prepared->facts.train_samples, prepared->training.end_step, findings);
   if (!job.listen.empty()) {
     const absl::Status listens = CheckListen(job.listen);
     listens.ok() ? findings.Ok("listen", job.listen) : findings.Error("listen", listens, kExitBadJob);

@@ -18,6 +18,7 @@
 #include "chief/checkpoint/checkpoints_of_job.h"
 #include "chief/stats/stats_tracker.h"
 #include "chief/term/other_chief.h"
+#include "chief/timeline/goodput_clock.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/checkpoint_format/proto_json.h"
 #include "common/job_place/job_place.h"
@@ -127,6 +128,7 @@ absl::StatusOr<JobState> ReadPlace(const JobPlace& place, const std::string& dir
   state.status.set_end_step(static_cast<uint64_t>(job.end_step()));
   state.status.set_saves_failed(static_cast<uint64_t>(job.saves_failed()));
   state.status.set_saves_skipped(static_cast<uint64_t>(job.saves_skipped()));
+  state.status.set_goodput(chief::GoodputShare(job.goodput()));
   AddRepairs(**stats, state.status);
   state.stats = **stats;
   if (job.ended().empty()) return state;
@@ -240,8 +242,9 @@ std::string JobStateText(const JobState& state, absl::Time now) {
   const std::string eta = std::isfinite(status.eta_seconds())
                               ? absl::FormatDuration(absl::Seconds(static_cast<int64_t>(status.eta_seconds())))
                               : "-";
-  absl::StrAppendFormat(&text, "  loss %.4g  %.0f samples/s  ETA %s\n", status.loss(), status.samples_per_second(),
-                        eta);
+  absl::StrAppendFormat(&text, "  loss %.4g  %.0f samples/s  ETA %s", status.loss(), status.samples_per_second(), eta);
+  if (status.goodput() > 0) absl::StrAppendFormat(&text, "  goodput %.0f%%", 100 * status.goodput());
+  absl::StrAppend(&text, "\n");
   absl::StrAppendFormat(&text, "saved step %d  failures %d/%d  preemptions %d  losses %d  refused callers %d\n",
                         status.published_step(), status.failures(), status.failures_allowed(), status.preemptions(),
                         status.losses(), status.refused_callers());

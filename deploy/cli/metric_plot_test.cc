@@ -17,8 +17,8 @@ using Catch::Contains;
 TEST_CASE("metric plot: a curve stands between its least and its largest value, with gaps where there is none",
           "[cli]") {
   CHECK(Plot({0.0, 1.0, 2.0, std::nullopt, 3.0}, 2) ==
-        "         3  ▄█ █\n"
-        "         0 ▁▆██ █\n");
+        "         3   ▃ █\n"
+        "         0 ▁▆█ █\n");
   CHECK(Plot({5.0, 5.0}, 1) == "         5 ▅▅\n");
   CHECK(Plot({std::nullopt, std::nan("")}, 3) == "no values\n");
   CHECK_THAT(Plot({1.0, INFINITY, 2.0}, 1), Contains("▁ █"));

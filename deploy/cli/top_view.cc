@@ -177,6 +177,7 @@ std::string SecondRow(const JobState& state) {
   }
   absl::StrAppend(&row, "  failures ", status.failures(), "/", status.failures_allowed(), "  losses ", status.losses(),
                   "  preemptions ", status.preemptions());
+  if (status.goodput() > 0) absl::StrAppendFormat(&row, "  goodput %.0f%%", 100 * status.goodput());
   if (status.drained_size() > 0) absl::StrAppend(&row, "  drained ", status.drained_size());
   if (!status.storage_trouble().empty()) {
     absl::StrAppend(&row, "  storage: ", EscapeControls(status.storage_trouble()));

@@ -79,8 +79,9 @@ TEST_CASE("bad input: settings that do not change bits may change, and the job g
   CHECK(result.code == kExitDone);
   CHECK_THAT(result.output,
              Contains("from step 20") && Contains("train.duration: 20steps -> 30steps") && Contains("done at step 30"));
-  CHECK_THAT(result.output, Contains("{\"time\":\"") && Contains("\",\"level\":\"info\",\"role\":\"chief\""));
-  CHECK_THAT(Read(directory + "/logs/worker-0.log"), Contains("\",\"level\":\"info\",\"role\":\"worker-0\""));
+  CHECK_THAT(result.output, Contains("{\"time\":\"") && Contains("\",\"level\":\"info\",\"part\":\"chief\""));
+  CHECK_THAT(Read(directory + "/logs/worker-0.log"),
+             Contains("\",\"level\":\"info\",\"part\":\"worker\",\"worker\":\"worker-0\""));
   CHECK(Run({"checkpoint", "digest", directory, "--step", "20"}).output == Digest(FinishedJob()));
 }
 

@@ -143,7 +143,7 @@ TEST_CASE("directory: a chief whose addresses are removed says again where it is
   CHECK(addresses_of_runs() == 1);
 
   fs::remove(directory + "/chief/address");
-  for (const auto& entry : fs::directory_iterator(directory + "/logs")) fs::remove(entry.path());
+  for (const auto& entry : fs::directory_iterator(directory + "/logs")) fs::remove_all(entry.path());
   WaitUntil("both addresses are there",
             [&] { return fs::exists(directory + "/chief/address") && addresses_of_runs() == 1; });
 

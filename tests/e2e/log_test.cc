@@ -26,7 +26,7 @@ std::vector<json> Objects(const std::string& output) {
     objects.push_back(json::parse(line, nullptr, /*allow_exceptions=*/false));
     const json& object = objects.back();
     REQUIRE(object.is_object());
-    for (const char* field : {"time", "level", "part", "message"}) REQUIRE(object[field].is_string());
+    for (const char* field : {"time", "level", "part", "message"}) REQUIRE(object.value(field, json()).is_string());
   }
   return objects;
 }
@@ -42,7 +42,7 @@ TEST_CASE("log: with JSON every line of every process is an object, and says whe
   for (const json& object : Objects(run.output)) {
     const bool chief = object["part"] == "chief";
     CHECK((chief || object["part"] == "run"));
-    positioned = positioned || (chief && object.contains("generation") && object["step"].is_number_integer());
+    positioned = positioned || (chief && object.contains("generation") && object.contains("step"));
   }
   CHECK(positioned);
   for (const char* name : {"worker-0", "worker-1"}) {
@@ -50,20 +50,23 @@ TEST_CASE("log: with JSON every line of every process is an object, and says whe
     // From the first line on, which it writes before it knows the job.
     const std::vector<json> lines = Objects(Read(directory + "/logs/" + name + ".log"));
     REQUIRE(lines.size() > 1);
+    bool in_generation = false;
     for (const json& object : lines) {
       CHECK(object["part"] == "worker");
-      CHECK(object["worker"] == name);
+      CHECK(object.value("worker", "") == name);
+      in_generation = in_generation || object.contains("generation");
     }
-    CHECK(lines.back()["generation"].is_string());
+    CHECK(in_generation);
   }
 
   const std::vector<json> kept = Objects(Run({"logs", directory, "--json"}).output);
   REQUIRE(kept.size() > 3);
-  CHECK(kept.back()["event"] == "done");
-  CHECK(kept.back()["exit_code"] == 0);
-  const std::string about = Run({"logs", directory, "--worker", "worker-1"}).output;
-  CHECK_THAT(about, Contains("worker-1: its session ended") || Contains("worker-0"));
-  CHECK(Lines(about).size() < kept.size());
+  CHECK(kept.back().value("event", "") == "done");
+  CHECK(kept.back().value("exit_code", -1) == 0);
+  const std::vector<json> about = Objects(Run({"logs", directory, "--json", "--worker", "worker-1"}).output);
+  REQUIRE_FALSE(about.empty());
+  CHECK(about.size() < kept.size());
+  for (const json& object : about) CHECK_THAT(object.dump(), Contains("worker-1"));
 }
 
 TEST_CASE("log: what a chief said is there after it was killed, and why a job failed is its last line", "[e2e]") {
@@ -109,7 +112,7 @@ TEST_CASE("log: variables choose JSON before a job is read, and a wrong one is n
     const std::vector<json> lines = Objects(result.output);
     REQUIRE_FALSE(lines.empty());
     CHECK(lines.back()["level"] == "error");
-    CHECK(lines.back()["exit_code"] == result.code);
+    CHECK(lines.back().value("exit_code", -1) == result.code);
   }
   setenv("LOCKSTEP_LOG_FORMAT", "yaml", 1);
   const Result wrong = Run({"version"});

@@ -100,7 +100,8 @@ class Page:
         return answer['result'].get('value')
 
     def text(self, selector):
-        return self.value(f'document.querySelector({json.dumps(selector)})?.innerText')
+        """What can be read there: nothing where it is hidden."""
+        return self.value(f'(() => {{ const one = document.querySelector({json.dumps(selector)}); return one?.checkVisibility() ? one.innerText : null; }})()')
 
     def until(self, expression, limit=40):
         """Waits until the expression is true in the page."""

@@ -28,7 +28,7 @@ def running():
     job.entries.sort(key=lambda entry: entry['at_ms'])
     job.job['checkpoints'][-1]['best'] = True
     job.job.update(end_step=9000, published_step=4000, eta_seconds=461, term=2, generation='2.1')
-    job.job['goodput'] = {'stepping': 388.2, 'forming': 6.1, 'waiting': 31.0, 'stalled': 3.5, 'no_chief': 9.0, 'other': 2.4}
+    job.job['goodput'] = {'stepping': 388.2, 'forming': 6.1, 'waiting': 31.0, 'stalled': 3.5, 'no_chief': 9.0, 'finishing': 2.4}
     job.job['totals'].update(generations=10, joins=8, losses=2, preemptions=1, crashes=1, chief_starts=2, checkpoints=4, failures=1)
     for worker in job.job['workers']:
         worker['joins'] = 2

@@ -10,6 +10,7 @@ import json
 import math
 import os
 import random
+import sys
 import threading
 import time
 import urllib.parse
@@ -47,7 +48,7 @@ class Job:
             'live': True, 'job': name, 'directory': f'runs/{name}', 'term': 1, 'lineage': '9f31', 'phase': 'RUNNING',
             'step': steps, 'end_step': 2 * steps, 'published_step': steps // 1000 * 1000, 'samples_per_second': 12000.5,
             'eta_seconds': 0.1 * steps, 'global_batch': 128, 'epoch_samples': 60000, 'exit_code': 0,
-            'goodput': {'stepping': 0.088 * steps, 'forming': 0.4, 'waiting': 0.009 * steps, 'stalled': 0.5, 'no_chief': 2.0, 'other': 0.3},
+            'goodput': {'stepping': 0.088 * steps, 'forming': 0.4, 'waiting': 0.009 * steps, 'stalled': 0.5, 'no_chief': 2.0, 'finishing': 0.3},
             'totals': {'generations': 1, 'joins': workers, 'preemptions': 0, 'losses': 0, 'crashes': 0, 'digest_mismatches': 0,
                        'checkpoints': steps // 1000, 'saves_failed': 0, 'saves_skipped': 0, 'chief_starts': 1, 'failures': 0,
                        'failures_allowed': 5},
@@ -85,12 +86,12 @@ class Job:
             self.tell('gradient_norm', step, abs(1.2 + 0.3 * self.random.gauss(0, 1)) * (1 + 3 * math.exp(-step / 300)))
         if step % 50 == 0:
             self.tell('samples_per_second', step, 12000 + 250 * self.random.gauss(0, 1))
-            self.tell('cluster/workers', step, len([w for w in self.job['workers'] if w['state'] == 'member']))
-            for worker in self.job['workers'][:64]:
+            self.tell('cluster/workers', step, len([w for w in self.job['workers'] if w.get('state') == 'member']))
+            for worker in [one for one in self.job['workers'][:64] if 'step_ms' in one]:
                 self.tell(f'worker/{worker["name"]}/step_ms', step, worker['step_ms'] + 0.3 * self.random.gauss(0, 1))
         self.job.update(step=step, loss=value)
         for worker in self.job['workers']:
-            if worker['state'] == 'member':
+            if worker.get('state') == 'member':
                 worker['step'] = step
 
     def entry(self, step, kind, **fields):
@@ -164,6 +165,10 @@ class Server(http.server.ThreadingHTTPServer):
         self.jobs = jobs
         self.requests = []
         self.address = f'http://127.0.0.1:{self.server_address[1]}'
+
+    def handle_error(self, *request):
+        if not isinstance(sys.exc_info()[1], ConnectionError):  # a tab was closed
+            super().handle_error(*request)
 
     def start(self):
         threading.Thread(target=self.serve_forever, daemon=True).start()

@@ -93,6 +93,7 @@ class SimChief {
   void Perform(const chief::StepsAgreed& action);
   void Perform(const chief::EvaluationDone& action);
   void Perform(const chief::SampleTold&) {}
+  void Perform(const chief::ObservationTold&) {}
   void Perform(const chief::WorkerChanged& action);
   void Perform(const chief::WorkerCounters& action);
   void Perform(const chief::DrainDecided& action);

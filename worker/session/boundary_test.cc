@@ -179,5 +179,24 @@ TEST_CASE("boundary: the job ends where evaluations stopped improving", "[sessio
   CHECK(PlanBoundary(policy, {{60, 3}, ledger}, Word()).save == SnapshotCause::kDue);
 }
 
+TEST_CASE("boundary: a hook stops the job at its step, behind the evaluation that is due there", "[session][hooks]") {
+  TrainingPolicy policy = Policy();
+  policy.stops = {{.step = 33}, {.every = 50}};
+  ControlWord deaf = Word();
+  deaf.slots[1].hears_chief = false;
+
+  CHECK(PlanBoundary(policy, {{33, 0}}, deaf).save == SnapshotCause::kEnd);
+  CHECK(PlanBoundary(policy, {{50, 0}}, Word()).save == SnapshotCause::kEnd);
+  CHECK_FALSE(PlanBoundary(policy, {{34, 0}}, Word()).save.has_value());
+  policy.stop_after = 33;  // it was stopped there, and goes on
+  CHECK_FALSE(PlanBoundary(policy, {{33, 0}}, Word()).save.has_value());
+  CHECK(PlanBoundary(policy, {{50, 0}}, Word()).save == SnapshotCause::kEnd);
+
+  policy.stops = {{.on_evaluation = true}};
+  CHECK(PlanBoundary(policy, {{40, 2}}, Word()).evaluate);
+  CHECK(PlanBoundary(policy, {{40, 3}}, Word()).save == SnapshotCause::kEnd);
+  CHECK_FALSE(PlanBoundary(policy, {{41, 0}}, Word()).save.has_value());
+}
+
 }  // namespace
 }  // namespace lockstep::worker

@@ -262,6 +262,7 @@ void Engine::Do(const RunStep& action) {
   norm_ = result->norm.value_or(norm_);
   if (const absl::Status flipped = FlipForTest(action.step); !flipped.ok()) return Fail(action.generation, flipped);
   PublishStats();
+  if (result->applied) LookForHooks(action.generation, **communicator, action.step, /*evaluated=*/false);
   options_.post(StepFinished{action.generation, action.step,
                              result->applied ? StepOutcome::kApplied : StepOutcome::kNonFinite, std::move(result->word),
                              std::move(result->record), std::move(result->message)});
@@ -284,6 +285,7 @@ void Engine::Do(const RunSlice& action) {
   if (!communicator.ok()) return Fail(action.generation, communicator.status());
   const NowDoing evaluating("slice ", action.slice, " of the evaluation of step ", action.step, ", rank ",
                             (*communicator)->rank(), " of ", (*communicator)->size());
+  if (action.slice == 0) LookForHooks(action.generation, **communicator, action.step, /*evaluated=*/true);
   absl::StatusOr<SliceOutcome> outcome = replica_->runner().RunSlice(**communicator, static_cast<int64_t>(action.step),
                                                                      static_cast<int64_t>(action.slice), action.slot);
   if (!outcome.ok()) return Fail(action.generation, outcome.status());

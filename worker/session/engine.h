@@ -25,6 +25,7 @@
 #include "worker/collectives/sockets/peer_listener.h"
 #include "worker/collectives/sockets/socket_forming.h"
 #include "worker/device/device_choice.h"
+#include "worker/hooks/state_facts.h"
 #include "worker/session/actions.h"
 #include "worker/session/chief_client.h"
 #include "worker/session/data_roots.h"
@@ -111,6 +112,8 @@ class Engine {
   absl::Status FlipForTest(uint64_t step);
   void Do(const RunSlice& action);
   void WriteText(const WriteSample& action, uint64_t number);
+  // For hooks that look at the state after `step`, in rank 0. `evaluated`: it is about to be evaluated.
+  void LookForHooks(const Generation& generation, const Communicator& communicator, uint64_t step, bool evaluated);
   void Do(const StopComputing& action);
   void Do(const ComputeDigest& action);
   // False: memory does not suffice for a copy.
@@ -163,13 +166,15 @@ class Engine {
   const Options options_;
   Pulse pulse_;
   SnapshotStore snapshots_;
-  SnapshotStore kept_;          // copies of the state at audits
-  Replica* replica_ = nullptr;  // owned by the engine's thread: what shared_replica_ points to
-  std::string metagraph_;       // likewise: what the replica was made from
+  SnapshotStore kept_;            // copies of the state at audits
+  Replica* replica_ = nullptr;    // owned by the engine's thread: what shared_replica_ points to
+  std::string metagraph_;         // likewise: what the replica was made from
+  std::vector<StateHook> hooks_;  // likewise: of the job
   PeerSecurity peer_security_ = PeerSecurity::kEncryptedBeyondHost;  // likewise: of the job
   bool sync_voided_ = false;                    // likewise: a half-received state was overwritten in this generation
   std::atomic<uint64_t> samples_{0};            // asked for
   std::atomic<uint64_t> cancelled_samples_{0};  // of them, from the first on
+  std::atomic<bool> looking_{false};            // a copy of the state is being looked at for hooks
   std::atomic<uint64_t> retired_bytes_{0};      // moved by communicators that are gone
   absl::Duration checkpoint_time_;              // owned by the engine's thread
   int64_t steps_ = 0;                           // likewise

@@ -74,11 +74,13 @@ std::unique_ptr<Replica> Engine::MakeReplica(const std::string& metagraph, const
                                              ReplicaProblem& problem) {
   const NowDoing making("making the replica");
   ChiefClient& client = *options_.client;
+  JobSpec made_of;
   const auto fetch = [&]() -> absl::StatusOr<std::unique_ptr<Replica>> {
     LS_ASSIGN_OR_RETURN(const std::string yaml,
                         FetchPatiently([&](const auto& fence) { return client.FetchJob(fence); }));
     LS_ASSIGN_OR_RETURN(JobSpec job, ParseJob(yaml, "/job.yaml"));
     MoveData(options_.data_roots, job);
+    made_of = job;
     ApplyLogSettings(job);
     peer_security_ = PeerSecurityOf(job);
     LS_ASSIGN_OR_RETURN(const std::string graph,
@@ -95,6 +97,7 @@ std::unique_ptr<Replica> Engine::MakeReplica(const std::string& metagraph, const
     return nullptr;
   }
   if (*replica == nullptr) return nullptr;
+  hooks_ = StateHooksOf(made_of, (*replica)->state().layout(), (*replica)->train_samples());
   LS_LOG(info, "computes on ", (*replica)->device_reason());
   pulse_.Advance();
   absl::Status reserved = snapshots_.Reserve((*replica)->state(), kSnapshotBuffers);

@@ -130,6 +130,15 @@ struct TextWritten {
   LS_FIELDS(TextWritten, generation, step, text)
 };
 
+// What this replica observed for a hook while it was of `generation`: an Observed of protos/observation.proto.
+struct Observed {
+  Generation generation;
+  uint64_t step = 0;
+  std::string hook;
+  std::string content;
+  LS_FIELDS(Observed, generation, step, hook, content)
+};
+
 // Answer to StopComputing: no thread computes or communicates for this generation any more. If an update was running
 // it ran to its end, and its StepFinished came before this. `state_void`: as in CollectiveFailed.
 struct ComputingStopped {
@@ -192,10 +201,11 @@ struct InternalError {
   LS_FIELDS(InternalError, exit_code, message)
 };
 
-using Event = std::variant<Tick, ChiefConnected, ChiefDisconnected, BeatAnswered, CommandReceived, PlanFinished,
-                           Prepared, PreparationFailed, PeersTestedHere, CommunicatorFormed, StateSynced,
-                           CollectiveFailed, StepFinished, SliceFinished, TextWritten, ComputingStopped, DigestComputed,
-                           KeptTakenUp, SnapshotDone, ShareUploaded, ShareUploadFailed, TermSignal, InternalError>;
+using Event =
+    std::variant<Tick, ChiefConnected, ChiefDisconnected, BeatAnswered, CommandReceived, PlanFinished, Prepared,
+                 PreparationFailed, PeersTestedHere, CommunicatorFormed, StateSynced, CollectiveFailed, StepFinished,
+                 SliceFinished, TextWritten, ComputingStopped, DigestComputed, KeptTakenUp, SnapshotDone, ShareUploaded,
+                 ShareUploadFailed, TermSignal, InternalError, Observed>;
 
 }  // namespace lockstep::worker
 

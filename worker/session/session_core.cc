@@ -49,6 +49,9 @@ std::vector<Action> SessionCore::Step(absl::Time now, const Event& event) {
         if constexpr (std::is_same_v<T, TextWritten>) {
           if (e.generation == generation_) Tell(TextSample{lineage_, e.step, e.text});
         }
+        if constexpr (std::is_same_v<T, Observed>) {
+          if (e.generation == generation_) Tell(Observation{lineage_, e.step, e.hook, e.content});
+        }
         if constexpr (std::is_same_v<T, ComputingStopped>) OnComputingStopped(e);
         if constexpr (std::is_same_v<T, DigestComputed>) OnDigestComputed(e);
         if constexpr (std::is_same_v<T, KeptTakenUp>) OnKeptTakenUp(e);

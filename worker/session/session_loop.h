@@ -84,6 +84,9 @@ class SessionLoop {
     engine_.Perform(action);
   }
 
+  // What was measured so far. Thread-safe.
+  std::vector<NamedValue> Statistics() const;
+
   // For Status, and where the log was told that the job stands.
   struct Shown {
     std::string name;

@@ -87,6 +87,7 @@ class Replica {
   // The kernel plan with the recorded probe, and its hash.
   const std::string& kernel_plan() const { return kernel_plan_; }
   const std::string& plan_hash() const { return plan_hash_; }
+  int64_t train_samples() const { return train_->num_samples(); }
   // Over the job's training data; that of evaluations is checked against the job's own hash.
   const std::string& data_digest() const { return data_digest_; }
   // On which a digest of the state may be made while nothing else computes: the job's, which are few where a GPU does

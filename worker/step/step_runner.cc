@@ -174,6 +174,7 @@ absl::StatusOr<StepResult> StepRunner::RunStep(Communicator& communicator, int64
       result.applied = false;
       return result;
     case NanAction::kSkip:
+      result.record.skipped = true;
       break;
     case NanAction::kApply:
       if (const absl::Status updated = Update(step, word, denominator); !updated.ok()) {

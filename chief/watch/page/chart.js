@@ -22,6 +22,7 @@ export class Chart {
   #graph;
   #drawn = {};     // what the graph was made with
   #rows = [];
+  #xs = null;      // of the rows, once they are asked for
   #hovered = null;
 
   // spec: {id, title, unit, names(): […], wide, bars: one series with its low and high, points: each is marked, steps}
@@ -58,6 +59,7 @@ export class Chart {
       this.plot.setAttribute('aria-label', `${this.spec.title}: no values yet`);
       return;
     }
+    this.#xs = null;
     this.#rows = this.spec.bars ? rowsWithBars(series[0]) : rowsOfMany(series);
     this.#draw(names);
     this.#say(names, series);
@@ -93,9 +95,17 @@ export class Chart {
       setText(this.readout, this.last);
       return;
     }
-    const row = nearest(this.#rows, x);
+    const row = this.#nearest(x);
     if (this.#graph.getSelection() !== row) this.#graph.setSelection(row);
     setText(this.readout, this.#valuesAt(row));
+  }
+
+  #nearest(x) {
+    const xs = (this.#xs ??= this.#rows.map((row) => Number(row[0])));
+    const after = firstFrom(xs, x);
+    if (after === 0) return 0;
+    if (after === xs.length) return xs.length - 1;
+    return x - xs[after - 1] < xs[after] - x ? after - 1 : after;
   }
 
   #valuesAt(row) {
@@ -191,7 +201,7 @@ export class Chart {
     if (this.#graph === undefined || event.ctrlKey || event.altKey || event.metaKey) return;
     const last = this.#rows.length - 1;
     const by = event.shiftKey ? 10 : 1;
-    const here = this.#hovered === null ? last + 1 : nearest(this.#rows, this.#hovered);
+    const here = this.#hovered === null ? last + 1 : this.#nearest(this.#hovered);
     const go = { ArrowLeft: here - by, ArrowRight: here + by, Home: 0, End: last }[event.key];
     if (go !== undefined) {
       this.charts.point(Number(this.#rows[Math.min(last, Math.max(0, go))][0]), this);
@@ -259,12 +269,4 @@ function rowsOfMany(all) {
 function present(row, logscale) {
   const fit = (y) => (y === null || (logscale && y <= 0) ? NaN : y);
   return row.map((column, i) => (i > 0 && Array.isArray(column) ? column.map(fit) : column));
-}
-
-function nearest(rows, x) {
-  const xs = rows.map((row) => Number(row[0]));
-  const after = firstFrom(xs, x);
-  if (after === 0) return 0;
-  if (after === xs.length) return xs.length - 1;
-  return x - xs[after - 1] < xs[after] - x ? after - 1 : after;
 }

@@ -34,8 +34,8 @@ const kParts = [
   ['waiting', 'waiting for workers'],
   ['forming', 'forming generations'],
   ['stalled', 'stalled'],
+  ['finishing', 'saving at the end'],
   ['no_chief', 'no chief'],
-  ['other', 'other'],
 ];
 
 const kTotals = [
@@ -87,7 +87,7 @@ function showProgress(job, words) {
   setText(byId('eta'), [share === undefined ? '' : percent(share, 1), left].filter(Boolean).join(' · '));
   const facts = [words];
   if (job.waiting_for) facts.push(job.waiting_for);
-  if (job.generation) facts.push(`generation ${job.generation}`);
+  if (job.generation && job.generation !== '0.0') facts.push(`generation ${job.generation}`);
   if (job.term !== undefined) facts.push(`term ${count(job.term)}`);
   setText(byId('doing'), facts.filter(Boolean).join(' · '));
   document.title = `${share === undefined ? `step ${count(job.step)}` : percent(share)} ${job.job ?? ''} ${job.phase === 'RUNNING' ? '' : `(${job.phase})`} – Lockstep`.replace(/ +/g, ' ');
@@ -101,7 +101,7 @@ function showTiles(job) {
   const evaluation = job.evaluation;
   const metric = evaluation?.metric || Object.keys(evaluation?.values ?? {})[0];
   const tiles = [
-    ['loss', 'Loss', number(job.loss), job.loss === null ? 'not finite: training has diverged' : 'of the newest step', job.loss === null ? 'bad' : ''],
+    ['loss', 'Loss', number(job.loss), job.loss === null ? 'not finite: training has diverged' : job.loss === undefined ? '' : 'of the newest step', job.loss === null ? 'bad' : ''],
     ['speed', 'Samples per second', number(job.samples_per_second), job.global_batch === undefined ? '' : `${count(job.global_batch)} samples a step`],
     ['workers', 'Workers', count(members), [others > 0 ? `${count(others)} more connected` : '', gone > 0 ? `${count(gone)} gone` : ''].filter(Boolean).join(', ') || 'take part'],
     ['evaluation', metric === undefined ? 'Evaluation' : `Evaluation: ${metric}`, metric === undefined ? '–' : number(evaluation.values?.[metric]),

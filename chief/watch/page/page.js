@@ -20,7 +20,7 @@ const logs = new Logs();
 let job = null;
 let answered = null;      // when the last answer came, by this browser's clock
 let silentSince = null;
-let refused = 0;          // the status, when the server refuses
+let refusal = null;       // {status, why}, when the server answers without the job
 let nextTry = 0;
 
 const every = (kind) => () => kOften[kind][job !== null && hasEnded(job) ? 1 : 0];
@@ -41,7 +41,7 @@ function poll(kind, path, shown) {
 function failed(kind, error, pause) {
   if (kind !== 'job') return;
   silentSince ??= answered ?? Date.now();
-  refused = error.status ?? 0;
+  refusal = error.status ? error : null;
   nextTry = Date.now() + pause;
   showConnection();
 }
@@ -53,7 +53,7 @@ polls.job = poll('job', () => 'api/job', (answer) => {
   job = answer;
   answered = Date.now();
   silentSince = null;
-  refused = 0;
+  refusal = null;
   showOverview(job);
   workers.set(job);
   showCheckpoints(job);
@@ -84,9 +84,9 @@ function showConnection() {
 }
 
 function silence() {
-  if (refused === 401 || refused === 403) return 'The server does not let this page in: its token is missing or has changed. Open the link with ?token=… again.';
+  if (refusal?.status === 401 || refusal?.status === 403) return 'The server does not let this page in: its token is missing or has changed. Open the link with ?token=… again.';
   const wait = Math.max(0, Math.ceil((nextTry - Date.now()) / 1000));
-  const said = refused > 0 ? ` (it answered ${refused})` : '';
+  const said = refusal === null ? '' : ` (the answer is ${refusal.status}${refusal.why ? `: ${refusal.why}` : ''})`;
   return `The chief does not answer since ${clock(silentSince)}${said}, for ${duration((Date.now() - silentSince) / 1000)}. ` +
     `What is shown is as of then. Trying again ${wait > 0 ? `in ${wait} s` : 'now'}. If the job has ended, lockstep view DIR shows it.`;
 }

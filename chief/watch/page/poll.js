@@ -5,15 +5,16 @@ const kLongestPause = 15000;
 const kTimeLimit = 30000;
 
 export class HttpError extends Error {
-  constructor(status) {
+  constructor(status, why) {
     super(`the answer was ${status}`);
     this.status = status;
+    this.why = why;
   }
 }
 
 export async function ask(path) {
   const answer = await fetch(path, { signal: AbortSignal.timeout(kTimeLimit), cache: 'no-cache' });
-  if (!answer.ok) throw new HttpError(answer.status);
+  if (!answer.ok) throw new HttpError(answer.status, await answer.json().then((body) => body.error, () => undefined));
   return answer.json();
 }
 

@@ -2,18 +2,20 @@
 import { byId, copyText, keyed, make, setText, show } from './dom.js';
 import { ago, bytes, clock, count, number } from './format.js';
 
+const kMarks = { damage: '✕ damaged', best: '★ best', pinned: '⚲ pinned' };
+
 export function showCheckpoints(job) {
   const checkpoints = [...(job.checkpoints ?? [])].sort((a, b) => b.step - a.step);
   setText(byId('checkpoints-count'), checkpoints.length > 0 ? count(checkpoints.length) : '');
   show(byId('checkpoints-empty'), checkpoints.length === 0);
   show(byId('checkpoints-table'), checkpoints.length > 0);
   keyed(byId('checkpoints-table').tBodies[0], checkpoints, (one) => `${one.step} ${one.path}`, checkpointRow, (tr, one) => {
-    const values = Object.entries(one.evaluation ?? {}).map(([name, value]) => `${name} ${number(value)}`).join(', ');
+    const values = Object.entries(one.evaluation ?? {}).map(([name, value]) => `${name === 'value' ? job.evaluation?.metric ?? name : name} ${number(value)}`).join(', ');
     const when = one.at_ms > 0 ? ago(one.at_ms, job.now_ms) : '–';
     [count(one.step), when, bytes(one.bytes), values || '–'].forEach((text, i) => setText(tr.cells[i], text));
     tr.cells[1].title = one.at_ms > 0 ? clock(one.at_ms, 0) : '';
-    const marks = [one.best ? 'best' : '', one.pinned ? 'pinned' : ''].filter(Boolean);
-    keyed(tr.cells[4], marks, (mark) => mark, (mark) => make('span', { class: `badge ${mark}` }, mark === 'best' ? '★ best' : '⚲ pinned'), () => {});
+    const marks = Object.keys(kMarks).filter((mark) => one[mark]);
+    keyed(tr.cells[4], marks, (mark) => mark, (mark) => make('span', { class: `badge ${mark}`, title: mark === 'damage' ? one.damage : undefined }, kMarks[mark]), () => {});
   });
 }
 

@@ -11,9 +11,21 @@ const address = (name) => `api/series/${name.split('/').map(encodeURIComponent).
 async function fetchSeries(name, from, to) {
   const limits = [['points', kPoints], ['from', from], ['to', to]].filter(([, value]) => value !== undefined);
   const answer = await ask(`${address(name)}?${limits.map(([key, value]) => `${key}=${value}`).join('&')}`);
+  answer.joined = answer.low !== undefined;  // stretches of several values are points
   answer.low ??= answer.value.slice();
   answer.high ??= answer.value.slice();
   return answer;
+}
+
+const kFields = ['step', 'at_ms', 'value', 'low', 'high'];
+
+// In full. The last stretch is told apart, so that the last value is that of the last step and no mean.
+async function fetchFull(name) {
+  const full = await fetchSeries(name);
+  if (!full.joined || full.step.length < 2) return full;
+  const last = await fetchSeries(name, full.step.at(-2) + 1);
+  if (last.step.length > 0) for (const field of kFields) full[field].splice(-1, 1, ...last[field]);
+  return full;
 }
 
 export class SeriesStore {
@@ -77,10 +89,10 @@ export class SeriesStore {
     if (points === kept.fullPoints) return false;
     const { full } = kept;
     if (full === undefined || points < kept.fullPoints || kept.fullPoints < 0 || full.step.length > kMostPoints) {
-      kept.full = await fetchSeries(name);
+      kept.full = await fetchFull(name);
     } else {
       const more = await fetchSeries(name, (full.step.at(-1) ?? -1) + 1);
-      for (const field of ['step', 'at_ms', 'value', 'low', 'high']) full[field].push(...more[field]);
+      for (const field of kFields) full[field].push(...more[field]);
     }
     kept.fullPoints = points;
     return true;

@@ -23,8 +23,10 @@ const kColumns = [
   { key: 'device', title: 'Device', value: (w) => w.device ?? '', show: (w) => text(w.device) },
 ];
 
+const isGone = (worker) => worker.state === 'gone' || (worker.state === undefined && !worker.connected);
+
 function stateOf(worker) {
-  if (!worker.connected && worker.state === undefined) return 'gone';
+  if (isGone(worker)) return 'gone';
   return worker.straggler ? `${worker.state ?? 'connected'}, straggler` : worker.state ?? 'connected';
 }
 
@@ -107,7 +109,7 @@ export class Workers {
   }
 
   #update(tr, worker, plotted) {
-    const classes = [worker.connected === false ? 'gone' : '', worker.straggler ? 'slow' : ''].filter(Boolean).join(' ');
+    const classes = [isGone(worker) ? 'gone' : '', worker.straggler ? 'slow' : ''].filter(Boolean).join(' ');
     if (tr.className !== classes) tr.className = classes;
     kColumns.forEach((column, i) => {
       const cell = tr.cells[i];
@@ -117,7 +119,7 @@ export class Workers {
         return;
       }
       const shares = [worker.compute_share, worker.all_reduce_share, worker.data_share];
-      const known = worker.compute_share !== undefined;
+      const known = shares.some((share) => share > 0);
       shares.forEach((share, part) => (cell.firstChild.children[part].style.width = `${100 * Math.min(1, Math.max(0, share ?? 0))}%`));
       show(cell.firstChild, known);
       setText(cell.lastChild, known ? shares.map((share) => Math.round(100 * (share ?? 0))).join(' · ') : '–');

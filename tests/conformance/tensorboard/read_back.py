@@ -87,7 +87,20 @@ def check_accumulator(directory, steps):
     check_graph(accumulator.Graph())
     for tag in tags["tensors"]:
         for event in accumulator.Tensors(tag):
+            if not event.tensor_proto.string_val:
+                continue  # a histogram
             print(f"    {tag} at step {event.step}: {event.tensor_proto.string_val[0].decode()!r:.160}")
+
+
+def check_histograms(histograms):
+    """`histograms`: (step, [(left, right, count)]) by tag, as a reader gives them."""
+    for tag, points in sorted(histograms.items()):
+        for step, buckets in points:
+            expect(buckets, f"{tag} at step {step} has buckets")
+            expect(all(a[1] < b[1] for a, b in zip(buckets, buckets[1:])), f"{tag} at step {step}: buckets rise")
+        step, buckets = points[-1]
+        print(f"    histogram {tag}: {len(points)}, the last at step {step}: {sum(b[2] for b in buckets):.0f} values "
+              f"from {buckets[0][0]:.4g} to {buckets[-1][1]:.4g}")
 
 
 class Server:
@@ -136,6 +149,9 @@ def check_server(directory, steps, fast):
         for tag in json.loads(server.get("plugin/text/tags"))[run]:
             texts = json.loads(server.get("plugin/text/text", run=run, tag=tag))
             print(f"    text {tag}: {len(texts)}, the last at step {texts[-1]['step']}: {texts[-1]['text']!r:.120}")
+        check_histograms({tag: [(step, buckets) for _, step, buckets
+                                in json.loads(server.get("plugin/histograms/histograms", run=run, tag=tag))]
+                          for tag in json.loads(server.get("plugin/histograms/tags")).get(run, {})})
     finally:
         server.close()
 

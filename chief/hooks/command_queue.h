@@ -1,0 +1,76 @@
+// The commands of a job's hooks, on a thread per hook: one after another, with few that wait. Whoever gives one never
+// waits.
+//
+//   1 takes commands ──Close──▶ 2 ending: those that wait are dropped, but `at_end`; others that run have a moment
+//     ──all ended, or Cancel──▶ 3 idle
+//
+// Threading: thread-safe. The destructor cancels what runs and joins.
+#ifndef LOCKSTEP_CHIEF_HOOKS_COMMAND_QUEUE_H_
+#define LOCKSTEP_CHIEF_HOOKS_COMMAND_QUEUE_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/time/time.h"
+#include "chief/hooks/command.h"
+#include "common/sync/mutex.h"
+#include "common/sync/queue.h"
+
+namespace lockstep::chief {
+
+struct HookCommand {
+  std::string hook;
+  int64_t step = 0;
+  bool at_end = false;  // of the job's end: it has its whole time
+  Command command;
+};
+
+class CommandQueue {
+ public:
+  static constexpr size_t kMostWaiting = 16;  // of a hook
+  // What a command that runs when the job ends still has.
+  static constexpr absl::Duration kAtEnd = absl::Seconds(5);
+
+  // `ended` is called on the hook's thread, which goes on when it returns.
+  using Ended = std::function<void(const HookCommand&, const CommandEnd&)>;
+  explicit CommandQueue(Ended ended) : ended_(std::move(ended)) {}
+  ~CommandQueue();
+
+  // False: too many wait, or it is closed. The command is dropped.
+  bool Start(HookCommand command);
+  void Close();
+  // Ends what runs, and drops what waits.
+  void Cancel();
+  // Whether nothing runs or waits.
+  bool idle() const { return pending_ == 0; }
+
+ private:
+  static constexpr int64_t kOpen = std::numeric_limits<int64_t>::max();
+
+  struct Lane {
+    BoundedQueue<HookCommand> waiting{kMostWaiting};
+    std::thread thread;
+  };
+
+  void Work(Lane& lane);
+  void RunOne(const HookCommand& command);
+  bool MustEnd(bool at_end) const;
+
+  const Ended ended_;
+  std::atomic<int> pending_{0};
+  std::atomic<int64_t> closed_at_{kOpen};  // by SteadyNow, in nanoseconds
+  std::atomic<bool> cancelled_{false};
+  Mutex mutex_;
+  std::map<std::string, std::unique_ptr<Lane>> lanes_ GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_HOOKS_COMMAND_QUEUE_H_

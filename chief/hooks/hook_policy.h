@@ -1,0 +1,82 @@
+// Decides which hooks of a job fire (docs/hooks.md). No I/O and no clock inside: time is an argument, of a monotonic
+// clock.
+//
+// Invariants
+//   * A hook fires at most once for a step, also after training went back to an earlier one, and after another chief
+//     went on from these marks.
+//   * Which steps a hook with `step`, with `every` in training, or with `on: evaluation` fires for follows from the job
+//     alone, whoever trains it.
+// Threading: thread-compatible.
+#ifndef LOCKSTEP_CHIEF_HOOKS_HOOK_POLICY_H_
+#define LOCKSTEP_CHIEF_HOOKS_HOOK_POLICY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/job/job.h"
+#include "protos/stats.pb.h"
+
+namespace lockstep::chief {
+
+enum class HookEvent : uint8_t { kStep = 0, kTime, kNan, kEvaluation, kCheckpoint, kEnd };
+// "step", "time", "nan", ...: as commands read it.
+absl::string_view HookEventName(HookEvent event);
+
+// When one hook fires.
+struct HookRule {
+  HookEvent event = HookEvent::kStep;
+  int64_t step = 0;       // kStep: at this one
+  int64_t every = 0;      // kStep: at each multiple
+  absl::Duration period;  // kTime
+};
+// In the order of the job. `epoch_samples`: of its training set.
+std::vector<HookRule> HookRulesOf(const JobSpec& job, int64_t epoch_samples);
+
+struct Firing {
+  size_t hook = 0;  // its place in the job
+  HookEvent event = HookEvent::kStep;
+  int64_t step = 0;
+  friend bool operator==(const Firing&, const Firing&) = default;
+};
+
+class HookPolicy {
+ public:
+  // Of one hook at once: a chief that hears of a thousand steps tells of the newest.
+  static constexpr int64_t kMostAtOnce = 64;
+
+  // `marks`: those of the chief before.
+  HookPolicy(std::vector<HookRule> rules, HookMarks marks);
+
+  // Steps up to `step` are agreed.
+  std::vector<Firing> Agreed(absl::Time now, int64_t step);
+  // The loss or a gradient of `step` is not finite.
+  std::vector<Firing> NotFinite(int64_t step);
+  // The evaluation of `step` is complete.
+  std::vector<Firing> Evaluated(int64_t step);
+  // The checkpoint of `step` is published.
+  std::vector<Firing> Published(int64_t step);
+  // The job ends.
+  std::vector<Firing> Ended(int64_t step) const { return All(HookEvent::kEnd, step); }
+
+  // What fired so far, for the next chief.
+  const HookMarks& marks() const { return marks_; }
+  // Firings that were left out, all in all: more than kMostAtOnce.
+  int64_t left_out() const { return left_out_; }
+
+ private:
+  std::vector<Firing> All(HookEvent event, int64_t step) const;
+  void AtSteps(size_t hook, int64_t after, int64_t upto, std::vector<Firing>& out);
+
+  const std::vector<HookRule> rules_;
+  std::vector<absl::Time> fired_;  // by hook: kTime only
+  HookMarks marks_;
+  int64_t left_out_ = 0;
+};
+
+}  // namespace lockstep::chief
+
+#endif  // LOCKSTEP_CHIEF_HOOKS_HOOK_POLICY_H_

@@ -1,0 +1,130 @@
+// What the loop does for the hooks of a job: shows them what happens, and serves what they ask for.
+#include <cmath>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "chief/events/tensor_events.h"
+#include "chief/server/chief_loop.h"
+#include "common/checkpoint_format/naming.h"
+#include "common/log/log.h"
+#include "common/status/exit_code.h"
+
+namespace lockstep::chief {
+namespace {
+
+// What fired is stored so soon, so that a chief that is killed later does not repeat it.
+constexpr absl::Duration kMarksWithin = absl::Milliseconds(200);
+constexpr size_t kMostObservations = 256;
+constexpr absl::Duration kLookEvery = absl::Milliseconds(20);
+
+}  // namespace
+
+std::unique_ptr<HookDesk> ChiefLoop::MakeHooks() {
+  HookDesk::Options desk;
+  desk.job = options_.setup->job;
+  desk.epoch_samples = options_.setup->facts.train_samples;
+  desk.marks = stats_.job().hooks();
+  desk.facts = [this] { return FactsForHooks(); };
+  desk.keep_output = [store = options_.store](const std::string& name, const std::string& text) {
+    const absl::Status kept = store->WriteHookOutput(name, text);
+    if (!kept.ok()) return std::string();
+    return store->Describe(absl::StrCat(layout::kHookLogs, "/", name, ".txt"));
+  };
+  return std::make_unique<HookDesk>(std::move(desk));
+}
+
+void ChiefLoop::ShowHooks(const Event& event) {
+  const auto* const message = std::get_if<FromWorker>(&event);
+  if (message == nullptr) return;
+  const auto* const error = std::get_if<ErrorReport>(&message->message);
+  // A worker reports so of a step whose gradient is not finite, with the step before it.
+  if (error != nullptr && error->exit_code == kExitBadData) hooks_->NotFinite(static_cast<int64_t>(error->step) + 1);
+}
+
+void ChiefLoop::ShowHooks(absl::Time now, const StepsAgreed& action) {
+  for (const StepRecord& record : action.records) {
+    if (record.skipped || !std::isfinite(record.loss)) hooks_->NotFinite(static_cast<int64_t>(record.step));
+  }
+  hooks_->Agreed(now, static_cast<int64_t>(action.step));
+  TellObservations();
+}
+
+void ChiefLoop::ServeHooks(absl::Time now) {
+  if (const std::string hook = hooks_->TakeStop(); !hook.empty() && !exit_.has_value()) {
+    Step(StopRequested{absl::StrCat("hook ", hook), kExitDone});
+  }
+  if (hooks_->TakeNews()) next_stats_ = std::min(next_stats_, now + kMarksWithin);
+}
+
+HookFacts ChiefLoop::FactsForHooks() {
+  const CoordinatorView view = core_.View();
+  HookFacts facts;
+  facts.now = absl::Now();
+  facts.job = options_.config.policy.job;
+  facts.directory = options_.store->Describe("");
+  facts.agreed_step = static_cast<int64_t>(view.agreed_step);
+  if (told_step_ > 0) facts.loss = progress_.loss();
+  const EvaluationBoard& board = progress_.board();
+  facts.evaluation_step = static_cast<int64_t>(board.step());
+  for (const NamedValue& value : board.metrics()) facts.evaluation.emplace_back(value.name, value.value);
+  facts.checkpoint = last_checkpoint_;
+  facts.checkpoint_step = static_cast<int64_t>(view.published_step);
+  if (exit_.has_value()) {
+    facts.exit_code = exit_->code;
+    facts.reason = exit_->reason;
+  }
+  return facts;
+}
+
+HookMarks ChiefLoop::MarksAtEnd() {
+  HookMarks marks = hooks_->marks();
+  if (exit_->code == kExitDone || exit_->code == kExitPreempted) {
+    marks.set_ended(static_cast<int64_t>(core_.View().published_step));
+  }
+  return marks;
+}
+
+bool ChiefLoop::IsStopped() {
+  return stop_asked_ || StopsAt(options_.config.policy.training, core_.View().published_step);
+}
+
+void ChiefLoop::FinishHooks() {
+  const int code = exit_->code;
+  if (code == kExitFenced) hooks_->Cancel();  // they are the other chief's now
+  // A job that a signal interrupts goes on.
+  const bool ends = code != kExitFenced && code != kExitPreempted;
+  ends ? hooks_->Ended(static_cast<int64_t>(core_.View().agreed_step)) : hooks_->Close();
+  stop_posted_ = false;
+  while (!hooks_->idle()) {
+    if (stop_posted_) hooks_->Cancel();
+    absl::SleepFor(kLookEvery);
+  }
+}
+
+void ChiefLoop::Perform(const ObservationTold& action) {
+  if (observations_.size() >= kMostObservations) observations_.pop_front();
+  observations_.push_back(action);
+  TellObservations();
+}
+
+void ChiefLoop::TellObservations() {
+  const auto is_early = [this](const ObservationTold& told) { return static_cast<int64_t>(told.step) > told_step_; };
+  while (!observations_.empty() && !is_early(observations_.front())) {
+    const ObservationTold told = std::move(observations_.front());
+    observations_.pop_front();
+    StateFacts facts;
+    if (!facts.ParseFromString(told.content)) continue;
+    const auto step = static_cast<int64_t>(told.step);
+    if (const Scalars values = StatisticsOf(facts); !values.empty()) events_.Measured(absl::Now(), step, values);
+    if (const Histograms histograms = HistogramsOf(facts); !histograms.empty()) {
+      events_.Counted(absl::Now(), step, histograms);
+    }
+    for (const std::string& line : StatisticsLines(facts))
+      LS_LOG(info, "hook ", told.hook, " of step ", step, ": ", line);
+  }
+}
+
+}  // namespace lockstep::chief
