@@ -112,6 +112,8 @@ test_skypilot() {
   dir=s3://lockstep-test/alone
   sed -e 's/workers: "1:4"/workers: "2:4"\n  wait_for_min: 3s/' "$work/job.yaml" >"$work/sky/0/job.yaml"
   run_nodes "$net.1"
+  verify "skypilot: too few workers end with 75; the first life has saved step 0" ends_with 75 "${started[0]}"
+  run_nodes "$net.1"
   verify "skypilot: a life that saved nothing is not tried again" ends_with 1 "${started[0]}"
   kill_all
 }
