@@ -42,7 +42,7 @@ void CommandQueue::Cancel() { cancelled_ = true; }
 bool CommandQueue::MustEnd(bool at_end) const {
   if (cancelled_) return true;
   const int64_t closed_at = closed_at_;
-  return closed_at != kOpen && !at_end && SteadyNow() >= absl::FromUnixNanos(closed_at) + kAtEnd;
+  return closed_at != kOpen && !at_end && SteadyNow() >= absl::FromUnixNanos(closed_at) + at_end_;
 }
 
 void CommandQueue::Work(Lane& lane) {
@@ -52,7 +52,7 @@ void CommandQueue::Work(Lane& lane) {
   sigaddset(&pipe, SIGPIPE);
   pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
   while (std::optional<HookCommand> command = lane.waiting.Pop()) {
-    if (!cancelled_ && (closed_at_ == kOpen || command->at_end)) RunOne(*command);
+    if (!MustEnd(command->at_end)) RunOne(*command);
     --pending_;
   }
 }

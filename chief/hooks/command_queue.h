@@ -1,7 +1,7 @@
 // The commands of a job's hooks, on a thread per hook: one after another, with few that wait. Whoever gives one never
 // waits.
 //
-//   1 takes commands ──Close──▶ 2 ending: those that wait are dropped, but `at_end`; others that run have a moment
+//   1 takes commands ──Close──▶ 2 ending: those that run or wait have a moment, those of the job's end their whole time
 //     ──all ended, or Cancel──▶ 3 idle
 //
 // Threading: thread-safe. The destructor cancels what runs and joins.
@@ -35,12 +35,12 @@ struct HookCommand {
 class CommandQueue {
  public:
   static constexpr size_t kMostWaiting = 16;  // of a hook
-  // What a command that runs when the job ends still has.
+  // What commands that run or wait when the job ends have in all.
   static constexpr absl::Duration kAtEnd = absl::Seconds(5);
 
   // `ended` is called on the hook's thread, which goes on when it returns.
   using Ended = std::function<void(const HookCommand&, const CommandEnd&)>;
-  explicit CommandQueue(Ended ended) : ended_(std::move(ended)) {}
+  explicit CommandQueue(Ended ended, absl::Duration at_end = kAtEnd) : ended_(std::move(ended)), at_end_(at_end) {}
   ~CommandQueue();
 
   // False: too many wait, or it is closed. The command is dropped.
@@ -64,6 +64,7 @@ class CommandQueue {
   bool MustEnd(bool at_end) const;
 
   const Ended ended_;
+  const absl::Duration at_end_;
   std::atomic<int> pending_{0};
   std::atomic<int64_t> closed_at_{kOpen};  // by SteadyNow, in nanoseconds
   std::atomic<bool> cancelled_{false};

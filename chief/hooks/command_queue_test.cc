@@ -71,23 +71,35 @@ TEST_CASE("command queue: who gives too many is told at once", "[hooks]") {
   for (const std::string& line : record.All()) CHECK_THAT(line, !Catch::Contains("slow 5"));
 }
 
-TEST_CASE("command queue: at the end what waits is dropped, but for the commands of the end", "[hooks]") {
+TEST_CASE("command queue: at the end what waits still runs", "[hooks]") {
   Record record;
-  CommandQueue queue(record.Writer());
-  const std::string fifo = absl::StrCat(std::getenv("TEST_TMPDIR"), "/gate");
-  REQUIRE(system(absl::StrCat("rm -f ", fifo, "; mkfifo ", fifo).c_str()) == 0);
-  CHECK(queue.Start(Make("steps", 1, absl::StrCat("echo running > ", fifo, "; true"))));
+  CommandQueue queue(record.Writer(), /*at_end=*/absl::Minutes(10));
+  for (int step = 0; step < 3; ++step) CHECK(queue.Start(Make("steps", step, "true")));
+
+  queue.Close();
+  WaitUntilIdle(queue);
+
+  CHECK(record.All().size() == 3);
+}
+
+TEST_CASE("command queue: when the moment at the end is over, commands of the end alone go on", "[hooks]") {
+  Record record;
+  CommandQueue queue(record.Writer(), /*at_end=*/absl::ZeroDuration());
+  const std::string begun = absl::StrCat(std::getenv("TEST_TMPDIR"), "/begun");
+  REQUIRE(system(absl::StrCat("rm -f ", begun, "; mkfifo ", begun).c_str()) == 0);
+  CHECK(queue.Start(Make("steps", 1, absl::StrCat("echo > ", begun, "; sleep 1000"))));
   CHECK(queue.Start(Make("steps", 2, "true")));
   CHECK(queue.Start(Make("end", 2, "true", /*at_end=*/true)));
+  REQUIRE(system(absl::StrCat("cat ", begun, " > /dev/null").c_str()) == 0);  // it runs
 
   queue.Close();
   CHECK_FALSE(queue.Start(Make("end", 3, "true", true)));
-  CHECK(system(absl::StrCat("timeout 60 cat ", fifo, " > /dev/null").c_str()) == 0);
   WaitUntilIdle(queue);
 
   std::set<std::string> all;
   for (const std::string& line : record.All()) all.insert(line);
   CHECK(all.count("end 2 exit code 0") == 1);
+  CHECK(all.count("steps 1 signal 15 (Terminated), because the job ends") == 1);
   CHECK(all.count("steps 2 exit code 0") == 0);
 }
 

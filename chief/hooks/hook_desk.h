@@ -39,7 +39,7 @@ class HookDesk {
   void NotFinite(int64_t step) { Fire(policy_.NotFinite(step)); }
   void Evaluated(int64_t step) { Fire(policy_.Evaluated(step)); }
   void Published(int64_t step) { Fire(policy_.Published(step)); }
-  // The job ends: nothing but commands of this fires any more, and those that run have a moment.
+  // The job ends: nothing but commands of this fires any more, and those before have a moment.
   void Ended(int64_t step);
   // This chief ends, but not the job: nothing fires any more, and commands that run have a moment.
   void Close() { commands_.Close(); }

@@ -88,7 +88,7 @@ TEST_CASE("hooks: what is mistaken is told with its place and the remedy", "[job
            {"  - {name: a, every: 0steps, stop: true}\n", "hooks.0.every: must be more than nothing"},
            {"  - {name: a, every: auto, stop: true}\n", "hooks.0.every: is given in"},
            {"  - {name: a, on: end, stop: true}\n", "hooks.0.stop: the job has ended then"},
-           {"  - {name: a, on: evaluate, stop: true}\n", "did you mean 'evaluation'?"},
+           {"  - {name: a, on: evalution, stop: true}\n", "did you mean 'evaluation'?"},
            {"  - {name: a, step: 3, runn: x}\n", "hooks.0.runn: unknown key; did you mean 'run'?"},
            {"  - {name: a, step: 3, run: \"\"}\n", "hooks.0.run: begins with an empty text"},
            {"  - {name: a, step: 3, stop: true, timeout: 5s}\n", "hooks.0.timeout: applies only with run"},
