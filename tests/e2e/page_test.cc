@@ -89,6 +89,7 @@ TEST_CASE("page: a chief shows its job, goes on with it after it was killed, and
   job.StartWorker(1);
   const uint64_t before = job.Status()->step();
   job.WaitForStep(before + 50);
+  WaitUntil("the loss is told", [&] { return job.Stats().job().losses() == 1; });
   job.Kill("chief");
   job.StartChief(2);
   WaitUntil("the page of the next chief",
