@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs, by name, the Debian packages that Lockstep is built from and trained with. Does nothing for those that
 # are there. Usage: deploy/packages.sh [GROUP]… (build, when none is given): build, data, test, storage, package, systemd,
-# ssh, slurm, kubernetes, monitoring, fuzz, page. Needs root or sudo.
+# ssh, slurm, kubernetes, launchers, monitoring, fuzz, page. Needs root or sudo.
 # Exit 64: no such group. 78: not Debian, no rights, or apt-get failed.
 set -euo pipefail
 
@@ -23,6 +23,7 @@ kubernetes=(podman catatonit runc netavark aardvark-dns iptables iproute2 jq pyt
 fuzz=(clang-14 libclang-rt-14-dev libonnx-testdata)
 monitoring=(curl prometheus python3-minimal)
 slurm=(slurmctld slurmd slurm-client munge iproute2)
+launchers=(jq procps python3-venv)
 
 wanted=()
 for group in "${@:-build}"; do
@@ -36,6 +37,7 @@ for group in "${@:-build}"; do
     systemd) wanted+=("${systemd[@]}") ;;
     ssh) wanted+=("${ssh[@]}") ;;
     monitoring) wanted+=("${monitoring[@]}") ;;
+    launchers) wanted+=("${launchers[@]}") ;;
     slurm) wanted+=("${slurm[@]}") ;;
     kubernetes) wanted+=("${kubernetes[@]}") ;;
     fuzz) wanted+=("${fuzz[@]}") ;;

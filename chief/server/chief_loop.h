@@ -5,6 +5,7 @@
 #ifndef LOCKSTEP_CHIEF_SERVER_CHIEF_LOOP_H_
 #define LOCKSTEP_CHIEF_SERVER_CHIEF_LOOP_H_
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <fstream>
@@ -87,6 +88,7 @@ class ChiefLoop {
   absl::StatusOr<std::string> ChangeCheckpoint(CheckpointChange change, int64_t step);
 
  private:
+  static constexpr absl::Duration kNewsWithin = absl::Milliseconds(200);
   using Question = std::function<void()>;
   using Input = std::variant<Event, Question>;
   using DrainAnswer = std::promise<absl::StatusOr<std::vector<std::string>>>;
@@ -154,6 +156,8 @@ class ChiefLoop {
   int64_t BestOf(const EvaluationLedger& ledger) const;
   void PostStorageFailure(const SnapshotId& snapshot, const absl::Status& status);
   void WriteStats(absl::Time now);
+  // What a chief that is killed in a moment should have told.
+  void WriteSoon(absl::Time now) { next_stats_ = std::min(next_stats_, now + kNewsWithin); }
   void LookAtStorage(absl::Time now);
   // Tells what is due behind the loss of the newest step, or `at_end`.
   void TellSeries(bool at_end);

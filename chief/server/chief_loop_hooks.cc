@@ -15,8 +15,6 @@
 namespace lockstep::chief {
 namespace {
 
-// What fired is stored so soon, so that a chief that is killed later does not repeat it.
-constexpr absl::Duration kMarksWithin = absl::Milliseconds(200);
 constexpr size_t kMostObservations = 256;
 constexpr absl::Duration kLookEvery = absl::Milliseconds(20);
 
@@ -56,7 +54,7 @@ void ChiefLoop::ServeHooks(absl::Time now) {
   if (const std::string hook = hooks_->TakeStop(); !hook.empty() && !exit_.has_value()) {
     Step(StopRequested{absl::StrCat("hook ", hook), kExitDone});
   }
-  if (hooks_->TakeNews()) next_stats_ = std::min(next_stats_, now + kMarksWithin);
+  if (hooks_->TakeNews()) WriteSoon(now);  // a chief that is killed later must not repeat what fired
 }
 
 HookFacts ChiefLoop::FactsForHooks() {

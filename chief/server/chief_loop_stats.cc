@@ -231,6 +231,7 @@ void ChiefLoop::KeepLastLines() {
 }
 
 void ChiefLoop::Perform(const WorkerChanged& action) {
+  WriteSoon(clock_.Now());
   if (action.change != WorkerChange::kRefused) {
     series_.Changed(absl::StrCat(action.name, " ", ChangeName(action.change), ": ", action.reason));
   }

@@ -62,14 +62,15 @@ std::vector<proto::WorkerStatus> WorkersOf(const JobState& state) {
     proto::WorkerStatus& worker = workers.emplace_back();
     worker.set_name(stats.worker());
     worker.set_host(stats.host());
-    worker.set_state(stats.connected() ? "joined" : "gone");
+    const bool there = stats.connected() && !HasEnded(state);  // a chief that was killed said nothing of its end
+    worker.set_state(there ? "joined" : "gone");
     worker.set_rank(-1);
     const double steps = std::max(1.0, static_cast<double>(stats.steps()));
     worker.set_step_ms(1000 * stats.step_seconds() / steps);
     worker.set_compute_ms(1000 * stats.compute_seconds() / steps);
     worker.set_all_reduce_ms(1000 * stats.all_reduce_seconds() / steps);
     worker.set_data_ms(1000 * stats.data_seconds() / steps);
-    worker.set_samples_per_second(stats.samples_per_second());
+    worker.set_samples_per_second(there ? stats.samples_per_second() : 0);
     worker.set_slowdown(stats.slowdown());
     worker.set_straggler(stats.straggler());
     worker.set_losses(stats.losses());
@@ -124,7 +125,7 @@ std::string HostCell(const Widths& widths, const std::string& host) {
 
 std::string HeadRow(const Widths& widths) {
   return absl::StrCat(Fit("WORKER", widths.name), " ", HostCell(widths, "HOST"),
-                      absl::StrFormat("%-9s %4s %9s %8s %8s %7s %10s %6s %5s", "STATE", "RANK", "STEP", "OWN ms",
+                      absl::StrFormat("%-9s %4s %8s %7s %7s %7s %9s %5s %5s", "STATE", "RANK", "STEP", "OWN ms",
                                       "WAIT ms", "DATA ms", "SAMPLES/S", "SLOW", "KILLS"));
 }
 
@@ -135,7 +136,7 @@ std::string WorkerRow(const Widths& widths, const proto::WorkerStatus& worker) {
   const std::string rate = worker.samples_per_second() > 0 ? absl::StrFormat("%.0f", worker.samples_per_second()) : "-";
   const std::string slow = worker.slowdown() > 0 ? absl::StrFormat("%.2f", worker.slowdown()) : "-";
   return absl::StrCat(Fit(name, widths.name), " ", HostCell(widths, EscapeControls(worker.host())),
-                      absl::StrFormat("%-9s %4s %9s %8s %8s %7s %10s %6s %5d", EscapeControls(worker.state()), rank,
+                      absl::StrFormat("%-9s %4s %8s %7s %7s %7s %9s %5s %5d", EscapeControls(worker.state()), rank,
                                       step, Ms(worker.compute_ms()), Ms(worker.all_reduce_ms()), Ms(worker.data_ms()),
                                       rate, slow, worker.losses() + worker.crashes()));
 }
@@ -171,13 +172,13 @@ std::string JobRow(const JobState& state) {
 std::string SecondRow(const JobState& state) {
   const proto::StatusReply& status = state.status;
   std::string row = absl::StrCat("saved step ", status.published_step());
+  if (status.goodput() > 0) absl::StrAppendFormat(&row, "  goodput %.0f%%", 100 * status.goodput());
   if (!state.answered) return state.reason.empty() ? row : absl::StrCat(row, "  ", EscapeControls(state.reason));
   if (status.generation().term() > 0) {
     absl::StrAppend(&row, "  generation ", status.generation().term(), ".", status.generation().counter());
   }
   absl::StrAppend(&row, "  failures ", status.failures(), "/", status.failures_allowed(), "  losses ", status.losses(),
                   "  preemptions ", status.preemptions());
-  if (status.goodput() > 0) absl::StrAppendFormat(&row, "  goodput %.0f%%", 100 * status.goodput());
   if (status.drained_size() > 0) absl::StrAppend(&row, "  drained ", status.drained_size());
   if (!status.storage_trouble().empty()) {
     absl::StrAppend(&row, "  storage: ", EscapeControls(status.storage_trouble()));

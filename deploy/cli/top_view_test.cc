@@ -65,7 +65,7 @@ TEST_CASE("top: the job, its workers and who waits for whom stand in rows", "[cl
   CHECK_THAT(rows[1], StartsWith("saved step 4000  generation 3.7  failures 0/0"));
   CHECK(rows[2] == "the others wait for worker-2: 8% of each step (its own 12.0 ms, theirs 11.0 ms)");
   CHECK_THAT(rows[4], StartsWith("WORKER   HOST   STATE     RANK"));
-  CHECK_THAT(rows[6], StartsWith("worker-1 host-1 member       1      4402     11.0     2.00       -        100"));
+  CHECK_THAT(rows[6], StartsWith("worker-1 host-1 member       1     4402    11.0    2.00       -       100"));
   CHECK(rows[6].back() == '3');
   CHECK(rows[8] == "3 workers, by name");
 }
@@ -77,6 +77,12 @@ TEST_CASE("top: workers are sorted by name as people count, by their own time, a
                                                      "worker-10", "worker-11"});
   CHECK(Names(state, {.order = TopOrder::kOwnTime}).front() == "worker-11");
   CHECK(Names(state, {.order = TopOrder::kWaiting}).front() == "worker-0");
+}
+
+TEST_CASE("top: every column of the table fits 80 columns", "[cli]") {
+  const JobState state = Running(100);  // worker-99
+  TopSettings settings;
+  CHECK_THAT(TopRows(state, settings)[4], Catch::Matchers::EndsWith("KILLS"));
 }
 
 TEST_CASE("top: 200 workers fit the screen and can be scrolled to the last", "[cli]") {
@@ -129,13 +135,16 @@ TEST_CASE("top: without a chief the directory's statistics are shown, and names 
   stats.set_compute_seconds(2);
   stats.set_all_reduce_seconds(0.5);
   stats.set_losses(4);
+  stats.set_connected(true);  // by the last word of a chief that was killed
+  stats.set_samples_per_second(777);
 
   TopSettings settings;
   settings.columns = 120;
   const std::vector<std::string> rows = TopRows(state, settings);
   REQUIRE(rows.size() == 6);
   CHECK_THAT(rows[1], Contains("the chief ended without a word"));
-  CHECK_THAT(rows[4], StartsWith("worker-0\\x1b[2J alpha gone") && Contains(" 20.0 ") && Contains(" 5.00 "));
+  CHECK_THAT(rows[4],
+             StartsWith("worker-0\\x1b[2J alpha gone") && Contains(" 20.0 ") && Contains(" 5.00 ") && !Contains("777"));
   settings.colour = true;
   CHECK_THAT(TopRows(state, settings)[4], StartsWith("\x1b[2m") && Catch::Matchers::EndsWith("\x1b[0m"));
 }
