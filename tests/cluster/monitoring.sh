@@ -36,13 +36,13 @@ start() {  # NAME COMMAND…: in the background, its output in $work/NAME.log; i
   shift
   "$@" >>"$work/$name.log" 2>&1 &
   process=$!
+  disown "$process"
   started+=("$process")
 }
 port_in() { grep -oE "$2[0-9]+" "$work/$1.log" | tail -1 | grep -oE '[0-9]+$'; }  # NAME TEXT: the port behind TEXT
 ask() { curl -sf "http://127.0.0.1:$prometheus/api/v1/query" --data-urlencode "query=$1"; }
 found() { ask "$1" | grep -q '"result":\[{'; }  # QUERY: it has a series
-value() { ask "$1" | python3 -c 'import json, sys; print(json.load(sys.stdin)["data"]["result"][0]["value"][1])'; }
-above() { python3 -c 'import sys; sys.exit(not float(sys.argv[1]) > float(sys.argv[2]))' "$(value "$1")" "$2"; }
+above() { found "($1) > $2"; }  # QUERY NUMBER
 
 queries() {  # Those of the dashboard and of the alerts, one a line. Alerts: what stands before the comparison counts.
   python3 - <<'PYTHON'
@@ -64,7 +64,7 @@ metrics_are_clean() { curl -sf "http://127.0.0.1:$1/metrics" >"$work/metrics" &&
 
 job=$work/job
 settings=(--set train.duration=1000000steps --set checkpoint.every=2s --set eval.every=500steps)
-start chief "$binary" chief deploy/jobs/fashion_mnist_short.yaml --dir "$job" "${settings[@]}" --set observe.http=127.0.0.1:0
+start chief "$binary" chief deploy/jobs/fashion_mnist.yaml --dir "$job" "${settings[@]}" --set observe.http=127.0.0.1:0
 await port_in chief 'page: http://127.0.0.1:'
 for i in 0 1; do start "worker-$i" "$binary" worker --job "$job" --name "worker-$i" --http 127.0.0.1:0; done
 victim=$process
@@ -87,10 +87,10 @@ verify 'the alerts for Kubernetes are the same' same_alerts
 cp deploy/monitoring/alerts.yaml "$work/"
 sed -e "s/'127.0.0.1:29401'/'127.0.0.1:$chief'/" -e "s/'127.0.0.1:29411', '127.0.0.1:29412'/'127.0.0.1:$worker'/" \
   -e 's/scrape_interval: 5s/scrape_interval: 1s/' deploy/monitoring/prometheus.yaml >"$work/prometheus.yaml"
+prometheus=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 start prometheus prometheus --config.file="$work/prometheus.yaml" --storage.tsdb.path="$work/data" \
-  --web.listen-address=127.0.0.1:0 --log.level=info
-await grep -q 'Listening on' "$work/prometheus.log"
-prometheus=$(grep -oE 'address=127.0.0.1:[0-9]+' "$work/prometheus.log" | head -1 | grep -oE '[0-9]+$')
+  --web.listen-address="127.0.0.1:$prometheus" --log.level=info
+await curl -sf "http://127.0.0.1:$prometheus/-/ready"
 
 verify 'Prometheus scrapes the chief and the worker' await above 'sum(up)' 1.5
 verify 'it sees the job step' await above lockstep_job_step 100
