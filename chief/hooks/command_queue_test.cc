@@ -1,6 +1,6 @@
 #include "chief/hooks/command_queue.h"
 
-#include <unistd.h>
+#include <sched.h>
 
 #include <catch2/catch.hpp>
 #include <set>
@@ -36,7 +36,7 @@ HookCommand Make(const std::string& hook, int64_t step, const std::string& scrip
 }
 
 void WaitUntilIdle(const CommandQueue& queue) {
-  while (!queue.idle()) usleep(1000);
+  while (!queue.idle()) sched_yield();
 }
 
 TEST_CASE("command queue: a hook's commands run one after another, and hooks beside each other", "[hooks]") {

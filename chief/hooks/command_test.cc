@@ -1,6 +1,7 @@
 #include "chief/hooks/command.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -72,7 +73,7 @@ TEST_CASE("command: what it leaves behind in its group is killed, and does not h
   int left = 0;
   REQUIRE(absl::SimpleAtoi(end.output, &left));
   // It is a zombie until its new parent has looked, and then gone.
-  while (kill(left, 0) == 0) usleep(1000);
+  while (kill(left, 0) == 0) sched_yield();
 }
 
 TEST_CASE("command: a flood of output is read to its end and kept to its limit", "[hooks]") {

@@ -1,6 +1,6 @@
 #include "chief/hooks/hook_desk.h"
 
-#include <unistd.h>
+#include <sched.h>
 
 #include <catch2/catch.hpp>
 #include <map>
@@ -44,7 +44,7 @@ HookDesk::Options OptionsOf(const std::string& hooks, Outputs& outputs) {
 }
 
 void WaitUntilIdle(const HookDesk& desk) {
-  while (!desk.idle()) usleep(1000);
+  while (!desk.idle()) sched_yield();
 }
 
 TEST_CASE("hook desk: a command runs with its event, and its output is kept under the hook's name and step",

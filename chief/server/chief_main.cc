@@ -194,8 +194,8 @@ int RecordEnd(JobStore& store, int code) {
 uint64_t StopAfter(JobStore& store) {
   const uint64_t step = store.recovered().checkpoint.step;
   const absl::StatusOr<WorkerStatsFile> before = store.ReadStats();
-  const bool killed = before.ok() && before->job().has_hooks() &&
-                      before->job().hooks().ended() < static_cast<int64_t>(step);
+  const bool killed =
+      before.ok() && before->job().has_hooks() && before->job().hooks().ended() < static_cast<int64_t>(step);
   return killed ? step - 1 : step;
 }
 

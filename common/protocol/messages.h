@@ -20,6 +20,7 @@
 #include "common/protocol/heartbeat.h"
 #include "common/protocol/ids.h"
 #include "common/protocol/kept_state.h"
+#include "common/protocol/observation.h"
 #include "common/protocol/protocol_number.h"
 #include "common/protocol/training_policy.h"
 
@@ -208,24 +209,6 @@ struct EvalReport {
   uint64_t step = 0;
   std::vector<SliceResult> slices;
   LS_FIELDS(EvalReport, lineage, step, slices)
-};
-
-// What the model writes after the evaluation of `step`; from rank 0, and lost when that dies meanwhile.
-struct TextSample {
-  Lineage lineage;
-  uint64_t step = 0;
-  std::string text;  // bytes
-  LS_FIELDS(TextSample, lineage, step, text)
-};
-
-// What a hook had looked at of the state after `step`, or of the steps up to it: an Observed of
-// protos/observation.proto. From rank 0, and lost when that dies meanwhile.
-struct Observation {
-  Lineage lineage;
-  uint64_t step = 0;
-  std::string hook;
-  std::string content;
-  LS_FIELDS(Observation, lineage, step, hook, content)
 };
 
 // SIGTERM came. A worker outside a generation is dismissed at once; in one, the control word does it.

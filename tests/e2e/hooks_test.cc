@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/e2e/commands.h"
 #include "tests/e2e/local_job.h"
+#include "tests/e2e/shown_events.h"
 
 namespace lockstep::e2e {
 namespace {
@@ -31,44 +33,58 @@ TEST_CASE("hooks: a chief killed in between fires for the same steps, stops at i
   const std::string file = TempPath("heard");
   std::filesystem::remove(file);
   const std::string run = absl::StrCat("run: [/bin/sh, \"-c\", \"cat >> ", file, "\"]");
-  const std::vector<std::string> settings = {"train.duration=900steps", "checkpoint.every=300steps",
-                                             "eval.every=450steps"};
+  const std::vector<std::string> settings = {"train.duration=400steps", "checkpoint.every=100steps",
+                                             "eval.every=200steps"};
   std::vector<std::string> with_hooks = settings;
-  with_hooks.push_back(absl::StrCat("hooks=[{name: tell, every: 200steps, ", run,
-                                    "}, {name: stop, step: 700, stop: true}", ", {name: judge, on: evaluation, ", run,
-                                    "}, {name: last, on: end, ", run, "}]"));
+  with_hooks.push_back(absl::StrCat("hooks=[{name: tell, every: 60steps, ", run,
+                                    "}, {name: stop, step: 350, stop: true}, {name: judge, on: evaluation, ", run,
+                                    "}, {name: last, on: end, ", run,
+                                    "}, {name: look, every: 100steps, statistics: \"*.bias\", histograms: \"*\"}]"));
   LocalJob plain("hooks_plain", kFull, settings);
   LocalJob job("hooks", kFull, with_hooks);
 
   job.StartChief(1);
   job.StartWorker(0);
-  job.WaitForStep(250);
+  job.WaitForStep(70);
   job.Kill("chief");
   job.StartChief(1);
   CHECK(job.WaitForEnd("chief") == Ended{});
   CHECK(job.WaitForEnd("worker-0") == Ended{});
 
-  CHECK(job.Stats().job().committed_step() == 700);
+  CHECK(job.Stats().job().committed_step() == 350);
   CHECK_FALSE(job.Stats().job().completed());
-  CHECK(job.Stats().job().ended() == "stopped by a hook, step 700 is published");
+  CHECK(job.Stats().job().ended() == "stopped by a hook, step 350 is published");
   auto heard = Heard(file);
-  for (const char* key : {"tell 200", "tell 400", "tell 600", "judge 450"}) CHECK(heard.count(key) == 1);
-  CHECK(heard["tell 600"].size() == 1);
-  REQUIRE(heard["last 700"].size() == 1);
-  CHECK(heard["last 700"][0]["exit_code"] == 0);
-  CHECK(heard["last 700"][0]["checkpoint"]["step"] == 700);
+  for (const char* key : {"tell 60", "tell 120", "tell 300", "judge 200"}) CHECK(heard.count(key) == 1);
+  CHECK(heard["tell 300"].size() == 1);
+  REQUIRE(heard["last 350"].size() == 1);
+  CHECK(heard["last 350"][0]["exit_code"] == 0);
+  CHECK(heard["last 350"][0]["checkpoint"]["step"] == 350);
 
   // Started again it goes on.
   job.RunUndisturbed(1);
   plain.RunUndisturbed(1);
 
-  CHECK(job.Digest(900) == plain.Digest(900));
+  CHECK(job.Digest(400) == plain.Digest(400));
   heard = Heard(file);
-  CHECK(heard["tell 600"].size() == 1);
-  CHECK(heard["tell 800"].size() == 1);
-  CHECK(heard["judge 900"].size() == 1);
-  CHECK(heard["judge 900"][0]["evaluation"]["values"]["accuracy"].is_number());
-  CHECK(heard["last 900"].size() == 1);
+  CHECK(heard["tell 300"].size() == 1);
+  CHECK(heard["tell 360"].size() == 1);
+  CHECK(heard["judge 400"].size() == 1);
+  CHECK(heard["judge 400"][0]["evaluation"]["values"]["accuracy"].is_number());
+  CHECK(heard["last 400"].size() == 1);
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(job.directory() + "/events")) {
+    files[entry.path().filename()] = Read(entry.path());
+  }
+  const Shown shown = ShowEvents(files);
+  int statistics = 0, histograms = 0;
+  for (const auto& [tag, curve] : shown.curves) {
+    if (absl::StartsWith(tag, "tensors/") && curve.count(400) == 1) {
+      ++(absl::EndsWith(tag, ".bias/norm") ? statistics : histograms);
+    }
+  }
+  CHECK(statistics > 0);
+  CHECK(histograms > statistics);
 }
 
 TEST_CASE("hooks: a command that fails or takes too long is told of, and the job goes on", "[e2e]") {
