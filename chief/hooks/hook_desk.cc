@@ -20,9 +20,9 @@ HookDesk::HookDesk(Options options)
       commands_([this](const HookCommand& command, const CommandEnd& end) { CommandEnded(command, end); }) {}
 
 void HookDesk::Fire(const std::vector<Firing>& firings) {
-  news_ = news_ || !firings.empty();
   for (const Firing& firing : firings) {
     const job::Hook& hook = options_.job.hooks(static_cast<int>(firing.hook));
+    news_ = news_ || hook.run_size() > 0 || StopsAtOnce(hook);
     if (hook.run_size() > 0) Run(firing, hook);
     if (StopsAtOnce(hook) && stop_.empty()) stop_ = hook.name();
   }

@@ -118,7 +118,8 @@ int ChiefLoop::Run(std::function<absl::Status()> keep_addresses) {
   const bool done = exit_->code == kExitDone;
   const EvaluationBoard& board = progress_.board();
   const bool at_end = core_.View().published_step >= options_.config.policy.training.end_step || board.ended_early();
-  stats_.SetHooks(MarksAtEnd());
+  stats_.SetHooks(
+      hooks_->marks());  // without the end: a chief that is killed before it is recorded leaves it to the next
   stats_.Ended(exit_->code, exit_->reason, /*completed=*/done && (at_end || !IsStopped()));
   timeline_.ChiefEnded(absl::Now(), exit_->code, exit_->reason);
   timeline_backlog_.Write(timeline_.Take());

@@ -72,6 +72,9 @@ class ChiefLoop {
   bool Post(Event event, bool wait);
   // Writes what was said since Run returned into the job's directory. Blocks on the storage.
   void KeepLastLines();
+  // Writes that the job ended here, so that the next chief goes on behind this step. To be called once the end is
+  // recorded. Blocks on the storage.
+  void KeepEnd();
   // Takes nothing more; whoever waits to give an event stops waiting.
   void Close() { inputs_.Close(); }
   // How long ago a turn of the loop began; negative when it has ended. Does not block.

@@ -1,5 +1,6 @@
 // What the loop does for the hooks of a job: shows them what happens, and serves what they ask for.
 #include <cmath>
+#include <deque>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,8 +16,11 @@
 namespace lockstep::chief {
 namespace {
 
+// What workers tell of a state that was not told yet.
 constexpr size_t kMostObservations = 256;
+constexpr size_t kMostObservationBytes = 1 << 20;  // of each
 constexpr absl::Duration kLookEvery = absl::Milliseconds(20);
+constexpr absl::Duration kLinesEvery = absl::Seconds(2);
 
 }  // namespace
 
@@ -38,8 +42,14 @@ void ChiefLoop::ShowHooks(const Event& event) {
   const auto* const message = std::get_if<FromWorker>(&event);
   if (message == nullptr) return;
   const auto* const error = std::get_if<ErrorReport>(&message->message);
-  // A worker reports so of a step whose gradient is not finite, with the step before it.
-  if (error != nullptr && error->exit_code == kExitBadData) hooks_->NotFinite(static_cast<int64_t>(error->step) + 1);
+  if (error == nullptr || error->exit_code != kExitBadData) return;
+  // A member reports so of the step behind the agreed ones, whose gradient is not finite.
+  const CoordinatorView view = core_.View();
+  const Worker* const worker = core_.Find(message->fence.incarnation);
+  for (const auto& line : view.workers) {
+    if (worker == nullptr || line.name != worker->name() || line.rank < 0) continue;
+    return hooks_->NotFinite(static_cast<int64_t>(view.agreed_step) + 1);
+  }
 }
 
 void ChiefLoop::ShowHooks(absl::Time now, const StepsAgreed& action) {
@@ -89,6 +99,12 @@ bool ChiefLoop::IsStopped() {
   return stop_asked_ || StopsAt(options_.config.policy.training, core_.View().published_step);
 }
 
+void ChiefLoop::KeepEnd() {
+  stats_.SetHooks(MarksAtEnd());
+  const absl::Status written = options_.store->WriteStats(EncodeStats(clock_.Now()));
+  if (!written.ok() && !IsFenced(written)) LS_LOG(warn, "worker statistics: ", written.message());
+}
+
 void ChiefLoop::FinishHooks() {
   const int code = exit_->code;
   if (code == kExitFenced) hooks_->Cancel();  // they are the other chief's now
@@ -96,13 +112,25 @@ void ChiefLoop::FinishHooks() {
   const bool ends = code != kExitFenced && code != kExitPreempted;
   ends ? hooks_->Ended(static_cast<int64_t>(core_.View().agreed_step)) : hooks_->Close();
   stop_posted_ = false;
+  absl::Time next_lines = clock_.Now();
   while (!hooks_->idle()) {
     if (stop_posted_) hooks_->Cancel();
-    absl::SleepFor(kLookEvery);
+    // People may still ask how the job is; events of workers mean nothing any more.
+    if (auto input = inputs_.Pop(kLookEvery); input.has_value()) {
+      if (auto* question = std::get_if<Question>(&*input)) (*question)();
+    }
+    if (clock_.Now() < next_lines) continue;
+    WriteLog();
+    next_lines = clock_.Now() + kLinesEvery;
   }
 }
 
 void ChiefLoop::Perform(const ObservationTold& action) {
+  if (action.content.size() > kMostObservationBytes) {
+    LS_LOG(warn, "hook ", action.hook, " of step ", action.step, ": ", action.content.size(),
+           " bytes of statistics are too many; name fewer tensors");
+    return;
+  }
   if (observations_.size() >= kMostObservations) observations_.pop_front();
   observations_.push_back(action);
   TellObservations();
@@ -110,9 +138,12 @@ void ChiefLoop::Perform(const ObservationTold& action) {
 
 void ChiefLoop::TellObservations() {
   const auto is_early = [this](const ObservationTold& told) { return static_cast<int64_t>(told.step) > told_step_; };
-  while (!observations_.empty() && !is_early(observations_.front())) {
-    const ObservationTold told = std::move(observations_.front());
-    observations_.pop_front();
+  std::deque<ObservationTold> early;
+  for (ObservationTold& told : observations_) {
+    if (is_early(told)) {
+      early.push_back(std::move(told));
+      continue;
+    }
     StateFacts facts;
     if (!facts.ParseFromString(told.content)) continue;
     const auto step = static_cast<int64_t>(told.step);
@@ -123,6 +154,7 @@ void ChiefLoop::TellObservations() {
     for (const std::string& line : StatisticsLines(facts))
       LS_LOG(info, "hook ", told.hook, " of step ", step, ": ", line);
   }
+  observations_ = std::move(early);
 }
 
 }  // namespace lockstep::chief

@@ -144,6 +144,7 @@ void ChiefLoop::OnRepaired(const RepairRecorded& repair, const std::string& path
 
 void ChiefLoop::Perform(const WentBack& action) {
   progress_.On(action);
+  observations_.clear();  // of states that were given up
   RepairStats repair;
   repair.set_at_ms(absl::ToUnixMillis(absl::Now()));
   repair.set_found_at(static_cast<int64_t>(action.found_at));

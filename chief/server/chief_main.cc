@@ -295,7 +295,10 @@ int Serve(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup, JobSto
   (*server)->Shutdown(kFlushLimit);
   loop.Close();
   if (code != kExitDone && code != kExitPreempted) WriteLastLine(FirstFailure(), code);
-  if (code != kExitFenced) loop.KeepLastLines();
+  if (code != kExitFenced) {
+    if (written.ok()) loop.KeepEnd();
+    loop.KeepLastLines();
+  }
   return code;
 }
 

@@ -30,7 +30,10 @@ constexpr absl::Duration kEvidencePoll = absl::Milliseconds(10);
 }  // namespace
 
 Engine::Engine(Options options)
-    : options_(std::move(options)), background_("digests", kQueuedActions), thread_(kThreadName, kQueuedActions) {}
+    : options_(std::move(options)),
+      background_("digests", kQueuedActions),
+      looks_("hooks", kQueuedActions),
+      thread_(kThreadName, kQueuedActions) {}
 
 Engine::~Engine() {
   Generation generation;
@@ -41,6 +44,7 @@ Engine::~Engine() {
   if (!generation.IsNone()) Perform(AbortCollectives{generation, "the worker is ending"});
   thread_.Finish();
   background_.Finish();
+  looks_.Finish();
 }
 
 template <typename Action>

@@ -190,6 +190,7 @@ class Engine {
   StepDurations durations_ GUARDED_BY(mutex_);
 
   SerialExecutor background_;  // digests of snapshots
+  SerialExecutor looks_;       // at copies of the state, for hooks: saves do not wait for them
   SerialExecutor thread_;      // last: it ends first
 };
 

@@ -48,7 +48,7 @@ void Engine::LookForHooks(const Generation& generation, const Communicator& comm
     LS_LOG(warn, "hook ", due[0].name, ": no copy of the state of step ", step, ": ", copy.status().message());
     return;
   }
-  background_.Post([this, generation, step, due = std::move(due), copy = *std::move(copy)] {
+  looks_.Post([this, generation, step, due = std::move(due), copy = *std::move(copy)] {
     const NowDoing looking("the state of step ", step, " for hooks");
     const absl::Status copied = copy.Wait();
     for (const StateHook& hook : due) {
