@@ -89,7 +89,9 @@ void AddTotals(const JobStats& job, MetricsText& metrics) {
 
 void AddWorkers(const PresentJob& present, MetricsText& metrics) {
   std::map<std::string, int> states{{"member", 0}, {"spare", 0}, {"joining", 0}, {"ready", 0}, {"leaving", 0}};
-  for (const proto::WorkerStatus& worker : present.status.workers()) ++states[worker.state()];
+  for (const proto::WorkerStatus& worker : present.status.workers()) {
+    if (worker.state() != kExcludedHost) ++states[worker.state()];
+  }
   for (const auto& [state, workers] : states) {
     metrics.Gauge("lockstep_job_workers", "Workers that are connected, by state.", workers, {{"state", state}});
   }

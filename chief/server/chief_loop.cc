@@ -212,7 +212,6 @@ void ChiefLoop::Perform(const StepsAgreed& action) {
   TellPosition();
   progress_.On(clock_.Now(), action);
   stats_.Agreed(static_cast<int64_t>(action.step));
-  goodput_.Agreed(clock_.Now());
   for (const StepRecord& record : action.records) {
     const auto step = static_cast<int64_t>(record.step);
     if (step <= told_step_) series_.WentBack();

@@ -17,8 +17,6 @@ namespace lockstep::chief {
 namespace {
 
 constexpr absl::Duration kStatsEvery = absl::Seconds(2);
-// The state of a line of the status that stands for the workers of a host that is left out, all of which are refused.
-constexpr char kExcludedHost[] = "excluded";
 
 // A count that a worker reported; 0 for what no count is, such as NaN.
 int64_t CountOf(double reported) {
@@ -102,6 +100,13 @@ WorkerStatsFile ChiefLoop::StatsNow(absl::Time now) {
 }
 
 void ChiefLoop::See(absl::Time now, const std::vector<Action>& actions) {
+  uint64_t agreed = agreed_step_;
+  for (const Action& action : actions) {
+    const auto* const steps = std::get_if<StepsAgreed>(&action);
+    if (steps == nullptr || steps->step == agreed) continue;
+    agreed = steps->step;
+    goodput_.Agreed(now);  // before the phase that may follow
+  }
   goodput_.EnterPhase(now, core_.phase());
   const auto members = [this] {
     std::map<int32_t, std::string> names;
@@ -112,7 +117,7 @@ void ChiefLoop::See(absl::Time now, const std::vector<Action>& actions) {
     for (auto& [rank, name] : names) by_rank.push_back(std::move(name));
     return by_rank;
   };
-  timeline_.Saw(absl::Now(), actions, {core_.phase(), core_.generation(), agreed_step_, members});
+  timeline_.Saw(absl::Now(), actions, {core_.phase(), core_.generation(), agreed, members});
 }
 
 void ChiefLoop::DescribeWorkers(absl::Time now, const CoordinatorView& view, proto::StatusReply& reply) const {

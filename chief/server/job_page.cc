@@ -78,9 +78,9 @@ absl::Status JobPage::Serve(const Options& options) {
     return absl::UnavailableError(absl::StrCat("the chief's loop has stood for ", absl::FormatDuration(stands)));
   };
   server.health.ready = server.health.healthy;
-  server.metrics = [loop] {
-    const absl::StatusOr<PresentJob> present = loop->AskPresent();
-    return present.ok() ? JobMetricsText(*present) : absl::StrCat("# ", present.status().message(), "\n");
+  server.metrics = [api = api_.get()]() -> absl::StatusOr<std::string> {
+    LS_ASSIGN_OR_RETURN(const PresentJob present, api->Present());
+    return JobMetricsText(present);
   };
   absl::Status first = absl::OkStatus();
   for (const std::string& place : PlacesOf(options)) {

@@ -40,6 +40,7 @@ void GoodputClock::EnterPhase(absl::Time now, Phase phase) {
 }
 
 void GoodputClock::Agreed(absl::Time now) {
+  if (phase_ != Phase::kRunning) return;
   totals_.set_stepping(totals_.stepping() + absl::ToDoubleSeconds(now - since_));
   since_ = now;
 }

@@ -20,7 +20,7 @@ class GoodputClock {
 
   // The job is in this phase from `now` on.
   void EnterPhase(absl::Time now, Phase phase);
-  // A step was agreed.
+  // A step was agreed. Counts while the job runs.
   void Agreed(absl::Time now);
 
   Goodput Totals(absl::Time now) const;

@@ -26,6 +26,7 @@ TEST_CASE("goodput: steps count up to the newest agreed one, and what came after
   CHECK(clock.Totals(At(22)).stalled() == 0);
 
   clock.EnterPhase(At(23), Phase::kBreaking);
+  clock.Agreed(At(23.5));  // a late report is no step
   clock.EnterPhase(At(24), Phase::kForming);
   clock.EnterPhase(At(25), Phase::kRunning);
   clock.Agreed(At(26));

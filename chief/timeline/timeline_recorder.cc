@@ -131,7 +131,11 @@ void TimelineRecorder::Add(absl::Time wall, TimelineEntry entry) {
     return;
   }
   entry.set_at_ms(absl::ToUnixMillis(wall));
-  if (entry.text().size() > kLongestText) entry.set_text(absl::StrCat(entry.text().substr(0, kLongestText), "…"));
+  if (entry.text().size() > kLongestText) {
+    size_t end = kLongestText;
+    while (end > 0 && (entry.text()[end] & 0xc0) == 0x80) --end;  // not within a character
+    entry.set_text(absl::StrCat(entry.text().substr(0, end), "…"));
+  }
   lines_ += JsonLine(entry);
 }
 

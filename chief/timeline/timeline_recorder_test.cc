@@ -70,6 +70,16 @@ TEST_CASE("timeline: what becomes of workers and saves is told with its reason",
   CHECK(entries[4].text() == "checkpoints/step-000000048");
 }
 
+TEST_CASE("timeline: a long text ends with a whole character", "[timeline]") {
+  TimelineRecorder recorder(1);
+  std::string text(TimelineRecorder::kLongestText - 1, 'x');
+  for (int i = 0; i < 10; ++i) text += "é";
+  recorder.Warned(kWall, text);
+  const std::vector<TimelineEntry> entries = EntriesOf(recorder);
+  REQUIRE(entries.size() == 1);
+  CHECK(entries[0].text() == text.substr(0, TimelineRecorder::kLongestText - 1) + "…");
+}
+
 TEST_CASE("timeline: a storage that takes nothing costs entries, not memory, and what is missing is said",
           "[timeline]") {
   TimelineRecorder recorder(1);

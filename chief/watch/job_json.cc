@@ -15,8 +15,7 @@ namespace lockstep::chief {
 namespace {
 
 constexpr absl::string_view kEvaluationPrefix = "evaluation/";
-constexpr char kGone[] = "gone";          // the state of a worker that the chief does not know now
-constexpr char kExcluded[] = "excluded";  // of a status line that stands for a host
+constexpr char kGone[] = "gone";  // the state of a worker that the chief does not know now
 
 // JSON knows neither NaN nor infinity.
 Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
@@ -93,7 +92,7 @@ Json WorkersJson(const PresentJob& present) {
     by_name[stats.worker()] = std::move(worker);
   }
   for (const proto::WorkerStatus& line : present.status.workers()) {
-    if (line.state() == kExcluded) continue;
+    if (line.state() == kExcludedHost) continue;
     Json& worker = by_name[line.name()];
     worker["name"] = line.name();
     worker["host"] = line.host();

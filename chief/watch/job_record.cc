@@ -46,7 +46,11 @@ absl::Status JobRecord::RefreshCheckpoints() {
   LS_ASSIGN_OR_RETURN(CheckpointPaths paths, CheckpointsOfJob(place_));
   std::sort(paths.begin(), paths.end());
   LS_ASSIGN_OR_RETURN(pinned_, PinnedSteps(place_));
-  if (paths == checkpoint_paths_ && !checkpoints_.empty()) return absl::OkStatus();  // what is published never changes
+  // A published checkpoint changes once at most: it gets the evaluation that is due at its step.
+  const bool pending = std::any_of(checkpoints_.begin(), checkpoints_.end(), [](const CheckpointSummary& checkpoint) {
+    return !checkpoint.status.ok() || checkpoint.manifest.evaluation_pending();
+  });
+  if (paths == checkpoint_paths_ && !pending && !checkpoints_.empty()) return absl::OkStatus();
   LS_ASSIGN_OR_RETURN(checkpoints_, ListCheckpoints(place_.storage(), paths));
   checkpoint_paths_ = std::move(paths);
   return absl::OkStatus();

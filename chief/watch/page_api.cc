@@ -34,13 +34,21 @@ HttpResponse Error(unsigned status, const std::string& why) {
 }  // namespace
 
 HttpResponse PageApi::Answer(absl::string_view path, const HttpRequest& request) {
-  MutexLock lock(&mutex_);
-  Refresh();
+  std::optional<PresentJob> present;
   if (path == "job") {
-    const absl::StatusOr<PresentJob> present = Present();
-    if (!present.ok()) return Error(503, std::string(present.status().message()));
+    absl::StatusOr<PresentJob> now = Present();
+    if (!now.ok()) return Error(503, std::string(now.status().message()));
+    present = *std::move(now);
   }
-  const std::optional<std::string> body = Compose(path, request);
+  if (!Enter()) return Error(503, "the job's directory does not answer");
+  Refresh();
+  std::optional<std::string> body;
+  if (present.has_value()) {
+    body = Dump(JobJson(*present, record_, options_.directory, trouble_, absl::ToUnixMillis(absl::Now())));
+  } else {
+    body = Compose(path, request);
+  }
+  Leave();
   if (!body.has_value()) return Error(404, absl::StrCat("there is no ", path, " here"));
   HttpResponse response;
   response.content_type = "application/json";
@@ -61,7 +69,26 @@ void PageApi::Refresh() {
   next_read_ = clock_.Now() + (options_.place->bucket() == nullptr ? kReadDirectoryEvery : kReadBucketEvery);
 }
 
+bool PageApi::Enter() {
+  MutexLock lock(&mutex_);
+  const absl::Time until = clock_.Now() + kPatience;
+  while (taken_) {
+    const absl::Time now = clock_.Now();
+    if (now >= until) return false;
+    left_.WaitWithTimeout(&mutex_, until - now);
+  }
+  taken_ = true;
+  return true;
+}
+
+void PageApi::Leave() {
+  MutexLock lock(&mutex_);
+  taken_ = false;
+  left_.Signal();
+}
+
 absl::StatusOr<PresentJob> PageApi::Present() {
+  MutexLock lock(&present_mutex_);
   const absl::Time now = clock_.Now();
   if (now >= next_ask_ || !present_.has_value()) {
     present_ = options_.present();
@@ -71,9 +98,6 @@ absl::StatusOr<PresentJob> PageApi::Present() {
 }
 
 std::optional<std::string> PageApi::Compose(absl::string_view path, const HttpRequest& request) {
-  if (path == "job") {
-    return Dump(JobJson(**present_, record_, options_.directory, trouble_, absl::ToUnixMillis(absl::Now())));
-  }
   if (path == "series") return Dump(SeriesListJson(record_.scalars()));
   if (path == "samples") return Dump(SamplesJson(record_));
   if (path == "logs") return LogLines(request);

@@ -1,7 +1,8 @@
 // Answers what the page of a job asks for (docs/design/0024-watching.md): from the job's record, which is read while
 // somebody looks, and from how the job is now.
 //
-// Threading: thread-safe; Answer blocks on the storage and on the chief's loop.
+// Threading: thread-safe. One caller reads the record; others wait for it kPatience at most. Present asks the chief's
+// loop.
 #ifndef LOCKSTEP_CHIEF_WATCH_PAGE_API_H_
 #define LOCKSTEP_CHIEF_WATCH_PAGE_API_H_
 
@@ -30,6 +31,8 @@ class PageApi {
   static constexpr absl::Duration kReadDirectoryEvery = absl::Seconds(1);
   static constexpr absl::Duration kReadBucketEvery = absl::Seconds(10);
   static constexpr absl::Duration kAskEvery = absl::Milliseconds(500);
+  // How long a caller waits for another one, who reads: a storage that hangs must not hold every thread.
+  static constexpr absl::Duration kPatience = absl::Seconds(2);
   static constexpr size_t kMostLogLines = 5000;
 
   struct Options {
@@ -43,24 +46,32 @@ class PageApi {
   // The answer to a path behind "/api/". 404: there is no such path or series. 503, with the reason: neither chief nor
   // directory tells how the job is.
   HttpResponse Answer(absl::string_view path, const HttpRequest& request);
+  // How the job is, as of kAskEvery ago at most. Codes as `present` gives them.
+  absl::StatusOr<PresentJob> Present();
 
  private:
-  void Refresh() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<PresentJob> Present() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::optional<std::string> Compose(absl::string_view path, const HttpRequest& request)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::string LogLines(const HttpRequest& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The caller has the record to itself until Leave. False: another one has it for too long.
+  bool Enter();
+  void Leave();
+  void Refresh();
+  // What is not of api/job. nullopt: there is no such thing.
+  std::optional<std::string> Compose(absl::string_view path, const HttpRequest& request);
+  std::string LogLines(const HttpRequest& request) const;
 
   const Options options_;
   SteadyClock clock_;
   Mutex mutex_;
-  JobRecord record_ GUARDED_BY(mutex_);
-  ChiefLogReader log_reader_ GUARDED_BY(mutex_);
-  std::deque<ChiefLogLine> log_ GUARDED_BY(mutex_);  // the newest
-  std::string trouble_ GUARDED_BY(mutex_);           // what the storage refused last
-  absl::Time next_read_ GUARDED_BY(mutex_) = absl::InfinitePast();
-  absl::Time next_ask_ GUARDED_BY(mutex_) = absl::InfinitePast();
-  std::optional<absl::StatusOr<PresentJob>> present_ GUARDED_BY(mutex_);
+  CondVar left_;
+  bool taken_ GUARDED_BY(mutex_) = false;  // somebody has what follows
+  JobRecord record_;
+  ChiefLogReader log_reader_;
+  std::deque<ChiefLogLine> log_;  // the newest
+  std::string trouble_;           // what the storage refused last
+  absl::Time next_read_ = absl::InfinitePast();
+
+  Mutex present_mutex_;
+  absl::Time next_ask_ GUARDED_BY(present_mutex_) = absl::InfinitePast();
+  std::optional<absl::StatusOr<PresentJob>> present_ GUARDED_BY(present_mutex_);
 };
 
 }  // namespace lockstep::chief

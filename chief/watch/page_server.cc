@@ -52,8 +52,10 @@ absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(Options options, P
   server.slow = [api, metrics = options.metrics](const HttpRequest& request) {
     HttpResponse response;
     if (request.path == kMetricsPath) {
-      response.content_type = kMetricsContentType;
-      response.body = metrics();
+      const absl::StatusOr<std::string> text = metrics();
+      response.status = text.ok() ? 200 : 503;
+      if (text.ok()) response.content_type = kMetricsContentType;
+      response.body = text.ok() ? *text : absl::StrCat(text.status().message(), "\n");
     } else {
       response = api->Answer(absl::StripPrefix(request.path, "/api/"), request);
     }

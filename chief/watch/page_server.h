@@ -1,10 +1,9 @@
 // The HTTP side of a job: its page, what the page asks for, metrics for Prometheus, and whether this process is
 // healthy.
 //
-//   /healthz   200 while this process does its work; 503, with the reason, when it should be started again. Anybody may
-//   ask. /readyz    200 while it can do what it is for; 503 with what it waits for. Anybody may ask. /metrics   for
-//   Prometheus /api/…     what the page asks for (page_api.h)
-//   /, /page.css, …  the page
+//   /healthz, /readyz, /metrics   common/http/observing.h; anybody may ask for the first two
+//   /api/...                      what the page asks for (page_api.h)
+//   /, /page.css, ...             the page
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_CHIEF_WATCH_PAGE_SERVER_H_
@@ -28,8 +27,8 @@ class PageServer {
     std::string listen;  // HOST:PORT
     PageAccess::Check check_credential;
     Health health;
-    // The text of /metrics; blocks for seconds at most.
-    std::function<std::string()> metrics;
+    // The text of /metrics; blocks for seconds at most. An error is answered with 503.
+    std::function<absl::StatusOr<std::string>()> metrics;
   };
 
   // Codes as HttpServer::Start. `api` outlives the server.

@@ -1,6 +1,6 @@
 // How a job is now, for its page and its metrics: what its chief says, or what its directory tells.
 //
-// Threading: immutable.
+// Threading: thread-compatible.
 #ifndef LOCKSTEP_CHIEF_WATCH_PRESENT_JOB_H_
 #define LOCKSTEP_CHIEF_WATCH_PRESENT_JOB_H_
 
@@ -11,6 +11,9 @@
 #include "protos/stats.pb.h"
 
 namespace lockstep::chief {
+
+// The state of a line of the status that stands for a host which is left out, and not for a worker.
+inline constexpr char kExcludedHost[] = "excluded";
 
 struct PresentJob {
   proto::StatusReply status;

@@ -5,17 +5,20 @@
 #include <pthread.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <chrono>
+#include <exception>
 #include <list>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/net/listen.h"
 #include "common/net/rpc.h"
 #include "common/status/status_macros.h"
@@ -68,6 +71,7 @@ class HttpServer::Core {
       : options_(std::move(options)), on_loopback_(on_loopback), port_(port), slow_(kSlowThreads) {}
 
   ~Core() {
+    ending_ = true;  // what waits for a handler is not handled any more
     asio::post(context_, [this] { CloseAll(); });
     slow_.join();  // handlers that run still post their answers
     work_.reset();
@@ -78,9 +82,9 @@ class HttpServer::Core {
   void Accept(Listeners listeners) {
     for (Descriptor& socket : listeners.sockets) {
       const Tcp protocol = IsV6(socket.get()) ? Tcp::v6() : Tcp::v4();
-      acceptors_.emplace_back(context_, protocol, socket.Release());
+      doors_.emplace_back(Tcp::acceptor(context_, protocol, socket.Release()), asio::steady_timer(context_));
     }
-    for (Tcp::acceptor& acceptor : acceptors_) AcceptNext(acceptor);
+    for (Door& door : doors_) AcceptNext(door);
     talking_ = std::thread([this] {
       pthread_setname_np(pthread_self(), "http");
       context_.run();
@@ -91,17 +95,24 @@ class HttpServer::Core {
   class Connection;
   using Connections = std::list<std::shared_ptr<Connection>>;
 
-  void AcceptNext(Tcp::acceptor& acceptor) {
-    acceptor.async_accept([this, &acceptor](beast::error_code error, Tcp::socket socket) {
+  // What listens at one address, and when it tries again.
+  struct Door {
+    Door(Tcp::acceptor at, asio::steady_timer timer) : acceptor(std::move(at)), retry(std::move(timer)) {}
+    Tcp::acceptor acceptor;
+    asio::steady_timer retry;
+  };
+
+  void AcceptNext(Door& door) {
+    door.acceptor.async_accept([this, &door](beast::error_code error, Tcp::socket socket) {
       if (error == asio::error::operation_aborted || closed_) return;
       if (!error) {
         Add(std::move(socket));
-        return AcceptNext(acceptor);
+        return AcceptNext(door);
       }
       // No descriptors: a moment later there may be some.
-      retry_.expires_after(std::chrono::milliseconds(100));
-      retry_.async_wait([this, &acceptor](beast::error_code) {
-        if (!closed_) AcceptNext(acceptor);
+      door.retry.expires_after(std::chrono::milliseconds(100));
+      door.retry.async_wait([this, &door](beast::error_code) {
+        if (!closed_) AcceptNext(door);
       });
     });
   }
@@ -109,16 +120,27 @@ class HttpServer::Core {
   void Add(Tcp::socket socket);
   void CloseAll();
 
+  // On a thread of `slow_`.
+  HttpResponse Handle(const HttpRequest& request) const {
+    if (ending_) return Refusal(503, "this server is ending");
+    try {
+      return options_.slow(request);
+    } catch (const std::exception& error) {  // memory
+      return Refusal(500, error.what());
+    }
+  }
+
   const Options options_;
   const bool on_loopback_;
   const int port_;
   asio::io_context context_;
   std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work_{context_.get_executor()};
-  asio::steady_timer retry_{context_};
-  std::list<Tcp::acceptor> acceptors_;
+  std::list<Door> doors_;
   Connections connections_;  // the one that was silent longest first
   size_t waiting_ = 0;       // requests for `slow_`
+  size_t answer_bytes_ = 0;  // of answers that callers have not taken yet
   bool closed_ = false;
+  std::atomic<bool> ending_{false};
   asio::thread_pool slow_;
   std::thread talking_;
 };
@@ -136,7 +158,7 @@ class HttpServer::Core::Connection : public std::enable_shared_from_this<Connect
     beast::error_code ignored;
     stream_.socket().close(ignored);
   }
-  // A request is being answered.
+  // A handler is at its request.
   bool busy() const { return busy_; }
 
  private:
@@ -184,9 +206,10 @@ class HttpServer::Core::Connection : public std::enable_shared_from_this<Connect
     busy_ = true;
     stream_.expires_never();
     asio::post(core_.slow_, [self = this->shared_from_this(), request = std::move(request)] {
-      auto response = std::make_shared<HttpResponse>(self->core_.options_.slow(request));
+      auto response = std::make_shared<HttpResponse>(self->core_.Handle(request));
       asio::post(self->core_.context_, [self, response] {
         --self->core_.waiting_;
+        self->busy_ = false;
         self->Answer(std::move(*response));
       });
     });
@@ -194,7 +217,9 @@ class HttpServer::Core::Connection : public std::enable_shared_from_this<Connect
 
   void Answer(HttpResponse answer) {
     if (core_.closed_) return End();
-    busy_ = true;
+    if (core_.answer_bytes_ + answer.body.size() > kMostAnswerBytes) {
+      answer = Refusal(503, "too many large answers at once");
+    }
     response_ = {};
     response_.version(11);
     response_.result(answer.status);
@@ -205,13 +230,15 @@ class HttpServer::Core::Connection : public std::enable_shared_from_this<Connect
     response_.keep_alive(keep_alive_);
     response_.content_length(answer.body.size());
     if (!is_head_) response_.body() = std::move(answer.body);
+    core_.answer_bytes_ += response_.body().size();
     stream_.expires_after(Chrono(kAnswerLimit));
     http::async_write(stream_, response_,
                       [self = this->shared_from_this()](beast::error_code error, size_t) { self->OnWritten(error); });
   }
 
   void OnWritten(beast::error_code error) {
-    busy_ = false;
+    core_.answer_bytes_ -= response_.body().size();
+    response_.body().clear();
     if (error || !keep_alive_ || core_.closed_) return End();
     Read(kIdleLimit);
   }
@@ -253,7 +280,7 @@ void HttpServer::Core::Add(Tcp::socket socket) {
 void HttpServer::Core::CloseAll() {
   closed_ = true;
   beast::error_code ignored;
-  for (Tcp::acceptor& acceptor : acceptors_) acceptor.close(ignored);
+  for (Door& door : doors_) door.acceptor.close(ignored);
   for (const std::shared_ptr<Connection>& connection : connections_) connection->Close();
 }
 
@@ -266,8 +293,12 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(Options options) {
   for (const Descriptor& socket : listeners.sockets) {
     server->on_loopback_ = server->on_loopback_ && IsLoopback(socket.get());
   }
-  server->core_ = std::make_unique<Core>(std::move(options), server->on_loopback_, listeners.port);
-  server->core_->Accept(std::move(listeners));
+  try {
+    server->core_ = std::make_unique<Core>(std::move(options), server->on_loopback_, listeners.port);
+    server->core_->Accept(std::move(listeners));
+  } catch (const std::exception& error) {  // descriptors, threads
+    return absl::ResourceExhaustedError(absl::StrCat("no server at ", server->address_, ": ", error.what()));
+  }
   return server;
 }
 

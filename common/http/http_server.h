@@ -3,7 +3,8 @@
 // Invariants
 //   * A caller cannot make others wait: no call blocks but a handler, handlers run beside the thread that talks to
 //     callers, and at most kMostWaiting requests wait for them (503 for more).
-//   * A caller costs a descriptor and at most 16 KiB until it has sent a whole request, for kRequestLimit at most. Of
+//   * A caller costs a descriptor and at most 16 KiB until it has sent a whole request, for kRequestLimit at most, or
+//     kIdleLimit after its first request. Of
 //     more than kMostConnections the one that has been silent longest is closed.
 //   * A request has no body; its head has at most 8 KiB.
 // Threading: thread-safe.
@@ -26,6 +27,7 @@ class HttpServer {
  public:
   static constexpr size_t kMostConnections = 128;
   static constexpr size_t kMostWaiting = 64;
+  static constexpr size_t kMostAnswerBytes = 64 << 20;  // that callers have not taken yet, together; 503 for more
   static constexpr absl::Duration kRequestLimit = absl::Seconds(10);
   static constexpr absl::Duration kIdleLimit = absl::Seconds(65);  // between two requests of a connection
   static constexpr absl::Duration kAnswerLimit = absl::Seconds(60);
@@ -40,7 +42,7 @@ class HttpServer {
 
   // Listens and serves. InvalidArgument: `listen` is no address; FailedPrecondition, with the remedy: it cannot be had.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(Options options);
-  // Closes every connection and waits for handlers that run.
+  // Closes every connection and waits for the handlers that run; what waits for them is dropped.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;

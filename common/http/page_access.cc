@@ -1,5 +1,7 @@
 #include "common/http/page_access.h"
 
+#include <algorithm>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -59,7 +61,9 @@ std::optional<HttpResponse> PageAccess::TakeLink(const HttpRequest& request, con
   HttpResponse response;
   response.status = 303;
   // Relative, for proxies that serve the page below a prefix. The last part of the path is all that is needed.
-  response.headers.emplace_back("Location", absl::StrCat("./", request.path.substr(request.path.rfind('/') + 1)));
+  std::string last = request.path.substr(request.path.rfind('/') + 1);
+  const bool plain = std::all_of(last.begin(), last.end(), [](char c) { return absl::ascii_isalnum(c) || c == '.'; });
+  response.headers.emplace_back("Location", absl::StrCat("./", plain ? last : ""));
   response.headers.emplace_back("Set-Cookie",
                                 absl::StrCat(CookieName(request), "=", token, "; HttpOnly; SameSite=Lax; Path=/"));
   response.headers.emplace_back("Cache-Control", "no-store");

@@ -58,6 +58,11 @@ TEST_CASE("page access: beyond loopback a credential is asked for, as a header, 
   CHECK(HeaderOf(*link, "Location") == "./");
   CHECK(HeaderOf(*link, "Set-Cookie") == "lockstep_29401=good; HttpOnly; SameSite=Lax; Path=/");
 
+  // Nothing of a path gets into the head of the answer but what stands for itself there.
+  const std::optional<HttpResponse> split = access.Refuse(Request("/%0d%0aX:1?token=good", "chief:29401", false));
+  REQUIRE(StatusOf(split) == 303);
+  CHECK(HeaderOf(*split, "Location") == "./");
+
   HttpRequest browser = Request("/api/job", "chief:29401", false);
   browser.cookie = "other=1; lockstep_29401=good";
   CHECK_FALSE(access.Refuse(browser).has_value());

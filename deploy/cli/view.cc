@@ -1,11 +1,13 @@
 // `lockstep view`: the page of a job from its directory or bucket, whether its chief runs or not.
 #include <signal.h>
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "chief/metrics/job_metrics.h"
 #include "chief/stats/stats_tracker.h"
 #include "chief/watch/page_api.h"
@@ -58,9 +60,9 @@ absl::Status Show(const Question& question) {
   options.check_credential = [](const std::string&) { return absl::OkStatus(); };  // only this machine reaches it
   options.health.healthy = [] { return absl::OkStatus(); };
   options.health.ready = options.health.healthy;
-  options.metrics = [&] {
-    const absl::StatusOr<chief::PresentJob> job = present();
-    return job.ok() ? chief::JobMetricsText(*job) : absl::StrCat("# ", job.status().message(), "\n");
+  options.metrics = [&]() -> absl::StatusOr<std::string> {
+    LS_ASSIGN_OR_RETURN(const chief::PresentJob job, api.Present());
+    return chief::JobMetricsText(job);
   };
   const sigset_t signals = BlockStopSignals();
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<chief::PageServer> server, chief::PageServer::Start(options, &api));

@@ -87,6 +87,30 @@ TEST_CASE("hooks: a chief killed in between fires for the same steps, stops at i
   CHECK(histograms > statistics);
 }
 
+TEST_CASE("hooks: a chief that is killed while commands of the end run leaves the stop to the next one", "[e2e]") {
+  const std::string file = TempPath("at_end");
+  std::filesystem::remove(file);
+  const std::string stop = "{name: stop, step: 30, stop: true}";
+  LocalJob job("hooks_end", kJob, {kInputs, kLabels, "train.duration=60steps"});
+  job.Override(absl::StrCat("hooks=[", stop, ", {name: last, on: end, run: [/bin/sh, \"-c\", \"echo > ", file,
+                            "; exec sleep 1000\"], timeout: 1000s}]"));
+  job.StartChief(1);
+  job.StartWorker(0);
+  WaitUntil("the command of the end runs", [&] { return std::filesystem::exists(file); });
+  CHECK(job.WaitForEnd("worker-0") == Ended{});
+  CHECK(job.Status().has_value());
+  job.Kill("chief");
+
+  job.Override(absl::StrCat("hooks=[", stop, "]"));
+  job.StartChief(1);
+  CHECK(job.WaitForEnd("chief") == Ended{});
+  CHECK(job.Stats().job().committed_step() == 30);
+
+  // Started again it goes on.
+  job.RunUndisturbed(1);
+  CHECK(job.Stats().job().committed_step() == 60);
+}
+
 TEST_CASE("hooks: a command that fails or takes too long is told of, and the job goes on", "[e2e]") {
   const std::string directory = TempPath("hooks_fail");
   const Result result =
