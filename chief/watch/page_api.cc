@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -41,6 +42,7 @@ HttpResponse PageApi::Answer(absl::string_view path, const HttpRequest& request)
     present = *std::move(now);
   }
   if (!Enter()) return Error(503, "the job's directory does not answer");
+  const absl::Cleanup leave = [this] { Leave(); };
   Refresh();
   std::optional<std::string> body;
   if (present.has_value()) {
@@ -48,7 +50,6 @@ HttpResponse PageApi::Answer(absl::string_view path, const HttpRequest& request)
   } else {
     body = Compose(path, request);
   }
-  Leave();
   if (!body.has_value()) return Error(404, absl::StrCat("there is no ", path, " here"));
   HttpResponse response;
   response.content_type = "application/json";
