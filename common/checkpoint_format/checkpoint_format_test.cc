@@ -233,6 +233,8 @@ TEST_CASE("json: protos keep every field, and unknown or repeated keys are refus
   WorkerStatsFile stats;
   stats.set_term(3);
   stats.mutable_job()->set_trained_seconds(0.25);
+  stats.mutable_job()->mutable_goodput()->set_stepping(61);  // sections are printed too, and are there when read
+  stats.mutable_job()->mutable_hooks();
   stats.add_workers()->set_samples(int64_t{1} << 53);
   stats.mutable_workers(0)->set_worker("worker-\"0\"");
   stats.mutable_workers(0)->set_step_ms_p50(1.5);
