@@ -27,24 +27,6 @@ int64_t CountOf(double reported) {
 // A time that a worker reported; 0 for what is none.
 double TimeOf(double reported) { return std::isfinite(reported) && reported >= 0 ? reported : 0; }
 
-const char* ChangeName(WorkerChange change) {
-  switch (change) {
-    case WorkerChange::kJoined:
-      return "joined";
-    case WorkerChange::kLost:
-      return "lost";
-    case WorkerChange::kPreempted:
-      return "left";
-    case WorkerChange::kCrashed:
-      return "crashed";
-    case WorkerChange::kRefused:
-      return "refused";
-    case WorkerChange::kDigestMismatch:
-      return "differed";
-  }
-  return "changed";
-}
-
 }  // namespace
 
 void ChiefLoop::Perform(const WorkerCounters& action) {

@@ -10,7 +10,7 @@
 #include "chief/server/job_directory.h"
 #include "chief/server/job_plan.h"
 #include "chief/server/this_process.h"
-#include "chief/stats/stats_tracker.h"
+#include "chief/stats/live_stats.h"
 #include "chief/term/token.h"
 #include "common/checkpoint_format/bucket_naming.h"
 #include "common/checkpoint_format/naming.h"
@@ -28,7 +28,6 @@ namespace {
 // As many as a job may have workers.
 constexpr uint32_t kMaxShares = 4096;
 constexpr uint64_t kMaxPageBytes = 4096;
-constexpr uint64_t kMaxStatsBytes = 64u << 20;
 // Of events and history. Every append stores the whole file again in a bucket.
 constexpr uint64_t kMaxAppendedInBucket = 256u << 10;
 constexpr uint64_t kMaxEventFile = 64u << 20;
@@ -271,10 +270,7 @@ absl::Status JobStore::StoreDrains(const std::vector<Drain>& drains) {
   return log_->Change("drains", [&](CommitRecord& record) { SetDrains(drains, record); });
 }
 
-absl::StatusOr<WorkerStatsFile> JobStore::ReadStats() {
-  LS_ASSIGN_OR_RETURN(const std::string json, ReadWholeFile(*storage_, layout::kLiveStats, kMaxStatsBytes));
-  return ParseWorkerStats(json, storage_->Describe(layout::kLiveStats));
-}
+absl::StatusOr<WorkerStatsFile> JobStore::ReadStats() { return ReadLiveStats(*storage_); }
 
 absl::Status JobStore::WriteStats(const std::string& json) {
   MutexLock lock(&mutex_);

@@ -6,9 +6,7 @@
 #include "chief/stats/line_files.h"
 
 namespace lockstep::chief {
-namespace {
-
-const char* KindOf(WorkerChange change) {
+const char* ChangeName(WorkerChange change) {
   switch (change) {
     case WorkerChange::kJoined:
       return "joined";
@@ -25,8 +23,6 @@ const char* KindOf(WorkerChange change) {
   }
   return "changed";
 }
-
-}  // namespace
 
 const char* PhaseName(Phase phase) {
   switch (phase) {
@@ -161,7 +157,7 @@ void TimelineRecorder::On(absl::Time wall, const WentBack& action) {
 }
 
 void TimelineRecorder::On(absl::Time wall, const WorkerChanged& action) {
-  TimelineEntry entry = Entry(KindOf(action.change));
+  TimelineEntry entry = Entry(ChangeName(action.change));
   entry.set_worker(action.name);
   entry.set_text(action.reason);
   Add(wall, std::move(entry));

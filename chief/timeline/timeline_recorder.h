@@ -26,6 +26,9 @@ inline constexpr char kTimelineFolder[] = "stats/timeline";
 // "RUNNING": as people see the phase of a job.
 const char* PhaseName(Phase phase);
 
+// "lost": what happened to a worker, in entries and in TensorBoard's text.
+const char* ChangeName(WorkerChange change);
+
 class TimelineRecorder {
  public:
   // What is kept between two calls of Take; of more, the newest is left out and counted.

@@ -16,9 +16,10 @@
 #include "absl/time/clock.h"
 #include "chief/checkpoint/checkpoint_reader.h"
 #include "chief/checkpoint/checkpoints_of_job.h"
-#include "chief/stats/stats_tracker.h"
+#include "chief/stats/live_stats.h"
 #include "chief/term/other_chief.h"
 #include "chief/timeline/goodput_clock.h"
+#include "chief/watch/present_job.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/checkpoint_format/proto_json.h"
 #include "common/job_place/job_place.h"
@@ -31,7 +32,6 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr uint64_t kMaxStats = uint64_t{64} << 20;
 // A chief writes its statistics every 2 s: one that did so this recently lives, on another machine.
 constexpr absl::Duration kLately = absl::Seconds(10);
 constexpr char kDone[] = "DONE";
@@ -39,7 +39,6 @@ constexpr char kStopped[] = "STOPPED";
 constexpr char kFailed[] = "FAILED";
 constexpr char kNotRunning[] = "NOT_RUNNING";
 constexpr char kUnreachable[] = "UNREACHABLE";
-constexpr char kExcludedHost[] = "excluded";  // the state of a line that stands for a whole host
 
 double Percentage(const proto::StatusReply& status) {
   return status.end_step() == 0 ? 0.0
@@ -93,11 +92,10 @@ std::string Cell(const std::string& text, size_t columns) {
 
 // The chief's last statistics; nullopt where none were written yet.
 absl::StatusOr<std::optional<WorkerStatsFile>> ReadStats(const Storage& storage) {
-  const absl::StatusOr<std::string> bytes = ReadWholeFile(storage, layout::kLiveStats, kMaxStats);
-  if (absl::IsNotFound(bytes.status())) return std::optional<WorkerStatsFile>();
-  LS_RETURN_IF_ERROR(bytes.status());
-  LS_ASSIGN_OR_RETURN(WorkerStatsFile stats, chief::ParseWorkerStats(*bytes, storage.Describe(layout::kLiveStats)));
-  return std::optional<WorkerStatsFile>(std::move(stats));
+  absl::StatusOr<WorkerStatsFile> stats = chief::ReadLiveStats(storage);
+  if (absl::IsNotFound(stats.status())) return std::optional<WorkerStatsFile>();
+  LS_RETURN_IF_ERROR(stats.status());
+  return std::optional<WorkerStatsFile>(*std::move(stats));
 }
 
 // What lies in the directory: the newest checkpoint, and the chief's last statistics.
@@ -257,7 +255,7 @@ std::string JobStateText(const JobState& state, absl::Time now) {
                           status.best_value());
   }
   for (const auto& worker : status.workers()) {
-    if (worker.state() == kExcludedHost) {
+    if (worker.state() == chief::kExcludedHost) {
       absl::StrAppend(&text, "  host ", EscapeControls(worker.host()),
                       " is left out: ", EscapeControls(worker.device()), "\n");
       continue;

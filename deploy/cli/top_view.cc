@@ -10,13 +10,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "chief/watch/present_job.h"
 #include "common/log/escape.h"
 #include "deploy/cli/columns.h"
 
 namespace lockstep::cli {
 namespace {
 
-constexpr char kExcludedHost[] = "excluded";
 constexpr char kPlain[] = "\x1b[0m";
 constexpr char kInverse[] = "\x1b[7m";
 constexpr char kDim[] = "\x1b[2m";
@@ -142,7 +142,7 @@ std::string WorkerRow(const Widths& widths, const proto::WorkerStatus& worker) {
 }
 
 const char* ColourOf(const proto::WorkerStatus& worker) {
-  if (worker.state() == kExcludedHost) return kRed;
+  if (worker.state() == chief::kExcludedHost) return kRed;
   if (worker.straggler()) return kYellow;
   return worker.rank() >= 0 ? "" : kDim;
 }

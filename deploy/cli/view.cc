@@ -9,14 +9,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "chief/metrics/job_metrics.h"
-#include "chief/stats/stats_tracker.h"
+#include "chief/stats/live_stats.h"
 #include "chief/watch/page_api.h"
 #include "chief/watch/page_server.h"
-#include "common/checkpoint_format/naming.h"
 #include "common/job_place/job_place.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
-#include "common/storage/files.h"
 #include "common/sync/stop_signals.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/job_state.h"
@@ -25,7 +23,6 @@ namespace lockstep::cli {
 namespace {
 
 constexpr absl::Duration kDeadline = absl::Seconds(2);
-constexpr uint64_t kMaxStats = uint64_t{64} << 20;
 
 struct Question {
   std::string directory;
@@ -40,10 +37,10 @@ absl::StatusOr<chief::PresentJob> Look(const std::string& directory, const JobPl
   present.live = !HasEnded(state);
   present.exit_code = state.exit_code;
   if (!state.answered) present.cause = state.reason;
-  const absl::StatusOr<std::string> stats = ReadWholeFile(place.storage(), layout::kLiveStats, kMaxStats);
+  absl::StatusOr<WorkerStatsFile> stats = chief::ReadLiveStats(place.storage());
   if (absl::IsNotFound(stats.status())) return present;  // nothing was trained yet
   LS_RETURN_IF_ERROR(stats.status());
-  LS_ASSIGN_OR_RETURN(present.stats, chief::ParseWorkerStats(*stats, place.storage().Describe(layout::kLiveStats)));
+  present.stats = *std::move(stats);
   if (!state.answered) {
     present.status.set_step(std::max(present.status.step(), static_cast<uint64_t>(present.stats.job().step())));
   }
