@@ -71,14 +71,16 @@ TEST_CASE(
     "events: a chief that takes over running workers tells of them, of a worker that is killed, and no graph again",
     "[e2e]") {
   LocalJob job("events_adopted", "deploy/jobs/fashion_mnist.yaml",
-               {"train.duration=1500steps", "checkpoint.every=500steps"});
+               {"train.duration=1500steps", "checkpoint.every=100steps"});
   job.StartChief(2);
   job.StartWorker(0);
   job.StartWorker(1);
-  job.WaitForStep(100);
+  job.WaitForStatus("a save", [](const proto::StatusReply& status) { return status.published_step() > 0; });
   job.Kill("chief");
   job.StartChief(2);
-  job.WaitForStep(300);
+  job.WaitForStatus("the generation of the chief before to go on", [](const proto::StatusReply& status) {
+    return status.term() == 2 && status.phase() == "RUNNING" && status.generation().term() == 1;
+  });
   job.Kill("worker-1");
 
   CHECK(job.WaitForEnd("chief") == Ended{});

@@ -14,6 +14,13 @@ const char* NameOf(const ChiefCommand& command) {
   return std::visit([](const auto& c) { return std::decay_t<decltype(c)>::kTypeName; }, command);
 }
 
+// Whether a generation may go on under both. `stop_after` is no setting: each chief names the checkpoint that it began
+// with, and a generation that stands behind it has passed every stop before it.
+bool SameSettings(TrainingPolicy running, const TrainingPolicy& told) {
+  running.stop_after = told.stop_after;
+  return running == told;
+}
+
 // Why it ended, only the chief knows: a job that was stopped is not done.
 std::string EndOfJob(const Done& done) {
   switch (done.exit_code) {
@@ -217,7 +224,7 @@ void SessionCore::OnWelcome(const ChiefFence& fence, const Welcome& welcome) {
   if (leaving_) TellLeaveIntent();
   if (phase_ == Phase::kHolding && hold_ == Hold::kMeeting) TellMeeting();  // the chief of then may not have heard it
   // Ranks hear of other settings at different steps: they begin with the next generation.
-  if (policy_ != newest_policy_ && phase_ != Phase::kStopping) {
+  if (!SameSettings(policy_, newest_policy_) && phase_ != Phase::kStopping) {
     const std::string reason = "the job's settings have changed";
     Tell(PeerFailed{generation_, {}, phase_ == Phase::kForming, reason, /*damaged=*/false});
     Break(reason);

@@ -81,6 +81,28 @@ TEST_CASE("session: the chief is tried every second at least, and a Fenced is an
   CHECK(worker.Told<Hello>());
 }
 
+TEST_CASE("session: a generation goes on under a chief that began later, not under other settings", "[session]") {
+  WorkerHarness worker;
+  worker.Run();
+  worker.Give(ChiefDisconnected{"reset", false});
+  worker.Wait(absl::Seconds(2));
+  worker.Give(ChiefConnected{});
+  Welcome welcome{"job", "worker-0", "line", "graph", worker.policy};
+
+  SECTION("only the checkpoint that it began with is another") {
+    welcome.policy.stop_after = 10;
+    worker.Command(welcome, {}, 4);
+    CHECK_FALSE(worker.Told<PeerFailed>());
+    worker.Finish(11, worker.Word());
+    CHECK(worker.Last<RunStep>().step == 12);
+  }
+  SECTION("the job is to end later") {
+    ++welcome.policy.end_step;
+    worker.Command(welcome, {}, 4);
+    CHECK(worker.Told<PeerFailed>());
+  }
+}
+
 TEST_CASE("session: a chief that accepts and says nothing is given up", "[session][rule10]") {
   WorkerHarness worker;
   worker.Give(Tick{});
