@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs, by name, the Debian packages that Lockstep is built from and trained with. Does nothing for those that
-# are there. Usage: deploy/packages.sh [GROUP]… (build, when none is given): build, data, test, storage, package, systemd,
-# ssh, slurm, kubernetes, launchers, monitoring, fuzz, page. Needs root or sudo.
+# are there. Usage: deploy/packages.sh [GROUP]… (build, when none is given): build, data, test, storage, package,
+# systemd, ssh, slurm, kubernetes, launchers, monitoring, fuzz, page. Needs root or sudo.
 # Exit 64: no such group. 78: not Debian, no rights, or apt-get failed.
 set -euo pipefail
 
