@@ -293,8 +293,8 @@ chief_is_evicted() {  # It saves; the workers step on, as the same processes, an
     podman pod rm -f -t 0 lockstep-chief && start_chief && goes_on 2 &&
     equal "$(jq -c .generation "$work/status.json")" "$generation" && equal "$(process lockstep-worker-0-worker)" "$before"
 }
-# What a process holds may be held in its cgroup by whom it is not: the limit, which is set close to what the worker uses,
-# is met by a program beside it, and the kernel, told whom it should prefer, kills the worker.
+# The limit of the worker's container is set 64 MiB above what it uses, and a program that takes 96 MiB is put beside it. The
+# kernel has to kill one of them; it is told to prefer the worker.
 worker_meets_its_limit() {
   local pid group file losses
   pid=$(process lockstep-worker-1-worker) && status_has .losses >/dev/null && losses=$(jq .losses "$work/status.json") || return 1
@@ -306,7 +306,7 @@ worker_meets_its_limit() {
     echo $(($(cat "$group/memory.current") + (64 << 20))) >"$group/$file"
   fi || { echo "no limit could be set in $group"; return 1; }
   echo 1000 >"/proc/$pid/oom_score_adj"
-  (echo "$BASHPID" >"$group/cgroup.procs" && exec tail -c 96M < <(head -c 96M /dev/zero)) >/dev/null || true
+  { (echo "$BASHPID" >"$group/cgroup.procs" && exec tail -c 96M < <(head -c 96M /dev/zero)) || true; } >/dev/null 2>&1
   dmesg | grep -E "out of memory.*Killed process $pid \(" || { echo "the kernel did not kill $pid"; return 1; }
   wait_for 60 status_has ".losses == $((losses + 1))" && goes_on 2
 }
