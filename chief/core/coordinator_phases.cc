@@ -155,10 +155,10 @@ void Coordinator::HandOverIfSaved() {
   if (!handover_.asked() || end_.pending().has_value() || end_.result().has_value() || repair_.pending()) return;
   if (!handover_.MayGo(Context(), life_, saves_, gone_, progress_.agreed())) return;
   life_.End();
-  out_.Add(Exit{kExitPreempted,
-                absl::StrCat(handover_.reason(), ": step ", saves_.published().step,
-                             " is published; the workers wait for the next chief"),
-                /*handed_over=*/true});
+  const std::string reason = absl::StrCat(handover_.reason(), ": step ", saves_.published().step,
+                                          " is published; the workers wait for the next chief");
+  out_.Say(Level::kInfo, reason);
+  out_.Add(Exit{kExitPreempted, reason, /*handed_over=*/true});
 }
 
 bool Coordinator::FinishIfPublished() {

@@ -47,7 +47,8 @@ class SessionRegistry {
   void Send(const std::vector<SessionId>& sessions, const ChiefFence& fence, const ChiefCommand& command);
   void Close(SessionId session);
 
-  // Closes every session and waits until they are gone, at most `limit`. `handed_over`: workers wait for the next chief.
+  // Closes every session and waits until they are gone, at most `limit`. `handed_over`: workers wait for the next
+  // chief.
   void CloseAll(absl::Duration limit, bool handed_over);
 
  private:
