@@ -67,6 +67,8 @@ class ChiefLoop {
   // Runs until the core says Exit; returns its code. Blocks. The storage's thread calls `keep_addresses` every two
   // seconds: it writes again where this chief listens, when somebody removed that.
   int Run(std::function<absl::Status()> keep_addresses);
+  // Whether the workers are left to the next chief. Called after Run.
+  bool handed_over() const { return exit_.has_value() && exit_->handed_over; }
 
   // Gives the core an event. With `wait` it blocks while the queue is full. False: it was dropped.
   bool Post(Event event, bool wait);
