@@ -241,7 +241,9 @@ drain() {  # Of the chief's node: it saves, ends with 75, and the Job makes anot
 }
 moved() { local now; now=$(chief_node) && [ -n "$now" ] && [ "$now" != "$1" ]; }
 
-chief_node_lost() {  # Its pod stays until somebody says that the machine is gone: then the Job's next one takes over.
+# The Job starts another chief as soon as the pod is given up, after 30 s. (With the failure policy of newer versions only when
+# the pod is gone, see docs/launching.md.)
+chief_node_lost() {
   local node term
   node=$(chief_node) term=$(known .term)
   node_lost "${node#node-}" && await moved "$node" && await status_has ".term > $term" && goes_on 2
