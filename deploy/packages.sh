@@ -12,7 +12,7 @@ build=(
   libcurl4-openssl-dev libtinyxml2-dev libboost-dev prometheus-cpp-dev libjs-dygraphs
 )
 data=(dataset-fashion-mnist bible-kjv)
-test=(catch2 libboost-context-dev clang-format git binutils iproute2 libonnx-dev libonnx-testdata etcd-server
+test=(catch2 libboost-context-dev lld clang-format git binutils iproute2 libonnx-dev libonnx-testdata etcd-server
   fish mandoc openssl zsh)
 page=(chromium libjs-dygraphs fonts-dejavu-core python3)
 storage=(ceph-common ceph-mon ceph-osd radosgw swift-account swift-container swift-object swift-proxy memcached curl openssl)
