@@ -21,7 +21,7 @@ systemd=(debootstrap systemd-container)
 ssh=(iproute2 openssh-client openssh-server)
 kubernetes=(podman catatonit runc netavark aardvark-dns iptables iproute2 jq python3-venv)
 control_plane=(catatonit containerd containernetworking-plugins curl dnsmasq-base dpkg-dev etcd-server golang-1.19-go
-  iproute2 jq openssl procps python3-venv runc)
+  golang-github-modern-go-reflect2-dev iproute2 jq openssl procps python3-venv runc)
 fuzz=(clang-14 libclang-rt-14-dev libonnx-testdata)
 monitoring=(curl prometheus python3-minimal)
 slurm=(slurmctld slurmd slurm-client munge iproute2)

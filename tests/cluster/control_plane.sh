@@ -36,12 +36,9 @@ done
 kernel=(vm/overcommit_memory vm/panic_on_oom kernel/panic kernel/panic_on_oops kernel/keys/root_maxkeys kernel/keys/root_maxbytes)
 clean_up() {
   set +e
-  local setting folder
+  local setting
   [ -z "$inside" ] || leave_cluster
   for setting in "${kernel[@]}"; do cat "$work/kernel/$setting" >"/proc/sys/$setting"; done
-  for folder in /sys/fs/cgroup/*/"$(basename "$work")" /sys/fs/cgroup/"$(basename "$work")"; do
-    [ ! -d "$folder" ] || find "$folder" -depth -type d -exec rmdir {} +
-  done
   [ -n "$keep" ] || rm -rf --one-file-system "$work"
 } 2>/dev/null
 
@@ -79,7 +76,7 @@ fi
 # ---- Inside.
 enter_own_cluster
 passed=0 failed=0 limit=120
-work=$keep kubectl=$work/venv/bin/kubectl
+work=$keep cluster=$keep/cluster kubectl=$work/venv/bin/kubectl
 version=$("$binary" --version | awk '{ print $2 }')
 job=$work/volumes/job
 trap 'exit 130' INT TERM
@@ -288,7 +285,7 @@ same_digest() {
 }
 
 overlay
-cluster_up "$work" "$programs" 2 "$image"
+cluster_up "$work/cluster" "$programs" 2 "$image"
 verify "cluster: two nodes are ready" await both_nodes_ready
 verify "chief: the shipped base is applied, and its chief becomes ready" starts
 verify "workers: they wait for the Secret, then join, and are ready" workers_join

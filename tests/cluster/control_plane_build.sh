@@ -31,6 +31,9 @@ tar -xzf kubernetes_*.orig.tar.gz -C go/src/k8s.io/kubernetes --strip-components
 cd go/src/k8s.io/kubernetes
 export PATH=/usr/lib/go-1.19/bin:$PATH GOPATH=$work/go GOCACHE=$work/cache GOTMPDIR=$work GO111MODULE=off CGO_ENABLED=0
 unset GOFLAGS
+# Its copy of reflect2 overwrites memory when Go 1.18 or newer compiled it; Debian has one that does not.
+rm -r vendor/github.com/modern-go/reflect2
+cp -r /usr/share/gocode/src/github.com/modern-go/reflect2 vendor/github.com/modern-go/
 # The description of the API is generated: the source package has no such file.
 vendor=k8s.io/kubernetes/vendor/k8s.io
 described() {  # The packages that ask to be in it.

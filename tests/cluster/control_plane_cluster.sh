@@ -16,11 +16,15 @@ set -euo pipefail
 
 enter_own_cluster() {
   [ -z "${LOCKSTEP_CLUSTER_TEST:-}" ] || { ip link set lo up; return 0; }
-  LOCKSTEP_CLUSTER_TEST=1 unshare --mount --propagation private --net --pid --fork --mount-proc --kill-child "$0" "$@" &
+  LOCKSTEP_CLUSTER_TEST=$cluster_group unshare --mount --propagation private --net --pid --fork --mount-proc --kill-child "$0" "$@" &
   inside=$!
   wait "$inside"
 }
-leave_cluster() { kill -KILL "$inside"; wait "$inside"; } 2>/dev/null  # and everything in it ends
+leave_cluster() {  # Everything that runs in it ends; the control groups of its pods go.
+  kill -KILL "$inside"
+  wait "$inside"
+  find /sys/fs/cgroup -depth -type d -path "*/$cluster_group*" -exec rmdir {} +
+} 2>/dev/null
 
 kubectl=kubectl
 kube() { "$kubectl" --kubeconfig "$cluster/kubeconfig" --namespace lockstep "$@"; }
@@ -181,7 +185,7 @@ node_main() {  # N FOLDER
   exec "$programs/kubelet" --kubeconfig="$cluster/kubeconfig" --config="$2/kubelet.yaml" --hostname-override="node-$1" \
     --node-ip="10.99.0.$1" --root-dir="$2/kubelet" --cert-dir="$2/pki" --volume-plugin-dir="$2/plugins" \
     --container-runtime=remote --container-runtime-endpoint=unix:///run/containerd/containerd.sock \
-    --cgroup-root="/$(basename "$cluster")" >"$cluster/log/kubelet-$1" 2>&1
+    --cgroup-root="/$LOCKSTEP_CLUSTER_TEST" >"$cluster/log/kubelet-$1" 2>&1
 }
 
 node_ready() { kube get node "node-$1" | grep -q ' Ready'; }
@@ -207,4 +211,4 @@ node_lost() {
   wait "${node_pid[$1]}" 2>/dev/null || true
 }
 declare -A node_pid=()
-inside=''
+inside='' cluster_group=lockstep-test-$$
