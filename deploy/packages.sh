@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs, by name, the Debian packages that Lockstep is built from and trained with. Does nothing for those that
 # are there. Usage: deploy/packages.sh [GROUP]… (build, when none is given): build, data, test, storage, package,
-# systemd, ssh, slurm, kubernetes, launchers, monitoring, fuzz, page. Needs root or sudo.
+# systemd, ssh, slurm, kubernetes, control_plane, launchers, monitoring, fuzz, page. Needs root or sudo.
 # Exit 64: no such group. 78: not Debian, no rights, or apt-get failed.
 set -euo pipefail
 
@@ -20,6 +20,8 @@ package=(binutils ca-certificates dpkg-dev patchelf xz-utils)
 systemd=(debootstrap systemd-container)
 ssh=(iproute2 openssh-client openssh-server)
 kubernetes=(podman catatonit runc netavark aardvark-dns iptables iproute2 jq python3-venv)
+control_plane=(catatonit containerd containernetworking-plugins curl dnsmasq-base dpkg-dev etcd-server golang-1.19-go
+  golang-github-modern-go-reflect2-dev iproute2 jq openssl procps python3-venv runc)
 fuzz=(clang-14 libclang-rt-14-dev libonnx-testdata)
 monitoring=(curl prometheus python3-minimal)
 slurm=(slurmctld slurmd slurm-client munge iproute2)
@@ -40,6 +42,7 @@ for group in "${@:-build}"; do
     launchers) wanted+=("${launchers[@]}") ;;
     slurm) wanted+=("${slurm[@]}") ;;
     kubernetes) wanted+=("${kubernetes[@]}") ;;
+    control_plane) wanted+=("${control_plane[@]}") ;;
     fuzz) wanted+=("${fuzz[@]}") ;;
     *) echo "packages.sh: there is no group '$group' (see the head of the file)" >&2; exit 64 ;;
   esac

@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <iostream>
 #include <string>
 
 #include "common/net/answer_limit.h"
@@ -43,6 +44,21 @@ TEST_CASE("token: it is read from a private file without its line end", "[net]")
              Contains("chmod 600"));
   CHECK(ReadCallerToken(WriteFile("empty", "\n", 0600)).status().code() == absl::StatusCode::kNotFound);
   CHECK(ReadCallerToken("/nowhere/token").status().code() == absl::StatusCode::kNotFound);
+}
+
+TEST_CASE("token: a group may read a file of root's, as the volume of a Secret is, and no other", "[net]") {
+  if (geteuid() != 0) {
+    std::cout << "SKIPPED: files of another user need the right to give files away\n";
+    return;
+  }
+  CHECK(ReadCallerToken(WriteFile("group", "secret\n", 0440)).value() == "secret");
+  CHECK(ReadCallerToken(WriteFile("group", "secret\n", 0640)).value() == "secret");
+  for (const int mode : {0444, 0460, 0644}) {
+    CHECK(absl::IsFailedPrecondition(ReadCallerToken(WriteFile("group", "secret\n", mode)).status()));
+  }
+  const std::string of_another = WriteFile("group", "secret\n", 0440);
+  REQUIRE(chown(of_another.c_str(), 65532, 65532) == 0);
+  CHECK(absl::IsFailedPrecondition(ReadCallerToken(of_another).status()));
 }
 
 TEST_CASE("token: without a file the environment gives it, without both the ways are named", "[net]") {
