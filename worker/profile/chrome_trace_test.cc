@@ -54,7 +54,8 @@ TEST_CASE("profile trace: it is JSON with one event per span on the track of its
   CHECK(absl::StartsWith(text, kTraceOpening));
 }
 
-TEST_CASE("profile trace: it has the steps of the spans that were kept, and no others, and says that it was cut", "[profile]") {
+TEST_CASE("profile trace: it has the steps of the spans that were kept, and no others, and says that it was cut",
+          "[profile]") {
   Profiler profiler({.most_spans = 2, .now = [] { return 0; }});
   const int work = profiler.Add({.name = "conv", .op = "Conv"});
   const std::vector<TracedStep> steps = {{1, 0, 100}, {2, 100, 200}, {3, 200, 300}};
