@@ -158,13 +158,15 @@ void Engine::BeginTrace(const std::vector<HookInstant>& at) {
 
 void Engine::SendTrace(std::optional<StepTrace> trace) {
   if (!trace.has_value()) return;
-  looks_.Post([this, job = job_, trace = std::make_shared<const StepTrace>(*std::move(trace))] {
+  looks_.Post([this, own = Own(), job = job_, trace = std::make_shared<const StepTrace>(*std::move(trace))] {
     const NowDoing writing("the trace of the steps behind step ", trace->at);
-    const OwnMember own = Own();
-    for (const TracePiece& piece : PiecesOf(*trace, job, own.name, own.rank)) {
+    const std::vector<TracePiece> pieces = PiecesOf(*trace, job, own.name, own.rank);
+    // It is of no state, and so of no generation.
+    const Generation now = Own().generation;
+    for (const TracePiece& piece : pieces) {
       lockstep::Observed told;
       *told.mutable_trace() = piece;
-      Tell(own.generation, trace->at, trace->hook, told);
+      Tell(now, trace->at, trace->hook, told);
     }
   });
 }
