@@ -100,7 +100,7 @@ if [ ${#flags[@]} -eq 0 ] && [ -z "$only" ] && [ "$chaos" -gt 0 ]; then
 fi
 
 if [ "$cluster" = 1 ]; then
-  for script in tests/page/page.sh tests/package/package.sh tests/cluster/{control_plane,kubernetes,launchers,monitoring,slurm,ssh,systemd}.sh; do
+  for script in tests/page/page.sh tests/package/package.sh tests/cluster/{control_plane,kubernetes,launchers,monitoring,slurm,ssh,systemd,walkthrough}.sh; do
     script_log=$(mktemp)
     "$script" 2>&1 | tee "$script_log" || true
     count_log "$script_log"

@@ -63,6 +63,8 @@ setup_nodes() {  # ADDRESS…
   done
 }
 
+newest_step() { "$binary" checkpoint ls "$dir" | sed -n '1s/^step-0*\([0-9]*\) .*/\1/p'; }
+
 test_skypilot() {
   local net=127.$((RANDOM % 200 + 20)).$((RANDOM % 250)) wanted_digest before
   need skypilot 'moto[server]'
@@ -75,8 +77,7 @@ test_skypilot() {
   verify "skypilot: a job without a directory is refused" refused sky -c \
     'from sky.utils import dag_utils as d; d.load_chain_dag_from_yaml("deploy/skypilot/lockstep.yaml")'
 
-  make_job "$work/job.yaml"
-  wanted_digest=$(undisturbed "$work/job.yaml")
+  steps=1000000 make_job "$work/job.yaml"  # none of what follows sees its end
   verify "skypilot: there is a bucket" serve_bucket "$net.9"
   dir=s3://lockstep-test/job
   program="$work/sky/[0-9]/lockstep/bin/lockstep"
@@ -100,6 +101,9 @@ test_skypilot() {
   verify "skypilot: not from the beginning" eval '[ "$(step)" -gt 50 ] && [ -n "$before" ]'
   verify "skypilot: cancelled, it saves and leaves nobody" cancelled
   verify "skypilot: what is saved is whole" "$binary" checkpoint verify "$dir"
+  steps=$(($(newest_step) + 500)) make_job "$work/job.yaml"
+  wanted_digest=$(undisturbed "$work/job.yaml")
+  cp "$work/job.yaml" "$work/sky/0/job.yaml"
   run_nodes "$net.1" "$net.2"
   verify "skypilot: the first node ends with 0 when the job is done" ends_with 0 "${started[0]}"
   verify "skypilot: and the second" ends_with 0 "${started[1]}"
