@@ -75,7 +75,7 @@ fi
 
 # ---- Inside.
 enter_own_cluster
-passed=0 failed=0 limit=120
+passed=0 failed=0 limit=240
 work=$keep cluster=$keep/cluster kubectl=$work/venv/bin/kubectl
 version=$("$binary" --version | awk '{ print $2 }')
 job=$work/volumes/job
@@ -146,7 +146,6 @@ pods() {  # chief|worker JQ: for each of them
 }
 chief() { pods chief .metadata.name; }
 chief_node() { pods chief .spec.nodeName; }
-worker_on() { pods worker "select(.spec.nodeName == \"$1\").metadata.name" | head -n 1 | grep .; }
 ready() {  # chief|worker N: exactly so many of them are ready
   equal "$(pods "$1" 'select(any(.status.conditions[]; .type == "Ready" and .status == "True")).metadata.name' | wc -l)" "$2"
 }
@@ -202,7 +201,7 @@ refused() { ! "$@"; }
 oom_kill() {
   local pod id group losses
   losses=$(known .losses)
-  pod=$(worker_on node-1)
+  pod=$(pods worker .metadata.name | head -n 1)
   id=$(kube get pod "$pod" -o json | jq -r '.status.containerStatuses[0].containerID | sub(".*//"; "")')
   group=$(find /sys/fs/cgroup -type d -name "$id" -path '*memory*' | head -n 1)
   [ -n "$group" ] || { echo "no group of memory for $id"; return 1; }
@@ -231,10 +230,11 @@ node_returns() {
 both_nodes_ready() { equal "$(kube get nodes --no-headers | awk '$2 == "Ready"' | wc -l)" 2; }
 
 drain() {  # Of the chief's node: it saves, ends with 75, and the Job makes another one, elsewhere.
-  local node pod step
-  node=$(chief_node) pod=$(chief) step=$(known .step)
-  kube cordon "$node" && equal "$(evict "$pod")" 201 && await moved "$node" && await steps_with 2 "$step" &&
-    grep -q "75" <("$binary" logs "$job" --last 200) && kube uncordon "$node"
+  local node pod losses
+  status_has true
+  node=$(chief_node) pod=$(chief) losses=$(known .losses)
+  kube cordon "$node" && equal "$(evict "$pod")" 201 && await moved "$node" && await ready chief 1 && goes_on 2 &&
+    equal "$(known .losses)" "$losses" && kube uncordon "$node"
 }
 moved() { local now; now=$(chief_node) && [ -n "$now" ] && [ "$now" != "$1" ]; }
 
@@ -249,9 +249,15 @@ chief_node_lost() {
 new_token() {  # As docs/launching.md has it.
   local old=$work/old_token
   kube get secret lockstep-join -o json | jq -r .data.token | base64 -d >"$old"
-  kube delete job lockstep-chief && rm "$job/chief/token" && starts && kube delete secret lockstep-join && join_secret &&
-    refused env LOCKSTEP_TOKEN="$(cat "$old")" "$binary" status --chief "$(pods chief .status.podIP):29400" &&
+  kube delete job lockstep-chief && kube wait pod -l app.kubernetes.io/component=chief --for=delete --timeout=120s &&
+    rm "$job/chief/token" && starts && kube delete secret lockstep-join && join_secret && equal "$(code_with "$(cat "$old")")" 77 &&
     kube rollout restart deployment lockstep-worker && await steps_with 2 "$(known .step)"
+}
+
+code_with() {  # CREDENTIAL: how a question to the chief ends
+  local code=0
+  LOCKSTEP_TOKEN=$1 "$binary" status --chief "$(pods chief .status.podIP):29400" >"$work/answer" 2>&1 || code=$?
+  echo "$code"
 }
 
 # The credential as a file, which the kubelet gives to the group of the pod.
