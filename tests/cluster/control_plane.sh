@@ -306,9 +306,10 @@ verify "rollout: workers are replaced one at a time, on notice, and nothing is l
 verify "eviction: one worker may be evicted; the budget refuses the second until a successor is ready" eviction
 verify "memory: a worker that the kernel kills for its limit is started again and joins" oom_kill
 verify "node: a worker's node loses power; its successor starts elsewhere" worker_node_lost
-verify "node: it boots again" node_returns
+verify "node: it boots again, and is ready" node_returns
 verify "drain: an evicted chief saves, and the next one goes on at another node" drain
 verify "node: the chief's node loses power; another chief goes on elsewhere" chief_node_lost
+verify "node: it boots again, and its lost pods are gone" node_returns
 verify "secret: with a new token the old credential is refused, and workers with the new one join" new_token
 verify "secret: workers take the credential from a volume, too" credential_in_volume
 verify "end: the job stops, and the Job is complete" stops
