@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs, by name, the Debian packages that Lockstep is built from and trained with. Does nothing for those that
-# are there. Usage: deploy/packages.sh [GROUP]… (build, when none is given): build, data, test, storage, package, systemd,
-# ssh, slurm, kubernetes, control_plane, launchers, monitoring, fuzz, page. Needs root or sudo.
+# are there. Usage: deploy/packages.sh [GROUP]… (build, when none is given): build, data, test, storage, package,
+# systemd, ssh, slurm, kubernetes, control_plane, launchers, monitoring, fuzz, page. Needs root or sudo.
 # Exit 64: no such group. 78: not Debian, no rights, or apt-get failed.
 set -euo pipefail
 
@@ -9,7 +9,7 @@ build=(
   bazel-bootstrap bazel-rules-java bazel-rules-proto bazel-platforms bazel-skylib g++ zlib1g-dev
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev libspdlog-dev libfmt-dev
   libgloo-dev libdnnl-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libisal-dev libssl-dev libipsec-mb-dev
-  libcurl4-openssl-dev libtinyxml2-dev libboost-dev prometheus-cpp-dev libjs-dygraphs
+  libcurl4-openssl-dev libtinyxml2-dev libpng-dev libboost-dev prometheus-cpp-dev libjs-dygraphs
 )
 data=(dataset-fashion-mnist bible-kjv)
 test=(catch2 libboost-context-dev lld clang-format git binutils iproute2 libonnx-dev libonnx-testdata etcd-server

@@ -208,7 +208,8 @@ struct DrainDecided {
 struct Exit {
   int32_t code = 0;
   std::string reason;
-  LS_FIELDS(Exit, code, reason)
+  bool handed_over = false;  // the workers wait for the next chief
+  LS_FIELDS(Exit, code, reason, handed_over)
 };
 
 using Action = std::variant<Send, SendToAll, CloseSession, StorePlan, OpenSave, AbandonSave, StoreManifest,

@@ -206,6 +206,7 @@ void Coordinator::Advance() {
   preparation_.Advance(Context());
   preparation_.TestConnections(Context(), pairs_);
   ServeLeavers();
+  HandOverIfSaved();
 }
 
 // ---- what the storage, people and supervisors say
@@ -250,6 +251,12 @@ void Coordinator::On(const TermLost& event) {
 }
 
 void Coordinator::On(const StopRequested& event) {
+  if (event.hands_over) {
+    if (end_.pending().has_value() || end_.result().has_value() || !handover_.Ask(event.by)) return;
+    return out_.Say(Level::kInfo, absl::StrCat(event.by,
+                                               ": saving first; then this chief goes, and the workers wait "
+                                               "for the next one"));
+  }
   const std::string reason = absl::StrCat("stop requested by ", event.by);
   if (end_.result().has_value() || !end_.Stop({event.exit_code, reason})) return;
   out_.Say(Level::kInfo, absl::StrCat(reason, ": saving first"));

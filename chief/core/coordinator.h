@@ -33,6 +33,7 @@
 #include "chief/core/events.h"
 #include "chief/core/gathering.h"
 #include "chief/core/generation_life.h"
+#include "chief/core/handover.h"
 #include "chief/core/history.h"
 #include "chief/core/host_policy.h"
 #include "chief/core/job_end.h"
@@ -120,6 +121,9 @@ class Coordinator {
   // On evidence; an empty reason is none.
   void Break(const std::string& reason);
   bool FinishIfPublished();
+  // Saves at rest what is held. Called in Waiting.
+  void SaveBeforeHandover();
+  void HandOverIfSaved();
 
   // coordinator_sessions.cc: who comes and goes
   void On(const SessionClosed& event);
@@ -232,6 +236,7 @@ class Coordinator {
   DrainDesk drains_;
   Departures gone_;
   JobEnd end_;
+  Handover handover_;
 };
 
 }  // namespace lockstep::chief

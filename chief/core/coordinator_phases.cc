@@ -5,6 +5,7 @@
 #include "chief/core/beginning.h"
 #include "chief/core/coordinator.h"
 #include "chief/core/leavers.h"
+#include "chief/core/states_at_rest.h"
 #include "chief/core/waiting_step.h"
 #include "common/status/exit_code.h"
 
@@ -55,6 +56,7 @@ void Coordinator::AdvanceDone() {
 
 void Coordinator::AdvanceWaiting() {
   if (!AdvanceReturn()) return;
+  if (handover_.asked() && !end_.pending().has_value()) return SaveBeforeHandover();
   const WaitingStep next = NextWaitingStep(Context(), life_, gathering_, Teams(), saves_, end_);
   switch (next.kind) {
     case WaitingStep::Kind::kWait:
@@ -111,8 +113,11 @@ void Coordinator::RequestBoundaries() {
   if (const auto& ending = end_.pending(); ending.has_value()) {
     return ask(ending->evaluates ? RequestKind::kFinish : RequestKind::kStop, ending->reason);
   }
+  const bool hands_over = handover_.asked() && handover_.NeedsSave(saves_, progress_.agreed());
   if (!saves_.Busy() && saves_.MustHold()) {
     ask(RequestKind::kSnapshotHold, "two saves were abandoned: the next one is waited for");
+  } else if (hands_over && !saves_.Busy() && saves_.TroubleText(now_).empty()) {
+    ask(RequestKind::kSnapshot, handover_.reason());
   } else if (MaySave() && clock_.IsSaveDue(now_, SaveEvery()) && saves_.IsNewer(progress_.agreed())) {
     ask(RequestKind::kSnapshot, "a save is due");
   } else if (saves_.RetryDue(now_) && saves_.IsNewer(progress_.agreed())) {
@@ -137,6 +142,23 @@ void Coordinator::RequestBoundaries() {
 
 void Coordinator::Break(const std::string& reason) {
   if (!reason.empty()) life_.Break(Context(), reason, progress_.agreed());
+}
+
+void Coordinator::SaveBeforeHandover() {
+  handover_.AtRest();
+  const Worker* best = BestAtRest(history_, roster_, /*leavers_too=*/true);
+  if (best == nullptr || !saves_.IsNewer(best->held->position.step)) return;
+  SaveAtRest(Context(), saves_, best->held->position, handover_.reason());
+}
+
+void Coordinator::HandOverIfSaved() {
+  if (!handover_.asked() || end_.pending().has_value() || end_.result().has_value() || repair_.pending()) return;
+  if (!handover_.MayGo(Context(), life_, saves_, gone_, progress_.agreed())) return;
+  life_.End();
+  const std::string reason = absl::StrCat(handover_.reason(), ": step ", saves_.published().step,
+                                          " is published; the workers wait for the next chief");
+  out_.Say(Level::kInfo, reason);
+  out_.Add(Exit{kExitPreempted, reason, /*handed_over=*/true});
 }
 
 bool Coordinator::FinishIfPublished() {

@@ -140,11 +140,12 @@ struct ProcessExited {
   LS_FIELDS(ProcessExited, name, signal, exit_code, last, cause)
 };
 
-// `lockstep stop`, or SIGTERM to the chief.
+// `lockstep stop`, or a signal to the chief.
 struct StopRequested {
   std::string by;
-  int32_t exit_code = 0;  // of everybody, once the save is published: 0 for `lockstep stop`, 75 for a signal
-  LS_FIELDS(StopRequested, by, exit_code)
+  int32_t exit_code = 0;    // of everybody, once the save is published: 0 for `lockstep stop`, 75 for a signal
+  bool hands_over = false;  // the chief alone is to go, and leaves the workers to the next one
+  LS_FIELDS(StopRequested, by, exit_code, hands_over)
 };
 
 // `lockstep drain`: the workers and hosts of these names leave at a boundary, as on SIGTERM, and their successors are

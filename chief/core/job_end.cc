@@ -31,13 +31,7 @@ std::optional<JobEnd::Ending> JobEnd::Reached(const CoreContext& context, const 
   if (life.Is(Phase::kFinishing)) {
     if (published < life.final_step()) return std::nullopt;
   } else if (life.Is(Phase::kWaiting)) {
-    // A worker that lost its session comes back within seconds, perhaps with a newer state than the published one.
-    // Others that come and go, as where a host crashes them all, keep nobody waiting.
-    const absl::Time back_by = gone.holder_lost() + policy.heartbeat_limit;
-    if (saves.IsNewer(agreed) && !context.Passed(back_by)) return std::nullopt;
-    for (const Worker* worker : context.roster.InOrder()) {
-      if (MayHoldNewer(context, life, saves, *worker)) return std::nullopt;
-    }
+    if (!AllIsSaved(context, life, saves, gone, agreed)) return std::nullopt;
   } else {
     return std::nullopt;
   }

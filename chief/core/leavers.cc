@@ -38,6 +38,16 @@ bool MayHoldNewer(const CoreContext& context, const GenerationLife& life, const 
   return !life.IsParted(worker.busy) && !foreign;
 }
 
+bool AllIsSaved(const CoreContext& context, const GenerationLife& life, const CheckpointTracker& saves,
+                const Departures& gone, uint64_t agreed) {
+  const absl::Time back_by = gone.holder_lost() + context.policy.heartbeat_limit;
+  if (saves.IsNewer(agreed) && !context.Passed(back_by)) return false;
+  for (const Worker* worker : context.roster.InOrder()) {
+    if (MayHoldNewer(context, life, saves, *worker)) return false;
+  }
+  return true;
+}
+
 LeaverStep NextStepOf(const CoreContext& context, const GenerationLife& life, const CheckpointTracker& saves,
                       const Worker& leaver, const std::optional<Position>& newest_leaver) {
   if (!MayGo(context, life, saves, leaver)) return LeaverStep::kWaits;

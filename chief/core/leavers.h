@@ -12,6 +12,7 @@
 
 #include "chief/core/checkpoint_tracker.h"
 #include "chief/core/core_context.h"
+#include "chief/core/departures.h"
 #include "chief/core/generation_life.h"
 #include "chief/core/roster.h"
 #include "common/protocol/ids.h"
@@ -24,6 +25,11 @@ bool LastCopyLeaves(const CoreContext& context, const GenerationLife& life, cons
 // Whether this worker holds, or may turn out to hold, more than the newest checkpoint.
 bool MayHoldNewer(const CoreContext& context, const GenerationLife& life, const CheckpointTracker& saves,
                   const Worker& worker);
+
+// Nobody steps: whether no worker holds, or may come back with, more than the newest checkpoint. A worker that lost its
+// session comes back within seconds; others that come and go, as where a host crashes them all, keep nobody waiting.
+bool AllIsSaved(const CoreContext& context, const GenerationLife& life, const CheckpointTracker& saves,
+                const Departures& gone, uint64_t agreed);
 
 enum class LeaverStep : uint8_t { kWaits, kIsSaved, kGoes };
 // What is next for a leaver that was not dismissed. `newest_leaver`: where the one at rest that holds most leaves too,

@@ -17,6 +17,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "chief/hooks/group_guard.h"
 #include "common/clock/clock.h"
 #include "common/net/descriptor.h"
 #include "common/net/token.h"
@@ -89,6 +90,7 @@ class Running {
     const absl::Time begin = SteadyNow();
     const std::string trouble = Start();
     if (trouble.empty()) {
+      const GroupGuard guard(process_);
       ends_by_ = begin + command_.limit;
       while (!Exited()) Exchange();
       kill(-process_, SIGKILL);  // what it left behind

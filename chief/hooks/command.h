@@ -6,7 +6,7 @@
 //
 // Invariants
 //   * The command has descriptors 0, 1 and 2 alone, no blocked or ignored signals, and not the job's token.
-//   * It ends with this process, also when that is killed; then what it had started may live on.
+//   * It ends with this process, also when that is killed, and so does what it had started in its group.
 // Threading: thread-safe; RunCommand blocks.
 #ifndef LOCKSTEP_CHIEF_HOOKS_COMMAND_H_
 #define LOCKSTEP_CHIEF_HOOKS_COMMAND_H_

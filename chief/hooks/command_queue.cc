@@ -52,7 +52,11 @@ void CommandQueue::Work(Lane& lane) {
   sigaddset(&pipe, SIGPIPE);
   pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
   while (std::optional<HookCommand> command = lane.waiting.Pop()) {
-    if (!MustEnd(command->at_end)) RunOne(*command);
+    if (MustEnd(command->at_end)) {
+      ++dropped_;
+    } else {
+      RunOne(*command);
+    }
     --pending_;
   }
 }

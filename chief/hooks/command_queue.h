@@ -50,6 +50,8 @@ class CommandQueue {
   void Cancel();
   // Whether nothing runs or waits.
   bool idle() const { return pending_ == 0; }
+  // Commands that waited and were dropped by Close or Cancel.
+  int dropped() const { return dropped_; }
 
  private:
   static constexpr int64_t kOpen = std::numeric_limits<int64_t>::max();
@@ -66,6 +68,7 @@ class CommandQueue {
   const Ended ended_;
   const absl::Duration at_end_;
   std::atomic<int> pending_{0};
+  std::atomic<int> dropped_{0};
   std::atomic<int64_t> closed_at_{kOpen};  // by SteadyNow, in nanoseconds
   std::atomic<bool> cancelled_{false};
   Mutex mutex_;

@@ -101,6 +101,7 @@ TEST_CASE("command queue: when the moment at the end is over, commands of the en
   CHECK(all.count("end 2 exit code 0") == 1);
   CHECK(all.count("steps 1 signal 15 (Terminated), because the job ends") == 1);
   CHECK(all.count("steps 2 exit code 0") == 0);
+  CHECK(queue.dropped() == 1);
 }
 
 }  // namespace

@@ -3,12 +3,16 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -74,6 +78,40 @@ TEST_CASE("command: what it leaves behind in its group is killed, and does not h
   REQUIRE(absl::SimpleAtoi(end.output, &left));
   // It is a zombie until its new parent has looked, and then gone.
   while (kill(left, 0) == 0) sched_yield();
+}
+
+// Also of one that nobody has waited for yet.
+bool Ended(int process) {
+  std::ifstream file(absl::StrCat("/proc/", process, "/stat"));
+  std::string stat((std::istreambuf_iterator<char>(file)), {});
+  return stat.empty() || absl::StrContains(stat, ") Z ");
+}
+
+TEST_CASE("command: when the process that runs it is killed, it ends, and so does what it had started", "[hooks]") {
+  const std::string fifo = absl::StrCat(std::getenv("TEST_TMPDIR"), "/processes");
+  REQUIRE(system(absl::StrCat("rm -f ", fifo, "; mkfifo ", fifo).c_str()) == 0);
+  const pid_t runner = fork();
+  if (runner == 0) {
+    Shell(absl::StrCat("trap '' TERM; sleep 1000 & echo $! $$ > ", fifo, "; wait"), Limited(absl::Minutes(10)));
+    _exit(0);
+  }
+  int child = 0, shell = 0;
+  std::ifstream(fifo) >> child >> shell;
+  REQUIRE(child > 0);
+  REQUIRE(shell > 0);
+  CHECK_FALSE(Ended(child));
+
+  kill(runner, SIGKILL);
+  waitpid(runner, nullptr, 0);
+
+  while (!Ended(shell)) sched_yield();
+  while (!Ended(child)) sched_yield();
+}
+
+TEST_CASE("command: whoever guards it leaves when it has ended", "[hooks]") {
+  for (int i = 0; i < 3; ++i) Shell("true");
+
+  CHECK(waitpid(-1, nullptr, WNOHANG) == -1);  // no child is left
 }
 
 TEST_CASE("command: a flood of output is read to its end and kept to its limit", "[hooks]") {

@@ -66,6 +66,12 @@ void HookDesk::CommandEnded(const HookCommand& command, const CommandEnd& end) c
   }
 }
 
+void HookDesk::TellDropped() const {
+  if (const int dropped = commands_.dropped(); dropped > 0) {
+    LS_LOG(warn, "hooks: ", dropped, " commands that waited when this chief ended were not run");
+  }
+}
+
 void HookDesk::Ended(int64_t step) {
   Fire(policy_.Ended(step));
   commands_.Close();

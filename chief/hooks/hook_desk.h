@@ -45,6 +45,8 @@ class HookDesk {
   void Close() { commands_.Close(); }
   // Whether every command has ended.
   bool idle() const { return commands_.idle(); }
+  // Says how many were not run because the job ended. To be called once they have ended.
+  void TellDropped() const;
   // Ends those that run.
   void Cancel() { commands_.Cancel(); }
 

@@ -24,6 +24,7 @@
 #include "chief/events/event_log.h"
 #include "chief/events/training_series.h"
 #include "chief/hooks/hook_desk.h"
+#include "chief/hooks/trace_keeper.h"
 #include "chief/logs/log_keeper.h"
 #include "chief/server/backlog.h"
 #include "chief/server/burst.h"
@@ -67,6 +68,8 @@ class ChiefLoop {
   // Runs until the core says Exit; returns its code. Blocks. The storage's thread calls `keep_addresses` every two
   // seconds: it writes again where this chief listens, when somebody removed that.
   int Run(std::function<absl::Status()> keep_addresses);
+  // Whether the workers are left to the next chief. Called after Run.
+  bool handed_over() const { return exit_.has_value() && exit_->handed_over; }
 
   // Gives the core an event. With `wait` it blocks while the queue is full. False: it was dropped.
   bool Post(Event event, bool wait);
@@ -142,6 +145,8 @@ class ChiefLoop {
   // What they asked for: the job stops, or what fired is to be stored soon.
   void ServeHooks(absl::Time now);
   HookFacts FactsForHooks();
+  // Keeps a trace that is whole with this piece.
+  void KeepTrace(const ObservationTold& told, const TracePiece& piece);
   // Tells TensorBoard what workers looked at, up to a step that was told.
   void TellObservations();
   // What fired, and with which checkpoint the job ended by itself.
@@ -199,8 +204,9 @@ class ChiefLoop {
   TrainingSeries series_;
   std::unique_ptr<HookDesk> hooks_;
   std::deque<ObservationTold> observations_;  // of steps that are not told yet
-  int64_t told_step_ = 0;                     // the newest whose loss this chief told of; 0: none
-  Backlog event_backlog_;                     // the backlogs are of the storage's thread, and of Run after its end
+  TraceKeeper traces_;
+  int64_t told_step_ = 0;  // the newest whose loss this chief told of; 0: none
+  Backlog event_backlog_;  // the backlogs are of the storage's thread, and of Run after its end
   Backlog history_backlog_;
   TimelineRecorder timeline_;
   Backlog timeline_backlog_;

@@ -123,6 +123,7 @@ void ChiefLoop::FinishHooks() {
     WriteLog();
     next_lines = clock_.Now() + kLinesEvery;
   }
+  hooks_->TellDropped();
 }
 
 void ChiefLoop::Perform(const ObservationTold& action) {
@@ -131,9 +132,26 @@ void ChiefLoop::Perform(const ObservationTold& action) {
            " bytes of statistics are too many; name fewer tensors");
     return;
   }
+  if (Observed observed; observed.ParseFromString(action.content) && observed.has_trace()) {
+    return KeepTrace(action, observed.trace());
+  }
   if (observations_.size() >= kMostObservations) observations_.pop_front();
   observations_.push_back(action);
   TellObservations();
+}
+
+void ChiefLoop::KeepTrace(const ObservationTold& told, const TracePiece& piece) {
+  std::optional<WholeTrace> trace = traces_.Take(told.hook, static_cast<int64_t>(told.step), piece);
+  if (!trace.has_value()) return;
+  storage_.Post([store = options_.store, hook = told.hook, step = told.step, trace = *std::move(trace)] {
+    const std::string begin = absl::StrCat("hook ", hook, " of step ", step, ": the trace of ", trace.about);
+    const absl::Status kept = store->WriteTrace(trace.file, trace.bytes);
+    if (kept.ok()) {
+      LS_LOG(info, begin, " is in ", store->Describe(absl::StrCat(layout::kProfiles, "/", trace.file)));
+    } else {
+      LS_LOG(warn, begin, " could not be kept: ", kept.message());
+    }
+  });
 }
 
 void ChiefLoop::TellObservations() {
@@ -144,13 +162,15 @@ void ChiefLoop::TellObservations() {
       early.push_back(std::move(told));
       continue;
     }
-    StateFacts facts;
-    if (!facts.ParseFromString(told.content)) continue;
+    Observed observed;
+    if (!observed.ParseFromString(told.content)) continue;
+    const StateFacts& facts = observed.state();
     const auto step = static_cast<int64_t>(told.step);
     if (const Scalars values = StatisticsOf(facts); !values.empty()) events_.Measured(absl::Now(), step, values);
     if (const Histograms histograms = HistogramsOf(facts); !histograms.empty()) {
       events_.Counted(absl::Now(), step, histograms);
     }
+    if (!observed.note().empty()) LS_LOG(warn, "hook ", told.hook, " of step ", step, ": ", observed.note());
     for (const std::string& line : StatisticsLines(facts))
       LS_LOG(info, "hook ", told.hook, " of step ", step, ": ", line);
   }

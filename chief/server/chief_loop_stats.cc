@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "chief/events/graph_event.h"
+#include "chief/events/image_event.h"
 #include "chief/server/chief_loop.h"
 #include "common/log/log.h"
 #include "common/status/status_macros.h"
@@ -190,8 +191,10 @@ void ChiefLoop::TellSeries(bool at_end) {
 absl::Status ChiefLoop::StoreMetagraphEvents() {
   if (metagraph_events_stored_) return absl::OkStatus();
   const JobSetup& setup = *options_.setup;
-  LS_RETURN_IF_ERROR(options_.store->StoreMetagraphEvents(
-      [&] { return GraphRecords(absl::Now(), setup.metagraph, setup.fingerprint, setup.account); }));
+  LS_RETURN_IF_ERROR(options_.store->StoreMetagraphEvents([&] {
+    return absl::StrCat(GraphRecords(absl::Now(), setup.metagraph, setup.fingerprint, setup.account),
+                        ImagesRecord(absl::Now(), setup.facts.images));
+  }));
   metagraph_events_stored_ = true;
   return absl::OkStatus();
 }

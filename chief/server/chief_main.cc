@@ -265,7 +265,8 @@ int Serve(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup, JobSto
            store.recovered().checkpoint.ToString());
     const SignalThread signal_thread(signals, [&](int signal) {
       service.Stopping();
-      loop.Post(StopRequested{StopSignalName(signal), kExitPreempted}, false);
+      const bool hands_over = signal == SIGTERM && !options.stops_on_sigterm;
+      loop.Post(StopRequested{StopSignalName(signal), kExitPreempted, hands_over}, false);
     });
     const Watchdog watchdog([&loop] { return loop.SinceTurn(); }, EndHungProcess);
     const ServiceManager::Watch service_watch(
@@ -292,7 +293,7 @@ int Serve(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup, JobSto
   }
   code = RecordEnd(store, code);
   lease.reset();  // behind the record of the end: a standby reads that then
-  sessions.CloseAll(kFlushLimit);
+  sessions.CloseAll(kFlushLimit, loop.handed_over());
   (*server)->Shutdown(kFlushLimit);
   loop.Close();
   if (code != kExitDone && code != kExitPreempted) WriteLastLine(FirstFailure(), code);

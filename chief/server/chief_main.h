@@ -34,6 +34,8 @@ struct ChiefOptions {
   NodeEvaluator evaluate_node;
   // Waits until the chief that has the job is gone or silent, and takes the job over then (chief/standby).
   bool standby = false;
+  // SIGTERM ends the whole job, as SIGINT does; else this chief hands its workers over to the next one.
+  bool stops_on_sigterm = false;
   // Not empty: where etcd knows of the job (common/etcd/etcd_url.h). Standby chiefs learn there within seconds that the
   // chief is gone, and workers where it is.
   std::string etcd;

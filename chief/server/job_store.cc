@@ -289,14 +289,6 @@ std::string JobStore::ReadPage() const {
   return url.ok() ? std::string(absl::StripAsciiWhitespace(*url)) : "";
 }
 
-absl::Status JobStore::WriteHookOutput(const std::string& name, const std::string& text) {
-  {
-    MutexLock lock(&mutex_);
-    LS_RETURN_IF_ERROR(hold_->EnsureDirectory(layout::kLogs));
-  }
-  return WriteText(layout::kHookLogs, name, text);
-}
-
 absl::Status JobStore::AppendEvents(const std::string& records) {
   MutexLock lock(&mutex_);
   if (!events_.has_value()) {

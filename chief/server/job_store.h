@@ -29,6 +29,7 @@
 #include "chief/events/event_files.h"
 #include "chief/server/job_setup.h"
 #include "chief/server/open_saves.h"
+#include "chief/server/step_files.h"
 #include "chief/stats/line_files.h"
 #include "chief/term/bucket_hold.h"
 #include "chief/term/job_log.h"
@@ -126,6 +127,8 @@ class JobStore {
   }
   // What a command of a hook wrote, in logs/hooks/; replaces what is there.
   absl::Status WriteHookOutput(const std::string& name, const std::string& text);
+  // A trace of a worker's steps, in profiles/; replaces what is there.
+  absl::Status WriteTrace(const std::string& file, const std::string& bytes);
   // The last events of this chief's core, in logs/, when it ends by a defect or a spent budget; replaces what is there.
   absl::Status WriteLastEvents(const std::string& text) {
     return WriteText(layout::kLogs, absl::StrCat("last-events-term-", recovered_.term), text);
@@ -158,6 +161,8 @@ class JobStore {
 
   // For people: `folder`/`name`.txt; replaces it.
   absl::Status WriteText(const char* folder, const std::string& name, const std::string& text);
+  // Replaces `folder`/`file`, which is named after a step, and removes files of the oldest steps beyond `most`.
+  absl::Status WriteOfStep(const char* folder, const std::string& file, const std::string& bytes, size_t most);
   absl::Status TakeOver(JobSetup& setup, int& exit_code);
   // Becomes the directory's chief and takes its token. Returns what it belongs to.
   absl::StatusOr<FoundMark> Claim(const JobSetup& setup, int& exit_code) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -229,7 +234,8 @@ class JobStore {
   std::map<SnapshotId, StoredShards> stored_ GUARDED_BY(mutex_);
   std::shared_ptr<const CheckpointReader> reader_ GUARDED_BY(mutex_);  // of the checkpoint that is being fetched
   std::optional<EventFiles> events_ GUARDED_BY(mutex_);
-  std::map<std::string, LineFiles> lines_ GUARDED_BY(mutex_);  // by folder
+  std::map<std::string, LineFiles> lines_ GUARDED_BY(mutex_);       // by folder
+  std::map<std::string, StepFiles> step_files_ GUARDED_BY(mutex_);  // likewise
   std::string address_ GUARDED_BY(mutex_);
   uint64_t beats_ = 0;  // of the thread that calls Beat
 };

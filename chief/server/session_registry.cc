@@ -70,16 +70,16 @@ void SessionRegistry::Send(const std::vector<SessionId>& sessions, const ChiefFe
 }
 
 void SessionRegistry::Close(SessionId session) {
-  if (const auto stream = Find(session)) stream->Close();
+  if (const auto stream = Find(session)) stream->Close(/*handed_over=*/false);
 }
 
-void SessionRegistry::CloseAll(absl::Duration limit) {
+void SessionRegistry::CloseAll(absl::Duration limit, bool handed_over) {
   std::vector<std::shared_ptr<SessionStream>> streams;
   {
     MutexLock lock(&mutex_);
     for (const auto& [id, stream] : sessions_) streams.push_back(stream);
   }
-  for (const auto& stream : streams) stream->Close();
+  for (const auto& stream : streams) stream->Close(handed_over);
   streams.clear();
   const auto until = std::chrono::steady_clock::now() + absl::ToChronoMilliseconds(limit);
   MutexLock lock(&mutex_);

@@ -26,8 +26,8 @@ class SessionStream {
   virtual ~SessionStream() = default;
   // Queues a command. Never blocks; dropped once the stream is closing.
   virtual void Send(std::shared_ptr<const proto::ChiefEnvelope> command) = 0;
-  // Sends what is queued, then ends the stream.
-  virtual void Close() = 0;
+  // Sends what is queued, then ends the stream. `handed_over`: the worker is to wait for the next chief.
+  virtual void Close(bool handed_over) = 0;
 };
 
 class SessionRegistry {
@@ -47,8 +47,9 @@ class SessionRegistry {
   void Send(const std::vector<SessionId>& sessions, const ChiefFence& fence, const ChiefCommand& command);
   void Close(SessionId session);
 
-  // Closes every session and waits until they are gone, at most `limit`.
-  void CloseAll(absl::Duration limit);
+  // Closes every session and waits until they are gone, at most `limit`. `handed_over`: workers wait for the next
+  // chief.
+  void CloseAll(absl::Duration limit, bool handed_over);
 
  private:
   std::shared_ptr<SessionStream> Find(SessionId session);

@@ -10,10 +10,11 @@ namespace {
 class FakeStream final : public SessionStream {
  public:
   void Send(std::shared_ptr<const proto::ChiefEnvelope> command) override { sent.push_back(std::move(command)); }
-  void Close() override { closed = true; }
+  void Close(bool handed_over) override { closed = true, left = handed_over; }
 
   std::vector<std::shared_ptr<const proto::ChiefEnvelope>> sent;
   bool closed = false;
+  bool left = false;
 };
 
 TEST_CASE("sessions: a process has one as long as any of its streams is open", "[chief]") {

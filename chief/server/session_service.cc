@@ -37,6 +37,7 @@ class OpenStream final : public grpc::ServerBidiReactor<proto::WorkerEnvelope, p
     call->AddInitialMetadata("lockstep-open", "1");
     auto stream = std::make_shared<OpenStream>(context);
     OpenStream* const raw = stream.get();
+    stream->call_ = call;
     stream->id_ = context.sessions->Add(stream);
     stream->self_ = stream;
     raw->StartSendInitialMetadata();
@@ -88,7 +89,11 @@ class OpenStream final : public grpc::ServerBidiReactor<proto::WorkerEnvelope, p
     WriteNextLocked();
   }
 
-  void Close() override { End(grpc::Status::OK, "closed by the chief"); }
+  void Close(bool handed_over) override {
+    MutexLock lock(&mutex_);
+    if (!ending_ && handed_over) call_->AddTrailingMetadata("lockstep-handed-over", "1");
+    EndLocked(grpc::Status::OK, "closed by the chief");
+  }
 
  private:
   void End(const grpc::Status& status, const std::string& reason) {
@@ -114,6 +119,7 @@ class OpenStream final : public grpc::ServerBidiReactor<proto::WorkerEnvelope, p
   }
 
   ServiceContext& context_;
+  grpc::CallbackServerContext* call_ = nullptr;  // lives until OnDone
   SessionId id_ = 0;
   std::shared_ptr<OpenStream> self_;
   proto::WorkerEnvelope incoming_;

@@ -26,6 +26,7 @@ inline constexpr char kStaging[] = "staging";
 inline constexpr char kSetAside[] = "set_aside";
 inline constexpr char kLogs[] = "logs";
 inline constexpr char kHookLogs[] = "logs/hooks";
+inline constexpr char kProfiles[] = "profiles";
 inline constexpr char kLog[] = "log";  // the commit log
 inline constexpr char kLock[] = "chief/lock";
 inline constexpr char kToken[] = "chief/token";

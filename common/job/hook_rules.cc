@@ -23,7 +23,7 @@ class HookRules {
     Condition(hook);
     const bool observes = hook.statistics_size() > 0 || hook.histograms_size() > 0;
     if (!hook.stop() && hook.run().empty() && !observes && !hook.has_profile()) {
-      Error("", "does nothing; give it stop, run, statistics or histograms");
+      Error("", "does nothing; give it stop, run, statistics, histograms or profile");
     }
     Observation(hook, observes);
     if (hook.run_size() > 0 && hook.run(0).empty()) Error("run", "begins with an empty text; name a command");
@@ -52,13 +52,16 @@ class HookRules {
   }
 
   void Observation(const Hook& hook, bool observes) {
-    const bool at_steps = hook.has_step() || (hook.has_every() && !hook.every().has_time());
-    if (hook.has_profile()) {
-      Error("profile", "is not available in this version; `lockstep profile` profiles a job beside its training");
+    const bool timed = hook.has_every() && hook.every().has_time();
+    if (mistakes_.IsTouched(section_)) return;
+    if (hook.has_profile() && (timed || hook.on() == Hook::ON_END)) {
+      Error("profile",
+            absl::StrCat("is of the steps behind an instant that workers know; give step, every in ep, steps ",
+                         "or samples, or on: evaluation, checkpoint or nan"));
     }
-    if (!observes || at_steps || hook.on() == Hook::ON_EVALUATION || mistakes_.IsTouched(section_)) return;
+    if (!observes || !timed) return;
     Error(hook.statistics_size() > 0 ? "statistics" : "histograms",
-          "are of the state after a step; give step, every in ep, steps or samples, or on: evaluation");
+          "are of the state after a step; give step, every in ep, steps or samples, or on");
   }
 
   void Condition(const Hook& hook) {

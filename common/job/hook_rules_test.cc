@@ -46,6 +46,16 @@ TEST_CASE("hooks: a list of sections is read in its order, with defaults and pat
   CHECK(Good(kJob).hooks_size() == 0);
 }
 
+TEST_CASE("hooks: the state is looked at, and steps are traced, at every instant that workers know", "[job]") {
+  for (const char* when : {"step: 3", "every: 2ep", "on: evaluation", "on: checkpoint", "on: nan"}) {
+    CAPTURE(when);
+    const JobSpec spec =
+        Good(WithHooks(absl::StrCat("  - {name: a, ", when, ", statistics: \"*\", histograms: \"*\", profile: 3}\n")));
+    CHECK(spec.hooks(0).profile() == 3);
+  }
+  CHECK(Good(WithHooks("  - {name: a, on: end, statistics: \"*\"}\n")).hooks_size() == 1);
+}
+
 TEST_CASE("hooks: --set replaces or removes all of them", "[job]") {
   const std::string text = WithHooks(kThree);
   CHECK(Good(text, {"hooks=[{name: a, step: 3, stop: true}]"}).hooks_size() == 1);
@@ -93,9 +103,11 @@ TEST_CASE("hooks: what is mistaken is told with its place and the remedy", "[job
            {"  - {name: a, step: 3, run: \"\"}\n", "hooks.0.run: begins with an empty text"},
            {"  - {name: a, step: 3, stop: true, timeout: 5s}\n", "hooks.0.timeout: applies only with run"},
            {"  - {name: a, step: 3, run: x, timeout: 0s}\n", "hooks.0.timeout: must be above 0"},
-           {"  - {name: a, on: nan, statistics: \"*\"}\n", "hooks.0.statistics: are of the state after a step"},
+           {"  - {name: a, every: 30s, statistics: \"*\"}\n", "hooks.0.statistics: are of the state after a step"},
            {"  - {name: a, every: 30s, histograms: \"*\"}\n", "hooks.0.histograms: are of the state after a step"},
-           {"  - {name: a, on: checkpoint, profile: 3}\n", "hooks.0.profile: is not available in this version"},
+           {"  - {name: a, on: end, profile: 3}\n", "hooks.0.profile: is of the steps behind an instant"},
+           {"  - {name: a, every: 30s, profile: 3}\n", "hooks.0.profile: is of the steps behind an instant"},
+           {"  - {name: a, step: 3, profile: 101}\n", "hooks.0.profile: must be at most 100"},
            {"  - {name: a, step: 3, profile: 0}\n", "hooks.0.profile: must be at least 1"},
            {"  name: a\n", "hooks: expected a list of sections, found a section of keys"},
            {"  - stop\n", "hooks.0: expected a section of keys, found 'stop'"},

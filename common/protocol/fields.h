@@ -12,6 +12,7 @@
 #define LOCKSTEP_COMMON_PROTOCOL_FIELDS_H_
 
 #include <bit>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <tuple>
@@ -40,12 +41,22 @@ bool SameFields(const std::tuple<Ts...>& a, const std::tuple<Ts...>& b) {
 
 }  // namespace lockstep
 
+// Templates, so that only who calls one pays for compiling it.
 #define LS_FIELDS(Type, ...)                               \
-  auto Fields() { return std::tie(__VA_ARGS__); }          \
-  auto Fields() const { return std::tie(__VA_ARGS__); }    \
+  template <typename = void>                               \
+  auto Fields() {                                          \
+    return std::tie(__VA_ARGS__);                          \
+  }                                                        \
+  template <typename = void>                               \
+  auto Fields() const {                                    \
+    return std::tie(__VA_ARGS__);                          \
+  }                                                        \
   static constexpr const char* kTypeName = #Type;          \
   static constexpr const char* kFieldNames = #__VA_ARGS__; \
-  friend bool operator==(const Type& a, const Type& b) { return SameFields(a.Fields(), b.Fields()); }
+  template <std::same_as<Type> Other>                      \
+  bool operator==(const Other& other) const {              \
+    return SameFields(Fields(), other.Fields());           \
+  }
 
 #define LS_NO_FIELDS(Type)                        \
   auto Fields() { return std::tuple<>(); }        \

@@ -75,7 +75,8 @@ std::string MadeWithSettings(const JobSpec& spec) {
   }
   if (spec.eval().has_sample()) *built_in.mutable_eval()->mutable_sample() = spec.eval().sample();
   for (const job::Hook& hook : spec.hooks()) {
-    if (hook.statistics_size() > 0 || hook.histograms_size() > 0) *built_in.add_hooks() = hook;
+    const bool looks = hook.statistics_size() > 0 || hook.histograms_size() > 0 || hook.on() == job::Hook::ON_NAN;
+    if (looks || hook.has_profile()) *built_in.add_hooks() = hook;
   }
   return Sha256Hex(built_in.SerializeAsString());
 }

@@ -18,6 +18,14 @@
 
 namespace lockstep {
 
+// A sample that is an image, as the model sees it: channels one after another, row by row.
+struct SampleImage {
+  int64_t channels = 0;
+  int64_t height = 0;
+  int64_t width = 0;
+  std::vector<float> values;
+};
+
 // What the chief has to know of the data. Fields are described without the batch.
 struct DataFacts {
   int64_t train_samples = 0;
@@ -27,7 +35,8 @@ struct DataFacts {
   // Hashes of the decoded data (rule 32), for the resolved job; empty where there is none.
   std::string train_sha256 = {};
   std::string eval_sha256 = {};
-  int64_t held_bytes = 0;  // memory that the decoded data take in every worker
+  int64_t held_bytes = 0;                // memory that the decoded data take in every worker
+  std::vector<SampleImage> images = {};  // the first samples of the training set, where they are images
 };
 
 // Samples of one evaluation batch. A slice is one such batch per logical shard.

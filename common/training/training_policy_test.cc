@@ -73,7 +73,11 @@ TEST_CASE("training policy: what a replica is made with is the same after the jo
   CHECK(MadeWithSettings(*read) == made);
 
   spec.mutable_eval()->mutable_early_stop()->set_patience(3);
+  spec.add_hooks()->set_stop(true);
   CHECK(MadeWithSettings(spec) == made);
+  JobSpec traced = spec;
+  traced.mutable_hooks(0)->set_profile(3);
+  CHECK(MadeWithSettings(traced) != made);
   spec.mutable_eval()->set_weights(job::Eval::WEIGHTS_EMA);
   CHECK(MadeWithSettings(spec) != made);
   spec.mutable_data()->clear_eval();

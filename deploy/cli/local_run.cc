@@ -91,7 +91,7 @@ std::vector<std::string> LocalRun::Command(const supervisor::Role& role) const {
 std::vector<std::string> LocalRun::ChiefWords() const {
   std::vector<std::string> words = {"chief",          options_.job_path,    "--dir",
                                     directory_,       "--expected-workers", absl::StrCat(workers_),
-                                    "--address-file", AddressPath()};
+                                    "--address-file", AddressPath(),        "--stop-on-sigterm"};
   if (!options_.listen.empty()) words.insert(words.end(), {"--listen", options_.listen});
   for (const std::string& set : options_.overrides) words.insert(words.end(), {"--set", set});
   return words;

@@ -86,6 +86,8 @@ void AddChief(CLI::App& app, int& exit_code) {
                       "Also write the address here, for workers that are to follow this chief and no other");
   command->add_flag("--standby", options->standby,
                     "Wait until the job's chief is gone or silent, then take the job over");
+  command->add_flag("--stop-on-sigterm", options->stops_on_sigterm,
+                    "SIGTERM ends the whole job, as Ctrl-C does; else workers wait for the next chief");
   command->add_option("--etcd", options->etcd,
                       "http(s)://HOST:PORT[,...]/PREFIX in etcd: a standby with it follows a chief with it within 5 s");
   command->add_option("--record", options->record_directory, "Record every decision in this directory");

@@ -14,11 +14,11 @@
 #include "common/storage/files.h"
 #include "common/storage/local/local_storage.h"
 #include "deploy/cli/commands.h"
-#include "deploy/cli/profile_trace.h"
 #include "worker/collectives/loopback/loopback_communicator.h"
 #include "worker/device/cpu/environment.h"
 #include "worker/device/device_choice.h"
 #include "worker/device/evaluate_node.h"
+#include "worker/profile/chrome_trace.h"
 #include "worker/profile/profile_report.h"
 #include "worker/profile/profiler.h"
 #include "worker/session/inspect_data.h"
@@ -55,9 +55,9 @@ class TraceFile {
     name_ = file.filename().string();
     replaces_ = fs::exists(file);
     if (!replaces_) return absl::OkStatus();
-    std::string opening(kTraceOpening.size(), '\0');
+    std::string opening(worker::kTraceOpening.size(), '\0');
     std::ifstream(path, std::ios::binary).read(opening.data(), static_cast<std::streamsize>(opening.size()));
-    if (opening == kTraceOpening) return absl::OkStatus();
+    if (opening == worker::kTraceOpening) return absl::OkStatus();
     return absl::AlreadyExistsError(
         absl::StrCat("'", path, "' exists and is no trace of `lockstep profile`; give another name with -o"));
   }
@@ -87,7 +87,7 @@ absl::Status LoadInitialState(const chief::JobSetup& setup, worker::Replica& rep
 
 // Trains `first` to `last`, the way one worker that is alone does.
 absl::Status Train(worker::Replica& replica, const worker::Profiler& profiler, int64_t first, int64_t last,
-                   std::vector<TracedStep>* traced) {
+                   std::vector<worker::TracedStep>* traced) {
   const auto communicators = worker::MakeLoopback({1, 1}, 1);
   for (int64_t step = first; step <= last; ++step) {
     const int64_t begin = profiler.now();
@@ -136,7 +136,7 @@ int Profile(const ProfileOptions& options) {
   const auto replica =
       worker::Replica::Make(setup->metagraph_bytes, setup->job, "", nullptr, problem, &profiler, *device);
   if (replica == nullptr) return Fail(problem.status, ExitCodeOf(problem.problem));
-  std::vector<TracedStep> steps;
+  std::vector<worker::TracedStep> steps;
   absl::Status status = LoadInitialState(*setup, *replica);
   if (status.ok()) status = Train(*replica, profiler, 1, kWarmUpSteps, &steps);
   if (!status.ok()) return Fail(status, kExitBadData);
@@ -147,10 +147,10 @@ int Profile(const ProfileOptions& options) {
   profiler.Stop();
   if (!status.ok()) return Fail(status, kExitBadData);
   Print(*setup, profiler, options.steps);
-  status = file.Write(ChromeTrace(profiler, setup->job.name(), steps));
+  status = file.Write(worker::ChromeTrace(profiler, setup->job.name(), steps));
   if (status.ok() && profiler.left_out()) {
     std::cout << absl::StreamFormat("the trace ends in step %d of %d, after %d runs; the table counts all\n",
-                                    StepsInTrace(profiler, steps), options.steps, profiler.spans().size());
+                                    worker::StepsInTrace(profiler, steps), options.steps, profiler.spans().size());
   }
   return status.ok() ? static_cast<int>(kExitDone) : Fail(status, StorageExitCode(status));
 }

@@ -47,7 +47,8 @@ class Chief:
         with open(job_file, "w", encoding="utf-8") as file:
             file.write(job)
         listen = f"{ray.util.get_node_ip_address()}:0"
-        self._command = [lockstep, "chief", job_file, "--dir", directory, "--listen", listen]
+        self._command = [lockstep, "chief", job_file, "--dir", directory, "--listen", listen,
+                         "--stop-on-sigterm"]
         self._command += ["--address-file", self._address_file, *arguments]
         self._credential_command = [lockstep, "token", "--dir", directory, "--role", "join"]
         self._credential = None

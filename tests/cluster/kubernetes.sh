@@ -285,10 +285,30 @@ worker_is_evicted() {
   equal "$(podman inspect -f '{{.State.ExitCode}}' lockstep-worker-1-worker)" 75 && goes_on 1 &&
     podman pod rm -f -t 0 lockstep-worker-1 && start_worker 1 && goes_on 2
 }
-chief_is_evicted() {  # It saves; the workers end with it and come back.
+chief_is_evicted() {  # It saves; the workers step on, as the same processes, and go on with the same generation.
+  local before generation
+  before=$(process lockstep-worker-0-worker) && steps_with 2 0 >/dev/null && generation=$(jq -c .generation "$work/status.json")
   podman stop -t 120 lockstep-chief-chief >/dev/null 2>&1
   equal "$(podman inspect -f '{{.State.ExitCode}}' lockstep-chief-chief)" 75 &&
-    podman pod rm -f -t 0 lockstep-chief && start_chief && goes_on 2
+    podman pod rm -f -t 0 lockstep-chief && start_chief && goes_on 2 &&
+    equal "$(jq -c .generation "$work/status.json")" "$generation" && equal "$(process lockstep-worker-0-worker)" "$before"
+}
+# The limit of the worker's container is set 64 MiB above what it uses, and a program that takes 96 MiB is put beside it. The
+# kernel has to kill one of them; it is told to prefer the worker.
+worker_meets_its_limit() {
+  local pid group file losses
+  pid=$(process lockstep-worker-1-worker) && status_has .losses >/dev/null && losses=$(jq .losses "$work/status.json") || return 1
+  if [ -d /sys/fs/cgroup/memory ]; then  # control groups of version 1
+    group=/sys/fs/cgroup/memory$(awk -F: '$2 == "memory" { print $3 }' "/proc/$pid/cgroup") file=memory.limit_in_bytes
+    echo $(($(cat "$group/memory.usage_in_bytes") + (64 << 20))) >"$group/$file"
+  else
+    group=/sys/fs/cgroup$(awk -F: '{ print $3 }' "/proc/$pid/cgroup") file=memory.max
+    echo $(($(cat "$group/memory.current") + (64 << 20))) >"$group/$file"
+  fi || { echo "no limit could be set in $group"; return 1; }
+  echo 1000 >"/proc/$pid/oom_score_adj"
+  { (echo "$BASHPID" >"$group/cgroup.procs" && exec tail -c 96M < <(head -c 96M /dev/zero)) || true; } >/dev/null 2>&1
+  dmesg | grep -E "out of memory.*Killed process $pid \(" || { echo "the kernel did not kill $pid"; return 1; }
+  wait_for 60 status_has ".losses == $((losses + 1))" && goes_on 2
 }
 chief_is_done() { [ "$(podman inspect -f '{{.State.Status}} {{.State.ExitCode}}' lockstep-chief-chief)" = "exited 0" ]; }
 digest_of_pods() {
@@ -317,11 +337,12 @@ EOF_OVERLAY
   verify "pods: both become members, and the job steps" wait_for 60 steps_with 2 100
   verify "pods: both are ready" eval 'worker_ready 0 && worker_ready 1'
   verify "pods: a worker that crashes is started again and joins" worker_crashes
+  verify "pods: a worker that meets its memory limit is killed, started again, and joins" worker_meets_its_limit
   verify "pods: a chief that crashes is started again, and both stay" chief_crashes
   verify "pods: a chief that stands still is not ready" chief_stops
   verify "pods: a chief that comes back with another address is found" chief_moves
   verify "pods: an evicted worker leaves with 75, and its successor joins" worker_is_evicted
-  verify "pods: an evicted chief saves and ends with 75, and the next one goes on" chief_is_evicted
+  verify "pods: an evicted chief saves and ends with 75, and the next one goes on with its generation" chief_is_evicted
   verify "pods: the chief ends when the job is done" wait_for 240 chief_is_done
   verify "pods: the digest is that of an undisturbed run" equal "$(digest_of_pods)" "$wanted"
 }

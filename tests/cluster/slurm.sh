@@ -3,7 +3,7 @@
 # cancelled, preemption, time limits, nodes that die, workers that come and go, a job that is wrong. Every job that goes
 # on has to end COMPLETED, with the digest of an undisturbed run. Installs Slurm where it is missing; needs root.
 #   --lockstep PATH   the program (default: bazel-bin/deploy/cli/lockstep)
-#   --only WORD       only the tests of this name: plain, step, preemption, time, growth, node, end, array, bad
+#   --only WORD       only the tests of this name: plain, step, memory, preemption, time, growth, node, end, array, bad
 #   --keep DIR        where the cluster's and the jobs' files go, and stay (default: a folder that is removed)
 # The last line is `N passed, N failed`. Exit 0 only if nothing failed; 64: usage; 70: Slurm does not start; 78: not root.
 set -euo pipefail
@@ -110,6 +110,30 @@ test_step() {
   verify "step: a step that is cancelled is started again" await 30 said "the workers' step ended.*started again"
   verify "step: and the job ends as if undisturbed" completes
   verify "step: in one run" restarts 0
+}
+
+# The limit of the workers on node 2 is set 64 MiB above what they use, and a program that takes 96 MiB is put beside them. The
+# kernel has to kill one of them; it is told to prefer the worker.
+meets_its_limit() {
+  local pid group
+  pid=$(workers_on 2)
+  group=/sys/fs/cgroup/memory$(awk -F: '$2 == "memory" { print $3 }' "/proc/$pid/cgroup")
+  [[ $group == */job_* ]] || { echo "        Slurm has put $pid into no group of its own: $group"; return 1; }
+  echo $(($(cat "$group/memory.usage_in_bytes") + (64 << 20))) >"$group/memory.limit_in_bytes"
+  echo 1000 >"/proc/$pid/oom_score_adj"
+  { (echo "$BASHPID" >"$group/cgroup.procs" && exec tail -c 96M < <(head -c 96M /dev/zero)) || true; } >/dev/null 2>&1
+  ! kill -0 "$pid" 2>/dev/null || { echo "        the kernel did not kill $pid"; return 1; }
+}
+
+test_memory() {
+  [ -d /sys/fs/cgroup/memory ] || { echo "SKIPPED: memory: control groups of version 1 are not mounted here"; return 0; }
+  submit memory 3 --mem=2G
+  verify "memory: it steps" await 60 at_step 200
+  verify "memory: a worker that meets its node's limit is killed" meets_its_limit
+  verify "memory: it is started again where it was" await 30 said 'n2-1.*(lost|ended|reset)'
+  verify "memory: all are members again" await 30 has_members 3
+  verify "memory: and the job ends as if undisturbed" completes
+  verify "memory: in one run" restarts 0
 }
 
 test_preemption() {
@@ -246,7 +270,7 @@ settings+=(--set "train.duration=${steps}steps")
 echo "jobs of $steps steps"
 wants() { [ -z "$only" ] || [ "$only" = "$1" ]; }
 if wants time; then begin_time; time_job=$job; fi
-for test in plain step preemption growth node end array bad; do
+for test in plain step memory preemption growth node end array bad; do
   if wants $test; then "test_$test"; fi
 done
 if wants time; then job=$time_job; end_time; fi

@@ -38,6 +38,11 @@ cluster_up() {
   mount --bind "$cluster/hosts" /etc/hosts
   export SLURM_CONF=$cluster/slurm.conf
   cluster_settings "$host" >"$SLURM_CONF"
+  # Memory is limited where this machine lets Slurm do so.
+  if [ -d /sys/fs/cgroup/memory ]; then
+    printf '%s\n' CgroupPlugin=cgroup/v1 CgroupMountpoint=/sys/fs/cgroup ConstrainRAMSpace=yes >"$cluster/cgroup.conf"
+    sed -i 's|^TaskPlugin=.*|TaskPlugin=task/cgroup|' "$SLURM_CONF"
+  fi
   (umask 077 && head -c 128 /dev/urandom >"$cluster/munge.key")
   cluster_start munged munged --foreground --force --socket="$cluster/munge/socket" --key-file="$cluster/munge.key" \
     --pid-file="$cluster/munge/pid" --log-file="$cluster/log/munge.log" --seed-file="$cluster/munge/seed"
@@ -83,7 +88,7 @@ MinJobAge=3600
 SlurmdTimeout=6
 SlurmctldTimeout=6
 InactiveLimit=0
-NodeName=n[1-$cluster_nodes] NodeHostname=$1 NodeAddr=n[1-$cluster_nodes] Port=7101-$((7100 + cluster_nodes)) CPUs=1 State=UNKNOWN
+NodeName=n[1-$cluster_nodes] NodeHostname=$1 NodeAddr=n[1-$cluster_nodes] Port=7101-$((7100 + cluster_nodes)) CPUs=1 RealMemory=8192 State=UNKNOWN
 PartitionName=low Nodes=ALL Default=YES State=UP PriorityTier=1 PreemptMode=REQUEUE GraceTime=8
 PartitionName=high Nodes=ALL State=UP PriorityTier=10 PreemptMode=OFF
 SETTINGS
@@ -124,10 +129,13 @@ node_lost() {
 node_forgotten() { cluster_await 60 sh -c "sinfo -h -N -n n$1 -o %T | grep -qE '^down'"; }
 
 cluster_down() {
-  local children
+  local children i
   scancel --user=root 2>/dev/null || true
   cluster_await 30 sh -c '[ -z "$(squeue -h)" ]' || true
   children=$(jobs -p)
   [ -z "$children" ] || kill $children 2>/dev/null || true
   umount /etc/hosts 2>/dev/null || true
+  for ((i = 1; i <= cluster_nodes; i++)); do
+    find "/sys/fs/cgroup/memory/slurm_n$i" -depth -type d -exec rmdir {} + 2>/dev/null || true
+  done
 }

@@ -117,13 +117,15 @@ TEST_CASE("hooks: a command that fails or takes too long is told of, and the job
       Run({"run", kJob, "--workers", "1", "--dir", directory},
           {kInputs, kLabels, "train.duration=30steps",
            "hooks=[{name: fails, step: 10, run: [/bin/sh, \"-c\", \"echo what went wrong; exit 3\"]}, {name: missing, "
-           "step: 5, run: [/no/such/command]}, {name: hangs, on: end, run: [sleep, \"1000\"], timeout: 100ms}]"});
+           "step: 5, run: [/no/such/command]}, {name: hangs, on: end, run: [sleep, \"1000\"], timeout: 100ms}, {name: "
+           "many, every: 5steps, run: [sleep, \"1000\"]}]"});
 
   CHECK(result.code == kExitDone);
   INFO(result.output);
   CHECK_THAT(result.output, Catch::Contains("hook fails of step 10: exit code 3"));
   CHECK_THAT(result.output, Catch::Contains("hook missing of step 5: cannot be started: /no/such/command"));
   CHECK_THAT(result.output, Catch::Contains("hook hangs of step 30: signal 15"));
+  CHECK_THAT(result.output, Catch::Contains("hooks: 5 commands that waited when this chief ended were not run"));
   CHECK(Read(directory + "/logs/hooks/fails-step-10.txt") == "what went wrong\n");
 }
 

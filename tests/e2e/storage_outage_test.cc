@@ -127,7 +127,7 @@ TEST_CASE("storage: training goes on while the disk is full, and its newest stat
   chief.WaitFor("training goes on");
   job.disk.Free();
   chief.WaitFor("the storage works again");
-  chief.process().Signal(SIGTERM);
+  chief.process().Signal(SIGINT);
 
   CHECK(chief.End() == Ended{kExitPreempted, 0});
   CHECK(first.End() == Ended{kExitPreempted, 0});

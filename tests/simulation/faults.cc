@@ -48,7 +48,7 @@ void Faults::Inject(FaultKind kind, Random& random) {
     case FaultKind::kBlockDirection:
       return BlockDirection(random);
     case FaultKind::kStopJob:
-      return StopJob();
+      return StopJob(/*whole=*/random.Chance(500));
     case FaultKind::kKillAll:
       return KillAll(random);
     case FaultKind::kFillDisk:
@@ -155,11 +155,11 @@ void Faults::BadHost(HostId host, int crashes, Random random) {
   cluster_->world->AfterOutside(time, [this, host, crashes, random] { BadHost(host, crashes, random); });
 }
 
-void Faults::StopJob() {
+void Faults::StopJob(bool whole) {
   SimChief* chief = cluster_->chief();
   if (!cluster_->world->alive(chief->process()) || !chief->listening()) return;
-  Say("the job is asked to stop");
-  cluster_->world->After(chief->process(), absl::ZeroDuration(), [chief] { chief->AskStop(); });
+  Say(whole ? "the job is asked to stop" : "the chief is asked to go");
+  cluster_->world->After(chief->process(), absl::ZeroDuration(), [chief, whole] { chief->AskStop(whole); });
 }
 
 void Faults::KillAll(Random& random) {

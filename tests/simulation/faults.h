@@ -24,7 +24,7 @@ enum class FaultKind : uint8_t {
   kBreakConnection,
   kBreakGroup,
   kBlockDirection,  // everything from one host to another, for seconds
-  kStopJob,
+  kStopJob,         // or its chief is asked to go alone
   kKillAll,
   kFillDisk,
   kStallDisk,
@@ -88,7 +88,7 @@ class Faults {
   void Open(uint64_t id);
   void FillDisk(absl::Duration time);
   void StallDisk(absl::Duration time);
-  void StopJob();
+  void StopJob(bool whole);
   void KillAll(Random& random);
   void RefuseConnects(Random& random);
   void HangChief(Random& random);

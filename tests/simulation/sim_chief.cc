@@ -129,9 +129,9 @@ void SimChief::ProcessEnded(const std::string& name, ProcessEnd end) {
   Step(chief::ProcessExited{name, end.signal, end.exit_code});
 }
 
-void SimChief::AskStop() {
+void SimChief::AskStop(bool whole) {
   stop_asked_ = true;
-  Step(chief::StopRequested{"a signal", 75});
+  Step(chief::StopRequested{"a signal", 75, /*hands_over=*/!whole});
 }
 
 std::string SimChief::WhyNotExit(int exit_code) const {
@@ -215,8 +215,21 @@ void SimChief::Perform(const chief::WorkerCounters&) {}
 void SimChief::Perform(const chief::Announce& action) {
   if (absl::StrContains(action.text, "goes on under term")) cluster_->Cover("generation adopted");
 }
+// Each session ends with the word that another chief follows.
+void SimChief::LeaveWorkers() {
+  for (const auto& [session, open] : sessions_) {
+    SimWorker* worker = cluster_->WorkerOf(open.worker);
+    cluster_->network->Send(open.connection, process_,
+                            [worker, connection = open.connection] { worker->HandedOver(connection); });
+  }
+}
+
 void SimChief::Perform(const chief::Exit& action) {
-  store_->End(action.code, [this](int code) { cluster_->ChiefExited(this, code); });
+  if (action.handed_over) cluster_->Cover("chief handed over");
+  store_->End(action.code, [this, handed_over = action.handed_over](int code) {
+    if (handed_over) LeaveWorkers();
+    cluster_->ChiefExited(this, code);
+  });
   ending_ = true;
 }
 

@@ -50,7 +50,8 @@ class SimChief {
     store_->Read(id, readers, std::move(done));
   }
   void ProcessEnded(const std::string& name, ProcessEnd end);
-  void AskStop();  // SIGTERM: it saves, and all end to be started again
+  // A signal: it saves, and all end to be started again, or it alone.
+  void AskStop(bool whole);
   // `lockstep drain`. `target`: a worker's name or a host's.
   void AskDrain(const std::string& target, bool undo, absl::Duration within);
   // kKnown: this chief keeps `target` away, or is about to write what it decided; kStoredOnly: the next one would.
@@ -99,6 +100,7 @@ class SimChief {
   void Perform(const chief::DrainDecided& action);
   void Perform(const chief::Announce& action);
   void Perform(const chief::Exit& action);
+  void LeaveWorkers();
 
   Cluster* cluster_;
   const ProcessId process_;

@@ -132,9 +132,10 @@ void SimWorker::Perform(const worker::Connect&) {
 
 void SimWorker::ConnectionLost(const std::string& reason) {
   if (std::exchange(welcome_, false)) alone_since_ = world().now();
+  const bool handed_over = connection_.has_value() && handed_over_by_ == connection_;
   connection_.reset();
   connected_ = false;
-  Step(worker::ChiefDisconnected{reason, false});
+  Step(worker::ChiefDisconnected{reason, false, handed_over});
 }
 
 void SimWorker::Perform(const worker::Disconnect&) {

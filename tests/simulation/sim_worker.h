@@ -54,6 +54,8 @@ class SimWorker {
   std::string WhyNotExit(int exit_code) const;
   // Called inside this process when a command arrives on one of its connections.
   void Receive(ConnectionId connection, ChiefFence fence, ChiefCommand command);
+  // The chief says on this connection that it goes.
+  void HandedOver(ConnectionId connection) { handed_over_by_ = connection; }
 
  private:
   World& world() const { return *cluster_->world; }
@@ -128,6 +130,7 @@ class SimWorker {
   absl::Time tick_at_ = absl::InfiniteFuture();
 
   std::optional<ConnectionId> connection_;
+  std::optional<ConnectionId> handed_over_by_;
   bool connected_ = false;
   bool welcome_ = false;                              // at the chief of the connection
   absl::Time alone_since_;                            // without a chief that it is welcome at; its start at first

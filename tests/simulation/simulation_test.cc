@@ -31,6 +31,7 @@ TEST_CASE("simulation: whatever dies, the job ends with the state of an undistur
                            "update finished while stopping",
                            "save abandoned",
                            "chief fenced by the storage",
+                           "chief handed over",
                            "worker exits with 75",
                            "VerdictAck",
                            "AtBoundary",

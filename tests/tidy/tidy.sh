@@ -58,11 +58,12 @@ vendor_headers() {
   only_in 'spdlog/|fmt/' common/log/
   only_in 'yaml-cpp/' common/job/
   only_in 'CLI/' deploy/cli/ tests/
-  only_in 'nlohmann/' common/ chief/ deploy/cli/ tests/ worker/device/cuda/fake_cudnn
+  only_in 'nlohmann/' common/ chief/ deploy/cli/ tests/ worker/device/cuda/fake_cudnn worker/profile/
   only_in 'isa-l|isal|crc.h' common/digest/
   only_in 'openssl/' common/digest/ common/net/ worker/collectives/sockets/
   only_in 'curl/|tinyxml2' common/object_store/
-  only_in 'zlib' worker/data/
+  only_in 'zlib' worker/data/ worker/profile/ tests/
+  only_in 'png.h' chief/events/
   only_in 'grpcpp/|grpc/' common/net/ common/etcd/ chief/server/ worker/session/ worker/upload/ deploy/cli/ tests/
   only_in 'onnx/' common/graph/onnx_import/ tests/conformance/onnx/
   only_in 'cuda|nccl|cudnn|cublas' worker/device/cuda/ worker/collectives/nccl/

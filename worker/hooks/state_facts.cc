@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/job/extent.h"
 #include "google/protobuf/repeated_field.h"
 
 namespace lockstep::worker {
@@ -42,17 +41,10 @@ void Count(absl::Span<const float> values, TensorFacts& facts) {
 std::vector<StateHook> StateHooksOf(const JobSpec& job, const StateLayout& layout, int64_t epoch_samples) {
   std::vector<StateHook> hooks;
   for (const job::Hook& hook : job.hooks()) {
-    if (hook.statistics_size() == 0 && hook.histograms_size() == 0) continue;
-    StateHook& looks = hooks.emplace_back();
-    looks.name = hook.name();
-    looks.step = static_cast<uint64_t>(hook.step());
-    if (hook.has_every()) {
-      looks.every =
-          static_cast<uint64_t>(StepsOf(hook.every(), epoch_samples, job.train().global_batch_size()).value_or(0));
-    }
-    looks.on_evaluation = hook.on() == job::Hook::ON_EVALUATION;
-    looks.statistics = Matching(layout, hook.statistics());
-    looks.histograms = Matching(layout, hook.histograms());
+    const bool looks = hook.statistics_size() > 0 || hook.histograms_size() > 0;
+    if (!looks && hook.on() != job::Hook::ON_NAN) continue;
+    hooks.push_back({hook.name(), ConditionOf(hook, job, epoch_samples), Matching(layout, hook.statistics()),
+                     Matching(layout, hook.histograms())});
   }
   return hooks;
 }
@@ -88,6 +80,10 @@ TensorFacts FactsOf(absl::string_view name, absl::Span<const float> values, bool
   facts.set_deviation(finite == 0 ? 0 : std::sqrt(around / static_cast<double>(finite)));
   if (histogram && finite > 0) Count(values, facts);
   return facts;
+}
+
+bool IsFinite(absl::Span<const float> values) {
+  return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
 }
 
 }  // namespace lockstep::worker

@@ -1,4 +1,5 @@
-// Looks at the tensors of a state for the hooks of a job: statistics and histograms of their values.
+// Looks at the tensors of a state for the hooks of a job: statistics and histograms of their values, and which is not
+// finite.
 //
 // Invariants
 //   * What is found follows from the state's bytes alone.
@@ -15,32 +16,30 @@
 #include "common/graph/state_layout.h"
 #include "common/job/job.h"
 #include "protos/observation.pb.h"
+#include "worker/hooks/hook_condition.h"
 
 namespace lockstep::worker {
 
-// A hook that looks at the state. Of its conditions one is set.
+// A hook that looks at the state.
 struct StateHook {
   std::string name;
-  uint64_t step = 0;
-  uint64_t every = 0;
-  bool on_evaluation = false;
+  HookCondition when;
   std::vector<int> statistics;  // tensors of the layout
   std::vector<int> histograms;
 
-  // Whether it looks at the state after `step`: at the step itself, or because it is about to be evaluated.
-  bool Due(uint64_t at, bool evaluated) const {
-    if (on_evaluation || evaluated) return on_evaluation && evaluated;
-    return at == step || (every != 0 && at % every == 0);
-  }
+  bool LooksAtTensors() const { return !statistics.empty() || !histograms.empty(); }
 };
 
-// Those of `job`, in its order; `epoch_samples`: of its training set.
+// Those of `job`, in its order, and every one that is told which tensor is not finite; `epoch_samples`: of the job's
+// training set.
 std::vector<StateHook> StateHooksOf(const JobSpec& job, const StateLayout& layout, int64_t epoch_samples);
 
 inline constexpr int kHistogramBuckets = 30;
 
 // Of one tensor, with a histogram or without.
 TensorFacts FactsOf(absl::string_view name, absl::Span<const float> values, bool histogram);
+
+bool IsFinite(absl::Span<const float> values);
 
 }  // namespace lockstep::worker
 

@@ -51,6 +51,13 @@ TEST_CASE("state facts: a histogram has every finite value in one bucket", "[hoo
   CHECK(FactsOf("w", std::vector<float>{}, true).bucket_size() == 0);
 }
 
+TEST_CASE("state facts: one value that is not finite makes a tensor so", "[hooks]") {
+  CHECK(IsFinite(std::vector<float>{}));
+  CHECK(IsFinite(std::vector<float>{-1, 3e38f}));
+  CHECK_FALSE(IsFinite(std::vector<float>{0, std::numeric_limits<float>::infinity()}));
+  CHECK_FALSE(IsFinite(std::vector<float>{std::numeric_limits<float>::quiet_NaN(), 1}));
+}
+
 TEST_CASE("state facts: hooks look at tensors by pattern, at steps and evaluations", "[hooks]") {
   StateLayout layout;
   layout.tensors = {{.spec = {"fc.weight", DType::kF32, {2, 2}}},
@@ -67,19 +74,22 @@ TEST_CASE("state facts: hooks look at tensors by pattern, at steps and evaluatio
   job::Hook* const evaluations = job.add_hooks();
   evaluations->set_on(job::Hook::ON_EVALUATION);
   evaluations->add_histograms("fc.*");
+  job::Hook* const alarm = job.add_hooks();
+  alarm->set_name("alarm");
+  alarm->set_on(job::Hook::ON_NAN);
+  alarm->set_stop(true);
 
   const std::vector<StateHook> hooks = StateHooksOf(job, layout, 1000);
 
-  REQUIRE(hooks.size() == 2);
+  REQUIRE(hooks.size() == 3);
   CHECK(hooks[0].name == "epochs");
   CHECK(hooks[0].statistics == std::vector<int>{0, 1, 2});
   CHECK(hooks[0].histograms.empty());
-  CHECK(hooks[0].Due(20, false));
-  CHECK_FALSE(hooks[0].Due(15, false));
-  CHECK_FALSE(hooks[0].Due(20, true));
+  CHECK(hooks[0].when.every == 10);
   CHECK(hooks[1].histograms == std::vector<int>{0, 1});
-  CHECK(hooks[1].Due(15, true));
-  CHECK_FALSE(hooks[1].Due(20, false));
+  CHECK(hooks[1].when.on == job::Hook::ON_EVALUATION);
+  CHECK(hooks[2].name == "alarm");  // it is told which tensor is not finite
+  CHECK_FALSE(hooks[2].LooksAtTensors());
 }
 
 }  // namespace

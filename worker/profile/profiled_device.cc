@@ -26,8 +26,10 @@ class ProfiledStream final : public device::Stream {
   template <typename Queue>
   absl::Status Finish(Queue queue) {
     LS_RETURN_IF_ERROR(queue(*inner_));
-    return waits_ ? inner_->Synchronize() : absl::OkStatus();
+    return waits_ && profiler_->keeping() ? inner_->Synchronize() : absl::OkStatus();
   }
+
+  device::Stream& inner() { return *inner_; }
 
   absl::Status Record(device::Event& event) override { return inner_->Record(event); }
   absl::Status WaitFor(device::Event& event) override { return inner_->WaitFor(event); }
@@ -48,7 +50,7 @@ class ProfiledStream final : public device::Stream {
   }
   absl::Status Synchronize() override { return inner_->Synchronize(); }
   // A profile is about single kernels.
-  bool can_record() const override { return false; }
+  bool can_record() const override { return !profiler_->keeping() && inner_->can_record(); }
   absl::Status BeginRecording() override { return inner_->BeginRecording(); }
   absl::StatusOr<std::unique_ptr<device::Recording>> EndRecording() override { return inner_->EndRecording(); }
   absl::Status Replay(device::Recording& recording) override { return inner_->Replay(recording); }
@@ -71,9 +73,10 @@ class ProfiledKernel final : public device::Kernel {
   bool CanShare(int input, int output) const override { return inner_->CanShare(input, output); }
   absl::Status Bind(const device::KernelArguments& arguments) override { return inner_->Bind(arguments); }
   absl::Status Launch(device::Stream& stream) override {
+    auto& watched = static_cast<ProfiledStream&>(stream);
+    if (!profiler_->keeping()) return inner_->Launch(watched.inner());
     const int64_t begin = profiler_->now();
-    absl::Status status =
-        static_cast<ProfiledStream&>(stream).Finish([this](device::Stream& inner) { return inner_->Launch(inner); });
+    absl::Status status = watched.Finish([this](device::Stream& inner) { return inner_->Launch(inner); });
     profiler_->Record(work_, begin, profiler_->now());
     return status;
   }

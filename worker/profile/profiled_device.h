@@ -1,8 +1,10 @@
 // A device whose kernels and copies tell a profiler when they ran; they are those of the device inside, with the same
 // bits. Kernels of nodes behind the loss's gradient stand on the backward track, others on the forward one.
 //
-// A device with memory of its own goes on by itself after a launch; there every kernel and copy is waited for, so that
-// its time is its own. It holds the launch, some microseconds, and steps take longer than those that nobody watches.
+// A device with memory of its own goes on by itself after a launch; there, while the profiler keeps, every kernel and
+// copy is waited for, so that its time is its own, and nothing is replayed. It holds the launch, some microseconds, and
+// steps take longer than those that nobody watches. While the profiler keeps nothing, the device inside does all as it
+// would alone.
 //
 // Threading: as device.h.
 #ifndef LOCKSTEP_WORKER_PROFILE_PROFILED_DEVICE_H_

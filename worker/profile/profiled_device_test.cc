@@ -74,6 +74,9 @@ TEST_CASE("profiled device: what a device does by itself is done when a call ret
   REQUIRE_FALSE(watched.host_visible());
   const auto stream = Must(watched.NewStream());
   const auto memory = Must(watched.Allocate(3));
+  CHECK(stream->can_record());
+  profiler.Start();
+  CHECK_FALSE(stream->can_record());
   std::vector<std::byte> in = {std::byte{1}, std::byte{2}, std::byte{3}}, out(3);
 
   MustOk(stream->CopyToDevice(memory->address(), in.data(), 3));

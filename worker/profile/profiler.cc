@@ -30,6 +30,8 @@ absl::string_view TrackName(ProfileTrack track) {
       return "reduction";
     case ProfileTrack::kUpdate:
       return "update";
+    case ProfileTrack::kState:
+      return "state";
   }
   return "?";
 }

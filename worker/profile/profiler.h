@@ -1,10 +1,12 @@
 // Where the time of training steps goes: spans on one track per kind of work, and totals per work. A device is watched
-// by wrapping it (profiled_device.h), a step runner by StepConfig::profiler; who is not watched pays nothing per node.
+// by wrapping it (profiled_device.h), a step runner by StepConfig::profiler; who is not watched pays nothing per node,
+// and who is watched while nothing is kept one branch.
 //
 //   1 idle ──Start──▶ 2 keeping ──Stop──▶ 1     works may be added in both; what runs while idle is not kept
 //
 // Invariants
-//   * Spans are of one thread and do not nest: their sum is at most the time between Start and Stop.
+//   * Spans are of one thread. Those of a device that the host sees do not nest: their sum is at most the time between
+//     Start and Stop.
 // Threading: owned by the thread that owns the device.
 #ifndef LOCKSTEP_WORKER_PROFILE_PROFILER_H_
 #define LOCKSTEP_WORKER_PROFILE_PROFILER_H_
@@ -19,8 +21,9 @@
 
 namespace lockstep::worker {
 
-enum class ProfileTrack : uint8_t { kData, kForward, kBackward, kReduction, kUpdate };
-inline constexpr int kProfileTracks = 5;
+// kState: copies and digests of the state between steps.
+enum class ProfileTrack : uint8_t { kData, kForward, kBackward, kReduction, kUpdate, kState };
+inline constexpr int kProfileTracks = 6;
 // "data", "forward", ...
 absl::string_view TrackName(ProfileTrack track);
 
@@ -69,6 +72,7 @@ class Profiler {
   // Forgets what was kept and begins to keep.
   void Start();
   void Stop();
+  bool keeping() const { return keeping_; }
 
   int64_t now() const { return options_.now(); }
   void Record(int work, int64_t begin_ns, int64_t end_ns);
@@ -84,13 +88,13 @@ class Profiler {
   int64_t start_ns() const { return start_ns_; }
   int64_t elapsed_ns() const { return stop_ns_ - start_ns_; }
 
-  // Records the time until its end as a work without a node. Does nothing where `profiler` is null.
+  // Records the time until its end as a work without a node. Does nothing where `profiler` is null or keeps nothing.
   class Scope {
    public:
     Scope(Profiler* profiler, ProfileTrack track, absl::string_view op)
-        : profiler_(profiler),
-          work_(profiler == nullptr ? 0 : profiler->Find(track, op)),
-          begin_ns_(profiler == nullptr ? 0 : profiler->now()) {}
+        : profiler_(profiler == nullptr || !profiler->keeping() ? nullptr : profiler),
+          work_(profiler_ == nullptr ? 0 : profiler_->Find(track, op)),
+          begin_ns_(profiler_ == nullptr ? 0 : profiler_->now()) {}
     ~Scope() {
       if (profiler_ != nullptr) profiler_->Record(work_, begin_ns_, profiler_->now());
     }
@@ -98,7 +102,7 @@ class Profiler {
     Scope& operator=(const Scope&) = delete;
 
    private:
-    Profiler* const profiler_;
+    Profiler* const profiler_;  // null: nothing is recorded
     const int work_;
     const int64_t begin_ns_;
   };

@@ -182,12 +182,13 @@ struct ReleaseMemory {
 };
 
 // Copy the state as it stands (nothing is stepping; a following RunStep may be given at once and waits for the copy,
-// not for the digest). → SnapshotDone
+// not for the digest). `last`: no step follows. → SnapshotDone
 struct TakeSnapshot {
   Lineage lineage;
   uint64_t step = 0;
   std::string reason;
-  LS_FIELDS(TakeSnapshot, lineage, step, reason)
+  bool last = false;
+  LS_FIELDS(TakeSnapshot, lineage, step, reason, last)
 };
 
 // Stream this share of a held snapshot to the chief. → ShareUploaded or ShareUploadFailed

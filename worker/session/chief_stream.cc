@@ -47,13 +47,15 @@ void ChiefStream::Flush(absl::Duration limit) {
 }
 
 void ChiefStream::Run() {
-  callbacks_.closed(Converse());
+  bool handed_over = false;
+  const absl::Status status = Converse(handed_over);
+  callbacks_.closed(status, handed_over);
   MutexLock lock(&mutex_);
   ended_ = true;
   ended_changed_.SignalAll();
 }
 
-absl::Status ChiefStream::Converse() {
+absl::Status ChiefStream::Converse(bool& handed_over) {
   LS_ASSIGN_OR_RETURN(const std::string address, client_->Address());
   const ChiefChannel chief = MakeChiefChannel(address, "session", client_->key());
   LS_RETURN_IF_ERROR(AwaitConnection(chief, address));
@@ -79,6 +81,8 @@ absl::Status ChiefStream::Converse() {
   if (writer.joinable()) writer.join();
   const grpc::Status status = stream->Finish();
   LS_RETURN_IF_ERROR(broken);
+  handed_over = status.ok() && context_.GetServerTrailingMetadata().count("lockstep-handed-over") > 0;
+  if (handed_over) return absl::UnavailableError("it was told to go; the next one is waited for");
   if (status.ok()) return absl::UnavailableError("the chief closed the session");
   return FromGrpc(status);
 }

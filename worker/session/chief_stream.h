@@ -31,8 +31,9 @@ class ChiefStream {
   struct Callbacks {
     std::function<void()> opened;
     std::function<void(FencedCommand)> command;
-    // Unauthenticated or PermissionDenied: the token is not the right one.
-    std::function<void(const absl::Status&)> closed;
+    // Unauthenticated or PermissionDenied: the token is not the right one. `handed_over`: the chief was told to go, and
+    // leaves this worker to the next one.
+    std::function<void(const absl::Status&, bool handed_over)> closed;
   };
 
   // Begins to connect.
@@ -49,7 +50,7 @@ class ChiefStream {
   using Stream = grpc::ClientReaderWriter<proto::WorkerEnvelope, proto::ChiefEnvelope>;
 
   void Run();
-  absl::Status Converse();
+  absl::Status Converse(bool& handed_over);
   absl::Status AwaitConnection(const ChiefChannel& chief, const std::string& address);
   absl::Status Stranger(const std::string& address);
   void Write(Stream* stream);

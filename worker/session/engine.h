@@ -13,6 +13,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,7 @@
 #include "worker/collectives/sockets/socket_forming.h"
 #include "worker/device/device_choice.h"
 #include "worker/hooks/state_facts.h"
+#include "worker/hooks/step_tracer.h"
 #include "worker/session/actions.h"
 #include "worker/session/chief_client.h"
 #include "worker/session/data_roots.h"
@@ -112,8 +114,33 @@ class Engine {
   absl::Status FlipForTest(uint64_t step);
   void Do(const RunSlice& action);
   void WriteText(const WriteSample& action, uint64_t number);
-  // For hooks that look at the state after `step`, in rank 0. `evaluated`: it is about to be evaluated.
-  void LookForHooks(const Generation& generation, const Communicator& communicator, uint64_t step, bool evaluated);
+  // engine_hooks.cc: what hooks want of a step that ended, before it is told.
+  void LookForHooks(const RunStep& action, const Communicator& communicator, const StepResult& result);
+  // The same of instants of one step, the state's. `note`: for hooks of a NaN. Traces begin in every rank, rank 0 looks
+  // at the state.
+  void LookForHooks(const Generation& generation, const Communicator& communicator, const std::vector<HookInstant>& at,
+                    const std::string& note);
+  // What is to be done with the copy that a save is made of.
+  std::function<void(const Snapshot&)> LookAtSave(const TakeSnapshot& action);
+  void BeginTrace(const std::vector<HookInstant>& at);
+  std::vector<StateHook> DueHooks(const std::vector<HookInstant>& at) const;
+  // Begins to look at `copy`, which is `step`'s.
+  void LookAt(const Generation& generation, uint64_t step, std::vector<StateHook> due, const std::string& note,
+              const Snapshot& copy);
+  // Gives the trace, where there is one, to the chief.
+  void SendTrace(std::optional<StepTrace> trace);
+  // Returns when all that hooks wanted so far was posted.
+  void WaitForLooks();
+  // This worker in the generation of now; rank -1: it computes with nobody.
+  struct OwnMember {
+    Generation generation;
+    std::string name;
+    int rank = -1;
+  };
+  OwnMember Own() const;
+  void Tell(const Generation& generation, uint64_t step, const std::string& hook, const lockstep::Observed& content);
+  // Null: nobody watches the replica.
+  Profiler* profiler() { return tracer_ == nullptr ? nullptr : tracer_->profiler(); }
   void Do(const StopComputing& action);
   void Do(const ComputeDigest& action);
   // False: memory does not suffice for a copy.
@@ -166,10 +193,13 @@ class Engine {
   const Options options_;
   Pulse pulse_;
   SnapshotStore snapshots_;
-  SnapshotStore kept_;            // copies of the state at audits
-  Replica* replica_ = nullptr;    // owned by the engine's thread: what shared_replica_ points to
-  std::string metagraph_;         // likewise: what the replica was made from
-  std::vector<StateHook> hooks_;  // likewise: of the job
+  SnapshotStore kept_;                       // copies of the state at audits
+  Replica* replica_ = nullptr;               // owned by the engine's thread: what shared_replica_ points to
+  std::string metagraph_;                    // likewise: what the replica was made from
+  std::vector<StateHook> hooks_;             // likewise: of the job
+  std::string job_;                          // likewise: its name
+  std::shared_ptr<StepTracer> tracer_;       // likewise: watches the replica; null: no hook profiles
+  std::shared_ptr<StepTracer> made_tracer_;  // likewise: of the replica that is not installed yet
   PeerSecurity peer_security_ = PeerSecurity::kEncryptedBeyondHost;  // likewise: of the job
   bool sync_voided_ = false;                    // likewise: a half-received state was overwritten in this generation
   std::atomic<uint64_t> samples_{0};            // asked for

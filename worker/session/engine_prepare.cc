@@ -89,7 +89,11 @@ std::unique_ptr<Replica> Engine::MakeReplica(const std::string& metagraph, const
     if (!plan_hash.empty()) {
       LS_ASSIGN_OR_RETURN(plan, FetchPatiently([&](const auto& fence) { return client.FetchPlan(fence, plan_hash); }));
     }
-    return Replica::Make(graph, job, plan, &pulse_, problem, /*profiler=*/nullptr, options_.device);
+    const bool traces =
+        std::any_of(job.hooks().begin(), job.hooks().end(), [](const auto& hook) { return hook.has_profile(); });
+    made_tracer_ = traces ? std::make_shared<StepTracer>() : nullptr;
+    Profiler* const profiler = traces ? made_tracer_->profiler() : nullptr;
+    return Replica::Make(graph, job, plan, &pulse_, problem, profiler, options_.device);
   };
   absl::StatusOr<std::unique_ptr<Replica>> replica = fetch();
   if (!replica.ok()) {
@@ -98,6 +102,8 @@ std::unique_ptr<Replica> Engine::MakeReplica(const std::string& metagraph, const
   }
   if (*replica == nullptr) return nullptr;
   hooks_ = StateHooksOf(made_of, (*replica)->state().layout(), (*replica)->train_samples());
+  if (made_tracer_ != nullptr) made_tracer_->SetHooks(TraceHooksOf(made_of, (*replica)->train_samples()));
+  job_ = made_of.name();
   LS_LOG(info, "computes on ", (*replica)->device_reason());
   pulse_.Advance();
   absl::Status reserved = snapshots_.Reserve((*replica)->state(), kSnapshotBuffers);
@@ -110,7 +116,9 @@ std::unique_ptr<Replica> Engine::MakeReplica(const std::string& metagraph, const
 }
 
 void Engine::Install(std::unique_ptr<Replica> replica, const std::string& metagraph) {
-  std::shared_ptr<Replica> replaced = std::move(replica);
+  tracer_ = std::move(made_tracer_);
+  // What watches it lives as long.
+  std::shared_ptr<Replica> replaced(replica.release(), [watching = tracer_](Replica* gone) { delete gone; });
   replica_ = replaced.get();
   metagraph_ = metagraph;
   MutexLock lock(&mutex_);

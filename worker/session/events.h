@@ -33,8 +33,9 @@ struct ChiefConnected {
 // The attempt failed, or the open stream ended. The worker steps on and tries again every second (rule 10).
 struct ChiefDisconnected {
   std::string reason;
-  bool bad_token = false;  // the chief refused the token: exit 77
-  LS_FIELDS(ChiefDisconnected, reason, bad_token)
+  bool bad_token = false;    // the chief refused the token: exit 77
+  bool handed_over = false;  // the chief was told to go, and leaves this worker to the next one
+  LS_FIELDS(ChiefDisconnected, reason, bad_token, handed_over)
 };
 
 // A chief of this term answered a heartbeat, and its loop turned lately.

@@ -90,6 +90,27 @@ FeedOptions FeedOf(const JobSpec& spec, const Graph* imported) {
   return feed;
 }
 
+constexpr int64_t kShownImages = 8;
+constexpr int64_t kLeastSide = 8;  // what is smaller is a row of numbers rather than an image
+constexpr int64_t kMostSide = 512;
+
+// Where the data have one feature that is as an image: [H, W], or [C, H, W] with one channel or three.
+std::vector<SampleImage> FirstImages(const DataSource& source) {
+  if (source.fields().size() != 2 || source.fields()[0].dtype != DType::kF32) return {};
+  Shape shape = source.fields()[0].shape;
+  if (shape.size() == 2) shape.insert(shape.begin(), 1);
+  const auto is_side = [](int64_t side) { return side >= kLeastSide && side <= kMostSide; };
+  if (shape.size() != 3 || (shape[0] != 1 && shape[0] != 3) || !is_side(shape[1]) || !is_side(shape[2])) return {};
+  std::vector<SampleImage> images;
+  for (int64_t sample = 0; sample < std::min(kShownImages, source.num_samples()); ++sample) {
+    SampleImage& image = images.emplace_back(SampleImage{shape[0], shape[1], shape[2], {}});
+    image.values.resize(static_cast<size_t>(NumElements(shape)));
+    source.Read(0, {sample},
+                absl::MakeSpan(reinterpret_cast<std::byte*>(image.values.data()), image.values.size() * sizeof(float)));
+  }
+  return images;
+}
+
 class FileData : public JobData {
  public:
   FileData(const JobSpec& spec, const Graph* imported) : feed_(FeedOf(spec, imported)) {
@@ -131,6 +152,7 @@ class FileData : public JobData {
     facts_.labels = train.fields().back();
     facts_.train_sha256 = train.content_hash();
     facts_.held_bytes = train.held_bytes();
+    facts_.images = FirstImages(train);
     if (sets_.size() == 1) return true;
     const DataSource& eval = *sets_[1].source;
     facts_.eval_samples = eval.num_samples();

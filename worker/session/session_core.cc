@@ -129,9 +129,11 @@ void SessionCore::OnTick() {
   if (link_ == Link::kWelcomed && now_ >= heard_ + ChiefSilence()) {
     GiveUpLink(absl::StrCat("it has answered no heartbeat for ", absl::FormatDuration(ChiefSilence())));
   }
-  if (const auto limit = ParkedLimit(); limit.has_value() && now_ >= *limit) {
-    return ExitWith(kExitChiefUnreachable, absl::StrCat("no chief for ", absl::FormatDuration(policy_.chief_timeout),
-                                                        " while there was nothing to do without one"));
+  if (const auto limit = ChiefLimit(); limit.has_value() && now_ >= *limit) {
+    const char* const why =
+        phase_ == Phase::kRunning ? " after the last one was told to go" : " while there was nothing to do without one";
+    return ExitWith(kExitChiefUnreachable,
+                    absl::StrCat("no chief for ", absl::FormatDuration(policy_.chief_timeout), why));
   }
   if (link_ == Link::kDown && now_ >= next_connect_) {
     link_ = Link::kConnecting;
@@ -150,11 +152,13 @@ std::optional<absl::Time> SessionCore::ReleaseTime() const {
   return idle_since_ + config_.release_after;
 }
 
-std::optional<absl::Time> SessionCore::ParkedLimit() const {
+std::optional<absl::Time> SessionCore::ChiefLimit() const {
   if (link_ == Link::kWelcomed) return std::nullopt;
   const bool needs_chief = phase_ == Phase::kIdle || phase_ == Phase::kPreparing || phase_ == Phase::kHolding;
-  if (!needs_chief) return std::nullopt;
-  return std::max(parked_since_, link_down_since_) + policy_.chief_timeout;
+  if (needs_chief) return std::max(parked_since_, link_down_since_) + policy_.chief_timeout;
+  // Nobody may start another one: what it left is saved up to its end, and the rest is not worth a device for ever.
+  if (handed_over_ && phase_ == Phase::kRunning) return link_down_since_ + policy_.chief_timeout;
+  return std::nullopt;
 }
 
 absl::Time SessionCore::NextDeadline() const {
@@ -164,7 +168,7 @@ absl::Time SessionCore::NextDeadline() const {
   if (link_ == Link::kGreeting) next = std::min(next, greeting_limit_);
   if (link_ == Link::kWelcomed) next = std::min(next, heard_ + ChiefSilence());
   if (ReportPending()) next = std::min(next, next_report_);
-  if (const auto limit = ParkedLimit(); limit.has_value()) next = std::min(next, *limit);
+  if (const auto limit = ChiefLimit(); limit.has_value()) next = std::min(next, *limit);
   if (const auto time = ReleaseTime(); time.has_value()) next = std::min(next, *time);
   return next;
 }

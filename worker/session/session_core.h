@@ -125,7 +125,9 @@ class SessionCore {
   void FlushReport();
   bool ReportPending() const;
   absl::Duration ChiefSilence() const { return std::max(kChiefSilence, kBeatsMissed * policy_.heartbeat_interval); }
-  std::optional<absl::Time> ParkedLimit() const;
+  // When this process gives up without a chief: what it holds, or the steps that it computes for one that may never
+  // come.
+  std::optional<absl::Time> ChiefLimit() const;
   std::optional<absl::Time> ReleaseTime() const;
 
   // session_core_chief.cc: the session and the chief's commands
@@ -219,6 +221,7 @@ class SessionCore {
   uint64_t attempts_ = 0;  // to reach a chief, in this process
   absl::Time greeting_limit_ = absl::InfiniteFuture();
   absl::Time link_down_since_ = absl::InfinitePast();
+  bool handed_over_ = false;                 // by the last chief, to one that has not come yet
   absl::Time heard_ = absl::InfinitePast();  // a chief that this worker is welcome at
   std::string job_;
   std::string name_;

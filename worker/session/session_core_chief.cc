@@ -52,6 +52,7 @@ void SessionCore::Greet() {
 void SessionCore::OnDisconnected(const ChiefDisconnected& event) {
   if (event.bad_token) return ExitWith(kExitBadToken, event.reason);
   if (link_ == Link::kDown) return;
+  handed_over_ = handed_over_ || event.handed_over;
   LoseLink(event.reason);
 }
 
@@ -207,6 +208,7 @@ void SessionCore::OnWelcome(const ChiefFence& fence, const Welcome& welcome) {
                                               kProtocol, ": install the same version of Lockstep on both"));
   }
   link_ = Link::kWelcomed;
+  handed_over_ = false;
   greeting_limit_ = absl::InfiniteFuture();
   term_ = highest_term_ = fence.term;
   job_ = welcome.job;

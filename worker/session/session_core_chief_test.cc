@@ -172,24 +172,6 @@ TEST_CASE("session: a group that breaks and comes to rest before the Welcome is 
   CHECK_FALSE(worker.Told<PeerFailed>());
 }
 
-TEST_CASE("session: state is kept for chief_timeout where nothing can be done without a chief", "[session][rule14]") {
-  WorkerHarness worker;
-  worker.policy.chief_timeout = absl::Seconds(100);
-  worker.Run();
-  worker.Give(ChiefDisconnected{"gone", false});
-  worker.Wait(absl::Seconds(500));
-  CHECK_FALSE(worker.ExitCode().has_value());
-
-  worker.Give(CollectiveFailed{{3, 1}, {}, false, "a peer died"});
-  worker.Give(ComputingStopped{{3, 1}, false});
-  worker.Wait(absl::Seconds(99));
-  CHECK_FALSE(worker.ExitCode().has_value());
-  CHECK(worker.core.has_state());
-  worker.Wait(absl::Seconds(2));
-
-  CHECK(worker.ExitCode() == 69);
-}
-
 TEST_CASE("session: a communicator cannot be formed without the chief", "[session]") {
   WorkerHarness worker;
   worker.Join();

@@ -274,5 +274,55 @@ TEST_CASE("session: a member of a high rank names its generation's members by th
   CHECK(hello.members_digest == DigestOfMembers({3, 1}, members));
 }
 
+TEST_CASE("session: state is kept for chief_timeout where nothing can be done without a chief", "[session][rule14]") {
+  WorkerHarness worker;
+  worker.policy.chief_timeout = absl::Seconds(100);
+  worker.Run();
+  worker.Give(ChiefDisconnected{"gone", false});
+  worker.Wait(absl::Seconds(500));
+  CHECK_FALSE(worker.ExitCode().has_value());
+
+  worker.Give(CollectiveFailed{{3, 1}, {}, false, "a peer died"});
+  worker.Give(ComputingStopped{{3, 1}, false});
+  worker.Wait(absl::Seconds(99));
+  CHECK_FALSE(worker.ExitCode().has_value());
+  CHECK(worker.core.has_state());
+  worker.Wait(absl::Seconds(2));
+
+  CHECK(worker.ExitCode() == 69);
+}
+
+TEST_CASE("session: a chief that was told to go is waited for no longer than chief_timeout, steps or not",
+          "[session][rule14]") {
+  WorkerHarness worker;
+  worker.policy.chief_timeout = absl::Seconds(100);
+  worker.Run();
+  worker.Give(ChiefDisconnected{"it was told to go", false, /*handed_over=*/true});
+  worker.StepTo(12);
+  for (int attempt = 0; attempt < 8; ++attempt) {
+    worker.Wait(absl::Seconds(11));
+    worker.Give(ChiefDisconnected{"refused", false});
+  }
+  CHECK_FALSE(worker.ExitCode().has_value());
+
+  SECTION("nobody follows it") {
+    worker.Wait(absl::Seconds(11));
+    CHECK_FALSE(worker.ExitCode().has_value());
+    worker.Wait(absl::Seconds(2));
+
+    CHECK(worker.ExitCode() == 69);
+    CHECK(worker.Last<Exit>().reason == "no chief for 1m40s after the last one was told to go");
+  }
+  SECTION("one follows it, and is killed") {
+    worker.Wait(absl::Seconds(2));
+    worker.Give(ChiefConnected{});
+    worker.Command(Welcome{"job", "worker-0", "line", "graph", worker.policy}, {}, 4);
+    worker.Give(ChiefDisconnected{"reset", false});
+    worker.Wait(absl::Seconds(500));
+
+    CHECK_FALSE(worker.ExitCode().has_value());
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::worker

@@ -21,7 +21,8 @@ void SessionCore::StartSnapshot(SnapshotCause cause) {
     if (oldest.id.has_value()) Emit(DropSnapshot{*oldest.id, "too many snapshots are held"});
   }
   snapshots_.push_back(Snapshot{lineage_, position_.step, cause, generation_, progress_.ledger, std::nullopt});
-  Emit(TakeSnapshot{lineage_, position_.step, "a save is due"});
+  const bool last = cause == SnapshotCause::kEnd || cause == SnapshotCause::kStop;
+  Emit(TakeSnapshot{lineage_, position_.step, "a save is due", last});
 }
 
 void SessionCore::OnSnapshotDone(const SnapshotDone& event) {

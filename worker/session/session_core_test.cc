@@ -103,6 +103,19 @@ TEST_CASE("session: a replica at rest is commanded directly, and only where it s
   CHECK(worker.Message<SnapshotTaken>().cause == SnapshotCause::kAtRest);
 }
 
+TEST_CASE("session: the snapshot with which the job ends is marked, and no other", "[session]") {
+  WorkerHarness worker;
+  worker.Run();
+
+  worker.Finish(11, Asking(worker, RequestKind::kSnapshot, 8));
+  REQUIRE(worker.Has<TakeSnapshot>());
+  CHECK_FALSE(worker.Last<TakeSnapshot>().last);
+  worker.Finish(12, Asking(worker, RequestKind::kStop, 9));
+
+  CHECK(worker.Last<TakeSnapshot>().step == 12);
+  CHECK(worker.Last<TakeSnapshot>().last);
+}
+
 TEST_CASE("session: a break clears the word, and a leave is asked again", "[session][rule4]") {
   WorkerHarness worker;
   worker.Run();

@@ -225,9 +225,10 @@ void SessionLoop::Perform(const Connect&) {
                           Post(CommandReceived{command.fence, std::move(command.command)}, number);
                         },
                     .closed =
-                        [this, number](const absl::Status& status) {
+                        [this, number](const absl::Status& status, bool handed_over) {
                           Post(ChiefDisconnected{std::string(status.message()),
-                                                 absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status)},
+                                                 absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status),
+                                                 handed_over},
                                number);
                         }});
   MutexLock lock(&mutex_);

@@ -90,7 +90,7 @@ TEST_CASE("slow link: attempts at a session get longer until one opens, and mess
     return std::make_unique<ChiefStream>(
         &client, ChiefStream::Callbacks{.opened = [&] { events.Push("opened"); },
                                         .command = [](const FencedCommand&) {},
-                                        .closed = [&](const absl::Status&) { events.Push("closed"); }});
+                                        .closed = [&](const absl::Status&, bool) { events.Push("closed"); }});
   };
 
   std::unique_ptr<ChiefStream> stream = attempt();

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "common/liveness/activity.h"
@@ -192,6 +193,7 @@ absl::Status GradientExchange::AddBucket(int bucket) {
   const device::TensorTable& table = *tables_[static_cast<size_t>(bucket)];
   const float* const values = options_.buckets[static_cast<size_t>(bucket)];
   const Accumulate accumulate = added_ == 0 ? Accumulate::kStore : Accumulate::kAdd;
+  std::optional<Profiler::Scope> scope(std::in_place, options_.profiler, ProfileTrack::kReduction, "(quantise)");
   if (takes_as_it_is()) return math_.FindMagnitudes(stream, table, values, magnitudes());
   if (options_.reduction == ReductionMode::kFast) {
     LS_RETURN_IF_ERROR(math_.AddFloats(stream, table, accumulate, values, floats(bucket)));
@@ -200,6 +202,7 @@ absl::Status GradientExchange::AddBucket(int bucket) {
         keeps_values_ ? KeepValues(bucket)
                       : math_.Quantize(stream, table, accumulate, values, exponents(), sums(bucket), magnitudes()));
   }
+  scope.reset();
   return in_last_shard() ? SendBucket(bucket) : absl::OkStatus();
 }
 
@@ -211,6 +214,7 @@ absl::Status GradientExchange::EndShard() {
 }
 
 absl::Status GradientExchange::SendBucket(int bucket) {
+  const Profiler::Scope scope(options_.profiler, ProfileTrack::kReduction, "(send)");
   ++sent_;
   device::Stream& stream = *options_.stream;
   if (DeviceCommunicator* const on_device = communicator_->on_device(); on_device != nullptr) {
@@ -290,6 +294,7 @@ absl::Status GradientExchange::WaitForPasses() {
 
 absl::Status GradientExchange::SendWord(const WordShape& shape, const ControlContribution& slot) {
   LS_RETURN_IF_ERROR(WaitForPasses());
+  const Profiler::Scope scope(options_.profiler, ProfileTrack::kReduction, "(send the word)");
   RankWord word{.tag = tag_};
   word.control = slot;
   const std::byte* const records = records_.on_host();
@@ -312,6 +317,7 @@ absl::Status GradientExchange::SendWord(const WordShape& shape, const ControlCon
 absl::Status GradientExchange::WaitForAll(absl::Status outcome) {
   const bool copied = goes_over_host();
   for (size_t b = 0; b < handles_.size(); ++b) {
+    const Profiler::Scope scope(options_.profiler, ProfileTrack::kReduction, "(reduce)");
     const NowDoing reducing("all-reduce of bucket ", b + 1, " of ", handles_.size(), " with ",
                             communicator_->size() - 1, " peers");
     absl::Status status = WaitFor(*handles_[b], options_.pulse);
@@ -323,6 +329,7 @@ absl::Status GradientExchange::WaitForAll(absl::Status outcome) {
     if (outcome.ok()) outcome = status;
   }
   if (word_handle_ != nullptr) {
+    const Profiler::Scope scope(options_.profiler, ProfileTrack::kReduction, "(wait for the word)");
     const NowDoing gathering("gathering the control word with ", communicator_->size() - 1, " peers");
     const absl::Status status = WaitFor(*word_handle_, options_.pulse);
     if (outcome.ok()) outcome = status;

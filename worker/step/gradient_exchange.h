@@ -43,6 +43,7 @@
 #include "worker/device/device.h"
 #include "worker/device/mirrored_buffer.h"
 #include "worker/device/step_math.h"
+#include "worker/profile/profiler.h"
 #include "worker/step/shard_claims.h"
 
 namespace lockstep::worker {
@@ -59,6 +60,7 @@ class GradientExchange {
     int slots_per_shard = 0;
     ReductionMode reduction = ReductionMode::kExact;
     Pulse* pulse = nullptr;
+    Profiler* profiler = nullptr;  // keeps where the time goes; null: nobody asks
     // Where gradients lie, and the stream that computes them; both outlive this.
     device::Device* device = nullptr;
     device::Stream* stream = nullptr;

@@ -120,7 +120,8 @@ absl::Status StepRunner::EnsureCurrent(Plan& plan, bool& stale) {
 // One word and its meaning for the attempt.
 struct StepRunner::Verdict {
   bool redo = false;
-  int non_finite = -1;  // a tensor of the gradient layout
+  int non_finite = -1;  // the first such tensor of the gradient layout
+  int more_non_finite = 0;
 };
 
 absl::StatusOr<StepResult> StepRunner::RunStep(Communicator& communicator, int64_t step,
@@ -163,6 +164,9 @@ absl::StatusOr<StepResult> StepRunner::RunStep(Communicator& communicator, int64
   } else if (verdict.non_finite >= 0) {
     result.message = absl::StrCat("the gradient of '", plan_->gradient_parameters()[verdict.non_finite],
                                   "' is not finite at step ", step);
+    if (verdict.more_non_finite > 0) {
+      absl::StrAppend(&result.message, ", nor are those of ", verdict.more_non_finite, " other tensors");
+    }
   }
   switch (DecideOnNan(config_.metagraph.update.on_nan, nothing_counts || verdict.non_finite >= 0)) {
     case NanAction::kStop:
@@ -214,7 +218,6 @@ absl::StatusOr<ReducedWord> StepRunner::Attempt(Communicator& communicator, Tag 
     if (passes.ok()) passes = exchange_->WaitForPasses();
   }
   Timed timed(times_.all_reduce);
-  const Profiler::Scope scope(config_.profiler, ProfileTrack::kReduction, "(reduce)");
   return exchange_->Finish(slot, passes);
 }
 
@@ -251,7 +254,6 @@ absl::Status StepRunner::RunShard(int64_t step, int logical_shard) {
     const bool last = pass + 1 == passes_;
     LS_RETURN_IF_ERROR(QueuePass(pass, key, [&](int bucket) -> absl::Status {
       if (!last) return absl::OkStatus();
-      const Profiler::Scope scope(config_.profiler, ProfileTrack::kReduction, "(quantise)");
       return exchange_->AddBucket(bucket);
     }));
     LS_RETURN_IF_ERROR(math_.AddOutputs(plan_->stream(), *outputs_, totals));
@@ -267,12 +269,15 @@ absl::StatusOr<StepRunner::Verdict> StepRunner::JudgeWord(const ReducedWord& wor
     return verdict;
   }
   for (size_t t = 0; t < parameters_.size(); ++t) {
-    if (IsNonFinite(word.magnitudes[t])) {
+    if (!IsNonFinite(word.magnitudes[t])) continue;
+    if (verdict.non_finite >= 0) {
+      ++verdict.more_non_finite;
+    } else {
       verdict.non_finite = static_cast<int>(t);
-      return verdict;  // beats every overflow: nothing is summed again
     }
   }
-  if (config_.logical_shards == 1) return verdict;
+  // Beats every overflow: nothing is summed again.
+  if (verdict.non_finite >= 0 || config_.logical_shards == 1) return verdict;
   for (size_t t = 0; t < parameters_.size(); ++t) {
     if (Judge(word.magnitudes[t], exponents_[t]) != TensorVerdict::kRedo) continue;
     exponents_[t] = FittingExponent(word.magnitudes[t]);

@@ -29,6 +29,7 @@ absl::Status StepRunner::MakeTables() {
                                     .slots_per_shard = slots_per_shard(),
                                     .reduction = config_.metagraph.update.reduction,
                                     .pulse = config_.pulse,
+                                    .profiler = config_.profiler,
                                     .device = config_.device,
                                     .stream = &plan_->stream(),
                                     .buckets = {}};

@@ -1,4 +1,4 @@
-#include "deploy/cli/profile_trace.h"
+#include "worker/profile/chrome_trace.h"
 
 #include <catch2/catch.hpp>
 #include <map>
@@ -8,11 +8,8 @@
 
 #include "absl/strings/match.h"
 
-namespace lockstep::cli {
+namespace lockstep::worker {
 namespace {
-
-using worker::Profiler;
-using worker::ProfileTrack;
 
 TEST_CASE("profile trace: it is JSON with one event per span on the track of its kind", "[profile]") {
   int64_t now = 1000;
@@ -53,11 +50,12 @@ TEST_CASE("profile trace: it is JSON with one event per span on the track of its
     CHECK(event["args"]["shapes"] == "F32[2] -> F32[2]");
   }
   CHECK(events == 4);
-  CHECK(tracks.size() == 6);
+  CHECK(tracks.size() == 3);
   CHECK(absl::StartsWith(text, kTraceOpening));
 }
 
-TEST_CASE("profile trace: it has the steps of the spans that were kept, and no others", "[profile]") {
+TEST_CASE("profile trace: it has the steps of the spans that were kept, and no others, and says that it was cut",
+          "[profile]") {
   Profiler profiler({.most_spans = 2, .now = [] { return 0; }});
   const int work = profiler.Add({.name = "conv", .op = "Conv"});
   const std::vector<TracedStep> steps = {{1, 0, 100}, {2, 100, 200}, {3, 200, 300}};
@@ -71,7 +69,11 @@ TEST_CASE("profile trace: it has the steps of the spans that were kept, and no o
   CHECK(StepsInTrace(profiler, steps) == 2);
   const std::string text = ChromeTrace(profiler, "job", steps);
   CHECK_THAT(text, Catch::Contains("step 2") && !Catch::Contains("step 3"));
+  const auto last = nlohmann::json::parse(text)["traceEvents"].back();
+  CHECK(last["name"] == "the trace is cut: more than 2 spans");
+  CHECK(last["ph"] == "i");
+  CHECK(last["ts"] == 0.12);
 }
 
 }  // namespace
-}  // namespace lockstep::cli
+}  // namespace lockstep::worker

@@ -1,0 +1,134 @@
+#!/usr/bin/env bash
+# Types what docs/launching.md has for three machines, line by line as it stands there. The machines are network namespaces
+# of the names in the prompts, with an sshd, a home and a shell each. Every line has to end with 0, and the digest has to be
+# that of an undisturbed run. Needs root. The last line is `N passed, N failed`. Exit 0 only if nothing failed. About a
+# minute.
+#   --lockstep PATH   the program (bazel-bin/deploy/cli/lockstep)
+#   --keep DIR        the logs go there
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=tests/e2e/hosts.sh
+source "$here/../e2e/hosts.sh"
+words=("$@")
+lockstep='' keep=''
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --lockstep) lockstep=${2:?--lockstep needs a path}; shift ;;
+    --keep) keep=${2:?--keep needs a folder}; shift ;;
+    *) echo "walkthrough.sh: unknown argument '$1' (see the head of the file)" >&2; exit 64 ;;
+  esac
+  shift
+done
+cd "$here/../.."
+[ "$(id -u)" = 0 ] || { echo "walkthrough.sh: run it as root: sshd wants that" >&2; exit 78; }
+deploy/packages.sh data ssh
+lockstep=$(realpath "${lockstep:-bazel-bin/deploy/cli/lockstep}")
+[ -x "$lockstep" ] || { echo "walkthrough.sh: no program at $lockstep; build //deploy/cli:lockstep" >&2; exit 64; }
+enter_own_network "${words[@]}" || { echo "walkthrough.sh: network namespaces are not allowed here" >&2; exit 78; }
+
+settings=(--set train.duration=12000steps --set checkpoint.every=500steps)
+names=(a b c)
+passed=0 failed=0 limit=60
+declare -A shells inputs outputs
+work=$(mktemp -d)
+
+end() {
+  exec 2>/dev/null  # who is killed here is no news
+  umount /etc/hosts
+  for name in "${!shells[@]}"; do
+    pkill -KILL -s "${shells[$name]}" || true
+    kill -KILL "${shells[$name]}" || true
+  done
+  pkill -KILL -f "sshd.* -f $work/sshd_config" || true
+  pkill -KILL -f "^$work/bin/lockstep " || true
+  drop_hosts
+  [ -z "$keep" ] || { mkdir -p "$keep" && cp "$work"/log* "$work"/a/*.log "$keep/"; }
+  rm -rf "$work"
+}
+trap end EXIT
+
+# shellcheck source=tests/verify.sh
+source tests/verify.sh
+
+make_keys() {
+  mkdir -p /run/sshd "$work/ssh"
+  ssh-keygen -q -t ed25519 -N '' -f "$work/host_key"
+  ssh-keygen -q -t ed25519 -N '' -f "$work/ssh/id_ed25519"
+  cp "$work/ssh/id_ed25519.pub" "$work/ssh/authorized_keys"
+  printf 'StrictHostKeyChecking accept-new\nLogLevel ERROR\n' >"$work/ssh/config"
+  printf '%s\n' "HostKey $work/host_key" 'StrictModes no' 'UsePAM no' 'PidFile none' >"$work/sshd_config"
+  cp /etc/hosts "$work/hosts"
+}
+
+# A shell on machine N, in a session and a mount namespace of its own: its home is a folder of its own.
+open_shell() {  # N
+  local name=${names[$1]} home=$work/${names[$1]}
+  mkdir -p "$home"
+  cp -r "$work/ssh" "$home/.ssh"
+  mkfifo "$work/in.$name" "$work/out.$name"
+  (in_host "$1" setsid unshare --mount "$BASH" -c '
+    mount --bind "$1" /root && hostname "$3" &&
+      /usr/sbin/sshd -f "$2/sshd_config" && cd /root && PATH=$2/bin:$PATH HOME=/root exec "$BASH" --norc -m' \
+    shell "$home" "$work" "$name" <"$work/in.$name" >"$work/out.$name" 2>>"$work/log.$name") &
+  shells[$name]=$!
+  exec {inputs[$name]}>"$work/in.$name" {outputs[$name]}<"$work/out.$name"
+}
+
+# Types a line, shows what it says, and ends as it does.
+type_line() {  # NAME LINE
+  local word
+  printf '%s\necho "_ended $?"\n' "$2" >&"${inputs[$1]}"
+  while IFS= read -r -t 120 -u "${outputs[$1]}" word; do
+    [[ $word != "_ended "* ]] || return "${word#_ended }"
+    echo "$word"
+  done
+  echo "no answer within two minutes"
+  return 1
+}
+
+status() { in_a status --dir "$work/a/runs/mnist" --json; }
+in_a() { on_host 0 "$work/bin/lockstep" "$@"; }
+listening() { grep -c 'listening on' "$work/a/chief.log" || true; }
+known() { status | grep -cE '"name": *"(b|c)"' || true; }
+members() { status | grep -c '"rank": *[0-9]' || true; }
+more_listen() { [ "$(listening)" -gt "$1" ]; }
+is_known() { status | grep -qE "\"name\": *\"$1\""; }
+two_step() { equal "$(members)" 2; }
+
+# What a person sees before the next line is typed: the chief listens; the worker is there; two of them are members.
+type_and_look() {  # NAME LINE
+  local before=0
+  [ ! -e "$work/a/chief.log" ] || before=$(listening)
+  type_line "$1" "$2" || return
+  case "$2" in
+    'lockstep chief '*'&') await more_listen "$before" ;;
+    'lockstep worker '*'&') await is_known "$1" && { [ "$(known)" -lt 2 ] || await two_step; } ;;
+  esac
+}
+
+mkdir -p "$work/bin" "$work/a"
+cp "$lockstep" "$work/bin/lockstep"
+sed -e 's/duration: .*/duration: 12000steps/; s/every: 10steps/every: 500steps/' deploy/jobs/fashion_mnist_short.yaml >"$work/a/job.yaml"
+"$work/bin/lockstep" run "$work/a/job.yaml" --workers 1 --dir "$work/undisturbed" "${settings[@]}" >"$work/log" 2>&1 ||
+  { tail -n 20 "$work/log"; exit 70; }
+wanted=$("$work/bin/lockstep" checkpoint digest "$work/undisturbed")
+make_hosts ${#names[@]}
+make_keys
+for i in "${!names[@]}"; do echo "$(host_address "$i") ${names[$i]}" >>"$work/hosts"; done
+mount --bind "$work/hosts" /etc/hosts
+for i in "${!names[@]}"; do open_shell "$i"; done
+
+mapfile -t lines < <(awk '/^<!-- walkthrough: three machines -->/ { found = 1 } found && /^```/ { if (inside) exit; inside = 1; next }
+  inside' docs/launching.md)
+verify "docs/launching.md has the lines" test ${#lines[@]} -gt 10
+for line in "${lines[@]}"; do
+  verify "$line" type_and_look "${line%%$ *}" "${line#*$ }"
+  [ "$failed" = 0 ] || break  # what follows rests on it
+done
+verify "the job is done" grep -q '^done at step 12000' "$work/a/chief.log"
+verify "of its chiefs one was told to go, and one was stopped" eval \
+  'grep -q "the workers wait for the next chief" "$work/a/chief.log" && grep -q "stopped at step\|stop requested" "$work/a/chief.log"'
+verify "the weights are there" test -s "$work/a/mnist.safetensors"
+verify "the digest is that of an undisturbed run" equal "$(in_a checkpoint digest "$work/a/runs/mnist")" "$wanted"
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
