@@ -34,7 +34,7 @@ absl::StatusOr<std::string> ReadCallerToken(const std::string& file) {
   const bool statted = fstat(fd, &info) == 0;
   const ssize_t n = read(fd, buffer, sizeof buffer);
   close(fd);
-  // What the platform hands over is root's, and readable by a group that was made for this process.
+  // The volume of a Secret is a file of root's that the group of the pod may read: PostgreSQL's rule for keys.
   const mode_t closed = info.st_uid == 0 ? 0037 : 0077;
   if (statted && (info.st_mode & closed) != 0) {
     return absl::FailedPreconditionError(

@@ -18,8 +18,7 @@ inline constexpr char kTokenVariable[] = "LOCKSTEP_TOKEN";
 bool SameToken(absl::string_view a, absl::string_view b);
 
 // From `file`, or where that is empty from the environment. NotFound names both ways when there is none;
-// FailedPrecondition when other users of the machine may read the file. A group may read a file of root's, as a
-// Secret's volume on Kubernetes has it with `fsGroup`: PostgreSQL's rule for keys.
+// FailedPrecondition when other users of the machine may read the file.
 absl::StatusOr<std::string> ReadCallerToken(const std::string& file);
 
 }  // namespace lockstep

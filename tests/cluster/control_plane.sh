@@ -75,7 +75,7 @@ fi
 
 # ---- Inside.
 enter_own_cluster
-passed=0 failed=0 limit=120
+passed=0 failed=0 limit=240
 work=$keep cluster=$keep/cluster kubectl=$work/venv/bin/kubectl
 version=$("$binary" --version | awk '{ print $2 }')
 job=$work/volumes/job
@@ -146,7 +146,6 @@ pods() {  # chief|worker JQ: for each of them
 }
 chief() { pods chief .metadata.name; }
 chief_node() { pods chief .spec.nodeName; }
-worker_on() { pods worker "select(.spec.nodeName == \"$1\").metadata.name" | head -n 1 | grep .; }
 ready() {  # chief|worker N: exactly so many of them are ready
   equal "$(pods "$1" 'select(any(.status.conditions[]; .type == "Ready" and .status == "True")).metadata.name' | wc -l)" "$2"
 }
@@ -202,7 +201,7 @@ refused() { ! "$@"; }
 oom_kill() {
   local pod id group losses
   losses=$(known .losses)
-  pod=$(worker_on node-1)
+  pod=$(pods worker .metadata.name | head -n 1)
   id=$(kube get pod "$pod" -o json | jq -r '.status.containerStatuses[0].containerID | sub(".*//"; "")')
   group=$(find /sys/fs/cgroup -type d -name "$id" -path '*memory*' | head -n 1)
   [ -n "$group" ] || { echo "no group of memory for $id"; return 1; }
@@ -231,10 +230,17 @@ node_returns() {
 both_nodes_ready() { equal "$(kube get nodes --no-headers | awk '$2 == "Ready"' | wc -l)" 2; }
 
 drain() {  # Of the chief's node: it saves, ends with 75, and the Job makes another one, elsewhere.
-  local node pod step
-  node=$(chief_node) pod=$(chief) step=$(known .step)
-  kube cordon "$node" && equal "$(evict "$pod")" 201 && await moved "$node" && await steps_with 2 "$step" &&
-    grep -q "75" <("$binary" logs "$job" --last 200) && kube uncordon "$node"
+  local node code=0
+  node=$(chief_node)
+  kube cordon "$node" && equal "$(evict "$(chief)")" 201 && await moved "$node" && await ready chief 1 && goes_on 2 &&
+    went_on_from_saved || code=1
+  kube uncordon "$node"
+  return "$code"
+}
+went_on_from_saved() {  # The last step of the evicted chief is the first of its successor.
+  local step
+  step=$("$binary" logs "$job" | sed -n 's/.*stop requested by SIGTERM; step \([0-9]*\) is published.*/\1/p' | tail -n 1)
+  "$binary" logs "$job" | grep "listening on .*, from step ${step:-none} "
 }
 moved() { local now; now=$(chief_node) && [ -n "$now" ] && [ "$now" != "$1" ]; }
 
@@ -249,9 +255,15 @@ chief_node_lost() {
 new_token() {  # As docs/launching.md has it.
   local old=$work/old_token
   kube get secret lockstep-join -o json | jq -r .data.token | base64 -d >"$old"
-  kube delete job lockstep-chief && rm "$job/chief/token" && starts && kube delete secret lockstep-join && join_secret &&
-    refused env LOCKSTEP_TOKEN="$(cat "$old")" "$binary" status --chief "$(pods chief .status.podIP):29400" &&
+  kube delete job lockstep-chief && kube wait pod -l app.kubernetes.io/component=chief --for=delete --timeout=120s &&
+    rm "$job/chief/token" && starts && kube delete secret lockstep-join && join_secret && equal "$(code_with "$(cat "$old")")" 77 &&
     kube rollout restart deployment lockstep-worker && await steps_with 2 "$(known .step)"
+}
+
+code_with() {  # CREDENTIAL: how a question to the chief ends
+  local code=0
+  LOCKSTEP_TOKEN=$1 "$binary" status --chief "$(pods chief .status.podIP):29400" >"$work/answer" 2>&1 || code=$?
+  echo "$code"
 }
 
 # The credential as a file, which the kubelet gives to the group of the pod.
@@ -294,9 +306,10 @@ verify "rollout: workers are replaced one at a time, on notice, and nothing is l
 verify "eviction: one worker may be evicted; the budget refuses the second until a successor is ready" eviction
 verify "memory: a worker that the kernel kills for its limit is started again and joins" oom_kill
 verify "node: a worker's node loses power; its successor starts elsewhere" worker_node_lost
-verify "node: it boots again" node_returns
+verify "node: it boots again, and is ready" node_returns
 verify "drain: an evicted chief saves, and the next one goes on at another node" drain
 verify "node: the chief's node loses power; another chief goes on elsewhere" chief_node_lost
+verify "node: it boots again, and its lost pods are gone" node_returns
 verify "secret: with a new token the old credential is refused, and workers with the new one join" new_token
 verify "secret: workers take the credential from a volume, too" credential_in_volume
 verify "end: the job stops, and the Job is complete" stops

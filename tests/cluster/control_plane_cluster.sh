@@ -31,7 +31,7 @@ kube() { "$kubectl" --kubeconfig "$cluster/kubeconfig" --namespace lockstep "$@"
 
 cluster_fail() { echo "$1 does not start:" >&2; tail -n 20 "$cluster/log/$1" >&2; exit 70; }
 
-cluster_start() {  # NAME COMMAND…: runs it, at a low priority, so that the job is not starved of the few cores
+cluster_start() {  # NAME COMMAND…
   local name=$1
   shift
   GOMAXPROCS=2 "$@" >"$cluster/log/$name" 2>&1 &
