@@ -239,7 +239,7 @@ drain() {  # Of the chief's node: it saves, ends with 75, and the Job makes anot
 }
 went_on_from_saved() {  # The last step of the evicted chief is the first of its successor.
   local step
-  step=$("$binary" logs "$job" | sed -n 's/.*stop requested by SIGTERM; step \([0-9]*\) is published.*/\1/p' | tail -n 1)
+  step=$("$binary" logs "$job" | sed -n 's/.*[;:] step \([0-9]*\) is published.*/\1/p' | tail -n 1)
   "$binary" logs "$job" | grep "listening on .*, from step ${step:-none} "
 }
 moved() { local now; now=$(chief_node) && [ -n "$now" ] && [ "$now" != "$1" ]; }
