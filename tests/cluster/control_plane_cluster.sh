@@ -13,6 +13,8 @@
 #
 # Node N is 10.99.0.N, its pods are in 10.244.N.0/24; the control plane and the names are at 10.99.0.254.
 set -euo pipefail
+# shellcheck source=tests/cluster/cluster_await.sh
+source "$(dirname "${BASH_SOURCE[0]}")/cluster_await.sh"
 
 enter_own_cluster() {
   [ -z "${LOCKSTEP_CLUSTER_TEST:-}" ] || { ip link set lo up; return 0; }
@@ -35,15 +37,6 @@ cluster_start() {  # NAME COMMAND…
   local name=$1
   shift
   GOMAXPROCS=2 "$@" >"$cluster/log/$name" 2>&1 &
-}
-
-cluster_await() {  # SECONDS COMMAND…: polls until the command succeeds.
-  local until=$((SECONDS + $1))
-  shift
-  until "$@" >/dev/null 2>&1; do
-    [ "$SECONDS" -lt "$until" ] || return 1
-    sleep 0.2
-  done
 }
 
 cluster_up() {

@@ -104,7 +104,7 @@ test_step() {
   submit step 3
   verify "step: it steps" await 60 at_step 200
   kill -KILL "$(workers_on 2)"
-  verify "step: a worker that is killed is started again where it was" await 30 said 'n2-1.*(lost|ended|reset)'
+  verify "step: a worker that is killed is started again where it was" await 30 said 'n2-1.*(lost|session ended|reset)'
   verify "step: all are members again" await 30 has_members 3
   scancel "$job.0"
   verify "step: a step that is cancelled is started again" await 30 said "the workers' step ended.*started again"
@@ -130,7 +130,7 @@ test_memory() {
   submit memory 3 --mem=2G
   verify "memory: it steps" await 60 at_step 200
   verify "memory: a worker that meets its node's limit is killed" meets_its_limit
-  verify "memory: it is started again where it was" await 30 said 'n2-1.*(lost|ended|reset)'
+  verify "memory: it is started again where it was" await 30 said 'n2-1.*(lost|session ended|reset)'
   verify "memory: all are members again" await 30 has_members 3
   verify "memory: and the job ends as if undisturbed" completes
   verify "memory: in one run" restarts 0

@@ -9,19 +9,12 @@
 #   node_up N, node_lost N        starts node N's slurmd; ends it with everything that runs there, as a power cut does
 #   node_forgotten N              waits until slurmctld has noticed that node N is gone
 set -euo pipefail
+# shellcheck source=tests/cluster/cluster_await.sh
+source "$(dirname "${BASH_SOURCE[0]}")/cluster_await.sh"
 
 enter_own_cluster() {
   [ -z "${LOCKSTEP_CLUSTER_TEST:-}" ] || { ip link set lo up; return 0; }
   LOCKSTEP_CLUSTER_TEST=1 exec unshare --mount --propagation private --net --pid --fork --mount-proc --kill-child "$0" "$@"
-}
-
-cluster_await() {  # SECONDS COMMAND…: polls until the command succeeds.
-  local until=$((SECONDS + $1))
-  shift
-  until "$@" >/dev/null 2>&1; do
-    [ "$SECONDS" -lt "$until" ] || return 1
-    sleep 0.1
-  done
 }
 
 cluster_up() {

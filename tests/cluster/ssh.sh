@@ -7,24 +7,8 @@
 #   --keep DIR        the logs go there
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-# shellcheck source=tests/e2e/hosts.sh
-source "$here/../e2e/hosts.sh"
-words=("$@")
-lockstep='' keep=''
-while [ $# -gt 0 ]; do
-  case "$1" in
-    --lockstep) lockstep=${2:?--lockstep needs a path}; shift ;;
-    --keep) keep=${2:?--keep needs a folder}; shift ;;
-    *) echo "ssh.sh: unknown argument '$1' (see the head of the file)" >&2; exit 64 ;;
-  esac
-  shift
-done
-cd "$here/../.."
-[ "$(id -u)" = 0 ] || { echo "ssh.sh: run it as root: sshd wants that" >&2; exit 78; }
-deploy/packages.sh data ssh
-lockstep=$(realpath "${lockstep:-bazel-bin/deploy/cli/lockstep}")
-[ -x "$lockstep" ] || { echo "ssh.sh: no program at $lockstep; build //deploy/cli:lockstep" >&2; exit 64; }
-enter_own_network "${words[@]}" || { echo "ssh.sh: network namespaces are not allowed here" >&2; exit 78; }
+# shellcheck source=tests/cluster/ssh_hosts.sh
+source "$here/ssh_hosts.sh" "$@"
 
 job=deploy/jobs/fashion_mnist_short.yaml
 settings=(--set train.duration=12000steps --set checkpoint.every=500steps)
