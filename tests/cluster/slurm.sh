@@ -24,6 +24,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 [ -x "$lockstep" ] || { echo "slurm.sh: no program at $lockstep; build //deploy/cli:lockstep" >&2; exit 64; }
+lockstep=$(realpath "$lockstep")  # as its processes show it
 [ "$(id -u)" = 0 ] || { echo "slurm.sh: run it as root: Slurm starts jobs for other users" >&2; exit 78; }
 [ -n "${LOCKSTEP_CLUSTER_TEST:-}" ] || "$top/deploy/packages.sh" data slurm
 enter_own_cluster "${words[@]}"
