@@ -5,6 +5,7 @@
 #   --programs DIR    where the programs of Kubernetes are (~/.cache/lockstep/kubernetes-1.20)
 #   --build           builds them there first if they are missing, which takes about 12 minutes (control_plane_build.sh);
 #                     without it the test is skipped where they are
+#   --only WORD       base, or walkthrough, which types what docs/launching.md has for Kubernetes with S3, line by line
 #   --binary FILE     packs this program (built)    --image FILE   the image of it, as deploy/package.sh --image makes it
 #   --keep DIR        where the files of cluster and job go, and stay (default: a folder that is removed)
 # The last line is `N passed, N failed[, N skipped]`. Exit 0 only if nothing failed; 64: usage; 70: Kubernetes does not
@@ -16,12 +17,15 @@ cd "$here/../.."
 source "$here/control_plane_cluster.sh"
 # shellcheck source=tests/verify.sh
 source tests/verify.sh
+# shellcheck source=tests/cluster/control_plane_walkthrough.sh
+source "$here/control_plane_walkthrough.sh"
 
-programs=${XDG_CACHE_HOME:-$HOME/.cache}/lockstep/kubernetes-1.20 build=0 binary='' image='' keep=''
+programs=${XDG_CACHE_HOME:-$HOME/.cache}/lockstep/kubernetes-1.20 build=0 only='' binary='' image='' keep=''
 while [ $# -gt 0 ]; do
   case "$1" in
     --programs) programs=$(realpath -m "${2:?--programs needs a folder}"); shift ;;
     --build) build=1 ;;
+    --only) only=${2:?--only needs a word}; shift ;;
     --binary) binary=$(realpath "${2:?--binary needs a file}"); shift ;;
     --image) image=$(realpath "${2:?--image needs a file}"); shift ;;
     --keep) keep=$(realpath -m "${2:?--keep needs a folder}"); shift ;;
@@ -44,7 +48,7 @@ clean_up() {
 
 prepare() {
   local setting
-  deploy/packages.sh control_plane data package
+  deploy/packages.sh control_plane data package storage
   if [ "$build" = 1 ]; then "$here/control_plane_build.sh" "$programs"; fi
   work=${keep:-$(mktemp -d --tmpdir lockstep-XXXXXX)}
   mkdir -p "$work"
@@ -69,7 +73,7 @@ if [ -z "${LOCKSTEP_CLUSTER_TEST:-}" ]; then
     exit 0
   fi
   prepare
-  enter_own_cluster --programs "$programs" --image "$image" --binary "${binary:-bazel-bin/deploy/cli/lockstep}" --keep "$work"
+  enter_own_cluster --programs "$programs" --image "$image" --binary "${binary:-bazel-bin/deploy/cli/lockstep}" --keep "$work" ${only:+--only "$only"}
   exit
 fi
 
@@ -81,8 +85,20 @@ version=$("$binary" --version | awk '{ print $2 }')
 job=$work/volumes/job
 trap 'exit 130' INT TERM
 
-# What this cluster lacks, and no more: Kubernetes 1.20 knows the budget's API as a beta, and no failure policies of pods.
-# No class of storage makes volumes: there are two, folders that both nodes see. Two nodes share two cores, so that all
+# Kubernetes 1.20 knows the budget's API as a beta, and no failure policies of pods.
+for_older_kubernetes() {
+  cat <<YAML
+- target: {kind: PodDisruptionBudget}
+  patch: |-
+    - {op: replace, path: /apiVersion, value: policy/v1beta1}
+    - {op: remove, path: /spec/unhealthyPodEvictionPolicy}
+- target: {kind: Job}
+  patch: |-
+    - {op: remove, path: /spec/podFailurePolicy}
+YAML
+}
+
+# What this cluster lacks, and no more. No class of storage makes volumes: there are two, folders that both nodes see. Two nodes share two cores, so that all
 # pods have to fit on one of them.
 overlay() {
   local folder=$work/overlay
@@ -111,13 +127,7 @@ configMapGenerator: [{name: lockstep-config, files: [job.yaml]}]
 generatorOptions: {disableNameSuffixHash: true}
 images: [{name: lockstep, newName: localhost/lockstep, newTag: $version}]
 patches:
-- target: {kind: PodDisruptionBudget}
-  patch: |-
-    - {op: replace, path: /apiVersion, value: policy/v1beta1}
-    - {op: remove, path: /spec/unhealthyPodEvictionPolicy}
-- target: {kind: Job}
-  patch: |-
-    - {op: remove, path: /spec/podFailurePolicy}
+$(for_older_kubernetes)
     - {op: replace, path: /spec/template/spec/containers/0/resources/requests/cpu, value: 100m}
 - target: {kind: Deployment}
   patch: |-
@@ -296,23 +306,28 @@ same_digest() {
     equal "$("$binary" checkpoint digest "$job")" "$("$binary" checkpoint digest "$work/undisturbed")"
 }
 
+test_base() {
+  verify "chief: the shipped base is applied, and its chief becomes ready" starts
+  verify "workers: they wait for the Secret, then join, and are ready" workers_join
+  verify "workers: each has a node of its own" workers_spread
+  verify "rollout: workers are replaced one at a time, on notice, and nothing is lost" rollout
+  verify "eviction: one worker may be evicted; the budget refuses the second until a successor is ready" eviction
+  verify "memory: a worker that the kernel kills for its limit is started again and joins" oom_kill
+  verify "node: a worker's node loses power; its successor starts elsewhere" worker_node_lost
+  verify "node: it boots again, and is ready" node_returns
+  verify "drain: an evicted chief saves, and the next one goes on at another node" drain
+  verify "node: the chief's node loses power; another chief goes on elsewhere" chief_node_lost
+  verify "node: it boots again, and its lost pods are gone" node_returns
+  verify "secret: with a new token the old credential is refused, and workers with the new one join" new_token
+  verify "secret: workers take the credential from a volume, too" credential_in_volume
+  verify "end: the job stops, and the Job is complete" stops
+  verify "end: the digest is that of an undisturbed run" same_digest
+}
+
 overlay
 cluster_up "$work/cluster" "$programs" 2 "$image"
 verify "cluster: two nodes are ready" await both_nodes_ready
-verify "chief: the shipped base is applied, and its chief becomes ready" starts
-verify "workers: they wait for the Secret, then join, and are ready" workers_join
-verify "workers: each has a node of its own" workers_spread
-verify "rollout: workers are replaced one at a time, on notice, and nothing is lost" rollout
-verify "eviction: one worker may be evicted; the budget refuses the second until a successor is ready" eviction
-verify "memory: a worker that the kernel kills for its limit is started again and joins" oom_kill
-verify "node: a worker's node loses power; its successor starts elsewhere" worker_node_lost
-verify "node: it boots again, and is ready" node_returns
-verify "drain: an evicted chief saves, and the next one goes on at another node" drain
-verify "node: the chief's node loses power; another chief goes on elsewhere" chief_node_lost
-verify "node: it boots again, and its lost pods are gone" node_returns
-verify "secret: with a new token the old credential is refused, and workers with the new one join" new_token
-verify "secret: workers take the credential from a volume, too" credential_in_volume
-verify "end: the job stops, and the Job is complete" stops
-verify "end: the digest is that of an undisturbed run" same_digest
+if [ "$only" != walkthrough ]; then test_base; fi
+if [ "$only" != base ]; then test_walkthrough; fi
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -3,7 +3,8 @@
 # cancelled, preemption, time limits, nodes that die, workers that come and go, a job that is wrong. Every job that goes
 # on has to end COMPLETED, with the digest of an undisturbed run. Installs Slurm where it is missing; needs root.
 #   --lockstep PATH   the program (default: bazel-bin/deploy/cli/lockstep)
-#   --only WORD       only the tests of this name: plain, step, memory, preemption, time, growth, node, end, array, bad
+#   --only WORD       only the tests of this name: plain, step, memory, preemption, time, growth, node, end, array, bad,
+#                     walkthrough, which types what docs/launching.md has for Slurm, line by line
 #   --keep DIR        where the cluster's and the jobs' files go, and stay (default: a folder that is removed)
 # The last line is `N passed, N failed`. Exit 0 only if nothing failed; 64: usage; 70: Slurm does not start; 78: not root.
 set -euo pipefail
@@ -11,6 +12,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 top=$(cd "$here/../.." && pwd)
 # shellcheck source=tests/cluster/slurm_cluster.sh
 source "$here/slurm_cluster.sh"
+# shellcheck source=tests/cluster/typed_lines.sh
+source "$here/typed_lines.sh"
 
 lockstep=$top/bazel-bin/deploy/cli/lockstep only='' keep=''
 words=("$@")
@@ -140,7 +143,7 @@ test_memory() {
 test_preemption() {
   submit preemption 3
   verify "preemption: it steps" await 60 at_step 200
-  sbatch --parsable --partition=high --nodes=4 --output=/dev/null --wrap='sleep 1' >/dev/null
+  sbatch --parsable --partition=urgent --nodes=4 --output=/dev/null --wrap='sleep 1' >/dev/null
   verify "preemption: it gives its nodes away and is queued again" await 60 has_state "$job" PENDING
   verify "preemption: it goes on and ends as if undisturbed" completes
   verify "preemption: from the step that it had reached" equal "$(begins_at 2)" "$(sed -n 's/^stopped at step \([0-9]*\);.*/\1/p' "$dir.out")"
@@ -252,6 +255,39 @@ test_bad() {
     "$("$lockstep" slurm submit "$top/deploy/jobs/fashion_mnist_short.yaml" --workers 1 --set train.seed=x >/dev/null 2>&1; echo $?)" 78
 }
 
+# ---- What a person types at a login node. The nodes share the home, and the job file is there.
+test_walkthrough() {
+  local home=$root/home walked
+  undisturbed walked $((steps * 3))
+  walked=$(digest "$root/jobs/walked")
+  mkdir -p "$home/bin"
+  ln -s "$lockstep" "$home/bin/lockstep"
+  sed -e "s|/usr/share/datasets/fashion-mnist/train|$data/t10k|; s/batch_size: .*/batch_size: 16/" -e \
+    "s/every: 10steps/every: 200steps/; s/duration: .*/duration: $((steps * 3))steps/" \
+    "$top/deploy/jobs/fashion_mnist_short.yaml" >"$home/mnist.yaml"
+  name=walkthrough dir=$home/runs/mnist
+  open_shell login "$root/login.log" env HOME="$home" PATH="$home/bin:$PATH" bash --norc -c 'cd && exec bash --norc'
+  type_block Slurm
+  verify "walkthrough: the job was queued again" grep -q 'queued again' "$home/mnist.log"
+  verify "walkthrough: and stopped, and done" grep -q "^done at step $((steps * 3))" "$home/mnist.log"
+  verify "walkthrough: the weights are there" test -s "$home/mnist.safetensors"
+  verify "walkthrough: the digest is that of an undisturbed run" equal "$(digest "$dir")" "$walked"
+}
+walks() { [ "$(squeue --noheader --name=mnist --format %T | tail -n 1)" = "$1" ]; }
+
+# What a person sees before the next line is typed.
+type_and_look() {  # NAME LINE
+  type_line "$1" "$2" >"$root/typed" || { tail -n 20 "$root/typed"; return 1; }
+  case "$2" in
+    'lockstep slurm submit '*) await 60 walks RUNNING && await 60 has_members 3 ;;
+    'lockstep slurm join '*) await 60 has_members 4 ;;
+    'scancel --name=more') await 30 has_members 3 ;;
+    'scancel --batch '*) await 60 walks PENDING ;;
+    'squeue '*%r*) await 120 walks RUNNING && await 60 has_members 3 ;;
+    'lockstep stop '*) await 60 walks '' ;;
+  esac
+}
+
 # The job on one worker that nobody disturbs; sets `milliseconds`.
 undisturbed() {  # NAME STEPS MORE-SETTINGS…
   local begin=$EPOCHREALTIME
@@ -271,7 +307,7 @@ settings+=(--set "train.duration=${steps}steps")
 echo "jobs of $steps steps"
 wants() { [ -z "$only" ] || [ "$only" = "$1" ]; }
 if wants time; then begin_time; time_job=$job; fi
-for test in plain step memory preemption growth node end array bad; do
+for test in plain step memory preemption growth node end array bad walkthrough; do
   if wants $test; then "test_$test"; fi
 done
 if wants time; then job=$time_job; end_time; fi

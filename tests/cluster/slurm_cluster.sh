@@ -4,7 +4,7 @@
 # namespaces of `enter_own_cluster`, so that it meets no other Slurm and ends with the script. Needs root.
 #
 #   enter_own_cluster ARGUMENT…   starts the script again in mount, network and process namespaces of its own
-#   cluster_up FOLDER NODES       starts everything; partitions low (default) and high, which preempts low's jobs
+#   cluster_up FOLDER NODES       starts everything; partitions spot (default) and urgent, which preempts spot's jobs
 #   cluster_down                  ends all jobs and daemons
 #   node_up N, node_lost N        starts node N's slurmd; ends it with everything that runs there, as a power cut does
 #   node_forgotten N              waits until slurmctld has noticed that node N is gone
@@ -45,7 +45,7 @@ cluster_up() {
   cluster_await 60 cluster_idle || cluster_fail slurmctld
 }
 
-# One CPU per node: only then does a job of the higher partition need the whole node. A requeued job waits a second longer than
+# One CPU per node: only then does a job of the urgent partition need the whole node. A requeued job waits a second longer than
 # cred_expire; slurmctld's default would make that four minutes.
 cluster_settings() {
   cat <<SETTINGS
@@ -82,8 +82,8 @@ SlurmdTimeout=6
 SlurmctldTimeout=6
 InactiveLimit=0
 NodeName=n[1-$cluster_nodes] NodeHostname=$1 NodeAddr=n[1-$cluster_nodes] Port=7101-$((7100 + cluster_nodes)) CPUs=1 RealMemory=8192 State=UNKNOWN
-PartitionName=low Nodes=ALL Default=YES State=UP PriorityTier=1 PreemptMode=REQUEUE GraceTime=8
-PartitionName=high Nodes=ALL State=UP PriorityTier=10 PreemptMode=OFF
+PartitionName=spot Nodes=ALL Default=YES State=UP PriorityTier=1 PreemptMode=REQUEUE GraceTime=8
+PartitionName=urgent Nodes=ALL State=UP PriorityTier=10 PreemptMode=OFF
 SETTINGS
 }
 
@@ -99,7 +99,7 @@ cluster_fail() {  # DAEMON
   exit 70
 }
 
-cluster_idle() { [ "$(sinfo -h -N -t idle -o %N -p low | wc -l)" = "$cluster_nodes" ]; }
+cluster_idle() { [ "$(sinfo -h -N -t idle -o %N -p spot | wc -l)" = "$cluster_nodes" ]; }
 
 node_up() { cluster_start "n$1" slurmd -D -N "n$1"; }
 

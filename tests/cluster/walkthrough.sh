@@ -12,7 +12,7 @@ source "$here/ssh_hosts.sh" "$@"
 
 names=(a b c)
 passed=0 failed=0 limit=60
-declare -A shells inputs outputs
+declare -A shells
 work=$(mktemp -d)
 
 end() {
@@ -32,6 +32,8 @@ trap end EXIT
 
 # shellcheck source=tests/verify.sh
 source tests/verify.sh
+# shellcheck source=tests/cluster/typed_lines.sh
+source tests/cluster/typed_lines.sh
 
 make_keys() {
   mkdir -p /run/sshd "$work/ssh"
@@ -44,29 +46,15 @@ make_keys() {
 }
 
 # A shell on machine N, in a session and a mount namespace of its own: its home is a folder of its own.
-open_shell() {  # N
+open_machine() {  # N
   local name=${names[$1]} home=$work/${names[$1]}
   mkdir -p "$home"
   cp -r "$work/ssh" "$home/.ssh"
-  mkfifo "$work/in.$name" "$work/out.$name"
-  (in_host "$1" setsid unshare --mount "$BASH" -c '
+  open_shell "$name" "$work/log.$name" in_host "$1" setsid unshare --mount "$BASH" -c '
     mount --bind "$1" /root && hostname "$3" &&
       /usr/sbin/sshd -f "$2/sshd_config" && cd /root && PATH=$2/bin:$PATH HOME=/root exec "$BASH" --norc -m' \
-    shell "$home" "$work" "$name" <"$work/in.$name" >"$work/out.$name" 2>>"$work/log.$name") &
-  shells[$name]=$!
-  exec {inputs[$name]}>"$work/in.$name" {outputs[$name]}<"$work/out.$name"
-}
-
-# Types a line, shows what it says, and ends as it does.
-type_line() {  # NAME LINE
-  local word
-  printf '%s\necho "_ended $?"\n' "$2" >&"${inputs[$1]}"
-  while IFS= read -r -t 120 -u "${outputs[$1]}" word; do
-    [[ $word != "_ended "* ]] || return "${word#_ended }"
-    echo "$word"
-  done
-  echo "no answer within two minutes"
-  return 1
+    shell "$home" "$work" "$name"
+  shells[$name]=$shell
 }
 
 status() { in_a status --dir "$work/a/runs/mnist" --json; }
@@ -111,15 +99,9 @@ make_hosts ${#names[@]}
 make_keys
 for i in "${!names[@]}"; do echo "$(host_address "$i") ${names[$i]}" >>"$work/hosts"; done
 mount --bind "$work/hosts" /etc/hosts
-for i in "${!names[@]}"; do open_shell "$i"; done
+for i in "${!names[@]}"; do open_machine "$i"; done
 
-mapfile -t lines < <(awk '/^<!-- walkthrough: three machines -->/ { found = 1 } found && /^```/ { if (inside) exit; inside = 1; next }
-  inside' docs/launching.md)
-verify "docs/launching.md has the lines" test ${#lines[@]} -gt 10
-for line in "${lines[@]}"; do
-  verify "$line" type_and_look "${line%%$ *}" "${line#*$ }"
-  [ "$failed" = 0 ] || break  # what follows rests on it
-done
+type_block "three machines"
 verify "the job is done" grep -q "^done at step $steps" "$work/a/chief.log"
 verify "of its chiefs one was told to go, and one was stopped" eval \
   'grep -q "the workers wait for the next chief" "$work/a/chief.log" && grep -q "stopped at step\|stop requested" "$work/a/chief.log"'

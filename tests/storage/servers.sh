@@ -1,6 +1,7 @@
 # Real S3 servers on the loopback, for the scripts that source this: a Ceph cluster of one monitor and one OSD in memory
 # with radosgw, and OpenStack Swift, which refuses conditions. Everything lies under the folder that is given. Needs
-# root. Sets S3_KEY and S3_SECRET; stop_servers ends what was started. LOCKSTEP_STORE_MIB is the room of the OSD.
+# root. Sets S3_KEY and S3_SECRET; stop_servers ends what was started. LOCKSTEP_STORE_MIB is the room of the OSD, S3_HOST
+# another address at which radosgw listens.
 
 server_pids=()
 start_server() {  # LOG COMMAND…: in the background.
@@ -36,7 +37,7 @@ wait_until() {  # SECONDS COMMAND…
 
 ceph_bucket() {  # PORT NAME
   curl -sSf -o /dev/null --aws-sigv4 aws:amz:us-east-1:s3 --user "$S3_KEY:$S3_SECRET" \
-    -H 'x-amz-content-sha256: UNSIGNED-PAYLOAD' -X PUT "http://127.0.0.1:$1/$2"
+    -H 'x-amz-content-sha256: UNSIGNED-PAYLOAD' -X PUT "http://${S3_HOST:-127.0.0.1}:$1/$2"
 }
 
 ceph_config() {  # FOLDER PORT ID
@@ -68,11 +69,11 @@ rgw data = $1/rgw
 run dir = $1/run
 admin socket = $1/run/\$name.\$pid.asok
 log file = $1/log/\$name.log
-rgw frontends = beast endpoint=127.0.0.1:$2 ssl_endpoint=127.0.0.1:$(($2 + 1)) ssl_certificate=$1/server.pem ssl_private_key=$1/server.key tcp_nodelay=1
+rgw frontends = beast endpoint=${S3_HOST:-127.0.0.1}:$2 ssl_endpoint=${S3_HOST:-127.0.0.1}:$(($2 + 1)) ssl_certificate=$1/server.pem ssl_private_key=$1/server.key tcp_nodelay=1
 CONFIG
 }
 
-start_radosgw() {  # FOLDER PORT: S3 at http://127.0.0.1:PORT, and over TLS at PORT + 1 by the certificate server.pem.
+start_radosgw() {  # FOLDER PORT: S3 at http://S3_HOST:PORT, and over TLS at PORT + 1 by the certificate server.pem.
   local folder=$1 port=$2 id osd
   S3_KEY=AKIACEPH S3_SECRET=secret-of-ceph
   mkdir -p "$folder"/{mon,osd,rgw,run,log}
@@ -89,7 +90,7 @@ start_radosgw() {  # FOLDER PORT: S3 at http://127.0.0.1:PORT, and over TLS at P
   ceph-osd -i 0 --mkfs --osd-uuid "$osd" 2>/dev/null
   start_server "$folder/log/osd.out" ceph-osd -f -i 0
   start_server "$folder/log/rgw.out" radosgw -f -n client.rgw.a
-  wait_until 90 curl -sf "http://127.0.0.1:$port/"
+  wait_until 90 curl -sf "http://${S3_HOST:-127.0.0.1}:$port/"
   timeout 60 radosgw-admin user create --uid=tests --display-name=tests --access-key="$S3_KEY" --secret="$S3_SECRET" \
     >/dev/null 2>"$folder/log/admin.out"
 }
