@@ -8,7 +8,7 @@
 #                                              of fresh ones after them, and a twentieth on the chief's own storage
 #                                              (1,000; 0: none); --only leaves them out
 #   --cluster                                  also the packages and real engines: tests/package/package.sh and
-#                                              tests/cluster/*.sh (root, the network, about 20 minutes)
+#                                              tests/cluster/*.sh (root, the network, about 50 minutes)
 #   --chaos SECONDS                            how long random faults hit real processes (120; 0: not at all); --only
 #                                              and --sanitize leave it out
 set -euo pipefail
@@ -100,7 +100,7 @@ if [ ${#flags[@]} -eq 0 ] && [ -z "$only" ] && [ "$chaos" -gt 0 ]; then
 fi
 
 if [ "$cluster" = 1 ]; then
-  for script in tests/page/page.sh tests/package/package.sh tests/cluster/{control_plane,kubernetes,launchers,monitoring,slurm,ssh,systemd,walkthrough}.sh; do
+  for script in tests/page/page.sh tests/package/package.sh tests/cluster/{control_plane,kubernetes,launchers,monitoring,slurm,ssh,systemd,walkthrough,wireguard}.sh; do
     script_log=$(mktemp)
     "$script" 2>&1 | tee "$script_log" || true
     count_log "$script_log"
