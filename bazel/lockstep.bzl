@@ -7,6 +7,24 @@ TEST_LINKOPTS = ["-fuse-ld=lld"]
 # The warnings are false ones of g++ 12 about std::string at -O1.
 TEST_COPTS = ["-O1", "-Wno-array-bounds", "-Wno-stringop-overflow", "-Wno-restrict"]
 
+def _compiled_with(rule, header, srcs = [], deps = [], copts = [], **kwargs):
+    if srcs and not copts:
+        flags = ["-include", header[2:].replace(":", "/") + ".h"]
+        copts = select({"//bazel:without_precompiled": [], "//conditions:default": flags})
+        deps = deps + select({"//bazel:without_precompiled": [], "//conditions:default": [header]})
+    rule(srcs = srcs, copts = copts, deps = deps, **kwargs)
+
+def ls_library(name, precompiled = "//bazel:precompiled", **kwargs):
+    """cc_library, whose sources are compiled with the header `precompiled` read already.
+
+    Sources with `copts` of their own are not: a compiled header only fits the flags that it was made with.
+    """
+    _compiled_with(native.cc_library, precompiled, name = name, **kwargs)
+
+def ls_binary(name, precompiled = "//bazel:precompiled", **kwargs):
+    """cc_binary, compiled as an ls_library is."""
+    _compiled_with(native.cc_binary, precompiled, name = name, **kwargs)
+
 def ls_test(name, srcs, deps = [], copts = [], linkopts = [], size = "small", **kwargs):
     """A Catch2 test binary: sources with TEST_CASEs, main comes from //bazel:catch_main."""
     native.cc_test(

@@ -22,6 +22,7 @@ def _precompiled_header_impl(ctx):
         user_compile_flags = flags,
         source_file = header.path,
         output_file = compiled.path,
+        quote_include_directories = depset(["."]),
         use_pic = True,
     )
     ctx.actions.run(
@@ -31,20 +32,21 @@ def _precompiled_header_impl(ctx):
             action_name = "c++-compile",
             variables = variables,
         ),
-        inputs = depset([header], transitive = [toolchain.all_files]),
+        inputs = depset([header] + ctx.files.includes, transitive = [toolchain.all_files]),
         outputs = [compiled],
         use_default_shell_env = True,
         mnemonic = "PrecompiledHeader",
     )
-    context = cc_common.create_compilation_context(headers = depset([header, compiled]))
+    context = cc_common.create_compilation_context(headers = depset([header, compiled] + ctx.files.includes))
     return [CcInfo(compilation_context = context)]
 
-# The header NAME.h is a copy of `src`. Sources that depend on it compile with `copts` and `-include PACKAGE/NAME.h`.
+# The header NAME.h is a copy of `src`, which may include the headers `includes`. Sources that depend on it compile with `copts` and `-include PACKAGE/NAME.h`.
 precompiled_header = rule(
     implementation = _precompiled_header_impl,
     attrs = {
         "src": attr.label(allow_single_file = [".h"], mandatory = True),
         "copts": attr.string_list(),
+        "includes": attr.label_list(allow_files = [".h"]),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
     },
     fragments = ["cpp"],

@@ -1,44 +1,11 @@
-// What most tests include, for the compiler to read once (precompiled_header.bzl). Never included by name: a test says
-// itself what it needs.
+// What most tests include, for the compiler to read once, as headers.h.
 //
 // Threading: nothing is declared here.
 #ifndef LOCKSTEP_BAZEL_TEST_HEADERS_H_
 #define LOCKSTEP_BAZEL_TEST_HEADERS_H_
 
-#include <algorithm>
-#include <atomic>
 #include <catch2/catch.hpp>
-#include <cmath>
-#include <cstdint>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <iostream>
-#include <limits>
-#include <map>
-#include <memory>
-#include <optional>
-#include <set>
-#include <string>
-#include <thread>
-#include <utility>
-#include <variant>
-#include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
-#include "absl/time/time.h"
-#include "absl/types/span.h"
+#include "bazel/headers.h"
 
 #endif  // LOCKSTEP_BAZEL_TEST_HEADERS_H_

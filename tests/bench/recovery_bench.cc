@@ -296,10 +296,9 @@ bool Measure(const Job& job, const std::string& fault, const Arguments& argument
 
 // The job's own settings and those of the command line, with a short silence for faults that nothing but silence shows.
 std::vector<std::string> OverridesFor(const std::string& fault, const Arguments& arguments) {
-  std::vector<std::string> overrides = arguments.overrides;
-  if (fault == "stop_worker" || fault == "cut_worker") {
-    overrides.insert(overrides.begin(), "cluster.heartbeat_timeout=2s");
-  }
+  std::vector<std::string> overrides;
+  if (fault == "stop_worker" || fault == "cut_worker") overrides.emplace_back("cluster.heartbeat_timeout=2s");
+  overrides.insert(overrides.end(), arguments.overrides.begin(), arguments.overrides.end());
   return overrides;
 }
 

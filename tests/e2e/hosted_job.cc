@@ -82,9 +82,10 @@ void HostedJob::StartWorker(int number) {
          NameOf(number), "--peer-host", hosts_.Address(number), "--record", Records()});
 }
 
-void HostedJob::Start(const std::string& name, int host, std::vector<std::string> words) {
-  words.insert(words.begin(), kLockstep);
-  processes_.insert_or_assign(name, hosts_.Start(host, words, LogPath(name)));
+void HostedJob::Start(const std::string& name, int host, const std::vector<std::string>& words) {
+  std::vector<std::string> line = {kLockstep};
+  line.insert(line.end(), words.begin(), words.end());
+  processes_.insert_or_assign(name, hosts_.Start(host, line, LogPath(name)));
 }
 
 Process& HostedJob::worker(int number) { return processes_.at(NameOf(number)); }

@@ -59,7 +59,7 @@ class HostedJob {
 
  private:
   std::string LogPath(const std::string& process) const { return directory_ + "." + process + ".log"; }
-  void Start(const std::string& name, int host, std::vector<std::string> words);
+  void Start(const std::string& name, int host, const std::vector<std::string>& words);
   [[noreturn]] void GiveUp(const std::string& what) const;
 
   Hosts hosts_;
