@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 namespace lockstep {
 
@@ -17,7 +18,9 @@ void Findings::Error(std::string what, const absl::Status& error, ExitCode exit_
 
 absl::Status Findings::At(const std::string& key, const absl::Status& status) const {
   const std::string place = places_.Of(key);
-  return absl::Status(status.code(), absl::StrCat(place, place.empty() ? "" : ": ", key, ": ", status.message()));
+  const std::string named = absl::StrCat(key, ": ");
+  return absl::Status(
+      status.code(), absl::StrCat(place, place.empty() ? "" : ": ", named, absl::StripPrefix(status.message(), named)));
 }
 
 int Findings::Count(Gravity gravity) const {

@@ -36,7 +36,8 @@ class Findings {
   void Error(std::string what, const absl::Status& error, ExitCode exit_code);
   void Add(Finding finding) { all_.push_back(std::move(finding)); }
 
-  // `status` with the key that it is about, and the line that gives the key: "job.yaml:4:10: data.train.inputs: ...".
+  // `status` with the key that it is about, and the line that gives the key: "job.yaml:4:10: data.train.inputs: ...". A
+  // status that begins with the key is not given it again.
   absl::Status At(const std::string& key, const absl::Status& status) const;
   // Where keys stand; until then At knows no lines.
   void KnowPlaces(JobPlaces places) { places_ = std::move(places); }
