@@ -1,4 +1,4 @@
-"""Macros of the build: tests on Catch2, protos by the packaged compiler."""
+"""Macros of the build: libraries and programs with compiled headers, tests on Catch2, protos by the packaged compiler."""
 
 # lld links a test in a third of the time that gold takes.
 TEST_LINKOPTS = ["-fuse-ld=lld"]
@@ -25,8 +25,12 @@ def ls_binary(name, precompiled = "//bazel:precompiled", **kwargs):
     """cc_binary, compiled as an ls_library is."""
     _compiled_with(native.cc_binary, precompiled, name = name, **kwargs)
 
-def ls_test(name, srcs, deps = [], copts = [], linkopts = [], size = "small", **kwargs):
-    """A Catch2 test binary: sources with TEST_CASEs, main comes from //bazel:catch_main."""
+def ls_test(name, srcs, deps = [], copts = [], linkopts = [], size = "medium", **kwargs):
+    """A Catch2 test binary: sources with TEST_CASEs, main comes from //bazel:catch_main.
+
+    `size` is the time after which a test counts as one that hangs: 5 minutes, of which the longest takes one where other
+    work shares the machine.
+    """
     native.cc_test(
         name = name,
         srcs = srcs,

@@ -38,6 +38,7 @@ clean_up() {
     podman volume rm -af
     umount -l "$work/storage/overlay"
   fi
+  rm -f oom  # so podman's monitor notes, where it was started, that a container ran out of memory
   rm -rf --one-file-system "$work"
 } >/dev/null 2>&1
 unset CONTAINERS_STORAGE_CONF CONTAINERS_CONF

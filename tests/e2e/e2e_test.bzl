@@ -10,7 +10,7 @@ def e2e_test(name, srcs = None, data = [], deps = [], alone = False):
     """
     ls_test(
         name = name,
-        size = "medium",
+        size = "large",  # 15 minutes; the longest takes four where other work shares the machine
         srcs = srcs or [name + ".cc"],
         data = data + [
             "//deploy/cli:lockstep",

@@ -147,6 +147,21 @@ bool Hosts::SlowDown(int host, const std::string& rate) const {
   return RunIn(-1, in).empty() && RunIn(hosts_[static_cast<size_t>(host)].network, out).empty();
 }
 
+Hosts::CableEnds Hosts::OpenCable(int host) const {
+  const std::string end = absl::StrCat("end", host);
+  const std::string plug = absl::StrCat("plug", host);
+  Ip({"link", "add", "name", plug, "type", "veth", "peer", "name", end});
+  Ip({"link", "set", end, "up"});
+  Isolate(host);
+  Ip({"link", "set", plug, "master", kSwitch, "up"});
+  return {.at_host = Port(host), .at_switch = end};
+}
+
+void Hosts::CloseCable(int host) const {
+  Ip({"link", "del", absl::StrCat("plug", host)});
+  Rejoin(host);
+}
+
 void Hosts::Readdress(int host, const std::string& address) {
   IpOn(host, {"address", "del", Address(host) + "/24", "dev", "eth0"});
   IpOn(host, {"address", "add", address + "/24", "dev", "eth0"});

@@ -45,6 +45,14 @@ class Hosts {
   void MendPair(int a, int b) const;
   // The host sends and receives at most so much, as "20mbit". False where the kernel cannot.
   bool SlowDown(int host, const std::string& rate) const;
+  // The host's cable is open until CloseCable: what comes at one end gets to the other only where somebody sends it on
+  // (on_path.h).
+  struct CableEnds {
+    std::string at_host;  // names of interfaces of the test's own network
+    std::string at_switch;
+  };
+  CableEnds OpenCable(int host) const;
+  void CloseCable(int host) const;
   // The old address is gone; connections from it are dead.
   void Readdress(int host, const std::string& address);
   // A connection on which nothing is acknowledged fails after about `retries` doublings of 200 ms on this host, not
