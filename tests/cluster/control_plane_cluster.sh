@@ -31,7 +31,8 @@ leave_cluster() {  # Everything that runs in it ends; the control groups of its 
 kubectl=kubectl
 kube() { "$kubectl" --kubeconfig "$cluster/kubeconfig" --namespace lockstep "$@"; }
 
-cluster_fail() { echo "$1 does not start:" >&2; tail -n 20 "$cluster/log/$1" >&2; exit 70; }
+exec {cluster_errors}>&2  # what ends the script is said, also where the output of a check is kept back
+cluster_fail() { { echo "$1 does not start:"; tail -n 20 "$cluster/log/$1"; } >&"$cluster_errors"; exit 70; }
 
 cluster_start() {  # NAME COMMAND…
   local name=$1
