@@ -40,7 +40,8 @@ def _precompiled_header_impl(ctx):
     context = cc_common.create_compilation_context(headers = depset([header, compiled] + ctx.files.includes))
     return [CcInfo(compilation_context = context)]
 
-# The header NAME.h is a copy of `src`, which may include the headers `includes`. Sources that depend on it compile with `copts` and `-include PACKAGE/NAME.h`.
+# The header NAME.h is a copy of `src`, which may include the headers `includes`. Sources that depend on it compile with
+# `copts` and `-include PACKAGE/NAME.h`.
 precompiled_header = rule(
     implementation = _precompiled_header_impl,
     attrs = {

@@ -47,13 +47,12 @@ digest_of_example() {
 type_and_look() { type_line "$@"; }
 
 test_walkthrough() {
-  kube delete namespace lockstep --ignore-not-found
-  mkdir -p "$work/bin" "$work/home"
+  verify "walkthrough: nothing is left of the job before" kube delete namespace lockstep --ignore-not-found
+  mkdir -p "$work/bin" "$work/home/deploy"
   kubectl_for_lines >"$work/bin/kubectl"
   chmod +x "$work/bin/kubectl"
   for_older_kubernetes >"$work/older.yaml"
   ln -sf "$(realpath "$binary")" "$work/bin/lockstep"
-  mkdir -p "$work/home/deploy"
   cp -r deploy/kubernetes "$work/home/deploy/"
   verify "walkthrough: a bucket is there" serve_bucket
   open_shell you "$work/you.log" env HOME="$work/home" PATH="$work/bin:$PATH" bash --norc -c 'cd && exec bash --norc'

@@ -14,9 +14,11 @@ namespace {
 
 TEST_CASE("on the path: who changes bytes between workers only ends generations", "[e2e]") {
   if (!Hosts::Allowed("somebody on the path")) return;
-  const Words settings = {kInputs, kLabels, "train.duration=1000000steps", "checkpoint.every=100steps",
-                          "train.global_batch_size=16"};
-  HostedJob job("on_path", kJob, settings, 2);
+  const auto settings = [](const std::string& duration) {
+    return Words{kInputs, kLabels, "train.duration=" + duration, "checkpoint.every=100steps",
+                 "train.global_batch_size=16"};
+  };
+  HostedJob job("on_path", kJob, settings("1000000steps"), 2);
   constexpr int kChanges = 6;
   {
     OnPath somebody(job.hosts(), 1, job.hosts().Address(HostedJob::kChiefHost));
@@ -39,11 +41,9 @@ TEST_CASE("on the path: who changes bytes between workers only ends generations"
 
   job.WaitForTeam(2);
   CHECK(job.Status()->failures() == 0);
-  const std::string steps = absl::StrCat("train.duration=", job.Stop(), "steps");
+  const std::string steps = absl::StrCat(job.Stop(), "steps");
   const std::string alone = job.directory() + ".undisturbed";
-  Words same = settings;
-  same[2] = steps;
-  REQUIRE(Run({"run", kJob, "--workers", "1", "--dir", alone}, same).code == kExitDone);
+  REQUIRE(Run({"run", kJob, "--workers", "1", "--dir", alone}, settings(steps)).code == kExitDone);
   CHECK(Digest(job.directory()) == Digest(alone));
 }
 

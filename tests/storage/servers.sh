@@ -1,7 +1,8 @@
 # Real S3 servers on the loopback, for the scripts that source this: a Ceph cluster of one monitor and one OSD in memory
 # with radosgw, and OpenStack Swift, which refuses conditions. Everything lies under the folder that is given. Needs
 # root. Sets S3_KEY and S3_SECRET; stop_servers ends what was started. LOCKSTEP_STORE_MIB is the room of the OSD, S3_HOST
-# another address at which radosgw listens.
+# the address at which radosgw listens.
+S3_HOST=${S3_HOST:-127.0.0.1}
 
 server_pids=()
 start_server() {  # LOG COMMAND…: in the background.
@@ -37,7 +38,7 @@ wait_until() {  # SECONDS COMMAND…
 
 ceph_bucket() {  # PORT NAME
   curl -sSf -o /dev/null --aws-sigv4 aws:amz:us-east-1:s3 --user "$S3_KEY:$S3_SECRET" \
-    -H 'x-amz-content-sha256: UNSIGNED-PAYLOAD' -X PUT "http://${S3_HOST:-127.0.0.1}:$1/$2"
+    -H 'x-amz-content-sha256: UNSIGNED-PAYLOAD' -X PUT "http://$S3_HOST:$1/$2"
 }
 
 ceph_config() {  # FOLDER PORT ID
@@ -69,7 +70,7 @@ rgw data = $1/rgw
 run dir = $1/run
 admin socket = $1/run/\$name.\$pid.asok
 log file = $1/log/\$name.log
-rgw frontends = beast endpoint=${S3_HOST:-127.0.0.1}:$2 ssl_endpoint=${S3_HOST:-127.0.0.1}:$(($2 + 1)) ssl_certificate=$1/server.pem ssl_private_key=$1/server.key tcp_nodelay=1
+rgw frontends = beast endpoint=$S3_HOST:$2 ssl_endpoint=$S3_HOST:$(($2 + 1)) ssl_certificate=$1/server.pem ssl_private_key=$1/server.key tcp_nodelay=1
 CONFIG
 }
 
@@ -90,7 +91,7 @@ start_radosgw() {  # FOLDER PORT: S3 at http://S3_HOST:PORT, and over TLS at POR
   ceph-osd -i 0 --mkfs --osd-uuid "$osd" 2>/dev/null
   start_server "$folder/log/osd.out" ceph-osd -f -i 0
   start_server "$folder/log/rgw.out" radosgw -f -n client.rgw.a
-  wait_until 90 curl -sf "http://${S3_HOST:-127.0.0.1}:$port/"
+  wait_until 90 curl -sf "http://$S3_HOST:$port/"
   timeout 60 radosgw-admin user create --uid=tests --display-name=tests --access-key="$S3_KEY" --secret="$S3_SECRET" \
     >/dev/null 2>"$folder/log/admin.out"
 }
