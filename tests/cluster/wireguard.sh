@@ -31,16 +31,19 @@ source tests/verify.sh
 tunnel_address() { echo "10.88.0.$(($1 + 1))"; }
 make_tunnels() {
   local host
+  mkdir -p /run/wireguard && mount -t tmpfs tmpfs /run/wireguard || return  # sockets of this test alone
   for host in 0 1 2; do
     (umask 077 && wg genkey >"$work/key.$host") && wg pubkey <"$work/key.$host" >"$work/public.$host" || return
-    (in_host $host wireguard-go --foreground "wg$host" >"$work/log.wg$host" 2>&1) &
+    (LOG_LEVEL=verbose in_host $host wireguard-go --foreground "wg$host" >"$work/log.wg$host" 2>&1) &
     tunnels+=($!)
   done
   for host in 0 1 2; do make_tunnel $host || return; done
 }
 make_tunnel() {  # HOST
   local peer
-  await on_host "$1" wg set "wg$1" listen-port 51820 private-key "$work/key.$1" || return
+  # `wg` removes a socket that nobody answers at yet, for good.
+  await grep -q 'UAPI listener started' "$work/log.wg$1" &&
+    on_host "$1" wg set "wg$1" listen-port 51820 private-key "$work/key.$1" || return
   for peer in 0 1 2; do
     [ $peer = "$1" ] || on_host "$1" wg set "wg$1" peer "$(cat "$work/public.$peer")" \
       endpoint "$(host_address $peer):51820" allowed-ips "$(tunnel_address $peer)/32" || return
