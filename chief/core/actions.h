@@ -16,6 +16,7 @@
 #include "common/protocol/fields.h"
 #include "common/protocol/ids.h"
 #include "common/protocol/messages.h"
+#include "common/variant/one_of.h"
 
 namespace lockstep::chief {
 
@@ -212,9 +213,10 @@ struct Exit {
   LS_FIELDS(Exit, code, reason, handed_over)
 };
 
-using Action = std::variant<Send, SendToAll, CloseSession, StorePlan, OpenSave, AbandonSave, StoreManifest,
-                            PublishCommit, AmendManifest, RecordRepair, WentBack, StepsAgreed, EvaluationDone,
-                            SampleTold, WorkerChanged, WorkerCounters, Announce, DrainDecided, Exit, ObservationTold>;
+LS_ONE_OF(Action,
+          std::variant<Send, SendToAll, CloseSession, StorePlan, OpenSave, AbandonSave, StoreManifest, PublishCommit,
+                       AmendManifest, RecordRepair, WentBack, StepsAgreed, EvaluationDone, SampleTold, WorkerChanged,
+                       WorkerCounters, Announce, DrainDecided, Exit, ObservationTold>);
 
 }  // namespace lockstep::chief
 

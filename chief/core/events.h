@@ -14,6 +14,7 @@
 #include "common/protocol/fields.h"
 #include "common/protocol/ids.h"
 #include "common/protocol/messages.h"
+#include "common/variant/one_of.h"
 
 namespace lockstep::chief {
 
@@ -168,9 +169,10 @@ struct BurstEnds {
   LS_NO_FIELDS(BurstEnds)
 };
 
-using Event = std::variant<Tick, FromWorker, SessionClosed, HeartbeatReceived, PlanStored, ShardStored, ShardBroken,
-                           ManifestStored, Published, StorageFailed, RepairRecorded, RepairFailed, TermLost,
-                           ProcessExited, StopRequested, DrainRequested, BurstBegins, BurstEnds, FrozenShareMissing>;
+LS_ONE_OF(Event,
+          std::variant<Tick, FromWorker, SessionClosed, HeartbeatReceived, PlanStored, ShardStored, ShardBroken,
+                       ManifestStored, Published, StorageFailed, RepairRecorded, RepairFailed, TermLost, ProcessExited,
+                       StopRequested, DrainRequested, BurstBegins, BurstEnds, FrozenShareMissing>);
 
 }  // namespace lockstep::chief
 

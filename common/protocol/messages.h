@@ -23,6 +23,7 @@
 #include "common/protocol/observation.h"
 #include "common/protocol/protocol_number.h"
 #include "common/protocol/training_policy.h"
+#include "common/variant/one_of.h"
 
 namespace lockstep {
 
@@ -249,9 +250,10 @@ struct CommandRejected {
   LS_FIELDS(CommandRejected, command, fence, generation, reason)
 };
 
-using WorkerMessage = std::variant<Hello, PlanMade, Ready, PrepareFailed, PeersTested, VerdictAck, AtBoundary, Formed,
-                                   PeerFailed, Report, SnapshotTaken, ShareFailed, EvalReport, TextSample, LeaveIntent,
-                                   Left, ErrorReport, StoreSet, CommandRejected, Returned, Observation>;
+LS_ONE_OF(WorkerMessage,
+          std::variant<Hello, PlanMade, Ready, PrepareFailed, PeersTested, VerdictAck, AtBoundary, Formed, PeerFailed,
+                       Report, SnapshotTaken, ShareFailed, EvalReport, TextSample, LeaveIntent, Left, ErrorReport,
+                       StoreSet, CommandRejected, Returned, Observation>);
 
 // ---- chief → worker -----------------------------------------------------------------------------------------------
 // Answer to an accepted Hello. The term is in the fence and holds from here on. A worker that runs a generation goes on
@@ -379,9 +381,9 @@ struct StorePush {
   LS_FIELDS(StorePush, key, value)
 };
 
-using ChiefCommand =
-    std::variant<Welcome, Refused, MakePlan, Prepare, TestPeers, Verdict, Form, BoundaryRequest, TakeSnapshot, AskShare,
-                 SnapshotEnded, Dismiss, Shutdown, Done, Fenced, StorePush, ReturnTo, StatesDiffer>;
+LS_ONE_OF(ChiefCommand,
+          std::variant<Welcome, Refused, MakePlan, Prepare, TestPeers, Verdict, Form, BoundaryRequest, TakeSnapshot,
+                       AskShare, SnapshotEnded, Dismiss, Shutdown, Done, Fenced, StorePush, ReturnTo, StatesDiffer>);
 
 // Limits on what is accepted from a worker; larger is refused with a message.
 inline constexpr uint64_t kMaxPlanBytes = 16u << 20;

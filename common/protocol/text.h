@@ -38,6 +38,12 @@ concept Struct = requires {
   T::kFieldNames;
 };
 
+// A class made by LS_ONE_OF. Its text is compiled in the source that says LS_DEFINE_TEXT of it (text_definition.h).
+template <typename T>
+concept OneOf = requires {
+  typename T::Variant;
+};
+
 // Appends values to a string. One overload per kind of value.
 class Writer {
  public:
@@ -77,6 +83,8 @@ class Writer {
   void Put(const std::variant<Ts...>& value) {
     std::visit([this](const auto& alternative) { Put(alternative); }, value);
   }
+  template <OneOf T>
+  void Put(const T& value);
   template <Struct T>
   void Put(const T& value) {
     const std::vector<absl::string_view> names = absl::StrSplit(T::kFieldNames, ", ", absl::SkipEmpty());
@@ -181,6 +189,8 @@ class Reader {
   void Get(std::variant<Ts...>& value) {
     if (!(TryAlternative<Ts>(value) || ...)) Fail();
   }
+  template <OneOf T>
+  void Get(T& value);
   template <Struct T>
   void Get(T& value) {
     const std::vector<absl::string_view> names = absl::StrSplit(T::kFieldNames, ", ", absl::SkipEmpty());

@@ -44,15 +44,15 @@ class Filler {
   int count_ = 0;
 };
 
-// Calls `visit` with each alternative of a variant, filled and empty.
-template <typename Variant, size_t kIndex = 0, typename Visitor>
+// Calls `visit` with each alternative of a message, filled and empty.
+template <typename Message, size_t kIndex = 0, typename Visitor>
 void ForEachAlternative(Visitor visit) {
-  if constexpr (kIndex < std::variant_size_v<Variant>) {
-    std::variant_alternative_t<kIndex, Variant> alternative;
-    visit(Variant(alternative));
+  if constexpr (kIndex < std::variant_size_v<typename Message::Variant>) {
+    std::variant_alternative_t<kIndex, typename Message::Variant> alternative;
+    visit(Message(alternative));
     Filler().Fill(alternative);
-    visit(Variant(alternative));
-    ForEachAlternative<Variant, kIndex + 1>(visit);
+    visit(Message(alternative));
+    ForEachAlternative<Message, kIndex + 1>(visit);
   }
 }
 

@@ -23,8 +23,8 @@ void AppendNames(std::vector<std::string>& names, std::index_sequence<I...>) {
 template <typename Outer, typename Inner>
 std::vector<std::string> Names() {
   std::vector<std::string> names;
-  AppendNames<Outer>(names, std::make_index_sequence<std::variant_size_v<Outer>>());
-  AppendNames<Inner>(names, std::make_index_sequence<std::variant_size_v<Inner>>());
+  AppendNames<typename Outer::Variant>(names, std::make_index_sequence<std::variant_size_v<typename Outer::Variant>>());
+  AppendNames<typename Inner::Variant>(names, std::make_index_sequence<std::variant_size_v<typename Inner::Variant>>());
   return names;
 }
 
@@ -53,7 +53,7 @@ void Coverage::Count(chief::Phase phase, const chief::Event& event) {
   const size_t row = static_cast<size_t>(phase);
   if (row >= kChiefPhases) return;
   const auto* const from = std::get_if<chief::FromWorker>(&event);
-  const size_t column = from == nullptr ? event.index() : std::variant_size_v<chief::Event> + from->message.index();
+  const size_t column = from == nullptr ? event.index() : std::variant_size_v<chief::Event::Variant> + from->message.index();
   ++chief_[row][column];
 }
 
@@ -61,7 +61,7 @@ void Coverage::Count(worker::SessionCore::Phase phase, const worker::Event& even
   const size_t row = static_cast<size_t>(phase);
   if (row >= kWorkerPhases) return;
   const auto* const from = std::get_if<worker::CommandReceived>(&event);
-  const size_t column = from == nullptr ? event.index() : std::variant_size_v<worker::Event> + from->command.index();
+  const size_t column = from == nullptr ? event.index() : std::variant_size_v<worker::Event::Variant> + from->command.index();
   ++worker_[row][column];
 }
 

@@ -16,6 +16,7 @@
 #include "common/protocol/fields.h"
 #include "common/protocol/ids.h"
 #include "common/protocol/messages.h"
+#include "common/variant/one_of.h"
 
 namespace lockstep::worker {
 
@@ -223,10 +224,10 @@ struct Exit {
   LS_FIELDS(Exit, code, reason, stuck)
 };
 
-using Action = std::variant<Connect, Disconnect, Send, SetPhase, MakeKernelPlan, PrepareReplica, TestConnections,
-                            FormCommunicator, DeliverStore, SyncState, RunStep, RunSlice, WriteSample, CancelSample,
-                            AbortCollectives, StopComputing, ComputeDigest, TakeUpKept, DropKept, ReleaseMemory,
-                            TakeSnapshot, UploadShare, DropSnapshot, Announce, Exit>;
+LS_ONE_OF(Action, std::variant<Connect, Disconnect, Send, SetPhase, MakeKernelPlan, PrepareReplica, TestConnections,
+                               FormCommunicator, DeliverStore, SyncState, RunStep, RunSlice, WriteSample, CancelSample,
+                               AbortCollectives, StopComputing, ComputeDigest, TakeUpKept, DropKept, ReleaseMemory,
+                               TakeSnapshot, UploadShare, DropSnapshot, Announce, Exit>);
 
 }  // namespace lockstep::worker
 

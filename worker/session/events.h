@@ -17,6 +17,7 @@
 #include "common/protocol/ids.h"
 #include "common/protocol/messages.h"
 #include "common/status/exit_code.h"
+#include "common/variant/one_of.h"
 
 namespace lockstep::worker {
 
@@ -202,11 +203,11 @@ struct InternalError {
   LS_FIELDS(InternalError, exit_code, message)
 };
 
-using Event =
-    std::variant<Tick, ChiefConnected, ChiefDisconnected, BeatAnswered, CommandReceived, PlanFinished, Prepared,
-                 PreparationFailed, PeersTestedHere, CommunicatorFormed, StateSynced, CollectiveFailed, StepFinished,
-                 SliceFinished, TextWritten, ComputingStopped, DigestComputed, KeptTakenUp, SnapshotDone, ShareUploaded,
-                 ShareUploadFailed, TermSignal, InternalError, Observed>;
+LS_ONE_OF(Event,
+          std::variant<Tick, ChiefConnected, ChiefDisconnected, BeatAnswered, CommandReceived, PlanFinished, Prepared,
+                       PreparationFailed, PeersTestedHere, CommunicatorFormed, StateSynced, CollectiveFailed,
+                       StepFinished, SliceFinished, TextWritten, ComputingStopped, DigestComputed, KeptTakenUp,
+                       SnapshotDone, ShareUploaded, ShareUploadFailed, TermSignal, InternalError, Observed>);
 
 }  // namespace lockstep::worker
 

@@ -35,6 +35,7 @@
 #include "common/graph/ops/slice.h"
 #include "common/graph/ops/softmax.h"
 #include "common/graph/ops/transpose.h"
+#include "common/variant/one_of.h"
 
 namespace lockstep {
 
@@ -43,17 +44,17 @@ struct NoAttributes {
   friend bool operator==(const NoAttributes&, const NoAttributes&) = default;
 };
 
-using OpAttributes =
-    std::variant<NoAttributes, ActivationAttributes, GeluAttributes, ClipAttributes, ScaleAttributes, ModAttributes,
-                 CastAttributes, IsInfAttributes, GemmAttributes, BatchMatMulAttributes, ConvAttributes, PoolAttributes,
-                 FlattenAttributes, ReshapeAttributes, ExpandAttributes, SoftmaxAttributes, CrossEntropyAttributes,
-                 PointwiseLossAttributes, BatchNormAttributes, DropoutAttributes, ReduceAttributes,
-                 ReduceGradAttributes, LayerNormAttributes, GroupNormAttributes, LpNormAttributes, EinsumAttributes,
-                 ResizeAttributes, SqueezeAttributes, TransposeAttributes, BlockAttributes, ConcatAttributes,
-                 SplitAttributes, SliceAttributes, PadAttributes, TileAttributes, GatherAttributes, GatherNdAttributes,
-                 ScatterAttributes, ScatterNdAttributes, ArgAttributes, TopKAttributes, OneHotAttributes,
-                 CumSumAttributes, TriluAttributes, ReverseSequenceAttributes, CountCorrectAttributes,
-                 AttentionAttributes>;
+LS_ONE_OF(OpAttributes,
+          std::variant<NoAttributes, ActivationAttributes, GeluAttributes, ClipAttributes, ScaleAttributes,
+                       ModAttributes, CastAttributes, IsInfAttributes, GemmAttributes, BatchMatMulAttributes,
+                       ConvAttributes, PoolAttributes, FlattenAttributes, ReshapeAttributes, ExpandAttributes,
+                       SoftmaxAttributes, CrossEntropyAttributes, PointwiseLossAttributes, BatchNormAttributes,
+                       DropoutAttributes, ReduceAttributes, ReduceGradAttributes, LayerNormAttributes,
+                       GroupNormAttributes, LpNormAttributes, EinsumAttributes, ResizeAttributes, SqueezeAttributes,
+                       TransposeAttributes, BlockAttributes, ConcatAttributes, SplitAttributes, SliceAttributes,
+                       PadAttributes, TileAttributes, GatherAttributes, GatherNdAttributes, ScatterAttributes,
+                       ScatterNdAttributes, ArgAttributes, TopKAttributes, OneHotAttributes, CumSumAttributes,
+                       TriluAttributes, ReverseSequenceAttributes, CountCorrectAttributes, AttentionAttributes>);
 
 }  // namespace lockstep
 
