@@ -41,5 +41,15 @@
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "google/protobuf/duration.pb.h"
+#include "google/protobuf/extension_set.h"
+#include "google/protobuf/generated_message_reflection.h"
+#include "google/protobuf/generated_message_util.h"
+#include "google/protobuf/map_entry.h"
+#include "google/protobuf/map_field_inl.h"
+#include "google/protobuf/message.h"
+#include "google/protobuf/repeated_field.h"
+#include "google/protobuf/timestamp.pb.h"
+#include "google/protobuf/unknown_field_set.h"
 
 #endif  // LOCKSTEP_BAZEL_HEADERS_H_

@@ -15,10 +15,10 @@ namespace {
 
 // Rows in device memory.
 template <typename Row>
-class Rows {
+class UploadedRows {
  public:
-  static absl::StatusOr<Rows> Upload(absl::Span<const Row> rows) {
-    Rows result;
+  static absl::StatusOr<UploadedRows> Upload(absl::Span<const Row> rows) {
+    UploadedRows result;
     LS_ASSIGN_OR_RETURN(result.buffer_, NewDeviceBuffer(rows.size() * sizeof(Row)));
     LS_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, NewCudaStream());
     LS_RETURN_IF_ERROR(stream->CopyToDevice(result.buffer_->address(), reinterpret_cast<const std::byte*>(rows.data()),
@@ -54,8 +54,8 @@ class CudaTensors final : public TensorTable {
       });
       tensors.push_back({first, static_cast<int32_t>(table->on_host.size()), range.index});
     }
-    LS_ASSIGN_OR_RETURN(table->chunks, Rows<RunChunk>::Upload(table->on_host));
-    LS_ASSIGN_OR_RETURN(table->tensors, Rows<ChunkRange>::Upload(tensors));
+    LS_ASSIGN_OR_RETURN(table->chunks, UploadedRows<RunChunk>::Upload(table->on_host));
+    LS_ASSIGN_OR_RETURN(table->tensors, UploadedRows<ChunkRange>::Upload(tensors));
     LS_ASSIGN_OR_RETURN(table->found, NewDeviceBuffer(table->on_host.size() * sizeof(double)));
     return table;
   }
@@ -66,14 +66,14 @@ class CudaTensors final : public TensorTable {
   }
 
   std::vector<RunChunk> on_host;
-  Rows<RunChunk> chunks;
-  Rows<ChunkRange> tensors;
+  UploadedRows<RunChunk> chunks;
+  UploadedRows<ChunkRange> tensors;
   std::unique_ptr<Buffer> found;  // one value per chunk, between two launches
 };
 
 class CudaUpdates final : public UpdateTable {
  public:
-  Rows<UpdateChunk> chunks;
+  UploadedRows<UpdateChunk> chunks;
 };
 
 // Tensors, and where each begins in a run of all of their elements.
@@ -88,12 +88,12 @@ class CudaRun final : public Table {
       offsets.push_back(offset);
       offset += row.size;
     }
-    LS_ASSIGN_OR_RETURN(table->rows, Rows<Row>::Upload(rows));
-    LS_ASSIGN_OR_RETURN(table->offsets, Rows<int64_t>::Upload(offsets));
+    LS_ASSIGN_OR_RETURN(table->rows, UploadedRows<Row>::Upload(rows));
+    LS_ASSIGN_OR_RETURN(table->offsets, UploadedRows<int64_t>::Upload(offsets));
     return table;
   }
-  Rows<Row> rows;
-  Rows<int64_t> offsets;
+  UploadedRows<Row> rows;
+  UploadedRows<int64_t> offsets;
 };
 using CudaStatistics = CudaRun<StatisticTable, StatisticTensor>;
 using CudaOutputs = CudaRun<OutputTable, PassOutput>;
@@ -133,7 +133,7 @@ class CudaStepMath final : public StepMath {
       });
     }
     auto table = std::make_unique<CudaUpdates>();
-    LS_ASSIGN_OR_RETURN(table->chunks, Rows<UpdateChunk>::Upload(chunks));
+    LS_ASSIGN_OR_RETURN(table->chunks, UploadedRows<UpdateChunk>::Upload(chunks));
     return table;
   }
 
@@ -202,7 +202,7 @@ class CudaStepMath final : public StepMath {
 
   absl::Status Update(Stream& stream, const UpdateTable& tensors, const UpdateFormula& formula,
                       const UpdateScalars& scalars, const float* clip) override {
-    const Rows<UpdateChunk>& chunks = static_cast<const CudaUpdates&>(tensors).chunks;
+    const UploadedRows<UpdateChunk>& chunks = static_cast<const CudaUpdates&>(tensors).chunks;
     if (chunks.count() == 0) return absl::OkStatus();
     return Launch(HandleOf(stream), chunks.one_block_each(), KernelOf(formula), chunks.get(), scalars, clip);
   }

@@ -17,7 +17,7 @@ constexpr int kTileRows = 8;
 // Below that many elements along either side most of a tile would be empty.
 constexpr int64_t kLeastTile = 8;
 
-struct Rows {
+struct RowShape {
   int64_t rows = 1;
   int64_t width = 1;
   int64_t from_step = 1;
@@ -26,7 +26,7 @@ struct Rows {
 };
 
 template <typename Unit>
-__global__ void RowsKernel(Rows shape, const Unit* x, Unit* y) {
+__global__ void RowsKernel(RowShape shape, const Unit* x, Unit* y) {
   LS_FOR_ROWS(row, shape.rows) {
     int64_t offsets[2] = {};
     shape.outer.Find(row, offsets);
@@ -76,7 +76,7 @@ __global__ void TilesKernel(Tiles shape, const Unit* x, Unit* y) {
 
 template <typename Unit>
 absl::Status CopyRows(StreamHandle stream, const std::vector<Loop>& loops, const std::byte* x, std::byte* y) {
-  Rows shape;
+  RowShape shape;
   if (!loops.empty()) {
     shape.width = loops[0].count;
     shape.from_step = loops[0].from_step;
