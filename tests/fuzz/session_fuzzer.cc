@@ -197,7 +197,10 @@ class Worker {
     const Digest digest = DigestOf(core_.lineage(), compute.position.step);
     const bool keeps = !compute.keep_as.empty() && why.message().empty();
     const SnapshotId copy{compute.keep_as, compute.position.step, digest};
-    if (keeps && !Holds(kept_, copy)) kept_.push_back(copy);
+    if (keeps && !Holds(kept_, copy)) {
+      kept_.push_back(copy);
+      copied_.push_back(copy);
+    }
     Give(DigestComputed{compute.position, digest, keeps, absl::Milliseconds(1), !compute.keep_as.empty() && !keeps});
   }
   void End(const TakeUpKept& copy, const Generation&, const fuzz::Failure& why) {
@@ -205,6 +208,7 @@ class Worker {
   }
   void End(const worker::TakeSnapshot& snapshot, const Generation&, const fuzz::Failure&) {
     snapshots_.push_back({snapshot.lineage, snapshot.step, DigestOf(snapshot.lineage, snapshot.step)});
+    taken_.push_back(snapshots_.back());
     Give(SnapshotDone{snapshots_.back()});
   }
   void End(const UploadShare& upload, const Generation&, const fuzz::Failure& why) {
@@ -226,8 +230,9 @@ class Worker {
   size_t ranks_ = 1;
   ControlContribution others_;
   std::vector<UnderWay> under_way_;
-  std::vector<SnapshotId> snapshots_, kept_;
-  Generation named_;  // the newest that the chief named
+  std::vector<SnapshotId> snapshots_, kept_;  // held
+  std::vector<SnapshotId> taken_, copied_;    // ever
+  Generation named_;                          // the newest that the chief named
 };
 
 ControlWord Worker::Word(const ControlContribution& own) const {
@@ -271,15 +276,17 @@ void Worker::Complete(ChiefFence& fence, ChiefCommand& command) {
     fence.generation = core_.generation();
   }
   named_.counter = std::max(named_.counter, std::min<uint64_t>(fence.generation.counter, 1u << 20));
-  const SnapshotId held = snapshots_.empty() ? SnapshotId() : snapshots_.front();
-  if (auto* ask = std::get_if<AskShare>(&command); ask != nullptr && ask->snapshot == SnapshotId())
-    ask->snapshot = held;
-  if (auto* end = std::get_if<SnapshotEnded>(&command); end != nullptr && end->snapshot == SnapshotId()) {
-    end->snapshot = held;
-  }
-  if (auto* back = std::get_if<ReturnTo>(&command); back != nullptr && back->state == KeptState() && !kept_.empty()) {
-    back->state = {kept_.front().lineage, {kept_.front().step, 0}, kept_.front().digest};
-    if (back->lineage.empty()) back->lineage = absl::StrCat(kept_.front().lineage, "-", kept_.front().step);
+  // Of snapshots and copies it names one that there is or was.
+  const auto name = [](const std::vector<SnapshotId>& known, SnapshotId& id) {
+    if (id.digest.empty() && !known.empty()) id = known[id.step % known.size()];
+  };
+  if (auto* ask = std::get_if<AskShare>(&command)) name(taken_, ask->snapshot);
+  if (auto* end = std::get_if<SnapshotEnded>(&command)) name(taken_, end->snapshot);
+  if (auto* back = std::get_if<ReturnTo>(&command); back != nullptr && back->state.digest.empty()) {
+    SnapshotId copy{"", back->state.position.step, ""};
+    name(copied_, copy);
+    back->state = {copy.lineage, {copy.step, 0}, copy.digest};
+    if (back->lineage.empty()) back->lineage = absl::StrCat(copy.lineage, "-", copy.step);
   }
 }
 
