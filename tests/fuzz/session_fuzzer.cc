@@ -3,6 +3,7 @@
 #include <google/protobuf/stubs/logging.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -25,6 +26,7 @@ constexpr int kMostEvents = 300;
 constexpr uint32_t kMostAdvanceMs = 20000;
 constexpr size_t kMostMembers = 8;
 const Incarnation kSelf{0, 1};
+constexpr Generation kNewest{std::numeric_limits<Term>::max(), std::numeric_limits<uint64_t>::max()};
 
 SessionConfig Config() {
   SessionConfig config;
@@ -96,10 +98,12 @@ class Worker {
   void Perform(const Send& send) {
     const auto read = FromWire(ToWire(send.fence, send.message));
     LS_CHECK(read.ok(), "a chief can read what a worker says");
-    const auto* hello = std::get_if<Hello>(&send.message);
-    const bool at_rest =
-        std::holds_alternative<VerdictAck>(send.message) || (hello != nullptr && hello->activity == Activity::kIdle);
-    LS_CHECK(!at_rest || !Computes(), "a worker says that it has stopped when it has");
+    if (const auto* ack = std::get_if<VerdictAck>(&send.message)) {
+      LS_CHECK(!Computes(ack->generation), "a worker says that it has stopped when it has");
+    }
+    if (const auto* hello = std::get_if<Hello>(&send.message); hello != nullptr && hello->activity == Activity::kIdle) {
+      LS_CHECK(!Computes(kNewest), "a worker says that it is idle when it is");
+    }
   }
   void Perform(const SetPhase&) {}
   void Perform(const MakeKernelPlan& plan) { Begin(plan); }
@@ -145,8 +149,10 @@ class Worker {
   static bool Holds(const std::vector<SnapshotId>& all, const SnapshotId& id) {
     return std::find(all.begin(), all.end(), id) != all.end();
   }
-  bool Computes() const {
-    return std::any_of(under_way_.begin(), under_way_.end(), [](const UnderWay& u) { return u.collective; });
+  // For a generation up to `newest`.
+  bool Computes(const Generation& newest) const {
+    return std::any_of(under_way_.begin(), under_way_.end(),
+                       [&](const UnderWay& u) { return u.collective && u.generation <= newest; });
   }
 
   void Finish(const fuzz::Failure& end, bool well);
@@ -263,7 +269,6 @@ void Worker::Complete(ChiefFence& fence, ChiefCommand& command) {
   if (fence.term == 0) fence.term = 1;
   if (auto* welcome = std::get_if<Welcome>(&command)) {
     if (welcome->protocol == 0) welcome->protocol = kProtocol;
-    if (welcome->policy == TrainingPolicy()) welcome->policy = policy_;
   }
   if (auto* form = std::get_if<Form>(&command)) {
     if (fence.generation.IsNone()) fence.generation = {fence.term, ++named_.counter};
@@ -293,6 +298,9 @@ void Worker::Complete(ChiefFence& fence, ChiefCommand& command) {
 void Worker::Says(const proto::ChiefEnvelope& envelope) {
   auto read = FromWire(envelope);
   if (!read.ok() || !connected_) return;
+  if (auto* welcome = std::get_if<Welcome>(&read->command)) {
+    if (!envelope.command().welcome().has_policy()) welcome->policy = policy_;
+  }
   Complete(read->fence, read->command);
   Give(CommandReceived{read->fence, std::move(read->command)});
 }

@@ -7,7 +7,8 @@
 //
 // Invariants
 //   * One piece of work is under way at most: a step, a slice, a digest, the forming of a communicator, a state sync.
-//   * An applied step is never given up: a Form that would take this replica back within its lineage is rejected.
+//   * An applied step is never given up: a Form or ReturnTo that would take this replica back within its lineage is
+//     rejected.
 //   * The chief hears "stopped" (VerdictAck, or a Hello that says idle) only after ComputingStopped.
 //   * A snapshot is held until the chief says that its save ended.
 //   * A command that does not fit (term, generation, position) changes nothing and is answered.

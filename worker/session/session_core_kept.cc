@@ -53,6 +53,11 @@ void SessionCore::OnReturnTo(const ReturnTo& command) {
   const bool meets = phase_ == Phase::kHolding && hold_ == Hold::kMeeting;  // at rest for the chief
   if (phase_ != Phase::kIdle && !meets) return Tell(Returned{command.state, false, "this worker is busy"});
   if (found == kept_.end()) return Tell(Returned{command.state, false, "this copy is not held here"});
+  if (has_state_ && lineage_ == command.lineage && position_ > command.state.position) {
+    return Tell(Returned{command.state, false,
+                         absl::StrCat("it would go back from ", position_.ToString(), " to ",
+                                      command.state.position.ToString(), " within its lineage")});
+  }
   if (meets) {
     Emit(AbortCollectives{generation_, "all go back"});
     Park();

@@ -58,6 +58,21 @@ TEST_CASE("session: who met at a boundary goes back as well", "[session][rule22]
   CHECK(worker.Last<TakeUpKept>().copy.step == 12);
 }
 
+TEST_CASE("session: a way back that names no new lineage would give an applied step up, and is refused",
+          "[session][rule22]") {
+  Keeper worker;
+  worker.AuditAt(12);
+  worker.StepTo(13);
+  const VerdictAck ack = worker.Rest();
+
+  worker.Command(ReturnTo{ack.kept.at(0), ack.lineage});
+
+  CHECK_FALSE(worker.Message<Returned>().done);
+  CHECK(worker.Message<Returned>().message == "it would go back from step 13 to step 12 within its lineage");
+  CHECK_FALSE(worker.Has<TakeUpKept>());
+  CHECK(worker.core.phase() == SessionCore::Phase::kIdle);
+}
+
 TEST_CASE("session: a copy that is never taken up ends the process, with a chief or without one", "[session][rule22]") {
   const bool chief_is_there = GENERATE(true, false);
   Keeper worker;
