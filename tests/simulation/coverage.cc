@@ -53,7 +53,8 @@ void Coverage::Count(chief::Phase phase, const chief::Event& event) {
   const size_t row = static_cast<size_t>(phase);
   if (row >= kChiefPhases) return;
   const auto* const from = std::get_if<chief::FromWorker>(&event);
-  const size_t column = from == nullptr ? event.index() : std::variant_size_v<chief::Event::Variant> + from->message.index();
+  const size_t column =
+      from == nullptr ? event.index() : std::variant_size_v<chief::Event::Variant> + from->message.index();
   ++chief_[row][column];
 }
 
@@ -61,7 +62,8 @@ void Coverage::Count(worker::SessionCore::Phase phase, const worker::Event& even
   const size_t row = static_cast<size_t>(phase);
   if (row >= kWorkerPhases) return;
   const auto* const from = std::get_if<worker::CommandReceived>(&event);
-  const size_t column = from == nullptr ? event.index() : std::variant_size_v<worker::Event::Variant> + from->command.index();
+  const size_t column =
+      from == nullptr ? event.index() : std::variant_size_v<worker::Event::Variant> + from->command.index();
   ++worker_[row][column];
 }
 

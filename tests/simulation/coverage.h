@@ -32,8 +32,10 @@ class Coverage {
   // The last phase of each is the end, where nothing more comes.
   static constexpr size_t kChiefPhases = static_cast<size_t>(chief::Phase::kEnded);
   static constexpr size_t kWorkerPhases = static_cast<size_t>(worker::SessionCore::Phase::kExited);
-  static constexpr size_t kChiefEvents = std::variant_size_v<chief::Event::Variant> + std::variant_size_v<WorkerMessage::Variant>;
-  static constexpr size_t kWorkerEvents = std::variant_size_v<worker::Event::Variant> + std::variant_size_v<ChiefCommand::Variant>;
+  static constexpr size_t kChiefEvents =
+      std::variant_size_v<chief::Event::Variant> + std::variant_size_v<WorkerMessage::Variant>;
+  static constexpr size_t kWorkerEvents =
+      std::variant_size_v<worker::Event::Variant> + std::variant_size_v<ChiefCommand::Variant>;
 
   std::array<std::array<uint64_t, kChiefEvents>, kChiefPhases> chief_{};
   std::array<std::array<uint64_t, kWorkerEvents>, kWorkerPhases> worker_{};
