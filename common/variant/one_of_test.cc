@@ -1,7 +1,6 @@
 #include "common/variant/one_of.h"
 
 #include <catch2/catch.hpp>
-#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
