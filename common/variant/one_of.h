@@ -25,8 +25,7 @@ template <typename T, typename... Ts>
 struct AlternativeIndex<T, std::variant<Ts...>> {
   static constexpr size_t Find() {
     size_t index = 0;
-    const bool found = ((std::is_same_v<T, Ts> || (++index, false)) || ...);
-    static_cast<void>(found);
+    static_cast<void>(((std::is_same_v<T, Ts> || (++index, false)) || ...));
     return index;
   }
   static constexpr size_t value = Find();

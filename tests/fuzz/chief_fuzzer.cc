@@ -12,6 +12,7 @@
 #include "tests/fuzz/chief_script.pb.h"
 #include "tests/fuzz/fuzz_file.h"
 #include "tests/fuzz/message_mutator.h"
+#include "tests/fuzz/script_policy.h"
 
 namespace {
 
@@ -27,20 +28,16 @@ std::optional<ChiefHarness::Options> OptionsOf(const lockstep::fuzz::ChiefScript
   options.workers = 1 + script.workers() % kMostWorkers;
   options.min = 1 + script.min_workers() % options.workers;
   options.policy.lineage_per_generation = script.lineage_per_generation();
-  // A policy is the chief's own: the message is that of a Welcome.
-  lockstep::proto::ChiefEnvelope envelope;
-  *envelope.mutable_command()->mutable_welcome()->mutable_policy() = script.training();
-  const auto welcome = lockstep::FromWire(envelope);
-  if (!welcome.ok()) return std::nullopt;
-  const lockstep::TrainingPolicy& training = std::get<lockstep::Welcome>(welcome->command).policy;
+  const auto policy = lockstep::fuzz::ReadPolicy(script.training());
+  if (!policy.has_value()) return std::nullopt;
   lockstep::TrainingPolicy& own = options.policy.training;
-  own.snapshot_every_steps = training.snapshot_every_steps % 20;
-  own.audit_every_steps = training.audit_every_steps % 20;
-  own.eval_every_steps = training.eval_every_steps % 20;
-  own.eval_slices = training.eval_slices % 5;
-  own.digest_in_acks = training.digest_in_acks;
-  own.wait_for_saves = training.wait_for_saves;
-  options.end_step = 20 + training.end_step % 100;
+  own.snapshot_every_steps = policy->snapshot_every_steps % 20;
+  own.audit_every_steps = policy->audit_every_steps % 20;
+  own.eval_every_steps = policy->eval_every_steps % 20;
+  own.eval_slices = policy->eval_slices % 5;
+  own.digest_in_acks = policy->digest_in_acks;
+  own.wait_for_saves = policy->wait_for_saves;
+  options.end_step = 20 + policy->end_step % 100;
   return options;
 }
 

@@ -16,6 +16,7 @@
 #include "common/status/exit_code.h"
 #include "tests/fuzz/fuzz_file.h"
 #include "tests/fuzz/message_mutator.h"
+#include "tests/fuzz/script_policy.h"
 #include "tests/fuzz/session_script.pb.h"
 #include "worker/session/session_core.h"
 
@@ -28,30 +29,18 @@ constexpr size_t kMostMembers = 8;
 const Incarnation kSelf{0, 1};
 constexpr Generation kNewest{std::numeric_limits<Term>::max(), std::numeric_limits<uint64_t>::max()};
 
-SessionConfig Config() {
-  SessionConfig config;
-  config.incarnation = kSelf;
-  config.preferred_name = "worker-0";
-  config.host = "host-0";
-  config.peer_address = "host-0:1";
-  return config;
-}
-
 Digest DigestOf(const Lineage& lineage, uint64_t step) { return absl::StrCat("digest of ", lineage, " at ", step); }
 
-// The policy of the script's chief, as the message of a Welcome says it; what is zero is as it is by default.
+// The policy of the script's chief; what is zero is as it is by default.
 std::optional<TrainingPolicy> PolicyOf(const proto::TrainingPolicy& message) {
-  proto::ChiefEnvelope envelope;
-  *envelope.mutable_command()->mutable_welcome()->mutable_policy() = message;
-  const auto read = FromWire(envelope);
-  if (!read.ok()) return std::nullopt;
-  TrainingPolicy policy = std::get<Welcome>(read->command).policy;
+  auto policy = fuzz::ReadPolicy(message);
+  if (!policy.has_value()) return std::nullopt;
   const TrainingPolicy usual;
-  if (policy.end_step == 0) policy.end_step = 1000;
+  if (policy->end_step == 0) policy->end_step = 1000;
   for (const auto field : {&TrainingPolicy::heartbeat_interval, &TrainingPolicy::report_interval,
                            &TrainingPolicy::retry_interval, &TrainingPolicy::chief_timeout,
                            &TrainingPolicy::abort_limit, &TrainingPolicy::late_leave, &TrainingPolicy::grace_period}) {
-    if (policy.*field == absl::ZeroDuration()) policy.*field = usual.*field;
+    if ((*policy).*field == absl::ZeroDuration()) (*policy).*field = usual.*field;
   }
   return policy;
 }
@@ -59,7 +48,10 @@ std::optional<TrainingPolicy> PolicyOf(const proto::TrainingPolicy& message) {
 // A worker whose shell does what its core asks for, when the script says so.
 class Worker {
  public:
-  explicit Worker(TrainingPolicy policy) : policy_(std::move(policy)), core_(Config()) { Give(Tick()); }
+  explicit Worker(TrainingPolicy policy)
+      : policy_(std::move(policy)), core_({.incarnation = kSelf, .peer_address = "host-0:1"}) {
+    Give(Tick());
+  }
 
   bool ended() const { return ended_; }
   void Happens(const fuzz::SessionEvent& event);
@@ -112,6 +104,7 @@ class Worker {
   void Perform(const FormCommunicator& form) {
     LS_CHECK(form.rank < form.members.size() && form.members[form.rank].incarnation == kSelf, "its rank is its own");
     ranks_ = form.members.size();
+    rank_ = form.rank;
     Begin(form, true);
   }
   void Perform(const DeliverStore&) {}
@@ -161,45 +154,45 @@ class Worker {
   ControlWord Word(const ControlContribution& own) const;
 
   // How each kind of work ends. `why`: empty where it went well.
-  void End(const Connect&, const Generation&, const fuzz::Failure& why) {
+  void End(const Connect&, const fuzz::Failure& why) {
     connected_ = why.message().empty();
     Give(connected_ ? Event(ChiefConnected()) : Event(ChiefDisconnected{why.message()}));
   }
-  void End(const MakeKernelPlan&, const Generation&, const fuzz::Failure& why) {
+  void End(const MakeKernelPlan&, const fuzz::Failure& why) {
     Give(why.message().empty() ? Event(PlanFinished{PlanMade{"plan-1", "plan", "data"}})
                                : Event(PreparationFailed{PrepareFailed{.message = why.message()}}));
   }
-  void End(const PrepareReplica& prepare, const Generation&, const fuzz::Failure& why) {
+  void End(const PrepareReplica& prepare, const fuzz::Failure& why) {
     Give(why.message().empty() ? Event(Prepared{Ready{prepare.plan_hash, "data", absl::Milliseconds(5), 100}, true})
                                : Event(PreparationFailed{PrepareFailed{.message = why.message()}}));
   }
-  void End(const TestConnections& test, const Generation&, const fuzz::Failure&) {
+  void End(const TestConnections& test, const fuzz::Failure&) {
     Give(PeersTestedHere{PeersTested{.round = test.round}});
   }
-  void End(const FormCommunicator& form, const Generation&, const fuzz::Failure& why) {
+  void End(const FormCommunicator& form, const fuzz::Failure& why) {
     if (!why.message().empty()) return FailCollective(form.generation, why);
     Give(CommunicatorFormed{form.generation});
   }
-  void End(const SyncState& sync, const Generation&, const fuzz::Failure& why) {
+  void End(const SyncState& sync, const fuzz::Failure& why) {
     if (!why.message().empty()) return FailCollective(sync.generation, why);
     Give(StateSynced{sync.generation, sync.position, DigestOf(sync.lineage, sync.position.step), sync.progress});
   }
-  void End(const RunStep& step, const Generation&, const fuzz::Failure& why) {
+  void End(const RunStep& step, const fuzz::Failure& why) {
     if (!why.message().empty()) return FailCollective(step.generation, why);
     Give(StepFinished{step.generation, step.step, StepOutcome::kApplied, Word(step.slot), {step.step, 0.5}, ""});
   }
-  void End(const RunSlice& slice, const Generation&, const fuzz::Failure& why) {
+  void End(const RunSlice& slice, const fuzz::Failure& why) {
     if (!why.message().empty()) return FailCollective(slice.generation, why);
     Give(SliceFinished{slice.generation, slice.step, Word(slice.slot), SliceResult{slice.slice, {}}});
   }
-  void End(const WriteSample& sample, const Generation&, const fuzz::Failure&) {
+  void End(const WriteSample& sample, const fuzz::Failure&) {
     Give(TextWritten{sample.generation, sample.step, "text"});
   }
-  void End(const StopComputing& stop, const Generation&, const fuzz::Failure& why) {
+  void End(const StopComputing& stop, const fuzz::Failure& why) {
     std::erase_if(under_way_, [&](const UnderWay& u) { return u.collective && u.generation <= stop.generation; });
     Give(ComputingStopped{stop.generation, why.state_void()});
   }
-  void End(const ComputeDigest& compute, const Generation&, const fuzz::Failure& why) {
+  void End(const ComputeDigest& compute, const fuzz::Failure& why) {
     const Digest digest = DigestOf(core_.lineage(), compute.position.step);
     const bool keeps = !compute.keep_as.empty() && why.message().empty();
     const SnapshotId copy{compute.keep_as, compute.position.step, digest};
@@ -209,15 +202,13 @@ class Worker {
     }
     Give(DigestComputed{compute.position, digest, keeps, absl::Milliseconds(1), !compute.keep_as.empty() && !keeps});
   }
-  void End(const TakeUpKept& copy, const Generation&, const fuzz::Failure& why) {
-    Give(KeptTakenUp{copy.copy, why.message()});
-  }
-  void End(const worker::TakeSnapshot& snapshot, const Generation&, const fuzz::Failure&) {
+  void End(const TakeUpKept& copy, const fuzz::Failure& why) { Give(KeptTakenUp{copy.copy, why.message()}); }
+  void End(const worker::TakeSnapshot& snapshot, const fuzz::Failure&) {
     snapshots_.push_back({snapshot.lineage, snapshot.step, DigestOf(snapshot.lineage, snapshot.step)});
     taken_.push_back(snapshots_.back());
     Give(SnapshotDone{snapshots_.back()});
   }
-  void End(const UploadShare& upload, const Generation&, const fuzz::Failure& why) {
+  void End(const UploadShare& upload, const fuzz::Failure& why) {
     Give(why.message().empty() ? Event(ShareUploaded{upload.snapshot, upload.share, upload.shares})
                                : Event(ShareUploadFailed{upload.snapshot, upload.share, upload.shares, why.message()}));
   }
@@ -225,7 +216,7 @@ class Worker {
     Give(CollectiveFailed{generation, {}, why.state_void(), why.message()});
   }
   template <typename Other>
-  void End(const Other&, const Generation&, const fuzz::Failure&) {}  // is over when it is asked for
+  void End(const Other&, const fuzz::Failure&) {}  // is over when it is asked for
 
   TrainingPolicy policy_;
   absl::Time now_ = absl::FromUnixSeconds(1000);
@@ -234,6 +225,7 @@ class Worker {
   bool ended_ = false;
   Generation aborted_;
   size_t ranks_ = 1;
+  size_t rank_ = 0;
   ControlContribution others_;
   std::vector<UnderWay> under_way_;
   std::vector<SnapshotId> snapshots_, kept_;  // held
@@ -244,7 +236,7 @@ class Worker {
 ControlWord Worker::Word(const ControlContribution& own) const {
   ControlWord word;
   word.slots.assign(ranks_, others_);
-  word.slots[0] = own;
+  word.slots[rank_] = own;
   return word;
 }
 
@@ -261,14 +253,14 @@ void Worker::Finish(const fuzz::Failure& end, bool well) {
   // A step's update may have begun before its collectives were aborted; all else of that generation fails.
   const bool cut = work.collective && work.generation <= aborted_ && !std::holds_alternative<RunStep>(work.what);
   if (well && cut) why.set_message("aborted");
-  std::visit([&](const auto& what) { End(what, work.generation, why); }, work.what);
+  std::visit([&](const auto& what) { End(what, why); }, work.what);
 }
 
 // What the chief leaves out is what an honest one would say.
 void Worker::Complete(ChiefFence& fence, ChiefCommand& command) {
   if (fence.term == 0) fence.term = 1;
-  if (auto* welcome = std::get_if<Welcome>(&command)) {
-    if (welcome->protocol == 0) welcome->protocol = kProtocol;
+  if (auto* welcome = std::get_if<Welcome>(&command); welcome != nullptr && welcome->protocol == 0) {
+    welcome->protocol = kProtocol;
   }
   if (auto* form = std::get_if<Form>(&command)) {
     if (fence.generation.IsNone()) fence.generation = {fence.term, ++named_.counter};
