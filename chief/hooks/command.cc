@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,21 +55,18 @@ std::vector<std::string> EnvironmentWithoutToken() {
 }
 
 // Between fork and exec: only what is safe there. `failed` tells why it does not become the command.
-[[noreturn]] void BecomeCommand(char* const* words, char* const* environment, int in, int out, int failed,
-                                pid_t parent) {
-  setpgid(0, 0);
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() == parent) {
-    for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, nullptr);
-    dup2(in, STDIN_FILENO);
-    dup2(out, STDOUT_FILENO);
-    dup2(out, STDERR_FILENO);
-    close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
-    execvpe(words[0], words, environment);
-  }
+[[noreturn]] void BecomeCommand(char* const* words, char* const* environment, const GroupGuard& guard, int in, int out,
+                                int failed) {
+  guard.LeadGroup();
+  for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  dup2(in, STDIN_FILENO);
+  dup2(out, STDOUT_FILENO);
+  dup2(out, STDERR_FILENO);
+  close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
+  execvpe(words[0], words, environment);
   const int cause = errno;
   if (write(failed, &cause, sizeof cause) < 0) _exit(126);
   _exit(127);
@@ -88,9 +84,9 @@ class Running {
 
   CommandEnd Run() {
     const absl::Time begin = SteadyNow();
-    const std::string trouble = Start();
+    const GroupGuard guard;
+    const std::string trouble = guard.is_watching() ? Start(guard) : absl::StrCat("its guard: ", strerror(errno));
     if (trouble.empty()) {
-      const GroupGuard guard(process_);
       ends_by_ = begin + command_.limit;
       while (!Exited()) Exchange();
       kill(-process_, SIGKILL);  // what it left behind
@@ -105,19 +101,17 @@ class Running {
 
  private:
   // Returns what went wrong; "" when it runs.
-  std::string Start() {
+  std::string Start(const GroupGuard& guard) {
     std::optional<Pipe> in = MakePipe(), out = MakePipe(), failed = MakePipe();
     if (!in.has_value() || !out.has_value() || !failed.has_value()) return absl::StrCat("pipe: ", strerror(errno));
     std::vector<std::string> words = command_.words, variables = EnvironmentWithoutToken();
     const std::vector<char*> word_pointers = Pointers(words), variable_pointers = Pointers(variables);
-    const pid_t parent = getpid();
     process_ = fork();
     if (process_ < 0) return absl::StrCat("fork: ", strerror(errno));
     if (process_ == 0) {
-      BecomeCommand(word_pointers.data(), variable_pointers.data(), in->reads.get(), out->writes.get(),
-                    failed->writes.get(), parent);
+      BecomeCommand(word_pointers.data(), variable_pointers.data(), guard, in->reads.get(), out->writes.get(),
+                    failed->writes.get());
     }
-    setpgid(process_, process_);  // whichever of the two comes first
     failed->writes.Close();
     int cause = 0;
     ssize_t bytes = 0;

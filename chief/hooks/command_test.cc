@@ -9,7 +9,6 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <string>
 
 #include "absl/strings/match.h"
@@ -83,7 +82,8 @@ TEST_CASE("command: what it leaves behind in its group is killed, and does not h
 // Also of one that nobody has waited for yet.
 bool Ended(int process) {
   std::ifstream file(absl::StrCat("/proc/", process, "/stat"));
-  std::string stat((std::istreambuf_iterator<char>(file)), {});
+  std::string stat;
+  std::getline(file, stat);  // reads nothing where it went away meanwhile
   return stat.empty() || absl::StrContains(stat, ") Z ");
 }
 
@@ -106,6 +106,27 @@ TEST_CASE("command: when the process that runs it is killed, it ends, and so doe
 
   while (!Ended(shell)) sched_yield();
   while (!Ended(child)) sched_yield();
+}
+
+TEST_CASE("command: what it had started ends, however early the process that runs it is killed", "[hooks]") {
+  const std::string path = absl::StrCat(std::getenv("TEST_TMPDIR"), "/child");
+  // The command kills who runs it, which may not have done anything since it started the command.
+  const std::string script = absl::StrCat("trap '' TERM; sleep 1000 & echo $! > ", path, "; kill -9 $PPID; wait");
+  for (int i = 0; i < 50; ++i) {
+    const pid_t runner = fork();
+    if (runner == 0) {
+      Shell(script, Limited(absl::Minutes(10)));
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(runner, &status, 0);
+    REQUIRE(WIFSIGNALED(status));
+    int child = 0;
+    std::ifstream(path) >> child;
+    REQUIRE(child > 0);
+
+    while (!Ended(child)) sched_yield();
+  }
 }
 
 TEST_CASE("command: whoever guards it leaves when it has ended", "[hooks]") {

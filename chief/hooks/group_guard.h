@@ -13,15 +13,22 @@ namespace lockstep::chief {
 
 class GroupGuard {
  public:
-  // Where the system gives no pipe or process, nobody guards.
-  explicit GroupGuard(pid_t group);
+  // Guards nothing yet. Where the system gives no pipe or process, is_watching() is false and errno says why.
+  GroupGuard();
   // From here on the group is nobody's. REQUIRES: SIGPIPE is ignored, or blocked in this thread.
   ~GroupGuard();
   GroupGuard(const GroupGuard&) = delete;
   GroupGuard& operator=(const GroupGuard&) = delete;
 
+  bool is_watching() const { return process_ > 0; }
+
+  // Makes the calling process, a child of the guard's owner, the leader of the group that is guarded. It does that
+  // itself before it becomes another program: a group that its parent named later would outlive a parent that is killed
+  // between. Safe between fork and exec. REQUIRES: is_watching().
+  void LeadGroup() const;
+
  private:
-  Descriptor alive_;  // open as long as this process lives
+  Descriptor says_;  // open as long as the owner lives; closed on exec
   pid_t process_ = -1;
 };
 
