@@ -4,13 +4,12 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/net/rpc.h"
 #include "common/status/status_macros.h"
+#include "common/storage/host_file.h"
 
 namespace lockstep {
 namespace {
@@ -19,12 +18,10 @@ namespace {
 absl::StatusOr<std::string> FileNamedBy(const char* variable) {
   const char* const path = std::getenv(variable);
   if (path == nullptr || *path == 0) return std::string();
-  std::ifstream file(path, std::ios::binary);
-  std::string content{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file || content.empty()) {
-    return absl::NotFoundError(absl::StrCat("cannot read ", path, ", which the variable ", variable, " names"));
-  }
-  return content;
+  absl::StatusOr<std::string> content = ReadHostFile(path);
+  if (content.ok() && !content->empty()) return content;
+  const absl::Status cause = content.ok() ? absl::NotFoundError(absl::StrCat(path, ": it is empty")) : content.status();
+  return absl::Status(cause.code(), absl::StrCat("the file that the variable ", variable, " names: ", cause.message()));
 }
 
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Credentials(bool tls) {

@@ -100,6 +100,8 @@ TEST_CASE("etcd: with TLS a client shows its certificate, and talks to nobody wh
   CHECK_THAT(std::string(EtcdClient::Open(server.Url("tls")).status().message()), Contains("one alone is set"));
   setenv("ETCDCTL_CACERT", "/no/such/file", 1);
   CHECK(absl::IsNotFound(EtcdClient::Open(server.Url("tls")).status()));
+  setenv("ETCDCTL_CACERT", certificates.c_str(), 1);
+  CHECK_THAT(std::string(EtcdClient::Open(server.Url("tls")).status().message()), Contains("Is a directory"));
   setenv("ETCDCTL_USER", "root:secret", 1);
   CHECK_THAT(std::string(EtcdClient::Open(server.Url("tls")).status().message()), Contains("ETCDCTL_USER"));
   for (const char* name : {"ETCDCTL_USER", "ETCDCTL_CACERT", "ETCDCTL_CERT"}) unsetenv(name);

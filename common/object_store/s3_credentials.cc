@@ -1,7 +1,5 @@
 #include "common/object_store/s3_credentials.h"
 
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
@@ -12,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/status/status_macros.h"
+#include "common/storage/host_file.h"
 
 namespace lockstep {
 namespace {
@@ -130,12 +129,12 @@ absl::StatusOr<std::optional<S3Credentials>> S3CredentialsSource::FromContainer(
   }
   std::map<std::string, std::string> headers;
   if (const auto path = environment_("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"); path.has_value()) {
-    std::ifstream file(*path);
-    std::string token((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-    absl::StripAsciiWhitespace(&token);
+    const absl::StatusOr<std::string> content = ReadHostFile(*path);
+    const std::string token(absl::StripAsciiWhitespace(content.ok() ? *content : ""));
     if (token.empty()) {
       return absl::PermissionDeniedError(
-          absl::StrCat("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE is ", *path, ", which cannot be read or is empty"));
+          absl::StrCat("the file that AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE names: ",
+                       content.ok() ? absl::StrCat(*path, ": it is empty") : content.status().message()));
     }
     headers["authorization"] = token;
   } else if (const auto token = environment_("AWS_CONTAINER_AUTHORIZATION_TOKEN"); token.has_value()) {

@@ -181,6 +181,8 @@ TEST_CASE("s3 credentials: a container's endpoint is asked with its token, from 
   CHECK(machine.Get(variables)->access_key == "variable");
   variables["AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"] = FileWith("file\n");
   CHECK(machine.Get(variables)->access_key == "file");
+  variables["AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"] = "/proc";
+  CHECK_THAT(std::string(machine.Get(variables).status().message()), Contains("/proc: Is a directory"));
   for (const char* url : {"http://example.org/keys", "http://127.0.0.1@example.org/", "http://127.0.0.1.example.org/",
                           "file:///etc/passwd", "http://[::2]/"}) {
     variables["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = url;

@@ -55,9 +55,10 @@ std::vector<pid_t> WorkersOf(pid_t run) {
   std::ifstream children(absl::StrCat("/proc/", run, "/task/", run, "/children"));
   for (pid_t child = 0; children >> child;) {
     std::ifstream command(absl::StrCat("/proc/", child, "/cmdline"), std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(command), {}};
-    const std::vector<std::string> words = absl::StrSplit(text, '\0');
-    if (words.size() > 1 && words[1] == "worker") workers.push_back(child);
+    std::string program, role;  // empty where the child went away meanwhile
+    std::getline(command, program, '\0');
+    std::getline(command, role, '\0');
+    if (role == "worker") workers.push_back(child);
   }
   return workers;
 }

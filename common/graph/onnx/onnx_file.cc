@@ -4,13 +4,13 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/digest/sha256.h"
 #include "common/status/status_macros.h"
+#include "common/storage/host_file.h"
 
 namespace lockstep {
 namespace {
@@ -154,13 +154,14 @@ absl::StatusOr<OnnxFile> ReadOnnxFile(const std::string& path) {
     return absl::InvalidArgumentError(absl::StrCat(path, " has ", size, " bytes; an ONNX file has at most ",
                                                    kMaxFileBytes, ". Export it with external data"));
   }
-  std::ifstream file(path, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (bytes.size() != size) return absl::UnavailableError(absl::StrCat("cannot read ", path));
-  if (!result.model.ParseFromString(bytes) || result.model.ir_version() < 1 || !result.model.has_graph()) {
+  const absl::StatusOr<std::string> bytes = ReadHostFile(path);
+  if (!bytes.ok()) {
+    return absl::Status(bytes.status().code(), absl::StrCat("cannot read the model ", bytes.status().message()));
+  }
+  if (!result.model.ParseFromString(*bytes) || result.model.ir_version() < 1 || !result.model.has_graph()) {
     return absl::InvalidArgumentError(absl::StrCat(path, " is not an ONNX model, or was truncated"));
   }
-  result.sha256 = Sha256Hex(bytes);
+  result.sha256 = Sha256Hex(*bytes);
   return result;
 }
 
