@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs, by name, the Debian packages that Lockstep is built from and trained with. Does nothing for those that
 # are there. Usage: deploy/packages.sh [GROUP]… (build, when none is given): build, data, test, storage, package,
-# systemd, ssh, slurm, kubernetes, control_plane, launchers, monitoring, fuzz, page, wireguard. Needs root or sudo.
+# systemd, ssh, slurm, kubernetes, control_plane, launchers, monitoring, fuzz, page, wireguard, docs. Needs root or sudo.
 # Exit 64: no such group. 78: not Debian, no rights, or apt-get failed.
 set -euo pipefail
 
@@ -26,6 +26,7 @@ fuzz=(clang-14 libclang-rt-14-dev libonnx-testdata)
 monitoring=(curl prometheus python3-minimal)
 slurm=(slurmctld slurmd slurm-client munge iproute2)
 launchers=(jq procps python3-venv)
+docs=(graphviz mkdocs)
 wireguard=(iproute2 iputils-ping tcpdump wireguard-go wireguard-tools)
 
 wanted=()
@@ -44,6 +45,7 @@ for group in "${@:-build}"; do
     slurm) wanted+=("${slurm[@]}") ;;
     kubernetes) wanted+=("${kubernetes[@]}") ;;
     control_plane) wanted+=("${control_plane[@]}") ;;
+    docs) wanted+=("${docs[@]}") ;;
     fuzz) wanted+=("${fuzz[@]}") ;;
     wireguard) wanted+=("${wireguard[@]}") ;;
     *) echo "packages.sh: there is no group '$group' (see the head of the file)" >&2; exit 64 ;;
