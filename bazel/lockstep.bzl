@@ -7,10 +7,12 @@ TEST_LINKOPTS = ["-fuse-ld=lld"]
 # The warnings are false ones of g++ 12 about std::string at -O1.
 TEST_COPTS = ["-O1", "-Wno-array-bounds", "-Wno-stringop-overflow", "-Wno-restrict"]
 
+def _include(header):
+    return ["-include", header[2:].replace(":", "/") + ".h"]
+
 def _compiled_with(rule, header, srcs = [], deps = [], copts = [], **kwargs):
     if srcs and not copts:
-        flags = ["-include", header[2:].replace(":", "/") + ".h"]
-        copts = select({"//bazel:without_precompiled": [], "//conditions:default": flags})
+        copts = select({"//bazel:without_precompiled": [], "//conditions:default": _include(header)})
         deps = deps + select({"//bazel:without_precompiled": [], "//conditions:default": [header]})
     rule(srcs = srcs, copts = copts, deps = deps, **kwargs)
 
@@ -25,7 +27,15 @@ def ls_binary(name, precompiled = "//bazel:precompiled", **kwargs):
     """cc_binary, compiled as an ls_library is."""
     _compiled_with(native.cc_binary, precompiled, name = name, **kwargs)
 
-def ls_test(name, srcs, deps = [], copts = [], linkopts = [], size = "medium", **kwargs):
+def ls_test(
+        name,
+        srcs,
+        deps = [],
+        copts = [],
+        linkopts = [],
+        precompiled = "//bazel:test_precompiled",
+        size = "medium",
+        **kwargs):
     """A Catch2 test binary: sources with TEST_CASEs, main comes from //bazel:catch_main.
 
     `size` is the time after which a test counts as one that hangs: 5 minutes, of which the longest takes one where other
@@ -34,9 +44,9 @@ def ls_test(name, srcs, deps = [], copts = [], linkopts = [], size = "medium", *
     native.cc_test(
         name = name,
         srcs = srcs,
-        copts = TEST_COPTS + ["-include", "bazel/test_precompiled.h"] + copts,
+        copts = TEST_COPTS + _include(precompiled) + copts,
         linkopts = TEST_LINKOPTS + linkopts,
-        deps = deps + ["//bazel:catch_main", "//bazel:test_precompiled"],
+        deps = deps + ["//bazel:catch_main", precompiled],
         linkstatic = True,
         size = size,
         **kwargs

@@ -14,6 +14,9 @@ def _precompiled_header_impl(ctx):
     compiled = ctx.actions.declare_file(ctx.label.name + ".h.gch")
     ctx.actions.expand_template(template = ctx.file.src, output = header, substitutions = {})
 
+    merged = cc_common.merge_cc_infos(cc_infos = [dep[CcInfo] for dep in ctx.attr.deps])
+    included = depset([header] + ctx.files.includes, transitive = [merged.compilation_context.headers])
+
     # The flags of every other source: the compiler takes the header's text instead where they differ.
     flags = ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts + ctx.attr.copts + ["-x", "c++-header"]
     variables = cc_common.create_compile_variables(
@@ -22,7 +25,7 @@ def _precompiled_header_impl(ctx):
         user_compile_flags = flags,
         source_file = header.path,
         output_file = compiled.path,
-        quote_include_directories = depset(["."]),
+        quote_include_directories = depset([".", ctx.bin_dir.path]),
         use_pic = True,
     )
     ctx.actions.run(
@@ -32,22 +35,23 @@ def _precompiled_header_impl(ctx):
             action_name = "c++-compile",
             variables = variables,
         ),
-        inputs = depset([header] + ctx.files.includes, transitive = [toolchain.all_files]),
+        inputs = depset(transitive = [included, toolchain.all_files]),
         outputs = [compiled],
         use_default_shell_env = True,
         mnemonic = "PrecompiledHeader",
     )
-    context = cc_common.create_compilation_context(headers = depset([header, compiled] + ctx.files.includes))
+    context = cc_common.create_compilation_context(headers = depset([compiled], transitive = [included]))
     return [CcInfo(compilation_context = context)]
 
-# The header NAME.h is a copy of `src`, which may include the headers `includes`. Sources that depend on it compile with
-# `copts` and `-include PACKAGE/NAME.h`.
+# The header NAME.h is a copy of `src`, which may include the headers `includes` and those of `deps`. Sources that depend
+# on it compile with `copts` and `-include PACKAGE/NAME.h`; what `deps` needs cannot be among them.
 precompiled_header = rule(
     implementation = _precompiled_header_impl,
     attrs = {
         "src": attr.label(allow_single_file = [".h"], mandatory = True),
         "copts": attr.string_list(),
         "includes": attr.label_list(allow_files = [".h"]),
+        "deps": attr.label_list(providers = [CcInfo]),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
     },
     fragments = ["cpp"],
