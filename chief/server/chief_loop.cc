@@ -7,12 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
-#include "chief/events/markdown.h"
-#include "chief/logs/chief_logs.h"
-#include "chief/stats/history_lines.h"
+#include "chief/events/graph_event.h"
+#include "chief/events/image_event.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/graph/state_layout.h"
 #include "common/liveness/activity.h"
@@ -26,8 +22,6 @@ namespace {
 
 constexpr size_t kQueuedInputs = 1 << 18;
 constexpr size_t kQueuedStorageWork = 4096;
-constexpr char kSampleTag[] = "samples/text";
-constexpr size_t kMostSampleBytes = 16 << 10;
 
 Progress::Options ProgressOptions(const ChiefLoop::Options& options) {
   const JobSetup& setup = *options.setup;
@@ -47,6 +41,26 @@ Progress::Options ProgressOptions(const ChiefLoop::Options& options) {
   return progress;
 }
 
+JobRecords::Options RecordOptions(const ChiefLoop::Options& options, const std::string& checkpoint) {
+  JobRecords::Options records;
+  records.job = options.config.policy.job;
+  records.lineage = options.config.policy.lineage;
+  records.term = options.config.recovered.term;
+  records.step = static_cast<int64_t>(options.config.recovered.checkpoint.step);
+  records.checkpoint = checkpoint;
+  records.end_step = static_cast<int64_t>(options.config.policy.training.end_step);
+  records.schedule = options.setup->metagraph.update.schedule;
+  records.global_batch = options.setup->job.train().global_batch_size();
+  if (auto before = options.store->ReadStats(); before.ok()) records.before = *std::move(before);
+  return records;
+}
+
+// For TensorBoard, beside what training tells it.
+std::string MetagraphEvents(const JobSetup& setup) {
+  return absl::StrCat(GraphRecords(absl::Now(), setup.metagraph, setup.fingerprint, setup.account),
+                      ImagesRecord(absl::Now(), setup.facts.images));
+}
+
 }  // namespace
 
 ChiefLoop::ChiefLoop(Options options)
@@ -55,40 +69,20 @@ ChiefLoop::ChiefLoop(Options options)
       core_(options_.config),
       inputs_(kQueuedInputs),
       progress_(ProgressOptions(options_)),
-      stats_(options_.config.policy.job, options_.config.policy.lineage,
-             static_cast<int64_t>(options_.config.recovered.term)),
-      series_(options_.setup->metagraph.update.schedule, options_.setup->job.train().global_batch_size()),
-      event_backlog_("records for TensorBoard",
-                     [this](const std::string& records) { return options_.store->AppendEvents(records); }),
-      history_backlog_("lines of the job's history",
-                       [this](const std::string& lines) { return options_.store->AppendLines(kHistoryFolder, lines); }),
-      timeline_(static_cast<int64_t>(options_.config.recovered.term)),
-      timeline_backlog_(
-          "lines of the job's timeline",
-          [this](const std::string& lines) { return options_.store->AppendLines(kTimelineFolder, lines); }),
-      log_backlog_("lines of the chief's log",
-                   [this](const std::string& lines) { return options_.store->AppendLines(kChiefLogFolder, lines); }),
       last_checkpoint_(options_.store->DescribeCheckpoint(options_.config.recovered.checkpoint.step)),
+      records_(Now(), RecordOptions(options_, last_checkpoint_)),
+      writer_(options_.store, options_.log, [this] { return MetagraphEvents(*options_.setup); }),
       storage_(kStorageThread, kQueuedStorageWork) {
   agreed_step_ = options_.config.recovered.checkpoint.step;
   progress_.StartAt(agreed_step_);
-  Goodput goodput;
-  if (const auto before = options_.store->ReadStats(); before.ok()) {
-    stats_.Continue(*before);
-    goodput = before->job().goodput();
-    goodput.set_no_chief(goodput.no_chief() + SecondsWithoutChief(before->job(), absl::ToUnixMillis(absl::Now())));
-  }
-  goodput_.StartFrom(clock_.Now(), goodput);
-  timeline_.ChiefStarted(absl::Now(), static_cast<int64_t>(options_.config.recovered.checkpoint.step),
-                         last_checkpoint_);
-  history_.StartFrom(clock_.Now(), stats_.Snapshot(clock_.Now()));
   hooks_ = MakeHooks();
-  stats_.SetEndStep(static_cast<int64_t>(options_.config.policy.training.end_step));
   if (!options_.record_path.empty()) {
     record_.open(options_.record_path, std::ios::binary | std::ios::app);
     record_ << RecordConfig(options_.config) << std::flush;
   }
 }
+
+JobRecords::Instant ChiefLoop::Now() const { return {clock_.Now(), absl::Now()}; }
 
 bool ChiefLoop::Post(Event event, bool wait) {
   if (std::holds_alternative<StopRequested>(event)) stop_posted_ = true;
@@ -118,13 +112,10 @@ int ChiefLoop::Run(std::function<absl::Status()> keep_addresses) {
   const bool done = exit_->code == kExitDone;
   const EvaluationBoard& board = progress_.board();
   const bool at_end = core_.View().published_step >= options_.config.policy.training.end_step || board.ended_early();
-  stats_.SetHooks(
-      hooks_->marks());  // without the end: a chief that is killed before it is recorded leaves it to the next
-  stats_.Ended(exit_->code, exit_->reason, /*completed=*/done && (at_end || !IsStopped()));
-  timeline_.ChiefEnded(absl::Now(), exit_->code, exit_->reason);
-  timeline_backlog_.Write(timeline_.Take());
-  const absl::Status written = options_.store->WriteStats(EncodeStats(clock_.Now()));
-  if (!written.ok() && !IsFenced(written)) LS_LOG(warn, "worker statistics: ", written.message());
+  // Without the end: a chief that is killed before it is recorded leaves it to the next.
+  records_.SetHooks(hooks_->marks());
+  records_.Ended(Now(), *exit_, /*completed=*/done && (at_end || !IsStopped()));
+  writer_.WriteEnd(records_.EncodedStats(Now(), core_.View()), records_.TakeTimeline());
   if (done || exit_->code == kExitPreempted) {
     progress_.Close(last_checkpoint_, {best.path, best.step, best.value}, done);
   }
@@ -136,7 +127,7 @@ void ChiefLoop::LookAtStorage(absl::Time now) {
   const std::string news = storage_watch_.Look(now, liveness::StandsAt(kStorageThread, StorageWatch::kSilent));
   if (news.empty()) return;
   LS_LOG(warn, news);
-  timeline_.Warned(absl::Now(), news);
+  records_.Warned(Now(), news);
 }
 
 void ChiefLoop::TakeTurn() {
@@ -179,7 +170,7 @@ void ChiefLoop::Step(const Event& event) {
   last_events_.Keep(now, event, actions);
   if (record_.is_open()) record_ << RecordStep(now, event, actions) << std::flush;
   TellPosition();
-  See(now, actions);
+  records_.Saw({now, absl::Now()}, actions, Present());
   for (const Action& action : actions) {
     const NowDoing performing("the action ", std::visit(name, action));
     std::visit([this](const auto& alternative) { Perform(alternative); }, action);
@@ -203,43 +194,23 @@ void ChiefLoop::TellPosition() {
 void ChiefLoop::Post(Question question) { inputs_.Push(std::move(question)); }
 
 void ChiefLoop::Perform(const StepsAgreed& action) {
-  const Generation& generation = core_.generation();
-  // An adopted generation was counted by the chief that formed it.
-  if (generation_ != generation && generation.term == options_.config.recovered.term) stats_.GenerationFormed();
-  generation_ = generation;
   progress_.SetWorkers(core_.member_count());
   agreed_step_ = action.step;
   TellPosition();
   progress_.On(clock_.Now(), action);
-  stats_.Agreed(static_cast<int64_t>(action.step));
-  for (const StepRecord& record : action.records) {
-    const auto step = static_cast<int64_t>(record.step);
-    if (step <= told_step_) series_.WentBack();
-    told_step_ = step;
-    events_.Trained(absl::Now(), told_step_, series_.OfStep(told_step_, record.loss));
-  }
-  if (!action.records.empty()) TellSeries(/*at_end=*/false);
+  records_.Agreed(Now(), action, core_.generation(), core_.member_count());
   ShowHooks(clock_.Now(), action);
 }
 
 void ChiefLoop::Perform(const EvaluationDone& action) {
   progress_.On(action);
-  Scalars values;
-  for (const NamedValue& value : progress_.board().metrics()) {
-    values.emplace_back(absl::StrCat("evaluation/", value.name), value.value);
-  }
-  events_.Measured(absl::Now(), static_cast<int64_t>(action.step), values);
-  const auto format = [](std::string* out, const std::pair<std::string, double>& value) {
-    absl::StrAppend(out, absl::StripPrefix(value.first, "evaluation/"), " ", absl::StrFormat("%.6g", value.second));
-  };
-  timeline_.Evaluated(absl::Now(), static_cast<int64_t>(action.step), absl::StrJoin(values, ", ", format));
+  records_.Evaluated(Now(), static_cast<int64_t>(action.step), progress_.board().metrics());
   hooks_->Evaluated(static_cast<int64_t>(action.step));
 }
 
 void ChiefLoop::Perform(const SampleTold& action) {
   progress_.On(action);
-  events_.Noted(absl::Now(), static_cast<int64_t>(action.step), kSampleTag,
-                MarkdownBlock(action.text, kMostSampleBytes));
+  records_.Sampled(Now(), static_cast<int64_t>(action.step), action.text);
   storage_.Post([this, action] {
     const absl::Status status = options_.store->WriteSample(static_cast<int64_t>(action.step), action.text);
     if (!status.ok() && !IsFenced(status)) LS_LOG(warn, "sample of step ", action.step, ": ", status.message());
@@ -270,51 +241,6 @@ void ChiefLoop::Perform(const Exit& action) {
     });
   }
   if (action.code != kExitDone && action.code != kExitPreempted) ReportFailure(absl::UnknownError(action.reason));
-}
-
-proto::StatusReply ChiefLoop::Describe() {
-  const absl::Time now = clock_.Now();
-  const CoordinatorView view = core_.View();
-  const JobPolicy& policy = options_.config.policy;
-  proto::StatusReply reply;
-  reply.set_job(policy.job);
-  reply.set_term(options_.config.recovered.term);
-  reply.set_lineage(view.lineage);
-  reply.set_phase(PhaseName(view.phase));
-  reply.mutable_generation()->set_term(view.generation.term);
-  reply.mutable_generation()->set_counter(view.generation.counter);
-  reply.set_step(view.agreed_step);
-  reply.set_end_step(policy.training.end_step);
-  reply.set_published_step(view.published_step);
-  reply.set_failures(view.failures);
-  reply.set_failures_allowed(policy.max_failures);
-  reply.set_preemptions(view.preemptions);
-  reply.set_losses(view.losses);
-  reply.set_waiting_for(view.waiting_for);
-  reply.set_loss(progress_.loss());
-  reply.set_samples_per_second(progress_.samples_per_second(now));
-  reply.set_eta_seconds(progress_.eta_seconds(now));
-  stats_.SetSaves(static_cast<int64_t>(view.saves_failed), static_cast<int64_t>(view.saves_skipped));
-  reply.set_saves_failed(static_cast<uint64_t>(stats_.job().saves_failed()));
-  reply.set_saves_skipped(static_cast<uint64_t>(stats_.job().saves_skipped()));
-  reply.set_storage_trouble(storage_watch_.stands().empty()
-                                ? view.storage_trouble
-                                : absl::StrCat("it does not answer: ", storage_watch_.stands()));
-  reply.set_goodput(GoodputShare(goodput_.Totals(now)));
-  DescribeWorkers(now, view, reply);
-  for (const std::string& target : view.drained) reply.add_drained(target);
-  DescribeRepairs(reply);
-  const EvaluationBoard& board = progress_.board();
-  reply.set_evaluation_step(board.step());
-  reply.set_metric(board.metric());
-  reply.set_best_step(board.best_step());
-  reply.set_best_value(board.best_value());
-  for (const NamedValue& value : board.metrics()) {
-    proto::NamedValue& named = *reply.add_evaluation();
-    named.set_name(value.name);
-    named.set_value(value.value);
-  }
-  return reply;
 }
 
 }  // namespace lockstep::chief

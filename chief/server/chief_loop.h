@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <deque>
 #include <fstream>
 #include <functional>
 #include <future>
@@ -21,24 +20,19 @@
 
 #include "chief/core/coordinator.h"
 #include "chief/core/policy.h"
-#include "chief/events/event_log.h"
-#include "chief/events/training_series.h"
 #include "chief/hooks/hook_desk.h"
 #include "chief/hooks/trace_keeper.h"
 #include "chief/logs/log_keeper.h"
-#include "chief/server/backlog.h"
 #include "chief/server/burst.h"
+#include "chief/server/job_records.h"
 #include "chief/server/job_setup.h"
 #include "chief/server/job_store.h"
 #include "chief/server/last_events.h"
 #include "chief/server/progress.h"
+#include "chief/server/record_writer.h"
 #include "chief/server/session_registry.h"
 #include "chief/server/storage_watch.h"
 #include "chief/server/tick_gate.h"
-#include "chief/stats/stats_history.h"
-#include "chief/stats/stats_tracker.h"
-#include "chief/timeline/goodput_clock.h"
-#include "chief/timeline/timeline_recorder.h"
 #include "chief/watch/present_job.h"
 #include "common/clock/clock.h"
 #include "common/sync/queue.h"
@@ -99,12 +93,6 @@ class ChiefLoop {
   using Input = std::variant<Event, Question>;
   using DrainAnswer = std::promise<absl::StatusOr<std::vector<std::string>>>;
 
-  // The counters of a worker's last report.
-  struct ReportedStats {
-    absl::Time when;
-    std::map<std::string, double> values;
-  };
-
   void Post(Question question);
   // What `answer` gives on the loop's thread. Codes as Ask.
   template <typename Answer>
@@ -112,8 +100,11 @@ class ChiefLoop {
   // Waits for an input or a deadline, and handles it.
   void TakeTurn();
   void Step(const Event& event);
-  // What the core decided, for the timeline and for where time goes.
-  void See(absl::Time now, const std::vector<Action>& actions);
+  JobRecords::Instant Now() const;
+  // The records know which hooks fired. From the end on they are told so by name: FinishHooks fires more.
+  void ShowMarks();
+  // What the core is after a decision, for the timeline.
+  TimelineRecorder::Present Present();
   // Lines of the log say from now on where the job stands.
   void TellPosition();
   void Perform(const Send& action);
@@ -147,8 +138,6 @@ class ChiefLoop {
   HookFacts FactsForHooks();
   // Keeps a trace that is whole with this piece.
   void KeepTrace(const ObservationTold& told, const TracePiece& piece);
-  // Tells TensorBoard what workers looked at, up to a step that was told.
-  void TellObservations();
   // What fired, and with which checkpoint the job ended by itself.
   HookMarks MarksAtEnd();
   // Whether the job was asked to stop, or a hook stopped it, before it was done.
@@ -167,20 +156,9 @@ class ChiefLoop {
   // What a chief that is killed in a moment should have told.
   void WriteSoon(absl::Time now) { next_stats_ = std::min(next_stats_, now + kNewsWithin); }
   void LookAtStorage(absl::Time now);
-  // Tells what is due behind the loss of the newest step, or `at_end`.
-  void TellSeries(bool at_end);
-  // On the storage's thread: stores the events of the metagraph, once.
-  absl::Status StoreMetagraphEvents();
-  // What the statistics' file would hold now, and its bytes.
-  WorkerStatsFile StatsNow(absl::Time now);
-  std::string EncodeStats(absl::Time now) { return EncodeWorkerStats(StatsNow(now)); }
   // For the manifest of a save.
   std::vector<ManifestMember> MembersOf(const StoreManifest& action);
-  // Lines for the job's history when an interval has ended, or `at_end`; else nothing.
-  std::string TakeHistory(absl::Time now, bool at_end);
-  // On the storage's thread: writes what this process said.
-  void WriteLog();
-  // Waits for the storage's thread and writes the last events and lines of the history.
+  // Waits for the storage's thread and writes the last of the records.
   void FinishStorage();
   // The best checkpoint of a job that is done. Makes it one that failed (74) when the storage does.
   FoundBest FindResult();
@@ -198,32 +176,19 @@ class ChiefLoop {
   TickGate ticks_;
   Burst burst_;
   Progress progress_;
-  StatsTracker stats_;
-  StatsHistory history_;
-  EventLog events_;
-  TrainingSeries series_;
+  std::string last_checkpoint_;
+  JobRecords records_;
+  RecordWriter writer_;  // of the storage's thread, and of Run after its end
   std::unique_ptr<HookDesk> hooks_;
-  std::deque<ObservationTold> observations_;  // of steps that are not told yet
   TraceKeeper traces_;
-  int64_t told_step_ = 0;  // the newest whose loss this chief told of; 0: none
-  Backlog event_backlog_;  // the backlogs are of the storage's thread, and of Run after its end
-  Backlog history_backlog_;
-  TimelineRecorder timeline_;
-  Backlog timeline_backlog_;
-  GoodputClock goodput_;
-  Backlog log_backlog_;
-  bool stats_failed_ = false;  // this and the next: owned by the storage's thread
-  bool metagraph_events_stored_ = false;
+  bool stats_failed_ = false;  // of the storage's thread
   std::function<absl::Status()> keep_addresses_;
   absl::Time next_stats_ = absl::InfinitePast();
   StorageWatch storage_watch_;
   std::atomic<bool> stats_are_written_{false};
-  std::map<std::string, ReportedStats> worker_stats_;  // by worker
-  Generation generation_;                              // of the last steps that were agreed
   uint64_t agreed_step_ = 0;
   std::pair<Generation, uint64_t> log_position_;  // as the log was told
   std::map<SnapshotId, CommitInfo> commits_;
-  std::string last_checkpoint_;
   LastEvents last_events_;
   std::ofstream record_;
   std::optional<Exit> exit_;

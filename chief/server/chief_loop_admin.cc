@@ -38,7 +38,8 @@ absl::StatusOr<PresentJob> ChiefLoop::AskPresent() {
   return AskFor<PresentJob>([this] {
     PresentJob present;
     present.status = Describe();
-    present.stats = StatsNow(clock_.Now());
+    ShowMarks();
+    present.stats = records_.Stats(Now(), core_.View());
     present.live = true;
     present.global_batch = options_.setup->job.train().global_batch_size();
     present.epoch_samples = options_.setup->facts.train_samples;

@@ -1,13 +1,11 @@
 // What the loop does for the hooks of a job: shows them what happens, and serves what they ask for.
 #include <cmath>
-#include <deque>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "chief/events/tensor_events.h"
 #include "chief/server/chief_loop.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/log/log.h"
@@ -16,9 +14,7 @@
 namespace lockstep::chief {
 namespace {
 
-// What workers tell of a state that was not told yet.
-constexpr size_t kMostObservations = 256;
-constexpr size_t kMostObservationBytes = 1 << 20;  // of each
+constexpr size_t kMostObservationBytes = 1 << 20;
 constexpr absl::Duration kLookEvery = absl::Milliseconds(20);
 constexpr absl::Duration kLinesEvery = absl::Seconds(2);
 
@@ -28,7 +24,7 @@ std::unique_ptr<HookDesk> ChiefLoop::MakeHooks() {
   HookDesk::Options desk;
   desk.job = options_.setup->job;
   desk.epoch_samples = options_.setup->facts.train_samples;
-  desk.marks = stats_.job().hooks();
+  desk.marks = records_.stats().job().hooks();
   desk.facts = [this] { return FactsForHooks(); };
   desk.keep_output = [store = options_.store](const std::string& name, const std::string& text) {
     const absl::Status kept = store->WriteHookOutput(name, text);
@@ -57,7 +53,6 @@ void ChiefLoop::ShowHooks(absl::Time now, const StepsAgreed& action) {
     if (record.skipped || !std::isfinite(record.loss)) hooks_->NotFinite(static_cast<int64_t>(record.step));
   }
   hooks_->Agreed(now, static_cast<int64_t>(action.step));
-  TellObservations();
 }
 
 void ChiefLoop::ServeHooks(absl::Time now) {
@@ -74,7 +69,7 @@ HookFacts ChiefLoop::FactsForHooks() {
   facts.job = options_.config.policy.job;
   facts.directory = options_.store->Describe("");
   facts.agreed_step = static_cast<int64_t>(view.agreed_step);
-  if (told_step_ > 0) facts.loss = progress_.loss();
+  if (records_.told_step() > 0) facts.loss = progress_.loss();
   const EvaluationBoard& board = progress_.board();
   facts.evaluation_step = static_cast<int64_t>(board.step());
   for (const NamedValue& value : board.metrics()) facts.evaluation.emplace_back(value.name, value.value);
@@ -100,9 +95,8 @@ bool ChiefLoop::IsStopped() {
 }
 
 void ChiefLoop::KeepEnd() {
-  stats_.SetHooks(MarksAtEnd());
-  const absl::Status written = options_.store->WriteStats(EncodeStats(clock_.Now()));
-  if (!written.ok() && !IsFenced(written)) LS_LOG(warn, "worker statistics: ", written.message());
+  records_.SetHooks(MarksAtEnd());
+  writer_.WriteEnd(records_.EncodedStats(Now(), core_.View()), records_.TakeTimeline());
 }
 
 void ChiefLoop::FinishHooks() {
@@ -120,7 +114,7 @@ void ChiefLoop::FinishHooks() {
       if (auto* question = std::get_if<Question>(&*input)) (*question)();
     }
     if (clock_.Now() < next_lines) continue;
-    WriteLog();
+    writer_.WriteLog();
     next_lines = clock_.Now() + kLinesEvery;
   }
   hooks_->TellDropped();
@@ -132,12 +126,10 @@ void ChiefLoop::Perform(const ObservationTold& action) {
            " bytes of statistics are too many; name fewer tensors");
     return;
   }
-  if (Observed observed; observed.ParseFromString(action.content) && observed.has_trace()) {
-    return KeepTrace(action, observed.trace());
-  }
-  if (observations_.size() >= kMostObservations) observations_.pop_front();
-  observations_.push_back(action);
-  TellObservations();
+  Observed observed;
+  if (!observed.ParseFromString(action.content)) return;
+  if (observed.has_trace()) return KeepTrace(action, observed.trace());
+  records_.Observed(Now(), action.hook, static_cast<int64_t>(action.step), observed);
 }
 
 void ChiefLoop::KeepTrace(const ObservationTold& told, const TracePiece& piece) {
@@ -152,29 +144,6 @@ void ChiefLoop::KeepTrace(const ObservationTold& told, const TracePiece& piece) 
       LS_LOG(warn, begin, " could not be kept: ", kept.message());
     }
   });
-}
-
-void ChiefLoop::TellObservations() {
-  const auto is_early = [this](const ObservationTold& told) { return static_cast<int64_t>(told.step) > told_step_; };
-  std::deque<ObservationTold> early;
-  for (ObservationTold& told : observations_) {
-    if (is_early(told)) {
-      early.push_back(std::move(told));
-      continue;
-    }
-    Observed observed;
-    if (!observed.ParseFromString(told.content)) continue;
-    const StateFacts& facts = observed.state();
-    const auto step = static_cast<int64_t>(told.step);
-    if (const Scalars values = StatisticsOf(facts); !values.empty()) events_.Measured(absl::Now(), step, values);
-    if (const Histograms histograms = HistogramsOf(facts); !histograms.empty()) {
-      events_.Counted(absl::Now(), step, histograms);
-    }
-    if (!observed.note().empty()) LS_LOG(warn, "hook ", told.hook, " of step ", step, ": ", observed.note());
-    for (const std::string& line : StatisticsLines(facts))
-      LS_LOG(info, "hook ", told.hook, " of step ", step, ": ", line);
-  }
-  observations_ = std::move(early);
 }
 
 }  // namespace lockstep::chief

@@ -74,8 +74,9 @@ void ChiefLoop::Perform(const StoreManifest& action) {
   info.evaluations = action.ledger;
   info.keep_step = BestOf(action.ledger);
   info.numerics_relaxed = options_.setup->job.numerics().mode() == job::Numerics::MODE_RELAXED;
-  stats_.SetTrained(action.trained_for);
-  info.worker_stats_json = EncodeStats(clock_.Now());
+  records_.Trained(action.trained_for);
+  ShowMarks();
+  info.worker_stats_json = records_.EncodedStats(Now(), core_.View());
   commits_[action.snapshot] = std::move(info);
   storage_.Post([this, action] {
     const absl::StatusOr<std::string> digest = options_.store->FinishShards(action.snapshot);
@@ -106,8 +107,8 @@ void ChiefLoop::Perform(const PublishCommit& action) {
   LS_CHECK(found != commits_.end(), "a manifest is stored before it is published");
   CommitInfo info = std::move(found->second);
   commits_.erase(found);
-  storage_.Post([this, snapshot = action.snapshot, info = std::move(info), events = events_.Take()] {
-    event_backlog_.Write(events);  // who goes on from this checkpoint finds what was told of the steps before it
+  storage_.Post([this, snapshot = action.snapshot, info = std::move(info), events = records_.TakeEvents()] {
+    writer_.WriteEvents(events);  // who goes on from this checkpoint finds what was told of the steps before it
     OnPublished(snapshot, options_.store->Publish(snapshot, info), /*amended=*/false);
   });
 }
@@ -138,23 +139,13 @@ void ChiefLoop::Perform(const RecordRepair& action) {
 
 void ChiefLoop::OnRepaired(const RepairRecorded& repair, const std::string& path) {
   last_checkpoint_ = path;
-  stats_.CommittedIs(static_cast<int64_t>(repair.checkpoint.step));
+  records_.CommittedIs(static_cast<int64_t>(repair.checkpoint.step));
   Step(repair);
 }
 
 void ChiefLoop::Perform(const WentBack& action) {
   progress_.On(action);
-  observations_.clear();  // of states that were given up
-  RepairStats repair;
-  repair.set_at_ms(absl::ToUnixMillis(absl::Now()));
-  repair.set_found_at(static_cast<int64_t>(action.found_at));
-  repair.set_back_to(static_cast<int64_t>(action.step));
-  repair.set_from_copy(action.from_copy);
-  for (const std::string& name : action.names) repair.add_workers(name);
-  for (const std::string& host : action.hosts) repair.add_hosts(host);
-  stats_.WentBack(action.lineage, repair);
-  series_.Changed(absl::StrCat("back to step ", action.step, ", replicas differed at step ", action.found_at, ": ",
-                               absl::StrJoin(action.names, ", ")));
+  records_.WentBack(Now(), action);
 }
 
 int64_t ChiefLoop::BestOf(const EvaluationLedger& ledger) const {
@@ -172,9 +163,7 @@ void ChiefLoop::OnPublished(const SnapshotId& snapshot, const absl::StatusOr<Pub
     last_checkpoint_ = options_.store->Describe(path);
     if (!amended) {
       progress_.SavePublished(clock_.Now(), snapshot);
-      stats_.Committed(static_cast<int64_t>(snapshot.step));
-      events_.Published(absl::Now(), static_cast<int64_t>(snapshot.step), path);
-      timeline_.Saved(absl::Now(), static_cast<int64_t>(snapshot.step), path);
+      records_.Published(Now(), static_cast<int64_t>(snapshot.step), path);
     }
     Step(lockstep::chief::Published{snapshot});
     if (!amended) hooks_->Published(static_cast<int64_t>(snapshot.step));

@@ -121,7 +121,7 @@ links() {
 # The wall clock jumps: it may be shown and stored, never waited by.
 wall_clock() {
   grep -nE 'absl::Now\(\)|system_clock::now' "${sources[@]}" |
-    grep -vE '^(common/(log|clock)/|common/object_store/s3_object_store\.cc|tests/|chief/server/(job_store|chief_loop|chief_loop_hooks|chief_loop_saves|chief_loop_stats)\.cc|chief/watch/page_api\.cc|deploy/cli/(chief_place|drain|job_state|logs|status)\.cc)' |
+    grep -vE '^(common/(log|clock)/|common/object_store/s3_object_store\.cc|tests/|chief/server/(job_store|chief_loop|chief_loop_records|chief_loop_hooks)\.cc|chief/watch/page_api\.cc|deploy/cli/(chief_place|drain|job_state|logs|status)\.cc)' |
     grep -vE '_test\.cc:|(set_deadline|Shutdown|WaitForConnected)\(' || true
 }
 
