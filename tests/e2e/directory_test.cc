@@ -85,7 +85,8 @@ TEST_CASE("directory: the best checkpoint that is lost between runs is not named
 
 TEST_CASE("directory: a chief that cannot read the best checkpoint at the end fails, and status says so", "[e2e]") {
   const std::string directory = TempPath("unreadbest");
-  const Words sets = WithEvaluation("100000steps");
+  Words sets = WithEvaluation("100000steps");
+  sets.push_back("checkpoint.when_busy=wait");  // the save of step 20 is not left out
   Watched chief("unreadbest.chief", {"chief", kJob, "--dir", directory, "--expected-workers", "1"}, sets);
   chief.WaitFor("listening on");
   Watched worker("unreadbest.worker",
