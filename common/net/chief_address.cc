@@ -34,7 +34,8 @@ absl::StatusOr<std::string> ReadChiefAddress(const Storage& storage, absl::strin
   LS_RETURN_IF_ERROR(file->ReadAt(0, absl::MakeSpan(content.data(), content.size())));
   LS_ASSIGN_OR_RETURN(const std::string text, ReadSealedText(content, shown));
   const std::vector<std::string> lines = absl::StrSplit(absl::StripTrailingAsciiWhitespace(text), '\n');
-  absl::string_view lock = lines.size() > 1 ? lines[1] : "";
+  absl::string_view lock;
+  if (lines.size() > 1) lock = lines[1];  // a choice between it and "" would be a copy, gone behind this line
   uint64_t written_beside = 0;
   const bool bound = absl::ConsumePrefix(&lock, kLockWord) && absl::SimpleAtoi(lock, &written_beside);
   if (lines.size() > 2 || (lines.size() == 2 && !bound)) {
