@@ -89,7 +89,7 @@ checkpoint: {every: 10steps, keep_latest: 2, keep_best: true}
     options_.directory = dir();
     options_.inspect_data = [](const JobSpec&, const Graph*, Findings&) { return std::make_unique<SmallData>(); };
   }
-  ~Job() { fs::remove_all(root_); }
+  virtual ~Job() { fs::remove_all(root_); }
 
   void Set(const std::string& setting) { options_.overrides.push_back(setting); }
   void Listen(const std::string& address) { options_.listen = address; }
