@@ -38,8 +38,8 @@ def ls_test(
         **kwargs):
     """A Catch2 test binary: sources with TEST_CASEs, main comes from //bazel:catch_main.
 
-    `size` is the time after which a test counts as one that hangs: 5 minutes, of which the longest takes one where other
-    work shares the machine.
+    `precompiled` is the header that is read already, made with the same flags. `size` is the time after which a test
+    counts as one that hangs: 5 minutes, of which the longest takes one where other work shares the machine.
     """
     native.cc_test(
         name = name,

@@ -101,9 +101,10 @@ class ChiefLoop {
   void TakeTurn();
   void Step(const Event& event);
   JobRecords::Instant Now() const;
-  // The records know which hooks fired. From the end on they are told so by name: FinishHooks fires more.
+  // Tells the records which hooks fired. Nothing once the job ends: whoever ends it does so, at two instants (Run,
+  // KeepEnd).
   void ShowMarks();
-  // What the core is after a decision, for the timeline.
+  // How the core is after a decision, for the timeline.
   TimelineRecorder::Present Present();
   // Lines of the log say from now on where the job stands.
   void TellPosition();
