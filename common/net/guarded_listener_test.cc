@@ -88,13 +88,17 @@ class Door {
     options.most_guests = most_guests;
     options.refused = [this](const std::string& peer, absl::string_view why) {
       MutexLock lock(&mutex_);
-      CHECK(absl::StartsWith(peer, "127.0.0.1:"));
+      peers_are_named_ = peers_are_named_ && absl::StartsWith(peer, "127.0.0.1:");
       ++refused_[std::string(why)];
       changed_.SignalAll();
     };
     listener_ = GuardedListener::Listen({.host = "127.0.0.1", .port = 0}, std::move(options)).value();
   }
-  ~Door() { listener_.reset(); }
+  ~Door() {
+    listener_.reset();
+    MutexLock lock(&mutex_);
+    CHECK(peers_are_named_);
+  }
   void Start() {
     listener_->Start([this](int, Descriptor connection) {
       MutexLock lock(&mutex_);
@@ -133,6 +137,7 @@ class Door {
   Mutex mutex_;
   CondVar changed_;
   std::map<std::string, int> refused_ GUARDED_BY(mutex_);
+  bool peers_are_named_ GUARDED_BY(mutex_) = true;
   std::vector<Descriptor> admitted_ GUARDED_BY(mutex_);
   std::unique_ptr<GuardedListener> listener_;
 };
