@@ -58,7 +58,7 @@ vendor_headers() {
   only_in 'spdlog/|fmt/' common/log/
   only_in 'yaml-cpp/' common/job/
   only_in 'CLI/' deploy/cli/ tests/
-  only_in 'nlohmann/' common/ chief/ deploy/cli/ tests/ worker/device/cuda/fake_cudnn worker/profile/
+  only_in 'nlohmann/' common/ chief/ deploy/cli/ tests/ worker/device/cuda/fake_cudnn worker/profile/ worker/notice/clouds
   only_in 'isa-l|isal|crc.h' common/digest/
   only_in 'openssl/' common/digest/ common/net/ worker/collectives/sockets/
   only_in 'curl/|tinyxml2' common/object_store/

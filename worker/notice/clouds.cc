@@ -1,11 +1,9 @@
 #include "worker/notice/clouds.h"
 
-#include <google/protobuf/struct.pb.h>
-#include <google/protobuf/util/json_util.h>
-
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -18,9 +16,6 @@
 namespace lockstep::worker {
 namespace {
 
-using google::protobuf::Struct;
-using google::protobuf::Value;
-
 constexpr char kTokenLife[] = "21600";  // seconds
 constexpr size_t kMaxToken = 4096;
 constexpr absl::Duration kGcpNotice = absl::Seconds(30);
@@ -32,17 +27,24 @@ absl::Status Unexpected(absl::string_view what, const HttpReply& reply) {
       absl::StrCat(what, " was answered with status ", reply.status, " '", Shown(reply.body), "'"));
 }
 
-absl::StatusOr<Struct> ParseJson(absl::string_view json) {
-  Struct parsed;
-  const auto status = google::protobuf::util::JsonStringToMessage(std::string(json), &parsed);
-  if (!status.ok()) return absl::DataLossError(absl::StrCat("no JSON was answered: '", Shown(json), "'"));
+// An object.
+absl::StatusOr<nlohmann::json> ParseJson(absl::string_view json) {
+  nlohmann::json parsed = nlohmann::json::parse(json.begin(), json.end(), nullptr, /*allow_exceptions=*/false);
+  if (!parsed.is_object()) return absl::DataLossError(absl::StrCat("no JSON was answered: '", Shown(json), "'"));
   return parsed;
 }
 
+// A field; null when it is missing, or this is no object.
+const nlohmann::json& Field(const nlohmann::json& object, const char* name) {
+  static const nlohmann::json kNull;
+  const auto field = object.is_object() ? object.find(name) : object.end();
+  return field == object.end() ? kNull : *field;
+}
+
 // The text of a field; empty when it is missing or no text.
-std::string Text(const Struct& object, const std::string& name) {
-  const auto field = object.fields().find(name);
-  return field == object.fields().end() ? "" : field->second.string_value();
+std::string Text(const nlohmann::json& object, const char* name) {
+  const nlohmann::json& field = Field(object, name);
+  return field.is_string() ? field.get<std::string>() : "";
 }
 
 // The server's clock: a machine's own may be wrong.
@@ -179,12 +181,11 @@ bool EndsMachine(absl::string_view type) {
   return type == "Preempt" || type == "Terminate" || type == "Reboot" || type == "Redeploy";
 }
 
-bool Concerns(const Struct& event, const std::string& machine) {
-  const auto field = event.fields().find("Resources");
-  if (field == event.fields().end()) return false;
-  const auto& names = field->second.list_value().values();
-  return std::any_of(names.begin(), names.end(),
-                     [&](const Value& name) { return absl::EqualsIgnoreCase(name.string_value(), machine); });
+bool Concerns(const nlohmann::json& event, const std::string& machine) {
+  const nlohmann::json& names = Field(event, "Resources");
+  return names.is_array() && std::any_of(names.begin(), names.end(), [&](const nlohmann::json& name) {
+           return name.is_string() && absl::EqualsIgnoreCase(name.get_ref<const std::string&>(), machine);
+         });
 }
 
 }  // namespace
@@ -231,7 +232,7 @@ std::unique_ptr<NoticeSource> MakeCloudSource(Cloud cloud, const HttpEndpoint& e
 }
 
 absl::StatusOr<Notice> ReadAwsAction(absl::string_view json, absl::Time now) {
-  LS_ASSIGN_OR_RETURN(const Struct parsed, ParseJson(json));
+  LS_ASSIGN_OR_RETURN(const nlohmann::json parsed, ParseJson(json));
   const std::string action = Text(parsed, "action");
   if (action.empty()) return absl::DataLossError(absl::StrCat("no action in '", Shown(json), "'"));
   const std::string when = Text(parsed, "time");
@@ -253,14 +254,11 @@ absl::StatusOr<NoticeLook> ReadGcpPreempted(absl::string_view text) {
 }
 
 absl::StatusOr<NoticeLook> ReadAzureEvents(absl::string_view json, const std::string& machine, absl::Time now) {
-  LS_ASSIGN_OR_RETURN(const Struct parsed, ParseJson(json));
-  const auto events = parsed.fields().find("Events");
-  if (events == parsed.fields().end() || !events->second.has_list_value()) {
-    return absl::DataLossError(absl::StrCat("no Events in '", Shown(json), "'"));
-  }
+  LS_ASSIGN_OR_RETURN(const nlohmann::json parsed, ParseJson(json));
+  const nlohmann::json& events = Field(parsed, "Events");
+  if (!events.is_array()) return absl::DataLossError(absl::StrCat("no Events in '", Shown(json), "'"));
   NoticeLook look;
-  for (const Value& entry : events->second.list_value().values()) {
-    const Struct& event = entry.struct_value();
+  for (const nlohmann::json& event : events) {
     const std::string type = Text(event, "EventType");
     if (!EndsMachine(type) || !Concerns(event, machine)) continue;
     const std::string when = Text(event, "NotBefore");

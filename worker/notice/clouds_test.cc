@@ -220,6 +220,16 @@ TEST_CASE("notice: which events of Azure end the machine, and when", "[notice]")
     CAPTURE(json);
     CHECK(absl::IsDataLoss(ReadAzureEvents(json, "vm", kNow).status()));
   }
+  const std::string deep(200'000, '[');
+  CHECK(absl::IsDataLoss(ReadAzureEvents(deep, "vm", kNow).status()));
+  CHECK(absl::IsDataLoss(
+      ReadAzureEvents(absl::StrCat("{\"Events\":", deep, std::string(deep.size(), ']'), ", 7}"), "vm", kNow).status()));
+  // What is of another kind than it should be concerns nobody.
+  const auto odd = ReadAzureEvents(R"({"Events": [7, {"EventType": 7}, {"EventType": "Preempt", "Resources": "vm"},
+                                              {"EventType": "Preempt", "Resources": [7, null]}]})",
+                                   "vm", kNow);
+  REQUIRE(odd.ok());
+  CHECK_FALSE(odd->notice.has_value());
   CHECK(ReadAzureEvents(R"({"Events": [7, null, {}, {"EventType": "Reboot"}]})", "vm", kNow).ok());
 }
 
