@@ -1,10 +1,6 @@
 #include "common/job/job.h"
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -12,6 +8,7 @@
 #include "common/job/hook_rules.h"
 #include "common/job/resolve.h"
 #include "common/job/yaml_reader.h"
+#include "common/storage/host_file.h"
 
 namespace lockstep {
 
@@ -22,15 +19,9 @@ absl::StatusOr<std::string> ReadText(const std::string& path) {
   if (std::filesystem::is_directory(path, error)) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": is a directory; give the job file in it"));
   }
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  if (!file || (!text && !text.str().empty())) {
-    const int cause = errno == 0 ? EIO : errno;
-    return absl::ErrnoToStatus(cause, absl::StrCat("job file ", path, " cannot be read"));
-  }
-  return text.str();
+  absl::StatusOr<std::string> text = ReadHostFile(path);
+  if (text.ok()) return text;
+  return absl::Status(text.status().code(), absl::StrCat("the job file cannot be read: ", text.status().message()));
 }
 
 JobReading ReadAll(absl::string_view text, const std::string& path, absl::Span<const std::string> overrides) {

@@ -1,10 +1,7 @@
 #include "common/object_store/aws_profile.h"
 
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
-#include <sstream>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -13,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/status/status_macros.h"
+#include "common/storage/host_file.h"
 
 namespace lockstep {
 namespace {
@@ -31,15 +29,11 @@ absl::StatusOr<std::pair<std::string, std::string>> ReadShared(const Environment
   } else {
     return std::make_pair(path, path);
   }
-  std::ifstream file(path);
-  if (!file.is_open()) {
-    if (errno == ENOENT && !named.has_value()) return std::make_pair(path, std::string());
-    return absl::InvalidArgumentError(absl::StrCat("cannot read ", path, named.has_value() ? " of " : "",
-                                                   named.has_value() ? variable : "", ": ", std::strerror(errno)));
-  }
-  std::ostringstream text;
-  text << file.rdbuf();
-  return std::make_pair(path, text.str());
+  absl::StatusOr<std::string> text = ReadHostFile(path);
+  if (text.ok()) return std::make_pair(path, *std::move(text));
+  if (absl::IsNotFound(text.status()) && !named.has_value()) return std::make_pair(path, std::string());
+  return absl::InvalidArgumentError(absl::StrCat("the file of ", named.has_value() ? variable : "a profile",
+                                                 " cannot be read: ", text.status().message()));
 }
 
 std::optional<std::string> Find(const Settings& settings, const std::string& name) {

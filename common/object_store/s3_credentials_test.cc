@@ -103,7 +103,9 @@ TEST_CASE("s3 credentials: a profile is read from both files, the credentials ov
 
 TEST_CASE("s3 credentials: a file that is named and missing, or damaged, is an error of a line", "[object_store]") {
   CHECK_THAT(std::string(ReadS3Settings(Of({{"AWS_CONFIG_FILE", "/nowhere"}})).status().message()),
-             Contains("/nowhere of AWS_CONFIG_FILE"));
+             Contains("of AWS_CONFIG_FILE cannot be read: /nowhere: "));
+  CHECK_THAT(std::string(ReadS3Settings(Of({{"AWS_CONFIG_FILE", "/proc"}})).status().message()),
+             Contains("/proc: Is a directory"));
   CHECK(ReadS3Settings(Of({{"HOME", "/nowhere"}})).ok());
   const std::string bad = FileWith("[default]\nsecret words\n");
   const std::string message(ReadS3Settings(Of({{"AWS_CONFIG_FILE", bad}})).status().message());
