@@ -3,7 +3,7 @@
 // TSAN_OPTIONS would have to be right for every test and every process that a test starts.
 //
 // Threading: immutable.
-#if defined(__SANITIZE_THREAD__)
+#if defined(LOCKSTEP_THREAD_SANITIZER)
 
 extern "C" const char* __tsan_default_suppressions() {
   return
@@ -29,6 +29,16 @@ extern "C" const char* __tsan_default_suppressions() {
       "called_from_lib:libabsl_synchronization.so\n"
       // A status that threads share is counted by atomics in libabsl_status; whoever lets go last deletes it.
       "race:absl::*::Status::Unref\n";
+}
+
+#endif
+
+#if defined(__SANITIZE_ADDRESS__)
+
+extern "C" const char* __lsan_default_suppressions() {
+  return
+      // cuDNN creates handles of cuBLASLt for its engines, and gives none back before the process ends.
+      "leak:libcublasLt\n";
 }
 
 #endif

@@ -123,7 +123,6 @@ absl::Status ManifestStore::Stage(const StoredShards& shards, const CommitInfo& 
   manifest.set_epoch(info.epoch);
   manifest.set_written_ms(info.written_ms);
   manifest.mutable_members()->Assign(info.members.begin(), info.members.end());
-  manifest.set_numerics_relaxed(info.numerics_relaxed);
   manifest.set_evaluation_pending(info.evaluation_pending);
   *manifest.mutable_evaluations() = ToProto(info.evaluations);
   manifest.set_audited(info.audited || shards.id.step == 0);

@@ -51,7 +51,6 @@ struct CommitInfo {
   int64_t epoch = 0;                    // whole passes over the training data
   int64_t written_ms = 0;               // wall clock, since 1970
   std::vector<ManifestMember> members;  // of the generation that computed it, by rank
-  bool numerics_relaxed = false;
   bool evaluation_pending = false;
   bool audited = false;
   EvaluationLedger evaluations;

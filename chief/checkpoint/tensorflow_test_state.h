@@ -8,8 +8,8 @@
 #include <string>
 
 #include "chief/checkpoint/checkpoint_test_util.h"
-#include "common/checkpoint_format/state_tensors.h"
 #include "common/graph/metagraph.h"
+#include "common/graph/state_tensors.h"
 
 namespace lockstep::chief {
 

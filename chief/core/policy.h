@@ -25,7 +25,7 @@ struct JobPolicy {
   uint32_t min_workers = 1;
   uint32_t max_workers = 1;
   uint32_t expected_workers = 0;        // a cold start waits for so many (at most last_call); 0: not known
-  bool lineage_per_generation = false;  // `reduction: fast` or relaxed numerics
+  bool lineage_per_generation = false;  // `reduction: fast`
   uint32_t max_failures = 5;
   uint32_t exclude_host_after = 3;  // failures; 0: never
   bool replace_stragglers = false;  // by spare workers; else people are told

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "chief/events/event_reading.h"
-#include "common/graph/build_metagraph.h"
+#include "common/graph/build/build_metagraph.h"
 #include "common/graph/ops/attributes.h"
 #include "common/graph/serialize.h"
 #include "common/tensor/tensor.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "common/graph/ir.h"
+#include "common/graph/ops/ir.h"
 
 namespace lockstep::chief {
 

@@ -18,8 +18,8 @@
 #include "absl/time/time.h"
 #include "chief/hooks/group_guard.h"
 #include "common/clock/clock.h"
-#include "common/net/descriptor.h"
 #include "common/net/token.h"
+#include "common/storage/descriptor.h"
 
 namespace lockstep::chief {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <sys/types.h>
 
-#include "common/net/descriptor.h"
+#include "common/storage/descriptor.h"
 
 namespace lockstep::chief {
 

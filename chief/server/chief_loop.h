@@ -35,8 +35,8 @@
 #include "chief/server/tick_gate.h"
 #include "chief/watch/present_job.h"
 #include "common/clock/clock.h"
+#include "common/liveness/serial_executor.h"
 #include "common/sync/queue.h"
-#include "common/sync/serial_executor.h"
 #include "protos/session.pb.h"
 
 namespace lockstep::chief {

@@ -73,7 +73,6 @@ void ChiefLoop::Perform(const StoreManifest& action) {
   info.audit_floor = static_cast<int64_t>(std::min<uint64_t>(action.audit_floor, info.audit_floor));
   info.evaluations = action.ledger;
   info.keep_step = BestOf(action.ledger);
-  info.numerics_relaxed = options_.setup->job.numerics().mode() == job::Numerics::MODE_RELAXED;
   records_.Trained(action.trained_for);
   ShowMarks();
   info.worker_stats_json = records_.EncodedStats(Now(), core_.View());

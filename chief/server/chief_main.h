@@ -30,7 +30,7 @@ struct ChiefOptions {
   int expected_workers = 0;
   // Describes the job's data (worker/session/inspect_data.h has the one for files).
   DataInspector inspect_data;
-  // Executes one node, to fold the constants of an imported model (worker/device/evaluate_node.h).
+  // Executes one node, to fold the constants of an imported model (worker/device/choice/evaluate_node.h).
   NodeEvaluator evaluate_node;
   // Waits until the chief that has the job is gone or silent, and takes the job over then (chief/standby).
   bool standby = false;

@@ -27,7 +27,7 @@
 #include "common/checkpoint_format/bucket_naming.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/checkpoint_format/shares.h"
-#include "common/checkpoint_format/state_tensors.h"
+#include "common/graph/state_tensors.h"
 #include "common/graph/metagraph_diff.h"
 #include "common/job_place/job_place.h"
 #include "common/status/exit_code.h"

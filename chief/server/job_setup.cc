@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "common/checkpoint_format/shares.h"
-#include "common/checkpoint_format/state_tensors.h"
 #include "common/graph/initial_state.h"
+#include "common/graph/state_tensors.h"
 #include "common/job/extent.h"
 #include "common/job/findings.h"
 #include "common/job/log_settings.h"

@@ -9,7 +9,7 @@
 
 #include "chief/term/storage_term_registry.h"
 #include "chief/term/term_claim.h"
-#include "common/checkpoint_format/state_tensors.h"
+#include "common/graph/state_tensors.h"
 #include "common/storage/local/local_storage.h"
 #include "common/sync/queue.h"
 

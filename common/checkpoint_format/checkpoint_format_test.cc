@@ -11,8 +11,8 @@
 #include "common/checkpoint_format/naming.h"
 #include "common/checkpoint_format/proto_json.h"
 #include "common/checkpoint_format/shares.h"
-#include "common/checkpoint_format/state_tensors.h"
 #include "common/digest/state_digest.h"
+#include "common/graph/state_tensors.h"
 #include "protos/stats.pb.h"
 
 namespace lockstep {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "common/graph/ir.h"
+#include "common/graph/ops/ir.h"
 
 namespace lockstep {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "common/graph/ir.h"
+#include "common/graph/ops/ir.h"
 
 namespace lockstep {
 

@@ -1,5 +1,5 @@
-// Which numbers an integer input of a model may hold: those of rows that exist. The kernel of Gather has no way to
-// refuse others, so whoever reads the data does.
+// The valid index range of an integer input that feeds Gather. The kernel of Gather cannot refuse an index, so the
+// reader of the data does.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_COMMON_GRAPH_PICKED_ROWS_H_
@@ -10,7 +10,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "common/graph/ir.h"
+#include "common/graph/ops/ir.h"
 
 namespace lockstep {
 

@@ -12,7 +12,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "common/net/descriptor.h"
+#include "common/storage/descriptor.h"
 
 namespace lockstep {
 namespace {

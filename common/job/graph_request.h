@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "common/graph/build_metagraph.h"
+#include "common/graph/build/build_metagraph.h"
 #include "common/graph/metagraph.h"
 #include "common/graph/picked_rows.h"
 #include "common/job/job.h"

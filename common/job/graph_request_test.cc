@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "common/graph/training_graph.h"
+#include "common/graph/passes/training_graph.h"
 
 namespace lockstep {
 namespace {

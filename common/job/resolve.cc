@@ -138,7 +138,6 @@ class Rules {
   void Evaluation(const JobSpec& spec);
   void Batch(const Train& train);
   void Training(const Train& train);
-  void Numerics(const job::Numerics& numerics);
   void Observe(const job::Observe& observe);
 
  private:
@@ -333,24 +332,6 @@ void Rules::Training(const Train& train) {
   if (train.optimizer().nesterov() && train.optimizer().momentum() == 0 && Sound({"train.optimizer.momentum"})) {
     Error("train.optimizer.nesterov", "needs a momentum above 0");
   }
-  if (train.on_nan() == Train::ON_NAN_ROLLBACK) {
-    Error("train.on_nan", train.reduction() == Train::REDUCTION_FAST
-                              ? "rollback is not available in this version; use stop or skip_step"
-                              : "rollback is refused with reduction: exact, it would compute the same NaN for ever; "
-                                "use stop or skip_step");
-  }
-}
-
-void Rules::Numerics(const job::Numerics& numerics) {
-  if (numerics.mode() == job::Numerics::MODE_RELAXED) {
-    Error("numerics.mode", "relaxed is not available in this version; use strict");
-  }
-  if (!numerics.has_plan()) return;
-  Error("numerics.plan",
-        IsHash(numerics.plan())
-            ? std::string("is not available in this version; leave it out, and the first worker makes one")
-            : absl::StrCat("expected the hash of a kernel plan, 64 lower-case hexadecimal digits, found '",
-                           numerics.plan(), "'"));
 }
 
 void Rules::Observe(const job::Observe& observe) {
@@ -388,7 +369,6 @@ void Validate(const Places& places, const JobSpec& spec, JobMistakes& mistakes) 
   rules.Evaluation(spec);
   rules.Batch(spec.train());
   rules.Training(spec.train());
-  rules.Numerics(spec.numerics());
   rules.Observe(spec.observe());
 }
 

@@ -32,11 +32,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "common/net/descriptor.h"
 #include "common/net/listen.h"
 #include "common/net/rpc.h"
 #include "common/net/stranger_answer.h"
 #include "common/net/unproved_connections.h"
+#include "common/storage/descriptor.h"
 
 namespace lockstep {
 

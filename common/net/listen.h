@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/net/descriptor.h"
 #include "common/net/rpc.h"
+#include "common/storage/descriptor.h"
 
 namespace lockstep {
 

@@ -16,7 +16,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "common/net/descriptor.h"
+#include "common/storage/descriptor.h"
 #include "common/sync/mutex.h"
 
 namespace lockstep {

@@ -32,6 +32,12 @@ bool SameField(const T& a, const T& b) {
   }
 }
 
+// std::tie, of which a template says when it is compiled: for LS_FIELDS.
+template <typename Caller, typename... Ts>
+std::tuple<Ts&...> TieFields(Ts&... fields) {
+  return {fields...};
+}
+
 // Of the tuples that Fields() returns.
 template <typename... Ts>
 bool SameFields(const std::tuple<Ts...>& a, const std::tuple<Ts...>& b) {
@@ -41,15 +47,15 @@ bool SameFields(const std::tuple<Ts...>& a, const std::tuple<Ts...>& b) {
 
 }  // namespace lockstep
 
-// Templates, so that only who calls one pays for compiling it.
+// Templates, so that only who calls one pays for compiling it: the call of TieFields depends on their parameter.
 #define LS_FIELDS(Type, ...)                               \
-  template <typename = void>                               \
+  template <typename Caller = void>                        \
   auto Fields() {                                          \
-    return std::tie(__VA_ARGS__);                          \
+    return TieFields<Caller>(__VA_ARGS__);                 \
   }                                                        \
-  template <typename = void>                               \
+  template <typename Caller = void>                        \
   auto Fields() const {                                    \
-    return std::tie(__VA_ARGS__);                          \
+    return TieFields<Caller>(__VA_ARGS__);                 \
   }                                                        \
   static constexpr const char* kTypeName = #Type;          \
   static constexpr const char* kFieldNames = #__VA_ARGS__; \

@@ -80,7 +80,7 @@ struct PlanMade {
 };
 
 enum class PrepareProblem : uint8_t {
-  kCannotRun = 0,   // the plan cannot run here at all: never admitted, also when relaxed
+  kCannotRun = 0,   // the plan cannot run here at all: never admitted
   kProbe = 1,       // other bits than recorded
   kData = 2,        // a data file is bad or missing
   kDoesNotFit = 3,  // memory

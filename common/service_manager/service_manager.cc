@@ -15,7 +15,7 @@
 #include "absl/strings/str_replace.h"
 #include "common/liveness/activity.h"
 #include "common/liveness/stall_check.h"
-#include "common/net/descriptor.h"
+#include "common/storage/descriptor.h"
 
 namespace lockstep {
 namespace {

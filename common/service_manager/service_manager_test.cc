@@ -12,7 +12,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "common/net/descriptor.h"
+#include "common/storage/descriptor.h"
 
 namespace lockstep {
 namespace {

@@ -6,7 +6,7 @@
 #include <cerrno>
 
 #include "absl/status/status.h"
-#include "common/net/descriptor.h"
+#include "common/storage/descriptor.h"
 
 namespace lockstep {
 

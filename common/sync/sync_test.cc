@@ -6,10 +6,10 @@
 #include <thread>
 #include <vector>
 
+#include "common/liveness/serial_executor.h"
 #include "common/sync/mutex.h"
 #include "common/sync/pulse.h"
 #include "common/sync/queue.h"
-#include "common/sync/serial_executor.h"
 #include "common/sync/signal_thread.h"
 #include "common/sync/stop_signals.h"
 

@@ -13,7 +13,7 @@ namespace lockstep {
 
 // Whether this build poisons memory: debug and sanitizer builds do. GCC names no macro for -fsanitize=undefined, so
 // that configuration sets LOCKSTEP_POISON.
-#if !defined(NDEBUG) || defined(LOCKSTEP_POISON) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if !defined(NDEBUG) || defined(LOCKSTEP_POISON) || defined(__SANITIZE_ADDRESS__) || defined(LOCKSTEP_THREAD_SANITIZER)
 inline constexpr bool kPoisonsMemory = true;
 #else
 inline constexpr bool kPoisonsMemory = false;

@@ -99,8 +99,7 @@ absl::StatusOr<TrainingPolicy> MakeTrainingPolicy(const JobSpec& spec, const Dat
   policy.logical_shards = spec.train().logical_shards();
   // Who computed a step shows in its bits: each generation is a lineage of its own, for the chief (JobPolicy) as for
   // the workers.
-  policy.digest_in_acks =
-      spec.train().reduction() == job::Train::REDUCTION_FAST || spec.numerics().mode() == job::Numerics::MODE_RELAXED;
+  policy.digest_in_acks = spec.train().reduction() == job::Train::REDUCTION_FAST;
   policy.chief_timeout = job::ToDuration(spec.cluster().chief_timeout());
   policy.grace_period = job::ToDuration(spec.failure().grace_period());
   return policy;

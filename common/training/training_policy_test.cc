@@ -43,9 +43,6 @@ TEST_CASE("training policy: digests go with acknowledgements where who computed 
           "[training]") {
   JobSpec spec = Job("10ep", "10m");
   CHECK_FALSE(MakeTrainingPolicy(spec, kFacts)->digest_in_acks);
-  spec.mutable_numerics()->set_mode(job::Numerics::MODE_RELAXED);
-  CHECK(MakeTrainingPolicy(spec, kFacts)->digest_in_acks);
-  spec.mutable_numerics()->clear_mode();
   spec.mutable_train()->set_reduction(job::Train::REDUCTION_FAST);
   CHECK(MakeTrainingPolicy(spec, kFacts)->digest_in_acks);
 }

@@ -12,7 +12,7 @@
 #include "deploy/cli/commands.h"
 #include "deploy/cli/machine.h"
 #include "deploy/cli/print_findings.h"
-#include "worker/device/device_choice.h"
+#include "worker/device/choice/device_choice.h"
 #include "worker/step/forecast.h"
 
 namespace lockstep::cli {

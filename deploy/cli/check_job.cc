@@ -14,7 +14,7 @@
 #include "common/training/prepare_job.h"
 #include "deploy/cli/check_hooks.h"
 #include "deploy/cli/machine.h"
-#include "worker/device/evaluate_node.h"
+#include "worker/device/choice/evaluate_node.h"
 #include "worker/session/inspect_data.h"
 
 namespace lockstep::cli {

@@ -13,7 +13,7 @@
 #include "common/job/findings.h"
 #include "common/job/job.h"
 #include "common/status/exit_code.h"
-#include "worker/device/device_choice.h"
+#include "worker/device/choice/device_choice.h"
 #include "worker/step/forecast.h"
 
 namespace lockstep::cli {

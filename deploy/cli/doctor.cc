@@ -11,9 +11,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/job/findings.h"
-#include "common/net/descriptor.h"
 #include "common/net/rpc.h"
 #include "common/status/exit_code.h"
+#include "common/storage/descriptor.h"
 #include "common/version/version.h"
 #include "deploy/cli/check_storage.h"
 #include "deploy/cli/host_facts.h"

@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "worker/device/cuda_loader.h"
-#include "worker/device/devices.h"
+#include "worker/device/choice/cuda_loader.h"
+#include "worker/device/choice/devices.h"
 
 namespace lockstep::cli {
 namespace {

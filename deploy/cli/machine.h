@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/job/findings.h"
-#include "worker/device/cuda/library.h"
+#include "worker/cuda_library/library.h"
 #include "worker/device/device.h"
 
 namespace lockstep::cli {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/graph/serving_graph.h"
+#include "common/graph/passes/serving_graph.h"
 #include "common/log/escape.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"

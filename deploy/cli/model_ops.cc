@@ -11,7 +11,7 @@
 #include "common/status/exit_code.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/model.h"
-#include "worker/device/evaluate_node.h"
+#include "worker/device/choice/evaluate_node.h"
 
 namespace lockstep::cli {
 namespace {

@@ -12,7 +12,7 @@
 #include "deploy/cli/commands.h"
 #include "deploy/cli/model.h"
 #include "deploy/cli/trained_model.h"
-#include "worker/device/devices.h"
+#include "worker/device/choice/devices.h"
 #include "worker/plan/plan.h"
 #include "worker/sample/text_writer.h"
 

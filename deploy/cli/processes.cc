@@ -19,7 +19,7 @@
 #include "deploy/cli/launcher.h"
 #include "deploy/cli/notice_options.h"
 #include "deploy/cli/slurm_task.h"
-#include "worker/device/evaluate_node.h"
+#include "worker/device/choice/evaluate_node.h"
 #include "worker/session/inspect_data.h"
 #include "worker/session/worker_main.h"
 

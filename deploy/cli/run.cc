@@ -28,7 +28,7 @@
 #include "deploy/cli/local_run.h"
 #include "deploy/cli/notice_options.h"
 #include "deploy/supervisor/supervisor.h"
-#include "worker/device/device_choice.h"
+#include "worker/device/choice/device_choice.h"
 #include "worker/session/data_roots.h"
 #include "worker/session/peer_host.h"
 

@@ -19,9 +19,9 @@
 #include "common/job_place/job_place.h"
 #include "common/log/log.h"
 #include "common/net/chief_key.h"
-#include "common/net/descriptor.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
+#include "common/storage/descriptor.h"
 #include "common/sync/stop_signals.h"
 #include "deploy/cli/worker_hosts.h"
 

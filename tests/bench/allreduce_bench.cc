@@ -32,8 +32,8 @@
 
 #include "tests/contracts/communicator_directory_store.h"
 #include "tests/contracts/local_sockets.h"
-#include "worker/collectives/bucketer.h"
-#include "worker/collectives/exact_sum.h"
+#include "worker/arithmetic/bucketer.h"
+#include "worker/arithmetic/exact_sum.h"
 
 namespace lockstep::worker {
 namespace {

@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "common/graph/build_metagraph.h"
+#include "common/graph/build/build_metagraph.h"
 #include "common/graph/initial_state.h"
-#include "common/graph/training_graph.h"
+#include "common/graph/passes/training_graph.h"
 #include "common/status/check.h"
-#include "worker/device/devices.h"
+#include "worker/device/choice/devices.h"
 #include "worker/plan/plan.h"
 #include "worker/profile/profiled_device.h"
 

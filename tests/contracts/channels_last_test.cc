@@ -1,6 +1,6 @@
 // Values with channels last on the CUDA device: what is moved, and that kernels which keep them so compute what they
 // compute of row-major values.
-#include "worker/device/cuda/channels_last.h"
+#include "worker/kernels/cuda/channels_last.h"
 
 #include <catch2/catch.hpp>
 #include <cmath>

@@ -7,8 +7,8 @@
 #include <string>
 #include <thread>
 
-#include "worker/collectives/bucketer.h"
-#include "worker/collectives/exact_sum.h"
+#include "worker/arithmetic/bucketer.h"
+#include "worker/arithmetic/exact_sum.h"
 
 namespace lockstep::worker {
 namespace {

@@ -4,9 +4,9 @@
 
 #include "tests/contracts/communicator_contract.h"
 #include "tests/contracts/local_sockets.h"
-#include "worker/collectives/deferred/deferred_communicator.h"
 #include "worker/collectives/loopback/loopback_communicator.h"
 #include "worker/collectives/rendezvous_store.h"
+#include "worker/fakes/deferred_communicator.h"
 
 namespace lockstep::worker {
 namespace {

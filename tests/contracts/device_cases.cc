@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/graph/training_graph.h"
+#include "common/graph/passes/training_graph.h"
 #include "tests/contracts/device_case_builder.h"
 
 namespace lockstep {

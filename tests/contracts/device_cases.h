@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "common/graph/ir.h"
+#include "common/graph/ops/ir.h"
 #include "common/random/random.h"
 
 namespace lockstep {

@@ -17,7 +17,9 @@ OpAttributes AttributesOf(OpType op, Dice& dice) {
     case OpType::kHardSigmoid:
     case OpType::kHardSigmoidGrad:
     case OpType::kThresholdedRelu:
+    case OpType::kShrink:
     case OpType::kThresholdedReluGrad:
+    case OpType::kShrinkGrad:
       return ActivationAttributes{0.3, 0.7};
     case OpType::kGelu:
     case OpType::kGeluGrad:
@@ -64,6 +66,7 @@ bool MakeActivationCase(OpType op, Dice& dice, CaseBuilder& b, DeviceCase&) {
     case OpType::kHardSigmoid:
     case OpType::kHardSwish:
     case OpType::kThresholdedRelu:
+    case OpType::kShrink:
     case OpType::kSoftplus:
     case OpType::kSoftsign:
     case OpType::kMish:
@@ -81,6 +84,7 @@ bool MakeActivationCase(OpType op, Dice& dice, CaseBuilder& b, DeviceCase&) {
     case OpType::kHardSigmoidGrad:
     case OpType::kHardSwishGrad:
     case OpType::kThresholdedReluGrad:
+    case OpType::kShrinkGrad:
     case OpType::kSoftsignGrad:
     case OpType::kMishGrad:
     case OpType::kGeluGrad:

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "common/graph/graph_editor.h"
-#include "common/graph/training_graph.h"
+#include "common/graph/passes/training_graph.h"
 
 namespace lockstep {
 

@@ -6,8 +6,8 @@
 #include "tests/contracts/device_comparison.h"
 #include "tests/contracts/device_contract.h"
 #include "tests/contracts/step_math_contract.h"
+#include "worker/device/choice/devices.h"
 #include "worker/device/cuda/make_device.h"
-#include "worker/device/devices.h"
 
 namespace lockstep {
 

@@ -10,8 +10,8 @@
 #include "tests/contracts/device_case_builder.h"
 #include "tests/contracts/device_cases.h"
 #include "tests/contracts/device_comparison.h"
+#include "worker/device/choice/devices.h"
 #include "worker/device/cuda/make_device.h"
-#include "worker/device/devices.h"
 
 namespace lockstep {
 namespace {

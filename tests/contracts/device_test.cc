@@ -8,9 +8,9 @@
 #include "tests/contracts/device_cases.h"
 #include "tests/contracts/device_comparison.h"
 #include "tests/contracts/device_contract.h"
-#include "worker/device/deferred/make_device.h"
-#include "worker/device/devices.h"
+#include "worker/device/choice/devices.h"
 #include "worker/device/kernel.h"
+#include "worker/fakes/deferred_device.h"
 
 namespace lockstep {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/graph/graph_editor.h"
 #include "common/random/random.h"
-#include "worker/device/devices.h"
+#include "worker/device/choice/devices.h"
 #include "worker/plan/plan.h"
 
 namespace lockstep {

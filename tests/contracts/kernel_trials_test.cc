@@ -8,9 +8,9 @@
 
 #include "common/graph/ops/schema.h"
 #include "tests/contracts/device_comparison.h"
-#include "worker/device/cuda/fake_cublaslt.h"
-#include "worker/device/cuda/fake_cudnn.h"
 #include "worker/device/cuda/make_device.h"
+#include "worker/fakes/fake_cublaslt.h"
+#include "worker/fakes/fake_cudnn.h"
 #include "worker/plan/plan.h"
 
 namespace lockstep {

@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/graph/ops/schema.h"
+#include "worker/device/choice/devices.h"
 #include "worker/device/cuda/make_device.h"
-#include "worker/device/devices.h"
 #include "worker/device/kernel.h"
 
 namespace lockstep {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "common/graph/ir.h"
+#include "common/graph/ops/ir.h"
 #include "common/tensor/tensor.h"
 #include "worker/device/device.h"
 #include "worker/device/layout.h"

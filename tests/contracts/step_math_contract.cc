@@ -11,9 +11,9 @@
 #include <random>
 #include <vector>
 
-#include "worker/collectives/exact_sum.h"
+#include "worker/arithmetic/element_update.h"
+#include "worker/arithmetic/exact_sum.h"
 #include "worker/device/step_math.h"
-#include "worker/optimizer/element_update.h"
 
 namespace lockstep {
 namespace {

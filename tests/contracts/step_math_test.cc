@@ -2,8 +2,8 @@
 #include <catch2/catch.hpp>
 
 #include "tests/contracts/step_math_contract.h"
-#include "worker/device/deferred/make_device.h"
-#include "worker/device/devices.h"
+#include "worker/device/choice/devices.h"
+#include "worker/fakes/deferred_device.h"
 
 namespace lockstep {
 namespace {

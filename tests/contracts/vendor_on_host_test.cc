@@ -12,8 +12,8 @@
 #include "common/graph/graph_editor.h"
 #include "tests/contracts/device_cases.h"
 #include "tests/contracts/device_comparison.h"
+#include "worker/device/choice/devices.h"
 #include "worker/device/cuda/make_device.h"
-#include "worker/device/devices.h"
 #include "worker/device/kernel.h"
 
 namespace lockstep {

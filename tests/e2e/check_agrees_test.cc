@@ -23,7 +23,7 @@
 #include "deploy/cli/check_job.h"
 #include "tests/e2e/check_corpus.h"
 #include "worker/collectives/loopback/loopback_communicator.h"
-#include "worker/device/evaluate_node.h"
+#include "worker/device/choice/evaluate_node.h"
 #include "worker/session/inspect_data.h"
 #include "worker/step/replica.h"
 

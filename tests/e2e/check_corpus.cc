@@ -228,11 +228,9 @@ std::vector<Setting> OfTraining() {
       {{"train.micro_batch=3"}},
       {{"train.duration=10"}},
       {{"train.schedule={name: cosine, min_lr: 1}"}},
-      {{"train.on_nan=rollback"}},
       {{"train.duration=4steps", "train.schedule.warmup=9steps"}},
       {{"eval.every=1ep"}},
       {{"name=a b"}},
-      {{"numerics.mode=relaxed"}},
       {{"resources.cpu_memory=100B"}},
       {{"resources.device=cuda"}, false, "/nowhere/"},
   };

@@ -14,7 +14,7 @@
 namespace lockstep::e2e {
 namespace {
 
-constexpr char kLibrary[] = "worker/device/cuda/liblockstep_cuda_on_host.so";
+constexpr char kLibrary[] = "worker/cuda_library/liblockstep_cuda_on_host.so";
 
 std::vector<std::string> Settings(const std::string& model, int batch, int steps,
                                   const std::string& precision = "fp32") {

@@ -28,7 +28,7 @@ std::vector<std::string> Settings(const std::string& device) {
 TEST_CASE("device memory: a job on memory that the host cannot touch ends with the same bits", "[e2e]") {
   LocalJob on_host("host", kJob, Settings("reference"));
   on_host.RunUndisturbed(1);
-  setenv("LOCKSTEP_CUDA_LIBRARY", "worker/device/fake_cuda_library.so", 1);
+  setenv("LOCKSTEP_CUDA_LIBRARY", "worker/fakes/fake_cuda_library.so", 1);
   setenv("LOCKSTEP_FAKE_GPUS", "1", 1);
 
   LocalJob two("two", kJob, Settings("cuda"));

@@ -14,7 +14,7 @@ Words Small(const std::string& duration) {
 }
 
 void WithGpus(bool gpus) {
-  setenv("LOCKSTEP_CUDA_LIBRARY", gpus ? "worker/device/fake_cuda_library.so" : "/nowhere/liblockstep_cuda.so", 1);
+  setenv("LOCKSTEP_CUDA_LIBRARY", gpus ? "worker/fakes/fake_cuda_library.so" : "/nowhere/liblockstep_cuda.so", 1);
 }
 
 std::string LogOf(const std::string& directory, const std::string& worker) {

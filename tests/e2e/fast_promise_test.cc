@@ -20,7 +20,7 @@
 namespace lockstep::e2e {
 namespace {
 
-constexpr char kLibrary[] = "worker/device/cuda/liblockstep_cuda_on_host.so";
+constexpr char kLibrary[] = "worker/cuda_library/liblockstep_cuda_on_host.so";
 
 std::vector<std::string> OnCpu(int steps) {
   return {"resources.device=cpu", "train.reduction=fast", absl::StrCat("train.duration=", steps, "steps"),

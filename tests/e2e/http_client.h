@@ -11,7 +11,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "common/net/descriptor.h"
+#include "common/storage/descriptor.h"
 
 namespace lockstep::e2e {
 

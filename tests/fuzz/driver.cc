@@ -43,7 +43,7 @@ void RunOn(const std::string& input, const std::string& what) {
 
 // An allocation that no input of this size justifies fails. Sanitizers reserve far more for themselves.
 void LimitMemory() {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !defined(__SANITIZE_ADDRESS__) && !defined(LOCKSTEP_THREAD_SANITIZER)
   const rlimit limit = {kMostMemory, kMostMemory};
   setrlimit(RLIMIT_AS, &limit);
 #endif

@@ -2,9 +2,9 @@
 // accepted can be written, and its state, its training and its evaluation laid out.
 #include <google/protobuf/stubs/logging.h>
 
+#include "common/graph/passes/training_graph.h"
 #include "common/graph/serialize.h"
 #include "common/graph/state_layout.h"
-#include "common/graph/training_graph.h"
 #include "protos/metagraph.pb.h"
 #include "tests/fuzz/fuzz_file.h"
 #include "tests/fuzz/graph_words.h"

@@ -5,13 +5,13 @@
 #include <filesystem>
 #include <fstream>
 
-#include "common/graph/check_trainable.h"
+#include "common/graph/build/check_trainable.h"
 #include "common/graph/onnx/import.h"
 #include "protos/onnx.pb.h"
 #include "tests/fuzz/fuzz_file.h"
 #include "tests/fuzz/graph_words.h"
 #include "tests/fuzz/message_mutator.h"
-#include "worker/device/evaluate_node.h"
+#include "worker/device/choice/evaluate_node.h"
 
 namespace {
 

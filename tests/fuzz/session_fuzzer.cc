@@ -3,6 +3,7 @@
 #include <google/protobuf/stubs/logging.h>
 
 #include <algorithm>
+#include <iostream>
 #include <limits>
 #include <optional>
 #include <string>
@@ -136,6 +137,7 @@ class Worker {
   void Perform(const Announce&) {}
   void Perform(const Exit& exit) {
     ended_ = true;
+    if (exit.code == kExitBug) std::cerr << exit.reason << "\n";
     LS_CHECK(exit.code != kExitBug, "nothing that a chief says makes a worker find itself wrong");
   }
 

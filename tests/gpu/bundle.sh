@@ -21,9 +21,9 @@ limit=40000000
 
 read -r -a bazel <<<"${BAZEL:-bazel}"
 programs=(//deploy/cli:lockstep //tests/gpu:device_gpu_test //tests/gpu:own_kernels_gpu_test
-  //tests/bench:recovery_bench //worker/device/cuda:liblockstep_cuda_on_host.so)
+  //tests/bench:recovery_bench //worker/cuda_library:liblockstep_cuda_on_host.so)
 cuda=$("${bazel[@]}" query --noshow_progress --ui_event_filters=-info \
-  'filter("liblockstep_cuda\.so$", kind(cc_binary, //worker/device/cuda:all))' 2>/dev/null || true)
+  'filter("liblockstep_cuda\.so$", kind(cc_binary, //worker/cuda_library:all))' 2>/dev/null || true)
 if [ -n "$cuda" ]; then
   programs+=("$cuda")
 else

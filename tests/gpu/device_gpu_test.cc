@@ -7,8 +7,8 @@
 #include "tests/contracts/device_cases.h"
 #include "tests/contracts/device_comparison.h"
 #include "tests/contracts/device_contract.h"
-#include "worker/device/cuda_loader.h"
-#include "worker/device/devices.h"
+#include "worker/device/choice/cuda_loader.h"
+#include "worker/device/choice/devices.h"
 
 namespace lockstep {
 namespace {

@@ -10,10 +10,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/graph/training_graph.h"
+#include "common/graph/passes/training_graph.h"
 #include "tests/contracts/device_cases.h"
 #include "tests/contracts/device_comparison.h"
-#include "worker/device/cuda_loader.h"
+#include "worker/device/choice/cuda_loader.h"
 
 namespace lockstep {
 namespace {

@@ -61,6 +61,7 @@ constexpr OpCase kCases[] = {
     {OpType::kHardSigmoid, WithNumbers<OpType::kHardSigmoid>},
     {OpType::kHardSwish, Plain<OpType::kHardSwish>},
     {OpType::kThresholdedRelu, WithNumbers<OpType::kThresholdedRelu>},
+    {OpType::kShrink, WithNumbers<OpType::kShrink>},
     {OpType::kSoftplus, Plain<OpType::kSoftplus>},
     {OpType::kSoftsign, Plain<OpType::kSoftsign>},
     {OpType::kMish, Plain<OpType::kMish>},

@@ -8,7 +8,7 @@
 #include "common/graph/graph_editor.h"
 #include "common/graph/ops/schema.h"
 #include "common/graph/passes/fuse_attention.h"
-#include "common/graph/training_graph.h"
+#include "common/graph/passes/training_graph.h"
 #include "tests/gradients/gradient_check.h"
 #include "tests/gradients/graph_runner.h"
 

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
-#include "worker/device/reference/make_device.h"
+#include "worker/device/host/reference_device.h"
 
 namespace lockstep {
 

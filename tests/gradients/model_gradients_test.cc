@@ -5,9 +5,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "common/graph/build_metagraph.h"
+#include "common/graph/build/build_metagraph.h"
 #include "common/graph/ops/schema.h"
-#include "common/graph/training_graph.h"
+#include "common/graph/passes/training_graph.h"
 #include "tests/gradients/gradient_check.h"
 #include "tests/gradients/graph_runner.h"
 

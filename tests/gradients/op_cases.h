@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "common/graph/ir.h"
+#include "common/graph/ops/ir.h"
 #include "tests/gradients/gradient_check.h"
 
 namespace lockstep {

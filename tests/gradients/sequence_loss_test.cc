@@ -6,8 +6,8 @@
 #include <limits>
 #include <vector>
 
-#include "common/graph/build_metagraph.h"
-#include "common/graph/training_graph.h"
+#include "common/graph/build/build_metagraph.h"
+#include "common/graph/passes/training_graph.h"
 #include "tests/gradients/graph_runner.h"
 
 namespace lockstep {

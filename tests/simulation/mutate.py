@@ -18,6 +18,8 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CORE = "worker/session/session_core"
 CHIEF = "chief/core/"
+# The worker's core and its parts, among the files of worker/session.
+OF_SESSION = ("session_core", "boundary", "chief_link", "held_snapshots", "kept_copies", "unsent_reports")
 
 # name, rule, a file of the folder, text, replacement
 MUTATIONS = [
@@ -35,14 +37,13 @@ MUTATIONS = [
     ("early_ack", "8: acknowledge after computing has stopped", CORE + "_generation.cc",
      "  verdicts_.push_back(fence.generation);", "  Acknowledge(fence.generation);"),
     ("early_hello", "8: Hello waits until computing has stopped", CORE + "_chief.cc",
-     "  if (phase_ == Phase::kStopping || phase_ == Phase::kReturning) {\n    hello_waits_ = true;  // what",
-     "  if (false) {\n    hello_waits_ = true;  // what"),
+     "if (phase_ == Phase::kStopping || phase_ == Phase::kReturning) return link_.HelloWaits();", ""),
     ("tell_before_welcome", "14: nothing under the old term between Hello and Welcome", CORE + ".cc",
-     "!(link_ == Link::kGreeting && cannot_wait)", "link_ != Link::kGreeting"),
+     "!(link_.Is(Link::kGreeting) && cannot_wait)", "!link_.Is(Link::kGreeting)"),
     ("no_generation_fence", "10: requests are fenced by generation", CORE + "_chief.cc",
-     "fence.generation == generation_ && phase_ != Phase::kStopping", "phase_ != Phase::kStopping"),
+     "fence.generation == membership_.generation() && phase_ != Phase::kStopping", "phase_ != Phase::kStopping"),
     ("follow_old_chief", "10, 13: a replaced chief is not followed", CORE + "_chief.cc",
-     "if (fence.term < highest_term_) {", "if (false) {"),
+     "if (fence.term < link_.highest_term()) {", "if (false) {"),
     ("keep_any_state", "9: who keeps its state holds exactly it", CORE + "_generation.cc",
      "  if (!receives && (!has_state_ || !MayBecome(form.lineage) || position_ != form.position)) {",
      "  if (false) {"),
@@ -160,7 +161,7 @@ def wanted(path):
     """What the simulation is built from; tests apart."""
     if path.name.endswith("_test.cc"):
         return False
-    return path.parent.name != "session" or path.name.startswith(("session_core", "boundary"))
+    return path.parent.name != "session" or path.name.startswith(OF_SESSION)
 
 
 def sources_of_simulation():
@@ -171,7 +172,7 @@ def sources_of_simulation():
 
 def sources_of_unit_tests(folder):
     """All tests of one core, and the core itself."""
-    own = ("session_core", "boundary") if folder == "worker/session" else ("",)
+    own = OF_SESSION + ("session_parts",) if folder == "worker/session" else ("",)
     sources = [path for path in sorted((ROOT / folder).glob("*.cc")) if path.name.startswith(own)]
     sources += [path for path in sorted((ROOT / "common/status").glob("*.cc")) if wanted(path)]
     return sources + [ROOT / path for path in SHARED + ("bazel/catch_main.cc",)]

@@ -53,12 +53,12 @@ only_in() {  # PATTERN FOLDER…: the include may stand in these folders alone.
 }
 
 vendor_headers() {
-  only_in 'dnnl|oneapi/dnnl' worker/device/cpu/
+  only_in 'dnnl|oneapi/dnnl' worker/kernels/cpu/
   only_in 'gloo/' tests/bench/
   only_in 'spdlog/|fmt/' common/log/
   only_in 'yaml-cpp/' common/job/
   only_in 'CLI/' deploy/cli/ tests/
-  only_in 'nlohmann/' common/ chief/ deploy/cli/ tests/ worker/device/cuda/fake_cudnn worker/profile/ worker/notice/clouds
+  only_in 'nlohmann/' common/ chief/ deploy/cli/ tests/ worker/fakes/fake_cudnn worker/profile/ worker/notice/clouds
   only_in 'isa-l|isal|crc.h' common/digest/
   only_in 'openssl/' common/digest/ common/net/ worker/collectives/sockets/
   only_in 'curl/|tinyxml2' common/object_store/
@@ -66,7 +66,7 @@ vendor_headers() {
   only_in 'png.h' chief/events/
   only_in 'grpcpp/|grpc/' common/net/ common/etcd/ chief/server/ worker/session/ worker/upload/ deploy/cli/ tests/
   only_in 'onnx/' common/graph/onnx_import/ tests/conformance/onnx/
-  only_in 'cuda|nccl|cudnn|cublas' worker/device/cuda/ worker/collectives/nccl/
+  only_in 'cuda|nccl|cudnn|cublas' worker/device/cuda/ worker/collectives/nccl/ worker/cuda_library/ worker/fakes/
 }
 
 layering() {  # common knows nobody; chief and worker do not know each other; nobody knows deploy or tests.
@@ -79,6 +79,15 @@ chief worker|deploy|tests
 worker chief|deploy|tests
 deploy tests
 LAYERS
+}
+
+# Of two folders one may include the other, directly or by way of others, never both. Tests may look where they like.
+folder_cycles() {
+  grep -HoE '^#include "(bazel|chief|common|deploy|worker)/[^"]+"' "${sources[@]}" |
+    grep -vE '^tests/|_test\.cc:' |
+    sed -E 's|^(.*)/[^/]*:#include "(.*)/[^/]*"$|\1 \2|' | awk '$1 != $2' | sort -u |
+    { tsort 2>&1 >/dev/null || true; } |
+    awk '/input contains a loop/ { if (rings++) exit; print "these folders include each other in a ring:"; next } { sub(/^tsort: /, "  "); print }'
 }
 
 forbidden_words() {
@@ -132,6 +141,7 @@ rule 'functions stay under 70 lines' long_functions
 rule 'headers open with what they are and how they thread' header_opening
 rule 'each vendor header has one home' vendor_headers
 rule 'layers know only what lies below' layering
+rule 'no ring of folders' folder_cycles
 rule 'forbidden words' forbidden_words
 rule 'the cores are pure' pure_cores
 rule 'no weak symbols in files of one instruction set' weak_symbols

@@ -1,4 +1,4 @@
-// One collective as a value, the same for every implementation: what was asked of the queue.
+// One collective call as a value, the same for every implementation.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_CALL_H_

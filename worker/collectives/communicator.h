@@ -25,7 +25,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/protocol/ids.h"
-#include "worker/collectives/exact_addends.h"
+#include "worker/arithmetic/exact_addends.h"
 
 namespace lockstep::worker {
 

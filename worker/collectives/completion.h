@@ -1,4 +1,4 @@
-// The handle that communicators give out: ended once, from any thread.
+// The handle that a communicator returns for a call. It is completed once, from any thread.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_COMPLETION_H_

@@ -4,7 +4,7 @@
 #include <limits>
 #include <numeric>
 
-#include "worker/collectives/bucketer.h"
+#include "worker/arithmetic/bucketer.h"
 
 namespace lockstep::worker {
 namespace {

@@ -18,10 +18,9 @@
 //     is given after a handle ended well finds the call's result: no event is needed.
 //   * How a bucket is cut among ranks is the communicator's choice: integer sums do not depend on it. Float sums are
 //     the same on every rank; they may depend on how the ranks are connected.
-//   * The communicator beside it and this break together: what breaks this is told to that one's Abort, which tells
-//     every rank; and whoever makes the pair sees to it that this is aborted within a second when that one's status
-//     turns bad.
-//   * What is not of `tensors` (the padding between them) may be reduced along, with any outcome.
+//   * A failure here aborts the paired host communicator, which tells every rank; and who made the pair aborts this one
+//     within a second after the host communicator failed.
+//   * The padding between `tensors` may be reduced too, with any result.
 //   * Nothing here reads a control word or decides anything: whether the reduced bucket counts is for the host to say.
 //
 // Threading: Reduce and Broadcast are called by the device's owner thread, which alone queues work, also with StepMath.

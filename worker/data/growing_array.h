@@ -1,4 +1,4 @@
-// Elements of which nobody knows how many will come, under a limit that several arrays share.
+// An array that grows while a file is read, under a limit of bytes that several arrays share.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_WORKER_DATA_GROWING_ARRAY_H_

@@ -1,4 +1,4 @@
-// Numbers in data that are none.
+// Finds NaN and infinity in data.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_WORKER_DATA_NON_FINITE_H_

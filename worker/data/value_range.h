@@ -1,5 +1,4 @@
-// What the values of a data set look like, and what of that is hardly meant: images that nobody scaled, or that are
-// scaled twice.
+// The range of a data set's values, and a warning where it is hardly meant: images that were not scaled, or twice.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_WORKER_DATA_VALUE_RANGE_H_

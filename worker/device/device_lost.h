@@ -1,4 +1,4 @@
-// The mark that an error carries when a device can do nothing more for this process: CUDA keeps such an error and
+// Marks an error after which a device is of no use to this process any more: CUDA keeps such an error and
 // answers every later call with it, so what the process holds there is out of reach.
 //
 // Threading: stateless.

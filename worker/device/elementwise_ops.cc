@@ -42,6 +42,7 @@ bool IsElementwise(OpType op) {
     case OpType::kHardSigmoid:
     case OpType::kHardSwish:
     case OpType::kThresholdedRelu:
+    case OpType::kShrink:
     case OpType::kSoftplus:
     case OpType::kSoftsign:
     case OpType::kMish:
@@ -54,6 +55,7 @@ bool IsElementwise(OpType op) {
     case OpType::kHardSigmoidGrad:
     case OpType::kHardSwishGrad:
     case OpType::kThresholdedReluGrad:
+    case OpType::kShrinkGrad:
     case OpType::kSoftsignGrad:
     case OpType::kMishGrad:
     case OpType::kGeluGrad:

@@ -4,7 +4,7 @@
 #ifndef LOCKSTEP_WORKER_DEVICE_ELEMENTWISE_OPS_H_
 #define LOCKSTEP_WORKER_DEVICE_ELEMENTWISE_OPS_H_
 
-#include "common/graph/ir.h"
+#include "common/graph/ops/ir.h"
 
 namespace lockstep::device {
 

@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "common/graph/ir.h"
+#include "common/graph/ops/ir.h"
 #include "worker/device/kernel.h"
 
 namespace lockstep::device {

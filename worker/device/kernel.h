@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/graph/ir.h"
+#include "common/graph/ops/ir.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
 #include "worker/device/device.h"

@@ -1,5 +1,5 @@
-// Device memory and its counterpart in host memory. Where the host can see the device's memory both are one, nothing is
-// copied, and whoever touches it waits for the device's work as it would for a copy.
+// Device memory and a copy of it in host memory. Where the host can see the device's memory both are the same memory
+// and nothing is copied; its user waits for the device's work as for a copy.
 //
 // Threading: as device.h.
 #ifndef LOCKSTEP_WORKER_DEVICE_MIRRORED_BUFFER_H_

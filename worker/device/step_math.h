@@ -22,9 +22,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "worker/arithmetic/exact_formulas.h"
+#include "worker/arithmetic/update_formulas.h"
 #include "worker/device/device.h"
-#include "worker/device/exact_formulas.h"
-#include "worker/device/update_formulas.h"
 
 namespace lockstep::device {
 

@@ -1,5 +1,5 @@
-// The end of an input is the notice: whoever holds its other end has gone. For workers at the end of a connection, such
-// as one of ssh, which brings no signal when it breaks.
+// End of file on standard input is the notice: the process at the other end has gone. For workers that ssh started,
+// since a broken ssh connection sends no signal.
 //
 // Threading: as NoticeSource.
 #ifndef LOCKSTEP_WORKER_NOTICE_NOTICE_INPUT_H_

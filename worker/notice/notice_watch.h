@@ -1,5 +1,5 @@
-// A thread that looks at a source of notices again and again, until it gives one. A source that fails is said once, and
-// looked at on: it never keeps the worker from training.
+// A thread that looks at a source of notices again and again, until it gives one. A source that fails is reported once
+// and polled on: it never keeps the worker from training.
 //
 // Threading: `on_notice` and `say` are called by the watch's thread, until the destructor returns.
 #ifndef LOCKSTEP_WORKER_NOTICE_NOTICE_WATCH_H_

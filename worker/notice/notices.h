@@ -1,4 +1,4 @@
-// The notices that a worker is told to heed: by options of its command line.
+// The sources of notices that a worker's command line asks for.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_WORKER_NOTICE_NOTICES_H_

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "worker/device/deferred/make_device.h"
-#include "worker/device/devices.h"
+#include "worker/device/choice/devices.h"
+#include "worker/fakes/deferred_device.h"
 #include "worker/plan/plan_test_models.h"
 
 namespace lockstep::worker {

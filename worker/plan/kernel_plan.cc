@@ -8,7 +8,7 @@
 #include "common/digest/sha256.h"
 #include "common/status/status_macros.h"
 #include "protos/kernel_plan.pb.h"
-#include "worker/device/device_choice.h"
+#include "worker/device/choice/device_choice.h"
 
 namespace lockstep::worker {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "common/random/random.h"
-#include "worker/device/devices.h"
+#include "worker/device/choice/devices.h"
 #include "worker/plan/plan_test_models.h"
 #include "worker/plan/probe.h"
 

@@ -32,10 +32,10 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "common/graph/ir.h"
+#include "common/graph/ops/ir.h"
 #include "common/sync/pulse.h"
 #include "common/tensor/poison.h"
-#include "worker/collectives/bucketer.h"
+#include "worker/arithmetic/bucketer.h"
 #include "worker/device/device.h"
 #include "worker/device/kernel.h"
 
@@ -162,7 +162,7 @@ class Plan {
   // them.
   absl::Status RunPassOnDevice(absl::Span<const InputBytes> inputs, const PassKey& key, BucketReady on_bucket);
 
-  // The same, waiting after every node, with a digest of all it wrote for the first time.
+  // Runs the pass node by node, and returns a digest of every node's output. Blocks.
   absl::StatusOr<std::vector<NodeDigest>> RunPassWithDigests(absl::Span<const InputBytes> inputs, const PassKey& key,
                                                              BucketReady on_bucket);
   absl::StatusOr<std::vector<NodeDigest>> RunPassWithDigests(absl::Span<const InputBytes> inputs, const PassKey& key);

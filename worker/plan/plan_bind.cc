@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "common/graph/training_graph.h"
+#include "common/graph/passes/training_graph.h"
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
 #include "worker/plan/plan_state.h"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "worker/device/devices.h"
+#include "worker/device/choice/devices.h"
 #include "worker/device/kernel.h"
 #include "worker/plan/plan.h"
 #include "worker/plan/plan_test_models.h"

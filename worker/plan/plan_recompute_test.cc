@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 
-#include "worker/device/devices.h"
+#include "worker/device/choice/devices.h"
 #include "worker/plan/plan.h"
 #include "worker/plan/plan_test_models.h"
 

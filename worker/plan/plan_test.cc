@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "common/graph/graph_editor.h"
-#include "worker/device/devices.h"
+#include "worker/device/choice/devices.h"
 #include "worker/plan/arena.h"
 #include "worker/plan/plan_test_models.h"
 

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "common/graph/build_metagraph.h"
+#include "common/graph/build/build_metagraph.h"
 #include "common/graph/initial_state.h"
-#include "common/graph/training_graph.h"
+#include "common/graph/passes/training_graph.h"
 #include "common/random/random.h"
 #include "worker/plan/plan.h"
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/digest/sha256.h"
-#include "common/graph/training_graph.h"
+#include "common/graph/passes/training_graph.h"
 #include "common/random/random.h"
 #include "common/status/status_macros.h"
 

@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/graph/ir.h"
+#include "common/graph/ops/ir.h"
 #include "worker/plan/plan.h"
 
 namespace lockstep::worker {

@@ -11,7 +11,7 @@
 #ifndef LOCKSTEP_WORKER_PLAN_REWRITE_H_
 #define LOCKSTEP_WORKER_PLAN_REWRITE_H_
 
-#include "common/graph/ir.h"
+#include "common/graph/ops/ir.h"
 
 namespace lockstep::worker {
 

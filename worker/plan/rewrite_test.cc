@@ -6,7 +6,7 @@
 
 #include "common/graph/graph_editor.h"
 #include "common/graph/passes/reduce_precision.h"
-#include "worker/device/devices.h"
+#include "worker/device/choice/devices.h"
 #include "worker/plan/plan.h"
 #include "worker/plan/plan_test_models.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <variant>
 
-#include "worker/device/attention_shapes.h"
-#include "worker/device/matrix_shapes.h"
+#include "worker/kernels/attention/attention.h"
+#include "worker/kernels/product/product.h"
 
 namespace lockstep::worker {
 namespace {

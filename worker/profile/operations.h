@@ -1,4 +1,4 @@
-// How much a kernel computes and moves, from its shapes: what its time is compared with.
+// The floating-point operations and bytes of a kernel, from its shapes: its time is compared with them.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_WORKER_PROFILE_OPERATIONS_H_

@@ -1,4 +1,4 @@
-// What a profiler kept, as a table: where the time between its Start and Stop went, by op and kernel.
+// A profile as a table: where the time between its Start and Stop went, by op and kernel.
 //
 // Invariants
 //   * The rows' times add up to the total: what no work accounts for is a row of its own.

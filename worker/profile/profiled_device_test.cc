@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "worker/device/deferred/make_device.h"
-#include "worker/device/devices.h"
+#include "worker/device/choice/devices.h"
+#include "worker/fakes/deferred_device.h"
 #include "worker/plan/plan_test_models.h"
 #include "worker/profile/operations.h"
 

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "common/graph/graph_editor.h"
-#include "common/graph/serving_graph.h"
+#include "common/graph/passes/serving_graph.h"
 #include "common/math/math.h"
 #include "common/random/random.h"
 #include "common/status/status_macros.h"

@@ -3,8 +3,8 @@
 #include <catch2/catch.hpp>
 #include <set>
 
-#include "common/graph/build_metagraph.h"
-#include "worker/device/devices.h"
+#include "common/graph/build/build_metagraph.h"
+#include "worker/device/choice/devices.h"
 
 namespace lockstep::worker {
 namespace {

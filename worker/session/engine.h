@@ -18,21 +18,20 @@
 #include <utility>
 #include <vector>
 
+#include "common/liveness/serial_executor.h"
 #include "common/protocol/ids.h"
 #include "common/sync/mutex.h"
 #include "common/sync/pulse.h"
-#include "common/sync/serial_executor.h"
 #include "worker/collectives/communicator.h"
 #include "worker/collectives/sockets/peer_listener.h"
 #include "worker/collectives/sockets/socket_forming.h"
-#include "worker/device/device_choice.h"
-#include "worker/hooks/state_facts.h"
-#include "worker/hooks/step_tracer.h"
+#include "worker/device/choice/device_choice.h"
 #include "worker/session/actions.h"
 #include "worker/session/chief_client.h"
 #include "worker/session/data_roots.h"
 #include "worker/session/events.h"
-#include "worker/session/session_store.h"
+#include "worker/session/generation_calls.h"
+#include "worker/session/hook_looks.h"
 #include "worker/snapshot/snapshot_store.h"
 #include "worker/step/replica.h"
 #include "worker/step/step_durations.h"
@@ -94,17 +93,6 @@ class Engine {
   std::vector<NamedValue> Stats() const;
 
  private:
-  // All of one generation that an abort must reach, from its beginning.
-  struct Attempt {
-    Generation generation;
-    std::vector<Member> members;
-    std::shared_ptr<SessionStore> store;
-    std::shared_ptr<CallGroup> fetches;
-    std::shared_ptr<SocketForming> forming;  // while the communicator is formed
-    std::shared_ptr<Communicator> communicator;
-    absl::Status aborted;
-  };
-
   void Do(const MakeKernelPlan& action);
   void Do(const PrepareReplica& action);
   void Do(const FormCommunicator& action);
@@ -114,33 +102,6 @@ class Engine {
   absl::Status FlipForTest(uint64_t step);
   void Do(const RunSlice& action);
   void WriteText(const WriteSample& action, uint64_t number);
-  // engine_hooks.cc: what hooks want of a step that ended, before it is told.
-  void LookForHooks(const RunStep& action, const Communicator& communicator, const StepResult& result);
-  // The same of instants of one step, the state's. `note`: for hooks of a NaN. Traces begin in every rank, rank 0 looks
-  // at the state.
-  void LookForHooks(const Generation& generation, const Communicator& communicator, const std::vector<HookInstant>& at,
-                    const std::string& note);
-  // What is to be done with the copy that a save is made of.
-  std::function<void(const Snapshot&)> LookAtSave(const TakeSnapshot& action);
-  void BeginTrace(const std::vector<HookInstant>& at);
-  std::vector<StateHook> DueHooks(const std::vector<HookInstant>& at) const;
-  // Begins to look at `copy`, which is `step`'s.
-  void LookAt(const Generation& generation, uint64_t step, std::vector<StateHook> due, const std::string& note,
-              const Snapshot& copy);
-  // Gives the trace, where there is one, to the chief.
-  void SendTrace(std::optional<StepTrace> trace);
-  // Returns when all that hooks wanted so far was posted.
-  void WaitForLooks();
-  // This worker in the generation of now; rank -1: it computes with nobody.
-  struct OwnMember {
-    Generation generation;
-    std::string name;
-    int rank = -1;
-  };
-  OwnMember Own() const;
-  void Tell(const Generation& generation, uint64_t step, const std::string& hook, const lockstep::Observed& content);
-  // Null: nobody watches the replica.
-  Profiler* profiler() { return tracer_ == nullptr ? nullptr : tracer_->profiler(); }
   void Do(const StopComputing& action);
   void Do(const ComputeDigest& action);
   // False: memory does not suffice for a copy.
@@ -152,11 +113,6 @@ class Engine {
   void Do(const ReleaseMemory& action);
   void Do(const TakeSnapshot& action);
 
-  absl::StatusOr<std::shared_ptr<Communicator>> CommunicatorOf(const Generation& generation);
-  bool IsCurrent(const Generation& generation) const;
-  // Makes `communicator` that of the attempt; `status` where that is not OK, or why the attempt is over.
-  absl::Status Keep(const Generation& generation, absl::Status status,
-                    const std::shared_ptr<Communicator>& communicator);
   // With what reduces in the memory of the ranks' GPUs, where they are on GPUs and can.
   absl::StatusOr<std::shared_ptr<Communicator>> JoinDevices(std::shared_ptr<Communicator> host);
   using FetchBytes = std::function<absl::StatusOr<std::string>(const WorkerFence&)>;
@@ -176,14 +132,9 @@ class Engine {
   std::shared_ptr<Replica> SharedReplica() const;
   void CancelPasses(bool cancel);
   void CancelSamples();
-  void Retire(const Communicator& communicator);
   void Fail(const Generation& generation, const absl::Status& status);
-  // The member that `status`, or the communicator's end, blames; none when they blame nobody.
-  Incarnation Suspect(const Generation& generation, const absl::Status& status) const;
   // An error that no other generation mends: a bug, or a device that a lost peer took with it.
   void FailForGood(const absl::Status& status);
-  // Whether a generation of this worker lost a peer lately; waits a moment for the news of it.
-  bool LostPeer();
   void PublishStats();
   // The next step does not go on from the one before.
   void BreakDurations();
@@ -193,19 +144,16 @@ class Engine {
   const Options options_;
   Pulse pulse_;
   SnapshotStore snapshots_;
-  SnapshotStore kept_;                       // copies of the state at audits
-  Replica* replica_ = nullptr;               // owned by the engine's thread: what shared_replica_ points to
-  std::string metagraph_;                    // likewise: what the replica was made from
-  std::vector<StateHook> hooks_;             // likewise: of the job
-  std::string job_;                          // likewise: its name
-  std::shared_ptr<StepTracer> tracer_;       // likewise: watches the replica; null: no hook profiles
-  std::shared_ptr<StepTracer> made_tracer_;  // likewise: of the replica that is not installed yet
+  SnapshotStore kept_;     // copies of the state at audits
+  GenerationCalls calls_;  // thread-safe
+  HookLooks looks_;
+  Replica* replica_ = nullptr;  // owned by the engine's thread: what shared_replica_ points to
+  std::string metagraph_;       // likewise: what the replica was made from
+  HooksOfJob made_hooks_;       // likewise: of the replica that is not installed yet
   PeerSecurity peer_security_ = PeerSecurity::kEncryptedBeyondHost;  // likewise: of the job
   bool sync_voided_ = false;                    // likewise: a half-received state was overwritten in this generation
   std::atomic<uint64_t> samples_{0};            // asked for
   std::atomic<uint64_t> cancelled_samples_{0};  // of them, from the first on
-  std::atomic<bool> looking_{false};            // a copy of the state is being looked at for hooks
-  std::atomic<uint64_t> retired_bytes_{0};      // moved by communicators that are gone
   absl::Duration checkpoint_time_;              // owned by the engine's thread
   int64_t steps_ = 0;                           // likewise
   GradientNorm norm_;                           // likewise: the newest; of step 0: none
@@ -213,14 +161,10 @@ class Engine {
 
   mutable Mutex mutex_;
   std::shared_ptr<Replica> shared_replica_ GUARDED_BY(mutex_);
-  Attempt attempt_ GUARDED_BY(mutex_);
-  absl::Time broken_at_ GUARDED_BY(mutex_) = absl::InfinitePast();  // the newest generation of several that was
-  std::vector<std::pair<Generation, std::pair<std::string, std::string>>> early_keys_ GUARDED_BY(mutex_);
   std::vector<NamedValue> stats_ GUARDED_BY(mutex_);
   StepDurations durations_ GUARDED_BY(mutex_);
 
   SerialExecutor background_;  // digests of snapshots
-  SerialExecutor looks_;       // at copies of the state, for hooks: saves do not wait for them
   SerialExecutor thread_;      // last: it ends first
 };
 

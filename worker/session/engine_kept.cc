@@ -11,7 +11,7 @@ namespace lockstep::worker {
 
 void Engine::Do(const ComputeDigest& action) {
   const NowDoing digesting("the digest of step ", action.position.step);
-  const Profiler::Scope scope(profiler(), ProfileTrack::kState, "(audit)");
+  const Profiler::Scope scope(looks_.profiler(), ProfileTrack::kState, "(audit)");
   if (!action.keep_as.empty() && KeepCopy(action)) return;
   ReplicaState& state = replica_->state();
   if (const absl::Status fetched = state.Fetch(); !fetched.ok()) {

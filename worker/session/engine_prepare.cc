@@ -91,8 +91,8 @@ std::unique_ptr<Replica> Engine::MakeReplica(const std::string& metagraph, const
     }
     const bool traces =
         std::any_of(job.hooks().begin(), job.hooks().end(), [](const auto& hook) { return hook.has_profile(); });
-    made_tracer_ = traces ? std::make_shared<StepTracer>() : nullptr;
-    Profiler* const profiler = traces ? made_tracer_->profiler() : nullptr;
+    made_hooks_ = {job.name(), {}, traces ? std::make_shared<StepTracer>() : nullptr};
+    Profiler* const profiler = traces ? made_hooks_.tracer->profiler() : nullptr;
     return Replica::Make(graph, job, plan, &pulse_, problem, profiler, options_.device);
   };
   absl::StatusOr<std::unique_ptr<Replica>> replica = fetch();
@@ -101,9 +101,8 @@ std::unique_ptr<Replica> Engine::MakeReplica(const std::string& metagraph, const
     return nullptr;
   }
   if (*replica == nullptr) return nullptr;
-  hooks_ = StateHooksOf(made_of, (*replica)->state().layout(), (*replica)->train_samples());
-  if (made_tracer_ != nullptr) made_tracer_->SetHooks(TraceHooksOf(made_of, (*replica)->train_samples()));
-  job_ = made_of.name();
+  made_hooks_.hooks = StateHooksOf(made_of, (*replica)->state().layout(), (*replica)->train_samples());
+  if (made_hooks_.tracer != nullptr) made_hooks_.tracer->SetHooks(TraceHooksOf(made_of, (*replica)->train_samples()));
   LS_LOG(info, "computes on ", (*replica)->device_reason());
   pulse_.Advance();
   absl::Status reserved = snapshots_.Reserve((*replica)->state(), kSnapshotBuffers);
@@ -116,9 +115,9 @@ std::unique_ptr<Replica> Engine::MakeReplica(const std::string& metagraph, const
 }
 
 void Engine::Install(std::unique_ptr<Replica> replica, const std::string& metagraph) {
-  tracer_ = std::move(made_tracer_);
   // What watches it lives as long.
-  std::shared_ptr<Replica> replaced(replica.release(), [watching = tracer_](Replica* gone) { delete gone; });
+  std::shared_ptr<Replica> replaced(replica.release(), [watching = made_hooks_.tracer](Replica* gone) { delete gone; });
+  looks_.SetJob(std::move(made_hooks_));
   replica_ = replaced.get();
   metagraph_ = metagraph;
   MutexLock lock(&mutex_);
@@ -190,7 +189,7 @@ void Engine::Do(const PrepareReplica& action) {
 }
 
 void Engine::Do(const SyncState& action) {
-  const auto communicator = CommunicatorOf(action.generation);
+  const auto communicator = calls_.CommunicatorOf(action.generation);
   if (!communicator.ok()) return Fail(action.generation, communicator.status());
   const NowDoing syncing("the state of step ", action.position.step, " comes or goes, rank ", (*communicator)->rank(),
                          " of ", (*communicator)->size());
@@ -248,12 +247,7 @@ absl::StatusOr<std::string> Engine::Restore(Communicator& communicator, const Sy
   HostState& state = live.host();
   const uint32_t ranks = static_cast<uint32_t>(communicator.size());
   LS_ASSIGN_OR_RETURN(const SharePlan plan, PlanShares(state.CheckpointLayout(), static_cast<int>(ranks)));
-  std::shared_ptr<CallGroup> fetches;
-  {
-    MutexLock lock(&mutex_);
-    LS_RETURN_IF_ERROR(attempt_.aborted);
-    fetches = attempt_.fetches;
-  }
+  LS_ASSIGN_OR_RETURN(const std::shared_ptr<CallGroup> fetches, calls_.Fetches());
   sync_voided_ = true;
   const Share& own = plan.shares[communicator.rank()];
   uint64_t received = 0;

@@ -19,9 +19,8 @@ void Engine::BreakDurations() {
 
 void Engine::PublishStats() {
   const StepTimes times = replica_->times();
-  uint64_t bytes = retired_bytes_;
+  const uint64_t bytes = calls_.bytes_moved();
   MutexLock lock(&mutex_);
-  if (attempt_.communicator) bytes += attempt_.communicator->bytes_moved();
   stats_ = {{"steps", static_cast<double>(steps_)},
             {"samples", static_cast<double>(times.samples)},
             {"compute_seconds", absl::ToDoubleSeconds(times.compute + times.update)},

@@ -19,14 +19,14 @@
 namespace lockstep::worker {
 
 void Engine::Do(const RunStep& action) {
-  const auto communicator = CommunicatorOf(action.generation);
+  const auto communicator = calls_.CommunicatorOf(action.generation);
   if (!communicator.ok()) return Fail(action.generation, communicator.status());
   const NowDoing stepping("step ", action.step, ", rank ", (*communicator)->rank(), " of ", (*communicator)->size());
   const absl::Time begin = SteadyNow();
-  if (tracer_ != nullptr) tracer_->Begin();
+  looks_.BeginWork();
   absl::StatusOr<StepResult> result =
       replica_->runner().RunStep(**communicator, static_cast<int64_t>(action.step), action.slot);
-  if (tracer_ != nullptr) SendTrace(tracer_->EndStep(action.step, result.ok() && result->applied));
+  looks_.EndStep(action.step, result.ok() && result->applied);
   if (!result.ok()) return Fail(action.generation, result.status());
   if (result->applied) {
     ++steps_;
@@ -37,7 +37,7 @@ void Engine::Do(const RunStep& action) {
   norm_ = result->norm.value_or(norm_);
   if (const absl::Status flipped = FlipForTest(action.step); !flipped.ok()) return Fail(action.generation, flipped);
   PublishStats();
-  LookForHooks(action, **communicator, *result);
+  looks_.AtStep(action, (*communicator)->rank(), *result, replica_->state());
   options_.post(StepFinished{action.generation, action.step,
                              result->applied ? StepOutcome::kApplied : StepOutcome::kNonFinite, std::move(result->word),
                              std::move(result->record), std::move(result->message)});
@@ -56,18 +56,17 @@ absl::Status Engine::FlipForTest(uint64_t step) {
 }
 
 void Engine::Do(const RunSlice& action) {
-  const auto communicator = CommunicatorOf(action.generation);
+  const auto communicator = calls_.CommunicatorOf(action.generation);
   if (!communicator.ok()) return Fail(action.generation, communicator.status());
   const NowDoing evaluating("slice ", action.slice, " of the evaluation of step ", action.step, ", rank ",
                             (*communicator)->rank(), " of ", (*communicator)->size());
   if (action.slice == 0) {
-    const std::vector<HookInstant> at = {{HookInstant::Kind::kEvaluation, action.step}};
-    LookForHooks(action.generation, **communicator, at, "");
+    looks_.AtEvaluation(action.generation, action.step, (*communicator)->rank(), replica_->state());
   }
-  if (tracer_ != nullptr) tracer_->Begin();
+  looks_.BeginWork();
   absl::StatusOr<SliceOutcome> outcome = replica_->runner().RunSlice(**communicator, static_cast<int64_t>(action.step),
                                                                      static_cast<int64_t>(action.slice), action.slot);
-  if (tracer_ != nullptr) tracer_->EndOther(absl::StrCat("slice ", action.slice, " of the evaluation"));
+  looks_.EndSlice(action.slice);
   if (!outcome.ok()) return Fail(action.generation, outcome.status());
   BreakDurations();
   options_.post(SliceFinished{action.generation, action.step, std::move(outcome->word), std::move(outcome->result)});
@@ -102,8 +101,8 @@ void FlipSnapshotForTest(uint64_t step, const HostState& snapshot) {
 void Engine::Do(const TakeSnapshot& action) {
   const NowDoing taking("the snapshot of step ", action.step);
   const absl::Time begin = SteadyNow();
-  const std::function<void(const Snapshot&)> look = LookAtSave(action);
-  const Profiler::Scope scope(profiler(), ProfileTrack::kState, "(snapshot)");
+  const std::function<void(const Snapshot&)> look = looks_.AtSave(action);
+  const Profiler::Scope scope(looks_.profiler(), ProfileTrack::kState, "(snapshot)");
   auto snapshot = snapshots_.Take(replica_->state());
   if (!snapshot.ok()) {
     FailForGood(device::MarkedAs(
@@ -125,7 +124,7 @@ void Engine::Do(const TakeSnapshot& action) {
     FlipSnapshotForTest(action.step, *copy.state);
     snapshots_.Name(id, {copy.state, digests});
     // The job may be over with this save.
-    if (action.last) WaitForLooks();
+    if (action.last) looks_.WaitForAll();
     options_.post(SnapshotDone{id});
   });
 }

@@ -1,4 +1,4 @@
-// Opens the data of a job and describes it to whoever sets the job up.
+// Opens the data of a job and describes it, for `check` and the chief's set-up.
 //
 // Threading: thread-safe (a pure function of the files); blocks.
 #ifndef LOCKSTEP_WORKER_SESSION_INSPECT_DATA_H_

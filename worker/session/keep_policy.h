@@ -5,7 +5,7 @@
 // stop: a newer copy replaces the one before the last. So copies are at least kApart apart: of two that are held one is
 // then older than any difference that is still being looked into.
 //
-// Threading: thread-compatible; owned by SessionCore.
+// Threading: thread-compatible; owned by KeptCopies.
 #ifndef LOCKSTEP_WORKER_SESSION_KEEP_POLICY_H_
 #define LOCKSTEP_WORKER_SESSION_KEEP_POLICY_H_
 

@@ -12,9 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/clock/clock.h"
 #include "common/job_place/job_place.h"
-#include "common/net/descriptor.h"
 #include "common/net/rpc.h"
 #include "common/status/status_macros.h"
+#include "common/storage/descriptor.h"
 
 namespace lockstep::worker {
 namespace {

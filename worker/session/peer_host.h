@@ -1,5 +1,5 @@
-// The address under which the other workers reach this one, where nobody gives it: the one that its packets to the
-// chief leave from.
+// The address at which the other workers reach this one, unless a flag gives it: the source address of its packets to
+// the chief.
 //
 // Threading: thread-safe; both block.
 #ifndef LOCKSTEP_WORKER_SESSION_PEER_HOST_H_

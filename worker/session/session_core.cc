@@ -1,80 +1,73 @@
 #include "worker/session/session_core.h"
 
 #include <algorithm>
-#include <type_traits>
+#include <initializer_list>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/status/exit_code.h"
 
 namespace lockstep::worker {
-namespace {
 
-// What is to be reported waits here while no chief listens; the oldest go first.
-constexpr size_t kMaxWaiting = 1024;
-static_assert(kMaxWaiting < kMaxRepeated, "a report carries all that waits");
-
-template <typename T>
-void Trim(std::vector<T>& list) {
-  if (list.size() > kMaxWaiting) list.erase(list.begin(), list.end() - static_cast<std::ptrdiff_t>(kMaxWaiting));
-}
-
-}  // namespace
-
-SessionCore::SessionCore(SessionConfig config) : config_(std::move(config)), job_(config_.job) {}
+SessionCore::SessionCore(SessionConfig config)
+    : config_(std::move(config)),
+      link_(config_.incarnation.low, config_.greeting_limit),
+      job_(config_.job),
+      membership_(config_.incarnation) {}
 
 std::vector<Action> SessionCore::Step(absl::Time now, const Event& event) {
   actions_.clear();
   if (phase_ == Phase::kExited) return {};
-  if (now_ == absl::InfinitePast()) link_down_since_ = parked_since_ = now_ = now;
-  if (now - now_ > kTickGap) heard_ += now - now_;
-  now_ = now;
-  std::visit(
-      [this](const auto& e) {
-        using T = std::decay_t<decltype(e)>;
-        if constexpr (std::is_same_v<T, Tick>) OnTick();
-        if constexpr (std::is_same_v<T, ChiefConnected>) OnConnected();
-        if constexpr (std::is_same_v<T, ChiefDisconnected>) OnDisconnected(e);
-        if constexpr (std::is_same_v<T, BeatAnswered>) OnBeatAnswered(e);
-        if constexpr (std::is_same_v<T, CommandReceived>) OnCommand(e);
-        if constexpr (std::is_same_v<T, PlanFinished>) OnPlanFinished(e);
-        if constexpr (std::is_same_v<T, Prepared>) OnPrepared(e);
-        if constexpr (std::is_same_v<T, PreparationFailed>) OnPreparationFailed(e);
-        if constexpr (std::is_same_v<T, PeersTestedHere>) Tell(e.result);
-        if constexpr (std::is_same_v<T, CommunicatorFormed>) OnCommunicatorFormed(e);
-        if constexpr (std::is_same_v<T, StateSynced>) OnStateSynced(e);
-        if constexpr (std::is_same_v<T, CollectiveFailed>) OnCollectiveFailed(e);
-        if constexpr (std::is_same_v<T, StepFinished>) OnStepFinished(e);
-        if constexpr (std::is_same_v<T, SliceFinished>) OnSliceFinished(e);
-        if constexpr (std::is_same_v<T, TextWritten>) {
-          if (e.generation == generation_) Tell(TextSample{lineage_, e.step, e.text});
-        }
-        if constexpr (std::is_same_v<T, Observed>) {
-          if (e.generation == generation_) Tell(Observation{lineage_, e.step, e.hook, e.content});
-        }
-        if constexpr (std::is_same_v<T, ComputingStopped>) OnComputingStopped(e);
-        if constexpr (std::is_same_v<T, DigestComputed>) OnDigestComputed(e);
-        if constexpr (std::is_same_v<T, KeptTakenUp>) OnKeptTakenUp(e);
-        if constexpr (std::is_same_v<T, SnapshotDone>) OnSnapshotDone(e);
-        if constexpr (std::is_same_v<T, ShareUploaded>) {
-          // The chief hears of it from the upload itself.
-        }
-        if constexpr (std::is_same_v<T, ShareUploadFailed>) OnShareFailed(e);
-        if constexpr (std::is_same_v<T, TermSignal>) OnTermSignal(e);
-        if constexpr (std::is_same_v<T, InternalError>) {
-          // Who leaves to come back is lost, and at fault no more than a process that was killed.
-          if (e.exit_code != kExitPreempted) Tell(ErrorReport{e.exit_code, position_.step, e.message});
-          ExitWith(e.exit_code, e.message);
-        }
-      },
-      event);
-  if (phase_ != Phase::kExited) {
-    Trim(records_);
-    Trim(digests_);
-    if (ReportPending() && now_ >= next_report_) FlushReport();
-    UpdatePhase();
+  if (now_ == absl::InfinitePast()) {
+    link_.Begin(now);
+    parked_since_ = now_ = now;
   }
-  return std::move(actions_);
+  if (now - now_ > kTickGap) link_.Paused(now - now_);
+  now_ = now;
+  const bool had_state = has_state_;
+  const Lineage lineage_before = lineage_;
+  const Position position_before = position_;
+  std::visit([this](const auto& e) { On(e); }, event);
+  if (phase_ == Phase::kExited) return std::move(actions_);
+  if (ReportPending() && now_ >= reports_.next()) FlushReport();
+  UpdatePhase();
+  std::string broken = BrokenInvariant();
+  if (broken.empty() && had_state && has_state_ && lineage_ == lineage_before && position_ < position_before) {
+    broken = absl::StrCat("it went back from ", position_before.ToString(), " to ", position_.ToString());
+  }
+  if (broken.empty()) return std::move(actions_);
+  // Nothing of what was decided is carried out.
+  phase_ = Phase::kExited;
+  return {Exit{kExitBug,
+               absl::StrCat("this worker is wrong about itself, which is a defect of it: ", broken,
+                            ". The other workers go on; started again, it joins them"),
+               /*stuck=*/false}};
+}
+
+std::string SessionCore::BrokenInvariant() const {
+  for (const std::string& broken : {link_.BrokenInvariant(), membership_.BrokenInvariant()}) {
+    if (!broken.empty()) return broken;
+  }
+  const auto phase_is = [this](std::initializer_list<Phase> phases) {
+    return std::find(phases.begin(), phases.end(), phase_) != phases.end();
+  };
+  if (membership_.none() != phase_is({Phase::kIdle, Phase::kPreparing, Phase::kReturning})) {
+    return absl::StrCat("its phase ", static_cast<int>(phase_), " does not fit generation ",
+                        membership_.generation().ToString());
+  }
+  if ((phase_ == Phase::kRunning) != (work_ != Work::kNone) && phase_ != Phase::kStopping) {
+    return absl::StrCat("work ", static_cast<int>(work_), " is under way in phase ", static_cast<int>(phase_));
+  }
+  if ((phase_ == Phase::kHolding) != (hold_ != Hold::kNone)) {
+    return absl::StrCat("it waits for ", static_cast<int>(hold_), " in phase ", static_cast<int>(phase_));
+  }
+  if ((stop_limit_ != absl::InfiniteFuture()) != phase_is({Phase::kStopping, Phase::kReturning})) {
+    return absl::StrCat("a limit for stopping stands in phase ", static_cast<int>(phase_));
+  }
+  if (!verdicts_.empty() && phase_ != Phase::kStopping) return "a verdict waits, and nothing is being stopped";
+  if (link_.hello_waits() && !phase_is({Phase::kStopping, Phase::kReturning})) return "a Hello waits for nothing";
+  if (phase_is({Phase::kRunning, Phase::kHolding}) && !has_state_) return "it steps without a state";
+  return "";
 }
 
 void SessionCore::Tell(WorkerMessage message, std::string reason) {
@@ -82,8 +75,8 @@ void SessionCore::Tell(WorkerMessage message, std::string reason) {
   // the Hello after that undoes what this one achieved. Only what cannot wait goes out.
   const bool cannot_wait = std::holds_alternative<Left>(message) || std::holds_alternative<ErrorReport>(message) ||
                            std::holds_alternative<CommandRejected>(message);
-  if (link_ != Link::kWelcomed && !(link_ == Link::kGreeting && cannot_wait)) return;
-  Emit(Send{WorkerFence{job_, term_, config_.incarnation}, std::move(message), std::move(reason)});
+  if (!link_.welcomed() && !(link_.Is(Link::kGreeting) && cannot_wait)) return;
+  Emit(Send{WorkerFence{job_, link_.term(), config_.incarnation}, std::move(message), std::move(reason)});
 }
 
 void SessionCore::UpdatePhase() {
@@ -108,15 +101,14 @@ void SessionCore::UpdatePhase() {
     case Phase::kExited:
       break;
   }
-  SetPhase now_is{WorkerFence{job_, term_, config_.incarnation}, phase, position_};
+  SetPhase now_is{WorkerFence{job_, link_.term(), config_.incarnation}, phase, position_};
   if (phase_told_ == now_is) return;
   phase_told_ = now_is;
   Emit(std::move(now_is));
 }
 
-void SessionCore::OnTick() {
-  LeaveIfGraceEnds();
-  if (phase_ == Phase::kExited) return;
+void SessionCore::On(const Tick&) {
+  if (grace_.IsOver(now_)) return ExitWith(kExitPreempted, "the grace has ended");
   if (now_ >= stop_limit_) {
     const bool returns = phase_ == Phase::kReturning;
     return ExitWith(kExitPreempted,
@@ -125,8 +117,8 @@ void SessionCore::OnTick() {
                             : "computing did not stop after its collectives were aborted",
                     /*stuck=*/true);
   }
-  if (link_ == Link::kGreeting && now_ >= greeting_limit_) GiveUpLink("the chief did not answer Hello");
-  if (link_ == Link::kWelcomed && now_ >= heard_ + ChiefSilence()) {
+  if (link_.GreetingIsOver(now_)) GiveUpLink("the chief did not answer Hello");
+  if (link_.IsSilent(now_, ChiefSilence())) {
     GiveUpLink(absl::StrCat("it has answered no heartbeat for ", absl::FormatDuration(ChiefSilence())));
   }
   if (const auto limit = ChiefLimit(); limit.has_value() && now_ >= *limit) {
@@ -135,10 +127,8 @@ void SessionCore::OnTick() {
     return ExitWith(kExitChiefUnreachable,
                     absl::StrCat("no chief for ", absl::FormatDuration(policy_.chief_timeout), why));
   }
-  if (link_ == Link::kDown && now_ >= next_connect_) {
-    link_ = Link::kConnecting;
-    last_attempt_ = now_;
-    ++attempts_;
+  if (link_.ConnectIsDue(now_)) {
+    link_.Try(now_);
     Emit(Connect{"no session with a chief"});
   }
   if (const auto time = ReleaseTime(); time.has_value() && now_ >= *time) {
@@ -153,40 +143,37 @@ std::optional<absl::Time> SessionCore::ReleaseTime() const {
 }
 
 std::optional<absl::Time> SessionCore::ChiefLimit() const {
-  if (link_ == Link::kWelcomed) return std::nullopt;
+  if (link_.welcomed()) return std::nullopt;
   const bool needs_chief = phase_ == Phase::kIdle || phase_ == Phase::kPreparing || phase_ == Phase::kHolding;
-  if (needs_chief) return std::max(parked_since_, link_down_since_) + policy_.chief_timeout;
+  if (needs_chief) return std::max(parked_since_, link_.down_since()) + policy_.chief_timeout;
   // Nobody may start another one: what it left is saved up to its end, and the rest is not worth a device for ever.
-  if (handed_over_ && phase_ == Phase::kRunning) return link_down_since_ + policy_.chief_timeout;
+  if (link_.handed_over() && phase_ == Phase::kRunning) return link_.down_since() + policy_.chief_timeout;
   return std::nullopt;
 }
 
 absl::Time SessionCore::NextDeadline() const {
   if (phase_ == Phase::kExited) return absl::InfiniteFuture();
-  absl::Time next = std::min({stop_limit_, grace_end_});
-  if (link_ == Link::kDown) next = std::min(next, next_connect_);
-  if (link_ == Link::kGreeting) next = std::min(next, greeting_limit_);
-  if (link_ == Link::kWelcomed) next = std::min(next, heard_ + ChiefSilence());
-  if (ReportPending()) next = std::min(next, next_report_);
+  absl::Time next = std::min({stop_limit_, grace_.end(), link_.NextDeadline(ChiefSilence())});
+  if (ReportPending()) next = std::min(next, reports_.next());
   if (const auto limit = ChiefLimit(); limit.has_value()) next = std::min(next, *limit);
   if (const auto time = ReleaseTime(); time.has_value()) next = std::min(next, *time);
   return next;
 }
 
-void SessionCore::OnPlanFinished(const PlanFinished& event) {
+void SessionCore::On(const PlanFinished& event) {
   if (phase_ == Phase::kPreparing) phase_ = Phase::kIdle;
   Tell(event.result);
 }
 
-void SessionCore::OnPrepared(const Prepared& event) {
+void SessionCore::On(const Prepared& event) {
   if (phase_ == Phase::kPreparing) phase_ = Phase::kIdle;
   ready_ = event.result;
-  may_keep_ = event.may_keep;
+  kept_.Allow(event.may_keep);
   idle_since_ = now_;
   Tell(event.result);
 }
 
-void SessionCore::OnPreparationFailed(const PreparationFailed& event) {
+void SessionCore::On(const PreparationFailed& event) {
   if (phase_ == Phase::kPreparing) phase_ = Phase::kIdle;
   ready_.reset();
   Tell(event.result);
@@ -199,18 +186,38 @@ void SessionCore::ExitWith(int32_t code, std::string reason, bool stuck) {
 }
 
 bool SessionCore::ReportPending() const {
-  if (link_ != Link::kWelcomed || !has_state_ || generation_.IsNone()) return false;
-  return !records_.empty() || !digests_.empty() || reported_ != position_;
+  if (!link_.welcomed() || !has_state_ || membership_.none()) return false;
+  return reports_.IsPending(position_);
 }
 
 void SessionCore::FlushReport() {
   if (!ReportPending()) return;
-  Report report{generation_, lineage_, position_, std::move(records_), std::move(digests_), {}};
-  records_.clear();
-  digests_.clear();
-  reported_ = position_;
-  next_report_ = now_ + policy_.report_interval;
-  Tell(std::move(report));
+  Tell(reports_.Take(now_, policy_.report_interval, membership_.generation(), lineage_, position_));
+}
+
+void SessionCore::On(const TextWritten& event) {
+  if (event.generation == membership_.generation()) Tell(TextSample{lineage_, event.step, event.text});
+}
+
+void SessionCore::On(const Observed& event) {
+  if (event.generation == membership_.generation()) Tell(Observation{lineage_, event.step, event.hook, event.content});
+}
+
+void SessionCore::On(const PeersTestedHere& event) { Tell(event.result); }
+
+void SessionCore::On(const InternalError& event) {
+  // A worker that exits to be restarted counts as lost, not as failed.
+  if (event.exit_code != kExitPreempted) Tell(ErrorReport{event.exit_code, position_.step, event.message});
+  ExitWith(event.exit_code, event.message);
+}
+
+void SessionCore::On(const TermSignal& event) {
+  const absl::Duration grace = event.grace > absl::ZeroDuration() ? event.grace : policy_.grace_period;
+  if (!grace_.Begin(now_, grace)) return;
+  Emit(Announce{false, "asked to end"});
+  if (policy_.samples_text) Emit(CancelSample{"the worker was asked to end"});
+  if (membership_.none() && !has_state_) return ExitWith(kExitPreempted, "preempted before it held any state");
+  if (link_.welcomed()) TellLeaveIntent();
 }
 
 }  // namespace lockstep::worker

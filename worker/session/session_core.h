@@ -5,7 +5,11 @@
 // the chief or a SIGTERM only changes what this rank contributes to the next word. What the word asks for stands in
 // boundary.h.
 //
-// Invariants
+// What belongs together is a part of its own: the session (chief_link.h), the generation (membership.h), requests of
+// the chief (boundary_requests.h), snapshots (held_snapshots.h), copies of audited states (kept_copies.h), reports
+// (unsent_reports.h), the end of the process (grace_period.h).
+//
+// Invariants, checked after every event (BrokenInvariant): those of the parts, and
 //   * One piece of work is under way at most: a step, a slice, a digest, the forming of a communicator, a state sync.
 //   * An applied step is never given up: a Form or ReturnTo that would take this replica back within its lineage is
 //     rejected.
@@ -16,7 +20,7 @@
 #ifndef LOCKSTEP_WORKER_SESSION_SESSION_CORE_H_
 #define LOCKSTEP_WORKER_SESSION_SESSION_CORE_H_
 
-#include <array>
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -30,8 +34,14 @@
 #include "common/protocol/messages.h"
 #include "worker/session/actions.h"
 #include "worker/session/boundary.h"
+#include "worker/session/boundary_requests.h"
+#include "worker/session/chief_link.h"
 #include "worker/session/events.h"
-#include "worker/session/keep_policy.h"
+#include "worker/session/grace_period.h"
+#include "worker/session/held_snapshots.h"
+#include "worker/session/kept_copies.h"
+#include "worker/session/membership.h"
+#include "worker/session/unsent_reports.h"
 
 namespace lockstep::worker {
 
@@ -97,32 +107,19 @@ class SessionCore {
   bool has_state() const { return has_state_; }
   Position position() const { return position_; }
   const Lineage& lineage() const { return lineage_; }
-  Generation generation() const { return generation_; }
+  Generation generation() const { return membership_.generation(); }
 
  private:
-  enum class Link { kDown, kConnecting, kGreeting, kWelcomed };
+  using Link = ChiefLink::State;
   // What a member waits for at a boundary.
   enum class Hold { kNone, kEarlierSave, kSave, kBest, kMeeting, kFinished };
   // The work under way while running.
   enum class Work { kNone, kStep, kSlice, kDigest };
-  struct Snapshot {
-    Lineage lineage;
-    uint64_t step = 0;
-    SnapshotCause cause = SnapshotCause::kDue;
-    Generation generation;
-    EvaluationLedger ledger;
-    std::optional<SnapshotId> id;  // once its digest is known
-  };
 
-  // session_core.cc
   void Emit(Action action) { actions_.push_back(std::move(action)); }
   void Tell(WorkerMessage message, std::string reason = "");
-  void UpdatePhase();
-  void OnTick();
-  void OnPlanFinished(const PlanFinished& event);
-  void OnPrepared(const Prepared& event);
-  void OnPreparationFailed(const PreparationFailed& event);
   void ExitWith(int32_t code, std::string reason, bool stuck = false);
+  void UpdatePhase();
   void FlushReport();
   bool ReportPending() const;
   absl::Duration ChiefSilence() const { return std::max(kChiefSilence, kBeatsMissed * policy_.heartbeat_interval); }
@@ -130,47 +127,80 @@ class SessionCore {
   // come.
   std::optional<absl::Time> ChiefLimit() const;
   std::optional<absl::Time> ReleaseTime() const;
+  // "" while the invariants of the parts hold, and those of how they stand to each other.
+  std::string BrokenInvariant() const;
 
-  // session_core_chief.cc: the session and the chief's commands
-  void OnConnected();
+  // session_core.cc, and where an event belongs: one for each alternative of Event
+  void On(const Tick& event);
+  void On(const ChiefConnected& event);
+  void On(const ChiefDisconnected& event);
+  void On(const BeatAnswered& event);
+  void On(const CommandReceived& event);
+  void On(const PlanFinished& event);
+  void On(const Prepared& event);
+  void On(const PreparationFailed& event);
+  void On(const PeersTestedHere& event);
+  void On(const CommunicatorFormed& event);
+  void On(const StateSynced& event);
+  void On(const CollectiveFailed& event);
+  void On(const StepFinished& event);
+  void On(const SliceFinished& event);
+  void On(const TextWritten& event);
+  void On(const Observed& event);
+  void On(const ComputingStopped& event);
+  void On(const DigestComputed& event);
+  void On(const KeptTakenUp& event);
+  void On(const SnapshotDone& event);
+  void On(const ShareUploaded&) {}  // the chief hears of it from the upload itself
+  void On(const ShareUploadFailed& event);
+  void On(const TermSignal& event);
+  void On(const InternalError& event);
+
+  // session_core_chief.cc, and where a command belongs: one for each alternative of ChiefCommand
+  void Obey(const ChiefFence& fence, const Welcome& welcome);
+  void Obey(const ChiefFence& fence, const Refused& command);
+  void Obey(const ChiefFence& fence, const MakePlan& command);
+  void Obey(const ChiefFence& fence, const lockstep::Prepare& command);
+  void Obey(const ChiefFence& fence, const TestPeers& command);
+  void Obey(const ChiefFence& fence, const Verdict& verdict);
+  void Obey(const ChiefFence& fence, const Form& form);
+  void Obey(const ChiefFence& fence, const BoundaryRequest& request);
+  void Obey(const ChiefFence& fence, const lockstep::TakeSnapshot& command);
+  void Obey(const ChiefFence& fence, const AskShare& command);
+  void Obey(const ChiefFence& fence, const ReturnTo& command);
+  void Obey(const ChiefFence&, const StatesDiffer& command) { differ_ = command; }
+  void Obey(const ChiefFence& fence, const SnapshotEnded& command);
+  void Obey(const ChiefFence& fence, const Dismiss& command);
+  void Obey(const ChiefFence& fence, const Shutdown& command);
+  void Obey(const ChiefFence& fence, const Done& command);
+  void Obey(const ChiefFence& fence, const Fenced& command);
+  void Obey(const ChiefFence& fence, const StorePush& command);
+
+  // The session.
   void Greet();
-  void OnDisconnected(const ChiefDisconnected& event);
-  void OnBeatAnswered(const BeatAnswered& event);
+  void SayHello();
   void GiveUpLink(const std::string& reason);
   void LoseLink(const std::string& reason);
-  absl::Duration RetryWait() const;
-  void SayHello();
-  void OnCommand(const CommandReceived& event);
-  void OnWelcome(const ChiefFence& fence, const Welcome& welcome);
-  void TellEvaluations();
   void Reject(const ChiefFence& fence, const char* command, std::string reason);
-  void OnPrepare(const ChiefFence& fence, const char* command, const Prepare& wanted);
   bool AboutMyGeneration(const ChiefFence& fence, const char* command);
-  void Handle(const ChiefFence& fence, const ChiefCommand& command);
-  void OnBoundaryRequest(const ChiefFence& fence, const BoundaryRequest& request);
+  void PrepareFor(const ChiefFence& fence, const char* command, const lockstep::Prepare& wanted);
+  void TellEvaluations();
+  void TellLeaveIntent() { Tell(LeaveIntent{grace_.Left(now_)}); }
 
   // session_core_generation.cc: forming, breaking, acknowledging
-  void OnForm(const ChiefFence& fence, const Form& form);
   std::string WhyNotForm(const ChiefFence& fence, const Form& form) const;
   bool MayBecome(const Lineage& lineage) const;
   // The state, as it stands, begins another lineage.
   void GoOnAs(const Lineage& lineage);
-  void OnCommunicatorFormed(const CommunicatorFormed& event);
-  void OnStateSynced(const StateSynced& event);
   void StartGeneration(Digest digest);
-  void OnCollectiveFailed(const CollectiveFailed& event);
-  void OnVerdict(const ChiefFence& fence, const Verdict& verdict);
   void Break(const std::string& reason);
-  void OnComputingStopped(const ComputingStopped& event);
   void Park();
   void Acknowledge(Generation generation);
   void SendAck(Generation generation, Digest digest);
 
   // session_core_boundary.cc: steps, slices and what lies between
-  void OnStepFinished(const StepFinished& event);
-  void OnSliceFinished(const SliceFinished& event);
-  void OnDigestComputed(const DigestComputed& event);
   void AtBoundaryWith(const ControlWord& word);
+  void Audit();
   void ServeSave();
   void HoldFor(Hold hold);
   void ServeMeeting();
@@ -178,60 +208,29 @@ class SessionCore {
   void TellMeeting();
   void MeetAtBoundary(Digest digest);
   void ResumeFromHold(const std::string& reason);
+  bool Meets() const { return phase_ == Phase::kHolding && hold_ == Hold::kMeeting; }
   ControlContribution MySlot() const;
 
-  // session_core_snapshot.cc
+  // session_core_copies.cc: snapshots, and copies of audited states
   void StartSnapshot(SnapshotCause cause);
-  void OnSnapshotDone(const SnapshotDone& event);
-  void OnTakeSnapshot(const ChiefFence& fence, const lockstep::TakeSnapshot& command);
-  void OnAskShare(const AskShare& command);
-  void OnShareFailed(const ShareUploadFailed& event);
-  void OnSnapshotEnded(const SnapshotEnded& command);
-  void TellSnapshot(const Snapshot& snapshot);
-
-  // session_core_kept.cc
-  struct Kept {
-    SnapshotId copy;  // as it was named when it was taken
-    KeptState state;
-    EvaluationProgress progress;
-  };
-  bool KeepsThisAudit() const;
-  void Audit();
-  void NoteCopy(const DigestComputed& event);
-  std::vector<KeptState> KeptStates() const;
-  void DropAllKept(const std::string& reason);
-  void OnReturnTo(const ReturnTo& command);
-  void OnKeptTakenUp(const KeptTakenUp& event);
-  void ForgetKeptAfter(uint64_t step);
-
-  // session_core_leave.cc
-  void OnTermSignal(const TermSignal& event);
-  void LeaveIfGraceEnds();
-  bool AsksToLeave() const;
-  void TellLeaveIntent();
+  void TellSnapshot(const HeldSnapshots::Snapshot& snapshot);
+  void DropKeptCopies(const std::vector<SnapshotId>& copies, const std::string& reason);
+  void DropAllKept(const std::string& reason) { DropKeptCopies(kept_.TakeAll(), reason); }
 
   const SessionConfig config_;
   absl::Time now_ = absl::InfinitePast();
   std::vector<Action> actions_;
+  Phase phase_ = Phase::kIdle;
 
   // The session.
-  Link link_ = Link::kDown;
-  bool hello_waits_ = false;  // connected while computing was being stopped: Hello goes out after that
-  absl::Time next_connect_ = absl::InfinitePast();
-  absl::Time last_attempt_ = absl::InfinitePast();
-  uint64_t attempts_ = 0;  // to reach a chief, in this process
-  absl::Time greeting_limit_ = absl::InfiniteFuture();
-  absl::Time link_down_since_ = absl::InfinitePast();
-  bool handed_over_ = false;                 // by the last chief, to one that has not come yet
-  absl::Time heard_ = absl::InfinitePast();  // a chief that this worker is welcome at
+  ChiefLink link_;
   std::string job_;
   std::string name_;
-  Term term_ = 0;
-  Term highest_term_ = 0;
   TrainingPolicy policy_;  // changes only outside a generation, so that its members decide by the same
   TrainingPolicy newest_policy_;
-  Prepare preparing_;  // while preparing; without a plan_hash: making the plan
+  lockstep::Prepare preparing_;  // while preparing; without a plan_hash: making the plan
   std::optional<Ready> ready_;
+  std::optional<SetPhase> phase_told_;
 
   // The replica.
   bool has_state_ = false;
@@ -241,17 +240,11 @@ class SessionCore {
   bool published_ = false;       // the state was just restored from the checkpoint of position_
 
   // The generation.
-  Phase phase_ = Phase::kIdle;
-  Generation generation_;       // none outside one
-  Generation last_generation_;  // the newest this process was ever part of
-  std::vector<Member> members_;
-  uint32_t rank_ = 0;
-  Form form_;  // while forming
+  Membership membership_;
+  BoundaryRequests requests_;
   Work work_ = Work::kNone;
   Hold hold_ = Hold::kNone;
-  BoundaryWork boundary_;                           // being served
-  std::array<uint64_t, kRequestKinds> requests_{};  // contributed until served
-  std::array<uint64_t, kRequestKinds> served_{};
+  BoundaryWork boundary_;             // being served
   std::vector<Generation> verdicts_;  // to acknowledge once stopped
   std::optional<Generation> ack_waits_for_digest_;
   std::optional<PeerFailed> failure_;  // evidence that no chief has heard yet
@@ -260,30 +253,13 @@ class SessionCore {
   absl::Time idle_since_ = absl::InfinitePast();  // with a prepared replica
   bool released_ = false;                         // since then
 
-  // Snapshots, oldest first.
-  std::vector<Snapshot> snapshots_;
-
-  // Copies of states at audits, oldest first; at most kMaxKeptStates.
-  std::vector<Kept> kept_;
-  bool may_keep_ = false;
-  KeepPolicy keep_policy_;
-  absl::Time keep_begin_;
+  HeldSnapshots snapshots_;
+  KeptCopies kept_;
   ReturnTo returning_;  // while returning
   std::optional<StatesDiffer> differ_;
-
-  // Reports.
-  std::vector<StepRecord> records_;
-  std::vector<StateDigest> digests_;
-  Position reported_;
-  absl::Time next_report_ = absl::InfinitePast();
-  // What the newest evaluations gave, as far as this rank took part, oldest first: a chief that was away hears of them.
-  std::vector<EvalReport> evaluations_;
-
-  // SIGTERM.
-  bool leaving_ = false;
-  absl::Time grace_end_ = absl::InfiniteFuture();
-
-  std::optional<SetPhase> phase_told_;
+  UnsentReports reports_;
+  HeldEvaluations evaluations_;
+  GracePeriod grace_;
 };
 
 }  // namespace lockstep::worker

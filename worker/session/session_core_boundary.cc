@@ -6,23 +6,18 @@
 #include "worker/session/session_core.h"
 
 namespace lockstep::worker {
-namespace {
-
-constexpr size_t kMaxHeldEvaluations = 16;
-
-}  // namespace
 
 ControlContribution SessionCore::MySlot() const {
   ControlContribution slot;
-  slot.requests = requests_;
-  slot.request(RequestKind::kLeave) = AsksToLeave() ? 1 : 0;
+  slot.requests = requests_.contributed();
+  slot.request(RequestKind::kLeave) = grace_.AsksToLeave(now_, link_.welcomed(), policy_.late_leave) ? 1 : 0;
   slot.free_to_save = snapshots_.empty();
-  slot.hears_chief = link_ == Link::kWelcomed;
+  slot.hears_chief = link_.welcomed();
   return slot;
 }
 
-void SessionCore::OnStepFinished(const StepFinished& event) {
-  if (generation_.IsNone() || event.generation != generation_) return;
+void SessionCore::On(const StepFinished& event) {
+  if (membership_.none() || event.generation != membership_.generation()) return;
   if (phase_ != Phase::kRunning && phase_ != Phase::kStopping) return;
   if (work_ != Work::kStep || event.step != position_.step + 1) return;
   work_ = Work::kNone;
@@ -38,12 +33,12 @@ void SessionCore::OnStepFinished(const StepFinished& event) {
   position_ = Position{event.step, 0};
   progress_.sums = {};
   published_ = false;
-  if (rank_ == 0) records_.push_back(event.record);
+  if (membership_.rank() == 0) reports_.Add(event.record);
   if (phase_ == Phase::kRunning) AtBoundaryWith(event.word);
 }
 
-void SessionCore::OnSliceFinished(const SliceFinished& event) {
-  if (generation_.IsNone() || event.generation != generation_) return;
+void SessionCore::On(const SliceFinished& event) {
+  if (membership_.none() || event.generation != membership_.generation()) return;
   if (phase_ != Phase::kRunning && phase_ != Phase::kStopping) return;
   if (work_ != Work::kSlice || event.step != position_.step) return;
   work_ = Work::kNone;
@@ -53,33 +48,34 @@ void SessionCore::OnSliceFinished(const SliceFinished& event) {
   if (position_.evaluated_slices == policy_.eval_slices) {
     progress_.ledger = Judge(policy_.evaluation, progress_.ledger, position_.step, progress_.sums);
   }
-  const bool under_way =
-      !evaluations_.empty() && evaluations_.back().lineage == lineage_ && evaluations_.back().step == event.step;
-  if (!under_way) evaluations_.push_back(EvalReport{lineage_, event.step, {}});
-  if (evaluations_.size() > kMaxHeldEvaluations) evaluations_.erase(evaluations_.begin());
-  evaluations_.back().slices.push_back(event.result);
-  if (rank_ == 0) Tell(EvalReport{lineage_, event.step, {event.result}});
+  evaluations_.Add(lineage_, event.step, event.result);
+  if (membership_.rank() == 0) Tell(EvalReport{lineage_, event.step, {event.result}});
   const bool last = position_.evaluated_slices == policy_.eval_slices;
-  if (last && rank_ == 0 && policy_.samples_text && phase_ == Phase::kRunning) {
-    Emit(WriteSample{generation_, position_.step});
+  if (last && membership_.rank() == 0 && policy_.samples_text && phase_ == Phase::kRunning) {
+    Emit(WriteSample{event.generation, position_.step});
   }
   if (phase_ == Phase::kRunning) AtBoundaryWith(event.word);
 }
 
 void SessionCore::AtBoundaryWith(const ControlWord& word) {
   boundary_ = PlanBoundary(policy_, {position_, progress_.ledger, published_}, word);
-  for (size_t kind = 0; kind < kRequestKinds; ++kind) {
-    served_[kind] = std::max(served_[kind], boundary_.served[kind]);
-    if (requests_[kind] <= served_[kind]) requests_[kind] = 0;
-  }
+  requests_.Serve(boundary_.served);
   // A snapshot finds the digest on its way.
-  if (boundary_.audit && !boundary_.save.has_value()) {
-    return Audit();
-  }
+  if (boundary_.audit && !boundary_.save.has_value()) return Audit();
   ServeSave();
 }
 
-void SessionCore::OnDigestComputed(const DigestComputed& event) {
+void SessionCore::Audit() {
+  work_ = Work::kDigest;
+  // A copy that is kept while no chief compares what it holds would take the place of one that was compared.
+  const bool keeps = membership_.members().size() > 1 && link_.welcomed() && kept_.IsDue(now_);
+  if (keeps) {
+    if (const auto oldest = kept_.Begin(now_)) Emit(DropKept{*oldest, "a newer state is kept"});
+  }
+  Emit(ComputeDigest{position_, "audit", keeps ? lineage_ : Lineage()});
+}
+
+void SessionCore::On(const DigestComputed& event) {
   if (event.position != position_) return;
   if (ack_waits_for_digest_.has_value()) {
     const Generation generation = *std::exchange(ack_waits_for_digest_, std::nullopt);
@@ -88,9 +84,9 @@ void SessionCore::OnDigestComputed(const DigestComputed& event) {
   }
   if (work_ != Work::kDigest || (phase_ != Phase::kRunning && phase_ != Phase::kStopping)) return;
   work_ = Work::kNone;
-  NoteCopy(event);
+  kept_.Note(event, lineage_, progress_);
   // Also of a generation that ends meanwhile: it may be what says whose state is wrong.
-  digests_.push_back(StateDigest{event.position, event.digest});
+  reports_.Add(StateDigest{event.position, event.digest});
   if (phase_ == Phase::kRunning) ServeSave();
 }
 
@@ -120,7 +116,7 @@ void SessionCore::HoldFor(Hold hold) {
 }
 
 void SessionCore::ServeMeeting() {
-  if (boundary_.part && !leaving_) {
+  if (boundary_.part && !grace_.begun()) {
     return Break("a member leaves, and without the chief nobody can form a generation without it");
   }
   if (!boundary_.leave && !boundary_.form) return GoOn();
@@ -130,13 +126,13 @@ void SessionCore::ServeMeeting() {
 
 void SessionCore::TellMeeting() {
   if (!policy_.digest_in_acks) return MeetAtBoundary({});
-  ack_waits_for_digest_ = generation_;
+  ack_waits_for_digest_ = membership_.generation();
   Emit(ComputeDigest{position_, "to meet at a boundary"});
 }
 
 void SessionCore::MeetAtBoundary(Digest digest) {
-  if (link_ == Link::kWelcomed) {
-    Tell(AtBoundary{generation_, lineage_, position_, std::move(digest), leaving_, KeptStates()});
+  if (link_.welcomed()) {
+    Tell(AtBoundary{membership_.generation(), lineage_, position_, std::move(digest), grace_.begun(), kept_.States()});
   } else if (!boundary_.part) {
     ResumeFromHold("the chief is not there");
   }
@@ -160,11 +156,11 @@ void SessionCore::GoOn() {
   boundary_ = {};
   if (evaluate) {
     work_ = Work::kSlice;
-    Emit(RunSlice{generation_, position_.step, position_.evaluated_slices, MySlot()});
+    Emit(RunSlice{membership_.generation(), position_.step, position_.evaluated_slices, MySlot()});
     return;
   }
   work_ = Work::kStep;
-  Emit(RunStep{generation_, position_.step + 1, MySlot()});
+  Emit(RunStep{membership_.generation(), position_.step + 1, MySlot()});
 }
 
 }  // namespace lockstep::worker

@@ -5,18 +5,24 @@
 #include "worker/session/session_core.h"
 
 namespace lockstep::worker {
+namespace {
+
+// Of the member `rank`: its state comes from the source or from the checkpoint.
+bool ReceivesState(const Form& form, uint32_t rank) {
+  return form.restore.has_value() ||
+         std::find(form.receivers.begin(), form.receivers.end(), rank) != form.receivers.end();
+}
+
+}  // namespace
 
 std::string SessionCore::WhyNotForm(const ChiefFence& fence, const Form& form) const {
-  const bool meets = phase_ == Phase::kHolding && hold_ == Hold::kMeeting;
-  if (phase_ != Phase::kIdle && !meets) return "this worker neither stands still nor waits at a boundary";
-  if (fence.generation <= last_generation_) {
-    return absl::StrCat("this worker was already part of generation ", last_generation_.ToString());
+  if (phase_ != Phase::kIdle && !Meets()) return "this worker neither stands still nor waits at a boundary";
+  if (fence.generation <= membership_.newest()) {
+    return absl::StrCat("this worker was already part of generation ", membership_.newest().ToString());
   }
-  const auto self = std::find_if(form.members.begin(), form.members.end(),
-                                 [this](const Member& member) { return member.incarnation == config_.incarnation; });
-  if (self == form.members.end()) return "this worker is not a member";
-  const bool receives = form.restore.has_value() || std::find(form.receivers.begin(), form.receivers.end(),
-                                                              self - form.members.begin()) != form.receivers.end();
+  const uint32_t rank = membership_.RankIn(form.members);
+  if (rank == form.members.size()) return "this worker is not a member";
+  const bool receives = ReceivesState(form, rank);
   if (!receives && (!has_state_ || !MayBecome(form.lineage) || position_ != form.position)) {
     return absl::StrCat("it keeps its state for ", form.position.ToString(), " but ",
                         has_state_ ? absl::StrCat("stands at ", position_.ToString()) : "holds none");
@@ -34,57 +40,48 @@ bool SessionCore::MayBecome(const Lineage& lineage) const {
 }
 
 void SessionCore::GoOnAs(const Lineage& lineage) {
-  for (EvalReport& report : evaluations_) {
-    if (report.lineage == lineage_) report.lineage = lineage;
-  }
+  evaluations_.Rename(lineage_, lineage);
   lineage_ = lineage;
 }
 
-void SessionCore::OnForm(const ChiefFence& fence, const Form& form) {
+void SessionCore::Obey(const ChiefFence& fence, const Form& form) {
   if (const std::string reason = WhyNotForm(fence, form); !reason.empty()) {
     return Reject(fence, Form::kTypeName, reason);
   }
-  if (!generation_.IsNone()) Emit(AbortCollectives{generation_, "a new generation is formed"});
+  if (!membership_.none()) Emit(AbortCollectives{membership_.generation(), "a new generation is formed"});
   phase_ = Phase::kForming;
   released_ = false;
   hold_ = Hold::kNone;
   work_ = Work::kNone;
   boundary_ = {};
   failure_.reset();
-  generation_ = last_generation_ = fence.generation;
-  members_ = form.members;
-  rank_ = 0;
-  while (members_[rank_].incarnation != config_.incarnation) ++rank_;
-  form_ = form;
-  requests_ = {};
-  served_ = {};
-  Emit(FormCommunicator{generation_, members_, rank_, form.reason});
+  membership_.Enter(fence.generation, form);
+  requests_.Clear();
+  Emit(FormCommunicator{fence.generation, form.members, membership_.rank(), form.reason});
 }
 
-void SessionCore::OnCommunicatorFormed(const CommunicatorFormed& event) {
-  if (phase_ != Phase::kForming || event.generation != generation_) return;
-  if (form_.receivers.empty() && !form_.restore.has_value()) {
-    GoOnAs(form_.lineage);
+void SessionCore::On(const CommunicatorFormed& event) {
+  if (phase_ != Phase::kForming || event.generation != membership_.generation()) return;
+  const Form& form = membership_.form();
+  if (form.receivers.empty() && !form.restore.has_value()) {
+    GoOnAs(form.lineage);
     return StartGeneration({});
   }
   phase_ = Phase::kSyncing;
-  const EvaluationProgress progress = form_.restore.has_value() ? EvaluationProgress{form_.ledger, {}} : progress_;
-  Emit(SyncState{generation_, form_.lineage, form_.position, form_.restore, form_.source_rank, form_.receivers,
-                 progress, form_.reason});
+  const EvaluationProgress progress = form.restore.has_value() ? EvaluationProgress{form.ledger, {}} : progress_;
+  Emit(SyncState{event.generation, form.lineage, form.position, form.restore, form.source_rank, form.receivers,
+                 progress, form.reason});
 }
 
-void SessionCore::OnStateSynced(const StateSynced& event) {
-  if (phase_ != Phase::kSyncing || event.generation != generation_) return;
-  const bool keeps = !form_.restore.has_value() &&
-                     std::find(form_.receivers.begin(), form_.receivers.end(), rank_) == form_.receivers.end();
-  if (keeps) GoOnAs(form_.lineage);
-  if (lineage_ != form_.lineage) {
-    records_.clear();
-    digests_.clear();
-  }
-  if (!keeps && JobLineage(lineage_) != JobLineage(form_.lineage)) DropAllKept("the job went back");
+void SessionCore::On(const StateSynced& event) {
+  if (phase_ != Phase::kSyncing || event.generation != membership_.generation()) return;
+  const Form& form = membership_.form();
+  const bool keeps = !ReceivesState(form, membership_.rank());
+  if (keeps) GoOnAs(form.lineage);
+  if (lineage_ != form.lineage) reports_.Clear();
+  if (!keeps && JobLineage(lineage_) != JobLineage(form.lineage)) DropAllKept("the job went back");
   has_state_ = true;
-  lineage_ = form_.lineage;
+  lineage_ = form.lineage;
   position_ = event.position;
   progress_ = event.progress;
   StartGeneration(event.digest);
@@ -92,31 +89,30 @@ void SessionCore::OnStateSynced(const StateSynced& event) {
 
 void SessionCore::StartGeneration(Digest digest) {
   phase_ = Phase::kRunning;
-  published_ = form_.restore.has_value();
-  Tell(Formed{generation_, position_, std::move(digest)});
+  published_ = membership_.form().restore.has_value();
+  Tell(Formed{membership_.generation(), position_, std::move(digest)});
   // The rank 0 before may have died with what it had not delivered.
-  if (rank_ == 0) TellEvaluations();
+  if (membership_.rank() == 0) TellEvaluations();
   AtBoundaryWith(ControlWord{});
 }
 
-void SessionCore::OnCollectiveFailed(const CollectiveFailed& event) {
-  if (event.generation != generation_ || generation_.IsNone()) return;
+void SessionCore::On(const CollectiveFailed& event) {
+  if (membership_.none() || event.generation != membership_.generation()) return;
   if (event.state_void) has_state_ = false;
   if (phase_ == Phase::kStopping) return;
   const bool forming = phase_ == Phase::kForming || phase_ == Phase::kSyncing;
-  failure_ = PeerFailed{generation_, event.suspect, forming, event.message, event.damaged};
-  if (link_ == Link::kWelcomed) Tell(*std::exchange(failure_, std::nullopt));
+  failure_ = PeerFailed{event.generation, event.suspect, forming, event.message, event.damaged};
+  if (link_.welcomed()) Tell(*std::exchange(failure_, std::nullopt));
   Break(event.message);
 }
 
-void SessionCore::OnVerdict(const ChiefFence& fence, const Verdict& verdict) {
-  if (!generation_.IsNone() && fence.generation < generation_) {
+void SessionCore::Obey(const ChiefFence& fence, const Verdict& verdict) {
+  if (!membership_.none() && fence.generation < membership_.generation()) {
     return Reject(fence, Verdict::kTypeName,
-                  absl::StrCat("this worker is in the newer generation ", generation_.ToString()));
+                  absl::StrCat("this worker is in the newer generation ", membership_.generation().ToString()));
   }
-  // What the chief formed later than ours supersedes ours as well.
-  last_generation_ = std::max(last_generation_, fence.generation);
-  if (generation_.IsNone()) return Acknowledge(fence.generation);
+  membership_.Supersede(fence.generation);
+  if (membership_.none()) return Acknowledge(fence.generation);
   verdicts_.push_back(fence.generation);
   if (phase_ != Phase::kStopping) Break(verdict.reason);
 }
@@ -126,18 +122,19 @@ void SessionCore::Break(const std::string& reason) {
   hold_ = Hold::kNone;
   boundary_ = {};
   stop_limit_ = now_ + policy_.abort_limit;
-  Emit(Announce{true, absl::StrCat("generation ", generation_.ToString(), " is broken: ", reason)});
-  Emit(AbortCollectives{generation_, reason});
-  Emit(StopComputing{generation_, reason});
+  const Generation& generation = membership_.generation();
+  Emit(Announce{true, absl::StrCat("generation ", generation.ToString(), " is broken: ", reason)});
+  Emit(AbortCollectives{generation, reason});
+  Emit(StopComputing{generation, reason});
 }
 
-void SessionCore::OnComputingStopped(const ComputingStopped& event) {
-  if (phase_ != Phase::kStopping || event.generation != generation_) return;
+void SessionCore::On(const ComputingStopped& event) {
+  if (phase_ != Phase::kStopping || event.generation != membership_.generation()) return;
   if (event.state_void) has_state_ = false;
   stop_limit_ = absl::InfiniteFuture();
   Park();
   for (const Generation& generation : std::exchange(verdicts_, {})) Acknowledge(generation);
-  if (hello_waits_) SayHello();
+  if (link_.hello_waits()) SayHello();
 }
 
 void SessionCore::Park() {
@@ -145,10 +142,9 @@ void SessionCore::Park() {
   phase_ = Phase::kIdle;
   work_ = Work::kNone;
   hold_ = Hold::kNone;
-  generation_ = {};
+  membership_.End();
+  requests_.Clear();
   policy_ = newest_policy_;
-  members_.clear();
-  requests_ = {};
   parked_since_ = idle_since_ = now_;
   if (!has_state_) {
     lineage_.clear();
@@ -164,7 +160,7 @@ void SessionCore::Acknowledge(Generation generation) {
 }
 
 void SessionCore::SendAck(Generation generation, Digest digest) {
-  Tell(VerdictAck{generation, has_state_, lineage_, position_, std::move(digest), KeptStates()},
+  Tell(VerdictAck{generation, has_state_, lineage_, position_, std::move(digest), kept_.States()},
        "all computing has stopped");
 }
 

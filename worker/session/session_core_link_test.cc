@@ -149,6 +149,23 @@ TEST_CASE("session: a Fenced that crosses with a Hello is answered by that Hello
   CHECK(worker.Has<PrepareReplica>());
 }
 
+TEST_CASE("session: a Welcome that comes before the Hello was said is none", "[session][rule14]") {
+  WorkerHarness worker;
+  worker.Run();
+  worker.Give(ChiefDisconnected{"reset"});
+  worker.Give(CollectiveFailed{worker.core.generation(), {}, false, "a peer is gone"});
+  worker.Wait(absl::Seconds(2));
+  worker.Give(ChiefConnected{});
+  REQUIRE_FALSE(worker.Told<Hello>());  // computing has not stopped
+
+  BeWelcomed(worker, 3);
+
+  CHECK(worker.Told<CommandRejected>());
+  worker.Give(ComputingStopped{worker.core.generation()});
+  CHECK(worker.Told<Hello>());
+  CHECK_FALSE(worker.ExitCode().has_value());
+}
+
 TEST_CASE("session: a session that ends by Fenced gives a full chief_timeout", "[session][rule14]") {
   WorkerHarness worker;
   worker.policy.chief_timeout = absl::Seconds(100);

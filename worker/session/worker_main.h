@@ -51,7 +51,7 @@ struct WorkerOptions {
 };
 
 // Runs this program from the start, with the same arguments in the present environment (see ClearKernelEnvironment of
-// worker/device/cpu/environment.h). Returns only on failure.
+// worker/device/host/environment.h). Returns only on failure.
 absl::Status ExecuteAgain();
 
 // Runs until the job is done or the worker has left it. Returns the exit code.

@@ -16,9 +16,9 @@
 
 #include "common/status/check.h"
 #include "worker/collectives/loopback/loopback_communicator.h"
-#include "worker/collectives/loopback/loopback_device_communicator.h"
-#include "worker/device/deferred/make_device.h"
-#include "worker/device/devices.h"
+#include "worker/device/choice/devices.h"
+#include "worker/fakes/deferred_device.h"
+#include "worker/fakes/loopback_device_communicator.h"
 #include "worker/step/gradient_exchange.h"
 
 namespace lockstep::worker {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "common/graph/build_metagraph.h"
+#include "common/graph/build/build_metagraph.h"
 #include "worker/step/forecast.h"
 
 namespace lockstep::worker {
@@ -26,7 +26,7 @@ MetaGraph Mlp(int64_t pass_batch) {
 
 JobSpec Job() {
   // Once per process: what the machine looks like stays.
-  setenv("LOCKSTEP_CUDA_LIBRARY", "worker/device/fake_cuda_library.so", 1);
+  setenv("LOCKSTEP_CUDA_LIBRARY", "worker/fakes/fake_cuda_library.so", 1);
   setenv("LOCKSTEP_FAKE_MEMORY", "4000000", 1);
   JobSpec job;
   job.mutable_train()->set_global_batch_size(1024);

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "common/graph/build_metagraph.h"
+#include "common/graph/build/build_metagraph.h"
 
 namespace lockstep::worker {
 namespace {

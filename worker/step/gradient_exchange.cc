@@ -10,8 +10,8 @@
 #include "common/liveness/activity.h"
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
+#include "worker/arithmetic/exact_sum.h"
 #include "worker/collectives/device_communicator.h"
-#include "worker/collectives/exact_sum.h"
 
 namespace lockstep::worker {
 

@@ -37,7 +37,7 @@
 #include "absl/types/span.h"
 #include "common/graph/metagraph.h"
 #include "common/sync/pulse.h"
-#include "worker/collectives/bucketer.h"
+#include "worker/arithmetic/bucketer.h"
 #include "worker/collectives/communicator.h"
 #include "worker/collectives/control_word.h"
 #include "worker/device/device.h"
@@ -73,8 +73,7 @@ class GradientExchange {
   // Waits for what is queued.
   ~GradientExchange();
 
-  // Whether the gradient of the only shard, on its only member, is the sum: `gradient` lies where the shard's was,
-  // which stays as it is until then.
+  // With one logical shard the gradient is used in place: it is the sum, and nothing is exchanged.
   static bool TakesAsItIs(int logical_shards, ReductionMode reduction) {
     return reduction == ReductionMode::kExact && logical_shards == 1;
   }

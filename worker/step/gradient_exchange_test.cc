@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
-#include "worker/collectives/exact_sum.h"
+#include "worker/arithmetic/exact_sum.h"
 #include "worker/step/exchange_ranks.h"
 
 namespace lockstep::worker {

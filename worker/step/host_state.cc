@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/checkpoint_format/state_tensors.h"
+#include "common/graph/state_tensors.h"
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
-#include "worker/device/host_memory.h"
+#include "worker/device/host/host_memory.h"
 
 namespace lockstep::worker {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "worker/collectives/loopback/loopback_communicator.h"
-#include "worker/collectives/loopback/loopback_device_communicator.h"
+#include "worker/fakes/loopback_device_communicator.h"
 #include "worker/step/exchange_ranks.h"
 
 namespace lockstep::worker {

@@ -1,4 +1,4 @@
-// What this process takes of the machine's memory, and how it gives memory back.
+// How much of the machine's memory this process uses, and how it returns memory to the system.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_WORKER_STEP_PROCESS_MEMORY_H_

@@ -14,7 +14,7 @@
 #include "common/status/check.h"
 #include "worker/collectives/loopback/loopback_communicator.h"
 #include "worker/data/test_files.h"
-#include "worker/device/cuda_loader.h"
+#include "worker/device/choice/cuda_loader.h"
 #include "worker/step/replica.h"
 
 namespace lockstep::worker {
@@ -41,7 +41,7 @@ class SmallJob {
  public:
   SmallJob() {
     // Once per process: what the machine looks like stays.
-    setenv("LOCKSTEP_CUDA_LIBRARY", "worker/device/cuda/liblockstep_cuda_on_host.so", 1);
+    setenv("LOCKSTEP_CUDA_LIBRARY", "worker/cuda_library/liblockstep_cuda_on_host.so", 1);
     setenv("LOCKSTEP_HOST_GPU_BYTES", "67108864", 1);
     std::vector<float> inputs;
     std::vector<int64_t> labels;

@@ -8,8 +8,8 @@
 #include "common/job/units.h"
 #include "common/status/status_macros.h"
 #include "common/training/training_policy.h"
-#include "worker/device/cuda_loader.h"
-#include "worker/device/devices.h"
+#include "worker/device/choice/cuda_loader.h"
+#include "worker/device/choice/devices.h"
 #include "worker/profile/profiled_device.h"
 #include "worker/step/gradient_exchange.h"
 

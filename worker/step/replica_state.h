@@ -22,7 +22,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/graph/state_layout.h"
-#include "common/sync/serial_executor.h"
+#include "common/liveness/serial_executor.h"
 #include "worker/device/device.h"
 #include "worker/step/host_state.h"
 

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <memory>
 
-#include "worker/device/reference/make_device.h"
+#include "worker/device/host/reference_device.h"
 
 namespace lockstep::worker {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status/check.h"
-#include "worker/collectives/bucketer.h"
+#include "worker/arithmetic/bucketer.h"
 
 namespace lockstep::worker {
 namespace {

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "worker/collectives/bucketer.h"
+#include "worker/arithmetic/bucketer.h"
 
 namespace lockstep::worker {
 namespace {

@@ -15,11 +15,11 @@
 #include <utility>
 #include <vector>
 
-#include "common/graph/build_metagraph.h"
+#include "common/graph/build/build_metagraph.h"
 #include "common/graph/initial_state.h"
 #include "common/status/check.h"
-#include "worker/device/deferred/make_device.h"
-#include "worker/device/devices.h"
+#include "worker/device/choice/devices.h"
+#include "worker/fakes/deferred_device.h"
 #include "worker/step/step_runner.h"
 
 namespace lockstep::worker {

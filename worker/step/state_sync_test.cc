@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "worker/collectives/loopback/loopback_communicator.h"
-#include "worker/collectives/loopback/loopback_device_communicator.h"
+#include "worker/fakes/loopback_device_communicator.h"
 #include "worker/step/small_replica.h"
 
 namespace lockstep::worker {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "worker/collectives/loopback/loopback_communicator.h"
-#include "worker/collectives/loopback/loopback_device_communicator.h"
+#include "worker/fakes/loopback_device_communicator.h"
 #include "worker/snapshot/snapshot_store.h"
 #include "worker/step/small_replica.h"
 

@@ -7,9 +7,9 @@
 #include "common/clock/clock.h"
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
-#include "worker/collectives/exact_sum.h"
+#include "worker/arithmetic/exact_sum.h"
+#include "worker/arithmetic/optimizer.h"
 #include "worker/device/device_lost.h"
-#include "worker/optimizer/optimizer.h"
 
 namespace lockstep::worker {
 namespace {

@@ -31,7 +31,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/graph/metagraph.h"
-#include "common/graph/training_graph.h"
+#include "common/graph/passes/training_graph.h"
 #include "common/protocol/control.h"
 #include "common/protocol/messages.h"
 #include "common/sync/pulse.h"

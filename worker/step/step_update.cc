@@ -6,8 +6,8 @@
 #include "common/clock/clock.h"
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
-#include "worker/collectives/exact_sum.h"
-#include "worker/optimizer/optimizer.h"
+#include "worker/arithmetic/exact_sum.h"
+#include "worker/arithmetic/optimizer.h"
 #include "worker/step/step_runner.h"
 
 namespace lockstep::worker {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "common/graph/build_metagraph.h"
+#include "common/graph/build/build_metagraph.h"
 #include "common/graph/initial_state.h"
 #include "common/graph/state_layout.h"
 #include "common/random/random.h"

@@ -5,7 +5,7 @@
 #define LOCKSTEP_COMMON_GRAPH_ONNX_FOLDING_WORK_H_
 
 #include "absl/types/span.h"
-#include "common/graph/ir.h"
+#include "common/graph/ops/ir.h"
 
 namespace lockstep {
 

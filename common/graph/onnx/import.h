@@ -14,9 +14,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "common/graph/ir.h"
 #include "common/graph/metagraph.h"
 #include "common/graph/onnx/onnx_file.h"
+#include "common/graph/ops/ir.h"
 #include "common/graph/training_account.h"
 
 namespace lockstep {

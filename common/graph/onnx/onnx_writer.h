@@ -13,7 +13,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "common/graph/ir.h"
+#include "common/graph/ops/ir.h"
 #include "common/storage/storage.h"
 #include "common/tensor/tensor.h"
 

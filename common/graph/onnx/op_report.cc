@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/graph/check_trainable.h"
+#include "common/graph/build/check_trainable.h"
 #include "common/graph/onnx/importer.h"
 #include "common/graph/onnx/inline_functions.h"
 #include "common/graph/ops/op_type.h"

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "common/graph/ir.h"
+#include "common/graph/ops/ir.h"
 #include "common/tensor/tensor.h"
 #include "protos/onnx.pb.h"
 

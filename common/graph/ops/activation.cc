@@ -10,11 +10,12 @@
 namespace lockstep {
 namespace {
 
-// ONNX's defaults; `beta_name` is null for ops that have only alpha.
+// ONNX's defaults and names; `beta_name` is null for ops that have only one number.
 struct Defaults {
   double alpha;
   double beta;
   const char* beta_name;
+  const char* alpha_name = "alpha";
 };
 
 constexpr Defaults DefaultsOf(OpType type) {
@@ -25,6 +26,8 @@ constexpr Defaults DefaultsOf(OpType type) {
       return {1.67326319217681884765625, 1.05070102214813232421875, "gamma"};
     case OpType::kHardSigmoid:
       return {0.2f, 0.5, "beta"};
+    case OpType::kShrink:
+      return {0.5, 0.0, "bias", "lambd"};
     default:  // Elu, Celu, ThresholdedRelu
       return {1.0, 0.0, nullptr};
   }
@@ -35,7 +38,7 @@ absl::StatusOr<OpAttributes> ParseNumbers(const RawAttributes& raw) {
   constexpr Defaults kDefaults = DefaultsOf(kOp);
   ActivationAttributes numbers{kDefaults.alpha, kDefaults.beta};
   AttributeReader reader(raw);
-  reader.Float("alpha", &numbers.alpha);
+  reader.Float(kDefaults.alpha_name, &numbers.alpha);
   if (kDefaults.beta_name != nullptr) reader.Float(kDefaults.beta_name, &numbers.beta);
   LS_RETURN_IF_ERROR(reader.Finish());
   if (kOp == OpType::kCelu && !(numbers.alpha > 0)) {
@@ -48,7 +51,7 @@ template <OpType kOp>
 RawAttributes FormatNumbers(const OpAttributes& attributes) {
   constexpr Defaults kDefaults = DefaultsOf(kOp);
   const auto& numbers = std::get<ActivationAttributes>(attributes);
-  RawAttributes raw = {{"alpha", numbers.alpha}};
+  RawAttributes raw = {{kDefaults.alpha_name, numbers.alpha}};
   if (kDefaults.beta_name != nullptr) raw.emplace(kDefaults.beta_name, numbers.beta);
   return raw;
 }
@@ -164,6 +167,7 @@ constexpr OpSchema kFamily[] = {
     ForwardWithNumbers<OpType::kHardSigmoid, OpType::kHardSigmoidGrad>(),
     Forward(OpType::kHardSwish, FromInput<OpType::kHardSwishGrad>),
     ForwardWithNumbers<OpType::kThresholdedRelu, OpType::kThresholdedReluGrad>(),
+    ForwardWithNumbers<OpType::kShrink, OpType::kShrinkGrad>(),
     Forward(OpType::kSoftplus, SoftplusGradient),
     Forward(OpType::kSoftsign, FromInput<OpType::kSoftsignGrad>),
     Forward(OpType::kMish, FromInput<OpType::kMishGrad>),
@@ -180,6 +184,7 @@ constexpr OpSchema kFamily[] = {
     BackwardWithNumbers<OpType::kHardSigmoid, OpType::kHardSigmoidGrad>(),
     Backward(OpType::kHardSwishGrad),
     BackwardWithNumbers<OpType::kThresholdedRelu, OpType::kThresholdedReluGrad>(),
+    BackwardWithNumbers<OpType::kShrink, OpType::kShrinkGrad>(),
     Backward(OpType::kSoftsignGrad),
     Backward(OpType::kMishGrad),
     {OpType::kGeluGrad, 2, 2, 1, 1, ParseGelu, FormatGelu, InferSameAsFirst, nullptr},

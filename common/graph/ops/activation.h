@@ -2,6 +2,7 @@
 //
 //   Relu(X), Sigmoid(X), Tanh(X)
 //   LeakyRelu(X), ThresholdedRelu(X)       X above 0 (above alpha), else alpha * X (0)
+//   Shrink(X)                              X + bias below -lambd, X - bias above lambd, else 0
 //   PRelu(X, slope)                        X above 0, else slope * X; slope broadcasts to X
 //   Elu(X), Selu(X), Celu(X)               X above 0, else alpha (e^X - 1); times gamma; with X / alpha, alpha > 0
 //   HardSigmoid(X), HardSwish(X)           alpha * X + beta between 0 and 1; X times that with 1/6 and 1/2
@@ -13,8 +14,8 @@
 //   lockstep.SigmoidGrad(dY, Y) -> dX      dY * Y * (1 - Y)
 //   lockstep.TanhGrad(dY, Y) -> dX         dY * (1 - Y * Y)
 //   lockstep.PReluGrad(dY, X, slope) -> dX, dSlope     dSlope like X, before the sum over broadcast dimensions
-//   lockstep.<Op>Grad(dY, X) -> dX         for LeakyRelu, ThresholdedRelu, Elu, Selu, Celu, HardSigmoid, HardSwish,
-//                                          Softsign, Mish, Gelu and Clip, with the attributes of the op
+//   lockstep.<Op>Grad(dY, X) -> dX         for LeakyRelu, ThresholdedRelu, Shrink, Elu, Selu, Celu, HardSigmoid,
+//                                          HardSwish, Softsign, Mish, Gelu and Clip, with the attributes of the op
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_OPS_ACTIVATION_H_
@@ -28,8 +29,8 @@ namespace lockstep {
 
 struct OpSchema;
 
-// Of LeakyRelu, ThresholdedRelu, Elu, Selu, Celu and HardSigmoid. Those that have one number leave `beta` at 0; what
-// ONNX calls gamma in Selu is `beta`.
+// Of LeakyRelu, ThresholdedRelu, Shrink, Elu, Selu, Celu and HardSigmoid. Those that have one number leave `beta` at 0;
+// what ONNX calls gamma in Selu is `beta`, and lambd and bias in Shrink are `alpha` and `beta`.
 struct ActivationAttributes {
   double alpha = 0.0;
   double beta = 0.0;

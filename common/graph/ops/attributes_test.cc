@@ -24,7 +24,9 @@ OpAttributes UnusualElementwise(OpType op) {
     case OpType::kCelu:
     case OpType::kCeluGrad:
     case OpType::kThresholdedRelu:
+    case OpType::kShrink:
     case OpType::kThresholdedReluGrad:
+    case OpType::kShrinkGrad:
       return ActivationAttributes{0.25, 0.0};
     case OpType::kSelu:
     case OpType::kSeluGrad:

@@ -11,8 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "common/graph/ir.h"
 #include "common/graph/ops/gradient_builder.h"
+#include "common/graph/ops/ir.h"
 #include "common/graph/ops/raw_attributes.h"
 
 namespace lockstep {

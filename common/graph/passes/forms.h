@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/graph/ir.h"
-#include "common/graph/training_graph.h"
+#include "common/graph/ops/ir.h"
+#include "common/graph/passes/training_graph.h"
 
 namespace lockstep {
 

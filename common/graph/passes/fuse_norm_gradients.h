@@ -9,7 +9,7 @@
 #ifndef LOCKSTEP_COMMON_GRAPH_PASSES_FUSE_NORM_GRADIENTS_H_
 #define LOCKSTEP_COMMON_GRAPH_PASSES_FUSE_NORM_GRADIENTS_H_
 
-#include "common/graph/ir.h"
+#include "common/graph/ops/ir.h"
 
 namespace lockstep {
 

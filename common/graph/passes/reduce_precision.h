@@ -23,7 +23,7 @@
 #define LOCKSTEP_COMMON_GRAPH_PASSES_REDUCE_PRECISION_H_
 
 #include "absl/status/status.h"
-#include "common/graph/ir.h"
+#include "common/graph/ops/ir.h"
 
 namespace lockstep {
 

@@ -10,9 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/graph/check_trainable.h"
+#include "common/graph/build/check_trainable.h"
 #include "common/graph/onnx/import.h"
-#include "worker/device/evaluate_node.h"
+#include "worker/device/choice/evaluate_node.h"
 
 namespace lockstep {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/graph/onnx/import.h"
-#include "worker/device/evaluate_node.h"
+#include "worker/device/choice/evaluate_node.h"
 
 namespace lockstep {
 namespace {

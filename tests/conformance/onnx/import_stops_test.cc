@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/graph/check_trainable.h"
+#include "common/graph/build/check_trainable.h"
 #include "common/graph/graph_editor.h"
 #include "common/graph/moved_statistics.h"
 #include "common/graph/onnx/import.h"
-#include "worker/device/evaluate_node.h"
+#include "worker/device/choice/evaluate_node.h"
 
 namespace lockstep {
 namespace {

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/graph/graph_editor.h"
 #include "common/graph/onnx/op_report.h"
-#include "worker/device/evaluate_node.h"
+#include "worker/device/choice/evaluate_node.h"
 
 namespace lockstep {
 namespace {

@@ -12,7 +12,7 @@
 #include "common/graph/passes/forms.h"
 #include "common/status/status_macros.h"
 #include "tests/gradients/graph_runner.h"
-#include "worker/device/evaluate_node.h"
+#include "worker/device/choice/evaluate_node.h"
 
 namespace lockstep {
 namespace {

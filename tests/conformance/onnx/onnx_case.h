@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/graph/ir.h"
+#include "common/graph/ops/ir.h"
 #include "common/tensor/tensor.h"
 
 namespace lockstep {

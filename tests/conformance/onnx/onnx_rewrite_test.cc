@@ -14,7 +14,7 @@
 #include "common/graph/onnx/onnx_writer.h"
 #include "common/storage/local/local_storage.h"
 #include "tests/conformance/onnx/onnx_case.h"
-#include "worker/device/evaluate_node.h"
+#include "worker/device/choice/evaluate_node.h"
 
 namespace lockstep {
 namespace {

@@ -10,17 +10,17 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/graph/build_metagraph.h"
+#include "common/graph/build/build_metagraph.h"
 #include "common/graph/graph_editor.h"
 #include "common/graph/initial_state.h"
 #include "common/graph/onnx/import.h"
 #include "common/graph/passes/forms.h"
-#include "common/graph/serving_graph.h"
+#include "common/graph/passes/serving_graph.h"
 #include "common/random/random.h"
 #include "common/storage/files.h"
 #include "common/storage/local/local_storage.h"
 #include "common/storage/memory/memory_storage.h"
-#include "worker/device/evaluate_node.h"
+#include "worker/device/choice/evaluate_node.h"
 
 namespace lockstep {
 namespace {

@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "common/graph/build_metagraph.h"
+#include "common/graph/build/build_metagraph.h"
 #include "common/graph/initial_state.h"
 #include "common/random/random.h"
 #include "worker/collectives/loopback/loopback_communicator.h"
-#include "worker/device/devices.h"
+#include "worker/device/choice/devices.h"
 #include "worker/step/step_runner.h"
 
 namespace lockstep::worker {

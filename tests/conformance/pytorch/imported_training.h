@@ -14,15 +14,15 @@
 #include <utility>
 #include <vector>
 
-#include "common/graph/build_metagraph.h"
+#include "common/graph/build/build_metagraph.h"
 #include "common/graph/initial_state.h"
 #include "common/graph/onnx/import.h"
 #include "common/graph/training_account.h"
 #include "tests/conformance/pytorch/example_source.h"
 #include "worker/collectives/loopback/loopback_communicator.h"
 #include "worker/data/array_file.h"
-#include "worker/device/devices.h"
-#include "worker/device/evaluate_node.h"
+#include "worker/device/choice/devices.h"
+#include "worker/device/choice/evaluate_node.h"
 #include "worker/step/step_runner.h"
 
 namespace lockstep::worker {

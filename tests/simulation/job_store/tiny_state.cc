@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/checkpoint_format/state_tensors.h"
 #include "common/digest/sha256.h"
 #include "common/graph/initial_state.h"
 #include "common/graph/serialize.h"
+#include "common/graph/state_tensors.h"
 #include "common/job/job.h"
 #include "common/status/check.h"
 #include "common/training/job_data.h"

@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/sync/mutex.h"
+#include "worker/arithmetic/exact_sum.h"
 #include "worker/collectives/call.h"
 #include "worker/collectives/completion.h"
-#include "worker/collectives/exact_sum.h"
 
 namespace lockstep::worker {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <cstddef>
 
-#include "worker/device/cuda/runtime.h"
+#include "worker/device/cuda/runtime/runtime.h"
 
 struct ncclComm;
 

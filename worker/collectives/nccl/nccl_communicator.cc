@@ -12,8 +12,8 @@
 #include "common/status/status_macros.h"
 #include "common/sync/mutex.h"
 #include "worker/collectives/completion.h"
-#include "worker/device/cuda/cuda_stream.h"
-#include "worker/device/cuda/runtime.h"
+#include "worker/device/cuda/runtime/cuda_stream.h"
+#include "worker/device/cuda/runtime/runtime.h"
 #include "worker/device/cuda/step_math.h"
 
 namespace lockstep::worker {

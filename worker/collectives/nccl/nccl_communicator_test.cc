@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/status/check.h"
-#include "worker/collectives/exact_sum.h"
+#include "worker/arithmetic/exact_sum.h"
 #include "worker/collectives/loopback/loopback_communicator.h"
 #include "worker/collectives/nccl/load_nccl.h"
 #include "worker/collectives/paired_communicator.h"

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "worker/collectives/nccl/load_nccl.h"
-#include "worker/device/cuda/runtime_on_host.h"
+#include "worker/device/cuda/runtime/runtime_on_host.h"
 
 namespace lockstep::worker::nccl {
 namespace {

@@ -1,5 +1,4 @@
-// What a peer sent of calls that this rank is not in yet: a little, and no more. A frame counts when all of it is
-// there.
+// Frames of calls that this rank has not made yet, up to a small limit. A frame counts once it is complete.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_EARLY_FRAMES_H_

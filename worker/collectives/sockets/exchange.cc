@@ -9,8 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
-#include "worker/collectives/bucketer.h"
-#include "worker/collectives/exact_sum.h"
+#include "worker/arithmetic/bucketer.h"
+#include "worker/arithmetic/exact_sum.h"
 
 namespace lockstep::worker {
 namespace {

@@ -1,5 +1,5 @@
-// One call of a communicator under way: which pieces go to whom, where those that come belong, and what is summed and
-// passed on as they come. The collectives themselves, without sockets.
+// One collective call in progress, without sockets: which pieces go to which rank, where received pieces belong, and
+// what is summed and forwarded when they arrive.
 //
 // Each rank sends each other one its block at once, in pieces, and the reduced own block to everybody, piece by piece
 // (docs/design/0002-direct-exchange.md). A broadcast goes through the ranks as a chain. Pieces are cut by the size of

@@ -1,4 +1,4 @@
-// How connections end when a communicator breaks: the peers are told why, as far as they listen.
+// Closes the connections of a communicator that broke: the peers are told the reason, if they still read.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_LINK_CLOSING_H_

@@ -1,4 +1,4 @@
-// Tests on request whether peers can be reached (peer_probe.h), beside whatever the worker does.
+// Tests on request whether peers can be reached (peer_probe.h), while the worker does something else.
 //
 // Invariants
 //   * A peer is told of as soon as its own test ended, whatever the others take.

@@ -1,6 +1,6 @@
-// Tells a peer that takes its time from one that cannot be reached, where its connection stands and nothing comes: who
-// was not heard for a while is asked, and who does not answer in time is silent. Who answers may take as long as it
-// likes.
+// Distinguishes a slow peer from an unreachable one while a connection is open and nothing arrives: a peer that was not
+// heard for a while is asked, and one that does not answer in time is unreachable. A peer that answers may be slow for
+// as long as it likes.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_SILENCE_WATCH_H_

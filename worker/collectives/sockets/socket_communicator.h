@@ -6,8 +6,8 @@
 //     peer alone. So a peer that dies, aborts or asks is heard at any time.
 //   * Nothing but a few small calls is sent to a rank before it has said that it is in the call: memory that waits for
 //     it is bounded.
-//   * A peer that takes its time breaks nothing; one that cannot be reached is noticed without the chief: who is not
-//     heard for `ask_every` is asked, and who does not answer in `answer_limit` is named in an abort. So are ranks that
+//   * A slow peer breaks nothing. An unreachable one is noticed without the chief: a peer that is not heard for
+//     `ask_every` is asked, and one that does not answer in `answer_limit` is named in an abort. So are ranks that
 //     are in different calls at the same place.
 //   * Destroying a communicator ends the calls its peers are still in: keep it until they have ended theirs.
 //

@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status/check.h"
-#include "worker/device/cuda/channels_last.h"
-#include "worker/device/cuda/cuda_stream.h"
-#include "worker/device/cuda/strided_copy.h"
+#include "worker/device/cuda/runtime/cuda_stream.h"
+#include "worker/kernels/cuda/channels_last.h"
+#include "worker/kernels/cuda/strided_copy.h"
 
 namespace lockstep::device::cuda {
 namespace {

@@ -1,14 +1,14 @@
 // `resources.gpu_memory` on a GPU that host execution plays: what CUDA itself takes counts, and limits hold side by
 // side.
-#include "worker/device/cuda/gpu_memory.h"
+#include "worker/device/cuda/runtime/gpu_memory.h"
 
 #include <catch2/catch.hpp>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "worker/device/cuda/host_gpu.h"
 #include "worker/device/cuda/make_device.h"
+#include "worker/device/cuda/runtime/host_gpu.h"
 
 namespace lockstep::device {
 namespace {

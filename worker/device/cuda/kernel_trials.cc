@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/status/status_macros.h"
-#include "worker/device/cuda/runtime.h"
+#include "worker/device/cuda/runtime/runtime.h"
 #include "worker/device/cuda/trial_numbers.h"
 
 namespace lockstep::device::cuda {

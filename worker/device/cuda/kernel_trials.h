@@ -12,8 +12,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "common/graph/ir.h"
-#include "worker/device/cuda/cuda_stream.h"
+#include "common/graph/ops/ir.h"
+#include "worker/device/cuda/runtime/cuda_stream.h"
 #include "worker/device/kernel.h"
 
 namespace lockstep::device::cuda {

@@ -9,15 +9,15 @@
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
 #include "worker/device/cuda/channel_reorder.h"
-#include "worker/device/cuda/channels_last.h"
-#include "worker/device/cuda/cuda_stream.h"
-#include "worker/device/cuda/gpu_memory.h"
 #include "worker/device/cuda/kernel_trials.h"
-#include "worker/device/cuda/own_kernels.h"
-#include "worker/device/cuda/runtime.h"
+#include "worker/device/cuda/runtime/cuda_stream.h"
+#include "worker/device/cuda/runtime/gpu_memory.h"
+#include "worker/device/cuda/runtime/runtime.h"
 #include "worker/device/cuda/step_math.h"
 #include "worker/device/cuda/vendor_libraries.h"
 #include "worker/device/widened_kernel.h"
+#include "worker/kernels/cuda/channels_last.h"
+#include "worker/kernels/cuda/own_kernels.h"
 
 namespace lockstep::device {
 namespace {

@@ -7,12 +7,12 @@
 
 #include <cstdint>
 
-#include "worker/device/cuda/block_reduce.h"
-#include "worker/device/cuda/code.h"
-#include "worker/device/cuda/map.h"
-#include "worker/device/exact_formulas.h"
+#include "worker/arithmetic/exact_formulas.h"
+#include "worker/arithmetic/update_formulas.h"
+#include "worker/device/cuda/runtime/code.h"
 #include "worker/device/step_math.h"
-#include "worker/device/update_formulas.h"
+#include "worker/kernels/cuda/block_reduce.h"
+#include "worker/kernels/cuda/map.h"
 
 namespace lockstep::device::cuda {
 

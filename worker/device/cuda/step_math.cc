@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "common/status/status_macros.h"
-#include "worker/device/cuda/code.h"
-#include "worker/device/cuda/cuda_stream.h"
-#include "worker/device/cuda/launch.h"
+#include "worker/device/cuda/runtime/code.h"
+#include "worker/device/cuda/runtime/cuda_stream.h"
+#include "worker/device/cuda/runtime/launch.h"
 #include "worker/device/cuda/step_kernels.h"
 
 namespace lockstep::device::cuda {

@@ -1,8 +1,8 @@
 #include "worker/device/cuda/trial_numbers.h"
 
 #include "common/tensor/bf16.h"
-#include "worker/device/cuda/code.h"
-#include "worker/device/cuda/launch.h"
+#include "worker/device/cuda/runtime/code.h"
+#include "worker/device/cuda/runtime/launch.h"
 
 namespace lockstep::device::cuda {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "common/tensor/dtype.h"
-#include "worker/device/cuda/runtime.h"
+#include "worker/device/cuda/runtime/runtime.h"
 
 namespace lockstep::device::cuda {
 

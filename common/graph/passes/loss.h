@@ -1,0 +1,33 @@
+// The loss section of a metagraph as nodes: kLossSum and kLossDenominator, so that the update can divide the sum over
+// all logical shards by the sum of the denominators.
+//
+//   softmax_cross_entropy     weighted sum over the labels / sum of the weights of the labels; with classes_last the
+//                             scores [N, d..., C] are taken as [N * d..., C]; label_smoothing e: every label adds
+//                             (1 - e) * its loss + e * the mean over the classes of -log_prob (training only)
+//   mse, l1, huber, bce...    sum over the elements / number of elements
+//   a scalar output           that of a SoftmaxCrossEntropyLoss or PointwiseLoss with reduction mean: as above;
+//                             any other: its value times the batch / the batch, the mean over passes
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_COMMON_GRAPH_PASSES_LOSS_H_
+#define LOCKSTEP_COMMON_GRAPH_PASSES_LOSS_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/graph/metagraph.h"
+
+namespace lockstep {
+
+// Appends the loss of a training pass of `batch` samples. `output` is the value that rule.output has become.
+// REQUIRES: shapes are inferred.
+absl::Status AppendTrainingLoss(Graph* graph, const LossRule& rule, const std::string& output, int64_t batch);
+
+// Appends the input kMaskInput, the masked loss and, for class labels, the counts of labels; returns whether
+// those exist. InvalidArgument when the loss is a scalar from which single samples cannot be told.
+absl::StatusOr<bool> AppendEvaluationLoss(Graph* graph, const LossRule& rule, const std::string& output, int64_t batch);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_GRAPH_PASSES_LOSS_H_

@@ -1,0 +1,63 @@
+// The graphs that workers plan, derived from the metagraph with a batch size bound. Pure: the same metagraph gives the
+// same graphs, node by node, on every machine.
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_COMMON_GRAPH_PASSES_TRAINING_GRAPH_H_
+#define LOCKSTEP_COMMON_GRAPH_PASSES_TRAINING_GRAPH_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/graph/metagraph.h"
+
+namespace lockstep {
+
+// Graph inputs beside those of the signature.
+inline constexpr char kRandomInput[] = "lockstep.random";  // I64 [4] {seed, step, logical shard, pass}; with dropout
+inline constexpr char kMaskInput[] = "lockstep.mask";      // F32 [batch], 1 or 0 (padding); evaluation only
+
+// Graph outputs. All scalars are floats of the graph's precision (F32) unless said otherwise.
+inline constexpr char kLossSum[] = "lockstep.loss_sum";  // of the pass; of the unmasked rows in evaluation
+inline constexpr char kLossDenominator[] = "lockstep.loss_denominator";  // what the sums of all passes are divided by
+inline constexpr char kCorrectCount[] = "lockstep.correct";              // I64; evaluation with softmax_cross_entropy
+inline constexpr char kTop5Count[] = "lockstep.top5";                    // I64; likewise
+inline constexpr char kLabelCount[] = "lockstep.counted";                // I64; the labels that both are out of
+
+// Output "grad.<parameter>": the gradient of kLossSum (not of the mean) with the parameter's shape and type.
+std::string GradientName(absl::string_view parameter);
+
+// A statistic's move: running = momentum * running + (1 - momentum) * mean over the passes of the value.
+struct StatisticUpdate {
+  std::string variable;
+  std::string value;  // an output of the graph, with the variable's shape
+  double momentum = 0.0;
+  friend bool operator==(const StatisticUpdate&, const StatisticUpdate&) = default;
+};
+
+struct TrainingGraph {
+  // Outputs, in order: kLossSum, kLossDenominator, GradientName of every parameter in the order of the variables, then
+  // the values of `statistics`. Shapes are inferred.
+  Graph graph;
+  std::vector<StatisticUpdate> statistics;
+  bool uses_random = false;  // kRandomInput is among the inputs
+};
+
+struct EvaluationGraph {
+  // Outputs, in order: kLossSum, kLossDenominator, then kCorrectCount, kTop5Count and kLabelCount if has_accuracy.
+  Graph graph;
+  bool has_accuracy = false;
+};
+
+// The graph of one pass of metagraph.pass_batch samples. InvalidArgument with the node and a remedy when shapes do not
+// fit, an op cannot be differentiated or the loss does not depend on a parameter.
+absl::StatusOr<TrainingGraph> MakeTrainingGraph(const MetaGraph& metagraph);
+
+// The graph of one evaluation pass of `batch` samples, of which the mask takes out the padding.
+absl::StatusOr<EvaluationGraph> MakeEvaluationGraph(const MetaGraph& metagraph, int64_t batch);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_GRAPH_PASSES_TRAINING_GRAPH_H_

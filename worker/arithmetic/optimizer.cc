@@ -1,0 +1,50 @@
+#include "worker/arithmetic/optimizer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/graph/schedule.h"
+
+namespace lockstep::worker {
+
+UpdateScalars MakeUpdateScalars(const UpdateRule& rule, int64_t step, double denominator, double norm) {
+  const OptimizerRule& o = rule.optimizer;
+  const double lr = LearningRate(rule.schedule, step);
+  UpdateScalars s;
+  s.denominator = static_cast<float>(denominator);
+  if (rule.clip_global_norm.has_value()) {
+    s.clips = true;
+    s.clip = static_cast<float>(std::min(1.0, *rule.clip_global_norm / (norm + 1e-6)));
+  }
+  s.weight_decay = static_cast<float>(o.weight_decay);
+  s.lr = static_cast<float>(lr);
+  s.momentum = static_cast<float>(o.momentum);
+  s.decay = static_cast<float>(1.0 - lr * o.weight_decay);
+  if (rule.ema.has_value()) {
+    s.copies_average = step == 0 || step < rule.ema->start_steps;
+    s.average_rate = static_cast<float>(1.0 - rule.ema->decay);
+  }
+  if (o.kind == OptimizerKind::kSgd) return s;
+  s.one_minus_beta1 = static_cast<float>(1.0 - o.beta1);
+  s.beta2 = static_cast<float>(o.beta2);
+  s.one_minus_beta2 = static_cast<float>(1.0 - o.beta2);
+  s.step_size = static_cast<float>(lr / (1.0 - IntegerPower(o.beta1, step + 1)));
+  s.correction2 = static_cast<float>(std::sqrt(1.0 - IntegerPower(o.beta2, step + 1)));
+  s.epsilon = static_cast<float>(o.epsilon);
+  return s;
+}
+
+device::UpdateFormula FormulaOf(const OptimizerRule& rule) {
+  return {
+      .kind = rule.kind == OptimizerKind::kSgd ? device::UpdateFormula::Kind::kSgd : device::UpdateFormula::Kind::kAdam,
+      .decays = rule.kind != OptimizerKind::kAdamW && rule.weight_decay != 0,
+      .momentum = rule.kind == OptimizerKind::kSgd && rule.momentum != 0,
+      .nesterov = rule.nesterov};
+}
+
+NanAction DecideOnNan(OnNan policy, bool non_finite) {
+  if (!non_finite) return NanAction::kApply;
+  return policy == OnNan::kSkipStep ? NanAction::kSkip : NanAction::kStop;
+}
+
+}  // namespace lockstep::worker

@@ -1,0 +1,53 @@
+// The language of kernels. A kernel file includes this first and is compiled twice: by nvcc for GPUs, and by the host's
+// compiler for host execution, which gives CUDA's keywords a meaning there (host_execution.h). What both understand:
+//
+//   __global__, __device__, __shared__ (sizes known when compiled), threadIdx, blockIdx, blockDim, gridDim,
+//   __syncthreads(), __syncwarp(), __shfl_xor_sync, __shfl_down_sync and __shfl_sync with a full mask, fmaf, fma;
+//   DynamicShared<T>() for shared memory whose size is given at the launch;
+//   LS_KERNEL_LAMBDA for a lambda that kernels call (not inside another lambda); LS_UNROLL in front of a loop that is
+//   unrolled in full, LS_UNROLL_4 in front of one whose loads four iterations may have under way together;
+//   LS_HD for functions of common/math and the like.
+//
+// No atomics, no libm: `common/math` has what is needed. Nothing is contracted, so fmaf stands where one is meant.
+//
+// Threading: as of kernels: see CUDA's.
+#ifndef LOCKSTEP_WORKER_DEVICE_CUDA_RUNTIME_CODE_H_
+#define LOCKSTEP_WORKER_DEVICE_CUDA_RUNTIME_CODE_H_
+
+#include "common/math/host_device.h"
+
+#ifdef __CUDACC__
+
+#define LS_KERNEL_LAMBDA [=] __device__
+#define LS_UNROLL _Pragma("unroll")
+#define LS_UNROLL_4 _Pragma("unroll 4")
+
+namespace lockstep::device::cuda {
+
+// The block's shared memory beyond what stands in the kernel, aligned to 16 bytes.
+template <typename T>
+__device__ T* DynamicShared() {
+  extern __shared__ __align__(16) unsigned char dynamic_shared[];
+  return reinterpret_cast<T*>(dynamic_shared);
+}
+
+}  // namespace lockstep::device::cuda
+
+#else
+
+#include "worker/device/cuda/runtime/host_execution.h"
+
+#define LS_KERNEL_LAMBDA [=]
+#define LS_UNROLL
+#define LS_UNROLL_4
+
+#endif
+
+namespace lockstep::device::cuda {
+
+inline constexpr int kWarp = 32;
+inline constexpr unsigned kFullMask = 0xffffffffu;
+
+}  // namespace lockstep::device::cuda
+
+#endif  // LOCKSTEP_WORKER_DEVICE_CUDA_RUNTIME_CODE_H_

@@ -1,0 +1,124 @@
+// Products of small matrices that lie in a kernel's scratch, padded to whole tiles. Every element is one sum in the
+// order of the inner dimension, with fused multiplication and addition where the instruction set has it: its bits
+// depend neither on the tiles nor on the width of vectors.
+//
+// Threading: immutable (free functions).
+#ifndef LOCKSTEP_WORKER_KERNELS_ATTENTION_CPU_BLOCK_PRODUCT_H_
+#define LOCKSTEP_WORKER_KERNELS_ATTENTION_CPU_BLOCK_PRODUCT_H_
+
+#if defined(__FMA__) || defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
+#include <cstdint>
+
+#include "worker/kernels/cpu/code.h"
+
+namespace lockstep::device::cpu::LS_CODE {
+
+// Right operands and results have a multiple of so many columns; left operands and results a multiple of kTileRows.
+inline constexpr int64_t kColumnStep = 16;
+inline constexpr int64_t kTileRows = 8;
+// Columns that lie together where a right operand is stored in panels.
+inline constexpr int64_t kPanel = 32;
+
+#if defined(__AVX512F__)
+inline constexpr int kVector = 16;
+inline constexpr int kRowsAtOnce = 8;
+#elif defined(__FMA__)
+inline constexpr int kVector = 8;
+inline constexpr int kRowsAtOnce = 4;
+#else
+inline constexpr int kVector = 4;
+inline constexpr int kRowsAtOnce = 4;
+#endif
+
+typedef float Vector __attribute__((vector_size(kVector * sizeof(float))));
+typedef float UnalignedVector __attribute__((vector_size(kVector * sizeof(float)), aligned(4), may_alias));
+
+[[gnu::always_inline]] inline Vector LoadVector(const float* from) {
+  return *reinterpret_cast<const UnalignedVector*>(from);
+}
+[[gnu::always_inline]] inline void StoreVector(float* to, Vector value) {
+  *reinterpret_cast<UnalignedVector*>(to) = value;
+}
+
+// a * b + c
+[[gnu::always_inline]] inline Vector MultiplyAdd(float a, Vector b, Vector c) {
+#if defined(__AVX512F__)
+  return (Vector)_mm512_fmadd_ps(_mm512_set1_ps(a), (__m512)b, (__m512)c);
+#elif defined(__FMA__)
+  return (Vector)_mm256_fmadd_ps(_mm256_set1_ps(a), (__m256)b, (__m256)c);
+#else
+  return a * b + c;
+#endif
+}
+
+// a * b + c of single elements, as MultiplyAdd; loops over it become vector code.
+[[gnu::always_inline]] inline float MultiplyAddOne(float a, float b, float c) {
+#if defined(__FMA__) || defined(__AVX512F__)
+  return __builtin_fmaf(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
+// A right operand: `row` elements from row to row; `panel` from one panel of kPanel columns to the next.
+struct RightOperand {
+  const float* data;
+  int64_t row;
+  int64_t panel;
+};
+
+template <bool kTransposed, int kWide>
+[[gnu::always_inline]] inline void ProductTile(const float* a, int64_t a_row, const float* b, int64_t b_row, float* c,
+                                               int64_t c_row, int64_t depth, bool add) {
+  Vector sums[kRowsAtOnce][kWide];
+#pragma GCC unroll 8
+  for (int i = 0; i < kRowsAtOnce; ++i) {
+#pragma GCC unroll 2
+    for (int j = 0; j < kWide; ++j) sums[i][j] = add ? LoadVector(c + i * c_row + j * kVector) : Vector{};
+  }
+  for (int64_t k = 0; k < depth; ++k) {
+    Vector right[kWide];
+#pragma GCC unroll 2
+    for (int j = 0; j < kWide; ++j) right[j] = LoadVector(b + k * b_row + j * kVector);
+#pragma GCC unroll 8
+    for (int i = 0; i < kRowsAtOnce; ++i) {
+      const float left = kTransposed ? a[k * a_row + i] : a[i * a_row + k];
+#pragma GCC unroll 2
+      for (int j = 0; j < kWide; ++j) sums[i][j] = MultiplyAdd(left, right[j], sums[i][j]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < kRowsAtOnce; ++i) {
+#pragma GCC unroll 2
+    for (int j = 0; j < kWide; ++j) StoreVector(c + i * c_row + j * kVector, sums[i][j]);
+  }
+}
+
+// c [rows, columns] = a b, or += where `add`; a is [rows, depth], or [depth, rows] where kTransposed. a_row and c_row
+// are the elements from row to row. REQUIRES: rows is a multiple of kTileRows, columns of kColumnStep.
+template <bool kTransposed>
+[[gnu::noinline]] static void BlockProduct(int64_t rows, int64_t columns, int64_t depth, const float* a, int64_t a_row,
+                                           const RightOperand& b, float* c, int64_t c_row, bool add) {
+  constexpr int64_t kWide = 2 * kVector;
+  for (int64_t j = 0; j < columns;) {
+    const float* right = b.data + j / kPanel * b.panel + j % kPanel;
+    const bool wide = j + kWide <= columns;
+    for (int64_t i = 0; i < rows; i += kRowsAtOnce) {
+      const float* left = kTransposed ? a + i : a + i * a_row;
+      float* to = c + i * c_row + j;
+      if (wide) {
+        ProductTile<kTransposed, 2>(left, a_row, right, b.row, to, c_row, depth, add);
+      } else {
+        ProductTile<kTransposed, 1>(left, a_row, right, b.row, to, c_row, depth, add);
+      }
+    }
+    j += wide ? kWide : kVector;
+  }
+}
+
+}  // namespace lockstep::device::cpu::LS_CODE
+
+#endif  // LOCKSTEP_WORKER_KERNELS_ATTENTION_CPU_BLOCK_PRODUCT_H_

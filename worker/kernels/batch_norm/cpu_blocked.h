@@ -1,0 +1,18 @@
+// Batch normalisation over blocked channels, forward in training and backward: the channels of a block are the lanes.
+//
+// Threading: called by the device's owner thread.
+#ifndef LOCKSTEP_WORKER_KERNELS_BATCH_NORM_CPU_BLOCKED_H_
+#define LOCKSTEP_WORKER_KERNELS_BATCH_NORM_CPU_BLOCKED_H_
+
+#include "worker/device/host_kernel.h"
+#include "worker/kernels/cpu/code.h"
+
+namespace lockstep::device::cpu::LS_CODE {
+
+// REQUIRES: X, Y, dY and dX have the same layout of channel blocks of 8 or 16.
+void BlockedTraining(const HostCall& call);
+void BlockedGradient(const HostCall& call);
+
+}  // namespace lockstep::device::cpu::LS_CODE
+
+#endif  // LOCKSTEP_WORKER_KERNELS_BATCH_NORM_CPU_BLOCKED_H_

@@ -1,0 +1,35 @@
+// The own kernels by family, for one instruction set.
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_WORKER_KERNELS_CPU_FAMILIES_H_
+#define LOCKSTEP_WORKER_KERNELS_CPU_FAMILIES_H_
+
+#include <variant>
+
+#include "worker/kernels/cpu/code.h"
+#include "worker/kernels/cpu/own_kernels.h"
+
+namespace lockstep::device::cpu::LS_CODE {
+
+// REQUIRES: they are the attributes of the request's op.
+template <typename Attributes>
+[[gnu::always_inline]] inline const Attributes& AttributesOf(const KernelRequest& request) {
+  return *std::get_if<Attributes>(&request.node->attributes);
+}
+
+// The request's shapes may exclude a function.
+OwnFunction OwnElementwise(const KernelRequest& request);
+OwnFunction OwnActivation(const KernelRequest& request);
+OwnFunction OwnPower(const KernelRequest& request);
+OwnFunction OwnBroadcast(const KernelRequest& request);
+OwnFunction OwnPooling(const KernelRequest& request);
+OwnFunction OwnBatchNorm(const KernelRequest& request);
+OwnFunction OwnReduction(const KernelRequest& request);
+OwnFunction OwnMovement(const KernelRequest& request);
+OwnFunction OwnLayerNorm(const KernelRequest& request);
+OwnFunction OwnSoftmax(const KernelRequest& request);
+OwnFunction OwnAttention(const KernelRequest& request);
+
+}  // namespace lockstep::device::cpu::LS_CODE
+
+#endif  // LOCKSTEP_WORKER_KERNELS_CPU_FAMILIES_H_

@@ -1,0 +1,47 @@
+// Sums that the compiler can vectorise and whose order never changes.
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_WORKER_KERNELS_CPU_LANE_SUM_H_
+#define LOCKSTEP_WORKER_KERNELS_CPU_LANE_SUM_H_
+
+#include <cstdint>
+
+#include "worker/kernels/cpu/code.h"
+
+namespace lockstep::device::cpu::LS_CODE {
+
+inline constexpr int64_t kLanes = 32;
+
+// Sum of value(i) for i in [0, count): lane l takes l, l + 32, ...; then the upper half of the lanes is added to the
+// lower until one is left.
+template <typename Value>
+double LaneSum(int64_t count, const Value& value) {
+  double lanes[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (int64_t l = 0; l < kLanes; ++l) lanes[l] += value(i + l);
+  }
+  for (int64_t l = 0; i < count; ++i, ++l) lanes[l] += value(i);
+  for (int64_t half = kLanes / 2; half > 0; half /= 2) {
+    for (int64_t l = 0; l < half; ++l) lanes[l] += lanes[l + half];
+  }
+  return lanes[0];
+}
+
+// The largest of `count` >= 1 numbers; not defined where one of them is NaN.
+inline float LaneMax(const float* x, int64_t count) {
+  float lanes[kLanes];
+  for (float& lane : lanes) lane = x[0];
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (int64_t l = 0; l < kLanes; ++l) lanes[l] = x[i + l] > lanes[l] ? x[i + l] : lanes[l];
+  }
+  for (int64_t l = 0; i < count; ++i, ++l) lanes[l] = x[i] > lanes[l] ? x[i] : lanes[l];
+  float largest = lanes[0];
+  for (const float lane : lanes) largest = lane > largest ? lane : largest;
+  return largest;
+}
+
+}  // namespace lockstep::device::cpu::LS_CODE
+
+#endif  // LOCKSTEP_WORKER_KERNELS_CPU_LANE_SUM_H_

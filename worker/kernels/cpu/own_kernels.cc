@@ -1,0 +1,20 @@
+#include "worker/kernels/cpu/own_kernels.h"
+
+#include "worker/kernels/cpu/families.h"
+
+namespace lockstep::device::cpu::LS_CODE {
+
+OwnFunction FindOwn(const KernelRequest& request) {
+  // The first operand of Where is the condition.
+  const size_t first = request.node->op == OpType::kWhere ? 1 : 0;
+  for (const DType dtype : {request.outputs[0].dtype, request.inputs[first].dtype}) {
+    if (dtype != DType::kF32) return {};
+  }
+  for (const auto family : {&OwnElementwise, &OwnActivation, &OwnBroadcast, &OwnPower, &OwnPooling, &OwnBatchNorm,
+                            &OwnReduction, &OwnMovement, &OwnLayerNorm, &OwnSoftmax, &OwnAttention}) {
+    if (const OwnFunction own = family(request); own.function != nullptr) return own;
+  }
+  return {};
+}
+
+}  // namespace lockstep::device::cpu::LS_CODE

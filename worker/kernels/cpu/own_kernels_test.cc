@@ -1,0 +1,176 @@
+#include "worker/kernels/cpu/own_kernels.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "common/graph/ops/schema.h"
+#include "common/random/random.h"
+#include "worker/device/host/host_memory.h"
+
+namespace lockstep::device::cpu {
+namespace {
+
+using FindFunction = OwnFunction (*)(const KernelRequest& request);
+
+struct Code {
+  const char* name;
+  FindFunction find;
+};
+
+// Those that this machine can run.
+std::vector<Code> Codes() {
+  std::vector<Code> codes = {{"portable", &portable::FindOwn}};
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) codes.push_back({"avx2", &avx2::FindOwn});
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl")) {
+    codes.push_back({"avx512", &avx512::FindOwn});
+  }
+  return codes;
+}
+
+struct Case {
+  OpType op;
+  std::vector<Shape> inputs;
+  OpAttributes attributes;
+  int outputs = 1;
+};
+
+std::vector<Case> Cases() {
+  const Shape rows = {37, 83};
+  const Shape image = {3, 5, 7, 9};
+  const SoftmaxAttributes softmax{.axis = 1};
+  const LayerNormAttributes norm{1, 1e-5};
+  PoolAttributes pool;
+  pool.kernel_shape = {2, 2};
+  pool.strides = {2, 2};
+  return {{OpType::kExp, {rows}, NoAttributes{}},
+          {OpType::kLog, {rows}, NoAttributes{}},
+          {OpType::kTanh, {rows}, NoAttributes{}},
+          {OpType::kSigmoid, {rows}, NoAttributes{}},
+          {OpType::kErf, {rows}, NoAttributes{}},
+          {OpType::kGelu, {rows}, GeluAttributes{true}},
+          {OpType::kGelu, {rows}, GeluAttributes{false}},
+          {OpType::kGeluGrad, {rows, rows}, GeluAttributes{true}},
+          {OpType::kGeluGrad, {rows, rows}, GeluAttributes{false}},
+          {OpType::kAdd, {rows, {83}}, NoAttributes{}},
+          {OpType::kDiv, {rows, rows}, NoAttributes{}},
+          {OpType::kSoftmax, {rows}, softmax},
+          {OpType::kSoftmaxGrad, {rows, rows}, softmax},
+          {OpType::kLogSoftmax, {rows}, softmax},
+          {OpType::kLayerNormalization, {rows, {83}, {83}}, norm, 3},
+          {OpType::kLayerNormGrad, {rows, rows, {83}, {37, 1}, {37, 1}}, norm, 3},
+          {OpType::kReduceSum, {rows}, ReduceAttributes{{1}, false, false}},
+          {OpType::kReduceMean, {rows}, ReduceAttributes{{0}, false, false}},
+          {OpType::kBatchNormTraining, {image, {5}, {5}}, BatchNormAttributes{}, 4},
+          {OpType::kBatchNormGrad, {image, image, {5}, {5}, {5}}, BatchNormAttributes{}, 3},
+          {OpType::kMaxPool, {image}, pool},
+          {OpType::kTranspose, {rows}, TransposeAttributes{{1, 0}}}};
+}
+
+// Every output's bytes; `find` has to serve the case.
+std::vector<std::vector<float>> Compute(const Case& c, FindFunction find) {
+  Graph graph;
+  Node node{.name = "node", .op = c.op};
+  node.attributes = c.attributes;
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    node.inputs.push_back("x" + std::to_string(i));
+    graph.values[node.inputs.back()] = {DType::kF32, c.inputs[i]};
+  }
+  for (int i = 0; i < c.outputs; ++i) node.outputs.push_back("y" + std::to_string(i));
+  REQUIRE(AppendNode(&graph, node).ok());
+
+  KernelRequest request{.node = &node};
+  std::vector<std::vector<float>> inputs;
+  std::vector<std::vector<float>> outputs;
+  KernelArguments arguments;
+  for (const std::string& name : node.inputs) {
+    request.inputs.push_back({.shape = graph.values.at(name).shape});
+    const RandomStream random = RandomStream::For(3, StreamOfName(name));
+    auto& values = inputs.emplace_back(NumElements(request.inputs.back().shape));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = 3.0f * SymmetricUnit(random.At(i));
+  }
+  for (const std::string& name : node.outputs) {
+    request.outputs.push_back({.shape = graph.values.at(name).shape});
+    outputs.emplace_back(NumElements(request.outputs.back().shape));
+  }
+  for (auto& values : inputs) arguments.inputs.push_back(reinterpret_cast<std::byte*>(values.data()));
+  for (auto& values : outputs) arguments.outputs.push_back(reinterpret_cast<std::byte*>(values.data()));
+  const OwnFunction own = find(request);
+  REQUIRE(own.function != nullptr);
+  std::vector<double> workspace(own.workspace_bytes / sizeof(double) + 1);
+  arguments.workspace = reinterpret_cast<std::byte*>(workspace.data());
+  const auto kernel = MakeHostKernel(request, own.function, {.implementation = own.name});
+  REQUIRE(kernel->Bind(arguments).ok());
+  REQUIRE(kernel->Launch(*NewImmediateStream()).ok());
+  return outputs;
+}
+
+TEST_CASE("own kernels: every instruction set gives the same bits", "[device]") {
+  for (const Case& c : Cases()) {
+    const auto expected = Compute(c, &portable::FindOwn);
+    for (const Code& code : Codes()) {
+      INFO(OpName(c.op) << " by " << code.name);
+      const auto got = Compute(c, code.find);
+      for (size_t i = 0; i < got.size(); ++i) {
+        CHECK(std::memcmp(got[i].data(), expected[i].data(), got[i].size() * sizeof(float)) == 0);
+      }
+    }
+  }
+}
+
+std::vector<Case> AttentionCases() {
+  const AttentionAttributes attributes{.scale = 0.05, .causal = true};
+  const Shape q = {2, 4, 67, 21};
+  const Shape k = {2, 2, 67, 21};
+  return {{OpType::kAttention, {q, k, k}, attributes, 2},
+          {OpType::kAttentionGrad, {q, q, k, k, q, {2, 4, 67, 2}}, attributes, 3}};
+}
+
+TEST_CASE("own kernels: attention gives the same bits with any number of threads", "[device]") {
+  const int before = omp_get_max_threads();
+  for (const Case& c : AttentionCases()) {
+    for (const Code& code : Codes()) {
+      INFO(OpName(c.op) << " by " << code.name);
+      omp_set_num_threads(1);
+      const auto expected = Compute(c, code.find);
+      for (const int threads : {2, 3, 5}) {
+        omp_set_num_threads(threads);
+        CHECK(Compute(c, code.find) == expected);
+      }
+    }
+  }
+  omp_set_num_threads(before);
+}
+
+// Without fused multiplication and addition products round otherwise: portable code is close only.
+TEST_CASE("own kernels: attention gives the same bits wherever multiplication and addition are fused", "[device]") {
+  for (const Case& c : AttentionCases()) {
+    const auto portable = Compute(c, &portable::FindOwn);
+    std::vector<std::vector<float>> fused;
+    for (const Code& code : Codes()) {
+      if (code.find == &portable::FindOwn) continue;
+      INFO(OpName(c.op) << " by " << code.name);
+      const auto got = Compute(c, code.find);
+      if (fused.empty()) fused = got;
+      for (size_t i = 0; i < got.size(); ++i) {
+        CHECK(std::memcmp(got[i].data(), fused[i].data(), got[i].size() * sizeof(float)) == 0);
+        double largest = 0;
+        double difference = 0;
+        for (size_t j = 0; j < got[i].size(); ++j) {
+          largest = std::max(largest, std::fabs(double{portable[i][j]}));
+          difference = std::max(difference, std::fabs(double{portable[i][j]} - got[i][j]));
+        }
+        CHECK(difference < 1e-4 * largest);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::device::cpu

@@ -1,0 +1,42 @@
+// Sums of e^x that never overflow, gathered in one pass: what softmaxes and cross entropy read their rows for.
+//
+// A sum is kept relative to the largest exponent so far. As in the reference, a row with NaN or +infinity, or of
+// -infinity alone, makes every result of the row NaN.
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_WORKER_KERNELS_CUDA_EXP_SUM_H_
+#define LOCKSTEP_WORKER_KERNELS_CUDA_EXP_SUM_H_
+
+#include <limits>
+
+#include "common/math/math.h"
+
+namespace lockstep::device::cuda {
+
+// sum * e^largest
+struct ExpSum {
+  float largest;
+  float sum;
+
+  LS_HD static ExpSum OfNothing() { return {-std::numeric_limits<float>::infinity(), 0.0f}; }
+
+  // With e^x more: one exponential, of what is not positive.
+  LS_HD ExpSum Plus(float x) const {
+    if (x == -std::numeric_limits<float>::infinity()) return *this;
+    const float distance = x - largest;
+    const float e = Exp(distance > 0.0f ? -distance : distance);
+    // x - x is 0, or NaN for infinity.
+    return x > largest ? ExpSum{x, sum * e + (1.0f + (x - x))} : ExpSum{largest, sum + e};
+  }
+
+  // Commutative.
+  LS_HD static ExpSum Join(const ExpSum& a, const ExpSum& b) {
+    const float largest = a.largest > b.largest ? a.largest : b.largest;
+    const float base = largest == -std::numeric_limits<float>::infinity() ? 0.0f : largest;
+    return {largest, a.sum * Exp(a.largest - base) + b.sum * Exp(b.largest - base)};
+  }
+};
+
+}  // namespace lockstep::device::cuda
+
+#endif  // LOCKSTEP_WORKER_KERNELS_CUDA_EXP_SUM_H_

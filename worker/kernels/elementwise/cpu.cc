@@ -1,0 +1,70 @@
+#include <algorithm>
+
+#include "common/random/random.h"
+#include "worker/kernels/cpu/families.h"
+#include "worker/kernels/cpu/own_loops.h"
+
+namespace lockstep::device::cpu::LS_CODE {
+namespace {
+
+constexpr char kName[] = "own:elementwise";  // outlives every OwnFunction
+
+void DropoutTraining(const HostCall& call) {
+  const auto& attributes = call.attrs<DropoutAttributes>();
+  const float* x = call.in<float>(0);
+  const int64_t* random = call.in<int64_t>(1);
+  float* y = call.out<float>(0);
+  bool* mask = call.out<bool>(1);
+  const uint32_t threshold = DropThreshold(attributes.ratio);
+  const RandomStream stream =
+      RandomStream::For(static_cast<uint64_t>(random[0]), attributes.stream, static_cast<uint64_t>(random[1]),
+                        static_cast<uint32_t>(random[2]), static_cast<uint32_t>(random[3]));
+  const auto scale = static_cast<float>(1.0 / (1.0 - attributes.ratio));
+  const int64_t count = call.out_elements();
+  // Numbers come in blocks of four.
+  ParallelFor((count + 3) / 4, kGrain / 16, [&](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block) {
+      const auto numbers = stream.Block(static_cast<uint64_t>(block));
+      for (int64_t i = block * 4; i < std::min(count, block * 4 + 4); ++i) {
+        const bool kept = numbers[static_cast<size_t>(i % 4)] >= threshold;
+        if (mask != nullptr) mask[i] = kept;
+        y[i] = kept ? x[i] * scale : 0.0f;
+      }
+    }
+  });
+}
+
+void DropoutGrad(const HostCall& call) {
+  const float* dy = call.in<float>(0);
+  const uint8_t* mask = call.in<uint8_t>(1);
+  float* dx = call.out<float>(0);
+  const auto scale = static_cast<float>(1.0 / (1.0 - call.attrs<DropoutAttributes>().ratio));
+  ParallelFor(call.out_elements(), kGrain, [&](int64_t begin, int64_t end) {
+#pragma GCC ivdep
+    for (int64_t i = begin; i < end; ++i) {
+      const float scaled = dy[i] * scale;
+      dx[i] = mask[i] != 0 ? scaled : 0.0f;
+    }
+  });
+}
+
+}  // namespace
+
+OwnFunction OwnElementwise(const KernelRequest& request) {
+  switch (request.node->op) {
+    case OpType::kScale:
+      return {[](const HostCall& call) {
+                const auto factor = static_cast<float>(call.attrs<ScaleAttributes>().factor);
+                Unary(call, [factor](float x) { return x * factor; });
+              },
+              kName, true};
+    case OpType::kDropoutTraining:
+      return {&DropoutTraining, kName};
+    case OpType::kDropoutGrad:
+      return {&DropoutGrad, kName};
+    default:
+      return {};
+  }
+}
+
+}  // namespace lockstep::device::cpu::LS_CODE

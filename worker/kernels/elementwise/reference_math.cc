@@ -1,0 +1,68 @@
+#include "common/math/erf.h"
+#include "common/math/math.h"
+#include "common/math/rounding.h"
+#include "common/math/trigonometry.h"
+#include "worker/kernels/reference/families.h"
+#include "worker/kernels/reference/loops.h"
+
+namespace lockstep::device::reference {
+namespace {
+
+// dY goes to the operand for which wins(a, b) holds, half of it to each at a tie.
+template <typename T, typename Wins>
+void ExtremumGrad(const HostCall& call, Wins wins) {
+  const T* dy = call.in<T>(0);
+  T* da = call.out<T>(0);
+  T* db = call.out<T>(1);
+  const int64_t count = NumElements(call.out_shape(0));
+  for (int64_t i = 0; i < count; ++i) {
+    const T a = BroadcastAt<T>(call, 1, i);
+    const T b = BroadcastAt<T>(call, 2, i);
+    const T half = dy[i] * T(0.5);
+    da[i] = wins(a, b) ? dy[i] : a == b ? half : T(0);
+    if (db != nullptr) db[i] = wins(b, a) ? dy[i] : a == b ? half : T(0);
+  }
+}
+
+}  // namespace
+
+template <typename T>
+HostFunction MathFunction(OpType type) {
+  switch (type) {
+    case OpType::kReciprocal:
+      return [](const HostCall& call) { Unary<T>(call, [](T x) { return T(1) / x; }); };
+    case OpType::kSqrt:
+      return [](const HostCall& call) { Unary<T>(call, [](T x) { return SquareRoot(x); }); };
+    case OpType::kExp:
+      return [](const HostCall& call) { Unary<T>(call, [](T x) { return Exp(x); }); };
+    case OpType::kLog:
+      return [](const HostCall& call) { Unary<T>(call, [](T x) { return Log(x); }); };
+    case OpType::kErf:
+      return [](const HostCall& call) { Unary<T>(call, [](T x) { return Erf(x); }); };
+    case OpType::kErfGrad:
+      return [](const HostCall& call) {
+        Gradient<T>(call, [](T dy, T x) { return dy * T(0x1.20dd750429b6dp+0) * Exp(-x * x); });
+      };
+    case OpType::kSin:
+      return [](const HostCall& call) { Unary<T>(call, [](T x) { return Sin(x); }); };
+    case OpType::kCos:
+      return [](const HostCall& call) { Unary<T>(call, [](T x) { return Cos(x); }); };
+    case OpType::kFloor:
+      return [](const HostCall& call) { Unary<T>(call, [](T x) { return Floor(x); }); };
+    case OpType::kCeil:
+      return [](const HostCall& call) { Unary<T>(call, [](T x) { return Ceil(x); }); };
+    case OpType::kRound:
+      return [](const HostCall& call) { Unary<T>(call, [](T x) { return RoundEven(x); }); };
+    case OpType::kMinGrad:
+      return [](const HostCall& call) { ExtremumGrad<T>(call, [](T a, T b) { return a < b; }); };
+    case OpType::kMaxGrad:
+      return [](const HostCall& call) { ExtremumGrad<T>(call, [](T a, T b) { return a > b; }); };
+    default:
+      return nullptr;
+  }
+}
+
+template HostFunction MathFunction<float>(OpType);
+template HostFunction MathFunction<double>(OpType);
+
+}  // namespace lockstep::device::reference

@@ -1,0 +1,50 @@
+"""The families of kernels: which sources each has for which device. A new family is one line here.
+
+A family is a folder of worker/kernels. Its sources are compiled by the devices: reference.cc once, cpu.cc once per
+instruction set, cuda.cc by nvcc and for host execution, dnnl.cc with oneDNN. Its headers are the target that is named
+as the folder.
+"""
+
+load("//bazel:lockstep.bzl", "ls_library")
+
+_FAMILIES = {
+    "activation": ["cpu.cc", "cuda.cc", "reference.cc"],
+    "arithmetic": ["cpu.cc", "cuda.cc", "reference.cc"],
+    "attention": ["cpu.cc", "cuda.cc", "cuda_statistics.cc", "reference.cc"],
+    "batch_norm": ["cpu.cc", "cpu_blocked.cc", "cuda.cc", "reference.cc"],
+    "convolution": ["cuda.cc", "dnnl.cc", "dnnl_gradient_parts.cc", "reference.cc"],
+    "einsum": ["cuda.cc", "reference.cc"],
+    "elementwise": ["cpu.cc", "cuda.cc", "reference.cc", "reference_math.cc"],
+    "indexing": ["cuda.cc", "reference.cc"],
+    "logic": ["cuda.cc", "reference.cc"],
+    "loss": ["cuda.cc", "cuda_pointwise.cc", "reference.cc"],
+    "movement": ["cpu.cc", "cuda.cc", "reference.cc"],
+    "normalisation": ["cpu.cc", "cuda.cc", "cuda_group_norm.cc", "reference.cc"],
+    "padding": ["cuda.cc"],
+    "placement": ["cuda.cc", "reference.cc"],
+    "pooling": ["cpu.cc", "cuda.cc", "reference.cc"],
+    "power": ["cpu.cc", "cuda.cc", "reference.cc"],
+    "product": ["cuda.cc", "dnnl.cc", "reference.cc"],
+    "ranking": ["cuda.cc", "reference.cc"],
+    "reduction": ["cpu.cc", "cuda.cc", "cuda_gradient.cc", "reference.cc", "reference_integer.cc"],
+    "resize": ["cuda.cc", "reference.cc"],
+    "softmax": ["cpu.cc", "cuda.cc", "reference.cc"],
+}
+
+def kernel_sources(device):
+    """Labels of the sources for `device`: "reference", "cpu", "cuda" or "dnnl"."""
+    return ["//worker/kernels/%s:%s" % (family, source) for family in sorted(_FAMILIES) for source in _FAMILIES[family] if _device(source) == device]
+
+def _device(source):
+    return source[:-len(".cc")].split("_")[0]
+
+def kernel_family(deps = []):
+    """The targets of one family's folder: its sources for the devices, and a library of its headers with `deps`."""
+    native.exports_files(native.glob(["*.cc"]))
+    headers = native.glob(["*.h"])
+    ls_library(
+        name = native.package_name().split("/")[-1],
+        hdrs = headers,
+        visibility = ["//worker/device:__subpackages__", "//worker/kernels:__subpackages__", "//worker/profile:__pkg__"],
+        deps = deps,
+    )

@@ -1,0 +1,128 @@
+#include <cstring>
+#include <limits>
+
+#include "worker/kernels/convert.h"
+#include "worker/kernels/reference/element_types.h"
+#include "worker/kernels/reference/families.h"
+#include "worker/kernels/reference/loops.h"
+
+namespace lockstep::device::reference {
+namespace {
+
+template <typename T>
+HostFunction Comparison(OpType type) {
+  switch (type) {
+    case OpType::kEqual:
+      return [](const HostCall& call) { Binary<T, bool>(call, [](T a, T b) { return a == b; }); };
+    case OpType::kGreater:
+      return [](const HostCall& call) { Binary<T, bool>(call, [](T a, T b) { return a > b; }); };
+    case OpType::kGreaterOrEqual:
+      return [](const HostCall& call) { Binary<T, bool>(call, [](T a, T b) { return a >= b; }); };
+    case OpType::kLess:
+      return [](const HostCall& call) { Binary<T, bool>(call, [](T a, T b) { return a < b; }); };
+    default:
+      return [](const HostCall& call) { Binary<T, bool>(call, [](T a, T b) { return a <= b; }); };
+  }
+}
+
+template <typename T>
+void IsInf(const HostCall& call) {
+  const auto& detect = call.attrs<IsInfAttributes>();
+  constexpr T kInfinity = std::numeric_limits<T>::infinity();
+  Unary<T, bool>(call, [&](T x) {
+    return (detect.detect_positive && x == kInfinity) || (detect.detect_negative && x == -kInfinity);
+  });
+}
+
+template <typename Make>
+HostFunction ForCastable(DType dtype, Make make) {
+  return dtype == DType::kBF16 ? make.template operator()<Bf16>() : ForNumberOrBool(dtype, make);
+}
+
+HostFunction CastFunction(DType from, DType to) {
+  return ForCastable(from, [to]<typename From>() {
+    return ForCastable(to, []<typename To>() -> HostFunction {
+      return [](const HostCall& call) { Unary<From, To>(call, [](From x) { return Convert<From, To>(x); }); };
+    });
+  });
+}
+
+// T is any type of the size of an element.
+template <typename T>
+void Where(const HostCall& call) {
+  T* y = call.out<T>(0);
+  const int64_t count = NumElements(call.out_shape(0));
+  for (int64_t i = 0; i < count; ++i) y[i] = BroadcastAt<T>(call, BroadcastAt<bool>(call, 0, i) ? 1 : 2, i);
+}
+
+HostFunction WhereFunction(DType dtype) {
+  switch (DTypeSize(dtype)) {
+    case 1:
+      return &Where<uint8_t>;
+    case 2:
+      return &Where<uint16_t>;
+    case 4:
+      return &Where<uint32_t>;
+    default:
+      return &Where<uint64_t>;
+  }
+}
+
+template <typename T>
+void WhereGrad(const HostCall& call) {
+  const T* dy = call.in<T>(0);
+  const int64_t count = NumElements(call.out_shape(0));
+  for (int64_t i = 0; i < count; ++i) {
+    const bool holds = BroadcastAt<bool>(call, 1, i);
+    call.out<T>(0)[i] = holds ? dy[i] : T(0);
+    if (T* other = call.out<T>(1); other != nullptr) other[i] = holds ? T(0) : dy[i];
+  }
+}
+
+void Identity(const HostCall& call) {
+  const size_t bytes =
+      static_cast<size_t>(NumElements(call.out_shape(0))) * static_cast<size_t>(DTypeSize(call.output_infos[0].dtype));
+  if (bytes > 0 && call.outputs[0] != call.inputs[0]) std::memcpy(call.outputs[0], call.inputs[0], bytes);
+}
+
+}  // namespace
+
+HostFunction LogicFunction(const KernelRequest& request) {
+  const OpType type = request.node->op;
+  const DType from = request.inputs[0].dtype;
+  const DType to = request.outputs[0].dtype;
+  switch (type) {
+    case OpType::kEqual:
+    case OpType::kGreater:
+    case OpType::kGreaterOrEqual:
+    case OpType::kLess:
+    case OpType::kLessOrEqual:
+      return ForNumberOrBool(from, [type]<typename T>() { return Comparison<T>(type); });
+    case OpType::kAnd:
+      return [](const HostCall& call) { Binary<bool>(call, [](bool a, bool b) { return a && b; }); };
+    case OpType::kOr:
+      return [](const HostCall& call) { Binary<bool>(call, [](bool a, bool b) { return a || b; }); };
+    case OpType::kXor:
+      return [](const HostCall& call) { Binary<bool>(call, [](bool a, bool b) { return a != b; }); };
+    case OpType::kNot:
+      return [](const HostCall& call) { Unary<bool>(call, [](bool x) { return !x; }); };
+    case OpType::kIsNaN:
+      return ForFloating(from, []<typename T>() -> HostFunction {
+        return [](const HostCall& call) { Unary<T, bool>(call, [](T x) { return x != x; }); };
+      });
+    case OpType::kIsInf:
+      return ForFloating(from, []<typename T>() -> HostFunction { return &IsInf<T>; });
+    case OpType::kCast:
+      return CastFunction(from, to);
+    case OpType::kWhere:
+      return WhereFunction(to);
+    case OpType::kWhereGrad:
+      return ForFloating(to, []<typename T>() -> HostFunction { return &WhereGrad<T>; });
+    case OpType::kIdentity:
+      return &Identity;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace lockstep::device::reference

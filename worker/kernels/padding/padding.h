@@ -1,0 +1,79 @@
+// Padding of one axis as formulas of numbers, for kernels: the sources of PadAttributes::Source, and the way back.
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_WORKER_KERNELS_PADDING_PADDING_H_
+#define LOCKSTEP_WORKER_KERNELS_PADDING_PADDING_H_
+
+#include <cstdint>
+
+#include "common/graph/ops/pad.h"
+#include "common/math/host_device.h"
+
+namespace lockstep::device {
+
+struct PadAxis {
+  PadMode mode = PadMode::kConstant;
+  int64_t before = 0;
+  int64_t behind = 0;
+  int64_t extent = 1;  // of X
+  int64_t padded = 1;  // of Y
+
+  // What cuts leave of X: `count` elements from `first`, of which the first lies at `lead` of Y.
+  LS_HD int64_t first() const { return before < 0 ? -before : 0; }
+  LS_HD int64_t count() const { return extent - first() + (behind < 0 ? behind : 0); }
+  LS_HD int64_t lead() const { return before > 0 ? before : 0; }
+  // Sources repeat after so many elements.
+  LS_HD int64_t period() const {
+    const int64_t left = count();
+    return mode == PadMode::kWrap ? left : left > 1 ? 2 * (left - 1) : 1;
+  }
+
+  // The element of X that element `at` of Y is; -1 for the constant.
+  LS_HD int64_t Source(int64_t at) const {
+    if (mode == PadMode::kConstant) {
+      const int64_t from = at - before;
+      return from >= 0 && from < extent ? from : -1;
+    }
+    const int64_t left = count();
+    int64_t place = at - lead();
+    if (mode == PadMode::kEdge) {
+      place = place < 0 ? 0 : place >= left ? left - 1 : place;
+    } else {
+      place %= period();
+      if (place < 0) place += period();
+      if (mode == PadMode::kReflect && place >= left) place = period() - place;
+    }
+    return first() + place;
+  }
+
+  // The first element of Y behind `at` whose source is `source`; `padded` where there is none.
+  LS_HD int64_t Next(int64_t source, int64_t at) const {
+    if (mode == PadMode::kConstant) {
+      const int64_t to = source + before;
+      return to > at && to < padded ? to : padded;
+    }
+    const int64_t place = source - first();
+    const int64_t left = count();
+    if (place < 0 || place >= left) return padded;
+    int64_t next = at + 1;
+    if (mode == PadMode::kEdge) {
+      const int64_t low = place == 0 ? 0 : place + lead();
+      const int64_t high = place == left - 1 ? padded - 1 : place + lead();
+      next = next < low ? low : next;
+      return next <= high ? next : padded;
+    }
+    // Of every period it is element `place`, and the mirrored one.
+    const int64_t mirrored = mode == PadMode::kReflect && place > 0 ? period() - place : place;
+    int64_t inside = (next - lead()) % period();
+    if (inside < 0) inside += period();
+    const int64_t wait = inside <= place      ? place - inside
+                         : inside <= mirrored ? mirrored - inside
+                                              : period() - inside + place;
+    next += wait;
+    return next < padded ? next : padded;
+  }
+};
+
+}  // namespace lockstep::device
+
+#endif  // LOCKSTEP_WORKER_KERNELS_PADDING_PADDING_H_
