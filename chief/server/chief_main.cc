@@ -285,6 +285,7 @@ int Serve(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup, JobSto
       }
       return kept;
     });
+    sessions.BeginClosing();
     loop.Close();  // callers of the page are told at once that nobody answers any more
   } else if (code == kExitPreempted) {
     LS_LOG(info, written.message());

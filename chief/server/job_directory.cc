@@ -27,8 +27,8 @@
 #include "common/checkpoint_format/bucket_naming.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/checkpoint_format/shares.h"
-#include "common/graph/state_tensors.h"
 #include "common/graph/metagraph_diff.h"
+#include "common/graph/state_tensors.h"
 #include "common/job_place/job_place.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
@@ -93,11 +93,16 @@ std::optional<FileFacts> FactsOfUnnamedFile(const std::string& directory) {
   return FileFacts{.owner = info.st_uid, .is_private = (info.st_mode & 0077) == 0};
 }
 
-// The token of an earlier start. A warning where the file system does not tell how it would show a file of this user.
+// The token of an earlier start.
 void LookAtToken(const Storage& storage, Findings& findings) {
   const absl::Status read = ReadToken(storage).status();
-  if (absl::IsNotFound(read)) return;
-  if (!read.ok()) return findings.Error("directory", read, TokenExitCode(read));
+  if (!read.ok() && !absl::IsNotFound(read)) findings.Error("directory", read, TokenExitCode(read));
+}
+
+// Whose it is, and who may read it: what a chief asks once the job may go on. A warning where the file system does not
+// tell how it would show a file of this user.
+void LookAtTokenOwner(const Storage& storage, Findings& findings) {
+  if (!ReadToken(storage).ok()) return;
   const std::optional<FileFacts> own = FactsOfUnnamedFile(storage.Describe(layout::kChief));
   const absl::Status ours = CheckTokenIsOwn(storage, own.value_or(FileFacts{.owner = geteuid()}));
   if (ours.ok()) return;
@@ -318,6 +323,7 @@ void LookAtDirectory(const JobReading& job, const PreparedJob* prepared, const s
   }
   if (!empty && prepared != nullptr) LookAtRoom(job, *prepared, directory, begins, findings);
   if (begins && prepared != nullptr) LookAtWeights(*prepared, findings);
+  if (place.ok()) LookAtTokenOwner((*place)->storage(), findings);
 }
 
 }  // namespace lockstep::chief

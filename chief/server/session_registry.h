@@ -4,6 +4,7 @@
 #ifndef LOCKSTEP_CHIEF_SERVER_SESSION_REGISTRY_H_
 #define LOCKSTEP_CHIEF_SERVER_SESSION_REGISTRY_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -47,6 +48,10 @@ class SessionRegistry {
   void Send(const std::vector<SessionId>& sessions, const ChiefFence& fence, const ChiefCommand& command);
   void Close(SessionId session);
 
+  // The chief takes no more messages, and will call CloseAll: until then a session that cannot pass one on stays open,
+  // so that its worker hears how the chief went.
+  void BeginClosing() { closing_ = true; }
+  bool closing() const { return closing_; }
   // Closes every session and waits until they are gone, at most `limit`. `handed_over`: workers wait for the next
   // chief.
   void CloseAll(absl::Duration limit, bool handed_over);
@@ -55,6 +60,7 @@ class SessionRegistry {
   std::shared_ptr<SessionStream> Find(SessionId session);
   void ForgetWorkerLocked(SessionId session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  std::atomic<bool> closing_{false};
   mutable Mutex mutex_;
   CondVar removed_;
   SessionId last_ GUARDED_BY(mutex_) = 0;

@@ -52,6 +52,7 @@ class OpenStream final : public grpc::ServerBidiReactor<proto::WorkerEnvelope, p
     if (!message.ok()) return End(ToGrpc(message.status()), std::string(message.status().message()));
     if (std::holds_alternative<Hello>(message->message)) context_.sessions->SaidHello(id_, message->fence.incarnation);
     if (!context_.post(FromWorker{id_, message->fence, std::move(message->message)}, false)) {
+      if (context_.sessions->closing()) return;
       return End(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "the chief is too busy"), "the queue is full");
     }
     StartRead(&incoming_);

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/net/chief_channel.h"
@@ -25,7 +26,11 @@ class Server {
     context_.job = "job-1";
     context_.term = 3;
     context_.sessions = &sessions_;
-    context_.post = [this](Event event, bool) { return events.Push(std::move(event)); };
+    context_.post = [this](Event event, bool) {
+      const bool taken = events.Push(std::move(event));
+      if (!taken) refused_.Push(true);
+      return taken;
+    };
     context_.since_turn = [this] { return absl::Seconds(since_turn_seconds.load()); };
     grpc::ServerBuilder builder;
     int port = 0;
@@ -67,11 +72,28 @@ class Server {
     return stream->Finish().error_code();
   }
 
+  // The status of a session whose message came when the loop had ended, and whether it was told of the next chief.
+  std::pair<grpc::Status, bool> SayToAnEndingChief(bool closing) {
+    grpc::ClientContext call;
+    const auto session = stub->Connect(&call);
+    if (closing) sessions_.BeginClosing();
+    events.Close();
+    REQUIRE(session->Write(ToWire(WorkerFence{"job-1", 0, kWorker}, Hello{})));
+    REQUIRE(refused_.Pop(kNever).has_value());
+    if (closing) sessions_.CloseAll(kNever, /*handed_over=*/true);
+    proto::ChiefEnvelope command;
+    while (session->Read(&command)) {
+    }
+    const grpc::Status status = session->Finish();
+    return {status, call.GetServerTrailingMetadata().count("lockstep-handed-over") != 0};
+  }
+
   BoundedQueue<Event> events{64};
   std::atomic<int> since_turn_seconds{0};
   std::unique_ptr<proto::Session::Stub> stub;
 
  private:
+  BoundedQueue<bool> refused_{64};  // a message found no room
   SessionRegistry sessions_;
   ServiceContext context_;
   SessionService service_{&context_};
@@ -101,6 +123,19 @@ TEST_CASE("session service: only a process with an open session fetches and uplo
   REQUIRE((closed.has_value() && std::holds_alternative<SessionClosed>(*closed)));
   CHECK(server.Fetch(fence) == grpc::StatusCode::UNAVAILABLE);
   session->Finish();
+}
+
+TEST_CASE("session service: a message that comes while the chief hands over does not hide that it does", "[chief]") {
+  const auto [status, told] = Server().SayToAnEndingChief(/*closing=*/true);
+  INFO(status.error_message());
+  CHECK(status.ok());
+  CHECK(told);
+}
+
+TEST_CASE("session service: a session whose messages find no room ends", "[chief]") {
+  const auto [status, told] = Server().SayToAnEndingChief(/*closing=*/false);
+  CHECK(status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED);
+  CHECK_FALSE(told);
 }
 
 TEST_CASE("session service: a heartbeat is answered only while the loop turns", "[chief]") {
