@@ -56,7 +56,11 @@ OnnxImporter::OnnxImporter(OnnxFile file, const OnnxImportOptions& options)
 
 absl::StatusOr<ImportedModel> OnnxImporter::Run() {
   LS_RETURN_IF_ERROR(CheckFile());
-  LS_ASSIGN_OR_RETURN(nodes_, InlineFunctions(file_.model));
+  LS_ASSIGN_OR_RETURN(FlatModel flat, FlattenModel(file_.model));
+  nodes_ = std::move(flat.nodes);
+  branch_initializers_ = std::move(flat.initializers);
+  branches_ = std::move(flat.branches);
+  branch_of_ = std::move(flat.branch_of);
   CollectNames();
   ReadSignature();
   LS_RETURN_IF_ERROR(AddInitializers());
@@ -101,6 +105,7 @@ absl::Status OnnxImporter::CheckFile() {
 
 void OnnxImporter::CollectNames() {
   for (const onnx::TensorProto& tensor : file_.model.graph().initializer()) taken_names_.insert(tensor.name());
+  for (const onnx::TensorProto& tensor : branch_initializers_) taken_names_.insert(tensor.name());
   for (const onnx::ValueInfoProto& input : file_.model.graph().input()) taken_names_.insert(input.name());
   for (const onnx::NodeProto& node : nodes_.node()) {
     taken_names_.insert(node.name());
@@ -120,7 +125,11 @@ void OnnxImporter::ReadSignature() {
 }
 
 absl::Status OnnxImporter::AddInitializers() {
-  for (const onnx::TensorProto& message : file_.model.graph().initializer()) {
+  std::vector<const onnx::TensorProto*> messages;
+  for (const onnx::TensorProto& message : file_.model.graph().initializer()) messages.push_back(&message);
+  for (const onnx::TensorProto& message : branch_initializers_) messages.push_back(&message);
+  for (const onnx::TensorProto* const each : messages) {
+    const onnx::TensorProto& message = *each;
     if (message.name().empty()) return absl::InvalidArgumentError("an initialiser has no name");
     Initializer initializer{&message, false};
     if (options_.trainable && IsFloatingType(message.data_type())) {

@@ -25,7 +25,7 @@ bool HasWindow(OpType op) {
 
 }  // namespace
 
-OnnxImporter::Reader OnnxImporter::ReaderOf(absl::string_view op_type) {
+OnnxImporter::Reader OnnxImporter::ReaderOf(const onnx::NodeProto& node) {
   static const auto& readers = *new std::map<absl::string_view, Reader>{
       {"Constant", &OnnxImporter::ReadConstant},
       {"Shape", &OnnxImporter::ReadShape},
@@ -49,21 +49,27 @@ OnnxImporter::Reader OnnxImporter::ReaderOf(absl::string_view op_type) {
       {"RNN", &OnnxImporter::ReadRecurrent},
       {"GRU", &OnnxImporter::ReadRecurrent},
       {"LSTM", &OnnxImporter::ReadRecurrent},
-      {"If", &OnnxImporter::RefuseControlFlow},
-      {"Loop", &OnnxImporter::RefuseControlFlow},
-      {"Scan", &OnnxImporter::RefuseControlFlow},
+      {"Loop", &OnnxImporter::RefuseLoop},
+      {"Scan", &OnnxImporter::RefuseLoop},
   };
-  const auto found = readers.find(op_type);
+  if (node.domain() == kBranchDomain) {
+    return node.op_type() == "BranchInput" ? &OnnxImporter::ReadBranchInput : &OnnxImporter::ReadBranchOutput;
+  }
+  const auto found = readers.find(node.op_type());
   return found == readers.end() ? &OnnxImporter::ReadGeneric : found->second;
 }
 
 absl::Status OnnxImporter::AddNode(const onnx::NodeProto& node) {
+  const auto branch = node.output_size() == 0 ? branch_of_.end() : branch_of_.find(node.output(0));
+  branch_ = branch == branch_of_.end() ? -1 : branch->second;
+  LS_ASSIGN_OR_RETURN(const bool taken, IsTaken(branch_));
+  if (!taken) return absl::OkStatus();
   std::string name = node.name().empty() ? absl::StrCat(node.op_type(), "_", node_names_.size()) : node.name();
   while (!node_names_.insert(name).second) absl::StrAppend(&name, "_");
   const auto within = [&](const absl::Status& status) {
     return absl::Status(status.code(), absl::StrCat("node '", name, "' (", node.op_type(), "): ", status.message()));
   };
-  if (!node.domain().empty() && node.domain() != "ai.onnx") {
+  if (!node.domain().empty() && node.domain() != "ai.onnx" && node.domain() != kBranchDomain) {
     return within(absl::UnimplementedError(absl::StrCat("the domain '", node.domain(), "' is not known")));
   }
   if (node.output().empty()) return within(absl::InvalidArgumentError("has no output"));
@@ -73,7 +79,7 @@ absl::Status OnnxImporter::AddNode(const onnx::NodeProto& node) {
     }
   }
   Call call{&node, {}, name};
-  absl::Status read = (this->*ReaderOf(node.op_type()))(call);
+  absl::Status read = (this->*ReaderOf(node))(call);
   if (read.ok() && options_.trainable) read = StopOutputs(node);
   return read.ok() ? read : within(read);
 }

@@ -151,6 +151,12 @@ absl::Status OnnxImporter::ReadBatchNormalization(Call& call) {
   for (const char* old : {"spatial", "is_test", "consumed_inputs"}) call.attributes.erase(old);
   const std::vector<std::string> inputs = InputsOf(*call.node);
   if (inputs.size() != 5) return absl::InvalidArgumentError("takes five inputs");
+  if (options_.trainable && branch_ >= 0) {
+    return absl::UnimplementedError(
+        "stands in a branch of an If, and its statistics would have to move only where the branch is taken; take it "
+        "out "
+        "of the branch, or use a normalisation without statistics");
+  }
   if (!options_.trainable) {
     if (OutputsOf(*call.node).size() > 1) return ReadMovedStatistics(call);
     return Emit(call, OpType::kBatchNormalization, inputs, {call.node->output(0)});

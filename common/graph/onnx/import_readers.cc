@@ -299,9 +299,8 @@ absl::Status OnnxImporter::ReadSequenceAt(Call& call) {
   return absl::OkStatus();
 }
 
-absl::Status OnnxImporter::RefuseControlFlow(Call&) {
-  return absl::UnimplementedError(
-      "branches and loops are not supported; export the model so that they are decided or unrolled");
+absl::Status OnnxImporter::RefuseLoop(Call&) {
+  return absl::UnimplementedError("loops are not supported; export the model so that they are unrolled");
 }
 
 }  // namespace lockstep

@@ -9,6 +9,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/graph/onnx/import.h"
+#include "common/graph/onnx/inline_functions.h"
 #include "common/graph/onnx/signature.h"
 #include "common/graph/ops/raw_attributes.h"
 
@@ -119,6 +121,13 @@ class OnnxImporter {
   absl::Status KeepUnread();
   void AddStepCounts();
 
+  // import_branches.cc
+  class Choice;
+  absl::StatusOr<std::optional<bool>> KnownCondition(const std::string& condition);
+  absl::StatusOr<bool> IsTaken(int branch);
+  absl::Status ReadBranchInput(Call& call);
+  absl::Status ReadBranchOutput(Call& call);
+
   // import_nodes.cc
   absl::Status AddNode(const onnx::NodeProto& node);
   absl::StatusOr<RawAttributes> ReadAttributes(const onnx::NodeProto& node);
@@ -151,7 +160,7 @@ class OnnxImporter {
   absl::Status ReadSoftmax(Call& call);
   absl::Status ReadSplitToSequence(Call& call);
   absl::Status ReadSequenceAt(Call& call);
-  absl::Status RefuseControlFlow(Call& call);
+  absl::Status RefuseLoop(Call& call);
 
   // expansion.h
   class Expansion;
@@ -168,13 +177,17 @@ class OnnxImporter {
   class Recurrent;
   absl::Status ReadRecurrent(Call& call);
 
-  static Reader ReaderOf(absl::string_view op_type);
+  static Reader ReaderOf(const onnx::NodeProto& node);
   int64_t opset() const { return opset_; }
 
   const OnnxFile file_;
   const OnnxImportOptions& options_;
   std::string folder_;
-  onnx::GraphProto nodes_;  // after inlining
+  onnx::GraphProto nodes_;  // flat
+  std::deque<onnx::TensorProto> branch_initializers_;
+  std::vector<Branch> branches_;
+  std::map<std::string, int> branch_of_;  // by the first output of a node
+  int branch_ = -1;                       // that the node which is being read stands in
   int64_t opset_ = 0;
   bool from_pytorch_ = false;
   bool has_signature_ = false;

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/graph/build/check_trainable.h"
 #include "common/graph/onnx/importer.h"
@@ -38,10 +39,9 @@ absl::Status OnnxImporter::CheckKind(const onnx::NodeProto& node) {
   if (!node.domain().empty() && node.domain() != "ai.onnx") {
     return absl::UnimplementedError(absl::StrCat("the domain '", node.domain(), "' is not known"));
   }
-  const Reader reader = ReaderOf(node.op_type());
-  if (reader == &OnnxImporter::RefuseControlFlow) {
-    return absl::UnimplementedError(
-        "branches and loops are not supported; export the model so that they are decided or unrolled");
+  const Reader reader = ReaderOf(node);
+  if (reader == &OnnxImporter::RefuseLoop) {
+    return absl::UnimplementedError("loops are not supported; export the model so that they are unrolled");
   }
   if (reader == &OnnxImporter::ReadGeneric && !FindOp("", node.op_type()).has_value()) {
     return absl::UnimplementedError("the op is not supported");
@@ -51,8 +51,12 @@ absl::Status OnnxImporter::CheckKind(const onnx::NodeProto& node) {
 
 absl::StatusOr<OpReport> ReportOps(const OnnxFile& file, OnnxImportOptions options) {
   OpReport report;
-  LS_ASSIGN_OR_RETURN(const onnx::GraphProto flat, InlineFunctions(file.model));
-  for (const onnx::NodeProto& node : flat.node()) {
+  LS_ASSIGN_OR_RETURN(const FlatModel flat, FlattenModel(file.model));
+  for (const onnx::NodeProto& node : flat.nodes.node()) {
+    if (node.domain() == kBranchDomain) {
+      if (absl::EndsWith(node.name(), "/0")) ++report.ops["If"];
+      continue;
+    }
     ++report.ops[OpLabel(node)];
     const absl::Status kind = OnnxImporter::CheckKind(node);
     if (kind.ok()) continue;

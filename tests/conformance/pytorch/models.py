@@ -41,6 +41,26 @@ class Mlp(nn.Module):
         return self.fc3(torch.sigmoid(self.fc2(x)))
 
 
+class Decides(nn.Module):
+    """Branches by torch.cond: one that the data decide, with layers of its own in each, and one that changes sides while
+    the model is trained."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc1 = nn.Linear(36, 16)
+        self.warm = nn.Linear(16, 16)
+        self.cold = nn.Linear(16, 16)
+        self.scale = nn.Parameter(torch.ones(16))
+        self.head = nn.Linear(16, 5)
+
+    def forward(self, x):
+        h = torch.tanh(self.fc1(x.flatten(1)))
+        h = torch.cond(x.mean() > 0.0, lambda a: torch.relu(self.warm(a)), lambda a: torch.tanh(self.cold(a)), (h,))
+        y = self.head(h)
+        return torch.cond((y * y).mean() < 0.22, lambda a, b: a + (b * self.scale)[:, :5],
+                          lambda a, b: torch.sqrt(b.abs() + 0.1)[:, :5] + a * self.scale[:5], (y, h))
+
+
 class Attention(nn.Module):
     """One transformer block over the rows of the input, with layer norms, GELU and a residual path."""
 
@@ -392,6 +412,7 @@ def next_tokens(inputs):
 MODELS = {
     "cnn": (Cnn, lambda: images(32, 1, 12, 12), classes(5), 0.05),
     "mlp": (Mlp, lambda: images(32, 1, 6, 6), classes(5), 0.05),
+    "decides": (Decides, lambda: images(32, 1, 6, 6), classes(5), 0.05),
     "attention": (Attention, lambda: images(32, 1, 12, 12), classes(5), 0.05),
     "resnet18": (ResNet18, lambda: images(8, 3, 32, 32), classes(10), 0.002),
     "mobilenetv2": (MobileNetV2, lambda: images(8, 3, 24, 24), classes(10), 0.02),
