@@ -73,8 +73,8 @@ std::map<std::string, int> Count(const std::vector<Event>& events, const std::st
 }
 
 TEST_CASE("hooks: each worker traces the steps behind a hook's instant, and no bit changes", "[e2e]") {
-  const std::vector<std::string> settings = {kInputs, kLabels, "train.duration=60steps", "checkpoint.every=20steps",
-                                             kJson};
+  const std::vector<std::string> settings = {
+      kInputs, kLabels, "train.duration=60steps", "checkpoint.every=20steps", "checkpoint.when_busy=wait", kJson};
   LocalJob plain("trace_plain", kJob, settings);
   LocalJob job("trace", kJob, settings);
   job.Override(
@@ -141,7 +141,9 @@ TEST_CASE("hooks: a worker that is killed while it traces loses its trace alone"
 }
 
 TEST_CASE("hooks: the state is looked at when it is saved, and when the job ends", "[e2e]") {
-  LocalJob job("looks", kJob, {kInputs, kLabels, "train.duration=25steps", "checkpoint.every=10steps", kJson});
+  LocalJob job(
+      "looks", kJob,
+      {kInputs, kLabels, "train.duration=25steps", "checkpoint.every=10steps", "checkpoint.when_busy=wait", kJson});
   job.Override(
       "hooks=[{name: saved, on: checkpoint, statistics: \"*.bias\"}, {name: last, on: end, histograms: \"*.bias\"}]");
 
