@@ -1,6 +1,7 @@
-"""A C++ library of CUDA sources, compiled by nvcc."""
+"""Kernels, compiled by nvcc and for host execution."""
 
-load("@cuda//:defs.bzl", "NVCC")
+load("@cuda//:defs.bzl", "HAS_CUDA", "NVCC")
+load("//bazel:lockstep.bzl", "ls_library")
 
 # Machine code for Hopper, and what the driver compiles for later GPUs when it loads the library; with
 # --define=gpus=ampere likewise from Ampere on.
@@ -55,7 +56,7 @@ def _cuda_objects_impl(ctx):
         ctx.actions.run(
             executable = NVCC,
             arguments = [arguments],
-            inputs = depset([source] + sources + ctx.files.hdrs, transitive = [headers]),
+            inputs = depset([source] + sources, transitive = [headers]),
             outputs = [out],
             use_default_shell_env = True,
             mnemonic = "Nvcc",
@@ -68,23 +69,16 @@ _cuda_objects = rule(
     implementation = _cuda_objects_impl,
     attrs = {
         "srcs": attr.label_list(allow_files = [".cc"]),
-        "hdrs": attr.label_list(allow_files = [".h"]),
         "copts": attr.string_list(),
         "deps": attr.label_list(providers = [CcInfo]),
     },
 )
 
-def ls_cuda_library(name, srcs, hdrs = [], copts = [], deps = [], visibility = ["//visibility:private"]):
-    """A library of sources that hold kernels. REQUIRES: HAS_CUDA of @cuda//:defs.bzl.
-
-    Sources that stand beside each other in `srcs` are compiled as one: what they have for themselves needs names of its
-    own.
-    """
+def _cuda_library(name, srcs, deps, visibility):
     _cuda_objects(
         name = name + "_objects",
         srcs = srcs,
-        hdrs = hdrs,
-        copts = copts + select({
+        copts = select({
             "//bazel:with_ampere": _HOPPER + _AMPERE,
             "//conditions:default": _HOPPER,
         }),
@@ -93,8 +87,23 @@ def ls_cuda_library(name, srcs, hdrs = [], copts = [], deps = [], visibility = [
     native.cc_library(
         name = name,
         srcs = [":" + name + "_objects"],
-        hdrs = hdrs,
         visibility = visibility,
         deps = deps + ["@cuda//:toolkit"],
         alwayslink = True,
     )
+
+def ls_kernels(name, srcs, deps, visibility = ["//visibility:private"]):
+    """Sources that hold kernels, twice: NAME_on_host for host execution, and NAME_by_nvcc where there is a toolkit.
+
+    nvcc takes sources that stand beside each other in `srcs` as one: what they have for themselves needs names of its
+    own. Both are linked whole, since what uses kernels may stand in front of them.
+    """
+    ls_library(
+        name = name + "_on_host",
+        srcs = srcs,
+        visibility = visibility,
+        deps = deps + ["//worker/device/cuda/runtime:runtime_on_host"],
+        alwayslink = True,
+    )
+    if HAS_CUDA:
+        _cuda_library(name + "_by_nvcc", srcs, deps, visibility)

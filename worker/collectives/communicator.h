@@ -1,6 +1,6 @@
 // Moves numbers between the ranks of one generation. Every call only enqueues, in the same order on every rank, and
-// returns a handle; a thread of the communicator does the work. Implementations live in sibling folders (loopback,
-// sockets, deferred) behind one contract suite.
+// returns a handle; a thread of the communicator does the work. Implementations live in folders beside this one
+// (loopback, sockets) and in worker/fakes (deferred), behind one contract suite.
 //
 // Invariants
 //   * A communicator belongs to one generation for its whole life; nothing of another generation is ever taken.

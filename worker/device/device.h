@@ -2,8 +2,9 @@
 //
 // Every call that touches a stream may return before the work is done, also where a CPU does it at once: callers wait
 // on an Event or on Synchronize before they read memory, and the contract suite runs against a device that postpones
-// everything until then. No vendor type appears here; implementations (`reference`, `cpu`, `deferred`) repeat the same
-// file names and turn vendor errors into absl::Status. A device library links no protobuf, gRPC or logging.
+// everything until then. No vendor type appears here; implementations (`reference` and `cpu` in host/, `cuda`, and for
+// tests the deferred one in worker/fakes) turn vendor errors into absl::Status. A device library links no protobuf,
+// gRPC or logging.
 //
 // Threading: owned by one thread, the device's owner, which makes everything that the device makes (kernels, streams)
 // and launches all work. Event::Ready and Event::Wait may be called from any thread.

@@ -40,11 +40,14 @@ def _device(source):
 
 def kernel_family(deps = []):
     """The targets of one family's folder: its sources for the devices, and a library of its headers with `deps`."""
-    native.exports_files(native.glob(["*.cc"]))
-    headers = native.glob(["*.h"])
+    name = native.package_name().split("/")[-1]
+    sources = native.glob(["*.cc"], exclude = ["*_test.cc"])
+    if sorted(sources) != sorted(_FAMILIES.get(name, [])):
+        fail("worker/kernels/families.bzl lists other sources of %s than its folder has: %s" % (name, sources))
+    native.exports_files(sources)
     ls_library(
-        name = native.package_name().split("/")[-1],
-        hdrs = headers,
+        name = name,
+        hdrs = native.glob(["*.h"]),
         visibility = ["//worker/device:__subpackages__", "//worker/kernels:__subpackages__", "//worker/profile:__pkg__"],
         deps = deps,
     )

@@ -13,7 +13,7 @@
 #include "absl/strings/strip.h"
 #include "common/status/status_macros.h"
 #include "worker/device/host/environment.h"
-#include "worker/device/host/host_memory.h"
+#include "worker/device/host/host_device.h"
 #include "worker/device/host/reference_device.h"
 #include "worker/device/host_kernel.h"
 #include "worker/device/widened_kernel.h"
@@ -157,20 +157,13 @@ bool AllF32(const KernelRequest& request) {
   return true;
 }
 
-class CpuDevice final : public Device {
+class CpuDevice final : public HostDevice {
  public:
-  CpuDevice(DeviceInfo info, DnnlContext context, std::unique_ptr<Device> reference)
-      : info_(std::move(info)),
+  CpuDevice(DeviceInfo device, DnnlContext context, std::unique_ptr<Device> reference)
+      : HostDevice(std::move(device)),
         context_(std::move(context)),
         reference_(std::move(reference)),
-        find_own_(OwnKernelsFor(info_.instruction_set)) {}
-
-  const DeviceInfo& info() const override { return info_; }
-  absl::StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) override { return AllocateHostBuffer(bytes); }
-  absl::StatusOr<std::unique_ptr<Buffer>> AllocateHost(size_t bytes) override { return AllocateHostBuffer(bytes); }
-  bool host_visible() const override { return true; }
-  absl::StatusOr<std::unique_ptr<Stream>> NewStream() override { return NewImmediateStream(); }
-  absl::StatusOr<std::unique_ptr<Event>> NewEvent() override { return NewImmediateEvent(); }
+        find_own_(OwnKernelsFor(info().instruction_set)) {}
 
   absl::Status Supports(const KernelRequest& request) const override { return Make(request).status(); }
   absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelRequest& request) override { return Make(request); }
@@ -242,7 +235,6 @@ class CpuDevice final : public Device {
     return MakeHostKernel(request, own.function, std::move(traits));
   }
 
-  DeviceInfo info_;
   DnnlContext context_;
   std::unique_ptr<Device> reference_;
   FindOwnFunction find_own_;

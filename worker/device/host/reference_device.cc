@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
-#include "worker/device/host/host_memory.h"
+#include "worker/device/host/host_device.h"
 #include "worker/device/host/host_step_math.h"
 #include "worker/device/host_kernel.h"
 #include "worker/device/widened_kernel.h"
@@ -92,21 +92,19 @@ absl::StatusOr<HostFunction> Choose(const KernelRequest& request) {
   return function;
 }
 
-class ReferenceDevice final : public Device {
- public:
-  ReferenceDevice() {
-    info_.kind = "reference";
-    info_.library = "reference 1";
-    info_.instruction_set = "portable";
-    info_.model = "any";
-  }
+DeviceInfo ReferenceInfo() {
+  DeviceInfo info;
+  info.kind = "reference";
+  info.library = "reference 1";
+  info.instruction_set = "portable";
+  info.model = "any";
+  return info;
+}
 
-  const DeviceInfo& info() const override { return info_; }
-  absl::StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) override { return AllocateHostBuffer(bytes); }
-  absl::StatusOr<std::unique_ptr<Buffer>> AllocateHost(size_t bytes) override { return AllocateHostBuffer(bytes); }
-  bool host_visible() const override { return true; }
-  absl::StatusOr<std::unique_ptr<Stream>> NewStream() override { return NewImmediateStream(); }
-  absl::StatusOr<std::unique_ptr<Event>> NewEvent() override { return NewImmediateEvent(); }
+class ReferenceDevice final : public HostDevice {
+ public:
+  ReferenceDevice() : HostDevice(ReferenceInfo()) {}
+
   absl::Status Supports(const KernelRequest& request) const override { return Make(request).status(); }
   absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelRequest& request) override { return Make(request); }
 
@@ -125,7 +123,6 @@ class ReferenceDevice final : public Device {
     return MakeHostKernel(request, function, std::move(traits));
   }
 
-  DeviceInfo info_;
   const std::unique_ptr<StepMath> step_math_ = MakeHostStepMath();
 };
 
