@@ -61,6 +61,29 @@ AccountLine Trained(const Sorted& sorted, const ImportNotes* imported) {
   return {"trained", text};
 }
 
+// Nodes that draw random numbers. Those behind a dropout that says what it drops to draw in training alone.
+struct Draws {
+  std::vector<std::string> in_training, always;
+};
+
+Draws DrawsOf(const MetaGraph& metagraph) {
+  const std::vector<Node>& nodes = metagraph.forward.nodes;
+  std::set<std::string> evaluated(metagraph.forward.outputs.begin(), metagraph.forward.outputs.end());
+  Draws draws;
+  for (size_t i = nodes.size(); i-- > 0;) {
+    const Node& node = nodes[i];
+    const bool read = std::any_of(node.outputs.begin(), node.outputs.end(),
+                                  [&](const auto& output) { return evaluated.count(output) != 0; });
+    if (read && node.op == OpType::kDropout) evaluated.insert(node.inputs[0]);
+    if (read && node.op != OpType::kDropout) evaluated.insert(node.inputs.begin(), node.inputs.end());
+    const bool own = node.op == OpType::kUniformLike || node.op == OpType::kNormalLike;
+    if (own) (read ? draws.always : draws.in_training).push_back(node.name);
+  }
+  std::reverse(draws.always.begin(), draws.always.end());
+  std::reverse(draws.in_training.begin(), draws.in_training.end());
+  return draws;
+}
+
 void AddNorms(const MetaGraph& metagraph, std::vector<AccountLine>* lines) {
   std::vector<std::string> trained, frozen;
   for (const Node& node : metagraph.forward.nodes) {
@@ -119,6 +142,11 @@ std::vector<AccountLine> DescribeTraining(const MetaGraph& metagraph, const Impo
   add("kept", sorted.behind_stops, "parameter", "that no gradient reaches");
   add("kept", sorted.unread, "parameter", "without influence on the loss");
   AddNorms(metagraph, &lines);
+  const Draws draws = DrawsOf(metagraph);
+  add("random", draws.in_training, "draw", "of random numbers in training alone");
+  add("random", draws.always, "draw",
+      "of random numbers in evaluations and in exported models too, where layers are left out whose class is called "
+      "...Dropout, ...DropPath or StochasticDepth");
   std::vector<std::string> second;
   add("buffers", MovedStatistics(metagraph.forward), "buffer",
       "that forward changes, once a step: the mean of what its passes computed");

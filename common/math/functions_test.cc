@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "common/math/erf.h"
+#include "common/math/inverse_formula.h"
 #include "common/math/power.h"
 #include "common/math/rounding.h"
 #include "common/math/trigonometry.h"
@@ -95,6 +96,61 @@ TEST_CASE("math: sine and cosine stay within four units, for small and for very 
   CHECK(Cos(0.0) == 1);
   CHECK(std::isnan(Sin(std::numeric_limits<double>::infinity())));
   CHECK(std::isnan(Cos(std::numeric_limits<double>::quiet_NaN())));
+}
+
+TEST_CASE("math: tangents, inverse and hyperbolic functions stay within five units", "[math]") {
+  using Exact = long double (*)(long double);
+  struct Function {
+    double (*ours)(double);
+    Exact exact;
+    double from;
+    double to;
+  };
+  const Function functions[] = {
+      {TanOf, [](long double x) { return std::tan(x); }, -100, 100},
+      {AsinOf, [](long double x) { return std::asin(x); }, -1, 1},
+      {AcosOf, [](long double x) { return std::acos(x); }, -1, 1},
+      {AtanOf, [](long double x) { return std::atan(x); }, -1, 1},
+      {AtanOf, [](long double x) { return std::atan(x); }, -1e9, 1e9},
+      {AtanOf, [](long double x) { return std::atan(x); }, -1e-3, 1e-3},
+      {SinhOf, [](long double x) { return std::sinh(x); }, -1, 1},
+      {SinhOf, [](long double x) { return std::sinh(x); }, -709, 709},
+      {CoshOf, [](long double x) { return std::cosh(x); }, -709, 709},
+      {AsinhOf, [](long double x) { return std::asinh(x); }, -1, 1},
+      {AsinhOf, [](long double x) { return std::asinh(x); }, -1e12, 1e12},
+      {AcoshOf, [](long double x) { return std::acosh(x); }, 1, 2},
+      {AcoshOf, [](long double x) { return std::acosh(x); }, 1, 1e12},
+      {AtanhOf, [](long double x) { return std::atanh(x); }, -0.999, 0.999},
+      {AtanhOf, [](long double x) { return std::atanh(x); }, -1e-3, 1e-3},
+  };
+  for (const Function& function : functions) {
+    CAPTURE(&function - functions, function.from, function.to);
+    CHECK(WorstUlps<double>(function.ours, function.exact, function.from, function.to) < 5);
+  }
+}
+
+TEST_CASE("math: inverse and hyperbolic functions at the ends of their domains", "[math]") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  CHECK(AtanOf(infinity) == std::atan(infinity));
+  CHECK(AsinOf(-1.0) == std::asin(-1.0));
+  CHECK(AcosOf(-1.0) == std::acos(-1.0));
+  CHECK(AcosOf(1.0) == 0.0);
+  CHECK(AcoshOf(1.0) == 0.0);
+  CHECK(AtanhOf(-1.0) == -infinity);
+  CHECK(SinhOf(-1000.0) == -infinity);
+  CHECK(CoshOf(-1000.0) == infinity);
+  CHECK(AsinhOf(-infinity) == -infinity);
+  CHECK(AcoshOf(infinity) == infinity);
+  for (double (*const odd)(double) : {TanOf, AsinOf, AtanOf, SinhOf, AsinhOf, AtanhOf}) CHECK(std::signbit(odd(-0.0)));
+  for (double (*const bounded)(double) : {AsinOf, AcosOf, AtanhOf, AcoshOf}) CHECK(std::isnan(bounded(-1.5)));
+  for (double (*const any)(double) : {TanOf, AsinOf, AcosOf, AtanOf, SinhOf, CoshOf, AsinhOf, AcoshOf, AtanhOf}) {
+    CHECK(std::isnan(any(std::numeric_limits<double>::quiet_NaN())));
+  }
+  CHECK(AsinSlope(0.6) == Approx(1.25));
+  CHECK(AtanSlope(2.0) == 0.2);
+  CHECK(AsinhSlope(0.75) == 0.8);
+  CHECK(AcoshSlope(1.25) == Approx(1 / 0.75));
+  CHECK(AtanhSlope(0.5) == Approx(4.0 / 3));
 }
 
 TEST_CASE("math: powers stay within four units", "[math]") {

@@ -113,6 +113,14 @@ void MakeDropout(OpType op, Dice& dice, CaseBuilder& b) {
   if (op == OpType::kDropoutGrad) b.Op(op, {b.In(shape), forward[1]}, attributes);
 }
 
+void MakeRandomLike(OpType op, Dice& dice, CaseBuilder& b) {
+  const Shape shape = RandomShape(dice, 0, 3, 30);
+  RandomLikeAttributes attributes{.a = -0.5, .b = 2.5, .stream = static_cast<uint64_t>(dice.Roll(0, 99))};
+  const std::string x = dice.Flip() ? b.In(shape) : "";
+  if (x.empty()) attributes.shape = shape;
+  b.Op(op, {x, b.In({4}, DType::kI64, kRandomInput)}, attributes);
+}
+
 void MakeReduce(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
   Shape shape = RandomShape(dice, 1, 4, 12);
   if (dice.Roll(0, 3) == 0) shape.back() = 300;
@@ -170,6 +178,10 @@ DeviceCase RandomCase(OpType op, Dice& dice) {
     case OpType::kDropoutTraining:
     case OpType::kDropoutGrad:
       MakeDropout(op, dice, b);
+      break;
+    case OpType::kUniformLike:
+    case OpType::kNormalLike:
+      MakeRandomLike(op, dice, b);
       break;
     case OpType::kReduceSum:
     case OpType::kReduceMean:

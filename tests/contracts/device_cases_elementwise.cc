@@ -57,6 +57,14 @@ void MakePositive(OpType op, Dice& dice, CaseBuilder& b) {
   b.Op(op, {b.In(RandomShape(dice, 0, 4, 9), DType::kF32, kPositive)}, NoAttributes());
 }
 
+// A function, or its gradient, of what `inner` gives: numbers in its domain.
+void MakeOf(OpType inner, OpType op, Dice& dice, CaseBuilder& b) {
+  const Shape shape = RandomShape(dice, 0, 4, 9);
+  const std::string x = b.Op(inner, {b.In(shape)}, NoAttributes())[0];
+  const bool gradient = SchemaOf(op).min_inputs == 2;
+  b.Op(op, gradient ? std::vector<std::string>{b.In(shape), x} : std::vector<std::string>{x}, NoAttributes());
+}
+
 // dX from dY and X or Y.
 void MakeGradient(OpType op, OpAttributes attributes, Dice& dice, CaseBuilder& b) {
   const Shape shape = RandomShape(dice, 0, 4, 9);
@@ -167,11 +175,27 @@ bool MakeElementwiseCase(OpType op, Dice& dice, CaseBuilder& b, DeviceCase&) {
     case OpType::kErf:
     case OpType::kSin:
     case OpType::kCos:
+    case OpType::kTan:
+    case OpType::kAtan:
+    case OpType::kSinh:
+    case OpType::kCosh:
+    case OpType::kAsinh:
     case OpType::kFloor:
     case OpType::kCeil:
     case OpType::kRound:
     case OpType::kIdentity:
       MakeUnary(op, NoAttributes(), DType::kF32, dice, b);
+      return true;
+    case OpType::kAsin:
+    case OpType::kAcos:
+    case OpType::kAtanh:
+    case OpType::kAsinGrad:
+    case OpType::kAtanhGrad:
+      MakeOf(OpType::kSin, op, dice, b);
+      return true;
+    case OpType::kAcosh:
+    case OpType::kAcoshGrad:
+      MakeOf(OpType::kCosh, op, dice, b);
       return true;
     case OpType::kReciprocal:
     case OpType::kSqrt:
@@ -179,6 +203,8 @@ bool MakeElementwiseCase(OpType op, Dice& dice, CaseBuilder& b, DeviceCase&) {
       MakePositive(op, dice, b);
       return true;
     case OpType::kErfGrad:
+    case OpType::kAtanGrad:
+    case OpType::kAsinhGrad:
       MakeGradient(op, NoAttributes(), dice, b);
       return true;
     default:

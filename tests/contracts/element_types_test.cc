@@ -98,8 +98,10 @@ TEMPLATE_TEST_CASE("element types: functions of floating numbers, infinite ones 
                    double) {
   const Tensor a = Numbers<TestType>({9, 53}, 11);
 
-  for (const OpType op : {OpType::kReciprocal, OpType::kSqrt, OpType::kExp, OpType::kLog, OpType::kErf, OpType::kSin,
-                          OpType::kCos, OpType::kFloor, OpType::kCeil, OpType::kRound, OpType::kIsNaN}) {
+  for (const OpType op : {OpType::kReciprocal, OpType::kSqrt,  OpType::kExp,  OpType::kLog,   OpType::kErf,
+                          OpType::kSin,        OpType::kCos,   OpType::kTan,  OpType::kAsin,  OpType::kAcos,
+                          OpType::kAtan,       OpType::kSinh,  OpType::kCosh, OpType::kAsinh, OpType::kAcosh,
+                          OpType::kAtanh,      OpType::kFloor, OpType::kCeil, OpType::kRound, OpType::kIsNaN}) {
     CheckSame(op, NoAttributes(), a);
   }
   for (const bool positive : {false, true}) {

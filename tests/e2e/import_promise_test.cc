@@ -1,6 +1,6 @@
 // The promise for models that a job brings along, as PyTorch exported them: token inputs, a tied weight, batch
-// statistics, a buffer that the model moves itself, branches by conditions. Files and data are those that the
-// conformance of imports trains on.
+// statistics, a buffer that the model moves itself, branches by conditions, random numbers. Files and data are those
+// that the conformance of imports trains on.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -17,7 +17,8 @@ namespace lockstep::e2e {
 namespace {
 
 std::vector<std::string> Settings(const std::string& model, int steps, int batch, const std::string& precision) {
-  const std::string folder = absl::StrCat("tests/conformance/pytorch/", model == "averaging" ? "stated/" : "import/");
+  const std::string kind = model == "averaging" ? "stated/" : model == "noisy" ? "random/" : "import/";
+  const std::string folder = absl::StrCat("tests/conformance/pytorch/", kind);
   const std::string file = std::filesystem::absolute(absl::StrCat(folder, model)).string();
   std::vector<std::string> settings = {"model.builtin=null",
                                        absl::StrCat("model.onnx=", file, ".onnx"),
@@ -31,14 +32,20 @@ std::vector<std::string> Settings(const std::string& model, int steps, int batch
                                        "checkpoint.every=15steps",
                                        absl::StrCat("train.precision=", precision)};
   if (model == "gpt2") settings.push_back("model.tied={wte.weight: lm_head.weight}");
+  // Its evaluations draw, too.
+  if (model == "noisy") {
+    settings.insert(settings.end(), {absl::StrCat("data.eval.inputs=", file, ".inputs.npy"),
+                                     absl::StrCat("data.eval.labels=", file, ".labels.npy"), "eval.every=10steps"});
+  }
   return settings;
 }
 
 TEST_CASE("promise: imported models keep it with workers killed and a chief that begins again", "[e2e]") {
   // So many steps that the job is not over, on any machine, before it is killed in the middle.
-  const auto [model, steps, batch, precision] = GENERATE(
-      std::tuple("gpt2", 150, 4, "fp32"), std::tuple("cnn", 600, 32, "fp32"), std::tuple("cnn", 600, 32, "bf16"),
-      std::tuple("averaging", 1200, 8, "fp32"), std::tuple("decides", 1500, 32, "fp32"));
+  const auto [model, steps, batch, precision] =
+      GENERATE(std::tuple("gpt2", 150, 4, "fp32"), std::tuple("cnn", 600, 32, "fp32"),
+               std::tuple("cnn", 600, 32, "bf16"), std::tuple("averaging", 1200, 8, "fp32"),
+               std::tuple("decides", 1500, 32, "fp32"), std::tuple("noisy", 1500, 8, "fp32"));
   CAPTURE(model, precision);
   LocalJob undisturbed(absl::StrCat("undisturbed.", model, ".", precision), kJob,
                        Settings(model, steps, batch, precision));
@@ -69,8 +76,11 @@ TEST_CASE("promise: imported models keep it with workers killed and a chief that
     CHECK(text.size() > 40);
   }
   // Names that the exporter dropped, and the buffer, are in what comes home.
-  const std::map<std::string, std::string> names = {
-      {"gpt2", "wte.weight"}, {"cnn", "bn.num_batches_tracked"}, {"averaging", "average"}, {"decides", "cold.weight"}};
+  const std::map<std::string, std::string> names = {{"gpt2", "wte.weight"},
+                                                    {"cnn", "bn.num_batches_tracked"},
+                                                    {"averaging", "average"},
+                                                    {"decides", "cold.weight"},
+                                                    {"noisy", "latent.weight"}};
   const std::string& dropped = names.at(model);
   bool found = false;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(job.directory() + "/checkpoints")) {

@@ -84,6 +84,30 @@ GradientCase Anywhere(Dice& dice) {
   return writer.Op(kOp, {x});
 }
 
+// Where -1 < x < 1, and beyond 1.
+template <OpType kOp>
+GradientCase Inside(Dice& dice) {
+  CaseWriter writer;
+  const std::string x = writer.Input(Between(dice, RandomShape(dice, 0, 4), -0.9, 0.9));
+  return writer.Op(kOp, {x});
+}
+template <OpType kOp>
+GradientCase Beyond(Dice& dice) {
+  CaseWriter writer;
+  const std::string x = writer.Input(Between(dice, RandomShape(dice, 0, 4), 1.2, 3.0));
+  return writer.Op(kOp, {x});
+}
+
+// y = op(x) * x, where op takes nothing of x but its shape.
+template <OpType kOp>
+GradientCase Drawn(Dice& dice) {
+  CaseWriter writer;
+  const std::string x = writer.Input(dice.Uniform(RandomShape(dice, 0, 4)));
+  const RandomLikeAttributes attributes{.a = -1, .b = 2, .dtype = DType::kF64, .stream = 3};
+  writer.made.graph.nodes.push_back({"draw", kOp, {x}, {"drawn"}, attributes});
+  return writer.Op(OpType::kMul, {"drawn", x});
+}
+
 template <OpType kOp>
 GradientCase Positive(Dice& dice) {
   CaseWriter writer;
@@ -135,6 +159,17 @@ constexpr OpCase kCases[] = {
     {OpType::kErf, Anywhere<OpType::kErf>},
     {OpType::kSin, Anywhere<OpType::kSin>},
     {OpType::kCos, Anywhere<OpType::kCos>},
+    {OpType::kTan, Anywhere<OpType::kTan>},
+    {OpType::kAsin, Inside<OpType::kAsin>},
+    {OpType::kAcos, Inside<OpType::kAcos>},
+    {OpType::kAtan, Anywhere<OpType::kAtan>},
+    {OpType::kSinh, Anywhere<OpType::kSinh>},
+    {OpType::kCosh, Anywhere<OpType::kCosh>},
+    {OpType::kAsinh, Anywhere<OpType::kAsinh>},
+    {OpType::kAcosh, Beyond<OpType::kAcosh>},
+    {OpType::kAtanh, Inside<OpType::kAtanh>},
+    {OpType::kUniformLike, Drawn<OpType::kUniformLike>},
+    {OpType::kNormalLike, Drawn<OpType::kNormalLike>},
     {OpType::kSign, Flat<OpType::kSign>},
     {OpType::kFloor, Flat<OpType::kFloor>},
     {OpType::kCeil, Flat<OpType::kCeil>},

@@ -1,33 +1,10 @@
 #include "worker/device/elementwise_ops.h"
 
 namespace lockstep::device {
+namespace {
 
-bool IsElementwise(OpType op) {
+bool IsActivation(OpType op) {
   switch (op) {
-    case OpType::kAdd:
-    case OpType::kSub:
-    case OpType::kMul:
-    case OpType::kDiv:
-    case OpType::kMod:
-    case OpType::kPow:
-    case OpType::kMin:
-    case OpType::kMax:
-    case OpType::kNeg:
-    case OpType::kAbs:
-    case OpType::kSign:
-    case OpType::kReciprocal:
-    case OpType::kSqrt:
-    case OpType::kExp:
-    case OpType::kLog:
-    case OpType::kErf:
-    case OpType::kSin:
-    case OpType::kCos:
-    case OpType::kFloor:
-    case OpType::kCeil:
-    case OpType::kRound:
-    case OpType::kCast:
-    case OpType::kWhere:
-    case OpType::kScale:
     case OpType::kRelu:
     case OpType::kSigmoid:
     case OpType::kTanh:
@@ -60,12 +37,60 @@ bool IsElementwise(OpType op) {
     case OpType::kMishGrad:
     case OpType::kGeluGrad:
     case OpType::kClipGrad:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+bool IsElementwise(OpType op) {
+  switch (op) {
+    case OpType::kAdd:
+    case OpType::kSub:
+    case OpType::kMul:
+    case OpType::kDiv:
+    case OpType::kMod:
+    case OpType::kPow:
+    case OpType::kMin:
+    case OpType::kMax:
+    case OpType::kNeg:
+    case OpType::kAbs:
+    case OpType::kSign:
+    case OpType::kReciprocal:
+    case OpType::kSqrt:
+    case OpType::kExp:
+    case OpType::kLog:
+    case OpType::kErf:
+    case OpType::kSin:
+    case OpType::kCos:
+    case OpType::kTan:
+    case OpType::kAsin:
+    case OpType::kAcos:
+    case OpType::kAtan:
+    case OpType::kSinh:
+    case OpType::kCosh:
+    case OpType::kAsinh:
+    case OpType::kAcosh:
+    case OpType::kAtanh:
+    case OpType::kFloor:
+    case OpType::kCeil:
+    case OpType::kRound:
+    case OpType::kCast:
+    case OpType::kWhere:
+    case OpType::kScale:
     case OpType::kErfGrad:
+    case OpType::kAsinGrad:
+    case OpType::kAtanGrad:
+    case OpType::kAsinhGrad:
+    case OpType::kAcoshGrad:
+    case OpType::kAtanhGrad:
     case OpType::kDropoutTraining:
     case OpType::kDropoutGrad:
       return true;
     default:
-      return false;
+      return IsActivation(op);
   }
 }
 

@@ -20,14 +20,15 @@ _FAMILIES = {
     "loss": ["cuda.cc", "cuda_pointwise.cc", "reference.cc"],
     "movement": ["cpu.cc", "cuda.cc", "reference.cc"],
     "normalisation": ["cpu.cc", "cuda.cc", "cuda_group_norm.cc", "reference.cc"],
-    "padding": ["cuda.cc"],
+    "padding": ["cpu.cc", "cuda.cc"],
     "placement": ["cuda.cc", "reference.cc"],
     "pooling": ["cpu.cc", "cuda.cc", "reference.cc"],
     "power": ["cpu.cc", "cuda.cc", "reference.cc"],
     "product": ["cuda.cc", "dnnl.cc", "reference.cc"],
+    "random": ["cpu.cc", "cuda.cc", "reference.cc"],
     "ranking": ["cuda.cc", "reference.cc"],
     "reduction": ["cpu.cc", "cuda.cc", "cuda_gradient.cc", "reference.cc", "reference_integer.cc"],
-    "resize": ["cuda.cc", "reference.cc"],
+    "resize": ["cpu.cc", "cuda.cc", "reference.cc"],
     "softmax": ["cpu.cc", "cuda.cc", "reference.cc"],
 }
 

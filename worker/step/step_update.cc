@@ -17,6 +17,8 @@ namespace {
 constexpr uint32_t kSliceAttempt = 0x80000000u;
 // One per field of EvaluationSums, in its order.
 constexpr int kEvalSlots = 5;
+// Evaluations draw other numbers than training does: as a shard that no job has.
+constexpr int64_t kEvaluationShard = 0xffffffff;
 
 }  // namespace
 
@@ -88,7 +90,8 @@ absl::StatusOr<std::vector<uint64_t>> StepRunner::EvaluateBatch(int64_t step, in
   for (const int field : eval_input_fields_) {
     inputs.push_back(field < 0 ? eval_batch_.mask.bytes() : eval_batch_.fields[field].bytes());
   }
-  LS_RETURN_IF_ERROR(eval_plan_->RunPass(inputs, {.seed = config_.seed, .step = step}));
+  LS_RETURN_IF_ERROR(eval_plan_->RunPass(
+      inputs, {.seed = config_.seed, .step = step, .logical_shard = kEvaluationShard, .pass = index}));
   float losses[2] = {};
   int64_t counts[3] = {};
   std::vector<Plan::OutputRead> reads;

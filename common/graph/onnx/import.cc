@@ -22,7 +22,7 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kMinOpset = 1;
-constexpr int64_t kMaxOpset = 24;
+constexpr int64_t kMaxOpset = 28;
 
 template <typename T>
 InitRule DrawnLike(const Tensor& tensor) {
@@ -71,6 +71,7 @@ absl::StatusOr<ImportedModel> OnnxImporter::Run() {
     LS_RETURN_IF_ERROR(ChooseMoves());
     LS_RETURN_IF_ERROR(ChooseNorms());
     LS_RETURN_IF_ERROR(ChooseStops());
+    FindDrops();
   }
   LS_RETURN_IF_ERROR(AddInputs());
   LS_RETURN_IF_ERROR(AddNodes());

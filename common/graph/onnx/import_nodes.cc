@@ -35,6 +35,12 @@ OnnxImporter::Reader OnnxImporter::ReaderOf(const onnx::NodeProto& node) {
       {"Identity", &OnnxImporter::ReadIdentity},
       {"CastLike", &OnnxImporter::ReadCastLike},
       {"Dropout", &OnnxImporter::ReadDropout},
+      {"RandomUniform", &OnnxImporter::ReadRandom},
+      {"RandomUniformLike", &OnnxImporter::ReadRandom},
+      {"RandomNormal", &OnnxImporter::ReadRandom},
+      {"RandomNormalLike", &OnnxImporter::ReadRandom},
+      {"Bernoulli", &OnnxImporter::ReadBernoulli},
+      {"Multinomial", &OnnxImporter::ReadMultinomial},
       {"BatchNormalization", &OnnxImporter::ReadBatchNormalization},
       {"Max", &OnnxImporter::ReadVariadic},
       {"Min", &OnnxImporter::ReadVariadic},
@@ -45,6 +51,10 @@ OnnxImporter::Reader OnnxImporter::ReaderOf(const onnx::NodeProto& node) {
       {"SplitToSequence", &OnnxImporter::ReadSplitToSequence},
       {"SequenceAt", &OnnxImporter::ReadSequenceAt},
       {"Attention", &OnnxImporter::ReadAttention},
+      {"RotaryEmbedding", &OnnxImporter::ReadRotaryEmbedding},
+      {"SpaceToDepth", &OnnxImporter::ReadSpaceToDepth},
+      {"SwiGLU", &OnnxImporter::ReadSwish},
+      {"Swish", &OnnxImporter::ReadSwish},
       {"GroupNormalization", &OnnxImporter::ReadGroupNormalization},
       {"RNN", &OnnxImporter::ReadRecurrent},
       {"GRU", &OnnxImporter::ReadRecurrent},
@@ -80,6 +90,7 @@ absl::Status OnnxImporter::AddNode(const onnx::NodeProto& node) {
   }
   Call call{&node, {}, name};
   absl::Status read = (this->*ReaderOf(node))(call);
+  if (read.ok() && options_.trainable) read = DropOutputs(node);
   if (read.ok() && options_.trainable) read = StopOutputs(node);
   return read.ok() ? read : within(read);
 }
@@ -190,7 +201,7 @@ absl::Status OnnxImporter::Emit(const Call& call, OpType op, std::vector<std::st
   absl::StatusOr<OpAttributes> attributes = SchemaOf(op).parse(call.attributes);
   if (!attributes.ok()) return attributes.status();
   Node node{call.label, op, {}, outputs, *std::move(attributes)};
-  bool constant = !inputs.empty();
+  bool constant = !inputs.empty() && op != OpType::kUniformLike && op != OpType::kNormalLike;
   for (const std::string& input : inputs) {
     if (input.empty()) continue;
     LS_ASSIGN_OR_RETURN(const Value* value, Find(input));

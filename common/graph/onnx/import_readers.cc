@@ -8,7 +8,6 @@
 #include "common/graph/onnx/node_fields.h"
 #include "common/graph/ops/attribute_inputs.h"
 #include "common/graph/ops/schema.h"
-#include "common/random/random.h"
 #include "common/status/status_macros.h"
 
 namespace lockstep {
@@ -73,6 +72,7 @@ absl::Status OnnxImporter::ReadShape(Call& call) {
   if (call.node->input_size() != 1) return absl::InvalidArgumentError("takes one input");
   LS_ASSIGN_OR_RETURN(const ValueInfo info, InfoOf(call.node->input(0)));
   LS_ASSIGN_OR_RETURN(const RawAttributes raw, ReadAttributes(*call.node));
+  LS_RETURN_IF_ERROR(OnlyAttributes(raw, {"start", "end"}));
   const auto rank = static_cast<int64_t>(info.shape.size());
   const auto clamp = [rank](int64_t axis) { return std::clamp<int64_t>(axis < 0 ? axis + rank : axis, 0, rank); };
   const int64_t begin = clamp(IntOf(raw, "start", 0));
@@ -144,6 +144,7 @@ absl::Status OnnxImporter::ReadCastLike(Call& call) {
 
 absl::Status OnnxImporter::ReadDropout(Call& call) {
   LS_ASSIGN_OR_RETURN(const RawAttributes raw, ReadAttributes(*call.node));
+  LS_RETURN_IF_ERROR(OnlyAttributes(raw, {"ratio", "seed", "is_test", "consumed_inputs"}));
   const std::vector<std::string> inputs = InputsOf(*call.node);
   if (inputs.empty()) return absl::InvalidArgumentError("has no input");
   double ratio = 0.5;
@@ -167,9 +168,7 @@ absl::Status OnnxImporter::ReadDropout(Call& call) {
   const std::vector<std::string> outputs = OutputsOf(*call.node);
   if (outputs.size() > 1) {
     const bool drops = training && ratio != 0;
-    call.attributes = {{"ratio", drops ? ratio : 0.0},
-                       {"training_mode", int64_t{drops}},
-                       {"stream", static_cast<int64_t>(StreamOfName(call.label))}};
+    call.attributes = {{"ratio", drops ? ratio : 0.0}, {"training_mode", int64_t{drops}}, {"stream", StreamOf(call)}};
     return Emit(call, OpType::kDropout, {inputs[0]}, outputs);
   }
   if (!training || ratio == 0) {
@@ -181,8 +180,7 @@ absl::Status OnnxImporter::ReadDropout(Call& call) {
     Alias(call.node->output(0), inputs[0]);
     return absl::OkStatus();
   }
-  call.attributes = {
-      {"ratio", ratio}, {"training_mode", int64_t{1}}, {"stream", static_cast<int64_t>(StreamOfName(call.label))}};
+  call.attributes = {{"ratio", ratio}, {"training_mode", int64_t{1}}, {"stream", StreamOf(call)}};
   return Emit(call, OpType::kDropout, {inputs[0]}, {call.node->output(0)});
 }
 
@@ -245,6 +243,7 @@ absl::Status OnnxImporter::ReadSplitToSequence(Call& call) {
   const std::optional<OpType> split = FindOp("", "Split");
   if (!split.has_value()) return absl::UnimplementedError("the op is not supported");
   LS_ASSIGN_OR_RETURN(const RawAttributes raw, ReadAttributes(*call.node));
+  LS_RETURN_IF_ERROR(OnlyAttributes(raw, {"axis", "keepdims"}));
   const std::vector<std::string> inputs = InputsOf(*call.node);
   if (inputs.empty()) return absl::InvalidArgumentError("has no input");
   LS_ASSIGN_OR_RETURN(const ValueInfo x, InfoOf(inputs[0]));

@@ -132,7 +132,7 @@ class OnnxImporter {
   absl::Status AddNode(const onnx::NodeProto& node);
   absl::StatusOr<RawAttributes> ReadAttributes(const onnx::NodeProto& node);
   absl::Status ReadGeneric(Call& call);
-  // Appends our node for a call, or folds it when all its inputs are constants.
+  // Appends our node for a call, or folds it when all its inputs are constants and it draws nothing.
   absl::Status Emit(const Call& call, OpType op, std::vector<std::string> inputs, std::vector<std::string> outputs);
   absl::Status TakeAttributeInputs(Call& call, OpType op, std::vector<std::string>* inputs);
   // OK when a constant of so many bytes may be made beside those before it.
@@ -161,6 +161,24 @@ class OnnxImporter {
   absl::Status ReadSplitToSequence(Call& call);
   absl::Status ReadSequenceAt(Call& call);
   absl::Status RefuseLoop(Call& call);
+
+  // import_composed.cc
+  class Composed;
+  absl::Status ReadSwish(Call& call);
+  absl::Status ReadSpaceToDepth(Call& call);
+  absl::Status ReadRotaryEmbedding(Call& call);
+
+  // import_random.cc
+  class Drawing;
+  absl::Status CheckDraws() const;
+  absl::Status ReadRandom(Call& call);
+  absl::Status ReadBernoulli(Call& call);
+  absl::Status ReadMultinomial(Call& call);
+  std::string WithBatch(const Shape& shape) const;
+  void FindDrops();
+  absl::Status DropOutputs(const onnx::NodeProto& node);
+  // Which sequence of random numbers the node draws.
+  static int64_t StreamOf(const Call& call);
 
   // expansion.h
   class Expansion;
@@ -191,13 +209,14 @@ class OnnxImporter {
   int64_t opset_ = 0;
   bool from_pytorch_ = false;
   bool has_signature_ = false;
-  OnnxSignature signature_;                   // empty where the file has none
-  std::set<std::string> frozen_norms_;        // by their running means
-  std::set<std::string> statistics_;          // of batch normalisations that were read
-  std::set<std::string> merged_statistics_;   // that are weights, too
-  std::map<std::string, std::string> moves_;  // buffers that the model changes, and the values they become
-  std::set<std::string> stopped_;             // values of the file by options.stop_gradient and `moves_`
-  std::map<std::string, std::string> stops_;  // stopped values, and their names in the graph
+  OnnxSignature signature_;                                // empty where the file has none
+  std::set<std::string> frozen_norms_;                     // by their running means
+  std::set<std::string> statistics_;                       // of batch normalisations that were read
+  std::set<std::string> merged_statistics_;                // that are weights, too
+  std::map<std::string, std::string> moves_;               // buffers that the model changes, and the values they become
+  std::set<std::string> stopped_;                          // values of the file by options.stop_gradient and `moves_`
+  std::map<std::string, std::string> stops_;               // stopped values, and their names in the graph
+  std::map<std::string, std::vector<std::string>> drops_;  // FindDroppingLayers
   // Parameters of the signature without values in the file: second names, with the first; those that no call takes; the
   // rest, which exporters folded into something else.
   std::map<std::string, Tie> ties_;

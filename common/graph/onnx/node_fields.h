@@ -4,7 +4,9 @@
 #ifndef LOCKSTEP_COMMON_GRAPH_ONNX_NODE_FIELDS_H_
 #define LOCKSTEP_COMMON_GRAPH_ONNX_NODE_FIELDS_H_
 
+#include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -58,6 +60,16 @@ inline int64_t IntOf(const RawAttributes& attributes, const std::string& name, i
   const auto found = attributes.find(name);
   const auto* value = found == attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
   return value == nullptr ? otherwise : *value;
+}
+
+// Unimplemented for an attribute beside those, which a reader would leave out.
+inline absl::Status OnlyAttributes(const RawAttributes& attributes, std::initializer_list<absl::string_view> known) {
+  for (const auto& [name, value] : attributes) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      return absl::UnimplementedError(absl::StrCat("attribute '", name, "' is not known"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 // InvalidArgument when it is given and no float.

@@ -21,9 +21,16 @@ absl::StatusOr<Graph> Bound(Graph graph, int64_t batch) {
   return graph;
 }
 
-// Reshapes that may hold the batch find their first dimension: for the batch that was given, that is the same one.
-void LoosenReshapes(Graph* graph, int64_t batch) {
+// Reshapes and random numbers that may hold the batch find their first dimension: for the batch that was given, that is
+// the same one.
+void LoosenShapes(Graph* graph, int64_t batch) {
   for (Node& node : graph->nodes) {
+    if (auto* random = std::get_if<RandomLikeAttributes>(&node.attributes); random != nullptr) {
+      const bool follows =
+          !node.inputs.empty() && !node.inputs[0].empty() && random->shape.has_value() && !random->shape->empty();
+      if (follows && random->shape->front() == batch) random->shape->front() = kBatchDim;
+      continue;
+    }
     if (node.op != OpType::kReshape) continue;
     auto& reshape = std::get<ReshapeAttributes>(node.attributes);
     const bool has_rest = std::count(reshape.shape.begin(), reshape.shape.end(), -1) != 0;
@@ -51,7 +58,7 @@ absl::StatusOr<BatchOpening> OpenBatch(const Graph& graph, int64_t batch) {
   LS_ASSIGN_OR_RETURN(result.graph, Bound(graph, batch));
   if (!HasBatch(graph)) return result;
   Graph loose = graph;
-  LoosenReshapes(&loose, batch);
+  LoosenShapes(&loose, batch);
   const absl::StatusOr<Graph> same = Bound(loose, batch);
   const absl::StatusOr<Graph> other = Bound(loose, batch + 1);
   if (!same.ok() || !other.ok() || same->values != result.graph.values) return result;

@@ -20,7 +20,7 @@ inline constexpr int64_t kUnknownDim = -2;
 
 struct BatchOpening {
   // With inferred shapes for the batch that was given, inputs included. Where `open`, leading dimensions in the shapes
-  // of reshapes are left to be found; else nothing was changed.
+  // of reshapes are left to be found, and those of random numbers follow an input; else nothing was changed.
   Graph graph;
   bool open = false;
   // Of the graph's inputs and outputs when `open`: kBatchDim for the batch, kUnknownDim for what else depends on it.

@@ -54,6 +54,14 @@ absl::string_view Property(const onnx::NodeProto& node, absl::string_view key) {
   return "";
 }
 
+// What stands between the quotes of "['', 'encoder.0', 'linear_3']".
+std::vector<absl::string_view> Quoted(absl::string_view list) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(list, '\'');
+  std::vector<absl::string_view> names;
+  for (size_t i = 1; i + 1 < parts.size(); i += 2) names.push_back(parts[i]);
+  return names;
+}
+
 }  // namespace
 
 std::optional<OnnxSignature> FindSignature(const onnx::ModelProto& model) {
@@ -101,9 +109,18 @@ std::vector<std::string> ValuesOf(const std::vector<std::string>& arguments) {
 
 // "['', 'encoder.0', 'encoder.0.linear', 'linear_3']": the model, the layers inwards, the call.
 std::string NodeLayer(const onnx::NodeProto& node) {
-  const std::vector<absl::string_view> parts = absl::StrSplit(Property(node, "pkg.torch.onnx.name_scopes"), '\'');
-  // Names stand between quotes: at the odd places.
-  return parts.size() < 5 ? "" : std::string(parts[parts.size() - 4]);
+  const std::vector<absl::string_view> names = Quoted(Property(node, "pkg.torch.onnx.name_scopes"));
+  return names.size() < 2 ? "" : std::string(names[names.size() - 2]);
+}
+
+// The classes stand in the same order, the call's target last.
+std::vector<LayerOfNode> LayersOf(const onnx::NodeProto& node) {
+  const std::vector<absl::string_view> names = Quoted(Property(node, "pkg.torch.onnx.name_scopes"));
+  const std::vector<absl::string_view> types = Quoted(Property(node, "pkg.torch.onnx.class_hierarchy"));
+  std::vector<LayerOfNode> layers;
+  if (names.size() != types.size()) return layers;
+  for (size_t i = 0; i + 1 < names.size(); ++i) layers.push_back({std::string(names[i]), std::string(types[i])});
+  return layers;
 }
 
 bool CallTakes(absl::string_view call, absl::string_view placeholder) {

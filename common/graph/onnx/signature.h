@@ -51,6 +51,13 @@ std::vector<std::string> ValuesOf(const std::vector<std::string>& arguments);
 // for calls of the model itself.
 std::string NodeLayer(const onnx::NodeProto& node);
 
+// The layers around the node's call, from the model (whose name is empty) inwards. Empty where the exporter left none.
+struct LayerOfNode {
+  std::string name;  // in the model: "encoder.0.drop"
+  std::string type;  // its class: "torch.nn.modules.dropout.Dropout2d"
+};
+std::vector<LayerOfNode> LayersOf(const onnx::NodeProto& node);
+
 // Whether the call takes the program's value `placeholder`.
 bool CallTakes(absl::string_view call, absl::string_view placeholder);
 

@@ -216,7 +216,41 @@ class NodeWriter {
       AddNode(node, "MatMul", {a, b}, {}, node.outputs);
       return absl::OkStatus();
     }
+    if (node.op == OpType::kUniformLike || node.op == OpType::kNormalLike) return WriteDraw(node);
     return absl::InvalidArgumentError("has no counterpart in ONNX. Take it out of what is exported");
+  }
+
+  absl::Status WriteDraw(const Node& node) {
+    const auto& random = std::get<RandomLikeAttributes>(node.attributes);
+    const bool normal = node.op == OpType::kNormalLike;
+    RawAttributes raw = {{normal ? "mean" : "low", random.a},
+                         {normal ? "scale" : "high", random.b},
+                         {"dtype", static_cast<int64_t>(OnnxFromDType(random.dtype))}};
+    const std::string op = normal ? "RandomNormal" : "RandomUniform";
+    if (random.shape.has_value() && (random.shape->empty() || random.shape->front() >= 0)) {
+      raw.emplace("shape", *random.shape);
+      AddNode(node, op, {}, raw, node.outputs);
+    } else {
+      AddNode(node, op + "Like", {random.shape.has_value() ? Batched(node, *random.shape) : node.inputs[0]}, raw,
+              node.outputs);
+    }
+    return absl::OkStatus();
+  }
+
+  // Zeros of `shape`, of which the first dimension is that of the node's first input.
+  std::string Batched(const Node& node, const Shape& shape) {
+    const auto add = [&](const char* suffix, const char* op, std::vector<std::string> inputs, RawAttributes raw) {
+      Node part;
+      part.name = absl::StrCat(node.name, ".", suffix);
+      const std::string output = NewName(part.name);
+      AddNode(part, op, std::move(inputs), raw, {output});
+      return output;
+    };
+    const std::string batch = add("batch", "Shape", {node.inputs[0]}, {{"start", int64_t{0}}, {"end", int64_t{1}}});
+    const std::vector<int64_t> others(shape.begin() + 1, shape.end());
+    const Tensor rest = Tensor::Of<int64_t>({static_cast<int64_t>(others.size())}, others);
+    const std::string whole = add("shape", "Concat", {batch, AddOperand(node, "rest", rest)}, {{"axis", int64_t{0}}});
+    return add("zeros", "ConstantOfShape", {whole}, {});
   }
 
   // An operand of a product with its last two dimensions exchanged.

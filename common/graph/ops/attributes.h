@@ -26,6 +26,7 @@
 #include "common/graph/ops/pad.h"
 #include "common/graph/ops/pointwise_loss.h"
 #include "common/graph/ops/pool.h"
+#include "common/graph/ops/random_like.h"
 #include "common/graph/ops/ranking.h"
 #include "common/graph/ops/reduce.h"
 #include "common/graph/ops/resize.h"
@@ -45,16 +46,16 @@ struct NoAttributes {
 };
 
 LS_ONE_OF(OpAttributes,
-          std::variant<NoAttributes, ActivationAttributes, GeluAttributes, ClipAttributes, ScaleAttributes,
-                       ModAttributes, CastAttributes, IsInfAttributes, GemmAttributes, BatchMatMulAttributes,
-                       ConvAttributes, PoolAttributes, FlattenAttributes, ReshapeAttributes, ExpandAttributes,
-                       SoftmaxAttributes, CrossEntropyAttributes, PointwiseLossAttributes, BatchNormAttributes,
-                       DropoutAttributes, ReduceAttributes, ReduceGradAttributes, LayerNormAttributes,
-                       GroupNormAttributes, LpNormAttributes, EinsumAttributes, ResizeAttributes, SqueezeAttributes,
-                       TransposeAttributes, BlockAttributes, ConcatAttributes, SplitAttributes, SliceAttributes,
-                       PadAttributes, TileAttributes, GatherAttributes, GatherNdAttributes, ScatterAttributes,
-                       ScatterNdAttributes, ArgAttributes, TopKAttributes, OneHotAttributes, CumSumAttributes,
-                       TriluAttributes, ReverseSequenceAttributes, CountCorrectAttributes, AttentionAttributes>);
+          std::variant<
+              NoAttributes, ActivationAttributes, GeluAttributes, ClipAttributes, ScaleAttributes, ModAttributes,
+              CastAttributes, IsInfAttributes, GemmAttributes, BatchMatMulAttributes, ConvAttributes, PoolAttributes,
+              FlattenAttributes, ReshapeAttributes, ExpandAttributes, SoftmaxAttributes, CrossEntropyAttributes,
+              PointwiseLossAttributes, BatchNormAttributes, DropoutAttributes, RandomLikeAttributes, ReduceAttributes,
+              ReduceGradAttributes, LayerNormAttributes, GroupNormAttributes, LpNormAttributes, EinsumAttributes,
+              ResizeAttributes, SqueezeAttributes, TransposeAttributes, BlockAttributes, ConcatAttributes,
+              SplitAttributes, SliceAttributes, PadAttributes, TileAttributes, GatherAttributes, GatherNdAttributes,
+              ScatterAttributes, ScatterNdAttributes, ArgAttributes, TopKAttributes, OneHotAttributes, CumSumAttributes,
+              TriluAttributes, ReverseSequenceAttributes, CountCorrectAttributes, AttentionAttributes>);
 
 }  // namespace lockstep
 

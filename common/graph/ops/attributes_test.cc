@@ -150,6 +150,9 @@ OpAttributes UnusualStatistics(OpType op) {
     case OpType::kDropoutTraining:
     case OpType::kDropoutGrad:
       return DropoutAttributes{0.25, true, ~uint64_t{5}};
+    case OpType::kUniformLike:
+    case OpType::kNormalLike:
+      return RandomLikeAttributes{-0.5, 0.25, DType::kF64, std::vector<int64_t>{-1, 3}, ~uint64_t{5}};
     case OpType::kReduceSum:
     case OpType::kReduceMean:
     case OpType::kReduceMax:

@@ -31,6 +31,7 @@ RawAttributes Format(const OpAttributes& attributes) {
 
 absl::StatusOr<std::vector<ValueInfo>> InferDropout(const Node&, InputInfos inputs) {
   LS_RETURN_IF_ERROR(CheckFloating(*inputs[0], "X"));
+  if (inputs[1] != nullptr) LS_RETURN_IF_ERROR(CheckLike(*inputs[1], *inputs[0], "dropped"));
   return std::vector<ValueInfo>{*inputs[0], {DType::kBool, inputs[0]->shape}};
 }
 
@@ -58,7 +59,7 @@ absl::Status IdentityGradient(GradientBuilder& b) {
 }
 
 constexpr OpSchema kFamily[] = {
-    {OpType::kDropout, 1, 1, 1, 2, Parse, Format, InferDropout, IdentityGradient},
+    {OpType::kDropout, 1, 2, 1, 2, Parse, Format, InferDropout, IdentityGradient},
     {OpType::kDropoutTraining, 2, 2, 2, 2, Parse, Format, InferTraining, Gradient},
     {OpType::kDropoutGrad, 2, 2, 1, 1, Parse, Format, InferGrad, nullptr},
 };

@@ -1,8 +1,9 @@
 // Dropout with counter-based randomness: what is dropped is a function of (seed, step, logical shard, pass, stream,
 // element), never of who computes it.
 //
-//   Dropout(X) -> Y, mask?                          the identity, with a mask of trues, unless training_mode; the
-//                                                   training graph then holds
+//   Dropout(X, dropped?) -> Y, mask?                the identity, with a mask of trues, unless training_mode; the
+//                                                   training graph then reads `dropped` in place of Y, which other
+//                                                   nodes compute of X, or without that holds
 //   lockstep.DropoutTraining(X, random) -> Y, mask  mask BOOL: true where kept; Y = kept ? X * 1 / (1 - ratio) : 0
 //   lockstep.DropoutGrad(dY, mask) -> dX            kept ? dY * 1 / (1 - ratio) : 0
 //

@@ -69,6 +69,7 @@ absl::StatusOr<std::vector<ValueInfo>> InferArg(const Node& node, InputInfos inp
 
 absl::StatusOr<std::vector<ValueInfo>> InferTopK(const Node& node, InputInfos inputs) {
   const auto& top = std::get<TopKAttributes>(node.attributes);
+  LS_RETURN_IF_ERROR(CheckNumber(*inputs[0], "X"));
   Shape shape = inputs[0]->shape;
   LS_ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(top.axis, static_cast<int64_t>(shape.size())));
   if (top.k < 0 || top.k > shape[axis]) {

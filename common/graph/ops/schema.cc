@@ -19,12 +19,12 @@ constexpr size_t kMostDimensions = 16;
 std::vector<const OpSchema*> BuildTable() {
   std::vector<const OpSchema*> table(AllOps().size(), nullptr);
   for (const absl::Span<const OpSchema> family :
-       {ElementwiseFamily(),   UnaryFamily(),      LogicFamily(),   GemmFamily(),     ConvFamily(),
-        PoolFamily(),          ActivationFamily(), ShapeFamily(),   SoftmaxFamily(),  CrossEntropyFamily(),
-        PointwiseLossFamily(), BatchNormFamily(),  DropoutFamily(), ReduceFamily(),   LayerNormFamily(),
-        GroupNormFamily(),     LpNormFamily(),     EinsumFamily(),  ResizeFamily(),   TransposeFamily(),
-        JoinFamily(),          SliceFamily(),      PadFamily(),     GatherFamily(),   ScatterFamily(),
-        RankingFamily(),       SequenceFamily(),   MetricFamily(),  AttentionFamily()}) {
+       {ElementwiseFamily(),   UnaryFamily(),      LogicFamily(),    GemmFamily(),       ConvFamily(),
+        PoolFamily(),          ActivationFamily(), ShapeFamily(),    SoftmaxFamily(),    CrossEntropyFamily(),
+        PointwiseLossFamily(), BatchNormFamily(),  DropoutFamily(),  RandomLikeFamily(), ReduceFamily(),
+        LayerNormFamily(),     GroupNormFamily(),  LpNormFamily(),   EinsumFamily(),     ResizeFamily(),
+        TransposeFamily(),     JoinFamily(),       SliceFamily(),    PadFamily(),        GatherFamily(),
+        ScatterFamily(),       RankingFamily(),    SequenceFamily(), MetricFamily(),     AttentionFamily()}) {
     for (const OpSchema& schema : family) table[static_cast<size_t>(schema.type)] = &schema;
   }
   LS_CHECK(std::count(table.begin(), table.end(), nullptr) == 0, "every op belongs to a family");

@@ -53,11 +53,6 @@ absl::Status LogGradient(GradientBuilder& b) {
   return absl::OkStatus();
 }
 
-absl::Status ErfGradient(GradientBuilder& b) {
-  b.SetInputGradient(0, b.Emit("d0", OpType::kErfGrad, {b.OutputGradient(0), b.Input(0)}));
-  return absl::OkStatus();
-}
-
 absl::Status SinGradient(GradientBuilder& b) {
   const std::string cosine = b.Emit("d0.cosine", OpType::kCos, {b.Input(0)});
   b.SetInputGradient(0, b.Emit("d0", OpType::kMul, {b.OutputGradient(0), cosine}));
@@ -71,6 +66,33 @@ absl::Status CosGradient(GradientBuilder& b) {
   return absl::OkStatus();
 }
 
+absl::Status TanGradient(GradientBuilder& b) {
+  const std::string square = b.Emit("d0.square", OpType::kMul, {b.Output(0), b.Output(0)});
+  const std::string product = b.Emit("d0.product", OpType::kMul, {b.OutputGradient(0), square});
+  b.SetInputGradient(0, b.Emit("d0", OpType::kAdd, {b.OutputGradient(0), product}));
+  return absl::OkStatus();
+}
+
+// Sinh and Cosh are each other's slope.
+template <OpType kSlope>
+absl::Status HyperbolicGradient(GradientBuilder& b) {
+  const std::string slope = b.Emit("d0.slope", kSlope, {b.Input(0)});
+  b.SetInputGradient(0, b.Emit("d0", OpType::kMul, {b.OutputGradient(0), slope}));
+  return absl::OkStatus();
+}
+
+template <OpType kGrad>
+absl::Status GradientFromInput(GradientBuilder& b) {
+  b.SetInputGradient(0, b.Emit("d0", kGrad, {b.OutputGradient(0), b.Input(0)}));
+  return absl::OkStatus();
+}
+
+absl::Status AcosGradient(GradientBuilder& b) {
+  const std::string asin = b.Emit("d0.asin", OpType::kAsinGrad, {b.OutputGradient(0), b.Input(0)});
+  b.SetInputGradient(0, b.Emit("d0", OpType::kNeg, {asin}));
+  return absl::OkStatus();
+}
+
 // Steps are flat: the loss does not move with X.
 absl::Status FlatGradient(GradientBuilder&) { return absl::OkStatus(); }
 
@@ -79,6 +101,11 @@ using Gradient = absl::Status (*)(GradientBuilder&);
 
 constexpr OpSchema Row(OpType type, Infer infer, Gradient gradient) {
   return {type, 1, 1, 1, 1, ParseNoAttributes, FormatNoAttributes, infer, gradient};
+}
+
+// dX from dY and X.
+constexpr OpSchema Slope(OpType type) {
+  return {type, 2, 2, 1, 1, ParseNoAttributes, FormatNoAttributes, InferSameAsFirst, nullptr};
 }
 
 // No gradient goes through an Identity: what reads files leaves out those that only name a value again, so that one
@@ -91,14 +118,28 @@ constexpr OpSchema kFamily[] = {
     Row(OpType::kSqrt, InferSameAsFirst, SqrtGradient),
     Row(OpType::kExp, InferSameAsFirst, ExpGradient),
     Row(OpType::kLog, InferSameAsFirst, LogGradient),
-    Row(OpType::kErf, InferSameAsFirst, ErfGradient),
+    Row(OpType::kErf, InferSameAsFirst, GradientFromInput<OpType::kErfGrad>),
     Row(OpType::kSin, InferSameAsFirst, SinGradient),
     Row(OpType::kCos, InferSameAsFirst, CosGradient),
+    Row(OpType::kTan, InferSameAsFirst, TanGradient),
+    Row(OpType::kAsin, InferSameAsFirst, GradientFromInput<OpType::kAsinGrad>),
+    Row(OpType::kAcos, InferSameAsFirst, AcosGradient),
+    Row(OpType::kAtan, InferSameAsFirst, GradientFromInput<OpType::kAtanGrad>),
+    Row(OpType::kSinh, InferSameAsFirst, HyperbolicGradient<OpType::kCosh>),
+    Row(OpType::kCosh, InferSameAsFirst, HyperbolicGradient<OpType::kSinh>),
+    Row(OpType::kAsinh, InferSameAsFirst, GradientFromInput<OpType::kAsinhGrad>),
+    Row(OpType::kAcosh, InferSameAsFirst, GradientFromInput<OpType::kAcoshGrad>),
+    Row(OpType::kAtanh, InferSameAsFirst, GradientFromInput<OpType::kAtanhGrad>),
     Row(OpType::kFloor, InferSameAsFirst, FlatGradient),
     Row(OpType::kCeil, InferSameAsFirst, FlatGradient),
     Row(OpType::kRound, InferSameAsFirst, FlatGradient),
     Row(OpType::kIdentity, InferAnything, nullptr),
-    {OpType::kErfGrad, 2, 2, 1, 1, ParseNoAttributes, FormatNoAttributes, InferSameAsFirst, nullptr},
+    Slope(OpType::kErfGrad),
+    Slope(OpType::kAsinGrad),
+    Slope(OpType::kAtanGrad),
+    Slope(OpType::kAsinhGrad),
+    Slope(OpType::kAcoshGrad),
+    Slope(OpType::kAtanhGrad),
 };
 
 }  // namespace

@@ -52,6 +52,21 @@ void RemoveDropouts(Graph* graph, Predicate drop) {
   }
 }
 
+// Where other nodes spell out what training reads in place of a dropout, its readers read that.
+void ReadDropped(Graph* graph) {
+  for (size_t i = 0; i < graph->nodes.size();) {
+    const Node node = graph->nodes[i];
+    if (node.op != OpType::kDropout || node.inputs.size() < 2) {
+      ++i;
+      continue;
+    }
+    graph->nodes.erase(graph->nodes.begin() + static_cast<std::ptrdiff_t>(i));
+    ReplaceReads(graph, node.outputs[0], node.inputs[1]);
+  }
+}
+
+bool Draws(OpType op) { return op == OpType::kUniformLike || op == OpType::kNormalLike; }
+
 // Nothing is differentiated: readers of an Identity, where gradients would stop, read what it reads.
 void RemoveStops(Graph* graph) {
   const auto stops = [&](const Node& node) {
@@ -101,6 +116,7 @@ void AskForStatistics(const std::string& prefix, Node* node) {
 absl::StatusOr<TrainingForms> UseTrainingForms(Graph* graph) {
   TrainingForms forms;
   std::set<std::string> taken;
+  ReadDropped(graph);
   RemoveDropouts(graph, [](const DropoutAttributes& d) { return !d.training_mode || d.ratio == 0.0; });
   for (Node& node : graph->nodes) {
     const std::string prefix = absl::StrCat("lockstep.form.", node.name);
@@ -112,7 +128,6 @@ absl::StatusOr<TrainingForms> UseTrainingForms(Graph* graph) {
       node.inputs.push_back(kRandomInput);
       node.outputs.resize(2);
       if (node.outputs[1].empty()) node.outputs[1] = prefix + ".mask";
-      forms.uses_random = true;
     } else if (node.op == OpType::kSoftmaxCrossEntropyLoss && !KeepsLogProb(*graph, node)) {
       node.outputs = {node.outputs[0], "", prefix + ".statistics"};
     } else if (node.op == OpType::kTopK && node.outputs.size() == 2 && node.outputs[1].empty()) {
@@ -123,8 +138,28 @@ absl::StatusOr<TrainingForms> UseTrainingForms(Graph* graph) {
       LS_RETURN_IF_ERROR(NormaliseByBatch(*graph, &node, &taken, &forms.statistics));
     }
   }
-  if (forms.uses_random) graph->inputs.push_back({kRandomInput, DType::kI64, {4}});
+  FeedRandomNumbers(graph);
   return forms;
+}
+
+void FeedRandomNumbers(Graph* graph) {
+  bool reads = false;
+  for (Node& node : graph->nodes) {
+    if (Draws(node.op)) {
+      node.inputs.resize(1);
+      node.inputs.emplace_back(kRandomInput);
+    }
+    reads = reads || std::count(node.inputs.begin(), node.inputs.end(), kRandomInput) != 0;
+  }
+  if (reads) graph->inputs.push_back({kRandomInput, DType::kI64, {4}});
+}
+
+void FixDrawnShapes(Graph* graph) {
+  for (Node& node : graph->nodes) {
+    if (!Draws(node.op)) continue;
+    std::get<RandomLikeAttributes>(node.attributes).shape = graph->values.at(node.outputs[0]).shape;
+    node.inputs[0].clear();
+  }
 }
 
 void UseEvaluationForms(Graph* graph) {

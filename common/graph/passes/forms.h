@@ -3,6 +3,8 @@
 //   op                                     training                       evaluation
 //   MaxPool                                MaxPoolWithArgmax              MaxPool
 //   Dropout, training_mode                 DropoutTraining; none at 0     none
+//   Dropout with what it drops to          that                           none
+//   UniformLike, NormalLike                with kRandomInput              with kRandomInput, likewise
 //   Dropout, otherwise                     none                           none
 //   BatchNormalization, training_mode      BatchNormTraining              running statistics
 //   SoftmaxCrossEntropyLoss                with statistics, or log_prob   the loss alone, likewise
@@ -23,13 +25,19 @@ namespace lockstep {
 
 struct TrainingForms {
   std::vector<StatisticUpdate> statistics;
-  bool uses_random = false;  // kRandomInput was appended to the inputs
 };
 
 // Outputs keep their positions in graph->outputs, though a dropped op's output is replaced by its input.
 // InvalidArgument when a BatchNormalization in training has statistics that are not its own.
 absl::StatusOr<TrainingForms> UseTrainingForms(Graph* graph);
 void UseEvaluationForms(Graph* graph);
+
+// Gives what draws random numbers its key; kRandomInput is appended to the inputs where anything reads it. Part of the
+// training forms; an evaluation draws too, and a graph that serves has no key.
+void FeedRandomNumbers(Graph* graph);
+
+// What draws random numbers needs no value for its shape from here on. REQUIRES: shapes are inferred.
+void FixDrawnShapes(Graph* graph);
 
 }  // namespace lockstep
 

@@ -49,6 +49,15 @@ Treatment TreatmentOf(const Node& node) {
     case OpType::kLog:
     case OpType::kSin:
     case OpType::kCos:
+    case OpType::kTan:
+    case OpType::kAsin:
+    case OpType::kAcos:
+    case OpType::kAtan:
+    case OpType::kSinh:
+    case OpType::kCosh:
+    case OpType::kAsinh:
+    case OpType::kAcosh:
+    case OpType::kAtanh:
     case OpType::kSoftplus:
     case OpType::kCumSum:
     case OpType::kReduceSum:
@@ -72,6 +81,8 @@ Treatment TreatmentOf(const Node& node) {
     case OpType::kGather:
       return Treatment::kGather;
     case OpType::kCast:
+    case OpType::kUniformLike:
+    case OpType::kNormalLike:
       return Treatment::kStay;
     default:
       return Treatment::kFollow;

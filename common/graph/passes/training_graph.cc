@@ -15,6 +15,7 @@
 #include "common/graph/passes/fuse_norm_gradients.h"
 #include "common/graph/passes/loss.h"
 #include "common/graph/passes/reduce_precision.h"
+#include "common/graph/passes/split_einsums.h"
 #include "common/status/status_macros.h"
 
 namespace lockstep {
@@ -112,9 +113,10 @@ absl::StatusOr<TrainingGraph> MakeTrainingGraph(const MetaGraph& metagraph) {
   Graph* graph = &training.graph;
   LS_ASSIGN_OR_RETURN(TrainingForms forms, UseTrainingForms(graph));
   training.statistics = std::move(forms.statistics);
-  training.uses_random = forms.uses_random;
   BindBatch(graph, metagraph.pass_batch);
   LS_RETURN_IF_ERROR(InferShapes(graph));
+  FixDrawnShapes(graph);
+  LS_RETURN_IF_ERROR(SplitEinsums(graph));
   LS_RETURN_IF_ERROR(AppendTrainingLoss(graph, metagraph.loss, graph->outputs[position], metagraph.pass_batch));
   LS_RETURN_IF_ERROR(AddMoved(metagraph, &training));
   const std::vector<std::string> losses = {kLossSum, kLossDenominator};
@@ -137,8 +139,11 @@ absl::StatusOr<EvaluationGraph> MakeEvaluationGraph(const MetaGraph& metagraph, 
   evaluation.graph = metagraph.forward;
   Graph* graph = &evaluation.graph;
   UseEvaluationForms(graph);
+  FeedRandomNumbers(graph);
   BindBatch(graph, batch);
   LS_RETURN_IF_ERROR(InferShapes(graph));
+  FixDrawnShapes(graph);
+  LS_RETURN_IF_ERROR(SplitEinsums(graph));
   LS_ASSIGN_OR_RETURN(evaluation.has_accuracy,
                       AppendEvaluationLoss(graph, metagraph.loss, graph->outputs[position], batch));
   graph->outputs = {kLossSum, kLossDenominator};

@@ -16,7 +16,7 @@
 namespace lockstep {
 
 // Graph inputs beside those of the signature.
-inline constexpr char kRandomInput[] = "lockstep.random";  // I64 [4] {seed, step, logical shard, pass}; with dropout
+inline constexpr char kRandomInput[] = "lockstep.random";  // I64 [4] {seed, step, logical shard, pass}; if it is read
 inline constexpr char kMaskInput[] = "lockstep.mask";      // F32 [batch], 1 or 0 (padding); evaluation only
 
 // Graph outputs. All scalars are floats of the graph's precision (F32) unless said otherwise.
@@ -42,7 +42,6 @@ struct TrainingGraph {
   // the values of `statistics`. Shapes are inferred.
   Graph graph;
   std::vector<StatisticUpdate> statistics;
-  bool uses_random = false;  // kRandomInput is among the inputs
 };
 
 struct EvaluationGraph {

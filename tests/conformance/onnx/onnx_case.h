@@ -24,6 +24,9 @@ struct OnnxCase {
 // Reads a case's folder. Unimplemented, with the reason, for what the op set does not have.
 absl::StatusOr<OnnxCase> ReadOnnxCase(const std::string& folder);
 
+// Why a case was refused, without the place: what stands behind the last "(Op): " of the message.
+std::string ReasonOf(const absl::Status& status);
+
 // What differs between the case's outputs and those of the reference kernels; empty when nothing does.
 std::string RunOnnxCase(const OnnxCase& test);
 

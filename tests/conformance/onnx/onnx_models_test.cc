@@ -29,15 +29,6 @@ std::map<std::string, std::string> ReadOutside() {
   return outside;
 }
 
-// What stands behind the last "(Op): " of a message: the reason without the place.
-std::string ReasonOf(const absl::Status& status) {
-  const std::string message(status.message());
-  const size_t place = message.rfind("): ");
-  const size_t path = message.find(".onnx: ");
-  if (place != std::string::npos) return message.substr(place + 3);
-  return path == std::string::npos ? message : message.substr(path + 7);
-}
-
 // Ops without a case in ONNX 1.12, whose data is installed: they are of a newer opset, and onnx_definitions_test.cc
 // computes them from their definition. Of an Identity the importer keeps only the name.
 bool HasNoCase(OpType op) {

@@ -26,10 +26,11 @@ template <typename T>
 HostFunction FloatingFunction(OpType type) {
   return AskFamilies(
       type, {&reference::ArithmeticFunction<T>, &reference::MathFunction<T>, &reference::ActivationFunction<T>,
-             &reference::ElementwiseFunction<T>, &reference::MatrixFunction<T>, &reference::SpatialFunction<T>,
-             &reference::PoolingFunction<T>, &reference::EinsumFunction<T>, &reference::ResizeFunction<T>,
-             &reference::BatchNormFunction<T>, &reference::NormalisationFunction<T>, &reference::SoftmaxFunction<T>,
-             &reference::AttentionFunction<T>, &reference::LossFunction<T>, &reference::ReduceFunction<T>});
+             &reference::ElementwiseFunction<T>, &reference::RandomFunction<T>, &reference::MatrixFunction<T>,
+             &reference::SpatialFunction<T>, &reference::PoolingFunction<T>, &reference::EinsumFunction<T>,
+             &reference::ResizeFunction<T>, &reference::BatchNormFunction<T>, &reference::NormalisationFunction<T>,
+             &reference::SoftmaxFunction<T>, &reference::AttentionFunction<T>, &reference::LossFunction<T>,
+             &reference::ReduceFunction<T>});
 }
 
 template <typename T>

@@ -33,6 +33,8 @@ OwnFunction OwnResize(const KernelRequest& request);
 OwnFunction OwnEinsum(const KernelRequest& request);
 // Functions of one number, scaling, dropout.
 OwnFunction OwnElementwise(const KernelRequest& request);
+// Random numbers.
+OwnFunction OwnRandom(const KernelRequest& request);
 // Arithmetic over operands that broadcast, the choice between two of them.
 OwnFunction OwnBroadcast(const KernelRequest& request);
 // Comparisons, logic, casts.

@@ -6,10 +6,10 @@ namespace lockstep::device::cuda {
 
 OwnFunction FindOwn(const KernelRequest& request) {
   for (const auto family :
-       {&OwnActivation, &OwnElementwise,   &OwnProduct,   &OwnConvolution,    &OwnPooling,   &OwnAttention,
-        &OwnEinsum,     &OwnResize,        &OwnBroadcast, &OwnLogic,          &OwnMovement,  &OwnPadding,
-        &OwnPlacement,  &OwnPower,         &OwnIndexing,  &OwnBatchNorm,      &OwnGroupNorm, &OwnLayerNorm,
-        &OwnLoss,       &OwnPointwiseLoss, &OwnRanking,   &OwnReduceGradient, &OwnReduction, &OwnSoftmax}) {
+       {&OwnActivation, &OwnElementwise,    &OwnProduct,   &OwnConvolution, &OwnPooling, &OwnAttention,     &OwnEinsum,
+        &OwnResize,     &OwnBroadcast,      &OwnLogic,     &OwnMovement,    &OwnPadding, &OwnPlacement,     &OwnPower,
+        &OwnIndexing,   &OwnBatchNorm,      &OwnGroupNorm, &OwnLayerNorm,   &OwnLoss,    &OwnPointwiseLoss, &OwnRandom,
+        &OwnRanking,    &OwnReduceGradient, &OwnReduction, &OwnSoftmax}) {
     if (const OwnFunction own = family(request); own.launch != nullptr) return own;
   }
   return {};

@@ -1,5 +1,6 @@
 // Functions of one number, scaling and dropout.
 #include "common/math/erf.h"
+#include "common/math/inverse_formula.h"
 #include "common/math/math.h"
 #include "common/math/rounding.h"
 #include "common/math/trigonometry_formula.h"
@@ -32,6 +33,15 @@ LS_FORMULA(LogOp, Log(x))
 LS_FORMULA(ErfOp, Erf(x))
 LS_FORMULA(SinOp, static_cast<T>(SinOf(x)))
 LS_FORMULA(CosOp, static_cast<T>(CosOf(x)))
+LS_FORMULA(TanOp, static_cast<T>(TanOf(x)))
+LS_FORMULA(AsinOp, static_cast<T>(AsinOf(x)))
+LS_FORMULA(AcosOp, static_cast<T>(AcosOf(x)))
+LS_FORMULA(AtanOp, static_cast<T>(AtanOf(x)))
+LS_FORMULA(SinhOp, static_cast<T>(SinhOf(x)))
+LS_FORMULA(CoshOp, static_cast<T>(CoshOf(x)))
+LS_FORMULA(AsinhOp, static_cast<T>(AsinhOf(x)))
+LS_FORMULA(AcoshOp, static_cast<T>(AcoshOf(x)))
+LS_FORMULA(AtanhOp, static_cast<T>(AtanhOf(x)))
 LS_FORMULA(FloorOp, Floor(x))
 LS_FORMULA(CeilOp, Ceil(x))
 LS_FORMULA(RoundOp, RoundEven(x))
@@ -58,6 +68,20 @@ struct ErfGradOp {
   explicit ErfGradOp(const DeviceCall&) {}
   LS_HD T operator()(T dy, T x) const { return dy * T(0x1.20dd750429b6dp+0) * Exp(-x * x); }
 };
+
+#define LS_SLOPE(Name, slope)                                                     \
+  template <typename T>                                                           \
+  struct Name {                                                                   \
+    explicit Name(const DeviceCall&) {}                                           \
+    LS_HD T operator()(T dy, T x) const { return dy * static_cast<T>(slope(x)); } \
+  };
+
+LS_SLOPE(AsinGradOp, AsinSlope)
+LS_SLOPE(AtanGradOp, AtanSlope)
+LS_SLOPE(AsinhGradOp, AsinhSlope)
+LS_SLOPE(AcoshGradOp, AcoshSlope)
+LS_SLOPE(AtanhGradOp, AtanhSlope)
+#undef LS_SLOPE
 
 template <typename T>
 struct DropoutGradOp {
@@ -153,6 +177,52 @@ OwnFunction Floating(DType dtype) {
   });
 }
 
+template <template <typename> typename Formula>
+OwnFunction Slope(DType dtype) {
+  return ForFloatingOrBf16(dtype, []<typename T>(Type<T>) -> OwnFunction {
+    return {&MapTwo<T, Formula<Computed<T>>>, "map"};
+  });
+}
+
+OwnFunction OwnAngle(OpType op, DType dtype) {
+  switch (op) {
+    case OpType::kSin:
+      return Floating<SinOp>(dtype);
+    case OpType::kCos:
+      return Floating<CosOp>(dtype);
+    case OpType::kTan:
+      return Floating<TanOp>(dtype);
+    case OpType::kAsin:
+      return Floating<AsinOp>(dtype);
+    case OpType::kAcos:
+      return Floating<AcosOp>(dtype);
+    case OpType::kAtan:
+      return Floating<AtanOp>(dtype);
+    case OpType::kSinh:
+      return Floating<SinhOp>(dtype);
+    case OpType::kCosh:
+      return Floating<CoshOp>(dtype);
+    case OpType::kAsinh:
+      return Floating<AsinhOp>(dtype);
+    case OpType::kAcosh:
+      return Floating<AcoshOp>(dtype);
+    case OpType::kAtanh:
+      return Floating<AtanhOp>(dtype);
+    case OpType::kAsinGrad:
+      return Slope<AsinGradOp>(dtype);
+    case OpType::kAtanGrad:
+      return Slope<AtanGradOp>(dtype);
+    case OpType::kAsinhGrad:
+      return Slope<AsinhGradOp>(dtype);
+    case OpType::kAcoshGrad:
+      return Slope<AcoshGradOp>(dtype);
+    case OpType::kAtanhGrad:
+      return Slope<AtanhGradOp>(dtype);
+    default:
+      return {};
+  }
+}
+
 OwnFunction OwnDropout(OpType op, DType dtype) {
   switch (op) {
     case OpType::kDropout:
@@ -164,7 +234,7 @@ OwnFunction OwnDropout(OpType op, DType dtype) {
     case OpType::kDropoutGrad:
       return ForFloatingOrBf16(dtype, []<typename T>(Type<T>) -> OwnFunction { return {&DropoutGrad<T>, "map"}; });
     default:
-      return {};
+      return OwnAngle(op, dtype);
   }
 }
 
@@ -183,9 +253,7 @@ OwnFunction OwnArithmetic(OpType op, DType dtype) {
     case OpType::kScale:
       return Floating<ScaleOp>(dtype);
     case OpType::kErfGrad:
-      return ForFloatingOrBf16(dtype, []<typename T>(Type<T>) -> OwnFunction {
-        return {&MapTwo<T, ErfGradOp<Computed<T>>>, "map"};
-      });
+      return Slope<ErfGradOp>(dtype);
     default:
       return OwnDropout(op, dtype);
   }
@@ -206,10 +274,6 @@ OwnFunction OwnElementwise(const KernelRequest& request) {
       return Floating<LogOp>(dtype);
     case OpType::kErf:
       return Floating<ErfOp>(dtype);
-    case OpType::kSin:
-      return Floating<SinOp>(dtype);
-    case OpType::kCos:
-      return Floating<CosOp>(dtype);
     case OpType::kFloor:
       return Floating<FloorOp>(dtype);
     case OpType::kCeil:

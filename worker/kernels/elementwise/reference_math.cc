@@ -1,4 +1,5 @@
 #include "common/math/erf.h"
+#include "common/math/inverse_formula.h"
 #include "common/math/math.h"
 #include "common/math/rounding.h"
 #include "common/math/trigonometry.h"
@@ -21,6 +22,48 @@ void ExtremumGrad(const HostCall& call, Wins wins) {
     const T half = dy[i] * T(0.5);
     da[i] = wins(a, b) ? dy[i] : a == b ? half : T(0);
     if (db != nullptr) db[i] = wins(b, a) ? dy[i] : a == b ? half : T(0);
+  }
+}
+
+// Functions of one number that are computed in double.
+template <typename T>
+HostFunction AngleFunction(OpType type) {
+  switch (type) {
+    case OpType::kTan:
+      return [](const HostCall& call) { Unary<T>(call, [](T x) { return static_cast<T>(TanOf(x)); }); };
+    case OpType::kAsin:
+      return [](const HostCall& call) { Unary<T>(call, [](T x) { return static_cast<T>(AsinOf(x)); }); };
+    case OpType::kAcos:
+      return [](const HostCall& call) { Unary<T>(call, [](T x) { return static_cast<T>(AcosOf(x)); }); };
+    case OpType::kAtan:
+      return [](const HostCall& call) { Unary<T>(call, [](T x) { return static_cast<T>(AtanOf(x)); }); };
+    case OpType::kSinh:
+      return [](const HostCall& call) { Unary<T>(call, [](T x) { return static_cast<T>(SinhOf(x)); }); };
+    case OpType::kCosh:
+      return [](const HostCall& call) { Unary<T>(call, [](T x) { return static_cast<T>(CoshOf(x)); }); };
+    case OpType::kAsinh:
+      return [](const HostCall& call) { Unary<T>(call, [](T x) { return static_cast<T>(AsinhOf(x)); }); };
+    case OpType::kAcosh:
+      return [](const HostCall& call) { Unary<T>(call, [](T x) { return static_cast<T>(AcoshOf(x)); }); };
+    case OpType::kAtanh:
+      return [](const HostCall& call) { Unary<T>(call, [](T x) { return static_cast<T>(AtanhOf(x)); }); };
+    case OpType::kAsinGrad:
+      return
+          [](const HostCall& call) { Gradient<T>(call, [](T dy, T x) { return dy * static_cast<T>(AsinSlope(x)); }); };
+    case OpType::kAtanGrad:
+      return
+          [](const HostCall& call) { Gradient<T>(call, [](T dy, T x) { return dy * static_cast<T>(AtanSlope(x)); }); };
+    case OpType::kAsinhGrad:
+      return
+          [](const HostCall& call) { Gradient<T>(call, [](T dy, T x) { return dy * static_cast<T>(AsinhSlope(x)); }); };
+    case OpType::kAcoshGrad:
+      return
+          [](const HostCall& call) { Gradient<T>(call, [](T dy, T x) { return dy * static_cast<T>(AcoshSlope(x)); }); };
+    case OpType::kAtanhGrad:
+      return
+          [](const HostCall& call) { Gradient<T>(call, [](T dy, T x) { return dy * static_cast<T>(AtanhSlope(x)); }); };
+    default:
+      return nullptr;
   }
 }
 
@@ -58,7 +101,7 @@ HostFunction MathFunction(OpType type) {
     case OpType::kMaxGrad:
       return [](const HostCall& call) { ExtremumGrad<T>(call, [](T a, T b) { return a > b; }); };
     default:
-      return nullptr;
+      return AngleFunction<T>(type);
   }
 }
 

@@ -35,7 +35,8 @@ int64_t AttentionDoubles(const KernelRequest& request);
 
 // The families below serve F32 and F64.
 
-// Reciprocal, Sqrt, Exp, Log, Erf and its gradient, Sin, Cos, rounding, the gradients of Min and Max.
+// Reciprocal, Sqrt, Exp, Log, Erf and its gradient, circular and hyperbolic functions, their inverses and the gradients
+// of those, rounding, the gradients of Min and Max.
 template <typename T>
 HostFunction MathFunction(OpType type);
 
@@ -45,6 +46,9 @@ HostFunction ActivationFunction(OpType type);
 // Scale, dropout.
 template <typename T>
 HostFunction ElementwiseFunction(OpType type);
+// Random numbers.
+template <typename T>
+HostFunction RandomFunction(OpType type);
 // Gemm, MatMul, BatchMatMul.
 template <typename T>
 HostFunction MatrixFunction(OpType type);

@@ -89,30 +89,32 @@ struct ResizeAxis {
   }
 };
 
-// An axis that keeps its size and is not named is straight.
+// How an axis is resized: one that keeps its size and is not named is straight.
+inline ResizeAxis ResizeAxisOf(const ResizeAttributes& resize, const Shape& in, const Shape& out, size_t axis) {
+  size_t entry = axis;
+  if (!resize.axes.empty()) {
+    const auto rank = static_cast<int64_t>(in.size());
+    entry = static_cast<size_t>(
+        std::find_if(resize.axes.begin(), resize.axes.end(),
+                     [&](int64_t named) { return (named + rank) % rank == static_cast<int64_t>(axis); }) -
+        resize.axes.begin());
+  }
+  const bool named = entry < std::max(resize.scales.size(), resize.sizes.size());
+  const bool scaled = named && !resize.scales.empty();
+  const double scale = scaled ? resize.scales[entry] : static_cast<double>(out[axis]) / static_cast<double>(in[axis]);
+  return {.mode = resize.mode,
+          .coordinates = resize.coordinates,
+          .rounding = resize.rounding,
+          .in = in[axis],
+          .out = out[axis],
+          .scale = scale,
+          .width = scaled ? scale * static_cast<double>(in[axis]) : static_cast<double>(out[axis]),
+          .straight = !named || (scale == 1 && in[axis] == out[axis])};
+}
+
 inline std::vector<ResizeAxis> ResizeAxes(const ResizeAttributes& resize, const Shape& in, const Shape& out) {
   std::vector<ResizeAxis> axes(in.size());
-  for (size_t axis = 0; axis < in.size(); ++axis) {
-    size_t entry = axis;
-    if (!resize.axes.empty()) {
-      const auto rank = static_cast<int64_t>(in.size());
-      entry = static_cast<size_t>(
-          std::find_if(resize.axes.begin(), resize.axes.end(),
-                       [&](int64_t named) { return (named + rank) % rank == static_cast<int64_t>(axis); }) -
-          resize.axes.begin());
-    }
-    const bool named = entry < std::max(resize.scales.size(), resize.sizes.size());
-    const bool scaled = named && !resize.scales.empty();
-    const double scale = scaled ? resize.scales[entry] : static_cast<double>(out[axis]) / static_cast<double>(in[axis]);
-    axes[axis] = {.mode = resize.mode,
-                  .coordinates = resize.coordinates,
-                  .rounding = resize.rounding,
-                  .in = in[axis],
-                  .out = out[axis],
-                  .scale = scale,
-                  .width = scaled ? scale * static_cast<double>(in[axis]) : static_cast<double>(out[axis]),
-                  .straight = !named || (scale == 1 && in[axis] == out[axis])};
-  }
+  for (size_t axis = 0; axis < in.size(); ++axis) axes[axis] = ResizeAxisOf(resize, in, out, axis);
   return axes;
 }
 
