@@ -25,8 +25,11 @@ struct SlotRow {
   absl::string_view there;
   absl::string_view suffix;
 };
-constexpr SlotRow kSlots[] = {
-    {"exp_avg", "m", "Adam"}, {"exp_avg_sq", "v", "Adam_1"}, {"momentum_buffer", "momentum", "Momentum"}};
+constexpr SlotRow kSlots[] = {{"exp_avg", "m", "Adam"},
+                              {"exp_avg_sq", "v", "Adam_1"},
+                              {"momentum_buffer", "momentum", "Momentum"},
+                              {"square_avg", "rms", "RMSProp"},
+                              {"sum", "accumulator", "Adagrad"}};
 
 template <typename T>
 std::string BytesOf(T value) {
@@ -181,7 +184,7 @@ class Planner {
         plan_.left_out.push_back(tensor.spec.name);
       }
     }
-    if (optimizer_.kind == OptimizerKind::kSgd) return;
+    if (optimizer_.kind != OptimizerKind::kAdam && optimizer_.kind != OptimizerKind::kAdamW) return;
     AddScalar("beta1_power", DType::kF32, "", BytesOf(PowerOf(optimizer_.beta1, step_)));
     AddScalar("beta2_power", DType::kF32, "", BytesOf(PowerOf(optimizer_.beta2, step_)));
   }

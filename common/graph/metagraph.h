@@ -62,27 +62,46 @@ struct LossRule {
   friend bool operator==(const LossRule&, const LossRule&) = default;
 };
 
-enum class OptimizerKind : uint8_t { kSgd, kAdam, kAdamW };
+enum class OptimizerKind : uint8_t { kSgd, kAdam, kAdamW, kRmsProp, kAdagrad, kLion };
 
-// As torch.optim.{SGD, Adam, AdamW} with these arguments.
+// As torch.optim.{SGD, Adam, AdamW, RMSprop, Adagrad} with these arguments; Lion as Chen et al., "Symbolic discovery of
+// optimization algorithms", 2023.
 struct OptimizerRule {
   OptimizerKind kind = OptimizerKind::kSgd;
-  double momentum = 0.0;  // sgd
+  double momentum = 0.0;  // sgd, rmsprop
   bool nesterov = false;  // sgd
   double weight_decay = 0.0;
-  double beta1 = 0.9;  // adam, adamw
-  double beta2 = 0.999;
-  double epsilon = 1e-8;
+  double beta1 = 0.9;                 // adam, adamw, lion
+  double beta2 = 0.999;               // likewise, and rmsprop, where PyTorch calls it alpha
+  double epsilon = 1e-8;              // all but sgd and lion
   std::vector<std::string> no_decay;  // parameters whose weights do not decay, sorted
   friend bool operator==(const OptimizerRule&, const OptimizerRule&) = default;
 };
 
-enum class ScheduleKind : uint8_t { kConstant, kStep, kCosine };
+enum class ScheduleKind : uint8_t {
+  kConstant,
+  kStep,
+  kCosine,
+  kLinear,
+  kPolynomial,
+  kExponential,
+  kMilestones,
+  kCosineRestarts,
+  kOneCycle,
+};
 
 // The learning rate of the update from step s to s + 1. While s < warmup_steps it is lr * (s + 1) / warmup_steps, then:
-//   constant  lr
-//   step      lr * gamma ^ floor(s / step_size)
-//   cosine    min_lr + (lr - min_lr) / 2 * (1 + cos(pi * min(1, (s - warmup_steps) / (total_steps - warmup_steps))))
+//   constant     lr
+//   step         lr * gamma ^ floor(s / step_size)
+//   milestones   lr * gamma ^ (how many of `milestones` are at most s)
+//   exponential  lr * gamma ^ (s / step_size)
+// and with done = min(1, (s - warmup_steps) / (total_steps - warmup_steps)):
+//   cosine       min_lr + (lr - min_lr) / 2 * (1 + cos(pi * done))
+//   linear       min_lr + (lr - min_lr) * (1 - done)
+//   polynomial   min_lr + (lr - min_lr) * (1 - done) ^ power
+//   cosine_restarts  as cosine, over periods behind the warmup: the first of step_size, each `growth` times the one
+//   before one_cycle    as torch.optim.lr_scheduler.OneCycleLR: by halves of cosines from lr / div_factor up to lr at
+//                pct_start of total_steps, then down to lr / div_factor / final_div_factor; no warmup
 struct ScheduleRule {
   ScheduleKind kind = ScheduleKind::kConstant;
   double lr = 0.0;
@@ -91,6 +110,12 @@ struct ScheduleRule {
   double gamma = 0.0;
   int64_t total_steps = 0;
   double min_lr = 0.0;
+  std::vector<int64_t> milestones;  // rising
+  double power = 1.0;
+  int64_t growth = 1;
+  double pct_start = 0.3;
+  double div_factor = 25.0;
+  double final_div_factor = 1e4;
   friend bool operator==(const ScheduleRule&, const ScheduleRule&) = default;
 };
 

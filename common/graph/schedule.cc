@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/math/power.h"
 #include "common/status/check.h"
 
 namespace lockstep {
@@ -39,22 +40,71 @@ double CosPi(double x) {
   return x <= 0.25 ? CosSeries(kPi * x) : SinSeries(kPi * (0.5 - x));
 }
 
+bool EndsWithJob(ScheduleKind kind) {
+  return kind == ScheduleKind::kCosine || kind == ScheduleKind::kLinear || kind == ScheduleKind::kPolynomial ||
+         kind == ScheduleKind::kOneCycle;
+}
+
+namespace {
+
+// From `from` to `to` by half a cosine.
+double Annealed(double from, double to, double done) { return to + (from - to) / 2 * (1 + CosPi(done)); }
+
+double Share(int64_t steps, int64_t of) {
+  return of <= 0 ? 1.0 : std::min(1.0, static_cast<double>(steps) / static_cast<double>(of));
+}
+
+// How much of its period has gone by `steps` behind the warmup.
+double PeriodShare(const ScheduleRule& schedule, int64_t steps) {
+  int64_t period = std::max<int64_t>(1, schedule.step_size);
+  if (schedule.growth <= 1) return Share(steps % period, period);
+  while (steps >= period) {
+    steps -= period;
+    if (__builtin_mul_overflow(period, schedule.growth, &period)) break;
+  }
+  return Share(steps, period);
+}
+
+// PyTorch ends its phases one step early.
+double OneCycle(const ScheduleRule& schedule, int64_t step) {
+  const double first = schedule.lr / schedule.div_factor;
+  const double last = first / schedule.final_div_factor;
+  const double peak = schedule.pct_start * static_cast<double>(schedule.total_steps) - 1;
+  const double end = static_cast<double>(schedule.total_steps) - 1;
+  const auto s = static_cast<double>(step);
+  if (s <= peak) return Annealed(first, schedule.lr, peak > 0 ? s / peak : 1.0);
+  return Annealed(schedule.lr, last, end > peak ? std::min(1.0, (s - peak) / (end - peak)) : 1.0);
+}
+
+}  // namespace
+
 double LearningRate(const ScheduleRule& schedule, int64_t step) {
   if (step < schedule.warmup_steps) {
     return schedule.lr * (static_cast<double>(step + 1) / static_cast<double>(schedule.warmup_steps));
   }
+  const double done = Share(step - schedule.warmup_steps, schedule.total_steps - schedule.warmup_steps);
   switch (schedule.kind) {
     case ScheduleKind::kConstant:
       return schedule.lr;
     case ScheduleKind::kStep:
       return schedule.lr * IntegerPower(schedule.gamma, schedule.step_size > 0 ? step / schedule.step_size : 0);
-    case ScheduleKind::kCosine: {
-      const int64_t length = schedule.total_steps - schedule.warmup_steps;
-      const double done =
-          length <= 0 ? 1.0
-                      : std::min(1.0, static_cast<double>(step - schedule.warmup_steps) / static_cast<double>(length));
-      return schedule.min_lr + (schedule.lr - schedule.min_lr) / 2 * (1 + CosPi(done));
+    case ScheduleKind::kMilestones: {
+      const auto& milestones = schedule.milestones;
+      const auto passed = std::upper_bound(milestones.begin(), milestones.end(), step) - milestones.begin();
+      return schedule.lr * IntegerPower(schedule.gamma, passed);
     }
+    case ScheduleKind::kExponential:
+      return schedule.lr * Pow(schedule.gamma, static_cast<double>(step) / static_cast<double>(schedule.step_size));
+    case ScheduleKind::kCosine:
+      return Annealed(schedule.lr, schedule.min_lr, done);
+    case ScheduleKind::kLinear:
+      return schedule.min_lr + (schedule.lr - schedule.min_lr) * (1 - done);
+    case ScheduleKind::kPolynomial:
+      return schedule.min_lr + (schedule.lr - schedule.min_lr) * Pow(1 - done, schedule.power);
+    case ScheduleKind::kCosineRestarts:
+      return Annealed(schedule.lr, schedule.min_lr, PeriodShare(schedule, step - schedule.warmup_steps));
+    case ScheduleKind::kOneCycle:
+      return OneCycle(schedule, step);
   }
   LS_CHECK(false, "every schedule is named above");
 }

@@ -11,6 +11,9 @@
 
 namespace lockstep {
 
+// Whether the rate depends on when the job ends.
+bool EndsWithJob(ScheduleKind kind);
+
 // The learning rate of the update from `step` to `step` + 1, by the formulas of ScheduleRule.
 double LearningRate(const ScheduleRule& schedule, int64_t step);
 

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -47,6 +48,55 @@ TEST_CASE("schedule: step and cosine are PyTorch's, the warm-up is a straight li
   CHECK(LearningRate(warm, 6) == 0.2);
   CHECK(LearningRate(warm, 8) == 0);
   CHECK(LearningRate({.lr = 0.3}, 1 << 20) == 0.3);
+}
+
+TEST_CASE("schedule: the others are PyTorch's too", "[graph]") {
+  using Kind = ScheduleKind;
+  const std::pair<const char*, ScheduleRule> cases[] = {
+      {"schedule_linear", {.kind = Kind::kLinear, .lr = 0.1, .total_steps = 12, .min_lr = 0.001}},
+      {"schedule_polynomial", {.kind = Kind::kPolynomial, .lr = 0.1, .total_steps = 12, .power = 1.7}},
+      {"schedule_exponential", {.kind = Kind::kExponential, .lr = 0.1, .step_size = 3, .gamma = 0.5}},
+      {"schedule_milestones", {.kind = Kind::kMilestones, .lr = 0.1, .gamma = 0.5, .milestones = {2, 3, 7}}},
+      {"schedule_cosine_restarts",
+       {.kind = Kind::kCosineRestarts, .lr = 0.1, .step_size = 3, .min_lr = 0.001, .growth = 2}},
+      {"schedule_one_cycle",
+       {.kind = Kind::kOneCycle,
+        .lr = 0.1,
+        .total_steps = 13,
+        .pct_start = 0.4,
+        .div_factor = 10,
+        .final_div_factor = 100}},
+  };
+  for (const auto& [name, rule] : cases) {
+    const std::vector<double> rates = RatesOf(name);
+    REQUIRE(rates.size() == 12);
+    for (int s = 0; s < 12; ++s) {
+      CAPTURE(name, s);
+      CHECK(LearningRate(rule, s) == Approx(rates[static_cast<size_t>(s)]).epsilon(1e-11));
+    }
+    CHECK(EndsWithJob(rule.kind) == (rule.total_steps > 0));
+  }
+}
+
+TEST_CASE("schedule: behind its end a rate stays, and a warm-up comes first", "[graph]") {
+  ScheduleRule rule{.kind = ScheduleKind::kLinear, .lr = 0.4, .warmup_steps = 4, .total_steps = 8, .min_lr = 0.1};
+  CHECK(LearningRate(rule, 0) == 0.1);
+  CHECK(LearningRate(rule, 4) == 0.4);
+  CHECK(LearningRate(rule, 6) == Approx(0.25));
+  CHECK(LearningRate(rule, 8) == 0.1);
+  CHECK(LearningRate(rule, 1000) == 0.1);
+  rule.kind = ScheduleKind::kPolynomial;
+  CHECK(LearningRate(rule, 1000) == 0.1);
+  const ScheduleRule cycle{.kind = ScheduleKind::kOneCycle, .lr = 0.4, .total_steps = 8};
+  CHECK(LearningRate(cycle, 1000) == Approx(0.4 / 25 / 1e4));
+  CHECK(LearningRate({.kind = ScheduleKind::kOneCycle, .lr = 0.4, .total_steps = 1}, 0) > 0);
+  ScheduleRule restarts{.kind = ScheduleKind::kCosineRestarts, .lr = 0.4, .warmup_steps = 2, .step_size = 4};
+  CHECK(LearningRate(restarts, 2) == 0.4);
+  CHECK(LearningRate(restarts, 4) == 0.2);
+  CHECK(LearningRate(restarts, 6) == 0.4);
+  CHECK(LearningRate(restarts, int64_t{1} << 60) >= 0);
+  restarts.growth = 100;
+  CHECK(LearningRate(restarts, int64_t{1} << 62) >= 0);
 }
 
 TEST_CASE("schedule: powers and cosines without libm are as good as libm's", "[graph]") {

@@ -65,6 +65,14 @@ void WriteUpdate(const UpdateRule& update, proto::Update* message) {
   schedule->set_gamma(update.schedule.gamma);
   schedule->set_total_steps(update.schedule.total_steps);
   schedule->set_min_lr(update.schedule.min_lr);
+  schedule->mutable_milestones()->Assign(update.schedule.milestones.begin(), update.schedule.milestones.end());
+  if (update.schedule.kind == ScheduleKind::kPolynomial) schedule->set_power(update.schedule.power);
+  if (update.schedule.kind == ScheduleKind::kCosineRestarts) schedule->set_growth(update.schedule.growth);
+  if (update.schedule.kind == ScheduleKind::kOneCycle) {
+    schedule->set_pct_start(update.schedule.pct_start);
+    schedule->set_div_factor(update.schedule.div_factor);
+    schedule->set_final_div_factor(update.schedule.final_div_factor);
+  }
   if (update.clip_global_norm.has_value()) message->set_clip_global_norm(*update.clip_global_norm);
   message->set_on_nan(ToProtoEnum<proto::Update::OnNan>(update.on_nan));
   message->set_reduction(ToProtoEnum<proto::Update::Reduction>(update.reduction));
@@ -77,7 +85,7 @@ void WriteUpdate(const UpdateRule& update, proto::Update* message) {
 absl::StatusOr<UpdateRule> ReadUpdate(const proto::Update& message) {
   UpdateRule update;
   const proto::Optimizer& optimizer = message.optimizer();
-  LS_RETURN_IF_ERROR(FromProtoEnum(optimizer.kind(), proto::Optimizer::ADAMW, "optimizer", &update.optimizer.kind));
+  LS_RETURN_IF_ERROR(FromProtoEnum(optimizer.kind(), proto::Optimizer::LION, "optimizer", &update.optimizer.kind));
   update.optimizer.momentum = optimizer.momentum();
   update.optimizer.nesterov = optimizer.nesterov();
   update.optimizer.weight_decay = optimizer.weight_decay();
@@ -86,13 +94,21 @@ absl::StatusOr<UpdateRule> ReadUpdate(const proto::Update& message) {
   update.optimizer.epsilon = optimizer.epsilon();
   update.optimizer.no_decay.assign(optimizer.no_decay().begin(), optimizer.no_decay().end());
   const proto::Schedule& schedule = message.schedule();
-  LS_RETURN_IF_ERROR(FromProtoEnum(schedule.kind(), proto::Schedule::COSINE, "schedule", &update.schedule.kind));
+  LS_RETURN_IF_ERROR(FromProtoEnum(schedule.kind(), proto::Schedule::ONE_CYCLE, "schedule", &update.schedule.kind));
   update.schedule.lr = schedule.lr();
   update.schedule.warmup_steps = schedule.warmup_steps();
   update.schedule.step_size = schedule.step_size();
   update.schedule.gamma = schedule.gamma();
   update.schedule.total_steps = schedule.total_steps();
   update.schedule.min_lr = schedule.min_lr();
+  update.schedule.milestones.assign(schedule.milestones().begin(), schedule.milestones().end());
+  if (update.schedule.kind == ScheduleKind::kPolynomial) update.schedule.power = schedule.power();
+  if (update.schedule.kind == ScheduleKind::kCosineRestarts) update.schedule.growth = schedule.growth();
+  if (update.schedule.kind == ScheduleKind::kOneCycle) {
+    update.schedule.pct_start = schedule.pct_start();
+    update.schedule.div_factor = schedule.div_factor();
+    update.schedule.final_div_factor = schedule.final_div_factor();
+  }
   if (message.has_clip_global_norm()) update.clip_global_norm = message.clip_global_norm();
   LS_RETURN_IF_ERROR(FromProtoEnum(message.on_nan(), proto::Update::SKIP_STEP, "on_nan", &update.on_nan));
   LS_RETURN_IF_ERROR(FromProtoEnum(message.reduction(), proto::Update::FAST, "reduction", &update.reduction));

@@ -71,6 +71,13 @@ std::vector<std::string> SlotNames(const OptimizerRule& optimizer) {
     case OptimizerKind::kAdam:
     case OptimizerKind::kAdamW:
       return {"exp_avg", "exp_avg_sq"};
+    case OptimizerKind::kRmsProp:
+      if (optimizer.momentum == 0.0) return {"square_avg"};
+      return {"square_avg", "momentum_buffer"};
+    case OptimizerKind::kAdagrad:
+      return {"sum"};
+    case OptimizerKind::kLion:
+      return {"exp_avg"};
   }
   return {};
 }

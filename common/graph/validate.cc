@@ -12,6 +12,7 @@
 #include "common/checkpoint_format/checkpoint_tensor.h"
 #include "common/graph/moved_statistics.h"
 #include "common/graph/ops/schema.h"
+#include "common/graph/schedule.h"
 #include "common/graph/state_layout.h"
 #include "common/status/status_macros.h"
 
@@ -141,6 +142,26 @@ absl::Status CheckAliases(const MetaGraph& metagraph) {
   return absl::OkStatus();
 }
 
+absl::Status CheckSchedule(const ScheduleRule& s) {
+  using Kind = ScheduleKind;
+  const bool drops = s.kind == Kind::kStep || s.kind == Kind::kMilestones || s.kind == Kind::kExponential;
+  const bool has_size = s.kind == Kind::kStep || s.kind == Kind::kExponential || s.kind == Kind::kCosineRestarts;
+  if (drops && !(s.gamma > 0 && s.gamma <= 1)) return Invalid("the schedule needs a gamma in (0, 1], not ", s.gamma);
+  if (has_size && s.step_size < 1) return Invalid("the schedule needs a step_size over 0, not ", s.step_size);
+  if (EndsWithJob(s.kind) && s.total_steps <= s.warmup_steps) {
+    return Invalid("the schedule needs more steps (", s.total_steps, ") than warmup_steps (", s.warmup_steps, ")");
+  }
+  if (!std::is_sorted(s.milestones.begin(), s.milestones.end()))
+    return Invalid("the schedule's milestones do not rise");
+  if (!(s.power > 0) || s.growth < 1 || !(s.pct_start > 0 && s.pct_start < 1) || !(s.div_factor >= 1) ||
+      !(s.final_div_factor >= 1)) {
+    return Invalid("the schedule's power ", s.power, ", growth ", s.growth, ", pct_start ", s.pct_start,
+                   ", div_factor ", s.div_factor, " or final_div_factor ", s.final_div_factor, " is out of range");
+  }
+  if (s.kind == Kind::kOneCycle && s.warmup_steps > 0) return Invalid("one_cycle rises by itself: it has no warmup");
+  return absl::OkStatus();
+}
+
 absl::Status CheckUpdate(const UpdateRule& update) {
   const OptimizerRule& o = update.optimizer;
   const auto fraction = [](double x) { return x >= 0 && x < 1; };
@@ -156,12 +177,7 @@ absl::Status CheckUpdate(const UpdateRule& update) {
   if (!(s.lr >= 0) || !(s.min_lr >= 0) || s.warmup_steps < 0) {
     return Invalid("lr ", s.lr, ", min_lr ", s.min_lr, " and warmup_steps ", s.warmup_steps, " must not be negative");
   }
-  if (s.kind == ScheduleKind::kStep && (s.step_size < 1 || !(s.gamma > 0))) {
-    return Invalid("schedule step needs step_size and gamma over 0, not ", s.step_size, " and ", s.gamma);
-  }
-  if (s.kind == ScheduleKind::kCosine && s.total_steps <= s.warmup_steps) {
-    return Invalid("schedule cosine needs more steps (", s.total_steps, ") than warmup_steps (", s.warmup_steps, ")");
-  }
+  LS_RETURN_IF_ERROR(CheckSchedule(s));
   if (update.clip_global_norm.has_value() && !(*update.clip_global_norm > 0)) {
     return Invalid("clip_global_norm ", *update.clip_global_norm, " is not positive");
   }

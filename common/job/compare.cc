@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/job/extent.h"
 #include "common/job/job.h"
 #include "common/job/scalar.h"
 
@@ -57,7 +58,7 @@ class Comparison {
     }
   }
 
-  static bool UsesDuration(const JobSpec& spec) { return spec.train().schedule().name() == job::Schedule::NAME_COSINE; }
+  static bool UsesDuration(const JobSpec& spec) { return ScheduleEndsWithJob(spec.train().schedule().name()); }
 
   const JobSpec& before_;
   const JobSpec& after_;

@@ -34,6 +34,11 @@ int64_t CeilDiv(__int128 a, __int128 b) { return static_cast<int64_t>(std::min<_
 
 }  // namespace
 
+bool ScheduleEndsWithJob(job::Schedule::Name name) {
+  return name == job::Schedule::NAME_COSINE || name == job::Schedule::NAME_LINEAR ||
+         name == job::Schedule::NAME_POLYNOMIAL || name == job::Schedule::NAME_ONE_CYCLE;
+}
+
 absl::StatusOr<job::Amount> ParseAmount(absl::string_view text) {
   const absl::Status bad = absl::InvalidArgumentError(
       absl::StrCat("expected an amount with its unit, such as 10ep, 500steps, 60000samples or 2h, found '", text, "'"));

@@ -20,6 +20,9 @@ namespace lockstep {
 // "10ep", "0.5ep", "500steps", "60000samples", "2h", "1h30m", "250ms", "auto". InvalidArgument says what is wrong.
 absl::StatusOr<job::Amount> ParseAmount(absl::string_view text);
 
+// Whether the learning rate of such a schedule depends on when the job ends.
+bool ScheduleEndsWithJob(job::Schedule::Name name);
+
 // The shortest text that ParseAmount reads as `amount`.
 std::string AmountText(const job::Amount& amount);
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/graph/schedule.h"
 #include "common/job/extent.h"
 #include "common/job/normalisation.h"
 #include "common/job/sample_form.h"
@@ -161,6 +162,23 @@ absl::StatusOr<SignatureInput> BuiltinInput(const JobSpec& spec, const TensorSpe
                         .normalisation = {}};
 }
 
+OptimizerKind KindOf(job::Optimizer::Name name) {
+  switch (name) {
+    case job::Optimizer::NAME_ADAM:
+      return OptimizerKind::kAdam;
+    case job::Optimizer::NAME_ADAMW:
+      return OptimizerKind::kAdamW;
+    case job::Optimizer::NAME_RMSPROP:
+      return OptimizerKind::kRmsProp;
+    case job::Optimizer::NAME_ADAGRAD:
+      return OptimizerKind::kAdagrad;
+    case job::Optimizer::NAME_LION:
+      return OptimizerKind::kLion;
+    default:
+      return OptimizerKind::kSgd;
+  }
+}
+
 OptimizerRule MakeOptimizer(const job::Optimizer& optimizer) {
   OptimizerRule rule;
   rule.weight_decay = optimizer.weight_decay();
@@ -170,10 +188,12 @@ OptimizerRule MakeOptimizer(const job::Optimizer& optimizer) {
     rule.nesterov = optimizer.nesterov();
     return rule;
   }
-  rule.kind = optimizer.name() == job::Optimizer::NAME_ADAM ? OptimizerKind::kAdam : OptimizerKind::kAdamW;
-  rule.beta1 = optimizer.beta1();
-  rule.beta2 = optimizer.beta2();
-  rule.epsilon = optimizer.eps();
+  rule.kind = KindOf(optimizer.name());
+  if (rule.kind == OptimizerKind::kRmsProp) rule.momentum = optimizer.momentum();
+  // A resolved job has those alone that its optimizer reads.
+  if (optimizer.has_beta1()) rule.beta1 = optimizer.beta1();
+  if (optimizer.has_beta2()) rule.beta2 = optimizer.beta2();
+  if (optimizer.has_eps()) rule.epsilon = optimizer.eps();
   return rule;
 }
 
@@ -190,15 +210,35 @@ absl::StatusOr<ScheduleRule> MakeSchedule(const JobSpec& spec, int64_t train_sam
                                                    " steps and the job only ", *total,
                                                    "; shorten it, or raise train.duration"));
   }
-  if (schedule.name() == job::Schedule::NAME_STEP) {
-    rule.kind = ScheduleKind::kStep;
-    rule.step_size = *StepsOf(schedule.step_size(), train_samples, batch);
-    rule.gamma = schedule.gamma();
-  } else if (schedule.name() == job::Schedule::NAME_COSINE) {
+  rule.kind = static_cast<ScheduleKind>(schedule.name() - job::Schedule::NAME_CONSTANT);
+  if (EndsWithJob(rule.kind)) {
     LS_CHECK(total.has_value(), "a resolved job has a last step where its schedule needs one");
-    rule.kind = ScheduleKind::kCosine;
     rule.total_steps = *total;
-    rule.min_lr = schedule.min_lr();
+  }
+  if (rule.kind == ScheduleKind::kOneCycle && rule.warmup_steps > 0) {
+    return absl::InvalidArgumentError("train.schedule.warmup: one_cycle rises by itself; take the warmup out");
+  }
+  // A resolved job has those alone that its schedule reads.
+  if (schedule.has_step_size()) rule.step_size = *StepsOf(schedule.step_size(), train_samples, batch);
+  if (schedule.has_gamma()) rule.gamma = schedule.gamma();
+  if (schedule.has_min_lr()) rule.min_lr = schedule.min_lr();
+  if (schedule.has_power()) rule.power = schedule.power();
+  if (schedule.has_growth()) rule.growth = schedule.growth();
+  if (schedule.has_pct_start()) rule.pct_start = schedule.pct_start();
+  if (schedule.has_div_factor()) rule.div_factor = schedule.div_factor();
+  if (schedule.has_final_div_factor()) rule.final_div_factor = schedule.final_div_factor();
+  for (const std::string& text : schedule.milestones()) {
+    const absl::StatusOr<job::Amount> amount = ParseAmount(text);
+    const std::optional<int64_t> steps = amount.ok() ? StepsOf(*amount, train_samples, batch) : std::nullopt;
+    if (!steps.has_value() || (!rule.milestones.empty() && *steps <= rule.milestones.back())) {
+      return absl::InvalidArgumentError(absl::StrCat("train.schedule.milestones: '", text,
+                                                     "' is no amount in ep, steps or samples behind the one before"));
+    }
+    rule.milestones.push_back(*steps);
+  }
+  if (rule.kind == ScheduleKind::kMilestones && rule.milestones.empty()) {
+    return absl::InvalidArgumentError(
+        "train.schedule.milestones: the schedule needs at least one, such as [30ep, 60ep]");
   }
   return rule;
 }

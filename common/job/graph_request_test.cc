@@ -160,6 +160,45 @@ TEST_CASE("graph request: the update rule is the job's, in steps", "[job]") {
   CHECK_THAT(std::string(late.status().message()), Catch::Contains("warmup takes 2579 steps and the job only 2344"));
 }
 
+TEST_CASE("graph request: every schedule and optimizer has its settings", "[job]") {
+  const ScheduleRule milestones =
+      Request({"train.schedule={name: milestones, milestones: [2ep, 1000steps], gamma: 0.5}"}).update.schedule;
+  CHECK(milestones.kind == ScheduleKind::kMilestones);
+  CHECK(milestones.milestones == std::vector<int64_t>{469, 1000});
+  const ScheduleRule linear = Request({"train.schedule={name: linear, warmup: 100steps}"}).update.schedule;
+  CHECK(linear.kind == ScheduleKind::kLinear);
+  CHECK(linear.total_steps == 2344);
+  const ScheduleRule cycle = Request({"train.schedule={name: one_cycle, pct_start: 0.2}"}).update.schedule;
+  CHECK(cycle.kind == ScheduleKind::kOneCycle);
+  CHECK(cycle.pct_start == 0.2);
+  const ScheduleRule restarts =
+      Request({"train.schedule={name: cosine_restarts, step_size: 1ep, growth: 2}"}).update.schedule;
+  CHECK(restarts.step_size == 235);
+  CHECK(restarts.growth == 2);
+  const OptimizerRule rmsprop = Request({"train.optimizer={name: rmsprop, lr: 0.1, momentum: 0.5}"}).update.optimizer;
+  CHECK(rmsprop.kind == OptimizerKind::kRmsProp);
+  CHECK(rmsprop.momentum == 0.5);
+  CHECK(rmsprop.beta2 == 0.99);
+  const OptimizerRule adagrad =
+      Request({"train.optimizer={name: adagrad}", "train.optimizer.momentum=null"}).update.optimizer;
+  CHECK(adagrad.kind == OptimizerKind::kAdagrad);
+  CHECK(adagrad.epsilon == 1e-10);
+  const OptimizerRule lion =
+      Request({"train.optimizer={name: lion}", "train.optimizer.momentum=null"}).update.optimizer;
+  CHECK(lion.kind == OptimizerKind::kLion);
+  CHECK(lion.beta1 == 0.9);
+  CHECK(lion.beta2 == 0.99);
+  const auto refused = [](const std::vector<std::string>& settings) {
+    return std::string(MakeUpdateRule(Job(settings), 60000).status().message());
+  };
+  for (const char* listed : {"[2ep, 1ep]", "[1h]", "[soon]"}) {
+    CHECK_THAT(refused({absl::StrCat("train.schedule={name: milestones, milestones: ", listed, "}")}),
+               Catch::Contains("train.schedule.milestones"));
+  }
+  CHECK_THAT(refused({"train.schedule={name: milestones}"}), Catch::Contains("needs at least one"));
+  CHECK_THAT(refused({"train.schedule={name: one_cycle, warmup: 10steps}"}), Catch::Contains("rises by itself"));
+}
+
 TEST_CASE("graph request: a preset of gpt2 says its size, and its tokens are known before the data", "[job]") {
   const JobSpec job = Job({"model.builtin={name: gpt2, preset: 774M, heads: 16, input: [64]}", "data.normalize=null"});
   const TensorSpec tokens{"inputs", DType::kI64, {64}};

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "common/job/extent.h"
 #include "common/job/scalar.h"
 #include "common/job/suggest.h"
 #include "common/object_store/s3_url.h"
@@ -320,12 +321,11 @@ void Rules::Batch(const Train& train) {
 }
 
 void Rules::Training(const Train& train) {
-  const bool cosine = train.schedule().name() == Schedule::NAME_COSINE;
-  if (cosine && train.duration().has_time()) {
+  if (ScheduleEndsWithJob(train.schedule().name()) && train.duration().has_time()) {
     Error("train.schedule.name",
-          "cosine ends with the job and needs train.duration in ep, steps or samples; a time only stops a job");
+          "this schedule ends with the job and needs train.duration in ep, steps or samples; a time only stops a job");
   }
-  if (cosine && train.schedule().min_lr() > train.optimizer().lr() && Sound({"train.optimizer.lr"})) {
+  if (train.schedule().min_lr() > train.optimizer().lr() && Sound({"train.optimizer.lr"})) {
     Error("train.schedule.min_lr",
           absl::StrCat(train.schedule().min_lr(), " is above train.optimizer.lr, ", train.optimizer().lr()));
   }

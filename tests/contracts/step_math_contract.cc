@@ -198,6 +198,23 @@ void CheckClip(Device& device) {
   CHECK(factors[1] == 1.0f);
 }
 
+std::vector<UpdateFormula> Formulas() {
+  using Kind = UpdateFormula::Kind;
+  return {UpdateFormula{},
+          UpdateFormula{.decays = true},
+          UpdateFormula{.momentum = true},
+          UpdateFormula{.decays = true, .momentum = true, .nesterov = true},
+          UpdateFormula{.kind = Kind::kAdam},
+          UpdateFormula{.kind = Kind::kAdam, .decays = true},
+          UpdateFormula{.kind = Kind::kRmsProp},
+          UpdateFormula{.kind = Kind::kRmsProp, .decays = true},
+          UpdateFormula{.kind = Kind::kRmsProp, .momentum = true},
+          UpdateFormula{.kind = Kind::kRmsProp, .decays = true, .momentum = true},
+          UpdateFormula{.kind = Kind::kAdagrad},
+          UpdateFormula{.kind = Kind::kAdagrad, .decays = true},
+          UpdateFormula{.kind = Kind::kLion}};
+}
+
 void CheckUpdates(Device& device) {
   StepMath& math = device.step_math();
   const auto stream = *device.NewStream();
@@ -207,6 +224,7 @@ void CheckUpdates(Device& device) {
                               .lr = 0.1f,
                               .momentum = 0.9f,
                               .decay = 0.999f,
+                              .beta1 = 0.9f,
                               .one_minus_beta1 = 0.1f,
                               .beta2 = 0.999f,
                               .one_minus_beta2 = 0.001f,
@@ -215,21 +233,20 @@ void CheckUpdates(Device& device) {
                               .epsilon = 1e-8f,
                               .average_rate = 0.125f};
   using Kind = UpdateFormula::Kind;
-  for (const UpdateFormula formula :
-       {UpdateFormula{}, UpdateFormula{.decays = true}, UpdateFormula{.momentum = true},
-        UpdateFormula{.decays = true, .momentum = true, .nesterov = true}, UpdateFormula{.kind = Kind::kAdam},
-        UpdateFormula{.kind = Kind::kAdam, .decays = true}}) {
+  for (const UpdateFormula formula : Formulas()) {
     for (const int averages : {0, 1, 2}) {  // none, moved, copied
       CAPTURE(static_cast<int>(formula.kind), formula.decays, formula.momentum, formula.nesterov, averages);
       UpdateScalars now = scalars;
       now.copies_average = averages == 2;
       // value, gradient, both slots, average; squares are not negative.
       std::array<std::vector<float>, 5> host = {Values(5), Values(6), Values(7), Values(8), Values(9)};
-      for (float& square : host[3]) square = std::fabs(square);
+      const bool begins_with_squares = formula.kind == Kind::kRmsProp || formula.kind == Kind::kAdagrad;
+      for (float& square : host[begins_with_squares ? 2 : 3]) square = std::fabs(square);
       std::vector<DeviceRun<float>> runs;
       for (const auto& run : host) runs.emplace_back(device, *stream, run);
       DeviceRun<float> clip(device, *stream, {0.5f});
-      const int slots = formula.kind == Kind::kAdam ? 2 : formula.momentum ? 1 : 0;
+      const int own = formula.kind == Kind::kSgd ? 0 : formula.kind == Kind::kAdam ? 2 : 1;
+      const int slots = own + (formula.momentum ? 1 : 0);
       std::vector<device::UpdateTensor> tensors;
       for (const TensorRange& range : Ranges()) {
         tensors.push_back({.size = range.size,

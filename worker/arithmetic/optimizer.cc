@@ -25,6 +25,7 @@ UpdateScalars MakeUpdateScalars(const UpdateRule& rule, int64_t step, double den
     s.average_rate = static_cast<float>(1.0 - rule.ema->decay);
   }
   if (o.kind == OptimizerKind::kSgd) return s;
+  s.beta1 = static_cast<float>(o.beta1);
   s.one_minus_beta1 = static_cast<float>(1.0 - o.beta1);
   s.beta2 = static_cast<float>(o.beta2);
   s.one_minus_beta2 = static_cast<float>(1.0 - o.beta2);
@@ -35,11 +36,31 @@ UpdateScalars MakeUpdateScalars(const UpdateRule& rule, int64_t step, double den
 }
 
 device::UpdateFormula FormulaOf(const OptimizerRule& rule) {
-  return {
-      .kind = rule.kind == OptimizerKind::kSgd ? device::UpdateFormula::Kind::kSgd : device::UpdateFormula::Kind::kAdam,
-      .decays = rule.kind != OptimizerKind::kAdamW && rule.weight_decay != 0,
-      .momentum = rule.kind == OptimizerKind::kSgd && rule.momentum != 0,
-      .nesterov = rule.nesterov};
+  using Kind = device::UpdateFormula::Kind;
+  const bool by_factor = rule.kind == OptimizerKind::kAdamW || rule.kind == OptimizerKind::kLion;
+  const bool keeps_momentum = rule.kind == OptimizerKind::kSgd || rule.kind == OptimizerKind::kRmsProp;
+  device::UpdateFormula formula{.decays = !by_factor && rule.weight_decay != 0,
+                                .momentum = keeps_momentum && rule.momentum != 0,
+                                .nesterov = rule.nesterov};
+  switch (rule.kind) {
+    case OptimizerKind::kSgd:
+      formula.kind = Kind::kSgd;
+      break;
+    case OptimizerKind::kAdam:
+    case OptimizerKind::kAdamW:
+      formula.kind = Kind::kAdam;
+      break;
+    case OptimizerKind::kRmsProp:
+      formula.kind = Kind::kRmsProp;
+      break;
+    case OptimizerKind::kAdagrad:
+      formula.kind = Kind::kAdagrad;
+      break;
+    case OptimizerKind::kLion:
+      formula.kind = Kind::kLion;
+      break;
+  }
+  return formula;
 }
 
 NanAction DecideOnNan(OnNan policy, bool non_finite) {

@@ -1,6 +1,7 @@
 // Stage 6, the arithmetic: the update that takes the state from step s to s + 1 by torch.optim's formulas (SGD, Adam,
-// AdamW), given the reduced gradients. Element-wise only, in float32 without contraction, with scalars computed once
-// per step in float64 without libm: the same bits on every rank, whatever part of a parameter it updates.
+// AdamW, RMSprop, Adagrad) or Lion's, given the reduced gradients. Element-wise only, in float32 without contraction,
+// with scalars computed once per step in float64 without libm: the same bits on every rank, whatever part of a
+// parameter it updates.
 //
 // A step is: reduced sums -> their squares, summed (when clipping) -> MakeUpdateScalars -> UpdateElements of
 // element_update.h, or the device's StepMath, per parameter. DecideOnNan decides whether a step is applied, from the

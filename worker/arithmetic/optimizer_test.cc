@@ -74,7 +74,7 @@ struct Oracle {
         rule.clip_global_norm.has_value() ? std::min(1.0, *rule.clip_global_norm / (std::sqrt(norm) + 1e-6)) : 1.0;
     for (size_t i = 0; i < value.size(); ++i) {
       double g = sum[i] / denominator * clip;
-      if (o.kind == OptimizerKind::kAdamW) {
+      if (o.kind == OptimizerKind::kAdamW || o.kind == OptimizerKind::kLion) {
         value[i] -= lr * o.weight_decay * value[i];
       } else {
         g += o.weight_decay * value[i];
@@ -82,6 +82,23 @@ struct Oracle {
       if (o.kind == OptimizerKind::kSgd) {
         slot0[i] = o.momentum * slot0[i] + g;
         value[i] -= lr * (o.momentum == 0 ? g : o.nesterov ? g + o.momentum * slot0[i] : slot0[i]);
+        continue;
+      }
+      if (o.kind == OptimizerKind::kRmsProp) {
+        slot0[i] = o.beta2 * slot0[i] + (1 - o.beta2) * g * g;
+        slot1[i] = o.momentum * slot1[i] + g / (std::sqrt(slot0[i]) + o.epsilon);
+        value[i] -= lr * slot1[i];
+        continue;
+      }
+      if (o.kind == OptimizerKind::kAdagrad) {
+        slot0[i] += g * g;
+        value[i] -= lr * g / (std::sqrt(slot0[i]) + o.epsilon);
+        continue;
+      }
+      if (o.kind == OptimizerKind::kLion) {
+        const double direction = o.beta1 * slot0[i] + (1 - o.beta1) * g;
+        value[i] -= lr * static_cast<double>((direction > 0) - (direction < 0));
+        slot0[i] = o.beta2 * slot0[i] + (1 - o.beta2) * g;
         continue;
       }
       slot0[i] = o.beta1 * slot0[i] + (1 - o.beta1) * g;
@@ -129,7 +146,17 @@ std::vector<NamedRule> GoldenRules() {
        Rule({.kind = OptimizerKind::kAdam, .weight_decay = 0.1, .beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-6}, 0.01)},
       {"adamw", Rule({.kind = OptimizerKind::kAdamW, .weight_decay = 0.1}, 0.01)},
       {"adamw_clipped", Rule({.kind = OptimizerKind::kAdamW, .weight_decay = 0.01, .beta2 = 0.99}, 0.02)},
+      {"rmsprop", Rule({.kind = OptimizerKind::kRmsProp, .beta2 = 0.99}, 0.01)},
+      {"rmsprop_momentum",
+       Rule({.kind = OptimizerKind::kRmsProp, .momentum = 0.9, .weight_decay = 0.05, .beta2 = 0.9, .epsilon = 1e-3},
+            0.01)},
+      {"adagrad", Rule({.kind = OptimizerKind::kAdagrad, .epsilon = 1e-10}, 0.1)},
+      {"adagrad_decay", Rule({.kind = OptimizerKind::kAdagrad, .weight_decay = 0.1, .epsilon = 1e-3}, 0.05)},
+      {"lion", Rule({.kind = OptimizerKind::kLion, .beta2 = 0.99}, 0.01)},
+      {"lion_decay", Rule({.kind = OptimizerKind::kLion, .weight_decay = 0.1, .beta1 = 0.95, .beta2 = 0.98}, 0.02)},
   };
+  rules[12].rule.clip_global_norm = 0.75;
+  rules[14].rule.clip_global_norm = 0.5;
   rules[4].rule.clip_global_norm = 0.75;
   rules[8].rule.clip_global_norm = 0.5;
   return rules;
@@ -283,6 +310,10 @@ TEST_CASE("optimizer: every instruction set gives the same bits", "[optimizer]")
     rules.push_back({.kind = OptimizerKind::kSgd, .momentum = 0.9, .nesterov = true, .weight_decay = decay});
     rules.push_back({.kind = OptimizerKind::kAdam, .weight_decay = decay});
     rules.push_back({.kind = OptimizerKind::kAdamW, .weight_decay = decay});
+    rules.push_back({.kind = OptimizerKind::kRmsProp, .weight_decay = decay});
+    rules.push_back({.kind = OptimizerKind::kRmsProp, .momentum = 0.9, .weight_decay = decay});
+    rules.push_back({.kind = OptimizerKind::kAdagrad, .weight_decay = decay});
+    rules.push_back({.kind = OptimizerKind::kLion, .weight_decay = decay});
   }
   std::mt19937 random(7);
   std::vector<float> values(5 * 1037);

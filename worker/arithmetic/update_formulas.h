@@ -16,12 +16,15 @@ namespace lockstep::device {
 // Which formula updates a parameter: the same for all parameters of a job.
 struct UpdateFormula {
   enum class Kind : uint8_t {
-    kSgd,   // as many slots as there is momentum: none or one
-    kAdam,  // also AdamW, whose decay is a factor; two slots
+    kSgd,      // as many slots as there is momentum: none or one
+    kAdam,     // also AdamW, whose decay is a factor; two slots
+    kRmsProp,  // one slot, and one of momentum
+    kAdagrad,  // one slot
+    kLion,     // one slot; decay is a factor
   };
   Kind kind = Kind::kSgd;
   bool decays = false;    // weight_decay times the parameter is added to the gradient
-  bool momentum = false;  // sgd
+  bool momentum = false;  // sgd, rmsprop
   bool nesterov = false;  // sgd, with momentum
 };
 
@@ -30,10 +33,11 @@ struct UpdateScalars {
   float denominator = 1;   // the reduced sum is divided by it
   float clip = 1;          // then multiplied by this
   bool clips = false;      // whether to multiply at all
-  float weight_decay = 0;  // sgd, adam: times the parameter, added to the gradient
-  float lr = 0;            // sgd
-  float momentum = 0;      // sgd
-  float decay = 1;         // adamw: 1 - lr * weight_decay, times the parameter
+  float weight_decay = 0;  // all but adamw and lion: times the parameter, added to the gradient
+  float lr = 0;            // all but adam
+  float momentum = 0;      // sgd, rmsprop
+  float decay = 1;         // adamw, lion: 1 - lr * weight_decay, times the parameter
+  float beta1 = 0;         // lion
   float one_minus_beta1 = 0;
   float beta2 = 0;
   float one_minus_beta2 = 0;
@@ -80,6 +84,38 @@ LS_HD [[gnu::always_inline]] inline float AdamElement(const UpdateScalars& s, fl
   // The square root of float is correctly rounded by IEEE 754, in every instruction set.
   const float denominator = SquareRoot(square) / s.correction2 + s.epsilon;
   return value - s.step_size * (mean / denominator);
+}
+
+// Likewise. `buffer` is the momentum of what the mean square has scaled.
+template <bool kDecays, bool kMomentum>
+LS_HD [[gnu::always_inline]] inline float RmsPropElement(const UpdateScalars& s, float sum, float value, float& square,
+                                                         float& buffer) {
+  float gradient = MeanGradient(s, sum);
+  if (kDecays) gradient = gradient + s.weight_decay * value;
+  square = s.beta2 * square + s.one_minus_beta2 * (gradient * gradient);
+  const float scaled = gradient / (SquareRoot(square) + s.epsilon);
+  if (!kMomentum) return value - s.lr * scaled;
+  buffer = s.momentum * buffer + scaled;
+  return value - s.lr * buffer;
+}
+
+// Likewise. `squares` is the sum of all squares so far.
+template <bool kDecays>
+LS_HD [[gnu::always_inline]] inline float AdagradElement(const UpdateScalars& s, float sum, float value,
+                                                         float& squares) {
+  float gradient = MeanGradient(s, sum);
+  if (kDecays) gradient = gradient + s.weight_decay * value;
+  squares = squares + gradient * gradient;
+  return value - s.lr * (gradient / (SquareRoot(squares) + s.epsilon));
+}
+
+// Likewise: a step of one length, by the sign of a mean. A NaN stays one.
+LS_HD [[gnu::always_inline]] inline float LionElement(const UpdateScalars& s, float sum, float value, float& mean) {
+  const float gradient = MeanGradient(s, sum);
+  const float direction = s.beta1 * mean + s.one_minus_beta1 * gradient;
+  mean = s.beta2 * mean + s.one_minus_beta2 * gradient;
+  const float sign = direction > 0.0f ? 1.0f : direction < 0.0f ? -1.0f : direction;
+  return value * s.decay - s.lr * sign;
 }
 
 // A running statistic of a model, moved towards the step's mean.

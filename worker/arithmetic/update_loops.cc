@@ -49,12 +49,77 @@ void Adam(const UpdateScalars& scalars, const UpdateArrays& u) {
   }
 }
 
+template <bool kDecays, bool kHasMomentum, bool kAverages>
+void RmsProp(const UpdateScalars& scalars, const UpdateArrays& u) {
+  const UpdateScalars s = scalars;
+  float* values = u.value;
+  float* squares = u.slots[0];
+  float* buffers = u.slots[1];
+  float* averages = u.average;
+#pragma GCC ivdep
+  for (int64_t i = 0; i < u.count; ++i) {
+    float square = squares[i];
+    float buffer = kHasMomentum ? buffers[i] : 0.0f;
+    const float moved = device::RmsPropElement<kDecays, kHasMomentum>(s, u.gradient[i], values[i], square, buffer);
+    squares[i] = square;
+    if (kHasMomentum) buffers[i] = buffer;
+    values[i] = moved;
+    if (kAverages) averages[i] = device::MovedAverage(s, averages[i], moved);
+  }
+}
+
+// A formula with one slot.
+template <bool kAverages, typename Formula>
+void OneSlot(const UpdateScalars& scalars, const UpdateArrays& u, const Formula& formula) {
+  const UpdateScalars s = scalars;
+  float* values = u.value;
+  float* slots = u.slots[0];
+  float* averages = u.average;
+#pragma GCC ivdep
+  for (int64_t i = 0; i < u.count; ++i) {
+    float slot = slots[i];
+    const float moved = formula(s, u.gradient[i], values[i], slot);
+    slots[i] = slot;
+    values[i] = moved;
+    if (kAverages) averages[i] = device::MovedAverage(s, averages[i], moved);
+  }
+}
+
+template <bool kDecays, bool kAverages>
+void Adagrad(const UpdateScalars& scalars, const UpdateArrays& arrays) {
+  OneSlot<kAverages>(scalars, arrays, [](const UpdateScalars& s, float sum, float value, float& slot) {
+    return device::AdagradElement<kDecays>(s, sum, value, slot);
+  });
+}
+
+template <bool kAverages>
+void Lion(const UpdateScalars& scalars, const UpdateArrays& arrays) {
+  OneSlot<kAverages>(scalars, arrays, [](const UpdateScalars& s, float sum, float value, float& slot) {
+    return device::LionElement(s, sum, value, slot);
+  });
+}
+
+template <bool kDecays, bool kAverages>
+void UpdateByKind(const UpdateFormula& formula, const UpdateScalars& scalars, const UpdateArrays& arrays) {
+  switch (formula.kind) {
+    case UpdateFormula::Kind::kSgd:
+      return SgdBy<kDecays, kAverages>(formula, scalars, arrays);
+    case UpdateFormula::Kind::kAdam:
+      return Adam<kDecays, kAverages>(scalars, arrays);
+    case UpdateFormula::Kind::kRmsProp:
+      return formula.momentum ? RmsProp<kDecays, true, kAverages>(scalars, arrays)
+                              : RmsProp<kDecays, false, kAverages>(scalars, arrays);
+    case UpdateFormula::Kind::kAdagrad:
+      return Adagrad<kDecays, kAverages>(scalars, arrays);
+    case UpdateFormula::Kind::kLion:
+      return Lion<kAverages>(scalars, arrays);
+  }
+}
+
 template <bool kAverages>
 void UpdateBy(const UpdateFormula& formula, const UpdateScalars& scalars, const UpdateArrays& arrays) {
-  if (formula.kind == UpdateFormula::Kind::kAdam) {
-    return formula.decays ? Adam<true, kAverages>(scalars, arrays) : Adam<false, kAverages>(scalars, arrays);
-  }
-  formula.decays ? SgdBy<true, kAverages>(formula, scalars, arrays) : SgdBy<false, kAverages>(formula, scalars, arrays);
+  formula.decays ? UpdateByKind<true, kAverages>(formula, scalars, arrays)
+                 : UpdateByKind<false, kAverages>(formula, scalars, arrays);
 }
 
 }  // namespace

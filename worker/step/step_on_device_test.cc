@@ -162,7 +162,10 @@ TEST_CASE("step on a device: every optimizer has the host's bits", "[step]") {
   const bool decays = GENERATE(false, true);
   for (OptimizerRule rule : {OptimizerRule{.kind = OptimizerKind::kSgd},
                              OptimizerRule{.kind = OptimizerKind::kSgd, .momentum = 0.9, .nesterov = true},
-                             OptimizerRule{.kind = OptimizerKind::kAdam}}) {
+                             OptimizerRule{.kind = OptimizerKind::kAdam},
+                             OptimizerRule{.kind = OptimizerKind::kRmsProp, .momentum = 0.9, .weight_decay = 0.01},
+                             OptimizerRule{.kind = OptimizerKind::kAdagrad, .weight_decay = 0.01},
+                             OptimizerRule{.kind = OptimizerKind::kLion, .weight_decay = 0.01}}) {
     if (decays) rule.weight_decay = 0.01;
     CheckEverywhere({.model = {.optimizer = rule}, .ranks = 2});
   }

@@ -1,5 +1,5 @@
-// Runs a folder of ONNX's node cases: run_cases DIR. One line for each case that is refused, `CASE: reason`, and for each
-// that gives another result, `CASE: WRONG: what`; the last line counts. Exit 1 where a result is wrong.
+// Runs a folder of ONNX's node cases: run_cases DIR. One line for each case that is refused, `CASE: reason`, and for
+// each that gives another result, `CASE: WRONG: what`; the last line counts. Exit 1 where a result is wrong.
 #include <algorithm>
 #include <filesystem>
 #include <iostream>

@@ -7,6 +7,26 @@ import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 STEPS = 12
+
+
+class Lion(torch.optim.Optimizer):
+    """Chen et al., 2023: a step of one length by the sign of a mean."""
+
+    def __init__(self, params, lr, betas=(0.9, 0.99), weight_decay=0.0):
+        super().__init__(params, dict(lr=lr, betas=betas, weight_decay=weight_decay))
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            first, second = group["betas"]
+            for parameter in group["params"]:
+                mean = self.state[parameter].setdefault("exp_avg", torch.zeros_like(parameter))
+                parameter.mul_(1 - group["lr"] * group["weight_decay"])
+                direction = mean * first + parameter.grad * (1 - first)
+                parameter.add_(direction.sign(), alpha=-group["lr"])
+                mean.mul_(second).add_(parameter.grad, alpha=1 - second)
+
+
 SIZE = 6
 
 CASES = {
@@ -19,6 +39,13 @@ CASES = {
     "adam_decay": (torch.optim.Adam, dict(lr=0.01, betas=(0.8, 0.95), eps=1e-6, weight_decay=0.1), None),
     "adamw": (torch.optim.AdamW, dict(lr=0.01, weight_decay=0.1), None),
     "adamw_clipped": (torch.optim.AdamW, dict(lr=0.02, betas=(0.9, 0.99), weight_decay=0.01), 0.5),
+    "rmsprop": (torch.optim.RMSprop, dict(lr=0.01, foreach=False), None),
+    "rmsprop_momentum": (torch.optim.RMSprop, dict(lr=0.01, alpha=0.9, eps=1e-3, momentum=0.9, weight_decay=0.05,
+                                                   foreach=False), None),
+    "adagrad": (torch.optim.Adagrad, dict(lr=0.1, foreach=False), None),
+    "adagrad_decay": (torch.optim.Adagrad, dict(lr=0.05, eps=1e-3, weight_decay=0.1, foreach=False), 0.75),
+    "lion": (Lion, dict(lr=0.01), None),
+    "lion_decay": (Lion, dict(lr=0.02, betas=(0.95, 0.98), weight_decay=0.1), 0.5),
 }
 
 # Averages beside one of the cases: the decay, and the first update (from 1) after which the average is updated. Before
@@ -64,6 +91,15 @@ def main():
     for name, make in {
         "schedule_step": lambda o: torch.optim.lr_scheduler.StepLR(o, step_size=3, gamma=0.5),
         "schedule_cosine": lambda o: torch.optim.lr_scheduler.CosineAnnealingLR(o, T_max=STEPS, eta_min=0.001),
+        "schedule_linear": lambda o: torch.optim.lr_scheduler.LinearLR(o, 1.0, 0.01, total_iters=STEPS),
+        "schedule_polynomial": lambda o: torch.optim.lr_scheduler.PolynomialLR(o, total_iters=STEPS, power=1.7),
+        "schedule_exponential": lambda o: torch.optim.lr_scheduler.ExponentialLR(o, gamma=0.5 ** (1 / 3)),
+        "schedule_milestones": lambda o: torch.optim.lr_scheduler.MultiStepLR(o, milestones=[2, 3, 7], gamma=0.5),
+        "schedule_cosine_restarts":
+            lambda o: torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(o, T_0=3, T_mult=2, eta_min=0.001),
+        "schedule_one_cycle": lambda o: torch.optim.lr_scheduler.OneCycleLR(
+            o, max_lr=0.1, total_steps=STEPS + 1, pct_start=0.4, div_factor=10.0, final_div_factor=100.0,
+            cycle_momentum=False),
     }.items():
         optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
         schedule = make(optimizer)

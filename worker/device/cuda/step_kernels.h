@@ -178,6 +178,30 @@ struct AdamFormula {
   }
 };
 
+template <bool kDecays, bool kMomentum>
+struct RmsPropFormula {
+  static LS_HD float Update(const UpdateScalars& scalars, const UpdateChunk& chunk, int32_t i) {
+    float buffer = kMomentum ? chunk.slots[1][i] : 0.0f;
+    const float moved =
+        RmsPropElement<kDecays, kMomentum>(scalars, chunk.gradient[i], chunk.value[i], chunk.slots[0][i], buffer);
+    if (kMomentum) chunk.slots[1][i] = buffer;
+    return moved;
+  }
+};
+
+template <bool kDecays>
+struct AdagradFormula {
+  static LS_HD float Update(const UpdateScalars& scalars, const UpdateChunk& chunk, int32_t i) {
+    return AdagradElement<kDecays>(scalars, chunk.gradient[i], chunk.value[i], chunk.slots[0][i]);
+  }
+};
+
+struct LionFormula {
+  static LS_HD float Update(const UpdateScalars& scalars, const UpdateChunk& chunk, int32_t i) {
+    return LionElement(scalars, chunk.gradient[i], chunk.value[i], chunk.slots[0][i]);
+  }
+};
+
 // One block per tensor; `offsets[t]` elements of the means lie in front of tensor t's.
 inline __global__ void MoveStatisticsKernel(const StatisticTensor* tensors, const int64_t* offsets,
                                             const double* means) {

@@ -102,16 +102,26 @@ const CudaTensors& Of(const TensorTable& table) { return static_cast<const CudaT
 
 using UpdateLaunch = void (*)(const UpdateChunk*, UpdateScalars, const float*);
 
-UpdateLaunch KernelOf(const UpdateFormula& f) {
-  if (f.kind == UpdateFormula::Kind::kAdam) {
-    return f.decays ? &UpdateKernel<AdamFormula<true>> : &UpdateKernel<AdamFormula<false>>;
+template <bool kDecays>
+UpdateLaunch KernelBy(const UpdateFormula& f) {
+  switch (f.kind) {
+    case UpdateFormula::Kind::kSgd:
+      if (!f.momentum) return &UpdateKernel<SgdFormula<kDecays, false, false>>;
+      return f.nesterov ? &UpdateKernel<SgdFormula<kDecays, true, true>>
+                        : &UpdateKernel<SgdFormula<kDecays, true, false>>;
+    case UpdateFormula::Kind::kAdam:
+      return &UpdateKernel<AdamFormula<kDecays>>;
+    case UpdateFormula::Kind::kRmsProp:
+      return f.momentum ? &UpdateKernel<RmsPropFormula<kDecays, true>> : &UpdateKernel<RmsPropFormula<kDecays, false>>;
+    case UpdateFormula::Kind::kAdagrad:
+      return &UpdateKernel<AdagradFormula<kDecays>>;
+    case UpdateFormula::Kind::kLion:
+      return &UpdateKernel<LionFormula>;
   }
-  if (!f.momentum)
-    return f.decays ? &UpdateKernel<SgdFormula<true, false, false>> : &UpdateKernel<SgdFormula<false, false, false>>;
-  if (f.nesterov)
-    return f.decays ? &UpdateKernel<SgdFormula<true, true, true>> : &UpdateKernel<SgdFormula<false, true, true>>;
-  return f.decays ? &UpdateKernel<SgdFormula<true, true, false>> : &UpdateKernel<SgdFormula<false, true, false>>;
+  return nullptr;
 }
+
+UpdateLaunch KernelOf(const UpdateFormula& f) { return f.decays ? KernelBy<true>(f) : KernelBy<false>(f); }
 
 class CudaStepMath final : public StepMath {
  public:
