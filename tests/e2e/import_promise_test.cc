@@ -32,8 +32,10 @@ std::vector<std::string> Settings(const std::string& model, int steps, int batch
                                        "checkpoint.every=15steps",
                                        absl::StrCat("train.precision=", precision)};
   if (model == "gpt2") settings.push_back("model.tied={wte.weight: lm_head.weight}");
-  // Its evaluations draw, too.
+  // Its evaluations draw, too; an optimizer with two slots, and a rate that follows the whole job.
   if (model == "noisy") {
+    settings.insert(settings.end(),
+                    {"train.optimizer={name: rmsprop, lr: 0.001, momentum: 0.5}", "train.schedule={name: one_cycle}"});
     settings.insert(settings.end(), {absl::StrCat("data.eval.inputs=", file, ".inputs.npy"),
                                      absl::StrCat("data.eval.labels=", file, ".labels.npy"), "eval.every=10steps"});
   }

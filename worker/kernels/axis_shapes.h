@@ -38,6 +38,23 @@ struct RowExtents {
   int64_t width = 1;
 };
 
+// X [N, C, d...] as rows: a row is a group of channels of one sample.
+struct GroupExtents {
+  // `groups` 0: every channel is one.
+  GroupExtents(int64_t groups, const Shape& x) : all_channels(x[1]), channels(groups == 0 ? 1 : x[1] / groups) {
+    for (size_t i = 2; i < x.size(); ++i) plane *= x[i];
+    rows = channels == 0 ? 0 : x[0] * x[1] / channels;
+  }
+  int64_t all_channels;
+  int64_t channels;
+  int64_t plane = 1;
+  int64_t rows;
+
+  int64_t width() const { return channels * plane; }
+  // The channel of element i of a row.
+  int64_t channel(int64_t row, int64_t i) const { return (row * channels + i / plane) % all_channels; }
+};
+
 }  // namespace lockstep::device
 
 #endif  // LOCKSTEP_WORKER_KERNELS_AXIS_SHAPES_H_

@@ -111,6 +111,13 @@ template <typename T>
   return factor + x * Sigmoid(x) * (T(1) - factor * factor);
 }
 
+// log(1 + e^x) in double, from the side on which nothing overflows.
+template <typename T>
+[[gnu::always_inline]] LS_HD inline T Softplus(T x) {
+  const double wide = x;
+  return static_cast<T>((wide > 0 ? wide : 0.0) + Log1p(Exp(wide > 0 ? -wide : wide)));
+}
+
 // Towards 0 by `bias`, and 0 where |x| is within `edge`.
 template <typename T>
 [[gnu::always_inline]] LS_HD inline T Shrink(T x, T edge, T bias) {

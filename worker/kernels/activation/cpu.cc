@@ -33,6 +33,46 @@ void ShrinkGrad(const HostCall& call) {
   Same(call, [edge](float dy, float x) { return dy * ShrinkSlope(x, edge); });
 }
 
+// Y = op(X, alpha, beta) and dX = dY * slope(X, alpha, beta).
+template <typename Op>
+void WithNumbers(const HostCall& call, Op op) {
+  const auto& attributes = call.attrs<ActivationAttributes>();
+  const auto alpha = static_cast<float>(attributes.alpha);
+  const auto beta = static_cast<float>(attributes.beta);
+  Unary(call, [alpha, beta, op](float x) { return op(x, alpha, beta); });
+}
+
+template <typename Op>
+void GradientWithNumbers(const HostCall& call, Op slope) {
+  const auto& attributes = call.attrs<ActivationAttributes>();
+  const auto alpha = static_cast<float>(attributes.alpha);
+  const auto beta = static_cast<float>(attributes.beta);
+  Same(call, [alpha, beta, slope](float dy, float x) { return dy * slope(x, alpha, beta); });
+}
+
+// What Elu, Selu and Celu make of their attributes.
+struct Exponential {
+  explicit Exponential(const HostCall& call) {
+    const auto& attributes = call.attrs<ActivationAttributes>();
+    alpha = static_cast<float>(attributes.alpha);
+    if (call.op == OpType::kSelu || call.op == OpType::kSeluGrad) scale = static_cast<float>(attributes.beta);
+    if (call.op == OpType::kCelu || call.op == OpType::kCeluGrad) rate = static_cast<float>(1.0 / attributes.alpha);
+  }
+  float alpha;
+  float scale = 1;
+  float rate = 1;
+};
+
+void ExponentialForward(const HostCall& call) {
+  const Exponential e(call);
+  Unary(call, [e](float x) { return ExponentialUnit(x, e.alpha, e.scale, e.rate); });
+}
+
+void ExponentialGrad(const HostCall& call) {
+  const Exponential e(call);
+  Same(call, [e](float dy, float x) { return dy * ExponentialUnitSlope(x, e.alpha, e.scale, e.rate); });
+}
+
 void Clip(const HostCall& call) {
   const auto low = static_cast<float>(call.attrs<ClipAttributes>().min);
   const auto high = static_cast<float>(call.attrs<ClipAttributes>().max);
@@ -61,6 +101,54 @@ void GeluGrad(const HostCall& call) {
     Same(call, [](float dy, float x) { return dy * GeluTanhSlope(x); });
   } else {
     Same(call, [](float dy, float x) { return dy * GeluSlope(x); });
+  }
+}
+
+HostFunction Rarer(OpType op) {
+  switch (op) {
+    case OpType::kElu:
+    case OpType::kSelu:
+    case OpType::kCelu:
+      return &ExponentialForward;
+    case OpType::kHardSigmoid:
+      return [](const HostCall& call) {
+        WithNumbers(call, [](float x, float alpha, float beta) { return HardSigmoid(x, alpha, beta); });
+      };
+    case OpType::kThresholdedRelu:
+      return [](const HostCall& call) {
+        WithNumbers(call, [](float x, float alpha, float) { return x > alpha ? x : 0.0f; });
+      };
+    case OpType::kSoftplus:
+      return [](const HostCall& call) { Unary(call, [](float x) { return Softplus(x); }); };
+    case OpType::kSoftsign:
+      return [](const HostCall& call) { Unary(call, [](float x) { return Softsign(x); }); };
+    case OpType::kMish:
+      return [](const HostCall& call) { Unary(call, [](float x) { return Mish(x); }); };
+    default:
+      return nullptr;
+  }
+}
+
+HostFunction RarerGrad(OpType op) {
+  switch (op) {
+    case OpType::kEluGrad:
+    case OpType::kSeluGrad:
+    case OpType::kCeluGrad:
+      return &ExponentialGrad;
+    case OpType::kHardSigmoidGrad:
+      return [](const HostCall& call) {
+        GradientWithNumbers(call, [](float x, float alpha, float beta) { return HardSigmoidSlope(x, alpha, beta); });
+      };
+    case OpType::kThresholdedReluGrad:
+      return [](const HostCall& call) {
+        GradientWithNumbers(call, [](float x, float alpha, float) { return x > alpha ? 1.0f : 0.0f; });
+      };
+    case OpType::kSoftsignGrad:
+      return [](const HostCall& call) { Same(call, [](float dy, float x) { return dy * SoftsignSlope(x); }); };
+    case OpType::kMishGrad:
+      return [](const HostCall& call) { Same(call, [](float dy, float x) { return dy * MishSlope(x); }); };
+    default:
+      return nullptr;
   }
 }
 
@@ -97,7 +185,7 @@ HostFunction Forward(OpType op) {
     case OpType::kClip:
       return &Clip;
     default:
-      return nullptr;
+      return Rarer(op);
   }
 }
 
@@ -123,7 +211,7 @@ HostFunction Backward(OpType op) {
     case OpType::kClipGrad:
       return &ClipGrad;
     default:
-      return nullptr;
+      return RarerGrad(op);
   }
 }
 

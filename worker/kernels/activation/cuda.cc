@@ -66,9 +66,7 @@ LS_FORMULA(ShrinkOp, Numbers, Shrink(x, alpha, beta))
 LS_FORMULA(SoftsignOp, Plain, Softsign(x))
 LS_FORMULA(MishOp, Plain, Mish(x))
 LS_FORMULA(GeluOp, GeluKind, tanh ? GeluTanh(x) : Gelu(x))
-// From the side on which nothing overflows.
-LS_FORMULA(SoftplusOp, Plain,
-           static_cast<float>((x > 0 ? double{x} : 0.0) + Log1p(Exp(x > 0 ? -double{x} : double{x}))))
+LS_FORMULA(SoftplusOp, Plain, Softplus(x))
 
 LS_GRADIENT(ReluGradOp, Plain, x > 0.0f ? dy : 0.0f)
 LS_GRADIENT(SigmoidGradOp, Plain, dy* x*(1.0f - x))

@@ -83,13 +83,6 @@ void PReluGrad(const HostCall& call) {
   }
 }
 
-// log(1 + e^x), from the side on which nothing overflows.
-template <typename T>
-T Softplus(T x) {
-  const double wide = x;
-  return static_cast<T>((wide > 0 ? wide : 0.0) + Log1p(Exp(wide > 0 ? -wide : wide)));
-}
-
 template <typename T>
 HostFunction GradientFunction(OpType type) {
   switch (type) {
@@ -167,7 +160,7 @@ HostFunction ActivationFunction(OpType type) {
       return
           [](const HostCall& call) { WithNumbers<T>(call, [](T x, T edge, T bias) { return Shrink(x, edge, bias); }); };
     case OpType::kSoftplus:
-      return [](const HostCall& call) { Unary<T>(call, Softplus<T>); };
+      return [](const HostCall& call) { Unary<T>(call, [](T x) { return Softplus(x); }); };
     case OpType::kSoftsign:
       return [](const HostCall& call) { Unary<T>(call, [](T x) { return Softsign(x); }); };
     case OpType::kMish:

@@ -19,6 +19,7 @@ template <typename Attributes>
 
 // The request's shapes may exclude a function.
 OwnFunction OwnElementwise(const KernelRequest& request);
+OwnFunction OwnLogic(const KernelRequest& request);
 OwnFunction OwnRandom(const KernelRequest& request);
 OwnFunction OwnActivation(const KernelRequest& request);
 OwnFunction OwnPower(const KernelRequest& request);
@@ -27,6 +28,7 @@ OwnFunction OwnPooling(const KernelRequest& request);
 OwnFunction OwnBatchNorm(const KernelRequest& request);
 OwnFunction OwnReduction(const KernelRequest& request);
 OwnFunction OwnMovement(const KernelRequest& request);
+OwnFunction OwnGroupNorm(const KernelRequest& request);
 OwnFunction OwnPadding(const KernelRequest& request);
 OwnFunction OwnResize(const KernelRequest& request);
 OwnFunction OwnLayerNorm(const KernelRequest& request);

@@ -1,6 +1,8 @@
 #include <algorithm>
 
+#include "common/math/rounding.h"
 #include "common/random/random.h"
+#include "worker/kernels/arithmetic/arithmetic.h"
 #include "worker/kernels/cpu/families.h"
 #include "worker/kernels/cpu/own_loops.h"
 
@@ -48,6 +50,21 @@ void DropoutGrad(const HostCall& call) {
   });
 }
 
+HostFunction Rounding(OpType op) {
+  switch (op) {
+    case OpType::kSign:
+      return [](const HostCall& call) { Unary(call, [](float x) { return Sign(x); }); };
+    case OpType::kFloor:
+      return [](const HostCall& call) { Unary(call, [](float x) { return Floor(x); }); };
+    case OpType::kCeil:
+      return [](const HostCall& call) { Unary(call, [](float x) { return Ceil(x); }); };
+    case OpType::kRound:
+      return [](const HostCall& call) { Unary(call, [](float x) { return RoundEven(x); }); };
+    default:
+      return nullptr;
+  }
+}
+
 }  // namespace
 
 OwnFunction OwnElementwise(const KernelRequest& request) {
@@ -63,6 +80,7 @@ OwnFunction OwnElementwise(const KernelRequest& request) {
     case OpType::kDropoutGrad:
       return {&DropoutGrad, kName};
     default:
+      if (const HostFunction rounds = Rounding(request.node->op); rounds != nullptr) return {rounds, kName, true};
       return {};
   }
 }

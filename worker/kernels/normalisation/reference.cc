@@ -134,28 +134,11 @@ void RmsNormGrad(const HostCall& call) {
   for (int64_t i = 0; i < e.width; ++i) call.out<T>(1)[i] = static_cast<T>(dscale[i]);
 }
 
-// X as rows of one group of one sample each: `channels` planes that lie side by side.
-struct GroupExtents {
-  GroupExtents(const GroupNormAttributes& attributes, const Shape& x)
-      : all_channels(x[1]), channels(attributes.num_groups == 0 ? 1 : x[1] / attributes.num_groups) {
-    for (size_t i = 2; i < x.size(); ++i) plane *= x[i];
-    rows = channels == 0 ? 0 : x[0] * x[1] / channels;
-  }
-  int64_t all_channels;
-  int64_t channels;
-  int64_t plane = 1;
-  int64_t rows;
-
-  int64_t width() const { return channels * plane; }
-  // The channel of element i of a row.
-  int64_t channel(int64_t row, int64_t i) const { return (row * channels + i / plane) % all_channels; }
-};
-
 // GroupNormalization and InstanceNormalization.
 template <typename T>
 void GroupNorm(const HostCall& call) {
   const auto& attributes = call.attrs<GroupNormAttributes>();
-  const GroupExtents e(attributes, call.in_shape(0));
+  const GroupExtents e(attributes.num_groups, call.in_shape(0));
   for (int64_t row = 0; row < e.rows; ++row) {
     const T* x = call.in<T>(0) + row * e.width();
     const Statistics s = StatisticsOf(x, e.width(), attributes.epsilon);
@@ -171,7 +154,7 @@ void GroupNorm(const HostCall& call) {
 template <typename T>
 void GroupNormGrad(const HostCall& call) {
   const auto& attributes = call.attrs<GroupNormAttributes>();
-  const GroupExtents e(attributes, call.in_shape(1));
+  const GroupExtents e(attributes.num_groups, call.in_shape(1));
   auto* dscale = reinterpret_cast<double*>(call.workspace);
   double* dbias = dscale + e.all_channels;
   for (int64_t i = 0; i < 2 * e.all_channels; ++i) dscale[i] = 0;

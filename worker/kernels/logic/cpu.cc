@@ -1,0 +1,113 @@
+#include <cstdint>
+
+#include "worker/kernels/arithmetic/cpu_loops.h"
+#include "worker/kernels/cpu/families.h"
+#include "worker/kernels/cpu/own_loops.h"
+
+namespace lockstep::device::cpu::LS_CODE {
+namespace {
+
+constexpr char kName[] = "own:logic";  // outlives every OwnFunction
+
+// Bools are bytes, 0 or 1: loops over bools do not become vector code.
+template <typename T, typename Op>
+void Broadcast(const HostCall& call, Op op) {
+  const T* a = call.in<T>(0);
+  const T* b = call.in<T>(1);
+  uint8_t* y = call.out<uint8_t>(0);
+  const BroadcastLoops<2> loops(call.out_shape(0), {&call.in_shape(0), &call.in_shape(1)});
+  loops.Run(kGrain, [&](int64_t at, const std::array<int64_t, 2>& from, int64_t count) {
+    const T* p = a + from[0];
+    const T* q = b + from[1];
+    uint8_t* r = y + at;
+    if (!loops.varies(1)) {
+      const T value = *q;
+#pragma GCC ivdep
+      for (int64_t i = 0; i < count; ++i) r[i] = op(p[i], value) ? 1 : 0;
+    } else if (!loops.varies(0)) {
+      const T value = *p;
+#pragma GCC ivdep
+      for (int64_t i = 0; i < count; ++i) r[i] = op(value, q[i]) ? 1 : 0;
+    } else {
+#pragma GCC ivdep
+      for (int64_t i = 0; i < count; ++i) r[i] = op(p[i], q[i]) ? 1 : 0;
+    }
+  });
+}
+
+template <typename From, typename To, typename Op>
+void Each(const HostCall& call, Op op) {
+  const From* x = call.in<From>(0);
+  To* y = call.out<To>(0);
+  ParallelFor(call.out_elements(), kGrain, [&](int64_t begin, int64_t end) {
+#pragma GCC ivdep
+    for (int64_t i = begin; i < end; ++i) y[i] = op(x[i]);
+  });
+}
+
+HostFunction Comparison(OpType op) {
+  switch (op) {
+    case OpType::kEqual:
+      return [](const HostCall& call) { Broadcast<float>(call, [](float a, float b) { return a == b; }); };
+    case OpType::kGreater:
+      return [](const HostCall& call) { Broadcast<float>(call, [](float a, float b) { return a > b; }); };
+    case OpType::kGreaterOrEqual:
+      return [](const HostCall& call) { Broadcast<float>(call, [](float a, float b) { return a >= b; }); };
+    case OpType::kLess:
+      return [](const HostCall& call) { Broadcast<float>(call, [](float a, float b) { return a < b; }); };
+    case OpType::kLessOrEqual:
+      return [](const HostCall& call) { Broadcast<float>(call, [](float a, float b) { return a <= b; }); };
+    default:
+      return nullptr;
+  }
+}
+
+HostFunction Connective(OpType op) {
+  switch (op) {
+    case OpType::kAnd:
+      return [](const HostCall& call) { Broadcast<uint8_t>(call, [](uint8_t a, uint8_t b) { return (a & b) != 0; }); };
+    case OpType::kOr:
+      return [](const HostCall& call) { Broadcast<uint8_t>(call, [](uint8_t a, uint8_t b) { return (a | b) != 0; }); };
+    case OpType::kXor:
+      return [](const HostCall& call) { Broadcast<uint8_t>(call, [](uint8_t a, uint8_t b) { return a != b; }); };
+    default:
+      return nullptr;
+  }
+}
+
+HostFunction CastOf(DType from, DType to) {
+  if (from == DType::kBool && to == DType::kF32) {
+    return [](const HostCall& call) { Each<uint8_t, float>(call, [](uint8_t x) { return static_cast<float>(x); }); };
+  }
+  if (from == DType::kF32 && to == DType::kBool) {
+    return [](const HostCall& call) {
+      Each<float, uint8_t>(call, [](float x) { return static_cast<uint8_t>(x != 0.0f ? 1 : 0); });
+    };
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+OwnFunction OwnLogic(const KernelRequest& request) {
+  const OpType op = request.node->op;
+  const auto& inputs = request.inputs;
+  const auto named = [](HostFunction function) {
+    return function == nullptr ? OwnFunction() : OwnFunction{function, kName};
+  };
+  if (op == OpType::kCast) return named(CastOf(inputs[0].dtype, request.outputs[0].dtype));
+  if (op == OpType::kNot) {
+    return {[](const HostCall& call) {
+              Each<uint8_t, uint8_t>(call, [](uint8_t x) { return static_cast<uint8_t>(1 - x); });
+            },
+            kName};
+  }
+  const HostFunction function = inputs[0].dtype == DType::kF32    ? Comparison(op)
+                                : inputs[0].dtype == DType::kBool ? Connective(op)
+                                                                  : nullptr;
+  if (function == nullptr) return {};
+  if (!BroadcastLoops<2>(request.outputs[0].shape, {&inputs[0].shape, &inputs[1].shape}).fits()) return {};
+  return {function, kName};
+}
+
+}  // namespace lockstep::device::cpu::LS_CODE
