@@ -83,33 +83,89 @@ void Forward(const HostCall& call) {
               });
 }
 
+// Gives what the columns of a row of dY hold to those of a row of dX.
+void ScatterRow(const Column* columns, int64_t width, const float* dy, float weight, float* dx) {
+  for (int64_t c = 0; c < width; ++c) {
+    const Column& at = columns[c];
+    dx[at.from[0]] += at.weight[0] * (weight * dy[c]);
+    if (at.weight[1] != 0) dx[at.from[1]] += at.weight[1] * (weight * dy[c]);
+  }
+}
+
+// Sums rows of dY for the two rows of dX that the latest one reads, before their columns are given out: rows of dX come
+// in their order.
+class RowSums {
+ public:
+  static constexpr int64_t kMostColumns = 2048;
+
+  RowSums(const Column* columns, int64_t width, int64_t in_rows, int64_t in_width, float* dx)
+      : columns_(columns), width_(width), in_rows_(in_rows), in_width_(in_width), dx_(dx) {
+    std::fill_n(rows_[0], width, 0.0f);
+    std::fill_n(rows_[1], width, 0.0f);
+  }
+
+  void Add(const ResizeTaps& taps, const float* dy) {
+    while (first_ < taps.index[0]) Finish();
+    for (int side = 0; side < 2; ++side) {
+      if (taps.weight[side] == 0) continue;
+      float* const to = rows_[(taps.index[side] - first_ + turn_) % 2];
+      const auto weight = static_cast<float>(taps.weight[side]);
+#pragma GCC ivdep
+      for (int64_t c = 0; c < width_; ++c) to[c] += weight * dy[c];
+    }
+  }
+
+  // Gives out the first of the two rows.
+  void Finish() {
+    float* const row = rows_[turn_ % 2];
+    if (first_ < in_rows_) ScatterRow(columns_, width_, row, 1.0f, dx_ + first_ * in_width_);
+    std::fill_n(row, width_, 0.0f);
+    ++first_;
+    ++turn_;
+  }
+
+ private:
+  const Column* columns_;
+  const int64_t width_;
+  const int64_t in_rows_;
+  const int64_t in_width_;
+  float* const dx_;
+  int64_t first_ = 0;  // of the two rows
+  int64_t turn_ = 0;
+  float rows_[2][kMostColumns];
+};
+
+void BackwardPlane(const Planes& planes, const Column* columns, const float* dy, float* dx) {
+  const int64_t width = planes.columns.out, in_width = planes.columns.in;
+  std::fill_n(dx, planes.rows.in * in_width, 0.0f);
+  if (width <= RowSums::kMostColumns) {
+    RowSums sums(columns, width, planes.rows.in, in_width, dx);
+    for (int64_t row = 0; row < planes.rows.out; ++row) sums.Add(planes.rows.At(row), dy + row * width);
+    sums.Finish();
+    sums.Finish();
+    return;
+  }
+  for (int64_t row = 0; row < planes.rows.out; ++row) {
+    const ResizeTaps taps = planes.rows.At(row);
+    for (int side = 0; side < 2; ++side) {
+      if (taps.weight[side] == 0) continue;
+      ScatterRow(columns, width, dy + row * width, static_cast<float>(taps.weight[side]),
+                 dx + taps.index[side] * in_width);
+    }
+  }
+}
+
 // Each plane's sums run over its rows and columns in their order.
 void Backward(const HostCall& call) {
   const Planes planes = PlanesOf(call.attrs<ResizeAttributes>(), call.out_shape(0), call.in_shape(0));
   const Column* columns = FillColumns(call, planes.columns);
-  const int64_t width = planes.columns.out, in_width = planes.columns.in;
-  const int64_t rows = planes.rows.out, in_rows = planes.rows.in;
-  ParallelFor(planes.count, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, rows * width)),
-              [&](int64_t begin, int64_t end) {
-                for (int64_t plane = begin; plane < end; ++plane) {
-                  float* dx = call.out<float>(0) + plane * in_rows * in_width;
-                  std::fill_n(dx, in_rows * in_width, 0.0f);
-                  for (int64_t row = 0; row < rows; ++row) {
-                    const ResizeTaps taps = planes.rows.At(row);
-                    const float* dy = call.in<float>(0) + (plane * rows + row) * width;
-                    for (int side = 0; side < 2; ++side) {
-                      if (taps.weight[side] == 0) continue;
-                      float* to = dx + taps.index[side] * in_width;
-                      const auto weight = static_cast<float>(taps.weight[side]);
-                      for (int64_t c = 0; c < width; ++c) {
-                        const Column& at = columns[c];
-                        to[at.from[0]] += at.weight[0] * (weight * dy[c]);
-                        if (at.weight[1] != 0) to[at.from[1]] += at.weight[1] * (weight * dy[c]);
-                      }
-                    }
-                  }
-                }
-              });
+  const int64_t from = planes.rows.out * planes.columns.out;
+  const int64_t to = planes.rows.in * planes.columns.in;
+  ParallelFor(planes.count, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, from)), [&](int64_t begin, int64_t end) {
+    for (int64_t plane = begin; plane < end; ++plane) {
+      BackwardPlane(planes, columns, call.in<float>(0) + plane * from, call.out<float>(0) + plane * to);
+    }
+  });
 }
 
 }  // namespace
