@@ -12,6 +12,8 @@ namespace {
 
 // Nodes of one call of a layer. Known ones have about 20.
 constexpr size_t kMostNodes = 128;
+// Looks at nodes in all: more than any model's layers take, and done in a second.
+constexpr int64_t kMostLooks = int64_t{1} << 20;
 
 bool Draws(const onnx::NodeProto& node) {
   return absl::StartsWith(node.op_type(), "RandomUniform") || absl::StartsWith(node.op_type(), "RandomNormal") ||
@@ -67,15 +69,16 @@ class Finder {
 
  private:
   // The one value that leaves the layer and depends on what `draw` draws; empty where there are several.
-  std::string ResultOf(const onnx::NodeProto& draw, const std::string& layer) const {
+  std::string ResultOf(const onnx::NodeProto& draw, const std::string& layer) {
     std::vector<std::string> inside = {draw.output(0)};
     std::set<std::string> seen(inside.begin(), inside.end()), leaving;
-    while (!inside.empty() && seen.size() <= kMostNodes) {
+    while (!inside.empty() && seen.size() <= kMostNodes && leaving.size() <= 1 && looks_ <= kMostLooks) {
       const std::string value = inside.back();
       inside.pop_back();
       if (outputs_.count(value) != 0) leaving.insert(value);
       const auto readers = readers_.find(value);
       if (readers == readers_.end()) continue;
+      looks_ += static_cast<int64_t>(readers->second.size());
       for (const onnx::NodeProto* reader : readers->second) {
         if (DroppingLayer(*reader) != layer) {
           leaving.insert(value);
@@ -89,7 +92,7 @@ class Finder {
     return inside.empty() && leaving.size() == 1 ? *leaving.begin() : "";
   }
 
-  // A layer that is called twice in a row ends where its first call does.
+  // A layer that is called again ends where its first call does.
   void AddEntering(const std::string& result, const std::string& layer) {
     std::vector<std::string> inside = {result};
     std::set<std::string> seen = {result, ""};
@@ -115,6 +118,7 @@ class Finder {
   std::map<std::string, const onnx::NodeProto*> producers_;
   std::map<std::string, std::vector<const onnx::NodeProto*>> readers_;
   std::map<std::string, std::vector<std::string>> found_;
+  int64_t looks_ = 0;
 };
 
 }  // namespace
