@@ -29,7 +29,7 @@ _FAMILIES = {
     "ranking": ["cuda.cc", "reference.cc"],
     "reduction": ["cpu.cc", "cuda.cc", "cuda_gradient.cc", "reference.cc", "reference_integer.cc"],
     "resize": ["cpu.cc", "cuda.cc", "reference.cc"],
-    "softmax": ["cpu.cc", "cuda.cc", "reference.cc"],
+    "softmax": ["cpu.cc", "cpu_planes.cc", "cuda.cc", "reference.cc"],
 }
 
 def kernel_sources(device):

@@ -33,6 +33,8 @@ OwnFunction OwnPadding(const KernelRequest& request);
 OwnFunction OwnResize(const KernelRequest& request);
 OwnFunction OwnLayerNorm(const KernelRequest& request);
 OwnFunction OwnSoftmax(const KernelRequest& request);
+// Where planes follow the axis.
+OwnFunction OwnPlaneSoftmax(const KernelRequest& request);
 OwnFunction OwnAttention(const KernelRequest& request);
 
 }  // namespace lockstep::device::cpu::LS_CODE

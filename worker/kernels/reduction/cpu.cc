@@ -1,5 +1,5 @@
-#include <cstring>
-#include <optional>
+#include <algorithm>
+#include <array>
 
 #include "worker/kernels/cpu/families.h"
 #include "worker/kernels/cpu/lane_sum.h"
@@ -9,68 +9,104 @@
 namespace lockstep::device::cpu::LS_CODE {
 namespace {
 
-// X as [outer, extent, inner], the middle being reduced; nullopt where the reduced axes are not neighbours.
-struct Extents {
-  int64_t outer = 1;
-  int64_t extent = 1;
-  int64_t inner = 1;
-};
-
-std::optional<Extents> Split(const ReduceAttributes& attributes, const Shape& shape) {
-  const Shape kept = KeptShape(attributes, shape);
-  Extents e;
-  int part = 0;
-  for (size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] == 1) continue;
-    const bool reduced = kept[i] == 1;
-    if (reduced && part == 0) part = 1;
-    if (!reduced && part == 1) part = 2;
-    if (reduced && part == 2) return std::nullopt;
-    (part == 0 ? e.outer : part == 1 ? e.extent : e.inner) *= shape[i];
-  }
-  return e;
-}
-
+constexpr int64_t kGrain = 16384;  // elements
 constexpr int64_t kColumns = 64;
 
-// Columns [begin, end) of one outer index, in index order, at most kColumns of them.
-void ColumnSums(const float* x, float* y, const Extents& e, int64_t begin, int64_t end, double divisor) {
-  double sums[kColumns] = {};
-  for (int64_t r = 0; r < e.extent; ++r) {
-    for (int64_t i = begin; i < end; ++i) sums[i - begin] += x[r * e.inner + i];
+// The dimensions of X, the innermost first. Neighbours that are both reduced, or both kept, are one group.
+class Groups {
+ public:
+  Groups(const ReduceAttributes& attributes, const Shape& shape) {
+    const Shape kept = KeptShape(attributes, shape);
+    int64_t step = 1;
+    for (size_t i = shape.size(); i-- > 0; step *= shape[i]) {
+      if (shape[i] == 1) continue;
+      const bool reduced = kept[i] == 1;
+      if (count_ > 0 && count_ <= kMostGroups && groups_[count_ - 1].reduced == reduced) {
+        groups_[count_ - 1].extent *= shape[i];
+        continue;
+      }
+      if (count_ < kMostGroups) groups_[count_] = {shape[i], step, reduced};
+      ++count_;
+    }
   }
-  for (int64_t i = begin; i < end; ++i) y[i] = static_cast<float>(sums[i - begin] / divisor);
+
+  bool fits() const { return count_ <= kMostGroups; }
+  bool reduces_innermost() const { return count_ == 0 || groups_[0].reduced; }
+  int64_t innermost() const { return count_ == 0 ? 1 : groups_[0].extent; }
+
+  // Combinations of the groups behind the innermost one that are reduced, or kept, and where in X one of them lies.
+  int64_t Count(bool reduced) const {
+    int64_t count = 1;
+    for (size_t g = 1; g < count_; ++g) count *= groups_[g].reduced == reduced ? groups_[g].extent : 1;
+    return count;
+  }
+  int64_t Offset(int64_t index, bool reduced) const {
+    int64_t offset = 0;
+    for (size_t g = 1; g < count_; ++g) {
+      if (groups_[g].reduced != reduced) continue;
+      offset += index % groups_[g].extent * groups_[g].step;
+      index /= groups_[g].extent;
+    }
+    return offset;
+  }
+
+ private:
+  static constexpr size_t kMostGroups = 8;
+  struct Group {
+    int64_t extent;
+    int64_t step;
+    bool reduced;
+  };
+  std::array<Group, kMostGroups> groups_;
+  size_t count_ = 0;
+};
+
+// Columns side by side, at most kColumns, each in the order of the rows.
+void ColumnSums(const float* x, float* y, const Groups& groups, int64_t rows, int64_t count, double divisor) {
+  double sums[kColumns] = {};
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* row = x + groups.Offset(r, true);
+    for (int64_t i = 0; i < count; ++i) sums[i] += row[i];
+  }
+  for (int64_t i = 0; i < count; ++i) y[i] = static_cast<float>(sums[i] / divisor);
 }
 
 void Reduce(const HostCall& call) {
-  const Extents e = *Split(call.attrs<ReduceAttributes>(), call.in_shape(0));
+  const Groups groups(call.attrs<ReduceAttributes>(), call.in_shape(0));
   const float* x = call.in<float>(0);
   float* y = call.out<float>(0);
-  const double divisor = call.op == OpType::kReduceMean ? static_cast<double>(e.extent) : 1.0;
-  if (e.inner == 1) {
-    ParallelFor(e.outer, std::max<int64_t>(1, 16384 / e.extent), [&](int64_t begin, int64_t end) {
+  const int64_t kept = groups.Count(false), rows = groups.Count(true), innermost = groups.innermost();
+  const int64_t summed = groups.reduces_innermost() ? rows * innermost : rows;
+  const double divisor = call.op == OpType::kReduceMean ? static_cast<double>(summed) : 1.0;
+  if (groups.reduces_innermost()) {
+    ParallelFor(kept, kGrain / std::clamp<int64_t>(summed, 1, kGrain), [&](int64_t begin, int64_t end) {
       for (int64_t o = begin; o < end; ++o) {
-        const float* row = x + o * e.extent;
-        y[o] = static_cast<float>(LaneSum(e.extent, [row](int64_t i) { return double{row[i]}; }) / divisor);
+        double sum = 0;
+        for (int64_t r = 0; r < rows; ++r) {
+          const float* row = x + groups.Offset(o, false) + groups.Offset(r, true);
+          sum += LaneSum(innermost, [row](int64_t i) { return double{row[i]}; });
+        }
+        y[o] = static_cast<float>(sum / divisor);
       }
     });
     return;
   }
-  const int64_t parts = (e.inner + kColumns - 1) / kColumns;
-  ParallelFor(e.outer * parts, std::max<int64_t>(1, 16384 / (e.extent * kColumns)), [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) {
-      const int64_t o = p / parts;
-      const int64_t first = p % parts * kColumns;
-      ColumnSums(x + o * e.extent * e.inner, y + o * e.inner, e, first, std::min(e.inner, first + kColumns), divisor);
-    }
-  });
+  const int64_t parts = (innermost + kColumns - 1) / kColumns;
+  ParallelFor(kept * parts, kGrain / std::clamp<int64_t>(summed * kColumns, 1, kGrain),
+              [&](int64_t begin, int64_t end) {
+                for (int64_t p = begin; p < end; ++p) {
+                  const int64_t first = p % parts * kColumns;
+                  ColumnSums(x + groups.Offset(p / parts, false) + first, y + p / parts * innermost + first, groups,
+                             rows, std::min(kColumns, innermost - first), divisor);
+                }
+              });
 }
 
 }  // namespace
 
 OwnFunction OwnReduction(const KernelRequest& request) {
   if (request.node->op != OpType::kReduceSum && request.node->op != OpType::kReduceMean) return {};
-  if (!Split(AttributesOf<ReduceAttributes>(request), request.inputs[0].shape)) return {};
+  if (!Groups(AttributesOf<ReduceAttributes>(request), request.inputs[0].shape).fits()) return {};
   return {&Reduce, "own:reduce"};
 }
 

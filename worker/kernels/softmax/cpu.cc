@@ -1,6 +1,5 @@
 // Softmax, its logarithm, cross entropy and their gradients, where the elements of a row lie side by side.
 #include <algorithm>
-#include <limits>
 
 #include "common/math/math.h"
 #include "worker/kernels/axis_shapes.h"
@@ -8,6 +7,7 @@
 #include "worker/kernels/cpu/lane_sum.h"
 #include "worker/kernels/cpu/parallel.h"
 #include "worker/kernels/label_shapes.h"
+#include "worker/kernels/softmax/cpu_losses.h"
 
 namespace lockstep::device::cpu::LS_CODE {
 namespace {
@@ -72,17 +72,10 @@ void LogSoftmaxGrad(const HostCall& call) {
   });
 }
 
-double WeightOf(const Labels::Label& label, const float* weights) {
-  if (label.ignored) return 0.0;
-  return weights != nullptr && label.valid ? double{weights[label.index]} : 1.0;
-}
-
 // Rows run side by side and leave their losses in the workspace; these are added in index order.
 void CrossEntropy(const HostCall& call) {
-  const auto& attributes = call.attrs<CrossEntropyAttributes>();
   const LabelExtents e(call.in_shape(0));
-  const Labels labels(call, 1, attributes.ignore_index, e.classes);
-  const float* weights = call.in<float>(2);
+  const Labels labels(call, 1, call.attrs<CrossEntropyAttributes>().ignore_index, e.classes);
   auto* losses = reinterpret_cast<double*>(call.workspace);
   ForRows(e.batch, e.classes, [&](int64_t row) {
     const float* x = call.in<float>(0) + row * e.classes;
@@ -97,36 +90,17 @@ void CrossEntropy(const HostCall& call) {
       statistics[2 * row + 1] = static_cast<float>(log_sum);
     }
     const Labels::Label label = labels.at(row);
-    losses[row] = label.ignored ? 0.0 : std::numeric_limits<double>::quiet_NaN();
-    if (label.valid) losses[row] = WeightOf(label, weights) * (log_sum + largest - x[label.index]);
+    losses[row] = LossOf(label, call.in<float>(2), log_sum + largest - (label.valid ? x[label.index] : 0.0f));
   });
-  double sum = 0;
-  double denominator = 0;
-  for (int64_t row = 0; row < e.batch; ++row) {
-    if (attributes.reduction == Reduction::kNone) call.out<float>(0)[row] = static_cast<float>(losses[row]);
-    sum += losses[row];
-    denominator += WeightOf(labels.at(row), weights);
-  }
-  if (attributes.reduction == Reduction::kSum) call.out<float>(0)[0] = static_cast<float>(sum);
-  if (attributes.reduction == Reduction::kMean) call.out<float>(0)[0] = static_cast<float>(sum / denominator);
+  WriteLoss(call, labels, losses, e.batch);
 }
 
 // From log_prob, or from the scores and their statistics: the same bits.
 void CrossEntropyGrad(const HostCall& call) {
-  const auto& attributes = call.attrs<CrossEntropyAttributes>();
   const LabelExtents e(call.in_shape(1));
-  const Labels labels(call, 2, attributes.ignore_index, e.classes);
-  const float* dloss = call.in<float>(0);
-  const float* weights = call.in<float>(3);
+  const Labels labels(call, 2, call.attrs<CrossEntropyAttributes>().ignore_index, e.classes);
+  const RowFactors factors(call, labels, e.batch);
   const float* statistics = call.in<float>(4);
-  double divisor = 1.0;
-  if (attributes.reduction == Reduction::kMean) {
-    divisor = 0.0;
-    for (int64_t row = 0; row < e.batch; ++row) {
-      const Labels::Label label = labels.at(row);
-      if (label.valid) divisor += WeightOf(label, weights);
-    }
-  }
   ForRows(e.batch, e.classes, [&](int64_t row) {
     const float* x = call.in<float>(1) + row * e.classes;
     const float largest = statistics != nullptr ? statistics[2 * row] : 0.0f;
@@ -137,9 +111,7 @@ void CrossEntropyGrad(const HostCall& call) {
       std::fill_n(dx, e.classes, 0.0f);
       return;
     }
-    double factor = dloss[attributes.reduction == Reduction::kNone ? row : 0] / divisor * WeightOf(label, weights);
-    if (!label.valid) factor = std::numeric_limits<double>::quiet_NaN();
-    const auto scale = static_cast<float>(factor);
+    const float scale = factors.at(row, label);
     for (int64_t i = 0; i < e.classes; ++i) dx[i] = scale * Exp(x[i] - largest - log_sum);
     if (label.valid) dx[label.index] = scale * (Exp(x[label.index] - largest - log_sum) - 1.0f);
   });
@@ -181,7 +153,7 @@ OwnFunction OwnSoftmax(const KernelRequest& request) {
     default:
       return {};
   }
-  return RowsAreDense(request) ? own : OwnFunction();
+  return RowsAreDense(request) ? own : OwnPlaneSoftmax(request);
 }
 
 }  // namespace lockstep::device::cpu::LS_CODE
