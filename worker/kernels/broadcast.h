@@ -4,6 +4,8 @@
 #ifndef LOCKSTEP_WORKER_KERNELS_BROADCAST_H_
 #define LOCKSTEP_WORKER_KERNELS_BROADCAST_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "common/tensor/shape.h"
@@ -26,6 +28,41 @@ inline int64_t BroadcastIndex(int64_t index, const Shape& to, const Shape& from)
   }
   return source;
 }
+
+// BroadcastIndex of the elements of `to` one after the other, without a division for each.
+class BroadcastCursor {
+ public:
+  // REQUIRES: `from` broadcasts to `to`, which has at most kMostDims dimensions, as every tensor of a graph.
+  BroadcastCursor(const Shape& to, const Shape& from) : dims_(to.size()) {
+    int64_t step = 1;
+    const size_t missing = to.size() - from.size();
+    for (size_t d = to.size(); d-- > 0;) {
+      extent_[d] = to[d];
+      at_[d] = 0;
+      const int64_t own = d < missing ? 1 : from[d - missing];
+      step_[d] = own == 1 ? 0 : step;
+      step *= own;
+    }
+  }
+
+  int64_t index() const { return index_; }
+  void Next() {
+    for (size_t d = dims_; d-- > 0;) {
+      index_ += step_[d];
+      if (++at_[d] < extent_[d]) return;
+      index_ -= step_[d] * extent_[d];
+      at_[d] = 0;
+    }
+  }
+
+ private:
+  static constexpr size_t kMostDims = 16;
+  size_t dims_;
+  int64_t index_ = 0;
+  std::array<int64_t, kMostDims> extent_;
+  std::array<int64_t, kMostDims> step_;
+  std::array<int64_t, kMostDims> at_;
+};
 
 }  // namespace lockstep::device
 

@@ -75,10 +75,11 @@ void PReluGrad(const HostCall& call) {
   const T* dy = call.in<T>(0);
   const T* x = call.in<T>(1);
   const int64_t count = NumElements(call.out_shape(0));
-  for (int64_t i = 0; i < count; ++i) {
+  BroadcastCursor of_slope(call.out_shape(0), call.in_shape(2));
+  for (int64_t i = 0; i < count; ++i, of_slope.Next()) {
     const T gradient = dy[i];
     const T at = x[i];
-    call.out<T>(0)[i] = at > T(0) ? gradient : gradient * BroadcastAt<T>(call, 2, i);
+    call.out<T>(0)[i] = at > T(0) ? gradient : gradient * call.in<T>(2)[of_slope.index()];
     if (T* slope = call.out<T>(1); slope != nullptr) slope[i] = at > T(0) ? T(0) : gradient * at;
   }
 }

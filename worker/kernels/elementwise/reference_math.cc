@@ -16,9 +16,10 @@ void ExtremumGrad(const HostCall& call, Wins wins) {
   T* da = call.out<T>(0);
   T* db = call.out<T>(1);
   const int64_t count = NumElements(call.out_shape(0));
-  for (int64_t i = 0; i < count; ++i) {
-    const T a = BroadcastAt<T>(call, 1, i);
-    const T b = BroadcastAt<T>(call, 2, i);
+  BroadcastCursor of_a(call.out_shape(0), call.in_shape(1)), of_b(call.out_shape(0), call.in_shape(2));
+  for (int64_t i = 0; i < count; ++i, of_a.Next(), of_b.Next()) {
+    const T a = call.in<T>(1)[of_a.index()];
+    const T b = call.in<T>(2)[of_b.index()];
     const T half = dy[i] * T(0.5);
     da[i] = wins(a, b) ? dy[i] : a == b ? half : T(0);
     if (db != nullptr) db[i] = wins(b, a) ? dy[i] : a == b ? half : T(0);

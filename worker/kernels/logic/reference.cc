@@ -52,7 +52,11 @@ template <typename T>
 void Where(const HostCall& call) {
   T* y = call.out<T>(0);
   const int64_t count = NumElements(call.out_shape(0));
-  for (int64_t i = 0; i < count; ++i) y[i] = BroadcastAt<T>(call, BroadcastAt<bool>(call, 0, i) ? 1 : 2, i);
+  const Shape& to = call.out_shape(0);
+  BroadcastCursor condition(to, call.in_shape(0)), of_x(to, call.in_shape(1)), of_y(to, call.in_shape(2));
+  for (int64_t i = 0; i < count; ++i, condition.Next(), of_x.Next(), of_y.Next()) {
+    y[i] = call.in<bool>(0)[condition.index()] ? call.in<T>(1)[of_x.index()] : call.in<T>(2)[of_y.index()];
+  }
 }
 
 HostFunction WhereFunction(DType dtype) {
@@ -72,8 +76,9 @@ template <typename T>
 void WhereGrad(const HostCall& call) {
   const T* dy = call.in<T>(0);
   const int64_t count = NumElements(call.out_shape(0));
-  for (int64_t i = 0; i < count; ++i) {
-    const bool holds = BroadcastAt<bool>(call, 1, i);
+  BroadcastCursor condition(call.out_shape(0), call.in_shape(1));
+  for (int64_t i = 0; i < count; ++i, condition.Next()) {
+    const bool holds = call.in<bool>(1)[condition.index()];
     call.out<T>(0)[i] = holds ? dy[i] : T(0);
     if (T* other = call.out<T>(1); other != nullptr) other[i] = holds ? T(0) : dy[i];
   }

@@ -10,7 +10,10 @@ template <typename T, typename Exponent>
 void PowLoop(const HostCall& call) {
   T* y = call.out<T>(0);
   const int64_t count = NumElements(call.out_shape(0));
-  for (int64_t i = 0; i < count; ++i) y[i] = Power(BroadcastAt<T>(call, 0, i), BroadcastAt<Exponent>(call, 1, i));
+  BroadcastCursor of_base(call.out_shape(0), call.in_shape(0)), of_exponent(call.out_shape(0), call.in_shape(1));
+  for (int64_t i = 0; i < count; ++i, of_base.Next(), of_exponent.Next()) {
+    y[i] = Power(call.in<T>(0)[of_base.index()], call.in<Exponent>(1)[of_exponent.index()]);
+  }
 }
 
 template <typename T, typename Exponent>

@@ -15,7 +15,8 @@ struct Reduction {
   // Calls visit(x_index, result_index) for every element, in index order.
   template <typename Visit>
   void ForEach(Visit visit) const {
-    for (int64_t i = 0; i < count; ++i) visit(i, BroadcastIndex(i, shape, kept));
+    BroadcastCursor result(shape, kept);
+    for (int64_t i = 0; i < count; ++i, result.Next()) visit(i, result.index());
   }
 
   const Shape& shape;

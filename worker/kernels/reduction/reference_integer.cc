@@ -16,8 +16,9 @@ void Gather(const HostCall& call, int64_t first, Fold fold) {
   const int64_t results = NumElements(kept);
   const int64_t count = NumElements(shape);
   for (int64_t i = 0; i < results; ++i) gathered[i] = first;
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t& result = gathered[BroadcastIndex(i, shape, kept)];
+  BroadcastCursor of_result(shape, kept);
+  for (int64_t i = 0; i < count; ++i, of_result.Next()) {
+    int64_t& result = gathered[of_result.index()];
     result = fold(result, static_cast<int64_t>(call.in<T>(0)[i]));
   }
   const int64_t divisor = call.op == OpType::kReduceMean && results > 0 && count > 0 ? count / results : 1;

@@ -31,7 +31,10 @@ template <typename T, typename Result = T, typename Op>
 void Binary(const HostCall& call, Op op) {
   Result* y = call.out<Result>(0);
   const int64_t count = NumElements(call.out_shape(0));
-  for (int64_t i = 0; i < count; ++i) y[i] = op(BroadcastAt<T>(call, 0, i), BroadcastAt<T>(call, 1, i));
+  const T* a = call.in<T>(0);
+  const T* b = call.in<T>(1);
+  BroadcastCursor of_a(call.out_shape(0), call.in_shape(0)), of_b(call.out_shape(0), call.in_shape(1));
+  for (int64_t i = 0; i < count; ++i, of_a.Next(), of_b.Next()) y[i] = op(a[of_a.index()], b[of_b.index()]);
 }
 
 // dX = op(dY, V) where V is X or Y: all of one shape.
