@@ -1,3 +1,4 @@
+#include "worker/kernels/activation/activation.h"
 #include "worker/kernels/arithmetic/cpu_loops.h"
 #include "worker/kernels/cpu/families.h"
 #include "worker/kernels/cpu/own_loops.h"
@@ -9,6 +10,7 @@ float AddOp(float a, float b) { return a + b; }
 float SubOp(float a, float b) { return a - b; }
 float MulOp(float a, float b) { return a * b; }
 float DivOp(float a, float b) { return a / b; }
+float PReluOp(float x, float slope) { return LeakyRelu(x, slope); }
 
 template <float (*op)(float, float)>
 void Broadcast(const HostCall& call) {
@@ -116,6 +118,29 @@ void WhereGrad(const HostCall& call) {
   });
 }
 
+// Of an element and of its slope, which is summed elsewhere.
+void PReluGrad(const HostCall& call) {
+  const float* slope = call.in<float>(2);
+  float* dslope = call.out<float>(1);
+  const BroadcastLoops<1> loops(call.out_shape(0), {&call.in_shape(2)});
+  loops.Run(kGrain, [&](int64_t at, const std::array<int64_t, 1>& from, int64_t count) {
+    const float* dy = call.in<float>(0) + at;
+    const float* x = call.in<float>(1) + at;
+    float* dx = call.out<float>(0) + at;
+    const float* own = slope + from[0];
+    const int64_t step = loops.varies(0) ? 1 : 0;
+    for (int64_t i = 0; i < count; ++i) {
+      const float below = dy[i] * own[i * step];
+      dx[i] = x[i] > 0.0f ? dy[i] : below;
+    }
+    if (dslope == nullptr) return;
+    for (int64_t i = 0; i < count; ++i) {
+      const float below = dy[i] * x[i];
+      dslope[at + i] = x[i] > 0.0f ? 0.0f : below;
+    }
+  });
+}
+
 }  // namespace
 
 OwnFunction OwnBroadcast(const KernelRequest& request) {
@@ -129,6 +154,11 @@ OwnFunction OwnBroadcast(const KernelRequest& request) {
       return Binary<MulOp>(request, true);
     case OpType::kDiv:
       return Binary<DivOp>(request, false);
+    case OpType::kPRelu:
+      return Binary<PReluOp>(request, false);
+    case OpType::kPReluGrad:
+      if (!BroadcastLoops<1>(request.outputs[0].shape, {&inputs[2].shape}).fits()) return {};
+      return {&PReluGrad, "own:broadcast"};
     case OpType::kWhere:
       if (!BroadcastLoops<3>(request.outputs[0].shape, {&inputs[0].shape, &inputs[1].shape, &inputs[2].shape}).fits()) {
         return {};

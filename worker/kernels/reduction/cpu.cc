@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "worker/kernels/cpu/families.h"
 #include "worker/kernels/cpu/lane_sum.h"
@@ -102,12 +103,72 @@ void Reduce(const HostCall& call) {
               });
 }
 
+// The larger, or the smaller; a NaN stays.
+template <bool kLargest>
+float Extreme(float best, float x) {
+  const bool better = kLargest ? x > best : x < best;
+  return better || x != x ? x : best;
+}
+
+template <bool kLargest>
+float RowExtreme(const float* x, int64_t count, float best) {
+  float lanes[kLanes];
+  for (float& lane : lanes) lane = best;
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (int64_t l = 0; l < kLanes; ++l) lanes[l] = Extreme<kLargest>(lanes[l], x[i + l]);
+  }
+  for (int64_t l = 0; i < count; ++i, ++l) lanes[l] = Extreme<kLargest>(lanes[l], x[i]);
+  for (const float lane : lanes) best = Extreme<kLargest>(best, lane);
+  return best;
+}
+
+template <bool kLargest>
+void ReduceExtreme(const HostCall& call) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const Groups groups(call.attrs<ReduceAttributes>(), call.in_shape(0));
+  const float* x = call.in<float>(0);
+  float* y = call.out<float>(0);
+  const int64_t kept = groups.Count(false), rows = groups.Count(true), innermost = groups.innermost();
+  const int64_t width = groups.reduces_innermost() ? 1 : innermost;
+  const int64_t grain = kGrain / std::clamp<int64_t>(rows * innermost, 1, kGrain);
+  ParallelFor(kept, grain, [&](int64_t begin, int64_t end) {
+    std::fill(y + begin * width, y + end * width, kLargest ? -kInfinity : kInfinity);
+    for (int64_t o = begin; o < end; ++o) {
+      float* to = y + o * width;
+      for (int64_t r = 0; r < rows; ++r) {
+        const float* row = x + groups.Offset(o, false) + groups.Offset(r, true);
+        if (groups.reduces_innermost()) {
+          *to = RowExtreme<kLargest>(row, innermost, *to);
+        } else {
+          for (int64_t i = 0; i < innermost; ++i) to[i] = Extreme<kLargest>(to[i], row[i]);
+        }
+      }
+    }
+  });
+}
+
+HostFunction FunctionOf(OpType op) {
+  switch (op) {
+    case OpType::kReduceSum:
+    case OpType::kReduceMean:
+      return &Reduce;
+    case OpType::kReduceMax:
+      return &ReduceExtreme<true>;
+    case OpType::kReduceMin:
+      return &ReduceExtreme<false>;
+    default:
+      return nullptr;
+  }
+}
+
 }  // namespace
 
 OwnFunction OwnReduction(const KernelRequest& request) {
-  if (request.node->op != OpType::kReduceSum && request.node->op != OpType::kReduceMean) return {};
+  const HostFunction function = FunctionOf(request.node->op);
+  if (function == nullptr) return {};
   if (!Groups(AttributesOf<ReduceAttributes>(request), request.inputs[0].shape).fits()) return {};
-  return {&Reduce, "own:reduce"};
+  return {function, "own:reduce"};
 }
 
 }  // namespace lockstep::device::cpu::LS_CODE
