@@ -12,31 +12,6 @@ float MulOp(float a, float b) { return a * b; }
 float DivOp(float a, float b) { return a / b; }
 float PReluOp(float x, float slope) { return LeakyRelu(x, slope); }
 
-template <float (*op)(float, float)>
-void Broadcast(const HostCall& call) {
-  const float* a = call.in<float>(0);
-  const float* b = call.in<float>(1);
-  float* y = call.out<float>(0);
-  const BroadcastLoops<2> loops(call.out_shape(0), {&call.in_shape(0), &call.in_shape(1)});
-  loops.Run(kGrain, [&](int64_t at, const std::array<int64_t, 2>& from, int64_t count) {
-    const float* p = a + from[0];
-    const float* q = b + from[1];
-    float* r = y + at;
-    if (!loops.varies(1)) {
-      const float value = *q;
-#pragma GCC ivdep
-      for (int64_t i = 0; i < count; ++i) r[i] = op(p[i], value);
-    } else if (!loops.varies(0)) {
-      const float value = *p;
-#pragma GCC ivdep
-      for (int64_t i = 0; i < count; ++i) r[i] = op(value, q[i]);
-    } else {
-#pragma GCC ivdep
-      for (int64_t i = 0; i < count; ++i) r[i] = op(p[i], q[i]);
-    }
-  });
-}
-
 // `any_layout`: whether op gives a number for the padding of a blocked value, which is zero.
 template <float (*op)(float, float)>
 OwnFunction Binary(const KernelRequest& request, bool any_layout) {
@@ -48,7 +23,10 @@ OwnFunction Binary(const KernelRequest& request, bool any_layout) {
             any_layout};
   }
   if (!BroadcastLoops<2>(y, {&a, &b}).fits()) return {};
-  return {&Broadcast<op>, "own:broadcast"};
+  return {[](const HostCall& call) {
+            BroadcastPairs<float, float>(call, kGrain, [](float p, float q) { return op(p, q); });
+          },
+          "own:broadcast"};
 }
 
 // Bools are read as bytes, 0 or 1: loops over bools do not become vector code. One row of Where; an operand that does

@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "common/tensor/shape.h"
+#include "worker/device/host_kernel.h"
 #include "worker/kernels/cpu/parallel.h"
 
 namespace lockstep::device::cpu::LS_CODE {
@@ -116,6 +117,32 @@ class BroadcastLoops {
   std::array<int64_t, kMostDims> extent_;
   std::array<Offsets, kMostDims> stride_;
 };
+
+// y = op(a, b) of inputs 0 and 1. REQUIRES: their BroadcastLoops fit.
+template <typename T, typename Result, typename Op>
+void BroadcastPairs(const HostCall& call, int64_t grain, const Op& op) {
+  const T* a = call.in<T>(0);
+  const T* b = call.in<T>(1);
+  Result* y = call.out<Result>(0);
+  const BroadcastLoops<2> loops(call.out_shape(0), {&call.in_shape(0), &call.in_shape(1)});
+  loops.Run(grain, [&](int64_t at, const std::array<int64_t, 2>& from, int64_t count) {
+    const T* p = a + from[0];
+    const T* q = b + from[1];
+    Result* r = y + at;
+    if (!loops.varies(1)) {
+      const T value = *q;
+#pragma GCC ivdep
+      for (int64_t i = 0; i < count; ++i) r[i] = op(p[i], value);
+    } else if (!loops.varies(0)) {
+      const T value = *p;
+#pragma GCC ivdep
+      for (int64_t i = 0; i < count; ++i) r[i] = op(value, q[i]);
+    } else {
+#pragma GCC ivdep
+      for (int64_t i = 0; i < count; ++i) r[i] = op(p[i], q[i]);
+    }
+  });
+}
 
 }  // namespace lockstep::device::cpu::LS_CODE
 

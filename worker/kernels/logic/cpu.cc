@@ -12,27 +12,7 @@ constexpr char kName[] = "own:logic";  // outlives every OwnFunction
 // Bools are bytes, 0 or 1: loops over bools do not become vector code.
 template <typename T, typename Op>
 void Broadcast(const HostCall& call, Op op) {
-  const T* a = call.in<T>(0);
-  const T* b = call.in<T>(1);
-  uint8_t* y = call.out<uint8_t>(0);
-  const BroadcastLoops<2> loops(call.out_shape(0), {&call.in_shape(0), &call.in_shape(1)});
-  loops.Run(kGrain, [&](int64_t at, const std::array<int64_t, 2>& from, int64_t count) {
-    const T* p = a + from[0];
-    const T* q = b + from[1];
-    uint8_t* r = y + at;
-    if (!loops.varies(1)) {
-      const T value = *q;
-#pragma GCC ivdep
-      for (int64_t i = 0; i < count; ++i) r[i] = op(p[i], value) ? 1 : 0;
-    } else if (!loops.varies(0)) {
-      const T value = *p;
-#pragma GCC ivdep
-      for (int64_t i = 0; i < count; ++i) r[i] = op(value, q[i]) ? 1 : 0;
-    } else {
-#pragma GCC ivdep
-      for (int64_t i = 0; i < count; ++i) r[i] = op(p[i], q[i]) ? 1 : 0;
-    }
-  });
+  BroadcastPairs<T, uint8_t>(call, kGrain, [op](T a, T b) { return static_cast<uint8_t>(op(a, b) ? 1 : 0); });
 }
 
 template <typename From, typename To, typename Op>
