@@ -17,6 +17,8 @@ void AddChief(CLI::App& app, int& exit_code);
 void AddWorker(CLI::App& app, int& exit_code);
 void AddCheck(CLI::App& app, int& exit_code);
 void AddProfile(CLI::App& app, int& exit_code);
+void AddEval(CLI::App& app, int& exit_code);
+void AddPredict(CLI::App& app, int& exit_code);
 void AddStatus(CLI::App& app, int& exit_code);
 void AddStats(CLI::App& app, int& exit_code);
 void AddLogs(CLI::App& app, int& exit_code);

@@ -71,6 +71,8 @@ int main(int argc, char** argv) {
   lockstep::cli::AddCheck(app, exit_code);
   lockstep::cli::AddDoctor(app, exit_code);
   lockstep::cli::AddProfile(app, exit_code);
+  lockstep::cli::AddEval(app, exit_code);
+  lockstep::cli::AddPredict(app, exit_code);
   lockstep::cli::AddStatus(app, exit_code);
   lockstep::cli::AddLogs(app, exit_code);
   lockstep::cli::AddTop(app, exit_code);

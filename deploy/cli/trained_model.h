@@ -35,6 +35,10 @@ class TrainedModel {
   static absl::StatusOr<TrainedModel> Open(const TrainedModelChoice& choice);
 
   const MetaGraph& metagraph() const { return metagraph_; }
+  const chief::CheckpointReader& checkpoint() const { return checkpoint_; }
+  // Reads the average of the weights from now on, where there is one.
+  void UseAverage() { choice_.average = choice_.average || metagraph_.update.ema.has_value(); }
+  bool is_average() const { return choice_.average; }
   // "checkpoints/step-000000010 of DIR", and whether it is the average.
   std::string Describe() const;
   // True when it holds an average of its weights beside the weights that were chosen.

@@ -84,6 +84,7 @@ class CsvTable {
   CsvTable(const job::DataFiles& files, const ReadOptions& options, ByteSource source)
       : files_(files),
         budget_{.limit_bytes = options.memory_limit_bytes},
+        with_labels_(options.labels),
         source_(std::move(source)),
         rows_(&source_, Delimiter(files), &budget_),
         inputs_(&budget_),
@@ -94,7 +95,7 @@ class CsvTable {
     LS_ASSIGN_OR_RETURN(bool more, rows_.Next(&cells));
     if (!more) return absl::InvalidArgumentError(absl::StrCat(source_.name(), ": the table is empty"));
     LS_ASSIGN_OR_RETURN(const bool header, ReadHeader(cells));
-    LS_ASSIGN_OR_RETURN(choice_, ChooseFields(files_, names_, "column", /*by_position=*/true));
+    LS_ASSIGN_OR_RETURN(choice_, ChooseFields(files_, names_, "column", /*by_position=*/true, with_labels_));
     if (header) {
       LS_ASSIGN_OR_RETURN(more, rows_.Next(&cells));
     }
@@ -153,8 +154,11 @@ class CsvTable {
                                                      "first line ",
                                                      names_.size()));
     }
-    LS_ASSIGN_OR_RETURN(const double label, NumberIn(cells, choice_.label));
-    absl::Status status = labels_.Append(label);
+    absl::Status status;
+    if (with_labels_) {
+      LS_ASSIGN_OR_RETURN(const double label, NumberIn(cells, *choice_.label));
+      status = labels_.Append(label);
+    }
     for (size_t i = 0; i < choice_.inputs.size() && status.ok(); ++i) {
       LS_ASSIGN_OR_RETURN(const double value, NumberIn(cells, choice_.inputs[i]));
       status = inputs_.Append(value);
@@ -169,9 +173,11 @@ class CsvTable {
     StoredData data;
     data.num_samples = count_;
     data.features.push_back({.name = kInputsField, .array = 0, .sample = {columns}});
-    data.label = {.name = kLabelsField, .array = 1};
     data.arrays.push_back(inputs_.Finish(kInputsField, {count_, columns}));
-    data.arrays.push_back(labels_.Finish(kLabelsField, {count_}));
+    if (with_labels_) {
+      data.label = {.name = kLabelsField, .array = 1};
+      data.arrays.push_back(labels_.Finish(kLabelsField, {count_}));
+    }
     const auto lines = std::make_shared<const RowLines>(std::move(lines_));
     for (StoredArray& array : data.arrays) {
       const int64_t per_row = array.shape.size() == 1 ? 1 : columns;
@@ -185,6 +191,7 @@ class CsvTable {
 
   const job::DataFiles& files_;
   MemoryBudget budget_;
+  const bool with_labels_;
   ByteSource source_;
   CsvRows rows_;
   std::vector<std::string> names_;

@@ -37,12 +37,16 @@ std::string ContentHash(const StoredData& data, Pulse* pulse) {
 class FileSource : public DataSource {
  public:
   FileSource(std::vector<Field> fields, const StoredData& data, std::string hash)
-      : fields_(std::move(fields)), num_samples_(data.num_samples), hash_(std::move(hash)) {
+      : fields_(std::move(fields)),
+        num_samples_(data.num_samples),
+        has_labels_(data.label.has_value()),
+        hash_(std::move(hash)) {
     for (const StoredArray& array : data.arrays) held_bytes_ += array.num_elements() * DTypeSize(array.dtype);
     for (const Field& field : fields_) specs_.push_back(field.spec());
   }
 
   int64_t num_samples() const override { return num_samples_; }
+  bool has_labels() const override { return has_labels_; }
   const std::vector<TensorSpec>& fields() const override { return specs_; }
   void Read(int field, absl::Span<const int64_t> indices, absl::Span<std::byte> out) const override {
     fields_[static_cast<size_t>(field)].Read(indices, out);
@@ -54,6 +58,7 @@ class FileSource : public DataSource {
   std::vector<Field> fields_;
   std::vector<TensorSpec> specs_;
   int64_t num_samples_;
+  bool has_labels_;
   int64_t held_bytes_ = 0;
   std::string hash_;
 };
@@ -155,6 +160,7 @@ absl::StatusOr<std::vector<Field>> MakeFields(const StoredData& data, const Feed
         data.arrays[0].path, ": data.normalize is for float inputs, and all of these are integers; remove it"));
   }
   if (options.warnings != nullptr) AddWarnings(data, fields, options);
+  if (!data.label.has_value()) return fields;
   LS_ASSIGN_OR_RETURN(Field label, Field::Label(data, options.label_classes, options.ignore_label));
   fields.push_back(std::move(label));
   return fields;
@@ -169,9 +175,9 @@ std::string FilesText(const job::DataFiles& files) {
 }  // namespace
 
 int FindField(const DataSource& source, InputRole role, absl::string_view name) {
-  const int label = static_cast<int>(source.fields().size()) - 1;
-  if (role == InputRole::kLabel) return label;
-  for (int f = 0; f < label; ++f) {
+  const int features = static_cast<int>(source.fields().size()) - (source.has_labels() ? 1 : 0);
+  if (role == InputRole::kLabel) return source.has_labels() ? features : -1;
+  for (int f = 0; f < features; ++f) {
     if (source.fields()[static_cast<size_t>(f)].name == name) return f;
   }
   return -1;
@@ -199,6 +205,7 @@ absl::Status CheckLabels(const StoredData& data, const FeedOptions& options) {
 absl::StatusOr<std::unique_ptr<DataSource>> OpenDataSource(const job::DataFiles& files, const FeedOptions& options,
                                                            StoredData* stored) {
   LS_ASSIGN_OR_RETURN(StoredData data, ReadStoredData(files, {.memory_limit_bytes = options.memory_limit_bytes,
+                                                              .labels = options.labels,
                                                               .pulse = options.pulse}));
   std::vector<SampleView> views;
   LS_ASSIGN_OR_RETURN(std::vector<Field> fields, MakeFields(data, options, &views));

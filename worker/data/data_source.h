@@ -1,5 +1,5 @@
 // A data set with random access: sample i is a row of each field. Fields are the features in the order of the files,
-// then the labels or targets.
+// then the labels or targets where they were asked for.
 //
 // Sources hold decoded data, so a read cannot fail half way through a run: whatever is wrong with a file is found, and
 // named with its offset, when it is opened.
@@ -34,8 +34,11 @@ class DataSource {
 
   virtual int64_t num_samples() const = 0;
 
+  // Whether the last field is the label.
+  virtual bool has_labels() const { return true; }
+
   // What one sample is made of: the features, "inputs" where there is one, else by their names in the files, and last
-  // "labels"; element types as the model is fed, shapes without the batch. The same for every sample.
+  // "labels" if has_labels(); element types as the model is fed, shapes without the batch. The same for every sample.
   virtual const std::vector<TensorSpec>& fields() const = 0;
 
   // Copies field `field` of the samples `indices`, in that order, one after the other, into `out`.
@@ -74,6 +77,7 @@ struct FeedOptions {
   Normalisation normalisation;          // of the float32 features
   int64_t label_classes = 0;            // labels are class indices in [0, label_classes); 0: float targets
   std::optional<int64_t> ignore_label;  // a label beyond the classes that counts for nothing
+  bool labels = true;                   // false: the source has none, and the files need none
   // Gets what may be a mistake and can be trained on: bytes that nobody scaled, or that are scaled twice. Null: nobody
   // asks, and it is not looked for.
   std::vector<std::string>* warnings = nullptr;
@@ -94,7 +98,7 @@ FeedOptions FeedOptionsOf(const job::JobSpec& spec);
 absl::StatusOr<std::unique_ptr<DataSource>> OpenDataSource(const job::DataFiles& files, const FeedOptions& options,
                                                            StoredData* stored = nullptr);
 
-// InvalidArgument, as of OpenDataSource, unless the labels are those of `options`.
+// InvalidArgument, as of OpenDataSource, unless the labels are those of `options`. REQUIRES: `data` has labels.
 absl::Status CheckLabels(const StoredData& data, const FeedOptions& options);
 
 }  // namespace lockstep::worker

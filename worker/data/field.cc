@@ -98,7 +98,7 @@ absl::StatusOr<Field> Field::Feature(const StoredData& data, const StoredField& 
 
 // Every label must be a class: a model cannot be asked for others, and a kernel must never meet one.
 absl::StatusOr<Field> Field::Label(const StoredData& data, int64_t classes, std::optional<int64_t> ignored) {
-  const StoredField& stored = data.label;
+  const StoredField& stored = *data.label;
   TensorSpec spec{.name = kLabelsField, .dtype = DType::kF32, .shape = stored.sample};
   if (classes > 0 || stored.tokens) {
     if (classes == 0) classes = int64_t{1} << 32;

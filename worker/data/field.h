@@ -26,7 +26,8 @@ class Field {
   static absl::StatusOr<Field> Feature(const StoredData& data, const StoredField& stored, TensorSpec spec,
                                        const std::optional<IndexRange>& range, const Normalisation& normalisation);
 
-  // The labels: class indices below `classes`, or `ignored`, as int64; float32 targets when `classes` is 0.
+  // The labels: class indices below `classes`, or `ignored`, as int64; float32 targets when `classes` is 0. REQUIRES:
+  // there are labels.
   static absl::StatusOr<Field> Label(const StoredData& data, int64_t classes, std::optional<int64_t> ignored);
 
   const TensorSpec& spec() const { return spec_; }

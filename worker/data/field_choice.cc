@@ -14,13 +14,15 @@ constexpr size_t kMostNamed = 12;
 
 class Choice {
  public:
-  Choice(const job::DataFiles& files, absl::Span<const std::string> names, absl::string_view what, bool by_position)
-      : files_(files), names_(names), what_(what), by_position_(by_position) {}
+  Choice(const job::DataFiles& files, absl::Span<const std::string> names, absl::string_view what, bool by_position,
+         bool labels)
+      : files_(files), names_(names), what_(what), by_position_(by_position), labels_(labels) {}
 
   absl::StatusOr<FieldChoice> Make() const {
     FieldChoice choice;
     LS_ASSIGN_OR_RETURN(choice.label, Label());
-    std::set<size_t> taken = {choice.label};
+    std::set<size_t> taken;
+    if (choice.label.has_value()) taken.insert(*choice.label);
     for (const std::string& name : files_.input_fields()) {
       LS_ASSIGN_OR_RETURN(const size_t field, Find(name, "input_fields"));
       if (!taken.insert(field).second) {
@@ -39,11 +41,16 @@ class Choice {
   }
 
  private:
-  absl::StatusOr<size_t> Label() const {
-    if (files_.has_label_field()) return Find(files_.label_field(), "label_field");
+  absl::StatusOr<std::optional<size_t>> Label() const {
+    if (files_.has_label_field()) {
+      const absl::StatusOr<size_t> named = Find(files_.label_field(), "label_field");
+      if (named.ok() || labels_) return named;
+      return std::nullopt;
+    }
     for (const char* usual : {"labels", "label"}) {
       if (std::count(names_.begin(), names_.end(), usual) > 0) return Find(usual, "label_field");
     }
+    if (!labels_) return std::nullopt;
     return Error(absl::StrCat("which ", what_, " is the label? Name it with label_field: ", Names()));
   }
 
@@ -78,13 +85,14 @@ class Choice {
   absl::Span<const std::string> names_;
   absl::string_view what_;
   bool by_position_;
+  bool labels_;
 };
 
 }  // namespace
 
 absl::StatusOr<FieldChoice> ChooseFields(const job::DataFiles& files, absl::Span<const std::string> names,
-                                         absl::string_view what, bool by_position) {
-  return Choice(files, names, what, by_position).Make();
+                                         absl::string_view what, bool by_position, bool labels) {
+  return Choice(files, names, what, by_position, labels).Make();
 }
 
 }  // namespace lockstep::worker

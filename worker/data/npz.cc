@@ -26,11 +26,12 @@ absl::StatusOr<StoredData> ReadNpz(const job::DataFiles& files, const ReadOption
     arrays.push_back(&member);
   }
   if (arrays.empty()) return absl::InvalidArgumentError(absl::StrCat(files.inputs(), ": the archive has no array"));
-  LS_ASSIGN_OR_RETURN(const FieldChoice choice, ChooseFields(files, names, "array", /*by_position=*/false));
+  LS_ASSIGN_OR_RETURN(const FieldChoice choice,
+                      ChooseFields(files, names, "array", /*by_position=*/false, options.labels));
   StoredData data;
   int64_t left = options.memory_limit_bytes;
   std::vector<size_t> wanted = choice.inputs;
-  wanted.push_back(choice.label);
+  if (options.labels) wanted.push_back(*choice.label);
   for (const size_t field : wanted) {
     LS_ASSIGN_OR_RETURN(ByteSource source, zip.OpenMember(*arrays[field], options.pulse));
     LS_ASSIGN_OR_RETURN(ArrayFile array, ReadArray(source, job::DataFiles::FORMAT_NPY, left));

@@ -17,28 +17,35 @@ namespace {
 
 Shape SampleShape(const Shape& shape) { return Shape(shape.begin() + 1, shape.end()); }
 
-// A file of inputs and one of labels, both IDX or npy.
-absl::StatusOr<StoredData> ReadArrays(const job::DataFiles& files, const ReadOptions& options) {
+// A file of inputs, IDX or npy.
+absl::StatusOr<StoredData> ReadInputs(const job::DataFiles& files, const ReadOptions& options) {
   LS_ASSIGN_OR_RETURN(ArrayFile inputs,
                       ReadArrayFile(files.inputs(), files.format(), options.memory_limit_bytes, options.pulse));
-  const int64_t left = options.memory_limit_bytes - inputs.array.byte_size();
-  LS_ASSIGN_OR_RETURN(ArrayFile labels, ReadArrayFile(files.labels(), files.format(), left, options.pulse));
-  if (inputs.array.shape()[0] != labels.array.shape()[0]) {
-    return absl::InvalidArgumentError(absl::StrCat(inputs.path, " holds ", inputs.array.shape()[0], " inputs, ",
-                                                   labels.path, " ", labels.array.shape()[0],
-                                                   " labels; both must have one entry per sample"));
-  }
   StoredData data;
   data.num_samples = inputs.array.shape()[0];
   data.features.push_back({.name = kInputsField, .array = 0, .sample = SampleShape(inputs.array.shape())});
-  data.label = {.name = kLabelsField, .array = 1, .sample = SampleShape(labels.array.shape())};
   data.arrays.push_back(StoreArray(kInputsField, std::move(inputs)));
+  return data;
+}
+
+// The same with a file of labels beside it.
+absl::StatusOr<StoredData> ReadArrays(const job::DataFiles& files, const ReadOptions& options) {
+  LS_ASSIGN_OR_RETURN(StoredData data, ReadInputs(files, options));
+  const StoredArray& inputs = data.arrays[0];
+  const int64_t left = options.memory_limit_bytes - inputs.num_elements() * DTypeSize(inputs.dtype);
+  LS_ASSIGN_OR_RETURN(ArrayFile labels, ReadArrayFile(files.labels(), files.format(), left, options.pulse));
+  if (data.num_samples != labels.array.shape()[0]) {
+    return absl::InvalidArgumentError(absl::StrCat(inputs.path, " holds ", data.num_samples, " inputs, ", labels.path,
+                                                   " ", labels.array.shape()[0],
+                                                   " labels; both must have one entry per sample"));
+  }
+  data.label = {.name = kLabelsField, .array = 1, .sample = SampleShape(labels.array.shape())};
   data.arrays.push_back(StoreArray(kLabelsField, std::move(labels)));
   return data;
 }
 
-// The format of a file that holds inputs and labels together, by its first bytes.
-absl::StatusOr<job::DataFiles::Format> FindFormat(const std::string& path) {
+// The format of a file that holds inputs, and labels with them where there have to be `labels`, by its first bytes.
+absl::StatusOr<job::DataFiles::Format> FindFormat(const std::string& path, bool labels) {
   LS_ASSIGN_OR_RETURN(ByteSource source, ByteSource::Open(path, /*pulse=*/nullptr));
   std::string start(12, '\0');
   LS_ASSIGN_OR_RETURN(const size_t got,
@@ -51,6 +58,7 @@ absl::StatusOr<job::DataFiles::Format> FindFormat(const std::string& path) {
   Magic magic{};
   std::memcpy(magic.data(), start.data(), std::min(start.size(), magic.size()));
   if (IsNpyMagic(magic) || IsIdxMagic(magic)) {
+    if (!labels) return IsNpyMagic(magic) ? job::DataFiles::FORMAT_NPY : job::DataFiles::FORMAT_IDX;
     return absl::InvalidArgumentError(absl::StrCat(path, ": holds one array; name the file of its labels with labels"));
   }
   const auto control = [](char c) { return c >= 0 && c < ' ' && c != '\n' && c != '\r' && c != '\t'; };
@@ -75,10 +83,10 @@ StoredArray StoreArray(std::string name, ArrayFile file) {
 
 absl::StatusOr<StoredData> ReadStoredData(const job::DataFiles& files, const ReadOptions& options) {
   if (files.has_tokens()) return ReadTokenFile(files.tokens(), files.sequence_length(), options);
-  if (files.has_labels()) return ReadArrays(files, options);
+  if (files.has_labels()) return options.labels ? ReadArrays(files, options) : ReadInputs(files, options);
   job::DataFiles::Format format = files.format();
   if (format == job::DataFiles::FORMAT_AUTO || !files.has_format()) {
-    LS_ASSIGN_OR_RETURN(format, FindFormat(files.inputs()));
+    LS_ASSIGN_OR_RETURN(format, FindFormat(files.inputs(), options.labels));
   }
   switch (format) {
     case job::DataFiles::FORMAT_NPZ:
@@ -88,7 +96,7 @@ absl::StatusOr<StoredData> ReadStoredData(const job::DataFiles& files, const Rea
     case job::DataFiles::FORMAT_TFRECORD:
       return ReadTfRecord(files, options);
     default:
-      return ReadArrays(files, options);
+      return options.labels ? ReadArrays(files, options) : ReadInputs(files, options);
   }
 }
 

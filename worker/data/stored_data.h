@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,11 +50,12 @@ struct StoredData {
   int64_t num_samples = 0;
   std::vector<StoredArray> arrays;
   std::vector<StoredField> features;  // at least one
-  StoredField label;
+  std::optional<StoredField> label;   // none: they were read without
 };
 
 struct ReadOptions {
   int64_t memory_limit_bytes = 0;
+  bool labels = true;  // false: only features are read, and no labels have to be there
   Pulse* pulse = nullptr;
 };
 

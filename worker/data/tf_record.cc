@@ -122,7 +122,10 @@ std::string KindText(const Kind& kind) { return absl::StrCat(kind.count, " value
 class TfRecordFile {
  public:
   TfRecordFile(const job::DataFiles& files, const ReadOptions& options, ByteSource source)
-      : files_(files), budget_{.limit_bytes = options.memory_limit_bytes}, records_(std::move(source)) {}
+      : files_(files),
+        budget_{.limit_bytes = options.memory_limit_bytes},
+        with_labels_(options.labels),
+        records_(std::move(source)) {}
 
   absl::StatusOr<StoredData> Read() {
     std::string record;
@@ -166,9 +169,10 @@ class TfRecordFile {
     std::vector<std::string> names;
     for (const auto& [name, feature] : example.features().feature()) names.push_back(name);
     std::sort(names.begin(), names.end());
-    LS_ASSIGN_OR_RETURN(const FieldChoice choice, ChooseFields(files_, names, "feature", /*by_position=*/false));
+    LS_ASSIGN_OR_RETURN(const FieldChoice choice,
+                        ChooseFields(files_, names, "feature", /*by_position=*/false, with_labels_));
     std::vector<size_t> wanted = choice.inputs;
-    wanted.push_back(choice.label);
+    if (with_labels_) wanted.push_back(*choice.label);
     for (const size_t field : wanted) {
       const Kind kind = KindOf(example.features().feature().at(names[field]));
       if (kind.count == 0) {
@@ -206,7 +210,7 @@ class TfRecordFile {
     const auto offsets = std::make_shared<const std::vector<int64_t>>(std::move(offsets_));
     const bool compressed = records_.source().compressed();
     for (Column& column : columns_) {
-      const bool label = &column == &columns_.back();
+      const bool label = with_labels_ && &column == &columns_.back();
       const auto count = static_cast<int64_t>(column.kind.count);
       StoredField field{.name = label ? kLabelsField : column.name, .array = data.arrays.size()};
       if (!label || count > 1) field.sample = {count};
@@ -229,6 +233,7 @@ class TfRecordFile {
 
   const job::DataFiles& files_;
   MemoryBudget budget_;
+  const bool with_labels_;
   Records records_;
   std::vector<Column> columns_;  // the label last
   std::vector<int64_t> offsets_;

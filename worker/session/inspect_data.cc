@@ -66,7 +66,7 @@ void CheckFinite(const OpenSet& set, const MetaGraph& metagraph, Findings& findi
   for (size_t i = 0; i < set.stored.arrays.size(); ++i) {
     const std::optional<NonFinite> found = FindNonFinite(set.stored.arrays[i]);
     if (!found.has_value()) continue;
-    const bool target = set.stored.label.array == i;
+    const bool target = set.stored.label->array == i;
     const bool taken = !target && (looks || (masks && !found->any_nan));
     const bool stops = set.key == "data.train" && metagraph.update.on_nan == OnNan::kStop && !taken;
     const absl::Status status = absl::InvalidArgumentError(

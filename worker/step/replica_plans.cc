@@ -5,49 +5,14 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/job/units.h"
 #include "common/status/status_macros.h"
 #include "common/training/training_policy.h"
-#include "worker/device/choice/cuda_loader.h"
-#include "worker/device/choice/devices.h"
 #include "worker/profile/profiled_device.h"
 #include "worker/step/gradient_exchange.h"
+#include "worker/step/job_device.h"
 
 namespace lockstep::worker {
 namespace {
-
-device::JobDevice DeviceOf(const JobSpec& job) {
-  switch (job.resources().device()) {
-    case job::Resources::DEVICE_REFERENCE:
-      return device::JobDevice::kReference;
-    case job::Resources::DEVICE_CPU:
-      return device::JobDevice::kCpu;
-    case job::Resources::DEVICE_CUDA:
-      return device::JobDevice::kCuda;
-    case job::Resources::DEVICE_AUTO:
-    default:
-      return device::JobDevice::kAuto;
-  }
-}
-
-// Chooses and makes the device.
-absl::Status MakeDeviceOf(const JobSpec& job, const KernelPlan* replayed, const device::WorkerDevice& where,
-                          ReplicaPlans& plans) {
-  const std::string planned = replayed == nullptr ? "" : replayed->device;
-  LS_ASSIGN_OR_RETURN(plans.chosen, device::ChooseDevice(DeviceOf(job), where, planned, device::FindCuda));
-  device::DeviceOptions options = DeviceOptionsFor(static_cast<int>(job.resources().cpu_threads()), replayed);
-  options.ordinal = plans.chosen.gpu.ordinal;
-  options.memory_limit = job::GpuMemoryBytes(job.resources().gpu_memory(), plans.chosen.gpu.total_bytes);
-  options.tf32 = job.numerics().tf32();
-  LS_ASSIGN_OR_RETURN(plans.device, device::MakeDevice(plans.chosen.kind, options));
-  plans.device_memory = plans.device->info().memory;
-  if (plans.device_memory == 0 && plans.chosen.kind == device::DeviceKind::kCuda) {
-    // The device does not say what CUDA itself left.
-    const int64_t free = plans.chosen.gpu.free_bytes;
-    plans.device_memory = options.memory_limit > 0 ? std::min(options.memory_limit, free) : free;
-  }
-  return replayed == nullptr ? absl::OkStatus() : CheckKernelPlan(*replayed, plans.device->info());
-}
 
 bool HoldsEvaluation(const KernelPlan& plan) {
   const auto first = plan.choices.lower_bound(kEvaluationPrefix);
@@ -79,7 +44,10 @@ absl::StatusOr<ReplicaPlans> DraftReplicaPlans(const MetaGraph& metagraph, const
                                                const KernelPlan* replayed, Pulse* pulse, Profiler* profiler,
                                                const device::WorkerDevice& where, NewChoices choices) {
   ReplicaPlans plans;
-  LS_RETURN_IF_ERROR(MakeDeviceOf(job, replayed, where, plans));
+  LS_ASSIGN_OR_RETURN(MadeDevice made, MakeJobDevice(job, replayed, where));
+  plans.device = std::move(made.device);
+  plans.chosen = std::move(made.chosen);
+  plans.device_memory = made.memory;
   if (profiler != nullptr) plans.device = std::make_unique<ProfiledDevice>(std::move(plans.device), profiler);
   plans.options.pulse = pulse;
   const bool blocks = job.train().recompute() == job::Train::RECOMPUTE_BLOCKS;

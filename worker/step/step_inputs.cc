@@ -1,51 +1,23 @@
 // StepRunner's inputs: batches from the reader to the passes, ahead of them where they have a way to go.
-#include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "common/liveness/activity.h"
 #include "common/status/status_macros.h"
+#include "worker/inference/input_fields.h"
 #include "worker/step/step_runner.h"
 
 namespace lockstep::worker {
-namespace {
-
-// The field of the data source that feeds each input of a plan for passes of `batch` samples; -1 for the mask. Internal
-// when one is fed by nothing, or by a field of another size.
-absl::StatusOr<std::vector<int>> FieldsOf(const Plan& plan, const std::vector<SignatureInput>& signature,
-                                          const DataSource& source, int64_t batch) {
-  const auto bytes_of = [](const TensorSpec& spec) { return NumElements(spec.shape) * DTypeSize(spec.dtype); };
-  std::vector<int> fields;
-  for (const TensorSpec& input : plan.inputs()) {
-    if (input.name == kMaskInput) {
-      fields.push_back(-1);
-      continue;
-    }
-    const auto described =
-        std::find_if(signature.begin(), signature.end(), [&](const auto& entry) { return entry.name == input.name; });
-    const int field = described == signature.end() ? -1 : FindField(source, described->role, described->field);
-    if (field < 0) {
-      return absl::InternalError(absl::StrCat("no field of the data feeds input '", input.name, "' of the model"));
-    }
-    const TensorSpec& sample = source.fields()[static_cast<size_t>(field)];
-    if (sample.dtype != input.dtype || batch * bytes_of(sample) != bytes_of(input)) {
-      return absl::InternalError(absl::StrCat("input '", input.name, "' is ", DTypeName(input.dtype),
-                                              ShapeString(input.shape), ", and the field '", sample.name,
-                                              "' that feeds it has samples of ", DTypeName(sample.dtype),
-                                              ShapeString(sample.shape), ", ", batch, " in a pass"));
-    }
-    fields.push_back(field);
-  }
-  return fields;
-}
-
-}  // namespace
 
 absl::Status StepRunner::FindFields(const DataSource& train) {
   const MetaGraph& metagraph = config_.metagraph;
-  LS_ASSIGN_OR_RETURN(input_fields_, FieldsOf(*plan_, metagraph.signature, train, metagraph.pass_batch));
+  LS_ASSIGN_OR_RETURN(input_fields_, InputFields(*plan_, metagraph.signature, train, metagraph.pass_batch));
   if (eval_plan_ == nullptr) return absl::OkStatus();
-  LS_ASSIGN_OR_RETURN(eval_input_fields_, FieldsOf(*eval_plan_, metagraph.signature, *eval_, config_.eval_batch));
+  LS_ASSIGN_OR_RETURN(evaluation_, EvaluationPass::Make(eval_plan_, eval_,
+                                                        {.signature = metagraph.signature,
+                                                         .has_accuracy = config_.evaluation.has_accuracy,
+                                                         .batch = config_.eval_batch,
+                                                         .seed = config_.seed,
+                                                         .poison = config_.poison}));
   return absl::OkStatus();
 }
 
@@ -53,7 +25,6 @@ absl::Status StepRunner::MakeReader(const DataSource& train) {
   BatchReader::Options options{
       .global_batch_size = config_.global_batch, .logical_shards = config_.logical_shards, .blocks = {}};
   options.poison = config_.poison;
-  eval_batch_.poison = config_.poison;
   if (!config_.device->host_visible()) {
     const size_t bytes = BatchReader::BytesOfBatch(train, config_.global_batch / config_.logical_shards);
     for (int i = 0; i < BatchReader::BatchesAlive(options.depth); ++i) {

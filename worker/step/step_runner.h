@@ -42,6 +42,7 @@
 #include "worker/device/device.h"
 #include "worker/device/mirrored_buffer.h"
 #include "worker/device/step_math.h"
+#include "worker/inference/evaluation_pass.h"
 #include "worker/plan/input_staging.h"
 #include "worker/plan/plan.h"
 #include "worker/profile/profiler.h"
@@ -167,13 +168,13 @@ class StepRunner {
   // What FindClip left. REQUIRES: the device has done what was queued then.
   std::optional<GradientNorm> NewestNorm() const;
   absl::Status MoveStatistics(const ReducedWord& word);
-  absl::StatusOr<std::vector<uint64_t>> EvaluateBatch(int64_t step, int64_t index);
 
   const StepConfig config_;
   ReplicaState* const state_;
   Plan* const plan_;
   Plan* const eval_plan_;
   const DataSource* const eval_;
+  std::unique_ptr<EvaluationPass> evaluation_;  // null: the job does not evaluate
   const SampleStream stream_;
   device::StepMath& math_;
   std::unique_ptr<GradientExchange> exchange_;
@@ -187,9 +188,8 @@ class StepRunner {
     bool decays = true;
   };
   std::vector<ParameterIndex> parameters_;
-  std::vector<int> declared_order_;     // of the gradient layout's tensors: their place among the metagraph's variables
-  std::vector<int> input_fields_;       // per plan input: the data source's field
-  std::vector<int> eval_input_fields_;  // as above; -1: the mask
+  std::vector<int> declared_order_;  // of the gradient layout's tensors: their place among the metagraph's variables
+  std::vector<int> input_fields_;    // per plan input: the data source's field
   std::vector<int64_t> statistic_sizes_;
   int64_t passes_ = 1;  // of a shard
   std::unique_ptr<device::OutputTable> outputs_;
@@ -217,7 +217,6 @@ class StepRunner {
   bool training_stale_ = true;
   bool eval_stale_ = true;
   std::atomic<bool> cancelled_{false};
-  EvalBatch eval_batch_;
   StepTimes times_;
 };
 

@@ -17,8 +17,6 @@ namespace {
 constexpr uint32_t kSliceAttempt = 0x80000000u;
 // One per field of EvaluationSums, in its order.
 constexpr int kEvalSlots = 5;
-// Evaluations draw other numbers than training does: as a shard that no job has.
-constexpr int64_t kEvaluationShard = 0xffffffff;
 
 }  // namespace
 
@@ -82,35 +80,6 @@ absl::Status StepRunner::MoveStatistics(const ReducedWord& word) {
   return math_.MoveStatistics(plan_->stream(), *statistics_, reinterpret_cast<const double*>(means_.on_device()));
 }
 
-absl::StatusOr<std::vector<uint64_t>> StepRunner::EvaluateBatch(int64_t step, int64_t index) {
-  std::vector<uint64_t> slots(kEvalSlots, SlotOf(0.0));
-  if (index >= NumEvalBatches(*eval_, config_.eval_batch)) return slots;
-  ReadEvalBatch(*eval_, config_.eval_batch, index, eval_batch_);
-  std::vector<InputBytes> inputs;
-  for (const int field : eval_input_fields_) {
-    inputs.push_back(field < 0 ? eval_batch_.mask.bytes() : eval_batch_.fields[field].bytes());
-  }
-  LS_RETURN_IF_ERROR(eval_plan_->RunPass(
-      inputs, {.seed = config_.seed, .step = step, .logical_shard = kEvaluationShard, .pass = index}));
-  float losses[2] = {};
-  int64_t counts[3] = {};
-  std::vector<Plan::OutputRead> reads;
-  const auto read = [&](const char* name, auto& value) {
-    reads.push_back({eval_plan_->FindOutput(name), {reinterpret_cast<std::byte*>(&value), sizeof value}});
-  };
-  read(kLossSum, losses[0]);
-  read(kLossDenominator, losses[1]);
-  if (config_.evaluation.has_accuracy) {
-    read(kCorrectCount, counts[0]);
-    read(kTop5Count, counts[1]);
-    read(kLabelCount, counts[2]);
-  }
-  LS_RETURN_IF_ERROR(eval_plan_->ReadOutputs(reads));
-  for (int i = 0; i < 2; ++i) slots[i] = SlotOf(static_cast<double>(losses[i]));
-  for (int i = 0; i < 3; ++i) slots[2 + i] = SlotOf(static_cast<double>(counts[i]));
-  return slots;
-}
-
 absl::StatusOr<SliceOutcome> StepRunner::RunSlice(Communicator& communicator, int64_t step, int64_t slice,
                                                   const ControlContribution& slot) {
   LS_CHECK(eval_plan_ != nullptr, "only a job that evaluates has slices");
@@ -127,8 +96,8 @@ absl::StatusOr<SliceOutcome> StepRunner::RunSlice(Communicator& communicator, in
   for (int k = shards.first; k < shards.last; ++k) {
     if (cancelled_) return absl::CancelledError("computing was stopped");
     LS_RETURN_IF_ERROR(communicator.status());
-    LS_ASSIGN_OR_RETURN(const std::vector<uint64_t> slots, EvaluateBatch(step, slice * config_.logical_shards + k));
-    word.slots.insert(word.slots.end(), slots.begin(), slots.end());
+    LS_ASSIGN_OR_RETURN(EvaluationSums sums, evaluation_->Run(step, slice * config_.logical_shards + k));
+    std::apply([&](auto&... field) { (word.slots.push_back(SlotOf(field)), ...); }, sums.Fields());
   }
   const std::vector<int64_t> sizes = WordBlockBytes(shape);
   std::vector<char> blocks(std::accumulate(sizes.begin(), sizes.end(), int64_t{0}));

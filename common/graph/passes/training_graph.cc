@@ -10,6 +10,7 @@
 #include "common/graph/graph_editor.h"
 #include "common/graph/moved_statistics.h"
 #include "common/graph/ops/schema.h"
+#include "common/graph/passes/countable.h"
 #include "common/graph/passes/forms.h"
 #include "common/graph/passes/fuse_attention.h"
 #include "common/graph/passes/fuse_norm_gradients.h"
@@ -60,22 +61,6 @@ absl::Status AddGradients(Graph* graph) {
     std::replace(gradients.begin() + static_cast<std::ptrdiff_t>(i) + 1, gradients.end(), std::string(gradients[i]),
                  name);
     graph->outputs.push_back(name);
-  }
-  return absl::OkStatus();
-}
-
-// Plans add the bytes of values up, with scratch and copies beside them. Each value was counted alone.
-absl::Status CheckCountable(const Graph& graph) {
-  constexpr int64_t kMostBytes = int64_t{1} << 56;
-  int64_t total = 0;
-  for (const auto& [name, info] : graph.values) {
-    LS_ASSIGN_OR_RETURN(const int64_t bytes, CheckedByteSize(info.dtype, info.shape));
-    if (bytes > kMostBytes - total) {
-      return absl::InvalidArgumentError(absl::StrCat("the values of a pass have more than ", kMostBytes, " bytes, '",
-                                                     name, "' ", ShapeString(info.shape),
-                                                     " among them; no machine has as many"));
-    }
-    total += bytes;
   }
   return absl::OkStatus();
 }

@@ -1,0 +1,158 @@
+// `lockstep eval`: the loss and the figures of a model over a data set.
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "chief/server/evaluation_board.h"
+#include "common/graph/passes/training_graph.h"
+#include "common/log/escape.h"
+#include "common/protocol/evaluation.h"
+#include "common/status/exit_code.h"
+#include "common/status/status_macros.h"
+#include "common/training/training_policy.h"
+#include "deploy/cli/commands.h"
+#include "deploy/cli/model_to_run.h"
+#include "worker/device/host/environment.h"
+#include "worker/inference/evaluation_pass.h"
+#include "worker/session/worker_main.h"
+
+namespace lockstep::cli {
+namespace {
+
+struct EvalOptions {
+  ModelRunOptions run;
+  std::string inputs;
+  std::string labels;
+  std::string tokens;
+  bool json = false;
+};
+
+// What is evaluated on: the files of the command line, else the job's evaluation set.
+absl::StatusOr<job::DataFiles> FilesOf(const EvalOptions& options, const JobSpec& job) {
+  job::DataFiles files = job.data().eval();
+  if (options.inputs.empty() && options.tokens.empty()) {
+    if (job.data().has_eval()) return files;
+    return absl::InvalidArgumentError(
+        "the job has no data.eval; name a data set with --inputs and --labels, or with --tokens");
+  }
+  if (!job.data().has_eval()) files = job.data().train();
+  files.clear_sha256();
+  files.clear_format();
+  if (!options.tokens.empty()) {
+    files.set_tokens(options.tokens);
+    return files;
+  }
+  files.clear_tokens();
+  files.set_inputs(options.inputs);
+  options.labels.empty() ? files.clear_labels() : files.set_labels(options.labels);
+  return files;
+}
+
+struct Figures {
+  int64_t samples = 0;
+  EvaluationSums sums;
+};
+
+absl::StatusOr<Figures> Evaluate(const ModelToRun& model, const job::DataFiles& files, DeviceToRun& device) {
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<worker::DataSource> source, model.OpenData(files, /*labels=*/true));
+  const int64_t batch = EvalBatch(model.job);
+  LS_ASSIGN_OR_RETURN(const EvaluationGraph evaluation, MakeEvaluationGraph(model.metagraph, batch));
+  LS_ASSIGN_OR_RETURN(const worker::DeviceWeights weights,
+                      worker::DeviceWeights::Load(*device.made.device, evaluation.graph.variables, model.read));
+  worker::PlanOptions planning{.label = "evaluation"};
+  if (device.replays) worker::ApplyKernelPlan(*model.kernel_plan, &planning);
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<worker::Plan> plan,
+                      worker::Plan::Make(device.made.device.get(), evaluation.graph, weights.addresses(), planning));
+  LS_RETURN_IF_ERROR(plan->RefreshVariables());
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<worker::EvaluationPass> pass,
+                      worker::EvaluationPass::Make(plan.get(), source.get(),
+                                                   {.signature = model.metagraph.signature,
+                                                    .has_accuracy = evaluation.has_accuracy,
+                                                    .batch = batch,
+                                                    .seed = model.job.train().seed()}));
+  Figures figures{.samples = source->num_samples(), .sums = {}};
+  LS_ASSIGN_OR_RETURN(figures.sums, worker::EvaluateAll(*pass, model.step, model.job.train().logical_shards()));
+  return figures;
+}
+
+std::vector<std::pair<std::string, double>> Metrics(const Figures& figures, const MetaGraph& metagraph) {
+  std::vector<Metric> metrics = {Metric::kLoss};
+  const auto is_sequence = [&] {
+    for (const SignatureInput& input : metagraph.signature) {
+      if (input.role == InputRole::kLabel) return input.shape.size() > 1;
+    }
+    return false;
+  };
+  if (figures.sums.counted > 0) {
+    metrics.insert(metrics.end(), {Metric::kAccuracy, Metric::kTop5});
+    if (is_sequence()) metrics.push_back(Metric::kPerplexity);
+  }
+  std::vector<std::pair<std::string, double>> named;
+  for (const Metric metric : metrics) named.emplace_back(chief::MetricName(metric), MetricValue(metric, figures.sums));
+  return named;
+}
+
+void Print(const EvalOptions& options, const ModelToRun& model, const Figures& figures) {
+  const auto metrics = Metrics(figures, model.metagraph);
+  if (options.json) {
+    std::cout << absl::StreamFormat("{\"step\": %d, \"samples\": %d", model.step, figures.samples);
+    for (const auto& [name, value] : metrics) {
+      // JSON has no other numbers.
+      std::cout << (std::isfinite(value) ? absl::StrFormat(", \"%s\": %.17g", name, value)
+                                         : absl::StrFormat(", \"%s\": null", name));
+    }
+    std::cout << "}\n";
+    return;
+  }
+  std::cout << EscapeControls(model.description) << (model.average ? " (train.ema)" : "") << ", " << figures.samples
+            << " samples:\n";
+  for (const auto& [name, value] : metrics) std::cout << absl::StreamFormat("%-12s %.6f\n", name, value);
+}
+
+int Eval(const EvalOptions& options) {
+  if (device::ClearKernelEnvironment().must_restart) return Fail(worker::ExecuteAgain(), kExitBug);
+  int exit_code = kExitBadJob;
+  const TrainedModelChoice& choice = options.run.model;
+  const bool is_job = std::filesystem::is_regular_file(choice.directory);
+  if (is_job && (choice.step.has_value() || choice.best || choice.average)) {
+    return Fail(absl::InvalidArgumentError(absl::StrCat(
+                    "'", choice.directory, "' is a job file; --step, --best and --ema are of a job's directory")),
+                kExitUsage);
+  }
+  const absl::StatusOr<ModelToRun> model =
+      is_job ? OpenJobModel(options.run, exit_code) : OpenTrainedModel(options.run, /*average_as_evaluated=*/true);
+  if (!model.ok()) return Fail(model.status(), is_job ? exit_code : StorageExitCode(model.status()));
+  const absl::StatusOr<job::DataFiles> files = FilesOf(options, model->job);
+  if (!files.ok()) return Fail(files.status(), kExitBadJob);
+  absl::StatusOr<DeviceToRun> device = MakeDeviceToRun(*model, options.run);
+  if (!device.ok()) return Fail(device.status(), kExitBadJob);
+  if (!device->assumed.empty()) std::cerr << "lockstep: " << EscapeControls(device->assumed) << "\n";
+  const absl::StatusOr<Figures> figures = Evaluate(*model, *files, *device);
+  if (!figures.ok()) return Fail(figures.status(), kExitBadData);
+  Print(options, *model, *figures);
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddEval(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("eval", "Evaluate a trained model, or the model of a job file as it begins");
+  auto options = std::make_shared<EvalOptions>();
+  AddModelRunOptions(*command, options->run);
+  CLI::Option* const inputs =
+      command->add_option("--inputs", options->inputs, "A data set in place of the job's data.eval");
+  command->add_option("--labels", options->labels, "Its labels, where they lie in a file of their own")->needs(inputs);
+  command->add_option("--tokens", options->tokens, "A file of tokens in place of the job's data.eval")
+      ->excludes(inputs);
+  command->add_flag("--json", options->json, "One line of JSON, every figure to its last digit");
+  command->callback([options, &exit_code] { exit_code = Eval(*options); });
+}
+
+}  // namespace lockstep::cli

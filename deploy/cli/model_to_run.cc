@@ -1,0 +1,107 @@
+#include "deploy/cli/model_to_run.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "chief/metagraph/artifact_store.h"
+#include "chief/server/job_setup.h"
+#include "common/checkpoint_format/naming.h"
+#include "common/graph/label_classes.h"
+#include "common/graph/picked_rows.h"
+#include "common/status/check.h"
+#include "common/status/status_macros.h"
+#include "worker/device/choice/evaluate_node.h"
+#include "worker/session/inspect_data.h"
+
+namespace lockstep::cli {
+namespace {
+
+std::optional<worker::KernelPlan> ReadableKernelPlan(const absl::StatusOr<std::string>& bytes) {
+  if (!bytes.ok()) return std::nullopt;
+  absl::StatusOr<worker::KernelPlan> plan = worker::ParseKernelPlan(*bytes);
+  return plan.ok() ? std::optional(*std::move(plan)) : std::nullopt;
+}
+
+}  // namespace
+
+void AddModelRunOptions(CLI::App& command, ModelRunOptions& options) {
+  AddTrainedModelChoice(command, options.model);
+  command.add_option("--set", options.overrides, "Override a setting of the job: key=value")->allow_extra_args(false);
+  command.add_option("--device", options.device, "What to compute on: auto, cpu, cuda or cuda:N")
+      ->capture_default_str();
+}
+
+absl::StatusOr<std::unique_ptr<worker::DataSource>> ModelToRun::OpenData(const job::DataFiles& files,
+                                                                         bool labels) const {
+  worker::FeedOptions feed = worker::FeedOptionsOf(job);
+  feed.labels = labels;
+  if (const std::optional<int64_t> classes = LabelClasses(metagraph); classes.has_value()) {
+    feed.label_classes = *classes;
+  }
+  for (const SignatureInput& input : metagraph.signature) {
+    if (input.role != InputRole::kFeature) continue;
+    feed.inputs.push_back({input.field, input.dtype, Shape(input.shape.begin() + 1, input.shape.end()),
+                           PickedRows(metagraph.forward, input.name)});
+  }
+  return worker::OpenDataSource(files, feed);
+}
+
+absl::StatusOr<ModelToRun> OpenTrainedModel(const ModelRunOptions& options, bool average_as_evaluated) {
+  LS_ASSIGN_OR_RETURN(TrainedModel first, TrainedModel::Open(options.model));
+  ModelToRun run;
+  LS_ASSIGN_OR_RETURN(const std::string text, first.checkpoint().ReadJob());
+  LS_ASSIGN_OR_RETURN(run.job, ParseJob(text, options.model.directory + "/job.yaml", options.overrides));
+  if (average_as_evaluated && run.job.eval().weights() == job::Eval::WEIGHTS_EMA) first.UseAverage();
+  const auto model = std::make_shared<TrainedModel>(std::move(first));
+  const Manifest& manifest = model->checkpoint().manifest();
+  run.metagraph = model->metagraph();
+  run.step = static_cast<int64_t>(manifest.step());
+  run.description = model->Describe();
+  run.digest = manifest.state_digest();
+  run.average = model->is_average();
+  run.read = [model](const Variable& variable) { return model->Read(variable); };
+  if (!manifest.kernel_plan().empty()) {
+    run.kernel_plan =
+        ReadableKernelPlan(chief::LoadArtifact(model->checkpoint().storage(), layout::kPlans, manifest.kernel_plan(),
+                                               [](absl::string_view bytes) { return worker::KernelPlanHash(bytes); }));
+  }
+  return run;
+}
+
+absl::StatusOr<ModelToRun> OpenJobModel(const ModelRunOptions& options, int& exit_code) {
+  chief::ChiefOptions chief{.job_path = options.model.directory, .overrides = options.overrides};
+  chief.inspect_data = worker::InspectData;
+  chief.evaluate_node = device::EvaluateNode;
+  LS_ASSIGN_OR_RETURN(chief::JobSetup setup, chief::SetUpJob(chief, exit_code));
+  LS_ASSIGN_OR_RETURN(chief::InitialState initial, chief::InitialStateOf(setup, exit_code));
+  const auto tensors = std::make_shared<std::vector<Tensor>>(std::move(initial.tensors));
+  ModelToRun run;
+  run.job = setup.job;
+  run.metagraph = setup.metagraph;
+  run.description = absl::StrCat("the model of ", options.model.directory, " as it begins");
+  run.read = [tensors, layout = setup.layout](const Variable& variable) -> absl::StatusOr<Tensor> {
+    const int index = layout.Find(variable.name);
+    LS_CHECK(index >= 0, "the state holds every variable");
+    return (*tensors)[static_cast<size_t>(index)].Clone();
+  };
+  return run;
+}
+
+absl::StatusOr<DeviceToRun> MakeDeviceToRun(const ModelToRun& model, const ModelRunOptions& options) {
+  LS_ASSIGN_OR_RETURN(const device::WorkerDevice where, device::ParseWorkerDevice(options.device));
+  DeviceToRun run;
+  if (model.kernel_plan.has_value()) {
+    absl::StatusOr<worker::MadeDevice> replaying = worker::MakeJobDevice(model.job, &*model.kernel_plan, where);
+    if (replaying.ok()) {
+      run.made = *std::move(replaying);
+      run.replays = true;
+      return run;
+    }
+    run.assumed =
+        absl::StrCat("not with the kernels of the job, the last bits may differ: ", replaying.status().message());
+  }
+  LS_ASSIGN_OR_RETURN(run.made, worker::MakeJobDevice(model.job, nullptr, where));
+  return run;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,267 @@
+// `lockstep predict`: what a trained model gives for every sample of a data set, as an npy file.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "common/clock/clock.h"
+#include "common/graph/passes/prediction_graph.h"
+#include "common/log/escape.h"
+#include "common/status/exit_code.h"
+#include "common/status/status_macros.h"
+#include "common/training/training_policy.h"
+#include "deploy/cli/commands.h"
+#include "deploy/cli/model_to_run.h"
+#include "deploy/cli/output_file.h"
+#include "deploy/cli/own_program.h"
+#include "worker/data/npy_header.h"
+#include "worker/device/host/environment.h"
+#include "worker/inference/piece_store.h"
+#include "worker/inference/predictor.h"
+#include "worker/session/worker_main.h"
+
+namespace lockstep::cli {
+namespace {
+
+// How often a process that waits for others looks whether they are done, or gone.
+constexpr absl::Duration kLook = absl::Milliseconds(100);
+constexpr absl::Duration kSayEvery = absl::Seconds(10);
+
+struct PredictOptions {
+  ModelRunOptions run;
+  std::string inputs;
+  std::string path;
+  std::string output;  // of the model
+  int64_t batch = 0;
+  int workers = 1;
+  bool helper = false;  // one that --workers started: a file that is there already is no mistake
+};
+
+// The further processes of --workers.
+class Helpers {
+ public:
+  ~Helpers() { Wait(); }
+
+  // Starts `count`, with the words of this process.
+  absl::Status Start(int count) {
+    std::vector<std::string> words = OwnWords();
+    words.emplace_back("--helper");
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    const std::string program = OwnProgram();
+    for (int i = 0; i < count; ++i) {
+      const pid_t pid = fork();
+      if (pid < 0) return absl::ResourceExhaustedError(absl::StrCat("no process could be started: ", strerror(errno)));
+      if (pid == 0) {
+        execv(program.c_str(), argv.data());
+        _exit(kExitBug);
+      }
+      pids_.push_back(pid);
+    }
+    return absl::OkStatus();
+  }
+
+  // Until all have ended, in whatever way: what they leave is done by who is left.
+  void Wait() {
+    for (const pid_t pid : pids_) {
+      while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+      }
+    }
+    pids_.clear();
+  }
+
+ private:
+  static std::vector<std::string> OwnWords() {
+    std::vector<std::string> words;
+    std::string text;
+    if (FILE* const file = std::fopen("/proc/self/cmdline", "re"); file != nullptr) {
+      for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) {
+        if (c != 0) {
+          text.push_back(static_cast<char>(c));
+        } else {
+          words.push_back(std::exchange(text, ""));
+        }
+      }
+      std::fclose(file);
+    }
+    return words;
+  }
+
+  std::vector<pid_t> pids_;
+};
+
+struct Prediction {
+  std::string output;
+  std::unique_ptr<worker::DataSource> source;
+  std::unique_ptr<worker::Predictor> predictor;
+};
+
+absl::StatusOr<std::unique_ptr<worker::DataSource>> OpenInputs(const PredictOptions& options, const ModelToRun& model) {
+  const job::Data& data = model.job.data();
+  job::DataFiles files = data.has_eval() ? data.eval() : data.train();
+  if (options.inputs.empty()) {
+    if (!data.has_eval()) return absl::InvalidArgumentError("the job has no data.eval; name the inputs with --inputs");
+    return model.OpenData(files, /*labels=*/false);
+  }
+  const bool tokens = files.has_tokens();
+  const int64_t length = files.sequence_length();
+  files.clear_sha256();
+  files.clear_format();
+  files.clear_labels();
+  files.clear_tokens();
+  files.clear_inputs();
+  files.clear_sequence_length();
+  if (tokens) {
+    files.set_tokens(options.inputs);
+    files.set_sequence_length(length);
+  } else {
+    files.set_inputs(options.inputs);
+  }
+  return model.OpenData(files, /*labels=*/false);
+}
+
+absl::StatusOr<Prediction> MakePrediction(const PredictOptions& options, const ModelToRun& model,
+                                          const DeviceToRun& device) {
+  Prediction prediction;
+  LS_ASSIGN_OR_RETURN(prediction.output, ChoosePrediction(model.metagraph, options.output));
+  const int64_t batch = options.batch > 0 ? options.batch : EvalBatch(model.job);
+  LS_ASSIGN_OR_RETURN(const Graph graph, MakePredictionGraph(model.metagraph, prediction.output, batch));
+  LS_ASSIGN_OR_RETURN(prediction.source, OpenInputs(options, model));
+  LS_ASSIGN_OR_RETURN(prediction.predictor,
+                      worker::Predictor::Make(*device.made.device, graph, model.read, *prediction.source,
+                                              {.signature = model.metagraph.signature,
+                                               .batch = batch,
+                                               .seed = model.job.train().seed(),
+                                               .step = model.step}));
+  return prediction;
+}
+
+// What makes these predictions others than those of another run, in lines.
+std::string About(const ModelToRun& model, const Prediction& prediction, int64_t batch) {
+  const TensorSpec& row = prediction.predictor->row();
+  return absl::StrCat("weights ", model.digest, model.average ? " (train.ema)" : "", "\ninputs ",
+                      prediction.source->content_hash(), "\noutput ", prediction.output, " ", DTypeName(row.dtype),
+                      ShapeString(row.shape), "\nbatch ", batch, "\n");
+}
+
+class Run {
+ public:
+  Run(worker::PieceStore store, worker::Predictor& predictor, bool quiet)
+      : store_(std::move(store)), predictor_(predictor), quiet_(quiet) {}
+
+  // Until every piece is there, of this process or of others.
+  absl::Status ComputeAll() {
+    if (store_.found() > 0)
+      Say(absl::StrCat("going on: ", store_.found(), " of ", store_.pieces(), " pieces are there"));
+    while (true) {
+      LS_ASSIGN_OR_RETURN(const worker::PieceStore::Taken taken, store_.Take());
+      if (taken.left == worker::PieceStore::Left::kNone) return absl::OkStatus();
+      if (taken.left == worker::PieceStore::Left::kOthers) {
+        absl::SleepFor(kLook);
+        continue;
+      }
+      LS_RETURN_IF_ERROR(Compute(taken.piece));
+    }
+  }
+
+  absl::Status Join(int64_t samples) {
+    const TensorSpec& row = predictor_.row();
+    Shape shape = row.shape;
+    shape.insert(shape.begin(), samples);
+    LS_ASSIGN_OR_RETURN(const std::string header, worker::NpyHeader(row.dtype, shape));
+    return store_.Join(header, samples * predictor_.row_bytes());
+  }
+
+ private:
+  absl::Status Compute(const worker::PieceStore::Piece& piece) {
+    std::vector<std::byte> rows;
+    for (int64_t batch = piece.first_batch; batch < piece.last_batch; ++batch) {
+      LS_ASSIGN_OR_RETURN(const absl::Span<const std::byte> more, predictor_.Run(batch));
+      rows.insert(rows.end(), more.begin(), more.end());
+    }
+    LS_RETURN_IF_ERROR(store_.Put(piece, rows));
+    if (SteadyNow() - said_ >= kSayEvery) Say(absl::StrCat("at piece ", piece.index + 1, " of ", store_.pieces()));
+    return absl::OkStatus();
+  }
+
+  void Say(const std::string& text) {
+    said_ = SteadyNow();
+    if (!quiet_) std::cerr << text << "\n";
+  }
+
+  worker::PieceStore store_;
+  worker::Predictor& predictor_;
+  const bool quiet_;
+  absl::Time said_ = SteadyNow();
+};
+
+absl::Status WritePredictions(const PredictOptions& options, const ModelToRun& model, const DeviceToRun& device) {
+  LS_ASSIGN_OR_RETURN(const OutputFile file, OutputFile::At(options.path));
+  LS_ASSIGN_OR_RETURN(const Prediction prediction, MakePrediction(options, model, device));
+  const int64_t batch = options.batch > 0 ? options.batch : EvalBatch(model.job);
+  absl::StatusOr<worker::PieceStore> store = worker::PieceStore::Open(
+      *file.folder, file.name, About(model, prediction, batch), prediction.predictor->batches());
+  if (options.helper && absl::IsAlreadyExists(store.status())) return absl::OkStatus();
+  LS_RETURN_IF_ERROR(store.status());
+  const absl::Time begin = SteadyNow();
+  const int64_t samples = prediction.source->num_samples();
+  Run run(*std::move(store), *prediction.predictor, options.helper);
+  LS_RETURN_IF_ERROR(run.ComputeAll());
+  LS_RETURN_IF_ERROR(run.Join(samples));
+  if (options.helper) return absl::OkStatus();
+  const TensorSpec& row = prediction.predictor->row();
+  std::cout << absl::StreamFormat("%d predictions of '%s', %s%s each, in %s: %.0f samples/s\n", samples,
+                                  EscapeControls(prediction.output), DTypeName(row.dtype), ShapeString(row.shape),
+                                  options.path,
+                                  static_cast<double>(samples) / absl::ToDoubleSeconds(SteadyNow() - begin));
+  return absl::OkStatus();
+}
+
+int Predict(const PredictOptions& options) {
+  if (device::ClearKernelEnvironment().must_restart) return Fail(worker::ExecuteAgain(), kExitBug);
+  Helpers helpers;
+  // Before threads are started.
+  if (const absl::Status started = helpers.Start(options.workers - 1); !started.ok())
+    return Fail(started, kExitStorage);
+  const absl::StatusOr<ModelToRun> model = OpenTrainedModel(options.run, /*average_as_evaluated=*/false);
+  if (!model.ok()) return Fail(model.status(), StorageExitCode(model.status()));
+  const absl::StatusOr<DeviceToRun> device = MakeDeviceToRun(*model, options.run);
+  if (!device.ok()) return Fail(device.status(), kExitBadJob);
+  if (!options.helper) std::cerr << EscapeControls(model->description) << "\n";
+  const absl::Status written = WritePredictions(options, *model, *device);
+  return written.ok() ? static_cast<int>(kExitDone) : Fail(written, StorageExitCode(written));
+}
+
+}  // namespace
+
+void AddPredict(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("predict", "Write what a trained model gives for every sample of a data set");
+  auto options = std::make_shared<PredictOptions>();
+  AddModelRunOptions(*command, options->run);
+  command->add_option("--inputs", options->inputs,
+                      "The samples, in a form that the job reads (default: its data.eval)");
+  command->add_option("-o,--output", options->path, "The npy file to write")->required();
+  command->add_option("--of", options->output, "Which output of the model (default: the one that the loss compares)");
+  command->add_option("--batch", options->batch, "Samples computed at once (default: as in training)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+  command
+      ->add_option("--workers", options->workers,
+                   "Processes on this machine that share the work; others may join by the same command elsewhere")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command->add_flag("--helper", options->helper, "")->group("");
+  command->callback([options, &exit_code] { exit_code = Predict(*options); });
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,193 @@
+// `lockstep eval` and `lockstep predict` on real jobs. What they give is held against what the job said itself, and
+// against each other.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "common/status/exit_code.h"
+#include "tests/e2e/commands.h"
+
+namespace lockstep::e2e {
+namespace {
+
+using Catch::Matchers::Contains;
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr char kTestInputs[] = "/usr/share/datasets/fashion-mnist/t10k-images-idx3-ubyte.gz";
+constexpr char kTestLabels[] = "/usr/share/datasets/fashion-mnist/t10k-labels-idx1-ubyte.gz";
+constexpr int64_t kSamples = 10000;
+constexpr size_t kClasses = 10;
+
+// A job that evaluates at its end, made once.
+const std::string& EvaluatedJob() {
+  static const std::string directory = [] {
+    const std::string made = TempPath("evaluated");
+    Words sets = Settings();
+    sets.push_back(absl::StrCat("data.eval={inputs: ", kTestInputs, ", labels: ", kTestLabels, "}"));
+    const Result result = Run({"run", kJob, "--workers", "1", "--dir", made}, sets);
+    if (result.code != kExitDone) throw std::runtime_error(result.output);
+    return made;
+  }();
+  return directory;
+}
+
+json Evaluated(const Words& words) {
+  Words all = words;
+  all.push_back("--json");
+  const Result result = Run(all);
+  INFO(result.output);
+  REQUIRE(result.code == kExitDone);
+  return json::parse(result.output);
+}
+
+// The rows of an npy file of float32 [kSamples, kClasses].
+std::vector<float> RowsIn(const std::string& path) {
+  const std::string bytes = Read(path);
+  REQUIRE_THAT(bytes.substr(0, 128), Contains("'<f4'") && Contains("(10000, 10)"));
+  const size_t size = kSamples * kClasses * sizeof(float);
+  REQUIRE(bytes.size() > size);
+  std::vector<float> rows(kSamples * kClasses);
+  std::memcpy(rows.data(), bytes.data() + bytes.size() - size, size);
+  return rows;
+}
+
+std::string Labels() {
+  std::string bytes;
+  FILE* const pipe = popen(absl::StrCat("zcat ", kTestLabels).c_str(), "r");
+  for (int c = fgetc(pipe); c != EOF; c = fgetc(pipe)) bytes.push_back(static_cast<char>(c));
+  pclose(pipe);
+  return bytes.substr(8);
+}
+
+}  // namespace
+
+TEST_CASE("eval: a finished job's figures are those that it wrote, to the last bit", "[e2e]") {
+  const std::string& directory = EvaluatedJob();
+  const json manifest = json::parse(Read(directory + "/checkpoints/step-000000020/manifest.json"));
+
+  const json figures = Evaluated({"eval", directory});
+
+  CHECK(figures["step"] == 20);
+  CHECK(figures["samples"] == kSamples);
+  CHECK(figures["accuracy"].get<double>() == manifest["evaluation"]["value"].get<double>());
+  CHECK(Evaluated({"eval", directory, "--step", "10"})["accuracy"] != figures["accuracy"]);
+  // A job that evaluates nothing, on the files of the command line.
+  const Words other = {"eval", FinishedJob()};
+  const Result none = Run(other);
+  CHECK(none.code == kExitBadJob);
+  CHECK_THAT(none.output, Contains("--inputs"));
+  Words with_files = other;
+  with_files.insert(with_files.end(), {"--inputs", kTestInputs, "--labels", kTestLabels});
+  const json same = Evaluated(with_files);
+  CHECK(same["loss"] == figures["loss"]);
+  CHECK(same["accuracy"] == figures["accuracy"]);
+}
+
+TEST_CASE("eval: the model of a job file as it begins is that of the directory's step 0", "[e2e]") {
+  Words words = {"eval", kJob};
+  for (const std::string& set : Settings()) words.insert(words.end(), {"--set", set});
+  words.insert(words.end(), {"--inputs", kTestInputs, "--labels", kTestLabels});
+  const json begins = Evaluated(words);
+
+  const json step_0 = Evaluated({"eval", EvaluatedJob(), "--step", "0"});
+
+  CHECK(begins["step"] == 0);
+  CHECK(begins["loss"].get<double>() == Approx(step_0["loss"].get<double>()).epsilon(1e-5));
+  CHECK(begins["accuracy"].get<double>() == Approx(step_0["accuracy"].get<double>()).margin(1e-3));
+  words.insert(words.end(), {"--step", "3"});
+  CHECK(Run(words).code == kExitUsage);
+}
+
+TEST_CASE("predict: the rows give the accuracy and the loss of the evaluation", "[e2e]") {
+  const std::string path = TempPath("scores.npy");
+  const Result made = Run({"predict", EvaluatedJob(), "-o", path});
+  INFO(made.output);
+  REQUIRE(made.code == kExitDone);
+  CHECK_THAT(made.output, Contains("10000 predictions") && Contains("F32[10]"));
+
+  const std::vector<float> rows = RowsIn(path);
+  const std::string labels = Labels();
+  double loss = 0;
+  int64_t correct = 0;
+  for (size_t i = 0; i < labels.size(); ++i) {
+    const float* const row = &rows[i * kClasses];
+    const auto label = static_cast<size_t>(labels[i]);
+    correct += std::max_element(row, row + kClasses) - row == labels[i] ? 1 : 0;
+    double total = 0;
+    for (size_t c = 0; c < kClasses; ++c) total += std::exp(double{row[c]} - row[label]);
+    loss += std::log(total);
+  }
+
+  const json figures = Evaluated({"eval", EvaluatedJob()});
+  CHECK(static_cast<double>(correct) / kSamples == figures["accuracy"].get<double>());
+  CHECK(loss / kSamples == Approx(figures["loss"].get<double>()).epsilon(1e-6));
+}
+
+TEST_CASE("predict: processes that are killed leave what they did; who comes later finishes the same file", "[e2e]") {
+  const std::string whole = TempPath("whole.npy");
+  REQUIRE(Run({"predict", EvaluatedJob(), "-o", whole}).code == kExitDone);
+  const std::string path = TempPath("killed.npy");
+  const auto pieces = [&] {
+    std::error_code gone;
+    int64_t count = 0;
+    for (const auto& entry : fs::directory_iterator(path + ".parts", gone)) {
+      count += entry.path().extension() == ".rows" ? 1 : 0;
+    }
+    return count;
+  };
+
+  for (int64_t least = 1; least <= 9; least += 4) {
+    Watched first(absl::StrCat("first", least), {"predict", EvaluatedJob(), "-o", path});
+    Watched second(absl::StrCat("second", least), {"predict", EvaluatedJob(), "-o", path});
+    WaitUntil("some pieces are there", [&] { return pieces() >= least || fs::exists(path); });
+    first.process().Signal(SIGKILL);
+    second.process().Signal(SIGKILL);
+    first.process().Wait(kLimit);
+    second.process().Wait(kLimit);
+  }
+  if (!fs::exists(path) || fs::exists(path + ".parts")) {
+    const Result finished = Run({"predict", EvaluatedJob(), "-o", path, "--workers", "3"});
+    INFO(finished.output);
+    REQUIRE(finished.code == kExitDone);
+  }
+
+  CHECK(Read(path) == Read(whole));
+  CHECK_FALSE(fs::exists(path + ".parts"));
+}
+
+TEST_CASE("predict: what does not fit is told, and nothing is overwritten", "[e2e]") {
+  const std::string path = TempPath("taken.npy");
+  Write(path, "mine");
+  const Words words = {"predict", EvaluatedJob(), "-o"};
+  const auto with = [&](const Words& more) {
+    Words all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    return Run(all);
+  };
+
+  const Result taken = with({path});
+  const Result unknown = with({TempPath("a.npy"), "--of", "nothing"});
+  const Result missing = with({TempPath("b.npy"), "--inputs", TempPath("missing.npy")});
+  const Result homeless = with({TempPath("no") + "/such.npy"});
+  const Result evaluates_none = Run({"predict", FinishedJob(), "-o", TempPath("c.npy")});
+
+  CHECK(taken.code == kExitStorage);
+  CHECK_THAT(taken.output, Contains("is there already"));
+  CHECK(Read(path) == "mine");
+  CHECK(unknown.code == kExitBadJob);
+  CHECK_THAT(unknown.output, Contains("no output 'nothing'; it has "));
+  CHECK(missing.code == kExitStorage);
+  CHECK_THAT(missing.output, Contains("missing.npy"));
+  CHECK(homeless.code == kExitStorage);
+  CHECK(evaluates_none.code == kExitBadJob);
+  CHECK_THAT(evaluates_none.output, Contains("--inputs"));
+  for (const char* const name : {"a.npy", "b.npy", "c.npy"}) CHECK_FALSE(fs::exists(TempPath(name)));
+}
+
+}  // namespace lockstep::e2e

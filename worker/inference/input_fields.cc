@@ -1,0 +1,37 @@
+#include "worker/inference/input_fields.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/graph/passes/training_graph.h"
+
+namespace lockstep::worker {
+
+absl::StatusOr<std::vector<int>> InputFields(const Plan& plan, absl::Span<const SignatureInput> signature,
+                                             const DataSource& source, int64_t batch) {
+  const auto bytes_of = [](const TensorSpec& spec) { return NumElements(spec.shape) * DTypeSize(spec.dtype); };
+  std::vector<int> fields;
+  for (const TensorSpec& input : plan.inputs()) {
+    if (input.name == kMaskInput) {
+      fields.push_back(kMaskField);
+      continue;
+    }
+    const auto described =
+        std::find_if(signature.begin(), signature.end(), [&](const auto& entry) { return entry.name == input.name; });
+    const int field = described == signature.end() ? -1 : FindField(source, described->role, described->field);
+    if (field < 0) {
+      return absl::InternalError(absl::StrCat("no field of the data feeds input '", input.name, "' of the model"));
+    }
+    const TensorSpec& sample = source.fields()[static_cast<size_t>(field)];
+    if (sample.dtype != input.dtype || batch * bytes_of(sample) != bytes_of(input)) {
+      return absl::InternalError(absl::StrCat("input '", input.name, "' is ", DTypeName(input.dtype),
+                                              ShapeString(input.shape), ", and the field '", sample.name,
+                                              "' that feeds it has samples of ", DTypeName(sample.dtype),
+                                              ShapeString(sample.shape), ", ", batch, " in a pass"));
+    }
+    fields.push_back(field);
+  }
+  return fields;
+}
+
+}  // namespace lockstep::worker
