@@ -55,7 +55,7 @@ AccountLine Trained(const Sorted& sorted, const ImportNotes* imported) {
                    Counted(sorted.trained.size() + kept, "parameter"), ", ", Counted(sorted.values, "value"));
   // Where fewer are trained than kept, these are what one wants to see.
   if (sorted.trained.size() < kept) absl::StrAppend(&text, ": ", ListNames(sorted.trained));
-  if (imported != nullptr && sorted.chosen.empty()) {
+  if (imported != nullptr && sorted.chosen.empty() && !imported->says_frozen) {
     absl::StrAppend(&text, ". A file does not say requires_grad=False: name such parameters in model.frozen");
   }
   return {"trained", text};
@@ -138,7 +138,9 @@ std::vector<AccountLine> DescribeTraining(const MetaGraph& metagraph, const Impo
     if (names.empty()) return;
     lines.push_back({what, absl::StrCat(Counted(names.size(), noun), " ", why, ": ", ListNames(names))});
   };
-  add("kept", sorted.chosen, "parameter", "by model.trainable and model.frozen");
+  const bool says = imported != nullptr && !imported->frozen.empty();
+  add("kept", sorted.chosen, "parameter",
+      says ? "by requires_grad=False in the file, or by the job" : "by model.trainable and model.frozen");
   add("kept", sorted.behind_stops, "parameter", "that no gradient reaches");
   add("kept", sorted.unread, "parameter", "without influence on the loss");
   AddNorms(metagraph, &lines);

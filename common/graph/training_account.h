@@ -20,6 +20,8 @@ struct ImportNotes {
   std::set<std::string> parameters;  // variables that the model calls parameters, trained or not
   std::vector<std::string> stops;    // values of the file behind which nothing is differentiated
   bool detach_lost = false;          // the exporter is one that leaves no trace of detach()
+  bool says_frozen = false;          // the file says which parameters have requires_grad=False: `frozen`
+  std::vector<std::string> frozen = {};
 };
 
 struct AccountLine {

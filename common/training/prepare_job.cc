@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "common/digest/sha256.h"
 #include "common/graph/build/build_metagraph.h"
 #include "common/graph/parameter_patterns.h"
@@ -20,6 +21,13 @@ namespace lockstep {
 namespace {
 
 constexpr double kMiB = 1 << 20;
+
+// Adds patterns that match these names alone.
+void AddExactly(absl::Span<const std::string> names, std::vector<std::string>* patterns) {
+  for (const std::string& name : names) {
+    patterns->push_back(absl::StrReplaceAll(name, {{"\\", "\\\\"}, {"*", "\\*"}, {"?", "\\?"}, {"[", "\\["}}));
+  }
+}
 
 class Preparation {
  public:
@@ -130,7 +138,11 @@ class Preparation {
     const DataFacts& facts = prepared_.facts;
     LS_ASSIGN_OR_RETURN(MetaGraphRequest request,
                         MakeMetaGraphRequest(job(), imported(), facts.inputs, facts.labels, facts.train_samples));
-    if (imported_.has_value()) request.aliases = imported_->aliases;
+    if (imported_.has_value()) {
+      request.aliases = imported_->aliases;
+      // A job that says what trains is not held to what the file says.
+      if (request.trainable.empty()) AddExactly(imported_->notes.frozen, &request.frozen);
+    }
     LS_ASSIGN_OR_RETURN(prepared_.metagraph, BuildMetaGraph(request));
     if (job().data().has_eval()) {
       const absl::Status evaluates = MakeEvaluationGraph(prepared_.metagraph, EvalBatch(job())).status();

@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "common/graph/graph_editor.h"
 #include "common/graph/moved_statistics.h"
+#include "common/graph/onnx/export_notes.h"
 #include "common/graph/onnx/importer.h"
 #include "common/graph/onnx/inline_functions.h"
 #include "common/graph/onnx/node_fields.h"
@@ -62,7 +63,7 @@ absl::StatusOr<ImportedModel> OnnxImporter::Run() {
   branches_ = std::move(flat.branches);
   branch_of_ = std::move(flat.branch_of);
   CollectNames();
-  ReadSignature();
+  LS_RETURN_IF_ERROR(ReadSignature());
   LS_RETURN_IF_ERROR(AddInitializers());
   if (options_.trainable) {
     SplitMerged();
@@ -82,6 +83,7 @@ absl::StatusOr<ImportedModel> OnnxImporter::Run() {
     LS_RETURN_IF_ERROR(KeepUnread());
     AddStepCounts();
     LS_RETURN_IF_ERROR(AddTied());
+    LS_RETURN_IF_ERROR(NoteFrozen());
     NameMissing();
     WarnOfAlike();
     model_.notes.detach_lost = has_signature_ ? optimized_ : file_.model.producer_name() == "pytorch";
@@ -119,10 +121,14 @@ std::string OnnxImporter::Fresh(std::string name) {
   return name;
 }
 
-void OnnxImporter::ReadSignature() {
+absl::Status OnnxImporter::ReadSignature() {
   std::optional<OnnxSignature> signature = FindSignature(file_.model);
   has_signature_ = signature.has_value();
   if (has_signature_) signature_ = *std::move(signature);
+  LS_ASSIGN_OR_RETURN(export_notes_, FindExportNotes(file_.model));
+  tied_ = options_.tied;
+  if (export_notes_.has_value()) tied_.insert(export_notes_->tied.begin(), export_notes_->tied.end());
+  return absl::OkStatus();
 }
 
 absl::Status OnnxImporter::AddInitializers() {

@@ -66,7 +66,7 @@ void OnnxImporter::SortLostParameters() {
   const bool has_notes =
       std::any_of(nodes.begin(), nodes.end(), [](const onnx::NodeProto& node) { return !NodeCall(node).empty(); });
   for (const auto& [name, placeholder] : signature_.placeholders) {
-    if (initializers_.count(name) != 0 || options_.tied.count(name) != 0) continue;
+    if (initializers_.count(name) != 0 || tied_.count(name) != 0) continue;
     bool folded = !has_notes || !MergedNormOf(name).empty(), taken = false;
     std::set<std::string> first;
     bool certain = false;  // the call takes the first name, as of a tied pair
@@ -166,12 +166,13 @@ absl::Status OnnxImporter::FindFoldedWeights() {
 }
 
 absl::Status OnnxImporter::AddTied() {
-  for (const auto& [second, first] : options_.tied) {
+  for (const auto& [second, first] : tied_) {
+    const std::string key = options_.tied.count(second) != 0 ? "model.tied" : "the file's note lockstep.tied";
     if (!HasVariable(model_.graph, first)) {
-      return absl::InvalidArgumentError(absl::StrCat("model.tied: the file has no parameter '", first, "'"));
+      return absl::InvalidArgumentError(absl::StrCat(key, ": the file has no parameter '", first, "'"));
     }
     if (HasVariable(model_.graph, second)) {
-      return absl::InvalidArgumentError(absl::StrCat("model.tied: the file has a parameter '", second,
+      return absl::InvalidArgumentError(absl::StrCat(key, ": the file has a parameter '", second,
                                                      "' of its own, so it is not tied to '", first, "'"));
     }
     model_.aliases.push_back({second, first});
@@ -188,6 +189,22 @@ absl::Status OnnxImporter::AddTied() {
         "the file has one tensor for two parameters: ", ListNames(merged),
         ". They train as one, as tied ones do; the exporter also merges parameters that only begin alike. ",
         kExportCall, " keeps those apart"));
+  }
+  return absl::OkStatus();
+}
+
+// What the file says of requires_grad; a job may choose otherwise.
+absl::Status OnnxImporter::NoteFrozen() {
+  model_.notes.says_frozen = export_notes_.has_value();
+  if (!export_notes_.has_value()) return absl::OkStatus();
+  for (const std::string& name : export_notes_->frozen) {
+    const auto found = std::find_if(model_.graph.variables.begin(), model_.graph.variables.end(),
+                                    [&](const Variable& variable) { return variable.name == name; });
+    if (found == model_.graph.variables.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the file's note lockstep.frozen names '", name, "', which is no parameter of the file"));
+    }
+    if (found->kind == VariableKind::kParameter) model_.notes.frozen.push_back(name);
   }
   return absl::OkStatus();
 }

@@ -63,7 +63,7 @@ class OnnxImporter::MergedCall {
         ++taken[name];
       } else if (found == tensors.end()) {
         complete = complete && given.count(value) != 0;
-      } else if (const auto tied = importer_->options_.tied.find(name); tied != importer_->options_.tied.end()) {
+      } else if (const auto tied = importer_->tied_.find(name); tied != importer_->tied_.end()) {
         ++taken[tied->second];
       } else if (std::count(lost.begin(), lost.end(), name) == 0) {
         lost.push_back(name);
@@ -123,7 +123,7 @@ class OnnxImporter::MergedCall {
   void SplitPlace(const Place& place, std::string name) {
     const std::string& from = place.name();
     // An initialiser of the exporter's own is a folded weight, or a constant.
-    if (!importer_->signature_.Knows(from) || importer_->options_.tied.count(name) != 0) return;
+    if (!importer_->signature_.Knows(from) || importer_->tied_.count(name) != 0) return;
     const bool parameter = importer_->signature_.parameters.count(name) != 0;
     if (name.empty()) name = importer_->Fresh(from + ".constant");
     importer_->initializers_.insert({name, {importer_->initializers_.at(from).message, parameter}});
@@ -195,7 +195,7 @@ void OnnxImporter::SplitByNames() {
     const bool plain = node.input_size() == 1 && node.output_size() == 1 && IsStateName(node.output(0));
     const auto found = plain ? initializers_.find(node.input(0)) : initializers_.end();
     const bool merged = found != initializers_.end() && found->second.parameter && outputs.count(node.output(0)) == 0 &&
-                        options_.tied.count(node.output(0)) == 0 && initializers_.count(node.output(0)) == 0;
+                        tied_.count(node.output(0)) == 0 && initializers_.count(node.output(0)) == 0;
     if (merged) {
       const Initializer own = found->second;
       initializers_.insert({node.output(0), own});

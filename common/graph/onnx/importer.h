@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/graph/onnx/export_notes.h"
 #include "common/graph/onnx/import.h"
 #include "common/graph/onnx/inline_functions.h"
 #include "common/graph/onnx/signature.h"
@@ -63,7 +64,7 @@ class OnnxImporter {
   // import.cc
   absl::Status CheckFile();
   void CollectNames();
-  void ReadSignature();
+  absl::Status ReadSignature();
   absl::Status AddInitializers();
   absl::Status AddInputs();
   absl::Status AddInput(const onnx::ValueInfoProto& input);
@@ -114,6 +115,7 @@ class OnnxImporter {
   absl::Status FindFoldedWeights();
   bool TakesComputed(const onnx::NodeProto& node, const std::set<std::string>& given) const;
   absl::Status AddTied();
+  absl::Status NoteFrozen();
   void NameMissing();
   std::string MergedNormOf(absl::string_view parameter) const;
 
@@ -209,7 +211,9 @@ class OnnxImporter {
   int64_t opset_ = 0;
   bool from_pytorch_ = false;
   bool has_signature_ = false;
-  OnnxSignature signature_;                                // empty where the file has none
+  OnnxSignature signature_;  // empty where the file has none
+  std::optional<ExportNotes> export_notes_;
+  std::map<std::string, std::string> tied_;                // second names -> first, by the job and by the file
   std::set<std::string> frozen_norms_;                     // by their running means
   std::set<std::string> statistics_;                       // of batch normalisations that were read
   std::set<std::string> merged_statistics_;                // that are weights, too

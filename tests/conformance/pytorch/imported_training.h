@@ -79,6 +79,7 @@ inline MetaGraph MakeMetaGraph(const ImportedModel& model, const Example& exampl
   MetaGraphRequest request;
   request.imported = model.graph;
   request.aliases = model.aliases;
+  request.frozen = model.notes.frozen;
   for (const GraphInput& input : model.graph.inputs) {
     request.inputs.push_back({input.name, input.name, InputRole::kFeature, input.dtype, input.shape, {}});
   }

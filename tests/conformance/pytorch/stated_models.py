@@ -17,6 +17,9 @@ import onnx
 import torch
 from torch import nn
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "deploy" / "python"))
+import lockstep
+
 STEPS = 20
 RATE = 0.1
 BATCH, WIDTH, CLASSES = 8, 6, 3
@@ -195,9 +198,34 @@ class Alike(nn.Module):
         return self.head(self.plain(torch.relu(self.c(h)) + h))
 
 
+class Noted(nn.Module):
+    """What no exporter writes and `lockstep.export` does: frozen, tied and unused tensors, and a norm that has counted."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(WIDTH, 8), nn.Linear(8, 8), nn.Linear(8, 8)
+        self.norm, self.still, self.unused = nn.BatchNorm1d(8), nn.BatchNorm1d(8), nn.Linear(3, 2)
+        self.head = nn.Linear(8, CLASSES)
+        self.c.weight = self.b.weight
+        self.register_buffer("spare", torch.arange(4))
+        self.still.num_batches_tracked.fill_(7)
+        for parameter in self.a.parameters():
+            parameter.requires_grad_(False)
+        self.unused.weight.requires_grad_(False)
+
+    def train(self, mode=True):
+        super().train(mode)
+        self.still.eval()
+        return self
+
+    def forward(self, x):
+        h = self.norm(torch.relu(self.b(self.a(x))))
+        return self.head(self.still(torch.relu(self.c(h))))
+
+
 MODELS = {"detached": Detached, "unseen": Unseen, "one_norm": OneNormInEvaluation, "norms_eval": NormsInEvaluation,
           "untracked": Untracked, "spectral": Spectral, "averaging": Averaging, "late": Late, "tables": Tables,
-          "tracked": Tracked, "clamped": Clamped, "alike_plain": Alike, "alike_older": Alike}
+          "tracked": Tracked, "clamped": Clamped, "noted": Noted, "alike_plain": Alike, "alike_older": Alike}
 
 
 REFUSED = ("late", "clamped")  # trained by nobody: the file alone is of use
@@ -214,7 +242,9 @@ def strip_traces(path):
 
 
 def export(name, model, inputs, path):
-    if name.endswith("_older"):
+    if name == "noted":
+        lockstep.export(model, inputs, path)
+    elif name.endswith("_older"):
         # In eval(), where this exporter merges.
         torch.onnx.export(model.eval(), (inputs,), path, dynamo=False, do_constant_folding=False, opset_version=17)
     elif name.endswith("_plain"):

@@ -60,6 +60,10 @@ std::vector<Case> Cases() {
                    {"norm.running_mean", "norm.running_var"}});
   // Equal tensors of new layers train apart; those of one parameter train as one.
   cases.push_back({"alike_plain", {}, "trained: all 13 parameters", ""});
+  cases.push_back({"noted",
+                   {},
+                   "kept: 2 parameters by requires_grad=False in the file, or by the job: a.weight, a.bias",
+                   "parameter 'unused.weight' has no influence"});
   OnnxImportOptions older;
   older.batch_norm = {"train"};
   older.tied = {{"c.weight", "b.weight"}};
