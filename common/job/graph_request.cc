@@ -303,12 +303,14 @@ absl::StatusOr<MetaGraphRequest> MakeMetaGraphRequest(const JobSpec& spec, const
     if (IsFloating(field.dtype)) input->normalisation = MakeNormalisation(spec.data());
     request.inputs.push_back(*std::move(input));
   }
-  request.inputs.push_back({.name = "labels",
-                            .field = "labels",
-                            .role = InputRole::kLabel,
-                            .dtype = labels.dtype,
-                            .shape = WithBatch(labels.shape),
-                            .normalisation = {}});
+  if (!labels.name.empty()) {
+    request.inputs.push_back({.name = "labels",
+                              .field = "labels",
+                              .role = InputRole::kLabel,
+                              .dtype = labels.dtype,
+                              .shape = WithBatch(labels.shape),
+                              .normalisation = {}});
+  }
   request.loss = MakeLoss(spec.model());
   request.class_axis = MakeClassAxis(spec.model().class_axis());
   const bool scores_positions = imported == nullptr && spec.model().builtin().name() == job::BuiltinModel::NAME_GPT2;

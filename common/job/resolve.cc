@@ -149,6 +149,7 @@ class Rules {
 
   const Places& places_;
   JobMistakes& mistakes_;
+  bool own_loss_ = false;  // the loss is an output of the model, which needs no labels
 };
 
 void Rules::Name(const std::string& name) {
@@ -175,7 +176,8 @@ void Rules::Model(const job::Model& model) {
   }
   static constexpr absl::string_view kLosses[] = {"softmax_cross_entropy", "mse", "l1", "huber", "bce_with_logits"};
   const std::string& loss = model.loss();
-  bool known = absl::StartsWith(loss, "output:") && loss.size() > 7;
+  own_loss_ = absl::StartsWith(loss, "output:");
+  bool known = own_loss_ && loss.size() > 7;
   for (const absl::string_view name : kLosses) known = known || loss == name;
   if (!known) {
     Error("model.loss",
@@ -205,7 +207,7 @@ void Rules::ArrayFiles(const std::string& section, const DataFiles& files) {
   if (!Sound({absl::StrCat(section, ".format"), absl::StrCat(section, ".labels")})) return;
   const bool one_array = files.format() == DataFiles::FORMAT_IDX || files.format() == DataFiles::FORMAT_NPY;
   if (!files.has_labels()) {
-    if (one_array) error("labels", "is required with inputs: the file of the labels or targets");
+    if (one_array && !own_loss_) error("labels", "is required with inputs: the file of the labels or targets");
     const std::string& delimiter = files.delimiter();
     const bool usable =
         delimiter == "tab" || (delimiter.size() == 1 && delimiter.find_first_of("\"\r\n.") == std::string::npos);

@@ -18,6 +18,7 @@
 #include "common/status/status_macros.h"
 #include "common/training/training_policy.h"
 #include "deploy/cli/commands.h"
+#include "deploy/cli/eval_details.h"
 #include "deploy/cli/model_to_run.h"
 #include "worker/device/host/environment.h"
 #include "worker/inference/evaluation_pass.h"
@@ -32,6 +33,7 @@ struct EvalOptions {
   std::string labels;
   std::string tokens;
   bool json = false;
+  bool details = false;
 };
 
 // What is evaluated on: the files of the command line, else the job's evaluation set.
@@ -58,11 +60,11 @@ absl::StatusOr<job::DataFiles> FilesOf(const EvalOptions& options, const JobSpec
 struct Figures {
   int64_t samples = 0;
   EvaluationSums sums;
+  std::optional<EvalDetails> details;
 };
 
-absl::StatusOr<Figures> Evaluate(const ModelToRun& model, const job::DataFiles& files, DeviceToRun& device) {
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<worker::DataSource> source, model.OpenData(files, /*labels=*/true));
-  const int64_t batch = EvalBatch(model.job);
+absl::StatusOr<EvaluationSums> SumsOf(const ModelToRun& model, const worker::DataSource& source, DeviceToRun& device,
+                                      int64_t batch) {
   LS_ASSIGN_OR_RETURN(const EvaluationGraph evaluation, MakeEvaluationGraph(model.metagraph, batch));
   LS_ASSIGN_OR_RETURN(const worker::DeviceWeights weights,
                       worker::DeviceWeights::Load(*device.made.device, evaluation.graph.variables, model.read));
@@ -72,13 +74,23 @@ absl::StatusOr<Figures> Evaluate(const ModelToRun& model, const job::DataFiles& 
                       worker::Plan::Make(device.made.device.get(), evaluation.graph, weights.addresses(), planning));
   LS_RETURN_IF_ERROR(plan->RefreshVariables());
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<worker::EvaluationPass> pass,
-                      worker::EvaluationPass::Make(plan.get(), source.get(),
+                      worker::EvaluationPass::Make(plan.get(), &source,
                                                    {.signature = model.metagraph.signature,
                                                     .has_accuracy = evaluation.has_accuracy,
                                                     .batch = batch,
                                                     .seed = model.job.train().seed()}));
-  Figures figures{.samples = source->num_samples(), .sums = {}};
-  LS_ASSIGN_OR_RETURN(figures.sums, worker::EvaluateAll(*pass, model.step, model.job.train().logical_shards()));
+  return worker::EvaluateAll(*pass, model.step, model.job.train().logical_shards());
+}
+
+absl::StatusOr<Figures> Evaluate(const EvalOptions& options, const ModelToRun& model, const job::DataFiles& files,
+                                 DeviceToRun& device) {
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<worker::DataSource> source, model.OpenData(files, /*labels=*/true));
+  const int64_t batch = EvalBatch(model.job);
+  Figures figures{.samples = source->num_samples(), .sums = {}, .details = {}};
+  LS_ASSIGN_OR_RETURN(figures.sums, SumsOf(model, *source, device, batch));
+  if (options.details) {
+    LS_ASSIGN_OR_RETURN(figures.details, MakeEvalDetails(model, *source, device, batch));
+  }
   return figures;
 }
 
@@ -108,12 +120,13 @@ void Print(const EvalOptions& options, const ModelToRun& model, const Figures& f
       std::cout << (std::isfinite(value) ? absl::StrFormat(", \"%s\": %.17g", name, value)
                                          : absl::StrFormat(", \"%s\": null", name));
     }
-    std::cout << "}\n";
+    std::cout << (figures.details.has_value() ? DetailsJson(*figures.details) : "") << "}\n";
     return;
   }
   std::cout << EscapeControls(model.description) << (model.average ? " (train.ema)" : "") << ", " << figures.samples
             << " samples:\n";
   for (const auto& [name, value] : metrics) std::cout << absl::StreamFormat("%-12s %.6f\n", name, value);
+  if (figures.details.has_value()) std::cout << DetailsText(*figures.details);
 }
 
 int Eval(const EvalOptions& options) {
@@ -134,7 +147,7 @@ int Eval(const EvalOptions& options) {
   absl::StatusOr<DeviceToRun> device = MakeDeviceToRun(*model, options.run);
   if (!device.ok()) return Fail(device.status(), kExitBadJob);
   if (!device->assumed.empty()) std::cerr << "lockstep: " << EscapeControls(device->assumed) << "\n";
-  const absl::StatusOr<Figures> figures = Evaluate(*model, *files, *device);
+  const absl::StatusOr<Figures> figures = Evaluate(options, *model, *files, *device);
   if (!figures.ok()) return Fail(figures.status(), kExitBadData);
   Print(options, *model, *figures);
   return kExitDone;
@@ -151,6 +164,8 @@ void AddEval(CLI::App& app, int& exit_code) {
   command->add_option("--labels", options->labels, "Its labels, where they lie in a file of their own")->needs(inputs);
   command->add_option("--tokens", options->tokens, "A file of tokens in place of the job's data.eval")
       ->excludes(inputs);
+  command->add_flag("--details", options->details,
+                    "Precision, recall, F1 and AUC of each class and the confusions; of a regression its errors");
   command->add_flag("--json", options->json, "One line of JSON, every figure to its last digit");
   command->callback([options, &exit_code] { exit_code = Eval(*options); });
 }

@@ -34,7 +34,7 @@ void AddModelRunOptions(CLI::App& command, ModelRunOptions& options) {
 absl::StatusOr<std::unique_ptr<worker::DataSource>> ModelToRun::OpenData(const job::DataFiles& files,
                                                                          bool labels) const {
   worker::FeedOptions feed = worker::FeedOptionsOf(job);
-  feed.labels = labels;
+  if (!labels) feed.labels = worker::Labels::kNone;
   if (const std::optional<int64_t> classes = LabelClasses(metagraph); classes.has_value()) {
     feed.label_classes = *classes;
   }

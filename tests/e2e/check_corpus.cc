@@ -262,6 +262,8 @@ std::vector<Setting> OfModels() {
       {Onnx("two_outputs", {"model.frozen=[v]"}), true, "1 parameter without influence on the loss: v"},
       {Onnx("two_inputs"), false, "the model has an input 'labels'"},
       {Onnx("cost", {"model.loss=output:cost"}), true},
+      {Onnx("cost", {"model.loss=output:cost", "data.train.labels=null"}), true},
+      {Onnx("linear", {"data.train.labels=null"}), false, "name the file of its labels"},
       {Onnx("cost", {"model.loss=output:cost", kEval}), false, "data.eval: "},
       // One setting settles what a file does not say.
       {Exported("stated/unseen"), true, "model.stop_gradient: [mean]"},

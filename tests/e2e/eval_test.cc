@@ -89,6 +89,25 @@ TEST_CASE("eval: a finished job's figures are those that it wrote, to the last b
   CHECK(same["accuracy"] == figures["accuracy"]);
 }
 
+TEST_CASE("eval: --details gives figures of each class that add up to the accuracy", "[e2e]") {
+  const json figures = Evaluated({"eval", EvaluatedJob(), "--details"});
+
+  REQUIRE(figures["classes"].size() == kClasses);
+  REQUIRE(figures["confusion"].size() == kClasses);
+  int64_t labels = 0, correct = 0;
+  for (size_t c = 0; c < kClasses; ++c) {
+    const json& row = figures["classes"][c];
+    labels += row["labels"].get<int64_t>();
+    correct += row["correct"].get<int64_t>();
+    CHECK(figures["confusion"][c][c] == row["correct"]);
+    CHECK(row["auc"].get<double>() > 0.5);
+  }
+  CHECK(labels == kSamples);
+  CHECK(static_cast<double>(correct) / kSamples == figures["accuracy"].get<double>());
+  const Result table = Run({"eval", EvaluatedJob(), "--details"});
+  CHECK_THAT(table.output, Contains("precision  recall") && Contains("accuracy"));
+}
+
 TEST_CASE("eval: the model of a job file as it begins is that of the directory's step 0", "[e2e]") {
   Words words = {"eval", kJob};
   for (const std::string& set : Settings()) words.insert(words.end(), {"--set", set});

@@ -84,7 +84,7 @@ class CsvTable {
   CsvTable(const job::DataFiles& files, const ReadOptions& options, ByteSource source)
       : files_(files),
         budget_{.limit_bytes = options.memory_limit_bytes},
-        with_labels_(options.labels),
+        options_(options),
         source_(std::move(source)),
         rows_(&source_, Delimiter(files), &budget_),
         inputs_(&budget_),
@@ -95,7 +95,8 @@ class CsvTable {
     LS_ASSIGN_OR_RETURN(bool more, rows_.Next(&cells));
     if (!more) return absl::InvalidArgumentError(absl::StrCat(source_.name(), ": the table is empty"));
     LS_ASSIGN_OR_RETURN(const bool header, ReadHeader(cells));
-    LS_ASSIGN_OR_RETURN(choice_, ChooseFields(files_, names_, "column", /*by_position=*/true, with_labels_));
+    LS_ASSIGN_OR_RETURN(choice_, ChooseFields(files_, names_, "column", /*by_position=*/true, options_));
+    with_labels_ = choice_.label.has_value() && options_.labels != Labels::kNone;
     if (header) {
       LS_ASSIGN_OR_RETURN(more, rows_.Next(&cells));
     }
@@ -191,11 +192,12 @@ class CsvTable {
 
   const job::DataFiles& files_;
   MemoryBudget budget_;
-  const bool with_labels_;
+  const ReadOptions& options_;
   ByteSource source_;
   CsvRows rows_;
   std::vector<std::string> names_;
   FieldChoice choice_;
+  bool with_labels_ = false;
   Numbers inputs_;
   Numbers labels_;
   RowLines lines_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/digest/sha256.h"
@@ -194,6 +195,7 @@ FeedOptions FeedOptionsOf(const job::JobSpec& spec) {
     const int64_t classes = builtin.has_classes() ? builtin.classes() : builtin.vocabulary();
     options.label_classes = spec.model().has_onnx() ? kAnyClasses : classes;
   }
+  if (absl::StartsWith(spec.model().loss(), "output:")) options.labels = Labels::kIfThere;
   options.memory_limit_bytes = spec.data().memory().bytes();
   return options;
 }
@@ -204,9 +206,10 @@ absl::Status CheckLabels(const StoredData& data, const FeedOptions& options) {
 
 absl::StatusOr<std::unique_ptr<DataSource>> OpenDataSource(const job::DataFiles& files, const FeedOptions& options,
                                                            StoredData* stored) {
-  LS_ASSIGN_OR_RETURN(StoredData data, ReadStoredData(files, {.memory_limit_bytes = options.memory_limit_bytes,
-                                                              .labels = options.labels,
-                                                              .pulse = options.pulse}));
+  ReadOptions reading{
+      .memory_limit_bytes = options.memory_limit_bytes, .labels = options.labels, .pulse = options.pulse};
+  for (const FeedInput& input : options.inputs) reading.inputs.push_back(input.name);
+  LS_ASSIGN_OR_RETURN(StoredData data, ReadStoredData(files, reading));
   std::vector<SampleView> views;
   LS_ASSIGN_OR_RETURN(std::vector<Field> fields, MakeFields(data, options, &views));
   std::string hash = ContentHash(data, options.pulse);

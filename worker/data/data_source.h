@@ -77,7 +77,7 @@ struct FeedOptions {
   Normalisation normalisation;          // of the float32 features
   int64_t label_classes = 0;            // labels are class indices in [0, label_classes); 0: float targets
   std::optional<int64_t> ignore_label;  // a label beyond the classes that counts for nothing
-  bool labels = true;                   // false: the source has none, and the files need none
+  Labels labels = Labels::kRequired;
   // Gets what may be a mistake and can be trained on: bytes that nobody scaled, or that are scaled twice. Null: nobody
   // asks, and it is not looked for.
   std::vector<std::string>* warnings = nullptr;
@@ -85,7 +85,8 @@ struct FeedOptions {
   Pulse* pulse = nullptr;  // advances by the bytes read and hashed; null: nobody watches
 };
 
-// The options under which `spec` feeds its model, but for `inputs`.
+// The options under which `spec` feeds its model, but for `inputs`. A loss that is an output of the model needs no
+// labels.
 FeedOptions FeedOptionsOf(const job::JobSpec& spec);
 
 // Opens the files of `files`. Features become the shape that the model takes, when it is theirs by `options.form`, and

@@ -15,8 +15,8 @@ constexpr size_t kMostNamed = 12;
 class Choice {
  public:
   Choice(const job::DataFiles& files, absl::Span<const std::string> names, absl::string_view what, bool by_position,
-         bool labels)
-      : files_(files), names_(names), what_(what), by_position_(by_position), labels_(labels) {}
+         const ReadOptions& options)
+      : files_(files), names_(names), what_(what), by_position_(by_position), options_(options) {}
 
   absl::StatusOr<FieldChoice> Make() const {
     FieldChoice choice;
@@ -44,13 +44,15 @@ class Choice {
   absl::StatusOr<std::optional<size_t>> Label() const {
     if (files_.has_label_field()) {
       const absl::StatusOr<size_t> named = Find(files_.label_field(), "label_field");
-      if (named.ok() || labels_) return named;
+      if (named.ok() || options_.labels != Labels::kNone) return named;
       return std::nullopt;
     }
     for (const char* usual : {"labels", "label"}) {
-      if (std::count(names_.begin(), names_.end(), usual) > 0) return Find(usual, "label_field");
+      const bool is_input =
+          options_.labels == Labels::kIfThere && std::count(options_.inputs.begin(), options_.inputs.end(), usual) > 0;
+      if (!is_input && std::count(names_.begin(), names_.end(), usual) > 0) return Find(usual, "label_field");
     }
-    if (!labels_) return std::nullopt;
+    if (options_.labels != Labels::kRequired) return std::nullopt;
     return Error(absl::StrCat("which ", what_, " is the label? Name it with label_field: ", Names()));
   }
 
@@ -85,14 +87,14 @@ class Choice {
   absl::Span<const std::string> names_;
   absl::string_view what_;
   bool by_position_;
-  bool labels_;
+  const ReadOptions& options_;
 };
 
 }  // namespace
 
 absl::StatusOr<FieldChoice> ChooseFields(const job::DataFiles& files, absl::Span<const std::string> names,
-                                         absl::string_view what, bool by_position, bool labels) {
-  return Choice(files, names, what, by_position, labels).Make();
+                                         absl::string_view what, bool by_position, const ReadOptions& options) {
+  return Choice(files, names, what, by_position, options).Make();
 }
 
 }  // namespace lockstep::worker

@@ -20,7 +20,7 @@ job::DataFiles File(const std::string& path) {
 FeedOptions WithoutLabels() {
   FeedOptions options;
   options.label_classes = 3;
-  options.labels = false;
+  options.labels = Labels::kNone;
   return options;
 }
 
@@ -91,8 +91,28 @@ TEST_CASE("no labels: the last tokens of a file are a sample though nothing foll
 
   CHECK(source->num_samples() == 2);
   CHECK(AllOf<int64_t>(*source, "inputs") == std::vector<int64_t>{97, 98, 99, 100, 101, 102});
-  options.labels = true;
+  options.labels = Labels::kRequired;
   CHECK(MustOpen(tokens, options)->num_samples() == 1);
+}
+
+// For a loss that is an output of the model.
+TEST_CASE("no labels: they are read if they are there, and what an input of the model is called is one", "[data]") {
+  const TestFiles files;
+  FeedOptions options = WithoutLabels();
+  options.labels = Labels::kIfThere;
+  options.label_classes = 0;
+  const std::string both =
+      files.Write("b.npz", ZipBytes({{"x.npy", kArray, true, false}, {"labels.npy", kLabels, true, false}}, ""));
+
+  CHECK_FALSE(MustOpen(File(files.Write("x.npy", kArray)), options)->has_labels());
+  const auto labelled = MustOpen(File(both), options);
+  CHECK(labelled->has_labels());
+  CHECK(AllOf<float>(*labelled, "labels") == std::vector<float>{9, 9});
+
+  options.inputs = {{"x", DType::kF32, {3}}, {"labels", DType::kI64, {}}};
+  const auto fed = MustOpen(File(both), options);
+  CHECK_FALSE(fed->has_labels());
+  CHECK(AllOf<int64_t>(*fed, "labels") == std::vector<int64_t>{9, 9});
 }
 
 }  // namespace

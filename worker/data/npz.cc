@@ -26,12 +26,12 @@ absl::StatusOr<StoredData> ReadNpz(const job::DataFiles& files, const ReadOption
     arrays.push_back(&member);
   }
   if (arrays.empty()) return absl::InvalidArgumentError(absl::StrCat(files.inputs(), ": the archive has no array"));
-  LS_ASSIGN_OR_RETURN(const FieldChoice choice,
-                      ChooseFields(files, names, "array", /*by_position=*/false, options.labels));
+  LS_ASSIGN_OR_RETURN(const FieldChoice choice, ChooseFields(files, names, "array", /*by_position=*/false, options));
   StoredData data;
   int64_t left = options.memory_limit_bytes;
   std::vector<size_t> wanted = choice.inputs;
-  if (options.labels) wanted.push_back(*choice.label);
+  const bool reads_label = choice.label.has_value() && options.labels != Labels::kNone;
+  if (reads_label) wanted.push_back(*choice.label);
   for (const size_t field : wanted) {
     LS_ASSIGN_OR_RETURN(ByteSource source, zip.OpenMember(*arrays[field], options.pulse));
     LS_ASSIGN_OR_RETURN(ArrayFile array, ReadArray(source, job::DataFiles::FORMAT_NPY, left));

@@ -83,10 +83,11 @@ StoredArray StoreArray(std::string name, ArrayFile file) {
 
 absl::StatusOr<StoredData> ReadStoredData(const job::DataFiles& files, const ReadOptions& options) {
   if (files.has_tokens()) return ReadTokenFile(files.tokens(), files.sequence_length(), options);
-  if (files.has_labels()) return options.labels ? ReadArrays(files, options) : ReadInputs(files, options);
+  const bool beside = files.has_labels() && options.labels != Labels::kNone;
+  if (files.has_labels()) return beside ? ReadArrays(files, options) : ReadInputs(files, options);
   job::DataFiles::Format format = files.format();
   if (format == job::DataFiles::FORMAT_AUTO || !files.has_format()) {
-    LS_ASSIGN_OR_RETURN(format, FindFormat(files.inputs(), options.labels));
+    LS_ASSIGN_OR_RETURN(format, FindFormat(files.inputs(), options.labels == Labels::kRequired));
   }
   switch (format) {
     case job::DataFiles::FORMAT_NPZ:
@@ -96,7 +97,7 @@ absl::StatusOr<StoredData> ReadStoredData(const job::DataFiles& files, const Rea
     case job::DataFiles::FORMAT_TFRECORD:
       return ReadTfRecord(files, options);
     default:
-      return options.labels ? ReadArrays(files, options) : ReadInputs(files, options);
+      return options.labels == Labels::kRequired ? ReadArrays(files, options) : ReadInputs(files, options);
   }
 }
 

@@ -53,9 +53,18 @@ struct StoredData {
   std::optional<StoredField> label;   // none: they were read without
 };
 
+enum class Labels : uint8_t {
+  kRequired,  // files without are refused
+  kIfThere,   // for a model whose loss is an output of its own
+  kNone,      // not looked for, and no features where they are there: to predict
+};
+
 struct ReadOptions {
   int64_t memory_limit_bytes = 0;
-  bool labels = true;  // false: only features are read, and no labels have to be there
+  Labels labels = Labels::kRequired;
+  // The model's inputs, where they are known: with kIfThere, a field that is called as one of them is the label only if
+  // the job says so.
+  std::vector<std::string> inputs = {};
   Pulse* pulse = nullptr;
 };
 

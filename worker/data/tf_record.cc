@@ -124,7 +124,7 @@ class TfRecordFile {
   TfRecordFile(const job::DataFiles& files, const ReadOptions& options, ByteSource source)
       : files_(files),
         budget_{.limit_bytes = options.memory_limit_bytes},
-        with_labels_(options.labels),
+        options_(options),
         records_(std::move(source)) {}
 
   absl::StatusOr<StoredData> Read() {
@@ -170,7 +170,8 @@ class TfRecordFile {
     for (const auto& [name, feature] : example.features().feature()) names.push_back(name);
     std::sort(names.begin(), names.end());
     LS_ASSIGN_OR_RETURN(const FieldChoice choice,
-                        ChooseFields(files_, names, "feature", /*by_position=*/false, with_labels_));
+                        ChooseFields(files_, names, "feature", /*by_position=*/false, options_));
+    with_labels_ = choice.label.has_value() && options_.labels != Labels::kNone;
     std::vector<size_t> wanted = choice.inputs;
     if (with_labels_) wanted.push_back(*choice.label);
     for (const size_t field : wanted) {
@@ -233,9 +234,10 @@ class TfRecordFile {
 
   const job::DataFiles& files_;
   MemoryBudget budget_;
-  const bool with_labels_;
+  const ReadOptions& options_;
   Records records_;
-  std::vector<Column> columns_;  // the label last
+  bool with_labels_ = false;
+  std::vector<Column> columns_;  // the label last, with_labels_
   std::vector<int64_t> offsets_;
 };
 

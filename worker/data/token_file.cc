@@ -47,12 +47,13 @@ absl::StatusOr<StoredData> ReadTokenFile(const std::string& path, int64_t sequen
   const int64_t count = header[2];
   if (count < 0) return source.Bad(8, absl::StrCat("the header announces ", count, " tokens"));
   // A sample is labelled by the token behind it.
-  const int64_t more = options.labels ? 1 : 0;
+  const bool labels = options.labels != Labels::kNone;
+  const int64_t more = labels ? 1 : 0;
   const int64_t samples = (count - more) / sequence_length;
   if (count == 0 || samples == 0) {
     return source.Bad(8,
                       absl::StrCat("the file holds ", count, " tokens, and one sample takes ", sequence_length + more,
-                                   options.labels ? " (sequence_length and one more to predict)" : "",
+                                   labels ? " (sequence_length and one more to predict)" : "",
                                    "; give a longer text or a shorter sequence_length"));
   }
   const int64_t bytes = count * DTypeSize(kind.dtype);
@@ -74,7 +75,7 @@ absl::StatusOr<StoredData> ReadTokenFile(const std::string& path, int64_t sequen
   StoredData data;
   data.num_samples = samples;
   data.features.push_back({.name = kInputsField, .array = 0, .sample = {sequence_length}, .tokens = true});
-  if (options.labels) {
+  if (labels) {
     data.label = {.name = kLabelsField, .array = 0, .first = 1, .sample = {sequence_length}, .tokens = true};
   }
   data.arrays.push_back(StoreArray("tokens", std::move(file)));

@@ -66,7 +66,7 @@ void CheckFinite(const OpenSet& set, const MetaGraph& metagraph, Findings& findi
   for (size_t i = 0; i < set.stored.arrays.size(); ++i) {
     const std::optional<NonFinite> found = FindNonFinite(set.stored.arrays[i]);
     if (!found.has_value()) continue;
-    const bool target = set.stored.label->array == i;
+    const bool target = set.stored.label.has_value() && set.stored.label->array == i;
     const bool taken = !target && (looks || (masks && !found->any_nan));
     const bool stops = set.key == "data.train" && metagraph.update.on_nan == OnNan::kStop && !taken;
     const absl::Status status = absl::InvalidArgumentError(
@@ -96,7 +96,8 @@ constexpr int64_t kMostSide = 512;
 
 // Where the data have one feature that is as an image: [H, W], or [C, H, W] with one channel or three.
 std::vector<SampleImage> FirstImages(const DataSource& source) {
-  if (source.fields().size() != 2 || source.fields()[0].dtype != DType::kF32) return {};
+  const size_t features = source.fields().size() - (source.has_labels() ? 1 : 0);
+  if (features != 1 || source.fields()[0].dtype != DType::kF32) return {};
   Shape shape = source.fields()[0].shape;
   if (shape.size() == 2) shape.insert(shape.begin(), 1);
   const auto is_side = [](int64_t side) { return side >= kLeastSide && side <= kMostSide; };
@@ -148,8 +149,11 @@ class FileData : public JobData {
   bool Describe(Findings& findings) {
     const DataSource& train = *sets_[0].source;
     facts_.train_samples = train.num_samples();
-    facts_.inputs.assign(train.fields().begin(), train.fields().end() - 1);
-    facts_.labels = train.fields().back();
+    facts_.inputs = train.fields();
+    if (train.has_labels()) {
+      facts_.labels = train.fields().back();
+      facts_.inputs.pop_back();
+    }
     facts_.train_sha256 = train.content_hash();
     facts_.held_bytes = train.held_bytes();
     facts_.images = FirstImages(train);

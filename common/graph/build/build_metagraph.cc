@@ -102,11 +102,11 @@ std::vector<StateAlias> AliasesOf(const Graph& builtin) {
 absl::StatusOr<MetaGraph> BuildMetaGraph(const MetaGraphRequest& request) {
   const std::vector<const SignatureInput*> features = WithRole(request, InputRole::kFeature);
   const std::vector<const SignatureInput*> labels = WithRole(request, InputRole::kLabel);
-  if (features.empty() || labels.size() != 1) {
+  const size_t needed = request.loss.kind == LossKind::kGraphOutput ? 0 : 1;
+  if (features.empty() || labels.size() > 1 || labels.size() < needed) {
     return absl::InvalidArgumentError(absl::StrCat("a model needs inputs and one label; the data gives the inputs ",
                                                    NamesOf(features), " and the labels ", NamesOf(labels)));
   }
-  SignatureInput label = *labels[0];
   MetaGraph metagraph;
   if (request.imported.has_value()) {
     metagraph.forward = *request.imported;
@@ -120,12 +120,15 @@ absl::StatusOr<MetaGraph> BuildMetaGraph(const MetaGraphRequest& request) {
     LS_ASSIGN_OR_RETURN(metagraph.forward,
                         BuildArchitecture(request.model, {features[0]->name, features[0]->dtype, features[0]->shape}));
   }
-  label.name = FreshName(metagraph.forward, label.name);
-  metagraph.forward.inputs.push_back({label.name, label.dtype, label.shape});
-  metagraph.signature.push_back(label);
   metagraph.loss = request.loss;
   if (metagraph.loss.output.empty()) metagraph.loss.output = metagraph.forward.outputs[0];
-  if (metagraph.loss.label.empty()) metagraph.loss.label = label.name;
+  if (!labels.empty()) {
+    SignatureInput label = *labels[0];
+    label.name = FreshName(metagraph.forward, label.name);
+    metagraph.forward.inputs.push_back({label.name, label.dtype, label.shape});
+    metagraph.signature.push_back(label);
+    if (metagraph.loss.label.empty()) metagraph.loss.label = label.name;
+  }
   LS_RETURN_IF_ERROR(ChooseTrained(&metagraph.forward, request.trainable, request.frozen));
   LS_RETURN_IF_ERROR(KeepBehindStops(metagraph.loss.output, &metagraph.forward));
   metagraph.update = request.update;

@@ -28,7 +28,8 @@ struct MetaGraphRequest {
   // An imported forward graph, which then counts instead of `model`.
   std::optional<Graph> imported;
   std::vector<StateAlias> aliases;  // of the imported graph's variables
-  // The model's inputs by name, in any order, a built-in's single one; and one label. Shapes begin with kBatchDim.
+  // The model's inputs by name, in any order, a built-in's single one; and one label, which kGraphOutput can do
+  // without. Shapes begin with kBatchDim.
   std::vector<SignatureInput> inputs;
   // `output` and `label` may be empty: then the model's first output and the only label are meant. classes_last follows
   // from `class_axis`.
