@@ -82,14 +82,13 @@ absl::StatusOr<EvaluationSums> SumsOf(const ModelToRun& model, const worker::Dat
   return worker::EvaluateAll(*pass, model.step, model.job.train().logical_shards());
 }
 
-absl::StatusOr<Figures> Evaluate(const EvalOptions& options, const ModelToRun& model, const job::DataFiles& files,
+absl::StatusOr<Figures> Evaluate(const EvalOptions& options, const ModelToRun& model, const worker::DataSource& source,
                                  DeviceToRun& device) {
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<worker::DataSource> source, model.OpenData(files, /*labels=*/true));
   const int64_t batch = EvalBatch(model.job);
-  Figures figures{.samples = source->num_samples(), .sums = {}, .details = {}};
-  LS_ASSIGN_OR_RETURN(figures.sums, SumsOf(model, *source, device, batch));
+  Figures figures{.samples = source.num_samples(), .sums = {}, .details = {}};
+  LS_ASSIGN_OR_RETURN(figures.sums, SumsOf(model, source, device, batch));
   if (options.details) {
-    LS_ASSIGN_OR_RETURN(figures.details, MakeEvalDetails(model, *source, device, batch));
+    LS_ASSIGN_OR_RETURN(figures.details, MakeEvalDetails(model, source, device, batch));
   }
   return figures;
 }
@@ -144,11 +143,13 @@ int Eval(const EvalOptions& options) {
   if (!model.ok()) return Fail(model.status(), is_job ? exit_code : StorageExitCode(model.status()));
   const absl::StatusOr<job::DataFiles> files = FilesOf(options, model->job);
   if (!files.ok()) return Fail(files.status(), kExitBadJob);
+  const absl::StatusOr<std::unique_ptr<worker::DataSource>> source = model->OpenData(*files, /*labels=*/true);
+  if (!source.ok()) return Fail(source.status(), kExitBadData);
   absl::StatusOr<DeviceToRun> device = MakeDeviceToRun(*model, options.run);
   if (!device.ok()) return Fail(device.status(), kExitBadJob);
   if (!device->assumed.empty()) std::cerr << "lockstep: " << EscapeControls(device->assumed) << "\n";
-  const absl::StatusOr<Figures> figures = Evaluate(options, *model, *files, *device);
-  if (!figures.ok()) return Fail(figures.status(), kExitBadData);
+  const absl::StatusOr<Figures> figures = Evaluate(options, *model, **source, *device);
+  if (!figures.ok()) return Fail(figures.status(), StorageExitCode(figures.status()));
   Print(options, *model, *figures);
   return kExitDone;
 }

@@ -88,7 +88,8 @@ absl::StatusOr<ModelToRun> OpenJobModel(const ModelRunOptions& options, int& exi
 }
 
 absl::StatusOr<DeviceToRun> MakeDeviceToRun(const ModelToRun& model, const ModelRunOptions& options) {
-  LS_ASSIGN_OR_RETURN(const device::WorkerDevice where, device::ParseWorkerDevice(options.device));
+  LS_ASSIGN_OR_RETURN(device::WorkerDevice where, device::ParseWorkerDevice(options.device));
+  where.local_rank = options.local_rank;
   DeviceToRun run;
   if (model.kernel_plan.has_value()) {
     absl::StatusOr<worker::MadeDevice> replaying = worker::MakeJobDevice(model.job, &*model.kernel_plan, where);

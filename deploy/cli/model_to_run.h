@@ -27,6 +27,7 @@ struct ModelRunOptions {
   TrainedModelChoice model;  // `directory` may be a job file where the command takes one
   std::vector<std::string> overrides;
   std::string device = "auto";
+  int local_rank = 0;  // of several processes of this machine: without a number in `device` they take GPUs in turn
 };
 
 // Those of a trained model, --set and --device, read into `options`, which outlives the parsing.

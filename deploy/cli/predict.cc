@@ -1,9 +1,12 @@
 // `lockstep predict`: what a trained model gives for every sample of a data set, as an npy file.
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -44,26 +47,39 @@ struct PredictOptions {
   std::string output;  // of the model
   int64_t batch = 0;
   int workers = 1;
-  bool helper = false;  // one that --workers started: a file that is there already is no mistake
+  int helper = 0;  // which of those that --workers started; 0: none of them
 };
 
-// The further processes of --workers.
+// The words that this process was started with.
+std::vector<std::string> OwnWords() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  return words;
+}
+
+// The further processes of --workers. They end with this one; one that ends before leaves its pieces to the others.
 class Helpers {
  public:
-  ~Helpers() { Wait(); }
+  ~Helpers() {
+    for (const pid_t pid : pids_) {
+      while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+      }
+    }
+  }
 
-  // Starts `count`, with the words of this process.
   absl::Status Start(int count) {
-    std::vector<std::string> words = OwnWords();
-    words.emplace_back("--helper");
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
     const std::string program = OwnProgram();
-    for (int i = 0; i < count; ++i) {
+    for (int rank = 1; rank <= count; ++rank) {
+      std::vector<std::string> words = OwnWords();
+      words.insert(words.end(), {"--helper", absl::StrCat(rank)});
+      std::vector<char*> argv;
+      for (std::string& word : words) argv.push_back(word.data());
+      argv.push_back(nullptr);
       const pid_t pid = fork();
       if (pid < 0) return absl::ResourceExhaustedError(absl::StrCat("no process could be started: ", strerror(errno)));
       if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
         execv(program.c_str(), argv.data());
         _exit(kExitBug);
       }
@@ -72,48 +88,20 @@ class Helpers {
     return absl::OkStatus();
   }
 
-  // Until all have ended, in whatever way: what they leave is done by who is left.
-  void Wait() {
-    for (const pid_t pid : pids_) {
-      while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-      }
-    }
-    pids_.clear();
-  }
-
  private:
-  static std::vector<std::string> OwnWords() {
-    std::vector<std::string> words;
-    std::string text;
-    if (FILE* const file = std::fopen("/proc/self/cmdline", "re"); file != nullptr) {
-      for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) {
-        if (c != 0) {
-          text.push_back(static_cast<char>(c));
-        } else {
-          words.push_back(std::exchange(text, ""));
-        }
-      }
-      std::fclose(file);
-    }
-    return words;
-  }
-
   std::vector<pid_t> pids_;
 };
 
 struct Prediction {
   std::string output;
-  std::unique_ptr<worker::DataSource> source;
+  int64_t batch = 0;
   std::unique_ptr<worker::Predictor> predictor;
 };
 
 absl::StatusOr<std::unique_ptr<worker::DataSource>> OpenInputs(const PredictOptions& options, const ModelToRun& model) {
   const job::Data& data = model.job.data();
   job::DataFiles files = data.has_eval() ? data.eval() : data.train();
-  if (options.inputs.empty()) {
-    if (!data.has_eval()) return absl::InvalidArgumentError("the job has no data.eval; name the inputs with --inputs");
-    return model.OpenData(files, /*labels=*/false);
-  }
+  if (options.inputs.empty()) return model.OpenData(files, /*labels=*/false);
   const bool tokens = files.has_tokens();
   const int64_t length = files.sequence_length();
   files.clear_sha256();
@@ -132,27 +120,25 @@ absl::StatusOr<std::unique_ptr<worker::DataSource>> OpenInputs(const PredictOpti
 }
 
 absl::StatusOr<Prediction> MakePrediction(const PredictOptions& options, const ModelToRun& model,
-                                          const DeviceToRun& device) {
+                                          const worker::DataSource& source, const DeviceToRun& device) {
   Prediction prediction;
   LS_ASSIGN_OR_RETURN(prediction.output, ChoosePrediction(model.metagraph, options.output));
-  const int64_t batch = options.batch > 0 ? options.batch : EvalBatch(model.job);
-  LS_ASSIGN_OR_RETURN(const Graph graph, MakePredictionGraph(model.metagraph, prediction.output, batch));
-  LS_ASSIGN_OR_RETURN(prediction.source, OpenInputs(options, model));
-  LS_ASSIGN_OR_RETURN(prediction.predictor,
-                      worker::Predictor::Make(*device.made.device, graph, model.read, *prediction.source,
-                                              {.signature = model.metagraph.signature,
-                                               .batch = batch,
-                                               .seed = model.job.train().seed(),
-                                               .step = model.step}));
+  prediction.batch = options.batch > 0 ? options.batch : EvalBatch(model.job);
+  LS_ASSIGN_OR_RETURN(const Graph graph, MakePredictionGraph(model.metagraph, prediction.output, prediction.batch));
+  LS_ASSIGN_OR_RETURN(prediction.predictor, worker::Predictor::Make(*device.made.device, graph, model.read, source,
+                                                                    {.signature = model.metagraph.signature,
+                                                                     .batch = prediction.batch,
+                                                                     .seed = model.job.train().seed(),
+                                                                     .step = model.step}));
   return prediction;
 }
 
 // What makes these predictions others than those of another run, in lines.
-std::string About(const ModelToRun& model, const Prediction& prediction, int64_t batch) {
+std::string About(const ModelToRun& model, const worker::DataSource& source, const Prediction& prediction) {
   const TensorSpec& row = prediction.predictor->row();
-  return absl::StrCat("weights ", model.digest, model.average ? " (train.ema)" : "", "\ninputs ",
-                      prediction.source->content_hash(), "\noutput ", prediction.output, " ", DTypeName(row.dtype),
-                      ShapeString(row.shape), "\nbatch ", batch, "\n");
+  return absl::StrCat("weights ", model.digest, model.average ? " (train.ema)" : "", "\ninputs ", source.content_hash(),
+                      "\noutput ", prediction.output, " ", DTypeName(row.dtype), ShapeString(row.shape), "\nbatch ",
+                      prediction.batch, "\n");
 }
 
 class Run {
@@ -206,40 +192,55 @@ class Run {
   absl::Time said_ = SteadyNow();
 };
 
-absl::Status WritePredictions(const PredictOptions& options, const ModelToRun& model, const DeviceToRun& device) {
-  LS_ASSIGN_OR_RETURN(const OutputFile file, OutputFile::At(options.path));
-  LS_ASSIGN_OR_RETURN(const Prediction prediction, MakePrediction(options, model, device));
-  const int64_t batch = options.batch > 0 ? options.batch : EvalBatch(model.job);
+// The file to write. AlreadyExists: it is there, and nobody is about it.
+absl::StatusOr<OutputFile> OpenOutput(const PredictOptions& options) {
+  LS_ASSIGN_OR_RETURN(OutputFile file, OutputFile::At(options.path));
+  LS_ASSIGN_OR_RETURN(const bool there, file.folder->Exists(file.name));
+  LS_ASSIGN_OR_RETURN(const bool begun, file.folder->Exists(file.name + ".parts"));
+  if (!there || begun) return file;
+  return absl::AlreadyExistsError(absl::StrCat(options.path, " is there already; give another name, or remove it"));
+}
+
+absl::Status WritePredictions(const PredictOptions& options, const ModelToRun& model, const OutputFile& file,
+                              const worker::DataSource& source, const DeviceToRun& device) {
+  LS_ASSIGN_OR_RETURN(const Prediction prediction, MakePrediction(options, model, source, device));
   absl::StatusOr<worker::PieceStore> store = worker::PieceStore::Open(
-      *file.folder, file.name, About(model, prediction, batch), prediction.predictor->batches());
-  if (options.helper && absl::IsAlreadyExists(store.status())) return absl::OkStatus();
+      *file.folder, file.name, About(model, source, prediction), prediction.predictor->batches());
+  // Others were faster.
+  if (options.helper > 0 && absl::IsAlreadyExists(store.status())) return absl::OkStatus();
   LS_RETURN_IF_ERROR(store.status());
+  Helpers helpers;
+  if (options.helper == 0) LS_RETURN_IF_ERROR(helpers.Start(options.workers - 1));
   const absl::Time begin = SteadyNow();
-  const int64_t samples = prediction.source->num_samples();
-  Run run(*std::move(store), *prediction.predictor, options.helper);
+  Run run(*std::move(store), *prediction.predictor, /*quiet=*/options.helper > 0);
   LS_RETURN_IF_ERROR(run.ComputeAll());
-  LS_RETURN_IF_ERROR(run.Join(samples));
-  if (options.helper) return absl::OkStatus();
+  LS_RETURN_IF_ERROR(run.Join(source.num_samples()));
+  if (options.helper > 0) return absl::OkStatus();
   const TensorSpec& row = prediction.predictor->row();
-  std::cout << absl::StreamFormat("%d predictions of '%s', %s%s each, in %s: %.0f samples/s\n", samples,
+  const double seconds = absl::ToDoubleSeconds(SteadyNow() - begin);
+  std::cout << absl::StreamFormat("%d predictions of '%s', %s%s each, in %s: %.0f samples/s\n", source.num_samples(),
                                   EscapeControls(prediction.output), DTypeName(row.dtype), ShapeString(row.shape),
-                                  options.path,
-                                  static_cast<double>(samples) / absl::ToDoubleSeconds(SteadyNow() - begin));
+                                  options.path, static_cast<double>(source.num_samples()) / seconds);
   return absl::OkStatus();
 }
 
-int Predict(const PredictOptions& options) {
+int Predict(PredictOptions options) {
   if (device::ClearKernelEnvironment().must_restart) return Fail(worker::ExecuteAgain(), kExitBug);
-  Helpers helpers;
-  // Before threads are started.
-  if (const absl::Status started = helpers.Start(options.workers - 1); !started.ok())
-    return Fail(started, kExitStorage);
+  options.run.local_rank = options.helper;
+  const absl::StatusOr<OutputFile> file = OpenOutput(options);
+  if (options.helper > 0 && absl::IsAlreadyExists(file.status())) return kExitDone;
+  if (!file.ok()) return Fail(file.status(), StorageExitCode(file.status()));
   const absl::StatusOr<ModelToRun> model = OpenTrainedModel(options.run, /*average_as_evaluated=*/false);
   if (!model.ok()) return Fail(model.status(), StorageExitCode(model.status()));
+  if (options.inputs.empty() && !model->job.data().has_eval()) {
+    return Fail(absl::InvalidArgumentError("the job has no data.eval; name the inputs with --inputs"), kExitBadJob);
+  }
+  const absl::StatusOr<std::unique_ptr<worker::DataSource>> source = OpenInputs(options, *model);
+  if (!source.ok()) return Fail(source.status(), kExitBadData);
   const absl::StatusOr<DeviceToRun> device = MakeDeviceToRun(*model, options.run);
   if (!device.ok()) return Fail(device.status(), kExitBadJob);
-  if (!options.helper) std::cerr << EscapeControls(model->description) << "\n";
-  const absl::Status written = WritePredictions(options, *model, *device);
+  if (options.helper == 0) std::cerr << EscapeControls(model->description) << "\n";
+  const absl::Status written = WritePredictions(options, *model, *file, **source, *device);
   return written.ok() ? static_cast<int>(kExitDone) : Fail(written, StorageExitCode(written));
 }
 
@@ -260,7 +261,7 @@ void AddPredict(CLI::App& app, int& exit_code) {
                    "Processes on this machine that share the work; others may join by the same command elsewhere")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  command->add_flag("--helper", options->helper, "")->group("");
+  command->add_option("--helper", options->helper)->group("");
   command->callback([options, &exit_code] { exit_code = Predict(*options); });
 }
 

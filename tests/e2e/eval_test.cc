@@ -201,7 +201,7 @@ TEST_CASE("predict: what does not fit is told, and nothing is overwritten", "[e2
   CHECK(Read(path) == "mine");
   CHECK(unknown.code == kExitBadJob);
   CHECK_THAT(unknown.output, Contains("no output 'nothing'; it has "));
-  CHECK(missing.code == kExitStorage);
+  CHECK(missing.code == kExitBadData);
   CHECK_THAT(missing.output, Contains("missing.npy"));
   CHECK(homeless.code == kExitStorage);
   CHECK(evaluates_none.code == kExitBadJob);

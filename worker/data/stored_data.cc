@@ -10,6 +10,7 @@
 #include "worker/data/array_header.h"
 #include "worker/data/byte_source.h"
 #include "worker/data/containers.h"
+#include "worker/data/many_files.h"
 #include "worker/data/token_file.h"
 
 namespace lockstep::worker {
@@ -68,23 +69,9 @@ absl::StatusOr<job::DataFiles::Format> FindFormat(const std::string& path, bool 
   return job::DataFiles::FORMAT_CSV;
 }
 
-}  // namespace
-
-StoredArray StoreArray(std::string name, ArrayFile file) {
-  StoredArray stored{.name = std::move(name), .dtype = file.array.dtype(), .shape = file.array.shape()};
-  stored.path = file.path;
-  const auto shared = std::make_shared<ArrayFile>(std::move(file));
-  stored.elements = std::shared_ptr<std::byte>(shared, shared->array.data());
-  stored.element = [shared](int64_t i) {
-    return shared->At(shared->data_offset + i * DTypeSize(shared->array.dtype()));
-  };
-  return stored;
-}
-
-absl::StatusOr<StoredData> ReadStoredData(const job::DataFiles& files, const ReadOptions& options) {
+absl::StatusOr<StoredData> ReadOne(const job::DataFiles& files, const ReadOptions& options) {
   if (files.has_tokens()) return ReadTokenFile(files.tokens(), files.sequence_length(), options);
-  const bool beside = files.has_labels() && options.labels != Labels::kNone;
-  if (files.has_labels()) return beside ? ReadArrays(files, options) : ReadInputs(files, options);
+  if (files.has_labels()) return ReadArrays(files, options);
   job::DataFiles::Format format = files.format();
   if (format == job::DataFiles::FORMAT_AUTO || !files.has_format()) {
     LS_ASSIGN_OR_RETURN(format, FindFormat(files.inputs(), options.labels == Labels::kRequired));
@@ -99,6 +86,39 @@ absl::StatusOr<StoredData> ReadStoredData(const job::DataFiles& files, const Rea
     default:
       return options.labels == Labels::kRequired ? ReadArrays(files, options) : ReadInputs(files, options);
   }
+}
+
+}  // namespace
+
+StoredArray StoreArray(std::string name, ArrayFile file) {
+  StoredArray stored{.name = std::move(name), .dtype = file.array.dtype(), .shape = file.array.shape()};
+  stored.path = file.path;
+  const auto array = std::make_shared<Tensor>(std::move(file.array));
+  stored.elements = std::shared_ptr<std::byte>(array, array->data());
+  // The place outlives the elements where several files become one array.
+  const auto place = std::make_shared<ArrayFile>(std::move(file));
+  stored.element = [place, size = DTypeSize(stored.dtype)](int64_t i) {
+    return place->At(place->data_offset + i * size);
+  };
+  return stored;
+}
+
+absl::StatusOr<StoredData> ReadStoredData(const job::DataFiles& files, const ReadOptions& options) {
+  job::DataFiles wanted = files;
+  if (options.labels == Labels::kNone) wanted.clear_labels();
+  LS_ASSIGN_OR_RETURN(const std::vector<job::DataFiles> each, ExpandPatterns(wanted));
+  std::vector<StoredData> parts;
+  ReadOptions left = options;
+  for (const job::DataFiles& file : each) {
+    LS_ASSIGN_OR_RETURN(parts.emplace_back(), ReadOne(file, left));
+    for (const StoredArray& array : parts.back().arrays) {
+      left.memory_limit_bytes -= array.num_elements() * DTypeSize(array.dtype);
+    }
+  }
+  LS_ASSIGN_OR_RETURN(StoredData data, Concatenate(std::move(parts)));
+  // Tokens go on from one file to the next.
+  if (files.has_tokens()) data.num_samples = TokenSamples(data.arrays[0].shape[0], files.sequence_length(), options);
+  return data;
 }
 
 }  // namespace lockstep::worker

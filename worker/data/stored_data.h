@@ -68,7 +68,8 @@ struct ReadOptions {
   Pulse* pulse = nullptr;
 };
 
-// Reads the files that a section of the job names. Codes as OpenDataSource; messages name file and byte, or line.
+// Reads the files that a section of the job names, of which paths may be patterns (many_files.h). Codes as
+// OpenDataSource; messages name file and byte, or line.
 absl::StatusOr<StoredData> ReadStoredData(const job::DataFiles& files, const ReadOptions& options);
 
 // An array of a file as a stored one.

@@ -46,10 +46,9 @@ absl::StatusOr<StoredData> ReadTokenFile(const std::string& path, int64_t sequen
   LS_ASSIGN_OR_RETURN(const Kind kind, KindOf(header, source));
   const int64_t count = header[2];
   if (count < 0) return source.Bad(8, absl::StrCat("the header announces ", count, " tokens"));
-  // A sample is labelled by the token behind it.
   const bool labels = options.labels != Labels::kNone;
   const int64_t more = labels ? 1 : 0;
-  const int64_t samples = (count - more) / sequence_length;
+  const int64_t samples = TokenSamples(count, sequence_length, options);
   if (count == 0 || samples == 0) {
     return source.Bad(8,
                       absl::StrCat("the file holds ", count, " tokens, and one sample takes ", sequence_length + more,
@@ -80,6 +79,10 @@ absl::StatusOr<StoredData> ReadTokenFile(const std::string& path, int64_t sequen
   }
   data.arrays.push_back(StoreArray("tokens", std::move(file)));
   return data;
+}
+
+int64_t TokenSamples(int64_t tokens, int64_t sequence_length, const ReadOptions& options) {
+  return (tokens - (options.labels != Labels::kNone ? 1 : 0)) / sequence_length;
 }
 
 std::string TokenFileHeader(int64_t count) {

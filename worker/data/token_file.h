@@ -21,6 +21,9 @@ inline constexpr int64_t kMostTokens = (int64_t{1} << 31) - 1;
 // fill a sample at the end is left out. Codes as OpenDataSource.
 absl::StatusOr<StoredData> ReadTokenFile(const std::string& path, int64_t sequence_length, const ReadOptions& options);
 
+// Samples of so many tokens, of which each takes sequence_length, and those with labels one more behind the last.
+int64_t TokenSamples(int64_t tokens, int64_t sequence_length, const ReadOptions& options);
+
 // The header of a file of `count` uint16 tokens, in [0, kMostTokens].
 std::string TokenFileHeader(int64_t count);
 
