@@ -2,12 +2,14 @@
 #include <cmath>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "chief/server/evaluation_board.h"
@@ -23,6 +25,7 @@
 #include "worker/device/host/environment.h"
 #include "worker/inference/evaluation_pass.h"
 #include "worker/session/worker_main.h"
+#include "worker/step/replica_plans.h"
 
 namespace lockstep::cli {
 namespace {
@@ -63,15 +66,33 @@ struct Figures {
   std::optional<EvalDetails> details;
 };
 
+// With the kernels that the job evaluates with, where it does and they can be replayed.
+absl::StatusOr<std::unique_ptr<worker::Plan>> PlanAsTheJob(const ModelToRun& model, const Graph& graph,
+                                                           const std::map<std::string, std::byte*>& weights,
+                                                           const DeviceToRun& device) {
+  worker::PlanOptions planning{.label = "evaluation"};
+  if (device.replays) {
+    const worker::KernelChoices& choices = model.kernel_plan->choices;
+    const auto first = choices.lower_bound(worker::kEvaluationPrefix);
+    worker::ApplyKernelPlan(*model.kernel_plan, &planning);
+    if (first == choices.end() || !absl::StartsWith(first->first, worker::kEvaluationPrefix))
+      planning.choices = nullptr;
+  }
+  auto plan = worker::Plan::Make(device.made.device.get(), graph, weights, planning);
+  if (plan.ok() || planning.choices == nullptr) return plan;
+  planning.choices = nullptr;
+  std::cerr << "lockstep: not with the kernels of the job, the last bits may differ: "
+            << EscapeControls(plan.status().message()) << "\n";
+  return worker::Plan::Make(device.made.device.get(), graph, weights, planning);
+}
+
 absl::StatusOr<EvaluationSums> SumsOf(const ModelToRun& model, const worker::DataSource& source, DeviceToRun& device,
                                       int64_t batch) {
   LS_ASSIGN_OR_RETURN(const EvaluationGraph evaluation, MakeEvaluationGraph(model.metagraph, batch));
   LS_ASSIGN_OR_RETURN(const worker::DeviceWeights weights,
                       worker::DeviceWeights::Load(*device.made.device, evaluation.graph.variables, model.read));
-  worker::PlanOptions planning{.label = "evaluation"};
-  if (device.replays) worker::ApplyKernelPlan(*model.kernel_plan, &planning);
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<worker::Plan> plan,
-                      worker::Plan::Make(device.made.device.get(), evaluation.graph, weights.addresses(), planning));
+                      PlanAsTheJob(model, evaluation.graph, weights.addresses(), device));
   LS_RETURN_IF_ERROR(plan->RefreshVariables());
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<worker::EvaluationPass> pass,
                       worker::EvaluationPass::Make(plan.get(), &source,

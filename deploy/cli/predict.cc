@@ -101,10 +101,10 @@ struct Prediction {
 absl::StatusOr<std::unique_ptr<worker::DataSource>> OpenInputs(const PredictOptions& options, const ModelToRun& model) {
   const job::Data& data = model.job.data();
   job::DataFiles files = data.has_eval() ? data.eval() : data.train();
+  files.clear_sha256();  // that of the job is over the labels, too
   if (options.inputs.empty()) return model.OpenData(files, /*labels=*/false);
   const bool tokens = files.has_tokens();
   const int64_t length = files.sequence_length();
-  files.clear_sha256();
   files.clear_format();
   files.clear_labels();
   files.clear_tokens();

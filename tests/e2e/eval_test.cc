@@ -30,6 +30,7 @@ const std::string& EvaluatedJob() {
     const std::string made = TempPath("evaluated");
     Words sets = Settings();
     sets.push_back(absl::StrCat("data.eval={inputs: ", kTestInputs, ", labels: ", kTestLabels, "}"));
+    sets.push_back("eval.metric=loss");
     const Result result = Run({"run", kJob, "--workers", "1", "--dir", made}, sets);
     if (result.code != kExitDone) throw std::runtime_error(result.output);
     return made;
@@ -43,7 +44,8 @@ json Evaluated(const Words& words) {
   const Result result = Run(all);
   INFO(result.output);
   REQUIRE(result.code == kExitDone);
-  return json::parse(result.output);
+  // The last line: logs go to standard error, which is the same here.
+  return json::parse(result.output.substr(result.output.rfind('\n', result.output.size() - 2) + 1));
 }
 
 // The rows of an npy file of float32 [kSamples, kClasses].
@@ -75,7 +77,7 @@ TEST_CASE("eval: a finished job's figures are those that it wrote, to the last b
 
   CHECK(figures["step"] == 20);
   CHECK(figures["samples"] == kSamples);
-  CHECK(figures["accuracy"].get<double>() == manifest["evaluation"]["value"].get<double>());
+  CHECK(figures["loss"].get<double>() == manifest["evaluations"]["value"].get<double>());
   CHECK(Evaluated({"eval", directory, "--step", "10"})["accuracy"] != figures["accuracy"]);
   // A job that evaluates nothing, on the files of the command line.
   const Words other = {"eval", FinishedJob()};

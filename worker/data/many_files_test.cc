@@ -102,6 +102,8 @@ TEST_CASE("many files: tokens go on from one file to the next", "[data]") {
   CHECK(source->num_samples() == 2);
   CHECK(AllOf<int64_t>(*source, "inputs") == std::vector<int64_t>{97, 98, 99, 100, 101, 102, 103, 104});
   CHECK(AllOf<int64_t>(*source, "labels") == std::vector<int64_t>{98, 99, 100, 101, 102, 103, 104, 105});
+  tokens.set_sequence_length(9);
+  CheckRefused(tokens, Classes(256), StatusCode::kInvalidArgument, "hold 9 tokens, too few for one sample");
 }
 
 TEST_CASE("many files: what does not go together is refused by the file's name", "[data]") {
@@ -119,7 +121,7 @@ TEST_CASE("many files: what does not go together is refused by the file's name",
   // The place of a wrong element is that in its own file.
   CheckRefused(Named(files, "x[12]", "y?"), Classes(3), StatusCode::kInvalidArgument, "/y2: byte 8: ");
   FeedOptions little = Classes(8);
-  little.memory_limit_bytes = 5;
+  little.memory_limit_bytes = 4;
   CheckRefused(Named(files, "x[12]", "y?"), little, StatusCode::kResourceExhausted, "/x2");
 }
 

@@ -69,8 +69,9 @@ absl::StatusOr<job::DataFiles::Format> FindFormat(const std::string& path, bool 
   return job::DataFiles::FORMAT_CSV;
 }
 
-absl::StatusOr<StoredData> ReadOne(const job::DataFiles& files, const ReadOptions& options) {
-  if (files.has_tokens()) return ReadTokenFile(files.tokens(), files.sequence_length(), options);
+// `alone`: it is the only one.
+absl::StatusOr<StoredData> ReadOne(const job::DataFiles& files, const ReadOptions& options, bool alone) {
+  if (files.has_tokens()) return ReadTokenFile(files.tokens(), files.sequence_length(), options, alone);
   if (files.has_labels()) return ReadArrays(files, options);
   job::DataFiles::Format format = files.format();
   if (format == job::DataFiles::FORMAT_AUTO || !files.has_format()) {
@@ -110,7 +111,7 @@ absl::StatusOr<StoredData> ReadStoredData(const job::DataFiles& files, const Rea
   std::vector<StoredData> parts;
   ReadOptions left = options;
   for (const job::DataFiles& file : each) {
-    LS_ASSIGN_OR_RETURN(parts.emplace_back(), ReadOne(file, left));
+    LS_ASSIGN_OR_RETURN(parts.emplace_back(), ReadOne(file, left, each.size() == 1));
     for (const StoredArray& array : parts.back().arrays) {
       left.memory_limit_bytes -= array.num_elements() * DTypeSize(array.dtype);
     }
@@ -118,7 +119,9 @@ absl::StatusOr<StoredData> ReadStoredData(const job::DataFiles& files, const Rea
   LS_ASSIGN_OR_RETURN(StoredData data, Concatenate(std::move(parts)));
   // Tokens go on from one file to the next.
   if (files.has_tokens()) data.num_samples = TokenSamples(data.arrays[0].shape[0], files.sequence_length(), options);
-  return data;
+  if (data.num_samples > 0) return data;
+  return absl::InvalidArgumentError(
+      absl::StrCat(files.tokens(), ": the files hold ", data.arrays[0].shape[0], " tokens, too few for one sample"));
 }
 
 }  // namespace lockstep::worker

@@ -38,7 +38,8 @@ absl::StatusOr<Kind> KindOf(const Header& header, const ByteSource& source) {
 
 }  // namespace
 
-absl::StatusOr<StoredData> ReadTokenFile(const std::string& path, int64_t sequence_length, const ReadOptions& options) {
+absl::StatusOr<StoredData> ReadTokenFile(const std::string& path, int64_t sequence_length, const ReadOptions& options,
+                                         bool alone) {
   LS_ASSIGN_OR_RETURN(ByteSource source, ByteSource::Open(path, options.pulse));
   Header header;
   LS_RETURN_IF_ERROR(source.Read(absl::MakeSpan(reinterpret_cast<std::byte*>(header.data()), sizeof(header)),
@@ -49,7 +50,7 @@ absl::StatusOr<StoredData> ReadTokenFile(const std::string& path, int64_t sequen
   const bool labels = options.labels != Labels::kNone;
   const int64_t more = labels ? 1 : 0;
   const int64_t samples = TokenSamples(count, sequence_length, options);
-  if (count == 0 || samples == 0) {
+  if (count == 0 || (alone && samples == 0)) {
     return source.Bad(8,
                       absl::StrCat("the file holds ", count, " tokens, and one sample takes ", sequence_length + more,
                                    labels ? " (sequence_length and one more to predict)" : "",

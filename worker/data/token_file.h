@@ -18,8 +18,10 @@ namespace lockstep::worker {
 inline constexpr int64_t kMostTokens = (int64_t{1} << 31) - 1;
 
 // Sample i is the tokens [i * T, i * T + T), T = sequence_length >= 1; its labels are those one further. What does not
-// fill a sample at the end is left out. Codes as OpenDataSource.
-absl::StatusOr<StoredData> ReadTokenFile(const std::string& path, int64_t sequence_length, const ReadOptions& options);
+// fill a sample at the end is left out. Without `alone` others may follow, and it need not fill one. Codes as
+// OpenDataSource.
+absl::StatusOr<StoredData> ReadTokenFile(const std::string& path, int64_t sequence_length, const ReadOptions& options,
+                                         bool alone = true);
 
 // Samples of so many tokens, of which each takes sequence_length, and those with labels one more behind the last.
 int64_t TokenSamples(int64_t tokens, int64_t sequence_length, const ReadOptions& options);
