@@ -52,19 +52,14 @@ def checkpoint_folder(directory, *, step=None, best=False):
     """The folder of a checkpoint that counts: the newest, that of `step`, or the best."""
     directory = pathlib.Path(directory)
     record = _newest_record(directory)
-    live = [entry["path"] if isinstance(entry, dict) else entry for entry in record.get("live", [])]
-    folders = sorted(directory / "checkpoints" / pathlib.PurePosixPath(name).name for name in live)
-    folders = folders or sorted((directory / "checkpoints").glob("step-*"))
     if best:
-        name = record.get("best")
-        if not name:
+        if not record.get("best"):
             raise FileNotFoundError(f"{directory} has no best checkpoint (checkpoint.keep_best)")
-        return directory / "checkpoints" / pathlib.PurePosixPath(name).name
-    if step is not None:
-        folders = [folder for folder in folders if int(folder.name.split("-")[1].split(".")[0]) == step]
-    if not folders:
+        return directory / record["best"]
+    live = {entry["step"]: directory / entry["prefix"] for entry in record.get("live", [])}
+    if not live or (step is not None and step not in live):
         raise FileNotFoundError(f"{directory} has no checkpoint" + ("" if step is None else f" of step {step}"))
-    return folders[-1]
+    return live[max(live) if step is None else step]
 
 
 def _newest_record(directory):
