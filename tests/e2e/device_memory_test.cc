@@ -12,11 +12,11 @@
 namespace lockstep::e2e {
 namespace {
 
-constexpr uint64_t kSteps = 150;
+constexpr uint64_t kStepsOfMemory = 150;
 
 std::vector<std::string> Settings(const std::string& device) {
   return {absl::StrCat("resources.device=", device),
-          absl::StrCat("train.duration=", kSteps, "steps"),
+          absl::StrCat("train.duration=", kStepsOfMemory, "steps"),
           "train.global_batch_size=16",
           "train.micro_batch=2",
           "train.clip_norm=1.0",
