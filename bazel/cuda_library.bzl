@@ -1,6 +1,7 @@
 """Kernels, compiled by nvcc and for host execution."""
 
 load("@cuda//:defs.bzl", "HAS_CUDA", "NVCC")
+load("//bazel:joined_sources.bzl", "join")
 load("//bazel:lockstep.bzl", "ls_library")
 
 # Machine code for Hopper, and what the driver compiles for later GPUs when it loads the library; with
@@ -41,11 +42,8 @@ def _cuda_objects_impl(ctx):
         folders += ["-I" + folder for folder in context.includes.to_list() + context.quote_includes.to_list()]
         folders += ["-isystem=" + folder for folder in context.system_includes.to_list()]
     objects = []
-    for first in range(0, len(ctx.files.srcs), _TOGETHER):
-        sources = ctx.files.srcs[first:first + _TOGETHER]
-        source = ctx.actions.declare_file("%s/%d.cc" % (ctx.label.name, first))
-        ctx.actions.write(source, "".join(["#include \"%s\"\n" % file.path for file in sources]))
-        out = ctx.actions.declare_file("%s/%d.o" % (ctx.label.name, first))
+    for source in join(ctx, ctx.files.srcs, _TOGETHER):
+        out = ctx.actions.declare_file(source.basename[:-len("cc")] + "o", sibling = source)
         arguments = ctx.actions.args()
         arguments.add_all(_FLAGS + ctx.attr.copts)
         arguments.add_all(folders, uniquify = True)
@@ -56,11 +54,11 @@ def _cuda_objects_impl(ctx):
         ctx.actions.run(
             executable = NVCC,
             arguments = [arguments],
-            inputs = depset([source] + sources, transitive = [headers]),
+            inputs = depset([source] + ctx.files.srcs, transitive = [headers]),
             outputs = [out],
             use_default_shell_env = True,
             mnemonic = "Nvcc",
-            progress_message = "Compiling %s for GPUs" % ", ".join([file.short_path for file in sources]),
+            progress_message = "Compiling %s for GPUs" % source.short_path,
         )
         objects.append(out)
     return [DefaultInfo(files = depset(objects))]
@@ -95,13 +93,14 @@ def _cuda_library(name, srcs, deps, visibility):
 def ls_kernels(name, srcs, deps, visibility = ["//visibility:private"]):
     """Sources that hold kernels, twice: NAME_on_host for host execution, and NAME_by_nvcc where there is a toolkit.
 
-    nvcc takes sources that stand beside each other in `srcs` as one: what they have for themselves needs names of its
-    own. Both are linked whole, since what uses kernels may stand in front of them.
+    Both take neighbours in `srcs` as one (joined_sources.bzl), and are linked whole, since what uses kernels may stand in
+    front of them.
     """
     ls_library(
         name = name + "_on_host",
         srcs = srcs,
         visibility = visibility,
+        together = _TOGETHER,
         deps = deps + ["//worker/device/cuda/runtime:runtime_on_host"],
         alwayslink = True,
     )

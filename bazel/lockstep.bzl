@@ -1,5 +1,8 @@
 """Macros of the build: libraries and programs with compiled headers, tests on Catch2, protos by the packaged compiler."""
 
+load(":cases_test.bzl", "cases_test")
+load(":joined_sources.bzl", "joined_sources")
+
 # lld links a test in a third of the time that gold takes.
 TEST_LINKOPTS = ["-fuse-ld=lld"]
 
@@ -10,22 +13,49 @@ TEST_COPTS = ["-O1", "-Wno-array-bounds", "-Wno-stringop-overflow", "-Wno-restri
 def _include(header):
     return ["-include", header[2:].replace(":", "/") + ".h"]
 
-def _compiled_with(rule, header, srcs = [], deps = [], copts = [], **kwargs):
+def _joined(name, srcs, together, testonly):
+    """The sources that are compiled in place of `srcs`, and the dependency that they need."""
+    sources = [source for source in srcs if source.endswith(".cc")]
+    if together < 2 or len(sources) < 2:
+        return srcs, []
+    joined = [":" + name + "_joined"]
+    joined_sources(name = name + "_joined", testonly = testonly, srcs = sources, together = together)
+    headers = [source for source in srcs if source not in sources]
+    return (
+        select({"//bazel:without_precompiled": srcs, "//conditions:default": headers + joined}),
+        select({"//bazel:without_precompiled": [], "//conditions:default": joined}),
+    )
+
+def _compiled_with(rule, header, name, together, srcs = [], deps = [], copts = [], testonly = None, **kwargs):
     if srcs and not copts:
         copts = select({"//bazel:without_precompiled": [], "//conditions:default": _include(header)})
         deps = deps + select({"//bazel:without_precompiled": [], "//conditions:default": [header]})
-    rule(srcs = srcs, copts = copts, deps = deps, **kwargs)
+    srcs, joined = _joined(name, srcs, together, testonly)
+    rule(name = name, srcs = srcs, copts = copts, deps = deps + joined, testonly = testonly, **kwargs)
 
-def ls_library(name, precompiled = "//bazel:precompiled", **kwargs):
-    """cc_library, whose sources are compiled with the header `precompiled` read already.
+def ls_library(name, precompiled = "//bazel:precompiled", together = 4, **kwargs):
+    """cc_library, whose sources are compiled with the header `precompiled` read already, and `together` at a time.
 
-    Sources with `copts` of their own are not: a compiled header only fits the flags that it was made with.
+    Sources with `copts` of their own are compiled without it: a compiled header only fits the flags that it was made
+    with. What neighbours in `srcs` have for themselves needs names of its own, or `together` is 1.
     """
-    _compiled_with(native.cc_library, precompiled, name = name, **kwargs)
+    _compiled_with(native.cc_library, precompiled, name, together, **kwargs)
 
-def ls_binary(name, precompiled = "//bazel:precompiled", **kwargs):
+def ls_binary(name, precompiled = "//bazel:precompiled", together = 4, **kwargs):
     """cc_binary, compiled as an ls_library is."""
-    _compiled_with(native.cc_binary, precompiled, name = name, **kwargs)
+    _compiled_with(native.cc_binary, precompiled, name, together, **kwargs)
+
+def _test_program(rule, name, srcs, deps, copts, linkopts, precompiled, together, **kwargs):
+    srcs, joined = _joined(name, srcs, together, testonly = True)
+    rule(
+        name = name,
+        srcs = srcs,
+        copts = TEST_COPTS + _include(precompiled) + copts,
+        linkopts = TEST_LINKOPTS + linkopts,
+        deps = deps + joined + ["//bazel:catch_main", precompiled],
+        linkstatic = True,
+        **kwargs
+    )
 
 def ls_test(
         name,
@@ -34,23 +64,31 @@ def ls_test(
         copts = [],
         linkopts = [],
         precompiled = "//bazel:test_precompiled",
+        together = 8,
         size = "medium",
         **kwargs):
     """A Catch2 test binary: sources with TEST_CASEs, main comes from //bazel:catch_main.
 
-    `precompiled` is the header that is read already, made with the same flags. `size` is the time after which a test
-    counts as one that hangs: 5 minutes, of which the longest takes one where other work shares the machine.
+    `precompiled` is the header that is read already, made with the same flags; `together` as in ls_library. `size` is
+    the time after which a test counts as one that hangs: 5 minutes, of which the longest takes one where other work
+    shares the machine.
     """
-    native.cc_test(
-        name = name,
-        srcs = srcs,
-        copts = TEST_COPTS + _include(precompiled) + copts,
-        linkopts = TEST_LINKOPTS + linkopts,
-        deps = deps + ["//bazel:catch_main", precompiled],
-        linkstatic = True,
-        size = size,
-        **kwargs
-    )
+    _test_program(native.cc_test, name, srcs, deps, copts, linkopts, precompiled, together, size = size, **kwargs)
+
+def ls_test_program(
+        name,
+        srcs,
+        deps = [],
+        copts = [],
+        linkopts = [],
+        precompiled = "//bazel:test_precompiled",
+        together = 8):
+    """A program of the tests of several sources, for an ls_cases_test of each: it is linked once."""
+    _test_program(native.cc_binary, name, srcs, deps, copts, linkopts, precompiled, together, testonly = True)
+
+def ls_cases_test(name, program, size = "medium", **kwargs):
+    """The test cases that the source NAME.cc of an ls_test_program has."""
+    cases_test(name = name, program = program, args = ["-#", "[#" + name + "]", "-w", "NoTests"], size = size, **kwargs)
 
 def ls_proto(name, src, deps = [], grpc = False, visibility = ["//visibility:public"]):
     """A C++ library from one .proto; `deps` are other ls_proto targets, whose .proto files are imported.

@@ -60,10 +60,11 @@ else
 fi
 [ "$build_only" = 0 ] || exit 0
 
-results=$(mktemp) simulations=''
+results=$(mktemp) simulations='' chaos_pid='' chaos_log=''
 finish() {
-  rm -f "$results"
-  [ -z "$simulations" ] || { pkill -P "$simulations"; kill "$simulations"; } 2> /dev/null || true
+  rm -f "$results" ${chaos_log:+"$chaos_log"}
+  local pid
+  for pid in $simulations $chaos_pid; do { pkill -P "$pid"; kill "$pid"; } 2> /dev/null || true; done
 }
 trap finish EXIT
 bazel test "${quiet[@]}" "${flags[@]}" --keep_going --test_output=errors "${targets[@]}" 2>&1 | tee "$results" || true
@@ -102,6 +103,13 @@ if [ -x "$simulator" ] && [ -z "$only" ] && [ "$simulate" -gt 0 ]; then
   simulations=$!
 fi
 
+# So do faults at random, for a fixed time, most of which is waiting for processes.
+chaos_log=$(mktemp)
+if [ ${#flags[@]} -eq 0 ] && [ -z "$only" ] && [ "$chaos" -gt 0 ]; then
+  tests/e2e/chaos.sh "$chaos" > "$chaos_log" &
+  chaos_pid=$!
+fi
+
 # Objects of a sanitizer are not what tidy's look at symbols is about.
 if [ ${#flags[@]} -eq 0 ] && { [ -z "$only" ] || [[ tidy == *"$only"* ]]; }; then
   tidy_log=$(mktemp)
@@ -109,9 +117,10 @@ if [ ${#flags[@]} -eq 0 ] && { [ -z "$only" ] || [[ tidy == *"$only"* ]]; }; the
   count_log "$tidy_log"
 fi
 
-if [ ${#flags[@]} -eq 0 ] && [ -z "$only" ] && [ "$chaos" -gt 0 ]; then
-  chaos_log=$(mktemp)
-  tests/e2e/chaos.sh "$chaos" | tee "$chaos_log" || true
+if [ -n "$chaos_pid" ]; then
+  wait "$chaos_pid" || true
+  chaos_pid=''
+  cat "$chaos_log"
   count_log "$chaos_log"
 fi
 

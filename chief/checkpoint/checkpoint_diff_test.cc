@@ -16,8 +16,8 @@ namespace lockstep::chief {
 namespace {
 
 // A published state.
-struct Published {
-  explicit Published(const SmallState& state) {
+struct PublishedPair {
+  explicit PublishedPair(const SmallState& state) {
     auto chief = SmallChief::Start(storage).value();
     REQUIRE(chief->Save(state).ok());
     reader.emplace(OpenCheckpoint(storage, state.step).value());
@@ -35,7 +35,7 @@ SmallState WithBias(const std::vector<float>& values) {
 }
 
 std::vector<std::string> Diff(const SmallState& first, const SmallState& second) {
-  return DiffCheckpoints(*Published(first).reader, *Published(second).reader).value();
+  return DiffCheckpoints(*PublishedPair(first).reader, *PublishedPair(second).reader).value();
 }
 
 using Lines = std::vector<std::string>;

@@ -20,8 +20,8 @@ using Catch::Contains;
 
 constexpr int64_t kStep = 7;
 
-struct Published {
-  explicit Published(OptimizerKind optimizer = OptimizerKind::kAdamW)
+struct PublishedModel {
+  explicit PublishedModel(OptimizerKind optimizer = OptimizerKind::kAdamW)
       : metagraph(TensorflowTestGraph(optimizer)), state(TensorflowTestState(metagraph, kStep)) {
     const auto chief = SmallChief::Start(job).value();
     REQUIRE(chief->Save(state, /*shares=*/2).ok());
@@ -75,7 +75,7 @@ T Scalar(const std::string& bytes) {
 
 TEST_CASE("tensorflow export: weights, slots and counters are there bit for bit, under TensorFlow's keys",
           "[checkpoint]") {
-  Published published;
+  PublishedModel published;
   const auto exported = published.Export("ck");
 
   REQUIRE(exported.status() == absl::OkStatus());
@@ -108,7 +108,7 @@ TEST_CASE("tensorflow export: weights, slots and counters are there bit for bit,
 }
 
 TEST_CASE("tensorflow export: a tied weight is one variable with two names", "[checkpoint]") {
-  Published published;
+  PublishedModel published;
   REQUIRE(published.Export("ck").ok());
   const VariableNames names = NamesIn(published.home, "ck");
   CHECK(names.variables().size() == 6);
@@ -120,7 +120,7 @@ TEST_CASE("tensorflow export: a tied weight is one variable with two names", "[c
 }
 
 TEST_CASE("tensorflow export: what means nothing to TensorFlow is left out and said", "[checkpoint]") {
-  Published published;
+  PublishedModel published;
   const TensorflowPlan plan = published.Plan();
   CHECK(plan.weights == 6);
   CHECK(plan.slots == 4);
@@ -129,7 +129,7 @@ TEST_CASE("tensorflow export: what means nothing to TensorFlow is left out and s
 }
 
 TEST_CASE("tensorflow export: the momentum of SGD, and no powers of Adam", "[checkpoint]") {
-  Published published(OptimizerKind::kSgd);
+  PublishedModel published(OptimizerKind::kSgd);
   REQUIRE(published.Export("ck").ok());
   const std::map<std::string, std::string> values = ReadAll(published.home, "ck");
   CHECK(values.at("model/features/0/bias/.OPTIMIZER_SLOT/optimizer/momentum") ==
@@ -140,7 +140,7 @@ TEST_CASE("tensorflow export: the momentum of SGD, and no powers of Adam", "[che
 
 TEST_CASE("tensorflow export: the average comes as the model, and weights alone without the optimizer",
           "[checkpoint]") {
-  Published published;
+  PublishedModel published;
   REQUIRE(published.Export("average", {.average = true}).ok());
   REQUIRE(published.Export("weights", {.weights_only = true}).ok());
   const std::map<std::string, std::string> average = ReadAll(published.home, "average");
@@ -154,7 +154,7 @@ TEST_CASE("tensorflow export: the average comes as the model, and weights alone 
 }
 
 TEST_CASE("tensorflow export: small data files hold the same, and progress tells all bytes", "[checkpoint]") {
-  Published published;
+  PublishedModel published;
   uint64_t heard = 0;
   const TensorflowPlan plan = published.Plan();
   REQUIRE(published.Export("one").ok());
@@ -167,7 +167,7 @@ TEST_CASE("tensorflow export: small data files hold the same, and progress tells
 }
 
 TEST_CASE("tensorflow export: the folder's newest is named, unless another program keeps that file", "[checkpoint]") {
-  Published published;
+  PublishedModel published;
   const auto newest = [&] {
     return ParseCheckpointState(*ReadWholeFile(published.home, "checkpoint", 1 << 20)).value();
   };
@@ -181,7 +181,7 @@ TEST_CASE("tensorflow export: the folder's newest is named, unless another progr
 }
 
 TEST_CASE("tensorflow export: a damaged checkpoint and one of another metagraph leave nothing", "[checkpoint]") {
-  Published published;
+  PublishedModel published;
   MetaGraph other = published.metagraph;
   other.forward.variables[1].shape = {4};
   const auto of_other =

@@ -6,8 +6,8 @@ namespace lockstep::chief {
 namespace {
 
 const absl::Time kLimit = absl::FromUnixSeconds(1000);
-const Incarnation kA{1, 1};
-const Incarnation kB{1, 2};
+const Incarnation kReturning{1, 1};
+const Incarnation kAhead{1, 2};
 
 KeptState At(uint64_t step) { return KeptState{"line", {step, 0}, absl::StrCat("d", step)}; }
 bool Everybody(const Incarnation&) { return true; }
@@ -21,7 +21,7 @@ AuditReturn::Outcome ToCheckpoint() {
 
 TEST_CASE("audit return: the newest state is asked of all who hold it, and one that has it is enough", "[core]") {
   AuditReturn way;
-  way.Begin(ToCheckpoint(), {{kA, At(32), absl::Seconds(3)}, {kA, At(48), absl::Seconds(5)}, {kB, At(48), {}}});
+  way.Begin(ToCheckpoint(), {{kReturning, At(32), absl::Seconds(3)}, {kReturning, At(48), absl::Seconds(5)}, {kAhead, At(48), {}}});
   CHECK(way.Newest() == 48u);
   CHECK_FALSE(way.Take().has_value());
 
@@ -29,14 +29,14 @@ TEST_CASE("audit return: the newest state is asked of all who hold it, and one t
 
   REQUIRE(order.has_value());
   CHECK(order->state == At(48));
-  CHECK(order->holders == std::vector<Incarnation>{kA, kB});
+  CHECK(order->holders == std::vector<Incarnation>{kReturning, kAhead});
   CHECK(way.limit() == kLimit);
   CHECK_FALSE(way.Next(kLimit, Everybody).has_value());
-  CHECK(way.Answered(kA, At(48), true));
-  CHECK_FALSE(way.Answered(kA, At(48), true));   // repeated
-  CHECK_FALSE(way.Answered(kB, At(32), false));  // of another state
+  CHECK(way.Answered(kReturning, At(48), true));
+  CHECK_FALSE(way.Answered(kReturning, At(48), true));   // repeated
+  CHECK_FALSE(way.Answered(kAhead, At(32), false));  // of another state
   CHECK_FALSE(way.Take().has_value());
-  CHECK(way.Answered(kB, At(48), false));
+  CHECK(way.Answered(kAhead, At(48), false));
   const auto outcome = way.Take();
   REQUIRE(outcome.has_value());
   CHECK(outcome->told.step == 48);
@@ -49,7 +49,7 @@ TEST_CASE("audit return: a state that nobody has is followed by the one before i
           "[core]") {
   const int how = GENERATE(0, 1, 2);  // refused, gone, late
   AuditReturn way;
-  way.Begin(ToCheckpoint(), {{kA, At(32), absl::Seconds(3)}, {kB, At(48), absl::Seconds(5)}});
+  way.Begin(ToCheckpoint(), {{kReturning, At(32), absl::Seconds(3)}, {kAhead, At(48), absl::Seconds(5)}});
   const auto fail = [&](const Incarnation& holder, uint64_t step) {
     if (how == 0) way.Answered(holder, At(step), false);
     if (how == 1) {
@@ -61,12 +61,12 @@ TEST_CASE("audit return: a state that nobody has is followed by the one before i
   };
 
   REQUIRE(way.Next(kLimit, Everybody)->state == At(48));
-  fail(kB, 48);
+  fail(kAhead, 48);
   CHECK_FALSE(way.Take().has_value());
   CHECK(way.Newest() == 32u);
   REQUIRE(way.Next(kLimit, Everybody)->state == At(32));
   const bool second_works = GENERATE(false, true);
-  second_works ? void(way.Answered(kA, At(32), true)) : fail(kA, 32);
+  second_works ? void(way.Answered(kReturning, At(32), true)) : fail(kReturning, 32);
 
   const auto outcome = way.Take();
   REQUIRE(outcome.has_value());
@@ -81,8 +81,8 @@ TEST_CASE("audit return: holders that are gone are not asked, and without offers
   way.Begin(ToCheckpoint(), {});
   CHECK(way.Take()->told.step == 10);
 
-  way.Begin(ToCheckpoint(), {{kA, At(32), {}}, {kB, At(48), {}}});
-  const auto order = way.Next(kLimit, [](const Incarnation& id) { return id == kA; });
+  way.Begin(ToCheckpoint(), {{kReturning, At(32), {}}, {kAhead, At(48), {}}});
+  const auto order = way.Next(kLimit, [](const Incarnation& id) { return id == kReturning; });
 
   REQUIRE(order.has_value());
   CHECK(order->state == At(32));
@@ -92,23 +92,23 @@ TEST_CASE("audit return: holders that are gone are not asked, and without offers
 
 TEST_CASE("audit return: who lost its session answers by its Hello", "[core]") {
   AuditReturn way;
-  way.Begin(ToCheckpoint(), {{kA, At(48), absl::Seconds(5)}});
+  way.Begin(ToCheckpoint(), {{kReturning, At(48), absl::Seconds(5)}});
   way.Next(kLimit, Everybody);
-  way.Lost(kA, kLimit - absl::Seconds(1));
+  way.Lost(kReturning, kLimit - absl::Seconds(1));
   CHECK(way.limit() == kLimit);  // never later than before
 
-  way.CameBack(kB, Position{48, 0});
+  way.CameBack(kAhead, Position{48, 0});
   CHECK(way.Waits());
   SECTION("with the copy") {
-    way.CameBack(kA, Position{48, 0});
+    way.CameBack(kReturning, Position{48, 0});
     CHECK(way.Take()->told.from_copy);
   }
   SECTION("with another state") {
-    way.CameBack(kA, Position{64, 0});
+    way.CameBack(kReturning, Position{64, 0});
     CHECK(way.Take()->told.step == 10);
   }
   SECTION("with none") {
-    way.CameBack(kA, std::nullopt);
+    way.CameBack(kReturning, std::nullopt);
     CHECK(way.Take()->told.step == 10);
   }
 }

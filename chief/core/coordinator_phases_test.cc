@@ -150,7 +150,7 @@ TEST_CASE("coordinator: who leaves before anything was trained", "[core]") {
 }
 
 // Three workers that run a generation of term 1.
-void RunUnderOldChief(ChiefHarness& chief) {
+void RunHalfUnderOldChief(ChiefHarness& chief) {
   std::vector<Member> members;
   for (int i : {0, 1, 2}) {
     FakeWorker& w = chief.worker(i);
@@ -167,7 +167,7 @@ void RunUnderOldChief(ChiefHarness& chief) {
 TEST_CASE("coordinator: who leaves while a restarted chief listens for the generation that runs", "[core]") {
   const Case c = EachCase();
   ChiefHarness chief({.end_step = kEnd, .term = 2, .plan = "plan-1"});
-  RunUnderOldChief(chief);
+  RunHalfUnderOldChief(chief);
   chief.Connect(0);
   chief.Connect(1);
   REQUIRE(chief.phase() == Phase::kAdopting);

@@ -10,9 +10,9 @@ namespace {
 using Catch::Matchers::Contains;
 
 // A chief whose members make a step a second and tell how long they compute.
-class Job {
+class JobWithStraggler {
  public:
-  Job(uint32_t workers, uint32_t logical_shards, bool replace) : chief(Options(workers, logical_shards, replace)) {}
+  JobWithStraggler(uint32_t workers, uint32_t logical_shards, bool replace) : chief(Options(workers, logical_shards, replace)) {}
 
   // Every member makes `steps` more steps.
   void Run(int steps) {
@@ -64,7 +64,7 @@ class Job {
 };
 
 TEST_CASE("coordinator: a straggler is seen in status and log until it recovers, and remains a member", "[core]") {
-  Job job(3, 2, /*replace=*/false);
+  JobWithStraggler job(3, 2, /*replace=*/false);
   REQUIRE(job.chief.Members() == std::vector<int>{0, 1});
   job.seconds[1] = 0.18;
 
@@ -85,7 +85,7 @@ TEST_CASE("coordinator: a straggler is seen in status and log until it recovers,
 
 TEST_CASE("coordinator: a spare worker takes a straggler's place, which is not chosen again while others are there",
           "[core]") {
-  Job job(3, 2, /*replace=*/true);
+  JobWithStraggler job(3, 2, /*replace=*/true);
   job.seconds[1] = 0.3;
   job.Run(21);
   REQUIRE(job.Meets());
@@ -109,7 +109,7 @@ TEST_CASE("coordinator: a spare worker takes a straggler's place, which is not c
 }
 
 TEST_CASE("coordinator: a straggler among spare stragglers is only named, until a spare comes that is none", "[core]") {
-  Job job(3, 2, /*replace=*/true);
+  JobWithStraggler job(3, 2, /*replace=*/true);
   job.seconds[1] = job.seconds[2] = 0.3;
   job.Run(21);
   job.chief.MeetAtBoundary();
@@ -127,7 +127,7 @@ TEST_CASE("coordinator: a straggler among spare stragglers is only named, until 
 }
 
 TEST_CASE("coordinator: a spare worker that does not reach every member takes nobody's place", "[core]") {
-  Job job(2, 2, /*replace=*/true);
+  JobWithStraggler job(2, 2, /*replace=*/true);
   job.chief.worker(2).unreachable = {"worker-0"};
   job.chief.Connect(2);
   job.seconds[1] = 0.3;
@@ -139,7 +139,7 @@ TEST_CASE("coordinator: a spare worker that does not reach every member takes no
 }
 
 TEST_CASE("coordinator: a swap that came to nothing is not asked for again with the same spare worker", "[core]") {
-  Job job(3, 2, /*replace=*/true);
+  JobWithStraggler job(3, 2, /*replace=*/true);
   job.chief.on_form = [&](int index) {
     FakeWorker& w = job.chief.worker(index);
     if (index == 2) job.chief.Say(2, PeerFailed{w.generation, w.id, true, "no address", false});
@@ -160,7 +160,7 @@ TEST_CASE("coordinator: a swap that came to nothing is not asked for again with 
 }
 
 TEST_CASE("coordinator: what only a straggler holds goes on with it", "[core]") {
-  Job job(4, 2, /*replace=*/true);
+  JobWithStraggler job(4, 2, /*replace=*/true);
   job.seconds[1] = 0.3;
   job.Run(21);
   REQUIRE(job.Meets());

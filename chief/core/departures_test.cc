@@ -5,45 +5,45 @@
 namespace lockstep::chief {
 namespace {
 
-const absl::Time kNow = absl::FromUnixSeconds(1000);
+const absl::Time kLeft = absl::FromUnixSeconds(1000);
 constexpr Incarnation kFirst{0, 1};
 constexpr Incarnation kSecond{0, 2};
 
 TEST_CASE("departures: one that lost its session may return, until its process was seen to end", "[core]") {
   Departures gone;
 
-  gone.Went(kFirst, "worker-0", WorkerChange::kLost, true, kNow);
+  gone.Went(kFirst, "worker-0", WorkerChange::kLost, true, kLeft);
   CHECK_FALSE(gone.NobodyMayReturn());
-  gone.Exited("worker-0", std::nullopt, kNow);
+  gone.Exited("worker-0", std::nullopt, kLeft);
 
   CHECK(gone.NobodyMayReturn());
-  CHECK(gone.ExitedAt("worker-0") == kNow);
+  CHECK(gone.ExitedAt("worker-0") == kLeft);
 }
 
 TEST_CASE("departures: the order in which an end is heard of does not matter", "[core]") {
   Departures gone;
 
-  gone.Exited("worker-0", kFirst, kNow);  // its session has not ended yet
-  gone.Went(kFirst, "worker-0", WorkerChange::kLost, true, kNow);
+  gone.Exited("worker-0", kFirst, kLeft);  // its session has not ended yet
+  gone.Went(kFirst, "worker-0", WorkerChange::kLost, true, kLeft);
 
   CHECK(gone.NobodyMayReturn());
 }
 
 TEST_CASE("departures: a pause of the chief makes no loss older", "[core]") {
   Departures gone;
-  gone.Went(kFirst, "worker-0", WorkerChange::kLost, true, kNow);
+  gone.Went(kFirst, "worker-0", WorkerChange::kLost, true, kLeft);
 
   gone.ShiftDeadlines(absl::Seconds(60));
 
-  CHECK(gone.holder_lost() == kNow + absl::Seconds(60));
-  gone.GiveUpBefore(kNow + absl::Seconds(30));
+  CHECK(gone.holder_lost() == kLeft + absl::Seconds(60));
+  gone.GiveUpBefore(kLeft + absl::Seconds(30));
   CHECK_FALSE(gone.NobodyMayReturn());
 }
 
 TEST_CASE("departures: one that comes back, itself or its successor, is not waited for any more", "[core]") {
   const Incarnation comes = GENERATE(kFirst, kSecond);
   Departures gone;
-  gone.Went(kFirst, "worker-0", WorkerChange::kLost, true, kNow);
+  gone.Went(kFirst, "worker-0", WorkerChange::kLost, true, kLeft);
   gone.Count("worker-0", WorkerChange::kLost, "reset");
   REQUIRE(gone.reasons().at("worker-0") == "reset");
 
@@ -56,13 +56,13 @@ TEST_CASE("departures: one that comes back, itself or its successor, is not wait
 TEST_CASE("departures: those that said goodbye, or gave up long ago, are not waited for", "[core]") {
   Departures gone;
   gone.IsTold(kFirst, "worker-0");
-  gone.Went(kFirst, "worker-0", WorkerChange::kLost, true, kNow);
-  gone.Went(kSecond, "worker-1", WorkerChange::kLost, true, kNow);
+  gone.Went(kFirst, "worker-0", WorkerChange::kLost, true, kLeft);
+  gone.Went(kSecond, "worker-1", WorkerChange::kLost, true, kLeft);
 
   gone.SaidGoodbye(kFirst, "worker-0");
   CHECK(gone.AllHeard());
   CHECK_FALSE(gone.NobodyMayReturn());
-  gone.GiveUpBefore(kNow + absl::Seconds(1));
+  gone.GiveUpBefore(kLeft + absl::Seconds(1));
 
   CHECK(gone.NobodyMayReturn());
 }
@@ -81,13 +81,13 @@ TEST_CASE("departures: who has to hear of the end", "[core]") {
   gone.MustHear(kSecond, "worker-1");
   CHECK_FALSE(gone.AllHeard());
   SECTION("not one whose process ended after its session") {
-    gone.Went(kSecond, "worker-1", WorkerChange::kLost, true, kNow);
-    CHECK_FALSE(gone.Exited("worker-1", std::nullopt, kNow));
+    gone.Went(kSecond, "worker-1", WorkerChange::kLost, true, kLeft);
+    CHECK_FALSE(gone.Exited("worker-1", std::nullopt, kLeft));
   }
   SECTION("not one whose process ended before its session") {
-    gone.Exited("worker-1", kSecond, kNow);
+    gone.Exited("worker-1", kSecond, kLeft);
     CHECK_FALSE(gone.AllHeard());  // the session may still bring its goodbye
-    gone.Went(kSecond, "worker-1", WorkerChange::kLost, true, kNow);
+    gone.Went(kSecond, "worker-1", WorkerChange::kLost, true, kLeft);
   }
   SECTION("not one whose name another process has") { gone.Came(kFirst, "worker-1"); }
 
@@ -98,8 +98,8 @@ TEST_CASE("departures: an error that was reported explains the end of that proce
   Departures gone;
   gone.ReportedError("worker-0");
 
-  CHECK(gone.Exited("worker-0", std::nullopt, kNow));
-  CHECK_FALSE(gone.Exited("worker-0", std::nullopt, kNow));
+  CHECK(gone.Exited("worker-0", std::nullopt, kLeft));
+  CHECK_FALSE(gone.Exited("worker-0", std::nullopt, kLeft));
 }
 
 }  // namespace

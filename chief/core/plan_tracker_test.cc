@@ -5,7 +5,7 @@
 namespace lockstep::chief {
 namespace {
 
-const absl::Time kNow = absl::FromUnixSeconds(1000);
+const absl::Time kAsked = absl::FromUnixSeconds(1000);
 constexpr Incarnation kMaker{0, 1};
 
 TEST_CASE("plan tracker: a plan is known once it is stored, with the data it was made with", "[core]") {
@@ -14,9 +14,9 @@ TEST_CASE("plan tracker: a plan is known once it is stored, with the data it was
   const StorePlan store = plan.Accept(kMaker, "worker-0", PlanMade{"hash", "bytes", "data"});
   CHECK(store.plan == "bytes");
   CHECK_FALSE(plan.known());
-  plan.Stored(PlanStored{"of an earlier attempt"}, kNow);
+  plan.Stored(PlanStored{"of an earlier attempt"}, kAsked);
   CHECK_FALSE(plan.known());
-  plan.Stored(PlanStored{"hash"}, kNow);
+  plan.Stored(PlanStored{"hash"}, kAsked);
 
   CHECK(plan.hash() == "hash");
   CHECK_FALSE(plan.IsBeingStored());
@@ -29,9 +29,9 @@ TEST_CASE("plan tracker: a storage that refuses is tried again, one attempt at a
   PlanTracker plan("", "");
   plan.Accept(kMaker, "worker-0", PlanMade{"hash", "bytes", "data"});
 
-  CHECK(plan.Refused(kNow, "full"));
-  CHECK_FALSE(plan.RetryDue(kNow).has_value());
-  const absl::Time later = kNow + absl::Seconds(2);
+  CHECK(plan.Refused(kAsked, "full"));
+  CHECK_FALSE(plan.RetryDue(kAsked).has_value());
+  const absl::Time later = kAsked + absl::Seconds(2);
   REQUIRE(plan.RetryDue(later).has_value());
   CHECK_FALSE(plan.RetryDue(later + absl::Hours(1)).has_value());  // its answer is not here
   CHECK(plan.TroubleText(later) == "full (refused for 2s)");

@@ -7,18 +7,18 @@
 namespace lockstep::chief {
 namespace {
 
-const Incarnation kA{1, 1};
-const Incarnation kB{1, 2};
+const Incarnation kThis{1, 1};
+const Incarnation kPeer{1, 2};
 const Incarnation kC{1, 3};
 const absl::Time kNow = absl::FromUnixSeconds(1000);
 
 TEST_CASE("reachability: pairs that have met wait for nothing", "[core]") {
   Reachability pairs;
   CHECK(pairs.NextDeadline(kNow) == absl::InfiniteFuture());
-  pairs.Asked(kA, kB, kNow);
+  pairs.Asked(kThis, kPeer, kNow);
   CHECK(pairs.NextDeadline(kNow) == kNow + Reachability::kPatience);
 
-  pairs.Succeeded(kB, kA);
+  pairs.Succeeded(kPeer, kThis);
 
   CHECK(pairs.NextDeadline(kNow) == absl::InfiniteFuture());
 }
@@ -26,19 +26,19 @@ TEST_CASE("reachability: pairs that have met wait for nothing", "[core]") {
 TEST_CASE("reachability: the next test, the end of a doubt and the end of a pause are deadlines, while ahead",
           "[core]") {
   Reachability pairs;
-  pairs.Failed(kA, kB, kNow);
+  pairs.Failed(kThis, kPeer, kNow);
   CHECK(pairs.NextDeadline(kNow) == kNow + Reachability::kRetest);
   CHECK(pairs.NextDeadline(kNow + Reachability::kRetest) == absl::InfiniteFuture());
 
-  pairs.Suspect(kA, kC, false, kNow);
-  pairs.Asked(kA, kC, kNow);
+  pairs.Suspect(kThis, kC, false, kNow);
+  pairs.Asked(kThis, kC, kNow);
   CHECK(pairs.NextDeadline(kNow + Reachability::kRetest) == kNow + Reachability::kDoubt);
 
-  pairs.FormedTogether({kA, kB});
-  pairs.FormedTogether({kA, kC});
-  pairs.SuspectItself(kB, kNow);
+  pairs.FormedTogether({kThis, kPeer});
+  pairs.FormedTogether({kThis, kC});
+  pairs.SuspectItself(kPeer, kNow);
   CHECK(pairs.NextDeadline(kNow) == kNow + Reachability::Pause(1));
-  pairs.Forget(kB);
+  pairs.Forget(kPeer);
   CHECK(pairs.NextDeadline(kNow) == absl::InfiniteFuture());
 }
 

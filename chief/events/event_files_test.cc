@@ -19,7 +19,7 @@
 namespace lockstep::chief {
 namespace {
 
-const absl::Time kNow = absl::FromUnixSeconds(1700000000);
+const absl::Time kOpened = absl::FromUnixSeconds(1700000000);
 constexpr uint64_t kLarge = 64 << 20;
 
 std::vector<std::string> Names(const Storage& storage) {
@@ -47,14 +47,14 @@ std::multimap<int64_t, std::string> Losses(const Storage& storage, bool power_lo
   return losses;
 }
 
-std::string Step(int64_t step) { return ScalarsRecord(kNow, step, {{"loss", 1.0}}); }
+std::string Step(int64_t step) { return ScalarsRecord(kOpened, step, {{"loss", 1.0}}); }
 
 TEST_CASE("event files: a file begins with its version, goes on, and is durable", "[events]") {
   MemoryStorage storage;
   REQUIRE(storage.CreateDirectories(layout::kEvents).ok());
   EventFiles files(storage, "alpha.17.3", kLarge);
-  REQUIRE(files.Append(kNow, StartRecord(kNow, 1) + Step(1)).ok());
-  REQUIRE(files.Append(kNow, Step(2)).ok());
+  REQUIRE(files.Append(kOpened, StartRecord(kOpened, 1) + Step(1)).ok());
+  REQUIRE(files.Append(kOpened, Step(2)).ok());
   storage.Restart(MemoryStorage::Survival::kNothing, 1);
 
   CHECK(Names(storage) == std::vector<std::string>{"events.out.tfevents.1700000000.alpha.17.3"});
@@ -70,7 +70,7 @@ TEST_CASE("event files: a long file is followed by another, which says nothing o
   MemoryStorage storage;
   REQUIRE(storage.CreateDirectories(layout::kEvents).ok());
   EventFiles files(storage, "alpha.17.3", 100);
-  for (int64_t step = 1; step <= 10; ++step) REQUIRE(files.Append(kNow, Step(step)).ok());
+  for (int64_t step = 1; step <= 10; ++step) REQUIRE(files.Append(kOpened, Step(step)).ok());
 
   REQUIRE(Names(storage).size() > 2);
   CHECK(Losses(storage).size() == 10);
@@ -88,10 +88,10 @@ TEST_CASE("event files: a chief's first file drops what an earlier chief told, w
   MemoryStorage storage;
   REQUIRE(storage.CreateDirectories(layout::kEvents).ok());
   EventFiles first(storage, "alpha.17.3", kLarge);
-  REQUIRE(first.Append(kNow, StartRecord(kNow, 1) + Step(1) + Step(2) + Step(3)).ok());
+  REQUIRE(first.Append(kOpened, StartRecord(kOpened, 1) + Step(1) + Step(2) + Step(3)).ok());
 
   EventFiles next(storage, "alpha.18.4", kLarge);
-  REQUIRE(next.Append(kNow, Step(2) + Step(3)).ok());
+  REQUIRE(next.Append(kOpened, Step(2) + Step(3)).ok());
 
   for (int64_t step = 1; step <= 3; ++step) CHECK(Losses(storage).count(step) == 1);
 }
@@ -100,11 +100,11 @@ TEST_CASE("event files: a new file sorts behind the others, also where the clock
   MemoryStorage storage;
   REQUIRE(storage.CreateDirectories(layout::kEvents).ok());
   EventFiles ahead(storage, "alpha.17.3", kLarge);
-  REQUIRE(ahead.Append(kNow + absl::Hours(1), StartRecord(kNow, 1) + Step(1) + Step(2) + Step(3)).ok());
+  REQUIRE(ahead.Append(kOpened + absl::Hours(1), StartRecord(kOpened, 1) + Step(1) + Step(2) + Step(3)).ok());
 
   EventFiles next(storage, "beta.18.4", 100);
-  REQUIRE(next.Append(kNow, StartRecord(kNow, 3) + Step(3) + Step(4)).ok());
-  REQUIRE(next.Append(kNow - absl::Hours(1), Step(5)).ok());
+  REQUIRE(next.Append(kOpened, StartRecord(kOpened, 3) + Step(3) + Step(4)).ok());
+  REQUIRE(next.Append(kOpened - absl::Hours(1), Step(5)).ok());
 
   const auto names = Names(storage);
   REQUIRE(names.size() == 3);
@@ -122,12 +122,12 @@ TEST_CASE("event files: wherever the storage refuses a first file, it keeps none
   for (int64_t at = 0; at < 4; ++at) {  // create, append, sync, sync the folder
     CAPTURE(at);
     storage.SetFaults({.at = {{at, StorageFaults::Kind::kDiskFull}}});
-    CHECK(absl::IsResourceExhausted(files.Append(kNow, Step(1))));
+    CHECK(absl::IsResourceExhausted(files.Append(kOpened, Step(1))));
     CHECK(Names(storage).empty());
   }
 
   storage.SetFaults({});
-  CHECK(files.Append(kNow, Step(1)).ok());
+  CHECK(files.Append(kOpened, Step(1)).ok());
   CHECK(EventsIn(storage, Names(storage)[0]).size() == 3);
 }
 
@@ -142,7 +142,7 @@ TEST_CASE("event files: wherever the storage refuses, told again counts once", "
       std::string kept;
       for (int64_t step = 1; step <= 6; ++step) {
         kept += Step(step);
-        if (files.Append(kNow, kept).ok()) kept.clear();
+        if (files.Append(kOpened, kept).ok()) kept.clear();
       }
       REQUIRE(kept.empty());
 
@@ -164,8 +164,8 @@ TEST_CASE("event files: a chief killed at any moment leaves no step that counts 
         EventLog log;
         EventFiles files(storage, "alpha.17.3", 150);
         for (int64_t step = 1; step <= 8; ++step) {
-          log.Trained(kNow, step, {{"loss", 1.0}});
-          files.Append(kNow, log.Take()).IgnoreError();
+          log.Trained(kOpened, step, {{"loss", 1.0}});
+          files.Append(kOpened, log.Take()).IgnoreError();
         }
       }
       storage.Restart(MemoryStorage::Survival::kSome, seed);
@@ -173,8 +173,8 @@ TEST_CASE("event files: a chief killed at any moment leaves no step that counts 
       EventLog log;
       EventFiles files(storage, "beta.18.4", 150);
       for (int64_t step = 4; step <= 8; ++step) {
-        log.Trained(kNow, step, {{"loss", 1.0}});
-        REQUIRE(files.Append(kNow, log.Take()).ok());
+        log.Trained(kOpened, step, {{"loss", 1.0}});
+        REQUIRE(files.Append(kOpened, log.Take()).ok());
       }
 
       const auto losses = Losses(storage, /*power_lost=*/true);
@@ -192,8 +192,8 @@ absl::Status TellGraph(Storage& storage, int64_t pid) {
   owner.set_host("alpha");
   auto hold = TermHold::Take(storage, registry, owner);
   if (!hold.ok()) return hold.status();
-  return StoreGraphEvents(**hold, kNow, "0123abcd", [] {
-    tensorboard::Event event = EventAt(kNow, 0);
+  return StoreGraphEvents(**hold, kOpened, "0123abcd", [] {
+    tensorboard::Event event = EventAt(kOpened, 0);
     event.set_graph_def("a graph");
     return EncodeEventRecord(event.SerializeAsString());
   });

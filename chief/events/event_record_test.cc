@@ -8,7 +8,7 @@
 namespace lockstep::chief {
 namespace {
 
-const absl::Time kNow = absl::FromUnixSeconds(1700000000);
+const absl::Time kWritten = absl::FromUnixSeconds(1700000000);
 
 TEST_CASE("event records: a record is TensorFlow's, byte for byte", "[events]") {
   const std::string payload = std::string("\x09\x00\x00\x80\x38\x99\xd6\xd7\x41\x1a\x0d", 11) + "brain.Event:2";
@@ -17,7 +17,7 @@ TEST_CASE("event records: a record is TensorFlow's, byte for byte", "[events]") 
 }
 
 TEST_CASE("event records: a text is a string tensor of the text plugin", "[events]") {
-  const auto events = ReadEvents(TextRecord(kNow, 7, "cluster/changes", "- **worker-1**: lost"));
+  const auto events = ReadEvents(TextRecord(kWritten, 7, "cluster/changes", "- **worker-1**: lost"));
 
   REQUIRE(events.size() == 1);
   CHECK(events[0].step() == 7);
@@ -32,12 +32,12 @@ TEST_CASE("event records: a text is a string tensor of the text plugin", "[event
 TEST_CASE("event records: the first unmarked step is that of the first loss without a start before it", "[events]") {
   CHECK_FALSE(FirstUnmarkedStep("").has_value());
   const std::string others =
-      ScalarsRecord(kNow, 2, {{"evaluation/loss", 1}}) + TextRecord(kNow, 2, "cluster/changes", "text");
+      ScalarsRecord(kWritten, 2, {{"evaluation/loss", 1}}) + TextRecord(kWritten, 2, "cluster/changes", "text");
   CHECK_FALSE(FirstUnmarkedStep(others).has_value());
-  const std::string losses = ScalarsRecord(kNow, 3, {{"loss", 1}}) + ScalarsRecord(kNow, 4, {{"loss", 1}});
+  const std::string losses = ScalarsRecord(kWritten, 3, {{"loss", 1}}) + ScalarsRecord(kWritten, 4, {{"loss", 1}});
   CHECK(FirstUnmarkedStep(others + losses) == 3);
-  CHECK(FirstUnmarkedStep(losses + StartRecord(kNow, 3)) == 3);
-  CHECK_FALSE(FirstUnmarkedStep(StartRecord(kNow, 3) + others + losses).has_value());
+  CHECK(FirstUnmarkedStep(losses + StartRecord(kWritten, 3)) == 3);
+  CHECK_FALSE(FirstUnmarkedStep(StartRecord(kWritten, 3) + others + losses).has_value());
 }
 
 }  // namespace

@@ -14,14 +14,14 @@ using Catch::Contains;
 namespace fs = std::filesystem;
 
 // A directory below TEST_TMPDIR, removed when dropped.
-class Place {
+class Directory {
  public:
-  Place() {
+  Directory() {
     const char* base = std::getenv("TEST_TMPDIR");
     path_ = std::string(base != nullptr ? base : "/tmp") + "/place-XXXXXX";
     REQUIRE(mkdtemp(path_.data()) != nullptr);
   }
-  ~Place() { fs::remove_all(path_); }
+  ~Directory() { fs::remove_all(path_); }
   std::string In(const std::string& path) const { return path_ + "/" + path; }
 
  private:
@@ -29,7 +29,7 @@ class Place {
 };
 
 TEST_CASE("directory: a checkpoint may be where one lies, and where the file system cannot say", "[server]") {
-  const Place place;
+  const Directory place;
   CHECK_FALSE(MayHoldCheckpoint(place.In("nothing")));
   fs::create_directories(place.In("job"));
   std::ofstream(place.In("job/LOCKSTEP")) << "{}";
@@ -47,7 +47,7 @@ TEST_CASE("directory: a checkpoint may be where one lies, and where the file sys
 }
 
 TEST_CASE("directory: room is asked for where the directory will lie, and nothing is made", "[server]") {
-  const Place place;
+  const Directory place;
   const std::string directory = place.In("new/job");
 
   const absl::Status fits = CheckRoom(directory, 1);

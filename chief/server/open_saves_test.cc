@@ -19,9 +19,9 @@ namespace {
 const SnapshotId kId{"lineage", 20, "digest"};
 
 // A term of a directory of its own, for real sinks of a state of one tensor.
-class Place {
+class SavePlace {
  public:
-  Place() {
+  SavePlace() {
     const char* base = std::getenv("TEST_TMPDIR");
     path = std::string(base != nullptr ? base : "/tmp") + "/saves-XXXXXX";
     REQUIRE(mkdtemp(path.data()) != nullptr);
@@ -29,7 +29,7 @@ class Place {
     registry_ = std::make_unique<StorageTermRegistry>(*storage_);
     hold_ = TermHold::Take(*storage_, *registry_, TermOwner()).value();
   }
-  ~Place() { std::filesystem::remove_all(path); }
+  ~SavePlace() { std::filesystem::remove_all(path); }
 
   absl::StatusOr<std::unique_ptr<ShardSink>> MakeSink(const SnapshotId& id, uint32_t shares) {
     ++made;
@@ -52,7 +52,7 @@ class Place {
 };
 
 TEST_CASE("open saves: files are made by the first share, and once", "[server]") {
-  Place place;
+  SavePlace place;
   OpenSaves saves([&](const SnapshotId& id, uint32_t shares) { return place.MakeSink(id, shares); });
 
   saves.Open(kId, 3);
@@ -88,7 +88,7 @@ TEST_CASE("open saves: a storage that hangs holds up nobody who opens or closes"
 }
 
 TEST_CASE("open saves: what was abandoned leaves no files and takes no shares", "[server]") {
-  Place place;
+  SavePlace place;
   OpenSaves saves([&](const SnapshotId& id, uint32_t shares) { return place.MakeSink(id, shares); });
   saves.Open(kId, 1);
   REQUIRE(saves.Sink(kId).ok());
@@ -104,7 +104,7 @@ TEST_CASE("open saves: what was abandoned leaves no files and takes no shares", 
 }
 
 TEST_CASE("open saves: a disk that refused is asked again", "[server]") {
-  Place place;
+  SavePlace place;
   bool full = true;
   OpenSaves saves([&](const SnapshotId& id, uint32_t shares) -> absl::StatusOr<std::unique_ptr<ShardSink>> {
     if (full) return absl::ResourceExhaustedError("full");

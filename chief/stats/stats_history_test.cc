@@ -14,7 +14,7 @@ namespace {
 
 using Catch::Contains;
 
-const absl::Time kStart = absl::FromUnixSeconds(1'000'000);
+const absl::Time kBegin = absl::FromUnixSeconds(1'000'000);
 const absl::Time kWall = absl::FromUnixMillis(1'700'000'000'123);
 
 WorkerStats& Add(WorkerStatsFile& totals, const std::string& name, int64_t steps, double step_seconds) {
@@ -37,30 +37,30 @@ TEST_CASE("history: a line has what a worker did since the last one, and who did
   Add(before, "worker-0", 100, 5);
   Add(before, "worker-1", 100, 5);
   StatsHistory history;
-  history.StartFrom(kStart, before);
-  CHECK_FALSE(history.Due(kStart + absl::Seconds(59), 2));
-  CHECK(history.Due(kStart + absl::Seconds(60), 2));
+  history.StartFrom(kBegin, before);
+  CHECK_FALSE(history.Due(kBegin + absl::Seconds(59), 2));
+  CHECK(history.Due(kBegin + absl::Seconds(60), 2));
 
   WorkerStatsFile now;
   now.mutable_job()->set_step(1300);
   Add(now, "worker-0", 1300, 65.1).set_preemptions(1);
   Add(now, "worker-1", 100, 5);
   Add(now, "worker-2", 10, 0.3);
-  const std::string lines = history.Take(kStart + absl::Seconds(60), kWall, now);
+  const std::string lines = history.Take(kBegin + absl::Seconds(60), kWall, now);
 
   CHECK(lines ==
         "{\"at_ms\":1700000000123,\"seconds\":60,\"worker\":\"worker-0\",\"job_step\":1300,\"steps\":1200,"
         "\"samples\":9600,\"step_seconds\":60.1,\"preemptions\":1}\n"
         "{\"at_ms\":1700000000123,\"seconds\":60,\"worker\":\"worker-2\",\"job_step\":1300,\"steps\":10,"
         "\"samples\":80,\"step_seconds\":0.3,\"joins\":1}\n");
-  CHECK(history.Take(kStart + absl::Seconds(120), kWall, now).empty());
+  CHECK(history.Take(kBegin + absl::Seconds(120), kWall, now).empty());
 }
 
 TEST_CASE("history: of many workers an interval is longer, so that a minute has a thousand lines", "[stats]") {
   StatsHistory history;
-  history.StartFrom(kStart, WorkerStatsFile());
-  CHECK_FALSE(history.Due(kStart + absl::Minutes(10) - absl::Seconds(1), 10'000));
-  CHECK(history.Due(kStart + absl::Minutes(10), 10'000));
+  history.StartFrom(kBegin, WorkerStatsFile());
+  CHECK_FALSE(history.Due(kBegin + absl::Minutes(10) - absl::Seconds(1), 10'000));
+  CHECK(history.Due(kBegin + absl::Minutes(10), 10'000));
 }
 
 TEST_CASE("history files: what several chiefs appended reads as one history, without a line that was cut", "[stats]") {

@@ -31,8 +31,8 @@ using Catch::Contains;
 
 constexpr int64_t kStep = 7;
 
-struct Folder {
-  explicit Folder(const std::string& name) : path(absl::StrCat(std::getenv("TEST_TMPDIR"), "/", name, ".", getpid())) {
+struct BundleFolder {
+  explicit BundleFolder(const std::string& name) : path(absl::StrCat(std::getenv("TEST_TMPDIR"), "/", name, ".", getpid())) {
     std::filesystem::remove_all(path);
     storage = LocalStorage::Create(path).value();
   }
@@ -51,7 +51,7 @@ void ExportTo(Storage& storage, const std::string& prefix) {
   REQUIRE(written.status() == absl::OkStatus());
 }
 
-job::WarmStart From(const std::string& path) {
+job::WarmStart FromBundle(const std::string& path) {
   job::WarmStart from;
   from.set_path(path);
   from.set_weights(job::WarmStart::WEIGHTS_MODEL);
@@ -78,7 +78,7 @@ void CheckBegins(const std::string& path) {
   std::vector<Tensor> state;
   for (const StateTensor& tensor : layout.tensors) state.push_back(Tensor::Zeros(tensor.spec.dtype, tensor.spec.shape));
 
-  const auto report = BeginFrom(From(path), layout, state);
+  const auto report = BeginFrom(FromBundle(path), layout, state);
 
   INFO(path);
   REQUIRE(report.status() == absl::OkStatus());
@@ -95,14 +95,14 @@ void CheckBegins(const std::string& path) {
 }
 
 TEST_CASE("tensorflow weights: a checkpoint by its prefix, its index or its folder", "[warm_start]") {
-  Folder folder("prefix");
+  BundleFolder folder("prefix");
   ExportTo(*folder.storage, "ck-7");
   CheckBegins(folder.path + "/ck-7");
   CheckBegins(folder.path + "/ck-7.index");
   CheckBegins(folder.path);
   CheckBegins(folder.path + "/");
 
-  const auto source = OpenWeights(From(folder.path + "/ck-7"));
+  const auto source = OpenWeights(FromBundle(folder.path + "/ck-7"));
   REQUIRE(source.ok());
   CHECK(NamesOf(**source) == std::set<std::string>{"features.0.bias", "features.0.weight", "norm.num_batches_tracked",
                                                    "norm.running_mean", "places", "table"});
@@ -138,11 +138,11 @@ TEST_CASE("tensorflow weights: a checkpoint in a bucket", "[warm_start]") {
   CheckBegins("s3://models/trained/ck-7");
   CheckBegins("s3://models/trained/ck-7.index");
   CheckBegins("s3://models/trained");
-  CHECK_THAT(MessageOf(From("s3://models/trained/ck-8")), Contains("holds no trained weights"));
+  CHECK_THAT(MessageOf(FromBundle("s3://models/trained/ck-8")), Contains("holds no trained weights"));
 }
 
 TEST_CASE("tensorflow weights: a damaged tensor is refused when it is read", "[warm_start]") {
-  Folder folder("damaged");
+  BundleFolder folder("damaged");
   ExportTo(*folder.storage, "ck");
   const std::string name = "ck.data-00000-of-00001";
   std::string bytes = *ReadWholeFile(*folder.storage, name, 1 << 20);
@@ -152,7 +152,7 @@ TEST_CASE("tensorflow weights: a damaged tensor is refused when it is read", "[w
   std::vector<Tensor> state;
   const StateLayout layout = MakeStateLayout(metagraph);
   for (const StateTensor& tensor : layout.tensors) state.push_back(Tensor::Zeros(tensor.spec.dtype, tensor.spec.shape));
-  const absl::Status damaged = BeginFrom(From(folder.path + "/ck"), layout, state).status();
+  const absl::Status damaged = BeginFrom(FromBundle(folder.path + "/ck"), layout, state).status();
   CHECK(absl::IsDataLoss(damaged));
   CHECK_THAT(std::string(damaged.message()), Contains("features/0/weight") && Contains("checksum"));
   CHECK(WarmStartExitCode(damaged) == kExitBadData);
@@ -160,7 +160,7 @@ TEST_CASE("tensorflow weights: a damaged tensor is refused when it is read", "[w
 
 // A checkpoint that goes by names, with a type that no job has.
 TEST_CASE("tensorflow weights: what a job cannot take is refused by name, unless it is not needed", "[warm_start]") {
-  Folder folder("types");
+  BundleFolder folder("types");
   const auto writer = BundleWriter::Begin(*folder.storage, "ck");
   const std::string four(4, '\1');
   const auto give = [&](const BundleWriter::TakeBytes& take) { return take(four); };
@@ -169,7 +169,7 @@ TEST_CASE("tensorflow weights: what a job cannot take is refused by name, unless
   REQUIRE((*writer)->AddString("words", "a b c").ok());
   REQUIRE((*writer)->Finish().ok());
 
-  job::WarmStart from = From(folder.path + "/ck");
+  job::WarmStart from = FromBundle(folder.path + "/ck");
   CHECK_THAT(MessageOf(from), Contains("variable words") && Contains("type string") && Contains("allow_unused"));
   from.add_allow_unused("wor*");
   const auto source = OpenWeights(from);
@@ -181,7 +181,7 @@ TEST_CASE("tensorflow weights: what a job cannot take is refused by name, unless
 }
 
 TEST_CASE("tensorflow weights: a partitioned variable is refused by name, unless it is not needed", "[warm_start]") {
-  Folder folder("partitioned");
+  BundleFolder folder("partitioned");
   tf::BundleHeader header;
   header.set_num_shards(1);
   tf::BundleEntry entry;
@@ -192,7 +192,7 @@ TEST_CASE("tensorflow weights: a partitioned variable is refused by name, unless
       EncodeTable({{"", header.SerializeAsString()}, {"dense/kernel", entry.SerializeAsString()}});
   REQUIRE(WriteNewFile(*folder.storage, "ck.index", index, Access::kShared).ok());
 
-  job::WarmStart from = From(folder.path + "/ck");
+  job::WarmStart from = FromBundle(folder.path + "/ck");
   CHECK_THAT(MessageOf(from),
              Contains("variable dense.kernel") && Contains("partitioned") && Contains("save it whole"));
   from.add_allow_unused("dense.*");
@@ -200,7 +200,7 @@ TEST_CASE("tensorflow weights: a partitioned variable is refused by name, unless
 }
 
 TEST_CASE("tensorflow weights: a variable of use to no job does not shift those behind it", "[warm_start]") {
-  Folder folder("shift");
+  BundleFolder folder("shift");
   const auto writer = BundleWriter::Begin(*folder.storage, "ck");
   tf::TrackableObjectGraph graph;
   graph.add_nodes();
@@ -223,7 +223,7 @@ TEST_CASE("tensorflow weights: a variable of use to no job does not shift those 
   REQUIRE((*writer)->AddString(kObjectGraphKey, graph.SerializeAsString()).ok());
   REQUIRE((*writer)->Finish().ok());
 
-  job::WarmStart from = From(folder.path + "/ck");
+  job::WarmStart from = FromBundle(folder.path + "/ck");
   from.add_allow_unused("b");
   const auto source = OpenWeights(from).value();
   CHECK_FALSE(source->FindSecondName("second_b").has_value());
@@ -233,7 +233,7 @@ TEST_CASE("tensorflow weights: a variable of use to no job does not shift those 
 }
 
 TEST_CASE("tensorflow weights: the file of a folder's newest checkpoint", "[warm_start]") {
-  Folder folder("newest");
+  BundleFolder folder("newest");
   ExportTo(*folder.storage, "ck-1");
   const auto set = [&](const std::string& text) {
     REQUIRE(ReplaceFile(*folder.storage, "scratch", "checkpoint", text, Access::kShared).ok());
@@ -243,21 +243,21 @@ TEST_CASE("tensorflow weights: the file of a folder's newest checkpoint", "[warm
   set("model_checkpoint_path: \"/somewhere/else/ck-1\"\n");  // a folder that moved
   CheckBegins(folder.path);
   set("model_checkpoint_path: \"ck-2\"\n");
-  CHECK_THAT(MessageOf(From(folder.path)), Contains("names the checkpoint ck-2") && Contains("is not there"));
+  CHECK_THAT(MessageOf(FromBundle(folder.path)), Contains("names the checkpoint ck-2") && Contains("is not there"));
   set("model_checkpoint_path: \"../ck-1\"\n");
-  CHECK_THAT(MessageOf(From(folder.path)), Contains(".."));
+  CHECK_THAT(MessageOf(FromBundle(folder.path)), Contains(".."));
   set("nothing of the kind");
-  CHECK_THAT(MessageOf(From(folder.path)), Contains("names no checkpoint"));
+  CHECK_THAT(MessageOf(FromBundle(folder.path)), Contains("names no checkpoint"));
 }
 
 TEST_CASE("tensorflow weights: an export into a job's directory does not hide the job's checkpoints", "[warm_start]") {
-  Folder folder("job");
+  BundleFolder folder("job");
   const auto chief = SmallChief::Start(*folder.storage).value();
   REQUIRE(chief->Save(TensorflowTestState(TensorflowTestGraph(), kStep)).ok());
   ExportTo(*folder.storage, "ck-7");
   REQUIRE(folder.storage->Exists("checkpoint").value());
 
-  const auto source = OpenWeights(From(folder.path));
+  const auto source = OpenWeights(FromBundle(folder.path));
 
   REQUIRE(source.status() == absl::OkStatus());
   CHECK_THAT((*source)->description(), Contains(", state ") && !Contains("TensorFlow"));
@@ -265,16 +265,16 @@ TEST_CASE("tensorflow weights: an export into a job's directory does not hide th
 }
 
 TEST_CASE("tensorflow weights: keys that go with a job's checkpoints are refused", "[warm_start]") {
-  Folder folder("keys");
+  BundleFolder folder("keys");
   ExportTo(*folder.storage, "ck");
-  job::WarmStart from = From(folder.path + "/ck");
+  job::WarmStart from = FromBundle(folder.path + "/ck");
   from.set_step(3);
   CHECK_THAT(MessageOf(from), Contains("model.from.step"));
   from.clear_step();
   from.set_weights(job::WarmStart::WEIGHTS_EMA);
   CHECK_THAT(MessageOf(from), Contains("model.from.weights"));
-  CHECK_THAT(MessageOf(From(folder.path + "/ck.data-00000-of-00001")), Contains("prefix of a TensorFlow checkpoint"));
-  CHECK_THAT(MessageOf(From(folder.path + "/no.index")), Contains("no.index"));
+  CHECK_THAT(MessageOf(FromBundle(folder.path + "/ck.data-00000-of-00001")), Contains("prefix of a TensorFlow checkpoint"));
+  CHECK_THAT(MessageOf(FromBundle(folder.path + "/no.index")), Contains("no.index"));
 }
 
 }  // namespace

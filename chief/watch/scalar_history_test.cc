@@ -14,7 +14,7 @@
 namespace lockstep::chief {
 namespace {
 
-absl::Time At(int64_t ms) { return absl::FromUnixMillis(ms); }
+absl::Time AtMs(int64_t ms) { return absl::FromUnixMillis(ms); }
 
 std::vector<int64_t> Steps(const ScalarSeries& series) {
   std::vector<int64_t> steps;
@@ -83,9 +83,9 @@ TEST_CASE("scalars: what a chief told again after a kill counts once, and a torn
   CHECK(absl::IsNotFound(history.ReadNew(storage)));
   REQUIRE(storage.CreateDirectories(layout::kEvents).ok());
   const auto path = [](const char* name) { return JoinPath(layout::kEvents, name); };
-  std::string first = VersionRecord(At(1000)) + StartRecord(At(1000), 1);
+  std::string first = VersionRecord(AtMs(1000)) + StartRecord(AtMs(1000), 1);
   for (int64_t step = 1; step <= 5; ++step) {
-    first += ScalarsRecord(At(1000 + step), step, {{"loss", 10.0 - static_cast<double>(step)}, {"rate", 0.5}});
+    first += ScalarsRecord(AtMs(1000 + step), step, {{"loss", 10.0 - static_cast<double>(step)}, {"rate", 0.5}});
   }
   auto file = storage.CreateFile(path("events.out.tfevents.0000000001.a.1.1"), Access::kShared).value();
   REQUIRE(file->Append(first.substr(0, first.size() - 3)).ok());
@@ -96,9 +96,9 @@ TEST_CASE("scalars: what a chief told again after a kill counts once, and a torn
   CHECK(Steps(history.series().at("loss")) == std::vector<int64_t>{1, 2, 3, 4, 5});
   CHECK(history.series().at("loss").newest().at_ms == 1005);
 
-  const std::string second = VersionRecord(At(2000)) + StartRecord(At(2000), 4) +
-                             ScalarsRecord(At(2001), 4, {{"loss", 1}}) +
-                             TextRecord(At(2001), 4, "cluster/changes", "- worker-0: joined");
+  const std::string second = VersionRecord(AtMs(2000)) + StartRecord(AtMs(2000), 4) +
+                             ScalarsRecord(AtMs(2001), 4, {{"loss", 1}}) +
+                             TextRecord(AtMs(2001), 4, "cluster/changes", "- worker-0: joined");
   REQUIRE(WriteNewFile(storage, path("events.out.tfevents.0000000002.a.1.2"), second, Access::kShared).ok());
   REQUIRE(
       WriteNewFile(storage, path("events.out.tfevents.0000000000.metagraph.ab"), "no record", Access::kShared).ok());
@@ -113,13 +113,13 @@ TEST_CASE("scalars: what a chief told again after a kill counts once, and a torn
 TEST_CASE("scalars: a damaged record ends its file, and others are read", "[watch]") {
   MemoryStorage storage;
   REQUIRE(storage.CreateDirectories(layout::kEvents).ok());
-  std::string damaged = ScalarsRecord(At(1), 1, {{"loss", 1}}) + ScalarsRecord(At(2), 2, {{"loss", 2}});
+  std::string damaged = ScalarsRecord(AtMs(1), 1, {{"loss", 1}}) + ScalarsRecord(AtMs(2), 2, {{"loss", 2}});
   damaged[damaged.size() - 6] ^= 1;
   const auto write = [&](const char* name, const std::string& bytes) {
     REQUIRE(WriteNewFile(storage, JoinPath(layout::kEvents, name), bytes, Access::kShared).ok());
   };
   write("events.out.tfevents.1", damaged);
-  write("events.out.tfevents.2", ScalarsRecord(At(3), 3, {{"loss", 3}}));
+  write("events.out.tfevents.2", ScalarsRecord(AtMs(3), 3, {{"loss", 3}}));
   write("events.out.tfevents.3", std::string(40, '\xff'));
   ScalarHistory history;
   REQUIRE(history.ReadNew(storage).ok());

@@ -11,7 +11,7 @@ namespace {
 
 using Catch::Contains;
 
-constexpr char kJob[] =
+constexpr char kJobOfImages[] =
     "name: small\n"
     "model: {onnx: m.onnx}\n"
     "data: {train: {inputs: x, labels: y}}\n"
@@ -24,7 +24,7 @@ constexpr char kTokenJob[] =
     "train: {duration: 10ep, global_batch_size: 8, optimizer: {lr: 0.1}}\n";
 
 absl::StatusOr<JobSpec> Job(const std::vector<std::string>& overrides) {
-  return ParseJob(kJob, "/jobs/job.yaml", overrides);
+  return ParseJob(kJobOfImages, "/jobs/job.yaml", overrides);
 }
 
 std::string Refusal(const Shape& stored, const Shape& wanted, const SampleForm& form = {}) {

@@ -27,16 +27,16 @@ namespace {
 const std::string kToken(64, 'a');
 
 // A chief of one call.
-class Chief final : public proto::Session::Service {
+class ChiefOnPort final : public proto::Session::Service {
  public:
-  explicit Chief(const std::string& token) {
+  explicit ChiefOnPort(const std::string& token) {
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", MakeChiefCredentials(token, [this] { ++refused; }).value(), &port_);
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
     REQUIRE(server_ != nullptr);
   }
-  ~Chief() override { server_->Shutdown(std::chrono::system_clock::now()); }
+  ~ChiefOnPort() override { server_->Shutdown(std::chrono::system_clock::now()); }
 
   grpc::Status Beat(grpc::ServerContext* call, const proto::HeartbeatRequest*, proto::HeartbeatReply*) override {
     ++calls;
@@ -56,7 +56,7 @@ class Chief final : public proto::Session::Service {
 };
 
 TEST_CASE("chief channel: who has the token is served by its role", "[net]") {
-  Chief chief(kToken);
+  ChiefOnPort chief(kToken);
   const auto code = [&](const std::string& token, Role role) {
     const ChiefChannel channel = MakeChiefChannel(chief.address(), "test", CallerKeyOf(token, role).value());
     const grpc::Status status = BeatOn(channel.channel);
@@ -74,7 +74,7 @@ TEST_CASE("chief channel: who has the token is served by its role", "[net]") {
 }
 
 TEST_CASE("chief channel: a call without the secret is refused before its message is read, and counted", "[net]") {
-  Chief chief(kToken);
+  ChiefOnPort chief(kToken);
   CallerKey key = CallerKeyOf(kToken, Role::kAdmin).value();
   key.secret = GENERATE(std::string(64, '0'), std::string("x"), kToken);
   const ChiefChannel channel = MakeChiefChannel(chief.address(), "test", key);
@@ -87,7 +87,7 @@ TEST_CASE("chief channel: a call without the secret is refused before its messag
 }
 
 TEST_CASE("chief channel: who took the port of a chief, with a key of its own, gets no call", "[net]") {
-  Chief stranger("another token");
+  ChiefOnPort stranger("another token");
   const ChiefChannel channel = MakeChiefChannel(stranger.address(), "test", CallerKeyOf(kToken, Role::kAdmin).value());
 
   const grpc::Status status = BeatOn(channel.channel);
@@ -123,7 +123,7 @@ TEST_CASE("chief channel: a listener without TLS is told neither the token nor a
 }
 
 TEST_CASE("chief channel: a caller without TLS is not served", "[net]") {
-  Chief chief(kToken);
+  ChiefOnPort chief(kToken);
 
   const grpc::Status status = BeatOn(grpc::CreateChannel(chief.address(), grpc::InsecureChannelCredentials()));
 
@@ -191,7 +191,7 @@ TEST_CASE("chief channel: a socket beside the address file serves by the same se
 }
 
 TEST_CASE("chief channel: where nobody listens at the socket the address is taken, and TLS", "[net]") {
-  Chief chief(kToken);
+  ChiefOnPort chief(kToken);
   CallerKey key = CallerKeyOf(kToken, Role::kJoin).value();
   const ShortFolder folder;
   key.socket = folder.Socket();
@@ -220,7 +220,7 @@ TEST_CASE("chief channel: an address file with a long name has no socket", "[net
 }
 
 TEST_CASE("chief channel: the secret is not among the metadata that a handler sees", "[net]") {
-  Chief chief(kToken);
+  ChiefOnPort chief(kToken);
   REQUIRE(BeatOn(MakeChiefChannel(chief.address(), "test", CallerKeyOf(kToken, Role::kJoin).value()).channel).ok());
   CHECK(chief.calls == 1);
   CHECK_FALSE(chief.showed_secret);

@@ -25,7 +25,7 @@
 namespace lockstep {
 namespace {
 
-const std::string kToken(64, 'a');
+const std::string kGuardedToken(64, 'a');
 
 Descriptor ConnectTo(int port) {
   sockaddr_in to = {};
@@ -84,7 +84,7 @@ class Door {
  public:
   explicit Door(size_t most_guests = 1024) {
     GuardedListener::Options options;
-    options.token = kToken;
+    options.token = kGuardedToken;
     options.most_guests = most_guests;
     options.refused = [this](const std::string& peer, absl::string_view why) {
       MutexLock lock(&mutex_);
@@ -142,7 +142,7 @@ class Door {
   std::unique_ptr<GuardedListener> listener_;
 };
 
-std::string NameOfHolder(Role role) { return ServerNameOf(CallerKeyOf(kToken, role).value().secret); }
+std::string NameOfHolder(Role role) { return ServerNameOf(CallerKeyOf(kGuardedToken, role).value().secret); }
 
 TEST_CASE("guarded listener: a holder of any credential is admitted with all that it said, however it came", "[net]") {
   Door door;
@@ -174,7 +174,7 @@ TEST_CASE("guarded listener: who asks for another name sees the chief's certific
     REQUIRE(caller.Handshake());
     AwaitEnd(caller.socket());
 
-    CHECK(PinOf(caller.CertificateOfPeer()) == CallerKeyOf(kToken, Role::kRead).value().pin);
+    CHECK(PinOf(caller.CertificateOfPeer()) == CallerKeyOf(kGuardedToken, Role::kRead).value().pin);
     ++count;
     CHECK(door.AwaitRefused("it has no credential of this job", count) == count);
   }
@@ -265,7 +265,7 @@ TEST_CASE("guarded listener: where descriptors run out strangers go, and a holde
 TEST_CASE("guarded listener: a port in use, and a host of another machine, cannot be listened at", "[net]") {
   const Door door;
   GuardedListener::Options options;
-  options.token = kToken;
+  options.token = kGuardedToken;
   for (const HostPort& place : {HostPort{.host = "127.0.0.1", .port = door.port()}, HostPort{.host = "192.0.2.1"}}) {
     const absl::Status refused = GuardedListener::Listen(place, options).status();
     CHECK(absl::IsFailedPrecondition(refused));
@@ -274,17 +274,17 @@ TEST_CASE("guarded listener: a port in use, and a host of another machine, canno
 }
 
 // A gRPC server behind a listener.
-class Chief final : public proto::Session::Service {
+class GuardedChief final : public proto::Session::Service {
  public:
-  Chief() {
+  GuardedChief() {
     GuardedListener::Options options;
-    options.token = kToken;
+    options.token = kGuardedToken;
     options.refused = [this](const std::string&, absl::string_view) { ++refused; };
     listener_ = GuardedListener::Listen({.host = "127.0.0.1", .port = 0}, std::move(options)).value();
     grpc::ServerBuilder builder;
     acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-        MakeChiefCredentials(kToken, [] {}).value());
+        MakeChiefCredentials(kGuardedToken, [] {}).value());
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
     REQUIRE(server_ != nullptr);
@@ -296,7 +296,7 @@ class Chief final : public proto::Session::Service {
       acceptor_->HandleNewConnection(&given);
     });
   }
-  ~Chief() override {
+  ~GuardedChief() override {
     listener_.reset();
     server_->Shutdown(std::chrono::system_clock::now());
   }
@@ -317,8 +317,8 @@ class Chief final : public proto::Session::Service {
 };
 
 TEST_CASE("guarded listener: gRPC serves holders behind it, and a caller with another token learns why not", "[net]") {
-  Chief chief;
-  const ChiefChannel own = MakeChiefChannel(chief.address(), "test", CallerKeyOf(kToken, Role::kJoin).value());
+  GuardedChief chief;
+  const ChiefChannel own = MakeChiefChannel(chief.address(), "test", CallerKeyOf(kGuardedToken, Role::kJoin).value());
   CHECK(BeatOn(own.channel).ok());
   CHECK_FALSE(*own.stranger);
   CHECK(absl::StartsWith(chief.peer, "ipv4:127.0.0.1:"));

@@ -47,7 +47,7 @@ std::string Line(const CommandText& command, const char* condition) {
   return absl::StrCat("complete -c PROGRAM -n \"__PROGRAM_", condition, " '", command.called, "'\"");
 }
 
-std::string Option(const OptionText& option) {
+std::string FishOption(const OptionText& option) {
   std::string text;
   for (const std::string& name : option.names) {
     const bool is_long = name.compare(0, 2, "--") == 0;
@@ -75,7 +75,7 @@ std::string FishCompletion(const CommandText& program) {
     for (const CommandText& next : command->commands) {
       absl::StrAppend(&lines, Line(*command, "below"), " -a ", next.name, " -d ", Quoted(next.description), "\n");
     }
-    for (const OptionText& option : command->options) absl::StrAppend(&lines, Line(*command, "at"), Option(option));
+    for (const OptionText& option : command->options) absl::StrAppend(&lines, Line(*command, "at"), FishOption(option));
     for (const OptionText& argument : command->arguments) {
       const std::string what =
           argument.choices.empty() ? " -F" : absl::StrCat(" -a ", Quoted(absl::StrJoin(argument.choices, " ")));

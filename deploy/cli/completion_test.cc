@@ -31,16 +31,16 @@ bool IsInstalled(const std::string& shell) {
 }
 
 // A folder with two files and the script, where shells run.
-class Folder {
+class CompletedFolder {
  public:
-  explicit Folder(const std::string& script)
+  explicit CompletedFolder(const std::string& script)
       : path_(absl::StrCat(std::getenv("TEST_TMPDIR"), "/completion.", getpid())) {
     std::filesystem::create_directories(path_);
     std::ofstream(path_ + "/script") << script;
     std::ofstream(path_ + "/job a.yaml") << "";
     std::ofstream(path_ + "/job.yaml") << "";
   }
-  ~Folder() { std::filesystem::remove_all(path_); }
+  ~CompletedFolder() { std::filesystem::remove_all(path_); }
 
   // What `shell` prints that runs `text`, both outputs; the exit code is 0.
   std::string Run(const std::string& shell, const std::string& text) const {
@@ -63,7 +63,7 @@ Words Lines(const std::string& text) { return absl::StrSplit(absl::StripSuffix(t
 
 // What bash offers for the last of `words`, which it has split at `=`.
 Words Bash(const Words& words) {
-  const Folder folder(BashCompletion(Sample()));
+  const CompletedFolder folder(BashCompletion(Sample()));
   std::string array;
   for (const std::string& word : words) absl::StrAppend(&array, "'", word, "' ");
   return Lines(
@@ -73,7 +73,7 @@ Words Bash(const Words& words) {
 
 // What fish offers for the last word of `line`, without descriptions.
 Words Fish(const std::string& line) {
-  const Folder folder(FishCompletion(Sample()));
+  const CompletedFolder folder(FishCompletion(Sample()));
   Words words = Lines(folder.Run("fish --no-config", absl::StrCat("source ./script; complete -C '", line, "'")));
   for (std::string& word : words) word = word.substr(0, word.find('\t'));
   return words;
@@ -81,7 +81,7 @@ Words Fish(const std::string& line) {
 
 // What zsh shows when tab is pressed behind `line`.
 std::string Zsh(const std::string& line) {
-  const Folder folder(ZshCompletion(Sample()));
+  const CompletedFolder folder(ZshCompletion(Sample()));
   return folder.Run("timeout 20 zsh -f", absl::StrCat(R"(
     zmodload zsh/zpty
     zpty shell zsh -f -i

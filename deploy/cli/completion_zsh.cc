@@ -31,7 +31,7 @@ std::string Action(const OptionText& option) {
   return absl::StrCat(what, option.value == ValueKind::kNumber ? " " : "_files");
 }
 
-std::string Option(const OptionText& option) {
+std::string ZshOption(const OptionText& option) {
   const std::string described = absl::StrCat("'[", Escaped(option.description, "[]:"), "]");
   const bool takes = option.value != ValueKind::kNone;
   std::vector<std::string> names;
@@ -46,7 +46,7 @@ std::string Option(const OptionText& option) {
 
 std::string Options(const CommandText& command) {
   std::string text;
-  for (const OptionText& option : command.options) text += Option(option);
+  for (const OptionText& option : command.options) text += ZshOption(option);
   return text;
 }
 

@@ -27,7 +27,7 @@ namespace {
 
 constexpr size_t kWidthOfFiles = 100;
 
-struct Question {
+struct StatsQuestion {
   std::string directory;
   std::string worker;
   std::string last;
@@ -42,7 +42,7 @@ size_t Width() {
 }
 
 // Leaves the lines that are asked for. NotFound when there is none.
-absl::Status Select(const Question& question, std::vector<WorkerInterval>& history) {
+absl::Status Select(const StatsQuestion& question, std::vector<WorkerInterval>& history) {
   if (!question.worker.empty()) {
     std::erase_if(history, [&](const WorkerInterval& line) { return line.worker() != question.worker; });
     if (history.empty()) {
@@ -64,7 +64,7 @@ absl::Status Select(const Question& question, std::vector<WorkerInterval>& histo
 }
 
 // The loss by step, from the job's events.
-absl::Status ShowLoss(const Question& question, const JobPlace& place) {
+absl::Status ShowLoss(const StatsQuestion& question, const JobPlace& place) {
   if (!question.worker.empty() || !question.last.empty() || question.json) {
     return absl::InvalidArgumentError(
         "--metric loss is of the whole job: it goes with neither --worker, --last nor --json");
@@ -85,7 +85,7 @@ absl::Status ShowLoss(const Question& question, const JobPlace& place) {
   return absl::OkStatus();
 }
 
-absl::Status Show(const Question& question) {
+absl::Status Show(const StatsQuestion& question) {
   if (!question.metric.empty() && !ParseMetric(question.metric).has_value()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--metric '", question.metric, "': samples_per_second, step_ms, compute_ms, waiting and loss can be drawn"));
@@ -118,7 +118,7 @@ int Code(const absl::Status& status) {
 
 void AddStats(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("stats", "What the workers of a job did over time, drawn from its history");
-  auto question = std::make_shared<Question>();
+  auto question = std::make_shared<StatsQuestion>();
   command->add_option("directory", question->directory, "The job's directory, or s3://BUCKET/PREFIX")->required();
   command->add_option("--worker", question->worker, "Of this worker alone");
   command->add_option("--last", question->last, "Of this long before the newest line, as 2h; without it: all");

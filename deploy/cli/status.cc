@@ -26,7 +26,7 @@ namespace {
 constexpr absl::Duration kDeadline = absl::Seconds(5);
 constexpr absl::Duration kWatchEvery = absl::Seconds(1);
 
-struct Question {
+struct StatusQuestion {
   std::shared_ptr<ChiefPlace> place;
   bool json = false;
   bool watch = false;
@@ -47,7 +47,7 @@ int Redraw(const std::string& text, int lines) {
 
 int Code(const JobState& state) { return state.answered || HasEnded(state) ? kExitDone : kExitChiefUnreachable; }
 
-int Watch(const Question& question) {
+int Watch(const StatusQuestion& question) {
   const bool redraw = !question.json && StyleOf(STDOUT_FILENO).live;
   for (int lines = 0;;) {
     const absl::StatusOr<JobState> state = LookAt(*question.place, kDeadline);
@@ -64,7 +64,7 @@ int Watch(const Question& question) {
   }
 }
 
-int Status(const Question& question) {
+int Status(const StatusQuestion& question) {
   if (question.watch) return Watch(question);
   const absl::StatusOr<JobState> state = LookAt(*question.place, kDeadline);
   if (!state.ok()) return ChiefFailure(state.status());
@@ -92,7 +92,7 @@ int Stop(const ChiefPlace& place) {
 
 void AddStatus(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("status", "How a job is: running, done, stopped or not reached");
-  auto question = std::make_shared<Question>();
+  auto question = std::make_shared<StatusQuestion>();
   question->place = AddChiefPlace(*command);
   command->add_flag("--json", question->json, "For other programs");
   command->add_flag("--watch", question->watch,

@@ -9,10 +9,10 @@ using Catch::Contains;
 
 // Two hours east of Greenwich, where it is half past twelve.
 const absl::TimeZone kZone = absl::FixedTimeZone(2 * 60 * 60);
-const absl::Time kNow = absl::FromCivil(absl::CivilSecond(2026, 11, 23, 12, 30, 0), kZone);
+const absl::Time kStarted = absl::FromCivil(absl::CivilSecond(2026, 11, 23, 12, 30, 0), kZone);
 
 TEST_CASE("time limit: a span, a time of day, and a date with a time", "[cli]") {
-  const auto parse = [](absl::string_view text) { return ParseTimeLimit(text, kNow, kZone).value(); };
+  const auto parse = [](absl::string_view text) { return ParseTimeLimit(text, kStarted, kZone).value(); };
 
   CHECK(parse("90s") == absl::Seconds(90));
   CHECK(parse("1h30m") == absl::Minutes(90));
@@ -25,16 +25,16 @@ TEST_CASE("time limit: a span, a time of day, and a date with a time", "[cli]") 
 }
 
 TEST_CASE("time limit: a time of day that has passed is tomorrow's", "[cli]") {
-  CHECK(ParseTimeLimit("12:00", kNow, kZone).value() == absl::Hours(24) - absl::Minutes(30));
-  CHECK(ParseTimeLimit("12:30", kNow, kZone).value() == absl::Hours(24));
+  CHECK(ParseTimeLimit("12:00", kStarted, kZone).value() == absl::Hours(24) - absl::Minutes(30));
+  CHECK(ParseTimeLimit("12:30", kStarted, kZone).value() == absl::Hours(24));
 }
 
 TEST_CASE("time limit: what is no time, or has passed, is refused", "[cli]") {
   for (const char* text : {"", "soon", "25:00", "0s", "-5m", "12:3x", "2026-13-01 10:00"}) {
     CAPTURE(text);
-    CHECK_THAT(std::string(ParseTimeLimit(text, kNow, kZone).status().message()), Contains("is no time"));
+    CHECK_THAT(std::string(ParseTimeLimit(text, kStarted, kZone).status().message()), Contains("is no time"));
   }
-  CHECK_THAT(std::string(ParseTimeLimit("2026-11-23 12:29", kNow, kZone).status().message()), Contains("has passed"));
+  CHECK_THAT(std::string(ParseTimeLimit("2026-11-23 12:29", kStarted, kZone).status().message()), Contains("has passed"));
 }
 
 }  // namespace

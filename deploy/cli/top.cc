@@ -18,10 +18,10 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr absl::Duration kDeadline = absl::Seconds(2);
+constexpr absl::Duration kLookDeadline = absl::Seconds(2);
 constexpr absl::Duration kEvery = absl::Seconds(1);
 
-struct Question {
+struct TopQuestion {
   ChiefPlace place;
   bool once = false;
 };
@@ -63,7 +63,7 @@ bool Obey(const KeyPress& press, size_t page, TopSettings& settings) {
 }
 
 // Until a key ends it.
-int OnScreen(const Question& question, JobState state) {
+int OnScreen(const TopQuestion& question, JobState state) {
   TopSettings settings;
   settings.colour = StyleOf(STDOUT_FILENO).colour;
   absl::Status trouble;
@@ -79,7 +79,7 @@ int OnScreen(const Question& question, JobState state) {
       const KeyPress press = screen.Wait(next_look - SteadyNow());
       if (!Obey(press, std::max<size_t>(1, size.rows / 2), settings)) return Code(state);
       if (SteadyNow() < next_look) continue;
-      absl::StatusOr<JobState> now = LookAt(question.place, kDeadline);
+      absl::StatusOr<JobState> now = LookAt(question.place, kLookDeadline);
       next_look = SteadyNow() + kEvery;
       if (now.ok()) {
         state = *std::move(now);
@@ -93,7 +93,7 @@ int OnScreen(const Question& question, JobState state) {
 }
 
 // Where nothing can be drawn again: text, each second until the job has ended.
-int AsText(const Question& question, JobState state) {
+int AsText(const TopQuestion& question, JobState state) {
   TopSettings settings;
   settings.columns = isatty(STDOUT_FILENO) == 1 ? SizeOfScreen().columns : 160;
   for (;;) {
@@ -102,14 +102,14 @@ int AsText(const Question& question, JobState state) {
     if (question.once || HasEnded(state) || !std::cout) return Code(state);
     std::cout << "\n";
     absl::SleepFor(kEvery);
-    absl::StatusOr<JobState> now = LookAt(question.place, kDeadline);
+    absl::StatusOr<JobState> now = LookAt(question.place, kLookDeadline);
     if (!now.ok()) return ChiefFailure(now.status());
     state = *std::move(now);
   }
 }
 
-int Top(const Question& question) {
-  absl::StatusOr<JobState> state = LookAt(question.place, kDeadline);
+int Top(const TopQuestion& question) {
+  absl::StatusOr<JobState> state = LookAt(question.place, kLookDeadline);
   if (!state.ok()) return ChiefFailure(state.status());
   const bool screen = !question.once && StyleOf(STDOUT_FILENO).live;
   return screen ? OnScreen(question, *std::move(state)) : AsText(question, *std::move(state));
@@ -119,7 +119,7 @@ int Top(const Question& question) {
 
 void AddTop(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("top", "A job and its workers on the whole screen, drawn each second");
-  auto question = std::make_shared<Question>();
+  auto question = std::make_shared<TopQuestion>();
   CLI::Option_group* place = command->add_option_group("place", "Which job");
   place->add_option("directory", question->place.directory, "The job's directory, or s3://BUCKET/PREFIX");
   place->add_option("--chief", question->place.address, "The chief's address, HOST:PORT");

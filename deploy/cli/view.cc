@@ -22,16 +22,16 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr absl::Duration kDeadline = absl::Seconds(2);
+constexpr absl::Duration kReadDeadline = absl::Seconds(2);
 
-struct Question {
+struct ViewQuestion {
   std::string directory;
   int port = 0;
 };
 
 // What the chief says, or what its directory tells of it.
 absl::StatusOr<chief::PresentJob> Look(const std::string& directory, const JobPlace& place) {
-  LS_ASSIGN_OR_RETURN(const JobState state, ReadJobState(directory, kDeadline));
+  LS_ASSIGN_OR_RETURN(const JobState state, ReadJobState(directory, kReadDeadline));
   chief::PresentJob present;
   present.status = state.status;
   present.live = !HasEnded(state);
@@ -47,8 +47,8 @@ absl::StatusOr<chief::PresentJob> Look(const std::string& directory, const JobPl
   return present;
 }
 
-absl::Status Show(const Question& question) {
-  LS_RETURN_IF_ERROR(ReadJobState(question.directory, kDeadline).status());
+absl::Status Show(const ViewQuestion& question) {
+  LS_RETURN_IF_ERROR(ReadJobState(question.directory, kReadDeadline).status());
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<JobPlace> place, JobPlace::Open(question.directory));
   const auto present = [&] { return Look(question.directory, *place); };
   chief::PageApi api({.directory = question.directory, .place = place.get(), .present = present});
@@ -79,7 +79,7 @@ int Code(const absl::Status& status) {
 
 void AddView(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("view", "The page of a job, running or not, from its directory or bucket");
-  auto question = std::make_shared<Question>();
+  auto question = std::make_shared<ViewQuestion>();
   command->add_option("directory", question->directory, "The job's directory, or s3://BUCKET/PREFIX")->required();
   command->add_option("--port", question->port, "Where this machine's browser finds it; without it: any free port")
       ->check(CLI::Range(0, 65535));

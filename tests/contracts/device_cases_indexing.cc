@@ -5,13 +5,13 @@ namespace lockstep {
 namespace {
 
 // Indices are 0, 1 or 2: every axis is at least as long.
-Shape RandomTable(Dice& dice, int64_t min_rank) {
+Shape RandomIndexed(Dice& dice, int64_t min_rank) {
   Shape shape = RandomShape(dice, min_rank, 3, 5);
   for (int64_t& extent : shape) extent += 2;
   return shape;
 }
 
-int64_t RandomAxis(Dice& dice, const Shape& shape) {
+int64_t RandomIndexedAxis(Dice& dice, const Shape& shape) {
   const auto rank = static_cast<int64_t>(shape.size());
   return dice.Roll(-rank, rank - 1);
 }
@@ -19,8 +19,8 @@ int64_t RandomAxis(Dice& dice, const Shape& shape) {
 ScatterReduction RandomReduction(Dice& dice) { return static_cast<ScatterReduction>(dice.Roll(0, 4)); }
 
 void MakeScatterElements(OpType op, Dice& dice, CaseBuilder& b) {
-  const Shape shape = RandomTable(dice, 1);
-  ScatterAttributes attributes{.axis = RandomAxis(dice, shape), .reduction = RandomReduction(dice)};
+  const Shape shape = RandomIndexed(dice, 1);
+  ScatterAttributes attributes{.axis = RandomIndexedAxis(dice, shape), .reduction = RandomReduction(dice)};
   Shape indices = shape;
   for (int64_t& extent : indices) extent = dice.Roll(1, extent);
   const std::string x = b.In(shape);
@@ -33,7 +33,7 @@ void MakeScatterElements(OpType op, Dice& dice, CaseBuilder& b) {
 }
 
 void MakeScatterNd(OpType op, Dice& dice, CaseBuilder& b) {
-  const Shape shape = RandomTable(dice, 1);
+  const Shape shape = RandomIndexed(dice, 1);
   const int64_t coordinates = dice.Roll(1, static_cast<int64_t>(shape.size()));
   const ScatterNdAttributes attributes{.reduction = RandomReduction(dice)};
   const std::string x = b.In(shape);
@@ -49,7 +49,7 @@ void MakeScatterNd(OpType op, Dice& dice, CaseBuilder& b) {
 
 void MakeRanking(OpType op, Dice& dice, CaseBuilder& b) {
   const Shape shape = RandomShape(dice, 1, 4);
-  const int64_t axis = RandomAxis(dice, shape);
+  const int64_t axis = RandomIndexedAxis(dice, shape);
   // Few different values, so that ties are met.
   const std::string x = b.In(shape, DType::kF32, dice.Flip() ? "coarse" : "x");
   if (op == OpType::kTopK) {
@@ -70,7 +70,7 @@ void MakeOneHot(Dice& dice, CaseBuilder& b) {
 void MakeCumSum(Dice& dice, CaseBuilder& b, DeviceCase& c) {
   const Shape shape = RandomShape(dice, 1, 4);
   c.terms = 7;
-  const CumSumAttributes attributes{.axis = RandomAxis(dice, shape), .exclusive = dice.Flip(), .reverse = dice.Flip()};
+  const CumSumAttributes attributes{.axis = RandomIndexedAxis(dice, shape), .exclusive = dice.Flip(), .reverse = dice.Flip()};
   b.Op(OpType::kCumSum, {b.In(shape)}, attributes);
 }
 

@@ -16,7 +16,7 @@ ReduceAttributes RandomAxes(Dice& dice, int64_t rank) {
   return attributes;
 }
 
-void MakeReduce(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
+void MakeRandomReduce(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
   const Shape shape = RandomShape(dice, 1, 4, 12);
   c.terms = NumElements(shape);
   // The logarithm of a sum needs one above zero.
@@ -78,7 +78,7 @@ bool MakeReductionCase(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
     case OpType::kReduceLogSum:
     case OpType::kReduceLogSumExp:
     case OpType::kReduceSumSquare:
-      MakeReduce(op, dice, b, c);
+      MakeRandomReduce(op, dice, b, c);
       return true;
     case OpType::kReduceGrad:
       MakeReduceGrad(dice, b, c);

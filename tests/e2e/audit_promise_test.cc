@@ -13,13 +13,13 @@ namespace {
 
 constexpr int kRestart = 75;
 
-std::vector<std::string> Settings() {
+std::vector<std::string> AuditSettings() {
   return {"train.duration=200steps", "checkpoint.every=20steps", "train.ema.decay=0.99"};
 }
 
-const std::string& UndisturbedDigest() {
+const std::string& DigestWithoutFlips() {
   static const std::string digest = [] {
-    LocalJob job("undisturbed", kJob, Settings());
+    LocalJob job("undisturbed", kJob, AuditSettings());
     job.RunUndisturbed(1);
     return job.Digest();
   }();
@@ -34,7 +34,7 @@ void StartFlippingWorker(LocalJob& job, int index, int after_step) {
 }
 
 TEST_CASE("promise: of three workers the one whose memory is hit is named, and the last bits are right", "[e2e]") {
-  LocalJob job("three", kJob, Settings());
+  LocalJob job("three", kJob, AuditSettings());
   job.StartChief(3);
   job.StartWorker(0);
   StartFlippingWorker(job, 1, 50);
@@ -49,13 +49,13 @@ TEST_CASE("promise: of three workers the one whose memory is hit is named, and t
                                      Catch::Contains("went back to step "));
   CHECK(job.Stats().job().digest_mismatches() == 1);
   CHECK(job.Stats().job().losses() == 0);
-  CHECK(job.Digest() == UndisturbedDigest());
+  CHECK(job.Digest() == DigestWithoutFlips());
   job.ReplayRecords();
 }
 
 TEST_CASE("promise: a snapshot that changed in memory costs no save: it is named, and another worker sends the rest",
           "[e2e]") {
-  LocalJob job("snapshot", kJob, Settings());
+  LocalJob job("snapshot", kJob, AuditSettings());
   job.Override("checkpoint.when_busy=wait");  // the save of step 40 is not left out where the one before takes long
   job.StartChief(2);
   job.StartWorker(0);
@@ -69,11 +69,11 @@ TEST_CASE("promise: a snapshot that changed in memory costs no save: it is named
   CHECK_THAT(log, Catch::Contains("from worker-1 on ") && Catch::Contains("are not those that were announced"));
   CHECK_THAT(log, !Catch::Contains("abandoned"));
   CHECK(job.Stats().job().losses() == 0);
-  CHECK(job.Digest() == UndisturbedDigest());
+  CHECK(job.Digest() == DigestWithoutFlips());
 }
 
 TEST_CASE("promise: of two workers nobody is named, both go back, and the last bits are right", "[e2e]") {
-  LocalJob job("two", kJob, Settings());
+  LocalJob job("two", kJob, AuditSettings());
   job.StartChief(2);
   job.StartWorker(0);
   StartFlippingWorker(job, 1, 50);
@@ -83,12 +83,12 @@ TEST_CASE("promise: of two workers nobody is named, both go back, and the last b
 
   CHECK_THAT(job.LogOf("chief"), Catch::Contains("nobody can be named") && Catch::Contains("went back to step "));
   CHECK(job.Stats().job().digest_mismatches() == 1);
-  CHECK(job.Digest() == UndisturbedDigest());
+  CHECK(job.Digest() == DigestWithoutFlips());
   job.ReplayRecords();
 }
 
 TEST_CASE("promise: a chief that dies right after the way back does not return to what was given up", "[e2e]") {
-  LocalJob job("chief", kJob, Settings());
+  LocalJob job("chief", kJob, AuditSettings());
   job.StartChief(2);
   job.StartWorker(0);
   StartFlippingWorker(job, 1, 50);
@@ -100,7 +100,7 @@ TEST_CASE("promise: a chief that dies right after the way back does not return t
   CHECK(job.WaitForEnd("chief") == Ended{});
   for (const char* worker : {"worker-0", "worker-1"}) CHECK(job.WaitForEnd(worker) == Ended{});
 
-  CHECK(job.Digest() == UndisturbedDigest());
+  CHECK(job.Digest() == DigestWithoutFlips());
   job.ReplayRecords();
 }
 
@@ -124,7 +124,7 @@ TEST_CASE("promise: where no checkpoint was made for long, all go back to a stat
   CHECK(job.Stats().repairs(0).back_to() >= 16);
   CHECK(job.Stats().repairs(0).found_at() == 64);
   CHECK(job.Stats().repairs(0).workers(0) == "worker-1");
-  CHECK(job.Digest() == UndisturbedDigest());
+  CHECK(job.Digest() == DigestWithoutFlips());
   job.ReplayRecords();
 }
 

@@ -50,15 +50,15 @@ struct Server {
   TestHttpServer http;
 };
 
-const Words& Sets() {
+const Words& BucketSets() {
   static const Words sets = Settings("1000steps", "100steps");
   return sets;
 }
 
-const std::string& Undisturbed() {
+const std::string& UndisturbedInBucket() {
   static const std::string digest = [] {
     const std::string directory = TempPath("bucket.undisturbed");
-    const Result result = Run({"run", kJob, "--workers", "1", "--dir", directory}, Sets());
+    const Result result = Run({"run", kJob, "--workers", "1", "--dir", directory}, BucketSets());
     INFO(result.output);
     REQUIRE(result.code == kExitDone);
     return Digest(directory);
@@ -81,7 +81,7 @@ std::map<std::string, std::string> EventsOf(Server& server, const std::string& j
 // A chief and two workers that know of the job no more than its place.
 struct Processes {
   Processes(const std::string& name, const std::string& url)
-      : chief(name + ".chief", {"chief", kJob, "--dir", url, "--expected-workers", "2"}, Sets()) {
+      : chief(name + ".chief", {"chief", kJob, "--dir", url, "--expected-workers", "2"}, BucketSets()) {
     for (int i = 0; i < 2; ++i) {
       const std::string worker = absl::StrCat("worker-", i);
       workers.push_back(
@@ -100,7 +100,7 @@ struct Processes {
 };
 
 TEST_CASE("bucket: all processes of a job are killed, and it goes on to the weights of an undisturbed run", "[e2e]") {
-  const std::string& expected = Undisturbed();
+  const std::string& expected = UndisturbedInBucket();
   Server server;
   const std::string url = server.Url("killed");
   {
@@ -137,18 +137,18 @@ TEST_CASE("bucket: all processes of a job are killed, and it goes on to the weig
 }
 
 TEST_CASE("bucket: `lockstep run` is killed with its processes, and the same command goes on", "[e2e]") {
-  const std::string& expected = Undisturbed();
+  const std::string& expected = UndisturbedInBucket();
   Server server;
   const std::string url = server.Url("run");
   const Words words = {"run", kJob, "--workers", "2", "--dir", url, "--logs", TempPath("bucket.logs")};
   {
-    Watched run("bucket.run", words, Sets());
+    Watched run("bucket.run", words, BucketSets());
     run.WaitFor("saved step");
     run.process().Signal(SIGKILL);
     CHECK(run.End() == Ended{0, SIGKILL});
   }
 
-  const Result again = Run(words, Sets());
+  const Result again = Run(words, BucketSets());
 
   INFO(again.output);
   CHECK(again.code == kExitDone);
@@ -188,11 +188,11 @@ TEST_CASE("bucket: checkpoints are pinned, removed, adopted, compared, exported,
 }
 
 TEST_CASE("bucket: a standby takes the job over when its chief is killed", "[e2e]") {
-  const std::string& expected = Undisturbed();
+  const std::string& expected = UndisturbedInBucket();
   Server server;
   const std::string url = server.Url("standby");
   Processes job("bucket.followed", url);
-  Watched standby("bucket.standby", {"chief", kJob, "--dir", url, "--standby"}, Sets());
+  Watched standby("bucket.standby", {"chief", kJob, "--dir", url, "--standby"}, BucketSets());
   standby.WaitFor("the chief of term 1 has the job");
   job.chief.WaitFor("saved step");
 

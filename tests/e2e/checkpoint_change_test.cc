@@ -32,7 +32,7 @@ std::set<std::string> Saved(const std::string& output) {
   return names;
 }
 
-std::string StepOf(const std::string& name) { return std::to_string(std::stoll(name.substr(name.find('-') + 1))); }
+std::string StepOfName(const std::string& name) { return std::to_string(std::stoll(name.substr(name.find('-') + 1))); }
 
 TEST_CASE("checkpoint: one of each distance stays, and so does what was pinned while the job ran", "[e2e]") {
   const std::string directory = TempPath("kept");
@@ -42,7 +42,7 @@ TEST_CASE("checkpoint: one of each distance stays, and so does what was pinned w
   Watched first("kept.first", {"run", kJob, "--workers", "1", "--dir", directory}, sets);
   WaitUntil("four checkpoints are saved", [&] { return Saved(first.Output()).size() >= 4; });
   const std::set<std::string> saved = Saved(first.Output());
-  const std::string pinned = StepOf(*saved.begin()), removed = StepOf(*std::next(saved.begin()));
+  const std::string pinned = StepOfName(*saved.begin()), removed = StepOfName(*std::next(saved.begin()));
 
   const Result pin = Run({"checkpoint", "pin", directory, "--step", pinned});
   INFO(pin.output);
@@ -64,7 +64,7 @@ TEST_CASE("checkpoint: one of each distance stays, and so does what was pinned w
   // Without a chief.
   const std::string before = Digest(directory);
   const std::string third = *std::next(saved.begin(), 2);
-  CHECK(Run({"checkpoint", "rm", directory, "--step", StepOf(third)}).code == kExitDone);
+  CHECK(Run({"checkpoint", "rm", directory, "--step", StepOfName(third)}).code == kExitDone);
   CHECK_FALSE(Checkpoints(directory).contains(third));
   CHECK(Run({"checkpoint", "unpin", directory, "--step", pinned}).code == kExitDone);
   CHECK(Run({"checkpoint", "verify", directory}).code == kExitDone);

@@ -28,9 +28,6 @@ namespace lockstep::e2e {
 
 using Words = std::vector<std::string>;
 
-// Fewer samples than the job's own: every command reads and checks them all.
-inline constexpr char kInputs[] = "data.train.inputs=/usr/share/datasets/fashion-mnist/t10k-images-idx3-ubyte.gz";
-inline constexpr char kLabels[] = "data.train.labels=/usr/share/datasets/fashion-mnist/t10k-labels-idx1-ubyte.gz";
 inline constexpr absl::Duration kLimit = absl::Seconds(60);
 
 inline std::string TempPath(const std::string& name) {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kLibrary[] = "worker/cuda_library/liblockstep_cuda_on_host.so";
 
-std::vector<std::string> Settings(const std::string& model, int batch, int steps,
+std::vector<std::string> CudaSettings(const std::string& model, int batch, int steps,
                                   const std::string& precision = "fp32") {
   const std::string file = std::filesystem::absolute(absl::StrCat("tests/conformance/pytorch/import/", model)).string();
   std::vector<std::string> settings = {"model.builtin=null",
@@ -44,7 +44,7 @@ TEST_CASE("promise: devices whose memory is their own keep it with workers kille
   const auto [model, batch, steps, precision] =
       GENERATE(std::tuple("gpt2", 4, 10, "bf16"), std::tuple("cnn", 16, 60, "fp32"));
   CAPTURE(model, precision);
-  const std::vector<std::string> settings = Settings(model, batch, steps, precision);
+  const std::vector<std::string> settings = CudaSettings(model, batch, steps, precision);
   LocalJob undisturbed(absl::StrCat("undisturbed.", model), kJob, settings);
   undisturbed.RunUndisturbed(1);
 
@@ -83,7 +83,7 @@ TEST_CASE("promise: two workers under limits share one GPU, and a limit that is 
   setenv("LOCKSTEP_HOST_GPU_FILE", shared.c_str(), 1);
   setenv("LOCKSTEP_HOST_GPU_BYTES", "67108864", 1);
   setenv("LOCKSTEP_HOST_CONTEXT_BYTES", "4194304", 1);
-  std::vector<std::string> settings = Settings("cnn", 16, 8);
+  std::vector<std::string> settings = CudaSettings("cnn", 16, 8);
   settings.push_back("resources.gpu_memory=0.45");
   LocalJob job("shared", kJob, settings);
   job.RunUndisturbed(2);
@@ -103,7 +103,7 @@ TEST_CASE("promise: two workers under limits share one GPU, and a limit that is 
 TEST_CASE("promise: a worker that is parked gives its GPU's memory back, and goes on when the others are there again",
           "[e2e][cuda]") {
   UseHostExecution();
-  const std::vector<std::string> settings = Settings("cnn", 16, 60);
+  const std::vector<std::string> settings = CudaSettings("cnn", 16, 60);
   LocalJob undisturbed("not.parked", kJob, settings);
   undisturbed.RunUndisturbed(1);
 
@@ -126,7 +126,7 @@ TEST_CASE("promise: a worker that is parked gives its GPU's memory back, and goe
 
 TEST_CASE("promise: a worker without a GPU is refused in a job of GPUs, which goes on", "[e2e][cuda]") {
   UseHostExecution();
-  LocalJob job("mixed", kJob, Settings("cnn", 16, 40));
+  LocalJob job("mixed", kJob, CudaSettings("cnn", 16, 40));
   job.StartChief(1);
   job.StartWorker(0);
   job.WaitForStep(2);

@@ -12,11 +12,11 @@
 namespace lockstep::e2e {
 namespace {
 
-constexpr uint64_t kSteps = 150;
+constexpr uint64_t kStepsOfMemory = 150;
 
-std::vector<std::string> Settings(const std::string& device) {
+std::vector<std::string> MemorySettings(const std::string& device) {
   return {absl::StrCat("resources.device=", device),
-          absl::StrCat("train.duration=", kSteps, "steps"),
+          absl::StrCat("train.duration=", kStepsOfMemory, "steps"),
           "train.global_batch_size=16",
           "train.micro_batch=2",
           "train.clip_norm=1.0",
@@ -26,17 +26,17 @@ std::vector<std::string> Settings(const std::string& device) {
 }
 
 TEST_CASE("device memory: a job on memory that the host cannot touch ends with the same bits", "[e2e]") {
-  LocalJob on_host("host", kJob, Settings("reference"));
+  LocalJob on_host("host", kJob, MemorySettings("reference"));
   on_host.RunUndisturbed(1);
   setenv("LOCKSTEP_CUDA_LIBRARY", "worker/fakes/fake_cuda_library.so", 1);
   setenv("LOCKSTEP_FAKE_GPUS", "1", 1);
 
-  LocalJob two("two", kJob, Settings("cuda"));
+  LocalJob two("two", kJob, MemorySettings("cuda"));
   two.RunUndisturbed(2);
   CHECK(two.Digest() == on_host.Digest());
 
   // A killed worker comes back and receives the state of the one that lives.
-  LocalJob killed("killed", kJob, Settings("cuda"));
+  LocalJob killed("killed", kJob, MemorySettings("cuda"));
   killed.StartChief(2);
   killed.StartWorker(0);
   killed.StartWorker(1);

@@ -21,8 +21,8 @@ using nlohmann::json;
 
 constexpr char kTestInputs[] = "/usr/share/datasets/fashion-mnist/t10k-images-idx3-ubyte.gz";
 constexpr char kTestLabels[] = "/usr/share/datasets/fashion-mnist/t10k-labels-idx1-ubyte.gz";
-constexpr int64_t kSamples = 10000;
-constexpr size_t kClasses = 10;
+constexpr int64_t kTestSamples = 10000;
+constexpr size_t kTestClasses = 10;
 
 // A job that evaluates at its end, made once.
 const std::string& EvaluatedJob() {
@@ -48,13 +48,13 @@ json Evaluated(const Words& words) {
   return json::parse(result.output.substr(result.output.rfind('\n', result.output.size() - 2) + 1));
 }
 
-// The rows of an npy file of float32 [kSamples, kClasses].
+// The rows of an npy file of float32 [kTestSamples, kTestClasses].
 std::vector<float> RowsIn(const std::string& path) {
   const std::string bytes = Read(path);
   REQUIRE_THAT(bytes.substr(0, 128), Contains("'<f4'") && Contains("(10000, 10)"));
-  const size_t size = kSamples * kClasses * sizeof(float);
+  const size_t size = kTestSamples * kTestClasses * sizeof(float);
   REQUIRE(bytes.size() > size);
-  std::vector<float> rows(kSamples * kClasses);
+  std::vector<float> rows(kTestSamples * kTestClasses);
   std::memcpy(rows.data(), bytes.data() + bytes.size() - size, size);
   return rows;
 }
@@ -76,7 +76,7 @@ TEST_CASE("eval: a finished job's figures are those that it wrote, to the last b
   const json figures = Evaluated({"eval", directory});
 
   CHECK(figures["step"] == 20);
-  CHECK(figures["samples"] == kSamples);
+  CHECK(figures["samples"] == kTestSamples);
   CHECK(figures["loss"].get<double>() == manifest["evaluations"]["value"].get<double>());
   CHECK(Evaluated({"eval", directory, "--step", "10"})["accuracy"] != figures["accuracy"]);
   // A job that evaluates nothing, on the files of the command line.
@@ -94,18 +94,18 @@ TEST_CASE("eval: a finished job's figures are those that it wrote, to the last b
 TEST_CASE("eval: --details gives figures of each class that add up to the accuracy", "[e2e]") {
   const json figures = Evaluated({"eval", EvaluatedJob(), "--details"});
 
-  REQUIRE(figures["classes"].size() == kClasses);
-  REQUIRE(figures["confusion"].size() == kClasses);
+  REQUIRE(figures["classes"].size() == kTestClasses);
+  REQUIRE(figures["confusion"].size() == kTestClasses);
   int64_t labels = 0, correct = 0;
-  for (size_t c = 0; c < kClasses; ++c) {
+  for (size_t c = 0; c < kTestClasses; ++c) {
     const json& row = figures["classes"][c];
     labels += row["labels"].get<int64_t>();
     correct += row["correct"].get<int64_t>();
     CHECK(figures["confusion"][c][c] == row["correct"]);
     CHECK(row["auc"].get<double>() > 0.5);
   }
-  CHECK(labels == kSamples);
-  CHECK(static_cast<double>(correct) / kSamples == figures["accuracy"].get<double>());
+  CHECK(labels == kTestSamples);
+  CHECK(static_cast<double>(correct) / kTestSamples == figures["accuracy"].get<double>());
   const Result table = Run({"eval", EvaluatedJob(), "--details"});
   CHECK_THAT(table.output, Contains("precision  recall") && Contains("accuracy"));
 }
@@ -137,17 +137,17 @@ TEST_CASE("predict: the rows give the accuracy and the loss of the evaluation", 
   double loss = 0;
   int64_t correct = 0;
   for (size_t i = 0; i < labels.size(); ++i) {
-    const float* const row = &rows[i * kClasses];
+    const float* const row = &rows[i * kTestClasses];
     const auto label = static_cast<size_t>(labels[i]);
-    correct += std::max_element(row, row + kClasses) - row == labels[i] ? 1 : 0;
+    correct += std::max_element(row, row + kTestClasses) - row == labels[i] ? 1 : 0;
     double total = 0;
-    for (size_t c = 0; c < kClasses; ++c) total += std::exp(double{row[c]} - row[label]);
+    for (size_t c = 0; c < kTestClasses; ++c) total += std::exp(double{row[c]} - row[label]);
     loss += std::log(total);
   }
 
   const json figures = Evaluated({"eval", EvaluatedJob()});
-  CHECK(static_cast<double>(correct) / kSamples == figures["accuracy"].get<double>());
-  CHECK(loss / kSamples == Approx(figures["loss"].get<double>()).epsilon(1e-6));
+  CHECK(static_cast<double>(correct) / kTestSamples == figures["accuracy"].get<double>());
+  CHECK(loss / kTestSamples == Approx(figures["loss"].get<double>()).epsilon(1e-6));
 }
 
 TEST_CASE("predict: processes that are killed leave what they did; who comes later finishes the same file", "[e2e]") {

@@ -13,13 +13,13 @@ namespace lockstep::e2e {
 namespace {
 
 // No loss falls by 10 between two evaluations: the first sets the mark, and three later the patience is at its end.
-constexpr uint64_t kLastStep = 80;
+constexpr uint64_t kStepsInAll = 80;
 
 constexpr char kEvalData[] =
     "data.eval={inputs: /usr/share/datasets/fashion-mnist/t10k-images-idx3-ubyte.gz, labels: "
     "/usr/share/datasets/fashion-mnist/t10k-labels-idx1-ubyte.gz}";
 
-std::vector<std::string> Settings() {
+std::vector<std::string> EvaluationSettings() {
   return {"train.duration=200steps", kEvalData,
           "eval={every: 20steps, metric: loss, early_stop: {patience: 3, min_delta: 10}}",
           "checkpoint={every: 30steps, keep_latest: 1, keep_best: true}"};
@@ -36,15 +36,15 @@ int64_t StepOf(const std::string& name) { return std::stoll(name.substr(5)); }
 }  // namespace
 
 TEST_CASE("promise: evaluations end the job at the same step with the same best state", "[e2e]") {
-  LocalJob alone("alone", kJob, Settings());
+  LocalJob alone("alone", kJob, EvaluationSettings());
   alone.RunUndisturbed(1);
   const std::string best = BestOf(alone);
   REQUIRE_FALSE(best.empty());
-  CHECK(alone.LogOf("chief").find(absl::StrCat("done at step ", kLastStep, ", loss no longer improves")) !=
+  CHECK(alone.LogOf("chief").find(absl::StrCat("done at step ", kStepsInAll, ", loss no longer improves")) !=
         std::string::npos);
   CHECK(alone.LogOf("chief").find("best: loss") != std::string::npos);
 
-  LocalJob job("disturbed", kJob, Settings());
+  LocalJob job("disturbed", kJob, EvaluationSettings());
   job.StartChief(2);
   job.StartWorker(0);
   job.StartWorker(1);
@@ -65,7 +65,7 @@ TEST_CASE("promise: evaluations end the job at the same step with the same best 
   CHECK(job.WaitForEnd("worker-1") == Ended{});
 
   CHECK(BestOf(job) == best);
-  CHECK(job.Digest(kLastStep) == alone.Digest(kLastStep));
+  CHECK(job.Digest(kStepsInAll) == alone.Digest(kStepsInAll));
   CHECK(job.Digest(StepOf(best)) == alone.Digest(StepOf(best)));
   job.ReplayRecords();
 

@@ -20,7 +20,7 @@
 namespace lockstep::e2e {
 namespace {
 
-constexpr char kLibrary[] = "worker/cuda_library/liblockstep_cuda_on_host.so";
+constexpr char kHostLibrary[] = "worker/cuda_library/liblockstep_cuda_on_host.so";
 
 std::vector<std::string> OnCpu(int steps) {
   return {"resources.device=cpu", "train.reduction=fast", absl::StrCat("train.duration=", steps, "steps"),
@@ -63,7 +63,7 @@ std::map<int64_t, int> StepsTold(const LocalJob& job) {
 TEST_CASE("promise: fast sums keep every step and equal replicas with workers killed", "[e2e]") {
   const bool gpu = GENERATE(false, true);
   CAPTURE(gpu);
-  setenv("LOCKSTEP_CUDA_LIBRARY", std::filesystem::absolute(kLibrary).c_str(), 1);
+  setenv("LOCKSTEP_CUDA_LIBRARY", std::filesystem::absolute(kHostLibrary).c_str(), 1);
   const int steps = gpu ? 20 : kCpuSteps;
   LocalJob job(gpu ? "fast.gpu" : "fast.cpu", kJob, gpu ? OnGpu(steps) : OnCpu(steps));
   job.StartChief(3);

@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // 1.5 MiB of 1.6 are frozen: the first layer.
-Words Sets() {
+Words FrozenSets() {
   Words sets = Settings("400steps", "20steps");
   sets.insert(sets.end(), {"model.builtin.name=mlp", "model.builtin.hidden=[512]", "model.trainable=fc2*",
                            "checkpoint.keep_latest=4"});
@@ -39,10 +39,10 @@ std::map<std::string, ino_t> FrozenFiles(const std::string& directory) {
   return files;
 }
 
-std::string UndisturbedDigest() {
+std::string FrozenDigest() {
   static const std::string digest = [] {
     const std::string directory = TempPath("frozen_undisturbed");
-    REQUIRE(Run({"run", kJob, "--workers", "1", "--dir", directory}, Sets()).code == kExitDone);
+    REQUIRE(Run({"run", kJob, "--workers", "1", "--dir", directory}, FrozenSets()).code == kExitDone);
     return Digest(directory);
   }();
   return digest;
@@ -50,7 +50,7 @@ std::string UndisturbedDigest() {
 
 TEST_CASE("frozen share: what is never trained lies in two files, however many checkpoints there are", "[e2e]") {
   const std::string directory = TempPath("frozen");
-  const Result result = Run({"run", kJob, "--workers", "2", "--dir", directory}, Sets());
+  const Result result = Run({"run", kJob, "--workers", "2", "--dir", directory}, FrozenSets());
   INFO(result.output);
   REQUIRE(result.code == kExitDone);
 
@@ -60,7 +60,7 @@ TEST_CASE("frozen share: what is never trained lies in two files, however many c
   for (const auto& [step, number] : files) different.insert(number);
   CHECK(different.size() == 2);
   CHECK(Run({"checkpoint", "verify", directory}).code == kExitDone);
-  CHECK(Digest(directory) == UndisturbedDigest());
+  CHECK(Digest(directory) == FrozenDigest());
   // What was sent is less than the first layer twice over, after 20 saves.
   const std::string stats = Read(directory + "/stats/worker_stats.json");
   uint64_t sent = 0;
@@ -76,24 +76,24 @@ TEST_CASE("frozen share: kills of everybody, and other numbers of workers, chang
   const std::string directory = TempPath("frozen_killed");
   for (int life = 0; life < 3; ++life) {
     const std::string workers = absl::StrCat(1 + life);
-    Watched run(absl::StrCat("life", life), {"run", kJob, "--workers", workers, "--dir", directory}, Sets());
+    Watched run(absl::StrCat("life", life), {"run", kJob, "--workers", workers, "--dir", directory}, FrozenSets());
     run.WaitFor("saved step ");
     run.process().Signal(SIGKILL);
     run.End();
   }
-  const Result result = Run({"run", kJob, "--workers", "2", "--dir", directory}, Sets());
+  const Result result = Run({"run", kJob, "--workers", "2", "--dir", directory}, FrozenSets());
   INFO(result.output);
   CHECK(result.code == kExitDone);
-  CHECK(Digest(directory) == UndisturbedDigest());
+  CHECK(Digest(directory) == FrozenDigest());
   CHECK(Run({"checkpoint", "verify", directory}).code == kExitDone);
 }
 
 TEST_CASE("frozen share: a copy of one checkpoint is a whole one", "[e2e]") {
   const std::string directory = TempPath("frozen_copied");
-  REQUIRE(Run({"run", kJob, "--workers", "1", "--dir", directory}, Sets()).code == kExitDone);
+  REQUIRE(Run({"run", kJob, "--workers", "1", "--dir", directory}, FrozenSets()).code == kExitDone);
   const std::string copy = TempPath("frozen_copy");
   fs::copy(directory + "/checkpoints/step-000000400", copy, fs::copy_options::recursive);
-  Words sets = Sets();
+  Words sets = FrozenSets();
   sets.push_back("model.from=" + copy);
   sets.push_back("train.duration=1steps");
   const std::string other = TempPath("frozen_other");

@@ -29,7 +29,7 @@ void StartTwo(LocalJob& job) {
   job.WaitForStep(60);
 }
 
-const std::string& Undisturbed() {
+const std::string& UndisturbedByHandover() {
   static const std::string digest = [] {
     LocalJob job("undisturbed", kJob, Sets("1500steps", "1000steps"));
     job.RunUndisturbed(1);
@@ -59,7 +59,7 @@ TEST_CASE("handover: the next chief goes on with the generation of the one that 
   const std::string log = job.LogOf("chief");
   CHECK_THAT(log, Contains("generation 1.1 goes on under term 2") && !Contains(" ends after step"));
   CHECK_THAT(job.LogOf("worker-0"), Contains("it was told to go; the next one is waited for"));
-  CHECK(job.Digest() == Undisturbed());
+  CHECK(job.Digest() == UndisturbedByHandover());
   CHECK(job.ReplayRecords() == 4);
 }
 
@@ -76,7 +76,7 @@ TEST_CASE("handover: a chief with other settings takes the workers over, and the
   CHECK_THAT(job.LogOf("chief"),
              Contains("since the last save the job changed checkpoint.every") && Contains("from the state of worker-"));
   CHECK(job.Stats().job().losses() == 0);
-  CHECK(job.Digest() == Undisturbed());
+  CHECK(job.Digest() == UndisturbedByHandover());
 }
 
 TEST_CASE("handover: where no chief follows, the workers give up after chief_timeout, and nothing saved is lost",

@@ -20,10 +20,10 @@ constexpr absl::Duration kLimit = absl::Seconds(120);
 constexpr int kShort = 400;
 
 // Nothing is saved on the way: what a checkpoint holds at the end, the stop has saved.
-std::vector<std::string> Settings(int steps) {
+std::vector<std::string> HangupSettings(int steps) {
   return {absl::StrCat("train.duration=", steps, "steps"), "checkpoint.every=1000000steps"};
 }
-const std::vector<std::string> kEndless = Settings(1000000);
+const std::vector<std::string> kEndless = HangupSettings(1000000);
 
 // `lockstep run` of one worker, with a LocalJob to watch its directory.
 struct Watch {
@@ -79,7 +79,7 @@ TEST_CASE("hangup: a chief and a worker alone save first too", "[e2e]") {
 }
 
 TEST_CASE("hangup: a worker whose connection is lost leaves at a boundary", "[e2e]") {
-  LocalJob job("hup_worker", kJob, Settings(kShort));
+  LocalJob job("hup_worker", kJob, HangupSettings(kShort));
   job.StartChief(2);
   job.StartWorker(0);
   job.StartWorker(1);
@@ -106,7 +106,7 @@ TEST_CASE("hangup: two signals at once, as `timeout` sends them, are one", "[e2e
 }
 
 TEST_CASE("hangup: a hangup that was ignored from the start stays ignored", "[e2e]") {
-  Watch run("nohup", Settings(kShort), [log = TempPath("nohup.log")] {
+  Watch run("nohup", HangupSettings(kShort), [log = TempPath("nohup.log")] {
     signal(SIGHUP, SIG_IGN);
     IntoFile(log);
   });
@@ -131,7 +131,7 @@ TEST_CASE("hangup: a connection that drops saves first", "[e2e]") {
 
 TEST_CASE("hangup: under nohup a terminal that is gone takes nothing and the job goes on", "[e2e]") {
   Terminal terminal(80);
-  Watch run("dead_terminal", Settings(kShort), [in_child = terminal.ForChild()] {
+  Watch run("dead_terminal", HangupSettings(kShort), [in_child = terminal.ForChild()] {
     signal(SIGHUP, SIG_IGN);
     in_child();
   });
@@ -146,7 +146,7 @@ TEST_CASE("hangup: under nohup a terminal that is gone takes nothing and the job
 TEST_CASE("hangup: a reader that goes away takes nothing and the job goes on", "[e2e]") {
   int ends[2];
   REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
-  Watch run("head", Settings(kShort), [out = ends[1]] {
+  Watch run("head", HangupSettings(kShort), [out = ends[1]] {
     dup2(out, STDOUT_FILENO);
     dup2(out, STDERR_FILENO);
   });
@@ -168,7 +168,7 @@ TEST_CASE("hangup: a pager that does not read stops neither the training nor the
   const std::string page(4096, 'x');
   while (write(ends[1], page.data(), page.size()) > 0) continue;
   REQUIRE(fcntl(ends[1], F_SETFL, 0) == 0);
-  Watch run("pager", Settings(kShort), [out = ends[1]] {
+  Watch run("pager", HangupSettings(kShort), [out = ends[1]] {
     dup2(out, STDOUT_FILENO);
     dup2(out, STDERR_FILENO);
   });
@@ -181,7 +181,7 @@ TEST_CASE("hangup: a pager that does not read stops neither the training nor the
 
 TEST_CASE("hangup: Ctrl-S stops neither the training nor the end", "[e2e]") {
   Terminal terminal(80);
-  Watch run("ctrl_s", Settings(kShort), terminal.ForChild());
+  Watch run("ctrl_s", HangupSettings(kShort), terminal.ForChild());
   run.job.WaitForStep(20);
 
   terminal.Type("\x13");
@@ -195,7 +195,7 @@ TEST_CASE("hangup: Ctrl-S stops neither the training nor the end", "[e2e]") {
 
 TEST_CASE("hangup: a terminal that lets only its foreground write does not stop the chief", "[e2e]") {
   Terminal terminal(80);
-  Watch run("tostop", Settings(kShort), [in_child = terminal.ForChild()] {
+  Watch run("tostop", HangupSettings(kShort), [in_child = terminal.ForChild()] {
     in_child();
     termios mode = {};
     tcgetattr(STDOUT_FILENO, &mode);

@@ -19,7 +19,7 @@
 namespace lockstep::e2e {
 namespace {
 
-constexpr absl::Duration kLimit = absl::Seconds(20);
+constexpr absl::Duration kIpLimit = absl::Seconds(20);
 constexpr char kSwitch[] = "switch0";
 constexpr char kNowhere[] = "02:00:00:00:0f:ff";
 constexpr char kIp[] = "/usr/sbin/ip";
@@ -51,7 +51,7 @@ std::string RunIn(int network, const std::vector<std::string>& words) {
     dup2(fd, STDOUT_FILENO);
     dup2(fd, STDERR_FILENO);
   });
-  if (process.Wait(kLimit) == Ended{}) return "";
+  if (process.Wait(kIpLimit) == Ended{}) return "";
   std::ifstream in(log);
   return absl::StrCat(absl::StrJoin(words, " "), ": ", std::string(std::istreambuf_iterator<char>(in), {}));
 }

@@ -16,7 +16,7 @@
 namespace lockstep::e2e {
 namespace {
 
-std::vector<std::string> Settings(const std::string& model, int steps, int batch, const std::string& precision) {
+std::vector<std::string> ImportSettings(const std::string& model, int steps, int batch, const std::string& precision) {
   const std::string kind = model == "averaging" ? "stated/" : model == "noisy" ? "random/" : "import/";
   const std::string folder = absl::StrCat("tests/conformance/pytorch/", kind);
   const std::string file = std::filesystem::absolute(absl::StrCat(folder, model)).string();
@@ -50,10 +50,10 @@ TEST_CASE("promise: imported models keep it with workers killed and a chief that
                std::tuple("decides", 1500, 32, "fp32"), std::tuple("noisy", 1500, 8, "fp32"));
   CAPTURE(model, precision);
   LocalJob undisturbed(absl::StrCat("undisturbed.", model, ".", precision), kJob,
-                       Settings(model, steps, batch, precision));
+                       ImportSettings(model, steps, batch, precision));
   undisturbed.RunUndisturbed(1);
 
-  LocalJob job(absl::StrCat("killed.", model, ".", precision), kJob, Settings(model, steps, batch, precision));
+  LocalJob job(absl::StrCat("killed.", model, ".", precision), kJob, ImportSettings(model, steps, batch, precision));
   job.StartChief(3);
   for (int i = 0; i < 3; ++i) job.StartWorker(i);
   job.WaitForStep(20);

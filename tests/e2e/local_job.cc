@@ -98,6 +98,7 @@ std::optional<Ended> Process::Wait(absl::Duration limit) {
 
 LocalJob::LocalJob(const std::string& name, std::string job, std::vector<std::string> overrides)
     : job_(std::move(job)), overrides_(std::move(overrides)) {
+  if (job_ == kJob) overrides_.insert(overrides_.begin(), {kInputs, kLabels});
   directory_ = absl::StrCat(std::getenv("TEST_TMPDIR"), "/", name, ".", getpid());
   std::filesystem::remove_all(directory_);
   records_ = directory_ + ".records";

@@ -27,6 +27,10 @@ namespace lockstep::e2e {
 inline constexpr char kLockstep[] = "deploy/cli/lockstep";
 inline constexpr char kJob[] = "deploy/jobs/fashion_mnist_short.yaml";
 
+// Fewer samples than that job's own: every process and command reads and checks them all.
+inline constexpr char kInputs[] = "data.train.inputs=/usr/share/datasets/fashion-mnist/t10k-images-idx3-ubyte.gz";
+inline constexpr char kLabels[] = "data.train.labels=/usr/share/datasets/fashion-mnist/t10k-labels-idx1-ubyte.gz";
+
 // How a process ended: by a code, or by a signal when `signal` is not zero.
 struct Ended {
   int code = 0;
@@ -59,7 +63,8 @@ class Process {
 
 class LocalJob {
  public:
-  // A fresh directory below TEST_TMPDIR for `job` (a path in the source tree) with `overrides` (key=value).
+  // A fresh directory below TEST_TMPDIR for `job` (a path in the source tree) with `overrides` (key=value); for kJob they
+  // follow kInputs and kLabels.
   LocalJob(const std::string& name, std::string job, std::vector<std::string> overrides);
   ~LocalJob();
 

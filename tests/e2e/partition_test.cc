@@ -12,12 +12,12 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-Words Settings(const std::string& duration) {
+Words PartitionSettings(const std::string& duration) {
   return {kInputs, kLabels, "train.duration=" + duration, "checkpoint.every=100steps", "train.global_batch_size=16"};
 }
 
 HostedJob Hosted(const std::string& name, int workers) {
-  return HostedJob(name, kJob, Settings("1000000steps"), workers);
+  return HostedJob(name, kJob, PartitionSettings("1000000steps"), workers);
 }
 
 // Stops the job, and trains as many steps on one worker that nobody disturbs.
@@ -25,7 +25,7 @@ void EndsAsUndisturbed(HostedJob& job, int most_generations) {
   CHECK(job.Generations() <= most_generations);
   const std::string steps = absl::StrCat(job.Stop(), "steps");
   const std::string alone = job.directory() + ".undisturbed";
-  REQUIRE(Run({"run", kJob, "--workers", "1", "--dir", alone}, Settings(steps)).code == kExitDone);
+  REQUIRE(Run({"run", kJob, "--workers", "1", "--dir", alone}, PartitionSettings(steps)).code == kExitDone);
   CHECK(Digest(job.directory()) == Digest(alone));
   std::filesystem::remove_all(alone);
 }

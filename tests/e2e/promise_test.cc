@@ -18,14 +18,14 @@ namespace {
 constexpr uint64_t kSteps = 600;
 constexpr int kPreempted = 75;
 
-std::vector<std::string> Settings() {
+std::vector<std::string> PromiseSettings() {
   return {absl::StrCat("train.duration=", kSteps, "steps"), "checkpoint.every=50steps", "train.ema.decay=0.99"};
 }
 
 // What every disturbed run must end with: computed once, by one worker that nobody disturbs.
 const std::string& UndisturbedDigest() {
   static const std::string digest = [] {
-    LocalJob job("undisturbed", kJob, Settings());
+    LocalJob job("undisturbed", kJob, PromiseSettings());
     job.RunUndisturbed(1);
     return job.Digest();
   }();
@@ -50,7 +50,7 @@ void WaitForSuccess(LocalJob& job, int workers) {
 TEST_CASE("promise: 1, 2, 3 and 4 workers end with the same bits", "[e2e]") {
   for (int workers = 2; workers <= 4; ++workers) {
     CAPTURE(workers);
-    LocalJob job(absl::StrCat("workers", workers), kJob, Settings());
+    LocalJob job(absl::StrCat("workers", workers), kJob, PromiseSettings());
     job.RunUndisturbed(workers);
     CHECK(job.Digest() == UndisturbedDigest());
     CHECK(job.Stats().workers_size() == workers);
@@ -59,7 +59,7 @@ TEST_CASE("promise: 1, 2, 3 and 4 workers end with the same bits", "[e2e]") {
 }
 
 TEST_CASE("promise: a worker killed every 120 steps changes nothing", "[e2e]") {
-  LocalJob job("killed", kJob, Settings());
+  LocalJob job("killed", kJob, PromiseSettings());
   job.StartChief(3);
   for (int i = 0; i < 3; ++i) job.StartWorker(i);
 
@@ -80,7 +80,7 @@ TEST_CASE("promise: a worker killed every 120 steps changes nothing", "[e2e]") {
 }
 
 TEST_CASE("promise: a worker that is asked to leave goes at a boundary and nothing changes", "[e2e]") {
-  LocalJob job("preempted", kJob, Settings());
+  LocalJob job("preempted", kJob, PromiseSettings());
   job.StartChief(2);
   job.StartWorker(0);
   job.StartWorker(1);
@@ -98,7 +98,7 @@ TEST_CASE("promise: a worker that is asked to leave goes at a boundary and nothi
 }
 
 TEST_CASE("promise: everything killed at once goes on from the checkpoint", "[e2e]") {
-  LocalJob job("tree", kJob, Settings());
+  LocalJob job("tree", kJob, PromiseSettings());
   job.StartChief(2);
   job.StartWorker(0);
   job.StartWorker(1);
@@ -118,7 +118,7 @@ TEST_CASE("promise: everything killed at once goes on from the checkpoint", "[e2
 }
 
 TEST_CASE("promise: a killed chief comes back while the workers live, and they never stop", "[e2e]") {
-  LocalJob job("chief", kJob, Settings());
+  LocalJob job("chief", kJob, PromiseSettings());
   job.StartChief(2);
   job.StartWorker(0);
   job.StartWorker(1);
@@ -139,7 +139,7 @@ TEST_CASE("promise: lockstep run keeps it with a worker killed every 40 steps, a
   LocalJob job("run", kJob, {});
   std::vector<std::string> words = {"run",    kJob, "--workers", "3", "--dir", job.directory(), "--kill-worker-every",
                                     "40steps"};
-  for (const std::string& set : Settings()) words.insert(words.end(), {"--set", set});
+  for (const std::string& set : PromiseSettings()) words.insert(words.end(), {"--set", set});
 
   std::string output;
   CHECK(LocalJob::RunCommand(words, &output) == Ended{});

@@ -16,7 +16,7 @@ constexpr int kWorkers = 4;
 // Heartbeats are missed for 5 s, and half a second lies between two looks: a machine may take as long again and more.
 constexpr absl::Duration kNoticed = absl::Seconds(20);
 
-int CountOf(const std::string& text, const std::string& part) {
+int CountInLog(const std::string& text, const std::string& part) {
   int count = 0;
   for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
   return count;
@@ -50,12 +50,12 @@ int WaitForSpare(LocalJob& job) {
 // Stops `index` and waits for the chief's word of it.
 void StopAndWaitForNotice(LocalJob& job, int index) {
   const std::string notice = absl::StrCat("worker-", index, ": silent for ");
-  const int before = CountOf(job.LogOf("chief"), notice);
+  const int before = CountInLog(job.LogOf("chief"), notice);
   const absl::Time until = absl::Now() + kNoticed;
   job.worker(index).Signal(SIGSTOP);
   job.WaitForStatus(notice, [&](const proto::StatusReply&) {
     const std::string log = job.LogOf("chief");
-    if (CountOf(log, notice) > before) return true;
+    if (CountInLog(log, notice) > before) return true;
     if (absl::Now() >= until) FAIL("the chief did not notice that worker-" << index << " is silent:\n" << log);
     return false;
   });

@@ -37,12 +37,12 @@
 namespace lockstep::e2e {
 namespace {
 
-constexpr char kSteps[] = "train.duration=4000steps";
+constexpr char kDuration[] = "train.duration=4000steps";
 
 // The digest of the job that nobody disturbed.
 const std::string& Undisturbed() {
   static const std::string digest = [] {
-    LocalJob job("undisturbed", kJob, {kSteps});
+    LocalJob job("undisturbed", kJob, {kDuration});
     job.RunUndisturbed(1);
     return job.Digest();
   }();
@@ -92,7 +92,7 @@ class FalseChief final : public proto::Session::Service {
 };
 
 TEST_CASE("stranger: who takes the port of a dead chief is told nothing, and ends no worker", "[e2e]") {
-  LocalJob job("job", kJob, {kSteps});
+  LocalJob job("job", kJob, {kDuration});
   const std::string address = StartTraining(job);
   job.Kill("chief");
   const Result gone = Run({"status", "--dir", job.directory()});
@@ -150,7 +150,7 @@ int64_t ResidentMib(pid_t pid) {
 TEST_CASE("stranger: eleven thousand connections hinder no worker, and cost the chief less than 64 MiB", "[e2e]") {
   const uint64_t descriptors = RaiseDescriptorLimit();
   const int silent = static_cast<int>(std::min<uint64_t>(10000, descriptors - 1200));
-  LocalJob job("job", kJob, {kSteps});
+  LocalJob job("job", kJob, {kDuration});
   const std::string address = StartTraining(job);
   const std::string token = job.directory() + "/chief/token";
   const int64_t before = ResidentMib(job.chief().pid());
@@ -254,7 +254,7 @@ class Pest {
 };
 
 TEST_CASE("stranger: who pesters a worker's port ends no generation, and hinders none from forming", "[e2e]") {
-  LocalJob job("job", kJob, {kSteps, "security.peers=encrypted"});
+  LocalJob job("job", kJob, {kDuration, "security.peers=encrypted"});
   job.StartChief(1);
   job.StartWorker(0);
   job.StartWorker(1);
@@ -284,7 +284,7 @@ TEST_CASE("stranger: who pesters a worker's port ends no generation, and hinders
 }
 
 TEST_CASE("stranger: who changes bytes between chief and worker only makes them connect again", "[e2e]") {
-  LocalJob job("job", kJob, {kSteps, "checkpoint.every=200steps"});
+  LocalJob job("job", kJob, {kDuration, "checkpoint.every=200steps"});
   job.StartChief(1);
   WaitUntil("the chief has an address", [&] { return !AddressOf(job).empty(); });
   const std::string address = AddressOf(job);

@@ -49,7 +49,7 @@ GradientCase Clip(Dice& dice) {
   return writer.Op(OpType::kClip, {x}, clip);
 }
 
-constexpr OpCase kCases[] = {
+constexpr OpCase kActivation[] = {
     {OpType::kRelu, Plain<OpType::kRelu>},
     {OpType::kSigmoid, Plain<OpType::kSigmoid>},
     {OpType::kTanh, Plain<OpType::kTanh>},
@@ -71,6 +71,6 @@ constexpr OpCase kCases[] = {
 
 }  // namespace
 
-absl::Span<const OpCase> ActivationCases() { return kCases; }
+absl::Span<const OpCase> ActivationCases() { return kActivation; }
 
 }  // namespace lockstep

@@ -144,7 +144,7 @@ GradientCase Where(Dice& dice) {
   return writer.Op(OpType::kWhere, {c, x, writer.Input(dice.Uniform(Broadcastable(dice, shape)), dice.Coin())});
 }
 
-constexpr OpCase kCases[] = {
+constexpr OpCase kElementwise[] = {
     {OpType::kDiv, Div},
     {OpType::kMod, Mod},
     {OpType::kPow, Pow},
@@ -180,6 +180,6 @@ constexpr OpCase kCases[] = {
 
 }  // namespace
 
-absl::Span<const OpCase> ElementwiseCases() { return kCases; }
+absl::Span<const OpCase> ElementwiseCases() { return kElementwise; }
 
 }  // namespace lockstep

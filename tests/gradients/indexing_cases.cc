@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-ScatterReduction RandomReduction(Dice& dice) { return dice.Coin() ? ScatterReduction::kNone : ScatterReduction::kAdd; }
+ScatterReduction RandomScatterReduction(Dice& dice) { return dice.Coin() ? ScatterReduction::kNone : ScatterReduction::kAdd; }
 
 // 0, 1, ... along `axis`, in random order on every line: without equal indices.
 Tensor DistinctIndices(Dice& dice, const Shape& shape, int64_t axis, int64_t extent) {
@@ -28,7 +28,7 @@ Tensor DistinctIndices(Dice& dice, const Shape& shape, int64_t axis, int64_t ext
 GradientCase ScatterElements(Dice& dice) {
   CaseWriter writer;
   const Shape shape = RandomShape(dice, 1, 3);
-  const ScatterAttributes scatter{RandomAxis(dice, shape), RandomReduction(dice)};
+  const ScatterAttributes scatter{RandomAxis(dice, shape), RandomScatterReduction(dice)};
   const int64_t extent = shape[FromFront(scatter.axis, shape)];
   Shape indices = ElementIndices(dice, shape, scatter.axis);
   const std::string x = writer.Input(dice.Uniform(shape));
@@ -46,7 +46,7 @@ GradientCase ScatterElements(Dice& dice) {
 GradientCase ScatterNd(Dice& dice) {
   CaseWriter writer;
   const Shape shape(static_cast<size_t>(dice.Int(1, 3)), dice.Int(2, 3));
-  const ScatterNdAttributes scatter{RandomReduction(dice)};
+  const ScatterNdAttributes scatter{RandomScatterReduction(dice)};
   const int64_t coordinates = dice.Int(1, static_cast<int64_t>(shape.size()));
   const int64_t rows = dice.Int(1, shape[0]);
   Shape updates = {rows};
@@ -95,7 +95,7 @@ GradientCase ReverseSequence(Dice& dice) {
                    ReverseSequenceAttributes{batch, 1 - batch});
 }
 
-constexpr OpCase kCases[] = {
+constexpr OpCase kIndexing[] = {
     {OpType::kScatterElements, ScatterElements},
     {OpType::kScatterND, ScatterNd},
     {OpType::kTopK, TopK},
@@ -106,6 +106,6 @@ constexpr OpCase kCases[] = {
 
 }  // namespace
 
-absl::Span<const OpCase> IndexingCases() { return kCases; }
+absl::Span<const OpCase> IndexingCases() { return kIndexing; }
 
 }  // namespace lockstep

@@ -189,7 +189,7 @@ GradientCase GatherNd(Dice& dice) {
   return writer.Op(OpType::kGatherND, {x, i}, GatherNdAttributes{batch});
 }
 
-constexpr OpCase kCases[] = {
+constexpr OpCase kMovement[] = {
     {OpType::kFlatten, Flatten},
     {OpType::kReshape, Reshape},
     {OpType::kExpand, Expand},
@@ -210,6 +210,6 @@ constexpr OpCase kCases[] = {
 
 }  // namespace
 
-absl::Span<const OpCase> MovementCases() { return kCases; }
+absl::Span<const OpCase> MovementCases() { return kMovement; }
 
 }  // namespace lockstep

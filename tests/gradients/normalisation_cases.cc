@@ -96,7 +96,7 @@ GradientCase LpNorm(Dice& dice) {
   return writer.Op(OpType::kLpNormalization, {x}, LpNormAttributes{dice.Int(-rank, rank - 1), dice.Int(1, 2)});
 }
 
-constexpr OpCase kCases[] = {
+constexpr OpCase kNormalisation[] = {
     {OpType::kBatchNormTraining, BatchNorm},
     {OpType::kBatchNormalization, FrozenBatchNorm},
     {OpType::kDropout, Dropout},
@@ -109,6 +109,6 @@ constexpr OpCase kCases[] = {
 
 }  // namespace
 
-absl::Span<const OpCase> NormalisationCases() { return kCases; }
+absl::Span<const OpCase> NormalisationCases() { return kNormalisation; }
 
 }  // namespace lockstep

@@ -134,13 +134,13 @@ GradientCase PointwiseLoss(Dice& dice) {
   return writer.Op(OpType::kPointwiseLoss, {x, t}, loss);
 }
 
-GradientCase Dropout(Dice& dice) {
+GradientCase DropoutOfChoices(Dice& dice) {
   CaseWriter writer;
   const std::string x = writer.Input(dice.Uniform(RandomShape(dice, 1, 4)));
   return writer.Op(OpType::kDropout, {x}, DropoutAttributes{0.5 + 0.4 * dice.Unit(), true, 77});
 }
 
-// MaxPool, Dropout and BatchNormalization are differentiated in the forms that training gives them.
+// MaxPool, DropoutOfChoices and BatchNormalization are differentiated in the forms that training gives them.
 constexpr OpCase kCases[] = {
     {OpType::kAdd, Binary<OpType::kAdd>},
     {OpType::kSub, Binary<OpType::kSub>},
@@ -152,7 +152,7 @@ constexpr OpCase kCases[] = {
     {OpType::kSoftmax, Softmax},
     {OpType::kSoftmaxCrossEntropyLoss, CrossEntropy},
     {OpType::kPointwiseLoss, PointwiseLoss},
-    {OpType::kDropoutTraining, Dropout},
+    {OpType::kDropoutTraining, DropoutOfChoices},
 };
 
 std::vector<OpCase> AllCases() {

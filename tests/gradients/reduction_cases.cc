@@ -65,7 +65,7 @@ GradientCase Likelihood(Dice& dice) {
   return writer.Op(OpType::kNegativeLogLikelihoodLoss, inputs, loss);
 }
 
-constexpr OpCase kCases[] = {
+constexpr OpCase kReduction[] = {
     {OpType::kReduceSum, Reduce<OpType::kReduceSum>},
     {OpType::kReduceMean, Reduce<OpType::kReduceMean>},
     {OpType::kReduceMax, Reduce<OpType::kReduceMax>},
@@ -82,6 +82,6 @@ constexpr OpCase kCases[] = {
 
 }  // namespace
 
-absl::Span<const OpCase> ReductionCases() { return kCases; }
+absl::Span<const OpCase> ReductionCases() { return kReduction; }
 
 }  // namespace lockstep

@@ -123,7 +123,7 @@ GradientCase Einsum(Dice& dice) {
   return writer.Op(OpType::kEinsum, inputs, EinsumAttributes{example.equation});
 }
 
-constexpr OpCase kCases[] = {
+constexpr OpCase kSpatial[] = {
     {OpType::kConv, Conv},
     {OpType::kConvTranspose, ConvTranspose},
     {OpType::kMaxPoolWithArgmax, Pool<OpType::kMaxPool>},
@@ -136,6 +136,6 @@ constexpr OpCase kCases[] = {
 
 }  // namespace
 
-absl::Span<const OpCase> SpatialCases() { return kCases; }
+absl::Span<const OpCase> SpatialCases() { return kSpatial; }
 
 }  // namespace lockstep

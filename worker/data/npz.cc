@@ -12,7 +12,7 @@ namespace {
 
 constexpr absl::string_view kSuffix = ".npy";
 
-Shape SampleShape(const Shape& shape) { return Shape(shape.begin() + 1, shape.end()); }
+Shape SampleOf(const Shape& shape) { return Shape(shape.begin() + 1, shape.end()); }
 
 }  // namespace
 
@@ -39,7 +39,7 @@ absl::StatusOr<StoredData> ReadNpz(const job::DataFiles& files, const ReadOption
     const Shape& shape = array.array.shape();
     const bool label = field == choice.label;
     StoredField stored{.name = label ? kLabelsField : names[field], .array = data.arrays.size()};
-    stored.sample = SampleShape(shape);
+    stored.sample = SampleOf(shape);
     if (data.arrays.empty()) data.num_samples = shape[0];
     if (shape[0] != data.num_samples) {
       return absl::InvalidArgumentError(absl::StrCat(array.path, ": has ", shape[0], " entries, ", data.arrays[0].path,

@@ -14,18 +14,18 @@ namespace {
 
 constexpr size_t kHeaderWords = 256;
 
-struct Kind {
+struct TokenKind {
   int32_t magic;
   int32_t version;
   DType dtype;
 };
-constexpr Kind kShort = {20240520, 1, DType::kU16};
-constexpr Kind kLong = {20240801, 7, DType::kU32};
+constexpr TokenKind kShort = {20240520, 1, DType::kU16};
+constexpr TokenKind kLong = {20240801, 7, DType::kU32};
 
 using Header = std::array<int32_t, kHeaderWords>;
 
-absl::StatusOr<Kind> KindOf(const Header& header, const ByteSource& source) {
-  for (const Kind& kind : {kShort, kLong}) {
+absl::StatusOr<TokenKind> TokenKindOf(const Header& header, const ByteSource& source) {
+  for (const TokenKind& kind : {kShort, kLong}) {
     if (header[0] != kind.magic) continue;
     if (header[1] == kind.version) return kind;
     return source.Bad(4, absl::StrCat("a token file of version ", header[1], "; with the magic ", kind.magic,
@@ -44,7 +44,7 @@ absl::StatusOr<StoredData> ReadTokenFile(const std::string& path, int64_t sequen
   Header header;
   LS_RETURN_IF_ERROR(source.Read(absl::MakeSpan(reinterpret_cast<std::byte*>(header.data()), sizeof(header)),
                                  "the header of 1024 bytes"));
-  LS_ASSIGN_OR_RETURN(const Kind kind, KindOf(header, source));
+  LS_ASSIGN_OR_RETURN(const TokenKind kind, TokenKindOf(header, source));
   const int64_t count = header[2];
   if (count < 0) return source.Bad(8, absl::StrCat("the header announces ", count, " tokens"));
   const bool labels = options.labels != Labels::kNone;

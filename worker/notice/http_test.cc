@@ -14,8 +14,8 @@ namespace {
 using Catch::Contains;
 
 // Far longer than anything here takes: reached only when it never happens.
-constexpr absl::Duration kNever = absl::Seconds(60);
-constexpr int kNoCancel = -1;
+constexpr absl::Duration kHttpLimit = absl::Seconds(60);
+constexpr int kNobodyCancels = -1;
 
 std::string Message(const absl::Status& status) { return std::string(status.message()); }
 
@@ -77,7 +77,7 @@ TEST_CASE("http: a request carries its method, target and headers", "[notice]") 
     return FakeMetadataServer::Reply(200, "a token");
   });
 
-  const auto reply = Exchange(server.endpoint(), {"PUT", "/latest/api/token", {{"X-Ttl", "60"}}}, kNever, kNoCancel);
+  const auto reply = Exchange(server.endpoint(), {"PUT", "/latest/api/token", {{"X-Ttl", "60"}}}, kHttpLimit, kNobodyCancels);
 
   REQUIRE(reply.ok());
   CHECK(reply->status == 200);
@@ -89,7 +89,7 @@ TEST_CASE("http: a request carries its method, target and headers", "[notice]") 
 TEST_CASE("http: a server that hangs, closes, floods or is not there is an error that names it", "[notice]") {
   std::string reply;
   FakeMetadataServer server([&](const std::string&) { return reply; });
-  const auto ask = [&](absl::Duration limit) { return Exchange(server.endpoint(), {}, limit, kNoCancel).status(); };
+  const auto ask = [&](absl::Duration limit) { return Exchange(server.endpoint(), {}, limit, kNobodyCancels).status(); };
 
   SECTION("it hangs") {
     const absl::Status status = ask(absl::Milliseconds(20));
@@ -98,11 +98,11 @@ TEST_CASE("http: a server that hangs, closes, floods or is not there is an error
   }
   SECTION("it closes in the middle") {
     reply = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab";
-    CHECK(absl::IsDataLoss(ask(kNever)));
+    CHECK(absl::IsDataLoss(ask(kHttpLimit)));
   }
   SECTION("it floods") {
     reply = "HTTP/1.1 200 OK\r\n\r\n" + std::string(2 * kMaxHttpReply, 'x');
-    CHECK(absl::IsDataLoss(ask(kNever)));
+    CHECK(absl::IsDataLoss(ask(kHttpLimit)));
   }
   SECTION("nobody listens") {
     HttpEndpoint nobody;
@@ -110,7 +110,7 @@ TEST_CASE("http: a server that hangs, closes, floods or is not there is an error
       const FakeMetadataServer gone([](const std::string&) { return ""; });
       nobody = gone.endpoint();
     }
-    CHECK(absl::IsUnavailable(Exchange(nobody, {}, kNever, kNoCancel).status()));
+    CHECK(absl::IsUnavailable(Exchange(nobody, {}, kHttpLimit, kNobodyCancels).status()));
   }
 }
 
@@ -118,7 +118,7 @@ TEST_CASE("http: an exchange that is not awaited any more ends at once", "[notic
   FakeMetadataServer server([](const std::string&) { return FakeMetadataServer::kHang; });
   const int cancel = eventfd(1, EFD_CLOEXEC);
 
-  CHECK(absl::IsCancelled(Exchange(server.endpoint(), {}, kNever, cancel).status()));
+  CHECK(absl::IsCancelled(Exchange(server.endpoint(), {}, kHttpLimit, cancel).status()));
 
   close(cancel);
 }

@@ -16,7 +16,7 @@ namespace {
 using Catch::Contains;
 
 // Far longer than anything here takes: reached only when it never happens.
-constexpr absl::Duration kNever = absl::Seconds(60);
+constexpr absl::Duration kWatchLimit = absl::Seconds(60);
 
 // Gives these looks one after another, then the last one for ever.
 class Scripted : public NoticeSource {
@@ -66,7 +66,7 @@ struct Watched {
   }
   // Until the script's look of this number was taken.
   void WaitForLook(int number) {
-    while (looked.Pop(kNever).value_or(number) < number) continue;
+    while (looked.Pop(kWatchLimit).value_or(number) < number) continue;
   }
 
   BoundedQueue<Notice> notices{100};
@@ -81,7 +81,7 @@ TEST_CASE("notice watch: the first notice is given once, and ends the looking", 
   Watched watched;
   const auto watch = watched.Start({Nothing(), Nothing(), Gone(), Gone()});
 
-  const auto notice = watched.notices.Pop(kNever);
+  const auto notice = watched.notices.Pop(kWatchLimit);
 
   REQUIRE(notice.has_value());
   CHECK(notice->what == "the end");
@@ -95,10 +95,10 @@ TEST_CASE("notice watch: a source that fails is said once, is looked at on, and 
   const absl::Status failure = absl::UnavailableError("nobody is there");
   const auto watch = watched.Start({failure, failure, failure, Nothing(), failure, Nothing(), Gone()});
 
-  REQUIRE(watched.notices.Pop(kNever).has_value());
+  REQUIRE(watched.notices.Pop(kWatchLimit).has_value());
 
-  CHECK_THAT(*watched.said.Pop(kNever), Contains("the script") && Contains("nobody is there"));
-  CHECK_THAT(*watched.said.Pop(kNever), Contains("answers"));
+  CHECK_THAT(*watched.said.Pop(kWatchLimit), Contains("the script") && Contains("nobody is there"));
+  CHECK_THAT(*watched.said.Pop(kWatchLimit), Contains("answers"));
   CHECK(watched.said.size() == 0);
 }
 
@@ -108,7 +108,7 @@ TEST_CASE("notice watch: a remark is said and is no notice", "[notice]") {
 
   watched.WaitForLook(2);
 
-  CHECK(watched.said.Pop(kNever) == "perhaps soon");
+  CHECK(watched.said.Pop(kWatchLimit) == "perhaps soon");
   CHECK(watched.notices.size() == 0);
 }
 

@@ -20,7 +20,7 @@ namespace {
 using Catch::Contains;
 
 constexpr absl::Duration kNever = absl::Seconds(60);
-constexpr int kNoCancel = -1;
+constexpr int kUncancelled = -1;
 
 std::string TempPath(const std::string& name) {
   const char* const base = std::getenv("TEST_TMPDIR");
@@ -42,20 +42,20 @@ TEST_CASE("notices: options are read, and what is wrong is named", "[notice]") {
 TEST_CASE("notices: the file that appears is the notice, with the time that stands in it", "[notice]") {
   const std::string path = TempPath("notice");
   NoticeFile source(path);
-  CHECK_FALSE(source.Look(kNoCancel)->notice.has_value());
+  CHECK_FALSE(source.Look(kUncancelled)->notice.has_value());
 
   std::ofstream(path).flush();
-  CHECK(source.Look(kNoCancel)->notice->grace == absl::ZeroDuration());
+  CHECK(source.Look(kUncancelled)->notice->grace == absl::ZeroDuration());
   std::ofstream(path) << "90s\n";
-  CHECK(source.Look(kNoCancel)->notice->grace == absl::Seconds(90));
+  CHECK(source.Look(kUncancelled)->notice->grace == absl::Seconds(90));
   std::ofstream(path) << "the machine goes down\n";
-  CHECK(source.Look(kNoCancel)->notice->grace == absl::ZeroDuration());
-  CHECK_THAT(source.Look(kNoCancel)->notice->what, Contains(path));
+  CHECK(source.Look(kUncancelled)->notice->grace == absl::ZeroDuration());
+  CHECK_THAT(source.Look(kUncancelled)->notice->what, Contains(path));
   std::filesystem::remove(path);
   std::filesystem::create_directory(path);
-  CHECK(source.Look(kNoCancel)->notice.has_value());
+  CHECK(source.Look(kUncancelled)->notice.has_value());
   std::filesystem::remove(path);
-  CHECK_FALSE(source.Look(kNoCancel)->notice.has_value());
+  CHECK_FALSE(source.Look(kUncancelled)->notice.has_value());
 }
 
 TEST_CASE("notices: an input that ends is the notice, whatever came on it before", "[notice]") {

@@ -10,7 +10,7 @@
 namespace lockstep::worker {
 namespace {
 
-constexpr int64_t kBatch = 4;
+constexpr int64_t kStagedBatch = 4;
 
 // A plan on a device that postpones its work until somebody waits, with memory that the host cannot touch.
 struct HiddenPlan {
@@ -39,7 +39,7 @@ struct HiddenPlan {
     return ReadFloats(*plan, kLossSum)[0];
   }
 
-  const MetaGraph metagraph = LenetModel(kBatch);
+  const MetaGraph metagraph = LenetModel(kStagedBatch);
   const std::unique_ptr<device::Device> device = device::MakeDeferredDevice(
       device::MakeDevice(device::DeviceKind::kReference, {}).value(), device::DeferredMemory::kHidden);
   std::vector<std::unique_ptr<device::Buffer>> memory;

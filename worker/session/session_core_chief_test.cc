@@ -9,7 +9,7 @@ namespace {
 
 using Phase = SessionCore::Phase;
 
-ControlWord Asking(const WorkerHarness& worker, RequestKind kind, uint64_t number) {
+ControlWord AskingOfChief(const WorkerHarness& worker, RequestKind kind, uint64_t number) {
   ControlWord word = worker.Word();
   word.slots[1].request(kind) = number;
   return word;
@@ -279,7 +279,7 @@ TEST_CASE("session: SIGTERM is honoured wherever it comes", "[session][leave]") 
   }
   SECTION("holding for a save") {
     worker.Run();
-    worker.Finish(11, Asking(worker, RequestKind::kSnapshotHold, 2));
+    worker.Finish(11, AskingOfChief(worker, RequestKind::kSnapshotHold, 2));
     worker.Give(TermSignal{absl::Seconds(30)});
     CHECK(worker.Told<LeaveIntent>());
     worker.Wait(absl::Seconds(30));

@@ -7,7 +7,7 @@
 namespace lockstep::worker {
 namespace {
 
-ControlWord Asking(const WorkerHarness& worker, RequestKind kind, uint64_t number) {
+ControlWord AskingToLeave(const WorkerHarness& worker, RequestKind kind, uint64_t number) {
   ControlWord word = worker.Word();
   word.slots[1].request(kind) = number;
   return word;
@@ -70,7 +70,7 @@ TEST_CASE("session: a worker that is asked while its computing stops leaves once
 TEST_CASE("session: a worker that waits at a boundary for another one's leaving leaves there too", "[session][leave]") {
   WorkerHarness worker;
   worker.Run();
-  worker.Finish(11, Asking(worker, RequestKind::kLeave, 1));
+  worker.Finish(11, AskingToLeave(worker, RequestKind::kLeave, 1));
   REQUIRE(worker.Told<AtBoundary>());
   CHECK_FALSE(worker.Message<AtBoundary>().leaving);
 

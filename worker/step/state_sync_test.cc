@@ -21,7 +21,7 @@ constexpr int kRanks = 3;
 
 enum class Way { kHostMemory, kHostMemoryOfDevices, kDevices };
 
-void MustOk(const absl::Status& status) { LS_CHECK(status.ok(), std::string(status.message()).c_str()); }
+void MustSync(const absl::Status& status) { LS_CHECK(status.ok(), std::string(status.message()).c_str()); }
 
 // Every byte of every tensor is a function of where it lies and of `seed`.
 void Fill(HostState& state, int seed) {
@@ -48,7 +48,7 @@ struct Rank {
         std::memset(state->host().bytes().data() + run.begin, 0x5a, run.bytes);
       }
     }
-    MustOk(state->Fetch());
+    MustSync(state->Fetch());
     return state->host().Digest();
   }
 
@@ -97,11 +97,11 @@ TEST_CASE("state sync: a receiver ends with the sender's state, and who keeps it
   const std::vector<std::string> digests = WithRanks(way, [&](Rank& rank, StateSync& sync) {
     const int me = rank.communicator->rank();
     Fill(rank.state->host(), me);
-    MustOk(rank.state->Store());
-    MustOk(sync.Send(root, me == receiver));
+    MustSync(rank.state->Store());
+    MustSync(sync.Send(root, me == receiver));
     if (me != receiver) return;
     LS_CHECK(rank.state->host().Digest() == DigestOfFill(root), "what came is on the host before it counts");
-    MustOk(sync.Keep());
+    MustSync(sync.Keep());
   });
 
   for (int r = 0; r < kRanks; ++r) CHECK(digests[r] == DigestOfFill(r == receiver ? root : r));
@@ -121,11 +121,11 @@ TEST_CASE("state sync: shares that the ranks hold become the whole state on each
     whole.ReadShare(own, 0, absl::MakeSpan(bytes));
     // Of another state there is something everywhere else.
     Fill(host, rank.communicator->rank());
-    MustOk(rank.state->Store());
+    MustSync(rank.state->Store());
     host.WriteShare(own, 0, bytes);
-    MustOk(sync.Gather(plan));
+    MustSync(sync.Gather(plan));
     LS_CHECK(host.Digest() == DigestOfFill(40), "what came is on the host before it counts");
-    MustOk(sync.Keep());
+    MustSync(sync.Keep());
   });
 
   for (const std::string& digest : digests) CHECK(digest == DigestOfFill(40));

@@ -15,7 +15,7 @@ namespace {
 
 constexpr absl::Duration kLong = absl::Seconds(60);
 
-struct Run {
+struct RunOfRank {
   std::string digest;
   std::vector<double> losses;
   std::vector<EvaluationSums> evaluated;
@@ -25,9 +25,9 @@ struct Run {
 };
 
 // `steps` steps and one evaluation on every rank; what each rank ends with.
-std::vector<Run> Train(int ranks, int steps, const DataSource& data, const MetaGraph& metagraph = SmallModel({})) {
+std::vector<RunOfRank> Train(int ranks, int steps, const DataSource& data, const MetaGraph& metagraph = SmallModel({})) {
   auto communicators = MakeLoopback({1, 1}, ranks);
-  std::vector<Run> runs(ranks);
+  std::vector<RunOfRank> runs(ranks);
   std::vector<std::thread> threads;
   for (int r = 0; r < ranks; ++r) {
     threads.emplace_back([&, r] {
@@ -57,9 +57,9 @@ std::vector<Run> Train(int ranks, int steps, const DataSource& data, const MetaG
 }
 
 TEST_CASE("step: an input that is called as the labels are is fed by its own feature", "[step]") {
-  const Run usual = Train(1, 4, MadeUpData())[0];
+  const RunOfRank usual = Train(1, 4, MadeUpData())[0];
 
-  const Run run = Train(1, 4, MadeUpData(-1, 3, "labels"), SmallModel({.input = "labels"}))[0];
+  const RunOfRank run = Train(1, 4, MadeUpData(-1, 3, "labels"), SmallModel({.input = "labels"}))[0];
 
   CHECK(run.message.empty());
   CHECK(run.losses == usual.losses);
@@ -69,12 +69,12 @@ TEST_CASE("step: an input that is called as the labels are is fed by its own fea
 
 TEST_CASE("step: the state has the same bits for any number of ranks, on every rank", "[step]") {
   const MadeUpData data;
-  const Run alone = Train(1, 6, data)[0];
+  const RunOfRank alone = Train(1, 6, data)[0];
   REQUIRE_FALSE(alone.digest.empty());
   REQUIRE(alone.losses.size() == 6);
 
   for (int ranks = 2; ranks <= kShards; ++ranks) {
-    for (const Run& run : Train(ranks, 6, data)) {
+    for (const RunOfRank& run : Train(ranks, 6, data)) {
       CHECK(run.digest == alone.digest);
       CHECK(run.losses == alone.losses);
       CHECK(run.evaluated == alone.evaluated);
@@ -111,7 +111,7 @@ TEST_CASE("step: a rank shows that it waits for a peer, and that it computed bef
 }
 
 TEST_CASE("step: an evaluation counts every sample once", "[step]") {
-  const Run run = Train(2, 1, MadeUpData())[1];
+  const RunOfRank run = Train(2, 1, MadeUpData())[1];
   EvaluationSums sums;
   for (const EvaluationSums& slice : run.evaluated) sums += slice;
   CHECK(sums.counted == 50);
@@ -122,7 +122,7 @@ TEST_CASE("step: an evaluation counts every sample once", "[step]") {
 TEST_CASE("step: `on_nan: stop` leaves the state as it was and names the tensor", "[step]") {
   const std::string before = Train(1, 0, MadeUpData())[0].digest;
   for (int64_t poisoned = 0; poisoned < 50; ++poisoned) {
-    const Run run = Train(1, 1, MadeUpData(poisoned))[0];
+    const RunOfRank run = Train(1, 1, MadeUpData(poisoned))[0];
     if (run.applied) continue;  // this sample is not in the first batch
     CHECK(run.digest == before);
     CHECK_THAT(run.message, Catch::Matchers::Contains("is not finite at step 1"));
@@ -135,7 +135,7 @@ TEST_CASE("step: `on_nan: stop` leaves the state as it was and names the tensor"
 TEST_CASE("step: `on_nan: skip_step` counts the step and changes nothing else", "[step]") {
   for (int64_t poisoned = 0; poisoned < 50; ++poisoned) {
     if (Train(1, 1, MadeUpData(poisoned))[0].applied) continue;
-    const Run skipped = Train(1, 1, MadeUpData(poisoned), SmallModel({.on_nan = OnNan::kSkipStep}))[0];
+    const RunOfRank skipped = Train(1, 1, MadeUpData(poisoned), SmallModel({.on_nan = OnNan::kSkipStep}))[0];
     CHECK(skipped.applied);
     const MetaGraph metagraph = SmallModel({.on_nan = OnNan::kSkipStep});
     const MadeUpData data;
@@ -151,12 +151,12 @@ TEST_CASE("step: a step in which no label counts has no mean, and follows `on_na
   const MadeUpData of_one_class(-1, 1);
   const std::string before = Train(1, 0, of_one_class)[0].digest;
 
-  for (const Run& run : Train(2, 1, of_one_class, SmallModel({.ignored_class = 0}))) {
+  for (const RunOfRank& run : Train(2, 1, of_one_class, SmallModel({.ignored_class = 0}))) {
     CHECK_FALSE(run.applied);
     CHECK(run.digest == before);
     CHECK_THAT(run.message, Catch::Matchers::Contains("no label counts at step 1"));
   }
-  const Run skipped = Train(1, 3, of_one_class, SmallModel({.on_nan = OnNan::kSkipStep, .ignored_class = 0}))[0];
+  const RunOfRank skipped = Train(1, 3, of_one_class, SmallModel({.on_nan = OnNan::kSkipStep, .ignored_class = 0}))[0];
   CHECK(skipped.applied);
   CHECK(skipped.losses.size() == 3);
   CHECK(Train(1, 1, of_one_class, SmallModel({.ignored_class = 1}))[0].applied);
@@ -184,7 +184,7 @@ class UnfinishedData final : public DataSource {
 };
 
 TEST_CASE("step: what the data did not write is never computed with unseen", "[step]") {
-  const Run run = Train(1, 1, UnfinishedData())[0];
+  const RunOfRank run = Train(1, 1, UnfinishedData())[0];
 
   CHECK_FALSE(run.applied);
   CHECK_THAT(run.message, Catch::Matchers::Contains("is not finite at step 1"));

@@ -9,8 +9,8 @@
 namespace lockstep {
 namespace {
 
-constexpr double kDeviation = 0.02;
-constexpr double kEpsilon = 1e-12;
+constexpr double kBertDeviation = 0.02;
+constexpr double kBertEpsilon = 1e-12;
 constexpr int64_t kTokenTypes = 2;
 
 class BertWriter {
@@ -33,10 +33,10 @@ class BertWriter {
 
  private:
   std::string Table(const std::string& name, int64_t rows) {
-    return layers_.Parameter(name + ".weight", {rows, model_.width}, NormalInit(kDeviation));
+    return layers_.Parameter(name + ".weight", {rows, model_.width}, NormalInit(kBertDeviation));
   }
   std::string Dense(const std::string& name, const std::string& x, int64_t in, int64_t out) {
-    return layers_.Linear(name, x, in, out, {NormalInit(kDeviation), ConstantInit(0.0)});
+    return layers_.Linear(name, x, in, out, {NormalInit(kBertDeviation), ConstantInit(0.0)});
   }
 
   std::string Embed() {
@@ -52,7 +52,7 @@ class BertWriter {
         FirstRows(&layers_, prefix + "position_embeddings", positions, model_.context, shape_.length);
     x = layers_.Add(prefix + "placed", OpType::kAdd, {x, places});
     x = layers_.Reshape(prefix + "rows", x, {-1, model_.width});
-    x = layers_.LayerNorm(prefix + "LayerNorm", x, model_.width, kEpsilon);
+    x = layers_.LayerNorm(prefix + "LayerNorm", x, model_.width, kBertEpsilon);
     return layers_.Dropout(prefix + "dropout", x, model_.dropout);
   }
 
@@ -64,12 +64,12 @@ class BertWriter {
     std::string y = Attention(&layers_, name + ".attention.self", q, k, v, shape_, "", model_.dropout);
     y = Dense(name + ".attention.output.dense", y, width, width);
     y = Residual(&layers_, name + ".attention.output.residual", x, y, model_.dropout);
-    const std::string middle = layers_.LayerNorm(name + ".attention.output.LayerNorm", y, width, kEpsilon);
+    const std::string middle = layers_.LayerNorm(name + ".attention.output.LayerNorm", y, width, kBertEpsilon);
     y = Dense(name + ".intermediate.dense", middle, width, 4 * width);
     y = layers_.Add(name + ".intermediate.act", OpType::kGelu, {y}, GeluAttributes{false});
     y = Dense(name + ".output.dense", y, 4 * width, width);
     y = Residual(&layers_, name + ".output.residual", middle, y, model_.dropout);
-    return layers_.LayerNorm(name + ".output.LayerNorm", y, width, kEpsilon);
+    return layers_.LayerNorm(name + ".output.LayerNorm", y, width, kBertEpsilon);
   }
 
   const ModelSpec& model_;

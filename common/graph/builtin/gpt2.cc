@@ -11,8 +11,8 @@
 namespace lockstep {
 namespace {
 
-constexpr double kDeviation = 0.02;
-constexpr double kEpsilon = 1e-5;
+constexpr double kGpt2Deviation = 0.02;
+constexpr double kGpt2Epsilon = 1e-5;
 // The mask is a constant of [length, length], which the metagraph and every plan hold: 256 MiB at this length.
 constexpr int64_t kMostPositions = 8192;
 
@@ -38,10 +38,10 @@ class Gpt2Writer {
 
   Graph Write() {
     const std::string wte =
-        layers_.Parameter("transformer.wte.weight", {model_.vocabulary, model_.width}, NormalInit(kDeviation));
+        layers_.Parameter("transformer.wte.weight", {model_.vocabulary, model_.width}, NormalInit(kGpt2Deviation));
     std::string x = Embed(wte);
     for (int64_t i = 0; i < model_.layers; ++i) x = Block(absl::StrCat("transformer.h.", i), x);
-    x = layers_.LayerNorm("transformer.ln_f", x, model_.width, kEpsilon);
+    x = layers_.LayerNorm("transformer.ln_f", x, model_.width, kGpt2Epsilon);
     x = layers_.Add("lm_head", OpType::kGemm, {x, wte}, GemmAttributes{1.0, 1.0, false, true});
     layers_.Reshape("logits", x, {-1, shape_.length, model_.vocabulary});
     return layers_.Finish();
@@ -52,7 +52,7 @@ class Gpt2Writer {
     const std::string tokens =
         layers_.Add("transformer.wte", OpType::kGather, {wte, layers_.input().name}, GatherAttributes{0});
     const std::string wpe =
-        layers_.Parameter("transformer.wpe.weight", {model_.context, model_.width}, NormalInit(kDeviation));
+        layers_.Parameter("transformer.wpe.weight", {model_.context, model_.width}, NormalInit(kGpt2Deviation));
     const std::string positions = FirstRows(&layers_, "transformer.wpe", wpe, model_.context, shape_.length);
     std::string x = layers_.Add("transformer.embedding", OpType::kAdd, {tokens, positions});
     x = layers_.Dropout("transformer.drop", x, model_.dropout);
@@ -69,15 +69,15 @@ class Gpt2Writer {
   std::string Block(const std::string& name, const std::string& x) {
     const int64_t width = model_.width;
     // 2 * layers branches are added up on the residual path.
-    const double residual = kDeviation / std::sqrt(2.0 * static_cast<double>(model_.layers));
-    std::string y = layers_.LayerNorm(name + ".ln_1", x, width, kEpsilon);
-    y = Dense(name + ".attn.c_attn", y, width, 3 * width, kDeviation);
+    const double residual = kGpt2Deviation / std::sqrt(2.0 * static_cast<double>(model_.layers));
+    std::string y = layers_.LayerNorm(name + ".ln_1", x, width, kGpt2Epsilon);
+    y = Dense(name + ".attn.c_attn", y, width, 3 * width, kGpt2Deviation);
     const std::vector<std::string> qkv = layers_.Split(name + ".attn.split", y, 1, 3, width);
     y = Attention(&layers_, name + ".attn", qkv[0], qkv[1], qkv[2], shape_, mask_, model_.dropout);
     y = Dense(name + ".attn.c_proj", y, width, width, residual);
     const std::string middle = Residual(&layers_, name + ".attn.residual", x, y, model_.dropout);
-    y = layers_.LayerNorm(name + ".ln_2", middle, width, kEpsilon);
-    y = Dense(name + ".mlp.c_fc", y, width, 4 * width, kDeviation);
+    y = layers_.LayerNorm(name + ".ln_2", middle, width, kGpt2Epsilon);
+    y = Dense(name + ".mlp.c_fc", y, width, 4 * width, kGpt2Deviation);
     y = layers_.Add(name + ".mlp.act", OpType::kGelu, {y}, GeluAttributes{true});
     y = Dense(name + ".mlp.c_proj", y, 4 * width, width, residual);
     return Residual(&layers_, name + ".mlp.residual", middle, y, model_.dropout);

@@ -16,7 +16,7 @@ namespace lockstep::worker {
 namespace {
 
 // Far longer than anything here takes: reached only when it never happens.
-constexpr absl::Duration kNever = absl::Seconds(30);
+constexpr absl::Duration kTooLong = absl::Seconds(30);
 constexpr absl::Duration kOneWay = absl::Milliseconds(120);
 constexpr Incarnation kNear{0, 1};
 constexpr Incarnation kFar{0, 2};
@@ -54,13 +54,13 @@ TEST_CASE("peer tester: a distant peer gets more time with each test, and is fou
   Tested tested(kOneWay / 4);
 
   tested.tester.Test(1, {peers.Far()});
-  std::optional<PeersTested> result = tested.results.Pop(kNever);
+  std::optional<PeersTested> result = tested.results.Pop(kTooLong);
   REQUIRE(result.has_value());
   CHECK(result->failed == std::vector<Incarnation>{kFar});
   CHECK_THAT(result->message, Catch::Contains("far: probing") && Catch::Contains("no answer in time"));
   for (uint64_t round = 2; round < 12 && result.has_value() && result->reached.empty(); ++round) {
     tested.tester.Test(round, {peers.Far()});
-    result = tested.results.Pop(kNever);
+    result = tested.results.Pop(kTooLong);
   }
 
   REQUIRE(result.has_value());
@@ -74,7 +74,7 @@ TEST_CASE("peer tester: who answers is told of while others are still waited for
 
   tested.tester.Test(7, {Silent(silent), peers.Near()});
 
-  const std::optional<PeersTested> result = tested.results.Pop(kNever);
+  const std::optional<PeersTested> result = tested.results.Pop(kTooLong);
   REQUIRE(result.has_value());
   CHECK(result->round == 7);
   CHECK(result->reached == std::vector<Incarnation>{kNear});
@@ -90,7 +90,7 @@ TEST_CASE("peer tester: a peer that does not answer piles up nothing", "[probe]"
   std::optional<PeersTested> result;
   size_t results = 0;
   do {
-    result = tested.results.Pop(kNever);
+    result = tested.results.Pop(kTooLong);
     REQUIRE(result.has_value());
     ++results;
   } while (result->round < 1000);
@@ -99,11 +99,11 @@ TEST_CASE("peer tester: a peer that does not answer piles up nothing", "[probe]"
 
 TEST_CASE("peer tester: a worker that cannot listen at its own address reaches nobody", "[probe]") {
   const Peers peers;
-  Tested tested(kNever, "192.0.2.1");  // nobody's address (RFC 5737)
+  Tested tested(kTooLong, "192.0.2.1");  // nobody's address (RFC 5737)
 
   tested.tester.Test(1, {peers.Near()});
 
-  const std::optional<PeersTested> result = tested.results.Pop(kNever);
+  const std::optional<PeersTested> result = tested.results.Pop(kTooLong);
   REQUIRE(result.has_value());
   CHECK(result->failed == std::vector<Incarnation>{kNear});
   CHECK_THAT(result->message, Catch::Contains("cannot listen for peers on '192.0.2.1'"));

@@ -29,7 +29,7 @@ struct Loss {
   double divisor;
 };
 
-struct LossGradient {
+struct LossSlope {
   LS_HD float Load(const Cell& cell) const {
     const double factor = double{dloss[per_element ? cell.at : 0]} / divisor;
     return static_cast<float>(factor *
@@ -65,7 +65,7 @@ absl::Status PointwiseLossGradient(const DeviceCall& call, StreamHandle stream) 
   const int64_t count = NumElements(call.in_shape(1));
   return ForEachCell(
       stream, PlanAll(count),
-      LossGradient{attributes.kind, attributes.delta, call.in<float>(0), call.in<float>(1), call.in<float>(2),
+      LossSlope{attributes.kind, attributes.delta, call.in<float>(0), call.in<float>(1), call.in<float>(2),
                    call.out<float>(0), DivisorOf(attributes, count), attributes.reduction == Reduction::kNone});
 }
 

@@ -12,13 +12,13 @@ namespace {
 
 using Catch::Contains;
 
-struct Asked {
+struct AskedAttention {
   Node node;
   KernelRequest request;
 };
 
-Asked Packed(int64_t batch, int64_t length, int64_t heads, int64_t size) {
-  Asked asked;
+AskedAttention Packed(int64_t batch, int64_t length, int64_t heads, int64_t size) {
+  AskedAttention asked;
   asked.node.op = OpType::kAttention;
   asked.node.attributes = AttentionAttributes{.causal = true, .y_rows = true, .packed_heads = heads};
   asked.request.inputs = {
@@ -28,8 +28,8 @@ Asked Packed(int64_t batch, int64_t length, int64_t heads, int64_t size) {
   return asked;
 }
 
-Asked PackedGradient(int64_t batch, int64_t length, int64_t heads, int64_t size) {
-  Asked asked = Packed(batch, length, heads, size);
+AskedAttention PackedGradient(int64_t batch, int64_t length, int64_t heads, int64_t size) {
+  AskedAttention asked = Packed(batch, length, heads, size);
   asked.node.op = OpType::kAttentionGrad;
   std::vector<Operand> inputs = {asked.request.outputs[0]};
   inputs.insert(inputs.end(), asked.request.inputs.begin(), asked.request.inputs.end());
@@ -39,12 +39,12 @@ Asked PackedGradient(int64_t batch, int64_t length, int64_t heads, int64_t size)
   return asked;
 }
 
-absl::StatusOr<AttentionProblem> Describe(Asked asked, int64_t limit = kCudnnWorkspaceLimit) {
+absl::StatusOr<AttentionProblem> Describe(AskedAttention asked, int64_t limit = kCudnnWorkspaceLimit) {
   asked.request.node = &asked.node;
   return DescribeAttention(asked.request, limit);
 }
 
-std::string Reason(Asked asked) {
+std::string AttentionReason(AskedAttention asked) {
   const absl::Status status = Describe(std::move(asked)).status();
   CHECK(absl::IsUnimplemented(status));
   return std::string(status.message());
@@ -65,7 +65,7 @@ TEST_CASE("attention problem: packed operands are parts of one", "[cuda]") {
 }
 
 TEST_CASE("attention problem: a gradient takes as many samples at once as the limit has scratch for", "[cuda]") {
-  const Asked gradient = PackedGradient(16, 1024, 12, 64);
+  const AskedAttention gradient = PackedGradient(16, 1024, 12, 64);
   // Of one sample: 12 x 1024 x 1024 x 2 bytes, and an eighth more.
   const int64_t one = 12 * 1024 * 1024 * 2 / 8 * 9;
 
@@ -77,18 +77,18 @@ TEST_CASE("attention problem: a gradient takes as many samples at once as the li
 }
 
 TEST_CASE("attention problem: what cuDNN does not serve is refused with the reason", "[cuda]") {
-  Asked dropped = Packed(2, 16, 4, 8), masked = dropped, wide = dropped, fused = dropped;
+  AskedAttention dropped = Packed(2, 16, 4, 8), masked = dropped, wide = dropped, fused = dropped;
   std::get<AttentionAttributes>(dropped.node.attributes).ratio = 0.1;
   masked.request.inputs.push_back({.dtype = DType::kF32, .shape = {1, 1, 16, 16}});
   wide.request.inputs[0].dtype = DType::kF32;
   fused.request.epilogue = Epilogue::kRelu;
 
-  CHECK_THAT(Reason(dropped), Contains("dropout"));
-  CHECK_THAT(Reason(masked), Contains("mask"));
-  CHECK_THAT(Reason(wide), Contains("BF16"));
-  CHECK_THAT(Reason(fused), Contains("fused"));
-  CHECK_THAT(Reason(Packed(2, 16, 4, 12)), Contains("multiples of 8"));
-  CHECK_THAT(Reason(Packed(0, 16, 4, 8)), Contains("empty"));
+  CHECK_THAT(AttentionReason(dropped), Contains("dropout"));
+  CHECK_THAT(AttentionReason(masked), Contains("mask"));
+  CHECK_THAT(AttentionReason(wide), Contains("BF16"));
+  CHECK_THAT(AttentionReason(fused), Contains("fused"));
+  CHECK_THAT(AttentionReason(Packed(2, 16, 4, 12)), Contains("multiples of 8"));
+  CHECK_THAT(AttentionReason(Packed(0, 16, 4, 8)), Contains("empty"));
 }
 
 }  // namespace lockstep::device::cuda

@@ -13,13 +13,13 @@ namespace {
 using Catch::Contains;
 
 // A request with its node.
-struct Asked {
+struct AskedConvolution {
   Node node;
   KernelRequest request;
 };
 
-Asked Ask(OpType op, ConvAttributes attributes, std::vector<Shape> inputs, std::vector<Shape> outputs) {
-  Asked asked;
+AskedConvolution AskConvolution(OpType op, ConvAttributes attributes, std::vector<Shape> inputs, std::vector<Shape> outputs) {
+  AskedConvolution asked;
   asked.node.op = op;
   asked.node.attributes = std::move(attributes);
   for (Shape& shape : inputs) asked.request.inputs.push_back({.shape = std::move(shape)});
@@ -27,12 +27,12 @@ Asked Ask(OpType op, ConvAttributes attributes, std::vector<Shape> inputs, std::
   return asked;
 }
 
-absl::StatusOr<ConvolutionProblem> Describe(Asked asked, bool tf32 = false) {
+absl::StatusOr<ConvolutionProblem> Describe(AskedConvolution asked, bool tf32 = false) {
   asked.request.node = &asked.node;
   return DescribeConvolution(asked.request, tf32);
 }
 
-std::string Reason(Asked asked) {
+std::string ConvolutionReason(AskedConvolution asked) {
   const absl::Status status = Describe(std::move(asked)).status();
   CHECK(absl::IsUnimplemented(status));
   return std::string(status.message());
@@ -42,15 +42,15 @@ const Shape kX = {2, 4, 6, 5}, kW = {8, 2, 3, 3}, kY = {2, 8, 6, 5};
 
 ConvAttributes Grouped() { return {.kernel_shape = {3, 3}, .pads = {1, 1, 1, 1}, .group = 2}; }
 
-Asked Forward() { return Ask(OpType::kConv, Grouped(), {kX, kW, {8}}, {kY}); }
+AskedConvolution Forward() { return AskConvolution(OpType::kConv, Grouped(), {kX, kW, {8}}, {kY}); }
 
 }  // namespace
 
 TEST_CASE("convolution problem: every op is a pass of one relation", "[cuda]") {
   const auto forward = Describe(Forward());
-  const auto grad_input = Describe(Ask(OpType::kConvGradInput, Grouped(), {kY, kW}, {kX}));
-  const auto grad_weight = Describe(Ask(OpType::kConvGradWeight, Grouped(), {kY, kX}, {kW, {8}}));
-  const auto transposed = Describe(Ask(OpType::kConvTranspose, Grouped(), {kY, kW, {4}}, {kX}));
+  const auto grad_input = Describe(AskConvolution(OpType::kConvGradInput, Grouped(), {kY, kW}, {kX}));
+  const auto grad_weight = Describe(AskConvolution(OpType::kConvGradWeight, Grouped(), {kY, kX}, {kW, {8}}));
+  const auto transposed = Describe(AskConvolution(OpType::kConvTranspose, Grouped(), {kY, kW, {4}}, {kX}));
 
   REQUIRE((forward.ok() && grad_input.ok() && grad_weight.ok() && transposed.ok()));
   for (const auto* problem : {&forward, &grad_input, &grad_weight, &transposed}) {
@@ -66,7 +66,7 @@ TEST_CASE("convolution problem: every op is a pass of one relation", "[cuda]") {
 TEST_CASE("convolution problem: one spatial dimension is seen as two", "[cuda]") {
   const ConvAttributes line{.kernel_shape = {3}, .strides = {2}, .pads = {1, 1}, .dilations = {3}};
 
-  const auto problem = Describe(Ask(OpType::kConv, line, {{2, 4, 9}, {6, 4, 3}}, {{2, 6, 3}}));
+  const auto problem = Describe(AskConvolution(OpType::kConv, line, {{2, 4, 9}, {6, 4, 3}}, {{2, 6, 3}}));
 
   REQUIRE(problem.ok());
   CHECK((problem->x == Shape{2, 4, 1, 9} && problem->w == Shape{6, 4, 1, 3} && problem->y == Shape{2, 6, 1, 3}));
@@ -75,33 +75,33 @@ TEST_CASE("convolution problem: one spatial dimension is seen as two", "[cuda]")
 }
 
 TEST_CASE("convolution problem: what cuDNN does not serve has a reason", "[cuda]") {
-  Asked lopsided = Forward();
+  AskedConvolution lopsided = Forward();
   std::get<ConvAttributes>(lopsided.node.attributes).pads = {1, 1, 0, 1};
-  Asked flat = Forward();
+  AskedConvolution flat = Forward();
   std::get<ConvAttributes>(flat.node.attributes).kernel_shape = {};
-  Asked half = Forward();
+  AskedConvolution half = Forward();
   for (Operand& input : half.request.inputs) input.dtype = DType::kF16;
-  Asked mixed = Forward();
+  AskedConvolution mixed = Forward();
   mixed.request.inputs[1].dtype = DType::kBF16;
-  Asked empty = Forward();
+  AskedConvolution empty = Forward();
   empty.request.inputs[0].shape[0] = empty.request.outputs[0].shape[0] = 0;
-  Asked blocked = Forward();
+  AskedConvolution blocked = Forward();
   blocked.request.inputs[0].layout = Layout{.encoding = std::string(1, 'x')};
-  Asked bare_relu = Forward();
+  AskedConvolution bare_relu = Forward();
   bare_relu.request.inputs.pop_back();
   bare_relu.request.epilogue = Epilogue::kRelu;
 
-  CHECK_THAT(Reason(std::move(lopsided)), Contains("padding that differs"));
-  CHECK_THAT(Reason(std::move(flat)), Contains("0 spatial dimensions"));
-  CHECK_THAT(Reason(std::move(half)), Contains("other than F32 and BF16"));
-  CHECK_THAT(Reason(std::move(mixed)), Contains("more than one element type"));
-  CHECK_THAT(Reason(std::move(empty)), Contains("empty"));
-  CHECK_THAT(Reason(std::move(blocked)), Contains("row-major"));
-  CHECK_THAT(Reason(std::move(bare_relu)), Contains("behind a bias only"));
+  CHECK_THAT(ConvolutionReason(std::move(lopsided)), Contains("padding that differs"));
+  CHECK_THAT(ConvolutionReason(std::move(flat)), Contains("0 spatial dimensions"));
+  CHECK_THAT(ConvolutionReason(std::move(half)), Contains("other than F32 and BF16"));
+  CHECK_THAT(ConvolutionReason(std::move(mixed)), Contains("more than one element type"));
+  CHECK_THAT(ConvolutionReason(std::move(empty)), Contains("empty"));
+  CHECK_THAT(ConvolutionReason(std::move(blocked)), Contains("row-major"));
+  CHECK_THAT(ConvolutionReason(std::move(bare_relu)), Contains("behind a bias only"));
 }
 
 TEST_CASE("convolution problem: Relu is fused behind a bias", "[cuda]") {
-  Asked asked = Forward();
+  AskedConvolution asked = Forward();
   asked.request.epilogue = Epilogue::kRelu;
 
   const auto problem = Describe(std::move(asked), true);

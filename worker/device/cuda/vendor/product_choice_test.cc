@@ -9,7 +9,7 @@
 namespace lockstep::device::cuda {
 namespace {
 
-ProductChoice SomeChoice() {
+ProductChoice SomeProductChoice() {
   return {.math = "tf32",
           .version = 130100,
           .gpu = "sm_90x132",
@@ -26,7 +26,7 @@ constexpr uint64_t kLimit = 1024;
 }  // namespace
 
 TEST_CASE("product choice: a name spells a choice and is read back", "[cuda]") {
-  const std::string name = PrintProductChoice(SomeChoice());
+  const std::string name = PrintProductChoice(SomeProductChoice());
 
   CHECK(name ==
         "cublaslt:tf32:130100:sm_90x132:4194304:"
@@ -34,11 +34,11 @@ TEST_CASE("product choice: a name spells a choice and is read back", "[cuda]") {
         "000000000000002a000000000000000000000000000000008000000000000000");
   const auto read = ParseProductChoice(name);
   REQUIRE(read.ok());
-  CHECK(*read == SomeChoice());
+  CHECK(*read == SomeProductChoice());
 }
 
 TEST_CASE("product choice: a name that nobody printed is refused", "[cuda]") {
-  const std::string good = PrintProductChoice(SomeChoice());
+  const std::string good = PrintProductChoice(SomeProductChoice());
   const std::string bytes = good.substr(good.size() - 128);
   std::vector<std::string> bad = {
       "",

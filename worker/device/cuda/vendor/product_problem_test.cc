@@ -12,13 +12,13 @@ namespace {
 using Catch::Contains;
 
 // A request with its node.
-struct Asked {
+struct AskedProduct {
   Node node;
   KernelRequest request;
 };
 
-Asked Ask(OpType op, OpAttributes attributes, std::vector<Shape> inputs, Shape output) {
-  Asked asked;
+AskedProduct AskProduct(OpType op, OpAttributes attributes, std::vector<Shape> inputs, Shape output) {
+  AskedProduct asked;
   asked.node.op = op;
   asked.node.attributes = std::move(attributes);
   for (Shape& shape : inputs) asked.request.inputs.push_back({.shape = std::move(shape)});
@@ -26,19 +26,19 @@ Asked Ask(OpType op, OpAttributes attributes, std::vector<Shape> inputs, Shape o
   return asked;
 }
 
-absl::StatusOr<ProductProblem> Describe(Asked asked, bool tf32 = false) {
+absl::StatusOr<ProductProblem> Describe(AskedProduct asked, bool tf32 = false) {
   asked.request.node = &asked.node;
   return DescribeProduct(asked.request, tf32);
 }
 
-ProductProblem Described(Asked asked) {
+ProductProblem Described(AskedProduct asked) {
   const auto problem = Describe(std::move(asked));
   INFO(problem.status());
   REQUIRE(problem.ok());
   return *problem;
 }
 
-std::string Reason(Asked asked) {
+std::string ProductReason(AskedProduct asked) {
   const absl::Status status = Describe(std::move(asked)).status();
   CHECK(absl::IsUnimplemented(status));
   return std::string(status.message());
@@ -61,11 +61,11 @@ std::set<std::vector<int64_t>> Triples(const ProductProblem& p) {
 
 TEST_CASE("product problem: a row with beta 1 is a bias, a whole matrix is added with beta", "[cuda]") {
   const GemmAttributes attributes{.alpha = 0.5, .beta = 1, .trans_b = true};
-  const ProductProblem row = Described(Ask(OpType::kGemm, attributes, {{3, 4}, {5, 4}, {5}}, {3, 5}));
+  const ProductProblem row = Described(AskProduct(OpType::kGemm, attributes, {{3, 4}, {5, 4}, {5}}, {3, 5}));
   const GemmAttributes halved{.alpha = 1, .beta = 0.25};
-  const ProductProblem whole = Described(Ask(OpType::kGemm, halved, {{3, 4}, {4, 5}, {3, 5}}, {3, 5}));
+  const ProductProblem whole = Described(AskProduct(OpType::kGemm, halved, {{3, 4}, {4, 5}, {3, 5}}, {3, 5}));
   const GemmAttributes ignored{.alpha = 1, .beta = 0};
-  const ProductProblem without = Described(Ask(OpType::kGemm, ignored, {{3, 4}, {4, 5}, {3, 1}}, {3, 5}));
+  const ProductProblem without = Described(AskProduct(OpType::kGemm, ignored, {{3, 4}, {4, 5}, {3, 1}}, {3, 5}));
 
   CHECK(row.addend == Addend::kRow);
   CHECK(row.alpha == 0.5f);
@@ -76,7 +76,7 @@ TEST_CASE("product problem: a row with beta 1 is a bias, a whole matrix is added
 }
 
 TEST_CASE("product problem: rows of a stack that meet one matrix are one product", "[cuda]") {
-  const ProductProblem p = Described(Ask(OpType::kMatMul, NoAttributes{}, {{2, 3, 4, 5}, {5, 6}}, {2, 3, 4, 6}));
+  const ProductProblem p = Described(AskProduct(OpType::kMatMul, NoAttributes{}, {{2, 3, 4, 5}, {5, 6}}, {2, 3, 4, 6}));
 
   CHECK(p.matrix.m == 24);
   CHECK(p.count == 1);
@@ -84,7 +84,7 @@ TEST_CASE("product problem: rows of a stack that meet one matrix are one product
 }
 
 TEST_CASE("product problem: operands of rank 1 are a row and a column", "[cuda]") {
-  const ProductProblem p = Described(Ask(OpType::kMatMul, NoAttributes{}, {{7}, {7}}, {}));
+  const ProductProblem p = Described(AskProduct(OpType::kMatMul, NoAttributes{}, {{7}, {7}}, {}));
 
   CHECK((p.matrix.m == 1 && p.matrix.n == 1 && p.matrix.k == 7));
 }
@@ -104,7 +104,7 @@ TEST_CASE("product problem: every matrix of a broadcast batch is made from its o
       Shape y = shape.batch;
       y.insert(y.end(), {3, 5});
 
-      const ProductProblem p = Described(Ask(OpType::kBatchMatMul, attributes, {a, b}, y));
+      const ProductProblem p = Described(AskProduct(OpType::kBatchMatMul, attributes, {a, b}, y));
 
       if (p.matrix.m != 3) continue;  // one tall product, see above
       std::set<std::vector<int64_t>> expected;
@@ -118,36 +118,36 @@ TEST_CASE("product problem: what no single launch or few launches express has a 
   const GemmAttributes doubled{.alpha = 1, .beta = 2};
   const GemmAttributes plain;
   const BatchMatMulAttributes batch;
-  Asked half = Ask(OpType::kGemm, plain, {{3, 4}, {4, 5}}, {3, 5});
+  AskedProduct half = AskProduct(OpType::kGemm, plain, {{3, 4}, {4, 5}}, {3, 5});
   half.request.inputs[0].dtype = half.request.inputs[1].dtype = DType::kF16;
-  Asked mixed = Ask(OpType::kGemm, plain, {{3, 4}, {4, 5}}, {3, 5});
+  AskedProduct mixed = AskProduct(OpType::kGemm, plain, {{3, 4}, {4, 5}}, {3, 5});
   mixed.request.inputs[0].dtype = DType::kBF16;
-  Asked blocked = Ask(OpType::kGemm, plain, {{3, 4}, {4, 5}}, {3, 5});
+  AskedProduct blocked = AskProduct(OpType::kGemm, plain, {{3, 4}, {4, 5}}, {3, 5});
   blocked.request.inputs[0].layout = Layout{.encoding = std::string(1, 'x')};
 
-  CHECK_THAT(Reason(Ask(OpType::kGemm, doubled, {{3, 4}, {4, 5}, {5}}, {3, 5})), Contains("one row with beta 1"));
-  CHECK_THAT(Reason(Ask(OpType::kGemm, plain, {{3, 4}, {4, 5}, {3, 1}}, {3, 5})), Contains("a whole matrix"));
-  CHECK_THAT(Reason(Ask(OpType::kGemm, plain, {{3, 0}, {0, 5}}, {3, 5})), Contains("empty"));
-  CHECK_THAT(Reason(Ask(OpType::kRelu, NoAttributes{}, {{3, 4}, {4, 5}}, {3, 5})), Contains("ops other than"));
-  CHECK_THAT(Reason(std::move(half)), Contains("BF16 factors"));
-  CHECK_THAT(Reason(std::move(mixed)), Contains("BF16 factors"));
-  CHECK_THAT(Reason(std::move(blocked)), Contains("row-major"));
-  CHECK_THAT(Reason(Ask(OpType::kBatchMatMul, batch, {{65, 1, 2, 2}, {1, 65, 2, 2}}, {65, 65, 2, 2})),
+  CHECK_THAT(ProductReason(AskProduct(OpType::kGemm, doubled, {{3, 4}, {4, 5}, {5}}, {3, 5})), Contains("one row with beta 1"));
+  CHECK_THAT(ProductReason(AskProduct(OpType::kGemm, plain, {{3, 4}, {4, 5}, {3, 1}}, {3, 5})), Contains("a whole matrix"));
+  CHECK_THAT(ProductReason(AskProduct(OpType::kGemm, plain, {{3, 0}, {0, 5}}, {3, 5})), Contains("empty"));
+  CHECK_THAT(ProductReason(AskProduct(OpType::kRelu, NoAttributes{}, {{3, 4}, {4, 5}}, {3, 5})), Contains("ops other than"));
+  CHECK_THAT(ProductReason(std::move(half)), Contains("BF16 factors"));
+  CHECK_THAT(ProductReason(std::move(mixed)), Contains("BF16 factors"));
+  CHECK_THAT(ProductReason(std::move(blocked)), Contains("row-major"));
+  CHECK_THAT(ProductReason(AskProduct(OpType::kBatchMatMul, batch, {{65, 1, 2, 2}, {1, 65, 2, 2}}, {65, 65, 2, 2})),
              Contains("more than 64 launches"));
 }
 
 TEST_CASE("product problem: alignment is that of the least aligned matrix", "[cuda]") {
   const BatchMatMulAttributes batch;
-  const ProductProblem odd = Described(Ask(OpType::kBatchMatMul, batch, {{4, 3, 3}, {4, 3, 8}}, {4, 3, 8}));
-  const ProductProblem nested = Described(Ask(OpType::kBatchMatMul, batch, {{2, 1, 4, 4}, {2, 3, 4, 2}}, {2, 3, 4, 2}));
+  const ProductProblem odd = Described(AskProduct(OpType::kBatchMatMul, batch, {{4, 3, 3}, {4, 3, 8}}, {4, 3, 8}));
+  const ProductProblem nested = Described(AskProduct(OpType::kBatchMatMul, batch, {{2, 1, 4, 4}, {2, 3, 4, 2}}, {2, 3, 4, 2}));
 
   CHECK(AlignmentOf(odd) == ProductOffsets{4, 32, 32});
   CHECK(AlignmentOf(nested) == ProductOffsets{64, 32, 32});
 }
 
 TEST_CASE("product problem: factors of float32 are rounded to tf32 only where that is asked for", "[cuda]") {
-  const Asked f32 = Ask(OpType::kMatMul, NoAttributes{}, {{3, 4}, {4, 5}}, {3, 5});
-  Asked bf16 = f32;
+  const AskedProduct f32 = AskProduct(OpType::kMatMul, NoAttributes{}, {{3, 4}, {4, 5}}, {3, 5});
+  AskedProduct bf16 = f32;
   for (Operand& input : bf16.request.inputs) input.dtype = DType::kBF16;
 
   CHECK(Describe(f32)->math == ProductMath::kF32);
