@@ -9,7 +9,7 @@ load("//bazel:lockstep.bzl", "ls_library")
 
 _FAMILIES = {
     "activation": ["cpu.cc", "cuda.cc", "reference.cc"],
-    "arithmetic": ["cpu.cc", "cuda.cc", "reference.cc"],
+    "arithmetic": ["cpu.cc", "cpu_integers.cc", "cuda.cc", "reference.cc"],
     "attention": ["cpu.cc", "cuda.cc", "cuda_statistics.cc", "reference.cc"],
     "batch_norm": ["cpu.cc", "cpu_blocked.cc", "cuda.cc", "reference.cc"],
     "convolution": ["cuda.cc", "dnnl.cc", "dnnl_gradient_parts.cc", "reference.cc"],

@@ -32,6 +32,8 @@ OwnFunction OwnReductionGrad(const KernelRequest& request);
 OwnFunction OwnIndexing(const KernelRequest& request);
 OwnFunction OwnLoss(const KernelRequest& request);
 // These look at all element types themselves.
+OwnFunction OwnIntegers(const KernelRequest& request);
+OwnFunction OwnIntegerSum(const KernelRequest& request);
 OwnFunction OwnMovement(const KernelRequest& request);
 OwnFunction OwnGather(const KernelRequest& request);
 OwnFunction OwnBlocks(const KernelRequest& request);

@@ -8,7 +8,8 @@ OwnFunction FindOwn(const KernelRequest& request) {
   // The first operand of Where is the condition.
   const size_t first = request.node->op == OpType::kWhere ? 1 : 0;
   // Of several element types.
-  for (const auto family : {&OwnLogic, &OwnMovement, &OwnGather, &OwnBlocks, &OwnRanking}) {
+  for (const auto family :
+       {&OwnLogic, &OwnIntegers, &OwnIntegerSum, &OwnMovement, &OwnGather, &OwnBlocks, &OwnRanking}) {
     if (const OwnFunction own = family(request); own.function != nullptr) return own;
   }
   if (request.outputs[0].dtype != DType::kF32) return {};

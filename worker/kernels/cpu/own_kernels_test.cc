@@ -89,7 +89,8 @@ std::vector<Case> LineCases() {
       cases.push_back({OpType::kReduceGrad, {reduced, rows, reduced}, ReduceGradAttributes{kind, reduce}});
     }
     cases.push_back({OpType::kTopK, {rows}, TopKAttributes{.k = 5, .axis = axis}, 2});
-    cases.push_back({OpType::kTopK, {{3, 500}}, TopKAttributes{.k = 50, .axis = axis == 0 ? -1 : 1, .largest = false}, 2});
+    cases.push_back(
+        {OpType::kTopK, {{3, 500}}, TopKAttributes{.k = 50, .axis = axis == 0 ? -1 : 1, .largest = false}, 2});
     cases.push_back({OpType::kArgMax, {rows}, ArgAttributes{.axis = axis}});
     cases.push_back({OpType::kCumSum, {rows}, CumSumAttributes{.axis = axis, .exclusive = axis == 0}});
     cases.push_back({OpType::kLpNormalization, {rows}, LpNormAttributes{axis, 2}});

@@ -93,6 +93,22 @@ void Pick(const HostCall& call) {
   });
 }
 
+// Adds a line's dY to the sums of the elements that it was picked from. False where an index lies outside.
+template <typename Index>
+bool AddLine(const Index* indices, const float* dy, int64_t count, int64_t extent, double* sums) {
+  bool inside = true;
+  for (int64_t j = 0; j < count; ++j) {
+    const int64_t given = indices[j];
+    const int64_t index = given < 0 ? given + extent : given;
+    if (index < 0 || index >= extent) {
+      inside = false;
+      continue;
+    }
+    sums[index] += dy[j];
+  }
+  return inside;
+}
+
 // Every dY is added where it was picked, in index order, in double; rounded once. Of lines the workspace holds what has
 // one index in front of the axis, else all.
 void PickGrad(const HostCall& call) {
@@ -108,10 +124,17 @@ void PickGrad(const HostCall& call) {
     const int64_t size = lines.e.extent * lines.e.inner;
     for (int64_t o = 0; o < lines.e.outer; ++o) {
       std::fill_n(sums, size, 0.0);
-      lines.VisitOuter(indices, o, [&](int64_t picked, int64_t source) {
-        outside = outside || source < 0;
-        if (source >= 0) sums[source - o * size] += dy[picked];
-      });
+      const int64_t first = o * lines.count;
+      if (lines.e.inner == 1 && call.input_infos[1].dtype == DType::kI64) {
+        outside |= !AddLine(call.in<int64_t>(1) + first, dy + first, lines.count, size, sums);
+      } else if (lines.e.inner == 1) {
+        outside |= !AddLine(call.in<int32_t>(1) + first, dy + first, lines.count, size, sums);
+      } else {
+        lines.VisitOuter(indices, o, [&](int64_t picked, int64_t source) {
+          outside = outside || source < 0;
+          if (source >= 0) sums[source - o * size] += dy[picked];
+        });
+      }
       for (int64_t i = 0; i < size; ++i) dx[o * size + i] = static_cast<float>(sums[i]);
     }
   } else {

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "worker/kernels/arithmetic/cpu_loops.h"
+#include "worker/kernels/convert.h"
 #include "worker/kernels/cpu/families.h"
 #include "worker/kernels/cpu/own_loops.h"
 
@@ -57,29 +58,46 @@ HostFunction Connective(OpType op) {
   }
 }
 
-// A number as the nearest of the other type. REQUIRES: the types are those of CastOf.
+// Bools are bytes here, 0 or 1, and read as numbers.
 template <typename From, typename To>
 HostFunction Converted() {
-  return [](const HostCall& call) { Each<From, To>(call, [](From x) { return static_cast<To>(x); }); };
+  return [](const HostCall& call) { Each<From, To>(call, [](From x) { return Convert<From, To>(x); }); };
 }
 
-// From F32 only to bools: what of a float an integer takes has rules of its own.
-HostFunction CastOf(DType from, DType to) {
-  if (from == DType::kF32 && to == DType::kBool) {
-    return [](const HostCall& call) {
-      Each<float, uint8_t>(call, [](float x) { return static_cast<uint8_t>(x != 0.0f ? 1 : 0); });
-    };
+template <typename From>
+HostFunction ToBool() {
+  return [](const HostCall& call) {
+    Each<From, uint8_t>(call, [](From x) { return static_cast<uint8_t>(x != From(0) ? 1 : 0); });
+  };
+}
+
+template <typename From>
+HostFunction CastFrom(DType to) {
+  switch (to) {
+    case DType::kF32:
+      return Converted<From, float>();
+    case DType::kI64:
+      return Converted<From, int64_t>();
+    case DType::kI32:
+      return Converted<From, int32_t>();
+    case DType::kBool:
+      return ToBool<From>();
+    default:
+      return nullptr;
   }
-  if (from == DType::kBool && to == DType::kI64) return Converted<uint8_t, int64_t>();
-  if (to != DType::kF32) return nullptr;
+}
+
+HostFunction CastOf(DType from, DType to) {
   switch (from) {
+    case DType::kF32:
+      return CastFrom<float>(to);
+    case DType::kI64:
+      return CastFrom<int64_t>(to);
+    case DType::kI32:
+      return CastFrom<int32_t>(to);
     case DType::kBool:
     case DType::kU8:
-      return Converted<uint8_t, float>();
-    case DType::kI32:
-      return Converted<int32_t, float>();
-    case DType::kI64:
-      return Converted<int64_t, float>();
+      return CastFrom<uint8_t>(to);
     default:
       return nullptr;
   }

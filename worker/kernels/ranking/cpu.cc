@@ -14,9 +14,9 @@
 namespace lockstep::device::cpu::LS_CODE {
 namespace {
 
-constexpr int64_t kGrain = 16384;  // elements
-constexpr int64_t kBlock = 64;     // neighbouring lines at a time
-constexpr int64_t kShortLine = 128;
+constexpr int64_t kGrain = 16384;    // elements
+constexpr int64_t kBlock = 64;       // neighbouring lines at a time
+constexpr int64_t kShortLine = 128;  // a multiple of kLanes
 // TopK's scratch is split by lines into so many parts, whatever the threads.
 constexpr int64_t kParts = 16;
 
@@ -111,13 +111,25 @@ int32_t KeyOf(float x) {
   return kLargest ? key : ~key;
 }
 
-// ranks[i]: how many elements stand before element i; of equal ones the first does.
+// ranks[i]: how many of the `count` elements stand before element i; of equal ones the first does. Both arrays go on to
+// the next multiple of kLanes.
 void Ranks(const int32_t* keys, int32_t* ranks, int64_t count) {
-  std::fill_n(ranks, count, 0);
+  const int64_t padded = (count + kLanes - 1) / kLanes * kLanes;
+  std::fill_n(ranks, padded, 0);
   for (int64_t j = 0; j < count; ++j) {
     const int32_t key = keys[j];
-    for (int64_t i = 0; i < j; ++i) ranks[i] += key > keys[i] ? 1 : 0;
-    for (int64_t i = j + 1; i < count; ++i) ranks[i] += key >= keys[i] ? 1 : 0;
+    const int64_t own = j / kLanes * kLanes;
+    for (int64_t block = 0; block < own; block += kLanes) {
+      for (int64_t l = 0; l < kLanes; ++l) ranks[block + l] += key > keys[block + l] ? 1 : 0;
+    }
+    const auto at = static_cast<int32_t>(j - own);
+    for (int32_t l = 0; l < kLanes; ++l) {
+      const int32_t other = keys[own + l];
+      ranks[own + l] += (key > other ? 1 : 0) | ((key == other ? 1 : 0) & (l > at ? 1 : 0));
+    }
+    for (int64_t block = own + kLanes; block < padded; block += kLanes) {
+      for (int64_t l = 0; l < kLanes; ++l) ranks[block + l] += key >= keys[block + l] ? 1 : 0;
+    }
   }
 }
 

@@ -66,6 +66,19 @@ void Product(const HostCall& call) {
   });
 }
 
+template <typename T>
+void IntegerSum(const HostCall& call) {
+  const Groups groups(call.attrs<ReduceAttributes>(), call.in_shape(0));
+  const T* x = call.in<T>(0);
+  T* y = call.out<T>(0);
+  ForResults(groups, [&](int64_t base, int64_t first, int64_t count) {
+    uint64_t sums[kColumns] = {};
+    FoldElements(groups, base, count, sums,
+                 [x](uint64_t sum, int64_t i, int64_t) { return sum + static_cast<uint64_t>(x[i]); });
+    for (int64_t k = 0; k < count; ++k) y[first + k] = static_cast<T>(sums[k]);
+  });
+}
+
 // The larger, or the smaller; a NaN stays.
 template <bool kLargest>
 float Extreme(float best, float x) {
@@ -113,6 +126,20 @@ void ReduceExtreme(const HostCall& call) {
 // What LogSumExp takes away from the elements: the largest, or nothing where that one is infinite.
 float Level(float largest) { return largest == kInfinity || largest == -kInfinity ? 0.0f : largest; }
 
+// The sum of exp(x - level) over a row, some elements at a time: exponentials first, which become vector code that way.
+double SumOfExponentials(const float* x, int64_t count, float level) {
+  constexpr int64_t kAtOnce = 512;
+  float exponentials[kAtOnce];
+  double sum = 0;
+  for (int64_t first = 0; first < count; first += kAtOnce) {
+    const int64_t part = std::min(kAtOnce, count - first);
+    for (int64_t i = 0; i < part; ++i) exponentials[i] = Exp(x[first + i] - level);
+    const float* of = exponentials;
+    sum += LaneSum(part, [of](int64_t i) { return double{of[i]}; });
+  }
+  return sum;
+}
+
 void LogSumExp(const HostCall& call) {
   const Groups groups(call.attrs<ReduceAttributes>(), call.in_shape(0));
   const float* x = call.in<float>(0);
@@ -131,8 +158,7 @@ void LogSumExp(const HostCall& call) {
     for (int64_t r = 0; r < rows; ++r) {
       const float* row = x + base + groups.Offset(r, true);
       if (groups.reduces_innermost()) {
-        const float largest = level[0];
-        sums[0] += LaneSum(innermost, [row, largest](int64_t i) { return double{Exp(row[i] - largest)}; });
+        sums[0] += SumOfExponentials(row, innermost, level[0]);
       } else {
         for (int64_t k = 0; k < count; ++k) sums[k] += double{Exp(row[k] - level[k])};
       }
@@ -190,6 +216,13 @@ OwnFunction OwnReduction(const KernelRequest& request) {
   if (function == nullptr) return {};
   if (!Groups(AttributesOf<ReduceAttributes>(request), request.inputs[0].shape).fits()) return {};
   return {function, "own:reduce"};
+}
+
+OwnFunction OwnIntegerSum(const KernelRequest& request) {
+  const DType dtype = request.inputs[0].dtype;
+  if (request.node->op != OpType::kReduceSum || (dtype != DType::kI64 && dtype != DType::kI32)) return {};
+  if (!Groups(AttributesOf<ReduceAttributes>(request), request.inputs[0].shape).fits()) return {};
+  return {dtype == DType::kI64 ? &IntegerSum<int64_t> : &IntegerSum<int32_t>, "own:reduce"};
 }
 
 }  // namespace lockstep::device::cpu::LS_CODE
