@@ -114,22 +114,24 @@ int32_t KeyOf(float x) {
 // ranks[i]: how many of the `count` elements stand before element i; of equal ones the first does. Both arrays go on to
 // the next multiple of kLanes.
 void Ranks(const int32_t* keys, int32_t* ranks, int64_t count) {
-  const int64_t padded = (count + kLanes - 1) / kLanes * kLanes;
-  std::fill_n(ranks, padded, 0);
-  for (int64_t j = 0; j < count; ++j) {
-    const int32_t key = keys[j];
-    const int64_t own = j / kLanes * kLanes;
-    for (int64_t block = 0; block < own; block += kLanes) {
-      for (int64_t l = 0; l < kLanes; ++l) ranks[block + l] += key > keys[block + l] ? 1 : 0;
+  for (int64_t block = 0; block < count; block += kLanes) {
+    const int32_t* own = keys + block;
+    const int64_t end = std::min(block + kLanes, count);
+    int32_t before[kLanes] = {};
+    for (int64_t j = 0; j < block; ++j) {
+      for (int64_t l = 0; l < kLanes; ++l) before[l] += keys[j] >= own[l] ? 1 : 0;
     }
-    const auto at = static_cast<int32_t>(j - own);
-    for (int32_t l = 0; l < kLanes; ++l) {
-      const int32_t other = keys[own + l];
-      ranks[own + l] += (key > other ? 1 : 0) | ((key == other ? 1 : 0) & (l > at ? 1 : 0));
+    for (int64_t j = block; j < end; ++j) {
+      const int32_t key = keys[j];
+      const auto at = static_cast<int32_t>(j - block);
+      for (int32_t l = 0; l < kLanes; ++l) {
+        before[l] += (key > own[l] ? 1 : 0) | ((key == own[l] ? 1 : 0) & (l > at ? 1 : 0));
+      }
     }
-    for (int64_t block = own + kLanes; block < padded; block += kLanes) {
-      for (int64_t l = 0; l < kLanes; ++l) ranks[block + l] += key >= keys[block + l] ? 1 : 0;
+    for (int64_t j = end; j < count; ++j) {
+      for (int64_t l = 0; l < kLanes; ++l) before[l] += keys[j] > own[l] ? 1 : 0;
     }
+    std::copy_n(before, kLanes, ranks + block);
   }
 }
 
