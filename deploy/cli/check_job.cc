@@ -1,6 +1,7 @@
 #include "deploy/cli/check_job.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "chief/server/job_directory.h"
 #include "common/log/log.h"
 #include "common/net/listen.h"
@@ -25,19 +27,25 @@ constexpr size_t kNamedNodes = 5;
 
 // A CPU serves what it has no kernel of its own for with the reference kernels, which are slow.
 void CheckKernels(const worker::ReplicaForecast& forecast, Findings& findings) {
+  std::map<std::string, int> ops;
   std::vector<std::string> slow;
-  for (const std::string& node : forecast.nodes) {
+  for (const std::string& node : forecast.nodes) {  // "<node> <op> reference"
     // Counting labels costs nothing.
-    if (absl::EndsWith(node, " reference") && !absl::StrContains(node, " LossWeights "))
-      slow.emplace_back(node.substr(0, node.size() - 10));
+    if (!absl::EndsWith(node, " reference") || absl::StrContains(node, " LossWeights ")) continue;
+    const std::vector<std::string> words = absl::StrSplit(node, ' ');
+    slow.push_back(words.front());
+    ++ops[words[words.size() - 2]];
   }
   if (slow.empty() || slow.size() == forecast.nodes.size()) return;
+  std::vector<std::string> counts;
+  for (const auto& [op, count] : ops) counts.push_back(absl::StrCat(count, " ", op));
   const size_t named = std::min(slow.size(), kNamedNodes);
   findings.Warn(
       "kernels",
-      absl::StrCat(slow.size(), " of ", forecast.nodes.size(), " nodes run on the reference kernels, which are slow: ",
+      absl::StrCat(slow.size(), " of ", forecast.nodes.size(),
+                   " nodes run on the reference kernels, which are slow: ", absl::StrJoin(counts, ", "), "; they are ",
                    absl::StrJoin(slow.begin(), slow.begin() + static_cast<std::ptrdiff_t>(named), ", "),
-                   slow.size() > named ? ", ..." : ""));
+                   slow.size() > named ? ", ..." : "", ". `lockstep profile` says what share of a step they take"));
 }
 
 // What one worker will hold, and what it will compute with.

@@ -112,6 +112,7 @@ void Print(const chief::JobSetup& setup, const worker::Profiler& profiler, int64
                                   static_cast<double>(steps * batch) * 1e9 / static_cast<double>(report.total_ns),
                                   static_cast<double>(report.total_ns) * 1e-6 / static_cast<double>(steps))
             << worker::SharesText(report) << "\n";
+  if (const std::string slow = worker::SlowText(report); !slow.empty()) std::cout << slow << "\n";
 }
 
 int ExitCodeOf(PrepareProblem problem) { return problem == PrepareProblem::kData ? kExitBadData : kExitBadJob; }

@@ -22,7 +22,12 @@ void MakeScatterElements(OpType op, Dice& dice, CaseBuilder& b) {
   const Shape shape = RandomIndexed(dice, 1);
   ScatterAttributes attributes{.axis = RandomIndexedAxis(dice, shape), .reduction = RandomReduction(dice)};
   Shape indices = shape;
-  for (int64_t& extent : indices) extent = dice.Roll(1, extent);
+  // Sometimes whole lines along the axis.
+  const bool lines = dice.Flip();
+  const int64_t axis = attributes.axis < 0 ? attributes.axis + static_cast<int64_t>(shape.size()) : attributes.axis;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (!lines || static_cast<int64_t>(d) == axis) indices[d] = dice.Roll(1, shape[d]);
+  }
   const std::string x = b.In(shape);
   const std::string i = b.In(indices, dice.Flip() ? DType::kI64 : DType::kI32);
   if (op == OpType::kScatterElementsGrad) {
@@ -48,8 +53,11 @@ void MakeScatterNd(OpType op, Dice& dice, CaseBuilder& b) {
 }
 
 void MakeRanking(OpType op, Dice& dice, CaseBuilder& b) {
-  const Shape shape = RandomShape(dice, 1, 4);
+  Shape shape = RandomShape(dice, 1, 4);
   const int64_t axis = RandomIndexedAxis(dice, shape);
+  // Sometimes a line that is longer than what is compared all with all.
+  if (dice.Roll(0, 3) == 0)
+    shape[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(shape.size()) : axis)] = 300;
   // Few different values, so that ties are met.
   const std::string x = b.In(shape, DType::kF32, dice.Flip() ? "coarse" : "x");
   if (op == OpType::kTopK) {
@@ -68,9 +76,10 @@ void MakeOneHot(Dice& dice, CaseBuilder& b) {
 }
 
 void MakeCumSum(Dice& dice, CaseBuilder& b, DeviceCase& c) {
-  const Shape shape = RandomShape(dice, 1, 4);
-  c.terms = 7;
-  const CumSumAttributes attributes{.axis = RandomIndexedAxis(dice, shape), .exclusive = dice.Flip(), .reverse = dice.Flip()};
+  const Shape shape = RandomShape(dice, 1, 4, dice.Roll(0, 3) == 0 ? 40 : 7);
+  c.terms = 40;
+  const CumSumAttributes attributes{
+      .axis = RandomIndexedAxis(dice, shape), .exclusive = dice.Flip(), .reverse = dice.Flip()};
   b.Op(OpType::kCumSum, {b.In(shape)}, attributes);
 }
 

@@ -53,8 +53,8 @@ void MakeTranspose(Dice& dice, CaseBuilder& b) {
 }
 
 void MakeBlocks(OpType op, Dice& dice, CaseBuilder& b) {
-  const int64_t size = dice.Roll(1, 3);
-  const int64_t n = dice.Roll(1, 2), c = dice.Roll(1, 3), h = dice.Roll(1, 4), w = dice.Roll(1, 4);
+  const int64_t size = dice.Roll(1, 5);
+  const int64_t n = dice.Roll(1, 2), c = dice.Roll(1, 3), h = dice.Roll(1, 4), w = dice.Roll(1, 20);
   if (op == OpType::kSpaceToDepth) {
     b.Op(op, {b.In({n, c, h * size, w * size})}, BlockAttributes{size});
     return;
@@ -156,7 +156,9 @@ void MakeGatherElements(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
   const Shape shape = RandomTable(dice, 1);
   GatherAttributes attributes{.axis = RandomAxis(dice, shape)};
   Shape indices = shape;
-  for (int64_t& extent : indices) extent = dice.Roll(1, extent);
+  // Sometimes whole lines along the axis.
+  const bool lines = dice.Flip();
+  for (int64_t& extent : indices) extent = lines ? extent : dice.Roll(1, extent);
   At(indices, attributes.axis) = dice.Roll(1, 9);
   const std::string x = b.In(shape);
   const std::string i = RandomIndices(dice, b, indices);

@@ -1,5 +1,5 @@
-// Own CUDA kernels that walk along rows, over shapes large enough that a row is a block's, is cut in parts, or does not
-// fit into registers: in host execution against the reference.
+// Kernels that walk along rows, over shapes large enough that a row is a block's, is cut in parts, or does not fit into
+// registers: CUDA's own in host execution, and the CPU's, against the reference.
 #include <catch2/catch.hpp>
 #include <map>
 #include <memory>
@@ -29,14 +29,19 @@ class Rows {
     CaseBuilder b(&c);
     fill(b, c);
     const Values expected = RunCase(*reference_, c.graph, 5, false);
-    const Values got = RunCase(*cuda_, c.graph, 5, false);
-    CompareCase(c, expected, got, c.sums_of_products ? RunCase(*reference_, c.graph, 5, true) : expected);
-    CHECK(got == RunCase(*cuda_, c.graph, 5, false));
+    const Values magnitudes = c.sums_of_products ? RunCase(*reference_, c.graph, 5, true) : expected;
+    for (Device* device : {cuda_.get(), cpu_.get()}) {
+      INFO(device->info().kind);
+      const Values got = RunCase(*device, c.graph, 5, false);
+      CompareCase(c, expected, got, magnitudes);
+      CHECK(got == RunCase(*device, c.graph, 5, false));
+    }
   }
 
  private:
   std::unique_ptr<Device> reference_ = Must(device::MakeDevice(DeviceKind::kReference, {}));
   std::unique_ptr<Device> cuda_ = Must(device::MakeCudaDevice({}));
+  std::unique_ptr<Device> cpu_ = Must(device::MakeDevice(DeviceKind::kCpu, {.threads = 2}));
 };
 
 std::string NameOf(OpType op, const Shape& shape) {

@@ -101,6 +101,59 @@ TEST_CASE("device: what networks spend their time in never falls to the referenc
   }
 }
 
+TEST_CASE("device: what stands around those never falls to the reference on the cpu, where it is F32", "[device]") {
+  const auto cpu = Make(kCandidates[1]);
+  for (const OpType op : {OpType::kReduceProd,
+                          OpType::kReduceL1,
+                          OpType::kReduceL2,
+                          OpType::kReduceLogSum,
+                          OpType::kReduceLogSumExp,
+                          OpType::kReduceSumSquare,
+                          OpType::kReduceGrad,
+                          OpType::kTopK,
+                          OpType::kArgMax,
+                          OpType::kArgMin,
+                          OpType::kCumSum,
+                          OpType::kDepthToSpace,
+                          OpType::kSpaceToDepth,
+                          OpType::kTile,
+                          OpType::kGatherElements,
+                          OpType::kGatherElementsGrad,
+                          OpType::kGatherND,
+                          OpType::kGatherNDGrad,
+                          OpType::kScatterElements,
+                          OpType::kScatterElementsGrad,
+                          OpType::kScatterND,
+                          OpType::kScatterNDGrad,
+                          OpType::kTrilu,
+                          OpType::kReverseSequence,
+                          OpType::kOneHot,
+                          OpType::kPointwiseLoss,
+                          OpType::kPointwiseLossGrad,
+                          OpType::kNegativeLogLikelihoodLoss,
+                          OpType::kSin,
+                          OpType::kNegativeLogLikelihoodLossGrad,
+                          OpType::kCos,
+                          OpType::kTan,
+                          OpType::kAtan,
+                          OpType::kAtanGrad,
+                          OpType::kAsinh,
+                          OpType::kAcoshGrad,
+                          OpType::kMinGrad,
+                          OpType::kMaxGrad,
+                          OpType::kLpNormalization,
+                          OpType::kLpNormGrad,
+                          OpType::kIsNaN,
+                          OpType::kIsInf}) {
+    for (uint64_t seed = 1; seed <= 8; ++seed) {
+      INFO("seed " << seed << " " << OpName(op));
+      Dice dice(seed * 100 + static_cast<uint64_t>(op));
+      const DeviceCase c = RandomCase(op, dice);
+      CHECK(ChosenFor(*cpu, c.graph) != "reference");
+    }
+  }
+}
+
 TEST_CASE("device: several threads compute the same, and the same bits every time", "[device]") {
   const auto reference = Make(kCandidates[0]);
   const auto cpu = Make(kCandidates[1], 2);

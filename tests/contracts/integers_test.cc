@@ -49,7 +49,7 @@ void CheckArithmetic(TestedDevice which) {
 }
 
 TEST_CASE("integers: they wrap around, and nothing divides by zero", "[conformance]") {
-  const TestedDevice which = GENERATE(TestedDevice::kReference, TestedDevice::kCudaOnHost);
+  const TestedDevice which = GENERATE(TestedDevice::kReference, TestedDevice::kCpu, TestedDevice::kCudaOnHost);
   CheckArithmetic<int8_t>(which);
   CheckArithmetic<int32_t>(which);
   CheckArithmetic<int64_t>(which);
@@ -60,7 +60,7 @@ TEST_CASE("integers: they wrap around, and nothing divides by zero", "[conforman
 }
 
 TEST_CASE("integers: powers", "[conformance]") {
-  const TestedDevice which = GENERATE(TestedDevice::kReference, TestedDevice::kCudaOnHost);
+  const TestedDevice which = GENERATE(TestedDevice::kReference, TestedDevice::kCpu, TestedDevice::kCudaOnHost);
   using I = std::vector<int32_t>;
   CHECK(Run<int32_t>(which, OpType::kPow, {}, I{3, -2, 2, 0, 1, -1, 2, 0}, I{4, 3, 31, 0, -5, -3, -1, -2}) ==
         I{81, -8, kLowest<int32_t>, 1, 1, -1, 0, 0});
@@ -69,7 +69,7 @@ TEST_CASE("integers: powers", "[conformance]") {
 }
 
 TEST_CASE("casts: what does not fit comes to the nearest, integers keep their low bits", "[conformance]") {
-  const TestedDevice which = GENERATE(TestedDevice::kReference, TestedDevice::kCudaOnHost);
+  const TestedDevice which = GENERATE(TestedDevice::kReference, TestedDevice::kCpu, TestedDevice::kCudaOnHost);
   const float infinity = std::numeric_limits<float>::infinity();
   const std::vector<float> x = {1.9f, -1.9f, 3e9f, -3e9f, infinity, std::numeric_limits<float>::quiet_NaN()};
   CHECK(Run<int32_t>(which, OpType::kCast, CastAttributes{DType::kI32}, x) ==

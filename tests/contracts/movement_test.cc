@@ -61,7 +61,8 @@ std::vector<uint64_t> Elements(const Tensor& tensor) {
 }
 
 TEST_CASE("movement: elements of every type move as those of F32 do", "[device]") {
-  const auto device = MakeTestedDevice(GENERATE(TestedDevice::kReference, TestedDevice::kCudaOnHost));
+  const auto device =
+      MakeTestedDevice(GENERATE(TestedDevice::kReference, TestedDevice::kCpu, TestedDevice::kCudaOnHost));
   for (const OpType op : {OpType::kFlatten,      OpType::kReshape,         OpType::kExpand,
                           OpType::kSqueeze,      OpType::kUnsqueeze,       OpType::kTranspose,
                           OpType::kDepthToSpace, OpType::kSpaceToDepth,    OpType::kConcat,

@@ -1,5 +1,5 @@
 // What walks along rows, at the edges of numbers: integers that wrap around, NaN, infinities, rows without elements.
-// The CUDA device in host execution against the reference.
+// The CUDA device in host execution and the CPU against the reference.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdint>
@@ -15,7 +15,10 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-// The outputs of one node on both devices.
+// The device that is held against the reference; each test sets it.
+TestedDevice tested = TestedDevice::kCudaOnHost;
+
+// The outputs of one node on the reference and on the tested device.
 std::pair<NamedTensors, NamedTensors> RunBoth(OpType op, const OpAttributes& attributes, const Tensors& inputs,
                                               int outputs = 1) {
   const auto run = [&](TestedDevice which) {
@@ -27,7 +30,7 @@ std::pair<NamedTensors, NamedTensors> RunBoth(OpType op, const OpAttributes& att
     const auto device = MakeTestedDevice(which);
     return RunOneNode(*device, op, attributes, std::move(copies), outputs);
   };
-  return {run(TestedDevice::kReference), run(TestedDevice::kCudaOnHost)};
+  return {run(TestedDevice::kReference), run(tested)};
 }
 
 void CheckSameBytes(OpType op, const OpAttributes& attributes, const Tensors& inputs, int outputs = 1) {
@@ -88,6 +91,7 @@ void CheckIntegers() {
 }
 
 TEST_CASE("row edges: integers of every type wrap around in reductions, rankings and running sums", "[cuda]") {
+  tested = GENERATE(TestedDevice::kCudaOnHost, TestedDevice::kCpu);
   CheckIntegers<int64_t>();
   CheckIntegers<int32_t>();
   CheckIntegers<int8_t>();
@@ -95,6 +99,7 @@ TEST_CASE("row edges: integers of every type wrap around in reductions, rankings
 }
 
 TEST_CASE("row edges: NaN and infinities spread as in the reference", "[cuda]") {
+  tested = GENERATE(TestedDevice::kCudaOnHost, TestedDevice::kCpu);
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const float nan = std::nanf("");
   // Rows of 40, so that threads share them; one kind of trouble in each.
@@ -119,6 +124,10 @@ TEST_CASE("row edges: NaN and infinities spread as in the reference", "[cuda]") 
   for (const bool flag : {false, true}) {
     CheckSameBytes(OpType::kArgMax, ArgAttributes{1, true, flag}, inputs);
     CheckSameBytes(OpType::kArgMin, ArgAttributes{1, true, flag}, inputs);
+    CheckSameBytes(OpType::kTopK, TopKAttributes{.k = 9, .axis = 1, .largest = flag}, inputs, 2);
+    CheckSameBytes(OpType::kTopK, TopKAttributes{.k = 2, .axis = 0, .largest = flag}, inputs, 2);
+    CheckSameBytes(OpType::kArgMax, ArgAttributes{0, true, flag}, inputs);
+    CheckSameBytes(OpType::kArgMin, ArgAttributes{0, true, flag}, inputs);
   }
   // Labels beside the trouble, at it, and outside.
   inputs.push_back(Tensor::Of<int32_t>({6}, {1, 2, 5, 0, 40, 3}));
@@ -128,6 +137,7 @@ TEST_CASE("row edges: NaN and infinities spread as in the reference", "[cuda]") 
 }
 
 TEST_CASE("row edges: rows without elements give what is stated of nothing", "[cuda]") {
+  tested = GENERATE(TestedDevice::kCudaOnHost, TestedDevice::kCpu);
   Tensors inputs;
   inputs.push_back(Tensor::Zeros(DType::kF32, {3, 0}));
   for (const OpType op : {OpType::kReduceSum, OpType::kReduceProd, OpType::kReduceMax, OpType::kReduceMin}) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
 namespace lockstep::worker {
 namespace {
@@ -90,6 +91,23 @@ std::string SharesText(const ProfileReport& report) {
       "the rest %.1f%%",
       share(report.products_ns), share(kernels - report.products_ns), share(of(ProfileTrack::kData)),
       share(of(ProfileTrack::kReduction)), share(of(ProfileTrack::kUpdate)), share(report.rest_ns));
+}
+
+std::string SlowText(const ProfileReport& report) {
+  constexpr char kSlow[] = "reference";
+  std::vector<std::string> ops;
+  int64_t slow = 0;
+  int64_t kernels = 0;
+  for (const ProfileRow& row : report.rows) {
+    if (row.kernel.empty()) continue;
+    kernels += row.ns;
+    if (row.kernel != kSlow) continue;
+    slow += row.ns;
+    ops.push_back(absl::StrFormat("%s %.1f%%", row.op, Percent(row.ns, report.total_ns)));
+  }
+  if (slow == 0 || slow == kernels) return "";
+  return absl::StrFormat("on the reference kernels, which are slow, %.1f%%: %s", Percent(slow, report.total_ns),
+                         absl::StrJoin(ops, ", "));
 }
 
 }  // namespace lockstep::worker

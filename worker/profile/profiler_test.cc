@@ -120,5 +120,26 @@ TEST_CASE("profile report: the rows add up to the total, and the parts to the wh
              Contains("matrix products and convolutions 50.0%, other kernels 30.0%") && Contains("the rest 20.0%"));
 }
 
+TEST_CASE("profile report: ops on the reference kernels are named with their share, where others are not",
+          "[profile]") {
+  Hand hand;
+  Profiler profiler(hand.Options());
+  const int fast = profiler.Add({.name = "a", .op = "Gemm", .implementation = "dnnl:jit"});
+  const int slow = profiler.Add({.name = "b", .op = "Einsum", .implementation = "reference"});
+  profiler.Start();
+  profiler.Record(slow, 0, 25);
+  hand.ns = 100;
+  profiler.Stop();
+  CHECK(SlowText(ReportByOp(profiler)).empty());
+
+  profiler.Start();
+  profiler.Record(slow, 100, 125);
+  profiler.Record(fast, 125, 175);
+  hand.ns = 200;
+  profiler.Stop();
+
+  CHECK(SlowText(ReportByOp(profiler)) == "on the reference kernels, which are slow, 25.0%: Einsum 25.0%");
+}
+
 }  // namespace
 }  // namespace lockstep::worker

@@ -195,12 +195,16 @@ class CpuDevice final : public HostDevice {
     return reference_->MakeKernel(request);
   }
 
-  // The reference moves elements of any type; where it would compute, this device's kernels for F32 do.
+  // Elements of any type are moved as they are; where the reference would compute, this device's kernels for F32 do.
   absl::StatusOr<std::unique_ptr<Kernel>> MakeBf16(const KernelRequest& request) const {
-    const bool widened = absl::StartsWith(request.implementation, kWidened);
-    if (!widened) {
+    const std::string& wanted = request.implementation;
+    if (!absl::StartsWith(wanted, kWidened)) {
       KernelRequest moved = request;
       moved.free_layouts = false;
+      if (wanted.empty() || absl::StartsWith(wanted, "own:")) {
+        const OwnFunction own = HasElements(moved) ? find_own_(moved) : OwnFunction();
+        if (own.function != nullptr && (wanted.empty() || wanted == own.name)) return MakeOwn(moved, own);
+      }
       absl::StatusOr<std::unique_ptr<Kernel>> kernel = reference_->MakeKernel(moved);
       if (!kernel.ok() || !absl::StartsWith((*kernel)->implementation(), kWidened)) return kernel;
     }

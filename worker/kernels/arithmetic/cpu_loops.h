@@ -22,7 +22,7 @@ class BroadcastLoops {
   using Offsets = std::array<int64_t, kOperands>;
 
   // REQUIRES: every shape broadcasts to `to`.
-  BroadcastLoops(const Shape& to, const std::array<const Shape*, kOperands>& from) {
+  [[gnu::always_inline]] BroadcastLoops(const Shape& to, const std::array<const Shape*, kOperands>& from) {
     Offsets size;  // of what lies behind the dimension, per operand
     size.fill(1);
     for (size_t i = 1; i <= to.size(); ++i) {  // from the last dimension to the first
@@ -39,9 +39,9 @@ class BroadcastLoops {
   }
 
   // More dimensions than this are served by others.
-  bool fits() const { return dims_ <= kMostDims; }
+  [[gnu::always_inline]] bool fits() const { return dims_ <= kMostDims; }
   // Whether operand o moves along the innermost dimension; it is one number there if not.
-  bool varies(size_t o) const { return dims_ == 0 || stride_[0][o] != 0; }
+  [[gnu::always_inline]] bool varies(size_t o) const { return dims_ == 0 || stride_[0][o] != 0; }
 
   // Calls row(y, offsets, count) for parts of rows: `count` elements of the result from element y on, and where the
   // operands begin. Splits the work over threads; no element depends on how.
@@ -74,7 +74,7 @@ class BroadcastLoops {
   static constexpr size_t kMostDims = 6;
   static constexpr int64_t kFewRows = 8;
 
-  void Add(int64_t extent, const Offsets& stride) {
+  [[gnu::always_inline]] void Add(int64_t extent, const Offsets& stride) {
     if (dims_ > 0 && dims_ <= kMostDims) {
       // One with the dimension behind it where every operand runs on, or stands still in both.
       bool same = true;
@@ -93,7 +93,7 @@ class BroadcastLoops {
 
   // The coordinates of a row, and where the operands are at it.
   struct Cursor {
-    Cursor(const BroadcastLoops& loops, int64_t row) {
+    [[gnu::always_inline]] Cursor(const BroadcastLoops& loops, int64_t row) {
       offsets.fill(0);
       for (size_t d = 1; d < loops.dims_; ++d) {
         at[d] = row % loops.extent_[d];
@@ -101,7 +101,7 @@ class BroadcastLoops {
         for (size_t o = 0; o < kOperands; ++o) offsets[o] += at[d] * loops.stride_[d][o];
       }
     }
-    void Advance(const BroadcastLoops& loops) {
+    [[gnu::always_inline]] void Advance(const BroadcastLoops& loops) {
       for (size_t d = 1; d < loops.dims_; ++d) {
         for (size_t o = 0; o < kOperands; ++o) offsets[o] += loops.stride_[d][o];
         if (++at[d] < loops.extent_[d]) return;

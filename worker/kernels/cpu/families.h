@@ -19,6 +19,7 @@ template <typename Attributes>
 
 // The request's shapes may exclude a function.
 OwnFunction OwnElementwise(const KernelRequest& request);
+OwnFunction OwnMath(const KernelRequest& request);
 OwnFunction OwnLogic(const KernelRequest& request);
 OwnFunction OwnRandom(const KernelRequest& request);
 OwnFunction OwnActivation(const KernelRequest& request);
@@ -27,8 +28,19 @@ OwnFunction OwnBroadcast(const KernelRequest& request);
 OwnFunction OwnPooling(const KernelRequest& request);
 OwnFunction OwnBatchNorm(const KernelRequest& request);
 OwnFunction OwnReduction(const KernelRequest& request);
+OwnFunction OwnReductionGrad(const KernelRequest& request);
+OwnFunction OwnIndexing(const KernelRequest& request);
+OwnFunction OwnLoss(const KernelRequest& request);
+// These look at all element types themselves.
+OwnFunction OwnIntegers(const KernelRequest& request);
+OwnFunction OwnIntegerSum(const KernelRequest& request);
 OwnFunction OwnMovement(const KernelRequest& request);
+OwnFunction OwnGather(const KernelRequest& request);
+OwnFunction OwnBlocks(const KernelRequest& request);
+OwnFunction OwnRanking(const KernelRequest& request);
+OwnFunction OwnPlacement(const KernelRequest& request);
 OwnFunction OwnGroupNorm(const KernelRequest& request);
+OwnFunction OwnLpNorm(const KernelRequest& request);
 OwnFunction OwnPadding(const KernelRequest& request);
 OwnFunction OwnResize(const KernelRequest& request);
 OwnFunction OwnLayerNorm(const KernelRequest& request);

@@ -73,6 +73,57 @@ std::vector<Case> Cases() {
           {OpType::kTranspose, {rows}, TransposeAttributes{{1, 0}}}};
 }
 
+// Reductions along rows and across them, with their gradients, and what else walks along lines.
+std::vector<Case> LineCases() {
+  const Shape rows = {37, 83};
+  std::vector<Case> cases;
+  for (const int64_t axis : {0, 1}) {
+    const ReduceAttributes reduce{{axis}, false, false};
+    const Shape reduced = {rows[1 - axis]};
+    for (const OpType op : {OpType::kReduceMax, OpType::kReduceProd, OpType::kReduceL1, OpType::kReduceL2,
+                            OpType::kReduceSumSquare, OpType::kReduceLogSumExp}) {
+      cases.push_back({op, {rows}, reduce});
+    }
+    for (const ReduceKind kind : {ReduceKind::kMax, ReduceKind::kFirstMax, ReduceKind::kProd, ReduceKind::kL1,
+                                  ReduceKind::kL2, ReduceKind::kLogSum, ReduceKind::kLogSumExp}) {
+      cases.push_back({OpType::kReduceGrad, {reduced, rows, reduced}, ReduceGradAttributes{kind, reduce}});
+    }
+    cases.push_back({OpType::kTopK, {rows}, TopKAttributes{.k = 5, .axis = axis}, 2});
+    cases.push_back(
+        {OpType::kTopK, {{3, 500}}, TopKAttributes{.k = 50, .axis = axis == 0 ? -1 : 1, .largest = false}, 2});
+    cases.push_back({OpType::kArgMax, {rows}, ArgAttributes{.axis = axis}});
+    cases.push_back({OpType::kCumSum, {rows}, CumSumAttributes{.axis = axis, .exclusive = axis == 0}});
+    cases.push_back({OpType::kLpNormalization, {rows}, LpNormAttributes{axis, 2}});
+    cases.push_back({OpType::kLpNormGrad, {rows, rows}, LpNormAttributes{axis, 1}});
+  }
+  return cases;
+}
+
+std::vector<Case> ElementCases() {
+  const Shape rows = {37, 83};
+  std::vector<Case> cases = {{OpType::kMaxGrad, {rows, rows, {83}}, NoAttributes{}, 2},
+                             {OpType::kMin, {rows, {83}}, NoAttributes{}},
+                             {OpType::kDepthToSpace, {{2, 8, 5, 19}}, BlockAttributes{2}},
+                             {OpType::kSpaceToDepth, {{2, 3, 9, 21}}, BlockAttributes{3}},
+                             {OpType::kTile, {rows}, TileAttributes{{2, 3}}}};
+  for (const OpType op : {OpType::kSin, OpType::kCos, OpType::kTan, OpType::kAsin, OpType::kAtan, OpType::kSinh,
+                          OpType::kCosh, OpType::kAsinh, OpType::kAtanh}) {
+    cases.push_back({op, {rows}, NoAttributes{}});
+  }
+  cases.push_back({OpType::kAtanGrad, {rows, rows}, NoAttributes{}});
+  for (const PointwiseLossKind kind : {PointwiseLossKind::kMse, PointwiseLossKind::kL1, PointwiseLossKind::kHuber,
+                                       PointwiseLossKind::kBceWithLogits}) {
+    for (const Reduction reduction : {Reduction::kMean, Reduction::kNone}) {
+      const PointwiseLossAttributes loss{.kind = kind, .reduction = reduction};
+      const Shape shape = {130, 83};  // several blocks of a sum
+      cases.push_back({OpType::kPointwiseLoss, {shape, shape}, loss});
+      const Shape dloss = reduction == Reduction::kNone ? shape : Shape{};
+      cases.push_back({OpType::kPointwiseLossGrad, {dloss, shape, shape}, loss});
+    }
+  }
+  return cases;
+}
+
 // Every output's bytes; `find` has to serve the case.
 std::vector<std::vector<float>> Compute(const Case& c, FindFunction find) {
   Graph graph;
@@ -96,8 +147,9 @@ std::vector<std::vector<float>> Compute(const Case& c, FindFunction find) {
     for (size_t i = 0; i < values.size(); ++i) values[i] = 3.0f * SymmetricUnit(random.At(i));
   }
   for (const std::string& name : node.outputs) {
-    request.outputs.push_back({.shape = graph.values.at(name).shape});
-    outputs.emplace_back(NumElements(request.outputs.back().shape));
+    const ValueInfo& info = graph.values.at(name);
+    request.outputs.push_back({.dtype = info.dtype, .shape = info.shape});
+    outputs.emplace_back(NumElements(info.shape) * DTypeSize(info.dtype) / static_cast<int64_t>(sizeof(float)));
   }
   for (auto& values : inputs) arguments.inputs.push_back(reinterpret_cast<std::byte*>(values.data()));
   for (auto& values : outputs) arguments.outputs.push_back(reinterpret_cast<std::byte*>(values.data()));
@@ -112,7 +164,11 @@ std::vector<std::vector<float>> Compute(const Case& c, FindFunction find) {
 }
 
 TEST_CASE("own kernels: every instruction set gives the same bits", "[device]") {
-  for (const Case& c : Cases()) {
+  std::vector<Case> cases = Cases();
+  for (const std::vector<Case>& more : {LineCases(), ElementCases()}) {
+    cases.insert(cases.end(), more.begin(), more.end());
+  }
+  for (const Case& c : cases) {
     const auto expected = Compute(c, &portable::FindOwn);
     for (const Code& code : Codes()) {
       INFO(OpName(c.op) << " by " << code.name);
@@ -132,16 +188,23 @@ std::vector<Case> AttentionCases() {
           {OpType::kAttentionGrad, {q, q, k, k, q, {2, 4, 67, 2}}, attributes, 3}};
 }
 
-TEST_CASE("own kernels: attention gives the same bits with any number of threads", "[device]") {
+TEST_CASE("own kernels: attention, lines and losses give the same bits with any number of threads", "[device]") {
   const int before = omp_get_max_threads();
-  for (const Case& c : AttentionCases()) {
+  std::vector<Case> cases = AttentionCases();
+  for (const std::vector<Case>& more : {LineCases(), ElementCases()}) {
+    cases.insert(cases.end(), more.begin(), more.end());
+  }
+  for (const Case& c : cases) {
     for (const Code& code : Codes()) {
       INFO(OpName(c.op) << " by " << code.name);
       omp_set_num_threads(1);
       const auto expected = Compute(c, code.find);
       for (const int threads : {2, 3, 5}) {
         omp_set_num_threads(threads);
-        CHECK(Compute(c, code.find) == expected);
+        const auto got = Compute(c, code.find);
+        for (size_t i = 0; i < got.size(); ++i) {
+          CHECK(std::memcmp(got[i].data(), expected[i].data(), got[i].size() * sizeof(float)) == 0);
+        }
       }
     }
   }

@@ -1,6 +1,8 @@
 #include <cstdint>
+#include <limits>
 
 #include "worker/kernels/arithmetic/cpu_loops.h"
+#include "worker/kernels/convert.h"
 #include "worker/kernels/cpu/families.h"
 #include "worker/kernels/cpu/own_loops.h"
 
@@ -25,18 +27,19 @@ void Each(const HostCall& call, Op op) {
   });
 }
 
+template <typename T>
 HostFunction Comparison(OpType op) {
   switch (op) {
     case OpType::kEqual:
-      return [](const HostCall& call) { Broadcast<float>(call, [](float a, float b) { return a == b; }); };
+      return [](const HostCall& call) { Broadcast<T>(call, [](T a, T b) { return a == b; }); };
     case OpType::kGreater:
-      return [](const HostCall& call) { Broadcast<float>(call, [](float a, float b) { return a > b; }); };
+      return [](const HostCall& call) { Broadcast<T>(call, [](T a, T b) { return a > b; }); };
     case OpType::kGreaterOrEqual:
-      return [](const HostCall& call) { Broadcast<float>(call, [](float a, float b) { return a >= b; }); };
+      return [](const HostCall& call) { Broadcast<T>(call, [](T a, T b) { return a >= b; }); };
     case OpType::kLess:
-      return [](const HostCall& call) { Broadcast<float>(call, [](float a, float b) { return a < b; }); };
+      return [](const HostCall& call) { Broadcast<T>(call, [](T a, T b) { return a < b; }); };
     case OpType::kLessOrEqual:
-      return [](const HostCall& call) { Broadcast<float>(call, [](float a, float b) { return a <= b; }); };
+      return [](const HostCall& call) { Broadcast<T>(call, [](T a, T b) { return a <= b; }); };
     default:
       return nullptr;
   }
@@ -55,16 +58,66 @@ HostFunction Connective(OpType op) {
   }
 }
 
-HostFunction CastOf(DType from, DType to) {
-  if (from == DType::kBool && to == DType::kF32) {
-    return [](const HostCall& call) { Each<uint8_t, float>(call, [](uint8_t x) { return static_cast<float>(x); }); };
+// Bools are bytes here, 0 or 1, and read as numbers.
+template <typename From, typename To>
+HostFunction Converted() {
+  return [](const HostCall& call) { Each<From, To>(call, [](From x) { return Convert<From, To>(x); }); };
+}
+
+template <typename From>
+HostFunction ToBool() {
+  return [](const HostCall& call) {
+    Each<From, uint8_t>(call, [](From x) { return static_cast<uint8_t>(x != From(0) ? 1 : 0); });
+  };
+}
+
+template <typename From>
+HostFunction CastFrom(DType to) {
+  switch (to) {
+    case DType::kF32:
+      return Converted<From, float>();
+    case DType::kI64:
+      return Converted<From, int64_t>();
+    case DType::kI32:
+      return Converted<From, int32_t>();
+    case DType::kBool:
+      return ToBool<From>();
+    default:
+      return nullptr;
   }
-  if (from == DType::kF32 && to == DType::kBool) {
+}
+
+HostFunction CastOf(DType from, DType to) {
+  switch (from) {
+    case DType::kF32:
+      return CastFrom<float>(to);
+    case DType::kI64:
+      return CastFrom<int64_t>(to);
+    case DType::kI32:
+      return CastFrom<int32_t>(to);
+    case DType::kBool:
+    case DType::kU8:
+      return CastFrom<uint8_t>(to);
+    default:
+      return nullptr;
+  }
+}
+
+HostFunction TestOf(const KernelRequest& request) {
+  if (request.inputs[0].dtype != DType::kF32) return nullptr;
+  if (request.node->op == OpType::kIsNaN) {
     return [](const HostCall& call) {
-      Each<float, uint8_t>(call, [](float x) { return static_cast<uint8_t>(x != 0.0f ? 1 : 0); });
+      Each<float, uint8_t>(call, [](float x) { return static_cast<uint8_t>(x != x ? 1 : 0); });
     };
   }
-  return nullptr;
+  return [](const HostCall& call) {
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    const auto& detect = call.attrs<IsInfAttributes>();
+    const float above = detect.detect_positive ? kInfinity : 0.0f;
+    const float below = detect.detect_negative ? -kInfinity : 0.0f;
+    Each<float, uint8_t>(
+        call, [=](float x) { return static_cast<uint8_t>(x != 0.0f && (x == above || x == below) ? 1 : 0); });
+  };
 }
 
 }  // namespace
@@ -82,9 +135,12 @@ OwnFunction OwnLogic(const KernelRequest& request) {
             },
             kName};
   }
-  const HostFunction function = inputs[0].dtype == DType::kF32    ? Comparison(op)
-                                : inputs[0].dtype == DType::kBool ? Connective(op)
-                                                                  : nullptr;
+  if (op == OpType::kIsNaN || op == OpType::kIsInf) return named(TestOf(request));
+  HostFunction function = nullptr;
+  if (inputs[0].dtype == DType::kF32) function = Comparison<float>(op);
+  if (inputs[0].dtype == DType::kI64) function = Comparison<int64_t>(op);
+  if (inputs[0].dtype == DType::kI32) function = Comparison<int32_t>(op);
+  if (inputs[0].dtype == DType::kBool) function = Connective(op);
   if (function == nullptr) return {};
   if (!BroadcastLoops<2>(request.outputs[0].shape, {&inputs[0].shape, &inputs[1].shape}).fits()) return {};
   return {function, kName};

@@ -1,21 +1,18 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <limits>
 #include <optional>
 
 #include "worker/kernels/cpu/families.h"
 #include "worker/kernels/cpu/parallel.h"
+#include "worker/kernels/movement/cpu_sizes.h"
 #include "worker/kernels/picks.h"
 
 namespace lockstep::device::cpu::LS_CODE {
 namespace {
 
-constexpr int64_t kGrain = 16384;  // elements
 constexpr size_t kMostLoops = 8;
 constexpr int64_t kTile = 32;
-
-int64_t GrainOf(int64_t elements) { return std::max<int64_t>(1, kGrain / elements); }
 
 // Nested loops, the outermost first, over what is no row or tile: each steps through both tensors.
 struct Nest {
@@ -48,30 +45,32 @@ struct Nest {
 };
 
 // `rows` rows of `length` elements; few rows are split.
-void CopyRows(const float* x, int64_t x_step, float* y, int64_t y_step, int64_t rows, int64_t length) {
-  const int64_t parts = rows >= 8 ? 1 : std::max<int64_t>(1, length / kGrain);
+template <typename T>
+void CopyRows(const T* x, int64_t x_step, T* y, int64_t y_step, int64_t rows, int64_t length) {
+  const int64_t parts = rows >= 8 ? 1 : std::max<int64_t>(1, length / kMovementGrain);
   ParallelFor(rows * parts, GrainOf(length / parts), [=](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t row = i / parts;
       const int64_t first = length * (i % parts) / parts;
       const int64_t last = length * (i % parts + 1) / parts;
-      std::memcpy(y + row * y_step + first, x + row * x_step + first,
-                  static_cast<size_t>(last - first) * sizeof(float));
+      std::memcpy(y + row * y_step + first, x + row * x_step + first, static_cast<size_t>(last - first) * sizeof(T));
     }
   });
 }
 
+template <typename T>
 void Concat(const HostCall& call) {
   const int64_t axis = call.attrs<ConcatAttributes>().axis;
   const AxisExtents whole(call.out_shape(0), axis);
   int64_t begin = 0;
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     const int64_t length = AxisExtents(call.in_shape(i), axis).extent * whole.inner;
-    CopyRows(call.in<float>(i), length, call.out<float>(0) + begin, whole.extent * whole.inner, whole.outer, length);
+    CopyRows(call.in<T>(i), length, call.out<T>(0) + begin, whole.extent * whole.inner, whole.outer, length);
     begin += length;
   }
 }
 
+template <typename T>
 void Split(const HostCall& call) {
   const auto& split = call.attrs<SplitAttributes>();
   const AxisExtents whole(call.in_shape(0), split.axis);
@@ -82,7 +81,7 @@ void Split(const HostCall& call) {
     int64_t length = std::min(equal, whole.extent * whole.inner - begin);
     if (!split.split.empty()) length = split.split[i] * whole.inner;
     if (call.output_infos[i].present) {
-      CopyRows(call.in<float>(0) + begin, whole.extent * whole.inner, call.out<float>(i), length, whole.outer, length);
+      CopyRows(call.in<T>(0) + begin, whole.extent * whole.inner, call.out<T>(i), length, whole.outer, length);
     }
     begin += length;
   }
@@ -120,31 +119,34 @@ std::optional<SliceRows> RowsOf(const SliceAttributes& slice, const Shape& whole
   return rows;
 }
 
+template <typename T>
 void Slice(const HostCall& call) {
   const SliceRows rows = *RowsOf(call.attrs<SliceAttributes>(), call.in_shape(0));
-  const float* x = call.in<float>(0) + rows.offset;
-  float* y = call.out<float>(0);
+  const T* x = call.in<T>(0) + rows.offset;
+  T* y = call.out<T>(0);
   ParallelFor(rows.nest.count(), GrainOf(rows.length), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const auto [from, to] = rows.nest.At(row);
-      std::memcpy(y + to, x + from, static_cast<size_t>(rows.length) * sizeof(float));
+      std::memcpy(y + to, x + from, static_cast<size_t>(rows.length) * sizeof(T));
     }
   });
 }
 
-void Fill(float* y, int64_t count, float value) {
-  ParallelFor(count, kGrain, [=](int64_t begin, int64_t end) { std::fill(y + begin, y + end, value); });
+template <typename T>
+void Fill(T* y, int64_t count, T value) {
+  ParallelFor(count, kMovementGrain, [=](int64_t begin, int64_t end) { std::fill(y + begin, y + end, value); });
 }
 
+template <typename T>
 void SliceGrad(const HostCall& call) {
-  Fill(call.out<float>(0), NumElements(call.out_shape(0)), 0.0f);
+  Fill(call.out<T>(0), NumElements(call.out_shape(0)), T{0});
   const SliceRows rows = *RowsOf(call.attrs<SliceAttributes>(), call.out_shape(0));
-  const float* dy = call.in<float>(0);
-  float* dx = call.out<float>(0) + rows.offset;
+  const T* dy = call.in<T>(0);
+  T* dx = call.out<T>(0) + rows.offset;
   ParallelFor(rows.nest.count(), GrainOf(rows.length), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const auto [to, from] = rows.nest.At(row);
-      std::memcpy(dx + to, dy + from, static_cast<size_t>(rows.length) * sizeof(float));
+      std::memcpy(dx + to, dy + from, static_cast<size_t>(rows.length) * sizeof(T));
     }
   });
 }
@@ -180,15 +182,16 @@ std::optional<ExpandRows> RowsOf(const Shape& x, const Shape& y) {
   return rows;
 }
 
+template <typename T>
 void Expand(const HostCall& call) {
   const ExpandRows rows = *RowsOf(call.in_shape(0), call.out_shape(0));
-  const float* x = call.in<float>(0);
-  float* y = call.out<float>(0);
+  const T* x = call.in<T>(0);
+  T* y = call.out<T>(0);
   ParallelFor(rows.nest.count(), GrainOf(rows.length), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const auto [from, to] = rows.nest.At(row);
       if (rows.fills) std::fill_n(y + to, rows.length, x[from]);
-      if (!rows.fills) std::memcpy(y + to, x + from, static_cast<size_t>(rows.length) * sizeof(float));
+      if (!rows.fills) std::memcpy(y + to, x + from, static_cast<size_t>(rows.length) * sizeof(T));
     }
   });
 }
@@ -238,16 +241,18 @@ std::optional<Permutation> PermutationOf(const TransposeAttributes& transpose, c
 }
 
 // Four by four elements through registers: y[i * y_step + j] = x[j * x_step + i].
-void TransposeBlock(const float* x, int64_t x_step, float* y, int64_t y_step) {
-  float block[4][4];
+template <typename T>
+void TransposeBlock(const T* x, int64_t x_step, T* y, int64_t y_step) {
+  T block[4][4];
   for (int64_t j = 0; j < 4; ++j) std::memcpy(block[j], x + j * x_step, sizeof(block[j]));
   for (int64_t i = 0; i < 4; ++i) {
-    const float column[4] = {block[0][i], block[1][i], block[2][i], block[3][i]};
+    const T column[4] = {block[0][i], block[1][i], block[2][i], block[3][i]};
     std::memcpy(y + i * y_step, column, sizeof(column));
   }
 }
 
-void TransposeTile(const float* x, int64_t x_step, float* y, int64_t y_step, int64_t width, int64_t height) {
+template <typename T>
+void TransposeTile(const T* x, int64_t x_step, T* y, int64_t y_step, int64_t width, int64_t height) {
   const int64_t whole_width = width / 4 * 4;
   const int64_t whole_height = height / 4 * 4;
   for (int64_t i = 0; i < whole_width; i += 4) {
@@ -259,10 +264,11 @@ void TransposeTile(const float* x, int64_t x_step, float* y, int64_t y_step, int
   }
 }
 
+template <typename T>
 void Transpose(const HostCall& call) {
   const Permutation p = *PermutationOf(call.attrs<TransposeAttributes>(), call.in_shape(0));
-  const float* x = call.in<float>(0);
-  float* y = call.out<float>(0);
+  const T* x = call.in<T>(0);
+  T* y = call.out<T>(0);
   if (p.rows && p.nest.size == 0) {
     CopyRows(x, 0, y, 0, 1, p.width);
     return;
@@ -271,7 +277,7 @@ void Transpose(const HostCall& call) {
     ParallelFor(p.nest.count(), GrainOf(p.width), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const auto [from, to] = p.nest.At(row);
-        std::memcpy(y + to, x + from, static_cast<size_t>(p.width) * sizeof(float));
+        std::memcpy(y + to, x + from, static_cast<size_t>(p.width) * sizeof(T));
       }
     });
     return;
@@ -289,67 +295,29 @@ void Transpose(const HostCall& call) {
   });
 }
 
-void Gather(const HostCall& call) {
-  const AxisExtents e(call.in_shape(0), call.attrs<GatherAttributes>().axis);
-  const Indices indices(call, 1);
-  const int64_t count = NumElements(call.in_shape(1));
-  const float* x = call.in<float>(0);
-  float* y = call.out<float>(0);
-  ParallelFor(e.outer * count, GrainOf(e.inner), [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const int64_t index = indices.at(row % count, e.extent);
-      const float* from = x + (row / count * e.extent + index) * e.inner;
-      if (index < 0) std::fill_n(y + row * e.inner, e.inner, std::numeric_limits<float>::quiet_NaN());
-      if (index >= 0) std::memcpy(y + row * e.inner, from, static_cast<size_t>(e.inner) * sizeof(float));
-    }
-  });
-}
-
-// Every part of the columns adds all rows in index order, so that no bit depends on the parts.
-void GatherGrad(const HostCall& call) {
-  const AxisExtents e(call.out_shape(0), call.attrs<GatherAttributes>().axis);
-  const Indices indices(call, 1);
-  const int64_t count = NumElements(call.in_shape(1));
-  const float* dy = call.in<float>(0);
-  float* dx = call.out<float>(0);
-  bool outside = false;
-  for (int64_t i = 0; i < count; ++i) outside = outside || indices.at(i, e.extent) < 0;
-  Fill(dx, NumElements(call.out_shape(0)), outside ? std::numeric_limits<float>::quiet_NaN() : 0.0f);
-  if (outside) return;
-  ParallelFor(e.inner, GrainOf(e.outer * count), [&](int64_t begin, int64_t end) {
-    for (int64_t row = 0; row < e.outer * count; ++row) {
-      const int64_t index = indices.at(row % count, e.extent);
-      const float* from = dy + row * e.inner;
-      float* to = dx + (row / count * e.extent + index) * e.inner;
-      for (int64_t i = begin; i < end; ++i) to[i] += from[i];
-    }
-  });
-}
-
 }  // namespace
 
 OwnFunction OwnMovement(const KernelRequest& request) {
+  const DType dtype = request.inputs[0].dtype;  // an output may be absent
+  const Shape& x = request.inputs[0].shape;
+  const Shape& y = request.outputs[0].shape;
   switch (request.node->op) {
     case OpType::kTranspose:
-      if (!PermutationOf(AttributesOf<TransposeAttributes>(request), request.inputs[0].shape)) return {};
-      return {&Transpose, "own:transpose"};
+      if (!PermutationOf(AttributesOf<TransposeAttributes>(request), x)) return {};
+      return {ForSize(dtype, []<typename T>() -> HostFunction { return &Transpose<T>; }), "own:transpose"};
     case OpType::kConcat:
-      return {&Concat, "own:rows"};
+      return {ForSize(dtype, []<typename T>() -> HostFunction { return &Concat<T>; }), "own:rows"};
     case OpType::kSplit:
-      return {&Split, "own:rows"};
+      return {ForSize(dtype, []<typename T>() -> HostFunction { return &Split<T>; }), "own:rows"};
     case OpType::kSlice:
-      if (!RowsOf(AttributesOf<SliceAttributes>(request), request.inputs[0].shape)) return {};
-      return {&Slice, "own:rows"};
+      if (!RowsOf(AttributesOf<SliceAttributes>(request), x)) return {};
+      return {ForSize(dtype, []<typename T>() -> HostFunction { return &Slice<T>; }), "own:rows"};
     case OpType::kSliceGrad:
-      if (!RowsOf(AttributesOf<SliceAttributes>(request), request.outputs[0].shape)) return {};
-      return {&SliceGrad, "own:rows"};
+      if (!RowsOf(AttributesOf<SliceAttributes>(request), y)) return {};
+      return {ForSize(dtype, []<typename T>() -> HostFunction { return &SliceGrad<T>; }), "own:rows"};
     case OpType::kExpand:
-      if (!RowsOf(request.inputs[0].shape, request.outputs[0].shape)) return {};
-      return {&Expand, "own:rows"};
-    case OpType::kGather:
-      return {&Gather, "own:gather"};
-    case OpType::kGatherGrad:
-      return {&GatherGrad, "own:gather"};
+      if (!RowsOf(x, y)) return {};
+      return {ForSize(dtype, []<typename T>() -> HostFunction { return &Expand<T>; }), "own:rows"};
     default:
       return {};
   }

@@ -1,106 +1,82 @@
 #include <algorithm>
-#include <array>
 #include <limits>
 
+#include "common/math/math.h"
 #include "worker/kernels/cpu/families.h"
 #include "worker/kernels/cpu/lane_sum.h"
 #include "worker/kernels/cpu/parallel.h"
-#include "worker/kernels/reduction/reduction.h"
+#include "worker/kernels/reduction/cpu_groups.h"
 
 namespace lockstep::device::cpu::LS_CODE {
 namespace {
 
-constexpr int64_t kGrain = 16384;  // elements
-constexpr int64_t kColumns = 64;
-
-// The dimensions of X, the innermost first. Neighbours that are both reduced, or both kept, are one group.
-class Groups {
- public:
-  Groups(const ReduceAttributes& attributes, const Shape& shape) {
-    const Shape kept = KeptShape(attributes, shape);
-    int64_t step = 1;
-    for (size_t i = shape.size(); i-- > 0; step *= shape[i]) {
-      if (shape[i] == 1) continue;
-      const bool reduced = kept[i] == 1;
-      if (count_ > 0 && count_ <= kMostGroups && groups_[count_ - 1].reduced == reduced) {
-        groups_[count_ - 1].extent *= shape[i];
-        continue;
-      }
-      if (count_ < kMostGroups) groups_[count_] = {shape[i], step, reduced};
-      ++count_;
-    }
-  }
-
-  bool fits() const { return count_ <= kMostGroups; }
-  bool reduces_innermost() const { return count_ == 0 || groups_[0].reduced; }
-  int64_t innermost() const { return count_ == 0 ? 1 : groups_[0].extent; }
-
-  // Combinations of the groups behind the innermost one that are reduced, or kept, and where in X one of them lies.
-  int64_t Count(bool reduced) const {
-    int64_t count = 1;
-    for (size_t g = 1; g < count_; ++g) count *= groups_[g].reduced == reduced ? groups_[g].extent : 1;
-    return count;
-  }
-  int64_t Offset(int64_t index, bool reduced) const {
-    int64_t offset = 0;
-    for (size_t g = 1; g < count_; ++g) {
-      if (groups_[g].reduced != reduced) continue;
-      offset += index % groups_[g].extent * groups_[g].step;
-      index /= groups_[g].extent;
-    }
-    return offset;
-  }
-
- private:
-  static constexpr size_t kMostGroups = 8;
-  struct Group {
-    int64_t extent;
-    int64_t step;
-    bool reduced;
-  };
-  std::array<Group, kMostGroups> groups_;
-  size_t count_ = 0;
-};
+constexpr int64_t kGrain = kReductionGrain;
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // Columns side by side, at most kColumns, each in the order of the rows.
-void ColumnSums(const float* x, float* y, const Groups& groups, int64_t rows, int64_t count, double divisor) {
+template <typename Value, typename Finish>
+void ColumnSums(const float* x, float* y, const Groups& groups, int64_t rows, int64_t count, const Value& value,
+                const Finish& finish) {
   double sums[kColumns] = {};
   for (int64_t r = 0; r < rows; ++r) {
     const float* row = x + groups.Offset(r, true);
-    for (int64_t i = 0; i < count; ++i) sums[i] += row[i];
+    for (int64_t i = 0; i < count; ++i) sums[i] += value(double{row[i]});
   }
-  for (int64_t i = 0; i < count; ++i) y[i] = static_cast<float>(sums[i] / divisor);
+  for (int64_t i = 0; i < count; ++i) y[i] = static_cast<float>(finish(sums[i]));
 }
 
-void Reduce(const HostCall& call) {
+// finish(the sum of value(x))
+template <typename Value, typename Finish>
+void Reduce(const HostCall& call, const Value& value, const Finish& finish) {
   const Groups groups(call.attrs<ReduceAttributes>(), call.in_shape(0));
   const float* x = call.in<float>(0);
   float* y = call.out<float>(0);
-  const int64_t kept = groups.Count(false), rows = groups.Count(true), innermost = groups.innermost();
-  const int64_t summed = groups.reduces_innermost() ? rows * innermost : rows;
-  const double divisor = call.op == OpType::kReduceMean ? static_cast<double>(summed) : 1.0;
-  if (groups.reduces_innermost()) {
-    ParallelFor(kept, kGrain / std::clamp<int64_t>(summed, 1, kGrain), [&](int64_t begin, int64_t end) {
-      for (int64_t o = begin; o < end; ++o) {
-        double sum = 0;
-        for (int64_t r = 0; r < rows; ++r) {
-          const float* row = x + groups.Offset(o, false) + groups.Offset(r, true);
-          sum += LaneSum(innermost, [row](int64_t i) { return double{row[i]}; });
-        }
-        y[o] = static_cast<float>(sum / divisor);
+  const int64_t rows = groups.Count(true), innermost = groups.innermost();
+  ForResults(groups, [&](int64_t base, int64_t first, int64_t count) {
+    if (groups.reduces_innermost()) {
+      double sum = 0;
+      for (int64_t r = 0; r < rows; ++r) {
+        const float* row = x + base + groups.Offset(r, true);
+        sum += LaneSum(innermost, [row, value](int64_t i) { return value(double{row[i]}); });
       }
-    });
-    return;
-  }
-  const int64_t parts = (innermost + kColumns - 1) / kColumns;
-  ParallelFor(kept * parts, kGrain / std::clamp<int64_t>(summed * kColumns, 1, kGrain),
-              [&](int64_t begin, int64_t end) {
-                for (int64_t p = begin; p < end; ++p) {
-                  const int64_t first = p % parts * kColumns;
-                  ColumnSums(x + groups.Offset(p / parts, false) + first, y + p / parts * innermost + first, groups,
-                             rows, std::min(kColumns, innermost - first), divisor);
-                }
-              });
+      y[first] = static_cast<float>(finish(sum));
+    } else {
+      ColumnSums(x + base, y + first, groups, rows, count, value, finish);
+    }
+  });
+}
+
+void Mean(const HostCall& call) {
+  const Groups groups(call.attrs<ReduceAttributes>(), call.in_shape(0));
+  const int64_t rows = groups.Count(true);
+  const auto divisor = static_cast<double>(groups.reduces_innermost() ? rows * groups.innermost() : rows);
+  Reduce(
+      call, [](double x) { return x; }, [divisor](double sum) { return sum / divisor; });
+}
+
+void Product(const HostCall& call) {
+  const Groups groups(call.attrs<ReduceAttributes>(), call.in_shape(0));
+  const float* x = call.in<float>(0);
+  float* y = call.out<float>(0);
+  ForResults(groups, [&](int64_t base, int64_t first, int64_t count) {
+    double products[kColumns];
+    std::fill_n(products, count, 1.0);
+    FoldElements(groups, base, count, products, [x](double product, int64_t i, int64_t) { return product * x[i]; });
+    for (int64_t k = 0; k < count; ++k) y[first + k] = static_cast<float>(products[k]);
+  });
+}
+
+template <typename T>
+void IntegerSum(const HostCall& call) {
+  const Groups groups(call.attrs<ReduceAttributes>(), call.in_shape(0));
+  const T* x = call.in<T>(0);
+  T* y = call.out<T>(0);
+  ForResults(groups, [&](int64_t base, int64_t first, int64_t count) {
+    uint64_t sums[kColumns] = {};
+    FoldElements(groups, base, count, sums,
+                 [x](uint64_t sum, int64_t i, int64_t) { return sum + static_cast<uint64_t>(x[i]); });
+    for (int64_t k = 0; k < count; ++k) y[first + k] = static_cast<T>(sums[k]);
+  });
 }
 
 // The larger, or the smaller; a NaN stays.
@@ -125,7 +101,6 @@ float RowExtreme(const float* x, int64_t count, float best) {
 
 template <bool kLargest>
 void ReduceExtreme(const HostCall& call) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const Groups groups(call.attrs<ReduceAttributes>(), call.in_shape(0));
   const float* x = call.in<float>(0);
   float* y = call.out<float>(0);
@@ -148,11 +123,83 @@ void ReduceExtreme(const HostCall& call) {
   });
 }
 
+// What LogSumExp takes away from the elements: the largest, or nothing where that one is infinite.
+float Level(float largest) { return largest == kInfinity || largest == -kInfinity ? 0.0f : largest; }
+
+// The sum of exp(x - level) over a row, some elements at a time: exponentials first, which become vector code that way.
+double SumOfExponentials(const float* x, int64_t count, float level) {
+  constexpr int64_t kAtOnce = 512;
+  float exponentials[kAtOnce];
+  double sum = 0;
+  for (int64_t first = 0; first < count; first += kAtOnce) {
+    const int64_t part = std::min(kAtOnce, count - first);
+    for (int64_t i = 0; i < part; ++i) exponentials[i] = Exp(x[first + i] - level);
+    const float* of = exponentials;
+    sum += LaneSum(part, [of](int64_t i) { return double{of[i]}; });
+  }
+  return sum;
+}
+
+void LogSumExp(const HostCall& call) {
+  const Groups groups(call.attrs<ReduceAttributes>(), call.in_shape(0));
+  const float* x = call.in<float>(0);
+  float* y = call.out<float>(0);
+  const int64_t rows = groups.Count(true), innermost = groups.innermost();
+  ForResults(groups, [&](int64_t base, int64_t first, int64_t count) {
+    float level[kColumns];
+    double sums[kColumns] = {};
+    std::fill_n(level, count, -kInfinity);
+    for (int64_t r = 0; r < rows; ++r) {
+      const float* row = x + base + groups.Offset(r, true);
+      if (groups.reduces_innermost()) level[0] = RowExtreme<true>(row, innermost, level[0]);
+      for (int64_t k = 0; k < count && !groups.reduces_innermost(); ++k) level[k] = Extreme<true>(level[k], row[k]);
+    }
+    for (int64_t k = 0; k < count; ++k) level[k] = Level(level[k]);
+    for (int64_t r = 0; r < rows; ++r) {
+      const float* row = x + base + groups.Offset(r, true);
+      if (groups.reduces_innermost()) {
+        sums[0] += SumOfExponentials(row, innermost, level[0]);
+      } else {
+        for (int64_t k = 0; k < count; ++k) sums[k] += double{Exp(row[k] - level[k])};
+      }
+    }
+    for (int64_t k = 0; k < count; ++k) y[first + k] = static_cast<float>(level[k] + Log(sums[k]));
+  });
+}
+
 HostFunction FunctionOf(OpType op) {
   switch (op) {
     case OpType::kReduceSum:
+      return [](const HostCall& call) {
+        Reduce(
+            call, [](double x) { return x; }, [](double sum) { return sum; });
+      };
     case OpType::kReduceMean:
-      return &Reduce;
+      return &Mean;
+    case OpType::kReduceL1:
+      return [](const HostCall& call) {
+        Reduce(
+            call, [](double x) { return x < 0 ? -x : x; }, [](double sum) { return sum; });
+      };
+    case OpType::kReduceSumSquare:
+      return [](const HostCall& call) {
+        Reduce(
+            call, [](double x) { return x * x; }, [](double sum) { return sum; });
+      };
+    case OpType::kReduceL2:
+      return [](const HostCall& call) {
+        Reduce(
+            call, [](double x) { return x * x; }, [](double sum) { return SquareRoot(sum); });
+      };
+    case OpType::kReduceLogSum:
+      return [](const HostCall& call) {
+        Reduce(
+            call, [](double x) { return x; }, [](double sum) { return Log(sum); });
+      };
+    case OpType::kReduceLogSumExp:
+      return &LogSumExp;
+    case OpType::kReduceProd:
+      return &Product;
     case OpType::kReduceMax:
       return &ReduceExtreme<true>;
     case OpType::kReduceMin:
@@ -169,6 +216,13 @@ OwnFunction OwnReduction(const KernelRequest& request) {
   if (function == nullptr) return {};
   if (!Groups(AttributesOf<ReduceAttributes>(request), request.inputs[0].shape).fits()) return {};
   return {function, "own:reduce"};
+}
+
+OwnFunction OwnIntegerSum(const KernelRequest& request) {
+  const DType dtype = request.inputs[0].dtype;
+  if (request.node->op != OpType::kReduceSum || (dtype != DType::kI64 && dtype != DType::kI32)) return {};
+  if (!Groups(AttributesOf<ReduceAttributes>(request), request.inputs[0].shape).fits()) return {};
+  return {dtype == DType::kI64 ? &IntegerSum<int64_t> : &IntegerSum<int32_t>, "own:reduce"};
 }
 
 }  // namespace lockstep::device::cpu::LS_CODE

@@ -1,0 +1,39 @@
+// What the loops that move elements share: they look at the size of an element, not at its type.
+//
+// Threading: immutable.
+#ifndef LOCKSTEP_WORKER_KERNELS_MOVEMENT_CPU_SIZES_H_
+#define LOCKSTEP_WORKER_KERNELS_MOVEMENT_CPU_SIZES_H_
+
+#include <algorithm>
+#include <cstdint>
+
+#include "worker/device/host_kernel.h"
+#include "worker/kernels/cpu/code.h"
+
+namespace lockstep::device::cpu::LS_CODE {
+
+inline constexpr int64_t kMovementGrain = 16384;  // elements
+
+// Rows of so many elements for one thread.
+[[gnu::always_inline]] inline int64_t GrainOf(int64_t elements) {
+  return std::max<int64_t>(1, kMovementGrain / std::max<int64_t>(1, elements));
+}
+
+// make.operator()<T>() with an unsigned integer of the elements' size.
+template <typename Make>
+[[gnu::always_inline]] inline HostFunction ForSize(DType dtype, const Make& make) {
+  switch (DTypeSize(dtype)) {
+    case 1:
+      return make.template operator()<uint8_t>();
+    case 2:
+      return make.template operator()<uint16_t>();
+    case 4:
+      return make.template operator()<uint32_t>();
+    default:
+      return make.template operator()<uint64_t>();
+  }
+}
+
+}  // namespace lockstep::device::cpu::LS_CODE
+
+#endif  // LOCKSTEP_WORKER_KERNELS_MOVEMENT_CPU_SIZES_H_
