@@ -28,11 +28,11 @@ std::vector<GraphInput> KnownInputs(const JobSpec& spec, const Graph* imported);
 std::optional<IndexRange> KnownRange(const JobSpec& spec, const Graph* imported, const std::string& input);
 
 // The request for the job's metagraph. `inputs` and `labels` describe one sample as the data source delivers it,
-// without the batch, and `labels` without a name is for data that has none; a single input feeds the model's only one, several feed those of their names.
-// `imported`: the graph of `model.onnx`; null for a built-in architecture, whose input is called "inputs" and has the
-// shape `model.builtin.input`, else that of the data, to which `lenet` adds the channel of a [height, width].
-// Shapes have to be those of the data but for dimensions of 1; an `mlp` flattens what it gets.
-// InvalidArgument when the shape of the job is not that of the data, or a schedule does not fit the duration.
+// without the batch, and `labels` without a name is for data that has none; a single input feeds the model's only one,
+// several feed those of their names. `imported`: the graph of `model.onnx`; null for a built-in architecture, whose
+// input is called "inputs" and has the shape `model.builtin.input`, else that of the data, to which `lenet` adds the
+// channel of a [height, width]. Shapes have to be those of the data but for dimensions of 1; an `mlp` flattens what it
+// gets. InvalidArgument when the shape of the job is not that of the data, or a schedule does not fit the duration.
 absl::StatusOr<MetaGraphRequest> MakeMetaGraphRequest(const JobSpec& spec, const Graph* imported,
                                                       absl::Span<const TensorSpec> inputs, const TensorSpec& labels,
                                                       int64_t train_samples);

@@ -23,8 +23,8 @@ struct Part {
 // Attempts of one or two ranks, each broken after a part of what was to be computed but the last, which `last_ranks`
 // make. `computed` gets, by rank and attempt, the shards that the rank had to compute.
 std::vector<Outcome> ReduceBroken(Where where, const std::vector<std::vector<Part>>& broken,
-                                  std::vector<std::vector<std::vector<int>>>& computed, int logical_shards = kExchangedShards,
-                                  int last_ranks = 2) {
+                                  std::vector<std::vector<std::vector<int>>>& computed,
+                                  int logical_shards = kExchangedShards, int last_ranks = 2) {
   constexpr int kRanks = 2;
   std::deque<Rank> ranks;
   std::vector<Outcome> outcomes(static_cast<size_t>(last_ranks));
