@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-constexpr char kJob[] =
+constexpr char kJobOfArrays[] =
     "name: small\n"
     "model: {builtin: {name: lenet}}\n"
     "data:\n"
@@ -22,7 +22,7 @@ const TensorSpec kImages{"inputs", DType::kF32, {28, 28}};
 const TensorSpec kLabels{"labels", DType::kI64, {}};
 
 JobSpec Job(const std::vector<std::string>& overrides = {}) {
-  const auto spec = ParseJob(kJob, "/jobs/job.yaml", overrides);
+  const auto spec = ParseJob(kJobOfArrays, "/jobs/job.yaml", overrides);
   INFO(spec.status());
   REQUIRE(spec.ok());
   return *spec;
@@ -120,7 +120,7 @@ TEST_CASE("graph request: what is trained, what decays and what a pass holds", "
   CHECK(metagraph->update.optimizer.no_decay.size() == 3);
   CHECK(metagraph->pass_batch == 8);
 
-  const auto odd = ParseJob(kJob, "/jobs/job.yaml", {"train.micro_batch=7"});
+  const auto odd = ParseJob(kJobOfArrays, "/jobs/job.yaml", {"train.micro_batch=7"});
   CHECK_THAT(std::string(odd.status().message()), Catch::Contains("7 samples do not divide the 32"));
 }
 

@@ -139,6 +139,7 @@ TEST_CASE("promise: lockstep run keeps it with a worker killed every 40 steps, a
   LocalJob job("run", kJob, {});
   std::vector<std::string> words = {"run",    kJob, "--workers", "3", "--dir", job.directory(), "--kill-worker-every",
                                     "40steps"};
+  for (const char* const set : {kInputs, kLabels}) words.insert(words.end(), {"--set", set});
   for (const std::string& set : PromiseSettings()) words.insert(words.end(), {"--set", set});
 
   std::string output;
