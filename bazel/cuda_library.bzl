@@ -42,7 +42,8 @@ def _cuda_objects_impl(ctx):
         folders += ["-I" + folder for folder in context.includes.to_list() + context.quote_includes.to_list()]
         folders += ["-isystem=" + folder for folder in context.system_includes.to_list()]
     objects = []
-    for source in join(ctx, ctx.files.srcs, _TOGETHER):
+    for joint in join(ctx, ctx.files.srcs, _TOGETHER):
+        source = joint.source
         out = ctx.actions.declare_file(source.basename[:-len("cc")] + "o", sibling = source)
         arguments = ctx.actions.args()
         arguments.add_all(_FLAGS + ctx.attr.copts)
@@ -54,7 +55,7 @@ def _cuda_objects_impl(ctx):
         ctx.actions.run(
             executable = NVCC,
             arguments = [arguments],
-            inputs = depset([source] + ctx.files.srcs, transitive = [headers]),
+            inputs = depset([source] + joint.files, transitive = [headers]),
             outputs = [out],
             use_default_shell_env = True,
             mnemonic = "Nvcc",

@@ -21,7 +21,8 @@ AuditReturn::Outcome ToCheckpoint() {
 
 TEST_CASE("audit return: the newest state is asked of all who hold it, and one that has it is enough", "[core]") {
   AuditReturn way;
-  way.Begin(ToCheckpoint(), {{kReturning, At(32), absl::Seconds(3)}, {kReturning, At(48), absl::Seconds(5)}, {kAhead, At(48), {}}});
+  way.Begin(ToCheckpoint(),
+            {{kReturning, At(32), absl::Seconds(3)}, {kReturning, At(48), absl::Seconds(5)}, {kAhead, At(48), {}}});
   CHECK(way.Newest() == 48u);
   CHECK_FALSE(way.Take().has_value());
 
@@ -33,8 +34,8 @@ TEST_CASE("audit return: the newest state is asked of all who hold it, and one t
   CHECK(way.limit() == kLimit);
   CHECK_FALSE(way.Next(kLimit, Everybody).has_value());
   CHECK(way.Answered(kReturning, At(48), true));
-  CHECK_FALSE(way.Answered(kReturning, At(48), true));   // repeated
-  CHECK_FALSE(way.Answered(kAhead, At(32), false));  // of another state
+  CHECK_FALSE(way.Answered(kReturning, At(48), true));  // repeated
+  CHECK_FALSE(way.Answered(kAhead, At(32), false));     // of another state
   CHECK_FALSE(way.Take().has_value());
   CHECK(way.Answered(kAhead, At(48), false));
   const auto outcome = way.Take();

@@ -12,7 +12,8 @@ using Catch::Matchers::Contains;
 // A chief whose members make a step a second and tell how long they compute.
 class JobWithStraggler {
  public:
-  JobWithStraggler(uint32_t workers, uint32_t logical_shards, bool replace) : chief(Options(workers, logical_shards, replace)) {}
+  JobWithStraggler(uint32_t workers, uint32_t logical_shards, bool replace)
+      : chief(Options(workers, logical_shards, replace)) {}
 
   // Every member makes `steps` more steps.
   void Run(int steps) {

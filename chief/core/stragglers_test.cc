@@ -7,7 +7,7 @@ namespace lockstep::chief {
 namespace {
 
 // Members that make a step a second and report every step.
-class Team {
+class WatchedTeam {
  public:
   // Seconds that each member computes in a step, and its samples.
   struct Pace {
@@ -15,7 +15,7 @@ class Team {
     double samples = 32;
   };
 
-  explicit Team(std::vector<Pace> paces) : paces_(std::move(paces)), counters_(paces_.size()) {}
+  explicit WatchedTeam(std::vector<Pace> paces) : paces_(std::move(paces)), counters_(paces_.size()) {}
 
   static Incarnation Id(size_t member) { return Incarnation{1, member + 1}; }
   Pace& pace(size_t member) { return paces_[member]; }
@@ -49,17 +49,17 @@ class Team {
 };
 
 TEST_CASE("stragglers: a member that computes 1.5 times the median over 20 steps is one, until it recovers", "[core]") {
-  Team team({{0.1}, {0.1}, {0.1}, {0.15001}});
+  WatchedTeam team({{0.1}, {0.1}, {0.1}, {0.15001}});
   REQUIRE(team.Run(20).empty());  // the first report is where the window begins
 
   const auto marked = team.Run(1);
 
   REQUIRE(marked.size() == 1);
-  CHECK(marked[0].worker == Team::Id(3));
+  CHECK(marked[0].worker == WatchedTeam::Id(3));
   CHECK(marked[0].straggles);
   CHECK(marked[0].slowdown == Approx(1.5).margin(0.01));
-  CHECK(team.stragglers.Straggles(Team::Id(3)));
-  CHECK_FALSE(team.stragglers.Straggles(Team::Id(0)));
+  CHECK(team.stragglers.Straggles(WatchedTeam::Id(3)));
+  CHECK_FALSE(team.stragglers.Straggles(WatchedTeam::Id(0)));
 
   team.pace(3).seconds = 0.13;  // better, but not as the others
   CHECK(team.Run(40).empty());
@@ -71,41 +71,41 @@ TEST_CASE("stragglers: a member that computes 1.5 times the median over 20 steps
 }
 
 TEST_CASE("stragglers: a little slower is no straggler", "[core]") {
-  Team team({{0.1}, {0.1}, {0.149}});
+  WatchedTeam team({{0.1}, {0.1}, {0.149}});
 
   CHECK(team.Run(100).empty());
-  CHECK(team.stragglers.Slowdown(Team::Id(2)) == Approx(1.49));
+  CHECK(team.stragglers.Slowdown(WatchedTeam::Id(2)) == Approx(1.49));
 }
 
 TEST_CASE("stragglers: of two members one is compared with the other", "[core]") {
-  Team team({{0.1}, {0.16}});
+  WatchedTeam team({{0.1}, {0.16}});
 
   CHECK(team.Run(21).size() == 1);
-  CHECK(team.stragglers.Straggles(Team::Id(1)));
+  CHECK(team.stragglers.Straggles(WatchedTeam::Id(1)));
 }
 
 TEST_CASE("stragglers: a member alone is compared with nobody", "[core]") {
-  Team team(std::vector<Team::Pace>{{5}});
+  WatchedTeam team(std::vector<WatchedTeam::Pace>{{5}});
 
   CHECK(team.Run(100).empty());
 }
 
 TEST_CASE("stragglers: who holds more of the batch is slow by design, and who holds less by nature", "[core]") {
-  Team more({{0.1, 32}, {0.1, 32}, {0.2, 64}});
+  WatchedTeam more({{0.1, 32}, {0.1, 32}, {0.2, 64}});
   CHECK(more.Run(100).empty());
 
   // An update that costs the same whatever the share: few samples, and much time for each.
-  Team less({{0.12, 64}, {0.12, 64}, {0.11, 32}});
+  WatchedTeam less({{0.12, 64}, {0.12, 64}, {0.11, 32}});
   CHECK(less.Run(100).empty());
 
-  Team slow({{0.2, 64}, {0.1, 32}, {0.2, 32}, {0.1, 32}});
+  WatchedTeam slow({{0.2, 64}, {0.1, 32}, {0.2, 32}, {0.1, 32}});
   slow.Run(100);
-  CHECK(slow.stragglers.Straggles(Team::Id(2)));
-  CHECK_FALSE(slow.stragglers.Straggles(Team::Id(0)));
+  CHECK(slow.stragglers.Straggles(WatchedTeam::Id(2)));
+  CHECK_FALSE(slow.stragglers.Straggles(WatchedTeam::Id(0)));
 }
 
 TEST_CASE("stragglers: a hiccup among fast steps makes no straggler", "[core]") {
-  Team team({{0.001}, {0.001}, {0.001}});
+  WatchedTeam team({{0.001}, {0.001}, {0.001}});
   team.period = absl::Milliseconds(1);
   CHECK(team.Run(1000).empty());
   team.pace(2).seconds = 0.5;
@@ -116,22 +116,22 @@ TEST_CASE("stragglers: a hiccup among fast steps makes no straggler", "[core]") 
 }
 
 TEST_CASE("stragglers: a generation begins new windows and keeps the marks", "[core]") {
-  Team team({{0.1}, {0.1}, {0.3}});
+  WatchedTeam team({{0.1}, {0.1}, {0.3}});
   team.Run(21);
-  REQUIRE(team.stragglers.Straggles(Team::Id(2)));
+  REQUIRE(team.stragglers.Straggles(WatchedTeam::Id(2)));
   team.pace(2).seconds = 0.1;
   team.Run(19);
 
   team.NextGeneration();
 
   CHECK(team.Run(20).empty());
-  CHECK(team.stragglers.Straggles(Team::Id(2)));
+  CHECK(team.stragglers.Straggles(WatchedTeam::Id(2)));
   CHECK(team.Run(1).size() == 1);
-  CHECK_FALSE(team.stragglers.Straggles(Team::Id(2)));
+  CHECK_FALSE(team.stragglers.Straggles(WatchedTeam::Id(2)));
 }
 
 TEST_CASE("stragglers: counters that go back or are no numbers begin a new window", "[core]") {
-  Team team({{0.1}, {0.1}, {0.3}});
+  WatchedTeam team({{0.1}, {0.1}, {0.3}});
   team.Run(15);
   team.Restart(2);
 
@@ -143,16 +143,16 @@ TEST_CASE("stragglers: counters that go back or are no numbers begin a new windo
 }
 
 TEST_CASE("stragglers: a worker that is gone is forgotten, and a pair is tried once", "[core]") {
-  Team team({{0.1}, {0.1}, {0.3}});
+  WatchedTeam team({{0.1}, {0.1}, {0.3}});
   team.Run(21);
 
-  CHECK(team.stragglers.Try(Team::Id(2), Team::Id(7)));
-  CHECK_FALSE(team.stragglers.Try(Team::Id(2), Team::Id(7)));
-  CHECK(team.stragglers.Try(Team::Id(2), Team::Id(8)));
-  team.stragglers.Forget(Team::Id(2));
+  CHECK(team.stragglers.Try(WatchedTeam::Id(2), WatchedTeam::Id(7)));
+  CHECK_FALSE(team.stragglers.Try(WatchedTeam::Id(2), WatchedTeam::Id(7)));
+  CHECK(team.stragglers.Try(WatchedTeam::Id(2), WatchedTeam::Id(8)));
+  team.stragglers.Forget(WatchedTeam::Id(2));
 
   CHECK_FALSE(team.stragglers.Any());
-  CHECK(team.stragglers.Try(Team::Id(2), Team::Id(7)));
+  CHECK(team.stragglers.Try(WatchedTeam::Id(2), WatchedTeam::Id(7)));
 }
 
 }  // namespace

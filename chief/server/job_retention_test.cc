@@ -9,7 +9,7 @@ namespace lockstep::chief {
 namespace {
 
 // 60,000 samples, 60 of them a step: 1,000 steps an epoch.
-JobSpec Job(const std::string& checkpoint) {
+JobSpec JobWith(const std::string& checkpoint) {
   const std::string yaml =
       "name: t\n"
       "model: {builtin: {name: lenet}, loss: softmax_cross_entropy}\n"
@@ -27,21 +27,21 @@ constexpr int64_t kSamples = 60000;
 
 TEST_CASE("retention: a job's distance between checkpoints that stay comes in every unit of training", "[retention]") {
   const auto steps = [](const std::string& amount) {
-    return RetentionOf(Job("{keep_every: " + amount + "}"), kSamples).keep_every_steps;
+    return RetentionOf(JobWith("{keep_every: " + amount + "}"), kSamples).keep_every_steps;
   };
   CHECK(steps("250steps") == 250);
   CHECK(steps("0.5ep") == 500);
   CHECK(steps("90samples") == 2);
-  const RetentionRule hourly = RetentionOf(Job("{keep_every: 1h, keep_latest: 5}"), kSamples);
+  const RetentionRule hourly = RetentionOf(JobWith("{keep_every: 1h, keep_latest: 5}"), kSamples);
   CHECK(hourly.keep_every_steps == 0);
   CHECK(hourly.keep_every_ms == 3600 * 1000);
   CHECK(hourly.keep_latest == 5);
-  CHECK(RetentionOf(Job("{keep_latest: 2}"), kSamples).keep_every_ms == 0);
+  CHECK(RetentionOf(JobWith("{keep_latest: 2}"), kSamples).keep_every_ms == 0);
 }
 
 TEST_CASE("retention: the room that is needed counts what stays, and says what it cannot count", "[retention]") {
   const auto room = [](const std::string& checkpoint, int64_t end_step = 10000) {
-    return RoomFor(Job(checkpoint), kSamples, end_step);
+    return RoomFor(JobWith(checkpoint), kSamples, end_step);
   };
   CHECK(room("{keep_latest: 3}").checkpoints == 4);
   CHECK(room("{keep_latest: 3}").more.empty());

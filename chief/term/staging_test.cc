@@ -14,7 +14,7 @@ namespace {
 
 using Catch::Contains;
 
-TermOwner Owner(int64_t pid) {
+TermOwner StagingOwner(int64_t pid) {
   TermOwner owner;
   owner.set_pid(pid);
   owner.set_host("alpha");
@@ -34,7 +34,7 @@ TEST_CASE("staging: one that was removed by hand is made again, and the chief go
     CAPTURE(removed);
     MemoryStorage storage;
     StorageTermRegistry registry(storage);
-    auto hold = TermHold::Take(storage, registry, Owner(1)).value();
+    auto hold = TermHold::Take(storage, registry, StagingOwner(1)).value();
 
     REQUIRE(storage.RemoveTree(removed).ok());
     CHECK(Publish(*hold, "first") == absl::OkStatus());
@@ -49,7 +49,7 @@ TEST_CASE("staging: one that was removed by hand is made again, and the chief go
     CHECK(storage.Exists("set_aside/first-bad-term-000001").value());
     CHECK(hold->CheckCurrent().ok());
     hold.reset();
-    REQUIRE(TermHold::Take(storage, registry, Owner(2)).ok());
+    REQUIRE(TermHold::Take(storage, registry, StagingOwner(2)).ok());
     CHECK(storage.List(layout::kStaging).value().size() == 1);
   }
 }
@@ -61,7 +61,7 @@ TEST_CASE("staging: of a chief that makes it again and a newer one, at every int
     CAPTURE(at);
     MemoryStorage storage;
     StorageTermRegistry registry(storage);
-    auto older = TermHold::Take(storage, registry, Owner(1)).value();
+    auto older = TermHold::Take(storage, registry, StagingOwner(1)).value();
     REQUIRE(storage.RemoveTree(layout::kStaging).ok());
     std::unique_ptr<TermHold> newer;
     storage.SetFaults({});
@@ -69,7 +69,7 @@ TEST_CASE("staging: of a chief that makes it again and a newer one, at every int
       if (number != at) return;
       storage.SetHook(nullptr);
       storage.DropLocks();  // the newer chief is of another machine
-      newer = TermHold::Take(storage, registry, Owner(2)).value();
+      newer = TermHold::Take(storage, registry, StagingOwner(2)).value();
     });
 
     const absl::Status by_older = Publish(*older, "older");
@@ -93,14 +93,14 @@ TEST_CASE("staging: what was made while a newer chief claimed is never used", "[
     CAPTURE(at);
     MemoryStorage storage;
     StorageTermRegistry registry(storage);
-    auto hold = TermHold::Take(storage, registry, Owner(1)).value();
+    auto hold = TermHold::Take(storage, registry, StagingOwner(1)).value();
     REQUIRE(storage.RemoveTree(layout::kStaging).ok());
     storage.SetFaults({});
     // The newer chief has claimed and does not come to look for older staging directories.
     storage.SetHook([&](int64_t number, absl::string_view) {
       if (number != at) return;
       storage.SetHook(nullptr);
-      REQUIRE(registry.Claim(Owner(2)).value() == 2);
+      REQUIRE(registry.Claim(StagingOwner(2)).value() == 2);
     });
 
     CHECK(IsFenced(hold->Scratch("save").status()));
@@ -120,7 +120,7 @@ TEST_CASE("staging: a failure while it is made again at any operation is made go
     CAPTURE(at);
     MemoryStorage storage;
     StorageTermRegistry registry(storage);
-    auto hold = TermHold::Take(storage, registry, Owner(1)).value();
+    auto hold = TermHold::Take(storage, registry, StagingOwner(1)).value();
     REQUIRE(storage.RemoveTree(layout::kStaging).ok());
     StorageFaults faults;
     faults.at[at] = StorageFaults::Kind::kIoError;
@@ -138,7 +138,7 @@ TEST_CASE("staging: a failure while it is made again at any operation is made go
 TEST_CASE("staging: nothing is made in a directory that is not the one that was claimed", "[term]") {
   MemoryStorage storage;
   StorageTermRegistry registry(storage);
-  auto hold = TermHold::Take(storage, registry, Owner(1)).value();
+  auto hold = TermHold::Take(storage, registry, StagingOwner(1)).value();
   // An unmounted file system: all of it is gone, and may come back.
   REQUIRE(storage.RemoveTree(layout::kStaging).ok());
   REQUIRE(storage.RemoveTree(layout::kChief).ok());

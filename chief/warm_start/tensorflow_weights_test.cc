@@ -32,7 +32,8 @@ using Catch::Contains;
 constexpr int64_t kStep = 7;
 
 struct BundleFolder {
-  explicit BundleFolder(const std::string& name) : path(absl::StrCat(std::getenv("TEST_TMPDIR"), "/", name, ".", getpid())) {
+  explicit BundleFolder(const std::string& name)
+      : path(absl::StrCat(std::getenv("TEST_TMPDIR"), "/", name, ".", getpid())) {
     std::filesystem::remove_all(path);
     storage = LocalStorage::Create(path).value();
   }
@@ -273,7 +274,8 @@ TEST_CASE("tensorflow weights: keys that go with a job's checkpoints are refused
   from.clear_step();
   from.set_weights(job::WarmStart::WEIGHTS_EMA);
   CHECK_THAT(MessageOf(from), Contains("model.from.weights"));
-  CHECK_THAT(MessageOf(FromBundle(folder.path + "/ck.data-00000-of-00001")), Contains("prefix of a TensorFlow checkpoint"));
+  CHECK_THAT(MessageOf(FromBundle(folder.path + "/ck.data-00000-of-00001")),
+             Contains("prefix of a TensorFlow checkpoint"));
   CHECK_THAT(MessageOf(FromBundle(folder.path + "/no.index")), Contains("no.index"));
 }
 

@@ -23,7 +23,7 @@ constexpr char kTokenJob[] =
     "data: {train: {tokens: t.bin, sequence_length: 64}}\n"
     "train: {duration: 10ep, global_batch_size: 8, optimizer: {lr: 0.1}}\n";
 
-absl::StatusOr<JobSpec> Job(const std::vector<std::string>& overrides) {
+absl::StatusOr<JobSpec> JobOfImages(const std::vector<std::string>& overrides) {
   return ParseJob(kJobOfImages, "/jobs/job.yaml", overrides);
 }
 
@@ -89,15 +89,15 @@ TEST_CASE("sample form: images that look as if their channels came last are not 
 }
 
 TEST_CASE("sample form: the settings of a job are dimensions and a permutation", "[job]") {
-  const SampleForm form = MakeSampleForm(*Job({"data.reshape=[16, 16, 3]", "data.transpose=[2, 0, 1]"}));
+  const SampleForm form = MakeSampleForm(*JobOfImages({"data.reshape=[16, 16, 3]", "data.transpose=[2, 0, 1]"}));
   CHECK(form.reshape == Shape{16, 16, 3});
   CHECK(form.transpose == std::vector<int64_t>{2, 0, 1});
   CHECK_FALSE(form.in_order);
-  CHECK(MakeSampleForm(*Job({"data.reshape=[-1]"})).in_order);
-  CHECK(MakeSampleForm(*Job({})).reshape.empty());
+  CHECK(MakeSampleForm(*JobOfImages({"data.reshape=[-1]"})).in_order);
+  CHECK(MakeSampleForm(*JobOfImages({})).reshape.empty());
 
   const auto refused = [](const std::vector<std::string>& overrides, const std::string& part) {
-    CHECK_THAT(std::string(Job(overrides).status().message()), Contains(part));
+    CHECK_THAT(std::string(JobOfImages(overrides).status().message()), Contains(part));
   };
   refused({"data.transpose=[0, 2]"}, "data.transpose");
   refused({"data.transpose=[0, 0, 1]"}, "expected each of 0 to 2 once");
@@ -107,10 +107,10 @@ TEST_CASE("sample form: the settings of a job are dimensions and a permutation",
 }
 
 TEST_CASE("sample form: the order of elements decides bits, names of dimensions alone do not", "[job]") {
-  const JobSpec plain = *Job({});
-  const JobSpec flat = *Job({"data.reshape=[-1]"});
-  const JobSpec last = *Job({"data.transpose=[2, 0, 1]"});
-  const JobSpec both = *Job({"data.transpose=[2, 0, 1]", "data.reshape=[16, 16, 3]"});
+  const JobSpec plain = *JobOfImages({});
+  const JobSpec flat = *JobOfImages({"data.reshape=[-1]"});
+  const JobSpec last = *JobOfImages({"data.transpose=[2, 0, 1]"});
+  const JobSpec both = *JobOfImages({"data.transpose=[2, 0, 1]", "data.reshape=[16, 16, 3]"});
 
   CHECK(CompareJobs(plain, flat).refused.empty());
   CHECK(CompareJobs(plain, last).refused.size() == 1);

@@ -58,7 +58,7 @@ std::string FileOf(const std::string& entries, char type = '\0') {
   return FileWith(Block(entries + kEnd, type), {{0, entries.size() + kEnd.size()}});
 }
 
-std::string Refusal(const std::string& file) {
+std::string RefusedTable(const std::string& file) {
   const absl::StatusOr<Table> table = ParseTable(file, "x.index");
   REQUIRE_FALSE(table.ok());
   CHECK_THAT(std::string(table.status().message()), Contains("x.index"));
@@ -97,38 +97,38 @@ TEST_CASE("table: what its checksums do not tell is refused too", "[tensorflow]"
   };
   REQUIRE(ParseTable(FileOf(entry(0, "a", "1") + entry(1, "b", "2")), "x").value() == Table{{"a", "1"}, {"ab", "2"}});
 
-  CHECK_THAT(Refusal(FileOf(entry(0, "a", "") + entry(0, "a", ""))), Contains("not in order"));
-  CHECK_THAT(Refusal(FileOf(entry(0, "a", "") + entry(2, "b", ""))), Contains("shares more bytes"));
-  CHECK_THAT(Refusal(FileOf(Varints({0, 1, 100}) + "a")), Contains("does not end"));
-  CHECK_THAT(Refusal(FileOf(Varints({0, ~uint64_t{0}, ~uint64_t{0}}) + "a")), Contains("does not end"));
-  CHECK_THAT(Refusal(FileOf(std::string(12, '\xff'))), Contains("does not end"));
-  CHECK_THAT(Refusal(FileOf(entry(0, std::string(kMaxTableKeyBytes + 1, 'k'), ""))), Contains("at most"));
-  CHECK_THAT(Refusal(std::string(100, 'x')), Contains("TensorFlow V2"));
+  CHECK_THAT(RefusedTable(FileOf(entry(0, "a", "") + entry(0, "a", ""))), Contains("not in order"));
+  CHECK_THAT(RefusedTable(FileOf(entry(0, "a", "") + entry(2, "b", ""))), Contains("shares more bytes"));
+  CHECK_THAT(RefusedTable(FileOf(Varints({0, 1, 100}) + "a")), Contains("does not end"));
+  CHECK_THAT(RefusedTable(FileOf(Varints({0, ~uint64_t{0}, ~uint64_t{0}}) + "a")), Contains("does not end"));
+  CHECK_THAT(RefusedTable(FileOf(std::string(12, '\xff'))), Contains("does not end"));
+  CHECK_THAT(RefusedTable(FileOf(entry(0, std::string(kMaxTableKeyBytes + 1, 'k'), ""))), Contains("at most"));
+  CHECK_THAT(RefusedTable(std::string(100, 'x')), Contains("TensorFlow V2"));
 }
 
 TEST_CASE("table: a compressed one is refused with what to do", "[tensorflow]") {
-  CHECK_THAT(Refusal(FileOf("", 1)), Contains("Snappy") && Contains("tf.train.Checkpoint.write"));
-  CHECK_THAT(Refusal(FileOf("", 2)), Contains("compressed"));
+  CHECK_THAT(RefusedTable(FileOf("", 1)), Contains("Snappy") && Contains("tf.train.Checkpoint.write"));
+  CHECK_THAT(RefusedTable(FileOf("", 2)), Contains("compressed"));
 }
 
 // Else a small file would cost the square of its size.
 TEST_CASE("table: a block is named once, and shares no bytes with another", "[tensorflow]") {
   const std::string empty = Block(kEnd);
   REQUIRE(ParseTable(FileWith(empty + empty, {{0, kEnd.size()}, {empty.size(), kEnd.size()}}), "x").ok());
-  CHECK_THAT(Refusal(FileWith(empty, {{0, kEnd.size()}, {0, kEnd.size()}})), Contains("overlap"));
+  CHECK_THAT(RefusedTable(FileWith(empty, {{0, kEnd.size()}, {0, kEnd.size()}})), Contains("overlap"));
   // A block that lies in the value of an entry of another one.
   const std::string entry = Varints({0, 1, empty.size()}) + "a";
   const std::string outer = entry + empty + kEnd;
   const BlockHandle whole{0, outer.size()}, inner{entry.size(), kEnd.size()};
   REQUIRE(ParseTable(FileWith(Block(outer), {inner}), "x").ok());
-  CHECK_THAT(Refusal(FileWith(Block(outer), {whole, inner})), Contains("overlap"));
-  CHECK_THAT(Refusal(FileWith(Block(outer), {inner, whole})), Contains("overlap"));
+  CHECK_THAT(RefusedTable(FileWith(Block(outer), {whole, inner})), Contains("overlap"));
+  CHECK_THAT(RefusedTable(FileWith(Block(outer), {inner, whole})), Contains("overlap"));
 }
 
 TEST_CASE("table: a file of too many entries is refused", "[tensorflow]") {
   std::string entries;
   for (size_t i = 0; i <= kMaxTableEntries; ++i) entries += Varints({0, 7, 0}) + absl::StrFormat("%07d", i);
-  CHECK_THAT(Refusal(FileOf(entries)), Contains("at most 1000000"));
+  CHECK_THAT(RefusedTable(FileOf(entries)), Contains("at most 1000000"));
 }
 
 // Keys of 60,000 bytes each, for 4 bytes of the file.
@@ -136,7 +136,7 @@ TEST_CASE("table: a small file does not become a large table", "[tensorflow]") {
   std::string entries = Varints({0, 60000, 0}) + std::string(60000, 'a');
   for (int i = 0; i < 1200; ++i)
     entries += Varints({60000, 2, 0}) + absl::StrFormat("%c%c", 'a' + i / 60, '0' + i % 60);
-  CHECK_THAT(Refusal(FileOf(entries)), Contains("its keys have more than"));
+  CHECK_THAT(RefusedTable(FileOf(entries)), Contains("its keys have more than"));
 }
 
 }  // namespace

@@ -59,14 +59,14 @@ class CompletedFolder {
   const std::string path_;
 };
 
-Words Lines(const std::string& text) { return absl::StrSplit(absl::StripSuffix(text, "\n"), '\n'); }
+Words LinesOf(const std::string& text) { return absl::StrSplit(absl::StripSuffix(text, "\n"), '\n'); }
 
 // What bash offers for the last of `words`, which it has split at `=`.
 Words Bash(const Words& words) {
   const CompletedFolder folder(BashCompletion(Sample()));
   std::string array;
   for (const std::string& word : words) absl::StrAppend(&array, "'", word, "' ");
-  return Lines(
+  return LinesOf(
       folder.Run("bash -u", absl::StrCat("source ./script; COMP_WORDS=(", array, "); COMP_CWORD=", words.size() - 1,
                                          "; _lockstep; printf '%s\\n' \"${COMPREPLY[@]-}\"")));
 }
@@ -74,7 +74,7 @@ Words Bash(const Words& words) {
 // What fish offers for the last word of `line`, without descriptions.
 Words Fish(const std::string& line) {
   const CompletedFolder folder(FishCompletion(Sample()));
-  Words words = Lines(folder.Run("fish --no-config", absl::StrCat("source ./script; complete -C '", line, "'")));
+  Words words = LinesOf(folder.Run("fish --no-config", absl::StrCat("source ./script; complete -C '", line, "'")));
   for (std::string& word : words) word = word.substr(0, word.find('\t'));
   return words;
 }

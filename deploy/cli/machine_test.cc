@@ -9,7 +9,7 @@ namespace {
 
 using device::CudaReport;
 
-std::vector<std::string> Lines(const absl::StatusOr<CudaReport>& cuda, bool needs_gpu = false) {
+std::vector<std::string> MachineLines(const absl::StatusOr<CudaReport>& cuda, bool needs_gpu = false) {
   const device::DeviceInfo cpu{.kind = "cpu", .library = "oneDNN 1", .instruction_set = "avx2", .model = "A CPU"};
   std::vector<std::string> lines;
   for (const Finding& finding : DescribeMachine(cpu, cuda, needs_gpu)) {
@@ -35,7 +35,7 @@ CudaReport TwoGpus() {
 }
 
 TEST_CASE("machine: driver, toolkit, every GPU and NCCL have a line each", "[cli]") {
-  CHECK(Lines(TwoGpus()) ==
+  CHECK(MachineLines(TwoGpus()) ==
         std::vector<std::string>{
             "ok cpu: A CPU, avx2, oneDNN 1",
             "ok driver: 13.0 (580.65.06)",
@@ -53,19 +53,19 @@ TEST_CASE("machine: a part that is missing is a warning with its reason", "[cli]
   report.cudnn = {"", "libcudnn.so.9 is not there"};
   report.nccl = {"", "libnccl.so.2 is not there"};
 
-  CHECK(Lines(report) == std::vector<std::string>{"ok cpu: A CPU, avx2, oneDNN 1", "ok driver: 13.0 (580.65.06)",
-                                                  "ok toolkit: CUDA 13.0, cuBLASLt 13.0.2",
-                                                  "warn toolkit: no cuDNN: libcudnn.so.9 is not there",
-                                                  "warn nccl: libnccl.so.2 is not there"});
+  CHECK(MachineLines(report) == std::vector<std::string>{"ok cpu: A CPU, avx2, oneDNN 1", "ok driver: 13.0 (580.65.06)",
+                                                         "ok toolkit: CUDA 13.0, cuBLASLt 13.0.2",
+                                                         "warn toolkit: no cuDNN: libcudnn.so.9 is not there",
+                                                         "warn nccl: libnccl.so.2 is not there"});
 }
 
 TEST_CASE("machine: where nothing can be used one line says why, a warning only for who needs a GPU", "[cli]") {
   const CudaReport no_driver{.problem = "there is no NVIDIA driver"};
 
-  CHECK(Lines(no_driver).at(1) == "ok gpu: none: there is no NVIDIA driver");
-  CHECK(Lines(no_driver).size() == 2);
-  CHECK(Lines(no_driver, true).at(1) == "warn gpu: none: there is no NVIDIA driver");
-  CHECK(Lines(absl::FailedPreconditionError("no CUDA: it lies nowhere")).at(1) ==
+  CHECK(MachineLines(no_driver).at(1) == "ok gpu: none: there is no NVIDIA driver");
+  CHECK(MachineLines(no_driver).size() == 2);
+  CHECK(MachineLines(no_driver, true).at(1) == "warn gpu: none: there is no NVIDIA driver");
+  CHECK(MachineLines(absl::FailedPreconditionError("no CUDA: it lies nowhere")).at(1) ==
         "ok gpu: none: no CUDA: it lies nowhere");
 }
 

@@ -34,7 +34,8 @@ TEST_CASE("time limit: what is no time, or has passed, is refused", "[cli]") {
     CAPTURE(text);
     CHECK_THAT(std::string(ParseTimeLimit(text, kStarted, kZone).status().message()), Contains("is no time"));
   }
-  CHECK_THAT(std::string(ParseTimeLimit("2026-11-23 12:29", kStarted, kZone).status().message()), Contains("has passed"));
+  CHECK_THAT(std::string(ParseTimeLimit("2026-11-23 12:29", kStarted, kZone).status().message()),
+             Contains("has passed"));
 }
 
 }  // namespace

@@ -51,7 +51,8 @@ TEST_CASE("usage: unknown options are named in the order given, without their va
   CHECK(text == "lockstep run: unknown options --log --wrokers; did you mean '--workers'? See `lockstep help run`");
   CHECK(TypedLine().Explained({"run", "a.yaml", "--wrokers=3", "--log"}) ==
         "lockstep run: unknown options --wrokers; did you mean '--workers'? --log; see `lockstep help run`");
-  CHECK(TypedLine().Explained({"run", "a.yaml", "--log"}) == "lockstep run: unknown option --log; see `lockstep help run`");
+  CHECK(TypedLine().Explained({"run", "a.yaml", "--log"}) ==
+        "lockstep run: unknown option --log; see `lockstep help run`");
   CHECK_THAT(TypedLine().Explained({"status", "--dri", "x"}), Contains("--dri; did you mean '--dir'?"));
   CHECK_THAT(TypedLine().Explained({"run", "a.yaml", "--hiden", "1"}), !Contains("did you mean"));
   CHECK_THAT(TypedLine().Explained({"run", "a.yaml", "b.yaml", "c.yaml"}), Contains("it does not take b.yaml c.yaml"));

@@ -70,7 +70,8 @@ void MakeOneHot(Dice& dice, CaseBuilder& b) {
 void MakeCumSum(Dice& dice, CaseBuilder& b, DeviceCase& c) {
   const Shape shape = RandomShape(dice, 1, 4);
   c.terms = 7;
-  const CumSumAttributes attributes{.axis = RandomIndexedAxis(dice, shape), .exclusive = dice.Flip(), .reverse = dice.Flip()};
+  const CumSumAttributes attributes{
+      .axis = RandomIndexedAxis(dice, shape), .exclusive = dice.Flip(), .reverse = dice.Flip()};
   b.Op(OpType::kCumSum, {b.In(shape)}, attributes);
 }
 

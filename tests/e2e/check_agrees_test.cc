@@ -126,7 +126,7 @@ void Prepare() {
 TEST_CASE("check: any one setting of the corpus is judged by check as by a run", "[e2e]") {
   Prepare();
   CHECK_FALSE(CheckAgrees({}).failed());
-  for (const Setting& setting : e2e::Settings()) {
+  for (const Setting& setting : e2e::CorpusSettings()) {
     INFO(absl::StrJoin(setting.sets, " "));
     const Findings findings = CheckAgrees(setting);
     CHECK(findings.failed() != setting.good);
@@ -146,7 +146,7 @@ TEST_CASE("check: pairs of settings of the corpus are judged by check as by a ru
   int accepted = 0;
   for (int i = 0; i < kPairs; ++i) {
     // Every other pair is of good ones, so that half of the corpus is.
-    const std::vector<Setting>& all = e2e::Settings();
+    const std::vector<Setting>& all = e2e::CorpusSettings();
     Setting pair;
     for (int picked = 0; picked < 2;) {
       const Setting& setting = all[random() % all.size()];

@@ -375,7 +375,7 @@ std::vector<Setting> OfDirectories() {
 
 std::string CorpusPath(const std::string& name) { return TheFiles().Path(name); }
 
-const std::vector<Setting>& Settings() {
+const std::vector<Setting>& CorpusSettings() {
   static const std::vector<Setting> settings = [] {
     std::vector<Setting> all;
     for (std::vector<Setting> some : {OfTraining(), OfModels(), OfData(), OfDirectories()}) {

@@ -26,7 +26,7 @@ struct Setting {
 // what can be wrong with them. The small job is job.yaml.
 std::string CorpusPath(const std::string& name);
 
-const std::vector<Setting>& Settings();
+const std::vector<Setting>& CorpusSettings();
 
 }  // namespace lockstep::e2e
 

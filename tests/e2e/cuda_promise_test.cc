@@ -17,7 +17,7 @@ namespace {
 constexpr char kLibrary[] = "worker/cuda_library/liblockstep_cuda_on_host.so";
 
 std::vector<std::string> CudaSettings(const std::string& model, int batch, int steps,
-                                  const std::string& precision = "fp32") {
+                                      const std::string& precision = "fp32") {
   const std::string file = std::filesystem::absolute(absl::StrCat("tests/conformance/pytorch/import/", model)).string();
   std::vector<std::string> settings = {"model.builtin=null",
                                        absl::StrCat("model.onnx=", file, ".onnx"),

@@ -63,8 +63,8 @@ class Process {
 
 class LocalJob {
  public:
-  // A fresh directory below TEST_TMPDIR for `job` (a path in the source tree) with `overrides` (key=value); for kJob they
-  // follow kInputs and kLabels.
+  // A fresh directory below TEST_TMPDIR for `job` (a path in the source tree) with `overrides` (key=value); for kJob
+  // they follow kInputs and kLabels.
   LocalJob(const std::string& name, std::string job, std::vector<std::string> overrides);
   ~LocalJob();
 

@@ -7,7 +7,9 @@
 namespace lockstep {
 namespace {
 
-ScatterReduction RandomScatterReduction(Dice& dice) { return dice.Coin() ? ScatterReduction::kNone : ScatterReduction::kAdd; }
+ScatterReduction RandomScatterReduction(Dice& dice) {
+  return dice.Coin() ? ScatterReduction::kNone : ScatterReduction::kAdd;
+}
 
 // 0, 1, ... along `axis`, in random order on every line: without equal indices.
 Tensor DistinctIndices(Dice& dice, const Shape& shape, int64_t axis, int64_t extent) {

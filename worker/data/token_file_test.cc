@@ -35,7 +35,7 @@ std::vector<int64_t> Read(const DataSource& source, int field, const std::vector
   return out;
 }
 
-void CheckError(const absl::Status& status, StatusCode code, const std::string& part) {
+void CheckRefused(const absl::Status& status, StatusCode code, const std::string& part) {
   INFO(status);
   CHECK(status.code() == code);
   CHECK_THAT(std::string(status.message()), Catch::Contains(part));
@@ -89,9 +89,9 @@ TEST_CASE("tokens: every token must be one of the model's classes, also the firs
     return OpenDataSource(Tokens(files.Write("t.bin", TextFile(text)), 2), options).status();
   };
   CHECK(status("abcd").ok());
-  CheckError(status("xbcd"), StatusCode::kInvalidArgument,
-             "t.bin: byte 1024: token 0 is 120, the model has the classes 0 to 119");
-  CheckError(status("abcx"), StatusCode::kInvalidArgument, "t.bin: byte 1030: token 3 is 120");
+  CheckRefused(status("xbcd"), StatusCode::kInvalidArgument,
+               "t.bin: byte 1024: token 0 is 120, the model has the classes 0 to 119");
+  CheckRefused(status("abcx"), StatusCode::kInvalidArgument, "t.bin: byte 1030: token 3 is 120");
 }
 
 TEST_CASE("tokens: a header that is none, or announces what is not there, is an error that names its byte", "[data]") {
@@ -102,15 +102,15 @@ TEST_CASE("tokens: a header that is none, or announces what is not there, is an 
     return OpenDataSource(Tokens(files.Write("t.bin", bytes), 4), options).status();
   };
   const std::string good = TextFile("abcdefgh");
-  CheckError(status(WithWord(good, 0, 1)), StatusCode::kInvalidArgument, "byte 0: no token file");
-  CheckError(status(WithWord(good, 1, 2)), StatusCode::kInvalidArgument, "byte 4: a token file of version 2");
-  CheckError(status(WithWord(good, 2, -1)), StatusCode::kInvalidArgument, "byte 8: the header announces -1 tokens");
-  CheckError(status(WithWord(good, 2, 0)), StatusCode::kInvalidArgument, "byte 8: the file holds 0 tokens");
-  CheckError(status(TextFile("abcd")), StatusCode::kInvalidArgument, "one sample takes 5");
-  CheckError(status(WithWord(good, 2, 0x7fffffff)), StatusCode::kResourceExhausted, "raise data.memory");
-  CheckError(status(WithWord(good, 2, 0x7fffffff), int64_t{1} << 40), StatusCode::kDataLoss,
-             "more than the file can hold");
-  CheckError(status(WithWord(good, 2, 7)), StatusCode::kInvalidArgument, "byte 1038: the elements that the header");
+  CheckRefused(status(WithWord(good, 0, 1)), StatusCode::kInvalidArgument, "byte 0: no token file");
+  CheckRefused(status(WithWord(good, 1, 2)), StatusCode::kInvalidArgument, "byte 4: a token file of version 2");
+  CheckRefused(status(WithWord(good, 2, -1)), StatusCode::kInvalidArgument, "byte 8: the header announces -1 tokens");
+  CheckRefused(status(WithWord(good, 2, 0)), StatusCode::kInvalidArgument, "byte 8: the file holds 0 tokens");
+  CheckRefused(status(TextFile("abcd")), StatusCode::kInvalidArgument, "one sample takes 5");
+  CheckRefused(status(WithWord(good, 2, 0x7fffffff)), StatusCode::kResourceExhausted, "raise data.memory");
+  CheckRefused(status(WithWord(good, 2, 0x7fffffff), int64_t{1} << 40), StatusCode::kDataLoss,
+               "more than the file can hold");
+  CheckRefused(status(WithWord(good, 2, 7)), StatusCode::kInvalidArgument, "byte 1038: the elements that the header");
   for (size_t size = 0; size < good.size(); ++size) {
     INFO("cut to " << size << " bytes");
     CHECK(status(good.substr(0, size)).code() == StatusCode::kDataLoss);

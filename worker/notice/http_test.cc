@@ -77,7 +77,8 @@ TEST_CASE("http: a request carries its method, target and headers", "[notice]") 
     return FakeMetadataServer::Reply(200, "a token");
   });
 
-  const auto reply = Exchange(server.endpoint(), {"PUT", "/latest/api/token", {{"X-Ttl", "60"}}}, kHttpLimit, kNobodyCancels);
+  const auto reply =
+      Exchange(server.endpoint(), {"PUT", "/latest/api/token", {{"X-Ttl", "60"}}}, kHttpLimit, kNobodyCancels);
 
   REQUIRE(reply.ok());
   CHECK(reply->status == 200);
@@ -89,7 +90,9 @@ TEST_CASE("http: a request carries its method, target and headers", "[notice]") 
 TEST_CASE("http: a server that hangs, closes, floods or is not there is an error that names it", "[notice]") {
   std::string reply;
   FakeMetadataServer server([&](const std::string&) { return reply; });
-  const auto ask = [&](absl::Duration limit) { return Exchange(server.endpoint(), {}, limit, kNobodyCancels).status(); };
+  const auto ask = [&](absl::Duration limit) {
+    return Exchange(server.endpoint(), {}, limit, kNobodyCancels).status();
+  };
 
   SECTION("it hangs") {
     const absl::Status status = ask(absl::Milliseconds(20));

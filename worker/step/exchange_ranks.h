@@ -23,7 +23,7 @@
 
 namespace lockstep::worker {
 
-inline constexpr int kShards = 6;
+inline constexpr int kExchangeShards = 6;
 inline const std::vector<int64_t> kSizes = {100, 7, 350};
 
 // Gradients of a logical shard, a function of the shard alone.

@@ -13,11 +13,11 @@ namespace {
 TEST_CASE("gradient exchange: the sums have the same bits for any number of ranks, on every rank", "[step]") {
   const Where where = GENERATE(Where::kHost, Where::kDeferred, Where::kHidden, Where::kReducedOnDevice);
   CAPTURE(static_cast<int>(where));
-  const Outcome alone = Reduce(Where::kHost, 1, ReductionMode::kExact, kShards, kExponents)[0];
+  const Outcome alone = Reduce(Where::kHost, 1, ReductionMode::kExact, kExchangeShards, kExponents)[0];
   REQUIRE(alone.status.ok());
 
-  for (int ranks = 1; ranks <= kShards; ++ranks) {
-    for (const Outcome& outcome : Reduce(where, ranks, ReductionMode::kExact, kShards, kExponents)) {
+  for (int ranks = 1; ranks <= kExchangeShards; ++ranks) {
+    for (const Outcome& outcome : Reduce(where, ranks, ReductionMode::kExact, kExchangeShards, kExponents)) {
       REQUIRE(outcome.status.ok());
       CHECK(outcome.sums == alone.sums);
       CHECK(outcome.word.slots == alone.word.slots);
@@ -29,7 +29,7 @@ TEST_CASE("gradient exchange: the sums have the same bits for any number of rank
 TEST_CASE("gradient exchange: the sums are those of the shards, and every rank's slot is in the word", "[step]") {
   const Where where = GENERATE(Where::kHost, Where::kDeferred, Where::kHidden, Where::kReducedOnDevice);
   CAPTURE(static_cast<int>(where));
-  const Outcome outcome = Reduce(where, 3, ReductionMode::kExact, kShards, kExponents)[1];
+  const Outcome outcome = Reduce(where, 3, ReductionMode::kExact, kExchangeShards, kExponents)[1];
   REQUIRE(outcome.status.ok());
   const GradientLayout layout(kSizes, 256);
 
@@ -37,14 +37,14 @@ TEST_CASE("gradient exchange: the sums are those of the shards, and every rank's
   for (const FlatRange& range : layout.tensors()) {
     for (int64_t i = range.offset; i < range.end(); ++i, ++at) {
       double sum = 0;
-      for (int k = 0; k < kShards; ++k) sum += ShardGradient(layout, k)[i];
+      for (int k = 0; k < kExchangeShards; ++k) sum += ShardGradient(layout, k)[i];
       REQUIRE(outcome.sums[at] == Approx(sum).margin(1e-9));
     }
   }
   REQUIRE(outcome.word.control.slots.size() == 3);
   CHECK(outcome.word.control.slots[0].free_to_save);
   CHECK_FALSE(outcome.word.control.slots[1].free_to_save);
-  for (int k = 0; k < kShards; ++k) CHECK(DoubleOf(outcome.word.slots[k]) == k);
+  for (int k = 0; k < kExchangeShards; ++k) CHECK(DoubleOf(outcome.word.slots[k]) == k);
 }
 
 TEST_CASE("gradient exchange: with one logical shard its gradient is the sum, bit by bit", "[step]") {
@@ -67,7 +67,7 @@ TEST_CASE("gradient exchange: with one logical shard its gradient is the sum, bi
 TEST_CASE("gradient exchange: a tensor without an exponent only has its largest magnitude found", "[step]") {
   const Where where = GENERATE(Where::kHost, Where::kDeferred, Where::kHidden, Where::kReducedOnDevice);
   CAPTURE(static_cast<int>(where));
-  const Outcome outcome = Reduce(where, 2, ReductionMode::kExact, kShards, {kExponentUnset, -48, -48})[0];
+  const Outcome outcome = Reduce(where, 2, ReductionMode::kExact, kExchangeShards, {kExponentUnset, -48, -48})[0];
   REQUIRE(outcome.status.ok());
 
   CHECK(Judge(outcome.word.magnitudes[0], kExponentUnset) == TensorVerdict::kRedo);
@@ -77,20 +77,20 @@ TEST_CASE("gradient exchange: a tensor without an exponent only has its largest 
 TEST_CASE("gradient exchange: native sums are equal on every rank", "[step]") {
   const Where where = GENERATE(Where::kHost, Where::kDeferred, Where::kHidden, Where::kReducedOnDevice);
   CAPTURE(static_cast<int>(where));
-  const std::vector<Outcome> outcomes = Reduce(where, 3, ReductionMode::kFast, kShards, kExponents);
+  const std::vector<Outcome> outcomes = Reduce(where, 3, ReductionMode::kFast, kExchangeShards, kExponents);
   for (const Outcome& outcome : outcomes) {
     REQUIRE(outcome.status.ok());
     CHECK(outcome.sums == outcomes[0].sums);
     CHECK(outcome.non_finite == -1);
   }
-  CHECK(outcomes[0].sums == Reduce(Where::kHost, 3, ReductionMode::kFast, kShards, kExponents)[0].sums);
+  CHECK(outcomes[0].sums == Reduce(Where::kHost, 3, ReductionMode::kFast, kExchangeShards, kExponents)[0].sums);
 }
 
 TEST_CASE("gradient exchange: a rank that stops early ends the attempt on every rank", "[step]") {
   const Where where = GENERATE(Where::kHost, Where::kDeferred, Where::kHidden, Where::kReducedOnDevice);
   CAPTURE(static_cast<int>(where));
   const std::vector<Outcome> outcomes =
-      Reduce(where, 3, ReductionMode::kExact, kShards, kExponents, /*failing_rank=*/1);
+      Reduce(where, 3, ReductionMode::kExact, kExchangeShards, kExponents, /*failing_rank=*/1);
   for (const Outcome& outcome : outcomes) CHECK_FALSE(outcome.status.ok());
 }
 

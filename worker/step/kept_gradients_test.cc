@@ -23,8 +23,8 @@ struct Part {
 // Attempts of one or two ranks, each broken after a part of what was to be computed but the last, which `last_ranks`
 // make. `computed` gets, by rank and attempt, the shards that the rank had to compute.
 std::vector<Outcome> ReduceBroken(Where where, const std::vector<std::vector<Part>>& broken,
-                                  std::vector<std::vector<std::vector<int>>>& computed, int logical_shards = kShards,
-                                  int last_ranks = 2) {
+                                  std::vector<std::vector<std::vector<int>>>& computed,
+                                  int logical_shards = kExchangeShards, int last_ranks = 2) {
   constexpr int kRanks = 2;
   std::deque<Rank> ranks;
   std::vector<Outcome> outcomes(static_cast<size_t>(last_ranks));
@@ -79,7 +79,7 @@ void CheckSame(const Outcome& outcome, const Outcome& alone) {
 TEST_CASE("gradient exchange: what was summed before an attempt broke is not computed again", "[step]") {
   const Where where = GENERATE(Where::kHost, Where::kDeferred, Where::kHidden);
   CAPTURE(static_cast<int>(where));
-  const Outcome alone = Reduce(Where::kHost, 1, ReductionMode::kExact, kShards, kExponents)[0];
+  const Outcome alone = Reduce(Where::kHost, 1, ReductionMode::kExact, kExchangeShards, kExponents)[0];
   const size_t buckets = GradientLayout(kSizes, 256).buckets().size();
   REQUIRE(buckets > 1);
   std::vector<std::vector<std::vector<int>>> computed;
@@ -98,7 +98,7 @@ TEST_CASE("gradient exchange: what was summed before an attempt broke is not com
 TEST_CASE("gradient exchange: an attempt may break anywhere", "[step]") {
   const Where where = GENERATE(Where::kHost, Where::kHidden, Where::kReducedOnDevice);
   CAPTURE(static_cast<int>(where));
-  const Outcome alone = Reduce(Where::kHost, 1, ReductionMode::kExact, kShards, kExponents)[0];
+  const Outcome alone = Reduce(Where::kHost, 1, ReductionMode::kExact, kExchangeShards, kExponents)[0];
   const size_t buckets = GradientLayout(kSizes, 256).buckets().size();
   std::vector<std::vector<std::vector<int>>> computed;
   for (int shards = 0; shards < 3; ++shards) {
@@ -142,9 +142,9 @@ TEST_CASE("gradient exchange: values that a broken attempt left are the same in 
 
 TEST_CASE("gradient exchange: sums of another step, attempt or exponents, or of another state, are not claimed",
           "[step]") {
-  Rank rank(Where::kHost, ReductionMode::kExact, kShards);
+  Rank rank(Where::kHost, ReductionMode::kExact, kExchangeShards);
   const auto communicators = MakeLoopback({1, 1}, 1);
-  MustOk(rank.exchange->Begin(*communicators[0], {5, 0}, kExponents, AssignShards(1, kShards)));
+  MustOk(rank.exchange->Begin(*communicators[0], {5, 0}, kExponents, AssignShards(1, kExchangeShards)));
   rank.AddShard(0, /*kept=*/false);
   CHECK(rank.exchange->Claim({5, 0}, kExponents).empty());  // it is under way
   CHECK_FALSE(rank.exchange->Finish({}, absl::CancelledError("stopped")).ok());
@@ -161,14 +161,14 @@ TEST_CASE("gradient exchange: a device that reduces in place, and native sums, l
   const bool in_place = GENERATE(true, false);
   CAPTURE(in_place);
   Rank rank(in_place ? Where::kReducedOnDevice : Where::kHost, in_place ? ReductionMode::kExact : ReductionMode::kFast,
-            kShards);
+            kExchangeShards);
   auto communicators = MakeLoopback({1, 1}, 2);
   std::unique_ptr<Communicator> communicator = std::move(communicators[0]);
   if (in_place) {
     auto buckets = MakeLoopback({1, 1}, 2);
     communicator = MakeLoopbackOnDevice(std::move(communicator), std::move(buckets[0]), *rank.device).value();
   }
-  MustOk(rank.exchange->Begin(*communicator, {5, 0}, kExponents, AssignShards(2, kShards)));
+  MustOk(rank.exchange->Begin(*communicator, {5, 0}, kExponents, AssignShards(2, kExchangeShards)));
   for (const int k : rank.exchange->shards()) rank.AddShard(k, /*kept=*/false);
 
   CHECK_FALSE(rank.exchange->Finish({}, absl::CancelledError("stopped")).ok());

@@ -25,7 +25,8 @@ struct RunOfRank {
 };
 
 // `steps` steps and one evaluation on every rank; what each rank ends with.
-std::vector<RunOfRank> Train(int ranks, int steps, const DataSource& data, const MetaGraph& metagraph = SmallModel({})) {
+std::vector<RunOfRank> Train(int ranks, int steps, const DataSource& data,
+                             const MetaGraph& metagraph = SmallModel({})) {
   auto communicators = MakeLoopback({1, 1}, ranks);
   std::vector<RunOfRank> runs(ranks);
   std::vector<std::thread> threads;

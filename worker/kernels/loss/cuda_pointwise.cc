@@ -66,7 +66,7 @@ absl::Status PointwiseLossGradient(const DeviceCall& call, StreamHandle stream) 
   return ForEachCell(
       stream, PlanAll(count),
       LossSlope{attributes.kind, attributes.delta, call.in<float>(0), call.in<float>(1), call.in<float>(2),
-                   call.out<float>(0), DivisorOf(attributes, count), attributes.reduction == Reduction::kNone});
+                call.out<float>(0), DivisorOf(attributes, count), attributes.reduction == Reduction::kNone});
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ struct AskedConvolution {
   KernelRequest request;
 };
 
-AskedConvolution AskConvolution(OpType op, ConvAttributes attributes, std::vector<Shape> inputs, std::vector<Shape> outputs) {
+AskedConvolution AskConvolution(OpType op, ConvAttributes attributes, std::vector<Shape> inputs,
+                                std::vector<Shape> outputs) {
   AskedConvolution asked;
   asked.node.op = op;
   asked.node.attributes = std::move(attributes);

@@ -125,10 +125,13 @@ TEST_CASE("product problem: what no single launch or few launches express has a 
   AskedProduct blocked = AskProduct(OpType::kGemm, plain, {{3, 4}, {4, 5}}, {3, 5});
   blocked.request.inputs[0].layout = Layout{.encoding = std::string(1, 'x')};
 
-  CHECK_THAT(ProductReason(AskProduct(OpType::kGemm, doubled, {{3, 4}, {4, 5}, {5}}, {3, 5})), Contains("one row with beta 1"));
-  CHECK_THAT(ProductReason(AskProduct(OpType::kGemm, plain, {{3, 4}, {4, 5}, {3, 1}}, {3, 5})), Contains("a whole matrix"));
+  CHECK_THAT(ProductReason(AskProduct(OpType::kGemm, doubled, {{3, 4}, {4, 5}, {5}}, {3, 5})),
+             Contains("one row with beta 1"));
+  CHECK_THAT(ProductReason(AskProduct(OpType::kGemm, plain, {{3, 4}, {4, 5}, {3, 1}}, {3, 5})),
+             Contains("a whole matrix"));
   CHECK_THAT(ProductReason(AskProduct(OpType::kGemm, plain, {{3, 0}, {0, 5}}, {3, 5})), Contains("empty"));
-  CHECK_THAT(ProductReason(AskProduct(OpType::kRelu, NoAttributes{}, {{3, 4}, {4, 5}}, {3, 5})), Contains("ops other than"));
+  CHECK_THAT(ProductReason(AskProduct(OpType::kRelu, NoAttributes{}, {{3, 4}, {4, 5}}, {3, 5})),
+             Contains("ops other than"));
   CHECK_THAT(ProductReason(std::move(half)), Contains("BF16 factors"));
   CHECK_THAT(ProductReason(std::move(mixed)), Contains("BF16 factors"));
   CHECK_THAT(ProductReason(std::move(blocked)), Contains("row-major"));
@@ -139,7 +142,8 @@ TEST_CASE("product problem: what no single launch or few launches express has a 
 TEST_CASE("product problem: alignment is that of the least aligned matrix", "[cuda]") {
   const BatchMatMulAttributes batch;
   const ProductProblem odd = Described(AskProduct(OpType::kBatchMatMul, batch, {{4, 3, 3}, {4, 3, 8}}, {4, 3, 8}));
-  const ProductProblem nested = Described(AskProduct(OpType::kBatchMatMul, batch, {{2, 1, 4, 4}, {2, 3, 4, 2}}, {2, 3, 4, 2}));
+  const ProductProblem nested =
+      Described(AskProduct(OpType::kBatchMatMul, batch, {{2, 1, 4, 4}, {2, 3, 4, 2}}, {2, 3, 4, 2}));
 
   CHECK(AlignmentOf(odd) == ProductOffsets{4, 32, 32});
   CHECK(AlignmentOf(nested) == ProductOffsets{64, 32, 32});
