@@ -11,7 +11,7 @@ namespace lockstep {
 namespace {
 
 using Catch::Contains;
-using Names = std::vector<std::string>;
+using NameList = std::vector<std::string>;
 
 // A graph and the index of its variables.
 class Objects {
@@ -59,8 +59,8 @@ class Objects {
   std::set<std::string> keys_;
 };
 
-Names NamesOf(const VariableNames& names) {
-  Names all;
+NameList NamesOf(const VariableNames& names) {
+  NameList all;
   for (const VariableNames::Variable& variable : names.variables()) all.push_back(variable.name);
   std::sort(all.begin(), all.end());
   return all;
@@ -94,7 +94,7 @@ TEST_CASE("variable names: objects by their way from the model, without what is 
   const auto names = objects.Names();
 
   REQUIRE(names.status() == absl::OkStatus());
-  CHECK(NamesOf(*names) == Names{"features.0.weight", "odd/name"});
+  CHECK(NamesOf(*names) == NameList{"features.0.weight", "odd/name"});
   CHECK(names->of_optimizers() == 2);
   const BundleIndex index = objects.Index();
   for (const auto& variable : names->variables()) CHECK_THAT(index.entries[variable.entry].key, Contains("model/"));
@@ -108,19 +108,19 @@ TEST_CASE("variable names: an optimizer within the model, and one under any name
   const int other = objects.Child(model, "adam");
   objects.Variable(other, "power", Key({"model", "adam", "power"}));
   objects.Slot(other, weight, "slot");
-  CHECK(NamesOf(*objects.Names()) == Names{"w"});
+  CHECK(NamesOf(*objects.Names()) == NameList{"w"});
 
   Objects of_model;  // a part of a model may be called so
   const int part = of_model.Child(of_model.Child(of_model.Child(0, "model"), "block"), "optimizer");
   of_model.Variable(part, "w", Key({"model", "block", "optimizer", "w"}));
-  CHECK(NamesOf(*of_model.Names()) == Names{"block.optimizer.w"});
+  CHECK(NamesOf(*of_model.Names()) == NameList{"block.optimizer.w"});
 }
 
 TEST_CASE("variable names: a weight whose key leads through an optimizer has its name in the model", "[tensorflow]") {
   Objects objects;
   const int weight = objects.Variable(objects.Child(0, "optimizer"), "0", Key({"optimizer", "0"}));
   objects.Edge(objects.Child(objects.Child(0, "model"), "dense"), "kernel", weight);
-  CHECK(NamesOf(*objects.Names()) == Names{"dense.kernel"});
+  CHECK(NamesOf(*objects.Names()) == NameList{"dense.kernel"});
 }
 
 TEST_CASE("variable names: several ways to a variable, and circles", "[tensorflow]") {
@@ -134,7 +134,7 @@ TEST_CASE("variable names: several ways to a variable, and circles", "[tensorflo
   const auto names = objects.Names();
 
   REQUIRE(names.status() == absl::OkStatus());
-  CHECK(NamesOf(*names) == Names{"part.weight"});  // as its key says
+  CHECK(NamesOf(*names) == NameList{"part.weight"});  // as its key says
   for (const char* name : {"part.weight", "tied", "a.b.weight", "part.parent.tied", "model.tied"}) {
     CHECK(names->FindSecondName(name) == size_t{0});
   }
@@ -147,9 +147,9 @@ TEST_CASE("variable names: \"model\" stays where names would be equal without it
   Objects objects;
   objects.Variable(objects.Child(0, "model"), "w", Key({"model", "w"}));
   objects.Variable(0, "v", Key({"v"}));
-  CHECK(NamesOf(*objects.Names()) == Names{"v", "w"});
+  CHECK(NamesOf(*objects.Names()) == NameList{"v", "w"});
   objects.Variable(0, "w", Key({"w"}));
-  CHECK(NamesOf(*objects.Names()) == Names{"model.w", "v", "w"});
+  CHECK(NamesOf(*objects.Names()) == NameList{"model.w", "v", "w"});
 
   Objects equal;
   const int part = equal.Child(0, "a");
@@ -202,7 +202,7 @@ TEST_CASE("variable names: a checkpoint that goes by names", "[tensorflow]") {
   const auto names = VariableNames::OfNames(index);
 
   REQUIRE(names.status() == absl::OkStatus());
-  CHECK(NamesOf(*names) == Names{"Adam", "bias", "dense.kernel", "dense.kernel.Momentum", "lone.Adam"});
+  CHECK(NamesOf(*names) == NameList{"Adam", "bias", "dense.kernel", "dense.kernel.Momentum", "lone.Adam"});
   CHECK(names->of_optimizers() == 4);
   CHECK_FALSE(names->FindSecondName("dense.kernel").has_value());
 }

@@ -50,7 +50,7 @@ TEST_CASE("hung storage: it is said, steps go on and workers join; when it answe
   CHECK_FALSE(absl::StrContains(Read(log), "saved step 1000"));
 
   chief.Release();
-  const std::optional<Ended> ended = chief.Wait(kLimit);
+  const std::optional<Ended> ended = chief.Wait(2 * kLimit);  // thousands of steps
   CAPTURE(Read(log));
   CHECK(ended == Ended{});
   CHECK_THAT(Read(log), Contains("the storage answers again"));
