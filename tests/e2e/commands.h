@@ -103,8 +103,8 @@ inline std::string CopyOfFinishedJob(const std::string& name) {
 }
 
 // Waits until `condition`, which `what` describes, holds.
-inline void WaitUntil(const std::string& what, const std::function<bool()>& condition) {
-  const absl::Time until = absl::Now() + kLimit;
+inline void WaitUntil(const std::string& what, const std::function<bool()>& condition, absl::Duration limit = kLimit) {
+  const absl::Time until = absl::Now() + limit;
   while (!condition()) {
     if (absl::Now() >= until) FAIL("waited in vain until " << what);
     usleep(2000);

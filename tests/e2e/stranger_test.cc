@@ -178,8 +178,10 @@ TEST_CASE("stranger: eleven thousand connections hinder no worker, and cost the 
   job.WaitForStatus("strangers are counted", [&](const proto::StatusReply& status) {
     return status.refused_callers() >= static_cast<uint64_t>(silent) / 2;
   });
-  WaitUntil("all of them are shown out",
-            [&] { return std::all_of(strangers.begin(), strangers.end(), EndedByPeer) || !job.chief().Running(); });
+  WaitUntil(
+      "all of them are shown out",
+      [&] { return std::all_of(strangers.begin(), strangers.end(), EndedByPeer) || !job.chief().Running(); },
+      5 * kLimit);  // each look asks every one of them
   for (const int fd : strangers) close(fd);
   CHECK(late.Wait(absl::Minutes(5)) == Ended{});
   CheckUndisturbed(job);
