@@ -1,5 +1,4 @@
 // `lockstep eval`: the loss and the figures of a model over a data set.
-#include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -9,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "chief/server/evaluation_board.h"
@@ -32,33 +30,10 @@ namespace {
 
 struct EvalOptions {
   ModelRunOptions run;
-  std::string inputs;
-  std::string labels;
-  std::string tokens;
+  DataChoice data;
   bool json = false;
   bool details = false;
 };
-
-// What is evaluated on: the files of the command line, else the job's evaluation set.
-absl::StatusOr<job::DataFiles> FilesOf(const EvalOptions& options, const JobSpec& job) {
-  job::DataFiles files = job.data().eval();
-  if (options.inputs.empty() && options.tokens.empty()) {
-    if (job.data().has_eval()) return files;
-    return absl::InvalidArgumentError(
-        "the job has no data.eval; name a data set with --inputs and --labels, or with --tokens");
-  }
-  if (!job.data().has_eval()) files = job.data().train();
-  files.clear_sha256();
-  files.clear_format();
-  if (!options.tokens.empty()) {
-    files.set_tokens(options.tokens);
-    return files;
-  }
-  files.clear_tokens();
-  files.set_inputs(options.inputs);
-  options.labels.empty() ? files.clear_labels() : files.set_labels(options.labels);
-  return files;
-}
 
 struct Figures {
   int64_t samples = 0;
@@ -72,11 +47,8 @@ absl::StatusOr<std::unique_ptr<worker::Plan>> PlanAsTheJob(const ModelToRun& mod
                                                            const DeviceToRun& device) {
   worker::PlanOptions planning{.label = "evaluation"};
   if (device.replays) {
-    const worker::KernelChoices& choices = model.kernel_plan->choices;
-    const auto first = choices.lower_bound(worker::kEvaluationPrefix);
     worker::ApplyKernelPlan(*model.kernel_plan, &planning);
-    if (first == choices.end() || !absl::StartsWith(first->first, worker::kEvaluationPrefix))
-      planning.choices = nullptr;
+    if (!worker::HoldsEvaluation(*model.kernel_plan)) planning.choices = nullptr;
   }
   auto plan = worker::Plan::Make(device.made.device.get(), graph, weights, planning);
   if (plan.ok() || planning.choices == nullptr) return plan;
@@ -135,16 +107,11 @@ void Print(const EvalOptions& options, const ModelToRun& model, const Figures& f
   const auto metrics = Metrics(figures, model.metagraph);
   if (options.json) {
     std::cout << absl::StreamFormat("{\"step\": %d, \"samples\": %d", model.step, figures.samples);
-    for (const auto& [name, value] : metrics) {
-      // JSON has no other numbers.
-      std::cout << (std::isfinite(value) ? absl::StrFormat(", \"%s\": %.17g", name, value)
-                                         : absl::StrFormat(", \"%s\": null", name));
-    }
+    for (const auto& [name, value] : metrics) std::cout << ", \"" << name << "\": " << JsonNumber(value);
     std::cout << (figures.details.has_value() ? DetailsJson(*figures.details) : "") << "}\n";
     return;
   }
-  std::cout << EscapeControls(model.description) << (model.average ? " (train.ema)" : "") << ", " << figures.samples
-            << " samples:\n";
+  std::cout << EscapeControls(model.description) << ", " << figures.samples << " samples:\n";
   for (const auto& [name, value] : metrics) std::cout << absl::StreamFormat("%-12s %.6f\n", name, value);
   if (figures.details.has_value()) std::cout << DetailsText(*figures.details);
 }
@@ -162,7 +129,7 @@ int Eval(const EvalOptions& options) {
   const absl::StatusOr<ModelToRun> model =
       is_job ? OpenJobModel(options.run, exit_code) : OpenTrainedModel(options.run, /*average_as_evaluated=*/true);
   if (!model.ok()) return Fail(model.status(), is_job ? exit_code : StorageExitCode(model.status()));
-  const absl::StatusOr<job::DataFiles> files = FilesOf(options, model->job);
+  const absl::StatusOr<job::DataFiles> files = model->FilesOf(options.data);
   if (!files.ok()) return Fail(files.status(), kExitBadJob);
   const absl::StatusOr<std::unique_ptr<worker::DataSource>> source = model->OpenData(*files, /*labels=*/true);
   if (!source.ok()) return Fail(source.status(), kExitBadData);
@@ -181,11 +148,7 @@ void AddEval(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("eval", "Evaluate a trained model, or the model of a job file as it begins");
   auto options = std::make_shared<EvalOptions>();
   AddModelRunOptions(*command, options->run);
-  CLI::Option* const inputs =
-      command->add_option("--inputs", options->inputs, "A data set in place of the job's data.eval");
-  command->add_option("--labels", options->labels, "Its labels, where they lie in a file of their own")->needs(inputs);
-  command->add_option("--tokens", options->tokens, "A file of tokens in place of the job's data.eval")
-      ->excludes(inputs);
+  AddDataChoice(*command, options->data, /*labels=*/true);
   command->add_flag("--details", options->details,
                     "Precision, recall, F1 and AUC of each class and the confusions; of a regression its errors");
   command->add_flag("--json", options->json, "One line of JSON, every figure to its last digit");

@@ -38,9 +38,6 @@ absl::StatusOr<std::vector<float>> Predictions(worker::Predictor& predictor) {
   return predictions;
 }
 
-// JSON has no number for what is none.
-std::string Number(double value) { return std::isfinite(value) ? absl::StrFormat("%.17g", value) : "null"; }
-
 std::string ClassesText(const worker::ClassReport& report) {
   std::string text = "\nclass      labels   taken  precision  recall      f1     auc\n";
   for (size_t c = 0; c < report.classes.size(); ++c) {
@@ -60,17 +57,19 @@ std::string ClassesJson(const worker::ClassReport& report) {
     classes.push_back(absl::StrFormat(
         "{\"labels\": %d, \"predicted\": %d, \"correct\": %d, \"precision\": %s, \"recall\": %s, \"f1\": %s, "
         "\"auc\": %s}",
-        figures.labels, figures.predicted, figures.correct, Number(figures.precision), Number(figures.recall),
-        Number(figures.f1), Number(figures.auc)));
+        figures.labels, figures.predicted, figures.correct, JsonNumber(figures.precision), JsonNumber(figures.recall),
+        JsonNumber(figures.f1), JsonNumber(figures.auc)));
     const auto row = absl::MakeConstSpan(report.confusion).subspan(c * count, count);
     rows.push_back(absl::StrCat("[", absl::StrJoin(row, ", "), "]"));
   }
-  return absl::StrCat(", \"macro_f1\": ", Number(report.macro_f1), ", \"macro_auc\": ", Number(report.macro_auc),
-                      ", \"classes\": [", absl::StrJoin(classes, ", "), "], \"confusion\": [",
-                      absl::StrJoin(rows, ", "), "]");
+  return absl::StrCat(", \"macro_f1\": ", JsonNumber(report.macro_f1),
+                      ", \"macro_auc\": ", JsonNumber(report.macro_auc), ", \"classes\": [",
+                      absl::StrJoin(classes, ", "), "], \"confusion\": [", absl::StrJoin(rows, ", "), "]");
 }
 
 }  // namespace
+
+std::string JsonNumber(double value) { return std::isfinite(value) ? absl::StrFormat("%.17g", value) : "null"; }
 
 absl::StatusOr<EvalDetails> MakeEvalDetails(const ModelToRun& model, const worker::DataSource& source,
                                             DeviceToRun& device, int64_t batch) {
@@ -112,8 +111,8 @@ std::string DetailsText(const EvalDetails& details) {
 std::string DetailsJson(const EvalDetails& details) {
   if (details.classes.has_value()) return ClassesJson(*details.classes);
   const worker::ErrorReport& errors = *details.errors;
-  return absl::StrCat(", \"mae\": ", Number(errors.mean_absolute), ", \"rmse\": ", Number(errors.root_mean_square),
-                      ", \"r2\": ", Number(errors.r2));
+  return absl::StrCat(", \"mae\": ", JsonNumber(errors.mean_absolute),
+                      ", \"rmse\": ", JsonNumber(errors.root_mean_square), ", \"r2\": ", JsonNumber(errors.r2));
 }
 
 }  // namespace lockstep::cli

@@ -26,6 +26,9 @@ struct EvalDetails {
 absl::StatusOr<EvalDetails> MakeEvalDetails(const ModelToRun& model, const worker::DataSource& source,
                                             DeviceToRun& device, int64_t batch);
 
+// As JSON has it, to the last digit; null for what is no finite number.
+std::string JsonNumber(double value);
+
 // A table for people, and members of a JSON object, each behind a comma.
 std::string DetailsText(const EvalDetails& details);
 std::string DetailsJson(const EvalDetails& details);

@@ -6,7 +6,6 @@
 #include "chief/metagraph/artifact_store.h"
 #include "chief/server/job_setup.h"
 #include "common/checkpoint_format/naming.h"
-#include "common/graph/label_classes.h"
 #include "common/graph/picked_rows.h"
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
@@ -31,17 +30,46 @@ void AddModelRunOptions(CLI::App& command, ModelRunOptions& options) {
       ->capture_default_str();
 }
 
-absl::StatusOr<std::unique_ptr<worker::DataSource>> ModelToRun::OpenData(const job::DataFiles& files,
-                                                                         bool labels) const {
-  worker::FeedOptions feed = worker::FeedOptionsOf(job);
-  if (!labels) feed.labels = worker::Labels::kNone;
-  if (const std::optional<int64_t> classes = LabelClasses(metagraph); classes.has_value()) {
-    feed.label_classes = *classes;
+void AddDataChoice(CLI::App& command, DataChoice& choice, bool labels) {
+  CLI::Option* const inputs =
+      command.add_option("--inputs", choice.inputs, "A data set in place of the job's data.eval, read as that is");
+  command.add_option("--tokens", choice.tokens, "A file of tokens in place of it")->excludes(inputs);
+  if (!labels) return;
+  command.add_option("--labels", choice.labels, "The labels, where they lie in a file of their own")->needs(inputs);
+}
+
+absl::StatusOr<job::DataFiles> ModelToRun::FilesOf(const DataChoice& choice) const {
+  const job::Data& data = job.data();
+  job::DataFiles files = data.has_eval() ? data.eval() : data.train();
+  if (choice.inputs.empty() && choice.tokens.empty()) {
+    if (data.has_eval()) return files;
+    return absl::InvalidArgumentError("the job has no data.eval; name a data set with --inputs or --tokens");
   }
-  for (const SignatureInput& input : metagraph.signature) {
-    if (input.role != InputRole::kFeature) continue;
-    feed.inputs.push_back({input.field, input.dtype, Shape(input.shape.begin() + 1, input.shape.end()),
-                           PickedRows(metagraph.forward, input.name)});
+  const int64_t length = files.sequence_length();
+  for (const auto clear :
+       {&job::DataFiles::clear_sha256, &job::DataFiles::clear_format, &job::DataFiles::clear_inputs,
+        &job::DataFiles::clear_labels, &job::DataFiles::clear_tokens, &job::DataFiles::clear_sequence_length}) {
+    (files.*clear)();
+  }
+  if (!choice.inputs.empty()) files.set_inputs(choice.inputs);
+  if (!choice.labels.empty()) files.set_labels(choice.labels);
+  if (choice.tokens.empty()) return files;
+  if (length == 0) return absl::InvalidArgumentError("--tokens is for a job that reads tokens; use --inputs");
+  files.set_tokens(choice.tokens);
+  files.set_sequence_length(length);
+  return files;
+}
+
+absl::StatusOr<std::unique_ptr<worker::DataSource>> ModelToRun::OpenData(job::DataFiles files, bool labels) const {
+  worker::FeedOptions feed = worker::FeedOptionsOf(job, metagraph);
+  if (!labels) {
+    feed.labels = worker::Labels::kNone;
+    files.clear_sha256();  // that of the job is over the labels, too
+  }
+  for (worker::FeedInput& input : feed.inputs) {
+    for (const SignatureInput& described : metagraph.signature) {
+      if (described.field == input.name) input.range = PickedRows(metagraph.forward, described.name);
+    }
   }
   return worker::OpenDataSource(files, feed);
 }

@@ -33,6 +33,16 @@ struct ModelRunOptions {
 // Those of a trained model, --set and --device, read into `options`, which outlives the parsing.
 void AddModelRunOptions(CLI::App& command, ModelRunOptions& options);
 
+// A data set in place of the job's data.eval.
+struct DataChoice {
+  std::string inputs;
+  std::string labels;
+  std::string tokens;
+};
+
+// --inputs and --tokens, and where the command reads them --labels, read into `choice`, which outlives the parsing.
+void AddDataChoice(CLI::App& command, DataChoice& choice, bool labels);
+
 struct ModelToRun {
   JobSpec job;
   MetaGraph metagraph;
@@ -43,8 +53,11 @@ struct ModelToRun {
   worker::ReadVariable read;
   std::optional<worker::KernelPlan> kernel_plan;  // of the job; none was made, or it cannot be read
 
+  // What is read: the chosen data set, in the form of the job's, or the job's data.eval. InvalidArgument: nothing is
+  // chosen and the job has none, or tokens are and the model takes none.
+  absl::StatusOr<job::DataFiles> FilesOf(const DataChoice& choice) const;
   // The data of `files` as the model takes them, with labels or without. Codes of worker::OpenDataSource.
-  absl::StatusOr<std::unique_ptr<worker::DataSource>> OpenData(const job::DataFiles& files, bool labels) const;
+  absl::StatusOr<std::unique_ptr<worker::DataSource>> OpenData(job::DataFiles files, bool labels) const;
 };
 
 // The trained model of a directory, with the job that made it under `options.overrides`. `average`: its average where

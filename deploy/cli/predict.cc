@@ -42,7 +42,7 @@ constexpr absl::Duration kSayEvery = absl::Seconds(10);
 
 struct PredictOptions {
   ModelRunOptions run;
-  std::string inputs;
+  DataChoice data;
   std::string path;
   std::string output;  // of the model
   int64_t batch = 0;
@@ -97,27 +97,6 @@ struct Prediction {
   int64_t batch = 0;
   std::unique_ptr<worker::Predictor> predictor;
 };
-
-absl::StatusOr<std::unique_ptr<worker::DataSource>> OpenInputs(const PredictOptions& options, const ModelToRun& model) {
-  const job::Data& data = model.job.data();
-  job::DataFiles files = data.has_eval() ? data.eval() : data.train();
-  files.clear_sha256();  // that of the job is over the labels, too
-  if (options.inputs.empty()) return model.OpenData(files, /*labels=*/false);
-  const bool tokens = files.has_tokens();
-  const int64_t length = files.sequence_length();
-  files.clear_format();
-  files.clear_labels();
-  files.clear_tokens();
-  files.clear_inputs();
-  files.clear_sequence_length();
-  if (tokens) {
-    files.set_tokens(options.inputs);
-    files.set_sequence_length(length);
-  } else {
-    files.set_inputs(options.inputs);
-  }
-  return model.OpenData(files, /*labels=*/false);
-}
 
 absl::StatusOr<Prediction> MakePrediction(const PredictOptions& options, const ModelToRun& model,
                                           const worker::DataSource& source, const DeviceToRun& device) {
@@ -232,10 +211,9 @@ int Predict(PredictOptions options) {
   if (!file.ok()) return Fail(file.status(), StorageExitCode(file.status()));
   const absl::StatusOr<ModelToRun> model = OpenTrainedModel(options.run, /*average_as_evaluated=*/false);
   if (!model.ok()) return Fail(model.status(), StorageExitCode(model.status()));
-  if (options.inputs.empty() && !model->job.data().has_eval()) {
-    return Fail(absl::InvalidArgumentError("the job has no data.eval; name the inputs with --inputs"), kExitBadJob);
-  }
-  const absl::StatusOr<std::unique_ptr<worker::DataSource>> source = OpenInputs(options, *model);
+  const absl::StatusOr<job::DataFiles> files = model->FilesOf(options.data);
+  if (!files.ok()) return Fail(files.status(), kExitBadJob);
+  const absl::StatusOr<std::unique_ptr<worker::DataSource>> source = model->OpenData(*files, /*labels=*/false);
   if (!source.ok()) return Fail(source.status(), kExitBadData);
   const absl::StatusOr<DeviceToRun> device = MakeDeviceToRun(*model, options.run);
   if (!device.ok()) return Fail(device.status(), kExitBadJob);
@@ -250,8 +228,7 @@ void AddPredict(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("predict", "Write what a trained model gives for every sample of a data set");
   auto options = std::make_shared<PredictOptions>();
   AddModelRunOptions(*command, options->run);
-  command->add_option("--inputs", options->inputs,
-                      "The samples, in a form that the job reads (default: its data.eval)");
+  AddDataChoice(*command, options->data, /*labels=*/false);
   command->add_option("-o,--output", options->path, "The npy file to write")->required();
   command->add_option("--of", options->output, "Which output of the model (default: the one that the loss compares)");
   command->add_option("--batch", options->batch, "Samples computed at once (default: as in training)")

@@ -171,6 +171,7 @@ TEST_CASE("predict: processes that are killed leave what they did; who comes lat
     second.process().Signal(SIGKILL);
     first.process().Wait(kLimit);
     second.process().Wait(kLimit);
+    if (least == 1) CHECK_FALSE(fs::exists(path));  // else nothing was cut short
   }
   if (!fs::exists(path) || fs::exists(path + ".parts")) {
     const Result finished = Run({"predict", EvaluatedJob(), "-o", path, "--workers", "3"});
@@ -196,6 +197,7 @@ TEST_CASE("predict: what does not fit is told, and nothing is overwritten", "[e2
   const Result unknown = with({TempPath("a.npy"), "--of", "nothing"});
   const Result missing = with({TempPath("b.npy"), "--inputs", TempPath("missing.npy")});
   const Result homeless = with({TempPath("no") + "/such.npy"});
+  const Result no_tokens = with({TempPath("d.npy"), "--tokens", TempPath("missing.bin")});
   const Result evaluates_none = Run({"predict", FinishedJob(), "-o", TempPath("c.npy")});
 
   CHECK(taken.code == kExitStorage);
@@ -206,6 +208,8 @@ TEST_CASE("predict: what does not fit is told, and nothing is overwritten", "[e2
   CHECK(missing.code == kExitBadData);
   CHECK_THAT(missing.output, Contains("missing.npy"));
   CHECK(homeless.code == kExitStorage);
+  CHECK(no_tokens.code == kExitBadJob);
+  CHECK_THAT(no_tokens.output, Contains("--tokens is for a job that reads tokens"));
   CHECK(evaluates_none.code == kExitBadJob);
   CHECK_THAT(evaluates_none.output, Contains("--inputs"));
   for (const char* const name : {"a.npy", "b.npy", "c.npy"}) CHECK_FALSE(fs::exists(TempPath(name)));

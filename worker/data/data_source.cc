@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/digest/sha256.h"
+#include "common/graph/label_classes.h"
 #include "common/job/normalisation.h"
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
@@ -197,6 +198,16 @@ FeedOptions FeedOptionsOf(const job::JobSpec& spec) {
   }
   if (absl::StartsWith(spec.model().loss(), "output:")) options.labels = Labels::kIfThere;
   options.memory_limit_bytes = spec.data().memory().bytes();
+  return options;
+}
+
+FeedOptions FeedOptionsOf(const job::JobSpec& spec, const MetaGraph& metagraph) {
+  FeedOptions options = FeedOptionsOf(spec);
+  options.label_classes = LabelClasses(metagraph).value_or(options.label_classes);
+  for (const SignatureInput& input : metagraph.signature) {
+    if (input.role != InputRole::kFeature) continue;
+    options.inputs.push_back({input.field, input.dtype, Shape(input.shape.begin() + 1, input.shape.end())});
+  }
   return options;
 }
 

@@ -88,6 +88,8 @@ struct FeedOptions {
 // The options under which `spec` feeds its model, but for `inputs`. A loss that is an output of the model needs no
 // labels.
 FeedOptions FeedOptionsOf(const job::JobSpec& spec);
+// With the inputs and classes of the metagraph that was made for it, without ranges.
+FeedOptions FeedOptionsOf(const job::JobSpec& spec, const MetaGraph& metagraph);
 
 // Opens the files of `files`. Features become the shape that the model takes, when it is theirs by `options.form`, and
 // the type that it takes: float32 by `options.normalisation`; int64,

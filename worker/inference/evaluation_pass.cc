@@ -22,12 +22,9 @@ int64_t EvaluationPass::batches() const { return NumEvalBatches(*source_, option
 absl::StatusOr<EvaluationSums> EvaluationPass::Run(int64_t step, int64_t index) {
   if (index >= batches()) return EvaluationSums{};
   ReadEvalBatch(*source_, options_.batch, index, batch_);
-  std::vector<InputBytes> inputs;
-  for (const int field : fields_) {
-    inputs.push_back(field == kMaskField ? batch_.mask.bytes() : batch_.fields[static_cast<size_t>(field)].bytes());
-  }
   LS_RETURN_IF_ERROR(
-      plan_->RunPass(inputs, {.seed = options_.seed, .step = step, .logical_shard = kEvaluationShard, .pass = index}));
+      plan_->RunPass(InputsOf(fields_, batch_),
+                     {.seed = options_.seed, .step = step, .logical_shard = kEvaluationShard, .pass = index}));
   float losses[2] = {};
   int64_t counts[3] = {};
   std::vector<Plan::OutputRead> reads;

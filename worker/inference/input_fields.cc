@@ -34,4 +34,12 @@ absl::StatusOr<std::vector<int>> InputFields(const Plan& plan, absl::Span<const 
   return fields;
 }
 
+std::vector<InputBytes> InputsOf(absl::Span<const int> fields, const EvalBatch& batch) {
+  std::vector<InputBytes> inputs;
+  for (const int field : fields) {
+    inputs.push_back(field == kMaskField ? batch.mask.bytes() : batch.fields[static_cast<size_t>(field)].bytes());
+  }
+  return inputs;
+}
+
 }  // namespace lockstep::worker

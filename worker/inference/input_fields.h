@@ -1,6 +1,6 @@
 // Which field of the data feeds which input of a plan.
 //
-// Threading: thread-safe (a pure function).
+// Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_WORKER_INFERENCE_INPUT_FIELDS_H_
 #define LOCKSTEP_WORKER_INFERENCE_INPUT_FIELDS_H_
 
@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/graph/metagraph.h"
+#include "worker/data/batch_reader.h"
 #include "worker/data/data_source.h"
 #include "worker/plan/plan.h"
 
@@ -22,6 +23,9 @@ inline constexpr int kMaskField = -1;
 // Internal when one is fed by nothing, or by a field of another size.
 absl::StatusOr<std::vector<int>> InputFields(const Plan& plan, absl::Span<const SignatureInput> signature,
                                              const DataSource& source, int64_t batch);
+
+// What a pass reads of `batch`, by those fields.
+std::vector<InputBytes> InputsOf(absl::Span<const int> fields, const EvalBatch& batch);
 
 }  // namespace lockstep::worker
 

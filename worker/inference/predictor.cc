@@ -36,10 +36,9 @@ int64_t Predictor::batches() const { return NumEvalBatches(source_, options_.bat
 
 absl::StatusOr<absl::Span<const std::byte>> Predictor::Run(int64_t index) {
   ReadEvalBatch(source_, options_.batch, index, batch_);
-  std::vector<InputBytes> inputs;
-  for (const int field : fields_) inputs.push_back(batch_.fields[static_cast<size_t>(field)].bytes());
-  LS_RETURN_IF_ERROR(plan_->RunPass(
-      inputs, {.seed = options_.seed, .step = options_.step, .logical_shard = kEvaluationShard, .pass = index}));
+  LS_RETURN_IF_ERROR(
+      plan_->RunPass(InputsOf(fields_, batch_),
+                     {.seed = options_.seed, .step = options_.step, .logical_shard = kEvaluationShard, .pass = index}));
   LS_RETURN_IF_ERROR(plan_->ReadOutput(0, absl::MakeSpan(rows_)));
   return absl::MakeConstSpan(rows_).first(static_cast<size_t>(batch_.valid * row_bytes()));
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "worker/device/host_kernel.h"
+#include "worker/kernels/axis_shapes.h"
 
 namespace lockstep::device {
 
@@ -34,26 +35,13 @@ inline int64_t ProductOf(const Shape& shape, size_t begin, size_t end) {
   return product;
 }
 
-// Along `axis` of X, whose other dimensions are [outer] in front and [inner] behind.
-struct AxisExtents {
-  AxisExtents(const Shape& x, int64_t axis) {
-    const auto a = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(x.size()) : axis);
-    outer = ProductOf(x, 0, a);
-    extent = x[a];
-    inner = ProductOf(x, a + 1, x.size());
-  }
-  int64_t outer;
-  int64_t extent;
-  int64_t inner;
-};
-
 // The three functions call visit(picked, source, length) in index order: the `length` elements at `picked` of Y (or of
 // the updates) stand for those at `source` of X; source is -1 where an index lies outside. Indices are input 1.
 
 // Gather: X's slices along one axis.
 template <typename Visit>
 void VisitSlices(const HostCall& call, const Shape& x, int64_t axis, Visit visit) {
-  const AxisExtents e(x, axis);
+  const AxisExtents e(axis, x);
   const Indices indices(call, 1);
   const int64_t count = NumElements(call.in_shape(1));
   for (int64_t o = 0; o < e.outer; ++o) {

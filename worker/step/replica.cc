@@ -11,7 +11,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/clock/clock.h"
-#include "common/graph/label_classes.h"
 #include "common/graph/metagraph.h"
 #include "common/graph/passes/training_graph.h"
 #include "common/graph/serialize.h"
@@ -60,14 +59,7 @@ class ReplicaBuilder {
 
  private:
   absl::Status OpenData() {
-    FeedOptions feed = FeedOptionsOf(job_);
-    if (const std::optional<int64_t> classes = LabelClasses(config_.metagraph); classes.has_value()) {
-      feed.label_classes = *classes;
-    }
-    for (const SignatureInput& input : config_.metagraph.signature) {
-      if (input.role != InputRole::kFeature) continue;
-      feed.inputs.push_back({input.field, input.dtype, Shape(input.shape.begin() + 1, input.shape.end())});
-    }
+    FeedOptions feed = FeedOptionsOf(job_, config_.metagraph);
     feed.pulse = pulse_;
     LS_ASSIGN_OR_RETURN(replica_->train_, OpenDataSource(job_.data().train(), feed));
     if (job_.data().has_eval()) {

@@ -12,14 +12,11 @@
 #include "worker/step/job_device.h"
 
 namespace lockstep::worker {
-namespace {
 
 bool HoldsEvaluation(const KernelPlan& plan) {
   const auto first = plan.choices.lower_bound(kEvaluationPrefix);
   return first != plan.choices.end() && absl::StartsWith(first->first, kEvaluationPrefix);
 }
-
-}  // namespace
 
 std::vector<const Plan*> ReplicaPlans::all() const {
   std::vector<const Plan*> plans = {training_plan.get()};

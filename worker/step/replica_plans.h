@@ -55,6 +55,8 @@ struct ReplicaPlans {
 
 // What the names of an evaluation plan's nodes begin with, in kernel plans and probes.
 inline constexpr char kEvaluationPrefix[] = "evaluation/";
+// Whether the plan was made for a job that evaluates.
+bool HoldsEvaluation(const KernelPlan& plan);
 
 // How kernels are chosen where no kernel plan says.
 enum class NewChoices : uint8_t {

@@ -265,7 +265,7 @@ LaunchShape ShapeFor(const AttentionShape& s, int64_t length, int64_t heads, int
   return {.blocks = {static_cast<unsigned>(blocks)}, .threads = {kTileThreads}};
 }
 
-absl::Status Attention(const DeviceCall& call, StreamHandle stream) {
+absl::Status AttentionOnDevice(const DeviceCall& call, StreamHandle stream) {
   const AttentionNumbers a = NumbersOf(call, 0, 3);
   const LaunchShape shape = ShapeFor(a.shape, a.shape.queries, a.shape.heads, a.shape.v.size);
   float* y = call.out<float>(0);
@@ -310,7 +310,7 @@ OwnFunction OwnAttention(const KernelRequest& request) {
   const int64_t work = s.batch * s.heads * s.queries * s.keys * s.q.size * s.v.size;
   const int64_t blocks = s.batch * s.heads * (s.queries + s.keys) * SlicesOf(s.q.size + s.v.size);
   if (work == 0 || blocks >= FastDivide::kMost) return {};
-  if (!backward) return {&Attention, "tiles"};
+  if (!backward) return {&AttentionOnDevice, "tiles"};
   return {&AttentionGrad, "tiles", static_cast<size_t>(s.batch * s.heads * s.queries) * sizeof(float)};
 }
 

@@ -86,7 +86,7 @@ class Heads {
 };
 
 template <typename T>
-void Attention(const HostCall& call) {
+void AttentionReference(const HostCall& call) {
   const Heads<T> heads(call, 0, 3);
   const AttentionShape& shape = heads.shape;
   auto* weights = reinterpret_cast<double*>(call.workspace);
@@ -170,7 +170,7 @@ int64_t AttentionDoubles(const KernelRequest& request) {
 
 template <typename T>
 HostFunction AttentionFunction(OpType type) {
-  if (type == OpType::kAttention) return &Attention<T>;
+  if (type == OpType::kAttention) return &AttentionReference<T>;
   if (type == OpType::kAttentionGrad) return &AttentionGrad<T>;
   return nullptr;
 }

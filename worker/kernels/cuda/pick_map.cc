@@ -39,7 +39,7 @@ PickMap::PickMap(OpType op, const OpAttributes& attributes, const Shape& x, cons
 
 void PickMap::MakeSlices(const Shape& x, const Shape& indices, int64_t axis) {
   kind_ = Kind::kSlices;
-  const AxisExtents e(x, axis);
+  const AxisExtents e(axis, x);
   const int64_t count = NumElements(indices);
   rows_ = e.outer * count;
   length_ = e.inner;

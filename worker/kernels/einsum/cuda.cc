@@ -108,7 +108,7 @@ struct Product {
   }
 };
 
-Product ProductOf(const EinsumSum& sum) {
+Product FactorsOf(const EinsumSum& sum) {
   Product product;
   for (size_t l = 0; l < sum.extents.size(); ++l) {
     const int64_t a = sum.factors[0].strides[l], b = sum.factors[1].strides[l], y = sum.result[l];
@@ -179,7 +179,7 @@ EinsumSum SumOf(OpType op, const EinsumAttributes& attributes, const std::vector
 // The product, where tiles would not stay nearly empty.
 std::optional<Product> WorthTiles(const EinsumSum& sum) {
   if (sum.factors.size() != 2) return std::nullopt;
-  const Product product = ProductOf(sum);
+  const Product product = FactorsOf(sum);
   if (product.rows.count * product.columns.count < 256 || !product.fits()) return std::nullopt;
   return product;
 }

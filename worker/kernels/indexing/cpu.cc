@@ -17,7 +17,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // Lines along an axis of X [outer, extent, inner] and of indices [outer, count, inner].
 struct Lines {
-  Lines(const Shape& x, const Shape& indices, int64_t axis) : e(x, axis), count(AxisExtents(indices, axis).extent) {
+  Lines(const Shape& x, const Shape& indices, int64_t axis) : e(axis, x), count(AxisExtents(axis, indices).extent) {
     const auto a = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(x.size()) : axis);
     for (size_t i = 0; i < x.size(); ++i) fits = fits && (i == a || x[i] == indices[i]);
   }

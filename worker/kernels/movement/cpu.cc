@@ -61,10 +61,10 @@ void CopyRows(const T* x, int64_t x_step, T* y, int64_t y_step, int64_t rows, in
 template <typename T>
 void Concat(const HostCall& call) {
   const int64_t axis = call.attrs<ConcatAttributes>().axis;
-  const AxisExtents whole(call.out_shape(0), axis);
+  const AxisExtents whole(axis, call.out_shape(0));
   int64_t begin = 0;
   for (size_t i = 0; i < call.inputs.size(); ++i) {
-    const int64_t length = AxisExtents(call.in_shape(i), axis).extent * whole.inner;
+    const int64_t length = AxisExtents(axis, call.in_shape(i)).extent * whole.inner;
     CopyRows(call.in<T>(i), length, call.out<T>(0) + begin, whole.extent * whole.inner, whole.outer, length);
     begin += length;
   }
@@ -73,7 +73,7 @@ void Concat(const HostCall& call) {
 template <typename T>
 void Split(const HostCall& call) {
   const auto& split = call.attrs<SplitAttributes>();
-  const AxisExtents whole(call.in_shape(0), split.axis);
+  const AxisExtents whole(split.axis, call.in_shape(0));
   const auto parts = static_cast<int64_t>(call.outputs.size());
   int64_t begin = 0;
   for (size_t i = 0; i < call.outputs.size(); ++i) {

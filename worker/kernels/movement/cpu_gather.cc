@@ -34,7 +34,7 @@ T OutsideOf(DType dtype) {
 
 template <typename T>
 void Gather(const HostCall& call) {
-  const AxisExtents e(call.in_shape(0), call.attrs<GatherAttributes>().axis);
+  const AxisExtents e(call.attrs<GatherAttributes>().axis, call.in_shape(0));
   const Indices indices(call, 1);
   const T outside = OutsideOf<T>(call.output_infos[0].dtype);
   const int64_t count = NumElements(call.in_shape(1));
@@ -52,7 +52,7 @@ void Gather(const HostCall& call) {
 
 // Every part of the columns adds all rows in index order, so that no bit depends on the parts.
 void GatherGrad(const HostCall& call) {
-  const AxisExtents e(call.out_shape(0), call.attrs<GatherAttributes>().axis);
+  const AxisExtents e(call.attrs<GatherAttributes>().axis, call.out_shape(0));
   const Indices indices(call, 1);
   const int64_t count = NumElements(call.in_shape(1));
   const float* dy = call.in<float>(0);

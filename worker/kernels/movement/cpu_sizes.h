@@ -4,20 +4,15 @@
 #ifndef LOCKSTEP_WORKER_KERNELS_MOVEMENT_CPU_SIZES_H_
 #define LOCKSTEP_WORKER_KERNELS_MOVEMENT_CPU_SIZES_H_
 
-#include <algorithm>
 #include <cstdint>
 
 #include "worker/device/host_kernel.h"
 #include "worker/kernels/cpu/code.h"
+#include "worker/kernels/cpu/lines.h"
 
 namespace lockstep::device::cpu::LS_CODE {
 
 inline constexpr int64_t kMovementGrain = 16384;  // elements
-
-// Rows of so many elements for one thread.
-[[gnu::always_inline]] inline int64_t GrainOf(int64_t elements) {
-  return std::max<int64_t>(1, kMovementGrain / std::max<int64_t>(1, elements));
-}
 
 // make.operator()<T>() with an unsigned integer of the elements' size.
 template <typename Make>

@@ -129,10 +129,10 @@ absl::Status CopyIntoZeros(const DeviceCall& call, StreamHandle stream) {
 
 absl::Status Concat(const DeviceCall& call, StreamHandle stream) {
   const int64_t axis = call.attrs<ConcatAttributes>().axis;
-  const AxisExtents whole(call.out_shape(0), axis);
+  const AxisExtents whole(axis, call.out_shape(0));
   int64_t begin = 0;
   for (size_t i = 0; i < call.inputs.size(); ++i) {
-    const int64_t length = AxisExtents(call.in_shape(i), axis).extent;
+    const int64_t length = AxisExtents(axis, call.in_shape(i)).extent;
     CopyLoops loops = PartLoops(whole, begin, length);
     loops.Swap();
     LS_RETURN_IF_ERROR(StridedCopy(stream, loops, SizeOf(call), call.inputs[i], call.outputs[0]));
@@ -143,7 +143,7 @@ absl::Status Concat(const DeviceCall& call, StreamHandle stream) {
 
 absl::Status Split(const DeviceCall& call, StreamHandle stream) {
   const auto& split = call.attrs<SplitAttributes>();
-  const AxisExtents whole(call.in_shape(0), split.axis);
+  const AxisExtents whole(split.axis, call.in_shape(0));
   const auto count = static_cast<int64_t>(call.outputs.size());
   const int size = DTypeSize(call.input_infos[0].dtype);
   int64_t begin = 0;

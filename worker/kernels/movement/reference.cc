@@ -172,10 +172,10 @@ void CopyPart(const AxisExtents& whole, int64_t begin, int64_t length, const T* 
 template <typename T>
 void Concat(const HostCall& call) {
   const int64_t axis = call.attrs<ConcatAttributes>().axis;
-  const AxisExtents whole(call.out_shape(0), axis);
+  const AxisExtents whole(axis, call.out_shape(0));
   int64_t begin = 0;
   for (size_t i = 0; i < call.inputs.size(); ++i) {
-    const int64_t length = AxisExtents(call.in_shape(i), axis).extent;
+    const int64_t length = AxisExtents(axis, call.in_shape(i)).extent;
     CopyPart(whole, begin, length, call.in<T>(i), call.out<T>(0), true);
     begin += length;
   }
@@ -184,7 +184,7 @@ void Concat(const HostCall& call) {
 template <typename T>
 void Split(const HostCall& call) {
   const auto& split = call.attrs<SplitAttributes>();
-  const AxisExtents whole(call.in_shape(0), split.axis);
+  const AxisExtents whole(split.axis, call.in_shape(0));
   const auto count = static_cast<int64_t>(call.outputs.size());
   int64_t begin = 0;
   for (size_t i = 0; i < call.outputs.size(); ++i) {

@@ -3,29 +3,14 @@
 #include <cstdint>
 
 #include "common/math/math.h"
-#include "worker/kernels/axis_shapes.h"
 #include "worker/kernels/cpu/families.h"
 #include "worker/kernels/cpu/lane_sum.h"
-#include "worker/kernels/cpu/parallel.h"
+#include "worker/kernels/cpu/lines.h"
 
 namespace lockstep::device::cpu::LS_CODE {
 namespace {
 
-constexpr int64_t kGrain = 16384;  // elements
-constexpr int64_t kBlock = 64;     // lines side by side
-
-// body(offset of the first line's first element, count)
-template <typename Body>
-void ForLines(const AxisExtents& e, const Body& body) {
-  const int64_t blocks = (e.inner + kBlock - 1) / kBlock;
-  const int64_t elements = std::max<int64_t>(1, e.extent * std::min(kBlock, e.inner));
-  ParallelFor(e.outer * blocks, std::max<int64_t>(1, kGrain / elements), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t first = i % blocks * kBlock;
-      body(i / blocks * e.extent * e.inner + first, std::min(kBlock, e.inner - first));
-    }
-  });
-}
+constexpr int64_t kBlock = 64;  // lines side by side
 
 // sums[k] = the sum of value(i), the i of line k; the first of them is `base` + k.
 template <typename Value>
@@ -57,7 +42,7 @@ void Forward(const HostCall& call) {
   const AxisExtents e(call.attrs<LpNormAttributes>().axis, call.in_shape(0));
   const float* x = call.in<float>(0);
   float* y = call.out<float>(0);
-  ForLines(e, [&](int64_t base, int64_t count) {
+  ForLines(e, kBlock, [&](int64_t base, int64_t, int64_t count) {
     double norms[kBlock];
     Norms<kP>(e, x, base, count, norms);
     for (int64_t i = base; i < base + e.extent * e.inner; i += e.inner) {
@@ -76,7 +61,7 @@ void Backward(const HostCall& call) {
   const float* dy = call.in<float>(0);
   const float* x = call.in<float>(1);
   float* dx = call.out<float>(0);
-  ForLines(e, [&](int64_t base, int64_t count) {
+  ForLines(e, kBlock, [&](int64_t base, int64_t, int64_t count) {
     double norms[kBlock];
     double dots[kBlock];
     Norms<kP>(e, x, base, count, norms);

@@ -256,7 +256,7 @@ absl::Status LpNormGradient(const DeviceCall& call, StreamHandle stream) {
 }
 
 template <typename T>
-OwnFunction NormOf(OpType op, const RowPlan& plan) {
+OwnFunction NormFunction(OpType op, const RowPlan& plan) {
   const auto columns = [&] { return FoldBytes<ColumnGradients<T>>(PlanColumns(plan)); };
   switch (op) {
     case OpType::kLayerNormalization:
@@ -286,7 +286,7 @@ OwnFunction OwnLayerNorm(const KernelRequest& request) {
   const bool gradient = op == OpType::kLayerNormGrad || op == OpType::kRmsNormGrad;
   const RowPlan plan = PlanTail(request.inputs[gradient ? 1 : 0].shape, attributes->axis);
   if (!plan.served) return {};
-  return ForStoredFloat(request.outputs[0].dtype, [&]<typename T>(Type<T>) { return NormOf<T>(op, plan); });
+  return ForStoredFloat(request.outputs[0].dtype, [&]<typename T>(Type<T>) { return NormFunction<T>(op, plan); });
 }
 
 }  // namespace lockstep::device::cuda

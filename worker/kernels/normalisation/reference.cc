@@ -188,7 +188,7 @@ void GroupNormGrad(const HostCall& call) {
 }
 
 template <typename T>
-double NormOf(const T* x, const AxisExtents& e, int64_t p) {
+double LineNorm(const T* x, const AxisExtents& e, int64_t p) {
   double sum = 0;
   for (int64_t i = 0; i < e.extent; ++i) {
     const double value = x[i * e.inner];
@@ -204,7 +204,7 @@ void LpNorm(const HostCall& call) {
   for (int64_t row = 0; row < e.outer * e.inner; ++row) {
     const T* x = call.in<T>(0) + e.base(row);
     T* y = call.out<T>(0) + e.base(row);
-    const double norm = NormOf(x, e, attributes.p);
+    const double norm = LineNorm(x, e, attributes.p);
     for (int64_t i = 0; i < e.extent; ++i) y[i * e.inner] = norm == 0 ? T(0) : static_cast<T>(x[i * e.inner] / norm);
   }
 }
@@ -218,7 +218,7 @@ void LpNormGrad(const HostCall& call) {
     const T* dy = call.in<T>(0) + e.base(row);
     const T* x = call.in<T>(1) + e.base(row);
     T* dx = call.out<T>(0) + e.base(row);
-    const double norm = NormOf(x, e, attributes.p);
+    const double norm = LineNorm(x, e, attributes.p);
     double dot = 0;
     for (int64_t i = 0; i < e.extent; ++i) dot += static_cast<double>(dy[i * e.inner]) * x[i * e.inner];
     for (int64_t i = 0; i < e.extent; ++i) {

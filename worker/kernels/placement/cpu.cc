@@ -4,15 +4,11 @@
 #include <cstring>
 
 #include "worker/kernels/cpu/families.h"
-#include "worker/kernels/cpu/parallel.h"
+#include "worker/kernels/cpu/lines.h"
 #include "worker/kernels/picks.h"
 
 namespace lockstep::device::cpu::LS_CODE {
 namespace {
-
-constexpr int64_t kGrain = 16384;  // elements
-
-int64_t GrainOf(int64_t elements) { return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, elements)); }
 
 void Trilu(const HostCall& call) {
   const auto& trilu = call.attrs<TriluAttributes>();
@@ -55,7 +51,7 @@ void ReverseSequence(const HostCall& call) {
 
 // Indices of I32 or I64.
 void OneHot(const HostCall& call) {
-  const AxisExtents e(call.out_shape(0), call.attrs<OneHotAttributes>().axis);
+  const AxisExtents e(call.attrs<OneHotAttributes>().axis, call.out_shape(0));
   const Indices indices(call, 0);
   const float* values = call.in<float>(1);
   ParallelFor(e.outer, GrainOf(e.extent * e.inner), [&](int64_t begin, int64_t end) {

@@ -106,7 +106,7 @@ __global__ void OneHotKernel(int64_t rows, WideDivide depth, int64_t inner, HotI
 
 template <typename T>
 absl::Status OneHot(const DeviceCall& call, StreamHandle stream) {
-  const AxisExtents e(call.out_shape(0), call.attrs<OneHotAttributes>().axis);
+  const AxisExtents e(call.attrs<OneHotAttributes>().axis, call.out_shape(0));
   const int64_t rows = e.outer * e.extent;
   if (rows * e.inner == 0) return absl::OkStatus();
   return Launch(stream, RowsShape(rows, e.inner), &OneHotKernel<T>, rows, WideDivide(e.extent), e.inner,

@@ -87,7 +87,7 @@ int64_t HotIndex(const HostCall& call, int64_t i, int64_t depth) {
 
 template <typename T>
 void OneHot(const HostCall& call) {
-  const AxisExtents e(call.out_shape(0), call.attrs<OneHotAttributes>().axis);
+  const AxisExtents e(call.attrs<OneHotAttributes>().axis, call.out_shape(0));
   const T* values = call.in<T>(1);
   T* y = call.out<T>(0);
   std::fill_n(y, NumElements(call.out_shape(0)), values[0]);

@@ -6,9 +6,9 @@
 #include <limits>
 #include <type_traits>
 
-#include "worker/kernels/axis_shapes.h"
 #include "worker/kernels/cpu/families.h"
 #include "worker/kernels/cpu/lane_sum.h"
+#include "worker/kernels/cpu/lines.h"
 #include "worker/kernels/cpu/parallel.h"
 
 namespace lockstep::device::cpu::LS_CODE {
@@ -19,20 +19,6 @@ constexpr int64_t kBlock = 64;       // neighbouring lines at a time
 constexpr int64_t kShortLine = 128;  // a multiple of kLanes
 // TopK's scratch is split by lines into so many parts, whatever the threads.
 constexpr int64_t kParts = 16;
-
-int64_t GrainOf(int64_t elements) { return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, elements)); }
-
-// body(offset of the first line's first element, the number of that line, count) for up to `most` neighbouring lines.
-template <typename Body>
-void ForLines(const AxisExtents& e, int64_t most, const Body& body) {
-  const int64_t blocks = (e.inner + most - 1) / most;
-  ParallelFor(e.outer * blocks, GrainOf(e.extent * std::min(most, e.inner)), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t first = i % blocks * most;
-      body(i / blocks * e.extent * e.inner + first, i / blocks * e.inner + first, std::min(most, e.inner - first));
-    }
-  });
-}
 
 // --- ArgMax, ArgMin ---
 

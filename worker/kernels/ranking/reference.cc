@@ -25,7 +25,7 @@ template <typename T>
 void Arg(const HostCall& call) {
   const auto& arg = call.attrs<ArgAttributes>();
   const bool largest = call.op == OpType::kArgMax;
-  const AxisExtents e(call.in_shape(0), arg.axis);
+  const AxisExtents e(arg.axis, call.in_shape(0));
   for (int64_t line = 0; line < e.outer * e.inner; ++line) {
     const T* x = call.in<T>(0) + line / e.inner * e.extent * e.inner + line % e.inner;
     int64_t best = 0;
@@ -49,7 +49,7 @@ bool Before(T a, T b, bool largest) {
 template <typename T>
 void TopK(const HostCall& call) {
   const auto& top = call.attrs<TopKAttributes>();
-  const AxisExtents e(call.in_shape(0), top.axis);
+  const AxisExtents e(top.axis, call.in_shape(0));
   T* values = call.out<T>(0);
   int64_t* indices = call.out<int64_t>(1);
   for (int64_t line = 0; line < e.outer * e.inner; ++line) {
@@ -75,7 +75,7 @@ template <typename T>
 void CumSum(const HostCall& call) {
   using Sum = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
   const auto& sum = call.attrs<CumSumAttributes>();
-  const AxisExtents e(call.in_shape(0), sum.axis);
+  const AxisExtents e(sum.axis, call.in_shape(0));
   for (int64_t line = 0; line < e.outer * e.inner; ++line) {
     const int64_t begin = line / e.inner * e.extent * e.inner + line % e.inner;
     Sum total = 0;

@@ -53,7 +53,7 @@ struct SumOfSquares : SumOf {
     return Times(x, x);
   }
 };
-struct ProductOf : SumOf {
+struct ProductFold : SumOf {
   template <typename Elements>
   LS_HD static int First(const Elements&) {
     return 1;
@@ -94,7 +94,7 @@ struct Logarithm {
 };
 
 template <typename Elements, typename Gather, typename Finisher>
-struct Reduction {
+struct ReductionPlan {
   using Value = std::conditional_t<std::is_same_v<Elements, IntegerElements>, int64_t, double>;
   LS_HD Value First() const { return static_cast<Value>(Gather::First(x)); }
   LS_HD Value Take(Value value, const Cell& cell) const {
@@ -139,7 +139,7 @@ absl::Status Reduce(const DeviceCall& call, StreamHandle stream) {
   const RowPlan plan = PlanOf(call.attrs<ReduceAttributes>(), call.in_shape(0));
   const int64_t divisor = plan.extent > 0 ? plan.extent : 1;
   const DType dtype = call.output_infos[0].dtype;
-  const Reduction<Elements, Gather, Finisher> body{{call.inputs[0], dtype}, {call.outputs[0], dtype}, divisor};
+  const ReductionPlan<Elements, Gather, Finisher> body{{call.inputs[0], dtype}, {call.outputs[0], dtype}, divisor};
   return FoldRows(stream, plan, call.workspace, body);
 }
 
@@ -151,7 +151,7 @@ absl::Status ReduceLogSumExp(const DeviceCall& call, StreamHandle stream) {
 template <typename Elements>
 OwnFunction Reducer(OpType op, const RowPlan& plan) {
   // Every body but LogSumExp's gathers 8 bytes.
-  const size_t bytes = FoldBytes<Reduction<Elements, SumOf, Plain>>(plan);
+  const size_t bytes = FoldBytes<ReductionPlan<Elements, SumOf, Plain>>(plan);
   const auto fold = [bytes](LaunchFunction launch) { return OwnFunction{launch, "fold", bytes}; };
   constexpr bool kFloating = std::is_same_v<Elements, FloatElements>;
   switch (op) {
@@ -164,7 +164,7 @@ OwnFunction Reducer(OpType op, const RowPlan& plan) {
     case OpType::kReduceMin:
       return fold(&Reduce<Elements, ExtremeOf<false>, Plain>);
     case OpType::kReduceProd:
-      return fold(&Reduce<Elements, ProductOf, Plain>);
+      return fold(&Reduce<Elements, ProductFold, Plain>);
     case OpType::kReduceL1:
       return fold(&Reduce<Elements, SumOfMagnitudes, Plain>);
     case OpType::kReduceSumSquare:
@@ -185,7 +185,7 @@ OwnFunction Reducer(OpType op, const RowPlan& plan) {
 
 // What gradients need.
 OwnFunction Bf16Reducer(OpType op, const RowPlan& plan) {
-  const size_t bytes = FoldBytes<Reduction<Bf16Elements, SumOf, Plain>>(plan);
+  const size_t bytes = FoldBytes<ReductionPlan<Bf16Elements, SumOf, Plain>>(plan);
   if (op == OpType::kReduceSum) return {&Reduce<Bf16Elements, SumOf, Plain>, "fold", bytes};
   if (op == OpType::kReduceMean) return {&Reduce<Bf16Elements, SumOf, Divided>, "fold", bytes};
   return {};

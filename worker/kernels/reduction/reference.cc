@@ -8,8 +8,8 @@ namespace lockstep::device::reference {
 namespace {
 
 // Where every element of X belongs among the results.
-struct Reduction {
-  Reduction(const ReduceAttributes& attributes, const Shape& x)
+struct ReducedAxes {
+  ReducedAxes(const ReduceAttributes& attributes, const Shape& x)
       : shape(x), kept(KeptShape(attributes, x)), results(NumElements(kept)), count(NumElements(x)) {}
 
   // Calls visit(x_index, result_index) for every element, in index order.
@@ -32,7 +32,7 @@ template <typename T, typename Fold, typename Finish>
 void Gather(const HostCall& call, double first, Fold fold, Finish finish) {
   const T* x = call.in<T>(0);
   T* y = call.out<T>(0);
-  const Reduction reduction(call.attrs<ReduceAttributes>(), call.in_shape(0));
+  const ReducedAxes reduction(call.attrs<ReduceAttributes>(), call.in_shape(0));
   auto* gathered = reinterpret_cast<double*>(call.workspace);
   for (int64_t i = 0; i < reduction.results; ++i) gathered[i] = first;
   reduction.ForEach([&](int64_t i, int64_t k) { gathered[k] = fold(gathered[k], static_cast<double>(x[i])); });
@@ -46,7 +46,7 @@ void Gather(const HostCall& call, double first, Fold fold) {
 
 template <typename T>
 void Mean(const HostCall& call) {
-  const Reduction reduction(call.attrs<ReduceAttributes>(), call.in_shape(0));
+  const ReducedAxes reduction(call.attrs<ReduceAttributes>(), call.in_shape(0));
   const auto divisor = reduction.results > 0 ? static_cast<double>(reduction.count / reduction.results) : 1.0;
   Gather<T>(
       call, 0, [](double sum, double x) { return sum + x; }, [divisor](double sum) { return sum / divisor; });
@@ -68,7 +68,7 @@ void Min(const HostCall& call) {
 template <typename T>
 void LogSumExp(const HostCall& call) {
   const T* x = call.in<T>(0);
-  const Reduction reduction(call.attrs<ReduceAttributes>(), call.in_shape(0));
+  const ReducedAxes reduction(call.attrs<ReduceAttributes>(), call.in_shape(0));
   auto* largest = reinterpret_cast<double*>(call.workspace);
   double* sums = largest + reduction.results;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -92,7 +92,7 @@ void Gradient(const HostCall& call, Slope slope) {
   const T* dy = call.in<T>(0);
   const T* x = call.in<T>(1);
   const T* y = call.in<T>(2);
-  const Reduction reduction(call.attrs<ReduceGradAttributes>().reduce, call.in_shape(1));
+  const ReducedAxes reduction(call.attrs<ReduceGradAttributes>().reduce, call.in_shape(1));
   reduction.ForEach([&](int64_t i, int64_t k) {
     call.out<T>(0)[i] = static_cast<T>(slope(double{x[i]}, double{y[k]}, double{dy[k]}));
   });
@@ -104,7 +104,7 @@ void ExtremeGradient(const HostCall& call, bool first_only) {
   const T* dy = call.in<T>(0);
   const T* x = call.in<T>(1);
   const T* y = call.in<T>(2);
-  const Reduction reduction(call.attrs<ReduceGradAttributes>().reduce, call.in_shape(1));
+  const ReducedAxes reduction(call.attrs<ReduceGradAttributes>().reduce, call.in_shape(1));
   auto* equal = reinterpret_cast<double*>(call.workspace);
   for (int64_t i = 0; i < reduction.results; ++i) equal[i] = 0;
   const auto wins = [&](int64_t i, int64_t k) { return x[i] == y[k] || (x[i] != x[i] && y[k] != y[k]); };
@@ -126,7 +126,7 @@ template <typename T>
 void ProductGradient(const HostCall& call) {
   const T* dy = call.in<T>(0);
   const T* x = call.in<T>(1);
-  const Reduction reduction(call.attrs<ReduceGradAttributes>().reduce, call.in_shape(1));
+  const ReducedAxes reduction(call.attrs<ReduceGradAttributes>().reduce, call.in_shape(1));
   auto* product = reinterpret_cast<double*>(call.workspace);
   double* zeros = product + reduction.results;
   for (int64_t i = 0; i < reduction.results; ++i) {
