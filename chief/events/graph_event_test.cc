@@ -48,7 +48,7 @@ Nodes NodesOf(const tensorboard::GraphDef& graph) {
   return nodes;
 }
 
-std::vector<std::string> InputsOf(const tensorboard::NodeDef& node) {
+std::vector<std::string> NodeInputs(const tensorboard::NodeDef& node) {
   return {node.input().begin(), node.input().end()};
 }
 
@@ -64,14 +64,14 @@ TEST_CASE("graph event: nodes read what they read in the metagraph, with the sha
   CHECK(nodes.at("images").op() == "Placeholder");
   CHECK(ShapeOf(nodes.at("images")) == std::vector<int64_t>{16, 1, 32, 32});
   CHECK(nodes.at("conv1").op() == "Conv");
-  CHECK(InputsOf(nodes.at("conv1")) == std::vector<std::string>{"images", "conv1/weight", "conv1/bias"});
+  CHECK(NodeInputs(nodes.at("conv1")) == std::vector<std::string>{"images", "conv1/weight", "conv1/bias"});
   CHECK(ShapeOf(nodes.at("conv1")) == std::vector<int64_t>{16, 6, 32, 32});
   CHECK(nodes.at("conv1").attr().at("pads").list().i(0) == 2);
   CHECK(nodes.at("conv1/weight").op() == "Parameter");
   CHECK(ShapeOf(nodes.at("conv1/weight")) == std::vector<int64_t>{6, 1, 5, 5});
-  CHECK(InputsOf(nodes.at("relu1")) == std::vector<std::string>{"conv1"});
+  CHECK(NodeInputs(nodes.at("relu1")) == std::vector<std::string>{"conv1"});
   CHECK(nodes.at("loss").op() == "SOFTMAX_CROSS_ENTROPY");
-  CHECK(InputsOf(nodes.at("loss")) == std::vector<std::string>{"fc3", "labels"});
+  CHECK(NodeInputs(nodes.at("loss")) == std::vector<std::string>{"fc3", "labels"});
 }
 
 TEST_CASE("graph event: no node and no edge of a model is left out", "[events]") {
@@ -123,13 +123,14 @@ TEST_CASE("graph event: an imported model's names become paths of their own", "[
 
   const Nodes nodes = NodesOf(MakeGraphDef(metagraph));
 
-  CHECK(InputsOf(nodes.at("encoder/0/node_linear")) == std::vector<std::string>{"x", "encoder/0/weight"});
-  CHECK(InputsOf(nodes.at("encoder/layers.0/Mul")) ==
+  CHECK(NodeInputs(nodes.at("encoder/0/node_linear")) == std::vector<std::string>{"x", "encoder/0/weight"});
+  CHECK(NodeInputs(nodes.at("encoder/layers.0/Mul")) ==
         std::vector<std::string>{"encoder/0/node_linear", "encoder/layers.0/onnx__Mul_12"});
   CHECK(nodes.at("encoder/layers.0/onnx__Mul_12").op() == "Const");
-  CHECK(InputsOf(nodes.at("encoder/layers/0/Mul")) == std::vector<std::string>{"encoder/layers.0/Mul", "scale"});
-  CHECK(InputsOf(nodes.at("encoder/layers/0/Mul_1")) == std::vector<std::string>{"encoder/layers/0/Mul"});
-  CHECK(InputsOf(nodes.at("Add_0")) == std::vector<std::string>{"encoder/layers/0/Mul_1", "encoder/layers/0/Mul_1:1"});
+  CHECK(NodeInputs(nodes.at("encoder/layers/0/Mul")) == std::vector<std::string>{"encoder/layers.0/Mul", "scale"});
+  CHECK(NodeInputs(nodes.at("encoder/layers/0/Mul_1")) == std::vector<std::string>{"encoder/layers/0/Mul"});
+  CHECK(NodeInputs(nodes.at("Add_0")) ==
+        std::vector<std::string>{"encoder/layers/0/Mul_1", "encoder/layers/0/Mul_1:1"});
   CHECK(ShapeOf(nodes.at("encoder/layers/0/Mul_1"), 1) == std::vector<int64_t>{4, 3});
   CHECK(nodes.count("loss") == 0);
 }

@@ -9,7 +9,7 @@
 namespace lockstep::chief {
 namespace {
 
-double Share(uint64_t part, uint64_t all) {
+double PartOf(uint64_t part, uint64_t all) {
   return all == 0 ? 0 : static_cast<double>(part) / static_cast<double>(all);
 }
 
@@ -31,8 +31,8 @@ Scalars StatisticsOf(const StateFacts& facts) {
     add("mean", MeanOf(tensor));
     add("deviation", tensor.deviation());
     add("norm", std::sqrt(tensor.sum_squares()));
-    add("zeros", Share(tensor.zeros(), tensor.values()));
-    add("not_finite", Share(tensor.not_finite(), tensor.values()));
+    add("zeros", PartOf(tensor.zeros(), tensor.values()));
+    add("not_finite", PartOf(tensor.not_finite(), tensor.values()));
   }
   return values;
 }
@@ -62,7 +62,7 @@ std::vector<std::string> StatisticsLines(const StateFacts& facts) {
     lines.push_back(absl::StrFormat(
         "%s: %.4g to %.4g, mean %.4g, deviation %.4g, norm %.4g, %.3g%% zeros, %d not finite", tensor.name(),
         tensor.min(), tensor.max(), MeanOf(tensor), tensor.deviation(), std::sqrt(tensor.sum_squares()),
-        100 * Share(tensor.zeros(), tensor.values()), tensor.not_finite()));
+        100 * PartOf(tensor.zeros(), tensor.values()), tensor.not_finite()));
   }
   if (shown < facts.statistics_size()) {
     lines.push_back(absl::StrCat(facts.statistics_size() - shown, " more tensors: TensorBoard has them"));

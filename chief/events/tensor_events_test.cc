@@ -10,7 +10,7 @@
 namespace lockstep::chief {
 namespace {
 
-TensorFacts Tensor(const std::string& name) {
+TensorFacts FactsNamed(const std::string& name) {
   TensorFacts facts;
   facts.set_name(name);
   facts.set_values(10);
@@ -26,7 +26,7 @@ TensorFacts Tensor(const std::string& name) {
 
 TEST_CASE("tensor events: statistics are curves of each tensor", "[events][hooks]") {
   StateFacts facts;
-  *facts.add_statistics() = Tensor("fc.weight");
+  *facts.add_statistics() = FactsNamed("fc.weight");
 
   const Scalars scalars = StatisticsOf(facts);
   const std::map<std::string, double> values(scalars.begin(), scalars.end());
@@ -40,17 +40,17 @@ TEST_CASE("tensor events: statistics are curves of each tensor", "[events][hooks
                                                 {"tensors/fc.weight/not_finite", 0.2}});
   CHECK(StatisticsLines(facts) ==
         std::vector<std::string>{"fc.weight: -1 to 3, mean 0.5, deviation 1.5, norm 4, 10% zeros, 2 not finite"});
-  for (int i = 0; i < 20; ++i) *facts.add_statistics() = Tensor(absl::StrCat("t", i));
+  for (int i = 0; i < 20; ++i) *facts.add_statistics() = FactsNamed(absl::StrCat("t", i));
   CHECK(StatisticsLines(facts).back() == "5 more tensors: TensorBoard has them");
 }
 
 TEST_CASE("tensor events: a histogram stands in the records as TensorFlow has it", "[events][hooks]") {
   StateFacts facts;
-  TensorFacts tensor = Tensor("fc.weight");
+  TensorFacts tensor = FactsNamed("fc.weight");
   for (const double limit : {0.0, 3.0}) tensor.add_bucket_limit(limit);
   for (const double count : {5.0, 3.0}) tensor.add_bucket(count);
   *facts.add_histograms() = tensor;
-  *facts.add_histograms() = Tensor("nothing.in.it");
+  *facts.add_histograms() = FactsNamed("nothing.in.it");
   EventLog log;
 
   log.Counted(absl::UnixEpoch(), 7, HistogramsOf(facts));

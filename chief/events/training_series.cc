@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "chief/events/markdown.h"
-#include "common/graph/schedule.h"
 
 namespace lockstep::chief {
 namespace {
@@ -16,8 +15,8 @@ constexpr const char* kCountTags[] = {"cluster/workers",     "cluster/joined",  
 
 }  // namespace
 
-Scalars TrainingSeries::OfStep(int64_t step, double loss) const {
-  return {{kLossTag, loss}, {"learning_rate", LearningRate(schedule_, step - 1)}};
+Scalars TrainingSeries::OfStep(const StepRecord& record) {
+  return {{kLossTag, record.loss}, {"learning_rate", record.learning_rate}};
 }
 
 void TrainingSeries::Stepped(absl::string_view worker, int64_t steps, absl::Duration took) {

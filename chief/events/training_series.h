@@ -18,7 +18,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "chief/events/event_record.h"
-#include "common/graph/metagraph.h"
+#include "common/protocol/messages.h"
 #include "protos/stats.pb.h"
 
 namespace lockstep::chief {
@@ -46,12 +46,11 @@ class TrainingSeries {
     std::optional<GradientNorm> gradient;  // of an earlier step
   };
 
-  // The learning rate follows `schedule`. `global_batch`: samples of a step.
-  TrainingSeries(const ScheduleRule& schedule, int64_t global_batch)
-      : schedule_(schedule), global_batch_(global_batch) {}
+  // `global_batch`: samples of a step.
+  explicit TrainingSeries(int64_t global_batch) : global_batch_(global_batch) {}
 
   // Every agreed step has these.
-  Scalars OfStep(int64_t step, double loss) const;
+  static Scalars OfStep(const StepRecord& record);
 
   // A worker applied `steps` steps in `took`, from one to the next. Its name may be beyond kMostWorkers. Names that
   // differ in `/` against `_` alone share a series.
@@ -82,7 +81,6 @@ class TrainingSeries {
 
   void TellRates(absl::Time now, int64_t step, Scalars& values);
 
-  const ScheduleRule schedule_;
   const int64_t global_batch_;
   std::optional<int64_t> told_;           // the step that values were told of last
   std::optional<Counts> counts_;          // as told last

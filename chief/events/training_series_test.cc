@@ -18,7 +18,7 @@ using Catch::StartsWith;
 const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
 constexpr size_t kWorkers = 2;
 
-TrainingSeries Series() { return {{.kind = ScheduleKind::kConstant, .lr = 0.5, .warmup_steps = 4}, 32}; }
+TrainingSeries Series() { return TrainingSeries(32); }
 
 std::map<std::string, double> ByTag(const Scalars& values) {
   std::map<std::string, double> by_tag;
@@ -27,9 +27,8 @@ std::map<std::string, double> ByTag(const Scalars& values) {
 }
 
 TEST_CASE("series: every step has its loss first, and the learning rate of the update that made it", "[events]") {
-  const TrainingSeries series = Series();
-  CHECK(series.OfStep(1, 2.5) == Scalars{{"loss", 2.5}, {"learning_rate", 0.125}});
-  CHECK(series.OfStep(4, 2.0) == Scalars{{"loss", 2.0}, {"learning_rate", 0.5}});
+  CHECK(TrainingSeries::OfStep({.step = 1, .loss = 2.5, .learning_rate = 0.125}) ==
+        Scalars{{"loss", 2.5}, {"learning_rate", 0.125}});
 }
 
 TEST_CASE("series: throughput and step times are means over an interval", "[events]") {

@@ -49,7 +49,6 @@ JobRecords::Options RecordOptions(const ChiefLoop::Options& options, const std::
   records.step = static_cast<int64_t>(options.config.recovered.checkpoint.step);
   records.checkpoint = checkpoint;
   records.end_step = static_cast<int64_t>(options.config.policy.training.end_step);
-  records.schedule = options.setup->metagraph.update.schedule;
   records.global_batch = options.setup->job.train().global_batch_size();
   if (auto before = options.store->ReadStats(); before.ok()) records.before = *std::move(before);
   return records;

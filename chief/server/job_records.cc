@@ -32,7 +32,7 @@ double TimeOf(double reported) { return std::isfinite(reported) && reported >= 0
 JobRecords::JobRecords(Instant at, const Options& options)
     : term_(options.term),
       stats_(options.job, options.lineage, static_cast<int64_t>(options.term)),
-      series_(options.schedule, options.global_batch),
+      series_(options.global_batch),
       timeline_(static_cast<int64_t>(options.term)) {
   Goodput goodput;
   if (options.before.has_value()) {
@@ -66,7 +66,7 @@ void JobRecords::Agreed(Instant at, const StepsAgreed& action, const Generation&
     const auto step = static_cast<int64_t>(record.step);
     if (step <= told_step_) series_.WentBack();
     told_step_ = step;
-    events_.Trained(at.wall, told_step_, series_.OfStep(told_step_, record.loss));
+    events_.Trained(at.wall, told_step_, TrainingSeries::OfStep(record));
   }
   if (!action.records.empty()) TellSeries(at, members, /*at_end=*/false);
   TellObservations(at);

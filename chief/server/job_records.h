@@ -50,7 +50,6 @@ class JobRecords {
     int64_t step = 0;        // that the job goes on from
     std::string checkpoint;  // its path, for people
     int64_t end_step = 0;
-    ScheduleRule schedule;
     int64_t global_batch = 1;
     std::optional<WorkerStatsFile> before;  // an earlier chief's
   };

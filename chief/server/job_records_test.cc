@@ -43,7 +43,7 @@ void Join(JobRecords& records, const std::string& worker, uint64_t process) {
   records.Changed(After(0), {.name = worker, .incarnation = {process, process}}, "alpha", "cpu");
 }
 
-int64_t StepsOf(JobRecords& records, const std::string& worker) {
+int64_t StepsBy(JobRecords& records, const std::string& worker) {
   const WorkerStatsFile file = records.Stats(After(2), {});
   for (const WorkerStats& stats : file.workers()) {
     if (stats.worker() == worker) return stats.steps();
@@ -78,11 +78,11 @@ TEST_CASE("records: a process that joins counts from zero, another chief's from 
   Join(records, "new", 1);
   records.Reported(After(1), {"new", {{"steps", 7}}});
 
-  CHECK(StepsOf(records, "old") == 20);
-  CHECK(StepsOf(records, "new") == 7);
+  CHECK(StepsBy(records, "old") == 20);
+  CHECK(StepsBy(records, "new") == 7);
   Join(records, "new", 2);
   records.Reported(After(2), {"new", {{"steps", 5}}});
-  CHECK(StepsOf(records, "new") == 12);
+  CHECK(StepsBy(records, "new") == 12);
 }
 
 TEST_CASE("records: a counter that is no count adds nothing", "[chief]") {
@@ -93,7 +93,7 @@ TEST_CASE("records: a counter that is no count adds nothing", "[chief]") {
     records.Reported(After(1), {"w", {{"steps", steps}, {"bytes_uploaded", steps}}});
   }
 
-  CHECK(StepsOf(records, "w") == 0);
+  CHECK(StepsBy(records, "w") == 0);
 }
 
 TEST_CASE("records: a generation is counted once, by the chief that formed it", "[chief]") {

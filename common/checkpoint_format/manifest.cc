@@ -183,6 +183,10 @@ Evaluations ToProto(const EvaluationLedger& ledger) {
   evaluations.set_best_value(ledger.best_value);
   evaluations.set_reference(ledger.reference);
   evaluations.set_stale(static_cast<int64_t>(ledger.stale));
+  evaluations.set_rate_cuts(static_cast<int64_t>(ledger.rate_cuts));
+  evaluations.set_rate_reference(ledger.rate_reference);
+  evaluations.set_rate_stale(static_cast<int64_t>(ledger.rate_stale));
+  evaluations.set_rate_cooldown(static_cast<int64_t>(ledger.rate_cooldown));
   return evaluations;
 }
 
@@ -195,6 +199,10 @@ EvaluationLedger FromProto(const Evaluations& evaluations) {
   ledger.best_value = evaluations.best_value();
   ledger.reference = evaluations.reference();
   ledger.stale = static_cast<uint64_t>(evaluations.stale());
+  ledger.rate_cuts = static_cast<uint64_t>(evaluations.rate_cuts());
+  ledger.rate_reference = evaluations.rate_reference();
+  ledger.rate_stale = static_cast<uint64_t>(evaluations.rate_stale());
+  ledger.rate_cooldown = static_cast<uint64_t>(evaluations.rate_cooldown());
   return ledger;
 }
 

@@ -64,6 +64,15 @@ struct LossRule {
 
 enum class OptimizerKind : uint8_t { kSgd, kAdam, kAdamW, kRmsProp, kAdagrad, kLion };
 
+// Parameters whose update has a learning rate and a weight decay of its own. The schedule's formula takes `lr` in place
+// of its own.
+struct ParameterGroup {
+  std::vector<std::string> parameters;  // sorted
+  double lr = 0.0;
+  double weight_decay = 0.0;
+  friend bool operator==(const ParameterGroup&, const ParameterGroup&) = default;
+};
+
 // As torch.optim.{SGD, Adam, AdamW, RMSprop, Adagrad} with these arguments; Lion as Chen et al., "Symbolic discovery of
 // optimization algorithms", 2023.
 struct OptimizerRule {
@@ -71,10 +80,11 @@ struct OptimizerRule {
   double momentum = 0.0;  // sgd, rmsprop
   bool nesterov = false;  // sgd
   double weight_decay = 0.0;
-  double beta1 = 0.9;                 // adam, adamw, lion
-  double beta2 = 0.999;               // likewise, and rmsprop, where PyTorch calls it alpha
-  double epsilon = 1e-8;              // all but sgd and lion
-  std::vector<std::string> no_decay;  // parameters whose weights do not decay, sorted
+  double beta1 = 0.9;                  // adam, adamw, lion
+  double beta2 = 0.999;                // likewise, and rmsprop, where PyTorch calls it alpha
+  double epsilon = 1e-8;               // all but sgd and lion
+  std::vector<std::string> no_decay;   // parameters whose weights do not decay, sorted
+  std::vector<ParameterGroup> groups;  // without a parameter in common
   friend bool operator==(const OptimizerRule&, const OptimizerRule&) = default;
 };
 
@@ -88,6 +98,7 @@ enum class ScheduleKind : uint8_t {
   kMilestones,
   kCosineRestarts,
   kOneCycle,
+  kPlateau,
 };
 
 // The learning rate of the update from step s to s + 1. While s < warmup_steps it is lr * (s + 1) / warmup_steps, then:
@@ -102,6 +113,8 @@ enum class ScheduleKind : uint8_t {
 //   cosine_restarts  as cosine, over periods behind the warmup: the first of step_size, each `growth` times the one
 //   before one_cycle    as torch.optim.lr_scheduler.OneCycleLR: by halves of cosines from lr / div_factor up to lr at
 //                pct_start of total_steps, then down to lr / div_factor / final_div_factor; no warmup
+// With plateau the rate depends on evaluations, too: max(min_lr, lr * gamma ^ EvaluationLedger::rate_cuts), the
+// warmup's share of it included.
 struct ScheduleRule {
   ScheduleKind kind = ScheduleKind::kConstant;
   double lr = 0.0;

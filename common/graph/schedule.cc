@@ -65,6 +65,12 @@ double PeriodShare(const ScheduleRule& schedule, int64_t steps) {
   return Share(steps, period);
 }
 
+// A rate that begins below the least one stays where it is.
+double Cut(const ScheduleRule& schedule, int64_t rate_cuts) {
+  const double least = std::min(schedule.min_lr, schedule.lr);
+  return std::max(least, schedule.lr * IntegerPower(schedule.gamma, rate_cuts));
+}
+
 // PyTorch ends its phases one step early.
 double OneCycle(const ScheduleRule& schedule, int64_t step) {
   const double first = schedule.lr / schedule.div_factor;
@@ -78,9 +84,10 @@ double OneCycle(const ScheduleRule& schedule, int64_t step) {
 
 }  // namespace
 
-double LearningRate(const ScheduleRule& schedule, int64_t step) {
+double LearningRate(const ScheduleRule& schedule, int64_t step, int64_t rate_cuts) {
   if (step < schedule.warmup_steps) {
-    return schedule.lr * (static_cast<double>(step + 1) / static_cast<double>(schedule.warmup_steps));
+    const double share = static_cast<double>(step + 1) / static_cast<double>(schedule.warmup_steps);
+    return share * (schedule.kind == ScheduleKind::kPlateau ? Cut(schedule, rate_cuts) : schedule.lr);
   }
   const double done = Share(step - schedule.warmup_steps, schedule.total_steps - schedule.warmup_steps);
   switch (schedule.kind) {
@@ -105,6 +112,8 @@ double LearningRate(const ScheduleRule& schedule, int64_t step) {
       return Annealed(schedule.lr, schedule.min_lr, PeriodShare(schedule, step - schedule.warmup_steps));
     case ScheduleKind::kOneCycle:
       return OneCycle(schedule, step);
+    case ScheduleKind::kPlateau:
+      return Cut(schedule, rate_cuts);
   }
   LS_CHECK(false, "every schedule is named above");
 }

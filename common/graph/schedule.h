@@ -14,8 +14,9 @@ namespace lockstep {
 // Whether the rate depends on when the job ends.
 bool EndsWithJob(ScheduleKind kind);
 
-// The learning rate of the update from `step` to `step` + 1, by the formulas of ScheduleRule.
-double LearningRate(const ScheduleRule& schedule, int64_t step);
+// The learning rate of the update from `step` to `step` + 1, by the formulas of ScheduleRule. `rate_cuts`: of the
+// evaluations so far (EvaluationLedger); only kPlateau goes by it.
+double LearningRate(const ScheduleRule& schedule, int64_t step, int64_t rate_cuts);
 
 // base^exponent by repeated squaring; relative error below exponent's number of bits times 2^-51. REQUIRES:
 // exponent >= 0.

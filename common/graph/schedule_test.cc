@@ -35,19 +35,19 @@ TEST_CASE("schedule: step and cosine are PyTorch's, the warm-up is a straight li
   REQUIRE(stepped.size() == 12);
   REQUIRE(annealed.size() == 12);
   for (int s = 0; s < 12; ++s) {
-    CHECK(LearningRate(step, s) == Approx(stepped[static_cast<size_t>(s)]).epsilon(1e-13));
-    CHECK(LearningRate(cosine, s) == Approx(annealed[static_cast<size_t>(s)]).epsilon(1e-12));
+    CHECK(LearningRate(step, s, 0) == Approx(stepped[static_cast<size_t>(s)]).epsilon(1e-13));
+    CHECK(LearningRate(cosine, s, 0) == Approx(annealed[static_cast<size_t>(s)]).epsilon(1e-12));
   }
-  CHECK(LearningRate(cosine, 12) == 0.001);
-  CHECK(LearningRate(cosine, 1000) == 0.001);
+  CHECK(LearningRate(cosine, 12, 0) == 0.001);
+  CHECK(LearningRate(cosine, 1000, 0) == 0.001);
 
   const ScheduleRule warm{.kind = ScheduleKind::kCosine, .lr = 0.4, .warmup_steps = 4, .total_steps = 8};
-  CHECK(LearningRate(warm, 0) == 0.1);
-  CHECK(LearningRate(warm, 3) == 0.4);
-  CHECK(LearningRate(warm, 4) == 0.4);
-  CHECK(LearningRate(warm, 6) == 0.2);
-  CHECK(LearningRate(warm, 8) == 0);
-  CHECK(LearningRate({.lr = 0.3}, 1 << 20) == 0.3);
+  CHECK(LearningRate(warm, 0, 0) == 0.1);
+  CHECK(LearningRate(warm, 3, 0) == 0.4);
+  CHECK(LearningRate(warm, 4, 0) == 0.4);
+  CHECK(LearningRate(warm, 6, 0) == 0.2);
+  CHECK(LearningRate(warm, 8, 0) == 0);
+  CHECK(LearningRate({.lr = 0.3}, 1 << 20, 0) == 0.3);
 }
 
 TEST_CASE("schedule: the others are PyTorch's too", "[graph]") {
@@ -72,7 +72,7 @@ TEST_CASE("schedule: the others are PyTorch's too", "[graph]") {
     REQUIRE(rates.size() == 12);
     for (int s = 0; s < 12; ++s) {
       CAPTURE(name, s);
-      CHECK(LearningRate(rule, s) == Approx(rates[static_cast<size_t>(s)]).epsilon(1e-11));
+      CHECK(LearningRate(rule, s, 0) == Approx(rates[static_cast<size_t>(s)]).epsilon(1e-11));
     }
     CHECK(EndsWithJob(rule.kind) == (rule.total_steps > 0));
   }
@@ -80,23 +80,23 @@ TEST_CASE("schedule: the others are PyTorch's too", "[graph]") {
 
 TEST_CASE("schedule: behind its end a rate stays, and a warm-up comes first", "[graph]") {
   ScheduleRule rule{.kind = ScheduleKind::kLinear, .lr = 0.4, .warmup_steps = 4, .total_steps = 8, .min_lr = 0.1};
-  CHECK(LearningRate(rule, 0) == 0.1);
-  CHECK(LearningRate(rule, 4) == 0.4);
-  CHECK(LearningRate(rule, 6) == Approx(0.25));
-  CHECK(LearningRate(rule, 8) == 0.1);
-  CHECK(LearningRate(rule, 1000) == 0.1);
+  CHECK(LearningRate(rule, 0, 0) == 0.1);
+  CHECK(LearningRate(rule, 4, 0) == 0.4);
+  CHECK(LearningRate(rule, 6, 0) == Approx(0.25));
+  CHECK(LearningRate(rule, 8, 0) == 0.1);
+  CHECK(LearningRate(rule, 1000, 0) == 0.1);
   rule.kind = ScheduleKind::kPolynomial;
-  CHECK(LearningRate(rule, 1000) == 0.1);
+  CHECK(LearningRate(rule, 1000, 0) == 0.1);
   const ScheduleRule cycle{.kind = ScheduleKind::kOneCycle, .lr = 0.4, .total_steps = 8};
-  CHECK(LearningRate(cycle, 1000) == Approx(0.4 / 25 / 1e4));
-  CHECK(LearningRate({.kind = ScheduleKind::kOneCycle, .lr = 0.4, .total_steps = 1}, 0) > 0);
+  CHECK(LearningRate(cycle, 1000, 0) == Approx(0.4 / 25 / 1e4));
+  CHECK(LearningRate({.kind = ScheduleKind::kOneCycle, .lr = 0.4, .total_steps = 1}, 0, 0) > 0);
   ScheduleRule restarts{.kind = ScheduleKind::kCosineRestarts, .lr = 0.4, .warmup_steps = 2, .step_size = 4};
-  CHECK(LearningRate(restarts, 2) == 0.4);
-  CHECK(LearningRate(restarts, 4) == 0.2);
-  CHECK(LearningRate(restarts, 6) == 0.4);
-  CHECK(LearningRate(restarts, int64_t{1} << 60) >= 0);
+  CHECK(LearningRate(restarts, 2, 0) == 0.4);
+  CHECK(LearningRate(restarts, 4, 0) == 0.2);
+  CHECK(LearningRate(restarts, 6, 0) == 0.4);
+  CHECK(LearningRate(restarts, int64_t{1} << 60, 0) >= 0);
   restarts.growth = 100;
-  CHECK(LearningRate(restarts, int64_t{1} << 62) >= 0);
+  CHECK(LearningRate(restarts, int64_t{1} << 62, 0) >= 0);
 }
 
 TEST_CASE("schedule: powers and cosines without libm are as good as libm's", "[graph]") {

@@ -57,6 +57,12 @@ void WriteUpdate(const UpdateRule& update, proto::Update* message) {
   optimizer->set_beta2(update.optimizer.beta2);
   optimizer->set_epsilon(update.optimizer.epsilon);
   optimizer->mutable_no_decay()->Assign(update.optimizer.no_decay.begin(), update.optimizer.no_decay.end());
+  for (const ParameterGroup& group : update.optimizer.groups) {
+    proto::ParameterGroup* const written = optimizer->add_groups();
+    written->mutable_parameters()->Assign(group.parameters.begin(), group.parameters.end());
+    written->set_lr(group.lr);
+    written->set_weight_decay(group.weight_decay);
+  }
   proto::Schedule* schedule = message->mutable_schedule();
   schedule->set_kind(ToProtoEnum<proto::Schedule::Kind>(update.schedule.kind));
   schedule->set_lr(update.schedule.lr);
@@ -93,8 +99,13 @@ absl::StatusOr<UpdateRule> ReadUpdate(const proto::Update& message) {
   update.optimizer.beta2 = optimizer.beta2();
   update.optimizer.epsilon = optimizer.epsilon();
   update.optimizer.no_decay.assign(optimizer.no_decay().begin(), optimizer.no_decay().end());
+  for (const proto::ParameterGroup& group : optimizer.groups()) {
+    update.optimizer.groups.push_back({.parameters = {group.parameters().begin(), group.parameters().end()},
+                                       .lr = group.lr(),
+                                       .weight_decay = group.weight_decay()});
+  }
   const proto::Schedule& schedule = message.schedule();
-  LS_RETURN_IF_ERROR(FromProtoEnum(schedule.kind(), proto::Schedule::ONE_CYCLE, "schedule", &update.schedule.kind));
+  LS_RETURN_IF_ERROR(FromProtoEnum(schedule.kind(), proto::Schedule::PLATEAU, "schedule", &update.schedule.kind));
   update.schedule.lr = schedule.lr();
   update.schedule.warmup_steps = schedule.warmup_steps();
   update.schedule.step_size = schedule.step_size();

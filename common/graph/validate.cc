@@ -144,7 +144,8 @@ absl::Status CheckAliases(const MetaGraph& metagraph) {
 
 absl::Status CheckSchedule(const ScheduleRule& s) {
   using Kind = ScheduleKind;
-  const bool drops = s.kind == Kind::kStep || s.kind == Kind::kMilestones || s.kind == Kind::kExponential;
+  const bool drops =
+      s.kind == Kind::kStep || s.kind == Kind::kMilestones || s.kind == Kind::kExponential || s.kind == Kind::kPlateau;
   const bool has_size = s.kind == Kind::kStep || s.kind == Kind::kExponential || s.kind == Kind::kCosineRestarts;
   if (drops && !(s.gamma > 0 && s.gamma <= 1)) return Invalid("the schedule needs a gamma in (0, 1], not ", s.gamma);
   if (has_size && s.step_size < 1) return Invalid("the schedule needs a step_size over 0, not ", s.step_size);
@@ -172,6 +173,16 @@ absl::Status CheckUpdate(const UpdateRule& update) {
   if (!(o.weight_decay >= 0) || !(static_cast<float>(o.epsilon) >= std::numeric_limits<float>::min())) {
     return Invalid("weight_decay ", o.weight_decay, " must not be negative and epsilon ", o.epsilon,
                    " has to be positive as a float32");
+  }
+  std::set<std::string> grouped;
+  for (const ParameterGroup& group : o.groups) {
+    if (!(group.lr >= 0) || !(group.weight_decay >= 0)) {
+      return Invalid("a parameter group's lr ", group.lr, " and weight_decay ", group.weight_decay,
+                     " must not be negative");
+    }
+    for (const std::string& name : group.parameters) {
+      if (!grouped.insert(name).second) return Invalid("'", name, "' is in two parameter groups");
+    }
   }
   const ScheduleRule& s = update.schedule;
   if (!(s.lr >= 0) || !(s.min_lr >= 0) || s.warmup_steps < 0) {

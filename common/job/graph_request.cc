@@ -243,6 +243,33 @@ absl::StatusOr<ScheduleRule> MakeSchedule(const JobSpec& spec, int64_t train_sam
   return rule;
 }
 
+std::vector<ParameterGroup> MakeGroups(const job::Optimizer& optimizer) {
+  std::vector<ParameterGroup> groups;
+  for (const job::ParameterGroup& given : optimizer.groups()) {
+    groups.push_back({.parameters = {given.parameters().begin(), given.parameters().end()},
+                      .lr = given.has_lr() ? given.lr() : optimizer.lr(),
+                      .weight_decay = given.has_weight_decay() ? given.weight_decay() : optimizer.weight_decay()});
+  }
+  return groups;
+}
+
+// InvalidArgument when none of the inputs is an image that the job's rule can change.
+absl::Status CheckAugment(const job::Data& data, absl::Span<const SignatureInput> inputs) {
+  if (!data.has_augment()) return absl::OkStatus();
+  std::string given;
+  for (const SignatureInput& input : inputs) {
+    const Shape sample(input.shape.begin() + 1, input.shape.end());
+    absl::StrAppend(&given, given.empty() ? "" : ", ", DTypeName(input.dtype), ShapeString(sample));
+    if (input.dtype != DType::kF32 || sample.size() != 3) continue;
+    if (data.augment().crop_padding() < std::min(sample[1], sample[2])) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("data.augment.crop_padding: moves an image of ", ShapeString(sample),
+                                                   " out of sight; choose a smaller one"));
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("data.augment: changes images, float32 inputs of [channels, height, width]; the model takes ", given,
+                   "; remove the section"));
+}
+
 }  // namespace
 
 absl::StatusOr<UpdateRule> MakeUpdateRule(const JobSpec& spec, int64_t train_samples) {
@@ -303,6 +330,7 @@ absl::StatusOr<MetaGraphRequest> MakeMetaGraphRequest(const JobSpec& spec, const
     if (IsFloating(field.dtype)) input->normalisation = MakeNormalisation(spec.data());
     request.inputs.push_back(*std::move(input));
   }
+  LS_RETURN_IF_ERROR(CheckAugment(spec.data(), request.inputs));
   if (!labels.name.empty()) {
     request.inputs.push_back({.name = "labels",
                               .field = "labels",
@@ -320,6 +348,7 @@ absl::StatusOr<MetaGraphRequest> MakeMetaGraphRequest(const JobSpec& spec, const
   request.frozen.assign(spec.model().frozen().begin(), spec.model().frozen().end());
   const auto& no_decay = spec.train().optimizer().no_decay();
   request.no_decay.assign(no_decay.begin(), no_decay.end());
+  request.groups = MakeGroups(spec.train().optimizer());
   request.pass_batch = PassBatch(spec);
   if (spec.train().precision() == job::Train::PRECISION_BF16) request.precision = Precision::kBf16;
   return request;

@@ -124,6 +124,24 @@ TEST_CASE("graph request: what is trained, what decays and what a pass holds", "
   CHECK_THAT(std::string(odd.status().message()), Catch::Contains("7 samples do not divide the 32"));
 }
 
+TEST_CASE("graph request: a parameter is in the first group that names it; what a group leaves out is the optimizer's",
+          "[job]") {
+  const auto metagraph =
+      BuildMetaGraph(Request({"train.optimizer.weight_decay=0.1",
+                              "train.optimizer.groups=[{parameters: [\"*1.bias\", conv1.weight], lr: 0.2}, "
+                              "{parameters: \"*.bias\", weight_decay: 0}]"}));
+  INFO(metagraph.status());
+  REQUIRE(metagraph.ok());
+
+  const std::vector<ParameterGroup>& groups = metagraph->update.optimizer.groups;
+  REQUIRE(groups.size() == 2);
+  CHECK(groups[0] ==
+        ParameterGroup{.parameters = {"conv1.bias", "conv1.weight", "fc1.bias"}, .lr = 0.2, .weight_decay = 0.1});
+  CHECK(groups[1] == ParameterGroup{.parameters = {"conv2.bias", "fc2.bias", "fc3.bias"},
+                                    .lr = metagraph->update.schedule.lr,
+                                    .weight_decay = 0});
+}
+
 TEST_CASE("graph request: the update rule is the job's, in steps", "[job]") {
   const UpdateRule sgd = Request().update;
   CHECK(sgd.optimizer.kind == OptimizerKind::kSgd);

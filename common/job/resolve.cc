@@ -204,6 +204,12 @@ void Rules::ArrayFiles(const std::string& section, const DataFiles& files) {
     Error(absl::StrCat(section, ".", key), message);
   };
   if (files.has_sequence_length()) error("sequence_length", "is for tokens; remove the key");
+  if (files.image_size_size() == 1) error("image_size", "takes height and width: [224, 224]");
+  if (files.has_image_resize() && files.image_size_size() == 2 &&
+      files.image_resize() < std::max(files.image_size(0), files.image_size(1))) {
+    error("image_resize", "is less than a side of image_size, which is taken out of it; raise it");
+  }
+  if (files.has_image_resize() && files.image_size_size() == 0) error("image_resize", "needs image_size");
   if (!Sound({absl::StrCat(section, ".format"), absl::StrCat(section, ".labels")})) return;
   const bool one_array = files.format() == DataFiles::FORMAT_IDX || files.format() == DataFiles::FORMAT_NPY;
   if (!files.has_labels()) {
@@ -306,6 +312,10 @@ void Rules::Evaluation(const JobSpec& spec) {
   if (spec.checkpoint().keep_best() && !spec.has_eval() && Sound({"data.eval", "eval"})) {
     Error("checkpoint.keep_best", "needs evaluations that tell which state is the best; give data.eval");
   }
+  const bool plateau = spec.train().schedule().name() == job::Schedule::NAME_PLATEAU;
+  if (plateau && !spec.has_eval() && Sound({"data.eval", "eval"})) {
+    Error("train.schedule.name", "plateau needs evaluations that tell when the rate drops; give data.eval");
+  }
 }
 
 void Rules::Batch(const Train& train) {
@@ -333,6 +343,11 @@ void Rules::Training(const Train& train) {
   }
   if (train.optimizer().nesterov() && train.optimizer().momentum() == 0 && Sound({"train.optimizer.momentum"})) {
     Error("train.optimizer.nesterov", "needs a momentum above 0");
+  }
+  for (int i = 0; i < train.optimizer().groups_size(); ++i) {
+    const job::ParameterGroup& group = train.optimizer().groups(i);
+    if (group.has_lr() || group.has_weight_decay()) continue;
+    Error(absl::StrCat("train.optimizer.groups[", i, "]"), "changes nothing; give it lr or weight_decay");
   }
 }
 

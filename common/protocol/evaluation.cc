@@ -15,6 +15,29 @@ bool Better(const EvaluationRule& rule, double value, double than, double margin
   return rule.higher_is_better ? value > than + margin : value < than - margin;
 }
 
+// Is `value` better than the best so far by more than the rule's share of it?
+bool Improves(const EvaluationRule& rule, double value, double best) {
+  return Better(rule, value, best, std::abs(best) * rule.plateau.threshold);
+}
+
+// What the newest value does to the learning rate.
+void JudgeRate(const EvaluationRule& rule, bool first, EvaluationLedger& ledger) {
+  if (first || Improves(rule, ledger.value, ledger.rate_reference)) {
+    ledger.rate_reference = ledger.value;
+    ledger.rate_stale = 0;
+  } else {
+    ++ledger.rate_stale;
+  }
+  if (ledger.rate_cooldown > 0) {
+    --ledger.rate_cooldown;
+    ledger.rate_stale = 0;
+  }
+  if (ledger.rate_stale <= rule.plateau.patience) return;
+  ++ledger.rate_cuts;
+  ledger.rate_stale = 0;
+  ledger.rate_cooldown = rule.plateau.cooldown;
+}
+
 }  // namespace
 
 EvaluationSums& operator+=(EvaluationSums& sums, const EvaluationSums& more) {
@@ -46,7 +69,8 @@ double MetricValue(Metric metric, const EvaluationSums& sums) {
 EvaluationLedger Judge(const EvaluationRule& rule, const EvaluationLedger& before, uint64_t step,
                        const EvaluationSums& sums) {
   EvaluationLedger ledger = before;
-  if (ledger.rule != rule.id) ledger = EvaluationLedger{.rule = rule.id};
+  // The rate stays where it is.
+  if (ledger.rule != rule.id) ledger = EvaluationLedger{.rule = rule.id, .rate_cuts = before.rate_cuts};
   if (step <= ledger.step) return ledger;
   const bool first = ledger.step == 0;
   ledger.step = step;
@@ -62,6 +86,7 @@ EvaluationLedger Judge(const EvaluationRule& rule, const EvaluationLedger& befor
   } else {
     ++ledger.stale;
   }
+  if (rule.plateau.cuts) JudgeRate(rule, first, ledger);
   return ledger;
 }
 

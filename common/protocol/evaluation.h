@@ -31,6 +31,16 @@ enum class Metric : uint8_t { kLoss = 0, kAccuracy = 1, kTop5 = 2, kPerplexity =
 // NaN where nothing was counted. kPerplexity is e to the mean loss.
 double MetricValue(Metric metric, const EvaluationSums& sums);
 
+// When the learning rate drops because evaluations no longer improve (`train.schedule.name: plateau`), as in
+// torch.optim.lr_scheduler.ReduceLROnPlateau with a relative threshold. No drop before patience + 1 evaluations.
+struct PlateauRule {
+  bool cuts = false;
+  uint64_t patience = 0;  // evaluations without improvement that are let pass
+  double threshold = 0;   // what counts as one: more than this share of the best value
+  uint64_t cooldown = 0;  // evaluations after a drop that do not count
+  LS_FIELDS(PlateauRule, cuts, patience, threshold, cooldown)
+};
+
 // What the job file says about evaluations.
 struct EvaluationRule {
   uint64_t id = 0;  // of what is measured: metric, direction and data. Values of another id are not compared
@@ -39,7 +49,8 @@ struct EvaluationRule {
   bool keep_best = false;  // members wait until the best state so far is published
   uint64_t patience = 0;   // evaluations without improvement after which the job ends; 0: never
   double min_delta = 0;    // what counts as one for `patience`
-  LS_FIELDS(EvaluationRule, id, metric, higher_is_better, keep_best, patience, min_delta)
+  PlateauRule plateau;
+  LS_FIELDS(EvaluationRule, id, metric, higher_is_better, keep_best, patience, min_delta, plateau)
 };
 
 // The history of the evaluations of a run, as far as decisions need it.
@@ -51,7 +62,13 @@ struct EvaluationLedger {
   double best_value = 0;
   double reference = 0;  // the value that the next improvement is measured against
   uint64_t stale = 0;    // evaluations since
-  LS_FIELDS(EvaluationLedger, rule, step, value, best_step, best_value, reference, stale)
+  // Of PlateauRule: how often the rate dropped, the best value so far, evaluations since, and those yet not to count.
+  uint64_t rate_cuts = 0;
+  double rate_reference = 0;
+  uint64_t rate_stale = 0;
+  uint64_t rate_cooldown = 0;
+  LS_FIELDS(EvaluationLedger, rule, step, value, best_step, best_value, reference, stale, rate_cuts, rate_reference,
+            rate_stale, rate_cooldown)
 };
 
 // The ledger after the evaluation of `step`, whose steps only grow: one that the ledger holds already changes nothing.

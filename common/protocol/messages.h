@@ -148,8 +148,9 @@ struct PeerFailed {
 struct StepRecord {
   uint64_t step = 0;
   double loss = 0;
-  bool skipped = false;  // it changed nothing, because a gradient was not finite (`on_nan: skip_step`)
-  LS_FIELDS(StepRecord, step, loss, skipped)
+  bool skipped = false;      // it changed nothing, because a gradient was not finite (`on_nan: skip_step`)
+  double learning_rate = 0;  // of parameters without a group
+  LS_FIELDS(StepRecord, step, loss, skipped, learning_rate)
 };
 
 struct StateDigest {

@@ -36,6 +36,11 @@ EvaluationRule RuleOf(const JobSpec& spec, const DataFacts& facts) {
   rule.keep_best = spec.checkpoint().keep_best();
   rule.patience = static_cast<uint64_t>(spec.eval().early_stop().patience());
   rule.min_delta = spec.eval().early_stop().min_delta();
+  const job::Schedule& schedule = spec.train().schedule();
+  rule.plateau.cuts = schedule.name() == job::Schedule::NAME_PLATEAU;
+  rule.plateau.patience = static_cast<uint64_t>(schedule.patience());
+  rule.plateau.threshold = schedule.threshold();
+  rule.plateau.cooldown = static_cast<uint64_t>(schedule.cooldown());
   rule.id = StreamOfName(absl::StrCat(static_cast<int>(rule.metric), rule.higher_is_better ? " higher " : " lower ",
                                       static_cast<int>(spec.eval().weights()), " ", facts.eval_samples, " ",
                                       facts.eval_sha256, rule.keep_best ? " kept" : ""));

@@ -1,9 +1,15 @@
 #include "common/training/training_policy.h"
 
 #include <catch2/catch.hpp>
+#include <fstream>
+#include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "common/graph/schedule.h"
 #include "common/job/extent.h"
+#include "common/job/graph_request.h"
 
 namespace lockstep {
 namespace {
@@ -55,6 +61,80 @@ TEST_CASE("training policy: evaluation slices cover the set, one global batch ea
   DataFacts facts = kFacts;
   facts.eval_samples = 0;
   CHECK(MakeTrainingPolicy(Job("10ep", "10m"), facts)->eval_slices == 0);
+}
+
+// A line of tests/conformance/pytorch/optimizers.txt.
+std::vector<double> RatesOf(const std::string& case_name) {
+  std::ifstream file("tests/conformance/pytorch/optimizers.txt");
+  REQUIRE(file.good());
+  std::vector<double> rates;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string name;
+    int count = 0;
+    words >> name >> count;
+    for (double rate = 0; name == case_name && words >> rate;) rates.push_back(rate);
+  }
+  return rates;
+}
+
+// The rate after each of these metrics.
+std::vector<double> RatesBehind(const JobSpec& spec, const std::vector<double>& metrics) {
+  const EvaluationRule rule = MakeTrainingPolicy(spec, kFacts)->evaluation;
+  const ScheduleRule schedule = MakeUpdateRule(spec, kFacts.train_samples)->schedule;
+  EvaluationLedger ledger;
+  std::vector<double> rates;
+  for (size_t i = 0; i < metrics.size(); ++i) {
+    // Both are their metric: a sum over 16 samples.
+    const double sum = metrics[i] * 16;
+    ledger = Judge(rule, ledger, 10 * (i + 1), {.loss = sum, .denominator = 16, .correct = sum, .counted = 16});
+    rates.push_back(LearningRate(schedule, static_cast<int64_t>(ledger.step), static_cast<int64_t>(ledger.rate_cuts)));
+  }
+  return rates;
+}
+
+TEST_CASE("training policy: the rates of a plateau are PyTorch's", "[training]") {
+  JobSpec spec = Job("10ep", "10m");
+  job::Schedule& schedule = *spec.mutable_train()->mutable_schedule();
+  schedule.set_name(job::Schedule::NAME_PLATEAU);
+  schedule.set_gamma(0.5);
+  schedule.set_patience(2);
+  schedule.set_threshold(0.02);
+  schedule.set_cooldown(2);
+  schedule.set_min_lr(0.01);
+  spec.mutable_eval()->set_metric(job::Eval::METRIC_LOSS);
+  spec.mutable_eval()->set_better(job::Eval::BETTER_LOWER);
+  const std::vector<double> by_loss =
+      RatesBehind(spec, {3,    2.9, 2.95, 2.89, 2.88, 2.5, 2.4, 2.41, 2.39, 2.38, 2.37, 2.36,
+                         2.39, 2.5, 2.1,  2.2,  2.2,  2.2, 2.2, 2.2,  2.2,  2.2,  2.2,  2.2});
+  schedule.set_gamma(0.1);
+  schedule.set_patience(0);
+  schedule.set_threshold(1e-4);
+  schedule.set_cooldown(0);
+  schedule.set_min_lr(0);
+  spec.mutable_eval()->set_metric(job::Eval::METRIC_ACCURACY);
+  spec.mutable_eval()->set_better(job::Eval::BETTER_HIGHER);
+  const std::vector<double> by_accuracy =
+      RatesBehind(spec, {0.25, 0.25, 0.5, 0.5, 0.5, 0.75, 0.75, 0.625, 0.8125, 0.8125});
+
+  for (const auto& [name, rates] : {std::pair{"plateau_loss", by_loss}, std::pair{"plateau_accuracy", by_accuracy}}) {
+    const std::vector<double> expected = RatesOf(name);
+    REQUIRE(expected.size() == rates.size());
+    for (size_t i = 0; i < rates.size(); ++i) {
+      CAPTURE(name, i);
+      CHECK(rates[i] == Approx(expected[i]).epsilon(1e-12));
+    }
+  }
+}
+
+TEST_CASE("training policy: a rate that was cut stays when another metric decides", "[training]") {
+  const EvaluationRule rule{.id = 1, .metric = Metric::kLoss, .plateau = {.cuts = true}};
+  const EvaluationSums sums{.loss = 1, .denominator = 1};
+  const EvaluationLedger cut = Judge(rule, Judge(rule, {}, 10, sums), 20, sums);
+  REQUIRE(cut.rate_cuts == 1);
+
+  const EvaluationRule other{.id = 2, .metric = Metric::kAccuracy, .plateau = {.cuts = true}};
+  CHECK(Judge(other, cut, 30, sums).rate_cuts == 1);
 }
 
 TEST_CASE("training policy: what a replica is made with is the same after the job was written and read", "[training]") {

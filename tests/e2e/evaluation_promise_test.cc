@@ -74,6 +74,41 @@ TEST_CASE("promise: evaluations end the job at the same step with the same best 
   CHECK(job.WaitForEnd("chief") == Ended{});
 }
 
+TEST_CASE("promise: a learning rate that evaluations cut is the same at every step, whoever is killed", "[e2e]") {
+  // A loss that does not fall by a half cuts the rate.
+  const std::vector<std::string> settings = {
+      "train.duration=120steps",
+      kEvalData,
+      "eval={every: 20steps, metric: loss}",
+      "train.schedule={name: plateau, gamma: 0.3, patience: 0, threshold: 0.5, cooldown: 1}",
+      "train.optimizer.groups=[{parameters: \"*.bias\", lr: 0.02}, {parameters: \"conv*\", weight_decay: 0.01}]",
+      "checkpoint={every: 30steps}"};
+  LocalJob alone("alone_plateau", kJob, settings);
+  alone.RunUndisturbed(1);
+  REQUIRE(alone.LogOf("chief").find("the learning rate drops (2)") != std::string::npos);
+
+  LocalJob job("disturbed_plateau", kJob, settings);
+  job.StartChief(2);
+  job.StartWorker(0);
+  job.StartWorker(1);
+  job.WaitForStep(39);
+  job.Kill("worker-1");
+  job.StartWorker(1);
+  job.WaitForStep(60);
+  job.Kill("chief");
+  job.StartChief(2);
+  job.WaitForStep(75);
+  job.KillEverything();
+  job.StartChief(2);
+  job.StartWorker(0);
+  job.StartWorker(1);
+  CHECK(job.WaitForEnd("chief") == Ended{});
+  CHECK(job.WaitForEnd("worker-0") == Ended{});
+  CHECK(job.WaitForEnd("worker-1") == Ended{});
+
+  CHECK(job.Digest() == alone.Digest());
+}
+
 TEST_CASE("promise: a job that is given an evaluation while its chief is away keeps what its workers hold", "[e2e]") {
   const std::vector<std::string> settings = {"train.duration=1500steps", "checkpoint={every: 5000steps}"};
   LocalJob alone("alone_without", kJob, settings);

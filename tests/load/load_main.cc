@@ -175,7 +175,7 @@ class Measurement {
   Traffic::Count to_before_;
 };
 
-void RaiseDescriptorLimit() {
+void RaiseLimitForCrowd() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
@@ -183,7 +183,7 @@ void RaiseDescriptorLimit() {
 }
 
 int Main(const Arguments& arguments) {
-  RaiseDescriptorLimit();
+  RaiseLimitForCrowd();
   setenv("GRPC_VERBOSITY", "NONE", 0);
   setenv("TEST_TMPDIR", std::filesystem::temp_directory_path().c_str(), 0);
   std::cout << absl::StrFormat("%7s  %-14s %8s %8s %8s %6s %6s %9s %9s %9s %9s\n", "workers", "what", "seconds",

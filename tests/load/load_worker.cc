@@ -254,7 +254,7 @@ void LoadWorker::Perform(const worker::RunStep& action) {
                                 action.step,
                                 worker::StepOutcome::kApplied,
                                 word,
-                                StepRecord{action.step, 1.0 / static_cast<double>(action.step)},
+                                StepRecord{.step = action.step, .loss = 1.0 / static_cast<double>(action.step)},
                                 ""};
   });
 }

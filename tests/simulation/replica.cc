@@ -53,8 +53,8 @@ void AddTo(Weights& sum, const Weights& gradient) {
   for (int i = 0; i < kWeights; ++i) sum[i] += gradient[i];
 }
 
-void Apply(ReplicaState& state, const Weights& sum) {
-  for (int i = 0; i < kWeights; ++i) state.weights[i] = Mix(state.weights[i] + 3 * sum[i]);
+void Apply(ReplicaState& state, const Weights& sum, uint64_t rate_cuts) {
+  for (int i = 0; i < kWeights; ++i) state.weights[i] = Mix(state.weights[i] + (3 + 2 * rate_cuts) * sum[i]);
   ++state.step;
 }
 
@@ -83,7 +83,7 @@ Reference::Reference(const TinyJob& job, const TrainingPolicy& policy) : job_(jo
       gradients_.push_back(ShardGradient(job, shuffle, states_.back(), shard));
       AddTo(sum, gradients_.back());
     }
-    Apply(next, sum);
+    Apply(next, sum, ledger_.rate_cuts);
     states_.push_back(next);
     const uint64_t step = static_cast<uint64_t>(next.step);
     if (!EvaluationDue(policy, step)) continue;

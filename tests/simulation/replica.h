@@ -59,8 +59,8 @@ class Shuffle {
 // The gradient of one logical shard at `state`, for the step that follows it.
 Weights ShardGradient(const TinyJob& job, Shuffle& shuffle, const ReplicaState& state, int shard);
 void AddTo(Weights& sum, const Weights& gradient);
-// The update: `sum` over all logical shards.
-void Apply(ReplicaState& state, const Weights& sum);
+// The update: `sum` over all logical shards, at a rate that was cut so often.
+void Apply(ReplicaState& state, const Weights& sum, uint64_t rate_cuts);
 
 // What one slice of the evaluation of `state` gives. Losses are arbitrary, so that a best one may come at any time.
 EvaluationSums SliceSums(const ReplicaState& state, uint64_t slice);

@@ -212,7 +212,7 @@ void SimWorker::Reduced(const worker::RunStep& action, const Gathered& gathered)
       AddTo(sum, Weights{one[0], one[1], one[2]});
       shards.insert(shards.end(), one.begin() + kWeights + kSlotWords, one.end());
     }
-    Apply(state_, sum);
+    Apply(state_, sum, action.rate_cuts);
     if (stop_.has_value()) cluster_->Cover("update finished while stopping");
     ExpectFound();
     cluster_->oracle->Applied(name_, lineage_, state_, std::move(shards));

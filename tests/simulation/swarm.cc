@@ -72,6 +72,9 @@ ClusterSettings DrawSettings(Random& random) {
     training.evaluation.id = 1;
     training.evaluation.keep_best = random.Chance(500);
     training.evaluation.patience = random.Chance(400) ? static_cast<uint64_t>(random.Between(2, 12)) : 0;
+    training.evaluation.plateau = {.cuts = random.Chance(500),
+                                   .patience = static_cast<uint64_t>(random.Between(0, 2)),
+                                   .cooldown = static_cast<uint64_t>(random.Between(0, 2))};
   }
   training.samples_text = random.Chance(200);
   training.logical_shards = static_cast<uint32_t>(job.logical_shards);

@@ -14,21 +14,21 @@
 namespace lockstep::worker {
 namespace {
 
-using Tensor = std::vector<float>;
+using Floats = std::vector<float>;
 
-uint32_t MagnitudeOf(const Tensor& values) {
+uint32_t MagnitudeOf(const Floats& values) {
   std::vector<int64_t> unused(values.size());
   return QuantizeStore(values, kExponentUnset, absl::MakeSpan(unused));
 }
 
-uint32_t LargestMagnitude(const std::vector<Tensor>& shards) {
+uint32_t LargestMagnitude(const std::vector<Floats>& shards) {
   uint32_t largest = 0;
-  for (const Tensor& shard : shards) largest = std::max(largest, MagnitudeOf(shard));
+  for (const Floats& shard : shards) largest = std::max(largest, MagnitudeOf(shard));
   return largest;
 }
 
 // Sums the given shards in that order, as one rank would.
-std::vector<int64_t> SumOf(const std::vector<Tensor>& shards, const std::vector<size_t>& which, int32_t exponent) {
+std::vector<int64_t> SumOf(const std::vector<Floats>& shards, const std::vector<size_t>& which, int32_t exponent) {
   std::vector<int64_t> sums(shards[0].size(), 0x5555555555555555);
   bool first = true;
   for (const size_t k : which) {
@@ -43,22 +43,22 @@ std::vector<int64_t> SumOf(const std::vector<Tensor>& shards, const std::vector<
   return sums;
 }
 
-Tensor ValuesOf(const std::vector<int64_t>& sums, int32_t exponent) {
-  Tensor values(sums.size());
+Floats FloatsOf(const std::vector<int64_t>& sums, int32_t exponent) {
+  Floats values(sums.size());
   Dequantize(sums, exponent, absl::MakeSpan(values));
   return values;
 }
 
-std::vector<uint32_t> BitsOf(const Tensor& values) {
+std::vector<uint32_t> BitsOf(const Floats& values) {
   std::vector<uint32_t> bits;
   for (const float value : values) bits.push_back(std::bit_cast<uint32_t>(value));
   return bits;
 }
 
 // Gradients as they come: magnitudes over 2^-40 to 1 of the largest, both signs, some zeros and denormals.
-std::vector<Tensor> RandomShards(std::mt19937_64& random, size_t shards, size_t n, int top) {
-  std::vector<Tensor> result(shards, Tensor(n));
-  for (Tensor& shard : result) {
+std::vector<Floats> RandomShards(std::mt19937_64& random, size_t shards, size_t n, int top) {
+  std::vector<Floats> result(shards, Floats(n));
+  for (Floats& shard : result) {
     for (float& value : shard) {
       const double fraction = static_cast<double>(random() >> 11) * 0x1p-53 + 0.5;
       const int exponent = top - static_cast<int>(random() % 40);
@@ -79,14 +79,14 @@ TEST_CASE("exact sum: any split of the shards over any ranks in any order gives 
     INFO("seed " << seed);
     std::mt19937_64 random(seed);
     const size_t count = 1 + random() % 24;
-    const std::vector<Tensor> shards =
+    const std::vector<Floats> shards =
         RandomShards(random, count, 1 + random() % 100, static_cast<int>(random() % 250) - 125);
     const uint32_t magnitude = LargestMagnitude(shards);
     if (magnitude == 0) continue;
     const int32_t exponent = FittingExponent(magnitude);
     std::vector<size_t> order(count);
     for (size_t k = 0; k < count; ++k) order[k] = k;
-    const auto expected = BitsOf(ValuesOf(SumOf(shards, order, exponent), exponent));
+    const auto expected = BitsOf(FloatsOf(SumOf(shards, order, exponent), exponent));
 
     for (int trial = 0; trial < 5; ++trial) {
       std::shuffle(order.begin(), order.end(), random);
@@ -94,7 +94,7 @@ TEST_CASE("exact sum: any split of the shards over any ranks in any order gives 
       for (const size_t k : order) ranks[random() % ranks.size()].push_back(k);
       std::vector<int64_t> total(shards[0].size(), 0);
       for (const auto& rank : ranks) AddInto(SumOf(shards, rank, exponent), absl::MakeSpan(total));
-      CHECK(BitsOf(ValuesOf(total, exponent)) == expected);
+      CHECK(BitsOf(FloatsOf(total, exponent)) == expected);
     }
   }
 }
@@ -104,15 +104,15 @@ TEST_CASE("exact sum: the error is below one ulp down to 2^-20 of the largest el
     INFO("seed " << seed);
     std::mt19937_64 random(seed);
     const size_t count = size_t{1} << random() % 9;
-    const std::vector<Tensor> shards = RandomShards(random, count, 64, static_cast<int>(random() % 200) - 100);
+    const std::vector<Floats> shards = RandomShards(random, count, 64, static_cast<int>(random() % 200) - 100);
     const uint32_t magnitude = LargestMagnitude(shards);
     const int32_t exponent = FittingExponent(magnitude);
     std::vector<size_t> all(count);
     for (size_t k = 0; k < count; ++k) all[k] = k;
-    const Tensor sums = ValuesOf(SumOf(shards, all, exponent), exponent);
+    const Floats sums = FloatsOf(SumOf(shards, all, exponent), exponent);
 
     std::vector<double> expected(64, 0.0);
-    for (const Tensor& shard : shards) {
+    for (const Floats& shard : shards) {
       for (size_t i = 0; i < 64; ++i) expected[i] += static_cast<double>(shard[i]);
     }
     double largest = 0;
@@ -131,14 +131,14 @@ TEST_CASE("exact sum: quantising rounds to nearest, ties to even", "[exact]") {
   for (const auto& [value, expected] : cases) {
     // Nine of them: the vector part and the rest.
     std::vector<int64_t> sums(9);
-    QuantizeStore(Tensor(9, value), 0, absl::MakeSpan(sums));
+    QuantizeStore(Floats(9, value), 0, absl::MakeSpan(sums));
     CHECK(sums == std::vector<int64_t>(9, expected));
   }
 }
 
 TEST_CASE("exact sum: converting back rounds to nearest float, ties to even, over the whole range", "[exact]") {
   const auto value_of = [](int64_t sum, int32_t exponent) {
-    return ValuesOf(std::vector<int64_t>(9, sum), exponent)[0];
+    return FloatsOf(std::vector<int64_t>(9, sum), exponent)[0];
   };
   constexpr int64_t kTop = int64_t{1} << 62;
 
@@ -168,7 +168,7 @@ TEST_CASE("exact sum: the AVX2 and the scalar kernels give the same bits", "[exa
   for (int trial = 0; trial < 500; ++trial) {
     const size_t n = random() % 67;
     // Any bits at all: infinities, NaNs and overflowing values as well.
-    Tensor values(n);
+    Floats values(n);
     std::vector<int64_t> sums(n);
     for (size_t i = 0; i < n; ++i) {
       values[i] = std::bit_cast<float>(static_cast<uint32_t>(random()) & (trial % 2 == 0 ? 0xffffffffu : 0xbfffffffu));
@@ -184,7 +184,7 @@ TEST_CASE("exact sum: the AVX2 and the scalar kernels give the same bits", "[exa
       // Where the magnitude is not finite the sums mean nothing.
       if (!IsNonFinite(a)) CHECK(scalar == vector);
     }
-    Tensor scalar(n), vector(n);
+    Floats scalar(n), vector(n);
     exact_sum_internal::ScalarDequantize(sums.data(), static_cast<int64_t>(n), 1.0 / scale, scalar.data());
     exact_sum_internal::Avx2Dequantize(sums.data(), static_cast<int64_t>(n), 1.0 / scale, vector.data());
     CHECK(BitsOf(scalar) == BitsOf(vector));
@@ -192,10 +192,10 @@ TEST_CASE("exact sum: the AVX2 and the scalar kernels give the same bits", "[exa
 }
 
 // The shards' sum as one rank forms it.
-Tensor SumByIntegers(const std::vector<Tensor>& shards, int32_t exponent) {
+Floats SumByIntegers(const std::vector<Floats>& shards, int32_t exponent) {
   std::vector<size_t> all(shards.size());
   std::iota(all.begin(), all.end(), size_t{0});
-  return ValuesOf(SumOf(shards, all, exponent), exponent);
+  return FloatsOf(SumOf(shards, all, exponent), exponent);
 }
 
 TEST_CASE("exact sum: whether ranks contribute values or integers, the sum has the same bits", "[exact]") {
@@ -203,14 +203,14 @@ TEST_CASE("exact sum: whether ranks contribute values or integers, the sum has t
     INFO("seed " << seed);
     std::mt19937_64 random(seed);
     // Up to 8 values go another way than more of them, or some with integers.
-    const std::vector<Tensor> shards = RandomShards(random, 1 + random() % 12, 1 + random() % 70, -3);
+    const std::vector<Floats> shards = RandomShards(random, 1 + random() % 12, 1 + random() % 70, -3);
     const int32_t exponent = FittingExponent(LargestMagnitude(shards)) + static_cast<int32_t>(random() % 8);
     const size_t n = shards[0].size();
     const auto expected = BitsOf(SumByIntegers(shards, exponent));
     // Each shard by itself, or together with the next one as integers.
     std::vector<std::vector<int64_t>> sums;
     std::vector<ExactAddends> values, mixed;
-    for (const Tensor& shard : shards) values.push_back({.values = shard});
+    for (const Floats& shard : shards) values.push_back({.values = shard});
     for (size_t k = 0; k < shards.size();) {
       const size_t together = std::min<size_t>(random() % 3, shards.size() - k);
       if (together == 0) {
@@ -224,7 +224,7 @@ TEST_CASE("exact sum: whether ranks contribute values or integers, the sum has t
       mixed.push_back({.integers = sums.back()});
     }
     for (const auto& addends : {values, mixed}) {
-      Tensor out(n, -1), scalar(n, -1);
+      Floats out(n, -1), scalar(n, -1);
       SumExactly(addends, exponent, absl::MakeSpan(out));
       CHECK(BitsOf(out) == expected);
       exact_sum_internal::ScalarSum(addends, exponent, absl::MakeSpan(scalar));
@@ -248,7 +248,7 @@ TEST_CASE("exact sum: two values around where quantising begins to round", "[exa
         candidates.push_back(-value);
       }
     }
-    Tensor a, b;
+    Floats a, b;
     for (const float x : candidates) {
       for (const float y : candidates) {
         // Eight of each pair: by themselves in a vector, all of them go the same way.
@@ -256,7 +256,7 @@ TEST_CASE("exact sum: two values around where quantising begins to round", "[exa
         b.insert(b.end(), 8, y);
       }
     }
-    Tensor out(a.size());
+    Floats out(a.size());
     SumExactly({{.values = a}, {.values = b}}, exponent, absl::MakeSpan(out));
     CHECK(BitsOf(out) == BitsOf(SumByIntegers({a, b}, exponent)));
   }
@@ -264,10 +264,10 @@ TEST_CASE("exact sum: two values around where quantising begins to round", "[exa
 
 TEST_CASE("exact sum: eight values at the limit are summed exactly", "[exact]") {
   // 2^50 units each and a few units: the sum has 53 bits.
-  const Tensor large(8, 0x1p50f), small(8, 3);
+  const Floats large(8, 0x1p50f), small(8, 3);
   std::vector<ExactAddends> addends(7, {.values = large});
   addends.push_back({.values = small});
-  Tensor out(8);
+  Floats out(8);
   SumExactly(addends, 0, absl::MakeSpan(out));
   for (const float value : out) CHECK(value == static_cast<float>(7 * 0x1p50 + 3));
   addends.back() = {.values = large};
@@ -276,11 +276,11 @@ TEST_CASE("exact sum: eight values at the limit are summed exactly", "[exact]") 
 }
 
 TEST_CASE("exact sum: without an exponent the sum is zero, whatever is contributed", "[exact]") {
-  const Tensor values(9, 1.0f);
+  const Floats values(9, 1.0f);
   const std::vector<int64_t> integers(9, 5);
-  Tensor out(9, -1);
+  Floats out(9, -1);
   SumExactly({{.values = values}, {.integers = integers}}, kExponentUnset, absl::MakeSpan(out));
-  CHECK(out == Tensor(9, 0.0f));
+  CHECK(out == Floats(9, 0.0f));
 }
 
 TEST_CASE("exact sum: the parts of runs that lie in a piece", "[exact]") {
@@ -299,11 +299,11 @@ TEST_CASE("exact sum: the parts of runs that lie in a piece", "[exact]") {
 }
 
 TEST_CASE("exact sum: a thread that flushes denormals or rounds otherwise gets the same bits", "[exact]") {
-  const Tensor values = {1e-45f, -3e-42f, 1.17549435e-38f, 5e-39f, 0.3f, -0.7f, 1e-40f, 2e-38f, 9e-41f};
+  const Floats values = {1e-45f, -3e-42f, 1.17549435e-38f, 5e-39f, 0.3f, -0.7f, 1e-40f, 2e-38f, 9e-41f};
   const int32_t exponent = FittingExponent(std::bit_cast<uint32_t>(5e-39f));
   std::vector<int64_t> plain(values.size()), odd(values.size());
   QuantizeStore(values, exponent, absl::MakeSpan(plain));
-  const auto expected = BitsOf(ValuesOf(plain, exponent));
+  const auto expected = BitsOf(FloatsOf(plain, exponent));
 
   const unsigned saved = _mm_getcsr();
   _MM_SET_FLUSH_ZERO_MODE(_MM_FLUSH_ZERO_ON);
@@ -311,7 +311,7 @@ TEST_CASE("exact sum: a thread that flushes denormals or rounds otherwise gets t
   _MM_SET_ROUNDING_MODE(_MM_ROUND_TOWARD_ZERO);
   const unsigned mode = _mm_getcsr() & ~0x3fu;
   QuantizeStore(values, exponent, absl::MakeSpan(odd));
-  Tensor back(values.size());
+  Floats back(values.size());
   Dequantize(odd, exponent, absl::MakeSpan(back));
   const unsigned after = _mm_getcsr() & ~0x3fu;
   _mm_setcsr(saved);
@@ -325,7 +325,7 @@ TEST_CASE("exact sum: one non-finite element gives its tensor away, and beats ov
   for (const float bad : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
                           std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::quiet_NaN()}) {
     for (size_t at = 0; at < 19; ++at) {
-      Tensor values(19, 3e38f);
+      Floats values(19, 3e38f);
       values[at] = bad;
       std::vector<int64_t> sums(19);
       const uint32_t magnitude = QuantizeStore(values, 0, absl::MakeSpan(sums));
@@ -381,18 +381,18 @@ TEST_CASE("exact sum: 4096 shards at the limit do not overflow the sum", "[exact
   const float limit = 0x1p50f;
   for (const float value : {limit, -limit}) {
     std::vector<int64_t> sums(9);
-    QuantizeStore(Tensor(9, value), 0, absl::MakeSpan(sums));
-    for (int k = 1; k < kMaxLogicalShards; ++k) QuantizeAdd(Tensor(9, value), 0, absl::MakeSpan(sums));
-    CHECK(ValuesOf(sums, 0) == Tensor(9, value * 4096.0f));
+    QuantizeStore(Floats(9, value), 0, absl::MakeSpan(sums));
+    for (int k = 1; k < kMaxLogicalShards; ++k) QuantizeAdd(Floats(9, value), 0, absl::MakeSpan(sums));
+    CHECK(FloatsOf(sums, 0) == Floats(9, value * 4096.0f));
   }
 }
 
 TEST_CASE("exact sum: without an exponent the sums are zero and the magnitude is found", "[exact]") {
   std::vector<int64_t> sums(5, 9);
-  CHECK(QuantizeStore(Tensor{0, -2, 1, 0, 0}, kExponentUnset, absl::MakeSpan(sums)) == std::bit_cast<uint32_t>(2.0f));
+  CHECK(QuantizeStore(Floats{0, -2, 1, 0, 0}, kExponentUnset, absl::MakeSpan(sums)) == std::bit_cast<uint32_t>(2.0f));
   CHECK(sums == std::vector<int64_t>(5, 0));
-  CHECK(QuantizeAdd(Tensor{0, 0, 0, 3, 0}, kExponentUnset, absl::MakeSpan(sums)) == std::bit_cast<uint32_t>(3.0f));
-  CHECK(ValuesOf(sums, kExponentUnset) == Tensor(5, 0.0f));
+  CHECK(QuantizeAdd(Floats{0, 0, 0, 3, 0}, kExponentUnset, absl::MakeSpan(sums)) == std::bit_cast<uint32_t>(3.0f));
+  CHECK(FloatsOf(sums, kExponentUnset) == Floats(5, 0.0f));
 }
 
 }  // namespace

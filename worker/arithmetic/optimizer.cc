@@ -7,9 +7,18 @@
 
 namespace lockstep::worker {
 
-UpdateScalars MakeUpdateScalars(const UpdateRule& rule, int64_t step, double denominator, double norm) {
+UpdateRule RuleOfGroup(const UpdateRule& rule, const ParameterGroup& group) {
+  UpdateRule of_group = rule;
+  of_group.schedule.lr = group.lr;
+  of_group.optimizer.weight_decay = group.weight_decay;
+  of_group.optimizer.groups.clear();
+  return of_group;
+}
+
+UpdateScalars MakeUpdateScalars(const UpdateRule& rule, const UpdatePlace& place, double denominator, double norm) {
   const OptimizerRule& o = rule.optimizer;
-  const double lr = LearningRate(rule.schedule, step);
+  const int64_t step = place.step;
+  const double lr = LearningRate(rule.schedule, step, place.rate_cuts);
   UpdateScalars s;
   s.denominator = static_cast<float>(denominator);
   if (rule.clip_global_norm.has_value()) {

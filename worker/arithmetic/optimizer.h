@@ -23,11 +23,20 @@ using device::UpdateScalars;
 // The formula of a rule.
 device::UpdateFormula FormulaOf(const OptimizerRule& rule);
 
-// The scalars of the update from `step` to `step` + 1 (so Adam's t is `step` + 1; a skipped step counts). `denominator`
+// Where in training an update stands.
+struct UpdatePlace {
+  int64_t step = 0;       // the update takes the state from here to `step` + 1
+  int64_t rate_cuts = 0;  // EvaluationLedger::rate_cuts there
+};
+
+// `rule` for the parameters of `group`: with its learning rate and weight decay, and without groups.
+UpdateRule RuleOfGroup(const UpdateRule& rule, const ParameterGroup& group);
+
+// The scalars of the update at `place` (so Adam's t is `step` + 1; a skipped step counts). `denominator`
 // is the folded kLossDenominator of all passes; `norm` is the Euclidean norm of the mean gradient (the root of all
 // parameters' SumOfSquares, in their order, divided by `denominator`), used only when the rule clips, as
 // torch.nn.utils.clip_grad_norm_ does: times min(1, max_norm / (norm + 1e-6)).
-UpdateScalars MakeUpdateScalars(const UpdateRule& rule, int64_t step, double denominator, double norm);
+UpdateScalars MakeUpdateScalars(const UpdateRule& rule, const UpdatePlace& place, double denominator, double norm);
 
 enum class NanAction : uint8_t {
   kApply,  // all gradients are finite

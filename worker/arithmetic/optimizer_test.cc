@@ -48,7 +48,7 @@ struct Replica {
 
   void Step(const UpdateRule& rule, int64_t step, const std::vector<float>& gradient, double denominator = 1) {
     const absl::Span<const float> spans[] = {gradient};
-    const UpdateScalars scalars = MakeUpdateScalars(rule, step, denominator, GlobalNorm(spans, denominator));
+    const UpdateScalars scalars = MakeUpdateScalars(rule, {.step = step}, denominator, GlobalNorm(spans, denominator));
     UpdateElements(FormulaOf(rule.optimizer), scalars,
                    {.count = static_cast<int64_t>(value.size()),
                     .value = value.data(),
@@ -214,6 +214,24 @@ TEST_CASE("optimizer: the updates are PyTorch's", "[optimizer]") {
   }
 }
 
+TEST_CASE("optimizer: a parameter group has its own rate and decay, as PyTorch's", "[optimizer]") {
+  const Golden golden = ReadGolden();
+  UpdateRule rule = Rule({.kind = OptimizerKind::kAdamW, .weight_decay = 0.1}, 0.01);
+  rule.schedule.kind = ScheduleKind::kCosine;
+  rule.schedule.total_steps = 12;
+  rule.schedule.min_lr = 0.001;
+  const UpdateRule of_group = RuleOfGroup(rule, {.parameters = {"w"}, .lr = 0.03, .weight_decay = 0.2});
+  Replica replica({-0.625f, -0.375f, -0.125f, 0.125f, 0.375f, 0.625f});
+  for (int step = 0; step < 12; ++step) {
+    replica.Step(of_group, step, GoldenGradient(step), 4);
+    const std::vector<double>& expected = golden.at({"group_adamw", step + 1});
+    for (size_t i = 0; i < 6; ++i) {
+      INFO("step " << step + 1 << " element " << i);
+      CHECK(replica.value[i] == Approx(expected[i]).margin(5e-7).epsilon(2e-6));
+    }
+  }
+}
+
 TEST_CASE("optimizer: against float64 the error stays at a few roundings", "[optimizer]") {
   std::mt19937 random(11);
   std::normal_distribution<float> normal;
@@ -248,7 +266,7 @@ TEST_CASE("optimizer: any split of a parameter gives the same bits", "[optimizer
     for (int step = 0; step < 3; ++step) {
       whole.Step(c.rule, step, gradient, 3);
       const absl::Span<const float> spans[] = {gradient};
-      const UpdateScalars scalars = MakeUpdateScalars(c.rule, step, 3, GlobalNorm(spans, 3));
+      const UpdateScalars scalars = MakeUpdateScalars(c.rule, {.step = step}, 3, GlobalNorm(spans, 3));
       for (size_t begin = 0; begin < initial.size();) {
         const size_t size = std::min<size_t>(1 + random() % 40, initial.size() - begin);
         UpdateElements(FormulaOf(c.rule.optimizer), scalars,
@@ -267,7 +285,7 @@ TEST_CASE("optimizer: any split of a parameter gives the same bits", "[optimizer
 
 TEST_CASE("optimizer: plain SGD needs no slot", "[optimizer]") {
   std::vector<float> value = {1}, gradient = {2};
-  UpdateElements(FormulaOf({}), MakeUpdateScalars(Rule({}, 0.5), 0, 1, 0),
+  UpdateElements(FormulaOf({}), MakeUpdateScalars(Rule({}, 0.5), {}, 1, 0),
                  {.count = 1, .value = value.data(), .gradient = gradient.data()});
   CHECK(value[0] == 0);
 }
@@ -293,10 +311,10 @@ TEST_CASE("optimizer: the global norm is over the mean gradient of all parameter
   CHECK(GlobalNorm({values}, 1) == std::sqrt(expected));
 
   UpdateRule rule = Rule({}, 1);
-  CHECK_FALSE(MakeUpdateScalars(rule, 0, 1, 5).clips);
+  CHECK_FALSE(MakeUpdateScalars(rule, {}, 1, 5).clips);
   rule.clip_global_norm = 2.5;
-  CHECK(MakeUpdateScalars(rule, 0, 1, 5).clip == Approx(0.5));
-  CHECK(MakeUpdateScalars(rule, 0, 1, 2).clip == 1);
+  CHECK(MakeUpdateScalars(rule, {}, 1, 5).clip == Approx(0.5));
+  CHECK(MakeUpdateScalars(rule, {}, 1, 2).clip == 1);
 }
 
 TEST_CASE("optimizer: every instruction set gives the same bits", "[optimizer]") {
@@ -323,7 +341,7 @@ TEST_CASE("optimizer: every instruction set gives the same bits", "[optimizer]")
     UpdateRule whole = Rule(rule, 0.1);
     whole.clip_global_norm = 0.5;
     whole.ema = EmaRule{.decay = 0.99};
-    const UpdateScalars scalars = MakeUpdateScalars(whole, 3, 64, 2.0);
+    const UpdateScalars scalars = MakeUpdateScalars(whole, {.step = 3}, 64, 2.0);
     std::vector<std::vector<float>> results;
     for (const auto loop : loops) {
       for (const bool averages : {false, true}) {

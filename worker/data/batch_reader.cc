@@ -91,6 +91,7 @@ struct BatchReader::Shared {
     for (size_t f = 0; f < batch.bytes.size(); ++f) {
       if (options.poison) Poison(batch.bytes[f]);
       source->Read(static_cast<int>(f), batch.samples, batch.bytes[f]);
+      if (options.augmentation != nullptr) options.augmentation->Apply(static_cast<int>(f), first, batch.bytes[f]);
     }
   }
 

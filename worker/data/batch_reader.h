@@ -18,6 +18,7 @@
 #include "absl/types/span.h"
 #include "common/tensor/poison.h"
 #include "common/tensor/tensor.h"
+#include "worker/data/augmentation.h"
 #include "worker/data/data_source.h"
 #include "worker/data/sample_stream.h"
 
@@ -41,7 +42,8 @@ class BatchReader {
     // Where batches lie, a block of BytesOfBatch for each that is alive; empty: in memory of the reader's own.
     // REQUIRES: aligned to Tensor::kAlignment, outlives the reader.
     std::vector<std::byte*> blocks = {};
-    bool poison = kPoisonsMemory;  // a batch before it is read: what the source leaves out shows
+    bool poison = kPoisonsMemory;                // a batch before it is read: what the source leaves out shows
+    const Augmentation* augmentation = nullptr;  // what becomes of samples that were read; outlives the reader
   };
   static constexpr int kReadAhead = 2;
   // So many batches take memory: those read ahead, and the one that the consumer has.

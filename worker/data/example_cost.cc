@@ -13,7 +13,7 @@ enum class Part { kExample, kFeatures, kEntry, kFeature, kBytesList, kFloatList,
 constexpr int64_t kPerField = 96;   // a message, a string, an entry of a map or of the unknown fields
 constexpr int64_t kPerNumber = 16;  // eight bytes in a list that grows by doubling
 
-bool TakeVarint(absl::string_view* bytes, uint64_t* value) {
+bool SkipVarint(absl::string_view* bytes, uint64_t* value) {
   *value = 0;
   for (int shift = 0; shift < 64 && !bytes->empty(); shift += 7) {
     const auto byte = static_cast<uint8_t>(bytes->front());
@@ -44,11 +44,11 @@ bool AddCost(absl::string_view bytes, Part part, int64_t* cost) {
   while (!bytes.empty()) {
     uint64_t tag = 0;
     uint64_t value = 0;
-    if (!TakeVarint(&bytes, &tag)) return false;
+    if (!SkipVarint(&bytes, &tag)) return false;
     *cost += kPerField;
     switch (tag & 7) {
       case 0:
-        if (!TakeVarint(&bytes, &value)) return false;
+        if (!SkipVarint(&bytes, &value)) return false;
         continue;
       case 1:
         if (!Skip(&bytes, 8)) return false;
@@ -61,7 +61,7 @@ bool AddCost(absl::string_view bytes, Part part, int64_t* cost) {
       default:
         continue;  // a group: its fields are counted as if they stood here
     }
-    if (!TakeVarint(&bytes, &value) || value > bytes.size()) return false;
+    if (!SkipVarint(&bytes, &value) || value > bytes.size()) return false;
     const absl::string_view inner = bytes.substr(0, value);
     bytes.remove_prefix(value);
     const auto* step = std::find_if(kSteps.begin(), kSteps.end(),

@@ -47,8 +47,8 @@ absl::Status CheckIntegers(const StoredArray& array, absl::string_view what, abs
 }
 
 // Whether an input of `dtype`, int64 or int32, takes what is stored.
-absl::Status CheckIndices(const StoredArray& array, const StoredField& stored, DType dtype,
-                          const std::optional<IndexRange>& range) {
+absl::Status CheckStoredIndices(const StoredArray& array, const StoredField& stored, DType dtype,
+                                const std::optional<IndexRange>& range) {
   const bool wide = dtype == DType::kI64;
   std::string wanted = absl::StrCat("the model takes ", wide ? "int64" : "int32", " here");
   if (range.has_value()) absl::StrAppend(&wanted, ", ", range->lowest, " to ", range->highest, " (", range->of, ")");
@@ -80,7 +80,7 @@ absl::StatusOr<Field> Field::Feature(const StoredData& data, const StoredField& 
       break;
     case DType::kI64:
     case DType::kI32:
-      LS_RETURN_IF_ERROR(CheckIndices(array, stored, spec.dtype, range));
+      LS_RETURN_IF_ERROR(CheckStoredIndices(array, stored, spec.dtype, range));
       break;
     case DType::kBool:
       LS_RETURN_IF_ERROR(CheckIntegers(array, stored.name, "the model takes a bool, 0 or 1, here",

@@ -19,7 +19,7 @@ job::DataFiles Paths(const std::string& inputs, const std::string& labels) {
   return files;
 }
 
-std::vector<float> InputsOf(const DataSource& source, const std::vector<int64_t>& indices) {
+std::vector<float> InputValues(const DataSource& source, const std::vector<int64_t>& indices) {
   std::vector<float> out(indices.size() * static_cast<size_t>(NumElements(source.fields()[0].shape)));
   source.Read(0, indices, {reinterpret_cast<std::byte*>(out.data()), out.size() * sizeof(float)});
   return out;
@@ -76,8 +76,8 @@ TEST_CASE("data: dimensions in the order of the model, with the bits of data tha
     const auto last = MustOpen(data.channels_last, turned);
     const auto flat = MustOpen(data.flat, shaped);
 
-    CHECK(InputsOf(*last, samples) == InputsOf(*first, samples));
-    CHECK(InputsOf(*flat, samples) == InputsOf(*first, samples));
+    CHECK(InputValues(*last, samples) == InputValues(*first, samples));
+    CHECK(InputValues(*flat, samples) == InputValues(*first, samples));
     CHECK(last->fields() == first->fields());
     // The hash is that of the file, whatever the job makes of it.
     FeedOptions as_stored = plain;
@@ -129,7 +129,7 @@ TEST_CASE("data: a value is named by its place in the file, in whatever order it
   const auto source = OpenDataSource(Floats(files, {0, 1, 2, 3, 4, 5, nan, 7}, {0, 1}), options, &stored);
 
   REQUIRE(source.ok());
-  CHECK(std::isnan(InputsOf(**source, {1})[1]));
+  CHECK(std::isnan(InputValues(**source, {1})[1]));
   const size_t header = NpyBytes(NpyHeader("<f4", "(2, 2, 2)"), "").size();
   CHECK(stored.arrays[0].element(5) == files.directory() + "/x.npy: byte " + std::to_string(header + 4 * 6) + ": ");
   CHECK(stored.arrays[0].element(3) == files.directory() + "/x.npy: byte " + std::to_string(header + 4 * 3) + ": ");

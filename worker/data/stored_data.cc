@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -10,6 +12,7 @@
 #include "worker/data/array_header.h"
 #include "worker/data/byte_source.h"
 #include "worker/data/containers.h"
+#include "worker/data/image_folder.h"
 #include "worker/data/many_files.h"
 #include "worker/data/token_file.h"
 
@@ -73,8 +76,13 @@ absl::StatusOr<job::DataFiles::Format> FindFormat(const std::string& path, bool 
 absl::StatusOr<StoredData> ReadOne(const job::DataFiles& files, const ReadOptions& options, bool alone) {
   if (files.has_tokens()) return ReadTokenFile(files.tokens(), files.sequence_length(), options, alone);
   if (files.has_labels()) return ReadArrays(files, options);
+  std::error_code unknown;
   job::DataFiles::Format format = files.format();
-  if (format == job::DataFiles::FORMAT_AUTO || !files.has_format()) {
+  const bool unsaid = format == job::DataFiles::FORMAT_AUTO || !files.has_format();
+  if (std::filesystem::is_directory(files.inputs(), unknown)) {
+    if (!alone) return absl::InvalidArgumentError(absl::StrCat(files.inputs(), ": a pattern cannot name folders"));
+    format = job::DataFiles::FORMAT_IMAGES;
+  } else if (unsaid) {
     LS_ASSIGN_OR_RETURN(format, FindFormat(files.inputs(), options.labels == Labels::kRequired));
   }
   switch (format) {
@@ -84,6 +92,8 @@ absl::StatusOr<StoredData> ReadOne(const job::DataFiles& files, const ReadOption
       return ReadCsv(files, options);
     case job::DataFiles::FORMAT_TFRECORD:
       return ReadTfRecord(files, options);
+    case job::DataFiles::FORMAT_IMAGES:
+      return ReadImageFolder(files, options);
     default:
       return options.labels == Labels::kRequired ? ReadArrays(files, options) : ReadInputs(files, options);
   }

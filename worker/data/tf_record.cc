@@ -106,7 +106,7 @@ Kind KindOf(const tf::Feature& feature) {
   }
 }
 
-const void* ValuesOf(const tf::Feature& feature) {
+const void* FeatureValues(const tf::Feature& feature) {
   switch (feature.kind_case()) {
     case tf::Feature::kBytesList:
       return feature.bytes_list().value(0).data();
@@ -196,7 +196,7 @@ class TfRecordFile {
                                 "; all samples must have one form (images as PNG or JPEG are not decoded)"));
       }
       const absl::Status status =
-          column.values.Append(ValuesOf(found->second), kind.count * static_cast<size_t>(DTypeSize(kind.dtype)));
+          column.values.Append(FeatureValues(found->second), kind.count * static_cast<size_t>(DTypeSize(kind.dtype)));
       if (!status.ok()) {
         return absl::Status(status.code(), absl::StrCat(records_.source().At(records_.offset()), status.message()));
       }

@@ -111,8 +111,9 @@ struct SyncState {
 struct RunStep {
   Generation generation;
   uint64_t step = 0;
+  uint64_t rate_cuts = 0;  // EvaluationLedger::rate_cuts of the state
   ControlContribution slot;
-  LS_FIELDS(RunStep, generation, step, slot)
+  LS_FIELDS(RunStep, generation, step, rate_cuts, slot)
 };
 
 // Evaluate slice `slice` (from 0) of the state at `step`. → SliceFinished or CollectiveFailed

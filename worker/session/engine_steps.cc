@@ -24,8 +24,8 @@ void Engine::Do(const RunStep& action) {
   const NowDoing stepping("step ", action.step, ", rank ", (*communicator)->rank(), " of ", (*communicator)->size());
   const absl::Time begin = SteadyNow();
   looks_.BeginWork();
-  absl::StatusOr<StepResult> result =
-      replica_->runner().RunStep(**communicator, static_cast<int64_t>(action.step), action.slot);
+  absl::StatusOr<StepResult> result = replica_->runner().RunStep(**communicator, static_cast<int64_t>(action.step),
+                                                                 action.slot, static_cast<int64_t>(action.rate_cuts));
   looks_.EndStep(action.step, result.ok() && result->applied);
   if (!result.ok()) return Fail(action.generation, result.status());
   if (result->applied) {

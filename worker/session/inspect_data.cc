@@ -41,7 +41,7 @@ std::string KeyOf(const OpenSet& set, const std::string& message) {
   return key;
 }
 
-void Report(const OpenSet& set, const absl::Status& status, Findings& findings) {
+void AddFindings(const OpenSet& set, const absl::Status& status, Findings& findings) {
   if (!status.ok())
     findings.Error("data", findings.At(KeyOf(set, std::string(status.message())), status), kExitBadData);
 }
@@ -126,7 +126,7 @@ class FileData : public JobData {
       FeedOptions feed = feed_;
       feed.warnings = &warnings;
       absl::StatusOr<std::unique_ptr<DataSource>> source = OpenDataSource(*set.files, feed, &set.stored);
-      Report(set, source.status(), findings);
+      AddFindings(set, source.status(), findings);
       for (const std::string& warning : warnings) findings.Warn("data", warning);
       opened = opened && source.ok();
       if (source.ok()) set.source = *std::move(source);
@@ -142,7 +142,7 @@ class FileData : public JobData {
     if (!classes.has_value() || feed_.label_classes == *classes) return;
     FeedOptions feed = feed_;
     feed.label_classes = *classes;
-    for (const OpenSet& set : sets_) Report(set, CheckLabels(set.stored, feed), findings);
+    for (const OpenSet& set : sets_) AddFindings(set, CheckLabels(set.stored, feed), findings);
   }
 
  private:

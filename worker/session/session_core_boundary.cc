@@ -160,7 +160,7 @@ void SessionCore::GoOn() {
     return;
   }
   work_ = Work::kStep;
-  Emit(RunStep{membership_.generation(), position_.step + 1, MySlot()});
+  Emit(RunStep{membership_.generation(), position_.step + 1, progress_.ledger.rate_cuts, MySlot()});
 }
 
 }  // namespace lockstep::worker

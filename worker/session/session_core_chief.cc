@@ -9,7 +9,7 @@
 namespace lockstep::worker {
 namespace {
 
-const char* NameOf(const ChiefCommand& command) {
+const char* CommandName(const ChiefCommand& command) {
   return std::visit([](const auto& c) { return std::decay_t<decltype(c)>::kTypeName; }, command);
 }
 
@@ -105,7 +105,7 @@ void SessionCore::Reject(const ChiefFence& fence, const char* command, std::stri
 
 void SessionCore::On(const CommandReceived& event) {
   const ChiefFence& fence = event.fence;
-  const char* name = NameOf(event.command);
+  const char* name = CommandName(event.command);
   if (!link_.Is(Link::kGreeting) && !link_.welcomed()) return;
   if (fence.term < link_.highest_term()) {
     // A chief that a newer one has replaced. It ends when it reads our Hello; until then it commands nobody here.

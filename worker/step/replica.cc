@@ -62,6 +62,11 @@ class ReplicaBuilder {
     FeedOptions feed = FeedOptionsOf(job_, config_.metagraph);
     feed.pulse = pulse_;
     LS_ASSIGN_OR_RETURN(replica_->train_, OpenDataSource(job_.data().train(), feed));
+    if (job_.data().has_augment()) {
+      replica_->augmentation_ = std::make_unique<Augmentation>(job_.data().augment(), feed.normalisation,
+                                                               job_.train().seed(), replica_->train_->fields());
+      config_.augmentation = replica_->augmentation_.get();
+    }
     if (job_.data().has_eval()) {
       LS_ASSIGN_OR_RETURN(replica_->eval_, OpenDataSource(job_.data().eval(), feed));
     }
@@ -213,7 +218,7 @@ class ReplicaBuilder {
     device::StepMath& math = replica_->plans_.device->step_math();
     LS_ASSIGN_OR_RETURN(const std::unique_ptr<device::UpdateTable> table, math.MakeUpdateTable(tensors));
     const UpdateScalars scalars =
-        MakeUpdateScalars(rule, 0, static_cast<double>(config_.metagraph.pass_batch), /*norm=*/1.0);
+        MakeUpdateScalars(rule, UpdatePlace(), static_cast<double>(config_.metagraph.pass_batch), /*norm=*/1.0);
     LS_RETURN_IF_ERROR(state.BeginWrite(plan.stream()));
     LS_RETURN_IF_ERROR(math.Update(plan.stream(), *table, FormulaOf(rule.optimizer), scalars, nullptr));
     LS_RETURN_IF_ERROR(state.EndWrite(plan.stream()));

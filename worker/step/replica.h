@@ -106,6 +106,7 @@ class Replica {
   absl::Status MakeRunner(StepConfig config);
 
   std::unique_ptr<DataSource> train_;
+  std::unique_ptr<Augmentation> augmentation_;  // of its samples; null: they stay as they are
   std::unique_ptr<DataSource> eval_;
   ReplicaPlans plans_;  // with the device, which outlives the state
   std::unique_ptr<ReplicaState> state_;

@@ -65,6 +65,8 @@ struct SmallModelOptions {
   OnNan on_nan = OnNan::kStop;
   std::optional<int64_t> ignored_class;
   OptimizerRule optimizer = {.kind = OptimizerKind::kAdamW, .weight_decay = 0.01};
+  std::vector<ParameterGroup> groups;  // of patterns
+  double lr = 0.01;
   ReductionMode reduction = ReductionMode::kExact;
   int shards = kShards;
   int passes = 1;                // of a shard
@@ -80,7 +82,8 @@ inline MetaGraph SmallModel(const SmallModelOptions& options) {
   request.loss.ignore_index = options.ignored_class;
   request.update.optimizer = options.optimizer;
   request.update.reduction = options.reduction;
-  request.update.schedule = {.kind = ScheduleKind::kConstant, .lr = 0.01};
+  request.groups = options.groups;
+  request.update.schedule = {.kind = ScheduleKind::kConstant, .lr = options.lr};
   request.update.clip_global_norm = 1.0;
   request.update.ema = EmaRule{.decay = 0.9};
   request.update.on_nan = options.on_nan;

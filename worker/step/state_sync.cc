@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
@@ -14,7 +15,10 @@ namespace {
 
 constexpr size_t kHostPieceBytes = size_t{4} << 20;
 // Each shows in the pulse when it has ended.
-constexpr size_t kDevicePieceBytes = size_t{64} << 20;
+constexpr size_t kDeviceCallBytes = size_t{64} << 20;
+
+size_t CallsOf(size_t bytes) { return (bytes + kDevicePieceBytes - 1) / kDevicePieceBytes; }
+static_assert(kDeviceCallBytes <= kDeviceCallsUnderWay * kDevicePieceBytes, "one of them may be under way");
 
 }  // namespace
 
@@ -29,7 +33,7 @@ absl::Status StateSync::Send(int root, bool receives) {
   const bool has_place = receives || communicator_.rank() == root;
   for (const ReplicaState::Run& run : state_.on_device()) {
     std::byte* const memory = has_place ? state_.device_memory() + run.begin : nullptr;
-    QueueDevicePiece(root, memory, run.bytes, *settled);
+    LS_RETURN_IF_ERROR(QueueDeviceRun(root, memory, run.bytes, *settled));
   }
   LS_RETURN_IF_ERROR(WaitForQueued());
   return receives ? state_.Fetch() : absl::OkStatus();
@@ -46,7 +50,7 @@ absl::Status StateSync::Gather(const SharePlan& plan) {
     std::vector<absl::Span<std::byte>> host_pieces;
     for (const SharePiece& piece : plan.shares[static_cast<size_t>(root)].pieces) {
       if (std::byte* const memory = state_.address(piece.tensor); memory != nullptr) {
-        QueueDevicePiece(root, memory, piece.bytes, *settled);
+        LS_RETURN_IF_ERROR(QueueDeviceRun(root, memory, piece.bytes, *settled));
       } else {
         host_pieces.push_back(state_.host().tensor(piece.tensor));
       }
@@ -108,20 +112,29 @@ absl::Status StateSync::BroadcastHostPieces(int root, bool receives, absl::Span<
   return absl::OkStatus();
 }
 
-void StateSync::QueueDevicePiece(int root, std::byte* memory, size_t bytes, device::Event& settled) {
-  for (size_t offset = 0; offset < bytes; offset += kDevicePieceBytes) {
-    const size_t piece = std::min(bytes - offset, kDevicePieceBytes);
+absl::Status StateSync::QueueDeviceRun(int root, std::byte* memory, size_t bytes, device::Event& settled) {
+  for (size_t offset = 0; offset < bytes; offset += kDeviceCallBytes) {
+    const size_t piece = std::min(bytes - offset, kDeviceCallBytes);
+    // Here, where the pulse shows that a peer is waited for.
+    while (calls_under_way_ + CallsOf(piece) > kDeviceCallsUnderWay) LS_RETURN_IF_ERROR(WaitForOldest());
     std::byte* const at = memory == nullptr ? nullptr : memory + offset;
     queued_.emplace_back(communicator_.on_device()->Broadcast(tag_, root, at, piece, settled), piece);
+    calls_under_way_ += CallsOf(piece);
   }
+  return absl::OkStatus();
+}
+
+absl::Status StateSync::WaitForOldest() {
+  const auto [handle, bytes] = std::move(queued_.front());
+  queued_.pop_front();
+  calls_under_way_ -= CallsOf(bytes);
+  LS_RETURN_IF_ERROR(WaitFor(*handle, pulse_));
+  AdvancePulse(pulse_, bytes);
+  return absl::OkStatus();
 }
 
 absl::Status StateSync::WaitForQueued() {
-  for (const auto& [handle, bytes] : queued_) {
-    LS_RETURN_IF_ERROR(WaitFor(*handle, pulse_));
-    AdvancePulse(pulse_, bytes);
-  }
-  queued_.clear();
+  while (!queued_.empty()) LS_RETURN_IF_ERROR(WaitForOldest());
   return absl::OkStatus();
 }
 

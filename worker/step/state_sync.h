@@ -17,8 +17,8 @@
 #define LOCKSTEP_WORKER_STEP_STATE_SYNC_H_
 
 #include <cstddef>
+#include <deque>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
@@ -55,15 +55,18 @@ class StateSync {
   absl::Status BroadcastBytes(int root, absl::Span<char> bytes);
   // Brings pieces of host() that no device holds from `root` to every rank that `receives`.
   absl::Status BroadcastHostPieces(int root, bool receives, absl::Span<const absl::Span<std::byte>> pieces);
-  // Queues a piece of device memory; null where it is not kept.
-  void QueueDevicePiece(int root, std::byte* memory, size_t bytes, device::Event& settled);
+  // Queues a run of device memory in pieces; null where it is not kept. Waits for earlier ones where many are under
+  // way.
+  absl::Status QueueDeviceRun(int root, std::byte* memory, size_t bytes, device::Event& settled);
+  absl::Status WaitForOldest();
   absl::Status WaitForQueued();
 
   Communicator& communicator_;
   const Tag tag_;
   ReplicaState& state_;
   Pulse* const pulse_;
-  std::vector<std::pair<Handle, size_t>> queued_;  // with their bytes
+  std::deque<std::pair<Handle, size_t>> queued_;  // with their bytes, the oldest first
+  size_t calls_under_way_ = 0;                    // of queued_, as kDeviceCallsUnderWay counts them
 };
 
 }  // namespace lockstep::worker

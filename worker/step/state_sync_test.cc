@@ -1,6 +1,7 @@
 // States between ranks: over host memory and from device to device, with the same bits, and nobody else's touched.
 #include "worker/step/state_sync.h"
 
+#include <algorithm>
 #include <barrier>
 #include <catch2/catch.hpp>
 #include <cstring>
@@ -8,9 +9,13 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "worker/collectives/device_communicator.h"
 #include "worker/collectives/loopback/loopback_communicator.h"
+#include "worker/collectives/paired_communicator.h"
 #include "worker/fakes/loopback_device_communicator.h"
 #include "worker/step/small_replica.h"
 
@@ -129,6 +134,65 @@ TEST_CASE("state sync: shares that the ranks hold become the whole state on each
   });
 
   for (const std::string& digest : digests) CHECK(digest == DigestOfFill(40));
+}
+
+// Takes broadcasts of one rank, which end when they are waited for, and counts what is under way.
+class CountingCommunicator final : public DeviceCommunicator {
+ public:
+  struct Counts {
+    size_t calls = 0;
+    size_t under_way = 0;
+    size_t most = 0;
+  };
+  explicit CountingCommunicator(Counts& counts) : counts_(counts) {}
+
+  Handle Reduce(Tag, const DeviceBucket&, device::Event&) override { return nullptr; }
+  Handle Broadcast(Tag, int, std::byte*, size_t bytes, device::Event&) override {
+    const size_t calls = (bytes + kDevicePieceBytes - 1) / kDevicePieceBytes;
+    counts_.calls += calls;
+    counts_.under_way += calls;
+    counts_.most = std::max(counts_.most, counts_.under_way);
+    return std::make_shared<Call>(counts_, calls);
+  }
+  void Abort(const absl::Status&) override {}
+
+ private:
+  class Call final : public Pending {
+   public:
+    Call(Counts& counts, size_t calls) : counts_(counts), calls_(calls) {}
+    bool Done() const override { return calls_ == 0; }
+    absl::Status Wait(absl::Duration) override {
+      counts_.under_way -= std::exchange(calls_, 0);
+      return absl::OkStatus();
+    }
+
+   private:
+    Counts& counts_;
+    size_t calls_;
+  };
+
+  Counts& counts_;
+};
+
+TEST_CASE("state sync: no more calls are under way than a device takes, however many tensors there are", "[step]") {
+  StateLayout layout = MakeStateLayout(SmallModel({}));
+  const size_t tensors = layout.tensors.size();
+  for (size_t i = 0; layout.tensors.size() < 4 * kDeviceCallsUnderWay; ++i) {
+    layout.tensors.push_back(layout.tensors[i % tensors]);
+    absl::StrAppend(&layout.tensors.back().spec.name, ".", i);
+  }
+  const auto device = MakeDeviceWith(device::DeviceKind::kReference, Memory::kHidden);
+  const auto state = ReplicaState::Create(layout, *device).value();
+  CountingCommunicator::Counts counts;
+  const auto communicator =
+      PairCommunicators(std::move(MakeLoopback({1, 1}, 1)[0]), std::make_unique<CountingCommunicator>(counts));
+  StateSync sync(*communicator, {5, 0}, *state, nullptr);
+
+  REQUIRE(sync.Gather(PlanShares(state->host().CheckpointLayout(), 1).value()).ok());
+
+  CHECK(counts.calls > kDeviceCallsUnderWay);
+  CHECK(counts.most == kDeviceCallsUnderWay);
+  CHECK(counts.under_way == 0);
 }
 
 }  // namespace

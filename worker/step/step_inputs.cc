@@ -25,6 +25,7 @@ absl::Status StepRunner::MakeReader(const DataSource& train) {
   BatchReader::Options options{
       .global_batch_size = config_.global_batch, .logical_shards = config_.logical_shards, .blocks = {}};
   options.poison = config_.poison;
+  options.augmentation = config_.augmentation;
   if (!config_.device->host_visible()) {
     const size_t bytes = BatchReader::BytesOfBatch(train, config_.global_batch / config_.logical_shards);
     for (int i = 0; i < BatchReader::BatchesAlive(options.depth); ++i) {

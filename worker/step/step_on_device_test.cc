@@ -3,11 +3,13 @@
 #include <bit>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "worker/collectives/loopback/loopback_communicator.h"
 #include "worker/fakes/loopback_device_communicator.h"
 #include "worker/snapshot/snapshot_store.h"
@@ -169,6 +171,39 @@ TEST_CASE("step on a device: every optimizer has the host's bits", "[step]") {
     if (decays) rule.weight_decay = 0.01;
     CheckEverywhere({.model = {.optimizer = rule}, .ranks = 2});
   }
+}
+
+TEST_CASE("step on a device: a group is updated as if its rule were that of all parameters", "[step]") {
+  const MadeUpData data;
+  const SmallModelOptions plain;
+  SmallModelOptions other = plain;
+  other.lr = 0.05;
+  other.optimizer.weight_decay = 0.5;
+  SmallModelOptions grouped = plain;
+  grouped.groups = {{.parameters = {"*.bias"}, .lr = 0.05, .weight_decay = 0.5}};
+  const auto after_a_step = [&](const SmallModelOptions& options) {
+    SmallReplica replica({.metagraph = SmallModel(options), .kind = kCpu}, data);
+    const auto communicators = MakeLoopback({1, 1}, 1);
+    REQUIRE(replica.runner->RunStep(*communicators[0], 1, {}).ok());
+    std::map<std::string, std::vector<std::byte>> values;
+    for (const Variable& variable : SmallModel(options).forward.variables) {
+      if (variable.kind != VariableKind::kParameter) continue;
+      const int index = replica.state->layout().Find(variable.name);
+      const auto* const bytes = reinterpret_cast<const std::byte*>(replica.state->floats(index));
+      values[variable.name] = {bytes, bytes + NumElements(variable.shape) * sizeof(float)};
+    }
+    return values;
+  };
+  const auto as_plain = after_a_step(plain);
+  const auto as_other = after_a_step(other);
+
+  for (const auto& [name, value] : after_a_step(grouped)) {
+    CAPTURE(name);
+    const bool in_group = absl::EndsWith(name, ".bias");
+    CHECK((value == as_other.at(name)) == in_group);
+    CHECK((value == as_plain.at(name)) == !in_group);
+  }
+  CheckEverywhere({.model = grouped, .ranks = 2});
 }
 
 TEST_CASE("step on a device: one logical shard and native sums have the host's bits", "[step]") {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/clock/clock.h"
+#include "common/graph/schedule.h"
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
 #include "worker/arithmetic/exact_sum.h"
@@ -36,6 +37,14 @@ std::vector<int64_t> StatisticSizes(const StepConfig& config) {
   return sizes;
 }
 
+// The group of a parameter; -1: it has none.
+int GroupOf(const OptimizerRule& rule, const std::string& name) {
+  const auto found = std::find_if(rule.groups.begin(), rule.groups.end(), [&](const ParameterGroup& group) {
+    return std::binary_search(group.parameters.begin(), group.parameters.end(), name);
+  });
+  return found == rule.groups.end() ? -1 : static_cast<int>(found - rule.groups.begin());
+}
+
 }  // namespace
 
 StepRunner::StepRunner(StepConfig config, ReplicaState* state, Plan* training_plan, Plan* eval_plan,
@@ -65,6 +74,7 @@ StepRunner::StepRunner(StepConfig config, ReplicaState* state, Plan* training_pl
              "every parameter and its exponent stand in the state");
     const std::vector<std::string>& no_decay = config_.metagraph.update.optimizer.no_decay;
     index.decays = !std::binary_search(no_decay.begin(), no_decay.end(), name);
+    index.group = GroupOf(config_.metagraph.update.optimizer, name);
     parameters_.push_back(std::move(index));
   }
   for (const ParameterIndex& index : parameters_) {
@@ -125,7 +135,7 @@ struct StepRunner::Verdict {
 };
 
 absl::StatusOr<StepResult> StepRunner::RunStep(Communicator& communicator, int64_t step,
-                                               const ControlContribution& slot) {
+                                               const ControlContribution& slot, int64_t rate_cuts) {
   LS_CHECK(state_->step() == step - 1, "a step follows the one before");
   LS_RETURN_IF_ERROR(EnsureCurrent(*plan_, training_stale_));
   for (size_t t = 0; t < parameters_.size(); ++t) {
@@ -156,6 +166,8 @@ absl::StatusOr<StepResult> StepRunner::RunStep(Communicator& communicator, int64
   const double denominator = SumSlots(shape, word, kDenominatorSlot);
   result.record.step = step;
   result.record.loss = SumSlots(shape, word, kLossSlot) / denominator;
+  const UpdatePlace place{step - 1, rate_cuts};
+  result.record.learning_rate = LearningRate(config_.metagraph.update.schedule, place.step, place.rate_cuts);
   // The mean over no label is 0 / 0, and so would be every parameter.
   const bool nothing_counts = denominator == 0;
   if (nothing_counts) {
@@ -181,7 +193,7 @@ absl::StatusOr<StepResult> StepRunner::RunStep(Communicator& communicator, int64
       result.record.skipped = true;
       break;
     case NanAction::kApply:
-      if (const absl::Status updated = Update(step, word, denominator); !updated.ok()) {
+      if (const absl::Status updated = Update(place, word, denominator); !updated.ok()) {
         return device::MarkedAs(updated, absl::InternalError(absl::StrCat("the update of step ", step,
                                                                           " failed, and what this replica holds is ",
                                                                           "void: ", updated.message())));

@@ -36,7 +36,9 @@
 #include "common/protocol/messages.h"
 #include "common/sync/pulse.h"
 #include "common/tensor/poison.h"
+#include "worker/arithmetic/optimizer.h"
 #include "worker/collectives/communicator.h"
+#include "worker/data/augmentation.h"
 #include "worker/data/batch_reader.h"
 #include "worker/data/data_source.h"
 #include "worker/device/device.h"
@@ -63,11 +65,12 @@ struct StepConfig {
   uint64_t seed = 0;
   int64_t global_batch = 0;
   int logical_shards = 1;
-  int64_t eval_batch = 0;            // 0: the job does not evaluate
-  Pulse* pulse = nullptr;            // shows when a peer is waited for; null: nobody watches
-  Profiler* profiler = nullptr;      // keeps where the time goes; null: nobody asks
-  device::Device* device = nullptr;  // of the plans and the state
-  bool poison = kPoisonsMemory;      // batches before they are read
+  int64_t eval_batch = 0;                      // 0: the job does not evaluate
+  Pulse* pulse = nullptr;                      // shows when a peer is waited for; null: nobody watches
+  Profiler* profiler = nullptr;                // keeps where the time goes; null: nobody asks
+  device::Device* device = nullptr;            // of the plans and the state
+  bool poison = kPoisonsMemory;                // batches before they are read
+  const Augmentation* augmentation = nullptr;  // what becomes of training images; null: they stay
 };
 
 // Where time went, in total since construction.
@@ -113,9 +116,11 @@ class StepRunner {
                                                           Plan* eval_plan, const DataSource* train,
                                                           const DataSource* eval);
 
-  // Computes step `step`. REQUIRES: the state stands at step - 1. An error means that a collective was broken or a pass
-  // was cancelled: the state is what it was. Internal: a pass failed, which no retry mends.
-  absl::StatusOr<StepResult> RunStep(Communicator& communicator, int64_t step, const ControlContribution& slot);
+  // Computes the step to `step`; `rate_cuts`: EvaluationLedger::rate_cuts of the state. REQUIRES: the state stands at
+  // step - 1. An error means that a collective was broken or a pass was cancelled: the state is what it was. Internal:
+  // a pass failed, which no retry mends.
+  absl::StatusOr<StepResult> RunStep(Communicator& communicator, int64_t step, const ControlContribution& slot,
+                                     int64_t rate_cuts = 0);
 
   // Evaluates slice `slice` of the evaluation of the state as it stands.
   absl::StatusOr<SliceOutcome> RunSlice(Communicator& communicator, int64_t step, int64_t slice,
@@ -163,7 +168,7 @@ class StepRunner {
   absl::StatusOr<ReducedWord> Attempt(Communicator& communicator, Tag tag, const ControlContribution& slot,
                                       ShardAssignment shards);
   absl::StatusOr<Verdict> JudgeWord(const ReducedWord& word);
-  absl::Status Update(int64_t step, const ReducedWord& word, double denominator);
+  absl::Status Update(const UpdatePlace& place, const ReducedWord& word, double denominator);
   absl::Status FindClip(int64_t step, double denominator);
   // What FindClip left. REQUIRES: the device has done what was queued then.
   std::optional<GradientNorm> NewestNorm() const;
@@ -179,6 +184,12 @@ class StepRunner {
   device::StepMath& math_;
   std::unique_ptr<GradientExchange> exchange_;
 
+  // Parameters that are updated with the same scalars.
+  struct GroupUpdate {
+    UpdateRule rule;
+    std::unique_ptr<device::UpdateTable> table;
+  };
+
   // Per tensor of the gradient layout: indices into the state.
   struct ParameterIndex {
     int value = -1;
@@ -186,6 +197,7 @@ class StepRunner {
     int average = -1;  // -1: none is kept
     int exponent = -1;
     bool decays = true;
+    int group = -1;  // of the metagraph's; -1: none
   };
   std::vector<ParameterIndex> parameters_;
   std::vector<int> declared_order_;  // of the gradient layout's tensors: their place among the metagraph's variables
@@ -193,7 +205,7 @@ class StepRunner {
   std::vector<int64_t> statistic_sizes_;
   int64_t passes_ = 1;  // of a shard
   std::unique_ptr<device::OutputTable> outputs_;
-  std::unique_ptr<device::UpdateTable> updates_;
+  std::vector<GroupUpdate> updates_;
   std::unique_ptr<device::StatisticTable> statistics_;                 // null: the model has none
   device::MirroredBuffer means_;                                       // float64 per element of a statistic
   std::vector<std::unique_ptr<device::TensorTable>> declared_tables_;  // by bucket; indices in the declared order

@@ -20,7 +20,7 @@ constexpr int kEvalSlots = 5;
 
 }  // namespace
 
-absl::Status StepRunner::Update(int64_t step, const ReducedWord& word, double denominator) {
+absl::Status StepRunner::Update(const UpdatePlace& place, const ReducedWord& word, double denominator) {
   const Profiler::Scope scope(config_.profiler, ProfileTrack::kUpdate, "(update)");
   const absl::Time begin = SteadyNow();
   const UpdateRule& rule = config_.metagraph.update;
@@ -28,11 +28,13 @@ absl::Status StepRunner::Update(int64_t step, const ReducedWord& word, double de
   LS_RETURN_IF_ERROR(state_->BeginWrite(stream));
   const float* clip = nullptr;
   if (rule.clip_global_norm.has_value()) {
-    LS_RETURN_IF_ERROR(FindClip(step, denominator));
+    LS_RETURN_IF_ERROR(FindClip(place.step + 1, denominator));
     clip = clip_factor();
   }
-  const UpdateScalars scalars = MakeUpdateScalars(rule, step - 1, denominator, /*norm=*/0);
-  LS_RETURN_IF_ERROR(math_.Update(stream, *updates_, FormulaOf(rule.optimizer), scalars, clip));
+  for (const GroupUpdate& group : updates_) {
+    const UpdateScalars scalars = MakeUpdateScalars(group.rule, place, denominator, /*norm=*/0);
+    LS_RETURN_IF_ERROR(math_.Update(stream, *group.table, FormulaOf(group.rule.optimizer), scalars, clip));
+  }
   if (rule.reduction == ReductionMode::kExact && config_.logical_shards > 1) {
     for (size_t t = 0; t < parameters_.size(); ++t) {
       state_->set_exponent(parameters_[t].exponent, NextExponent(word.magnitudes[t], exponents_[t]));

@@ -97,6 +97,28 @@ std::vector<StateAlias> AliasesOf(const Graph& builtin) {
   return aliases;
 }
 
+// The groups with the names of their parameters. InvalidArgument for one that is left without any.
+absl::StatusOr<std::vector<ParameterGroup>> ResolveGroups(const Graph& graph,
+                                                          const std::vector<ParameterGroup>& groups) {
+  std::vector<ParameterGroup> resolved;
+  std::set<std::string> taken;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const std::string key = absl::StrCat("train.optimizer.groups[", i, "].parameters");
+    LS_ASSIGN_OR_RETURN(const std::set<std::string> matched, MatchParameters(graph, groups[i].parameters, key));
+    ParameterGroup group = groups[i];
+    group.parameters.clear();
+    for (const std::string& name : matched) {
+      if (taken.insert(name).second) group.parameters.push_back(name);
+    }
+    if (group.parameters.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(key, ": groups before it name all of its parameters; the first group that names one counts"));
+    }
+    resolved.push_back(std::move(group));
+  }
+  return resolved;
+}
+
 }  // namespace
 
 absl::StatusOr<MetaGraph> BuildMetaGraph(const MetaGraphRequest& request) {
@@ -135,6 +157,7 @@ absl::StatusOr<MetaGraph> BuildMetaGraph(const MetaGraphRequest& request) {
   LS_ASSIGN_OR_RETURN(const std::set<std::string> no_decay,
                       MatchParameters(metagraph.forward, request.no_decay, "train.optimizer.no_decay"));
   metagraph.update.optimizer.no_decay.assign(no_decay.begin(), no_decay.end());
+  LS_ASSIGN_OR_RETURN(metagraph.update.optimizer.groups, ResolveGroups(metagraph.forward, request.groups));
   metagraph.aliases = request.imported.has_value() ? request.aliases : AliasesOf(metagraph.forward);
   metagraph.pass_batch = request.pass_batch;
   metagraph.precision = request.precision;

@@ -40,6 +40,7 @@ struct MetaGraphRequest {
   std::vector<std::string> trainable;
   std::vector<std::string> frozen;
   std::vector<std::string> no_decay;
+  std::vector<ParameterGroup> groups;  // of patterns; a parameter belongs to the first one that names it
   int64_t pass_batch = 0;
   Precision precision = Precision::kFloat32;
 };

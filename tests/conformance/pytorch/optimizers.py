@@ -56,6 +56,15 @@ AVERAGES = {
     "ema_adamw_late": ("adamw", 0.75, 5),
 }
 
+# Metrics of evaluations, and the rates behind them.
+PLATEAUS = {
+    "plateau_loss": ("min", [3, 2.9, 2.95, 2.89, 2.88, 2.5, 2.4, 2.41, 2.39, 2.38, 2.37, 2.36, 2.39, 2.5, 2.1, 2.2,
+                             2.2, 2.2, 2.2, 2.2, 2.2, 2.2, 2.2, 2.2],
+                     dict(factor=0.5, patience=2, threshold=0.02, cooldown=2, min_lr=0.01)),
+    "plateau_accuracy": ("max", [0.25, 0.25, 0.5, 0.5, 0.5, 0.75, 0.75, 0.625, 0.8125, 0.8125],
+                         dict(factor=0.1, patience=0, threshold=1e-4)),
+}
+
 
 def initial(i):
     return (i - 2.5) / 4
@@ -109,6 +118,33 @@ def main():
             optimizer.step()
             schedule.step()
         print(name, STEPS, *("%.15g" % r for r in rates))
+    print_groups()
+    for name, (mode, values, arguments) in PLATEAUS.items():
+        optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
+        schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, mode=mode, **arguments)
+        rates = []
+        for value in values:
+            optimizer.step()
+            schedule.step(value)
+            rates.append(optimizer.param_groups[0]["lr"])
+        print(name, len(rates), *("%.15g" % r for r in rates))
+
+
+# The second of two groups, and its rate under a schedule with a least one.
+def print_groups():
+    def parameter():
+        return torch.nn.Parameter(torch.tensor([initial(i) for i in range(SIZE)], dtype=torch.float32))
+
+    first, second = parameter(), parameter()
+    optimizer = torch.optim.AdamW([{"params": [first]}, {"params": [second], "lr": 0.03, "weight_decay": 0.2}],
+                                  lr=0.01, weight_decay=0.1)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=STEPS, eta_min=0.001)
+    for step in range(STEPS):
+        first.grad = torch.tensor([gradient(step, i) for i in range(SIZE)], dtype=torch.float32)
+        second.grad = first.grad.clone()
+        optimizer.step()
+        schedule.step()
+        print("group_adamw", step + 1, *("%.9g" % v for v in second.tolist()))
 
 
 if __name__ == "__main__":

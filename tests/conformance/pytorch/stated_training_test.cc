@@ -32,7 +32,7 @@ std::string Account(const Training& training) {
   return absl::StrJoin(lines, "\n");
 }
 
-OnnxImportOptions With(std::vector<std::string> OnnxImportOptions::*setting, std::vector<std::string> value) {
+OnnxImportOptions WithSetting(std::vector<std::string> OnnxImportOptions::*setting, std::vector<std::string> value) {
   OnnxImportOptions options;
   options.*setting = std::move(value);
   return options;
@@ -42,7 +42,7 @@ std::vector<Case> Cases() {
   std::vector<Case> cases;
   cases.push_back({"detached", {}, "kept: 2 parameters that no gradient reaches: target.weight, target.bias", ""});
   cases.push_back(
-      {"unseen", With(&OnnxImportOptions::stop_gradient, {"mean"}), "behind which no gradient goes: mean", ""});
+      {"unseen", WithSetting(&OnnxImportOptions::stop_gradient, {"mean"}), "behind which no gradient goes: mean", ""});
   cases.push_back({"one_norm", {}, "1 batch normalisation by statistics that stay: first", ""});
   cases.push_back({"norms_eval", {}, "2 batch normalisations by statistics that stay: first, second", ""});
   cases.push_back({"untracked", {}, "1 batch normalisation by the batch", ""});
@@ -119,7 +119,7 @@ TEST_CASE("import: a buffer whose new value the exporter left out is refused, or
           "[onnx][pytorch]") {
   const absl::StatusOr<ImportedModel> refused = Import("late", {});
   const absl::StatusOr<ImportedModel> constant =
-      Import("late", With(&OnnxImportOptions::constant_buffers, {"average"}));
+      Import("late", WithSetting(&OnnxImportOptions::constant_buffers, {"average"}));
 
   REQUIRE_FALSE(refused.ok());
   CHECK_THAT(std::string(refused.status().message()), Contains("model.constant_buffers: [average]"));
@@ -139,11 +139,11 @@ TEST_CASE("import: patterns that match nothing in the file are refused with a na
     return std::string(Import(name, options).status().message());
   };
 
-  CHECK_THAT(message("one_norm", With(&OnnxImportOptions::batch_norm, {"third"})),
+  CHECK_THAT(message("one_norm", WithSetting(&OnnxImportOptions::batch_norm, {"third"})),
              Contains("model.batch_norm: no batch normalisation matches 'third'") && Contains("'first'"));
-  CHECK_THAT(message("unseen", With(&OnnxImportOptions::stop_gradient, {"nowhere*"})),
+  CHECK_THAT(message("unseen", WithSetting(&OnnxImportOptions::stop_gradient, {"nowhere*"})),
              Contains("model.stop_gradient: no value of the file matches 'nowhere*'"));
-  CHECK_THAT(message("averaging", With(&OnnxImportOptions::constant_buffers, {"mean"})),
+  CHECK_THAT(message("averaging", WithSetting(&OnnxImportOptions::constant_buffers, {"mean"})),
              Contains("model.constant_buffers: no buffer that changes matches 'mean'") && Contains("'average'"));
 }
 
@@ -157,7 +157,7 @@ std::vector<std::string> Moving(const ImportedModel& model) {
 
 TEST_CASE("import: model.batch_norm overrides what the file says of batch normalisations", "[onnx][pytorch]") {
   const auto moving = [](std::vector<std::string> chosen) {
-    return Moving(Import("one_norm", With(&OnnxImportOptions::batch_norm, std::move(chosen))).value());
+    return Moving(Import("one_norm", WithSetting(&OnnxImportOptions::batch_norm, std::move(chosen))).value());
   };
 
   CHECK(moving({}) == std::vector<std::string>{"second.running_mean", "second.running_var"});

@@ -1,0 +1,79 @@
+#include "worker/data/augmentation.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/random/random.h"
+#include "common/status/check.h"
+
+namespace lockstep::worker {
+namespace {
+
+constexpr uint64_t kStream = StreamOfName("data.augment");
+
+// In [0, count), from 32 random bits.
+int64_t Below(uint32_t bits, int64_t count) {
+  return static_cast<int64_t>((uint64_t{bits} * static_cast<uint64_t>(count)) >> 32);
+}
+
+}  // namespace
+
+bool IsImage(const TensorSpec& field) { return field.dtype == DType::kF32 && field.shape.size() == 3; }
+
+Augmentation::Augmentation(const job::Augment& rule, const Normalisation& normalisation, uint64_t seed,
+                           absl::Span<const TensorSpec> fields)
+    : flip_(rule.flip()), padding_(rule.crop_padding()), seed_(seed) {
+  const size_t channels = std::max(normalisation.mean.size(), normalisation.std.size());
+  for (size_t c = 0; c < channels; ++c) {
+    const double mean = normalisation.mean[normalisation.mean.size() == 1 ? 0 : c];
+    const double std = normalisation.std[normalisation.std.size() == 1 ? 0 : c];
+    empty_.push_back(static_cast<float>(-mean / std));
+  }
+  for (const TensorSpec& field : fields) images_.push_back(IsImage(field) ? field.shape : Shape());
+}
+
+Augmentation::Change Augmentation::ChangeAt(int64_t position) const {
+  const auto bits = RandomStream::For(seed_, kStream, static_cast<uint64_t>(position), 0, 0).Block(0);
+  return {.flip = flip_ && (bits[0] >> 31) != 0,
+          .down = Below(bits[1], 2 * padding_ + 1) - padding_,
+          .right = Below(bits[2], 2 * padding_ + 1) - padding_};
+}
+
+void Augmentation::Apply(int field, int64_t first, absl::Span<std::byte> samples) const {
+  const Shape& shape = images_[static_cast<size_t>(field)];
+  if (shape.empty()) return;
+  const int64_t elements = NumElements(shape);
+  const auto count = static_cast<int64_t>(samples.size()) / (elements * static_cast<int64_t>(sizeof(float)));
+  auto* image = reinterpret_cast<float*>(samples.data());
+  std::vector<float> read(static_cast<size_t>(elements));
+  for (int64_t i = 0; i < count; ++i, image += elements) {
+    const Change change = ChangeAt(first + i);
+    if (!change.flip && change.down == 0 && change.right == 0) continue;
+    std::memcpy(read.data(), image, read.size() * sizeof(float));
+    Draw(change, shape, read.data(), image);
+  }
+}
+
+void Augmentation::Draw(const Change& change, const Shape& shape, const float* from, float* to) const {
+  const int64_t height = shape[1], width = shape[2];
+  // The part of a row that stays in sight, where it goes; and where it comes from.
+  const int64_t begin = std::clamp<int64_t>(change.right, 0, width);
+  const int64_t end = std::clamp<int64_t>(width + change.right, 0, width);
+  for (int64_t c = 0; c < shape[0]; ++c) {
+    const float empty = empty_[empty_.size() == 1 ? 0 : static_cast<size_t>(c)];
+    for (int64_t y = 0; y < height; ++y, to += width) {
+      const int64_t row = y - change.down;
+      if (row < 0 || row >= height || begin >= end) {
+        std::fill_n(to, width, empty);
+        continue;
+      }
+      const float* const seen = from + (c * height + row) * width + begin - change.right;
+      std::fill(to, to + begin, empty);
+      std::copy(seen, seen + (end - begin), to + begin);
+      std::fill(to + end, to + width, empty);
+      if (change.flip) std::reverse(to, to + width);
+    }
+  }
+}
+
+}  // namespace lockstep::worker

@@ -1,0 +1,33 @@
+// Scaling of images to the bits of Pillow and torchvision: integers only, so that every machine makes the same ones.
+//
+// Threading: thread-safe (pure functions).
+#ifndef LOCKSTEP_WORKER_DATA_IMAGE_SCALE_H_
+#define LOCKSTEP_WORKER_DATA_IMAGE_SCALE_H_
+
+#include <cstdint>
+
+#include "worker/data/image_file.h"
+
+namespace lockstep::worker {
+
+// Pillow's resize((width, height), BILINEAR), to version 12 (13 takes the columns first where that is faster): a
+// triangle over as many pixels as become one, first along the rows, then along the columns, rounded to 8 bits after
+// each. REQUIRES: sizes over 0.
+Image ScaleImage(const Image& image, int64_t height, int64_t width);
+
+struct ImageSize {
+  int64_t height = 0;
+  int64_t width = 0;
+  friend bool operator==(const ImageSize&, const ImageSize&) = default;
+};
+
+// The size with the proportions of `from` whose shorter side is `shorter`, as torchvision's Resize; or with 0 the least
+// one that covers `size`. The longer side is rounded down.
+ImageSize ScaledSize(ImageSize from, ImageSize size, int64_t shorter);
+
+// torchvision's CenterCrop. REQUIRES: the image covers `size`.
+Image CropCentre(const Image& image, ImageSize size);
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_DATA_IMAGE_SCALE_H_
