@@ -7,7 +7,7 @@
 namespace lockstep::chief {
 namespace {
 
-using Verdict = NameClaims::Verdict;
+using Claim = NameClaims::Verdict;
 
 // Worker 0 has its name; a process on session 9 asks for it.
 struct Asked : CoreFixture {
@@ -16,7 +16,7 @@ struct Asked : CoreFixture {
     hello.preferred_name = "worker-0";
     CHECK(claims.Add(9, WorkerFence{"", 0, Id(7)}, hello, now));
   }
-  Verdict Judge() { return claims.Judge(9, roster, gone); }
+  Claim Judge() { return claims.Judge(9, roster, gone); }
 
   Hello hello;
   Departures gone;
@@ -25,29 +25,29 @@ struct Asked : CoreFixture {
 
 TEST_CASE("name claims: a claim waits while nobody knows whether the holder lives", "[core]") {
   Asked asked;
-  CHECK(asked.Judge() == Verdict::kWaits);
+  CHECK(asked.Judge() == Claim::kWaits);
   asked.worker(0).heard = asked.now + NameClaims::kHeldFor - absl::Milliseconds(1);
-  CHECK(asked.Judge() == Verdict::kWaits);
+  CHECK(asked.Judge() == Claim::kWaits);
 }
 
 TEST_CASE("name claims: a holder that is heard for long enough lives", "[core]") {
   Asked asked;
   asked.worker(0).heard = asked.now + NameClaims::kHeldFor;
-  CHECK(asked.Judge() == Verdict::kHolderLives);
+  CHECK(asked.Judge() == Claim::kHolderLives);
 }
 
 TEST_CASE("name claims: a holder whose process was seen to end is dead, unless it was heard since", "[core]") {
   Asked asked;
   asked.gone.Exited("worker-0", asked.Id(0), asked.now + absl::Seconds(1));
-  CHECK(asked.Judge() == Verdict::kHolderIsDead);
+  CHECK(asked.Judge() == Claim::kHolderIsDead);
   asked.worker(0).heard = asked.now + absl::Seconds(1);
-  CHECK(asked.Judge() == Verdict::kHolderLives);
+  CHECK(asked.Judge() == Claim::kHolderLives);
 }
 
 TEST_CASE("name claims: a holder that is gone leaves its name", "[core]") {
   Asked asked;
   asked.Remove(0);
-  CHECK(asked.Judge() == Verdict::kGranted);
+  CHECK(asked.Judge() == Claim::kGranted);
   CHECK(asked.claims.Take(9).hello.preferred_name == "worker-0");
   CHECK(asked.claims.Sessions().empty());
 }

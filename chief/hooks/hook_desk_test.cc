@@ -14,7 +14,7 @@ namespace {
 
 using Catch::Contains;
 
-constexpr char kJob[] =
+constexpr char kHookedJob[] =
     "name: small\n"
     "model: {builtin: {name: lenet}}\n"
     "data: {train: {inputs: x, labels: y}}\n"
@@ -28,7 +28,7 @@ struct Outputs {
 };
 
 HookDesk::Options OptionsOf(const std::string& hooks, Outputs& outputs) {
-  const auto job = ParseJob(kJob + hooks, "/jobs/job.yaml");
+  const auto job = ParseJob(kHookedJob + hooks, "/jobs/job.yaml");
   INFO(job.status());
   REQUIRE(job.ok());
   HookDesk::Options options;

@@ -17,7 +17,7 @@ HookRule Each(absl::Duration period) { return {.event = HookEvent::kTime, .perio
 HookRule On(HookEvent event) { return {.event = event}; }
 
 // The steps for which hook 0 fires when the job is agreed at each of `steps`.
-std::vector<int64_t> StepsOf(HookPolicy& policy, const std::vector<int64_t>& steps) {
+std::vector<int64_t> FiredAt(HookPolicy& policy, const std::vector<int64_t>& steps) {
   std::vector<int64_t> fired;
   for (const int64_t step : steps) {
     for (const Firing& firing : policy.Agreed(At(0), step)) fired.push_back(firing.step);
@@ -42,7 +42,7 @@ TEST_CASE("hook policy: a hook fires for the same steps, however many are agreed
   for (const Row& row : rows) {
     CAPTURE(row.rule.step, row.rule.every, row.agreed);
     HookPolicy policy({row.rule}, {});
-    CHECK(StepsOf(policy, row.agreed) == row.fired);
+    CHECK(FiredAt(policy, row.agreed) == row.fired);
   }
 }
 

@@ -20,7 +20,7 @@ constexpr char kGone[] = "gone";  // the state of a worker that the chief does n
 // JSON knows neither NaN nor infinity.
 Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
-double Share(double part, double whole) { return whole > 0 ? part / whole : 0; }
+double PartOf(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 // "3.7"
 std::string GenerationText(const proto::Generation& generation) {
@@ -72,9 +72,9 @@ void AddStats(const WorkerStats& stats, Json& worker) {
   worker["samples_per_second"] = Number(stats.samples_per_second());
   worker["step_ms"] = Number(stats.step_ms_p50());
   worker["step_ms_p95"] = Number(stats.step_ms_p95());
-  worker["compute_share"] = Share(stats.compute_seconds(), stats.step_seconds());
-  worker["all_reduce_share"] = Share(stats.all_reduce_seconds(), stats.step_seconds());
-  worker["data_share"] = Share(stats.data_seconds(), stats.step_seconds());
+  worker["compute_share"] = PartOf(stats.compute_seconds(), stats.step_seconds());
+  worker["all_reduce_share"] = PartOf(stats.all_reduce_seconds(), stats.step_seconds());
+  worker["data_share"] = PartOf(stats.data_seconds(), stats.step_seconds());
   worker["straggler"] = stats.straggler();
   worker["slowdown"] = Number(stats.slowdown());
   worker["joins"] = stats.joins();

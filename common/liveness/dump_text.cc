@@ -7,7 +7,7 @@
 namespace lockstep::liveness {
 namespace {
 
-const std::string& NameOf(const ThreadFacts& thread) {
+const std::string& ThreadName(const ThreadFacts& thread) {
   return thread.activity.name.empty() ? thread.state.name : thread.activity.name;
 }
 
@@ -35,11 +35,11 @@ std::string FormatDump(DumpFacts facts) {
                                   facts.reason, "\n");
   for (const ThreadFacts& thread : facts.threads) {
     if (thread.activity.doing.empty()) continue;
-    absl::StrAppend(&text, NameOf(thread), " (thread ", thread.state.tid, "): ", DoingText(thread.activity.doing),
+    absl::StrAppend(&text, ThreadName(thread), " (thread ", thread.state.tid, "): ", DoingText(thread.activity.doing),
                     "\n");
   }
   for (const ThreadFacts& thread : facts.threads) {
-    absl::StrAppend(&text, "\nthread ", thread.state.tid, " ", NameOf(thread), ": ", StateLine(thread.state), "\n");
+    absl::StrAppend(&text, "\nthread ", thread.state.tid, " ", ThreadName(thread), ": ", StateLine(thread.state), "\n");
     if (!thread.activity.doing.empty()) absl::StrAppend(&text, "  ", DoingText(thread.activity.doing), "\n");
     for (size_t i = 0; i < thread.frames.size(); ++i) {
       absl::StrAppend(&text, "  #", i, i < 10 ? "  " : " ", thread.frames[i], "\n");
@@ -57,7 +57,7 @@ std::string SummaryOf(const DumpFacts& facts) {
   std::string text;
   for (const ThreadFacts& thread : threads) {
     if (thread.activity.doing.empty()) continue;
-    absl::StrAppend(&text, text.empty() ? "" : "; ", NameOf(thread), ": ", DoingText(thread.activity.doing));
+    absl::StrAppend(&text, text.empty() ? "" : "; ", ThreadName(thread), ": ", DoingText(thread.activity.doing));
   }
   return text;
 }

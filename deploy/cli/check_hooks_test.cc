@@ -9,14 +9,14 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr char kJob[] =
+constexpr char kHookedJob[] =
     "name: small\n"
     "model: {builtin: {name: lenet}}\n"
     "data: {train: {inputs: x, labels: y}}\n"
     "train: {duration: 10ep, global_batch_size: 100, logical_shards: 4, optimizer: {lr: 0.1}}\n";
 
 std::vector<std::string> Said(const std::string& hooks) {
-  const auto job = ParseJob(absl::StrCat(kJob, "hooks: [", hooks, "]\n"), "/jobs/job.yaml");
+  const auto job = ParseJob(absl::StrCat(kHookedJob, "hooks: [", hooks, "]\n"), "/jobs/job.yaml");
   INFO(job.status());
   REQUIRE(job.ok());
   Findings findings;

@@ -118,7 +118,7 @@ absl::Status Verify(const JobPlace& place, const CheckpointOptions& options) {
   return absl::DataLossError("at least one checkpoint is damaged; a restore falls back to the newest that verifies");
 }
 
-absl::Status Digest(const JobPlace& place, const CheckpointOptions& options) {
+absl::Status PrintDigest(const JobPlace& place, const CheckpointOptions& options) {
   LS_ASSIGN_OR_RETURN(std::vector<chief::CheckpointSummary> all, Select(place, options));
   LS_ASSIGN_OR_RETURN(chief::CheckpointReader reader, chief::CheckpointReader::Open(place.storage(), all.front().path));
   LS_ASSIGN_OR_RETURN(const StateDigests digests, reader.ComputeDigests());
@@ -182,7 +182,7 @@ void AddCheckpoint(CLI::App& app, int& exit_code) {
   command->require_subcommand(1);
   Add(*command, "ls", "List them, newest first", List, exit_code);
   Add(*command, "verify", "Read every byte and compare every digest", Verify, exit_code);
-  Add(*command, "digest", "Print one hash over the state of the newest one", Digest, exit_code);
+  Add(*command, "digest", "Print one hash over the state of the newest one", PrintDigest, exit_code);
   AddDiff(*command, exit_code);
   AddCheckpointChanges(*command, exit_code);
   AddCheckpointExport(*command, exit_code);

@@ -28,7 +28,7 @@ struct ChangeOptions {
   bool force = false;
 };
 
-proto::ChangeCheckpointRequest::Change ToProto(chief::CheckpointChange change) {
+proto::ChangeCheckpointRequest::Change ProtoOfChange(chief::CheckpointChange change) {
   switch (change) {
     case chief::CheckpointChange::kPin:
       return proto::ChangeCheckpointRequest::CHANGE_PIN;
@@ -44,7 +44,7 @@ proto::ChangeCheckpointRequest::Change ToProto(chief::CheckpointChange change) {
 std::optional<absl::StatusOr<std::string>> AskChief(const AdminClient& client, chief::CheckpointChange change,
                                                     int64_t step) {
   proto::ChangeCheckpointRequest request;
-  request.set_change(ToProto(change));
+  request.set_change(ProtoOfChange(change));
   request.set_step(step);
   absl::StatusOr<std::string> text = client.ChangeCheckpoint(request, kDeadline);
   if (absl::IsUnavailable(text.status())) return std::nullopt;

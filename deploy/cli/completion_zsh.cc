@@ -60,7 +60,7 @@ std::string Leaf(const CommandText& command) {
 }
 
 // *:: leaves the words from the command on, which is how the function of a command, or that of the program, finds them.
-std::string Branch(const CommandText& command, bool is_program) {
+std::string CommandBranch(const CommandText& command, bool is_program) {
   std::string commands;
   std::string calls;
   for (const CommandText& below : command.commands) {
@@ -99,7 +99,8 @@ std::string ZshCompletion(const CommandText& program) {
       absl::StrCat("#compdef ", program.name, "\n# Completes the words of `", program.name, "` in zsh. Made by `",
                    program.name, " completion zsh`; to load it:\n#   source <(", program.name, " completion zsh)\n");
   for (const CommandText* const command : AllCommands(program)) {
-    absl::StrAppend(&text, "\n", command->commands.empty() ? Leaf(*command) : Branch(*command, command == &program));
+    absl::StrAppend(&text, "\n",
+                    command->commands.empty() ? Leaf(*command) : CommandBranch(*command, command == &program));
   }
   const std::string function = Function(program);
   return absl::StrCat(text, "\nif [[ $funcstack[1] == ", function, " ]]; then\n  ", function,

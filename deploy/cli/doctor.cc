@@ -24,7 +24,7 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr int kConnectLimitMs = 3000;
+constexpr int kChiefConnectLimitMs = 3000;
 
 struct DoctorOptions {
   std::string directory;
@@ -47,7 +47,7 @@ absl::Status Connects(const HostPort& place) {
     pollfd event = {descriptor.get(), POLLOUT, 0};
     error = ETIMEDOUT;
     socklen_t bytes = sizeof error;
-    if (poll(&event, 1, kConnectLimitMs) == 1) getsockopt(descriptor.get(), SOL_SOCKET, SO_ERROR, &error, &bytes);
+    if (poll(&event, 1, kChiefConnectLimitMs) == 1) getsockopt(descriptor.get(), SOL_SOCKET, SO_ERROR, &error, &bytes);
     if (error == 0) return absl::OkStatus();
   }
   return absl::UnavailableError(std::strerror(error));

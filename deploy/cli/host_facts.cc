@@ -110,7 +110,7 @@ std::vector<std::string> ReachableAddresses() {
   return addresses;
 }
 
-Finding Judge(bool well, std::string what, std::string text, const std::string& otherwise) {
+Finding MakeFinding(bool well, std::string what, std::string text, const std::string& otherwise) {
   if (well) return {Gravity::kOk, std::move(what), std::move(text)};
   return {Gravity::kWarning, std::move(what), absl::StrCat(text, "; ", otherwise)};
 }
@@ -136,27 +136,30 @@ std::vector<Finding> DescribeHost(const HostFacts& facts) {
   std::vector<Finding> findings;
   std::string cores = absl::StrCat(facts.cores);
   if (facts.core_quota > 0) absl::StrAppendFormat(&cores, ", of which the control group gives %.3g", facts.core_quota);
-  findings.push_back(Judge(facts.core_quota == 0 || facts.core_quota >= 1, "cores", std::move(cores),
-                           "a worker computes with the job's cluster.cpu_threads, one at least, and slows the others "
-                           "down while it is held back"));
+  findings.push_back(
+      MakeFinding(facts.core_quota == 0 || facts.core_quota >= 1, "cores", std::move(cores),
+                  "a worker computes with the job's cluster.cpu_threads, one at least, and slows the others "
+                  "down while it is held back"));
   const bool limited = facts.memory_limit_bytes > 0 && facts.memory_limit_bytes < facts.memory_bytes;
   const int64_t memory = limited ? facts.memory_limit_bytes : facts.memory_bytes;
-  findings.push_back(Judge(memory >= kLittleMemory, "memory",
-                           absl::StrFormat("%.1f GiB%s", static_cast<double>(memory) / kGiB,
-                                           limited ? ", the control group's limit" : " available"),
-                           "`lockstep check JOB --plan` says what a worker of a job needs"));
-  findings.push_back(Judge(facts.open_files >= kFewFiles, "open files", absl::StrCat(facts.open_files),
-                           "a chief needs four for each worker: raise the hard limit (ulimit -Hn, LimitNOFILE= of "
-                           "systemd, --ulimit nofile= of containers)"));
-  findings.push_back(Judge(facts.shows_stacks, "dumps",
-                           facts.shows_stacks ? "a process that hangs is seen into" : "none",
-                           "/proc or memfd_create is closed here, so nobody can say at what a process hangs"));
-  findings.push_back(Judge(facts.fast_encryption, "encryption",
-                           facts.fast_encryption ? "by the processor" : "slow: the processor does not compute AES",
-                           "on a private network `security.peers: authenticated` is faster"));
-  findings.push_back(Judge(!facts.addresses.empty(), "network",
-                           facts.addresses.empty() ? "loopback alone" : absl::StrJoin(facts.addresses, ", "),
-                           "no other machine reaches a chief or worker here"));
+  findings.push_back(MakeFinding(memory >= kLittleMemory, "memory",
+                                 absl::StrFormat("%.1f GiB%s", static_cast<double>(memory) / kGiB,
+                                                 limited ? ", the control group's limit" : " available"),
+                                 "`lockstep check JOB --plan` says what a worker of a job needs"));
+  findings.push_back(
+      MakeFinding(facts.open_files >= kFewFiles, "open files", absl::StrCat(facts.open_files),
+                  "a chief needs four for each worker: raise the hard limit (ulimit -Hn, LimitNOFILE= of "
+                  "systemd, --ulimit nofile= of containers)"));
+  findings.push_back(MakeFinding(facts.shows_stacks, "dumps",
+                                 facts.shows_stacks ? "a process that hangs is seen into" : "none",
+                                 "/proc or memfd_create is closed here, so nobody can say at what a process hangs"));
+  findings.push_back(
+      MakeFinding(facts.fast_encryption, "encryption",
+                  facts.fast_encryption ? "by the processor" : "slow: the processor does not compute AES",
+                  "on a private network `security.peers: authenticated` is faster"));
+  findings.push_back(MakeFinding(!facts.addresses.empty(), "network",
+                                 facts.addresses.empty() ? "loopback alone" : absl::StrJoin(facts.addresses, ", "),
+                                 "no other machine reaches a chief or worker here"));
   return findings;
 }
 

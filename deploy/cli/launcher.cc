@@ -10,18 +10,18 @@
 namespace lockstep::cli {
 namespace {
 
-using Variable = std::function<const char*(const char*)>;
+using EnvironmentLookup = std::function<const char*(const char*)>;
 
 constexpr char kTfConfig[] = "TF_CONFIG";
 // Says that torchrun's own process listens at MASTER_ADDR:MASTER_PORT.
 constexpr char kAgentStore[] = "TORCHELASTIC_USE_AGENT_STORE";
 
-std::string Text(const Variable& variable, const char* name) {
+std::string Text(const EnvironmentLookup& variable, const char* name) {
   const char* const text = variable(name);
   return text == nullptr ? "" : text;
 }
 
-absl::StatusOr<std::optional<int>> Number(const Variable& variable, const char* name) {
+absl::StatusOr<std::optional<int>> Number(const EnvironmentLookup& variable, const char* name) {
   const std::string text = Text(variable, name);
   if (text.empty()) return std::nullopt;
   int value = 0;
@@ -48,7 +48,7 @@ absl::StatusOr<LaunchedTask> ReadTfConfig(const std::string& text) {
   return found;
 }
 
-absl::StatusOr<LaunchedTask> ReadMaster(const Variable& variable) {
+absl::StatusOr<LaunchedTask> ReadMaster(const EnvironmentLookup& variable) {
   LaunchedTask found{.by = "RANK"};
   LS_ASSIGN_OR_RETURN(const std::optional<int> rank, Number(variable, "RANK"));
   found.name = absl::StrCat("worker-", *rank);
@@ -61,7 +61,7 @@ absl::StatusOr<LaunchedTask> ReadMaster(const Variable& variable) {
 
 }  // namespace
 
-absl::StatusOr<std::optional<LaunchedTask>> ThisLaunchedTask(const Variable& variable) {
+absl::StatusOr<std::optional<LaunchedTask>> ThisLaunchedTask(const EnvironmentLookup& variable) {
   if (const std::string config = Text(variable, kTfConfig); !config.empty()) return ReadTfConfig(config);
   if (Text(variable, "RANK").empty() || Text(variable, "MASTER_ADDR").empty()) return std::nullopt;
   return ReadMaster(variable);

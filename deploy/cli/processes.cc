@@ -29,15 +29,15 @@ namespace {
 // Exactly one of these says where the chief is.
 constexpr const char* kChiefOptions[] = {"--chief", "--chief-file", "--job", "--etcd"};
 
-const char* Variable(const char* name) { return std::getenv(name); }
+const char* EnvironmentVariable(const char* name) { return std::getenv(name); }
 
 // What was not given on the command line is what a launcher says.
 absl::Status TakeFromLauncher(const CLI::App& command, worker::WorkerOptions& options) {
   const auto given = [&command](const char* option) { return command.count(option) > 0; };
   const bool has_chief = std::any_of(std::begin(kChiefOptions), std::end(kChiefOptions), given);
   if (has_chief && given("--name") && given("--local-rank")) return absl::OkStatus();
-  LS_ASSIGN_OR_RETURN(std::optional<LaunchedTask> task, ThisLaunchedTask(Variable));
-  if (const auto slurm = ThisSlurmTask(Variable); slurm.has_value() && !task.has_value()) {
+  LS_ASSIGN_OR_RETURN(std::optional<LaunchedTask> task, ThisLaunchedTask(EnvironmentVariable));
+  if (const auto slurm = ThisSlurmTask(EnvironmentVariable); slurm.has_value() && !task.has_value()) {
     task = LaunchedTask{.by = "Slurm", .name = slurm->name, .local_rank = slurm->local_rank};
   }
   if (!task.has_value()) return absl::OkStatus();

@@ -82,7 +82,7 @@ std::string Row(const std::string& label, const std::vector<double>& values, con
 std::string Number(double value) { return absl::StrFormat(value < 10 ? "%.2f" : value < 100 ? "%.1f" : "%.0f", value); }
 std::string Percent(double value) { return absl::StrFormat("%.0f%%", 100 * value); }
 
-std::string Left(const Sums& sums) {
+std::string DepartureText(const Sums& sums) {
   return absl::StrCat(sums.preemptions, " preempted, ", sums.losses, " lost, ", sums.crashes, " crashed");
 }
 
@@ -106,7 +106,7 @@ std::string WorkerTable(const std::vector<WorkerInterval>& history, size_t width
     const double seconds = absl::ToDoubleSeconds(seen[name]);
     const std::string row =
         absl::StrFormat("%s  %9s  %9s  %7s  %s", padded(name), Number(seconds > 0 ? sums.samples / seconds : 0),
-                        sums.steps > 0 ? Number(sums.step_ms()) : "-", Percent(sums.waiting()), Left(sums));
+                        sums.steps > 0 ? Number(sums.step_ms()) : "-", Percent(sums.waiting()), DepartureText(sums));
     absl::StrAppend(&table, CutToColumns(row, width), "\n");
   }
   return table;

@@ -38,9 +38,9 @@
 namespace lockstep::worker {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using BenchClock = std::chrono::steady_clock;
 
-double Seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
+double Seconds(BenchClock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 // Of all threads of this process, user and system: what the ranks together cost, however busy the machine is.
 double CpuSeconds() {
@@ -70,9 +70,9 @@ void Require(const absl::Status& status) {
 double BestOf(int rounds, const std::function<void()>& body) {
   double best = 1e9;
   for (int i = 0; i < rounds; ++i) {
-    const auto start = Clock::now();
+    const auto start = BenchClock::now();
     body();
-    best = std::min(best, Seconds(Clock::now() - start));
+    best = std::min(best, Seconds(BenchClock::now() - start));
   }
   return best;
 }
@@ -237,12 +237,12 @@ void BenchRanks(int size, int64_t values, int rounds) {
         for (size_t what = 0; what < kWhats; ++what) {
           if (!g_only.empty() && g_only != kNames[what]) continue;
           together.arrive_and_wait();
-          const auto start = Clock::now();
+          const auto start = BenchClock::now();
           const double cpu_start = CpuSeconds();
           bodies[what]();
           together.arrive_and_wait();
           if (rank != 0 || round < 0) continue;
-          times[what].push_back(Seconds(Clock::now() - start));
+          times[what].push_back(Seconds(BenchClock::now() - start));
           cpu_times[what].push_back(CpuSeconds() - cpu_start);
         }
       }
@@ -273,7 +273,7 @@ struct Instants {
   std::atomic<int64_t> ended_ns[8];
 };
 
-int64_t NowNs() { return Clock::now().time_since_epoch().count(); }
+int64_t NowNs() { return BenchClock::now().time_since_epoch().count(); }
 
 // Ranks are processes that block in a call which the last rank never makes; it aborts, or is killed.
 void BenchBreak(int size, bool killed, int rounds) {

@@ -23,9 +23,9 @@
 namespace lockstep::worker {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using BenchClock = std::chrono::steady_clock;
 
-double Seconds(Clock::time_point from) { return std::chrono::duration<double>(Clock::now() - from).count(); }
+double Seconds(BenchClock::time_point from) { return std::chrono::duration<double>(BenchClock::now() - from).count(); }
 
 template <typename T>
 T Must(absl::StatusOr<T> value) {
@@ -34,7 +34,7 @@ T Must(absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
-MetaGraph Lenet(int64_t batch) {
+MetaGraph LenetOf(int64_t batch) {
   MetaGraphRequest request;
   request.model.architecture = "lenet";
   request.inputs = {{"images", "images", InputRole::kFeature, DType::kF32, {kBatchDim, 1, 28, 28}, {}},
@@ -63,7 +63,7 @@ Arguments Parse(int argc, char** argv) {
 }
 
 void Run(const Arguments& arguments) {
-  const MetaGraph metagraph = Lenet(arguments.batch);
+  const MetaGraph metagraph = LenetOf(arguments.batch);
   const TrainingGraph training = Must(MakeTrainingGraph(metagraph));
   std::vector<Tensor> state = Must(MakeInitialState(metagraph, 1));
   std::map<std::string, std::byte*> variables;
@@ -85,7 +85,7 @@ void Run(const Arguments& arguments) {
   double best_kernels = 0;
   for (int i = 0; i < arguments.passes; ++i) {
     profiler.Start();
-    const auto start = Clock::now();
+    const auto start = BenchClock::now();
     LS_CHECK(plan->RefreshVariables().ok() && plan->RunPass(bytes, {}).ok() && plan->Synchronize().ok(),
              "a planned pass runs");
     const double seconds = Seconds(start);

@@ -23,7 +23,7 @@
 namespace lockstep::chief {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using BenchClock = std::chrono::steady_clock;
 
 constexpr size_t kChunk = size_t{1} << 20;
 constexpr int kTensors = 8;
@@ -36,7 +36,7 @@ struct Arguments {
 };
 
 // What the senders hold: the streams of all shares, in chunks with their checks.
-struct Upload {
+struct ShardToWrite {
   struct Chunk {
     int share;
     absl::string_view bytes;
@@ -49,15 +49,15 @@ struct Upload {
   std::vector<Chunk> chunks;
 };
 
-double Seconds(Clock::time_point from) { return std::chrono::duration<double>(Clock::now() - from).count(); }
+double Seconds(BenchClock::time_point from) { return std::chrono::duration<double>(BenchClock::now() - from).count(); }
 
 double Median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
 }
 
-absl::StatusOr<Upload> MakeUpload(const Arguments& arguments) {
-  Upload upload;
+absl::StatusOr<ShardToWrite> MakeUpload(const Arguments& arguments) {
+  ShardToWrite upload;
   const int64_t values = arguments.mib * (int64_t{1} << 20) / kTensors / 4;
   std::vector<std::string> tensors;
   uint64_t random = 1;
@@ -93,10 +93,10 @@ absl::StatusOr<Upload> MakeUpload(const Arguments& arguments) {
   return upload;
 }
 
-absl::StatusOr<double> Save(const std::string& directory, const Upload& upload) {
+absl::StatusOr<double> Save(const std::string& directory, const ShardToWrite& upload) {
   LS_ASSIGN_OR_RETURN(auto storage, LocalStorage::Create(directory));
   LS_ASSIGN_OR_RETURN(auto chief, SmallChief::Start(*storage));
-  const auto start = Clock::now();
+  const auto start = BenchClock::now();
   LS_ASSIGN_OR_RETURN(std::shared_ptr<ShardSink> sink,
                       ShardSink::Open(*chief->hold, upload.id, upload.layout, kShares));
   std::vector<absl::Status> sent(kShares);
@@ -107,7 +107,7 @@ absl::StatusOr<double> Save(const std::string& directory, const Upload& upload) 
       auto receiver =
           ShareReceiver::Begin(sink, static_cast<uint32_t>(share), TensorDigestBytes(proof), LeafDigestBytes(proof));
       sent[share] = receiver.status();
-      for (const Upload::Chunk& chunk : upload.chunks) {
+      for (const ShardToWrite::Chunk& chunk : upload.chunks) {
         if (chunk.share == share && sent[share].ok()) sent[share] = receiver->Add(chunk.bytes, chunk.crc32c);
       }
     });
@@ -122,13 +122,13 @@ absl::StatusOr<double> Save(const std::string& directory, const Upload& upload) 
 absl::StatusOr<double> Dd(const std::string& directory, int64_t mib) {
   const std::string command =
       absl::StrCat("dd if=/dev/zero of='", directory, "/dd' bs=1M count=", mib, " conv=fsync status=none");
-  const auto start = Clock::now();
+  const auto start = BenchClock::now();
   if (std::system(command.c_str()) != 0) return absl::InternalError(absl::StrCat("failed: ", command));
   return Seconds(start);
 }
 
 absl::Status Run(const Arguments& arguments) {
-  LS_ASSIGN_OR_RETURN(const Upload upload, MakeUpload(arguments));
+  LS_ASSIGN_OR_RETURN(const ShardToWrite upload, MakeUpload(arguments));
   std::vector<double> dd_times, save_times, ratios;
   for (int round = 0; round < arguments.rounds; ++round) {
     const std::string directory = arguments.directory + "/shard_write";

@@ -42,10 +42,10 @@
 namespace lockstep::worker {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using BenchClock = std::chrono::steady_clock;
 constexpr int64_t kBatches = 4;  // distinct ones in the data
 
-double Seconds(Clock::time_point from) { return std::chrono::duration<double>(Clock::now() - from).count(); }
+double Seconds(BenchClock::time_point from) { return std::chrono::duration<double>(BenchClock::now() - from).count(); }
 
 template <typename T>
 T Must(absl::StatusOr<T> value) {
@@ -138,7 +138,7 @@ struct Model {
   std::map<std::string, Tensor> initial;  // what the file gives; else drawn
 };
 
-Model LoadModel(const Arguments& arguments) {
+Model LoadBenchModel(const Arguments& arguments) {
   Model model;
   MetaGraphRequest request;
   SignatureInput feature{"inputs", "inputs", InputRole::kFeature, DType::kF32, {kBatchDim, 1, 28, 28}, {}};
@@ -209,7 +209,7 @@ void Describe(const Plan& plan, const ReplicaState& state) {
 }
 
 void Run(const Arguments& arguments) {
-  const Model model = LoadModel(arguments);
+  const Model model = LoadBenchModel(arguments);
   const RandomData data(arguments, model.metagraph.signature[0]);
   Profiler profiler({.most_spans = 0});
   auto device = Must(device::MakeDevice(device::DeviceKind::kCpu, {.threads = arguments.threads}));
@@ -240,9 +240,9 @@ void Run(const Arguments& arguments) {
     double loss = 0;
     const std::clock_t processor = std::clock();
     profiler.Start();
-    const auto start = Clock::now();
+    const auto start = BenchClock::now();
     do {
-      const auto begin = Clock::now();
+      const auto begin = BenchClock::now();
       loss = Must(runner->RunStep(*communicators[0], ++step, {})).record.loss;
       steps.push_back(Seconds(begin));
     } while (Seconds(start) < wanted);

@@ -23,7 +23,7 @@ int64_t ValueOf(int rank, size_t i) {
   return static_cast<int64_t>(mixed) >> 8;
 }
 
-std::vector<int64_t> ValuesOf(int rank, size_t n) {
+std::vector<int64_t> MadeUpValues(int rank, size_t n) {
   std::vector<int64_t> values(n);
   for (size_t i = 0; i < n; ++i) values[i] = ValueOf(rank, i);
   return values;
@@ -53,7 +53,7 @@ std::vector<int64_t> UnevenBlocks(size_t n, int size) {
 }
 
 // Who contributes values.
-enum class Form { kIntegers, kValues, kMixed };
+enum class SumForm { kIntegers, kValues, kMixed };
 
 // Rank r's values: 24 bits, of many magnitudes, some of which the last exponent rounds off.
 std::vector<float> FloatsOf(int rank, size_t n) {
@@ -76,16 +76,16 @@ std::vector<ExactRun> RunsOver(size_t n) {
 }
 
 // What the ranks' contributions sum up to, by integers alone.
-std::vector<float> ExactSums(Form form, int size, size_t n) {
+std::vector<float> ExactSums(SumForm form, int size, size_t n) {
   std::vector<float> sums(n);
   for (const ExactRun& run : RunsOver(n)) {
     const auto at = static_cast<size_t>(run.begin), count = static_cast<size_t>(run.size);
     std::vector<int64_t> total(count, 0);
     for (int rank = 0; rank < size; ++rank) {
-      if (form == Form::kValues || (form == Form::kMixed && rank % 2 == 0)) {
+      if (form == SumForm::kValues || (form == SumForm::kMixed && rank % 2 == 0)) {
         QuantizeAdd(absl::MakeConstSpan(FloatsOf(rank, n)).subspan(at, count), run.exponent, absl::MakeSpan(total));
       } else {
-        AddInto(absl::MakeConstSpan(ValuesOf(rank, n)).subspan(at, count), absl::MakeSpan(total));
+        AddInto(absl::MakeConstSpan(MadeUpValues(rank, n)).subspan(at, count), absl::MakeSpan(total));
       }
     }
     Dequantize(total, run.exponent, absl::MakeSpan(sums).subspan(at, count));
@@ -107,9 +107,9 @@ FlatRange OwnBlock(const std::vector<int64_t>& blocks, int rank) {
 }
 
 // Catch's assertions are not thread-safe: ranks collect what they saw, the main thread checks.
-class Findings {
+class RankFindings {
  public:
-  explicit Findings(size_t ranks) : by_rank_(ranks) {}
+  explicit RankFindings(size_t ranks) : by_rank_(ranks) {}
   void Expect(int rank, bool holds, const std::string& what) {
     if (!holds) by_rank_[static_cast<size_t>(rank)] += what + "; ";
   }
@@ -135,7 +135,7 @@ void OnEveryRank(const std::vector<std::unique_ptr<Communicator>>& group,
 
 void CheckSums(const GroupFactory& make, int size) {
   const auto group = make(size);
-  Findings findings(group.size());
+  RankFindings findings(group.size());
   for (const size_t n : kLengths) {
     const std::vector<int64_t> expected = SumsOf(size, n);
     OnEveryRank(group, [&](Communicator& comm) {
@@ -143,19 +143,19 @@ void CheckSums(const GroupFactory& make, int size) {
       const auto expect = [&](bool holds, const char* what) {
         findings.Expect(r, holds, std::string(what) + " over " + std::to_string(n));
       };
-      for (const Form form : {Form::kIntegers, Form::kValues, Form::kMixed}) {
-        const bool gives_values = form == Form::kValues || (form == Form::kMixed && r % 2 == 0);
-        const std::vector<int64_t> integers = ValuesOf(r, n);
+      for (const SumForm form : {SumForm::kIntegers, SumForm::kValues, SumForm::kMixed}) {
+        const bool gives_values = form == SumForm::kValues || (form == SumForm::kMixed && r % 2 == 0);
+        const std::vector<int64_t> integers = MadeUpValues(r, n);
         const std::vector<float> values = FloatsOf(r, n);
         ExactAddends addends = {.integers = integers};
         if (gives_values) addends = {.values = values};
         std::vector<float> out(n, -1.0f);
         expect(comm.AllReduceExact(kTag, addends, absl::MakeSpan(out), RunsOver(n))->Wait(kLong).ok(),
                "exact all-reduce fails");
-        expect(integers == ValuesOf(r, n) && values == FloatsOf(r, n), "exact all-reduce changed what it summed");
+        expect(integers == MadeUpValues(r, n) && values == FloatsOf(r, n), "exact all-reduce changed what it summed");
         expect(EqualInRuns(out, ExactSums(form, size, n), n), "exact all-reduce is wrong");
       }
-      std::vector<int64_t> all = ValuesOf(r, n);
+      std::vector<int64_t> all = MadeUpValues(r, n);
       expect(comm.AllReduceSum(kTag, absl::MakeSpan(all))->Wait(kLong).ok(), "integer all-reduce fails");
       expect(all == expected, "integer all-reduce is wrong");
 
@@ -179,7 +179,7 @@ void CheckSums(const GroupFactory& make, int size) {
 
 void CheckGatherAndBroadcast(const GroupFactory& make, int size) {
   const auto group = make(size);
-  Findings findings(group.size());
+  RankFindings findings(group.size());
   for (const size_t n : kLengths) {
     OnEveryRank(group, [&](Communicator& comm) {
       const int r = comm.rank();
@@ -212,7 +212,7 @@ void CheckGatherAndBroadcast(const GroupFactory& make, int size) {
 
 void CheckManyCallsAhead(const GroupFactory& make, int size) {
   const auto group = make(size);
-  Findings findings(group.size());
+  RankFindings findings(group.size());
   constexpr size_t kCalls = 100;
   std::atomic<bool> others_stand{false};
   OnEveryRank(group, [&](Communicator& comm) {
@@ -240,7 +240,7 @@ void CheckManyCallsAhead(const GroupFactory& make, int size) {
 
 void CheckOrderOfCalls(const GroupFactory& make, int size) {
   const auto group = make(size);
-  Findings findings(group.size());
+  RankFindings findings(group.size());
   OnEveryRank(group, [&](Communicator& comm) {
     // Of falling sizes, so that each would be done before the one that was made before it.
     std::vector<std::vector<int64_t>> values;
@@ -290,7 +290,7 @@ void CheckBadSizes(const GroupFactory& make) {
 void CheckAbortFromEachSide(const GroupFactory& make, int size) {
   for (int aborting = 0; aborting < size; ++aborting) {
     const auto group = make(size);
-    Findings findings(group.size());
+    RankFindings findings(group.size());
     std::atomic<int> waiting{0};
     OnEveryRank(group, [&](Communicator& comm) {
       // The highest rank never makes the call that the others block in.
@@ -336,7 +336,7 @@ void CheckUseAfterAbort(const GroupFactory& make, int size) {
 
 void CheckDifferentTags(const GroupFactory& make) {
   const auto group = make(2);
-  Findings findings(group.size());
+  RankFindings findings(group.size());
   OnEveryRank(group, [&](Communicator& comm) {
     // Rank 1 is an attempt behind: its sums must not be taken.
     std::vector<int64_t> values(10, 1);

@@ -118,13 +118,13 @@ Findings CheckAgrees(const Setting& setting) {
 }
 
 // No machine has a GPU here: what a corpus says of one must not depend on the machine.
-void Prepare() {
+void PrepareFiles() {
   SetLogStyle(LogLevel::error, LogFormat::text);
   setenv("LOCKSTEP_CUDA_LIBRARY", "/nowhere/liblockstep_cuda.so", 1);
 }
 
 TEST_CASE("check: any one setting of the corpus is judged by check as by a run", "[e2e]") {
-  Prepare();
+  PrepareFiles();
   CHECK_FALSE(CheckAgrees({}).failed());
   for (const Setting& setting : e2e::CorpusSettings()) {
     INFO(absl::StrJoin(setting.sets, " "));
@@ -140,7 +140,7 @@ TEST_CASE("check: any one setting of the corpus is judged by check as by a run",
 }
 
 TEST_CASE("check: pairs of settings of the corpus are judged by check as by a run", "[e2e]") {
-  Prepare();
+  PrepareFiles();
   constexpr int kPairs = 300;
   std::mt19937 random(11);
   int accepted = 0;
@@ -162,7 +162,7 @@ TEST_CASE("check: pairs of settings of the corpus are judged by check as by a ru
 }
 
 TEST_CASE("check: a file that the job file itself names and that is missing is given with its line", "[e2e]") {
-  Prepare();
+  PrepareFiles();
   const std::string path = CorpusPath("missing.yaml");
   std::ifstream good(CorpusPath("job.yaml"));
   std::string yaml{std::istreambuf_iterator<char>(good), {}};

@@ -54,7 +54,7 @@ std::string Summary(const ScenarioOptions& options, const ScenarioResult& result
   return text;
 }
 
-int Replay(ScenarioOptions options, bool trace) {
+int ReplaySeed(ScenarioOptions options, bool trace) {
   if (trace) options.trace = &std::cout;
   const ScenarioResult result = RunScenario(options);
   std::cout << Summary(options, result);
@@ -239,7 +239,7 @@ int main(int argc, char** argv) {
   if (swarm) schedule.profile = Profile::kSwarm;
   if (classic) schedule.profile = Profile::kClassic;
   if (app.count("--only") > 0) schedule.only.emplace(only.begin(), only.end());
-  if (one->count() > 0) return shrink ? ShrinkAndSay(schedule) : Replay(schedule, trace);
+  if (one->count() > 0) return shrink ? ShrinkAndSay(schedule) : ReplaySeed(schedule, trace);
   if (fresh) options.first = FreshSeed();
   return RunMany(options, schedule);
 }

@@ -52,6 +52,36 @@ only_in() {  # PATTERN FOLDER…: the include may stand in these folders alone.
   done
 }
 
+# A source's own name that a header of an enclosing namespace has too would hide it from sources that are compiled behind
+# it (docs/design/0028-build-time.md). Headers of tests/ do not count: their users are tests, which fail.
+hiding_names() {
+  local declared='function name_of(line) {
+      if (line ~ /^(typedef|namespace|using namespace|friend|extern|static_assert|template|TEST_CASE|#|\/\/|LS_|return)/) return ""
+      if (line ~ /^using [A-Za-z_0-9]+ *=/) { sub(/^using /, "", line); sub(/ *=.*/, "", line); return line }
+      if (line ~ /^(class|struct|enum class|enum|union) /) {
+        sub(/^(class|struct|enum class|enum|union) /, "", line); sub(/[^A-Za-z_0-9].*/, "", line); return line }
+      if (line !~ /^[A-Za-z]/) return ""
+      if (line ~ /^[A-Za-z_][^=(]*[ *&>][A-Za-z_0-9]+\(/) { sub(/\(.*/, "", line) }
+      else if (line ~ /^[A-Za-z_][^=({]*[ *&>][A-Za-z_0-9]+(\[[^]]*\])* *(=|\{|;)/) { sub(/(\[[^]]*\])* *(=|\{|;).*/, "", line) }
+      else return ""
+      if (line ~ /::[A-Za-z_0-9]+$/) return ""
+      sub(/.*[^A-Za-z_0-9]/, "", line); return line }
+    FNR == 1 { space = ""; own = 0 }
+    /^namespace lockstep[a-z_:]* \{/ { space = $2; own = 0; next }
+    /^namespace \{/ { own = 1; next }
+    /^\}  \/\/ namespace$/ { own = 0; next }'
+  {
+    awk "$declared"'
+      !own && space != "" { name = name_of($0); if (name != "") print "header", space, name, FILENAME ":" FNR }' \
+      $(printf '%s\n' "${headers[@]}" | grep -v '^tests/')
+    awk "$declared"'
+      own && space != "" { name = name_of($0); if (name != "") print "source", space, name, FILENAME ":" FNR }' \
+      $(printf '%s\n' "${sources[@]}" | grep '\.cc$')
+  } | awk '$1 == "header" { if (!(($2, $3) in at)) at[$2, $3] = $4; next }
+    { space = $2
+      while (sub(/::[a-z_0-9]+$/, "", space)) if ((space, $3) in at) print $4 ": " $3 " hides that of " at[space, $3] }'
+}
+
 vendor_headers() {
   only_in 'dnnl|oneapi/dnnl' worker/kernels/cpu/
   only_in 'gloo/' tests/bench/
@@ -63,7 +93,8 @@ vendor_headers() {
   only_in 'openssl/' common/digest/ common/net/ worker/collectives/sockets/
   only_in 'curl/|tinyxml2' common/object_store/
   only_in 'zlib' worker/data/ worker/profile/ tests/
-  only_in 'png.h' chief/events/
+  only_in 'png.h' chief/events/ worker/data/
+  only_in 'turbojpeg' worker/data/
   only_in 'grpcpp/|grpc/' common/net/ common/etcd/ chief/server/ worker/session/ worker/upload/ deploy/cli/ tests/
   only_in 'onnx/' common/graph/onnx_import/ tests/conformance/onnx/
   only_in 'cuda|nccl|cudnn|cublas' worker/device/cuda/ worker/collectives/nccl/ worker/cuda_library/ worker/fakes/
@@ -139,6 +170,7 @@ formatting() { clang-format --dry-run --ferror-limit=1 "${sources[@]}" 2>&1 | gr
 rule 'files stay under 400 lines' long_files
 rule 'functions stay under 70 lines' long_functions
 rule 'headers open with what they are and how they thread' header_opening
+rule 'no name of a source hides one of a header' hiding_names
 rule 'each vendor header has one home' vendor_headers
 rule 'layers know only what lies below' layering
 rule 'no ring of folders' folder_cycles

@@ -39,7 +39,7 @@ int64_t Number(const char* variable, int64_t otherwise) {
   return text != nullptr && absl::SimpleAtoi(text, &number) ? number : otherwise;
 }
 
-CudaReport Report() {
+CudaReport FakeReport() {
   CudaReport report;
   report.runtime = {"13.0", ""};
   report.nccl = {"", "libnccl.so.2 is not there"};
@@ -100,7 +100,7 @@ class FakeCudaDevice final : public Device {
 };
 
 absl::StatusOr<std::unique_ptr<Device>> MakeFakeDevice(const DeviceOptions& options) {
-  const CudaReport report = Report();
+  const CudaReport report = FakeReport();
   if (!report.problem.empty()) return absl::FailedPreconditionError(report.problem);
   if (options.ordinal < 0 || options.ordinal >= static_cast<int>(report.gpus.size())) {
     return absl::InvalidArgumentError(absl::StrCat("there is no GPU ", options.ordinal));
@@ -118,7 +118,7 @@ extern "C" const lockstep::device::CudaLibrary* LockstepCudaLibrary() {
   static constexpr lockstep::device::CudaLibrary kLibrary = {
       .abi = FAKE_ABI,
       .program_version = FAKE_VERSION,
-      .report = lockstep::device::Report,
+      .report = lockstep::device::FakeReport,
       .make_device = lockstep::device::MakeFakeDevice,
   };
   return &kLibrary;

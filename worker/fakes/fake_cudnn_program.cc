@@ -13,7 +13,7 @@ namespace lockstep::device::cuda {
 namespace {
 
 using Json = nlohmann::json;
-using Tensor = FakeCudnnTensor;
+using CudnnTensor = FakeCudnnTensor;
 using Coordinates = std::vector<int64_t>;
 
 // Calls visit with every coordinate below `dims`.
@@ -30,12 +30,12 @@ void ForEachCoordinate(const Coordinates& dims, const Visit& visit) {
 
 // Adds up y[n, k, o] += x[n, c, o * stride - pad + e * dilation] * w[k, c, e] into the one of x, w and y that
 // `result` counts, in double.
-void Convolve(const Json& node, const Tensor& x, const Tensor& w, const Tensor& y, int result) {
+void Convolve(const Json& node, const CudnnTensor& x, const CudnnTensor& w, const CudnnTensor& y, int result) {
   LS_CHECK(node.at("mode") == "CUDNN_CROSS_CORRELATION" && node.at("alpha") == 1.0 && node.at("beta") == 0.0,
            "a plain convolution");
   const Coordinates pad = node.at("pad"), stride = node.at("stride"), dilation = node.at("dilation");
-  const std::array<const Tensor*, 3> all = {&x, &w, &y};
-  const Tensor& out = *all[static_cast<size_t>(result)];
+  const std::array<const CudnnTensor*, 3> all = {&x, &w, &y};
+  const CudnnTensor& out = *all[static_cast<size_t>(result)];
   std::map<int64_t, double> sums;
   const int64_t per_group = w.dims[0] / (x.dims[1] / w.dims[1]);
   ForEachCoordinate(y.dims, [&](const Coordinates& at_y) {
@@ -62,7 +62,7 @@ void Convolve(const Json& node, const Tensor& x, const Tensor& w, const Tensor& 
 }
 
 // c = a b for the matrices of the last two dimensions; others of a and b may be shared.
-void Multiply(const Tensor& a, const Tensor& b, const Tensor& c) {
+void Multiply(const CudnnTensor& a, const CudnnTensor& b, const CudnnTensor& c) {
   const size_t row = c.dims.size() - 2, column = row + 1;
   Coordinates of_a = c.dims, of_b = c.dims;
   of_a[column] = of_b[row] = a.dims[column];
@@ -78,7 +78,7 @@ void Multiply(const Tensor& a, const Tensor& b, const Tensor& c) {
 }
 
 // Elements of x that share one of y are added up, or the largest is taken.
-void Reduce(const Json& node, const Tensor& x, const Tensor& y) {
+void Reduce(const Json& node, const CudnnTensor& x, const CudnnTensor& y) {
   const std::string operation = node.at("reductionOp");
   const bool largest = operation == "CUDNN_REDUCE_TENSOR_MAX";
   LS_CHECK(largest || operation == "CUDNN_REDUCE_TENSOR_ADD", "a reduction that the fake knows");
@@ -93,7 +93,7 @@ void Reduce(const Json& node, const Tensor& x, const Tensor& y) {
 }
 
 // A matrix becomes its transpose.
-void Transpose(const Tensor& x, const Tensor& y) {
+void Transpose(const CudnnTensor& x, const CudnnTensor& y) {
   const size_t row = y.dims.size() - 2, column = row + 1;
   ForEachCoordinate(y.dims, [&](const Coordinates& at) {
     Coordinates from = at;
@@ -130,7 +130,7 @@ void FakeCudnnTensor::Put(const Coordinates& at, float value) const {
 FakeCudnnProgram::FakeCudnnProgram(const Json& plan, const FakeCudnnPack& pack)
     : nodes_(plan.at("operationGraph").at("nodes")) {
   for (const Json& json : plan.at("operationGraph").at("tensors")) {
-    Tensor tensor{.dims = json.at("dim"), .strides = json.at("stride")};
+    CudnnTensor tensor{.dims = json.at("dim"), .strides = json.at("stride")};
     const std::string type = json.at("dataType");
     const bool is_virtual = json.at("isVirtual"), on_host = json.at("isByValue");
     tensor.bf16 = type == "CUDNN_DATA_BFLOAT16";
@@ -194,9 +194,9 @@ void* FakeCudnnProgram::OwnMemory(FakeCudnnTensor* tensor) {
 void FakeCudnnProgram::Pointwise(const Json& node) const {
   constexpr size_t kPrefix = sizeof("CUDNN_POINTWISE_") - 1;
   const std::string mode = std::string(node.at("pointwiseMode")).substr(kPrefix);
-  const Tensor& x = At(node, "X");
-  const Tensor& y = At(node, "Y");
-  const Tensor* b = node.contains("B") ? &At(node, "B") : nullptr;
+  const CudnnTensor& x = At(node, "X");
+  const CudnnTensor& y = At(node, "Y");
+  const CudnnTensor* b = node.contains("B") ? &At(node, "B") : nullptr;
   ForEachCoordinate(y.dims, [&](const Coordinates& at) {
     const auto value = [&]() -> float {
       if (mode == "GEN_INDEX") return static_cast<float>(at[node.at("axis").get<size_t>()]);

@@ -13,7 +13,7 @@
 namespace lockstep::worker {
 namespace {
 
-constexpr int kVersion = 1;
+constexpr int kFormatVersion = 1;
 
 absl::Status Differs(absl::string_view what, absl::string_view planned, absl::string_view here) {
   return absl::FailedPreconditionError(absl::StrCat(
@@ -38,7 +38,7 @@ KernelPlan DescribeKernels(const device::DeviceInfo& device, const PlanOptions& 
 
 std::string SerializeKernelPlan(const KernelPlan& plan) {
   KernelPlanProto proto;
-  proto.set_version(kVersion);
+  proto.set_version(kFormatVersion);
   proto.set_device(plan.device);
   proto.set_library(plan.library);
   proto.set_instruction_set(plan.instruction_set);
@@ -71,9 +71,9 @@ absl::StatusOr<KernelPlan> ParseKernelPlan(absl::string_view bytes) {
   if (!proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) || proto.version() < 1) {
     return absl::DataLossError(absl::StrCat("these ", bytes.size(), " bytes are not a kernel plan"));
   }
-  if (proto.version() > kVersion) {
+  if (proto.version() > kFormatVersion) {
     return absl::FailedPreconditionError(absl::StrCat("the kernel plan has version ", proto.version(),
-                                                      ", this program reads up to ", kVersion,
+                                                      ", this program reads up to ", kFormatVersion,
                                                       "; use the version of Lockstep that made it"));
   }
   KernelPlan plan{.device = proto.device(),

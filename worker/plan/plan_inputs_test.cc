@@ -63,8 +63,8 @@ class ForgetfulDevice final : public device::Device {
 };
 
 // A training plan of LeNet on a device whose kernel `idle` does nothing.
-struct Lenet {
-  explicit Lenet(bool poison, const std::string& idle = "") : device(idle), variables(metagraph, 7) {
+struct LenetPlan {
+  explicit LenetPlan(bool poison, const std::string& idle = "") : device(idle), variables(metagraph, 7) {
     plan = Must(Plan::Make(&device, Must(MakeTrainingGraph(metagraph)).graph, variables.addresses, {.poison = poison}));
     inputs = std::make_unique<TestInputs>(plan->inputs(), 11);
     MustOk(plan->RefreshVariables());
@@ -81,7 +81,7 @@ struct Lenet {
 };
 
 TEST_CASE("plan: a pass is refused before anything is queued unless every input is fed with its own bytes", "[plan]") {
-  Lenet lenet(false);
+  LenetPlan lenet(false);
   Plan& plan = *lenet.plan;
   const uint64_t nodes = plan.nodes_executed();
   REQUIRE(plan.inputs()[0].name == "images");
@@ -104,7 +104,7 @@ TEST_CASE("plan: a pass is refused before anything is queued unless every input 
 }
 
 TEST_CASE("plan: poisoned memory changes no bits, pass after pass", "[plan]") {
-  Lenet plain(false), poisoned(true);
+  LenetPlan plain(false), poisoned(true);
 
   for (int pass = 0; pass < 2; ++pass) CHECK(plain.Loss() == poisoned.Loss());
 
@@ -116,9 +116,9 @@ TEST_CASE("plan: poisoned memory changes no bits, pass after pass", "[plan]") {
 
 TEST_CASE("plan: a value that nothing wrote shows where memory is poisoned", "[plan]") {
   const std::string idle = "fc1";
-  REQUIRE(std::isfinite(Lenet(false, idle).Loss()));
+  REQUIRE(std::isfinite(LenetPlan(false, idle).Loss()));
 
-  Lenet lenet(true, idle);
+  LenetPlan lenet(true, idle);
 
   CHECK(std::isnan(lenet.Loss()));
   CHECK(std::isnan(lenet.Loss()));  // nor is it what lay there after the pass before

@@ -6,13 +6,13 @@
 namespace lockstep::worker {
 namespace {
 
-int64_t SteadyNow() {
+int64_t SteadyNanoseconds() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
       .count();
 }
 
 Profiler::Options WithClock(Profiler::Options options) {
-  if (options.now == nullptr) options.now = SteadyNow;
+  if (options.now == nullptr) options.now = SteadyNanoseconds;
   return options;
 }
 

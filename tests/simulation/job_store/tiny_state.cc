@@ -18,7 +18,7 @@
 namespace lockstep::simulation {
 namespace {
 
-constexpr char kJob[] = R"(
+constexpr char kTinyJob[] = R"(
 name: job
 model: {builtin: {name: mlp, classes: 2, hidden: [2]}, loss: softmax_cross_entropy}
 data: {train: {inputs: none, labels: none}, eval: {inputs: none, labels: none}}
@@ -55,7 +55,7 @@ struct Tiny {
 // Its variables begin as a file of weights has them, so that a schedule says what they are.
 Tiny MakeTiny() {
   JobReading reading;
-  const absl::StatusOr<JobSpec> spec = ParseJob(kJob, "/job.yaml");
+  const absl::StatusOr<JobSpec> spec = ParseJob(kTinyJob, "/job.yaml");
   LS_CHECK(spec.ok(), "the tiny job can be read");
   reading.spec = *spec;
   Findings findings;

@@ -59,7 +59,7 @@ absl::Status Of(cudaError_t error, const char* doing) {
   }
 }
 
-absl::Status NoRoom(const char* where, size_t bytes, cudaError_t error) {
+absl::Status NoDeviceMemory(const char* where, size_t bytes, cudaError_t error) {
   (void)cudaGetLastError();  // an allocation that failed leaves nothing else behind
   size_t free = 0;
   size_t total = 0;
@@ -119,7 +119,7 @@ absl::StatusOr<std::byte*> AllocateDevice(size_t bytes) {
   void* memory = nullptr;
   // At least one byte, so that every buffer has an address of its own.
   const cudaError_t error = cudaMalloc(&memory, bytes == 0 ? 1 : bytes);
-  if (error != cudaSuccess) return NoRoom("GPU", bytes, error);
+  if (error != cudaSuccess) return NoDeviceMemory("GPU", bytes, error);
   return static_cast<std::byte*>(memory);
 }
 void FreeDevice(std::byte* memory) {
@@ -131,7 +131,7 @@ absl::StatusOr<std::byte*> AllocatePinned(size_t bytes) {
   UseChosen();
   void* memory = nullptr;
   const cudaError_t error = cudaHostAlloc(&memory, bytes == 0 ? 1 : bytes, cudaHostAllocDefault);
-  if (error != cudaSuccess) return NoRoom("host", bytes, error);
+  if (error != cudaSuccess) return NoDeviceMemory("host", bytes, error);
   return static_cast<std::byte*>(memory);
 }
 void FreePinned(std::byte* memory) {

@@ -31,7 +31,7 @@ constexpr int kGarbage = 0xa5;
 constexpr int64_t kMostBytes = int64_t{1} << 40;  // of one allocation
 
 // Of all streams together: what their work has taken.
-std::atomic<double>& Clock() {
+std::atomic<double>& HostClock() {
   static std::atomic<double> milliseconds{0};
   return milliseconds;
 }
@@ -97,7 +97,32 @@ class DeviceMemory {
   int working_ = 0;
 };
 
-// The queue of one stream and the thread that works on it.
+// One recording of an event.
+struct Mark {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+  absl::Status status;
+  double at = 0;  // by the clock
+
+  void Finish(absl::Status how) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (std::exchange(done, true)) return;
+    status = std::move(how);
+    at = HostClock();
+    changed.notify_all();
+  }
+};
+
+// Work of a stream, or a mark in it, which ends with the stream's failure if there is one.
+struct Queued {
+  Work work;
+  std::shared_ptr<Mark> mark;
+};
+
+std::atomic<int> launches_waiting{0};
+
+// The queue of one stream and the thread that works on it. As a GPU's it has a limit, at which whoever launches waits.
 class HostStream {
  public:
   HostStream() : thread_([this] { Loop(); }) {}
@@ -110,14 +135,19 @@ class HostStream {
     thread_.join();
   }
 
-  absl::Status Push(Work work) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+  absl::Status Push(Queued queued) {
+    std::unique_lock<std::mutex> lock(mutex_);
     if (capturing_) {
-      captured_.push_back(std::move(work));
+      captured_.push_back(std::move(queued.work));
       return absl::OkStatus();
     }
+    if (!HasRoom()) {
+      ++launches_waiting;
+      changed_.wait(lock, [this] { return HasRoom(); });
+      --launches_waiting;
+    }
     LS_RETURN_IF_ERROR(failure_);
-    work_.push_back(std::move(work));
+    work_.push_back(std::move(queued));
     ++queued_;
     changed_.notify_all();
     return absl::OkStatus();
@@ -147,6 +177,8 @@ class HostStream {
   }
 
  private:
+  bool HasRoom() const { return queued_ - done_ < kHostLaunches; }
+
   void Loop() {
     _mm_setcsr(0x1f80);  // as on a GPU, denormals are kept, whatever the maker of this thread does
     std::unique_lock<std::mutex> lock(mutex_);
@@ -154,13 +186,17 @@ class HostStream {
     for (;;) {
       changed_.wait(lock, [this] { return ending_ || !work_.empty(); });
       if (work_.empty()) return;
-      Work work = std::move(work_.front());
+      Queued next = std::move(work_.front());
       work_.pop_front();
-      const bool run = failure_.ok();
+      absl::Status status = failure_;
       lock.unlock();
       if (!std::exchange(working, true)) DeviceMemory::Get().BeginWork();
-      absl::Status status = run ? work() : absl::OkStatus();
-      work = nullptr;
+      if (next.mark != nullptr) {
+        next.mark->Finish(status);
+      } else if (status.ok()) {
+        status = next.work();
+      }
+      next = {};
       lock.lock();
       // Whoever waits for the last piece of work finds the memory closed.
       if (work_.empty()) {
@@ -175,7 +211,7 @@ class HostStream {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Work> work_;
+  std::deque<Queued> work_;
   std::vector<Work> captured_;
   bool capturing_ = false;
   bool ending_ = false;
@@ -183,30 +219,6 @@ class HostStream {
   uint64_t done_ = 0;
   absl::Status failure_;
   std::thread thread_;
-};
-
-// One recording of an event.
-struct Mark {
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool done = false;
-  absl::Status status;
-  double at = 0;  // by the clock
-
-  void Finish(absl::Status how) {
-    const std::lock_guard<std::mutex> lock(mutex);
-    if (std::exchange(done, true)) return;
-    status = std::move(how);
-    at = Clock();
-    changed.notify_all();
-  }
-};
-
-// Ends a mark also when its stream failed and drops what is queued.
-struct MarkAtEnd {
-  explicit MarkAtEnd(std::shared_ptr<Mark> of) : mark(std::move(of)) {}
-  ~MarkAtEnd() { mark->Finish(absl::InternalError("the stream failed before it came to the event")); }
-  std::shared_ptr<Mark> mark;
 };
 
 struct HostEvent {
@@ -249,14 +261,16 @@ absl::Status Copy(StreamHandle stream, std::byte* to, const std::byte* from, siz
 absl::Status Enqueue(StreamHandle stream, std::function<void()> work, double milliseconds) {
   return EnqueueFallible(stream, [work = std::move(work), milliseconds] {
     work();
-    Clock() += milliseconds;
+    HostClock() += milliseconds;
     return absl::OkStatus();
   });
 }
 
 absl::Status EnqueueFallible(StreamHandle stream, std::function<absl::Status()> work) {
-  return Of(stream)->Push(std::move(work));
+  return Of(stream)->Push({.work = std::move(work)});
 }
+
+int HostLaunchesWaiting() { return launches_waiting; }
 
 absl::Status SelectDevice(int ordinal) {
   LS_RETURN_IF_ERROR(CheckOrdinal(ordinal));
@@ -308,10 +322,9 @@ absl::Status RecordEvent(EventHandle event, StreamHandle stream) {
     const std::lock_guard<std::mutex> lock(Of(event)->mutex);
     Of(event)->newest = mark;
   }
-  return EnqueueFallible(stream, [end = std::make_shared<MarkAtEnd>(mark)] {
-    end->mark->Finish(absl::OkStatus());
-    return absl::OkStatus();
-  });
+  absl::Status queued = Of(stream)->Push({.mark = mark});
+  if (!queued.ok()) mark->Finish(queued);
+  return queued;
 }
 
 bool EventDone(EventHandle event) {

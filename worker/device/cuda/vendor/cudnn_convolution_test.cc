@@ -54,7 +54,7 @@ std::unique_ptr<Cudnn> Open(bool tf32 = false, int64_t workspace_limit = int64_t
   return *std::move(cudnn);
 }
 
-std::string NameOf(const Cudnn& cudnn, const Asked& asked) {
+std::string KernelName(const Cudnn& cudnn, const Asked& asked) {
   const auto kernel = Make(cudnn, asked);
   INFO(kernel.status());
   REQUIRE(kernel.ok());
@@ -96,7 +96,7 @@ TEST_CASE("cudnn convolution: the name of the chosen engine makes the same kerne
 
 TEST_CASE("cudnn convolution: an engine that rounds to tf32 is refused where that was not asked for", "[cuda]") {
   const auto rounding = Open(true);
-  EngineChoice choice = *ParseEngineChoice(NameOf(*rounding, SomeConv()));
+  EngineChoice choice = *ParseEngineChoice(KernelName(*rounding, SomeConv()));
   const auto exact = Open(false);
   choice.math = "f32";
 
@@ -105,7 +105,7 @@ TEST_CASE("cudnn convolution: an engine that rounds to tf32 is refused where tha
 
 TEST_CASE("cudnn convolution: a name from elsewhere is refused with the reason", "[cuda]") {
   const auto cudnn = Open();
-  const EngineChoice choice = *ParseEngineChoice(NameOf(*cudnn, SomeConv()));
+  const EngineChoice choice = *ParseEngineChoice(KernelName(*cudnn, SomeConv()));
   EngineChoice newer = choice, other = choice, knobs = choice;
   ++newer.version;
   other.engine = "eng9999";
