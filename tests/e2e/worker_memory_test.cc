@@ -27,6 +27,9 @@ constexpr bool kSanitized = false;
 namespace fs = std::filesystem;
 
 constexpr double kTolerance = 0.05;
+// How much of programs and libraries lies in memory is the kernel's choice, 40 MiB here: around a page that is touched
+// it maps what it has of the file. Machines differ by so many MiB, a twentieth of the smallest models and more.
+constexpr double kMappedMiB = 4;
 
 // A data file of zeros: `type` as NumPy writes it, "<f4" or "<i8".
 struct Zeros {
@@ -137,7 +140,7 @@ std::vector<Case> Cases() {
       Case{"imported", "onnx: " + imported, "global_batch_size: 32, logical_shards: 2, " + sgd, small_image, kClass}};
 }
 
-TEST_CASE("memory: a worker's peak is what check predicts within 5%", "[e2e]") {
+TEST_CASE("memory: a worker's peak is what check predicts within 5% and 4 MiB", "[e2e]") {
   if (kSanitized) {
     std::cout << "SKIPPED: a sanitizer's own memory is not forecast\n";
     return;
@@ -152,7 +155,7 @@ TEST_CASE("memory: a worker's peak is what check predicts within 5%", "[e2e]") {
 
     std::printf("%-14s %14.1f %10.1f %7.3f\n", c.name.c_str(), predicted, peak, predicted / peak);
     std::fflush(stdout);
-    CHECK(std::abs(predicted / peak - 1) <= kTolerance);
+    CHECK(std::abs(predicted - peak) <= kTolerance * peak + kMappedMiB);
   }
 }
 
