@@ -12,14 +12,15 @@
 
 namespace lockstep::cli {
 
-absl::Status WriteModel(const Graph& graph, const VariableReader& read, int64_t batch, const std::string& path) {
+absl::Status WriteModel(const Graph& graph, const VariableReader& read, int64_t batch, const std::string& path,
+                        std::optional<int64_t> only_batch) {
   LS_ASSIGN_OR_RETURN(const OutputFile file, OutputFile::At(path));
-  const OnnxWriteOptions options{.batch = batch, .program = kVersion};
+  const OnnxWriteOptions options{.batch = batch, .only_batch = only_batch, .program = kVersion};
   LS_ASSIGN_OR_RETURN(const OnnxWritten written, WriteOnnx(graph, read, options, *file.folder, file.name));
   std::cout << absl::StreamFormat("wrote %s: opset %d, %d tensors, %.1f MiB%s\n", path, written.opset,
                                   graph.variables.size(), static_cast<double>(written.weight_bytes) / (1 << 20),
                                   written.external ? absl::StrCat(", weights in ", path, ".data") : "");
-  if (!written.open_batch) {
+  if (!written.open_batch && !only_batch.has_value()) {
     std::cout << "the model computes with its batch: the file is for batches of " << batch << " alone\n";
   }
   return absl::OkStatus();

@@ -22,7 +22,9 @@ void AddModelExport(CLI::App& model, int& exit_code);
 void AddModelSample(CLI::App& model, int& exit_code);
 
 // Writes an ONNX file and says what was written. As WriteOnnx; NotFound when the folder is not there.
-absl::Status WriteModel(const Graph& graph, const VariableReader& read, int64_t batch, const std::string& path);
+// `only_batch`: for batches of that size alone.
+absl::Status WriteModel(const Graph& graph, const VariableReader& read, int64_t batch, const std::string& path,
+                        std::optional<int64_t> only_batch = {});
 
 }  // namespace lockstep::cli
 

@@ -19,6 +19,7 @@ namespace {
 struct ExportOptions {
   TrainedModelChoice model;
   std::string path;
+  std::optional<int64_t> batch;
 };
 
 // A model is fed what the job fed it, which the file cannot say.
@@ -41,7 +42,8 @@ absl::Status Export(const ExportOptions& options) {
   if (model.has_other_weights()) {
     std::cout << "these are the weights as they were trained; --ema writes their average\n";
   }
-  LS_RETURN_IF_ERROR(WriteModel(MakeServingGraph(metagraph), trained, metagraph.pass_batch, options.path));
+  LS_RETURN_IF_ERROR(
+      WriteModel(MakeServingGraph(metagraph), trained, metagraph.pass_batch, options.path, options.batch));
   PrintNormalisation(metagraph);
   return absl::OkStatus();
 }
@@ -53,6 +55,8 @@ void AddModelExport(CLI::App& model, int& exit_code) {
   auto options = std::make_shared<ExportOptions>();
   AddTrainedModelChoice(*command, options->model);
   command->add_option("-o,--output", options->path, "The ONNX file to write")->required();
+  command->add_option("--batch", options->batch, "Samples that the file is for at once (default: any number)")
+      ->check(CLI::PositiveNumber);
   command->callback([options, &exit_code] {
     const absl::Status status = Export(*options);
     exit_code = status.ok() ? static_cast<int>(kExitDone) : Fail(status, StorageExitCode(status));

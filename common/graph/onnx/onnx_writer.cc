@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/graph/graph_editor.h"
 #include "common/graph/onnx/onnx_file.h"
 #include "common/graph/onnx/open_batch.h"
 #include "common/graph/onnx/write_nodes.h"
@@ -119,13 +120,35 @@ absl::StatusOr<Tensor> ReadVariable(const Variable& variable, const VariableRead
                                                  ShapeString(variable.shape)));
 }
 
+// Makes the graph one for `batch`.
+absl::Status CloseBatch(int64_t batch, BatchOpening& model) {
+  for (GraphInput& input : model.graph.inputs) {
+    const Shape& open = model.shapes.at(input.name);
+    for (size_t d = 0; d < open.size(); ++d) {
+      if (open[d] == kBatchDim) input.shape[d] = batch;
+    }
+  }
+  model.shapes.clear();
+  model.graph.values.clear();
+  return InferShapes(&model.graph);
+}
+
 }  // namespace
 
 absl::StatusOr<OnnxWritten> WriteOnnx(const Graph& graph, const VariableReader& read, const OnnxWriteOptions& options,
                                       Storage& storage, const std::string& name) {
-  LS_ASSIGN_OR_RETURN(const BatchOpening model, OpenBatch(graph, options.batch));
+  LS_ASSIGN_OR_RETURN(BatchOpening model, OpenBatch(graph, options.batch));
   OnnxWritten written;
-  written.open_batch = model.open;
+  written.open_batch = model.open && !options.only_batch.has_value();
+  if (options.only_batch.value_or(options.batch) != options.batch) {
+    if (!model.open) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the model computes with batches of ", options.batch, "; no other can be asked of it"));
+    }
+    LS_RETURN_IF_ERROR(CloseBatch(*options.only_batch, model));
+  } else if (options.only_batch.has_value()) {
+    model.shapes.clear();
+  }
   onnx::ModelProto message;
   LS_ASSIGN_OR_RETURN(written.opset, WriteOnnxNodes(model.graph, message.mutable_graph()));
   message.set_ir_version(IrVersion(written.opset));

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -25,6 +26,8 @@ using VariableReader = std::function<absl::StatusOr<Tensor>(const Variable& vari
 struct OnnxWriteOptions {
   // The batch that the graph was read for: attributes may hold it.
   int64_t batch = 1;
+  // Writes the file for batches of this size alone, with every shape known.
+  std::optional<int64_t> only_batch = {};
   // Weights of more bytes in all go to NAME.data.
   int64_t external_bytes = int64_t{1} << 30;
   std::string program;  // as producer_version
@@ -32,14 +35,15 @@ struct OnnxWriteOptions {
 
 struct OnnxWritten {
   int64_t opset = 0;
-  bool open_batch = false;  // false: the file is for options.batch alone
+  bool open_batch = false;  // false: the file is for one batch alone
   int64_t weight_bytes = 0;
   bool external = false;
 };
 
 // Writes `name`, and `name`.data where the weights need it, in place of what is there: a reader finds the old files or
-// the new ones, and the model only after its weights. InvalidArgument names the node that ONNX has no op for; errors
-// of `read` and of the storage are passed on.
+// the new ones, and the model only after its weights. InvalidArgument names the node that ONNX has no op for, or says
+// that the graph computes with `options.batch` where another one is asked for; errors of `read` and of the storage are
+// passed on.
 absl::StatusOr<OnnxWritten> WriteOnnx(const Graph& graph, const VariableReader& read, const OnnxWriteOptions& options,
                                       Storage& storage, const std::string& name);
 

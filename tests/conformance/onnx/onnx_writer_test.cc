@@ -20,6 +20,7 @@
 #include "common/storage/files.h"
 #include "common/storage/local/local_storage.h"
 #include "common/storage/memory/memory_storage.h"
+#include "protos/onnx.pb.h"
 #include "worker/device/choice/evaluate_node.h"
 
 namespace lockstep {
@@ -203,6 +204,24 @@ TEST_CASE("onnx writer: a batch that a model was read with is taken out where th
   REQUIRE(fixed.ok());
   CHECK_FALSE(fixed->open_batch);
   CHECK(ReadAgain("fixed.onnx", 2).graph.nodes.size() == 1);
+}
+
+TEST_CASE("onnx writer: a file for one batch alone says every shape, and no model pretends to another", "[onnx]") {
+  const auto storage = LocalStorage::Create(Folder()).value();
+  for (const int64_t batch : {2, 5}) {
+    const auto written =
+        WriteOnnx(Reshaping({4, 2}), RandomVariable, {.batch = 2, .only_batch = batch}, *storage, "only.onnx");
+    REQUIRE(written.ok());
+    CHECK_FALSE(written->open_batch);
+    std::ifstream file(Folder() + "/only.onnx", std::ios::binary);
+    onnx::ModelProto model;
+    REQUIRE(model.ParseFromIstream(&file));
+    CHECK(model.graph().input(0).type().tensor_type().shape().dim(0).dim_value() == batch);
+    CHECK(model.graph().output(0).type().tensor_type().shape().dim(0).dim_value() == 2 * batch);
+  }
+  const auto other = WriteOnnx(Reshaping({1, 8}), RandomVariable, {.batch = 2, .only_batch = 3}, *storage, "no.onnx");
+  CHECK(absl::IsInvalidArgument(other.status()));
+  CHECK(WriteOnnx(Reshaping({1, 8}), RandomVariable, {.batch = 2, .only_batch = 2}, *storage, "same.onnx").ok());
 }
 
 TEST_CASE("onnx writer: newer ops raise the opset, our own become what they stand for", "[onnx]") {
