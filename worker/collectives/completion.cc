@@ -50,10 +50,12 @@ Handle EndedHandle(const absl::Status& status) {
   return handle;
 }
 
-absl::Status AsAborted(const absl::Status& cause) {
-  absl::Status aborted = absl::AbortedError(cause.ok() ? "aborted" : cause.message());
-  const std::optional<int> blamed = BlamedRank(cause);
-  return blamed.has_value() ? Blame(std::move(aborted), *blamed) : aborted;
+absl::Status AsAborted(const absl::Status& cause) { return AsAborted(cause, cause.ok() ? "aborted" : cause.message()); }
+
+absl::Status AsAborted(const absl::Status& cause, absl::string_view message) {
+  absl::Status aborted = absl::AbortedError(message);
+  cause.ForEachPayload([&](absl::string_view type, const absl::Cord& payload) { aborted.SetPayload(type, payload); });
+  return aborted;
 }
 
 absl::Status Blame(absl::Status status, int rank) {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/sync/mutex.h"
 #include "worker/collectives/communicator.h"
@@ -31,8 +32,9 @@ class Completion final : public Pending {
 Handle EndedHandle(const absl::Status& status);
 
 // The statuses of this layer: `cause` as Aborted, whatever its code was (an OK cause counts as a request to abort),
-// with the rank that it blames.
+// with all that it carries: the rank that it blames, the mark of a lost device. The second says it in other words.
 absl::Status AsAborted(const absl::Status& cause);
+absl::Status AsAborted(const absl::Status& cause, absl::string_view message);
 
 // `status`, naming `rank` as the cause of it: the one that a connection was lost to, or the own rank where it could not
 // do its part. What others heard from a rank that aborts names nobody.

@@ -50,6 +50,12 @@ struct DeviceBucket {
   float* floats = nullptr;
 };
 
+// How many calls may be under way, with handles that have not ended, before another one waits for the oldest of them. A
+// broadcast counts as one call for every kDevicePieceBytes. More could fill a device's queue of launches, and a launch
+// that blocks there holds up whatever else its thread does.
+inline constexpr size_t kDeviceCallsUnderWay = 32;
+inline constexpr size_t kDevicePieceBytes = size_t{8} << 20;
+
 class DeviceCommunicator {
  public:
   virtual ~DeviceCommunicator() = default;
@@ -57,8 +63,9 @@ class DeviceCommunicator {
   // Queues one bucket: with `sums`, they are added up over the ranks and turned into `floats` by StepMath::Dequantize,
   // by this rank or another; without, `floats` are added up. `filled`: recorded by the caller, in a stream of the same
   // device, behind what writes sums, exponents and floats; its newest mark counts, and the caller may record it again
-  // as soon as this returns. Never waits for the device or for another rank. What cannot even be queued ends the
-  // handle at once, with Aborted, as communicator.h says.
+  // as soon as this returns. Waits for the device or for another rank only where kDeviceCallsUnderWay are under way
+  // already, until one of them has ended or the communicator breaks: who shows that it waits for a peer waits for a
+  // handle before. What cannot even be queued ends the handle at once, with Aborted, as communicator.h says.
   //
   // The handle: Done and Wait look at a mark behind the bucket in the communicator's stream and at the library's own
   // errors; a failure found there breaks the communicator on every rank, as if this rank had aborted it.

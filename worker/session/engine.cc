@@ -79,7 +79,7 @@ void Engine::Perform(const AbortCollectives& action) {
 }
 
 void Engine::Fail(const Generation& generation, const absl::Status& status) {
-  if (absl::IsInternal(status)) return FailForGood(status);
+  if (absl::IsInternal(status) || device::IsDeviceLost(status)) return FailForGood(status);
   options_.post(CollectiveFailed{generation, calls_.Suspect(generation, status), std::exchange(sync_voided_, false),
                                  std::string(status.message()), absl::IsDataLoss(status)});
 }

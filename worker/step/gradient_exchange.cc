@@ -218,6 +218,10 @@ absl::Status GradientExchange::SendBucket(int bucket) {
   ++sent_;
   device::Stream& stream = *options_.stream;
   if (DeviceCommunicator* const on_device = communicator_->on_device(); on_device != nullptr) {
+    // Here, where the pulse shows that a peer is waited for, rather than in Reduce. What failed shows at the end, too.
+    if (handles_.size() >= kDeviceCallsUnderWay) {
+      (void)WaitFor(*handles_[handles_.size() - kDeviceCallsUnderWay], options_.pulse);
+    }
     LS_RETURN_IF_ERROR(stream.Record(*filled_));
     const bool exact = sums_integers();
     handles_.push_back(on_device->Reduce(tag_,

@@ -1,6 +1,7 @@
 #include "worker/collectives/nccl/nccl_communicator.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <string>
@@ -10,11 +11,14 @@
 #include "absl/strings/str_cat.h"
 #include "common/clock/clock.h"
 #include "common/status/status_macros.h"
-#include "common/sync/mutex.h"
 #include "worker/collectives/completion.h"
+#include "worker/collectives/nccl/call_turn.h"
+#include "worker/collectives/nccl/queued_call.h"
+#include "worker/collectives/nccl/return_limit.h"
 #include "worker/device/cuda/runtime/cuda_stream.h"
 #include "worker/device/cuda/runtime/runtime.h"
 #include "worker/device/cuda/step_math.h"
+#include "worker/device/device_lost.h"
 
 namespace lockstep::worker {
 namespace {
@@ -27,13 +31,14 @@ using nccl::Comm;
 constexpr int64_t kPartMultiple = 16;
 // The first sums are of at most so many elements.
 constexpr int64_t kMostWarmElements = int64_t{1} << 18;
-// A broadcast goes in pieces of this size, which has to be the same on every rank.
-constexpr size_t kPieceBytes = kMostWarmElements * sizeof(int64_t);
+// A broadcast goes in pieces of kDevicePieceBytes, which has to be the same on every rank.
+static_assert(kDevicePieceBytes >= kMostWarmElements * sizeof(int64_t), "the first sums lie in the scratch memory");
 // The tag under which the unique id travels: of no step.
 constexpr Tag kIdTag{-1, 0x6e63636cu};
-// A waiting thread looks at once for so long, then less and less often.
-constexpr absl::Duration kSpin = absl::Microseconds(200);
-constexpr absl::Duration kNap = absl::Microseconds(50);
+// Each bucket or piece that is under way is some 20 launches, NCCL's own marks and waits counted.
+static_assert(kDeviceCallsUnderWay * 20 < 1000, "a stream takes about 1,000 launches before one of them blocks");
+
+bool Failed(nccl::Result result) { return result != nccl::kSuccess && result != nccl::kInProgress; }
 
 absl::Status Failure(const Api& api, Comm comm, nccl::Result result, absl::string_view doing) {
   const char* const last = api.get_last_error(comm);
@@ -41,52 +46,6 @@ absl::Status Failure(const Api& api, Comm comm, nccl::Result result, absl::strin
   return absl::UnavailableError(absl::StrCat("NCCL failed while ", doing, ": ", api.get_error_string(result),
                                              detail.empty() ? "" : ": ", detail));
 }
-
-// What breaks a communicator, shared with its handles, which may outlive it.
-class Fate {
- public:
-  void Break(const absl::Status& cause) {
-    MutexLock lock(&mutex_);
-    if (!cause_.ok()) return;
-    cause_ = AsAborted(cause);
-    broken_.store(true, std::memory_order_release);
-  }
-  absl::Status cause() const {
-    if (!broken_.load(std::memory_order_acquire)) return absl::OkStatus();
-    MutexLock lock(&mutex_);
-    return cause_;
-  }
-
- private:
-  mutable Mutex mutex_;
-  std::atomic<bool> broken_{false};
-  absl::Status cause_ ABSL_GUARDED_BY(mutex_);
-};
-
-class QueuedCall final : public Pending {
- public:
-  QueuedCall(std::unique_ptr<device::Event> behind, std::shared_ptr<const Fate> fate)
-      : behind_(std::move(behind)), fate_(std::move(fate)) {}
-
-  bool Done() const override { return behind_->Ready(); }
-
-  absl::Status Wait(absl::Duration limit) override {
-    const absl::Time begin = SteadyNow();
-    while (!behind_->Ready()) {
-      const absl::Duration waited = SteadyNow() - begin;
-      if (waited >= limit) return absl::DeadlineExceededError("the device is still at it");
-      if (waited > kSpin) absl::SleepFor(kNap);
-    }
-    // An abort is known before the device gives up: a mark that it let through is never taken for a result.
-    LS_RETURN_IF_ERROR(fate_->cause());
-    const absl::Status status = behind_->Wait();
-    return status.ok() ? status : AsAborted(status);
-  }
-
- private:
-  const std::unique_ptr<device::Event> behind_;
-  const std::shared_ptr<const Fate> fate_;
-};
 
 class NcclCommunicator final : public DeviceCommunicator {
  public:
@@ -103,14 +62,19 @@ class NcclCommunicator final : public DeviceCommunicator {
   }
 
   absl::Status Connect() {
+    // Beyond its own deadline only a call that does not return keeps this from ending.
+    const ReturnLimit limit(options_.connect_timeout + options_.abort_limit, "connecting (is NCCL_COMM_BLOCKING set?)");
     const absl::Time deadline = SteadyNow() + options_.connect_timeout;
     LS_ASSIGN_OR_RETURN(const nccl::UniqueId id, ShareUniqueId());
     LS_ASSIGN_OR_RETURN(stream_, device::cuda::NewCudaStream());
+    for (std::unique_ptr<device::Event>& mark : under_way_) {
+      LS_ASSIGN_OR_RETURN(mark, device::cuda::NewCudaEvent());
+    }
     {
-      MutexLock lock(&mutex_);
+      const InTurn turn(turn_);
       nccl::Config config;
       const nccl::Result begun = api_.comm_init_rank_config(&comm_, host_.size(), id, host_.rank(), &config);
-      if (begun != nccl::kSuccess && begun != nccl::kInProgress) return Failure(api_, comm_, begun, "connecting");
+      if (Failed(begun)) return Failure(api_, comm_, begun, "connecting");
     }
     for (;;) {
       LS_ASSIGN_OR_RETURN(const bool ready, Settled("connecting"));
@@ -128,8 +92,9 @@ class NcclCommunicator final : public DeviceCommunicator {
   }
 
   Handle Reduce(Tag tag, const DeviceBucket& bucket, device::Event& filled) override {
-    return Queue(absl::StrCat("bucket of step ", tag.step, ", attempt ", tag.attempt), filled,
-                 [&] { return bucket.sums != nullptr ? QueueExact(bucket) : QueueNative(bucket); });
+    return Queue(absl::StrCat("bucket of step ", tag.step, ", attempt ", tag.attempt), filled, [&] {
+      return QueueOne([&] { return bucket.sums != nullptr ? QueueExact(bucket) : QueueNative(bucket); });
+    });
   }
 
   Handle Broadcast(Tag tag, int root, std::byte* memory, size_t bytes, device::Event& filled) override {
@@ -161,7 +126,7 @@ class NcclCommunicator final : public DeviceCommunicator {
   // The first collective of a kind and size connects further ranks, allocates, and may fail: here nobody is told yet
   // that NCCL serves, and no step waits.
   absl::Status WarmUp(absl::Time deadline) {
-    LS_ASSIGN_OR_RETURN(scratch_, device::cuda::NewDeviceBuffer(kPieceBytes));
+    LS_ASSIGN_OR_RETURN(scratch_, device::cuda::NewDeviceBuffer(kDevicePieceBytes));
     LS_ASSIGN_OR_RETURN(const std::unique_ptr<device::Buffer> floats,
                         device::cuda::NewDeviceBuffer(kMostWarmElements * sizeof(float)));
     absl::Status warm;
@@ -176,11 +141,12 @@ class NcclCommunicator final : public DeviceCommunicator {
       if (warm.ok()) warm = QueueExact(bucket);
       if (warm.ok()) warm = QueuePieces(/*root=*/0, scratch_->address(), static_cast<size_t>(size) * sizeof(int64_t));
     }
+    if (warm.ok()) warm = QueuePieces(/*root=*/0, scratch_->address(), kDevicePieceBytes);
     if (warm.ok()) warm = WaitForStream(deadline);
     if (!warm.ok()) {
       // Nothing uses the buffers any more when they go.
       AbortNccl();
-      (void)stream_->Synchronize();
+      warm = device::MarkedAs(stream_->Synchronize(), warm);
     }
     return warm;
   }
@@ -214,18 +180,34 @@ class NcclCommunicator final : public DeviceCommunicator {
     };
     absl::StatusOr<Handle> handle = queue();
     if (handle.ok()) return *std::move(handle);
-    BreakBoth(absl::Status(handle.status().code(), absl::StrCat(what, ": ", handle.status().message())));
+    const absl::Status& failed = handle.status();
+    BreakBoth(AsAborted(failed, absl::StrCat(what, ": ", failed.message())));
     // Part of the call may be under way: the handle has ended once nothing touches its memory.
     AbortNccl();
-    (void)stream_->Synchronize();
-    return EndedHandle(fate_->cause());
+    return EndedHandle(device::MarkedAs(stream_->Synchronize(), fate_->cause()));
+  }
+
+  // Queues a bucket or a piece, by `work`, once there is room. A launch for which the device has no room blocks, and it
+  // would keep its turn, which an abort needs to make the device go on.
+  template <typename F>
+  absl::Status QueueOne(F work) {
+    device::Event& mark = *under_way_[next_mark_++ % kDeviceCallsUnderWay];
+    for (const Patience patience; !mark.Ready(); patience.Pause()) {
+      LS_RETURN_IF_ERROR(fate_->cause());
+      LS_RETURN_IF_ERROR(host_.status());
+    }
+    LS_RETURN_IF_ERROR(work());
+    return stream_->Record(mark);
   }
 
   absl::Status QueuePieces(int root, std::byte* memory, size_t bytes) {
-    for (size_t offset = 0; offset < bytes; offset += kPieceBytes) {
+    for (size_t offset = 0; offset < bytes; offset += kDevicePieceBytes) {
       std::byte* const piece = memory == nullptr ? scratch_->address() : memory + offset;
-      LS_RETURN_IF_ERROR(Call("broadcasting", [&](Comm comm, auto stream) {
-        return api_.broadcast(piece, piece, std::min(bytes - offset, kPieceBytes), nccl::kUint8, root, comm, stream);
+      LS_RETURN_IF_ERROR(QueueOne([&] {
+        return Call("broadcasting", [&](Comm comm, auto stream) {
+          return api_.broadcast(piece, piece, std::min(bytes - offset, kDevicePieceBytes), nccl::kUint8, root, comm,
+                                stream);
+        });
       }));
     }
     return absl::OkStatus();
@@ -243,17 +225,20 @@ class NcclCommunicator final : public DeviceCommunicator {
     const int64_t parts = part * host_.size();
     const int64_t own = part * host_.rank();
     LS_RETURN_IF_ERROR(Call("summing integers", [&](Comm comm, auto stream) {
-      (void)api_.group_start();
+      nccl::Result first = api_.group_start();
+      if (first != nccl::kSuccess) return first;
       if (part > 0) {
-        (void)api_.reduce_scatter(bucket.sums, bucket.sums + own, static_cast<size_t>(part), nccl::kInt64, nccl::kSum,
-                                  comm, stream);
+        first = api_.reduce_scatter(bucket.sums, bucket.sums + own, static_cast<size_t>(part), nccl::kInt64, nccl::kSum,
+                                    comm, stream);
       }
-      if (parts < bucket.size) {
+      if (parts < bucket.size && !Failed(first)) {
         int64_t* const rest = bucket.sums + parts;
-        (void)api_.all_reduce(rest, rest, static_cast<size_t>(bucket.size - parts), nccl::kInt64, nccl::kSum, comm,
-                              stream);
+        first = api_.all_reduce(rest, rest, static_cast<size_t>(bucket.size - parts), nccl::kInt64, nccl::kSum, comm,
+                                stream);
       }
-      return api_.group_end();
+      // What was begun is ended in any case.
+      const nccl::Result ended = api_.group_end();
+      return Failed(first) ? first : ended;
     }));
     LS_RETURN_IF_ERROR(Dequantize(bucket, own, own + part));
     LS_RETURN_IF_ERROR(Dequantize(bucket, parts, bucket.size));
@@ -273,7 +258,7 @@ class NcclCommunicator final : public DeviceCommunicator {
   template <typename F>
   absl::Status Call(absl::string_view doing, F call) {
     {
-      MutexLock lock(&mutex_);
+      const InTurn turn(turn_);
       if (comm_ == nullptr) return Gone();
       const nccl::Result result = call(comm_, device::cuda::HandleOf(*stream_));
       if (result == nccl::kSuccess) return absl::OkStatus();
@@ -290,7 +275,11 @@ class NcclCommunicator final : public DeviceCommunicator {
 
   // True when nothing is in progress; the asynchronous error if there is one.
   absl::StatusOr<bool> Settled(absl::string_view doing) {
-    MutexLock lock(&mutex_);
+    const InTurn turn(turn_);
+    return Ask(doing);
+  }
+  // The same, by the thread that has the turn.
+  absl::StatusOr<bool> Ask(absl::string_view doing) {
     if (comm_ == nullptr) return Gone();
     nccl::Result state = nccl::kSuccess;
     nccl::Result asked = api_.comm_get_async_error(comm_, &state);
@@ -315,9 +304,11 @@ class NcclCommunicator final : public DeviceCommunicator {
     (void)device::cuda::SelectDevice(options_.ordinal);
     while (!ending_) {
       if (const absl::Status host = host_.status(); !host.ok()) fate_->Break(host);
-      if (fate_->cause().ok()) {
-        if (const absl::StatusOr<bool> settled = Settled("serving the ranks"); !settled.ok())
-          BreakBoth(settled.status());
+      // Not behind a call that may never return: the host communicator is looked at in any case.
+      if (fate_->cause().ok() && turn_.TryBegin()) {
+        const absl::Status settled = Ask("serving the ranks").status();
+        turn_.End();
+        if (!settled.ok()) BreakBoth(settled);
       }
       if (!fate_->cause().ok()) {
         AbortNccl();
@@ -327,12 +318,19 @@ class NcclCommunicator final : public DeviceCommunicator {
     }
   }
 
-  // Waits until NCCL's kernels have given up. Later calls find no communicator.
+  // Makes NCCL's kernels give up, and lets go of NCCL's memory. Later calls find no communicator. Returns at once where
+  // another thread is at it. Ends the process where NCCL does not return, from a call that has the turn or from the
+  // abort itself.
   void AbortNccl() {
-    MutexLock lock(&mutex_);
-    if (comm_ == nullptr) return;
-    (void)api_.comm_abort(comm_);
-    comm_ = nullptr;
+    if (gone_) return;
+    const ReturnLimit limit(options_.abort_limit, "aborting");
+    Comm comm = nullptr;
+    {
+      const InTurn turn(turn_);
+      std::swap(comm, comm_);
+    }
+    gone_ = true;
+    if (comm != nullptr) (void)api_.comm_abort(comm);
   }
 
   const Api& api_;
@@ -340,10 +338,14 @@ class NcclCommunicator final : public DeviceCommunicator {
   const NcclOptions options_;
   const std::unique_ptr<StepMath> math_;
   const std::shared_ptr<Fate> fate_ = std::make_shared<Fate>();
-  std::unique_ptr<device::Buffer> scratch_;  // kPieceBytes: takes in what this rank does not keep of a broadcast
+  std::unique_ptr<device::Buffer> scratch_;  // kDevicePieceBytes: takes in what this rank does not keep of a broadcast
   std::unique_ptr<device::Stream> stream_;
-  Mutex mutex_;
-  Comm comm_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  // Marks behind the newest calls, used again and again, by the device's owner thread.
+  std::array<std::unique_ptr<device::Event>, kDeviceCallsUnderWay> under_way_;
+  size_t next_mark_ = 0;
+  CallTurn turn_;
+  Comm comm_ = nullptr;            // used by whoever has the turn
+  std::atomic<bool> gone_{false};  // comm_ is null for good
   std::atomic<bool> ending_{false};
   std::thread watcher_;
 };

@@ -7,13 +7,17 @@
 //
 //   reduce-scatter the parts, all-reduce the rest (one group) ─> dequantise the own part and the rest ─> all-gather
 //
-// A broadcast goes in pieces. A rank that keeps nothing of it, which NCCL does not know, takes the pieces into scratch
-// memory of the communicator's own (2 MiB, used for the first sums before).
+// A broadcast goes in pieces of 8 MiB. A rank that keeps nothing of it, which NCCL does not know, takes the pieces into
+// scratch memory of the communicator's own (one piece, used for the first sums before).
+//
+// At most 32 buckets and pieces are under way: more could fill the device's queue of launches, and a launch that blocks
+// there can only be freed by an abort.
 //
 // A thread of this object watches what no call reports: NCCL's asynchronous errors, and the host communicator's
-// status. Either way the first failure aborts both, here and through the host communicator on every rank.
+// status. Either way the first failure aborts both, here and through the host communicator on every rank. Where NCCL
+// does not return from that, or from connecting, the process ends (return_limit.h).
 //
-// Threading: as device_communicator.h. NCCL's own functions are called under one lock.
+// Threading: as device_communicator.h. NCCL's own functions are called one at a time (call_turn.h), the abort last.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_NCCL_NCCL_COMMUNICATOR_H_
 #define LOCKSTEP_WORKER_COLLECTIVES_NCCL_NCCL_COMMUNICATOR_H_
 
@@ -33,6 +37,9 @@ struct NcclOptions {
   absl::Duration connect_timeout = absl::Seconds(40);
   // How often the watching thread looks.
   absl::Duration watch_interval = absl::Milliseconds(5);
+  // How long an abort may take, or a call that it has to wait for. It is done in less than a second, but for passes
+  // that were queued before NCCL's kernels.
+  absl::Duration abort_limit = absl::Minutes(1);
 };
 
 // Waits for a call of `host`; aborts it after `limit`, so that nothing touches the call's buffer on return.

@@ -1,262 +1,118 @@
-// NCCL's stand-in in host execution: the calls of nccl_api.h between processes of one machine, over TCP. Rank 0
-// collects what the others send, reduces it in the order of ranks and sends the results back. What it keeps of NCCL's
-// behaviour: nothing blocks a caller, work runs in streams, a lost peer is an asynchronous error while the stream
-// hangs, and an abort lets the stream go on with whatever is in the buffers.
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
+// NCCL's stand-in in host execution: the calls of nccl_api.h between processes of one machine (host_link.h). What it
+// keeps of NCCL's behaviour: nothing blocks a caller but a full stream, work runs in streams, calls of a group are
+// queued by its end, a lost peer is an asynchronous error while the stream hangs, and an abort lets the stream go on
+// with whatever is in the buffers. Two calls at a time on one communicator end the process.
+#include "worker/collectives/nccl/nccl_on_host.h"
+
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
-#include <cerrno>
-#include <condition_variable>
-#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
-#include <map>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "worker/collectives/nccl/host_link.h"
 #include "worker/collectives/nccl/load_nccl.h"
 #include "worker/device/cuda/runtime/runtime_on_host.h"
 
 namespace lockstep::worker::nccl {
 namespace {
 
-enum class Kind : uint8_t { kAllReduce, kReduceScatter, kAllGather, kBroadcast };
-
-// What one rank asks for; all ranks must ask for the same.
-struct Operation {
-  Kind kind = Kind::kAllReduce;
-  DataType type = kInt64;
-  uint64_t count = 0;  // as the call says: of all, of a part received, of a part sent
-  int root = 0;        // of a broadcast
-
-  friend bool operator==(const Operation&, const Operation&) = default;
-  size_t element_bytes() const {
-    switch (type) {
-      case kUint8:
-        return 1;
-      case kInt64:
-        return sizeof(int64_t);
-      case kFloat32:
-        break;
-    }
-    return sizeof(float);
-  }
-};
-
-bool SendAll(int socket, const void* data, size_t size) {
-  const char* at = static_cast<const char*>(data);
-  while (size > 0) {
-    const ssize_t sent = send(socket, at, size, MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent <= 0) return false;
-    at += sent;
-    size -= static_cast<size_t>(sent);
-  }
-  return true;
+[[noreturn]] void NeverReturn() {
+  for (;;) pause();
 }
 
-bool ReceiveAll(int socket, void* data, size_t size) {
-  char* at = static_cast<char*>(data);
-  while (size > 0) {
-    const ssize_t received = recv(socket, at, size, 0);
-    if (received < 0 && errno == EINTR) continue;
-    if (received <= 0) return false;
-    at += received;
-    size -= static_cast<size_t>(received);
-  }
-  return true;
-}
-
-// Sockets that listen for the ranks of an id, by port, until rank 0 connects.
-class Listeners {
+// The faults that were asked for.
+class Faults {
  public:
-  static Listeners& Get() {
-    static auto* listeners = new Listeners;
-    return *listeners;
+  static Faults& Get() {
+    static auto* faults = new Faults;
+    return *faults;
   }
-  // 0 when the machine gives none.
-  uint16_t Open() {
-    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    if (bind(socket, reinterpret_cast<sockaddr*>(&address), size) != 0 || listen(socket, 64) != 0 ||
-        getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-      close(socket);
-      return 0;
-    }
-    const uint16_t port = ntohs(address.sin_port);
+  void Set(const HostNcclFaults& faults) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    open_[port] = socket;
-    return port;
+    faults_ = faults;
+    failed_ = false;
   }
-  int Take(uint16_t port) {
+  HostNcclFaults faults() {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = open_.find(port);
-    if (found == open_.end()) return -1;
-    const int socket = found->second;
-    open_.erase(found);
-    return socket;
+    return faults_;
+  }
+  // Whether this call fails.
+  bool Fails(Function function) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (function != faults_.failing || faults_.well-- > 0) return false;
+    faults_.failing = Function::kNone;
+    return failed_ = true;
+  }
+  bool failed() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return failed_;
   }
 
  private:
   std::mutex mutex_;
-  std::map<uint16_t, int> open_;
+  HostNcclFaults faults_;
+  bool failed_ = false;
 };
 
-// One rank's end, shared with what is queued in streams.
-class Link {
- public:
-  Link(int ranks, int rank, uint16_t port) : ranks_(ranks), rank_(rank), port_(port) {}
-  ~Link() {
-    for (const int peer : peers_) close(peer);
-  }
-
-  void Connect() {
-    const bool connected = rank_ == 0 ? AcceptAll() : ConnectToFirst();
-    const std::lock_guard<std::mutex> lock(mutex_);
-    state_ = connected ? kSuccess : kRemoteError;
-  }
-
-  Result state() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return state_;
-  }
-
-  void Abort() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    aborted_ = true;
-    for (const int peer : peers_) shutdown(peer, SHUT_RDWR);
-    if (listener_ >= 0) shutdown(listener_, SHUT_RDWR);
-    changed_.notify_all();
-  }
-
-  // In a stream. `send` and `receive` as in the call.
-  void Run(const Operation& operation, const std::byte* send, std::byte* receive) {
-    if (rank_ == 0 ? Serve(operation, send, receive) : Ask(operation, send, receive)) return;
-    std::unique_lock<std::mutex> lock(mutex_);
-    state_ = kRemoteError;
-    changed_.wait(lock, [this] { return aborted_; });
-  }
-
- private:
-  void Keep(int socket) {
-    const int yes = 1;
-    setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-    const std::lock_guard<std::mutex> lock(mutex_);
-    peers_.push_back(socket);
-    if (aborted_) shutdown(socket, SHUT_RDWR);
-  }
-
-  bool AcceptAll() {
-    const int listener = Listeners::Get().Take(port_);
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      listener_ = listener;
-      if (aborted_) shutdown(listener_, SHUT_RDWR);
-    }
-    std::map<int32_t, int> by_rank;
-    while (static_cast<int>(by_rank.size()) + 1 < ranks_) {
-      const int socket = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
-      int32_t rank = 0;
-      if (socket < 0 || !ReceiveAll(socket, &rank, sizeof rank)) break;
-      by_rank[rank] = socket;
-    }
-    for (const auto& [rank, socket] : by_rank) Keep(socket);
-    const std::lock_guard<std::mutex> lock(mutex_);
-    listener_ = -1;
-    close(listener);
-    return static_cast<int>(by_rank.size()) + 1 == ranks_;
-  }
-
-  bool ConnectToFirst() {
-    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(port_);
-    const bool connected = connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
-    Keep(socket);
-    const int32_t rank = rank_;
-    return connected && SendAll(socket, &rank, sizeof rank);
-  }
-
-  // What a rank contributes and gets, in elements.
-  size_t Sent(const Operation& o, int rank) const {
-    if (o.kind == Kind::kBroadcast && rank != o.root) return 0;
-    return o.kind == Kind::kReduceScatter ? o.count * static_cast<size_t>(ranks_) : o.count;
-  }
-  size_t Received(const Operation& o, int rank) const {
-    if (o.kind == Kind::kBroadcast && rank == o.root) return 0;
-    return o.kind == Kind::kAllGather ? o.count * static_cast<size_t>(ranks_) : o.count;
-  }
-
-  bool Ask(const Operation& operation, const std::byte* send, std::byte* receive) {
-    const int hub = peers_.at(0);
-    const size_t bytes = operation.element_bytes();
-    return SendAll(hub, &operation, sizeof operation) && SendAll(hub, send, Sent(operation, rank_) * bytes) &&
-           ReceiveAll(hub, receive, Received(operation, rank_) * bytes);
-  }
-
-  template <typename T>
-  static void AddTo(std::vector<std::byte>& sums, const std::vector<std::byte>& more) {
-    T* const to = reinterpret_cast<T*>(sums.data());
-    const T* const from = reinterpret_cast<const T*>(more.data());
-    for (size_t i = 0; i < sums.size() / sizeof(T); ++i) to[i] = to[i] + from[i];
-  }
-
-  bool Serve(const Operation& operation, const std::byte* send, std::byte* receive) {
-    const size_t element = operation.element_bytes();
-    const size_t received = Received(operation, 0) * element;
-    std::vector<std::byte> result(send, send + Sent(operation, 0) * element);
-    std::vector<std::byte> more;
-    for (size_t i = 0; i < peers_.size(); ++i) {
-      Operation theirs;
-      if (!ReceiveAll(peers_[i], &theirs, sizeof theirs) || !(theirs == operation)) return false;
-      more.resize(Sent(operation, static_cast<int>(i) + 1) * element);
-      if (!ReceiveAll(peers_[i], more.data(), more.size())) return false;
-      if (operation.kind == Kind::kAllGather || operation.kind == Kind::kBroadcast) {
-        result.insert(result.end(), more.begin(), more.end());
-      } else if (operation.type == kInt64) {
-        AddTo<int64_t>(result, more);
-      } else {
-        AddTo<float>(result, more);
-      }
-    }
-    const size_t step = operation.kind == Kind::kReduceScatter ? received : 0;
-    for (size_t i = 0; i < peers_.size(); ++i) {
-      const size_t bytes = Received(operation, static_cast<int>(i) + 1) * element;
-      if (!SendAll(peers_[i], result.data() + (i + 1) * step, bytes)) return false;
-    }
-    if (received > 0) std::memcpy(receive, result.data(), received);
-    return true;
-  }
-
-  const int ranks_;
-  const int rank_;
-  const uint16_t port_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  Result state_ = kInProgress;
-  bool aborted_ = false;
-  int listener_ = -1;
-  std::vector<int> peers_;  // rank 0's: by rank; of others: rank 0. Unchanged once connected.
-};
+using Launch = std::function<Result()>;
 
 struct HostComm {
   std::shared_ptr<Link> link;
   std::thread connecting;
+  std::atomic<bool> in_call{false};
+  std::vector<Launch> in_progress;  // handed over and not queued yet
+  int questions = 0;                // until they are queued
 };
 
 HostComm* Of(Comm comm) { return reinterpret_cast<HostComm*>(comm); }
+
+// NCCL takes one call at a time.
+void BeginCall(HostComm& comm) {
+  if (!comm.in_call.exchange(true)) return;
+  std::fprintf(stderr, "host execution: two calls of NCCL at a time on one communicator\n");
+  std::abort();
+}
+
+class InCall {
+ public:
+  explicit InCall(HostComm& comm) : comm_(comm) { BeginCall(comm_); }
+  ~InCall() { comm_.in_call = false; }
+
+ private:
+  HostComm& comm_;
+};
+
+// Of the calling thread.
+struct Group {
+  int depth = 0;
+  HostComm* comm = nullptr;
+  std::vector<Launch> launches;
+};
+Group& OwnGroup() {
+  thread_local Group group;
+  return group;
+}
+
+Result HandOver(HostComm& comm, std::vector<Launch> launches) {
+  const int questions = Faults::Get().faults().questions;
+  if (questions > 0) {
+    comm.in_progress = std::move(launches);
+    comm.questions = questions;
+    return kInProgress;
+  }
+  for (const Launch& launch : launches) {
+    if (const Result result = launch(); result != kSuccess) return result;
+  }
+  return kSuccess;
+}
 
 Result GetVersion(int* version) {
   *version = 22809;
@@ -264,13 +120,16 @@ Result GetVersion(int* version) {
 }
 
 Result GetUniqueId(UniqueId* id) {
-  const uint16_t port = Listeners::Get().Open();
+  if (Faults::Get().Fails(Function::kGetUniqueId)) return kSystemError;
+  const uint16_t port = OpenPort();
   std::memcpy(id->bytes, &port, sizeof port);
   return port == 0 ? kSystemError : kSuccess;
 }
 
 Result CommInitRankConfig(Comm* comm, int ranks, UniqueId id, int rank, Config* config) {
   if (config->blocking != 0 || rank < 0 || rank >= ranks) return kInvalidArgument;
+  if (Faults::Get().Fails(Function::kCommInitRankConfig)) return kSystemError;
+  if (Faults::Get().faults().connect_hangs) NeverReturn();
   uint16_t port = 0;
   std::memcpy(&port, id.bytes, sizeof port);
   auto* const made = new HostComm;
@@ -281,12 +140,27 @@ Result CommInitRankConfig(Comm* comm, int ranks, UniqueId id, int rank, Config* 
 }
 
 Result CommGetAsyncError(Comm comm, Result* error) {
-  *error = Of(comm)->link->state();
+  HostComm& host = *Of(comm);
+  const InCall call(host);
+  *error = kSuccess;
+  if (Faults::Get().Fails(Function::kCommGetAsyncError)) return kInternalError;
+  if (!host.in_progress.empty()) {
+    if (--host.questions > 0) {
+      *error = kInProgress;
+      return kSuccess;
+    }
+    for (const Launch& launch : std::exchange(host.in_progress, {})) {
+      if (*error == kSuccess) *error = launch();
+    }
+  }
+  if (*error == kSuccess) *error = host.link->state();
   return kSuccess;
 }
 
 Result CommAbort(Comm comm) {
   HostComm* const host = Of(comm);
+  BeginCall(*host);
+  if (Faults::Get().faults().abort_hangs) NeverReturn();
   host->link->Abort();
   host->connecting.join();
   delete host;
@@ -295,36 +169,65 @@ Result CommAbort(Comm comm) {
 
 const char* GetErrorString(Result result) { return result == kRemoteError ? "a peer was lost" : "it failed"; }
 const char* GetLastError(Comm) { return ""; }
-Result GroupStart() { return kSuccess; }
-Result GroupEnd() { return kSuccess; }
 
-Result Queue(const Operation& operation, const void* send, void* receive, Comm comm,
+Result GroupStart() {
+  if (Faults::Get().Fails(Function::kGroupStart)) return kInternalError;
+  ++OwnGroup().depth;
+  return kSuccess;
+}
+
+Result GroupEnd() {
+  Group& group = OwnGroup();
+  if (group.depth == 0) return kInvalidUsage;
+  if (--group.depth > 0) return kSuccess;
+  HostComm* const comm = std::exchange(group.comm, nullptr);
+  std::vector<Launch> launches = std::exchange(group.launches, {});
+  if (Faults::Get().Fails(Function::kGroupEnd)) return kInternalError;
+  if (comm == nullptr) return kSuccess;
+  const InCall call(*comm);
+  return HandOver(*comm, std::move(launches));
+}
+
+Result Queue(Function function, const Operation& operation, const void* send, void* receive, Comm comm,
              device::cuda::StreamHandle stream) {
-  if (Of(comm)->link->state() == kInProgress) return kInvalidUsage;
-  const absl::Status queued = device::cuda::Enqueue(stream, [=, link = Of(comm)->link] {
-    link->Run(operation, static_cast<const std::byte*>(send), static_cast<std::byte*>(receive));
-  });
-  return queued.ok() ? kSuccess : kUnhandledCudaError;
+  HostComm& host = *Of(comm);
+  const InCall call(host);
+  if (Faults::Get().Fails(function)) return kInternalError;
+  if (!host.in_progress.empty() || host.link->state() == kInProgress) return kInvalidUsage;
+  Launch launch = [=, link = host.link] {
+    const absl::Status queued = device::cuda::Enqueue(
+        stream, [=] { link->Run(operation, static_cast<const std::byte*>(send), static_cast<std::byte*>(receive)); });
+    return queued.ok() ? kSuccess : kUnhandledCudaError;
+  };
+  if (Group& group = OwnGroup(); group.depth > 0) {
+    group.comm = &host;
+    group.launches.push_back(std::move(launch));
+    return kSuccess;
+  }
+  return HandOver(host, {std::move(launch)});
 }
 
 Result AllReduce(const void* send, void* receive, size_t count, DataType type, ReduceOp, Comm comm,
                  device::cuda::StreamHandle stream) {
-  return Queue({Kind::kAllReduce, type, count, 0}, send, receive, comm, stream);
+  return Queue(Function::kAllReduce, {Kind::kAllReduce, type, count, 0}, send, receive, comm, stream);
 }
 Result ReduceScatter(const void* send, void* receive, size_t count, DataType type, ReduceOp, Comm comm,
                      device::cuda::StreamHandle stream) {
-  return Queue({Kind::kReduceScatter, type, count, 0}, send, receive, comm, stream);
+  return Queue(Function::kReduceScatter, {Kind::kReduceScatter, type, count, 0}, send, receive, comm, stream);
 }
 Result AllGather(const void* send, void* receive, size_t count, DataType type, Comm comm,
                  device::cuda::StreamHandle stream) {
-  return Queue({Kind::kAllGather, type, count, 0}, send, receive, comm, stream);
+  return Queue(Function::kAllGather, {Kind::kAllGather, type, count, 0}, send, receive, comm, stream);
 }
 Result Broadcast(const void* send, void* receive, size_t count, DataType type, int root, Comm comm,
                  device::cuda::StreamHandle stream) {
-  return Queue({Kind::kBroadcast, type, count, root}, send, receive, comm, stream);
+  return Queue(Function::kBroadcast, {Kind::kBroadcast, type, count, root}, send, receive, comm, stream);
 }
 
 }  // namespace
+
+void SetHostNccl(const HostNcclFaults& faults) { Faults::Get().Set(faults); }
+bool HostNcclFailed() { return Faults::Get().failed(); }
 
 absl::StatusOr<const Api*> LoadNccl() {
   static constexpr Api kApi = {

@@ -17,11 +17,12 @@ namespace {
 
 constexpr absl::string_view kPassive = "OMP_WAIT_POLICY=passive";
 
-bool ReadByKernels(absl::string_view entry) {
-  for (const absl::string_view prefix : {"ONEDNN_", "DNNL_", "OMP_", "GOMP_", "KMP_", "MKL_", "CUBLAS", "CUDNN"}) {
+bool Removed(absl::string_view entry) {
+  for (const absl::string_view prefix : {"ONEDNN_", "DNNL_", "OMP_", "GOMP_", "KMP_", "MKL_", "CUBLAS", "CUDNN",
+                                         "NVIDIA_TF32_OVERRIDE=", "CUDA_LAUNCH_BLOCKING=", "NCCL_COMM_ID="}) {
     if (absl::StartsWith(entry, prefix)) return true;
   }
-  return absl::StartsWith(entry, "NVIDIA_TF32_OVERRIDE=");
+  return false;
 }
 
 }  // namespace
@@ -33,11 +34,13 @@ ClearedEnvironment ClearKernelEnvironment() {
     const absl::string_view text = *entry;
     if (text == kPassive) {
       passive = true;
-    } else if (ReadByKernels(text)) {
+    } else if (Removed(text)) {
       result.removed.emplace_back(text.substr(0, text.find('=')));
     }
   }
   for (const std::string& name : result.removed) ::unsetenv(name.c_str());
+  // Set, not removed: what the environment lacks NCCL takes from its nccl.conf.
+  ::setenv("NCCL_COMM_BLOCKING", "0", 1);
   if (!passive) ::setenv("OMP_WAIT_POLICY", "passive", 1);
   result.must_restart = !passive || !result.removed.empty();
   return result;

@@ -30,6 +30,20 @@ TEST_CASE("environment: what kernel libraries read is removed, the rest stays", 
   CHECK(second.removed.empty());
 }
 
+TEST_CASE("environment: what would overrule how NCCL is used is gone, and how it connects stays", "[device]") {
+  ::setenv("NCCL_COMM_BLOCKING", "1", 1);
+  ::setenv("NCCL_COMM_ID", "10.0.0.1:2000", 1);
+  ::setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
+  ::setenv("NCCL_SOCKET_IFNAME", "wg0", 1);
+
+  (void)ClearKernelEnvironment();
+
+  CHECK(std::string(::getenv("NCCL_COMM_BLOCKING")) == "0");
+  CHECK(::getenv("NCCL_COMM_ID") == nullptr);
+  CHECK(::getenv("CUDA_LAUNCH_BLOCKING") == nullptr);
+  CHECK(std::string(::getenv("NCCL_SOCKET_IFNAME")) == "wg0");
+}
+
 TEST_CASE("environment: denormals are zero once they are flushed", "[device]") {
   FlushDenormals();
 

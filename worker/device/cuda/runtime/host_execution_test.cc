@@ -2,12 +2,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <latch>
 #include <numeric>
+#include <thread>
 #include <vector>
 
+#include "worker/device/cuda/runtime/host_gpu.h"
 #include "worker/device/cuda/runtime/launch.h"
+#include "worker/device/device_lost.h"
 
 namespace lockstep::device::cuda {
 namespace {
@@ -188,12 +193,58 @@ TEST_CASE("host execution: a stream that waits for an event goes on after it, an
               .ok());
   CHECK(value.Read(second.handle) == std::vector<int>{2});
 
-  REQUIRE(EnqueueFallible(first.handle, [] { return absl::InternalError("lost"); }).ok());
-  CHECK(Synchronize(first.handle) == absl::InternalError("lost"));
-  CHECK(RecordEvent(event, first.handle) == absl::InternalError("lost"));
-  CHECK_FALSE(WaitForEvent(event).ok());
+  const absl::Status lost = MarkDeviceLost(absl::InternalError("lost"));
+  REQUIRE(EnqueueFallible(first.handle, [&] { return lost; }).ok());
+  CHECK(Synchronize(first.handle) == lost);
+  CHECK(RecordEvent(event, first.handle) == lost);
+  CHECK(WaitForEvent(event) == lost);
   CHECK(EventDone(event));
   DestroyEvent(event);
+}
+
+TEST_CASE("host execution: a mark behind work that fails ends with the failure, and tells it to streams that wait",
+          "[cuda]") {
+  const absl::Status lost = MarkDeviceLost(absl::InternalError("lost"));
+  OwnStream first;
+  OwnStream second;
+  const EventHandle event = *CreateEvent();
+  std::latch recorded(1);
+
+  REQUIRE(EnqueueFallible(first.handle, [&] {
+            recorded.wait();
+            return lost;
+          }).ok());
+  REQUIRE(RecordEvent(event, first.handle).ok());
+  REQUIRE(StreamWaits(second.handle, event).ok());
+  recorded.count_down();
+
+  CHECK(WaitForEvent(event) == lost);
+  CHECK(Synchronize(second.handle) == lost);
+  DestroyEvent(event);
+}
+
+TEST_CASE("host execution: a stream takes 1,024 launches, and the next one waits for an earlier one to end", "[cuda]") {
+  constexpr uint64_t kAll = kHostLaunches + 10;
+  OwnStream stream;
+  std::latch open(1);
+  std::atomic<uint64_t> launched{0};
+  std::atomic<bool> all_queued{true};
+  std::thread launcher([&] {
+    for (uint64_t i = 0; i < kAll; ++i) {
+      if (!Enqueue(stream.handle, [&] { open.wait(); }).ok()) all_queued = false;
+      ++launched;
+    }
+  });
+
+  while (launched < kAll && HostLaunchesWaiting() == 0) std::this_thread::yield();
+  const uint64_t before = launched;
+  open.count_down();
+  launcher.join();
+
+  CHECK(before == kHostLaunches);
+  CHECK(all_queued);
+  CHECK(HostLaunchesWaiting() == 0);
+  CHECK(Synchronize(stream.handle).ok());
 }
 
 }  // namespace

@@ -4,6 +4,9 @@
 //
 // LOCKSTEP_HOST_GPU_BYTES and LOCKSTEP_HOST_CONTEXT_BYTES set the two sizes; 8 GiB and nothing where they do not.
 //
+// A stream takes so many launches (of kernels, copies, marks and waits alike), as a GPU's does: the next one blocks its
+// caller until an earlier one has ended.
+//
 // Threading: thread-safe.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_RUNTIME_HOST_GPU_H_
 #define LOCKSTEP_WORKER_DEVICE_CUDA_RUNTIME_HOST_GPU_H_
@@ -30,6 +33,11 @@ int64_t HostGpuFree();
 // False when there is not as much free. The context comes with the first call.
 bool TakeOfHostGpu(int64_t bytes);
 void ReturnToHostGpu(int64_t bytes);
+
+// Launches that one stream holds before they have ended.
+inline constexpr uint64_t kHostLaunches = 1024;
+// How many threads of this process are blocked in a launch.
+int HostLaunchesWaiting();
 
 }  // namespace lockstep::device::cuda
 

@@ -1,0 +1,60 @@
+// A call that a device does behind what its stream was given before, and what breaks all calls of a communicator.
+//
+// Threading: Fate is thread-safe; a QueuedCall may be waited for by any thread.
+#ifndef LOCKSTEP_WORKER_COLLECTIVES_NCCL_QUEUED_CALL_H_
+#define LOCKSTEP_WORKER_COLLECTIVES_NCCL_QUEUED_CALL_H_
+
+#include <atomic>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/clock/clock.h"
+#include "common/sync/mutex.h"
+#include "worker/collectives/communicator.h"
+#include "worker/device/device.h"
+
+namespace lockstep::worker {
+
+// What breaks a communicator, shared with its handles, which may outlive it.
+class Fate {
+ public:
+  // The first cause stays.
+  void Break(const absl::Status& cause);
+  // OK, or Aborted.
+  absl::Status cause() const;
+
+ private:
+  mutable Mutex mutex_;
+  std::atomic<bool> broken_{false};
+  absl::Status cause_ ABSL_GUARDED_BY(mutex_);
+};
+
+// The pauses of a thread that waits for a device: it looks at once for a while, then less often.
+class Patience {
+ public:
+  void Pause() const;
+  absl::Duration waited() const { return SteadyNow() - begin_; }
+
+ private:
+  const absl::Time begin_ = SteadyNow();
+};
+
+class QueuedCall final : public Pending {
+ public:
+  // `behind` was recorded behind the call's work.
+  QueuedCall(std::unique_ptr<device::Event> behind, std::shared_ptr<const Fate> fate)
+      : behind_(std::move(behind)), fate_(std::move(fate)) {}
+
+  bool Done() const override { return behind_->Ready(); }
+  // Marked (device_lost.h) where the device is lost, whoever broke the communicator first.
+  absl::Status Wait(absl::Duration limit) override;
+
+ private:
+  const std::unique_ptr<device::Event> behind_;
+  const std::shared_ptr<const Fate> fate_;
+};
+
+}  // namespace lockstep::worker
+
+#endif  // LOCKSTEP_WORKER_COLLECTIVES_NCCL_QUEUED_CALL_H_
