@@ -102,6 +102,17 @@ void AddNorms(const MetaGraph& metagraph, std::vector<AccountLine>* lines) {
   }
 }
 
+void AddGroups(const UpdateRule& update, std::vector<AccountLine>* lines) {
+  for (const ParameterGroup& group : update.optimizer.groups) {
+    std::string text = Counted(group.parameters.size(), "parameter");
+    if (group.lr != update.schedule.lr) absl::StrAppend(&text, " at lr ", group.lr);
+    if (group.weight_decay != update.optimizer.weight_decay) {
+      absl::StrAppend(&text, " with weight_decay ", group.weight_decay);
+    }
+    lines->push_back({"group", absl::StrCat(text, ": ", ListNames(group.parameters))});
+  }
+}
+
 }  // namespace
 
 std::set<std::string> ReachedFrom(const Graph& graph, const std::string& output, bool through_stops) {
@@ -144,6 +155,7 @@ std::vector<AccountLine> DescribeTraining(const MetaGraph& metagraph, const Impo
   add("kept", sorted.behind_stops, "parameter", "that no gradient reaches");
   add("kept", sorted.unread, "parameter", "without influence on the loss");
   AddNorms(metagraph, &lines);
+  AddGroups(metagraph.update, &lines);
   const Draws draws = DrawsOf(metagraph);
   add("random", draws.in_training, "draw", "of random numbers in training alone");
   add("random", draws.always, "draw",

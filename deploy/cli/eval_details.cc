@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/graph/passes/prediction_graph.h"
+#include "common/log/escape.h"
 #include "common/status/status_macros.h"
 #include "worker/inference/predictor.h"
 
@@ -38,27 +40,33 @@ absl::StatusOr<std::vector<float>> Predictions(worker::Predictor& predictor) {
   return predictions;
 }
 
-std::string ClassesText(const worker::ClassReport& report) {
+std::string ClassesText(const worker::ClassReport& report, const std::vector<std::string>& names) {
   std::string text = "\nclass      labels   taken  precision  recall      f1     auc\n";
   for (size_t c = 0; c < report.classes.size(); ++c) {
     const worker::ClassFigures& figures = report.classes[c];
     absl::StrAppendFormat(&text, "%5d %11d %7d %10.4f %7.4f %7.4f %7.4f\n", c, figures.labels, figures.predicted,
                           figures.precision, figures.recall, figures.f1, figures.auc);
+    if (c < names.size()) text.insert(text.size() - 1, absl::StrCat("  ", EscapeControls(names[c])));
   }
   absl::StrAppendFormat(&text, "mean %45.4f %7.4f\n", report.macro_f1, report.macro_auc);
   return text;
 }
 
-std::string ClassesJson(const worker::ClassReport& report) {
+std::string NameJson(const std::string& name) {
+  using Json = nlohmann::json;
+  return absl::StrCat("\"name\": ", Json(name).dump(-1, ' ', false, Json::error_handler_t::replace), ", ");
+}
+
+std::string ClassesJson(const worker::ClassReport& report, const std::vector<std::string>& names) {
   const size_t count = report.classes.size();
   std::vector<std::string> classes, rows;
   for (size_t c = 0; c < count; ++c) {
     const worker::ClassFigures& figures = report.classes[c];
     classes.push_back(absl::StrFormat(
-        "{\"labels\": %d, \"predicted\": %d, \"correct\": %d, \"precision\": %s, \"recall\": %s, \"f1\": %s, "
+        "{%s\"labels\": %d, \"predicted\": %d, \"correct\": %d, \"precision\": %s, \"recall\": %s, \"f1\": %s, "
         "\"auc\": %s}",
-        figures.labels, figures.predicted, figures.correct, JsonNumber(figures.precision), JsonNumber(figures.recall),
-        JsonNumber(figures.f1), JsonNumber(figures.auc)));
+        c < names.size() ? NameJson(names[c]) : "", figures.labels, figures.predicted, figures.correct,
+        JsonNumber(figures.precision), JsonNumber(figures.recall), JsonNumber(figures.f1), JsonNumber(figures.auc)));
     const auto row = absl::MakeConstSpan(report.confusion).subspan(c * count, count);
     rows.push_back(absl::StrCat("[", absl::StrJoin(row, ", "), "]"));
   }
@@ -94,6 +102,7 @@ absl::StatusOr<EvalDetails> MakeEvalDetails(const ModelToRun& model, const worke
   LS_ASSIGN_OR_RETURN(const std::vector<float> predictions, Predictions(*predictor));
   EvalDetails details;
   if (classes) {
+    details.names = source.classes();
     details.classes = worker::ReportClasses(predictions, LabelsOf<int64_t>(source), row.shape[0]);
   } else {
     details.errors = worker::ReportErrors(predictions, LabelsOf<float>(source));
@@ -102,14 +111,14 @@ absl::StatusOr<EvalDetails> MakeEvalDetails(const ModelToRun& model, const worke
 }
 
 std::string DetailsText(const EvalDetails& details) {
-  if (details.classes.has_value()) return ClassesText(*details.classes);
+  if (details.classes.has_value()) return ClassesText(*details.classes, details.names);
   const worker::ErrorReport& errors = *details.errors;
   return absl::StrFormat("%-12s %.6f\n%-12s %.6f\n%-12s %.6f\n", "mae", errors.mean_absolute, "rmse",
                          errors.root_mean_square, "r2", errors.r2);
 }
 
 std::string DetailsJson(const EvalDetails& details) {
-  if (details.classes.has_value()) return ClassesJson(*details.classes);
+  if (details.classes.has_value()) return ClassesJson(*details.classes, details.names);
   const worker::ErrorReport& errors = *details.errors;
   return absl::StrCat(", \"mae\": ", JsonNumber(errors.mean_absolute),
                       ", \"rmse\": ", JsonNumber(errors.root_mean_square), ", \"r2\": ", JsonNumber(errors.r2));

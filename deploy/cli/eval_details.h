@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "deploy/cli/model_to_run.h"
@@ -18,6 +19,7 @@ namespace lockstep::cli {
 // One of them.
 struct EvalDetails {
   std::optional<worker::ClassReport> classes;
+  std::vector<std::string> names;  // of the classes; empty: they have none
   std::optional<worker::ErrorReport> errors;
 };
 

@@ -7,8 +7,10 @@
 #include "chief/server/job_setup.h"
 #include "common/checkpoint_format/naming.h"
 #include "common/graph/picked_rows.h"
+#include "common/graph/state_names.h"
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
+#include "worker/data/image_folder.h"
 #include "worker/device/choice/evaluate_node.h"
 #include "worker/session/inspect_data.h"
 
@@ -71,7 +73,17 @@ absl::StatusOr<std::unique_ptr<worker::DataSource>> ModelToRun::OpenData(job::Da
       if (described.field == input.name) input.range = PickedRows(metagraph.forward, described.name);
     }
   }
-  return worker::OpenDataSource(files, feed);
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<worker::DataSource> source, worker::OpenDataSource(files, feed));
+  // Where the images that it was trained on are still there, their folders say what its classes are.
+  if (labels && !source->classes().empty()) {
+    const auto trained = worker::ImageClasses(job.data().train().inputs());
+    if (trained.ok() && *trained != source->classes()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          files.inputs(), ": has the classes ", ListNames(source->classes()), ", the model was trained on ",
+          ListNames(*trained), "; classes are numbered in the order of their names, so the folders must be the same"));
+    }
+  }
+  return source;
 }
 
 absl::StatusOr<ModelToRun> OpenTrainedModel(const ModelRunOptions& options, bool average_as_evaluated) {

@@ -57,6 +57,23 @@ TEST_CASE("promise: images that change at random are the same for one worker and
                                 "-o", TempPath("images.npy")});
   INFO(predicted.output);
   CHECK(predicted.code == kExitDone);
+  const Result details = Run({"eval", undisturbed.directory(), "--details"});
+  CHECK_THAT(details.output, Catch::Contains("  a_b\n") && Catch::Contains("  c9\n"));
+  const Result json = Run({"eval", undisturbed.directory(), "--details", "--json"});
+  CHECK_THAT(json.output, Catch::Contains("{\"name\": \"a_b\", \"labels\": 3"));
+}
+
+TEST_CASE("images: classes that are numbered otherwise in evaluations are an error, with both lists", "[e2e]") {
+  const std::string one = TempPath("one_class");
+  std::filesystem::create_directories(one);
+  std::filesystem::copy(absl::StrCat(FolderOfImages(), "/c9"), absl::StrCat(one, "/c9"));
+  std::vector<std::string> settings = ImageSettings();
+  settings.push_back(absl::StrCat("data.eval.inputs=", one));
+
+  const Result result = Run({"check", kJob}, settings);
+
+  CHECK(result.code == kExitBadData);
+  CHECK_THAT(result.output, Catch::Contains("has the classes c9, data.train has B, a_b, c10, c9"));
 }
 
 TEST_CASE("images: data that are no images are refused a change, before anything starts", "[e2e]") {

@@ -42,6 +42,7 @@ class FileSource : public DataSource {
       : fields_(std::move(fields)),
         num_samples_(data.num_samples),
         has_labels_(data.label.has_value()),
+        classes_(data.classes),
         hash_(std::move(hash)) {
     for (const StoredArray& array : data.arrays) held_bytes_ += array.num_elements() * DTypeSize(array.dtype);
     for (const Field& field : fields_) specs_.push_back(field.spec());
@@ -49,6 +50,7 @@ class FileSource : public DataSource {
 
   int64_t num_samples() const override { return num_samples_; }
   bool has_labels() const override { return has_labels_; }
+  const std::vector<std::string>& classes() const override { return classes_; }
   const std::vector<TensorSpec>& fields() const override { return specs_; }
   void Read(int field, absl::Span<const int64_t> indices, absl::Span<std::byte> out) const override {
     fields_[static_cast<size_t>(field)].Read(indices, out);
@@ -61,6 +63,7 @@ class FileSource : public DataSource {
   std::vector<TensorSpec> specs_;
   int64_t num_samples_;
   bool has_labels_;
+  std::vector<std::string> classes_;
   int64_t held_bytes_ = 0;
   std::string hash_;
 };

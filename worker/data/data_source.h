@@ -37,6 +37,12 @@ class DataSource {
   // Whether the last field is the label.
   virtual bool has_labels() const { return true; }
 
+  // What the classes are called that labels number, where the files say so (a folder of images); else empty.
+  virtual const std::vector<std::string>& classes() const {
+    static const std::vector<std::string>* const kUnknown = new std::vector<std::string>;
+    return *kUnknown;
+  }
+
   // What one sample is made of: the features, "inputs" where there is one, else by their names in the files, and last
   // "labels" if has_labels(); element types as the model is fed, shapes without the batch. The same for every sample.
   virtual const std::vector<TensorSpec>& fields() const = 0;

@@ -36,6 +36,11 @@ struct Found {
   int64_t label = 0;
 };
 
+struct FoundClasses {
+  std::vector<Found> images;
+  std::vector<std::string> names;
+};
+
 enum class Kind : uint8_t { kRead, kOtherImage, kNoImage };
 
 Kind KindOf(const fs::path& path) {
@@ -89,20 +94,20 @@ absl::Status AddImages(const fs::path& folder, int64_t label, int depth, std::ve
 }
 
 // Images with the number of their class.
-absl::StatusOr<std::vector<Found>> FindClasses(const fs::path& root) {
+absl::StatusOr<FoundClasses> FindClasses(const fs::path& root) {
   LS_ASSIGN_OR_RETURN(const FolderListing listing, List(root));
   if (!listing.images.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         listing.images[0].string(), ": lies in no class; put it into a folder that is named after its class"));
   }
-  std::vector<Found> found;
-  for (size_t label = 0; label < listing.folders.size(); ++label) {
-    const size_t before = found.size();
-    LS_RETURN_IF_ERROR(AddImages(listing.folders[label], static_cast<int64_t>(label), kMostDepth, found));
-    if (found.size() == before) {
-      return absl::NotFoundError(
-          absl::StrCat(listing.folders[label].string(), ": the class has no image; remove the folder"));
+  FoundClasses found;
+  for (const fs::path& folder : listing.folders) {
+    const size_t before = found.images.size();
+    LS_RETURN_IF_ERROR(AddImages(folder, static_cast<int64_t>(found.names.size()), kMostDepth, found.images));
+    if (found.images.size() == before) {
+      return absl::NotFoundError(absl::StrCat(folder.string(), ": the class has no image; remove the folder"));
     }
+    found.names.push_back(folder.filename().string());
   }
   return found;
 }
@@ -244,21 +249,30 @@ absl::StatusOr<StoredData> Read(const job::DataFiles& files, const std::vector<F
 
 }  // namespace
 
+absl::StatusOr<std::vector<std::string>> ImageClasses(const std::string& folder) {
+  LS_ASSIGN_OR_RETURN(const FolderListing listing, List(folder));
+  std::vector<std::string> names;
+  for (const fs::path& path : listing.folders) names.push_back(path.filename().string());
+  return names;
+}
+
 absl::StatusOr<StoredData> ReadImageFolder(const job::DataFiles& files, const ReadOptions& options) {
   const fs::path root(files.inputs());
-  std::vector<Found> found;
+  FoundClasses found;
   if (options.labels == Labels::kNone) {
-    LS_RETURN_IF_ERROR(AddImages(root, /*label=*/0, kMostDepth, found));
+    LS_RETURN_IF_ERROR(AddImages(root, /*label=*/0, kMostDepth, found.images));
   } else {
     LS_ASSIGN_OR_RETURN(found, FindClasses(root));
   }
-  if (found.empty()) {
+  if (found.images.empty()) {
     return absl::NotFoundError(absl::StrCat(root.string(), ": has no JPEG or PNG image in the folder of a class"));
   }
   ImageForm form{.gray = files.image_gray()};
   if (files.image_size_size() == 2) form.size = ImageSize{files.image_size(0), files.image_size(1)};
   form.shorter = files.image_resize();
-  return Read(files, found, form, options);
+  LS_ASSIGN_OR_RETURN(StoredData data, Read(files, found.images, form, options));
+  data.classes = std::move(found.names);
+  return data;
 }
 
 }  // namespace lockstep::worker

@@ -5,6 +5,9 @@
 #ifndef LOCKSTEP_WORKER_DATA_IMAGE_FOLDER_H_
 #define LOCKSTEP_WORKER_DATA_IMAGE_FOLDER_H_
 
+#include <string>
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "protos/job.pb.h"
 #include "worker/data/stored_data.h"
@@ -18,6 +21,10 @@ namespace lockstep::worker {
 // where no image_size is given, or in no class. DataLoss: a corrupt one. ResourceExhausted: over the memory limit.
 // Messages name the file; of several that are wrong, the first.
 absl::StatusOr<StoredData> ReadImageFolder(const job::DataFiles& files, const ReadOptions& options);
+
+// The names of the classes of a folder, in their order, without a look into them. NotFound and others of the file
+// system.
+absl::StatusOr<std::vector<std::string>> ImageClasses(const std::string& folder);
 
 }  // namespace lockstep::worker
 

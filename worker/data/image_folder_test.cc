@@ -126,6 +126,9 @@ TEST_CASE("images: without labels the folders of classes may be missing", "[data
   options.labels = Labels::kNone;
   const auto source = MustOpen(Folder(classes.files.directory()), options);
 
+  StoredData stored;
+  REQUIRE(OpenDataSource(OfSize(absl::StrCat(kGolden, "folder/c10"), 8, 8), options, &stored).ok());
+  CHECK(stored.classes.empty());
   CHECK(source->num_samples() == 3);
   CHECK_FALSE(source->has_labels());
   CHECK(AllOf<float>(*source, "inputs") == std::vector<float>{9, 9, 9, 9, 9, 9, 1, 4, 2, 5, 3, 6, 1, 4, 2, 5, 3, 6});

@@ -51,6 +51,7 @@ struct StoredData {
   std::vector<StoredArray> arrays;
   std::vector<StoredField> features;  // at least one
   std::optional<StoredField> label;   // none: they were read without
+  std::vector<std::string> classes;   // that labels number, where the files name them
 };
 
 enum class Labels : uint8_t {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/graph/label_classes.h"
+#include "common/graph/state_names.h"
 #include "common/job/graph_request.h"
 #include "worker/data/data_source.h"
 #include "worker/data/non_finite.h"
@@ -162,6 +163,14 @@ class FileData : public JobData {
     facts_.eval_samples = eval.num_samples();
     facts_.eval_sha256 = eval.content_hash();
     facts_.held_bytes += eval.held_bytes();
+    const std::vector<std::string>&known = train.classes(), &evaluated = eval.classes();
+    if (!known.empty() && !evaluated.empty() && known != evaluated) {
+      const absl::Status differ = absl::InvalidArgumentError(
+          absl::StrCat("has the classes ", ListNames(evaluated), ", data.train has ", ListNames(known),
+                       "; they are numbered in the order of their names, so both must have the same folders"));
+      findings.Error("data", findings.At("data.eval", differ), kExitBadData);
+      return false;
+    }
     if (eval.fields() == train.fields()) return true;
     const absl::Status differ =
         absl::InvalidArgumentError(absl::StrCat("has samples of ", FormText(eval.fields()), ", data.train of ",
